@@ -1,0 +1,360 @@
+/* elf_file.c - look-ups in an ELF file.
+ *
+ * libelf maps the file and reads its headers; what is asked about later is
+ * read at the time of asking, so that a library of several hundred megabytes
+ * opens as fast as a small one. Function bounds come from .eh_frame_hdr,
+ * which stripped files keep; elf_eh_frame.c reads it.
+ *
+ * Invariants:
+ * 1. Every byte of the file is reached through elf_file_data() or libelf;
+ *    both check bounds. Nothing in the file is believed.
+ * 2. segments[] is what the program headers say; it may reach beyond the file.
+ * 3. libelf keeps state in the handle: one thread at a time.
+ */
+#include "base/elf_file.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/elf_eh_frame.h"
+#include "base/util.h"
+
+/* Far above what linkers emit (about 15). */
+enum { MAX_PROGRAM_HEADERS = 4096 };
+
+struct elf_file {
+	int fd;
+	Elf *elf;
+	const uint8_t *image;
+	size_t n_image_bytes;
+	struct build_id build_id;
+	struct elf_segment *segments;
+	size_t n_segments;
+	uint64_t eh_frame_hdr, n_eh_frame_hdr_bytes; /* 0 bytes: none */
+};
+
+void build_id_format(const struct build_id *id, char *to)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (unsigned i = 0; i < id->n_bytes; i++) {
+		*to++ = digits[id->bytes[i] >> 4];
+		*to++ = digits[id->bytes[i] & 15];
+	}
+	*to = '\0';
+}
+
+bool build_id_equal(const struct build_id *a, const struct build_id *b)
+{
+	return a->n_bytes == b->n_bytes && memcmp(a->bytes, b->bytes, a->n_bytes) == 0;
+}
+
+static bool find_build_id(struct elf_file *file, uint64_t offset, uint64_t n_bytes, uint64_t align)
+{
+	Elf_Data *data;
+	GElf_Nhdr note;
+	size_t at = 0, next, name_at, desc_at;
+
+	if (offset > file->n_image_bytes || n_bytes > file->n_image_bytes - offset)
+		return false;
+	data = elf_getdata_rawchunk(file->elf, (int64_t)offset, n_bytes,
+				    align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+	while (data && (next = gelf_getnote(data, at, &note, &name_at, &desc_at)) > 0) {
+		const char *bytes = data->d_buf;
+
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof "GNU" &&
+		    memcmp(bytes + name_at, "GNU", sizeof "GNU") == 0 && note.n_descsz > 0 &&
+		    note.n_descsz <= BUILD_ID_MAX) {
+			memcpy(file->build_id.bytes, bytes + desc_at, note.n_descsz);
+			file->build_id.n_bytes = note.n_descsz;
+			return true;
+		}
+		at = next;
+	}
+	return false;
+}
+
+/* For files whose notes no program header names, such as relocatable ones. */
+static void find_build_id_in_sections(struct elf_file *file)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(file->elf, section)) != NULL)
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_NOTE &&
+		    find_build_id(file, header.sh_offset, header.sh_size, header.sh_addralign))
+			return;
+}
+
+static void add_program_header(struct elf_file *file, const GElf_Phdr *header)
+{
+	switch (header->p_type) {
+	case PT_LOAD:
+		file->segments[file->n_segments++] = (struct elf_segment){
+			.address = header->p_vaddr,
+			.file_offset = header->p_offset,
+			.n_file_bytes = header->p_filesz,
+			.n_memory_bytes = header->p_memsz,
+			.writable = header->p_flags & PF_W,
+			.executable = header->p_flags & PF_X,
+		};
+		break;
+	case PT_GNU_EH_FRAME:
+		file->eh_frame_hdr = header->p_vaddr;
+		file->n_eh_frame_hdr_bytes = header->p_filesz;
+		break;
+	case PT_NOTE:
+		if (file->build_id.n_bytes == 0)
+			find_build_id(file, header->p_offset, header->p_filesz, header->p_align);
+		break;
+	}
+}
+
+static int read_program_headers(struct elf_file *file)
+{
+	GElf_Phdr header;
+	size_t n;
+
+	if (elf_getphdrnum(file->elf, &n) < 0 || n > MAX_PROGRAM_HEADERS)
+		return -ENOEXEC;
+	file->segments = calloc(n + 1, sizeof *file->segments);
+	if (!file->segments)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (gelf_getphdr(file->elf, (int)i, &header))
+			add_program_header(file, &header);
+	return 0;
+}
+
+static int check_header(Elf *elf)
+{
+	GElf_Ehdr header;
+
+	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &header))
+		return -ENOEXEC;
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+		return -ENOEXEC;
+	if (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64)
+		return -ENOEXEC;
+	return 0;
+}
+
+/* Takes elf in any case. */
+static int open_elf(Elf *elf, struct elf_file **ret)
+{
+	CLEANUP(elf_file_freep) struct elf_file *file = NULL;
+	int r;
+
+	file = calloc(1, sizeof *file);
+	if (!file) {
+		elf_end(elf);
+		return -ENOMEM;
+	}
+	file->fd = -1;
+	file->elf = elf;
+	r = check_header(elf);
+	if (r < 0)
+		return r;
+	file->image = (const uint8_t *)elf_rawfile(elf, &file->n_image_bytes);
+	if (!file->image)
+		return -ENOEXEC;
+	r = read_program_headers(file);
+	if (r < 0)
+		return r;
+	if (file->build_id.n_bytes == 0)
+		find_build_id_in_sections(file);
+
+	*ret = TAKE(file);
+	return 0;
+}
+
+int elf_file_open(int fd, struct elf_file **ret)
+{
+	Elf *elf;
+	int r;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (!elf)
+		return -ENOEXEC;
+	r = open_elf(elf, ret);
+	if (r < 0)
+		return r;
+	(*ret)->fd = fd;
+	return 0;
+}
+
+int elf_file_open_memory(const void *image, size_t n_bytes, struct elf_file **ret)
+{
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	/* libelf takes a pointer to non-const, but writes only what elf_update() is asked to. */
+	elf = elf_memory((char *)(uintptr_t)image, n_bytes);
+	if (!elf)
+		return -ENOEXEC;
+	return open_elf(elf, ret);
+}
+
+void elf_file_free(struct elf_file *file)
+{
+	if (!file)
+		return;
+	elf_end(file->elf);
+	closep(&file->fd);
+	free(file->segments);
+	free(file);
+}
+
+void elf_file_freep(struct elf_file **file)
+{
+	elf_file_free(*file);
+}
+
+Elf *elf_file_elf(struct elf_file *file)
+{
+	return file->elf;
+}
+
+int elf_file_fd(const struct elf_file *file)
+{
+	return file->fd;
+}
+
+const struct build_id *elf_file_build_id(const struct elf_file *file)
+{
+	return &file->build_id;
+}
+
+bool elf_file_segment(const struct elf_file *file, size_t n, struct elf_segment *ret)
+{
+	if (n >= file->n_segments)
+		return false;
+	*ret = file->segments[n];
+	return true;
+}
+
+int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t *ret)
+{
+	for (size_t i = 0; i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+		uint64_t into = file_offset - segment->file_offset;
+
+		if (file_offset >= segment->file_offset && into < segment->n_file_bytes) {
+			*ret = segment->address + into;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t **ret,
+		  size_t *ret_bytes)
+{
+	for (size_t i = 0; i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+		uint64_t into = address - segment->address;
+		uint64_t offset = segment->file_offset + into;
+
+		if (address < segment->address || into >= segment->n_file_bytes)
+			continue;
+		if (offset < into || offset >= file->n_image_bytes)
+			continue;
+		*ret = file->image + offset;
+		*ret_bytes = MIN(segment->n_file_bytes - into, file->n_image_bytes - offset);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int elf_file_data(struct elf_file *file, uint64_t address, size_t n_bytes, const void **ret)
+{
+	const uint8_t *bytes;
+	size_t n_there;
+	int r;
+
+	r = elf_file_tail(file, address, &bytes, &n_there);
+	if (r < 0)
+		return r;
+	if (n_there < n_bytes)
+		return -ENOENT;
+	*ret = bytes;
+	return 0;
+}
+
+int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start,
+		      uint64_t *ret_end)
+{
+	return eh_frame_find(file, file->eh_frame_hdr, file->n_eh_frame_hdr_bytes, address,
+			     ret_start, ret_end);
+}
+
+static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shdr *header,
+			 const char *name, GElf_Sym *ret)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Sym symbol;
+
+	for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
+		const char *found;
+
+		if (symbol.st_shndx == SHN_UNDEF)
+			continue;
+		found = elf_strptr(file->elf, header->sh_link, symbol.st_name);
+		if (found && strcmp(found, name) == 0) {
+			*ret = symbol;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value,
+		    uint64_t *ret_size)
+{
+	static const GElf_Word types[] = { SHT_DYNSYM, SHT_SYMTAB };
+	GElf_Shdr header;
+	GElf_Sym symbol;
+
+	for (size_t i = 0; i < N_ELEMENTS(types); i++) {
+		Elf_Scn *section = NULL;
+
+		while ((section = elf_nextscn(file->elf, section)) != NULL) {
+			if (!gelf_getshdr(section, &header) || header.sh_type != types[i])
+				continue;
+			if (find_in_table(file, section, &header, name, &symbol) < 0)
+				continue;
+			*ret_value = symbol.st_value;
+			*ret_size = symbol.st_size;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address,
+		     uint64_t *ret_size)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	size_t names;
+
+	if (elf_getshdrstrndx(file->elf, &names) < 0)
+		return -ENOENT;
+	while ((section = elf_nextscn(file->elf, section)) != NULL) {
+		const char *found;
+
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_ALLOC))
+			continue;
+		found = elf_strptr(file->elf, names, header.sh_name);
+		if (found && strcmp(found, name) == 0) {
+			*ret_address = header.sh_addr;
+			*ret_size = header.sh_size;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}

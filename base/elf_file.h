@@ -1,0 +1,81 @@
+/* elf_file.h - an ELF file opened for look-ups: segments, sections, build-id,
+ * dynamic symbols, and where functions begin. Addresses are the file's own
+ * (as in its program headers), never run-time ones.
+ */
+#ifndef PROBING_BASE_ELF_FILE_H
+#define PROBING_BASE_ELF_FILE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BUILD_ID_MAX 32
+
+struct build_id {
+	uint8_t bytes[BUILD_ID_MAX];
+	unsigned n_bytes; /* 0: none */
+};
+
+/* Lower-case hexadecimal; "" where there is none. @to holds 2 * BUILD_ID_MAX + 1. */
+void build_id_format(const struct build_id *id, char *to);
+bool build_id_equal(const struct build_id *a, const struct build_id *b);
+
+struct elf_file;
+
+/*
+ * elf_file_open - take a descriptor of an ELF file.
+ * @fd:  owned by the result on success, by the caller still on failure.
+ * @ret: ended with elf_file_free().
+ * Errors: -ENOEXEC not ELF or not of this machine's class; -ENOMEM.
+ */
+int elf_file_open(int fd, struct elf_file **ret);
+
+/* elf_file_open_memory - the same on an image in memory (a vdso); @image is borrowed. */
+int elf_file_open_memory(const void *image, size_t n_bytes, struct elf_file **ret);
+
+void elf_file_free(struct elf_file *file);
+void elf_file_freep(struct elf_file **file);
+
+/* Borrowed; for libdw. */
+Elf *elf_file_elf(struct elf_file *file);
+int elf_file_fd(const struct elf_file *file); /* -1: in memory */
+const struct build_id *elf_file_build_id(const struct elf_file *file);
+
+/*
+ * elf_file_address - which address a byte of the file is loaded at.
+ * Errors: -ENOENT no loadable segment holds that file offset.
+ */
+int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t *ret);
+
+/*
+ * elf_file_function - the function (FDE) that holds an address.
+ * Found through the sorted table of .eh_frame_hdr; works on stripped files.
+ * @ret_start, @ret_end: [start, end) of its code.
+ * Errors: -ENOENT no FDE there, or no table.
+ */
+int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start,
+		      uint64_t *ret_end);
+
+/* elf_file_symbol - value and size of a symbol in .dynsym, else .symtab. -ENOENT. */
+int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value,
+		    uint64_t *ret_size);
+
+/* elf_file_section - where a section is loaded. -ENOENT. */
+int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address,
+		     uint64_t *ret_size);
+
+/*
+ * elf_file_data - bytes of the file as loaded at an address, relocations not applied.
+ * @ret: borrowed, n_bytes long. Errors: -ENOENT outside the file's segments.
+ */
+int elf_file_data(struct elf_file *file, uint64_t address, size_t n_bytes, const void **ret);
+
+/* The n-th loadable segment; false past the last. Sizes as in the program header. */
+struct elf_segment {
+	uint64_t address, file_offset, n_file_bytes, n_memory_bytes;
+	bool writable, executable;
+};
+bool elf_file_segment(const struct elf_file *file, size_t n, struct elf_segment *ret);
+
+#endif

@@ -1,0 +1,52 @@
+/* machine_x86_64.c - registers of AMD64.
+ *
+ * perf numbers registers AX BX CX DX SI DI BP SP IP FLAGS CS SS DS ES FS GS
+ * R8..R15 (arch/x86/include/uapi/asm/perf_regs.h); DWARF numbers them RAX RDX
+ * RCX RBX RSI RDI RBP RSP R8..R15 RA (System V ABI, figure 3.36).
+ */
+#include "base/machine.h"
+
+#include "base/util.h"
+
+/* AX..IP and R8..R15. */
+const uint64_t machine_perf_regs_mask = 0x1ff | 0xff0000;
+
+/* rbx, rbp, r12 .. r15 */
+const unsigned machine_callee_saved[] = { 3, 6, 12, 13, 14, 15 };
+const unsigned machine_n_callee_saved = N_ELEMENTS(machine_callee_saved);
+
+void machine_regs_from_perf(const uint64_t *dump, struct regs *ret)
+{
+	/* DWARF number of each word in the dump. */
+	static const uint8_t order[] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15 };
+
+	for (unsigned i = 0; i < N_ELEMENTS(order); i++)
+		ret->value[order[i]] = dump[i];
+}
+
+/*
+ * CALL is E8 rel32, or FF /2 with its ModRM byte, SIB and displacement; a REX
+ * prefix before it does not matter here. Source: Intel SDM, volume 2, CALL.
+ */
+bool machine_is_after_call(const uint8_t *before)
+{
+	const uint8_t *end = before + MACHINE_CALL_BYTES;
+
+	if (end[-5] == 0xe8)
+		return true;
+	for (int length = 2; length <= MACHINE_CALL_BYTES; length++) {
+		uint8_t modrm = end[-length + 1];
+		unsigned mode = modrm >> 6, base = modrm & 7;
+		int expected = 2 + (base == 4 && mode != 3);
+
+		if (end[-length] != 0xff || (modrm >> 3 & 7) != 2)
+			continue;
+		if (mode == 1)
+			expected += 1;
+		else if (mode == 2 || (mode == 0 && base == 5))
+			expected += 4;
+		if (expected == length)
+			return true;
+	}
+	return false;
+}

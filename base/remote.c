@@ -1,0 +1,250 @@
+/* remote.c - reading memory that belongs to somebody else.
+ *
+ * The generic half turns "as many bytes as are there" into exact reads,
+ * strings and scattered reads. The backends here are a live process and a
+ * buffer; others embed struct remote the same way.
+ *
+ * Invariants:
+ * 1. A backend's read() never reports more bytes than were asked for, and
+ *    never 0 for a request that was not empty.
+ * 2. No function here allocates after the remote was opened.
+ */
+#include "base/remote.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+/* Strings are fetched in pieces of this size, none of which crosses a page. */
+enum { STRING_PIECE_BYTES = 256 };
+
+/* Parts handed to the kernel in one call; well under IOV_MAX. */
+enum { PARTS_PER_CALL = 64 };
+
+struct process_remote {
+	struct remote base;
+	pid_t pid;
+	uint64_t page_bytes;
+};
+
+struct buffer_remote {
+	struct remote base;
+	uint64_t start;
+	const uint8_t *bytes;
+	size_t n_bytes;
+};
+
+static uint64_t bytes_to_page_end(uint64_t address, uint64_t page_bytes)
+{
+	return page_bytes - (address & (page_bytes - 1));
+}
+
+static ssize_t read_piece(const struct process_remote *process, uint64_t from, void *to,
+			  size_t n_bytes)
+{
+	struct iovec local = { .iov_base = to, .iov_len = n_bytes };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)from, .iov_len = n_bytes };
+	ssize_t got;
+
+	got = process_vm_readv(process->pid, &local, 1, &remote, 1, 0);
+	if (got < 0)
+		return -errno;
+	return got > 0 ? got : -EFAULT;
+}
+
+/* The kernel promises partial transfers only between iovecs, so what a short
+ * or failed read left is asked for again, page by page. */
+static ssize_t process_read(struct remote *remote, struct raddr from, void *to, size_t n_bytes)
+{
+	struct process_remote *process = (struct process_remote *)remote;
+	size_t done = 0;
+	ssize_t got;
+
+	got = read_piece(process, from.value, to, n_bytes);
+	if (got < 0 && got != -EFAULT)
+		return got;
+	if (got > 0)
+		done = (size_t)got;
+	while (done < n_bytes) {
+		uint64_t at = from.value + done;
+		size_t piece = MIN(n_bytes - done, bytes_to_page_end(at, process->page_bytes));
+
+		if (got < 0 && piece == n_bytes)
+			break;
+		got = read_piece(process, at, (uint8_t *)to + done, piece);
+		if (got < 0)
+			break;
+		done += (size_t)got;
+	}
+	return done > 0 ? (ssize_t)done : got;
+}
+
+static size_t n_whole_parts(const struct remote_part *parts, size_t n_parts, size_t n_bytes)
+{
+	size_t n = 0;
+
+	while (n < n_parts && parts[n].n_bytes <= n_bytes)
+		n_bytes -= parts[n++].n_bytes;
+	return n;
+}
+
+static size_t read_some_parts(const struct process_remote *process, const struct remote_part *parts,
+			      size_t n_parts)
+{
+	struct iovec local[PARTS_PER_CALL], remote[PARTS_PER_CALL];
+	ssize_t got;
+
+	for (size_t i = 0; i < n_parts; i++) {
+		local[i].iov_base = parts[i].to;
+		remote[i].iov_base = (void *)(uintptr_t)parts[i].from.value;
+		local[i].iov_len = remote[i].iov_len = parts[i].n_bytes;
+	}
+	got = process_vm_readv(process->pid, local, n_parts, remote, n_parts, 0);
+	return got > 0 ? n_whole_parts(parts, n_parts, (size_t)got) : 0;
+}
+
+static int process_read_parts(struct remote *remote, const struct remote_part *parts,
+			      size_t n_parts)
+{
+	struct process_remote *process = (struct process_remote *)remote;
+	size_t done = 0;
+
+	while (done < n_parts) {
+		size_t n = MIN(n_parts - done, (size_t)PARTS_PER_CALL);
+		size_t whole = read_some_parts(process, parts + done, n);
+
+		done += whole;
+		if (whole < n)
+			break;
+	}
+	return (int)done;
+}
+
+static void free_remote(struct remote *remote)
+{
+	free(remote);
+}
+
+int remote_open_process(pid_t pid, struct remote **ret)
+{
+	static const struct remote_ops ops = {
+		.read = process_read,
+		.read_parts = process_read_parts,
+		.free = free_remote,
+	};
+	struct process_remote *process;
+
+	process = calloc(1, sizeof *process);
+	if (!process)
+		return -ENOMEM;
+	process->base.ops = &ops;
+	process->pid = pid;
+	process->page_bytes = (uint64_t)getpagesize();
+	*ret = &process->base;
+	return 0;
+}
+
+static ssize_t buffer_read(struct remote *remote, struct raddr from, void *to, size_t n_bytes)
+{
+	struct buffer_remote *buffer = (struct buffer_remote *)remote;
+	uint64_t offset = from.value - buffer->start;
+
+	if (from.value < buffer->start || offset >= buffer->n_bytes)
+		return -EFAULT;
+	n_bytes = MIN(n_bytes, buffer->n_bytes - offset);
+	memcpy(to, buffer->bytes + offset, n_bytes);
+	return (ssize_t)n_bytes;
+}
+
+int remote_open_buffer(struct raddr start, const void *bytes, size_t n_bytes, struct remote **ret)
+{
+	static const struct remote_ops ops = { .read = buffer_read, .free = free_remote };
+	struct buffer_remote *buffer;
+
+	buffer = calloc(1, sizeof *buffer);
+	if (!buffer)
+		return -ENOMEM;
+	buffer->base.ops = &ops;
+	buffer->start = start.value;
+	buffer->bytes = bytes;
+	buffer->n_bytes = n_bytes;
+	*ret = &buffer->base;
+	return 0;
+}
+
+void remote_free(struct remote *remote)
+{
+	if (remote)
+		remote->ops->free(remote);
+}
+
+void remote_freep(struct remote **remote)
+{
+	remote_free(*remote);
+}
+
+ssize_t remote_read_some(struct remote *remote, struct raddr from, void *to, size_t n_bytes)
+{
+	if (n_bytes == 0 || n_bytes > SSIZE_MAX)
+		return -EFAULT;
+	return remote->ops->read(remote, from, to, n_bytes);
+}
+
+int remote_read(struct remote *remote, struct raddr from, void *to, size_t n_bytes)
+{
+	ssize_t got;
+
+	if (n_bytes == 0)
+		return 0;
+	got = remote_read_some(remote, from, to, n_bytes);
+	if (got < 0)
+		return (int)got;
+	return (size_t)got == n_bytes ? 0 : -EFAULT;
+}
+
+int remote_read_parts(struct remote *remote, const struct remote_part *parts, size_t n_parts)
+{
+	size_t n = 0;
+
+	n_parts = MIN(n_parts, (size_t)INT_MAX);
+	if (remote->ops->read_parts)
+		return remote->ops->read_parts(remote, parts, n_parts);
+	while (n < n_parts && remote_read(remote, parts[n].from, parts[n].to, parts[n].n_bytes) == 0)
+		n++;
+	return (int)n;
+}
+
+int remote_read_pointer(struct remote *remote, struct raddr from, struct raddr *ret)
+{
+	uint64_t value;
+	int r;
+
+	r = remote_read(remote, from, &value, sizeof value);
+	if (r < 0)
+		return r;
+	*ret = RADDR(value);
+	return 0;
+}
+
+int remote_read_string(struct remote *remote, struct raddr from, char *to, size_t max_bytes)
+{
+	size_t done = 0;
+
+	while (done < max_bytes) {
+		struct raddr at = raddr_add(from, (int64_t)done);
+		size_t piece = bytes_to_page_end(at.value, STRING_PIECE_BYTES);
+		ssize_t got;
+
+		got = remote_read_some(remote, at, to + done, MIN(piece, max_bytes - done));
+		if (got < 0)
+			return (int)got;
+		if (memchr(to + done, '\0', (size_t)got))
+			return 0;
+		done += (size_t)got;
+	}
+	return -ENAMETOOLONG;
+}

@@ -1,0 +1,91 @@
+/* remote.h - memory that belongs to somebody else.
+ *
+ * Everything that reads another process reads through struct remote: a live
+ * process, a core file, a snapshot in fixtures/ or a fuzzer's buffer. Nothing
+ * found there is trusted. An address over there is a struct raddr, so that it
+ * cannot be dereferenced here by mistake.
+ */
+#ifndef PROBING_BASE_REMOTE_H
+#define PROBING_BASE_REMOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct raddr {
+	uint64_t value;
+};
+
+#define RADDR(v) ((struct raddr){ (uint64_t)(v) })
+#define RADDR_NULL RADDR(0)
+
+static inline bool raddr_is_null(struct raddr a)
+{
+	return a.value == 0;
+}
+
+static inline struct raddr raddr_add(struct raddr a, int64_t offset)
+{
+	return RADDR(a.value + (uint64_t)offset);
+}
+
+struct remote;
+
+/* One piece of a scattered read. */
+struct remote_part {
+	struct raddr from;
+	void *to;
+	size_t n_bytes;
+};
+
+struct remote_ops {
+	/*
+	 * Reads up to n_bytes from @from; returns the number of bytes read
+	 * (short at the first unreadable page), or a negative errno where
+	 * not even the first could be read.
+	 */
+	ssize_t (*read)(struct remote *remote, struct raddr from, void *to, size_t n_bytes);
+	/* Reads all parts; returns how many were read whole, in order. NULL: one by one. */
+	int (*read_parts)(struct remote *remote, const struct remote_part *parts, size_t n_parts);
+	void (*free)(struct remote *remote);
+};
+
+/* Backends embed this as their first member. */
+struct remote {
+	const struct remote_ops *ops;
+};
+
+/*
+ * remote_open_process - read a live process with process_vm_readv(2).
+ * Nothing is stopped, written or signalled. Needs what PTRACE_MODE_ATTACH
+ * needs (same user and dumpable, or CAP_SYS_PTRACE).
+ * @ret: ended with remote_free().
+ * Errors: -ENOMEM only; a missing permission shows at the first read.
+ */
+int remote_open_process(pid_t pid, struct remote **ret);
+
+/*
+ * remote_open_buffer - read from a copy of memory held here.
+ * @start: the address that bytes[0] had; @bytes is borrowed.
+ */
+int remote_open_buffer(struct raddr start, const void *bytes, size_t n_bytes, struct remote **ret);
+
+void remote_free(struct remote *remote);
+void remote_freep(struct remote **remote);
+
+/* Exactly n_bytes or an error: -EFAULT unreadable, -EPERM, -ESRCH gone. */
+int remote_read(struct remote *remote, struct raddr from, void *to, size_t n_bytes);
+
+/* As many bytes as are there, up to n_bytes; 0 is an error (-EFAULT). */
+ssize_t remote_read_some(struct remote *remote, struct raddr from, void *to, size_t n_bytes);
+
+/* Several reads in one call; returns how many parts, from the first, are whole. */
+int remote_read_parts(struct remote *remote, const struct remote_part *parts, size_t n_parts);
+
+int remote_read_pointer(struct remote *remote, struct raddr from, struct raddr *ret);
+
+/* A C string of at most max_bytes - 1 bytes; longer ones are -ENAMETOOLONG. */
+int remote_read_string(struct remote *remote, struct raddr from, char *to, size_t max_bytes);
+
+#endif

@@ -1,0 +1,42 @@
+/* sample.c - the words for the enumerations of sample.h. */
+#include "base/sample.h"
+
+#include "base/util.h"
+
+static const char *const stack_end_names[STACK_N_ENDS] = {
+	[STACK_COMPLETE] = "complete",
+	[STACK_COMPLETED] = "completed",
+	[STACK_TRUNCATED] = "truncated",
+	[STACK_NO_UNWIND_INFO] = "no unwind info",
+	[STACK_BAD_MEMORY] = "bad memory",
+	[STACK_FRAME_LIMIT] = "frame limit",
+};
+
+static const char *const verdict_names[VERDICT_N] = {
+	[VERDICT_EXACT] = "exact",
+	[VERDICT_VERIFIED] = "verified",
+	[VERDICT_APPROXIMATE] = "approximate",
+	[VERDICT_NATIVE] = "native",
+	[VERDICT_PYTHON] = "python",
+};
+
+static const char *const frame_kind_names[FRAME_N_KINDS] = {
+	[FRAME_PYTHON] = "python",
+	[FRAME_NATIVE] = "native",
+	[FRAME_KERNEL] = "kernel",
+};
+
+const char *stack_end_name(enum stack_end end)
+{
+	return (unsigned)end < STACK_N_ENDS ? stack_end_names[end] : "?";
+}
+
+const char *verdict_name(enum verdict verdict)
+{
+	return (unsigned)verdict < VERDICT_N ? verdict_names[verdict] : "?";
+}
+
+const char *frame_kind_name(enum frame_kind kind)
+{
+	return (unsigned)kind < FRAME_N_KINDS ? frame_kind_names[kind] : "?";
+}

@@ -1,0 +1,92 @@
+/* sample.h - the shapes that flow through the house, leaf first everywhere:
+ *
+ *   struct sample (borrowed from the ring) -> struct native_frame[] and
+ *   struct py_frame[] -> struct frame[] in a struct stack -> a row.
+ */
+#ifndef PROBING_BASE_SAMPLE_H
+#define PROBING_BASE_SAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/machine.h"
+#include "base/remote.h"
+
+struct module;
+struct py_code;
+
+/* One sample as the kernel took it. Pointers are borrowed: valid until the
+ * next record is asked for. */
+struct sample {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	pid_t pid, tid;   /* as this process' PID namespace sees them */
+	unsigned cpu;
+	uint64_t weight_ns;
+	bool has_user; /* regs and stack below are valid (a kernel thread has none) */
+	struct regs regs;
+	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
+	size_t stack_bytes;
+	const uint64_t *kernel_ips; /* innermost first; kernel addresses only */
+	size_t n_kernel_ips;
+};
+
+/* Why a native stack ended. */
+enum stack_end {
+	STACK_COMPLETE,       /* reached the thread's start in the captured bytes */
+	STACK_COMPLETED,      /* the same, with bytes read after the sample; seam compared */
+	STACK_TRUNCATED,      /* captured bytes ended and the rest could not be had */
+	STACK_NO_UNWIND_INFO, /* code without CFI and no believable frame pointer */
+	STACK_BAD_MEMORY,     /* a rule led to memory that is not there */
+	STACK_FRAME_LIMIT,    /* deeper than the unwinder's array */
+	STACK_N_ENDS
+};
+
+/* How sure we are that Python and native frames belong together. */
+enum verdict {
+	VERDICT_EXACT,       /* same instant by construction */
+	VERDICT_VERIFIED,    /* what was read agrees with the captured bytes */
+	VERDICT_APPROXIMATE, /* the thread moved on; the common outer part is certain */
+	VERDICT_NATIVE,      /* no Python on this thread */
+	VERDICT_PYTHON,      /* native part unusable */
+	VERDICT_N
+};
+
+enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_N_KINDS };
+
+/* The words under which these are stored: "complete", "verified", "python"... */
+const char *stack_end_name(enum stack_end end);
+const char *verdict_name(enum verdict verdict);
+const char *frame_kind_name(enum frame_kind kind);
+
+/* One frame of a merged stack. */
+struct frame {
+	enum frame_kind kind;
+	bool is_evaluation;    /* native: the interpreter's loop that ran the Python frames above it */
+	bool without_cfi;      /* native: its caller was found without CFI */
+	bool is_uncertain;     /* python: read after the thread had moved on */
+	union {
+		struct {
+			struct module *module; /* NULL: anonymous code */
+			uint64_t address;      /* module's own (ELF) address; absolute when anonymous */
+		} native;
+		struct {
+			struct py_code *code;
+			int32_t instruction; /* bytes from the start of the bytecode; -1 not started, -2 unknown */
+		} python;
+		struct {
+			uint64_t ip;
+		} kernel;
+	};
+};
+
+struct stack {
+	struct frame *frames; /* leaf first */
+	size_t n_frames;
+	enum stack_end end;
+	enum verdict verdict;
+	bool python_cut; /* Python frames beyond the limit were left out */
+};
+
+#endif

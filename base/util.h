@@ -1,0 +1,83 @@
+/* util.h - the few macros and helpers that every layer uses.
+ *
+ * Errors in this project are negative errno values returned as int; a
+ * function's output comes last, is named ret and stays untouched on failure.
+ */
+#ifndef PROBING_BASE_UTIL_H
+#define PROBING_BASE_UTIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+/* Run f(&variable) when the variable goes out of scope. */
+#define CLEANUP(f) __attribute__((cleanup(f)))
+
+/* Hand a pointer over: yields it and leaves NULL behind. */
+#define TAKE(ptr)                                                              \
+	({                                                                     \
+		__typeof__(ptr) *taken_from_ = &(ptr);                         \
+		__typeof__(ptr) taken_ = *taken_from_;                         \
+		*taken_from_ = NULL;                                           \
+		taken_;                                                        \
+	})
+
+/* Hand a file descriptor over: yields it and leaves -1 behind. */
+#define TAKE_FD(fd)                                                            \
+	({                                                                     \
+		int *taken_from_ = &(fd);                                      \
+		int taken_ = *taken_from_;                                     \
+		*taken_from_ = -1;                                             \
+		taken_;                                                        \
+	})
+
+/* Define name##p(T **), fit for CLEANUP, out of name(T *). */
+#define DEFINE_CLEANUP(type, name)                                             \
+	static inline void name##p(type *p)                                    \
+	{                                                                      \
+		if (*p)                                                        \
+			name(*p);                                              \
+	}
+
+#define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* For CLEANUP: free(3) and close(2) of what the variable holds. */
+void freep(void *pointer_to_pointer);
+void closep(const int *fd);
+
+/*
+ * grow - make room for one more element in a growable array.
+ * @array:     the array, replaced when it moves; NULL for an empty one.
+ * @n:         elements in use.
+ * @allocated: elements there is room for; updated.
+ * @size:      bytes of an element.
+ * Returns 0 or -ENOMEM (the array is then as it was).
+ */
+int grow(void *array, size_t n, size_t *allocated, size_t size);
+
+/* clock_gettime in nanoseconds. */
+uint64_t monotonic_ns(void);
+uint64_t realtime_ns(void);
+
+/*
+ * read_file - read a whole small file (procfs included) into a string.
+ * @max_bytes: longer contents are cut there.
+ * @ret:       NUL-terminated, owned by the caller.
+ * @ret_bytes: length without the NUL; may be NULL.
+ */
+int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_bytes);
+
+/* 64-bit mixer (the finaliser of MurmurHash3) for hash tables of integers. */
+static inline uint64_t mix64(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdULL;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ULL;
+	return x ^ (x >> 33);
+}
+
+#endif
