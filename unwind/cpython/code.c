@@ -1,0 +1,365 @@
+/* code.c - code objects, read once and known again by identity.
+ *
+ * An address says nothing: the target frees code objects and puts others in
+ * their place. So before a cached entry is used, the code object's head is
+ * read anew in every sample, all heads of a stack in one system call, and
+ * compared: name, file, line table, first line, length, and the version that
+ * 3.12 gives every code object; before that the name's length and hash.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/cpython/reader.h"
+
+enum {
+	BATCH = 64,
+	MAX_NAME_BYTES = 1024,
+	MAX_PATH_BYTES = 4096,
+	MAX_LINE_TABLE_BYTES = 1 << 20,
+	MAX_UNITS = 64 << 20,
+};
+
+static void entry_free(struct code_entry *entry)
+{
+	if (!entry)
+		return;
+	free((char *)entry->code.qualname);
+	free((char *)entry->code.file);
+	free((uint8_t *)entry->code.line_table);
+	free(entry);
+}
+DEFINE_CLEANUP(struct code_entry *, entry_free)
+
+void reader_codes_done(struct code_cache *codes)
+{
+	for (size_t i = 0; i < codes->n; i++)
+		entry_free(codes->entries[i]);
+	free(codes->entries);
+	free(codes->slots);
+	free(codes->ranges);
+	memset(codes, 0, sizeof *codes);
+}
+
+static int parse_head(const struct py_runtime *runtime, uint64_t address, const uint8_t *head,
+		      struct code_identity *ret)
+{
+	struct code_identity identity = {
+		.address = address,
+		.qualname = word_at(head, reader_field(runtime, CODE_QUALNAME)),
+		.file = word_at(head, reader_field(runtime, CODE_FILE)),
+		.lines = word_at(head, reader_field(runtime, CODE_LINES)),
+		.first_line = half_at(head, reader_field(runtime, CODE_FIRST_LINE)),
+	};
+	uint64_t n_units = word_at(head, reader_field(runtime, CODE_UNITS));
+
+	if (n_units == 0 || n_units > MAX_UNITS || identity.qualname == 0 || identity.file == 0)
+		return -EBADMSG;
+	identity.n_units = (uint32_t)n_units;
+	if (runtime->layout.field[CODE_VERSION] != ABSENT)
+		identity.version = half_at(head, reader_field(runtime, CODE_VERSION));
+	*ret = identity;
+	return 0;
+}
+
+static uint64_t identity_hash(const struct code_identity *identity)
+{
+	return mix64(identity->address ^ mix64(identity->qualname + identity->version) ^ identity->name_hash);
+}
+
+static bool identity_equal(const struct code_identity *a, const struct code_identity *b)
+{
+	return a->address == b->address && a->qualname == b->qualname && a->file == b->file &&
+	       a->lines == b->lines && a->first_line == b->first_line && a->n_units == b->n_units &&
+	       a->version == b->version && a->name_length == b->name_length &&
+	       a->name_hash == b->name_hash;
+}
+
+static struct code_entry *find_entry(const struct code_cache *codes, const struct code_identity *identity)
+{
+	size_t mask = codes->n_slots - 1;
+
+	if (codes->n_slots == 0)
+		return NULL;
+	for (size_t i = identity_hash(identity) & mask; codes->slots[i] != 0; i = (i + 1) & mask) {
+		struct code_entry *entry = codes->entries[codes->slots[i] - 1];
+
+		if (identity_equal(&entry->identity, identity))
+			return entry;
+	}
+	return NULL;
+}
+
+static int rehash(struct code_cache *codes)
+{
+	size_t n_slots = MAX(codes->n_slots * 2, (size_t)256), mask = n_slots - 1;
+	uint32_t *slots = calloc(n_slots, sizeof *slots);
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t n = 0; n < codes->n; n++) {
+		size_t i = identity_hash(&codes->entries[n]->identity) & mask;
+
+		while (slots[i] != 0)
+			i = (i + 1) & mask;
+		slots[i] = (uint32_t)n + 1;
+	}
+	free(codes->slots);
+	codes->slots = slots;
+	codes->n_slots = n_slots;
+	return 0;
+}
+
+/* The first range that ends behind an address. */
+static size_t find_range(const struct code_cache *codes, uint64_t address)
+{
+	size_t low = 0, high = codes->n_ranges;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (codes->ranges[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The newest code wins the ground that it shares with older, freed ones. */
+static int add_range(struct code_cache *codes, struct py_code *code)
+{
+	uint64_t start = code->bytecode, end = start + code->bytecode_bytes;
+	size_t first = find_range(codes, start), last;
+	int r;
+
+	r = grow(&codes->ranges, codes->n_ranges, &codes->ranges_allocated, sizeof *codes->ranges);
+	if (r < 0)
+		return r;
+	for (last = first; last < codes->n_ranges && codes->ranges[last].start < end;)
+		last++;
+	memmove(&codes->ranges[first + 1], &codes->ranges[last],
+		(codes->n_ranges - last) * sizeof *codes->ranges);
+	codes->ranges[first] = (struct code_range){ start, end, code };
+	codes->n_ranges = codes->n_ranges - (last - first) + 1;
+	return 0;
+}
+
+static int add_entry(struct code_cache *codes, struct code_entry *entry)
+{
+	size_t mask, i;
+	int r;
+
+	if (3 * (codes->n + 1) > 2 * codes->n_slots) {
+		r = rehash(codes);
+		if (r < 0)
+			return r;
+	}
+	r = grow(&codes->entries, codes->n, &codes->allocated, sizeof *codes->entries);
+	if (r < 0)
+		return r;
+	r = add_range(codes, &entry->code);
+	if (r < 0)
+		return r;
+	mask = codes->n_slots - 1;
+	for (i = identity_hash(&entry->identity) & mask; codes->slots[i] != 0;)
+		i = (i + 1) & mask;
+	codes->entries[codes->n++] = entry;
+	codes->slots[i] = (uint32_t)codes->n;
+	return 0;
+}
+
+static int read_line_table(struct py_runtime *runtime, uint64_t address, struct py_code *code)
+{
+	CLEANUP(freep) uint8_t *table = NULL;
+	uint64_t n_bytes;
+	int r;
+
+	r = window_read(&runtime->window, address + reader_field(runtime, BYTES_SIZE), &n_bytes,
+			sizeof n_bytes);
+	if (r < 0)
+		return r;
+	if (n_bytes > MAX_LINE_TABLE_BYTES || n_bytes > runtime->table_bytes_left)
+		return -EBADMSG;
+	runtime->table_bytes_left -= n_bytes;
+	table = malloc(n_bytes + 1);
+	if (!table)
+		return -ENOMEM;
+	r = n_bytes ? remote_read(runtime->remote, RADDR(address + reader_field(runtime, BYTES_DATA)),
+				  table, n_bytes)
+		    : 0;
+	if (r < 0)
+		return r;
+	code->line_table = TAKE(table);
+	code->line_table_bytes = (uint32_t)n_bytes;
+	return 0;
+}
+
+/* The interpreter's trampolines (3.12 and later: around __init__) have no line anywhere. */
+static bool has_no_line(const struct py_code *code)
+{
+	enum { MAX_TRAMPOLINE_BYTES = 32 };
+
+	if (code->bytecode_bytes > MAX_TRAMPOLINE_BYTES)
+		return false;
+	for (uint32_t i = 0; i < code->bytecode_bytes; i += 2)
+		if (py_code_line(code, (int32_t)i) != 0)
+			return false;
+	return true;
+}
+
+static int read_entry(struct py_runtime *runtime, const struct code_identity *identity,
+		      struct code_entry **ret)
+{
+	CLEANUP(entry_freep) struct code_entry *entry = NULL;
+	char *text;
+	int r;
+
+	entry = calloc(1, sizeof *entry);
+	if (!entry)
+		return -ENOMEM;
+	entry->identity = *identity;
+	entry->code.first_line = (int)identity->first_line;
+	entry->code.bytecode = identity->address + reader_field(runtime, CODE_BYTECODE);
+	entry->code.bytecode_bytes = identity->n_units * 2;
+	r = reader_string(runtime, identity->qualname, MAX_NAME_BYTES, &text);
+	if (r < 0)
+		return r;
+	entry->code.qualname = text;
+	r = reader_string(runtime, identity->file, MAX_PATH_BYTES, &text);
+	if (r < 0)
+		return r;
+	entry->code.file = text;
+	r = read_line_table(runtime, identity->lines, &entry->code);
+	if (r < 0)
+		return r;
+	entry->code.is_internal = has_no_line(&entry->code);
+	r = add_entry(&runtime->codes, entry);
+	if (r < 0)
+		return r;
+	*ret = TAKE(entry);
+	return 0;
+}
+
+/* Where codes have no version, the name's length and hash stand in for it. */
+static int read_name_identities(struct py_runtime *runtime, struct code_identity *identities, size_t n)
+{
+	struct remote_part parts[BATCH];
+	uint64_t words[BATCH][2];
+	uint64_t offset = reader_field(runtime, STRING_LENGTH);
+
+	if (n == 0 || runtime->layout.field[CODE_VERSION] != ABSENT)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		parts[i] = (struct remote_part){ RADDR(identities[i].qualname + offset), words[i], sizeof words[i] };
+	if (remote_read_parts(runtime->remote, parts, n) != (int)n)
+		return -EFAULT;
+	for (size_t i = 0; i < n; i++) {
+		identities[i].name_length = words[i][0];
+		identities[i].name_hash = words[i][1];
+	}
+	return 0;
+}
+
+static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, size_t n)
+{
+	struct code_identity identities[BATCH];
+	struct remote_part parts[BATCH];
+	uint8_t heads[BATCH][CODE_HEAD_BYTES];
+	int r;
+
+	if (n == 0)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		parts[i] = (struct remote_part){ RADDR(addresses[i]), heads[i], CODE_HEAD_BYTES };
+	if (remote_read_parts(runtime->remote, parts, n) != (int)n)
+		return -EFAULT;
+	for (size_t i = 0; i < n; i++) {
+		r = parse_head(runtime, addresses[i], heads[i], &identities[i]);
+		if (r < 0)
+			return r;
+	}
+	r = read_name_identities(runtime, identities, n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		struct code_entry *entry = find_entry(&runtime->codes, &identities[i]);
+		size_t slot = mix64(addresses[i]) % N_ELEMENTS(runtime->codes.seen);
+
+		r = entry ? 0 : read_entry(runtime, &identities[i], &entry);
+		if (r < 0)
+			return r;
+		runtime->codes.seen[slot].address = addresses[i];
+		runtime->codes.seen[slot].code = &entry->code;
+	}
+	return 0;
+}
+
+static struct py_code *seen_code(const struct py_runtime *runtime, uint64_t address)
+{
+	size_t slot = mix64(address) % N_ELEMENTS(runtime->codes.seen);
+
+	return runtime->codes.seen[slot].address == address ? runtime->codes.seen[slot].code : NULL;
+}
+
+/* The addresses from the first unseen one on that are not seen yet, each once. */
+static size_t collect_unseen(const struct py_runtime *runtime, const uint64_t *addresses, size_t n,
+			     uint64_t *batch)
+{
+	size_t n_batch = 0;
+
+	for (size_t i = 0; i < n && n_batch < BATCH; i++) {
+		bool known = seen_code(runtime, addresses[i]) != NULL;
+
+		for (size_t k = n_batch; k-- > 0 && !known;)
+			known = batch[k] == addresses[i];
+		if (!known)
+			batch[n_batch++] = addresses[i];
+	}
+	return n_batch;
+}
+
+int reader_codes(struct py_runtime *runtime, const uint64_t *addresses, size_t n, struct py_code **ret)
+{
+	uint64_t batch[BATCH];
+	size_t done = 0;
+
+	while (done < n) {
+		size_t n_batch, before = done;
+		int r;
+
+		while (done < n && (ret[done] = seen_code(runtime, addresses[done])) != NULL)
+			done++;
+		if (done == n)
+			break;
+		n_batch = collect_unseen(runtime, addresses + done, MIN(n - done, (size_t)BATCH), batch);
+		r = read_batch(runtime, batch, n_batch);
+		/* Two of a batch may share a slot: one by one then. */
+		if (r >= 0 && before == done && !seen_code(runtime, addresses[done]))
+			r = read_batch(runtime, &addresses[done], 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address)
+{
+	const struct code_cache *codes = &runtime->codes;
+	size_t n = find_range(codes, address);
+
+	if (n == codes->n_ranges || address < codes->ranges[n].start)
+		return NULL;
+	return codes->ranges[n].code;
+}
+
+size_t py_code_count(const struct py_runtime *runtime)
+{
+	return runtime->codes.n;
+}
+
+struct py_code *py_code_nth(const struct py_runtime *runtime, size_t n)
+{
+	return n < runtime->codes.n ? &runtime->codes.entries[n]->code : NULL;
+}

@@ -1,0 +1,140 @@
+/* cpython.h - an interpreter's frames, read from outside.
+ *
+ * Words used here:
+ *   evaluation   one run of the interpreter's loop, one native frame. From
+ *                3.11 several Python frames can live in one evaluation.
+ *   anchor       what an evaluation keeps on its own native frame that leads
+ *                to its Python frames: the _PyCFrame in 3.11 and 3.12, the
+ *                shim frame from 3.13.
+ * Everything read is foreign: bounded, cycle-checked, never trusted.
+ */
+#ifndef PROBING_CPYTHON_H
+#define PROBING_CPYTHON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/address_space.h"
+#include "base/remote.h"
+
+/* Deeper Python stacks are cut, and marked. */
+#define PY_MAX_FRAMES 65536
+#define PY_MAX_ANCHORS 4096
+
+struct py_runtime;
+
+/* A code object, known by its identity rather than by its address alone; lives
+ * as long as its runtime. */
+struct py_code {
+	const char *qualname; /* UTF-8 */
+	const char *file;     /* as the interpreter has it */
+	int first_line;
+	uint64_t bytecode;    /* where the bytecode was when last seen */
+	uint32_t bytecode_bytes;
+	const uint8_t *line_table;
+	uint32_t line_table_bytes;
+	bool is_internal;     /* the interpreter's own few instructions, without a line: no function of anybody's */
+	void *user;           /* the caller's */
+};
+
+enum { PY_INSTRUCTION_NONE = -1 /* before the first */, PY_INSTRUCTION_UNKNOWN = -2 };
+
+struct py_frame {
+	uint64_t address;    /* of the interpreter's frame */
+	struct py_code *code;
+	uint64_t pointer;    /* into the bytecode, as the frame keeps it */
+	int32_t instruction; /* the same in bytes from the start of the bytecode, or PY_INSTRUCTION_* */
+};
+
+/* Growable, reused from sample to sample. */
+struct py_frames {
+	struct py_frame *frames; /* innermost first */
+	size_t n, allocated;
+	bool is_cut; /* there were more than PY_MAX_FRAMES */
+};
+void py_frames_done(struct py_frames *frames);
+
+struct py_anchor {
+	uint64_t address;      /* on the thread's native stack */
+	uint64_t top;          /* innermost frame of its evaluation; 0: not told by the anchor */
+	uint64_t outer_anchor; /* anchor of the next outer evaluation; 0: not told */
+	uint64_t outer_top;    /* innermost frame of the next outer evaluation; 0: none, or not told */
+};
+
+/*
+ * py_runtime_find - find and check a CPython in a process.
+ * @space, @remote: borrowed; outlive the result.
+ * @version: receives "3.12.1" also where it is refused; at least 32 bytes, "" where none was found.
+ * Errors: -ENOENT none; -EAGAIN one that is still starting up; -EOPNOTSUPP one that
+ *         cannot be read (version, debug or free-threaded build); -EPERM memory not
+ *         readable.
+ */
+int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
+		    struct py_runtime **ret);
+void py_runtime_free(struct py_runtime *runtime);
+void py_runtime_freep(struct py_runtime **runtime);
+const char *py_runtime_version(const struct py_runtime *runtime);
+
+/* Whether a run-time PC lies in the interpreter's own code, and in which module. */
+bool py_runtime_owns(const struct py_runtime *runtime, uint64_t pc);
+const struct module *py_runtime_module(const struct py_runtime *runtime);
+/* Run-time minus own addresses of that module. */
+int64_t py_runtime_bias(const struct py_runtime *runtime);
+
+/* True where anchors tell their own evaluation's innermost frame (3.11, 3.12). */
+bool py_anchor_tells_top(const struct py_runtime *runtime);
+
+/* True where bytecode offsets grow past the running instruction before it has
+ * ended: the pointer kept by the loop points behind it. */
+int32_t py_instruction_before(const struct py_runtime *runtime, int32_t next_instruction);
+
+/* Forget what was read for the last sample; do this before each. */
+void py_begin_sample(struct py_runtime *runtime);
+
+/* py_anchor_parse - an anchor out of bytes of the stack, py_anchor_bytes() of them. */
+size_t py_anchor_bytes(const struct py_runtime *runtime);
+int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_t address,
+		    struct py_anchor *ret);
+
+/*
+ * py_live_anchors - the anchors of a thread as memory shows them now.
+ * @anchors: room for max, innermost first.
+ * @ret_top: innermost frame of the innermost evaluation now; 0: no Python frame.
+ * Returns how many. Errors: -ESRCH the interpreter does not know the thread;
+ * -EFAULT, -ELOOP.
+ */
+int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anchors, size_t max,
+		    uint64_t *ret_top);
+
+/*
+ * py_walk - append one evaluation's Python frames, innermost first.
+ * @top:     its innermost frame.
+ * @ret_end:   address of the frame that ended it: the shim (3.12 and later), or
+ *             the evaluation's entry frame (3.11).
+ * @ret_outer: the frame that this evaluation was called from; 0: none.
+ * Errors: -EFAULT, -ELOOP, -EBADMSG no frame or code object there; what had
+ *         been appended until then is taken back. -ENOMEM.
+ */
+int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end,
+	    uint64_t *ret_outer);
+
+/*
+ * py_calls_into - is a frame among the callers of another, or that frame itself?
+ * Follows the chain from @inner as memory shows it now, to the end of the
+ * evaluation at most.
+ */
+bool py_calls_into(struct py_runtime *runtime, uint64_t frame, uint64_t inner);
+
+/* Executing line of an instruction; the first line for _NONE; 0: unknown, or the code has none there. */
+int py_code_line(const struct py_code *code, int32_t instruction);
+
+/* The code object whose bytecode holds an address, among those seen so far; NULL: none. */
+struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address);
+
+/* All codes seen, in order of first sight. */
+size_t py_code_count(const struct py_runtime *runtime);
+struct py_code *py_code_nth(const struct py_runtime *runtime, size_t n);
+
+#endif

@@ -1,0 +1,118 @@
+/* thread.c - from an operating system's thread id to the interpreter's state of it.
+ *
+ * The lists of interpreters and threads change while they are read; every loop
+ * is bounded, and a thread state proves itself: it points back to an
+ * interpreter that is in the list, and holds the thread id.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/cpython/reader.h"
+
+enum { MAX_INTERPRETERS = 1024, MAX_THREADS = 1 << 16 };
+
+struct thread_state {
+	uint64_t next, interpreter;
+	pid_t tid;
+};
+
+static int read_state(struct py_runtime *runtime, uint64_t address, struct thread_state *ret)
+{
+	uint8_t bytes[THREAD_HEAD_BYTES];
+	int r;
+
+	r = remote_read(runtime->remote, RADDR(address), bytes, sizeof bytes);
+	if (r < 0)
+		return r;
+	ret->next = word_at(bytes, reader_field(runtime, THREAD_NEXT));
+	ret->interpreter = word_at(bytes, reader_field(runtime, THREAD_INTERPRETER));
+	ret->tid = (pid_t)word_at(bytes, reader_field(runtime, THREAD_NATIVE_ID));
+	return 0;
+}
+
+static int remember(struct py_runtime *runtime, pid_t tid, uint64_t state)
+{
+	int r;
+
+	r = grow(&runtime->threads, runtime->n_threads, &runtime->threads_allocated,
+		 sizeof *runtime->threads);
+	if (r < 0)
+		return r;
+	runtime->threads[runtime->n_threads++] = (struct thread_slot){ tid, state };
+	return 0;
+}
+
+/* @left: threads that may still be looked at; counts down also over those without an id. */
+static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsigned *left)
+{
+	struct raddr state;
+	int r;
+
+	r = remote_read_pointer(runtime->remote,
+				RADDR(interpreter + reader_field(runtime, INTERPRETER_THREADS)), &state);
+	while (r >= 0 && !raddr_is_null(state)) {
+		struct thread_state thread;
+
+		if ((*left)-- == 0)
+			return -ELOOP;
+
+		r = read_state(runtime, state.value, &thread);
+		if (r < 0)
+			break;
+		if (thread.interpreter != interpreter)
+			return -EBADMSG;
+		if (thread.tid > 0)
+			r = remember(runtime, thread.tid, state.value);
+		state = RADDR(thread.next);
+	}
+	return r;
+}
+
+/* Read both lists anew. What could be read is kept even when the rest could not. */
+static int list_all(struct py_runtime *runtime)
+{
+	unsigned left = MAX_THREADS;
+	struct raddr interpreter;
+	int r;
+
+	runtime->n_threads = 0;
+	r = remote_read_pointer(runtime->remote,
+				RADDR(runtime->address + reader_field(runtime, RUNTIME_INTERPRETERS)),
+				&interpreter);
+	for (unsigned i = 0; r >= 0 && !raddr_is_null(interpreter) && i < MAX_INTERPRETERS; i++) {
+		r = list_threads(runtime, interpreter.value, &left);
+		if (r < 0)
+			break;
+		r = remote_read_pointer(runtime->remote,
+					raddr_add(interpreter, (int64_t)reader_field(runtime, INTERPRETER_NEXT)),
+					&interpreter);
+	}
+	return r;
+}
+
+static const struct thread_slot *find_slot(const struct py_runtime *runtime, pid_t tid)
+{
+	for (size_t i = 0; i < runtime->n_threads; i++)
+		if (runtime->threads[i].tid == tid)
+			return &runtime->threads[i];
+	return NULL;
+}
+
+int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret)
+{
+	const struct thread_slot *slot = find_slot(runtime, tid);
+	struct thread_state thread;
+	int r;
+
+	if (slot && read_state(runtime, slot->state, &thread) == 0 && thread.tid == tid) {
+		*ret = slot->state;
+		return 0;
+	}
+	r = list_all(runtime);
+	slot = find_slot(runtime, tid);
+	if (!slot)
+		return r < 0 ? r : -ESRCH;
+	*ret = slot->state;
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* cfi.c - rows of a module, compiled one PC at a time.
+ *
+ * Whole tables are never compiled: a process with libtorch mapped has millions
+ * of rows and meets a few thousand PCs. Equal rows are shared through the
+ * pool, so that the rows in use stay in the cache.
+ */
+#include "unwind/native/cfi.h"
+
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+struct cfi_module {
+	struct id_map pcs; /* own address + 1 -> row */
+	Dwarf_CFI *eh_frame;
+	Dwarf *dwarf;             /* only opened where .eh_frame has no answer */
+	Dwarf_CFI *debug_frame;   /* borrowed from dwarf */
+	bool debug_frame_tried;
+};
+
+int row_pool_init(struct row_pool *pool)
+{
+	int r;
+
+	memset(pool, 0, sizeof *pool);
+	r = grow(&pool->rows, 0, &pool->allocated, sizeof *pool->rows);
+	if (r < 0)
+		return r;
+	memset(&pool->rows[ROW_NONE], 0, sizeof pool->rows[0]);
+	pool->n = 1;
+	pool->n_slow = 1;
+	return 0;
+}
+
+void row_pool_done(struct row_pool *pool)
+{
+	for (size_t i = 1; i < pool->n_slow; i++)
+		cfi_slow_done(&pool->slow[i]);
+	free(pool->slow);
+	free(pool->rows);
+	id_map_done(&pool->index);
+	memset(pool, 0, sizeof *pool);
+}
+
+static uint64_t row_hash(const struct cfi_row *row)
+{
+	uint64_t words[sizeof *row / sizeof(uint64_t)], hash = 0;
+
+	memcpy(words, row, sizeof words);
+	for (unsigned i = 0; i < N_ELEMENTS(words); i++)
+		hash = mix64(hash ^ words[i]);
+	return hash | 1;
+}
+
+static int pool_append(struct row_pool *pool, const struct cfi_row *row, uint32_t *ret)
+{
+	int r;
+
+	r = grow(&pool->rows, pool->n, &pool->allocated, sizeof *pool->rows);
+	if (r < 0)
+		return r;
+	pool->rows[pool->n] = *row;
+	*ret = (uint32_t)pool->n++;
+	return 0;
+}
+
+/* A row without expressions: an equal one is used again. */
+int row_pool_share(struct row_pool *pool, const struct cfi_row *row, uint32_t *ret)
+{
+	uint64_t hash = row_hash(row);
+	const struct id_slot *slot = id_map_find(&pool->index, hash);
+	int r;
+
+	if (slot && memcmp(&pool->rows[slot->id], row, sizeof *row) == 0) {
+		*ret = slot->id;
+		return 0;
+	}
+	r = pool_append(pool, row, ret);
+	if (r < 0 || slot)
+		return r;
+	return id_map_add(&pool->index, hash, *ret);
+}
+
+/* Takes slow over on success. */
+static int pool_add_slow(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, uint32_t *ret)
+{
+	int r;
+
+	r = grow(&pool->slow, pool->n_slow, &pool->slow_allocated, sizeof *pool->slow);
+	if (r < 0)
+		return r;
+	row->slow = (uint32_t)pool->n_slow;
+	r = pool_append(pool, row, ret);
+	if (r < 0)
+		return r;
+	pool->slow[pool->n_slow++] = *slow;
+	return 0;
+}
+
+static int compile(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, uint32_t *ret)
+{
+	CLEANUP(freep) Dwarf_Frame *frame = NULL;
+	struct cfi_slow slow;
+	struct cfi_row row;
+	int r;
+
+	if (dwarf_cfi_addrframe(cfi, address, &frame) != 0) {
+		frame = NULL;
+		return -ENOENT;
+	}
+	r = row_compile(frame, &row, &slow);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	pool->n_compiled++;
+	if (r == 0)
+		return row_pool_share(pool, &row, ret);
+	r = pool_add_slow(pool, &row, &slow, ret);
+	if (r < 0)
+		cfi_slow_done(&slow);
+	return r;
+}
+
+static int module_cfi(struct module *module, struct cfi_module **ret)
+{
+	struct cfi_module *cfi = module->cfi;
+	struct elf_file *elf;
+
+	if (!cfi) {
+		cfi = calloc(1, sizeof *cfi);
+		if (!cfi)
+			return -ENOMEM;
+		if (module_elf(module, &elf) >= 0)
+			cfi->eh_frame = dwarf_getcfi_elf(elf_file_elf(elf));
+		module->cfi = cfi;
+	}
+	*ret = cfi;
+	return 0;
+}
+
+/* .debug_frame: hand-written assembly and some languages have only that. */
+static Dwarf_CFI *debug_frame(struct module *module, struct cfi_module *cfi)
+{
+	struct elf_file *elf;
+
+	if (cfi->debug_frame_tried)
+		return cfi->debug_frame;
+	cfi->debug_frame_tried = true;
+	if (module_elf(module, &elf) < 0)
+		return NULL;
+	cfi->dwarf = dwarf_begin_elf(elf_file_elf(elf), DWARF_C_READ, NULL);
+	if (cfi->dwarf)
+		cfi->debug_frame = dwarf_getcfi(cfi->dwarf);
+	return cfi->debug_frame;
+}
+
+int cfi_row_at(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret)
+{
+	struct cfi_module *cfi;
+	const struct id_slot *slot;
+	uint32_t row = ROW_NONE;
+	int r;
+
+	r = module_cfi(module, &cfi);
+	if (r < 0)
+		return r;
+	slot = id_map_find(&cfi->pcs, address + 1);
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	r = cfi->eh_frame ? compile(pool, cfi->eh_frame, address, &row) : -ENOENT;
+	if (r == -ENOENT && debug_frame(module, cfi))
+		r = compile(pool, cfi->debug_frame, address, &row);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	r = id_map_add(&cfi->pcs, address + 1, row);
+	if (r < 0)
+		return r;
+	*ret = row;
+	return 0;
+}
+
+void cfi_module_done(struct module *module)
+{
+	struct cfi_module *cfi = module->cfi;
+
+	if (!cfi)
+		return;
+	module->cfi = NULL;
+	id_map_done(&cfi->pcs);
+	dwarf_cfi_end(cfi->eh_frame);
+	dwarf_end(cfi->dwarf);
+	free(cfi);
+}

@@ -1,0 +1,105 @@
+/* native.h - native stacks out of captured registers and stack bytes, by CFI.
+ *
+ * Rows of call frame information are compiled through libdw when a PC is met
+ * for the first time, kept per module (so shared by all processes that map
+ * it), and found again through a hash of run-time PCs per process. A warm
+ * frame costs one hash probe and two or three loads from the captured bytes.
+ */
+#ifndef PROBING_NATIVE_H
+#define PROBING_NATIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/address_space.h"
+#include "base/remote.h"
+#include "base/sample.h"
+
+/* Deeper stacks end with STACK_FRAME_LIMIT. */
+#define NATIVE_MAX_FRAMES 65536
+
+struct native_frame {
+	uint64_t pc;  /* where it stands: the instruction itself, or the return address */
+	uint64_t sp;  /* its part of the stack is [sp, cfa) */
+	uint64_t cfa; /* canonical frame address; 0 where no rule was found */
+	uint64_t fp;  /* frame pointer register, whatever the code there uses it for */
+	uint32_t row; /* compiled row, the unwinder's own business */
+	bool is_return_address;
+	bool is_signal; /* a signal trampoline: what it returns to was interrupted, not calling */
+	bool fp_is_lost; /* fp is not what it was there: nobody saved it */
+	bool without_cfi; /* its caller was found by the frame pointer, or by search */
+};
+
+/* The address to look a frame up by: inside the call instruction for callers. */
+static inline uint64_t native_frame_lookup(const struct native_frame *frame)
+{
+	return frame->pc - frame->is_return_address;
+}
+
+struct native_unwinder;
+struct native_process;
+
+/*
+ * A native stack, together with the memory that it was read from. Reused from
+ * sample to sample; the arrays grow and stay.
+ */
+struct native_stack {
+	struct native_frame *frames; /* leaf first */
+	size_t n_frames, frames_allocated;
+	enum stack_end end;
+	/* Since the last native_unwind; borrowed. */
+	const struct sample *sample;
+	struct remote *remote;
+	const struct native_unwinder *unwinder;
+	/* Stack bytes after the captured ones, read later: [rest_start, + rest_bytes). */
+	uint8_t *rest;
+	uint64_t rest_start;
+	size_t rest_bytes, rest_allocated;
+	bool rest_refused; /* the seam did not match, or nothing could be read */
+};
+
+/* @modules: borrowed; must outlive the unwinder. */
+int native_unwinder_new(struct module_table *modules, struct native_unwinder **ret);
+void native_unwinder_free(struct native_unwinder *unwinder);
+void native_unwinder_freep(struct native_unwinder **unwinder);
+
+/* Per-process cache. @space: borrowed, outlives the result. */
+int native_process_new(struct native_unwinder *unwinder, struct address_space *space,
+		       struct native_process **ret);
+void native_process_free(struct native_process *process);
+void native_process_freep(struct native_process **process);
+
+/*
+ * native_unwind - walk the stack of one sample.
+ * @remote: live memory of the process for what the capture left out; NULL: none.
+ * @stack:  zeroed before its first use, ended with native_stack_done(); keeps
+ *          borrowing sample and remote until the next call.
+ * An incomplete stack is not an error: stack->end says why it ended.
+ * Errors: -ENOMEM.
+ */
+int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
+		  struct native_stack *stack);
+void native_stack_done(struct native_stack *stack);
+
+/*
+ * native_stack_read - bytes of the stack as of the sample.
+ * Only what was captured (or completed behind a matching seam) is given out.
+ * Errors: -EFAULT not there.
+ */
+int native_stack_read(struct native_stack *stack, uint64_t address, void *to, size_t n_bytes);
+
+/*
+ * native_register - a register as it was in frame number @frame.
+ * Callee-saved registers are recovered from where inner frames saved them.
+ * @reg: DWARF number. Errors: -ENODATA not recoverable; -EFAULT.
+ */
+int native_register(struct native_stack *stack, size_t frame, unsigned reg, uint64_t *ret);
+
+/* Distinct rows held, and places compiled so far. */
+struct native_statistics {
+	size_t n_rows, n_compiled;
+};
+void native_unwinder_statistics(const struct native_unwinder *unwinder, struct native_statistics *ret);
+
+#endif

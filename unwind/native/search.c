@@ -1,0 +1,210 @@
+/* search.c - callers of code that has no CFI.
+ *
+ * Code that was generated at run time (oneDNN's kernels, a JIT's functions)
+ * comes without any. Mostly it keeps no frame pointer either, but pushes some
+ * registers and calls nothing. So the stack is searched upwards for the return
+ * address: a word that points behind a call instruction in code with CFI, and
+ * from which the walk goes on to the thread's start. Old return addresses that
+ * still lie about fail that test, since the CFA they imply is wrong.
+ *
+ * At one PC such code has always the same distance to its return address: what
+ * was found is kept as a row like any other, but checked at each use. Only
+ * where the search fails is the frame pointer believed, when it points up the
+ * stack and to a return address.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "unwind/native/memory.h"
+#include "unwind/native/walk.h"
+
+enum {
+	SEARCH_BYTES = 8192,
+	/* Callee-saved registers are pushed right after the call: the frame
+	 * pointer is among the first words below the return address, or untouched. */
+	PUSHED_WORDS = 6,
+};
+
+static bool is_code(struct native_process *process, uint64_t pc)
+{
+	const struct mapping *mapping = address_space_find(process->space, pc);
+
+	return mapping && mapping->executable;
+}
+
+/* Behind a call instruction, in a function with CFI? */
+static bool is_return_address(struct native_process *process, uint64_t pc)
+{
+	const struct mapping *mapping = address_space_find(process->space, pc - 1);
+	const void *before;
+	struct module *module;
+	struct elf_file *elf;
+	uint64_t address;
+	uint32_t row;
+
+	if (!mapping || !mapping->executable || !mapping->module)
+		return false;
+	if (address_space_resolve(process->space, pc - 1, &module, &address) < 0 ||
+	    module_elf(module, &elf) < 0 ||
+	    elf_file_data(elf, address + 1 - MACHINE_CALL_BYTES, MACHINE_CALL_BYTES, &before) < 0)
+		return false;
+	return machine_is_after_call(before) && walk_find_row(process, pc - 1, &row) == 0 && row != ROW_NONE;
+}
+
+bool guess_holds(struct walk *walk, const struct cfi_row *row)
+{
+	uint64_t pc;
+
+	return memory_load(walk->stack, walk->sp + (uint64_t)(int64_t)row->cfa_offset + row->saved[0], &pc) ==
+		       0 &&
+	       is_return_address(walk->process, pc);
+}
+
+/* Keep what was found: the CFA's distance, and where the frame pointer was pushed (0: nowhere). */
+static int learn(struct walk *walk, uint64_t cfa, int64_t fp_offset)
+{
+	struct native_stack *stack = walk->stack;
+	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
+	struct id_slot *slot = id_map_find(&walk->process->pcs, native_frame_lookup(frame) + 1);
+	struct cfi_row row = {
+		.cfa_kind = CFA_REGISTER,
+		.cfa_register = MACHINE_REG_SP,
+		.cfa_offset = (int32_t)(cfa - frame->sp),
+		.is_guess = true,
+	};
+	uint32_t id;
+	int r;
+
+	for (unsigned i = 0; i < ROW_N_SAVED; i++)
+		row.saved[i] = SAVED_UNDEFINED;
+	row.saved[0] = -(int16_t)sizeof(uint64_t);
+	row.saved[row_saved_index(MACHINE_REG_FP)] = fp_offset ? (int16_t)fp_offset : SAVED_SAME;
+	r = row_pool_share(&walk->process->unwinder->pool, &row, &id);
+	if (r < 0)
+		return r;
+	frame->row = id;
+	frame->cfa = cfa;
+	frame->without_cfi = true;
+	if (slot)
+		slot->id = id;
+	return 0;
+}
+
+/* Go on from one supposition. 1: it led to the thread's start, 0: it did not. */
+static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
+{
+	struct native_stack *stack = walk->stack;
+	size_t before = stack->n_frames;
+	struct walk further = *walk;
+	int r;
+
+	further.pc = pc;
+	further.sp = cfa;
+	further.fp = fp;
+	further.fp_is_lost = false;
+	further.is_return_address = true;
+	r = walk_on(&further);
+	walk->searches_left = further.searches_left;
+	walk->effort = further.effort;
+	if (r < 0)
+		return r;
+	if (stack->end == STACK_COMPLETE || stack->end == STACK_COMPLETED)
+		return 1;
+	stack->n_frames = before;
+	return 0;
+}
+
+/* All frame pointers that may belong to one return address. */
+static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
+{
+	struct native_stack *stack = walk->stack;
+	size_t frame = stack->n_frames;
+	uint64_t cfa = address + sizeof pc;
+
+	for (int64_t pushed = 0; pushed <= PUSHED_WORDS; pushed++) {
+		int64_t offset = pushed ? -(pushed + 1) * (int64_t)sizeof pc : 0;
+		uint64_t fp = walk->fp;
+		int r;
+
+		if (walk->searches_left == 0 || cfa + (uint64_t)offset < walk->sp)
+			break;
+		if (pushed && memory_load(stack, cfa + (uint64_t)offset, &fp) < 0)
+			break;
+		if (pushed && fp < cfa)
+			continue; /* as a frame pointer it would have to point up the stack */
+		walk->searches_left--;
+		r = try_from(walk, pc, cfa, fp);
+		if (r == 1) {
+			size_t n_frames = stack->n_frames;
+
+			stack->n_frames = frame;
+			r = learn(walk, cfa, offset);
+			stack->n_frames = n_frames;
+			return r < 0 ? r : 1;
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* 1: found, and the rest of the stack with it. */
+static int search(struct walk *walk)
+{
+	struct native_stack *stack = walk->stack;
+
+	for (uint64_t offset = 0; offset < SEARCH_BYTES && walk->searches_left > 0; offset += sizeof(uint64_t)) {
+		uint64_t pc;
+		int r;
+
+		if (native_stack_read(stack, walk->sp + offset, &pc, sizeof pc) < 0)
+			break;
+		if (!is_return_address(walk->process, pc))
+			continue;
+		r = try_return_address(walk, walk->sp + offset, pc);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static int step_by_frame_pointer(struct walk *walk)
+{
+	struct native_stack *stack = walk->stack;
+	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
+	uint64_t pc, fp;
+
+	stack->end = STACK_NO_UNWIND_INFO;
+	if (walk->fp < walk->sp || walk->fp % sizeof pc != 0)
+		return 0;
+	if (memory_load(stack, walk->fp, &fp) < 0 || memory_load(stack, walk->fp + sizeof fp, &pc) < 0)
+		return 0;
+	if (!is_code(walk->process, pc - 1))
+		return 0;
+	frame->row = ROW_NONE;
+	frame->without_cfi = true;
+	frame->cfa = walk->fp + 2 * sizeof fp;
+	walk->pc = pc;
+	walk->sp = frame->cfa;
+	walk->fp = fp;
+	walk->fp_is_lost = false;
+	walk->is_return_address = true;
+	return 1;
+}
+
+int step_without_cfi(struct walk *walk)
+{
+	int r;
+
+	/* A caller that is not even code: what led here was wrong. */
+	if (walk->is_return_address && !is_code(walk->process, walk->pc - 1)) {
+		walk->stack->end = STACK_NO_UNWIND_INFO;
+		return 0;
+	}
+	/* Where no code is mapped at all the map is behind, or the call went
+	 * astray; the return address then is the first word of the stack. */
+	r = search(walk);
+	if (r < 0)
+		return r;
+	return r == 1 ? 0 : step_by_frame_pointer(walk);
+}

@@ -1,0 +1,441 @@
+/* unwind.c - from captured registers and stack bytes to native frames.
+ *
+ * Invariants of a walk:
+ * - a frame's part of the stack is [sp, cfa), and the next frame's begins at
+ *   its cfa; the CFA grows from frame to frame, except across a signal
+ *   trampoline, which may change stacks. So every walk ends.
+ * - only PC, SP and the frame pointer are carried along and kept in each frame;
+ *   other callee-saved registers are recovered when somebody asks, from where
+ *   rows say that inner frames saved them (native_register), and no CFI can make
+ *   that cost more than an effort that is fixed.
+ * - most frames are plain: an offset from SP or FP, captured words. They take the
+ *   short way, step_plain(), which decides nothing that step_by_row() would not.
+ * - the leaf and what a signal interrupted are looked up by their PC, callers
+ *   by the byte before their return address.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/native/memory.h"
+#include "unwind/native/walk.h"
+
+int native_unwinder_new(struct module_table *modules, struct native_unwinder **ret)
+{
+	CLEANUP(native_unwinder_freep) struct native_unwinder *unwinder = NULL;
+	int r;
+
+	unwinder = calloc(1, sizeof *unwinder);
+	if (!unwinder)
+		return -ENOMEM;
+	unwinder->modules = modules;
+	r = row_pool_init(&unwinder->pool);
+	if (r < 0)
+		return r;
+	*ret = TAKE(unwinder);
+	return 0;
+}
+
+void native_unwinder_free(struct native_unwinder *unwinder)
+{
+	if (!unwinder)
+		return;
+	for (size_t i = 0; i < module_table_size(unwinder->modules); i++)
+		cfi_module_done(module_table_get(unwinder->modules, i));
+	row_pool_done(&unwinder->pool);
+	free(unwinder);
+}
+
+void native_unwinder_freep(struct native_unwinder **unwinder)
+{
+	native_unwinder_free(*unwinder);
+}
+
+int native_process_new(struct native_unwinder *unwinder, struct address_space *space,
+		       struct native_process **ret)
+{
+	struct native_process *process;
+
+	process = calloc(1, sizeof *process);
+	if (!process)
+		return -ENOMEM;
+	process->unwinder = unwinder;
+	process->space = space;
+	process->generation = address_space_generation(space);
+	*ret = process;
+	return 0;
+}
+
+void native_process_free(struct native_process *process)
+{
+	if (!process)
+		return;
+	id_map_done(&process->pcs);
+	free(process);
+}
+
+void native_process_freep(struct native_process **process)
+{
+	native_process_free(*process);
+}
+
+void native_stack_done(struct native_stack *stack)
+{
+	free(stack->frames);
+	free(stack->rest);
+	memset(stack, 0, sizeof *stack);
+}
+
+/* A PC met for the first time in this process. */
+static int find_new_row(struct native_process *process, uint64_t pc, uint32_t *ret)
+{
+	struct mapping *mapping = address_space_find(process->space, pc);
+	struct module *module = NULL;
+	uint64_t address;
+	uint32_t row = ROW_NONE;
+	int r;
+
+	if (!mapping || !mapping->executable) {
+		*ret = ROW_NONE; /* not kept: the map may be known a moment later */
+		return 0;
+	}
+	r = address_space_resolve(process->space, pc, &module, &address);
+	if (r >= 0 && module)
+		r = cfi_row_at(&process->unwinder->pool, module, address, &row);
+	if (r == -ENOMEM)
+		return r;
+	r = id_map_add(&process->pcs, pc + 1, row);
+	if (r < 0)
+		return r;
+	*ret = row;
+	return 0;
+}
+
+static inline int find_row(struct native_process *process, uint64_t pc, uint32_t *ret)
+{
+	const struct id_slot *slot = id_map_find(&process->pcs, pc + 1);
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	return find_new_row(process, pc, ret);
+}
+
+int walk_find_row(struct native_process *process, uint64_t pc, uint32_t *ret)
+{
+	return find_row(process, pc, ret);
+}
+
+/* For expressions: registers and memory as of one frame. */
+struct frame_view {
+	struct native_stack *stack;
+	size_t frame;
+	struct effort *effort;
+};
+
+static int recover(struct native_stack *stack, size_t frame, unsigned reg, struct effort *effort,
+		   uint64_t *ret);
+
+static int view_register(void *data, unsigned reg, uint64_t *ret)
+{
+	struct frame_view *view = data;
+
+	return recover(view->stack, view->frame, reg, view->effort, ret);
+}
+
+static int view_load(void *data, uint64_t address, uint64_t *ret)
+{
+	struct frame_view *view = data;
+
+	return memory_load(view->stack, address, ret);
+}
+
+static int evaluate(struct native_stack *stack, size_t frame, const struct cfi_expression *expression,
+		    struct effort *effort, uint64_t *ret)
+{
+	struct frame_view view = { stack, frame, effort };
+	struct cfi_context context = { view_register, view_load, &view, stack->frames[frame].cfa };
+	int r;
+
+	if (effort->depth == EFFORT_MAX_DEPTH)
+		return -ENODATA;
+	effort->depth++;
+	r = expression_evaluate(expression, &context, ret);
+	effort->depth--;
+	return r;
+}
+
+/* Where a register of the caller of @frame comes from. 1: as in @frame itself. */
+static int saved_register(struct native_stack *stack, size_t frame, int index, struct effort *effort,
+			  uint64_t *ret)
+{
+	const struct row_pool *pool = &stack->unwinder->pool;
+	const struct cfi_row *row = &pool->rows[stack->frames[frame].row];
+	const struct cfi_expression *expression;
+	uint64_t value;
+	int r;
+
+	if (row->saved[index] >= SAVED_FIRST_OFFSET)
+		return memory_load(stack, stack->frames[frame].cfa + (uint64_t)(int64_t)row->saved[index], ret);
+	if (row->saved[index] == SAVED_SAME)
+		return 1;
+	if (row->saved[index] == SAVED_UNDEFINED)
+		return -ENODATA;
+	expression = &pool->slow[row->slow].saved[index];
+	r = evaluate(stack, frame, expression, effort, &value);
+	if (r < 0)
+		return r;
+	if (!expression->is_value)
+		return memory_load(stack, value, ret);
+	*ret = value;
+	return 0;
+}
+
+static int recover(struct native_stack *stack, size_t frame, unsigned reg, struct effort *effort,
+		   uint64_t *ret)
+{
+	int index;
+
+	if (frame >= stack->n_frames || reg >= MACHINE_N_REGS)
+		return -ENODATA;
+	if (reg == MACHINE_REG_SP || reg == MACHINE_REG_PC) {
+		*ret = reg == MACHINE_REG_SP ? stack->frames[frame].sp : stack->frames[frame].pc;
+		return 0;
+	}
+	if (reg == MACHINE_REG_FP) {
+		if (stack->frames[frame].fp_is_lost)
+			return -ENODATA;
+		*ret = stack->frames[frame].fp;
+		return 0;
+	}
+	index = row_saved_index(reg);
+	while (frame-- > 0) {
+		int r;
+
+		if (index < 0 || stack->frames[frame].row == ROW_NONE || effort->n_frames == 0)
+			return -ENODATA;
+		effort->n_frames--;
+		r = saved_register(stack, frame, index, effort, ret);
+		if (r != 1)
+			return r;
+	}
+	*ret = stack->sample->regs.value[reg];
+	return 0;
+}
+
+int native_register(struct native_stack *stack, size_t frame, unsigned reg, uint64_t *ret)
+{
+	struct effort effort = { .n_frames = EFFORT_MAX_FRAMES };
+
+	return recover(stack, frame, reg, &effort, ret);
+}
+
+static int compute_cfa(struct walk *walk, const struct cfi_row *row, uint64_t *ret)
+{
+	struct native_stack *stack = walk->stack;
+	size_t frame = stack->n_frames - 1;
+	uint64_t base;
+	int r;
+
+	if (row->cfa_kind == CFA_EXPRESSION)
+		return evaluate(stack, frame, &stack->unwinder->pool.slow[row->slow].cfa, &walk->effort,
+				ret);
+	r = recover(stack, frame, row->cfa_register, &walk->effort, &base);
+	if (r < 0)
+		return r;
+	base += (uint64_t)(int64_t)row->cfa_offset;
+	if (row->cfa_kind == CFA_DEREF)
+		return memory_load(stack, base, ret);
+	*ret = base;
+	return 0;
+}
+
+/* Why something that was needed could not be had. */
+static enum stack_end end_of_failure(const struct native_stack *stack)
+{
+	return stack->rest_refused ? STACK_TRUNCATED : STACK_BAD_MEMORY;
+}
+
+static enum stack_end end_of_start(const struct native_stack *stack)
+{
+	return stack->rest_bytes > 0 ? STACK_COMPLETED : STACK_COMPLETE;
+}
+
+/* Return address and frame pointer of the last frame's caller, into walk. -EFAULT and others. */
+static int load_caller(struct walk *walk)
+{
+	struct native_stack *stack = walk->stack;
+	size_t frame = stack->n_frames - 1;
+	uint64_t pc, fp;
+	int r;
+
+	r = saved_register(stack, frame, 0, &walk->effort, &pc);
+	if (r < 0)
+		return r;
+	r = saved_register(stack, frame, walk->fp_index, &walk->effort, &fp);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	walk->pc = pc;
+	if (r == 0)
+		walk->fp = fp;
+	/* Lost: bad only if somebody up there asks for it. */
+	walk->fp_is_lost = r == -ENODATA || (r == 1 && walk->fp_is_lost);
+	return 0;
+}
+
+/* One step by CFI. Returns 1 to go on, 0 when stack->end has been set. */
+static int step_by_row(struct walk *walk, const struct cfi_row *row)
+{
+	struct native_stack *stack = walk->stack;
+	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
+	uint64_t cfa;
+	int r;
+
+	frame->is_signal = row->is_signal;
+	if (row->is_signal)
+		frame->is_return_address = false; /* the kernel put it there, nothing called from it */
+	frame->without_cfi = row->is_guess;
+	r = compute_cfa(walk, row, &cfa);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 || (cfa <= walk->sp && !row->is_signal)) {
+		stack->end = r < 0 ? end_of_failure(stack) : STACK_BAD_MEMORY;
+		return 0;
+	}
+	frame->cfa = cfa;
+	if (row->is_outermost) {
+		stack->end = end_of_start(stack);
+		return 0;
+	}
+	r = load_caller(walk);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		stack->end = end_of_failure(stack);
+		return 0;
+	}
+	walk->sp = cfa;
+	walk->is_return_address = !row->is_signal;
+	return 1;
+}
+
+/*
+ * The usual frame: offsets from SP or FP, within the captured bytes. False:
+ * nothing has been done, step_by_row() has to look.
+ */
+static inline bool step_plain(struct walk *walk, const struct cfi_row *row)
+{
+	struct native_stack *stack = walk->stack;
+	const struct sample *sample = stack->sample;
+	uint64_t base = row->cfa_register == MACHINE_REG_SP ? walk->sp : walk->fp;
+	uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset, pc, fp = walk->fp;
+	int16_t saved_fp = row->saved[walk->fp_index];
+
+	if (!row->is_plain || walk->fp_is_lost || cfa <= walk->sp ||
+	    !memory_captured(sample, cfa + (uint64_t)(int64_t)row->saved[0], &pc))
+		return false;
+	if (saved_fp != SAVED_SAME && !memory_captured(sample, cfa + (uint64_t)(int64_t)saved_fp, &fp))
+		return false;
+	memory_prefetch(sample, walk->sp + MEMORY_AHEAD_BYTES, cfa + MEMORY_AHEAD_BYTES);
+	stack->frames[stack->n_frames - 1].cfa = cfa;
+	walk->pc = pc;
+	walk->sp = cfa;
+	walk->fp = fp;
+	walk->is_return_address = true;
+	return true;
+}
+
+static inline int push_frame(struct walk *walk)
+{
+	struct native_stack *stack = walk->stack;
+	struct native_frame *frame;
+	int r;
+
+	if (stack->n_frames == stack->frames_allocated) {
+		r = grow(&stack->frames, stack->n_frames, &stack->frames_allocated,
+			 sizeof *stack->frames);
+		if (r < 0)
+			return r;
+	}
+	frame = &stack->frames[stack->n_frames++];
+	*frame = (struct native_frame){
+		.pc = walk->pc,
+		.sp = walk->sp,
+		.fp = walk->fp,
+		.fp_is_lost = walk->fp_is_lost,
+		.is_return_address = walk->is_return_address,
+	};
+	return find_row(walk->process, native_frame_lookup(frame), &frame->row);
+}
+
+int walk_on(struct walk *walk)
+{
+	struct native_stack *stack = walk->stack;
+	const struct row_pool *pool = &walk->process->unwinder->pool;
+	int r = 1;
+
+	while (r == 1) {
+		const struct cfi_row *row;
+
+		if (stack->n_frames >= NATIVE_MAX_FRAMES) {
+			stack->end = STACK_FRAME_LIMIT;
+			return 0;
+		}
+		r = push_frame(walk);
+		if (r < 0)
+			return r;
+		row = &pool->rows[stack->frames[stack->n_frames - 1].row];
+		if (step_plain(walk, row))
+			r = 1;
+		else if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
+			r = step_without_cfi(walk);
+		else
+			r = step_by_row(walk, row);
+		if (r == 1 && walk->pc == 0) {
+			stack->end = end_of_start(stack);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
+		  struct native_stack *stack)
+{
+	struct walk walk = {
+		.process = process,
+		.stack = stack,
+		.pc = sample->regs.value[MACHINE_REG_PC],
+		.sp = sample->regs.value[MACHINE_REG_SP],
+		.fp = sample->regs.value[MACHINE_REG_FP],
+		.searches_left = WALK_MAX_SEARCHES,
+		.effort = { .n_frames = EFFORT_MAX_FRAMES },
+		.fp_index = row_saved_index(MACHINE_REG_FP),
+	};
+
+	stack->n_frames = 0;
+	stack->sample = sample;
+	stack->remote = remote;
+	stack->unwinder = process->unwinder;
+	stack->rest_bytes = 0;
+	stack->rest_refused = false;
+	stack->end = STACK_BAD_MEMORY;
+	if (!sample->has_user)
+		return 0;
+	if (process->generation != address_space_generation(process->space)) {
+		id_map_clear(&process->pcs);
+		process->generation = address_space_generation(process->space);
+	}
+	memory_prefetch(sample, walk.sp, walk.sp + MEMORY_AHEAD_BYTES);
+	return walk_on(&walk);
+}
+
+void native_unwinder_statistics(const struct native_unwinder *unwinder, struct native_statistics *ret)
+{
+	*ret = (struct native_statistics){
+		.n_rows = unwinder->pool.n,
+		.n_compiled = unwinder->pool.n_compiled,
+	};
+}

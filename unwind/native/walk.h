@@ -1,0 +1,59 @@
+/* walk.h - one walk under way, shared by the files of this folder. Private. */
+#ifndef PROBING_WALK_H
+#define PROBING_WALK_H
+
+#include "unwind/native/cfi.h"
+#include "unwind/native/native.h"
+
+struct native_unwinder {
+	struct module_table *modules;
+	struct row_pool pool;
+};
+
+struct native_process {
+	struct native_unwinder *unwinder;
+	struct address_space *space;
+	struct id_map pcs; /* run-time lookup PC + 1 -> row */
+	unsigned generation;
+};
+
+/* Attempts that one sample may spend on code without CFI. */
+enum { WALK_MAX_SEARCHES = 128 };
+
+/*
+ * What recovering registers may cost one walk. In the CFI of a hostile file
+ * each can hang on many others in all inner frames.
+ */
+struct effort {
+	unsigned n_frames; /* frames still to be looked at */
+	unsigned depth;    /* expressions within expressions now */
+};
+
+enum { EFFORT_MAX_FRAMES = 4 * NATIVE_MAX_FRAMES, EFFORT_MAX_DEPTH = 8 };
+
+struct walk {
+	struct native_process *process;
+	struct native_stack *stack;
+	uint64_t pc, sp, fp;
+	bool is_return_address, fp_is_lost;
+	unsigned searches_left;
+	struct effort effort;
+	int fp_index; /* of the frame pointer in a row's saved[] */
+};
+
+/* From walk->pc on to the end of the stack. 0, or -ENOMEM; stack->end says the rest. */
+int walk_on(struct walk *walk);
+
+/* The row for a lookup PC; ROW_NONE: no CFI. */
+int walk_find_row(struct native_process *process, uint64_t pc, uint32_t *ret);
+
+/*
+ * step_without_cfi - find the caller of the last frame where there is no row.
+ * Returns 1 to go on from walk, 0 when the walk has ended (stack->end is set).
+ */
+int step_without_cfi(struct walk *walk);
+
+/* Does a row that was found by search fit here too? */
+bool guess_holds(struct walk *walk, const struct cfi_row *row);
+
+#endif

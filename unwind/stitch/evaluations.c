@@ -1,0 +1,212 @@
+/* evaluations.c - which native frames are evaluations.
+ *
+ * Captured bytes first: a native frame in a settled place has its anchor at
+ * the learnt distance. Live anchors teach new places; they are believed only
+ * where the captured bytes at their address hold the same anchor.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "unwind/stitch/merge.h"
+
+enum { MAX_ANCHOR_BYTES = 96 };
+
+static int captured_anchor(struct merge *merge, uint64_t address, struct py_anchor *ret)
+{
+	uint8_t bytes[MAX_ANCHOR_BYTES];
+	size_t n_bytes = py_anchor_bytes(merge->runtime);
+	int r;
+
+	if (n_bytes > sizeof bytes)
+		return -EFAULT;
+	r = native_stack_read(merge->native, address, bytes, n_bytes);
+	if (r < 0)
+		return r;
+	return py_anchor_parse(merge->runtime, bytes, address, ret);
+}
+
+static uint64_t own_address(const struct merge *merge, const struct native_frame *frame)
+{
+	return native_frame_lookup(frame) - (uint64_t)py_runtime_bias(merge->runtime);
+}
+
+static int add(struct merge *merge, size_t native, struct place *place, const struct py_anchor *anchor)
+{
+	int r;
+
+	r = grow(&merge->evaluations, merge->n, &merge->allocated, sizeof *merge->evaluations);
+	if (r < 0)
+		return r;
+	merge->evaluations[merge->n++] = (struct evaluation){
+		.native = native,
+		.place = place,
+		.anchor = *anchor,
+		.captured_instruction = PY_INSTRUCTION_UNKNOWN,
+	};
+	return 0;
+}
+
+/* Evaluations by learnt places alone. */
+static int find_settled(struct merge *merge)
+{
+	unsigned module = py_runtime_module(merge->runtime)->id;
+
+	merge->n = 0;
+	for (size_t i = 0; i < merge->native->n_frames; i++) {
+		const struct native_frame *frame = &merge->native->frames[i];
+		struct py_anchor anchor;
+		struct place *place;
+		int r;
+
+		if (!py_runtime_owns(merge->runtime, native_frame_lookup(frame)) || frame->cfa == 0)
+			continue;
+		place = places_find(merge->places, module, own_address(merge, frame));
+		if (!place || !place_is_settled(place))
+			continue;
+		/* On its way in or out it has no anchor: then no Python frame either. */
+		if (captured_anchor(merge, frame->cfa - place->anchor_distance, &anchor) < 0)
+			continue;
+		r = add(merge, i, place, &anchor);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Does the anchor of evaluation n lead to that of evaluation n + 1? */
+static bool leads_on(const struct merge *merge, size_t n)
+{
+	const struct py_anchor *inner = &merge->evaluations[n].anchor;
+
+	/* Shims name the outer top frame; walking it must end at the outer shim. */
+	return inner->outer_anchor == 0 || inner->outer_anchor == merge->evaluations[n + 1].anchor.address;
+}
+
+static bool on_this_stack(const struct merge *merge, uint64_t address)
+{
+	const struct native_stack *native = merge->native;
+
+	return native->n_frames > 0 && address >= native->frames[0].sp &&
+	       address < native->frames[native->n_frames - 1].sp;
+}
+
+static void check_chain(struct merge *merge)
+{
+	/* A leaf that has not made its anchor yet holds an old one in its place. */
+	if (merge->n > 1 && merge->evaluations[0].native == 0 && !leads_on(merge, 0)) {
+		merge->n--;
+		for (size_t i = 0; i < merge->n; i++)
+			merge->evaluations[i] = merge->evaluations[i + 1];
+	}
+	merge->chain_is_whole = true;
+	for (size_t i = 0; i + 1 < merge->n; i++)
+		merge->chain_is_whole &= leads_on(merge, i);
+	if (merge->n > 0)
+		merge->chain_is_whole &=
+			!on_this_stack(merge, merge->evaluations[merge->n - 1].anchor.outer_anchor);
+}
+
+int merge_live(struct merge *merge)
+{
+	if (!merge->live_is_read) {
+		merge->live_is_read = true;
+		merge->live_top = 0;
+		merge->n_live = py_live_anchors(merge->runtime, merge->native->sample->tid, merge->live,
+						PY_MAX_ANCHORS, &merge->live_top);
+	}
+	return merge->n_live;
+}
+
+static bool same_anchor(const struct py_anchor *a, const struct py_anchor *b)
+{
+	return a->outer_anchor == b->outer_anchor && a->outer_top == b->outer_top;
+}
+
+/* Pair live anchors with native frames, both sorted by address; learn, and add when asked. */
+static int pair_live(struct merge *merge, bool add_found)
+{
+	const struct native_stack *native = merge->native;
+	size_t i = 0;
+
+	for (int k = 0; k < merge->n_live; k++) {
+		uint64_t address = merge->live[k].address;
+		struct py_anchor anchor;
+		struct place *place;
+		int r;
+
+		while (i < native->n_frames && native->frames[i].cfa <= address)
+			i++;
+		if (i == native->n_frames)
+			break;
+		if (address < native->frames[i].sp ||
+		    !py_runtime_owns(merge->runtime, native_frame_lookup(&native->frames[i])))
+			continue;
+		if (captured_anchor(merge, address, &anchor) < 0 || !same_anchor(&anchor, &merge->live[k]))
+			continue;
+		r = places_learn(merge->places, py_runtime_module(merge->runtime),
+				 own_address(merge, &native->frames[i]), &place);
+		if (r == -ENOENT)
+			continue;
+		if (r < 0)
+			return r;
+		place_vote_anchor(place, native->frames[i].cfa - address);
+		if (add_found)
+			r = add(merge, i, place, &anchor);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool has_interpreter_frames(const struct merge *merge)
+{
+	for (size_t i = 0; i < merge->native->n_frames; i++)
+		if (py_runtime_owns(merge->runtime, native_frame_lookup(&merge->native->frames[i])))
+			return true;
+	return false;
+}
+
+/* Is a live anchor, confirmed by captured bytes, in a place that is not settled yet? */
+static bool live_knows_more(struct merge *merge)
+{
+	size_t i = 0;
+
+	for (int k = 0; k < merge->n_live; k++) {
+		struct py_anchor anchor;
+		bool known;
+
+		while (i < merge->n && merge->evaluations[i].anchor.address < merge->live[k].address)
+			i++;
+		known = i < merge->n && merge->evaluations[i].anchor.address == merge->live[k].address;
+		if (!known && on_this_stack(merge, merge->live[k].address) &&
+		    captured_anchor(merge, merge->live[k].address, &anchor) == 0 &&
+		    same_anchor(&anchor, &merge->live[k]))
+			return true;
+	}
+	return false;
+}
+
+int merge_find_evaluations(struct merge *merge)
+{
+	int r;
+
+	r = find_settled(merge);
+	if (r < 0)
+		return r;
+	check_chain(merge);
+	if (merge->chain_is_whole && merge->n > 0 && !merge->explore)
+		return 0;
+	if (merge->n == 0 && !has_interpreter_frames(merge))
+		return 0;
+	if (merge_live(merge) <= 0)
+		return 0;
+	if (merge->chain_is_whole && merge->n > 0 && !live_knows_more(merge))
+		return 0;
+	/* Something is new: take the live anchors that the captured bytes confirm. */
+	merge->n = 0;
+	r = pair_live(merge, true);
+	if (r < 0)
+		return r;
+	check_chain(merge);
+	return 0;
+}

@@ -1,0 +1,244 @@
+/* frames.c - the Python frames of each evaluation, and how sure they are.
+ *
+ * An evaluation's innermost frame comes from captured bytes: its own anchor
+ * (3.11, 3.12), the next inner anchor, or the register or slot where the loop
+ * keeps its frame. Only where none of that is to be had yet does live memory
+ * name it. The frames behind it are read from memory now; the captured
+ * bytecode pointer then tells whether the innermost is still the one that ran.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "unwind/stitch/merge.h"
+
+static int view_of(const struct evaluation *evaluation)
+{
+	return evaluation->native == 0 ? VIEW_LEAF : VIEW_CALLER;
+}
+
+/* What live memory says of an evaluation's innermost frame. */
+static uint64_t live_top(struct merge *merge, const struct evaluation *evaluation)
+{
+	int n = merge_live(merge);
+
+	for (int k = 0; k < n; k++)
+		if (merge->live[k].address == evaluation->anchor.address) {
+			if (py_anchor_tells_top(merge->runtime))
+				return merge->live[k].top;
+			return k == 0 ? merge->live_top : merge->live[k - 1].outer_top;
+		}
+	return 0;
+}
+
+/* Is this frame, as the captured bytes have it, the one that evaluation n was called from? */
+static bool is_caller(const struct merge *merge, size_t n, uint64_t frame)
+{
+	if (!py_anchor_tells_top(merge->runtime))
+		return frame == merge->evaluations[n].anchor.outer_top;
+	if (n + 1 < merge->n)
+		return frame == merge->evaluations[n + 1].anchor.top;
+	return frame == 0 || !native_is_whole(merge->native);
+}
+
+/*
+ * Does a frame's chain end where evaluation n's does, and lead on to the frame
+ * that called it? A frame that has been popped since, and its memory taken by
+ * another, fails here. Appends the frames when it holds.
+ */
+static int walk_to_anchor(struct merge *merge, size_t n, uint64_t top)
+{
+	const struct evaluation *evaluation = &merge->evaluations[n];
+	const struct native_frame *native = &merge->native->frames[evaluation->native];
+	size_t before = merge->frames.n;
+	uint64_t end, outer;
+	bool ends_here;
+	int r;
+
+	r = py_walk(merge->runtime, top, &merge->frames, &end, &outer);
+	if (r < 0)
+		return r;
+	/* In 3.12 the shim lies beside the anchor, in 3.13 it is the anchor; in
+	 * 3.11 the last frame is an ordinary one, in the interpreter's memory. */
+	if (!py_anchor_tells_top(merge->runtime))
+		ends_here = end == evaluation->anchor.address;
+	else
+		ends_here = (end >= native->sp && end < native->cfa) ||
+			    (merge->frames.n > before &&
+			     end == merge->frames.frames[merge->frames.n - 1].address);
+	if (ends_here && is_caller(merge, n, outer))
+		return 0;
+	merge->frames.n = before;
+	return -ESTALE;
+}
+
+/*
+ * Find the innermost frame and read on from there. *ret_captured: whether
+ * captured bytes named it.
+ */
+static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
+{
+	struct evaluation *evaluation = &merge->evaluations[n];
+	uint64_t top = 0;
+	int r = -ENODATA;
+
+	*ret_captured = true;
+	evaluation->first_frame = merge->frames.n;
+	if (py_anchor_tells_top(merge->runtime))
+		top = evaluation->anchor.top;
+	else if (n > 0)
+		top = merge->evaluations[n - 1].anchor.outer_top;
+	else
+		location_read(&evaluation->place->frame[view_of(evaluation)], 0, merge->native,
+			      evaluation->native, &top);
+	if (top != 0)
+		r = walk_to_anchor(merge, n, top);
+	if (r < 0 && r != -ENOMEM) {
+		*ret_captured = false;
+		top = live_top(merge, evaluation);
+		r = top ? walk_to_anchor(merge, n, top) : -ENODATA;
+	}
+	if (r < 0)
+		return r;
+	evaluation->top = top;
+	evaluation->n_frames = merge->frames.n - evaluation->first_frame;
+	return 0;
+}
+
+/* Teach where this evaluation keeps its variables. */
+static void learn_locations(struct merge *merge, struct evaluation *evaluation)
+{
+	/* An instruction with its inline caches is at most this long. */
+	enum { MAX_INSTRUCTION_BYTES = 24 };
+	const struct py_frame *innermost = &merge->frames.frames[evaluation->first_frame];
+	uint64_t bytecode = innermost->code->bytecode;
+	struct place *place = evaluation->place;
+	int view = view_of(evaluation);
+
+	location_vote(&place->bytecode[view], merge->native, evaluation->native, bytecode,
+		      bytecode + innermost->code->bytecode_bytes);
+	location_vote(&place->next[view], merge->native, evaluation->native, innermost->pointer,
+		      innermost->pointer + MAX_INSTRUCTION_BYTES);
+	location_vote(&place->frame[view], merge->native, evaluation->native, evaluation->top,
+		      evaluation->top + 1);
+}
+
+/* Frames that were called only after the sample: those above the function that ran. */
+static void drop_newer(const struct merge *merge, struct evaluation *evaluation)
+{
+	const struct py_frame *frames = &merge->frames.frames[evaluation->first_frame];
+
+	for (size_t i = 1; i < evaluation->n_frames; i++)
+		if (frames[i].code == evaluation->captured_code) {
+			evaluation->first_frame += i;
+			evaluation->n_frames -= i;
+			return;
+		}
+}
+
+static bool is_in(const struct py_code *code, uint64_t pointer)
+{
+	return pointer - code->bytecode <= code->bytecode_bytes;
+}
+
+/*
+ * The code that ran, by what the evaluation held of its bytecode. The best
+ * location that points into any bytecode decides: one that does not was used
+ * for something else at this call.
+ */
+static struct py_code *captured_code(struct merge *merge, const struct evaluation *evaluation,
+				     struct py_code *expected)
+{
+	const struct location_votes *votes = &evaluation->place->bytecode[view_of(evaluation)];
+	int r = 0;
+
+	for (unsigned rank = 0; r != -ENODATA; rank++) {
+		struct py_code *code;
+		uint64_t pointer;
+
+		r = location_read(votes, rank, merge->native, evaluation->native, &pointer);
+		if (r < 0)
+			continue;
+		if (is_in(expected, pointer))
+			return expected;
+		code = py_code_at(merge->runtime, pointer);
+		if (code)
+			return code;
+	}
+	return NULL;
+}
+
+/* The instruction that ran, where the captured bytes tell it. */
+static int32_t captured_instruction(struct merge *merge, const struct evaluation *evaluation,
+				    const struct py_code *code)
+{
+	const struct location_votes *votes = &evaluation->place->next[view_of(evaluation)];
+	int r = 0;
+
+	for (unsigned rank = 0; r != -ENODATA; rank++) {
+		uint64_t pointer;
+
+		r = location_read(votes, rank, merge->native, evaluation->native, &pointer);
+		if (r == 0 && pointer > code->bytecode && is_in(code, pointer))
+			return py_instruction_before(merge->runtime, (int32_t)(pointer - code->bytecode));
+	}
+	return PY_INSTRUCTION_UNKNOWN;
+}
+
+/*
+ * The captured pointer proves the innermost frame, not those that called it
+ * within the same evaluation. They are as they were if that frame is still
+ * there: what it returns to has not run meanwhile. Memory of a frame that has
+ * been left keeps its words, but they may lead to frames of later calls.
+ */
+static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
+{
+	uint64_t top;
+
+	if (evaluation->n_frames == 1)
+		return true;
+	top = live_top(merge, evaluation);
+	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top);
+}
+
+static enum evaluation_state compare_captured(struct merge *merge, struct evaluation *evaluation)
+{
+	struct py_code *innermost = merge->frames.frames[evaluation->first_frame].code;
+	struct py_code *code = captured_code(merge, evaluation, innermost);
+
+	if (!code)
+		return EVALUATION_UNCERTAIN;
+	evaluation->captured_code = code;
+	evaluation->captured_instruction = captured_instruction(merge, evaluation, code);
+	if (code == innermost)
+		return callers_hold(merge, evaluation) ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
+	drop_newer(merge, evaluation);
+	return EVALUATION_MOVED_ON;
+}
+
+int merge_read_frames(struct merge *merge)
+{
+	merge->frames.n = 0;
+	merge->frames.is_cut = false;
+	for (size_t n = 0; n < merge->n; n++) {
+		struct evaluation *evaluation = &merge->evaluations[n];
+		bool captured;
+		int r;
+
+		r = read_evaluation(merge, n, &captured);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0) {
+			evaluation->state = EVALUATION_UNKNOWN;
+			evaluation->n_frames = 0;
+			continue;
+		}
+		if (evaluation->n_frames == 0) {
+			evaluation->state = captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
+			continue;
+		}
+		if (merge->explore)
+			learn_locations(merge, evaluation);
+		evaluation->state = compare_captured(merge, evaluation);
+	}
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* merge.h - one sample's evaluations on their way to a merged stack. Private. */
+#ifndef PROBING_MERGE_H
+#define PROBING_MERGE_H
+
+#include "unwind/stitch/places.h"
+#include "unwind/stitch/stitch.h"
+
+enum evaluation_state {
+	EVALUATION_UNKNOWN,   /* its Python frames could not be read */
+	EVALUATION_UNCERTAIN, /* read, but nothing captured confirms the innermost one */
+	EVALUATION_MOVED_ON,  /* captured bytes name another function than memory does now */
+	EVALUATION_VERIFIED,
+};
+
+/* One run of the loop on this stack. */
+struct evaluation {
+	size_t native; /* index of its native frame */
+	struct place *place;
+	struct py_anchor anchor;
+	uint64_t top;                 /* innermost frame; 0: none or not known */
+	size_t first_frame, n_frames; /* in py_frames, innermost first */
+	enum evaluation_state state;
+	struct py_code *captured_code; /* what ran, by the captured pointer; NULL: not captured */
+	int32_t captured_instruction;  /* PY_INSTRUCTION_UNKNOWN: not captured */
+};
+
+struct merge {
+	struct places *places;
+	struct address_space *space;
+	struct py_runtime *runtime;
+	struct native_stack *native;
+	bool explore; /* compare with live memory also where nothing seems missing */
+	struct evaluation *evaluations; /* innermost first */
+	size_t n, allocated;
+	struct py_frames frames;
+	/* Live anchors, read at most once a sample. */
+	struct py_anchor *live;
+	int n_live; /* negative errno: could not be read */
+	uint64_t live_top;
+	bool live_is_read;
+	bool chain_is_whole; /* no evaluation is missing between the anchors found */
+};
+
+/* Did the walk reach the thread's start? */
+static inline bool native_is_whole(const struct native_stack *native)
+{
+	return native->end == STACK_COMPLETE || native->end == STACK_COMPLETED;
+}
+
+/* Read the thread's anchors from live memory, once. Returns their number or an error. */
+int merge_live(struct merge *merge);
+
+/* Fill evaluations[] from learnt places, else from live anchors. -ENOMEM. */
+int merge_find_evaluations(struct merge *merge);
+
+/* Read and check the Python frames of all evaluations found. -ENOMEM. */
+int merge_read_frames(struct merge *merge);
+
+#endif

@@ -1,0 +1,147 @@
+/* places.c - learning where evaluations keep what identifies their frames. */
+#include "unwind/stitch/places.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+enum {
+	SETTLED_VOTES = 3,
+	ENOUGH_TRIES = 4,
+	MAX_TRIES = 512, /* then what is learnt stays */
+};
+
+void places_done(struct places *places)
+{
+	for (size_t i = 0; i < places->n; i++)
+		free(places->places[i]);
+	free(places->places);
+	memset(places, 0, sizeof *places);
+}
+
+struct place *places_find(struct places *places, unsigned module, uint64_t address)
+{
+	for (size_t i = 0; i < places->n; i++) {
+		struct place *place = places->places[i];
+
+		if (place->module == module && address >= place->start && address < place->end)
+			return place;
+	}
+	return NULL;
+}
+
+static void forget_best(struct location_votes *votes)
+{
+	for (unsigned rank = 0; rank < LOCATION_N_BEST; rank++)
+		votes->best[rank] = LOCATION_NONE;
+}
+
+int places_learn(struct places *places, const struct module *module, uint64_t address, struct place **ret)
+{
+	struct place *place = places_find(places, module->id, address);
+	uint64_t start, end;
+	int r;
+
+	if (place) {
+		*ret = place;
+		return 0;
+	}
+	if (!module->elf)
+		return -ENOENT;
+	r = elf_file_function(module->elf, address, &start, &end);
+	if (r < 0)
+		return -ENOENT;
+	r = grow(&places->places, places->n, &places->allocated, sizeof *places->places);
+	if (r < 0)
+		return r;
+	place = malloc(sizeof *place);
+	if (!place)
+		return -ENOMEM;
+	places->places[places->n++] = place;
+	*place = (struct place){ .module = module->id, .start = start, .end = end };
+	for (unsigned view = 0; view < N_VIEWS; view++) {
+		forget_best(&place->bytecode[view]);
+		forget_best(&place->next[view]);
+		forget_best(&place->frame[view]);
+	}
+	*ret = place;
+	return 0;
+}
+
+void place_vote_anchor(struct place *place, uint64_t distance)
+{
+	if (place->anchor_votes > 0 && place->anchor_distance != distance) {
+		place->anchor_votes--;
+		return;
+	}
+	place->anchor_distance = distance;
+	if (place->anchor_votes < MAX_TRIES)
+		place->anchor_votes++;
+}
+
+bool place_is_settled(const struct place *place)
+{
+	return place->anchor_votes >= SETTLED_VOTES;
+}
+
+static int read_location(struct native_stack *stack, size_t frame, int location, uint64_t *ret)
+{
+	const struct native_frame *native = &stack->frames[frame];
+	uint64_t address;
+
+	if (location < LOCATION_N_REGISTERS)
+		return native_register(stack, frame, (unsigned)location, ret);
+	address = native->cfa - (uint64_t)(location - LOCATION_N_REGISTERS + 1) * sizeof *ret;
+	if (native->cfa == 0 || address < native->sp)
+		return -ENODATA;
+	return native_stack_read(stack, address, ret, sizeof *ret);
+}
+
+static void choose(struct location_votes *votes)
+{
+	forget_best(votes);
+	for (int i = 0; i < LOCATION_N; i++) {
+		int candidate = i;
+
+		if (votes->hits[i] * 3 < votes->tries)
+			continue;
+		for (unsigned rank = 0; rank < LOCATION_N_BEST; rank++) {
+			int held = votes->best[rank];
+
+			if (held != LOCATION_NONE && votes->hits[held] >= votes->hits[candidate])
+				continue;
+			votes->best[rank] = candidate;
+			candidate = held;
+			if (candidate == LOCATION_NONE)
+				break;
+		}
+	}
+}
+
+void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low,
+		   uint64_t high)
+{
+	if (votes->tries >= MAX_TRIES)
+		return;
+	votes->tries++;
+	for (int i = 0; i < LOCATION_N; i++) {
+		uint64_t value;
+
+		if (i == MACHINE_REG_SP || i == MACHINE_REG_PC)
+			continue;
+		if (read_location(stack, frame, i, &value) == 0 && value >= low && value < high)
+			votes->hits[i]++;
+	}
+	if (votes->tries >= ENOUGH_TRIES)
+		choose(votes);
+}
+
+int location_read(const struct location_votes *votes, unsigned rank, struct native_stack *stack, size_t frame,
+		  uint64_t *ret)
+{
+	if (rank >= LOCATION_N_BEST || votes->best[rank] == LOCATION_NONE)
+		return -ENODATA;
+	return read_location(stack, frame, votes->best[rank], ret) < 0 ? -EFAULT : 0;
+}

@@ -1,0 +1,226 @@
+/* stitch.c - putting the merged stack together, and the verdict; see stitch.h. */
+#include "unwind/stitch/stitch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/stitch/merge.h"
+
+/* Live memory is looked at in addition for the first samples, then for one in so many. */
+enum { EXPLORE_FIRST = 512, EXPLORE_EVERY = 16 };
+
+struct stitcher {
+	struct places places;
+	struct merge merge;
+	struct frame *frames;
+	size_t n_frames, frames_allocated;
+	uint64_t n_stitched;
+};
+
+int stitcher_new(struct stitcher **ret)
+{
+	CLEANUP(stitcher_freep) struct stitcher *stitcher = NULL;
+
+	stitcher = calloc(1, sizeof *stitcher);
+	if (!stitcher)
+		return -ENOMEM;
+	stitcher->merge.live = calloc(PY_MAX_ANCHORS, sizeof *stitcher->merge.live);
+	if (!stitcher->merge.live)
+		return -ENOMEM;
+	*ret = TAKE(stitcher);
+	return 0;
+}
+
+void stitcher_free(struct stitcher *stitcher)
+{
+	if (!stitcher)
+		return;
+	places_done(&stitcher->places);
+	py_frames_done(&stitcher->merge.frames);
+	free(stitcher->merge.evaluations);
+	free(stitcher->merge.live);
+	free(stitcher->frames);
+	free(stitcher);
+}
+
+void stitcher_freep(struct stitcher **stitcher)
+{
+	stitcher_free(*stitcher);
+}
+
+static int emit(struct stitcher *stitcher, const struct frame *frame)
+{
+	int r;
+
+	r = grow(&stitcher->frames, stitcher->n_frames, &stitcher->frames_allocated,
+		 sizeof *stitcher->frames);
+	if (r < 0)
+		return r;
+	stitcher->frames[stitcher->n_frames++] = *frame;
+	return 0;
+}
+
+static int emit_kernel(struct stitcher *stitcher, const struct sample *sample)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < sample->n_kernel_ips && r >= 0; i++) {
+		struct frame frame = { .kind = FRAME_KERNEL };
+
+		frame.kernel.ip = sample->kernel_ips[i];
+		r = emit(stitcher, &frame);
+	}
+	return r;
+}
+
+static int emit_native(struct stitcher *stitcher, struct address_space *space,
+		       const struct native_frame *native, bool is_evaluation)
+{
+	struct frame frame = {
+		.kind = FRAME_NATIVE,
+		.is_evaluation = is_evaluation,
+		.without_cfi = native->without_cfi,
+	};
+
+	if (address_space_resolve(space, native_frame_lookup(native), &frame.native.module,
+				  &frame.native.address) < 0) {
+		frame.native.module = NULL;
+		frame.native.address = native_frame_lookup(native);
+	}
+	return emit(stitcher, &frame);
+}
+
+static int emit_python(struct stitcher *stitcher, const struct py_frame *python, bool is_uncertain)
+{
+	struct frame frame = { .kind = FRAME_PYTHON, .is_uncertain = is_uncertain };
+
+	frame.python.code = python->code;
+	frame.python.instruction = python->instruction;
+	return emit(stitcher, &frame);
+}
+
+static int emit_evaluation(struct stitcher *stitcher, const struct merge *merge,
+			   const struct evaluation *evaluation)
+{
+	const struct py_frame *frames = merge->frames.frames + evaluation->first_frame;
+	int r = 0;
+
+	for (size_t i = 0; i < evaluation->n_frames && r >= 0; i++) {
+		struct py_frame frame = frames[i];
+
+		if (i == 0 && evaluation->captured_code) {
+			/* Of the same code, what memory shows is the next best. */
+			if (evaluation->captured_instruction != PY_INSTRUCTION_UNKNOWN ||
+			    evaluation->captured_code != frame.code)
+				frame.instruction = evaluation->captured_instruction;
+			frame.code = evaluation->captured_code;
+		}
+		r = emit_python(stitcher, &frame, evaluation->state != EVALUATION_VERIFIED);
+	}
+	return r;
+}
+
+static int emit_all(struct stitcher *stitcher, struct merge *merge)
+{
+	const struct native_stack *native = merge->native;
+	size_t n = 0;
+	int r;
+
+	r = emit_kernel(stitcher, native->sample);
+	for (size_t i = 0; i < native->n_frames && r >= 0; i++) {
+		bool is_evaluation = n < merge->n && merge->evaluations[n].native == i;
+
+		if (is_evaluation)
+			r = emit_evaluation(stitcher, merge, &merge->evaluations[n++]);
+		if (r >= 0)
+			r = emit_native(stitcher, merge->space, &native->frames[i], is_evaluation);
+	}
+	return r;
+}
+
+/*
+ * The native part ended early: what it would have led to is read from memory
+ * and put outside of it, so that the Python side of the stack is whole.
+ */
+static int emit_outer_python(struct stitcher *stitcher, struct merge *merge)
+{
+	size_t first = merge->frames.n;
+	uint64_t top = 0, end, outer;
+	int r, n, k = 0;
+
+	n = merge_live(merge);
+	if (merge->n > 0)
+		while (k < n && merge->live[k].address <= merge->evaluations[merge->n - 1].anchor.address)
+			k++;
+	for (; k < n; k++) {
+		if (py_anchor_tells_top(merge->runtime))
+			top = merge->live[k].top;
+		else
+			top = k == 0 ? merge->live_top : merge->live[k - 1].outer_top;
+		r = top ? py_walk(merge->runtime, top, &merge->frames, &end, &outer) : 0;
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
+			break;
+	}
+	for (r = 0; first < merge->frames.n && r >= 0; first++)
+		r = emit_python(stitcher, &merge->frames.frames[first], true);
+	return r < 0 ? r : merge->frames.n > 0;
+}
+
+static enum verdict judge(const struct merge *merge)
+{
+	if (merge->n == 0)
+		return VERDICT_NATIVE;
+	if (!merge->chain_is_whole)
+		return VERDICT_APPROXIMATE;
+	for (size_t i = 0; i < merge->n; i++)
+		if (merge->evaluations[i].state != EVALUATION_VERIFIED ||
+		    !place_is_settled(merge->evaluations[i].place))
+			return VERDICT_APPROXIMATE;
+	return VERDICT_VERIFIED;
+}
+
+int stitch(struct stitcher *stitcher, struct address_space *space, struct py_runtime *runtime,
+	   struct native_stack *native, struct stack *ret)
+{
+	struct merge *merge = &stitcher->merge;
+	bool whole = native_is_whole(native);
+	int r;
+
+	stitcher->n_frames = 0;
+	merge->places = &stitcher->places;
+	merge->space = space;
+	merge->runtime = runtime;
+	merge->native = native;
+	merge->n = 0;
+	merge->frames.n = 0;
+	merge->frames.is_cut = false;
+	merge->live_is_read = false;
+	merge->chain_is_whole = true;
+	merge->explore = stitcher->n_stitched < EXPLORE_FIRST || stitcher->n_stitched % EXPLORE_EVERY == 0;
+	if (runtime && native->sample->has_user) {
+		stitcher->n_stitched++;
+		py_begin_sample(runtime);
+		r = merge_find_evaluations(merge);
+		if (r >= 0)
+			r = merge_read_frames(merge);
+		if (r < 0)
+			return r;
+	}
+	*ret = (struct stack){ .end = native->end, .verdict = judge(merge) };
+	r = emit_all(stitcher, merge);
+	if (r >= 0 && runtime && native->sample->has_user && !whole) {
+		r = emit_outer_python(stitcher, merge);
+		if (r > 0)
+			ret->verdict = VERDICT_PYTHON;
+	}
+	if (r < 0)
+		return r;
+	ret->frames = stitcher->frames;
+	ret->n_frames = stitcher->n_frames;
+	ret->python_cut = merge->frames.is_cut;
+	return 0;
+}
