@@ -1,0 +1,257 @@
+/* image.c - a module's memory as it stands after loading, for tables of pointers.
+ *
+ * In a file linked at a fixed address the pointers between its tables are in
+ * place. In a shared object or PIE they stand in relocations: their addends
+ * (R_X86_64_RELATIVE) or symbols (R_X86_64_64, and the slots of the global
+ * offset table) are written into a copy of the
+ * writable segments. What another module provides reads as IMAGE_EXTERNAL.
+ * Packed relocations (SHT_RELR) need nothing: they keep the addend in place.
+ *
+ * The file may be damaged: all reads and writes are checked against segments.
+ * Source: System V ABI, AMD64 supplement, "Relocation".
+ */
+#include "symbolize/image.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+enum {
+	MAX_COPY = 256 << 20, /* larger segments are no interpreter's tables */
+};
+
+static int add_segment(struct image *image, const struct elf_segment *from)
+{
+	struct image_segment *segment = &image->segments[image->n_segments];
+	const void *bytes;
+	uint64_t end, memory_end;
+
+	if (from->n_file_bytes == 0 ||
+	    __builtin_add_overflow(from->address, from->n_file_bytes, &end) ||
+	    __builtin_add_overflow(from->address, from->n_memory_bytes, &memory_end) ||
+	    end > INT64_MAX || memory_end > INT64_MAX ||
+	    elf_file_data(image->elf, from->address, from->n_file_bytes, &bytes) < 0)
+		return 0; /* nothing usable in the file */
+	*segment = (struct image_segment){
+		.start = from->address,
+		.end = end,
+		.memory_end = MAX(end, memory_end),
+		.bytes = bytes,
+		.writable = from->writable,
+		.executable = from->executable,
+	};
+	image->n_segments++;
+	if (!from->writable || from->n_file_bytes > MAX_COPY)
+		return 0;
+	segment->relocated = malloc(from->n_file_bytes);
+	if (!segment->relocated)
+		return -ENOMEM;
+	memcpy(segment->relocated, bytes, from->n_file_bytes);
+	return 0;
+}
+
+static const struct image_segment *find_segment(const struct image *image, uint64_t address)
+{
+	for (size_t i = 0; i < image->n_segments; i++)
+		if (address >= image->segments[i].start && address < image->segments[i].memory_end)
+			return &image->segments[i];
+	return NULL;
+}
+
+static void write_word(struct image *image, uint64_t address, uint64_t value)
+{
+	const struct image_segment *segment = find_segment(image, address);
+
+	if (segment && segment->relocated && address < segment->end &&
+	    segment->end - address >= sizeof value)
+		memcpy(segment->relocated + (address - segment->start), &value, sizeof value);
+}
+
+static uint64_t symbol_value(Elf_Data *symbols, const GElf_Rela *relocation)
+{
+	GElf_Sym symbol;
+
+	if (!symbols || !gelf_getsym(symbols, (int)GELF_R_SYM(relocation->r_info), &symbol) ||
+	    symbol.st_shndx == SHN_UNDEF)
+		return IMAGE_EXTERNAL;
+	return symbol.st_value + (uint64_t)relocation->r_addend;
+}
+
+static void apply_section(struct image *image, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *symbols = elf_getdata(elf_getscn(elf, header->sh_link), NULL);
+	GElf_Rela relocation;
+
+	if (!data || header->sh_entsize == 0)
+		return;
+	if (symbols && symbols->d_type != ELF_T_SYM)
+		symbols = NULL;
+	for (size_t i = 0; i < data->d_size / header->sh_entsize; i++) {
+		if (!gelf_getrela(data, (int)i, &relocation))
+			break;
+		switch (GELF_R_TYPE(relocation.r_info)) {
+		case R_X86_64_RELATIVE:
+			write_word(image, relocation.r_offset, (uint64_t)relocation.r_addend);
+			break;
+		case R_X86_64_64:
+		case R_X86_64_GLOB_DAT:
+		case R_X86_64_JUMP_SLOT:
+			write_word(image, relocation.r_offset, symbol_value(symbols, &relocation));
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static void apply_relocations(struct image *image)
+{
+	Elf *elf = elf_file_elf(image->elf);
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(elf, section)) != NULL)
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA &&
+		    (header.sh_flags & SHF_ALLOC))
+			apply_section(image, elf, section, &header);
+}
+
+int image_init(struct image *image, struct elf_file *elf)
+{
+	struct elf_segment segment;
+	GElf_Ehdr header;
+
+	*image = (struct image){ .elf = elf };
+	if (!gelf_getehdr(elf_file_elf(elf), &header) || header.e_machine != EM_X86_64)
+		return 0; /* an image without segments: nothing is found in it */
+	image->position_independent = header.e_type == ET_DYN;
+	for (size_t i = 0;
+	     elf_file_segment(elf, i, &segment) && image->n_segments < IMAGE_MAX_SEGMENTS; i++) {
+		int r = add_segment(image, &segment);
+
+		if (r < 0)
+			return r;
+	}
+	apply_relocations(image);
+	return 0;
+}
+
+void image_done(struct image *image)
+{
+	for (size_t i = 0; i < image->n_segments; i++)
+		free(image->segments[i].relocated);
+	image->n_segments = 0;
+}
+
+bool image_word(const struct image *image, uint64_t address, uint64_t *ret)
+{
+	const struct image_segment *segment = find_segment(image, address);
+	const uint8_t *bytes;
+
+	if (!segment || address >= segment->end || segment->end - address < sizeof *ret)
+		return false;
+	bytes = segment->relocated ? segment->relocated : segment->bytes;
+	memcpy(ret, bytes + (address - segment->start), sizeof *ret);
+	return true;
+}
+
+const char *image_string(const struct image *image, uint64_t address, size_t max_bytes)
+{
+	const struct image_segment *segment = find_segment(image, address);
+	const char *string;
+
+	if (!segment || address >= segment->end)
+		return NULL;
+	string = (const char *)segment->bytes + (address - segment->start);
+	return memchr(string, '\0', MIN(max_bytes, segment->end - address)) ? string : NULL;
+}
+
+bool image_maps(const struct image *image, uint64_t address)
+{
+	return find_segment(image, address) != NULL;
+}
+
+bool image_is_data(const struct image *image, uint64_t address)
+{
+	const struct image_segment *segment = find_segment(image, address);
+
+	return segment && !segment->executable;
+}
+
+bool image_is_function(const struct image *image, uint64_t address)
+{
+	const struct image_segment *segment = find_segment(image, address);
+	uint64_t start, end;
+
+	if (!segment || !segment->executable)
+		return false;
+	/* Where unwind information exists, a function is the start of an entry there. */
+	if (image->elf && elf_file_function(image->elf, address, &start, &end) == 0)
+		return start == address;
+	return true;
+}
+
+bool image_is_scanned(const struct image *image, const struct image_segment *segment)
+{
+	return segment->writable || (!segment->executable && !image->position_independent);
+}
+
+/* Instructions that a jump stub is made of (Intel SDM, volume 2). */
+static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa }; /* ENDBR64 */
+enum { JUMP_RELATIVE = 0xe9, JUMP_BYTES = 5, BND_PREFIX = 0xf2, STUB_BYTES = 11 };
+
+/* The code at an address, behind a landing pad; NULL: fewer than STUB_BYTES there. */
+static const uint8_t *code_at(const struct image *image, uint64_t *address)
+{
+	const void *code;
+
+	if (!image->elf || elf_file_data(image->elf, *address, sizeof landing_pad + STUB_BYTES, &code) < 0)
+		return NULL;
+	if (memcmp(code, landing_pad, sizeof landing_pad) != 0)
+		return code;
+	*address += sizeof landing_pad;
+	return (const uint8_t *)code + sizeof landing_pad;
+}
+
+static uint64_t relative(uint64_t next, const uint8_t *operand)
+{
+	int32_t offset;
+
+	memcpy(&offset, operand, sizeof offset);
+	return next + (uint64_t)(int64_t)offset;
+}
+
+/* JMP *slot(%rip), as in a PLT: what the slot holds. */
+static uint64_t through_slot(const struct image *image, uint64_t address)
+{
+	const uint8_t *code = code_at(image, &address);
+	uint64_t target;
+	size_t prefix;
+
+	if (!code)
+		return 0;
+	prefix = code[0] == BND_PREFIX;
+	if (code[prefix] != 0xff || code[prefix + 1] != 0x25)
+		return 0;
+	if (!image_word(image, relative(address + prefix + 6, code + prefix + 2), &target))
+		return 0;
+	return target;
+}
+
+uint64_t image_jump_target(const struct image *image, uint64_t function)
+{
+	const uint8_t *code = code_at(image, &function);
+	uint64_t target, slot;
+
+	if (!code || code[0] != JUMP_RELATIVE)
+		return 0;
+	target = relative(function + JUMP_BYTES, code + 1);
+	slot = through_slot(image, target);
+	if (slot)
+		target = slot;
+	return image_is_function(image, target) ? target : 0;
+}

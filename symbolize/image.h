@@ -1,0 +1,66 @@
+/* image.h - a module's memory as it stands after loading, for tables of pointers. */
+#ifndef PROBING_SYMBOLIZE_IMAGE_H
+#define PROBING_SYMBOLIZE_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/elf_file.h"
+
+#define IMAGE_MAX_SEGMENTS 32
+
+/* What a pointer to another module's symbol reads as. */
+#define IMAGE_EXTERNAL UINT64_MAX
+
+struct image_segment {
+	uint64_t start, end;  /* [start, end): what the file holds of it */
+	uint64_t memory_end;  /* end of the zeroed rest */
+	const uint8_t *bytes; /* as in the file; borrowed */
+	uint8_t *relocated;   /* copy with pointers filled in; NULL: bytes are right */
+	bool writable, executable;
+};
+
+struct image {
+	struct elf_file *elf; /* NULL: no way to ask where functions begin */
+	struct image_segment segments[IMAGE_MAX_SEGMENTS];
+	size_t n_segments;
+	bool position_independent;
+};
+
+/*
+ * image_init - take the segments of a file and apply its relocations to copies.
+ * @elf:   borrowed; strings found through the image point into it.
+ * @image: ended with image_done(), also after an error.
+ * Errors: -ENOMEM.
+ */
+int image_init(struct image *image, struct elf_file *elf);
+void image_done(struct image *image);
+
+/* The pointer-sized word at an address. False where the file holds none. */
+bool image_word(const struct image *image, uint64_t address, uint64_t *ret);
+
+/* A NUL-terminated string of at most max_bytes with the NUL; NULL: none there. Lives as long as the
+ * file. */
+const char *image_string(const struct image *image, uint64_t address, size_t max_bytes);
+
+/* Whether an address is mapped at all, is data, or is the start of a function. */
+bool image_maps(const struct image *image, uint64_t address);
+bool image_is_data(const struct image *image, uint64_t address);
+bool image_is_function(const struct image *image, uint64_t address);
+
+/*
+ * image_jump_target - where a function goes on that consists of one jump.
+ * Compilers turn `return g(x)` into that; jumps through a PLT are followed.
+ * 0: it is another kind of function, or leaves the module.
+ */
+uint64_t image_jump_target(const struct image *image, uint64_t function);
+
+/*
+ * image_is_scanned - whether tables of pointers may stand in a segment:
+ * writable ones (this includes what becomes read-only after relocation), and
+ * read-only data where no relocation is needed.
+ */
+bool image_is_scanned(const struct image *image, const struct image_segment *segment);
+
+#endif

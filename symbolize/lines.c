@@ -1,0 +1,186 @@
+/* lines.c - what debug information says about an address: functions, files, lines.
+ *
+ * The line table gives the file and line of the innermost function; for each
+ * caller of an inlined function they are those of the call site.
+ *
+ * Invariant: addresses given and returned are the module's own; those handed
+ * to libdw are the module's plus shift.
+ */
+#include "symbolize/lines.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "symbolize/functions.h"
+#include "symbolize/symbolize.h"
+
+enum { MAX_SCOPES = 256 };
+
+struct debug_lines {
+	struct debug_functions *functions;
+	uint64_t shift; /* DWARF's addresses minus the module's own */
+};
+
+int debug_lines_new(Dwfl_Module *dwfl_module, uint64_t bias, struct debug_lines **ret)
+{
+	CLEANUP(debug_lines_freep) struct debug_lines *lines = NULL;
+	Dwarf_Addr dwarf_bias;
+	Dwarf *dwarf;
+	int r;
+
+	dwarf = dwfl_module_getdwarf(dwfl_module, &dwarf_bias);
+	if (!dwarf)
+		return -ENOENT;
+	lines = calloc(1, sizeof *lines);
+	if (!lines)
+		return -ENOMEM;
+	lines->shift = bias - dwarf_bias;
+	r = debug_functions_new(dwarf, &lines->functions);
+	if (r < 0)
+		return r;
+
+	*ret = TAKE(lines);
+	return 0;
+}
+
+void debug_lines_free(struct debug_lines *lines)
+{
+	if (!lines)
+		return;
+	debug_functions_free(lines->functions);
+	free(lines);
+}
+
+void debug_lines_freep(struct debug_lines **lines)
+{
+	debug_lines_free(*lines);
+}
+
+/* The scope directly inside parent that holds an address: a block or an inlined function. */
+static bool find_scope(Dwarf_Die *parent, Dwarf_Addr address, Dwarf_Die *ret)
+{
+	Dwarf_Die child;
+
+	for (int more = dwarf_child(parent, &child); more == 0;
+	     more = dwarf_siblingof(&child, &child)) {
+		switch (dwarf_tag(&child)) {
+		case DW_TAG_inlined_subroutine:
+		case DW_TAG_lexical_block:
+		case DW_TAG_try_block:
+		case DW_TAG_catch_block:
+			if (dwarf_haspc(&child, address) > 0) {
+				*ret = child;
+				return true;
+			}
+			break;
+		default:
+			break;
+		}
+	}
+	return false;
+}
+
+/* The function and what was inlined into it, outermost first. Returns how many. */
+static size_t find_chain(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *chain, size_t max)
+{
+	Dwarf_Die scope = *function;
+	size_t n = 0;
+
+	chain[n++] = *function;
+	for (unsigned depth = 0; depth < MAX_SCOPES && n < max; depth++) {
+		Dwarf_Die inner;
+
+		if (!find_scope(&scope, address, &inner))
+			break;
+		scope = inner;
+		if (dwarf_tag(&scope) == DW_TAG_inlined_subroutine)
+			chain[n++] = scope;
+	}
+	return n;
+}
+
+static const char *linkage_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		return dwarf_formstring(&attribute);
+	return NULL;
+}
+
+static void set_executing_line(Dwarf_Die *unit, Dwarf_Addr address, struct debug_frame *frame)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(unit, address);
+
+	if (!line)
+		return;
+	frame->file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_lineno(line, &frame->line) != 0)
+		frame->line = 0;
+}
+
+static bool unsigned_attribute(Dwarf_Die *die, unsigned name, Dwarf_Word *ret)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr(die, name, &attribute) && dwarf_formudata(&attribute, ret) == 0;
+}
+
+/* File and line of the call that was replaced by the inlined function's code. */
+static void set_call_line(Dwarf_Die *inlined, struct debug_frame *caller)
+{
+	Dwarf_Die unit;
+	Dwarf_Files *files;
+	Dwarf_Word value;
+	size_t n_files;
+
+	if (unsigned_attribute(inlined, DW_AT_call_line, &value) && value <= INT32_MAX)
+		caller->line = (int)value;
+	if (unsigned_attribute(inlined, DW_AT_call_file, &value) &&
+	    dwarf_diecu(inlined, &unit, NULL, NULL) &&
+	    dwarf_getsrcfiles(&unit, &files, &n_files) == 0 && value < n_files)
+		caller->file = dwarf_filesrc(files, value, NULL, NULL);
+}
+
+static uint64_t entry_of(const struct debug_lines *lines, Dwarf_Die *function)
+{
+	Dwarf_Addr entry;
+
+	if (dwarf_entrypc(function, &entry) != 0)
+		return 0;
+	return entry - lines->shift;
+}
+
+int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames,
+		     size_t max)
+{
+	Dwarf_Die unit, function, chain[SYMBOL_MAX_INLINED];
+	Dwarf_Addr at = address + lines->shift;
+	size_t n;
+	int r;
+
+	r = debug_functions_find(lines->functions, at, &unit, &function);
+	if (r <= 0)
+		return r;
+	frames[0] = (struct debug_frame){ 0 };
+	set_executing_line(&unit, at, &frames[0]);
+	if (r == 1)
+		return 1;
+	n = find_chain(&function, at, chain, MIN(max, N_ELEMENTS(chain)));
+	for (size_t i = 0; i < n; i++) {
+		Dwarf_Die *die = &chain[n - 1 - i];
+
+		frames[i].name = dwarf_diename(die);
+		frames[i].linkage = linkage_name(die);
+		frames[i].start = i + 1 == n ? entry_of(lines, die) : 0;
+		if (i + 1 < n) {
+			frames[i + 1] = (struct debug_frame){ 0 };
+			set_call_line(die, &frames[i + 1]);
+		}
+	}
+	return (int)n;
+}

@@ -1,0 +1,39 @@
+/* lines.h - what debug information says about an address: functions, files, lines. */
+#ifndef PROBING_SYMBOLIZE_LINES_H
+#define PROBING_SYMBOLIZE_LINES_H
+
+#include <elfutils/libdwfl.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One function at an address; strings are borrowed from the debug information. */
+struct debug_frame {
+	const char *name;    /* DW_AT_name; NULL unknown */
+	const char *linkage; /* DW_AT_linkage_name; NULL none */
+	const char *file;    /* of the executing line; NULL unknown */
+	int line;            /* 0 unknown */
+	uint64_t start;      /* the function's entry; 0 for an inlined one */
+};
+
+struct debug_lines;
+
+/*
+ * debug_lines_new - find the debug information of a module, in the file or beside it.
+ * @bias: what libdwfl adds to the module's own addresses.
+ * Errors: -ENOENT there is none; -ENOMEM.
+ */
+int debug_lines_new(Dwfl_Module *dwfl_module, uint64_t bias, struct debug_lines **ret);
+void debug_lines_free(struct debug_lines *lines);
+void debug_lines_freep(struct debug_lines **lines);
+
+/*
+ * debug_lines_find - the functions at an address (the module's own), innermost first.
+ * @frames: room for max, at least 1; the last one filled is the function
+ *          itself, the others were inlined. Where only the line is known
+ *          there is one frame without names.
+ * Returns how many; 0 where nothing is known; -ENOMEM.
+ */
+int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames,
+		     size_t max);
+
+#endif

@@ -1,0 +1,216 @@
+/* lookup.c - from a place in a module to the name a reader knows it by; see symbolize.h.
+ *
+ * A look-up asks, in this order: the symbol table and the unwind information
+ * for the function and its start; the debug information for inlined functions,
+ * files and lines; the Python method tables for what Python calls it; the
+ * table of plumbing for its role.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "symbolize/module.h"
+
+/* What symbol table and unwind information say about an address. */
+struct place {
+	uint64_t start;      /* 0: unknown */
+	const char *linkage; /* NULL: unknown */
+	bool is_interface;   /* part of Python's C API: its own name is the best one */
+};
+
+/* The function whose part or copy a symbol names: "f" of "f.cold"; NULL: none. */
+static const struct symtab_entry *find_parent(const struct symbol_module *module,
+					      const char *linkage)
+{
+	size_t n = name_base_length(linkage);
+
+	return linkage[n] == '\0' ? NULL : symtab_find_name(module->symtab, linkage, n);
+}
+
+static bool is_interface_name(const struct symtab_entry *entry)
+{
+	return entry->exported &&
+	       (strncmp(entry->name, "Py", 2) == 0 || strncmp(entry->name, "_Py", 3) == 0);
+}
+
+static struct place find_place(const struct symbol_module *module, uint64_t address)
+{
+	const struct symtab_entry *entry = symtab_find(module->symtab, address);
+	const struct symtab_entry *parent;
+	uint64_t start, end;
+	bool has_entry = elf_file_function(module->elf, address, &start, &end) == 0;
+
+	/* A symbol without size may have ended long before. */
+	if (entry && entry->size == 0 && has_entry && start > entry->address)
+		entry = NULL;
+	if (!entry)
+		return (struct place){ .start = has_entry ? start : 0 };
+	parent = find_parent(module, entry->name);
+	return (struct place){
+		.start = parent ? parent->address : entry->address,
+		.linkage = entry->name,
+		.is_interface = is_interface_name(entry),
+	};
+}
+
+static bool is_plumbing(const struct symbol_module *module, const char *name)
+{
+	if (module->python.is_interpreter)
+		return symbol_is_glue(name);
+	/* A python executable that only starts the interpreter in a library. */
+	return module->python.is_launcher && strncmp(module->base_name, "python", 6) == 0 &&
+	       (strcmp(name, "main") == 0 || strcmp(name, "_start") == 0);
+}
+
+/* What Python calls the function; NULL: nothing. */
+static const struct method *find_method(const struct symbol_module *module,
+					const struct place *place)
+{
+	const struct method *method;
+
+	if (!module->methods || place->start == 0)
+		return NULL;
+	method = method_tables_find(module->methods, place->start);
+	return method && place->is_interface && !method->is_body ? NULL : method;
+}
+
+static int keep_method_name(struct symbol_module *module, const struct method *method,
+			    const char **ret)
+{
+	CLEANUP(freep) char *name = NULL;
+	int r;
+
+	r = method_format(method, &name);
+	if (r < 0)
+		return r;
+	return names_keep(module->kept, name, ret);
+}
+
+static int keep_offset_name(struct symbol_module *module, uint64_t offset, const char **ret)
+{
+	CLEANUP(freep) char *name = NULL;
+
+	if (asprintf(&name, "%s+0x%llx", module->base_name, (unsigned long long)offset) < 0)
+		return -ENOMEM;
+	return names_keep(module->kept, name, ret);
+}
+
+/* A function that stands in a symbol table or debug information. */
+static int name_by_linkage(struct symbol_module *module, const struct place *place,
+			   struct symbol *symbol)
+{
+	int r;
+
+	r = names_readable(module->readable, place->linkage, &symbol->name);
+	if (r < 0)
+		return r;
+	symbol->linkage = strcmp(symbol->name, place->linkage) == 0 ? NULL : place->linkage;
+	if (is_plumbing(module, symbol->name))
+		symbol->role = SYMBOL_GLUE;
+	return 0;
+}
+
+static int name_by_method(struct symbol_module *module, const struct place *place,
+			  const struct method *method, struct symbol *symbol)
+{
+	int r;
+
+	symbol->role = method->kind == METHOD_GLUE ? SYMBOL_GLUE : SYMBOL_BUILTIN;
+	/* Where types share a function, its own name says more than one of theirs. */
+	if (place->linkage && (method->is_shared || method->kind == METHOD_GLUE))
+		return 0;
+	r = keep_method_name(module, method, &symbol->name);
+	if (r < 0)
+		return r;
+	symbol->linkage = place->linkage;
+	if (is_plumbing(module, symbol->name))
+		symbol->role = SYMBOL_GLUE;
+	return 0;
+}
+
+static int name_by_offset(struct symbol_module *module, const struct place *place, uint64_t address,
+			  struct symbol *symbol)
+{
+	int r;
+
+	r = module_is_nameless_plumbing(module, place->start);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		symbol->role = SYMBOL_GLUE;
+	return keep_offset_name(module, place->start ? place->start : address, &symbol->name);
+}
+
+static int name_function(struct symbol_module *module, const struct place *place, uint64_t address,
+			 struct symbol *symbol)
+{
+	const struct method *method;
+	int r;
+
+	symbol->start = place->start;
+	if (place->linkage) {
+		r = name_by_linkage(module, place, symbol);
+		if (r < 0 || symbol->role == SYMBOL_GLUE)
+			return r;
+	}
+	method = find_method(module, place);
+	if (method)
+		return name_by_method(module, place, method, symbol);
+	return place->linkage ? 0 : name_by_offset(module, place, address, symbol);
+}
+
+static int name_inlined(struct symbol_module *module, const struct debug_frame *frame,
+			struct symbol *symbol)
+{
+	struct place place = { .linkage = frame->linkage ? frame->linkage : frame->name };
+
+	if (!place.linkage)
+		place.linkage = "(inlined)";
+	return name_by_linkage(module, &place, symbol);
+}
+
+/* Fill one symbol from the function at frames[i]; the last one is not inlined. */
+static int fill_symbol(struct symbol_module *module, const struct debug_frame *frame,
+		       bool is_inlined, uint64_t address, struct symbol *symbol)
+{
+	struct place place;
+
+	*symbol = (struct symbol){ .file = frame->file, .line = frame->line };
+	if (is_inlined)
+		return name_inlined(module, frame, symbol);
+	place = find_place(module, address);
+	if (!place.linkage) {
+		place.linkage = frame->linkage ? frame->linkage : frame->name;
+		if (frame->start)
+			place.start = frame->start;
+	}
+	return name_function(module, &place, address, symbol);
+}
+
+int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols,
+		  size_t max)
+{
+	struct debug_frame frames[SYMBOL_MAX_INLINED] = { 0 };
+	size_t n_frames, n_symbols;
+	int r;
+
+	r = module_make_ready(module);
+	if (r < 0)
+		return r;
+	r = module->lines ? debug_lines_find(module->lines, address, frames, N_ELEMENTS(frames))
+			  : 0;
+	if (r < 0)
+		return r;
+	n_frames = (size_t)MAX(r, 1);
+	n_symbols = MIN(n_frames, max);
+	for (size_t i = 0; i < n_symbols; i++) {
+		/* Of too many the innermost and the real function are kept. */
+		size_t from = i + 1 == n_symbols ? n_frames - 1 : i;
+
+		r = fill_symbol(module, &frames[from], from + 1 < n_frames, address, &symbols[i]);
+		if (r < 0)
+			return r;
+	}
+	return (int)n_symbols;
+}

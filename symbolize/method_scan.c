@@ -1,0 +1,314 @@
+/* method_scan.c - collect the C functions that Python code can call from an image.
+ *
+ * The scan goes over all data twice: first every PyMethodDef is collected,
+ * then modules, types and type specs are looked for, which say whom an array
+ * of methods belongs to and have slots of their own. Entries follow each
+ * other without gaps, so that an owner of the first one owns the run.
+ *
+ * Invariants: definitions are sorted by address before owners are looked for;
+ * strings lie in the file and are not copied.
+ */
+#include "symbolize/method_scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "symbolize/python_types.h"
+#include "symbolize/slots.h"
+
+enum {
+	MAX_METHODS = 1 << 20,
+	MAX_ATTRIBUTES = 1024,
+	FLAG_HAS_AM_SEND =
+		1 << 21, /* Py_TPFLAGS_HAVE_AM_SEND: PyAsyncMethods has its fourth field */
+};
+
+/* A PyMethodDef and where it stands. */
+struct definition {
+	uint64_t address;
+	struct found_method method;
+	const char *owner;
+	bool is_owned, is_shared; /* by several types */
+};
+
+struct scan {
+	const struct image *image;
+	const struct python_module *python;
+	struct method_list *list;
+	struct definition *definitions; /* by address */
+	size_t n_definitions, allocated;
+};
+
+static int add_method(struct scan *scan, uint64_t address, const char *owner, const char *member,
+		      enum method_kind kind)
+{
+	struct method_list *list = scan->list;
+	int r;
+
+	if (list->n_methods >= MAX_METHODS)
+		return 0;
+	r = grow(&list->methods, list->n_methods, &list->allocated, sizeof *list->methods);
+	if (r < 0)
+		return r;
+	list->methods[list->n_methods++] = (struct method){
+		.address = address,
+		.owner = owner,
+		.member = member,
+		.kind = (uint8_t)kind,
+	};
+	return 0;
+}
+
+static int add_definition(struct scan *scan, uint64_t address, const struct found_method *method)
+{
+	int r;
+
+	if (scan->n_definitions >= MAX_METHODS)
+		return 0;
+	r = grow(&scan->definitions, scan->n_definitions, &scan->allocated,
+		 sizeof *scan->definitions);
+	if (r < 0)
+		return r;
+	scan->definitions[scan->n_definitions++] =
+		(struct definition){ .address = address, .method = *method };
+	return 0;
+}
+
+static bool same_string(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static int compare_definitions(const void *a, const void *b)
+{
+	const struct definition *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int collect_definitions(struct scan *scan, const struct image_segment *segment)
+{
+	struct found_method method;
+
+	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
+		int r;
+
+		if (!find_method_def(scan->image, at, &method))
+			continue;
+		r = add_definition(scan, at, &method);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Give the run of methods that starts at an address to its owner. */
+static void own_definitions(struct scan *scan, uint64_t address, const char *owner)
+{
+	struct definition key = { .address = address };
+	struct definition *at, *end;
+
+	if (address == 0 || scan->n_definitions == 0)
+		return;
+	end = scan->definitions + scan->n_definitions;
+	at = bsearch(&key, scan->definitions, scan->n_definitions, sizeof key, compare_definitions);
+	for (; at && at < end && at->address == address; at++) {
+		at->is_shared |= at->is_owned && !same_string(at->owner, owner);
+		at->owner = owner;
+		at->is_owned = true;
+		address += METHOD_DEF_BYTES;
+	}
+}
+
+static int add_attributes(struct scan *scan, uint64_t address, const char *owner)
+{
+	struct found_method getter;
+
+	for (unsigned n = 0; n < MAX_ATTRIBUTES && find_getset_def(scan->image, address, &getter);
+	     n++) {
+		int r;
+
+		address += GETSET_DEF_BYTES;
+		if (getter.function == 0)
+			continue;
+		r = add_method(scan, getter.function, owner, getter.name, METHOD_GETTER);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Whether a slot exists in the type at hand, so that the word at its offset is its. */
+static bool has_slot(const struct scan *scan, const struct found_type *type,
+		     const struct python_slot *slot)
+{
+	if (slot->table == SLOT_ASYNC && strcmp(slot->name, " am_send") == 0)
+		return (type->flags & FLAG_HAS_AM_SEND) != 0;
+	/* Python 2 has other fields in these. */
+	if (slot->table == SLOT_ASYNC || slot->table == SLOT_NUMBER || slot->table == SLOT_BUFFER)
+		return !scan->python->is_python2;
+	return true;
+}
+
+static int add_slot(struct scan *scan, uint64_t function, const char *owner,
+		    const struct python_slot *slot)
+{
+	if (function == 0 || function == IMAGE_EXTERNAL ||
+	    !image_is_function(scan->image, function))
+		return 0;
+	return add_method(scan, function, owner, slot->name, METHOD_SLOT);
+}
+
+static int add_type_slots(struct scan *scan, const struct found_type *type)
+{
+	for (size_t i = 0; i < n_python_slots; i++) {
+		const struct python_slot *slot = &python_slots[i];
+		uint64_t table = type->address, function;
+		int r;
+
+		if (!has_slot(scan, type, slot))
+			continue;
+		if (slot->table != SLOT_TYPE &&
+		    (!image_word(scan->image, type->address + slot_table_offsets[slot->table],
+				 &table) ||
+		     table == 0 || !image_is_data(scan->image, table)))
+			continue;
+		if (!image_word(scan->image, table + slot->offset, &function))
+			continue;
+		r = add_slot(scan, function, type->name, slot);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_spec_slots(struct scan *scan, const struct found_spec *spec)
+{
+	uint64_t at = spec->slots, id, value;
+
+	for (unsigned n = 0; n <= SLOT_ID_MAX && find_spec_slot(scan->image, at, &id, &value);
+	     n++) {
+		const struct python_slot *slot = python_slot_by_id(id);
+		int r = 0;
+
+		if (id == SLOT_ID_METHODS)
+			own_definitions(scan, value, spec->name);
+		else if (id == SLOT_ID_GETSET)
+			r = add_attributes(scan, value, spec->name);
+		else if (slot)
+			r = add_slot(scan, value, spec->name, slot);
+		if (r < 0)
+			return r;
+		at += TYPE_SLOT_BYTES;
+	}
+	return 0;
+}
+
+static int add_type(struct scan *scan, const struct found_type *type)
+{
+	int r;
+
+	own_definitions(scan, type->methods, type->name);
+	r = type->getset ? add_attributes(scan, type->getset, type->name) : 0;
+	if (r < 0)
+		return r;
+	return add_type_slots(scan, type);
+}
+
+static int add_wrapper(struct scan *scan, const struct found_wrapper *wrapper)
+{
+	int r;
+
+	r = add_method(scan, wrapper->function, "slot", wrapper->name, METHOD_GLUE);
+	if (r < 0 || wrapper->wrapper == 0)
+		return r;
+	return add_method(scan, wrapper->wrapper, "slot wrapper", NULL, METHOD_GLUE);
+}
+
+static int collect_owner(struct scan *scan, uint64_t address)
+{
+	struct found_wrapper wrapper;
+	struct found_module module;
+	struct found_type type;
+	struct found_spec spec;
+
+	if (find_type(scan->image, address, &type))
+		return add_type(scan, &type);
+	if (find_spec(scan->image, address, &spec))
+		return add_spec_slots(scan, &spec);
+	if (find_module_def(scan->image, address, &module))
+		own_definitions(scan, module.methods,
+				strcmp(module.name, "builtins") == 0 ? NULL : module.name);
+	else if (scan->python->is_interpreter && find_wrapper(scan->image, address, &wrapper))
+		return add_wrapper(scan, &wrapper);
+	return 0;
+}
+
+static int collect_owners(struct scan *scan, const struct image_segment *segment)
+{
+	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
+		int r = collect_owner(scan, at);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int for_each_segment(struct scan *scan,
+			    int (*collect)(struct scan *, const struct image_segment *))
+{
+	for (size_t i = 0; i < scan->image->n_segments; i++) {
+		int r;
+
+		if (!image_is_scanned(scan->image, &scan->image->segments[i]))
+			continue;
+		r = collect(scan, &scan->image->segments[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int add_definitions(struct scan *scan, const char *stem)
+{
+	for (size_t i = 0; i < scan->n_definitions; i++) {
+		const struct definition *at = &scan->definitions[i];
+		int r = add_method(scan, at->method.function, at->is_owned ? at->owner : stem,
+				   at->method.name, METHOD_DEFINED);
+
+		if (r < 0)
+			return r;
+		scan->list->methods[scan->list->n_methods - 1].is_shared |= at->is_shared;
+	}
+	return 0;
+}
+
+static int run_scan(struct scan *scan, const char *stem)
+{
+	int r;
+
+	r = for_each_segment(scan, collect_definitions);
+	if (r < 0)
+		return r;
+	if (scan->n_definitions > 0)
+		qsort(scan->definitions, scan->n_definitions, sizeof *scan->definitions,
+		      compare_definitions);
+	r = for_each_segment(scan, collect_owners);
+	if (r < 0)
+		return r;
+	return add_definitions(scan, stem);
+}
+
+int method_scan(const struct image *image, const struct python_module *python, const char *stem,
+		struct method_list *list)
+{
+	struct scan scan = { .image = image, .python = python, .list = list };
+	int r;
+
+	r = run_scan(&scan, stem);
+	free(scan.definitions);
+	return r;
+}

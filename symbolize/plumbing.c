@@ -1,0 +1,373 @@
+/* plumbing.c - which nameless functions of a stripped interpreter are its plumbing.
+ *
+ * glue.c knows plumbing by name, but in a stripped interpreter the static half
+ * of it has none: run_mod, cfunction_vectorcall_FASTCALL, pymain_run_python.
+ * Three observations find it. The functions that implement calling conventions
+ * are referred to where callables are made (PyCMethod_New, PyDescr_NewMethod).
+ * What calls the evaluation loop only enters it. And a function that only
+ * plumbing refers to is plumbing.
+ *
+ * References are found without decoding instructions: four bytes of code that
+ * are the address of a function, or the distance to one, are taken as a
+ * reference. Chance adds a few wrong ones; an additional referrer can only
+ * keep a function visible. For the same reason:
+ * - any pointer to a function in data makes it visible;
+ * - the evaluation loop's helpers (unpacking, raising) do work of their own:
+ *   only what the loop jumps to (its cold part) goes with it, not what it calls;
+ * - functions that refer to each other in a circle stay visible.
+ *
+ * Invariants: functions are sorted by start and do not overlap; references
+ * hold indices into them; nothing that has a name is ever judged here.
+ */
+#include "symbolize/plumbing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/elf_file.h"
+#include "base/util.h"
+#include "symbolize/names.h"
+#include "symbolize/symbolize.h"
+
+enum { MAX_FUNCTIONS = 1 << 18, MAX_REFERENCES = 1 << 22, GAP_STEP = 4 };
+
+enum kind { NAMELESS, PLUMBING, LOOP, MAKER, VISIBLE };
+
+struct function {
+	uint64_t start, end;
+	uint8_t kind;
+};
+
+struct reference {
+	uint32_t from, to;
+	bool is_jump, is_taken; /* neither: a call */
+};
+
+struct plumbing {
+	struct function *functions;
+	size_t n_functions, functions_allocated;
+};
+
+struct scan {
+	const struct image *image;
+	struct plumbing *plumbing;
+	struct reference *references;
+	size_t n_references, allocated;
+};
+
+static const char *const loops[] = { "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx" };
+
+/* They put functions that carry calls into new callables and threads. */
+static const char *const makers[] = {
+	"PyCMethod_New",
+	"PyCFunction_NewEx",
+	"PyDescr_NewMethod",
+	"PyMethod_New",
+	"PyThread_start_new_thread",
+	"PyThread_start_joinable_thread",
+	"_thread.start_new_thread",
+	"_thread.start_new",
+	"_thread.start_joinable_thread",
+};
+
+static bool is_among(const char *name, const char *const *names, size_t n_names)
+{
+	for (size_t i = 0; i < n_names; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static enum kind kind_of_name(const char *name)
+{
+	if (is_among(name, loops, N_ELEMENTS(loops)))
+		return LOOP;
+	if (is_among(name, makers, N_ELEMENTS(makers)))
+		return MAKER;
+	return symbol_is_glue(name) ? PLUMBING : VISIBLE;
+}
+
+static int judge_by_name(const struct symtab *symtab, const struct method_tables *methods,
+			 uint64_t start, enum kind *ret)
+{
+	CLEANUP(freep) char *name = NULL;
+	const struct symtab_entry *entry = symtab_find(symtab, start);
+	const struct method *method = method_tables_find(methods, start);
+	int r;
+
+	if (entry)
+		name = strndup(entry->name, name_base_length(entry->name));
+	if (entry && !name)
+		return -ENOMEM;
+	if (!entry && method) {
+		r = method_format(method, &name);
+		if (r < 0)
+			return r;
+	}
+	*ret = name ? kind_of_name(name) : NAMELESS;
+	return 0;
+}
+
+static int add_function(struct scan *scan, uint64_t start, uint64_t end)
+{
+	struct plumbing *plumbing = scan->plumbing;
+	int r;
+
+	if (plumbing->n_functions >= MAX_FUNCTIONS)
+		return 0;
+	r = grow(&plumbing->functions, plumbing->n_functions, &plumbing->functions_allocated,
+		 sizeof *plumbing->functions);
+	if (r < 0)
+		return r;
+	plumbing->functions[plumbing->n_functions++] =
+		(struct function){ .start = start, .end = end };
+	return 0;
+}
+
+/* All functions that unwind information describes in a segment. */
+static int collect_functions(struct scan *scan, const struct image_segment *segment)
+{
+	uint64_t at = segment->start, known_end = segment->start;
+
+	while (at < segment->end) {
+		uint64_t start, end;
+		int r;
+
+		if (elf_file_function(scan->image->elf, at, &start, &end) < 0 || end <= at) {
+			at += GAP_STEP;
+			continue;
+		}
+		/* It may begin in the gap that was stepped over. */
+		r = start >= known_end ? add_function(scan, start, MIN(end, segment->end)) : 0;
+		if (r < 0)
+			return r;
+		at = known_end = end;
+	}
+	return 0;
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static struct function *find_function(const struct plumbing *plumbing, uint64_t start)
+{
+	struct function key = { .start = start };
+
+	if (plumbing->n_functions == 0 || start < plumbing->functions[0].start ||
+	    start > plumbing->functions[plumbing->n_functions - 1].start)
+		return NULL;
+	return bsearch(&key, plumbing->functions, plumbing->n_functions, sizeof key,
+		       compare_functions);
+}
+
+static int add_reference(struct scan *scan, const struct function *from, const struct function *to,
+			 struct reference reference)
+{
+	int r;
+
+	if (from == to || scan->n_references >= MAX_REFERENCES)
+		return 0;
+	r = grow(&scan->references, scan->n_references, &scan->allocated, sizeof *scan->references);
+	if (r < 0)
+		return r;
+	reference.from = (uint32_t)(from - scan->plumbing->functions);
+	reference.to = (uint32_t)(to - scan->plumbing->functions);
+	scan->references[scan->n_references++] = reference;
+	return 0;
+}
+
+/* What the four bytes at an offset of a function's code may refer to. */
+static int collect_reference(struct scan *scan, const struct function *from, const uint8_t *code,
+			     size_t at)
+{
+	const struct function *to;
+	int32_t operand;
+
+	memcpy(&operand, code + at, sizeof operand);
+	to = find_function(scan->plumbing,
+			   from->start + at + sizeof operand + (uint64_t)(int64_t)operand);
+	if (to) {
+		bool is_jump = at > 0 && (code[at - 1] == 0xe9 || (code[at - 1] & 0xf0) == 0x80);
+		bool is_call = at > 0 && code[at - 1] == 0xe8;
+
+		return add_reference(
+			scan, from, to,
+			(struct reference){ .is_jump = is_jump, .is_taken = !is_jump && !is_call });
+	}
+	if (scan->image->position_independent)
+		return 0;
+	to = find_function(scan->plumbing, (uint32_t)operand);
+	return to ? add_reference(scan, from, to, (struct reference){ .is_taken = true }) : 0;
+}
+
+static int collect_references(struct scan *scan)
+{
+	for (size_t i = 0; i < scan->plumbing->n_functions; i++) {
+		const struct function *from = &scan->plumbing->functions[i];
+		size_t n_bytes = from->end - from->start;
+		const void *code;
+
+		if (elf_file_data(scan->image->elf, from->start, n_bytes, &code) < 0)
+			continue;
+		for (size_t at = 0; at + 4 <= n_bytes; at++) {
+			int r = collect_reference(scan, from, code, at);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* A nameless function that data points to may be anybody's callback. */
+static void keep_visible(struct scan *scan, const struct image_segment *segment)
+{
+	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
+		struct function *function;
+		uint64_t value;
+
+		if (!image_word(scan->image, at, &value))
+			continue;
+		function = find_function(scan->plumbing, value);
+		if (function && function->kind == NAMELESS)
+			function->kind = VISIBLE;
+	}
+}
+
+static int judge_by_names(struct scan *scan, const struct symtab *symtab,
+			  const struct method_tables *methods)
+{
+	for (size_t i = 0; i < scan->plumbing->n_functions; i++) {
+		enum kind kind;
+		int r = judge_by_name(symtab, methods, scan->plumbing->functions[i].start, &kind);
+
+		if (r < 0)
+			return r;
+		scan->plumbing->functions[i].kind = (uint8_t)kind;
+	}
+	for (size_t i = 0; i < scan->image->n_segments; i++)
+		if (!scan->image->segments[i].executable)
+			keep_visible(scan, &scan->image->segments[i]);
+	return 0;
+}
+
+static void judge_by_makers_and_loop(struct scan *scan)
+{
+	struct function *functions = scan->plumbing->functions;
+
+	for (size_t i = 0; i < scan->n_references; i++) {
+		const struct reference *reference = &scan->references[i];
+		struct function *from = &functions[reference->from],
+				*to = &functions[reference->to];
+
+		if (reference->is_taken && to->kind == NAMELESS && from->kind == MAKER)
+			to->kind = PLUMBING;
+		if (!reference->is_taken && from->kind == NAMELESS && to->kind == LOOP)
+			from->kind = PLUMBING;
+	}
+}
+
+static bool carries_over(const struct scan *scan, const struct reference *reference)
+{
+	enum kind from = scan->plumbing->functions[reference->from].kind;
+
+	return from == PLUMBING || (from == LOOP && reference->is_jump);
+}
+
+/* One step of the rule that what only plumbing refers to is plumbing. Returns how many were found.
+ */
+static size_t judge_by_referrers(struct scan *scan, uint8_t *opinions)
+{
+	enum { REFERRED = 1, ALSO_BY_OTHERS = 2 };
+	struct plumbing *plumbing = scan->plumbing;
+	size_t n_found = 0;
+
+	memset(opinions, 0, plumbing->n_functions);
+	for (size_t i = 0; i < scan->n_references; i++)
+		opinions[scan->references[i].to] |=
+			carries_over(scan, &scan->references[i]) ? REFERRED : ALSO_BY_OTHERS;
+	for (size_t i = 0; i < plumbing->n_functions; i++) {
+		if (plumbing->functions[i].kind != NAMELESS || opinions[i] != REFERRED)
+			continue;
+		plumbing->functions[i].kind = PLUMBING;
+		n_found++;
+	}
+	return n_found;
+}
+
+static int run_scan(struct scan *scan, const struct symtab *symtab,
+		    const struct method_tables *methods)
+{
+	CLEANUP(freep) uint8_t *opinions = NULL;
+	int r;
+
+	for (size_t i = 0; i < scan->image->n_segments; i++) {
+		if (!scan->image->segments[i].executable)
+			continue;
+		r = collect_functions(scan, &scan->image->segments[i]);
+		if (r < 0)
+			return r;
+	}
+	if (scan->plumbing->n_functions == 0)
+		return 0;
+	qsort(scan->plumbing->functions, scan->plumbing->n_functions,
+	      sizeof *scan->plumbing->functions, compare_functions);
+	r = judge_by_names(scan, symtab, methods);
+	if (r < 0)
+		return r;
+	r = collect_references(scan);
+	if (r < 0)
+		return r;
+	opinions = malloc(scan->plumbing->n_functions);
+	if (!opinions)
+		return -ENOMEM;
+	judge_by_makers_and_loop(scan);
+	while (judge_by_referrers(scan, opinions) > 0)
+		;
+	return 0;
+}
+
+int plumbing_new(const struct image *image, const struct symtab *symtab,
+		 const struct method_tables *methods, struct plumbing **ret)
+{
+	CLEANUP(plumbing_freep) struct plumbing *plumbing = NULL;
+	struct scan scan = { .image = image };
+	int r;
+
+	plumbing = calloc(1, sizeof *plumbing);
+	if (!plumbing)
+		return -ENOMEM;
+	scan.plumbing = plumbing;
+	r = run_scan(&scan, symtab, methods);
+	free(scan.references);
+	if (r < 0)
+		return r;
+
+	*ret = TAKE(plumbing);
+	return 0;
+}
+
+void plumbing_free(struct plumbing *plumbing)
+{
+	if (!plumbing)
+		return;
+	free(plumbing->functions);
+	free(plumbing);
+}
+
+void plumbing_freep(struct plumbing **plumbing)
+{
+	plumbing_free(*plumbing);
+}
+
+bool plumbing_holds(const struct plumbing *plumbing, uint64_t start)
+{
+	const struct function *function = find_function(plumbing, start);
+
+	return function && function->kind == PLUMBING;
+}

@@ -1,0 +1,64 @@
+/* python_types.h - recognise CPython's static structures in an image.
+ *
+ * Layouts are those of 64-bit CPython 3 without free threading. Each function
+ * looks at one address; what it finds there proves itself by every field.
+ */
+#ifndef PROBING_SYMBOLIZE_PYTHON_TYPES_H
+#define PROBING_SYMBOLIZE_PYTHON_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "symbolize/image.h"
+
+enum {
+	METHOD_DEF_BYTES = 32,
+	GETSET_DEF_BYTES = 40,
+	TYPE_SLOT_BYTES = 16,
+};
+
+struct found_method {
+	const char *name;
+	uint64_t function;
+};
+
+/* PyMethodDef {ml_name, ml_meth, ml_flags, ml_doc} */
+bool find_method_def(const struct image *image, uint64_t address, struct found_method *ret);
+
+/* PyGetSetDef {name, get, set, doc, closure}: the getter. False also at the end of an array. */
+bool find_getset_def(const struct image *image, uint64_t address, struct found_method *ret);
+
+/* struct wrapperbase, an entry of the interpreter's table of slots: "__call__", slot_tp_call,
+ * wrap_call. */
+struct found_wrapper {
+	const char *name;
+	uint64_t function, wrapper; /* wrapper 0: none here */
+};
+bool find_wrapper(const struct image *image, uint64_t address, struct found_wrapper *ret);
+
+/* PyModuleDef, where it has methods. */
+struct found_module {
+	const char *name;
+	uint64_t methods;
+};
+bool find_module_def(const struct image *image, uint64_t address, struct found_module *ret);
+
+/* PyTypeObject */
+struct found_type {
+	const char *name;
+	uint64_t address, flags, methods, getset; /* pointers 0: none */
+};
+bool find_type(const struct image *image, uint64_t address, struct found_type *ret);
+
+/* PyType_Spec and its array of PyType_Slot */
+struct found_spec {
+	const char *name;
+	uint64_t slots;
+};
+bool find_spec(const struct image *image, uint64_t address, struct found_spec *ret);
+
+/* One PyType_Slot; false at the array's end and where there is none. */
+bool find_spec_slot(const struct image *image, uint64_t address, uint64_t *ret_id,
+		    uint64_t *ret_value);
+
+#endif

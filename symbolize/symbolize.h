@@ -1,0 +1,75 @@
+/* symbolize.h - from a place in a module to the name a reader knows it by.
+ *
+ * Sources, best first: debug information (separate files included), symbol
+ * tables (.symtab, .gnu_debugdata, .dynsym), the method tables that a Python
+ * interpreter or extension module carries in its data (they name builtins
+ * even in a stripped file), and the start of the enclosing FDE. Used beside
+ * or after a recording, never in its way: one thread at a time per symbolizer.
+ */
+#ifndef PROBING_SYMBOLIZE_H
+#define PROBING_SYMBOLIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum symbol_role {
+	SYMBOL_PLAIN,
+	SYMBOL_BUILTIN, /* a C function that Python code can call: named "sorted", "str.join", "zlib.compress" */
+	SYMBOL_GLUE,    /* the interpreter's plumbing between two frames that matter */
+};
+
+/* One function at a place; strings are owned by the symbolizer's module. */
+struct symbol {
+	const char *name;    /* never NULL: at worst "libx.so+0x12a0", the function's start */
+	const char *linkage; /* symbol as linked; NULL where it is the same or unknown */
+	uint64_t start;      /* address of the function, in the module's own addresses; 0 unknown */
+	const char *file;    /* source file of the executing line; NULL unknown */
+	int line;            /* executing line, 0 unknown */
+	enum symbol_role role;
+};
+
+#define SYMBOL_MAX_INLINED 32
+
+struct symbol_module;
+
+/*
+ * symbol_module_open - get ready to name places in one ELF file.
+ * Cheap: tables are read at the first look-up.
+ * @path: as the process names it; for display and for debug files.
+ * @fd:   the file itself, duplicated; -1: open path.
+ * @ret:  ended with symbol_module_free(). Never fails for want of symbols.
+ * Errors: -ENOMEM; -errno of open; -ENOEXEC not ELF.
+ */
+int symbol_module_open(const char *path, int fd, struct symbol_module **ret);
+/* The same for an ELF image in memory (a vdso), borrowed. */
+int symbol_module_open_memory(const char *name, const void *image, size_t n_bytes, struct symbol_module **ret);
+void symbol_module_free(struct symbol_module *module);
+void symbol_module_freep(struct symbol_module **module);
+
+/*
+ * symbol_lookup - the functions at an address, innermost inlined one first.
+ * @address: in the module's own address space; already moved back into the
+ *           call instruction where it is a return address.
+ * @symbols: room for max (1 .. SYMBOL_MAX_INLINED); the last is never inlined.
+ * Returns how many (at least 1), or -ENOMEM.
+ */
+int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max);
+
+/* Kernel functions, from /proc/kallsyms. */
+struct kernel_symbols;
+/* Errors: -EPERM addresses are hidden (kptr_restrict), and what open reports. */
+int kernel_symbols_open(struct kernel_symbols **ret);
+void kernel_symbols_free(struct kernel_symbols *symbols);
+void kernel_symbols_freep(struct kernel_symbols **symbols);
+/* NULL: unknown. *ret_module (may be NULL): "[kvm]"-like owner or NULL. Borrowed. */
+const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip, const char **ret_module);
+
+/*
+ * symbol_is_glue - whether a name belongs to the interpreter's plumbing.
+ * Only meant for functions of the interpreter's own module.
+ */
+bool symbol_is_glue(const char *linkage);
+
+#endif

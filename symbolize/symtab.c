@@ -1,0 +1,179 @@
+/* symtab.c - the function symbols of one module, sorted once, searched often.
+ *
+ * libdwfl knows which table to read (the file's own, that of a separate debug
+ * file, the compressed .gnu_debugdata, .dynsym) but answers each look-up with
+ * a linear scan; a module like libtorch has tens of thousands of symbols.
+ *
+ * Invariants: entries are sorted by address, addresses are the module's own
+ * and distinct, names point into the mapped file and are never copied.
+ */
+#include "symbolize/symtab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+/* Enclosing symbols are looked for this many entries back. */
+enum { MAX_NESTING = 16 };
+
+static bool is_function(const GElf_Sym *symbol, GElf_Word section)
+{
+	int type = GELF_ST_TYPE(symbol->st_info);
+
+	return (type == STT_FUNC || type == STT_GNU_IFUNC) && section != SHN_UNDEF;
+}
+
+static unsigned underscores(const char *name)
+{
+	return (unsigned)strspn(name, "_");
+}
+
+/* Names with a known size first, then by binding; a compiler's clone last. */
+static uint8_t rank_of(const GElf_Sym *symbol, const char *name)
+{
+	unsigned rank = symbol->st_size == 0 ? 8 : 0;
+
+	switch (GELF_ST_BIND(symbol->st_info)) {
+	case STB_GLOBAL:
+	case STB_GNU_UNIQUE:
+		break;
+	case STB_WEAK:
+		rank += 1;
+		break;
+	default:
+		rank += 2; /* glibc has an internal __GI_name for each name it exports */
+		break;
+	}
+	if (strpbrk(name, ".@"))
+		rank += 4;
+	return (uint8_t)rank;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct symtab_entry *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (underscores(x->name) != underscores(y->name))
+		return underscores(x->name) < underscores(y->name) ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int collect(struct symtab *symtab, Dwfl_Module *dwfl_module, uint64_t bias, int n_symbols)
+{
+	size_t allocated = 0;
+
+	for (int i = 1; i < n_symbols; i++) {
+		GElf_Sym symbol;
+		GElf_Addr address;
+		GElf_Word section;
+		const char *name;
+		int r;
+
+		name = dwfl_module_getsym_info(dwfl_module, i, &symbol, &address, &section, NULL,
+					       NULL);
+		if (!name || name[0] == '\0' || !is_function(&symbol, section))
+			continue;
+		r = grow(&symtab->entries, symtab->n_entries, &allocated, sizeof *symtab->entries);
+		if (r < 0)
+			return r;
+		symtab->entries[symtab->n_entries++] = (struct symtab_entry){
+			.address = address - bias,
+			.name = name,
+			.size = (uint32_t)MIN(symbol.st_size, (GElf_Xword)UINT32_MAX),
+			.rank = rank_of(&symbol, name),
+			.exported = GELF_ST_BIND(symbol.st_info) == STB_GLOBAL,
+		};
+	}
+	return 0;
+}
+
+/* Keep the preferred name of each address. */
+static void sort_unique(struct symtab *symtab)
+{
+	size_t n = 0;
+
+	if (symtab->n_entries == 0)
+		return;
+	qsort(symtab->entries, symtab->n_entries, sizeof *symtab->entries, compare_entries);
+	for (size_t i = 0; i < symtab->n_entries; i++)
+		if (n == 0 || symtab->entries[i].address != symtab->entries[n - 1].address)
+			symtab->entries[n++] = symtab->entries[i];
+	symtab->n_entries = n;
+}
+
+int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret)
+{
+	CLEANUP(symtab_freep) struct symtab *symtab = NULL;
+	int n_symbols, r;
+
+	symtab = calloc(1, sizeof *symtab);
+	if (!symtab)
+		return -ENOMEM;
+	n_symbols = dwfl_module ? dwfl_module_getsymtab(dwfl_module) : 0;
+	r = collect(symtab, dwfl_module, bias, n_symbols);
+	if (r < 0)
+		return r;
+	sort_unique(symtab);
+
+	*ret = TAKE(symtab);
+	return 0;
+}
+
+void symtab_free(struct symtab *symtab)
+{
+	if (!symtab)
+		return;
+	free(symtab->entries);
+	free(symtab);
+}
+
+void symtab_freep(struct symtab **symtab)
+{
+	symtab_free(*symtab);
+}
+
+static bool covers(const struct symtab_entry *entry, uint64_t address, bool nearest)
+{
+	if (entry->size == 0)
+		return nearest;
+	return address - entry->address < entry->size;
+}
+
+const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t address)
+{
+	size_t low = 0, high = symtab->n_entries;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (symtab->entries[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t back = 0; back < MIN(low, (size_t)MAX_NESTING); back++) {
+		const struct symtab_entry *entry = &symtab->entries[low - 1 - back];
+
+		if (covers(entry, address, back == 0))
+			return entry;
+	}
+	return NULL;
+}
+
+const struct symtab_entry *symtab_find_name(const struct symtab *symtab, const char *name,
+					    size_t n_bytes)
+{
+	for (size_t i = 0; i < symtab->n_entries; i++) {
+		const char *candidate = symtab->entries[i].name;
+
+		if (strncmp(candidate, name, n_bytes) == 0 && candidate[n_bytes] == '\0')
+			return &symtab->entries[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,39 @@
+/* symtab.h - the function symbols of one module, sorted once, searched often. */
+#ifndef PROBING_SYMBOLIZE_SYMTAB_H
+#define PROBING_SYMBOLIZE_SYMTAB_H
+
+#include <elfutils/libdwfl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct symtab_entry {
+	uint64_t address;
+	const char *name; /* borrowed from the ELF file's string table */
+	uint32_t size;    /* 0: unknown; saturated */
+	uint8_t rank;     /* lower is preferred among names of one address */
+	bool exported;    /* global binding */
+};
+
+struct symtab {
+	struct symtab_entry *entries; /* by address, one per address */
+	size_t n_entries;
+};
+
+/*
+ * symtab_new - collect .symtab, .gnu_debugdata or .dynsym, whichever libdwfl finds.
+ * @bias: what libdwfl adds to the module's own addresses.
+ * A module without symbols gives an empty table. Errors: -ENOMEM.
+ */
+int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret);
+void symtab_free(struct symtab *symtab);
+void symtab_freep(struct symtab **symtab);
+
+/* The function that holds an address; NULL: none. One of size 0 reaches to the next symbol. */
+const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t address);
+
+/* The function whose name is the first n_bytes of name; NULL: none. Linear. */
+const struct symtab_entry *symtab_find_name(const struct symtab *symtab, const char *name,
+					    size_t n_bytes);
+
+#endif
