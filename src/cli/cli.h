@@ -1,0 +1,115 @@
+/* cli.h - verbs, exit statuses, and how an error becomes a sentence.
+ *
+ * A verb is a const descriptor in verb_<name>.c and one word in meson.build,
+ * which generates the table of all verbs. Help and manual print the texts
+ * that stand in the descriptor.
+ */
+#ifndef PROBING_CLI_H
+#define PROBING_CLI_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* "0.1.0" */
+extern const char cli_version[];
+
+/* Documented by cli_help; a new one gets its line in help.c. */
+enum exit_status {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,       /* something else; the sentence on stderr says what */
+	EXIT_USAGE = 64,       /* wrong arguments */
+	EXIT_BAD_DATA = 65,    /* a damaged or foreign database, a mistake in SQL */
+	EXIT_NO_INPUT = 66,    /* no such file or process */
+	EXIT_NO_OUTPUT = 73,   /* the output cannot be made */
+	EXIT_IO = 74,          /* disk full, or another error while writing */
+	EXIT_NOT_PERMITTED = 77,
+	EXIT_NOT_EXECUTABLE = 126, /* of record -- CMD */
+	EXIT_NOT_FOUND = 127,      /* of record -- CMD */
+};
+
+struct verb {
+	const char *name;
+	const char *aliases; /* space separated; NULL none */
+	const char *summary; /* one line for the list of verbs */
+	/* argv[0] is "probing <verb>"; returns an exit status. */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct verb *const verbs[]; /* ends with NULL */
+const struct verb *verb_find(const char *name);
+
+/* The verbs near a mistyped one, "flamegraph or report"; "" none. */
+void verb_suggest(const char *typed, char *to, size_t n_bytes);
+
+/* The list of verbs and exit statuses: what "probing --help" prints. */
+void cli_help(FILE *out);
+
+/*
+ * cli_parse - argp_parse with the options every verb has (-h, --help, --usage).
+ * Help goes to stdout and ends the process with 0, a usage error to stderr and
+ * ends it with EXIT_USAGE.
+ * @argp:  has no children of its own.
+ * @flags: ARGP_IN_ORDER where what follows the first argument is not ours.
+ */
+void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+
+/* For an argp with a help filter of its own, which passes on what it does not change. */
+char *cli_help_filter(int key, const char *text, void *input);
+
+/* "probing: <sentence>" on stderr; returns status, for return statements. */
+int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The exit status that fits a negative errno. */
+int cli_status(int error);
+
+/* Columns of the terminal behind fd, 0 where it is none. */
+unsigned cli_columns(int fd);
+/* Whether to colour what goes to fd: a terminal and no NO_COLOR. */
+bool cli_colour(int fd);
+
+/*
+ * cli_open_recording - store_open_reader with the sentence on failure.
+ * @path: NULL: probing.db in this folder.
+ * Returns 0, or an exit status after having said why.
+ */
+struct sqlite3;
+int cli_open_recording(const char *path, struct sqlite3 **ret);
+
+/*
+ * cli_open_profile - the recording and all its stacks; one without samples is
+ * an error (EXIT_BAD_DATA), since there is nothing to show.
+ * @ret_db: ended with sqlite3_close(), @ret: with profile_free(); untouched on failure.
+ */
+struct profile;
+int cli_open_profile(const char *path, struct sqlite3 **ret_db, struct profile **ret);
+
+/* All samples of a profile, those without a stack included. */
+uint64_t cli_count_samples(const struct profile *profile);
+
+/*
+ * An output file that appears only when it is whole: written beside its place,
+ * renamed at the end. "-" is stdout. What exists and is no regular file (a
+ * pipe, /dev/null) is written directly. A file that is replaced keeps its
+ * permissions; a symbolic link stays one and its target is replaced.
+ */
+struct output { /* stays where it is while it is open */
+	FILE *file;
+	const char *path; /* as given */
+	int fd;
+	int error;        /* of the first write that failed; 0: none */
+	char *temporary;  /* NULL: written directly */
+	char *target;     /* what temporary becomes */
+};
+int output_open(struct output *output, const char *path); /* negative errno */
+int output_finish(struct output *output);                 /* flush, sync, rename */
+void output_abandon(struct output *output);               /* leaves nothing behind; harmless after
+							      a finish or a failed open */
+
+/* Say that an output could not be made or written; quiet for a reader who
+ * went away (EPIPE). Returns EXIT_NO_OUTPUT and EXIT_IO, for return statements. */
+int cli_fail_open(const char *path, int error);
+int cli_fail_write(const char *path, int error);
+
+#endif

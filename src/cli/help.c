@@ -1,0 +1,43 @@
+/* help.c - what "probing --help" prints. */
+#include "base/util.h"
+#include "src/cli/cli.h"
+
+static const struct {
+	enum exit_status status;
+	const char *meaning;
+} statuses[] = {
+	{ EXIT_OK, "all went well (record -- CMD: the exit status of CMD)" },
+	{ EXIT_FAILED, "something else failed; the sentence on stderr says what" },
+	{ EXIT_USAGE, "wrong arguments" },
+	{ EXIT_BAD_DATA, "a damaged, foreign or empty recording, or a mistake in SQL" },
+	{ EXIT_NO_INPUT, "no such file or process" },
+	{ EXIT_NO_OUTPUT, "the output cannot be made" },
+	{ EXIT_IO, "the disk is full, or another error while writing" },
+	{ EXIT_NOT_PERMITTED, "not permitted" },
+	{ EXIT_NOT_EXECUTABLE, "record -- CMD: CMD cannot be executed" },
+	{ EXIT_NOT_FOUND, "record -- CMD: there is no CMD" },
+};
+
+void cli_help(FILE *out)
+{
+	fputs("Usage: probing VERB [OPTION...]\n"
+	      "See where a running Python program spends its time: Python and native frames in\n"
+	      "one stack, kept in a SQLite file.\n"
+	      "\n"
+	      "Verbs:\n",
+	      out);
+	for (size_t i = 0; verbs[i]; i++) {
+		fprintf(out, "  %-12s %s", verbs[i]->name, verbs[i]->summary);
+		if (verbs[i]->aliases)
+			fprintf(out, " (also: %s)", verbs[i]->aliases);
+		fputc('\n', out);
+	}
+	fputs("\n"
+	      "probing help VERB says more about one, probing --version which version this is.\n"
+	      "Data goes to stdout, messages to stderr. NO_COLOR=1 turns colours off.\n"
+	      "\n"
+	      "Exit status:\n",
+	      out);
+	for (size_t i = 0; i < N_ELEMENTS(statuses); i++)
+		fprintf(out, "  %3d  %s\n", statuses[i].status, statuses[i].meaning);
+}

@@ -1,0 +1,57 @@
+/* parse.c - options, the same way for every verb.
+ *
+ * argp's own help options are replaced, since they lack -h. --usage stays
+ * because argp's hint after a mistake names it.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "src/cli/cli.h"
+
+enum { OPTION_USAGE = 0x100 };
+
+static const struct argp_option common_options[] = {
+	{ "help", 'h', NULL, 0, "Show this help", -1 },
+	{ "usage", OPTION_USAGE, NULL, OPTION_HIDDEN, NULL, -1 },
+	{ 0 },
+};
+
+static error_t parse_common(int key, char *argument, struct argp_state *state)
+{
+	(void)argument;
+	switch (key) {
+	case 'h':
+		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
+		return 0;
+	case OPTION_USAGE:
+		argp_state_help(state, state->out_stream, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp common = { .options = common_options, .parser = parse_common };
+
+/* argp's note on long options repeats what the list shows. */
+char *cli_help_filter(int key, const char *text, void *input)
+{
+	(void)input;
+	return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : (char *)text;
+}
+
+void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
+{
+	const struct argp_child children[] = { { &common, 0, NULL, 0 }, { 0 } };
+	struct argp whole = *argp;
+	error_t error;
+
+	assert(!argp->children);
+	whole.children = children;
+	if (!whole.help_filter)
+		whole.help_filter = cli_help_filter;
+	argp_err_exit_status = EXIT_USAGE;
+	error = argp_parse(&whole, argc, argv, flags | ARGP_NO_HELP, NULL, input);
+	if (error != 0) /* only for want of memory: usage errors have ended the process */
+		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
+}

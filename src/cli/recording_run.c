@@ -1,0 +1,283 @@
+/* recording_run.c - the loop: samples, signals, time, and the process' end.
+ *
+ * One epoll. Samples are drained in portions, so that signals and timers are
+ * served also when samples never cease. The writing thread does the rest.
+ */
+#include "src/cli/recording_run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/format.h"
+
+enum { PORTION = 256, FLUSH_MS = 400, CAPTURE_NICE = -10 };
+
+enum source { SOURCE_SAMPLES, SOURCE_SIGNAL, SOURCE_PROCESS, SOURCE_DURATION, SOURCE_FLUSH, N_SOURCES };
+
+struct loop {
+	struct recording *recording;
+	int epoll, fds[N_SOURCES]; /* -1: not there */
+	bool end;
+	uint64_t n_ticks;
+};
+
+static void taken_signals(sigset_t *ret)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
+
+	sigemptyset(ret);
+	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
+		sigaddset(ret, signals[i]);
+}
+
+void recording_block_signals(sigset_t *ret_before)
+{
+	sigset_t taken;
+
+	taken_signals(&taken);
+	pthread_sigmask(SIG_BLOCK, &taken, ret_before);
+}
+
+static int open_timer(uint64_t first_ns, uint64_t every_ns)
+{
+	const struct itimerspec spec = {
+		.it_value = { (time_t)(first_ns / 1000000000u), (long)(first_ns % 1000000000u) },
+		.it_interval = { (time_t)(every_ns / 1000000000u), (long)(every_ns % 1000000000u) },
+	};
+	CLEANUP(closep) int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	if (fd < 0 || timerfd_settime(fd, 0, &spec, NULL) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+static int watch(struct loop *loop, enum source source, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
+
+	if (fd < 0)
+		return fd;
+	loop->fds[source] = fd;
+	return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int open_signals(void)
+{
+	sigset_t taken;
+	int fd;
+
+	taken_signals(&taken);
+	fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_process(pid_t pid)
+{
+	long fd = syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static void loop_done(struct loop *loop)
+{
+	for (int i = 0; i < N_SOURCES; i++)
+		if (i != SOURCE_SAMPLES && loop->fds[i] >= 0)
+			close(loop->fds[i]);
+	if (loop->epoll >= 0)
+		close(loop->epoll);
+}
+
+static int loop_init(struct loop *loop, struct recording *recording)
+{
+	int r;
+
+	loop->recording = recording;
+	for (int i = 0; i < N_SOURCES; i++)
+		loop->fds[i] = -1;
+	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epoll < 0)
+		return -errno;
+	r = watch(loop, SOURCE_SAMPLES, capture_fd(recording->capture));
+	if (r >= 0)
+		r = watch(loop, SOURCE_SIGNAL, open_signals());
+	if (r >= 0)
+		r = watch(loop, SOURCE_FLUSH, open_timer(FLUSH_MS * 1000000u, FLUSH_MS * 1000000u));
+	if (r >= 0 && recording->duration_s > 0)
+		r = watch(loop, SOURCE_DURATION, open_timer((uint64_t)(recording->duration_s * 1e9), 0));
+	if (r >= 0)
+		r = watch(loop, SOURCE_PROCESS, open_process(recording->pid));
+	if (r == -ESRCH) { /* gone already: what it left is still to be read */
+		loop->end = true;
+		r = 0;
+	}
+	return r;
+}
+
+static void reap(struct recording *recording, int flags)
+{
+	if (recording->is_child && !recording->child_ended &&
+	    waitpid(recording->pid, &recording->child_status, flags) == recording->pid)
+		recording->child_ended = true;
+}
+
+/* A signal from the terminal has reached the child by itself, one from kill(1) has not. */
+static void pass_on(const struct recording *recording, const struct signalfd_siginfo *info)
+{
+	if (recording->is_child && !recording->child_ended && info->ssi_code <= 0)
+		kill(recording->pid, (int)info->ssi_signo);
+}
+
+static void take_signals(struct loop *loop)
+{
+	struct signalfd_siginfo info;
+
+	while (read(loop->fds[SOURCE_SIGNAL], &info, sizeof info) == sizeof info) {
+		if (info.ssi_signo == SIGCHLD)
+			continue; /* the pidfd tells the end */
+		if (loop->recording->is_child)
+			pass_on(loop->recording, &info);
+		else if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2)
+			loop->end = true;
+		else
+			loop->recording->error = pipeline_flush(loop->recording->pipeline);
+	}
+}
+
+static void show_progress(const struct recording *recording)
+{
+	struct pipeline_counts counts;
+	struct capture_counts captured;
+	char size[16], seconds[16];
+
+	pipeline_read_counts(recording->pipeline, &counts);
+	capture_read_counts(recording->capture, &captured);
+	format_bytes((uint64_t)pipeline_store_bytes(recording->pipeline), size);
+	snprintf(seconds, sizeof seconds, "%.0f", (double)(monotonic_ns() - recording->started_ns) / 1e9);
+	fprintf(stderr, "\r%s s  %llu samples  %llu lost  %s \033[K", seconds,
+		(unsigned long long)counts.samples, (unsigned long long)captured.lost, size);
+}
+
+static void tick(struct loop *loop)
+{
+	struct recording *recording = loop->recording;
+	uint64_t expirations;
+
+	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
+		return;
+	recording->error = pipeline_flush(recording->pipeline);
+	if (recording->progress && loop->n_ticks++ % 2 == 1)
+		show_progress(recording);
+}
+
+/* Returns 1 when there may be more. */
+static int take_samples(struct recording *recording, unsigned max)
+{
+	while (max-- > 0) {
+		struct capture_event event;
+		int r;
+
+		r = capture_next(recording->capture, &event);
+		if (r > 0)
+			r = pipeline_event(recording->pipeline, &event) ?: 1;
+		if (r <= 0)
+			return r;
+	}
+	return 1;
+}
+
+static void serve(struct loop *loop, enum source source)
+{
+	struct recording *recording = loop->recording;
+	int r;
+
+	switch (source) {
+	case SOURCE_SAMPLES:
+		r = take_samples(recording, PORTION);
+		if (r < 0)
+			recording->error = r;
+		break;
+	case SOURCE_SIGNAL:
+		take_signals(loop);
+		break;
+	case SOURCE_PROCESS:
+	case SOURCE_DURATION:
+		loop->end = true;
+		break;
+	case SOURCE_FLUSH:
+		tick(loop);
+		break;
+	case N_SOURCES:
+		break;
+	}
+}
+
+static void drain(struct recording *recording)
+{
+	int r;
+
+	capture_stop(recording->capture);
+	do
+		r = take_samples(recording, PORTION);
+	while (r > 0);
+	if (r < 0)
+		recording->error = r;
+}
+
+int recording_run(struct recording *recording)
+{
+	struct epoll_event events[N_SOURCES];
+	struct loop loop = { .end = false };
+	int r;
+
+	/* Woken sooner, memory is read sooner; this thread only. An ordinary user may
+	 * not, and then does without. */
+	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
+
+	r = loop_init(&loop, recording);
+	while (r >= 0 && !loop.end && recording->error == 0) {
+		int n = epoll_wait(loop.epoll, events, N_SOURCES, -1);
+
+		if (n < 0 && errno != EINTR)
+			r = -errno;
+		for (int i = 0; i < n && recording->error == 0; i++)
+			serve(&loop, events[i].data.u32);
+	}
+	if (r >= 0 && recording->error == 0)
+		drain(recording);
+	capture_stop(recording->capture);
+	reap(recording, WNOHANG);
+	loop_done(&loop);
+	if (recording->progress)
+		fputs("\r\033[K", stderr);
+	return r;
+}
+
+void recording_wait_child(struct recording *recording)
+{
+	while (recording->is_child && !recording->child_ended) {
+		struct signalfd_siginfo info = { 0 };
+		siginfo_t from;
+		sigset_t taken;
+		int signal;
+
+		reap(recording, WNOHANG);
+		if (recording->child_ended)
+			break;
+		taken_signals(&taken);
+		signal = sigwaitinfo(&taken, &from);
+		if (signal < 0 || signal == SIGCHLD)
+			continue;
+		info.ssi_signo = (uint32_t)signal;
+		info.ssi_code = from.si_code;
+		pass_on(recording, &info);
+	}
+}

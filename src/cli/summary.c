@@ -1,0 +1,110 @@
+/* summary.c - see summary.h. */
+#include "src/cli/summary.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/format.h"
+#include "src/report/report.h"
+
+enum { REPORT_ROWS = 8 };
+
+static const char *const verdict_counters[VERDICT_N] = {
+	[VERDICT_EXACT] = "verdict exact",
+	[VERDICT_VERIFIED] = "verdict verified",
+	[VERDICT_APPROXIMATE] = "verdict approximate",
+	[VERDICT_NATIVE] = "verdict native",
+	[VERDICT_PYTHON] = "verdict python",
+};
+
+static const char *const end_counters[STACK_N_ENDS] = {
+	[STACK_COMPLETE] = "stack complete",
+	[STACK_COMPLETED] = "stack completed",
+	[STACK_TRUNCATED] = "stack truncated",
+	[STACK_NO_UNWIND_INFO] = "stack no unwind info",
+	[STACK_BAD_MEMORY] = "stack bad memory",
+	[STACK_FRAME_LIMIT] = "stack frame limit",
+};
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_verdicts(const struct pipeline_counts *counts)
+{
+	uint64_t with_python = counts->samples - counts->by_verdict[VERDICT_NATIVE];
+	const char *separator = "";
+
+	fprintf(stderr, "%.1f %% of stacks reach the thread's start",
+		percent(counts->by_end[STACK_COMPLETE] + counts->by_end[STACK_COMPLETED],
+			counts->samples));
+	if (with_python > 0)
+		fputs("; with Python: ", stderr);
+	for (int i = 0; i < VERDICT_N && with_python > 0; i++) {
+		if (i == VERDICT_NATIVE || counts->by_verdict[i] == 0)
+			continue;
+		fprintf(stderr, "%s%.1f %% %s", separator, percent(counts->by_verdict[i], with_python),
+			verdict_name((enum verdict)i));
+		separator = ", ";
+	}
+	fputc('\n', stderr);
+}
+
+void summary_print(const struct summary *summary)
+{
+	const struct pipeline_counts *counts = &summary->counts;
+	char samples[32], lost[32];
+
+	format_count(counts->samples, samples);
+	format_count(summary->captured.lost, lost);
+	fprintf(stderr, "%s samples in %.1f s (%.2f s of CPU time), %s lost; written to %s\n", samples,
+		summary->seconds, (double)(counts->samples * summary->weight_ns) / 1e9, lost,
+		summary->path);
+	if (counts->samples > 0)
+		print_verdicts(counts);
+	if (summary->captured.throttled > 0)
+		fprintf(stderr,
+			"the kernel paused sampling %llu times: lower the rate with -F, or raise "
+			"kernel.perf_cpu_time_max_percent\n",
+			(unsigned long long)summary->captured.throttled);
+}
+
+void summary_report(const char *path)
+{
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+	struct report_options options = { .max_rows = REPORT_ROWS };
+	sqlite3 *db;
+	int r;
+
+	r = store_open_reader(path, &db);
+	if (r < 0)
+		return;
+	r = profile_load(db, &profile);
+	sqlite3_close(db);
+	if (r < 0 || profile->n_totals == 0)
+		return;
+	options.columns = cli_columns(STDERR_FILENO);
+	options.colour = cli_colour(STDERR_FILENO);
+	fputc('\n', stderr);
+	(void)report_functions(profile, &options, stderr);
+}
+
+void summary_counters(const struct capture_counts *captured, const struct pipeline_counts *counts,
+		      struct pipeline_counter *ret)
+{
+	*ret++ = (struct pipeline_counter){ "samples", counts->samples };
+	*ret++ = (struct pipeline_counter){ "lost", captured->lost };
+	*ret++ = (struct pipeline_counter){ "throttled", captured->throttled };
+	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
+	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };
+	*ret++ = (struct pipeline_counter){ "frames", counts->n_frames };
+	*ret++ = (struct pipeline_counter){ "first sample ns", counts->first_sample_ns };
+	for (int i = 0; i < VERDICT_N; i++)
+		*ret++ = (struct pipeline_counter){ verdict_counters[i], counts->by_verdict[i] };
+	for (int i = 0; i < STACK_N_ENDS; i++)
+		*ret++ = (struct pipeline_counter){ end_counters[i], counts->by_end[i] };
+	*ret = (struct pipeline_counter){ NULL, 0 };
+}

@@ -1,0 +1,194 @@
+/* verb_flamegraph.c - a recording as a flame graph, or in another exporter's format.
+ *
+ * The format is what --format says, else what OUT's ending means, else svg.
+ * Nothing appears at OUT before it is whole.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/export/export.h"
+#include "src/store/store.h"
+
+enum { OPTION_FORMAT = 0x200, OPTION_THREADS, OPTION_INTERPRETER, OPTION_LINES, OPTION_TITLE };
+
+struct options {
+	const char *recording, *out;
+	const struct exporter *exporter; /* NULL: by the ending of out */
+	struct export_options export;
+};
+
+static const struct argp_option option_list[] = {
+	{ "output", 'o', "OUT", 0, "Write to OUT; - is stdout (default: flamegraph.svg)", 0 },
+	{ "format", OPTION_FORMAT, "FORMAT", 0, "Write as", 0 }, /* finished by list_formats */
+	{ "threads", OPTION_THREADS, NULL, 0, "Split by thread", 0 },
+	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
+	  "Show the interpreter's own functions too", 0 },
+	{ "lines", OPTION_LINES, NULL, 0, "Tell the lines of a function apart", 0 },
+	{ "title", OPTION_TITLE, "TEXT", 0,
+	  "Title of the picture (default: what was recorded)", 0 },
+	{ 0 },
+};
+
+static const struct exporter *exporter_named(const char *name, struct argp_state *state)
+{
+	const struct exporter *exporter = exporter_by_name(name);
+
+	if (!exporter)
+		argp_error(state, "there is no format %s; --help lists them", name);
+	return exporter;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'o':
+		options->out = argument;
+		return 0;
+	case OPTION_FORMAT:
+		options->exporter = exporter_named(argument, state);
+		return 0;
+	case OPTION_THREADS:
+		options->export.by_thread = true;
+		return 0;
+	case OPTION_INTERPRETER:
+		options->export.show_interpreter = true;
+		return 0;
+	case OPTION_LINES:
+		options->export.lines = true;
+		return 0;
+	case OPTION_TITLE:
+		options->export.title = argument;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->recording)
+			argp_error(state, "one recording at a time: %s?", argument);
+		options->recording = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* The help of --format, from the table of exporters. argp frees the result. */
+static char *list_formats(int key, const char *text, void *input)
+{
+	char *list = NULL;
+	size_t n = 0;
+	FILE *out;
+
+	if (key != OPTION_FORMAT)
+		return cli_help_filter(key, text, input);
+	out = open_memstream(&list, &n);
+	if (!out)
+		return (char *)text;
+	fputs("Write as", out);
+	for (size_t i = 0; exporters[i]; i++)
+		fprintf(out, "%s %s (%s)", i > 0 ? "," : "", exporters[i]->name,
+			exporters[i]->summary);
+	fputs("; default: what OUT's ending says, else svg", out);
+	fclose(out);
+	return list;
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "[FILE]",
+	.doc = "Draw a flame graph of a recording (default: probing.db).\v"
+	       "Examples:\n"
+	       "  probing flamegraph\n"
+	       "  probing flamegraph train.db -o train.svg --threads\n"
+	       "  probing flamegraph --format folded -o - | flamegraph.pl > other.svg\n",
+	.help_filter = list_formats,
+};
+
+/* The command that was recorded; NULL: not known. */
+static char *default_title(sqlite3 *db)
+{
+	sqlite3_stmt *statement = NULL;
+	char *title = NULL;
+
+	if (sqlite3_prepare_v2(db, "SELECT command FROM run LIMIT 1", -1, &statement, NULL) ==
+		    SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
+		title = strdup((const char *)sqlite3_column_text(statement, 0));
+	sqlite3_finalize(statement);
+	return title;
+}
+
+/* "flamegraph" and the first of the format's endings. */
+static char *default_out(const struct exporter *exporter)
+{
+	char *out;
+
+	if (asprintf(&out, "flamegraph%.*s", (int)strcspn(exporter->endings, " "),
+		     exporter->endings) < 0)
+		return NULL;
+	return out;
+}
+
+static int write_out(const struct profile *profile, const struct options *options)
+{
+	const struct exporter *exporter = options->exporter;
+	CLEANUP(output_abandon) struct output output;
+	int r;
+
+	r = output_open(&output, options->out);
+	if (r < 0)
+		return cli_fail_open(options->out, r);
+	r = exporter->write(profile, &options->export, output.file);
+	if (output.error < 0)
+		return cli_fail_write(options->out, output.error);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "making the %s failed: %s", exporter->name,
+				strerror(-r));
+	r = output_finish(&output);
+	if (r < 0)
+		return cli_fail_write(options->out, r);
+	if (strcmp(options->out, "-") != 0)
+		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", options->out,
+			cli_count_samples(profile));
+	return EXIT_OK;
+}
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
+static int run_flamegraph(int argc, char **argv)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+	CLEANUP(freep) char *out = NULL, *title = NULL;
+	struct options options = { 0 };
+	int status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	if (!options.exporter && options.out)
+		options.exporter = exporter_by_path(options.out);
+	if (!options.exporter)
+		options.exporter = exporter_by_name("svg");
+	if (!options.out) {
+		out = default_out(options.exporter);
+		if (!out)
+			return cli_fail(EXIT_FAILED, "not enough memory");
+		options.out = out;
+	}
+	status = cli_open_profile(options.recording, &db, &profile);
+	if (status != EXIT_OK)
+		return status;
+	if (!options.export.title)
+		options.export.title = title = default_title(db);
+	return write_out(profile, &options);
+}
+
+const struct verb verb_flamegraph = {
+	.name = "flamegraph",
+	.aliases = "flame fg",
+	.summary = "draw a flame graph of a recording",
+	.run = run_flamegraph,
+};

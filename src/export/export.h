@@ -1,0 +1,34 @@
+/* export.h - a profile in the formats that others read.
+ *
+ * An exporter is a const descriptor in export_<name>.c and one word in
+ * meson.build, which generates the table.
+ */
+#ifndef PROBING_EXPORT_H
+#define PROBING_EXPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "src/store/store.h"
+
+struct export_options {
+	bool show_interpreter; /* the interpreter's plumbing as frames too */
+	bool by_thread;        /* a root frame per thread */
+	bool lines;            /* tell executing lines apart, not only functions */
+	const char *title;     /* NULL: none */
+};
+
+struct exporter {
+	const char *name;    /* "svg" */
+	const char *endings; /* file name endings, space separated: ".svg" */
+	const char *summary; /* one line for --help */
+	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. */
+	int (*write)(const struct profile *profile, const struct export_options *options, FILE *out);
+};
+
+/* All exporters, ending with NULL. */
+extern const struct exporter *const exporters[];
+const struct exporter *exporter_by_name(const char *name);
+const struct exporter *exporter_by_path(const char *path); /* NULL: no such ending */
+
+#endif

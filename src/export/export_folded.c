@@ -1,0 +1,90 @@
+/* export_folded.c - one line per stack: "outer;inner;leaf samples".
+ *
+ * The format of Brendan Gregg's stackcollapse scripts, which flamegraph.pl,
+ * inferno, speedscope and many others read. Lines are sorted frame by frame.
+ *
+ * The line under construction always ends with the current node, so a node
+ * costs its own text only, however deep it lies.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/export/export.h"
+#include "src/export/fold.h"
+#include "src/export/text.h"
+
+struct line {
+	char *text;
+	size_t allocated;
+	size_t *ends; /* ends[d]: length of the line up to depth d */
+	size_t ends_allocated;
+};
+
+static void line_done(struct line *line)
+{
+	free(line->text);
+	free(line->ends);
+}
+
+/* Make name the frame at depth (>= 1) and drop what was below. */
+static int line_set(struct line *line, uint32_t depth, const char *name)
+{
+	size_t start = depth > 1 ? line->ends[depth - 1] + 1 : 0;
+	size_t n_bytes = strlen(name);
+	int r;
+
+	r = grow(&line->text, start + n_bytes, &line->allocated, 1);
+	if (r < 0)
+		return r;
+	r = grow(&line->ends, depth, &line->ends_allocated, sizeof *line->ends);
+	if (r < 0)
+		return r;
+	if (start > 0)
+		line->text[start - 1] = ';';
+	memcpy(line->text + start, name, n_bytes);
+	line->ends[depth] = start + n_bytes;
+	return 0;
+}
+
+static int write_lines(const struct call_tree *tree, FILE *out)
+{
+	CLEANUP(line_done) struct line line = {};
+	int r;
+
+	for (uint32_t at = call_tree_next(tree, 0, true); at != 0;
+	     at = call_tree_next(tree, at, true)) {
+		const struct node *node = &tree->nodes[at];
+
+		r = line_set(&line, node->depth, call_tree_label(tree, at)->text);
+		if (r < 0)
+			return r;
+		if (node->self_samples == 0)
+			continue;
+		fwrite(line.text, 1, line.ends[node->depth], out);
+		fprintf(out, " %ju\n", (uintmax_t)node->self_samples);
+	}
+	return 0;
+}
+
+static int write_folded(const struct profile *profile, const struct export_options *options,
+			FILE *out)
+{
+	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
+	int r;
+
+	r = fold_profile(profile, options, true, &tree);
+	if (r < 0)
+		return r;
+	r = write_lines(tree, out);
+	if (r < 0)
+		return r;
+	return text_finish(out);
+}
+
+const struct exporter export_folded = {
+	.name = "folded",
+	.endings = ".folded .collapsed",
+	.summary = "one line per stack with its samples, as flamegraph.pl and speedscope read it",
+	.write = write_folded,
+};

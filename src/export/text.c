@@ -1,0 +1,137 @@
+/* text.c - foreign bytes as harmless text; see text.h.
+ *
+ * Everything an exporter writes that was not written here passes through
+ * text_next(), so that no name can break out of a line, a field or a tag.
+ */
+#include "src/export/text.h"
+
+#include <errno.h>
+#include <string.h>
+#include <utf8proc.h>
+
+enum { REPLACEMENT = 0xfffd, ELLIPSIS = 0x2026 };
+
+int32_t text_next(const char **at)
+{
+	const uint8_t *bytes = (const uint8_t *)*at;
+	utf8proc_int32_t c;
+	utf8proc_ssize_t n;
+
+	if (!*bytes)
+		return 0;
+	/* No sequence is longer than four bytes; a NUL ends one early as invalid. */
+	n = utf8proc_iterate(bytes, (utf8proc_ssize_t)strnlen(*at, 4), &c);
+	if (n <= 0) {
+		*at += 1;
+		return REPLACEMENT;
+	}
+	*at += n;
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029)
+		return ' ';
+	if (c == 0xfffe || c == 0xffff)
+		return REPLACEMENT;
+	return c;
+}
+
+unsigned text_char_columns(int32_t character)
+{
+	int columns = utf8proc_charwidth(character);
+
+	return columns > 0 ? (unsigned)columns : 0;
+}
+
+unsigned text_columns(const char *text)
+{
+	unsigned columns = 0;
+	int32_t c;
+
+	while ((c = text_next(&text)) != 0)
+		columns += text_char_columns(c);
+	return columns;
+}
+
+void text_put(FILE *out, int32_t character)
+{
+	utf8proc_uint8_t bytes[4];
+	utf8proc_ssize_t n;
+
+	n = utf8proc_encode_char(character, bytes);
+	if (n > 0)
+		fwrite(bytes, 1, (size_t)n, out);
+}
+
+static void put_xml_char(FILE *out, int32_t c)
+{
+	switch (c) {
+	case '<':
+		fputs("&lt;", out);
+		break;
+	case '>':
+		fputs("&gt;", out);
+		break;
+	case '&':
+		fputs("&amp;", out);
+		break;
+	case '"':
+		fputs("&quot;", out);
+		break;
+	default:
+		text_put(out, c);
+	}
+}
+
+void text_put_xml(FILE *out, const char *text)
+{
+	int32_t c;
+
+	while ((c = text_next(&text)) != 0)
+		put_xml_char(out, c);
+}
+
+void text_put_xml_cut(FILE *out, const char *text, unsigned columns)
+{
+	unsigned used = 0;
+	int32_t c;
+
+	if (text_columns(text) <= columns) {
+		text_put_xml(out, text);
+		return;
+	}
+	while ((c = text_next(&text)) != 0) {
+		used += text_char_columns(c);
+		if (used >= columns)
+			break;
+		put_xml_char(out, c);
+	}
+	text_put(out, ELLIPSIS);
+}
+
+void text_put_fixed(FILE *out, uint64_t value, unsigned decimals)
+{
+	char digits[24];
+	unsigned n = decimals;
+	uint64_t unit = 1;
+
+	for (unsigned i = 0; i < decimals; i++)
+		unit *= 10;
+	fprintf(out, "%ju", (uintmax_t)(value / unit));
+	snprintf(digits, sizeof digits, "%0*ju", (int)decimals, (uintmax_t)(value % unit));
+	while (n > 0 && digits[n - 1] == '0')
+		n--;
+	if (n > 0)
+		fprintf(out, ".%.*s", (int)n, digits);
+}
+
+const char *text_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+int text_finish(FILE *out)
+{
+	if (fflush(out) != 0)
+		return errno > 0 ? -errno : -EIO;
+	return ferror(out) ? -EIO : 0;
+}

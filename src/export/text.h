@@ -1,0 +1,45 @@
+/* text.h - names as they may be written into somebody else's format.
+ *
+ * Names come from other programs: they may hold any byte. Here they become
+ * valid UTF-8 on one line, and from there XML.
+ */
+#ifndef PROBING_EXPORT_TEXT_H
+#define PROBING_EXPORT_TEXT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/*
+ * text_next - the next character, made harmless.
+ * @at: moved behind it.
+ * Returns its code point: U+FFFD for a byte that is not UTF-8 and for what
+ * XML cannot hold, a space for a control character or line end, 0 at the end.
+ */
+int32_t text_next(const char **at);
+
+/* Columns a character takes in a monospaced font: 0, 1 or 2. */
+unsigned text_char_columns(int32_t character);
+unsigned text_columns(const char *text);
+
+/* Write one character as UTF-8. */
+void text_put(FILE *out, int32_t character);
+
+/* Write a name as XML character data or attribute value. */
+void text_put_xml(FILE *out, const char *text);
+
+/* The same, cut after @columns with an ellipsis as the last of them. */
+void text_put_xml_cut(FILE *out, const char *text, unsigned columns);
+
+/*
+ * text_put_fixed - a decimal number whatever the locale.
+ * @value: in units of 10^-@decimals; trailing zeros are left out.
+ */
+void text_put_fixed(FILE *out, uint64_t value, unsigned decimals);
+
+/* The part behind the last slash. */
+const char *text_base_name(const char *path);
+
+/* End of an export: 0, or what went wrong with writing to out. */
+int text_finish(FILE *out);
+
+#endif

@@ -1,0 +1,182 @@
+/* tree.c - the call tree's nodes: a table by (parent, label), sums and order.
+ *
+ * Invariants: a node's parent has a smaller index; node 0 is the root and
+ * nobody's child, hence 0 also says "none" in links and in the hash table.
+ * Nothing recurses: stacks may be tens of thousands of frames deep.
+ */
+#include "src/export/tree.h"
+
+#include <errno.h>
+
+#include "base/util.h"
+
+enum { FIRST_SLOTS = 1024 };
+
+static size_t slot_of(const struct call_tree *tree, uint32_t parent, uint32_t label)
+{
+	size_t slot = mix64((uint64_t)parent << 32 | label) & (tree->n_slots - 1);
+
+	while (tree->slots[slot] != 0) {
+		const struct node *node = &tree->nodes[tree->slots[slot]];
+
+		if (node->parent == parent && node->label == label)
+			break;
+		slot = (slot + 1) & (tree->n_slots - 1);
+	}
+	return slot;
+}
+
+static int grow_slots(struct call_tree *tree)
+{
+	size_t wanted = tree->n_slots ? tree->n_slots * 2 : FIRST_SLOTS;
+	uint32_t *slots;
+
+	slots = calloc(wanted, sizeof *slots);
+	if (!slots)
+		return -ENOMEM;
+	free(tree->slots);
+	tree->slots = slots;
+	tree->n_slots = wanted;
+	for (size_t i = 1; i < tree->n_nodes; i++)
+		slots[slot_of(tree, tree->nodes[i].parent, tree->nodes[i].label)] = (uint32_t)i;
+	return 0;
+}
+
+int call_tree_enter(struct call_tree *tree, uint32_t parent, uint32_t label, uint32_t *ret)
+{
+	size_t slot;
+	int r;
+
+	if (tree->n_nodes * 3 >= tree->n_slots * 2) {
+		r = grow_slots(tree);
+		if (r < 0)
+			return r;
+	}
+	slot = slot_of(tree, parent, label);
+	if (tree->slots[slot] == 0) {
+		if (tree->n_nodes >= UINT32_MAX)
+			return -EOVERFLOW;
+		r = grow(&tree->nodes, tree->n_nodes, &tree->n_allocated, sizeof *tree->nodes);
+		if (r < 0)
+			return r;
+		tree->nodes[tree->n_nodes] = (struct node){
+			.parent = parent,
+			.label = label,
+			.depth = tree->nodes[parent].depth + 1,
+		};
+		tree->slots[slot] = (uint32_t)tree->n_nodes++;
+	}
+	*ret = tree->slots[slot];
+	return 0;
+}
+
+static void sum_up(struct call_tree *tree)
+{
+	for (size_t i = tree->n_nodes; i-- > 1;) {
+		struct node *parent = &tree->nodes[tree->nodes[i].parent];
+
+		parent->samples += tree->nodes[i].samples;
+		parent->weight_ns += tree->nodes[i].weight_ns;
+	}
+}
+
+/*
+ * Hang every node into its parent's list, sorted by text: nodes are taken
+ * label by label from the last to the first and put in front. Until then
+ * next_sibling chains the nodes of one label.
+ */
+static int link_children(struct call_tree *tree)
+{
+	CLEANUP(freep) uint32_t *order = NULL;
+	CLEANUP(freep) uint32_t *of_label = NULL;
+	int r;
+
+	r = labels_order(&tree->labels, &order);
+	if (r < 0)
+		return r;
+	of_label = calloc(tree->labels.n_items + 1, sizeof *of_label);
+	if (!of_label)
+		return -ENOMEM;
+	for (size_t i = 1; i < tree->n_nodes; i++) {
+		struct node *node = &tree->nodes[i];
+
+		node->next_sibling = of_label[node->label];
+		of_label[node->label] = (uint32_t)i;
+	}
+	for (size_t i = tree->labels.n_items; i-- > 0;) {
+		for (uint32_t at = of_label[order[i]], next; at != 0; at = next) {
+			struct node *parent = &tree->nodes[tree->nodes[at].parent];
+
+			next = tree->nodes[at].next_sibling;
+			tree->nodes[at].next_sibling = parent->first_child;
+			parent->first_child = at;
+		}
+	}
+	return 0;
+}
+
+int call_tree_finish(struct call_tree *tree)
+{
+	sum_up(tree);
+	return link_children(tree);
+}
+
+static int add_root(struct call_tree *tree)
+{
+	uint32_t label;
+	int r;
+
+	r = labels_add_group(&tree->labels, "all", -1, &label);
+	if (r >= 0)
+		r = labels_add_group(&tree->labels, "[no stack]", -1, &tree->no_stack);
+	if (r >= 0)
+		r = grow(&tree->nodes, 0, &tree->n_allocated, sizeof *tree->nodes);
+	if (r < 0)
+		return r;
+	tree->nodes[0] = (struct node){ .label = label };
+	tree->n_nodes = 1;
+	return 0;
+}
+
+int call_tree_new(const struct profile *profile, const struct label_options *options,
+		  struct call_tree **ret)
+{
+	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
+	int r;
+
+	tree = calloc(1, sizeof *tree);
+	if (!tree)
+		return -ENOMEM;
+	r = labels_init(profile, options, &tree->labels);
+	if (r < 0)
+		return r;
+	r = add_root(tree);
+	if (r < 0)
+		return r;
+	*ret = TAKE(tree);
+	return 0;
+}
+
+void call_tree_free(struct call_tree *tree)
+{
+	if (!tree)
+		return;
+	labels_done(&tree->labels);
+	free(tree->nodes);
+	free(tree->slots);
+	free(tree);
+}
+
+void call_tree_freep(struct call_tree **tree)
+{
+	call_tree_free(*tree);
+}
+
+uint32_t call_tree_next(const struct call_tree *tree, uint32_t node, bool enter)
+{
+	if (enter && tree->nodes[node].first_child != 0)
+		return tree->nodes[node].first_child;
+	while (node != 0 && tree->nodes[node].next_sibling == 0)
+		node = tree->nodes[node].parent;
+	return tree->nodes[node].next_sibling;
+}

@@ -1,0 +1,64 @@
+/* tree.h - a call tree: one node per (caller's node, label).
+ *
+ * The recording tells stacks apart by address; a reader wants them by
+ * function.
+ */
+#ifndef PROBING_EXPORT_TREE_H
+#define PROBING_EXPORT_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/export/label.h"
+
+/* Node 0 is the root: no function, holds everything. */
+struct node {
+	uint32_t parent, label;
+	uint32_t first_child, next_sibling; /* 0: none; siblings are sorted by text */
+	uint32_t depth;                     /* 0: the root */
+	uint64_t self_samples;
+	uint64_t samples, weight_ns; /* own ones; with all callees' after call_tree_finish() */
+};
+
+struct call_tree {
+	struct labels labels;
+	struct node *nodes; /* callers come before what they call */
+	size_t n_nodes, n_allocated;
+	uint32_t *slots; /* hash table of nodes by (parent, label); 0: free */
+	size_t n_slots;
+	uint32_t no_stack; /* label "[no stack]" */
+};
+
+/*
+ * call_tree_new - the root, and labels for all frames of a profile.
+ * @profile: outlives the result.
+ * @ret: ended with call_tree_free(). Errors: -ENOMEM.
+ */
+int call_tree_new(const struct profile *profile, const struct label_options *options,
+		  struct call_tree **ret);
+void call_tree_free(struct call_tree *tree);
+void call_tree_freep(struct call_tree **tree);
+
+/*
+ * call_tree_enter - the node that a caller's node calls by that label, made where missing.
+ * Moves tree->nodes. Errors: -ENOMEM; -EOVERFLOW more than 2^32 nodes.
+ */
+int call_tree_enter(struct call_tree *tree, uint32_t parent, uint32_t label, uint32_t *ret);
+
+/* call_tree_finish - after the last node: sums up weights, links and sorts children. -ENOMEM. */
+int call_tree_finish(struct call_tree *tree);
+
+/*
+ * call_tree_next - the node after this one, callers first, siblings in order.
+ * @enter: false passes over what the node calls.
+ * Returns 0 after the last.
+ */
+uint32_t call_tree_next(const struct call_tree *tree, uint32_t node, bool enter);
+
+static inline const struct label *call_tree_label(const struct call_tree *tree, uint32_t node)
+{
+	return &tree->labels.items[tree->nodes[node].label];
+}
+
+#endif

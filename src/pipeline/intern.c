@@ -1,0 +1,219 @@
+/* intern.c - see intern.h. */
+#include "src/pipeline/intern.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+
+void intern_done(struct intern *intern)
+{
+	id_map_done(&intern->native);
+	id_map_done(&intern->anonymous);
+	id_map_done(&intern->kernel);
+	id_map_done(&intern->lines);
+	id_map_done(&intern->instructions);
+	id_map_done(&intern->stacks);
+	id_map_done(&intern->totals);
+	free(intern->module_is_known);
+	memset(intern, 0, sizeof *intern);
+}
+
+void intern_flushed(struct intern *intern)
+{
+	id_map_clear(&intern->totals);
+}
+
+static struct new_frame *add_frame(struct intern *intern, struct batch *batch, struct id_map *map,
+				   uint64_t key)
+{
+	struct new_frame *row = BATCH_ADD(batch, frames);
+
+	if (!row || id_map_add(map, key, intern->n_frames + 1) < 0)
+		return NULL;
+	row->id = ++intern->n_frames;
+	return row;
+}
+
+static int know_module(struct intern *intern, struct batch *batch, const struct module *module)
+{
+	struct new_module *row;
+
+	if (module->id >= intern->n_modules) {
+		size_t n = MAX((size_t)module->id + 1, 2 * intern->n_modules);
+		uint8_t *moved = realloc(intern->module_is_known, n);
+
+		if (!moved)
+			return -ENOMEM;
+		memset(moved + intern->n_modules, 0, n - intern->n_modules);
+		intern->module_is_known = moved;
+		intern->n_modules = n;
+	}
+	if (intern->module_is_known[module->id])
+		return 0;
+	row = BATCH_ADD(batch, modules);
+	if (!row)
+		return -ENOMEM;
+	*row = (struct new_module){ .id = (int64_t)module->id + 1, .module = module };
+	intern->module_is_known[module->id] = 1;
+	return 0;
+}
+
+/* Module number, address and the evaluation flag in 64 bits: addresses have 47. */
+static uint64_t native_key(const struct frame *frame)
+{
+	return ((uint64_t)frame->native.module->id + 1) << 48 | frame->native.address << 1 |
+	       frame->is_evaluation;
+}
+
+static int intern_native(struct intern *intern, struct batch *batch, const struct frame *frame,
+			 uint32_t *ret)
+{
+	const struct module *module = frame->native.module;
+	struct id_map *map = module ? &intern->native : &intern->anonymous;
+	uint64_t key = module ? native_key(frame) : frame->native.address | 1ULL << 63;
+	const struct id_slot *slot = id_map_find(map, key);
+	struct new_frame *row;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	if (module && know_module(intern, batch, module) < 0)
+		return -ENOMEM;
+	row = add_frame(intern, batch, map, key);
+	if (!row)
+		return -ENOMEM;
+	row->kind = FRAME_NATIVE;
+	row->is_eval = frame->is_evaluation;
+	row->module = module;
+	row->module_id = module ? (int64_t)module->id + 1 : 0;
+	row->address = frame->native.address;
+	*ret = row->id;
+	return 0;
+}
+
+static uint32_t code_number(struct intern *intern, struct py_code *code)
+{
+	if (!code->user)
+		code->user = (void *)(uintptr_t)++intern->n_codes;
+	return (uint32_t)(uintptr_t)code->user;
+}
+
+static int intern_line(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t number,
+		       uint32_t *ret)
+{
+	int line = py_code_line(frame->python.code, frame->python.instruction);
+	uint64_t key = (uint64_t)number << 32 | (uint32_t)line;
+	const struct id_slot *slot = id_map_find(&intern->lines, key);
+	struct new_frame *row;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	row = add_frame(intern, batch, &intern->lines, key);
+	if (!row)
+		return -ENOMEM;
+	row->kind = FRAME_PYTHON;
+	row->code = frame->python.code;
+	row->line = line;
+	*ret = row->id;
+	return 0;
+}
+
+static int intern_python(struct intern *intern, struct batch *batch, const struct frame *frame,
+			 uint32_t *ret)
+{
+	uint32_t number = code_number(intern, frame->python.code);
+	uint64_t key = (uint64_t)number << 32 | (uint32_t)(frame->python.instruction + 1);
+	const struct id_slot *slot = id_map_find(&intern->instructions, key);
+	int r;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	r = intern_line(intern, batch, frame, number, ret);
+	if (r < 0)
+		return r;
+	return id_map_add(&intern->instructions, key, *ret);
+}
+
+static int intern_kernel(struct intern *intern, struct batch *batch, const struct frame *frame,
+			 uint32_t *ret)
+{
+	const struct id_slot *slot = id_map_find(&intern->kernel, frame->kernel.ip);
+	struct new_frame *row;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	row = add_frame(intern, batch, &intern->kernel, frame->kernel.ip);
+	if (!row)
+		return -ENOMEM;
+	row->kind = FRAME_KERNEL;
+	row->address = frame->kernel.ip;
+	*ret = row->id;
+	return 0;
+}
+
+static int intern_frame(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
+{
+	switch (frame->kind) {
+	case FRAME_PYTHON: return intern_python(intern, batch, frame, ret);
+	case FRAME_KERNEL: return intern_kernel(intern, batch, frame, ret);
+	default: return intern_native(intern, batch, frame, ret);
+	}
+}
+
+int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack, uint32_t *ret)
+{
+	uint32_t parent = 0;
+	unsigned depth = 0;
+
+	for (size_t i = stack->n_frames; i-- > 0; depth++) {
+		struct stack_row *row;
+		const struct id_slot *slot;
+		uint32_t frame;
+		uint64_t key;
+		int r;
+
+		r = intern_frame(intern, batch, &stack->frames[i], &frame);
+		if (r < 0)
+			return r;
+		key = (uint64_t)parent << 32 | frame;
+		slot = id_map_find(&intern->stacks, key);
+		if (slot) {
+			parent = slot->id;
+			continue;
+		}
+		row = BATCH_ADD(batch, stacks);
+		if (!row || id_map_add(&intern->stacks, key, intern->n_stacks + 1) < 0)
+			return -ENOMEM;
+		*row = (struct stack_row){ ++intern->n_stacks, parent, frame, depth };
+		parent = intern->n_stacks;
+	}
+	*ret = parent;
+	return 0;
+}
+
+int intern_total(struct intern *intern, struct batch *batch, uint32_t thread, const struct sample_row *row)
+{
+	uint64_t key = ((uint64_t)thread + 1) << 32 | (uint32_t)row->stack;
+	const struct id_slot *slot = id_map_find(&intern->totals, key);
+	struct total_row *total;
+
+	if (slot) {
+		total = &batch->totals[slot->id - 1];
+	} else {
+		total = BATCH_ADD(batch, totals);
+		if (!total || id_map_add(&intern->totals, key, (uint32_t)batch->n_totals) < 0)
+			return -ENOMEM;
+		*total = (struct total_row){ .pid = row->pid, .tid = row->tid, .stack = row->stack };
+	}
+	total->samples++;
+	total->weight_ns += row->weight_ns;
+	return 0;
+}

@@ -1,0 +1,294 @@
+/* naming.c - see naming.h.
+ *
+ * Functions are told apart by a 64-bit hash of kind, module, name, file and
+ * first line. Ids of frames that inlining adds begin where those given out by
+ * the capturing thread can never reach.
+ */
+#include "src/pipeline/naming.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/id_map.h"
+#include "base/util.h"
+#include "symbolize/symbolize.h"
+
+#define FIRST_INLINED_FRAME (1LL << 32)
+
+struct named_module {
+	int64_t id;
+	const struct module *module;
+	struct symbol_module *symbols; /* opened at the first look-up */
+	bool tried;
+};
+
+struct naming {
+	struct store *store;
+	struct named_module *modules;
+	size_t n_modules, modules_allocated;
+	struct id_map module_index; /* id -> index */
+	struct id_map functions;    /* hash -> function id */
+	uint32_t n_functions;
+	int64_t n_inlined;
+	struct new_frame *waiting;
+	size_t first_waiting, n_waiting, waiting_allocated;
+	struct kernel_symbols *kernel;
+	bool kernel_tried;
+};
+
+int naming_new(struct store *store, struct naming **ret)
+{
+	struct naming *names = calloc(1, sizeof *names);
+
+	if (!names)
+		return -ENOMEM;
+	names->store = store;
+	*ret = names;
+	return 0;
+}
+
+void naming_free(struct naming *names)
+{
+	if (!names)
+		return;
+	for (size_t i = 0; i < names->n_modules; i++)
+		symbol_module_free(names->modules[i].symbols);
+	free(names->modules);
+	id_map_done(&names->module_index);
+	id_map_done(&names->functions);
+	free(names->waiting);
+	kernel_symbols_free(names->kernel);
+	free(names);
+}
+
+size_t naming_waiting(const struct naming *names)
+{
+	return names->n_waiting - names->first_waiting;
+}
+
+int naming_put_modules(struct naming *names, const struct new_module *modules, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char build_id[2 * BUILD_ID_MAX + 1] = "";
+		const struct module *module = modules[i].module;
+		struct module_row row = { .module = modules[i].id, .path = module->path };
+		int r;
+
+		if (module->elf)
+			build_id_format(elf_file_build_id(module->elf), build_id);
+		row.build_id = build_id[0] ? build_id : NULL;
+		r = store_put_module(names->store, &row);
+		if (r >= 0)
+			r = grow(&names->modules, names->n_modules, &names->modules_allocated,
+				 sizeof *names->modules);
+		if (r >= 0)
+			r = id_map_add(&names->module_index, (uint64_t)modules[i].id,
+				       (uint32_t)names->n_modules);
+		if (r < 0)
+			return r;
+		names->modules[names->n_modules++] =
+			(struct named_module){ .id = modules[i].id, .module = module };
+	}
+	return 0;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (uint8_t)*text) * 0x100000001b3ULL;
+	return mix64(hash + 1);
+}
+
+/* The id of a function, its row put where it is new. */
+static int put_function(struct naming *names, struct function_row *row, int64_t *ret)
+{
+	uint64_t hash = mix64((uint64_t)row->kind << 32 | (uint32_t)row->first_line) ^ (uint64_t)row->module;
+	const struct id_slot *slot;
+	int r;
+
+	hash = hash_text(hash, row->name);
+	if (row->kind == FRAME_PYTHON) /* of native ones the file may be a header, line by line */
+		hash = hash_text(hash, row->file);
+	hash |= 1;
+	slot = id_map_find(&names->functions, hash);
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	row->function = names->n_functions + 1;
+	r = store_put_function(names->store, row);
+	if (r >= 0)
+		r = id_map_add(&names->functions, hash, names->n_functions + 1);
+	if (r < 0)
+		return r;
+	*ret = ++names->n_functions;
+	return 0;
+}
+
+static int put_python(struct naming *names, const struct new_frame *frame)
+{
+	struct function_row function = {
+		.kind = FRAME_PYTHON,
+		.name = frame->code->qualname,
+		.file = frame->code->file,
+		.first_line = frame->code->first_line,
+	};
+	struct frame_row row = { .frame = frame->id, .kind = FRAME_PYTHON, .line = frame->line };
+	int r;
+
+	r = put_function(names, &function, &row.function);
+	if (r < 0)
+		return r;
+	return store_put_frame(names->store, &row);
+}
+
+static int put_unnamed(struct naming *names, const struct new_frame *frame)
+{
+	struct frame_row row = {
+		.frame = frame->id,
+		.kind = frame->kind,
+		.module = frame->module_id,
+		.has_address = frame->module || frame->kind == FRAME_KERNEL,
+		.address = frame->address,
+		.is_eval = frame->is_eval,
+	};
+	int r;
+
+	r = store_put_frame(names->store, &row);
+	if (r >= 0)
+		r = grow(&names->waiting, names->n_waiting, &names->waiting_allocated,
+			 sizeof *names->waiting);
+	if (r < 0)
+		return r;
+	names->waiting[names->n_waiting++] = *frame;
+	return 0;
+}
+
+int naming_put_frames(struct naming *names, const struct new_frame *frames, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = frames[i].kind == FRAME_PYTHON ? put_python(names, &frames[i])
+						   : put_unnamed(names, &frames[i]);
+	return r;
+}
+
+static struct symbol_module *symbols_of(struct naming *names, int64_t module_id)
+{
+	const struct id_slot *slot = id_map_find(&names->module_index, (uint64_t)module_id);
+	struct named_module *named;
+	const struct module *module;
+
+	if (!slot)
+		return NULL;
+	named = &names->modules[slot->id];
+	module = named->module;
+	if (named->tried)
+		return named->symbols;
+	named->tried = true;
+	/* A file that could not be opened as the process sees it is not guessed at. */
+	if (module->vdso_image)
+		symbol_module_open_memory(module->path, module->vdso_image,
+					  module->map_end - module->map_start, &named->symbols);
+	else if (module->elf)
+		symbol_module_open(module->path, elf_file_fd(module->elf), &named->symbols);
+	return named->symbols;
+}
+
+static const char *role_name(enum symbol_role role)
+{
+	return role == SYMBOL_BUILTIN ? "builtin" : role == SYMBOL_GLUE ? "glue" : NULL;
+}
+
+static int put_symbol(struct naming *names, const struct new_frame *frame, const struct symbol *symbol,
+		      int64_t *ret)
+{
+	struct function_row function = {
+		.kind = FRAME_NATIVE,
+		.name = symbol->name,
+		.symbol = symbol->linkage,
+		.role = role_name(symbol->role),
+		.file = symbol->file,
+		.module = frame->module_id,
+	};
+
+	return put_function(names, &function, ret);
+}
+
+/* Functions that were inlined become frames of their own: outermost first, each into the one before. */
+static int name_native(struct naming *names, const struct new_frame *frame)
+{
+	struct symbol_module *symbols = frame->module ? symbols_of(names, frame->module_id) : NULL;
+	struct symbol found[SYMBOL_MAX_INLINED];
+	int64_t function, into = 0;
+	int n, r;
+
+	if (!frame->module)
+		found[0] = (struct symbol){ .name = "[anonymous code]" };
+	n = symbols ? symbol_lookup(symbols, frame->address, found, N_ELEMENTS(found)) : !frame->module;
+	if (n == -ENOMEM)
+		return n;
+	for (int i = n - 1; i > 0; i--) {
+		struct frame_row row = {
+			.frame = FIRST_INLINED_FRAME + names->n_inlined,
+			.kind = FRAME_NATIVE,
+			.module = frame->module_id,
+			.line = found[i].line,
+			.is_eval = false,
+			.inlined_into = into,
+		};
+
+		r = put_symbol(names, frame, &found[i], &row.function);
+		if (r >= 0)
+			r = store_put_frame(names->store, &row);
+		if (r < 0)
+			return r;
+		names->n_inlined++;
+		into = row.frame;
+	}
+	if (n <= 0)
+		return 0;
+	r = put_symbol(names, frame, &found[0], &function);
+	if (r < 0)
+		return r;
+	return store_name_frame(names->store, frame->id, function, found[0].line, into);
+}
+
+static int name_kernel(struct naming *names, const struct new_frame *frame)
+{
+	struct function_row function = { .kind = FRAME_KERNEL };
+	int64_t id;
+	int r;
+
+	if (!names->kernel_tried) {
+		names->kernel_tried = true;
+		(void)kernel_symbols_open(&names->kernel); /* hidden: frames stay "[kernel]" */
+	}
+	if (names->kernel)
+		function.name = kernel_symbol_lookup(names->kernel, frame->address, &function.symbol);
+	function.symbol = NULL;
+	if (!function.name)
+		return 0;
+	r = put_function(names, &function, &id);
+	if (r < 0)
+		return r;
+	return store_name_frame(names->store, frame->id, id, 0, 0);
+}
+
+int naming_look_up(struct naming *names, size_t max)
+{
+	int r = 0;
+
+	while (max-- > 0 && names->first_waiting < names->n_waiting && r >= 0) {
+		const struct new_frame *frame = &names->waiting[names->first_waiting];
+
+		r = frame->kind == FRAME_KERNEL ? name_kernel(names, frame) : name_native(names, frame);
+		names->first_waiting++;
+	}
+	if (names->first_waiting == names->n_waiting)
+		names->first_waiting = names->n_waiting = 0;
+	return r;
+}

@@ -1,0 +1,511 @@
+/* pipeline.c - what each captured event does; see pipeline.h.
+ *
+ * Invariants:
+ * - events come in time order, so the maps are those of the sample's instant;
+ * - a process is known before its first sample is unwound: from its parent's
+ *   fork, from pipeline_attach/expect, or, where that was lost, from /proc;
+ * - everything a batch points to (modules, codes) lives until the writer has
+ *   ended.
+ */
+#include "src/pipeline/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/pipeline/intern.h"
+#include "src/pipeline/process.h"
+#include "src/pipeline/writer.h"
+#include "unwind/stitch/stitch.h"
+
+enum { MAX_COMMAND_BYTES = 4096, MAX_NAME_BYTES = 64 };
+
+struct known_thread {
+	pid_t pid, tid;
+	char name[32];
+	uint64_t started_ns, ended_ns;
+	bool is_new;
+};
+
+struct pipeline {
+	struct processes processes;
+	struct known_thread *threads;
+	size_t n_threads, threads_allocated;
+	struct id_map thread_index; /* tid -> index */
+	struct stitcher *stitcher;
+	struct native_stack native;
+	struct intern intern;
+	struct batch *batch;
+	struct writer *writer;
+	struct pipeline_counts counts;
+	char python[64];
+	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
+};
+
+int pipeline_new(struct store *store, struct pipeline **ret)
+{
+	CLEANUP(pipeline_freep) struct pipeline *pipeline = NULL;
+	int r;
+
+	pipeline = calloc(1, sizeof *pipeline);
+	if (!pipeline)
+		return -ENOMEM;
+	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
+	r = processes_init(&pipeline->processes);
+	if (r >= 0)
+		r = stitcher_new(&pipeline->stitcher);
+	if (r >= 0)
+		r = batch_new(&pipeline->batch);
+	if (r >= 0)
+		r = writer_start(store, &pipeline->writer);
+	if (r < 0)
+		return r;
+	*ret = TAKE(pipeline);
+	return 0;
+}
+
+static void stop_writer(struct pipeline *pipeline)
+{
+	if (!pipeline->writer)
+		return;
+	writer_stop(pipeline->writer, false);
+	writer_free(TAKE(pipeline->writer));
+}
+
+void pipeline_free(struct pipeline *pipeline)
+{
+	if (!pipeline)
+		return;
+	stop_writer(pipeline);
+	batch_free(pipeline->batch);
+	intern_done(&pipeline->intern);
+	native_stack_done(&pipeline->native);
+	stitcher_free(pipeline->stitcher);
+	processes_done(&pipeline->processes);
+	free(pipeline->threads);
+	id_map_done(&pipeline->thread_index);
+	free(pipeline);
+}
+
+void pipeline_freep(struct pipeline **pipeline)
+{
+	pipeline_free(*pipeline);
+}
+
+static void chomp(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n > 0 && text[n - 1] == '\n')
+		text[--n] = '\0';
+}
+
+/* A small procfs file as text; "" where it is gone. Owned by the caller; NULL: no memory. */
+static char *read_proc(pid_t pid, const char *file, size_t max_bytes)
+{
+	char path[64], *text;
+	size_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+	if (read_file(path, max_bytes, &text, &n) < 0)
+		return strdup("");
+	for (size_t i = 0; i + 1 < n; i++) /* arguments are separated by NUL */
+		if (text[i] == '\0')
+			text[i] = ' ';
+	chomp(text);
+	return text;
+}
+
+static void note_python(struct pipeline *pipeline, const struct process *process)
+{
+	if (pipeline->python[0] || !process->python[0])
+		return;
+	snprintf(pipeline->python, sizeof pipeline->python, "%s", process->python);
+}
+
+/* What /proc says now; the last words of a process that is gone are kept. */
+static int refresh_text(char **text, pid_t pid, const char *file, size_t max_bytes)
+{
+	char *now = read_proc(pid, file, max_bytes);
+
+	if (!now)
+		return -ENOMEM;
+	if (now[0] == '\0' && *text) {
+		free(now);
+		return 0;
+	}
+	free(*text);
+	*text = now;
+	return 0;
+}
+
+/* Append the row of a process that is new or has changed. */
+static int put_process(struct pipeline *pipeline, struct process *process)
+{
+	struct new_process *row;
+
+	note_python(pipeline, process);
+	if (refresh_text(&process->name, process->pid, "comm", MAX_NAME_BYTES) < 0 ||
+	    refresh_text(&process->command, process->pid, "cmdline", MAX_COMMAND_BYTES) < 0)
+		return -ENOMEM;
+	row = BATCH_ADD(pipeline->batch, processes);
+	if (!row)
+		return -ENOMEM;
+	row->row = (struct process_row){
+		.pid = process->pid,
+		.parent_pid = process->parent_pid,
+		.started_ns = process->started_ns,
+		.ended_ns = process->ended_ns,
+	};
+	row->name = strdup(process->name);
+	row->command = strdup(process->command);
+	row->python = process->runtime ? strdup(process->python) : NULL;
+	process->is_new = false;
+	return row->name && row->command && (row->python || !process->runtime) ? 0 : -ENOMEM;
+}
+
+static int put_changed(struct pipeline *pipeline)
+{
+	struct processes *processes = &pipeline->processes;
+
+	for (size_t i = 0; i < processes->n; i++)
+		if (processes->processes[i]->is_new) {
+			int r = put_process(pipeline, processes->processes[i]);
+
+			if (r < 0)
+				return r;
+		}
+	for (size_t i = 0; i < pipeline->n_threads; i++) {
+		struct known_thread *thread = &pipeline->threads[i];
+		struct new_thread *row;
+
+		if (!thread->is_new)
+			continue;
+		thread->is_new = false;
+		row = BATCH_ADD(pipeline->batch, threads);
+		if (!row)
+			return -ENOMEM;
+		row->row = (struct thread_row){
+			.pid = thread->pid,
+			.tid = thread->tid,
+			.started_ns = thread->started_ns,
+			.ended_ns = thread->ended_ns,
+		};
+		memcpy(row->name, thread->name, sizeof row->name);
+	}
+	return 0;
+}
+
+static uint64_t to_realtime(const struct pipeline *pipeline, uint64_t monotonic)
+{
+	return monotonic + (uint64_t)pipeline->to_realtime_ns;
+}
+
+static struct known_thread *find_thread(const struct pipeline *pipeline, pid_t tid)
+{
+	const struct id_slot *slot = id_map_find(&pipeline->thread_index, (uint64_t)tid + 1);
+
+	return slot ? &pipeline->threads[slot->id] : NULL;
+}
+
+/* The thread's index; one not seen yet, or whose number now is another process', is added. */
+static int know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret)
+{
+	struct id_slot *slot = id_map_find(&pipeline->thread_index, (uint64_t)tid + 1);
+	struct known_thread *thread;
+	char file[32], *name;
+	int r;
+
+	if (slot && pipeline->threads[slot->id].pid == pid) {
+		*ret = slot->id;
+		return 0;
+	}
+	r = grow(&pipeline->threads, pipeline->n_threads, &pipeline->threads_allocated,
+		 sizeof *pipeline->threads);
+	if (r < 0)
+		return r;
+	if (slot)
+		slot->id = (uint32_t)pipeline->n_threads;
+	else
+		r = id_map_add(&pipeline->thread_index, (uint64_t)tid + 1, (uint32_t)pipeline->n_threads);
+	if (r < 0)
+		return r;
+	snprintf(file, sizeof file, "task/%d/comm", (int)tid);
+	name = read_proc(pid, file, sizeof thread->name - 1);
+	if (!name)
+		return -ENOMEM;
+	*ret = (uint32_t)pipeline->n_threads;
+	thread = &pipeline->threads[pipeline->n_threads++];
+	*thread = (struct known_thread){
+		.pid = pid, .tid = tid, .started_ns = to_realtime(pipeline, time_ns), .is_new = true
+	};
+	snprintf(thread->name, sizeof thread->name, "%s", name);
+	free(name);
+	return 0;
+}
+
+/* A process that no event has told of: its maps come from /proc. */
+static int know_process(struct pipeline *pipeline, pid_t pid, struct process **ret)
+{
+	struct process *process = processes_find(&pipeline->processes, pid);
+	int r;
+
+	if (!process) {
+		r = processes_add(&pipeline->processes, pid, 0, &process);
+		if (r < 0)
+			return r;
+		r = address_space_load(process->space);
+		if (r == -ENOMEM)
+			return r;
+	}
+	*ret = process;
+	return 0;
+}
+
+int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,
+		    int *python_error)
+{
+	struct process *process;
+	uint32_t thread;
+	int r;
+
+	r = processes_add(&pipeline->processes, pid, 0, &process);
+	if (r >= 0)
+		r = address_space_load(process->space);
+	if (r >= 0)
+		r = process_search_python(process, monotonic_ns());
+	if (r >= 0)
+		r = know_thread(pipeline, pid, pid, monotonic_ns(), &thread);
+	if (r < 0)
+		return r;
+	snprintf(python, python_bytes, "%s", process->python);
+	*python_error = process->python_error;
+	if (process->runtime || *python_error == -ENOENT || *python_error == -EAGAIN)
+		*python_error = 0;
+	return 0;
+}
+
+int pipeline_expect(struct pipeline *pipeline, pid_t pid)
+{
+	struct process *process;
+
+	return processes_add(&pipeline->processes, pid, 0, &process);
+}
+
+static void count(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack)
+{
+	struct pipeline_counts *counts = &pipeline->counts;
+
+	if (counts->samples++ == 0)
+		counts->first_sample_ns = sample->time_ns;
+	counts->by_verdict[stack->verdict]++;
+	counts->by_end[stack->end]++;
+	counts->python_cut += stack->python_cut;
+}
+
+static int put_sample(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack)
+{
+	struct sample_row *row;
+	uint32_t thread, id;
+	int r;
+
+	r = know_thread(pipeline, sample->pid, sample->tid, sample->time_ns, &thread);
+	if (r >= 0)
+		r = intern_stack(&pipeline->intern, pipeline->batch, stack, &id);
+	if (r < 0)
+		return r;
+	row = BATCH_ADD(pipeline->batch, samples);
+	if (!row)
+		return -ENOMEM;
+	*row = (struct sample_row){
+		.time_ns = to_realtime(pipeline, sample->time_ns),
+		.pid = sample->pid,
+		.tid = sample->tid,
+		.cpu = sample->cpu,
+		.weight_ns = sample->weight_ns,
+		.verdict = stack->verdict,
+		.end = stack->end,
+		.stack = id,
+	};
+	count(pipeline, sample, stack);
+	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
+}
+
+static int take_sample(struct pipeline *pipeline, const struct sample *sample)
+{
+	struct process *process;
+	struct stack stack;
+	int r;
+
+	r = know_process(pipeline, sample->pid, &process);
+	if (r >= 0)
+		r = process_search_python(process, sample->time_ns);
+	if (r >= 0)
+		r = native_unwind(process->native, sample, process->remote, &pipeline->native);
+	if (r >= 0)
+		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
+	if (r < 0)
+		return r;
+	return put_sample(pipeline, sample, &stack);
+}
+
+static int take_mmap(struct pipeline *pipeline, const struct capture_event *event)
+{
+	const struct mapping_source source = {
+		.start = event->mmap.start,
+		.end = event->mmap.end,
+		.file_offset = event->mmap.file_offset,
+		.executable = event->mmap.executable,
+		.writable = event->mmap.writable,
+		.device = event->mmap.device,
+		.inode = event->mmap.inode,
+		.path = event->mmap.path,
+	};
+	struct process *process;
+	int r;
+
+	r = know_process(pipeline, event->pid, &process);
+	if (r < 0)
+		return r;
+	r = address_space_add(process->space, &source);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int take_comm(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct known_thread *thread = find_thread(pipeline, event->tid);
+	struct process *process;
+	int r;
+
+	if (thread) {
+		snprintf(thread->name, sizeof thread->name, "%s", event->comm.name);
+		thread->is_new = true;
+	}
+	r = know_process(pipeline, event->pid, &process);
+	if (r < 0)
+		return r;
+	if (event->tid == event->pid)
+		process->is_new = true;
+	return event->comm.is_exec ? process_exec(&pipeline->processes, process) : 0;
+}
+
+static int take_fork(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct process *parent, *child;
+	int r;
+
+	if (event->pid == event->fork.parent_pid)
+		return 0; /* a thread: known from its first sample on */
+	r = know_process(pipeline, event->fork.parent_pid, &parent);
+	if (r < 0)
+		return r;
+	return processes_fork(&pipeline->processes, parent, event->pid, &child);
+}
+
+static void take_exit(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct known_thread *thread = find_thread(pipeline, event->tid);
+	struct process *process = processes_find(&pipeline->processes, event->pid);
+
+	if (thread) {
+		thread->ended_ns = to_realtime(pipeline, event->time_ns);
+		thread->is_new = true;
+	}
+	if (process && event->tid == event->pid)
+		process_end(process);
+}
+
+int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
+{
+	switch (event->type) {
+	case CAPTURE_SAMPLE: return take_sample(pipeline, &event->sample);
+	case CAPTURE_MMAP: return take_mmap(pipeline, event);
+	case CAPTURE_COMM: return take_comm(pipeline, event);
+	case CAPTURE_FORK: return take_fork(pipeline, event);
+	case CAPTURE_EXIT: take_exit(pipeline, event); return 0;
+	case CAPTURE_LOST:
+	case CAPTURE_THROTTLE: return 0; /* counted exactly where they are read */
+	}
+	return 0;
+}
+
+int pipeline_flush(struct pipeline *pipeline)
+{
+	struct batch *next;
+	int r;
+
+	r = put_changed(pipeline);
+	if (r < 0)
+		return r;
+	if (batch_is_empty(pipeline->batch))
+		return pipeline_error(pipeline);
+	r = writer_get_batch(pipeline->writer, &next);
+	if (r < 0)
+		return r;
+	writer_put_batch(pipeline->writer, pipeline->batch);
+	pipeline->batch = next;
+	intern_flushed(&pipeline->intern);
+	return pipeline_error(pipeline);
+}
+
+int pipeline_error(const struct pipeline *pipeline)
+{
+	return writer_error(pipeline->writer);
+}
+
+static int put_counters(struct store *store, const struct pipeline_counter *counters, const char *python)
+{
+	int r;
+
+	r = store_begin(store);
+	if (r < 0)
+		return r;
+	for (; counters->name && r >= 0; counters++)
+		r = store_put_counter(store, counters->name, (int64_t)counters->value);
+	if (r >= 0 && python[0])
+		r = store_set_run_python(store, python);
+	if (r >= 0)
+		r = store_commit(store);
+	if (r < 0)
+		store_rollback(store);
+	return r;
+}
+
+int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *counters)
+{
+	struct store *store;
+	int r, stopped;
+
+	r = pipeline_flush(pipeline);
+	stopped = writer_stop(pipeline->writer, true);
+	store = writer_take_store(pipeline->writer);
+	writer_free(TAKE(pipeline->writer));
+	if (r >= 0)
+		r = stopped;
+	if (r >= 0)
+		r = put_counters(store, counters, pipeline->python);
+	if (r < 0) {
+		store_close(store);
+		return r;
+	}
+	return store_finish(store, realtime_ns());
+}
+
+void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_counts *ret)
+{
+	*ret = pipeline->counts;
+	ret->n_frames = pipeline->intern.n_frames;
+	ret->n_stacks = pipeline->intern.n_stacks;
+}
+
+const char *pipeline_python(const struct pipeline *pipeline)
+{
+	return pipeline->python;
+}
+
+int64_t pipeline_store_bytes(const struct pipeline *pipeline)
+{
+	return pipeline->writer ? writer_bytes(pipeline->writer) : 0;
+}

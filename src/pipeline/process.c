@@ -1,0 +1,196 @@
+/* process.c - see process.h.
+ *
+ * An interpreter is searched for when the executable mappings have changed,
+ * and, while one is there that has not started up yet, every few milliseconds.
+ */
+#include "src/pipeline/process.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+
+enum { RETRY_NS = 5000000 };
+
+int processes_init(struct processes *processes)
+{
+	int r;
+
+	memset(processes, 0, sizeof *processes);
+	r = module_table_new(&processes->modules);
+	if (r < 0)
+		return r;
+	return native_unwinder_new(processes->modules, &processes->unwinder);
+}
+
+static void process_free(struct process *process)
+{
+	native_process_free(process->native);
+	py_runtime_free(process->runtime);
+	address_space_free(process->space);
+	remote_free(process->remote);
+	free(process->name);
+	free(process->command);
+	free(process);
+}
+
+void processes_done(struct processes *processes)
+{
+	for (size_t i = 0; i < processes->n; i++)
+		process_free(processes->processes[i]);
+	for (size_t i = 0; i < processes->n_retired; i++)
+		py_runtime_free(processes->retired[i]);
+	free(processes->processes);
+	free(processes->retired);
+	id_map_done(&processes->by_pid);
+	native_unwinder_free(processes->unwinder);
+	module_table_free(processes->modules);
+	memset(processes, 0, sizeof *processes);
+}
+
+struct process *processes_find(const struct processes *processes, pid_t pid)
+{
+	const struct id_slot *slot = id_map_find(&processes->by_pid, (uint64_t)pid + 1);
+
+	return slot ? processes->processes[slot->id] : NULL;
+}
+
+static int fill(struct processes *processes, struct process *process)
+{
+	int r;
+
+	if (!process->space) {
+		r = address_space_new(process->pid, processes->modules, &process->space);
+		if (r < 0)
+			return r;
+	}
+	r = remote_open_process(process->pid, &process->remote);
+	if (r < 0)
+		return r;
+	process->python_error = -ENOENT;
+	process->generation_tried = address_space_generation(process->space) - 1;
+	return native_process_new(processes->unwinder, process->space, &process->native);
+}
+
+static int insert(struct processes *processes, struct process *process)
+{
+	struct id_slot *slot = id_map_find(&processes->by_pid, (uint64_t)process->pid + 1);
+	int r;
+
+	r = grow(&processes->processes, processes->n, &processes->allocated,
+		 sizeof *processes->processes);
+	if (r < 0)
+		return r;
+	if (slot)
+		slot->id = (uint32_t)processes->n;
+	else
+		r = id_map_add(&processes->by_pid, (uint64_t)process->pid + 1, (uint32_t)processes->n);
+	if (r < 0)
+		return r;
+	processes->processes[processes->n++] = process;
+	return 0;
+}
+
+/* @space: taken over on success. */
+static int add(struct processes *processes, pid_t pid, pid_t parent_pid, struct address_space *space,
+	       struct process **ret)
+{
+	struct process *older = processes_find(processes, pid), *process;
+	int r;
+
+	process = calloc(1, sizeof *process);
+	if (!process)
+		return -ENOMEM;
+	process->pid = pid;
+	process->parent_pid = parent_pid;
+	process->space = space;
+	process->started_ns = realtime_ns();
+	process->is_new = true;
+	r = fill(processes, process);
+	if (r >= 0)
+		r = insert(processes, process);
+	if (r < 0) {
+		if (process->space == space)
+			process->space = NULL;
+		process_free(process);
+		return r;
+	}
+	if (older)
+		process_end(older);
+	*ret = process;
+	return 0;
+}
+
+int processes_add(struct processes *processes, pid_t pid, pid_t parent_pid, struct process **ret)
+{
+	return add(processes, pid, parent_pid, NULL, ret);
+}
+
+int processes_fork(struct processes *processes, struct process *parent, pid_t pid, struct process **ret)
+{
+	CLEANUP(address_space_freep) struct address_space *space = NULL;
+	int r;
+
+	if (!parent->space)
+		return processes_add(processes, pid, parent->pid, ret);
+	r = address_space_fork(parent->space, pid, &space);
+	if (r < 0)
+		return r;
+	r = add(processes, pid, parent->pid, space, ret);
+	if (r >= 0)
+		TAKE(space);
+	return r;
+}
+
+int process_exec(struct processes *processes, struct process *process)
+{
+	int r;
+
+	if (!process->space)
+		return 0;
+	if (process->runtime) {
+		r = grow(&processes->retired, processes->n_retired, &processes->retired_allocated,
+			 sizeof *processes->retired);
+		if (r < 0)
+			return r;
+		processes->retired[processes->n_retired++] = TAKE(process->runtime);
+	}
+	process->python_error = -ENOENT;
+	process->python[0] = '\0';
+	process->is_new = true;
+	address_space_clear(process->space);
+	process->generation_tried = address_space_generation(process->space);
+	return 0;
+}
+
+void process_end(struct process *process)
+{
+	if (process->ended_ns)
+		return;
+	process->ended_ns = realtime_ns();
+	process->is_new = true;
+}
+
+int process_search_python(struct process *process, uint64_t now_ns)
+{
+	unsigned generation = address_space_generation(process->space);
+	char version[32];
+	int r;
+
+	if (process->runtime)
+		return 0;
+	if (generation == process->generation_tried &&
+	    (process->python_error != -EAGAIN || now_ns < process->next_try_ns))
+		return 0;
+	process->generation_tried = generation;
+	process->next_try_ns = now_ns + RETRY_NS;
+	r = py_runtime_find(process->space, process->remote, version, &process->runtime);
+	process->python_error = r;
+	if (r == -ENOMEM)
+		return r;
+	if (r >= 0 || version[0] != '\0') {
+		memcpy(process->python, version, sizeof version);
+		process->is_new = true;
+	}
+	return 0;
+}

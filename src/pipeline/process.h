@@ -1,0 +1,60 @@
+/* process.h - the processes being recorded, as the capturing thread knows them. Private. */
+#ifndef PROBING_PIPELINE_PROCESS_H
+#define PROBING_PIPELINE_PROCESS_H
+
+#include "base/id_map.h"
+#include "base/remote.h"
+#include "unwind/cpython/cpython.h"
+#include "unwind/native/native.h"
+
+struct process {
+	pid_t pid, parent_pid;
+	struct address_space *space;
+	struct remote *remote;
+	struct native_process *native;
+	struct py_runtime *runtime; /* NULL: none found (yet) */
+	int python_error;           /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
+	char python[64];            /* version, or what was refused */
+	char *name, *command;       /* as /proc last told them; NULL before */
+	unsigned generation_tried;  /* of the address space, at the last search */
+	uint64_t next_try_ns;
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	bool is_new;                /* its row has to be written (again) */
+};
+
+struct processes {
+	struct module_table *modules;
+	struct native_unwinder *unwinder;
+	struct process **processes;
+	size_t n, allocated;
+	struct id_map by_pid; /* pid -> index */
+	/* Interpreters of programs that were left by exec: their codes are still pointed to. */
+	struct py_runtime **retired;
+	size_t n_retired, retired_allocated;
+};
+
+int processes_init(struct processes *processes);
+void processes_done(struct processes *processes);
+
+/* NULL: not known. */
+struct process *processes_find(const struct processes *processes, pid_t pid);
+
+/* An empty one; an older one of that pid is replaced. -ENOMEM. */
+int processes_add(struct processes *processes, pid_t pid, pid_t parent_pid, struct process **ret);
+
+/* A forked child: maps copied from the parent. */
+int processes_fork(struct processes *processes, struct process *parent, pid_t pid, struct process **ret);
+
+/* The process runs another program now. */
+int process_exec(struct processes *processes, struct process *process);
+
+/* The process has ended: let go of what only a live one needs. */
+void process_end(struct process *process);
+
+/*
+ * process_search_python - look for an interpreter where that may have changed.
+ * Cheap when there is nothing new. -ENOMEM.
+ */
+int process_search_python(struct process *process, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,242 @@
+/* writer.c - see writer.h.
+ *
+ * The thread has two kinds of work, in this order: a batch in the queue is
+ * written in one transaction; while there is none, some of the frames without
+ * a name are looked up and named in a transaction of their own.
+ */
+#include "src/pipeline/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/pipeline/naming.h"
+
+enum { NAMES_AT_ONCE = 64 };
+
+struct writer {
+	struct store *store;
+	struct naming *names;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	/* Under the lock. */
+	struct batch *first, **last;
+	struct batch *spare;
+	bool stopping, stop_without_names;
+	/* Written by the thread, read by anybody. */
+	_Atomic int error;
+	_Atomic int64_t bytes;
+};
+
+static int put_rows(struct store *store, const struct batch *batch)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < batch->n_processes && r >= 0; i++)
+		r = store_put_process(store, &batch->processes[i].row);
+	for (size_t i = 0; i < batch->n_threads && r >= 0; i++)
+		r = store_put_thread(store, &batch->threads[i].row);
+	for (size_t i = 0; i < batch->n_stacks && r >= 0; i++)
+		r = store_put_stack(store, &batch->stacks[i]);
+	for (size_t i = 0; i < batch->n_samples && r >= 0; i++)
+		r = store_put_sample(store, &batch->samples[i]);
+	for (size_t i = 0; i < batch->n_totals && r >= 0; i++)
+		r = store_put_total(store, &batch->totals[i]);
+	return r;
+}
+
+/* Strings of rows point into the batch only once it stands still. */
+static void settle_strings(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->n_processes; i++) {
+		batch->processes[i].row.name = batch->processes[i].name;
+		batch->processes[i].row.command = batch->processes[i].command;
+		batch->processes[i].row.python = batch->processes[i].python;
+	}
+	for (size_t i = 0; i < batch->n_threads; i++)
+		batch->threads[i].row.name = batch->threads[i].name;
+}
+
+static int write_batch(struct writer *writer, struct batch *batch)
+{
+	int r;
+
+	settle_strings(batch);
+	r = store_begin(writer->store);
+	if (r < 0)
+		return r;
+	r = naming_put_modules(writer->names, batch->modules, batch->n_modules);
+	if (r >= 0)
+		r = naming_put_frames(writer->names, batch->frames, batch->n_frames);
+	if (r >= 0)
+		r = put_rows(writer->store, batch);
+	if (r >= 0)
+		r = store_commit(writer->store);
+	if (r < 0)
+		store_rollback(writer->store);
+	return r;
+}
+
+static int name_some(struct writer *writer)
+{
+	int r;
+
+	r = store_begin(writer->store);
+	if (r < 0)
+		return r;
+	r = naming_look_up(writer->names, NAMES_AT_ONCE);
+	if (r >= 0)
+		r = store_commit(writer->store);
+	if (r < 0)
+		store_rollback(writer->store);
+	return r;
+}
+
+/* Waits for work. NULL: name frames, or the end when *ret_end. */
+static struct batch *next_batch(struct writer *writer, bool *ret_end)
+{
+	struct batch *batch;
+
+	pthread_mutex_lock(&writer->lock);
+	for (;;) {
+		bool can_name = !writer->error && naming_waiting(writer->names) > 0 &&
+				!(writer->stopping && writer->stop_without_names);
+
+		batch = writer->first;
+		*ret_end = !batch && writer->stopping && !can_name;
+		if (batch || can_name || *ret_end)
+			break;
+		pthread_cond_wait(&writer->wake, &writer->lock);
+	}
+	if (batch) {
+		writer->first = batch->next;
+		if (!writer->first)
+			writer->last = &writer->first;
+	}
+	pthread_mutex_unlock(&writer->lock);
+	return batch;
+}
+
+static void give_back(struct writer *writer, struct batch *batch)
+{
+	batch_clear(batch);
+	pthread_mutex_lock(&writer->lock);
+	if (!writer->spare)
+		writer->spare = TAKE(batch);
+	pthread_mutex_unlock(&writer->lock);
+	batch_free(batch);
+}
+
+static void *writer_main(void *data)
+{
+	struct writer *writer = data;
+	bool end = false;
+
+	while (!end) {
+		struct batch *batch = next_batch(writer, &end);
+		int r = 0;
+
+		if (batch && !writer->error)
+			r = write_batch(writer, batch);
+		else if (!batch && !end)
+			r = name_some(writer);
+		if (r < 0)
+			writer->error = r;
+		writer->bytes = store_bytes(writer->store);
+		if (batch)
+			give_back(writer, batch);
+	}
+	return NULL;
+}
+
+int writer_start(struct store *store, struct writer **ret)
+{
+	struct writer *writer;
+	int r;
+
+	writer = calloc(1, sizeof *writer);
+	if (!writer)
+		return -ENOMEM;
+	writer->last = &writer->first;
+	r = naming_new(store, &writer->names);
+	if (r < 0) {
+		free(writer);
+		return r;
+	}
+	pthread_mutex_init(&writer->lock, NULL);
+	pthread_cond_init(&writer->wake, NULL);
+	writer->store = store;
+	r = pthread_create(&writer->thread, NULL, writer_main, writer);
+	if (r != 0) {
+		naming_free(writer->names);
+		free(writer);
+		return -r;
+	}
+	*ret = writer;
+	return 0;
+}
+
+int writer_get_batch(struct writer *writer, struct batch **ret)
+{
+	struct batch *batch;
+
+	pthread_mutex_lock(&writer->lock);
+	batch = TAKE(writer->spare);
+	pthread_mutex_unlock(&writer->lock);
+	if (!batch)
+		return batch_new(ret);
+	*ret = batch;
+	return 0;
+}
+
+void writer_put_batch(struct writer *writer, struct batch *batch)
+{
+	batch->next = NULL;
+	pthread_mutex_lock(&writer->lock);
+	*writer->last = batch;
+	writer->last = &batch->next;
+	pthread_cond_signal(&writer->wake);
+	pthread_mutex_unlock(&writer->lock);
+}
+
+int writer_error(const struct writer *writer)
+{
+	return writer->error;
+}
+
+int64_t writer_bytes(const struct writer *writer)
+{
+	return writer->bytes;
+}
+
+int writer_stop(struct writer *writer, bool names)
+{
+	pthread_mutex_lock(&writer->lock);
+	writer->stopping = true;
+	writer->stop_without_names = !names;
+	pthread_cond_signal(&writer->wake);
+	pthread_mutex_unlock(&writer->lock);
+	pthread_join(writer->thread, NULL);
+	return writer->error;
+}
+
+struct store *writer_take_store(struct writer *writer)
+{
+	return TAKE(writer->store);
+}
+
+void writer_free(struct writer *writer)
+{
+	if (!writer)
+		return;
+	batch_free(writer->spare);
+	naming_free(writer->names);
+	store_close(writer->store);
+	pthread_mutex_destroy(&writer->lock);
+	pthread_cond_destroy(&writer->wake);
+	free(writer);
+}

@@ -1,0 +1,31 @@
+/* writer.h - the thread that puts batches into the store and looks names up. Private. */
+#ifndef PROBING_WRITER_H
+#define PROBING_WRITER_H
+
+#include "src/pipeline/batch.h"
+#include "src/store/store.h"
+
+struct writer;
+
+/* @store: taken over on success. */
+int writer_start(struct store *store, struct writer **ret);
+
+/* An empty batch to fill. -ENOMEM. */
+int writer_get_batch(struct writer *writer, struct batch **ret);
+/* Hand a batch over. */
+void writer_put_batch(struct writer *writer, struct batch *batch);
+
+/* 0, or what writing has stopped on. */
+int writer_error(const struct writer *writer);
+int64_t writer_bytes(const struct writer *writer);
+
+/*
+ * writer_stop - write and name what is left, end the thread.
+ * @names: false: leave what has no name yet.
+ * The store is still open afterwards. Returns writer_error().
+ */
+int writer_stop(struct writer *writer, bool names);
+struct store *writer_take_store(struct writer *writer);
+void writer_free(struct writer *writer);
+
+#endif

@@ -1,0 +1,224 @@
+/* capture.c - the public face: rings, events, order and decoding put together.
+ *
+ * Invariants:
+ * 1. capture_next() returns 0 only when a look at all rings that began after
+ *    the call found nothing. Whoever is woken and calls until 0 misses nothing.
+ * 2. One moment of a thread's time on a CPU counts once, though two events may
+ *    have recorded it (streams.c). Where there are no late events, which is the
+ *    rule, no two events can, and nothing is checked.
+ * 3. No allocation per record.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "src/record/capture.h"
+#include "src/record/decode.h"
+
+/* A record that is not ripe in one round is in the next, whose clock is later.
+ * So many rounds in a row without a ripe one: its time is nonsense, or in the
+ * future; then better return than spin. */
+enum { MOST_ROUNDS = 4 };
+
+static int capture_new(const struct capture_options *options, struct capture **ret)
+{
+	CLEANUP(capture_freep) struct capture *capture = NULL;
+	int r;
+
+	capture = calloc(1, sizeof *capture);
+	if (!capture)
+		return -ENOMEM;
+	capture->rings.epoll_fd = -1;
+	r = events_init(&capture->events, options, &capture->rings);
+	if (r < 0)
+		return r;
+	r = rings_open(options->ring_bytes, &capture->rings);
+	if (r < 0)
+		return r;
+	r = merge_init(&capture->merge, capture->rings.ring, capture->rings.n);
+	if (r < 0)
+		return r;
+
+	*ret = TAKE(capture);
+	return 0;
+}
+
+int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret)
+{
+	CLEANUP(capture_freep) struct capture *capture = NULL;
+	int r;
+
+	r = capture_new(options, &capture);
+	if (r < 0)
+		return r;
+	r = events_attach(&capture->events, pid);
+	if (r < 0)
+		return r;
+	if (capture->events.n_late > 0) {
+		r = streams_new(&capture->streams);
+		if (r < 0)
+			return r;
+	}
+
+	*ret = TAKE(capture);
+	return 0;
+}
+
+int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret)
+{
+	CLEANUP(capture_freep) struct capture *capture = NULL;
+	int r;
+
+	r = capture_new(options, &capture);
+	if (r < 0)
+		return r;
+	r = events_launch(&capture->events, child);
+	if (r < 0)
+		return r;
+
+	*ret = TAKE(capture);
+	return 0;
+}
+
+void capture_free(struct capture *capture)
+{
+	if (!capture)
+		return;
+	events_done(&capture->events);
+	merge_done(&capture->merge);
+	rings_close(&capture->rings);
+	streams_free(capture->streams);
+	free(capture);
+}
+
+void capture_freep(struct capture **capture)
+{
+	capture_free(*capture);
+}
+
+int capture_fd(const struct capture *capture)
+{
+	return capture->rings.epoll_fd;
+}
+
+bool capture_has_kernel(const struct capture *capture)
+{
+	return events_have_kernel(&capture->events);
+}
+
+size_t capture_ring_bytes(const struct capture *capture)
+{
+	return capture->rings.ring_bytes;
+}
+
+/* Whether another event has told, or will tell, the same. */
+static bool is_duplicate(struct capture *capture, const struct perf_event_header *record)
+{
+	struct record_origin origin;
+	uint64_t redundant;
+
+	if (!capture->streams || record_origin(record, &origin) < 0)
+		return false;
+	/* Tells of the whole ring, whichever event had to carry it. */
+	if (record->type == PERF_RECORD_LOST)
+		return false;
+	if (events_is_retired(&capture->events, origin.id))
+		return true;
+	redundant = streams_note(capture->streams, origin.tid, origin.cpu, origin.id);
+	if (redundant == 0)
+		return false;
+	if (!events_retire(&capture->events, redundant)) {
+		/* Two first events: the number belonged to another thread before. */
+		streams_forget(capture->streams, origin.tid, origin.cpu);
+		return false;
+	}
+	/* The time up to this sample was told by the event that is retired now. */
+	return origin.id == redundant || record->type == PERF_RECORD_SAMPLE;
+}
+
+static void forget_thread(struct capture *capture, pid_t tid)
+{
+	for (size_t i = 0; i < capture->rings.n; i++)
+		streams_forget(capture->streams, tid, capture->rings.ring[i].cpu);
+}
+
+/* Numbers of threads come again; what was seen of the former one must not count. */
+static void follow_threads(struct capture *capture, const struct capture_event *event)
+{
+	if (!capture->streams)
+		return;
+	if (event->type == CAPTURE_FORK || event->type == CAPTURE_EXIT ||
+	    (event->type == CAPTURE_COMM && event->comm.is_exec))
+		forget_thread(capture, event->tid);
+	else if (event->type == CAPTURE_LOST)
+		streams_forget_all(capture->streams);
+}
+
+static void count(struct capture *capture, const struct capture_event *event)
+{
+	if (event->type == CAPTURE_SAMPLE)
+		capture->counts.samples++;
+	else if (event->type == CAPTURE_THROTTLE)
+		capture->counts.throttled++;
+	else if (event->type == CAPTURE_LOST)
+		capture->lost_records += event->lost.n;
+}
+
+/* Returns whether ret was filled. */
+static bool take_record(struct capture *capture, const struct perf_event_header *record,
+			struct capture_event *ret)
+{
+	int r;
+
+	if (is_duplicate(capture, record))
+		return false;
+	r = record_decode(record, capture_has_kernel(capture), ret);
+	if (r < 0)
+		capture->counts.malformed++;
+	if (r <= 0)
+		return false;
+	count(capture, ret);
+	follow_threads(capture, ret);
+	return true;
+}
+
+int capture_next(struct capture *capture, struct capture_event *ret)
+{
+	int n_rounds = 0;
+
+	while (n_rounds < MOST_ROUNDS) {
+		const struct perf_event_header *record = merge_next(&capture->merge);
+		uint64_t now_ns;
+
+		if (record) {
+			if (take_record(capture, record, ret))
+				return 1;
+			n_rounds = 0;
+			continue;
+		}
+		/* The clock before the heads: see merge.c. */
+		now_ns = capture->stopped ? UINT64_MAX : monotonic_ns();
+		if (!merge_begin(&capture->merge, now_ns))
+			return 0;
+		n_rounds++;
+	}
+	return 0;
+}
+
+void capture_stop(struct capture *capture)
+{
+	events_stop(&capture->events);
+	capture->stopped = true;
+}
+
+void capture_read_counts(struct capture *capture, struct capture_counts *ret)
+{
+	struct capture_counts counts = capture->counts;
+
+	counts.lost = events_count_losses(&capture->events) ? events_lost(&capture->events)
+							     : capture->lost_records;
+	for (size_t i = 0; i < capture->rings.n; i++)
+		counts.malformed += capture->rings.ring[i].n_malformed;
+	counts.n_events = capture->events.n_opened;
+	counts.n_threads = capture->events.n_threads;
+	*ret = counts;
+}

@@ -1,0 +1,20 @@
+/* capture.h - what a capture consists of. */
+#ifndef PROBING_RECORD_CAPTURE_H
+#define PROBING_RECORD_CAPTURE_H
+
+#include "src/record/events.h"
+#include "src/record/merge.h"
+#include "src/record/record.h"
+#include "src/record/streams.h"
+
+struct capture {
+	struct rings rings;
+	struct event_set events;
+	struct merge merge;
+	struct streams *streams; /* NULL: no late events */
+	struct capture_counts counts;
+	uint64_t lost_records; /* as told by LOST records */
+	bool stopped;
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* decode.h - one raw record of a perf ring into a struct capture_event.
+ *
+ * Nothing here touches the kernel: bytes in, a struct out.
+ */
+#ifndef PROBING_RECORD_DECODE_H
+#define PROBING_RECORD_DECODE_H
+
+#include <linux/perf_event.h>
+
+#include "src/record/record.h"
+
+/* The longest record there is: its size is 16 bits wide. */
+enum { RECORD_MAX_BYTES = 65536 };
+
+/* What the events were opened with; decides which fields a record has. */
+enum {
+	RECORD_SAMPLE_TYPE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			     PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER |
+			     PERF_SAMPLE_STACK_USER,
+	RECORD_SAMPLE_TYPE_KERNEL = RECORD_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN,
+};
+
+/* Which event wrote a record, and on whose behalf. */
+struct record_origin {
+	uint64_t id; /* of the event, or of the one it was inherited from */
+	pid_t tid;
+	unsigned cpu;
+};
+
+/*
+ * record_time_offset - where in a record its time stands.
+ * @type, @n_bytes: from the record's header.
+ * Returns a multiple of 8 below n_bytes - 7, or -EBADMSG: too short to have one.
+ */
+int record_time_offset(uint32_t type, size_t n_bytes);
+
+/*
+ * record_origin - who wrote a record.
+ * @record: n_bytes long, aligned to 8; its header's size has been checked.
+ * Errors: -EBADMSG.
+ */
+int record_origin(const struct perf_event_header *record, struct record_origin *ret);
+
+/*
+ * record_decode - the event that a record tells of.
+ * @record:      header->size bytes, aligned to 8; pointers in ret point into it.
+ * @kernel_chain: the event was opened with RECORD_SAMPLE_TYPE_KERNEL.
+ * Returns 1 with ret filled, 0 for a record of no interest,
+ * -EBADMSG where a field does not fit into the record.
+ * Source: perf_event_open(2), "MMAP layout"; include/uapi/linux/perf_event.h, Linux 6.12.
+ */
+int record_decode(const struct perf_event_header *record, bool kernel_chain,
+		  struct capture_event *ret);
+
+#endif

@@ -1,0 +1,343 @@
+/* events.c - opening perf events; see events.h.
+ *
+ * What is inherited cannot be mapped unless it is bound to a CPU, and rings
+ * cannot be shared between CPUs. So each thread gets one event per CPU,
+ * redirected to that CPU's ring. Threads and processes that a covered thread
+ * creates inherit its events, with the ids of these.
+ *
+ * Attaching races with the target's creating threads: a thread that is created
+ * after the list was read, and before its creator got its events, inherits
+ * nothing (or the events of some CPUs only). So the list is read again until it
+ * shows nothing new. A thread that shows up then may just as well have
+ * inherited everything; it gets events of its own all the same, called late,
+ * and whoever reads the records finds out which of them were not needed (see
+ * streams.c) and retires them. No thread is missed and none counts twice.
+ *
+ * Threads of the first list cannot have inherited anything: they lived before
+ * the first event did.
+ *
+ * What the kernel or our rights do not allow is given up only while no event is
+ * open yet, so that all events are alike: first the kernel's side of the
+ * samples, then (Linux before 6.0) the count of losses per event.
+ */
+#include "src/record/events.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/record/decode.h"
+
+enum {
+	MOST_HZ = 100000, /* the kernel rounds shorter periods up, silently */
+	MOST_STACK_BYTES = 65528,
+	/* A program that only creates threads would keep us busy for ever. What
+	 * comes after this many lists was most likely inherited long before. */
+	MOST_LISTS = 8,
+};
+
+static int set_period(struct perf_event_attr *attr, double hz)
+{
+	if (!(hz >= 0.001 && hz <= MOST_HZ)) /* false for NaN */
+		return -EINVAL;
+	attr->sample_period = (uint64_t)(1e9 / hz);
+	return 0;
+}
+
+static void leave_kernel_out(struct perf_event_attr *attr)
+{
+	attr->exclude_kernel = 1;
+	attr->sample_type = RECORD_SAMPLE_TYPE;
+}
+
+int events_init(struct event_set *set, const struct capture_options *options,
+		const struct rings *rings)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof attr,
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_type = RECORD_SAMPLE_TYPE_KERNEL,
+		.read_format = PERF_FORMAT_ID | PERF_FORMAT_LOST,
+		.inherit = 1,
+		.exclude_hv = 1,
+		.exclude_callchain_user = 1,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.sample_regs_user = machine_perf_regs_mask,
+		.sample_stack_user = (uint32_t)options->stack_bytes,
+	};
+	int r;
+
+	if (options->stack_bytes % 8 != 0 || options->stack_bytes > MOST_STACK_BYTES)
+		return -EINVAL;
+	r = set_period(&attr, options->hz);
+	if (r < 0)
+		return r;
+	/* Python's frames are read right after the sample; otherwise the ring's mark counts. */
+	if (options->no_wakeup)
+		attr.watermark = 1;
+	else
+		attr.wakeup_events = 1;
+	if (options->no_kernel)
+		leave_kernel_out(&attr);
+	*set = (struct event_set){ .rings = rings, .attr = attr };
+	return 0;
+}
+
+void events_done(struct event_set *set)
+{
+	for (size_t i = 0; i < set->n_fds; i++)
+		close(set->fds[i]);
+	for (size_t i = 0; i < set->n_late; i++)
+		closep(&set->late[i].fd);
+	free(set->fds);
+	free(set->late);
+	task_set_done(&set->covered);
+	*set = (struct event_set){ 0 };
+}
+
+/* The soft limit is ours to raise. Returns whether there was something to raise. */
+static bool raise_descriptor_limit(struct event_set *set)
+{
+	struct rlimit limit;
+
+	if (set->limit_raised || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	    limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	set->limit_raised = true;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/* After a failed open: ask for less, or make room. Returns whether to try again. */
+static bool give_in(struct event_set *set, int error)
+{
+	if (error == EMFILE)
+		return raise_descriptor_limit(set);
+	if (set->n_opened > 0)
+		return false;
+	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel) {
+		leave_kernel_out(&set->attr);
+		return true;
+	}
+	if (error == EINVAL && events_count_losses(set)) {
+		set->attr.read_format &= ~(uint64_t)PERF_FORMAT_LOST;
+		return true;
+	}
+	return false;
+}
+
+/* One event, redirected to its CPU's ring. */
+static int open_event(struct event_set *set, pid_t tid, const struct ring *ring, int *ret)
+{
+	CLEANUP(closep) int fd = -1;
+
+	do {
+		fd = (int)syscall(SYS_perf_event_open, &set->attr, tid, (int)ring->cpu, -1,
+				  PERF_FLAG_FD_CLOEXEC);
+	} while (fd < 0 && give_in(set, errno));
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
+		return -errno;
+	set->n_opened++;
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+static int add_first(struct event_set *set, pid_t tid, const struct ring *ring)
+{
+	int r;
+
+	r = grow(&set->fds, set->n_fds, &set->fds_allocated, sizeof *set->fds);
+	if (r < 0)
+		return r;
+	r = open_event(set, tid, ring, &set->fds[set->n_fds]);
+	if (r < 0)
+		return r;
+	set->n_fds++;
+	return 0;
+}
+
+static int add_late(struct event_set *set, pid_t tid, const struct ring *ring)
+{
+	CLEANUP(closep) int fd = -1;
+	uint64_t id;
+	int r;
+
+	r = grow(&set->late, set->n_late, &set->late_allocated, sizeof *set->late);
+	if (r < 0)
+		return r;
+	r = open_event(set, tid, ring, &fd);
+	if (r < 0)
+		return r;
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &id) < 0)
+		return -errno;
+	set->late[set->n_late++] = (struct late_event){ .id = id, .fd = TAKE_FD(fd) };
+	return 0;
+}
+
+int events_cover(struct event_set *set, pid_t tid, bool late)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < set->rings->n; i++) {
+		const struct ring *ring = &set->rings->ring[i];
+		int r;
+
+		r = late ? add_late(set, tid, ring) : add_first(set, tid, ring);
+		if (r == -ESRCH)
+			break; /* it has ended */
+		if (r < 0)
+			return r;
+		any = true;
+	}
+	set->n_threads += any;
+	return 0;
+}
+
+/* Read the list once and cover what is new on it. */
+static int cover_list(struct event_set *set, pid_t pid, bool late, size_t *ret_n_new)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n, n_new = 0;
+	int r;
+
+	r = tasks_list(pid, &tids, &n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		r = task_set_add(&set->covered, tids[i]);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			continue;
+		n_new++;
+		r = events_cover(set, tids[i], late);
+		if (r < 0)
+			return r;
+	}
+	*ret_n_new = n_new;
+	return 0;
+}
+
+int events_attach(struct event_set *set, pid_t pid)
+{
+	size_t n_new;
+	int r;
+
+	r = cover_list(set, pid, false, &n_new);
+	for (int i = 1; r >= 0 && n_new > 0 && i < MOST_LISTS; i++)
+		r = cover_list(set, pid, true, &n_new);
+	/* Where it ended just now, there is still something to read. */
+	if (r < 0 && !(r == -ESRCH && set->n_threads > 0))
+		return r;
+	return set->n_threads > 0 ? 0 : -ESRCH;
+}
+
+int events_launch(struct event_set *set, pid_t child)
+{
+	int r;
+
+	set->attr.disabled = 1;
+	set->attr.enable_on_exec = 1;
+	r = events_cover(set, child, false);
+	if (r < 0)
+		return r;
+	return set->n_threads > 0 ? 0 : -ESRCH;
+}
+
+/* Also stops what was inherited from it; fails only for what is no event. */
+static void stop_event(int fd)
+{
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void events_stop(struct event_set *set)
+{
+	for (size_t i = 0; i < set->n_fds; i++)
+		stop_event(set->fds[i]);
+	for (size_t i = 0; i < set->n_late; i++)
+		if (set->late[i].fd >= 0)
+			stop_event(set->late[i].fd);
+}
+
+bool events_have_kernel(const struct event_set *set)
+{
+	return !set->attr.exclude_kernel;
+}
+
+bool events_count_losses(const struct event_set *set)
+{
+	return set->attr.read_format & PERF_FORMAT_LOST;
+}
+
+/* Reading fails only for a buffer too small, and this one is as read_format says. */
+static uint64_t lost_of(int fd)
+{
+	struct {
+		uint64_t value, id, lost;
+	} values;
+
+	return read(fd, &values, sizeof values) == sizeof values ? values.lost : 0;
+}
+
+/*
+ * Losses of inherited events are accounted to the event they came from, losses
+ * of redirected ones to themselves. What a retired event lost was a duplicate.
+ */
+uint64_t events_lost(const struct event_set *set)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < set->n_fds; i++)
+		n += lost_of(set->fds[i]);
+	for (size_t i = 0; i < set->n_late; i++)
+		if (set->late[i].fd >= 0)
+			n += lost_of(set->late[i].fd);
+	return n;
+}
+
+static struct late_event *find_late(const struct event_set *set, uint64_t id)
+{
+	size_t low = 0, high = set->n_late;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (set->late[middle].id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < set->n_late && set->late[low].id == id ? &set->late[low] : NULL;
+}
+
+bool events_retire(struct event_set *set, uint64_t id)
+{
+	struct late_event *late = find_late(set, id);
+
+	if (!late)
+		return false;
+	closep(&late->fd);
+	late->fd = -1;
+	return true;
+}
+
+bool events_is_retired(const struct event_set *set, uint64_t id)
+{
+	const struct late_event *late = find_late(set, id);
+
+	return late && late->fd < 0;
+}

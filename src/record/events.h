@@ -1,0 +1,61 @@
+/* events.h - the perf events that sample the target. */
+#ifndef PROBING_RECORD_EVENTS_H
+#define PROBING_RECORD_EVENTS_H
+
+#include <linux/perf_event.h>
+
+#include "src/record/record.h"
+#include "src/record/ring.h"
+#include "src/record/tasks.h"
+
+struct event_set {
+	const struct rings *rings; /* borrowed */
+	struct perf_event_attr attr;
+	int *fds;
+	size_t n_fds, fds_allocated;
+	/* Opened on threads that may have inherited events; in order of id. */
+	struct late_event {
+		uint64_t id;
+		int fd; /* -1: retired */
+	} *late;
+	size_t n_late, late_allocated;
+	struct task_set covered; /* threads that were looked at */
+	size_t n_opened, n_threads;
+	bool limit_raised;
+};
+
+/*
+ * events_init - decide what to ask the kernel for; nothing is opened.
+ * @rings: borrowed, outlive the set. Ended with events_done().
+ * Errors: -EINVAL options out of range.
+ */
+int events_init(struct event_set *set, const struct capture_options *options,
+		const struct rings *rings);
+void events_done(struct event_set *set);
+
+/* events_attach - sample every thread of a process. Errors as capture_attach(). */
+int events_attach(struct event_set *set, pid_t pid);
+
+/*
+ * events_cover - open the events of one thread.
+ * @late: it may have inherited some already.
+ * Returns 0 also where the thread has ended in the meantime.
+ */
+int events_cover(struct event_set *set, pid_t tid, bool late);
+
+/* events_launch - sample a process from its next exec on. */
+int events_launch(struct event_set *set, pid_t child);
+
+void events_stop(struct event_set *set);
+
+bool events_have_kernel(const struct event_set *set);
+/* Whether the kernel counts losses per event; if not, only LOST records tell. */
+bool events_count_losses(const struct event_set *set);
+/* Records that found no room in the rings, by the kernel's count. */
+uint64_t events_lost(const struct event_set *set);
+
+/* Close a late event that is not needed. False: there is no such late event. */
+bool events_retire(struct event_set *set, uint64_t id);
+bool events_is_retired(const struct event_set *set, uint64_t id);
+
+#endif

@@ -1,0 +1,111 @@
+/* record.h - samples and what happens around them, from perf_event_open(2).
+ *
+ * One ring per CPU. Attaching opens an event per thread and CPU, redirected to
+ * that CPU's ring; launching opens one inheriting event per CPU that starts at
+ * exec. Events come out in time order over all rings.
+ */
+#ifndef PROBING_RECORD_H
+#define PROBING_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/sample.h"
+
+struct capture_options {
+	double hz;           /* samples a second of CPU time and thread */
+	size_t stack_bytes;  /* user stack to copy, a multiple of 8, at most 65528 */
+	size_t ring_bytes;   /* per CPU, a power of two of pages; 0: as much as allowed */
+	bool no_kernel;      /* do not even ask for time inside the kernel */
+	/* capture_fd() gets readable only when a ring is a quarter full, not at each
+	 * sample: the waking is paid by the target. Call capture_next() on a timer. */
+	bool no_wakeup;
+};
+
+enum capture_event_type {
+	CAPTURE_SAMPLE,
+	CAPTURE_MMAP,   /* an executable mapping */
+	CAPTURE_COMM,   /* new name; is_exec: also a new program */
+	CAPTURE_FORK,   /* new thread (pid == parent_pid) or process */
+	CAPTURE_EXIT,   /* of a thread */
+	CAPTURE_LOST,   /* the kernel had no room for so many records */
+	CAPTURE_THROTTLE, /* the kernel paused sampling for a moment */
+};
+
+struct capture_event {
+	enum capture_event_type type;
+	uint64_t time_ns; /* CLOCK_MONOTONIC; 0 where the record has none */
+	pid_t pid, tid;
+	union {
+		struct sample sample;
+		struct {
+			uint64_t start, end, file_offset, device, inode;
+			bool executable, writable;
+			const char *path;
+		} mmap;
+		struct {
+			const char *name;
+			bool is_exec;
+		} comm;
+		struct {
+			pid_t parent_pid, parent_tid;
+		} fork;
+		struct {
+			uint64_t n;
+		} lost;
+	};
+};
+
+/* Exact counts; lost comes from PERF_FORMAT_LOST, so that losses at the very
+ * end are in it too. */
+struct capture_counts {
+	uint64_t samples, lost, throttled;
+	uint64_t malformed; /* records that made no sense and were skipped */
+	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
+};
+
+struct capture;
+
+/*
+ * capture_attach - sample all threads of a running process, and their children.
+ * Nothing is stopped. @ret: ended with capture_free().
+ * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
+ *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
+ *         -ENOBUFS the rings do not fit into the memory one may lock.
+ */
+int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret);
+
+/* capture_launch - sample a child from its coming exec on; it must still be before it. */
+int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret);
+
+void capture_free(struct capture *capture);
+void capture_freep(struct capture **capture);
+
+/* A descriptor for poll(2)/epoll: readable when records wait. Borrowed. */
+int capture_fd(const struct capture *capture);
+
+/* Whether time inside the kernel is sampled too, and the bytes of one ring. */
+bool capture_has_kernel(const struct capture *capture);
+size_t capture_ring_bytes(const struct capture *capture);
+
+/*
+ * capture_next - the next event that is ripe.
+ * Returns 1 and fills ret (its pointers hold until the next call), 0 when
+ * nothing more has happened up to now, negative errno otherwise.
+ */
+int capture_next(struct capture *capture, struct capture_event *ret);
+
+/* Stop sampling; what the rings hold can still be read. */
+void capture_stop(struct capture *capture);
+
+void capture_read_counts(struct capture *capture, struct capture_counts *ret);
+
+/*
+ * capture_explain - one sentence on why sampling is refused and what to change,
+ * naming the exact sysctl, capability or limit. @to: at least 512 bytes.
+ */
+void capture_explain(int error, pid_t pid, char *to, size_t n_bytes);
+
+#endif

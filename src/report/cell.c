@@ -1,0 +1,111 @@
+/* cell.c - fitting foreign names into columns; see cell.h. */
+#include "src/report/cell.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/util.h"
+
+enum { REPLACEMENT = 0xfffd, ELLIPSIS = 0x2026 };
+
+/* The next character, fit for a terminal; 0 at the end. */
+static utf8proc_int32_t next_char(const char **at)
+{
+	utf8proc_int32_t c;
+	utf8proc_ssize_t n;
+
+	if (!**at)
+		return 0;
+	n = utf8proc_iterate((const utf8proc_uint8_t *)*at, (utf8proc_ssize_t)strnlen(*at, 4), &c);
+	*at += n > 0 ? n : 1;
+	if (n <= 0)
+		return REPLACEMENT;
+	switch (utf8proc_category(c)) {
+	case UTF8PROC_CATEGORY_CC: /* control */
+	case UTF8PROC_CATEGORY_CF: /* writing direction and the like */
+	case UTF8PROC_CATEGORY_ZL:
+	case UTF8PROC_CATEGORY_ZP:
+		return ' ';
+	default:
+		return c;
+	}
+}
+
+static unsigned char_columns(utf8proc_int32_t c)
+{
+	int columns = utf8proc_charwidth(c);
+
+	return columns > 0 ? (unsigned)columns : 0;
+}
+
+static void put_char(FILE *out, utf8proc_int32_t c)
+{
+	utf8proc_uint8_t bytes[4];
+	utf8proc_ssize_t n = utf8proc_encode_char(c, bytes);
+
+	if (n > 0)
+		fwrite(bytes, 1, (size_t)n, out);
+}
+
+unsigned cell_columns(const char *text)
+{
+	unsigned columns = 0;
+	utf8proc_int32_t c;
+
+	while ((c = next_char(&text)) != 0)
+		columns += char_columns(c);
+	return columns;
+}
+
+unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut cut)
+{
+	unsigned wanted = cell_columns(text), at = 0, used = 0, head, skip;
+	bool cut_here = wanted > columns;
+	utf8proc_int32_t c;
+
+	if (columns == 0)
+		return 0;
+	/* Of a long text stay [0, head) and [skip, wanted), with the ellipsis between. */
+	head = cut == CELL_CUT_MIDDLE ? columns / 2 : 0;
+	skip = wanted - (columns - 1 - head);
+	while ((c = next_char(&text)) != 0) {
+		unsigned start = at;
+
+		at += char_columns(c);
+		if (wanted > columns && at > head && start < skip) {
+			if (cut_here) {
+				put_char(out, ELLIPSIS);
+				used++;
+				cut_here = false;
+			}
+			continue;
+		}
+		put_char(out, c);
+		used += char_columns(c);
+	}
+	return used;
+}
+
+void cell_format_ns(uint64_t ns, char *to, size_t n_bytes)
+{
+	double seconds = (double)ns / 1e9;
+	uint64_t whole = (ns + 500000000) / 1000000000;
+
+	if (ns == 0)
+		snprintf(to, n_bytes, "0");
+	else if (ns < 999500)
+		snprintf(to, n_bytes, "%.0f us", seconds * 1e6);
+	else if (ns < 999500000)
+		snprintf(to, n_bytes, "%.0f ms", seconds * 1e3);
+	else if (seconds < 99.995)
+		snprintf(to, n_bytes, "%.2f s", seconds);
+	else if (whole < 100 * 60)
+		snprintf(to, n_bytes, "%jum %02jus", (uintmax_t)(whole / 60),
+			 (uintmax_t)(whole % 60));
+	else if (whole < 100 * 3600)
+		snprintf(to, n_bytes, "%juh %02jum", (uintmax_t)(whole / 3600),
+			 (uintmax_t)(whole / 60 % 60));
+	else
+		snprintf(to, n_bytes, "%ju h", (uintmax_t)(whole / 3600));
+}

@@ -1,0 +1,24 @@
+/* cell.h - text in a column of a terminal. */
+#ifndef PROBING_REPORT_CELL_H
+#define PROBING_REPORT_CELL_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* What gives way where a text does not fit. */
+enum cell_cut { CELL_CUT_MIDDLE, CELL_CUT_START };
+
+/* Columns a name takes on a terminal. */
+unsigned cell_columns(const char *text);
+
+/*
+ * cell_put - write a name in at most @columns columns.
+ * Control characters and bytes that are not UTF-8 never reach the terminal.
+ * Returns the columns used.
+ */
+unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut cut);
+
+/* A duration in at most 7 columns: "12.34 s", "5m 03s". @to: at least 24 bytes. */
+void cell_format_ns(uint64_t ns, char *to, size_t n_bytes);
+
+#endif

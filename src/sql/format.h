@@ -1,0 +1,32 @@
+/* format.h - how the rows of a result become text.
+ *
+ * A format is a const descriptor in format_<name>.c. A result set goes through
+ * begin, row for each row, end; free always comes last. Writers do not look at
+ * errors of the file: run.c does, after each call.
+ */
+#ifndef PROBING_SQL_FORMAT_H
+#define PROBING_SQL_FORMAT_H
+
+#include <sqlite3.h>
+#include <stdio.h>
+
+struct sql_writer {
+	const char *name;
+	/*
+	 * A result set begins.
+	 * @statement: gives the columns' names; outlives the state.
+	 * @columns:   width of the terminal, 0: none.
+	 * @ret:       state for the other functions.
+	 * Errors of all: -ENOMEM.
+	 */
+	int (*begin)(sqlite3_stmt *statement, FILE *out, unsigned columns, void **ret);
+	/* The row that the statement stands on. */
+	int (*row)(void *state);
+	/* No more rows. Not called when the query failed half way. */
+	int (*end)(void *state);
+	void (*free)(void *state);
+};
+
+extern const struct sql_writer sql_writer_table, sql_writer_csv, sql_writer_json;
+
+#endif

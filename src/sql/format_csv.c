@@ -1,0 +1,107 @@
+/* format_csv.c - RFC 4180: a header, comma, CRLF, quotes where they are needed.
+ *
+ * NULL is an empty field and an empty text is "", so that the two can be told
+ * apart; a text's bytes are given as they are.
+ */
+#include "src/sql/format.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/sql/text.h"
+
+struct csv {
+	sqlite3_stmt *statement;
+	FILE *out;
+	struct sql_text field;
+};
+
+static void put_field(FILE *out, const char *bytes, size_t n)
+{
+	bool quoted = n == 0;
+
+	for (size_t i = 0; i < n && !quoted; i++)
+		quoted = strchr("\",\r\n", bytes[i]) != NULL;
+	if (!quoted) {
+		fwrite(bytes, 1, n, out);
+		return;
+	}
+	putc('"', out);
+	for (size_t i = 0; i < n; i++) {
+		if (bytes[i] == '"')
+			putc('"', out);
+		putc(bytes[i], out);
+	}
+	putc('"', out);
+}
+
+static int csv_begin(sqlite3_stmt *statement, FILE *out, unsigned columns, void **ret)
+{
+	struct csv *csv;
+
+	(void)columns;
+	csv = calloc(1, sizeof *csv);
+	if (!csv)
+		return -ENOMEM;
+	csv->statement = statement;
+	csv->out = out;
+	for (int i = 0; i < sqlite3_column_count(statement); i++) {
+		const char *name = sqlite3_column_name(statement, i);
+
+		if (!name) {
+			free(csv);
+			return -ENOMEM;
+		}
+		if (i > 0)
+			putc(',', out);
+		put_field(out, name, strlen(name));
+	}
+	fputs("\r\n", out);
+	*ret = csv;
+	return 0;
+}
+
+static int csv_row(void *state)
+{
+	struct csv *csv = state;
+
+	for (int i = 0; i < sqlite3_column_count(csv->statement); i++) {
+		int r;
+
+		if (i > 0)
+			putc(',', csv->out);
+		if (sqlite3_column_type(csv->statement, i) == SQLITE_NULL)
+			continue;
+		csv->field.n = 0;
+		r = sql_text_put_value(&csv->field, csv->statement, i);
+		if (r < 0)
+			return r;
+		put_field(csv->out, csv->field.bytes, csv->field.n);
+	}
+	fputs("\r\n", csv->out);
+	return 0;
+}
+
+static int csv_end(void *state)
+{
+	(void)state;
+	return 0;
+}
+
+static void csv_free(void *state)
+{
+	struct csv *csv = state;
+
+	sql_text_done(&csv->field);
+	free(csv);
+}
+
+const struct sql_writer sql_writer_csv = {
+	.name = "csv",
+	.begin = csv_begin,
+	.row = csv_row,
+	.end = csv_end,
+	.free = csv_free,
+};

@@ -1,0 +1,185 @@
+/* mistake.c - from an error of SQLite to a sentence that helps.
+ *
+ * SQLite gives the byte offset of many mistakes, but not of all: for a table
+ * or a column that does not exist the name in its message is looked up in the
+ * statement. For such names the nearest one of the schema is offered.
+ * Asking the schema changes the connection's last error, so that is copied first.
+ */
+#include "src/sql/mistake.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/util.h"
+#include "src/sql/sql.h"
+#include "src/sql/text.h"
+
+enum {
+	MAX_MESSAGE = 200,
+	MAX_NAME = 64,
+	CONTEXT = 30, /* bytes of the text shown on each side of the place */
+};
+
+/* Messages that end in a name, and where its neighbours are found. */
+static const struct {
+	const char *prefix;
+	const char *candidates;
+} unknown_names[] = {
+	{ "no such table: ", "SELECT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'" },
+	{ "no such column: ", "SELECT DISTINCT c.name FROM pragma_table_list t,"
+			      " pragma_table_xinfo(t.name, t.schema) c"
+			      " WHERE t.name NOT LIKE 'sqlite_%'" },
+	{ "no such function: ", "SELECT DISTINCT name FROM pragma_function_list" },
+};
+
+static void find_nearest(sqlite3 *db, const char *candidates, const char *name, char *nearest)
+{
+	sqlite3_stmt *statement = NULL;
+	unsigned best = ~0u;
+
+	nearest[0] = '\0';
+	if (sqlite3_prepare_v2(db, candidates, -1, &statement, NULL) != SQLITE_OK)
+		return; /* a schema that cannot be asked has nothing to offer */
+	while (sqlite3_step(statement) == SQLITE_ROW) {
+		const char *candidate = (const char *)sqlite3_column_text(statement, 0);
+
+		if (!candidate || !name_is_near(name, candidate) ||
+		    name_distance(name, candidate) >= best)
+			continue;
+		best = name_distance(name, candidate);
+		snprintf(nearest, MAX_NAME, "%s", candidate);
+	}
+	sqlite3_finalize(statement);
+}
+
+/* The unknown name itself: what follows the prefix, without table or schema. */
+static bool unknown_name(const char *message, char *name, const char **ret_candidates)
+{
+	for (size_t i = 0; i < N_ELEMENTS(unknown_names); i++) {
+		size_t n = strlen(unknown_names[i].prefix);
+		const char *dot;
+
+		if (strncmp(message, unknown_names[i].prefix, n) != 0)
+			continue;
+		dot = strrchr(message + n, '.');
+		snprintf(name, MAX_NAME, "%s", dot ? dot + 1 : message + n);
+		*ret_candidates = unknown_names[i].candidates;
+		return true;
+	}
+	return false;
+}
+
+static bool is_name_byte(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || (c & 0x80) != 0;
+}
+
+/* Where a name stands in a statement as a word of its own; NULL: nowhere. */
+static const char *find_word(const char *statement, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n == 0)
+		return NULL;
+	for (const char *at = strcasestr(statement, name); at; at = strcasestr(at + 1, name))
+		if ((at == statement || !is_name_byte(at[-1])) && !is_name_byte(at[n]))
+			return at;
+	return NULL;
+}
+
+static unsigned n_characters(const char *from, const char *to)
+{
+	unsigned n = 0;
+
+	for (; from < to; from++)
+		n += ((unsigned char)*from & 0xc0) != 0x80;
+	return n;
+}
+
+static bool is_continuation(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* The line around the place and a caret; both made of what a terminal can bear. */
+static void print_context(FILE *out, const char *line, const char *at)
+{
+	struct sql_text shown = { 0 };
+	const char *from = at - line > CONTEXT ? at - CONTEXT : line;
+	const char *to = at + strcspn(at, "\n");
+	unsigned before = 0, all;
+
+	if (to - at > CONTEXT)
+		to = at + CONTEXT;
+	while (from < at && is_continuation(*from))
+		from++;
+	while (to > at && is_continuation(*to))
+		to--;
+	if (sql_text_put_visible(&shown, from, (size_t)(at - from), &before) == 0) {
+		all = before;
+		if (sql_text_put_visible(&shown, at, (size_t)(to - at), &all) == 0)
+			fprintf(out, "\n  %.*s\n  %*s^", (int)shown.n, shown.n ? shown.bytes : "",
+				(int)before, "");
+	}
+	sql_text_done(&shown);
+}
+
+static void explain_at(const char *sentence, const char *text, const char *at, char *to,
+		       size_t n_bytes)
+{
+	unsigned n_line = 1;
+	const char *line = text;
+	FILE *out;
+
+	out = fmemopen(to, n_bytes, "w");
+	if (!out) {
+		snprintf(to, n_bytes, "%s", sentence);
+		return;
+	}
+	for (const char *p = text; at && p < at; p++)
+		if (*p == '\n') {
+			n_line++;
+			line = p + 1;
+		}
+	if (at)
+		fprintf(out, "line %u, column %u: ", n_line, n_characters(line, at) + 1);
+	fputs(sentence, out);
+	if (at)
+		print_context(out, line, at);
+	putc('\0', out);
+	fclose(out);
+	to[n_bytes - 1] = '\0';
+}
+
+void mistake_explain(sqlite3 *db, const char *text, const char *statement, char *to,
+		     size_t n_bytes)
+{
+	char message[MAX_MESSAGE], name[MAX_NAME], nearest[MAX_NAME] = "";
+	char sentence[MAX_MESSAGE + MAX_NAME + 32];
+	const char *candidates, *at = NULL;
+	int offset = sqlite3_error_offset(db);
+
+	snprintf(message, sizeof message, "%s", sqlite3_errmsg(db));
+	if (offset >= 0 && (size_t)offset <= strlen(statement))
+		at = statement + offset;
+	else if (strcmp(message, "incomplete input") == 0)
+		at = statement + strlen(statement);
+	if (unknown_name(message, name, &candidates)) {
+		if (!at)
+			at = find_word(statement, name);
+		find_nearest(db, candidates, name, nearest);
+	}
+	if (nearest[0])
+		snprintf(sentence, sizeof sentence, "%s (did you mean %s?)", message, nearest);
+	else
+		snprintf(sentence, sizeof sentence, "%s", message);
+	explain_at(sentence, text, at, to, n_bytes);
+}
+
+void mistake_refuse(const char *sentence, const char *text, const char *statement, char *to,
+		    size_t n_bytes)
+{
+	explain_at(sentence, text, statement + strspn(statement, " \t\r\n"), to, n_bytes);
+}

@@ -1,0 +1,162 @@
+/*
+ * profile.c - a recording's calling-context tree, out of the file into memory.
+ *
+ * One pass over each table, in order of its ids; then the references that
+ * pointed ahead are resolved, and cycles looked for. All passes see the same
+ * moment of a file that is still being written.
+ *
+ * The file is not trusted: a reference that leads nowhere, a number outside
+ * its range or a cycle ends the load with -EBADMSG.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "src/store/profile_private.h"
+#include "src/store/store_private.h"
+#include "src/store/strings.h"
+
+static void loader_done(struct loader *loader)
+{
+	sqlite3_finalize(loader->row);
+	profile_free(loader->profile);
+	free(loader->modules.ids);
+	free(loader->functions.ids);
+	free(loader->frames.ids);
+	free(loader->stacks.ids);
+	free(loader->module_paths);
+	free(loader->function_rows);
+	free(loader->parents.items);
+	free(loader->inlined.items);
+}
+
+/* Each after those that it refers to. */
+static const struct {
+	const char *sql;
+	int (*load)(struct loader *loader);
+} passes[] = {
+	{ "SELECT module, path FROM module ORDER BY module", load_module },
+	{ "SELECT function, name, role, file, module FROM function ORDER BY function",
+	  load_function },
+	{ "SELECT frame, kind, function, line, module, address, is_eval, inlined_into"
+	  " FROM frame ORDER BY frame",
+	  load_frame },
+	{ "SELECT stack, parent, frame FROM stack ORDER BY stack", load_stack },
+	{ "SELECT pid, tid, stack, samples, weight_ns FROM stack_total", load_total },
+	{ "SELECT thread.pid, tid, thread.name, process.name"
+	  " FROM thread LEFT JOIN process USING(pid)",
+	  load_thread },
+};
+
+static int load_table(struct loader *loader, const char *sql, int (*load)(struct loader *loader))
+{
+	int code, r = 0;
+
+	code = sqlite3_prepare_v2(loader->db, sql, -1, &loader->row, NULL);
+	if (code != SQLITE_OK)
+		return store_read_errno(loader->db, code);
+	while (r == 0 && (code = sqlite3_step(loader->row)) == SQLITE_ROW)
+		r = load(loader);
+	if (r == 0)
+		r = store_read_errno(loader->db, code);
+	sqlite3_finalize(TAKE(loader->row));
+	return r;
+}
+
+static int resolve(struct loader *loader)
+{
+	struct profile *profile = loader->profile;
+	int32_t index;
+	int r;
+
+	for (size_t i = 0; i < loader->parents.n; i++) {
+		const struct forward *forward = &loader->parents.items[i];
+
+		r = row_index_find(&loader->stacks, forward->to_id, &index);
+		if (r < 0)
+			return r;
+		profile->stacks[forward->from].parent = index;
+	}
+	for (size_t i = 0; i < loader->inlined.n; i++) {
+		const struct forward *forward = &loader->inlined.items[i];
+
+		r = row_index_find(&loader->frames, forward->to_id, &index);
+		if (r < 0)
+			return r;
+		profile->frames[forward->from].inlined_into = index;
+	}
+	return 0;
+}
+
+static int load_all(struct loader *loader)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < N_ELEMENTS(passes); i++)
+		r = load_table(loader, passes[i].sql, passes[i].load);
+	if (r == 0)
+		r = resolve(loader);
+	if (r == 0)
+		r = profile_check_inlined(loader->profile);
+	if (r == 0)
+		r = profile_order_stacks(loader->profile);
+	return r;
+}
+
+static int profile_new(struct profile **ret)
+{
+	struct profile *profile;
+	struct strings *strings;
+	int r;
+
+	profile = calloc(1, sizeof *profile);
+	if (!profile)
+		return -ENOMEM;
+	r = strings_new(&strings);
+	if (r < 0) {
+		free(profile);
+		return r;
+	}
+	profile->strings = strings;
+	*ret = profile;
+	return 0;
+}
+
+int profile_load(sqlite3 *db, struct profile **ret)
+{
+	CLEANUP(loader_done) struct loader loader = { .db = db };
+	int r, end;
+
+	loader.samples_left = loader.weight_left = INT64_MAX;
+	r = profile_new(&loader.profile);
+	if (r < 0)
+		return r;
+	r = store_read_errno(db, sqlite3_exec(db, "SAVEPOINT profile_load", NULL, NULL, NULL));
+	if (r < 0)
+		return r;
+	r = load_all(&loader);
+	end = store_read_errno(db, sqlite3_exec(db, "RELEASE profile_load", NULL, NULL, NULL));
+	if (r == 0)
+		r = end;
+	if (r < 0)
+		return r;
+	*ret = TAKE(loader.profile);
+	return 0;
+}
+
+void profile_free(struct profile *profile)
+{
+	if (!profile)
+		return;
+	free(profile->frames);
+	free(profile->stacks);
+	free(profile->totals);
+	free(profile->threads);
+	strings_free(profile->strings);
+	free(profile);
+}
+
+void profile_freep(struct profile **profile)
+{
+	profile_free(*profile);
+}

@@ -1,0 +1,247 @@
+/*
+ * profile_path.c - one stack as a reader wants to see it.
+ *
+ * A stack of places becomes a path of functions: each place expands to the
+ * functions inlined there, outermost first, and the interpreter's plumbing is
+ * folded away. Plumbing is, and nothing else is:
+ *
+ * 1. evaluation frames, and functions of role glue;
+ * 2. functions without a name of the evaluation's own module, where they lead
+ *    from an evaluation to a builtin of that module and nothing but their like
+ *    and glue stands between. (A function without a name may itself be a
+ *    builtin nobody recognised; between two evaluations it therefore stays.)
+ * 3. at the outer end of a stack that holds an evaluation: what libc does to
+ *    start a process or thread, and behind that the nameless functions of an
+ *    interpreter's own file. A purely native thread keeps its start.
+ *
+ * What folding would leave empty keeps its innermost function.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/store/store.h"
+
+/* libc's functions that start a process or a thread. Reserved names mean them
+ * wherever they lie (a static program holds them itself). */
+static const char *const start_names[] = {
+	"_start", "start_thread", "clone", "clone3", "__clone", "__clone3",
+};
+
+/* These go by several names: __libc_start_main_impl, __libc_start_main_alias_1 ... */
+static const char start_prefix[] = "__libc_start_";
+
+/* How the files of libc, and of an interpreter, are called. */
+static const char *const libc_prefixes[] = { "libc.so", "libc-", "libpthread", "ld-musl",
+					     "libc.musl" };
+static const char *const interpreter_prefixes[] = { "python", "libpython" };
+
+/* Deeper stacks take their scratch memory from the heap. */
+enum { SCRATCH_PLACES = 512 };
+
+struct place {
+	int32_t frame;
+	bool is_eval; /* it, or the function it was inlined into, is an evaluation */
+	bool hidden;
+};
+
+/* ---- What a frame is ---- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool has_prefix(const char *module, const char *const *prefixes, size_t n)
+{
+	const char *name;
+
+	if (!module)
+		return false;
+	name = base_name(module);
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool is_in_libc(const struct profile_frame *frame)
+{
+	return has_prefix(frame->module, libc_prefixes, N_ELEMENTS(libc_prefixes));
+}
+
+/* "libx.so+0x12a0", in the module libx.so: whose function that is nobody knows. */
+static bool is_nameless(const struct profile_frame *frame)
+{
+	const char *name;
+	size_t n;
+
+	if (frame->kind != FRAME_NATIVE || !frame->module)
+		return false;
+	name = base_name(frame->module);
+	n = strlen(name);
+	return strncmp(frame->name, name, n) == 0 && strncmp(frame->name + n, "+0x", 3) == 0;
+}
+
+static bool is_in(const struct profile_frame *frame, const char *module)
+{
+	if (!frame->module || !module)
+		return false;
+	return frame->module == module || strcmp(frame->module, module) == 0;
+}
+
+static bool starts_thread(const struct profile_frame *frame)
+{
+	if (frame->kind != FRAME_NATIVE)
+		return false;
+	if (is_nameless(frame))
+		return is_in_libc(frame);
+	if (strncmp(frame->name, start_prefix, strlen(start_prefix)) == 0)
+		return true;
+	for (size_t i = 0; i < N_ELEMENTS(start_names); i++)
+		if (strcmp(frame->name, start_names[i]) == 0)
+			return frame->name[0] == '_' || is_in_libc(frame);
+	return false;
+}
+
+/* ---- Folding ---- */
+
+static const struct profile_frame *frame_of(const struct profile *profile,
+					    const struct place *place)
+{
+	return &profile->frames[place->frame];
+}
+
+/* Rule 1; returns the first evaluation, n where there is none. */
+static size_t hide_glue(const struct profile *profile, struct place *places, size_t n)
+{
+	size_t first_eval = n;
+
+	for (size_t i = 0; i < n; i++) {
+		places[i].hidden =
+			places[i].is_eval || frame_of(profile, &places[i])->role == ROLE_GLUE;
+		if (places[i].is_eval && first_eval == n)
+			first_eval = i;
+	}
+	return first_eval;
+}
+
+/* Rule 2. */
+static void hide_calls_of_builtins(const struct profile *profile, struct place *places, size_t n)
+{
+	const char *module = NULL; /* of the evaluation that the run at hand began with */
+	size_t start = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_frame *frame = frame_of(profile, &places[i]);
+
+		if (places[i].is_eval) {
+			module = frame->module;
+			start = i + 1;
+			continue;
+		}
+		if (frame->role == ROLE_GLUE || (is_nameless(frame) && is_in(frame, module)))
+			continue;
+		if (frame->role == ROLE_BUILTIN && is_in(frame, module))
+			while (start < i)
+				places[start++].hidden = true;
+		module = NULL;
+	}
+}
+
+/* Rule 3. */
+static void hide_start(const struct profile *profile, struct place *places, size_t first_eval)
+{
+	const char *module = frame_of(profile, &places[first_eval])->module;
+	bool is_interpreter =
+		has_prefix(module, interpreter_prefixes, N_ELEMENTS(interpreter_prefixes));
+	bool started = false;
+
+	for (size_t i = 0; i < first_eval; i++) {
+		const struct profile_frame *frame = frame_of(profile, &places[i]);
+
+		if (starts_thread(frame)) {
+			started = true;
+		} else if (frame->role != ROLE_GLUE) {
+			if (!is_interpreter || !is_nameless(frame) || !is_in(frame, module))
+				return;
+			/* Before libc has shown up this is _start, or the stack was cut. */
+			if (!started && !starts_thread(frame_of(profile, &places[i + 1])))
+				return;
+		}
+		places[i].hidden = true;
+	}
+}
+
+static void fold(const struct profile *profile, struct place *places, size_t n)
+{
+	size_t first_eval;
+
+	first_eval = hide_glue(profile, places, n);
+	if (first_eval < n) {
+		hide_calls_of_builtins(profile, places, n);
+		hide_start(profile, places, first_eval);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!places[i].hidden)
+			return;
+	places[n - 1].hidden = false;
+}
+
+/* ---- From the tree to places ---- */
+
+static size_t count_places(const struct profile *profile, int32_t stack)
+{
+	size_t n = 0;
+
+	for (; stack >= 0; stack = profile->stacks[stack].parent)
+		for (int64_t frame = profile->stacks[stack].frame; frame >= 0;
+		     frame = profile->frames[frame].inlined_into)
+			n++;
+	return n;
+}
+
+/* The stack's n places, outermost first; those from room on are left out. */
+static void expand(const struct profile *profile, int32_t stack, struct place *places, size_t n,
+		   size_t room)
+{
+	for (; stack >= 0; stack = profile->stacks[stack].parent) {
+		int64_t frame = profile->stacks[stack].frame;
+		bool is_eval = profile->frames[frame].is_eval;
+
+		for (; frame >= 0; frame = profile->frames[frame].inlined_into)
+			if (--n < room)
+				places[n] = (struct place){ .frame = (int32_t)frame,
+							    .is_eval = is_eval };
+	}
+}
+
+size_t profile_path(const struct profile *profile, int32_t stack, bool show_interpreter,
+		    int32_t *path, size_t max)
+{
+	struct place scratch[SCRATCH_PLACES], *places = scratch;
+	CLEANUP(freep) struct place *heap = NULL;
+	size_t n, n_path = 0, room = N_ELEMENTS(scratch);
+
+	if (stack < 0 || (size_t)stack >= profile->n_stacks)
+		return 0;
+	n = count_places(profile, stack);
+	if (n > room) {
+		heap = reallocarray(NULL, n, sizeof *heap);
+		/* Without memory the stack is cut, as it is for want of room in path. */
+		if (heap) {
+			places = heap;
+			room = n;
+		}
+	}
+	expand(profile, stack, places, n, room);
+	n = MIN(n, room);
+	if (!show_interpreter)
+		fold(profile, places, n);
+	for (size_t i = 0; i < n && n_path < max; i++)
+		if (!places[i].hidden)
+			path[n_path++] = places[i].frame;
+	return n_path;
+}

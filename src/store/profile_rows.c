@@ -1,0 +1,308 @@
+/*
+ * profile_rows.c - one row of each table of a recording, into the profile.
+ *
+ * Modules and functions are joined to frames here, by index, which is quicker
+ * than a join in SQL and keeps one copy of each string. A frame's name is the
+ * one that the view named_frame shows.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/store/profile_private.h"
+#include "src/store/strings.h"
+
+/* ---- Values of the row at hand ---- */
+
+static bool is_null(const struct loader *loader, int column)
+{
+	return sqlite3_column_type(loader->row, column) == SQLITE_NULL;
+}
+
+/* NULL reads as the least value allowed. */
+static int get_integer(const struct loader *loader, int column, int64_t least, int64_t most,
+		       int64_t *ret)
+{
+	int64_t value;
+
+	value = is_null(loader, column) ? least : sqlite3_column_int64(loader->row, column);
+	if (value < least || value > most)
+		return -EBADMSG;
+	*ret = value;
+	return 0;
+}
+
+static int get_int32(const struct loader *loader, int column, int32_t *ret)
+{
+	int64_t value;
+	int r;
+
+	r = get_integer(loader, column, 0, INT32_MAX, &value);
+	if (r < 0)
+		return r;
+	*ret = (int32_t)value;
+	return 0;
+}
+
+/* NULL where the file holds NULL. */
+static int get_string(const struct loader *loader, int column, const char **ret)
+{
+	const char *text;
+
+	if (is_null(loader, column)) {
+		*ret = NULL;
+		return 0;
+	}
+	text = (const char *)sqlite3_column_text(loader->row, column);
+	if (!text)
+		return -ENOMEM;
+	return strings_add(loader->profile->strings, text, strlen(text), ret);
+}
+
+/* Index of the row that a column refers to; -1 for NULL. */
+static int get_reference(const struct loader *loader, int column, const struct row_index *map,
+			 int32_t *ret)
+{
+	if (is_null(loader, column)) {
+		*ret = -1;
+		return 0;
+	}
+	return row_index_find(map, sqlite3_column_int64(loader->row, column), ret);
+}
+
+/* The same where the row may come later: then -1, and noted. */
+static int get_forward(const struct loader *loader, int column, const struct row_index *map,
+		       size_t from, struct forwards *later, int32_t *ret)
+{
+	int r;
+
+	r = get_reference(loader, column, map, ret);
+	if (r != -EBADMSG)
+		return r;
+	r = grow(&later->items, later->n, &later->allocated, sizeof *later->items);
+	if (r < 0)
+		return r;
+	later->items[later->n++] = (struct forward){
+		.from = (int32_t)from,
+		.to_id = sqlite3_column_int64(loader->row, column),
+	};
+	*ret = -1;
+	return 0;
+}
+
+/* One of the words that an enumeration is stored as. */
+static int get_kind(const struct loader *loader, int column, enum frame_kind *ret)
+{
+	const char *text = (const char *)sqlite3_column_text(loader->row, column);
+
+	for (int kind = 0; text && kind < FRAME_N_KINDS; kind++) {
+		if (strcmp(text, frame_kind_name((enum frame_kind)kind)) == 0) {
+			*ret = (enum frame_kind)kind;
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+static enum frame_role role_of(const char *text)
+{
+	if (text && strcmp(text, "builtin") == 0)
+		return ROLE_BUILTIN;
+	if (text && strcmp(text, "glue") == 0)
+		return ROLE_GLUE;
+	return ROLE_NONE;
+}
+
+/* ---- One row of each table ---- */
+
+int load_module(struct loader *loader)
+{
+	int r;
+
+	r = grow(&loader->module_paths, loader->modules.n, &loader->module_room,
+		 sizeof *loader->module_paths);
+	if (r < 0)
+		return r;
+	r = get_string(loader, 1, &loader->module_paths[loader->modules.n]);
+	if (r < 0)
+		return r;
+	return row_index_add(&loader->modules, sqlite3_column_int64(loader->row, 0));
+}
+
+int load_function(struct loader *loader)
+{
+	struct function *function;
+	int32_t module;
+	int r;
+
+	r = grow(&loader->function_rows, loader->functions.n, &loader->function_room,
+		 sizeof *loader->function_rows);
+	if (r < 0)
+		return r;
+	function = &loader->function_rows[loader->functions.n];
+	r = get_string(loader, 1, &function->name);
+	if (r == 0)
+		r = get_string(loader, 2, &function->role);
+	if (r == 0)
+		r = get_string(loader, 3, &function->file);
+	if (r == 0)
+		r = get_reference(loader, 4, &loader->modules, &module);
+	if (r < 0)
+		return r;
+	if (!function->name)
+		return -EBADMSG;
+	function->module = module >= 0 ? loader->module_paths[module] : NULL;
+	return row_index_add(&loader->functions, sqlite3_column_int64(loader->row, 0));
+}
+
+/* What a place is called whose function is not known; as in the view named_frame. */
+static int name_place(struct loader *loader, const struct profile_frame *frame, uint64_t address,
+		      const char **ret)
+{
+	CLEANUP(freep) char *text = NULL;
+	const char *slash;
+	int n;
+
+	if (frame->kind != FRAME_NATIVE) {
+		n = asprintf(&text, "[%s]", frame_kind_name(frame->kind));
+	} else if (!frame->module) {
+		n = asprintf(&text, "[anonymous]");
+	} else {
+		slash = strrchr(frame->module, '/');
+		n = asprintf(&text, "%s+0x%" PRIx64, slash ? slash + 1 : frame->module, address);
+	}
+	if (n < 0)
+		return -ENOMEM;
+	return strings_add(loader->profile->strings, text, (size_t)n, ret);
+}
+
+static int load_frame_function(struct loader *loader, struct profile_frame *frame)
+{
+	const struct function *function;
+	int32_t index;
+	int r;
+
+	r = get_reference(loader, 2, &loader->functions, &index);
+	if (r < 0)
+		return r;
+	if (index < 0)
+		return 0;
+	function = &loader->function_rows[index];
+	frame->function = loader->functions.ids[index];
+	frame->name = function->name;
+	frame->role = role_of(function->role);
+	frame->file = function->file;
+	frame->module = function->module;
+	return 0;
+}
+
+int load_frame(struct loader *loader)
+{
+	struct profile *profile = loader->profile;
+	struct profile_frame frame = { .inlined_into = -1 };
+	int32_t module, inlined_into, is_eval = 0;
+	int r;
+
+	r = grow(&profile->frames, profile->n_frames, &loader->frame_room, sizeof *profile->frames);
+	if (r == 0)
+		r = get_kind(loader, 1, &frame.kind);
+	if (r == 0)
+		r = load_frame_function(loader, &frame);
+	if (r == 0)
+		r = get_int32(loader, 3, &frame.line);
+	if (r == 0)
+		r = get_reference(loader, 4, &loader->modules, &module);
+	if (r == 0)
+		r = get_int32(loader, 6, &is_eval);
+	if (r == 0)
+		r = get_forward(loader, 7, &loader->frames, profile->n_frames, &loader->inlined,
+				&inlined_into);
+	if (r < 0)
+		return r;
+	frame.is_eval = is_eval != 0;
+	frame.inlined_into = inlined_into;
+	if (module >= 0)
+		frame.module = loader->module_paths[module];
+	if (!frame.name)
+		r = name_place(loader, &frame, (uint64_t)sqlite3_column_int64(loader->row, 5),
+			       &frame.name);
+	if (r < 0)
+		return r;
+	profile->frames[profile->n_frames++] = frame;
+	return row_index_add(&loader->frames, sqlite3_column_int64(loader->row, 0));
+}
+
+int load_stack(struct loader *loader)
+{
+	struct profile *profile = loader->profile;
+	struct profile_stack stack;
+	int r;
+
+	r = grow(&profile->stacks, profile->n_stacks, &loader->stack_room, sizeof *profile->stacks);
+	if (r == 0)
+		r = get_forward(loader, 1, &loader->stacks, profile->n_stacks, &loader->parents,
+				&stack.parent);
+	if (r == 0)
+		r = get_reference(loader, 2, &loader->frames, &stack.frame);
+	if (r < 0)
+		return r;
+	if (stack.frame < 0)
+		return -EBADMSG;
+	profile->stacks[profile->n_stacks++] = stack;
+	return row_index_add(&loader->stacks, sqlite3_column_int64(loader->row, 0));
+}
+
+int load_total(struct loader *loader)
+{
+	struct profile *profile = loader->profile;
+	struct profile_total total;
+	int64_t samples = 0, weight_ns = 0;
+	int r;
+
+	r = grow(&profile->totals, profile->n_totals, &loader->total_room, sizeof *profile->totals);
+	if (r == 0)
+		r = get_int32(loader, 0, &total.pid);
+	if (r == 0)
+		r = get_int32(loader, 1, &total.tid);
+	total.stack = -1;
+	if (r == 0 && sqlite3_column_int64(loader->row, 2) != 0)
+		r = get_reference(loader, 2, &loader->stacks, &total.stack);
+	if (r == 0)
+		r = get_integer(loader, 3, 0, loader->samples_left, &samples);
+	if (r == 0)
+		r = get_integer(loader, 4, 0, loader->weight_left, &weight_ns);
+	if (r < 0)
+		return r;
+	loader->samples_left -= samples;
+	loader->weight_left -= weight_ns;
+	total.samples = (uint64_t)samples;
+	total.weight_ns = (uint64_t)weight_ns;
+	profile->totals[profile->n_totals++] = total;
+	return 0;
+}
+
+int load_thread(struct loader *loader)
+{
+	struct profile *profile = loader->profile;
+	struct profile_thread thread;
+	int r;
+
+	r = grow(&profile->threads, profile->n_threads, &loader->thread_room,
+		 sizeof *profile->threads);
+	if (r == 0)
+		r = get_int32(loader, 0, &thread.pid);
+	if (r == 0)
+		r = get_int32(loader, 1, &thread.tid);
+	if (r == 0)
+		r = get_string(loader, 2, &thread.name);
+	if (r == 0)
+		r = get_string(loader, 3, &thread.process);
+	if (r < 0)
+		return r;
+	thread.name = thread.name ?: "";
+	thread.process = thread.process ?: "";
+	profile->threads[profile->n_threads++] = thread;
+	return 0;
+}

@@ -1,0 +1,108 @@
+-- The file a recording is kept in. Any SQLite tool opens it; nothing here needs probing.
+-- One row per line of documentation: "-- table.column: ..." is what DESCRIBE will print.
+
+-- One recording. ended and clean are written when it finishes; a file whose
+-- recorder was killed has ended NULL and clean 0, and holds all up to the last flush.
+CREATE TABLE run(
+  run           INTEGER PRIMARY KEY,
+  started       REAL NOT NULL,            -- seconds since 1970 (UTC)
+  ended         REAL,
+  clean         INTEGER NOT NULL DEFAULT 0,
+  command       TEXT NOT NULL,            -- what was recorded: a command line
+  pid           INTEGER NOT NULL,
+  mode          TEXT NOT NULL,            -- cpu
+  hz            REAL NOT NULL,
+  stack_source  TEXT NOT NULL,            -- read: interpreter memory read after the wake-up
+  python        TEXT,                     -- version of the first interpreter found; NULL: none
+  kernel_frames INTEGER NOT NULL,         -- 1: time inside the kernel was sampled as well
+  host          TEXT NOT NULL,
+  kernel        TEXT NOT NULL,            -- uname -r
+  cpus          INTEGER NOT NULL,         -- online CPUs
+  probing       TEXT NOT NULL             -- version that wrote the file
+);
+CREATE TABLE process(
+  pid        INTEGER PRIMARY KEY,
+  parent_pid INTEGER,
+  name       TEXT NOT NULL,               -- comm
+  command    TEXT NOT NULL,               -- command line, '' where it was gone
+  python     TEXT,                        -- version of its interpreter; NULL: none found
+  started    REAL NOT NULL,               -- first seen
+  ended      REAL                         -- exit seen
+);
+CREATE TABLE thread(
+  pid     INTEGER NOT NULL,
+  tid     INTEGER NOT NULL,
+  name    TEXT NOT NULL,                  -- as the operating system knows it
+  started REAL NOT NULL,
+  ended   REAL,
+  PRIMARY KEY(pid, tid)
+) WITHOUT ROWID;
+CREATE TABLE module(
+  module   INTEGER PRIMARY KEY,
+  path     TEXT NOT NULL,
+  build_id TEXT                           -- hexadecimal; NULL: none or not readable
+);
+CREATE TABLE function(
+  function   INTEGER PRIMARY KEY,
+  name       TEXT NOT NULL,               -- qualified (Python), demangled (native), as Python calls it (builtins)
+  symbol     TEXT,                        -- linkage name, where it differs
+  kind       TEXT NOT NULL,               -- python | native | kernel
+  role       TEXT,                        -- builtin: a C function Python can call; glue: the interpreter's plumbing
+  file       TEXT,                        -- source file
+  first_line INTEGER,
+  module     INTEGER REFERENCES module
+);
+-- A place in the code. function is NULL until its name has been looked up.
+CREATE TABLE frame(
+  frame        INTEGER PRIMARY KEY,
+  kind         TEXT NOT NULL,             -- python | native | kernel
+  function     INTEGER REFERENCES function,
+  line         INTEGER,                   -- executing line
+  module       INTEGER REFERENCES module,
+  address      INTEGER,                   -- native: in the module's own address space; python: bytes into the bytecode
+  is_eval      INTEGER NOT NULL DEFAULT 0,-- 1: interpreter loop that runs the Python frames it calls
+  inlined_into INTEGER REFERENCES frame   -- this function's code was inlined into that frame's
+);
+-- Calling-context tree: a row is a stack, its parent the stack of the caller.
+CREATE TABLE stack(
+  stack  INTEGER PRIMARY KEY,
+  parent INTEGER REFERENCES stack,        -- NULL: outermost frame
+  frame  INTEGER NOT NULL REFERENCES frame,
+  depth  INTEGER NOT NULL                 -- 0: outermost
+);
+CREATE TABLE stack_total(
+  pid       INTEGER NOT NULL,
+  tid       INTEGER NOT NULL,
+  stack     INTEGER NOT NULL,             -- innermost frame's stack; 0: nothing could be read
+  samples   INTEGER NOT NULL,
+  weight_ns INTEGER NOT NULL,
+  PRIMARY KEY(pid, tid, stack)
+) WITHOUT ROWID;
+CREATE TABLE sample(
+  timestamp REAL NOT NULL,                -- seconds since 1970 (UTC)
+  pid       INTEGER NOT NULL,
+  tid       INTEGER NOT NULL,
+  cpu       INTEGER NOT NULL,
+  weight_ns INTEGER NOT NULL,             -- CPU time this sample stands for
+  verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
+  stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
+  stack     INTEGER REFERENCES stack      -- innermost frame; NULL: nothing could be read
+);
+-- lost, throttled, samples, ...: exact counts of the recording.
+CREATE TABLE counter(
+  name  TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Every frame with a name, also while names are still being looked up.
+CREATE VIEW named_frame AS
+  SELECT frame.frame, frame.kind,
+         COALESCE(function.name,
+                  CASE frame.kind
+                    WHEN 'native' THEN COALESCE(replace(module.path, rtrim(module.path, replace(module.path, '/', '')), ''), '[anonymous]')
+                                       || CASE WHEN module.path IS NULL THEN '' ELSE printf('+0x%x', frame.address) END
+                    ELSE '[' || frame.kind || ']' END) AS name,
+         function.role, function.file, frame.line, module.path AS module,
+         frame.is_eval, frame.inlined_into
+  FROM frame LEFT JOIN function USING(function)
+  LEFT JOIN module ON module.module = COALESCE(frame.module, function.module);

@@ -1,0 +1,236 @@
+/*
+ * store.c - the life of a recording file: created, filled batch by batch, finished.
+ *
+ * Invariants:
+ * 1. A file in the place of the old one holds the whole schema or is removed
+ *    again; the old file is back then.
+ * 2. What store_commit() returned 0 for survives the end of this process by
+ *    any means: SQLite's write-ahead log is in the kernel's hands by then.
+ *    (Not the end of the machine: the log is synced at checkpoints only.)
+ * 3. A batch is whole or absent. SQLite may roll a transaction back by itself
+ *    (full disk, no memory); the rows that follow must not slip in as
+ *    transactions of their own, so the batch remembers and refuses them.
+ * 4. A finished file stands alone, without a log beside it, unless a reader
+ *    was at work just then: then the log stays, and is part of the recording.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/store/files.h"
+#include "src/store/store_private.h"
+
+enum {
+	BUSY_MS = 1000,       /* how long somebody else's lock is waited for */
+	FINISH_BUSY_MS = 300, /* the same at the end, where nothing is lost by giving up */
+};
+
+#define TEXT_OF(number) TEXT_OF_(number)
+#define TEXT_OF_(number) #number
+
+static const char setup_sql[] =
+	"PRAGMA page_size = 4096;"
+	"PRAGMA synchronous = OFF;"
+	"PRAGMA journal_mode = WAL;"
+	"PRAGMA cache_size = -4096;"
+	"PRAGMA application_id = " TEXT_OF(STORE_APPLICATION_ID) ";"
+	"PRAGMA user_version = " TEXT_OF(STORE_SCHEMA_VERSION) ";";
+
+/* A reader that holds on to the log is no failure of ours. */
+static int unless_busy(int r)
+{
+	return r == -EBUSY ? 0 : r;
+}
+
+/* Move the log into the database; -EBUSY: somebody reads. */
+static int checkpoint(sqlite3 *db)
+{
+	return store_errno(
+		db, sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
+}
+
+static int create_schema(sqlite3 *db)
+{
+	int r;
+
+	r = store_exec(db, setup_sql);
+	if (r == 0)
+		r = store_exec(db, "BEGIN");
+	if (r == 0)
+		r = store_exec(db, schema_sql);
+	if (r == 0)
+		r = store_exec(db, "COMMIT");
+	if (r == 0) /* from here on the file alone is a recording, however empty */
+		r = unless_busy(checkpoint(db));
+	if (r == 0) /* samples need not wait until the disk has an empty recording */
+		r = store_exec(db, "PRAGMA synchronous = NORMAL");
+	return r;
+}
+
+static int open_database(const char *path, sqlite3 **ret)
+{
+	CLEANUP(freep) char *name = NULL;
+	sqlite3 *db = NULL;
+	int r;
+
+	r = files_plain_name(path, &name);
+	if (r < 0)
+		return r;
+	r = sqlite3_open_v2(name, &db,
+			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+			    NULL);
+	if (r != SQLITE_OK) {
+		r = db ? store_errno(db, r) : -ENOMEM;
+		sqlite3_close(db);
+		return r;
+	}
+	sqlite3_busy_timeout(db, BUSY_MS);
+	*ret = db;
+	return 0;
+}
+
+static int fill_new(struct store *store, const char *path)
+{
+	int r;
+
+	r = open_database(path, &store->db);
+	if (r < 0)
+		return r;
+	r = create_schema(store->db);
+	if (r < 0)
+		return r;
+	return writer_prepare(store);
+}
+
+static int create_new(const char *path, struct store **ret)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	int r;
+
+	store = calloc(1, sizeof *store);
+	if (!store)
+		return -ENOMEM;
+	store->lock_fd = -1;
+	r = files_create(path, &store->lock_fd);
+	if (r < 0)
+		return r;
+	r = fill_new(store, path);
+	if (r < 0) {
+		/* Closed first: SQLite would write its log on closing. */
+		store_close(TAKE(store));
+		files_remove(path);
+		return r;
+	}
+	*ret = TAKE(store);
+	return 0;
+}
+
+int store_create(const char *path, bool *ret_kept, struct store **ret)
+{
+	bool kept = false;
+	int r;
+
+	r = files_keep_old(path, &kept);
+	if (r < 0)
+		return r;
+	r = create_new(path, ret);
+	if (r < 0) {
+		/* Whether or not the way back works, what went wrong first is the news. */
+		if (kept)
+			files_restore_old(path);
+		return r;
+	}
+	if (ret_kept)
+		*ret_kept = kept;
+	return 0;
+}
+
+int store_begin(struct store *store)
+{
+	int r;
+
+	r = store_exec(store->db, "BEGIN IMMEDIATE");
+	if (r < 0)
+		return r;
+	store->in_batch = true;
+	store->batch_error = 0;
+	return 0;
+}
+
+void store_rollback(struct store *store)
+{
+	store->in_batch = false;
+	store->batch_error = 0;
+	/* After a failure SQLite may have done it by itself; an error on the way
+	 * back is the failure that led here, and the log has no commit either way. */
+	if (!sqlite3_get_autocommit(store->db))
+		store_exec(store->db, "ROLLBACK");
+}
+
+int store_commit(struct store *store)
+{
+	int r;
+
+	r = store->batch_error;
+	if (r == 0)
+		r = store_exec(store->db, "COMMIT");
+	if (r < 0) {
+		store_rollback(store);
+		return r;
+	}
+	store->in_batch = false;
+	return 0;
+}
+
+/* Make one file out of database and log. */
+static int settle(struct store *store)
+{
+	int r;
+
+	sqlite3_busy_timeout(store->db, FINISH_BUSY_MS);
+	r = checkpoint(store->db);
+	if (r < 0)
+		return unless_busy(r);
+	return unless_busy(store_exec(store->db, "PRAGMA journal_mode = DELETE"));
+}
+
+int store_finish(struct store *store, uint64_t ended_ns)
+{
+	int r = 0;
+
+	if (store->in_batch)
+		r = store_commit(store);
+	if (r == 0)
+		r = writer_end_run(store, ended_ns);
+	writer_finalize(store);
+	if (r == 0)
+		r = settle(store);
+	store_close(store);
+	return r;
+}
+
+void store_close(struct store *store)
+{
+	if (!store)
+		return;
+	writer_finalize(store);
+	sqlite3_close(store->db);
+	closep(&store->lock_fd);
+	free(store);
+}
+
+void store_closep(struct store **store)
+{
+	store_close(*store);
+}
+
+int64_t store_bytes(const struct store *store)
+{
+	struct stat st;
+
+	if (fstat(store->lock_fd, &st) < 0)
+		return 0;
+	return st.st_size + files_wal_bytes(sqlite3_db_filename(store->db, "main"));
+}

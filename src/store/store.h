@@ -1,0 +1,217 @@
+/* store.h - a recording as one SQLite file.
+ *
+ * The writer puts rows, in transactions of its caller's making; the reader
+ * hands out a read-only connection whose schema has been checked. schema.sql
+ * documents the tables. Ids are given out by the caller, dense from 1.
+ */
+#ifndef PROBING_STORE_H
+#define PROBING_STORE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/sample.h"
+
+#define STORE_APPLICATION_ID 0x50726f62 /* "Prob" */
+#define STORE_SCHEMA_VERSION 1
+
+/* Rows. Strings are borrowed for the call; NULL becomes SQL NULL; for ids and
+ * lines 0 becomes NULL. Times are CLOCK_REALTIME nanoseconds. */
+struct run_row {
+	uint64_t started_ns;
+	const char *command, *mode, *stack_source, *host, *kernel, *probing, *python;
+	pid_t pid;
+	double hz;
+	bool kernel_frames;
+	unsigned cpus;
+};
+struct process_row {
+	pid_t pid, parent_pid;
+	const char *name, *command, *python;
+	uint64_t started_ns, ended_ns;
+};
+struct thread_row {
+	pid_t pid, tid;
+	const char *name;
+	uint64_t started_ns, ended_ns;
+};
+struct module_row {
+	int64_t module;
+	const char *path, *build_id;
+};
+struct function_row {
+	int64_t function;
+	const char *name, *symbol, *role, *file;
+	enum frame_kind kind;
+	int first_line;
+	int64_t module;
+};
+struct frame_row {
+	int64_t frame;
+	enum frame_kind kind;
+	int64_t function, module;
+	int line;
+	bool has_address, is_eval;
+	uint64_t address;
+	int64_t inlined_into;
+};
+struct stack_row {
+	int64_t stack, parent, frame;
+	unsigned depth;
+};
+struct sample_row {
+	uint64_t time_ns;
+	pid_t pid, tid;
+	unsigned cpu;
+	uint64_t weight_ns;
+	enum verdict verdict;
+	enum stack_end end;
+	int64_t stack;
+};
+struct total_row { /* added to what the file holds; stack 0 stays 0: nothing could be read */
+	pid_t pid, tid;
+	int64_t stack;
+	uint64_t samples, weight_ns;
+};
+
+struct store;
+
+/*
+ * store_create - make a new recording file.
+ * @path: an existing file there is first renamed to PATH.old (with its -wal
+ *        and -shm, replacing an older PATH.old). Must not be open in this process.
+ * @ret_kept: set to true when that happened; may be NULL.
+ * @ret:  ended with store_close() or store_finish().
+ * Errors: what rename(2)/open(2) report; -ENOSPC; -EBUSY another recorder
+ *         writes that file; -EISDIR; -ENXIO a device or the like; -EIO.
+ * On failure nothing half-made is left behind and the old file is back.
+ */
+int store_create(const char *path, bool *ret_kept, struct store **ret);
+
+/* A batch is one transaction. On -ENOSPC and other errors of commit the
+ * batch is rolled back and the file holds all earlier ones. */
+int store_begin(struct store *store);
+int store_commit(struct store *store);
+void store_rollback(struct store *store);
+
+/*
+ * All: 0 or negative errno (-ENOSPC, -EDQUOT, -EFBIG, -EIO, -ENOMEM; -EINVAL a
+ * row that the schema forbids). Where SQLite had to give up the whole batch,
+ * the rest of its puts and its commit fail with the same error.
+ */
+int store_put_run(struct store *store, const struct run_row *row);
+int store_put_process(struct store *store, const struct process_row *row); /* replaces that pid's row */
+int store_put_thread(struct store *store, const struct thread_row *row);   /* replaces that tid's row */
+int store_put_module(struct store *store, const struct module_row *row);
+int store_put_function(struct store *store, const struct function_row *row);
+int store_put_frame(struct store *store, const struct frame_row *row);
+int store_put_stack(struct store *store, const struct stack_row *row);
+int store_put_sample(struct store *store, const struct sample_row *row);
+int store_put_total(struct store *store, const struct total_row *row);
+int store_put_counter(struct store *store, const char *name, int64_t value); /* insert or replace */
+
+/* Name a frame that was put without: sets function, line and inlined_into. */
+int store_name_frame(struct store *store, int64_t frame, int64_t function, int line, int64_t inlined_into);
+int store_set_run_python(struct store *store, const char *python);
+
+/*
+ * store_finish - commit an open batch, mark the run clean, make one file of
+ * database and WAL, close. While a reader is at work the WAL stays beside the
+ * file, which is no error. The store is gone afterwards, whatever is returned;
+ * after -ENOSPC and the like the file and its WAL still hold every batch.
+ */
+int store_finish(struct store *store, uint64_t ended_ns);
+
+/* Close without marking the run clean. NULL is fine. */
+void store_close(struct store *store);
+void store_closep(struct store **store);
+
+/* Bytes of the file and its WAL. */
+int64_t store_bytes(const struct store *store);
+
+/*
+ * store_open_reader - open a recording for reading only.
+ * @ret:  a plain connection, read-only (query_only on); sqlite3_close() ends it.
+ * Errors: -ENOENT no such file; -EISDIR; -ENXIO; -EACCES; -EBADMSG not SQLite or
+ *         damaged; -EMEDIUMTYPE SQLite, but not one of ours; -EPROTONOSUPPORT
+ *         a newer schema than this build knows.
+ */
+int store_open_reader(const char *path, sqlite3 **ret);
+
+/* One sentence for such an error, naming path and remedy. @to: at least 256 bytes. */
+void store_explain(int error, const char *path, char *to, size_t n_bytes);
+
+/* SQLite's result code as a negative errno. */
+int store_errno(sqlite3 *db, int sqlite_code);
+
+/* ---- Reading stacks: shared by exporters and reports ---- */
+
+enum frame_role { ROLE_NONE, ROLE_BUILTIN, ROLE_GLUE };
+
+/* A place with its name, as exporters want it. Strings live as long as the profile. */
+struct profile_frame {
+	enum frame_kind kind;
+	enum frame_role role;
+	bool is_eval;
+	const char *name;   /* never NULL */
+	const char *file;   /* NULL: unknown */
+	const char *module; /* path, NULL: unknown */
+	int line;           /* 0: unknown */
+	int64_t function;   /* 0: unknown */
+	int64_t inlined_into; /* index into frames of the profile, -1 none */
+};
+
+struct profile_stack {
+	int32_t parent; /* index, -1: outermost */
+	int32_t frame;  /* index */
+};
+
+struct profile_total {
+	int32_t pid, tid;
+	int32_t stack; /* index, -1: nothing could be read */
+	uint64_t samples, weight_ns;
+};
+
+struct profile_thread {
+	int32_t pid, tid;
+	const char *name, *process; /* comm of thread and process; "" unknown, never NULL */
+};
+
+/* A whole recording's calling-context tree, in memory; parents come before children. */
+struct profile {
+	struct profile_frame *frames;
+	size_t n_frames;
+	struct profile_stack *stacks;
+	size_t n_stacks;
+	struct profile_total *totals;
+	size_t n_totals;
+	struct profile_thread *threads;
+	size_t n_threads;
+	void *strings; /* owner of the strings */
+};
+
+/*
+ * profile_load - read frames, tree, totals and threads.
+ * Cyclic, dangling or out-of-range references are -EBADMSG.
+ */
+int profile_load(sqlite3 *db, struct profile **ret);
+void profile_free(struct profile *profile);
+void profile_freep(struct profile **profile);
+
+/*
+ * profile_path - one stack as it is shown, outermost first.
+ * @show_interpreter: false folds the interpreter's plumbing away: evaluation
+ *   frames, functions of role glue, and what stands between an evaluation
+ *   and the builtin it calls. Nothing of the user's or a builtin's is hidden.
+ *   Inlined functions come as frames of their own.
+ * @path: receives indices into profile->frames; at most max of them. Longer
+ *   stacks keep their outermost max.
+ * Returns how many were written.
+ */
+size_t profile_path(const struct profile *profile, int32_t stack, bool show_interpreter, int32_t *path,
+		    size_t max);
+
+#endif

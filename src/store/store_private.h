@@ -1,0 +1,54 @@
+/* store_private.h - what the files of this folder share. */
+#ifndef PROBING_STORE_PRIVATE_H
+#define PROBING_STORE_PRIVATE_H
+
+#include "src/store/store.h"
+
+/* schema.sql as a string, made at build time. */
+extern const char schema_sql[];
+
+/* The statements of the writer; writer.c holds their SQL. */
+enum statement {
+	PUT_RUN,
+	PUT_PROCESS,
+	PUT_THREAD,
+	PUT_MODULE,
+	PUT_FUNCTION,
+	PUT_FRAME,
+	PUT_STACK,
+	PUT_SAMPLE,
+	PUT_TOTAL,
+	PUT_COUNTER,
+	NAME_FRAME,
+	SET_RUN_PYTHON,
+	END_RUN,
+	N_STATEMENTS
+};
+
+struct store {
+	sqlite3 *db;
+	sqlite3_stmt *statements[N_STATEMENTS];
+	/* Holds the recorder's lock. Closing any descriptor of a file drops the
+	 * locks that SQLite holds on it in this process, so it goes after db. */
+	int lock_fd;
+	bool in_batch;
+	int batch_error; /* why SQLite gave the whole batch up; 0 while it is whole */
+};
+
+/* writer.c: get the statements ready; end them (half-prepared is fine). */
+int writer_prepare(struct store *store);
+void writer_finalize(struct store *store);
+
+/* Mark the run clean. */
+int writer_end_run(struct store *store, uint64_t ended_ns);
+
+/*
+ * error.c: store_errno() for questions that are right for every sound
+ * recording. Where SQLite finds them wrong (no such column), the file is.
+ */
+int store_read_errno(sqlite3 *db, int sqlite_code);
+
+/* error.c: run SQL without results; negative errno. */
+int store_exec(sqlite3 *db, const char *sql);
+
+#endif

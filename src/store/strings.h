@@ -1,0 +1,20 @@
+/* strings.h - strings that live and die together. */
+#ifndef PROBING_STORE_STRINGS_H
+#define PROBING_STORE_STRINGS_H
+
+#include <stddef.h>
+
+struct strings;
+
+/* Nothing in it yet. -ENOMEM. */
+int strings_new(struct strings **ret);
+void strings_free(struct strings *strings);
+
+/*
+ * strings_add - copy n_bytes and a NUL.
+ * @ret: lives as long as strings; never moves.
+ * Errors: -ENOMEM.
+ */
+int strings_add(struct strings *strings, const char *text, size_t n_bytes, const char **ret);
+
+#endif

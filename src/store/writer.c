@@ -1,0 +1,302 @@
+/*
+ * writer.c - rows into a recording.
+ *
+ * One prepared statement per kind of row, in a table; each function below
+ * binds its row's values in the order of the statement's parameters and runs
+ * it. Strings are bound without a copy: a statement is run, reset and stripped
+ * of its values before the caller gets its strings back.
+ *
+ * To add a row: a name in enum statement, its SQL here, a function.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "src/store/store_private.h"
+
+static const char *const statement_sql[N_STATEMENTS] = {
+	[PUT_RUN] = "INSERT INTO run(run, started, command, pid, mode, hz, stack_source, python, "
+		    "kernel_frames,"
+		    " host, kernel, cpus, probing) VALUES(1,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_PROCESS] = "INSERT OR REPLACE INTO process(pid, parent_pid, name, command, python, "
+			"started, ended)"
+			" VALUES(?,?,?,?,?,?,?)",
+	[PUT_THREAD] =
+		"INSERT OR REPLACE INTO thread(pid, tid, name, started, ended) VALUES(?,?,?,?,?)",
+	[PUT_MODULE] = "INSERT INTO module(module, path, build_id) VALUES(?,?,?)",
+	[PUT_FUNCTION] =
+		"INSERT INTO function(function, name, symbol, kind, role, file, first_line, module)"
+		" VALUES(?,?,?,?,?,?,?,?)",
+	[PUT_FRAME] = "INSERT INTO frame(frame, kind, function, line, module, address, is_eval, "
+		      "inlined_into)"
+		      " VALUES(?,?,?,?,?,?,?,?)",
+	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
+	[PUT_SAMPLE] =
+		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack)"
+		" VALUES(?,?,?,?,?,?,?,?)",
+	[PUT_TOTAL] =
+		"INSERT INTO stack_total(pid, tid, stack, samples, weight_ns) VALUES(?,?,?,?,?)"
+		" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
+		" weight_ns = weight_ns + excluded.weight_ns",
+	[PUT_COUNTER] = "INSERT OR REPLACE INTO counter(name, value) VALUES(?,?)",
+	[NAME_FRAME] = "UPDATE frame SET function = ?, line = ?, inlined_into = ? WHERE frame = ?",
+	[SET_RUN_PYTHON] = "UPDATE run SET python = ?",
+	[END_RUN] = "UPDATE run SET ended = ?, clean = 1",
+};
+
+int writer_prepare(struct store *store)
+{
+	for (size_t i = 0; i < N_STATEMENTS; i++) {
+		int code =
+			sqlite3_prepare_v3(store->db, statement_sql[i], -1,
+					   SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL);
+
+		if (code != SQLITE_OK)
+			return store_errno(store->db, code);
+	}
+	return 0;
+}
+
+void writer_finalize(struct store *store)
+{
+	for (size_t i = 0; i < N_STATEMENTS; i++) {
+		sqlite3_finalize(store->statements[i]);
+		store->statements[i] = NULL;
+	}
+}
+
+/* Values go in one after the other; the first failure sticks. */
+struct binding {
+	struct store *store;
+	sqlite3_stmt *statement;
+	int column, code;
+};
+
+static struct binding bind_to(struct store *store, enum statement which)
+{
+	return (struct binding){ .store = store,
+				 .statement = store->statements[which],
+				 .code = SQLITE_OK };
+}
+
+static void bind_integer(struct binding *to, int64_t value)
+{
+	to->column++;
+	if (to->code == SQLITE_OK)
+		to->code = sqlite3_bind_int64(to->statement, to->column, value);
+}
+
+/* The values of a reset statement are NULL until bound. */
+static void bind_null(struct binding *to)
+{
+	to->column++;
+}
+
+static void bind_id(struct binding *to, int64_t id)
+{
+	if (id == 0)
+		bind_null(to);
+	else
+		bind_integer(to, id);
+}
+
+static void bind_real(struct binding *to, double value)
+{
+	to->column++;
+	if (to->code == SQLITE_OK)
+		to->code = sqlite3_bind_double(to->statement, to->column, value);
+}
+
+static void bind_time(struct binding *to, uint64_t time_ns)
+{
+	if (time_ns == 0)
+		bind_null(to);
+	else
+		bind_real(to, (double)time_ns / 1e9);
+}
+
+static void bind_text(struct binding *to, const char *text)
+{
+	to->column++;
+	if (to->code == SQLITE_OK && text)
+		to->code = sqlite3_bind_text(to->statement, to->column, text, -1, SQLITE_STATIC);
+}
+
+static int run(struct binding *bound)
+{
+	struct store *store = bound->store;
+	int r;
+
+	if (store->batch_error < 0)
+		return store->batch_error;
+	if (bound->code == SQLITE_OK)
+		bound->code = sqlite3_step(bound->statement);
+	r = store_errno(store->db, bound->code);
+	sqlite3_reset(bound->statement);
+	sqlite3_clear_bindings(bound->statement);
+	if (r < 0 && store->in_batch && sqlite3_get_autocommit(store->db))
+		store->batch_error = r;
+	return r;
+}
+
+int store_put_run(struct store *store, const struct run_row *row)
+{
+	struct binding to = bind_to(store, PUT_RUN);
+
+	bind_time(&to, row->started_ns);
+	bind_text(&to, row->command);
+	bind_integer(&to, row->pid);
+	bind_text(&to, row->mode);
+	bind_real(&to, row->hz);
+	bind_text(&to, row->stack_source);
+	bind_text(&to, row->python);
+	bind_integer(&to, row->kernel_frames);
+	bind_text(&to, row->host);
+	bind_text(&to, row->kernel);
+	bind_integer(&to, row->cpus);
+	bind_text(&to, row->probing);
+	return run(&to);
+}
+
+int store_put_process(struct store *store, const struct process_row *row)
+{
+	struct binding to = bind_to(store, PUT_PROCESS);
+
+	bind_integer(&to, row->pid);
+	bind_id(&to, row->parent_pid);
+	bind_text(&to, row->name);
+	bind_text(&to, row->command);
+	bind_text(&to, row->python);
+	bind_time(&to, row->started_ns);
+	bind_time(&to, row->ended_ns);
+	return run(&to);
+}
+
+int store_put_thread(struct store *store, const struct thread_row *row)
+{
+	struct binding to = bind_to(store, PUT_THREAD);
+
+	bind_integer(&to, row->pid);
+	bind_integer(&to, row->tid);
+	bind_text(&to, row->name);
+	bind_time(&to, row->started_ns);
+	bind_time(&to, row->ended_ns);
+	return run(&to);
+}
+
+int store_put_module(struct store *store, const struct module_row *row)
+{
+	struct binding to = bind_to(store, PUT_MODULE);
+
+	bind_id(&to, row->module);
+	bind_text(&to, row->path);
+	bind_text(&to, row->build_id);
+	return run(&to);
+}
+
+int store_put_function(struct store *store, const struct function_row *row)
+{
+	struct binding to = bind_to(store, PUT_FUNCTION);
+
+	bind_id(&to, row->function);
+	bind_text(&to, row->name);
+	bind_text(&to, row->symbol);
+	bind_text(&to, frame_kind_name(row->kind));
+	bind_text(&to, row->role);
+	bind_text(&to, row->file);
+	bind_id(&to, row->first_line);
+	bind_id(&to, row->module);
+	return run(&to);
+}
+
+int store_put_frame(struct store *store, const struct frame_row *row)
+{
+	struct binding to = bind_to(store, PUT_FRAME);
+
+	bind_id(&to, row->frame);
+	bind_text(&to, frame_kind_name(row->kind));
+	bind_id(&to, row->function);
+	bind_id(&to, row->line);
+	bind_id(&to, row->module);
+	if (row->has_address)
+		bind_integer(&to, (int64_t)row->address);
+	else
+		bind_null(&to);
+	bind_integer(&to, row->is_eval);
+	bind_id(&to, row->inlined_into);
+	return run(&to);
+}
+
+int store_put_stack(struct store *store, const struct stack_row *row)
+{
+	struct binding to = bind_to(store, PUT_STACK);
+
+	bind_id(&to, row->stack);
+	bind_id(&to, row->parent);
+	bind_id(&to, row->frame);
+	bind_integer(&to, row->depth);
+	return run(&to);
+}
+
+int store_put_sample(struct store *store, const struct sample_row *row)
+{
+	struct binding to = bind_to(store, PUT_SAMPLE);
+
+	bind_time(&to, row->time_ns);
+	bind_integer(&to, row->pid);
+	bind_integer(&to, row->tid);
+	bind_integer(&to, row->cpu);
+	bind_integer(&to, (int64_t)row->weight_ns);
+	bind_text(&to, verdict_name(row->verdict));
+	bind_text(&to, stack_end_name(row->end));
+	bind_id(&to, row->stack);
+	return run(&to);
+}
+
+int store_put_total(struct store *store, const struct total_row *row)
+{
+	struct binding to = bind_to(store, PUT_TOTAL);
+
+	bind_integer(&to, row->pid);
+	bind_integer(&to, row->tid);
+	bind_integer(&to, row->stack);
+	bind_integer(&to, (int64_t)row->samples);
+	bind_integer(&to, (int64_t)row->weight_ns);
+	return run(&to);
+}
+
+int store_put_counter(struct store *store, const char *name, int64_t value)
+{
+	struct binding to = bind_to(store, PUT_COUNTER);
+
+	bind_text(&to, name);
+	bind_integer(&to, value);
+	return run(&to);
+}
+
+int store_name_frame(struct store *store, int64_t frame, int64_t function, int line,
+		     int64_t inlined_into)
+{
+	struct binding to = bind_to(store, NAME_FRAME);
+
+	bind_id(&to, function);
+	bind_id(&to, line);
+	bind_id(&to, inlined_into);
+	bind_integer(&to, frame);
+	return run(&to);
+}
+
+int store_set_run_python(struct store *store, const char *python)
+{
+	struct binding to = bind_to(store, SET_RUN_PYTHON);
+
+	bind_text(&to, python);
+	return run(&to);
+}
+
+int writer_end_run(struct store *store, uint64_t ended_ns)
+{
+	struct binding to = bind_to(store, END_RUN);
+
+	bind_time(&to, ended_ns);
+	return run(&to);
+}
