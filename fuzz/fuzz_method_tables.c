@@ -1,0 +1,107 @@
+/* fuzz_method_tables.c - scan foreign bytes for Python's method tables.
+ *
+ * An input that is an ELF file goes the whole way, symbols and plumbing
+ * included. Any other input is laid out as one data segment, at an address
+ * that its own words can point into, with code behind it: so the fuzzer
+ * reaches the recognisers without having to get a file's headers right.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/elf_file.h"
+#include "base/util.h"
+#include "symbolize/method_tables.h"
+#include "symbolize/plumbing.h"
+#include "symbolize/symbolize.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+enum { DATA_START = 0x1000, CODE_START = 0x100000 };
+
+/* All names must be printable as they are found. */
+static void format_all(const struct method_tables *tables)
+{
+	const struct method *method;
+
+	for (size_t i = 0; (method = method_tables_nth(tables, i)) != NULL; i++) {
+		CLEANUP(freep) char *name = NULL;
+
+		if (method_tables_find(tables, method->address) != method)
+			abort();
+		if (method_format(method, &name) == 0 && name[0] == '\0')
+			abort();
+	}
+}
+
+static void scan(const struct image *image)
+{
+	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
+	struct python_module python = { .uses_python = true, .is_interpreter = true };
+
+	if (method_tables_new(image, &python, "stem", &tables) == 0)
+		format_all(tables);
+}
+
+static void scan_bytes(const uint8_t *data, size_t n_bytes)
+{
+	struct image image = {
+		.segments = {
+			{ .start = DATA_START, .end = DATA_START + n_bytes, .memory_end = DATA_START + n_bytes,
+			  .bytes = data, .writable = true },
+			{ .start = CODE_START, .end = CODE_START, .memory_end = CODE_START + 0x10000,
+			  .bytes = data, .executable = true },
+		},
+		.n_segments = 2,
+	};
+
+	if (n_bytes < CODE_START - DATA_START)
+		scan(&image);
+}
+
+static void scan_elf(struct elf_file *elf)
+{
+	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
+	CLEANUP(plumbing_freep) struct plumbing *plumbing = NULL;
+	struct symtab no_symbols = { 0 };
+	struct python_module python;
+	struct image image;
+
+	python_module_examine(elf_file_elf(elf), &python);
+	python.is_interpreter = true;
+	if (image_init(&image, elf) == 0 &&
+	    method_tables_new(&image, &python, NULL, &tables) == 0) {
+		format_all(tables);
+		(void)plumbing_new(&image, &no_symbols, tables, &plumbing);
+	}
+	image_done(&image);
+}
+
+static void look_up(const uint8_t *data, size_t n_bytes, struct elf_file *elf)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbols[SYMBOL_MAX_INLINED];
+	struct elf_segment segment;
+
+	if (symbol_module_open_memory("fuzz", data, n_bytes, &module) < 0)
+		return;
+	for (size_t i = 0; elf_file_segment(elf, i, &segment) && i < 4; i++)
+		for (uint64_t at = 0; at < 64; at += 16)
+			if (symbol_lookup(module, segment.address + at, symbols,
+					  N_ELEMENTS(symbols)) > 0 &&
+			    !symbols[0].name)
+				abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
+
+	if (elf_file_open_memory(data, n_bytes, &elf) < 0) {
+		scan_bytes(data, n_bytes);
+		return 0;
+	}
+	scan_elf(elf);
+	look_up(data, n_bytes, elf);
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* fuzz_perf_records.c - arbitrary bytes as the contents of a perf ring.
+ *
+ * The first byte says whether samples carry a kernel chain, the second where in
+ * the ring the contents begin (so that records wrap around); the rest is what
+ * the kernel is supposed to have written.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/record/decode.h"
+#include "src/record/merge.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
+
+enum { RING_BYTES = 1 << 17 };
+
+static uint64_t checksum; /* so that the reading is not optimised away */
+
+static void touch(const void *bytes, size_t n_bytes)
+{
+	for (size_t i = 0; i < n_bytes; i++)
+		checksum += ((const uint8_t *)bytes)[i];
+}
+
+/* Everything an event points to must be readable. */
+static void touch_event(const struct capture_event *event)
+{
+	switch (event->type) {
+	case CAPTURE_SAMPLE:
+		touch(event->sample.stack, event->sample.stack_bytes);
+		for (size_t i = 0; i < event->sample.n_kernel_ips; i++)
+			checksum += event->sample.kernel_ips[i];
+		break;
+	case CAPTURE_MMAP:
+		touch(event->mmap.path, strlen(event->mmap.path));
+		break;
+	case CAPTURE_COMM:
+		touch(event->comm.name, strlen(event->comm.name));
+		break;
+	default:
+		break;
+	}
+}
+
+/* Once more in a block of its own size, where the sanitizer sees every step beyond. */
+static void decode_alone(const struct perf_event_header *record, bool kernel_chain)
+{
+	struct perf_event_header *copy = malloc(record->size);
+	struct record_origin origin;
+	struct capture_event event;
+
+	if (!copy)
+		abort();
+	memcpy(copy, record, record->size);
+	if (record_decode(copy, kernel_chain, &event) > 0)
+		touch_event(&event);
+	if (record_origin(copy, &origin) == 0)
+		checksum += origin.id;
+	free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+	static struct perf_event_mmap_page control;
+	static _Alignas(8) uint8_t contents[RING_BYTES];
+	const struct perf_event_header *record;
+	struct merge merge;
+	struct ring ring;
+	size_t start, n;
+
+	if (n_bytes < 2)
+		return 0;
+	n = (n_bytes - 2) & ~(size_t)7;
+	if (n > RING_BYTES)
+		n = RING_BYTES;
+	start = RING_BYTES - (size_t)data[1] * 8;
+	for (size_t i = 0; i < n; i++)
+		contents[(start + i) % RING_BYTES] = data[2 + i];
+
+	ring_init(&ring, &control, contents, RING_BYTES);
+	ring.position = ring.head = start;
+	control.data_tail = start;
+	control.data_head = start + n;
+	if (merge_init(&merge, &ring, 1) < 0)
+		abort();
+	merge_begin(&merge, UINT64_MAX);
+	while ((record = merge_next(&merge)) != NULL)
+		decode_alone(record, data[0] & 1);
+	if (control.data_tail != control.data_head)
+		abort();
+	merge_done(&merge);
+	return 0;
+}

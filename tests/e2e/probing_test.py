@@ -1,0 +1,413 @@
+"""What the end-to-end tests share: the binary, interpreters, targets, recordings.
+
+A test starts a program of fixtures/ under a real interpreter, records it with
+the real binary, and reads the result with Python's own sqlite3, so that nothing
+of ours stands between the file and the assertion.
+
+Environment: PROBING_BINARY (default: build/src/cli/probing of this tree),
+PROBING_FIXTURES (default: the fixtures folder of that build),
+PROBING_INTERPRETERS (paths, separated by colons; default: what is found).
+"""
+import collections
+import contextlib
+import ctypes
+import errno
+import functools
+import glob
+import json
+import os
+import platform
+import re
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FIXTURES = os.path.join(ROOT, "fixtures")
+BINARY = os.environ.get("PROBING_BINARY") or os.path.join(ROOT, "build", "src", "cli", "probing")
+BUILT_FIXTURES = os.environ.get("PROBING_FIXTURES") or os.path.join(
+    os.path.dirname(BINARY), "..", "..", "fixtures")
+DEBIAN_PYTHON = "/usr/bin/python3"
+WANTED_VERSIONS = ("3.11", "3.12", "3.13")
+LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
+
+# src/cli/cli.h
+OK, FAILED, USAGE, BAD_DATA, NO_INPUT, NO_OUTPUT, IO, NOT_PERMITTED = 0, 1, 64, 65, 66, 73, 74, 77
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+
+Interpreter = collections.namedtuple("Interpreter", "path version label")
+
+
+# ---- What this machine has ----
+
+def version_of(path):
+    """'3.11' of an interpreter, None where it cannot be run."""
+    try:
+        return subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                              capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def candidate_interpreters():
+    if os.environ.get("PROBING_INTERPRETERS"):
+        return os.environ["PROBING_INTERPRETERS"].split(":")
+    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python")))
+    for version in WANTED_VERSIONS:
+        found.append(shutil.which("python" + version))
+    return [path for path in found if path]
+
+
+@functools.lru_cache(maxsize=None)
+def interpreters():
+    """Debian's own, and one of each wanted version; a missing one has no path."""
+    result = [Interpreter(DEBIAN_PYTHON, version_of(DEBIAN_PYTHON), "debian")]
+    by_version = {}
+    for path in candidate_interpreters():
+        if os.path.realpath(path) != os.path.realpath(DEBIAN_PYTHON):
+            by_version.setdefault(version_of(path), path)
+    for version in WANTED_VERSIONS:
+        result.append(Interpreter(by_version.get(version), version, version.replace(".", "_")))
+    return result
+
+
+def for_each_interpreter(namespace):
+    """Class decorator: one copy of the test case per interpreter, named after it."""
+    def expand(case):
+        for interpreter in interpreters():
+            name = "%s_%s" % (case.__name__, interpreter.label)
+            namespace[name] = type(name, (case,), {"interpreter": interpreter,
+                                                   "__module__": case.__module__})
+        return None  # the original has no interpreter and must not be collected
+    return expand
+
+
+def need_interpreter(interpreter):
+    if interpreter.path is None:
+        raise unittest.SkipTest("no CPython %s that this user can run" % interpreter.version)
+
+
+class PerfAttr(ctypes.Structure):
+    """struct perf_event_attr, as far as a clock event needs it."""
+    _fields_ = [("type", ctypes.c_uint32), ("size", ctypes.c_uint32), ("config", ctypes.c_uint64),
+                ("period", ctypes.c_uint64), ("sample_type", ctypes.c_uint64),
+                ("read_format", ctypes.c_uint64), ("flags", ctypes.c_uint64),
+                ("rest", ctypes.c_uint8 * 80)]
+
+
+@functools.lru_cache(maxsize=None)
+def perf_refusal():
+    """Why the kernel does not let us sample ourselves; None where it does.
+
+    Asked without the program under test, whose own mistakes must not look
+    like a missing permission.
+    """
+    syscall_number = {"x86_64": 298, "aarch64": 241}.get(platform.machine())
+    if syscall_number is None:
+        return "perf_event_open's number is not known on " + platform.machine()
+    attr = PerfAttr(type=1, size=ctypes.sizeof(PerfAttr), config=1, flags=0x1 | 0x20 | 0x40)
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.syscall(syscall_number, ctypes.byref(attr), 0, -1, -1, 0)
+    if fd >= 0:
+        os.close(fd)
+        return None
+    return "perf_event_open says %s" % errno.errorcode.get(ctypes.get_errno())
+
+
+def need_perf():
+    refusal = perf_refusal()
+    if refusal:
+        raise unittest.SkipTest(refusal)
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise unittest.SkipTest("needs root")
+
+
+def need_program(name):
+    path = shutil.which(name)
+    if path is None:
+        raise unittest.SkipTest("%s is not installed" % name)
+    return path
+
+
+# ---- Running things ----
+
+def probing(*arguments, timeout=60, check=None, **more):
+    """Run the binary to its end. check: the exit status it must have."""
+    more.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([BINARY] + [str(a) for a in arguments], text=True, timeout=timeout,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    if check is not None and done.returncode != check:
+        raise AssertionError("probing %s: exit status %d, not %d; it said: %s%s" % (
+            " ".join(map(str, arguments)), done.returncode, check, done.stdout[-2000:], done.stderr[-2000:]))
+    return done
+
+
+def fixture_command(name, *arguments, python=DEBIAN_PYTHON):
+    """The command line of a fixture: 'demo.py' for Python, 'native_only' for C."""
+    path = os.path.join(FIXTURES, name)
+    if name.endswith(".py"):
+        # -B: sources may stand where this user cannot write
+        return [python, "-B", path] + [str(a) for a in arguments]
+    return [os.path.join(BUILT_FIXTURES, name)] + [str(a) for a in arguments]
+
+
+def fixture_environment():
+    return dict(os.environ, PROBING_FIXTURES=BUILT_FIXTURES)
+
+
+class Target:
+    """A running fixture; 'truth' is what it said about itself when it was ready."""
+
+    def __init__(self, process, truth):
+        self.process = process
+        self.pid = process.pid
+        self.truth = truth
+
+    def cpu_s(self):
+        """CPU time used up to now, by all threads."""
+        with open("/proc/%d/stat" % self.pid) as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def is_running(self):
+        return self.process.poll() is None
+
+
+def await_ready(process, timeout_s=30):
+    ready, _, _ = select.select([process.stdout], [], [], timeout_s)
+    line = process.stdout.readline() if ready else ""
+    if not line.startswith("ready"):
+        raise AssertionError("the target did not get ready: %r" % line)
+    return json.loads(line[len("ready"):] or "{}")
+
+
+@contextlib.contextmanager
+def target(command, **more):
+    """Start a target, wait until it is ready, and end it afterwards."""
+    more.setdefault("env", fixture_environment())
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, **more)
+    try:
+        yield Target(process, await_ready(process))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def fixture(name, *arguments, python=DEBIAN_PYTHON):
+    if name.endswith(".py"):
+        arguments = ("--seconds", LONGEST_TARGET_S) + arguments
+    else:
+        arguments = arguments + (LONGEST_TARGET_S,)
+    return target(fixture_command(name, *arguments, python=python))
+
+
+@contextlib.contextmanager
+def scratch():
+    """A folder of its own, also the current one meanwhile."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="probing-test.") as folder:
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(before)
+
+
+def record(pid, seconds=2, hz=499, path="probing.db", *more):
+    """Attach, record, and open the result."""
+    probing("record", "--pid", pid, "-d", seconds, "-F", hz, "-o", path, *more, check=OK)
+    return Recording(path)
+
+
+def record_fixture(name, *arguments, seconds=2, hz=499, python=DEBIAN_PYTHON):
+    """(recording, truth) of a fixture in a scratch folder that is gone afterwards."""
+    with scratch(), fixture(name, *arguments, python=python) as started:
+        return record(started.pid, seconds, hz), started.truth
+
+
+@contextlib.contextmanager
+def recorder(*arguments, **more):
+    """A recorder in the background; killed if the test leaves it running."""
+    process = subprocess.Popen([BINARY, "record"] + [str(a) for a in arguments], text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def wait_until(condition, timeout_s=10, what="a condition"):
+    stop = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > stop:
+            raise AssertionError("waited %d s for %s" % (timeout_s, what))
+        time.sleep(0.02)
+
+
+def has_samples(path):
+    """Whether a recording that is being written holds samples already."""
+    try:
+        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+            return db.execute("SELECT count(*) FROM sample").fetchone()[0] > 0
+    except sqlite3.Error:
+        return False
+
+
+def wait_for_samples(path):
+    wait_until(lambda: has_samples(path), 15, "the first samples in " + path)
+
+
+def end(pid, timeout_s=10):
+    """Wait for a child that should be ending; kill it if it does not. Returns its wait status."""
+    stop = time.monotonic() + timeout_s
+    while time.monotonic() < stop:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
+# ---- Reading a recording ----
+
+Frame = collections.namedtuple("Frame", "kind name role file line module is_eval")
+Sample = collections.namedtuple("Sample", "timestamp pid tid weight_ns verdict stack_end stack")
+
+
+class Recording:
+    """A recording, read into memory with the stock sqlite3."""
+
+    def __init__(self, path):
+        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+            self.integrity = db.execute("PRAGMA integrity_check").fetchone()[0]
+            self.run = self._one(db, "SELECT * FROM run")
+            self.counters = dict(db.execute("SELECT name, value FROM counter"))
+            self.processes = self._all(db, "SELECT * FROM process")
+            self.threads = self._all(db, "SELECT * FROM thread")
+            self.samples = [Sample(*row) for row in db.execute(
+                "SELECT timestamp, pid, tid, weight_ns, verdict, stack_end, stack FROM sample ORDER BY timestamp")]
+            self.total_samples = db.execute("SELECT sum(samples) FROM stack_total").fetchone()[0]
+            self._load_frames(db)
+        self._paths = {}
+
+    @staticmethod
+    def _all(db, sql):
+        cursor = db.execute(sql)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row)) for row in cursor]
+
+    def _one(self, db, sql):
+        rows = self._all(db, sql)
+        return rows[0] if len(rows) == 1 else None
+
+    def _load_frames(self, db):
+        self._frames, self._inlined_into = {}, {}
+        for row in db.execute("SELECT frame, kind, name, role, file, line, module, is_eval, inlined_into "
+                              "FROM named_frame"):
+            self._frames[row[0]] = Frame(*row[1:8])
+            self._inlined_into[row[0]] = row[8]
+        self._stacks = {row[0]: row[1:] for row in db.execute("SELECT stack, parent, frame FROM stack")}
+
+    def _with_inlined(self, frame):
+        """A place and the functions it was inlined into, outermost first."""
+        chain = []
+        while frame is not None:
+            chain.append(self._frames[frame])
+            frame = self._inlined_into[frame]
+        return chain[::-1]
+
+    def path(self, stack):
+        """All frames of a stack, root to leaf, nothing hidden."""
+        if stack not in self._paths:
+            pieces, at = [], stack
+            while at is not None:
+                at, frame = self._stacks[at]
+                pieces.append(self._with_inlined(frame))
+            self._paths[stack] = [frame for piece in reversed(pieces) for frame in piece]
+        return self._paths[stack]
+
+    def python(self, stack):
+        """The Python frames of a stack, root to leaf."""
+        return [frame for frame in self.path(stack) if frame.kind == "python"]
+
+    def names(self, stack):
+        return [frame.name for frame in self.path(stack)]
+
+    def share(self, condition):
+        """Share of the samples that fulfil a condition."""
+        return sum(map(bool, map(condition, self.samples))) / max(1, len(self.samples))
+
+    def verdicts(self):
+        return collections.Counter(sample.verdict for sample in self.samples)
+
+    def ends(self):
+        return collections.Counter(sample.stack_end for sample in self.samples)
+
+    def all_names(self):
+        return {frame.name for sample in self.samples if sample.stack for frame in self.path(sample.stack)}
+
+
+def same_name(name, wanted):
+    """Whether a shown name is that function: 'reduce' is also '_functools.reduce', 'qsort'
+    also 'qsort_r', 'descend' also 'descend.constprop.0', 'main' also 'main (demo.py)'."""
+    return re.search(r"(^|[.:])(__GI_+)?%s(_r)?($|\.(constprop|isra|part|cold)| ?\()" % re.escape(wanted),
+                     name) is not None
+
+
+def subsequence(names, wanted):
+    """Whether the wanted names occur in this order, others between them allowed."""
+    rest = iter(names)
+    return all(any(same_name(name, one) for name in rest) for one in wanted)
+
+
+class Case(unittest.TestCase):
+    """A test case in a scratch folder of its own."""
+
+    def setUp(self):
+        need_perf()
+        folder = scratch()
+        folder.__enter__()
+        self.addCleanup(folder.__exit__, None, None, None)
+
+    def assertSentence(self, text, *patterns):
+        """One sentence on stderr, in our form, that names what it must."""
+        lines = text.strip().splitlines()
+        self.assertEqual(1, len(lines), text)
+        self.assertTrue(lines[0].startswith("probing: "), text)
+        for pattern in patterns:
+            self.assertRegex(lines[0], pattern)
+
+    def assertShare(self, least, share, what):
+        self.assertGreaterEqual(share, least, "%s: %.2f %%" % (what, share * 100))
+
+
+def stop_politely(process, number=signal.SIGINT, timeout_s=20):
+    """Signal a recorder and collect what it said: (status, stdout, stderr)."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=timeout_s)
+    return process.returncode, out, err
+
+
+# Started in the background or by nohup we ignore these, and so would all that we start;
+# a handler of ours is not inherited through exec.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+if not os.access(BINARY, os.X_OK):
+    sys.exit("%s is not there; build first, or set PROBING_BINARY" % BINARY)

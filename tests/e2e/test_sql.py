@@ -1,0 +1,159 @@
+"""probing sql: answers, formats, mistakes, and the prompt."""
+import csv
+import hashlib
+import io
+import json
+import os
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+import probing_test as t
+from probing_test import probing
+
+TOP = ("SELECT name, sum(samples) AS samples FROM stack_total JOIN stack USING(stack) "
+       "JOIN named_frame USING(frame) GROUP BY name ORDER BY samples DESC LIMIT 5")
+
+
+def digest(path):
+    with open(path, "rb") as content:
+        return hashlib.sha256(content.read()).hexdigest()
+
+
+class Sql(t.Case):
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        folder = t.scratch()
+        cls.folder = folder.__enter__()
+        cls.addClassCleanup(folder.__exit__, None, None, None)
+        with t.fixture("demo.py") as target:
+            cls.recording = t.record(target.pid, 1.5, 499)
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
+
+    def test_table(self):
+        lines = probing("sql", "probing.db", TOP, check=t.OK).stdout.splitlines()
+        self.assertIn("name", lines[0] + lines[1])
+        self.assertGreaterEqual(len(lines), 6)
+
+    def test_csv(self):
+        text = probing("sql", "probing.db", TOP, "-f", "csv", check=t.OK).stdout
+        rows = list(csv.reader(io.StringIO(text)))
+        self.assertEqual(["name", "samples"], rows[0])
+        self.assertEqual(6, len(rows))
+
+    def test_csv_quotes(self):
+        hard = "SELECT 'a,b' AS x, 'say \"hi\"' AS y, NULL AS z, 'two\nlines' AS w"
+        text = probing("sql", "probing.db", hard, "-f", "csv", check=t.OK).stdout
+        self.assertEqual([["x", "y", "z", "w"], ["a,b", 'say "hi"', "", "two\nlines"]],
+                         list(csv.reader(io.StringIO(text))))
+
+    def test_json(self):
+        rows = json.loads(probing("sql", "probing.db", TOP, "-f", "json", check=t.OK).stdout)
+        self.assertEqual(5, len(rows))
+        self.assertEqual(["name", "samples"], list(rows[0]))
+        self.assertIsInstance(rows[0]["samples"], int)
+
+    def test_json_of_every_type(self):
+        every = "SELECT 1 AS i, 0.5 AS r, 'ü\"\n' AS s, NULL AS n"
+        rows = json.loads(probing("sql", "probing.db", every, "-f", "json", check=t.OK).stdout)
+        self.assertEqual([{"i": 1, "r": 0.5, "s": 'ü"\n', "n": None}], rows)
+
+    def test_default_file(self):
+        self.assertIn("42", probing("sql", "SELECT 6 * 7 AS answer", check=t.OK).stdout)
+
+    def test_same_answer_as_the_stock_shell(self):
+        shell = t.need_program("sqlite3")
+        ours = probing("sql", "probing.db", TOP, "-f", "csv", check=t.OK).stdout
+        stock = subprocess.run([shell, "-csv", "-header", "probing.db", TOP],
+                               capture_output=True, text=True, check=True)
+        self.assertEqual(list(csv.reader(io.StringIO(stock.stdout))), list(csv.reader(io.StringIO(ours))))
+
+    def test_every_documented_table_is_there(self):
+        for table in ("run", "process", "thread", "module", "function", "frame", "stack", "stack_total", "sample",
+                      "counter", "named_frame"):
+            with self.subTest(table):
+                probing("sql", "probing.db", "SELECT * FROM %s LIMIT 1" % table, check=t.OK)
+
+    def test_read_only(self):
+        before = digest("probing.db")
+        for statement in ("DELETE FROM sample", "DROP TABLE run", "CREATE TABLE mine(x)", "UPDATE run SET hz = 1",
+                          "PRAGMA query_only = 0; DELETE FROM sample",
+                          "ATTACH 'other.db' AS other; CREATE TABLE other.x(y)",
+                          "VACUUM INTO 'other.db'", "PRAGMA journal_mode = DELETE; DELETE FROM run"):
+            with self.subTest(statement):
+                said = probing("sql", "probing.db", statement)
+                self.assertEqual(t.BAD_DATA, said.returncode, said.stderr)
+                self.assertEqual(before, digest("probing.db"))
+                self.assertFalse(os.path.exists("other.db"))
+
+    def test_mistake_names_the_place(self):
+        said = probing("sql", "probing.db", "SELECT nme FROM function", check=t.BAD_DATA)
+        self.assertSentence(said.stderr, "nme")
+        said = probing("sql", "probing.db", "SELEC 1", check=t.BAD_DATA)
+        self.assertSentence(said.stderr, "SELEC")
+
+    def test_unknown_format(self):
+        self.assertIn("xml", probing("sql", "probing.db", "SELECT 1", "-f", "xml", check=t.USAGE).stderr)
+
+    def test_statements_from_a_pipe(self):
+        said = subprocess.run([t.BINARY, "sql", "probing.db", "-f", "csv"], input="SELECT 1 AS a;\nSELECT 2 AS b;\n",
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(["a", "1", "b", "2"], said.stdout.split())
+
+    def test_reader_that_goes_away(self):
+        done = subprocess.run("%s sql probing.db 'SELECT * FROM sample' -f csv | head -1" % t.BINARY, shell=True,
+                              capture_output=True, text=True)
+        self.assertEqual("", done.stderr)
+
+    def test_output_that_fails(self):
+        with open("/dev/full", "w") as full:
+            said = subprocess.run([t.BINARY, "sql", "probing.db", "SELECT 1"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True)
+        self.assertEqual(t.IO, said.returncode)
+
+    def test_prompt_on_a_terminal(self):
+        text, status = converse([t.BINARY, "sql", "probing.db"],
+                                ["SELECT 6 * 7 AS answer;\n", "SELECT nothing;\n",
+                                 "SELECT 'still', 'here';\n", ".quit\n"])
+        self.assertEqual(0, status, text)
+        self.assertIn("42", text)
+        self.assertIn("nothing", text)
+        self.assertIn("still", text)
+
+
+def converse(command, lines, timeout_s=15):
+    """Run a command on a terminal of its own, type lines, return all it showed and its status."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(command[0], command, dict(os.environ, TERM="dumb", HOME=os.getcwd()))
+    shown, stop = "", time.monotonic() + timeout_s
+    pending = list(lines)
+    try:
+        while time.monotonic() < stop:
+            ready, _, _ = select.select([terminal], [], [], 0.5)
+            if ready:
+                try:
+                    text = os.read(terminal, 4096)
+                except OSError:  # the other side is gone
+                    break
+                if not text:
+                    break
+                shown += text.decode("utf-8", "replace")
+            elif pending:
+                os.write(terminal, pending.pop(0).encode())
+    finally:
+        os.close(terminal)
+        status = t.end(pid)
+    return shown, os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

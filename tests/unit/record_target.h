@@ -1,0 +1,208 @@
+/* record_target.h - processes to sample, for the tests of src/record.
+ *
+ * A target is a child of the test that runs one function; the two talk through
+ * a page of shared memory. It dies with the test.
+ */
+#ifndef PROBING_TESTS_RECORD_TARGET_H
+#define PROBING_TESTS_RECORD_TARGET_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "src/record/record.h"
+
+enum { TARGET_MAX_THREADS = 64 };
+
+struct target_page {
+	int ready;       /* set by the target */
+	int command;     /* set by the test, counted up */
+	int n_tids;
+	pid_t tids[TARGET_MAX_THREADS];
+	pid_t child;
+	uint64_t address;
+};
+
+struct target {
+	pid_t pid;
+	struct target_page *page;
+};
+
+static inline int load(const int *from)
+{
+	return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
+
+static inline void store(int *to, int value)
+{
+	__atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+
+static inline void sleep_ms(unsigned ms)
+{
+	usleep(ms * 1000);
+}
+
+/* Wait for a number to reach a value; fails the test after ten seconds. */
+static inline void wait_for(const int *number, int value)
+{
+	for (int i = 0; i < 10000; i++) {
+		if (load(number) >= value)
+			return;
+		sleep_ms(1);
+	}
+	fail_msg("the target did not get to %d", value);
+}
+
+static inline struct target target_start(void (*run)(struct target_page *page))
+{
+	struct target target;
+
+	target.page = mmap(NULL, sizeof *target.page, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(target.page, MAP_FAILED);
+	target.pid = fork();
+	assert_true(target.pid >= 0);
+	if (target.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		run(target.page);
+		_exit(0);
+	}
+	wait_for(&target.page->ready, 1);
+	return target;
+}
+
+static inline void target_end(struct target *target)
+{
+	if (target->pid > 0) {
+		kill(target->pid, SIGKILL);
+		waitpid(target->pid, NULL, 0);
+	}
+	munmap(target->page, sizeof *target->page);
+}
+
+/* Nanoseconds a thread has been on a CPU; 0 once it is gone. */
+static inline uint64_t thread_cpu_ns(pid_t pid, pid_t tid)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+	return read_file(path, 128, &text, NULL) < 0 ? 0 : strtoull(text, NULL, 10);
+}
+
+/* Wait until a thread has had so much of a CPU, however busy the machine is. */
+static inline void let_run(pid_t pid, pid_t tid, unsigned ms)
+{
+	uint64_t until = thread_cpu_ns(pid, tid) + ms * UINT64_C(1000000);
+
+	for (int i = 0; i < 10000; i++) {
+		if (thread_cpu_ns(pid, tid) >= until)
+			return;
+		sleep_ms(1);
+	}
+	fail_msg("thread %d does not run", (int)tid);
+}
+
+/* A failure here that comes from the machine's rules is a skip that tells them. */
+static inline struct capture *attach_or_skip(const struct capture_options *options, pid_t pid)
+{
+	struct capture *capture;
+	char reason[512];
+	int r;
+
+	r = capture_attach(options, pid, &capture);
+	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
+		capture_explain(r, pid, reason, sizeof reason);
+		print_message("skipped: %s\n", reason);
+		skip();
+	}
+	if (r < 0)
+		fail_msg("capture_attach: %s", strerror(-r));
+	return capture;
+}
+
+typedef void target_visit(const struct capture_event *event, void *data);
+
+static inline void drain(struct capture *capture, target_visit *visit, void *data)
+{
+	struct capture_event event;
+	int r;
+
+	while ((r = capture_next(capture, &event)) > 0)
+		if (visit)
+			visit(&event, data);
+	assert_int_equal(r, 0);
+}
+
+/* Read as a recorder does, woken by the descriptor, for some time. */
+static inline unsigned read_for(struct capture *capture, unsigned ms, target_visit *visit,
+				void *data)
+{
+	uint64_t end = monotonic_ns() + ms * UINT64_C(1000000);
+	struct epoll_event woken;
+	unsigned n_woken = 0;
+
+	while (monotonic_ns() < end) {
+		n_woken += epoll_wait(capture_fd(capture), &woken, 1, 20) > 0;
+		drain(capture, visit, data);
+	}
+	return n_woken;
+}
+
+/* Samples per thread. */
+struct tally {
+	struct tally_row {
+		pid_t tid;
+		unsigned n_samples;
+	} rows[4096];
+	size_t n;
+	unsigned n_samples;
+};
+
+static inline unsigned *tally_of(struct tally *tally, pid_t tid)
+{
+	for (size_t i = 0; i < tally->n; i++)
+		if (tally->rows[i].tid == tid)
+			return &tally->rows[i].n_samples;
+	assert_true(tally->n < N_ELEMENTS(tally->rows));
+	tally->rows[tally->n] = (struct tally_row){ .tid = tid };
+	return &tally->rows[tally->n++].n_samples;
+}
+
+static inline void tally_visit(const struct capture_event *event, void *data)
+{
+	struct tally *tally = data;
+
+	if (event->type != CAPTURE_SAMPLE)
+		return;
+	++*tally_of(tally, event->tid);
+	tally->n_samples++;
+}
+
+/*
+ * Samples must be what the CPU time makes expect. A virtual machine that is
+ * stopped for a while loses ticks, so downwards much is let pass; a thread that
+ * is sampled twice would be at 200 %.
+ */
+static inline void assert_plausible(uint64_t n_samples, uint64_t cpu_ns, double hz)
+{
+	double expected = (double)cpu_ns * 1e-9 * hz;
+
+	if ((double)n_samples > expected * 1.2 + 5 || (double)n_samples < expected * 0.5 - 5)
+		fail_msg("%llu samples, %.1f expected", (unsigned long long)n_samples, expected);
+}
+
+#endif

@@ -1,0 +1,488 @@
+/* test_export.c - exporters, on profiles made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above */
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/export/export.h"
+#include "tests/unit/made_profile.h"
+
+static const struct export_options plain = {};
+
+/* The whole output of an exporter; free(3) ends it. */
+static char *export_text(const char *name, const struct profile *profile,
+			 const struct export_options *options)
+{
+	const struct exporter *exporter = exporter_by_name(name);
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out;
+
+	assert_non_null(exporter);
+	out = open_memstream(&text, &n_bytes);
+	assert_non_null(out);
+	assert_int_equal(exporter->write(profile, options, out), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(strlen(text), n_bytes);
+	return text;
+}
+
+/* With UPDATE_GOLDEN set the file is written instead; look at the difference before keeping it. */
+static void compare_golden(const char *name, const char *text)
+{
+	CLEANUP(freep) char *path = NULL;
+	CLEANUP(freep) char *expected = NULL;
+	const char *root = getenv("PROBING_SOURCE_ROOT");
+
+	assert_non_null(root);
+	assert_true(asprintf(&path, "%s/tests/golden/%s", root, name) > 0);
+	if (getenv("UPDATE_GOLDEN")) {
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		fputs(text, file);
+		assert_int_equal(fclose(file), 0);
+	}
+	assert_int_equal(read_file(path, 1 << 20, &expected, NULL), 0);
+	assert_string_equal(text, expected);
+}
+
+/* What an SVG draws, without its style and script. */
+static char *drawing_of(const char *svg)
+{
+	const char *start = strstr(svg, "<g class=\"frames\">");
+	const char *end = strstr(svg, "<script>");
+
+	assert_non_null(start);
+	assert_non_null(end);
+	return strndup(start, (size_t)(end - start));
+}
+
+static unsigned count(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (size_t n_bytes = strlen(what); *text; text++)
+		n += strncmp(text, what, n_bytes) == 0;
+	return n;
+}
+
+/* Sum of the numbers that end the lines of a folded export. */
+static uint64_t folded_sum(const char *text)
+{
+	uint64_t sum = 0;
+
+	while (*text) {
+		const char *end = strchr(text, '\n'), *space;
+
+		assert_non_null(end);
+		space = memrchr(text, ' ', (size_t)(end - text));
+		assert_non_null(space);
+		sum += strtoull(space + 1, NULL, 10);
+		text = end + 1;
+	}
+	return sum;
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	assert_string_equal(exporter_by_name("folded")->name, "folded");
+	assert_string_equal(exporter_by_name("svg")->name, "svg");
+	assert_null(exporter_by_name("sv"));
+	assert_string_equal(exporter_by_path("/tmp/x.y/a.svg")->name, "svg");
+	assert_string_equal(exporter_by_path("A.SVG")->name, "svg");
+	assert_string_equal(exporter_by_path("a.folded")->name, "folded");
+	assert_string_equal(exporter_by_path("a.collapsed")->name, "folded");
+	assert_null(exporter_by_path("a.db"));
+	assert_null(exporter_by_path(".svg"));
+	assert_null(exporter_by_path(""));
+	for (size_t i = 0; exporters[i]; i++) {
+		assert_non_null(exporters[i]->summary);
+		assert_int_equal(exporters[i]->endings[0], '.');
+	}
+}
+
+static void test_folded_golden(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct export_options split = { .by_thread = true, .lines = true };
+	CLEANUP(freep) char *text = NULL;
+	CLEANUP(freep) char *text_split = NULL;
+
+	(void)state;
+	made_training(&made);
+	text = export_text("folded", &made.profile, &plain);
+	compare_golden("training.folded", text);
+	assert_int_equal(folded_sum(text), 100);
+	text_split = export_text("folded", &made.profile, &split);
+	compare_golden("training_threads_lines.folded", text_split);
+	assert_int_equal(folded_sum(text_split), 100);
+}
+
+static void test_svg_golden(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct export_options options = { .title = "train.py & more" };
+	CLEANUP(freep) char *text = NULL;
+	CLEANUP(freep) char *again = NULL;
+	CLEANUP(freep) char *drawing = NULL;
+
+	(void)state;
+	made_training(&made);
+	text = export_text("svg", &made.profile, &options);
+	drawing = drawing_of(text);
+	compare_golden("training_drawing.svg", drawing);
+	again = export_text("svg", &made.profile, &options);
+	assert_string_equal(text, again);
+	/* Nothing is fetched from anywhere. */
+	assert_int_equal(count(text, "http"), count(text, "http://www.w3.org/"));
+	assert_null(strstr(text, "href"));
+	assert_null(strstr(text, "@import"));
+	assert_null(strstr(text, "url("));
+}
+
+/* The same function name in two modules is two boxes, but one name in a folded line. */
+static void test_same_name_in_two_modules(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *svg = NULL;
+	CLEANUP(freep) char *folded = NULL;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct profile_frame frame = { .kind = FRAME_NATIVE,
+					       .name = "init",
+					       .module = i ? "/lib/a.so" : "/lib/b.so" };
+
+		made_total(&made, 1, 1, made_stack(&made, -1, made_frame(&made, frame)), 5);
+	}
+	svg = export_text("svg", &made.profile, &plain);
+	assert_int_equal(count(svg, "<title>init\n"), 2);
+	assert_int_equal(count(svg, "/lib/a.so"), 1);
+	folded = export_text("folded", &made.profile, &plain);
+	assert_string_equal(folded, "init 10\n");
+}
+
+static void test_groups(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct export_options by_thread = { .by_thread = true };
+	CLEANUP(freep) char *text = NULL;
+	CLEANUP(freep) char *split = NULL;
+	int32_t stack;
+
+	(void)state;
+	stack = made_stack(
+		&made, -1,
+		made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = "f" }));
+	made_total(&made, 9, 9, stack, 1);
+	made_total(&made, 7, 8, stack, 2);
+	made_total(&made, 7, 7, stack, 3);
+	made_total(&made, 7, 6, -1, 4);
+	made_thread(&made, 9, 9, "child;x", "child;x");
+	made_thread(&made, 7, 8, "worker", "main");
+	made_thread(&made, 7, 7, "main", "main");
+	text = export_text("folded", &made.profile, &plain);
+	assert_string_equal(text, "child:x (9);f 1\n"
+				  "main (7);[no stack] 4\n"
+				  "main (7);f 5\n");
+	split = export_text("folded", &made.profile, &by_thread);
+	assert_string_equal(split, "child:x (9);child:x (9);f 1\n"
+				   "main (7);main (7);f 3\n"
+				   "main (7);thread (6);[no stack] 4\n"
+				   "main (7);worker (8);f 2\n");
+}
+
+static void test_empty(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *folded = NULL;
+	CLEANUP(freep) char *svg = NULL;
+
+	(void)state;
+	folded = export_text("folded", &made.profile, &plain);
+	assert_string_equal(folded, "");
+	svg = export_text("svg", &made.profile, &plain);
+	assert_non_null(strstr(svg, "0 samples"));
+	assert_non_null(strstr(svg, "width=\"1180\""));
+}
+
+/* Names that try to break out of a line, a tag, the script or the encoding. */
+static const char *const hostile_names[] = {
+	"a;b\nc 12",
+	"</text></svg><script>alert(1)</script>",
+	"]]></script><img src=x onerror=\"alert('x')\">",
+	"&amp; & <b>",
+	"bad \xff\xfe utf-8 \xc3",
+	"\xed\xa0\x80 surrogate \xf4\x90\x80\x80 too high",
+	"bell \a escape \033[31m \x7f \xc2\x85 \xe2\x80\xa8 \xef\xbf\xbf",
+	"日本語の関数名がここにあります",
+	"",
+	" 7",
+	"#comment",
+};
+
+static void made_hostile(struct made_profile *made)
+{
+	for (size_t i = 0; i < N_ELEMENTS(hostile_names); i++) {
+		for (int kind = 0; kind < FRAME_N_KINDS; kind++) {
+			struct profile_frame frame = {
+				.kind = (enum frame_kind)kind,
+				.name = hostile_names[i],
+				.file = kind == FRAME_PYTHON ? hostile_names[i] : NULL,
+				.module = kind == FRAME_NATIVE ? hostile_names[i] : NULL,
+				.line = (int)i,
+			};
+
+			made_total(made, 1, 1, made_stack(made, -1, made_frame(made, frame)),
+				   i + 1);
+		}
+	}
+	made_thread(made, 1, 1, hostile_names[2], hostile_names[2]);
+}
+
+static void test_hostile_folded(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct export_options options = { .by_thread = true, .lines = true };
+	CLEANUP(freep) char *text = NULL;
+	const char *line;
+
+	(void)state;
+	made_hostile(&made);
+	text = export_text("folded", &made.profile, &options);
+	/* A Python and a native function without a name look the same. */
+	assert_int_equal(count(text, "\n"), N_ELEMENTS(hostile_names) * FRAME_N_KINDS - 1);
+	assert_int_equal(folded_sum(text), 3 * 11 * 12 / 2);
+	assert_non_null(strstr(text, ";a:b c 12 (a:b c 12) 1\n"));
+	assert_non_null(strstr(text, ";[unnamed]_[k] 9\n"));
+	for (line = text; *line; line = strchr(line, '\n') + 1) {
+		size_t n = strcspn(line, "\n");
+
+		assert_non_null(memchr(line, ';', n));
+		assert_ptr_equal(memchr(line, ';', n), memrchr(line, ';', n));
+	}
+	for (const char *at = text; *at; at++)
+		assert_true((unsigned char)*at >= 0x20 || *at == '\n');
+}
+
+static void test_hostile_svg(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct export_options options = { .by_thread = true, .title = hostile_names[2] };
+	CLEANUP(freep) char *text = NULL;
+	FILE *parser;
+
+	(void)state;
+	made_hostile(&made);
+	text = export_text("svg", &made.profile, &options);
+	assert_int_equal(count(text, "<script>"), 1);
+	assert_int_equal(count(text, "]]>"), 1);
+	assert_null(strstr(text, "<img"));
+	assert_null(strstr(text, "\xff"));
+	parser = popen("python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.stdin.buffer)'",
+		       "w");
+	assert_non_null(parser);
+	assert_int_equal(fwrite(text, 1, strlen(text), parser), strlen(text));
+	assert_int_equal(pclose(parser), 0);
+}
+
+static const char *flamegraph_program(void)
+{
+	static const char *const places[] = { "/usr/bin/flamegraph.pl",
+					      "/usr/share/perl5/Devel/NYTProf/flamegraph.pl" };
+
+	for (size_t i = 0; i < N_ELEMENTS(places); i++) {
+		if (access(places[i], R_OK) == 0)
+			return places[i];
+	}
+	return NULL;
+}
+
+/* The stock reader of the folded format takes every line, whatever the names. */
+static void test_folded_in_flamegraph_pl(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	CLEANUP(freep) char *command = NULL;
+	CLEANUP(freep) char *drawn = NULL;
+	char folder[] = "/tmp/test_export.XXXXXX";
+	char path[64];
+	const char *program = flamegraph_program();
+	FILE *pipe;
+
+	(void)state;
+	if (!program) {
+		print_message("flamegraph.pl is not there (package libdevel-nytprof-perl)\n");
+		skip();
+	}
+	made_training(&made);
+	made_hostile(&made);
+	text = export_text("folded", &made.profile, &plain);
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/out.svg", folder);
+	assert_true(asprintf(&command, "perl %s --minwidth 0 >%s 2>&1", program, path) > 0);
+	pipe = popen(command, "w");
+	assert_non_null(pipe);
+	assert_int_equal(fwrite(text, 1, strlen(text), pipe), strlen(text));
+	assert_int_equal(pclose(pipe), 0);
+	assert_int_equal(read_file(path, 1 << 22, &drawn, NULL), 0);
+	unlink(path);
+	rmdir(folder);
+	assert_null(strstr(drawn, "Ignored"));
+	assert_non_null(strstr(drawn, "all (298 samples, 100%)"));
+	assert_non_null(strstr(drawn, "(int) (67 samples"));
+	assert_non_null(strstr(drawn, "do_syscall_64_[k] (7 samples"));
+}
+
+static void test_deep_stack(void **state)
+{
+	enum { DEPTH = 20000 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *folded = NULL;
+	CLEANUP(freep) char *svg = NULL;
+	int32_t frames[2], stack = -1;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		frames[i] = made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON,
+								      .name = i ? "odd" : "even",
+								      .file = "n.py" });
+	for (int i = 0; i < DEPTH; i++)
+		stack = made_stack(&made, stack, frames[i % 2]);
+	made_total(&made, 1, 1, stack, 3);
+	folded = export_text("folded", &made.profile, &plain);
+	assert_int_equal(count(folded, ";"), DEPTH - 1);
+	assert_int_equal(folded_sum(folded), 3);
+	svg = export_text("svg", &made.profile, &plain);
+	assert_int_equal(count(svg, "<g><title>"), DEPTH + 1);
+}
+
+/* Boxes too narrow to see are left out, are counted, and keep their weight in their callers. */
+static void test_narrow_boxes(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *svg = NULL;
+	int32_t outer, rare;
+
+	(void)state;
+	outer = made_stack(
+		&made, -1,
+		made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON, .name = "outer" }));
+	rare = made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = "rare" });
+	made_total(&made, 1, 1, outer, 99999);
+	made_total(&made, 1, 1, made_stack(&made, made_stack(&made, outer, rare), rare), 1);
+	svg = export_text("svg", &made.profile, &plain);
+	assert_non_null(strstr(svg, "2 boxes below 0.005 % left out"));
+	assert_non_null(strstr(svg, "<title>outer\n100 % · 100000 samples · 1000 s</title>"));
+	assert_null(strstr(svg, "<title>rare"));
+}
+
+/* Where there are too many boxes for a browser the limit rises, and what is said of it too. */
+static void test_many_boxes(void **state)
+{
+	enum { N_CHAINS = 10000, DEPTH = 10 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *svg = NULL;
+	char(*names)[16] = calloc(N_CHAINS, sizeof *names);
+
+	(void)state;
+	assert_non_null(names);
+	for (int i = 0; i < N_CHAINS; i++) {
+		int32_t stack = -1, frame;
+
+		snprintf(names[i], sizeof names[i], "f%d", i);
+		frame = made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE,
+								  .name = names[i] });
+		for (int depth = 0; depth < DEPTH; depth++)
+			stack = made_stack(&made, stack, frame);
+		made_total(&made, 1, 1, stack, i == 0 ? N_CHAINS : 1);
+	}
+	svg = export_text("svg", &made.profile, &plain);
+	free(names);
+	assert_int_equal(count(svg, "<g><title>"), 1 + DEPTH);
+	assert_non_null(strstr(svg, " · 99990 boxes below 0.01 % left out"));
+}
+
+/* A multiplier is enough chance here, and the same everywhere. */
+static uint32_t next_random(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*seed >> 33);
+}
+
+static void test_many_stacks(void **state)
+{
+	enum { N_FRAMES = 500, N_STACKS = 100000 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *folded = NULL;
+	CLEANUP(freep) char *svg = NULL;
+	char names[N_FRAMES][16], expected[64];
+	uint64_t seed = 1, sum = 0;
+
+	(void)state;
+	for (int i = 0; i < N_FRAMES; i++) {
+		snprintf(names[i], sizeof names[i], "f%d", i);
+		made_frame(&made,
+			   (struct profile_frame){ .kind = (enum frame_kind)(i % FRAME_N_KINDS),
+						   .name = names[i] });
+	}
+	for (int i = 0; i < N_STACKS; i++) {
+		int32_t parent = i == 0 ? -1 : (int32_t)(next_random(&seed) % (unsigned)i);
+		uint64_t samples = next_random(&seed) % 5;
+
+		made_stack(&made, parent, (int32_t)(next_random(&seed) % N_FRAMES));
+		made_total(&made, 1, 1, i, samples);
+		sum += samples;
+	}
+	folded = export_text("folded", &made.profile, &plain);
+	assert_int_equal(folded_sum(folded), sum);
+	svg = export_text("svg", &made.profile, &plain);
+	snprintf(expected, sizeof expected, "<title>all\n100 %% · %ju samples", (uintmax_t)sum);
+	assert_non_null(strstr(svg, expected));
+}
+
+/* Errors of the stream reach the caller. */
+static void test_full_disk(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+
+	(void)state;
+	made_training(&made);
+	for (size_t i = 0; exporters[i]; i++) {
+		FILE *full = fopen("/dev/full", "w");
+
+		assert_non_null(full);
+		assert_true(exporters[i]->write(&made.profile, &plain, full) < 0);
+		fclose(full);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_folded_golden),
+		cmocka_unit_test(test_svg_golden),
+		cmocka_unit_test(test_same_name_in_two_modules),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_hostile_folded),
+		cmocka_unit_test(test_hostile_svg),
+		cmocka_unit_test(test_folded_in_flamegraph_pl),
+		cmocka_unit_test(test_deep_stack),
+		cmocka_unit_test(test_narrow_boxes),
+		cmocka_unit_test(test_many_boxes),
+		cmocka_unit_test(test_many_stacks),
+		cmocka_unit_test(test_full_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+/* test_report.c - the table of top functions, on profiles made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above */
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "src/report/cell.h"
+#include "src/report/functions.h"
+#include "src/report/report.h"
+#include "tests/unit/made_profile.h"
+
+static char *report_text(const struct profile *profile, const struct report_options *options)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out;
+
+	out = open_memstream(&text, &n_bytes);
+	assert_non_null(out);
+	assert_int_equal(report_functions(profile, options, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static char *cell_text(const char *name, unsigned columns, enum cell_cut cut)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out;
+
+	out = open_memstream(&text, &n_bytes);
+	assert_non_null(out);
+	assert_int_equal(cell_put(out, name, columns, cut),
+			 cell_columns(name) < columns ? cell_columns(name) : columns);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void assert_cell(const char *name, unsigned columns, enum cell_cut cut, const char *expected)
+{
+	CLEANUP(freep) char *text = cell_text(name, columns, cut);
+
+	assert_string_equal(text, expected);
+}
+
+static void assert_duration(uint64_t ns, const char *expected)
+{
+	char text[24];
+
+	cell_format_ns(ns, text, sizeof text);
+	assert_string_equal(text, expected);
+	assert_true(strlen(text) <= 7);
+}
+
+/* Every line is valid UTF-8 and no wider than columns. */
+static void assert_fits(const char *text, unsigned columns)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		char line[1024];
+
+		assert_true(n < sizeof line);
+		memcpy(line, text, n);
+		line[n] = '\0';
+		for (const char *at = line; *at;) {
+			utf8proc_int32_t c;
+			utf8proc_ssize_t got = utf8proc_iterate((const utf8proc_uint8_t *)at, -1,
+								&c);
+
+			assert_true(got > 0);
+			assert_true(c >= 0x20 && c != 0x7f);
+			at += got;
+		}
+		if (cell_columns(line) > columns)
+			fail_msg("%u columns, not %u: %s", cell_columns(line), columns, line);
+		text += n + (text[n] == '\n');
+	}
+}
+
+static const struct function_time *find(const struct function_sums *sums, const char *name)
+{
+	for (size_t i = 0; i < sums->n_items; i++) {
+		if (strcmp(sums->items[i].name, name) == 0)
+			return &sums->items[i];
+	}
+	fail_msg("no function %s", name);
+	return NULL;
+}
+
+static void test_cells(void **state)
+{
+	(void)state;
+	assert_cell("short", 10, CELL_CUT_MIDDLE, "short");
+	assert_cell("exactly_10", 10, CELL_CUT_MIDDLE, "exactly_10");
+	assert_cell("a_name_too_long", 10, CELL_CUT_MIDDLE, "a_nam…long");
+	assert_cell("a_name_too_long", 10, CELL_CUT_START, "…_too_long");
+	assert_cell("abc", 1, CELL_CUT_MIDDLE, "…");
+	assert_cell("abc", 2, CELL_CUT_MIDDLE, "a…");
+	assert_cell("a\tb\033[2Jc\n", 20, CELL_CUT_MIDDLE, "a b [2Jc ");
+	assert_cell("\xff\xfex", 20, CELL_CUT_MIDDLE, "\xef\xbf\xbd\xef\xbf\xbdx");
+	assert_cell("\xe2\x80\xaeto the left", 30, CELL_CUT_MIDDLE, " to the left");
+	assert_cell("日本語", 6, CELL_CUT_MIDDLE, "日本語");
+	assert_int_equal(cell_columns("日本語"), 6);
+	assert_int_equal(cell_columns("e\xcc\x81"), 1);
+}
+
+static void test_wide_characters_are_not_split(void **state)
+{
+	(void)state;
+	for (unsigned columns = 1; columns < 14; columns++) {
+		char *text = NULL;
+		size_t n_bytes;
+		FILE *out = open_memstream(&text, &n_bytes);
+		unsigned used;
+
+		assert_non_null(out);
+		used = cell_put(out, "一二三四五六七", columns, CELL_CUT_MIDDLE);
+		assert_int_equal(fclose(out), 0);
+		assert_true(used <= columns);
+		assert_true(used + 2 >= columns);
+		assert_int_equal(cell_columns(text), used);
+		assert_non_null(strstr(text, "…"));
+		free(text);
+	}
+}
+
+static void test_durations(void **state)
+{
+	(void)state;
+	assert_duration(0, "0");
+	assert_duration(1500, "2 us");
+	assert_duration(999400, "999 us");
+	assert_duration(999500, "1 ms");
+	assert_duration(999499999, "999 ms");
+	assert_duration(999500000, "1.00 s");
+	assert_duration(99990000000, "99.99 s");
+	assert_duration(99999000000, "1m 40s");
+	assert_duration(5999000000000, "99m 59s");
+	assert_duration(6000000000000, "1h 40m");
+	assert_duration(359999000000000, "99h 59m");
+	assert_duration(360000000000000, "100 h");
+}
+
+static void test_sums(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(functions_done) struct function_sums sums = {};
+	const struct function_time *walk;
+	uint64_t self = 0;
+
+	(void)state;
+	made_training(&made);
+	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
+	assert_true(sums.by_weight);
+	assert_int_equal(sums.samples, 100);
+	assert_int_equal(sums.weight_ns, 1000000000);
+	for (size_t i = 0; i < sums.n_items; i++)
+		self += sums.items[i].self;
+	assert_int_equal(self, sums.weight_ns);
+	assert_int_equal(find(&sums, "Trainer.train")->total, 970000000);
+	assert_int_equal(find(&sums, "Trainer.train")->self, 100000000);
+	/* Three walk()s on every stack count once; line 23 is on it twice. */
+	walk = find(&sums, "walk");
+	assert_int_equal(walk->self, 150000000);
+	assert_int_equal(walk->total, 200000000);
+	assert_int_equal(walk->frame->line, 23);
+	assert_int_equal(find(&sums, "[no stack]")->self, 30000000);
+	assert_null(find(&sums, "[no stack]")->frame);
+}
+
+static void test_without_weights(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(functions_done) struct function_sums sums = {};
+	CLEANUP(freep) char *text = NULL;
+	struct report_options options = { .columns = 80 };
+
+	(void)state;
+	made_training(&made);
+	for (size_t i = 0; i < made.profile.n_totals; i++)
+		made.profile.totals[i].weight_ns = 0;
+	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
+	assert_false(sums.by_weight);
+	assert_int_equal(find(&sums, "sorted")->self, 5);
+	text = report_text(&made.profile, &options);
+	assert_non_null(strstr(text, "100 samples\n"));
+	assert_non_null(strstr(text, "   5.0       -     5.0       - builtin sorted"));
+}
+
+static void test_widths(void **state)
+{
+	static const unsigned widths[] = { 1, 24, 39, 40, 55, 56, 71, 72, 80, 120, 200 };
+	CLEANUP(made_done) struct made_profile made = {};
+	struct profile_frame long_one = {
+		.kind = FRAME_PYTHON,
+		.name = "Outer.<locals>.a_decorator_with_a_rather_long_name.<locals>.the_wrapper_"
+			"inside_of_it",
+		.file = "/srv/environments/production/lib/python3.11/site-packages/package/"
+			"module.py",
+		.line = 1234,
+	};
+	struct profile_frame wide = { .kind = FRAME_NATIVE,
+				      .name = "日本語の関数名がここにあります一二三四五六七八",
+				      .module = "/opt/日本語/ライブラリ.so" };
+
+	(void)state;
+	made_training(&made);
+	made_total(&made, 1, 1, made_stack(&made, -1, made_frame(&made, long_one)), 3);
+	made_total(&made, 1, 1, made_stack(&made, -1, made_frame(&made, wide)), 3);
+	for (size_t i = 0; i < N_ELEMENTS(widths); i++) {
+		struct report_options options = { .columns = widths[i] };
+		CLEANUP(freep) char *text = report_text(&made.profile, &options);
+
+		assert_fits(text, widths[i] > 24 ? widths[i] : 24);
+		assert_true((widths[i] >= 40) == (strstr(text, "builtin") != NULL));
+		assert_true((widths[i] >= 72) == (strstr(text, "where") != NULL));
+	}
+}
+
+static void test_200_columns(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct report_options options = { .columns = 200, .max_rows = 6 };
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	made_training(&made);
+	text = report_text(&made.profile, &options);
+	assert_string_equal(
+		text,
+		"100 samples, 1.00 s\n"
+		"\n"
+		"self %    self total %   total kind    function               where\n"
+		"  50.0  500 ms    65.0  650 ms native  at::gemm<float>(int)   /src/gemm.cpp:7\n"
+		"  15.0  150 ms    20.0  200 ms py      walk                   /home/anna/train.py:23\n"
+		"  10.0  100 ms    97.0  970 ms py      Trainer.train          /home/anna/train.py:12\n"
+		"   8.0   80 ms     8.0   80 ms native  libtorch_cpu.so+0x12a0 libtorch_cpu.so\n"
+		"   7.0   70 ms     7.0   70 ms kernel  do_syscall_64\n"
+		"   5.0   50 ms     5.0   50 ms builtin sorted                 python3\n"
+		"(3 more)\n");
+}
+
+static void test_40_columns_by_total(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct report_options options = { .columns = 40, .max_rows = 4, .by_total = true };
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	made_training(&made);
+	text = report_text(&made.profile, &options);
+	assert_string_equal(text, "100 samples, 1.00 s\n"
+				  "\n"
+				  "self % total % kind    function\n"
+				  "  10.0    97.0 py      Trainer.train\n"
+				  "   0.0    97.0 py      <module>\n"
+				  "  50.0    65.0 native  at::gemm…at>(int)\n"
+				  "  15.0    20.0 py      walk\n"
+				  "(5 more)\n");
+}
+
+static void test_colour(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct report_options options = {};
+	CLEANUP(freep) char *plain = NULL;
+	CLEANUP(freep) char *coloured = NULL;
+
+	(void)state;
+	made_training(&made);
+	plain = report_text(&made.profile, &options);
+	assert_null(strchr(plain, '\033'));
+	options.colour = true;
+	coloured = report_text(&made.profile, &options);
+	assert_non_null(strstr(coloured, "\033[34mpy      walk\033[0m"));
+}
+
+static void test_empty(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct report_options options = {};
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	text = report_text(&made.profile, &options);
+	assert_string_equal(text, "The recording holds no samples.\n");
+}
+
+static void test_deep_stack(void **state)
+{
+	enum { DEPTH = 20000 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(functions_done) struct function_sums sums = {};
+	int32_t frame, stack = -1;
+
+	(void)state;
+	frame = made_frame(&made, (struct profile_frame){
+					  .kind = FRAME_PYTHON, .name = "deep", .file = "n.py" });
+	for (int i = 0; i < DEPTH; i++)
+		stack = made_stack(&made, stack, frame);
+	made_total(&made, 1, 1, stack, 3);
+	made_total(&made, 1, 2, stack, 4);
+	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
+	assert_int_equal(sums.n_items, 1);
+	assert_int_equal(sums.items[0].self, 70000000);
+	assert_int_equal(sums.items[0].total, 70000000);
+}
+
+static void test_many_stacks(void **state)
+{
+	enum { N_FRAMES = 300, N_STACKS = 100000 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(functions_done) struct function_sums sums = {};
+	uint64_t seed = 1, self = 0;
+
+	(void)state;
+	for (int i = 0; i < N_FRAMES; i++)
+		made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON,
+							  .name = "f",
+							  .function = 1 + i / 3 });
+	for (int i = 0; i < N_STACKS; i++) {
+		int32_t parent;
+
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		parent = i == 0 ? -1 : (int32_t)((seed >> 33) % (unsigned)i);
+		made_stack(&made, parent, (int32_t)((seed >> 20) % N_FRAMES));
+		made_total(&made, 1, 1, i, (seed >> 50) % 4);
+	}
+	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
+	assert_true(sums.n_items <= N_FRAMES / 3);
+	for (size_t i = 0; i < sums.n_items; i++) {
+		self += sums.items[i].self;
+		assert_true(sums.items[i].total >= sums.items[i].self);
+		assert_true(sums.items[i].total <= sums.weight_ns);
+	}
+	assert_int_equal(self, sums.weight_ns);
+}
+
+static void test_full_disk(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct report_options options = {};
+	FILE *full = fopen("/dev/full", "w");
+
+	(void)state;
+	assert_non_null(full);
+	made_training(&made);
+	assert_true(report_functions(&made.profile, &options, full) < 0);
+	fclose(full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cells),
+		cmocka_unit_test(test_wide_characters_are_not_split),
+		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_without_weights),
+		cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_200_columns),
+		cmocka_unit_test(test_40_columns_by_total),
+		cmocka_unit_test(test_colour),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_deep_stack),
+		cmocka_unit_test(test_many_stacks),
+		cmocka_unit_test(test_full_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,523 @@
+/* Questions and answers: the three formats, mistakes with their place, the refusal to write,
+ * names that are near, and the prompt on a terminal of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "src/sql/sql.h"
+
+struct answer {
+	char *text;
+	size_t n;
+	int r;
+	char error[1024];
+};
+
+static void answer_done(struct answer *answer)
+{
+	free(answer->text);
+}
+
+static void open_schema(sqlite3 **ret)
+{
+	CLEANUP(freep) char *path = NULL, *schema = NULL;
+	sqlite3 *db;
+
+	assert_true(asprintf(&path, "%s/src/store/schema.sql", getenv("PROBING_SOURCE_ROOT")) > 0);
+	assert_int_equal(read_file(path, 1 << 20, &schema, NULL), 0);
+	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, schema, NULL, NULL, NULL), SQLITE_OK);
+	*ret = db;
+}
+
+static int setup(void **state)
+{
+	open_schema((sqlite3 **)state);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	return sqlite3_close(*state) == SQLITE_OK ? 0 : -1;
+}
+
+static void ask(sqlite3 *db, const char *sql, enum sql_format format, unsigned columns,
+		struct answer *ret)
+{
+	FILE *out;
+
+	*ret = (struct answer){ 0 };
+	out = open_memstream(&ret->text, &ret->n);
+	assert_non_null(out);
+	ret->r = sql_run(db, sql, format, columns, out, ret->error, sizeof ret->error);
+	fclose(out);
+}
+
+static void expect(sqlite3 *db, const char *sql, enum sql_format format, unsigned columns,
+		   const char *wanted)
+{
+	CLEANUP(answer_done) struct answer answer;
+
+	ask(db, sql, format, columns, &answer);
+	assert_string_equal(answer.error, "");
+	assert_int_equal(answer.r, 0);
+	assert_string_equal(answer.text, wanted);
+}
+
+static void expect_error(sqlite3 *db, const char *sql, const char *wanted)
+{
+	CLEANUP(answer_done) struct answer answer;
+
+	ask(db, sql, SQL_TABLE, 0, &answer);
+	assert_int_equal(answer.r, -EINVAL);
+	assert_string_equal(answer.error, wanted);
+	assert_string_equal(answer.text, "");
+}
+
+static void formats_are_known_by_name(void **state)
+{
+	enum sql_format format = SQL_TABLE;
+
+	(void)state;
+	assert_int_equal(sql_format_parse("json", &format), 0);
+	assert_int_equal(format, SQL_JSON);
+	assert_int_equal(sql_format_parse("csv", &format), 0);
+	assert_int_equal(format, SQL_CSV);
+	assert_int_equal(sql_format_parse("xml", &format), -EINVAL);
+	assert_int_equal(format, SQL_CSV);
+}
+
+static void table_lines_up(void **state)
+{
+	expect(*state,
+	       "SELECT 'spin' AS name, 7 AS samples, 0.5 AS share UNION ALL "
+	       "SELECT 'forward', 1234, NULL",
+	       SQL_TABLE, 0,
+	       "name     samples  share\n"
+	       "-------  -------  -----\n"
+	       "spin           7    0.5\n"
+	       "forward     1234  \n");
+	expect(*state, "SELECT 'größe' AS a, '本' AS b, 'x' AS c", SQL_TABLE, 0,
+	       "a      b   c\n-----  --  -\ngröße  本  x\n");
+	expect(*state, "SELECT name FROM function", SQL_TABLE, 0, "name\n----\n");
+	expect(*state, "SELECT x'00ff' AS blob", SQL_TABLE, 0, "blob\n----\n00ff\n");
+	expect(*state, "SELECT NULL AS \"\"", SQL_TABLE, 80, "\n-\n\n");
+}
+
+static void table_cuts_text_only_and_only_on_a_terminal(void **state)
+{
+	const char *sql = "SELECT 'abcdefghijklmnopqrstuvwxyz' AS name, 12345678901234 AS n";
+
+	expect(*state, sql, SQL_TABLE, 30,
+	       "name                         n\n"
+	       "--------------  --------------\n"
+	       "abcdefghijklm…  12345678901234\n");
+	expect(*state, sql, SQL_TABLE, 10,
+	       "name                   n\n"
+	       "--------  --------------\n"
+	       "abcdefg…  12345678901234\n");
+	expect(*state, sql, SQL_TABLE, 0,
+	       "name                                     n\n"
+	       "--------------------------  --------------\n"
+	       "abcdefghijklmnopqrstuvwxyz  12345678901234\n");
+}
+
+static void table_is_harmless_on_a_terminal(void **state)
+{
+	expect(*state, "SELECT char(27) || '[2J' || char(10) || char(0x202e) || 'x' AS name",
+	       SQL_TABLE, 0, "name\n----------------\n\\x1b[2J\\n\\u202ex\n");
+	expect(*state, "SELECT CAST(x'61ff62' AS TEXT) AS name", SQL_TABLE, 0,
+	       "name\n----\na\xef\xbf\xbd" "b\n");
+}
+
+/* Rows past the ones that are held keep the settled widths. */
+static void table_flows(void **state)
+{
+	CLEANUP(answer_done) struct answer answer;
+	const char *line;
+
+	ask(*state,
+	    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) "
+	    "SELECT i, CASE i WHEN 4000 THEN 'much longer than before' ELSE 'x' END AS t FROM n",
+	    SQL_TABLE, 20, &answer);
+	assert_int_equal(answer.r, 0);
+	assert_non_null(strstr(answer.text, "\n   1  x\n"));
+	assert_non_null(strstr(answer.text, "\n5000  x\n"));
+	line = strstr(answer.text, "\n4000  ");
+	assert_non_null(line);
+	assert_memory_equal(line, "\n4000  …\n", strlen("\n4000  …\n"));
+}
+
+static void csv_is_rfc_4180(void **state)
+{
+	expect(*state,
+	       "SELECT 'a,b' AS \"x,y\", 'say \"hi\"' AS q, '' AS empty, NULL AS n, 1.5 AS f, "
+	       "'two' || char(10) || 'lines' AS l, x'00ff' AS b",
+	       SQL_CSV, 20,
+	       "\"x,y\",q,empty,n,f,l,b\r\n"
+	       "\"a,b\",\"say \"\"hi\"\"\",\"\",,1.5,\"two\nlines\",00ff\r\n");
+	expect(*state, "SELECT name FROM function", SQL_CSV, 0, "name\r\n");
+}
+
+static void json_keeps_types(void **state)
+{
+	expect(*state,
+	       "SELECT 1 AS i, 0.1 AS f, 1700000000.123456 AS t, 2.0 AS two, 9e999 AS inf, NULL AS n, "
+	       "'a\"b' || char(10) AS s, x'00ff' AS b UNION ALL SELECT -9223372036854775808, "
+	       "1e300, 0.0, 0, -9e999, 'x', '', x''",
+	       SQL_JSON, 0,
+	       "[{\"i\":1,\"f\":0.1,\"t\":1700000000.123456,\"two\":2.0,\"inf\":null,\"n\":null,"
+	       "\"s\":\"a\\\"b\\n\",\"b\":\"00ff\"},\n"
+	       "{\"i\":-9223372036854775808,\"f\":1e+300,\"t\":0.0,\"two\":0,\"inf\":null,"
+	       "\"n\":\"x\",\"s\":\"\",\"b\":\"\"}]\n");
+	expect(*state, "SELECT 1 WHERE 0", SQL_JSON, 0, "[]\n");
+	expect(*state, "SELECT 1 AS a, 2 AS a, 3 AS a_2", SQL_JSON, 0,
+	       "[{\"a\":1,\"a_2\":2,\"a_2_2\":3}]\n");
+	expect(*state, "SELECT CAST(x'61ff62' AS TEXT) AS s", SQL_JSON, 0,
+	       "[{\"s\":\"a\xef\xbf\xbd" "b\"}]\n");
+}
+
+static void several_statements_answer_in_order(void **state)
+{
+	expect(*state, "SELECT 1 AS a; -- a comment\nSELECT 2 AS b;  ", SQL_CSV, 0,
+	       "a\r\n1\r\nb\r\n2\r\n");
+	expect(*state, "", SQL_CSV, 0, "");
+	expect(*state, " -- only a comment\n", SQL_CSV, 0, "");
+}
+
+static void mistakes_have_a_place(void **state)
+{
+	expect_error(*state, "SELECT name FORM function",
+		     "line 1, column 18: near \"function\": syntax error\n"
+		     "  SELECT name FORM function\n"
+		     "                   ^");
+	expect_error(*state, "SELECT count(*)\nFROM functoin",
+		     "line 2, column 6: no such table: functoin (did you mean function?)\n"
+		     "  FROM functoin\n"
+		     "       ^");
+	expect_error(*state, "SELECT f.nmae FROM function f",
+		     "line 1, column 8: no such column: f.nmae (did you mean name?)\n"
+		     "  SELECT f.nmae FROM function f\n"
+		     "         ^");
+	expect_error(*state, "SELECT 'ä', weight FROM sample",
+		     "line 1, column 13: no such column: weight (did you mean weight_ns?)\n"
+		     "  SELECT 'ä', weight FROM sample\n"
+		     "              ^");
+	expect_error(*state, "SELECT zzzzzzzz FROM sample",
+		     "line 1, column 8: no such column: zzzzzzzz\n"
+		     "  SELECT zzzzzzzz FROM sample\n"
+		     "         ^");
+	expect_error(*state, "SELECT 1 +", "line 1, column 11: incomplete input\n"
+				   "  SELECT 1 +\n"
+				   "            ^");
+	expect_error(*state, "SELECT json('{')", "malformed JSON");
+}
+
+/* A long line is shown around the place, and nothing in it acts on a terminal. */
+static void long_mistakes_are_cut(void **state)
+{
+	CLEANUP(answer_done) struct answer answer;
+	char sql[4096], *lines;
+
+	snprintf(sql, sizeof sql, "SELECT '%0*d\x1b[2J', nmae, '%0*d' FROM function", 1500, 0, 1500, 0);
+	ask(*state, sql, SQL_TABLE, 0, &answer);
+	assert_int_equal(answer.r, -EINVAL);
+	assert_null(strchr(answer.error, '\x1b'));
+	lines = strchr(answer.error, '\n');
+	assert_non_null(lines);
+	assert_non_null(strstr(lines, "\\x1b[2J', nmae, '"));
+	assert_true(strlen(lines) < 200);
+}
+
+static void writes_are_refused(void **state)
+{
+	static const char *const writes[] = {
+		"INSERT INTO counter VALUES('x', 1)",
+		"UPDATE counter SET value = 2",
+		"DELETE FROM counter",
+		"CREATE TABLE t(x)",
+		"CREATE TEMP TABLE t(x)",
+		"DROP TABLE counter",
+		"PRAGMA user_version = 7",
+		"PRAGMA journal_mode = DELETE",
+		"VACUUM",
+		"VACUUM INTO '/tmp/probing-never-written.db'",
+		"REINDEX",
+		"BEGIN IMMEDIATE",
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(writes); i++) {
+		CLEANUP(answer_done) struct answer answer;
+
+		ask(*state, writes[i], SQL_TABLE, 0, &answer);
+		assert_int_equal(answer.r, -EINVAL);
+		assert_non_null(strstr(answer.error, "line 1, column 1: this statement would change"));
+	}
+	expect(*state, "SELECT count(*) AS n FROM counter", SQL_CSV, 0, "n\r\n0\r\n");
+	expect(*state, "PRAGMA user_version", SQL_CSV, 0, "user_version\r\n0\r\n");
+}
+
+static void a_full_device_is_an_error(void **state)
+{
+	char error[1024] = "";
+	FILE *out = fopen("/dev/full", "w");
+
+	assert_non_null(out);
+	assert_int_equal(sql_run(*state, "SELECT 1", SQL_JSON, 0, out, error, sizeof error), -ENOSPC);
+	assert_true(ferror(out));
+	fclose(out);
+	out = fopen("/dev/full", "w");
+	assert_non_null(out);
+	/* Endless: the run must end by itself when the output does. */
+	assert_int_equal(sql_run(*state,
+				 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) "
+				 "SELECT i FROM n",
+				 SQL_CSV, 0, out, error, sizeof error),
+			 -ENOSPC);
+	fclose(out);
+}
+
+static sqlite3 *to_interrupt;
+
+static void on_alarm(int signal_number)
+{
+	(void)signal_number;
+	sqlite3_interrupt(to_interrupt);
+}
+
+static void a_query_can_be_interrupted(void **state)
+{
+	CLEANUP(answer_done) struct answer answer;
+
+	to_interrupt = *state;
+	signal(SIGALRM, on_alarm);
+	/* Again and again: an interrupt before the query has begun is forgotten. */
+	ualarm(100000, 100000);
+	ask(*state,
+	    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT count(*) FROM n",
+	    SQL_TABLE, 0, &answer);
+	ualarm(0, 0);
+	assert_int_equal(answer.r, -EINTR);
+	assert_string_equal(answer.error, "the query was interrupted");
+}
+
+static void distances(void **state)
+{
+	char long_name[200];
+
+	(void)state;
+	assert_int_equal(name_distance("", ""), 0);
+	assert_int_equal(name_distance("abc", ""), 3);
+	assert_int_equal(name_distance("name", "NAME"), 0);
+	assert_int_equal(name_distance("nmae", "name"), 1);
+	assert_int_equal(name_distance("smple", "sample"), 1);
+	assert_int_equal(name_distance("kitten", "sitting"), 3);
+	memset(long_name, 'x', sizeof long_name);
+	long_name[sizeof long_name - 1] = '\0';
+	assert_int_equal(name_distance(long_name, "x"), 62);
+	assert_true(name_is_near("flamegrpah", "flamegraph"));
+	assert_true(name_is_near("rec", "record"));
+	assert_false(name_is_near("sql", "report"));
+}
+
+/* ---- The prompt, as somebody at a terminal meets it ---- */
+
+struct terminal {
+	int fd;
+	pid_t child;
+	char home[64];
+	char seen[65536];
+	size_t n_seen;
+};
+
+static void terminal_open(struct terminal *terminal)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+
+	strcpy(terminal->home, "/tmp/probing-test-XXXXXX");
+	assert_non_null(mkdtemp(terminal->home));
+	terminal->n_seen = 0;
+	terminal->child = forkpty(&terminal->fd, NULL, NULL, &size);
+	assert_true(terminal->child >= 0);
+	if (terminal->child == 0) {
+		sqlite3 *db;
+
+		setenv("TERM", "dumb", 1);
+		setenv("HOME", terminal->home, 1);
+		unsetenv("XDG_STATE_HOME");
+		umask(022);
+		open_schema(&db);
+		_exit(sql_prompt(db, "some.db", SQL_TABLE, stdout) == 0 ? 0 : 1);
+	}
+}
+
+/* Whether some text has come since the last one that did; waits so long for it. */
+static bool terminal_sees(struct terminal *terminal, const char *wanted, int patience_ms)
+{
+	terminal->seen[terminal->n_seen] = '\0';
+	for (;;) {
+		struct pollfd poll_fd = { .fd = terminal->fd, .events = POLLIN };
+		char *found = strstr(terminal->seen, wanted);
+		ssize_t n;
+
+		if (found) {
+			found += strlen(wanted);
+			terminal->n_seen -= (size_t)(found - terminal->seen);
+			memmove(terminal->seen, found, terminal->n_seen);
+			return true;
+		}
+		if (poll(&poll_fd, 1, patience_ms) != 1)
+			return false;
+		n = read(terminal->fd, terminal->seen + terminal->n_seen,
+			 sizeof terminal->seen - terminal->n_seen - 1);
+		if (n <= 0)
+			fail_msg("the prompt ended before: %s\nwith: %s", wanted, terminal->seen);
+		terminal->n_seen += (size_t)n;
+		terminal->seen[terminal->n_seen] = '\0';
+	}
+}
+
+static void terminal_expect(struct terminal *terminal, const char *wanted)
+{
+	if (!terminal_sees(terminal, wanted, 20000))
+		fail_msg("never came: %s\nbut: %s", wanted, terminal->seen);
+}
+
+static void terminal_type(struct terminal *terminal, const char *keys)
+{
+	assert_int_equal(write(terminal->fd, keys, strlen(keys)), (ssize_t)strlen(keys));
+}
+
+/* Type some keys until the prompt ends. More than once: between two lines the terminal is not
+ * in the prompt's hands, and takes Ctrl-D for itself. */
+static void terminal_leave(struct terminal *terminal, const char *keys)
+{
+	struct pollfd poll_fd = { .fd = terminal->fd, .events = POLLIN };
+	char rest[256];
+	int status;
+
+	terminal_type(terminal, keys);
+	for (int n = 0; n < 100; n++) {
+		if (poll(&poll_fd, 1, 200) != 1)
+			terminal_type(terminal, keys);
+		else if (read(terminal->fd, rest, sizeof rest) <= 0)
+			break;
+	}
+	assert_int_equal(waitpid(terminal->child, &status, 0), terminal->child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(terminal->fd);
+}
+
+static void remove_home(const struct terminal *terminal)
+{
+	static const char *const parts[] = { "/.local/state/probing/sql_history", "/.local/state/probing",
+					     "/.local/state", "/.local", "" };
+
+	for (size_t i = 0; i < N_ELEMENTS(parts); i++) {
+		char path[128];
+
+		snprintf(path, sizeof path, "%s%s", terminal->home, parts[i]);
+		assert_int_equal(remove(path), 0);
+	}
+}
+
+static void the_prompt_answers(void **state)
+{
+	struct terminal terminal;
+	struct stat history;
+	char path[128];
+
+	(void)state;
+	terminal_open(&terminal);
+	terminal_expect(&terminal, "some.db");
+	terminal_expect(&terminal, "probing> ");
+	terminal_type(&terminal, "SELECT 6 *\n");
+	terminal_expect(&terminal, "...> ");
+	terminal_type(&terminal, "7 AS answer;\n");
+	terminal_expect(&terminal, "    42\r\n");
+	terminal_expect(&terminal, "probing> ");
+	terminal_type(&terminal, "SELECT nmae FROM function;\n");
+	terminal_expect(&terminal, "did you mean name?");
+	terminal_type(&terminal, "DELETE FROM sample;\n");
+	terminal_expect(&terminal, "would change the recording");
+	terminal_type(&terminal, ".tables\n");
+	terminal_expect(&terminal, "stack_total");
+	terminal_type(&terminal, ".schema counter\n");
+	terminal_expect(&terminal, "CREATE TABLE counter");
+	terminal_type(&terminal, ".nothing\n");
+	terminal_expect(&terminal, "there is no command .nothing");
+	terminal_leave(&terminal, ".quit\n");
+
+	snprintf(path, sizeof path, "%s/.local/state/probing/sql_history", terminal.home);
+	assert_int_equal(stat(path, &history), 0);
+	assert_int_equal(history.st_mode & 0777, 0600);
+	assert_true(history.st_size > 0);
+	remove_home(&terminal);
+}
+
+static void the_prompt_survives_interrupts(void **state)
+{
+	struct terminal terminal;
+
+	(void)state;
+	terminal_open(&terminal);
+	terminal_expect(&terminal, "probing> ");
+	terminal_type(&terminal, "SELECT nonsense\n");
+	terminal_expect(&terminal, "...> ");
+	terminal_type(&terminal, "half a li");
+	terminal_expect(&terminal, "half a li");
+	terminal_type(&terminal, "\x03"); /* drops both lines */
+	terminal_expect(&terminal, "probing> ");
+	terminal_type(&terminal, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) "
+				 "SELECT count(*) FROM n;\n");
+	terminal_expect(&terminal, "count(*) FROM n;\r\n");
+	/* When it runs nothing is printed that could be waited for. */
+	for (int n = 0; !terminal_sees(&terminal, "the query was interrupted", 200); n++) {
+		assert_true(n < 100);
+		terminal_type(&terminal, "\x03");
+	}
+	terminal_expect(&terminal, "probing> ");
+	terminal_type(&terminal, "SELECT 'still ' || 'here';\n");
+	terminal_expect(&terminal, "still here");
+	terminal_expect(&terminal, "probing> ");
+	terminal_leave(&terminal, "\x04");
+	remove_home(&terminal);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(formats_are_known_by_name),
+		cmocka_unit_test(table_lines_up),
+		cmocka_unit_test(table_cuts_text_only_and_only_on_a_terminal),
+		cmocka_unit_test(table_is_harmless_on_a_terminal),
+		cmocka_unit_test(table_flows),
+		cmocka_unit_test(csv_is_rfc_4180),
+		cmocka_unit_test(json_keeps_types),
+		cmocka_unit_test(several_statements_answer_in_order),
+		cmocka_unit_test(mistakes_have_a_place),
+		cmocka_unit_test(long_mistakes_are_cut),
+		cmocka_unit_test(writes_are_refused),
+		cmocka_unit_test(a_full_device_is_an_error),
+		cmocka_unit_test(a_query_can_be_interrupted),
+		cmocka_unit_test(distances),
+		cmocka_unit_test(the_prompt_answers),
+		cmocka_unit_test(the_prompt_survives_interrupts),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,560 @@
+/* test_symbolize.c - names, files, lines and inlined callers of places in programs compiled here.
+ *
+ * The programs carry a label inside their innermost inlined function; its
+ * address is the place that is looked up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/elf_file.h"
+#include "base/util.h"
+#include "symbolize/names.h"
+#include "symbolize/symbolize.h"
+
+static const char program[] = "static inline __attribute__((always_inline)) int inner(int x)\n"
+			      "{\n"
+			      "	__asm__ volatile(\".globl here\\nhere: nop\");\n" /* line 3 */
+			      "	return x * 3;\n"
+			      "}\n"
+			      "static inline __attribute__((always_inline)) int middle(int x)\n"
+			      "{\n"
+			      "	return inner(x + 1) - 1;\n" /* line 8 */
+			      "}\n"
+			      "__attribute__((noinline)) int outer(int x);\n"
+			      "int outer(int x)\n"
+			      "{\n"
+			      "	return middle(x) + 1;\n" /* line 13 */
+			      "}\n"
+			      "int main(int argc, char **argv)\n"
+			      "{\n"
+			      "	(void)argv;\n"
+			      "	return outer(argc);\n"
+			      "}\n";
+
+static const char program_cxx[] =
+	"namespace shop {\n"
+	"template <class T> struct Cart {\n"
+	"	static inline __attribute__((always_inline)) T price(T x)\n"
+	"	{\n"
+	"		__asm__ volatile(\".globl here\\nhere: nop\");\n" /* line 5 */
+	"		return x * 3;\n"
+	"	}\n"
+	"	__attribute__((noinline)) T total(T x) { return price(x) + 1; }\n" /* line 8 */
+	"};\n"
+	"}\n"
+	"int main(int argc, char **) { return shop::Cart<int>().total(argc); }\n";
+
+static char folder[] = "/tmp/test_symbolize.XXXXXX";
+
+static void path_of(const char *name, char *to, size_t n_bytes)
+{
+	snprintf(to, n_bytes, "%s/%s", folder, name);
+}
+
+static void write_file(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	path_of(name, path, sizeof path);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Run a shell command in the folder. */
+static int run(const char *format, ...)
+{
+	char command[512], line[700];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(command, sizeof command, format, arguments);
+	va_end(arguments);
+	snprintf(line, sizeof line, "cd %s && { %s ; } >log 2>&1", folder, command);
+	return system(line);
+}
+
+static void require(int status)
+{
+	if (status != 0)
+		(void)!system("cat /tmp/test_symbolize.*/log >&2");
+	assert_int_equal(status, 0);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	write_file("chain.c", program);
+	write_file("cart.cc", program_cxx);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return run("rm -rf %s", folder) == 0 ? 0 : -1;
+}
+
+static uint64_t symbol_address(const char *name, const char *symbol)
+{
+	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
+	uint64_t value, size;
+	char path[128];
+	int fd;
+
+	path_of(name, path, sizeof path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(elf_file_open(fd, &elf), 0);
+	assert_int_equal(elf_file_symbol(elf, symbol, &value, &size), 0);
+	return value;
+}
+
+static struct symbol_module *open_module(const char *name)
+{
+	struct symbol_module *module;
+	char path[128];
+
+	path_of(name, path, sizeof path);
+	assert_int_equal(symbol_module_open(path, -1, &module), 0);
+	return module;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	return text && strlen(text) >= strlen(end) &&
+	       strcmp(text + strlen(text) - strlen(end), end) == 0;
+}
+
+static void expect(const struct symbol *symbol, const char *name, const char *file, int line)
+{
+	assert_string_equal(symbol->name, name);
+	assert_int_equal(symbol->line, line);
+	assert_int_equal(symbol->role, SYMBOL_PLAIN);
+	if (file)
+		assert_true(ends_with(symbol->file, file));
+	else
+		assert_null(symbol->file);
+}
+
+static void expect_chain(const char *binary, uint64_t here, uint64_t outer)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = open_module(binary);
+	struct symbol symbols[SYMBOL_MAX_INLINED];
+
+	assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 3);
+	expect(&symbols[0], "inner", "chain.c", 3);
+	expect(&symbols[1], "middle", "chain.c", 8);
+	expect(&symbols[2], "outer", "chain.c", 13);
+	assert_true(symbols[2].start == outer);
+	assert_null(symbols[2].linkage);
+
+	/* Too little room: the innermost and the real function. */
+	assert_int_equal(symbol_lookup(module, here, symbols, 2), 2);
+	expect(&symbols[0], "inner", "chain.c", 3);
+	expect(&symbols[1], "outer", "chain.c", 13);
+	assert_int_equal(symbol_lookup(module, here, symbols, 1), 1);
+	expect(&symbols[0], "outer", "chain.c", 13);
+}
+
+static void build_and_expect_chain(const char *compiler, const char *flags)
+{
+	require(run("%s -O2 %s chain.c -o chain", compiler, flags));
+	expect_chain("chain", symbol_address("chain", "here"), symbol_address("chain", "outer"));
+}
+
+static void test_inlined_chain(void **state)
+{
+	(void)state;
+	build_and_expect_chain("cc", "-g -gdwarf-5 -fpie -pie");
+	build_and_expect_chain("cc", "-g -gdwarf-4 -no-pie");
+	build_and_expect_chain("cc", "-g -gz");
+	/* A shared object whose first segment is not at address 0. */
+	build_and_expect_chain("cc", "-g -fPIC -shared -Wl,-Bsymbolic -Wl,-Ttext-segment=0x100000");
+	/* Units in a file of their own. */
+	build_and_expect_chain("cc", "-g -gdwarf-5 -gsplit-dwarf");
+}
+
+/* clang writes no .debug_aranges. */
+static void test_inlined_chain_clang(void **state)
+{
+	(void)state;
+	if (run("clang --version") != 0) {
+		print_message("no clang here\n");
+		skip();
+	}
+	build_and_expect_chain("clang", "-g -gdwarf-5");
+	build_and_expect_chain("clang", "-g -gdwarf-4");
+}
+
+static void test_separate_debug_file(void **state)
+{
+	uint64_t here, outer;
+
+	(void)state;
+	require(run(
+		"cc -O2 -g chain.c -o chain && objcopy --only-keep-debug chain separate.debug && "
+		"strip -o separate chain && objcopy --add-gnu-debuglink=separate.debug separate"));
+	here = symbol_address("chain", "here");
+	outer = symbol_address("chain", "outer");
+	expect_chain("separate", here, outer);
+
+	/* Another build's debug file must not be believed. */
+	require(run("cc -O1 -g -DX -fno-inline chain.c -o other && "
+		    "objcopy --only-keep-debug other separate.debug"));
+	{
+		CLEANUP(symbol_module_freep) struct symbol_module *module = open_module("separate");
+		struct symbol symbols[SYMBOL_MAX_INLINED];
+
+		assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 1);
+		assert_null(symbols[0].file);
+	}
+}
+
+/* What is left of the place when debug information, then all symbols are gone. */
+static void test_stripped(void **state)
+{
+	struct symbol symbols[SYMBOL_MAX_INLINED];
+	uint64_t here, outer;
+	char name[64];
+
+	(void)state;
+	require(run(
+		"cc -O2 -g chain.c -o chain && strip -g -o nolines chain && strip -o bare chain"));
+	here = symbol_address("chain", "here");
+	outer = symbol_address("chain", "outer");
+	{
+		CLEANUP(symbol_module_freep) struct symbol_module *module = open_module("nolines");
+
+		assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 1);
+		expect(&symbols[0], "outer", NULL, 0);
+		assert_true(symbols[0].start == outer);
+	}
+	{
+		CLEANUP(symbol_module_freep) struct symbol_module *module = open_module("bare");
+
+		assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 1);
+		snprintf(name, sizeof name, "bare+0x%lx", (unsigned long)outer);
+		expect(&symbols[0], name, NULL, 0);
+		assert_true(symbols[0].start == outer);
+
+		/* Where there is no function at all. */
+		assert_int_equal(symbol_lookup(module, 0x7fff0001, symbols, N_ELEMENTS(symbols)),
+				 1);
+		expect(&symbols[0], "bare+0x7fff0001", NULL, 0);
+		assert_true(symbols[0].start == 0);
+	}
+}
+
+static void test_mini_debug_information(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbols[SYMBOL_MAX_INLINED];
+	uint64_t here;
+
+	(void)state;
+	if (run("xz --version") != 0) {
+		print_message("no xz here\n");
+		skip();
+	}
+	require(run("cc -O2 chain.c -o chain && strip -o mini chain && "
+		    "objcopy -S --keep-symbol=outer chain mini.debug && xz -kf mini.debug && "
+		    "objcopy --add-section .gnu_debugdata=mini.debug.xz mini"));
+	here = symbol_address("chain", "here");
+	module = open_module("mini");
+	assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 1);
+	expect(&symbols[0], "outer", NULL, 0);
+}
+
+static void test_cxx(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbols[SYMBOL_MAX_INLINED];
+	uint64_t here;
+
+	(void)state;
+	require(run("c++ -O2 -g cart.cc -o cart"));
+	here = symbol_address("cart", "here");
+	module = open_module("cart");
+	assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 2);
+	expect(&symbols[0], "shop::Cart<int>::price", "cart.cc", 5);
+	expect(&symbols[1], "shop::Cart<int>::total", "cart.cc", 8);
+	/* The compiler may have appended ".isra.0" or the like. */
+	assert_ptr_equal(strstr(symbols[1].linkage, "_ZN4shop4CartIiE5totalEi"),
+			 symbols[1].linkage);
+}
+
+static void test_compiler_parts(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbol;
+	uint64_t cold;
+
+	(void)state;
+	write_file(
+		"cold.c",
+		"#include <stdlib.h>\n"
+		"__attribute__((cold, noinline)) static void rare(int x) { if (x > 99) abort(); }\n"
+		"__attribute__((noinline)) int often(int x) { if (__builtin_expect(x > 7, 0)) "
+		"{ rare(x); rare(x + 1); } return x; }\n"
+		"int main(int argc, char **argv) { (void)argv; return often(argc); }\n");
+	require(run("cc -O2 -freorder-blocks-and-partition cold.c -o cold"));
+	cold = symbol_address("cold", "often.cold");
+	module = open_module("cold");
+	assert_int_equal(symbol_lookup(module, cold, &symbol, 1), 1);
+	assert_string_equal(symbol.name, "often");
+	assert_string_equal(symbol.linkage, "often.cold");
+	assert_true(symbol.start == symbol_address("cold", "often"));
+}
+
+/* A symbol's size is its end: what follows is not in it. */
+static void test_size_is_respected(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbol;
+	uint64_t small;
+
+	(void)state;
+	write_file("gap.s",
+		   ".text\n.globl small\n.type small, @function\nsmall: nop\n.size small, 1\n"
+		   ".zero 64\n.globl open_end\n.type open_end, @function\nopen_end: nop\n.zero 64\n"
+		   ".section .note.GNU-stack,\"\",@progbits\n");
+	require(run("cc -nostdlib -shared gap.s -o gap.so"));
+	small = symbol_address("gap.so", "small");
+	module = open_module("gap.so");
+	assert_int_equal(symbol_lookup(module, small, &symbol, 1), 1);
+	assert_string_equal(symbol.name, "small");
+	assert_int_equal(symbol_lookup(module, small + 20, &symbol, 1), 1);
+	assert_non_null(strstr(symbol.name, "gap.so+0x"));
+	assert_int_equal(symbol_lookup(module, small + 65 + 20, &symbol, 1), 1);
+	assert_string_equal(symbol.name, "open_end");
+}
+
+static void test_open_errors(void **state)
+{
+	struct symbol_module *module = (void *)1;
+
+	(void)state;
+	assert_int_equal(symbol_module_open("/nonexistent/file", -1, &module), -ENOENT);
+	assert_int_equal(symbol_module_open("/dev/null", -1, &module), -ENOEXEC);
+	assert_int_equal(symbol_module_open_memory("short", "\177ELF", 4, &module), -ENOEXEC);
+	assert_ptr_equal(module, (void *)1);
+}
+
+static void test_vdso(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	size_t n_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	struct symbol symbol;
+	uint64_t value, size;
+
+	(void)state;
+	if (!image) {
+		print_message("no vdso in this process\n");
+		skip();
+	}
+	/* Section headers lie at the end: take as many pages as they need. */
+	n_bytes = (*(const uint64_t *)((const char *)image + 0x28) + 64 * 64 + n_bytes) &
+		  ~(n_bytes - 1);
+	assert_int_equal(elf_file_open_memory(image, n_bytes, &elf), 0);
+	assert_int_equal(elf_file_symbol(elf, "__vdso_clock_gettime", &value, &size), 0);
+	assert_int_equal(symbol_module_open_memory("[vdso]", image, n_bytes, &module), 0);
+	assert_int_equal(symbol_lookup(module, value + 1, &symbol, 1), 1);
+	assert_non_null(strstr(symbol.name, "clock_gettime"));
+	assert_true(symbol.start == value);
+}
+
+static void expect_readable(const char *linkage, const char *expected)
+{
+	CLEANUP(freep) char *name = NULL;
+
+	assert_int_equal(name_readable(linkage, &name), 0);
+	assert_string_equal(name, expected);
+}
+
+static void test_readable_names(void **state)
+{
+	(void)state;
+	expect_readable("main", "main");
+	expect_readable("_Z3fooIiEvT_", "foo<int>");
+	expect_readable("_ZN3fooIiE3barEv", "foo<int>::bar");
+	expect_readable("_ZZ3fooiENKUliE_clEi", "foo(int)::{lambda(int)#1}::operator()");
+	expect_readable("_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo");
+	expect_readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+			"core::fmt::Write::write_fmt");
+	expect_readable("_RNvCs1234_7mycrate3foo", "mycrate::foo");
+	expect_readable("_ZN3foo", "_ZN3foo");
+	expect_readable("list_sort_impl.constprop.0", "list_sort_impl");
+	expect_readable("f.part.1.isra.0", "f");
+	expect_readable("f.coldness", "f.coldness");
+	expect_readable("_seterr_reply@GLIBC_2.2.5", "_seterr_reply");
+	expect_readable(".cold", ".cold");
+}
+
+static void test_long_names_lose_template_arguments(void **state)
+{
+	(void)state;
+	expect_readable("_ZN3abcISt6vectorISt3mapIiSt6vectorIiSaIiEESt4lessIiESaISt4pairIKiS3_"
+			"EEESaISA_EEE3runEv",
+			"abc<...>::run");
+	expect_readable("_ZN3abclsISt6vectorISt3mapIiSt6vectorIiSaIiEESt4lessIiESaISt4pairIKiS3_"
+			"EEESaISA_EEEEvT_",
+			"abc::operator<< <...>");
+}
+
+static void test_names_are_kept_once(void **state)
+{
+	CLEANUP(names_freep) struct names *names = NULL;
+	const char *first[300], *again;
+	char name[32];
+
+	(void)state;
+	assert_int_equal(names_new(&names), 0);
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof name, "_Z4f%03dv", i);
+		assert_int_equal(names_readable(names, name, &first[i]), 0);
+	}
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof name, "_Z4f%03dv", i);
+		assert_int_equal(names_readable(names, name, &again), 0);
+		assert_ptr_equal(again, first[i]);
+		snprintf(name, sizeof name, "f%03d", i);
+		assert_string_equal(again, name);
+	}
+}
+
+static void test_glue(void **state)
+{
+	static const char *const glue[] = {
+		"_PyEval_EvalFrameDefault",
+		"cfunction_vectorcall_FASTCALL",
+		"_PyObject_MakeTpCall",
+		"slot_tp_call",
+		"_TAIL_CALL_BINARY_OP",
+		"pymain_run_python",
+		"gen_iternext",
+		"slot __call__",
+		"type_call",
+		"PyObject_CallMethodObjArgs",
+		"wrap_init",
+		"method_vectorcall_O",
+		"thread_run",
+	};
+	static const char *const visible[] = {
+		"builtin_sorted",
+		"sorted",
+		"PyObject_Calloc",
+		"_PyObject_Calloc",
+		"PyObject_CallFinalizer",
+		"gc_collect_main",
+		"list_sort_impl",
+		"wrap_strftime",
+		"PyImport_ImportModuleLevelObject",
+		"object_richcompare",
+		"_PyType_Lookup",
+		"partial_call",
+		"builtin_exec",
+		"generator.send",
+		"",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(glue); i++)
+		assert_true(symbol_is_glue(glue[i]));
+	for (size_t i = 0; i < N_ELEMENTS(visible); i++)
+		assert_false(symbol_is_glue(visible[i]));
+}
+
+/* The interpreter's names are nothing special in other people's programs. */
+static void test_no_glue_elsewhere(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbol;
+
+	(void)state;
+	require(run("cc -O2 chain.c -o chain"));
+	module = open_module("chain");
+	assert_int_equal(symbol_lookup(module, symbol_address("chain", "main"), &symbol, 1), 1);
+	assert_string_equal(symbol.name, "main");
+	assert_int_equal(symbol.role, SYMBOL_PLAIN);
+}
+
+/* "address T name" of one function, as the file says. */
+static uint64_t find_in_kallsyms(const char *wanted)
+{
+	char line[512], name[256], type;
+	unsigned long address;
+	uint64_t found = 0;
+	FILE *file = fopen("/proc/kallsyms", "r");
+
+	if (!file)
+		return 0;
+	while (!found && fgets(line, sizeof line, file))
+		if (sscanf(line, "%lx %c %255s", &address, &type, name) == 3 &&
+		    strcmp(name, wanted) == 0)
+			found = address;
+	fclose(file);
+	return found;
+}
+
+static void test_kernel(void **state)
+{
+	CLEANUP(kernel_symbols_freep) struct kernel_symbols *symbols = NULL;
+	const char *owner = "unset";
+	uint64_t address = find_in_kallsyms("vfs_read");
+	int r = kernel_symbols_open(&symbols);
+
+	(void)state;
+	if (address == 0) {
+		assert_true(r < 0);
+		print_message("kernel addresses are hidden from this user\n");
+		skip();
+	}
+	assert_int_equal(r, 0);
+	assert_string_equal(kernel_symbol_lookup(symbols, address, &owner), "vfs_read");
+	assert_null(owner);
+	assert_string_equal(kernel_symbol_lookup(symbols, address + 9, NULL), "vfs_read");
+	assert_null(kernel_symbol_lookup(symbols, 0x1000, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_inlined_chain),
+		cmocka_unit_test(test_inlined_chain_clang),
+		cmocka_unit_test(test_separate_debug_file),
+		cmocka_unit_test(test_stripped),
+		cmocka_unit_test(test_mini_debug_information),
+		cmocka_unit_test(test_cxx),
+		cmocka_unit_test(test_compiler_parts),
+		cmocka_unit_test(test_size_is_respected),
+		cmocka_unit_test(test_open_errors),
+		cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_readable_names),
+		cmocka_unit_test(test_long_names_lose_template_arguments),
+		cmocka_unit_test(test_names_are_kept_once),
+		cmocka_unit_test(test_glue),
+		cmocka_unit_test(test_no_glue_elsewhere),
+		cmocka_unit_test(test_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
