@@ -1,0 +1,437 @@
+/* bench/unwind.c - what a native frame costs, on real dumps of a running process.
+ *
+ * Records registers and stack copies of a process with src/record, keeps them
+ * in memory, then unwinds the same dumps with unwind/native and with libdwfl
+ * (one Dwfl kept), so that the ratio of the two is of one run. The process
+ * must go on living meanwhile: its maps and its vdso are read.
+ *
+ * Times are CPU time of the measuring thread: other programs on the machine
+ * disturb them through the caches only. Prints one JSON object.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "src/record/record.h"
+#include "tests/unit/dwfl_oracle.h"
+#include "unwind/native/native.h"
+
+enum {
+	N_ROUNDS = 9,           /* of each measurement; the median counts */
+	N_HOT_WALKS = 5000,     /* of one dump, in a round */
+	MAX_DUMPS = 1 << 16,
+	MAX_DUMP_BYTES = 512 << 20,
+};
+
+struct options {
+	pid_t pid;
+	double seconds, hz;
+	size_t stack_bytes;
+};
+
+/* The dumps of one recording; their bytes stand one behind the other. */
+struct dumps {
+	struct sample *samples;
+	size_t n;
+	uint8_t *bytes;
+	size_t n_bytes;
+	uint64_t n_lost;
+};
+
+/* What ours is unwound with. */
+struct ours {
+	struct module_table *modules;
+	struct address_space *space;
+	struct native_unwinder *unwinder;
+	struct native_process *process;
+	struct native_stack stack;
+};
+
+struct spread {
+	double median, lowest, highest;
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static struct spread spread_of(double *values, size_t n)
+{
+	qsort(values, n, sizeof *values, compare_doubles);
+	return (struct spread){ values[n / 2], values[0], values[n - 1] };
+}
+
+/* ---- Recording ---- */
+
+static void dumps_done(struct dumps *dumps)
+{
+	free(dumps->samples);
+	if (dumps->bytes)
+		munmap(dumps->bytes, MAX_DUMP_BYTES);
+}
+
+static int dumps_init(struct dumps *dumps)
+{
+	void *bytes;
+
+	dumps->samples = calloc(MAX_DUMPS, sizeof *dumps->samples);
+	if (!dumps->samples)
+		return -ENOMEM;
+	bytes = mmap(NULL, MAX_DUMP_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (bytes == MAP_FAILED)
+		return -errno;
+	dumps->bytes = bytes;
+	return 0;
+}
+
+static void keep(struct dumps *dumps, const struct sample *sample)
+{
+	struct sample *kept = &dumps->samples[dumps->n];
+
+	if (!sample->has_user || dumps->n == MAX_DUMPS ||
+	    MAX_DUMP_BYTES - dumps->n_bytes < sample->stack_bytes)
+		return;
+	*kept = *sample;
+	kept->kernel_ips = NULL;
+	kept->n_kernel_ips = 0;
+	kept->stack = memcpy(dumps->bytes + dumps->n_bytes, sample->stack, sample->stack_bytes);
+	dumps->n_bytes += sample->stack_bytes;
+	dumps->n++;
+}
+
+static int drain(struct capture *capture, pid_t pid, struct dumps *dumps)
+{
+	struct capture_event event;
+	int r;
+
+	while ((r = capture_next(capture, &event)) > 0)
+		if (event.type == CAPTURE_SAMPLE && event.pid == pid)
+			keep(dumps, &event.sample);
+	return r;
+}
+
+static int record(const struct options *options, struct dumps *dumps)
+{
+	struct capture_options wanted = {
+		.hz = options->hz,
+		.stack_bytes = options->stack_bytes,
+		.no_kernel = true,
+		.no_wakeup = true,
+	};
+	CLEANUP(capture_freep) struct capture *capture = NULL;
+	struct capture_counts counts;
+	uint64_t end;
+	int r;
+
+	r = capture_attach(&wanted, options->pid, &capture);
+	if (r < 0)
+		return r;
+	end = monotonic_ns() + (uint64_t)(options->seconds * 1e9);
+	while (r >= 0 && monotonic_ns() < end) {
+		poll(NULL, 0, 10);
+		r = drain(capture, options->pid, dumps);
+	}
+	capture_stop(capture);
+	if (r >= 0)
+		r = drain(capture, options->pid, dumps);
+	capture_read_counts(capture, &counts);
+	dumps->n_lost = counts.lost;
+	return r;
+}
+
+/* ---- Measuring ---- */
+
+static void ours_done(struct ours *ours)
+{
+	native_stack_done(&ours->stack);
+	native_process_free(ours->process);
+	native_unwinder_free(ours->unwinder);
+	address_space_free(ours->space);
+	module_table_free(ours->modules);
+	memset(ours, 0, sizeof *ours);
+}
+
+/* @ours: zeroed. */
+static int ours_init(struct ours *ours, pid_t pid)
+{
+	int r;
+
+	r = module_table_new(&ours->modules);
+	if (r >= 0)
+		r = address_space_new(pid, ours->modules, &ours->space);
+	if (r >= 0)
+		r = address_space_load(ours->space);
+	if (r >= 0)
+		r = native_unwinder_new(ours->modules, &ours->unwinder);
+	if (r >= 0)
+		r = native_process_new(ours->unwinder, ours->space, &ours->process);
+	return r;
+}
+
+/* Unwind every dump once; CPU time of all, and the frames met. */
+static int pass(struct ours *ours, const struct dumps *dumps, uint64_t *ret_ns, uint64_t *ret_frames)
+{
+	uint64_t start = cpu_ns(), n_frames = 0;
+
+	for (size_t i = 0; i < dumps->n; i++) {
+		int r = native_unwind(ours->process, &dumps->samples[i], NULL, &ours->stack);
+
+		if (r < 0)
+			return r;
+		n_frames += ours->stack.n_frames;
+	}
+	*ret_ns = cpu_ns() - start;
+	*ret_frames = n_frames;
+	return 0;
+}
+
+static int measure_streamed(struct ours *ours, const struct dumps *dumps, struct spread *ret)
+{
+	double values[N_ROUNDS];
+
+	for (unsigned i = 0; i < N_ROUNDS; i++) {
+		uint64_t ns, n_frames;
+		int r = pass(ours, dumps, &ns, &n_frames);
+
+		if (r < 0)
+			return r;
+		values[i] = (double)ns / (double)n_frames;
+	}
+	*ret = spread_of(values, N_ROUNDS);
+	return 0;
+}
+
+/* One dump again and again, a complete stack of the usual depth. */
+static int find_usual(struct ours *ours, const struct dumps *dumps, double usual_frames, size_t *ret)
+{
+	double best = 1e9;
+
+	for (size_t i = 0; i < dumps->n; i++) {
+		double distance;
+		int r = native_unwind(ours->process, &dumps->samples[i], NULL, &ours->stack);
+
+		if (r < 0)
+			return r;
+		distance = (double)ours->stack.n_frames - usual_frames;
+		distance = distance < 0 ? -distance : distance;
+		if (distance < best && ours->stack.end == STACK_COMPLETE) {
+			best = distance;
+			*ret = i;
+		}
+	}
+	return 0;
+}
+
+static int measure_hot(struct ours *ours, const struct sample *sample, struct spread *ret)
+{
+	double values[N_ROUNDS];
+
+	for (unsigned i = 0; i < N_ROUNDS; i++) {
+		uint64_t start = cpu_ns();
+
+		for (unsigned k = 0; k < N_HOT_WALKS; k++) {
+			int r = native_unwind(ours->process, sample, NULL, &ours->stack);
+
+			if (r < 0)
+				return r;
+		}
+		values[i] = (double)(cpu_ns() - start) / N_HOT_WALKS / (double)ours->stack.n_frames;
+	}
+	*ret = spread_of(values, N_ROUNDS);
+	return 0;
+}
+
+static struct spread measure_libdwfl(struct oracle *oracle, const struct dumps *dumps)
+{
+	enum { ROUNDS = 3 };
+	double values[ROUNDS];
+
+	oracle->want_sp = false;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t start = cpu_ns(), n_frames = 0;
+
+		for (size_t k = 0; k < dumps->n; k++) {
+			oracle_unwind(oracle, &dumps->samples[k], NULL);
+			n_frames += oracle->n_frames;
+		}
+		values[i] = (double)(cpu_ns() - start) / (double)n_frames;
+	}
+	return spread_of(values, ROUNDS);
+}
+
+/* ---- Comparing ---- */
+
+struct agreement {
+	uint64_t n_frames, n_equal; /* of the longer of two stacks; same pc and sp */
+	uint64_t n_compared;        /* samples */
+	uint64_t n_guessed;         /* samples left out: with code that has no CFI */
+	uint64_t by_end[STACK_N_ENDS];
+};
+
+/*
+ * Left out is what libdwfl only guesses, by the frame pointer: code without CFI
+ * (a JIT's), and rules that lead below the stack pointer, where no dump reaches.
+ */
+static bool is_comparable(const struct native_stack *ours)
+{
+	for (size_t i = 0; i < ours->n_frames; i++)
+		if (ours->frames[i].without_cfi)
+			return false;
+	return ours->end != STACK_BAD_MEMORY && ours->end != STACK_NO_UNWIND_INFO;
+}
+
+static void compare(const struct native_stack *ours, const struct oracle *theirs,
+		    struct agreement *agreement)
+{
+	size_t n = MIN(ours->n_frames, theirs->n_frames), n_equal = 0;
+
+	agreement->by_end[ours->end]++;
+	if (!is_comparable(ours)) {
+		agreement->n_guessed++;
+		return;
+	}
+	while (n_equal < n && ours->frames[n_equal].pc == theirs->frames[n_equal].pc &&
+	       ours->frames[n_equal].sp == theirs->frames[n_equal].sp)
+		n_equal++;
+	agreement->n_frames += MAX(ours->n_frames, theirs->n_frames);
+	agreement->n_equal += n_equal;
+	agreement->n_compared++;
+}
+
+static int measure_agreement(struct ours *ours, struct oracle *oracle, const struct dumps *dumps,
+			     struct agreement *ret)
+{
+	oracle->want_sp = true;
+	for (size_t i = 0; i < dumps->n; i++) {
+		int r = native_unwind(ours->process, &dumps->samples[i], NULL, &ours->stack);
+
+		if (r < 0)
+			return r;
+		oracle_unwind(oracle, &dumps->samples[i], NULL);
+		compare(&ours->stack, oracle, ret);
+	}
+	return 0;
+}
+
+/* ---- The report ---- */
+
+static void print_spread(const char *name, const struct spread *spread)
+{
+	printf("\"%s\": [%.2f, %.2f, %.2f], ", name, spread->median, spread->lowest, spread->highest);
+}
+
+static void print_agreement(const struct agreement *agreement)
+{
+	printf("\"agreement\": %.6f, \"compared\": %" PRIu64 ", \"not_compared\": %" PRIu64,
+	       (double)agreement->n_equal / (double)agreement->n_frames, agreement->n_compared,
+	       agreement->n_guessed);
+	for (unsigned i = 0; i < STACK_N_ENDS; i++)
+		if (agreement->by_end[i] > 0)
+			printf(", \"end_%s\": %" PRIu64, stack_end_name(i), agreement->by_end[i]);
+}
+
+static int replay(const struct options *options, const struct dumps *dumps, struct ours *ours,
+		  struct oracle *oracle)
+{
+	uint64_t first_ns, warm_ns, n_frames;
+	struct spread streamed, hot, libdwfl;
+	struct agreement agreement = { 0 };
+	struct native_statistics statistics;
+	size_t usual = 0;
+	int r;
+
+	r = pass(ours, dumps, &first_ns, &n_frames);
+	if (r >= 0)
+		r = pass(ours, dumps, &warm_ns, &n_frames);
+	if (r >= 0)
+		r = measure_streamed(ours, dumps, &streamed);
+	if (r >= 0)
+		r = find_usual(ours, dumps, (double)n_frames / (double)dumps->n, &usual);
+	if (r >= 0)
+		r = measure_hot(ours, &dumps->samples[usual], &hot);
+	if (r >= 0)
+		r = oracle_open(oracle, options->pid);
+	if (r >= 0)
+		r = measure_agreement(ours, oracle, dumps, &agreement);
+	if (r < 0)
+		return r;
+	libdwfl = measure_libdwfl(oracle, dumps);
+	native_unwinder_statistics(ours->unwinder, &statistics);
+
+	printf("{\"samples\": %zu, \"lost\": %" PRIu64 ", \"dump_mb\": %.1f, \"frames\": %" PRIu64 ", ",
+	       dumps->n, dumps->n_lost, (double)dumps->n_bytes / 1e6, n_frames);
+	printf("\"places\": %zu, \"rows\": %zu, ", statistics.n_compiled, statistics.n_rows);
+	print_spread("streamed_ns", &streamed);
+	print_spread("hot_ns", &hot);
+	print_spread("libdwfl_ns", &libdwfl);
+	printf("\"first_ns\": %.1f, \"new_place_us\": %.2f, ", (double)first_ns / (double)n_frames,
+	       ((double)first_ns - (double)warm_ns) / 1e3 / (double)statistics.n_compiled);
+	print_agreement(&agreement);
+	printf("}\n");
+	return 0;
+}
+
+static int parse_option(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'd': options->seconds = strtod(argument, NULL); return 0;
+	case 'F': options->hz = strtod(argument, NULL); return 0;
+	case 's': options->stack_bytes = strtoul(argument, NULL, 10); return 0;
+	case ARGP_KEY_ARG: options->pid = (pid_t)strtol(argument, NULL, 10); return 0;
+	case ARGP_KEY_END: return options->pid > 0 ? 0 : (argp_usage(state), EINVAL);
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_option known[] = {
+		{ "duration", 'd', "SECONDS", 0, "Record for so long (8)", 0 },
+		{ "frequency", 'F', "HZ", 0, "Samples a second (999)", 0 },
+		{ "stack-bytes", 's', "N", 0, "Stack to copy (16384)", 0 },
+		{ 0 },
+	};
+	static const struct argp argp = { known, parse_option, "PID", "Measure unwinding.", 0, 0, 0 };
+	struct options options = { .seconds = 8, .hz = 999, .stack_bytes = 16384 };
+	struct oracle oracle = { 0 };
+	struct dumps dumps = { 0 };
+	struct ours ours = { 0 };
+	int r;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	r = dumps_init(&dumps);
+	if (r >= 0)
+		r = record(&options, &dumps);
+	if (r >= 0 && dumps.n == 0)
+		r = -ENODATA;
+	if (r >= 0)
+		r = ours_init(&ours, options.pid);
+	if (r >= 0)
+		r = replay(&options, &dumps, &ours, &oracle);
+	if (r < 0)
+		fprintf(stderr, "bench_unwind: %s\n", strerror(-r));
+	oracle_close(&oracle);
+	ours_done(&ours);
+	dumps_done(&dumps);
+	return r < 0;
+}
