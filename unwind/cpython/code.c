@@ -290,6 +290,8 @@ static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, siz
 		r = entry ? 0 : read_entry(runtime, &identities[i], &entry);
 		if (r < 0)
 			return r;
+		if (runtime->codes.type == 0)
+			runtime->codes.type = word_at(heads[i], OBJECT_TYPE);
 		runtime->codes.seen[slot].address = addresses[i];
 		runtime->codes.seen[slot].code = &entry->code;
 	}

@@ -133,6 +133,13 @@ int py_code_line(const struct py_code *code, int32_t instruction);
 /* The code object whose bytecode holds an address, among those seen so far; NULL: none. */
 struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address);
 
+/*
+ * py_code_find - the same, also for one that was never met in a frame.
+ * Bytecode is part of its code object: memory before the address is searched for
+ * one that holds it. NULL: there is none. Source: Include/cpython/code.h, 3.11 to 3.13.
+ */
+struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address);
+
 /* All codes seen, in order of first sight. */
 size_t py_code_count(const struct py_runtime *runtime);
 struct py_code *py_code_nth(const struct py_runtime *runtime, size_t n);

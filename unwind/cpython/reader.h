@@ -58,7 +58,14 @@ struct code_cache {
 		struct py_code *code;
 	} *ranges;
 	size_t n_ranges, ranges_allocated;
+	uint64_t type; /* what all code objects have as their type; 0: none seen yet */
+	/* Addresses that no code object was found around; forgotten when codes are added. */
+	uint64_t not_code[64];
+	size_t not_code_as_of; /* n, then */
 };
+
+/* Where objects have the pointer to their type. */
+enum { OBJECT_TYPE = 8 };
 
 struct py_runtime {
 	struct remote *remote;

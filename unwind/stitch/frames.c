@@ -115,11 +115,19 @@ static void learn_locations(struct merge *merge, struct evaluation *evaluation)
 	int view = view_of(evaluation);
 
 	location_vote(&place->bytecode[view], merge->native, evaluation->native, bytecode,
-		      bytecode + innermost->code->bytecode_bytes);
+		      bytecode + innermost->code->bytecode_bytes, merge->runtime);
 	location_vote(&place->next[view], merge->native, evaluation->native, innermost->pointer,
-		      innermost->pointer + MAX_INSTRUCTION_BYTES);
+		      innermost->pointer + MAX_INSTRUCTION_BYTES, merge->runtime);
 	location_vote(&place->frame[view], merge->native, evaluation->native, evaluation->top,
-		      evaluation->top + 1);
+		      evaluation->top + 1, NULL);
+}
+
+static bool knows_locations(const struct evaluation *evaluation)
+{
+	int view = view_of(evaluation);
+
+	return location_is_settled(&evaluation->place->bytecode[view]) &&
+	       location_is_settled(&evaluation->place->next[view]);
 }
 
 /* Frames that were called only after the sample: those above the function that ran. */
@@ -142,13 +150,15 @@ static bool is_in(const struct py_code *code, uint64_t pointer)
 
 /*
  * The code that ran, by what the evaluation held of its bytecode. The best
- * location that points into any bytecode decides: one that does not was used
- * for something else at this call.
+ * location that points into known bytecode decides: one that does not was used
+ * for something else at this call. Where none does, the function may be one
+ * that was never there when memory was looked at.
  */
 static struct py_code *captured_code(struct merge *merge, const struct evaluation *evaluation,
 				     struct py_code *expected)
 {
 	const struct location_votes *votes = &evaluation->place->bytecode[view_of(evaluation)];
+	uint64_t best = 0;
 	int r = 0;
 
 	for (unsigned rank = 0; r != -ENODATA; rank++) {
@@ -163,8 +173,10 @@ static struct py_code *captured_code(struct merge *merge, const struct evaluatio
 		code = py_code_at(merge->runtime, pointer);
 		if (code)
 			return code;
+		if (rank == 0)
+			best = pointer;
 	}
-	return NULL;
+	return best ? py_code_find(merge->runtime, best) : NULL;
 }
 
 /* The instruction that ran, where the captured bytes tell it. */
@@ -236,7 +248,7 @@ int merge_read_frames(struct merge *merge)
 			evaluation->state = captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 			continue;
 		}
-		if (merge->explore)
+		if (merge->explore || !knows_locations(evaluation))
 			learn_locations(merge, evaluation);
 		evaluation->state = compare_captured(merge, evaluation);
 	}

@@ -10,7 +10,9 @@
 enum {
 	SETTLED_VOTES = 3,
 	ENOUGH_TRIES = 4,
-	MAX_TRIES = 512, /* then what is learnt stays */
+	ENOUGH_HITS = 3,     /* where a location holds what it should all the time, by itself */
+	SETTLED_HITS = 200,
+	MAX_TRIES = 16384, /* then what is learnt stays */
 };
 
 void places_done(struct places *places)
@@ -99,13 +101,24 @@ static int read_location(struct native_stack *stack, size_t frame, int location,
 	return native_stack_read(stack, address, ret, sizeof *ret);
 }
 
+/* Of pointers into bytecode: does a location hold one about as often as any does? */
+static bool holds_always(const struct location_votes *votes, int location, uint32_t most)
+{
+	return most > 0 && votes->points[location] >= most - most / 8;
+}
+
 static void choose(struct location_votes *votes)
 {
+	uint32_t most = 0;
+
 	forget_best(votes);
+	for (int i = 0; i < LOCATION_N; i++)
+		most = MAX(most, votes->points[i]);
 	for (int i = 0; i < LOCATION_N; i++) {
 		int candidate = i;
 
-		if (votes->hits[i] * 3 < votes->tries)
+		if (votes->hits[i] * 3 < votes->tries &&
+		    !(holds_always(votes, i, most) && votes->hits[i] >= ENOUGH_HITS))
 			continue;
 		for (unsigned rank = 0; rank < LOCATION_N_BEST; rank++) {
 			int held = votes->best[rank];
@@ -120,10 +133,16 @@ static void choose(struct location_votes *votes)
 	}
 }
 
-void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low,
-		   uint64_t high)
+bool location_is_settled(const struct location_votes *votes)
 {
-	if (votes->tries >= MAX_TRIES)
+	return votes->tries >= MAX_TRIES ||
+	       (votes->best[0] != LOCATION_NONE && votes->hits[votes->best[0]] >= SETTLED_HITS);
+}
+
+void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low,
+		   uint64_t high, struct py_runtime *codes)
+{
+	if (location_is_settled(votes))
 		return;
 	votes->tries++;
 	for (int i = 0; i < LOCATION_N; i++) {
@@ -131,8 +150,12 @@ void location_vote(struct location_votes *votes, struct native_stack *stack, siz
 
 		if (i == MACHINE_REG_SP || i == MACHINE_REG_PC)
 			continue;
-		if (read_location(stack, frame, i, &value) == 0 && value >= low && value < high)
+		if (read_location(stack, frame, i, &value) < 0)
+			continue;
+		if (value >= low && value < high)
 			votes->hits[i]++;
+		if (codes && py_code_at(codes, value))
+			votes->points[i]++;
 	}
 	if (votes->tries >= ENOUGH_TRIES)
 		choose(votes);

@@ -5,7 +5,12 @@
  * function keeps three of its variables: a pointer into the running bytecode
  * (its start will do), the pointer to the next instruction, and the current
  * frame. A location is a callee-saved register or a slot at a distance from
- * the CFA; each is tried on evaluations whose truth is known, and counted.
+ * the CFA. Two things are counted of each: how often it agreed with what memory
+ * showed a moment later, and, of pointers into bytecode, how often it held one
+ * at all. The second needs no luck: of a program whose functions end sooner
+ * than its memory can be read, hardly one sample agrees with memory, but the
+ * right location always points into some bytecode. The first then decides
+ * among the few that do.
  */
 #ifndef PROBING_PLACES_H
 #define PROBING_PLACES_H
@@ -26,8 +31,10 @@ enum {
 };
 
 struct location_votes {
-	uint32_t tries, hits[LOCATION_N];
-	int best[LOCATION_N_BEST]; /* most hits first; LOCATION_NONE behind the last */
+	uint32_t tries;
+	uint32_t hits[LOCATION_N];   /* agreed with memory */
+	uint32_t points[LOCATION_N]; /* held a pointer into bytecode */
+	int best[LOCATION_N_BEST];   /* most hits first; LOCATION_NONE behind the last */
 };
 
 /* A frame that is the leaf keeps its variables elsewhere than one that calls. */
@@ -58,9 +65,16 @@ int places_learn(struct places *places, const struct module *module, uint64_t ad
 void place_vote_anchor(struct place *place, uint64_t distance);
 bool place_is_settled(const struct place *place);
 
-/* Count which locations of a native frame hold a word within [low, high). */
+/*
+ * location_vote - count which locations of a native frame hold a word within [low, high).
+ * @codes: of pointers into bytecode: the interpreter that knows what is bytecode; else NULL.
+ */
 void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low,
-		   uint64_t high);
+		   uint64_t high, struct py_runtime *codes);
+
+/* Whether more votes would change nothing. */
+bool location_is_settled(const struct location_votes *votes);
+
 /*
  * location_read - the word at one of the best locations, by rank from 0.
  * Errors: -ENODATA there are no more; -EFAULT not recoverable in this frame.

@@ -1,0 +1,71 @@
+/* code_find.c - the code object around a pointer into bytecode.
+ *
+ * A function that has ended by the time memory is read leaves nothing but the
+ * pointer that was captured. Code objects hold their bytecode, so the head is
+ * some hundred or thousand bytes before it, and known by its type.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/cpython/reader.h"
+
+enum { SEARCH_PAGES = 16 };
+
+static bool is_in(const struct py_code *code, uint64_t address)
+{
+	return address - code->bytecode < code->bytecode_bytes;
+}
+
+/* Whether a search at this address has failed already, with the codes known now. */
+static bool has_failed(struct code_cache *codes, uint64_t address)
+{
+	if (codes->not_code_as_of != codes->n) {
+		codes->not_code_as_of = codes->n;
+		memset(codes->not_code, 0, sizeof codes->not_code);
+	}
+	return codes->not_code[mix64(address) % N_ELEMENTS(codes->not_code)] == address;
+}
+
+/* The last word before @end in a page that says "code object"; 0: none. */
+static uint64_t last_type_word(struct py_runtime *runtime, uint64_t page, uint64_t end)
+{
+	uint64_t words[WINDOW_PAGE_BYTES / sizeof(uint64_t)];
+
+	if (window_read(&runtime->window, page, words, sizeof words) < 0)
+		return 0;
+	for (size_t i = (end - page) / sizeof *words; i-- > 0;)
+		if (words[i] == runtime->codes.type)
+			return page + i * sizeof *words;
+	return 0;
+}
+
+/* The nearest thing before an address that has a code object's type; 0: none near. */
+static uint64_t object_before(struct py_runtime *runtime, uint64_t address)
+{
+	uint64_t page = address & ~(uint64_t)(WINDOW_PAGE_BYTES - 1), end = address;
+
+	for (unsigned i = 0; i < SEARCH_PAGES && page != 0; i++) {
+		uint64_t word = last_type_word(runtime, page, end);
+
+		if (word != 0)
+			return word - OBJECT_TYPE;
+		end = page;
+		page -= WINDOW_PAGE_BYTES;
+	}
+	return 0;
+}
+
+struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address)
+{
+	struct code_cache *codes = &runtime->codes;
+	struct py_code *code = py_code_at(runtime, address);
+	uint64_t object;
+
+	if (code || codes->type == 0 || has_failed(codes, address))
+		return code;
+	object = object_before(runtime, address);
+	if (object != 0 && reader_codes(runtime, &object, 1, &code) == 0 && is_in(code, address))
+		return code;
+	codes->not_code[mix64(address) % N_ELEMENTS(codes->not_code)] = address;
+	return NULL;
+}
