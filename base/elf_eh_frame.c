@@ -1,8 +1,10 @@
-/* elf_eh_frame.c - where functions begin and end, by .eh_frame_hdr and .eh_frame.
+/* elf_eh_frame.c - where functions begin and end, and the programs that describe
+ * their frames, by .eh_frame_hdr and .eh_frame.
  *
  * The header section holds a table of (function start, FDE), sorted by start.
- * The FDE found there tells the function's true start and length; the CIE
- * before it tells how those two numbers are written.
+ * The FDE found there tells the function's true start and length, and holds its
+ * program; the CIE before it tells how those two numbers are written, and what
+ * all its functions have in common.
  *
  * Invariants: a cursor never moves past its end; once it would have, it has
  * failed and yields zeros; whoever uses what was read asks failed first.
@@ -90,8 +92,7 @@ static uint32_t take_u32(struct cursor *cursor)
 	return value;
 }
 
-/* LEB128 numbers matter here only for their length and small values. */
-static uint64_t take_leb128(struct cursor *cursor)
+static uint64_t take_leb128_bits(struct cursor *cursor, unsigned *ret_shift, uint8_t *ret_last)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -103,7 +104,28 @@ static uint64_t take_leb128(struct cursor *cursor)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += 7;
 	} while (byte & 0x80);
+	*ret_shift = shift;
+	*ret_last = byte;
 	return value;
+}
+
+static uint64_t take_leb128(struct cursor *cursor)
+{
+	unsigned shift;
+	uint8_t last;
+
+	return take_leb128_bits(cursor, &shift, &last);
+}
+
+static int64_t take_signed_leb128(struct cursor *cursor)
+{
+	unsigned shift;
+	uint8_t last;
+	uint64_t value = take_leb128_bits(cursor, &shift, &last);
+
+	if (shift < 64 && (last & 0x40))
+		value |= UINT64_MAX << shift;
+	return (int64_t)value;
 }
 
 static uint64_t take_format(struct cursor *cursor, uint8_t format)
@@ -233,15 +255,14 @@ static int open_entry(const struct elf_file *file, uint64_t address, struct curs
 	return 0;
 }
 
-/* Walks the augmentation data to its 'R', which says how FDEs write addresses. */
-static int read_augmentation(struct cursor *cursor, const char *augmentation, uint8_t *ret)
+/* Reads the augmentation data: 'R' says how FDEs write addresses, 'S' marks signal frames. */
+static int read_augmentation(struct cursor *cursor, const char *augmentation, struct elf_cfi *cfi,
+			     uint8_t *ret_encoding)
 {
-	uint8_t encoding = PE_ABSPTR;
-
 	for (const char *c = augmentation; *c != '\0'; c++) {
 		switch (*c) {
 		case 'R':
-			encoding = take_u8(cursor);
+			*ret_encoding = take_u8(cursor);
 			break;
 		case 'P':
 			/* An indirect personality is skipped, not followed. */
@@ -250,23 +271,24 @@ static int read_augmentation(struct cursor *cursor, const char *augmentation, ui
 		case 'L':
 			take_u8(cursor);
 			break;
-		case 'S': /* signal frame */
+		case 'S':
+			cfi->is_signal = true;
+			break;
 		case 'B': /* return addresses signed with key B */
 			break;
 		default:
 			return -ENOENT;
 		}
 	}
-	if (cursor->failed)
-		return -ENOENT;
-	*ret = encoding;
-	return 0;
+	return cursor->failed ? -ENOENT : 0;
 }
 
-static int read_cie(const struct elf_file *file, uint64_t address, uint8_t *ret_encoding)
+static int read_cie(const struct elf_file *file, uint64_t address, struct elf_cfi *cfi,
+		    uint8_t *ret_encoding)
 {
-	struct cursor cursor;
+	struct cursor cursor, data;
 	const char *augmentation;
+	uint64_t n_data;
 	uint32_t id;
 	uint8_t version;
 	int r;
@@ -283,27 +305,34 @@ static int read_cie(const struct elf_file *file, uint64_t address, uint8_t *ret_
 		;
 	if (cursor.failed)
 		return -ENOENT;
-	take_leb128(&cursor); /* code alignment */
-	take_leb128(&cursor); /* data alignment */
-	if (version == 1)
-		take_u8(&cursor); /* return address column */
-	else
-		take_leb128(&cursor);
-	if (augmentation[0] == '\0') {
-		*ret_encoding = PE_ABSPTR;
-		return 0;
-	}
-	if (augmentation[0] != 'z')
+	cfi->code_factor = take_leb128(&cursor);
+	cfi->data_factor = take_signed_leb128(&cursor);
+	cfi->return_register = version == 1 ? take_u8(&cursor) : take_leb128(&cursor);
+	*ret_encoding = PE_ABSPTR;
+	if (augmentation[0] == 'z') {
+		n_data = take_leb128(&cursor);
+		data = cursor;
+		if (cursor.failed || n_data > (uint64_t)(cursor.end - cursor.at))
+			return -ENOENT;
+		cursor.at += n_data;
+		r = read_augmentation(&data, augmentation + 1, cfi, ret_encoding);
+		if (r < 0)
+			return r;
+		cfi->has_augmentation = true;
+	} else if (augmentation[0] != '\0') {
 		return -ENOENT;
-	take_leb128(&cursor); /* length of what follows */
-	return read_augmentation(&cursor, augmentation + 1, ret_encoding);
+	}
+	if (cursor.failed)
+		return -ENOENT;
+	cfi->initial = cursor.at;
+	cfi->n_initial = (size_t)(cursor.end - cursor.at);
+	return 0;
 }
 
-static int read_fde(const struct elf_file *file, uint64_t address, uint64_t *ret_start,
-		    uint64_t *ret_bytes)
+static int read_fde(const struct elf_file *file, uint64_t address, struct elf_cfi *cfi)
 {
 	struct cursor cursor;
-	uint64_t cie_field, start, n_bytes;
+	uint64_t cie_field, n_data;
 	uint32_t distance;
 	uint8_t encoding;
 	int r;
@@ -315,35 +344,36 @@ static int read_fde(const struct elf_file *file, uint64_t address, uint64_t *ret
 	distance = take_u32(&cursor);
 	if (cursor.failed || distance == 0)
 		return -ENOENT;
-	r = read_cie(file, cie_field - distance, &encoding);
+	r = read_cie(file, cie_field - distance, cfi, &encoding);
 	if (r < 0)
 		return r;
 	if (encoding & PE_INDIRECT)
 		return -ENOENT;
-	start = take_encoded(&cursor, encoding, 0);
-	n_bytes = take_format(&cursor, encoding & PE_FORMAT);
-	if (cursor.failed)
+	cfi->start = take_encoded(&cursor, encoding, 0);
+	cfi->end = cfi->start + take_format(&cursor, encoding & PE_FORMAT);
+	n_data = cfi->has_augmentation ? take_leb128(&cursor) : 0;
+	if (cursor.failed || n_data > (uint64_t)(cursor.end - cursor.at) || cfi->end < cfi->start)
 		return -ENOENT;
-	*ret_start = start;
-	*ret_bytes = n_bytes;
+	cfi->program = cursor.at + n_data;
+	cfi->n_program = (size_t)(cursor.end - cursor.at) - n_data;
 	return 0;
 }
 
 int eh_frame_find(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,
-		  uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
+		  uint64_t address, struct elf_cfi *ret)
 {
-	uint64_t fde, start, n_bytes;
+	struct elf_cfi cfi = { 0 };
+	uint64_t fde;
 	int r;
 
 	r = find_fde(file, hdr, n_hdr_bytes, address, &fde);
 	if (r < 0)
 		return r;
-	r = read_fde(file, fde, &start, &n_bytes);
+	r = read_fde(file, fde, &cfi);
 	if (r < 0)
 		return r;
-	if (address < start || address - start >= n_bytes || start + n_bytes < start)
+	if (address < cfi.start || address >= cfi.end)
 		return -ENOENT;
-	*ret_start = start;
-	*ret_end = start + n_bytes;
+	*ret = cfi;
 	return 0;
 }

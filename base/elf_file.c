@@ -285,11 +285,23 @@ int elf_file_data(struct elf_file *file, uint64_t address, size_t n_bytes, const
 	return 0;
 }
 
+int elf_file_cfi(const struct elf_file *file, uint64_t address, struct elf_cfi *ret)
+{
+	return eh_frame_find(file, file->eh_frame_hdr, file->n_eh_frame_hdr_bytes, address, ret);
+}
+
 int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start,
 		      uint64_t *ret_end)
 {
-	return eh_frame_find(file, file->eh_frame_hdr, file->n_eh_frame_hdr_bytes, address,
-			     ret_start, ret_end);
+	struct elf_cfi cfi;
+	int r;
+
+	r = elf_file_cfi(file, address, &cfi);
+	if (r < 0)
+		return r;
+	*ret_start = cfi.start;
+	*ret_end = cfi.end;
+	return 0;
 }
 
 static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shdr *header,

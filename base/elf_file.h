@@ -57,6 +57,22 @@ int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t
 int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start,
 		      uint64_t *ret_end);
 
+/* A function's frames, as .eh_frame describes them. Programs are DW_CFA_* instructions. */
+struct elf_cfi {
+	uint64_t start, end;      /* [start, end) of its code */
+	const uint8_t *initial;   /* program that all functions of its CIE begin with; borrowed */
+	size_t n_initial;
+	const uint8_t *program;   /* its own; borrowed */
+	size_t n_program;
+	uint64_t code_factor, return_register;
+	int64_t data_factor;
+	bool is_signal;           /* a signal trampoline */
+	bool has_augmentation;
+};
+
+/* elf_file_cfi - the same with the programs of its frames. -ENOENT. */
+int elf_file_cfi(const struct elf_file *file, uint64_t address, struct elf_cfi *ret);
+
 /* elf_file_symbol - value and size of a symbol in .dynsym, else .symtab. -ENOENT. */
 int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value,
 		    uint64_t *ret_size);

@@ -15,7 +15,9 @@ enum {
 	MACHINE_N_REGS = 17,
 	MACHINE_REG_FP = 6,  /* rbp */
 	MACHINE_REG_SP = 7,  /* rsp */
-	MACHINE_REG_PC = 16, /* rip; also the return address column */
+	MACHINE_REG_PC = 16, /* rip */
+	MACHINE_REG_RETURN = 16, /* the column that CFI gives return addresses */
+	MACHINE_SIGNS_RETURN_ADDRESSES = 0,
 };
 #else
 #error "no machine_<name>.c for this processor yet"

@@ -262,7 +262,7 @@ class TruthCalls(Stacks):
                     wrong[witness, tuple(claimed)] += 1
             n_wrong, n = sum(wrong.values()), sum(right.values()) + sum(wrong.values())
             with self.subTest(verdict):
-                self.assertLessEqual(n_wrong, max(n * may_be_wrong, 1), "%d of %d: %s" % (n_wrong, n, wrong.most_common(3)))
+                self.assertLessEqual(n_wrong, max(n * may_be_wrong, 2), "%d of %d: %s" % (n_wrong, n, wrong.most_common(3)))
         seen = {self.native_witness(sample) for sample in self.samples()} - {None}
         self.assertEqual(set(self.truth["callers"].values()), seen)
 
@@ -277,7 +277,7 @@ class TruthCalls(Stacks):
                 n += 1
                 if owner[names[-1]] not in names:
                     wrong[names[-1], tuple(names)] += 1
-        self.assertLessEqual(sum(wrong.values()), max(n * 0.01, 1), wrong.most_common(3))
+        self.assertLessEqual(sum(wrong.values()), max(n * 0.01, 2), wrong.most_common(3))
         self.assertTrue(any(self.python(sample)[-1:] and self.python(sample)[-1].name in owner
                             for sample in self.samples()))
 

@@ -197,12 +197,17 @@ static inline void tally_visit(const struct capture_event *event, void *data)
  * stopped for a while loses ticks, so downwards much is let pass; a thread that
  * is sampled twice would be at 200 %.
  */
-static inline void assert_plausible(uint64_t n_samples, uint64_t cpu_ns, double hz)
+static inline void assert_in_share(uint64_t n_samples, uint64_t cpu_ns, double hz, double least, double most)
 {
 	double expected = (double)cpu_ns * 1e-9 * hz;
 
-	if ((double)n_samples > expected * 1.2 + 5 || (double)n_samples < expected * 0.5 - 5)
+	if ((double)n_samples > expected * most + 5 || (double)n_samples < expected * least - 5)
 		fail_msg("%llu samples, %.1f expected", (unsigned long long)n_samples, expected);
+}
+
+static inline void assert_plausible(uint64_t n_samples, uint64_t cpu_ns, double hz)
+{
+	assert_in_share(n_samples, cpu_ns, hz, 0.5, 1.2);
 }
 
 #endif

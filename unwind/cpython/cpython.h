@@ -127,6 +127,14 @@ int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, 
  */
 bool py_calls_into(struct py_runtime *runtime, uint64_t frame, uint64_t inner);
 
+/*
+ * py_callers_stay - are frames still what an earlier walk made of them?
+ * Reads them anew. All but the innermost, which goes on running, must stand at the
+ * same instructions and lead to each other.
+ * @frames: n of one evaluation, innermost first, as py_walk() gave them.
+ */
+bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, size_t n);
+
 /* Executing line of an instruction; the first line for _NONE; 0: unknown, or the code has none there. */
 int py_code_line(const struct py_code *code, int32_t instruction);
 

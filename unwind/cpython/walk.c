@@ -291,3 +291,24 @@ bool py_calls_into(struct py_runtime *runtime, uint64_t frame, uint64_t inner)
 	}
 	return false;
 }
+
+bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, size_t n)
+{
+	uint64_t address = n > 0 ? frames[0].address : 0;
+
+	window_forget(&runtime->window);
+	for (size_t i = 0; i < n;) {
+		struct frame_head head;
+
+		if (reader_frame(runtime, address, &head) < 0 || head.is_shim)
+			return false;
+		/* Frames of nobody's functions had been left out. */
+		if (address == frames[i].address) {
+			if (i > 0 && head.instruction != frames[i].pointer)
+				return false;
+			i++;
+		}
+		address = head.previous;
+	}
+	return true;
+}

@@ -1,5 +1,8 @@
 /* cfi.c - rows of a module, compiled one PC at a time.
  *
+ * Programs of .eh_frame are run by program.c; what it leaves, and .debug_frame,
+ * by libdw.
+ *
  * Whole tables are never compiled: a process with libtorch mapped has millions
  * of rows and meets a few thousand PCs. Equal rows are shared through the
  * pool, so that the rows in use stay in the cache.
@@ -12,10 +15,12 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "unwind/native/program.h"
 
 struct cfi_module {
 	struct id_map pcs; /* own address + 1 -> row */
-	Dwarf_CFI *eh_frame;
+	Dwarf_CFI *eh_frame; /* only opened where our own reading of the programs has no answer */
+	bool eh_frame_tried;
 	Dwarf *dwarf;             /* only opened where .eh_frame has no answer */
 	Dwarf_CFI *debug_frame;   /* borrowed from dwarf */
 	bool debug_frame_tried;
@@ -123,21 +128,49 @@ static int compile(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, uint
 	return r;
 }
 
+/* The short way: no library, no allocation. -ENOENT, -EOPNOTSUPP, -EBADMSG: ask libdw. */
+static int run_program(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret)
+{
+	struct elf_file *elf;
+	struct elf_cfi cfi;
+	struct cfi_row row;
+	int r;
+
+	r = module_elf(module, &elf);
+	if (r >= 0)
+		r = elf_file_cfi(elf, address, &cfi);
+	if (r >= 0)
+		r = program_row(&cfi, address, &row);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	pool->n_compiled++;
+	return row_pool_share(pool, &row, ret);
+}
+
 static int module_cfi(struct module *module, struct cfi_module **ret)
 {
 	struct cfi_module *cfi = module->cfi;
-	struct elf_file *elf;
 
 	if (!cfi) {
 		cfi = calloc(1, sizeof *cfi);
 		if (!cfi)
 			return -ENOMEM;
-		if (module_elf(module, &elf) >= 0)
-			cfi->eh_frame = dwarf_getcfi_elf(elf_file_elf(elf));
 		module->cfi = cfi;
 	}
 	*ret = cfi;
 	return 0;
+}
+
+static Dwarf_CFI *eh_frame(struct module *module, struct cfi_module *cfi)
+{
+	struct elf_file *elf;
+
+	if (!cfi->eh_frame_tried) {
+		cfi->eh_frame_tried = true;
+		if (module_elf(module, &elf) >= 0)
+			cfi->eh_frame = dwarf_getcfi_elf(elf_file_elf(elf));
+	}
+	return cfi->eh_frame;
 }
 
 /* .debug_frame: hand-written assembly and some languages have only that. */
@@ -171,7 +204,9 @@ int cfi_row_at(struct row_pool *pool, struct module *module, uint64_t address, u
 		*ret = slot->id;
 		return 0;
 	}
-	r = cfi->eh_frame ? compile(pool, cfi->eh_frame, address, &row) : -ENOENT;
+	r = run_program(pool, module, address, &row);
+	if (r == -ENOENT && eh_frame(module, cfi))
+		r = compile(pool, cfi->eh_frame, address, &row);
 	if (r == -ENOENT && debug_frame(module, cfi))
 		r = compile(pool, cfi->debug_frame, address, &row);
 	if (r < 0 && r != -ENOENT)

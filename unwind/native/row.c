@@ -24,7 +24,7 @@
 
 int row_saved_index(unsigned reg)
 {
-	if (reg == MACHINE_REG_PC)
+	if (reg == MACHINE_REG_RETURN)
 		return 0;
 	for (unsigned i = 0; i < machine_n_callee_saved; i++)
 		if (machine_callee_saved[i] == reg)
@@ -112,7 +112,7 @@ static bool is_cfa_offset(const Dwarf_Op *ops, size_t n_ops, int64_t *ret)
  */
 static bool may_be_undefined(unsigned reg)
 {
-	return reg == MACHINE_REG_PC || reg == MACHINE_REG_FP;
+	return reg == MACHINE_REG_RETURN || reg == MACHINE_REG_FP;
 }
 
 /* Returns 1 when an expression was kept. */
@@ -158,6 +158,15 @@ static bool row_is_plain(const struct cfi_row *row)
 	       (fp >= SAVED_FIRST_OFFSET || fp == SAVED_SAME) && !row->is_signal;
 }
 
+void row_classify(struct cfi_row *row)
+{
+	/* Where calls put the return address on the stack, one that was never saved
+	 * cannot be followed. Elsewhere it is in a register still. */
+	row->is_outermost = row->saved[0] == SAVED_UNDEFINED ||
+			    (row->saved[0] == SAVED_SAME && MACHINE_REG_RETURN == MACHINE_REG_PC);
+	row->is_plain = row_is_plain(row);
+}
+
 int row_compile(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow)
 {
 	bool is_signal = false;
@@ -171,7 +180,7 @@ int row_compile(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow)
 	kept = compile_cfa(frame, row, slow);
 	if (kept < 0)
 		return kept;
-	r = compile_register(frame, MACHINE_REG_PC, &row->saved[0], &slow->saved[0]);
+	r = compile_register(frame, MACHINE_REG_RETURN, &row->saved[0], &slow->saved[0]);
 	for (unsigned i = 0; r >= 0 && i < machine_n_callee_saved; i++) {
 		kept |= r;
 		r = compile_register(frame, machine_callee_saved[i], &row->saved[i + 1], &slow->saved[i + 1]);
@@ -181,8 +190,6 @@ int row_compile(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow)
 		return r;
 	}
 	kept |= r;
-	/* A return address that was never saved cannot be followed either. */
-	row->is_outermost = row->saved[0] == SAVED_UNDEFINED || row->saved[0] == SAVED_SAME;
-	row->is_plain = row_is_plain(row);
+	row_classify(row);
 	return kept;
 }

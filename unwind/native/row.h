@@ -78,6 +78,9 @@ int row_saved_index(unsigned reg);
 int row_compile(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow);
 void cfi_slow_done(struct cfi_slow *slow);
 
+/* Fill is_outermost and is_plain from the rest of a row. */
+void row_classify(struct cfi_row *row);
+
 /* Evaluate; for a location the result is the address. -EBADMSG, -ENODATA, -EFAULT. */
 int expression_evaluate(const struct cfi_expression *expression, const struct cfi_context *context,
 			uint64_t *ret);

@@ -200,16 +200,20 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
  * The captured pointer proves the innermost frame, not those that called it
  * within the same evaluation. They are as they were if that frame is still
  * there: what it returns to has not run meanwhile. Memory of a frame that has
- * been left keeps its words, but they may lead to frames of later calls.
+ * been left keeps its words, but they may lead to frames of later calls; and
+ * what was read in between, while the thread ran, must be what is there now.
  */
 static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
 {
+	enum { CALLERS_COMPARED = 32 }; /* those further out change seldom */
 	uint64_t top;
 
 	if (evaluation->n_frames == 1)
 		return true;
 	top = live_top(merge, evaluation);
-	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top);
+	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
+	       py_callers_stay(merge->runtime, &merge->frames.frames[evaluation->first_frame],
+			       MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED));
 }
 
 static enum evaluation_state compare_captured(struct merge *merge, struct evaluation *evaluation)

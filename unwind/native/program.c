@@ -1,0 +1,302 @@
+/* program.c - call frame instructions, executed up to one address.
+ *
+ * A program is a list of instructions that change rules (where the CFA is,
+ * where each register was saved) and move on through the code. The row at an
+ * address is the rules as they stand when the program would move beyond it.
+ *
+ * All but one in a thousand functions get by with offsets from a register and
+ * from the CFA, which is what a row holds; running such a program takes a
+ * fraction of a microsecond and allocates nothing. Whatever is more than that
+ * is left to libdw, which is asked in the same way and is the oracle in tests.
+ *
+ * Invariants: a cursor never passes its end; once it would have, it has failed
+ * and the program with it. Rules of registers that a row does not keep are
+ * read and dropped.
+ */
+#include "unwind/native/program.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+
+/* What libdw.h of elfutils 0.188 has no names for. */
+enum {
+	CFA_AARCH64_NEGATE_RA_STATE = 0x2d,
+	CFA_PRIMARY = 0xc0, /* instructions with an operand in their low six bits */
+	CFA_OPERAND = 0x3f,
+};
+
+enum { MAX_REMEMBERED = 8 };
+
+struct rules {
+	uint64_t cfa_register;
+	int64_t cfa_offset;
+	bool has_cfa;
+	int16_t saved[ROW_N_SAVED];
+};
+
+struct execution {
+	const uint8_t *at, *end;
+	bool failed;
+	const struct elf_cfi *cfi;
+	uint64_t address; /* the one wanted */
+	uint64_t location; /* up to where the rules hold so far */
+	struct rules rules, initial, remembered[MAX_REMEMBERED];
+	unsigned n_remembered;
+};
+
+static uint64_t take_fixed(struct execution *run, size_t n_bytes)
+{
+	uint64_t value = 0;
+
+	if ((size_t)(run->end - run->at) < n_bytes) {
+		run->failed = true;
+		return 0;
+	}
+	memcpy(&value, run->at, n_bytes); /* little-endian, as the file was checked to be */
+	run->at += n_bytes;
+	return value;
+}
+
+static uint64_t take_unsigned(struct execution *run)
+{
+	uint64_t value = 0;
+	uint8_t byte;
+
+	for (unsigned shift = 0;; shift += 7) {
+		byte = (uint8_t)take_fixed(run, 1);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return value;
+	}
+}
+
+static int64_t take_signed(struct execution *run)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = (uint8_t)take_fixed(run, 1);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	if (shift < 64 && (byte & 0x40))
+		value |= UINT64_MAX << shift;
+	return (int64_t)value;
+}
+
+/* Products of foreign numbers: what does not fit is nobody's frame. */
+static int64_t scaled(struct execution *run, int64_t number, int64_t factor)
+{
+	int64_t product;
+
+	if (__builtin_mul_overflow(number, factor, &product))
+		run->failed = true;
+	return run->failed ? 0 : product;
+}
+
+static int saved_index(const struct execution *run, uint64_t reg)
+{
+	if (reg == run->cfi->return_register)
+		return 0;
+	return reg < MACHINE_N_REGS ? row_saved_index((unsigned)reg) : -1;
+}
+
+static int set_saved(struct execution *run, uint64_t reg, int16_t rule)
+{
+	int index = saved_index(run, reg);
+
+	if (index >= 0)
+		run->rules.saved[index] = rule;
+	return 0;
+}
+
+static int set_offset(struct execution *run, uint64_t reg, int64_t factored)
+{
+	int64_t offset = scaled(run, factored, run->cfi->data_factor);
+
+	if (saved_index(run, reg) < 0)
+		return 0;
+	if (offset < SAVED_FIRST_OFFSET || offset > INT16_MAX)
+		return -EOPNOTSUPP;
+	return set_saved(run, reg, (int16_t)offset);
+}
+
+static int restore(struct execution *run, uint64_t reg)
+{
+	int index = saved_index(run, reg);
+
+	if (index >= 0)
+		run->rules.saved[index] = run->initial.saved[index];
+	return 0;
+}
+
+static int set_cfa(struct execution *run, uint64_t reg, int64_t offset)
+{
+	run->rules.cfa_register = reg;
+	run->rules.cfa_offset = offset;
+	run->rules.has_cfa = true;
+	return 0;
+}
+
+/* Undefined is a word of compilers for the outermost frame, and for FP; see row.c. */
+static int set_undefined(struct execution *run, uint64_t reg)
+{
+	if (reg == run->cfi->return_register || reg == MACHINE_REG_FP)
+		return set_saved(run, reg, SAVED_UNDEFINED);
+	return set_saved(run, reg, SAVED_SAME);
+}
+
+static int remember(struct execution *run)
+{
+	if (run->n_remembered == MAX_REMEMBERED)
+		return -EOPNOTSUPP;
+	run->remembered[run->n_remembered++] = run->rules;
+	return 0;
+}
+
+static int recall(struct execution *run)
+{
+	if (run->n_remembered == 0)
+		return -EBADMSG;
+	run->rules = run->remembered[--run->n_remembered];
+	return 0;
+}
+
+/* 1: the address is reached, the rules are its row. */
+static int advance(struct execution *run, uint64_t delta)
+{
+	if (__builtin_mul_overflow(delta, run->cfi->code_factor, &delta) ||
+	    __builtin_add_overflow(run->location, delta, &run->location))
+		return -EBADMSG;
+	return run->location > run->address;
+}
+
+static int execute_extended(struct execution *run, uint8_t opcode)
+{
+	uint64_t reg;
+
+	switch (opcode) {
+	case DW_CFA_nop:
+		return 0;
+	case DW_CFA_advance_loc1:
+		return advance(run, take_fixed(run, 1));
+	case DW_CFA_advance_loc2:
+		return advance(run, take_fixed(run, 2));
+	case DW_CFA_advance_loc4:
+		return advance(run, take_fixed(run, 4));
+	case DW_CFA_offset_extended:
+		reg = take_unsigned(run);
+		return set_offset(run, reg, (int64_t)take_unsigned(run));
+	case DW_CFA_offset_extended_sf:
+		reg = take_unsigned(run);
+		return set_offset(run, reg, take_signed(run));
+	case DW_CFA_restore_extended:
+		return restore(run, take_unsigned(run));
+	case DW_CFA_undefined:
+		return set_undefined(run, take_unsigned(run));
+	case DW_CFA_same_value:
+		return set_saved(run, take_unsigned(run), SAVED_SAME);
+	case DW_CFA_remember_state:
+		return remember(run);
+	case DW_CFA_restore_state:
+		return recall(run);
+	case DW_CFA_def_cfa:
+		reg = take_unsigned(run);
+		return set_cfa(run, reg, (int64_t)take_unsigned(run));
+	case DW_CFA_def_cfa_sf:
+		reg = take_unsigned(run);
+		return set_cfa(run, reg, scaled(run, take_signed(run), run->cfi->data_factor));
+	case DW_CFA_def_cfa_register:
+		return set_cfa(run, take_unsigned(run), run->rules.cfa_offset);
+	case DW_CFA_def_cfa_offset:
+		return set_cfa(run, run->rules.cfa_register, (int64_t)take_unsigned(run));
+	case DW_CFA_def_cfa_offset_sf:
+		return set_cfa(run, run->rules.cfa_register,
+			       scaled(run, take_signed(run), run->cfi->data_factor));
+	case DW_CFA_GNU_args_size:
+		take_unsigned(run);
+		return 0;
+	case CFA_AARCH64_NEGATE_RA_STATE:
+		/* Whether a return address is signed does not matter: signatures are stripped. */
+		return MACHINE_SIGNS_RETURN_ADDRESSES ? 0 : -EOPNOTSUPP;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int execute_one(struct execution *run)
+{
+	uint8_t opcode = (uint8_t)take_fixed(run, 1);
+	uint8_t operand = opcode & CFA_OPERAND;
+
+	switch (opcode & CFA_PRIMARY) {
+	case DW_CFA_advance_loc:
+		return advance(run, operand);
+	case DW_CFA_offset:
+		return set_offset(run, operand, (int64_t)take_unsigned(run));
+	case DW_CFA_restore:
+		return restore(run, operand);
+	default:
+		return execute_extended(run, opcode);
+	}
+}
+
+static int execute(struct execution *run, const uint8_t *program, size_t n_bytes)
+{
+	int r = 0;
+
+	run->at = program;
+	run->end = program + n_bytes;
+	while (r == 0 && run->at < run->end) {
+		r = execute_one(run);
+		if (run->failed)
+			return -EBADMSG;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int to_row(const struct execution *run, struct cfi_row *row)
+{
+	const struct rules *rules = &run->rules;
+
+	if (!rules->has_cfa || rules->cfa_register >= MACHINE_N_REGS ||
+	    rules->cfa_offset < INT32_MIN || rules->cfa_offset > INT32_MAX)
+		return -EOPNOTSUPP;
+	*row = (struct cfi_row){
+		.cfa_kind = CFA_REGISTER,
+		.cfa_register = (uint8_t)rules->cfa_register,
+		.cfa_offset = (int32_t)rules->cfa_offset,
+		.is_signal = run->cfi->is_signal,
+	};
+	memcpy(row->saved, rules->saved, sizeof row->saved);
+	row_classify(row);
+	return 0;
+}
+
+int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret)
+{
+	struct execution run = { .cfi = cfi, .address = address, .location = cfi->start };
+	int r;
+
+	if (cfi->return_register != MACHINE_REG_RETURN)
+		return -EOPNOTSUPP;
+	for (unsigned i = 0; i < ROW_N_SAVED; i++)
+		run.rules.saved[i] = SAVED_SAME;
+	r = execute(&run, cfi->initial, cfi->n_initial);
+	if (r < 0)
+		return r;
+	if (run.location != cfi->start)
+		return -EBADMSG; /* what is common to many functions can not move in one */
+	run.initial = run.rules;
+	r = execute(&run, cfi->program, cfi->n_program);
+	if (r < 0)
+		return r;
+	return to_row(&run, ret);
+}

@@ -1,0 +1,19 @@
+/* program.h - rows straight from the programs in .eh_frame. Private to this folder. */
+#ifndef PROBING_PROGRAM_H
+#define PROBING_PROGRAM_H
+
+#include "base/elf_file.h"
+#include "unwind/native/row.h"
+
+/*
+ * program_row - run a function's program up to one address.
+ * @cfi:     of the function that holds @address.
+ * @address: the module's own.
+ * Errors: -EOPNOTSUPP something that needs a DWARF expression, or is not for this
+ *         machine: libdw has to look; -EBADMSG no program that ends well.
+ * Source: DWARF 5, 6.4.2 "Call Frame Instructions"; System V ABI, AMD64 supplement;
+ *         DWARF for the Arm 64-bit Architecture, 2023Q3.
+ */
+int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret);
+
+#endif
