@@ -188,7 +188,7 @@ static int open_table(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_
 
 	r = cursor_open(file, hdr, cursor);
 	if (r < 0)
-		return r;
+		return -ENODATA;
 	cursor_limit(cursor, n_hdr_bytes);
 	version = take_u8(cursor);
 	pointer_encoding = take_u8(cursor);
@@ -196,11 +196,11 @@ static int open_table(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_
 	table_encoding = take_u8(cursor);
 	if (version != 1 || count_encoding == PE_OMIT ||
 	    table_encoding != (PE_DATAREL | PE_SDATA4))
-		return -ENOENT;
+		return -ENODATA;
 	take_encoded(cursor, pointer_encoding, hdr);
 	n = take_encoded(cursor, count_encoding, hdr);
 	if (cursor->failed)
-		return -ENOENT;
+		return -ENODATA;
 	*ret_entries = MIN(n, (size_t)(cursor->end - cursor->at) / sizeof(struct hdr_entry));
 	return 0;
 }

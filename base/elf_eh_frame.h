@@ -15,7 +15,8 @@ int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t *
  * eh_frame_find - the FDE that covers @address.
  * @hdr, @n_hdr_bytes: where PT_GNU_EH_FRAME says that .eh_frame_hdr is loaded.
  * @ret: its programs point into the file.
- * Errors: -ENOENT, also for a table in an encoding that linkers do not emit.
+ * Errors: -ENOENT no function is there; -ENODATA there is no table, or one in an encoding
+ *         that linkers do not emit.
  * Source: Linux Standard Base Core 5.0, 10.6 "Exception Frames".
  */
 int eh_frame_find(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,

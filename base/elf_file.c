@@ -298,7 +298,7 @@ int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_sta
 
 	r = elf_file_cfi(file, address, &cfi);
 	if (r < 0)
-		return r;
+		return -ENOENT;
 	*ret_start = cfi.start;
 	*ret_end = cfi.end;
 	return 0;

@@ -70,7 +70,7 @@ struct elf_cfi {
 	bool has_augmentation;
 };
 
-/* elf_file_cfi - the same with the programs of its frames. -ENOENT. */
+/* elf_file_cfi - the same with the programs of its frames. -ENOENT no FDE there, -ENODATA no table. */
 int elf_file_cfi(const struct elf_file *file, uint64_t address, struct elf_cfi *ret);
 
 /* elf_file_symbol - value and size of a symbol in .dynsym, else .symtab. -ENOENT. */

@@ -19,9 +19,16 @@ enum {
 	MACHINE_REG_RETURN = 16, /* the column that CFI gives return addresses */
 	MACHINE_SIGNS_RETURN_ADDRESSES = 0,
 };
+#define MACHINE_USER_END (UINT64_C(1) << 56) /* no address of a program lies behind */
 #else
 #error "no machine_<name>.c for this processor yet"
 #endif
+
+/* A return address as saved, without what the processor may have signed it with. */
+static inline uint64_t machine_return_address(uint64_t saved)
+{
+	return saved;
+}
 
 struct regs {
 	uint64_t value[MACHINE_N_REGS];

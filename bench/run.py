@@ -104,7 +104,7 @@ def unwind_row(name, stack_bytes, result):
     ended = sum(n for key, n in result.items() if key in ("end_complete", "end_completed"))
     return [name, "%d KB" % round(stack_bytes / 1024), "%d" % result["samples"], "%.1f" % frames,
             "%.0f %%" % (100 * ended / result["samples"]), spread(result["streamed_ns"]),
-            spread(result["hot_ns"]), "%.0f" % result["first_ns"], "%.1f" % result["new_place_us"],
+            spread(result["hot_ns"]), "%.0f" % result["first_ns"][0], "%.1f" % result["new_place_us"],
             spread(result["libdwfl_ns"]), "%.1f" % (result["libdwfl_ns"][0] / result["streamed_ns"][0]),
             "%.3f %%" % (100 * result["agreement"])]
 

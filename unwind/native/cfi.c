@@ -105,7 +105,23 @@ static int pool_add_slow(struct row_pool *pool, struct cfi_row *row, struct cfi_
 	return 0;
 }
 
-static int compile(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, uint32_t *ret)
+/* What was compiled (kept: with expressions), into the pool. */
+static int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, bool kept,
+		    uint32_t *ret)
+{
+	int r;
+
+	pool->n_compiled++;
+	if (!kept)
+		return row_pool_share(pool, row, ret);
+	r = pool_add_slow(pool, row, slow, ret);
+	if (r < 0)
+		cfi_slow_done(slow);
+	return r;
+}
+
+/* The way of libdw. -ENOENT: it has no answer either. */
+static int ask_libdw(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, uint32_t *ret)
 {
 	CLEANUP(freep) Dwarf_Frame *frame = NULL;
 	struct cfi_slow slow;
@@ -119,32 +135,28 @@ static int compile(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, uint
 	r = row_compile(frame, &row, &slow);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
-	pool->n_compiled++;
-	if (r == 0)
-		return row_pool_share(pool, &row, ret);
-	r = pool_add_slow(pool, &row, &slow, ret);
-	if (r < 0)
-		cfi_slow_done(&slow);
-	return r;
+	return pool_add(pool, &row, &slow, r > 0, ret);
 }
 
-/* The short way: no library, no allocation. -ENOENT, -EOPNOTSUPP, -EBADMSG: ask libdw. */
+/*
+ * Our own way: no library, and no allocation for the usual row. -ENOENT: no function
+ * with CFI is there; others but -ENOMEM: libdw may know.
+ */
 static int run_program(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret)
 {
 	struct elf_file *elf;
 	struct elf_cfi cfi;
+	struct cfi_slow slow;
 	struct cfi_row row;
 	int r;
 
 	r = module_elf(module, &elf);
-	if (r >= 0)
-		r = elf_file_cfi(elf, address, &cfi);
-	if (r >= 0)
-		r = program_row(&cfi, address, &row);
 	if (r < 0)
-		return r == -ENOMEM ? r : -ENOENT;
-	pool->n_compiled++;
-	return row_pool_share(pool, &row, ret);
+		return -ENOENT;
+	r = elf_file_cfi(elf, address, &cfi);
+	if (r >= 0)
+		r = program_row(&cfi, address, &row, &slow);
+	return r < 0 ? r : pool_add(pool, &row, &slow, r > 0, ret);
 }
 
 static int module_cfi(struct module *module, struct cfi_module **ret)
@@ -205,10 +217,10 @@ int cfi_row_at(struct row_pool *pool, struct module *module, uint64_t address, u
 		return 0;
 	}
 	r = run_program(pool, module, address, &row);
-	if (r == -ENOENT && eh_frame(module, cfi))
-		r = compile(pool, cfi->eh_frame, address, &row);
+	if (r < 0 && r != -ENOENT && r != -ENOMEM)
+		r = eh_frame(module, cfi) ? ask_libdw(pool, cfi->eh_frame, address, &row) : -ENOENT;
 	if (r == -ENOENT && debug_frame(module, cfi))
-		r = compile(pool, cfi->debug_frame, address, &row);
+		r = ask_libdw(pool, cfi->debug_frame, address, &row);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	r = id_map_add(&cfi->pcs, address + 1, row);

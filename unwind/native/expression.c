@@ -1,11 +1,12 @@
-/* expression.c - a small evaluator of the DWARF operations that occur in CFI.
+/* expression.c - a small reader and evaluator of the DWARF operations that occur in CFI.
  *
  * The operations come from a file that nobody vouches for: the stack of
  * values and the number of steps are bounded, unknown operations are refused.
- * Source: DWARF 5, section 2.5.1.
+ * Source: DWARF 5, sections 2.5.1 and 7.7.1.
  */
 #include <dwarf.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "unwind/native/row.h"
@@ -133,4 +134,98 @@ int expression_evaluate(const struct cfi_expression *expression, const struct cf
 		return -EBADMSG;
 	*ret = state.values[state.n - 1];
 	return 0;
+}
+
+/* ---- Decoding ---- */
+
+struct cursor {
+	const uint8_t *at, *end;
+	bool failed;
+};
+
+/* Little-endian, as the file was checked to be; signed ones extended. */
+static uint64_t take_fixed(struct cursor *cursor, size_t n_bytes, bool is_signed)
+{
+	unsigned unused_bits = 64 - 8 * (unsigned)n_bytes;
+	uint64_t value = 0;
+
+	if ((size_t)(cursor->end - cursor->at) < n_bytes) {
+		cursor->failed = true;
+		return 0;
+	}
+	memcpy(&value, cursor->at, n_bytes);
+	cursor->at += n_bytes;
+	value <<= unused_bits;
+	return is_signed ? (uint64_t)((int64_t)value >> unused_bits) : value >> unused_bits;
+}
+
+static uint64_t take_leb128(struct cursor *cursor, bool is_signed)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	uint8_t byte;
+
+	do {
+		byte = (uint8_t)take_fixed(cursor, 1, false);
+		if (shift < 64)
+			value |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	if (is_signed && shift < 64 && (byte & 0x40))
+		value |= UINT64_MAX << shift;
+	return value;
+}
+
+/* 0, or -EBADMSG for an operation that step() does not know either. */
+static int decode_one(struct cursor *cursor, Dwarf_Op *op)
+{
+	op->atom = (uint8_t)take_fixed(cursor, 1, false);
+	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
+		op->number = take_leb128(cursor, true);
+		return 0;
+	}
+	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
+		return 0;
+	switch (op->atom) {
+	case DW_OP_bregx:
+		op->number = take_leb128(cursor, false);
+		op->number2 = take_leb128(cursor, true);
+		return 0;
+	case DW_OP_const1u: op->number = take_fixed(cursor, 1, false); return 0;
+	case DW_OP_const1s: op->number = take_fixed(cursor, 1, true); return 0;
+	case DW_OP_const2u: op->number = take_fixed(cursor, 2, false); return 0;
+	case DW_OP_const2s: op->number = take_fixed(cursor, 2, true); return 0;
+	case DW_OP_const4u: op->number = take_fixed(cursor, 4, false); return 0;
+	case DW_OP_const4s: op->number = take_fixed(cursor, 4, true); return 0;
+	case DW_OP_const8u:
+	case DW_OP_const8s: op->number = take_fixed(cursor, 8, false); return 0;
+	case DW_OP_regx:
+	case DW_OP_constu:
+	case DW_OP_plus_uconst: op->number = take_leb128(cursor, false); return 0;
+	case DW_OP_consts: op->number = take_leb128(cursor, true); return 0;
+	case DW_OP_call_frame_cfa: case DW_OP_nop: case DW_OP_stack_value:
+	case DW_OP_deref: case DW_OP_neg: case DW_OP_not: case DW_OP_dup: case DW_OP_drop:
+	case DW_OP_swap: case DW_OP_over: case DW_OP_plus: case DW_OP_minus: case DW_OP_mul:
+	case DW_OP_and: case DW_OP_or: case DW_OP_xor: case DW_OP_shl: case DW_OP_shr:
+	case DW_OP_shra: case DW_OP_eq: case DW_OP_ne: case DW_OP_lt: case DW_OP_le:
+	case DW_OP_gt: case DW_OP_ge:
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+int expression_decode(const uint8_t *bytes, size_t n_bytes, Dwarf_Op *ops, size_t max)
+{
+	struct cursor cursor = { .at = bytes, .end = bytes + n_bytes };
+	size_t n = 0;
+
+	while (cursor.at < cursor.end) {
+		if (n == max)
+			return -EBADMSG;
+		ops[n] = (Dwarf_Op){ .offset = (uint64_t)(cursor.at - bytes) };
+		if (decode_one(&cursor, &ops[n]) < 0 || cursor.failed)
+			return -EBADMSG;
+		n++;
+	}
+	return (int)n;
 }

@@ -6,8 +6,9 @@
  *
  * All but one in a thousand functions get by with offsets from a register and
  * from the CFA, which is what a row holds; running such a program takes a
- * fraction of a microsecond and allocates nothing. Whatever is more than that
- * is left to libdw, which is asked in the same way and is the oracle in tests.
+ * fraction of a microsecond and allocates nothing. PLT stubs, signal trampolines
+ * and realigned stacks have expressions, which are decoded and kept beside. What
+ * no compiler was seen to write is left to libdw, the oracle in tests.
  *
  * Invariants: a cursor never passes its end; once it would have, it has failed
  * and the program with it. Rules of registers that a row does not keep are
@@ -30,11 +31,18 @@ enum {
 
 enum { MAX_REMEMBERED = 8 };
 
+struct block { /* an expression; n_bytes 0: none */
+	const uint8_t *bytes;
+	uint64_t n_bytes;
+	bool is_value;
+};
+
 struct rules {
 	uint64_t cfa_register;
 	int64_t cfa_offset;
 	bool has_cfa;
-	int16_t saved[ROW_N_SAVED];
+	int16_t saved[ROW_N_SAVED]; /* SAVED_EXPRESSION: see expression[] */
+	struct block cfa, expression[ROW_N_SAVED];
 };
 
 struct execution {
@@ -132,8 +140,10 @@ static int restore(struct execution *run, uint64_t reg)
 {
 	int index = saved_index(run, reg);
 
-	if (index >= 0)
+	if (index >= 0) {
 		run->rules.saved[index] = run->initial.saved[index];
+		run->rules.expression[index] = run->initial.expression[index];
+	}
 	return 0;
 }
 
@@ -142,6 +152,40 @@ static int set_cfa(struct execution *run, uint64_t reg, int64_t offset)
 	run->rules.cfa_register = reg;
 	run->rules.cfa_offset = offset;
 	run->rules.has_cfa = true;
+	run->rules.cfa.n_bytes = 0;
+	return 0;
+}
+
+static struct block take_block(struct execution *run, bool is_value)
+{
+	struct block block = { .n_bytes = take_unsigned(run), .bytes = run->at, .is_value = is_value };
+
+	if (block.n_bytes > (uint64_t)(run->end - run->at)) {
+		run->failed = true;
+		return (struct block){ 0 };
+	}
+	block.bytes = run->at;
+	run->at += block.n_bytes;
+	return block;
+}
+
+static int set_cfa_expression(struct execution *run)
+{
+	run->rules.cfa = take_block(run, false);
+	run->rules.has_cfa = true;
+	return 0;
+}
+
+static int set_expression(struct execution *run, bool is_value)
+{
+	uint64_t reg = take_unsigned(run);
+	struct block block = take_block(run, is_value);
+	int index = saved_index(run, reg);
+
+	if (index < 0)
+		return 0;
+	run->rules.saved[index] = SAVED_EXPRESSION;
+	run->rules.expression[index] = block;
 	return 0;
 }
 
@@ -220,6 +264,12 @@ static int execute_extended(struct execution *run, uint8_t opcode)
 	case DW_CFA_def_cfa_offset_sf:
 		return set_cfa(run, run->rules.cfa_register,
 			       scaled(run, take_signed(run), run->cfi->data_factor));
+	case DW_CFA_def_cfa_expression:
+		return set_cfa_expression(run);
+	case DW_CFA_expression:
+		return set_expression(run, false);
+	case DW_CFA_val_expression:
+		return set_expression(run, true);
 	case DW_CFA_GNU_args_size:
 		take_unsigned(run);
 		return 0;
@@ -262,25 +312,80 @@ static int execute(struct execution *run, const uint8_t *program, size_t n_bytes
 	return r < 0 ? r : 0;
 }
 
-static int to_row(const struct execution *run, struct cfi_row *row)
+/* A block as operations: a register's begins with the CFA on the stack of values. */
+static int decode(const struct block *block, bool push_cfa, Dwarf_Op *ops, size_t *ret)
 {
-	const struct rules *rules = &run->rules;
+	size_t n = 0;
+	int r;
 
-	if (!rules->has_cfa || rules->cfa_register >= MACHINE_N_REGS ||
-	    rules->cfa_offset < INT32_MIN || rules->cfa_offset > INT32_MAX)
+	if (push_cfa)
+		ops[n++] = (Dwarf_Op){ .atom = DW_OP_call_frame_cfa };
+	r = expression_decode(block->bytes, block->n_bytes, ops + n, ROW_MAX_OPS - 2);
+	if (r <= 0)
 		return -EOPNOTSUPP;
-	*row = (struct cfi_row){
-		.cfa_kind = CFA_REGISTER,
-		.cfa_register = (uint8_t)rules->cfa_register,
-		.cfa_offset = (int32_t)rules->cfa_offset,
-		.is_signal = run->cfi->is_signal,
-	};
-	memcpy(row->saved, rules->saved, sizeof row->saved);
-	row_classify(row);
+	n += (size_t)r;
+	if (block->is_value)
+		ops[n++] = (Dwarf_Op){ .atom = DW_OP_stack_value };
+	*ret = n;
 	return 0;
 }
 
-int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret)
+static int cfa_to_row(const struct rules *rules, struct cfi_row *row, struct cfi_slow *slow)
+{
+	Dwarf_Op ops[ROW_MAX_OPS];
+	size_t n_ops;
+	int r;
+
+	if (!rules->has_cfa)
+		return -EOPNOTSUPP;
+	if (rules->cfa.n_bytes > 0) {
+		r = decode(&rules->cfa, false, ops, &n_ops);
+		return r < 0 ? r : row_set_cfa(row, slow, ops, n_ops);
+	}
+	if (rules->cfa_register >= MACHINE_N_REGS || rules->cfa_offset < INT32_MIN ||
+	    rules->cfa_offset > INT32_MAX)
+		return -EOPNOTSUPP;
+	row->cfa_kind = CFA_REGISTER;
+	row->cfa_register = (uint8_t)rules->cfa_register;
+	row->cfa_offset = (int32_t)rules->cfa_offset;
+	return 0;
+}
+
+static int saved_to_row(const struct rules *rules, unsigned index, struct cfi_row *row, struct cfi_slow *slow)
+{
+	Dwarf_Op ops[ROW_MAX_OPS];
+	size_t n_ops;
+	int r;
+
+	if (rules->saved[index] != SAVED_EXPRESSION) {
+		row->saved[index] = rules->saved[index];
+		return 0;
+	}
+	r = decode(&rules->expression[index], true, ops, &n_ops);
+	return r < 0 ? r : row_set_saved(row, slow, index, ops, n_ops);
+}
+
+static int to_row(const struct execution *run, struct cfi_row *row, struct cfi_slow *slow)
+{
+	int r, kept;
+
+	memset(row, 0, sizeof *row);
+	memset(slow, 0, sizeof *slow);
+	row->is_signal = run->cfi->is_signal;
+	r = kept = cfa_to_row(&run->rules, row, slow);
+	for (unsigned i = 0; i < ROW_N_SAVED && r >= 0; i++) {
+		r = saved_to_row(&run->rules, i, row, slow);
+		kept |= r;
+	}
+	if (r < 0) {
+		cfi_slow_done(slow);
+		return r;
+	}
+	row_classify(row);
+	return kept;
+}
+
+int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret, struct cfi_slow *slow)
 {
 	struct execution run = { .cfi = cfi, .address = address, .location = cfi->start };
 	int r;
@@ -298,5 +403,5 @@ int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret
 	r = execute(&run, cfi->program, cfi->n_program);
 	if (r < 0)
 		return r;
-	return to_row(&run, ret);
+	return to_row(&run, ret, slow);
 }

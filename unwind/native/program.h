@@ -9,11 +9,13 @@
  * program_row - run a function's program up to one address.
  * @cfi:     of the function that holds @address.
  * @address: the module's own.
- * Errors: -EOPNOTSUPP something that needs a DWARF expression, or is not for this
- *         machine: libdw has to look; -EBADMSG no program that ends well.
+ * @slow:    filled (owned by the caller, ended with cfi_slow_done) when needed.
+ * Returns 1 when slow was filled, 0 when not.
+ * Errors: -EOPNOTSUPP something rare: libdw may know; -EBADMSG no program that ends
+ *         well; -ENOMEM.
  * Source: DWARF 5, 6.4.2 "Call Frame Instructions"; System V ABI, AMD64 supplement;
  *         DWARF for the Arm 64-bit Architecture, 2023Q3.
  */
-int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret);
+int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret, struct cfi_slow *slow);
 
 #endif

@@ -32,14 +32,11 @@ int row_saved_index(unsigned reg)
 	return -1;
 }
 
-/* Longer ones than compilers and assemblers write are not worth their time. */
-enum { MAX_OPS = 64 };
-
 static int expression_copy(const Dwarf_Op *ops, size_t n_ops, struct cfi_expression *ret)
 {
 	Dwarf_Op *copy;
 
-	if (n_ops > MAX_OPS)
+	if (n_ops > ROW_MAX_OPS)
 		return -EBADMSG;
 	copy = reallocarray(NULL, n_ops, sizeof *copy);
 	if (!copy)
@@ -65,17 +62,12 @@ static bool is_base_register(const Dwarf_Op *op, unsigned *ret_reg, int64_t *ret
 	return *ret_reg < MACHINE_N_REGS && *ret_offset >= INT32_MIN && *ret_offset <= INT32_MAX;
 }
 
-/* Returns 1 when an expression was kept. */
-static int compile_cfa(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow)
+int row_set_cfa(struct cfi_row *row, struct cfi_slow *slow, const Dwarf_Op *ops, size_t n_ops)
 {
-	Dwarf_Op *ops;
-	size_t n_ops;
 	unsigned reg;
 	int64_t offset;
 	int r;
 
-	if (dwarf_frame_cfa(frame, &ops, &n_ops) != 0)
-		return -EBADMSG;
 	if (n_ops == 0) {
 		row->cfa_kind = CFA_NONE;
 		return 0;
@@ -92,6 +84,17 @@ static int compile_cfa(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow 
 		return r;
 	row->cfa_kind = CFA_EXPRESSION;
 	return 1;
+}
+
+/* Returns 1 when an expression was kept. */
+static int compile_cfa(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow)
+{
+	Dwarf_Op *ops;
+	size_t n_ops;
+
+	if (dwarf_frame_cfa(frame, &ops, &n_ops) != 0)
+		return -EBADMSG;
+	return row_set_cfa(row, slow, ops, n_ops);
 }
 
 static bool is_cfa_offset(const Dwarf_Op *ops, size_t n_ops, int64_t *ret)
@@ -115,29 +118,36 @@ static bool may_be_undefined(unsigned reg)
 	return reg == MACHINE_REG_RETURN || reg == MACHINE_REG_FP;
 }
 
-/* Returns 1 when an expression was kept. */
-static int compile_register(Dwarf_Frame *frame, unsigned reg, int16_t *saved, struct cfi_expression *slow)
+int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, const Dwarf_Op *ops,
+		  size_t n_ops)
 {
-	Dwarf_Op memory[3], *ops;
-	size_t n_ops;
 	int64_t offset;
 	int r;
 
-	if (dwarf_frame_register(frame, (int)reg, memory, &ops, &n_ops) != 0)
-		return -EBADMSG;
-	if (n_ops == 0) {
-		*saved = ops == memory && may_be_undefined(reg) ? SAVED_UNDEFINED : SAVED_SAME;
-		return 0;
-	}
 	if (is_cfa_offset(ops, n_ops, &offset)) {
-		*saved = (int16_t)offset;
+		row->saved[index] = (int16_t)offset;
 		return 0;
 	}
-	r = expression_copy(ops, n_ops, slow);
+	r = expression_copy(ops, n_ops, &slow->saved[index]);
 	if (r < 0)
 		return r;
-	*saved = SAVED_EXPRESSION;
+	row->saved[index] = SAVED_EXPRESSION;
 	return 1;
+}
+
+/* Returns 1 when an expression was kept. */
+static int compile_register(Dwarf_Frame *frame, unsigned reg, struct cfi_row *row, struct cfi_slow *slow)
+{
+	unsigned index = (unsigned)row_saved_index(reg);
+	Dwarf_Op memory[3], *ops;
+	size_t n_ops;
+
+	if (dwarf_frame_register(frame, (int)reg, memory, &ops, &n_ops) != 0)
+		return -EBADMSG;
+	if (n_ops > 0)
+		return row_set_saved(row, slow, index, ops, n_ops);
+	row->saved[index] = ops == memory && may_be_undefined(reg) ? SAVED_UNDEFINED : SAVED_SAME;
+	return 0;
 }
 
 void cfi_slow_done(struct cfi_slow *slow)
@@ -180,10 +190,10 @@ int row_compile(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow)
 	kept = compile_cfa(frame, row, slow);
 	if (kept < 0)
 		return kept;
-	r = compile_register(frame, MACHINE_REG_RETURN, &row->saved[0], &slow->saved[0]);
+	r = compile_register(frame, MACHINE_REG_RETURN, row, slow);
 	for (unsigned i = 0; r >= 0 && i < machine_n_callee_saved; i++) {
 		kept |= r;
-		r = compile_register(frame, machine_callee_saved[i], &row->saved[i + 1], &slow->saved[i + 1]);
+		r = compile_register(frame, machine_callee_saved[i], row, slow);
 	}
 	if (r < 0) {
 		cfi_slow_done(slow);

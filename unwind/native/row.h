@@ -30,7 +30,7 @@ enum {
 	SAVED_FIRST_OFFSET,
 };
 
-enum { ROW_N_SAVED = 8 };
+enum { ROW_N_SAVED = 8, ROW_MAX_OPS = 64 /* of an expression; nobody writes longer ones */ };
 
 struct cfi_row {
 	uint8_t cfa_kind;
@@ -78,8 +78,24 @@ int row_saved_index(unsigned reg);
 int row_compile(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow);
 void cfi_slow_done(struct cfi_slow *slow);
 
+/*
+ * row_set_cfa, row_set_saved - a rule given by operations.
+ * @index: of saved[]; for a register the operations begin with DW_OP_call_frame_cfa.
+ * Return 1 when they were kept in slow, 0 when the row holds the rule, -ENOMEM, -EBADMSG.
+ */
+int row_set_cfa(struct cfi_row *row, struct cfi_slow *slow, const Dwarf_Op *ops, size_t n_ops);
+int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, const Dwarf_Op *ops,
+		  size_t n_ops);
+
 /* Fill is_outermost and is_plain from the rest of a row. */
 void row_classify(struct cfi_row *row);
+
+/*
+ * expression_decode - operations out of the bytes of a DWARF expression.
+ * @ops: room for max. Returns how many; -EBADMSG too many, cut off, or unknown.
+ * Source: DWARF 5, 7.7.1 "Operation Expressions".
+ */
+int expression_decode(const uint8_t *bytes, size_t n_bytes, Dwarf_Op *ops, size_t max);
 
 /* Evaluate; for a location the result is the address. -EBADMSG, -ENODATA, -EFAULT. */
 int expression_evaluate(const struct cfi_expression *expression, const struct cfi_context *context,

@@ -4,8 +4,9 @@
  * comes without any. Mostly it keeps no frame pointer either, but pushes some
  * registers and calls nothing. So the stack is searched upwards for the return
  * address: a word that points behind a call instruction in code with CFI, and
- * from which the walk goes on to the thread's start. Old return addresses that
- * still lie about fail that test, since the CFA they imply is wrong.
+ * from which the walk goes on to the thread's start (or far, to the end of the
+ * bytes there are). Old return addresses that still lie about fail that test,
+ * since the CFA they imply is wrong.
  *
  * At one PC such code has always the same distance to its return address: what
  * was found is kept as a row like any other, but checked at each use. Only
@@ -33,22 +34,35 @@ static bool is_code(struct native_process *process, uint64_t pc)
 }
 
 /* Behind a call instruction, in a function with CFI? */
-static bool is_return_address(struct native_process *process, uint64_t pc)
+static bool check_return_address(struct native_process *process, uint64_t pc)
 {
-	const struct mapping *mapping = address_space_find(process->space, pc - 1);
 	const void *before;
 	struct module *module;
 	struct elf_file *elf;
 	uint64_t address;
 	uint32_t row;
 
-	if (!mapping || !mapping->executable || !mapping->module)
-		return false;
-	if (address_space_resolve(process->space, pc - 1, &module, &address) < 0 ||
+	if (address_space_resolve(process->space, pc - 1, &module, &address) < 0 || !module ||
 	    module_elf(module, &elf) < 0 ||
 	    elf_file_data(elf, address + 1 - MACHINE_CALL_BYTES, MACHINE_CALL_BYTES, &before) < 0)
 		return false;
 	return machine_is_after_call(before) && walk_find_row(process, pc - 1, &row) == 0 && row != ROW_NONE;
+}
+
+/* The same, remembered: one code calls such code from few places, again and again. */
+static bool is_return_address(struct native_process *process, uint64_t pc)
+{
+	const struct pc_slot *slot = pc_table_find(&process->returns, pc);
+	bool is_one;
+
+	if (slot)
+		return slot->row;
+	/* What is no code at all is found out soon enough, and stacks are full of it. */
+	if (pc - 1 >= MACHINE_USER_END || !is_code(process, pc - 1))
+		return false;
+	is_one = check_return_address(process, pc);
+	(void)pc_table_add(&process->returns, pc, is_one, 0); /* only a memory of it */
+	return is_one;
 }
 
 bool guess_holds(struct walk *walk, const struct cfi_row *row)
@@ -65,7 +79,7 @@ static int learn(struct walk *walk, uint64_t cfa, int64_t fp_offset)
 {
 	struct native_stack *stack = walk->stack;
 	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
-	struct id_slot *slot = id_map_find(&walk->process->pcs, native_frame_lookup(frame) + 1);
+	struct pc_slot *slot = pc_table_find(&walk->process->pcs, native_frame_lookup(frame));
 	struct cfi_row row = {
 		.cfa_kind = CFA_REGISTER,
 		.cfa_register = MACHINE_REG_SP,
@@ -86,11 +100,26 @@ static int learn(struct walk *walk, uint64_t cfa, int64_t fp_offset)
 	frame->cfa = cfa;
 	frame->without_cfi = true;
 	if (slot)
-		slot->id = id;
+		slot->row = id;
 	return 0;
 }
 
-/* Go on from one supposition. 1: it led to the thread's start, 0: it did not. */
+/*
+ * A walk that arrives at the thread's start is right. Where that was tried in vain
+ * a few times, one that only ends where the bytes do is believed after so many
+ * frames in a row that fit each other.
+ */
+static bool is_convincing(const struct walk *walk, size_t n_frames)
+{
+	enum { ENOUGH_FRAMES = 8 };
+	const struct native_stack *stack = walk->stack;
+
+	if (stack->end == STACK_TRUNCATED)
+		return walk->may_end_early && n_frames >= ENOUGH_FRAMES;
+	return stack->end == STACK_COMPLETE || stack->end == STACK_COMPLETED;
+}
+
+/* Go on from one supposition. 1: it is right, 0: it is not. */
 static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
 {
 	struct native_stack *stack = walk->stack;
@@ -108,7 +137,7 @@ static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
 	walk->effort = further.effort;
 	if (r < 0)
 		return r;
-	if (stack->end == STACK_COMPLETE || stack->end == STACK_COMPLETED)
+	if (is_convincing(walk, stack->n_frames - before))
 		return 1;
 	stack->n_frames = before;
 	return 0;
@@ -192,9 +221,38 @@ static int step_by_frame_pointer(struct walk *walk)
 	return 1;
 }
 
+/*
+ * Where searches fail they mostly fail again: the captured bytes end before the
+ * thread's start, or the code has changed stacks. So after a few in a row only
+ * every second one is made, then every fourth, up to one in 64.
+ */
+static bool may_search(struct walk *walk, uint64_t pc)
+{
+	enum { PATIENCE = 4, MAX_SHIFT = 6 };
+	struct pc_slot *slot = pc_table_find(&walk->process->failures, pc);
+	unsigned shift;
+
+	walk->may_end_early = slot && slot->row >= PATIENCE;
+	if (!walk->may_end_early)
+		return true;
+	shift = MIN(slot->row / PATIENCE, (uint32_t)MAX_SHIFT);
+	return ++slot->plain % (1u << shift) == 0;
+}
+
+static void remember_search(struct walk *walk, uint64_t pc, bool failed)
+{
+	struct pc_slot *slot = pc_table_find(&walk->process->failures, pc);
+
+	if (slot)
+		slot->row = failed ? slot->row + 1 : 0;
+	else if (failed)
+		(void)pc_table_add(&walk->process->failures, pc, 1, 0); /* only a memory of it */
+}
+
 int step_without_cfi(struct walk *walk)
 {
-	int r;
+	uint64_t pc = native_frame_lookup(&walk->stack->frames[walk->stack->n_frames - 1]);
+	int r = 0;
 
 	/* A caller that is not even code: what led here was wrong. */
 	if (walk->is_return_address && !is_code(walk->process, walk->pc - 1)) {
@@ -203,8 +261,11 @@ int step_without_cfi(struct walk *walk)
 	}
 	/* Where no code is mapped at all the map is behind, or the call went
 	 * astray; the return address then is the first word of the stack. */
-	r = search(walk);
-	if (r < 0)
-		return r;
+	if (may_search(walk, pc)) {
+		r = search(walk);
+		if (r < 0)
+			return r;
+		remember_search(walk, pc, r == 0);
+	}
 	return r == 1 ? 0 : step_by_frame_pointer(walk);
 }

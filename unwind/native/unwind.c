@@ -9,7 +9,7 @@
  *   rows say that inner frames saved them (native_register), and no CFI can make
  *   that cost more than an effort that is fixed.
  * - most frames are plain: an offset from SP or FP, captured words. They take the
- *   short way, step_plain(), which decides nothing that step_by_row() would not.
+ *   short way, walk_plain(), which decides nothing that step_by_row() would not.
  * - the leaf and what a signal interrupted are looked up by their PC, callers
  *   by the byte before their return address.
  */
@@ -71,7 +71,9 @@ void native_process_free(struct native_process *process)
 {
 	if (!process)
 		return;
-	id_map_done(&process->pcs);
+	pc_table_done(&process->pcs);
+	pc_table_done(&process->returns);
+	pc_table_done(&process->failures);
 	free(process);
 }
 
@@ -105,19 +107,19 @@ static int find_new_row(struct native_process *process, uint64_t pc, uint32_t *r
 		r = cfi_row_at(&process->unwinder->pool, module, address, &row);
 	if (r == -ENOMEM)
 		return r;
-	r = id_map_add(&process->pcs, pc + 1, row);
-	if (r < 0)
-		return r;
 	*ret = row;
-	return 0;
+	if (pc == 0)
+		return 0; /* the table's mark of a free slot */
+	r = pc_table_add(&process->pcs, pc, row, pc_table_plain(&process->unwinder->pool.rows[row]));
+	return r < 0 ? r : 0;
 }
 
 static inline int find_row(struct native_process *process, uint64_t pc, uint32_t *ret)
 {
-	const struct id_slot *slot = id_map_find(&process->pcs, pc + 1);
+	const struct pc_slot *slot = pc_table_find(&process->pcs, pc);
 
 	if (slot) {
-		*ret = slot->id;
+		*ret = slot->row;
 		return 0;
 	}
 	return find_new_row(process, pc, ret);
@@ -277,7 +279,7 @@ static int load_caller(struct walk *walk)
 	r = saved_register(stack, frame, walk->fp_index, &walk->effort, &fp);
 	if (r < 0 && r != -ENODATA)
 		return r;
-	walk->pc = pc;
+	walk->pc = machine_return_address(pc);
 	if (r == 0)
 		walk->fp = fp;
 	/* Lost: bad only if somebody up there asks for it. */
@@ -322,29 +324,61 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 }
 
 /*
- * The usual frame: offsets from SP or FP, within the captured bytes. False:
- * nothing has been done, step_by_row() has to look.
+ * The usual frames, as many as there are in a row: known PCs, offsets from SP or
+ * FP, captured words. It stops before the first frame that is anything else, with
+ * nothing done of it. Everything that changes is kept in registers.
  */
-static inline bool step_plain(struct walk *walk, const struct cfi_row *row)
+static void walk_plain(struct walk *walk)
 {
 	struct native_stack *stack = walk->stack;
+	const struct pc_table *pcs = &walk->process->pcs;
 	const struct sample *sample = stack->sample;
-	uint64_t base = row->cfa_register == MACHINE_REG_SP ? walk->sp : walk->fp;
-	uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset, pc, fp = walk->fp;
-	int16_t saved_fp = row->saved[walk->fp_index];
+	const uint64_t base = sample->regs.value[MACHINE_REG_SP];
+	const uint8_t *bytes = sample->stack;
+	uint64_t n_bytes = sample->stack_bytes;
+	struct native_frame *frame = stack->frames + stack->n_frames;
+	const struct native_frame *end = stack->frames + MIN(stack->frames_allocated, (size_t)NATIVE_MAX_FRAMES);
+	uint64_t pc = walk->pc, sp = walk->sp, fp = walk->fp;
+	bool is_return_address = walk->is_return_address;
 
-	if (!row->is_plain || walk->fp_is_lost || cfa <= walk->sp ||
-	    !memory_captured(sample, cfa + (uint64_t)(int64_t)row->saved[0], &pc))
-		return false;
-	if (saved_fp != SAVED_SAME && !memory_captured(sample, cfa + (uint64_t)(int64_t)saved_fp, &fp))
-		return false;
-	memory_prefetch(sample, walk->sp + MEMORY_AHEAD_BYTES, cfa + MEMORY_AHEAD_BYTES);
-	stack->frames[stack->n_frames - 1].cfa = cfa;
+	if (walk->fp_is_lost || n_bytes < sizeof pc)
+		return;
+	while (frame < end && pc != 0) {
+		const struct pc_slot *slot = pc_table_find(pcs, pc - is_return_address);
+		uint64_t cfa, at, saved_fp = fp, next;
+		int16_t fp_rule;
+
+		if (!slot || slot->plain == 0)
+			break;
+		cfa = (slot->plain & PLAIN_BASE_IS_FP ? fp : sp) +
+		      (slot->plain >> PLAIN_OFFSET_SHIFT & PLAIN_OFFSET_MAX) * sizeof pc;
+		at = cfa - sizeof pc - base;
+		if (at > n_bytes - sizeof pc || cfa <= sp)
+			break;
+		fp_rule = (int16_t)(slot->plain & PLAIN_SAVED_FP);
+		if (fp_rule != SAVED_SAME) {
+			uint64_t fp_at = cfa + (uint64_t)(int64_t)fp_rule - base;
+
+			if (fp_at > n_bytes - sizeof pc)
+				break;
+			memcpy(&saved_fp, bytes + fp_at, sizeof saved_fp);
+		}
+		memcpy(&next, bytes + at, sizeof next);
+		memory_prefetch(sample, sp + MEMORY_AHEAD_BYTES, cfa + MEMORY_AHEAD_BYTES);
+		*frame++ = (struct native_frame){
+			.pc = pc, .sp = sp, .cfa = cfa, .fp = fp, .row = slot->row,
+			.is_return_address = is_return_address,
+		};
+		pc = machine_return_address(next);
+		sp = cfa;
+		fp = saved_fp;
+		is_return_address = true;
+	}
+	stack->n_frames = (size_t)(frame - stack->frames);
 	walk->pc = pc;
-	walk->sp = cfa;
+	walk->sp = sp;
 	walk->fp = fp;
-	walk->is_return_address = true;
-	return true;
+	walk->is_return_address = is_return_address;
 }
 
 static inline int push_frame(struct walk *walk)
@@ -379,6 +413,11 @@ int walk_on(struct walk *walk)
 	while (r == 1) {
 		const struct cfi_row *row;
 
+		walk_plain(walk);
+		if (walk->pc == 0 && stack->n_frames > 0) {
+			stack->end = end_of_start(stack);
+			return 0;
+		}
 		if (stack->n_frames >= NATIVE_MAX_FRAMES) {
 			stack->end = STACK_FRAME_LIMIT;
 			return 0;
@@ -387,16 +426,10 @@ int walk_on(struct walk *walk)
 		if (r < 0)
 			return r;
 		row = &pool->rows[stack->frames[stack->n_frames - 1].row];
-		if (step_plain(walk, row))
-			r = 1;
-		else if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
+		if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
 			r = step_without_cfi(walk);
 		else
 			r = step_by_row(walk, row);
-		if (r == 1 && walk->pc == 0) {
-			stack->end = end_of_start(stack);
-			r = 0;
-		}
 	}
 	return r;
 }
@@ -425,7 +458,9 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 	if (!sample->has_user)
 		return 0;
 	if (process->generation != address_space_generation(process->space)) {
-		id_map_clear(&process->pcs);
+		pc_table_clear(&process->pcs);
+		pc_table_clear(&process->returns);
+		pc_table_clear(&process->failures);
 		process->generation = address_space_generation(process->space);
 	}
 	memory_prefetch(sample, walk.sp, walk.sp + MEMORY_AHEAD_BYTES);

@@ -4,6 +4,7 @@
 
 #include "unwind/native/cfi.h"
 #include "unwind/native/native.h"
+#include "unwind/native/pc_table.h"
 
 struct native_unwinder {
 	struct module_table *modules;
@@ -13,7 +14,9 @@ struct native_unwinder {
 struct native_process {
 	struct native_unwinder *unwinder;
 	struct address_space *space;
-	struct id_map pcs; /* run-time lookup PC + 1 -> row */
+	struct pc_table pcs; /* by run-time look-up PC */
+	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
+	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
 	unsigned generation;
 };
 
@@ -37,6 +40,7 @@ struct walk {
 	uint64_t pc, sp, fp;
 	bool is_return_address, fp_is_lost;
 	unsigned searches_left;
+	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */
 	struct effort effort;
 	int fp_index; /* of the frame pointer in a row's saved[] */
 };

@@ -1,0 +1,61 @@
+/* pc_table.h - which row holds at which PC of one process. Private to this folder.
+ *
+ * An open-addressing table of 16-byte slots, at most half full, never with the
+ * same PC twice. The rule of the usual frame stands in the slot itself, so that
+ * a warm frame costs one probe and no second look-up.
+ */
+#ifndef PROBING_PC_TABLE_H
+#define PROBING_PC_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/native/row.h"
+
+/*
+ * The usual frame in 32 bits; 0: the row has to be asked. CFA = SP or FP + offset, the
+ * return address right below it, FP untouched or at a distance from the CFA.
+ */
+enum {
+	PLAIN_HOLDS = 1u << 30,
+	PLAIN_BASE_IS_FP = 1u << 29,
+	PLAIN_OFFSET_SHIFT = 16, /* CFA offset in words, 13 bits */
+	PLAIN_OFFSET_MAX = 0x1fff,
+	PLAIN_SAVED_FP = 0xffff, /* as in saved[] */
+};
+
+struct pc_slot {
+	uint64_t pc; /* 0: free */
+	uint32_t row, plain;
+};
+
+struct pc_table {
+	struct pc_slot *slots;
+	size_t n, n_slots; /* n_slots is 0 or a power of two */
+	unsigned shift;    /* 64 - log2(n_slots) */
+};
+
+/* NULL: not there. Valid until the next addition; its row may be changed. */
+static inline struct pc_slot *pc_table_find(const struct pc_table *table, uint64_t pc)
+{
+	size_t mask = table->n_slots - 1;
+
+	if (table->n_slots == 0 || pc == 0)
+		return NULL;
+	for (size_t i = pc * 0x9e3779b97f4a7c15u >> table->shift;; i = (i + 1) & mask) {
+		if (table->slots[i].pc == pc)
+			return &table->slots[i];
+		if (table->slots[i].pc == 0)
+			return NULL;
+	}
+}
+
+/* The PC must not be there yet. -ENOMEM, -EINVAL for 0. */
+int pc_table_add(struct pc_table *table, uint64_t pc, uint32_t row, uint32_t plain);
+void pc_table_clear(struct pc_table *table);
+void pc_table_done(struct pc_table *table);
+
+/* A row's rule in 32 bits, 0 where it does not fit. */
+uint32_t pc_table_plain(const struct cfi_row *row);
+
+#endif
