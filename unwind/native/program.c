@@ -373,7 +373,7 @@ static int to_row(const struct execution *run, struct cfi_row *row, struct cfi_s
 	memset(slow, 0, sizeof *slow);
 	row->is_signal = run->cfi->is_signal;
 	r = kept = cfa_to_row(&run->rules, row, slow);
-	for (unsigned i = 0; i < ROW_N_SAVED && r >= 0; i++) {
+	for (unsigned i = 0; i <= machine_n_callee_saved && r >= 0; i++) {
 		r = saved_to_row(&run->rules, i, row, slow);
 		kept |= r;
 	}
