@@ -17,6 +17,7 @@
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/elf_eh_frame.h"
@@ -283,6 +284,16 @@ int elf_file_data(struct elf_file *file, uint64_t address, size_t n_bytes, const
 		return -ENOENT;
 	*ret = bytes;
 	return 0;
+}
+
+void elf_forget_pages(Elf *elf)
+{
+	size_t n_bytes = 0, page = (size_t)getpagesize();
+	char *image = elf ? elf_rawfile(elf, &n_bytes) : NULL;
+
+	/* Only what mmap() returned begins a page; malloc() keeps its own word before. */
+	if (image && (uintptr_t)image % page == 0)
+		(void)madvise(image, n_bytes, MADV_DONTNEED);
 }
 
 int elf_file_cfi(const struct elf_file *file, uint64_t address, struct elf_cfi *ret)

@@ -37,6 +37,13 @@ int elf_file_open_memory(const void *image, size_t n_bytes, struct elf_file **re
 void elf_file_free(struct elf_file *file);
 void elf_file_freep(struct elf_file **file);
 
+/*
+ * elf_forget_pages - take the pages of a mapped file out of our memory.
+ * They come back from the page cache at the next look. For files that are only
+ * read: a private change to them would be lost. What is no mapping is left alone.
+ */
+void elf_forget_pages(Elf *elf);
+
 /* Borrowed; for libdw. */
 Elf *elf_file_elf(struct elf_file *file);
 int elf_file_fd(const struct elf_file *file); /* -1: in memory */

@@ -154,6 +154,7 @@ static int open_symbols(struct symbol_module *module)
 	dwfl_report_end(module->dwfl, NULL, NULL);
 	if (reported && !dwfl_module_getelf(reported, &bias))
 		reported = NULL;
+	module->reported = reported;
 	r = symtab_new(reported, bias, &module->symtab);
 	if (r < 0 || !reported)
 		return r;
@@ -185,6 +186,7 @@ static void forget_sources(struct symbol_module *module)
 	symtab_free(TAKE(module->symtab));
 	if (module->dwfl)
 		dwfl_end(TAKE(module->dwfl));
+	module->reported = NULL;
 }
 
 int module_make_ready(struct symbol_module *module)
@@ -194,14 +196,30 @@ int module_make_ready(struct symbol_module *module)
 	if (module->is_ready)
 		return 0;
 	r = open_symbols(module);
+	symbol_module_trim(module); /* all of a large file's names have just been looked at */
 	if (r >= 0)
 		r = open_python(module);
 	if (r < 0) {
 		forget_sources(module); /* the next look-up begins anew */
 		return r;
 	}
+	symbol_module_trim(module);
 	module->is_ready = true;
 	return 0;
+}
+
+void symbol_module_trim(struct symbol_module *module)
+{
+	Dwarf_Addr bias;
+
+	if (module->memory)
+		return;
+	elf_forget_pages(elf_file_elf(module->elf));
+	if (!module->reported)
+		return;
+	elf_forget_pages(dwfl_module_getelf(module->reported, &bias));
+	if (module->lines)
+		elf_forget_pages(dwarf_getelf(dwfl_module_getdwarf(module->reported, &bias)));
 }
 
 int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start)

@@ -28,6 +28,7 @@ struct symbol_module {
 	/* From the first look-up on. */
 	bool is_ready;
 	Dwfl *dwfl;
+	Dwfl_Module *reported; /* the file as libdwfl knows it; NULL: it did not want it */
 	struct symtab *symtab;
 	struct debug_lines *lines; /* NULL: no debug information */
 	struct python_module python;

@@ -57,6 +57,9 @@ void symbol_module_freep(struct symbol_module **module);
  */
 int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max);
 
+/* Give back the memory that a module's mapped files take; later look-ups fetch it again. */
+void symbol_module_trim(struct symbol_module *module);
+
 /* Kernel functions, from /proc/kallsyms. */
 struct kernel_symbols;
 /* Errors: -EPERM addresses are hidden (kptr_restrict), and what open reports. */

@@ -7,9 +7,11 @@
 #include "src/pipeline/naming.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/id_map.h"
 #include "base/util.h"
@@ -291,4 +293,28 @@ int naming_look_up(struct naming *names, size_t max)
 	if (names->first_waiting == names->n_waiting)
 		names->first_waiting = names->n_waiting = 0;
 	return r;
+}
+
+/* Pages of mapped files in our memory, in bytes. Source: proc(5), /proc/pid/statm. */
+static uint64_t mapped_file_bytes(void)
+{
+	CLEANUP(freep) char *text = NULL;
+	unsigned long long total, resident, shared;
+
+	if (read_file("/proc/self/statm", 256, &text, NULL) < 0 ||
+	    sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3)
+		return 0;
+	return shared * (uint64_t)getpagesize();
+}
+
+void naming_trim(struct naming *names)
+{
+	enum { ENOUGH_BYTES = 16 << 20 };
+
+	if (mapped_file_bytes() < ENOUGH_BYTES)
+		return;
+	for (size_t i = 0; i < names->n_modules; i++)
+		if (names->modules[i].symbols)
+			symbol_module_trim(names->modules[i].symbols);
+	malloc_trim(0);
 }

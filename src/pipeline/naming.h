@@ -18,6 +18,12 @@ int naming_put_modules(struct naming *names, const struct new_module *modules, s
 int naming_put_frames(struct naming *names, const struct new_frame *frames, size_t n);
 int naming_look_up(struct naming *names, size_t max);
 
+/*
+ * naming_trim - give memory back, when the files that names come from take much of it.
+ * Call now and then; costs a system call when there is nothing to do.
+ */
+void naming_trim(struct naming *names);
+
 /* Frames still without a name. */
 size_t naming_waiting(const struct naming *names);
 

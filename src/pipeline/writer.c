@@ -93,6 +93,7 @@ static int name_some(struct writer *writer)
 		r = store_commit(writer->store);
 	if (r < 0)
 		store_rollback(writer->store);
+	naming_trim(writer->names);
 	return r;
 }
 
