@@ -25,7 +25,8 @@ struct module {
 	/* Opened at the first need; NULL with open_error set where that failed. */
 	struct elf_file *elf;
 	int open_error;
-	void *vdso_image;
+	void *image; /* a copy, where there is no file to open (a vdso, a deleted file); else NULL */
+	size_t n_image_bytes;
 	/* Slots for the layers above; freed by them. */
 	void *cfi;
 };
@@ -40,9 +41,9 @@ struct module *module_table_get(struct module_table *table, size_t id);
 /*
  * module_elf - the module's ELF file, opened at the first call.
  * Looks in /proc/OPENER/root/PATH, at PATH itself, then in /proc/OPENER/map_files
- * (which needs privilege). A file whose inode is not the mapped one is not used; the
- * device is not compared, because overlay and btrfs report two of them. A vdso is
- * copied from the opener's memory.
+ * (which needs privilege), and at last in the opener's memory. A file whose inode is
+ * not the mapped one is not used; the device is not compared, because overlay and
+ * btrfs report two of them. A vdso is always copied from memory.
  * @ret: borrowed; lives as long as the module.
  * Errors: negative errno of the first attempt, kept, not retried: -ESTALE replaced or
  * deleted since, -ENOENT, -EACCES, -ENOEXEC not an ELF file of this machine's class.

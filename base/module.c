@@ -5,7 +5,7 @@
  * process gone, the path in sight of that process only. So a file found by
  * path counts only when its inode is the mapped one; where it is not, the
  * kernel's own link in map_files still leads to the right one, given the
- * privilege.
+ * privilege; and what the process has of it in memory needs none.
  *
  * Invariants:
  * 1. Modules never move and never go before their table.
@@ -50,7 +50,7 @@ int module_table_new(struct module_table **ret)
 static void module_free(struct module *module)
 {
 	elf_file_free(module->elf);
-	free(module->vdso_image);
+	free(module->image);
 	free(module->path);
 	free(module);
 }
@@ -263,15 +263,43 @@ static int open_vdso(struct module *module, struct elf_file **ret)
 	r = elf_file_open_memory(image, n_bytes, ret);
 	if (r < 0)
 		return r;
-	module->vdso_image = TAKE(image);
+	module->image = TAKE(image);
+	module->n_image_bytes = n_bytes;
 	return 0;
+}
+
+static int open_copy(struct module *module, struct elf_file **ret)
+{
+	CLEANUP(freep) void *image = NULL;
+	size_t n_bytes;
+	int r;
+
+	r = module_copy(module, &image, &n_bytes);
+	if (r >= 0)
+		r = elf_file_open_memory(image, n_bytes, ret);
+	if (r < 0)
+		return r;
+	module->image = TAKE(image);
+	module->n_image_bytes = n_bytes;
+	return 0;
+}
+
+static int open_module(struct module *module, struct elf_file **ret)
+{
+	int r;
+
+	if (module->is_vdso)
+		return open_vdso(module, ret);
+	r = open_file(module, ret);
+	if (r < 0 && r != -ENOMEM && r != -ENOEXEC && open_copy(module, ret) == 0)
+		return 0;
+	return r;
 }
 
 int module_elf(struct module *module, struct elf_file **ret)
 {
 	if (!module->elf && module->open_error == 0)
-		module->open_error = module->is_vdso ? open_vdso(module, &module->elf) :
-						       open_file(module, &module->elf);
+		module->open_error = open_module(module, &module->elf);
 	if (!module->elf)
 		return module->open_error;
 	*ret = module->elf;

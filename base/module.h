@@ -14,4 +14,11 @@ struct module_identity {
 int module_table_intern(struct module_table *table, const struct module_identity *identity,
 			struct module **ret);
 
+/*
+ * module_copy - the image of a file, out of the memory of the process that mapped it.
+ * @ret: owned by the caller; laid out as the file was, without section headers.
+ * Errors: -ESRCH, -EPERM, -EFBIG, -ENOEXEC it holds no ELF file, -ENOMEM.
+ */
+int module_copy(const struct module *module, void **ret, size_t *ret_bytes);
+
 #endif

@@ -192,9 +192,9 @@ static struct symbol_module *symbols_of(struct naming *names, int64_t module_id)
 		return named->symbols;
 	named->tried = true;
 	/* A file that could not be opened as the process sees it is not guessed at. */
-	if (module->vdso_image)
-		symbol_module_open_memory(module->path, module->vdso_image,
-					  module->map_end - module->map_start, &named->symbols);
+	if (module->image)
+		symbol_module_open_memory(module->path, module->image,
+					  module->n_image_bytes, &named->symbols);
 	else if (module->elf)
 		symbol_module_open(module->path, elf_file_fd(module->elf), &named->symbols);
 	return named->symbols;

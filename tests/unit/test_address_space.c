@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/address_space.h"
+#include "base/module.h"
 #include "base/util.h"
 
 struct home {
@@ -643,7 +644,7 @@ static void paths_may_hold_anything(void **state)
 	free_scratch(&scratch);
 }
 
-/* With the privilege the deleted file is still reached; without, it has a name and offsets. */
+/* With the privilege the deleted file is still reached; without, what is mapped of it. */
 static void check_gone_file(const struct scratch *scratch, void *function)
 {
 	struct home home = load_home(getpid());
@@ -659,12 +660,54 @@ static void check_gone_file(const struct scratch *scratch, void *function)
 		assert_int_equal(elf_file_symbol(elf, "cbrt", &value, &size), 0);
 		assert_int_equal(value, address);
 	} else {
-		const struct mapping *mapping = address_space_find(home.space, at);
-
-		assert_int_equal(module_elf(module, &elf), -ESTALE);
-		assert_int_equal(address, at - mapping->start + mapping->file_offset);
+		assert_int_equal(module_elf(module, &elf), 0);
+		assert_non_null(module->image);
+		assert_int_equal(elf_file_function(elf, address, &value, &size), 0);
+		assert_int_equal(value, address);
 	}
 	close_home(&home);
+}
+
+/* What a process has mapped of a file does for unwinding what the file does. */
+static void copies_from_memory_have_the_same_functions(void **state)
+{
+	struct scratch scratch = make_scratch("libcopy.so");
+	void *library = dlopen(scratch.library, RTLD_NOW);
+	struct home home = load_home(getpid());
+	uint64_t address, start, end, n_functions = 0;
+	struct elf_file *file, *copy;
+	struct module *module;
+	size_t n_bytes;
+	void *image;
+
+	(void)state;
+	assert_int_equal(address_space_resolve(home.space, (uintptr_t)dlsym(library, "cbrt"), &module,
+					       &address), 0);
+	assert_int_equal(module_elf(module, &file), 0);
+	assert_int_equal(module_copy(module, &image, &n_bytes), 0);
+	assert_int_equal(elf_file_open_memory(image, n_bytes, &copy), 0);
+	for (uint64_t at = address - 0x4000; at < address + 0x4000; at = MAX(at + 1, end)) {
+		struct elf_cfi a, b;
+
+		end = at;
+		if (elf_file_function(file, at, &start, &end) < 0) {
+			assert_int_equal(elf_file_function(copy, at, &start, &end), -ENOENT);
+			end = at;
+			continue;
+		}
+		assert_int_equal(elf_file_cfi(file, at, &a), 0);
+		assert_int_equal(elf_file_cfi(copy, at, &b), 0);
+		assert_int_equal(a.start, b.start);
+		assert_int_equal(a.n_program, b.n_program);
+		assert_memory_equal(a.program, b.program, a.n_program);
+		n_functions++;
+	}
+	assert_true(n_functions > 20);
+	elf_file_free(copy);
+	free(image);
+	close_home(&home);
+	dlclose(library);
+	free_scratch(&scratch);
 }
 
 static void deleted_files_are_still_named(void **state)
@@ -920,6 +963,7 @@ int main(void)
 		cmocka_unit_test(a_strangers_maps_are_refused),
 		cmocka_unit_test(paths_may_hold_anything),
 		cmocka_unit_test(deleted_files_are_still_named),
+		cmocka_unit_test(copies_from_memory_have_the_same_functions),
 		cmocka_unit_test(only_the_mapped_file_is_opened),
 		cmocka_unit_test(a_process_that_ended_is_still_resolved),
 		cmocka_unit_test(the_vdso_of_a_process_is_a_module),
