@@ -240,6 +240,16 @@ int address_space_add(struct address_space *space, const struct mapping_source *
 	return 0;
 }
 
+int address_space_mapped(struct address_space *space, const struct mapping_source *source)
+{
+	unsigned generation = space->generation;
+	int r = address_space_add(space, source);
+
+	if (r >= 0 && generation == space->generation && source->executable && is_anonymous(source->path))
+		space->generation++;
+	return r;
+}
+
 struct mapping *address_space_find(struct address_space *space, uint64_t address)
 {
 	size_t i = first_ending_after(space, address);

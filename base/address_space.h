@@ -92,6 +92,13 @@ struct mapping_source {
 /* Add one mapping; what it covers of older ones is carved away. -ENOMEM, -EINVAL. */
 int address_space_add(struct address_space *space, const struct mapping_source *source);
 
+/*
+ * address_space_mapped - add a mapping that has just come about.
+ * Unlike one that is only seen once more, anonymous code that is there already has
+ * been writable in between (mprotect), and may be other code now. -ENOMEM, -EINVAL.
+ */
+int address_space_mapped(struct address_space *space, const struct mapping_source *source);
+
 /* Read /proc/PID/maps. Errors: -ESRCH, -EPERM, -ENOMEM. */
 int address_space_load(struct address_space *space);
 

@@ -369,7 +369,7 @@ static int take_mmap(struct pipeline *pipeline, const struct capture_event *even
 	r = know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
-	r = address_space_add(process->space, &source);
+	r = address_space_mapped(process->space, &source);
 	return r == -ENOMEM ? r : 0;
 }
 

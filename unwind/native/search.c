@@ -9,9 +9,11 @@
  * since the CFA they imply is wrong.
  *
  * At one PC such code has always the same distance to its return address: what
- * was found is kept as a row like any other, but checked at each use. Only
- * where the search fails is the frame pointer believed, when it points up the
- * stack and to a return address.
+ * was found is kept as a row like any other, but checked at each use: there
+ * must be a return address, and where the code's memory is writable, so that
+ * nobody tells when it changes, the code must be the same. Only where the
+ * search fails is the frame pointer believed, when it points up the stack and
+ * to a return address.
  */
 #include <errno.h>
 
@@ -65,11 +67,47 @@ static bool is_return_address(struct native_process *process, uint64_t pc)
 	return is_one;
 }
 
+/* The code around a PC as it is now, as a number; 0: cannot be read. */
+static uint32_t hash_code(struct walk *walk, uint64_t pc)
+{
+	uint64_t words[16], hash = 0;
+
+	if (!walk->stack->remote ||
+	    remote_read(walk->stack->remote, RADDR(pc - sizeof words / 2), words, sizeof words) < 0)
+		return 0;
+	for (unsigned i = 0; i < N_ELEMENTS(words); i++)
+		hash = mix64(hash ^ words[i]);
+	return (uint32_t)hash | 1;
+}
+
+/* Is the code that a guess was made for still there? */
+static bool code_is_same(struct walk *walk, uint64_t pc)
+{
+	const struct pc_slot *slot = pc_table_find(&walk->process->codes, pc);
+
+	return !slot || hash_code(walk, pc) == slot->row;
+}
+
+static int remember_code(struct walk *walk, uint64_t pc)
+{
+	const struct mapping *mapping = address_space_find(walk->process->space, pc);
+	struct pc_slot *slot = pc_table_find(&walk->process->codes, pc);
+
+	if (!mapping || !mapping->writable)
+		return 0;
+	if (!slot)
+		return pc_table_add(&walk->process->codes, pc, hash_code(walk, pc), 0);
+	slot->row = hash_code(walk, pc);
+	return 0;
+}
+
 bool guess_holds(struct walk *walk, const struct cfi_row *row)
 {
+	const struct native_frame *frame = &walk->stack->frames[walk->stack->n_frames - 1];
 	uint64_t pc;
 
-	return memory_load(walk->stack, walk->sp + (uint64_t)(int64_t)row->cfa_offset + row->saved[0], &pc) ==
+	return code_is_same(walk, native_frame_lookup(frame)) &&
+	       memory_load(walk->stack, walk->sp + (uint64_t)(int64_t)row->cfa_offset + row->saved[0], &pc) ==
 		       0 &&
 	       is_return_address(walk->process, pc);
 }
@@ -101,7 +139,7 @@ static int learn(struct walk *walk, uint64_t cfa, int64_t fp_offset)
 	frame->without_cfi = true;
 	if (slot)
 		slot->row = id;
-	return 0;
+	return remember_code(walk, native_frame_lookup(frame));
 }
 
 /*
@@ -120,7 +158,7 @@ static bool is_convincing(const struct walk *walk, size_t n_frames)
 }
 
 /* Go on from one supposition. 1: it is right, 0: it is not. */
-static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
+static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp, bool by_cfi_alone)
 {
 	struct native_stack *stack = walk->stack;
 	size_t before = stack->n_frames;
@@ -132,6 +170,7 @@ static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
 	further.fp = fp;
 	further.fp_is_lost = false;
 	further.is_return_address = true;
+	further.by_cfi_alone = by_cfi_alone;
 	r = walk_on(&further);
 	walk->searches_left = further.searches_left;
 	walk->effort = further.effort;
@@ -144,7 +183,7 @@ static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
 }
 
 /* All frame pointers that may belong to one return address. */
-static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
+static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc, bool by_cfi_alone)
 {
 	struct native_stack *stack = walk->stack;
 	size_t frame = stack->n_frames;
@@ -162,7 +201,7 @@ static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 		if (pushed && fp < cfa)
 			continue; /* as a frame pointer it would have to point up the stack */
 		walk->searches_left--;
-		r = try_from(walk, pc, cfa, fp);
+		r = try_from(walk, pc, cfa, fp, by_cfi_alone);
 		if (r == 1) {
 			size_t n_frames = stack->n_frames;
 
@@ -178,7 +217,7 @@ static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 }
 
 /* 1: found, and the rest of the stack with it. */
-static int search(struct walk *walk)
+static int search_once(struct walk *walk, bool by_cfi_alone)
 {
 	struct native_stack *stack = walk->stack;
 
@@ -190,11 +229,23 @@ static int search(struct walk *walk)
 			break;
 		if (!is_return_address(walk->process, pc))
 			continue;
-		r = try_return_address(walk, walk->sp + offset, pc);
+		r = try_return_address(walk, walk->sp + offset, pc, by_cfi_alone);
 		if (r != 0)
 			return r;
 	}
 	return 0;
+}
+
+/*
+ * An old return address may lead on to another old one in generated code, and that
+ * back to the truth: so what gets to the start by CFI alone is preferred. Frames of
+ * generated code that call each other need more.
+ */
+static int search(struct walk *walk)
+{
+	int r = search_once(walk, true);
+
+	return r != 0 ? r : search_once(walk, false);
 }
 
 static int step_by_frame_pointer(struct walk *walk)
@@ -256,6 +307,10 @@ int step_without_cfi(struct walk *walk)
 
 	/* A caller that is not even code: what led here was wrong. */
 	if (walk->is_return_address && !is_code(walk->process, walk->pc - 1)) {
+		walk->stack->end = STACK_NO_UNWIND_INFO;
+		return 0;
+	}
+	if (walk->by_cfi_alone) {
 		walk->stack->end = STACK_NO_UNWIND_INFO;
 		return 0;
 	}

@@ -73,6 +73,7 @@ void native_process_free(struct native_process *process)
 		return;
 	pc_table_done(&process->pcs);
 	pc_table_done(&process->returns);
+	pc_table_done(&process->codes);
 	pc_table_done(&process->failures);
 	free(process);
 }
@@ -426,7 +427,7 @@ int walk_on(struct walk *walk)
 		if (r < 0)
 			return r;
 		row = &pool->rows[stack->frames[stack->n_frames - 1].row];
-		if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
+		if (row->cfa_kind == CFA_NONE || (row->is_guess && (walk->by_cfi_alone || !guess_holds(walk, row))))
 			r = step_without_cfi(walk);
 		else
 			r = step_by_row(walk, row);
@@ -460,6 +461,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 	if (process->generation != address_space_generation(process->space)) {
 		pc_table_clear(&process->pcs);
 		pc_table_clear(&process->returns);
+		pc_table_clear(&process->codes);
 		pc_table_clear(&process->failures);
 		process->generation = address_space_generation(process->space);
 	}

@@ -16,6 +16,7 @@ struct native_process {
 	struct address_space *space;
 	struct pc_table pcs; /* by run-time look-up PC */
 	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
+	struct pc_table codes;    /* PCs of guesses in memory that can be written -> hash of the code there */
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
 	unsigned generation;
 };
@@ -40,6 +41,7 @@ struct walk {
 	uint64_t pc, sp, fp;
 	bool is_return_address, fp_is_lost;
 	unsigned searches_left;
+	bool by_cfi_alone; /* end at code without CFI */
 	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */
 	struct effort effort;
 	int fp_index; /* of the frame pointer in a row's saved[] */
