@@ -296,6 +296,7 @@ static int read_cie(const struct elf_file *file, uint64_t address, struct elf_cf
 	r = open_entry(file, address, &cursor);
 	if (r < 0)
 		return r;
+	cfi->cie = cursor.at - sizeof(uint32_t);
 	id = take_u32(&cursor);
 	version = take_u8(&cursor);
 	if (cursor.failed || id != 0 || (version != 1 && version != 3))
@@ -340,6 +341,7 @@ static int read_fde(const struct elf_file *file, uint64_t address, struct elf_cf
 	r = open_entry(file, address, &cursor);
 	if (r < 0)
 		return r;
+	cfi->fde = cursor.at - sizeof(uint32_t);
 	cie_field = cursor.address;
 	distance = take_u32(&cursor);
 	if (cursor.failed || distance == 0)

@@ -71,6 +71,7 @@ struct elf_cfi {
 	size_t n_initial;
 	const uint8_t *program;   /* its own; borrowed */
 	size_t n_program;
+	const uint8_t *fde, *cie; /* where the two begin, at their length; borrowed */
 	uint64_t code_factor, return_register;
 	int64_t data_factor;
 	bool is_signal;           /* a signal trampoline */

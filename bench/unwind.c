@@ -11,38 +11,19 @@
 #include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "base/util.h"
-#include "src/record/record.h"
+#include "bench/dumps.h"
 #include "tests/unit/dwfl_oracle.h"
 #include "unwind/native/native.h"
 
 enum {
 	N_ROUNDS = 9,           /* of each measurement; the median counts */
 	N_HOT_WALKS = 5000,     /* of one dump, in a round */
-	MAX_DUMPS = 1 << 16,
-	MAX_DUMP_BYTES = 512 << 20,
-};
-
-struct options {
-	pid_t pid;
-	double seconds, hz;
-	size_t stack_bytes;
-};
-
-/* The dumps of one recording; their bytes stand one behind the other. */
-struct dumps {
-	struct sample *samples;
-	size_t n;
-	uint8_t *bytes;
-	size_t n_bytes;
-	uint64_t n_lost;
 };
 
 /* What ours is unwound with. */
@@ -77,85 +58,6 @@ static struct spread spread_of(double *values, size_t n)
 {
 	qsort(values, n, sizeof *values, compare_doubles);
 	return (struct spread){ values[n / 2], values[0], values[n - 1] };
-}
-
-/* ---- Recording ---- */
-
-static void dumps_done(struct dumps *dumps)
-{
-	free(dumps->samples);
-	if (dumps->bytes)
-		munmap(dumps->bytes, MAX_DUMP_BYTES);
-}
-
-static int dumps_init(struct dumps *dumps)
-{
-	void *bytes;
-
-	dumps->samples = calloc(MAX_DUMPS, sizeof *dumps->samples);
-	if (!dumps->samples)
-		return -ENOMEM;
-	bytes = mmap(NULL, MAX_DUMP_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (bytes == MAP_FAILED)
-		return -errno;
-	dumps->bytes = bytes;
-	return 0;
-}
-
-static void keep(struct dumps *dumps, const struct sample *sample)
-{
-	struct sample *kept = &dumps->samples[dumps->n];
-
-	if (!sample->has_user || dumps->n == MAX_DUMPS ||
-	    MAX_DUMP_BYTES - dumps->n_bytes < sample->stack_bytes)
-		return;
-	*kept = *sample;
-	kept->kernel_ips = NULL;
-	kept->n_kernel_ips = 0;
-	kept->stack = memcpy(dumps->bytes + dumps->n_bytes, sample->stack, sample->stack_bytes);
-	dumps->n_bytes += sample->stack_bytes;
-	dumps->n++;
-}
-
-static int drain(struct capture *capture, pid_t pid, struct dumps *dumps)
-{
-	struct capture_event event;
-	int r;
-
-	while ((r = capture_next(capture, &event)) > 0)
-		if (event.type == CAPTURE_SAMPLE && event.pid == pid)
-			keep(dumps, &event.sample);
-	return r;
-}
-
-static int record(const struct options *options, struct dumps *dumps)
-{
-	struct capture_options wanted = {
-		.hz = options->hz,
-		.stack_bytes = options->stack_bytes,
-		.no_kernel = true,
-		.no_wakeup = true,
-	};
-	CLEANUP(capture_freep) struct capture *capture = NULL;
-	struct capture_counts counts;
-	uint64_t end;
-	int r;
-
-	r = capture_attach(&wanted, options->pid, &capture);
-	if (r < 0)
-		return r;
-	end = monotonic_ns() + (uint64_t)(options->seconds * 1e9);
-	while (r >= 0 && monotonic_ns() < end) {
-		poll(NULL, 0, 10);
-		r = drain(capture, options->pid, dumps);
-	}
-	capture_stop(capture);
-	if (r >= 0)
-		r = drain(capture, options->pid, dumps);
-	capture_read_counts(capture, &counts);
-	dumps->n_lost = counts.lost;
-	return r;
 }
 
 /* ---- Measuring ---- */
@@ -385,7 +287,7 @@ static void print_agreement(const struct agreement *agreement)
 			printf(", \"end_%s\": %" PRIu64, stack_end_name(i), agreement->by_end[i]);
 }
 
-static int replay(const struct options *options, const struct dumps *dumps, struct ours *ours,
+static int replay(const struct dump_options *options, const struct dumps *dumps, struct ours *ours,
 		  struct oracle *oracle)
 {
 	uint64_t warm_ns, n_frames, n_faults;
@@ -429,7 +331,7 @@ static int replay(const struct options *options, const struct dumps *dumps, stru
 
 static int parse_option(int key, char *argument, struct argp_state *state)
 {
-	struct options *options = state->input;
+	struct dump_options *options = state->input;
 
 	switch (key) {
 	case 'd': options->seconds = strtod(argument, NULL); return 0;
@@ -450,7 +352,7 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	static const struct argp argp = { known, parse_option, "PID", "Measure unwinding.", 0, 0, 0 };
-	struct options options = { .seconds = 8, .hz = 999, .stack_bytes = 16384 };
+	struct dump_options options = { .seconds = 8, .hz = 999, .stack_bytes = 16384 };
 	struct oracle oracle = { 0 };
 	struct dumps dumps = { 0 };
 	struct ours ours = { 0 };
@@ -459,7 +361,7 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
 	r = dumps_init(&dumps);
 	if (r >= 0)
-		r = record(&options, &dumps);
+		r = dumps_record(&options, &dumps);
 	if (r >= 0 && dumps.n == 0)
 		r = -ENODATA;
 	if (r >= 0)
