@@ -146,7 +146,8 @@ static void check_sample(struct stacks_file *file, struct home *home, struct tal
 	assert_int_equal(home->stack.end == STACK_COMPLETE, stacks_get(file));
 }
 
-static void check_file(const char *path)
+/* Returns the frames compared. */
+static size_t check_file(const char *path)
 {
 	struct tally tally = { 0 };
 	struct stacks_file file;
@@ -165,19 +166,21 @@ static void check_file(const char *path)
 	assert_true(stacks_close(&file));
 	print_message("%s: %zu samples, %zu frames, %zu as libdwfl has them, %zu to the thread's start\n",
 		      strrchr(path, '/') + 1, tally.n_samples, tally.n_frames, tally.n_equal, tally.n_reached);
-	assert_true(tally.n_samples >= 3 && tally.n_frames > 20);
+	assert_true(tally.n_samples > 0);
 	assert_true(tally.n_equal * 1000 >= tally.n_frames * 999);
 	for (size_t i = 0; i < home.n_images; i++)
 		free(paths[i]);
 	free(paths);
 	free(n_bytes);
 	close_home(&home);
+	return tally.n_frames;
 }
 
 static void test_recorded_stacks(void **state)
 {
 	const char *root = getenv("PROBING_SOURCE_ROOT");
 	char pattern[4096];
+	size_t n_frames = 0;
 	glob_t found;
 
 	(void)state;
@@ -185,7 +188,8 @@ static void test_recorded_stacks(void **state)
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	assert_true(found.gl_pathc >= 3);
 	for (size_t i = 0; i < found.gl_pathc; i++)
-		check_file(found.gl_pathv[i]);
+		n_frames += check_file(found.gl_pathv[i]);
+	assert_true(n_frames >= 1000);
 	globfree(&found);
 }
 
