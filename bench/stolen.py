@@ -56,7 +56,7 @@ def profiler(name, hz, pid, build, folder):
         return ["perf", "record", "-q", "-F", str(hz), "--call-graph", "dwarf,16384", "-e", "cpu-clock",
                 "-o", os.path.join(folder, "perf.data"), "-p", str(pid)]
     return [os.path.join(build, "src/cli/probing"), "record", "-q", "-F", str(hz),
-            "-o", os.path.join(folder, "probing.db"), "-p", str(pid)]
+            "--stack-bytes=16384", "-o", os.path.join(folder, "probing.db"), "-p", str(pid)]
 
 
 def cpu_of(pid):

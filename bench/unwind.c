@@ -22,6 +22,7 @@
 #include "unwind/native/native.h"
 
 enum {
+	N_WARM_UP = 12,
 	N_ROUNDS = 9,           /* of each measurement; the median counts */
 	N_HOT_WALKS = 5000,     /* of one dump, in a round */
 };
@@ -298,7 +299,8 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	int r;
 
 	r = measure_first(ours, options->pid, dumps, &first, &n_faults);
-	if (r >= 0)
+	/* Where a search for a return address fails, it is made less and less often. */
+	for (unsigned i = 0; i < N_WARM_UP && r >= 0; i++)
 		r = pass(ours, dumps, &warm_ns, &n_frames);
 	if (r >= 0)
 		r = measure_streamed(ours, dumps, &streamed);

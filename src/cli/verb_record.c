@@ -22,7 +22,7 @@
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
 
-enum { DEFAULT_HZ = 99, MAX_HZ = 20000, DEFAULT_STACK_BYTES = 16384, MAX_STACK_BYTES = 65528 };
+enum { DEFAULT_HZ = 99, MAX_HZ = 20000, DEFAULT_STACK_BYTES = 32768, MAX_STACK_BYTES = 65528 };
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL };
 
 struct arguments {
@@ -41,7 +41,7 @@ static const struct argp_option options[] = {
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
 	{ "output", 'o', "FILE", 0, "Where to write (default: probing.db; what is there becomes FILE.old)", 0 },
 	{ "stack-bytes", KEY_STACK_BYTES, "N", 0,
-	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 16384; "
+	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
 	  "deeper stacks are completed from memory)", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },

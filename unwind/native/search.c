@@ -8,12 +8,13 @@
  * bytes there are). Old return addresses that still lie about fail that test,
  * since the CFA they imply is wrong.
  *
- * At one PC such code has always the same distance to its return address: what
- * was found is kept as a row like any other, but checked at each use: there
- * must be a return address, and where the code's memory is writable, so that
- * nobody tells when it changes, the code must be the same. Only where the
- * search fails is the frame pointer believed, when it points up the stack and
- * to a return address.
+ * At one PC such code has always the same distance to its return address, also
+ * further up in a recursion, which unmasks old words that lead back to the truth
+ * by way of the same code's old frames. What was found is kept as a row like any
+ * other, but checked at each use: there must be a return address, and where the
+ * code's memory is writable, so that nobody tells when it changes, the code must
+ * be the same. Only where the search fails is the frame pointer believed, when
+ * it points up the stack and to a return address.
  */
 #include <errno.h>
 
@@ -112,11 +113,14 @@ bool guess_holds(struct walk *walk, const struct cfi_row *row)
 	       is_return_address(walk->process, pc);
 }
 
-/* Keep what was found: the CFA's distance, and where the frame pointer was pushed (0: nowhere). */
-static int learn(struct walk *walk, uint64_t cfa, int64_t fp_offset)
+/*
+ * Suppose a row for the last frame's PC: the CFA's distance, and where the frame
+ * pointer was pushed (0: nowhere). It stands in the table from now on, so that the
+ * same PC further up the stack, in a recursion, is held to the same distance.
+ */
+static int suppose(struct walk *walk, uint64_t cfa, int64_t fp_offset)
 {
-	struct native_stack *stack = walk->stack;
-	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
+	struct native_frame *frame = &walk->stack->frames[walk->stack->n_frames - 1];
 	struct pc_slot *slot = pc_table_find(&walk->process->pcs, native_frame_lookup(frame));
 	struct cfi_row row = {
 		.cfa_kind = CFA_REGISTER,
@@ -124,22 +128,33 @@ static int learn(struct walk *walk, uint64_t cfa, int64_t fp_offset)
 		.cfa_offset = (int32_t)(cfa - frame->sp),
 		.is_guess = true,
 	};
-	uint32_t id;
 	int r;
 
 	for (unsigned i = 0; i < ROW_N_SAVED; i++)
 		row.saved[i] = SAVED_UNDEFINED;
 	row.saved[0] = -(int16_t)sizeof(uint64_t);
 	row.saved[row_saved_index(MACHINE_REG_FP)] = fp_offset ? (int16_t)fp_offset : SAVED_SAME;
-	r = row_pool_share(&walk->process->unwinder->pool, &row, &id);
+	r = row_pool_share(&walk->process->unwinder->pool, &row, &frame->row);
 	if (r < 0)
 		return r;
-	frame->row = id;
 	frame->cfa = cfa;
 	frame->without_cfi = true;
 	if (slot)
-		slot->row = id;
-	return remember_code(walk, native_frame_lookup(frame));
+		slot->row = frame->row;
+	return 0;
+}
+
+/* Take a supposition back: the PC has no row, the frame no CFA. */
+static void forget(struct walk *walk)
+{
+	struct native_frame *frame = &walk->stack->frames[walk->stack->n_frames - 1];
+	struct pc_slot *slot = pc_table_find(&walk->process->pcs, native_frame_lookup(frame));
+
+	frame->row = ROW_NONE;
+	frame->cfa = 0;
+	frame->without_cfi = false;
+	if (slot)
+		slot->row = ROW_NONE;
 }
 
 /*
@@ -158,7 +173,7 @@ static bool is_convincing(const struct walk *walk, size_t n_frames)
 }
 
 /* Go on from one supposition. 1: it is right, 0: it is not. */
-static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp, bool by_cfi_alone)
+static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
 {
 	struct native_stack *stack = walk->stack;
 	size_t before = stack->n_frames;
@@ -170,7 +185,6 @@ static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp, b
 	further.fp = fp;
 	further.fp_is_lost = false;
 	further.is_return_address = true;
-	further.by_cfi_alone = by_cfi_alone;
 	r = walk_on(&further);
 	walk->searches_left = further.searches_left;
 	walk->effort = further.effort;
@@ -183,10 +197,9 @@ static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp, b
 }
 
 /* All frame pointers that may belong to one return address. */
-static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc, bool by_cfi_alone)
+static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 {
 	struct native_stack *stack = walk->stack;
-	size_t frame = stack->n_frames;
 	uint64_t cfa = address + sizeof pc;
 
 	for (int64_t pushed = 0; pushed <= PUSHED_WORDS; pushed++) {
@@ -201,23 +214,18 @@ static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc, 
 		if (pushed && fp < cfa)
 			continue; /* as a frame pointer it would have to point up the stack */
 		walk->searches_left--;
-		r = try_from(walk, pc, cfa, fp, by_cfi_alone);
-		if (r == 1) {
-			size_t n_frames = stack->n_frames;
-
-			stack->n_frames = frame;
-			r = learn(walk, cfa, offset);
-			stack->n_frames = n_frames;
-			return r < 0 ? r : 1;
-		}
-		if (r < 0)
+		r = suppose(walk, cfa, offset);
+		if (r >= 0)
+			r = try_from(walk, pc, cfa, fp);
+		if (r != 0)
 			return r;
+		forget(walk);
 	}
 	return 0;
 }
 
 /* 1: found, and the rest of the stack with it. */
-static int search_once(struct walk *walk, bool by_cfi_alone)
+static int search(struct walk *walk)
 {
 	struct native_stack *stack = walk->stack;
 
@@ -229,23 +237,11 @@ static int search_once(struct walk *walk, bool by_cfi_alone)
 			break;
 		if (!is_return_address(walk->process, pc))
 			continue;
-		r = try_return_address(walk, walk->sp + offset, pc, by_cfi_alone);
+		r = try_return_address(walk, walk->sp + offset, pc);
 		if (r != 0)
 			return r;
 	}
 	return 0;
-}
-
-/*
- * An old return address may lead on to another old one in generated code, and that
- * back to the truth: so what gets to the start by CFI alone is preferred. Frames of
- * generated code that call each other need more.
- */
-static int search(struct walk *walk)
-{
-	int r = search_once(walk, true);
-
-	return r != 0 ? r : search_once(walk, false);
 }
 
 static int step_by_frame_pointer(struct walk *walk)
@@ -300,24 +296,40 @@ static void remember_search(struct walk *walk, uint64_t pc, bool failed)
 		(void)pc_table_add(&walk->process->failures, pc, 1, 0); /* only a memory of it */
 }
 
+static bool is_searched_for(const struct walk *walk, uint64_t pc)
+{
+	for (const struct walk_search *search = walk->search; search; search = search->outer)
+		if (search->pc == pc)
+			return true;
+	return false;
+}
+
 int step_without_cfi(struct walk *walk)
 {
 	uint64_t pc = native_frame_lookup(&walk->stack->frames[walk->stack->n_frames - 1]);
 	int r = 0;
+
+	/* What is supposed of this PC does not hold here: it is not true. */
+	if (is_searched_for(walk, pc)) {
+		walk->stack->end = STACK_NO_UNWIND_INFO;
+		return 0;
+	}
 
 	/* A caller that is not even code: what led here was wrong. */
 	if (walk->is_return_address && !is_code(walk->process, walk->pc - 1)) {
 		walk->stack->end = STACK_NO_UNWIND_INFO;
 		return 0;
 	}
-	if (walk->by_cfi_alone) {
-		walk->stack->end = STACK_NO_UNWIND_INFO;
-		return 0;
-	}
 	/* Where no code is mapped at all the map is behind, or the call went
 	 * astray; the return address then is the first word of the stack. */
 	if (may_search(walk, pc)) {
-		r = search(walk);
+		const struct walk_search this_one = { .pc = pc, .outer = walk->search };
+
+		walk->search = &this_one;
+		r = remember_code(walk, pc);
+		if (r >= 0)
+			r = search(walk);
+		walk->search = this_one.outer;
 		if (r < 0)
 			return r;
 		remember_search(walk, pc, r == 0);

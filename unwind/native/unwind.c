@@ -427,7 +427,7 @@ int walk_on(struct walk *walk)
 		if (r < 0)
 			return r;
 		row = &pool->rows[stack->frames[stack->n_frames - 1].row];
-		if (row->cfa_kind == CFA_NONE || (row->is_guess && (walk->by_cfi_alone || !guess_holds(walk, row))))
+		if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
 			r = step_without_cfi(walk);
 		else
 			r = step_by_row(walk, row);

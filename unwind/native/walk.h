@@ -35,13 +35,19 @@ struct effort {
 
 enum { EFFORT_MAX_FRAMES = 4 * NATIVE_MAX_FRAMES, EFFORT_MAX_DEPTH = 8 };
 
+/* A search under way, and those that it is part of. */
+struct walk_search {
+	uint64_t pc;
+	const struct walk_search *outer;
+};
+
 struct walk {
 	struct native_process *process;
 	struct native_stack *stack;
 	uint64_t pc, sp, fp;
 	bool is_return_address, fp_is_lost;
 	unsigned searches_left;
-	bool by_cfi_alone; /* end at code without CFI */
+	const struct walk_search *search; /* NULL: none */
 	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */
 	struct effort effort;
 	int fp_index; /* of the frame pointer in a row's saved[] */
