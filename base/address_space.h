@@ -50,6 +50,12 @@ struct module *module_table_get(struct module_table *table, size_t id);
  */
 int module_elf(struct module *module, struct elf_file **ret);
 
+/*
+ * module_open_file - the file behind a module, whatever is in it, found as above.
+ * @ret: opened for reading; closed by the caller. Errors: as above.
+ */
+int module_open_file(const struct module *module, int *ret);
+
 /* Last component of the path; "[vdso]" for the vdso. */
 const char *module_name(const struct module *module);
 

@@ -213,14 +213,22 @@ static int open_by_mapping(const struct module *module, int *ret)
 	return open_checked(module, link, ret);
 }
 
+int module_open_file(const struct module *module, int *ret)
+{
+	int r;
+
+	r = open_by_path(module, ret);
+	if (r < 0 && r != -ENOMEM && open_by_mapping(module, ret) == 0)
+		r = 0;
+	return r;
+}
+
 static int open_file(const struct module *module, struct elf_file **ret)
 {
 	CLEANUP(closep) int fd = -1;
 	int r;
 
-	r = open_by_path(module, &fd);
-	if (r < 0 && r != -ENOMEM && open_by_mapping(module, &fd) == 0)
-		r = 0;
+	r = module_open_file(module, &fd);
 	if (r < 0)
 		return r;
 	r = elf_file_open(fd, ret);

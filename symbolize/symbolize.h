@@ -69,6 +69,64 @@ void kernel_symbols_freep(struct kernel_symbols **symbols);
 /* NULL: unknown. *ret_module (may be NULL): "[kvm]"-like owner or NULL. Borrowed. */
 const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip, const char **ret_module);
 
+/* ---- Code that was generated at run time ---- */
+
+/* Whose code it is. */
+struct generated_owner {
+	pid_t pid, ns_pid;   /* as we number it, and as it numbers itself */
+	uid_t uid;           /* effective */
+	uint64_t started_ns; /* CLOCK_REALTIME; 0: not known */
+	bool is_known;       /* false: it had gone before it was asked; only pid and started_ns hold */
+};
+
+/*
+ * generated_owner_read - ask /proc about a process.
+ * Where it is gone, is_known is false and the rest as it was.
+ */
+void generated_owner_read(pid_t pid, struct generated_owner *owner);
+
+/* The names of one process' generated code: its perf map and its jitdump files. */
+struct generated_code;
+int generated_code_new(const struct generated_owner *owner, struct generated_code **ret);
+void generated_code_free(struct generated_code *code);
+void generated_code_freep(struct generated_code **code);
+
+/*
+ * generated_code_add_dump - a jitdump file that the process has mapped.
+ * @fd: taken over, also on failure. One that is there already is left out.
+ * Errors: -ENOMEM; -EBADMSG not a jitdump; -EOPNOTSUPP of the other byte order;
+ * -EPROTONOSUPPORT of another version.
+ */
+int generated_code_add_dump(struct generated_code *code, int fd);
+
+/*
+ * generated_code_refresh - read what the process has written since the last time.
+ * Returns 1 when there was something, 0, or -ENOMEM. Files that cannot be read are as good as empty.
+ */
+int generated_code_refresh(struct generated_code *code);
+
+/* The process is gone and its files have been read: nothing more will come. */
+bool generated_code_is_final(const struct generated_code *code);
+
+struct generated_symbol {
+	const char *entry; /* as written down */
+	const char *name;  /* the function's; borrowed, as file, until the code is freed */
+	const char *file;  /* NULL: unknown */
+	int first_line;    /* of the function; 0: unknown */
+	int line;          /* executing; 0: unknown */
+	bool is_python;    /* a trampoline of CPython's (-X perf), standing for a Python function */
+};
+
+#define GENERATED_NOW UINT64_MAX
+
+/*
+ * generated_code_lookup - what lay at an address at a time.
+ * @time_ns: CLOCK_MONOTONIC, or GENERATED_NOW: by the newest entry.
+ * Returns 1, 0 nothing known, or -ENOMEM.
+ */
+int generated_code_lookup(struct generated_code *code, uint64_t address, uint64_t time_ns,
+			  struct generated_symbol *ret);
+
 /*
  * symbol_is_glue - whether a name belongs to the interpreter's plumbing.
  * Only meant for functions of the interpreter's own module.

@@ -8,11 +8,20 @@
 
 #include "base/address_space.h"
 #include "src/store/store.h"
+#include "symbolize/symbolize.h"
 #include "unwind/cpython/cpython.h"
 
 struct new_module {
 	int64_t id;
 	const struct module *module;
+};
+
+/* What anonymous code is to the Python frames of its stack, as the interpreter's own memory has them. */
+enum anonymous_role {
+	ANONYMOUS_ALONE,         /* there are none */
+	ANONYMOUS_BESIDE_PYTHON, /* there are some */
+	ANONYMOUS_ENTERS_PYTHON, /* it called the evaluation of some */
+	ANONYMOUS_N_ROLES
 };
 
 struct new_frame {
@@ -23,7 +32,24 @@ struct new_frame {
 	const struct py_code *code;  /* python */
 	const struct module *module; /* native; NULL anonymous */
 	int64_t module_id;
-	uint64_t address; /* native: own address; kernel: ip */
+	uint64_t address; /* native: own address, absolute when anonymous; kernel: ip */
+	/* Anonymous code: */
+	uint32_t program;
+	uint64_t time_ns; /* CLOCK_MONOTONIC, of the first sample */
+	enum anonymous_role role;
+};
+
+/* Whose anonymous code it is. */
+struct new_program {
+	uint32_t id, parent; /* parent 0: none */
+	uint64_t forked_ns;  /* CLOCK_MONOTONIC; of the parent's code, what was there then is its own, too */
+	struct generated_owner owner;
+};
+
+/* A jitdump file that a program has mapped. */
+struct new_dump {
+	uint32_t program;
+	int fd; /* taken by whoever sets it to -1 */
 };
 
 struct new_process {
@@ -38,6 +64,8 @@ struct new_thread {
 
 #define BATCH_ARRAYS(X)                                                                            \
 	X(struct new_module, modules)                                                              \
+	X(struct new_program, programs)                                                            \
+	X(struct new_dump, dumps)                                                                  \
 	X(struct new_process, processes)                                                           \
 	X(struct new_thread, threads)                                                              \
 	X(struct new_frame, frames)                                                                \

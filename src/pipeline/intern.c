@@ -9,7 +9,9 @@
 void intern_done(struct intern *intern)
 {
 	id_map_done(&intern->native);
-	id_map_done(&intern->anonymous);
+	for (size_t i = 0; i < intern->n_anonymous; i++)
+		id_map_done(&intern->anonymous[i]);
+	free(intern->anonymous);
 	id_map_done(&intern->kernel);
 	id_map_done(&intern->lines);
 	id_map_done(&intern->instructions);
@@ -59,6 +61,79 @@ static int know_module(struct intern *intern, struct batch *batch, const struct 
 	return 0;
 }
 
+static uint64_t anonymous_key(uint64_t address, enum anonymous_role role)
+{
+	_Static_assert(ANONYMOUS_N_ROLES < 4, "two bits, and no key is 0");
+	return address << 2 | ((uint64_t)role + 1);
+}
+
+/* The places of a program. */
+static int places_of(struct intern *intern, uint32_t program, struct id_map **ret)
+{
+	if (program >= intern->n_anonymous) {
+		size_t n = MAX((size_t)program + 1, 2 * intern->n_anonymous);
+		struct id_map *moved = reallocarray(intern->anonymous, n, sizeof *moved);
+
+		if (!moved)
+			return -ENOMEM;
+		memset(moved + intern->n_anonymous, 0, (n - intern->n_anonymous) * sizeof *moved);
+		intern->anonymous = moved;
+		intern->n_anonymous = n;
+	}
+	*ret = &intern->anonymous[program];
+	return 0;
+}
+
+/* A slot whose place has been forgotten holds no frame. */
+static int intern_anonymous(struct intern *intern, struct batch *batch, const struct frame *frame,
+			    const struct stack_origin *origin, enum anonymous_role role, uint32_t *ret)
+{
+	uint64_t key = anonymous_key(frame->native.address, role);
+	struct new_frame *row;
+	struct id_map *places;
+	struct id_slot *slot;
+	int r;
+
+	r = places_of(intern, origin->program, &places);
+	if (r < 0)
+		return r;
+	slot = id_map_find(places, key);
+	if (slot && slot->id != 0) {
+		*ret = slot->id;
+		return 0;
+	}
+	row = BATCH_ADD(batch, frames);
+	if (!row)
+		return -ENOMEM;
+	*row = (struct new_frame){
+		.id = ++intern->n_frames,
+		.kind = FRAME_NATIVE,
+		.is_eval = frame->is_evaluation,
+		.address = frame->native.address,
+		.program = origin->program,
+		.time_ns = origin->time_ns,
+		.role = role,
+	};
+	*ret = row->id;
+	if (!slot)
+		return id_map_add(places, key, row->id);
+	slot->id = row->id;
+	return 0;
+}
+
+void intern_forget(struct intern *intern, uint32_t program, uint64_t address)
+{
+	if (program >= intern->n_anonymous)
+		return;
+	for (int role = 0; role < ANONYMOUS_N_ROLES; role++) {
+		struct id_slot *slot = id_map_find(&intern->anonymous[program],
+						   anonymous_key(address, (enum anonymous_role)role));
+
+		if (slot)
+			slot->id = 0;
+	}
+}
+
 /* Module number, address and the evaluation flag in 64 bits: addresses have 47. */
 static uint64_t native_key(const struct frame *frame)
 {
@@ -70,24 +145,23 @@ static int intern_native(struct intern *intern, struct batch *batch, const struc
 			 uint32_t *ret)
 {
 	const struct module *module = frame->native.module;
-	struct id_map *map = module ? &intern->native : &intern->anonymous;
-	uint64_t key = module ? native_key(frame) : frame->native.address | 1ULL << 63;
-	const struct id_slot *slot = id_map_find(map, key);
+	uint64_t key = native_key(frame);
+	const struct id_slot *slot = id_map_find(&intern->native, key);
 	struct new_frame *row;
 
 	if (slot) {
 		*ret = slot->id;
 		return 0;
 	}
-	if (module && know_module(intern, batch, module) < 0)
+	if (know_module(intern, batch, module) < 0)
 		return -ENOMEM;
-	row = add_frame(intern, batch, map, key);
+	row = add_frame(intern, batch, &intern->native, key);
 	if (!row)
 		return -ENOMEM;
 	row->kind = FRAME_NATIVE;
 	row->is_eval = frame->is_evaluation;
 	row->module = module;
-	row->module_id = module ? (int64_t)module->id + 1 : 0;
+	row->module_id = (int64_t)module->id + 1;
 	row->address = frame->native.address;
 	*ret = row->id;
 	return 0;
@@ -159,28 +233,44 @@ static int intern_kernel(struct intern *intern, struct batch *batch, const struc
 	return 0;
 }
 
-static int intern_frame(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
+static int intern_frame(struct intern *intern, struct batch *batch, const struct frame *frame,
+			const struct stack_origin *origin, enum anonymous_role role, uint32_t *ret)
 {
 	switch (frame->kind) {
 	case FRAME_PYTHON: return intern_python(intern, batch, frame, ret);
 	case FRAME_KERNEL: return intern_kernel(intern, batch, frame, ret);
-	default: return intern_native(intern, batch, frame, ret);
+	default:
+		if (!frame->native.module)
+			return intern_anonymous(intern, batch, frame, origin, role, ret);
+		return intern_native(intern, batch, frame, ret);
 	}
 }
 
-int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack, uint32_t *ret)
+static bool has_python(const struct stack *stack)
 {
+	for (size_t i = 0; i < stack->n_frames; i++)
+		if (stack->frames[i].kind == FRAME_PYTHON)
+			return true;
+	return false;
+}
+
+int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack,
+		 const struct stack_origin *origin, uint32_t *ret)
+{
+	enum anonymous_role beside = has_python(stack) ? ANONYMOUS_BESIDE_PYTHON : ANONYMOUS_ALONE;
 	uint32_t parent = 0;
 	unsigned depth = 0;
 
 	for (size_t i = stack->n_frames; i-- > 0; depth++) {
+		bool enters = beside != ANONYMOUS_ALONE && i > 0 && stack->frames[i - 1].is_evaluation;
 		struct stack_row *row;
 		const struct id_slot *slot;
 		uint32_t frame;
 		uint64_t key;
 		int r;
 
-		r = intern_frame(intern, batch, &stack->frames[i], &frame);
+		r = intern_frame(intern, batch, &stack->frames[i], origin,
+				 enters ? ANONYMOUS_ENTERS_PYTHON : beside, &frame);
 		if (r < 0)
 			return r;
 		key = (uint64_t)parent << 32 | frame;

@@ -1,7 +1,9 @@
 /* intern.h - frames and stacks get their ids. Private.
  *
  * Ids are dense from 1. A frame is a place: a native address of a module, a
- * line of a code object, a kernel address. A stack is a node of the
+ * line of a code object, a kernel address, an address in anonymous memory of
+ * one program. The last kind may be forgotten, when other code lies there:
+ * the next sample there then gives a new frame. A stack is a node of the
  * calling-context tree.
  */
 #ifndef PROBING_INTERN_H
@@ -11,8 +13,16 @@
 #include "base/sample.h"
 #include "src/pipeline/batch.h"
 
+/* Where and when a stack was taken. */
+struct stack_origin {
+	uint32_t program;
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+};
+
 struct intern {
-	struct id_map native, anonymous, kernel; /* address -> frame */
+	struct id_map native, kernel; /* address -> frame */
+	struct id_map *anonymous;     /* by program: address -> frame */
+	size_t n_anonymous;
 	struct id_map lines;        /* code and line -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
 	struct id_map stacks;       /* parent and frame -> stack */
@@ -25,7 +35,11 @@ struct intern {
 void intern_done(struct intern *intern);
 
 /* The stack's id (0: no frames); new rows are appended to the batch. -ENOMEM. */
-int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack, uint32_t *ret);
+int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack,
+		 const struct stack_origin *origin, uint32_t *ret);
+
+/* What lay at an address of a program's anonymous memory lies there no more. */
+void intern_forget(struct intern *intern, uint32_t program, uint64_t address);
 
 /* Add a sample to its thread's total in this batch. @thread: dense index. -ENOMEM. */
 int intern_total(struct intern *intern, struct batch *batch, uint32_t thread, const struct sample_row *row);

@@ -38,15 +38,24 @@ struct naming {
 	size_t first_waiting, n_waiting, waiting_allocated;
 	struct kernel_symbols *kernel;
 	bool kernel_tried;
+	struct generated_names *generated;
+	struct stale_places stale;
+	bool refresh_generated; /* programs may have written since */
 };
 
 int naming_new(struct store *store, struct naming **ret)
 {
 	struct naming *names = calloc(1, sizeof *names);
+	int r;
 
 	if (!names)
 		return -ENOMEM;
 	names->store = store;
+	r = generated_names_new(&names->generated);
+	if (r < 0) {
+		free(names);
+		return r;
+	}
 	*ret = names;
 	return 0;
 }
@@ -62,12 +71,19 @@ void naming_free(struct naming *names)
 	id_map_done(&names->functions);
 	free(names->waiting);
 	kernel_symbols_free(names->kernel);
+	generated_names_free(names->generated);
+	free(names->stale.places);
 	free(names);
 }
 
-size_t naming_waiting(const struct naming *names)
+bool naming_is_waiting(const struct naming *names)
 {
-	return names->n_waiting - names->first_waiting;
+	return names->n_waiting > names->first_waiting || names->refresh_generated;
+}
+
+int naming_take_stale(struct naming *names, struct stale_places *to)
+{
+	return stale_places_move(&names->stale, to);
 }
 
 int naming_put_modules(struct naming *names, const struct new_module *modules, size_t n)
@@ -111,7 +127,8 @@ static int put_function(struct naming *names, struct function_row *row, int64_t 
 	int r;
 
 	hash = hash_text(hash, row->name);
-	if (row->kind == FRAME_PYTHON) /* of native ones the file may be a header, line by line */
+	/* Of native ones the file may be a header, line by line; not of those that name their start. */
+	if (row->kind == FRAME_PYTHON || row->first_line > 0)
 		hash = hash_text(hash, row->file);
 	hash |= 1;
 	slot = id_map_find(&names->functions, hash);
@@ -223,14 +240,12 @@ static int put_symbol(struct naming *names, const struct new_frame *frame, const
 /* Functions that were inlined become frames of their own: outermost first, each into the one before. */
 static int name_native(struct naming *names, const struct new_frame *frame)
 {
-	struct symbol_module *symbols = frame->module ? symbols_of(names, frame->module_id) : NULL;
+	struct symbol_module *symbols = symbols_of(names, frame->module_id);
 	struct symbol found[SYMBOL_MAX_INLINED];
 	int64_t function, into = 0;
 	int n, r;
 
-	if (!frame->module)
-		found[0] = (struct symbol){ .name = "[anonymous code]" };
-	n = symbols ? symbol_lookup(symbols, frame->address, found, N_ELEMENTS(found)) : !frame->module;
+	n = symbols ? symbol_lookup(symbols, frame->address, found, N_ELEMENTS(found)) : 0;
 	if (n == -ENOMEM)
 		return n;
 	for (int i = n - 1; i > 0; i--) {
@@ -259,6 +274,81 @@ static int name_native(struct naming *names, const struct new_frame *frame)
 	return store_name_frame(names->store, frame->id, function, found[0].line, into);
 }
 
+/*
+ * A trampoline of CPython's only leads to the evaluation of its function. Where
+ * the interpreter's own frames are in the stack that is plumbing; where they could
+ * not be read, it is all that tells of the function, and stands for it.
+ */
+static int put_generated(struct naming *names, const struct new_frame *frame,
+			 const struct generated_symbol *symbol)
+{
+	struct function_row function = {
+		.kind = FRAME_NATIVE,
+		.name = symbol->name,
+		.symbol = strcmp(symbol->name, symbol->entry) != 0 ? symbol->entry : NULL,
+		.file = symbol->file,
+		.first_line = symbol->first_line,
+	};
+	int64_t id;
+	int r = 0;
+
+	if (symbol->is_python && frame->role != ANONYMOUS_ALONE) {
+		function.name = symbol->entry;
+		function.symbol = function.file = NULL;
+		function.role = role_name(SYMBOL_GLUE);
+	} else if (symbol->is_python) {
+		function.kind = FRAME_PYTHON;
+		r = store_set_frame_kind(names->store, frame->id, FRAME_PYTHON);
+	}
+	if (r >= 0)
+		r = put_function(names, &function, &id);
+	return r < 0 ? r : store_name_frame(names->store, frame->id, id, symbol->line, 0);
+}
+
+/*
+ * What calls an evaluation from anonymous memory is such a trampoline, also before its name has
+ * been written down: CPython buffers its jitdump.
+ */
+static int put_nameless(struct naming *names, const struct new_frame *frame)
+{
+	struct function_row function = { .kind = FRAME_NATIVE, .name = "[anonymous code]" };
+	int64_t id;
+	int r;
+
+	if (frame->role == ANONYMOUS_ENTERS_PYTHON) {
+		function.name = "[Python trampoline]";
+		function.role = role_name(SYMBOL_GLUE);
+	}
+	r = put_function(names, &function, &id);
+	return r < 0 ? r : store_name_frame(names->store, frame->id, id, 0, 0);
+}
+
+static int name_generated(struct naming *names, const struct new_frame *frame)
+{
+	struct generated_symbol symbol;
+	int r;
+
+	r = generated_names_look_up(names->generated, frame, &symbol);
+	if (r < 0)
+		return r;
+	return r > 0 ? put_generated(names, frame, &symbol) : put_nameless(names, frame);
+}
+
+static int name_again(const struct new_frame *frame, const struct generated_symbol *symbol, void *data)
+{
+	return put_generated(data, frame, symbol);
+}
+
+int naming_put_programs(struct naming *names, struct batch *batch)
+{
+	int r;
+
+	r = generated_names_put(names->generated, batch->programs, batch->n_programs, batch->dumps,
+				batch->n_dumps);
+	names->refresh_generated = generated_names_is_open(names->generated);
+	return r;
+}
+
 static int name_kernel(struct naming *names, const struct new_frame *frame)
 {
 	struct function_row function = { .kind = FRAME_KERNEL };
@@ -284,10 +374,17 @@ int naming_look_up(struct naming *names, size_t max)
 {
 	int r = 0;
 
+	if (names->refresh_generated) {
+		names->refresh_generated = false;
+		r = generated_names_refresh(names->generated, name_again, names, &names->stale);
+	}
 	while (max-- > 0 && names->first_waiting < names->n_waiting && r >= 0) {
 		const struct new_frame *frame = &names->waiting[names->first_waiting];
 
-		r = frame->kind == FRAME_KERNEL ? name_kernel(names, frame) : name_native(names, frame);
+		if (frame->kind == FRAME_KERNEL)
+			r = name_kernel(names, frame);
+		else
+			r = frame->module ? name_native(names, frame) : name_generated(names, frame);
 		names->first_waiting++;
 	}
 	if (names->first_waiting == names->n_waiting)

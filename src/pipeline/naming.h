@@ -4,6 +4,7 @@
 #define PROBING_NAMING_H
 
 #include "src/pipeline/batch.h"
+#include "src/pipeline/generated_names.h"
 #include "src/store/store.h"
 
 struct naming;
@@ -16,6 +17,8 @@ void naming_free(struct naming *names);
 int naming_put_modules(struct naming *names, const struct new_module *modules, size_t n);
 /* Python frames are named at once, others wait for naming_look_up. */
 int naming_put_frames(struct naming *names, const struct new_frame *frames, size_t n);
+/* The batch's programs and dumps; the next naming_look_up reads on in what all programs write. */
+int naming_put_programs(struct naming *names, struct batch *batch);
 int naming_look_up(struct naming *names, size_t max);
 
 /*
@@ -24,7 +27,10 @@ int naming_look_up(struct naming *names, size_t max);
  */
 void naming_trim(struct naming *names);
 
-/* Frames still without a name. */
-size_t naming_waiting(const struct naming *names);
+/* Whether naming_look_up has something to do. */
+bool naming_is_waiting(const struct naming *names);
+
+/* Places in generated code where other code lies now, since the last call; appended. -ENOMEM. */
+int naming_take_stale(struct naming *names, struct stale_places *to);
 
 #endif

@@ -40,6 +40,7 @@ struct pipeline {
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
+	struct stale_places stale;
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
@@ -85,6 +86,7 @@ void pipeline_free(struct pipeline *pipeline)
 	stitcher_free(pipeline->stitcher);
 	processes_done(&pipeline->processes);
 	free(pipeline->threads);
+	free(pipeline->stale.places);
 	id_map_done(&pipeline->thread_index);
 	free(pipeline);
 }
@@ -246,6 +248,83 @@ static int know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t
 	return 0;
 }
 
+/* ---- Generated code ---- */
+
+/* Tell the writing thread whose anonymous code it will be asked to name: the program's, and that
+ * of those it was forked from. */
+static int announce(struct pipeline *pipeline, struct program *program)
+{
+	for (; program && !program->is_announced; program = program->parent) {
+		struct new_program *row = BATCH_ADD(pipeline->batch, programs);
+
+		if (!row)
+			return -ENOMEM;
+		row->id = program->id;
+		row->parent = program->parent ? program->parent->id : 0;
+		row->forked_ns = program->forked_ns;
+		row->owner.pid = program->pid;
+		row->owner.started_ns = program->started_ns;
+		generated_owner_read(program->pid, &row->owner);
+		program->is_announced = true;
+	}
+	return 0;
+}
+
+/* "jit-123.dump" */
+static bool is_dump_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t n_digits;
+
+	if (strncmp(name, "jit-", 4) != 0)
+		return false;
+	n_digits = strspn(name + 4, "0123456789");
+	return n_digits > 0 && strncmp(name + 4 + n_digits, ".dump", 5) == 0;
+}
+
+/*
+ * A JIT maps its dump for no other reason than to be noticed. It is opened at once, while the
+ * process is there to find it through; one that cannot be opened names nothing.
+ */
+static int note_dump(struct pipeline *pipeline, struct process *process, const struct mapping *mapping)
+{
+	struct new_dump *row;
+	int fd, r;
+
+	if (!mapping || !mapping->executable || !mapping->module || !is_dump_name(mapping->module->path))
+		return 0;
+	r = module_open_file(mapping->module, &fd);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	row = BATCH_ADD(pipeline->batch, dumps);
+	if (!row) {
+		closep(&fd);
+		return -ENOMEM;
+	}
+	*row = (struct new_dump){ .program = process->program->id, .fd = fd };
+	return announce(pipeline, process->program);
+}
+
+static int load_space(struct pipeline *pipeline, struct process *process)
+{
+	struct mapping *mapping;
+	int r;
+
+	r = address_space_load(process->space);
+	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++)
+		r = note_dump(pipeline, process, mapping);
+	return r;
+}
+
+/* Frames that were added since there were n_before. */
+static int announce_new(struct pipeline *pipeline, struct program *program, size_t n_before)
+{
+	for (size_t i = n_before; !program->is_announced && i < pipeline->batch->n_frames; i++)
+		if (pipeline->batch->frames[i].program != 0)
+			return announce(pipeline, program);
+	return 0;
+}
+
 /* A process that no event has told of: its maps come from /proc. */
 static int know_process(struct pipeline *pipeline, pid_t pid, struct process **ret)
 {
@@ -256,7 +335,7 @@ static int know_process(struct pipeline *pipeline, pid_t pid, struct process **r
 		r = processes_add(&pipeline->processes, pid, 0, &process);
 		if (r < 0)
 			return r;
-		r = address_space_load(process->space);
+		r = load_space(pipeline, process);
 		if (r == -ENOMEM)
 			return r;
 	}
@@ -273,7 +352,7 @@ int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t p
 
 	r = processes_add(&pipeline->processes, pid, 0, &process);
 	if (r >= 0)
-		r = address_space_load(process->space);
+		r = load_space(pipeline, process);
 	if (r >= 0)
 		r = process_search_python(process, monotonic_ns());
 	if (r >= 0)
@@ -305,15 +384,35 @@ static void count(struct pipeline *pipeline, const struct sample *sample, const 
 	counts->python_cut += stack->python_cut;
 }
 
-static int put_sample(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack)
+/* Other code lies there now: what is sampled there from now on is another frame. */
+static int forget_replaced(struct pipeline *pipeline)
 {
+	struct stale_places *stale = &pipeline->stale;
+	int r;
+
+	if (!writer_has_stale(pipeline->writer))
+		return 0;
+	r = writer_take_stale(pipeline->writer, stale);
+	for (size_t i = 0; i < stale->n; i++)
+		intern_forget(&pipeline->intern, stale->places[i].program, stale->places[i].address);
+	stale->n = 0;
+	return r;
+}
+
+static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
+		      const struct stack *stack)
+{
+	struct stack_origin origin = { .program = process->program->id, .time_ns = sample->time_ns };
+	size_t n_before = pipeline->batch->n_frames;
 	struct sample_row *row;
 	uint32_t thread, id;
 	int r;
 
 	r = know_thread(pipeline, sample->pid, sample->tid, sample->time_ns, &thread);
 	if (r >= 0)
-		r = intern_stack(&pipeline->intern, pipeline->batch, stack, &id);
+		r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, &id);
+	if (r >= 0)
+		r = announce_new(pipeline, process->program, n_before);
 	if (r < 0)
 		return r;
 	row = BATCH_ADD(pipeline->batch, samples);
@@ -343,12 +442,14 @@ static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 	if (r >= 0)
 		r = process_search_python(process, sample->time_ns);
 	if (r >= 0)
+		r = forget_replaced(pipeline);
+	if (r >= 0)
 		r = native_unwind(process->native, sample, process->remote, &pipeline->native);
 	if (r >= 0)
 		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
 	if (r < 0)
 		return r;
-	return put_sample(pipeline, sample, &stack);
+	return put_sample(pipeline, sample, process, &stack);
 }
 
 static int take_mmap(struct pipeline *pipeline, const struct capture_event *event)
@@ -370,6 +471,8 @@ static int take_mmap(struct pipeline *pipeline, const struct capture_event *even
 	if (r < 0)
 		return r;
 	r = address_space_mapped(process->space, &source);
+	if (r >= 0 && source.executable)
+		r = note_dump(pipeline, process, address_space_find(process->space, source.start));
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -401,7 +504,7 @@ static int take_fork(struct pipeline *pipeline, const struct capture_event *even
 	r = know_process(pipeline, event->fork.parent_pid, &parent);
 	if (r < 0)
 		return r;
-	return processes_fork(&pipeline->processes, parent, event->pid, &child);
+	return processes_fork(&pipeline->processes, parent, event->pid, event->time_ns, &child);
 }
 
 static void take_exit(struct pipeline *pipeline, const struct capture_event *event)

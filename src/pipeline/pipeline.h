@@ -5,7 +5,8 @@
  * batch. Once a flush interval the batch is handed to the writing thread,
  * which puts it into the store in one transaction and then looks names up,
  * so that neither the disk nor debug information is ever in the way of a
- * sample. The two share nothing but the queue of batches.
+ * sample. The two share nothing but the queue of batches, and on the way back a
+ * list of places where generated code has been replaced.
  */
 #ifndef PROBING_PIPELINE_H
 #define PROBING_PIPELINE_H

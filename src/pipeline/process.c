@@ -23,6 +23,26 @@ int processes_init(struct processes *processes)
 	return native_unwinder_new(processes->modules, &processes->unwinder);
 }
 
+static int add_program(struct processes *processes, struct process *process)
+{
+	struct program *program;
+	int r;
+
+	r = grow(&processes->programs, processes->n_programs, &processes->programs_allocated,
+		 sizeof *processes->programs);
+	if (r < 0)
+		return r;
+	program = calloc(1, sizeof *program);
+	if (!program)
+		return -ENOMEM;
+	processes->programs[processes->n_programs++] = program;
+	program->id = (uint32_t)processes->n_programs;
+	program->pid = process->pid;
+	program->started_ns = realtime_ns();
+	process->program = program;
+	return 0;
+}
+
 static void process_free(struct process *process)
 {
 	native_process_free(process->native);
@@ -40,6 +60,9 @@ void processes_done(struct processes *processes)
 		process_free(processes->processes[i]);
 	for (size_t i = 0; i < processes->n_retired; i++)
 		py_runtime_free(processes->retired[i]);
+	for (size_t i = 0; i < processes->n_programs; i++)
+		free(processes->programs[i]);
+	free(processes->programs);
 	free(processes->processes);
 	free(processes->retired);
 	id_map_done(&processes->by_pid);
@@ -108,6 +131,8 @@ static int add(struct processes *processes, pid_t pid, pid_t parent_pid, struct 
 	process->is_new = true;
 	r = fill(processes, process);
 	if (r >= 0)
+		r = add_program(processes, process);
+	if (r >= 0)
 		r = insert(processes, process);
 	if (r < 0) {
 		if (process->space == space)
@@ -126,7 +151,8 @@ int processes_add(struct processes *processes, pid_t pid, pid_t parent_pid, stru
 	return add(processes, pid, parent_pid, NULL, ret);
 }
 
-int processes_fork(struct processes *processes, struct process *parent, pid_t pid, struct process **ret)
+int processes_fork(struct processes *processes, struct process *parent, pid_t pid, uint64_t time_ns,
+		   struct process **ret)
 {
 	CLEANUP(address_space_freep) struct address_space *space = NULL;
 	int r;
@@ -137,9 +163,12 @@ int processes_fork(struct processes *processes, struct process *parent, pid_t pi
 	if (r < 0)
 		return r;
 	r = add(processes, pid, parent->pid, space, ret);
-	if (r >= 0)
-		TAKE(space);
-	return r;
+	if (r < 0)
+		return r;
+	TAKE(space);
+	(*ret)->program->parent = parent->program;
+	(*ret)->program->forked_ns = time_ns;
+	return 0;
 }
 
 int process_exec(struct processes *processes, struct process *process)
@@ -160,7 +189,7 @@ int process_exec(struct processes *processes, struct process *process)
 	process->is_new = true;
 	address_space_clear(process->space);
 	process->generation_tried = address_space_generation(process->space);
-	return 0;
+	return add_program(processes, process);
 }
 
 void process_end(struct process *process)

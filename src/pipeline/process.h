@@ -7,8 +7,20 @@
 #include "unwind/cpython/cpython.h"
 #include "unwind/native/native.h"
 
+/* What a process runs between two execs: generated code belongs to it. Lives as long
+ * as struct processes, and never changes once the writing thread has been told. */
+struct program {
+	uint32_t id; /* dense, from 1 */
+	pid_t pid;
+	struct program *parent; /* whose memory it began with a copy of; NULL: none */
+	uint64_t forked_ns;     /* CLOCK_MONOTONIC, when that was */
+	uint64_t started_ns;    /* CLOCK_REALTIME, when it was first seen */
+	bool is_announced;      /* the writing thread knows it */
+};
+
 struct process {
 	pid_t pid, parent_pid;
+	struct program *program;
 	struct address_space *space;
 	struct remote *remote;
 	struct native_process *native;
@@ -28,6 +40,8 @@ struct processes {
 	struct process **processes;
 	size_t n, allocated;
 	struct id_map by_pid; /* pid -> index */
+	struct program **programs;
+	size_t n_programs, programs_allocated;
 	/* Interpreters of programs that were left by exec: their codes are still pointed to. */
 	struct py_runtime **retired;
 	size_t n_retired, retired_allocated;
@@ -42,8 +56,9 @@ struct process *processes_find(const struct processes *processes, pid_t pid);
 /* An empty one; an older one of that pid is replaced. -ENOMEM. */
 int processes_add(struct processes *processes, pid_t pid, pid_t parent_pid, struct process **ret);
 
-/* A forked child: maps copied from the parent. */
-int processes_fork(struct processes *processes, struct process *parent, pid_t pid, struct process **ret);
+/* A forked child: maps copied from the parent. @time_ns: CLOCK_MONOTONIC. */
+int processes_fork(struct processes *processes, struct process *parent, pid_t pid, uint64_t time_ns,
+		   struct process **ret);
 
 /* The process runs another program now. */
 int process_exec(struct processes *processes, struct process *process);

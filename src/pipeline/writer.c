@@ -26,9 +26,11 @@ struct writer {
 	/* Under the lock. */
 	struct batch *first, **last;
 	struct batch *spare;
+	struct stale_places stale;
 	bool stopping, stop_without_names;
 	/* Written by the thread, read by anybody. */
 	_Atomic int error;
+	_Atomic bool has_stale;
 	_Atomic int64_t bytes;
 };
 
@@ -71,6 +73,8 @@ static int write_batch(struct writer *writer, struct batch *batch)
 		return r;
 	r = naming_put_modules(writer->names, batch->modules, batch->n_modules);
 	if (r >= 0)
+		r = naming_put_programs(writer->names, batch);
+	if (r >= 0)
 		r = naming_put_frames(writer->names, batch->frames, batch->n_frames);
 	if (r >= 0)
 		r = put_rows(writer->store, batch);
@@ -91,8 +95,14 @@ static int name_some(struct writer *writer)
 	r = naming_look_up(writer->names, NAMES_AT_ONCE);
 	if (r >= 0)
 		r = store_commit(writer->store);
-	if (r < 0)
+	if (r < 0) {
 		store_rollback(writer->store);
+		return r;
+	}
+	pthread_mutex_lock(&writer->lock);
+	r = naming_take_stale(writer->names, &writer->stale);
+	writer->has_stale = writer->stale.n > 0;
+	pthread_mutex_unlock(&writer->lock);
 	naming_trim(writer->names);
 	return r;
 }
@@ -104,7 +114,7 @@ static struct batch *next_batch(struct writer *writer, bool *ret_end)
 
 	pthread_mutex_lock(&writer->lock);
 	for (;;) {
-		bool can_name = !writer->error && naming_waiting(writer->names) > 0 &&
+		bool can_name = !writer->error && naming_is_waiting(writer->names) &&
 				!(writer->stopping && writer->stop_without_names);
 
 		batch = writer->first;
@@ -204,6 +214,22 @@ void writer_put_batch(struct writer *writer, struct batch *batch)
 	pthread_mutex_unlock(&writer->lock);
 }
 
+bool writer_has_stale(const struct writer *writer)
+{
+	return writer->has_stale;
+}
+
+int writer_take_stale(struct writer *writer, struct stale_places *to)
+{
+	int r;
+
+	pthread_mutex_lock(&writer->lock);
+	r = stale_places_move(&writer->stale, to);
+	writer->has_stale = false;
+	pthread_mutex_unlock(&writer->lock);
+	return r;
+}
+
 int writer_error(const struct writer *writer)
 {
 	return writer->error;
@@ -235,6 +261,7 @@ void writer_free(struct writer *writer)
 	if (!writer)
 		return;
 	batch_free(writer->spare);
+	free(writer->stale.places);
 	naming_free(writer->names);
 	store_close(writer->store);
 	pthread_mutex_destroy(&writer->lock);

@@ -3,6 +3,7 @@
 #define PROBING_WRITER_H
 
 #include "src/pipeline/batch.h"
+#include "src/pipeline/generated_names.h"
 #include "src/store/store.h"
 
 struct writer;
@@ -14,6 +15,11 @@ int writer_start(struct store *store, struct writer **ret);
 int writer_get_batch(struct writer *writer, struct batch **ret);
 /* Hand a batch over. */
 void writer_put_batch(struct writer *writer, struct batch *batch);
+
+/* Whether writer_take_stale has something to tell; cheap. */
+bool writer_has_stale(const struct writer *writer);
+/* Appends what lies in generated code that has been replaced, since the last call. -ENOMEM. */
+int writer_take_stale(struct writer *writer, struct stale_places *to);
 
 /* 0, or what writing has stopped on. */
 int writer_error(const struct writer *writer);

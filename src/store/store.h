@@ -115,6 +115,8 @@ int store_put_counter(struct store *store, const char *name, int64_t value); /* 
 
 /* Name a frame that was put without: sets function, line and inlined_into. */
 int store_name_frame(struct store *store, int64_t frame, int64_t function, int line, int64_t inlined_into);
+/* What a frame is may only show with its name: a trampoline stands for a Python function. */
+int store_set_frame_kind(struct store *store, int64_t frame, enum frame_kind kind);
 int store_set_run_python(struct store *store, const char *python);
 
 /*

@@ -39,6 +39,7 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		" weight_ns = weight_ns + excluded.weight_ns",
 	[PUT_COUNTER] = "INSERT OR REPLACE INTO counter(name, value) VALUES(?,?)",
 	[NAME_FRAME] = "UPDATE frame SET function = ?, line = ?, inlined_into = ? WHERE frame = ?",
+	[SET_FRAME_KIND] = "UPDATE frame SET kind = ? WHERE frame = ?",
 	[SET_RUN_PYTHON] = "UPDATE run SET python = ?",
 	[END_RUN] = "UPDATE run SET ended = ?, clean = 1",
 };
@@ -281,6 +282,15 @@ int store_name_frame(struct store *store, int64_t frame, int64_t function, int l
 	bind_id(&to, function);
 	bind_id(&to, line);
 	bind_id(&to, inlined_into);
+	bind_integer(&to, frame);
+	return run(&to);
+}
+
+int store_set_frame_kind(struct store *store, int64_t frame, enum frame_kind kind)
+{
+	struct binding to = bind_to(store, SET_FRAME_KIND);
+
+	bind_text(&to, frame_kind_name(kind));
 	bind_integer(&to, frame);
 	return run(&to);
 }

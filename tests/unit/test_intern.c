@@ -14,6 +14,7 @@ static const uint8_t line_table[] = { 0x80 | 13 << 3 | 1, 0, 0x80 | 13 << 3 | 0,
 struct fixture {
 	struct intern intern;
 	struct batch *batch;
+	struct stack_origin origin;
 	struct module modules[3];
 	struct py_code codes[2];
 };
@@ -76,13 +77,59 @@ static uint32_t intern_frames(struct fixture *fixture, struct frame *frames, siz
 	struct stack stack = { .frames = frames, .n_frames = n };
 	uint32_t id = UINT32_MAX;
 
-	assert_int_equal(intern_stack(&fixture->intern, fixture->batch, &stack, &id), 0);
+	assert_int_equal(
+		intern_stack(&fixture->intern, fixture->batch, &stack, &fixture->origin, &id), 0);
 	return id;
 }
 
 static uint32_t intern_one(struct fixture *fixture, struct frame frame)
 {
 	return intern_frames(fixture, &frame, 1);
+}
+
+/* Anonymous code belongs to its program, and is another frame beside Python frames, and again
+ * where it leads to them; what was forgotten becomes a new frame. */
+static void test_anonymous(void **state)
+{
+	struct fixture *fixture = *state;
+	struct frame beside[] = { native(NULL, 0x1000), python(&fixture->codes[0], 0) };
+	struct frame enters[] = { python(&fixture->codes[0], 0), native(&fixture->modules[0], 0x10),
+				  native(NULL, 0x1000) };
+	const struct new_frame *rows;
+
+	enters[1].is_evaluation = true;
+	fixture->origin = (struct stack_origin){ .program = 1, .time_ns = 10 };
+	assert_int_equal(intern_one(fixture, native(NULL, 0x1000)), 1);
+	fixture->origin.time_ns = 20;
+	assert_int_equal(intern_one(fixture, native(NULL, 0x1000)), 1);
+	assert_int_equal(intern_frames(fixture, beside, 2), 3);
+	fixture->origin.program = 2;
+	assert_int_equal(intern_one(fixture, native(NULL, 0x1000)), 4);
+	rows = fixture->batch->frames;
+	assert_int_equal(fixture->batch->n_frames, 4);
+	assert_true(rows[0].program == 1 && rows[0].time_ns == 10 && rows[0].role == ANONYMOUS_ALONE);
+	assert_true(rows[1].kind == FRAME_PYTHON && rows[1].program == 0);
+	assert_true(rows[2].program == 1 && rows[2].time_ns == 20 &&
+		    rows[2].role == ANONYMOUS_BESIDE_PYTHON);
+	assert_true(rows[3].program == 2 && rows[3].address == 0x1000);
+
+	intern_forget(&fixture->intern, 1, 0x1000);
+	intern_forget(&fixture->intern, 1, 0x2000);
+	intern_forget(&fixture->intern, 99, 0x1000);
+	assert_int_equal(intern_one(fixture, native(NULL, 0x1000)), 4);
+	fixture->origin = (struct stack_origin){ .program = 1, .time_ns = 30 };
+	assert_int_equal(intern_one(fixture, native(NULL, 0x1000)), 5);
+	assert_int_equal(fixture->batch->frames[4].time_ns, 30);
+	assert_int_equal(intern_one(fixture, native(NULL, 0x1000)), 5);
+	assert_int_equal(intern_frames(fixture, beside, 2), 6);
+	assert_int_equal(fixture->batch->n_frames, 6);
+
+	intern_frames(fixture, enters, 3);
+	intern_frames(fixture, enters + 1, 2); /* of an evaluation whose frames could not be read */
+	rows = fixture->batch->frames;
+	assert_int_equal(fixture->batch->n_frames, 8);
+	assert_true(rows[6].address == 0x1000 && rows[6].role == ANONYMOUS_ENTERS_PYTHON);
+	assert_true(rows[7].is_eval);
 }
 
 static void test_no_frames(void **state)
@@ -307,7 +354,7 @@ static void test_batch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_no_frames), WITH_FIXTURE(test_tree),
+		WITH_FIXTURE(test_anonymous), WITH_FIXTURE(test_no_frames), WITH_FIXTURE(test_tree),
 		WITH_FIXTURE(test_deep),      WITH_FIXTURE(test_native),
 		WITH_FIXTURE(test_python),    WITH_FIXTURE(test_kernel),
 		WITH_FIXTURE(test_totals),    WITH_FIXTURE(test_many_totals),

@@ -1,0 +1,58 @@
+/* generated_names.h - names of frames in generated code, as its programs tell them. Private,
+ * used by the writing thread alone.
+ *
+ * A JIT writes its names down while the recording runs, sometimes after the
+ * code has run, and replaces code at an address by other code. So frames are
+ * kept and looked up again when their program's files have grown.
+ */
+#ifndef PROBING_GENERATED_NAMES_H
+#define PROBING_GENERATED_NAMES_H
+
+#include "src/pipeline/batch.h"
+
+/* Other code lies there now than a frame was named after. */
+struct stale_place {
+	uint32_t program;
+	uint64_t address;
+};
+
+struct stale_places {
+	struct stale_place *places;
+	size_t n, allocated;
+};
+
+/* Append all; from is empty afterwards, its memory kept. -ENOMEM. */
+int stale_places_move(struct stale_places *from, struct stale_places *to);
+
+struct generated_names;
+int generated_names_new(struct generated_names **ret);
+void generated_names_free(struct generated_names *names);
+
+/* Descriptors of dumps are taken. -ENOMEM. */
+int generated_names_put(struct generated_names *names, const struct new_program *programs,
+			size_t n_programs, struct new_dump *dumps, size_t n_dumps);
+
+/* Some program may still write. */
+bool generated_names_is_open(const struct generated_names *names);
+
+/*
+ * generated_names_look_up - the name of a frame in anonymous memory, by the time of its first sample.
+ * The frame is remembered. @ret: strings live as long as names. Returns 1, 0 unknown, or -ENOMEM.
+ */
+int generated_names_look_up(struct generated_names *names, const struct new_frame *frame,
+			    struct generated_symbol *ret);
+
+/* A frame that had no name has one now. Returns 0 or negative errno. */
+typedef int (*generated_name_again)(const struct new_frame *frame, const struct generated_symbol *symbol,
+				    void *data);
+
+/*
+ * generated_names_refresh - read what programs have written since the last time.
+ * @stale: places whose frames bear another name than the code that lies there
+ *         now are appended, once each.
+ * Errors: -ENOMEM, and what @again returns.
+ */
+int generated_names_refresh(struct generated_names *names, generated_name_again again, void *data,
+			    struct stale_places *stale);
+
+#endif

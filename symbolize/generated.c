@@ -1,0 +1,368 @@
+/* generated.c - what a process' generated code is called.
+ *
+ * Two sources: jitdump files, whose records have times, come first; then the
+ * perf map. Both are opened once and read on as they grow. An entry's text is
+ * the JIT's; two writers' forms are taken apart, everything else is a name:
+ *
+ *   py::NAME:FILE                CPython's trampolines, 3.12 and later
+ *                                (Python/perf_trampoline.c)
+ *   JS:*NAME FILE:LINE:COLUMN    V8's functions; the mark in front of the name
+ *                                tells the compiler (src/logging/log.cc). Older
+ *                                ones have LazyCompile: or Function: there.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "symbolize/jitdump.h"
+#include "symbolize/names.h"
+#include "symbolize/perf_map.h"
+
+/* A process maps one; more than a few are somebody's joke. */
+enum { MAX_DUMPS = 16 };
+
+struct generated_code {
+	struct generated_owner owner;
+	struct perf_map map;
+	int map_fd; /* -1: not found (yet) */
+	struct jitdump dumps[MAX_DUMPS];
+	size_t n_dumps;
+	struct names *names;
+	bool is_final;
+};
+
+/* ---- Whose ---- */
+
+/* The n-th number behind a word at a line's start, in decimal; -1: not there. */
+static int64_t number_behind(const char *text, const char *word, unsigned n)
+{
+	const char *at = strstr(text, word), *end;
+
+	if (!at)
+		return -1;
+	at += strlen(word);
+	end = at + strcspn(at, "\n");
+	while (at < end) {
+		char *after;
+		long long value = strtoll(at, &after, 10);
+
+		if (after == at || after > end)
+			return -1;
+		if (n-- == 0)
+			return value;
+		at = after;
+	}
+	return -1;
+}
+
+/* The last number of the line: in the innermost namespace. */
+static pid_t innermost_pid(const char *status, pid_t pid)
+{
+	int64_t found = pid, next;
+
+	for (unsigned n = 0; n < 32 && (next = number_behind(status, "\nNSpid:", n)) > 0; n++)
+		found = next;
+	return (pid_t)found;
+}
+
+/* CLOCK_REALTIME, or 0. Source: proc_pid_stat(5), field 22, in ticks since boot. */
+static uint64_t start_of(pid_t pid)
+{
+	CLEANUP(freep) char *text = NULL;
+	uint64_t ticks_per_s = (uint64_t)sysconf(_SC_CLK_TCK), age_ns;
+	struct timespec boot;
+	long long ticks;
+	char path[64];
+	const char *at;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	if (read_file(path, 4096, &text, NULL) < 0)
+		return 0;
+	at = strrchr(text, ')'); /* the name in front may hold anything */
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || (ticks = strtoll(at, NULL, 10)) <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+		return 0;
+	age_ns = (uint64_t)boot.tv_sec * 1000000000ULL + (uint64_t)boot.tv_nsec -
+		 (uint64_t)ticks * (1000000000ULL / ticks_per_s);
+	return realtime_ns() - age_ns;
+}
+
+void generated_owner_read(pid_t pid, struct generated_owner *owner)
+{
+	CLEANUP(freep) char *status = NULL;
+	uint64_t started_ns = start_of(pid);
+	char path[64];
+	int64_t uid;
+
+	owner->pid = pid;
+	owner->is_known = false;
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (started_ns == 0 || read_file(path, 16384, &status, NULL) < 0)
+		return;
+	uid = number_behind(status, "\nUid:", 1);
+	if (uid < 0)
+		return;
+	owner->uid = (uid_t)uid;
+	owner->ns_pid = innermost_pid(status, pid);
+	owner->started_ns = started_ns;
+	owner->is_known = true;
+}
+
+/* ---- The files ---- */
+
+int generated_code_new(const struct generated_owner *owner, struct generated_code **ret)
+{
+	CLEANUP(generated_code_freep) struct generated_code *code = NULL;
+	int r;
+
+	code = calloc(1, sizeof *code);
+	if (!code)
+		return -ENOMEM;
+	code->owner = *owner;
+	code->map_fd = -1;
+	r = names_new(&code->names);
+	if (r < 0)
+		return r;
+	*ret = TAKE(code);
+	return 0;
+}
+
+static void close_map(struct generated_code *code)
+{
+	if (code->map_fd >= 0)
+		close(TAKE_FD(code->map_fd));
+}
+
+void generated_code_free(struct generated_code *code)
+{
+	if (!code)
+		return;
+	close_map(code);
+	perf_map_done(&code->map);
+	for (size_t i = 0; i < code->n_dumps; i++)
+		jitdump_done(&code->dumps[i]);
+	names_free(code->names);
+	free(code);
+}
+
+void generated_code_freep(struct generated_code **code)
+{
+	generated_code_free(*code);
+}
+
+static bool is_same_file(int a, int b)
+{
+	struct stat left, right;
+
+	return fstat(a, &left) == 0 && fstat(b, &right) == 0 && left.st_dev == right.st_dev &&
+	       left.st_ino == right.st_ino;
+}
+
+int generated_code_add_dump(struct generated_code *code, int fd)
+{
+	CLEANUP(closep) int taken = fd;
+	int r;
+
+	for (size_t i = 0; i < code->n_dumps; i++)
+		if (is_same_file(code->dumps[i].fd, taken))
+			return 0;
+	if (code->n_dumps == MAX_DUMPS)
+		return 0;
+	r = jitdump_open(taken, &code->dumps[code->n_dumps]);
+	if (r < 0)
+		return r;
+	code->n_dumps++;
+	TAKE_FD(taken);
+	return 0;
+}
+
+static bool is_gone(const struct generated_code *code)
+{
+	char path[64];
+
+	if (!code->owner.is_known)
+		return true;
+	snprintf(path, sizeof path, "/proc/%d", (int)code->owner.pid);
+	return access(path, F_OK) < 0;
+}
+
+int generated_code_refresh(struct generated_code *code)
+{
+	bool gone = is_gone(code), found = false;
+	int r = 0;
+
+	if (code->is_final)
+		return 0;
+	if (code->map_fd < 0)
+		(void)perf_map_open(&code->owner, &code->map_fd); /* most processes write none */
+	if (code->map_fd >= 0)
+		r = perf_map_read(&code->map, code->map_fd);
+	found |= r > 0;
+	for (size_t i = 0; i < code->n_dumps && r != -ENOMEM; i++) {
+		r = jitdump_read(&code->dumps[i]);
+		found |= r > 0;
+	}
+	if (r == -ENOMEM)
+		return r;
+	code->is_final = gone;
+	if (gone)
+		close_map(code);
+	return found;
+}
+
+bool generated_code_is_final(const struct generated_code *code)
+{
+	return code->is_final;
+}
+
+/* ---- Names ---- */
+
+/* Lasting copy of part of a string; NULL: no memory. */
+static const char *keep(struct generated_code *code, const char *text, size_t n_bytes)
+{
+	CLEANUP(freep) char *copy = strndup(text, n_bytes);
+	const char *kept;
+
+	return copy && names_keep(code->names, copy, &kept) == 0 ? kept : NULL;
+}
+
+/* "py::f:/x.py" -> f, /x.py. Returns 1, 0 not of that form, -ENOMEM. */
+static int describe_python(struct generated_code *code, struct generated_symbol *symbol)
+{
+	static const char mark[] = "py::";
+	const char *name = symbol->entry + strlen(mark), *colon;
+
+	if (strncmp(symbol->entry, mark, strlen(mark)) != 0)
+		return 0;
+	colon = strchr(name, ':');
+	if (!colon || colon == name)
+		return 0;
+	symbol->is_python = true;
+	symbol->name = keep(code, name, (size_t)(colon - name));
+	symbol->file = keep(code, colon + 1, strlen(colon + 1));
+	return symbol->name && symbol->file ? 1 : -ENOMEM;
+}
+
+/* Where the name ends and its file begins: files are paths or URLs, names may hold blanks. */
+static const char *find_file(const char *text)
+{
+	static const char *const starts[] = { " /", " file:", " node:" };
+	const char *found = NULL;
+
+	for (size_t i = 0; i < N_ELEMENTS(starts) && !found; i++)
+		found = strstr(text, starts[i]);
+	return found ?: strrchr(text, ' ');
+}
+
+/* Steps back over ":123" at the end; returns the number, 0 where there is none. */
+static int take_last_number(const char *text, const char **end)
+{
+	const char *at = *end;
+
+	while (at > text && at[-1] >= '0' && at[-1] <= '9')
+		at--;
+	if (at == *end || at == text || at[-1] != ':' || *end - at > 9)
+		return 0;
+	*end = at - 1;
+	return atoi(at);
+}
+
+/* "JS:*f /x.js:3:7" -> f, /x.js, 3. Returns 1, 0 not of that form, -ENOMEM. */
+static int describe_javascript(struct generated_code *code, struct generated_symbol *symbol)
+{
+	static const char *const marks[] = { "JS:", "LazyCompile:", "Function:", "Eval:", "Script:" };
+	const char *name = NULL, *file, *end;
+
+	for (size_t i = 0; i < N_ELEMENTS(marks) && !name; i++)
+		if (strncmp(symbol->entry, marks[i], strlen(marks[i])) == 0)
+			name = symbol->entry + strlen(marks[i]);
+	if (!name)
+		return 0;
+	name += strspn(name, "~^+*'");
+	file = find_file(name);
+	if (!file)
+		return 0;
+	symbol->name = file == name ? "(anonymous)" : keep(code, name, (size_t)(file - name));
+	file += strspn(file, " ");
+	end = file + strlen(file);
+	if (take_last_number(file, &end) > 0) /* the column */
+		symbol->first_line = take_last_number(file, &end);
+	symbol->file = keep(code, file, (size_t)(end - file));
+	return symbol->name && symbol->file ? 1 : -ENOMEM;
+}
+
+/* C++ and Rust demangled. Not names_readable(): its names share the table with those kept here. */
+static int describe_mangled(struct generated_code *code, struct generated_symbol *symbol)
+{
+	CLEANUP(freep) char *readable = NULL;
+	int r;
+
+	if (strncmp(symbol->entry, "_Z", 2) != 0 && strncmp(symbol->entry, "_R", 2) != 0)
+		return 0;
+	r = name_readable(symbol->entry, &readable);
+	if (r < 0)
+		return r;
+	symbol->name = keep(code, readable, strlen(readable));
+	return symbol->name ? 1 : -ENOMEM;
+}
+
+static int describe(struct generated_code *code, const char *entry, struct generated_symbol *symbol)
+{
+	int r;
+
+	symbol->entry = keep(code, entry, strlen(entry));
+	if (!symbol->entry)
+		return -ENOMEM;
+	r = describe_python(code, symbol);
+	if (r == 0)
+		r = describe_javascript(code, symbol);
+	if (r == 0)
+		r = describe_mangled(code, symbol);
+	if (r == 0)
+		symbol->name = symbol->entry;
+	return MIN(r, 0);
+}
+
+static int look_in_dump(struct generated_code *code, struct jitdump *dump, uint64_t address,
+			uint64_t time_ns, struct generated_symbol *symbol)
+{
+	const struct code_range *range;
+	const char *file;
+	int r;
+
+	r = code_ranges_find(&dump->ranges, address, time_ns, &range);
+	if (r < 0 || !range)
+		return r;
+	jitdump_find_line(dump, range, address, &file, &symbol->line);
+	r = describe(code, code_range_name(&dump->ranges, range), symbol);
+	if (r >= 0 && file && !symbol->file && !(symbol->file = keep(code, file, strlen(file))))
+		r = -ENOMEM;
+	return r < 0 ? r : 1;
+}
+
+int generated_code_lookup(struct generated_code *code, uint64_t address, uint64_t time_ns,
+			  struct generated_symbol *ret)
+{
+	struct generated_symbol symbol = { .entry = NULL };
+	const struct code_range *range;
+	int r = 0;
+
+	for (size_t i = 0; i < code->n_dumps && r == 0; i++)
+		r = look_in_dump(code, &code->dumps[i], address, time_ns, &symbol);
+	if (r == 0) {
+		r = code_ranges_find(&code->map.ranges, address, time_ns, &range);
+		if (r >= 0 && range) {
+			r = describe(code, code_range_name(&code->map.ranges, range), &symbol);
+			r = r < 0 ? r : 1;
+		}
+	}
+	if (r > 0)
+		*ret = symbol;
+	return r;
+}
