@@ -24,7 +24,7 @@
 #include "symbolize/perf_map.h"
 
 /* A process maps one; more than a few are somebody's joke. */
-enum { MAX_DUMPS = 16 };
+enum { MAX_DUMPS = 16, ELF_HEADER_BYTES = 64 };
 
 struct generated_code {
 	struct generated_owner owner;
@@ -273,15 +273,22 @@ static int take_last_number(const char *text, const char **end)
 	return atoi(at);
 }
 
+/* What follows V8's mark; NULL: not V8's. */
+static const char *javascript_of(const char *entry)
+{
+	static const char *const marks[] = { "JS:", "LazyCompile:", "Function:", "Eval:", "Script:" };
+
+	for (size_t i = 0; i < N_ELEMENTS(marks); i++)
+		if (strncmp(entry, marks[i], strlen(marks[i])) == 0)
+			return entry + strlen(marks[i]);
+	return NULL;
+}
+
 /* "JS:*f /x.js:3:7" -> f, /x.js, 3. Returns 1, 0 not of that form, -ENOMEM. */
 static int describe_javascript(struct generated_code *code, struct generated_symbol *symbol)
 {
-	static const char *const marks[] = { "JS:", "LazyCompile:", "Function:", "Eval:", "Script:" };
-	const char *name = NULL, *file, *end;
+	const char *name = javascript_of(symbol->entry), *file, *end;
 
-	for (size_t i = 0; i < N_ELEMENTS(marks) && !name; i++)
-		if (strncmp(symbol->entry, marks[i], strlen(marks[i])) == 0)
-			name = symbol->entry + strlen(marks[i]);
 	if (!name)
 		return 0;
 	name += strspn(name, "~^+*'");
@@ -333,16 +340,22 @@ static int look_in_dump(struct generated_code *code, struct jitdump *dump, uint6
 			uint64_t time_ns, struct generated_symbol *symbol)
 {
 	const struct code_range *range;
-	const char *file;
+	const char *entry, *file;
 	int r;
 
 	r = code_ranges_find(&dump->ranges, address, time_ns, &range);
 	if (r < 0 || !range)
 		return r;
+	entry = code_range_name(&dump->ranges, range);
+	if (javascript_of(entry)) /* V8 counts from where perf's own copy of the code has an ELF header */
+		address += ELF_HEADER_BYTES;
 	jitdump_find_line(dump, range, address, &file, &symbol->line);
-	r = describe(code, code_range_name(&dump->ranges, range), symbol);
+	r = describe(code, entry, symbol);
 	if (r >= 0 && file && !symbol->file && !(symbol->file = keep(code, file, strlen(file))))
 		r = -ENOMEM;
+	/* Of another file: that of a function that was inlined. */
+	if (r >= 0 && file && strcmp(file, symbol->file) != 0)
+		symbol->line = 0;
 	return r < 0 ? r : 1;
 }
 

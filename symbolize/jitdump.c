@@ -281,13 +281,20 @@ static int add_file(struct jitdump *dump, const char *name, size_t n_name, uint3
 	return 0;
 }
 
+/* V8 11 writes garbage for some scripts. */
+static bool is_sensible(const struct debug_entry *entry, uint64_t code_address, const char *name)
+{
+	for (; *name; name++)
+		if ((unsigned char)*name < ' ')
+			return false;
+	return entry->address >= code_address && entry->line >= 0;
+}
+
 static int add_line(struct jitdump *dump, const struct debug_entry *entry, uint64_t code_address,
 		    uint32_t file)
 {
 	int r;
 
-	if (entry->address < code_address || entry->line <= 0)
-		return 0;
 	r = grow(&dump->lines, dump->n_lines, &dump->lines_allocated, sizeof *dump->lines);
 	if (r < 0)
 		return r;
@@ -304,46 +311,58 @@ static int compare_lines(const void *a, const void *b)
 	return left->offset < right->offset ? -1 : left->offset > right->offset;
 }
 
-static int take_debug_info(struct reading *reading, uint64_t offset, size_t n_bytes)
+/* The entries of one record, for the code that is loaded next. -EBADMSG: they make no sense. */
+static int add_lines(struct jitdump *dump, const struct debug_info *info, const char *at, const char *end)
 {
 	static const char repeated[] = "\xff"; /* the file of the entry before */
-	struct jitdump *dump = reading->dump;
-	struct debug_info info;
-	const char *at, *end;
 	uint32_t file = 0;
+	int r = 0;
+
+	for (uint64_t n = info->n_entries; n > 0 && dump->n_lines < JITDUMP_MAX_LINES; n--) {
+		struct debug_entry entry;
+		size_t n_name;
+
+		if ((size_t)(end - at) <= sizeof entry)
+			return -EBADMSG;
+		memcpy(&entry, at, sizeof entry);
+		at += sizeof entry;
+		n_name = strnlen(at, (size_t)(end - at));
+		if (n_name == (size_t)(end - at) || !is_sensible(&entry, info->code_address, at))
+			return -EBADMSG;
+		if (strcmp(at, repeated) != 0)
+			r = add_file(dump, at, MIN(n_name, (size_t)JITDUMP_MAX_NAME), &file);
+		if (r >= 0)
+			r = add_line(dump, &entry, info->code_address, file);
+		if (r < 0)
+			return r;
+		at += n_name + 1;
+	}
+	return 0;
+}
+
+static int take_debug_info(struct reading *reading, uint64_t offset, size_t n_bytes)
+{
+	struct jitdump *dump = reading->dump;
+	size_t n_before = dump->n_lines;
+	struct debug_info info;
+	const void *bytes;
 	int r;
 
 	if (n_bytes < sizeof info || n_bytes > JITDUMP_MAX_LINES_BYTES)
 		return 0;
-	r = see(reading, offset, n_bytes, (const void **)&at);
+	r = see(reading, offset, n_bytes, &bytes);
 	if (r < 0)
 		return r;
-	end = at + n_bytes;
-	memcpy(&info, at, sizeof info);
-	at += sizeof info;
-	dump->next = (struct jitdump_function){ .first_line = (uint32_t)dump->n_lines };
+	memcpy(&info, bytes, sizeof info);
+	r = add_lines(dump, &info, (const char *)bytes + sizeof info, (const char *)bytes + n_bytes);
+	if (r == -EBADMSG)
+		dump->n_lines = n_before;
 	dump->next_address = info.code_address;
-	while (r >= 0 && info.n_entries-- > 0 && dump->n_lines < JITDUMP_MAX_LINES &&
-	       (size_t)(end - at) > sizeof(struct debug_entry)) {
-		struct debug_entry entry;
-		size_t n_name;
-
-		memcpy(&entry, at, sizeof entry);
-		at += sizeof entry;
-		n_name = strnlen(at, (size_t)(end - at));
-		if (n_name == (size_t)(end - at))
-			break; /* without its end */
-		if (strcmp(at, repeated) != 0)
-			r = add_file(dump, at, MIN(n_name, (size_t)JITDUMP_MAX_NAME), &file);
-		if (r >= 0)
-			r = add_line(dump, &entry, info.code_address, file);
-		at += n_name + 1;
-	}
-	dump->next.n_lines = (uint32_t)dump->n_lines - dump->next.first_line;
+	dump->next = (struct jitdump_function){ .first_line = (uint32_t)n_before,
+						.n_lines = (uint32_t)(dump->n_lines - n_before) };
 	if (dump->next.n_lines > 0)
-		qsort(dump->lines + dump->next.first_line, dump->next.n_lines, sizeof *dump->lines,
-		      compare_lines);
-	return r;
+		qsort(dump->lines + n_before, dump->next.n_lines, sizeof *dump->lines, compare_lines);
+	return r == -EBADMSG ? 0 : r;
 }
 
 void jitdump_find_line(const struct jitdump *dump, const struct code_range *range, uint64_t address,
@@ -361,8 +380,8 @@ void jitdump_find_line(const struct jitdump *dump, const struct code_range *rang
 		else
 			high = middle;
 	}
-	*ret_file = low > 0 && lines[low - 1].file ? dump->files + lines[low - 1].file : NULL;
 	*ret_line = low > 0 ? lines[low - 1].line : 0;
+	*ret_file = *ret_line > 0 && lines[low - 1].file ? dump->files + lines[low - 1].file : NULL;
 }
 
 /* ---- Records ---- */

@@ -58,7 +58,8 @@ void jitdump_done(struct jitdump *dump);
  */
 int jitdump_read(struct jitdump *dump);
 
-/* The source line of an address in a range; *ret_file NULL, *ret_line 0: unknown. */
+/* The source line of an address in a range; *ret_file NULL, *ret_line 0: unknown. Lines of a
+ * record that does not make sense throughout are left out. */
 void jitdump_find_line(const struct jitdump *dump, const struct code_range *range, uint64_t address,
 		       const char **ret_file, int *ret_line);
 

@@ -263,8 +263,8 @@ static int announce(struct pipeline *pipeline, struct program *program)
 		row->parent = program->parent ? program->parent->id : 0;
 		row->forked_ns = program->forked_ns;
 		row->owner.pid = program->pid;
-		row->owner.started_ns = program->started_ns;
 		generated_owner_read(program->pid, &row->owner);
+		row->owner.started_ns = MAX(row->owner.started_ns, program->started_ns);
 		program->is_announced = true;
 	}
 	return 0;
@@ -491,7 +491,12 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		return r;
 	if (event->tid == event->pid)
 		process->is_new = true;
-	return event->comm.is_exec ? process_exec(&pipeline->processes, process) : 0;
+	if (!event->comm.is_exec)
+		return 0;
+	r = process_exec(&pipeline->processes, process);
+	if (r >= 0)
+		process->program->started_ns = to_realtime(pipeline, event->time_ns);
+	return r;
 }
 
 static int take_fork(struct pipeline *pipeline, const struct capture_event *event)
@@ -504,7 +509,10 @@ static int take_fork(struct pipeline *pipeline, const struct capture_event *even
 	r = know_process(pipeline, event->fork.parent_pid, &parent);
 	if (r < 0)
 		return r;
-	return processes_fork(&pipeline->processes, parent, event->pid, event->time_ns, &child);
+	r = processes_fork(&pipeline->processes, parent, event->pid, event->time_ns, &child);
+	if (r >= 0)
+		child->program->started_ns = to_realtime(pipeline, event->time_ns);
+	return r;
 }
 
 static void take_exit(struct pipeline *pipeline, const struct capture_event *event)

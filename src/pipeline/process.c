@@ -38,7 +38,6 @@ static int add_program(struct processes *processes, struct process *process)
 	processes->programs[processes->n_programs++] = program;
 	program->id = (uint32_t)processes->n_programs;
 	program->pid = process->pid;
-	program->started_ns = realtime_ns();
 	process->program = program;
 	return 0;
 }

@@ -14,7 +14,7 @@ struct program {
 	pid_t pid;
 	struct program *parent; /* whose memory it began with a copy of; NULL: none */
 	uint64_t forked_ns;     /* CLOCK_MONOTONIC, when that was */
-	uint64_t started_ns;    /* CLOCK_REALTIME, when it was first seen */
+	uint64_t started_ns;    /* CLOCK_REALTIME, of the fork or exec; 0: was not seen */
 	bool is_announced;      /* the writing thread knows it */
 };
 

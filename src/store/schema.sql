@@ -59,7 +59,7 @@ CREATE TABLE frame(
   function     INTEGER REFERENCES function,
   line         INTEGER,                   -- executing line
   module       INTEGER REFERENCES module,
-  address      INTEGER,                   -- native: in the module's own address space; python: bytes into the bytecode
+  address      INTEGER,                   -- native: in the module's own address space, NULL in generated code; python: bytes into the bytecode
   is_eval      INTEGER NOT NULL DEFAULT 0,-- 1: interpreter loop that runs the Python frames it calls
   inlined_into INTEGER REFERENCES frame   -- this function's code was inlined into that frame's
 );

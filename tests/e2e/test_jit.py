@@ -245,6 +245,17 @@ class Made(t.Case):
                         and self.recording.names(s.stack)[-1].startswith("made_")} for pid in by_pid}
         self.assertEqual(set(), set.intersection(*stacks.values()))
 
+    def test_in_another_pid_namespace(self):
+        """The process knows itself, and names its file, by another number."""
+        t.need_root()
+        command = [t.need_program("unshare"), "--fork", "--pid", *fixture_command("jit", "map", 2)]
+        self.addCleanup(remove_files, 1)
+        probing("record", "-F", 499, "-o", "namespace.db", "--", *command, check=t.OK)
+        self.recording = t.Recording("namespace.db")
+        shares = self.leaves()
+        self.assertShare(0.3, shares["made_first"], str(shares))
+        self.assertLess(shares.get(NAMELESS, 0), 0.02)
+
     def test_ended_before_it_was_named(self):
         """A command that is over at once: its file is still there."""
         probing("record", "-F", 999, "-o", "short.db", "--", *fixture_command("jit", "map", 0.2), check=t.OK)

@@ -210,16 +210,16 @@ static void test_code_moves(void **state)
 static void test_lines(void **state)
 {
 	CLEANUP(jitdump_done) struct jitdump dump;
-	/* "\xff" repeats the file before it; entries need not be sorted, nor all make sense. */
+	/* "\xff" repeats the file before it; line 0 is none; entries need not be sorted. */
 	const struct entry lines[] = { { 0x1004, 4, "a.src" }, { 0x1008, 8, "\xff" },
-				       { 0x1002, 2, "b.src" }, { 0x0fff, 9, "a.src" },
-				       { 0x1001, -1, "a.src" } };
+				       { 0x1002, 2, "b.src" }, { 0x100c, 0, "a.src" } };
 	static const struct {
 		uint64_t address;
 		int line;
 		const char *file;
 	} wanted[] = { { 0x1001, 0, NULL },	{ 0x1002, 2, "b.src" }, { 0x1003, 2, "b.src" },
-		       { 0x1004, 4, "a.src" }, { 0x1008, 8, "a.src" }, { 0x100f, 8, "a.src" } };
+		       { 0x1004, 4, "a.src" }, { 0x1008, 8, "a.src" }, { 0x100b, 8, "a.src" },
+		       { 0x100c, 0, NULL } };
 	const char *file;
 	int line;
 
@@ -242,6 +242,36 @@ static void test_lines(void **state)
 	jitdump_find_line(&dump, find(&dump, 0x2008, 1), 0x2008, &file, &line);
 	assert_int_equal(line, 0);
 	assert_null(file);
+}
+
+/* One entry that is wrong makes all of the record's doubtful. */
+static void test_lines_that_make_no_sense(void **state)
+{
+	static const struct entry wrong[] = {
+		{ 0x0fff, 9, "a.src" }, /* before the code */
+		{ 0x1004, -1, "a.src" },
+		{ 0x1004, 5, "a\x14.src" },
+	};
+	const char *file;
+	int line;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(wrong); i++) {
+		const struct entry lines[] = { { 0x1000, 3, "a.src" }, wrong[i] };
+		CLEANUP(jitdump_done) struct jitdump dump;
+
+		open_sound(&sound, &dump);
+		put_lines(dump.fd, 0x1000, lines, 2);
+		put_load(dump.fd, 1, 0x1000, 0x10, 0, "f");
+		put_lines(dump.fd, 0x2000, &(struct entry){ 0x2000, 6, "a.src" }, 1);
+		put_load(dump.fd, 1, 0x2000, 0x10, 1, "g");
+		assert_int_equal(jitdump_read(&dump), 1);
+		jitdump_find_line(&dump, find(&dump, 0x1008, 1), 0x1008, &file, &line);
+		assert_int_equal(line, 0);
+		assert_null(file);
+		jitdump_find_line(&dump, find(&dump, 0x2008, 1), 0x2008, &file, &line);
+		assert_int_equal(line, 6);
+	}
 }
 
 /* A record is taken when the file holds all of it. */
@@ -329,9 +359,10 @@ static void test_generated_code(void **state)
 	struct generated_owner owner = { .pid = getpid() };
 	CLEANUP(generated_code_freep) struct generated_code *code = NULL;
 	const struct entry lines[] = { { 0x1000, 3, "f.src" } };
+	const struct entry v8[] = { { 0x2040, 5, "/x.js" }, { 0x2044, 9, "/y.js" }, { 0x2048, 6, "/x.js" } };
 	struct generated_symbol symbol;
 	struct header other = sound;
-	int fd = open_memory(&sound, sizeof sound);
+	CLEANUP(closep) int fd = open_memory(&sound, sizeof sound);
 
 	(void)state;
 	generated_owner_read(getpid(), &owner);
@@ -339,7 +370,7 @@ static void test_generated_code(void **state)
 	put_lines(fd, 0x1000, lines, 1);
 	put_load(fd, 1, 0x1000, 0x10, 0, "f");
 	assert_int_equal(generated_code_add_dump(code, dup(fd)), 0);
-	assert_int_equal(generated_code_add_dump(code, fd), 0);
+	assert_int_equal(generated_code_add_dump(code, dup(fd)), 0);
 	other.version = 9;
 	assert_int_equal(generated_code_add_dump(code, open_memory(&other, sizeof other)),
 			 -EPROTONOSUPPORT);
@@ -349,6 +380,16 @@ static void test_generated_code(void **state)
 	assert_string_equal(symbol.file, "f.src");
 	assert_int_equal(symbol.line, 3);
 	assert_int_equal(generated_code_lookup(code, 0x1010, 1, &symbol), 0);
+	/* V8's lines count from behind an ELF header; those of other files were inlined. */
+	put_lines(fd, 0x2000, v8, N_ELEMENTS(v8));
+	put_load(fd, 2, 0x2000, 0x10, 1, "JS:*g /x.js:5:3");
+	assert_int_equal(generated_code_refresh(code), 1);
+	for (size_t i = 0; i < N_ELEMENTS(v8); i++) {
+		assert_int_equal(generated_code_lookup(code, v8[i].address - 0x40, 2, &symbol), 1);
+		assert_string_equal(symbol.name, "g");
+		assert_string_equal(symbol.file, "/x.js");
+		assert_int_equal(symbol.line, i == 1 ? 0 : v8[i].line);
+	}
 }
 
 int main(void)
@@ -358,6 +399,7 @@ int main(void)
 		cmocka_unit_test(test_code_at_an_address_changes),
 		cmocka_unit_test(test_code_moves),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_lines_that_make_no_sense),
 		cmocka_unit_test(test_a_record_that_is_being_written),
 		cmocka_unit_test(test_zeros_ahead),
 		cmocka_unit_test(test_the_end),
