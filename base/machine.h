@@ -1,34 +1,55 @@
 /* machine.h - what the rest needs to know about the processor.
  *
- * Registers are numbered as DWARF numbers them on the machine at hand
- * (System V ABI, AMD64 supplement, figure 3.36). One file per machine,
- * machine_<name>.c, defines the constants below.
+ * Registers are numbered as DWARF numbers them on the machine at hand. One
+ * pair of files per machine, machine_<name>.h with the constants and what has
+ * to be inline, machine_<name>.c with the tables; nothing else in this tree
+ * depends on the processor, except what says so of itself. The machine is the
+ * one that is compiled for. -DPROBING_MACHINE_X86_64 or
+ * -DPROBING_MACHINE_AARCH64 asks for another, so that tests can unwind its
+ * stacks anywhere. docs/adding-a-machine.md goes through all of it.
+ *
+ * A machine_<name>.h defines:
+ *   MACHINE_ELF              e_machine of its ELF files
+ *   MACHINE_N_REGS           registers in struct regs
+ *   MACHINE_REG_FP, _SP, _PC DWARF numbers of the frame pointer, stack pointer
+ *                            and program counter
+ *   MACHINE_REG_RETURN       the return-address column of its CFI: the PC itself
+ *                            where a call pushes the return address; a register of
+ *                            its own where a call leaves it in one
+ *   MACHINE_N_CALLEE_SAVED   length of machine_callee_saved[]
+ *   MACHINE_CODE_ALIGNMENT   every instruction's address is a multiple of it
+ *   MACHINE_CALL_BYTES       how far back machine_is_after_call() looks
+ *   MACHINE_SIGRETURN_BYTES  how far ahead machine_is_sigreturn() looks
+ *   MACHINE_RECORD_ENDS_AT_CFA  1: the pair that the frame pointer points at
+ *                            (caller's frame pointer, return address) is the last
+ *                            thing below the CFA; 0: it may be anywhere in the frame
+ *   machine_return_address() see below
  */
 #ifndef PROBING_BASE_MACHINE_H
 #define PROBING_BASE_MACHINE_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#if !defined(PROBING_MACHINE_X86_64) && !defined(PROBING_MACHINE_AARCH64)
 #if defined(__x86_64__)
-enum {
-	MACHINE_N_REGS = 17,
-	MACHINE_REG_FP = 6,  /* rbp */
-	MACHINE_REG_SP = 7,  /* rsp */
-	MACHINE_REG_PC = 16, /* rip */
-	MACHINE_REG_RETURN = 16, /* the column that CFI gives return addresses */
-	MACHINE_SIGNS_RETURN_ADDRESSES = 0,
-};
-#define MACHINE_USER_END (UINT64_C(1) << 56) /* no address of a program lies behind */
-#else
-#error "no machine_<name>.c for this processor yet"
+#define PROBING_MACHINE_X86_64
+#elif defined(__aarch64__)
+#define PROBING_MACHINE_AARCH64
+#endif
 #endif
 
-/* A return address as saved, without what the processor may have signed it with. */
-static inline uint64_t machine_return_address(uint64_t saved)
-{
-	return saved;
-}
+#if defined(PROBING_MACHINE_X86_64)
+#include "base/machine_x86_64.h"
+#elif defined(PROBING_MACHINE_AARCH64)
+#include "base/machine_aarch64.h"
+#else
+#error "this processor has no machine_<name>.h; see docs/adding-a-machine.md"
+#endif
+
+/* No address of a program lies behind. */
+#define MACHINE_USER_END (UINT64_C(1) << 56)
 
 struct regs {
 	uint64_t value[MACHINE_N_REGS];
@@ -39,20 +60,50 @@ extern const uint64_t machine_perf_regs_mask;
 
 /* Registers that a called function must keep (without SP), as DWARF numbers. */
 extern const unsigned machine_callee_saved[];
-extern const unsigned machine_n_callee_saved;
+extern const unsigned machine_n_callee_saved; /* MACHINE_N_CALLEE_SAVED */
 
 /*
  * machine_regs_from_perf - put perf's register dump into DWARF order.
  * @dump: one word per bit of machine_perf_regs_mask, lowest bit first.
- * Source: arch/x86/include/uapi/asm/perf_regs.h, Linux 6.12.
+ * Source: arch/.../include/uapi/asm/perf_regs.h, Linux 6.12.
  */
 void machine_regs_from_perf(const uint64_t *dump, struct regs *ret);
+
+/*
+ * machine_return_address - the address that a stored return address leads to.
+ * Takes off what the processor puts into unused bits to sign it; the identity
+ * on machines that sign nothing. Defined inline in machine_<name>.h:
+ *	static inline uint64_t machine_return_address(uint64_t stored);
+ */
 
 /*
  * machine_is_after_call - can code that follows these bytes be returned to?
  * @before: the MACHINE_CALL_BYTES bytes before a supposed return address.
  */
-enum { MACHINE_CALL_BYTES = 7 };
 bool machine_is_after_call(const uint8_t *before);
+
+/* What holds for a register that the CFI of a function does not mention. */
+enum machine_rule {
+	MACHINE_RULE_UNDEFINED, /* lost */
+	MACHINE_RULE_SAME,      /* the function leaves it alone */
+	MACHINE_RULE_CFA,       /* is the CFA: the stack pointer */
+};
+
+enum machine_rule machine_default_rule(unsigned reg);
+
+/*
+ * machine_is_sigreturn - is this the code that a signal handler returns to?
+ * @code: MACHINE_SIGRETURN_BYTES bytes. Where libc or the kernel describe that
+ * code by CFI nobody has to ask.
+ */
+bool machine_is_sigreturn(const uint8_t *code);
+
+/*
+ * machine_signal_slot - where the kernel keeps an interrupted register.
+ * Returns its distance in bytes from the stack pointer as it is in the code
+ * that machine_is_sigreturn() knows; -1: it is not kept.
+ * @reg: DWARF number; all of struct regs are kept.
+ */
+int machine_signal_slot(unsigned reg);
 
 #endif

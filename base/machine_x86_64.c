@@ -1,10 +1,12 @@
-/* machine_x86_64.c - registers of AMD64.
+/* machine_x86_64.c - registers of AMD64, its calls and its signal frames.
  *
  * perf numbers registers AX BX CX DX SI DI BP SP IP FLAGS CS SS DS ES FS GS
  * R8..R15 (arch/x86/include/uapi/asm/perf_regs.h); DWARF numbers them RAX RDX
  * RCX RBX RSI RDI RBP RSP R8..R15 RA (System V ABI, figure 3.36).
  */
 #include "base/machine.h"
+
+#include <string.h>
 
 #include "base/util.h"
 
@@ -13,7 +15,9 @@ const uint64_t machine_perf_regs_mask = 0x1ff | 0xff0000;
 
 /* rbx, rbp, r12 .. r15 */
 const unsigned machine_callee_saved[] = { 3, 6, 12, 13, 14, 15 };
-const unsigned machine_n_callee_saved = N_ELEMENTS(machine_callee_saved);
+const unsigned machine_n_callee_saved = MACHINE_N_CALLEE_SAVED;
+
+_Static_assert(N_ELEMENTS(machine_callee_saved) == MACHINE_N_CALLEE_SAVED, "counted");
 
 void machine_regs_from_perf(const uint64_t *dump, struct regs *ret)
 {
@@ -49,4 +53,37 @@ bool machine_is_after_call(const uint8_t *before)
 			return true;
 	}
 	return false;
+}
+
+enum machine_rule machine_default_rule(unsigned reg)
+{
+	if (reg == MACHINE_REG_SP)
+		return MACHINE_RULE_CFA;
+	for (unsigned i = 0; i < MACHINE_N_CALLEE_SAVED; i++)
+		if (machine_callee_saved[i] == reg)
+			return MACHINE_RULE_SAME;
+	return MACHINE_RULE_UNDEFINED;
+}
+
+/* mov $15, %rax or %eax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
+bool machine_is_sigreturn(const uint8_t *code)
+{
+	static const uint8_t with_rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t with_eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+	return memcmp(code, with_rax, sizeof with_rax) == 0 || memcmp(code, with_eax, sizeof with_eax) == 0;
+}
+
+/*
+ * The handler's RET has taken the first word of struct rt_sigframe away; SP is
+ * at its ucontext, whose uc_mcontext stands at 40: R8..R15 RDI RSI RBP RBX RDX
+ * RAX RCX RSP RIP.
+ * Source: arch/x86/include/asm/sigframe.h, uapi/asm/sigcontext.h, Linux 6.12.
+ */
+int machine_signal_slot(unsigned reg)
+{
+	/* Place of each DWARF register in there. */
+	static const uint8_t places[] = { 13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16 };
+
+	return reg < N_ELEMENTS(places) ? 40 + 8 * places[reg] : -1;
 }

@@ -1,0 +1,74 @@
+/* machine_aarch64.c - registers of AArch64, its calls and its signal frames.
+ *
+ * perf numbers registers X0..X29 LR SP PC (arch/arm64/include/uapi/asm/perf_regs.h),
+ * which is how DWARF numbers them.
+ */
+#include "base/machine.h"
+
+#include <string.h>
+
+#include "base/util.h"
+
+enum { REG_X19 = 19, REG_X28 = 28 };
+
+const uint64_t machine_perf_regs_mask = (UINT64_C(1) << MACHINE_N_REGS) - 1;
+
+/* x19 .. x29. Of d8 .. d15, which must be kept too, no address ever depends. */
+const unsigned machine_callee_saved[] = { 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29 };
+const unsigned machine_n_callee_saved = MACHINE_N_CALLEE_SAVED;
+
+_Static_assert(N_ELEMENTS(machine_callee_saved) == MACHINE_N_CALLEE_SAVED, "counted");
+
+void machine_regs_from_perf(const uint64_t *dump, struct regs *ret)
+{
+	memcpy(ret->value, dump, sizeof ret->value);
+}
+
+/*
+ * BL imm26; BLR Xn; BLRAA, BLRAB, BLRAAZ, BLRABZ. All instructions are one
+ * little-endian word, whatever the order of data.
+ * Source: Arm Architecture Reference Manual, C4.1 "A64 instruction set encoding".
+ */
+bool machine_is_after_call(const uint8_t *before)
+{
+	uint32_t code = before[0] | (uint32_t)before[1] << 8 | (uint32_t)before[2] << 16 |
+			(uint32_t)before[3] << 24;
+
+	return (code & 0xfc000000) == 0x94000000 || /* BL */
+	       (code & 0xfffffc1f) == 0xd63f0000 || /* BLR */
+	       (code & 0xfffff81f) == 0xd63f081f || /* BLRAAZ, BLRABZ */
+	       (code & 0xfffff800) == 0xd73f0800;   /* BLRAA, BLRAB */
+}
+
+/* LR is left alone until it is saved: what called a leaf stands nowhere else. */
+enum machine_rule machine_default_rule(unsigned reg)
+{
+	if (reg == MACHINE_REG_SP)
+		return MACHINE_RULE_CFA;
+	if ((reg >= REG_X19 && reg <= REG_X28) || reg == MACHINE_REG_FP || reg == MACHINE_REG_RETURN)
+		return MACHINE_RULE_SAME;
+	return MACHINE_RULE_UNDEFINED;
+}
+
+/*
+ * mov x8, #139 (rt_sigreturn); svc #0. The vdso has no CFI for it: since Linux
+ * 5.8 it is left out on purpose, and unwinders are to know these instructions.
+ * Source: arch/arm64/kernel/vdso/sigreturn.S.
+ */
+bool machine_is_sigreturn(const uint8_t *code)
+{
+	static const uint8_t trampoline[MACHINE_SIGRETURN_BYTES] = { 0x68, 0x11, 0x80, 0xd2,
+								     0x01, 0x00, 0x00, 0xd4 };
+
+	return memcmp(code, trampoline, sizeof trampoline) == 0;
+}
+
+/*
+ * struct rt_sigframe: siginfo (128 bytes), then ucontext, whose uc_mcontext
+ * stands at 176: the fault address, then x0 .. x30, sp, pc.
+ * Source: arch/arm64/kernel/signal.c, include/uapi/asm/sigcontext.h, Linux 6.12.
+ */
+int machine_signal_slot(unsigned reg)
+{
+	return reg < MACHINE_N_REGS ? 128 + 176 + 8 + 8 * (int)reg : -1;
+}

@@ -1,0 +1,59 @@
+/* machine_aarch64.h - constants of AArch64; included by machine.h only.
+ *
+ * Source: "DWARF for the Arm 64-bit Architecture", table "DWARF register names"
+ * (x0..x30, SP 31, PC 32); "Procedure Call Standard for the Arm 64-bit
+ * Architecture" (AAPCS64), 6.1.1 and 6.4.6.
+ */
+#ifndef PROBING_BASE_MACHINE_AARCH64_H
+#define PROBING_BASE_MACHINE_AARCH64_H
+
+#include <stdint.h>
+
+enum {
+	MACHINE_ELF = EM_AARCH64,
+	MACHINE_N_REGS = 33,
+	MACHINE_REG_FP = 29,
+	MACHINE_REG_SP = 31,
+	MACHINE_REG_PC = 32,
+	MACHINE_REG_RETURN = 30, /* LR; the PC has no column of its own */
+	MACHINE_SIGNS_RETURN_ADDRESSES = 1,
+	MACHINE_N_CALLEE_SAVED = 11,
+	MACHINE_CODE_ALIGNMENT = 4,
+	MACHINE_CALL_BYTES = 4,
+	MACHINE_SIGRETURN_BYTES = 8,
+	MACHINE_RECORD_ENDS_AT_CFA = 0,
+};
+
+/*
+ * machine_strip_signature - an address without its pointer authentication code.
+ * Bit 55 says which half of the address space it belongs to; the code stands in
+ * all other bits from the size of a virtual address on.
+ * @n_bits: 48, or 52 with FEAT_LVA.
+ * Source: Arm Architecture Reference Manual, pseudocode of Strip().
+ */
+static inline uint64_t machine_strip_signature(uint64_t address, unsigned n_bits)
+{
+	uint64_t above = ~UINT64_C(0) << n_bits;
+
+	return address & UINT64_C(1) << 55 ? address | above : address & ~above;
+}
+
+/*
+ * The processor itself knows how long its virtual addresses are: XPACLRI, which
+ * works on x30 and is no operation where nothing is signed. Elsewhere the stack
+ * was brought from such a machine, and Linux gives addresses beyond 48 bits only
+ * to programs that ask for them.
+ */
+static inline uint64_t machine_return_address(uint64_t stored)
+{
+#if defined(__aarch64__)
+	register uint64_t x30 __asm__("x30") = stored;
+
+	__asm__("hint #7" : "+r"(x30));
+	return x30;
+#else
+	return machine_strip_signature(stored, 48);
+#endif
+}
+
+#endif
