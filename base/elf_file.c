@@ -32,6 +32,7 @@ struct elf_file {
 	const uint8_t *image;
 	size_t n_image_bytes;
 	struct build_id build_id;
+	unsigned machine; /* e_machine */
 	struct elf_segment *segments;
 	size_t n_segments;
 	uint64_t eh_frame_hdr, n_eh_frame_hdr_bytes; /* 0 bytes: none */
@@ -130,7 +131,7 @@ static int read_program_headers(struct elf_file *file)
 	return 0;
 }
 
-static int check_header(Elf *elf)
+static int check_header(Elf *elf, unsigned *ret_machine)
 {
 	GElf_Ehdr header;
 
@@ -138,8 +139,10 @@ static int check_header(Elf *elf)
 		return -ENOEXEC;
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOEXEC;
+	/* Files of another machine can be looked into too; nothing unwinds by them. */
 	if (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64)
 		return -ENOEXEC;
+	*ret_machine = header.e_machine;
 	return 0;
 }
 
@@ -156,7 +159,7 @@ static int open_elf(Elf *elf, struct elf_file **ret)
 	}
 	file->fd = -1;
 	file->elf = elf;
-	r = check_header(elf);
+	r = check_header(elf, &file->machine);
 	if (r < 0)
 		return r;
 	file->image = (const uint8_t *)elf_rawfile(elf, &file->n_image_bytes);
@@ -228,6 +231,11 @@ int elf_file_fd(const struct elf_file *file)
 const struct build_id *elf_file_build_id(const struct elf_file *file)
 {
 	return &file->build_id;
+}
+
+unsigned elf_file_machine(const struct elf_file *file)
+{
+	return file->machine;
 }
 
 bool elf_file_segment(const struct elf_file *file, size_t n, struct elf_segment *ret)

@@ -27,7 +27,7 @@ struct elf_file;
  * elf_file_open - take a descriptor of an ELF file.
  * @fd:  owned by the result on success, by the caller still on failure.
  * @ret: ended with elf_file_free().
- * Errors: -ENOEXEC not ELF or not of this machine's class; -ENOMEM.
+ * Errors: -ENOEXEC not ELF, or of no machine that machine.h knows; -ENOMEM.
  */
 int elf_file_open(int fd, struct elf_file **ret);
 
@@ -48,6 +48,7 @@ void elf_forget_pages(Elf *elf);
 Elf *elf_file_elf(struct elf_file *file);
 int elf_file_fd(const struct elf_file *file); /* -1: in memory */
 const struct build_id *elf_file_build_id(const struct elf_file *file);
+unsigned elf_file_machine(const struct elf_file *file); /* e_machine */
 
 /*
  * elf_file_address - which address a byte of the file is loaded at.

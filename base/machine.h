@@ -19,7 +19,8 @@
  *   MACHINE_N_CALLEE_SAVED   length of machine_callee_saved[]
  *   MACHINE_CODE_ALIGNMENT   every instruction's address is a multiple of it
  *   MACHINE_CALL_BYTES       how far back machine_is_after_call() looks
- *   MACHINE_SIGRETURN_BYTES  how far ahead machine_is_sigreturn() looks
+ *   MACHINE_SIGRETURN_BYTES  length of the code that machine_is_sigreturn() knows
+ *   MACHINE_SIGRETURN_CALL_AT  where in it the system call instruction is
  *   MACHINE_RECORD_ENDS_AT_CFA  1: the pair that the frame pointer points at
  *                            (caller's frame pointer, return address) is the last
  *                            thing below the CFA; 0: it may be anywhere in the frame

@@ -65,13 +65,13 @@ enum machine_rule machine_default_rule(unsigned reg)
 	return MACHINE_RULE_UNDEFINED;
 }
 
-/* mov $15, %rax or %eax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
+/* mov $15, %rax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
 bool machine_is_sigreturn(const uint8_t *code)
 {
-	static const uint8_t with_rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	static const uint8_t with_eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	static const uint8_t trampoline[MACHINE_SIGRETURN_BYTES] = { 0x48, 0xc7, 0xc0, 0x0f, 0,
+								     0,	   0,	 0x0f, 0x05 };
 
-	return memcmp(code, with_rax, sizeof with_rax) == 0 || memcmp(code, with_eax, sizeof with_eax) == 0;
+	return memcmp(code, trampoline, sizeof trampoline) == 0;
 }
 
 /*
