@@ -151,7 +151,7 @@ static int run_program(struct row_pool *pool, struct module *module, uint64_t ad
 	int r;
 
 	r = module_elf(module, &elf);
-	if (r < 0)
+	if (r < 0 || elf_file_machine(elf) != MACHINE_ELF)
 		return -ENOENT;
 	r = elf_file_cfi(elf, address, &cfi);
 	if (r >= 0)
@@ -179,7 +179,7 @@ static Dwarf_CFI *eh_frame(struct module *module, struct cfi_module *cfi)
 
 	if (!cfi->eh_frame_tried) {
 		cfi->eh_frame_tried = true;
-		if (module_elf(module, &elf) >= 0)
+		if (module_elf(module, &elf) >= 0 && elf_file_machine(elf) == MACHINE_ELF)
 			cfi->eh_frame = dwarf_getcfi_elf(elf_file_elf(elf));
 	}
 	return cfi->eh_frame;
@@ -193,7 +193,7 @@ static Dwarf_CFI *debug_frame(struct module *module, struct cfi_module *cfi)
 	if (cfi->debug_frame_tried)
 		return cfi->debug_frame;
 	cfi->debug_frame_tried = true;
-	if (module_elf(module, &elf) < 0)
+	if (module_elf(module, &elf) < 0 || elf_file_machine(elf) != MACHINE_ELF)
 		return NULL;
 	cfi->dwarf = dwarf_begin_elf(elf_file_elf(elf), DWARF_C_READ, NULL);
 	if (cfi->dwarf)

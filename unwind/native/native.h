@@ -25,10 +25,11 @@ struct native_frame {
 	uint64_t cfa; /* canonical frame address; 0 where no rule was found */
 	uint64_t fp;  /* frame pointer register, whatever the code there uses it for */
 	uint32_t row; /* compiled row, the unwinder's own business */
-	bool is_return_address;
-	bool is_signal; /* a signal trampoline: what it returns to was interrupted, not calling */
-	bool fp_is_lost; /* fp is not what it was there: nobody saved it */
-	bool without_cfi; /* its caller was found by the frame pointer, or by search */
+	bool is_return_address : 1;
+	bool is_signal : 1; /* a signal trampoline: what it returns to was interrupted, not calling */
+	bool is_trampoline : 1; /* one without CFI: the kernel's signal frame begins at sp */
+	bool fp_is_lost : 1; /* fp is not what it was there: nobody saved it */
+	bool without_cfi : 1; /* its caller was found by the frame pointer, or by search */
 };
 
 /* The address to look a frame up by: inside the call instruction for callers. */

@@ -6,7 +6,7 @@
  *              breg<N> offset; deref     -> CFA_DEREF (realigned stacks)
  *   register:  call_frame_cfa; plus_uconst offset -> offset from the CFA
  *              call_frame_cfa            -> offset 0
- *              nothing, own array        -> undefined (PC and FP only, see below)
+ *              nothing, own array        -> undefined (return address and FP only, see below)
  *              nothing, NULL             -> same value
  * A register saved in another one comes as regx, and is that one's value.
  * Everything else (PLT stubs, signal trampolines, AVX2 code of libcrypto) is

@@ -1,7 +1,7 @@
 /* row.h - one compiled row of call frame information. Private to this folder.
  *
  * A row says how to find the caller's registers from the callee's at one PC.
- * The common forms fit into 32 bytes that are shared by all PCs with equal
+ * The common forms fit into 32 bytes (40 on aarch64), shared by all PCs with equal
  * rules (fewer than 800 distinct ones in a module); whatever needs a DWARF
  * expression keeps its operations beside.
  */
@@ -30,7 +30,10 @@ enum {
 	SAVED_FIRST_OFFSET,
 };
 
-enum { ROW_N_SAVED = 8, ROW_MAX_OPS = 64 /* of an expression; nobody writes longer ones */ };
+/* The return address and what a called function keeps, made even: a row has no padding. */
+enum { ROW_N_SAVED = (1 + MACHINE_N_CALLEE_SAVED + 1) & ~1 };
+
+enum { ROW_MAX_OPS = 64 }; /* of an expression; nobody writes longer ones */
 
 struct cfi_row {
 	uint8_t cfa_kind;
@@ -45,7 +48,7 @@ struct cfi_row {
 	uint8_t unused[2];
 };
 
-_Static_assert(sizeof(struct cfi_row) == 32, "two rows to a cache line");
+_Static_assert(sizeof(struct cfi_row) == 16 + 2 * ROW_N_SAVED, "rows are compared byte by byte");
 
 /* A location expression (is_value: the value itself), operations owned. */
 struct cfi_expression {

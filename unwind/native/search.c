@@ -6,7 +6,8 @@
  * address: a word that points behind a call instruction in code with CFI, and
  * from which the walk goes on to the thread's start (or far, to the end of the
  * bytes there are). Old return addresses that still lie about fail that test,
- * since the CFA they imply is wrong.
+ * since the CFA they imply is wrong. Where calls leave the return address in a
+ * register, a leaf's is looked for there first; stubs of a PLT are such leaves.
  *
  * At one PC such code has always the same distance to its return address, also
  * further up in a recursion, which unmasks old words that lead back to the truth
@@ -29,7 +30,7 @@ enum {
 	PUSHED_WORDS = 6,
 };
 
-static bool is_code(struct native_process *process, uint64_t pc)
+bool is_code(struct native_process *process, uint64_t pc)
 {
 	const struct mapping *mapping = address_space_find(process->space, pc);
 
@@ -53,7 +54,7 @@ static bool check_return_address(struct native_process *process, uint64_t pc)
 }
 
 /* The same, remembered: one code calls such code from few places, again and again. */
-static bool is_return_address(struct native_process *process, uint64_t pc)
+bool is_return_address(struct native_process *process, uint64_t pc)
 {
 	const struct pc_slot *slot = pc_table_find(&process->returns, pc);
 	bool is_one;
@@ -61,7 +62,7 @@ static bool is_return_address(struct native_process *process, uint64_t pc)
 	if (slot)
 		return slot->row;
 	/* What is no code at all is found out soon enough, and stacks are full of it. */
-	if (pc - 1 >= MACHINE_USER_END || !is_code(process, pc - 1))
+	if (pc - 1 >= MACHINE_USER_END || pc % MACHINE_CODE_ALIGNMENT != 0 || !is_code(process, pc - 1))
 		return false;
 	is_one = check_return_address(process, pc);
 	(void)pc_table_add(&process->returns, pc, is_one, 0); /* only a memory of it */
@@ -106,38 +107,42 @@ bool guess_holds(struct walk *walk, const struct cfi_row *row)
 {
 	const struct native_frame *frame = &walk->stack->frames[walk->stack->n_frames - 1];
 	uint64_t pc;
+	int r;
 
-	return code_is_same(walk, native_frame_lookup(frame)) &&
-	       memory_load(walk->stack, walk->sp + (uint64_t)(int64_t)row->cfa_offset + row->saved[0], &pc) ==
-		       0 &&
-	       is_return_address(walk->process, pc);
+	if (!code_is_same(walk, native_frame_lookup(frame)))
+		return false;
+	if (row->saved[0] == SAVED_SAME)
+		r = link_register(walk, &pc);
+	else
+		r = memory_load(walk->stack, walk->sp + (uint64_t)(int64_t)row->cfa_offset + row->saved[0], &pc);
+	return r == 0 && is_return_address(walk->process, machine_return_address(pc));
 }
 
 /*
- * Suppose a row for the last frame's PC: the CFA's distance, and where the frame
- * pointer was pushed (0: nowhere). It stands in the table from now on, so that the
- * same PC further up the stack, in a recursion, is held to the same distance.
+ * Make a supposition the row of the last frame's PC. It stands in the table from
+ * now on, so that the same PC further up the stack, in a recursion, is held to it.
  */
-static int suppose(struct walk *walk, uint64_t cfa, int64_t fp_offset)
+static int set_supposed(struct walk *walk, const struct supposition *caller)
 {
 	struct native_frame *frame = &walk->stack->frames[walk->stack->n_frames - 1];
 	struct pc_slot *slot = pc_table_find(&walk->process->pcs, native_frame_lookup(frame));
 	struct cfi_row row = {
 		.cfa_kind = CFA_REGISTER,
 		.cfa_register = MACHINE_REG_SP,
-		.cfa_offset = (int32_t)(cfa - frame->sp),
+		.cfa_offset = (int32_t)(caller->sp - frame->sp),
 		.is_guess = true,
 	};
 	int r;
 
+	/* Who has no part of the stack has nowhere to save what it changes, and changes nothing. */
 	for (unsigned i = 0; i < ROW_N_SAVED; i++)
-		row.saved[i] = SAVED_UNDEFINED;
-	row.saved[0] = -(int16_t)sizeof(uint64_t);
-	row.saved[row_saved_index(MACHINE_REG_FP)] = fp_offset ? (int16_t)fp_offset : SAVED_SAME;
+		row.saved[i] = row.cfa_offset == 0 ? SAVED_SAME : SAVED_UNDEFINED;
+	row.saved[0] = caller->saved_pc;
+	row.saved[row_saved_index(MACHINE_REG_FP)] = caller->saved_fp;
 	r = row_pool_share(&walk->process->unwinder->pool, &row, &frame->row);
 	if (r < 0)
 		return r;
-	frame->cfa = cfa;
+	frame->cfa = caller->sp;
 	frame->without_cfi = true;
 	if (slot)
 		slot->row = frame->row;
@@ -173,16 +178,16 @@ static bool is_convincing(const struct walk *walk, size_t n_frames)
 }
 
 /* Go on from one supposition. 1: it is right, 0: it is not. */
-static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
+static int try_from(struct walk *walk, const struct supposition *caller)
 {
 	struct native_stack *stack = walk->stack;
 	size_t before = stack->n_frames;
 	struct walk further = *walk;
 	int r;
 
-	further.pc = pc;
-	further.sp = cfa;
-	further.fp = fp;
+	further.pc = caller->pc;
+	further.sp = caller->sp;
+	further.fp = caller->fp;
 	further.fp_is_lost = false;
 	further.is_return_address = true;
 	r = walk_on(&further);
@@ -196,7 +201,23 @@ static int try_from(struct walk *walk, uint64_t pc, uint64_t cfa, uint64_t fp)
 	return 0;
 }
 
-/* All frame pointers that may belong to one return address. */
+int suppose(struct walk *walk, const struct supposition *caller)
+{
+	int r;
+
+	walk->searches_left--;
+	r = set_supposed(walk, caller);
+	if (r >= 0)
+		r = try_from(walk, caller);
+	if (r == 0)
+		forget(walk);
+	return r;
+}
+
+/*
+ * All frame pointers that may belong to one return address. It ends its frame where a
+ * call pushes it, and where code that is generated pushes what it has to keep.
+ */
 static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 {
 	struct native_stack *stack = walk->stack;
@@ -204,22 +225,24 @@ static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 
 	for (int64_t pushed = 0; pushed <= PUSHED_WORDS; pushed++) {
 		int64_t offset = pushed ? -(pushed + 1) * (int64_t)sizeof pc : 0;
-		uint64_t fp = walk->fp;
+		struct supposition caller = {
+			.pc = pc,
+			.sp = cfa,
+			.fp = walk->fp,
+			.saved_pc = -(int16_t)sizeof pc,
+			.saved_fp = pushed ? (int16_t)offset : SAVED_SAME,
+		};
 		int r;
 
 		if (walk->searches_left == 0 || cfa + (uint64_t)offset < walk->sp)
 			break;
-		if (pushed && memory_load(stack, cfa + (uint64_t)offset, &fp) < 0)
+		if (pushed && memory_load(stack, cfa + (uint64_t)offset, &caller.fp) < 0)
 			break;
-		if (pushed && fp < cfa)
+		if (pushed && caller.fp < cfa)
 			continue; /* as a frame pointer it would have to point up the stack */
-		walk->searches_left--;
-		r = suppose(walk, cfa, offset);
-		if (r >= 0)
-			r = try_from(walk, pc, cfa, fp);
+		r = suppose(walk, &caller);
 		if (r != 0)
 			return r;
-		forget(walk);
 	}
 	return 0;
 }
@@ -235,6 +258,7 @@ static int search(struct walk *walk)
 
 		if (native_stack_read(stack, walk->sp + offset, &pc, sizeof pc) < 0)
 			break;
+		pc = machine_return_address(pc);
 		if (!is_return_address(walk->process, pc))
 			continue;
 		r = try_return_address(walk, walk->sp + offset, pc);
@@ -242,30 +266,6 @@ static int search(struct walk *walk)
 			return r;
 	}
 	return 0;
-}
-
-static int step_by_frame_pointer(struct walk *walk)
-{
-	struct native_stack *stack = walk->stack;
-	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
-	uint64_t pc, fp;
-
-	stack->end = STACK_NO_UNWIND_INFO;
-	if (walk->fp < walk->sp || walk->fp % sizeof pc != 0)
-		return 0;
-	if (memory_load(stack, walk->fp, &fp) < 0 || memory_load(stack, walk->fp + sizeof fp, &pc) < 0)
-		return 0;
-	if (!is_code(walk->process, pc - 1))
-		return 0;
-	frame->row = ROW_NONE;
-	frame->without_cfi = true;
-	frame->cfa = walk->fp + 2 * sizeof fp;
-	walk->pc = pc;
-	walk->sp = frame->cfa;
-	walk->fp = fp;
-	walk->fp_is_lost = false;
-	walk->is_return_address = true;
-	return 1;
 }
 
 /*
@@ -328,6 +328,8 @@ int step_without_cfi(struct walk *walk)
 		walk->search = &this_one;
 		r = remember_code(walk, pc);
 		if (r >= 0)
+			r = search_by_record(walk);
+		if (r == 0)
 			r = search(walk);
 		walk->search = this_one.outer;
 		if (r < 0)

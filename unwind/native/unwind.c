@@ -3,7 +3,8 @@
  * Invariants of a walk:
  * - a frame's part of the stack is [sp, cfa), and the next frame's begins at
  *   its cfa; the CFA grows from frame to frame, except across a signal
- *   trampoline, which may change stacks. So every walk ends.
+ *   trampoline, which may change stacks, and in a leaf (or the outermost frame)
+ *   that keeps no return address on the stack. So every walk ends.
  * - only PC, SP and the frame pointer are carried along and kept in each frame;
  *   other callee-saved registers are recovered when somebody asks, from where
  *   rows say that inner frames saved them (native_register), and no CFI can make
@@ -217,6 +218,9 @@ static int recover(struct native_stack *stack, size_t frame, unsigned reg, struc
 	while (frame-- > 0) {
 		int r;
 
+		if (stack->frames[frame].is_trampoline)
+			return memory_load(stack, stack->frames[frame].sp + (uint64_t)machine_signal_slot(reg),
+					   ret);
 		if (index < 0 || stack->frames[frame].row == ROW_NONE || effort->n_frames == 0)
 			return -ENODATA;
 		effort->n_frames--;
@@ -266,6 +270,16 @@ static enum stack_end end_of_start(const struct native_stack *stack)
 	return stack->rest_bytes > 0 ? STACK_COMPLETED : STACK_COMPLETE;
 }
 
+int link_register(struct walk *walk, uint64_t *ret)
+{
+	struct native_stack *stack = walk->stack;
+	size_t frame = stack->n_frames - 1;
+
+	if (MACHINE_REG_RETURN == MACHINE_REG_PC || (frame > 0 && !stack->frames[frame - 1].is_signal))
+		return -ENODATA;
+	return recover(stack, frame, MACHINE_REG_RETURN, &walk->effort, ret);
+}
+
 /* Return address and frame pointer of the last frame's caller, into walk. -EFAULT and others. */
 static int load_caller(struct walk *walk)
 {
@@ -275,6 +289,8 @@ static int load_caller(struct walk *walk)
 	int r;
 
 	r = saved_register(stack, frame, 0, &walk->effort, &pc);
+	if (r == 1)
+		r = link_register(walk, &pc);
 	if (r < 0)
 		return r;
 	r = saved_register(stack, frame, walk->fp_index, &walk->effort, &fp);
@@ -286,6 +302,22 @@ static int load_caller(struct walk *walk)
 	/* Lost: bad only if somebody up there asks for it. */
 	walk->fp_is_lost = r == -ENODATA || (r == 1 && walk->fp_is_lost);
 	return 0;
+}
+
+/* Who keeps no return address on the stack may have no part of the stack at all. */
+static bool stack_grows(const struct walk *walk, const struct cfi_row *row, uint64_t cfa)
+{
+	bool may_be_empty = row->saved[0] == SAVED_SAME || row->saved[0] == SAVED_UNDEFINED;
+
+	return cfa > walk->sp || row->is_signal || (cfa == walk->sp && may_be_empty);
+}
+
+/* Nothing called this: its rules say so, or it has lost what it would return to. */
+static bool is_outermost(struct walk *walk, const struct cfi_row *row)
+{
+	uint64_t pc;
+
+	return row->is_outermost || (row->saved[0] == SAVED_SAME && link_register(walk, &pc) == -ENODATA);
 }
 
 /* One step by CFI. Returns 1 to go on, 0 when stack->end has been set. */
@@ -303,12 +335,12 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 	r = compute_cfa(walk, row, &cfa);
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0 || (cfa <= walk->sp && !row->is_signal)) {
+	if (r < 0 || !stack_grows(walk, row, cfa)) {
 		stack->end = r < 0 ? end_of_failure(stack) : STACK_BAD_MEMORY;
 		return 0;
 	}
 	frame->cfa = cfa;
-	if (row->is_outermost) {
+	if (is_outermost(walk, row)) {
 		stack->end = end_of_start(stack);
 		return 0;
 	}
@@ -337,12 +369,13 @@ static void walk_plain(struct walk *walk)
 	const uint64_t base = sample->regs.value[MACHINE_REG_SP];
 	const uint8_t *bytes = sample->stack;
 	uint64_t n_bytes = sample->stack_bytes;
-	struct native_frame *frame = stack->frames + stack->n_frames;
-	const struct native_frame *end = stack->frames + MIN(stack->frames_allocated, (size_t)NATIVE_MAX_FRAMES);
+	struct native_frame *frame = stack->frames ? stack->frames + stack->n_frames : NULL;
+	const struct native_frame *end =
+		stack->frames ? stack->frames + MIN(stack->frames_allocated, (size_t)NATIVE_MAX_FRAMES) : NULL;
 	uint64_t pc = walk->pc, sp = walk->sp, fp = walk->fp;
 	bool is_return_address = walk->is_return_address;
 
-	if (walk->fp_is_lost || n_bytes < sizeof pc)
+	if (walk->fp_is_lost || n_bytes < sizeof pc || !frame)
 		return;
 	while (frame < end && pc != 0) {
 		const struct pc_slot *slot = pc_table_find(pcs, pc - is_return_address);
@@ -427,7 +460,9 @@ int walk_on(struct walk *walk)
 		if (r < 0)
 			return r;
 		row = &pool->rows[stack->frames[stack->n_frames - 1].row];
-		if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
+		if (is_trampoline(walk, row))
+			r = step_by_trampoline(walk);
+		else if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
 			r = step_without_cfi(walk);
 		else
 			r = step_by_row(walk, row);

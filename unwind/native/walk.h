@@ -65,6 +65,48 @@ int walk_find_row(struct native_process *process, uint64_t pc, uint32_t *ret);
  */
 int step_without_cfi(struct walk *walk);
 
+/*
+ * link_register - the return address of the last frame, where its rules say that the
+ * register in which a call leaves it has not been touched.
+ * That can be believed of the leaf and of what a signal interrupted; a frame that has
+ * called another has lost it. -ENODATA: so it is here, or the machine has no such register.
+ */
+int link_register(struct walk *walk, uint64_t *ret);
+
+/*
+ * Does the last frame stand in the code that a signal handler returns to, and
+ * is that code known by nothing but its instructions?
+ */
+bool is_trampoline(struct walk *walk, const struct cfi_row *row);
+
+/* Out of a signal handler by the kernel's frame. Returns 1 or 0 like step_without_cfi. */
+int step_by_trampoline(struct walk *walk);
+
+/* Is the address in executable memory; and does it lie behind a call, in a function with CFI? */
+bool is_code(struct native_process *process, uint64_t pc);
+bool is_return_address(struct native_process *process, uint64_t pc);
+
+/* What the caller of the last frame may be, and where that has its PC and frame pointer from. */
+struct supposition {
+	uint64_t pc, sp, fp;
+	int16_t saved_pc, saved_fp; /* as in a row */
+};
+
+/*
+ * suppose - go on from there to the end of the stack, and keep what led to the thread's start.
+ * Counts as a search. 1: it did, 0: it did not and nothing has changed; -ENOMEM.
+ */
+int suppose(struct walk *walk, const struct supposition *caller);
+
+/*
+ * search_by_record - find the caller by the link register and the frame record.
+ * Only where frame records do not tell the CFA; elsewhere 0 at once. Returns as suppose().
+ */
+int search_by_record(struct walk *walk);
+
+/* By the frame pointer alone, without proof. Returns 1 or 0 like step_without_cfi. */
+int step_by_frame_pointer(struct walk *walk);
+
 /* Does a row that was found by search fit here too? */
 bool guess_holds(struct walk *walk, const struct cfi_row *row);
 
