@@ -1,14 +1,14 @@
 /* image.c - a module's memory as it stands after loading, for tables of pointers.
  *
  * In a file linked at a fixed address the pointers between its tables are in
- * place. In a shared object or PIE they stand in relocations: their addends
- * (R_X86_64_RELATIVE) or symbols (R_X86_64_64, and the slots of the global
- * offset table) are written into a copy of the
- * writable segments. What another module provides reads as IMAGE_EXTERNAL.
+ * place. In a shared object or PIE they stand in relocations: their addends or
+ * symbols are written into a copy of the writable segments. What another module
+ * provides reads as IMAGE_EXTERNAL.
  * Packed relocations (SHT_RELR) need nothing: they keep the addend in place.
  *
  * The file may be damaged: all reads and writes are checked against segments.
- * Source: System V ABI, AMD64 supplement, "Relocation".
+ * Source: System V ABI, AMD64 supplement, "Relocation"; "ELF for the Arm 64-bit
+ * Architecture", 5.7.
  */
 #include "symbolize/image.h"
 
@@ -22,6 +22,23 @@
 enum {
 	MAX_COPY = 256 << 20, /* larger segments are no interpreter's tables */
 };
+
+/* Relocations that write a word: the addend, or a symbol and the addend. */
+static const struct relocations {
+	unsigned machine;
+	uint32_t addend, symbols[3];
+} relocations[] = {
+	{ EM_X86_64, R_X86_64_RELATIVE, { R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT } },
+	{ EM_AARCH64, R_AARCH64_RELATIVE, { R_AARCH64_ABS64, R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT } },
+};
+
+static const struct relocations *relocations_of(unsigned machine)
+{
+	for (size_t i = 0; i < N_ELEMENTS(relocations); i++)
+		if (relocations[i].machine == machine)
+			return &relocations[i];
+	return NULL;
+}
 
 static int add_segment(struct image *image, const struct elf_segment *from)
 {
@@ -80,6 +97,18 @@ static uint64_t symbol_value(Elf_Data *symbols, const GElf_Rela *relocation)
 	return symbol.st_value + (uint64_t)relocation->r_addend;
 }
 
+static void apply(struct image *image, Elf_Data *symbols, const GElf_Rela *relocation)
+{
+	const struct relocations *kinds = relocations_of(image->machine);
+	uint32_t kind = (uint32_t)GELF_R_TYPE(relocation->r_info);
+
+	if (kind == kinds->addend)
+		write_word(image, relocation->r_offset, (uint64_t)relocation->r_addend);
+	for (size_t i = 0; i < N_ELEMENTS(kinds->symbols); i++)
+		if (kind == kinds->symbols[i])
+			write_word(image, relocation->r_offset, symbol_value(symbols, relocation));
+}
+
 static void apply_section(struct image *image, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
@@ -93,18 +122,7 @@ static void apply_section(struct image *image, Elf *elf, Elf_Scn *section, const
 	for (size_t i = 0; i < data->d_size / header->sh_entsize; i++) {
 		if (!gelf_getrela(data, (int)i, &relocation))
 			break;
-		switch (GELF_R_TYPE(relocation.r_info)) {
-		case R_X86_64_RELATIVE:
-			write_word(image, relocation.r_offset, (uint64_t)relocation.r_addend);
-			break;
-		case R_X86_64_64:
-		case R_X86_64_GLOB_DAT:
-		case R_X86_64_JUMP_SLOT:
-			write_word(image, relocation.r_offset, symbol_value(symbols, &relocation));
-			break;
-		default:
-			break;
-		}
+		apply(image, symbols, &relocation);
 	}
 }
 
@@ -126,8 +144,9 @@ int image_init(struct image *image, struct elf_file *elf)
 	GElf_Ehdr header;
 
 	*image = (struct image){ .elf = elf };
-	if (!gelf_getehdr(elf_file_elf(elf), &header) || header.e_machine != EM_X86_64)
+	if (!gelf_getehdr(elf_file_elf(elf), &header) || !relocations_of(header.e_machine))
 		return 0; /* an image without segments: nothing is found in it */
+	image->machine = header.e_machine;
 	image->position_independent = header.e_type == ET_DYN;
 	for (size_t i = 0;
 	     elf_file_segment(elf, i, &segment) && image->n_segments < IMAGE_MAX_SEGMENTS; i++) {
@@ -200,7 +219,7 @@ bool image_is_scanned(const struct image *image, const struct image_segment *seg
 	return segment->writable || (!segment->executable && !image->position_independent);
 }
 
-/* Instructions that a jump stub is made of (Intel SDM, volume 2). */
+/* Instructions of x86-64 that a jump stub is made of (Intel SDM, volume 2). */
 static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa }; /* ENDBR64 */
 enum { JUMP_RELATIVE = 0xe9, JUMP_BYTES = 5, BND_PREFIX = 0xf2, STUB_BYTES = 11 };
 
@@ -247,7 +266,7 @@ uint64_t image_jump_target(const struct image *image, uint64_t function)
 	const uint8_t *code = code_at(image, &function);
 	uint64_t target, slot;
 
-	if (!code || code[0] != JUMP_RELATIVE)
+	if (image->machine != EM_X86_64 || !code || code[0] != JUMP_RELATIVE)
 		return 0;
 	target = relative(function + JUMP_BYTES, code + 1);
 	slot = through_slot(image, target);

@@ -25,11 +25,13 @@ struct image {
 	struct elf_file *elf; /* NULL: no way to ask where functions begin */
 	struct image_segment segments[IMAGE_MAX_SEGMENTS];
 	size_t n_segments;
+	unsigned machine; /* e_machine: code is decoded for EM_X86_64 only */
 	bool position_independent;
 };
 
 /*
  * image_init - take the segments of a file and apply its relocations to copies.
+ * A file for a machine whose relocations are not known is an image without segments.
  * @elf:   borrowed; strings found through the image point into it.
  * @image: ended with image_done(), also after an error.
  * Errors: -ENOMEM.
@@ -52,7 +54,8 @@ bool image_is_function(const struct image *image, uint64_t address);
 /*
  * image_jump_target - where a function goes on that consists of one jump.
  * Compilers turn `return g(x)` into that; jumps through a PLT are followed.
- * 0: it is another kind of function, or leaves the module.
+ * 0: it is another kind of function, leaves the module, or is code of another
+ * machine than x86-64: such a function keeps its own name.
  */
 uint64_t image_jump_target(const struct image *image, uint64_t function);
 

@@ -9,8 +9,10 @@
  *
  * References are found without decoding instructions: four bytes of code that
  * are the address of a function, or the distance to one, are taken as a
- * reference. Chance adds a few wrong ones; an additional referrer can only
- * keep a function visible. For the same reason:
+ * reference. So are x86-64's instructions, and of no other machine: there
+ * nothing nameless is plumbing, and all of it stays visible. Chance adds a few
+ * wrong references; an additional referrer can only keep a function visible. For
+ * the same reason:
  * - any pointer to a function in data makes it visible;
  * - the evaluation loop's helpers (unpacking, raising) do work of their own:
  *   only what the loop jumps to (its cold part) goes with it, not what it calls;
@@ -207,7 +209,7 @@ static int collect_reference(struct scan *scan, const struct function *from, con
 
 static int collect_references(struct scan *scan)
 {
-	for (size_t i = 0; i < scan->plumbing->n_functions; i++) {
+	for (size_t i = 0; scan->image->machine == EM_X86_64 && i < scan->plumbing->n_functions; i++) {
 		const struct function *from = &scan->plumbing->functions[i];
 		size_t n_bytes = from->end - from->start;
 		const void *code;

@@ -23,7 +23,7 @@
 #include "unwind/native/native.h"
 
 enum {
-	LOCATION_N_REGISTERS = 17, /* by DWARF number */
+	LOCATION_N_REGISTERS = MACHINE_N_REGS, /* by DWARF number */
 	LOCATION_N_SLOTS = 96,     /* words below the CFA */
 	LOCATION_N = LOCATION_N_REGISTERS + LOCATION_N_SLOTS,
 	LOCATION_NONE = -1,
