@@ -8,6 +8,7 @@
 #define PROBING_TESTS_NATIVE_TARGET_H
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -192,10 +194,15 @@ static inline void thread_step(pid_t tid)
 static inline void thread_registers(pid_t tid, struct regs *ret)
 {
 	struct user_regs_struct u;
+	struct iovec where = { &u, sizeof u };
 
-	assert_int_equal(ptrace(PTRACE_GETREGS, tid, NULL, &u), 0);
+	assert_int_equal(ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &where), 0);
+#ifdef __x86_64__
 	*ret = (struct regs){ .value = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp, u.r8,
 					 u.r9, u.r10, u.r11, u.r12, u.r13, u.r14, u.r15, u.rip } };
+#else /* aarch64: regs[31], sp, pc, as DWARF has them */
+	memcpy(ret->value, &u, sizeof ret->value);
+#endif
 }
 
 /* ---- A process as the unwinder sees it ---- */
