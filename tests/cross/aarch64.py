@@ -60,7 +60,8 @@ def signature():
 def record(test):
     need(COMPILER, QEMU)
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([os.path.join(ROOT, "fixtures/aarch64/record.py"), "--to", folder], check=True)
+        subprocess.run([os.path.join(ROOT, "fixtures/aarch64/record.py"), "--with-libc", "--to", folder],
+                       check=True)
         return subprocess.run([test], env=dict(os.environ, PROBING_FIXTURES_AARCH64=folder),
                               timeout=60, check=False).returncode
 
