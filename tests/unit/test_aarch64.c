@@ -479,6 +479,40 @@ static void test_frame_records(void **state)
 	trace_close(&trace);
 }
 
+/* Registers have other numbers there: its CFI would be read wrongly. */
+static void test_file_of_another_machine(void **state)
+{
+	struct mapping_source source = { 0x10000000, 0x20000000, .executable = true, .inode = 1, .path = "/other" };
+	uint64_t words[64] = { 0 };
+	struct sample sample = { .has_user = true, .stack = (const uint8_t *)words, .stack_bytes = sizeof words };
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct trace trace;
+	struct elf_file *elf;
+	uint64_t address, size, start, end;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(elf_file_open(fd, &elf), 0);
+	if (elf_file_machine(elf) == MACHINE_ELF) {
+		elf_file_free(elf);
+		skip();
+	}
+	trace_open(&trace, "shared.trace", false);
+	address_space_clear(trace.space);
+	source.inode = 1 + module_table_size(trace.modules);
+	assert_int_equal(address_space_add(trace.space, &source), 0);
+	module_table_get(trace.modules, source.inode - 1)->elf = elf;
+	assert_int_equal(elf_file_symbol(elf, "main", &address, &size), 0);
+	sample.regs.value[MACHINE_REG_SP] = 0x7ff000;
+	assert_int_equal(elf_file_function(elf, address, &start, &end), 0); /* there is CFI */
+	sample.regs.value[MACHINE_REG_PC] = source.start + address;
+	assert_int_equal(native_unwind(trace.process, &sample, NULL, &trace.native), 0);
+	assert_int_equal(trace.native.n_frames, 1);
+	assert_int_equal(trace.native.end, STACK_NO_UNWIND_INFO);
+	assert_int_equal(trace.native.frames[0].row, 0);
+	trace_close(&trace);
+}
+
 /* ---- machine_aarch64.c ---- */
 
 static bool after_call(uint32_t code)
@@ -560,6 +594,7 @@ int main(void)
 		cmocka_unit_test(test_signed),        cmocka_unit_test(test_signed_leaves),
 		cmocka_unit_test(test_shared),        cmocka_unit_test(test_library_without_cfi),
 		cmocka_unit_test(test_frame_records), cmocka_unit_test(test_with_libc),
+		cmocka_unit_test(test_file_of_another_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
