@@ -83,15 +83,6 @@ void machine_regs_from_perf(const uint64_t *dump, struct regs *ret);
  */
 bool machine_is_after_call(const uint8_t *before);
 
-/* What holds for a register that the CFI of a function does not mention. */
-enum machine_rule {
-	MACHINE_RULE_UNDEFINED, /* lost */
-	MACHINE_RULE_SAME,      /* the function leaves it alone */
-	MACHINE_RULE_CFA,       /* is the CFA: the stack pointer */
-};
-
-enum machine_rule machine_default_rule(unsigned reg);
-
 /*
  * machine_is_sigreturn - is this the code that a signal handler returns to?
  * @code: MACHINE_SIGRETURN_BYTES bytes. Where libc or the kernel describe that

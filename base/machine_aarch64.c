@@ -40,16 +40,6 @@ bool machine_is_after_call(const uint8_t *before)
 	       (code & 0xfffff800) == 0xd73f0800;   /* BLRAA, BLRAB */
 }
 
-/* LR is left alone until it is saved: what called a leaf stands nowhere else. */
-enum machine_rule machine_default_rule(unsigned reg)
-{
-	if (reg == MACHINE_REG_SP)
-		return MACHINE_RULE_CFA;
-	if ((reg >= REG_X19 && reg <= REG_X28) || reg == MACHINE_REG_FP || reg == MACHINE_REG_RETURN)
-		return MACHINE_RULE_SAME;
-	return MACHINE_RULE_UNDEFINED;
-}
-
 /*
  * mov x8, #139 (rt_sigreturn); svc #0. The vdso has no CFI for it: since Linux
  * 5.8 it is left out on purpose, and unwinders are to know these instructions.

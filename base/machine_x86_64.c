@@ -55,16 +55,6 @@ bool machine_is_after_call(const uint8_t *before)
 	return false;
 }
 
-enum machine_rule machine_default_rule(unsigned reg)
-{
-	if (reg == MACHINE_REG_SP)
-		return MACHINE_RULE_CFA;
-	for (unsigned i = 0; i < MACHINE_N_CALLEE_SAVED; i++)
-		if (machine_callee_saved[i] == reg)
-			return MACHINE_RULE_SAME;
-	return MACHINE_RULE_UNDEFINED;
-}
-
 /* mov $15, %rax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
 bool machine_is_sigreturn(const uint8_t *code)
 {

@@ -577,11 +577,6 @@ static void test_registers(void **state)
 	assert_int_equal(regs.value[REG_LR], 1030);
 	assert_int_equal(regs.value[MACHINE_REG_SP], 1031);
 	assert_int_equal(regs.value[MACHINE_REG_PC], 1032);
-	assert_int_equal(machine_default_rule(18), MACHINE_RULE_UNDEFINED);
-	for (unsigned reg = 19; reg <= REG_LR; reg++)
-		assert_int_equal(machine_default_rule(reg), MACHINE_RULE_SAME);
-	assert_int_equal(machine_default_rule(MACHINE_REG_SP), MACHINE_RULE_CFA);
-	assert_int_equal(machine_default_rule(MACHINE_REG_PC), MACHINE_RULE_UNDEFINED);
 	assert_int_equal(machine_signal_slot(MACHINE_N_REGS), -1);
 }
 
