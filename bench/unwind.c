@@ -223,6 +223,7 @@ struct agreement {
 	uint64_t n_frames, n_equal; /* of the longer of two stacks; same pc and sp */
 	uint64_t n_compared;        /* samples */
 	uint64_t n_guessed;         /* samples left out: with code that has no CFI */
+	uint64_t n_all, n_all_equal; /* frames of all samples, those included */
 	uint64_t by_end[STACK_N_ENDS];
 };
 
@@ -243,14 +244,16 @@ static void compare(const struct native_stack *ours, const struct oracle *theirs
 {
 	size_t n = MIN(ours->n_frames, theirs->n_frames), n_equal = 0;
 
+	while (n_equal < n && ours->frames[n_equal].pc == theirs->frames[n_equal].pc &&
+	       ours->frames[n_equal].sp == theirs->frames[n_equal].sp)
+		n_equal++;
 	agreement->by_end[ours->end]++;
+	agreement->n_all += MAX(ours->n_frames, theirs->n_frames);
+	agreement->n_all_equal += n_equal;
 	if (!is_comparable(ours)) {
 		agreement->n_guessed++;
 		return;
 	}
-	while (n_equal < n && ours->frames[n_equal].pc == theirs->frames[n_equal].pc &&
-	       ours->frames[n_equal].sp == theirs->frames[n_equal].sp)
-		n_equal++;
 	agreement->n_frames += MAX(ours->n_frames, theirs->n_frames);
 	agreement->n_equal += n_equal;
 	agreement->n_compared++;
@@ -283,6 +286,7 @@ static void print_agreement(const struct agreement *agreement)
 	printf("\"agreement\": %.6f, \"compared\": %" PRIu64 ", \"not_compared\": %" PRIu64,
 	       (double)agreement->n_equal / (double)agreement->n_frames, agreement->n_compared,
 	       agreement->n_guessed);
+	printf(", \"agreement_all\": %.6f", (double)agreement->n_all_equal / (double)agreement->n_all);
 	for (unsigned i = 0; i < STACK_N_ENDS; i++)
 		if (agreement->by_end[i] > 0)
 			printf(", \"end_%s\": %" PRIu64, stack_end_name(i), agreement->by_end[i]);
