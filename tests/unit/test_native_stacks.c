@@ -1,7 +1,8 @@
 /* Recorded stacks of real programs, with libdwfl's frames beside them: fixtures/stacks.
  *
  * Made on another day and perhaps another machine: nothing of the programs need
- * be here. At least 999 of 1,000 frames must be libdwfl's.
+ * be here. At least 999 of 1,000 frames must be libdwfl's, and a stack whose places
+ * are known must be unwound without allocating anything.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,39 @@
 #include "stacks_file.h"
 #include "unwind/native/native.h"
 
+/* ---- Counting allocations ---- */
+
+static size_t n_allocations;
+
+#if !defined(__SANITIZE_ADDRESS__) && defined(__GLIBC__)
+#define COUNTS_ALLOCATIONS true
+extern void *__libc_malloc(size_t n);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *from, size_t n);
+
+void *malloc(size_t n)
+{
+	n_allocations++;
+	return __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	n_allocations++;
+	return __libc_calloc(n, size);
+}
+
+void *realloc(void *from, size_t n)
+{
+	n_allocations++;
+	return __libc_realloc(from, n);
+}
+#else
+#define COUNTS_ALLOCATIONS false /* the sanitizer has its own malloc() */
+#endif
+
+/* ---- Fixtures ---- */
+
 struct home {
 	struct module_table *modules;
 	struct address_space *space;
@@ -25,6 +59,8 @@ struct home {
 	struct native_stack stack;
 	uint8_t **images;
 	size_t n_images;
+	struct sample *samples; /* their stacks owned */
+	size_t n_samples;
 };
 
 struct tally {
@@ -50,6 +86,9 @@ static void close_home(struct home *home)
 	for (size_t i = 0; i < home->n_images; i++)
 		free(home->images[i]);
 	free(home->images);
+	for (size_t i = 0; i < home->n_samples; i++)
+		free((uint8_t *)home->samples[i].stack);
+	free(home->samples);
 }
 
 /* A module's image: zeros but for its pieces. */
@@ -118,19 +157,19 @@ static void read_mappings(struct stacks_file *file, struct home *home, char **pa
 	}
 }
 
-static void check_sample(struct stacks_file *file, struct home *home, struct tally *tally)
+static void check_sample(struct stacks_file *file, struct home *home, struct sample *sample,
+			 struct tally *tally)
 {
-	struct sample sample = { .pid = 1, .tid = 1, .has_user = true };
-	CLEANUP(freep) void *stack = NULL;
 	const struct native_frame *frames;
 	size_t n_frames, n_equal = 0;
 	bool differs = false;
 
+	*sample = (struct sample){ .pid = 1, .tid = 1, .has_user = true };
 	for (unsigned i = 0; i < MACHINE_N_REGS; i++)
-		sample.regs.value[i] = stacks_get(file);
-	sample.stack = stack = stacks_get_bytes(file, &sample.stack_bytes);
-	assert_non_null(stack);
-	assert_int_equal(native_unwind(home->process, &sample, NULL, &home->stack), 0);
+		sample->regs.value[i] = stacks_get(file);
+	sample->stack = stacks_get_bytes(file, &sample->stack_bytes);
+	assert_non_null(sample->stack);
+	assert_int_equal(native_unwind(home->process, sample, NULL, &home->stack), 0);
 	frames = home->stack.frames;
 	n_frames = stacks_get(file);
 	for (size_t i = 0; i < n_frames; i++) {
@@ -146,6 +185,18 @@ static void check_sample(struct stacks_file *file, struct home *home, struct tal
 	assert_int_equal(home->stack.end == STACK_COMPLETE, stacks_get(file));
 }
 
+/* All places are known by now. */
+static void check_second_pass(struct home *home)
+{
+	size_t before = n_allocations;
+
+	for (size_t i = 0; i < home->n_samples; i++)
+		assert_int_equal(native_unwind(home->process, &home->samples[i], NULL, &home->stack), 0);
+	if (COUNTS_ALLOCATIONS)
+		assert_true(before > 0);
+	assert_int_equal(n_allocations, before);
+}
+
 /* Returns the frames compared. */
 static size_t check_file(const char *path)
 {
@@ -153,17 +204,20 @@ static size_t check_file(const char *path)
 	struct stacks_file file;
 	struct home home;
 	char **paths;
-	size_t *n_bytes, n_samples;
+	size_t *n_bytes;
 
 	assert_true(stacks_open(&file, path, "rb"));
 	assert_int_equal(stacks_get(&file), STACKS_MAGIC);
 	open_home(&home);
 	read_modules(&file, &home, &paths, &n_bytes);
 	read_mappings(&file, &home, paths, n_bytes);
-	n_samples = stacks_get(&file);
-	for (size_t i = 0; i < n_samples; i++)
-		check_sample(&file, &home, &tally);
+	home.n_samples = stacks_get(&file);
+	home.samples = calloc(home.n_samples, sizeof *home.samples);
+	assert_non_null(home.samples);
+	for (size_t i = 0; i < home.n_samples; i++)
+		check_sample(&file, &home, &home.samples[i], &tally);
 	assert_true(stacks_close(&file));
+	check_second_pass(&home);
 	print_message("%s: %zu samples, %zu frames, %zu as libdwfl has them, %zu to the thread's start\n",
 		      strrchr(path, '/') + 1, tally.n_samples, tally.n_frames, tally.n_equal, tally.n_reached);
 	assert_true(tally.n_samples > 0);
