@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what unwinding and sampling cost, and prints Markdown tables.
 
-    bench/run.py [unwind|stolen ...] [--quick] [--build DIR]
+    bench/run.py [unwind|attach|stolen ...] [--quick] [--build DIR]
 
 Without names, everything is measured; docs/performance.md says what the numbers
 mean. DIR is a release build (default: build). Needs the permission to sample
@@ -10,11 +10,13 @@ it. Quiet machines give the best numbers; each is a median, with the lowest and
 the highest beside it.
 """
 import argparse
+import collections
 import contextlib
 import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -127,6 +129,46 @@ def measure_unwind(arguments):
            "warm, hot", "first pass", "µs a new place", "libdwfl, streamed", "times faster", "agreement"], rows)
 
 
+# ---- Attaching ----
+
+def attach(arguments, pid, folder):
+    """Seconds from the start of the command to the first sample, peak of memory in KB, CPU seconds."""
+    path = str(folder / "attach.db")
+    started = time.time()
+    process = subprocess.Popen([built(arguments, "src/cli/probing"), "record", "-q", "-F", "999", "-d", "5",
+                                "-o", path, "-p", str(pid)])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        fail("probing record ended with %d" % status)
+    with sqlite3.connect(path) as db:
+        (first,) = db.execute("SELECT min(timestamp) FROM sample").fetchone()
+        ends = dict(db.execute("SELECT stack_end, count(*) FROM sample GROUP BY 1"))
+    os.unlink(path)
+    return first - started, usage.ru_maxrss, usage.ru_utime + usage.ru_stime, ends
+
+
+def measure_attach(arguments):
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, command, stack_bytes in unwind_loads(pathlib.Path(folder)):
+            if stack_bytes != 16384:
+                continue
+            with running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as target:
+                time.sleep(6 if "torch" in name.lower() else 1)
+                runs = [attach(arguments, target.pid, pathlib.Path(folder))
+                        for _ in range(1 if arguments.quick else 3)]
+            first, memory, cpu = (sorted(run[i] for run in runs)[len(runs) // 2] for i in range(3))
+            ends = collections.Counter()
+            for run in runs:
+                ends.update(run[3])
+            whole = (ends["complete"] + ends["completed"]) / sum(ends.values())
+            rows.append([name, "%.0f" % (first * 1e3), "%.0f" % (memory / 1024), "%.2f" % (cpu / 5 * 100),
+                         "%d" % sum(ends.values()), "%.2f %%" % (100 * whole)])
+    table("Attaching at 999 Hz for 5 s, medians of 3; names included",
+          ["load", "ms to the first sample", "peak memory (MB, file pages included)", "CPU (% of one core)",
+           "samples of all", "whole stacks"], rows)
+
+
 # ---- Stolen time ----
 
 def measure_stolen(arguments):
@@ -139,7 +181,7 @@ def measure_stolen(arguments):
 
 # ---- ----
 
-MEASUREMENTS = {"unwind": measure_unwind, "stolen": measure_stolen}
+MEASUREMENTS = {"unwind": measure_unwind, "attach": measure_attach, "stolen": measure_stolen}
 
 
 def describe_machine():
