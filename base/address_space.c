@@ -137,6 +137,7 @@ static void remember_place(const struct address_space *space, const struct mappi
 	module->opener = space->pid;
 	module->map_start = source->start;
 	module->map_end = source->end;
+	module->map_offset = source->file_offset;
 }
 
 /* *ret is NULL for anonymous memory. */

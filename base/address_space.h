@@ -20,6 +20,7 @@ struct module {
 	uint64_t device, inode; /* inode 0: unknown, the path alone identifies it */
 	pid_t opener;  /* a process in whose root the path is looked up */
 	uint64_t map_start, map_end; /* one mapping of it in opener, for map_files */
+	uint64_t map_offset;         /* where in the file it begins */
 	bool is_vdso;
 	bool is_deleted; /* seen as "PATH (deleted)": the path leads to it no more */
 	/* Opened at the first need; NULL with open_error set where that failed. */
@@ -55,6 +56,13 @@ int module_elf(struct module *module, struct elf_file **ret);
  * @ret: opened for reading; closed by the caller. Errors: as above.
  */
 int module_open_file(const struct module *module, int *ret);
+
+/*
+ * module_build_id - the build-id of the file, opened where it was not yet; of one that
+ * cannot be opened, from what the opener has mapped of its beginning.
+ * Errors: -ENOENT it has none, or that could not be read either.
+ */
+int module_build_id(struct module *module, struct build_id *ret);
 
 /* Last component of the path; "[vdso]" for the vdso. */
 const char *module_name(const struct module *module);

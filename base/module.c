@@ -29,6 +29,8 @@
 
 /* The kernel's is two pages on AMD64. */
 enum { MAX_VDSO_BYTES = 1 << 20 };
+/* Program headers and build-id lie within the first page. */
+enum { MAX_HEAD_BYTES = 4096 };
 
 struct module_table {
 	struct module **modules;
@@ -311,6 +313,48 @@ int module_elf(struct module *module, struct elf_file **ret)
 	if (!module->elf)
 		return module->open_error;
 	*ret = module->elf;
+	return 0;
+}
+
+/*
+ * The headers and notes of a file stand at its beginning, which a linker maps
+ * below the code: as far below as code lies behind them in the file.
+ */
+static int read_mapped_build_id(const struct module *module, struct build_id *ret)
+{
+	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
+	CLEANUP(remote_freep) struct remote *remote = NULL;
+	uint8_t head[MAX_HEAD_BYTES];
+	ssize_t n;
+	int r;
+
+	if (module->map_end == 0 || module->map_offset > module->map_start)
+		return -ENOENT;
+	r = remote_open_process(module->opener, &remote);
+	if (r < 0)
+		return r;
+	n = remote_read_some(remote, RADDR(module->map_start - module->map_offset), head, sizeof head);
+	if (n < 0)
+		return (int)n;
+	r = elf_file_open_memory(head, (size_t)n, &elf);
+	if (r < 0)
+		return r;
+	*ret = *elf_file_build_id(elf);
+	return ret->n_bytes > 0 ? 0 : -ENOENT;
+}
+
+int module_build_id(struct module *module, struct build_id *ret)
+{
+	struct elf_file *elf;
+	struct build_id id;
+
+	if (module_elf(module, &elf) >= 0)
+		id = *elf_file_build_id(elf);
+	else if (read_mapped_build_id(module, &id) < 0)
+		return -ENOENT;
+	if (id.n_bytes == 0)
+		return -ENOENT;
+	*ret = id;
 	return 0;
 }
 

@@ -14,10 +14,12 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "symbolize/search.h"
 
 enum { MAX_DEPTH = 48, MAX_NESTING = 64, MAX_RANGES = 1 << 24 };
 
@@ -35,6 +37,7 @@ struct debug_unit {
 	Dwarf_Die lines; /* the unit in the file itself: has the line table */
 	Dwarf_Die root;  /* the same, or its other half in a .dwo file */
 	bool collected;
+	uint64_t n_left; /* entries that may still be met, while collecting */
 	Dwarf_Die *functions;
 	size_t n_functions, functions_allocated;
 	struct ranges ranges; /* items index functions */
@@ -140,14 +143,44 @@ static int add_function(struct debug_unit *unit, Dwarf_Die *die)
 	return 0;
 }
 
+/*
+ * A sound unit's entries are met once each. In a damaged one siblings may lie
+ * before their brothers, or among their children, and be met again and again.
+ */
+static bool goes_on(struct debug_unit *unit, Dwarf_Die *child, Dwarf_Off *last)
+{
+	Dwarf_Off offset = dwarf_dieoffset(child);
+	bool is_forward = offset > *last;
+
+	*last = offset;
+	if (!is_forward || unit->n_left == 0)
+		return false;
+	unit->n_left--;
+	return true;
+}
+
+/* An entry takes a byte at least, so a sound unit has no more of them than bytes. */
+static uint64_t count_bytes(Dwarf_Die *root)
+{
+	Dwarf_Off start = dwarf_dieoffset(root) - dwarf_cuoffset(root), next;
+	size_t n_header;
+
+	if (dwarf_next_unit(dwarf_cu_getdwarf(root->cu), start, &next, &n_header, NULL, NULL, NULL, NULL, NULL,
+			    NULL) != 0 ||
+	    next <= start)
+		return 0;
+	return next - start;
+}
+
 static int collect(struct debug_unit *unit, Dwarf_Die *parent, unsigned depth)
 {
+	Dwarf_Off last = 0;
 	Dwarf_Die child;
 	int more, r;
 
 	if (depth > MAX_DEPTH)
 		return 0;
-	for (more = dwarf_child(parent, &child); more == 0;
+	for (more = dwarf_child(parent, &child); more == 0 && goes_on(unit, &child, &last);
 	     more = dwarf_siblingof(&child, &child)) {
 		int tag = dwarf_tag(&child);
 
@@ -183,22 +216,50 @@ static int add_unit(struct debug_functions *functions, Dwarf_Die *lines, Dwarf_D
 	return 0;
 }
 
-int debug_functions_new(Dwarf *dwarf, struct debug_functions **ret)
+static const char *text_attribute(Dwarf_Die *die, unsigned name, unsigned other_name)
+{
+	Dwarf_Attribute attribute;
+
+	if (!dwarf_attr(die, name, &attribute) && !dwarf_attr(die, other_name, &attribute))
+		return NULL;
+	return dwarf_formstring(&attribute);
+}
+
+/* The other half of a skeleton unit is in a file whose name libdw opens without looking. */
+static bool may_follow(Dwarf_Die *skeleton, const char *path)
+{
+	const char *name = text_attribute(skeleton, DW_AT_dwo_name, DW_AT_GNU_dwo_name);
+	const char *folder = text_attribute(skeleton, DW_AT_comp_dir, DW_AT_comp_dir);
+	CLEANUP(freep) char *in_folder = NULL;
+
+	if (!name || search_may_block(path, name))
+		return false;
+	if (!folder || name[0] == '/')
+		return true;
+	if (asprintf(&in_folder, "%s/%s", folder, name) < 0)
+		return false;
+	return !search_may_block(path, in_folder);
+}
+
+int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions **ret)
 {
 	CLEANUP(debug_functions_freep) struct debug_functions *functions = NULL;
 	Dwarf_CU *unit = NULL;
-	Dwarf_Die die, split;
 	uint8_t type;
 
 	functions = calloc(1, sizeof *functions);
 	if (!functions)
 		return -ENOMEM;
-	memset(&split, 0, sizeof split);
-	while (dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, &split) == 0) {
+	for (;;) {
+		Dwarf_Die die = { 0 }, split = { 0 };
 		int r;
 
+		if (dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) != 0)
+			break;
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;
+		if (type == DW_UT_skeleton && may_follow(&die, path))
+			(void)dwarf_cu_info(unit, NULL, NULL, NULL, &split, NULL, NULL, NULL);
 		r = add_unit(functions, &die, &split);
 		if (r < 0)
 			return r;
@@ -239,6 +300,7 @@ int debug_functions_find(struct debug_functions *functions, uint64_t address, Dw
 		return 0;
 	unit = &functions->units[range->item];
 	if (!unit->collected) {
+		unit->n_left = count_bytes(&unit->root);
 		r = collect(unit, &unit->root, 0);
 		if (r < 0)
 			return r;

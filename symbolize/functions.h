@@ -11,9 +11,11 @@ struct debug_functions;
 /*
  * debug_functions_new - index the units of a file by address.
  * Reads one entry per unit; the functions of a unit are read when an address
- * in it is asked for. Errors: -ENOMEM.
+ * in it is asked for.
+ * @path: the file it is in, beside which the units of a split one may lie.
+ * Errors: -ENOMEM.
  */
-int debug_functions_new(Dwarf *dwarf, struct debug_functions **ret);
+int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions **ret);
 void debug_functions_free(struct debug_functions *functions);
 void debug_functions_freep(struct debug_functions **functions);
 

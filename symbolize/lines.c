@@ -17,28 +17,23 @@
 #include "symbolize/functions.h"
 #include "symbolize/symbolize.h"
 
-enum { MAX_SCOPES = 256 };
+enum { MAX_SCOPES = 256, MAX_SIBLINGS = 1 << 16 };
 
 struct debug_lines {
 	struct debug_functions *functions;
 	uint64_t shift; /* DWARF's addresses minus the module's own */
 };
 
-int debug_lines_new(Dwfl_Module *dwfl_module, uint64_t bias, struct debug_lines **ret)
+int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug_lines **ret)
 {
 	CLEANUP(debug_lines_freep) struct debug_lines *lines = NULL;
-	Dwarf_Addr dwarf_bias;
-	Dwarf *dwarf;
 	int r;
 
-	dwarf = dwfl_module_getdwarf(dwfl_module, &dwarf_bias);
-	if (!dwarf)
-		return -ENOENT;
 	lines = calloc(1, sizeof *lines);
 	if (!lines)
 		return -ENOMEM;
-	lines->shift = bias - dwarf_bias;
-	r = debug_functions_new(dwarf, &lines->functions);
+	lines->shift = shift;
+	r = debug_functions_new(dwarf, path, &lines->functions);
 	if (r < 0)
 		return r;
 
@@ -59,13 +54,22 @@ void debug_lines_freep(struct debug_lines **lines)
 	debug_lines_free(*lines);
 }
 
+/* Like dwarf_siblingof, but a sibling that lies before its brother ends the row. */
+static int next_sibling(Dwarf_Die *die)
+{
+	Dwarf_Off before = dwarf_dieoffset(die);
+	int more = dwarf_siblingof(die, die);
+
+	return more == 0 && dwarf_dieoffset(die) <= before ? 1 : more;
+}
+
 /* The scope directly inside parent that holds an address: a block or an inlined function. */
 static bool find_scope(Dwarf_Die *parent, Dwarf_Addr address, Dwarf_Die *ret)
 {
+	unsigned n_left = MAX_SIBLINGS;
 	Dwarf_Die child;
 
-	for (int more = dwarf_child(parent, &child); more == 0;
-	     more = dwarf_siblingof(&child, &child)) {
+	for (int more = dwarf_child(parent, &child); more == 0 && n_left-- > 0; more = next_sibling(&child)) {
 		switch (dwarf_tag(&child)) {
 		case DW_TAG_inlined_subroutine:
 		case DW_TAG_lexical_block:

@@ -2,7 +2,7 @@
 #ifndef PROBING_SYMBOLIZE_LINES_H
 #define PROBING_SYMBOLIZE_LINES_H
 
-#include <elfutils/libdwfl.h>
+#include <elfutils/libdw.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,11 +18,12 @@ struct debug_frame {
 struct debug_lines;
 
 /*
- * debug_lines_new - find the debug information of a module, in the file or beside it.
- * @bias: what libdwfl adds to the module's own addresses.
- * Errors: -ENOENT there is none; -ENOMEM.
+ * debug_lines_new - get ready to ask.
+ * @dwarf: borrowed. @shift: its addresses minus the module's own.
+ * @path:  the file it is in, beside which others it refers to may lie.
+ * Errors: -ENOMEM.
  */
-int debug_lines_new(Dwfl_Module *dwfl_module, uint64_t bias, struct debug_lines **ret);
+int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug_lines **ret);
 void debug_lines_free(struct debug_lines *lines);
 void debug_lines_freep(struct debug_lines **lines);
 

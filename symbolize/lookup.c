@@ -39,7 +39,8 @@ static struct place find_place(const struct symbol_module *module, uint64_t addr
 	const struct symtab_entry *entry = symtab_find(module->symtab, address);
 	const struct symtab_entry *parent;
 	uint64_t start, end;
-	bool has_entry = elf_file_function(module->elf, address, &start, &end) == 0;
+	bool has_entry = !module->is_debug_file &&
+			 elf_file_function(module->elf, address, &start, &end) == 0;
 
 	/* A symbol without size may have ended long before. */
 	if (entry && entry->size == 0 && has_entry && start > entry->address)
@@ -139,6 +140,7 @@ static int name_by_offset(struct symbol_module *module, const struct place *plac
 		return r;
 	if (r > 0)
 		symbol->role = SYMBOL_GLUE;
+	symbol->is_offset = true;
 	return keep_offset_name(module, place->start ? place->start : address, &symbol->name);
 }
 

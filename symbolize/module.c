@@ -3,12 +3,15 @@
  * Each source is asked through an index of its own, since libdwfl's look-ups
  * are linear. A source that is not there is no error: the next one answers.
  *
+ * What libdw is handed has passed the fence, and it opens nothing by itself.
+ *
  * Invariants: addresses are the module's own, as in its program headers; what
  * libdwfl adds to them never leaves symtab.c and lines.c. Strings in results
  * live in the module: in mapped files, or in kept and readable.
  */
 #include "symbolize/module.h"
 
+#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,10 +19,89 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "symbolize/fence.h"
+#include "symbolize/search.h"
+
+/* The build-id of the file that libdwfl wants. */
+static bool wanted_id(Dwfl_Module *reported, bool is_common, struct build_id *ret)
+{
+	const unsigned char *bits = NULL;
+	const char *name;
+	Dwarf_Addr bias;
+	GElf_Addr at;
+	ssize_t n;
+
+	if (is_common) {
+		Dwarf *dwarf = dwfl_module_getdwarf(reported, &bias);
+		const void *alternate = NULL;
+
+		n = dwarf ? dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &alternate) : -1;
+		bits = alternate;
+	} else {
+		n = dwfl_module_build_id(reported, &bits, &at);
+	}
+	if (n <= 0 || n > BUILD_ID_MAX)
+		return false;
+	memcpy(ret->bytes, bits, (size_t)n);
+	ret->n_bytes = (unsigned)n;
+	return true;
+}
+
+/*
+ * Debug files can have what is equal in many of them in a common file (dwz).
+ * libdwfl asks for it in the same way as for the debug file, by its link.
+ */
+static bool is_common_link(struct symbol_module *module, const char *link)
+{
+	GElf_Word crc;
+	const char *own = dwelf_elf_gnu_debuglink(elf_file_elf(module->elf), &crc);
+
+	return link && (!own || strcmp(own, link) != 0);
+}
+
+/* libdwfl asks for a separate debug file. */
+static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *name, Dwarf_Addr base,
+			  const char *file_name, const char *link, GElf_Word crc, char **ret_name)
+{
+	struct symbol_module *module = *userdata;
+	CLEANUP(freep) char *path = NULL;
+	struct build_id id = { .n_bytes = 0 };
+	struct search_wanted wanted = { .root = module->root, .id = &id, .link = link, .crc = crc };
+	bool is_common = is_common_link(module, link);
+	int fd;
+
+	(void)name;
+	(void)base;
+	(void)file_name;
+	*ret_name = NULL;
+	if (!wanted_id(reported, is_common, &id) && (is_common || !link))
+		return -1;
+	wanted.path = is_common && module->debug_path ? module->debug_path : module->path;
+	if (search_debug_file(module->search, &wanted, &fd, &path) < 0) {
+		/* libdw would try by itself. */
+		module->may_block |= is_common && link && search_may_block(wanted.path, link);
+		return -1;
+	}
+	if (!is_common)
+		module->debug_path = TAKE(path);
+	return fd;
+}
+
+static int find_no_elf(Dwfl_Module *reported, void **userdata, const char *name, Dwarf_Addr base,
+		       char **ret_name, Elf **ret_elf)
+{
+	(void)reported;
+	(void)userdata;
+	(void)name;
+	(void)base;
+	*ret_name = NULL;
+	*ret_elf = NULL;
+	return -1;
+}
 
 static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_elf = find_no_elf, /* it is handed over */
+	.find_debuginfo = find_debuginfo,
 	.section_address = dwfl_offline_section_address,
 };
 
@@ -36,6 +118,8 @@ void symbol_module_free(struct symbol_module *module)
 	names_free(module->readable);
 	names_free(module->kept);
 	elf_file_free(module->elf);
+	free(module->debug_path);
+	free(module->root);
 	free(module->stem);
 	free(module->path);
 	free(module);
@@ -98,6 +182,7 @@ int symbol_module_open(const char *path, int fd, struct symbol_module **ret)
 	if (r < 0)
 		return r;
 	TAKE_FD(own_fd);
+	module->is_debug_file = !fence_has_code(module->elf);
 
 	*ret = TAKE(module);
 	return 0;
@@ -122,6 +207,32 @@ int symbol_module_open_memory(const char *name, const void *image, size_t n_byte
 	return 0;
 }
 
+int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search,
+			     const char *root)
+{
+	CLEANUP(freep) char *copy = NULL;
+
+	if (root) {
+		copy = strdup(root);
+		if (!copy)
+			return -ENOMEM;
+	}
+	free(module->root);
+	module->root = TAKE(copy);
+	module->search = search;
+	return 0;
+}
+
+void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret)
+{
+	*ret = (struct symbol_sources){
+		.has_symbols = module->symtab && module->symtab->n_entries > 0,
+		.has_lines = module->lines != NULL,
+		.is_debug_file = module->is_debug_file,
+		.debug_path = module->debug_path,
+	};
+}
+
 /* Hand the file to libdwfl. NULL: it does not want it; there are other sources. */
 static Dwfl_Module *report(struct symbol_module *module)
 {
@@ -140,26 +251,42 @@ static Dwfl_Module *report(struct symbol_module *module)
 	return reported;
 }
 
+/* For the callbacks. */
+static void set_module(Dwfl_Module *reported, struct symbol_module *module)
+{
+	void **userdata = NULL;
+
+	dwfl_module_info(reported, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
+	*userdata = module;
+}
+
 static int open_symbols(struct symbol_module *module)
 {
 	Dwfl_Module *reported;
 	GElf_Addr bias = 0;
+	Dwarf_Addr dwarf_bias;
+	Dwarf *dwarf;
 	int r;
 
 	module->dwfl = dwfl_begin(&callbacks);
 	if (!module->dwfl)
 		return -ENOMEM;
 	dwfl_report_begin(module->dwfl);
-	reported = report(module);
+	reported = fence_passes(module->elf) ? report(module) : NULL;
 	dwfl_report_end(module->dwfl, NULL, NULL);
+	if (reported)
+		set_module(reported, module);
 	if (reported && !dwfl_module_getelf(reported, &bias))
 		reported = NULL;
 	module->reported = reported;
 	r = symtab_new(reported, bias, &module->symtab);
 	if (r < 0 || !reported)
 		return r;
-	r = debug_lines_new(reported, bias, &module->lines);
-	return r == -ENOENT ? 0 : r;
+	dwarf = dwfl_module_getdwarf(reported, &dwarf_bias);
+	if (!dwarf || module->may_block)
+		return 0;
+	return debug_lines_new(dwarf, bias - dwarf_bias,
+			       module->debug_path ? module->debug_path : module->path, &module->lines);
 }
 
 static int open_python(struct symbol_module *module)
@@ -167,6 +294,8 @@ static int open_python(struct symbol_module *module)
 	struct image image;
 	int r;
 
+	if (module->is_debug_file)
+		return 0; /* the tables are not in it */
 	python_module_examine(elf_file_elf(module->elf), &module->python);
 	if (!module->python.uses_python)
 		return 0;
@@ -187,6 +316,7 @@ static void forget_sources(struct symbol_module *module)
 	if (module->dwfl)
 		dwfl_end(TAKE(module->dwfl));
 	module->reported = NULL;
+	free(TAKE(module->debug_path));
 }
 
 int module_make_ready(struct symbol_module *module)

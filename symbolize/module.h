@@ -24,11 +24,16 @@ struct symbol_module {
 	const void *memory; /* the file's image where there is no file; borrowed */
 	size_t memory_bytes;
 	struct names *kept, *readable;
+	bool is_debug_file; /* has names and lines, but no code and no unwind information */
+	struct symbol_search *search; /* borrowed; NULL: the usual places */
+	char *root;                   /* in front of path; NULL: none */
 
 	/* From the first look-up on. */
 	bool is_ready;
 	Dwfl *dwfl;
 	Dwfl_Module *reported; /* the file as libdwfl knows it; NULL: it did not want it */
+	bool may_block;   /* its debug information leads to a pipe or the like */
+	char *debug_path; /* of the separate debug file; NULL: none */
 	struct symtab *symtab;
 	struct debug_lines *lines; /* NULL: no debug information */
 	struct python_module python;

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/elf_file.h"
+
 enum symbol_role {
 	SYMBOL_PLAIN,
 	SYMBOL_BUILTIN, /* a C function that Python code can call: named "sorted", "str.join", "zlib.compress" */
@@ -28,6 +30,7 @@ struct symbol {
 	const char *file;    /* source file of the executing line; NULL unknown */
 	int line;            /* executing line, 0 unknown */
 	enum symbol_role role;
+	bool is_offset; /* nothing names it: the name is made of module and offset */
 };
 
 #define SYMBOL_MAX_INLINED 32
@@ -47,6 +50,67 @@ int symbol_module_open(const char *path, int fd, struct symbol_module **ret);
 int symbol_module_open_memory(const char *name, const void *image, size_t n_bytes, struct symbol_module **ret);
 void symbol_module_free(struct symbol_module *module);
 void symbol_module_freep(struct symbol_module **module);
+
+/* ---- Files that hold a module's names ---- */
+
+/*
+ * Where debug files are looked for, and files that are known by build-id only.
+ * Shared by many modules, which it outlives; one thread at a time.
+ */
+struct symbol_search;
+struct symbol_search_options {
+	const char *const *folders; /* looked through before /usr/lib/debug; copied */
+	size_t n_folders;
+	bool debuginfod;     /* ask the servers that DEBUGINFOD_URLS names; false: nobody */
+	unsigned patience_s; /* how long all their answers may take together; 0: no bound */
+	/* Called about once a second while a server is waited for, with the bytes that have come and
+	 * all that will (0: unknown); false ends it. NULL: no need. */
+	bool (*keep_going)(void *data, long done, long all);
+	void *data;
+};
+int symbol_search_new(const struct symbol_search_options *options, struct symbol_search **ret);
+void symbol_search_free(struct symbol_search *search);
+void symbol_search_freep(struct symbol_search **search);
+
+/* Why a server could not be asked, other than not having a file: -ETIMEDOUT too slow and
+ * left alone since, -ENOSYS no libdebuginfod here, -ECONNREFUSED...; 0: nothing of the kind. */
+int symbol_search_server_error(const struct symbol_search *search);
+
+/*
+ * symbol_file_open - open a file that may be a module's.
+ * Only a regular one, of sane size when unpacked. Never blocks on what is no file.
+ * @id:  the build-id it must have; NULL: any.
+ * @ret_has_code: false for a debug file.
+ * Errors: -ENOENT and what open(2) reports; -ENOEXEC not an ELF file of this
+ * machine's class; -ESTALE another build-id; -E2BIG not sane.
+ */
+int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_code, int *ret);
+
+/*
+ * symbol_search_find - the file with a build-id, wherever it lies: DIR/.build-id/xx/yyyy and
+ * DIR/PATH in each folder, the servers; where it is not to be had, its debug file.
+ * @path: as the process named it. @ret: a descriptor; @ret_path: where it was; both the caller's.
+ * Errors: -ENOENT; -ENOMEM.
+ */
+int symbol_search_find(struct symbol_search *search, const char *path, const struct build_id *id,
+		       int *ret, char **ret_path);
+
+/*
+ * symbol_module_set_search - where this module's debug file is looked for, before the
+ * first look-up. Without it: in /usr/lib/debug, beside the file, and on no server.
+ * @search: borrowed. @root: in front of the module's path, as "/proc/12/root"; NULL: none.
+ * Errors: -ENOMEM.
+ */
+int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search,
+			     const char *root);
+
+/* What a module's files have turned out to hold, after its first look-up. */
+struct symbol_sources {
+	bool has_symbols, has_lines;
+	bool is_debug_file;     /* the module's own file was not at hand */
+	const char *debug_path; /* the separate debug file; NULL: none. The module's. */
+};
+void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret);
 
 /*
  * symbol_lookup - the functions at an address, innermost inlined one first.

@@ -23,7 +23,7 @@
 #include "src/cli/summary.h"
 
 enum { DEFAULT_HZ = 99, MAX_HZ = 20000, DEFAULT_STACK_BYTES = 32768, MAX_STACK_BYTES = 65528 };
-enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL };
+enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS };
 
 struct arguments {
 	pid_t pid;
@@ -31,7 +31,7 @@ struct arguments {
 	struct capture_options capture;
 	const char *path;
 	char **command; /* NULL: attach to pid */
-	bool quiet;
+	bool quiet, no_symbols;
 };
 
 static const struct argp_option options[] = {
@@ -44,6 +44,9 @@ static const struct argp_option options[] = {
 	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
 	  "deeper stacks are completed from memory)", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
+	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
+	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
+	  "symbolize' finds the names later, also elsewhere", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ 0 },
 };
@@ -95,6 +98,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_NO_KERNEL:
 		arguments->capture.no_kernel = true;
+		return 0;
+	case KEY_NO_SYMBOLS:
+		arguments->no_symbols = true;
 		return 0;
 	case 'q':
 		arguments->quiet = true;
@@ -201,7 +207,7 @@ static int open_pipeline(const struct arguments *arguments, struct recording *re
 		fprintf(stderr, "%s existed: kept as %s.old\n", arguments->path, arguments->path);
 	r = put_run(store, arguments, recording->pid, recording->capture, command);
 	if (r >= 0)
-		r = pipeline_new(store, &recording->pipeline);
+		r = pipeline_new(store, !arguments->no_symbols, &recording->pipeline);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be written: %s", arguments->path, strerror(-r));
 	TAKE(store);
@@ -294,6 +300,8 @@ static int finish(const struct arguments *arguments, struct recording *recording
 	if (recording->is_child && !pipeline_python(recording->pipeline)[0])
 		fprintf(stderr, "no Python was found in it: these are native frames\n");
 	summary_print(&summary);
+	if (arguments->no_symbols)
+		fprintf(stderr, "native functions have no names yet: probing symbolize %s\n", arguments->path);
 	summary_report(arguments->path);
 	return EXIT_OK;
 }

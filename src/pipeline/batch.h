@@ -14,6 +14,7 @@
 struct new_module {
 	int64_t id;
 	const struct module *module;
+	struct build_id build_id; /* n_bytes 0: none, or not to be had */
 };
 
 /* What anonymous code is to the Python frames of its stack, as the interpreter's own memory has them. */

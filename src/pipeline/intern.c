@@ -37,7 +37,7 @@ static struct new_frame *add_frame(struct intern *intern, struct batch *batch, s
 	return row;
 }
 
-static int know_module(struct intern *intern, struct batch *batch, const struct module *module)
+static int know_module(struct intern *intern, struct batch *batch, struct module *module)
 {
 	struct new_module *row;
 
@@ -57,6 +57,7 @@ static int know_module(struct intern *intern, struct batch *batch, const struct 
 	if (!row)
 		return -ENOMEM;
 	*row = (struct new_module){ .id = (int64_t)module->id + 1, .module = module };
+	(void)module_build_id(module, &row->build_id); /* without one it is known by its path only */
 	intern->module_is_known[module->id] = 1;
 	return 0;
 }
@@ -144,7 +145,7 @@ static uint64_t native_key(const struct frame *frame)
 static int intern_native(struct intern *intern, struct batch *batch, const struct frame *frame,
 			 uint32_t *ret)
 {
-	const struct module *module = frame->native.module;
+	struct module *module = frame->native.module;
 	uint64_t key = native_key(frame);
 	const struct id_slot *slot = id_map_find(&intern->native, key);
 	struct new_frame *row;

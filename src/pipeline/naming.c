@@ -1,7 +1,9 @@
 /* naming.c - see naming.h.
  *
  * Functions are told apart by a 64-bit hash of kind, module, name, file and
- * first line. Ids of frames that inlining adds begin where those given out by
+ * first line. Where a module's file is found is not decided here but by a
+ * finder: the recorder's own, or that of who completes a recording later
+ * (rename.c). Ids of frames that inlining adds begin where those given out by
  * the capturing thread can never reach.
  */
 #include "src/pipeline/naming.h"
@@ -19,20 +21,29 @@
 
 #define FIRST_INLINED_FRAME (1LL << 32)
 
+/* How long the recorder waits for debuginfod servers, all questions together. */
+enum { SERVER_PATIENCE_S = 30 };
+
 struct named_module {
 	int64_t id;
-	const struct module *module;
+	const struct module *module; /* NULL: not seen by this process */
+	struct build_id build_id;
 	struct symbol_module *symbols; /* opened at the first look-up */
 	bool tried;
 };
 
 struct naming {
 	struct store *store;
+	struct naming_finder finder;
+	struct symbol_search *search; /* of the recorder's own finder */
+	bool without_files;
 	struct named_module *modules;
 	size_t n_modules, modules_allocated;
 	struct id_map module_index; /* id -> index */
 	struct id_map functions;    /* hash -> function id */
 	uint32_t n_functions;
+	uint32_t n_known;    /* those that were in the file before: their rows may be less than is found now */
+	uint8_t *refreshed;  /* by function id, n_known + 1 of them */
 	int64_t n_inlined;
 	struct new_frame *waiting;
 	size_t first_waiting, n_waiting, waiting_allocated;
@@ -43,7 +54,56 @@ struct naming {
 	bool refresh_generated; /* programs may have written since */
 };
 
-int naming_new(struct store *store, struct naming **ret)
+/*
+ * The recorder's way to a module's names: the file as the process sees it.
+ * One that could not be opened is not guessed at; by its build-id, which is in
+ * memory, another copy is as good.
+ */
+static int open_recorded(void *data, int64_t module_id, struct symbol_module **ret)
+{
+	struct naming *names = data;
+	const struct named_module *named =
+		&names->modules[id_map_find(&names->module_index, (uint64_t)module_id)->id];
+	const struct module *module = named->module;
+	CLEANUP(symbol_module_freep) struct symbol_module *symbols = NULL;
+	CLEANUP(freep) char *found = NULL;
+	CLEANUP(closep) int fd = -1;
+	char root[32] = "";
+	int r;
+
+	if (!module)
+		return -ENOENT;
+	if (module->image) {
+		r = symbol_module_open_memory(module->path, module->image, module->n_image_bytes, &symbols);
+	} else if (module->elf) { /* once it is open, the opener stays the same */
+		snprintf(root, sizeof root, "/proc/%d/root", (int)module->opener);
+		r = symbol_module_open(module->path, elf_file_fd(module->elf), &symbols);
+	} else {
+		r = symbol_search_find(names->search, module->path, &named->build_id, &fd, &found);
+		if (r >= 0)
+			r = symbol_module_open(module->path, fd, &symbols);
+	}
+	if (r >= 0)
+		r = symbol_module_set_search(symbols, names->search, root[0] ? root : NULL);
+	if (r < 0)
+		return r;
+
+	*ret = TAKE(symbols);
+	return 0;
+}
+
+static int make_search(struct symbol_search **ret)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	const struct symbol_search_options options = {
+		.debuginfod = urls && urls[0] != '\0',
+		.patience_s = SERVER_PATIENCE_S,
+	};
+
+	return symbol_search_new(&options, ret);
+}
+
+int naming_new(struct store *store, const struct naming_finder *finder, struct naming **ret)
 {
 	struct naming *names = calloc(1, sizeof *names);
 	int r;
@@ -51,13 +111,21 @@ int naming_new(struct store *store, struct naming **ret)
 	if (!names)
 		return -ENOMEM;
 	names->store = store;
+	names->finder = finder ? *finder : (struct naming_finder){ open_recorded, names };
 	r = generated_names_new(&names->generated);
+	if (r >= 0 && !finder)
+		r = make_search(&names->search);
 	if (r < 0) {
-		free(names);
+		naming_free(names);
 		return r;
 	}
 	*ret = names;
 	return 0;
+}
+
+void naming_without_files(struct naming *names)
+{
+	names->without_files = true;
 }
 
 void naming_free(struct naming *names)
@@ -70,6 +138,8 @@ void naming_free(struct naming *names)
 	id_map_done(&names->module_index);
 	id_map_done(&names->functions);
 	free(names->waiting);
+	free(names->refreshed);
+	symbol_search_free(names->search);
 	kernel_symbols_free(names->kernel);
 	generated_names_free(names->generated);
 	free(names->stale.places);
@@ -86,28 +156,36 @@ int naming_take_stale(struct naming *names, struct stale_places *to)
 	return stale_places_move(&names->stale, to);
 }
 
+static int add_module(struct naming *names, const struct named_module *module)
+{
+	int r;
+
+	r = grow(&names->modules, names->n_modules, &names->modules_allocated, sizeof *names->modules);
+	if (r >= 0)
+		r = id_map_add(&names->module_index, (uint64_t)module->id, (uint32_t)names->n_modules);
+	if (r < 0)
+		return r;
+	names->modules[names->n_modules++] = *module;
+	return 0;
+}
+
 int naming_put_modules(struct naming *names, const struct new_module *modules, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		char build_id[2 * BUILD_ID_MAX + 1] = "";
+		char build_id[2 * BUILD_ID_MAX + 1];
 		const struct module *module = modules[i].module;
 		struct module_row row = { .module = modules[i].id, .path = module->path };
 		int r;
 
-		if (module->elf)
-			build_id_format(elf_file_build_id(module->elf), build_id);
+		build_id_format(&modules[i].build_id, build_id);
 		row.build_id = build_id[0] ? build_id : NULL;
 		r = store_put_module(names->store, &row);
 		if (r >= 0)
-			r = grow(&names->modules, names->n_modules, &names->modules_allocated,
-				 sizeof *names->modules);
-		if (r >= 0)
-			r = id_map_add(&names->module_index, (uint64_t)modules[i].id,
-				       (uint32_t)names->n_modules);
+			r = add_module(names, &(struct named_module){ .id = modules[i].id,
+								      .module = module,
+								      .build_id = modules[i].build_id });
 		if (r < 0)
 			return r;
-		names->modules[names->n_modules++] =
-			(struct named_module){ .id = modules[i].id, .module = module };
 	}
 	return 0;
 }
@@ -119,22 +197,37 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return mix64(hash + 1);
 }
 
-/* The id of a function, its row put where it is new. */
-static int put_function(struct naming *names, struct function_row *row, int64_t *ret)
+static uint64_t hash_function(const struct function_row *row)
 {
 	uint64_t hash = mix64((uint64_t)row->kind << 32 | (uint32_t)row->first_line) ^ (uint64_t)row->module;
-	const struct id_slot *slot;
-	int r;
 
 	hash = hash_text(hash, row->name);
 	/* Of native ones the file may be a header, line by line; not of those that name their start. */
 	if (row->kind == FRAME_PYTHON || row->first_line > 0)
 		hash = hash_text(hash, row->file);
-	hash |= 1;
+	return hash | 1;
+}
+
+/* What the file says of a function may come from less than there is now. */
+static int refresh_function(struct naming *names, uint32_t id, const struct function_row *row)
+{
+	if (id > names->n_known || names->refreshed[id])
+		return 0;
+	names->refreshed[id] = 1;
+	return store_refresh_function(names->store, id, row);
+}
+
+/* The id of a function, its row put where it is new. */
+static int put_function(struct naming *names, struct function_row *row, int64_t *ret)
+{
+	uint64_t hash = hash_function(row);
+	const struct id_slot *slot;
+	int r;
+
 	slot = id_map_find(&names->functions, hash);
 	if (slot) {
 		*ret = slot->id;
-		return 0;
+		return refresh_function(names, slot->id, row);
 	}
 	row->function = names->n_functions + 1;
 	r = store_put_function(names->store, row);
@@ -144,6 +237,25 @@ static int put_function(struct naming *names, struct function_row *row, int64_t 
 		return r;
 	*ret = ++names->n_functions;
 	return 0;
+}
+
+int naming_know_ids(struct naming *names, int64_t last_frame, int64_t last_function)
+{
+	names->refreshed = calloc((size_t)last_function + 1, 1);
+	if (!names->refreshed)
+		return -ENOMEM;
+	names->n_known = names->n_functions = (uint32_t)last_function;
+	names->n_inlined = MAX(last_frame - FIRST_INLINED_FRAME + 1, 0LL);
+	return 0;
+}
+
+int naming_know_function(struct naming *names, const struct function_row *row)
+{
+	uint64_t hash = hash_function(row);
+
+	if (id_map_find(&names->functions, hash))
+		return 0;
+	return id_map_add(&names->functions, hash, (uint32_t)row->function);
 }
 
 static int put_python(struct naming *names, const struct new_frame *frame)
@@ -176,6 +288,9 @@ static int put_unnamed(struct naming *names, const struct new_frame *frame)
 	int r;
 
 	r = store_put_frame(names->store, &row);
+	/* What names anonymous code goes with its process. */
+	if (names->without_files && (frame->module_id || frame->kind == FRAME_KERNEL))
+		return r;
 	if (r >= 0)
 		r = grow(&names->waiting, names->n_waiting, &names->waiting_allocated,
 			 sizeof *names->waiting);
@@ -195,26 +310,46 @@ int naming_put_frames(struct naming *names, const struct new_frame *frames, size
 	return r;
 }
 
-static struct symbol_module *symbols_of(struct naming *names, int64_t module_id)
+/* *ret is NULL where there are none. */
+static int symbols_of(struct naming *names, int64_t module_id, struct symbol_module **ret)
 {
 	const struct id_slot *slot = id_map_find(&names->module_index, (uint64_t)module_id);
 	struct named_module *named;
-	const struct module *module;
+	int r;
 
-	if (!slot)
-		return NULL;
+	if (!slot) {
+		r = add_module(names, &(struct named_module){ .id = module_id });
+		if (r < 0)
+			return r;
+		slot = id_map_find(&names->module_index, (uint64_t)module_id);
+	}
 	named = &names->modules[slot->id];
-	module = named->module;
-	if (named->tried)
-		return named->symbols;
-	named->tried = true;
-	/* A file that could not be opened as the process sees it is not guessed at. */
-	if (module->image)
-		symbol_module_open_memory(module->path, module->image,
-					  module->n_image_bytes, &named->symbols);
-	else if (module->elf)
-		symbol_module_open(module->path, elf_file_fd(module->elf), &named->symbols);
-	return named->symbols;
+	if (!named->tried) {
+		named->tried = true;
+		r = names->finder.open(names->finder.data, module_id, &named->symbols);
+		if (r == -ENOMEM)
+			return r;
+	}
+	*ret = named->symbols;
+	return 0;
+}
+
+bool naming_sources(const struct naming *names, int64_t module_id, struct symbol_sources *ret)
+{
+	const struct id_slot *slot = id_map_find(&names->module_index, (uint64_t)module_id);
+
+	if (!slot || !names->modules[slot->id].symbols)
+		return false;
+	symbol_module_sources(names->modules[slot->id].symbols, ret);
+	return true;
+}
+
+void naming_close_module(struct naming *names, int64_t module_id)
+{
+	const struct id_slot *slot = id_map_find(&names->module_index, (uint64_t)module_id);
+
+	if (slot)
+		symbol_module_free(TAKE(names->modules[slot->id].symbols));
 }
 
 static const char *role_name(enum symbol_role role)
@@ -237,17 +372,25 @@ static int put_symbol(struct naming *names, const struct new_frame *frame, const
 	return put_function(names, &function, ret);
 }
 
-/* Functions that were inlined become frames of their own: outermost first, each into the one before. */
-static int name_native(struct naming *names, const struct new_frame *frame)
+/* The functions at a place, innermost first. Returns how many, 0 where nothing is known. */
+static int look_up_native(struct naming *names, const struct new_frame *frame, struct symbol *found, size_t max)
 {
-	struct symbol_module *symbols = symbols_of(names, frame->module_id);
-	struct symbol found[SYMBOL_MAX_INLINED];
-	int64_t function, into = 0;
-	int n, r;
+	struct symbol_module *symbols = NULL;
+	int r;
 
-	n = symbols ? symbol_lookup(symbols, frame->address, found, N_ELEMENTS(found)) : 0;
-	if (n == -ENOMEM)
-		return n;
+	r = symbols_of(names, frame->module_id, &symbols);
+	if (r < 0 || !symbols)
+		return r;
+	r = symbol_lookup(symbols, frame->address, found, max);
+	return r == -ENOMEM ? r : MAX(r, 0);
+}
+
+/* Functions that were inlined become frames of their own: outermost first, each into the one before. */
+static int put_native(struct naming *names, const struct new_frame *frame, const struct symbol *found, int n)
+{
+	int64_t function, into = 0;
+	int r;
+
 	for (int i = n - 1; i > 0; i--) {
 		struct frame_row row = {
 			.frame = FIRST_INLINED_FRAME + names->n_inlined,
@@ -266,8 +409,6 @@ static int name_native(struct naming *names, const struct new_frame *frame)
 		names->n_inlined++;
 		into = row.frame;
 	}
-	if (n <= 0)
-		return 0;
 	r = put_symbol(names, frame, &found[0], &function);
 	if (r < 0)
 		return r;
@@ -349,6 +490,16 @@ int naming_put_programs(struct naming *names, struct batch *batch)
 	return r;
 }
 
+static int name_native(struct naming *names, const struct new_frame *frame)
+{
+	struct symbol found[SYMBOL_MAX_INLINED];
+	int n;
+
+	n = look_up_native(names, frame, found, N_ELEMENTS(found));
+	return n > 0 ? put_native(names, frame, found, n) : n;
+}
+
+/* Returns 1 where it was named. */
 static int name_kernel(struct naming *names, const struct new_frame *frame)
 {
 	struct function_row function = { .kind = FRAME_KERNEL };
@@ -365,9 +516,43 @@ static int name_kernel(struct naming *names, const struct new_frame *frame)
 	if (!function.name)
 		return 0;
 	r = put_function(names, &function, &id);
+	if (r >= 0)
+		r = store_name_frame(names->store, frame->id, id, 0, 0);
+	return r < 0 ? r : 1;
+}
+
+static enum naming_quality quality_of(const struct symbol *innermost)
+{
+	return innermost->line > 0 ? NAMED_WITH_LINE : innermost->is_offset ? NAMED_BY_OFFSET : NAMED;
+}
+
+int naming_improve(struct naming *names, const struct new_frame *frame, enum naming_quality least,
+		   enum naming_quality *ret)
+{
+	struct symbol found[SYMBOL_MAX_INLINED];
+	int n, r;
+
+	if (frame->kind == FRAME_KERNEL) {
+		r = least > NAMED ? 0 : name_kernel(names, frame);
+		if (r > 0)
+			*ret = NAMED;
+		return r;
+	}
+	n = look_up_native(names, frame, found, N_ELEMENTS(found));
+	if (n <= 0 || quality_of(&found[0]) < least)
+		return n < 0 ? n : 0;
+	r = store_drop_inlined(names->store, frame->id);
+	if (r >= 0)
+		r = put_native(names, frame, found, n);
 	if (r < 0)
 		return r;
-	return store_name_frame(names->store, frame->id, id, 0, 0);
+	*ret = quality_of(&found[0]);
+	return 1;
+}
+
+int64_t naming_inlined(const struct naming *names)
+{
+	return names->n_inlined;
 }
 
 int naming_look_up(struct naming *names, size_t max)
@@ -384,12 +569,12 @@ int naming_look_up(struct naming *names, size_t max)
 		if (frame->kind == FRAME_KERNEL)
 			r = name_kernel(names, frame);
 		else
-			r = frame->module ? name_native(names, frame) : name_generated(names, frame);
+			r = frame->module_id ? name_native(names, frame) : name_generated(names, frame);
 		names->first_waiting++;
 	}
 	if (names->first_waiting == names->n_waiting)
 		names->first_waiting = names->n_waiting = 0;
-	return r;
+	return MIN(r, 0);
 }
 
 /* Pages of mapped files in our memory, in bytes. Source: proc(5), /proc/pid/statm. */

@@ -1,17 +1,32 @@
-/* naming.h - modules, functions and frames get their rows and names. Private,
- * used by the writing thread alone. */
+/* naming.h - modules, functions and frames get their rows and names. Private;
+ * used by one thread at a time: the writing thread, or rename.c afterwards. */
 #ifndef PROBING_NAMING_H
 #define PROBING_NAMING_H
 
 #include "src/pipeline/batch.h"
 #include "src/pipeline/generated_names.h"
 #include "src/store/store.h"
+#include "symbolize/symbolize.h"
 
 struct naming;
 
-/* @store: borrowed. */
-int naming_new(struct store *store, struct naming **ret);
+/* Where a module's names come from. */
+struct naming_finder {
+	/* Called once a module, at the first look-up in it. *ret is the naming's on success.
+	 * Errors: -ENOMEM ends all; any other: the module has no names. */
+	int (*open)(void *data, int64_t module_id, struct symbol_module **ret);
+	void *data;
+};
+
+/*
+ * @store:  borrowed.
+ * @finder: NULL: the files as the recorded processes see them, told by naming_put_modules().
+ */
+int naming_new(struct store *store, const struct naming_finder *finder, struct naming **ret);
 void naming_free(struct naming *names);
+
+/* Leave places in files and in the kernel without a name: nothing is opened. */
+void naming_without_files(struct naming *names);
 
 /* Inside a transaction of the caller's: */
 int naming_put_modules(struct naming *names, const struct new_module *modules, size_t n);
@@ -32,5 +47,32 @@ bool naming_is_waiting(const struct naming *names);
 
 /* Places in generated code where other code lies now, since the last call; appended. -ENOMEM. */
 int naming_take_stale(struct naming *names, struct stale_places *to);
+
+/* ---- For a file that has rows already ---- */
+
+/* The largest ids in it (functions below 2^31), and what stands under them. -ENOMEM. */
+int naming_know_ids(struct naming *names, int64_t last_frame, int64_t last_function);
+int naming_know_function(struct naming *names, const struct function_row *row);
+
+/* How much a name says; more is larger. */
+enum naming_quality { UNNAMED, NAMED_BY_OFFSET, NAMED, NAMED_WITH_LINE };
+
+/*
+ * naming_improve - look a place up, and name it where what is found says no less than @least.
+ * @frame: id, kind, module_id and address are used.
+ * @ret:   what its name says now.
+ * Returns 1 where it was named, 0 where all is as it was, -ENOMEM, or what the store reports.
+ */
+int naming_improve(struct naming *names, const struct new_frame *frame, enum naming_quality least,
+		   enum naming_quality *ret);
+
+/* What the files of a module have turned out to hold, until it is closed; false: it has none. */
+bool naming_sources(const struct naming *names, int64_t module_id, struct symbol_sources *ret);
+
+/* Let go of a module's files; it is not looked up again. */
+void naming_close_module(struct naming *names, int64_t module_id);
+
+/* Frames made for inlined functions so far, those of the file included. */
+int64_t naming_inlined(const struct naming *names);
 
 #endif

@@ -45,7 +45,7 @@ struct pipeline {
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
 
-int pipeline_new(struct store *store, struct pipeline **ret)
+int pipeline_new(struct store *store, bool symbols, struct pipeline **ret)
 {
 	CLEANUP(pipeline_freep) struct pipeline *pipeline = NULL;
 	int r;
@@ -60,7 +60,7 @@ int pipeline_new(struct store *store, struct pipeline **ret)
 	if (r >= 0)
 		r = batch_new(&pipeline->batch);
 	if (r >= 0)
-		r = writer_start(store, &pipeline->writer);
+		r = writer_start(store, symbols, &pipeline->writer);
 	if (r < 0)
 		return r;
 	*ret = TAKE(pipeline);

@@ -33,8 +33,9 @@ struct pipeline_counts {
 /*
  * pipeline_new - start the writing thread.
  * @store: taken over on success; its run row has been put.
+ * @symbols: false: no file is opened for names; pipeline_rename() finds them later.
  */
-int pipeline_new(struct store *store, struct pipeline **ret);
+int pipeline_new(struct store *store, bool symbols, struct pipeline **ret);
 
 /* Ends the thread without marking the run as clean. NULL is fine. */
 void pipeline_free(struct pipeline *pipeline);
@@ -78,5 +79,67 @@ const char *pipeline_python(const struct pipeline *pipeline);
 
 /* Bytes of the file as of the last write. */
 int64_t pipeline_store_bytes(const struct pipeline *pipeline);
+
+/* ---- Names for a recording that is there (rename.c) ---- */
+
+/* How far it is; strings are borrowed for the call. */
+struct rename_progress {
+	const char *path; /* of the module */
+	size_t n_done, n_places;
+	long downloaded, to_download; /* from a server; to_download 0: unknown; both 0: nothing */
+};
+
+struct rename_options {
+	const char *sysroot;            /* in front of paths; NULL: none */
+	const char *const *debug_dirs;
+	size_t n_debug_dirs;
+	bool debuginfod; /* ask the servers that DEBUGINFOD_URLS names */
+	bool redo;       /* look up also what has a name and a line */
+	bool force;      /* take modules without a build-id by their path, and any kernel */
+	bool (*keep_going)(void *data, const struct rename_progress *progress); /* false: -ECANCELED */
+	void *data;
+};
+
+/* What became of a module's places. */
+struct rename_module {
+	int64_t id;
+	char *path, *build_id; /* build_id NULL: none stored */
+	size_t n_places, n_named_before, n_named, n_lines_before, n_lines;
+	/* Why no file was found: 0 it was, -ENOENT none there, -ESTALE another build only,
+	 * -ENODATA no build-id to tell by, -ENOEXEC, -E2BIG not sane, -EACCES... */
+	int error;
+	bool was_searched; /* there was something to look up */
+	char *other_build_id; /* of the file that stands at the path; NULL: none stands there */
+	char *file, *debug_file; /* where its names came from; NULL: nowhere */
+	bool is_debug_file, has_symbols, has_lines;
+};
+
+enum rename_kernel {
+	RENAME_KERNEL_FINE,   /* named, or nothing to name */
+	RENAME_KERNEL_OTHER,  /* another machine or kernel was recorded, or it has been started anew since */
+	RENAME_KERNEL_HIDDEN, /* addresses are hidden (kptr_restrict) */
+};
+
+struct rename_result {
+	struct rename_module *modules;
+	size_t n_modules, n_allocated;
+	size_t n_places, n_named_before, n_named, n_lines_before, n_lines; /* native and kernel */
+	size_t n_changed, n_kernel;
+	size_t n_anonymous; /* unnamed places in code that no file holds */
+	int64_t n_inlined;  /* frames added for inlined callers */
+	enum rename_kernel kernel;
+	char recorded_host[256], recorded_kernel[256];
+	int server_error; /* see symbol_search_server_error(); 0: none */
+};
+
+/*
+ * pipeline_rename - complete the names of a recording, in one transaction: what has no name
+ * or no line, or all with redo. A name never gives way to one that says less.
+ * @store:  opened with store_open(); not settled.
+ * @ret:    ended with rename_result_done(), also after an error.
+ * Errors: -ECANCELED; -ENOMEM; -EBADMSG; what the store reports. The file is then as it was.
+ */
+int pipeline_rename(struct store *store, const struct rename_options *options, struct rename_result *ret);
+void rename_result_done(struct rename_result *result);
 
 #endif

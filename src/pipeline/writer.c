@@ -164,7 +164,7 @@ static void *writer_main(void *data)
 	return NULL;
 }
 
-int writer_start(struct store *store, struct writer **ret)
+int writer_start(struct store *store, bool symbols, struct writer **ret)
 {
 	struct writer *writer;
 	int r;
@@ -173,11 +173,13 @@ int writer_start(struct store *store, struct writer **ret)
 	if (!writer)
 		return -ENOMEM;
 	writer->last = &writer->first;
-	r = naming_new(store, &writer->names);
+	r = naming_new(store, NULL, &writer->names);
 	if (r < 0) {
 		free(writer);
 		return r;
 	}
+	if (!symbols)
+		naming_without_files(writer->names);
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->wake, NULL);
 	writer->store = store;

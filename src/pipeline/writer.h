@@ -8,8 +8,8 @@
 
 struct writer;
 
-/* @store: taken over on success. */
-int writer_start(struct store *store, struct writer **ret);
+/* @store: taken over on success. @symbols: false: open no file for names. */
+int writer_start(struct store *store, bool symbols, struct writer **ret);
 
 /* An empty batch to fill. -ENOMEM. */
 int writer_get_batch(struct writer *writer, struct batch **ret);

@@ -173,6 +173,23 @@ int files_restore_old(const char *path)
 	return move_all(path, ".old", "");
 }
 
+int files_lock(const char *path, int *ret_fd)
+{
+	CLEANUP(closep) int fd = -1;
+	int r;
+
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = lock(fd, F_WRLCK);
+	if (r >= 0)
+		r = check_same(fd, path);
+	if (r < 0)
+		return r;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
 int files_create(const char *path, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;

@@ -24,6 +24,13 @@ int files_restore_old(const char *path);
  */
 int files_create(const char *path, int *ret_fd);
 
+/*
+ * files_lock - take the recorder's lock on a recording that is there.
+ * @ret_fd: holds the lock until it is closed.
+ * Errors: -EBUSY somebody writes it; what open(2) reports, -EACCES and -EROFS among them.
+ */
+int files_lock(const char *path, int *ret_fd);
+
 /* Remove a recording's files; those that are not there do not matter. */
 int files_remove(const char *path);
 

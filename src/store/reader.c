@@ -28,7 +28,8 @@ enum { BUSY_MS = 1000 };
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-static int guard(sqlite3 *db)
+/* What holds for whoever opens a foreign file, also to change it. */
+static int distrust(sqlite3 *db)
 {
 	int code;
 
@@ -38,8 +39,17 @@ static int guard(sqlite3 *db)
 	if (code == SQLITE_OK)
 		code = sqlite3_busy_timeout(db, BUSY_MS);
 	if (code == SQLITE_OK)
-		code = sqlite3_exec(db, "PRAGMA query_only = ON; PRAGMA cell_size_check = ON", NULL,
-				    NULL, NULL);
+		code = sqlite3_exec(db, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
+	return code;
+}
+
+static int guard(sqlite3 *db)
+{
+	int code;
+
+	code = distrust(db);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL);
 	return code;
 }
 
@@ -165,6 +175,16 @@ static int check_is_ours(sqlite3 *db)
 	if (code != SQLITE_OK)
 		return store_read_errno(db, code);
 	return version < 1 || n_tables != N_TABLES ? -EBADMSG : 0;
+}
+
+int reader_check(sqlite3 *db)
+{
+	int code;
+
+	code = distrust(db);
+	if (code != SQLITE_OK)
+		return store_read_errno(db, code);
+	return check_is_ours(db);
 }
 
 int store_open_reader(const char *path, sqlite3 **ret)

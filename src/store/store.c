@@ -147,6 +147,51 @@ int store_create(const char *path, bool *ret_kept, struct store **ret)
 	return 0;
 }
 
+/*
+ * Until the commit nothing of a change may reach the file: pages are kept in
+ * memory, however many, so that who is killed leaves the file as it was.
+ */
+static int open_for_change(struct store *store, const char *path)
+{
+	int r;
+
+	r = open_database(path, &store->db);
+	if (r >= 0)
+		r = reader_check(store->db);
+	if (r >= 0) /* a recorder makes none */
+		r = store_errno(store->db,
+				sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL));
+	if (r >= 0)
+		r = store_exec(store->db, "PRAGMA cache_spill = OFF");
+	if (r < 0)
+		return r;
+	return writer_prepare(store);
+}
+
+int store_open(const char *path, struct store **ret)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	struct stat st;
+	int r;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
+	store = calloc(1, sizeof *store);
+	if (!store)
+		return -ENOMEM;
+	store->lock_fd = -1;
+	r = files_lock(path, &store->lock_fd);
+	if (r >= 0)
+		r = open_for_change(store, path);
+	if (r < 0)
+		return r;
+
+	*ret = TAKE(store);
+	return 0;
+}
+
 int store_begin(struct store *store)
 {
 	int r;
@@ -209,6 +254,12 @@ int store_finish(struct store *store, uint64_t ended_ns)
 		r = settle(store);
 	store_close(store);
 	return r;
+}
+
+int store_settle(struct store *store)
+{
+	writer_finalize(store);
+	return settle(store);
 }
 
 void store_close(struct store *store)

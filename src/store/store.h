@@ -117,6 +117,10 @@ int store_put_counter(struct store *store, const char *name, int64_t value); /* 
 int store_name_frame(struct store *store, int64_t frame, int64_t function, int line, int64_t inlined_into);
 /* What a frame is may only show with its name: a trampoline stands for a Python function. */
 int store_set_frame_kind(struct store *store, int64_t frame, enum frame_kind kind);
+/* Change names that are there: remove the frames that a place's code is inlined into, before it
+ * is named anew; set what is known of a function (NULL: as it is). */
+int store_drop_inlined(struct store *store, int64_t frame);
+int store_refresh_function(struct store *store, int64_t function, const struct function_row *row);
 int store_set_run_python(struct store *store, const char *python);
 
 /*
@@ -130,6 +134,18 @@ int store_finish(struct store *store, uint64_t ended_ns);
 /* Close without marking the run clean. NULL is fine. */
 void store_close(struct store *store);
 void store_closep(struct store **store);
+
+/*
+ * store_open - open a recording that is there, to change it; nobody else may while it is open.
+ * Until store_commit() returns 0 nothing reaches the file, whatever happens to this process.
+ * @ret: ended with store_settle() and store_close().
+ * Errors: those of store_open_reader(); -EBUSY it is being recorded or changed by
+ * somebody else; -EROFS.
+ */
+int store_open(const char *path, struct store **ret);
+
+/* Make one file of database and log, where there is one. The store can only be closed after. */
+int store_settle(struct store *store);
 
 /* Bytes of the file and its WAL. */
 int64_t store_bytes(const struct store *store);
@@ -148,6 +164,39 @@ void store_explain(int error, const char *path, char *to, size_t n_bytes);
 
 /* SQLite's result code as a negative errno. */
 int store_errno(sqlite3 *db, int sqlite_code);
+
+/* ---- Reading names that are there, to complete them (places.c) ---- */
+
+/* A place of native or kernel code as the file has it. */
+struct place_row {
+	int64_t frame, function, module, inlined_into; /* 0: none */
+	enum frame_kind kind;
+	bool has_address, is_eval;
+	uint64_t address;
+	int line;       /* 0: unknown */
+	bool is_offset; /* its name is made of module and offset */
+};
+
+/* What the file says of its recording, as far as it decides whose kernel it was. */
+struct run_names {
+	char host[256], kernel[256];
+	double started; /* seconds since 1970 */
+};
+
+/* All: rows go to @take, which must not change the file; a negative result ends it and is
+ * returned. Strings are borrowed for the call. -EBADMSG: ids that no recorder gives out. */
+int store_each_module(struct store *store, int (*take)(void *data, const struct module_row *row),
+		      void *data);
+int store_each_place(struct store *store, int (*take)(void *data, const struct place_row *row),
+		     void *data);
+/* Of native and kernel functions; symbol, role and file are left out. */
+int store_each_function(struct store *store, int (*take)(void *data, const struct function_row *row),
+			void *data);
+int store_read_run(struct store *store, struct run_names *ret);
+/* The largest frame and function there is; 0: none. */
+int store_last_ids(struct store *store, int64_t *ret_frame, int64_t *ret_function);
+/* Remove native and kernel functions that no frame is in any more. */
+int store_drop_unused_functions(struct store *store);
 
 /* ---- Reading stacks: shared by exporters and reports ---- */
 

@@ -21,6 +21,8 @@ enum statement {
 	PUT_COUNTER,
 	NAME_FRAME,
 	SET_FRAME_KIND,
+	DROP_INLINED,
+	REFRESH_FUNCTION,
 	SET_RUN_PYTHON,
 	END_RUN,
 	N_STATEMENTS
@@ -39,6 +41,9 @@ struct store {
 /* writer.c: get the statements ready; end them (half-prepared is fine). */
 int writer_prepare(struct store *store);
 void writer_finalize(struct store *store);
+
+/* reader.c: distrust a foreign file's contents, and check that it is a recording. */
+int reader_check(sqlite3 *db);
 
 /* Mark the run clean. */
 int writer_end_run(struct store *store, uint64_t ended_ns);

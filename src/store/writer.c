@@ -40,6 +40,14 @@ static const char *const statement_sql[N_STATEMENTS] = {
 	[PUT_COUNTER] = "INSERT OR REPLACE INTO counter(name, value) VALUES(?,?)",
 	[NAME_FRAME] = "UPDATE frame SET function = ?, line = ?, inlined_into = ? WHERE frame = ?",
 	[SET_FRAME_KIND] = "UPDATE frame SET kind = ? WHERE frame = ?",
+	[DROP_INLINED] =
+		"WITH RECURSIVE chain(frame) AS ("
+		" SELECT inlined_into FROM frame WHERE frame = ? AND inlined_into IS NOT NULL"
+		" UNION SELECT inlined_into FROM frame JOIN chain USING (frame)"
+		" WHERE inlined_into IS NOT NULL)"
+		" DELETE FROM frame WHERE frame IN (SELECT frame FROM chain) AND frame >= 1 << 32",
+	[REFRESH_FUNCTION] = "UPDATE function SET symbol = coalesce(?, symbol),"
+			     " role = coalesce(?, role), file = coalesce(?, file) WHERE function = ?",
 	[SET_RUN_PYTHON] = "UPDATE run SET python = ?",
 	[END_RUN] = "UPDATE run SET ended = ?, clean = 1",
 };
@@ -292,6 +300,25 @@ int store_set_frame_kind(struct store *store, int64_t frame, enum frame_kind kin
 
 	bind_text(&to, frame_kind_name(kind));
 	bind_integer(&to, frame);
+	return run(&to);
+}
+
+int store_drop_inlined(struct store *store, int64_t frame)
+{
+	struct binding to = bind_to(store, DROP_INLINED);
+
+	bind_integer(&to, frame);
+	return run(&to);
+}
+
+int store_refresh_function(struct store *store, int64_t function, const struct function_row *row)
+{
+	struct binding to = bind_to(store, REFRESH_FUNCTION);
+
+	bind_text(&to, row->symbol);
+	bind_text(&to, row->role);
+	bind_text(&to, row->file);
+	bind_integer(&to, function);
 	return run(&to);
 }
 

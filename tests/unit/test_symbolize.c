@@ -78,7 +78,7 @@ static void write_file(const char *name, const char *text)
 /* Run a shell command in the folder. */
 static int run(const char *format, ...)
 {
-	char command[512], line[700];
+	char command[640], line[800];
 	va_list arguments;
 
 	va_start(arguments, format);
@@ -225,6 +225,102 @@ static void test_separate_debug_file(void **state)
 		assert_int_equal(symbol_lookup(module, here, symbols, N_ELEMENTS(symbols)), 1);
 		assert_null(symbols[0].file);
 	}
+}
+
+/* DWARF by hand, since no compiler refers to a common file (dwz does, afterwards). */
+static const char common_source[] =
+	"\t.section .debug_str,\"MS\",@progbits,1\n"
+	"\t.asciz \"pad\"\n"
+	"\t.asciz \"named_in_common\"\n"
+	"\t.section .debug_abbrev,\"\",@progbits\n"
+	"\t.byte 1, 0x11, 0, 0, 0, 0\n"
+	"\t.section .debug_info,\"\",@progbits\n"
+	"\t.long 2f-1f\n"
+	"1:\t.short 4\n"
+	"\t.long 0\n"
+	"\t.byte 8\n"
+	"\t.byte 1\n"
+	"2:\n";
+
+/* DW_TAG_subprogram with its DW_AT_name as DW_FORM_GNU_strp_alt. */
+static const char referring_source[] =
+	"\t.text\n"
+	"\t.globl _start\n"
+	"_start: nop\n"
+	".Lf:\tnop\n"
+	"\tnop\n"
+	".Lend:\n"
+	"\t.section .debug_abbrev,\"\",@progbits\n"
+	"\t.uleb128 1\n"
+	"\t.uleb128 0x11\n"
+	"\t.byte 1\n"
+	"\t.uleb128 0x11\n"
+	"\t.uleb128 1\n"
+	"\t.uleb128 0x12\n"
+	"\t.uleb128 7\n"
+	"\t.byte 0, 0\n"
+	"\t.uleb128 2\n"
+	"\t.uleb128 0x2e\n"
+	"\t.byte 0\n"
+	"\t.uleb128 3\n"
+	"\t.uleb128 0x1f21\n"
+	"\t.uleb128 0x11\n"
+	"\t.uleb128 1\n"
+	"\t.uleb128 0x12\n"
+	"\t.uleb128 7\n"
+	"\t.byte 0, 0\n"
+	"\t.byte 0\n"
+	"\t.section .debug_info,\"\",@progbits\n"
+	"\t.long 2f-1f\n"
+	"1:\t.short 4\n"
+	"\t.long .debug_abbrev\n"
+	"\t.byte 8\n"
+	"\t.uleb128 1\n"
+	"\t.quad _start\n"
+	"\t.quad .Lend-_start\n"
+	"\t.uleb128 2\n"
+	"\t.long 4\n"
+	"\t.quad .Lf\n"
+	"\t.quad .Lend-.Lf\n"
+	"\t.byte 0\n"
+	"2:\n";
+
+static void expect_common_name(struct symbol_search *search, const char *name)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = open_module("referring.so");
+	struct symbol symbol;
+
+	assert_int_equal(symbol_module_set_search(module, search, NULL), 0);
+	assert_int_equal(symbol_lookup(module, symbol_address("referring.so", "_start") + 1, &symbol, 1), 1);
+	if (name)
+		assert_string_equal(symbol.name, name);
+	else
+		assert_true(symbol.is_offset);
+}
+
+/* Strings of several debug files in a common one, found by its name or by its build-id. */
+static void test_common_debug_file(void **state)
+{
+	CLEANUP(symbol_search_freep) struct symbol_search *search = NULL;
+	char path[128];
+	const char *const folders[] = { path };
+	const struct symbol_search_options options = { .folders = folders, .n_folders = 1 };
+
+	(void)state;
+	path_of("mirror", path, sizeof path);
+	assert_int_equal(symbol_search_new(&options, &search), 0);
+	write_file("common.s", common_source);
+	write_file("referring.s", referring_source);
+	require(run("mkdir common && cc -nostdlib -shared common.s -o common/common.debug "
+		    "-Wl,--build-id=0x1122334455667788 && "
+		    "cc -nostdlib -shared referring.s -o referring.so -Wl,--build-id=0xaabbccddeeff0011 && "
+		    "printf 'common/common.debug\\0\\021\\042\\063\\104\\125\\146\\167\\210' > link && "
+		    "objcopy --add-section .gnu_debugaltlink=link referring.so"));
+	expect_common_name(search, "named_in_common");
+	require(run("mkdir -p mirror/.build-id/11 && mv common/common.debug mirror/.build-id/11/22334455667788.debug"));
+	expect_common_name(search, "named_in_common");
+	require(run("rm -r mirror"));
+	expect_common_name(search, NULL);
 }
 
 /* What is left of the place when debug information, then all symbols are gone. */
@@ -541,6 +637,7 @@ int main(void)
 		cmocka_unit_test(test_inlined_chain),
 		cmocka_unit_test(test_inlined_chain_clang),
 		cmocka_unit_test(test_separate_debug_file),
+		cmocka_unit_test(test_common_debug_file),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_mini_debug_information),
 		cmocka_unit_test(test_cxx),

@@ -1,0 +1,220 @@
+/* rename_summary.c - what symbolize says at its end; see rename_summary.h.
+ *
+ * Modules whose functions have no names come one by one, with the reason and
+ * what would help; those that only lack lines are named together.
+ */
+#include "src/cli/rename_summary.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/debian.h"
+#include "src/cli/format.h"
+
+enum { MAX_MODULES = 12, MAX_PATH_SHOWN = 200 };
+
+void rename_printable(const char *name, char *to, size_t n_bytes)
+{
+	size_t n = 0;
+
+	for (; *name && n + 1 < n_bytes; name++) {
+		unsigned char byte = (unsigned char)*name;
+		/* C0 and DEL, and the first byte of C1 in UTF-8 */
+		bool is_control = byte < 0x20 || byte == 0x7f ||
+				  (byte == 0xc2 && (unsigned char)name[1] < 0xa0);
+
+		to[n++] = is_control ? '?' : (char)byte;
+	}
+	to[n] = '\0';
+}
+
+static bool lacks_names(const struct rename_module *module)
+{
+	return module->n_named < module->n_places;
+}
+
+static bool lacks_lines(const struct rename_module *module)
+{
+	/* There is no debug information of a vdso that anybody has. */
+	return !lacks_names(module) && module->n_places > 0 && module->n_lines == 0 && module->path[0] == '/';
+}
+
+static void print_package(const struct rename_module *module)
+{
+	char package[256];
+
+	debian_debug_package(module->path, package, sizeof package);
+	if (package[0])
+		fprintf(stderr, "install %s, or ", package);
+}
+
+/* A file was found, and has no symbol for these places. */
+static void print_stripped(const struct rename_module *module)
+{
+	if (module->has_lines) {
+		fputs("no symbol covers them, as in the PLT; there is no more to find", stderr);
+		return;
+	}
+	fputs(module->is_debug_file ? "its debug file has no symbols for them; " :
+				      "its file has no symbols for them; ", stderr);
+	print_package(module);
+	fputs("give --debug-dir DIR or --debuginfod URLS", stderr);
+}
+
+static void print_reason(const struct rename_module *module)
+{
+	switch (module->error) {
+	case 0:
+		if (module->was_searched)
+			print_stripped(module);
+		else
+			fputs("not looked for", stderr);
+		break;
+	case -ESTALE:
+		fprintf(stderr, "another build is here (build-id %s) and was not used; %s was recorded: give "
+			"--sysroot DIR, --debug-dir DIR or --debuginfod URLS",
+			module->other_build_id && module->other_build_id[0] ? module->other_build_id : "none",
+			module->build_id);
+		break;
+	case -ENODATA:
+		fputs("the recording has no build-id of it; --force takes the file at that path", stderr);
+		break;
+	case -E2BIG:
+		fputs("its file unpacks to more than is sane, and was not read", stderr);
+		break;
+	case -ENOENT:
+	case -ENOTDIR:
+		fprintf(stderr, "not on this machine (build-id %s): give --sysroot DIR, --debug-dir DIR or "
+			"--debuginfod URLS", module->build_id ? module->build_id : "unknown");
+		break;
+	default:
+		fprintf(stderr, "its file cannot be used: %s", strerror(-module->error));
+		break;
+	}
+}
+
+static int compare_unnamed(const void *a, const void *b)
+{
+	const struct rename_module *x = *(struct rename_module *const *)a;
+	const struct rename_module *y = *(struct rename_module *const *)b;
+	size_t left_x = x->n_places - x->n_named, left_y = y->n_places - y->n_named;
+
+	if (left_x != left_y)
+		return left_x > left_y ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void print_unnamed(const struct rename_result *result)
+{
+	CLEANUP(freep) const struct rename_module **modules = NULL;
+	size_t n = 0;
+
+	modules = calloc(result->n_modules + 1, sizeof *modules);
+	for (size_t i = 0; modules && i < result->n_modules; i++)
+		if (lacks_names(&result->modules[i]))
+			modules[n++] = &result->modules[i];
+	if (n == 0)
+		return;
+	qsort(modules, n, sizeof *modules, compare_unnamed);
+	fputs("without a name:\n", stderr);
+	for (size_t i = 0; i < MIN(n, (size_t)MAX_MODULES); i++) {
+		char path[MAX_PATH_SHOWN];
+
+		rename_printable(modules[i]->path, path, sizeof path);
+		fprintf(stderr, "  %s, %zu places: ", path, modules[i]->n_places - modules[i]->n_named);
+		print_reason(modules[i]);
+		fputc('\n', stderr);
+	}
+	if (n > MAX_MODULES)
+		fprintf(stderr, "  and %zu modules more\n", n - MAX_MODULES);
+}
+
+static void print_without_lines(const struct rename_result *result)
+{
+	unsigned n = 0, n_more = 0;
+
+	for (size_t i = 0; i < result->n_modules; i++) {
+		const struct rename_module *module = &result->modules[i];
+		char name[MAX_PATH_SHOWN], package[256];
+		const char *slash = strrchr(module->path, '/');
+
+		if (!lacks_lines(module))
+			continue;
+		if (n == MAX_MODULES) {
+			n_more++;
+			continue;
+		}
+		rename_printable(slash ? slash + 1 : module->path, name, sizeof name);
+		debian_debug_package(module->path, package, sizeof package);
+		fprintf(stderr, "%s%s", n++ == 0 ? "named, but without lines: " : ", ", name);
+		if (package[0])
+			fprintf(stderr, " (install %s)", package);
+	}
+	if (n_more > 0)
+		fprintf(stderr, " and %u more", n_more);
+	if (n > 0)
+		fputc('\n', stderr);
+}
+
+static void print_kernel(const struct rename_result *result)
+{
+	char host[80], kernel[80];
+
+	if (result->kernel == RENAME_KERNEL_FINE)
+		return;
+	if (result->kernel == RENAME_KERNEL_HIDDEN) {
+		fputs("kernel functions stay without a name: run as root, or `sysctl kernel.kptr_restrict=0`\n",
+		      stderr);
+		return;
+	}
+	rename_printable(result->recorded_host, host, sizeof host);
+	rename_printable(result->recorded_kernel, kernel, sizeof kernel);
+	fprintf(stderr, "kernel functions stay without a name: their addresses are those of %s's kernel %s, "
+		"before its next start; symbolize there, or --force\n", host, kernel);
+}
+
+static void print_servers(int error)
+{
+	switch (error) {
+	case 0: return;
+	case -ENOSYS:
+		fputs("debuginfod was not asked: install libdebuginfod1\n", stderr);
+		return;
+	case -ETIMEDOUT:
+		fputs("the debuginfod servers did not answer in time and were not asked again: raise "
+		      "DEBUGINFOD_TIMEOUT (seconds)\n", stderr);
+		return;
+	default: fprintf(stderr, "asking debuginfod failed: %s\n", strerror(-error));
+	}
+}
+
+void rename_summary(const struct rename_result *result, const char *path,
+		    const struct rename_options *options)
+{
+	char all[32], before[32], after[32], lines_before[32], lines[32];
+
+	format_count(result->n_places, all);
+	format_count(result->n_named_before, before);
+	format_count(result->n_named, after);
+	format_count(result->n_lines_before, lines_before);
+	format_count(result->n_lines, lines);
+	fprintf(stderr, "%s: of %s places in native and kernel code, named %s -> %s, with lines %s -> %s", path, all, before,
+		after, lines_before, lines);
+	if (result->n_inlined > 0) {
+		format_count((uint64_t)result->n_inlined, all);
+		fprintf(stderr, "; %s inlined callers found", all);
+	}
+	fputc('\n', stderr);
+	if (result->n_changed == 0 && !options->redo)
+		fputs("nothing new was found\n", stderr);
+	print_unnamed(result);
+	print_without_lines(result);
+	if (result->n_anonymous > 0)
+		fprintf(stderr, "%zu places in code made at run time can only be named while recording\n",
+			result->n_anonymous);
+	print_kernel(result);
+	print_servers(result->server_error);
+}

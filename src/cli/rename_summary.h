@@ -1,0 +1,16 @@
+/* rename_summary.h - what symbolize says at its end. */
+#ifndef PROBING_CLI_RENAME_SUMMARY_H
+#define PROBING_CLI_RENAME_SUMMARY_H
+
+#include <stddef.h>
+
+#include "src/pipeline/pipeline.h"
+
+/* A few lines on stderr: names before and after, and for each module without them why. */
+void rename_summary(const struct rename_result *result, const char *path,
+		    const struct rename_options *options);
+
+/* A name out of a file, cut to fit, control characters as '?'. */
+void rename_printable(const char *name, char *to, size_t n_bytes);
+
+#endif

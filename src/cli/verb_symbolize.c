@@ -1,0 +1,237 @@
+/* verb_symbolize.c - find the names of a recording, here or on another machine.
+ *
+ * All changes are one transaction: whoever ends this, by Ctrl-C or kill -9,
+ * finds the recording as it was.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/format.h"
+#include "src/cli/rename_summary.h"
+#include "src/pipeline/pipeline.h"
+#include "src/store/store.h"
+
+enum { KEY_SYSROOT = 0x200, KEY_DEBUG_DIR, KEY_DEBUGINFOD, KEY_REDO, KEY_FORCE };
+enum { PROGRESS_NS = 100000000, MAX_SENTENCE = 512 };
+
+struct arguments {
+	const char *recording;
+	const char **debug_dirs;
+	size_t n_debug_dirs, dirs_allocated;
+	const char *sysroot, *debuginfod;
+	bool redo, force, quiet;
+};
+
+static const struct argp_option options[] = {
+	{ "debug-dir", KEY_DEBUG_DIR, "DIR", 0,
+	  "Look for files in DIR/.build-id/xx/yyyy.debug and at DIR/PATH too; may be given several times "
+	  "(default: /usr/lib/debug only)", 0 },
+	{ "sysroot", KEY_SYSROOT, "DIR", 0, "Look for each module at DIR/PATH first: a copy of the recorded "
+	  "machine's files", 0 },
+	{ "debuginfod", KEY_DEBUGINFOD, "URLS", 0,
+	  "Ask these servers for what is not here, as DEBUGINFOD_URLS in the environment does (default: no "
+	  "server is asked)", 0 },
+	{ "redo", KEY_REDO, NULL, 0, "Look all native and kernel names up anew (default: what has no name or no "
+	  "line)", 0 },
+	{ "force", KEY_FORCE, NULL, 0,
+	  "Take modules whose build-id was not recorded by their path, and name kernel functions by this "
+	  "kernel, whichever was recorded", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	{ 0 },
+};
+
+static void add_debug_dir(struct argp_state *state, struct arguments *arguments, const char *folder)
+{
+	if (access(folder, R_OK | X_OK) < 0)
+		argp_error(state, "--debug-dir %s cannot be read: %s", folder, strerror(errno));
+	if (grow(&arguments->debug_dirs, arguments->n_debug_dirs, &arguments->dirs_allocated,
+		 sizeof *arguments->debug_dirs) < 0)
+		argp_error(state, "not enough memory");
+	else
+		arguments->debug_dirs[arguments->n_debug_dirs++] = folder;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case KEY_DEBUG_DIR:
+		add_debug_dir(state, arguments, argument);
+		return 0;
+	case KEY_SYSROOT:
+		if (access(argument, R_OK | X_OK) < 0)
+			argp_error(state, "--sysroot %s cannot be read: %s", argument, strerror(errno));
+		arguments->sysroot = argument;
+		return 0;
+	case KEY_DEBUGINFOD:
+		arguments->debuginfod = argument;
+		return 0;
+	case KEY_REDO:
+		arguments->redo = true;
+		return 0;
+	case KEY_FORCE:
+		arguments->force = true;
+		return 0;
+	case 'q':
+		arguments->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->recording)
+			argp_error(state, "one recording at a time: %s?", argument);
+		arguments->recording = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "[FILE]",
+	.doc = "Find the names of a recording's native functions, their files, lines and inlined callers, "
+	       "where it was made or on another machine (default: probing.db). Only files with the build-id "
+	       "that was recorded are used.\v"
+	       "Examples:\n"
+	       "  probing symbolize\n"
+	       "  probing symbolize prod.db --sysroot /mnt/image --debug-dir ~/debug\n"
+	       "  probing symbolize --debuginfod https://debuginfod.debian.net\n\n"
+	       "A name never gives way to one that says less. The file changes in one step at the end, or "
+	       "not at all. Exit status: 0 the file is up to date, also where names are still missing "
+	       "(stderr says which, and what helps); 65 not a sound recording; 66 no such file; 73 it is "
+	       "being recorded or cannot be changed; 74 the disk is full.",
+};
+
+/* ---- While it runs ---- */
+
+static volatile sig_atomic_t caught; /* the signal that ends us; 0: none */
+
+static void catch(int number)
+{
+	caught = number;
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = catch };
+	struct sigaction before;
+
+	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+}
+
+struct screen {
+	bool on; /* a terminal */
+	uint64_t next_ns;
+	bool is_dirty;
+};
+
+static bool show(void *data, const struct rename_progress *progress)
+{
+	struct screen *screen = data;
+	const char *slash = strrchr(progress->path, '/');
+	char name[48], size[16];
+	uint64_t now = monotonic_ns();
+
+	if (!screen->on || now < screen->next_ns)
+		return !caught;
+	screen->next_ns = now + PROGRESS_NS;
+	screen->is_dirty = true;
+	rename_printable(slash ? slash + 1 : progress->path, name, sizeof name);
+	fprintf(stderr, "\r%zu of %zu places  %s", progress->n_done, progress->n_places, name);
+	if (progress->downloaded > 0) {
+		format_bytes((uint64_t)progress->downloaded, size);
+		fprintf(stderr, "  %s downloaded", size);
+	}
+	fputs("\033[K", stderr);
+	return !caught;
+}
+
+/* ---- The whole ---- */
+
+static int fail(int error, const char *path)
+{
+	char sentence[MAX_SENTENCE];
+
+	if (error == -EBUSY)
+		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded, or changed by somebody else: wait for "
+				"the end of that", path);
+	if (error == -EACCES || error == -EROFS || error == -EPERM)
+		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own",
+				path, strerror(-error));
+	if (error == -ECANCELED)
+		return cli_fail(EXIT_FAILED, "interrupted; %s is as it was", path);
+	store_explain(error, path, sentence, sizeof sentence);
+	return cli_fail(cli_status(error), "%s", sentence);
+}
+
+/* As a shell would see us end had we not caught the signal. */
+static void end_by(int number)
+{
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static int rename_all(const struct arguments *arguments, struct store *store, const char *path)
+{
+	CLEANUP(rename_result_done) struct rename_result result;
+	struct screen screen = { .on = !arguments->quiet && isatty(STDERR_FILENO) };
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	const struct rename_options wanted = {
+		.sysroot = arguments->sysroot,
+		.debug_dirs = arguments->debug_dirs,
+		.n_debug_dirs = arguments->n_debug_dirs,
+		.debuginfod = urls && urls[0] != '\0',
+		.redo = arguments->redo,
+		.force = arguments->force,
+		.keep_going = show,
+		.data = &screen,
+	};
+	int r;
+
+	r = pipeline_rename(store, &wanted, &result);
+	if (screen.is_dirty)
+		fputs("\r\033[K", stderr);
+	if (r >= 0)
+		r = store_settle(store);
+	if (r < 0)
+		return fail(r, path);
+	if (!arguments->quiet)
+		rename_summary(&result, path, &wanted);
+	return EXIT_OK;
+}
+
+static int run_symbolize(int argc, char **argv)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	struct arguments arguments = { 0 };
+	const char *path;
+	int r, status;
+
+	cli_parse(&argp, argc, argv, 0, &arguments);
+	path = arguments.recording ? arguments.recording : "probing.db";
+	if (arguments.debuginfod)
+		setenv("DEBUGINFOD_URLS", arguments.debuginfod, 1);
+	catch_signals();
+	r = store_open(path, &store);
+	status = r < 0 ? fail(r, path) : rename_all(&arguments, store, path);
+	free(arguments.debug_dirs);
+	store_close(TAKE(store));
+	if (caught && status != EXIT_OK)
+		end_by(caught);
+	return status;
+}
+
+const struct verb verb_symbolize = {
+	.name = "symbolize",
+	.summary = "find the names of a recording's native functions",
+	.run = run_symbolize,
+};

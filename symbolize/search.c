@@ -1,0 +1,390 @@
+/* search.c - where separate debug files are looked for, and which are believed.
+ *
+ * In this order: DIR/.build-id/xx/yyyy.debug in each folder, /usr/lib/debug
+ * last; by the name in .gnu_debuglink beside the module, in .debug/ there, and
+ * below each folder under the module's own; DIR/PATH and DIR/PATH.debug; the
+ * servers. libdwfl could do much of this, but would open whatever a link's
+ * name leads to: a pipe there, put by whoever is recorded, would hold the
+ * recorder for ever.
+ *
+ * Invariants: nothing but a regular file is opened for reading. A file counts
+ * when it has the build-id that is wanted; where there is none to compare, by
+ * the link's checksum. What libdw could not unpack sanely is not handed out.
+ * Source: GDB manual, "Debugging Information in Separate Files".
+ */
+#include "symbolize/search.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/util.h"
+#include "symbolize/debuginfod.h"
+#include "symbolize/fence.h"
+
+#define SYSTEM_FOLDER "/usr/lib/debug"
+
+enum { MAX_LINK_BYTES = 255 };
+
+struct symbol_search {
+	struct symbol_search_options options;
+	char **folders; /* SYSTEM_FOLDER comes last, then NULL */
+	size_t n_folders;
+	struct debuginfod *servers; /* NULL: nobody is asked */
+	int server_error;
+};
+
+void symbol_search_free(struct symbol_search *search)
+{
+	if (!search)
+		return;
+	debuginfod_close(search->servers);
+	for (size_t i = 0; i < search->n_folders; i++)
+		free(search->folders[i]);
+	free(search->folders);
+	free(search);
+}
+
+void symbol_search_freep(struct symbol_search **search)
+{
+	symbol_search_free(*search);
+}
+
+static int add_folder(struct symbol_search *search, const char *folder)
+{
+	search->folders[search->n_folders] = strdup(folder);
+	if (!search->folders[search->n_folders])
+		return -ENOMEM;
+	search->n_folders++;
+	return 0;
+}
+
+int symbol_search_new(const struct symbol_search_options *options, struct symbol_search **ret)
+{
+	CLEANUP(symbol_search_freep) struct symbol_search *search = NULL;
+	int r = 0;
+
+	search = calloc(1, sizeof *search);
+	if (!search)
+		return -ENOMEM;
+	search->options = *options;
+	search->folders = calloc(options->n_folders + 1, sizeof *search->folders);
+	if (!search->folders)
+		return -ENOMEM;
+	for (size_t i = 0; i < options->n_folders && r >= 0; i++)
+		r = add_folder(search, options->folders[i]);
+	if (r >= 0)
+		r = add_folder(search, SYSTEM_FOLDER);
+	if (r >= 0 && options->debuginfod)
+		r = debuginfod_open(&search->options, &search->servers);
+	if (r < 0)
+		return r;
+
+	*ret = TAKE(search);
+	return 0;
+}
+
+int symbol_search_server_error(const struct symbol_search *search)
+{
+	return search->server_error;
+}
+
+/* ---- Opening ---- */
+
+/* O_PATH looks without opening; only a regular file is opened then. */
+static int open_regular(const char *path, int *ret)
+{
+	CLEANUP(closep) int found = -1;
+	char link[32];
+	struct stat st;
+	int fd;
+
+	found = open(path, O_PATH | O_CLOEXEC);
+	if (found < 0 || fstat(found, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", found);
+	fd = open(link, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret = fd;
+	return 0;
+}
+
+/* What is asked of an open file, @fd stays the caller's. */
+static int check_file(int fd, const struct build_id *id, bool *ret_has_code)
+{
+	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
+	CLEANUP(closep) int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	int r;
+
+	if (own_fd < 0)
+		return -errno;
+	r = elf_file_open(own_fd, &elf);
+	if (r < 0)
+		return r;
+	TAKE_FD(own_fd);
+	if (id && !build_id_equal(elf_file_build_id(elf), id))
+		return -ESTALE;
+	if (!fence_passes(elf))
+		return -E2BIG;
+	*ret_has_code = fence_has_code(elf);
+	return 0;
+}
+
+int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_code, int *ret)
+{
+	CLEANUP(closep) int fd = -1;
+	int r;
+
+	r = open_regular(path, &fd);
+	if (r >= 0)
+		r = check_file(fd, id, ret_has_code);
+	if (r < 0)
+		return r;
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+/* The checksum of .gnu_debuglink is that of zlib. */
+static bool has_checksum(int fd, uint32_t wanted)
+{
+	struct stat st;
+	uint32_t found;
+	void *bytes;
+
+	if (fstat(fd, &st) < 0 || st.st_size == 0 || (uint64_t)st.st_size > SIZE_MAX)
+		return false;
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		return false;
+	found = (uint32_t)crc32_z(0, bytes, (size_t)st.st_size);
+	munmap(bytes, (size_t)st.st_size);
+	return found == wanted;
+}
+
+bool search_may_block(const char *beside, const char *name)
+{
+	const char *slash = strrchr(beside, '/');
+	CLEANUP(freep) char *path = NULL;
+	struct stat st;
+
+	if (name[0] == '/' || !slash)
+		return stat(name, &st) == 0 && !S_ISREG(st.st_mode);
+	if (asprintf(&path, "%.*s/%s", (int)(slash - beside), beside, name) < 0)
+		return true;
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+/* ---- Looking ---- */
+
+struct found {
+	int fd;
+	char *path; /* owned */
+};
+
+/*
+ * Try one path, given in pieces. Returns 1 when the file is the wanted one, 0
+ * when not, -ENOMEM.
+ */
+static int __attribute__((format(printf, 3, 4)))
+try(const struct search_wanted *wanted, struct found *found, const char *format, ...)
+{
+	const struct build_id *id = wanted->id && wanted->id->n_bytes > 0 ? wanted->id : NULL;
+	CLEANUP(freep) char *path = NULL;
+	CLEANUP(closep) int fd = -1;
+	va_list pieces;
+	bool has_code;
+	int n;
+
+	va_start(pieces, format);
+	n = vasprintf(&path, format, pieces);
+	va_end(pieces);
+	if (n < 0)
+		return -ENOMEM;
+	if (symbol_file_open(path, id, &has_code, &fd) < 0 || (!id && !has_checksum(fd, wanted->crc)))
+		return 0;
+	found->fd = TAKE_FD(fd);
+	found->path = TAKE(path);
+	return 1;
+}
+
+static int try_build_id(const char *folder, const char *ending, const struct search_wanted *wanted,
+			struct found *found)
+{
+	char text[2 * BUILD_ID_MAX + 1];
+
+	build_id_format(wanted->id, text);
+	return try(wanted, found, "%s/.build-id/%.2s/%s%s", folder, text, text + 2, ending);
+}
+
+/* Beside the file, in .debug/ there, and as the folders mirror its place. */
+static int try_link(const struct symbol_search *search, const struct search_wanted *wanted,
+		    struct found *found)
+{
+	const char *slash = strrchr(wanted->path, '/');
+	int n = slash ? (int)(slash - wanted->path) : 0;
+	const char *root = wanted->root ? wanted->root : "";
+	int r = 0;
+
+	/* A name, says the format: what has a slash is no business of ours. */
+	if (!wanted->link || !slash || strchr(wanted->link, '/') || strlen(wanted->link) > MAX_LINK_BYTES)
+		return 0;
+	for (int in_root = wanted->root != NULL; in_root >= 0 && r == 0; in_root--) {
+		const char *front = in_root ? root : "";
+
+		r = try(wanted, found, "%s%.*s/%s", front, n, wanted->path, wanted->link);
+		if (r == 0)
+			r = try(wanted, found, "%s%.*s/.debug/%s", front, n, wanted->path, wanted->link);
+	}
+	if (!search && r == 0)
+		r = try(wanted, found, SYSTEM_FOLDER "%.*s/%s", n, wanted->path, wanted->link);
+	for (size_t i = 0; search && i < search->n_folders && r == 0; i++)
+		r = try(wanted, found, "%s%.*s/%s", search->folders[i], n, wanted->path, wanted->link);
+	return r;
+}
+
+/* Only with a build-id: a file of that name says nothing about its contents. */
+static int try_folders(const struct symbol_search *search, const struct search_wanted *wanted,
+		       struct found *found)
+{
+	int r = 0;
+
+	if (!search)
+		return try_build_id(SYSTEM_FOLDER, ".debug", wanted, found);
+	for (size_t i = 0; i < search->n_folders && r == 0; i++)
+		r = try_build_id(search->folders[i], ".debug", wanted, found);
+	return r;
+}
+
+static int try_mirrors(const struct symbol_search *search, const struct search_wanted *wanted,
+		       struct found *found)
+{
+	int r = 0;
+
+	for (size_t i = 0; search && wanted->path[0] == '/' && i < search->n_folders && r == 0; i++) {
+		r = try(wanted, found, "%s%s.debug", search->folders[i], wanted->path);
+		if (r == 0)
+			r = try(wanted, found, "%s%s", search->folders[i], wanted->path);
+	}
+	return r;
+}
+
+/* A common debug file (dwz) is named relative to the file that refers to it, or in full. */
+static int try_alternate(const struct search_wanted *wanted, struct found *found)
+{
+	const char *slash = strrchr(wanted->path, '/');
+
+	if (!wanted->link || !strchr(wanted->link, '/'))
+		return 0;
+	if (wanted->link[0] == '/')
+		return try(wanted, found, "%s", wanted->link);
+	return slash ? try(wanted, found, "%.*s/%s", (int)(slash - wanted->path), wanted->path,
+			   wanted->link) : 0;
+}
+
+static int try_servers(struct symbol_search *search, const struct build_id *id, bool executable,
+		       struct found *found)
+{
+	CLEANUP(closep) int fd = -1;
+	bool has_code;
+	int r;
+
+	if (!search || !search->servers)
+		return 0;
+	r = debuginfod_get(search->servers, id, executable, &fd);
+	if (r < 0) {
+		if (r != -ENOENT && search->server_error != -ETIMEDOUT)
+			search->server_error = r;
+		return r == -ENOMEM ? r : 0;
+	}
+	if (check_file(fd, id, &has_code) < 0 || (executable && !has_code))
+		return 0;
+	found->path = strdup("debuginfod");
+	if (!found->path)
+		return -ENOMEM;
+	found->fd = TAKE_FD(fd);
+	return 1;
+}
+
+int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret,
+		      char **ret_path)
+{
+	const bool has_id = wanted->id && wanted->id->n_bytes > 0;
+	struct found found;
+	int r = 0;
+
+	if (has_id)
+		r = try_folders(search, wanted, &found);
+	if (r == 0)
+		r = try_link(search, wanted, &found);
+	if (r == 0 && has_id)
+		r = try_alternate(wanted, &found);
+	if (r == 0 && has_id)
+		r = try_mirrors(search, wanted, &found);
+	if (r == 0 && has_id)
+		r = try_servers(search, wanted->id, false, &found);
+	if (r <= 0)
+		return r < 0 ? r : -ENOENT;
+	*ret = found.fd;
+	*ret_path = found.path;
+	return 0;
+}
+
+/* ---- The module's own file ---- */
+
+static int try_code(const struct symbol_search *search, const struct search_wanted *wanted, size_t i,
+		    struct found *found)
+{
+	int r;
+
+	r = try_build_id(search->folders[i], "", wanted, found);
+	if (r == 0 && wanted->path[0] == '/')
+		r = try(wanted, found, "%s%s", search->folders[i], wanted->path);
+	return r;
+}
+
+/* Found, but a debug file: not what is wanted here. */
+static bool put_back(struct found *found)
+{
+	bool has_code = false;
+
+	if (check_file(found->fd, NULL, &has_code) == 0 && has_code)
+		return false;
+	close(found->fd);
+	free(found->path);
+	return true;
+}
+
+int symbol_search_find(struct symbol_search *search, const char *path, const struct build_id *id,
+		       int *ret, char **ret_path)
+{
+	struct search_wanted wanted = { .path = path, .id = id };
+	struct found found;
+	int r = 0;
+
+	if (id->n_bytes == 0)
+		return -ENOENT;
+	for (size_t i = 0; i < search->n_folders && r == 0; i++) {
+		r = try_code(search, &wanted, i, &found);
+		if (r > 0 && put_back(&found))
+			r = 0;
+	}
+	if (r == 0)
+		r = try_servers(search, id, true, &found);
+	if (r == 0) /* its debug file alone has names and lines as well */
+		return search_debug_file(search, &wanted, ret, ret_path);
+	if (r < 0)
+		return r;
+	*ret = found.fd;
+	*ret_path = found.path;
+	return 0;
+}

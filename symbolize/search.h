@@ -1,0 +1,37 @@
+/* search.h - where separate debug files are looked for. Private to this folder. */
+#ifndef PROBING_SYMBOLIZE_SEARCH_H
+#define PROBING_SYMBOLIZE_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/elf_file.h"
+#include "symbolize/symbolize.h"
+
+/* What a module, or a debug file that refers to a common one, says of the file it wants. */
+struct search_wanted {
+	const char *path; /* of the file that refers to it, as the process names it */
+	const char *root; /* in front of path, where the process sees it: "/proc/12/root"; NULL: none */
+	const struct build_id *id;
+	const char *link; /* .gnu_debuglink or .gnu_debugaltlink; NULL: none */
+	uint32_t crc;     /* of the linked file, which counts where there is no build-id */
+};
+
+/*
+ * search_debug_file - find a debug file: by build-id, by the link's name, from a server.
+ * @search: NULL: only /usr/lib/debug and beside the file.
+ * @ret:    a descriptor of the caller's; only of a regular file that passes the fence.
+ * @ret_path: where it was, owned by the caller; "debuginfod" for a server's.
+ * Errors: -ENOENT, -ENOMEM.
+ */
+int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret,
+		      char **ret_path);
+
+/*
+ * search_may_block - whether opening a file that debug information refers to could block or act:
+ * something is there, and it is not a regular file. libdw opens such names without looking.
+ * @beside: a file in whose folder a relative name is looked up.
+ */
+bool search_may_block(const char *beside, const char *name);
+
+#endif

@@ -1,0 +1,802 @@
+"""Names of native code: each source of them, and 'probing symbolize' afterwards and elsewhere.
+
+A library built here has one function that stays, shape_outer, and one that is
+inlined into it, shape_inner; a driver loads it and calls it. What is known of
+both tells which files were read: the inlined one needs debug information.
+"""
+import contextlib
+import glob
+import http.server
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import probing_test as t
+
+SHAPE = """
+#include <stdint.h>
+static volatile uint64_t sink;
+static inline __attribute__((always_inline)) uint64_t shape_inner(uint64_t n)
+{
+	uint64_t value = n;
+	for (unsigned i = 0; i < 100000; i++)
+		value = value * 6364136223846793005u + i;
+	return value;
+}
+__attribute__((noinline)) static void shape_outer(uint64_t n)
+{
+	sink += shape_inner(n) + VARIANT;
+}
+void shape_burn(void)
+{
+	shape_outer(sink);
+	sink++;
+}
+"""
+
+DRIVER = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <time.h>
+int main(int argc, char **argv)
+{
+	void *library = dlopen(argv[1], RTLD_NOW);
+	void (*burn)(void) = library ? (void (*)(void))dlsym(library, "shape_burn") : 0;
+	time_t start = time(NULL);
+
+	if (argc < 2 || !burn)
+		return 1;
+	puts("ready {}");
+	fflush(stdout);
+	while (time(NULL) < start + 60)
+		burn();
+	return 0;
+}
+"""
+
+CART = """
+namespace shop {
+template <class T> struct Cart {
+	static inline __attribute__((always_inline)) T price(T x)
+	{
+		for (unsigned i = 0; i < 100000; i++)
+			x = x * 6364136223846793005u + i;
+		return x;
+	}
+	__attribute__((noinline)) T total(T x) { return price(x) + 1; }
+};
+}
+static volatile unsigned long sink;
+extern "C" void shape_burn(void) { sink += shop::Cart<unsigned long>().total(sink); sink++; }
+"""
+
+CRATE = """
+#![crate_type = "cdylib"]
+pub mod shop {
+    pub struct Cart { pub n: u64 }
+    impl Cart {
+        #[inline(never)]
+        pub fn total(&self) -> u64 {
+            let mut value = self.n;
+            for i in 0..100000u64 {
+                value = std::hint::black_box(value.wrapping_mul(6364136223846793005).wrapping_add(i));
+            }
+            value
+        }
+    }
+}
+#[no_mangle]
+pub extern "C" fn shape_burn() {
+    let cart = shop::Cart { n: std::hint::black_box(3) };
+    std::hint::black_box(cart.total());
+}
+"""
+
+
+def run(*command, **more):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120, **more)
+    if done.returncode != 0:
+        raise AssertionError("%s: %s%s" % (" ".join(map(str, command)), done.stdout, done.stderr))
+    return done.stdout
+
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def build_library(path, variant=0, *flags):
+    write("shape.c", SHAPE)
+    run("cc", "-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id", "-DVARIANT=%d" % variant, *flags, "shape.c", "-o", path)
+    return path
+
+
+def build_driver():
+    write("driver.c", DRIVER)
+    run("cc", "-O2", "driver.c", "-o", "driver", "-ldl")
+
+
+def build_id(path):
+    return re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path)).group(1)
+
+
+def by_build_id(folder, identity, ending=".debug"):
+    path = os.path.join(folder, ".build-id", identity[:2], identity[2:] + ending)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    return path
+
+
+def split(path, debug):
+    """Make the library at path a stripped one, and debug its debug file."""
+    run("objcopy", "--only-keep-debug", path, debug)
+    run("strip", path)
+
+
+def query(path, sql):
+    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+        return db.execute(sql).fetchall()
+
+
+# All that is said of native places, in no order, without ids.
+NAMES = """
+WITH RECURSIVE chain(place, address, module, level, frame) AS (
+  SELECT frame, address, module, 0, frame FROM frame WHERE kind = 'native' AND address IS NOT NULL
+  UNION ALL
+  SELECT place, chain.address, chain.module, level + 1, inlined_into FROM chain JOIN frame USING (frame)
+  WHERE inlined_into IS NOT NULL)
+SELECT chain.module, chain.address, frame.is_eval, level, function.name, function.symbol, function.role,
+       function.module, frame.line
+FROM chain JOIN frame USING (frame) LEFT JOIN function USING (function) ORDER BY 1, 2, 3, 4, 5"""
+
+FORGET = """
+UPDATE frame SET function = NULL, line = NULL, inlined_into = NULL WHERE kind IN ('native', 'kernel');
+DELETE FROM frame WHERE frame >= 1 << 32;
+DELETE FROM function WHERE kind IN ('native', 'kernel');"""
+
+
+def forget_names(path):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript(FORGET)
+
+
+class Symbols(t.Case):
+    def setUp(self):
+        super().setUp()
+        for program in ("cc", "objcopy", "strip", "readelf"):
+            t.need_program(program)
+        # Nobody's servers are asked unless the test says so.
+        for name in ("DEBUGINFOD_URLS", "DEBUGINFOD_CACHE_PATH", "DEBUGINFOD_TIMEOUT"):
+            if name in os.environ:
+                self.addCleanup(os.environ.__setitem__, name, os.environ.pop(name))
+        os.chmod(".", 0o755)
+        build_driver()
+
+    @contextlib.contextmanager
+    def driver(self, library, **more):
+        with t.target([os.path.abspath("driver"), os.path.abspath(library)], **more) as started:
+            yield started
+
+    def record(self, pid, *more, path="probing.db", seconds=0.8, env=None):
+        return t.probing("record", "--pid", pid, "-d", seconds, "-F", 999, "-o", path, *more, check=t.OK, env=env)
+
+    def record_library(self, library, *more, path="probing.db", env=None):
+        with self.driver(library) as started:
+            return self.record(started.pid, *more, path=path, env=env)
+
+    def library_rows(self, path="probing.db", name="libshape.so"):
+        """Where the library's samples fell: {(function, file, line, inlined_into's function)}."""
+        return query(path, """
+            SELECT f.name, place.file, f.line, caller.name, f.samples FROM (
+              SELECT n.frame, n.name, n.line, n.inlined_into, sum(samples) AS samples
+              FROM stack_total JOIN stack USING (stack) JOIN named_frame n USING (frame)
+              WHERE n.module LIKE '%/NAME' GROUP BY 1) f
+            JOIN named_frame place ON place.frame = f.frame
+            LEFT JOIN named_frame caller ON caller.frame = f.inlined_into""".replace("NAME", name))
+
+    def assert_has_lines(self, path="probing.db"):
+        rows = self.library_rows(path)
+        total = sum(row[4] for row in rows)
+        self.assertGreater(total, 10, rows)
+        inlined = sum(row[4] for row in rows if row[0] == "shape_inner" and row[3] == "shape_outer" and
+                      (row[1] or "").endswith("shape.c") and row[2])
+        self.assertShare(0.9, inlined / total, "shape_inner with its line, in shape_outer: %s" % rows)
+
+    def assert_has_symbols(self, path="probing.db"):
+        rows = self.library_rows(path)
+        total = sum(row[4] for row in rows)
+        self.assertGreater(total, 10, rows)
+        self.assertShare(0.9, sum(row[4] for row in rows if row[0] == "shape_outer") / total, str(rows))
+        self.assertEqual([], [row for row in rows if row[2]], "lines without debug information")
+
+    def assert_nameless(self, path="probing.db"):
+        rows = self.library_rows(path)
+        self.assertGreater(sum(row[4] for row in rows), 10, rows)
+        named = [row for row in rows if row[0].startswith("shape_") and row[0] != "shape_burn"]
+        self.assertEqual([], named)
+
+
+class WhileRecording(Symbols):
+    """Sources that the recorder finds by itself."""
+
+    def test_in_the_file(self):
+        build_library("libshape.so")
+        self.record_library("libshape.so")
+        self.assert_has_lines()
+        folded = t.probing("flamegraph", "--format", "folded", "-o", "-", check=t.OK).stdout
+        self.assertRegex(folded, r"shape_burn;shape_outer;shape_inner \d+")
+        t.probing("flamegraph", "-o", "flame.svg", check=t.OK)
+        with open("flame.svg") as svg:
+            self.assertIn("shape_inner", svg.read())
+
+    def test_stripped(self):
+        split(build_library("libshape.so"), "elsewhere.debug")
+        self.record_library("libshape.so")
+        self.assert_nameless()
+
+    def test_debug_link_beside(self):
+        split(build_library("libshape.so"), "shape.debug")
+        run("objcopy", "--add-gnu-debuglink=shape.debug", "libshape.so")
+        self.record_library("libshape.so")
+        self.assert_has_lines()
+
+    def test_debug_link_in_debug_folder(self):
+        os.mkdir(".debug")
+        split(build_library("libshape.so"), ".debug/shape.debug")
+        run("objcopy", "--add-gnu-debuglink=.debug/shape.debug", "libshape.so")
+        self.record_library("libshape.so")
+        self.assert_has_lines()
+
+    def test_debug_link_by_checksum(self):
+        """Without a build-id the link's checksum decides, and another build's file is not believed."""
+        split(build_library("libshape.so", 0, "-Wl,--build-id=none"), "shape.debug")
+        run("objcopy", "--add-gnu-debuglink=shape.debug", "libshape.so")
+        self.record_library("libshape.so")
+        self.assert_has_lines()
+        split(build_library("other.so", 1, "-Wl,--build-id=none"), "shape.debug")
+        self.record_library("libshape.so", path="other.db")
+        self.assert_nameless("other.db")
+
+    def test_debug_link_of_another_build(self):
+        split(build_library("libshape.so"), "shape.debug")
+        run("objcopy", "--add-gnu-debuglink=shape.debug", "libshape.so")
+        split(build_library("other.so", 1), "shape.debug")
+        self.record_library("libshape.so")
+        self.assert_nameless()
+
+    def test_debug_link_to_a_pipe_does_not_hang(self):
+        split(build_library("libshape.so"), "shape.debug")
+        run("objcopy", "--add-gnu-debuglink=shape.debug", "libshape.so")
+        os.unlink("shape.debug")
+        os.mkfifo("shape.debug")
+        self.record_library("libshape.so")
+        self.assert_nameless()
+
+    def test_split_debug_information_in_a_pipe_does_not_hang(self):
+        write("shape.c", SHAPE)
+        run("cc", "-O2", "-g", "-gsplit-dwarf", "-fPIC", "-DVARIANT=0", "-c", "shape.c", "-o", "shape.o")
+        run("cc", "-shared", "shape.o", "-o", "libshape.so")
+        self.record_library("libshape.so")
+        self.assert_has_lines()
+        os.unlink("shape.dwo")
+        os.mkfifo("shape.dwo")
+        self.record_library("libshape.so", path="pipe.db")
+        rows = self.library_rows("pipe.db")
+        self.assertIn("shape_outer", {row[0] for row in rows})
+
+    def test_common_debug_file_that_is_a_pipe_does_not_hang(self):
+        build_library("libshape.so")
+        os.mkfifo("pipe")
+        with open("link", "wb") as file:
+            file.write(os.path.abspath("pipe").encode() + b"\0" + b"x" * 20)
+        run("objcopy", "--add-section", ".gnu_debugaltlink=link", "libshape.so")
+        self.record_library("libshape.so")
+        self.assertIn("shape_outer", {row[0] for row in self.library_rows()})
+
+    def test_system_debug_files(self):
+        libc = next(path for path in glob.glob("/usr/lib/*/libc.so.6") + ["/lib64/libc.so.6"] if os.path.exists(path))
+        if not os.path.exists(by_build_id_path("/usr/lib/debug", build_id(libc))):
+            self.skipTest("the debug file of libc is not installed (libc6-dbg)")
+        with t.fixture("native_only", "qsort") as started:
+            self.record(started.pid)
+        lines = query("probing.db", "SELECT count(*) FROM named_frame WHERE module LIKE '%/libc.so.6' "
+                                    "AND name LIKE '%msort%' AND file LIKE '%msort.c' AND line > 0")[0][0]
+        self.assertGreater(lines, 0)
+
+    def test_mini_debug_information(self):
+        t.need_program("xz")
+        build_library("full.so")
+        shutil.copy("full.so", "libshape.so")
+        run("strip", "libshape.so")
+        symbols = [line.split()[-1] for line in run("nm", "full.so").splitlines() if line.split()[-2] in "tT"]
+        write("keep", "\n".join(symbols) + "\n")
+        run("objcopy", "-S", "--keep-symbols=keep", "full.so", "mini.debug")
+        run("xz", "mini.debug")
+        run("objcopy", "--add-section", ".gnu_debugdata=mini.debug.xz", "libshape.so")
+        self.record_library("libshape.so")
+        self.assert_has_symbols()
+
+    def test_cxx(self):
+        t.need_program("g++")
+        write("cart.cc", CART)
+        run("g++", "-O2", "-g", "-fPIC", "-shared", "cart.cc", "-o", "libshape.so")
+        self.record_library("libshape.so")
+        rows = self.library_rows()
+        inlined = [row for row in rows if row[0] == "shop::Cart<unsigned long>::price"]
+        self.assertEqual({"shop::Cart<unsigned long>::total"}, {row[3] for row in inlined}, rows)
+        folded = t.probing("flamegraph", "--format", "folded", "-o", "-", check=t.OK).stdout
+        self.assertRegex(folded, r";shop::Cart<unsigned long>::total;shop::Cart<unsigned long>::price \d+")
+
+    def test_rust(self):
+        if shutil.which("rustc") is None and not os.path.exists(os.path.expanduser("~/.cargo/bin/rustc")):
+            self.skipTest("rustc is not installed")
+        rustc = shutil.which("rustc") or os.path.expanduser("~/.cargo/bin/rustc")
+        for mangling in ("legacy", "v0"):
+            with self.subTest(mangling):
+                write("cart.rs", CRATE)
+                options = [] if mangling == "legacy" else ["-C", "symbol-mangling-version=v0"]
+                run(rustc, "-O", "-g", *options, "cart.rs", "-o", "libshape.so")
+                self.record_library("libshape.so", path=mangling + ".db")
+                rows = self.library_rows(mangling + ".db")
+                totals = [row for row in rows if re.search(r"Cart>?::total$", row[0]) or
+                          re.search(r"Cart>?::total$", row[3] or "")]
+                self.assertTrue(totals, rows)
+                self.assertFalse([row for row in rows if re.search(r"17h[0-9a-f]{16}|^_R|^_ZN", row[0])], rows)
+
+    def test_deleted_library(self):
+        t.need_root()
+        identity = build_id(build_library("libshape.so"))
+        with self.driver("libshape.so") as started:
+            os.unlink("libshape.so")
+            self.record(started.pid)
+        self.assert_has_lines()
+        self.assertEqual([(identity,)], query("probing.db", "SELECT build_id FROM module WHERE path LIKE '%shape%'"))
+
+    def test_replaced_library(self):
+        t.need_root()
+        identity = build_id(build_library("libshape.so"))
+        with self.driver("libshape.so") as started:
+            write("wrong.c", "__attribute__((noinline)) void wrong_name(void) { for (volatile int i = 0; i < 9; i++) ; }\n"
+                             "void shape_burn(void) { wrong_name(); wrong_name(); }\n" * 1)
+            run("cc", "-O0", "-g", "-fPIC", "-shared", "wrong.c", "-o", "wrong.so")
+            os.rename("wrong.so", "libshape.so")
+            self.record(started.pid)
+        self.assert_has_lines()
+        self.assertEqual([], query("probing.db", "SELECT name FROM function WHERE name LIKE 'wrong%'"))
+        self.assertEqual([(identity,)], query("probing.db", "SELECT build_id FROM module WHERE path LIKE '%shape%'"))
+
+    def test_replaced_library_without_privilege(self):
+        """map_files is closed to users: no names, and none of the wrong file, but the build-id is
+        known from memory, so that the right one can be found later."""
+        t.need_root()  # to become somebody else
+        setpriv = t.need_program("setpriv")
+        as_nobody = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"]
+        identity = build_id(build_library("libshape.so"))
+        os.mkdir("out")
+        os.chmod("out", 0o777)
+        for path in ("driver", "libshape.so"):
+            os.chmod(path, 0o755)
+        if subprocess.run(as_nobody + [t.BINARY, "--version"], capture_output=True).returncode != 0:
+            self.skipTest("the binary cannot be run by another user")
+        shutil.copy("libshape.so", "kept.so")
+        command = as_nobody + [os.path.abspath("driver"), os.path.abspath("libshape.so")]
+        with t.target(command) as started:
+            build_library("wrong.so", 7, "-Dshape_outer=wrong_outer", "-Dshape_inner=wrong_inner")
+            os.rename("wrong.so", "libshape.so")
+            done = subprocess.run(as_nobody + [t.BINARY, "record", "--pid", str(started.pid), "-d", "0.8", "-F", "999",
+                                               "-o", "out/probing.db"], capture_output=True, text=True, timeout=60)
+        if done.returncode == t.NOT_PERMITTED:
+            self.skipTest("ordinary users may not record here: " + done.stderr.strip())
+        self.assertEqual(t.OK, done.returncode, done.stderr)
+        self.assert_nameless("out/probing.db")
+        self.assertEqual([], query("out/probing.db", "SELECT name FROM function WHERE name LIKE 'wrong%'"))
+        self.assertEqual([(identity,)],
+                         query("out/probing.db", "SELECT build_id FROM module WHERE path LIKE '%shape%'"))
+        said = t.probing("symbolize", "out/probing.db", check=t.OK).stderr
+        self.assertIn("another build is here", said)
+        self.assertIn(identity, said)
+        self.assert_nameless("out/probing.db")
+        shutil.copy("kept.so", by_build_id("debug", identity, ""))
+        t.probing("symbolize", "out/probing.db", "--debug-dir", "debug", check=t.OK)
+        self.assert_has_lines("out/probing.db")
+
+    def record_in_root(self, enter):
+        """The driver in a root of its own that lies in a mount namespace of its own."""
+        t.need_root()
+        t.need_program("unshare")
+        build_library("libshape.so")
+        libraries = re.findall(r"(/\S+)", run("ldd", "driver"))
+        script = ["set -e", "mkdir root", "mount -t tmpfs none root", "mkdir -p root/hidden root/old"]
+        for path in libraries:
+            script.append("mkdir -p root%s && cp -L %s root%s" % (os.path.dirname(path), path, path))
+        script += ["cp driver libshape.so root/hidden/", enter]
+        with t.target(["unshare", "--mount", "sh", "-c", "\n".join(script)]) as started:
+            self.record(started.pid)
+        path = query("probing.db", "SELECT path FROM module WHERE path LIKE '%/hidden/libshape.so'")[0][0]
+        self.assertFalse(os.path.exists(path))
+        self.assert_has_lines()
+        return path
+
+    def test_another_root(self):
+        """The process sees its library at a path that leads nowhere for us."""
+        t.need_program("pivot_root")
+        path = self.record_in_root("cd root && pivot_root . old && exec /hidden/driver /hidden/libshape.so")
+        self.assertEqual("/hidden/libshape.so", path)
+
+    def test_chroot(self):
+        """Here the kernel gives a path that holds neither in our root nor in the process'."""
+        t.need_program("chroot")
+        self.record_in_root("exec chroot root /hidden/driver /hidden/libshape.so")
+
+    def test_every_module_has_its_build_id(self):
+        """Those loaded late and the vdso included."""
+        write("clock.c", "#include <stdio.h>\n#include <time.h>\n#include <sys/time.h>\n"
+                         "int main(void) { struct timespec t; time_t s = time(0); puts(\"ready {}\"); fflush(stdout);\n"
+                         "while (time(0) < s + 60) for (int i = 0; i < 100; i++) clock_gettime(CLOCK_MONOTONIC, &t); }\n")
+        run("cc", "-O2", "clock.c", "-o", "clock", "-Wl,--build-id")
+        with t.target([os.path.abspath("clock")]) as started:
+            self.record(started.pid)
+        modules = query("probing.db", "SELECT path, build_id FROM module")
+        self.assertEqual([], [path for path, identity in modules if not identity])
+        self.assertIn("[vdso]", [path for path, _ in modules])
+        before = query("probing.db", NAMES)
+        self.assertTrue([row for row in before if row[4] and "vdso" in row[4] or row[4] == "clock_gettime"], before)
+        forget_names("probing.db")
+        t.probing("symbolize", check=t.OK)
+        self.assertEqual(before, query("probing.db", NAMES))
+
+
+def by_build_id_path(folder, identity):
+    return os.path.join(folder, ".build-id", identity[:2], identity[2:] + ".debug")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A debuginfod: files by (build-id, kind); counts what it is asked."""
+    daemon_threads = True
+
+    def __init__(self, files, delay_s=0, slow=""):
+        """Questions that have slow in them are answered after delay_s seconds."""
+        self.files, self.delay_s, self.slow, self.asked = files, delay_s, slow, []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self):
+        return "http://127.0.0.1:%d" % self.server_address[1]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        if self.server.delay_s and self.server.slow in self.path:
+            time.sleep(self.server.delay_s)
+        match = re.fullmatch(r"/buildid/([0-9a-f]+)/(\w+)", self.path)
+        path = self.server.files.get(match.groups()) if match else None
+        if path is None:
+            with contextlib.suppress(BrokenPipeError):
+                self.send_error(404)
+            return
+        with open(path, "rb") as file:
+            content = file.read()
+        with contextlib.suppress(BrokenPipeError):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+
+class Debuginfod(Symbols):
+    def setUp(self):
+        super().setUp()
+        if not glob.glob("/usr/lib/*/libdebuginfod.so.1") + glob.glob("/usr/lib64/libdebuginfod.so.1"):
+            self.skipTest("libdebuginfod is not installed")
+
+    @contextlib.contextmanager
+    def serve(self, files, delay_s=0):
+        server = Server(files, delay_s)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def environment(self, url, **more):
+        return dict(os.environ, DEBUGINFOD_URLS=url, DEBUGINFOD_CACHE_PATH=os.path.abspath("cache"), **more)
+
+    def test_while_recording(self):
+        identity = build_id(build_library("libshape.so"))
+        split("libshape.so", "served.debug")
+        with self.serve({(identity, "debuginfo"): "served.debug"}) as server:
+            without = dict(os.environ, DEBUGINFOD_CACHE_PATH=os.path.abspath("cache"))
+            self.record_library("libshape.so", env=without)
+            self.assert_nameless()
+            self.assertEqual([], server.asked)
+            self.record_library("libshape.so", path="asked.db", env=self.environment(server.url))
+            self.assert_has_lines("asked.db")
+            self.assertIn("/buildid/%s/debuginfo" % identity, server.asked)
+            n = len(server.asked)
+            t.probing("symbolize", "--redo", "asked.db", check=t.OK)
+            self.assertEqual(n, len(server.asked))
+
+    def test_afterwards_with_nothing_here(self):
+        identity = build_id(build_library("libshape.so"))
+        self.record_library("libshape.so", "--no-symbols")
+        split("libshape.so", "served.debug")
+        os.rename("libshape.so", "served.so")
+        said = t.probing("symbolize", check=t.OK).stderr
+        self.assertIn("libshape.so", said)
+        self.assertIn(identity, said)
+        self.assert_nameless()
+        files = {(identity, "debuginfo"): "served.debug", (identity, "executable"): "served.so"}
+        with self.serve(files) as server:
+            t.probing("symbolize", "--debuginfod", server.url, check=t.OK,
+                      env=dict(os.environ, DEBUGINFOD_CACHE_PATH=os.path.abspath("cache")))
+            self.assertIn("/buildid/%s/executable" % identity, server.asked)
+        self.assert_has_lines()
+
+    def test_a_server_that_lies(self):
+        """What has another build-id than was asked for is not used."""
+        identity = build_id(build_library("libshape.so"))
+        split("libshape.so", "right.debug")
+        split(build_library("other.so", 1), "served.debug")
+        with self.serve({(identity, "debuginfo"): "served.debug"}) as server:
+            self.record_library("libshape.so", env=self.environment(server.url))
+            self.assertTrue(server.asked)
+        self.assert_nameless()
+
+    def test_nobody_listens(self):
+        split(build_library("libshape.so"), "elsewhere.debug")
+        started = time.monotonic()
+        self.record_library("libshape.so", env=self.environment("http://127.0.0.1:9"))
+        self.assertLess(time.monotonic() - started, 20)
+        self.assert_nameless()
+
+    def test_a_dead_server_does_not_hold_the_end_up(self):
+        """It takes requests and never answers: after the first one it is left alone."""
+        split(build_library("libshape.so"), "elsewhere.debug")
+        with self.serve({}, delay_s=40) as server:
+            started = time.monotonic()
+            self.record_library("libshape.so", env=self.environment(server.url, DEBUGINFOD_TIMEOUT="2"))
+            self.assertLess(time.monotonic() - started, 25)
+            self.assertEqual(1, len(set(server.asked)), server.asked)  # the client may repeat it
+            self.assert_nameless()
+            done = t.probing("symbolize", check=t.OK, env=self.environment(server.url, DEBUGINFOD_TIMEOUT="2"))
+            self.assertIn("did not answer in time", done.stderr)
+
+
+class Afterwards(Symbols):
+    """probing symbolize."""
+
+    def test_same_rows_as_the_recorder(self):
+        with t.fixture("demo.py") as started:
+            t.probing("record", "--pid", started.pid, "-d", 1.5, "-F", 499, check=t.OK)
+        before = query("probing.db", NAMES)
+        self.assertGreater(len(before), 50)
+        kernel = query("probing.db", "SELECT address, name FROM frame JOIN function USING (function) "
+                                     "WHERE frame.kind = 'kernel' ORDER BY 1")
+        tree = query("probing.db", "SELECT * FROM stack")
+        forget_names("probing.db")
+        said = t.probing("symbolize", check=t.OK).stderr
+        self.assertRegex(said, r"named 0 -> [1-9]")
+        self.assertEqual(before, query("probing.db", NAMES))
+        self.assertEqual(kernel, query("probing.db", "SELECT address, name FROM frame JOIN function USING (function) "
+                                                     "WHERE frame.kind = 'kernel' ORDER BY 1"))
+        self.assertEqual(tree, query("probing.db", "SELECT * FROM stack"))
+        for options in ((), ("--redo",)):
+            t.probing("symbolize", *options, check=t.OK)
+            self.assertEqual(before, query("probing.db", NAMES))
+            self.assertEqual([("ok",)], query("probing.db", "PRAGMA integrity_check"))
+            self.assertEqual([(0,)], query("probing.db", "SELECT count(*) FROM frame WHERE frame >= 1 << 32 AND frame "
+                                           "NOT IN (SELECT inlined_into FROM frame WHERE inlined_into IS NOT NULL)"))
+
+    def test_on_another_machine(self):
+        """Recorded without symbols, carried away: the debug folder has all, the paths lead nowhere."""
+        identity = build_id(build_library("libshape.so"))
+        with self.driver("libshape.so") as started:
+            self.record(started.pid, path="with.db")
+            self.record(started.pid, "--no-symbols", path="without.db")
+        self.assertEqual([(0,)], query("without.db", "SELECT count(*) FROM frame WHERE function IS NOT NULL"))
+        os.mkdir("elsewhere")
+        shutil.copy("without.db", "elsewhere/probing.db")
+        shutil.copy("libshape.so", by_build_id("debug", identity, ""))
+        os.unlink("libshape.so")
+        os.rename("driver", by_build_id("debug", build_id("driver"), ""))
+        t.probing("symbolize", "elsewhere/probing.db", "--debug-dir", "debug", check=t.OK)
+        self.assert_has_lines("elsewhere/probing.db")
+        names = "SELECT DISTINCT function.name FROM frame JOIN function USING (function) JOIN module " \
+                "ON module.module = function.module WHERE path LIKE '%/libshape.so' OR path LIKE '%/driver'"
+        self.assertEqual(set(query("with.db", names)), set(query("elsewhere/probing.db", names)))
+        self.assert_nameless("without.db")
+
+    def test_debug_folder_with_the_debug_file_only(self):
+        identity = build_id(build_library("libshape.so"))
+        self.record_library("libshape.so", "--no-symbols")
+        split("libshape.so", by_build_id("debug", identity))
+        os.unlink("libshape.so")
+        os.mkdir("empty")
+        said = t.probing("symbolize", "--debug-dir", "empty", check=t.OK).stderr
+        self.assertIn("not on this machine", said)
+        t.probing("symbolize", "--debug-dir", "empty", "--debug-dir", "debug", check=t.OK)
+        self.assert_has_lines()
+
+    def test_debug_folder_and_sysroot_by_path(self):
+        for folder, option in (("mirror", "--debug-dir"), ("image", "--sysroot")):
+            with self.subTest(option):
+                path = os.path.abspath(build_library("libshape.so"))
+                self.record_library("libshape.so", "--no-symbols", path=folder + ".db")
+                os.makedirs(folder + os.path.dirname(path))
+                os.rename("libshape.so", folder + path)
+                t.probing("symbolize", folder + ".db", option, folder, check=t.OK)
+                self.assert_has_lines(folder + ".db")
+
+    def test_symbols_first_lines_later(self):
+        """What has a name, but no line, is completed; what has both is left as it is."""
+        identity = build_id(build_library("full.so"))
+        run("strip", "-g", "full.so", "-o", "libshape.so")
+        self.record_library("libshape.so")
+        self.assert_has_symbols()
+        shutil.copy("full.so", by_build_id("debug", identity))
+        t.probing("symbolize", "--debug-dir", "debug", check=t.OK)
+        self.assert_has_lines()
+        before = query("probing.db", NAMES)
+        # Names never give way to those that say less: not even with --redo.
+        said = t.probing("symbolize", "--redo", check=t.OK).stderr
+        self.assertEqual(before, query("probing.db", NAMES), said)
+
+    def test_another_build_is_never_used(self):
+        identity = build_id(build_library("libshape.so"))
+        self.record_library("libshape.so", "--no-symbols")
+        build_library("libshape.so", 1)
+        other = build_id("libshape.so")
+        self.assertNotEqual(identity, other)
+        said = t.probing("symbolize", "--force", check=t.OK).stderr
+        self.assertRegex(said, r"libshape\.so, \d+ places: another build is here \(build-id %s\) and was not used; %s"
+                         % (other, identity))
+        self.assert_nameless()
+
+    def test_without_build_id_only_by_force(self):
+        build_library("libshape.so", 0, "-Wl,--build-id=none")
+        self.record_library("libshape.so", "--no-symbols")
+        said = t.probing("symbolize", check=t.OK).stderr
+        self.assertRegex(said, r"libshape\.so.*no build-id of it; --force")
+        self.assert_nameless()
+        t.probing("symbolize", "--force", check=t.OK)
+        self.assert_has_lines()
+
+    def test_package_that_would_help(self):
+        """What dpkg says of the owner, for the libraries that lack symbols here."""
+        dpkg = t.need_program("dpkg-query")
+        with t.fixture("demo.py", python=t.DEBIAN_PYTHON) as started:
+            self.record(started.pid, "--no-symbols", seconds=1.5)
+        said = t.probing("symbolize", check=t.OK).stderr
+        found = re.findall(r"^  (/\S+), .*install (\S+?)-dbg(?:sym)?,", said, re.M)
+        if not found:
+            self.skipTest("no library here lacks symbols: " + said)
+        for path, package in found:
+            names = {path, path[4:] if path.startswith("/usr/") else "/usr" + path}
+            owners = "".join(subprocess.run([dpkg, "-S", name], capture_output=True, text=True).stdout
+                             for name in names)
+            self.assertRegex(owners, r"(?m)^%s(:\w+)?: " % re.escape(package), path)
+
+    def test_kernel_of_another_machine(self):
+        with t.fixture("demo.py") as started:
+            self.record(started.pid)
+        names = "SELECT name FROM frame JOIN function USING (function) WHERE frame.kind = 'kernel' ORDER BY frame"
+        before = query("probing.db", names)
+        if not before:
+            self.skipTest("kernel frames have no names for this user")
+        for change in ("host = 'elsewhere'", "kernel = '1.2.3'", "started = 1000"):
+            with self.subTest(change), contextlib.closing(sqlite3.connect("probing.db")) as db:
+                shutil.copy("probing.db", "other.db")
+                with contextlib.closing(sqlite3.connect("other.db")) as other:
+                    other.executescript(FORGET + "UPDATE run SET %s;" % change)
+                said = t.probing("symbolize", "other.db", check=t.OK).stderr
+                self.assertIn("kernel functions stay without a name", said)
+                self.assertEqual([], query("other.db", names))
+                t.probing("symbolize", "--force", "other.db", check=t.OK)
+                self.assertEqual(before, query("other.db", names))
+                self.assertIsNotNone(db)
+
+    def test_refusals(self):
+        self.assertSentence(t.probing("symbolize", "none.db", check=t.NO_INPUT).stderr, "none.db")
+        write("text.db", "this is no recording, however long it may be " * 100)
+        self.assertSentence(t.probing("symbolize", "text.db", check=t.BAD_DATA).stderr, "text.db")
+        with contextlib.closing(sqlite3.connect("other.db")) as db:
+            db.executescript("CREATE TABLE a(b)")
+        self.assertSentence(t.probing("symbolize", "other.db", check=t.BAD_DATA).stderr, "not a recording")
+        t.probing("symbolize", "--debug-dir", "nowhere", check=t.USAGE)
+
+    def test_while_it_is_recorded(self):
+        with t.fixture("demo.py") as started, t.recorder("--pid", started.pid, "-d", 30) as recorder:
+            t.wait_for_samples("probing.db")
+            said = t.probing("symbolize", check=t.NO_OUTPUT).stderr
+            self.assertSentence(said, "probing.db is being recorded")
+            status, _, err = t.stop_politely(recorder)
+            self.assertEqual(t.OK, status, err)
+        t.probing("symbolize", check=t.OK)
+        self.assertEqual([("ok",)], query("probing.db", "PRAGMA integrity_check"))
+
+    def test_after_a_killed_recorder(self):
+        with t.fixture("demo.py") as started:
+            with t.recorder("--pid", started.pid, "-d", 30, "--no-symbols") as recorder:
+                t.wait_for_samples("probing.db")
+                recorder.kill()
+                recorder.wait()
+        t.probing("symbolize", check=t.OK)
+        self.assertFalse(os.path.exists("probing.db-wal"))
+        self.assertGreater(query("probing.db", "SELECT count(function) FROM frame WHERE kind = 'native'")[0][0], 3)
+
+    def test_killed_half_way(self):
+        """Waits for a server that never answers when it is killed: the file is as it was."""
+        if not glob.glob("/usr/lib/*/libdebuginfod.so.1"):
+            self.skipTest("libdebuginfod is not installed")
+        identity = build_id(build_library("libshape.so"))
+        self.record_library("libshape.so", "--no-symbols")
+        # The library is the last thing looked for: what stands before it has been named by then.
+        os.rename("libshape.so", "hidden.so")
+        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+            db.executescript("UPDATE frame SET module = 1000 WHERE module = (SELECT module FROM module WHERE build_id = "
+                             "'%s'); UPDATE module SET module = 1000 WHERE build_id = '%s';" % (identity, identity))
+        before = query("probing.db", NAMES)
+        with open("probing.db", "rb") as file:
+            bytes_before = file.read()
+        for number, expected in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, -signal.SIGINT),
+                                 (signal.SIGTERM, -signal.SIGTERM)):
+            with self.subTest(number), contextlib.ExitStack() as stack:
+                server = Server({}, 40, identity)
+                threading.Thread(target=server.serve_forever, daemon=True).start()
+                stack.callback(server.server_close)
+                stack.callback(server.shutdown)
+                environment = dict(os.environ, DEBUGINFOD_URLS=server.url, DEBUGINFOD_TIMEOUT="60",
+                                   DEBUGINFOD_CACHE_PATH=os.path.abspath("cache"))
+                process = subprocess.Popen([t.BINARY, "symbolize"], env=environment, stderr=subprocess.PIPE, text=True)
+                stack.callback(process.stderr.close)
+                stack.callback(process.wait)
+                stack.callback(process.kill)
+                t.wait_until(lambda: any(identity in path for path in server.asked), 20, "the question for the library")
+                process.send_signal(number)
+                self.assertEqual(expected, process.wait(timeout=20))
+                with open("probing.db", "rb") as file:
+                    self.assertEqual(bytes_before, file.read())
+                # As its next reader finds it, who also clears away what was left beside it.
+                t.probing("sql", "probing.db", "SELECT 1", check=t.OK)
+                self.assertEqual(before, query("probing.db", NAMES))
+        os.rename("hidden.so", "libshape.so")
+        t.probing("symbolize", check=t.OK)
+        self.assert_has_lines()
+
+    def test_late_libraries_have_their_build_id(self):
+        """Also where no names are looked up, and the library came after the start."""
+        with t.fixture("dlopen.py", "--delay", 1.0) as started:
+            self.record(started.pid, "--no-symbols", seconds=2.5)
+        modules = dict(query("probing.db", "SELECT path, build_id FROM module"))
+        late = [path for path in modules if path.endswith("native_lib.so")]
+        self.assertEqual(1, len(late), modules)
+        self.assertEqual(build_id(late[0]), modules[late[0]])
+        self.assertEqual([], [path for path, identity in modules.items() if not identity])
+        t.probing("symbolize", check=t.OK)
+        self.assertEqual([("native_work",)], query("probing.db", "SELECT DISTINCT name FROM named_frame WHERE module "
+                                                   "LIKE '%/native_lib.so' AND name = 'native_work'"))
+
+    def test_no_symbols_opens_no_file(self):
+        build_library("libshape.so")
+        said = self.record_library("libshape.so", "--no-symbols").stderr
+        self.assertIn("probing symbolize", said)
+        self.assertEqual([(0,)], query("probing.db", "SELECT count(*) FROM function WHERE kind <> 'python'"))
+        self.assertEqual([(0,)], query("probing.db", "SELECT count(*) FROM frame JOIN module USING (module) "
+                                                     "WHERE build_id IS NULL"))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
