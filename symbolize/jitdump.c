@@ -369,9 +369,14 @@ void jitdump_find_line(const struct jitdump *dump, const struct code_range *rang
 		       const char **ret_file, int *ret_line)
 {
 	const struct jitdump_function *function = &dump->functions[range->user];
-	const struct jitdump_line *lines = dump->lines + function->first_line;
 	size_t low = 0, high = function->n_lines;
+	const struct jitdump_line *lines;
 
+	*ret_line = 0;
+	*ret_file = NULL;
+	if (high == 0)
+		return; /* there may be no lines at all */
+	lines = dump->lines + function->first_line;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
