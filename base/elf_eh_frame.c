@@ -5,9 +5,6 @@
  * The FDE found there tells the function's true start and length, and holds its
  * program; the CIE before it tells how those two numbers are written, and what
  * all its functions have in common.
- *
- * Invariants: a cursor never moves past its end; once it would have, it has
- * failed and yields zeros; whoever uses what was read asks failed first.
  */
 #include "base/elf_eh_frame.h"
 
@@ -15,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "base/util.h"
 
 /* DW_EH_PE_*: the low four bits are the format, the next three the base. */
@@ -34,128 +32,68 @@ enum {
 	PE_OMIT = 0xff,
 };
 
-struct cursor {
-	const uint8_t *at, *end;
-	uint64_t address; /* of *at */
-	bool failed;
+/* Bytes of the file with the address that they are loaded at. */
+struct place {
+	struct cursor bytes;
+	uint64_t shift; /* address of a byte, minus its place in our memory */
 };
 
 struct hdr_entry {
 	int32_t start, fde; /* relative to .eh_frame_hdr */
 };
 
-static int cursor_open(const struct elf_file *file, uint64_t address, struct cursor *ret)
+static int place_open(const struct elf_file *file, uint64_t address, struct place *ret)
 {
+	const uint8_t *at;
 	size_t n_bytes;
 	int r;
 
-	r = elf_file_tail(file, address, &ret->at, &n_bytes);
+	r = elf_file_tail(file, address, &at, &n_bytes);
 	if (r < 0)
 		return r;
-	ret->end = ret->at + n_bytes;
-	ret->address = address;
-	ret->failed = false;
+	*ret = (struct place){
+		.bytes = { .at = at, .end = at + n_bytes },
+		.shift = address - (uint64_t)(uintptr_t)at,
+	};
 	return 0;
 }
 
-static void cursor_limit(struct cursor *cursor, uint64_t n_bytes)
+static uint64_t place_address(const struct place *place)
 {
-	if (n_bytes < (uint64_t)(cursor->end - cursor->at))
-		cursor->end = cursor->at + n_bytes;
+	return (uint64_t)(uintptr_t)place->bytes.at + place->shift;
 }
 
-static void take(struct cursor *cursor, void *to, size_t n_bytes)
+static void place_limit(struct place *place, uint64_t n_bytes)
 {
-	memset(to, 0, n_bytes);
-	if (cursor->failed || (size_t)(cursor->end - cursor->at) < n_bytes) {
-		cursor->failed = true;
-		return;
-	}
-	memcpy(to, cursor->at, n_bytes);
-	cursor->at += n_bytes;
-	cursor->address += n_bytes;
+	if (n_bytes < cursor_left(&place->bytes))
+		place->bytes.end = place->bytes.at + n_bytes;
 }
 
-static uint8_t take_u8(struct cursor *cursor)
+static uint8_t take_u8(struct place *place)
 {
-	uint8_t value;
-
-	take(cursor, &value, sizeof value);
-	return value;
+	return (uint8_t)cursor_fixed(&place->bytes, 1);
 }
 
-static uint32_t take_u32(struct cursor *cursor)
+static uint32_t take_u32(struct place *place)
 {
-	uint32_t value;
-
-	take(cursor, &value, sizeof value);
-	return value;
-}
-
-static uint64_t take_leb128_bits(struct cursor *cursor, unsigned *ret_shift, uint8_t *ret_last)
-{
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = take_u8(cursor);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	*ret_shift = shift;
-	*ret_last = byte;
-	return value;
-}
-
-static uint64_t take_leb128(struct cursor *cursor)
-{
-	unsigned shift;
-	uint8_t last;
-
-	return take_leb128_bits(cursor, &shift, &last);
-}
-
-static int64_t take_signed_leb128(struct cursor *cursor)
-{
-	unsigned shift;
-	uint8_t last;
-	uint64_t value = take_leb128_bits(cursor, &shift, &last);
-
-	if (shift < 64 && (last & 0x40))
-		value |= UINT64_MAX << shift;
-	return (int64_t)value;
+	return (uint32_t)cursor_fixed(&place->bytes, 4);
 }
 
 static uint64_t take_format(struct cursor *cursor, uint8_t format)
 {
-	union {
-		uint64_t u8;
-		uint32_t u4;
-		uint16_t u2;
-		int32_t s4;
-		int16_t s2;
-	} value;
-
 	switch (format) {
 	case PE_ABSPTR:
 	case PE_UDATA8:
 	case PE_SDATA8:
-		take(cursor, &value.u8, sizeof value.u8);
-		return value.u8;
+		return cursor_fixed(cursor, 8);
 	case PE_UDATA4:
-		take(cursor, &value.u4, sizeof value.u4);
-		return value.u4;
+		return cursor_fixed(cursor, 4);
 	case PE_SDATA4:
-		take(cursor, &value.s4, sizeof value.s4);
-		return (uint64_t)(int64_t)value.s4;
+		return (uint64_t)cursor_signed(cursor, 4);
 	case PE_UDATA2:
-		take(cursor, &value.u2, sizeof value.u2);
-		return value.u2;
+		return cursor_fixed(cursor, 2);
 	case PE_SDATA2:
-		take(cursor, &value.s2, sizeof value.s2);
-		return (uint64_t)(int64_t)value.s2;
+		return (uint64_t)cursor_signed(cursor, 2);
 	default:
 		cursor->failed = true;
 		return 0;
@@ -163,53 +101,53 @@ static uint64_t take_format(struct cursor *cursor, uint8_t format)
 }
 
 /* Indirect pointers need run-time memory; no linker uses them for code addresses. */
-static uint64_t take_encoded(struct cursor *cursor, uint8_t encoding, uint64_t data_base)
+static uint64_t take_encoded(struct place *place, uint8_t encoding, uint64_t data_base)
 {
 	uint64_t base = 0;
 
 	if (encoding == PE_OMIT)
 		return 0;
 	if ((encoding & PE_BASE) == PE_PCREL)
-		base = cursor->address;
+		base = place_address(place);
 	else if ((encoding & PE_BASE) == PE_DATAREL)
 		base = data_base;
 	else if ((encoding & PE_BASE) != 0)
-		cursor->failed = true;
-	return base + take_format(cursor, encoding & PE_FORMAT);
+		place->bytes.failed = true;
+	return base + take_format(&place->bytes, encoding & PE_FORMAT);
 }
 
-/* Leaves the cursor at the table, limited to it. */
+/* Leaves the place at the table, limited to it. */
 static int open_table(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,
-		      struct cursor *cursor, size_t *ret_entries)
+		      struct place *place, size_t *ret_entries)
 {
 	uint8_t version, pointer_encoding, count_encoding, table_encoding;
 	uint64_t n;
 	int r;
 
-	r = cursor_open(file, hdr, cursor);
+	r = place_open(file, hdr, place);
 	if (r < 0)
 		return -ENODATA;
-	cursor_limit(cursor, n_hdr_bytes);
-	version = take_u8(cursor);
-	pointer_encoding = take_u8(cursor);
-	count_encoding = take_u8(cursor);
-	table_encoding = take_u8(cursor);
+	place_limit(place, n_hdr_bytes);
+	version = take_u8(place);
+	pointer_encoding = take_u8(place);
+	count_encoding = take_u8(place);
+	table_encoding = take_u8(place);
 	if (version != 1 || count_encoding == PE_OMIT ||
 	    table_encoding != (PE_DATAREL | PE_SDATA4))
 		return -ENODATA;
-	take_encoded(cursor, pointer_encoding, hdr);
-	n = take_encoded(cursor, count_encoding, hdr);
-	if (cursor->failed)
+	take_encoded(place, pointer_encoding, hdr);
+	n = take_encoded(place, count_encoding, hdr);
+	if (place->bytes.failed)
 		return -ENODATA;
-	*ret_entries = MIN(n, (size_t)(cursor->end - cursor->at) / sizeof(struct hdr_entry));
+	*ret_entries = MIN(n, cursor_left(&place->bytes) / sizeof(struct hdr_entry));
 	return 0;
 }
 
-static struct hdr_entry entry_at(const struct cursor *table, size_t i)
+static struct hdr_entry entry_at(const struct place *table, size_t i)
 {
 	struct hdr_entry entry;
 
-	memcpy(&entry, table->at + i * sizeof entry, sizeof entry);
+	memcpy(&entry, table->bytes.at + i * sizeof entry, sizeof entry);
 	return entry;
 }
 
@@ -217,7 +155,7 @@ static struct hdr_entry entry_at(const struct cursor *table, size_t i)
 static int find_fde(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,
 		    uint64_t address, uint64_t *ret)
 {
-	struct cursor table;
+	struct place table;
 	size_t low = 0, high;
 	int r;
 
@@ -238,38 +176,38 @@ static int find_fde(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_by
 	return 0;
 }
 
-/* Opens a CIE or FDE and limits the cursor to it; the second word is left to the caller. */
-static int open_entry(const struct elf_file *file, uint64_t address, struct cursor *ret)
+/* Opens a CIE or FDE and limits the place to it; the second word is left to the caller. */
+static int open_entry(const struct elf_file *file, uint64_t address, struct place *ret)
 {
 	uint32_t n_bytes;
 	int r;
 
-	r = cursor_open(file, address, ret);
+	r = place_open(file, address, ret);
 	if (r < 0)
 		return r;
 	n_bytes = take_u32(ret);
 	/* 0 ends the section; all ones announce a 64-bit length, which no linker writes here. */
-	if (ret->failed || n_bytes == 0 || n_bytes == UINT32_MAX)
+	if (ret->bytes.failed || n_bytes == 0 || n_bytes == UINT32_MAX)
 		return -ENOENT;
-	cursor_limit(ret, n_bytes);
+	place_limit(ret, n_bytes);
 	return 0;
 }
 
 /* Reads the augmentation data: 'R' says how FDEs write addresses, 'S' marks signal frames. */
-static int read_augmentation(struct cursor *cursor, const char *augmentation, struct elf_cfi *cfi,
+static int read_augmentation(struct place *place, const char *augmentation, struct elf_cfi *cfi,
 			     uint8_t *ret_encoding)
 {
 	for (const char *c = augmentation; *c != '\0'; c++) {
 		switch (*c) {
 		case 'R':
-			*ret_encoding = take_u8(cursor);
+			*ret_encoding = take_u8(place);
 			break;
 		case 'P':
 			/* An indirect personality is skipped, not followed. */
-			take_encoded(cursor, take_u8(cursor) & ~PE_INDIRECT, 0);
+			take_encoded(place, take_u8(place) & ~PE_INDIRECT, 0);
 			break;
 		case 'L':
-			take_u8(cursor);
+			take_u8(place);
 			break;
 		case 'S':
 			cfi->is_signal = true;
@@ -280,42 +218,42 @@ static int read_augmentation(struct cursor *cursor, const char *augmentation, st
 			return -ENOENT;
 		}
 	}
-	return cursor->failed ? -ENOENT : 0;
+	return place->bytes.failed ? -ENOENT : 0;
 }
 
 static int read_cie(const struct elf_file *file, uint64_t address, struct elf_cfi *cfi,
 		    uint8_t *ret_encoding)
 {
-	struct cursor cursor, data;
+	struct place place, data;
 	const char *augmentation;
 	uint64_t n_data;
 	uint32_t id;
 	uint8_t version;
 	int r;
 
-	r = open_entry(file, address, &cursor);
+	r = open_entry(file, address, &place);
 	if (r < 0)
 		return r;
-	cfi->cie = cursor.at - sizeof(uint32_t);
-	id = take_u32(&cursor);
-	version = take_u8(&cursor);
-	if (cursor.failed || id != 0 || (version != 1 && version != 3))
+	cfi->cie = place.bytes.at - sizeof(uint32_t);
+	id = take_u32(&place);
+	version = take_u8(&place);
+	if (place.bytes.failed || id != 0 || (version != 1 && version != 3))
 		return -ENOENT;
-	augmentation = (const char *)cursor.at;
-	while (take_u8(&cursor) != 0)
+	augmentation = (const char *)place.bytes.at;
+	while (take_u8(&place) != 0)
 		;
-	if (cursor.failed)
+	if (place.bytes.failed)
 		return -ENOENT;
-	cfi->code_factor = take_leb128(&cursor);
-	cfi->data_factor = take_signed_leb128(&cursor);
-	cfi->return_register = version == 1 ? take_u8(&cursor) : take_leb128(&cursor);
+	cfi->code_factor = cursor_leb128(&place.bytes);
+	cfi->data_factor = cursor_signed_leb128(&place.bytes);
+	cfi->return_register = version == 1 ? take_u8(&place) : cursor_leb128(&place.bytes);
 	*ret_encoding = PE_ABSPTR;
 	if (augmentation[0] == 'z') {
-		n_data = take_leb128(&cursor);
-		data = cursor;
-		if (cursor.failed || n_data > (uint64_t)(cursor.end - cursor.at))
+		n_data = cursor_leb128(&place.bytes);
+		data = place;
+		if (place.bytes.failed || n_data > cursor_left(&place.bytes))
 			return -ENOENT;
-		cursor.at += n_data;
+		place.bytes.at += n_data;
 		r = read_augmentation(&data, augmentation + 1, cfi, ret_encoding);
 		if (r < 0)
 			return r;
@@ -323,41 +261,41 @@ static int read_cie(const struct elf_file *file, uint64_t address, struct elf_cf
 	} else if (augmentation[0] != '\0') {
 		return -ENOENT;
 	}
-	if (cursor.failed)
+	if (place.bytes.failed)
 		return -ENOENT;
-	cfi->initial = cursor.at;
-	cfi->n_initial = (size_t)(cursor.end - cursor.at);
+	cfi->initial = place.bytes.at;
+	cfi->n_initial = cursor_left(&place.bytes);
 	return 0;
 }
 
 static int read_fde(const struct elf_file *file, uint64_t address, struct elf_cfi *cfi)
 {
-	struct cursor cursor;
+	struct place place;
 	uint64_t cie_field, n_data;
 	uint32_t distance;
 	uint8_t encoding;
 	int r;
 
-	r = open_entry(file, address, &cursor);
+	r = open_entry(file, address, &place);
 	if (r < 0)
 		return r;
-	cfi->fde = cursor.at - sizeof(uint32_t);
-	cie_field = cursor.address;
-	distance = take_u32(&cursor);
-	if (cursor.failed || distance == 0)
+	cfi->fde = place.bytes.at - sizeof(uint32_t);
+	cie_field = place_address(&place);
+	distance = take_u32(&place);
+	if (place.bytes.failed || distance == 0)
 		return -ENOENT;
 	r = read_cie(file, cie_field - distance, cfi, &encoding);
 	if (r < 0)
 		return r;
 	if (encoding & PE_INDIRECT)
 		return -ENOENT;
-	cfi->start = take_encoded(&cursor, encoding, 0);
-	cfi->end = cfi->start + take_format(&cursor, encoding & PE_FORMAT);
-	n_data = cfi->has_augmentation ? take_leb128(&cursor) : 0;
-	if (cursor.failed || n_data > (uint64_t)(cursor.end - cursor.at) || cfi->end < cfi->start)
+	cfi->start = take_encoded(&place, encoding, 0);
+	cfi->end = cfi->start + take_format(&place.bytes, encoding & PE_FORMAT);
+	n_data = cfi->has_augmentation ? cursor_leb128(&place.bytes) : 0;
+	if (place.bytes.failed || n_data > cursor_left(&place.bytes) || cfi->end < cfi->start)
 		return -ENOENT;
-	cfi->program = cursor.at + n_data;
-	cfi->n_program = (size_t)(cursor.end - cursor.at) - n_data;
+	cfi->program = place.bytes.at + n_data;
+	cfi->n_program = cursor_left(&place.bytes) - n_data;
 	return 0;
 }
 

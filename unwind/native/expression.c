@@ -6,8 +6,8 @@
  */
 #include <dwarf.h>
 #include <errno.h>
-#include <string.h>
 
+#include "base/cursor.h"
 #include "base/util.h"
 #include "unwind/native/row.h"
 
@@ -138,71 +138,33 @@ int expression_evaluate(const struct cfi_expression *expression, const struct cf
 
 /* ---- Decoding ---- */
 
-struct cursor {
-	const uint8_t *at, *end;
-	bool failed;
-};
-
-/* Little-endian, as the file was checked to be; signed ones extended. */
-static uint64_t take_fixed(struct cursor *cursor, size_t n_bytes, bool is_signed)
-{
-	unsigned unused_bits = 64 - 8 * (unsigned)n_bytes;
-	uint64_t value = 0;
-
-	if ((size_t)(cursor->end - cursor->at) < n_bytes) {
-		cursor->failed = true;
-		return 0;
-	}
-	memcpy(&value, cursor->at, n_bytes);
-	cursor->at += n_bytes;
-	value <<= unused_bits;
-	return is_signed ? (uint64_t)((int64_t)value >> unused_bits) : value >> unused_bits;
-}
-
-static uint64_t take_leb128(struct cursor *cursor, bool is_signed)
-{
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = (uint8_t)take_fixed(cursor, 1, false);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (is_signed && shift < 64 && (byte & 0x40))
-		value |= UINT64_MAX << shift;
-	return value;
-}
-
 /* 0, or -EBADMSG for an operation that step() does not know either. */
 static int decode_one(struct cursor *cursor, Dwarf_Op *op)
 {
-	op->atom = (uint8_t)take_fixed(cursor, 1, false);
+	op->atom = (uint8_t)cursor_fixed(cursor, 1);
 	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
-		op->number = take_leb128(cursor, true);
+		op->number = (uint64_t)cursor_signed_leb128(cursor);
 		return 0;
 	}
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
 		return 0;
 	switch (op->atom) {
 	case DW_OP_bregx:
-		op->number = take_leb128(cursor, false);
-		op->number2 = take_leb128(cursor, true);
+		op->number = cursor_leb128(cursor);
+		op->number2 = (uint64_t)cursor_signed_leb128(cursor);
 		return 0;
-	case DW_OP_const1u: op->number = take_fixed(cursor, 1, false); return 0;
-	case DW_OP_const1s: op->number = take_fixed(cursor, 1, true); return 0;
-	case DW_OP_const2u: op->number = take_fixed(cursor, 2, false); return 0;
-	case DW_OP_const2s: op->number = take_fixed(cursor, 2, true); return 0;
-	case DW_OP_const4u: op->number = take_fixed(cursor, 4, false); return 0;
-	case DW_OP_const4s: op->number = take_fixed(cursor, 4, true); return 0;
+	case DW_OP_const1u: op->number = cursor_fixed(cursor, 1); return 0;
+	case DW_OP_const1s: op->number = (uint64_t)cursor_signed(cursor, 1); return 0;
+	case DW_OP_const2u: op->number = cursor_fixed(cursor, 2); return 0;
+	case DW_OP_const2s: op->number = (uint64_t)cursor_signed(cursor, 2); return 0;
+	case DW_OP_const4u: op->number = cursor_fixed(cursor, 4); return 0;
+	case DW_OP_const4s: op->number = (uint64_t)cursor_signed(cursor, 4); return 0;
 	case DW_OP_const8u:
-	case DW_OP_const8s: op->number = take_fixed(cursor, 8, false); return 0;
+	case DW_OP_const8s: op->number = cursor_fixed(cursor, 8); return 0;
 	case DW_OP_regx:
 	case DW_OP_constu:
-	case DW_OP_plus_uconst: op->number = take_leb128(cursor, false); return 0;
-	case DW_OP_consts: op->number = take_leb128(cursor, true); return 0;
+	case DW_OP_plus_uconst: op->number = cursor_leb128(cursor); return 0;
+	case DW_OP_consts: op->number = (uint64_t)cursor_signed_leb128(cursor); return 0;
 	case DW_OP_call_frame_cfa: case DW_OP_nop: case DW_OP_stack_value:
 	case DW_OP_deref: case DW_OP_neg: case DW_OP_not: case DW_OP_dup: case DW_OP_drop:
 	case DW_OP_swap: case DW_OP_over: case DW_OP_plus: case DW_OP_minus: case DW_OP_mul:

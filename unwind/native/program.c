@@ -10,9 +10,8 @@
  * and realigned stacks have expressions, which are decoded and kept beside. What
  * no compiler was seen to write is left to libdw, the oracle in tests.
  *
- * Invariants: a cursor never passes its end; once it would have, it has failed
- * and the program with it. Rules of registers that a row does not keep are
- * read and dropped.
+ * Invariants: a program whose bytes end too early has failed. Rules of registers
+ * that a row does not keep are read and dropped.
  */
 #include "unwind/native/program.h"
 
@@ -20,6 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "base/util.h"
 
 /* What libdw.h of elfutils 0.188 has no names for. */
@@ -46,8 +46,7 @@ struct rules {
 };
 
 struct execution {
-	const uint8_t *at, *end;
-	bool failed;
+	struct cursor bytes; /* of the program */
 	const struct elf_cfi *cfi;
 	uint64_t address; /* the one wanted */
 	uint64_t location; /* up to where the rules hold so far */
@@ -55,58 +54,14 @@ struct execution {
 	unsigned n_remembered;
 };
 
-static uint64_t take_fixed(struct execution *run, size_t n_bytes)
-{
-	uint64_t value = 0;
-
-	if ((size_t)(run->end - run->at) < n_bytes) {
-		run->failed = true;
-		return 0;
-	}
-	memcpy(&value, run->at, n_bytes); /* little-endian, as the file was checked to be */
-	run->at += n_bytes;
-	return value;
-}
-
-static uint64_t take_unsigned(struct execution *run)
-{
-	uint64_t value = 0;
-	uint8_t byte;
-
-	for (unsigned shift = 0;; shift += 7) {
-		byte = (uint8_t)take_fixed(run, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return value;
-	}
-}
-
-static int64_t take_signed(struct execution *run)
-{
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
-
-	do {
-		byte = (uint8_t)take_fixed(run, 1);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (shift < 64 && (byte & 0x40))
-		value |= UINT64_MAX << shift;
-	return (int64_t)value;
-}
-
 /* Products of foreign numbers: what does not fit is nobody's frame. */
 static int64_t scaled(struct execution *run, int64_t number, int64_t factor)
 {
 	int64_t product;
 
 	if (__builtin_mul_overflow(number, factor, &product))
-		run->failed = true;
-	return run->failed ? 0 : product;
+		run->bytes.failed = true;
+	return run->bytes.failed ? 0 : product;
 }
 
 static int saved_index(const struct execution *run, uint64_t reg)
@@ -158,14 +113,14 @@ static int set_cfa(struct execution *run, uint64_t reg, int64_t offset)
 
 static struct block take_block(struct execution *run, bool is_value)
 {
-	struct block block = { .n_bytes = take_unsigned(run), .bytes = run->at, .is_value = is_value };
+	struct block block = { .n_bytes = cursor_leb128(&run->bytes), .bytes = run->bytes.at, .is_value = is_value };
 
-	if (block.n_bytes > (uint64_t)(run->end - run->at)) {
-		run->failed = true;
+	if (block.n_bytes > cursor_left(&run->bytes)) {
+		run->bytes.failed = true;
 		return (struct block){ 0 };
 	}
-	block.bytes = run->at;
-	run->at += block.n_bytes;
+	block.bytes = run->bytes.at;
+	run->bytes.at += block.n_bytes;
 	return block;
 }
 
@@ -178,7 +133,7 @@ static int set_cfa_expression(struct execution *run)
 
 static int set_expression(struct execution *run, bool is_value)
 {
-	uint64_t reg = take_unsigned(run);
+	uint64_t reg = cursor_leb128(&run->bytes);
 	struct block block = take_block(run, is_value);
 	int index = saved_index(run, reg);
 
@@ -230,40 +185,40 @@ static int execute_extended(struct execution *run, uint8_t opcode)
 	case DW_CFA_nop:
 		return 0;
 	case DW_CFA_advance_loc1:
-		return advance(run, take_fixed(run, 1));
+		return advance(run, cursor_fixed(&run->bytes, 1));
 	case DW_CFA_advance_loc2:
-		return advance(run, take_fixed(run, 2));
+		return advance(run, cursor_fixed(&run->bytes, 2));
 	case DW_CFA_advance_loc4:
-		return advance(run, take_fixed(run, 4));
+		return advance(run, cursor_fixed(&run->bytes, 4));
 	case DW_CFA_offset_extended:
-		reg = take_unsigned(run);
-		return set_offset(run, reg, (int64_t)take_unsigned(run));
+		reg = cursor_leb128(&run->bytes);
+		return set_offset(run, reg, (int64_t)cursor_leb128(&run->bytes));
 	case DW_CFA_offset_extended_sf:
-		reg = take_unsigned(run);
-		return set_offset(run, reg, take_signed(run));
+		reg = cursor_leb128(&run->bytes);
+		return set_offset(run, reg, cursor_signed_leb128(&run->bytes));
 	case DW_CFA_restore_extended:
-		return restore(run, take_unsigned(run));
+		return restore(run, cursor_leb128(&run->bytes));
 	case DW_CFA_undefined:
-		return set_undefined(run, take_unsigned(run));
+		return set_undefined(run, cursor_leb128(&run->bytes));
 	case DW_CFA_same_value:
-		return set_saved(run, take_unsigned(run), SAVED_SAME);
+		return set_saved(run, cursor_leb128(&run->bytes), SAVED_SAME);
 	case DW_CFA_remember_state:
 		return remember(run);
 	case DW_CFA_restore_state:
 		return recall(run);
 	case DW_CFA_def_cfa:
-		reg = take_unsigned(run);
-		return set_cfa(run, reg, (int64_t)take_unsigned(run));
+		reg = cursor_leb128(&run->bytes);
+		return set_cfa(run, reg, (int64_t)cursor_leb128(&run->bytes));
 	case DW_CFA_def_cfa_sf:
-		reg = take_unsigned(run);
-		return set_cfa(run, reg, scaled(run, take_signed(run), run->cfi->data_factor));
+		reg = cursor_leb128(&run->bytes);
+		return set_cfa(run, reg, scaled(run, cursor_signed_leb128(&run->bytes), run->cfi->data_factor));
 	case DW_CFA_def_cfa_register:
-		return set_cfa(run, take_unsigned(run), run->rules.cfa_offset);
+		return set_cfa(run, cursor_leb128(&run->bytes), run->rules.cfa_offset);
 	case DW_CFA_def_cfa_offset:
-		return set_cfa(run, run->rules.cfa_register, (int64_t)take_unsigned(run));
+		return set_cfa(run, run->rules.cfa_register, (int64_t)cursor_leb128(&run->bytes));
 	case DW_CFA_def_cfa_offset_sf:
 		return set_cfa(run, run->rules.cfa_register,
-			       scaled(run, take_signed(run), run->cfi->data_factor));
+			       scaled(run, cursor_signed_leb128(&run->bytes), run->cfi->data_factor));
 	case DW_CFA_def_cfa_expression:
 		return set_cfa_expression(run);
 	case DW_CFA_expression:
@@ -271,7 +226,7 @@ static int execute_extended(struct execution *run, uint8_t opcode)
 	case DW_CFA_val_expression:
 		return set_expression(run, true);
 	case DW_CFA_GNU_args_size:
-		take_unsigned(run);
+		cursor_leb128(&run->bytes);
 		return 0;
 	case CFA_AARCH64_NEGATE_RA_STATE:
 		/* Whether a return address is signed does not matter: signatures are stripped. */
@@ -283,14 +238,14 @@ static int execute_extended(struct execution *run, uint8_t opcode)
 
 static int execute_one(struct execution *run)
 {
-	uint8_t opcode = (uint8_t)take_fixed(run, 1);
+	uint8_t opcode = (uint8_t)cursor_fixed(&run->bytes, 1);
 	uint8_t operand = opcode & CFA_OPERAND;
 
 	switch (opcode & CFA_PRIMARY) {
 	case DW_CFA_advance_loc:
 		return advance(run, operand);
 	case DW_CFA_offset:
-		return set_offset(run, operand, (int64_t)take_unsigned(run));
+		return set_offset(run, operand, (int64_t)cursor_leb128(&run->bytes));
 	case DW_CFA_restore:
 		return restore(run, operand);
 	default:
@@ -302,11 +257,10 @@ static int execute(struct execution *run, const uint8_t *program, size_t n_bytes
 {
 	int r = 0;
 
-	run->at = program;
-	run->end = program + n_bytes;
-	while (r == 0 && run->at < run->end) {
+	run->bytes = (struct cursor){ .at = program, .end = program + n_bytes };
+	while (r == 0 && run->bytes.at < run->bytes.end) {
 		r = execute_one(run);
-		if (run->failed)
+		if (run->bytes.failed)
 			return -EBADMSG;
 	}
 	return r < 0 ? r : 0;
