@@ -211,6 +211,8 @@ int suppose(struct walk *walk, const struct supposition *caller)
 		r = try_from(walk, caller);
 	if (r == 0)
 		forget(walk);
+	else if (r == 1)
+		walk->process->unwinder->pool.n_compiled++; /* a place like any other from now on */
 	return r;
 }
 
