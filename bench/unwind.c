@@ -104,8 +104,11 @@ static int pass(struct ours *ours, const struct dumps *dumps, uint64_t *ret_ns, 
 	uint64_t start = cpu_ns(), n_frames = 0;
 
 	for (size_t i = 0; i < dumps->n; i++) {
-		int r = native_unwind(ours->process, &dumps->samples[i], NULL, &ours->stack);
+		int r;
 
+		if (i + 1 < dumps->n)
+			native_prefetch(&dumps->samples[i + 1]);
+		r = native_unwind(ours->process, &dumps->samples[i], NULL, &ours->stack);
 		if (r < 0)
 			return r;
 		n_frames += ours->stack.n_frames;

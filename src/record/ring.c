@@ -109,6 +109,19 @@ static void skip_to(struct ring *ring, uint64_t head)
 	ring->n_malformed++;
 }
 
+/*
+ * The kernel wrote the record after this one on another processor's time: its
+ * registers and the beginning of its stack are asked for while this one is used.
+ */
+static void prefetch_next(const struct ring *ring)
+{
+	enum { BEGINNING_BYTES = 1536, LINE_BYTES = 64 };
+	uint64_t next = ring->position + ring->n_record_bytes;
+
+	for (uint64_t offset = 0; next < ring->head && offset < BEGINNING_BYTES; offset += LINE_BYTES)
+		__builtin_prefetch(at(ring, next + offset));
+}
+
 /* Size and time of the record at position. */
 static void look(struct ring *ring)
 {
@@ -130,6 +143,7 @@ static void look(struct ring *ring)
 	if (offset >= 0)
 		memcpy(&ring->time_ns, at(ring, ring->position + (uint64_t)offset),
 		       sizeof ring->time_ns);
+	prefetch_next(ring);
 }
 
 void ring_refresh(struct ring *ring)

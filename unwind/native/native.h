@@ -81,6 +81,12 @@ void native_process_freep(struct native_process **process);
  */
 int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
 		  struct native_stack *stack);
+
+/*
+ * native_prefetch - ask for the beginning of a stack that will be unwound soon.
+ * Captured bytes are cold. Asked for one sample ahead, they come while another is unwound.
+ */
+void native_prefetch(const struct sample *sample);
 void native_stack_done(struct native_stack *stack);
 
 /*

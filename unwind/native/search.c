@@ -272,8 +272,8 @@ static int search(struct walk *walk)
 
 /*
  * Where searches fail they mostly fail again: the captured bytes end before the
- * thread's start, or the code has changed stacks. So after a few in a row only
- * every second one is made, then every fourth, up to one in 64.
+ * thread's start, or the code has changed stacks. So after a few in a row each
+ * that fails makes them half as frequent, down to one in 64.
  */
 static bool may_search(struct walk *walk, uint64_t pc)
 {
@@ -284,7 +284,7 @@ static bool may_search(struct walk *walk, uint64_t pc)
 	walk->may_end_early = slot && slot->row >= PATIENCE;
 	if (!walk->may_end_early)
 		return true;
-	shift = MIN(slot->row / PATIENCE, (uint32_t)MAX_SHIFT);
+	shift = MIN(slot->row - PATIENCE + 1, (uint32_t)MAX_SHIFT);
 	return ++slot->plain % (1u << shift) == 0;
 }
 

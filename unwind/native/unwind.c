@@ -470,6 +470,13 @@ int walk_on(struct walk *walk)
 	return r;
 }
 
+void native_prefetch(const struct sample *sample)
+{
+	uint64_t sp = sample->regs.value[MACHINE_REG_SP];
+
+	memory_prefetch(sample, sp, sp + MEMORY_AHEAD_BYTES);
+}
+
 int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
 		  struct native_stack *stack)
 {
@@ -500,7 +507,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		pc_table_clear(&process->failures);
 		process->generation = address_space_generation(process->space);
 	}
-	memory_prefetch(sample, walk.sp, walk.sp + MEMORY_AHEAD_BYTES);
+	native_prefetch(sample);
 	return walk_on(&walk);
 }
 
