@@ -22,7 +22,7 @@
 #include "unwind/native/native.h"
 
 enum {
-	N_WARM_UP = 12,
+	N_WARM_UP = 64,
 	N_ROUNDS = 9,           /* of each measurement; the median counts */
 	N_HOT_WALKS = 5000,     /* of one dump, in a round */
 };

@@ -273,11 +273,11 @@ static int search(struct walk *walk)
 /*
  * Where searches fail they mostly fail again: the captured bytes end before the
  * thread's start, or the code has changed stacks. So after a few in a row each
- * that fails makes them half as frequent, down to one in 64.
+ * that fails makes them half as frequent, down to one in 256.
  */
 static bool may_search(struct walk *walk, uint64_t pc)
 {
-	enum { PATIENCE = 4, MAX_SHIFT = 6 };
+	enum { PATIENCE = 4, MAX_SHIFT = 8 };
 	struct pc_slot *slot = pc_table_find(&walk->process->failures, pc);
 	unsigned shift;
 
@@ -306,6 +306,32 @@ static bool is_searched_for(const struct walk *walk, uint64_t pc)
 	return false;
 }
 
+/* Returns as search(). */
+static int search_anew(struct walk *walk, uint64_t pc)
+{
+	const struct walk_search this_one = { .pc = pc, .outer = walk->search };
+	const struct pc_slot *known = pc_table_find(&walk->process->pcs, pc);
+	uint32_t before = known && code_is_same(walk, pc) ? known->row : ROW_NONE;
+	struct pc_slot *slot;
+	int r;
+
+	walk->search = &this_one;
+	r = remember_code(walk, pc);
+	if (r >= 0)
+		r = search_by_record(walk);
+	if (r == 0)
+		r = search(walk);
+	walk->search = this_one.outer;
+	if (r < 0)
+		return r;
+	/* What did not hold here, for want of bytes perhaps, may hold the next time. */
+	slot = pc_table_find(&walk->process->pcs, pc);
+	if (r == 0 && slot)
+		slot->row = before;
+	remember_search(walk, pc, r == 0);
+	return r;
+}
+
 int step_without_cfi(struct walk *walk)
 {
 	uint64_t pc = native_frame_lookup(&walk->stack->frames[walk->stack->n_frames - 1]);
@@ -325,18 +351,9 @@ int step_without_cfi(struct walk *walk)
 	/* Where no code is mapped at all the map is behind, or the call went
 	 * astray; the return address then is the first word of the stack. */
 	if (may_search(walk, pc)) {
-		const struct walk_search this_one = { .pc = pc, .outer = walk->search };
-
-		walk->search = &this_one;
-		r = remember_code(walk, pc);
-		if (r >= 0)
-			r = search_by_record(walk);
-		if (r == 0)
-			r = search(walk);
-		walk->search = this_one.outer;
+		r = search_anew(walk, pc);
 		if (r < 0)
 			return r;
-		remember_search(walk, pc, r == 0);
 	}
 	return r == 1 ? 0 : step_by_frame_pointer(walk);
 }
