@@ -44,7 +44,7 @@ static const char *const updates[] = {
 	"UPDATE stack_total SET weight_ns = ?2 WHERE stack = ?1",
 	"DELETE FROM stack WHERE stack = ?1",
 	"DELETE FROM frame WHERE frame = ?1",
-	"INSERT INTO frame SELECT max(frame) + 1, 'native', NULL, NULL, NULL, 1, 0, ?1 FROM frame",
+	"INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into) SELECT max(frame) + 1, 'native', NULL, NULL, NULL, 1, 0, ?1 FROM frame",
 	"INSERT INTO stack SELECT max(stack) + 1, ?1, ?2, 0 FROM stack",
 };
 

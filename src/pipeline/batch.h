@@ -28,7 +28,7 @@ enum anonymous_role {
 struct new_frame {
 	uint32_t id;
 	enum frame_kind kind;
-	bool is_eval;
+	bool is_eval, without_cfi;   /* native */
 	int line;                    /* python */
 	const struct py_code *code;  /* python */
 	const struct module *module; /* native; NULL anonymous */

@@ -110,6 +110,7 @@ static int intern_anonymous(struct intern *intern, struct batch *batch, const st
 		.id = ++intern->n_frames,
 		.kind = FRAME_NATIVE,
 		.is_eval = frame->is_evaluation,
+		.without_cfi = frame->without_cfi,
 		.address = frame->native.address,
 		.program = origin->program,
 		.time_ns = origin->time_ns,
@@ -161,6 +162,7 @@ static int intern_native(struct intern *intern, struct batch *batch, const struc
 		return -ENOMEM;
 	row->kind = FRAME_NATIVE;
 	row->is_eval = frame->is_evaluation;
+	row->without_cfi = frame->without_cfi;
 	row->module = module;
 	row->module_id = (int64_t)module->id + 1;
 	row->address = frame->native.address;

@@ -284,6 +284,7 @@ static int put_unnamed(struct naming *names, const struct new_frame *frame)
 		.has_address = frame->module || frame->kind == FRAME_KERNEL,
 		.address = frame->address,
 		.is_eval = frame->is_eval,
+		.without_cfi = frame->without_cfi,
 	};
 	int r;
 

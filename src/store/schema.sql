@@ -61,6 +61,7 @@ CREATE TABLE frame(
   module       INTEGER REFERENCES module,
   address      INTEGER,                   -- native: in the module's own address space, NULL in generated code; python: bytes into the bytecode
   is_eval      INTEGER NOT NULL DEFAULT 0,-- 1: interpreter loop that runs the Python frames it calls
+  without_cfi  INTEGER NOT NULL DEFAULT 0,-- 1: native: its caller was found by search or by the frame pointer
   inlined_into INTEGER REFERENCES frame   -- this function's code was inlined into that frame's
 );
 -- Calling-context tree: a row is a stack, its parent the stack of the caller.

@@ -54,7 +54,7 @@ struct frame_row {
 	enum frame_kind kind;
 	int64_t function, module;
 	int line;
-	bool has_address, is_eval;
+	bool has_address, is_eval, without_cfi;
 	uint64_t address;
 	int64_t inlined_into;
 };

@@ -27,8 +27,8 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		"INSERT INTO function(function, name, symbol, kind, role, file, first_line, module)"
 		" VALUES(?,?,?,?,?,?,?,?)",
 	[PUT_FRAME] = "INSERT INTO frame(frame, kind, function, line, module, address, is_eval, "
-		      "inlined_into)"
-		      " VALUES(?,?,?,?,?,?,?,?)",
+		      "without_cfi, inlined_into)"
+		      " VALUES(?,?,?,?,?,?,?,?,?)",
 	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
 	[PUT_SAMPLE] =
 		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack)"
@@ -231,6 +231,7 @@ int store_put_frame(struct store *store, const struct frame_row *row)
 	else
 		bind_null(&to);
 	bind_integer(&to, row->is_eval);
+	bind_integer(&to, row->without_cfi);
 	bind_id(&to, row->inlined_into);
 	return run(&to);
 }

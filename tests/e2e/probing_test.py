@@ -304,6 +304,8 @@ class Recording:
                 "SELECT timestamp, pid, tid, weight_ns, verdict, stack_end, stack FROM sample ORDER BY timestamp")]
             self.total_samples = db.execute("SELECT sum(samples) FROM stack_total").fetchone()[0]
             self._load_frames(db)
+            self.modules_without_cfi = [path for (path,) in db.execute(
+                "SELECT DISTINCT path FROM frame LEFT JOIN module USING (module) WHERE without_cfi")]
         self._paths = {}
 
     @staticmethod

@@ -33,6 +33,9 @@ class MapChanges(t.Case):
         ends = self.recording.ends()
         self.assertShare(0.99, (ends["complete"] + ends["completed"]) / sum(ends.values()), str(ends))
 
+    def test_generated_code_is_marked(self):
+        self.assertEqual([None], self.recording.modules_without_cfi)
+
     def test_every_phase_is_seen_and_nothing_else(self):
         found = self.burning()
         self.assertEqual(set(CALLED), set(found) - {None})

@@ -37,7 +37,7 @@ static const char rows_sql[] =
 	"INSERT INTO module VALUES(1, '/usr/lib/libz.so.1', NULL);"
 	"INSERT INTO function VALUES(1, 'train', NULL, 'python', NULL, '/srv/train.py', 3, NULL),"
 	"                           (2, 'deflate', NULL, 'native', NULL, NULL, NULL, 1);"
-	"INSERT INTO frame VALUES(1, 'python', 1, 5, NULL, 20, 0, NULL),"
+	"INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into) VALUES(1, 'python', 1, 5, NULL, 20, 0, NULL),"
 	"                        (2, 'native', 2, NULL, 1, 4660, 0, NULL);"
 	"INSERT INTO stack VALUES(1, NULL, 1, 0), (2, 1, 2, 1);";
 

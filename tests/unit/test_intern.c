@@ -187,7 +187,7 @@ static void test_native(void **state)
 	struct frame evaluation = native(&fixture->modules[1], 0x1000);
 	const struct new_frame *rows;
 
-	evaluation.is_evaluation = true;
+	evaluation.is_evaluation = evaluation.without_cfi = true;
 	for (int again = 0; again < 2; again++) {
 		assert_int_equal(intern_one(fixture, native(&fixture->modules[0], 0x1000)), 1);
 		assert_int_equal(intern_one(fixture, native(&fixture->modules[1], 0x1000)), 2);
@@ -205,6 +205,7 @@ static void test_native(void **state)
 	assert_null(rows[2].module);
 	assert_int_equal(rows[2].module_id, 0);
 	assert_true(rows[3].is_eval && !rows[1].is_eval);
+	assert_true(rows[3].without_cfi && !rows[1].without_cfi);
 	assert_int_equal(rows[6].address, 0x7fffffffffff);
 	assert_int_equal(fixture->batch->modules[1].id, 1001);
 }

@@ -24,7 +24,7 @@ static const char rows_sql[] =
 	" (2, 'train', NULL, 'python', NULL, 'train.py', 10, NULL),"
 	" (3, 'sorted', 'builtin_sorted', 'native', 'builtin', 'bltinmodule.c', 2300, 1),"
 	" (4, 'do_futex', NULL, 'kernel', NULL, NULL, NULL, NULL);"
-	"INSERT INTO frame VALUES"
+	"INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into) VALUES"
 	" (1, 'native', 1, NULL, 1, 4096, 1, NULL),"
 	" (2, 'python', 2, 12, NULL, 30, 0, NULL),"
 	" (3, 'native', 3, 2310, NULL, 8192, 0, NULL),"

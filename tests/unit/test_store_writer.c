@@ -31,7 +31,7 @@ static void test_every_row_arrives(void **state)
 		.file = "x.cc", .first_line = 10, .module = 1 }), 0);
 	assert_int_equal(store_put_frame(store, &(struct frame_row){
 		.frame = 1, .kind = FRAME_NATIVE, .module = 1, .has_address = true,
-		.address = 0x1234, .is_eval = true }), 0);
+		.address = 0x1234, .is_eval = true, .without_cfi = true }), 0);
 	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 2,
 		.kind = FRAME_KERNEL }), 0);
 	assert_int_equal(store_name_frame(store, 2, 1, 12, 1), 0);
@@ -59,7 +59,7 @@ static void test_every_row_arrives(void **state)
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM function"),
 		"1|x::f()|_ZN1x1fEv|native|builtin|x.cc|10|1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM frame"),
-		"1|native|||1|4660|1|\n2|kernel|1|12|||0|1\n3|python|||||0|");
+		"1|native|||1|4660|1|1|\n2|kernel|1|12|||0|0|1\n3|python|||||0|0|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack"), "1||1|0\n2|1|2|1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM sample"),
 		"1700000000.0|42|43|1|10101010|verified|complete|7");
