@@ -101,7 +101,7 @@ static const struct argp argp = {
 	       "Examples:\n"
 	       "  probing symbolize\n"
 	       "  probing symbolize prod.db --sysroot /mnt/image --debug-dir ~/debug\n"
-	       "  probing symbolize --debuginfod https://debuginfod.debian.net\n\n"
+	       "  probing symbolize --debuginfod \"$DEBUGINFOD_URLS\"\n\n"
 	       "A name never gives way to one that says less. The file changes in one step at the end, or "
 	       "not at all. Exit status: 0 the file is up to date, also where names are still missing "
 	       "(stderr says which, and what helps); 65 not a sound recording; 66 no such file; 73 it is "
