@@ -142,10 +142,10 @@ static inline int memory_open(struct memory *memory, struct remote *remote, stru
 	if (!runtime)
 		return -ENOMEM;
 	runtime->remote = runtime->window.remote = remote;
-	runtime->address = memory->runtime;
+	runtime->symbols.runtime = memory->runtime;
 	py_begin_sample(runtime);
-	r = layout_replay(version, &runtime->layout);
-	if (r < 0 || layout_debug_offsets_words(version) == 0) {
+	r = layout_of(version, false, &runtime->layout);
+	if (r < 0 || layout_n_words(&runtime->layout) == 0) {
 		if (r >= 0)
 			*ret = TAKE(runtime);
 		return r;

@@ -111,11 +111,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	memcpy(table, data + sizeof first_line, n_bytes);
 	n = decode(table, n_bytes, first_line, lines);
 	for (size_t unit = 0; unit < n; unit++)
-		if (line_at(table, n_bytes, first_line, (uint32_t)unit) != lines[unit])
+		if (line_at(LINES_LOCATIONS, table, n_bytes, first_line, 2 * (uint32_t)unit) != lines[unit])
 			abort();
-	if (n < MAX_UNITS && line_at(table, n_bytes, first_line, (uint32_t)n) != 0)
+	if (n < MAX_UNITS && line_at(LINES_LOCATIONS, table, n_bytes, first_line, 2 * (uint32_t)n) != 0)
 		abort();
-	if (line_at(table, n_bytes, first_line, UINT32_MAX) != 0)
+	if (line_at(LINES_LOCATIONS, table, n_bytes, first_line, UINT32_MAX) != 0)
 		abort();
 	free(table);
 	return 0;

@@ -121,9 +121,9 @@ static bool describe(pid_t pid, struct remote *live, struct memory *memory)
 	if (module_table_new(&modules) < 0 || address_space_new(pid, modules, &space) < 0 ||
 	    address_space_load(space) < 0 || py_runtime_find(space, live, version, &runtime) < 0)
 		return false;
-	memory->runtime = runtime->address;
+	memory->runtime = runtime->symbols.runtime;
 	memory->version = (uint8_t)((runtime->layout.version >> 16 & 255) - 11);
-	if (layout_debug_offsets_words(runtime->layout.version) > 0)
+	if (layout_n_words(&runtime->layout) > 0)
 		memory->version |= MEMORY_OFFSETS_BIT;
 	n = py_live_anchors(runtime, memory->tid, anchors, MEMORY_MAX_ANCHORS, &memory->starts[0]);
 	for (int i = 0; i < n && i + 1 < MEMORY_N_STARTS; i++)

@@ -7,21 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_INTERPRETERS = 16 };
+enum { MAX_INTERPRETERS = 32 };
 
 struct interpreter {
 	char path[512];
 	unsigned version; /* major << 8 | minor */
 };
 
-/* Versions that the reader knows, oldest first, one each. */
+/* All that are installed. */
 static inline size_t find_interpreters(struct interpreter *found)
 {
-	static const char *const patterns[] = { "/usr/bin/python3.[0-9]*", "/usr/local/bin/python3.[0-9]*",
-						"%s/.pyenv/versions/3.*/bin/python3.[0-9]*" };
+	static const char *const patterns[] = { "/usr/bin/python[23].[0-9]*", "/usr/local/bin/python[23].[0-9]*",
+						"%s/.pyenv/versions/[23].*/bin/python[23].[0-9]*" };
 	const char *home = getenv("HOME") ? getenv("HOME") : "/nonexistent";
 	size_t n = 0;
 
@@ -34,14 +35,13 @@ static inline size_t find_interpreters(struct interpreter *found)
 			continue;
 		for (size_t k = 0; k < paths.gl_pathc && n < MAX_INTERPRETERS; k++) {
 			const char *name = strrchr(paths.gl_pathv[k], '/') + 1;
-			unsigned minor;
+			unsigned major, minor;
 			int length = 0;
 
-			if (sscanf(name, "python3.%u%n", &minor, &length) != 1 || name[length] != '\0' ||
-			    minor < 11 || minor > 13)
+			if (sscanf(name, "python%u.%u%n", &major, &minor, &length) != 2 || name[length] != '\0')
 				continue;
 			snprintf(found[n].path, sizeof found[n].path, "%s", paths.gl_pathv[k]);
-			found[n++].version = 3 << 8 | minor;
+			found[n++].version = major << 8 | minor;
 		}
 		globfree(&paths);
 	}
@@ -64,9 +64,10 @@ static inline int start_script(const struct interpreter *interpreter, const char
 	if (script->pid < 0)
 		return -1;
 	if (script->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when a test is killed */
 		dup2(ends[1], STDOUT_FILENO);
 		close(ends[0]);
-		execl(interpreter->path, interpreter->path, "-c", text, (char *)NULL);
+		execl(interpreter->path, interpreter->path, "-B", "-c", text, (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);

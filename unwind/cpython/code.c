@@ -4,7 +4,8 @@
  * their place. So before a cached entry is used, the code object's head is
  * read anew in every sample, all heads of a stack in one system call, and
  * compared: name, file, line table, first line, length, and the version that
- * 3.12 gives every code object; before that the name's length and hash.
+ * 3.12 gives every code object; before that the name's length and hash. Up to
+ * 3.10 the bytecode is an object of its own, which several codes may share.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ enum {
 	MAX_NAME_BYTES = 1024,
 	MAX_PATH_BYTES = 4096,
 	MAX_LINE_TABLE_BYTES = 1 << 20,
-	MAX_UNITS = 64 << 20,
+	MAX_BYTECODE_BYTES = 128 << 20,
+	UNIT_BYTES = 2, /* what code objects count their bytecode in, where they hold it */
 };
 
 static void entry_free(struct code_entry *entry)
@@ -42,22 +44,34 @@ void reader_codes_done(struct code_cache *codes)
 	memset(codes, 0, sizeof *codes);
 }
 
+static bool has(const struct py_runtime *runtime, enum layout_field field)
+{
+	return runtime->layout.field[field] != ABSENT;
+}
+
 static int parse_head(const struct py_runtime *runtime, uint64_t address, const uint8_t *head,
 		      struct code_identity *ret)
 {
 	struct code_identity identity = {
 		.address = address,
-		.qualname = word_at(head, reader_field(runtime, CODE_QUALNAME)),
+		.qualname = word_at(head, reader_field(runtime, has(runtime, CODE_QUALNAME) ? CODE_QUALNAME : CODE_NAME)),
 		.file = word_at(head, reader_field(runtime, CODE_FILE)),
 		.lines = word_at(head, reader_field(runtime, CODE_LINES)),
 		.first_line = half_at(head, reader_field(runtime, CODE_FIRST_LINE)),
 	};
-	uint64_t n_units = word_at(head, reader_field(runtime, CODE_UNITS));
+	uint64_t n_units = 0;
 
-	if (n_units == 0 || n_units > MAX_UNITS || identity.qualname == 0 || identity.file == 0)
+	if (has(runtime, CODE_BYTECODE_OBJECT)) {
+		identity.bytecode_object = word_at(head, reader_field(runtime, CODE_BYTECODE_OBJECT));
+	} else {
+		n_units = word_at(head, reader_field(runtime, OBJECT_SIZE));
+		if (n_units == 0 || n_units > MAX_BYTECODE_BYTES / UNIT_BYTES)
+			return -EBADMSG;
+	}
+	if (identity.qualname == 0 || identity.file == 0)
 		return -EBADMSG;
-	identity.n_units = (uint32_t)n_units;
-	if (runtime->layout.field[CODE_VERSION] != ABSENT)
+	identity.bytecode_bytes = n_units * UNIT_BYTES;
+	if (has(runtime, CODE_VERSION))
 		identity.version = half_at(head, reader_field(runtime, CODE_VERSION));
 	*ret = identity;
 	return 0;
@@ -71,8 +85,8 @@ static uint64_t identity_hash(const struct code_identity *identity)
 static bool identity_equal(const struct code_identity *a, const struct code_identity *b)
 {
 	return a->address == b->address && a->qualname == b->qualname && a->file == b->file &&
-	       a->lines == b->lines && a->first_line == b->first_line && a->n_units == b->n_units &&
-	       a->version == b->version && a->name_length == b->name_length &&
+	       a->lines == b->lines && a->first_line == b->first_line && a->bytecode_bytes == b->bytecode_bytes &&
+	       a->bytecode_object == b->bytecode_object && a->version == b->version && a->name_length == b->name_length &&
 	       a->name_hash == b->name_hash;
 }
 
@@ -128,9 +142,9 @@ static size_t find_range(const struct code_cache *codes, uint64_t address)
 }
 
 /* The newest code wins the ground that it shares with older, freed ones. */
-static int add_range(struct code_cache *codes, struct py_code *code)
+static int add_range(struct code_cache *codes, struct py_code *code, uint64_t start)
 {
-	uint64_t start = code->bytecode, end = start + code->bytecode_bytes;
+	uint64_t end = start + code->bytecode_bytes;
 	size_t first = find_range(codes, start), last;
 	int r;
 
@@ -159,7 +173,7 @@ static int add_entry(struct code_cache *codes, struct code_entry *entry)
 	r = grow(&codes->entries, codes->n, &codes->allocated, sizeof *codes->entries);
 	if (r < 0)
 		return r;
-	r = add_range(codes, &entry->code);
+	r = add_range(codes, &entry->code, entry->code.bytecode);
 	if (r < 0)
 		return r;
 	mask = codes->n_slots - 1;
@@ -176,7 +190,7 @@ static int read_line_table(struct py_runtime *runtime, uint64_t address, struct 
 	uint64_t n_bytes;
 	int r;
 
-	r = window_read(&runtime->window, address + reader_field(runtime, BYTES_SIZE), &n_bytes,
+	r = window_read(&runtime->window, address + reader_field(runtime, OBJECT_SIZE), &n_bytes,
 			sizeof n_bytes);
 	if (r < 0)
 		return r;
@@ -221,8 +235,12 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 		return -ENOMEM;
 	entry->identity = *identity;
 	entry->code.first_line = (int)identity->first_line;
-	entry->code.bytecode = identity->address + reader_field(runtime, CODE_BYTECODE);
-	entry->code.bytecode_bytes = identity->n_units * 2;
+	if (identity->bytecode_object)
+		entry->code.bytecode = identity->bytecode_object + reader_field(runtime, BYTES_DATA);
+	else
+		entry->code.bytecode = identity->address + reader_field(runtime, CODE_BYTECODE);
+	entry->code.bytecode_bytes = (uint32_t)identity->bytecode_bytes;
+	entry->code.line_kind = (uint8_t)runtime->layout.field[LINES];
 	r = reader_string(runtime, identity->qualname, MAX_NAME_BYTES, &text);
 	if (r < 0)
 		return r;
@@ -249,7 +267,7 @@ static int read_name_identities(struct py_runtime *runtime, struct code_identity
 	uint64_t words[BATCH][2];
 	uint64_t offset = reader_field(runtime, STRING_LENGTH);
 
-	if (n == 0 || runtime->layout.field[CODE_VERSION] != ABSENT)
+	if (has(runtime, CODE_VERSION))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		parts[i] = (struct remote_part){ RADDR(identities[i].qualname + offset), words[i], sizeof words[i] };
@@ -262,17 +280,37 @@ static int read_name_identities(struct py_runtime *runtime, struct code_identity
 	return 0;
 }
 
+/* The length of bytecodes that are objects. */
+static int read_bytecode_sizes(struct py_runtime *runtime, struct code_identity *identities, size_t n)
+{
+	struct remote_part parts[BATCH];
+
+	if (!has(runtime, CODE_BYTECODE_OBJECT))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		parts[i] = (struct remote_part){
+			RADDR(identities[i].bytecode_object + reader_field(runtime, OBJECT_SIZE)),
+			&identities[i].bytecode_bytes, sizeof identities[i].bytecode_bytes,
+		};
+	if (remote_read_parts(runtime->remote, parts, n) != (int)n)
+		return -EFAULT;
+	for (size_t i = 0; i < n; i++)
+		if (identities[i].bytecode_bytes == 0 || identities[i].bytecode_bytes > MAX_BYTECODE_BYTES)
+			return -EBADMSG;
+	return 0;
+}
+
 static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, size_t n)
 {
 	struct code_identity identities[BATCH];
 	struct remote_part parts[BATCH];
-	uint8_t heads[BATCH][CODE_HEAD_BYTES];
+	uint8_t heads[BATCH][MAX_HEAD_BYTES];
 	int r;
 
 	if (n == 0)
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		parts[i] = (struct remote_part){ RADDR(addresses[i]), heads[i], CODE_HEAD_BYTES };
+		parts[i] = (struct remote_part){ RADDR(addresses[i]), heads[i], runtime->layout.code_bytes };
 	if (remote_read_parts(runtime->remote, parts, n) != (int)n)
 		return -EFAULT;
 	for (size_t i = 0; i < n; i++) {
@@ -281,6 +319,8 @@ static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, siz
 			return r;
 	}
 	r = read_name_identities(runtime, identities, n);
+	if (r >= 0)
+		r = read_bytecode_sizes(runtime, identities, n);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
@@ -291,7 +331,7 @@ static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, siz
 		if (r < 0)
 			return r;
 		if (runtime->codes.type == 0)
-			runtime->codes.type = word_at(heads[i], OBJECT_TYPE);
+			runtime->codes.type = word_at(heads[i], reader_field(runtime, OBJECT_TYPE));
 		runtime->codes.seen[slot].address = addresses[i];
 		runtime->codes.seen[slot].code = &entry->code;
 	}
@@ -344,6 +384,27 @@ int reader_codes(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 			return r;
 	}
 	return 0;
+}
+
+/* Source: _PyCodeArray in Include/cpython/code.h, 3.14: a length, then pointers. */
+int reader_bytecode(struct py_runtime *runtime, uint64_t code, uint32_t index, uint64_t *ret)
+{
+	uint64_t array, n;
+	int r;
+
+	r = window_read(&runtime->window, code + reader_field(runtime, CODE_BYTECODES), &array, sizeof array);
+	if (r >= 0)
+		r = window_read(&runtime->window, array, &n, sizeof n);
+	if (r < 0)
+		return r;
+	if (index >= n)
+		return -EBADMSG;
+	return window_read(&runtime->window, array + sizeof n + index * sizeof *ret, ret, sizeof *ret);
+}
+
+int reader_add_bytecode(struct py_runtime *runtime, struct py_code *code, uint64_t start)
+{
+	return py_code_at(runtime, start) == code ? 0 : add_range(&runtime->codes, code, start);
 }
 
 struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address)

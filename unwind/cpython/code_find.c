@@ -48,7 +48,7 @@ static uint64_t object_before(struct py_runtime *runtime, uint64_t address)
 		uint64_t word = last_type_word(runtime, page, end);
 
 		if (word != 0)
-			return word - OBJECT_TYPE;
+			return word - reader_field(runtime, OBJECT_TYPE);
 		end = page;
 		page -= WINDOW_PAGE_BYTES;
 	}
@@ -61,7 +61,7 @@ struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address)
 	struct py_code *code = py_code_at(runtime, address);
 	uint64_t object;
 
-	if (code || codes->type == 0 || has_failed(codes, address))
+	if (code || codes->type == 0 || runtime->layout.field[CODE_BYTECODE] == ABSENT || has_failed(codes, address))
 		return code;
 	object = object_before(runtime, address);
 	if (object != 0 && reader_codes(runtime, &object, 1, &code) == 0 && is_in(code, address))

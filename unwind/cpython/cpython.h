@@ -4,8 +4,8 @@
  *   evaluation   one run of the interpreter's loop, one native frame. From
  *                3.11 several Python frames can live in one evaluation.
  *   anchor       what an evaluation keeps on its own native frame that leads
- *                to its Python frames: the _PyCFrame in 3.11 and 3.12, the
- *                shim frame from 3.13.
+ *                to its Python frames: a pointer to the frame object up to 3.10,
+ *                the _PyCFrame in 3.11 and 3.12, the shim frame from 3.13.
  * Everything read is foreign: bounded, cycle-checked, never trusted.
  */
 #ifndef PROBING_CPYTHON_H
@@ -21,7 +21,7 @@
 
 /* Deeper Python stacks are cut, and marked. */
 #define PY_MAX_FRAMES 65536
-#define PY_MAX_ANCHORS 4096
+#define PY_MAX_ANCHORS 65536
 
 struct py_runtime;
 
@@ -35,6 +35,7 @@ struct py_code {
 	uint32_t bytecode_bytes;
 	const uint8_t *line_table;
 	uint32_t line_table_bytes;
+	uint8_t line_kind;    /* LINES_* of layout.h */
 	bool is_internal;     /* the interpreter's own few instructions, without a line: no function of anybody's */
 	void *user;           /* the caller's */
 };
@@ -44,7 +45,9 @@ enum { PY_INSTRUCTION_NONE = -1 /* before the first */, PY_INSTRUCTION_UNKNOWN =
 struct py_frame {
 	uint64_t address;    /* of the interpreter's frame */
 	struct py_code *code;
-	uint64_t pointer;    /* into the bytecode, as the frame keeps it */
+	uint64_t kept;       /* what the frame keeps of where it is */
+	uint64_t pointer;    /* into the bytecode: where that is */
+	uint32_t bytecode_index; /* which of its code's bytecodes it runs (free-threaded builds) */
 	int32_t instruction; /* the same in bytes from the start of the bytecode, or PY_INSTRUCTION_* */
 };
 
@@ -57,11 +60,30 @@ struct py_frames {
 void py_frames_done(struct py_frames *frames);
 
 struct py_anchor {
-	uint64_t address;      /* on the thread's native stack */
+	uint64_t address;      /* on the thread's native stack; up to 3.10 that of the frame object */
 	uint64_t top;          /* innermost frame of its evaluation; 0: not told by the anchor */
 	uint64_t outer_anchor; /* anchor of the next outer evaluation; 0: not told */
 	uint64_t outer_top;    /* innermost frame of the next outer evaluation; 0: none, or not told */
 };
+
+/* What an interpreter's executable tells of it: run-time addresses, 0 where there is none. */
+struct py_symbols {
+	uint64_t runtime;        /* _PyRuntime, from 3.7 */
+	uint64_t current_thread; /* _PyThreadState_Current, up to 3.6 */
+	uint64_t interpreters;   /* interp_head, up to 3.6 and if it was not stripped */
+	uint64_t version;        /* Py_Version, from 3.11 */
+	uint64_t data_start, data_end; /* its writable memory */
+	bool is_debug_build;
+};
+
+/*
+ * py_runtime_open - a CPython whose symbols are known: in a process, a core file, or
+ * an image of memory.
+ * @pid: as that process knew itself.
+ * Otherwise like py_runtime_find().
+ */
+int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *symbols, char *version,
+		    struct py_runtime **ret);
 
 /*
  * py_runtime_find - find and check a CPython in a process.
@@ -83,8 +105,11 @@ const struct module *py_runtime_module(const struct py_runtime *runtime);
 /* Run-time minus own addresses of that module. */
 int64_t py_runtime_bias(const struct py_runtime *runtime);
 
-/* True where anchors tell their own evaluation's innermost frame (3.11, 3.12). */
+/* True where anchors tell their own evaluation's innermost frame (up to 3.12). */
 bool py_anchor_tells_top(const struct py_runtime *runtime);
+
+/* True where an anchor is a pointer to a frame object, and that is the evaluation's only one (up to 3.10). */
+bool py_anchor_is_frame(const struct py_runtime *runtime);
 
 /* True where bytecode offsets grow past the running instruction before it has
  * ended: the pointer kept by the loop points behind it. */
@@ -93,7 +118,7 @@ int32_t py_instruction_before(const struct py_runtime *runtime, int32_t next_ins
 /* Forget what was read for the last sample; do this before each. */
 void py_begin_sample(struct py_runtime *runtime);
 
-/* py_anchor_parse - an anchor out of bytes of the stack, py_anchor_bytes() of them. */
+/* py_anchor_parse - an anchor out of bytes of the stack, py_anchor_bytes() of them; from 3.11. */
 size_t py_anchor_bytes(const struct py_runtime *runtime);
 int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_t address,
 		    struct py_anchor *ret);
@@ -121,6 +146,13 @@ int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, 
 	    uint64_t *ret_outer);
 
 /*
+ * py_prefetch - read frame objects, and the codes behind them, that are about to be walked.
+ * @addresses: of n frames, PY_PREFETCH at most. What cannot be read is left to the walk.
+ */
+enum { PY_PREFETCH = 64 };
+void py_prefetch(struct py_runtime *runtime, const uint64_t *addresses, size_t n);
+
+/*
  * py_calls_into - is a frame among the callers of another, or that frame itself?
  * Follows the chain from @inner as memory shows it now, to the end of the
  * evaluation at most.
@@ -143,8 +175,8 @@ struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address);
 
 /*
  * py_code_find - the same, also for one that was never met in a frame.
- * Bytecode is part of its code object: memory before the address is searched for
- * one that holds it. NULL: there is none. Source: Include/cpython/code.h, 3.11 to 3.13.
+ * From 3.11 bytecode is part of its code object: memory before the address is searched
+ * for one that holds it. NULL: there is none. Source: Include/cpython/code.h.
  */
 struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address);
 

@@ -1,4 +1,4 @@
-/* layout.c - replaying the changes of layout_changes.h and debug_offsets.h. */
+/* layout.c - a release's offsets, the behaviours up to it, and what the runtime tells. */
 #include "unwind/cpython/layout.h"
 
 #include <errno.h>
@@ -7,41 +7,25 @@
 
 #include "base/util.h"
 
-struct change {
+/* One file of unwind/cpython/releases; numbers plus one, 0: absent. */
+static const struct release {
 	uint8_t major, minor;
-	enum layout_field field;
-	int32_t value;
-};
-
-static const struct change changes[] = {
-#define CHANGE(major, minor, field, value) { major, minor, field, value },
-#include "unwind/cpython/layout_changes.h"
-#undef CHANGE
-};
-
-struct word {
-	uint8_t major, minor;
-	uint16_t index;
-	enum layout_field field;
-};
-
-static const struct word words_of[] = {
-#define WORD(major, minor, index, field) { major, minor, index, field },
-#define N_WORDS(major, minor, n)
-#include "unwind/cpython/debug_offsets.h"
-#undef WORD
-#undef N_WORDS
+	bool free_threaded;
+	uint16_t n_words;
+	uint16_t offset[LAYOUT_N_FIELDS];
+	uint16_t word[LAYOUT_N_FIELDS]; /* of _Py_DebugOffsets */
+} releases[] = {
+#include "layout_releases.h"
 };
 
 static const struct {
 	uint8_t major, minor;
-	uint16_t n;
-} n_words_of[] = {
-#define WORD(major, minor, index, field)
-#define N_WORDS(major, minor, n) { major, minor, n },
-#include "unwind/cpython/debug_offsets.h"
-#undef WORD
-#undef N_WORDS
+	enum layout_field field;
+	int32_t value;
+} behaviours[] = {
+#define BEHAVIOUR(major, minor, field, value) { major, minor, field, value },
+#include "unwind/cpython/behaviours.h"
+#undef BEHAVIOUR
 };
 
 /* Fields larger than this cannot be offsets inside an interpreter's structures. */
@@ -70,77 +54,116 @@ const char *layout_field_name(enum layout_field field)
 	return (unsigned)field < LAYOUT_N_FIELDS ? names[field] : "?";
 }
 
-int layout_replay(unsigned version, struct layout *ret)
+static const struct release *find_release(unsigned version, bool free_threaded)
 {
-	struct layout layout = { .version = version };
-	unsigned first = minor_key(changes[0].major, changes[0].minor), last = first;
+	for (size_t i = 0; i < N_ELEMENTS(releases); i++)
+		if (minor_key(releases[i].major, releases[i].minor) == minor_of(version) &&
+		    releases[i].free_threaded == free_threaded)
+			return &releases[i];
+	return NULL;
+}
 
-	if ((version & 0xf0) != FINAL_RELEASE)
+static int32_t width_of(enum layout_field field)
+{
+	switch (field) {
+	case FRAME_ENTRY:
+	case FRAME_OWNER:
+		return 1;
+	case FRAME_LAST_INSTRUCTION:
+	case FRAME_BYTECODE_INDEX:
+	case CODE_FIRST_LINE:
+	case CODE_VERSION:
+	case STRING_STATE:
+		return sizeof(uint32_t);
+	default:
+		return sizeof(uint64_t);
+	}
+}
+
+/* How far a structure is read for some of its fields. False: further than there is room for. */
+static bool measure_head(const struct layout *layout, const enum layout_field *fields, size_t n, uint16_t *ret)
+{
+	int32_t end = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (layout->field[fields[i]] != ABSENT)
+			end = MAX(end, layout->field[fields[i]] + width_of(fields[i]));
+	*ret = (uint16_t)MIN(end, (int32_t)MAX_HEAD_BYTES);
+	return end <= MAX_HEAD_BYTES;
+}
+
+static bool measure_heads(struct layout *layout)
+{
+	static const enum layout_field thread[] = { THREAD_NEXT, THREAD_INTERPRETER, THREAD_NATIVE_ID, THREAD_PTHREAD };
+	static const enum layout_field frame[] = { FRAME_PREVIOUS, FRAME_CODE, FRAME_INSTRUCTION,
+						   FRAME_LAST_INSTRUCTION, FRAME_ENTRY, FRAME_OWNER,
+						   FRAME_BYTECODE_INDEX };
+	static const enum layout_field code[] = { CODE_FILE, CODE_NAME, CODE_QUALNAME, CODE_LINES, CODE_FIRST_LINE,
+						  CODE_VERSION, CODE_BYTECODE_OBJECT, CODE_BYTECODES, OBJECT_TYPE,
+						  OBJECT_SIZE };
+	static const enum layout_field string[] = { STRING_STATE, STRING_LENGTH, STRING_HASH };
+
+	return measure_head(layout, thread, N_ELEMENTS(thread), &layout->thread_bytes) &&
+	       measure_head(layout, frame, N_ELEMENTS(frame), &layout->frame_bytes) &&
+	       measure_head(layout, code, N_ELEMENTS(code), &layout->code_bytes) &&
+	       measure_head(layout, string, N_ELEMENTS(string), &layout->string_bytes);
+}
+
+int layout_of(unsigned version, bool free_threaded, struct layout *ret)
+{
+	const struct release *release = find_release(version, free_threaded);
+	struct layout layout = { .version = version, .free_threaded = free_threaded };
+
+	if ((version & 0xf0) != FINAL_RELEASE || !release)
 		return -EOPNOTSUPP;
 	for (unsigned i = 0; i < LAYOUT_N_FIELDS; i++)
-		layout.field[i] = ABSENT;
-	for (size_t i = 0; i < N_ELEMENTS(changes); i++) {
-		unsigned key = minor_key(changes[i].major, changes[i].minor);
-
-		last = MAX(last, key);
-		if (key <= minor_of(version))
-			layout.field[changes[i].field] = changes[i].value;
-	}
-	if (minor_of(version) < first || minor_of(version) > last)
+		layout.field[i] = (int32_t)release->offset[i] - 1;
+	for (size_t i = 0; i < N_ELEMENTS(behaviours); i++)
+		if (minor_key(behaviours[i].major, behaviours[i].minor) <= minor_of(version))
+			layout.field[behaviours[i].field] = behaviours[i].value;
+	if (!measure_heads(&layout))
 		return -EOPNOTSUPP;
 	*ret = layout;
 	return 0;
 }
 
-unsigned layout_debug_offsets_words(unsigned version)
+unsigned layout_n_words(const struct layout *layout)
 {
-	for (size_t i = 0; i < N_ELEMENTS(n_words_of); i++)
-		if (minor_key(n_words_of[i].major, n_words_of[i].minor) == minor_of(version))
-			return n_words_of[i].n;
-	return 0;
+	return find_release(layout->version, layout->free_threaded)->n_words;
 }
 
-/* Fields that are taken out of the head of a structure must lie within it. */
-static bool heads_hold(const struct layout *layout)
+int layout_peek_debug_offsets(const uint64_t words[3], unsigned *ret_version, bool *ret_free_threaded)
 {
-	static const struct {
-		enum layout_field field;
-		int32_t head_bytes;
-	} limits[] = {
-		{ THREAD_NEXT, THREAD_HEAD_BYTES },       { THREAD_INTERPRETER, THREAD_HEAD_BYTES },
-		{ THREAD_NATIVE_ID, THREAD_HEAD_BYTES },  { FRAME_PREVIOUS, FRAME_HEAD_BYTES },
-		{ FRAME_CODE, FRAME_HEAD_BYTES },         { FRAME_INSTRUCTION, FRAME_HEAD_BYTES },
-		{ FRAME_OWNER, FRAME_HEAD_BYTES },        { CODE_FILE, CODE_HEAD_BYTES },
-		{ CODE_NAME, CODE_HEAD_BYTES },           { CODE_QUALNAME, CODE_HEAD_BYTES },
-		{ CODE_LINES, CODE_HEAD_BYTES },          { CODE_FIRST_LINE, CODE_HEAD_BYTES },
-		{ STRING_STATE, STRING_HEAD_BYTES },      { STRING_LENGTH, STRING_HEAD_BYTES },
-	};
-
-	for (size_t i = 0; i < N_ELEMENTS(limits); i++)
-		if (layout->field[limits[i].field] > limits[i].head_bytes - (int32_t)sizeof(uint64_t))
-			return false;
-	return true;
+	if (memcmp(words, cookie, sizeof cookie) != 0 || words[1] > UINT32_MAX || words[2] > 1)
+		return -EOPNOTSUPP;
+	*ret_version = (unsigned)words[1];
+	*ret_free_threaded = words[2] == 1;
+	return 0;
 }
 
 int layout_read_debug_offsets(const uint64_t *words, unsigned n_words, struct layout *layout)
 {
+	const struct release *release = find_release(layout->version, layout->free_threaded);
 	struct layout changed = *layout;
+	bool free_threaded;
+	unsigned version;
 
-	if (n_words < layout_debug_offsets_words(layout->version) || n_words < 3)
+	if (!release || n_words < release->n_words || n_words < 3 ||
+	    layout_peek_debug_offsets(words, &version, &free_threaded) < 0)
 		return -EOPNOTSUPP;
-	if (memcmp(words, cookie, sizeof cookie) != 0 || words[1] != layout->version || words[2] != 0)
+	if (version != layout->version || free_threaded != layout->free_threaded)
 		return -EOPNOTSUPP;
-	for (size_t i = 0; i < N_ELEMENTS(words_of); i++) {
-		if (minor_key(words_of[i].major, words_of[i].minor) != minor_of(layout->version))
+	for (unsigned i = 0; i < LAYOUT_N_FIELDS; i++) {
+		if (release->word[i] == 0)
 			continue;
-		if (words[words_of[i].index] > MAX_OFFSET)
+		if (words[release->word[i] - 1] > MAX_OFFSET)
 			return -EOPNOTSUPP;
-		changed.field[words_of[i].field] = (int32_t)words[words_of[i].index];
+		changed.field[i] = (int32_t)words[release->word[i] - 1];
 	}
-	if (!heads_hold(&changed))
-		return -EOPNOTSUPP;
 	/* A compact string's UTF-8 length and pointer follow the ASCII header. */
 	changed.field[STRING_COMPACT_DATA] = changed.field[STRING_ASCII_DATA] + 16;
+	if (!measure_heads(&changed))
+		return -EOPNOTSUPP;
 	*layout = changed;
 	return 0;
 }

@@ -1,9 +1,10 @@
 /* layout.h - where things are inside an interpreter: data, not code.
  *
- * A layout is a list of changes (layout_changes.h), replayed up to the version
- * at hand; from 3.13 the runtime's own debug offsets replace what they cover
- * (debug_offsets.h). A field that no row has set stays ABSENT. Behaviours that
- * changed between versions are fields too, with named values.
+ * A release has a file in unwind/cpython/releases, made from its headers by
+ * tools/layout_probe.py: offsets, and from 3.13 which words of the runtime's own
+ * debug offsets tell which. A version without a file is refused, never read with
+ * its neighbour's. What changed and is no offset is a field too, with named values
+ * (behaviours.h). A field that a release does not have is ABSENT.
  */
 #ifndef PROBING_LAYOUT_H
 #define PROBING_LAYOUT_H
@@ -13,18 +14,27 @@
 
 enum { ABSENT = -1 };
 
+/* Where everything hangs: on _PyRuntime, or on the thread that holds the GIL. */
+enum { ROOT_CURRENT_THREAD, ROOT_RUNTIME };
 /* What an evaluation's anchor is. */
-enum { ANCHOR_CFRAME, ANCHOR_SHIM };
+enum { ANCHOR_FRAME, ANCHOR_CFRAME, ANCHOR_SHIM };
 /* What ends an evaluation's chain of frames. */
-enum { ENTRY_FLAG, ENTRY_OWNER };
+enum { ENTRY_EACH, ENTRY_FLAG, ENTRY_OWNER };
+/* How lines are told (line_table.c). */
+enum { LINES_UNSIGNED_DELTAS, LINES_SIGNED_DELTAS, LINES_RANGES, LINES_LOCATIONS };
+/* What names are: bytes in an unknown encoding, or text. */
+enum { STRINGS_BYTES, STRINGS_COMPACT };
 
 #define LAYOUT_FIELDS(X)                                                                           \
 	X(RUNTIME_INTERPRETERS) /* _PyRuntime: head of the list of interpreters */                 \
+	X(OBJECT_TYPE)                                                                             \
+	X(OBJECT_SIZE)          /* number of items, of objects that have some */                   \
 	X(INTERPRETER_NEXT)                                                                        \
 	X(INTERPRETER_THREADS)  /* head of its list of threads */                                  \
 	X(THREAD_NEXT)                                                                             \
 	X(THREAD_INTERPRETER)                                                                      \
 	X(THREAD_NATIVE_ID)     /* the operating system's thread id */                             \
+	X(THREAD_PTHREAD)       /* pthread_self(), where there is no such id */                    \
 	X(THREAD_CFRAME)                                                                           \
 	X(THREAD_ROOT_CFRAME)   /* inside the thread state: the outermost _PyCFrame */             \
 	X(THREAD_FRAME)         /* innermost frame */                                              \
@@ -33,25 +43,34 @@ enum { ENTRY_FLAG, ENTRY_OWNER };
 	X(FRAME_CODE)                                                                              \
 	X(FRAME_PREVIOUS)                                                                          \
 	X(FRAME_INSTRUCTION)    /* pointer into the bytecode */                                    \
+	X(FRAME_LAST_INSTRUCTION) /* index of the running instruction */                           \
 	X(FRAME_ENTRY)          /* byte: this is an evaluation's outermost frame */                \
 	X(FRAME_OWNER)          /* byte: who holds the frame's memory */                           \
-	X(CODE_UNITS)           /* length of the bytecode in units of two bytes */                 \
+	X(FRAME_BYTECODE_INDEX) /* which of the code's bytecodes, one a thread, it runs */         \
 	X(CODE_FIRST_LINE)                                                                         \
 	X(CODE_FILE)                                                                               \
 	X(CODE_NAME)                                                                               \
 	X(CODE_QUALNAME)                                                                           \
 	X(CODE_LINES)           /* line table, a bytes object */                                   \
 	X(CODE_BYTECODE)        /* first byte of the bytecode */                                   \
+	X(CODE_BYTECODE_OBJECT) /* the bytecode, a bytes object */                                 \
+	X(CODE_BYTECODES)       /* array of bytecodes, one a thread */                             \
 	X(CODE_VERSION)         /* a number no other code object has had */                        \
-	X(BYTES_SIZE)                                                                              \
 	X(BYTES_DATA)                                                                              \
 	X(STRING_LENGTH)                                                                           \
 	X(STRING_HASH)                                                                             \
 	X(STRING_STATE)                                                                            \
+	X(STRING_KIND_BIT)      /* first bit of the kind in the state */                           \
 	X(STRING_ASCII_DATA)                                                                       \
 	X(STRING_COMPACT_DATA)  /* of compact strings that are not ASCII */                        \
+	X(ROOT)                 /* ROOT_* */                                                       \
 	X(ANCHOR)               /* ANCHOR_* */                                                     \
-	X(ENTRY)                /* ENTRY_* */
+	X(ENTRY)                /* ENTRY_* */                                                      \
+	X(MAX_OWNER)            /* largest value of an owner */                                    \
+	X(LINES)                /* LINES_* */                                                      \
+	X(STRINGS)              /* STRINGS_* */                                                    \
+	X(INSTRUCTION_BYTES)    /* smallest instruction */                                         \
+	X(LAST_INSTRUCTION_BYTES) /* what FRAME_LAST_INSTRUCTION counts in */
 
 enum layout_field {
 #define X(name) name,
@@ -60,34 +79,41 @@ enum layout_field {
 	LAYOUT_N_FIELDS
 };
 
-/* How much of a structure is read at once, from its start. */
-enum { THREAD_HEAD_BYTES = 192, FRAME_HEAD_BYTES = 80, CODE_HEAD_BYTES = 208, STRING_HEAD_BYTES = 64 };
+/* frame.owner: who holds it (Include/internal/pycore_frame.h, 3.12 to 3.15). The third
+ * is the interpreter's own: a shim. */
+enum { OWNER_THREAD = 0, OWNER_GENERATOR = 1, OWNER_FRAME_OBJECT = 2, OWNER_SHIM = 3 };
 
-/* frame.owner: who holds it (Include/internal/pycore_frame.h). */
-enum { OWNER_THREAD = 0, OWNER_GENERATOR = 1, OWNER_FRAME_OBJECT = 2, OWNER_CSTACK = 3 };
+/* How much of a structure is read at once, from its start: never past its end. */
+enum { MAX_HEAD_BYTES = 320 };
 
 struct layout {
 	unsigned version; /* as in PY_VERSION_HEX, 0x030b07f0 */
+	bool free_threaded;
 	int32_t field[LAYOUT_N_FIELDS];
+	/* Up to the last field of each that is read. */
+	uint16_t thread_bytes, frame_bytes, code_bytes, string_bytes;
 };
 
 const char *layout_field_name(enum layout_field field);
 
 /*
- * layout_replay - the layout of one released version.
- * Errors: -EOPNOTSUPP older or newer than the table, or not a final release.
+ * layout_of - the layout of one released version.
+ * Errors: -EOPNOTSUPP there is no file for it, or it is not a final release.
  */
-int layout_replay(unsigned version, struct layout *ret);
+int layout_of(unsigned version, bool free_threaded, struct layout *ret);
+
+/* Words of _Py_DebugOffsets that are needed; 0: that release has none. */
+unsigned layout_n_words(const struct layout *layout);
 
 /*
  * layout_read_debug_offsets - put the runtime's own offsets into a layout.
  * @words: the structure _Py_DebugOffsets from its cookie on, n_words read.
- * Errors: -EOPNOTSUPP not that of layout->version, free-threaded, or fields
+ * Errors: -EOPNOTSUPP not that of the layout's version and build, or fields
  *         that cannot be.
  */
 int layout_read_debug_offsets(const uint64_t *words, unsigned n_words, struct layout *layout);
 
-/* Words of _Py_DebugOffsets that are needed; 0: that version has none. */
-unsigned layout_debug_offsets_words(unsigned version);
+/* Version and build in the first three words of _Py_DebugOffsets. -EOPNOTSUPP: it is none. */
+int layout_peek_debug_offsets(const uint64_t words[3], unsigned *ret_version, bool *ret_free_threaded);
 
 #endif

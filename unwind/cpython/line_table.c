@@ -1,19 +1,24 @@
-/* line_table.c - from an instruction to its line, CPython 3.11 and later.
+/* line_table.c - from an instruction to its line.
  *
- * The location table is a sequence of entries, each covering some code units.
- * An entry's first byte has bit 7 set, its code in bits 3-6 and its length
- * minus one in bits 0-2. Lines are deltas from the first line.
- *   0-9   short form, one more byte, same line
- *   10-12 one-line form, two more bytes, line + 0, 1, 2
- *   13    no columns: svarint line delta
- *   14    long form: svarint line delta, varint end line, varint columns
- *   15    no location
- * Varints have six bits a byte, bit 6 says that more follow.
- * Source: Objects/locations.md and codeobject.c, CPython 3.11.
+ * up to 3.9  pairs of bytes: how far the bytecode and the line go on; both unsigned up
+ *            to 3.5, the line signed from 3.6. Source: Objects/lnotab_notes.txt.
+ * 3.10       pairs again, but each covers the bytecode that it goes over; a line delta
+ *            of -128 says that there is no line. Source: Objects/lnotab_notes.txt, 3.10.
+ * 3.11 on    the location table, a sequence of entries, each covering some code units.
+ *            An entry's first byte has bit 7 set, its code in bits 3-6 and its length
+ *            minus one in bits 0-2. Lines are deltas from the first line.
+ *              0-9   short form, one more byte, same line
+ *              10-12 one-line form, two more bytes, line + 0, 1, 2
+ *              13    no columns: svarint line delta
+ *              14    long form: svarint line delta, varint end line, varint columns
+ *              15    no location
+ *            Varints have six bits a byte, bit 6 says that more follow.
+ *            Source: Objects/locations.md and codeobject.c, 3.11.
  */
 #include "unwind/cpython/reader.h"
 
 enum { SHORT_LAST = 9, ONE_LINE_FIRST = 10, ONE_LINE_LAST = 12, NO_COLUMNS = 13, LONG = 14, NONE = 15 };
+enum { NO_LINE = -128, UNIT_BYTES = 2 };
 
 struct table {
 	const uint8_t *at, *end;
@@ -50,6 +55,11 @@ static int32_t next_signed(struct table *table)
 	return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
 }
 
+static int checked(int64_t line)
+{
+	return line < 0 || line > INT32_MAX ? 0 : (int)line;
+}
+
 /* Reads one entry after its first byte; returns the line delta. */
 static int32_t read_entry(struct table *table, unsigned code)
 {
@@ -72,9 +82,9 @@ static int32_t read_entry(struct table *table, unsigned code)
 	return delta;
 }
 
-int line_at(const uint8_t *bytes, size_t n_bytes, int first_line, uint32_t unit)
+static int line_of_locations(struct table table, int first_line, uint32_t offset)
 {
-	struct table table = { .at = bytes, .end = bytes + n_bytes };
+	uint32_t unit = offset / UNIT_BYTES;
 	int64_t line = first_line;
 	uint64_t covered = 0;
 
@@ -89,9 +99,63 @@ int line_at(const uint8_t *bytes, size_t n_bytes, int first_line, uint32_t unit)
 		if (table.damaged)
 			return 0;
 		if (unit < covered)
-			return code == NONE || line < 0 || line > INT32_MAX ? 0 : (int)line;
+			return code == NONE ? 0 : checked(line);
 	}
 	return 0;
+}
+
+static int line_of_ranges(struct table table, int first_line, uint32_t offset)
+{
+	int64_t line = first_line;
+	uint64_t covered = 0;
+
+	while (table.at < table.end) {
+		uint32_t delta = next_byte(&table);
+		int32_t line_delta = (int8_t)next_byte(&table);
+
+		if (table.damaged)
+			return 0;
+		if (line_delta != NO_LINE)
+			line += line_delta;
+		covered += delta;
+		if (offset < covered)
+			return line_delta == NO_LINE ? 0 : checked(line);
+	}
+	return 0;
+}
+
+static int line_of_deltas(struct table table, int first_line, uint32_t offset, bool is_signed)
+{
+	int64_t line = first_line;
+	uint64_t at = 0;
+
+	while (table.at < table.end) {
+		uint32_t delta = next_byte(&table), line_delta = next_byte(&table);
+
+		if (table.damaged)
+			return 0;
+		at += delta;
+		if (at > offset)
+			break;
+		line += is_signed ? (int8_t)line_delta : (int32_t)line_delta;
+	}
+	return checked(line);
+}
+
+int line_at(unsigned kind, const uint8_t *bytes, size_t n_bytes, int first_line, uint32_t offset)
+{
+	struct table table = { .at = bytes, .end = bytes + n_bytes };
+
+	switch (kind) {
+	case LINES_UNSIGNED_DELTAS:
+		return line_of_deltas(table, first_line, offset, false);
+	case LINES_SIGNED_DELTAS:
+		return line_of_deltas(table, first_line, offset, true);
+	case LINES_RANGES:
+		return line_of_ranges(table, first_line, offset);
+	default:
+		return line_of_locations(table, first_line, offset);
+	}
 }
 
 int py_code_line(const struct py_code *code, int32_t instruction)
@@ -100,11 +164,13 @@ int py_code_line(const struct py_code *code, int32_t instruction)
 		return 0;
 	if (instruction < 0)
 		return code->first_line;
-	return line_at(code->line_table, code->line_table_bytes, code->first_line, (uint32_t)instruction / 2);
+	return line_at(code->line_kind, code->line_table, code->line_table_bytes, code->first_line,
+		       (uint32_t)instruction);
 }
 
 int32_t py_instruction_before(const struct py_runtime *runtime, int32_t next_instruction)
 {
-	(void)runtime;
-	return next_instruction >= 2 ? next_instruction - 2 : 0;
+	int32_t bytes = runtime->layout.field[INSTRUCTION_BYTES];
+
+	return next_instruction >= bytes ? next_instruction - bytes : 0;
 }

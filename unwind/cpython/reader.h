@@ -24,6 +24,15 @@ void window_forget(struct window *window);
 /* n_bytes at most a page. -EFAULT. */
 int window_read(struct window *window, uint64_t address, void *to, size_t n_bytes);
 
+/* Heads of frame objects that were read ahead, for the current sample. */
+enum { AHEAD_BYTES = 128, AHEAD_N = 256 };
+
+struct ahead {
+	uint64_t sample; /* which it was read for */
+	uint64_t address;
+	uint8_t bytes[AHEAD_BYTES];
+};
+
 /* Where a thread's state was last found. */
 struct thread_slot {
 	pid_t tid;
@@ -33,8 +42,10 @@ struct thread_slot {
 /* Code objects by identity, and by address for the current sample. */
 struct code_identity {
 	uint64_t address, qualname, file, lines;
+	uint64_t bytecode_object;        /* where the bytecode is an object of its own */
 	uint64_t name_length, name_hash; /* of the name object, where codes carry no version */
-	uint32_t first_line, n_units, version;
+	uint64_t bytecode_bytes;
+	uint32_t first_line, version;
 };
 
 struct code_entry {
@@ -64,18 +75,21 @@ struct code_cache {
 	size_t not_code_as_of; /* n, then */
 };
 
-/* Where objects have the pointer to their type. */
-enum { OBJECT_TYPE = 8 };
-
 struct py_runtime {
 	struct remote *remote;
+	pid_t pid; /* as the process knows itself */
 	const struct module *module;
 	uint64_t text_start, text_end;
 	int64_t bias;
-	uint64_t address; /* of _PyRuntime */
+	struct py_symbols symbols;
 	struct layout layout;
+	uint64_t interpreter; /* one of them; where they are found by a running thread only */
+	uint64_t frame_type;  /* what all frame objects have as their type; 0: none seen yet */
+	int pthread_tid;      /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[32];
 	struct window window;
+	struct ahead ahead[AHEAD_N]; /* by hash of the address */
+	uint64_t sample;             /* changes with each sample, and when memory is to be read anew */
 	/* What one sample may cost at most, whatever memory says: frames to look at, and
 	 * bytes of line tables. */
 	unsigned frames_left;
@@ -111,6 +125,9 @@ static inline uint32_t half_at(const uint8_t *bytes, uint64_t offset)
 	return value;
 }
 
+/* The first interpreter of the list. -EAGAIN: there is none yet. */
+int reader_interpreters(struct py_runtime *runtime, uint64_t *ret);
+
 /*
  * reader_thread - the thread state of an operating system's thread.
  * A remembered one is checked before it is given out. -ESRCH, -EFAULT.
@@ -118,8 +135,11 @@ static inline uint32_t half_at(const uint8_t *bytes, uint64_t offset)
 int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret);
 
 struct frame_head {
-	uint64_t code, previous, instruction;
-	bool is_entry; /* 3.11: outermost of its evaluation */
+	uint64_t code, previous;
+	uint64_t instruction;    /* pointer into the bytecode, or index of the last instruction */
+	uint64_t type;           /* where frames are objects */
+	uint32_t bytecode_index; /* free-threaded builds: which bytecode it runs */
+	bool is_entry; /* outermost of its evaluation */
 	bool is_shim;  /* 3.12 and later: belongs to the evaluation itself, is no Python frame */
 };
 int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head *ret);
@@ -137,9 +157,17 @@ void reader_codes_done(struct code_cache *codes);
 int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes, char **ret);
 
 /*
- * line_at - walk a location table (3.11 and later) to one code unit.
- * Source: Objects/locations.md, CPython 3.11. 0: no line there, or a damaged table.
+ * line_at - walk a line table to one instruction.
+ * @kind:   LINES_*.
+ * @offset: of the instruction, in bytes from the start of the bytecode.
+ * 0: no line there, or a damaged table.
  */
-int line_at(const uint8_t *table, size_t n_bytes, int first_line, uint32_t unit);
+int line_at(unsigned kind, const uint8_t *table, size_t n_bytes, int first_line, uint32_t offset);
+
+/* The bytecode that a thread of a free-threaded build runs of a code object. -EFAULT, -EBADMSG. */
+int reader_bytecode(struct py_runtime *runtime, uint64_t code, uint32_t index, uint64_t *ret);
+
+/* Bytecode of a code object that lies elsewhere than the code says. -ENOMEM. */
+int reader_add_bytecode(struct py_runtime *runtime, struct py_code *code, uint64_t start);
 
 #endif

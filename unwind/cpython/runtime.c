@@ -1,9 +1,12 @@
-/* runtime.c - finding the interpreter in a process and making sure that it is one.
+/* runtime.c - which CPython this is, and making sure that it is one.
  *
- * _PyRuntime is a dynamic symbol also in stripped static executables. A
- * candidate must be of a version whose layout is known, and its lists must
- * hold together: the first interpreter's first thread points back to it.
+ * Its version decides how its memory is read. From 3.13 the runtime says it beside
+ * its debug offsets, from 3.11 a constant does; before, the text that sys.version
+ * was made of stands in the interpreter's own data. A candidate must be of a
+ * version whose layout is known, and its lists must hold together: the first
+ * interpreter's first thread points back to it.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,190 +14,215 @@
 #include "base/util.h"
 #include "unwind/cpython/reader.h"
 
-static const struct {
-	const char *symbol, *kind;
-} refused_builds[] = {
-	{ "_Py_NegativeRefcount", "debug build" },
-	{ "_PyGILState_GetThisThreadState_debug", "debug build" },
+enum {
+	VERSION_BYTES = 32,
+	MAX_WORDS = 256,           /* of _Py_DebugOffsets */
+	MAX_DATA_BYTES = 64 << 20, /* that the text of a version is looked for in */
+	CHUNK_BYTES = 64 << 10,
+	TEXT_BYTES = 256,          /* longest sys.version */
 };
-
-enum { VERSION_BYTES = 32 };
 
 static void format_version(unsigned version, char *to)
 {
 	snprintf(to, VERSION_BYTES, "%u.%u.%u", version >> 24, version >> 16 & 255, version >> 8 & 255);
 }
 
-static int runtime_address_of(const struct mapping *mapping, struct elf_file *elf, const char *name,
-			      uint64_t *ret)
+static void add_kind(char *version, const char *kind)
 {
-	uint64_t value, size;
-	int r;
+	size_t n = strlen(version);
 
-	r = elf_file_symbol(elf, name, &value, &size);
-	if (r < 0)
-		return r;
-	*ret = value + (uint64_t)mapping->bias;
+	snprintf(version + n, VERSION_BYTES - n, " (%s)", kind);
+}
+
+/*
+ * "3.8.18 (default, Nov 21 2026, 10:11:12) \n[GCC 12.2.0]": is this a sys.version?
+ * Source: Python/getversion.c. Returns its number as in PY_VERSION_HEX, without saying
+ * which pre-release; 0: it is none.
+ */
+static unsigned parse_version(const char *text, size_t n_bytes)
+{
+	enum { FINAL = 0xf0, PRE_RELEASE = 0xa0 };
+	unsigned major, minor, micro, level = FINAL;
+	char copy[TEXT_BYTES];
+	const char *end;
+	int used = 0;
+
+	n_bytes = MIN(n_bytes, sizeof copy - 1);
+	memcpy(copy, text, n_bytes);
+	copy[n_bytes] = '\0';
+	if (sscanf(copy, "%1u.%2u.%2u%n", &major, &minor, &micro, &used) != 3 || used == 0)
+		return 0;
+	if (isalpha((unsigned char)copy[used]))
+		level = PRE_RELEASE;
+	used += (int)strspn(copy + used, "abrc0123456789+"); /* "rc1"; "+": built from a later checkout */
+	end = strstr(copy, ") ");
+	if (strncmp(copy + used, " (", 2) != 0 || !end)
+		return 0;
+	end += 2 + (end[2] == '\n');
+	return *end == '[' ? major << 24 | minor << 16 | micro << 8 | level : 0;
+}
+
+static unsigned find_version_in(const char *bytes, size_t n_bytes)
+{
+	for (size_t i = 1; i + 2 < n_bytes; i++)
+		if (bytes[i - 1] == '\0' && isdigit((unsigned char)bytes[i]) && bytes[i + 1] == '.') {
+			unsigned version = parse_version(bytes + i, n_bytes - i);
+
+			if (version != 0)
+				return version;
+		}
 	return 0;
 }
 
-/* Before 3.11 no symbol tells the version; the library's name does, for the message. */
-static void guess_version(const struct module *module, char *version)
+/* -EAGAIN: not there (yet). */
+static int search_version(struct remote *remote, const struct py_symbols *symbols, unsigned *ret)
 {
-	const char *name = strstr(module_name(module), "python");
-	unsigned major, minor;
+	CLEANUP(freep) char *chunk = malloc(CHUNK_BYTES);
+	uint64_t end = MIN(symbols->data_end, symbols->data_start + MAX_DATA_BYTES);
 
-	if (name && sscanf(name, "python%u.%u", &major, &minor) == 2)
-		snprintf(version, VERSION_BYTES, "%u.%u", major, minor);
-	else
-		snprintf(version, VERSION_BYTES, "of an unknown version");
+	if (!chunk)
+		return -ENOMEM;
+	for (uint64_t at = symbols->data_start; at < end; at += CHUNK_BYTES - TEXT_BYTES) {
+		ssize_t n = remote_read_some(remote, RADDR(at), chunk, (size_t)MIN(end - at, (uint64_t)CHUNK_BYTES));
+
+		if (n == -EPERM || n == -ESRCH)
+			return (int)n;
+		*ret = n > 0 ? find_version_in(chunk, (size_t)n) : 0;
+		if (*ret != 0)
+			return 0;
+	}
+	return -EAGAIN;
 }
 
-static int read_layout(struct py_runtime *runtime, const struct mapping *mapping, struct elf_file *elf,
-		       char *version)
+static int find_version(struct remote *remote, const struct py_symbols *symbols, unsigned *ret,
+			bool *ret_free_threaded)
 {
-	uint64_t address, words[256];
-	unsigned n_words;
-	uint32_t hex;
+	uint64_t words[3];
 	int r;
 
-	guess_version(mapping->module, version);
-	r = runtime_address_of(mapping, elf, "Py_Version", &address);
-	if (r < 0)
-		return -EOPNOTSUPP;
-	r = remote_read(runtime->remote, RADDR(address), &hex, sizeof hex);
+	*ret_free_threaded = false;
+	if (symbols->runtime) {
+		r = remote_read(remote, RADDR(symbols->runtime), words, sizeof words);
+		if (r < 0)
+			return r;
+		if (layout_peek_debug_offsets(words, ret, ret_free_threaded) == 0)
+			return 0;
+	}
+	if (symbols->version)
+		return remote_read(remote, RADDR(symbols->version), ret, sizeof *ret);
+	return search_version(remote, symbols, ret);
+}
+
+static int read_layout(struct py_runtime *runtime, char *version)
+{
+	uint64_t words[MAX_WORDS];
+	bool free_threaded;
+	unsigned n_words, hex;
+	int r;
+
+	r = find_version(runtime->remote, &runtime->symbols, &hex, &free_threaded);
 	if (r < 0)
 		return r;
 	format_version(hex, version);
-	for (size_t i = 0; i < N_ELEMENTS(refused_builds); i++)
-		if (runtime_address_of(mapping, elf, refused_builds[i].symbol, &address) == 0) {
-			snprintf(version + strlen(version), VERSION_BYTES - strlen(version), " (%s)",
-				 refused_builds[i].kind);
-			return -EOPNOTSUPP;
-		}
-	r = layout_replay(hex, &runtime->layout);
+	if (free_threaded)
+		add_kind(version, "free-threaded");
+	if (runtime->symbols.is_debug_build) {
+		add_kind(version, "debug build");
+		return -EOPNOTSUPP;
+	}
+	r = layout_of(hex, free_threaded, &runtime->layout);
 	if (r < 0)
 		return r;
-	n_words = layout_debug_offsets_words(hex);
+	n_words = layout_n_words(&runtime->layout);
 	if (n_words == 0)
 		return 0;
 	if (n_words > N_ELEMENTS(words))
 		return -EOPNOTSUPP;
-	r = remote_read(runtime->remote, RADDR(runtime->address), words, n_words * sizeof words[0]);
+	r = remote_read(runtime->remote, RADDR(runtime->symbols.runtime), words, n_words * sizeof words[0]);
 	if (r < 0)
 		return r;
 	return layout_read_debug_offsets(words, n_words, &runtime->layout);
 }
 
+/* By the thread that holds the GIL: as long as none does nothing is known. */
+static int interpreter_of_current(struct py_runtime *runtime, uint64_t *ret)
+{
+	struct raddr thread, interpreter;
+	int r;
+
+	r = remote_read_pointer(runtime->remote, RADDR(runtime->symbols.current_thread), &thread);
+	if (r < 0)
+		return r;
+	if (!raddr_is_null(thread)) {
+		r = remote_read_pointer(runtime->remote,
+					raddr_add(thread, (int64_t)reader_field(runtime, THREAD_INTERPRETER)), &interpreter);
+		if (r >= 0)
+			runtime->interpreter = interpreter.value;
+	}
+	*ret = runtime->interpreter;
+	return runtime->interpreter ? 0 : -EAGAIN;
+}
+
+int reader_interpreters(struct py_runtime *runtime, uint64_t *ret)
+{
+	uint64_t head = runtime->symbols.interpreters;
+	struct raddr interpreter;
+	int r;
+
+	if (runtime->layout.field[ROOT] == ROOT_RUNTIME)
+		head = runtime->symbols.runtime + reader_field(runtime, RUNTIME_INTERPRETERS);
+	else if (head == 0)
+		return interpreter_of_current(runtime, ret);
+	r = remote_read_pointer(runtime->remote, RADDR(head), &interpreter);
+	if (r < 0)
+		return r;
+	*ret = interpreter.value;
+	return interpreter.value ? 0 : -EAGAIN;
+}
+
 /* The lists must hold together. -EAGAIN: not initialised yet. */
 static int prove(struct py_runtime *runtime)
 {
-	struct raddr interpreter, thread, back;
+	struct raddr thread, back;
+	uint64_t interpreter;
 	int r;
 
-	r = remote_read_pointer(runtime->remote,
-				RADDR(runtime->address + reader_field(runtime, RUNTIME_INTERPRETERS)),
-				&interpreter);
+	r = reader_interpreters(runtime, &interpreter);
 	if (r < 0)
 		return r;
-	if (raddr_is_null(interpreter))
-		return -EAGAIN;
 	r = remote_read_pointer(runtime->remote,
-				raddr_add(interpreter, (int64_t)reader_field(runtime, INTERPRETER_THREADS)),
-				&thread);
+				RADDR(interpreter + reader_field(runtime, INTERPRETER_THREADS)), &thread);
 	if (r < 0 || raddr_is_null(thread))
 		return -EAGAIN;
 	r = remote_read_pointer(runtime->remote,
 				raddr_add(thread, (int64_t)reader_field(runtime, THREAD_INTERPRETER)), &back);
 	if (r < 0)
 		return -EAGAIN;
-	return back.value == interpreter.value ? 0 : -EOPNOTSUPP;
+	return back.value == interpreter ? 0 : -EOPNOTSUPP;
 }
 
-/* All executable ground of the module, so that a PC is judged by two comparisons. */
-static void find_text(struct address_space *space, struct py_runtime *runtime)
+int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *symbols, char *version,
+		    struct py_runtime **ret)
 {
-	const struct mapping *mapping;
-
-	runtime->text_start = UINT64_MAX;
-	for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++) {
-		if (mapping->module != runtime->module || !mapping->executable)
-			continue;
-		runtime->text_start = MIN(runtime->text_start, mapping->start);
-		runtime->text_end = MAX(runtime->text_end, mapping->end);
-	}
-}
-
-static int try_mapping(struct address_space *space, struct remote *remote, const struct mapping *mapping,
-		       char *version, struct py_runtime **ret)
-{
-	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
-	struct module *module;
-	struct elf_file *elf;
-	uint64_t address, own;
+	CLEANUP(py_runtime_freep) struct py_runtime *runtime = calloc(1, sizeof *runtime);
 	int r;
 
-	/* Resolving settles the mapping's bias. */
-	r = address_space_resolve(space, mapping->start, &module, &own);
-	if (r < 0 || !mapping->has_bias)
-		return -ENOENT;
-	r = module_elf(mapping->module, &elf);
-	if (r < 0)
-		return -ENOENT;
-	r = runtime_address_of(mapping, elf, "_PyRuntime", &address);
-	if (r < 0)
-		return -ENOENT;
-	runtime = calloc(1, sizeof *runtime);
+	version[0] = '\0';
 	if (!runtime)
 		return -ENOMEM;
 	runtime->remote = runtime->window.remote = remote;
-	runtime->module = mapping->module;
-	runtime->address = address;
-	runtime->bias = mapping->bias;
+	runtime->pid = pid;
+	runtime->symbols = *symbols;
+	runtime->pthread_tid = ABSENT;
 	py_begin_sample(runtime);
-	r = read_layout(runtime, mapping, elf, version);
+	r = read_layout(runtime, version);
 	if (r >= 0)
 		r = prove(runtime);
 	if (r < 0)
 		return r;
-	find_text(space, runtime);
 	memcpy(runtime->version, version, sizeof runtime->version);
 	*ret = TAKE(runtime);
 	return 0;
-}
-
-static bool is_likely(const struct mapping *mapping, bool by_name)
-{
-	if (!mapping->executable || !mapping->module || mapping->module->is_vdso)
-		return false;
-	return (strstr(module_name(mapping->module), "python") != NULL) == by_name;
-}
-
-int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
-		    struct py_runtime **ret)
-{
-	int found = -ENOENT;
-
-	version[0] = '\0';
-	/* Those that are called python first; then the rest, for embedded ones. */
-	for (int by_name = 1; by_name >= 0; by_name--) {
-		const struct mapping *mapping;
-
-		for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++) {
-			int r;
-
-			if (!is_likely(mapping, by_name))
-				continue;
-			r = try_mapping(space, remote, mapping, version, ret);
-			if (r != -ENOENT)
-				found = r;
-			if (r >= 0 || r == -EPERM || r == -ENOMEM)
-				return r;
-		}
-		if (found != -ENOENT)
-			break;
-	}
-	return found;
 }
 
 void py_runtime_free(struct py_runtime *runtime)

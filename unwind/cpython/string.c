@@ -1,10 +1,11 @@
 /* string.c - a Python str of the target as UTF-8 of ours.
  *
  * Compact strings only (names and file names always are): the state word
- * follows the hash, with kind in bits 2-4, compact in bit 5, ASCII in bit 6
- * (Include/cpython/unicodeobject.h, 3.11 to 3.13; 3.11 has 'interned' in two
- * bits as the later ones do). The text is cut at a bound, and what is no
- * character becomes U+FFFD.
+ * follows the hash, with three bits of kind, then compact, then ASCII; before
+ * them is 'interned', of two bits or, in free-threaded builds, eight
+ * (Include/cpython/unicodeobject.h, 3.4 to 3.15). In 2.7 names are bytes, which
+ * are taken for UTF-8 where they are it, else for Latin-1. The text is cut at a
+ * bound, and what is no character becomes U+FFFD.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "base/util.h"
 #include "unwind/cpython/reader.h"
 
-enum { STATE_KIND_SHIFT = 2, STATE_COMPACT = 1 << 5, STATE_ASCII = 1 << 6 };
+/* From the first bit of the kind. */
+enum { STATE_KIND = 7, STATE_COMPACT = 1 << 3, STATE_ASCII = 1 << 4 };
 
 struct text {
 	uint64_t n_characters;
@@ -24,16 +26,22 @@ struct text {
 
 static int read_header(struct py_runtime *runtime, uint64_t address, struct text *ret)
 {
-	uint8_t header[STRING_HEAD_BYTES];
+	uint8_t header[MAX_HEAD_BYTES];
 	uint32_t state;
 	int r;
 
-	r = window_read(&runtime->window, address, header, sizeof header);
+	r = window_read(&runtime->window, address, header, runtime->layout.string_bytes);
 	if (r < 0)
 		return r;
-	state = half_at(header, reader_field(runtime, STRING_STATE));
 	ret->n_characters = word_at(header, reader_field(runtime, STRING_LENGTH));
-	ret->kind = (state >> STATE_KIND_SHIFT) & 7;
+	if (runtime->layout.field[STRINGS] == STRINGS_BYTES) {
+		ret->kind = 1;
+		ret->is_ascii = false;
+		ret->data = address + reader_field(runtime, BYTES_DATA);
+		return 0;
+	}
+	state = half_at(header, reader_field(runtime, STRING_STATE)) >> reader_field(runtime, STRING_KIND_BIT);
+	ret->kind = state & STATE_KIND;
 	ret->is_ascii = state & STATE_ASCII;
 	if (!(state & STATE_COMPACT) || (ret->kind != 1 && ret->kind != 2 && ret->kind != 4))
 		return -EBADMSG;
@@ -83,6 +91,43 @@ static uint32_t character_at(const uint8_t *data, unsigned kind, size_t n)
 	return four;
 }
 
+/*
+ * A character that UTF-8 writes in several bytes; 0: there is none at this place.
+ * Source: utf-8(7). The shortest forms only.
+ */
+static uint32_t utf8_at(const uint8_t *data, size_t n, size_t *ret_bytes)
+{
+	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t bytes = data[0] >= 0xf0 ? 4 : data[0] >= 0xe0 ? 3 : 2;
+	uint32_t character = data[0] & (0x7fu >> bytes);
+
+	if (data[0] < 0xc2 || data[0] > 0xf4 || bytes > n)
+		return 0;
+	for (size_t i = 1; i < bytes; i++) {
+		if ((data[i] & 0xc0) != 0x80)
+			return 0;
+		character = character << 6 | (data[i] & 0x3f);
+	}
+	if (character < smallest[bytes])
+		return 0;
+	*ret_bytes = bytes;
+	return character;
+}
+
+static uint32_t next_character(const struct py_runtime *runtime, const uint8_t *data, unsigned kind, size_t n,
+			       size_t *at)
+{
+	size_t bytes = 0;
+	uint32_t character = 0;
+
+	if (runtime->layout.field[STRINGS] == STRINGS_BYTES)
+		character = utf8_at(data + *at, n - *at, &bytes);
+	if (character == 0)
+		character = character_at(data, kind, *at);
+	*at += bytes ? bytes : 1;
+	return character;
+}
+
 int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes, char **ret)
 {
 	CLEANUP(freep) uint8_t *data = NULL;
@@ -102,8 +147,8 @@ int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes
 	r = n ? remote_read(runtime->remote, RADDR(text.data), data, n * text.kind) : 0;
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
-		used += put_utf8(utf8 + used, character_at(data, text.kind, i));
+	for (size_t i = 0; i < n;)
+		used += put_utf8(utf8 + used, next_character(runtime, data, text.kind, n, &i));
 	memcpy(utf8 + used, "...", text.n_characters > n ? 3 : 0);
 	utf8[used + (text.n_characters > n ? 3 : 0)] = '\0';
 	*ret = TAKE(utf8);

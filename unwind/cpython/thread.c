@@ -1,5 +1,8 @@
 /* thread.c - from an operating system's thread id to the interpreter's state of it.
  *
+ * Up to 3.10 a thread state has no such id but pthread_self(), the address of libc's
+ * own structure of the thread, which has the id somewhere in it.
+ *
  * The lists of interpreters and threads change while they are read; every loop
  * is bounded, and a thread state proves itself: it points back to an
  * interpreter that is in the list, and holds the thread id.
@@ -10,24 +13,67 @@
 #include "base/util.h"
 #include "unwind/cpython/reader.h"
 
-enum { MAX_INTERPRETERS = 1024, MAX_THREADS = 1 << 16 };
+enum {
+	MAX_INTERPRETERS = 1024,
+	MAX_THREADS = 1 << 16,
+	MAX_TID = 1 << 22, /* proc_sys_kernel(5), pid_max */
+	PTHREAD_BYTES = 1024,
+};
 
 struct thread_state {
 	uint64_t next, interpreter;
-	pid_t tid;
+	pid_t tid; /* 0: not known */
 };
+
+/*
+ * Where libc's thread structure has the id of its thread. In glibc the head of the list of
+ * robust mutexes follows, empty as a rule: two pointers to itself (nptl/descr.h, 2.4 to
+ * 2.43); elsewhere the main thread is looked for, whose id is the process's.
+ */
+static int find_tid(const struct py_runtime *runtime, uint64_t address, const uint8_t *bytes)
+{
+	for (uint32_t i = 0; i + 24 <= PTHREAD_BYTES; i += 8) {
+		uint64_t head = address + i + 16;
+		uint32_t tid = half_at(bytes, i);
+
+		if (word_at(bytes, i + 8) == head && word_at(bytes, i + 16) == head && tid > 0 && tid <= MAX_TID)
+			return (int)i;
+	}
+	for (uint32_t i = 0; i < PTHREAD_BYTES; i += 4)
+		if (half_at(bytes, i) == (uint32_t)runtime->pid)
+			return (int)i;
+	return ABSENT;
+}
+
+/* The id of a thread by pthread_self(); 0: not known. */
+static pid_t tid_of_pthread(struct py_runtime *runtime, uint64_t address)
+{
+	uint8_t bytes[PTHREAD_BYTES];
+	uint32_t tid;
+
+	if (runtime->pthread_tid == ABSENT &&
+	    remote_read(runtime->remote, RADDR(address), bytes, sizeof bytes) == 0)
+		runtime->pthread_tid = find_tid(runtime, address, bytes);
+	if (runtime->pthread_tid == ABSENT ||
+	    remote_read(runtime->remote, RADDR(address + (uint64_t)runtime->pthread_tid), &tid, sizeof tid) < 0)
+		return 0;
+	return tid <= MAX_TID ? (pid_t)tid : 0;
+}
 
 static int read_state(struct py_runtime *runtime, uint64_t address, struct thread_state *ret)
 {
-	uint8_t bytes[THREAD_HEAD_BYTES];
+	uint8_t bytes[MAX_HEAD_BYTES];
 	int r;
 
-	r = remote_read(runtime->remote, RADDR(address), bytes, sizeof bytes);
+	r = remote_read(runtime->remote, RADDR(address), bytes, runtime->layout.thread_bytes);
 	if (r < 0)
 		return r;
 	ret->next = word_at(bytes, reader_field(runtime, THREAD_NEXT));
 	ret->interpreter = word_at(bytes, reader_field(runtime, THREAD_INTERPRETER));
-	ret->tid = (pid_t)word_at(bytes, reader_field(runtime, THREAD_NATIVE_ID));
+	if (runtime->layout.field[THREAD_NATIVE_ID] != ABSENT)
+		ret->tid = (pid_t)word_at(bytes, reader_field(runtime, THREAD_NATIVE_ID));
+	else
+		ret->tid = tid_of_pthread(runtime, word_at(bytes, reader_field(runtime, THREAD_PTHREAD)));
 	return 0;
 }
 
@@ -72,14 +118,12 @@ static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsign
 /* Read both lists anew. What could be read is kept even when the rest could not. */
 static int list_all(struct py_runtime *runtime)
 {
+	struct raddr interpreter = RADDR_NULL;
 	unsigned left = MAX_THREADS;
-	struct raddr interpreter;
 	int r;
 
 	runtime->n_threads = 0;
-	r = remote_read_pointer(runtime->remote,
-				RADDR(runtime->address + reader_field(runtime, RUNTIME_INTERPRETERS)),
-				&interpreter);
+	r = reader_interpreters(runtime, &interpreter.value);
 	for (unsigned i = 0; r >= 0 && !raddr_is_null(interpreter) && i < MAX_INTERPRETERS; i++) {
 		r = list_threads(runtime, interpreter.value, &left);
 		if (r < 0)

@@ -1,5 +1,7 @@
 /* walk.c - anchors and the frames between them.
  *
+ * up to 3.10:    thread -> innermost frame object -> f_back ...; each is an
+ *                evaluation of its own.
  * 3.11:          thread -> _PyCFrame -> innermost frame -> previous ... up to
  *                the frame whose entry flag is set.
  * 3.12:          the same, but an evaluation ends at its shim frame, which lies
@@ -24,11 +26,17 @@ void py_frames_done(struct py_frames *frames)
 	memset(frames, 0, sizeof *frames);
 }
 
+static void forget_memory(struct py_runtime *runtime)
+{
+	window_forget(&runtime->window);
+	runtime->sample++;
+}
+
 void py_begin_sample(struct py_runtime *runtime)
 {
 	runtime->frames_left = MAX_FRAMES_A_SAMPLE;
 	runtime->table_bytes_left = MAX_TABLE_BYTES_A_SAMPLE;
-	window_forget(&runtime->window);
+	forget_memory(runtime);
 	memset(runtime->codes.seen, 0, sizeof runtime->codes.seen);
 }
 
@@ -39,29 +47,98 @@ static bool has(const struct py_runtime *runtime, enum layout_field field)
 
 bool py_anchor_tells_top(const struct py_runtime *runtime)
 {
-	return runtime->layout.field[ANCHOR] == ANCHOR_CFRAME;
+	return runtime->layout.field[ANCHOR] != ANCHOR_SHIM;
+}
+
+bool py_anchor_is_frame(const struct py_runtime *runtime)
+{
+	return runtime->layout.field[ANCHOR] == ANCHOR_FRAME;
 }
 
 size_t py_anchor_bytes(const struct py_runtime *runtime)
 {
 	if (runtime->layout.field[ANCHOR] == ANCHOR_CFRAME)
 		return reader_field(runtime, CFRAME_PREVIOUS) + sizeof(uint64_t);
-	return FRAME_HEAD_BYTES;
+	return runtime->layout.frame_bytes;
 }
 
 static void parse_frame(const struct py_runtime *runtime, const uint8_t *bytes, struct frame_head *ret)
 {
-	ret->code = word_at(bytes, reader_field(runtime, FRAME_CODE)) & ~(uint64_t)CODE_TAG_MASK;
-	ret->previous = word_at(bytes, reader_field(runtime, FRAME_PREVIOUS));
-	ret->instruction = word_at(bytes, reader_field(runtime, FRAME_INSTRUCTION));
-	ret->is_entry = has(runtime, FRAME_ENTRY) && bytes[reader_field(runtime, FRAME_ENTRY)] != 0;
-	ret->is_shim = runtime->layout.field[ENTRY] == ENTRY_OWNER &&
-		       bytes[reader_field(runtime, FRAME_OWNER)] == OWNER_CSTACK;
+	*ret = (struct frame_head){
+		.code = word_at(bytes, reader_field(runtime, FRAME_CODE)) & ~(uint64_t)CODE_TAG_MASK,
+		.previous = word_at(bytes, reader_field(runtime, FRAME_PREVIOUS)),
+		.type = word_at(bytes, reader_field(runtime, OBJECT_TYPE)),
+		.is_entry = runtime->layout.field[ENTRY] == ENTRY_EACH ||
+			    (has(runtime, FRAME_ENTRY) && bytes[reader_field(runtime, FRAME_ENTRY)] != 0),
+		.is_shim = runtime->layout.field[ENTRY] == ENTRY_OWNER &&
+			   bytes[reader_field(runtime, FRAME_OWNER)] == OWNER_SHIM,
+	};
+	if (has(runtime, FRAME_INSTRUCTION))
+		ret->instruction = word_at(bytes, reader_field(runtime, FRAME_INSTRUCTION));
+	else
+		ret->instruction = half_at(bytes, reader_field(runtime, FRAME_LAST_INSTRUCTION));
+	if (has(runtime, FRAME_BYTECODE_INDEX))
+		ret->bytecode_index = half_at(bytes, reader_field(runtime, FRAME_BYTECODE_INDEX));
+}
+
+/* What is no frame, whatever else it holds. */
+static bool is_foreign(const struct py_runtime *runtime, const uint8_t *bytes, const struct frame_head *frame)
+{
+	if (has(runtime, FRAME_OWNER) &&
+	    bytes[reader_field(runtime, FRAME_OWNER)] > runtime->layout.field[MAX_OWNER])
+		return true;
+	return runtime->layout.field[ENTRY] == ENTRY_EACH && runtime->frame_type != 0 &&
+	       frame->type != runtime->frame_type;
+}
+
+static struct ahead *ahead_of(struct py_runtime *runtime, uint64_t address)
+{
+	return &runtime->ahead[mix64(address) % AHEAD_N];
+}
+
+static int read_head(struct py_runtime *runtime, uint64_t address, uint8_t *bytes)
+{
+	const struct ahead *ahead = ahead_of(runtime, address);
+
+	if (ahead->sample == runtime->sample && ahead->address == address) {
+		memcpy(bytes, ahead->bytes, runtime->layout.frame_bytes);
+		return 0;
+	}
+	return window_read(&runtime->window, address, bytes, runtime->layout.frame_bytes);
+}
+
+void py_prefetch(struct py_runtime *runtime, const uint64_t *addresses, size_t n)
+{
+	size_t n_bytes = runtime->layout.frame_bytes;
+	uint8_t heads[PY_PREFETCH][AHEAD_BYTES];
+	struct remote_part parts[PY_PREFETCH];
+	struct py_code *results[PY_PREFETCH];
+	uint64_t codes[PY_PREFETCH];
+	int n_read;
+
+	n = MIN(n, (size_t)PY_PREFETCH);
+	if (n_bytes > AHEAD_BYTES)
+		return;
+	for (size_t i = 0; i < n; i++)
+		parts[i] = (struct remote_part){ RADDR(addresses[i]), heads[i], n_bytes };
+	n_read = remote_read_parts(runtime->remote, parts, n);
+	for (int i = 0; i < n_read; i++) {
+		struct ahead *ahead = ahead_of(runtime, addresses[i]);
+		struct frame_head head;
+
+		ahead->sample = runtime->sample;
+		ahead->address = addresses[i];
+		memcpy(ahead->bytes, heads[i], n_bytes);
+		parse_frame(runtime, heads[i], &head);
+		codes[i] = head.code;
+	}
+	if (n_read > 0)
+		(void)reader_codes(runtime, codes, (size_t)n_read, results); /* what is wrong shows in the walk */
 }
 
 int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head *ret)
 {
-	uint8_t bytes[FRAME_HEAD_BYTES];
+	uint8_t bytes[MAX_HEAD_BYTES];
 	int r;
 
 	if (address == 0 || address % sizeof(uint64_t) != 0)
@@ -69,13 +146,11 @@ int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head
 	if (runtime->frames_left == 0)
 		return -ELOOP;
 	runtime->frames_left--;
-	r = window_read(&runtime->window, address, bytes, sizeof bytes);
+	r = read_head(runtime, address, bytes);
 	if (r < 0)
 		return r;
-	if (has(runtime, FRAME_OWNER) && bytes[reader_field(runtime, FRAME_OWNER)] > OWNER_CSTACK)
-		return -EBADMSG;
 	parse_frame(runtime, bytes, ret);
-	return 0;
+	return is_foreign(runtime, bytes, ret) ? -EBADMSG : 0;
 }
 
 int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_t address,
@@ -128,6 +203,32 @@ static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_an
 	return (int)n;
 }
 
+/* Each frame object is an evaluation, and its own anchor. */
+static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
+		       uint64_t *ret_top)
+{
+	uint64_t address;
+	size_t n = 0;
+	int r;
+
+	r = window_read(&runtime->window, state + reader_field(runtime, THREAD_FRAME), &address,
+			sizeof address);
+	if (r < 0)
+		return r;
+	for (*ret_top = address; address != 0; n++) {
+		struct frame_head frame;
+
+		if (n == max)
+			return -ELOOP;
+		r = reader_frame(runtime, address, &frame);
+		if (r < 0)
+			return r;
+		anchors[n] = (struct py_anchor){ .address = address, .top = address, .outer_top = frame.previous };
+		address = frame.previous;
+	}
+	return (int)n;
+}
+
 static int live_shims(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
 		      uint64_t *ret_top)
 {
@@ -164,6 +265,8 @@ int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anc
 	r = reader_thread(runtime, tid, &state);
 	if (r < 0)
 		return r;
+	if (runtime->layout.field[ANCHOR] == ANCHOR_FRAME)
+		return live_frames(runtime, state, anchors, max, ret_top);
 	if (runtime->layout.field[ANCHOR] == ANCHOR_CFRAME)
 		return live_cframes(runtime, state, anchors, max, ret_top);
 	return live_shims(runtime, state, anchors, max, ret_top);
@@ -186,16 +289,35 @@ static int append(struct py_runtime *runtime, struct py_frames *frames, size_t n
 	runtime->walk_codes[n_new] = head->code;
 	frames->frames[frames->n++] = (struct py_frame){
 		.address = address,
-		.pointer = head->instruction,
+		.kept = head->instruction,
+		.bytecode_index = head->bytecode_index,
 	};
 	return 0;
 }
 
-static int32_t instruction_offset(const struct py_code *code, uint64_t pointer)
+static int32_t instruction_offset(const struct py_code *code, uint64_t offset)
 {
-	uint64_t offset = pointer - code->bytecode;
-
 	return offset < code->bytecode_bytes ? (int32_t)offset : PY_INSTRUCTION_NONE;
+}
+
+/* Which instruction a frame is at, out of what it keeps. -ENOMEM. */
+static int locate(struct py_runtime *runtime, uint64_t code, struct py_frame *frame)
+{
+	uint64_t start = frame->code->bytecode;
+
+	if (has(runtime, FRAME_LAST_INSTRUCTION)) { /* -1 before the first, as 32 bits */
+		frame->instruction = instruction_offset(frame->code, frame->kept *
+							reader_field(runtime, LAST_INSTRUCTION_BYTES));
+		frame->pointer = start + (uint64_t)MAX(frame->instruction, 0);
+		return 0;
+	}
+	frame->pointer = frame->kept;
+	if (frame->bytecode_index != 0 && reader_bytecode(runtime, code, frame->bytecode_index, &start) < 0) {
+		frame->instruction = PY_INSTRUCTION_UNKNOWN;
+		return 0;
+	}
+	frame->instruction = instruction_offset(frame->code, frame->pointer - start);
+	return start == frame->code->bytecode ? 0 : reader_add_bytecode(runtime, frame->code, start);
 }
 
 /* Turn the code addresses of the last n frames into codes, and leave out what is nobody's function. */
@@ -208,14 +330,14 @@ static int resolve(struct py_runtime *runtime, struct py_frames *all, size_t n)
 	r = reader_codes(runtime, runtime->walk_codes, n, runtime->walk_results);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && r >= 0; i++) {
 		frames[kept] = frames[i];
 		frames[kept].code = runtime->walk_results[i];
-		frames[kept].instruction = instruction_offset(frames[kept].code, frames[kept].pointer);
+		r = locate(runtime, runtime->walk_codes[i], &frames[kept]);
 		kept += !frames[kept].code->is_internal;
 	}
 	all->n -= n - kept;
-	return 0;
+	return r;
 }
 
 static int collect(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end,
@@ -259,6 +381,15 @@ static int collect(struct py_runtime *runtime, uint64_t top, struct py_frames *f
 	}
 }
 
+/* What a code object hangs on is a frame. */
+static void learn_frame_type(struct py_runtime *runtime, uint64_t frame)
+{
+	struct frame_head head;
+
+	if (reader_frame(runtime, frame, &head) == 0)
+		runtime->frame_type = head.type;
+}
+
 int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end,
 	    uint64_t *ret_outer)
 {
@@ -273,6 +404,8 @@ int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, 
 		frames->n = before;
 		return r;
 	}
+	if (runtime->layout.field[ENTRY] == ENTRY_EACH && runtime->frame_type == 0)
+		learn_frame_type(runtime, top);
 	*ret_end = end;
 	*ret_outer = outer;
 	return 0;
@@ -296,7 +429,7 @@ bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, 
 {
 	uint64_t address = n > 0 ? frames[0].address : 0;
 
-	window_forget(&runtime->window);
+	forget_memory(runtime);
 	for (size_t i = 0; i < n;) {
 		struct frame_head head;
 
@@ -304,7 +437,7 @@ bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, 
 			return false;
 		/* Frames of nobody's functions had been left out. */
 		if (address == frames[i].address) {
-			if (i > 0 && head.instruction != frames[i].pointer)
+			if (i > 0 && head.instruction != frames[i].kept)
 				return false;
 			i++;
 		}

@@ -25,19 +25,28 @@ static int captured_anchor(struct merge *merge, uint64_t address, struct py_anch
 	return py_anchor_parse(merge->runtime, bytes, address, ret);
 }
 
-static uint64_t own_address(const struct merge *merge, const struct native_frame *frame)
+uint64_t merge_own_address(const struct merge *merge, const struct native_frame *frame)
 {
 	return native_frame_lookup(frame) - (uint64_t)py_runtime_bias(merge->runtime);
 }
 
-static int add(struct merge *merge, size_t native, struct place *place, const struct py_anchor *anchor)
+bool merge_is_interpreter(const struct merge *merge, const struct native_frame *frame)
 {
+	return py_runtime_owns(merge->runtime, native_frame_lookup(frame));
+}
+
+int merge_add(struct merge *merge, size_t native, struct place *place, const struct py_anchor *anchor)
+{
+	size_t at = merge->n;
 	int r;
 
 	r = grow(&merge->evaluations, merge->n, &merge->allocated, sizeof *merge->evaluations);
 	if (r < 0)
 		return r;
-	merge->evaluations[merge->n++] = (struct evaluation){
+	for (; at > 0 && merge->evaluations[at - 1].native > native; at--)
+		merge->evaluations[at] = merge->evaluations[at - 1];
+	merge->n++;
+	merge->evaluations[at] = (struct evaluation){
 		.native = native,
 		.place = place,
 		.anchor = *anchor,
@@ -58,15 +67,15 @@ static int find_settled(struct merge *merge)
 		struct place *place;
 		int r;
 
-		if (!py_runtime_owns(merge->runtime, native_frame_lookup(frame)) || frame->cfa == 0)
+		if (!merge_is_interpreter(merge, frame) || frame->cfa == 0)
 			continue;
-		place = places_find(merge->places, module, own_address(merge, frame));
+		place = places_find(merge->places, module, merge_own_address(merge, frame));
 		if (!place || !place_is_settled(place))
 			continue;
 		/* On its way in or out it has no anchor: then no Python frame either. */
 		if (captured_anchor(merge, frame->cfa - place->anchor_distance, &anchor) < 0)
 			continue;
-		r = add(merge, i, place, &anchor);
+		r = merge_add(merge, i, place, &anchor);
 		if (r < 0)
 			return r;
 	}
@@ -139,19 +148,19 @@ static int pair_live(struct merge *merge, bool add_found)
 		if (i == native->n_frames)
 			break;
 		if (address < native->frames[i].sp ||
-		    !py_runtime_owns(merge->runtime, native_frame_lookup(&native->frames[i])))
+		    !merge_is_interpreter(merge, &native->frames[i]))
 			continue;
 		if (captured_anchor(merge, address, &anchor) < 0 || !same_anchor(&anchor, &merge->live[k]))
 			continue;
 		r = places_learn(merge->places, py_runtime_module(merge->runtime),
-				 own_address(merge, &native->frames[i]), &place);
+				 merge_own_address(merge, &native->frames[i]), &place);
 		if (r == -ENOENT)
 			continue;
 		if (r < 0)
 			return r;
 		place_vote_anchor(place, native->frames[i].cfa - address);
 		if (add_found)
-			r = add(merge, i, place, &anchor);
+			r = merge_add(merge, i, place, &anchor);
 		if (r < 0)
 			return r;
 	}
@@ -161,7 +170,7 @@ static int pair_live(struct merge *merge, bool add_found)
 static bool has_interpreter_frames(const struct merge *merge)
 {
 	for (size_t i = 0; i < merge->native->n_frames; i++)
-		if (py_runtime_owns(merge->runtime, native_frame_lookup(&merge->native->frames[i])))
+		if (merge_is_interpreter(merge, &merge->native->frames[i]))
 			return true;
 	return false;
 }
@@ -190,6 +199,8 @@ int merge_find_evaluations(struct merge *merge)
 {
 	int r;
 
+	if (py_anchor_is_frame(merge->runtime))
+		return merge_find_frame_objects(merge);
 	r = find_settled(merge);
 	if (r < 0)
 		return r;

@@ -1,7 +1,7 @@
 /* frames.c - the Python frames of each evaluation, and how sure they are.
  *
  * An evaluation's innermost frame comes from captured bytes: its own anchor
- * (3.11, 3.12), the next inner anchor, or the register or slot where the loop
+ * (up to 3.12), the next inner anchor, or the register or slot where the loop
  * keeps its frame. Only where none of that is to be had yet does live memory
  * name it. The frames behind it are read from memory now; the captured
  * bytecode pointer then tells whether the innermost is still the one that ran.
@@ -13,7 +13,7 @@
 
 static int view_of(const struct evaluation *evaluation)
 {
-	return evaluation->native == 0 ? VIEW_LEAF : VIEW_CALLER;
+	return merge_view(evaluation->native);
 }
 
 /* What live memory says of an evaluation's innermost frame. */
@@ -71,6 +71,20 @@ static int walk_to_anchor(struct merge *merge, size_t n, uint64_t top)
 	return -ESTALE;
 }
 
+static int walk_frame_object(struct merge *merge, struct evaluation *evaluation)
+{
+	uint64_t end, outer;
+	int r;
+
+	r = py_walk(merge->runtime, evaluation->anchor.top, &merge->frames, &end, &outer);
+	if (r < 0)
+		return r;
+	evaluation->top = evaluation->anchor.top;
+	evaluation->n_frames = merge->frames.n - evaluation->first_frame;
+	evaluation->is_stale = true;
+	return 0;
+}
+
 /*
  * Find the innermost frame and read on from there. *ret_captured: whether
  * captured bytes named it.
@@ -94,6 +108,9 @@ static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
 		r = walk_to_anchor(merge, n, top);
 	if (r < 0 && r != -ENOMEM) {
 		*ret_captured = false;
+		/* A frame object that has another caller by now is still the best that is known. */
+		if (py_anchor_is_frame(merge->runtime))
+			return walk_frame_object(merge, evaluation);
 		top = live_top(merge, evaluation);
 		r = top ? walk_to_anchor(merge, n, top) : -ENODATA;
 	}
@@ -209,7 +226,7 @@ static bool callers_hold(struct merge *merge, const struct evaluation *evaluatio
 	uint64_t top;
 
 	if (evaluation->n_frames == 1)
-		return true;
+		return !evaluation->is_stale;
 	top = live_top(merge, evaluation);
 	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
 	       py_callers_stay(merge->runtime, &merge->frames.frames[evaluation->first_frame],
@@ -231,10 +248,26 @@ static enum evaluation_state compare_captured(struct merge *merge, struct evalua
 	return EVALUATION_MOVED_ON;
 }
 
+/* All frame objects of the stack in few reads: each has memory of its own. */
+static void prefetch(struct merge *merge)
+{
+	uint64_t tops[PY_PREFETCH];
+
+	for (size_t first = 0; first < merge->n; first += PY_PREFETCH) {
+		size_t n = MIN(merge->n - first, (size_t)PY_PREFETCH);
+
+		for (size_t i = 0; i < n; i++)
+			tops[i] = merge->evaluations[first + i].anchor.top;
+		py_prefetch(merge->runtime, tops, n);
+	}
+}
+
 int merge_read_frames(struct merge *merge)
 {
 	merge->frames.n = 0;
 	merge->frames.is_cut = false;
+	if (py_anchor_is_frame(merge->runtime))
+		prefetch(merge);
 	for (size_t n = 0; n < merge->n; n++) {
 		struct evaluation *evaluation = &merge->evaluations[n];
 		bool captured;

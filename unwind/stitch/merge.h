@@ -19,6 +19,7 @@ struct evaluation {
 	struct py_anchor anchor;
 	uint64_t top;                 /* innermost frame; 0: none or not known */
 	size_t first_frame, n_frames; /* in py_frames, innermost first */
+	bool is_stale; /* another frame called it than what calls it by now */
 	enum evaluation_state state;
 	struct py_code *captured_code; /* what ran, by the captured pointer; NULL: not captured */
 	int32_t captured_instruction;  /* PY_INSTRUCTION_UNKNOWN: not captured */
@@ -39,6 +40,9 @@ struct merge {
 	uint64_t live_top;
 	bool live_is_read;
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
+	/* Live frame objects by address (frame_objects.c). */
+	struct live_frame *live_frames;
+	size_t live_frames_allocated;
 };
 
 /* Did the walk reach the thread's start? */
@@ -49,6 +53,24 @@ static inline bool native_is_whole(const struct native_stack *native)
 
 /* Read the thread's anchors from live memory, once. Returns their number or an error. */
 int merge_live(struct merge *merge);
+
+/* The file's own address of where a native frame is. */
+uint64_t merge_own_address(const struct merge *merge, const struct native_frame *frame);
+
+/* Is this native frame in the interpreter's code? */
+bool merge_is_interpreter(const struct merge *merge, const struct native_frame *frame);
+
+/* Insert an evaluation at its place among those found, innermost first. -ENOMEM. */
+int merge_add(struct merge *merge, size_t native, struct place *place, const struct py_anchor *anchor);
+
+/* A frame that is the leaf keeps its variables elsewhere than one that calls: VIEW_*. */
+static inline int merge_view(size_t native)
+{
+	return native == 0 ? VIEW_LEAF : VIEW_CALLER;
+}
+
+/* The same as merge_find_evaluations() where anchors are frame objects. */
+int merge_find_frame_objects(struct merge *merge);
 
 /* Fill evaluations[] from learnt places, else from live anchors. -ENOMEM. */
 int merge_find_evaluations(struct merge *merge);

@@ -88,7 +88,7 @@ bool place_is_settled(const struct place *place)
 	return place->anchor_votes >= SETTLED_VOTES;
 }
 
-static int read_location(struct native_stack *stack, size_t frame, int location, uint64_t *ret)
+int location_value(struct native_stack *stack, size_t frame, int location, uint64_t *ret)
 {
 	const struct native_frame *native = &stack->frames[frame];
 	uint64_t address;
@@ -150,7 +150,7 @@ void location_vote(struct location_votes *votes, struct native_stack *stack, siz
 
 		if (i == MACHINE_REG_SP || i == MACHINE_REG_PC)
 			continue;
-		if (read_location(stack, frame, i, &value) < 0)
+		if (location_value(stack, frame, i, &value) < 0)
 			continue;
 		if (value >= low && value < high)
 			votes->hits[i]++;
@@ -166,5 +166,5 @@ int location_read(const struct location_votes *votes, unsigned rank, struct nati
 {
 	if (rank >= LOCATION_N_BEST || votes->best[rank] == LOCATION_NONE)
 		return -ENODATA;
-	return read_location(stack, frame, votes->best[rank], ret) < 0 ? -EFAULT : 0;
+	return location_value(stack, frame, votes->best[rank], ret) < 0 ? -EFAULT : 0;
 }

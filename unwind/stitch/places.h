@@ -37,6 +37,9 @@ struct location_votes {
 	int best[LOCATION_N_BEST];   /* most hits first; LOCATION_NONE behind the last */
 };
 
+/* The word at one of a native frame's locations. -ENODATA, -EFAULT: not recoverable there. */
+int location_value(struct native_stack *stack, size_t frame, int location, uint64_t *ret);
+
 /* A frame that is the leaf keeps its variables elsewhere than one that calls. */
 enum { VIEW_CALLER, VIEW_LEAF, N_VIEWS };
 

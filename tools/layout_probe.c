@@ -1,0 +1,159 @@
+/* layout_probe.c - prints where a CPython release has what probing reads.
+ *
+ * Compiled by tools/layout_probe.py against the headers of one release, 2.7 or 3.4
+ * and later. It calls nothing of Python's, so that no library is needed.
+ * Output: VERSION, FREE_THREADED and, from 3.13, N_WORDS, the length of
+ * _Py_DebugOffsets in words of 8 bytes; then for each field of
+ * unwind/cpython/layout.h that this release has a line "offset FIELD N", or, where the
+ * runtime itself tells it, "word FIELD INDEX N", with the index of the word that does.
+ */
+#define Py_BUILD_CORE 1
+#include <Python.h>
+#include <frameobject.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#if PY_VERSION_HEX >= 0x03090000
+#include <internal/pycore_interp.h>
+#include <internal/pycore_runtime.h>
+#elif PY_VERSION_HEX >= 0x03080000
+#include <internal/pycore_pystate.h>
+#elif PY_VERSION_HEX >= 0x03070000
+#include <internal/pystate.h>
+#endif
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_interpframe_structs.h>
+#elif PY_VERSION_HEX >= 0x030b0000
+#include <internal/pycore_frame.h>
+#endif
+
+#if PY_VERSION_HEX >= 0x030d0000
+#include <internal/pycore_ceval.h>
+#include <internal/pycore_runtime_init.h>
+static _PyRuntimeState runtime = _PyRuntimeState_INIT(runtime, _Py_Debug_Cookie);
+
+/* A field that the runtime tells, and what it says must be what the headers say. */
+#define TOLD(name, member, value)                                                                  \
+	do {                                                                                       \
+		if (runtime.debug_offsets.member != (value))                                       \
+			printf("wrong %s\n", #name);                                               \
+		printf("word %s %zu %zu\n", #name, offsetof(_Py_DebugOffsets, member) / 8,         \
+		       (size_t)(value));                                                           \
+	} while (0)
+#else
+#define TOLD(name, member, value) PRINT(name, value)
+#endif
+
+#define PRINT(name, value) printf("offset %s %zu\n", #name, (size_t)(value))
+
+int main(void)
+{
+	printf("VERSION %#lx\n", (unsigned long)PY_VERSION_HEX);
+#ifdef Py_GIL_DISABLED
+	printf("FREE_THREADED 1\n");
+#else
+	printf("FREE_THREADED 0\n");
+#endif
+#if PY_VERSION_HEX >= 0x03070000
+	TOLD(RUNTIME_INTERPRETERS, runtime_state.interpreters_head,
+	     offsetof(struct pyruntimestate, interpreters.head));
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+	printf("N_WORDS %zu\n", sizeof(_Py_DebugOffsets) / 8);
+#endif
+	TOLD(OBJECT_TYPE, pyobject.ob_type, offsetof(PyObject, ob_type));
+	TOLD(OBJECT_SIZE, bytes_object.ob_size, offsetof(PyVarObject, ob_size));
+
+	/* Interpreters and threads. */
+	TOLD(INTERPRETER_NEXT, interpreter_state.next, offsetof(PyInterpreterState, next));
+#if PY_VERSION_HEX >= 0x030b0000
+	TOLD(INTERPRETER_THREADS, interpreter_state.threads_head, offsetof(PyInterpreterState, threads.head));
+	TOLD(THREAD_NATIVE_ID, thread_state.native_thread_id, offsetof(PyThreadState, native_thread_id));
+#else
+	PRINT(INTERPRETER_THREADS, offsetof(PyInterpreterState, tstate_head));
+	PRINT(THREAD_PTHREAD, offsetof(PyThreadState, thread_id));
+#endif
+	TOLD(THREAD_NEXT, thread_state.next, offsetof(PyThreadState, next));
+	TOLD(THREAD_INTERPRETER, thread_state.interp, offsetof(PyThreadState, interp));
+#if PY_VERSION_HEX >= 0x030d0000
+	TOLD(THREAD_FRAME, thread_state.current_frame, offsetof(PyThreadState, current_frame));
+#elif PY_VERSION_HEX >= 0x030b0000
+	PRINT(THREAD_CFRAME, offsetof(PyThreadState, cframe));
+	PRINT(THREAD_ROOT_CFRAME, offsetof(PyThreadState, root_cframe));
+	PRINT(CFRAME_FRAME, offsetof(_PyCFrame, current_frame));
+	PRINT(CFRAME_PREVIOUS, offsetof(_PyCFrame, previous));
+#else
+	PRINT(THREAD_FRAME, offsetof(PyThreadState, frame));
+#endif
+
+	/* Frames. */
+#if PY_VERSION_HEX >= 0x030b0000
+	TOLD(FRAME_PREVIOUS, interpreter_frame.previous, offsetof(_PyInterpreterFrame, previous));
+	TOLD(FRAME_OWNER, interpreter_frame.owner, offsetof(_PyInterpreterFrame, owner));
+#else
+	TOLD(FRAME_PREVIOUS, interpreter_frame.previous, offsetof(PyFrameObject, f_back));
+	PRINT(FRAME_CODE, offsetof(PyFrameObject, f_code));
+	PRINT(FRAME_LAST_INSTRUCTION, offsetof(PyFrameObject, f_lasti));
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+	TOLD(FRAME_CODE, interpreter_frame.executable, offsetof(_PyInterpreterFrame, f_executable));
+	TOLD(FRAME_INSTRUCTION, interpreter_frame.instr_ptr, offsetof(_PyInterpreterFrame, instr_ptr));
+#elif PY_VERSION_HEX >= 0x030b0000
+	PRINT(FRAME_CODE, offsetof(_PyInterpreterFrame, f_code));
+	PRINT(FRAME_INSTRUCTION, offsetof(_PyInterpreterFrame, prev_instr));
+#endif
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+	PRINT(FRAME_ENTRY, offsetof(_PyInterpreterFrame, is_entry));
+#endif
+#if PY_VERSION_HEX >= 0x030e0000 && defined(Py_GIL_DISABLED)
+	TOLD(FRAME_BYTECODE_INDEX, interpreter_frame.tlbc_index, offsetof(_PyInterpreterFrame, tlbc_index));
+	TOLD(CODE_BYTECODES, code_object.co_tlbc, offsetof(PyCodeObject, co_tlbc));
+#endif
+
+	/* Code objects. */
+	TOLD(CODE_FIRST_LINE, code_object.firstlineno, offsetof(PyCodeObject, co_firstlineno));
+	TOLD(CODE_FILE, code_object.filename, offsetof(PyCodeObject, co_filename));
+	TOLD(CODE_NAME, code_object.name, offsetof(PyCodeObject, co_name));
+#if PY_VERSION_HEX >= 0x030b0000
+	TOLD(CODE_QUALNAME, code_object.qualname, offsetof(PyCodeObject, co_qualname));
+	TOLD(CODE_BYTECODE, code_object.co_code_adaptive, offsetof(PyCodeObject, co_code_adaptive));
+#else
+	PRINT(CODE_BYTECODE_OBJECT, offsetof(PyCodeObject, co_code));
+#endif
+#if PY_VERSION_HEX >= 0x030c0000
+	PRINT(CODE_VERSION, offsetof(PyCodeObject, co_version));
+#endif
+#if PY_VERSION_HEX >= 0x030a0000
+	TOLD(CODE_LINES, code_object.linetable, offsetof(PyCodeObject, co_linetable));
+#else
+	PRINT(CODE_LINES, offsetof(PyCodeObject, co_lnotab));
+#endif
+
+	/* Bytes and names. */
+#if PY_MAJOR_VERSION == 2
+	PRINT(BYTES_DATA, offsetof(PyStringObject, ob_sval));
+	PRINT(STRING_LENGTH, offsetof(PyVarObject, ob_size));
+	PRINT(STRING_HASH, offsetof(PyStringObject, ob_shash));
+#else
+	TOLD(BYTES_DATA, bytes_object.ob_sval, offsetof(PyBytesObject, ob_sval));
+	TOLD(STRING_LENGTH, unicode_object.length, offsetof(PyASCIIObject, length));
+	PRINT(STRING_HASH, offsetof(PyASCIIObject, hash));
+	TOLD(STRING_STATE, unicode_object.state, offsetof(PyASCIIObject, state));
+	TOLD(STRING_ASCII_DATA, unicode_object.asciiobject_size, sizeof(PyASCIIObject));
+	PRINT(STRING_COMPACT_DATA, sizeof(PyCompactUnicodeObject));
+	{
+		/* The bit that a kind of 1 sets. */
+		union {
+			PyASCIIObject object;
+			unsigned char bytes[sizeof(PyASCIIObject)];
+		} string = { .bytes = { 0 } };
+		unsigned bit = 0;
+
+		string.object.state.kind = 1;
+		while (!(string.bytes[offsetof(PyASCIIObject, state) + bit / 8] >> bit % 8 & 1))
+			bit++;
+		PRINT(STRING_KIND_BIT, bit);
+	}
+#endif
+	return 0;
+}

@@ -1,0 +1,125 @@
+/* find.c - the interpreter among the files that a process has mapped.
+ *
+ * Its roots are dynamic symbols, also in stripped static executables: _PyRuntime
+ * from 3.7, _PyThreadState_Current before.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/cpython/reader.h"
+
+/* Symbols that only a debug build has, of one release or another. */
+static const char *const debug_symbols[] = { "_Py_NegativeRefcount", "_Py_RefTotal",
+					     "_PyGILState_GetThisThreadState_debug" };
+
+static uint64_t address_of(const struct mapping *mapping, struct elf_file *elf, const char *name)
+{
+	uint64_t value, size;
+
+	return elf_file_symbol(elf, name, &value, &size) < 0 ? 0 : value + (uint64_t)mapping->bias;
+}
+
+static void find_data(const struct mapping *mapping, const struct elf_file *elf, struct py_symbols *symbols)
+{
+	struct elf_segment segment;
+
+	for (size_t n = 0; elf_file_segment(elf, n, &segment); n++) {
+		if (!segment.writable)
+			continue;
+		if (symbols->data_end == 0)
+			symbols->data_start = segment.address + (uint64_t)mapping->bias;
+		symbols->data_end = segment.address + segment.n_memory_bytes + (uint64_t)mapping->bias;
+	}
+}
+
+/* False: there is no interpreter in this file. */
+static bool find_symbols(const struct mapping *mapping, struct elf_file *elf, struct py_symbols *symbols)
+{
+	*symbols = (struct py_symbols){
+		.runtime = address_of(mapping, elf, "_PyRuntime"),
+		.current_thread = address_of(mapping, elf, "_PyThreadState_Current"),
+	};
+	if (!symbols->runtime && !symbols->current_thread)
+		return false;
+	symbols->interpreters = address_of(mapping, elf, "interp_head");
+	symbols->version = address_of(mapping, elf, "Py_Version");
+	for (size_t i = 0; i < N_ELEMENTS(debug_symbols); i++)
+		symbols->is_debug_build |= address_of(mapping, elf, debug_symbols[i]) != 0;
+	find_data(mapping, elf, symbols);
+	return true;
+}
+
+/* All executable ground of the module, so that a PC is judged by two comparisons. */
+static void find_text(struct address_space *space, struct py_runtime *runtime)
+{
+	const struct mapping *mapping;
+
+	runtime->text_start = UINT64_MAX;
+	for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++) {
+		if (mapping->module != runtime->module || !mapping->executable)
+			continue;
+		runtime->text_start = MIN(runtime->text_start, mapping->start);
+		runtime->text_end = MAX(runtime->text_end, mapping->end);
+	}
+}
+
+static int try_mapping(struct address_space *space, struct remote *remote, const struct mapping *mapping,
+		       char *version, struct py_runtime **ret)
+{
+	struct py_symbols symbols;
+	struct module *module;
+	struct elf_file *elf;
+	uint64_t own;
+	int r;
+
+	/* Resolving settles the mapping's bias. */
+	r = address_space_resolve(space, mapping->start, &module, &own);
+	if (r < 0 || !mapping->has_bias)
+		return -ENOENT;
+	r = module_elf(mapping->module, &elf);
+	if (r < 0 || !find_symbols(mapping, elf, &symbols))
+		return -ENOENT;
+	r = py_runtime_open(remote, address_space_pid(space), &symbols, version, ret);
+	if (r < 0)
+		return r;
+	(*ret)->module = mapping->module;
+	(*ret)->bias = mapping->bias;
+	find_text(space, *ret);
+	return 0;
+}
+
+static bool is_likely(const struct mapping *mapping, bool by_name)
+{
+	if (!mapping->executable || !mapping->module || mapping->module->is_vdso)
+		return false;
+	return (strstr(module_name(mapping->module), "python") != NULL) == by_name;
+}
+
+int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
+		    struct py_runtime **ret)
+{
+	int found = -ENOENT;
+
+	version[0] = '\0';
+	/* Those that are called python first; then the rest, for embedded ones. */
+	for (int by_name = 1; by_name >= 0; by_name--) {
+		const struct mapping *mapping;
+
+		for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++) {
+			int r;
+
+			if (!is_likely(mapping, by_name))
+				continue;
+			r = try_mapping(space, remote, mapping, version, ret);
+			if (r != -ENOENT)
+				found = r;
+			if (r >= 0 || r == -EPERM || r == -ENOMEM)
+				return r;
+		}
+		if (found != -ENOENT)
+			break;
+	}
+	return found;
+}
