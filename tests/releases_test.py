@@ -5,6 +5,7 @@ Usage: releases_test.py SOURCE_ROOT. Exit status 77: no headers of any CPython.
 """
 import glob
 import os
+import re
 import subprocess
 import sys
 
@@ -20,14 +21,25 @@ def found_headers():
                 yield folder
 
 
+def variants():
+    """Options of tools/layout_probe.py: each release, and what it is without a GIL."""
+    for headers in found_headers():
+        yield [headers]
+        with open(os.path.join(headers, "patchlevel.h"), encoding="utf-8") as file:
+            minor = re.search(r"define PY_MINOR_VERSION\s+(\d+)", file.read())
+        if int(minor.group(1)) >= 13:
+            yield ["--free-threaded", headers]
+
+
 def lines_of(text):
     return sorted(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def main(source_root):
     n_checked, n_wrong = 0, 0
-    for headers in found_headers():
-        done = subprocess.run([os.path.join(source_root, "tools", "layout_probe.py"), headers],
+    for options in variants():
+        headers = options[-1]
+        done = subprocess.run([os.path.join(source_root, "tools", "layout_probe.py")] + options,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
             print("FAIL %s: %s" % (headers, done.stderr))

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Reads a CPython release's headers and says where it keeps what probing reads.
 
-Usage: layout_probe.py HEADERS [FILE]
+Usage: layout_probe.py [--free-threaded] HEADERS [FILE]
   HEADERS  the folder that holds Python.h and internal/, e.g. .../include/python3.12
   FILE     default: standard output; unwind/cpython/releases/3.12 to add a release
+  --free-threaded  as the build without a GIL sees the same headers (3.13 and later)
 
 Compiles tools/layout_probe.c with $CC (cc). Exit status 1, with the reason on
 stderr, where the headers do not compile or contradict themselves.
@@ -16,12 +17,14 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def probe(headers):
+def probe(headers, free_threaded):
     """What the compiled probe prints, as text."""
+    options = ["-DPy_GIL_DISABLED=1"] if free_threaded else []
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "layout_probe")
         # Initialisers name functions that only the library has; none is called.
-        done = subprocess.run([os.environ.get("CC", "cc"), "-w", "-I" + headers, "-I" + headers + "/internal",
+        done = subprocess.run([os.environ.get("CC", "cc"), "-w", *options, "-I" + headers, "-I" + headers + "/internal",
+                               "-idirafter", os.path.dirname(headers),  # pyconfig.h may be a door to the machine's own
                                "-Wl,--unresolved-symbols=ignore-all", "-no-pie", "-o", program,
                                os.path.join(HERE, "layout_probe.c")], stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
@@ -53,9 +56,11 @@ def release_file(text):
 
 
 def main(arguments):
+    free_threaded = "--free-threaded" in arguments
+    arguments = [argument for argument in arguments if argument != "--free-threaded"]
     if not 1 <= len(arguments) <= 2:
         sys.exit(__doc__.strip())
-    text = release_file(probe(arguments[0]))
+    text = release_file(probe(arguments[0], free_threaded))
     if len(arguments) == 1:
         sys.stdout.write(text)
         return

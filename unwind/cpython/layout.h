@@ -79,8 +79,8 @@ enum layout_field {
 	LAYOUT_N_FIELDS
 };
 
-/* frame.owner: who holds it (Include/internal/pycore_frame.h, 3.12 to 3.15). The third
- * is the interpreter's own: a shim. */
+/* frame.owner: who holds it (Include/internal/pycore_frame.h, 3.12 to 3.15). From the
+ * last on they are the interpreter's own: shims. */
 enum { OWNER_THREAD = 0, OWNER_GENERATOR = 1, OWNER_FRAME_OBJECT = 2, OWNER_SHIM = 3 };
 
 /* How much of a structure is read at once, from its start: never past its end. */

@@ -71,7 +71,7 @@ static void parse_frame(const struct py_runtime *runtime, const uint8_t *bytes, 
 		.is_entry = runtime->layout.field[ENTRY] == ENTRY_EACH ||
 			    (has(runtime, FRAME_ENTRY) && bytes[reader_field(runtime, FRAME_ENTRY)] != 0),
 		.is_shim = runtime->layout.field[ENTRY] == ENTRY_OWNER &&
-			   bytes[reader_field(runtime, FRAME_OWNER)] == OWNER_SHIM,
+			   bytes[reader_field(runtime, FRAME_OWNER)] >= OWNER_SHIM,
 	};
 	if (has(runtime, FRAME_INSTRUCTION))
 		ret->instruction = word_at(bytes, reader_field(runtime, FRAME_INSTRUCTION));
