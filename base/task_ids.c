@@ -1,0 +1,186 @@
+/* task_ids.c - see task_ids.h.
+ *
+ * The kernel lists a thread's ids in /proc/PID/task/TID/status, from the namespace
+ * of /proc inwards: one number for a thread of our own namespace, more for others.
+ * Kernels without PID namespaces do not have the line.
+ *
+ * Reading that for each sample would cost more than unwinding it, so answers are
+ * kept. But an id is given again once its thread has ended (after as few as 32,767
+ * others), and then means a thread with another id of its own.
+ *
+ * Invariants:
+ * 1. An open file of /proc/PID/task/TID belongs to the thread, not to its number:
+ *    reading it is -ESRCH when the thread has ended, whoever has its number by then.
+ *    (fs/proc/base.c keeps a reference to the struct pid, which holds all of a
+ *    thread's ids, and these never change.)
+ * 2. Each kept answer has such a file, and is given only after a read of it worked.
+ *    So it is as old as the thread at most.
+ * 3. The table is bounded, and so is the number of open files: threads whose ids
+ *    collide take turns.
+ */
+#include "base/task_ids.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum {
+	N_SLOTS = 64, /* a power of two; ids of a process' threads are mostly near each other */
+	MAX_STATUS_BYTES = 1 << 16,
+};
+
+struct task_slot {
+	int comm; /* /proc/PID/task/TID/comm, the shortest file there; -1: the slot is free */
+	pid_t tid, own;
+};
+
+struct task_ids {
+	pid_t pid;
+	bool is_ours; /* the namespace */
+	struct task_slot slots[N_SLOTS];
+};
+
+/* The last number of the line "NSpid:\t4242\t17\n", and how many there are. A thread's name
+ * cannot look like the line: the kernel escapes newlines in it. */
+static int parse_ns_pid(const char *status, pid_t *ret_own, unsigned *ret_n)
+{
+	const char *line = strstr(status, "\nNSpid:");
+	unsigned n = 0;
+	pid_t own = 0;
+
+	if (!line)
+		return -ENODATA;
+	line += strlen("\nNSpid:");
+	while (*line == '\t') {
+		char *end;
+		unsigned long number = strtoul(line + 1, &end, 10);
+
+		if (end == line + 1 || number == 0 || number > INT32_MAX)
+			return -EBADMSG;
+		own = (pid_t)number;
+		n++;
+		line = end;
+	}
+	if (*line != '\n' || n == 0)
+		return -EBADMSG;
+	*ret_own = own;
+	*ret_n = n;
+	return 0;
+}
+
+static int gone_is_esrch(int r)
+{
+	return r == -ENOENT ? -ESRCH : r;
+}
+
+static int read_own(pid_t pid, pid_t tid, pid_t *ret_own, unsigned *ret_n)
+{
+	CLEANUP(freep) char *status = NULL;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	r = read_file(path, MAX_STATUS_BYTES, &status, NULL);
+	if (r < 0)
+		return gone_is_esrch(r);
+	return parse_ns_pid(status, ret_own, ret_n);
+}
+
+int task_ids_new(pid_t pid, struct task_ids **ret)
+{
+	struct task_ids *ids;
+	unsigned n;
+	pid_t own;
+	int r;
+
+	r = read_own(pid, pid, &own, &n);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	ids = malloc(sizeof *ids);
+	if (!ids)
+		return -ENOMEM;
+	ids->pid = pid;
+	ids->is_ours = r == -ENODATA || n == 1;
+	for (size_t i = 0; i < N_SLOTS; i++)
+		ids->slots[i] = (struct task_slot){ .comm = -1 };
+	*ret = ids;
+	return 0;
+}
+
+static void empty(struct task_slot *slot)
+{
+	closep(&slot->comm);
+	slot->comm = -1;
+}
+
+void task_ids_free(struct task_ids *ids)
+{
+	if (!ids)
+		return;
+	for (size_t i = 0; i < N_SLOTS; i++)
+		empty(&ids->slots[i]);
+	free(ids);
+}
+
+void task_ids_freep(struct task_ids **ids)
+{
+	task_ids_free(*ids);
+}
+
+/* Whether the thread whose comm this is has not ended. Any other failure is one to look again. */
+static bool is_alive(int comm)
+{
+	char name[16];
+
+	return pread(comm, name, sizeof name, 0) >= 0;
+}
+
+static int open_comm(pid_t pid, pid_t tid)
+{
+	char path[64];
+	int comm;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	comm = open(path, O_RDONLY | O_CLOEXEC);
+	return comm < 0 ? gone_is_esrch(-errno) : comm;
+}
+
+/* Two files, opened one after the other, are of one thread if it is still there afterwards. */
+static int fill(struct task_slot *slot, pid_t pid, pid_t tid)
+{
+	CLEANUP(closep) int comm = -1;
+	unsigned n;
+	pid_t own;
+	int r;
+
+	comm = open_comm(pid, tid);
+	if (comm < 0)
+		return comm;
+	r = read_own(pid, tid, &own, &n);
+	if (r < 0)
+		return r;
+	if (!is_alive(comm))
+		return -ESRCH;
+	*slot = (struct task_slot){ .comm = TAKE_FD(comm), .tid = tid, .own = own };
+	return 0;
+}
+
+int task_ids_own(struct task_ids *ids, pid_t tid, pid_t *ret)
+{
+	struct task_slot *slot = &ids->slots[(unsigned)tid & (N_SLOTS - 1)];
+	int r;
+
+	if (!ids->is_ours && (slot->comm < 0 || slot->tid != tid || !is_alive(slot->comm))) {
+		empty(slot);
+		r = fill(slot, ids->pid, tid);
+		if (r < 0)
+			return r;
+	}
+	*ret = ids->is_ours ? tid : slot->own;
+	return 0;
+}
