@@ -6,7 +6,8 @@ of ours stands between the file and the assertion.
 
 Environment: PROBING_BINARY (default: build/src/cli/probing of this tree),
 PROBING_FIXTURES (default: the fixtures folder of that build),
-PROBING_INTERPRETERS (paths, separated by colons; default: what is found).
+PROBING_INTERPRETERS (paths, separated by colons; default: what is found),
+PROBING_ROOTS (where scripts/roots puts root file systems).
 """
 import collections
 import contextlib
@@ -36,13 +37,24 @@ BUILT_FIXTURES = os.environ.get("PROBING_FIXTURES") or os.path.join(
     os.path.dirname(BINARY), "..", "..", "fixtures")
 DEBIAN_PYTHON = "/usr/bin/python3"
 WANTED_VERSIONS = ("3.11", "3.12", "3.13")
+SID_VERSIONS = ("3.14", "3.15")  # as scripts/roots has them
+SID_ROOT = os.path.abspath(os.path.join(os.environ.get("PROBING_ROOTS") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "roots"), "sid"))
+# Whether their Python frames can be read; where not, test_containers has what can be asked of them.
+READS_CONTAINERS = False
 LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
 
 # src/cli/cli.h
 OK, FAILED, USAGE, BAD_DATA, NO_INPUT, NO_OUTPUT, IO, NOT_PERMITTED = 0, 1, 64, 65, 66, 73, 74, 77
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
-Interpreter = collections.namedtuple("Interpreter", "path version label")
+# Where a program runs: the fixtures as it sees them, the command that takes it there, and
+# why that cannot be done (None: it can).
+Place = collections.namedtuple("Place", "fixtures built_fixtures prefix missing")
+MACHINE = Place(FIXTURES, BUILT_FIXTURES, [], None)
+
+# path: as seen in its place; None: there is none
+Interpreter = collections.namedtuple("Interpreter", "path version label place", defaults=[MACHINE])
 
 
 # ---- What this machine has ----
@@ -75,13 +87,68 @@ def interpreters():
             by_version.setdefault(version_of(path), path)
     for version in WANTED_VERSIONS:
         result.append(Interpreter(by_version.get(version), version, version.replace(".", "_")))
+    if READS_CONTAINERS:
+        result += container_interpreters()
     return result
 
 
-def for_each_interpreter(namespace):
+# The first process of new namespaces, which ends with unshare.
+UNSHARE = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+
+# Goes on as a program whose root is a folder, read-only, as container runtimes do it: what the
+# program maps has no path outside. Arguments: root, fixtures, built fixtures, command.
+ENTER = """
+set -e
+mount --bind -o ro "$1" "$1"
+mount -t tmpfs none "$1/mnt"
+mkdir "$1/mnt/fixtures" "$1/mnt/built"
+mount --bind "$2" "$1/mnt/fixtures"
+mount --bind "$3" "$1/mnt/built"
+mount -t proc proc "$1/proc"
+cd "$1"
+pivot_root . .
+umount -l .
+shift 3
+export PROBING_FIXTURES=/mnt/built
+exec "$@"
+"""
+
+
+@functools.lru_cache(maxsize=None)
+def namespaces_refusal():
+    """Why we may not make namespaces; None where we may."""
+    if os.geteuid() != 0:
+        return "needs root, for namespaces"
+    done = subprocess.run(UNSHARE + ["--mount-proc", "true"], capture_output=True, text=True, timeout=20)
+    return done.stderr.strip() if done.returncode != 0 else None
+
+
+def own_pids():
+    """This machine in a PID namespace of its own."""
+    return Place(FIXTURES, BUILT_FIXTURES, UNSHARE + ["--mount-proc"], namespaces_refusal())
+
+
+def sid():
+    """What scripts/roots made, with namespaces of its own."""
+    missing = namespaces_refusal()
+    if missing is None and not os.path.isdir(SID_ROOT):
+        missing = "%s is not there; scripts/roots makes it" % SID_ROOT
+    enter = ["sh", "-c", ENTER, "sh", SID_ROOT, FIXTURES, BUILT_FIXTURES]
+    return Place("/mnt/fixtures", "/mnt/built", UNSHARE + enter, missing)
+
+
+def container_interpreters():
+    """Debian's own with its own PIDs, and the newest in a root of their own."""
+    result = [Interpreter(DEBIAN_PYTHON, version_of(DEBIAN_PYTHON), "own_pids", own_pids())]
+    for version in SID_VERSIONS:
+        result.append(Interpreter("/usr/bin/python" + version, version, "sid_" + version.replace(".", "_"), sid()))
+    return result
+
+
+def for_each_interpreter(namespace, find=interpreters):
     """Class decorator: one copy of the test case per interpreter, named after it."""
     def expand(case):
-        for interpreter in interpreters():
+        for interpreter in find():
             name = "%s_%s" % (case.__name__, interpreter.label)
             namespace[name] = type(name, (case,), {"interpreter": interpreter,
                                                    "__module__": case.__module__})
@@ -89,7 +156,13 @@ def for_each_interpreter(namespace):
     return expand
 
 
+def need_place(place):
+    if place.missing:
+        raise unittest.SkipTest(place.missing)
+
+
 def need_interpreter(interpreter):
+    need_place(interpreter.place)
     if interpreter.path is None:
         raise unittest.SkipTest("no CPython %s that this user can run" % interpreter.version)
 
@@ -152,13 +225,14 @@ def probing(*arguments, timeout=60, check=None, **more):
     return done
 
 
-def fixture_command(name, *arguments, python=DEBIAN_PYTHON):
+def fixture_command(name, *arguments, python=DEBIAN_PYTHON, place=MACHINE):
     """The command line of a fixture: 'demo.py' for Python, 'native_only' for C."""
-    path = os.path.join(FIXTURES, name)
     if name.endswith(".py"):
         # -B: sources may stand where this user cannot write
-        return [python, "-B", path] + [str(a) for a in arguments]
-    return [os.path.join(BUILT_FIXTURES, name)] + [str(a) for a in arguments]
+        program = [python, "-B", os.path.join(place.fixtures, name)]
+    else:
+        program = [os.path.join(place.built_fixtures, name)]
+    return place.prefix + program + [str(a) for a in arguments]
 
 
 def fixture_environment():
@@ -170,7 +244,8 @@ class Target:
 
     def __init__(self, process, truth):
         self.process = process
-        self.pid = process.pid
+        # unshare waits for the program, its only child
+        self.pid = child_of(process.pid) if process.args[0] == UNSHARE[0] else process.pid
         self.truth = truth
 
     def cpu_s(self):
@@ -181,6 +256,11 @@ class Target:
 
     def is_running(self):
         return self.process.poll() is None
+
+
+def child_of(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
+        return int(children.read())
 
 
 def await_ready(process, timeout_s=30):
@@ -204,12 +284,12 @@ def target(command, **more):
         process.stdout.close()
 
 
-def fixture(name, *arguments, python=DEBIAN_PYTHON):
+def fixture(name, *arguments, python=DEBIAN_PYTHON, place=MACHINE):
     if name.endswith(".py"):
         arguments = ("--seconds", LONGEST_TARGET_S) + arguments
     else:
         arguments = arguments + (LONGEST_TARGET_S,)
-    return target(fixture_command(name, *arguments, python=python))
+    return target(fixture_command(name, *arguments, python=python, place=place))
 
 
 @contextlib.contextmanager
@@ -230,9 +310,9 @@ def record(pid, seconds=2, hz=499, path="probing.db", *more):
     return Recording(path)
 
 
-def record_fixture(name, *arguments, seconds=2, hz=499, python=DEBIAN_PYTHON):
+def record_fixture(name, *arguments, seconds=2, hz=499, python=DEBIAN_PYTHON, place=MACHINE):
     """(recording, truth) of a fixture in a scratch folder that is gone afterwards."""
-    with scratch(), fixture(name, *arguments, python=python) as started:
+    with scratch(), fixture(name, *arguments, python=python, place=place) as started:
         return record(started.pid, seconds, hz), started.truth
 
 
@@ -300,6 +380,7 @@ class Recording:
             self.counters = dict(db.execute("SELECT name, value FROM counter"))
             self.processes = self._all(db, "SELECT * FROM process")
             self.threads = self._all(db, "SELECT * FROM thread")
+            self.modules = self._all(db, "SELECT * FROM module")
             self.samples = [Sample(*row) for row in db.execute(
                 "SELECT timestamp, pid, tid, weight_ns, verdict, stack_end, stack FROM sample ORDER BY timestamp")]
             self.total_samples = db.execute("SELECT sum(samples) FROM stack_total").fetchone()[0]

@@ -11,7 +11,8 @@ class LateLibraries(t.Case):
     def setUpClass(cls):
         t.need_perf()
         t.need_interpreter(cls.interpreter)
-        cls.recording, _ = t.record_fixture("dlopen.py", "--delay", 1.2, seconds=3, python=cls.interpreter.path)
+        cls.recording, _ = t.record_fixture("dlopen.py", "--delay", 1.2, seconds=3, python=cls.interpreter.path,
+                                            place=cls.interpreter.place)
 
     def stacks_with(self, *names):
         return [s for s in self.recording.samples if s.stack and t.subsequence(self.recording.names(s.stack), names)]

@@ -8,11 +8,13 @@ import probing_test as t
 
 class Shape(t.Case):
     mode = None
+    place = t.MACHINE
 
     @classmethod
     def setUpClass(cls):
         t.need_perf()
-        cls.recording, _ = t.record_fixture("native_only", cls.mode, seconds=1.5, hz=499)
+        t.need_place(cls.place)
+        cls.recording, _ = t.record_fixture("native_only", cls.mode, seconds=1.5, hz=499, place=cls.place)
 
     def names(self, sample):
         return self.recording.names(sample.stack)

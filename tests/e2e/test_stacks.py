@@ -25,7 +25,8 @@ class Stacks(t.Case):
         t.need_perf()
         t.need_interpreter(cls.interpreter)
         cls.recording, cls.truth = t.record_fixture(*cls.arguments, seconds=cls.seconds, hz=cls.hz,
-                                                    python=cls.interpreter.path)
+                                                    python=cls.interpreter.path,
+                                                    place=cls.interpreter.place)
 
     def samples(self, verdict=None):
         return [s for s in self.recording.samples if s.stack and verdict in (None, s.verdict)]
