@@ -244,8 +244,8 @@ class Target:
 
     def __init__(self, process, truth):
         self.process = process
-        # unshare waits for the program, its only child
-        self.pid = child_of(process.pid) if process.args[0] == UNSHARE[0] else process.pid
+        # with --fork, unshare waits for the program, its only child
+        self.pid = child_of(process.pid) if process.args[:len(UNSHARE)] == UNSHARE else process.pid
         self.truth = truth
 
     def cpu_s(self):
