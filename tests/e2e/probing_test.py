@@ -36,12 +36,12 @@ BINARY = os.environ.get("PROBING_BINARY") or os.path.join(ROOT, "build", "src", 
 BUILT_FIXTURES = os.environ.get("PROBING_FIXTURES") or os.path.join(
     os.path.dirname(BINARY), "..", "..", "fixtures")
 DEBIAN_PYTHON = "/usr/bin/python3"
-WANTED_VERSIONS = ("3.11", "3.12", "3.13")
+WANTED_VERSIONS = ("2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 SID_VERSIONS = ("3.14", "3.15")  # as scripts/roots has them
 SID_ROOT = os.path.abspath(os.path.join(os.environ.get("PROBING_ROOTS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "roots"), "sid"))
 # Whether their Python frames can be read; where not, test_containers has what can be asked of them.
-READS_CONTAINERS = False
+READS_CONTAINERS = True
 LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
 
 # src/cli/cli.h

@@ -1,7 +1,7 @@
 """The stacks themselves, against what each interpreter knows about its own.
 
-Every class exists once per interpreter: Debian's stripped static one, and
-shared builds of 3.11, 3.12 and 3.13.
+Every class exists once per interpreter: Debian's stripped static ones, also those of
+the newest releases in a root of their own, and shared builds of 2.7 and 3.6 to 3.13.
 """
 import collections
 import sys
@@ -28,6 +28,14 @@ class Stacks(t.Case):
                                                     python=cls.interpreter.path,
                                                     place=cls.interpreter.place)
 
+    def name(self, qualname):
+        """What the interpreter knows of a qualified name: all of it from 3.11."""
+        return qualname if self.version() >= (3, 11) else qualname.rsplit(".", 1)[-1]
+
+    @classmethod
+    def version(cls):
+        return tuple(map(int, cls.interpreter.version.split(".")))
+
     def samples(self, verdict=None):
         return [s for s in self.recording.samples if s.stack and verdict in (None, s.verdict)]
 
@@ -51,9 +59,10 @@ class Chains(Stacks):
         """The Python frames between Truth.round and Truth.burn, None where these are not there."""
         frames = self.python(sample)
         names = [frame.name for frame in frames]
-        if "Truth.round" not in names or "Truth.burn" not in names:
+        first, last = self.name("Truth.round"), self.name("Truth.burn")
+        if first not in names or last not in names:
             return None
-        return frames[names.index("Truth.round") + 1:names.index("Truth.burn")]
+        return frames[names.index(first) + 1:names.index(last)]
 
     def check_chains(self):
         """Every chain is seen, and no sample that claims to be verified shows another one."""
@@ -107,6 +116,12 @@ class Callbacks(Chains):
 class Generators(Chains):
     arguments = ("generators.py",)
 
+    @classmethod
+    def setUpClass(cls):
+        if cls.version() < (3, 6):
+            raise unittest.SkipTest("generators.py is written for CPython 3.6 and later")
+        super().setUpClass()
+
     def test_quality(self):
         self.check_quality(0.3)
 
@@ -117,7 +132,7 @@ class Generators(Chains):
         names = {frame.name for sample in self.samples() for frame in self.python(sample)}
         wanted = {"outer.<locals>.inner", "run_lambda.<locals>.<lambda>", "run_genexpr.<locals>.<genexpr>",
                   "run_class_body.<locals>.Body", "Shelf.Book.__init__", "Shelf.Book.leaf_static", "Pause.__await__"}
-        self.assertEqual(set(), wanted - names)
+        self.assertEqual(set(), set(map(self.name, wanted)) - names)
 
 
 @t.for_each_interpreter(globals())
@@ -133,9 +148,10 @@ class Lines(Stacks):
         for sample in self.samples():
             frames = self.python(sample)
             names = [frame.name for frame in frames]
-            if names[-1:] != ["leaf"] or "Truth.round" not in names:
+            first = self.name("Truth.round")
+            if names[-1:] != ["leaf"] or first not in names:
                 continue
-            chain = tuple((f.name, f.line) for f in frames[names.index("Truth.round") + 1:-1])
+            chain = tuple((f.name, f.line) for f in frames[names.index(first) + 1:-1])
             if chain in expected:
                 seen.add(chain)
             elif sample.verdict == "verified":
@@ -151,7 +167,7 @@ class Deep(Stacks):
     def burning(self):
         """Samples taken in the leaf, where the depth is known."""
         found = [s for s in self.samples() if any(f.name.startswith("leaf_") for f in self.python(s))]
-        self.assertGreater(len(found), 50)
+        self.assertGreater(len(found), 20)
         return found
 
     def check_depth(self, functions):
@@ -271,9 +287,9 @@ class TruthCalls(Stacks):
         self.assertEqual(set(self.truth["callers"].values()), seen)
 
     def test_python_leaves_below_the_right_function(self):
-        owner = {"key_of_fe": "fe", "JSONEncoder.iterencode": "fd",
-                 "_make_iterencode.<locals>._iterencode_dict": "fd",
-                 "_make_iterencode.<locals>._iterencode_list": "fd"}
+        owner = {"key_of_fe": "fe", self.name("JSONEncoder.iterencode"): "fd",
+                 self.name("_make_iterencode.<locals>._iterencode_dict"): "fd",
+                 self.name("_make_iterencode.<locals>._iterencode_list"): "fd"}
         wrong, n = collections.Counter(), 0
         for sample in self.samples("verified") + self.samples("exact"):
             names = [frame.name for frame in self.python(sample)]

@@ -72,6 +72,7 @@ struct py_symbols {
 	uint64_t current_thread; /* _PyThreadState_Current, up to 3.6 */
 	uint64_t interpreters;   /* interp_head, up to 3.6 and if it was not stripped */
 	uint64_t version;        /* Py_Version, from 3.11 */
+	uint64_t loop;           /* the evaluation loop; needed up to 3.10, where each call of it is an evaluation */
 	uint64_t data_start, data_end; /* its writable memory */
 	bool is_debug_build;
 };
@@ -105,6 +106,9 @@ const struct module *py_runtime_module(const struct py_runtime *runtime);
 /* Run-time minus own addresses of that module. */
 int64_t py_runtime_bias(const struct py_runtime *runtime);
 
+/* Where the evaluation loop begins, as run-time address; 0: not known. Parts of it may lie elsewhere. */
+uint64_t py_runtime_loop(const struct py_runtime *runtime);
+
 /* True where anchors tell their own evaluation's innermost frame (up to 3.12). */
 bool py_anchor_tells_top(const struct py_runtime *runtime);
 
@@ -126,6 +130,7 @@ int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_
 /*
  * py_live_anchors - the anchors of a thread as memory shows them now.
  * @anchors: room for max, innermost first.
+ * @tid:     as we see it.
  * @ret_top: innermost frame of the innermost evaluation now; 0: no Python frame.
  * Returns how many. Errors: -ESRCH the interpreter does not know the thread;
  * -EFAULT, -ELOOP.

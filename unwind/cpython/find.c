@@ -45,6 +45,9 @@ static bool find_symbols(const struct mapping *mapping, struct elf_file *elf, st
 		return false;
 	symbols->interpreters = address_of(mapping, elf, "interp_head");
 	symbols->version = address_of(mapping, elf, "Py_Version");
+	symbols->loop = address_of(mapping, elf, "_PyEval_EvalFrameDefault");
+	if (!symbols->loop) /* up to 3.5 */
+		symbols->loop = address_of(mapping, elf, "PyEval_EvalFrameEx");
 	for (size_t i = 0; i < N_ELEMENTS(debug_symbols); i++)
 		symbols->is_debug_build |= address_of(mapping, elf, debug_symbols[i]) != 0;
 	find_data(mapping, elf, symbols);
@@ -68,6 +71,8 @@ static void find_text(struct address_space *space, struct py_runtime *runtime)
 static int try_mapping(struct address_space *space, struct remote *remote, const struct mapping *mapping,
 		       char *version, struct py_runtime **ret)
 {
+	CLEANUP(task_ids_freep) struct task_ids *ids = NULL;
+	pid_t pid = address_space_pid(space), own_pid;
 	struct py_symbols symbols;
 	struct module *module;
 	struct elf_file *elf;
@@ -81,9 +86,14 @@ static int try_mapping(struct address_space *space, struct remote *remote, const
 	r = module_elf(mapping->module, &elf);
 	if (r < 0 || !find_symbols(mapping, elf, &symbols))
 		return -ENOENT;
-	r = py_runtime_open(remote, address_space_pid(space), &symbols, version, ret);
+	r = task_ids_new(pid, &ids);
+	if (r >= 0)
+		r = task_ids_own(ids, pid, &own_pid);
+	if (r >= 0)
+		r = py_runtime_open(remote, own_pid, &symbols, version, ret);
 	if (r < 0)
 		return r;
+	(*ret)->ids = TAKE(ids);
 	(*ret)->module = mapping->module;
 	(*ret)->bias = mapping->bias;
 	find_text(space, *ret);

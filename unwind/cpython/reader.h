@@ -2,6 +2,7 @@
 #ifndef PROBING_READER_H
 #define PROBING_READER_H
 
+#include "base/task_ids.h"
 #include "unwind/cpython/cpython.h"
 #include "unwind/cpython/layout.h"
 
@@ -78,6 +79,7 @@ struct code_cache {
 struct py_runtime {
 	struct remote *remote;
 	pid_t pid; /* as the process knows itself */
+	struct task_ids *ids; /* what its threads are to themselves; NULL: what they are to us */
 	const struct module *module;
 	uint64_t text_start, text_end;
 	int64_t bias;

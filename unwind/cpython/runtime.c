@@ -230,6 +230,7 @@ void py_runtime_free(struct py_runtime *runtime)
 	if (!runtime)
 		return;
 	reader_codes_done(&runtime->codes);
+	task_ids_free(runtime->ids);
 	free(runtime->threads);
 	free(runtime->walk_codes);
 	free(runtime->walk_results);
@@ -259,4 +260,9 @@ const struct module *py_runtime_module(const struct py_runtime *runtime)
 int64_t py_runtime_bias(const struct py_runtime *runtime)
 {
 	return runtime->bias;
+}
+
+uint64_t py_runtime_loop(const struct py_runtime *runtime)
+{
+	return runtime->symbols.loop;
 }

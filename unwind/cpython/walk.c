@@ -260,9 +260,12 @@ int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anc
 		    uint64_t *ret_top)
 {
 	uint64_t state;
-	int r;
+	int r = 0;
 
-	r = reader_thread(runtime, tid, &state);
+	if (runtime->ids)
+		r = task_ids_own(runtime->ids, tid, &tid);
+	if (r >= 0)
+		r = reader_thread(runtime, tid, &state);
 	if (r < 0)
 		return r;
 	if (runtime->layout.field[ANCHOR] == ANCHOR_FRAME)

@@ -196,6 +196,24 @@ static struct py_code *captured_code(struct merge *merge, const struct evaluatio
 	return best ? py_code_find(merge->runtime, best) : NULL;
 }
 
+/*
+ * The loop's pointer goes on to the next instruction at some moment of each: between two of
+ * them it may be that of the one that begins. Where the two are on different lines, memory
+ * as it was a moment later decides.
+ */
+static int32_t running_instruction(const struct merge *merge, const struct evaluation *evaluation,
+				   const struct py_code *code, int32_t next)
+{
+	int32_t before = py_instruction_before(merge->runtime, next);
+	const struct py_frame *innermost = &merge->frames.frames[evaluation->first_frame];
+	int line;
+
+	if (view_of(evaluation) != VIEW_LEAF || innermost->code != code)
+		return before;
+	line = py_code_line(code, innermost->instruction);
+	return line != py_code_line(code, before) && line == py_code_line(code, next) ? next : before;
+}
+
 /* The instruction that ran, where the captured bytes tell it. */
 static int32_t captured_instruction(struct merge *merge, const struct evaluation *evaluation,
 				    const struct py_code *code)
@@ -208,7 +226,7 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
 
 		r = location_read(votes, rank, merge->native, evaluation->native, &pointer);
 		if (r == 0 && pointer > code->bytecode && is_in(code, pointer))
-			return py_instruction_before(merge->runtime, (int32_t)(pointer - code->bytecode));
+			return running_instruction(merge, evaluation, code, (int32_t)(pointer - code->bytecode));
 	}
 	return PY_INSTRUCTION_UNKNOWN;
 }

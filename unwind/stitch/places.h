@@ -66,6 +66,11 @@ int places_learn(struct places *places, const struct module *module, uint64_t ad
 
 /* One anchor was seen at that distance from the CFA. */
 void place_vote_anchor(struct place *place, uint64_t distance);
+/* It is one that needs no votes. */
+void place_settle(struct place *place);
+
+/* It was taken for an evaluation, and is none this time. */
+void place_vote_against(struct place *place);
 bool place_is_settled(const struct place *place);
 
 /*
