@@ -31,7 +31,7 @@
 /* More than are remembered. */
 enum { N_MANY_THREADS = 150 };
 
-enum { MAX_ATTEMPTS = 100 };
+enum { MAX_ATTEMPTS = 5000 }; /* one a millisecond */
 
 static int namespace_error; /* why this program has no namespace of its own; 0: it has one */
 
@@ -301,7 +301,7 @@ static int want_next_id(pid_t id)
 	return write(fd, text, (size_t)n) == n ? 0 : -errno;
 }
 
-/* A thread is gone from /proc a moment before its id is free. */
+/* A thread is gone from /proc before its id is free: on a busy machine for many milliseconds. */
 static int begin_thread_as(const struct target *target, pid_t id, struct seen *ret)
 {
 	for (unsigned i = 0; i < MAX_ATTEMPTS; i++) {
@@ -313,6 +313,7 @@ static int begin_thread_as(const struct target *target, pid_t id, struct seen *r
 		if (ret->tid == id)
 			return 0;
 		end_thread(target, ret);
+		usleep(1000);
 	}
 	return -EBUSY;
 }
