@@ -186,7 +186,21 @@ static void add_holder(struct merge *merge, struct holders *holders, size_t nati
 }
 
 /* One of them is the evaluation: learn where it holds its frame; the others are none. */
-static int learn(struct merge *merge, const struct holders *holders)
+static void vote(struct merge *merge, const struct holders *holders, struct place *place)
+{
+	uint64_t frame = holders->frame->address;
+
+	place_vote_anchor(place, 0);
+	for (size_t i = 0; i < holders->n_others; i++) {
+		struct place *other = place_of(merge, holders->others[i]);
+
+		if (other && other != place)
+			place_vote_against(other);
+	}
+	location_vote(&place->frame[merge_view(holders->loop)], merge->native, holders->loop, frame, frame + 1, NULL);
+}
+
+static int take(struct merge *merge, const struct holders *holders, bool learn)
 {
 	const struct live_frame *frame = holders->frame;
 	struct py_anchor anchor;
@@ -199,21 +213,14 @@ static int learn(struct merge *merge, const struct holders *holders)
 			 merge_own_address(merge, &merge->native->frames[holders->loop]), &place);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	place_vote_anchor(place, 0);
-	for (size_t i = 0; i < holders->n_others; i++) {
-		struct place *other = place_of(merge, holders->others[i]);
-
-		if (other && other != place)
-			place_vote_against(other);
-	}
-	location_vote(&place->frame[merge_view(holders->loop)], merge->native, holders->loop, frame->address,
-		      frame->address + 1, NULL);
+	if (learn)
+		vote(merge, holders, place);
 	anchor = (struct py_anchor){ .address = frame->address, .top = frame->address };
 	return is_found(merge, holders->loop) ? 0 : merge_add(merge, holders->loop, place, &anchor);
 }
 
 /* Which native frames run the frame objects that are there now. */
-static int pair_live(struct merge *merge)
+static int pair_live(struct merge *merge, bool learn)
 {
 	struct holders holders = { 0 };
 	size_t n_live;
@@ -236,10 +243,10 @@ static int pair_live(struct merge *merge)
 			add_holder(merge, &holders, i);
 			continue;
 		}
-		r = learn(merge, &holders);
+		r = take(merge, &holders, learn);
 		holders = (struct holders){ .frame = frame, .loop = i };
 	}
-	return r < 0 ? r : learn(merge, &holders);
+	return r < 0 ? r : take(merge, &holders, learn);
 }
 
 /* The loop is known from the start, by its name. -ENOMEM. */
@@ -273,5 +280,11 @@ int merge_find_frame_objects(struct merge *merge)
 	r = find_settled(merge, &all);
 	if (r < 0 || (all && merge->n > 0 && !merge->explore))
 		return r;
-	return pair_live(merge);
+	r = pair_live(merge, true);
+	if (r < 0 || all)
+		return r;
+	/* With what has just been learnt, and then what still did not tell. */
+	merge->n = 0;
+	r = find_settled(merge, &all);
+	return r < 0 ? r : pair_live(merge, false);
 }
