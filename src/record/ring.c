@@ -115,7 +115,7 @@ static void skip_to(struct ring *ring, uint64_t head)
  */
 static void prefetch_next(const struct ring *ring)
 {
-	enum { BEGINNING_BYTES = 1536, LINE_BYTES = 64 };
+	enum { BEGINNING_BYTES = 2304, LINE_BYTES = 64 };
 	uint64_t next = ring->position + ring->n_record_bytes;
 
 	for (uint64_t offset = 0; next < ring->head && offset < BEGINNING_BYTES; offset += LINE_BYTES)

@@ -39,9 +39,10 @@ static inline int memory_load(struct native_stack *stack, uint64_t address, uint
 /*
  * Captured bytes come from the kernel's ring, cold, and each frame has to wait
  * for the return address of the one before: keep so much of the stack above
- * the walk on its way into the cache.
+ * the walk on its way into the cache. Of frames of 600 bytes these are seven: less
+ * would be read before it is there.
  */
-enum { MEMORY_AHEAD_BYTES = 1024, CACHE_LINE_BYTES = 64 };
+enum { MEMORY_AHEAD_BYTES = 4096, CACHE_LINE_BYTES = 64 };
 
 static inline void memory_prefetch(const struct sample *sample, uint64_t from, uint64_t to)
 {
@@ -50,6 +51,8 @@ static inline void memory_prefetch(const struct sample *sample, uint64_t from, u
 
 	for (; offset < end; offset += CACHE_LINE_BYTES)
 		__builtin_prefetch(sample->stack + offset);
+	/* GCC drops calls of functions that do nothing but prefetch. */
+	__asm__ volatile("");
 }
 
 /* Whether an address lies behind the captured bytes, where the stack goes on. */

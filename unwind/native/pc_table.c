@@ -24,9 +24,10 @@ static int enlarge(struct pc_table *table)
 	};
 
 	larger.shift = (unsigned)__builtin_clzll(larger.n_slots) + 1;
-	larger.slots = calloc(larger.n_slots, sizeof *larger.slots);
+	larger.slots = aligned_alloc(_Alignof(struct pc_slot), larger.n_slots * sizeof *larger.slots);
 	if (!larger.slots)
 		return -ENOMEM;
+	memset(larger.slots, 0, larger.n_slots * sizeof *larger.slots);
 	for (size_t i = 0; i < table->n_slots; i++)
 		if (table->slots[i].pc != 0)
 			insert(&larger, &table->slots[i]);

@@ -1,8 +1,9 @@
 /* pc_table.h - which row holds at which PC of one process. Private to this folder.
  *
- * An open-addressing table of 16-byte slots, at most half full, never with the
+ * An open-addressing table of 32-byte slots, at most half full, never with the
  * same PC twice. The rule of the usual frame stands in the slot itself, so that
- * a warm frame costs one probe and no second look-up.
+ * a warm frame costs one probe and no second look-up, and mostly not even that:
+ * a slot remembers which one its caller had the last time.
  */
 #ifndef PROBING_PC_TABLE_H
 #define PROBING_PC_TABLE_H
@@ -25,8 +26,10 @@ enum {
 };
 
 struct pc_slot {
-	uint64_t pc; /* 0: free */
+	_Alignas(32) uint64_t pc; /* 0: free */
 	uint32_t row, plain;
+	uint32_t caller; /* index of the slot of the last caller; may be any other by now */
+	uint32_t code;   /* hash of the code there, for search.c; 0: not needed */
 };
 
 struct pc_table {

@@ -69,38 +69,37 @@ bool is_return_address(struct native_process *process, uint64_t pc)
 	return is_one;
 }
 
-/* The code around a PC as it is now, as a number; 0: cannot be read. */
+/* The code around a PC as it is now, as a number but 0. */
+enum { CODE_UNREADABLE = 1, CODE_READ = 2 };
+
 static uint32_t hash_code(struct walk *walk, uint64_t pc)
 {
 	uint64_t words[16], hash = 0;
 
 	if (!walk->stack->remote ||
 	    remote_read(walk->stack->remote, RADDR(pc - sizeof words / 2), words, sizeof words) < 0)
-		return 0;
+		return CODE_UNREADABLE;
 	for (unsigned i = 0; i < N_ELEMENTS(words); i++)
 		hash = mix64(hash ^ words[i]);
-	return (uint32_t)hash | 1;
+	return (uint32_t)hash | CODE_READ;
 }
 
 /* Is the code that a guess was made for still there? */
 static bool code_is_same(struct walk *walk, uint64_t pc)
 {
-	const struct pc_slot *slot = pc_table_find(&walk->process->codes, pc);
+	const struct pc_slot *slot = pc_table_find(&walk->process->pcs, pc);
 
-	return !slot || hash_code(walk, pc) == slot->row;
+	return !slot || slot->code == 0 || slot->code == hash_code(walk, pc);
 }
 
-static int remember_code(struct walk *walk, uint64_t pc)
+/* Only where it can be written does it change without our being told. */
+static void remember_code(struct walk *walk, uint64_t pc)
 {
 	const struct mapping *mapping = address_space_find(walk->process->space, pc);
-	struct pc_slot *slot = pc_table_find(&walk->process->codes, pc);
+	struct pc_slot *slot = pc_table_find(&walk->process->pcs, pc);
 
-	if (!mapping || !mapping->writable)
-		return 0;
-	if (!slot)
-		return pc_table_add(&walk->process->codes, pc, hash_code(walk, pc), 0);
-	slot->row = hash_code(walk, pc);
-	return 0;
+	if (slot)
+		slot->code = mapping && mapping->writable ? hash_code(walk, pc) : 0;
 }
 
 bool guess_holds(struct walk *walk, const struct cfi_row *row)
@@ -316,9 +315,8 @@ static int search_anew(struct walk *walk, uint64_t pc)
 	int r;
 
 	walk->search = &this_one;
-	r = remember_code(walk, pc);
-	if (r >= 0)
-		r = search_by_record(walk);
+	remember_code(walk, pc);
+	r = search_by_record(walk);
 	if (r == 0)
 		r = search(walk);
 	walk->search = this_one.outer;

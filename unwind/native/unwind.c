@@ -74,7 +74,6 @@ void native_process_free(struct native_process *process)
 		return;
 	pc_table_done(&process->pcs);
 	pc_table_done(&process->returns);
-	pc_table_done(&process->codes);
 	pc_table_done(&process->failures);
 	free(process);
 }
@@ -360,6 +359,10 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
  * The usual frames, as many as there are in a row: known PCs, offsets from SP or
  * FP, captured words. It stops before the first frame that is anything else, with
  * nothing done of it. Everything that changes is kept in registers.
+ *
+ * Which slot a caller has is expected to be the same as the last time and then only
+ * compared. So the processor goes on to the outer frames by what it expects, many at
+ * once, while the return addresses that prove it right are still on their way.
  */
 static void walk_plain(struct walk *walk)
 {
@@ -374,18 +377,35 @@ static void walk_plain(struct walk *walk)
 		stack->frames ? stack->frames + MIN(stack->frames_allocated, (size_t)NATIVE_MAX_FRAMES) : NULL;
 	uint64_t pc = walk->pc, sp = walk->sp, fp = walk->fp;
 	bool is_return_address = walk->is_return_address;
+	struct pc_slot *callee = NULL;
+	size_t expected = 0; /* slot of the next frame */
 
-	if (walk->fp_is_lost || n_bytes < sizeof pc || !frame)
+	if (walk->fp_is_lost || n_bytes < sizeof pc || !frame || pcs->n_slots == 0)
 		return;
 	while (frame < end && pc != 0) {
-		const struct pc_slot *slot = pc_table_find(pcs, pc - is_return_address);
+		struct pc_slot *slot = &pcs->slots[expected];
 		uint64_t cfa, at, saved_fp = fp, next;
 		int16_t fp_rule;
 
-		if (!slot || slot->plain == 0)
+		if (slot->pc != pc - is_return_address) {
+			slot = pc_table_find(pcs, pc - is_return_address);
+			if (!slot)
+				break;
+			if (callee)
+				callee->caller = (uint32_t)(slot - pcs->slots);
+		}
+		if (slot->plain == 0)
 			break;
-		cfa = (slot->plain & PLAIN_BASE_IS_FP ? fp : sp) +
-		      (slot->plain >> PLAIN_OFFSET_SHIFT & PLAIN_OFFSET_MAX) * sizeof pc;
+		callee = slot;
+		expected = slot->caller;
+		cfa = (slot->plain >> PLAIN_OFFSET_SHIFT & PLAIN_OFFSET_MAX) * sizeof pc;
+		/* A branch: by a conditional move SP would always wait for a load of FP. */
+		if (__builtin_expect_with_probability(slot->plain & PLAIN_BASE_IS_FP, 0, 1)) {
+			__asm__("" : "+r"(cfa));
+			cfa += fp;
+		} else {
+			cfa += sp;
+		}
 		at = cfa - sizeof pc - base;
 		if (at > n_bytes - sizeof pc || cfa <= sp)
 			break;
@@ -470,11 +490,30 @@ int walk_on(struct walk *walk)
 	return r;
 }
 
+/* A stack's beginning, asked for when nothing of it is known. */
+enum { BEGINNING_BYTES = 2048 };
+
 void native_prefetch(const struct sample *sample)
 {
 	uint64_t sp = sample->regs.value[MACHINE_REG_SP];
 
-	memory_prefetch(sample, sp, sp + MEMORY_AHEAD_BYTES);
+	memory_prefetch(sample, sp, sp + BEGINNING_BYTES);
+}
+
+/*
+ * Where the walk will begin: at the stack pointer, or where a large frame of the leaf
+ * ends (a JIT's have some KB), since nothing in between will be read.
+ */
+static void prefetch_start(const struct native_process *process, const struct sample *sample)
+{
+	const struct pc_slot *slot = pc_table_find(&process->pcs, sample->regs.value[MACHINE_REG_PC]);
+	const struct cfi_row *row = &process->unwinder->pool.rows[slot ? slot->row : ROW_NONE];
+	uint64_t start = sample->regs.value[MACHINE_REG_SP];
+
+	if (row->cfa_kind == CFA_REGISTER && row->cfa_register == MACHINE_REG_SP &&
+	    row->cfa_offset > BEGINNING_BYTES)
+		start += (uint64_t)row->cfa_offset - CACHE_LINE_BYTES;
+	memory_prefetch(sample, start, start + MEMORY_AHEAD_BYTES);
 }
 
 int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
@@ -503,11 +542,10 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 	if (process->generation != address_space_generation(process->space)) {
 		pc_table_clear(&process->pcs);
 		pc_table_clear(&process->returns);
-		pc_table_clear(&process->codes);
 		pc_table_clear(&process->failures);
 		process->generation = address_space_generation(process->space);
 	}
-	native_prefetch(sample);
+	prefetch_start(process, sample);
 	return walk_on(&walk);
 }
 

@@ -16,7 +16,6 @@ struct native_process {
 	struct address_space *space;
 	struct pc_table pcs; /* by run-time look-up PC */
 	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
-	struct pc_table codes;    /* PCs of guesses in memory that can be written -> hash of the code there */
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
 	unsigned generation;
 };
