@@ -106,7 +106,8 @@ def unwind_row(name, stack_bytes, result):
     ended = sum(n for key, n in result.items() if key in ("end_complete", "end_completed"))
     return [name, "%d KB" % round(stack_bytes / 1024), "%d" % result["samples"], "%.1f" % frames,
             "%.0f %%" % (100 * ended / result["samples"]), spread(result["streamed_ns"]),
-            spread(result["hot_ns"]), "%.0f" % result["first_ns"][0], "%.1f" % result["new_place_us"],
+            spread(result["hot_ns"]), "%.1f" % result["words_ns"][0], "%.1f" % result["lines_ns"][0],
+            "%.0f" % result["first_ns"][0], "%.1f" % result["new_place_us"],
             spread(result["libdwfl_ns"]), "%.1f" % (result["libdwfl_ns"][0] / result["streamed_ns"][0]),
             "%.3f %%" % (100 * result["agreement"])]
 
@@ -126,7 +127,8 @@ def measure_unwind(arguments):
                 rows.append(unwind_row(name, stack_bytes, json.loads(done.stdout)))
     table("Unwinding, CPU time in ns per frame: median (lowest–highest)",
           ["load", "dump", "samples", "frames a sample", "reach the start in the dump", "warm, streamed",
-           "warm, hot", "first pass", "µs a new place", "libdwfl, streamed", "times faster", "agreement"], rows)
+           "warm, hot", "memory: words", "memory: lines", "first pass", "µs a new place", "libdwfl, streamed",
+           "times faster", "agreement"], rows)
 
 
 # ---- Attaching ----

@@ -162,6 +162,92 @@ static int measure_first(struct ours *ours, pid_t pid, const struct dumps *dumps
 	return 0;
 }
 
+/* ---- What memory alone takes ---- */
+
+/* Where the return addresses stand that ours found in each dump: what any unwinder must read. */
+struct footprint {
+	uint32_t *offsets; /* from the dump's beginning, dump after dump */
+	size_t n, allocated;
+	size_t *ends; /* of each dump's, in offsets */
+};
+
+static void footprint_done(struct footprint *footprint)
+{
+	free(footprint->offsets);
+	free(footprint->ends);
+}
+
+static int add_footprint(const struct native_stack *stack, struct footprint *footprint)
+{
+	const struct sample *sample = stack->sample;
+
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		uint64_t offset = stack->frames[i].cfa - sizeof(uint64_t) - sample->regs.value[MACHINE_REG_SP];
+		int r;
+
+		if (stack->frames[i].cfa == 0 || offset >= sample->stack_bytes)
+			continue;
+		r = grow(&footprint->offsets, footprint->n, &footprint->allocated, sizeof *footprint->offsets);
+		if (r < 0)
+			return r;
+		footprint->offsets[footprint->n++] = (uint32_t)offset;
+	}
+	return 0;
+}
+
+/* @ret: zeroed; ended with footprint_done(), also after an error. */
+static int find_footprint(struct ours *ours, const struct dumps *dumps, struct footprint *ret)
+{
+	int r = 0;
+
+	ret->ends = calloc(dumps->n, sizeof *ret->ends);
+	if (!ret->ends)
+		return -ENOMEM;
+	for (size_t i = 0; i < dumps->n && r >= 0; i++) {
+		r = native_unwind(ours->process, &dumps->samples[i], NULL, &ours->stack);
+		if (r >= 0)
+			r = add_footprint(&ours->stack, ret);
+		ret->ends[i] = ret->n;
+	}
+	return r;
+}
+
+/* A dump's words, as if told where they are; those of the next are asked for meanwhile. */
+static void read_words(const struct dumps *dumps, const struct footprint *footprint, size_t dump)
+{
+	size_t start = dump > 0 ? footprint->ends[dump - 1] : 0, end = footprint->ends[dump];
+
+	for (size_t i = end; dump + 1 < dumps->n && i < footprint->ends[dump + 1]; i++)
+		__builtin_prefetch(dumps->samples[dump + 1].stack + footprint->offsets[i]);
+	for (size_t i = start; i < end; i++)
+		(void)*(const volatile uint8_t *)(dumps->samples[dump].stack + footprint->offsets[i]);
+}
+
+/* All lines up to the last of a dump's words, in order. */
+static void read_lines(const struct dumps *dumps, const struct footprint *footprint, size_t dump)
+{
+	size_t start = dump > 0 ? footprint->ends[dump - 1] : 0, end = footprint->ends[dump];
+	enum { LINE_BYTES = 64 };
+
+	for (size_t offset = 0; start < end && offset <= footprint->offsets[end - 1]; offset += LINE_BYTES)
+		(void)*(const volatile uint8_t *)(dumps->samples[dump].stack + offset);
+}
+
+static struct spread measure_reading(const struct dumps *dumps, const struct footprint *footprint,
+				     void (*read)(const struct dumps *, const struct footprint *, size_t))
+{
+	double values[N_ROUNDS];
+
+	for (unsigned i = 0; i < N_ROUNDS; i++) {
+		uint64_t start = cpu_ns();
+
+		for (size_t k = 0; k < dumps->n; k++)
+			read(dumps, footprint, k);
+		values[i] = (double)(cpu_ns() - start) / (double)footprint->n;
+	}
+	return spread_of(values, N_ROUNDS);
+}
+
 /* One dump again and again, a complete stack of the usual depth. */
 static int find_usual(struct ours *ours, const struct dumps *dumps, double usual_frames, size_t *ret)
 {
@@ -299,7 +385,8 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 		  struct oracle *oracle)
 {
 	uint64_t warm_ns, n_frames, n_faults;
-	struct spread first, streamed, hot, libdwfl;
+	struct spread first, streamed, hot, libdwfl, words, lines;
+	CLEANUP(footprint_done) struct footprint footprint = { 0 };
 	struct agreement agreement = { 0 };
 	struct native_statistics statistics;
 	size_t usual = 0;
@@ -316,12 +403,16 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	if (r >= 0)
 		r = measure_hot(ours, &dumps->samples[usual], &hot);
 	if (r >= 0)
+		r = find_footprint(ours, dumps, &footprint);
+	if (r >= 0)
 		r = oracle_open(oracle, options->pid);
 	if (r >= 0)
 		r = measure_agreement(ours, oracle, dumps, &agreement);
 	if (r < 0)
 		return r;
 	libdwfl = measure_libdwfl(oracle, dumps);
+	words = measure_reading(dumps, &footprint, read_words);
+	lines = measure_reading(dumps, &footprint, read_lines);
 	native_unwinder_statistics(ours->unwinder, &statistics);
 
 	printf("{\"samples\": %zu, \"lost\": %" PRIu64 ", \"dump_mb\": %.1f, \"frames\": %" PRIu64 ", ",
@@ -329,6 +420,8 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	printf("\"places\": %zu, \"rows\": %zu, ", statistics.n_compiled, statistics.n_rows);
 	print_spread("streamed_ns", &streamed);
 	print_spread("hot_ns", &hot);
+	print_spread("words_ns", &words);
+	print_spread("lines_ns", &lines);
 	print_spread("libdwfl_ns", &libdwfl);
 	print_spread("first_ns", &first);
 	printf("\"first_faults\": %" PRIu64 ", \"new_place_us\": %.2f, ", n_faults,
