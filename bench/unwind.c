@@ -223,14 +223,19 @@ static void read_words(const struct dumps *dumps, const struct footprint *footpr
 		(void)*(const volatile uint8_t *)(dumps->samples[dump].stack + footprint->offsets[i]);
 }
 
-/* All lines up to the last of a dump's words, in order. */
+/* All lines up to the last of a dump's words, in order, asked for as far ahead as ours does. */
 static void read_lines(const struct dumps *dumps, const struct footprint *footprint, size_t dump)
 {
+	enum { LINE_BYTES = 64, AHEAD_BYTES = 4096 };
 	size_t start = dump > 0 ? footprint->ends[dump - 1] : 0, end = footprint->ends[dump];
-	enum { LINE_BYTES = 64 };
+	const uint8_t *stack = dumps->samples[dump].stack;
 
-	for (size_t offset = 0; start < end && offset <= footprint->offsets[end - 1]; offset += LINE_BYTES)
-		(void)*(const volatile uint8_t *)(dumps->samples[dump].stack + offset);
+	if (dump + 1 < dumps->n)
+		native_prefetch(&dumps->samples[dump + 1]);
+	for (size_t offset = 0; start < end && offset <= footprint->offsets[end - 1]; offset += LINE_BYTES) {
+		__builtin_prefetch(stack + offset + AHEAD_BYTES);
+		(void)*(const volatile uint8_t *)(stack + offset);
+	}
 }
 
 static struct spread measure_reading(const struct dumps *dumps, const struct footprint *footprint,
