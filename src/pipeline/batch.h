@@ -29,7 +29,7 @@ struct new_frame {
 	uint32_t id;
 	enum frame_kind kind;
 	bool is_eval, without_cfi;   /* native */
-	int line;                    /* python */
+	struct py_position position; /* python */
 	const struct py_code *code;  /* python */
 	const struct module *module; /* native; NULL anonymous */
 	int64_t module_id;

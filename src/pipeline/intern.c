@@ -13,7 +13,8 @@ void intern_done(struct intern *intern)
 		id_map_done(&intern->anonymous[i]);
 	free(intern->anonymous);
 	id_map_done(&intern->kernel);
-	id_map_done(&intern->lines);
+	id_map_done(&intern->positions);
+	id_map_done(&intern->expressions);
 	id_map_done(&intern->instructions);
 	id_map_done(&intern->stacks);
 	id_map_done(&intern->totals);
@@ -177,24 +178,64 @@ static uint32_t code_number(struct intern *intern, struct py_code *code)
 	return (uint32_t)(uintptr_t)code->user;
 }
 
-static int intern_line(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t number,
-		       uint32_t *ret)
+/*
+ * A position in 64 bits: 24 of the line, 8 of how many it spans, and columns plus one of
+ * 16 each. One that is larger has no columns: there is no such source.
+ */
+static uint64_t pack_position(struct py_position *position)
 {
-	int line = py_code_line(frame->python.code, frame->python.instruction);
-	uint64_t key = (uint64_t)number << 32 | (uint32_t)line;
-	const struct id_slot *slot = id_map_find(&intern->lines, key);
-	struct new_frame *row;
+	uint32_t n_lines = (uint32_t)position->end_line - (uint32_t)position->line;
+
+	if ((uint32_t)position->line >= 1u << 24 || n_lines > UINT8_MAX || position->column >= UINT16_MAX ||
+	    position->end_column >= UINT16_MAX) {
+		position->line &= (1 << 24) - 1;
+		position->end_line = position->line;
+		position->column = position->end_column = -1;
+		n_lines = 0;
+	}
+	return (uint64_t)position->line << 40 | (uint64_t)n_lines << 32 | (uint64_t)(position->column + 1) << 16 |
+	       (uint64_t)(position->end_column + 1);
+}
+
+static int position_number(struct intern *intern, struct py_position *position, uint32_t *ret)
+{
+	uint64_t key = pack_position(position) + 1; /* unknown lines and columns are all zeros */
+	const struct id_slot *slot = id_map_find(&intern->positions, key);
 
 	if (slot) {
 		*ret = slot->id;
 		return 0;
 	}
-	row = add_frame(intern, batch, &intern->lines, key);
+	*ret = ++intern->n_positions;
+	return id_map_add(&intern->positions, key, *ret);
+}
+
+static int intern_expression(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t code,
+			     uint32_t *ret)
+{
+	const struct id_slot *slot;
+	struct py_position position;
+	struct new_frame *row;
+	uint32_t number;
+	uint64_t key;
+	int r;
+
+	py_code_position(frame->python.code, frame->python.instruction, &position);
+	r = position_number(intern, &position, &number);
+	if (r < 0)
+		return r;
+	key = (uint64_t)code << 32 | number;
+	slot = id_map_find(&intern->expressions, key);
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	row = add_frame(intern, batch, &intern->expressions, key);
 	if (!row)
 		return -ENOMEM;
 	row->kind = FRAME_PYTHON;
 	row->code = frame->python.code;
-	row->line = line;
+	row->position = position;
 	*ret = row->id;
 	return 0;
 }
@@ -211,7 +252,7 @@ static int intern_python(struct intern *intern, struct batch *batch, const struc
 		*ret = slot->id;
 		return 0;
 	}
-	r = intern_line(intern, batch, frame, number, ret);
+	r = intern_expression(intern, batch, frame, number, ret);
 	if (r < 0)
 		return r;
 	return id_map_add(&intern->instructions, key, *ret);

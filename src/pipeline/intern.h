@@ -1,7 +1,7 @@
 /* intern.h - frames and stacks get their ids. Private.
  *
- * Ids are dense from 1. A frame is a place: a native address of a module, a
- * line of a code object, a kernel address, an address in anonymous memory of
+ * Ids are dense from 1. A frame is a place: a native address of a module, an
+ * expression (before 3.11 a line) of a code object, a kernel address, an address in anonymous memory of
  * one program. The last kind may be forgotten, when other code lies there:
  * the next sample there then gives a new frame. A stack is a node of the
  * calling-context tree.
@@ -23,13 +23,14 @@ struct intern {
 	struct id_map native, kernel; /* address -> frame */
 	struct id_map *anonymous;     /* by program: address -> frame */
 	size_t n_anonymous;
-	struct id_map lines;        /* code and line -> frame */
+	struct id_map positions;    /* lines and columns -> number */
+	struct id_map expressions;  /* code and number of a position -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
 	struct id_map stacks;       /* parent and frame -> stack */
 	struct id_map totals;       /* thread and stack -> index in the batch's totals + 1 */
 	uint8_t *module_is_known;   /* by module id */
 	size_t n_modules;
-	uint32_t n_frames, n_stacks, n_codes;
+	uint32_t n_frames, n_stacks, n_codes, n_positions;
 };
 
 void intern_done(struct intern *intern);

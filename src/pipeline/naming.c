@@ -266,7 +266,14 @@ static int put_python(struct naming *names, const struct new_frame *frame)
 		.file = frame->code->file,
 		.first_line = frame->code->first_line,
 	};
-	struct frame_row row = { .frame = frame->id, .kind = FRAME_PYTHON, .line = frame->line };
+	struct frame_row row = {
+		.frame = frame->id,
+		.kind = FRAME_PYTHON,
+		.line = frame->position.line,
+		.column = frame->position.column + 1,
+		.end_line = frame->position.end_line,
+		.end_column = MAX(frame->position.end_column, 0),
+	};
 	int r;
 
 	r = put_function(names, &function, &row.function);

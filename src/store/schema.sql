@@ -58,6 +58,9 @@ CREATE TABLE frame(
   kind         TEXT NOT NULL,             -- python | native | kernel
   function     INTEGER REFERENCES function,
   line         INTEGER,                   -- executing line
+  column       INTEGER,                   -- python, from 3.11: first byte of the executing expression in its line, from 1
+  end_line     INTEGER,                   -- its last line
+  end_column   INTEGER,                   -- its last byte in that line
   module       INTEGER REFERENCES module,
   address      INTEGER,                   -- native: in the module's own address space, NULL in generated code; python: bytes into the bytecode
   is_eval      INTEGER NOT NULL DEFAULT 0,-- 1: interpreter loop that runs the Python frames it calls

@@ -54,6 +54,7 @@ struct frame_row {
 	enum frame_kind kind;
 	int64_t function, module;
 	int line;
+	int column, end_line, end_column; /* from 1; 0: unknown */
 	bool has_address, is_eval, without_cfi;
 	uint64_t address;
 	int64_t inlined_into;

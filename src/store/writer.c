@@ -26,9 +26,9 @@ static const char *const statement_sql[N_STATEMENTS] = {
 	[PUT_FUNCTION] =
 		"INSERT INTO function(function, name, symbol, kind, role, file, first_line, module)"
 		" VALUES(?,?,?,?,?,?,?,?)",
-	[PUT_FRAME] = "INSERT INTO frame(frame, kind, function, line, module, address, is_eval, "
-		      "without_cfi, inlined_into)"
-		      " VALUES(?,?,?,?,?,?,?,?,?)",
+	[PUT_FRAME] = "INSERT INTO frame(frame, kind, function, line, column, end_line, end_column, module, "
+		      "address, is_eval, without_cfi, inlined_into)"
+		      " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
 	[PUT_SAMPLE] =
 		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack)"
@@ -225,6 +225,9 @@ int store_put_frame(struct store *store, const struct frame_row *row)
 	bind_text(&to, frame_kind_name(row->kind));
 	bind_id(&to, row->function);
 	bind_id(&to, row->line);
+	bind_id(&to, row->column);
+	bind_id(&to, row->end_line);
+	bind_id(&to, row->end_column);
 	bind_id(&to, row->module);
 	if (row->has_address)
 		bind_integer(&to, (int64_t)row->address);

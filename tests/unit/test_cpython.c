@@ -211,10 +211,14 @@ static const char lines_program[] =
 	"            for i in range(len(lines)):\n"
 	"                line = starts.get(i, line)\n"
 	"                lines[i] = line\n"
+	"        spans = []\n"
+	"        if hasattr(c, 'co_positions'):\n"
+	"            for p in c.co_positions(): spans += 2 * [tuple(-1 if n is None else n for n in p[1:])]\n"
 	"        table = getattr(c, 'co_linetable', None)\n"
 	"        table = c.co_lnotab if table is None else table\n"
 	"        sys.stdout.write(' '.join([str(c.co_firstlineno), binascii.hexlify(table).decode() or '-', str(len(lines))]\n"
-	"                                  + [str(n) for n in lines]) + '\\n')\n"
+	"                                  + [str(n) for n in lines] + [str(len(spans))]\n"
+	"                                  + ['%d %d %d' % span for span in spans]) + '\\n')\n"
 	"sys.stdout.flush()\n";
 
 static size_t parse_hex(const char *hex, uint8_t *to, size_t max)
@@ -228,6 +232,25 @@ static size_t parse_hex(const char *hex, uint8_t *to, size_t max)
 		to[n] = (uint8_t)byte;
 	}
 	return n;
+}
+
+/* End line, column, end column for every byte of bytecode, -1 where there is none; from 3.11. */
+static void check_columns(FILE *output, const struct layout *layout, const uint8_t *table, size_t n_bytes,
+			  int first_line)
+{
+	unsigned n;
+
+	assert_int_equal(fscanf(output, "%u", &n), 1);
+	for (unsigned offset = 0; offset < n; offset++) {
+		struct py_position position;
+		int end_line, column, end_column;
+
+		assert_int_equal(fscanf(output, "%d %d %d", &end_line, &column, &end_column), 3);
+		position_at((unsigned)layout->field[LINES], table, n_bytes, first_line, offset, &position);
+		assert_int_equal(position.column, column);
+		assert_int_equal(position.end_column, end_column);
+		assert_int_equal(position.end_line, MAX(end_line, 0));
+	}
 }
 
 static void check_lines(const struct interpreter *interpreter)
@@ -252,6 +275,7 @@ static void check_lines(const struct interpreter *interpreter)
 			assert_int_equal(fscanf(script.output, "%d", &line), 1);
 			assert_int_equal(line_at((unsigned)layout.field[LINES], table, n_bytes, first_line, offset), line);
 		}
+		check_columns(script.output, &layout, table, n_bytes, first_line);
 		n_codes++;
 	}
 	end_script(&script);

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "src/pipeline/intern.h"
+#include "unwind/cpython/layout.h"
 
 /* Three instructions (code units of two bytes) on lines 10, 10, 12: no columns. */
 static const uint8_t line_table[] = { 0x80 | 13 << 3 | 1, 0, 0x80 | 13 << 3 | 0, 2 << 1 };
@@ -31,6 +32,7 @@ static int set_up(void **state)
 		fixture->codes[i] = (struct py_code){
 			.qualname = "f", .file = "f.py", .first_line = 10, .bytecode_bytes = 6,
 			.line_table = line_table, .line_table_bytes = sizeof line_table,
+			.line_kind = LINES_LOCATIONS,
 		};
 	*state = fixture;
 	return 0;
@@ -227,7 +229,8 @@ static void test_python(void **state)
 	}
 	assert_int_equal(fixture->batch->n_frames, 4);
 	rows = fixture->batch->frames;
-	assert_true(rows[0].line == 10 && rows[1].line == 12 && rows[2].line == 10 && rows[3].line == 0);
+	assert_true(rows[0].position.line == 10 && rows[1].position.line == 12 && rows[2].position.line == 10 &&
+		    rows[3].position.line == 0);
 	assert_ptr_equal(rows[0].code, a);
 	assert_ptr_equal(rows[2].code, b);
 }

@@ -38,6 +38,8 @@ static void test_every_row_arrives(void **state)
 	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 3,
 		.kind = FRAME_NATIVE }), 0);
 	assert_int_equal(store_set_frame_kind(store, 3, FRAME_PYTHON), 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 4, .kind = FRAME_PYTHON,
+		.line = 7, .column = 5, .end_line = 8, .end_column = 9 }), 0);
 	assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = 1, .frame = 1 }), 0);
 	assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = 2, .parent = 1,
 		.frame = 2, .depth = 1 }), 0);
@@ -59,7 +61,8 @@ static void test_every_row_arrives(void **state)
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM function"),
 		"1|x::f()|_ZN1x1fEv|native|builtin|x.cc|10|1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM frame"),
-		"1|native|||1|4660|1|1|\n2|kernel|1|12|||0|0|1\n3|python|||||0|0|");
+		"1|native||||||1|4660|1|1|\n2|kernel|1|12||||||0|0|1\n3|python||||||||0|0|\n"
+		"4|python||7|5|8|9|||0|0|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack"), "1||1|0\n2|1|2|1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM sample"),
 		"1700000000.0|42|43|1|10101010|verified|complete|7");

@@ -172,6 +172,13 @@ bool py_calls_into(struct py_runtime *runtime, uint64_t frame, uint64_t inner);
  */
 bool py_callers_stay(struct py_runtime *runtime, const struct py_frame *frames, size_t n);
 
+/* What an instruction stands for in the source. */
+struct py_position {
+	int line, end_line;     /* 0: unknown, or the code has none there */
+	int column, end_column; /* bytes from the line's start, the end exclusive; -1: unknown (always before 3.11) */
+};
+void py_code_position(const struct py_code *code, int32_t instruction, struct py_position *ret);
+
 /* Executing line of an instruction; the first line for _NONE; 0: unknown, or the code has none there. */
 int py_code_line(const struct py_code *code, int32_t instruction);
 

@@ -15,7 +15,7 @@ static const struct release {
 	uint16_t offset[LAYOUT_N_FIELDS];
 	uint16_t word[LAYOUT_N_FIELDS]; /* of _Py_DebugOffsets */
 } releases[] = {
-#include "layout_releases.h"
+#include "unwind/cpython/layout_releases.h"
 };
 
 static const struct {

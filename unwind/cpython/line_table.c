@@ -60,29 +60,33 @@ static int checked(int64_t line)
 	return line < 0 || line > INT32_MAX ? 0 : (int)line;
 }
 
-/* Reads one entry after its first byte; returns the line delta. */
-static int32_t read_entry(struct table *table, unsigned code)
+/* Reads one entry after its first byte; returns the line delta. Lines of *ret are deltas from that. */
+static int32_t read_entry(struct table *table, unsigned code, struct py_position *ret)
 {
 	int32_t delta = 0;
+	uint32_t byte;
 
+	*ret = (struct py_position){ .column = -1, .end_column = -1 };
 	if (code <= SHORT_LAST) {
-		next_byte(table);
+		byte = next_byte(table);
+		ret->column = (int)(code << 3 | byte >> 4);
+		ret->end_column = ret->column + (int)(byte & 15);
 	} else if (code <= ONE_LINE_LAST) {
-		next_byte(table);
-		next_byte(table);
+		ret->column = (int)next_byte(table);
+		ret->end_column = (int)next_byte(table);
 		delta = (int32_t)code - ONE_LINE_FIRST;
 	} else if (code == NO_COLUMNS) {
 		delta = next_signed(table);
 	} else if (code == LONG) {
 		delta = next_signed(table);
-		next_varint(table);
-		next_varint(table);
-		next_varint(table);
+		ret->end_line = (int)(next_varint(table) & INT32_MAX);
+		ret->column = (int)(next_varint(table) & INT32_MAX) - 1;
+		ret->end_column = (int)(next_varint(table) & INT32_MAX) - 1;
 	}
 	return delta;
 }
 
-static int line_of_locations(struct table table, int first_line, uint32_t offset)
+static void position_of_locations(struct table table, int first_line, uint32_t offset, struct py_position *ret)
 {
 	uint32_t unit = offset / UNIT_BYTES;
 	int64_t line = first_line;
@@ -91,17 +95,23 @@ static int line_of_locations(struct table table, int first_line, uint32_t offset
 	while (table.at < table.end) {
 		uint32_t head = next_byte(&table);
 		unsigned code = (head >> 3) & 15;
+		struct py_position position;
 
 		if (!(head & 128))
-			return 0;
-		line += read_entry(&table, code);
+			return;
+		line += read_entry(&table, code, &position);
 		covered += (head & 7) + 1;
 		if (table.damaged)
-			return 0;
-		if (unit < covered)
-			return code == NONE ? 0 : checked(line);
+			return;
+		if (unit >= covered)
+			continue;
+		if (code == NONE)
+			return;
+		position.end_line = checked(line + position.end_line);
+		position.line = checked(line);
+		*ret = position;
+		return;
 	}
-	return 0;
 }
 
 static int line_of_ranges(struct table table, int first_line, uint32_t offset)
@@ -142,30 +152,57 @@ static int line_of_deltas(struct table table, int first_line, uint32_t offset, b
 	return checked(line);
 }
 
-int line_at(unsigned kind, const uint8_t *bytes, size_t n_bytes, int first_line, uint32_t offset)
+void position_at(unsigned kind, const uint8_t *bytes, size_t n_bytes, int first_line, uint32_t offset,
+		 struct py_position *ret)
 {
 	struct table table = { .at = bytes, .end = bytes + n_bytes };
 
+	*ret = (struct py_position){ .column = -1, .end_column = -1 };
 	switch (kind) {
 	case LINES_UNSIGNED_DELTAS:
-		return line_of_deltas(table, first_line, offset, false);
+		ret->line = line_of_deltas(table, first_line, offset, false);
+		break;
 	case LINES_SIGNED_DELTAS:
-		return line_of_deltas(table, first_line, offset, true);
+		ret->line = line_of_deltas(table, first_line, offset, true);
+		break;
 	case LINES_RANGES:
-		return line_of_ranges(table, first_line, offset);
+		ret->line = line_of_ranges(table, first_line, offset);
+		break;
 	default:
-		return line_of_locations(table, first_line, offset);
+		position_of_locations(table, first_line, offset, ret);
+		return;
 	}
+	ret->end_line = ret->line;
+}
+
+int line_at(unsigned kind, const uint8_t *bytes, size_t n_bytes, int first_line, uint32_t offset)
+{
+	struct py_position position;
+
+	position_at(kind, bytes, n_bytes, first_line, offset, &position);
+	return position.line;
+}
+
+void py_code_position(const struct py_code *code, int32_t instruction, struct py_position *ret)
+{
+	if (instruction >= 0)
+		position_at(code->line_kind, code->line_table, code->line_table_bytes, code->first_line,
+			    (uint32_t)instruction, ret);
+	else
+		*ret = (struct py_position){
+			.line = instruction == PY_INSTRUCTION_UNKNOWN ? 0 : code->first_line,
+			.end_line = instruction == PY_INSTRUCTION_UNKNOWN ? 0 : code->first_line,
+			.column = -1,
+			.end_column = -1,
+		};
 }
 
 int py_code_line(const struct py_code *code, int32_t instruction)
 {
-	if (instruction == PY_INSTRUCTION_UNKNOWN)
-		return 0;
-	if (instruction < 0)
-		return code->first_line;
-	return line_at(code->line_kind, code->line_table, code->line_table_bytes, code->first_line,
-		       (uint32_t)instruction);
+	struct py_position position;
+
+	py_code_position(code, instruction, &position);
+	return position.line;
 }
 
 int32_t py_instruction_before(const struct py_runtime *runtime, int32_t next_instruction)

@@ -166,6 +166,10 @@ int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes
  */
 int line_at(unsigned kind, const uint8_t *table, size_t n_bytes, int first_line, uint32_t offset);
 
+/* The same with columns. */
+void position_at(unsigned kind, const uint8_t *table, size_t n_bytes, int first_line, uint32_t offset,
+		 struct py_position *ret);
+
 /* The bytecode that a thread of a free-threaded build runs of a code object. -EFAULT, -EBADMSG. */
 int reader_bytecode(struct py_runtime *runtime, uint64_t code, uint32_t index, uint64_t *ret);
 
