@@ -145,6 +145,13 @@ def container_interpreters():
     return result
 
 
+def compiling_interpreters():
+    """The newest, with their own compiler to machine code switched on."""
+    place = sid()._replace(prefix=sid().prefix + ["env", "PYTHON_JIT=1"])
+    return [Interpreter("/usr/bin/python" + version, version, "compiling_" + version.replace(".", "_"), place)
+            for version in SID_VERSIONS]
+
+
 def for_each_interpreter(namespace, find=interpreters):
     """Class decorator: one copy of the test case per interpreter, named after it."""
     def expand(case):

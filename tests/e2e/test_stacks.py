@@ -191,6 +191,17 @@ class DeepPython(Deep):
         self.check_depth({"descend"})
 
 
+@t.for_each_interpreter(globals(), t.compiling_interpreters)
+class DeepCompiled(Deep):
+    """Python's own machine code has no CFI, and stands in for the loop on the native stack."""
+
+    arguments = ("deep.py",)
+    hz = 199
+
+    def test_every_frame_is_there(self):
+        self.check_depth({"descend"})
+
+
 @t.for_each_interpreter(globals())
 class DeepThroughC(Deep):
     arguments = ("deep.py", "--mode", "c", "--depth", "600")

@@ -29,7 +29,7 @@ class Flutter(Stacks):
         return counts, impossible
 
 
-@t.for_each_interpreter(globals())
+@t.for_each_interpreter(globals(), lambda: t.interpreters() + t.compiling_interpreters())
 class CallTree(Flutter):
     """Each function has one caller, and its own name tells which."""
 

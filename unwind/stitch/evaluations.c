@@ -131,6 +131,25 @@ static bool same_anchor(const struct py_anchor *a, const struct py_anchor *b)
 	return a->outer_anchor == b->outer_anchor && a->outer_top == b->outer_top;
 }
 
+/*
+ * The place of a native frame that an anchor lies in. Code that the interpreter's own
+ * compiler made stands on its loop's frame, and may be all that is seen of it.
+ * -ENOENT: it cannot be an evaluation.
+ */
+static int place_at(struct merge *merge, const struct native_frame *frame, struct place **ret)
+{
+	const struct mapping *mapping;
+
+	if (merge_is_interpreter(merge, frame))
+		return places_learn(merge->places, py_runtime_module(merge->runtime),
+				    merge_own_address(merge, frame), ret);
+	mapping = address_space_find(merge->space, native_frame_lookup(frame));
+	if (!mapping || mapping->module)
+		return -ENOENT;
+	*ret = &merge->generated;
+	return 0;
+}
+
 /* Pair live anchors with native frames, both sorted by address; learn, and add when asked. */
 static int pair_live(struct merge *merge, bool add_found)
 {
@@ -147,18 +166,17 @@ static int pair_live(struct merge *merge, bool add_found)
 			i++;
 		if (i == native->n_frames)
 			break;
-		if (address < native->frames[i].sp ||
-		    !merge_is_interpreter(merge, &native->frames[i]))
+		if (address < native->frames[i].sp)
 			continue;
 		if (captured_anchor(merge, address, &anchor) < 0 || !same_anchor(&anchor, &merge->live[k]))
 			continue;
-		r = places_learn(merge->places, py_runtime_module(merge->runtime),
-				 merge_own_address(merge, &native->frames[i]), &place);
+		r = place_at(merge, &native->frames[i], &place);
 		if (r == -ENOENT)
 			continue;
 		if (r < 0)
 			return r;
-		place_vote_anchor(place, native->frames[i].cfa - address);
+		if (place != &merge->generated)
+			place_vote_anchor(place, native->frames[i].cfa - address);
 		if (add_found)
 			r = merge_add(merge, i, place, &anchor);
 		if (r < 0)

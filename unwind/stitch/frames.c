@@ -303,6 +303,10 @@ int merge_read_frames(struct merge *merge)
 			evaluation->state = captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 			continue;
 		}
+		if (evaluation->place == &merge->generated) {
+			evaluation->state = EVALUATION_UNCERTAIN;
+			continue;
+		}
 		if (merge->explore || !knows_locations(evaluation))
 			learn_locations(merge, evaluation);
 		evaluation->state = compare_captured(merge, evaluation);

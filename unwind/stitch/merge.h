@@ -39,6 +39,7 @@ struct merge {
 	int n_live; /* negative errno: could not be read */
 	uint64_t live_top;
 	bool live_is_read;
+	struct place generated; /* stands for all generated code: nothing is learnt of it */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
 	/* Live frame objects by address (frame_objects.c). */
 	struct live_frame *live_frames;

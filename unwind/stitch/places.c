@@ -40,6 +40,16 @@ static void forget_best(struct location_votes *votes)
 		votes->best[rank] = LOCATION_NONE;
 }
 
+void place_init(struct place *place)
+{
+	memset(place, 0, sizeof *place);
+	for (unsigned view = 0; view < N_VIEWS; view++) {
+		forget_best(&place->bytecode[view]);
+		forget_best(&place->next[view]);
+		forget_best(&place->frame[view]);
+	}
+}
+
 int places_learn(struct places *places, const struct module *module, uint64_t address, struct place **ret)
 {
 	struct place *place = places_find(places, module->id, address);
@@ -62,12 +72,10 @@ int places_learn(struct places *places, const struct module *module, uint64_t ad
 	if (!place)
 		return -ENOMEM;
 	places->places[places->n++] = place;
-	*place = (struct place){ .module = module->id, .start = start, .end = end };
-	for (unsigned view = 0; view < N_VIEWS; view++) {
-		forget_best(&place->bytecode[view]);
-		forget_best(&place->next[view]);
-		forget_best(&place->frame[view]);
-	}
+	place_init(place);
+	place->module = module->id;
+	place->start = start;
+	place->end = end;
 	*ret = place;
 	return 0;
 }

@@ -58,6 +58,9 @@ struct places {
 
 void places_done(struct places *places);
 
+/* Nothing is known of it yet. */
+void place_init(struct place *place);
+
 /* The place of an own address; NULL: not seen yet. */
 struct place *places_find(struct places *places, unsigned module, uint64_t address);
 

@@ -29,6 +29,7 @@ int stitcher_new(struct stitcher **ret)
 	stitcher->merge.live = calloc(PY_MAX_ANCHORS, sizeof *stitcher->merge.live);
 	if (!stitcher->merge.live)
 		return -ENOMEM;
+	place_init(&stitcher->merge.generated);
 	*ret = TAKE(stitcher);
 	return 0;
 }
