@@ -119,6 +119,9 @@ bool py_anchor_is_frame(const struct py_runtime *runtime);
  * ended: the pointer kept by the loop points behind it. */
 int32_t py_instruction_before(const struct py_runtime *runtime, int32_t next_instruction);
 
+/* Size of the smallest instruction. */
+int32_t py_instruction_bytes(const struct py_runtime *runtime);
+
 /* Forget what was read for the last sample; do this before each. */
 void py_begin_sample(struct py_runtime *runtime);
 

@@ -205,9 +205,14 @@ int py_code_line(const struct py_code *code, int32_t instruction)
 	return position.line;
 }
 
+int32_t py_instruction_bytes(const struct py_runtime *runtime)
+{
+	return runtime->layout.field[INSTRUCTION_BYTES];
+}
+
 int32_t py_instruction_before(const struct py_runtime *runtime, int32_t next_instruction)
 {
-	int32_t bytes = runtime->layout.field[INSTRUCTION_BYTES];
+	int32_t bytes = py_instruction_bytes(runtime);
 
 	return next_instruction >= bytes ? next_instruction - bytes : 0;
 }

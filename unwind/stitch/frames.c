@@ -160,9 +160,21 @@ static void drop_newer(const struct merge *merge, struct evaluation *evaluation)
 		}
 }
 
+/* Behind an instruction of this code, where the loop's pointer is while it runs. */
 static bool is_in(const struct py_code *code, uint64_t pointer)
 {
 	return pointer - code->bytecode <= code->bytecode_bytes;
+}
+
+/*
+ * Does the register hold something else at this call? Nothing is called by a function's
+ * very first instruction, so a caller's pointer is not behind it.
+ */
+static bool is_reused(const struct merge *merge, const struct evaluation *evaluation, const struct py_code *code,
+		      uint64_t pointer)
+{
+	return evaluation != &merge->evaluations[0] &&
+	       pointer - code->bytecode - 1 < (uint64_t)py_instruction_bytes(merge->runtime);
 }
 
 /*
@@ -188,6 +200,8 @@ static struct py_code *captured_code(struct merge *merge, const struct evaluatio
 		if (is_in(expected, pointer))
 			return expected;
 		code = py_code_at(merge->runtime, pointer);
+		if (code && is_reused(merge, evaluation, code, pointer))
+			return NULL;
 		if (code)
 			return code;
 		if (rank == 0)
@@ -251,6 +265,12 @@ static bool callers_hold(struct merge *merge, const struct evaluation *evaluatio
 			       MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED));
 }
 
+/* What called an evaluation that still runs is where it was: memory tells that better than a register. */
+static bool still_calls(const struct merge *merge, const struct evaluation *evaluation)
+{
+	return evaluation != &merge->evaluations[0] && evaluation[-1].state == EVALUATION_VERIFIED;
+}
+
 static enum evaluation_state compare_captured(struct merge *merge, struct evaluation *evaluation)
 {
 	struct py_code *innermost = merge->frames.frames[evaluation->first_frame].code;
@@ -259,7 +279,8 @@ static enum evaluation_state compare_captured(struct merge *merge, struct evalua
 	if (!code)
 		return EVALUATION_UNCERTAIN;
 	evaluation->captured_code = code;
-	evaluation->captured_instruction = captured_instruction(merge, evaluation, code);
+	if (code != innermost || !still_calls(merge, evaluation))
+		evaluation->captured_instruction = captured_instruction(merge, evaluation, code);
 	if (code == innermost)
 		return callers_hold(merge, evaluation) ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 	drop_newer(merge, evaluation);

@@ -41,9 +41,6 @@ struct merge {
 	bool live_is_read;
 	struct place generated; /* stands for all generated code: nothing is learnt of it */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
-	/* Live frame objects by address (frame_objects.c). */
-	struct live_frame *live_frames;
-	size_t live_frames_allocated;
 };
 
 /* Did the walk reach the thread's start? */

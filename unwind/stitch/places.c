@@ -96,12 +96,6 @@ void place_settle(struct place *place)
 	place->anchor_votes = MAX_TRIES;
 }
 
-void place_vote_against(struct place *place)
-{
-	if (place->anchor_votes > 0)
-		place->anchor_votes--;
-}
-
 bool place_is_settled(const struct place *place)
 {
 	return place->anchor_votes >= SETTLED_VOTES;

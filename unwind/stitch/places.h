@@ -72,8 +72,6 @@ void place_vote_anchor(struct place *place, uint64_t distance);
 /* It is one that needs no votes. */
 void place_settle(struct place *place);
 
-/* It was taken for an evaluation, and is none this time. */
-void place_vote_against(struct place *place);
 bool place_is_settled(const struct place *place);
 
 /*

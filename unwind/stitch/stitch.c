@@ -42,7 +42,6 @@ void stitcher_free(struct stitcher *stitcher)
 	py_frames_done(&stitcher->merge.frames);
 	free(stitcher->merge.evaluations);
 	free(stitcher->merge.live);
-	free(stitcher->merge.live_frames);
 	free(stitcher->frames);
 	free(stitcher);
 }
