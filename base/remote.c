@@ -2,7 +2,7 @@
  *
  * The generic half turns "as many bytes as are there" into exact reads,
  * strings and scattered reads. The backends here are a live process and a
- * buffer; others embed struct remote the same way.
+ * buffer; others (remote_core.c) embed struct remote the same way.
  *
  * Invariants:
  * 1. A backend's read() never reports more bytes than were asked for, and

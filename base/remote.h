@@ -71,6 +71,17 @@ int remote_open_process(pid_t pid, struct remote **ret);
  */
 int remote_open_buffer(struct raddr start, const void *bytes, size_t n_bytes, struct remote **ret);
 
+/*
+ * remote_open_core - read the memory that a core file holds.
+ * What was not dumped is unreadable. The file may be cut short, damaged or lie.
+ * @path: of an ELF file of this machine's word size and byte order.
+ * @ret:  ended with remote_free(); keeps the file open.
+ * Errors: -EBADMSG no core file, or segments that overlap; -EOPNOTSUPP one of another
+ *         word size or byte order; -ENOMEM; whatever open(2) and pread(2) report.
+ * Source: elf(5), core(5).
+ */
+int remote_open_core(const char *path, struct remote **ret);
+
 void remote_free(struct remote *remote);
 void remote_freep(struct remote **remote);
 
