@@ -78,12 +78,15 @@ static unsigned find_version_in(const char *bytes, size_t n_bytes)
 static int search_version(struct remote *remote, const struct py_symbols *symbols, unsigned *ret)
 {
 	CLEANUP(freep) char *chunk = malloc(CHUNK_BYTES);
-	uint64_t end = MIN(symbols->data_end, symbols->data_start + MAX_DATA_BYTES);
+	uint64_t start = symbols->data_start;
+	/* Offsets, since the end of foreign segments may be the end of all addresses. */
+	uint64_t n_data = symbols->data_end > start ? MIN(symbols->data_end - start, (uint64_t)MAX_DATA_BYTES) : 0;
 
 	if (!chunk)
 		return -ENOMEM;
-	for (uint64_t at = symbols->data_start; at < end; at += CHUNK_BYTES - TEXT_BYTES) {
-		ssize_t n = remote_read_some(remote, RADDR(at), chunk, (size_t)MIN(end - at, (uint64_t)CHUNK_BYTES));
+	for (uint64_t at = 0; at < n_data; at += CHUNK_BYTES - TEXT_BYTES) {
+		ssize_t n = remote_read_some(remote, RADDR(start + at), chunk,
+					     (size_t)MIN(n_data - at, (uint64_t)CHUNK_BYTES));
 
 		if (n == -EPERM || n == -ESRCH)
 			return (int)n;
