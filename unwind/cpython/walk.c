@@ -67,7 +67,6 @@ static void parse_frame(const struct py_runtime *runtime, const uint8_t *bytes, 
 	*ret = (struct frame_head){
 		.code = word_at(bytes, reader_field(runtime, FRAME_CODE)) & ~(uint64_t)CODE_TAG_MASK,
 		.previous = word_at(bytes, reader_field(runtime, FRAME_PREVIOUS)),
-		.type = word_at(bytes, reader_field(runtime, OBJECT_TYPE)),
 		.is_entry = runtime->layout.field[ENTRY] == ENTRY_EACH ||
 			    (has(runtime, FRAME_ENTRY) && bytes[reader_field(runtime, FRAME_ENTRY)] != 0),
 		.is_shim = runtime->layout.field[ENTRY] == ENTRY_OWNER &&
@@ -77,6 +76,8 @@ static void parse_frame(const struct py_runtime *runtime, const uint8_t *bytes, 
 		ret->instruction = word_at(bytes, reader_field(runtime, FRAME_INSTRUCTION));
 	else
 		ret->instruction = half_at(bytes, reader_field(runtime, FRAME_LAST_INSTRUCTION));
+	if (runtime->layout.field[ENTRY] == ENTRY_EACH) /* elsewhere frames are no objects, and have no such field */
+		ret->type = word_at(bytes, reader_field(runtime, OBJECT_TYPE));
 	if (has(runtime, FRAME_BYTECODE_INDEX))
 		ret->bytecode_index = half_at(bytes, reader_field(runtime, FRAME_BYTECODE_INDEX));
 }
