@@ -127,6 +127,27 @@ static inline uint32_t half_at(const uint8_t *bytes, uint64_t offset)
 	return value;
 }
 
+/*
+ * A list that is followed through foreign memory. Every circle is met within some times
+ * its length, with nothing kept of the addresses but one (Brent).
+ */
+struct circle {
+	uint64_t mark;
+	size_t n, next_mark;
+};
+
+/* Whether a list's next address, never 0, shows that it runs in a circle. Call it with each in turn. */
+static inline bool circle_met(struct circle *circle, uint64_t address)
+{
+	if (address == circle->mark)
+		return true;
+	if (circle->n++ == circle->next_mark) {
+		circle->mark = address;
+		circle->next_mark = circle->next_mark * 2 + 64;
+	}
+	return false;
+}
+
 /* The first interpreter of the list. -EAGAIN: there is none yet. */
 int reader_interpreters(struct py_runtime *runtime, uint64_t *ret);
 

@@ -92,6 +92,7 @@ static int remember(struct py_runtime *runtime, pid_t tid, uint64_t state)
 /* @left: threads that may still be looked at; counts down also over those without an id. */
 static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsigned *left)
 {
+	struct circle circle = { 0 };
 	struct raddr state;
 	int r;
 
@@ -100,9 +101,8 @@ static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsign
 	while (r >= 0 && !raddr_is_null(state)) {
 		struct thread_state thread;
 
-		if ((*left)-- == 0)
+		if (circle_met(&circle, state.value) || (*left)-- == 0)
 			return -ELOOP;
-
 		r = read_state(runtime, state.value, &thread);
 		if (r < 0)
 			break;

@@ -208,6 +208,7 @@ static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_an
 static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
 		       uint64_t *ret_top)
 {
+	struct circle circle = { 0 };
 	uint64_t address;
 	size_t n = 0;
 	int r;
@@ -219,7 +220,7 @@ static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anc
 	for (*ret_top = address; address != 0; n++) {
 		struct frame_head frame;
 
-		if (n == max)
+		if (n == max || circle_met(&circle, address))
 			return -ELOOP;
 		r = reader_frame(runtime, address, &frame);
 		if (r < 0)
@@ -233,6 +234,7 @@ static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anc
 static int live_shims(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
 		      uint64_t *ret_top)
 {
+	struct circle circle = { 0 };
 	uint64_t address;
 	size_t n = 0;
 	int r;
@@ -242,10 +244,10 @@ static int live_shims(struct py_runtime *runtime, uint64_t state, struct py_anch
 	if (r < 0)
 		return r;
 	*ret_top = address;
-	for (size_t i = 0; address != 0; i++) {
+	while (address != 0) {
 		struct frame_head frame;
 
-		if (i == PY_MAX_FRAMES || n == max)
+		if (n == max || circle_met(&circle, address))
 			return -ELOOP;
 		r = reader_frame(runtime, address, &frame);
 		if (r < 0)
@@ -347,8 +349,9 @@ static int resolve(struct py_runtime *runtime, struct py_frames *all, size_t n)
 static int collect(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end,
 		   uint64_t *ret_outer)
 {
-	uint64_t address = top, mark = 0;
-	size_t n_new = 0, next_mark = 64;
+	struct circle circle = { 0 };
+	uint64_t address = top;
+	size_t n_new = 0;
 
 	for (;;) {
 		struct frame_head head;
@@ -362,12 +365,8 @@ static int collect(struct py_runtime *runtime, uint64_t top, struct py_frames *f
 			*ret_outer = head.previous;
 			return 0;
 		}
-		if (address == mark)
+		if (circle_met(&circle, address))
 			return -ELOOP;
-		if (n_new == next_mark) { /* Brent: every cycle is met within twice its length */
-			mark = address;
-			next_mark *= 2;
-		}
 		if (frames->n < PY_MAX_FRAMES) {
 			r = append(runtime, frames, n_new, address, &head);
 			if (r < 0)
@@ -417,7 +416,9 @@ int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, 
 
 bool py_calls_into(struct py_runtime *runtime, uint64_t frame, uint64_t inner)
 {
-	for (unsigned i = 0; i < PY_MAX_FRAMES && inner != 0; i++) {
+	struct circle circle = { 0 };
+
+	while (inner != 0 && !circle_met(&circle, inner)) {
 		struct frame_head head;
 
 		if (inner == frame)
