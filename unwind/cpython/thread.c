@@ -28,7 +28,8 @@ struct thread_state {
 /*
  * Where libc's thread structure has the id of its thread. In glibc the head of the list of
  * robust mutexes follows, empty as a rule: two pointers to itself (nptl/descr.h, 2.4 to
- * 2.43); elsewhere the main thread is looked for, whose id is the process's.
+ * 2.43); elsewhere the main thread is looked for, whose id is the process's. Behind
+ * the id glibc had the process's too, up to 2.24, at an odd multiple of four in all threads.
  */
 static int find_tid(const struct py_runtime *runtime, uint64_t address, const uint8_t *bytes)
 {
@@ -39,7 +40,7 @@ static int find_tid(const struct py_runtime *runtime, uint64_t address, const ui
 		if (word_at(bytes, i + 8) == head && word_at(bytes, i + 16) == head && tid > 0 && tid <= MAX_TID)
 			return (int)i;
 	}
-	for (uint32_t i = 0; i < PTHREAD_BYTES; i += 4)
+	for (uint32_t i = 0; i < PTHREAD_BYTES; i += 8)
 		if (half_at(bytes, i) == (uint32_t)runtime->pid)
 			return (int)i;
 	return ABSENT;
