@@ -1,11 +1,13 @@
-/* fuzz_line_table.c - location tables, against a second reading of the format.
+/* fuzz_line_table.c - line tables of all kinds, against a second reading of the formats.
  *
- * Input: u32 first line, then the table. The reader answers for one unit at a
- * time; here the whole table is read once, into a line for every unit.
+ * Input: u32 first line, then the table, which is taken for each kind in turn. The
+ * reader answers for one instruction at a time; here the whole table is read once,
+ * into a line for every unit: a byte of bytecode up to 3.10, two from 3.11.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "unwind/cpython/reader.h"
 
 enum { MAX_UNITS = 4096 };
@@ -75,31 +77,108 @@ static bool take_entry(struct decoder *decoder, unsigned kind, bool *ret_has_lin
 	}
 }
 
-/* How many units the sound part of the table has. */
-static size_t decode(const uint8_t *table, size_t n_bytes, int first_line, int *lines)
+struct lines {
+	int of_unit[MAX_UNITS];
+	size_t n;
+	int after; /* what all units behind these have */
+};
+
+static int valid_line(int64_t line)
+{
+	return line >= 0 && line <= INT32_MAX ? (int)line : 0;
+}
+
+static void put_lines(struct lines *lines, size_t n_units, int line)
+{
+	for (size_t i = 0; i < n_units && lines->n < MAX_UNITS; i++)
+		lines->of_unit[lines->n++] = line;
+}
+
+static void decode_locations(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines)
 {
 	struct decoder decoder = { table, table + n_bytes, first_line };
-	size_t n = 0;
 
+	lines->after = 0;
 	while (decoder.at < decoder.end) {
 		uint8_t head = *decoder.at++;
 		bool has_line;
 
 		if (head < 0x80 || !take_entry(&decoder, head >> 3 & 15, &has_line))
 			break;
-		has_line &= decoder.line >= 0 && decoder.line <= INT32_MAX;
-		for (unsigned i = 0; i <= (head & 7u) && n < MAX_UNITS; i++)
-			lines[n++] = has_line ? (int)decoder.line : 0;
+		put_lines(lines, (head & 7u) + 1, has_line ? valid_line(decoder.line) : 0);
 	}
-	return n;
+}
+
+/* A pair says how much bytecode has the line before it; the last line goes on for ever. */
+static void decode_deltas(const uint8_t *table, size_t n_bytes, int first_line, bool is_signed, struct lines *lines)
+{
+	int64_t line = first_line;
+
+	for (size_t i = 0; i + 1 < n_bytes; i += 2) {
+		put_lines(lines, table[i], valid_line(line));
+		line += table[i + 1];
+		if (is_signed && table[i + 1] > 127)
+			line -= 256;
+	}
+	lines->after = n_bytes % 2 ? 0 : valid_line(line);
+}
+
+static void decode_unsigned_deltas(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines)
+{
+	decode_deltas(table, n_bytes, first_line, false, lines);
+}
+
+static void decode_signed_deltas(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines)
+{
+	decode_deltas(table, n_bytes, first_line, true, lines);
+}
+
+/* A pair says how much bytecode has the line that it leads to. */
+static void decode_ranges(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines)
+{
+	int64_t line = first_line;
+
+	lines->after = 0;
+	for (size_t i = 0; i + 1 < n_bytes; i += 2) {
+		bool has_line = table[i + 1] != 0x80;
+
+		if (has_line)
+			line += table[i + 1] > 127 ? table[i + 1] - 256 : table[i + 1];
+		put_lines(lines, table[i], has_line ? valid_line(line) : 0);
+	}
+}
+
+static const struct kind {
+	unsigned kind, unit_bytes;
+	void (*decode)(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines);
+} kinds[] = {
+	{ LINES_UNSIGNED_DELTAS, 1, decode_unsigned_deltas },
+	{ LINES_SIGNED_DELTAS, 1, decode_signed_deltas },
+	{ LINES_RANGES, 1, decode_ranges },
+	{ LINES_LOCATIONS, 2, decode_locations },
+};
+
+static void check(const struct kind *kind, const uint8_t *table, size_t n_bytes, int first_line)
+{
+	static struct lines lines;
+
+	lines.n = 0;
+	kind->decode(table, n_bytes, first_line, &lines);
+	for (size_t unit = 0; unit < lines.n; unit++)
+		if (line_at(kind->kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)unit) !=
+		    lines.of_unit[unit])
+			abort();
+	if (lines.n == MAX_UNITS)
+		return;
+	if (line_at(kind->kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)lines.n) != lines.after ||
+	    line_at(kind->kind, table, n_bytes, first_line, UINT32_MAX) != lines.after)
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	static int lines[MAX_UNITS];
 	int first_line;
 	uint8_t *table;
-	size_t n;
 
 	if (n_bytes < sizeof first_line)
 		return 0;
@@ -109,14 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	if (!table)
 		return 0;
 	memcpy(table, data + sizeof first_line, n_bytes);
-	n = decode(table, n_bytes, first_line, lines);
-	for (size_t unit = 0; unit < n; unit++)
-		if (line_at(LINES_LOCATIONS, table, n_bytes, first_line, 2 * (uint32_t)unit) != lines[unit])
-			abort();
-	if (n < MAX_UNITS && line_at(LINES_LOCATIONS, table, n_bytes, first_line, 2 * (uint32_t)n) != 0)
-		abort();
-	if (line_at(LINES_LOCATIONS, table, n_bytes, first_line, UINT32_MAX) != 0)
-		abort();
+	for (size_t i = 0; i < N_ELEMENTS(kinds); i++)
+		check(&kinds[i], table, n_bytes, first_line);
 	free(table);
 	return 0;
 }
