@@ -1,10 +1,11 @@
 /* fuzz_cpython.c - the interpreter's reader on memory that lies.
  *
- * The corpus are snapshots of real interpreters, parked in known stacks:
- *   snapshot_python PID OUT            (ninja fuzz/snapshot_python)
- * made of `python3.NN fuzz/parked.py`, a file per version. See cpython_memory.h.
+ * The corpus are images of real interpreters, parked in known stacks, and changes of
+ * them; fuzz/make_cpython_corpus.py makes it. The format: tests/unit/memory_image.h.
  */
-#include "fuzz/cpython_memory.h"
+#include "fuzz/exercise.h"
+
+enum { MAX_FOUND = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -25,17 +26,41 @@ static void check_codes(struct py_runtime *runtime)
 	}
 }
 
+/* Code objects around addresses just outside of those that are known. */
+static void find_codes(struct py_runtime *runtime)
+{
+	size_t n = MIN(py_code_count(runtime), (size_t)MAX_FOUND);
+
+	py_begin_sample(runtime);
+	for (size_t i = 0; i < n; i++) {
+		const struct py_code *code = py_code_nth(runtime, i);
+		uint64_t addresses[] = { code->bytecode - 1, code->bytecode + code->bytecode_bytes };
+
+		for (size_t k = 0; k < N_ELEMENTS(addresses); k++) {
+			const struct py_code *found = py_code_find(runtime, addresses[k]);
+
+			if (found && addresses[k] - found->bytecode >= found->bytecode_bytes &&
+			    py_code_at(runtime, addresses[k]) != found)
+				abort();
+		}
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	static struct memory memory;
+	static struct memory_image image;
 	struct py_runtime *runtime;
+	char version[32];
 
-	memory_parse(&memory, data, n_bytes);
-	if (memory_open(&memory, &memory.base, &runtime) < 0)
+	image_parse(&image, data, n_bytes);
+	if (image_open(&image, &image.base, version, &runtime) < 0)
 		return 0;
-	/* Twice: the second time codes are known, and must be found again. */
-	if (memory_exercise(&memory, runtime) != memory_exercise(&memory, runtime))
+	/* Once to learn; then twice: codes are known, and must be found again. */
+	exercise(&image, &image.base, runtime);
+	if (exercise(&image, &image.base, runtime) != exercise(&image, &image.base, runtime))
 		abort();
+	check_codes(runtime);
+	find_codes(runtime);
 	check_codes(runtime);
 	py_runtime_free(runtime);
 	return 0;

@@ -1,27 +1,44 @@
-"""Stands still in a stack with a bit of everything, to be made a snapshot of.
+# -*- coding: utf-8 -*-
+"""Stands still in a stack with a bit of everything, to be made an image of.
 
-Recipe of fuzz/corpus/cpython (ninja fuzz/snapshot_python first):
-  python3.NN fuzz/parked.py &            # says its pid and a thread's id
-  BUILD/fuzz/snapshot_python PID TID fuzz/corpus/cpython/3.NN
-The paths of the library's files are in it. The other files of the corpus are
-changes of these: lists that run in circles, offsets that cannot be, and what
-the fuzzer found to reach more of the reader (found_*).
+Says its pid and a thread's id. For 2.7 and up; see make_cpython_corpus.py.
 """
+import ctypes
 import functools
 import os
+import sys
 import threading
 import time
 
-# Names of one, two and four bytes a character.
-NAMES = """
+SYS_gettid = {"x86_64": 186, "aarch64": 178}[os.uname()[4]]
+
+# Names of one, two and four bytes a character, and a generator that delegates.
+NEW = u"""
 class Größe:
     def 测量(self, n):
         return self.测量(n - 1) if n else list(delegating())
+
+def delegating():
+    yield from generator()
+
+method = Größe().测量
+"""
+OLD = """
+class Size(object):
+    def measure(self, n):
+        return self.measure(n - 1) if n else list(delegating())
+
+def delegating():
+    for x in generator():
+        yield x
+
+method = Size().measure
 """
 
 
 def park():
-    print(os.getpid(), threading.get_native_id(), flush=True)
+    sys.stdout.write("%d %d\n" % (os.getpid(), ctypes.CDLL(None).syscall(SYS_gettid)))
+    sys.stdout.flush()
     time.sleep(1000)
 
 
@@ -29,13 +46,15 @@ def generator():
     yield park()
 
 
-def delegating():
-    yield from generator()
-
-
 def run():
-    sorted((2, 1), key=functools.partial(globals()["Größe"]().测量))
+    sorted((2, 1), key=functools.partial(globals()["method"]))
 
 
-exec(compile(NAMES, "\N{SNAKE}.py", "exec"))
-threading.Thread(target=run).start()
+if sys.version_info[0] > 2:
+    exec(compile(NEW, u"\U0001f40d.py", "exec"))
+else:
+    exec(compile(OLD, "old.py", "exec"))
+thread = threading.Thread(target=run)
+thread.daemon = True
+thread.start()
+time.sleep(1000)

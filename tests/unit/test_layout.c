@@ -14,7 +14,7 @@
 #include "unwind/cpython/layout.h"
 
 static const uint64_t debug_offsets_3_13[] = {
-#include "fuzz/debug_offsets_3_13.h"
+#include "tests/unit/debug_offsets_3_13.h"
 };
 
 static void test_refused(void **state)

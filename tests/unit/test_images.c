@@ -1,0 +1,182 @@
+/* test_images.c - interpreters that are not installed here, read from images of their memory.
+ *
+ * fixtures/images has an image and a truth for each, made by cut.py there: what the
+ * interpreter itself knew of its threads. All must be seen, exactly.
+ */
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/memory_image.h"
+
+enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, MAX_LINE = 1024, N_IMAGES = 4, N_THREADS = 5 };
+
+/* All Python frames of a thread; how many there are. */
+static size_t read_thread(struct py_runtime *runtime, pid_t tid, struct py_frames *frames)
+{
+	struct py_anchor anchors[MAX_ANCHORS];
+	uint64_t top = 0, end;
+	int n;
+
+	py_begin_sample(runtime);
+	n = py_live_anchors(runtime, tid, anchors, MAX_ANCHORS, &top);
+	assert_true(n > 0);
+	frames->n = 0;
+	for (int i = 0; i < n; i++) {
+		if (py_anchor_tells_top(runtime))
+			top = anchors[i].top;
+		assert_int_equal(py_walk(runtime, top, frames, &end, &top), 0);
+	}
+	if (top != 0) /* what stands below all frames of a thread */
+		assert_int_equal(py_walk(runtime, top, frames, &end, &top), 0);
+	assert_int_equal(top, 0);
+	return frames->n;
+}
+
+static void describe(const struct py_frame *frame, char to[MAX_LINE])
+{
+	snprintf(to, MAX_LINE, "%d %s %s", py_code_line(frame->code, frame->instruction), frame->code->qualname,
+		 frame->code->file);
+}
+
+/* Compares the threads of a truth, line by line, in the order that it has; how many frames. */
+static size_t compare(struct py_runtime *runtime, char *truth)
+{
+	struct py_frames frames = { 0 };
+	size_t n = 0, at = 0, n_threads = 0, n_frames = 0;
+	char *line;
+
+	while ((line = strsep(&truth, "\n")) != NULL && *line) {
+		char seen[MAX_LINE];
+
+		if (strncmp(line, "thread ", strlen("thread ")) == 0) {
+			assert_int_equal(at, n); /* all of the thread before */
+			n = read_thread(runtime, atoi(line + strlen("thread ")), &frames);
+			n_frames += n;
+			n_threads++;
+			at = 0;
+			continue;
+		}
+		assert_true(at < n);
+		describe(&frames.frames[at++], seen);
+		assert_string_equal(seen, line);
+	}
+	assert_int_equal(at, n);
+	assert_int_equal(n_threads, N_THREADS);
+	py_frames_done(&frames);
+	return n_frames;
+}
+
+static char *read_text(const char *path, size_t *ret_bytes)
+{
+	char *text;
+
+	assert_int_equal(read_file(path, MAX_BYTES, &text, ret_bytes), 0);
+	return text;
+}
+
+struct fixture {
+	struct memory_image image;
+	char *truth;
+};
+
+static void load_fixture(const char *path, struct fixture *fixture)
+{
+	CLEANUP(freep) char *bytes = NULL;
+	char truth_path[512];
+	size_t n_bytes;
+
+	bytes = read_text(path, &n_bytes);
+	image_parse(&fixture->image, (const uint8_t *)bytes, n_bytes);
+	snprintf(truth_path, sizeof truth_path, "%.*s.truth", (int)(strlen(path) - strlen(".image")), path);
+	fixture->truth = read_text(truth_path, NULL);
+}
+
+static void check_fixture(struct fixture *fixture)
+{
+	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
+	CLEANUP(freep) char *truth = fixture->truth;
+	char version[32], *rest = truth;
+
+	assert_int_equal(image_open(&fixture->image, &fixture->image.base, version, &runtime), 0);
+	assert_memory_equal(strsep(&rest, "\n"), "version ", strlen("version "));
+	assert_memory_equal(version, truth + strlen("version "), strlen(truth + strlen("version ")));
+	print_message("Python %s: %zu frames agree\n", version, compare(runtime, rest));
+}
+
+static void path_of(const char *name, char to[512])
+{
+	const char *root = getenv("PROBING_SOURCE_ROOT");
+
+	assert_non_null(root);
+	snprintf(to, 512, "%s/fixtures/images/%s", root, name);
+}
+
+static void images_show_what_the_interpreter_knew(void **state)
+{
+	static struct fixture fixture;
+	char pattern[512];
+	glob_t paths;
+
+	(void)state;
+	path_of("*.image", pattern);
+	assert_int_equal(glob(pattern, 0, NULL, &paths), 0);
+	assert_int_equal(paths.gl_pathc, N_IMAGES);
+	for (size_t i = 0; i < paths.gl_pathc; i++) {
+		load_fixture(paths.gl_pathv[i], &fixture);
+		check_fixture(&fixture);
+	}
+	globfree(&paths);
+}
+
+/* Where glibc's structure of a thread begins with its id: what follows is an empty list. */
+static uint8_t *find_thread(struct memory_image *image, pid_t tid)
+{
+	for (size_t i = 0; i < image->n_pages; i++) {
+		struct image_page *page = &image->pages[i];
+
+		for (size_t at = 0; at + 24 <= sizeof page->bytes; at += 8) {
+			const uint64_t list = page->address + at + 16, empty[] = { list, list };
+
+			if (memcmp(page->bytes + at, &tid, sizeof tid) == 0 &&
+			    memcmp(page->bytes + at + 8, empty, sizeof empty) == 0)
+				return page->bytes + at;
+		}
+	}
+	return NULL;
+}
+
+/* As up to glibc 2.24, in a process whose threads all hold robust mutexes. */
+static void a_thread_is_known_without_its_list_of_mutexes(void **state)
+{
+	static struct fixture fixture;
+	char path[512];
+
+	(void)state;
+	path_of("3.4.6.image", path);
+	load_fixture(path, &fixture);
+	for (size_t i = 0; i < N_THREADS; i++) {
+		uint8_t *thread = find_thread(&fixture.image, fixture.image.threads[i]);
+
+		assert_non_null(thread);
+		memcpy(thread + 4, &fixture.image.pid, sizeof fixture.image.pid);
+		memset(thread + 16, 0, 8);
+	}
+	check_fixture(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(images_show_what_the_interpreter_knew),
+		cmocka_unit_test(a_thread_is_known_without_its_list_of_mutexes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
