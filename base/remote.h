@@ -1,7 +1,7 @@
 /* remote.h - memory that belongs to somebody else.
  *
  * Everything that reads another process reads through struct remote: a live
- * process, a core file, a snapshot in fixtures/ or a fuzzer's buffer. Nothing
+ * process, a core file, an image in fixtures/images or a fuzzer's buffer. Nothing
  * found there is trusted. An address over there is a struct raddr, so that it
  * cannot be dereferenced here by mistake.
  */
