@@ -105,11 +105,11 @@ def cut(build, name, *arguments):
 
 
 def hide_home(name):
-    """Another folder of the same length for the one that the interpreters are in."""
-    home = os.path.expanduser("~/.pyenv/versions").encode()
+    """Another folder of the same length for the home that the interpreters are in."""
+    home = os.path.expanduser("~").encode()
     with open(os.path.join(CORPUS, name), "rb") as file:
         contents = file.read()
-    write(name, contents.replace(home, b"/opt/python".ljust(len(home), b"_")))
+    write(name, contents.replace(home, b"/home".ljust(len(home), b"_")[:len(home)]))
 
 
 def cut_live(build, interpreter, name):
