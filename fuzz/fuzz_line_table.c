@@ -158,6 +158,15 @@ static const struct kind {
 	{ LINES_LOCATIONS, 2, decode_locations },
 };
 
+/* The ends of each line's units, and some between: the reader starts from the front for each. */
+static bool is_asked(const struct lines *lines, size_t unit)
+{
+	enum { STEP = 61 };
+
+	return unit % STEP == 0 || lines->of_unit[unit] != lines->of_unit[unit - 1] ||
+	       (unit + 1 < lines->n && lines->of_unit[unit] != lines->of_unit[unit + 1]);
+}
+
 static void check(const struct kind *kind, const uint8_t *table, size_t n_bytes, int first_line)
 {
 	static struct lines lines;
@@ -165,7 +174,8 @@ static void check(const struct kind *kind, const uint8_t *table, size_t n_bytes,
 	lines.n = 0;
 	kind->decode(table, n_bytes, first_line, &lines);
 	for (size_t unit = 0; unit < lines.n; unit++)
-		if (line_at(kind->kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)unit) !=
+		if (is_asked(&lines, unit) &&
+		    line_at(kind->kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)unit) !=
 		    lines.of_unit[unit])
 			abort();
 	if (lines.n == MAX_UNITS)
