@@ -3,6 +3,8 @@
  * Input: u32 first line, then the table, which is taken for each kind in turn. The
  * reader answers for one instruction at a time; here the whole table is read once,
  * into a line for every unit: a byte of bytecode up to 3.10, two from 3.11.
+ *
+ * The corpus are co_linetable, or co_lnotab up to 3.9, of functions in the library.
  */
 #include <stdlib.h>
 #include <string.h>

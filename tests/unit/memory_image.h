@@ -8,6 +8,7 @@
  *        are (0: there is none), and from where to where its writable memory goes
  *   u32  IMAGE_N_THREADS: ids of threads of interest; 0: none
  *   then pieces to the end: u64 address, u16 length, bytes.
+ * What else struct py_symbols has is of no use where there are no native stacks.
  * Memory exists in whole pages; what no piece fills is zero. A file that ends early
  * goes on with zeros, and pages beyond IMAGE_MAX_PAGES are not there.
  */
