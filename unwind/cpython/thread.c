@@ -49,11 +49,11 @@ static int find_tid(const struct py_runtime *runtime, uint64_t address, const ui
 /* The id of a thread by pthread_self(); 0: not known. */
 static pid_t tid_of_pthread(struct py_runtime *runtime, uint64_t address)
 {
-	uint8_t bytes[PTHREAD_BYTES];
+	uint8_t bytes[PTHREAD_BYTES] = { 0 }; /* smaller ones may lie at the end of a mapping */
 	uint32_t tid;
 
 	if (runtime->pthread_tid == ABSENT &&
-	    remote_read(runtime->remote, RADDR(address), bytes, sizeof bytes) == 0)
+	    remote_read_some(runtime->remote, RADDR(address), bytes, sizeof bytes) > 0)
 		runtime->pthread_tid = find_tid(runtime, address, bytes);
 	if (runtime->pthread_tid == ABSENT ||
 	    remote_read(runtime->remote, RADDR(address + (uint64_t)runtime->pthread_tid), &tid, sizeof tid) < 0)
