@@ -2,7 +2,7 @@
  *
  * Input: u32 first line, then the table, which is taken for each kind in turn. The
  * reader answers for one instruction at a time; here the whole table is read once,
- * into a line for every unit: a byte of bytecode up to 3.10, two from 3.11.
+ * into a position for every unit: a byte of bytecode up to 3.10, two from 3.11.
  *
  * The corpus are co_linetable, or co_lnotab up to 3.9, of functions in the library.
  */
@@ -55,59 +55,80 @@ static bool take_line_delta(struct decoder *decoder)
 	return true;
 }
 
-/* One entry; *ret_has_line: whether its units have any. False: the table ends within it. */
-static bool take_entry(struct decoder *decoder, unsigned kind, bool *ret_has_line)
-{
-	uint32_t unused;
-
-	*ret_has_line = kind != 15;
-	switch (kind) {
-	case 15:
-		return true;
-	case 14:
-		return take_line_delta(decoder) && take_varint(decoder, &unused) &&
-		       take_varint(decoder, &unused) && take_varint(decoder, &unused);
-	case 13:
-		return take_line_delta(decoder);
-	case 12:
-	case 11:
-	case 10:
-		decoder->line += kind - 10;
-		return skip_bytes(decoder, 2);
-	default:
-		return skip_bytes(decoder, 1);
-	}
-}
-
-struct lines {
-	int of_unit[MAX_UNITS];
-	size_t n;
-	int after; /* what all units behind these have */
-};
-
 static int valid_line(int64_t line)
 {
 	return line >= 0 && line <= INT32_MAX ? (int)line : 0;
 }
 
-static void put_lines(struct lines *lines, size_t n_units, int line)
+static struct py_position line_alone(int64_t line)
+{
+	return (struct py_position){ valid_line(line), valid_line(line), -1, -1 };
+}
+
+/* What the 31 bits of a number say; columns are one larger, so that 0 is none. */
+static bool take_long(struct decoder *decoder, struct py_position *ret)
+{
+	uint32_t n_lines, column, end_column;
+
+	if (!take_line_delta(decoder) || !take_varint(decoder, &n_lines) || !take_varint(decoder, &column) ||
+	    !take_varint(decoder, &end_column))
+		return false;
+	ret->line = valid_line(decoder->line);
+	ret->end_line = valid_line(decoder->line + (n_lines & 0x7fffffff));
+	ret->column = (int)((int64_t)(column & 0x7fffffff) - 1);
+	ret->end_column = (int)((int64_t)(end_column & 0x7fffffff) - 1);
+	return true;
+}
+
+/* One entry. False: the table ends within it. */
+static bool take_entry(struct decoder *decoder, unsigned kind, struct py_position *ret)
+{
+	const uint8_t *bytes = decoder->at;
+
+	if (kind == 14)
+		return take_long(decoder, ret);
+	if (kind == 13) {
+		if (!take_line_delta(decoder))
+			return false;
+		*ret = line_alone(decoder->line);
+		return true;
+	}
+	*ret = line_alone(0);
+	if (kind == 15)
+		return true;
+	if (!skip_bytes(decoder, kind < 10 ? 1 : 2))
+		return false;
+	decoder->line += kind < 10 ? 0 : kind - 10;
+	*ret = line_alone(decoder->line);
+	ret->column = kind < 10 ? (int)(8 * kind) + bytes[0] / 16 : bytes[0];
+	ret->end_column = kind < 10 ? ret->column + bytes[0] % 16 : bytes[1];
+	return true;
+}
+
+struct lines {
+	struct py_position of_unit[MAX_UNITS];
+	size_t n;
+	struct py_position after; /* what all units behind these have */
+};
+
+static void put_units(struct lines *lines, size_t n_units, struct py_position position)
 {
 	for (size_t i = 0; i < n_units && lines->n < MAX_UNITS; i++)
-		lines->of_unit[lines->n++] = line;
+		lines->of_unit[lines->n++] = position;
 }
 
 static void decode_locations(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines)
 {
 	struct decoder decoder = { table, table + n_bytes, first_line };
 
-	lines->after = 0;
+	lines->after = line_alone(0);
 	while (decoder.at < decoder.end) {
 		uint8_t head = *decoder.at++;
-		bool has_line;
+		struct py_position position;
 
-		if (head < 0x80 || !take_entry(&decoder, head >> 3 & 15, &has_line))
+		if (head < 0x80 || !take_entry(&decoder, head >> 3 & 15, &position))
 			break;
-		put_lines(lines, (head & 7u) + 1, has_line ? valid_line(decoder.line) : 0);
+		put_units(lines, (head & 7u) + 1, position);
 	}
 }
 
@@ -117,12 +138,12 @@ static void decode_deltas(const uint8_t *table, size_t n_bytes, int first_line, 
 	int64_t line = first_line;
 
 	for (size_t i = 0; i + 1 < n_bytes; i += 2) {
-		put_lines(lines, table[i], valid_line(line));
+		put_units(lines, table[i], line_alone(line));
 		line += table[i + 1];
 		if (is_signed && table[i + 1] > 127)
 			line -= 256;
 	}
-	lines->after = n_bytes % 2 ? 0 : valid_line(line);
+	lines->after = line_alone(n_bytes % 2 ? 0 : line);
 }
 
 static void decode_unsigned_deltas(const uint8_t *table, size_t n_bytes, int first_line, struct lines *lines)
@@ -140,13 +161,13 @@ static void decode_ranges(const uint8_t *table, size_t n_bytes, int first_line, 
 {
 	int64_t line = first_line;
 
-	lines->after = 0;
+	lines->after = line_alone(0);
 	for (size_t i = 0; i + 1 < n_bytes; i += 2) {
 		bool has_line = table[i + 1] != 0x80;
 
 		if (has_line)
 			line += table[i + 1] > 127 ? table[i + 1] - 256 : table[i + 1];
-		put_lines(lines, table[i], has_line ? valid_line(line) : 0);
+		put_units(lines, table[i], line_alone(has_line ? line : 0));
 	}
 }
 
@@ -160,13 +181,30 @@ static const struct kind {
 	{ LINES_LOCATIONS, 2, decode_locations },
 };
 
-/* The ends of each line's units, and some between: the reader starts from the front for each. */
+static bool is_same(const struct py_position *a, const struct py_position *b)
+{
+	return a->line == b->line && a->end_line == b->end_line && a->column == b->column &&
+	       a->end_column == b->end_column;
+}
+
+/* The ends of what has one position, and some between: the reader starts from the front for each. */
 static bool is_asked(const struct lines *lines, size_t unit)
 {
 	enum { STEP = 61 };
+	const struct py_position *position = &lines->of_unit[unit];
 
-	return unit % STEP == 0 || lines->of_unit[unit] != lines->of_unit[unit - 1] ||
-	       (unit + 1 < lines->n && lines->of_unit[unit] != lines->of_unit[unit + 1]);
+	return unit % STEP == 0 || !is_same(position, position - 1) ||
+	       (unit + 1 < lines->n && !is_same(position, position + 1));
+}
+
+static void expect(const struct kind *kind, const uint8_t *table, size_t n_bytes, int first_line, uint32_t offset,
+		   const struct py_position *expected)
+{
+	struct py_position seen;
+
+	position_at(kind->kind, table, n_bytes, first_line, offset, &seen);
+	if (!is_same(&seen, expected) || line_at(kind->kind, table, n_bytes, first_line, offset) != expected->line)
+		abort();
 }
 
 static void check(const struct kind *kind, const uint8_t *table, size_t n_bytes, int first_line)
@@ -176,15 +214,13 @@ static void check(const struct kind *kind, const uint8_t *table, size_t n_bytes,
 	lines.n = 0;
 	kind->decode(table, n_bytes, first_line, &lines);
 	for (size_t unit = 0; unit < lines.n; unit++)
-		if (is_asked(&lines, unit) &&
-		    line_at(kind->kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)unit) !=
-		    lines.of_unit[unit])
-			abort();
+		if (is_asked(&lines, unit))
+			expect(kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)unit,
+			       &lines.of_unit[unit]);
 	if (lines.n == MAX_UNITS)
 		return;
-	if (line_at(kind->kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)lines.n) != lines.after ||
-	    line_at(kind->kind, table, n_bytes, first_line, UINT32_MAX) != lines.after)
-		abort();
+	expect(kind, table, n_bytes, first_line, kind->unit_bytes * (uint32_t)lines.n, &lines.after);
+	expect(kind, table, n_bytes, first_line, UINT32_MAX, &lines.after);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
