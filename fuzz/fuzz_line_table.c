@@ -100,7 +100,8 @@ static bool take_entry(struct decoder *decoder, unsigned kind, struct py_positio
 		return false;
 	decoder->line += kind < 10 ? 0 : kind - 10;
 	*ret = line_alone(decoder->line);
-	ret->column = kind < 10 ? (int)(8 * kind) + bytes[0] / 16 : bytes[0];
+	/* Where a damaged table has the high bit set, as the interpreter has it: ored. */
+	ret->column = kind < 10 ? (int)(8 * kind) | bytes[0] / 16 : bytes[0];
 	ret->end_column = kind < 10 ? ret->column + bytes[0] % 16 : bytes[1];
 	return true;
 }
