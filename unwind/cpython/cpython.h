@@ -96,6 +96,9 @@ int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *s
  */
 int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
 		    struct py_runtime **ret);
+/* "CPython 2.7, 3.4 to 3.15": what py_runtime_find() does not refuse. Returns @to. */
+char *py_known_versions(char *to, size_t n_bytes);
+
 void py_runtime_free(struct py_runtime *runtime);
 void py_runtime_freep(struct py_runtime **runtime);
 const char *py_runtime_version(const struct py_runtime *runtime);

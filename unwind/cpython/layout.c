@@ -80,6 +80,18 @@ static int32_t width_of(enum layout_field field)
 	}
 }
 
+bool layout_releases(size_t n, unsigned *ret_major, unsigned *ret_minor)
+{
+	for (size_t i = 0; i < N_ELEMENTS(releases); i++) {
+		if (releases[i].free_threaded || n-- > 0)
+			continue;
+		*ret_major = releases[i].major;
+		*ret_minor = releases[i].minor;
+		return true;
+	}
+	return false;
+}
+
 /* How far a structure is read for some of its fields. False: further than there is room for. */
 static bool measure_head(const struct layout *layout, const enum layout_field *fields, size_t n, uint16_t *ret)
 {

@@ -10,6 +10,7 @@
 #define PROBING_LAYOUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { ABSENT = -1 };
@@ -95,6 +96,12 @@ struct layout {
 };
 
 const char *layout_field_name(enum layout_field field);
+
+/*
+ * layout_releases - which releases there are layouts of.
+ * The n-th, default builds only, in order. False: there are no more.
+ */
+bool layout_releases(size_t n, unsigned *ret_major, unsigned *ret_minor);
 
 /*
  * layout_of - the layout of one released version.

@@ -269,3 +269,27 @@ uint64_t py_runtime_loop(const struct py_runtime *runtime)
 {
 	return runtime->symbols.loop;
 }
+
+char *py_known_versions(char *to, size_t n_bytes)
+{
+	unsigned major, minor, first = 0, last_major = 0, last = 0;
+	size_t used = (size_t)snprintf(to, n_bytes, "CPython");
+
+	for (size_t n = 0;; n++) {
+		bool more = layout_releases(n, &major, &minor);
+
+		if (more && major == last_major && minor == last + 1) {
+			last = minor;
+			continue;
+		}
+		if (n > 0 && used < n_bytes)
+			used += (size_t)snprintf(to + used, n_bytes - used, last > first ? " %u.%u to %u.%u" : " %u.%u",
+						 last_major, first, last_major, last);
+		if (!more)
+			return to;
+		if (n > 0 && used < n_bytes)
+			used += (size_t)snprintf(to + used, n_bytes - used, ",");
+		last_major = major;
+		first = last = minor;
+	}
+}
