@@ -86,6 +86,35 @@ int main(void)
 	PRINT(THREAD_FRAME, offsetof(PyThreadState, frame));
 #endif
 
+#if PY_VERSION_HEX >= 0x03070000
+	TOLD(INTERPRETER_ID, interpreter_state.id, offsetof(PyInterpreterState, id));
+#endif
+
+	/* Who holds the GIL, and whether garbage is being collected. */
+#if PY_VERSION_HEX >= 0x030c0000
+	TOLD(INTERPRETER_GIL, interpreter_state.ceval_gil, offsetof(PyInterpreterState, ceval.gil));
+	TOLD(INTERPRETER_OWN_GIL, interpreter_state.gil_runtime_state, offsetof(PyInterpreterState, _gil));
+	TOLD(INTERPRETER_OWN_GIL_LOCKED, interpreter_state.gil_runtime_state_locked,
+	     offsetof(PyInterpreterState, _gil.locked));
+	TOLD(INTERPRETER_OWN_GIL_HOLDER, interpreter_state.gil_runtime_state_holder,
+	     offsetof(PyInterpreterState, _gil.last_holder));
+#elif PY_VERSION_HEX >= 0x03070000
+	PRINT(RUNTIME_CURRENT_THREAD, offsetof(struct pyruntimestate, gilstate.tstate_current));
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+	TOLD(INTERPRETER_GC, interpreter_state.gc, offsetof(PyInterpreterState, gc));
+	TOLD(GC_COLLECTING, gc.collecting, offsetof(struct _gc_runtime_state, collecting));
+#elif PY_VERSION_HEX >= 0x03090000
+	PRINT(INTERPRETER_GC, offsetof(PyInterpreterState, gc));
+	PRINT(GC_COLLECTING, offsetof(struct _gc_runtime_state, collecting));
+#elif PY_VERSION_HEX >= 0x03070000
+	PRINT(RUNTIME_GC, offsetof(struct pyruntimestate, gc));
+	PRINT(GC_COLLECTING, offsetof(struct _gc_runtime_state, collecting));
+#endif
+#ifdef Py_GIL_DISABLED
+	PRINT(GIL_ENABLED, offsetof(struct _gil_runtime_state, enabled));
+#endif
+
 	/* Frames. */
 #if PY_VERSION_HEX >= 0x030b0000
 	TOLD(FRAME_PREVIOUS, interpreter_frame.previous, offsetof(_PyInterpreterFrame, previous));

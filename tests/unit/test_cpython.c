@@ -371,6 +371,101 @@ static void test_reused(void **state)
 	}
 }
 
+/*
+ * Three phases, each told by a line "tid of main, tid of worker", and ended by one of ours: the
+ * worker computes while the main thread waits; both wait; both wait within a collection.
+ */
+static const char states[] =
+	"import ctypes, gc, os, sys, threading, weakref\n"
+	"gc.disable()\n"
+	"SYS_gettid = {'x86_64': 186, 'aarch64': 178}[os.uname()[4]]\n"
+	"def tid(): return ctypes.CDLL(None).syscall(SYS_gettid)\n"
+	"worker, ready, gate = [0], threading.Event(), threading.Event()\n"
+	"busy = [True]\n"
+	"def work():\n"
+	"    worker[0] = tid()\n"
+	"    ready.set()\n"
+	"    while busy[0]: pass\n"
+	"    gate.wait()\n"
+	"thread = threading.Thread(target=work)\n"
+	"thread.daemon = True\n"
+	"thread.start()\n"
+	"ready.wait()\n"
+	"def turn():\n"
+	"    os.write(1, ('%d %d\\n' % (os.getpid(), worker[0])).encode())\n"
+	"    os.read(0, 1)\n"
+	"turn()\n"
+	"busy[0] = False\n"
+	"turn()\n"
+	"class Ring(object): pass\n"
+	"ring = Ring()\n"
+	"ring.ring = ring\n"
+	"watch = weakref.ref(ring, lambda _: turn())\n"
+	"del ring\n"
+	"gc.collect()\n";
+
+static struct py_state state_of(struct target *target, pid_t tid)
+{
+	struct py_state state;
+
+	py_begin_sample(target->runtime);
+	assert_int_equal(py_state_of(target->runtime, tid, &state), 0);
+	return state;
+}
+
+/* Is a thread seen to hold the GIL? One that computes gives it away now and then. */
+static bool is_seen_holding(struct target *target, pid_t tid, unsigned n_looks)
+{
+	for (unsigned i = 0; i < n_looks; i++) {
+		if (state_of(target, tid).holds_gil == PY_YES)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static void check_states(const struct interpreter *interpreter)
+{
+	int saved = dup(STDIN_FILENO), ends[2], main_tid, worker;
+	struct target target;
+
+	assert_int_equal(pipe(ends), 0);
+	dup2(ends[0], STDIN_FILENO);
+	open_target(interpreter, states, &target);
+	dup2(saved, STDIN_FILENO);
+	close(saved);
+	for (unsigned phase = 0; phase < 3; phase++) {
+		struct py_state state;
+
+		assert_int_equal(fscanf(target.script.output, "%d %d", &main_tid, &worker), 2);
+		usleep(100000); /* from the line to the read that waits, and the other thread to its wait */
+		assert_int_equal(is_seen_holding(&target, worker, phase == 0 ? 1000 : 50), phase == 0);
+		state = state_of(&target, main_tid);
+		assert_int_equal(state.holds_gil, PY_NO);
+		assert_int_equal(state.collects, phase == 2 ? PY_YES : PY_NO);
+		assert_int_equal(state.interpreter, 0);
+		assert_int_equal(write(ends[1], "\n", 1), 1);
+	}
+	assert_int_equal(py_state_of(target.runtime, getpid(), &(struct py_state){ 0 }), -ESRCH);
+	close(ends[0]);
+	close(ends[1]);
+	close_target(&target);
+}
+
+static void test_states(void **state)
+{
+	struct interpreter interpreters[MAX_INTERPRETERS];
+	size_t n = find_interpreters(interpreters);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		check_states(&interpreters[i]);
+	if (n == 0) {
+		print_message("SKIP: no CPython is installed\n");
+		skip();
+	}
+}
+
 static void test_not_python(void **state)
 {
 	struct module_table *modules;
@@ -397,7 +492,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged_lines),
 		cmocka_unit_test(test_lines),      cmocka_unit_test(test_parked),
-		cmocka_unit_test(test_reused),
+		cmocka_unit_test(test_reused),     cmocka_unit_test(test_states),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

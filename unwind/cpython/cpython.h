@@ -72,6 +72,7 @@ struct py_symbols {
 	uint64_t current_thread; /* _PyThreadState_Current, up to 3.6 */
 	uint64_t interpreters;   /* interp_head, up to 3.6 and if it was not stripped */
 	uint64_t version;        /* Py_Version, from 3.11 */
+	uint64_t collecting;     /* whether garbage is being collected, up to 3.6 and if it was not stripped */
 	uint64_t loop;           /* the evaluation loop; needed up to 3.10, where each call of it is an evaluation */
 	uint64_t data_start, data_end; /* its writable memory */
 	bool is_debug_build;
@@ -143,6 +144,22 @@ int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_
  */
 int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anchors, size_t max,
 		    uint64_t *ret_top);
+
+enum py_answer { PY_UNKNOWN, PY_NO, PY_YES };
+
+/* What a thread is in the middle of, as memory has it now. */
+struct py_state {
+	uint64_t interpreter;     /* id of the one it belongs to: 0 the main one; always before 3.7 */
+	enum py_answer holds_gil; /* PY_NO where there is none */
+	enum py_answer collects;  /* its interpreter collects garbage, in whatever thread */
+};
+
+/*
+ * py_state_of - of a thread that the interpreter knows.
+ * @tid: as we see it.
+ * Errors: -ESRCH the interpreter does not know the thread; -EFAULT.
+ */
+int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret);
 
 /*
  * py_walk - append one evaluation's Python frames, innermost first.

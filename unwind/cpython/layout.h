@@ -31,11 +31,21 @@ enum { STRINGS_BYTES, STRINGS_COMPACT };
 	X(OBJECT_TYPE)                                                                             \
 	X(OBJECT_SIZE)          /* number of items, of objects that have some */                   \
 	X(INTERPRETER_NEXT)                                                                        \
+	X(INTERPRETER_ID)                                                                          \
 	X(INTERPRETER_THREADS)  /* head of its list of threads */                                  \
 	X(THREAD_NEXT)                                                                             \
 	X(THREAD_INTERPRETER)                                                                      \
 	X(THREAD_NATIVE_ID)     /* the operating system's thread id */                             \
 	X(THREAD_PTHREAD)       /* pthread_self(), where there is no such id */                    \
+	X(RUNTIME_CURRENT_THREAD) /* the thread that holds the GIL; before: a symbol, later: in the GIL */ \
+	X(RUNTIME_GC)           /* state of the garbage collector */                               \
+	X(INTERPRETER_GC)       /* the same, one an interpreter */                                 \
+	X(INTERPRETER_GIL)      /* pointer to the GIL it uses */                                   \
+	X(INTERPRETER_OWN_GIL)  /* a GIL, used or not; tells how one is laid out */                \
+	X(INTERPRETER_OWN_GIL_LOCKED)                                                              \
+	X(INTERPRETER_OWN_GIL_HOLDER)                                                              \
+	X(GIL_ENABLED)          /* free-threaded builds: whether there is one at all */            \
+	X(GC_COLLECTING)        /* in the collector's state: whether it runs */                    \
 	X(THREAD_CFRAME)                                                                           \
 	X(THREAD_ROOT_CFRAME)   /* inside the thread state: the outermost _PyCFrame */             \
 	X(THREAD_FRAME)         /* innermost frame */                                              \

@@ -36,8 +36,8 @@ struct ahead {
 
 /* Where a thread's state was last found. */
 struct thread_slot {
-	pid_t tid;
-	uint64_t state;
+	pid_t tid; /* its own */
+	uint64_t state, interpreter;
 };
 
 /* Code objects by identity, and by address for the current sample. */
@@ -152,10 +152,11 @@ static inline bool circle_met(struct circle *circle, uint64_t address)
 int reader_interpreters(struct py_runtime *runtime, uint64_t *ret);
 
 /*
- * reader_thread - the thread state of an operating system's thread.
- * A remembered one is checked before it is given out. -ESRCH, -EFAULT.
+ * reader_thread - the state that an interpreter keeps of an operating system's thread.
+ * A remembered one is checked before it is given out.
+ * @tid: as we see it. -ESRCH, -EFAULT.
  */
-int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret);
+int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret_state, uint64_t *ret_interpreter);
 
 struct frame_head {
 	uint64_t code, previous;

@@ -78,7 +78,7 @@ static int read_state(struct py_runtime *runtime, uint64_t address, struct threa
 	return 0;
 }
 
-static int remember(struct py_runtime *runtime, pid_t tid, uint64_t state)
+static int remember(struct py_runtime *runtime, pid_t tid, uint64_t state, uint64_t interpreter)
 {
 	int r;
 
@@ -86,7 +86,7 @@ static int remember(struct py_runtime *runtime, pid_t tid, uint64_t state)
 		 sizeof *runtime->threads);
 	if (r < 0)
 		return r;
-	runtime->threads[runtime->n_threads++] = (struct thread_slot){ tid, state };
+	runtime->threads[runtime->n_threads++] = (struct thread_slot){ tid, state, interpreter };
 	return 0;
 }
 
@@ -110,7 +110,7 @@ static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsign
 		if (thread.interpreter != interpreter)
 			return -EBADMSG;
 		if (thread.tid > 0)
-			r = remember(runtime, thread.tid, state.value);
+			r = remember(runtime, thread.tid, state.value, interpreter);
 		state = RADDR(thread.next);
 	}
 	return r;
@@ -144,20 +144,30 @@ static const struct thread_slot *find_slot(const struct py_runtime *runtime, pid
 	return NULL;
 }
 
-int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret)
+static bool is_still(struct py_runtime *runtime, const struct thread_slot *slot)
 {
-	const struct thread_slot *slot = find_slot(runtime, tid);
 	struct thread_state thread;
-	int r;
 
-	if (slot && read_state(runtime, slot->state, &thread) == 0 && thread.tid == tid) {
-		*ret = slot->state;
-		return 0;
-	}
-	r = list_all(runtime);
+	return slot && read_state(runtime, slot->state, &thread) == 0 && thread.tid == slot->tid;
+}
+
+int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret_state, uint64_t *ret_interpreter)
+{
+	const struct thread_slot *slot;
+	int r = 0;
+
+	if (runtime->ids)
+		r = task_ids_own(runtime->ids, tid, &tid);
+	if (r < 0)
+		return r;
 	slot = find_slot(runtime, tid);
+	if (!is_still(runtime, slot)) {
+		r = list_all(runtime);
+		slot = find_slot(runtime, tid);
+	}
 	if (!slot)
 		return r < 0 ? r : -ESRCH;
-	*ret = slot->state;
+	*ret_state = slot->state;
+	*ret_interpreter = slot->interpreter;
 	return 0;
 }

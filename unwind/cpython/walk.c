@@ -262,13 +262,10 @@ static int live_shims(struct py_runtime *runtime, uint64_t state, struct py_anch
 int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anchors, size_t max,
 		    uint64_t *ret_top)
 {
-	uint64_t state;
-	int r = 0;
+	uint64_t state, interpreter;
+	int r;
 
-	if (runtime->ids)
-		r = task_ids_own(runtime->ids, tid, &tid);
-	if (r >= 0)
-		r = reader_thread(runtime, tid, &state);
+	r = reader_thread(runtime, tid, &state, &interpreter);
 	if (r < 0)
 		return r;
 	if (runtime->layout.field[ANCHOR] == ANCHOR_FRAME)
