@@ -191,6 +191,19 @@ class DeepPython(Deep):
         self.check_depth({"descend"})
 
 
+@t.for_each_interpreter(globals())
+class Deepest(Deep):
+    arguments = ("deep.py", "--depth", "20000")
+    hz = 49
+
+    def test_no_frame_is_missing(self):
+        counts = collections.Counter(sum(frame.name == "descend" for frame in self.python(sample))
+                                     for sample in self.samples())
+        self.assertNearlyAll(counts[20000], sum(counts.values()), counts)
+        self.assertGreater(counts[20000], 2)
+        self.assertEqual(0, self.recording.counters["python cut"])
+
+
 @t.for_each_interpreter(globals(), t.compiling_interpreters)
 class DeepCompiled(Deep):
     """Python's own machine code has no CFI, and stands in for the loop on the native stack."""
