@@ -44,24 +44,19 @@ void reader_codes_done(struct code_cache *codes)
 	memset(codes, 0, sizeof *codes);
 }
 
-static bool has(const struct py_runtime *runtime, enum layout_field field)
-{
-	return runtime->layout.field[field] != ABSENT;
-}
-
 static int parse_head(const struct py_runtime *runtime, uint64_t address, const uint8_t *head,
 		      struct code_identity *ret)
 {
 	struct code_identity identity = {
 		.address = address,
-		.qualname = word_at(head, reader_field(runtime, has(runtime, CODE_QUALNAME) ? CODE_QUALNAME : CODE_NAME)),
+		.qualname = word_at(head, reader_field(runtime, reader_has(runtime, CODE_QUALNAME) ? CODE_QUALNAME : CODE_NAME)),
 		.file = word_at(head, reader_field(runtime, CODE_FILE)),
 		.lines = word_at(head, reader_field(runtime, CODE_LINES)),
 		.first_line = half_at(head, reader_field(runtime, CODE_FIRST_LINE)),
 	};
 	uint64_t n_units = 0;
 
-	if (has(runtime, CODE_BYTECODE_OBJECT)) {
+	if (reader_has(runtime, CODE_BYTECODE_OBJECT)) {
 		identity.bytecode_object = word_at(head, reader_field(runtime, CODE_BYTECODE_OBJECT));
 	} else {
 		n_units = word_at(head, reader_field(runtime, OBJECT_SIZE));
@@ -71,7 +66,7 @@ static int parse_head(const struct py_runtime *runtime, uint64_t address, const 
 	if (identity.qualname == 0 || identity.file == 0)
 		return -EBADMSG;
 	identity.bytecode_bytes = n_units * UNIT_BYTES;
-	if (has(runtime, CODE_VERSION))
+	if (reader_has(runtime, CODE_VERSION))
 		identity.version = half_at(head, reader_field(runtime, CODE_VERSION));
 	*ret = identity;
 	return 0;
@@ -267,7 +262,7 @@ static int read_name_identities(struct py_runtime *runtime, struct code_identity
 	uint64_t words[BATCH][2];
 	uint64_t offset = reader_field(runtime, STRING_LENGTH);
 
-	if (has(runtime, CODE_VERSION))
+	if (reader_has(runtime, CODE_VERSION))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		parts[i] = (struct remote_part){ RADDR(identities[i].qualname + offset), words[i], sizeof words[i] };
@@ -285,7 +280,7 @@ static int read_bytecode_sizes(struct py_runtime *runtime, struct code_identity 
 {
 	struct remote_part parts[BATCH];
 
-	if (!has(runtime, CODE_BYTECODE_OBJECT))
+	if (!reader_has(runtime, CODE_BYTECODE_OBJECT))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		parts[i] = (struct remote_part){

@@ -61,7 +61,7 @@ struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address)
 	struct py_code *code = py_code_at(runtime, address);
 	uint64_t object;
 
-	if (code || codes->type == 0 || runtime->layout.field[CODE_BYTECODE] == ABSENT || has_failed(codes, address))
+	if (code || codes->type == 0 || !reader_has(runtime, CODE_BYTECODE) || has_failed(codes, address))
 		return code;
 	object = object_before(runtime, address);
 	if (object != 0 && reader_codes(runtime, &object, 1, &code) == 0 && is_in(code, address))

@@ -110,6 +110,11 @@ static inline uint64_t reader_field(const struct py_runtime *runtime, enum layou
 	return (uint64_t)(int64_t)runtime->layout.field[field];
 }
 
+static inline bool reader_has(const struct py_runtime *runtime, enum layout_field field)
+{
+	return runtime->layout.field[field] != ABSENT;
+}
+
 /* Values out of a structure that was read as bytes from its start. */
 static inline uint64_t word_at(const uint8_t *bytes, uint64_t offset)
 {

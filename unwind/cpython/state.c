@@ -7,11 +7,6 @@
  */
 #include "unwind/cpython/reader.h"
 
-static bool has(const struct py_runtime *runtime, enum layout_field field)
-{
-	return runtime->layout.field[field] != ABSENT;
-}
-
 static enum py_answer answer(bool value)
 {
 	return value ? PY_YES : PY_NO;
@@ -40,7 +35,7 @@ static enum py_answer holds_gil_of(struct py_runtime *runtime, uint64_t interpre
 	    window_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_HOLDER) - own, &holder,
 			sizeof holder) < 0)
 		return PY_UNKNOWN;
-	if (has(runtime, GIL_ENABLED) &&
+	if (reader_has(runtime, GIL_ENABLED) &&
 	    window_read(&runtime->window, gil + reader_field(runtime, GIL_ENABLED), &enabled, sizeof enabled) < 0)
 		return PY_UNKNOWN;
 	return answer(enabled && locked == 1 && holder == state);
@@ -48,9 +43,9 @@ static enum py_answer holds_gil_of(struct py_runtime *runtime, uint64_t interpre
 
 static enum py_answer holds_gil(struct py_runtime *runtime, uint64_t interpreter, uint64_t state)
 {
-	if (has(runtime, INTERPRETER_GIL))
+	if (reader_has(runtime, INTERPRETER_GIL))
 		return holds_gil_of(runtime, interpreter, state);
-	if (has(runtime, RUNTIME_CURRENT_THREAD))
+	if (reader_has(runtime, RUNTIME_CURRENT_THREAD))
 		return is_current(runtime, runtime->symbols.runtime + reader_field(runtime, RUNTIME_CURRENT_THREAD),
 				  state);
 	return is_current(runtime, runtime->symbols.current_thread, state);
@@ -61,9 +56,9 @@ static enum py_answer collects(struct py_runtime *runtime, uint64_t interpreter)
 	uint64_t address = runtime->symbols.collecting;
 	uint32_t collecting;
 
-	if (has(runtime, INTERPRETER_GC))
+	if (reader_has(runtime, INTERPRETER_GC))
 		address = interpreter + reader_field(runtime, INTERPRETER_GC) + reader_field(runtime, GC_COLLECTING);
-	else if (has(runtime, RUNTIME_GC))
+	else if (reader_has(runtime, RUNTIME_GC))
 		address = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GC) +
 			  reader_field(runtime, GC_COLLECTING);
 	if (address == 0 || window_read(&runtime->window, address, &collecting, sizeof collecting) < 0)
@@ -77,7 +72,7 @@ int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret)
 	int r;
 
 	r = reader_thread(runtime, tid, &state, &interpreter);
-	if (r >= 0 && has(runtime, INTERPRETER_ID))
+	if (r >= 0 && reader_has(runtime, INTERPRETER_ID))
 		r = window_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_ID), &id, sizeof id);
 	if (r < 0)
 		return r;

@@ -71,7 +71,7 @@ static int read_state(struct py_runtime *runtime, uint64_t address, struct threa
 		return r;
 	ret->next = word_at(bytes, reader_field(runtime, THREAD_NEXT));
 	ret->interpreter = word_at(bytes, reader_field(runtime, THREAD_INTERPRETER));
-	if (runtime->layout.field[THREAD_NATIVE_ID] != ABSENT)
+	if (reader_has(runtime, THREAD_NATIVE_ID))
 		ret->tid = (pid_t)word_at(bytes, reader_field(runtime, THREAD_NATIVE_ID));
 	else
 		ret->tid = tid_of_pthread(runtime, word_at(bytes, reader_field(runtime, THREAD_PTHREAD)));

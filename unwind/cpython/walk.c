@@ -40,11 +40,6 @@ void py_begin_sample(struct py_runtime *runtime)
 	memset(runtime->codes.seen, 0, sizeof runtime->codes.seen);
 }
 
-static bool has(const struct py_runtime *runtime, enum layout_field field)
-{
-	return runtime->layout.field[field] != ABSENT;
-}
-
 bool py_anchor_tells_top(const struct py_runtime *runtime)
 {
 	return runtime->layout.field[ANCHOR] != ANCHOR_SHIM;
@@ -68,24 +63,24 @@ static void parse_frame(const struct py_runtime *runtime, const uint8_t *bytes, 
 		.code = word_at(bytes, reader_field(runtime, FRAME_CODE)) & ~(uint64_t)CODE_TAG_MASK,
 		.previous = word_at(bytes, reader_field(runtime, FRAME_PREVIOUS)),
 		.is_entry = runtime->layout.field[ENTRY] == ENTRY_EACH ||
-			    (has(runtime, FRAME_ENTRY) && bytes[reader_field(runtime, FRAME_ENTRY)] != 0),
+			    (reader_has(runtime, FRAME_ENTRY) && bytes[reader_field(runtime, FRAME_ENTRY)] != 0),
 		.is_shim = runtime->layout.field[ENTRY] == ENTRY_OWNER &&
 			   bytes[reader_field(runtime, FRAME_OWNER)] >= OWNER_SHIM,
 	};
-	if (has(runtime, FRAME_INSTRUCTION))
+	if (reader_has(runtime, FRAME_INSTRUCTION))
 		ret->instruction = word_at(bytes, reader_field(runtime, FRAME_INSTRUCTION));
 	else
 		ret->instruction = half_at(bytes, reader_field(runtime, FRAME_LAST_INSTRUCTION));
 	if (runtime->layout.field[ENTRY] == ENTRY_EACH) /* elsewhere frames are no objects, and have no such field */
 		ret->type = word_at(bytes, reader_field(runtime, OBJECT_TYPE));
-	if (has(runtime, FRAME_BYTECODE_INDEX))
+	if (reader_has(runtime, FRAME_BYTECODE_INDEX))
 		ret->bytecode_index = half_at(bytes, reader_field(runtime, FRAME_BYTECODE_INDEX));
 }
 
 /* What is no frame, whatever else it holds. */
 static bool is_foreign(const struct py_runtime *runtime, const uint8_t *bytes, const struct frame_head *frame)
 {
-	if (has(runtime, FRAME_OWNER) &&
+	if (reader_has(runtime, FRAME_OWNER) &&
 	    bytes[reader_field(runtime, FRAME_OWNER)] > runtime->layout.field[MAX_OWNER])
 		return true;
 	return runtime->layout.field[ENTRY] == ENTRY_EACH && runtime->frame_type != 0 &&
@@ -204,36 +199,11 @@ static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_an
 	return (int)n;
 }
 
-/* Each frame object is an evaluation, and its own anchor. */
+/* The chain of a thread's frames: shims are the anchors, or, where each frame is an evaluation, all are. */
 static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
 		       uint64_t *ret_top)
 {
-	struct circle circle = { 0 };
-	uint64_t address;
-	size_t n = 0;
-	int r;
-
-	r = window_read(&runtime->window, state + reader_field(runtime, THREAD_FRAME), &address,
-			sizeof address);
-	if (r < 0)
-		return r;
-	for (*ret_top = address; address != 0; n++) {
-		struct frame_head frame;
-
-		if (n == max || circle_met(&circle, address))
-			return -ELOOP;
-		r = reader_frame(runtime, address, &frame);
-		if (r < 0)
-			return r;
-		anchors[n] = (struct py_anchor){ .address = address, .top = address, .outer_top = frame.previous };
-		address = frame.previous;
-	}
-	return (int)n;
-}
-
-static int live_shims(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
-		      uint64_t *ret_top)
-{
+	bool each = runtime->layout.field[ENTRY] == ENTRY_EACH;
 	struct circle circle = { 0 };
 	uint64_t address;
 	size_t n = 0;
@@ -252,8 +222,12 @@ static int live_shims(struct py_runtime *runtime, uint64_t state, struct py_anch
 		r = reader_frame(runtime, address, &frame);
 		if (r < 0)
 			return r;
-		if (frame.is_shim)
-			anchors[n++] = (struct py_anchor){ .address = address, .outer_top = frame.previous };
+		if (each || frame.is_shim)
+			anchors[n++] = (struct py_anchor){
+				.address = address,
+				.top = each ? address : 0,
+				.outer_top = frame.previous,
+			};
 		address = frame.previous;
 	}
 	return (int)n;
@@ -268,11 +242,9 @@ int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anc
 	r = reader_thread(runtime, tid, &state, &interpreter);
 	if (r < 0)
 		return r;
-	if (runtime->layout.field[ANCHOR] == ANCHOR_FRAME)
-		return live_frames(runtime, state, anchors, max, ret_top);
 	if (runtime->layout.field[ANCHOR] == ANCHOR_CFRAME)
 		return live_cframes(runtime, state, anchors, max, ret_top);
-	return live_shims(runtime, state, anchors, max, ret_top);
+	return live_frames(runtime, state, anchors, max, ret_top);
 }
 
 static int append(struct py_runtime *runtime, struct py_frames *frames, size_t n_new, uint64_t address,
@@ -308,7 +280,7 @@ static int locate(struct py_runtime *runtime, uint64_t code, struct py_frame *fr
 {
 	uint64_t start = frame->code->bytecode;
 
-	if (has(runtime, FRAME_LAST_INSTRUCTION)) { /* -1 before the first, as 32 bits */
+	if (reader_has(runtime, FRAME_LAST_INSTRUCTION)) { /* -1 before the first, as 32 bits */
 		frame->instruction = instruction_offset(frame->code, frame->kept *
 							reader_field(runtime, LAST_INSTRUCTION_BYTES));
 		frame->pointer = start + (uint64_t)MAX(frame->instruction, 0);
