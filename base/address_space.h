@@ -30,6 +30,7 @@ struct module {
 	size_t n_image_bytes;
 	/* Slots for the layers above; freed by them. */
 	void *cfi;
+	bool without_python; /* looked through: there is no interpreter in it */
 };
 
 struct module_table;

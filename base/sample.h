@@ -25,6 +25,7 @@ struct sample {
 	unsigned cpu;
 	uint64_t weight_ns;
 	bool has_user; /* regs and stack below are valid (a kernel thread has none) */
+	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
 	size_t stack_bytes;

@@ -88,19 +88,21 @@ static inline uint64_t exercise_thread(struct py_runtime *runtime, struct remote
 {
 	struct py_anchor anchors[EXERCISE_MAX_ANCHORS];
 	struct py_frames frames = { 0 };
+	struct py_state state = { 0 };
 	uint64_t top = 0;
 	int n;
 
 	py_begin_sample(runtime);
-	n = py_live_anchors(runtime, tid, anchors, EXERCISE_MAX_ANCHORS, &top);
+	hash = exercise_mix(hash, (uint64_t)(int64_t)py_state_of(runtime, tid, &state));
+	hash = exercise_mix(hash, state.holds_gil * 3u + state.collects);
+	n = py_live_anchors(runtime, tid, false, anchors, EXERCISE_MAX_ANCHORS);
 	hash = exercise_mix(hash, (uint64_t)(int64_t)n);
 	if (n > 0)
 		exercise_prefetch(runtime, anchors, (size_t)n);
 	for (int i = 0; i < n; i++) {
-		if (py_anchor_tells_top(runtime))
-			top = anchors[i].top;
 		hash = exercise_parse(runtime, remote, anchors[i].address, hash);
-		hash = exercise_walk(runtime, top, &frames, &top, hash);
+		hash = exercise_mix(hash, py_is_outermost(runtime, &anchors[i]));
+		hash = exercise_walk(runtime, anchors[i].top, &frames, &top, hash);
 	}
 	if (top != 0) /* what stands below all frames of a thread */
 		hash = exercise_walk(runtime, top, &frames, &top, hash);

@@ -65,6 +65,9 @@ void summary_print(const struct summary *summary)
 		summary->path);
 	if (counts->samples > 0)
 		print_verdicts(counts);
+	if (counts->of_32_bit > 0)
+		fprintf(stderr, "%llu samples are of a 32-bit program, whose stacks cannot be read\n",
+			(unsigned long long)counts->of_32_bit);
 	if (summary->captured.throttled > 0)
 		fprintf(stderr,
 			"the kernel paused sampling %llu times: lower the rate with -F, or raise "

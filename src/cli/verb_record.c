@@ -5,7 +5,9 @@
  * sampling is set up before a command is let go, so that its first instruction
  * is seen.
  */
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,7 +37,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID", 0, "Record this running process and its children", 0 },
+	{ "pid", 'p', "PID", 0, "Record this running process and the children that it starts from now on", 0 },
 	{ "duration", 'd', "SECONDS", 0, "End after this time (default: Ctrl-C, or the process' end)", 0 },
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
@@ -250,6 +252,18 @@ static int check_memory(pid_t pid)
 			(int)pid);
 }
 
+/* By the class in its executable's header, elf(5). */
+static bool is_32_bit(pid_t pid)
+{
+	char path[64], header[EI_NIDENT];
+	CLEANUP(closep) int fd = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, header, sizeof header) == sizeof header &&
+	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;
+}
+
 /* What is recorded, and what is missing for more. */
 static void announce(const struct arguments *arguments, const struct recording *recording,
 		     const char *python, int python_error)
@@ -263,8 +277,11 @@ static void announce(const struct arguments *arguments, const struct recording *
 	if (recording->is_child)
 		return;
 	if (python_error == -EOPNOTSUPP)
-		fprintf(stderr, "Python %s in process %d cannot be read (CPython 3.11 to 3.13 can): "
+		fprintf(stderr, "Python %s in process %d cannot be read (CPython 2.7 and 3.4 to 3.15 can): "
 				"recording its native frames\n", python, (int)recording->pid);
+	else if (is_32_bit(recording->pid))
+		fprintf(stderr, "process %d is a 32-bit program, whose stacks cannot be read: recording "
+				"when it runs, not where\n", (int)recording->pid);
 	else if (!python[0])
 		fprintf(stderr, "no Python in process %d: recording its native frames\n",
 			(int)recording->pid);
@@ -297,7 +314,7 @@ static int finish(const struct arguments *arguments, struct recording *recording
 				strerror(-r), arguments->path);
 	if (arguments->quiet)
 		return EXIT_OK;
-	if (recording->is_child && !pipeline_python(recording->pipeline)[0])
+	if (recording->is_child && !pipeline_python(recording->pipeline)[0] && summary.counts.of_32_bit == 0)
 		fprintf(stderr, "no Python was found in it: these are native frames\n");
 	summary_print(&summary);
 	if (arguments->no_symbols)

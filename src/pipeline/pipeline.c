@@ -381,6 +381,7 @@ static void count(struct pipeline *pipeline, const struct sample *sample, const 
 		counts->first_sample_ns = sample->time_ns;
 	counts->by_verdict[stack->verdict]++;
 	counts->by_end[stack->end]++;
+	counts->of_32_bit += sample->is_32_bit;
 	counts->python_cut += stack->python_cut;
 }
 

@@ -25,6 +25,7 @@ struct pipeline_counts {
 	uint64_t samples;
 	uint64_t by_verdict[VERDICT_N];
 	uint64_t by_end[STACK_N_ENDS];
+	uint64_t of_32_bit;  /* samples of 32-bit code: without a stack */
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */

@@ -171,9 +171,10 @@ static int decode_regs(struct cursor *cursor, struct sample *sample)
 	dump = take(cursor, (uint64_t)__builtin_popcountll(machine_perf_regs_mask) * sizeof *dump);
 	if (!dump)
 		return -EBADMSG;
-	/* A 32-bit process on this kernel: nothing above here can unwind it. */
-	if (abi != PERF_SAMPLE_REGS_ABI_64)
+	if (abi != PERF_SAMPLE_REGS_ABI_64) {
+		sample->is_32_bit = true;
 		return 0;
+	}
 	machine_regs_from_perf(dump, &sample->regs);
 	sample->has_user = true;
 	return 0;

@@ -108,21 +108,18 @@ static void close_target(struct target *target)
 static void read_thread(struct target *target, pid_t tid, struct py_frames *frames)
 {
 	struct py_anchor anchors[64];
-	uint64_t top, end, outer;
+	uint64_t end, outer = 0;
 	int n;
 
 	py_begin_sample(target->runtime);
-	n = py_live_anchors(target->runtime, tid, anchors, N_ELEMENTS(anchors), &top);
+	n = py_live_anchors(target->runtime, tid, false, anchors, N_ELEMENTS(anchors));
 	assert_true(n > 0);
 	frames->n = 0;
 	for (int i = 0; i < n; i++) {
-		if (py_anchor_tells_top(target->runtime))
-			top = anchors[i].top;
-		assert_int_equal(py_walk(target->runtime, top, frames, &end, &outer), 0);
+		assert_int_equal(py_walk(target->runtime, anchors[i].top, frames, &end, &outer), 0);
 		/* Each evaluation leads on to the next. */
-		if (i + 1 < n && py_anchor_tells_top(target->runtime))
+		if (i + 1 < n)
 			assert_int_equal(outer, anchors[i + 1].top);
-		top = outer;
 	}
 	/* 0, or what stands below all frames of a thread. */
 	if (outer != 0)

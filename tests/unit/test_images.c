@@ -25,14 +25,11 @@ static size_t read_thread(struct py_runtime *runtime, pid_t tid, struct py_frame
 	int n;
 
 	py_begin_sample(runtime);
-	n = py_live_anchors(runtime, tid, anchors, MAX_ANCHORS, &top);
+	n = py_live_anchors(runtime, tid, false, anchors, MAX_ANCHORS);
 	assert_true(n > 0);
 	frames->n = 0;
-	for (int i = 0; i < n; i++) {
-		if (py_anchor_tells_top(runtime))
-			top = anchors[i].top;
-		assert_int_equal(py_walk(runtime, top, frames, &end, &top), 0);
-	}
+	for (int i = 0; i < n; i++)
+		assert_int_equal(py_walk(runtime, anchors[i].top, frames, &end, &top), 0);
 	if (top != 0) /* what stands below all frames of a thread */
 		assert_int_equal(py_walk(runtime, top, frames, &end, &top), 0);
 	assert_int_equal(top, 0);

@@ -61,7 +61,7 @@ void py_frames_done(struct py_frames *frames);
 
 struct py_anchor {
 	uint64_t address;      /* on the thread's native stack; up to 3.10 that of the frame object */
-	uint64_t top;          /* innermost frame of its evaluation; 0: not told by the anchor */
+	uint64_t top;          /* innermost frame of its evaluation; 0: not told by the anchor, and not live */
 	uint64_t outer_anchor; /* anchor of the next outer evaluation; 0: not told */
 	uint64_t outer_top;    /* innermost frame of the next outer evaluation; 0: none, or not told */
 };
@@ -135,15 +135,18 @@ int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_
 		    struct py_anchor *ret);
 
 /*
- * py_live_anchors - the anchors of a thread as memory shows them now.
- * @anchors: room for max, innermost first.
+ * py_live_anchors - the anchors of a thread as memory shows them now, with their tops.
+ * Those of all interpreters that it is in: one may have been called from another.
  * @tid:     as we see it.
- * @ret_top: innermost frame of the innermost evaluation now; 0: no Python frame.
- * Returns how many. Errors: -ESRCH the interpreter does not know the thread;
+ * @anew:    read the list of threads anew: it may be in more interpreters than before.
+ * @anchors: room for max, innermost first.
+ * Returns how many. Errors: -ESRCH no interpreter knows the thread;
  * -EFAULT, -ELOOP.
  */
-int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anchors, size_t max,
-		    uint64_t *ret_top);
+int py_live_anchors(struct py_runtime *runtime, pid_t tid, bool anew, struct py_anchor *anchors, size_t max);
+
+/* From 3.13: is an anchor the outermost in its interpreter? Before, its outer_anchor tells, no place on the stack. */
+bool py_is_outermost(struct py_runtime *runtime, const struct py_anchor *anchor);
 
 enum py_answer { PY_UNKNOWN, PY_NO, PY_YES };
 

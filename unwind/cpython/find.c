@@ -85,8 +85,12 @@ static int try_mapping(struct address_space *space, struct remote *remote, const
 	if (r < 0 || !mapping->has_bias)
 		return -ENOENT;
 	r = module_elf(mapping->module, &elf);
-	if (r < 0 || !find_symbols(mapping, elf, &symbols))
+	if (r < 0)
 		return -ENOENT;
+	if (!find_symbols(mapping, elf, &symbols)) {
+		mapping->module->without_python = true;
+		return -ENOENT;
+	}
 	r = task_ids_new(pid, &ids);
 	if (r >= 0)
 		r = task_ids_own(ids, pid, &own_pid);
@@ -103,7 +107,8 @@ static int try_mapping(struct address_space *space, struct remote *remote, const
 
 static bool is_likely(const struct mapping *mapping, bool by_name)
 {
-	if (!mapping->executable || !mapping->module || mapping->module->is_vdso)
+	if (!mapping->executable || !mapping->module || mapping->module->is_vdso ||
+	    mapping->module->without_python)
 		return false;
 	return (strstr(module_name(mapping->module), "python") != NULL) == by_name;
 }
@@ -111,10 +116,14 @@ static bool is_likely(const struct mapping *mapping, bool by_name)
 int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
 		    struct py_runtime **ret)
 {
+	char candidate[VERSION_BYTES];
 	int found = -ENOENT;
 
 	version[0] = '\0';
-	/* Those that are called python first; then the rest, for embedded ones. */
+	/*
+	 * Those that are called python first; then the rest, for embedded ones. One that has not started
+	 * ends no search: a second copy of the library, which nobody calls, never will.
+	 */
 	for (int by_name = 1; by_name >= 0; by_name--) {
 		const struct mapping *mapping;
 
@@ -123,14 +132,14 @@ int py_runtime_find(struct address_space *space, struct remote *remote, char *ve
 
 			if (!is_likely(mapping, by_name))
 				continue;
-			r = try_mapping(space, remote, mapping, version, ret);
-			if (r != -ENOENT)
-				found = r;
+			r = try_mapping(space, remote, mapping, candidate, ret);
+			if (r == -ENOENT || (r == -EOPNOTSUPP && found == -EAGAIN))
+				continue;
+			found = r;
+			memcpy(version, candidate, sizeof candidate);
 			if (r >= 0 || r == -EPERM || r == -ENOMEM)
 				return r;
 		}
-		if (found != -ENOENT)
-			break;
 	}
 	return found;
 }

@@ -6,6 +6,9 @@
 #include "unwind/cpython/cpython.h"
 #include "unwind/cpython/layout.h"
 
+/* Longest version, with what kind of build it is. */
+enum { VERSION_BYTES = 32 };
+
 /*
  * Pages of the target read for the current sample. Frames lie close together,
  * so that one page serves many of them; forgotten before each sample.
@@ -34,7 +37,9 @@ struct ahead {
 	uint8_t bytes[AHEAD_BYTES];
 };
 
-/* Where a thread's state was last found. */
+/* Where a thread's state was last found; in different interpreters one thread has several. */
+enum { PY_MAX_STATES = 16 };
+
 struct thread_slot {
 	pid_t tid; /* its own */
 	uint64_t state, interpreter;
@@ -88,7 +93,7 @@ struct py_runtime {
 	uint64_t interpreter; /* one of them; where they are found by a running thread only */
 	uint64_t frame_type;  /* what all frame objects have as their type; 0: none seen yet */
 	int pthread_tid;      /* where libc's thread structure has its id; ABSENT: not known yet */
-	char version[32];
+	char version[VERSION_BYTES];
 	struct window window;
 	struct ahead ahead[AHEAD_N]; /* by hash of the address */
 	uint64_t sample;             /* changes with each sample, and when memory is to be read anew */
@@ -157,11 +162,15 @@ static inline bool circle_met(struct circle *circle, uint64_t address)
 int reader_interpreters(struct py_runtime *runtime, uint64_t *ret);
 
 /*
- * reader_thread - the state that an interpreter keeps of an operating system's thread.
- * A remembered one is checked before it is given out.
- * @tid: as we see it. -ESRCH, -EFAULT.
+ * reader_states - the states that interpreters keep of an operating system's thread, one in each
+ * that it has entered, those of younger interpreters first.
+ * Remembered ones are checked before they are given out.
+ * @tid:    as we see it.
+ * @anew:   read the list of threads even where there are such.
+ * @states: room for max.
+ * Returns how many. -ESRCH, -EFAULT.
  */
-int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret_state, uint64_t *ret_interpreter);
+int reader_states(struct py_runtime *runtime, pid_t tid, bool anew, struct thread_slot *states, size_t max);
 
 struct frame_head {
 	uint64_t code, previous;

@@ -15,7 +15,6 @@
 #include "unwind/cpython/reader.h"
 
 enum {
-	VERSION_BYTES = 32,
 	MAX_WORDS = 256,           /* of _Py_DebugOffsets */
 	MAX_DATA_BYTES = 64 << 20, /* that the text of a version is looked for in */
 	CHUNK_BYTES = 64 << 10,

@@ -66,20 +66,37 @@ static enum py_answer collects(struct py_runtime *runtime, uint64_t interpreter)
 	return answer(collecting != 0);
 }
 
-int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret)
+static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, struct py_state *ret)
 {
-	uint64_t state, interpreter, id = 0;
-	int r;
+	uint64_t id = 0;
+	int r = 0;
 
-	r = reader_thread(runtime, tid, &state, &interpreter);
-	if (r >= 0 && reader_has(runtime, INTERPRETER_ID))
-		r = window_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_ID), &id, sizeof id);
-	if (r < 0)
-		return r;
+	if (reader_has(runtime, INTERPRETER_ID))
+		r = window_read(&runtime->window, slot->interpreter + reader_field(runtime, INTERPRETER_ID), &id,
+				sizeof id);
 	*ret = (struct py_state){
 		.interpreter = id,
-		.holds_gil = holds_gil(runtime, interpreter, state),
-		.collects = collects(runtime, interpreter),
+		.holds_gil = holds_gil(runtime, slot->interpreter, slot->state),
+		.collects = collects(runtime, slot->interpreter),
 	};
-	return 0;
+	return r;
+}
+
+int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret)
+{
+	struct thread_slot slots[PY_MAX_STATES];
+	int n, r = 0;
+
+	n = reader_states(runtime, tid, false, slots, PY_MAX_STATES);
+	if (n < 0)
+		return n;
+	/* Of several interpreters it is in the one whose GIL it holds, else in the last it entered. */
+	for (int i = n; i-- > 0 && r >= 0;) {
+		struct py_state state;
+
+		r = state_in(runtime, &slots[i], &state);
+		if (r >= 0 && (i == n - 1 || state.holds_gil == PY_YES || ret->holds_gil != PY_YES))
+			*ret = state;
+	}
+	return r < 0 ? r : 0;
 }

@@ -136,38 +136,39 @@ static int list_all(struct py_runtime *runtime)
 	return r;
 }
 
-static const struct thread_slot *find_slot(const struct py_runtime *runtime, pid_t tid)
+/* 0: none, or one of them is another thread's by now. */
+static size_t known_states(struct py_runtime *runtime, pid_t tid, struct thread_slot *states, size_t max)
 {
-	for (size_t i = 0; i < runtime->n_threads; i++)
-		if (runtime->threads[i].tid == tid)
-			return &runtime->threads[i];
-	return NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < runtime->n_threads && n < max; i++) {
+		struct thread_state thread;
+
+		if (runtime->threads[i].tid != tid)
+			continue;
+		if (read_state(runtime, runtime->threads[i].state, &thread) < 0 || thread.tid != tid)
+			return 0;
+		states[n++] = runtime->threads[i];
+	}
+	return n;
 }
 
-static bool is_still(struct py_runtime *runtime, const struct thread_slot *slot)
+int reader_states(struct py_runtime *runtime, pid_t tid, bool anew, struct thread_slot *states, size_t max)
 {
-	struct thread_state thread;
-
-	return slot && read_state(runtime, slot->state, &thread) == 0 && thread.tid == slot->tid;
-}
-
-int reader_thread(struct py_runtime *runtime, pid_t tid, uint64_t *ret_state, uint64_t *ret_interpreter)
-{
-	const struct thread_slot *slot;
+	size_t n = 0;
 	int r = 0;
 
 	if (runtime->ids)
 		r = task_ids_own(runtime->ids, tid, &tid);
 	if (r < 0)
 		return r;
-	slot = find_slot(runtime, tid);
-	if (!is_still(runtime, slot)) {
+	if (!anew)
+		n = known_states(runtime, tid, states, max);
+	if (n == 0) {
 		r = list_all(runtime);
-		slot = find_slot(runtime, tid);
+		n = known_states(runtime, tid, states, max);
 	}
-	if (!slot)
+	if (n == 0)
 		return r < 0 ? r : -ESRCH;
-	*ret_state = slot->state;
-	*ret_interpreter = slot->interpreter;
-	return 0;
+	return (int)n;
 }

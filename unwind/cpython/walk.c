@@ -10,12 +10,16 @@
  *                chain are the anchors.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "unwind/cpython/reader.h"
 
-enum { MAX_FRAMES_A_SAMPLE = 4 * PY_MAX_FRAMES, MAX_TABLE_BYTES_A_SAMPLE = 64 << 20 };
+enum {
+	MAX_FRAMES_A_SAMPLE = 4 * PY_MAX_FRAMES,
+	MAX_TABLE_BYTES_A_SAMPLE = 64 << 20,
+};
 
 /* From 3.14 the low bits of a code pointer are a tag; before they are 0. */
 #define CODE_TAG_MASK 3u
@@ -168,8 +172,7 @@ int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_
 	return 0;
 }
 
-static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
-			uint64_t *ret_top)
+static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max)
 {
 	uint64_t root = state + reader_field(runtime, THREAD_ROOT_CFRAME), address;
 	size_t n = 0;
@@ -179,7 +182,6 @@ static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_an
 			sizeof address);
 	if (r < 0)
 		return r;
-	*ret_top = 0;
 	while (address != root) {
 		uint8_t bytes[32];
 
@@ -192,20 +194,17 @@ static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_an
 		/* Stacks grow down: an outer evaluation lies higher. */
 		if (anchors[n].outer_anchor != root && anchors[n].outer_anchor <= address)
 			return -ELOOP;
-		if (n == 0)
-			*ret_top = anchors[n].top;
 		address = anchors[n++].outer_anchor;
 	}
 	return (int)n;
 }
 
 /* The chain of a thread's frames: shims are the anchors, or, where each frame is an evaluation, all are. */
-static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max,
-		       uint64_t *ret_top)
+static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max)
 {
 	bool each = runtime->layout.field[ENTRY] == ENTRY_EACH;
 	struct circle circle = { 0 };
-	uint64_t address;
+	uint64_t address, top;
 	size_t n = 0;
 	int r;
 
@@ -213,7 +212,7 @@ static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anc
 			sizeof address);
 	if (r < 0)
 		return r;
-	*ret_top = address;
+	top = address;
 	while (address != 0) {
 		struct frame_head frame;
 
@@ -222,29 +221,59 @@ static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anc
 		r = reader_frame(runtime, address, &frame);
 		if (r < 0)
 			return r;
-		if (each || frame.is_shim)
-			anchors[n++] = (struct py_anchor){
-				.address = address,
-				.top = each ? address : 0,
-				.outer_top = frame.previous,
-			};
+		if (each || frame.is_shim) {
+			anchors[n++] = (struct py_anchor){ .address = address, .top = top, .outer_top = frame.previous };
+			top = frame.previous;
+		}
 		address = frame.previous;
 	}
 	return (int)n;
 }
 
-int py_live_anchors(struct py_runtime *runtime, pid_t tid, struct py_anchor *anchors, size_t max,
-		    uint64_t *ret_top)
+static int live_of_state(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max)
 {
-	uint64_t state, interpreter;
-	int r;
-
-	r = reader_thread(runtime, tid, &state, &interpreter);
-	if (r < 0)
-		return r;
 	if (runtime->layout.field[ANCHOR] == ANCHOR_CFRAME)
-		return live_cframes(runtime, state, anchors, max, ret_top);
-	return live_frames(runtime, state, anchors, max, ret_top);
+		return live_cframes(runtime, state, anchors, max);
+	return live_frames(runtime, state, anchors, max);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct py_anchor *left = a, *right = b;
+
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+int py_live_anchors(struct py_runtime *runtime, pid_t tid, bool anew, struct py_anchor *anchors, size_t max)
+{
+	struct thread_slot states[PY_MAX_STATES];
+	int r = 0, n_states, n = 0;
+
+	n_states = reader_states(runtime, tid, anew, states, PY_MAX_STATES);
+	if (n_states < 0)
+		return n_states;
+	for (int i = 0; i < n_states; i++) {
+		int n_more = live_of_state(runtime, states[i].state, anchors + n, max - (size_t)n);
+
+		if (n_more < 0)
+			r = n_more;
+		else
+			n += n_more;
+	}
+	/* What one interpreter called in another lies below it on the stack. */
+	if (n_states > 1 && !py_anchor_is_frame(runtime))
+		qsort(anchors, (size_t)n, sizeof *anchors, by_address);
+	return n > 0 ? n : r;
+}
+
+bool py_is_outermost(struct py_runtime *runtime, const struct py_anchor *anchor)
+{
+	struct frame_head frame;
+
+	if (runtime->layout.field[ANCHOR] != ANCHOR_SHIM)
+		return false;
+	return anchor->outer_top == 0 ||
+	       (reader_frame(runtime, anchor->outer_top, &frame) == 0 && frame.is_shim);
 }
 
 static int append(struct py_runtime *runtime, struct py_frames *frames, size_t n_new, uint64_t address,

@@ -99,30 +99,66 @@ static bool on_this_stack(const struct merge *merge, uint64_t address)
 	       address < native->frames[native->n_frames - 1].sp;
 }
 
-static void check_chain(struct merge *merge)
+bool merge_is_outermost(const struct merge *merge, size_t n)
+{
+	const struct py_anchor *anchor = &merge->evaluations[n].anchor;
+
+	if (anchor->outer_anchor != 0)
+		return !on_this_stack(merge, anchor->outer_anchor);
+	return py_is_outermost(merge->runtime, anchor);
+}
+
+/*
+ * An anchor need not lead to the next where it is an interpreter's outermost, and live memory has
+ * it: in captured bytes alone such a one may be left over from another call.
+ */
+static void check_chain(struct merge *merge, bool are_live)
 {
 	/* A leaf that has not made its anchor yet holds an old one in its place. */
-	if (merge->n > 1 && merge->evaluations[0].native == 0 && !leads_on(merge, 0)) {
+	if (merge->n > 1 && merge->evaluations[0].native == 0 && !leads_on(merge, 0) &&
+	    !merge_is_outermost(merge, 0)) {
 		merge->n--;
 		for (size_t i = 0; i < merge->n; i++)
 			merge->evaluations[i] = merge->evaluations[i + 1];
 	}
 	merge->chain_is_whole = true;
 	for (size_t i = 0; i + 1 < merge->n; i++)
-		merge->chain_is_whole &= leads_on(merge, i);
+		merge->chain_is_whole &= leads_on(merge, i) || (are_live && merge_is_outermost(merge, i));
 	if (merge->n > 0)
 		merge->chain_is_whole &=
 			!on_this_stack(merge, merge->evaluations[merge->n - 1].anchor.outer_anchor);
 }
 
+static bool is_live(const struct merge *merge, const struct evaluation *evaluation)
+{
+	for (int k = 0; k < merge->n_live; k++)
+		if (merge->live[k].address == evaluation->anchor.address)
+			return true;
+	return false;
+}
+
+/* Does the stack show an interpreter that live memory shows nothing of? */
+static bool lacks_interpreter(const struct merge *merge)
+{
+	for (size_t n = 0; n < merge->n; n++) {
+		if (is_live(merge, &merge->evaluations[n]))
+			continue;
+		if (n == merge->n - 1 || merge_is_outermost(merge, n))
+			return true;
+	}
+	return false;
+}
+
 int merge_live(struct merge *merge)
 {
-	if (!merge->live_is_read) {
-		merge->live_is_read = true;
-		merge->live_top = 0;
-		merge->n_live = py_live_anchors(merge->runtime, merge->native->sample->tid, merge->live,
-						PY_MAX_ANCHORS, &merge->live_top);
-	}
+	pid_t tid = merge->native->sample->tid;
+
+	if (merge->live_is_read)
+		return merge->n_live;
+	merge->live_is_read = true;
+	merge->n_live = py_live_anchors(merge->runtime, tid, false, merge->live, PY_MAX_ANCHORS);
+	if (merge->n_live >= 0 && lacks_interpreter(merge))
+		merge->n_live = py_live_anchors(merge->runtime, tid, true, merge->live, PY_MAX_ANCHORS);
 	return merge->n_live;
 }
 
@@ -222,7 +258,7 @@ int merge_find_evaluations(struct merge *merge)
 	r = find_settled(merge);
 	if (r < 0)
 		return r;
-	check_chain(merge);
+	check_chain(merge, false);
 	if (merge->chain_is_whole && merge->n > 0 && !merge->explore)
 		return 0;
 	if (merge->n == 0 && !has_interpreter_frames(merge))
@@ -236,6 +272,6 @@ int merge_find_evaluations(struct merge *merge)
 	r = pair_live(merge, true);
 	if (r < 0)
 		return r;
-	check_chain(merge);
+	check_chain(merge, true);
 	return 0;
 }

@@ -22,11 +22,8 @@ static uint64_t live_top(struct merge *merge, const struct evaluation *evaluatio
 	int n = merge_live(merge);
 
 	for (int k = 0; k < n; k++)
-		if (merge->live[k].address == evaluation->anchor.address) {
-			if (py_anchor_tells_top(merge->runtime))
-				return merge->live[k].top;
-			return k == 0 ? merge->live_top : merge->live[k - 1].outer_top;
-		}
+		if (merge->live[k].address == evaluation->anchor.address)
+			return merge->live[k].top;
 	return 0;
 }
 
@@ -36,7 +33,7 @@ static bool is_caller(const struct merge *merge, size_t n, uint64_t frame)
 	if (!py_anchor_tells_top(merge->runtime))
 		return frame == merge->evaluations[n].anchor.outer_top;
 	if (n + 1 < merge->n)
-		return frame == merge->evaluations[n + 1].anchor.top;
+		return frame == merge->evaluations[n + 1].anchor.top || (frame == 0 && merge_is_outermost(merge, n));
 	return frame == 0 || !native_is_whole(merge->native);
 }
 

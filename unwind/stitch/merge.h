@@ -37,7 +37,6 @@ struct merge {
 	/* Live anchors, read at most once a sample. */
 	struct py_anchor *live;
 	int n_live; /* negative errno: could not be read */
-	uint64_t live_top;
 	bool live_is_read;
 	struct place generated; /* stands for all generated code: nothing is learnt of it */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
@@ -57,6 +56,9 @@ uint64_t merge_own_address(const struct merge *merge, const struct native_frame 
 
 /* Is this native frame in the interpreter's code? */
 bool merge_is_interpreter(const struct merge *merge, const struct native_frame *frame);
+
+/* Is evaluation n the outermost of its interpreter? What calls it is another interpreter's, if anything. */
+bool merge_is_outermost(const struct merge *merge, size_t n);
 
 /* Insert an evaluation at its place among those found, innermost first. -ENOMEM. */
 int merge_add(struct merge *merge, size_t native, struct place *place, const struct py_anchor *anchor);

@@ -148,7 +148,7 @@ static int emit_all(struct stitcher *stitcher, struct merge *merge)
 static int emit_outer_python(struct stitcher *stitcher, struct merge *merge)
 {
 	size_t first = merge->frames.n;
-	uint64_t top = 0, end, outer;
+	uint64_t top, end, outer;
 	int r, n, k = 0;
 
 	n = merge_live(merge);
@@ -156,10 +156,7 @@ static int emit_outer_python(struct stitcher *stitcher, struct merge *merge)
 		while (k < n && merge->live[k].address <= merge->evaluations[merge->n - 1].anchor.address)
 			k++;
 	for (; k < n; k++) {
-		if (py_anchor_tells_top(merge->runtime))
-			top = merge->live[k].top;
-		else
-			top = k == 0 ? merge->live_top : merge->live[k - 1].outer_top;
+		top = merge->live[k].top;
 		r = top ? py_walk(merge->runtime, top, &merge->frames, &end, &outer) : 0;
 		if (r == -ENOMEM)
 			return r;
