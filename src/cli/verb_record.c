@@ -23,6 +23,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
+#include "unwind/cpython/cpython.h"
 
 enum { DEFAULT_HZ = 99, MAX_HZ = 20000, DEFAULT_STACK_BYTES = 32768, MAX_STACK_BYTES = 65528 };
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS };
@@ -268,6 +269,8 @@ static bool is_32_bit(pid_t pid)
 static void announce(const struct arguments *arguments, const struct recording *recording,
 		     const char *python, int python_error)
 {
+	char known[128];
+
 	if (arguments->quiet)
 		return;
 	fprintf(stderr, "stack source: read (memory read right after each sample)\n");
@@ -277,8 +280,8 @@ static void announce(const struct arguments *arguments, const struct recording *
 	if (recording->is_child)
 		return;
 	if (python_error == -EOPNOTSUPP)
-		fprintf(stderr, "Python %s in process %d cannot be read (CPython 2.7 and 3.4 to 3.15 can): "
-				"recording its native frames\n", python, (int)recording->pid);
+		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording its native frames\n",
+			python, (int)recording->pid, py_known_versions(known, sizeof known));
 	else if (is_32_bit(recording->pid))
 		fprintf(stderr, "process %d is a 32-bit program, whose stacks cannot be read: recording "
 				"when it runs, not where\n", (int)recording->pid);
