@@ -24,6 +24,7 @@
  *   MACHINE_RECORD_ENDS_AT_CFA  1: the pair that the frame pointer points at
  *                            (caller's frame pointer, return address) is the last
  *                            thing below the CFA; 0: it may be anywhere in the frame
+ *   MACHINE_STATUS_WORDS     registers that NT_PRSTATUS holds, a word each
  *   machine_return_address() see below
  */
 #ifndef PROBING_BASE_MACHINE_H
@@ -69,6 +70,15 @@ extern const unsigned machine_n_callee_saved; /* MACHINE_N_CALLEE_SAVED */
  * Source: arch/.../include/uapi/asm/perf_regs.h, Linux 6.12.
  */
 void machine_regs_from_perf(const uint64_t *dump, struct regs *ret);
+
+/*
+ * machine_regs_from_status - put the registers of NT_PRSTATUS into DWARF order.
+ * @status: as PTRACE_GETREGSET gives them, and as they stand in a core file;
+ *          MACHINE_STATUS_WORDS of them.
+ * Source: arch/x86/include/uapi/asm/ptrace.h (struct user_regs_struct) and
+ * arch/arm64/include/uapi/asm/ptrace.h (struct user_pt_regs), Linux 6.12.
+ */
+void machine_regs_from_status(const uint64_t *status, struct regs *ret);
 
 /*
  * machine_return_address - the address that a stored return address leads to.

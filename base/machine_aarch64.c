@@ -24,6 +24,12 @@ void machine_regs_from_perf(const uint64_t *dump, struct regs *ret)
 	memcpy(ret->value, dump, sizeof ret->value);
 }
 
+/* X0..X30 SP PC, as DWARF numbers them, and PSTATE. */
+void machine_regs_from_status(const uint64_t *status, struct regs *ret)
+{
+	memcpy(ret->value, status, sizeof ret->value);
+}
+
 /*
  * BL imm26; BLR Xn; BLRAA, BLRAB, BLRAAZ, BLRABZ. All instructions are one
  * little-endian word, whatever the order of data.

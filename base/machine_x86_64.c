@@ -28,6 +28,17 @@ void machine_regs_from_perf(const uint64_t *dump, struct regs *ret)
 		ret->value[order[i]] = dump[i];
 }
 
+void machine_regs_from_status(const uint64_t *status, struct regs *ret)
+{
+	/* Place of each DWARF register: R15..R12 RBP RBX R11..R8 RAX RCX RDX RSI RDI, the
+	 * system call's number, RIP, CS, EFLAGS, RSP. */
+	static const uint8_t places[] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16 };
+
+	_Static_assert(N_ELEMENTS(places) == MACHINE_N_REGS, "each register has its place");
+	for (unsigned i = 0; i < N_ELEMENTS(places); i++)
+		ret->value[i] = status[places[i]];
+}
+
 /*
  * CALL is E8 rel32, or FF /2 with its ModRM byte, SIB and displacement; a REX
  * prefix before it does not matter here. Source: Intel SDM, volume 2, CALL.

@@ -21,6 +21,7 @@ enum {
 	MACHINE_SIGRETURN_BYTES = 9,
 	MACHINE_SIGRETURN_CALL_AT = 7,
 	MACHINE_RECORD_ENDS_AT_CFA = 1,
+	MACHINE_STATUS_WORDS = 27,
 };
 
 static inline uint64_t machine_return_address(uint64_t stored)

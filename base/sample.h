@@ -17,6 +17,9 @@
 struct module;
 struct py_code;
 
+/* How much of a stack is copied where nobody says otherwise; what is deeper is read later. */
+#define SAMPLE_STACK_BYTES 32768
+
 /* One sample as the kernel took it. Pointers are borrowed: valid until the
  * next record is asked for. */
 struct sample {
@@ -26,6 +29,8 @@ struct sample {
 	uint64_t weight_ns;
 	bool has_user; /* regs and stack below are valid (a kernel thread has none) */
 	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
+	bool is_held;  /* the thread stands still until its stack has been made: its memory is
+			* as of the sample, too */
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
 	size_t stack_bytes;

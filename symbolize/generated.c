@@ -36,6 +36,18 @@ struct generated_code {
 	bool is_final;
 };
 
+/* "jit-123.dump" */
+bool generated_is_dump_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t n_digits;
+
+	if (strncmp(name, "jit-", 4) != 0)
+		return false;
+	n_digits = strspn(name + 4, "0123456789");
+	return n_digits > 0 && strncmp(name + 4 + n_digits, ".dump", 5) == 0;
+}
+
 /* ---- Whose ---- */
 
 /* The n-th number behind a word at a line's start, in decimal; -1: not there. */

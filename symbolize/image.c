@@ -70,17 +70,9 @@ static int add_segment(struct image *image, const struct elf_segment *from)
 	return 0;
 }
 
-static const struct image_segment *find_segment(const struct image *image, uint64_t address)
-{
-	for (size_t i = 0; i < image->n_segments; i++)
-		if (address >= image->segments[i].start && address < image->segments[i].memory_end)
-			return &image->segments[i];
-	return NULL;
-}
-
 static void write_word(struct image *image, uint64_t address, uint64_t value)
 {
-	const struct image_segment *segment = find_segment(image, address);
+	const struct image_segment *segment = image_segment_at(image, address);
 
 	if (segment && segment->relocated && address < segment->end &&
 	    segment->end - address >= sizeof value)
@@ -166,21 +158,9 @@ void image_done(struct image *image)
 	image->n_segments = 0;
 }
 
-bool image_word(const struct image *image, uint64_t address, uint64_t *ret)
-{
-	const struct image_segment *segment = find_segment(image, address);
-	const uint8_t *bytes;
-
-	if (!segment || address >= segment->end || segment->end - address < sizeof *ret)
-		return false;
-	bytes = segment->relocated ? segment->relocated : segment->bytes;
-	memcpy(ret, bytes + (address - segment->start), sizeof *ret);
-	return true;
-}
-
 const char *image_string(const struct image *image, uint64_t address, size_t max_bytes)
 {
-	const struct image_segment *segment = find_segment(image, address);
+	const struct image_segment *segment = image_segment_at(image, address);
 	const char *string;
 
 	if (!segment || address >= segment->end)
@@ -191,19 +171,19 @@ const char *image_string(const struct image *image, uint64_t address, size_t max
 
 bool image_maps(const struct image *image, uint64_t address)
 {
-	return find_segment(image, address) != NULL;
+	return image_segment_at(image, address) != NULL;
 }
 
 bool image_is_data(const struct image *image, uint64_t address)
 {
-	const struct image_segment *segment = find_segment(image, address);
+	const struct image_segment *segment = image_segment_at(image, address);
 
 	return segment && !segment->executable;
 }
 
 bool image_is_function(const struct image *image, uint64_t address)
 {
-	const struct image_segment *segment = find_segment(image, address);
+	const struct image_segment *segment = image_segment_at(image, address);
 	uint64_t start, end;
 
 	if (!segment || !segment->executable)

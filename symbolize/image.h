@@ -39,8 +39,30 @@ struct image {
 int image_init(struct image *image, struct elf_file *elf);
 void image_done(struct image *image);
 
-/* The pointer-sized word at an address. False where the file holds none. */
-bool image_word(const struct image *image, uint64_t address, uint64_t *ret);
+/* The segment that holds an address; NULL: none. Most questions are about data, which comes last. */
+static inline const struct image_segment *image_segment_at(const struct image *image, uint64_t address)
+{
+	for (size_t i = image->n_segments; i-- > 0;)
+		if (address >= image->segments[i].start && address < image->segments[i].memory_end)
+			return &image->segments[i];
+	return NULL;
+}
+
+/*
+ * image_word - the pointer-sized word at an address. False where the file holds none.
+ * Inline, since all data of an interpreter is gone through, some ten words a step.
+ */
+static inline bool image_word(const struct image *image, uint64_t address, uint64_t *ret)
+{
+	const struct image_segment *segment = image_segment_at(image, address);
+	const uint8_t *bytes;
+
+	if (!segment || address >= segment->end || segment->end - address < sizeof *ret)
+		return false;
+	bytes = segment->relocated ? segment->relocated : segment->bytes;
+	__builtin_memcpy(ret, bytes + (address - segment->start), sizeof *ret);
+	return true;
+}
 
 /* A NUL-terminated string of at most max_bytes with the NUL; NULL: none there. Lives as long as the
  * file. */

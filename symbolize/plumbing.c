@@ -56,6 +56,8 @@ struct scan {
 	struct plumbing *plumbing;
 	struct reference *references;
 	size_t n_references, allocated;
+	uint8_t *starts; /* a bit for each address from the first function's on: one begins there */
+	uint64_t starts_span;
 };
 
 static const char *const loops[] = { "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx" };
@@ -167,6 +169,41 @@ static struct function *find_function(const struct plumbing *plumbing, uint64_t 
 		       compare_functions);
 }
 
+/*
+ * Nearly all of what is asked for while references are collected is no function: one bit for
+ * each byte of code tells it at once. Without them, where code lies too far apart, all is as
+ * it was, and slower.
+ */
+static int mark_starts(struct scan *scan)
+{
+	enum { MAX_SPAN = 256 << 20 };
+	const struct plumbing *plumbing = scan->plumbing;
+	uint64_t first = plumbing->functions[0].start,
+		 span = plumbing->functions[plumbing->n_functions - 1].start - first;
+
+	if (span > MAX_SPAN)
+		return 0;
+	scan->starts = calloc(span / 8 + 1, 1);
+	if (!scan->starts)
+		return -ENOMEM;
+	scan->starts_span = span;
+	for (size_t i = 0; i < plumbing->n_functions; i++) {
+		uint64_t at = plumbing->functions[i].start - first;
+
+		scan->starts[at / 8] |= (uint8_t)(1 << at % 8);
+	}
+	return 0;
+}
+
+static struct function *referred_function(const struct scan *scan, uint64_t address)
+{
+	uint64_t at = address - scan->plumbing->functions[0].start;
+
+	if (scan->starts && (at > scan->starts_span || !(scan->starts[at / 8] >> at % 8 & 1)))
+		return NULL;
+	return find_function(scan->plumbing, address);
+}
+
 static int add_reference(struct scan *scan, const struct function *from, const struct function *to,
 			 struct reference reference)
 {
@@ -191,8 +228,7 @@ static int collect_reference(struct scan *scan, const struct function *from, con
 	int32_t operand;
 
 	memcpy(&operand, code + at, sizeof operand);
-	to = find_function(scan->plumbing,
-			   from->start + at + sizeof operand + (uint64_t)(int64_t)operand);
+	to = referred_function(scan, from->start + at + sizeof operand + (uint64_t)(int64_t)operand);
 	if (to) {
 		bool is_jump = at > 0 && (code[at - 1] == 0xe9 || (code[at - 1] & 0xf0) == 0x80);
 		bool is_call = at > 0 && code[at - 1] == 0xe8;
@@ -203,7 +239,7 @@ static int collect_reference(struct scan *scan, const struct function *from, con
 	}
 	if (scan->image->position_independent)
 		return 0;
-	to = find_function(scan->plumbing, (uint32_t)operand);
+	to = referred_function(scan, (uint32_t)operand);
 	return to ? add_reference(scan, from, to, (struct reference){ .is_taken = true }) : 0;
 }
 
@@ -235,7 +271,7 @@ static void keep_visible(struct scan *scan, const struct image_segment *segment)
 
 		if (!image_word(scan->image, at, &value))
 			continue;
-		function = find_function(scan->plumbing, value);
+		function = referred_function(scan, value);
 		if (function && function->kind == NAMELESS)
 			function->kind = VISIBLE;
 	}
@@ -319,6 +355,9 @@ static int run_scan(struct scan *scan, const struct symtab *symtab,
 		return 0;
 	qsort(scan->plumbing->functions, scan->plumbing->n_functions,
 	      sizeof *scan->plumbing->functions, compare_functions);
+	r = mark_starts(scan);
+	if (r < 0)
+		return r;
 	r = judge_by_names(scan, symtab, methods);
 	if (r < 0)
 		return r;
@@ -347,6 +386,7 @@ int plumbing_new(const struct image *image, const struct symtab *symtab,
 	scan.plumbing = plumbing;
 	r = run_scan(&scan, symtab, methods);
 	free(scan.references);
+	free(scan.starts);
 	if (r < 0)
 		return r;
 

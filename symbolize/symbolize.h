@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/address_space.h"
 #include "base/elf_file.h"
 
 enum symbol_role {
@@ -104,6 +105,15 @@ int symbol_search_find(struct symbol_search *search, const char *path, const str
 int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search,
 			     const char *root);
 
+/*
+ * symbol_module_open_mapped - the same as symbol_module_open() and _set_search(), for a module
+ * of a process: the file as the process sees it. One that could not be opened is not guessed
+ * at; by its build-id, which is in memory, another copy is as good.
+ * @id: n_bytes 0: none. @search: borrowed.
+ */
+int symbol_module_open_mapped(const struct module *module, const struct build_id *id,
+			      struct symbol_search *search, struct symbol_module **ret);
+
 /* What a module's files have turned out to hold, after its first look-up. */
 struct symbol_sources {
 	bool has_symbols, has_lines;
@@ -154,6 +164,9 @@ struct generated_code;
 int generated_code_new(const struct generated_owner *owner, struct generated_code **ret);
 void generated_code_free(struct generated_code *code);
 void generated_code_freep(struct generated_code **code);
+
+/* Whether a path is one of a jitdump file: a JIT maps its own for no other reason than to be noticed. */
+bool generated_is_dump_name(const char *path);
 
 /*
  * generated_code_add_dump - a jitdump file that the process has mapped.

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/remote.h"
 #include "base/util.h"
 #include "src/cli/child.h"
@@ -25,7 +26,7 @@
 #include "src/cli/summary.h"
 #include "unwind/cpython/cpython.h"
 
-enum { DEFAULT_HZ = 99, MAX_HZ = 20000, DEFAULT_STACK_BYTES = 32768, MAX_STACK_BYTES = 65528 };
+enum { DEFAULT_HZ = 99, MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS };
 
 struct arguments {
@@ -139,26 +140,18 @@ static const struct argp argp = {
 /* The recording's process in words. Owned by the caller. */
 static char *describe(const struct arguments *arguments)
 {
-	char path[64], *text = NULL;
-	size_t n;
+	char *text = NULL;
 
-	if (arguments->command) {
-		for (char **word = arguments->command; *word; word++) {
-			char *longer;
+	if (!arguments->command)
+		return proc_text(arguments->pid, "cmdline", 4096);
+	for (char **word = arguments->command; *word; word++) {
+		char *longer;
 
-			if (asprintf(&longer, "%s%s%s", text ? text : "", text ? " " : "", *word) < 0)
-				break;
-			free(text);
-			text = longer;
-		}
-		return text;
+		if (asprintf(&longer, "%s%s%s", text ? text : "", text ? " " : "", *word) < 0)
+			break;
+		free(text);
+		text = longer;
 	}
-	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)arguments->pid);
-	if (read_file(path, 4096, &text, &n) < 0)
-		return strdup("");
-	for (size_t i = 0; i + 1 < n; i++)
-		if (text[i] == '\0')
-			text[i] = ' ';
 	return text;
 }
 
@@ -431,7 +424,7 @@ static int record_command(const struct arguments *arguments, struct recording *r
 static int run_record(int argc, char **argv)
 {
 	struct arguments arguments = {
-		.capture = { .hz = DEFAULT_HZ, .stack_bytes = DEFAULT_STACK_BYTES },
+		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
 		.path = "probing.db",
 	};
 	struct recording recording = { .started_ns = monotonic_ns() };

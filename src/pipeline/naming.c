@@ -54,42 +54,16 @@ struct naming {
 	bool refresh_generated; /* programs may have written since */
 };
 
-/*
- * The recorder's way to a module's names: the file as the process sees it.
- * One that could not be opened is not guessed at; by its build-id, which is in
- * memory, another copy is as good.
- */
+/* The recorder's way to a module's names. */
 static int open_recorded(void *data, int64_t module_id, struct symbol_module **ret)
 {
 	struct naming *names = data;
 	const struct named_module *named =
 		&names->modules[id_map_find(&names->module_index, (uint64_t)module_id)->id];
-	const struct module *module = named->module;
-	CLEANUP(symbol_module_freep) struct symbol_module *symbols = NULL;
-	CLEANUP(freep) char *found = NULL;
-	CLEANUP(closep) int fd = -1;
-	char root[32] = "";
-	int r;
 
-	if (!module)
+	if (!named->module)
 		return -ENOENT;
-	if (module->image) {
-		r = symbol_module_open_memory(module->path, module->image, module->n_image_bytes, &symbols);
-	} else if (module->elf) { /* once it is open, the opener stays the same */
-		snprintf(root, sizeof root, "/proc/%d/root", (int)module->opener);
-		r = symbol_module_open(module->path, elf_file_fd(module->elf), &symbols);
-	} else {
-		r = symbol_search_find(names->search, module->path, &named->build_id, &fd, &found);
-		if (r >= 0)
-			r = symbol_module_open(module->path, fd, &symbols);
-	}
-	if (r >= 0)
-		r = symbol_module_set_search(symbols, names->search, root[0] ? root : NULL);
-	if (r < 0)
-		return r;
-
-	*ret = TAKE(symbols);
-	return 0;
+	return symbol_module_open_mapped(named->module, &named->build_id, names->search, ret);
 }
 
 static int make_search(struct symbol_search **ret)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/pipeline/intern.h"
 #include "src/pipeline/process.h"
@@ -96,30 +97,6 @@ void pipeline_freep(struct pipeline **pipeline)
 	pipeline_free(*pipeline);
 }
 
-static void chomp(char *text)
-{
-	size_t n = strlen(text);
-
-	while (n > 0 && text[n - 1] == '\n')
-		text[--n] = '\0';
-}
-
-/* A small procfs file as text; "" where it is gone. Owned by the caller; NULL: no memory. */
-static char *read_proc(pid_t pid, const char *file, size_t max_bytes)
-{
-	char path[64], *text;
-	size_t n;
-
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-	if (read_file(path, max_bytes, &text, &n) < 0)
-		return strdup("");
-	for (size_t i = 0; i + 1 < n; i++) /* arguments are separated by NUL */
-		if (text[i] == '\0')
-			text[i] = ' ';
-	chomp(text);
-	return text;
-}
-
 static void note_python(struct pipeline *pipeline, const struct process *process)
 {
 	if (pipeline->python[0] || !process->python[0])
@@ -130,7 +107,7 @@ static void note_python(struct pipeline *pipeline, const struct process *process
 /* What /proc says now; the last words of a process that is gone are kept. */
 static int refresh_text(char **text, pid_t pid, const char *file, size_t max_bytes)
 {
-	char *now = read_proc(pid, file, max_bytes);
+	char *now = proc_text(pid, file, max_bytes);
 
 	if (!now)
 		return -ENOMEM;
@@ -235,7 +212,7 @@ static int know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t
 	if (r < 0)
 		return r;
 	snprintf(file, sizeof file, "task/%d/comm", (int)tid);
-	name = read_proc(pid, file, sizeof thread->name - 1);
+	name = proc_text(pid, file, sizeof thread->name - 1);
 	if (!name)
 		return -ENOMEM;
 	*ret = (uint32_t)pipeline->n_threads;
@@ -270,28 +247,16 @@ static int announce(struct pipeline *pipeline, struct program *program)
 	return 0;
 }
 
-/* "jit-123.dump" */
-static bool is_dump_name(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	size_t n_digits;
-
-	if (strncmp(name, "jit-", 4) != 0)
-		return false;
-	n_digits = strspn(name + 4, "0123456789");
-	return n_digits > 0 && strncmp(name + 4 + n_digits, ".dump", 5) == 0;
-}
-
 /*
- * A JIT maps its dump for no other reason than to be noticed. It is opened at once, while the
- * process is there to find it through; one that cannot be opened names nothing.
+ * A dump is opened at once, while the process is there to find it through; one that cannot be
+ * opened names nothing.
  */
 static int note_dump(struct pipeline *pipeline, struct process *process, const struct mapping *mapping)
 {
 	struct new_dump *row;
 	int fd, r;
 
-	if (!mapping || !mapping->executable || !mapping->module || !is_dump_name(mapping->module->path))
+	if (!mapping || !mapping->executable || !mapping->module || !generated_is_dump_name(mapping->module->path))
 		return 0;
 	r = module_open_file(mapping->module, &fd);
 	if (r < 0)

@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/record/decode.h"
 
@@ -214,7 +215,7 @@ static int cover_list(struct event_set *set, pid_t pid, bool late, size_t *ret_n
 	size_t n, n_new = 0;
 	int r;
 
-	r = tasks_list(pid, &tids, &n);
+	r = proc_tasks(pid, &tids, &n);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {

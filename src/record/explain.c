@@ -22,48 +22,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/record/cpus.h"
 #include "src/record/record.h"
-#include "src/record/tasks.h"
 
 /* 5.8; older headers lack it. */
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
 #endif
-
-static long read_number(const char *path, long otherwise)
-{
-	CLEANUP(freep) char *text = NULL;
-	char *end;
-	long value;
-
-	if (read_file(path, 64, &text, NULL) < 0)
-		return otherwise;
-	value = strtol(text, &end, 10);
-	return end == text ? otherwise : value;
-}
-
-/* Where the value of a "Key:\tvalue" line of a status file begins; NULL: no such line. */
-static const char *status_value(const char *status, const char *key)
-{
-	size_t n_key = strlen(key);
-
-	for (const char *line = status; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strncmp(line, key, n_key) == 0 && line[n_key] == ':')
-			return line + n_key + 1;
-	}
-	return NULL;
-}
-
-/* Real, effective and saved id of a "Uid:" or "Gid:" line. */
-static bool status_ids(const char *status, const char *key, unsigned ids[3])
-{
-	const char *value = status_value(status, key);
-
-	return value && sscanf(value, "%u %u %u", &ids[0], &ids[1], &ids[2]) == 3;
-}
 
 static bool all_are(const unsigned ids[3], unsigned id)
 {
@@ -78,8 +45,8 @@ static void gather_target(pid_t pid, struct explain_facts *facts)
 	struct stat st;
 
 	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	if (read_file(path, 1 << 16, &status, NULL) < 0 || !status_ids(status, "Uid", uids) ||
-	    !status_ids(status, "Gid", gids))
+	if (read_file(path, 1 << 16, &status, NULL) < 0 || !proc_status_ids(status, "Uid", uids) ||
+	    !proc_status_ids(status, "Gid", gids))
 		return;
 	facts->target_uid = uids[1];
 	facts->target_is_foreign = !all_are(uids, getuid());
@@ -102,7 +69,7 @@ static void gather_rights(struct explain_facts *facts)
 				     capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN);
 	}
 	if (read_file("/proc/self/status", 1 << 16, &status, NULL) >= 0) {
-		seccomp = status_value(status, "Seccomp");
+		seccomp = proc_status_value(status, "Seccomp");
 		facts->has_seccomp_filter = seccomp && strtol(seccomp, NULL, 10) == 2;
 	}
 	/* The initial namespace maps every number to itself. */
@@ -118,7 +85,7 @@ static void gather_limits(pid_t pid, struct explain_facts *facts)
 	struct rlimit limit;
 	size_t n;
 
-	facts->n_threads = tasks_list(pid, &tids, &n) >= 0 ? n : 1;
+	facts->n_threads = proc_tasks(pid, &tids, &n) >= 0 ? n : 1;
 	facts->n_cpus = cpus_online(&cpus, &n) >= 0 ? n : 1;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 		facts->n_descriptors_allowed = limit.rlim_max;
@@ -131,8 +98,8 @@ void explain_gather(pid_t pid, struct explain_facts *ret)
 	*ret = (struct explain_facts){
 		.pid = pid,
 		.uid = getuid(),
-		.paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", 2),
-		.mlock_kib = read_number("/proc/sys/kernel/perf_event_mlock_kb", 516),
+		.paranoid = proc_number("/proc/sys/kernel/perf_event_paranoid", 2),
+		.mlock_kib = proc_number("/proc/sys/kernel/perf_event_mlock_kb", 516),
 	};
 	gather_rights(ret);
 	gather_target(pid, ret);

@@ -1,47 +1,9 @@
-/* tasks.c - the threads of a process; see tasks.h. */
+/* tasks.c - see tasks.h. */
 #include "src/record/tasks.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
-
-static void closedirp(DIR **folder)
-{
-	if (*folder)
-		closedir(*folder);
-}
-
-int tasks_list(pid_t pid, pid_t **ret, size_t *ret_n)
-{
-	CLEANUP(closedirp) DIR *folder = NULL;
-	CLEANUP(freep) pid_t *tids = NULL;
-	size_t n = 0, allocated = 0;
-	struct dirent *entry;
-	char path[64];
-
-	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
-	folder = opendir(path);
-	if (!folder)
-		return errno == ENOENT ? -ESRCH : -errno;
-	while ((entry = readdir(folder)) != NULL) {
-		long tid = strtol(entry->d_name, NULL, 10);
-		int r;
-
-		if (tid <= 0)
-			continue; /* "." and ".." */
-		r = grow(&tids, n, &allocated, sizeof *tids);
-		if (r < 0)
-			return r;
-		tids[n++] = (pid_t)tid;
-	}
-
-	*ret = TAKE(tids);
-	*ret_n = n;
-	return 0;
-}
 
 void task_set_done(struct task_set *set)
 {

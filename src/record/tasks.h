@@ -1,16 +1,9 @@
-/* tasks.h - the threads of a process. */
+/* tasks.h - sets of threads. */
 #ifndef PROBING_RECORD_TASKS_H
 #define PROBING_RECORD_TASKS_H
 
 #include <stddef.h>
 #include <sys/types.h>
-
-/*
- * tasks_list - the threads that /proc/PID/task names, the main thread first.
- * @ret: owned by the caller; not sorted; may be empty only for a process at its end.
- * Errors: -ESRCH no such process; -ENOMEM.
- */
-int tasks_list(pid_t pid, pid_t **ret, size_t *ret_n);
 
 /* A set of thread numbers. All zero is the empty set. */
 struct task_set {

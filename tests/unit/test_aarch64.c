@@ -563,7 +563,7 @@ static void test_signatures(void **state)
 
 static void test_registers(void **state)
 {
-	uint64_t dump[MACHINE_N_REGS];
+	uint64_t dump[MACHINE_N_REGS], status[MACHINE_STATUS_WORDS];
 	struct regs regs;
 
 	(void)state;
@@ -577,6 +577,12 @@ static void test_registers(void **state)
 	assert_int_equal(regs.value[REG_LR], 1030);
 	assert_int_equal(regs.value[MACHINE_REG_SP], 1031);
 	assert_int_equal(regs.value[MACHINE_REG_PC], 1032);
+	/* struct user_pt_regs: X0 .. X30, SP, PC, PSTATE. */
+	for (unsigned i = 0; i < N_ELEMENTS(status); i++)
+		status[i] = 2000 + i;
+	machine_regs_from_status(status, &regs);
+	for (unsigned i = 0; i < MACHINE_N_REGS; i++)
+		assert_int_equal(regs.value[i], 2000 + i);
 	assert_int_equal(machine_signal_slot(MACHINE_N_REGS), -1);
 }
 

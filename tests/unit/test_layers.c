@@ -19,7 +19,7 @@
 #include "base/util.h"
 
 #define MAX_NAME 512
-#define MAX_USES 12
+#define MAX_USES 16
 
 /*
  * The arrows, lower layers first. A folder uses itself without saying so; what
@@ -45,9 +45,12 @@ static const struct layer {
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
 	    "src/store" } },
 
+	{ "src/backtrace",
+	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/store" } },
+
 	{ "src/cli",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
-	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline" } },
+	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */

@@ -268,18 +268,6 @@ static void test_task_set(void **state)
 	task_set_done(&set);
 }
 
-static void test_tasks_of_this_process(void **state)
-{
-	CLEANUP(freep) pid_t *tids = NULL;
-	size_t n;
-
-	(void)state;
-	assert_int_equal(tasks_list(getpid(), &tids, &n), 0);
-	assert_true(n >= 1);
-	assert_int_equal(tids[0], getpid());
-	assert_int_equal(tasks_list(0x7ffffff0, &tids, &n), -ESRCH);
-}
-
 static void test_streams(void **state)
 {
 	struct streams *streams;
@@ -315,7 +303,6 @@ int main(void)
 		cmocka_unit_test(test_cpu_lists),
 		cmocka_unit_test(test_cpus_of_this_machine),
 		cmocka_unit_test(test_task_set),
-		cmocka_unit_test(test_tasks_of_this_process),
 		cmocka_unit_test(test_streams),
 	};
 

@@ -229,6 +229,39 @@ static bool has_interpreter_frames(const struct merge *merge)
 	return false;
 }
 
+/* No Python frame hangs on it: what stands below all of a thread's is such a one (3.15). */
+static bool live_is_empty(const struct merge *merge, int k)
+{
+	return !py_anchor_tells_top(merge->runtime) && merge->live[k].top == merge->live[k].address;
+}
+
+/* Has each live anchor that matters its native frame? Both are sorted. */
+static bool live_is_found(const struct merge *merge)
+{
+	size_t i = 0;
+
+	for (int k = 0; k < merge->n_live; k++) {
+		if (i < merge->n && merge->evaluations[i].anchor.address == merge->live[k].address)
+			i++;
+		else if (!live_is_empty(merge, k))
+			return false;
+	}
+	return i == merge->n;
+}
+
+/* All evaluations there are: memory is as of the sample. */
+static int find_held(struct merge *merge)
+{
+	int n = merge_live(merge), r = 0;
+
+	merge->n = 0;
+	if (n > 0)
+		r = pair_live(merge, true);
+	/* A thread that the interpreter does not know runs no Python. */
+	merge->chain_is_whole = n == -ESRCH || (n >= 0 && live_is_found(merge));
+	return r;
+}
+
 /* Is a live anchor, confirmed by captured bytes, in a place that is not settled yet? */
 static bool live_knows_more(struct merge *merge)
 {
@@ -255,6 +288,8 @@ int merge_find_evaluations(struct merge *merge)
 
 	if (py_anchor_is_frame(merge->runtime))
 		return merge_find_frame_objects(merge);
+	if (merge_is_held(merge))
+		return find_held(merge);
 	r = find_settled(merge);
 	if (r < 0)
 		return r;

@@ -193,6 +193,63 @@ static int know_loop(struct merge *merge)
 	return 0;
 }
 
+/* The next call of the loop from a native frame on, that frame included. */
+static size_t next_loop(struct merge *merge, size_t native)
+{
+	while (native < merge->native->n_frames && !place_of(merge, native))
+		native++;
+	return native;
+}
+
+static size_t count_loops(struct merge *merge, size_t native)
+{
+	size_t n = 0;
+
+	for (; native < merge->native->n_frames; native = next_loop(merge, native + 1))
+		n++;
+	return n;
+}
+
+/*
+ * Each call of the loop runs one frame object, and memory has all of them: the n-th call
+ * runs the n-th. The innermost may be on its way in or out, and has none then.
+ * *ret: whether their numbers agree.
+ */
+static int pair_held(struct merge *merge, bool *ret)
+{
+	int n_live = merge_live(merge), r = 0;
+	size_t native = next_loop(merge, 0);
+
+	*ret = false;
+	if (n_live > 0 && native < merge->native->n_frames && !holds(merge, native, merge->live[0].top))
+		native = next_loop(merge, native + 1);
+	if (n_live < 0 || count_loops(merge, native) != (size_t)n_live)
+		return 0;
+	for (int i = 0; i < n_live && r >= 0; i++) {
+		r = merge_add(merge, native, place_of(merge, native), &merge->live[i]);
+		native = next_loop(merge, native + 1);
+	}
+	*ret = true;
+	return r;
+}
+
+/* Where a part of the loop that has no name stands in the stack, it is found by what it holds. */
+static int find_held(struct merge *merge)
+{
+	bool agree;
+	int n_live, r;
+
+	r = pair_held(merge, &agree);
+	if (r < 0 || agree)
+		return r;
+	r = pair_untold(merge);
+	if (r >= 0)
+		r = fill_gaps(merge);
+	n_live = merge_live(merge);
+	merge->chain_is_whole = n_live == -ESRCH || (n_live >= 0 && merge->n == (size_t)n_live);
+	return r;
+}
+
 int merge_find_frame_objects(struct merge *merge)
 {
 	bool all;
@@ -200,6 +257,10 @@ int merge_find_frame_objects(struct merge *merge)
 
 	merge->chain_is_whole = true; /* each frame names its caller: frames.c compares */
 	r = know_loop(merge);
+	if (r >= 0 && merge_is_held(merge)) {
+		merge->n = 0;
+		return find_held(merge);
+	}
 	if (r >= 0)
 		r = find_told(merge, &all);
 	if (r < 0 || (all && !merge->explore))

@@ -98,6 +98,8 @@ static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
 		top = evaluation->anchor.top;
 	else if (n > 0)
 		top = merge->evaluations[n - 1].anchor.outer_top;
+	else if (merge_is_held(merge))
+		top = live_top(merge, evaluation);
 	else
 		location_read(&evaluation->place->frame[view_of(evaluation)], 0, merge->native,
 			      evaluation->native, &top);
@@ -315,6 +317,10 @@ int merge_read_frames(struct merge *merge)
 		if (r < 0) {
 			evaluation->state = EVALUATION_UNKNOWN;
 			evaluation->n_frames = 0;
+			continue;
+		}
+		if (merge_is_held(merge)) {
+			evaluation->state = captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 			continue;
 		}
 		if (evaluation->n_frames == 0) {

@@ -48,6 +48,12 @@ static inline bool native_is_whole(const struct native_stack *native)
 	return native->end == STACK_COMPLETE || native->end == STACK_COMPLETED;
 }
 
+/* Is memory as of the sample? Then it is not compared with captured bytes, but told from. */
+static inline bool merge_is_held(const struct merge *merge)
+{
+	return merge->native->sample->is_held;
+}
+
 /* Read the thread's anchors from live memory, once. Returns their number or an error. */
 int merge_live(struct merge *merge);
 

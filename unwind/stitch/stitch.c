@@ -168,8 +168,20 @@ static int emit_outer_python(struct stitcher *stitcher, struct merge *merge)
 	return r < 0 ? r : merge->frames.n > 0;
 }
 
+static enum verdict judge_held(const struct merge *merge)
+{
+	if (!merge->chain_is_whole)
+		return VERDICT_APPROXIMATE;
+	for (size_t i = 0; i < merge->n; i++)
+		if (merge->evaluations[i].state != EVALUATION_VERIFIED)
+			return VERDICT_APPROXIMATE;
+	return merge->n > 0 ? VERDICT_EXACT : VERDICT_NATIVE;
+}
+
 static enum verdict judge(const struct merge *merge)
 {
+	if (merge_is_held(merge))
+		return judge_held(merge);
 	if (merge->n == 0)
 		return VERDICT_NATIVE;
 	if (!merge->chain_is_whole)
@@ -209,6 +221,9 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 			return r;
 	}
 	*ret = (struct stack){ .end = native->end, .verdict = judge(merge) };
+	/* It runs Python frames, and none of them on the stack that was walked. */
+	if (merge_is_held(merge) && !merge->chain_is_whole && merge->n == 0)
+		whole = false;
 	r = emit_all(stitcher, merge);
 	if (r >= 0 && runtime && native->sample->has_user && !whole) {
 		r = emit_outer_python(stitcher, merge);

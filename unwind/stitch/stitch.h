@@ -13,6 +13,9 @@
  * - the bytecode pointer that the evaluation keeps in a register or slot lies
  *   in the bytecode of the function that memory shows.
  * If all of that holds the stack is verified.
+ *
+ * Of a thread that is held (struct sample) memory is as of the sample: nothing has to be
+ * learnt or compared. The stack is exact where each live anchor has its native frame.
  */
 #ifndef PROBING_STITCH_H
 #define PROBING_STITCH_H

@@ -1,0 +1,123 @@
+/* proc.c - see proc.h. */
+#include "base/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+
+static void closedirp(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+int proc_tasks(pid_t pid, pid_t **ret, size_t *ret_n)
+{
+	CLEANUP(closedirp) DIR *folder = NULL;
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n = 0, allocated = 0;
+	struct dirent *entry;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	folder = opendir(path);
+	if (!folder)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((entry = readdir(folder)) != NULL) {
+		long tid = strtol(entry->d_name, NULL, 10);
+		int r;
+
+		if (tid <= 0)
+			continue; /* "." and ".." */
+		r = grow(&tids, n, &allocated, sizeof *tids);
+		if (r < 0)
+			return r;
+		tids[n++] = (pid_t)tid;
+	}
+
+	*ret = TAKE(tids);
+	*ret_n = n;
+	return 0;
+}
+
+static void chomp(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n > 0 && text[n - 1] == '\n')
+		text[--n] = '\0';
+}
+
+char *proc_text(pid_t pid, const char *file, size_t max_bytes)
+{
+	char path[96], *text;
+	size_t n;
+	int r;
+
+	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+	r = read_file(path, max_bytes, &text, &n);
+	if (r < 0)
+		return r == -ENOMEM ? NULL : strdup("");
+	for (size_t i = 0; i + 1 < n; i++)
+		if (text[i] == '\0')
+			text[i] = ' ';
+	chomp(text);
+	return text;
+}
+
+int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
+{
+	enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
+	CLEANUP(freep) char *text = NULL;
+	const char *rest;
+	unsigned flags;
+	char path[64], state;
+	int parent, r;
+
+	if (tid)
+		snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	else
+		snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	r = read_file(path, 4096, &text, NULL);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	rest = strrchr(text, ')'); /* the name before may hold anything */
+	if (!rest || sscanf(rest + 1, " %c %d %*d %*d %*d %*d %u", &state, &parent, &flags) != 3)
+		return -EBADMSG;
+	*ret = (struct proc_stat){ state, (pid_t)parent, (flags & PF_KTHREAD) != 0 };
+	return 0;
+}
+
+const char *proc_status_value(const char *status, const char *key)
+{
+	size_t n_key = strlen(key);
+
+	for (const char *line = status; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, n_key) == 0 && line[n_key] == ':')
+			return line + n_key + 1;
+	}
+	return NULL;
+}
+
+bool proc_status_ids(const char *status, const char *key, unsigned ids[3])
+{
+	const char *value = proc_status_value(status, key);
+
+	return value && sscanf(value, "%u %u %u", &ids[0], &ids[1], &ids[2]) == 3;
+}
+
+long proc_number(const char *path, long otherwise)
+{
+	CLEANUP(freep) char *text = NULL;
+	char *end;
+	long value;
+
+	if (read_file(path, 64, &text, NULL) < 0)
+		return otherwise;
+	value = strtol(text, &end, 10);
+	return end == text ? otherwise : value;
+}

@@ -1,0 +1,42 @@
+/* proc.h - what /proc tells of processes and threads. Source: proc(5). */
+#ifndef PROBING_BASE_PROC_H
+#define PROBING_BASE_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * proc_tasks - the threads that /proc/PID/task names, the main thread first.
+ * @ret: owned by the caller; not sorted; may be empty only for a process at its end.
+ * Errors: -ESRCH no such process; -ENOMEM.
+ */
+int proc_tasks(pid_t pid, pid_t **ret, size_t *ret_n);
+
+/*
+ * proc_text - a small file of /proc/PID as one line: "comm", "cmdline", "task/12/wchan".
+ * What separates the arguments of a command becomes a space. "" where it cannot be read.
+ * Owned by the caller; NULL: no memory.
+ */
+char *proc_text(pid_t pid, const char *file, size_t max_bytes);
+
+/* What a "stat" file says of a process or thread. */
+struct proc_stat {
+	char state; /* R running, S sleeping, D not to be woken, T stopped, t traced, Z zombie, X dead, I idle */
+	pid_t parent;
+	bool is_kernel_thread;
+};
+
+/* @tid: one of its threads; 0: the process itself. -ESRCH, -EBADMSG, -ENOMEM. */
+int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
+
+/* Where the value of a "Key:\tvalue" line of a "status" file begins; NULL: no such line. */
+const char *proc_status_value(const char *status, const char *key);
+
+/* Real, effective and saved id of a "Uid:" or "Gid:" line. */
+bool proc_status_ids(const char *status, const char *key, unsigned ids[3]);
+
+/* The number in a file of one, as those of /proc/sys. */
+long proc_number(const char *path, long otherwise);
+
+#endif

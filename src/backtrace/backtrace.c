@@ -1,0 +1,320 @@
+/* backtrace.c - all threads of a process, one after the other; see backtrace.h.
+ *
+ * What stops threads is a thread of its own, which ends before anything is named: with
+ * it the kernel lets go of whatever it still had seized.
+ */
+#include "src/backtrace/backtrace.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/backtrace/frame_names.h"
+#include "src/backtrace/stop.h"
+#include "src/backtrace/target.h"
+
+enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64 };
+
+/* A stack before it has names. */
+struct raw_stack {
+	struct frame *frames;
+	size_t n_frames;
+};
+
+struct look {
+	const struct backtrace_options *options;
+	struct target *target;
+	struct backtrace *backtrace;
+	struct raw_stack *stacks; /* one per thread */
+	pid_t *tids;
+	size_t n_tids;
+	int result;
+};
+
+static void thread_done(struct backtrace_thread *thread)
+{
+	free(thread->name);
+	free(thread->wchan);
+	free(thread->frames);
+}
+
+void backtrace_free(struct backtrace *backtrace)
+{
+	if (!backtrace)
+		return;
+	for (size_t i = 0; i < backtrace->n_threads; i++)
+		thread_done(&backtrace->threads[i]);
+	free(backtrace->threads);
+	free(backtrace->command);
+	frame_names_free(backtrace->names);
+	free(backtrace);
+}
+
+void backtrace_freep(struct backtrace **backtrace)
+{
+	backtrace_free(*backtrace);
+}
+
+static int keep(struct backtrace_thread *thread, struct raw_stack *raw, const struct stack *stack)
+{
+	raw->frames = calloc(stack->n_frames + 1, sizeof *raw->frames);
+	if (!raw->frames)
+		return -ENOMEM;
+	if (stack->n_frames > 0)
+		memcpy(raw->frames, stack->frames, stack->n_frames * sizeof *raw->frames);
+	raw->n_frames = stack->n_frames;
+	thread->verdict = stack->verdict;
+	thread->end = stack->end;
+	return 0;
+}
+
+static int take_from_memory(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
+{
+	struct stack stack = { .end = STACK_TRUNCATED, .verdict = VERDICT_PYTHON };
+	int r = 0;
+
+	if (look->target->runtime)
+		r = target_python_stack(look->target, thread->tid, &stack);
+	stack.verdict = VERDICT_PYTHON;
+	return r < 0 ? r : keep(thread, raw, &stack);
+}
+
+static int take_stopped(struct look *look, struct backtrace_thread *thread, const struct stop *stop,
+			struct raw_stack *raw)
+{
+	struct stack stack;
+	struct regs regs;
+	int r;
+
+	r = stop_registers(stop, &regs);
+	if (r >= 0)
+		r = target_stack(look->target, thread->tid, &regs, &stack);
+	thread->stopped_ns = stop_end(stop);
+	return r < 0 ? r : keep(thread, raw, &stack);
+}
+
+static bool has_ended(const struct look *look, pid_t tid)
+{
+	struct proc_stat stat;
+
+	return proc_stat_read(look->options->pid, tid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
+}
+
+/* It could not be stopped, and says where it sleeps instead. */
+static int take_asleep(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
+{
+	struct proc_stat stat;
+	char file[64];
+
+	thread->stop = STOP_TIMED_OUT;
+	if (proc_stat_read(look->options->pid, thread->tid, &stat) == 0)
+		thread->state = stat.state;
+	snprintf(file, sizeof file, "task/%d/wchan", (int)thread->tid);
+	free(TAKE(thread->wchan));
+	thread->wchan = proc_text(look->options->pid, file, MAX_NAME_BYTES);
+	return thread->wchan ? take_from_memory(look, thread, raw) : -ENOMEM;
+}
+
+static int stop_and_take(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
+{
+	struct stop stop;
+	int r;
+
+	r = stop_thread(look->options->pid, thread->tid, &stop);
+	if (r >= 0)
+		r = take_stopped(look, thread, &stop, raw);
+	if (r >= 0 || r == -ESRCH || r == -ENOMEM)
+		return r;
+	if (has_ended(look, thread->tid)) /* ptrace(2) says EPERM of such a one */
+		return -ESRCH;
+	if (r == -ETIMEDOUT)
+		return take_asleep(look, thread, raw);
+	thread->stop = r == -EOPNOTSUPP ? STOP_OTHER_MACHINE : STOP_REFUSED;
+	if (thread->stop == STOP_REFUSED)
+		look->backtrace->refused = r;
+	return take_from_memory(look, thread, raw);
+}
+
+/* -ESRCH: it has gone meanwhile. */
+static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *thread, struct raw_stack *raw)
+{
+	struct proc_stat stat;
+	char file[64];
+	int r;
+
+	r = proc_stat_read(look->options->pid, tid, &stat);
+	if (r < 0)
+		return r;
+	snprintf(file, sizeof file, "task/%d/comm", (int)tid);
+	thread->tid = tid;
+	thread->state = stat.state;
+	thread->name = proc_text(look->options->pid, file, MAX_NAME_BYTES);
+	thread->wchan = strdup("");
+	if (!thread->name || !thread->wchan)
+		return -ENOMEM;
+	if (stat.state == 'Z') {
+		thread->stop = STOP_HAS_ENDED;
+		return keep(thread, raw, &(struct stack){ .verdict = VERDICT_NATIVE });
+	}
+	if (!look->options->no_stop)
+		return stop_and_take(look, thread, raw);
+	thread->stop = STOP_NOT_WANTED;
+	return take_from_memory(look, thread, raw);
+}
+
+/* The body of the thread that stops others. */
+static void *take_all(void *data)
+{
+	struct look *look = data;
+	struct backtrace *backtrace = look->backtrace;
+
+	for (size_t i = 0; i < look->n_tids; i++) {
+		struct backtrace_thread thread = { 0 };
+		struct raw_stack raw = { 0 };
+		int r;
+
+		if (look->options->tid && look->tids[i] != look->options->tid)
+			continue;
+		r = take_thread(look, look->tids[i], &thread, &raw);
+		if (r >= 0) {
+			look->stacks[backtrace->n_threads] = raw;
+			backtrace->threads[backtrace->n_threads++] = thread;
+			continue;
+		}
+		thread_done(&thread);
+		free(raw.frames);
+		if (r == -ENOMEM)
+			look->result = r;
+	}
+	return NULL;
+}
+
+static int take_in_a_thread(struct look *look)
+{
+	pthread_t thread;
+	int r;
+
+	stop_prepare();
+	r = pthread_create(&thread, NULL, take_all, look);
+	if (r != 0)
+		return -r;
+	pthread_join(thread, NULL);
+	return look->result;
+}
+
+static int name_all(struct look *look)
+{
+	struct backtrace *backtrace = look->backtrace;
+	struct frame_names *names;
+	int r;
+
+	r = frame_names_new(look->target, &names);
+	if (r < 0)
+		return r;
+	TAKE(look->target);
+	backtrace->names = names;
+	for (size_t i = 0; i < backtrace->n_threads && r >= 0; i++) {
+		struct backtrace_thread *thread = &backtrace->threads[i];
+
+		r = frame_names_put(names, look->options, look->stacks[i].frames, look->stacks[i].n_frames,
+			      &thread->frames, &thread->n_frames);
+	}
+	return r;
+}
+
+static void look_done(struct look *look)
+{
+	for (size_t i = 0; look->stacks && i < look->n_tids; i++)
+		free(look->stacks[i].frames);
+	free(look->stacks);
+	free(look->tids);
+	target_free(look->target);
+	backtrace_free(look->backtrace);
+}
+
+/* A thread by which the process' memory is found. -ENODATA: it has none. */
+static int find_living(const struct look *look, pid_t *ret)
+{
+	struct proc_stat stat;
+	int r;
+
+	for (size_t i = 0; i < look->n_tids; i++) {
+		r = proc_stat_read(look->options->pid, look->tids[i], &stat);
+		if (r < 0 || stat.state == 'Z' || stat.state == 'X')
+			continue;
+		if (stat.is_kernel_thread)
+			return -ENODATA;
+		*ret = look->tids[i];
+		return 0;
+	}
+	return -ENODATA;
+}
+
+static int prepare(struct look *look)
+{
+	struct backtrace *backtrace;
+	pid_t living;
+	int r;
+
+	r = proc_tasks(look->options->pid, &look->tids, &look->n_tids);
+	if (r >= 0)
+		r = find_living(look, &living);
+	if (r >= 0)
+		r = target_open(living, &look->target);
+	if (r < 0)
+		return r;
+	if (look->options->no_stop && !look->target->runtime)
+		return -EOPNOTSUPP;
+	look->stacks = calloc(look->n_tids + 1, sizeof *look->stacks);
+	look->backtrace = backtrace = calloc(1, sizeof *backtrace);
+	if (!backtrace || !look->stacks)
+		return -ENOMEM;
+	backtrace->pid = look->options->pid;
+	backtrace->threads = calloc(look->n_tids + 1, sizeof *backtrace->threads);
+	backtrace->command = proc_text(backtrace->pid, "cmdline", MAX_COMMAND_BYTES);
+	if (!backtrace->threads || !backtrace->command)
+		return -ENOMEM;
+	memcpy(backtrace->python, look->target->python, sizeof backtrace->python);
+	if (!look->target->runtime && look->target->python_error != -ENOENT)
+		backtrace->python_error = look->target->python_error;
+	return 0;
+}
+
+static bool anybody_was_stopped(const struct backtrace *backtrace)
+{
+	for (size_t i = 0; i < backtrace->n_threads; i++)
+		if (backtrace->threads[i].stop == STOP_DONE)
+			return true;
+	return false;
+}
+
+static int look_at(struct look *look)
+{
+	int r;
+
+	r = prepare(look);
+	if (r >= 0)
+		r = take_in_a_thread(look);
+	if (r < 0)
+		return r;
+	if (look->backtrace->n_threads == 0)
+		return -ESRCH;
+	if (look->backtrace->refused && !look->target->runtime && !anybody_was_stopped(look->backtrace))
+		return look->backtrace->refused;
+	return name_all(look);
+}
+
+int backtrace_take(const struct backtrace_options *options, struct backtrace **ret)
+{
+	CLEANUP(look_done) struct look look = { .options = options };
+	int r;
+
+	r = look_at(&look);
+	if (r < 0)
+		return r;
+	*ret = TAKE(look.backtrace);
+	return 0;
+}

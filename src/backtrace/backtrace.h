@@ -1,0 +1,87 @@
+/* backtrace.h - the stacks of a running process, of one instant each.
+ *
+ * Each thread is stopped by ptrace(2), read, and let go before the next one: no two
+ * stacks are of the same instant, but each is exact. What takes time, names above all,
+ * is done after the last thread runs again.
+ */
+#ifndef PROBING_BACKTRACE_H
+#define PROBING_BACKTRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "base/sample.h"
+
+struct backtrace_options {
+	pid_t pid;
+	pid_t tid;    /* only this thread; 0: all */
+	bool no_stop; /* stop nobody: Python frames alone, from memory */
+	bool show_interpreter; /* the interpreter's plumbing as frames too */
+	bool no_native;        /* Python frames alone */
+};
+
+struct backtrace_frame {
+	enum frame_kind kind;
+	bool is_builtin;    /* a C function that Python code can call */
+	const char *name;   /* never NULL */
+	const char *file;   /* NULL: unknown */
+	const char *module; /* path of a native frame's; NULL: none, or unknown */
+	int line;           /* executing; 0: unknown */
+};
+
+/* Whether, and why not, a thread was stopped. */
+enum backtrace_stop {
+	STOP_DONE,
+	STOP_NOT_WANTED,   /* nobody was to be stopped */
+	STOP_REFUSED,      /* no permission */
+	STOP_TIMED_OUT,    /* it did not get to where it can be: see state and wchan */
+	STOP_HAS_ENDED,    /* a main thread that has ended before others */
+	STOP_OTHER_MACHINE /* it runs 32-bit code */
+};
+
+struct backtrace_thread {
+	pid_t tid;
+	char *name;    /* as the kernel has it */
+	char state;    /* before it was stopped; see struct proc_stat */
+	char *wchan;   /* where in the kernel it waits; "" unknown */
+	enum backtrace_stop stop;
+	uint64_t stopped_ns; /* how long it was */
+	enum verdict verdict;
+	enum stack_end end;
+	struct backtrace_frame *frames; /* innermost first */
+	size_t n_frames;
+};
+
+struct backtrace {
+	pid_t pid;
+	char *command;
+	char python[64];  /* version, also of one that cannot be read; "" none */
+	int python_error; /* why its Python frames are missing; 0: they are not, or there are none */
+	int refused;      /* ptrace's error, where that is why threads were not stopped; else 0 */
+	struct backtrace_thread *threads; /* the main thread first */
+	size_t n_threads;
+	void *names; /* owner of the frames' strings */
+};
+
+/*
+ * backtrace_take - look at a process now.
+ * Where stopping is refused and memory can be read, Python frames come from memory.
+ * @ret: ended with backtrace_free().
+ * Errors: -ESRCH no such process (or thread); -ENODATA it has ended, or is a thread of the
+ * kernel; -EPERM, -EACCES; -EOPNOTSUPP nothing can be told without stopping it; -ENOMEM.
+ */
+int backtrace_take(const struct backtrace_options *options, struct backtrace **ret);
+void backtrace_free(struct backtrace *backtrace);
+void backtrace_freep(struct backtrace **backtrace);
+
+/* Why stopping or reading a process was refused (-EPERM, -EACCES), and what to do about it. */
+void backtrace_explain(pid_t pid, char *to, size_t n_bytes);
+
+/* Both: 0, -ENOMEM, or what writing met. */
+int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *out);
+int backtrace_print_json(const struct backtrace *backtrace, FILE *out);
+
+#endif

@@ -1,0 +1,320 @@
+/* frame_names.c - see frame_names.h.
+ *
+ * Names go into a profile of one stack at a time, so that what is folded away is what
+ * flame graphs and reports fold away (profile_path()). No server is asked for debug
+ * files: an answer is wanted now.
+ */
+#include "src/backtrace/frame_names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/store/store.h"
+#include "symbolize/symbolize.h"
+
+struct named_module {
+	struct symbol_module *symbols; /* NULL: none to be had */
+	bool tried;
+};
+
+struct frame_names {
+	struct target *target;
+	struct symbol_search *search;
+	struct named_module *modules; /* by id */
+	size_t n_modules;
+	struct generated_code *generated; /* NULL: not asked for yet */
+	char **texts; /* names that were made here */
+	size_t n_texts, texts_allocated;
+	/* Of the stack at hand: its places, in the order of a stack's parents. */
+	struct profile profile;
+	size_t frames_allocated, stacks_allocated;
+	bool has_python;
+};
+
+int frame_names_new(struct target *target, struct frame_names **ret)
+{
+	static const struct symbol_search_options options = { .debuginfod = false };
+	CLEANUP(frame_names_freep) struct frame_names *names = NULL;
+	int r;
+
+	names = calloc(1, sizeof *names);
+	if (!names)
+		return -ENOMEM;
+	names->n_modules = module_table_size(target->modules);
+	names->modules = calloc(names->n_modules + 1, sizeof *names->modules);
+	if (!names->modules)
+		return -ENOMEM;
+	r = symbol_search_new(&options, &names->search);
+	if (r < 0)
+		return r;
+	names->target = target;
+	*ret = TAKE(names);
+	return 0;
+}
+
+void frame_names_free(struct frame_names *names)
+{
+	if (!names)
+		return;
+	for (size_t i = 0; i < names->n_modules; i++)
+		symbol_module_free(names->modules[i].symbols);
+	free(names->modules);
+	symbol_search_free(names->search);
+	generated_code_free(names->generated);
+	for (size_t i = 0; i < names->n_texts; i++)
+		free(names->texts[i]);
+	free(names->texts);
+	free(names->profile.frames);
+	free(names->profile.stacks);
+	target_free(names->target);
+	free(names);
+}
+
+void frame_names_freep(struct frame_names **names)
+{
+	frame_names_free(*names);
+}
+
+static int add_frame(struct frame_names *names, const struct profile_frame *frame)
+{
+	struct profile *profile = &names->profile;
+	int r;
+
+	r = grow(&profile->frames, profile->n_frames, &names->frames_allocated, sizeof *profile->frames);
+	if (r < 0)
+		return r;
+	profile->frames[profile->n_frames++] = *frame;
+	return 0;
+}
+
+/* "libx.so+0x12a0": where nothing is known of a module's functions. */
+static int place_name(struct frame_names *names, const struct frame *frame, const char **ret)
+{
+	char *text;
+	int r;
+
+	r = grow(&names->texts, names->n_texts, &names->texts_allocated, sizeof *names->texts);
+	if (r < 0)
+		return r;
+	if (asprintf(&text, "%s+0x%" PRIx64, module_name(frame->native.module), frame->native.address) < 0)
+		return -ENOMEM;
+	names->texts[names->n_texts++] = text;
+	*ret = text;
+	return 0;
+}
+
+/* *ret is NULL where there are none. -ENOMEM. */
+static int symbols_of(struct frame_names *names, struct module *module, struct symbol_module **ret)
+{
+	struct named_module *named = &names->modules[module->id];
+	int r;
+
+	if (!named->tried) {
+		struct build_id id = { .n_bytes = 0 };
+
+		named->tried = true;
+		(void)module_build_id(module, &id); /* without one it is known by its path only */
+		r = symbol_module_open_mapped(module, &id, names->search, &named->symbols);
+		if (r == -ENOMEM)
+			return r;
+	}
+	*ret = named->symbols;
+	return 0;
+}
+
+static enum frame_role role_of(enum symbol_role role)
+{
+	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_GLUE ? ROLE_GLUE : ROLE_NONE;
+}
+
+/* A place and the functions it was inlined into, each a frame. */
+static int put_native(struct frame_names *names, const struct frame *frame)
+{
+	struct profile_frame row = {
+		.kind = FRAME_NATIVE,
+		.is_eval = frame->is_evaluation,
+		.module = frame->native.module->path,
+		.inlined_into = -1,
+	};
+	struct symbol found[SYMBOL_MAX_INLINED];
+	struct symbol_module *symbols = NULL;
+	int n = 0, r;
+
+	r = symbols_of(names, frame->native.module, &symbols);
+	if (r >= 0 && symbols)
+		r = n = symbol_lookup(symbols, frame->native.address, found, N_ELEMENTS(found));
+	if (r == -ENOMEM)
+		return r;
+	if (n <= 0) {
+		r = place_name(names, frame, &row.name);
+		return r < 0 ? r : add_frame(names, &row);
+	}
+	for (int i = 0; i < n; i++) {
+		row.name = found[i].name;
+		row.file = found[i].file;
+		row.line = found[i].line;
+		row.role = role_of(found[i].role);
+		row.inlined_into = i + 1 < n ? (int64_t)names->profile.n_frames + 1 : -1;
+		r = add_frame(names, &row);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int put_python(struct frame_names *names, const struct frame *frame)
+{
+	const struct py_code *code = frame->python.code;
+	const struct profile_frame row = {
+		.kind = FRAME_PYTHON,
+		.name = code->qualname,
+		.file = code->file,
+		.line = py_code_line(code, frame->python.instruction),
+		.inlined_into = -1,
+	};
+
+	return add_frame(names, &row);
+}
+
+/* What a JIT's dump cannot be opened for names nothing. -ENOMEM. */
+static int add_dumps(struct frame_names *names)
+{
+	const struct mapping *mapping;
+
+	for (size_t i = 0; (mapping = address_space_nth(names->target->space, i)) != NULL; i++) {
+		int fd, r;
+
+		if (!mapping->executable || !mapping->module || !generated_is_dump_name(mapping->module->path))
+			continue;
+		r = module_open_file(mapping->module, &fd);
+		if (r >= 0)
+			r = generated_code_add_dump(names->generated, fd);
+		if (r == -ENOMEM)
+			return r;
+	}
+	return 0;
+}
+
+static int open_generated(struct frame_names *names)
+{
+	struct generated_owner owner = { .pid = names->target->pid };
+	int r;
+
+	if (names->generated)
+		return 0;
+	generated_owner_read(names->target->pid, &owner);
+	r = generated_code_new(&owner, &names->generated);
+	if (r >= 0)
+		r = add_dumps(names);
+	return r < 0 ? r : generated_code_refresh(names->generated);
+}
+
+/*
+ * Code that no file holds. A trampoline of CPython's only leads to the evaluation of its
+ * function: plumbing, unless the interpreter's own frames could not be read.
+ */
+static int put_generated(struct frame_names *names, const struct frame *frame, bool enters_python)
+{
+	struct profile_frame row = {
+		.kind = FRAME_NATIVE,
+		.is_eval = frame->is_evaluation,
+		.name = "[anonymous code]",
+		.inlined_into = -1,
+	};
+	struct generated_symbol symbol;
+	int r;
+
+	r = open_generated(names);
+	if (r >= 0)
+		r = generated_code_lookup(names->generated, frame->native.address, GENERATED_NOW, &symbol);
+	if (r < 0)
+		return r;
+	if (r > 0 && symbol.is_python && names->has_python) {
+		row.name = symbol.entry;
+		row.role = ROLE_GLUE;
+	} else if (r > 0) {
+		row.kind = symbol.is_python ? FRAME_PYTHON : FRAME_NATIVE;
+		row.name = symbol.name;
+		row.file = symbol.file;
+		row.line = symbol.line;
+	} else if (enters_python) {
+		row.name = "[Python trampoline]";
+		row.role = ROLE_GLUE;
+	}
+	return add_frame(names, &row);
+}
+
+static int put_frame(struct frame_names *names, const struct frame *frame, const struct frame *inner)
+{
+	struct profile *profile = &names->profile;
+	struct profile_stack node = { (int32_t)profile->n_stacks - 1, (int32_t)profile->n_frames };
+	int r;
+
+	if (frame->kind == FRAME_PYTHON)
+		r = put_python(names, frame);
+	else if (frame->native.module)
+		r = put_native(names, frame);
+	else
+		r = put_generated(names, frame, names->has_python && inner && inner->is_evaluation);
+	if (r >= 0)
+		r = grow(&profile->stacks, profile->n_stacks, &names->stacks_allocated, sizeof *profile->stacks);
+	if (r < 0)
+		return r;
+	profile->stacks[profile->n_stacks++] = node;
+	return 0;
+}
+
+/* The profile's only stack, as it is shown, innermost first. */
+static int show(const struct frame_names *names, const struct backtrace_options *options,
+		struct backtrace_frame **ret, size_t *ret_n)
+{
+	const struct profile *profile = &names->profile;
+	CLEANUP(freep) int32_t *path = calloc(profile->n_frames + 1, sizeof *path);
+	CLEANUP(freep) struct backtrace_frame *shown = calloc(profile->n_frames + 1, sizeof *shown);
+	size_t n_path, n = 0;
+
+	if (!path || !shown)
+		return -ENOMEM;
+	n_path = profile_path(profile, (int32_t)profile->n_stacks - 1, options->show_interpreter, path,
+			      profile->n_frames);
+	while (n_path-- > 0) {
+		const struct profile_frame *frame = &profile->frames[path[n_path]];
+
+		if (options->no_native && frame->kind != FRAME_PYTHON)
+			continue;
+		shown[n++] = (struct backtrace_frame){
+			.kind = frame->kind,
+			.is_builtin = frame->role == ROLE_BUILTIN,
+			.name = frame->name,
+			.file = frame->file,
+			.module = frame->module,
+			.line = frame->line,
+		};
+	}
+	*ret = TAKE(shown);
+	*ret_n = n;
+	return 0;
+}
+
+int frame_names_put(struct frame_names *names, const struct backtrace_options *options, const struct frame *frames,
+	      size_t n_frames, struct backtrace_frame **ret, size_t *ret_n)
+{
+	names->profile.n_frames = names->profile.n_stacks = 0;
+	names->has_python = false;
+	for (size_t i = 0; i < n_frames; i++)
+		names->has_python |= frames[i].kind == FRAME_PYTHON;
+	for (size_t i = n_frames; i-- > 0;) {
+		int r;
+
+		if (options->no_native && frames[i].kind == FRAME_NATIVE && frames[i].native.module)
+			continue;
+		r = put_frame(names, &frames[i], i > 0 ? &frames[i - 1] : NULL);
+
+		if (r < 0)
+			return r;
+	}
+	return show(names, options, ret, ret_n);
+}

@@ -1,0 +1,197 @@
+/* print.c - stacks as text, innermost frame first.
+ *
+ * Names come from other programs: what would act on a terminal is left out of them.
+ */
+#include "src/backtrace/print.h"
+
+#include <errno.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/util.h"
+
+enum { REPLACEMENT = 0xfffd };
+
+/* The colours that the report has, too. */
+enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
+
+static const char *const styles[] = {
+	[STYLE_PLAIN] = "", [STYLE_HEAD] = "\033[1m", [STYLE_PYTHON] = "\033[34m",
+	[STYLE_BUILTIN] = "\033[32m", [STYLE_NATIVE] = "\033[33m",
+};
+
+struct page {
+	FILE *out;
+	bool colour;
+};
+
+const char *print_state(char state)
+{
+	static const struct {
+		char state;
+		const char *meaning;
+	} states[] = {
+		{ 'R', "running" }, { 'S', "sleeping" }, { 'D', "uninterruptible sleep" }, { 'T', "stopped" },
+		{ 't', "traced" }, { 'Z', "ended" }, { 'X', "ended" }, { 'I', "idle" },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(states); i++)
+		if (states[i].state == state)
+			return states[i].meaning;
+	return "unknown";
+}
+
+const char *print_reason(enum backtrace_stop stop)
+{
+	static const char *const reasons[] = {
+		[STOP_NOT_WANTED] = "not asked for",
+		[STOP_REFUSED] = "not permitted",
+		[STOP_TIMED_OUT] = "it could not be",
+		[STOP_HAS_ENDED] = "it has ended",
+		[STOP_OTHER_MACHINE] = "it runs 32-bit code",
+	};
+
+	return reasons[stop];
+}
+
+const char *print_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The next character, fit for a terminal; 0 at the end. */
+static utf8proc_int32_t next_char(const char **at)
+{
+	utf8proc_int32_t c;
+	utf8proc_ssize_t n;
+
+	if (!**at)
+		return 0;
+	/* No sequence is longer than four bytes; a NUL ends one early as invalid. */
+	n = utf8proc_iterate((const utf8proc_uint8_t *)*at, (utf8proc_ssize_t)strnlen(*at, 4), &c);
+	*at += n > 0 ? n : 1;
+	if (n <= 0)
+		return REPLACEMENT;
+	switch (utf8proc_category(c)) {
+	case UTF8PROC_CATEGORY_CC: /* control */
+	case UTF8PROC_CATEGORY_CF: /* writing direction and the like */
+	case UTF8PROC_CATEGORY_ZL:
+	case UTF8PROC_CATEGORY_ZP:
+		return ' ';
+	default:
+		return c;
+	}
+}
+
+static void put(const struct page *page, enum style style, const char *text)
+{
+	utf8proc_uint8_t bytes[4];
+	utf8proc_int32_t c;
+
+	if (page->colour)
+		fputs(styles[style], page->out);
+	while ((c = next_char(&text)) != 0)
+		fwrite(bytes, 1, (size_t)utf8proc_encode_char(c, bytes), page->out);
+	if (page->colour && style != STYLE_PLAIN)
+		fputs("\033[0m", page->out);
+}
+
+static void put_head(const struct page *page, const struct backtrace *backtrace)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "Process %d", (int)backtrace->pid);
+	put(page, STYLE_HEAD, text);
+	if (backtrace->python[0])
+		fprintf(page->out, ", Python %s", backtrace->python);
+	else
+		fputs(", no Python", page->out);
+	fputs(": ", page->out);
+	put(page, STYLE_PLAIN, backtrace->command);
+	fputc('\n', page->out);
+}
+
+/* What is missing of a stack of which all should be there. */
+static void put_shortcomings(const struct page *page, const struct backtrace_thread *thread)
+{
+	bool is_whole = thread->end == STACK_COMPLETE || thread->end == STACK_COMPLETED;
+
+	if (thread->state == 'T')
+		fputs(", stopped by a signal", page->out);
+	if (thread->verdict == VERDICT_APPROXIMATE)
+		fputs(", approximate: some Python frames may be missing", page->out);
+	if (!is_whole)
+		fprintf(page->out, ", native frames end early: %s", stack_end_name(thread->end));
+}
+
+static void put_thread(const struct page *page, const struct backtrace_thread *thread)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "\nThread %d ", (int)thread->tid);
+	if (page->colour)
+		fputs(styles[STYLE_HEAD], page->out);
+	fputs(text, page->out);
+	fputc('"', page->out);
+	put(page, STYLE_HEAD, thread->name);
+	if (page->colour)
+		fputs(styles[STYLE_HEAD], page->out);
+	fputs(page->colour ? "\"\033[0m" : "\"", page->out);
+	if (thread->stop == STOP_DONE) {
+		put_shortcomings(page, thread);
+	} else if (thread->stop == STOP_TIMED_OUT) {
+		fprintf(page->out, ", not stopped: %c (%s)", thread->state, print_state(thread->state));
+		if (thread->wchan[0] && strcmp(thread->wchan, "0") != 0) {
+			fputs(" in ", page->out);
+			put(page, STYLE_PLAIN, thread->wchan);
+		}
+		fputs("; Python frames from memory", page->out);
+	} else if (thread->stop == STOP_HAS_ENDED) {
+		fputs(", has ended", page->out);
+	} else {
+		fprintf(page->out, ", not stopped: %s; Python frames from memory", print_reason(thread->stop));
+	}
+	fputc('\n', page->out);
+}
+
+static void put_place(const struct page *page, const struct backtrace_frame *frame)
+{
+	if (frame->kind != FRAME_PYTHON && frame->module) {
+		fputs("  [", page->out);
+		put(page, STYLE_PLAIN, print_base_name(frame->module));
+		fputc(']', page->out);
+	}
+	if (!frame->file || !frame->file[0])
+		return;
+	fputs("  (", page->out);
+	put(page, STYLE_PLAIN, print_base_name(frame->file));
+	if (frame->line > 0)
+		fprintf(page->out, ":%d", frame->line);
+	fputc(')', page->out);
+}
+
+static void put_frame(const struct page *page, const struct backtrace_frame *frame)
+{
+	fputs("  ", page->out);
+	put(page, frame->kind == FRAME_PYTHON ? STYLE_PYTHON : frame->is_builtin ? STYLE_BUILTIN : STYLE_NATIVE,
+	    frame->name[0] ? frame->name : "[unnamed]");
+	put_place(page, frame);
+	fputc('\n', page->out);
+}
+
+int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *out)
+{
+	const struct page page = { out, colour };
+
+	put_head(&page, backtrace);
+	for (size_t i = 0; i < backtrace->n_threads; i++) {
+		const struct backtrace_thread *thread = &backtrace->threads[i];
+
+		put_thread(&page, thread);
+		for (size_t k = 0; k < thread->n_frames; k++)
+			put_frame(&page, &thread->frames[k]);
+	}
+	return ferror(out) ? -EIO : 0;
+}

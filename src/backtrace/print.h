@@ -1,0 +1,16 @@
+/* print.h - what the two ways of printing share. Private. */
+#ifndef PROBING_BACKTRACE_PRINT_H
+#define PROBING_BACKTRACE_PRINT_H
+
+#include "src/backtrace/backtrace.h"
+
+/* What a state letter of /proc means, "sleeping"; "unknown". */
+const char *print_state(char state);
+
+/* Why a thread was not stopped, in a few words; NULL: it was. */
+const char *print_reason(enum backtrace_stop stop);
+
+/* The part of a path behind the last slash. */
+const char *print_base_name(const char *path);
+
+#endif

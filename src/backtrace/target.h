@@ -1,0 +1,44 @@
+/* target.h - the process that is looked at, and how a stack is made of one of its threads. Private. */
+#ifndef PROBING_BACKTRACE_TARGET_H
+#define PROBING_BACKTRACE_TARGET_H
+
+#include "unwind/cpython/cpython.h"
+#include "unwind/native/native.h"
+#include "unwind/stitch/stitch.h"
+
+struct target {
+	pid_t pid;
+	struct module_table *modules;
+	struct address_space *space;
+	struct remote *remote;
+	struct native_unwinder *unwinder;
+	struct native_process *native;
+	struct native_stack walked;
+	struct stitcher *stitcher;
+	struct py_runtime *runtime; /* NULL: none, or it cannot be read */
+	int python_error;           /* why not; -ENOENT there is none */
+	char python[64];            /* version; "" none */
+	uint8_t *stack_bytes;       /* SAMPLE_STACK_BYTES */
+};
+
+/*
+ * target_open - a process, nothing of which is stopped by it.
+ * @pid: a thread of it that lives: when the main thread has ended before others, /proc shows
+ *       memory under the ids of these only.
+ * Errors: -ESRCH, -EPERM, -EACCES, -ENOMEM.
+ */
+int target_open(pid_t pid, struct target **ret);
+void target_free(struct target *target);
+void target_freep(struct target **target);
+
+/*
+ * target_stack - the merged stack of a thread that stands still.
+ * @ret: frames are borrowed until the next stack.
+ * Errors: -ENOMEM.
+ */
+int target_stack(struct target *target, pid_t tid, const struct regs *regs, struct stack *ret);
+
+/* The same from memory alone: the Python frames of a thread that may be running. */
+int target_python_stack(struct target *target, pid_t tid, struct stack *ret);
+
+#endif

@@ -1,0 +1,490 @@
+"""probing backtrace: what it shows, of whom, and that those it looks at never notice."""
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+import probing_test as t
+
+N_KILLED = int(os.environ.get("PROBING_KILLED") or 300)
+ORDINARY_USER = 65534
+
+Thread = t.collections.namedtuple("Thread", "tid name state verdict stack_end stopped_us not_stopped wchan frames")
+Frame = t.collections.namedtuple("Frame", "kind function file line module")
+
+
+class Backtrace:
+    """What probing backtrace --json says."""
+
+    def __init__(self, *arguments, **more):
+        done = t.probing("backtrace", "--json", *arguments, check=t.OK, **more)
+        self.message = done.stderr
+        self.all = json.loads(done.stdout)
+        self.threads = [Thread(**dict(thread, frames=[Frame(**frame) for frame in thread["frames"]]))
+                        for thread in self.all["threads"]]
+
+    def named(self, name):
+        found = [thread for thread in self.threads if thread.name == name]
+        if len(found) != 1:
+            raise AssertionError("%d threads are named %s: %s" % (
+                len(found), name, [thread.name for thread in self.threads]))
+        return found[0]
+
+
+def python(thread):
+    return [[frame.function, frame.line] for frame in thread.frames if frame.kind == "python"]
+
+
+def functions(thread):
+    """Innermost first."""
+    return [frame.function for frame in thread.frames]
+
+
+def task(pid, tid, file):
+    with open("/proc/%d/task/%d/%s" % (pid, tid, file)) as text:
+        return text.read()
+
+
+def states(pid):
+    """State letters of all threads, by tid."""
+    found = {}
+    for tid in map(int, os.listdir("/proc/%d/task" % pid)):
+        with contextlib.suppress(OSError):
+            found[tid] = task(pid, tid, "stat").rsplit(")", 1)[1].split()[0]
+    return found
+
+
+def await_threads(started, names):
+    """Until the last threads have their names, and have gone on from there to what they are for."""
+    t.wait_until(lambda: names <= {task(started.pid, tid, "comm").strip() for tid in states(started.pid)})
+    time.sleep(0.3)
+
+
+class Case(t.Case):
+    def setUp(self):
+        """Nothing is sampled here: the right to perf_event_open does not matter."""
+        folder = t.scratch()
+        folder.__enter__()
+        self.addCleanup(folder.__exit__, None, None, None)
+
+
+@t.for_each_interpreter(globals())
+class Parked(Case):
+    """Stacks that stand still, against what the interpreter knows of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_interpreter(cls.interpreter)
+        with t.fixture("parked.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
+            cls.pid, cls.truth = started.pid, started.truth
+            cls.whole = Backtrace(cls.pid)
+            cls.with_interpreter = Backtrace(cls.pid, "--interpreter-frames")
+            cls.running = Backtrace(cls.pid, "--no-stop")
+            cls.tid = cls.whole.named("sorting").tid
+            cls.one = Backtrace(cls.pid, cls.tid, "--no-native")
+            cls.text = t.probing("backtrace", cls.pid, check=t.OK).stdout
+            cls.after = states(cls.pid)
+
+    def test_process(self):
+        self.assertEqual(self.pid, self.whole.all["pid"])
+        self.assertIn("parked.py", self.whole.all["command"])
+        self.assertTrue(self.whole.all["python"].startswith(self.interpreter.version + "."), self.whole.all["python"])
+        self.assertEqual("", self.whole.message)
+        self.assertEqual(len(self.truth["threads"]) + 1, len(self.whole.threads))
+        self.assertEqual(self.pid, self.whole.threads[0].tid)
+        self.assertEqual({"S"}, set(self.after.values()))
+
+    def test_python_frames_and_lines(self):
+        for name, frames in self.truth["threads"].items():
+            with self.subTest(name):
+                self.assertEqual(frames, python(self.whole.named(name)))
+
+    def test_every_stack_is_exact_and_whole(self):
+        for thread in self.whole.threads:
+            with self.subTest(thread.name):
+                self.assertEqual(("exact", "S", None), (thread.verdict, thread.state, thread.not_stopped))
+                self.assertIn(thread.stack_end, ("complete", "completed"))
+                self.assertGreater(thread.stopped_us, 0)
+
+    def test_native_frames_stand_between(self):
+        for name, caller, native, callee in self.truth["between"]:
+            with self.subTest(name):
+                names = functions(self.whole.named(name))
+                between = names[names.index(callee) + 1:names.index(caller)]
+                self.assertTrue(any(t.same_name(each, native) for each in between), between)
+
+    def test_native_frames_have_their_module(self):
+        calling = self.whole.named("calling")
+        self.assertIn("native_lib.so", [os.path.basename(frame.module) for frame in calling.frames
+                                        if frame.function == "call_back"])
+        files = {os.path.basename(frame.file) for frame in calling.frames if frame.kind == "python"}
+        self.assertIn("parked.py", files)
+
+    def test_interpreter_frames_on_demand(self):
+        for thread in self.with_interpreter.threads:
+            folded = self.whole.named(thread.name)
+            self.assertEqual(python(folded), python(thread))
+            self.assertGreater(len(thread.frames), len(folded.frames))
+        main = functions(self.with_interpreter.threads[0])
+        self.assertIn("_start", main)
+        self.assertNotIn("_start", functions(self.whole.threads[0]))
+
+    def test_from_memory_alone(self):
+        for name, frames in self.truth["threads"].items():
+            with self.subTest(name):
+                thread = self.running.named(name)
+                self.assertEqual(frames, python(thread))
+                self.assertEqual({"python"}, {frame.kind for frame in thread.frames})
+                self.assertEqual(("python", None), (thread.verdict, thread.stopped_us))
+                self.assertEqual("not asked for", thread.not_stopped)
+
+    def test_one_thread_without_native_frames(self):
+        self.assertEqual([self.tid], [thread.tid for thread in self.one.threads])
+        self.assertEqual(self.truth["threads"]["sorting"], python(self.one.threads[0]))
+        self.assertEqual({"python"}, {frame.kind for frame in self.one.threads[0].frames})
+
+    def test_text(self):
+        head, *threads = self.text.split("\n\n")
+        self.assertRegex(head, r"^Process %d, Python %s\S+: .*parked\.py" % (self.pid, re.escape(self.interpreter.version)))
+        self.assertEqual(len(self.whole.threads), len(threads))
+        block = next(block for block in threads if block.startswith('Thread %d "sorting"\n' % self.tid))
+        shown = [line for line in block.splitlines()[1:] if "  [" not in line]
+        files = [os.path.basename(f.file) for f in self.one.threads[0].frames]
+        self.assertEqual(["  %s  (%s:%d)" % (name, file, line) for (name, line), file in
+                          zip(self.truth["threads"]["sorting"], files)], shown)
+        self.assertRegex(block, r"\n  sorted  \[\S+\]")
+        self.assertNotIn("\033", self.text)
+
+
+@t.for_each_interpreter(globals())
+class Busy(Case):
+    """Threads that are stopped wherever they happen to be."""
+
+    def test_each_thread_is_in_its_function(self):
+        t.need_interpreter(self.interpreter)
+        seen = t.collections.Counter()
+        with t.fixture("threads.py", "--busy", 3, "--idle", 2, python=self.interpreter.path,
+                       place=self.interpreter.place) as started:
+            await_threads(started, {"busy-2", "idle-1"})
+            for _ in range(20):
+                taken = Backtrace(started.pid)
+                for name, function in started.truth["threads"].items():
+                    thread = taken.named(name)
+                    self.assertIn(function, functions(thread), thread)
+                    seen[thread.verdict] += 1
+                for i in range(2):
+                    self.assertIn("wait_for", functions(taken.named("idle-%d" % i)))
+        # An evaluation that is being entered or left is not linked yet, or no more.
+        self.assertNearlyAll(seen["exact"], sum(seen.values()), "exact; %s" % seen)
+
+
+@t.for_each_interpreter(globals())
+class Hanging(Case):
+    """One thread in C for good, and one that cannot be stopped."""
+
+    def test_both_are_shown(self):
+        t.need_interpreter(self.interpreter)
+        with t.fixture("parked.py", "--hang", python=self.interpreter.path,
+                       place=self.interpreter.place) as started:
+            taken = Backtrace(started.pid)
+            text = t.probing("backtrace", started.pid, check=t.OK).stdout
+            after = states(started.pid)
+        burning, asleep = taken.named("burning"), taken.named("asleep")
+        self.assertTrue(t.subsequence(functions(burning), ["native_burn", "burn_in_c", "named"]), burning)
+        self.assertEqual("exact", burning.verdict)
+        self.assertEqual(("D", "it could not be", None, "python"),
+                         (asleep.state, asleep.not_stopped, asleep.stopped_us, asleep.verdict))
+        self.assertEqual("hang_in_c", functions(asleep)[0])
+        self.assertTrue(asleep.wchan)
+        self.assertRegex(text, r'"asleep", not stopped: D \(uninterruptible sleep\) in \w+; '
+                               r'Python frames from memory\n  hang_in_c  \(parked\.py:\d+\)\n')
+        self.assertFalse({"t", "T"} & set(after.values()), after)
+        for name, frames in started.truth["threads"].items():
+            self.assertEqual(frames, python(taken.named(name)))
+
+
+class ManyThreads(Case):
+    def test_a_hundred(self):
+        with t.fixture("threads.py", "--busy", 1, "--idle", 98) as started:
+            await_threads(started, {"busy-0"})
+            taken = Backtrace(started.pid)
+        self.assertEqual(100, len(taken.threads))
+        self.assertEqual({"idle-%d" % i for i in range(98)} | {"busy-0"},
+                         {thread.name for thread in taken.threads[1:]})
+        for thread in taken.threads[1:-1]:
+            self.assertIn("wait_for", functions(thread))
+            self.assertEqual("exact", thread.verdict)
+        self.assertIn("burn_red", functions(taken.named("busy-0")))
+
+    def test_threads_that_come_and_go(self):
+        with t.fixture("threads.py", "--busy", 1, "--churn") as started:
+            await_threads(started, {"busy-0"})
+            for _ in range(20):
+                taken = Backtrace(started.pid)
+                self.assertIn("burn_red", functions(taken.named("busy-0")))
+
+
+class NotPython(Case):
+    def test_native_frames(self):
+        with t.fixture("native_only", "threads") as started:
+            for _ in range(10):
+                taken = Backtrace(started.pid)
+                self.assertIsNone(taken.all["python"])
+                self.assertTrue(t.subsequence(functions(taken.threads[0]), ["outer", "run_threads", "main"]), taken.threads)
+                self.assertIn("helper_outer", functions(taken.named("helper")))
+                for thread in taken.threads:
+                    self.assertEqual(("native", "complete"), (thread.verdict, thread.stack_end))
+
+    def test_lines(self):
+        with open(os.path.join(t.FIXTURES, "native_only.c")) as source:
+            loop = 1 + next(i for i, line in enumerate(source) if line.strip() == "helper_inner();")
+        with t.fixture("native_only", "threads") as started:
+            helper = Backtrace(started.pid).named("helper")
+        frame = next(frame for frame in helper.frames if frame.function == "helper_outer")
+        self.assertEqual("native_only.c", os.path.basename(frame.file))
+        self.assertLessEqual(abs(frame.line - loop), 2)
+
+    def test_nothing_to_show_without_stopping(self):
+        with t.fixture("native_only", "threads") as started:
+            done = t.probing("backtrace", "--no-stop", started.pid, check=t.FAILED)
+            self.assertSentence(done.stderr, "no Python .* in process %d" % started.pid)
+
+    def test_more_stack_than_is_copied(self):
+        with t.fixture("native_only", "recursion") as started:
+            main = Backtrace(started.pid).threads[0]
+        self.assertEqual("completed", main.stack_end)
+        self.assertEqual(5000, sum(t.same_name(name, "descend") for name in functions(main)))
+
+
+class Nobody(Case):
+    def test_no_such_process(self):
+        done = t.probing("backtrace", 4194304, check=t.NO_INPUT)
+        self.assertSentence(done.stderr, "there is no process 4194304")
+
+    def test_no_such_thread(self):
+        with t.fixture("native_only", "threads") as started:
+            done = t.probing("backtrace", started.pid, 1, check=t.NO_INPUT)
+            self.assertSentence(done.stderr, "process %d has no thread 1" % started.pid)
+            tid = max(states(started.pid))
+            done = t.probing("backtrace", tid, check=t.NO_INPUT)
+            self.assertSentence(done.stderr, "%d is a thread of process %d: probing backtrace %d %d" % (
+                tid, started.pid, started.pid, tid))
+
+    def test_zombie(self):
+        child = subprocess.Popen(["true"])
+        t.wait_until(lambda: states(child.pid) == {child.pid: "Z"})
+        done = t.probing("backtrace", child.pid, check=t.NO_INPUT)
+        child.wait()
+        self.assertSentence(done.stderr, "process %d has ended" % child.pid, "process %d," % os.getpid(), "zombie")
+
+    def test_main_thread_has_ended_before_others(self):
+        program = ("import ctypes, threading, time\n"
+                   "def stay(): time.sleep(60)\n"
+                   "threading.Thread(target=stay).start()\n"
+                   "print('ready {}', flush=True)\n"
+                   "ctypes.CDLL(None).pthread_exit(None)\n")
+        with t.target([t.DEBIAN_PYTHON, "-c", program]) as started:
+            t.wait_until(lambda: states(started.pid)[started.pid] == "Z")
+            main, other = Backtrace(started.pid).threads
+        self.assertEqual(("Z", "it has ended", []), (main.state, main.not_stopped, main.frames))
+        self.assertIn("stay", functions(other))
+
+    def test_kernel_thread(self):
+        pid = next((int(pid) for pid in os.listdir("/proc") if pid.isdigit() and self.is_of_kernel(pid)), None)
+        if pid is None:
+            self.skipTest("no thread of the kernel is seen here")
+        done = t.probing("backtrace", pid, check=t.FAILED)
+        self.assertSentence(done.stderr, "process %d is a thread of the kernel" % pid)
+
+    @staticmethod
+    def is_of_kernel(pid):
+        try:
+            with open("/proc/%s/stat" % pid) as stat:
+                return int(stat.read().rsplit(")", 1)[1].split()[6]) & 0x200000
+        except OSError:
+            return False
+
+    def test_wrong_arguments(self):
+        for arguments in ((), ("x",), ("0",), ("1", "2", "3"), ("1", "y")):
+            t.probing("backtrace", *arguments, check=t.USAGE)
+
+    def test_output_that_is_full(self):
+        with t.fixture("native_only", "threads") as started, open("/dev/full", "w") as full:
+            done = subprocess.run([t.BINARY, "backtrace", str(started.pid)], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(t.IO, done.returncode)
+        self.assertSentence(done.stderr, "standard output failed")
+
+
+class Users(Case):
+    """Whom one may look at."""
+
+    def as_ordinary_user(self, *arguments):
+        t.need_root()
+        t.need_program("setpriv")
+        binary = os.path.join(os.getcwd(), "probing")
+        shutil.copy(t.BINARY, binary)
+        os.chmod(os.getcwd(), 0o755)
+        user = ["setpriv", "--reuid", str(ORDINARY_USER), "--regid", str(ORDINARY_USER), "--clear-groups"]
+        return [word for word in user + [binary if word is None else word for word in arguments]]
+
+    def test_own_process(self):
+        with t.target(self.as_ordinary_user(t.DEBIAN_PYTHON, "-c", "import time; print('ready {}', flush=True); time.sleep(60)")) as started:
+            done = subprocess.run(self.as_ordinary_user(None, "backtrace", "--json", str(started.pid)),
+                                  capture_output=True, text=True)
+        if done.returncode == t.NOT_PERMITTED:
+            self.assertSentence(done.stderr, "ptrace_scope")
+            self.skipTest("kernel.yama.ptrace_scope forbids it")
+        self.assertEqual(t.OK, done.returncode, done.stderr)
+        self.assertEqual("exact", json.loads(done.stdout)["threads"][0]["verdict"])
+
+    def test_process_of_another_user(self):
+        with t.fixture("native_only", "threads") as started:
+            done = subprocess.run(self.as_ordinary_user(None, "backtrace", str(started.pid)),
+                                  capture_output=True, text=True)
+        self.assertEqual((t.NOT_PERMITTED, ""), (done.returncode, done.stdout))
+        self.assertSentence(done.stderr, "process %d belongs to uid 0 and you are uid %d" % (started.pid, ORDINARY_USER),
+                            "CAP_SYS_PTRACE")
+
+    def test_process_of_root(self):
+        if os.geteuid() == 0:
+            self.skipTest("this is root")
+        done = t.probing("backtrace", 1, check=t.NOT_PERMITTED)
+        self.assertSentence(done.stderr, "process 1 belongs to uid 0")
+
+    def test_process_that_is_being_traced(self):
+        """Stopping is refused, reading is not."""
+        tracer = ("import ctypes, os, sys, time\n"
+                  "for tid in os.listdir('/proc/%s/task' % sys.argv[1]):\n"
+                  "    if ctypes.CDLL(None).ptrace(0x4206, int(tid), None, None) != 0: sys.exit('refused')\n"
+                  "print('ready {}', flush=True)\n"
+                  "time.sleep(60)\n")
+        with t.fixture("parked.py") as started:
+            with t.target([t.DEBIAN_PYTHON, "-c", tracer, str(started.pid)]) as other:
+                taken = Backtrace(started.pid)
+                self.assertRegex(taken.message, "process %d is being traced by process %d" % (started.pid, other.pid))
+                for name, frames in started.truth["threads"].items():
+                    thread = taken.named(name)
+                    self.assertEqual(frames, python(thread))
+                    self.assertEqual(("python", "not permitted"), (thread.verdict, thread.not_stopped))
+            self.assertEqual({"exact"}, {thread.verdict for thread in Backtrace(started.pid).threads})
+        with t.fixture("native_only", "threads") as started:
+            with t.target([t.DEBIAN_PYTHON, "-c", tracer, str(started.pid)]):
+                done = t.probing("backtrace", started.pid, check=t.NOT_PERMITTED)
+                self.assertSentence(done.stderr, "is being traced")
+
+
+class Unharmed(Case):
+    """A program goes on as if nobody had looked."""
+
+    @contextlib.contextmanager
+    def counting(self):
+        path = os.path.join(os.getcwd(), "numbers")
+        with t.fixture("counting.py", path) as started:
+            self.path = path
+            yield started
+
+    def numbers(self):
+        with open(self.path, "rb") as numbers:
+            return struct.unpack("=3Q", numbers.read())
+
+    def assertGoesOn(self, started):
+        before = self.numbers()
+        t.wait_until(lambda: all(now > then for now, then in zip(self.numbers(), before)), 20,
+                     "all threads to go on; %s, %s" % (before, states(started.pid)))
+        self.assertFalse({"t", "T"} & set(states(started.pid).values()), states(started.pid))
+
+    def kill_at_random(self, started, longest_s, *arguments):
+        """Whether it was killed before it ended by itself."""
+        looking = subprocess.Popen([t.BINARY, "backtrace", str(started.pid)] + list(arguments),
+                                   stdout=subprocess.DEVNULL)
+        time.sleep(random.uniform(0, longest_s))
+        looking.kill()
+        return looking.wait() == -signal.SIGKILL
+
+    def test_probing_may_be_killed_at_any_moment(self):
+        """Half of them while threads are being stopped, and not when names are looked for later."""
+        random.seed(1)
+        n_killed = n_in_time = 0
+        while n_killed < N_KILLED:
+            with self.counting() as started:
+                began = time.monotonic()
+                Backtrace(started.pid, "--no-native")
+                whole = time.monotonic() - began
+                for _ in range(min(60, N_KILLED - n_killed)):
+                    n_in_time += self.kill_at_random(started, whole, "--no-native") if n_killed % 2 else \
+                        self.kill_at_random(started, 5 * whole)
+                    n_killed += 1
+                    self.assertGoesOn(started)
+                self.assertTrue(started.is_running())
+                self.assertEqual({"exact"}, {thread.verdict for thread in Backtrace(started.pid).threads})
+        self.assertGreater(n_in_time, N_KILLED / 4)
+
+    def test_stopped_process_stays_stopped(self):
+        with self.counting() as started:
+            os.kill(started.pid, signal.SIGSTOP)
+            t.wait_until(lambda: set(states(started.pid).values()) == {"T"})
+            before = self.numbers()
+            for _ in range(10):
+                taken = Backtrace(started.pid)
+                self.assertEqual({"T"}, {thread.state for thread in taken.threads})
+                self.assertEqual({"exact"}, {thread.verdict for thread in taken.threads})
+                t.wait_until(lambda: set(states(started.pid).values()) == {"T"})
+            self.assertIn(", stopped by a signal\n", t.probing("backtrace", started.pid, check=t.OK).stdout)
+            t.wait_until(lambda: set(states(started.pid).values()) == {"T"})
+            self.assertEqual(before, self.numbers())
+            os.kill(started.pid, signal.SIGCONT)
+            self.assertGoesOn(started)
+
+    def test_stopped_process_when_probing_is_killed(self):
+        random.seed(2)
+        with self.counting() as started:
+            os.kill(started.pid, signal.SIGSTOP)
+            t.wait_until(lambda: set(states(started.pid).values()) == {"T"})
+            before = self.numbers()
+            for _ in range(30):
+                self.kill_at_random(started, 0.02)
+                t.wait_until(lambda: set(states(started.pid).values()) == {"T"})
+            self.assertEqual(before, self.numbers())
+            os.kill(started.pid, signal.SIGCONT)
+            self.assertGoesOn(started)
+
+    def test_sleep_is_not_cut_short(self):
+        """A system call that was interrupted goes on for the rest of its time."""
+        program = ("import time\n"
+                   "print('ready {}', flush=True)\n"
+                   "start = time.monotonic()\n"
+                   "time.sleep(1.5)\n"
+                   "print(time.monotonic() - start, flush=True)\n"
+                   "time.sleep(60)\n")
+        with t.target([t.DEBIAN_PYTHON, "-c", program]) as started:
+            for _ in range(5):
+                Backtrace(started.pid)
+            slept = float(started.process.stdout.readline())
+        self.assertGreaterEqual(slept, 1.5)
+
+    def test_parent_is_told_of_stops_as_before(self):
+        """Whoever waits for the process sees its own stop once, and nothing of ours."""
+        child = subprocess.Popen(["sleep", "60"])
+        try:
+            Backtrace(child.pid)
+            self.assertEqual((0, 0), os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED))
+            os.kill(child.pid, signal.SIGSTOP)
+            pid, status = os.waitpid(child.pid, os.WUNTRACED)
+            self.assertTrue(os.WIFSTOPPED(status))
+            Backtrace(child.pid)
+            self.assertEqual((0, 0), os.waitpid(child.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED))
+        finally:
+            child.kill()
+            child.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,118 @@
+/* What /proc tells, asked about this process and its children. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+
+enum { NO_PROCESS = 0x7ffffff0 };
+
+static void tasks_are_listed(void **state)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(proc_tasks(getpid(), &tids, &n), 0);
+	assert_true(n >= 1);
+	assert_int_equal(tids[0], getpid());
+	assert_int_equal(proc_tasks(NO_PROCESS, &tids, &n), -ESRCH);
+}
+
+static void texts_are_one_line(void **state)
+{
+	CLEANUP(freep) char *name = NULL, *command = NULL, *gone = NULL;
+
+	(void)state;
+	prctl(PR_SET_NAME, "a) S 1 (b");
+	name = proc_text(getpid(), "comm", 64);
+	assert_string_equal(name, "a) S 1 (b");
+	command = proc_text(getpid(), "cmdline", 4096);
+	assert_non_null(strstr(command, "test_proc"));
+	assert_null(strchr(command, '\n'));
+	gone = proc_text(NO_PROCESS, "comm", 64);
+	assert_string_equal(gone, "");
+}
+
+static char state_of(pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+
+	assert_int_equal(proc_stat_read(pid, tid, &stat), 0);
+	assert_int_equal(stat.parent, pid == getpid() ? getppid() : getpid());
+	assert_false(stat.is_kernel_thread);
+	return stat.state;
+}
+
+static void states_are_told(void **state)
+{
+	struct proc_stat stat;
+	siginfo_t info;
+	pid_t child;
+
+	(void)state;
+	prctl(PR_SET_NAME, "a) S 1 (b"); /* what looks like fields is none */
+	assert_int_equal(state_of(getpid(), 0), 'R');
+	assert_int_equal(state_of(getpid(), (pid_t)syscall(SYS_gettid)), 'R');
+	child = fork();
+	if (child == 0) {
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WSTOPPED | WNOWAIT), 0);
+	assert_int_equal(state_of(child, 0), 'T');
+	assert_int_equal(state_of(child, child), 'T');
+	kill(child, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(state_of(child, 0), 'Z');
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(proc_stat_read(child, 0, &stat), -ESRCH);
+	assert_int_equal(proc_stat_read(getpid(), 1, &stat), -ESRCH);
+}
+
+static void values_of_a_status(void **state)
+{
+	static const char status[] = "Name:\tGid:\nUid:\t1\t2\t3\t4\nGid:\t5\nGidMap:\t7 8 9\n";
+	unsigned ids[3];
+
+	(void)state;
+	assert_true(proc_status_ids(status, "Uid", ids));
+	assert_int_equal(ids[0], 1);
+	assert_int_equal(ids[1], 2);
+	assert_int_equal(ids[2], 3);
+	assert_false(proc_status_ids(status, "Gid", ids));
+	assert_null(proc_status_value(status, "Map"));
+	assert_string_equal(proc_status_value(status, "GidMap"), "\t7 8 9\n");
+}
+
+static void numbers_of_the_kernel(void **state)
+{
+	(void)state;
+	assert_true(proc_number("/proc/sys/kernel/pid_max", -1) > 0);
+	assert_int_equal(proc_number("/proc/sys/kernel/none", -7), -7);
+	assert_int_equal(proc_number("/proc/sys/kernel/ostype", -7), -7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tasks_are_listed),
+		cmocka_unit_test(texts_are_one_line),
+		cmocka_unit_test(states_are_told),
+		cmocka_unit_test(values_of_a_status),
+		cmocka_unit_test(numbers_of_the_kernel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
