@@ -78,6 +78,7 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 
 	if (look->target->runtime)
 		r = target_python_stack(look->target, thread->tid, &stack);
+	thread->is_python = target_state(look->target, thread->tid, &thread->python);
 	stack.verdict = VERDICT_PYTHON;
 	return r < 0 ? r : keep(thread, raw, &stack);
 }
@@ -92,6 +93,7 @@ static int take_stopped(struct look *look, struct backtrace_thread *thread, cons
 	r = stop_registers(stop, &regs);
 	if (r >= 0)
 		r = target_stack(look->target, thread->tid, &regs, &stack);
+	thread->is_python = target_state(look->target, thread->tid, &thread->python);
 	thread->stopped_ns = stop_end(stop);
 	return r < 0 ? r : keep(thread, raw, &stack);
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/sample.h"
+#include "unwind/cpython/cpython.h"
 
 struct backtrace_options {
 	pid_t pid;
@@ -51,6 +52,8 @@ struct backtrace_thread {
 	uint64_t stopped_ns; /* how long it was */
 	enum verdict verdict;
 	enum stack_end end;
+	bool is_python;         /* an interpreter knows it */
+	struct py_state python; /* then: what it is in the middle of */
 	struct backtrace_frame *frames; /* innermost first */
 	size_t n_frames;
 };

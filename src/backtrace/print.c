@@ -113,6 +113,16 @@ static void put_head(const struct page *page, const struct backtrace *backtrace)
 	fputc('\n', page->out);
 }
 
+static void put_python_state(const struct page *page, const struct py_state *state)
+{
+	if (state->interpreter != 0)
+		fprintf(page->out, ", interpreter %llu", (unsigned long long)state->interpreter);
+	if (state->holds_gil == PY_YES)
+		fputs(", holds the GIL", page->out);
+	if (state->collects == PY_YES)
+		fputs(", while garbage is collected", page->out);
+}
+
 /* What is missing of a stack of which all should be there. */
 static void put_shortcomings(const struct page *page, const struct backtrace_thread *thread)
 {
@@ -139,6 +149,8 @@ static void put_thread(const struct page *page, const struct backtrace_thread *t
 	if (page->colour)
 		fputs(styles[STYLE_HEAD], page->out);
 	fputs(page->colour ? "\"\033[0m" : "\"", page->out);
+	if (thread->is_python)
+		put_python_state(page, &thread->python);
 	if (thread->stop == STOP_DONE) {
 		put_shortcomings(page, thread);
 	} else if (thread->stop == STOP_TIMED_OUT) {

@@ -69,6 +69,15 @@ static void put_number(yajl_gen json, const char *key, long long value, bool is_
 		yajl_gen_null(json);
 }
 
+static void put_answer(yajl_gen json, const char *key, enum py_answer answer)
+{
+	put_key(json, key);
+	if (answer == PY_UNKNOWN)
+		yajl_gen_null(json);
+	else
+		yajl_gen_bool(json, answer == PY_YES);
+}
+
 static int put_frame(yajl_gen json, const struct backtrace_frame *frame)
 {
 	int r;
@@ -113,6 +122,9 @@ static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 		r = put_text(json, "verdict", verdict_name(thread->verdict));
 	if (r >= 0)
 		r = put_text(json, "stack_end", was_stopped ? stack_end_name(thread->end) : NULL);
+	put_number(json, "interpreter", (long long)thread->python.interpreter, thread->is_python);
+	put_answer(json, "holds_gil", thread->is_python ? thread->python.holds_gil : PY_UNKNOWN);
+	put_answer(json, "gc", thread->is_python ? thread->python.collects : PY_UNKNOWN);
 	put_number(json, "stopped_us", (long long)(thread->stopped_ns + 999) / 1000, was_stopped);
 	if (r >= 0)
 		r = put_text(json, "not_stopped", print_reason(thread->stop));

@@ -148,3 +148,8 @@ int target_python_stack(struct target *target, pid_t tid, struct stack *ret)
 	target->walked.rest_bytes = 0;
 	return stitch(target->stitcher, target->space, target->runtime, &target->walked, ret);
 }
+
+bool target_state(struct target *target, pid_t tid, struct py_state *ret)
+{
+	return target->runtime && py_state_of(target->runtime, tid, ret) == 0;
+}

@@ -41,4 +41,7 @@ int target_stack(struct target *target, pid_t tid, const struct regs *regs, stru
 /* The same from memory alone: the Python frames of a thread that may be running. */
 int target_python_stack(struct target *target, pid_t tid, struct stack *ret);
 
+/* What its interpreter says of a thread; false: none knows it. */
+bool target_state(struct target *target, pid_t tid, struct py_state *ret);
+
 #endif

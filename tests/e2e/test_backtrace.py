@@ -17,7 +17,8 @@ import probing_test as t
 N_KILLED = int(os.environ.get("PROBING_KILLED") or 300)
 ORDINARY_USER = 65534
 
-Thread = t.collections.namedtuple("Thread", "tid name state verdict stack_end stopped_us not_stopped wchan frames")
+Thread = t.collections.namedtuple("Thread", "tid name state verdict stack_end interpreter "
+                                          "holds_gil gc stopped_us not_stopped wchan frames")
 Frame = t.collections.namedtuple("Frame", "kind function file line module")
 
 
@@ -114,6 +115,10 @@ class Parked(Case):
                 self.assertIn(thread.stack_end, ("complete", "completed"))
                 self.assertGreater(thread.stopped_us, 0)
 
+    def test_nobody_holds_the_gil(self):
+        for thread in self.whole.threads + self.running.threads:
+            self.assertEqual((0, False, False), (thread.interpreter, thread.holds_gil, thread.gc), thread.name)
+
     def test_native_frames_stand_between(self):
         for name, caller, native, callee in self.truth["between"]:
             with self.subTest(name):
@@ -170,7 +175,7 @@ class Busy(Case):
 
     def test_each_thread_is_in_its_function(self):
         t.need_interpreter(self.interpreter)
-        seen = t.collections.Counter()
+        seen, holders = t.collections.Counter(), t.collections.Counter()
         with t.fixture("threads.py", "--busy", 3, "--idle", 2, python=self.interpreter.path,
                        place=self.interpreter.place) as started:
             await_threads(started, {"busy-2", "idle-1"})
@@ -180,8 +185,11 @@ class Busy(Case):
                     thread = taken.named(name)
                     self.assertIn(function, functions(thread), thread)
                     seen[thread.verdict] += 1
+                    holders[name] += thread.holds_gil
                 for i in range(2):
                     self.assertIn("wait_for", functions(taken.named("idle-%d" % i)))
+                    self.assertIs(False, taken.named("idle-%d" % i).holds_gil)
+        self.assertGreater(sum(holders.values()), 0, "of 60 looks at threads that compute, one must meet the GIL's holder")
         # An evaluation that is being entered or left is not linked yet, or no more.
         self.assertNearlyAll(seen["exact"], sum(seen.values()), "exact; %s" % seen)
 
