@@ -32,6 +32,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #if !defined(PROBING_MACHINE_X86_64) && !defined(PROBING_MACHINE_AARCH64)
@@ -86,6 +87,13 @@ void machine_regs_from_status(const uint64_t *status, struct regs *ret);
  * on machines that sign nothing. Defined inline in machine_<name>.h:
  *	static inline uint64_t machine_return_address(uint64_t stored);
  */
+
+/*
+ * machine_is_leaving - does the instruction at a place end its function's call?
+ * A return, or a jump out of the function: whatever was saved has been restored.
+ * @code: n_bytes at @address, of a function at [start, end).
+ */
+bool machine_is_leaving(const uint8_t *code, size_t n_bytes, uint64_t address, uint64_t start, uint64_t end);
 
 /*
  * machine_is_after_call - can code that follows these bytes be returned to?

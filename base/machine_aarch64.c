@@ -46,6 +46,23 @@ bool machine_is_after_call(const uint8_t *before)
 	       (code & 0xfffff800) == 0xd73f0800;   /* BLRAA, BLRAB */
 }
 
+/* RET, RETAA, RETAB, and B out of the function. Source: Arm ARM, C6.2. */
+bool machine_is_leaving(const uint8_t *bytes, size_t n_bytes, uint64_t address, uint64_t start, uint64_t end)
+{
+	uint32_t code;
+	uint64_t target;
+
+	if (n_bytes < sizeof code)
+		return false;
+	memcpy(&code, bytes, sizeof code);
+	if ((code & 0xfffffc1f) == 0xd65f0000 || (code & 0xfffffbff) == 0xd65f0bff)
+		return true;
+	if ((code & 0xfc000000) != 0x14000000)
+		return false;
+	target = address + (uint64_t)((int64_t)(int32_t)(code << 6) >> 4);
+	return target < start || target >= end;
+}
+
 /*
  * mov x8, #139 (rt_sigreturn); svc #0. The vdso has no CFI for it: since Linux
  * 5.8 it is left out on purpose, and unwinders are to know these instructions.

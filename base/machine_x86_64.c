@@ -66,6 +66,28 @@ bool machine_is_after_call(const uint8_t *before)
 	return false;
 }
 
+/* RET is C3, or C2 imm16, perhaps behind F2 or F3; JMP is E9 rel32, EB rel8. Source: Intel SDM, volume 2. */
+bool machine_is_leaving(const uint8_t *code, size_t n_bytes, uint64_t address, uint64_t start, uint64_t end)
+{
+	size_t prefix = n_bytes > 1 && (code[0] == 0xf2 || code[0] == 0xf3);
+	uint64_t target;
+	int32_t far;
+
+	if (n_bytes == 0)
+		return false;
+	if (code[prefix] == 0xc3 || code[prefix] == 0xc2)
+		return true;
+	if (code[prefix] == 0xe9 && n_bytes >= prefix + 5) {
+		memcpy(&far, code + prefix + 1, sizeof far);
+		target = address + prefix + 5 + (uint64_t)(int64_t)far;
+	} else if (code[prefix] == 0xeb && n_bytes >= prefix + 2) {
+		target = address + prefix + 2 + (uint64_t)(int64_t)(int8_t)code[prefix + 1];
+	} else {
+		return false;
+	}
+	return target < start || target >= end;
+}
+
 /* mov $15, %rax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
 bool machine_is_sigreturn(const uint8_t *code)
 {

@@ -19,7 +19,7 @@
 #include "base/util.h"
 #include "src/cli/format.h"
 
-enum { PORTION = 256, FLUSH_MS = 400, CAPTURE_NICE = -10 };
+enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, CAPTURE_NICE = -10 };
 
 enum source { SOURCE_SAMPLES, SOURCE_SIGNAL, SOURCE_PROCESS, SOURCE_DURATION, SOURCE_FLUSH, N_SOURCES };
 
@@ -178,10 +178,12 @@ static void tick(struct loop *loop)
 		show_progress(recording);
 }
 
-/* Returns 1 when there may be more. */
+/* Returns 1 when there may be more: very deep stacks take some milliseconds each. */
 static int take_samples(struct recording *recording, unsigned max)
 {
-	while (max-- > 0) {
+	uint64_t end_ns = monotonic_ns() + PORTION_NS;
+
+	while (max-- > 0 && monotonic_ns() < end_ns) {
 		struct capture_event event;
 		int r;
 

@@ -475,6 +475,10 @@ class Case(unittest.TestCase):
         folder.__enter__()
         self.addCleanup(folder.__exit__, None, None, None)
 
+    @classmethod
+    def tearDownClass(cls):
+        cls.recording = None  # they are large
+
     def assertSentence(self, text, *patterns):
         """One sentence on stderr, in our form, that names what it must."""
         lines = text.strip().splitlines()

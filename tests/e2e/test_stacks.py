@@ -194,7 +194,7 @@ class DeepPython(Deep):
 @t.for_each_interpreter(globals())
 class Deepest(Deep):
     arguments = ("deep.py", "--depth", "20000")
-    hz = 49
+    hz = 19
 
     def test_no_frame_is_missing(self):
         counts = collections.Counter(sum(frame.name == "descend" for frame in self.python(sample))

@@ -14,6 +14,13 @@
 		", . - " #name "\n");                                                              \
 	extern const char name[] __attribute__((visibility("hidden")))
 
+/* The looked up byte is a return, a jump to itself, a jump out: registers were popped, and no rule says so. */
+#define FUNCTION_ENDING(name, ending)                                                              \
+	FUNCTION(name, ".cfi_def_cfa_offset 16\n.cfi_offset 6, -16\nnop\n.cfi_def_cfa_offset 8\n" ending)
+FUNCTION_ENDING(ends_by_return, "ret");
+FUNCTION_ENDING(ends_by_jump, ".byte 0xe9, 0, 1, 0, 0");
+FUNCTION_ENDING(goes_on, ".byte 0xeb, 0xfe");
+
 FUNCTION(plain_by_sp, ".cfi_def_cfa_offset 48\n.cfi_offset 3, -24\n.cfi_offset 12, -16");
 FUNCTION(plain_by_fp, ".cfi_def_cfa 6, 16\n.cfi_offset 6, -16");
 FUNCTION(plain_again, ".cfi_def_cfa 6, 16\n.cfi_offset 6, -16");
@@ -89,6 +96,29 @@ static int16_t saved(const struct cfi_row *row, unsigned reg)
 }
 
 /* ---- Rows ---- */
+
+static void restored_rows(void **state)
+{
+	static const uint8_t ret[] = { 0xc3 }, bnd_ret[] = { 0xf2, 0xc3 }, ret_n[] = { 0xc2, 8, 0 }, jump[] = { 0xeb, 2 },
+			     cut[] = { 0xe9, 0, 1 }, add[] = { 0x48, 0x83, 0xc4, 0x18 };
+
+	(void)state;
+	assert_int_equal(saved(row_of(ends_by_return), MACHINE_REG_FP), SAVED_SAME);
+	assert_true(row_of(ends_by_return)->is_plain);
+	assert_int_equal(saved(row_of(ends_by_jump), MACHINE_REG_FP), SAVED_SAME);
+	/* Within the function nothing tells: a leaf may keep registers below the stack pointer. */
+	assert_int_equal(saved(row_of(goes_on), MACHINE_REG_FP), -16);
+	assert_int_equal(saved(row_of(plain_by_fp), MACHINE_REG_FP), -16);
+
+	assert_true(machine_is_leaving(ret, sizeof ret, 0x10, 0, 0x20));
+	assert_true(machine_is_leaving(bnd_ret, sizeof bnd_ret, 0x10, 0, 0x20));
+	assert_true(machine_is_leaving(ret_n, sizeof ret_n, 0x10, 0, 0x20));
+	assert_false(machine_is_leaving(jump, sizeof jump, 0x10, 0, 0x20));
+	assert_true(machine_is_leaving(jump, sizeof jump, 0x1e, 0, 0x20));
+	assert_false(machine_is_leaving(cut, sizeof cut, 0x10, 0, 0x20));
+	assert_false(machine_is_leaving(add, sizeof add, 0x10, 0, 0x20));
+	assert_false(machine_is_leaving(add, 0, 0x10, 0, 0x20));
+}
 
 static void plain_rows(void **state)
 {
@@ -335,6 +365,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain_rows),
+		cmocka_unit_test(restored_rows),
 		cmocka_unit_test(equal_rows_are_one),
 		cmocka_unit_test(special_rows),
 		cmocka_unit_test(no_row),

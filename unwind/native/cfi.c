@@ -139,6 +139,31 @@ static int ask_libdw(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, ui
 }
 
 /*
+ * Compilers do not say that a register has been popped: where the function ends the rule of
+ * before stays, and leads below the stack pointer, where whatever interrupts the thread next
+ * may write. What ends the call has restored all.
+ */
+static void forget_restored(struct elf_file *elf, const struct elf_cfi *cfi, uint64_t address, struct cfi_row *row)
+{
+	enum { LONGEST_INSTRUCTION = 16 };
+	size_t n_bytes = (size_t)MIN(cfi->end - address, (uint64_t)LONGEST_INSTRUCTION);
+	bool leads_below = false;
+	const void *code;
+
+	if (row->cfa_kind != CFA_REGISTER || row->cfa_register != MACHINE_REG_SP)
+		return;
+	for (unsigned i = 1; i < ROW_N_SAVED; i++)
+		leads_below |= row->saved[i] >= SAVED_FIRST_OFFSET && row->saved[i] < -row->cfa_offset;
+	if (!leads_below || elf_file_data(elf, address, n_bytes, &code) < 0 ||
+	    !machine_is_leaving(code, n_bytes, address, cfi->start, cfi->end))
+		return;
+	for (unsigned i = 1; i < ROW_N_SAVED; i++)
+		if (row->saved[i] >= SAVED_FIRST_OFFSET && row->saved[i] < -row->cfa_offset)
+			row->saved[i] = SAVED_SAME;
+	row_classify(row);
+}
+
+/*
  * Our own way: no library, and no allocation for the usual row. -ENOENT: no function
  * with CFI is there; others but -ENOMEM: libdw may know.
  */
@@ -156,6 +181,8 @@ static int run_program(struct row_pool *pool, struct module *module, uint64_t ad
 	r = elf_file_cfi(elf, address, &cfi);
 	if (r >= 0)
 		r = program_row(&cfi, address, &row, &slow);
+	if (r >= 0)
+		forget_restored(elf, &cfi, address, &row);
 	return r < 0 ? r : pool_add(pool, &row, &slow, r > 0, ret);
 }
 

@@ -129,19 +129,22 @@ static void check_chain(struct merge *merge, bool are_live)
 			!on_this_stack(merge, merge->evaluations[merge->n - 1].anchor.outer_anchor);
 }
 
-static bool is_live(const struct merge *merge, const struct evaluation *evaluation)
-{
-	for (int k = 0; k < merge->n_live; k++)
-		if (merge->live[k].address == evaluation->anchor.address)
-			return true;
-	return false;
-}
-
-/* Does the stack show an interpreter that live memory shows nothing of? */
+/*
+ * Does the stack show an interpreter that live memory shows nothing of? Both are sorted by
+ * address; frame objects are not, and of those nothing tells.
+ */
 static bool lacks_interpreter(const struct merge *merge)
 {
+	int k = 0;
+
+	if (py_anchor_is_frame(merge->runtime))
+		return false;
 	for (size_t n = 0; n < merge->n; n++) {
-		if (is_live(merge, &merge->evaluations[n]))
+		uint64_t address = merge->evaluations[n].anchor.address;
+
+		while (k < merge->n_live && merge->live[k].address < address)
+			k++;
+		if (k < merge->n_live && merge->live[k].address == address)
 			continue;
 		if (n == merge->n - 1 || merge_is_outermost(merge, n))
 			return true;

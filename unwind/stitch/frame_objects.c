@@ -250,6 +250,18 @@ static int find_held(struct merge *merge)
 	return r;
 }
 
+/* Is all learnt of the evaluations that were found? */
+static bool is_learnt(const struct merge *merge)
+{
+	for (size_t n = 0; n < merge->n; n++) {
+		const struct evaluation *evaluation = &merge->evaluations[n];
+
+		if (!location_is_settled(&evaluation->place->frame[merge_view(evaluation->native)]))
+			return false;
+	}
+	return merge->n > 0;
+}
+
 int merge_find_frame_objects(struct merge *merge)
 {
 	bool all;
@@ -263,7 +275,7 @@ int merge_find_frame_objects(struct merge *merge)
 	}
 	if (r >= 0)
 		r = find_told(merge, &all);
-	if (r < 0 || (all && !merge->explore))
+	if (r < 0 || (all && !merge->explore_anyway && (!merge->explore || is_learnt(merge))))
 		return r;
 	learn(merge);
 	if (!all)

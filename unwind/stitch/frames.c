@@ -286,31 +286,28 @@ static enum evaluation_state compare_captured(struct merge *merge, struct evalua
 	return EVALUATION_MOVED_ON;
 }
 
-/* All frame objects of the stack in few reads: each has memory of its own. */
-static void prefetch(struct merge *merge)
+/* The next frame objects in one read: each has memory of its own. */
+static void prefetch(struct merge *merge, size_t first)
 {
+	size_t n = MIN(merge->n - first, (size_t)PY_PREFETCH);
 	uint64_t tops[PY_PREFETCH];
 
-	for (size_t first = 0; first < merge->n; first += PY_PREFETCH) {
-		size_t n = MIN(merge->n - first, (size_t)PY_PREFETCH);
-
-		for (size_t i = 0; i < n; i++)
-			tops[i] = merge->evaluations[first + i].anchor.top;
-		py_prefetch(merge->runtime, tops, n);
-	}
+	for (size_t i = 0; i < n; i++)
+		tops[i] = merge->evaluations[first + i].anchor.top;
+	py_prefetch(merge->runtime, tops, n);
 }
 
 int merge_read_frames(struct merge *merge)
 {
 	merge->frames.n = 0;
 	merge->frames.is_cut = false;
-	if (py_anchor_is_frame(merge->runtime))
-		prefetch(merge);
 	for (size_t n = 0; n < merge->n; n++) {
 		struct evaluation *evaluation = &merge->evaluations[n];
 		bool captured;
 		int r;
 
+		if (n % PY_PREFETCH == 0 && py_anchor_is_frame(merge->runtime))
+			prefetch(merge, n);
 		r = read_evaluation(merge, n, &captured);
 		if (r == -ENOMEM)
 			return r;

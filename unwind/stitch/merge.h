@@ -31,6 +31,7 @@ struct merge {
 	struct py_runtime *runtime;
 	struct native_stack *native;
 	bool explore; /* compare with live memory also where nothing seems missing */
+	bool explore_anyway; /* also where everything is learnt that can be missing */
 	struct evaluation *evaluations; /* innermost first */
 	size_t n, allocated;
 	struct py_frames frames;

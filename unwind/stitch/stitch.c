@@ -210,7 +210,8 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	merge->frames.is_cut = false;
 	merge->live_is_read = false;
 	merge->chain_is_whole = true;
-	merge->explore = stitcher->n_stitched < EXPLORE_FIRST || stitcher->n_stitched % EXPLORE_EVERY == 0;
+	merge->explore_anyway = stitcher->n_stitched % EXPLORE_EVERY == 0;
+	merge->explore = merge->explore_anyway || stitcher->n_stitched < EXPLORE_FIRST;
 	if (runtime && native->sample->has_user) {
 		stitcher->n_stitched++;
 		py_begin_sample(runtime);
