@@ -275,6 +275,10 @@ class TruthCalls(Stacks):
     def test_quality(self):
         self.check_quality(0)
 
+    def lost(self):
+        """Functions of whose C calls the captured bytes tell nothing yet: what memory shows later stands there."""
+        return {"ff"} if self.version() >= (3, 15) else set()  # its loop keeps the bytecode elsewhere for str.join
+
     def native_witness(self, sample):
         """Which function must have called what is seen natively, None where nothing says so."""
         for frame in reversed(self.recording.path(sample.stack)):
@@ -300,6 +304,8 @@ class TruthCalls(Stacks):
             for sample in samples:
                 witness, claimed = self.native_witness(sample), self.claims(sample)
                 if witness is None or "json" in str([f.file for f in self.python(sample)]):
+                    continue
+                if verdict == "approximate" and witness in self.lost():
                     continue
                 if claimed == [witness]:
                     right[witness] += 1
@@ -332,7 +338,7 @@ class TruthCalls(Stacks):
         # Of a stack that was left before it could be read, the innermost function is certain.
         seen["fd"] += sum("json" in (self.python(sample)[-1].file or "") and "fd" not in self.claims(sample)
                           for sample in self.samples() if self.python(sample))
-        for name in self.truth["functions"]:
+        for name in set(self.truth["functions"]) - self.lost():
             self.assertGreater(seen[name], len(self.recording.samples) * 0.01, seen)
 
 
