@@ -1,6 +1,6 @@
 /* stitch.h - one stack out of native and Python frames.
  *
- * The rule needs no symbol names. Every evaluation of the interpreter keeps
+ * The rule needs no symbol names from 3.11 on (before: frame_objects.c). Every evaluation of the interpreter keeps
  * its anchor on its own native frame: where an anchor lies in [SP, CFA), that
  * native frame is an evaluation, and the Python frames that the anchor leads
  * to belong right above it. Where in the frame the anchor lies is the same for
