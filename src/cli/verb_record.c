@@ -27,7 +27,7 @@
 #include "unwind/cpython/cpython.h"
 
 enum { DEFAULT_HZ = 99, MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
-enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS };
+enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE };
 
 struct arguments {
 	pid_t pid;
@@ -47,6 +47,9 @@ static const struct argp_option options[] = {
 	{ "stack-bytes", KEY_STACK_BYTES, "N", 0,
 	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
 	  "deeper stacks are completed from memory)", 0 },
+	{ "source", KEY_SOURCE, "NAME", 0,
+	  "Where Python frames come from: read, memory right after each sample; auto, the best that is allowed "
+	  "here (default)", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
 	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
@@ -66,6 +69,18 @@ static double parse_number(struct argp_state *state, const char *text, const cha
 	if (end == text || *end != '\0' || errno != 0 || !(value >= low && value <= high))
 		argp_error(state, "%s must be a number from %g to %g, not %s", what, low, high, text);
 	return value;
+}
+
+static enum capture_source parse_source(struct argp_state *state, const char *text)
+{
+	static const char *const names[] = { [SOURCE_AUTO] = "auto", [SOURCE_READ] = "read" };
+
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		if (strcmp(text, names[i]) == 0)
+			return (enum capture_source)i;
+	}
+	argp_error(state, "--source must be auto or read, not %s", text);
+	return SOURCE_AUTO;
 }
 
 static void check(struct argp_state *state, const struct arguments *arguments)
@@ -99,6 +114,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_STACK_BYTES:
 		arguments->capture.stack_bytes =
 			(size_t)parse_number(state, argument, "--stack-bytes", 256, MAX_STACK_BYTES);
+		return 0;
+	case KEY_SOURCE:
+		arguments->capture.source = parse_source(state, argument);
 		return 0;
 	case KEY_NO_KERNEL:
 		arguments->capture.no_kernel = true;

@@ -14,7 +14,14 @@
 
 #include "base/sample.h"
 
+/* Where a sample's Python frames come from. */
+enum capture_source {
+	SOURCE_AUTO, /* the best that is allowed here */
+	SOURCE_READ, /* the captured bytes, and memory read right after each sample */
+};
+
 struct capture_options {
+	enum capture_source source;
 	double hz;           /* samples a second of CPU time and thread */
 	size_t stack_bytes;  /* user stack to copy, a multiple of 8, at most 65528 */
 	size_t ring_bytes;   /* per CPU, a power of two of pages; 0: as much as allowed */
