@@ -107,7 +107,7 @@ static int pass(struct ours *ours, const struct dumps *dumps, uint64_t *ret_ns, 
 		int r;
 
 		if (i + 1 < dumps->n)
-			native_prefetch(&dumps->samples[i + 1]);
+			native_expect(ours->process, &dumps->samples[i + 1]);
 		r = native_unwind(ours->process, &dumps->samples[i], NULL, &ours->stack);
 		if (r < 0)
 			return r;
@@ -223,15 +223,15 @@ static void read_words(const struct dumps *dumps, const struct footprint *footpr
 		(void)*(const volatile uint8_t *)(dumps->samples[dump].stack + footprint->offsets[i]);
 }
 
-/* All lines up to the last of a dump's words, in order, asked for as far ahead as ours does. */
+/* All lines up to the last of a dump's words, in order, asked for as far ahead as pays. */
 static void read_lines(const struct dumps *dumps, const struct footprint *footprint, size_t dump)
 {
-	enum { LINE_BYTES = 64, AHEAD_BYTES = 4096 };
+	enum { LINE_BYTES = 64, AHEAD_BYTES = 4096, BEGINNING_BYTES = 2048 };
 	size_t start = dump > 0 ? footprint->ends[dump - 1] : 0, end = footprint->ends[dump];
 	const uint8_t *stack = dumps->samples[dump].stack;
 
-	if (dump + 1 < dumps->n)
-		native_prefetch(&dumps->samples[dump + 1]);
+	for (size_t offset = 0; dump + 1 < dumps->n && offset < BEGINNING_BYTES; offset += LINE_BYTES)
+		__builtin_prefetch(dumps->samples[dump + 1].stack + offset);
 	for (size_t offset = 0; start < end && offset <= footprint->offsets[end - 1]; offset += LINE_BYTES) {
 		__builtin_prefetch(stack + offset + AHEAD_BYTES);
 		(void)*(const volatile uint8_t *)(stack + offset);

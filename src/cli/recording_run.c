@@ -185,9 +185,12 @@ static int take_samples(struct recording *recording, unsigned max)
 
 	while (max-- > 0 && monotonic_ns() < end_ns) {
 		struct capture_event event;
+		struct sample next;
 		int r;
 
 		r = capture_next(recording->capture, &event);
+		if (r > 0 && capture_peek(recording->capture, &next))
+			pipeline_expect_sample(recording->pipeline, &next);
 		if (r > 0)
 			r = pipeline_event(recording->pipeline, &event) ?: 1;
 		if (r <= 0)

@@ -418,6 +418,14 @@ static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 	return put_sample(pipeline, sample, process, &stack);
 }
 
+void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample)
+{
+	struct process *process = processes_find(&pipeline->processes, sample->pid);
+
+	if (process && process->native && sample->has_user)
+		native_expect(process->native, sample);
+}
+
 static int take_mmap(struct pipeline *pipeline, const struct capture_event *event)
 {
 	const struct mapping_source source = {

@@ -57,6 +57,9 @@ int pipeline_expect(struct pipeline *pipeline, pid_t pid);
 /* Take one event. Errors: -ENOMEM, and what the writing thread met (see pipeline_error). */
 int pipeline_event(struct pipeline *pipeline, const struct capture_event *event);
 
+/* A sample that will come soon, perhaps the next: its stack is asked for before it is needed. */
+void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample);
+
 /* Hand over what has been gathered. Does not wait for the disk. */
 int pipeline_flush(struct pipeline *pipeline);
 

@@ -204,6 +204,18 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 	return 0;
 }
 
+bool capture_peek(const struct capture *capture, struct sample *ret)
+{
+	const struct perf_event_header *record = merge_peek(&capture->merge);
+	struct capture_event event;
+
+	if (!record || record->type != PERF_RECORD_SAMPLE ||
+	    record_decode(record, capture_has_kernel(capture), &event) <= 0)
+		return false;
+	*ret = event.sample;
+	return true;
+}
+
 void capture_stop(struct capture *capture)
 {
 	events_stop(&capture->events);

@@ -90,3 +90,8 @@ const struct perf_event_header *merge_next(struct merge *merge)
 	merge->lent = ring;
 	return ring_record(ring, merge->copy);
 }
+
+const struct perf_event_header *merge_peek(const struct merge *merge)
+{
+	return merge->lent ? ring_peek(merge->lent) : NULL;
+}

@@ -104,6 +104,13 @@ size_t capture_ring_bytes(const struct capture *capture);
  */
 int capture_next(struct capture *capture, struct capture_event *ret);
 
+/*
+ * capture_peek - the sample that stands behind the event given out last.
+ * A look ahead, of which nothing follows: another event may come first, or it instead.
+ * False: there is none yet. Its pointers hold as long as that event's.
+ */
+bool capture_peek(const struct capture *capture, struct sample *ret);
+
 /* Stop sampling; what the rings hold can still be read. */
 void capture_stop(struct capture *capture);
 

@@ -83,10 +83,12 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		  struct native_stack *stack);
 
 /*
- * native_prefetch - ask for the beginning of a stack that will be unwound soon.
- * Captured bytes are cold. Asked for one sample ahead, they come while another is unwound.
+ * native_expect - ask for what unwinding a sample will read, before another one is unwound.
+ * Captured bytes are cold. Which of them will be needed is guessed from the stacks before:
+ * each place's last caller, and the size of its last frame. A wrong guess costs time only.
+ * @sample: of this process; known again by where its stack bytes are, which stay there.
  */
-void native_prefetch(const struct sample *sample);
+void native_expect(struct native_process *process, const struct sample *sample);
 void native_stack_done(struct native_stack *stack);
 
 /*

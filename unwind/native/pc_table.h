@@ -3,7 +3,8 @@
  * An open-addressing table of 32-byte slots, at most half full, never with the
  * same PC twice. The rule of the usual frame stands in the slot itself, so that
  * a warm frame costs one probe and no second look-up, and mostly not even that:
- * a slot remembers which one its caller had the last time.
+ * a slot remembers which one its caller had the last time. It also remembers how
+ * large its frame was, so that a whole stack can be guessed with none of it read.
  */
 #ifndef PROBING_PC_TABLE_H
 #define PROBING_PC_TABLE_H
@@ -25,11 +26,18 @@ enum {
 	PLAIN_SAVED_FP = 0xffff, /* as in saved[] */
 };
 
+/* Of the CFA from its base, in bytes. */
+static inline uint32_t plain_cfa_offset(uint32_t plain)
+{
+	return (plain >> PLAIN_OFFSET_SHIFT & PLAIN_OFFSET_MAX) * (uint32_t)sizeof(uint64_t);
+}
+
 struct pc_slot {
 	_Alignas(32) uint64_t pc; /* 0: free */
 	uint32_t row, plain;
 	uint32_t caller; /* index of the slot of the last caller; may be any other by now */
 	uint32_t code;   /* hash of the code there, for search.c; 0: not needed */
+	uint32_t bytes;  /* of the last frame there; 0: not known */
 };
 
 struct pc_table {

@@ -189,6 +189,7 @@ static int try_from(struct walk *walk, const struct supposition *caller)
 	further.fp = caller->fp;
 	further.fp_is_lost = false;
 	further.is_return_address = true;
+	further.callee = SIZE_MAX;
 	r = walk_on(&further);
 	walk->searches_left = further.searches_left;
 	walk->effort = further.effort;

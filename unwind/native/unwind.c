@@ -377,8 +377,9 @@ static void walk_plain(struct walk *walk)
 		stack->frames ? stack->frames + MIN(stack->frames_allocated, (size_t)NATIVE_MAX_FRAMES) : NULL;
 	uint64_t pc = walk->pc, sp = walk->sp, fp = walk->fp;
 	bool is_return_address = walk->is_return_address;
-	struct pc_slot *callee = NULL;
-	size_t expected = 0; /* slot of the next frame */
+	struct pc_slot *callee = walk->callee < pcs->n_slots ? &pcs->slots[walk->callee] : NULL;
+	size_t expected = callee ? callee->caller : 0; /* slot of the next frame */
+	const uint64_t ahead_bytes = walk->ahead_bytes;
 
 	if (walk->fp_is_lost || n_bytes < sizeof pc || !frame || pcs->n_slots == 0)
 		return;
@@ -398,11 +399,12 @@ static void walk_plain(struct walk *walk)
 			break;
 		callee = slot;
 		expected = slot->caller;
-		cfa = (slot->plain >> PLAIN_OFFSET_SHIFT & PLAIN_OFFSET_MAX) * sizeof pc;
+		cfa = plain_cfa_offset(slot->plain);
 		/* A branch: by a conditional move SP would always wait for a load of FP. */
 		if (__builtin_expect_with_probability(slot->plain & PLAIN_BASE_IS_FP, 0, 1)) {
 			__asm__("" : "+r"(cfa));
 			cfa += fp;
+			slot->bytes = (uint32_t)(cfa - sp);
 		} else {
 			cfa += sp;
 		}
@@ -418,7 +420,7 @@ static void walk_plain(struct walk *walk)
 			memcpy(&saved_fp, bytes + fp_at, sizeof saved_fp);
 		}
 		memcpy(&next, bytes + at, sizeof next);
-		memory_prefetch(sample, sp + MEMORY_AHEAD_BYTES, cfa + MEMORY_AHEAD_BYTES);
+		memory_prefetch(sample, sp + ahead_bytes, cfa + ahead_bytes);
 		*frame++ = (struct native_frame){
 			.pc = pc, .sp = sp, .cfa = cfa, .fp = fp, .row = slot->row,
 			.is_return_address = is_return_address,
@@ -433,6 +435,24 @@ static void walk_plain(struct walk *walk)
 	walk->sp = sp;
 	walk->fp = fp;
 	walk->is_return_address = is_return_address;
+	walk->callee = callee ? (size_t)(callee - pcs->slots) : SIZE_MAX;
+}
+
+/* The last frame was none of the usual ones: its slot is told what the others' know. */
+static void note_frame(struct walk *walk, size_t number)
+{
+	const struct native_frame *frame = &walk->stack->frames[number];
+	const struct pc_table *pcs = &walk->process->pcs;
+	struct pc_slot *slot = pc_table_find(pcs, native_frame_lookup(frame));
+	size_t callee = walk->callee;
+
+	walk->callee = SIZE_MAX;
+	if (!slot || walk->stack->n_frames != number + 1 || frame->cfa <= frame->sp)
+		return;
+	walk->callee = (size_t)(slot - pcs->slots);
+	slot->bytes = (uint32_t)(frame->cfa - frame->sp);
+	if (callee < pcs->n_slots)
+		pcs->slots[callee].caller = (uint32_t)walk->callee;
 }
 
 static inline int push_frame(struct walk *walk)
@@ -466,6 +486,7 @@ int walk_on(struct walk *walk)
 
 	while (r == 1) {
 		const struct cfi_row *row;
+		size_t number;
 
 		walk_plain(walk);
 		if (walk->pc == 0 && stack->n_frames > 0) {
@@ -479,26 +500,46 @@ int walk_on(struct walk *walk)
 		r = push_frame(walk);
 		if (r < 0)
 			return r;
-		row = &pool->rows[stack->frames[stack->n_frames - 1].row];
+		number = stack->n_frames - 1;
+		row = &pool->rows[stack->frames[number].row];
 		if (is_trampoline(walk, row))
 			r = step_by_trampoline(walk);
 		else if (row->cfa_kind == CFA_NONE || (row->is_guess && !guess_holds(walk, row)))
 			r = step_without_cfi(walk);
 		else
 			r = step_by_row(walk, row);
+		if (r == 1)
+			note_frame(walk, number);
 	}
 	return r;
 }
 
-/* A stack's beginning, asked for when nothing of it is known. */
-enum { BEGINNING_BYTES = 2048 };
+/* So many frames are guessed: further out, too few are as they were. */
+enum { MAX_EXPECTED_FRAMES = 64 };
 
-void native_prefetch(const struct sample *sample)
+void native_expect(struct native_process *process, const struct sample *sample)
 {
-	uint64_t sp = sample->regs.value[MACHINE_REG_SP];
+	const struct pc_table *pcs = &process->pcs;
+	const struct pc_slot *slot = pc_table_find(pcs, sample->regs.value[MACHINE_REG_PC]);
+	uint64_t end = 0; /* of the frame, from the stack pointer */
 
-	memory_prefetch(sample, sp, sp + BEGINNING_BYTES);
+	process->expected = slot ? sample->stack : NULL;
+	for (unsigned i = 0; slot && slot->bytes > 0 && i < MAX_EXPECTED_FRAMES; i++) {
+		end += slot->bytes;
+		if (end < 2 * sizeof end || end > sample->stack_bytes)
+			break;
+		/* The return address, and the frame pointer that is mostly saved below it. */
+		__builtin_prefetch(sample->stack + end - sizeof end);
+		if (end % CACHE_LINE_BYTES == sizeof end)
+			__builtin_prefetch(sample->stack + end - 2 * sizeof end);
+		slot = &pcs->slots[slot->caller];
+	}
+	/* GCC drops what does nothing but prefetch. */
+	__asm__ volatile("");
 }
+
+/* A frame that is larger than this is left out where a stack is asked for in order. */
+enum { LARGE_FRAME_BYTES = 2048 };
 
 /*
  * Where the walk will begin: at the stack pointer, or where a large frame of the leaf
@@ -511,7 +552,7 @@ static void prefetch_start(const struct native_process *process, const struct sa
 	uint64_t start = sample->regs.value[MACHINE_REG_SP];
 
 	if (row->cfa_kind == CFA_REGISTER && row->cfa_register == MACHINE_REG_SP &&
-	    row->cfa_offset > BEGINNING_BYTES)
+	    row->cfa_offset > LARGE_FRAME_BYTES)
 		start += (uint64_t)row->cfa_offset - CACHE_LINE_BYTES;
 	memory_prefetch(sample, start, start + MEMORY_AHEAD_BYTES);
 }
@@ -527,6 +568,8 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		.fp = sample->regs.value[MACHINE_REG_FP],
 		.searches_left = WALK_MAX_SEARCHES,
 		.effort = { .n_frames = EFFORT_MAX_FRAMES },
+		.ahead_bytes = MEMORY_AHEAD_BYTES,
+		.callee = SIZE_MAX,
 		.fp_index = row_saved_index(MACHINE_REG_FP),
 	};
 
@@ -545,7 +588,10 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		pc_table_clear(&process->failures);
 		process->generation = address_space_generation(process->space);
 	}
-	prefetch_start(process, sample);
+	if (process->expected == sample->stack)
+		walk.ahead_bytes = MEMORY_AHEAD_EXPECTED_BYTES;
+	else
+		prefetch_start(process, sample);
 	return walk_on(&walk);
 }
 
