@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes fuzz/corpus/remote_core: small core files, sound and damaged.
+"""Makes fuzz/corpus/remote_core and fuzz/corpus/core_file: small core files, sound and damaged.
 
 Recipe: fuzz/make_core_corpus.py
 """
 import pathlib
 import struct
 
-CORPUS = pathlib.Path(__file__).parent / "corpus" / "remote_core"
+CORPUS = pathlib.Path(__file__).parent / "corpus"
 ET_CORE, PT_LOAD, PT_NOTE, PN_XNUM = 4, 1, 4, 0xffff
 EHDR, PHDR, SHDR = 64, 56, 64
 
@@ -52,7 +52,60 @@ FILES = {
     "other_order": core(FOUR, order=2),
 }
 
+NT_PRSTATUS, NT_PRPSINFO, NT_AUXV, NT_FILE = 1, 3, 6, 0x46494c45
+
+
+def note(kind, contents, owner=b"CORE\0"):
+    return (struct.pack("<III", len(owner), len(contents), kind) + owner + bytes(-len(owner) % 4) +
+            contents + bytes(-len(contents) % 4))
+
+
+def thread(tid, signal=0):
+    return note(NT_PRSTATUS, struct.pack("<12xh18xI76x27Q8x", signal, tid, *range(100, 127)))
+
+
+def who(pid, name, command):
+    return note(NT_PRPSINFO, struct.pack("<24xI12x16s80s", pid, name, command))
+
+
+def files(rows, n=None, page_bytes=4096):
+    table = b"".join(struct.pack("<QQQ", start, end, page) for start, end, page, _ in rows)
+    paths = b"".join(path + b"\0" for _, _, _, path in rows)
+    return note(NT_FILE, struct.pack("<QQ", len(rows) if n is None else n, page_bytes) + table + paths)
+
+
+def auxiliary(*pairs):
+    return note(NT_AUXV, b"".join(struct.pack("<QQ", kind, value) for kind, value in pairs))
+
+
+def told(*notes):
+    """A core file of a page of memory and these notes."""
+    contents = b"".join(notes)
+    offset = EHDR + 2 * PHDR
+    return (header(2) + program(0, offset, len(contents), 0, PT_NOTE) +
+            program(0x1000, offset + len(contents), 64, 4096) + contents + text(64))
+
+
+WHO = who(4242, b"python3", b"python3 train.py ")
+MAPPED = [(0x400000, 0x401000, 0, b"/usr/bin/python3"), (0x7f0000, 0x7f2000, 1, b"/usr/lib/libc.so.6 (deleted)")]
+SAID = {
+    "plain": told(thread(4242, 11), WHO, auxiliary((3, 0x400040), (33, 0x7fff0000), (0, 0)), files(MAPPED),
+                  *(thread(4243 + i) for i in range(5))),
+    "no_thread": told(WHO, files(MAPPED)),
+    "short_thread": told(note(NT_PRSTATUS, bytes(100))),
+    "short_who": told(thread(1), note(NT_PRPSINFO, bytes(100))),
+    "too_many_files": told(thread(1), files(MAPPED, n=3)),
+    "countless_files": told(thread(1), files(MAPPED, n=2 ** 61)),
+    "huge_pages": told(thread(1), files([(1, 2, 3, b"/a")], page_bytes=2 ** 63)),
+    "files_twice": told(thread(1), files(MAPPED), files(MAPPED)),
+    "path_without_end": told(thread(1), note(NT_FILE, struct.pack("<QQQQQ", 1, 4096, 1, 2, 0) + b"/no/end")),
+    "odd_auxiliary": told(thread(1), note(NT_AUXV, bytes(range(23)))),
+    "of_another": told(note(NT_PRSTATUS, bytes(336), b"LINUX\0"), thread(7)),
+    "notes_past_the_file": header(1) + program(0, EHDR + PHDR, 2 ** 40, 0, PT_NOTE),
+}
+
 if __name__ == "__main__":
-    CORPUS.mkdir(parents=True, exist_ok=True)
-    for name, contents in FILES.items():
-        (CORPUS / name).write_bytes(contents)
+    for folder, contents_by_name in (("remote_core", FILES), ("core_file", SAID)):
+        (CORPUS / folder).mkdir(parents=True, exist_ok=True)
+        for name, contents in contents_by_name.items():
+            (CORPUS / folder / name).write_bytes(contents)

@@ -49,7 +49,7 @@ static int find_python(struct target *target)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int make_tools(struct target *target)
+int target_make_tools(struct target *target)
 {
 	int r;
 
@@ -85,7 +85,7 @@ int target_open(pid_t pid, struct target **ret)
 	if (r >= 0)
 		r = find_python(target);
 	if (r >= 0)
-		r = make_tools(target);
+		r = target_make_tools(target);
 	if (r < 0)
 		return r;
 
@@ -105,7 +105,7 @@ static int unwind(struct target *target, const struct sample *sample)
 	int r;
 
 	r = native_unwind(target->native, sample, target->remote, &target->walked);
-	if (r < 0 || is_whole(target))
+	if (r < 0 || is_whole(target) || target->is_dumped)
 		return r;
 	r = address_space_load(target->space);
 	if (r == -ENOMEM)

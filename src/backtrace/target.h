@@ -6,8 +6,12 @@
 #include "unwind/native/native.h"
 #include "unwind/stitch/stitch.h"
 
+struct core_file;
+
 struct target {
-	pid_t pid;
+	pid_t pid; /* of a core file: as the process knew itself */
+	bool is_dumped; /* it is a core file, and no process */
+	struct remote *dump; /* then: what the file itself holds of memory; borrowed from remote */
 	struct module_table *modules;
 	struct address_space *space;
 	struct remote *remote;
@@ -28,6 +32,17 @@ struct target {
  * Errors: -ESRCH, -EPERM, -EACCES, -ENOMEM.
  */
 int target_open(pid_t pid, struct target **ret);
+/*
+ * target_open_core - the same from a core file.
+ * @core:       what core_file_read() told of it.
+ * @executable: the program's file, where it is not at the path it was started from; else NULL.
+ * Errors: -EBADMSG, -EOPNOTSUPP, -ENOMEM; what open(2) and read(2) report.
+ */
+int target_open_core(const char *path, const char *executable, const struct core_file *core, struct target **ret);
+
+/* The second half of both: what unwinds and stitches. -ENOMEM. */
+int target_make_tools(struct target *target);
+
 void target_free(struct target *target);
 void target_freep(struct target **target);
 

@@ -100,6 +100,10 @@ int py_runtime_find(struct address_space *space, struct remote *remote, char *ve
 /* "CPython 2.7, 3.4 to 3.15": what py_runtime_find() does not refuse. Returns @to. */
 char *py_known_versions(char *to, size_t n_bytes);
 
+/* py_runtime_find_dumped - the same in a core file. @pid: as that process knew itself, and so its threads. */
+int py_runtime_find_dumped(struct address_space *space, struct remote *remote, pid_t pid, char *version,
+			   struct py_runtime **ret);
+
 void py_runtime_free(struct py_runtime *runtime);
 void py_runtime_freep(struct py_runtime **runtime);
 const char *py_runtime_version(const struct py_runtime *runtime);

@@ -69,11 +69,12 @@ static void find_text(struct address_space *space, struct py_runtime *runtime)
 	}
 }
 
+/* @own_pid: of a process that is no more; 0: it lives. */
 static int try_mapping(struct address_space *space, struct remote *remote, const struct mapping *mapping,
-		       char *version, struct py_runtime **ret)
+		       pid_t own_pid, char *version, struct py_runtime **ret)
 {
 	CLEANUP(task_ids_freep) struct task_ids *ids = NULL;
-	pid_t pid = address_space_pid(space), own_pid;
+	pid_t pid = address_space_pid(space);
 	struct py_symbols symbols;
 	struct module *module;
 	struct elf_file *elf;
@@ -91,9 +92,12 @@ static int try_mapping(struct address_space *space, struct remote *remote, const
 		mapping->module->without_python = true;
 		return -ENOENT;
 	}
-	r = task_ids_new(pid, &ids);
-	if (r >= 0)
-		r = task_ids_own(ids, pid, &own_pid);
+	r = 0;
+	if (own_pid == 0) {
+		r = task_ids_new(pid, &ids);
+		if (r >= 0)
+			r = task_ids_own(ids, pid, &own_pid);
+	}
 	if (r >= 0)
 		r = py_runtime_open(remote, own_pid, &symbols, version, ret);
 	if (r < 0)
@@ -113,8 +117,8 @@ static bool is_likely(const struct mapping *mapping, bool by_name)
 	return (strstr(module_name(mapping->module), "python") != NULL) == by_name;
 }
 
-int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
-		    struct py_runtime **ret)
+static int find(struct address_space *space, struct remote *remote, pid_t own_pid, char *version,
+		struct py_runtime **ret)
 {
 	char candidate[VERSION_BYTES];
 	int found = -ENOENT;
@@ -132,7 +136,7 @@ int py_runtime_find(struct address_space *space, struct remote *remote, char *ve
 
 			if (!is_likely(mapping, by_name))
 				continue;
-			r = try_mapping(space, remote, mapping, candidate, ret);
+			r = try_mapping(space, remote, mapping, own_pid, candidate, ret);
 			if (r == -ENOENT || (r == -EOPNOTSUPP && found == -EAGAIN))
 				continue;
 			found = r;
@@ -142,4 +146,16 @@ int py_runtime_find(struct address_space *space, struct remote *remote, char *ve
 		}
 	}
 	return found;
+}
+
+int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
+		    struct py_runtime **ret)
+{
+	return find(space, remote, 0, version, ret);
+}
+
+int py_runtime_find_dumped(struct address_space *space, struct remote *remote, pid_t pid, char *version,
+			   struct py_runtime **ret)
+{
+	return find(space, remote, pid, version, ret);
 }
