@@ -87,7 +87,8 @@ def unwind_loads(folder):
         for stack_bytes in (16384, 32768, 65528):
             yield "C++: " + os.path.basename(compiler), command, stack_bytes
     if torch_is_there():
-        yield "PyTorch: train.py", [PYTHON, str(ROOT / "fixtures/train.py")], 16384
+        for stack_bytes in (16384, 32768):
+            yield "PyTorch: train.py", [PYTHON, str(ROOT / "fixtures/train.py")], stack_bytes
 
 
 def gcc_itself(command):
@@ -149,10 +150,16 @@ def attach(arguments, pid, folder):
     return first - started, usage.ru_maxrss, usage.ru_utime + usage.ru_stime, ends
 
 
+def attach_loads(folder):
+    yield from unwind_loads(folder)
+    command = [PYTHON, str(ROOT / "fixtures/threads.py"), "--busy", "1", "--idle", "199"]
+    yield "200 threads", command, 16384
+
+
 def measure_attach(arguments):
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, command, stack_bytes in unwind_loads(pathlib.Path(folder)):
+        for name, command, stack_bytes in attach_loads(pathlib.Path(folder)):
             if stack_bytes != 16384:
                 continue
             with running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as target:

@@ -3,10 +3,12 @@
 
 A Python thread, 20 frames deep, spins in C and sums what is taken from it
 (bench/spin.c). Runs without a profiler, under `perf record` and under
-`probing record` alternate, so that what the machine does beside falls on all
-of them; medians are compared. Prints a Markdown table.
+`probing record` with each of its stack sources alternate, so that what the
+machine does beside falls on all of them; medians are compared. Prints a
+Markdown table.
 
-    bench/stolen.py [--build build] [--rounds 5] [--seconds 4] [--idle 0]
+    bench/stolen.py [--build build] [--rounds 5] [--seconds 4] [--idle 0] [--busy 0]
+                    [--hz 99,999] [--profilers perf,bpf,read]
 """
 import argparse
 import ctypes
@@ -29,13 +31,15 @@ class Gaps(ctypes.Structure):
                 ("stolen_short", ctypes.c_double), ("n", ctypes.c_uint64)]
 
 
-def target(library, seconds, n_idle):
-    """Child: idle threads, then one spinning FRAMES deep; prints the shares in percent."""
+def target(library, seconds, n_idle, n_busy):
+    """Child: other threads, then one spinning FRAMES deep; prints the shares in percent."""
     spin = ctypes.CDLL(library).spin
     spin.argtypes = [ctypes.c_double, ctypes.POINTER(Gaps)]
     gaps, gate = Gaps(), threading.Event()
     for _ in range(n_idle):
         threading.Thread(target=gate.wait, daemon=True).start()
+    for _ in range(n_busy):
+        threading.Thread(target=lambda: spin(3600, ctypes.byref(Gaps())), daemon=True).start()
 
     def descend(depth):
         if depth > 1:
@@ -55,7 +59,7 @@ def profiler(name, hz, pid, build, folder):
     if name == "perf":
         return ["perf", "record", "-q", "-F", str(hz), "--call-graph", "dwarf,16384", "-e", "cpu-clock",
                 "-o", os.path.join(folder, "perf.data"), "-p", str(pid)]
-    return [os.path.join(build, "src/cli/probing"), "record", "-q", "-F", str(hz),
+    return [os.path.join(build, "src/cli/probing"), "record", "-q", "-F", str(hz), "--source", name,
             "--stack-bytes=16384", "-o", os.path.join(folder, "probing.db"), "-p", str(pid)]
 
 
@@ -84,7 +88,7 @@ def measure(case, arguments, folder):
     """One run: (stolen %, stolen in short gaps %, the profiler's own CPU %)."""
     library = os.path.join(arguments.build, "bench/libspin.so")
     child = subprocess.Popen([sys.executable, __file__, "--target", library, "--seconds", str(arguments.seconds),
-                              "--idle", str(arguments.idle)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                              "--idle", str(arguments.idle), "--busy", str(arguments.busy)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     own, watcher = 0.0, None
     if case:
@@ -113,11 +117,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--idle", type=int, default=0, help="idle threads beside the busy one")
+    parser.add_argument("--busy", type=int, default=0, help="more busy threads beside it")
+    parser.add_argument("--hz", default="99,999", help="frequencies, separated by commas")
+    parser.add_argument("--profilers", default="perf,bpf,read", help="perf, or a stack source of probing")
     parser.add_argument("--target", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.target:
-        return target(arguments.target, arguments.seconds, arguments.idle)
-    cases = [None, ("perf", 99), ("probing", 99), ("perf", 999), ("probing", 999)]
+        return target(arguments.target, arguments.seconds, arguments.idle, arguments.busy)
+    cases = [None] + [(name, int(hz)) for hz in arguments.hz.split(",") for name in arguments.profilers.split(",")]
     results = {case: [] for case in cases}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(arguments.rounds):
@@ -132,8 +139,8 @@ def main():
             case[0] if case else "none", case[1] if case else "",
             spread([run[0] - less[0] for run in runs]), spread([run[1] - less[1] for run in runs]),
             statistics.median(run[2] for run in runs)))
-    print("\n%d rounds of %g s, idle threads: %d; median (lowest … highest); profilers' rows are differences "
-          "to none." % (arguments.rounds, arguments.seconds, arguments.idle))
+    print("\n%d rounds of %g s, idle threads: %d, more busy ones: %d; median (lowest … highest); profilers' rows "
+          "are differences to none." % (arguments.rounds, arguments.seconds, arguments.idle, arguments.busy))
     return 0
 
 
