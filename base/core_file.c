@@ -200,6 +200,13 @@ static void take_range(struct core_file *core, const GElf_Phdr *header)
 	};
 }
 
+static int by_tid(const void *a, const void *b)
+{
+	const struct core_thread *left = a, *right = b;
+
+	return (left->tid > right->tid) - (left->tid < right->tid);
+}
+
 static int take_headers(struct core_file *core, Elf *elf)
 {
 	size_t n;
@@ -222,7 +229,10 @@ static int take_headers(struct core_file *core, Elf *elf)
 		if (r < 0)
 			return r;
 	}
-	return core->n_threads > 0 ? 0 : -ENODATA;
+	if (core->n_threads == 0)
+		return -ENODATA;
+	qsort(core->threads + 1, core->n_threads - 1, sizeof *core->threads, by_tid);
+	return 0;
 }
 
 static int check_kind(Elf *elf)

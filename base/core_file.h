@@ -37,7 +37,7 @@ struct core_file {
 	char command[81];   /* the first 80 bytes of its command line */
 	uint64_t vdso;      /* where its image begins; 0: unknown */
 	uint64_t program;   /* an address in the program that was started; 0: unknown */
-	struct core_thread *threads; /* the one that met the signal first */
+	struct core_thread *threads; /* the one that met the signal, then the others by id */
 	size_t n_threads;
 	struct core_mapping *mappings; /* in order of address, as the kernel wrote them; not checked for overlaps */
 	size_t n_mappings;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core_file.h"
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/backtrace/frame_names.h"
@@ -26,6 +27,7 @@ struct raw_stack {
 
 struct look {
 	const struct backtrace_options *options;
+	struct core_file *core; /* NULL: a process */
 	struct target *target;
 	struct backtrace *backtrace;
 	struct raw_stack *stacks; /* one per thread */
@@ -95,6 +97,26 @@ static int take_stopped(struct look *look, struct backtrace_thread *thread, cons
 		r = target_stack(look->target, thread->tid, &regs, &stack);
 	thread->is_python = target_state(look->target, thread->tid, &thread->python);
 	thread->stopped_ns = stop_end(stop);
+	return r < 0 ? r : keep(thread, raw, &stack);
+}
+
+/* There is no telling what a thread was called, or where in the kernel it slept. */
+static int take_dumped(struct look *look, const struct core_thread *dumped, struct backtrace_thread *thread,
+		       struct raw_stack *raw)
+{
+	bool is_main = dumped->tid == look->core->pid;
+	struct stack stack;
+	int r;
+
+	thread->tid = dumped->tid;
+	thread->state = '?';
+	thread->stop = STOP_DUMPED;
+	thread->name = strdup(is_main ? look->core->name : "");
+	thread->wchan = strdup("");
+	if (!thread->name || !thread->wchan)
+		return -ENOMEM;
+	r = target_stack(look->target, thread->tid, &dumped->regs, &stack);
+	thread->is_python = target_state(look->target, thread->tid, &thread->python);
 	return r < 0 ? r : keep(thread, raw, &stack);
 }
 
@@ -180,7 +202,8 @@ static void *take_all(void *data)
 
 		if (look->options->tid && look->tids[i] != look->options->tid)
 			continue;
-		r = take_thread(look, look->tids[i], &thread, &raw);
+		r = look->core ? take_dumped(look, &look->core->threads[i], &thread, &raw)
+			       : take_thread(look, look->tids[i], &thread, &raw);
 		if (r >= 0) {
 			look->stacks[backtrace->n_threads] = raw;
 			backtrace->threads[backtrace->n_threads++] = thread;
@@ -199,6 +222,10 @@ static int take_in_a_thread(struct look *look)
 	pthread_t thread;
 	int r;
 
+	if (look->core) {
+		take_all(look);
+		return look->result;
+	}
 	stop_prepare();
 	r = pthread_create(&thread, NULL, take_all, look);
 	if (r != 0)
@@ -233,6 +260,7 @@ static void look_done(struct look *look)
 		free(look->stacks[i].frames);
 	free(look->stacks);
 	free(look->tids);
+	core_file_free(look->core);
 	target_free(look->target);
 	backtrace_free(look->backtrace);
 }
@@ -255,17 +283,39 @@ static int find_living(const struct look *look, pid_t *ret)
 	return -ENODATA;
 }
 
-static int prepare(struct look *look)
+static int open_process(struct look *look)
 {
-	struct backtrace *backtrace;
 	pid_t living;
 	int r;
 
 	r = proc_tasks(look->options->pid, &look->tids, &look->n_tids);
 	if (r >= 0)
 		r = find_living(look, &living);
-	if (r >= 0)
-		r = target_open(living, &look->target);
+	return r < 0 ? r : target_open(living, &look->target);
+}
+
+static int open_core(struct look *look)
+{
+	int r;
+
+	r = core_file_read(look->options->core, &look->core);
+	if (r < 0)
+		return r;
+	look->n_tids = look->core->n_threads;
+	look->tids = calloc(look->n_tids, sizeof *look->tids);
+	if (!look->tids)
+		return -ENOMEM;
+	for (size_t i = 0; i < look->n_tids; i++)
+		look->tids[i] = look->core->threads[i].tid;
+	return target_open_core(look->options->core, look->options->executable, look->core, &look->target);
+}
+
+static int prepare(struct look *look)
+{
+	struct backtrace *backtrace;
+	int r;
+
+	r = look->options->core ? open_core(look) : open_process(look);
 	if (r < 0)
 		return r;
 	if (look->options->no_stop && !look->target->runtime)
@@ -274,9 +324,14 @@ static int prepare(struct look *look)
 	look->backtrace = backtrace = calloc(1, sizeof *backtrace);
 	if (!backtrace || !look->stacks)
 		return -ENOMEM;
-	backtrace->pid = look->options->pid;
+	backtrace->pid = look->core ? look->core->pid : look->options->pid;
+	backtrace->is_dumped = look->core != NULL;
+	backtrace->signal = look->core ? look->core->signal : 0;
+	backtrace->signalled = look->core ? look->core->threads[0].tid : 0;
+	backtrace->n_files_missing = look->target->n_files_missing;
 	backtrace->threads = calloc(look->n_tids + 1, sizeof *backtrace->threads);
-	backtrace->command = proc_text(backtrace->pid, "cmdline", MAX_COMMAND_BYTES);
+	backtrace->command = look->core ? strdup(look->core->command)
+					: proc_text(backtrace->pid, "cmdline", MAX_COMMAND_BYTES);
 	if (!backtrace->threads || !backtrace->command)
 		return -ENOMEM;
 	memcpy(backtrace->python, look->target->python, sizeof backtrace->python);

@@ -18,6 +18,8 @@
 
 struct backtrace_options {
 	pid_t pid;
+	const char *core;       /* a core file instead of a process; NULL: none */
+	const char *executable; /* of a core file: its program's file, where that has moved; NULL: it has not */
 	pid_t tid;    /* only this thread; 0: all */
 	bool no_stop; /* stop nobody: Python frames alone, from memory */
 	bool show_interpreter; /* the interpreter's plumbing as frames too */
@@ -40,7 +42,8 @@ enum backtrace_stop {
 	STOP_REFUSED,      /* no permission */
 	STOP_TIMED_OUT,    /* it did not get to where it can be: see state and wchan */
 	STOP_HAS_ENDED,    /* a main thread that has ended before others */
-	STOP_OTHER_MACHINE /* it runs 32-bit code */
+	STOP_OTHER_MACHINE, /* it runs 32-bit code */
+	STOP_DUMPED         /* there is nobody to be stopped: a core file */
 };
 
 struct backtrace_thread {
@@ -59,8 +62,12 @@ struct backtrace_thread {
 };
 
 struct backtrace {
-	pid_t pid;
+	pid_t pid;    /* of a core file: as the process knew itself, and so its threads */
 	char *command;
+	bool is_dumped; /* it is from a core file */
+	int signal;     /* then: that ended the process; 0: none, it was copied alive */
+	pid_t signalled; /* then: the thread that received it */
+	size_t n_files_missing; /* then: files that were mapped, and are not here, or are others by now */
 	char python[64];  /* version, also of one that cannot be read; "" none */
 	int python_error; /* why its Python frames are missing; 0: they are not, or there are none */
 	int refused;      /* ptrace's error, where that is why threads were not stopped; else 0 */
@@ -75,6 +82,7 @@ struct backtrace {
  * @ret: ended with backtrace_free().
  * Errors: -ESRCH no such process (or thread); -ENODATA it has ended, or is a thread of the
  * kernel; -EPERM, -EACCES; -EOPNOTSUPP nothing can be told without stopping it; -ENOMEM.
+ * Of a core file: -ESRCH no such thread; and those of core_file_read().
  */
 int backtrace_take(const struct backtrace_options *options, struct backtrace **ret);
 void backtrace_free(struct backtrace *backtrace);

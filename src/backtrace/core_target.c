@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include "base/core_file.h"
@@ -133,13 +132,14 @@ static int add_mapping(struct target *target, const struct core_file *core, cons
 
 static int add_mappings(struct target *target, const struct core_file *core, const char *executable)
 {
+	CLEANUP(freep) char *instead = executable ? realpath(executable, NULL) : NULL;
 	const char *program = program_path(core);
-	int r = 0;
+	int r = executable && !instead ? -errno : 0;
 
 	for (size_t i = 0; i < core->n_ranges && r >= 0; i++)
 		r = add_range(target, core, &core->ranges[i]);
 	for (size_t i = 0; i < core->n_mappings && r >= 0; i++)
-		r = add_mapping(target, core, &core->mappings[i], program, executable);
+		r = add_mapping(target, core, &core->mappings[i], program, instead);
 	return r;
 }
 
@@ -155,20 +155,25 @@ static struct build_id dumped_build_id(const struct target *target, uint64_t sta
 	return *elf_file_build_id(elf);
 }
 
-/* Another file than the one that was mapped is as good as none. */
+/* Another file than the one that was mapped is as good as none. Files that are no ELF are not missed. */
 static void check_file(struct target *target, const struct mapping *mapping)
 {
 	struct module *module = mapping->module;
 	struct build_id id;
 	struct elf_file *elf;
 
-	if (mapping->file_offset != 0 || module_elf(module, &elf) < 0)
+	if (mapping->file_offset != 0)
 		return;
 	id = dumped_build_id(target, mapping->start);
+	if (module_elf(module, &elf) < 0) {
+		target->n_files_missing += id.n_bytes > 0;
+		return;
+	}
 	if (id.n_bytes == 0 || build_id_equal(&id, elf_file_build_id(elf)))
 		return;
 	elf_file_free(TAKE(module->elf));
 	module->open_error = -ESTALE;
+	target->n_files_missing++;
 }
 
 static int open_vdso(struct target *target, const struct mapping *mapping)

@@ -225,11 +225,14 @@ static int put_generated(struct frame_names *names, const struct frame *frame, b
 		.inlined_into = -1,
 	};
 	struct generated_symbol symbol;
-	int r;
+	int r = 0;
 
-	r = open_generated(names);
-	if (r >= 0)
-		r = generated_code_lookup(names->generated, frame->native.address, GENERATED_NOW, &symbol);
+	/* What a dead process wrote about its code may be a later one's of its number. */
+	if (!names->target->is_dumped) {
+		r = open_generated(names);
+		if (r >= 0)
+			r = generated_code_lookup(names->generated, frame->native.address, GENERATED_NOW, &symbol);
+	}
 	if (r < 0)
 		return r;
 	if (r > 0 && symbol.is_python && names->has_python) {

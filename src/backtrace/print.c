@@ -49,6 +49,7 @@ const char *print_reason(enum backtrace_stop stop)
 		[STOP_TIMED_OUT] = "it could not be",
 		[STOP_HAS_ENDED] = "it has ended",
 		[STOP_OTHER_MACHINE] = "it runs 32-bit code",
+		[STOP_DUMPED] = "it is no more",
 	};
 
 	return reasons[stop];
@@ -102,7 +103,7 @@ static void put_head(const struct page *page, const struct backtrace *backtrace)
 {
 	char text[64];
 
-	snprintf(text, sizeof text, "Process %d", (int)backtrace->pid);
+	snprintf(text, sizeof text, backtrace->is_dumped ? "Core of process %d" : "Process %d", (int)backtrace->pid);
 	put(page, STYLE_HEAD, text);
 	if (backtrace->python[0])
 		fprintf(page->out, ", Python %s", backtrace->python);
@@ -111,6 +112,9 @@ static void put_head(const struct page *page, const struct backtrace *backtrace)
 	fputs(": ", page->out);
 	put(page, STYLE_PLAIN, backtrace->command);
 	fputc('\n', page->out);
+	if (backtrace->signal != 0)
+		fprintf(page->out, "Ended by signal %d (%s), which thread %d received\n", backtrace->signal,
+			strsignal(backtrace->signal), (int)backtrace->signalled);
 }
 
 static void put_python_state(const struct page *page, const struct py_state *state)
@@ -151,7 +155,7 @@ static void put_thread(const struct page *page, const struct backtrace_thread *t
 	fputs(page->colour ? "\"\033[0m" : "\"", page->out);
 	if (thread->is_python)
 		put_python_state(page, &thread->python);
-	if (thread->stop == STOP_DONE) {
+	if (thread->stop == STOP_DONE || thread->stop == STOP_DUMPED) {
 		put_shortcomings(page, thread);
 	} else if (thread->stop == STOP_TIMED_OUT) {
 		fprintf(page->out, ", not stopped: %c (%s)", thread->state, print_state(thread->state));

@@ -110,18 +110,18 @@ static int put_frames(yajl_gen json, const struct backtrace_thread *thread)
 static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 {
 	const char state[2] = { thread->state, '\0' };
-	bool was_stopped = thread->stop == STOP_DONE;
+	bool was_stopped = thread->stop == STOP_DONE, was_held = was_stopped || thread->stop == STOP_DUMPED;
 	int r;
 
 	yajl_gen_map_open(json);
 	put_number(json, "tid", thread->tid, true);
 	r = put_text(json, "name", thread->name);
 	if (r >= 0)
-		r = put_text(json, "state", state);
+		r = put_text(json, "state", thread->stop == STOP_DUMPED ? NULL : state);
 	if (r >= 0)
 		r = put_text(json, "verdict", verdict_name(thread->verdict));
 	if (r >= 0)
-		r = put_text(json, "stack_end", was_stopped ? stack_end_name(thread->end) : NULL);
+		r = put_text(json, "stack_end", was_held ? stack_end_name(thread->end) : NULL);
 	put_number(json, "interpreter", (long long)thread->python.interpreter, thread->is_python);
 	put_answer(json, "holds_gil", thread->is_python ? thread->python.holds_gil : PY_UNKNOWN);
 	put_answer(json, "gc", thread->is_python ? thread->python.collects : PY_UNKNOWN);
@@ -150,6 +150,8 @@ int backtrace_print_json(const struct backtrace *backtrace, FILE *out)
 	r = put_text(json, "command", backtrace->command);
 	if (r >= 0)
 		r = put_text(json, "python", backtrace->python[0] ? backtrace->python : NULL);
+	put_number(json, "signal", backtrace->signal, backtrace->signal != 0);
+	put_number(json, "signalled", backtrace->signalled, backtrace->signal != 0);
 	put_key(json, "threads");
 	yajl_gen_array_open(json);
 	for (size_t i = 0; i < backtrace->n_threads && r >= 0; i++)

@@ -11,6 +11,7 @@ struct core_file;
 struct target {
 	pid_t pid; /* of a core file: as the process knew itself */
 	bool is_dumped; /* it is a core file, and no process */
+	size_t n_files_missing; /* then: of those that were mapped */
 	struct remote *dump; /* then: what the file itself holds of memory; borrowed from remote */
 	struct module_table *modules;
 	struct address_space *space;

@@ -9,15 +9,18 @@
 #include "src/backtrace/backtrace.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, MAX_ID = 1 << 22 };
+enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_CORE, MAX_ID = 1 << 22 };
 
 struct options {
 	struct backtrace_options look;
+	const char *words[2]; /* that are no options, to be understood when all options are known */
 	bool json;
 };
 
 static const struct argp_option option_list[] = {
 	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object", 0 },
+	{ "core", OPTION_CORE, "FILE", 0,
+	  "Look into a core file instead; PROGRAM is its program's file, where that has moved", 0 },
 	{ "no-stop", OPTION_NO_STOP, NULL, 0,
 	  "Stop no thread: Python frames alone, as memory shows them while the threads run", 0 },
 	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
@@ -38,14 +41,40 @@ static pid_t parse_id(const char *argument, const char *what, struct argp_state 
 	return (pid_t)id;
 }
 
-static void parse_argument(struct options *options, const char *argument, struct argp_state *state)
+/* Of a core file: the program's path, and the id of a thread, which is a number. */
+static void parse_of_core(struct options *options, const char *argument, struct argp_state *state)
+{
+	if (argument[strspn(argument, "0123456789")] == '\0' && !options->look.tid)
+		options->look.tid = parse_id(argument, "thread", state);
+	else if (!options->look.executable)
+		options->look.executable = argument;
+	else
+		argp_error(state, "one program's path, and one thread's id: but what is %s?", argument);
+}
+
+static void parse_of_process(struct options *options, const char *argument, struct argp_state *state)
 {
 	if (!options->look.pid)
 		options->look.pid = parse_id(argument, "process", state);
-	else if (!options->look.tid)
-		options->look.tid = parse_id(argument, "thread", state);
 	else
+		options->look.tid = parse_id(argument, "thread", state);
+}
+
+static void keep_word(struct options *options, const char *argument, struct argp_state *state)
+{
+	if (options->words[1])
 		argp_error(state, "one process, and one thread of it: but what is %s?", argument);
+	options->words[options->words[0] != NULL] = argument;
+}
+
+static void understand(struct argp_state *state, struct options *options)
+{
+	for (size_t i = 0; i < N_ELEMENTS(options->words) && options->words[i]; i++)
+		(options->look.core ? parse_of_core : parse_of_process)(options, options->words[i], state);
+	if (options->look.core && options->look.no_stop)
+		argp_error(state, "--no-stop is for processes: nobody runs in a core file");
+	if (!options->look.core && !options->look.pid)
+		argp_error(state, "of which process? Give its PID, or --core FILE");
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -55,6 +84,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case OPTION_JSON:
 		options->json = true;
+		return 0;
+	case OPTION_CORE:
+		options->look.core = argument;
 		return 0;
 	case OPTION_NO_STOP:
 		options->look.no_stop = true;
@@ -66,11 +98,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->look.show_interpreter = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		parse_argument(options, argument, state);
+		keep_word(options, argument, state);
 		return 0;
 	case ARGP_KEY_END:
-		if (!options->look.pid)
-			argp_error(state, "of which process? Give its PID");
+		understand(state, options);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -80,14 +111,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "PID [TID]",
-	.doc = "Print where each thread of a running process is: Python and native frames in one stack, "
+	.args_doc = "PID [TID]\n--core FILE [PROGRAM] [TID]",
+	.doc = "Print where each thread of a running process is, or was when it died: Python and native frames in one stack, "
 	       "innermost first, with the lines that are being executed. Each thread is stopped for about a "
 	       "millisecond, one after the other, and goes on by itself whatever happens to probing.\v"
 	       "Examples:\n"
 	       "  probing backtrace 4242\n"
 	       "  probing backtrace 4242 4250 --no-native\n"
-	       "  probing backtrace 4242 --json\n\n"
+	       "  probing backtrace 4242 --json\n"
+	       "  probing backtrace --core core.4242\n\n"
 	       "Where stopping is refused but reading is not, Python frames come from memory, as with "
 	       "--no-stop. A system call that a stop interrupts goes on afterwards; a few report EINTR to "
 	       "the program, as after SIGSTOP: see signal(7).",
@@ -128,10 +160,31 @@ static int fail_empty(pid_t pid)
 	return cli_fail(EXIT_NO_INPUT, "process %d has just ended", (int)pid);
 }
 
+static int fail_core(const struct backtrace_options *look, int error)
+{
+	switch (error) {
+	case -ESRCH:
+		return cli_fail(EXIT_NO_INPUT, "%s has no thread %d", look->core, (int)look->tid);
+	case -EBADMSG:
+		return cli_fail(EXIT_BAD_DATA, "%s is no core file, or a damaged one", look->core);
+	case -EOPNOTSUPP:
+		return cli_fail(EXIT_BAD_DATA, "%s is a core file of another kind of machine, or of a 32-bit program",
+				look->core);
+	case -ENODATA:
+		return cli_fail(EXIT_BAD_DATA, "%s tells of no thread", look->core);
+	default:
+		return cli_fail(cli_status(error), "%s cannot be read: %s",
+				error == -ENOENT && look->executable && access(look->core, R_OK) == 0
+					? look->executable : look->core, strerror(-error));
+	}
+}
+
 static int fail(const struct backtrace_options *look, int error)
 {
 	char text[512];
 
+	if (look->core)
+		return fail_core(look, error);
 	switch (error) {
 	case -ESRCH:
 		return fail_missing(look);
@@ -160,11 +213,14 @@ static void say_shortcomings(const struct backtrace *backtrace)
 		backtrace_explain(backtrace->pid, text, sizeof text);
 		fprintf(stderr, "its threads were not stopped, these are Python frames from memory: %s\n", text);
 	}
+	if (backtrace->n_files_missing > 0)
+		fprintf(stderr, "%zu of the files that it had mapped are not here, or are others by now: stacks may "
+				"end early, and names be missing\n", backtrace->n_files_missing);
 	if (backtrace->python_error == -EAGAIN)
 		fprintf(stderr, "its Python is still starting up: these are native frames\n");
 	else if (backtrace->python_error)
-		fprintf(stderr, "Python %s in process %d cannot be read: these are native frames\n",
-			backtrace->python, (int)backtrace->pid);
+		fprintf(stderr, "Python %s in %s %d cannot be read: these are native frames\n", backtrace->python,
+			backtrace->is_dumped ? "the core of process" : "process", (int)backtrace->pid);
 }
 
 static int print(const struct backtrace *backtrace, const struct options *options)
@@ -195,7 +251,7 @@ static int run_backtrace(int argc, char **argv)
 	int r;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	process = process_of(options.look.pid);
+	process = options.look.core ? 0 : process_of(options.look.pid);
 	if (process != 0 && process != options.look.pid)
 		return cli_fail(EXIT_NO_INPUT, "%d is a thread of process %d: probing backtrace %d %d",
 				(int)options.look.pid, (int)process, (int)process, (int)options.look.pid);
