@@ -254,9 +254,15 @@ class NotPython(Case):
     def test_lines(self):
         with open(os.path.join(t.FIXTURES, "native_only.c")) as source:
             loop = 1 + next(i for i, line in enumerate(source) if line.strip() == "helper_inner();")
+        found = []
+
+        def is_there(pid):
+            found[:] = [frame for thread in Backtrace(pid).threads if thread.name == "helper"
+                        for frame in thread.frames if frame.function == "helper_outer"]
+            return bool(found)
         with t.fixture("native_only", "threads") as started:
-            helper = Backtrace(started.pid).named("helper")
-        frame = next(frame for frame in helper.frames if frame.function == "helper_outer")
+            t.wait_until(lambda: is_there(started.pid), 15, "the helper at its work")
+        frame = found[0]
         self.assertEqual("native_only.c", os.path.basename(frame.file))
         self.assertLessEqual(abs(frame.line - loop), 2)
 
