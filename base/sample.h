@@ -31,6 +31,7 @@ struct sample {
 	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
 	bool is_held;  /* the thread stands still until its stack has been made: its memory is
 			* as of the sample, too */
+	bool is_polled; /* neither registers nor stack were taken: memory has the Python frames of now */
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
 	size_t stack_bytes;
