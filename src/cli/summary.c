@@ -59,9 +59,9 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 /* CPU time is not lost with them: it goes to the next look. */
 static void print_lost_looks(const struct capture_counts *captured)
 {
-	fprintf(stderr, "%llu of %llu looks came too late or took too long", (unsigned long long)captured->lost_looks,
+	fprintf(stderr, "%llu of %llu looks fell out, for others came too late or took too long", (unsigned long long)captured->lost_looks,
 		(unsigned long long)(captured->looks + captured->lost_looks));
-	if (captured->was_slowed)
+	if (captured->longest_period_ns > 0)
 		fprintf(stderr, " (down to one in %.1f ms): lower the rate with -F",
 			(double)captured->longest_period_ns / 1e6);
 	fputs("; their time is in the samples after them\n", stderr);

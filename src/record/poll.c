@@ -426,6 +426,5 @@ void poller_read_counts(const struct poller *poller, struct capture_counts *ret)
 		.looks = poller->pace.n_looks,
 		.lost_looks = poller->pace.n_lost,
 		.longest_period_ns = poller->pace.longest_ns,
-		.was_slowed = poller->pace.longest_ns > poller->pace.wanted_ns,
 	};
 }

@@ -17,7 +17,6 @@ int poll_pace_init(struct poll_pace *pace, double hz, uint64_t now_ns)
 	*pace = (struct poll_pace){
 		.wanted_ns = period_ns,
 		.period_ns = period_ns,
-		.longest_ns = period_ns,
 		.next_ns = now_ns + period_ns,
 	};
 	return 0;
@@ -45,7 +44,8 @@ static void adapt(struct poll_pace *pace, uint64_t took_ns)
 		pace->period_ns = MIN(pace->mean_ns * 4, longest);
 	else if (pace->mean_ns < pace->period_ns / 8)
 		pace->period_ns = MAX(pace->period_ns / 2, pace->wanted_ns);
-	pace->longest_ns = MAX(pace->longest_ns, pace->period_ns);
+	if (pace->period_ns > pace->wanted_ns)
+		pace->longest_ns = MAX(pace->longest_ns, pace->period_ns);
 }
 
 void poll_pace_looked(struct poll_pace *pace, uint64_t began_ns, uint64_t now_ns)

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 struct poll_pace {
-	uint64_t wanted_ns, period_ns, longest_ns;
+	uint64_t wanted_ns, period_ns;
+	uint64_t longest_ns; /* 0: it was never lengthened */
 	uint64_t mean_ns;  /* how long looks took of late */
 	uint64_t next_ns;  /* CLOCK_MONOTONIC, when the next is due */
 	uint64_t began_ns; /* the last one; 0: none yet */

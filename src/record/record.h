@@ -73,10 +73,9 @@ struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
-	/* Of SOURCE_POLL: looks done, those that came too late or took the place of others, and
-	 * the longest period that was needed for them. */
+	/* Of SOURCE_POLL: looks done, those that fell out because one before came too late or took
+	 * too long, and the longest period, 0 where it never had to be lengthened. */
 	uint64_t looks, lost_looks, longest_period_ns;
-	bool was_slowed; /* the period had to be lengthened */
 };
 
 struct capture;
