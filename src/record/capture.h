@@ -4,7 +4,7 @@
 
 #include "src/record/events.h"
 #include "src/record/merge.h"
-#include "src/record/poll.h"
+#include "src/record/poller.h"
 #include "src/record/record.h"
 #include "src/record/streams.h"
 

@@ -3,7 +3,7 @@
  * One ring per CPU. Attaching opens an event per thread and CPU, redirected to
  * that CPU's ring; launching opens one inheriting event per CPU that starts at
  * exec. Events come out in time order over all rings. Where none of that is allowed,
- * threads are looked at on a timer instead, and the same events come out (poll.h).
+ * threads are looked at on a timer instead, and the same events come out (poller.h).
  */
 #ifndef PROBING_RECORD_H
 #define PROBING_RECORD_H

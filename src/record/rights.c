@@ -50,6 +50,8 @@ int capture_check_memory(pid_t pid)
 
 	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
 	r = read_file(path, 256, &maps, NULL);
+	if (r == -ENOENT)
+		return -ESRCH;
 	if (r >= 0)
 		r = remote_open_process(pid, &remote);
 	if (r >= 0 && sscanf(maps, "%" SCNx64, &start) == 1)

@@ -1,11 +1,11 @@
-/* poll.h - threads looked at on a timer, where perf_event_open(2) is not to be had. Private.
+/* poller.h - threads looked at on a timer, where perf_event_open(2) is not to be had. Private.
  *
  * Of each thread the CPU time that it has used since the last look is read from /proc. One that
  * used some gives a sample of that weight, with neither registers nor stack: where it is by now
  * has to be read from its memory.
  */
-#ifndef PROBING_RECORD_POLL_H
-#define PROBING_RECORD_POLL_H
+#ifndef PROBING_RECORD_POLLER_H
+#define PROBING_RECORD_POLLER_H
 
 #include "src/record/record.h"
 

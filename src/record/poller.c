@@ -1,4 +1,4 @@
-/* poll.c - one look after the other; see poll.h.
+/* poller.c - one look after the other; see poller.h.
  *
  * Invariants:
  * 1. A thread's CPU time is read when the sample that it becomes is asked for, not when the look
@@ -11,7 +11,7 @@
  *    anyway, for a container may show another's number. A look that lists nothing costs one
  *    read for each thread.
  */
-#include "src/record/poll.h"
+#include "src/record/poller.h"
 
 #include <errno.h>
 #include <fcntl.h>
