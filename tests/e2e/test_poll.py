@@ -111,7 +111,10 @@ class Chains(OfOneInterpreter):
 
 @t.for_each_interpreter(globals(), lambda: [i for i in t.interpreters() if i.label in SOME_VERSIONS])
 class CallTree(OfOneInterpreter):
-    """Functions that call each other faster than they can be read: each has one caller, by its name."""
+    """Functions that call each other faster than they can be read: each has one caller, by its name.
+
+    How many readings agree depends on who runs meanwhile; what they show must have been.
+    """
 
     arguments = ("flutter.py", "--mode", "tree")
 
@@ -123,9 +126,10 @@ class CallTree(OfOneInterpreter):
             counts[sample.verdict, is_right] += 1
             if not is_right:
                 wrong.append(names)
-        self.assertNearlyAll(counts["python", True], counts["python", True] + counts["python", False],
-                             "possible; not %s" % wrong[:2])
-        self.assertLessEqual(len(wrong), max(2, 0.02 * sum(counts.values())), (counts, wrong[:2]))
+        self.assertGreater(sum(counts.values()), 20)
+        self.assertLessEqual(len(wrong), max(2, 0.01 * sum(counts.values())), (counts, wrong[:2]))
+        deep = [sample for sample in self.recording.samples if prefix + "a" in self.python_names(self.recording, sample)]
+        self.assertGreater(len(deep), 5)
 
 
 class Weights(Polled):
