@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	CLEANUP(freep) char *text = strndup((const char *)data, n_bytes);
 	struct poll_stat stat;
-	uint64_t ns;
+	uint64_t ns, n;
 	pid_t newest;
 
 	if (!text)
@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		abort();
 	if (poll_parse_loadavg(text, &newest) == 0 && newest < 0)
 		abort();
-	(void)poll_parse_schedstat(text, &ns);
+	(void)poll_parse_schedstat(text, &ns, &n);
+	(void)poll_parse_status(text, &ns, &n);
 	read_children(text);
 	return 0;
 }

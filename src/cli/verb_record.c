@@ -291,6 +291,8 @@ static void announce_source(const struct recording *recording)
 static void announce(const struct arguments *arguments, const struct recording *recording,
 		     const char *python, int python_error)
 {
+	const char *what = capture_source(recording->capture) == SOURCE_POLL ? "when it runs, not where"
+									     : "its native frames";
 	char known[128];
 
 	if (arguments->quiet)
@@ -302,14 +304,13 @@ static void announce(const struct arguments *arguments, const struct recording *
 	if (recording->is_child)
 		return;
 	if (python_error == -EOPNOTSUPP)
-		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording its native frames\n",
-			python, (int)recording->pid, py_known_versions(known, sizeof known));
+		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording %s\n",
+			python, (int)recording->pid, py_known_versions(known, sizeof known), what);
 	else if (is_32_bit(recording->pid))
 		fprintf(stderr, "process %d is a 32-bit program, whose stacks cannot be read: recording "
 				"when it runs, not where\n", (int)recording->pid);
 	else if (!python[0])
-		fprintf(stderr, "no Python in process %d: recording its native frames\n",
-			(int)recording->pid);
+		fprintf(stderr, "no Python in process %d: recording %s\n", (int)recording->pid, what);
 	else
 		fprintf(stderr, "recording Python %s, process %d, at %g Hz%s\n", python,
 			(int)recording->pid, arguments->capture.hz,
@@ -340,7 +341,8 @@ static int finish(const struct arguments *arguments, struct recording *recording
 	if (arguments->quiet)
 		return EXIT_OK;
 	if (recording->is_child && !pipeline_python(recording->pipeline)[0] && summary.counts.of_32_bit == 0)
-		fprintf(stderr, "no Python was found in it: these are native frames\n");
+		fprintf(stderr, "no Python was found in it%s\n",
+			summary.source == SOURCE_POLL ? "" : ": these are native frames");
 	summary_print(&summary);
 	if (arguments->no_symbols)
 		fprintf(stderr, "native functions have no names yet: probing symbolize %s\n", arguments->path);

@@ -415,7 +415,8 @@ static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 	if (r >= 0)
 		r = process_search_unaided(process, sample->time_ns);
 	if (r >= 0)
-		r = stitch_memory(pipeline->memory_stitcher, process->runtime, sample->tid, &stack);
+		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
+				  sample->tid, &stack);
 	return r < 0 ? r : put_sample(pipeline, sample, process, &stack);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
 /* Their numbers in proc_pid_stat(5), which counts from 1. */
@@ -85,9 +86,29 @@ int poll_parse_stat(const char *text, struct poll_stat *ret)
 	return 0;
 }
 
-int poll_parse_schedstat(const char *text, uint64_t *ret_ns)
+int poll_parse_schedstat(const char *text, uint64_t *ret_ns, uint64_t *ret_n_runs)
 {
-	return parse_number(&text, ret_ns) ? 0 : -EBADMSG;
+	const char *last = skip_words(text, 2);
+	uint64_t ns, n_runs;
+
+	if (!parse_number(&text, &ns) || !parse_number(&last, &n_runs))
+		return -EBADMSG;
+	*ret_ns = ns;
+	*ret_n_runs = n_runs;
+	return 0;
+}
+
+int poll_parse_status(const char *text, uint64_t *ret_n_waits, uint64_t *ret_n_preempted)
+{
+	const char *waits = proc_status_value(text, "voluntary_ctxt_switches");
+	const char *preempted = proc_status_value(text, "nonvoluntary_ctxt_switches");
+	uint64_t n_waits, n_preempted;
+
+	if (!waits || !preempted || !parse_number(&waits, &n_waits) || !parse_number(&preempted, &n_preempted))
+		return -EBADMSG;
+	*ret_n_waits = n_waits;
+	*ret_n_preempted = n_preempted;
+	return 0;
 }
 
 int poll_parse_loadavg(const char *text, pid_t *ret)

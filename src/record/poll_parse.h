@@ -24,9 +24,17 @@ struct poll_stat {
 /* poll_parse_stat - Errors: -EBADMSG. Source: proc_pid_stat(5). */
 int poll_parse_stat(const char *text, struct poll_stat *ret);
 
-/* poll_parse_schedstat - nanoseconds of CPU time. -EBADMSG.
- * Source: Documentation/scheduler/sched-stats.rst, Linux 6.12. */
-int poll_parse_schedstat(const char *text, uint64_t *ret_ns);
+/*
+ * poll_parse_schedstat - nanoseconds of CPU time, and how often it was put on a CPU. -EBADMSG.
+ * Source: Documentation/scheduler/sched-stats.rst, Linux 6.12.
+ */
+int poll_parse_schedstat(const char *text, uint64_t *ret_ns, uint64_t *ret_n_runs);
+
+/*
+ * poll_parse_status - how often it left a CPU: to wait for something, and because another was to
+ * run. -EBADMSG. Source: proc_pid_status(5).
+ */
+int poll_parse_status(const char *text, uint64_t *ret_n_waits, uint64_t *ret_n_preempted);
 
 /* poll_parse_loadavg - the number given to the newest thread of this PID namespace. -EBADMSG.
  * Source: proc_loadavg(5). */

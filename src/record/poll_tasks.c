@@ -3,6 +3,12 @@
  * A thread's file is kept open where descriptors allow it: reading costs a third then, and the
  * kernel says when that very thread has ended, whatever its number is used for since.
  *
+ * A thread that is on a CPU has been put on one once more than it has left one: "schedstat" and
+ * "status" count both. One that is ready to run and not on a CPU was pushed off by another if it has
+ * not waited for anything since the last look; and it was at work then, rather than just woken, if it
+ * has run for a while. If it has waited, either came last, and one does without; but on the
+ * only CPU there is, which we are on, it would never be met otherwise.
+ *
  * CPU time comes in nanoseconds from "schedstat"; kernels without CONFIG_SCHED_INFO have ticks
  * only. Of a thread that is running both are as of the scheduler's last tick.
  */
@@ -11,6 +17,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,10 +27,12 @@
 #include "base/util.h"
 
 enum {
-	TEXT_BYTES = 1024,
+	TEXT_BYTES = 4096,
 	MOST_CHILDREN_BYTES = 1 << 20,
 	KEPT_DESCRIPTORS = 64, /* for everything else that a recording opens */
 	MOST_PROCESSES = 1 << 16,
+	MOST_RUNS_BETWEEN = 100,
+	AT_WORK_NS = 250000,
 };
 
 static int read_fd(int fd, char text[TEXT_BYTES])
@@ -61,13 +70,16 @@ void poll_tasks_init(struct poll_tasks *tasks)
 {
 	struct rlimit limit;
 	char text[TEXT_BYTES], path[64];
-	uint64_t used_ns;
+	uint64_t used_ns, n_runs;
+	cpu_set_t cpus;
 
 	*tasks = (struct poll_tasks){ .by_ticks = true };
 	/* We have run; a kernel that does not count says 0. */
-	if (read_path("/proc/thread-self/schedstat", text) == 0 && poll_parse_schedstat(text, &used_ns) == 0 &&
+	if (read_path("/proc/thread-self/schedstat", text) == 0 && poll_parse_schedstat(text, &used_ns, &n_runs) == 0 &&
 	    used_ns > 0)
 		tasks->by_ticks = false;
+	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+		tasks->has_one_cpu = CPU_COUNT(&cpus) == 1;
 	task_path(getpid(), getpid(), "children", path);
 	tasks->without_children = access(path, R_OK) < 0;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * KEPT_DESCRIPTORS)
@@ -274,7 +286,7 @@ int poll_tasks_used(struct poll_tasks *tasks, pid_t pid, struct poll_thread *thr
 	}
 	r = read_fd(thread->fd < 0 ? opened : thread->fd, text);
 	if (r >= 0 && !tasks->by_ticks)
-		return poll_parse_schedstat(text, ret_ns);
+		return poll_parse_schedstat(text, ret_ns, &thread->n_runs);
 	if (r >= 0)
 		r = poll_parse_stat(text, &stat);
 	if (r < 0)
@@ -291,6 +303,35 @@ int poll_tasks_stat(pid_t pid, pid_t tid, struct poll_stat *ret)
 	task_path(pid, tid, "stat", path);
 	r = read_path(path, text);
 	return r < 0 ? r : poll_parse_stat(text, ret);
+}
+
+static int read_switches(pid_t pid, pid_t tid, uint64_t *ret_n_waits, uint64_t *ret_n_preempted)
+{
+	char text[TEXT_BYTES], path[64];
+	int r;
+
+	task_path(pid, tid, "status", path);
+	r = read_path(path, text);
+	return r < 0 ? r : poll_parse_status(text, ret_n_waits, ret_n_preempted);
+}
+
+bool poll_tasks_runs(const struct poll_tasks *tasks, pid_t pid, struct poll_thread *thread, uint64_t used_ns,
+		     char state)
+{
+	uint64_t n_waits, n_preempted, n_left;
+	bool was_pushed_off;
+
+	if (tasks->by_ticks || read_switches(pid, thread->tid, &n_waits, &n_preempted) < 0)
+		return state == 'R';
+	was_pushed_off = (n_waits == thread->n_waits && used_ns >= AT_WORK_NS) ||
+			 (n_preempted > thread->n_preempted && tasks->has_one_cpu);
+	thread->n_waits = n_waits;
+	thread->n_preempted = n_preempted;
+	n_left = n_waits + n_preempted;
+	/* The kernel can be told to begin to count at any time. Between the two files it may have run,
+	 * but not that often. */
+	thread->is_uncounted |= thread->n_runs + MOST_RUNS_BETWEEN < n_left;
+	return state == 'R' && (thread->is_uncounted || thread->n_runs > n_left || was_pushed_off);
 }
 
 void poll_tasks_remove_thread(struct poll_tasks *tasks, struct poll_process *process, size_t index)

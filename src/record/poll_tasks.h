@@ -15,7 +15,12 @@ struct poll_thread {
 	int fd;          /* of the file with its CPU time; -1: opened at each look */
 	bool is_new;     /* not looked at yet */
 	uint64_t used_ns; /* at the last look */
+	uint64_t owed_ns; /* used since the last sample */
 	uint64_t n_samples;
+	/* How often it was put on a CPU, as of this look, and had left one, as of the last that found
+	 * it to have used time. */
+	uint64_t n_runs, n_waits, n_preempted;
+	bool is_uncounted; /* the first is not of its whole life */
 	char name[POLL_NAME_BYTES];
 };
 
@@ -33,6 +38,7 @@ struct poll_tasks {
 	struct task_set ignored, still_ignored;
 	bool by_ticks;           /* there are no nanoseconds to be had: ticks of 10 ms */
 	bool without_children;   /* there is no list of a thread's children: all processes are asked */
+	bool has_one_cpu;        /* we run where they do */
 	size_t n_open, most_open;
 };
 
@@ -63,6 +69,15 @@ int poll_tasks_used(struct poll_tasks *tasks, pid_t pid, struct poll_thread *thr
 
 /* Its "stat" file. Errors: -ESRCH, -EBADMSG. */
 int poll_tasks_stat(pid_t pid, pid_t tid, struct poll_stat *ret);
+
+/*
+ * poll_tasks_runs - is a thread on a CPU, or was it until another took that?
+ * One that has been waiting for something and now waits for a CPU is as ready, but where it
+ * stands is not where it used its time. To be asked at each look at which it has used some.
+ * @used_ns: how much. @state: by its "stat" file.
+ */
+bool poll_tasks_runs(const struct poll_tasks *tasks, pid_t pid, struct poll_thread *thread, uint64_t used_ns,
+		     char state);
 
 void poll_tasks_remove_thread(struct poll_tasks *tasks, struct poll_process *process, size_t index);
 void poll_tasks_remove(struct poll_tasks *tasks, size_t index);

@@ -6,8 +6,11 @@
  * 2. The weights of a thread's samples add up to what it used from the first look to the last.
  *    What it used after its last one, and what one used that came and went between two, is
  *    not seen.
- * 3. Whatever happens to a process (a fork, an exec) is told before a sample that shows it.
- * 4. Lists are read when the kernel has given a number to a new thread since, and now and then
+ * 3. A thread gives a sample when it is met running, for all that it used since the last. Where
+ *    it sleeps is not where it used its time, and it sleeps most of the time. What is owed when
+ *    it ends, or recording does, has no stack.
+ * 4. Whatever happens to a process (a fork, an exec) is told before a sample that shows it.
+ * 5. Lists are read when the kernel has given a number to a new thread since, and now and then
  *    anyway, for a container may show another's number. A look that lists nothing costs one
  *    read for each thread.
  */
@@ -41,7 +44,7 @@ struct poller {
 	bool awaits_exec;
 
 	/* The look that is going on. */
-	bool is_looking;
+	bool is_looking, is_last;
 	uint64_t began_ns;
 	size_t process, thread; /* up to which it has got */
 
@@ -90,7 +93,8 @@ static int put_name(struct poller *poller, pid_t pid, pid_t tid, const char *nam
 	return 0;
 }
 
-static int put_sample(struct poller *poller, pid_t pid, pid_t tid, uint64_t weight_ns, unsigned cpu)
+static int put_sample(struct poller *poller, pid_t pid, pid_t tid, uint64_t weight_ns, unsigned cpu,
+		      bool is_elsewhere)
 {
 	struct pending *pending = put(poller, CAPTURE_SAMPLE, pid, tid);
 
@@ -103,6 +107,7 @@ static int put_sample(struct poller *poller, pid_t pid, pid_t tid, uint64_t weig
 		.cpu = cpu,
 		.weight_ns = weight_ns,
 		.is_polled = true,
+		.is_elsewhere = is_elsewhere,
 	};
 	poller->n_samples++;
 	return 0;
@@ -182,6 +187,7 @@ static int list_if_new(struct poller *poller)
 static int begin(struct poller *poller)
 {
 	poller->is_looking = true;
+	poller->is_last = poller->stopped;
 	poller->process = poller->thread = 0;
 	poller->began_ns = monotonic_ns();
 	return list_if_new(poller);
@@ -202,7 +208,7 @@ static int arm(const struct poller *poller)
 static int end(struct poller *poller)
 {
 	poller->is_looking = false;
-	poller->has_ended = poller->stopped;
+	poller->has_ended = poller->is_last;
 	poll_pace_looked(&poller->pace, poller->began_ns, monotonic_ns());
 	return arm(poller);
 }
@@ -225,27 +231,45 @@ static int follow(struct poller *poller, struct poll_process *process, struct po
 	return 0;
 }
 
-static int take_used(struct poller *poller, struct poll_process *process, struct poll_thread *thread,
-		     uint64_t weight_ns)
+static int settle(struct poller *poller, pid_t pid, struct poll_thread *thread, unsigned cpu, bool is_elsewhere)
 {
-	struct poll_stat stat = { .image = 0 };
+	uint64_t weight_ns = thread->owed_ns;
+
+	thread->owed_ns = 0;
+	if (weight_ns == 0 || poller->awaits_exec)
+		return 0;
+	thread->n_samples++;
+	return put_sample(poller, pid, thread->tid, weight_ns, cpu, is_elsewhere);
+}
+
+/* It has used some time since the last look. */
+static int look_at(struct poller *poller, struct poll_process *process, struct poll_thread *thread, uint64_t used_ns)
+{
+	struct poll_stat stat;
+	bool runs;
 	int r;
 
 	r = poll_tasks_stat(process->pid, thread->tid, &stat);
-	if (r >= 0)
-		r = follow(poller, process, thread, &stat);
-	if (r == -ENOMEM || poller->awaits_exec)
-		return r == -ENOMEM ? r : 0;
-	thread->n_samples++;
-	return put_sample(poller, process->pid, thread->tid, weight_ns, stat.cpu);
+	if (r < 0)
+		return 0; /* then it is about to be lost */
+	r = follow(poller, process, thread, &stat);
+	if (r < 0)
+		return r;
+	runs = poll_tasks_runs(&poller->tasks, process->pid, thread, used_ns, stat.state);
+	/* One that has ended will not run again. */
+	if (!runs && !strchr("ZX", stat.state) && !poller->is_last)
+		return 0;
+	return settle(poller, process->pid, thread, stat.cpu, !runs);
 }
 
 static int lose_thread(struct poller *poller, struct poll_process *process)
 {
 	pid_t tid = process->threads[poller->thread].tid;
+	int r;
 
+	r = settle(poller, process->pid, &process->threads[poller->thread], 0, true);
 	poll_tasks_remove_thread(&poller->tasks, process, poller->thread);
-	return put(poller, CAPTURE_EXIT, process->pid, tid) ? 0 : -ENOMEM;
+	return r >= 0 && put(poller, CAPTURE_EXIT, process->pid, tid) ? 0 : -ENOMEM;
 }
 
 static int visit(struct poller *poller, struct poll_process *process)
@@ -266,7 +290,10 @@ static int visit(struct poller *poller, struct poll_process *process)
 		weight_ns = MIN(weight_ns, monotonic_ns() - poller->listed_before_ns);
 	thread->is_new = false;
 	thread->used_ns = used_ns;
-	return weight_ns > 0 ? take_used(poller, process, thread, weight_ns) : 0;
+	thread->owed_ns += weight_ns;
+	if (weight_ns == 0 && !(poller->is_last && thread->owed_ns > 0))
+		return 0;
+	return look_at(poller, process, thread, weight_ns);
 }
 
 /* One that has no threads left may have become another program in one that is not listed yet. */

@@ -1,8 +1,8 @@
 /* poller.h - threads looked at on a timer, where perf_event_open(2) is not to be had. Private.
  *
- * Of each thread the CPU time that it has used since the last look is read from /proc. One that
- * used some gives a sample of that weight, with neither registers nor stack: where it is by now
- * has to be read from its memory.
+ * Of each thread the CPU time that it has used is read from /proc. One that is met running gives
+ * a sample that weighs what it used since its last one, with neither registers nor stack: where
+ * it is by now has to be read from its memory.
  */
 #ifndef PROBING_RECORD_POLLER_H
 #define PROBING_RECORD_POLLER_H

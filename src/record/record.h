@@ -19,7 +19,7 @@
 enum capture_source {
 	SOURCE_AUTO, /* the best that is allowed here */
 	SOURCE_READ, /* the captured bytes, and memory read right after each sample */
-	SOURCE_POLL, /* memory alone, of the threads that used CPU time between two looks */
+	SOURCE_POLL, /* memory alone, of the threads that run when they are looked at */
 };
 
 struct capture_options {

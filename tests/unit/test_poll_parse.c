@@ -84,18 +84,22 @@ static void what_is_cut_or_foreign_is_refused(void **state)
 		"1 (x) S 1 2 3 4 5 6 7 8 9 10 99999999999999999999 12",
 	};
 	struct poll_stat stat = { .cpu = 77 };
-	uint64_t ns = 77;
+	uint64_t ns = 77, n = 77;
 	pid_t pid = 77;
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(texts); i++)
 		assert_int_equal(poll_parse_stat(texts[i], &stat), -EBADMSG);
-	assert_int_equal(poll_parse_schedstat("", &ns), -EBADMSG);
-	assert_int_equal(poll_parse_schedstat("-5 1 2", &ns), -EBADMSG);
+	assert_int_equal(poll_parse_schedstat("", &ns, &n), -EBADMSG);
+	assert_int_equal(poll_parse_schedstat("5 1", &ns, &n), -EBADMSG);
+	assert_int_equal(poll_parse_schedstat("-5 1 2", &ns, &n), -EBADMSG);
+	assert_int_equal(poll_parse_status("Name:\tx\n", &ns, &n), -EBADMSG);
+	assert_int_equal(poll_parse_status("voluntary_ctxt_switches:\t5\n", &ns, &n), -EBADMSG);
 	assert_int_equal(poll_parse_loadavg("0.1 0.2 0.3 1/89", &pid), -EBADMSG);
 	assert_int_equal(poll_parse_loadavg("0.1 0.2 0.3 1/89 99999999999", &pid), -EBADMSG);
 	assert_int_equal(stat.cpu, 77); /* untouched */
 	assert_int_equal(ns, 77);
+	assert_int_equal(n, 77);
 	assert_int_equal(pid, 77);
 }
 
@@ -103,12 +107,17 @@ static void numbers_are_read(void **state)
 {
 	const char *children = "12 345 6789 \n";
 	const char *foreign = "12 x 13";
-	uint64_t ns;
+	uint64_t ns, n;
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(poll_parse_schedstat("123456789012 3456 78\n", &ns), 0);
+	assert_int_equal(poll_parse_schedstat("123456789012 3456 78\n", &ns, &n), 0);
 	assert_true(ns == UINT64_C(123456789012));
+	assert_int_equal(n, 78);
+	assert_int_equal(poll_parse_status("Name:\tx\nvoluntary_ctxt_switches:\t5\n"
+					   "nonvoluntary_ctxt_switches:\t7\n", &ns, &n), 0);
+	assert_int_equal(ns, 5);
+	assert_int_equal(n, 7);
 	assert_int_equal(poll_parse_loadavg("0.18 0.65 0.46 1/89 23681\n", &pid), 0);
 	assert_int_equal(pid, 23681);
 	assert_int_equal(poll_parse_child(&children), 12);

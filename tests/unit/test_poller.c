@@ -7,6 +7,8 @@
 
 #include <pthread.h>
 
+#include "base/proc.h"
+
 static const struct capture_options usual = { .source = SOURCE_POLL, .hz = 499, .stack_bytes = 4096 };
 
 static void burn_for_ever(void)
@@ -127,6 +129,50 @@ static void weights_add_up_to_the_cpu_time(void **state)
 	assert_int_equal(counts.n_threads, 2);
 	assert_int_equal(counts.lost, 0);
 	assert_true(counts.looks > 10);
+	capture_free(capture);
+	target_end(&target);
+}
+
+static char state_of(pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+
+	return proc_stat_read(pid, tid, &stat) < 0 ? '?' : stat.state;
+}
+
+static void stop(pid_t pid, pid_t tid)
+{
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	for (int i = 0; i < 10000 && state_of(pid, tid) != 'T'; i++)
+		sleep_ms(1);
+	assert_int_equal(state_of(pid, tid), 'T');
+}
+
+/* Where it stands while it does not run is not where it used its time. */
+static void a_thread_is_met_only_while_it_runs(void **state)
+{
+	struct target target = target_start(run_one_of_two);
+	struct seen seen = { .pid = target.page->tids[0] };
+	uint64_t before_ns = thread_cpu_ns(target.pid, seen.pid), used_ns;
+	struct capture *capture = attach(target.pid);
+	unsigned n;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		/* It runs unseen, and is seen when it does not run. */
+		let_run(target.pid, seen.pid, 20);
+		stop(target.pid, seen.pid);
+		n = seen.n;
+		read_for(capture, 20, see, &seen);
+		assert_int_equal(seen.n, n);
+		kill(target.pid, SIGCONT);
+	}
+	for (int i = 0; i < 200 && seen.n == 0; i++)
+		read_for(capture, 20, see, &seen);
+	finish(capture, &seen);
+	used_ns = thread_cpu_ns(target.pid, seen.pid) - before_ns;
+	assert_true(used_ns >= 100000000);
+	assert_in_range(seen.weight_ns, used_ns / 2, used_ns);
 	capture_free(capture);
 	target_end(&target);
 }
@@ -283,6 +329,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_add_up_to_the_cpu_time),
+		cmocka_unit_test(a_thread_is_met_only_while_it_runs),
 		cmocka_unit_test(children_are_followed_to_their_end),
 		cmocka_unit_test(another_program_is_told_before_its_samples),
 		cmocka_unit_test(a_child_is_not_looked_at_before_its_exec),
