@@ -291,14 +291,14 @@ static void announce_source(const struct recording *recording)
 static void announce(const struct arguments *arguments, const struct recording *recording,
 		     const char *python, int python_error)
 {
-	const char *what = capture_source(recording->capture) == SOURCE_POLL ? "when it runs, not where"
-									     : "its native frames";
+	bool is_polled = capture_source(recording->capture) == SOURCE_POLL;
+	const char *what = is_polled ? "when it runs, not where" : "its native frames";
 	char known[128];
 
 	if (arguments->quiet)
 		return;
 	announce_source(recording);
-	if (capture_source(recording->capture) != SOURCE_POLL && !capture_has_kernel(recording->capture) && !arguments->capture.no_kernel)
+	if (!is_polled && !capture_has_kernel(recording->capture) && !arguments->capture.no_kernel)
 		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 				"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (recording->is_child)

@@ -264,12 +264,15 @@ static int look_at(struct poller *poller, struct poll_process *process, struct p
 
 static int lose_thread(struct poller *poller, struct poll_process *process)
 {
-	pid_t tid = process->threads[poller->thread].tid;
+	struct poll_thread thread = process->threads[poller->thread];
 	int r;
 
-	r = settle(poller, process->pid, &process->threads[poller->thread], 0, true);
+	r = settle(poller, process->pid, &thread, 0, true);
+	/* Whoever hears of it only now cannot ask for its name any more. */
+	if (r >= 0 && thread.n_samples == 1 && thread.name[0] != '\0')
+		r = put_name(poller, process->pid, thread.tid, thread.name, false);
 	poll_tasks_remove_thread(&poller->tasks, process, poller->thread);
-	return r >= 0 && put(poller, CAPTURE_EXIT, process->pid, tid) ? 0 : -ENOMEM;
+	return r >= 0 && put(poller, CAPTURE_EXIT, process->pid, thread.tid) ? 0 : -ENOMEM;
 }
 
 static int visit(struct poller *poller, struct poll_process *process)
