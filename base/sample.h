@@ -31,6 +31,8 @@ struct sample {
 	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
 	bool is_held;  /* the thread stands still until its stack has been made: its memory is
 			* as of the sample, too */
+	bool is_polled; /* neither registers nor stack were taken: memory has the Python frames of now */
+	bool is_elsewhere; /* polled, and by now it is not where it used that time: no stack is its own */
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
 	size_t stack_bytes;

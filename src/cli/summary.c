@@ -33,14 +33,17 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void print_verdicts(const struct pipeline_counts *counts)
+static void print_verdicts(const struct pipeline_counts *counts, enum capture_source source)
 {
 	uint64_t with_python = counts->samples - counts->by_verdict[VERDICT_NATIVE];
 	const char *separator = "";
 
-	fprintf(stderr, "%.1f %% of stacks reach the thread's start",
-		percent(counts->by_end[STACK_COMPLETE] + counts->by_end[STACK_COMPLETED],
-			counts->samples));
+	if (source == SOURCE_POLL)
+		fprintf(stderr, "%.1f %% of samples run Python", percent(with_python, counts->samples));
+	else
+		fprintf(stderr, "%.1f %% of stacks reach the thread's start",
+			percent(counts->by_end[STACK_COMPLETE] + counts->by_end[STACK_COMPLETED],
+				counts->samples));
 	if (with_python > 0)
 		fputs("; with Python: ", stderr);
 	for (int i = 0; i < VERDICT_N && with_python > 0; i++) {
@@ -53,6 +56,17 @@ static void print_verdicts(const struct pipeline_counts *counts)
 	fputc('\n', stderr);
 }
 
+/* CPU time is not lost with them: it goes to the next look. */
+static void print_lost_looks(const struct capture_counts *captured)
+{
+	fprintf(stderr, "%llu of %llu looks fell out, for others came too late or took too long", (unsigned long long)captured->lost_looks,
+		(unsigned long long)(captured->looks + captured->lost_looks));
+	if (captured->longest_period_ns > 0)
+		fprintf(stderr, " (down to one in %.1f ms): lower the rate with -F",
+			(double)captured->longest_period_ns / 1e6);
+	fputs("; their time is in the samples after them\n", stderr);
+}
+
 void summary_print(const struct summary *summary)
 {
 	const struct pipeline_counts *counts = &summary->counts;
@@ -61,13 +75,15 @@ void summary_print(const struct summary *summary)
 	format_count(counts->samples, samples);
 	format_count(summary->captured.lost, lost);
 	fprintf(stderr, "%s samples in %.1f s (%.2f s of CPU time), %s lost; written to %s\n", samples,
-		summary->seconds, (double)(counts->samples * summary->weight_ns) / 1e9, lost,
+		summary->seconds, (double)counts->weight_ns / 1e9, lost,
 		summary->path);
 	if (counts->samples > 0)
-		print_verdicts(counts);
+		print_verdicts(counts, summary->source);
 	if (counts->of_32_bit > 0)
 		fprintf(stderr, "%llu samples are of a 32-bit program, whose stacks cannot be read\n",
 			(unsigned long long)counts->of_32_bit);
+	if (summary->captured.lost_looks > 0)
+		print_lost_looks(&summary->captured);
 	if (summary->captured.throttled > 0)
 		fprintf(stderr,
 			"the kernel paused sampling %llu times: lower the rate with -F, or raise "
@@ -101,6 +117,10 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 	*ret++ = (struct pipeline_counter){ "samples", counts->samples };
 	*ret++ = (struct pipeline_counter){ "lost", captured->lost };
 	*ret++ = (struct pipeline_counter){ "throttled", captured->throttled };
+	if (captured->looks > 0) {
+		*ret++ = (struct pipeline_counter){ "looks", captured->looks };
+		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };
+	}
 	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
 	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };
 	*ret++ = (struct pipeline_counter){ "frames", counts->n_frames };

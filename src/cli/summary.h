@@ -8,7 +8,7 @@
 struct summary {
 	const char *path;
 	double seconds;
-	uint64_t weight_ns; /* of one sample */
+	enum capture_source source;
 	struct capture_counts captured;
 	struct pipeline_counts counts;
 };

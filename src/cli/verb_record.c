@@ -8,7 +8,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/proc.h"
-#include "base/remote.h"
 #include "base/util.h"
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
@@ -48,8 +46,8 @@ static const struct argp_option options[] = {
 	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
 	  "deeper stacks are completed from memory)", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
-	  "Where Python frames come from: read, memory right after each sample; auto, the best that is allowed "
-	  "here (default)", 0 },
+	  "Where Python frames come from: read, memory right after each sample; poll, memory alone, at intervals, "
+	  "without native frames; auto, the best that is allowed here (default)", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
 	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
@@ -71,15 +69,20 @@ static double parse_number(struct argp_state *state, const char *text, const cha
 	return value;
 }
 
+/* As the option names them, and the column run.stack_source. */
+static const char *const source_names[] = {
+	[SOURCE_AUTO] = "auto",
+	[SOURCE_READ] = "read",
+	[SOURCE_POLL] = "poll",
+};
+
 static enum capture_source parse_source(struct argp_state *state, const char *text)
 {
-	static const char *const names[] = { [SOURCE_AUTO] = "auto", [SOURCE_READ] = "read" };
-
-	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
-		if (strcmp(text, names[i]) == 0)
+	for (size_t i = 0; i < N_ELEMENTS(source_names); i++) {
+		if (strcmp(text, source_names[i]) == 0)
 			return (enum capture_source)i;
 	}
-	argp_error(state, "--source must be auto or read, not %s", text);
+	argp_error(state, "--source must be auto, read or poll, not %s", text);
 	return SOURCE_AUTO;
 }
 
@@ -181,7 +184,7 @@ static int put_run(struct store *store, const struct arguments *arguments, pid_t
 		.started_ns = realtime_ns(),
 		.command = command,
 		.mode = "cpu",
-		.stack_source = "read",
+		.stack_source = source_names[capture_source(capture)],
 		.probing = cli_version,
 		.pid = pid,
 		.hz = arguments->capture.hz,
@@ -244,24 +247,14 @@ static int fail_capture(int error, pid_t pid)
  */
 static int check_memory(pid_t pid)
 {
-	CLEANUP(remote_freep) struct remote *remote = NULL;
-	CLEANUP(freep) char *maps = NULL;
-	char path[64], byte;
-	uint64_t start;
-	int r;
+	int r = capture_check_memory(pid);
 
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-	r = read_file(path, 256, &maps, NULL);
-	if (r >= 0)
-		r = remote_open_process(pid, &remote);
-	if (r >= 0 && sscanf(maps, "%" SCNx64, &start) == 1)
-		r = remote_read(remote, RADDR(start), &byte, 1);
-	if (r != -EPERM && r != -EACCES)
+	if (r != -EPERM && r != -EACCES && r != -ENOSYS)
 		return EXIT_OK;
 	return cli_fail(EXIT_NOT_PERMITTED,
-			"the memory of process %d may not be read: run as root or with CAP_SYS_PTRACE, or, "
+			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, "
 			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`",
-			(int)pid);
+			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "");
 }
 
 /* By the class in its executable's header, elf(5). */
@@ -276,29 +269,48 @@ static bool is_32_bit(pid_t pid)
 	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;
 }
 
+/* How stacks are taken, why not better, and what would change that. */
+static void announce_source(const struct recording *recording)
+{
+	char why[1024] = "as asked for";
+
+	if (capture_source(recording->capture) != SOURCE_POLL) {
+		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
+		if (capture_rings_are_small(recording->capture))
+			fprintf(stderr, "rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
+					"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
+				capture_ring_bytes(recording->capture) / 1024);
+		return;
+	}
+	if (capture_refusal(recording->capture) < 0)
+		capture_explain(capture_refusal(recording->capture), recording->pid, why, sizeof why);
+	fprintf(stderr, "stack source: poll (memory alone, without native frames: %s)\n", why);
+}
+
 /* What is recorded, and what is missing for more. */
 static void announce(const struct arguments *arguments, const struct recording *recording,
 		     const char *python, int python_error)
 {
+	bool is_polled = capture_source(recording->capture) == SOURCE_POLL;
+	const char *what = is_polled ? "when it runs, not where" : "its native frames";
 	char known[128];
 
 	if (arguments->quiet)
 		return;
-	fprintf(stderr, "stack source: read (memory read right after each sample)\n");
-	if (!capture_has_kernel(recording->capture) && !arguments->capture.no_kernel)
+	announce_source(recording);
+	if (!is_polled && !capture_has_kernel(recording->capture) && !arguments->capture.no_kernel)
 		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 				"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (recording->is_child)
 		return;
 	if (python_error == -EOPNOTSUPP)
-		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording its native frames\n",
-			python, (int)recording->pid, py_known_versions(known, sizeof known));
+		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording %s\n",
+			python, (int)recording->pid, py_known_versions(known, sizeof known), what);
 	else if (is_32_bit(recording->pid))
 		fprintf(stderr, "process %d is a 32-bit program, whose stacks cannot be read: recording "
 				"when it runs, not where\n", (int)recording->pid);
 	else if (!python[0])
-		fprintf(stderr, "no Python in process %d: recording its native frames\n",
-			(int)recording->pid);
+		fprintf(stderr, "no Python in process %d: recording %s\n", (int)recording->pid, what);
 	else
 		fprintf(stderr, "recording Python %s, process %d, at %g Hz%s\n", python,
 			(int)recording->pid, arguments->capture.hz,
@@ -311,7 +323,7 @@ static int finish(const struct arguments *arguments, struct recording *recording
 	struct summary summary = {
 		.path = arguments->path,
 		.seconds = (double)(monotonic_ns() - recording->started_ns) / 1e9,
-		.weight_ns = (uint64_t)(1e9 / arguments->capture.hz),
+		.source = capture_source(recording->capture),
 	};
 	int r;
 
@@ -329,7 +341,8 @@ static int finish(const struct arguments *arguments, struct recording *recording
 	if (arguments->quiet)
 		return EXIT_OK;
 	if (recording->is_child && !pipeline_python(recording->pipeline)[0] && summary.counts.of_32_bit == 0)
-		fprintf(stderr, "no Python was found in it: these are native frames\n");
+		fprintf(stderr, "no Python was found in it%s\n",
+			summary.source == SOURCE_POLL ? "" : ": these are native frames");
 	summary_print(&summary);
 	if (arguments->no_symbols)
 		fprintf(stderr, "native functions have no names yet: probing symbolize %s\n", arguments->path);
@@ -404,7 +417,9 @@ static int start_command(const struct arguments *arguments, struct recording *re
 	r = capture_launch(&arguments->capture, child->pid, &recording->capture);
 	if (r < 0)
 		return fail_capture(r, child->pid);
-	status = open_pipeline(arguments, recording);
+	status = capture_source(recording->capture) == SOURCE_POLL ? check_memory(child->pid) : EXIT_OK;
+	if (status == EXIT_OK)
+		status = open_pipeline(arguments, recording);
 	if (status != EXIT_OK)
 		return status;
 	r = pipeline_expect(recording->pipeline, child->pid);

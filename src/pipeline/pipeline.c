@@ -36,6 +36,7 @@ struct pipeline {
 	size_t n_threads, threads_allocated;
 	struct id_map thread_index; /* tid -> index */
 	struct stitcher *stitcher;
+	struct memory_stitcher *memory_stitcher; /* NULL: not needed yet */
 	struct native_stack native;
 	struct intern intern;
 	struct batch *batch;
@@ -85,6 +86,7 @@ void pipeline_free(struct pipeline *pipeline)
 	intern_done(&pipeline->intern);
 	native_stack_done(&pipeline->native);
 	stitcher_free(pipeline->stitcher);
+	memory_stitcher_free(pipeline->memory_stitcher);
 	processes_done(&pipeline->processes);
 	free(pipeline->threads);
 	free(pipeline->stale.places);
@@ -344,6 +346,7 @@ static void count(struct pipeline *pipeline, const struct sample *sample, const 
 
 	if (counts->samples++ == 0)
 		counts->first_sample_ns = sample->time_ns;
+	counts->weight_ns += sample->weight_ns;
 	counts->by_verdict[stack->verdict]++;
 	counts->by_end[stack->end]++;
 	counts->of_32_bit += sample->is_32_bit;
@@ -396,6 +399,25 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	};
 	count(pipeline, sample, stack);
 	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
+}
+
+/* Nothing was captured of it. */
+static int take_polled(struct pipeline *pipeline, const struct sample *sample)
+{
+	struct process *process;
+	struct stack stack;
+	int r = 0;
+
+	if (!pipeline->memory_stitcher)
+		r = memory_stitcher_new(&pipeline->memory_stitcher);
+	if (r >= 0)
+		r = know_process(pipeline, sample->pid, &process);
+	if (r >= 0)
+		r = process_search_unaided(process, sample->time_ns);
+	if (r >= 0)
+		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
+				  sample->tid, &stack);
+	return r < 0 ? r : put_sample(pipeline, sample, process, &stack);
 }
 
 static int take_sample(struct pipeline *pipeline, const struct sample *sample)
@@ -505,7 +527,9 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 {
 	switch (event->type) {
-	case CAPTURE_SAMPLE: return take_sample(pipeline, &event->sample);
+	case CAPTURE_SAMPLE:
+		return event->sample.is_polled ? take_polled(pipeline, &event->sample)
+					       : take_sample(pipeline, &event->sample);
 	case CAPTURE_MMAP: return take_mmap(pipeline, event);
 	case CAPTURE_COMM: return take_comm(pipeline, event);
 	case CAPTURE_FORK: return take_fork(pipeline, event);

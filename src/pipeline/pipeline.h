@@ -23,6 +23,7 @@ struct pipeline;
 
 struct pipeline_counts {
 	uint64_t samples;
+	uint64_t weight_ns; /* of all of them */
 	uint64_t by_verdict[VERDICT_N];
 	uint64_t by_end[STACK_N_ENDS];
 	uint64_t of_32_bit;  /* samples of 32-bit code: without a stack */

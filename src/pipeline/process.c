@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 
-enum { RETRY_NS = 5000000 };
+enum { RETRY_NS = 5000000, LOAD_FIRST_NS = 5000000, LOAD_LAST_NS = 1000000000 };
 
 int processes_init(struct processes *processes)
 {
@@ -186,6 +186,7 @@ int process_exec(struct processes *processes, struct process *process)
 	process->python_error = -ENOENT;
 	process->python[0] = '\0';
 	process->is_new = true;
+	process->next_load_ns = process->load_period_ns = 0;
 	address_space_clear(process->space);
 	process->generation_tried = address_space_generation(process->space);
 	return add_program(processes, process);
@@ -221,4 +222,17 @@ int process_search_python(struct process *process, uint64_t now_ns)
 		process->is_new = true;
 	}
 	return 0;
+}
+
+int process_search_unaided(struct process *process, uint64_t now_ns)
+{
+	int r = 0;
+
+	if (!process->runtime && now_ns >= process->next_load_ns) {
+		r = address_space_load(process->space);
+		process->load_period_ns = MAX(MIN(process->load_period_ns * 3 / 2, (uint64_t)LOAD_LAST_NS),
+					      (uint64_t)LOAD_FIRST_NS);
+		process->next_load_ns = now_ns + process->load_period_ns;
+	}
+	return r == -ENOMEM ? r : process_search_python(process, now_ns);
 }

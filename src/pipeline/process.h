@@ -30,6 +30,7 @@ struct process {
 	char *name, *command;       /* as /proc last told them; NULL before */
 	unsigned generation_tried;  /* of the address space, at the last search */
 	uint64_t next_try_ns;
+	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, where no event tells of mappings */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	bool is_new;                /* its row has to be written (again) */
 };
@@ -71,5 +72,11 @@ void process_end(struct process *process);
  * Cheap when there is nothing new. -ENOMEM.
  */
 int process_search_python(struct process *process, uint64_t now_ns);
+
+/*
+ * process_search_unaided - the same where no event tells of mappings: /proc is read again, ever
+ * more seldom, while no interpreter is there. -ENOMEM.
+ */
+int process_search_unaided(struct process *process, uint64_t now_ns);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "src/record/capture.h"
 #include "src/record/decode.h"
+#include "src/record/rights.h"
 
 /* A record that is not ripe in one round is in the next, whose clock is later.
  * So many rounds in a row without a ripe one: its time is nonsense, or in the
@@ -42,7 +43,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	return 0;
 }
 
-int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret)
+static int attach_events(const struct capture_options *options, pid_t pid, struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
 	int r;
@@ -51,6 +52,8 @@ int capture_attach(const struct capture_options *options, pid_t pid, struct capt
 	if (r < 0)
 		return r;
 	r = events_attach(&capture->events, pid);
+	if (r >= 0)
+		r = descriptors_suffice();
 	if (r < 0)
 		return r;
 	if (capture->events.n_late > 0) {
@@ -63,7 +66,7 @@ int capture_attach(const struct capture_options *options, pid_t pid, struct capt
 	return 0;
 }
 
-int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret)
+static int launch_events(const struct capture_options *options, pid_t child, struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
 	int r;
@@ -72,6 +75,8 @@ int capture_launch(const struct capture_options *options, pid_t child, struct ca
 	if (r < 0)
 		return r;
 	r = events_launch(&capture->events, child);
+	if (r >= 0)
+		r = descriptors_suffice();
 	if (r < 0)
 		return r;
 
@@ -79,10 +84,70 @@ int capture_launch(const struct capture_options *options, pid_t child, struct ca
 	return 0;
 }
 
+/* Looking at memory on a timer instead. @refusal: of perf events; 0: they were not asked for. */
+static int start_poller(const struct capture_options *options, pid_t pid, bool launch, int refusal,
+			struct capture **ret)
+{
+	CLEANUP(capture_freep) struct capture *capture = NULL;
+	int r;
+
+	capture = calloc(1, sizeof *capture);
+	if (!capture)
+		return -ENOMEM;
+	capture->rings.epoll_fd = -1;
+	capture->refusal = refusal;
+	r = launch ? poller_launch(options, pid, &capture->poller) : poller_attach(options, pid, &capture->poller);
+	if (r < 0)
+		return r;
+	*ret = TAKE(capture);
+	return 0;
+}
+
+/* What stands in the way of perf events and not of reading memory. */
+static bool is_refusal(int error)
+{
+	return error == -EACCES || error == -EPERM || error == -ENOSYS || error == -EMFILE || error == -ENFILE ||
+	       error == -ENOBUFS;
+}
+
+static int start(const struct capture_options *options, pid_t pid, bool launch, struct capture **ret)
+{
+	int r;
+
+	raise_descriptor_limit();
+	if (options->source == SOURCE_POLL)
+		return start_poller(options, pid, launch, 0, ret);
+	r = launch ? launch_events(options, pid, ret) : attach_events(options, pid, ret);
+	if (options->source != SOURCE_AUTO || !is_refusal(r) || capture_check_memory(pid) < 0)
+		return r;
+	return start_poller(options, pid, launch, r, ret);
+}
+
+int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret)
+{
+	return start(options, pid, false, ret);
+}
+
+int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret)
+{
+	return start(options, child, true, ret);
+}
+
+enum capture_source capture_source(const struct capture *capture)
+{
+	return capture->poller ? SOURCE_POLL : SOURCE_READ;
+}
+
+int capture_refusal(const struct capture *capture)
+{
+	return capture->refusal;
+}
+
 void capture_free(struct capture *capture)
 {
 	if (!capture)
 		return;
+	poller_free(capture->poller);
 	events_done(&capture->events);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
@@ -97,12 +162,17 @@ void capture_freep(struct capture **capture)
 
 int capture_fd(const struct capture *capture)
 {
-	return capture->rings.epoll_fd;
+	return capture->poller ? poller_fd(capture->poller) : capture->rings.epoll_fd;
 }
 
 bool capture_has_kernel(const struct capture *capture)
 {
-	return events_have_kernel(&capture->events);
+	return !capture->poller && events_have_kernel(&capture->events);
+}
+
+bool capture_rings_are_small(const struct capture *capture)
+{
+	return capture->rings.was_shrunk;
 }
 
 size_t capture_ring_bytes(const struct capture *capture)
@@ -185,6 +255,8 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 {
 	int n_rounds = 0;
 
+	if (capture->poller)
+		return poller_next(capture->poller, ret);
 	while (n_rounds < MOST_ROUNDS) {
 		const struct perf_event_header *record = merge_next(&capture->merge);
 		uint64_t now_ns;
@@ -218,7 +290,10 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 
 void capture_stop(struct capture *capture)
 {
-	events_stop(&capture->events);
+	if (capture->poller)
+		poller_stop(capture->poller);
+	else
+		events_stop(&capture->events);
 	capture->stopped = true;
 }
 
@@ -226,6 +301,10 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 {
 	struct capture_counts counts = capture->counts;
 
+	if (capture->poller) {
+		poller_read_counts(capture->poller, ret);
+		return;
+	}
 	counts.lost = events_count_losses(&capture->events) ? events_lost(&capture->events)
 							     : capture->lost_records;
 	for (size_t i = 0; i < capture->rings.n; i++)

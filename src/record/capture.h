@@ -4,6 +4,7 @@
 
 #include "src/record/events.h"
 #include "src/record/merge.h"
+#include "src/record/poller.h"
 #include "src/record/record.h"
 #include "src/record/streams.h"
 
@@ -15,6 +16,8 @@ struct capture {
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;
+	struct poller *poller; /* instead of all of the above; NULL: perf events */
+	int refusal;           /* why, where nobody asked for it */
 };
 
 #endif

@@ -24,7 +24,6 @@
 
 #include <errno.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,24 +107,9 @@ void events_done(struct event_set *set)
 	*set = (struct event_set){ 0 };
 }
 
-/* The soft limit is ours to raise. Returns whether there was something to raise. */
-static bool raise_descriptor_limit(struct event_set *set)
-{
-	struct rlimit limit;
-
-	if (set->limit_raised || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
-	    limit.rlim_cur >= limit.rlim_max)
-		return false;
-	limit.rlim_cur = limit.rlim_max;
-	set->limit_raised = true;
-	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
-}
-
 /* After a failed open: ask for less, or make room. Returns whether to try again. */
 static bool give_in(struct event_set *set, int error)
 {
-	if (error == EMFILE)
-		return raise_descriptor_limit(set);
 	if (set->n_opened > 0)
 		return false;
 	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel) {

@@ -21,7 +21,6 @@ struct event_set {
 	size_t n_late, late_allocated;
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
-	bool limit_raised;
 };
 
 /*

@@ -2,7 +2,8 @@
  *
  * One ring per CPU. Attaching opens an event per thread and CPU, redirected to
  * that CPU's ring; launching opens one inheriting event per CPU that starts at
- * exec. Events come out in time order over all rings.
+ * exec. Events come out in time order over all rings. Where none of that is allowed,
+ * threads are looked at on a timer instead, and the same events come out (poller.h).
  */
 #ifndef PROBING_RECORD_H
 #define PROBING_RECORD_H
@@ -18,6 +19,7 @@
 enum capture_source {
 	SOURCE_AUTO, /* the best that is allowed here */
 	SOURCE_READ, /* the captured bytes, and memory read right after each sample */
+	SOURCE_POLL, /* memory alone, of the threads that run when they are looked at */
 };
 
 struct capture_options {
@@ -71,13 +73,18 @@ struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
+	/* Of SOURCE_POLL: looks done, those that fell out because one before came too late or took
+	 * too long, and the longest period, 0 where it never had to be lengthened. */
+	uint64_t looks, lost_looks, longest_period_ns;
 };
 
 struct capture;
 
 /*
  * capture_attach - sample all threads of a running process, and their children.
- * Nothing is stopped. @ret: ended with capture_free().
+ * Nothing is stopped. With SOURCE_AUTO, what perf events are refused for (rights, a filter,
+ * descriptors, memory for the rings) makes it SOURCE_POLL, if memory may be read at least.
+ * @ret: ended with capture_free().
  * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
  *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
  *         -ENOBUFS the rings do not fit into the memory one may lock.
@@ -90,12 +97,26 @@ int capture_launch(const struct capture_options *options, pid_t child, struct ca
 void capture_free(struct capture *capture);
 void capture_freep(struct capture **capture);
 
+/* Where Python frames come from in the end: never SOURCE_AUTO. */
+enum capture_source capture_source(const struct capture *capture);
+
+/* Why it is SOURCE_POLL though nobody asked for it: a negative errno for capture_explain(); 0. */
+int capture_refusal(const struct capture *capture);
+
+/*
+ * capture_check_memory - whether memory of a process may be read, which is another right than
+ * sampling it. 0; -EPERM, -ENOSYS (a seccomp filter), -ESRCH.
+ */
+int capture_check_memory(pid_t pid);
+
 /* A descriptor for poll(2)/epoll: readable when records wait. Borrowed. */
 int capture_fd(const struct capture *capture);
 
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);
 size_t capture_ring_bytes(const struct capture *capture);
+/* Whether rings of the usual size were not to be had. */
+bool capture_rings_are_small(const struct capture *capture);
 
 /*
  * capture_next - the next event that is ripe.

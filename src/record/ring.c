@@ -239,6 +239,7 @@ static int open_largest(const unsigned *cpus, size_t n_cpus, struct rings *rings
 		if (r != -ENOBUFS)
 			return r;
 		close_all(rings);
+		rings->was_shrunk = true;
 	}
 	return r;
 }

@@ -3,6 +3,7 @@
 #define PROBING_RECORD_RING_H
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,6 +64,7 @@ struct rings {
 	struct ring *ring;
 	size_t n;
 	size_t ring_bytes;
+	bool was_shrunk; /* the largest was not permitted */
 	int epoll_fd; /* readable when the kernel has woken us for any of them */
 };
 

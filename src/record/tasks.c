@@ -27,6 +27,13 @@ static size_t lower_bound(const struct task_set *set, pid_t tid)
 	return low;
 }
 
+bool task_set_has(const struct task_set *set, pid_t tid)
+{
+	size_t i = lower_bound(set, tid);
+
+	return i < set->n && set->tids[i] == tid;
+}
+
 int task_set_add(struct task_set *set, pid_t tid)
 {
 	size_t i = lower_bound(set, tid);

@@ -7,6 +7,7 @@
 #define PROBING_TESTS_RECORD_TARGET_H
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -116,14 +117,16 @@ static inline void let_run(pid_t pid, pid_t tid, unsigned ms)
 	fail_msg("thread %d does not run", (int)tid);
 }
 
-/* A failure here that comes from the machine's rules is a skip that tells them. */
+/* By perf events. A failure here that comes from the machine's rules is a skip that tells them. */
 static inline struct capture *attach_or_skip(const struct capture_options *options, pid_t pid)
 {
+	struct capture_options by_events = *options;
 	struct capture *capture;
 	char reason[512];
 	int r;
 
-	r = capture_attach(options, pid, &capture);
+	by_events.source = SOURCE_READ;
+	r = capture_attach(&by_events, pid, &capture);
 	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
 		capture_explain(r, pid, reason, sizeof reason);
 		print_message("skipped: %s\n", reason);
@@ -152,11 +155,11 @@ static inline unsigned read_for(struct capture *capture, unsigned ms, target_vis
 				void *data)
 {
 	uint64_t end = monotonic_ns() + ms * UINT64_C(1000000);
-	struct epoll_event woken;
+	struct pollfd woken = { .fd = capture_fd(capture), .events = POLLIN };
 	unsigned n_woken = 0;
 
 	while (monotonic_ns() < end) {
-		n_woken += epoll_wait(capture_fd(capture), &woken, 1, 20) > 0;
+		n_woken += poll(&woken, 1, 20) > 0;
 		drain(capture, visit, data);
 	}
 	return n_woken;

@@ -9,7 +9,7 @@
 
 #include "base/machine.h"
 
-static const struct capture_options usual = { .hz = 499, .stack_bytes = 8192 };
+static const struct capture_options usual = { .source = SOURCE_READ, .hz = 499, .stack_bytes = 8192 };
 
 static __attribute__((noinline)) void burn(void)
 {

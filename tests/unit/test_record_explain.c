@@ -9,7 +9,7 @@
 
 enum { NOBODY = 65534 };
 
-static const struct capture_options usual = { .hz = 199, .stack_bytes = 4096 };
+static const struct capture_options usual = { .source = SOURCE_READ, .hz = 199, .stack_bytes = 4096 };
 
 static void assert_says(int error, const struct explain_facts *facts, const char *words)
 {

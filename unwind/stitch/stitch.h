@@ -43,4 +43,23 @@ void stitcher_freep(struct stitcher **stitcher);
 int stitch(struct stitcher *stitcher, struct address_space *space, struct py_runtime *runtime,
 	   struct native_stack *native, struct stack *ret);
 
+/* ---- Where nothing was captured (memory.c) ---- */
+
+struct memory_stitcher;
+int memory_stitcher_new(struct memory_stitcher **ret);
+void memory_stitcher_free(struct memory_stitcher *stitcher);
+void memory_stitcher_freep(struct memory_stitcher **stitcher);
+
+/*
+ * stitch_memory - the Python frames of a thread, as its memory has them now.
+ * It may run meanwhile. The verdict is python where two readings agree, approximate where they
+ * do not: then only what they have in common is certain, and only that and what it had called
+ * is kept. It is native where the interpreter has no frames of the thread.
+ * @runtime: NULL: the process has none.
+ * @ret:     frames are borrowed from the stitcher until its next use. Its end is truncated:
+ *           there is no native part.
+ * Errors: -ENOMEM.
+ */
+int stitch_memory(struct memory_stitcher *stitcher, struct py_runtime *runtime, pid_t tid, struct stack *ret);
+
 #endif
