@@ -22,6 +22,7 @@
 #include <internal/pystate.h>
 #endif
 #if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_frame.h>
 #include <internal/pycore_interpframe_structs.h>
 #elif PY_VERSION_HEX >= 0x030b0000
 #include <internal/pycore_frame.h>
@@ -71,8 +72,8 @@ int main(void)
 	TOLD(THREAD_NATIVE_ID, thread_state.native_thread_id, offsetof(PyThreadState, native_thread_id));
 #else
 	PRINT(INTERPRETER_THREADS, offsetof(PyInterpreterState, tstate_head));
-	PRINT(THREAD_PTHREAD, offsetof(PyThreadState, thread_id));
 #endif
+	TOLD(THREAD_PTHREAD, thread_state.thread_id, offsetof(PyThreadState, thread_id));
 	TOLD(THREAD_NEXT, thread_state.next, offsetof(PyThreadState, next));
 	TOLD(THREAD_INTERPRETER, thread_state.interp, offsetof(PyThreadState, interp));
 #if PY_VERSION_HEX >= 0x030d0000
@@ -100,6 +101,10 @@ int main(void)
 	     offsetof(PyInterpreterState, _gil.last_holder));
 #elif PY_VERSION_HEX >= 0x03070000
 	PRINT(RUNTIME_CURRENT_THREAD, offsetof(struct pyruntimestate, gilstate.tstate_current));
+	PRINT(RUNTIME_GIL, offsetof(struct pyruntimestate, ceval.gil));
+#endif
+#if PY_VERSION_HEX >= 0x03070000
+	PRINT(GIL_BYTES, sizeof(struct _gil_runtime_state));
 #endif
 #if PY_VERSION_HEX >= 0x030d0000
 	TOLD(INTERPRETER_GC, interpreter_state.gc, offsetof(PyInterpreterState, gc));
@@ -137,6 +142,37 @@ int main(void)
 #if PY_VERSION_HEX >= 0x030e0000 && defined(Py_GIL_DISABLED)
 	TOLD(FRAME_BYTECODE_INDEX, interpreter_frame.tlbc_index, offsetof(_PyInterpreterFrame, tlbc_index));
 	TOLD(CODE_BYTECODES, code_object.co_tlbc, offsetof(PyCodeObject, co_tlbc));
+#endif
+
+	/* What a frame, and a coroutine, is in the middle of. */
+#if PY_VERSION_HEX >= 0x030e0000
+	TOLD(FRAME_LOCALS, interpreter_frame.localsplus, offsetof(_PyInterpreterFrame, localsplus));
+	TOLD(FRAME_STACK_TOP, interpreter_frame.stackpointer, offsetof(_PyInterpreterFrame, stackpointer));
+	TOLD(GENERATOR_FRAME, gen_object.gi_iframe, offsetof(PyGenObject, gi_iframe));
+	TOLD(GENERATOR_STATE, gen_object.gi_frame_state, offsetof(PyGenObject, gi_frame_state));
+	PRINT(GENERATOR_AWAITS, (unsigned char)FRAME_SUSPENDED_YIELD_FROM);
+#elif PY_VERSION_HEX >= 0x030b0000
+	PRINT(FRAME_LOCALS, offsetof(_PyInterpreterFrame, localsplus));
+	PRINT(FRAME_STACK_DEPTH, offsetof(_PyInterpreterFrame, stacktop));
+	PRINT(GENERATOR_FRAME, offsetof(PyGenObject, gi_iframe));
+	PRINT(GENERATOR_STATE, offsetof(PyGenObject, gi_frame_state));
+#if PY_VERSION_HEX >= 0x030d0000
+	PRINT(GENERATOR_AWAITS, (unsigned char)FRAME_SUSPENDED_YIELD_FROM);
+#else
+	PRINT(GENERATOR_AWAITS, (unsigned char)FRAME_SUSPENDED);
+#endif
+#else
+	PRINT(FRAME_STACK, offsetof(PyFrameObject, f_valuestack));
+#if PY_VERSION_HEX >= 0x030a0000
+	PRINT(FRAME_STACK_DEPTH, offsetof(PyFrameObject, f_stackdepth));
+#else
+	PRINT(FRAME_STACK_TOP, offsetof(PyFrameObject, f_stacktop));
+#endif
+	PRINT(GENERATOR_FRAME, offsetof(PyGenObject, gi_frame));
+#endif
+#if PY_VERSION_HEX >= 0x030b0000
+	PRINT(GENERATOR_RUNS, FRAME_EXECUTING);
+	PRINT(CODE_N_LOCALS, offsetof(PyCodeObject, co_nlocalsplus));
 #endif
 
 	/* Code objects. */

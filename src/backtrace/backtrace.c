@@ -71,6 +71,15 @@ static int keep(struct backtrace_thread *thread, struct raw_stack *raw, const st
 	return 0;
 }
 
+static void take_python_state(const struct look *look, struct backtrace_thread *thread)
+{
+	thread->is_python = target_state(look->target, thread->tid, &thread->python);
+	thread->waits_for_gil = thread->is_python ? target_waits_for_gil(look->target, thread->tid) : PY_UNKNOWN;
+	if (thread->python.holds_gil == PY_YES) /* what was told of a thread that runs is of two moments */
+		thread->waits_for_gil = PY_NO;
+	thread->is_idle = (thread->state == 'S' || thread->state == 'D') && thread->waits_for_gil != PY_YES;
+}
+
 static int take_from_memory(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct stack stack = { .end = STACK_TRUNCATED, .verdict = VERDICT_PYTHON };
@@ -78,7 +87,7 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 
 	if (look->target->runtime)
 		r = target_python_stack(look->target, thread->tid, &stack);
-	thread->is_python = target_state(look->target, thread->tid, &thread->python);
+	take_python_state(look, thread);
 	stack.verdict = VERDICT_PYTHON;
 	return r < 0 ? r : keep(thread, raw, &stack);
 }
@@ -93,7 +102,7 @@ static int take_stopped(struct look *look, struct backtrace_thread *thread, cons
 	r = stop_registers(stop, &regs);
 	if (r >= 0)
 		r = target_stack(look->target, thread->tid, &regs, &stack);
-	thread->is_python = target_state(look->target, thread->tid, &thread->python);
+	take_python_state(look, thread);
 	thread->stopped_ns = stop_end(stop);
 	return r < 0 ? r : keep(thread, raw, &stack);
 }
@@ -105,19 +114,30 @@ static bool has_ended(const struct look *look, pid_t tid)
 	return proc_stat_read(look->options->pid, tid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
 }
 
+/* Where it sleeps: also of one that will be stopped, and then is no more where it was. */
+static int read_wchan(const struct look *look, struct backtrace_thread *thread)
+{
+	char file[64];
+
+	snprintf(file, sizeof file, "task/%d/wchan", (int)thread->tid);
+	free(TAKE(thread->wchan));
+	thread->wchan = proc_text(look->options->pid, file, MAX_NAME_BYTES);
+	if (thread->wchan && strcmp(thread->wchan, "0") == 0) /* nowhere, or nobody may know */
+		thread->wchan[0] = '\0';
+	return thread->wchan ? 0 : -ENOMEM;
+}
+
 /* It could not be stopped, and says where it sleeps instead. */
 static int take_asleep(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct proc_stat stat;
-	char file[64];
+	int r;
 
 	thread->stop = STOP_TIMED_OUT;
 	if (proc_stat_read(look->options->pid, thread->tid, &stat) == 0)
 		thread->state = stat.state;
-	snprintf(file, sizeof file, "task/%d/wchan", (int)thread->tid);
-	free(TAKE(thread->wchan));
-	thread->wchan = proc_text(look->options->pid, file, MAX_NAME_BYTES);
-	return thread->wchan ? take_from_memory(look, thread, raw) : -ENOMEM;
+	r = read_wchan(look, thread);
+	return r < 0 ? r : take_from_memory(look, thread, raw);
 }
 
 static int stop_and_take(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
@@ -154,9 +174,11 @@ static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *th
 	thread->tid = tid;
 	thread->state = stat.state;
 	thread->name = proc_text(look->options->pid, file, MAX_NAME_BYTES);
-	thread->wchan = strdup("");
-	if (!thread->name || !thread->wchan)
+	if (!thread->name)
 		return -ENOMEM;
+	r = read_wchan(look, thread);
+	if (r < 0)
+		return r;
 	if (stat.state == 'Z') {
 		thread->stop = STOP_HAS_ENDED;
 		return keep(thread, raw, &(struct stack){ .verdict = VERDICT_NATIVE });

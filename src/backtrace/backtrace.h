@@ -47,13 +47,15 @@ struct backtrace_thread {
 	pid_t tid;
 	char *name;    /* as the kernel has it */
 	char state;    /* before it was stopped; see struct proc_stat */
-	char *wchan;   /* where in the kernel it waits; "" unknown */
+	char *wchan;   /* where in the kernel it waits; "" it does not, or unknown */
+	bool is_idle;  /* it slept there, and not because of a GIL */
 	enum backtrace_stop stop;
 	uint64_t stopped_ns; /* how long it was */
 	enum verdict verdict;
 	enum stack_end end;
 	bool is_python;         /* an interpreter knows it */
 	struct py_state python; /* then: what it is in the middle of */
+	enum py_answer waits_for_gil;
 	struct backtrace_frame *frames; /* innermost first */
 	size_t n_frames;
 };

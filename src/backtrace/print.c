@@ -113,12 +113,14 @@ static void put_head(const struct page *page, const struct backtrace *backtrace)
 	fputc('\n', page->out);
 }
 
-static void put_python_state(const struct page *page, const struct py_state *state)
+static void put_python_state(const struct page *page, const struct py_state *state, enum py_answer waits_for_gil)
 {
 	if (state->interpreter != 0)
 		fprintf(page->out, ", interpreter %llu", (unsigned long long)state->interpreter);
 	if (state->holds_gil == PY_YES)
 		fputs(", holds the GIL", page->out);
+	if (waits_for_gil == PY_YES)
+		fputs(", waits for the GIL", page->out);
 	if (state->collects == PY_YES)
 		fputs(", while garbage is collected", page->out);
 }
@@ -136,6 +138,20 @@ static void put_shortcomings(const struct page *page, const struct backtrace_thr
 		fprintf(page->out, ", native frames end early: %s", stack_end_name(thread->end));
 }
 
+static void put_wchan(const struct page *page, const struct backtrace_thread *thread)
+{
+	if (!thread->wchan[0])
+		return;
+	fputs(" in ", page->out);
+	put(page, STYLE_PLAIN, thread->wchan);
+}
+
+static void put_idle(const struct page *page, const struct backtrace_thread *thread)
+{
+	fputs(", idle", page->out);
+	put_wchan(page, thread);
+}
+
 static void put_thread(const struct page *page, const struct backtrace_thread *thread)
 {
 	char text[32];
@@ -150,15 +166,14 @@ static void put_thread(const struct page *page, const struct backtrace_thread *t
 		fputs(styles[STYLE_HEAD], page->out);
 	fputs(page->colour ? "\"\033[0m" : "\"", page->out);
 	if (thread->is_python)
-		put_python_state(page, &thread->python);
+		put_python_state(page, &thread->python, thread->waits_for_gil);
+	if (thread->is_idle && thread->stop != STOP_TIMED_OUT)
+		put_idle(page, thread);
 	if (thread->stop == STOP_DONE) {
 		put_shortcomings(page, thread);
 	} else if (thread->stop == STOP_TIMED_OUT) {
 		fprintf(page->out, ", not stopped: %c (%s)", thread->state, print_state(thread->state));
-		if (thread->wchan[0] && strcmp(thread->wchan, "0") != 0) {
-			fputs(" in ", page->out);
-			put(page, STYLE_PLAIN, thread->wchan);
-		}
+		put_wchan(page, thread);
 		fputs("; Python frames from memory", page->out);
 	} else if (thread->stop == STOP_HAS_ENDED) {
 		fputs(", has ended", page->out);

@@ -124,7 +124,10 @@ static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 		r = put_text(json, "stack_end", was_stopped ? stack_end_name(thread->end) : NULL);
 	put_number(json, "interpreter", (long long)thread->python.interpreter, thread->is_python);
 	put_answer(json, "holds_gil", thread->is_python ? thread->python.holds_gil : PY_UNKNOWN);
+	put_answer(json, "waits_for_gil", thread->waits_for_gil);
 	put_answer(json, "gc", thread->is_python ? thread->python.collects : PY_UNKNOWN);
+	put_key(json, "idle");
+	yajl_gen_bool(json, thread->is_idle);
 	put_number(json, "stopped_us", (long long)(thread->stopped_ns + 999) / 1000, was_stopped);
 	if (r >= 0)
 		r = put_text(json, "not_stopped", print_reason(thread->stop));

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
 void target_free(struct target *target)
@@ -152,4 +153,15 @@ int target_python_stack(struct target *target, pid_t tid, struct stack *ret)
 bool target_state(struct target *target, pid_t tid, struct py_state *ret)
 {
 	return target->runtime && py_state_of(target->runtime, tid, ret) == 0;
+}
+
+enum py_answer target_waits_for_gil(struct target *target, pid_t tid)
+{
+	uint64_t futex;
+
+	if (!target->runtime)
+		return PY_UNKNOWN;
+	if (proc_futex(target->pid, tid, &futex) < 0)
+		return PY_UNKNOWN;
+	return futex ? py_waits_for_gil(target->runtime, tid, futex) : PY_NO;
 }

@@ -44,4 +44,7 @@ int target_python_stack(struct target *target, pid_t tid, struct stack *ret);
 /* What its interpreter says of a thread; false: none knows it. */
 bool target_state(struct target *target, pid_t tid, struct py_state *ret);
 
+/* Does a thread sleep until it gets its GIL? */
+enum py_answer target_waits_for_gil(struct target *target, pid_t tid);
+
 #endif

@@ -73,6 +73,7 @@ struct py_symbols {
 	uint64_t interpreters;   /* interp_head, up to 3.6 and if it was not stripped */
 	uint64_t version;        /* Py_Version, from 3.11 */
 	uint64_t collecting;     /* whether garbage is being collected, up to 3.6 and if it was not stripped */
+	uint64_t lock;           /* pointer to the GIL, of 2.7 and if it was not stripped */
 	uint64_t loop;           /* the evaluation loop; needed up to 3.10, where each call of it is an evaluation */
 	uint64_t data_start, data_end; /* its writable memory */
 	bool is_debug_build;
@@ -163,6 +164,15 @@ struct py_state {
  * Errors: -ESRCH the interpreter does not know the thread; -EFAULT.
  */
 int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret);
+
+/*
+ * py_waits_for_gil - is what a thread waits for a GIL?
+ * @tid:   as we see it.
+ * @futex: address of the futex(2) that it waits on.
+ * PY_NO also where the interpreter does not know the thread. Needs no symbols from 3.4 on.
+ * Source: Python/ceval_gil.h and ceval_gil.c, 3.4 to 3.15; Python/ceval.c, 2.7.
+ */
+enum py_answer py_waits_for_gil(struct py_runtime *runtime, pid_t tid, uint64_t futex);
 
 /*
  * py_walk - append one evaluation's Python frames, innermost first.

@@ -23,6 +23,9 @@ enum { ANCHOR_FRAME, ANCHOR_CFRAME, ANCHOR_SHIM };
 enum { ENTRY_EACH, ENTRY_FLAG, ENTRY_OWNER };
 /* How lines are told (line_table.c). */
 enum { LINES_UNSIGNED_DELTAS, LINES_SIGNED_DELTAS, LINES_RANGES, LINES_LOCATIONS };
+/* Where the GIL is: a lock of its own, the interpreter's own variables, a part of _PyRuntime, or where each
+ * interpreter points. */
+enum { GIL_LOCK, GIL_VARIABLES, GIL_RUNTIME, GIL_POINTER };
 /* What names are: bytes in an unknown encoding, or text. */
 enum { STRINGS_BYTES, STRINGS_COMPACT };
 
@@ -44,6 +47,8 @@ enum { STRINGS_BYTES, STRINGS_COMPACT };
 	X(INTERPRETER_OWN_GIL)  /* a GIL, used or not; tells how one is laid out */                \
 	X(INTERPRETER_OWN_GIL_LOCKED)                                                              \
 	X(INTERPRETER_OWN_GIL_HOLDER)                                                              \
+	X(RUNTIME_GIL)          /* the GIL itself, where there is one for all interpreters */      \
+	X(GIL_BYTES)            /* size of one, with all that threads wait on */                   \
 	X(GIL_ENABLED)          /* free-threaded builds: whether there is one at all */            \
 	X(GC_COLLECTING)        /* in the collector's state: whether it runs */                    \
 	X(THREAD_CFRAME)                                                                           \
@@ -58,6 +63,15 @@ enum { STRINGS_BYTES, STRINGS_COMPACT };
 	X(FRAME_ENTRY)          /* byte: this is an evaluation's outermost frame */                \
 	X(FRAME_OWNER)          /* byte: who holds the frame's memory */                           \
 	X(FRAME_BYTECODE_INDEX) /* which of the code's bytecodes, one a thread, it runs */         \
+	X(FRAME_LOCALS)         /* where its local variables begin, and behind them its stack */   \
+	X(FRAME_STACK)          /* pointer to where its stack begins, of frame objects */          \
+	X(FRAME_STACK_TOP)      /* pointer behind what is on its stack */                          \
+	X(FRAME_STACK_DEPTH)    /* how much that is, where no pointer tells; with its local variables, if these are in the frame */ \
+	X(GENERATOR_FRAME)      /* of generators and coroutines: the frame, or a pointer to the frame object */ \
+	X(GENERATOR_STATE)      /* byte, signed */                                                 \
+	X(GENERATOR_AWAITS)     /* first of its values that say so, */                             \
+	X(GENERATOR_RUNS)       /* behind which this one follows; larger ones: it has ended */     \
+	X(CODE_N_LOCALS)        /* of the local variables in the frame */                          \
 	X(CODE_FIRST_LINE)                                                                         \
 	X(CODE_FILE)                                                                               \
 	X(CODE_NAME)                                                                               \
@@ -78,6 +92,7 @@ enum { STRINGS_BYTES, STRINGS_COMPACT };
 	X(ANCHOR)               /* ANCHOR_* */                                                     \
 	X(ENTRY)                /* ENTRY_* */                                                      \
 	X(MAX_OWNER)            /* largest value of an owner */                                    \
+	X(GIL)                  /* GIL_* */                                                        \
 	X(LINES)                /* LINES_* */                                                      \
 	X(STRINGS)              /* STRINGS_* */                                                    \
 	X(INSTRUCTION_BYTES)    /* smallest instruction */                                         \
