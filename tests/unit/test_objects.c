@@ -63,7 +63,7 @@ static const char program[] =
 	"attributes(many, *['n%d' % n for n in range(40)])\n"
 	"class Numbers(list): pass\n"
 	"class Pair(tuple): pass\n"
-	"class Whole(int): pass\n"
+	"class Whole(type(1 << 70)): pass\n"
 	"class Wrong(ValueError): pass\n"
 	"class Words(dict): pass\n"
 	"for thing in (Numbers([1]), Pair((1, 2, 3)), Pair(()), Whole(5), Whole(1 << 70), Wrong('w'), Words(a=1)):\n"
@@ -255,7 +255,7 @@ static void check_size(struct target *target)
 	assert_string_equal(type.name, "dict");
 	/* What is no object is none. */
 	assert_int_equal(object_type_of(target->runtime, target->object + 4, &type), -EBADMSG);
-	assert_true(object_type_of(target->runtime, target->object - 64, &type) < 0);
+	assert_int_equal(object_type_of(target->runtime, 4096, &type), -EFAULT);
 	assert_int_equal(object_type_of(target->runtime, 0, &type), -EBADMSG);
 }
 
@@ -326,7 +326,7 @@ static void check_interpreter(const struct interpreter *interpreter)
 		check_line(&target, line, rest + 1);
 		n++;
 	}
-	assert_true(n > 50);
+	assert_true(n > 40);
 	print_message("Python %s: %u objects agree\n", py_runtime_version(target.runtime), n);
 	close_target(&target);
 }
