@@ -29,6 +29,13 @@ enum { GIL_LOCK, GIL_VARIABLES, GIL_RUNTIME, GIL_POINTER };
 /* What names are: bytes in an unknown encoding, or text. */
 enum { STRINGS_BYTES, STRINGS_COMPACT };
 
+/* How a dict keeps its entries: a table; in keys that are a table; in order behind an index, and
+ * with or without hashes, which the keys' kind tells. */
+enum { DICTS_TABLE, DICTS_KEYS_TABLE, DICTS_INDEX, DICTS_KINDS };
+/* Where instances have their attributes, beside a dict: nowhere; in values that are pointed to; the
+ * same, by the pointer to the dict less one; in values within the instance. */
+enum { INSTANCES_DICT, INSTANCES_VALUES, INSTANCES_TAGGED, INSTANCES_INLINE };
+
 #define LAYOUT_FIELDS(X)                                                                           \
 	X(RUNTIME_INTERPRETERS) /* _PyRuntime: head of the list of interpreters */                 \
 	X(OBJECT_TYPE)                                                                             \
@@ -88,6 +95,58 @@ enum { STRINGS_BYTES, STRINGS_COMPACT };
 	X(STRING_KIND_BIT)      /* first bit of the kind in the state */                           \
 	X(STRING_ASCII_DATA)                                                                       \
 	X(STRING_COMPACT_DATA)  /* of compact strings that are not ASCII */                        \
+	X(TYPE_NAME)            /* a C string */                                                   \
+	X(TYPE_FLAGS)                                                                              \
+	X(TYPE_BASIC_SIZE)                                                                         \
+	X(TYPE_ITEM_SIZE)                                                                          \
+	X(TYPE_DICT_OFFSET)     /* where its instances point to their dict */                      \
+	X(TYPE_BASE)                                                                               \
+	X(TYPE_DICT)                                                                               \
+	X(TYPE_KEYS)            /* keys that its instances share */                                \
+	X(MODULE_DICT)                                                                             \
+	X(INTERPRETER_MODULES)  /* sys.modules */                                                  \
+	X(MANAGED_DICT)         /* this far before an instance: its dict */                        \
+	X(MANAGED_VALUES)       /* this far before an instance: the values of its attributes */    \
+	X(VALUES_ITEMS)         /* in such values: the first */                                    \
+	X(VALUES_VALID)         /* byte: whether they are in use */                                \
+	X(DICT_USED)                                                                               \
+	X(DICT_MASK)            /* size of the table less one */                                   \
+	X(DICT_TABLE)                                                                              \
+	X(DICT_KEYS)                                                                               \
+	X(DICT_VALUES)          /* apart from the keys, which are shared; 0: they are with them */ \
+	X(KEYS_SIZE)            /* slots of the index */                                           \
+	X(KEYS_LOG2_INDEX_BYTES) /* byte */                                                        \
+	X(KEYS_KIND)            /* byte; 0: entries have a hash */                                 \
+	X(KEYS_N_ENTRIES)                                                                          \
+	X(KEYS_TABLE)           /* the index, which the entries follow; or entries */              \
+	X(LIST_ITEMS)           /* pointer to them */                                              \
+	X(TUPLE_ITEMS)          /* the items themselves */                                         \
+	X(SET_USED)                                                                                \
+	X(SET_MASK)                                                                                \
+	X(SET_TABLE)                                                                               \
+	X(SET_ENTRY_KEY)                                                                           \
+	X(SET_ENTRY_HASH)                                                                          \
+	X(WEAKREF_OBJECT)                                                                          \
+	X(CELL_OBJECT)                                                                             \
+	X(MEMBER_DEFINITION)    /* of a slot's descriptor: its PyMemberDef */                      \
+	X(INT_VALUE)            /* of an int that is a machine word */                             \
+	X(LONG_TAG)             /* number of digits and sign */                                    \
+	X(LONG_DIGITS)          /* of 30 bits, the lowest first */                                 \
+	X(FLOAT_VALUE)                                                                             \
+	X(COMPLEX_VALUE)                                                                           \
+	X(UNICODE_LENGTH)       /* text, where names are bytes */                                  \
+	X(UNICODE_DATA)                                                                            \
+	X(FUNCTION_NAME)        /* qualified where there is such */                                \
+	X(FRAME_VARIABLES)      /* first of its variables */                                       \
+	X(FRAME_NAMESPACE)      /* f_locals */                                                     \
+	X(CODE_FLAGS)                                                                              \
+	X(CODE_N_VARIABLES)                                                                        \
+	X(CODE_VARIABLES)       /* tuple of names */                                               \
+	X(CODE_VARIABLE_KINDS)  /* bytes, one each */                                              \
+	X(CODE_CELLS)           /* tuples of names, which follow the others */                     \
+	X(CODE_FREE_VARIABLES)                                                                     \
+	X(DICTS)                /* DICTS_* */                                                      \
+	X(INSTANCES)            /* INSTANCES_* */                                                  \
 	X(ROOT)                 /* ROOT_* */                                                       \
 	X(ANCHOR)               /* ANCHOR_* */                                                     \
 	X(ENTRY)                /* ENTRY_* */                                                      \

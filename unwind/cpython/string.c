@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "unwind/cpython/reader.h"
+#include "unwind/cpython/object.h"
+
+enum { MAX_TEXT = 256 /* that is compared */ };
 
 /* From the first bit of the kind. */
 enum { STATE_KIND = 7, STATE_COMPACT = 1 << 3, STATE_ASCII = 1 << 4 };
@@ -153,4 +155,22 @@ int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes
 	utf8[used + (text.n_characters > n ? 3 : 0)] = '\0';
 	*ret = TAKE(utf8);
 	return 0;
+}
+
+bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *text)
+{
+	char there[MAX_TEXT];
+	size_t n = strlen(text);
+	struct object_type type;
+	struct text string;
+
+	if (n > sizeof there || read_header(runtime, object, &string) < 0 || string.n_characters != n || string.kind != 1)
+		return false;
+	if (n > 0 && window_read(&runtime->window, string.data, there, n) < 0)
+		return false;
+	if (memcmp(there, text, n) != 0)
+		return false;
+	/* What looks like one need not be it. */
+	return object_type_of(runtime, object, &type) >= 0 &&
+	       (type.flags & (runtime->layout.field[STRINGS] == STRINGS_BYTES ? TYPE_BYTES : TYPE_UNICODE));
 }
