@@ -79,6 +79,7 @@ struct frame {
 		} native;
 		struct {
 			struct py_code *code;
+			uint64_t address;    /* of the interpreter's frame */
 			int32_t instruction; /* bytes from the start of the bytecode; -1 not started, -2 unknown */
 		} python;
 		struct {

@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "src/backtrace/frame_names.h"
 #include "src/backtrace/stop.h"
+#include "src/backtrace/tasks.h"
 #include "src/backtrace/target.h"
 
 enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64 };
@@ -22,6 +23,7 @@ enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64 };
 struct raw_stack {
 	struct frame *frames;
 	size_t n_frames;
+	struct py_tasks tasks;
 };
 
 struct look {
@@ -34,8 +36,15 @@ struct look {
 	int result;
 };
 
+static void raw_done(struct raw_stack *raw)
+{
+	free(raw->frames);
+	py_tasks_done(&raw->tasks);
+}
+
 static void thread_done(struct backtrace_thread *thread)
 {
+	backtrace_tasks_done(thread);
 	free(thread->name);
 	free(thread->wchan);
 	free(thread->frames);
@@ -80,6 +89,18 @@ static void take_python_state(const struct look *look, struct backtrace_thread *
 	thread->is_idle = (thread->state == 'S' || thread->state == 'D') && thread->waits_for_gil != PY_YES;
 }
 
+/* While its thread stands still, if that can be. */
+static int take_tasks(const struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
+{
+	int r;
+
+	if (!look->options->async || !thread->is_python)
+		return 0;
+	r = target_tasks(look->target, thread->tid, &raw->tasks);
+	thread->has_tasks = r >= 0;
+	return r == -ENOMEM ? r : 0;
+}
+
 static int take_from_memory(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct stack stack = { .end = STACK_TRUNCATED, .verdict = VERDICT_PYTHON };
@@ -89,7 +110,9 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 		r = target_python_stack(look->target, thread->tid, &stack);
 	take_python_state(look, thread);
 	stack.verdict = VERDICT_PYTHON;
-	return r < 0 ? r : keep(thread, raw, &stack);
+	if (r >= 0)
+		r = keep(thread, raw, &stack);
+	return r < 0 ? r : take_tasks(look, thread, raw);
 }
 
 static int take_stopped(struct look *look, struct backtrace_thread *thread, const struct stop *stop,
@@ -102,9 +125,13 @@ static int take_stopped(struct look *look, struct backtrace_thread *thread, cons
 	r = stop_registers(stop, &regs);
 	if (r >= 0)
 		r = target_stack(look->target, thread->tid, &regs, &stack);
+	if (r >= 0)
+		r = keep(thread, raw, &stack);
 	take_python_state(look, thread);
+	if (r >= 0)
+		r = take_tasks(look, thread, raw);
 	thread->stopped_ns = stop_end(stop);
-	return r < 0 ? r : keep(thread, raw, &stack);
+	return r;
 }
 
 static bool has_ended(const struct look *look, pid_t tid)
@@ -209,7 +236,7 @@ static void *take_all(void *data)
 			continue;
 		}
 		thread_done(&thread);
-		free(raw.frames);
+		raw_done(&raw);
 		if (r == -ENOMEM)
 			look->result = r;
 	}
@@ -245,6 +272,9 @@ static int name_all(struct look *look)
 
 		r = frame_names_put(names, look->options, look->stacks[i].frames, look->stacks[i].n_frames,
 			      &thread->frames, &thread->n_frames);
+		if (r >= 0 && thread->has_tasks)
+			r = backtrace_name_tasks(names, look->options, &look->stacks[i].tasks, look->stacks[i].frames,
+						 look->stacks[i].n_frames, thread);
 	}
 	return r;
 }
@@ -252,7 +282,7 @@ static int name_all(struct look *look)
 static void look_done(struct look *look)
 {
 	for (size_t i = 0; look->stacks && i < look->n_tids; i++)
-		free(look->stacks[i].frames);
+		raw_done(&look->stacks[i]);
 	free(look->stacks);
 	free(look->tids);
 	target_free(look->target);
@@ -292,6 +322,8 @@ static int prepare(struct look *look)
 		return r;
 	if (look->options->no_stop && !look->target->runtime)
 		return -EOPNOTSUPP;
+	if (look->options->async && look->target->runtime)
+		py_asyncio_look(look->target->runtime, look->target->space);
 	look->stacks = calloc(look->n_tids + 1, sizeof *look->stacks);
 	look->backtrace = backtrace = calloc(1, sizeof *backtrace);
 	if (!backtrace || !look->stacks)

@@ -22,6 +22,7 @@ struct backtrace_options {
 	bool no_stop; /* stop nobody: Python frames alone, from memory */
 	bool show_interpreter; /* the interpreter's plumbing as frames too */
 	bool no_native;        /* Python frames alone */
+	bool async;            /* the tasks of event loops, too */
 };
 
 struct backtrace_frame {
@@ -43,6 +44,16 @@ enum backtrace_stop {
 	STOP_OTHER_MACHINE /* it runs 32-bit code */
 };
 
+/* A task of an event loop. */
+struct backtrace_task {
+	char *name;        /* "": it has none */
+	bool is_running;   /* then its frames are those at the inner end of its thread's */
+	struct backtrace_frame *frames; /* innermost first */
+	size_t n_frames;
+	size_t *awaiters;  /* tasks that wait for it, by their place among those of the thread */
+	size_t n_awaiters;
+};
+
 struct backtrace_thread {
 	pid_t tid;
 	char *name;    /* as the kernel has it */
@@ -58,6 +69,10 @@ struct backtrace_thread {
 	enum py_answer waits_for_gil;
 	struct backtrace_frame *frames; /* innermost first */
 	size_t n_frames;
+	bool has_tasks;        /* they were asked for, and could be read */
+	bool tasks_cut;        /* there were too many of them */
+	struct backtrace_task *tasks;
+	size_t n_tasks;
 };
 
 struct backtrace {

@@ -208,6 +208,41 @@ static void put_frame(const struct page *page, const struct backtrace_frame *fra
 	fputc('\n', page->out);
 }
 
+static void put_task_name(const struct page *page, const struct backtrace_task *task)
+{
+	/* Without a name a task is known by its coroutine. */
+	const char *name = task->n_frames > 0 ? task->frames[task->n_frames - 1].name : "?";
+
+	fputc('"', page->out);
+	put(page, STYLE_PLAIN, task->name[0] ? task->name : name);
+	fputc('"', page->out);
+}
+
+static void put_task(const struct page *page, const struct backtrace_thread *thread, const struct backtrace_task *task)
+{
+	fputs("  Task ", page->out);
+	put_task_name(page, task);
+	if (task->is_running)
+		fputs(", running", page->out);
+	for (size_t i = 0; i < task->n_awaiters; i++) {
+		fputs(i == 0 ? ", awaited by " : ", ", page->out);
+		put_task_name(page, &thread->tasks[task->awaiters[i]]);
+	}
+	fputc('\n', page->out);
+	for (size_t i = 0; i < task->n_frames; i++) {
+		fputs("  ", page->out);
+		put_frame(page, &task->frames[i]);
+	}
+}
+
+static void put_tasks(const struct page *page, const struct backtrace_thread *thread)
+{
+	for (size_t i = 0; i < thread->n_tasks; i++)
+		put_task(page, thread, &thread->tasks[i]);
+	if (thread->tasks_cut)
+		fputs("  and more tasks\n", page->out);
+}
+
 int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *out)
 {
 	const struct page page = { out, colour };
@@ -219,6 +254,7 @@ int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *o
 		put_thread(&page, thread);
 		for (size_t k = 0; k < thread->n_frames; k++)
 			put_frame(&page, &thread->frames[k]);
+		put_tasks(&page, thread);
 	}
 	return ferror(out) ? -EIO : 0;
 }

@@ -95,14 +95,47 @@ static int put_frame(yajl_gen json, const struct backtrace_frame *frame)
 	return r;
 }
 
-static int put_frames(yajl_gen json, const struct backtrace_thread *thread)
+static int put_frames(yajl_gen json, const struct backtrace_frame *frames, size_t n)
 {
 	int r = 0;
 
 	put_key(json, "frames");
 	yajl_gen_array_open(json);
-	for (size_t i = 0; i < thread->n_frames && r >= 0; i++)
-		r = put_frame(json, &thread->frames[i]);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = put_frame(json, &frames[i]);
+	yajl_gen_array_close(json);
+	return r;
+}
+
+static int put_task(yajl_gen json, const struct backtrace_task *task)
+{
+	int r;
+
+	yajl_gen_map_open(json);
+	r = put_text(json, "name", task->name[0] ? task->name : NULL);
+	put_key(json, "running");
+	yajl_gen_bool(json, task->is_running);
+	put_key(json, "awaited_by");
+	yajl_gen_array_open(json);
+	for (size_t i = 0; i < task->n_awaiters; i++)
+		yajl_gen_integer(json, (long long)task->awaiters[i]);
+	yajl_gen_array_close(json);
+	if (r >= 0)
+		r = put_frames(json, task->frames, task->n_frames);
+	yajl_gen_map_close(json);
+	return r;
+}
+
+static int put_tasks(yajl_gen json, const struct backtrace_thread *thread)
+{
+	int r = 0;
+
+	if (!thread->has_tasks)
+		return 0;
+	put_key(json, "tasks");
+	yajl_gen_array_open(json);
+	for (size_t i = 0; i < thread->n_tasks && r >= 0; i++)
+		r = put_task(json, &thread->tasks[i]);
 	yajl_gen_array_close(json);
 	return r;
 }
@@ -134,7 +167,9 @@ static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 	if (r >= 0)
 		r = put_text(json, "wchan", thread->wchan[0] ? thread->wchan : NULL);
 	if (r >= 0)
-		r = put_frames(json, thread);
+		r = put_frames(json, thread->frames, thread->n_frames);
+	if (r >= 0)
+		r = put_tasks(json, thread);
 	yajl_gen_map_close(json);
 	return r;
 }

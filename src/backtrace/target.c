@@ -165,3 +165,11 @@ enum py_answer target_waits_for_gil(struct target *target, pid_t tid)
 		return PY_UNKNOWN;
 	return futex ? py_waits_for_gil(target->runtime, tid, futex) : PY_NO;
 }
+
+int target_tasks(struct target *target, pid_t tid, struct py_tasks *ret)
+{
+	if (!target->runtime)
+		return -ESRCH;
+	py_begin_sample(target->runtime);
+	return py_tasks_of(target->runtime, tid, ret);
+}

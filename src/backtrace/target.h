@@ -2,6 +2,7 @@
 #ifndef PROBING_BACKTRACE_TARGET_H
 #define PROBING_BACKTRACE_TARGET_H
 
+#include "unwind/cpython/asyncio.h"
 #include "unwind/cpython/cpython.h"
 #include "unwind/native/native.h"
 #include "unwind/stitch/stitch.h"
@@ -46,5 +47,8 @@ bool target_state(struct target *target, pid_t tid, struct py_state *ret);
 
 /* Does a thread sleep until it gets its GIL? */
 enum py_answer target_waits_for_gil(struct target *target, pid_t tid);
+
+/* The tasks of a thread's event loop: as py_tasks_of(). -ESRCH where there is no interpreter. */
+int target_tasks(struct target *target, pid_t tid, struct py_tasks *ret);
 
 #endif

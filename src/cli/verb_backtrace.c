@@ -9,7 +9,7 @@
 #include "src/backtrace/backtrace.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, MAX_ID = 1 << 22 };
+enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, MAX_ID = 1 << 22 };
 
 struct options {
 	struct backtrace_options look;
@@ -21,6 +21,8 @@ static const struct argp_option option_list[] = {
 	{ "no-stop", OPTION_NO_STOP, NULL, 0,
 	  "Stop no thread: Python frames alone, as memory shows them while the threads run", 0 },
 	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
+	{ "async", OPTION_ASYNC, NULL, 0,
+	  "Show the asyncio tasks of each event loop too: where they wait, and for whom", 0 },
 	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
 	  "Show the interpreter's own functions too", 0 },
 	{ 0 },
@@ -61,6 +63,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_NO_NATIVE:
 		options->look.no_native = true;
+		return 0;
+	case OPTION_ASYNC:
+		options->look.async = true;
 		return 0;
 	case OPTION_INTERPRETER:
 		options->look.show_interpreter = true;

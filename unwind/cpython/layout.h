@@ -36,6 +36,9 @@ enum { DICTS_TABLE, DICTS_KEYS_TABLE, DICTS_INDEX, DICTS_KINDS };
  * same, by the pointer to the dict less one; in values within the instance. */
 enum { INSTANCES_DICT, INSTANCES_VALUES, INSTANCES_TAGGED, INSTANCES_INLINE };
 
+/* Where asyncio has its tasks: in its class, in its module, or in lists of the interpreter's. */
+enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
+
 #define LAYOUT_FIELDS(X)                                                                           \
 	X(RUNTIME_INTERPRETERS) /* _PyRuntime: head of the list of interpreters */                 \
 	X(OBJECT_TYPE)                                                                             \
@@ -145,6 +148,8 @@ enum { INSTANCES_DICT, INSTANCES_VALUES, INSTANCES_TAGGED, INSTANCES_INLINE };
 	X(CODE_VARIABLE_KINDS)  /* bytes, one each */                                              \
 	X(CODE_CELLS)           /* tuples of names, which follow the others */                     \
 	X(CODE_FREE_VARIABLES)                                                                     \
+	X(TASKS)                /* TASKS_* */                                                      \
+	X(AWAITED_SLOT)         /* of what is on a frame's stack: which one, from the top, is awaited */ \
 	X(DICTS)                /* DICTS_* */                                                      \
 	X(INSTANCES)            /* INSTANCES_* */                                                  \
 	X(ROOT)                 /* ROOT_* */                                                       \

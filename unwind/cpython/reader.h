@@ -104,6 +104,7 @@ struct py_runtime {
 	struct thread_slot *threads;
 	size_t n_threads, threads_allocated;
 	struct code_cache codes;
+	struct asyncio *asyncio; /* NULL: not asked for yet */
 	/* Code addresses and results of the walk under way. */
 	uint64_t *walk_codes;
 	struct py_code **walk_results;
@@ -181,6 +182,9 @@ struct frame_head {
 	bool is_shim;  /* 3.12 and later: belongs to the evaluation itself, is no Python frame */
 };
 int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head *ret);
+
+/* Append one frame, whatever called it; nobody's function is left out. -EFAULT, -EBADMSG, -ELOOP, -ENOMEM. */
+int reader_walk_one(struct py_runtime *runtime, uint64_t address, struct py_frames *frames);
 
 /*
  * reader_codes - the code objects behind many addresses.

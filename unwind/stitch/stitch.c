@@ -98,6 +98,7 @@ static int emit_python(struct stitcher *stitcher, const struct py_frame *python,
 	struct frame frame = { .kind = FRAME_PYTHON, .is_uncertain = is_uncertain };
 
 	frame.python.code = python->code;
+	frame.python.address = python->address;
 	frame.python.instruction = python->instruction;
 	return emit(stitcher, &frame);
 }
