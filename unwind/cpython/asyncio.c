@@ -2,7 +2,8 @@
  *
  * From 3.14 each thread, and each interpreter for those of threads that have ended, has a list of its
  * tasks, and a section of the file with asyncio's C code says where they keep what (docs/asyncio.md).
- * Before, sets of weak references hold them, in the module or, up to 3.6, in the class; what is where in
+ * Before, sets of weak references hold them, in the module or, up to 3.6, in the class or in a variable of
+ * the C code; what is where in
  * a task written in C is found by looking: its words up to the one that points to a coroutine. Behind
  * that is the name, before it the future that is waited for (Modules/_asynciomodule.c, 3.6 to 3.13). A
  * task written in Python has attributes.
@@ -21,6 +22,7 @@
 enum {
 	WORD = sizeof(uint64_t),
 	MAX_STRUCTURE = 1 << 20,   /* bytes: larger ones are no offsets */
+	MAX_VARIABLES = 1 << 16,   /* bytes */
 	MAX_TASK_BYTES = 1 << 10,
 	MAX_AWAITERS = 1 << 10,    /* of one task */
 	FORGET_AFTER = 256,        /* samples */
@@ -48,6 +50,7 @@ struct asyncio {
 	bool has_offsets;
 	uint64_t section; /* that they were read from */
 	struct asyncio_offsets offsets;
+	uint64_t variables_bytes; /* in 3.6: of asyncio's C code, from symbols.asyncio on */
 	unsigned generation; /* of the address space, at the last search */
 	bool has_looked;
 	uint64_t coroutine_at; /* in tasks written in C, up to 3.13; 0: not found yet */
@@ -97,17 +100,33 @@ static bool has_lists(const struct py_runtime *runtime)
 
 /* ---- What asyncio says of itself ---- */
 
+/* Up to 3.6 tasks may hang on variables of the C code that are no attribute of anything. */
+static void find_variables(struct py_runtime *runtime, struct elf_file *elf, int64_t bias)
+{
+	struct elf_segment segment;
+
+	for (size_t n = 0; elf_file_segment(elf, n, &segment); n++) {
+		if (!segment.writable)
+			continue;
+		runtime->symbols.asyncio = segment.address + (uint64_t)bias;
+		runtime->asyncio->variables_bytes = MIN(segment.n_memory_bytes, (uint64_t)MAX_VARIABLES);
+	}
+}
+
 static bool look_in(struct py_runtime *runtime, struct address_space *space, const struct mapping *mapping)
 {
 	uint64_t own, n_bytes;
 	struct module *module;
 	struct elf_file *elf;
 
-	if (address_space_resolve(space, mapping->start, &module, &own) < 0 || !mapping->has_bias)
+	if (address_space_resolve(space, mapping->start, &module, &own) < 0 || !mapping->has_bias ||
+	    module_elf(module, &elf) < 0)
 		return false;
-	if (module_elf(module, &elf) < 0 || elf_file_section(elf, ".AsyncioDebug", &own, &n_bytes) < 0)
-		return false;
-	if (n_bytes < sizeof(struct asyncio_offsets))
+	if (!has_lists(runtime)) {
+		find_variables(runtime, elf, mapping->bias);
+		return true;
+	}
+	if (elf_file_section(elf, ".AsyncioDebug", &own, &n_bytes) < 0 || n_bytes < sizeof(struct asyncio_offsets))
 		return false;
 	runtime->symbols.asyncio = own + (uint64_t)mapping->bias;
 	return true;
@@ -119,7 +138,7 @@ void py_asyncio_look(struct py_runtime *runtime, struct address_space *space)
 	struct asyncio *asyncio = asyncio_of(runtime);
 	const struct mapping *mapping;
 
-	if (!asyncio || !has_lists(runtime) || runtime->symbols.asyncio != 0 ||
+	if (!asyncio || runtime->layout.field[TASKS] == TASKS_MODULE || runtime->symbols.asyncio != 0 ||
 	    (asyncio->has_looked && asyncio->generation == generation))
 		return;
 	asyncio->has_looked = true;
@@ -127,7 +146,7 @@ void py_asyncio_look(struct py_runtime *runtime, struct address_space *space)
 	for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++) {
 		if (!mapping->executable || !mapping->module || mapping->module->is_vdso)
 			continue;
-		if (mapping->module != runtime->module && !strstr(module_name(mapping->module), "_asyncio"))
+		if ((mapping->module != runtime->module || !has_lists(runtime)) && !strstr(module_name(mapping->module), "_asyncio"))
 			continue;
 		if (look_in(runtime, space, mapping))
 			return;
@@ -361,6 +380,23 @@ static int add_listed(struct py_runtime *runtime, const struct thread_slot *slot
 	return add_list(runtime, offsets, slot->state + offsets->thread_tasks, tasks);
 }
 
+/* One of these variables, by what it refers to: one is a WeakSet, and one a dict (Modules/_asynciomodule.c, 3.6). */
+static int find_variable(struct py_runtime *runtime, const char *type_name, uint64_t *ret)
+{
+	uint64_t start = (runtime->symbols.asyncio + WORD - 1) & ~(uint64_t)(WORD - 1), word;
+	struct object_type type;
+
+	for (uint64_t at = 0; at + WORD <= runtime->asyncio->variables_bytes; at += WORD) {
+		if (object_word(runtime, start + at, &word) < 0)
+			return -EFAULT;
+		if (object_type_of(runtime, word, &type) < 0 || strcmp(type.name, type_name) != 0)
+			continue;
+		*ret = word;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 /* Up to 3.13: a name of the module, or of its class. -ENOENT. */
 static int find_in_module(struct py_runtime *runtime, uint64_t interpreter, const char *name, uint64_t *ret)
 {
@@ -373,7 +409,9 @@ static int find_in_module(struct py_runtime *runtime, uint64_t interpreter, cons
 	r = object_dict_find(runtime, dict, "Task", &class);
 	if (r >= 0)
 		r = object_word(runtime, class + reader_field(runtime, TYPE_DICT), &dict);
-	return r < 0 ? r : object_dict_find(runtime, dict, name, ret);
+	if (r >= 0)
+		r = object_dict_find(runtime, dict, name, ret);
+	return r == -ENOENT ? find_variable(runtime, strcmp(name, "_all_tasks") == 0 ? "WeakSet" : "dict", ret) : r;
 }
 
 /* Who runs a loop, as pthread_self(); 0: it does not say. */

@@ -38,7 +38,7 @@ void py_tasks_done(struct py_tasks *tasks);
 
 /*
  * py_asyncio_look - look for what asyncio says of itself, which is loaded when it is imported.
- * Does nothing where that has been found, where nothing new has been mapped, and before 3.14.
+ * Does nothing where that has been found, where nothing new has been mapped, and where the module alone tells.
  */
 void py_asyncio_look(struct py_runtime *runtime, struct address_space *space);
 

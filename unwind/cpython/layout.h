@@ -36,7 +36,7 @@ enum { DICTS_TABLE, DICTS_KEYS_TABLE, DICTS_INDEX, DICTS_KINDS };
  * same, by the pointer to the dict less one; in values within the instance. */
 enum { INSTANCES_DICT, INSTANCES_VALUES, INSTANCES_TAGGED, INSTANCES_INLINE };
 
-/* Where asyncio has its tasks: in its class, in its module, or in lists of the interpreter's. */
+/* Where asyncio has its tasks: in its class, or variables of its C code; in its module; or in lists of the interpreter's. */
 enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 
 #define LAYOUT_FIELDS(X)                                                                           \

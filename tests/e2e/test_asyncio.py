@@ -1,0 +1,103 @@
+"""Tasks of asyncio: where they wait and for whom, and whose task a sample was taken in."""
+import json
+import re
+import sys
+import unittest
+
+import probing_test as t
+
+# What the interpreter itself does not lead to: the whole chain, innermost first.
+BEHIND = {
+    "generates": ["sleep", "numbers", "generates"],
+    "by_method": ["sleep", "run", "by_method"],
+}
+
+
+def modern_interpreters():
+    return [each for each in t.interpreters() if each.version is None or
+            tuple(map(int, each.version.split("."))) >= (3, 6)]
+
+
+def plain(name):
+    """'Inner.method' of 3.11 is 'method' before."""
+    return name.rsplit(".", 1)[-1]
+
+
+def take(pid, *arguments):
+    return json.loads(t.probing("backtrace", "--json", "--async", pid, *arguments, check=t.OK).stdout)
+
+
+def by_function(threads):
+    """Tasks by the function that they were made of: their outermost frame."""
+    found = {}
+    for thread in threads:
+        names = [plain(task["frames"][-1]["function"]) for task in thread["tasks"]]
+        for task, name in zip(thread["tasks"], names):
+            found[name] = dict(task, thread=thread["name"], awaiters=[names[i] for i in task["awaited_by"]])
+    return found
+
+
+@t.for_each_interpreter(globals(), modern_interpreters)
+class Waiting(unittest.TestCase):
+    """Tasks that all wait, against what the interpreter knows of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_interpreter(cls.interpreter)
+        with t.fixture("tasks.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
+            cls.truth = started.truth["tasks"]
+            cls.all = take(started.pid)
+            cls.from_memory = take(started.pid, "--no-stop")
+            cls.text = t.probing("backtrace", "--async", "--no-native", started.pid, check=t.OK).stdout
+            cls.without = json.loads(t.probing("backtrace", "--json", started.pid, check=t.OK).stdout)
+        cls.tasks = by_function(cls.all["threads"])
+
+    def test_all_tasks_and_no_others(self):
+        self.assertEqual(set(self.truth), set(self.tasks))
+        self.assertEqual(len(self.truth), sum(len(thread["tasks"]) for thread in self.all["threads"]))
+        self.assertNotIn("has_ended", self.tasks)
+
+    def test_names(self):
+        self.assertEqual({function: task["name"] for function, task in self.truth.items()},
+                         {function: task["name"] for function, task in self.tasks.items()})
+
+    def test_coroutines_and_lines(self):
+        for function, truth in self.truth.items():
+            with self.subTest(function):
+                shown = [[frame["function"], frame["line"]] for frame in self.tasks[function]["frames"]]
+                self.assertGreater(len(truth["frames"]), 0)
+                self.assertEqual(truth["frames"], shown[-len(truth["frames"]):])
+                self.assertEqual(BEHIND.get(function) or [plain(name) for name, _ in truth["frames"]],
+                                 [plain(name) for name, _ in shown])
+
+    def test_who_awaits_whom(self):
+        self.assertEqual({function: task["awaited_by"] for function, task in self.truth.items()},
+                         {function: task["awaiters"] for function, task in self.tasks.items()})
+
+    def test_each_in_its_thread(self):
+        elsewhere = self.tasks.pop("elsewhere")
+        self.assertEqual("second", elsewhere["thread"])
+        self.assertEqual(1, len({task["thread"] for task in self.tasks.values()}))
+        self.assertNotEqual("second", self.tasks["nested"]["thread"])
+        self.tasks["elsewhere"] = elsewhere
+
+    def test_none_runs(self):
+        self.assertEqual({False}, {task["running"] for task in self.tasks.values()})
+
+    def test_from_memory(self):
+        self.assertEqual(self.tasks, by_function(self.from_memory["threads"]))
+
+    def test_only_when_asked_for(self):
+        self.assertFalse(any("tasks" in thread for thread in self.without["threads"]))
+
+    def test_text(self):
+        name = self.truth["gathers"]["name"] or "gathers"
+        child = self.truth["first_child"]["name"] or "first_child"
+        line = self.truth["first_child"]["frames"][-1][1]
+        self.assertRegex(self.text, r'\n  Task "%s", awaited by "%s"\n    sleep  \(tasks.py:\d+\)\n'
+                                    r'    first_child  \(tasks.py:%d\)\n' % (re.escape(child), re.escape(name), line))
+        self.assertRegex(self.text, r'\n  Task "%s"\n    gathers  \(' % re.escape(name))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
