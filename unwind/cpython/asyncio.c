@@ -380,6 +380,22 @@ static int add_listed(struct py_runtime *runtime, const struct thread_slot *slot
 	return add_list(runtime, offsets, slot->state + offsets->thread_tasks, tasks);
 }
 
+/* A dict by loops; those of types are by names, or by numbers. */
+static bool is_by_loops(struct py_runtime *runtime, uint64_t dict)
+{
+	struct object_type type;
+	struct dict_walk walk;
+	uint64_t key, value;
+	int r;
+
+	if (object_dict_walk(runtime, dict, &walk) < 0)
+		return false;
+	r = object_dict_next(runtime, &walk, &key, &value);
+	if (r > 0)
+		r = object_type_of(runtime, key, &type) < 0 || (type.flags & (TYPE_UNICODE | TYPE_LONG)) ? -EBADMSG : 0;
+	return r == 0;
+}
+
 /* One of these variables, by what it refers to: one is a WeakSet, and one a dict (Modules/_asynciomodule.c, 3.6). */
 static int find_variable(struct py_runtime *runtime, const char *type_name, uint64_t *ret)
 {
@@ -390,6 +406,8 @@ static int find_variable(struct py_runtime *runtime, const char *type_name, uint
 		if (object_word(runtime, start + at, &word) < 0)
 			return -EFAULT;
 		if (object_type_of(runtime, word, &type) < 0 || strcmp(type.name, type_name) != 0)
+			continue;
+		if ((type.flags & TYPE_DICTIONARY) && !is_by_loops(runtime, word))
 			continue;
 		*ret = word;
 		return 0;
