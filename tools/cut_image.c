@@ -10,11 +10,12 @@
  *     pid= runtime= current_thread= interpreters= version= data_start= data_end=, or
  *   image=FILE    an image, to be cut smaller
  *   thread=TID    whose stack is of interest; several times, IMAGE_N_THREADS at most
+ *   tasks=1       of its event loop, too, of a process: an image as fuzz/fuzz_asyncio.c reads it
  *   margin=BYTES  keep as much around what is needed, for what will be read some day
  */
 #include <stdio.h>
 
-#include "fuzz/exercise.h"
+#include "fuzz/exercise_tasks.h"
 #include "unwind/cpython/reader.h"
 
 enum { LINE_BYTES = 16, N_LINES = IMAGE_PAGE_BYTES / LINE_BYTES, NO_PAGE = 1 };
@@ -33,6 +34,7 @@ struct options {
 };
 
 static struct memory_image source, whole, cut;
+static uint64_t with_tasks;
 static bool kept[IMAGE_MAX_PAGES][N_LINES];
 
 /* Whole pages, for the margins. */
@@ -69,7 +71,7 @@ static int ask(struct remote *remote, uint64_t *ret)
 	r = image_open(&cut, remote, version, &runtime);
 	if (r < 0)
 		return r;
-	*ret = exercise(&cut, remote, runtime);
+	*ret = with_tasks ? exercise_tasks(&cut, runtime) : exercise(&cut, remote, runtime);
 	return py_code_count(runtime) > 0 ? 0 : -ENOENT;
 }
 
@@ -176,6 +178,8 @@ static int write_file(const char *path)
 
 	if (!file)
 		return -errno;
+	if (with_tasks)
+		put(file, cut.symbols.asyncio, 8);
 	put(file, (uint64_t)cut.pid, 4);
 	put(file, cut.symbols.runtime, 8);
 	put(file, cut.symbols.current_thread, 8);
@@ -207,6 +211,8 @@ static int find_symbols(pid_t pid, struct remote *remote, struct py_symbols *ret
 		r = address_space_load(space);
 	if (r >= 0)
 		r = py_runtime_find(space, remote, version, &runtime);
+	if (r >= 0)
+		py_asyncio_look(runtime, space);
 	if (r >= 0)
 		*ret = runtime->symbols;
 	address_space_free(space);
@@ -276,6 +282,7 @@ static bool parse_number(const char *name, const char *value, struct options *op
 	} numbers[] = {
 		{ "process", &options->process },
 		{ "margin", &options->margin },
+		{ "tasks", &with_tasks },
 		{ "runtime", &cut.symbols.runtime },
 		{ "current_thread", &cut.symbols.current_thread },
 		{ "interpreters", &cut.symbols.interpreters },

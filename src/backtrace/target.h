@@ -2,7 +2,6 @@
 #ifndef PROBING_BACKTRACE_TARGET_H
 #define PROBING_BACKTRACE_TARGET_H
 
-#include "unwind/cpython/asyncio.h"
 #include "unwind/cpython/cpython.h"
 #include "unwind/native/native.h"
 #include "unwind/stitch/stitch.h"

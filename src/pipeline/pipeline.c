@@ -20,7 +20,6 @@
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
 #include "src/pipeline/writer.h"
-#include "unwind/cpython/asyncio.h"
 #include "unwind/stitch/stitch.h"
 
 enum { MAX_COMMAND_BYTES = 4096, MAX_NAME_BYTES = 64 };

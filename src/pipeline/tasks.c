@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "unwind/cpython/asyncio.h"
+#include "unwind/cpython/cpython.h"
 
 void task_frames_done(struct task_frames *room)
 {

@@ -99,5 +99,68 @@ class Waiting(unittest.TestCase):
         self.assertRegex(self.text, r'\n  Task "%s"\n    gathers  \(' % re.escape(name))
 
 
+@t.for_each_interpreter(globals(), modern_interpreters)
+class Working(t.Case):
+    """Two tasks that work in turns, and one that waits for both."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        t.need_interpreter(cls.interpreter)
+        with t.scratch(), t.fixture("tasks.py", "--work", python=cls.interpreter.path,
+                                    place=cls.interpreter.place) as started:
+            cls.recording = t.record(started.pid, 1, 499, "async.db", "--async")
+            cls.running = take(started.pid)
+            cls.folded = t.probing("flamegraph", "--format", "folded", "-o", "-", "async.db", check=t.OK).stdout
+            cls.report = t.probing("report", "--total", "async.db", check=t.OK).stdout
+
+    def in_burn(self, recording, color):
+        """Names of the tasks and Python functions that lead to it, of each sample in there."""
+        for sample in recording.samples:
+            path = [frame for frame in recording.path(sample.stack) if frame.kind in ("python", "task")] \
+                if sample.stack else []
+            if "burn_" + color in [frame.name for frame in path]:
+                yield [plain(frame.name) for frame in path], [frame.name for frame in path if frame.kind == "task"]
+
+    def test_each_sample_is_in_its_task(self):
+        for color in "red", "blue":
+            found = list(self.in_burn(self.recording, color))
+            with_task = [tasks for _, tasks in found if tasks]
+            self.assertGreater(len(found), 10)
+            # Where the thread had gone on to the other task before it was looked at, there is none.
+            self.assertGreater(len(with_task), len(found) / 2)
+            self.assertNearlyAll(with_task.count(["task main", "task " + color]), len(with_task), color)
+
+    def test_waiting_coroutines_stand_between(self):
+        paths = [path for path, tasks in self.in_burn(self.recording, "red") if tasks]
+        for wanted in ["_run", "task main", "main", "task red", "red", "turns", "burn_red"],:
+            right = sum(path[path.index("task main") - 1:path.index("burn_red") + 1] == wanted for path in paths
+                        if "task main" in path)
+            self.assertNearlyAll(right, len(paths), paths[0])
+
+    def test_flame_graph_groups_by_task(self):
+        self.assertRegex(self.folded, r"(?m);task main;main \(tasks.py\);task red;red \(tasks.py\);.*;burn_red ")
+
+    def test_report_has_tasks(self):
+        self.assertRegex(self.report, r"(?m)\btask main\b")
+
+    def test_backtrace_shows_the_running_task(self):
+        tasks = by_function(self.running["threads"])
+        self.assertEqual({"main", "red", "blue"}, set(tasks))
+        self.assertFalse(tasks["main"]["running"])
+        for color in "red", "blue":
+            self.assertEqual(["main"], tasks[color]["awaiters"])
+            if tasks[color]["running"]:
+                self.assertEqual([frame["function"] for frame in self.running["threads"][0]["frames"]][:len(
+                    tasks[color]["frames"])], [frame["function"] for frame in tasks[color]["frames"]])
+
+
+class NotAskedFor(t.Case):
+    def test_no_tasks(self):
+        recording, _ = t.record_fixture("tasks.py", "--work", seconds=0.5)
+        self.assertIn("turns", recording.all_names())
+        self.assertFalse([name for name in recording.all_names() if name.startswith("task ")])
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main())

@@ -1,4 +1,4 @@
-/* asyncio.c - which tasks there are, what they are called, and who waits for whom; see asyncio.h.
+/* asyncio.c - which tasks there are, what they are called, and who waits for whom; see cpython.h.
  *
  * From 3.14 each thread, and each interpreter for those of threads that have ended, has a list of its
  * tasks, and a section of the file with asyncio's C code says where they keep what (docs/asyncio.md).
@@ -8,7 +8,6 @@
  * that is the name, before it the future that is waited for (Modules/_asynciomodule.c, 3.6 to 3.13). A
  * task written in Python has attributes.
  */
-#include "unwind/cpython/asyncio.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +23,7 @@ enum {
 	MAX_STRUCTURE = 1 << 20,   /* bytes: larger ones are no offsets */
 	MAX_VARIABLES = 1 << 16,   /* bytes */
 	MAX_TASK_BYTES = 1 << 10,
+	MAX_VARIABLES_KEPT = 64,   /* of one function */
 	MAX_AWAITERS = 1 << 10,    /* of one task */
 	FORGET_AFTER = 256,        /* samples */
 	MAX_LOOPS = 16,
@@ -752,6 +752,78 @@ int py_tasks_of(struct py_runtime *runtime, pid_t tid, struct py_tasks *ret)
 
 /* ---- The running task, for samples ---- */
 
+/* What a function written in Python keeps of a variable around it, by the type of that; 0: nothing. */
+static uint64_t kept_by_function(struct py_runtime *runtime, uint64_t function, int64_t n_bytes, const char *type_name)
+{
+	struct object_type type;
+	struct item_walk walk;
+	uint64_t word, cell;
+
+	for (int64_t at = (int64_t)reader_field(runtime, OBJECT_SIZE); at + WORD <= MIN(n_bytes, (int64_t)MAX_TASK_BYTES);
+	     at += WORD) {
+		if (object_word(runtime, function + (uint64_t)at, &word) < 0 ||
+		    object_type_of(runtime, word, &type) < 0 || strcmp(type.name, "tuple") != 0 ||
+		    object_tuple_walk(runtime, word, &walk) < 0)
+			continue;
+		for (unsigned n = 0; n < MAX_VARIABLES_KEPT && object_item_next(runtime, &walk, &cell) > 0; n++) {
+			if (object_type_of(runtime, cell, &type) < 0 || strcmp(type.name, "cell") != 0 ||
+			    object_word(runtime, cell + reader_field(runtime, CELL_OBJECT), &word) < 0 ||
+			    object_type_of(runtime, word, &type) < 0)
+				continue;
+			if (object_is_a(runtime, &type, type_name, NULL))
+				return word;
+		}
+	}
+	return 0;
+}
+
+/* The first of what is called when a future is done; 0: nothing. */
+static uint64_t callback_of(struct py_runtime *runtime, uint64_t future)
+{
+	uint64_t callback;
+	struct object_type type;
+	struct item_walk walk;
+
+	if (object_word(runtime, future + reader_field(runtime, OBJECT_SIZE) + WORD, &callback) < 0 || callback == 0 ||
+	    object_type_of(runtime, callback, &type) < 0)
+		return 0;
+	if (!(type.flags & TYPE_LIST))
+		return callback;
+	/* Up to 3.6: all of them in a list, functions with an argument of their own. */
+	if (object_list_walk(runtime, callback, &walk) < 0 || object_item_next(runtime, &walk, &callback) <= 0 ||
+	    object_type_of(runtime, callback, &type) < 0)
+		return 0;
+	if (strcmp(type.name, "functools.partial") == 0 &&
+	    object_word(runtime, callback + reader_field(runtime, OBJECT_SIZE), &callback) < 0)
+		return 0;
+	return callback;
+}
+
+/*
+ * Up to 3.13: the task that goes on when a future is done, by what is called then: a wake-up that belongs to
+ * the task, in 3.7 and before an object of its own, then a method; a method of a task group; or a function
+ * that knows the future in which others are gathered.
+ */
+static uint64_t task_woken_by(struct py_runtime *runtime, uint64_t future, bool is_gathered)
+{
+	uint64_t head = reader_field(runtime, OBJECT_SIZE), callback = callback_of(runtime, future), self;
+	struct object_type type;
+
+	if (callback == 0 || object_type_of(runtime, callback, &type) < 0)
+		return 0;
+	if (strcmp(type.name, "function") == 0) {
+		future = is_gathered ? 0 : kept_by_function(runtime, callback, type.basic_size, "_GatheringFuture");
+		return future ? task_woken_by(runtime, future, true) : 0;
+	}
+	if (strcmp(type.name, "builtin_function_or_method") == 0 || strcmp(type.name, "method") == 0)
+		head += WORD;
+	else if (strcmp(type.name, "TaskWakeupMethWrapper") != 0)
+		return 0;
+	if (object_word(runtime, callback + head, &self) < 0 || object_type_of(runtime, self, &type) < 0)
+		return 0;
+	return object_is_a(runtime, &type, "TaskGroup", NULL) ? attribute(runtime, self, "_parent_task") : self;
+}
+
 /* The first task that awaits this one; 0: none, or not told. */
 static uint64_t awaiter_of(struct py_runtime *runtime, uint64_t task)
 {
@@ -760,6 +832,8 @@ static uint64_t awaiter_of(struct py_runtime *runtime, uint64_t task)
 	uint8_t is_many;
 	uint64_t by;
 
+	if (!has_lists(runtime))
+		return task_woken_by(runtime, task, false);
 	if (!offsets || object_word(runtime, task + offsets->awaited_by, &by) < 0 || by == 0 ||
 	    window_read(&runtime->window, task + offsets->awaited_by_is_set, &is_many, 1) < 0)
 		return 0;
