@@ -22,6 +22,7 @@ struct backtrace_options {
 	bool no_stop; /* stop nobody: Python frames alone, from memory */
 	bool show_interpreter; /* the interpreter's plumbing as frames too */
 	bool no_native;        /* Python frames alone */
+	bool locals;           /* the variables of Python frames, too */
 };
 
 struct backtrace_frame {
@@ -31,6 +32,7 @@ struct backtrace_frame {
 	const char *file;   /* NULL: unknown */
 	const char *module; /* path of a native frame's; NULL: none, or unknown */
 	int line;           /* executing; 0: unknown */
+	const struct py_locals *locals; /* NULL: not asked for, or no Python frame */
 };
 
 /* Whether, and why not, a thread was stopped. */
@@ -46,6 +48,7 @@ enum backtrace_stop {
 struct backtrace_thread {
 	pid_t tid;
 	char *name;    /* as the kernel has it */
+	char *python_name; /* as Python has it; NULL: it has none, or is not known */
 	char state;    /* before it was stopped; see struct proc_stat */
 	char *wchan;   /* where in the kernel it waits; "" unknown */
 	enum backtrace_stop stop;
@@ -56,6 +59,8 @@ struct backtrace_thread {
 	struct py_state python; /* then: what it is in the middle of */
 	struct backtrace_frame *frames; /* innermost first */
 	size_t n_frames;
+	struct py_locals *locals; /* that frames point to; n_locals of them */
+	size_t n_locals;
 };
 
 struct backtrace {

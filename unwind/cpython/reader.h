@@ -81,6 +81,17 @@ struct code_cache {
 	size_t not_code_as_of; /* n, then */
 };
 
+/* What is known of a type (object.h). */
+enum { TYPE_NAME_BYTES = 96, OBJECT_N_TYPES = 64 };
+
+struct object_type {
+	uint64_t address;
+	uint64_t flags;
+	uint64_t base; /* 0: object's */
+	int64_t basic_size, item_size, dict_offset;
+	char name[TYPE_NAME_BYTES]; /* tp_name: of types made by C code with the module before it; cut */
+};
+
 struct py_runtime {
 	struct remote *remote;
 	pid_t pid; /* as the process knows itself */
@@ -92,10 +103,15 @@ struct py_runtime {
 	struct layout layout;
 	uint64_t interpreter; /* one of them; where they are found by a running thread only */
 	uint64_t frame_type;  /* what all frame objects have as their type; 0: none seen yet */
+	unsigned unicode_kind; /* 2.7: bytes of a character of text; 0: not known yet */
 	int pthread_tid;      /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[VERSION_BYTES];
 	struct window window;
 	struct ahead ahead[AHEAD_N]; /* by hash of the address */
+	struct {
+		uint64_t sample; /* which it was read for */
+		struct object_type type;
+	} types[OBJECT_N_TYPES]; /* by hash of the address */
 	uint64_t sample;             /* changes with each sample, and when memory is to be read anew */
 	/* What one sample may cost at most, whatever memory says: frames to look at, and
 	 * bytes of line tables. */

@@ -174,3 +174,84 @@ bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *t
 	return object_type_of(runtime, object, &type) >= 0 &&
 	       (type.flags & (runtime->layout.field[STRINGS] == STRINGS_BYTES ? TYPE_BYTES : TYPE_UNICODE));
 }
+
+/* In 2.7: two or four bytes a character, as the interpreter was built. 0: not known. */
+static unsigned unicode_kind(struct py_runtime *runtime)
+{
+	uint64_t interpreter, sys, largest, value;
+
+	if (runtime->unicode_kind == 0 && reader_interpreters(runtime, &interpreter) >= 0 &&
+	    object_module_dict(runtime, interpreter, "sys", &sys) >= 0 &&
+	    object_dict_find(runtime, sys, "maxunicode", &largest) >= 0 &&
+	    object_word(runtime, largest + reader_field(runtime, INT_VALUE), &value) >= 0)
+		runtime->unicode_kind = value > 0xffff ? 4 : 2;
+	return runtime->unicode_kind;
+}
+
+/* Text where names are bytes. */
+static int read_unicode(struct py_runtime *runtime, uint64_t address, struct text *ret)
+{
+	int r;
+
+	ret->kind = unicode_kind(runtime);
+	if (ret->kind == 0)
+		return -EBADMSG;
+	r = object_word(runtime, address + reader_field(runtime, UNICODE_LENGTH), &ret->n_characters);
+	if (r >= 0)
+		r = object_word(runtime, address + reader_field(runtime, UNICODE_DATA), &ret->data);
+	return r;
+}
+
+/* An instance of a class derived from str points to its characters. */
+static int read_derived(struct py_runtime *runtime, uint64_t address, struct text *ret)
+{
+	uint32_t state;
+	int r;
+
+	r = window_read(&runtime->window, address + reader_field(runtime, STRING_STATE), &state, sizeof state);
+	if (r >= 0)
+		r = object_word(runtime, address + reader_field(runtime, STRING_LENGTH), &ret->n_characters);
+	if (r >= 0)
+		r = object_word(runtime, address + reader_field(runtime, STRING_COMPACT_DATA), &ret->data);
+	if (r < 0)
+		return r;
+	ret->kind = state >> reader_field(runtime, STRING_KIND_BIT) & STATE_KIND;
+	return ret->kind == 1 || ret->kind == 2 || ret->kind == 4 ? 0 : -EBADMSG;
+}
+
+static int read_bytes(struct py_runtime *runtime, uint64_t address, struct text *ret)
+{
+	ret->kind = 1;
+	ret->data = address + reader_field(runtime, BYTES_DATA);
+	return object_word(runtime, address + reader_field(runtime, OBJECT_SIZE), &ret->n_characters);
+}
+
+static int read_text(struct py_runtime *runtime, uint64_t address, const struct object_type *type, struct text *ret)
+{
+	if (type->flags & TYPE_BYTES)
+		return read_bytes(runtime, address, ret);
+	if (runtime->layout.field[STRINGS] == STRINGS_BYTES)
+		return read_unicode(runtime, address, ret);
+	return read_header(runtime, address, ret) < 0 ? read_derived(runtime, address, ret) : 0;
+}
+
+int object_text(struct py_runtime *runtime, uint64_t object, const struct object_type *type, uint32_t *characters,
+		size_t max, uint64_t *ret_length)
+{
+	uint8_t data[4 * MAX_TEXT];
+	struct text text;
+	size_t n;
+	int r;
+
+	r = read_text(runtime, object, type, &text);
+	if (r < 0)
+		return r;
+	n = MIN(MIN(text.n_characters, (uint64_t)max), (uint64_t)MAX_TEXT);
+	r = window_read(&runtime->window, text.data, data, n * text.kind);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		characters[i] = character_at(data, text.kind, i);
+	*ret_length = text.n_characters;
+	return (int)n;
+}
