@@ -16,7 +16,6 @@ enum {
 	MAX_VARIABLES = 1024, /* that are looked at */
 	MAX_NAMES = 4096, /* of a namespace that are looked at */
 	MAX_OBJECTS = 200, /* of a value that are looked at */
-	MAX_NAME_BYTES = 80,
 	KIND_HOLDS_CELL = 0x40 | 0x80, /* co_localspluskinds: CO_FAST_CELL, CO_FAST_FREE */
 	CODE_IS_OPTIMISED = 1, /* co_flags: a function's, which has no namespace */
 	VALUE_TAG = 3, /* low bits of a frame's values */
@@ -40,8 +39,8 @@ void py_locals_done(struct py_locals *locals)
 	*locals = (struct py_locals){ 0 };
 }
 
-/* Takes the name over. 1: there is room for no more, or no time. */
-static int add(struct reading *reading, char **name, const struct repr *repr, const char *type)
+/* 1: there is no more time. */
+static int add(struct reading *reading, const char *name, const struct repr *repr, const char *type)
 {
 	struct py_locals *locals = reading->locals;
 	struct py_local local = { 0 };
@@ -50,15 +49,12 @@ static int add(struct reading *reading, char **name, const struct repr *repr, co
 	r = grow(&locals->locals, locals->n, &locals->allocated, sizeof *locals->locals);
 	if (r < 0)
 		return r;
+	local.name = strdup(name);
 	local.value = strdup(repr->text);
 	local.type = strdup(type);
-	if (!local.value || !local.type) {
-		free(local.value);
-		free(local.type);
-		return -ENOMEM;
-	}
-	local.name = TAKE(*name);
 	locals->locals[locals->n++] = local;
+	if (!local.name || !local.value || !local.type)
+		return -ENOMEM;
 	locals->is_cut |= repr->is_late;
 	return repr->is_late;
 }
@@ -72,7 +68,7 @@ static bool is_full(struct reading *reading)
 }
 
 /* One variable that has a value. 1: no more can be read. */
-static int read_value(struct reading *reading, char **name, uint64_t value)
+static int read_value(struct reading *reading, const char *name, uint64_t value)
 {
 	struct repr repr = {
 		.runtime = reading->runtime,
@@ -103,7 +99,7 @@ static uint64_t out_of_cell(struct py_runtime *runtime, uint64_t value)
 static int read_variable(struct reading *reading, uint64_t n, uint64_t name, bool may_be_cell)
 {
 	struct py_runtime *runtime = reading->runtime;
-	CLEANUP(freep) char *text = NULL;
+	struct repr text = { .runtime = runtime };
 	uint64_t value;
 	int r;
 
@@ -115,10 +111,8 @@ static int read_variable(struct reading *reading, uint64_t n, uint64_t name, boo
 		value = out_of_cell(runtime, value);
 	if (value == 0) /* not set, or deleted */
 		return 0;
-	r = reader_string(runtime, name, MAX_NAME_BYTES, &text);
-	if (r < 0)
-		return r;
-	return text[0] == '.' ? 0 : read_value(reading, &text, value); /* such are the compiler's own */
+	repr_put_name(&text, name);
+	return text.text[0] == '.' ? 0 : read_value(reading, text.text, value); /* such are the compiler's own */
 }
 
 /* From 3.11 on. */
@@ -216,11 +210,12 @@ static int read_namespace(struct reading *reading)
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < MAX_NAMES && (r = object_dict_next(runtime, &walk, &key, &value)) > 0; i++) {
-		CLEANUP(freep) char *name = NULL;
+		struct repr name = { .runtime = runtime };
 
-		if (reader_string(runtime, key, MAX_NAME_BYTES, &name) < 0 || is_definition(runtime, name, value))
+		repr_put_name(&name, key);
+		if (is_definition(runtime, name.text, value))
 			continue;
-		r = read_value(reading, &name, value);
+		r = read_value(reading, name.text, value);
 		if (r != 0)
 			return r;
 	}
@@ -234,7 +229,9 @@ int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline
 	uint32_t flags;
 	int r;
 
-	r = reader_frame(runtime, frame, &head);
+	r = window_widen(&runtime->window);
+	if (r >= 0)
+		r = reader_frame(runtime, frame, &head);
 	if (r < 0)
 		return r;
 	reading.code = head.code;

@@ -13,7 +13,7 @@ enum { VERSION_BYTES = 32 };
  * Pages of the target read for the current sample. Frames lie close together,
  * so that one page serves many of them; forgotten before each sample.
  */
-enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 8 };
+enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 8, WINDOW_N_MORE = 128 };
 
 struct window {
 	struct remote *remote;
@@ -22,10 +22,14 @@ struct window {
 		uint8_t bytes[WINDOW_PAGE_BYTES];
 	} pages[WINDOW_N_PAGES];
 	unsigned next; /* to be replaced */
+	struct window_page *more; /* WINDOW_N_MORE, by hash of the address, instead of the few; NULL: not yet needed */
 };
 
 void window_forget(struct window *window);
-/* n_bytes at most a page. -EFAULT. */
+/* From now on with more pages: objects lie apart, other than frames. -ENOMEM. */
+int window_widen(struct window *window);
+void window_done(struct window *window);
+/* -EFAULT. */
 int window_read(struct window *window, uint64_t address, void *to, size_t n_bytes);
 
 /* Heads of frame objects that were read ahead, for the current sample. */

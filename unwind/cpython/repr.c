@@ -154,8 +154,7 @@ static int put_text(struct repr *repr, uint64_t object, const struct object_type
 	return 0;
 }
 
-/* A name without quotes. */
-static void put_name(struct repr *repr, uint64_t object)
+void repr_put_name(struct repr *repr, uint64_t object)
 {
 	uint32_t characters[MAX_NAME_CHARACTERS];
 	struct object_type type;
@@ -217,6 +216,11 @@ static int put_complex(struct repr *repr, uint64_t object, const struct object_t
 		r = read_double(repr, address + sizeof real, &imaginary);
 	if (r < 0)
 		return r;
+	if (real == 0 && !__builtin_signbit(real)) {
+		repr_put_double(repr, imaginary, false);
+		repr_put(repr, "j");
+		return 0;
+	}
 	repr_put(repr, "(");
 	repr_put_double(repr, real, false);
 	repr_put(repr, __builtin_signbit(imaginary) ? "" : "+");
@@ -313,7 +317,7 @@ static int put_tuple(struct repr *repr, uint64_t object, const struct object_typ
 	while (has_names && n < max && !repr->is_full && object_item_next(repr->runtime, &walk, &item) > 0 &&
 	       object_item_next(repr->runtime, &names, &name) > 0) {
 		repr_put(repr, n++ ? ", " : "");
-		put_name(repr, name);
+		repr_put_name(repr, name);
 		repr_put(repr, "=");
 		repr_put_object(repr, item, depth + 1);
 	}
@@ -432,7 +436,7 @@ static int put_function(struct repr *repr, uint64_t object, const struct object_
 	if (r < 0)
 		return r;
 	repr_put(repr, "<function ");
-	put_name(repr, name);
+	repr_put_name(repr, name);
 	repr_put(repr, ">");
 	return 0;
 }
@@ -456,7 +460,7 @@ static int put_method(struct repr *repr, uint64_t object, const struct object_ty
 	repr_put(repr, "<method ");
 	if (strcmp(function_type.name, "function") == 0 &&
 	    object_word(repr->runtime, function + reader_field(repr->runtime, FUNCTION_NAME), &name) >= 0)
-		put_name(repr, name);
+		repr_put_name(repr, name);
 	else
 		repr_put(repr, function_type.name);
 	repr_put(repr, ">");
@@ -499,7 +503,7 @@ static int put_module(struct repr *repr, uint64_t object, const struct object_ty
 	if (r < 0)
 		return r;
 	repr_put(repr, "<module '");
-	put_name(repr, name);
+	repr_put_name(repr, name);
 	repr_put(repr, "'>");
 	return 0;
 }
@@ -531,7 +535,7 @@ static void put_attribute(struct repr *repr, const char *type, unsigned *n, uint
 	if (*n == 0)
 		repr_printf(repr, "%s(", type);
 	repr_put(repr, (*n)++ ? ", " : "");
-	put_name(repr, name);
+	repr_put_name(repr, name);
 	repr_put(repr, "=");
 	repr_put_object(repr, value, depth + 1);
 }
@@ -620,7 +624,7 @@ static bool put_member(struct repr *repr, uint64_t object, const struct object_t
 	    object_attribute(repr->runtime, object, "_name_", &name) < 0)
 		return false;
 	repr_printf(repr, "%s.", type->name);
-	put_name(repr, name);
+	repr_put_name(repr, name);
 	return true;
 }
 
@@ -641,7 +645,7 @@ static int put_old_instance(struct repr *repr, uint64_t object, const struct obj
 	if (r < 0)
 		return r;
 	repr_put(repr, "<");
-	put_name(repr, name);
+	repr_put_name(repr, name);
 	repr_put(repr, " instance>");
 	return 0;
 }
@@ -746,6 +750,7 @@ void repr_put_object(struct repr *repr, uint64_t object, unsigned depth)
 		repr->is_late = true;
 	if (repr->is_late || repr->objects_left == 0 || depth > REPR_MAX_DEPTH) {
 		repr_put(repr, "...");
+		repr->is_full = repr->is_late;
 		return;
 	}
 	repr->objects_left--;

@@ -39,6 +39,9 @@ repr_writer repr_put_ndarray, repr_put_numpy_scalar, repr_put_tensor;
 /* Sizes and the like as a tuple. */
 void repr_put_shape(struct repr *repr, const int64_t *shape, unsigned n);
 
+/* A str without quotes; "?" where it is none. */
+void repr_put_name(struct repr *repr, uint64_t object);
+
 /* Any object. */
 void repr_put_object(struct repr *repr, uint64_t object, unsigned depth);
 
