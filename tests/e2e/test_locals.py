@@ -13,8 +13,7 @@ def backtrace(*arguments):
 
 
 def is_cut(found):
-    return any(frame["locals_cut"] for thread in found["threads"] for frame in thread["frames"]
-               if frame["function"].split(".")[-1] != "<module>")
+    return any(frame["locals_cut"] for thread in found["threads"] for frame in thread["frames"])
 
 
 def whole_backtrace(*arguments):

@@ -294,20 +294,16 @@ int object_attributes_walk(struct py_runtime *runtime, uint64_t object, struct d
 int object_module_dict(struct py_runtime *runtime, uint64_t interpreter, const char *name, uint64_t *ret)
 {
 	uint64_t modules, module, dict;
-	struct object_type type;
+	struct dict_walk walk;
 	int r;
 
 	r = object_word(runtime, interpreter + reader_field(runtime, INTERPRETER_MODULES), &modules);
 	if (r >= 0)
 		r = object_dict_find(runtime, modules, name, &module);
 	if (r >= 0)
-		r = object_type_of(runtime, module, &type);
-	if (r < 0)
-		return r;
-	/* Anything may stand in sys.modules. */
-	if (!object_is_a(runtime, &type, "module", NULL))
-		return -EBADMSG;
-	r = object_word(runtime, module + reader_field(runtime, MODULE_DICT), &dict);
+		r = object_word(runtime, module + reader_field(runtime, MODULE_DICT), &dict);
+	if (r >= 0) /* anything may stand in sys.modules */
+		r = object_dict_walk(runtime, dict, &walk);
 	if (r < 0)
 		return r;
 	*ret = dict;

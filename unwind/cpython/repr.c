@@ -540,6 +540,11 @@ static void put_attribute(struct repr *repr, const char *type, unsigned *n, uint
 	repr_put_object(repr, value, depth + 1);
 }
 
+static void put_opaque(struct repr *repr, const struct object_type *type)
+{
+	repr_printf(repr, "<%s%sobject>", type->name, type->name[0] ? " " : "");
+}
+
 /* What a descriptor of a slot says: where in an instance that is. */
 static bool is_slot(struct repr *repr, uint64_t descriptor, uint64_t *ret_offset)
 {
@@ -595,7 +600,7 @@ static int put_instance(struct repr *repr, uint64_t object, const struct object_
 
 	(void)base;
 	if (!(type->flags & TYPE_HEAP) || max == 0 || object_attributes_walk(repr->runtime, object, &walk) < 0) {
-		repr_printf(repr, "<%s object>", type->name);
+		put_opaque(repr, type);
 		return 0;
 	}
 	put_slots(repr, object, type, &n, max, depth);
@@ -609,7 +614,7 @@ static int put_instance(struct repr *repr, uint64_t object, const struct object_
 	if (n > 0)
 		repr_put(repr, ")");
 	else
-		repr_printf(repr, "<%s object>", type->name);
+		put_opaque(repr, type);
 	return 0;
 }
 
@@ -702,16 +707,34 @@ static const struct {
 	{ "numpy.uint8", repr_put_numpy_scalar, false },
 	{ "torch._C.TensorBase", repr_put_tensor, false },
 	{ "torch._C._TensorBase", repr_put_tensor, false },
-	{ "object", put_instance, false },
 };
+
+/* What a type without a name is: the names of Python's own stand in its files, and not in core files. */
+static const char *name_by_flags(const struct object_type *type)
+{
+	static const struct {
+		uint32_t flag;
+		const char *name;
+	} names[] = {
+		{ TYPE_INT, "int" }, { TYPE_LONG, "int" }, { TYPE_LIST, "list" }, { TYPE_TUPLE, "tuple" },
+		{ TYPE_BYTES, "bytes" }, { TYPE_UNICODE, "str" }, { TYPE_DICTIONARY, "dict" }, { TYPE_TYPE, "type" },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(names); i++)
+		if (type->flags & names[i].flag)
+			return names[i].name;
+	return "";
+}
 
 /* How a type is written: a class statement may give any name, so that one of Python's own counts only
  * of a type that no such statement made. -1: in no way of its own. */
 static int writer_of(const struct object_type *type)
 {
+	const char *name = type->name[0] ? type->name : name_by_flags(type);
+
 	for (size_t i = 0; i < N_ELEMENTS(writers); i++)
-		if (strcmp(writers[i].name, type->name) == 0)
-			return (type->flags & TYPE_HEAP) && !strchr(type->name, '.') ? -1 : (int)i;
+		if (strcmp(writers[i].name, name) == 0)
+			return (type->flags & TYPE_HEAP) && !strchr(name, '.') ? -1 : (int)i;
 	return -1;
 }
 
@@ -723,7 +746,9 @@ static int put_by_type(struct repr *repr, uint64_t object, const struct object_t
 	int r;
 
 	for (unsigned i = 0; n < 0 && i < TYPE_MAX_BASES; i++) {
-		r = base.base ? object_type_at(repr->runtime, base.base, &base) : -EBADMSG;
+		if (base.base == 0) /* object, whatever it is called */
+			return put_instance(repr, object, type, &base, depth);
+		r = object_type_at(repr->runtime, base.base, &base);
 		if (r < 0)
 			return r;
 		n = writer_of(&base);
