@@ -16,6 +16,7 @@ enum {
 	MAX_VARIABLES = 1024, /* that are looked at */
 	MAX_NAMES = 4096, /* of a namespace that are looked at */
 	MAX_OBJECTS = 200, /* of a value that are looked at */
+	MAX_ALL_OBJECTS = 4000, /* of a frame */
 	KIND_HOLDS_CELL = 0x40 | 0x80, /* co_localspluskinds: CO_FAST_CELL, CO_FAST_FREE */
 	CODE_IS_OPTIMISED = 1, /* co_flags: a function's, which has no namespace */
 	VALUE_TAG = 3, /* low bits of a frame's values */
@@ -25,6 +26,7 @@ struct reading {
 	struct py_runtime *runtime;
 	uint64_t deadline_ns;
 	uint64_t code, frame;
+	unsigned objects_left;
 	struct py_locals *locals;
 };
 
@@ -61,7 +63,7 @@ static int add(struct reading *reading, const char *name, const struct repr *rep
 
 static bool is_full(struct reading *reading)
 {
-	if (reading->locals->n < MAX_LOCALS && monotonic_ns() < reading->deadline_ns)
+	if (reading->locals->n < MAX_LOCALS && reading->objects_left > 0 && monotonic_ns() < reading->deadline_ns)
 		return false;
 	reading->locals->is_cut = true;
 	return true;
@@ -73,14 +75,16 @@ static int read_value(struct reading *reading, const char *name, uint64_t value)
 	struct repr repr = {
 		.runtime = reading->runtime,
 		.deadline_ns = reading->deadline_ns,
-		.objects_left = MAX_OBJECTS,
+		.objects_left = MIN((unsigned)MAX_OBJECTS, reading->objects_left),
 	};
+	unsigned n_before = repr.objects_left;
 	struct object_type type = { .name = "" };
 
 	if (is_full(reading))
 		return 1;
 	(void)object_type_of(reading->runtime, value, &type); /* what cannot be read is said to be unreadable */
 	repr_put_object(&repr, value, 0);
+	reading->objects_left -= n_before - repr.objects_left;
 	return add(reading, name, &repr, type.name);
 }
 
@@ -209,7 +213,8 @@ static int read_namespace(struct reading *reading)
 		r = object_dict_walk(runtime, dict, &walk);
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; i < MAX_NAMES && (r = object_dict_next(runtime, &walk, &key, &value)) > 0; i++) {
+	walk.n = MIN(walk.n, (uint64_t)MAX_NAMES);
+	while ((r = object_dict_next(runtime, &walk, &key, &value)) > 0) {
 		struct repr name = { .runtime = runtime };
 
 		repr_put_name(&name, key);
@@ -224,7 +229,13 @@ static int read_namespace(struct reading *reading)
 
 int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline_ns, struct py_locals *ret)
 {
-	struct reading reading = { .runtime = runtime, .deadline_ns = deadline_ns, .frame = frame, .locals = ret };
+	struct reading reading = {
+		.runtime = runtime,
+		.deadline_ns = deadline_ns,
+		.frame = frame,
+		.objects_left = MAX_ALL_OBJECTS,
+		.locals = ret,
+	};
 	struct frame_head head;
 	uint32_t flags;
 	int r;

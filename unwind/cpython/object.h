@@ -93,8 +93,12 @@ int object_dict_next(struct py_runtime *runtime, struct dict_walk *walk, uint64_
 int object_dict_size(struct py_runtime *runtime, uint64_t dict, uint64_t *ret);
 int object_set_size(struct py_runtime *runtime, uint64_t set, uint64_t *ret);
 
-/* What a dict has under a str of ASCII, an instance as an attribute of its own (no class's, no slot). -ENOENT. */
+/* What a dict has under a str of ASCII, an instance as an attribute of its own (no class's, no slot; among the first
+ * ATTRIBUTE_MAX). -ENOENT. */
+enum { ATTRIBUTE_MAX = 4096 };
 int object_dict_find(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t *ret);
+/* The same, where no more than the first max entries are looked at. */
+int object_dict_find_among(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t max, uint64_t *ret);
 int object_attribute(struct py_runtime *runtime, uint64_t object, const char *name, uint64_t *ret);
 
 /* Items of a list, tuple, set or frozenset, one after the other. */

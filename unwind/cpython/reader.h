@@ -214,6 +214,15 @@ void reader_codes_done(struct code_cache *codes);
 /* A str of at most max_bytes as UTF-8, owned by the caller; longer ones end in "...". */
 int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes, char **ret);
 
+/* A character in UTF-8, four bytes at most; what is none as U+FFFD, and so is what controls a terminal. */
+size_t reader_put_utf8(char *to, uint32_t character);
+
+/*
+ * A character that UTF-8 writes in several bytes; 0: there is none at this place.
+ * Source: utf-8(7). The shortest forms only.
+ */
+uint32_t reader_utf8_at(const uint8_t *data, size_t n, size_t *ret_bytes);
+
 /*
  * line_at - walk a line table to one instruction.
  * @kind:   LINES_*.

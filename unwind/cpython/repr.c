@@ -18,35 +18,13 @@ enum {
 	MAX_CHARACTERS = 80, /* of a text, and of those within something */
 	MAX_INNER_CHARACTERS = 40,
 	MAX_NAME_CHARACTERS = 60,
+	MAX_SLOTS = 4096, /* of a table that are looked at, used or not */
+	MAX_KEYS = 256,   /* of a namespace that a name is looked for among */
 	WORD = sizeof(uint64_t),
 };
 
 /* Items that are shown, by depth. */
 static const unsigned max_items[REPR_MAX_DEPTH] = { 10, 6, 4 };
-
-static size_t put_utf8(char *to, uint32_t character)
-{
-	if (character < 0x80) {
-		to[0] = (char)character;
-		return 1;
-	}
-	if (character < 0x800) {
-		to[0] = (char)(0xc0 | character >> 6);
-		to[1] = (char)(0x80 | (character & 63));
-		return 2;
-	}
-	if (character < 0x10000) {
-		to[0] = (char)(0xe0 | character >> 12);
-		to[1] = (char)(0x80 | (character >> 6 & 63));
-		to[2] = (char)(0x80 | (character & 63));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | character >> 18);
-	to[1] = (char)(0x80 | (character >> 12 & 63));
-	to[2] = (char)(0x80 | (character >> 6 & 63));
-	to[3] = (char)(0x80 | (character & 63));
-	return 4;
-}
 
 static void append(struct repr *repr, const char *bytes, size_t n)
 {
@@ -62,11 +40,22 @@ static void append(struct repr *repr, const char *bytes, size_t n)
 	repr->text[repr->n] = '\0';
 }
 
-/* Text of our own, or names out of the target: these may be anything. */
+/* Text of our own, or a type's name, which may be anything. */
 void repr_put(struct repr *repr, const char *text)
 {
-	for (; *text; text++)
-		repr_put_character(repr, (uint8_t)*text);
+	size_t n = strlen(text);
+
+	while (n > 0) {
+		const uint8_t *at = (const uint8_t *)text;
+		uint32_t character = *at;
+		size_t n_bytes = 1;
+
+		if (*at >= 0x80)
+			character = reader_utf8_at(at, n, &n_bytes);
+		repr_put_character(repr, character ? character : 0xfffd);
+		text += n_bytes;
+		n -= n_bytes;
+	}
 }
 
 void repr_printf(struct repr *repr, const char *format, ...)
@@ -92,7 +81,7 @@ void repr_put_character(struct repr *repr, uint32_t character)
 {
 	char bytes[4];
 
-	append(repr, bytes, put_utf8(bytes, is_invisible(character) ? 0xfffd : character));
+	append(repr, bytes, reader_put_utf8(bytes, is_invisible(character) ? 0xfffd : character));
 }
 
 void repr_put_escaped(struct repr *repr, uint32_t c, char quote, bool is_bytes)
@@ -261,7 +250,7 @@ static int put_items(struct repr *repr, struct item_walk *walk, uint64_t n_all, 
 	}
 	if (r < 0)
 		repr_put(repr, n ? ", <unreadable>" : "<unreadable>");
-	else if (r > 0)
+	else
 		put_more(repr, n_all, n);
 	*ret_n = n;
 	return 0;
@@ -293,7 +282,7 @@ static bool field_names(struct repr *repr, const struct object_type *type, struc
 
 	if (!(type->flags & TYPE_HEAP) ||
 	    object_word(repr->runtime, type->address + reader_field(repr->runtime, TYPE_DICT), &dict) < 0 ||
-	    object_dict_find(repr->runtime, dict, "_fields", &fields) < 0 ||
+	    object_dict_find_among(repr->runtime, dict, "_fields", MAX_KEYS, &fields) < 0 ||
 	    object_type_of(repr->runtime, fields, &fields_type) < 0 || !(fields_type.flags & TYPE_TUPLE))
 		return false;
 	return object_tuple_walk(repr->runtime, fields, ret) >= 0;
@@ -347,6 +336,7 @@ static int put_set(struct repr *repr, uint64_t object, const struct object_type 
 		repr_put(repr, is_derived ? "" : is_frozen ? "frozenset()" : "set()");
 		return 0;
 	}
+	walk.n = MIN(walk.n, (uint64_t)MAX_SLOTS);
 	repr_put(repr, is_frozen && !is_derived ? "frozenset({" : "{");
 	put_items(repr, &walk, size, depth, &n);
 	repr_put(repr, is_frozen && !is_derived ? "})" : "}");
@@ -356,19 +346,19 @@ static int put_set(struct repr *repr, uint64_t object, const struct object_type 
 static int put_dict(struct repr *repr, uint64_t object, const struct object_type *type, const struct object_type *base,
 		    unsigned depth)
 {
+	bool is_frozen = strcmp(base->name, "frozendict") == 0 && type->address == base->address;
 	unsigned n = 0, max = depth < REPR_MAX_DEPTH ? max_items[depth] : 0;
 	struct dict_walk walk;
 	uint64_t size, key, value;
 	int r;
 
-	(void)type;
-	(void)base;
 	r = object_dict_walk(repr->runtime, object, &walk);
 	if (r >= 0)
 		r = object_dict_size(repr->runtime, object, &size);
 	if (r < 0)
 		return r;
-	repr_put(repr, "{");
+	walk.n = MIN(walk.n, (uint64_t)MAX_SLOTS);
+	repr_put(repr, is_frozen ? "frozendict({" : "{");
 	r = 1;
 	while (n < max && !repr->is_full && (r = object_dict_next(repr->runtime, &walk, &key, &value)) > 0) {
 		repr_put(repr, n++ ? ", " : "");
@@ -376,9 +366,10 @@ static int put_dict(struct repr *repr, uint64_t object, const struct object_type
 		repr_put(repr, ": ");
 		repr_put_object(repr, value, depth + 1);
 	}
-	if (r > 0)
+	if (r >= 0)
 		put_more(repr, size, n);
 	repr_put(repr, r < 0 ? "<unreadable>}" : "}");
+	repr_put(repr, is_frozen ? ")" : "");
 	return 0;
 }
 
@@ -499,7 +490,7 @@ static int put_module(struct repr *repr, uint64_t object, const struct object_ty
 	(void)depth;
 	r = object_word(repr->runtime, object + reader_field(repr->runtime, MODULE_DICT), &dict);
 	if (r >= 0)
-		r = object_dict_find(repr->runtime, dict, "__name__", &name);
+		r = object_dict_find_among(repr->runtime, dict, "__name__", MAX_KEYS, &name);
 	if (r < 0)
 		return r;
 	repr_put(repr, "<module '");
@@ -603,6 +594,7 @@ static int put_instance(struct repr *repr, uint64_t object, const struct object_
 		put_opaque(repr, type);
 		return 0;
 	}
+	walk.n = MIN(walk.n, (uint64_t)MAX_SLOTS);
 	put_slots(repr, object, type, &n, max, depth);
 	while (!repr->is_full && object_dict_next(repr->runtime, &walk, &name, &value) > 0) {
 		if (n == max) {

@@ -51,7 +51,7 @@ static int read_header(struct py_runtime *runtime, uint64_t address, struct text
 	return 0;
 }
 
-static size_t put_utf8(char *to, uint32_t character)
+size_t reader_put_utf8(char *to, uint32_t character)
 {
 	if (character < 0x20 || character == 0x7f || (character >= 0xd800 && character < 0xe000) ||
 	    character > 0x10ffff)
@@ -93,11 +93,7 @@ static uint32_t character_at(const uint8_t *data, unsigned kind, size_t n)
 	return four;
 }
 
-/*
- * A character that UTF-8 writes in several bytes; 0: there is none at this place.
- * Source: utf-8(7). The shortest forms only.
- */
-static uint32_t utf8_at(const uint8_t *data, size_t n, size_t *ret_bytes)
+uint32_t reader_utf8_at(const uint8_t *data, size_t n, size_t *ret_bytes)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t bytes = data[0] >= 0xf0 ? 4 : data[0] >= 0xe0 ? 3 : 2;
@@ -123,7 +119,7 @@ static uint32_t next_character(const struct py_runtime *runtime, const uint8_t *
 	uint32_t character = 0;
 
 	if (runtime->layout.field[STRINGS] == STRINGS_BYTES)
-		character = utf8_at(data + *at, n - *at, &bytes);
+		character = reader_utf8_at(data + *at, n - *at, &bytes);
 	if (character == 0)
 		character = character_at(data, kind, *at);
 	*at += bytes ? bytes : 1;
@@ -150,7 +146,7 @@ int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n;)
-		used += put_utf8(utf8 + used, next_character(runtime, data, text.kind, n, &i));
+		used += reader_put_utf8(utf8 + used, next_character(runtime, data, text.kind, n, &i));
 	memcpy(utf8 + used, "...", text.n_characters > n ? 3 : 0);
 	utf8[used + (text.n_characters > n ? 3 : 0)] = '\0';
 	*ret = TAKE(utf8);
