@@ -16,14 +16,23 @@ def is_cut(found):
     return any(frame["locals_cut"] for thread in found["threads"] for frame in thread["frames"])
 
 
-def whole_backtrace(*arguments):
-    """One whose variables have all been read in time, which a busy machine may not allow at once."""
+def until_whole(take, is_whole):
+    """What has all variables read in time, which a busy machine may not allow at once."""
     for _ in range(TRIES):
-        found = backtrace("--locals", *arguments)
-        if not is_cut(found):
+        found = take()
+        if is_whole(found):
             return found
         time.sleep(0.1)
-    raise AssertionError("the variables are cut in %d tries" % TRIES)
+    raise AssertionError("the variables are cut in %d tries: %s" % (TRIES, found))
+
+
+def whole_backtrace(*arguments):
+    return until_whole(lambda: backtrace("--locals", *arguments), lambda found: not is_cut(found))
+
+
+def whole_text(pid):
+    return until_whole(lambda: t.probing("backtrace", pid, "--locals", check=t.OK).stdout,
+                       lambda text: "\n      ...\n" not in text)
 
 
 def variables(thread, function):
@@ -49,7 +58,7 @@ class Holding(t.Case):
             cls.found = whole_backtrace(started.pid)
             cls.running = whole_backtrace(started.pid, "--no-stop")
             cls.without = backtrace(started.pid)
-            cls.text = t.probing("backtrace", started.pid, "--locals", check=t.OK).stdout
+            cls.text = whole_text(started.pid)
 
     def setUp(self):
         """Nothing is sampled here: the right to perf_event_open does not matter."""
