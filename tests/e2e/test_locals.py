@@ -130,3 +130,22 @@ class Arrays(t.Case):
         for name, value in started.truth["arrays"].items():
             with self.subTest(name):
                 self.assertEqual(value, seen[name][0])
+
+
+class Deep(t.Case):
+    def setUp(self):
+        t.need_interpreter(t.interpreters()[0])
+
+    def test_reading_ends_in_time(self):
+        with t.fixture("deep.py", "--depth", "20000") as started:
+            thread = max(backtrace("--locals", started.pid)["threads"], key=lambda thread: len(thread["frames"]))
+        frames = [frame for frame in thread["frames"] if frame["function"] == started.truth["function"]]
+        self.assertEqual(started.truth["frames"], len(frames))
+        cut = [frame["locals_cut"] for frame in frames]
+        self.assertTrue(cut[-1])
+        # From where there was no time left on, there are none.
+        read = frames[:cut.index(True)]
+        for frame in read:
+            self.assertEqual({"depth", "stop"}, {each["name"] for each in frame["locals"]})
+        for frame in frames[len(read) + 1:]:
+            self.assertEqual([], frame["locals"])
