@@ -80,8 +80,8 @@ struct frame {
 		} native;
 		struct {
 			struct py_code *code;
-			uint64_t address;    /* of the interpreter's frame; 0: not known */
 			int32_t instruction; /* bytes from the start of the bytecode; -1 not started, -2 unknown */
+			uint64_t address;    /* of the interpreter's frame; 0: not known */
 		} python;
 		struct {
 			uint64_t ip;

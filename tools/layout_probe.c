@@ -179,6 +179,7 @@ static void print_values(void)
 	PRINT(LONG_DIGITS, offsetof(PyLongObject, ob_digit));
 #endif
 	TOLD(FLOAT_VALUE, float_object.ob_fval, offsetof(PyFloatObject, ob_fval));
+	PRINT(EXCEPTION_ARGUMENTS, offsetof(PyBaseExceptionObject, args));
 	PRINT(COMPLEX_VALUE, offsetof(PyComplexObject, cval));
 }
 
@@ -226,8 +227,9 @@ int main(void)
 	TOLD(THREAD_NATIVE_ID, thread_state.native_thread_id, offsetof(PyThreadState, native_thread_id));
 #else
 	PRINT(INTERPRETER_THREADS, offsetof(PyInterpreterState, tstate_head));
+	PRINT(THREAD_PTHREAD, offsetof(PyThreadState, thread_id));
 #endif
-	TOLD(THREAD_PTHREAD, thread_state.thread_id, offsetof(PyThreadState, thread_id));
+	TOLD(THREAD_IDENT, thread_state.thread_id, offsetof(PyThreadState, thread_id));
 	TOLD(THREAD_NEXT, thread_state.next, offsetof(PyThreadState, next));
 	TOLD(THREAD_INTERPRETER, thread_state.interp, offsetof(PyThreadState, interp));
 #if PY_VERSION_HEX >= 0x030d0000

@@ -47,7 +47,11 @@ static void thread_done(struct backtrace_thread *thread)
 	backtrace_tasks_done(thread);
 	free(thread->name);
 	free(thread->wchan);
+	free(thread->python_name);
 	free(thread->frames);
+	for (size_t i = 0; i < thread->n_locals; i++)
+		py_locals_done(&thread->locals[i]);
+	free(thread->locals);
 }
 
 void backtrace_free(struct backtrace *backtrace)
@@ -101,6 +105,18 @@ static int take_tasks(const struct look *look, struct backtrace_thread *thread, 
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Before the thread goes on. */
+static int take_locals(struct look *look, struct backtrace_thread *thread, const struct stack *stack)
+{
+	if (!look->options->locals || !look->target->runtime)
+		return 0;
+	thread->locals = calloc(stack->n_frames + 1, sizeof *thread->locals);
+	if (!thread->locals)
+		return -ENOMEM;
+	thread->n_locals = stack->n_frames;
+	return target_locals(look->target, stack, thread->locals);
+}
+
 static int take_from_memory(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct stack stack = { .end = STACK_TRUNCATED, .verdict = VERDICT_PYTHON };
@@ -108,6 +124,8 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 
 	if (look->target->runtime)
 		r = target_python_stack(look->target, thread->tid, &stack);
+	if (r >= 0)
+		r = take_locals(look, thread, &stack);
 	take_python_state(look, thread);
 	stack.verdict = VERDICT_PYTHON;
 	if (r >= 0)
@@ -125,6 +143,8 @@ static int take_stopped(struct look *look, struct backtrace_thread *thread, cons
 	r = stop_registers(stop, &regs);
 	if (r >= 0)
 		r = target_stack(look->target, thread->tid, &regs, &stack);
+	if (r >= 0)
+		r = take_locals(look, thread, &stack);
 	if (r >= 0)
 		r = keep(thread, raw, &stack);
 	take_python_state(look, thread);
@@ -256,13 +276,33 @@ static int take_in_a_thread(struct look *look)
 	return look->result;
 }
 
+static int name_threads(struct look *look)
+{
+	CLEANUP(py_thread_names_done) struct py_thread_names names = { 0 };
+	struct backtrace *backtrace = look->backtrace;
+
+	if (look->target->runtime && py_thread_names_read(look->target->runtime, &names) == -ENOMEM)
+		return -ENOMEM;
+	for (size_t i = 0; i < backtrace->n_threads; i++) {
+		struct backtrace_thread *thread = &backtrace->threads[i];
+		const char *name = thread->is_python ? py_thread_name(&names, thread->python.ident) : NULL;
+
+		thread->python_name = name ? strdup(name) : NULL;
+		if (name && !thread->python_name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int name_all(struct look *look)
 {
 	struct backtrace *backtrace = look->backtrace;
 	struct frame_names *names;
 	int r;
 
-	r = frame_names_new(look->target, &names);
+	r = name_threads(look);
+	if (r >= 0)
+		r = frame_names_new(look->target, &names);
 	if (r < 0)
 		return r;
 	TAKE(look->target);
@@ -271,7 +311,7 @@ static int name_all(struct look *look)
 		struct backtrace_thread *thread = &backtrace->threads[i];
 
 		r = frame_names_put(names, look->options, look->stacks[i].frames, look->stacks[i].n_frames,
-			      &thread->frames, &thread->n_frames);
+			      thread->locals, &thread->frames, &thread->n_frames);
 		if (r >= 0 && thread->has_tasks)
 			r = backtrace_name_tasks(names, look->options, &look->stacks[i].tasks, look->stacks[i].frames,
 						 look->stacks[i].n_frames, thread);

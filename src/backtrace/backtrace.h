@@ -23,6 +23,7 @@ struct backtrace_options {
 	bool show_interpreter; /* the interpreter's plumbing as frames too */
 	bool no_native;        /* Python frames alone */
 	bool async;            /* the tasks of event loops, too */
+	bool locals;           /* the variables of Python frames, too */
 };
 
 struct backtrace_frame {
@@ -32,6 +33,7 @@ struct backtrace_frame {
 	const char *file;   /* NULL: unknown */
 	const char *module; /* path of a native frame's; NULL: none, or unknown */
 	int line;           /* executing; 0: unknown */
+	const struct py_locals *locals; /* NULL: not asked for, or no Python frame */
 };
 
 /* Whether, and why not, a thread was stopped. */
@@ -57,6 +59,7 @@ struct backtrace_task {
 struct backtrace_thread {
 	pid_t tid;
 	char *name;    /* as the kernel has it */
+	char *python_name; /* as Python has it; NULL: it has none, or is not known */
 	char state;    /* before it was stopped; see struct proc_stat */
 	char *wchan;   /* where in the kernel it waits; "" it does not, or unknown */
 	bool is_idle;  /* it slept there, and not because of a GIL */
@@ -73,6 +76,8 @@ struct backtrace_thread {
 	bool tasks_cut;        /* there were too many of them */
 	struct backtrace_task *tasks;
 	size_t n_tasks;
+	struct py_locals *locals; /* that frames point to; n_locals of them */
+	size_t n_locals;
 };
 
 struct backtrace {

@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 
-enum { REPLACEMENT = 0xfffd };
+enum { REPLACEMENT = 0xfffd, KERNEL_NAME_BYTES = 15 };
 
 /* The colours that the report has, too. */
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
@@ -59,6 +59,14 @@ const char *print_base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Of a longer name the kernel keeps the beginning (TASK_COMM_LEN), maybe with a part of a character. */
+bool print_is_same_name(const char *kernel, const char *python)
+{
+	size_t n = strlen(kernel);
+
+	return strncmp(kernel, python, n) == 0 && (python[n] == '\0' || n == KERNEL_NAME_BYTES);
 }
 
 /* The next character, fit for a terminal; 0 at the end. */
@@ -165,6 +173,11 @@ static void put_thread(const struct page *page, const struct backtrace_thread *t
 	if (page->colour)
 		fputs(styles[STYLE_HEAD], page->out);
 	fputs(page->colour ? "\"\033[0m" : "\"", page->out);
+	if (thread->python_name && !print_is_same_name(thread->name, thread->python_name)) {
+		fputs(", in Python \"", page->out);
+		put(page, STYLE_PLAIN, thread->python_name);
+		fputc('"', page->out);
+	}
 	if (thread->is_python)
 		put_python_state(page, &thread->python, thread->waits_for_gil);
 	if (thread->is_idle && thread->stop != STOP_TIMED_OUT)
@@ -243,6 +256,20 @@ static void put_tasks(const struct page *page, const struct backtrace_thread *th
 		fputs("  and more tasks\n", page->out);
 }
 
+/* "name = value" below the frame, and what was left out. */
+static void put_locals(const struct page *page, const struct py_locals *locals)
+{
+	for (size_t i = 0; i < locals->n; i++) {
+		fputs("      ", page->out);
+		put(page, STYLE_PLAIN, locals->locals[i].name);
+		fputs(" = ", page->out);
+		put(page, STYLE_PLAIN, locals->locals[i].value);
+		fputc('\n', page->out);
+	}
+	if (locals->is_cut)
+		fputs("      ...\n", page->out);
+}
+
 int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *out)
 {
 	const struct page page = { out, colour };
@@ -252,8 +279,11 @@ int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *o
 		const struct backtrace_thread *thread = &backtrace->threads[i];
 
 		put_thread(&page, thread);
-		for (size_t k = 0; k < thread->n_frames; k++)
+		for (size_t k = 0; k < thread->n_frames; k++) {
 			put_frame(&page, &thread->frames[k]);
+			if (thread->frames[k].locals)
+				put_locals(&page, thread->frames[k].locals);
+		}
 		put_tasks(&page, thread);
 	}
 	return ferror(out) ? -EIO : 0;

@@ -78,6 +78,27 @@ static void put_answer(yajl_gen json, const char *key, enum py_answer answer)
 		yajl_gen_bool(json, answer == PY_YES);
 }
 
+static int put_locals(yajl_gen json, const struct py_locals *locals)
+{
+	int r = 0;
+
+	put_key(json, "locals");
+	yajl_gen_array_open(json);
+	for (size_t i = 0; i < locals->n && r >= 0; i++) {
+		yajl_gen_map_open(json);
+		r = put_text(json, "name", locals->locals[i].name);
+		if (r >= 0)
+			r = put_text(json, "value", locals->locals[i].value);
+		if (r >= 0)
+			r = put_text(json, "type", locals->locals[i].type);
+		yajl_gen_map_close(json);
+	}
+	yajl_gen_array_close(json);
+	put_key(json, "locals_cut");
+	yajl_gen_bool(json, locals->is_cut);
+	return r;
+}
+
 static int put_frame(yajl_gen json, const struct backtrace_frame *frame)
 {
 	int r;
@@ -91,6 +112,8 @@ static int put_frame(yajl_gen json, const struct backtrace_frame *frame)
 	put_number(json, "line", frame->line, frame->line > 0);
 	if (r >= 0)
 		r = put_text(json, "module", frame->module);
+	if (r >= 0 && frame->locals)
+		r = put_locals(json, frame->locals);
 	yajl_gen_map_close(json);
 	return r;
 }
@@ -149,6 +172,8 @@ static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 	yajl_gen_map_open(json);
 	put_number(json, "tid", thread->tid, true);
 	r = put_text(json, "name", thread->name);
+	if (r >= 0)
+		r = put_text(json, "python_name", thread->python_name);
 	if (r >= 0)
 		r = put_text(json, "state", state);
 	if (r >= 0)

@@ -39,7 +39,7 @@ static int name_waiting(struct frame_names *names, const struct backtrace_option
 		frames[i].python.address = python[i].address;
 		frames[i].python.instruction = python[i].instruction;
 	}
-	return frame_names_put(names, options, frames, n, &ret->frames, &ret->n_frames);
+	return frame_names_put(names, options, frames, n, NULL, &ret->frames, &ret->n_frames);
 }
 
 static int put_awaiters(const struct py_tasks *tasks, size_t task, size_t *at, struct backtrace_task *ret)
@@ -75,7 +75,7 @@ int backtrace_name_tasks(struct frame_names *names, const struct backtrace_optio
 		task->name = TAKE(source->name);
 		task->is_running = source->is_running;
 		if (n > 0)
-			r = frame_names_put(names, options, frames, n, &task->frames, &task->n_frames);
+			r = frame_names_put(names, options, frames, n, NULL, &task->frames, &task->n_frames);
 		else
 			r = name_waiting(names, options, tasks->frames.frames + source->first_frame, source->n_frames,
 					 task);

@@ -9,7 +9,8 @@
 #include "src/backtrace/backtrace.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, MAX_ID = 1 << 22 };
+enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
+       MAX_ID = 1 << 22 };
 
 struct options {
 	struct backtrace_options look;
@@ -25,6 +26,8 @@ static const struct argp_option option_list[] = {
 	  "Show the asyncio tasks of each event loop too: where they wait, and for whom", 0 },
 	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
 	  "Show the interpreter's own functions too", 0 },
+	{ "locals", OPTION_LOCALS, NULL, 0,
+	  "Show the variables of Python frames: read, without running anything in the process", 0 },
 	{ 0 },
 };
 
@@ -70,6 +73,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_INTERPRETER:
 		options->look.show_interpreter = true;
 		return 0;
+	case OPTION_LOCALS:
+		options->look.locals = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		parse_argument(options, argument, state);
 		return 0;
@@ -91,7 +97,7 @@ static const struct argp argp = {
 	       "millisecond, one after the other, and goes on by itself whatever happens to probing.\v"
 	       "Examples:\n"
 	       "  probing backtrace 4242\n"
-	       "  probing backtrace 4242 4250 --no-native\n"
+	       "  probing backtrace 4242 4250 --no-native --locals\n"
 	       "  probing backtrace 4242 --json\n\n"
 	       "Where stopping is refused but reading is not, Python frames come from memory, as with "
 	       "--no-stop. A system call that a stop interrupts goes on afterwards; a few report EINTR to "

@@ -17,7 +17,7 @@ import probing_test as t
 N_KILLED = int(os.environ.get("PROBING_KILLED") or 300)
 ORDINARY_USER = 65534
 
-Thread = t.collections.namedtuple("Thread", "tid name state verdict stack_end interpreter "
+Thread = t.collections.namedtuple("Thread", "tid name python_name state verdict stack_end interpreter "
                                           "holds_gil waits_for_gil gc idle stopped_us not_stopped wchan frames")
 Frame = t.collections.namedtuple("Frame", "kind function file line module")
 

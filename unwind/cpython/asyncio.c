@@ -465,7 +465,7 @@ static bool is_loop_of(struct py_runtime *runtime, const struct thread_slot *slo
 
 	if (pthread == 0)
 		return slot->tid == runtime->pid;
-	return object_word(runtime, slot->state + reader_field(runtime, THREAD_PTHREAD), &own) >= 0 && own == pthread;
+	return object_word(runtime, slot->state + reader_field(runtime, THREAD_IDENT), &own) >= 0 && own == pthread;
 }
 
 /* The loop of a task: what follows the object's head, or an attribute. */

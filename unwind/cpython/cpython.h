@@ -154,6 +154,7 @@ enum py_answer { PY_UNKNOWN, PY_NO, PY_YES };
 
 /* What a thread is in the middle of, as memory has it now. */
 struct py_state {
+	uint64_t ident;           /* threading.get_ident() there */
 	uint64_t interpreter;     /* id of the one it belongs to: 0 the main one; always before 3.7 */
 	enum py_answer holds_gil; /* PY_NO where there is none */
 	enum py_answer collects;  /* its interpreter collects garbage, in whatever thread */
@@ -165,6 +166,53 @@ struct py_state {
  * Errors: -ESRCH the interpreter does not know the thread; -EFAULT.
  */
 int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret);
+
+/* What Python calls its threads: threading.Thread.name. */
+struct py_thread_named {
+	uint64_t ident;
+	char *name; /* UTF-8 */
+};
+
+struct py_thread_names {
+	struct py_thread_named *names;
+	size_t n, allocated;
+};
+void py_thread_names_done(struct py_thread_names *names);
+
+/*
+ * py_thread_names_read - the names of all threads that the module threading knows, of all interpreters.
+ * None where it has not been imported. While threads come and go some may be missing.
+ * @ret: appended to.
+ * Errors: -EFAULT, -EBADMSG, -EAGAIN; -ENOMEM. What had been read by then is kept.
+ */
+int py_thread_names_read(struct py_runtime *runtime, struct py_thread_names *ret);
+
+/* NULL: it is not among them. */
+const char *py_thread_name(const struct py_thread_names *names, uint64_t ident);
+
+/* A variable of a frame, as text: UTF-8, in a line. */
+struct py_local {
+	char *name;
+	char *value; /* as repr() would have it, read without running anything; cut where it is long */
+	char *type;  /* the name of the value's type */
+};
+
+struct py_locals {
+	struct py_local *locals;
+	size_t n, allocated;
+	bool is_cut; /* there are more: too many, unreadable, or there was no time */
+};
+void py_locals_done(struct py_locals *locals);
+
+/*
+ * py_locals_read - append the variables of a frame that have values: arguments, locals, cells and free
+ * variables; of a module's or class' body its names, without what was imported or defined.
+ * Use it before anything else is read of another sample: it reads on with what that one has read.
+ * @frame:       a struct py_frame's address.
+ * @deadline_ns: by monotonic_ns(); what would be read later is left out, and marked.
+ * Errors: -EFAULT, -EBADMSG there is no such frame; -ELOOP; -ENOMEM.
+ */
+int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline_ns, struct py_locals *ret);
 
 /*
  * py_waits_for_gil - is what a thread waits for a GIL?

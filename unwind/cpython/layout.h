@@ -50,6 +50,7 @@ enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 	X(THREAD_INTERPRETER)                                                                      \
 	X(THREAD_NATIVE_ID)     /* the operating system's thread id */                             \
 	X(THREAD_PTHREAD)       /* pthread_self(), where there is no such id */                    \
+	X(THREAD_IDENT)         /* threading.get_ident(), which is pthread_self() */               \
 	X(RUNTIME_CURRENT_THREAD) /* the thread that holds the GIL; before: a symbol, later: in the GIL */ \
 	X(RUNTIME_GC)           /* state of the garbage collector */                               \
 	X(INTERPRETER_GC)       /* the same, one an interpreter */                                 \
@@ -139,6 +140,7 @@ enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 	X(COMPLEX_VALUE)                                                                           \
 	X(UNICODE_LENGTH)       /* text, where names are bytes */                                  \
 	X(UNICODE_DATA)                                                                            \
+	X(EXCEPTION_ARGUMENTS)                                                                     \
 	X(FUNCTION_NAME)        /* qualified where there is such */                                \
 	X(FRAME_VARIABLES)      /* first of its variables */                                       \
 	X(FRAME_NAMESPACE)      /* f_locals */                                                     \

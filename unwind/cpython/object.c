@@ -16,21 +16,21 @@ int object_word(struct py_runtime *runtime, uint64_t address, uint64_t *ret)
 	return window_read(&runtime->window, address, ret, sizeof *ret);
 }
 
-/* A C string as far as it goes; one that goes on behind a page which is not there ends with it. */
-static void read_name(struct py_runtime *runtime, uint64_t address, char name[TYPE_NAME_BYTES])
+/* One that goes on behind a page which is not there ends with it. */
+void object_c_string(struct py_runtime *runtime, uint64_t address, char *to, size_t n_bytes)
 {
 	size_t n = 0;
 
-	while (n < TYPE_NAME_BYTES - 1) {
-		size_t here = MIN(TYPE_NAME_BYTES - 1 - n, (size_t)(WINDOW_PAGE_BYTES - (address + n) % WINDOW_PAGE_BYTES));
+	while (n < n_bytes - 1) {
+		size_t here = MIN(n_bytes - 1 - n, (size_t)(WINDOW_PAGE_BYTES - (address + n) % WINDOW_PAGE_BYTES));
 
-		if (window_read(&runtime->window, address + n, name + n, here) < 0)
+		if (window_read(&runtime->window, address + n, to + n, here) < 0)
 			break;
-		if (memchr(name + n, '\0', here))
+		if (memchr(to + n, '\0', here))
 			return;
 		n += here;
 	}
-	name[n] = '\0';
+	to[n] = '\0';
 }
 
 /* A type's own type; what has that is a type. */
@@ -47,15 +47,13 @@ static int check_is_type(struct py_runtime *runtime, uint64_t address)
 	return flags & TYPE_TYPE ? 0 : -EBADMSG;
 }
 
-int object_type_at(struct py_runtime *runtime, uint64_t address, struct object_type *ret)
+static int read_type(struct py_runtime *runtime, uint64_t address, struct object_type *ret)
 {
 	static const enum layout_field fields[] = { TYPE_NAME, TYPE_FLAGS, TYPE_BASE, TYPE_BASIC_SIZE, TYPE_ITEM_SIZE,
 						    TYPE_DICT_OFFSET };
 	uint64_t value[N_ELEMENTS(fields)];
 	int r;
 
-	if (address == 0 || address % sizeof(uint64_t) != 0)
-		return -EBADMSG;
 	r = check_is_type(runtime, address);
 	for (size_t i = 0; i < N_ELEMENTS(fields) && r >= 0; i++)
 		r = object_word(runtime, address + reader_field(runtime, fields[i]), &value[i]);
@@ -69,7 +67,27 @@ int object_type_at(struct py_runtime *runtime, uint64_t address, struct object_t
 		.item_size = (int64_t)value[4],
 		.dict_offset = (int64_t)value[5],
 	};
-	read_name(runtime, value[0], ret->name);
+	object_c_string(runtime, value[0], ret->name, sizeof ret->name);
+	return 0;
+}
+
+/* Most objects have a type that others had. */
+int object_type_at(struct py_runtime *runtime, uint64_t address, struct object_type *ret)
+{
+	struct object_type *known = &runtime->types[mix64(address) % OBJECT_N_TYPES].type;
+	uint64_t *sample = &runtime->types[mix64(address) % OBJECT_N_TYPES].sample;
+	int r;
+
+	if (address == 0 || address % sizeof(uint64_t) != 0)
+		return -EBADMSG;
+	if (*sample != runtime->sample || known->address != address) {
+		*sample = runtime->sample - 1; /* another, should reading fail */
+		r = read_type(runtime, address, known);
+		if (r < 0)
+			return r;
+		*sample = runtime->sample;
+	}
+	*ret = *known;
 	return 0;
 }
 
@@ -109,6 +127,53 @@ int object_size(struct py_runtime *runtime, uint64_t object, uint64_t *ret)
 	if (r < 0)
 		return r;
 	*ret = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
+	return 0;
+}
+
+/* From 3.12 a tag has both: the lowest bits are 0 of a positive number, 1 of zero, 2 of a negative one. */
+int object_int_size(struct py_runtime *runtime, uint64_t object, uint64_t *ret_digits, bool *ret_negative)
+{
+	enum { TAG_SIGN = 3, TAG_ZERO = 1, TAG_NEGATIVE = 2, TAG_SIZE_SHIFT = 3 };
+	bool has_tag = reader_has(runtime, LONG_TAG);
+	uint64_t word;
+	int r;
+
+	r = object_word(runtime, object + reader_field(runtime, has_tag ? LONG_TAG : OBJECT_SIZE), &word);
+	if (r < 0)
+		return r;
+	*ret_negative = has_tag ? (word & TAG_SIGN) == TAG_NEGATIVE : (int64_t)word < 0;
+	if (has_tag)
+		*ret_digits = (word & TAG_SIGN) == TAG_ZERO ? 0 : word >> TAG_SIZE_SHIFT;
+	else
+		*ret_digits = *ret_negative ? 0 - word : word;
+	return 0;
+}
+
+int object_int(struct py_runtime *runtime, uint64_t object, int64_t *ret)
+{
+	uint32_t digits[2] = { 0 };
+	struct object_type type;
+	bool is_negative;
+	int64_t value;
+	uint64_t n;
+	int r;
+
+	r = object_type_of(runtime, object, &type);
+	if (r < 0)
+		return r;
+	if (reader_has(runtime, INT_VALUE) && (type.flags & TYPE_INT))
+		return object_word(runtime, object + reader_field(runtime, INT_VALUE), (uint64_t *)ret);
+	if (!(type.flags & TYPE_LONG))
+		return -EBADMSG;
+	r = object_int_size(runtime, object, &n, &is_negative);
+	if (r >= 0 && n > N_ELEMENTS(digits))
+		return -ERANGE;
+	if (r >= 0 && n > 0)
+		r = window_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS), digits, n * sizeof *digits);
+	if (r < 0)
+		return r;
+	value = (int64_t)((uint64_t)digits[1] << OBJECT_DIGIT_BITS | digits[0]);
+	*ret = is_negative ? -value : value;
 	return 0;
 }
 
@@ -229,20 +294,16 @@ int object_attributes_walk(struct py_runtime *runtime, uint64_t object, struct d
 int object_module_dict(struct py_runtime *runtime, uint64_t interpreter, const char *name, uint64_t *ret)
 {
 	uint64_t modules, module, dict;
-	struct object_type type;
+	struct dict_walk walk;
 	int r;
 
 	r = object_word(runtime, interpreter + reader_field(runtime, INTERPRETER_MODULES), &modules);
 	if (r >= 0)
 		r = object_dict_find(runtime, modules, name, &module);
 	if (r >= 0)
-		r = object_type_of(runtime, module, &type);
-	if (r < 0)
-		return r;
-	/* Anything may stand in sys.modules. */
-	if (!object_is_a(runtime, &type, "module", NULL))
-		return -EBADMSG;
-	r = object_word(runtime, module + reader_field(runtime, MODULE_DICT), &dict);
+		r = object_word(runtime, module + reader_field(runtime, MODULE_DICT), &dict);
+	if (r >= 0) /* anything may stand in sys.modules */
+		r = object_dict_walk(runtime, dict, &walk);
 	if (r < 0)
 		return r;
 	*ret = dict;

@@ -27,15 +27,7 @@ enum {
 	TYPE_TYPE = 1u << 31,
 };
 
-enum { TYPE_NAME_BYTES = 96, TYPE_MAX_BASES = 64 };
-
-struct object_type {
-	uint64_t address;
-	uint64_t flags;
-	uint64_t base; /* 0: object's */
-	int64_t basic_size, item_size, dict_offset;
-	char name[TYPE_NAME_BYTES]; /* tp_name: of types made by C code with the module before it; cut */
-};
+enum { TYPE_MAX_BASES = 64, OBJECT_DIGIT_BITS = 30 /* of an int, where pointers are 64 bits wide */ };
 
 /* object_type_at - a type object. object_type_of - the one that an object has. */
 int object_type_at(struct py_runtime *runtime, uint64_t address, struct object_type *ret);
@@ -43,6 +35,12 @@ int object_type_of(struct py_runtime *runtime, uint64_t object, struct object_ty
 
 /* Whether a type, or one that it is derived from, has that name; the first one with it in @ret, unless NULL. */
 bool object_is_a(struct py_runtime *runtime, const struct object_type *type, const char *name, struct object_type *ret);
+
+/* How many digits an int has (a long, where some are machine words), and whether it is negative. */
+int object_int_size(struct py_runtime *runtime, uint64_t object, uint64_t *ret_digits, bool *ret_negative);
+
+/* An int of at most 60 bits. -ERANGE: of more. */
+int object_int(struct py_runtime *runtime, uint64_t object, int64_t *ret);
 
 /* Number of items, of objects that have some; never negative. */
 int object_size(struct py_runtime *runtime, uint64_t object, uint64_t *ret);
@@ -52,6 +50,19 @@ int object_word(struct py_runtime *runtime, uint64_t address, uint64_t *ret);
 
 /* Whether an object is a str (2.7: or bytes) of exactly this ASCII text. */
 bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *text);
+
+/* A C string; as much of it as there is and as fits. */
+void object_c_string(struct py_runtime *runtime, uint64_t address, char *to, size_t n_bytes);
+
+/*
+ * object_text - the characters of a str, bytes or unicode.
+ * @type:       its type; has one of TYPE_UNICODE and TYPE_BYTES.
+ * @max:        how many there is room for.
+ * @ret_length: how many it has.
+ * Returns how many were read.
+ */
+int object_text(struct py_runtime *runtime, uint64_t object, const struct object_type *type, uint32_t *characters,
+		size_t max, uint64_t *ret_length);
 
 /* A dict's entries, or an instance's attributes, one after the other: as they were put in, but in a
  * hash table's order up to 3.5. */
@@ -82,8 +93,12 @@ int object_dict_next(struct py_runtime *runtime, struct dict_walk *walk, uint64_
 int object_dict_size(struct py_runtime *runtime, uint64_t dict, uint64_t *ret);
 int object_set_size(struct py_runtime *runtime, uint64_t set, uint64_t *ret);
 
-/* What a dict has under a str of ASCII, an instance as an attribute of its own (no class's, no slot). -ENOENT. */
+/* What a dict has under a str of ASCII, an instance as an attribute of its own (no class's, no slot; among the first
+ * ATTRIBUTE_MAX). -ENOENT. */
+enum { ATTRIBUTE_MAX = 4096 };
 int object_dict_find(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t *ret);
+/* The same, where no more than the first max entries are looked at. */
+int object_dict_find_among(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t max, uint64_t *ret);
 int object_attribute(struct py_runtime *runtime, uint64_t object, const char *name, uint64_t *ret);
 
 /* Items of a list, tuple, set or frozenset, one after the other. */

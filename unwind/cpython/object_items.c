@@ -178,11 +178,19 @@ static int find(struct py_runtime *runtime, struct dict_walk *walk, const char *
 
 int object_dict_find(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t *ret)
 {
+	return object_dict_find_among(runtime, dict, key, DICT_MAX_ENTRIES, ret);
+}
+
+int object_dict_find_among(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t max, uint64_t *ret)
+{
 	struct dict_walk walk;
 	int r;
 
 	r = object_dict_walk(runtime, dict, &walk);
-	return r < 0 ? r : find(runtime, &walk, key, ret);
+	if (r < 0)
+		return r;
+	walk.n = MIN(walk.n, max);
+	return find(runtime, &walk, key, ret);
 }
 
 int object_attribute(struct py_runtime *runtime, uint64_t object, const char *name, uint64_t *ret)
@@ -191,7 +199,10 @@ int object_attribute(struct py_runtime *runtime, uint64_t object, const char *na
 	int r;
 
 	r = object_attributes_walk(runtime, object, &walk);
-	return r < 0 ? r : find(runtime, &walk, name, ret);
+	if (r < 0)
+		return r;
+	walk.n = MIN(walk.n, (uint64_t)ATTRIBUTE_MAX);
+	return find(runtime, &walk, name, ret);
 }
 
 int object_list_walk(struct py_runtime *runtime, uint64_t list, struct item_walk *ret)

@@ -233,6 +233,7 @@ void py_runtime_free(struct py_runtime *runtime)
 	if (!runtime)
 		return;
 	asyncio_free(runtime->asyncio);
+	window_done(&runtime->window);
 	reader_codes_done(&runtime->codes);
 	task_ids_free(runtime->ids);
 	free(runtime->threads);

@@ -73,13 +73,16 @@ static enum py_answer collects(struct py_runtime *runtime, uint64_t interpreter)
 
 static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, struct py_state *ret)
 {
-	uint64_t id = 0;
-	int r = 0;
+	uint64_t id = 0, ident = 0;
+	int r;
 
-	if (reader_has(runtime, INTERPRETER_ID))
+	r = window_read(&runtime->window, slot->state + reader_field(runtime, THREAD_IDENT), &ident, sizeof ident);
+
+	if (r >= 0 && reader_has(runtime, INTERPRETER_ID))
 		r = window_read(&runtime->window, slot->interpreter + reader_field(runtime, INTERPRETER_ID), &id,
 				sizeof id);
 	*ret = (struct py_state){
+		.ident = ident,
 		.interpreter = id,
 		.holds_gil = holds_gil(runtime, slot->interpreter, slot->state),
 		.collects = collects(runtime, slot->interpreter),

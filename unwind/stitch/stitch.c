@@ -98,8 +98,8 @@ static int emit_python(struct stitcher *stitcher, const struct py_frame *python,
 	struct frame frame = { .kind = FRAME_PYTHON, .is_uncertain = is_uncertain };
 
 	frame.python.code = python->code;
-	frame.python.address = python->address;
 	frame.python.instruction = python->instruction;
+	frame.python.address = python->address;
 	return emit(stitcher, &frame);
 }
 
@@ -118,7 +118,7 @@ static int emit_evaluation(struct stitcher *stitcher, const struct merge *merge,
 			    evaluation->captured_code != frame.code)
 				frame.instruction = evaluation->captured_instruction;
 			if (evaluation->captured_code != frame.code)
-				frame.address = 0; /* another one ran */
+				frame.address = 0; /* another function's by now */
 			frame.code = evaluation->captured_code;
 		}
 		r = emit_python(stitcher, &frame, evaluation->state != EVALUATION_VERIFIED);
