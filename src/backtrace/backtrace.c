@@ -310,6 +310,8 @@ static int prepare(struct look *look)
 		return r;
 	if (look->options->no_stop && !look->target->runtime)
 		return -EOPNOTSUPP;
+	if (look->options->locals && look->target->runtime && py_locals_prepare(look->target->runtime) < 0)
+		return -ENOMEM;
 	look->stacks = calloc(look->n_tids + 1, sizeof *look->stacks);
 	look->backtrace = backtrace = calloc(1, sizeof *backtrace);
 	if (!backtrace || !look->stacks)
