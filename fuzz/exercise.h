@@ -8,8 +8,9 @@
 
 #include "tests/unit/memory_image.h"
 #include "unwind/cpython/cpython.h"
+#include "unwind/cpython/object.h"
 
-enum { EXERCISE_MAX_ANCHORS = 256, EXERCISE_MAX_LOCALS = 64 };
+enum { EXERCISE_MAX_ANCHORS = 256, EXERCISE_MAX_LOCALS = 64, EXERCISE_MAX_ITEMS = 64 };
 
 static inline uint64_t exercise_mix(uint64_t hash, uint64_t value)
 {
@@ -69,6 +70,36 @@ static inline uint64_t exercise_names(struct py_runtime *runtime, uint64_t hash)
 		hash = exercise_mix_text(exercise_mix(hash, names.names[i].ident), names.names[i].name);
 	py_thread_names_done(&names);
 	return hash;
+}
+
+/* A set of weak references that every interpreter with threads has: threading._dangling.data. */
+static inline int exercise_find_set(struct py_runtime *runtime, struct item_walk *ret)
+{
+	uint64_t interpreter, module, references, set;
+	int r;
+
+	r = reader_interpreters(runtime, &interpreter);
+	if (r >= 0)
+		r = object_module_dict(runtime, interpreter, "threading", &module);
+	if (r >= 0)
+		r = object_dict_find(runtime, module, "_dangling", &references);
+	if (r >= 0)
+		r = object_attribute(runtime, references, "data", &set);
+	return r < 0 ? r : object_set_walk(runtime, set, ret);
+}
+
+static inline uint64_t exercise_set(struct py_runtime *runtime, uint64_t hash)
+{
+	struct item_walk walk = { 0 };
+	uint64_t item, target = 0;
+	int r;
+
+	r = exercise_find_set(runtime, &walk);
+	for (unsigned i = 0; i < EXERCISE_MAX_ITEMS && r >= 0 && (r = object_item_next(runtime, &walk, &item)) > 0; i++) {
+		hash = exercise_mix(hash, (uint64_t)(int64_t)object_weakref_target(runtime, item, &target));
+		hash = exercise_mix(hash, target);
+	}
+	return exercise_mix(hash, (uint64_t)(int64_t)r);
 }
 
 /* One evaluation; its frames are appended. */
@@ -149,7 +180,7 @@ static inline uint64_t exercise(const struct memory_image *image, struct remote 
 	for (size_t i = 0; i < IMAGE_N_THREADS; i++)
 		if (image->threads[i] != 0)
 			hash = exercise_thread(runtime, remote, image->threads[i], hash);
-	return exercise_mix(exercise_names(runtime, hash), py_code_count(runtime));
+	return exercise_mix(exercise_set(runtime, exercise_names(runtime, hash)), py_code_count(runtime));
 }
 
 #endif

@@ -95,6 +95,7 @@ static void print_objects(void)
 	TOLD_FROM_3_15(TYPE_BASIC_SIZE, type_object.tp_basicsize, offsetof(PyTypeObject, tp_basicsize));
 	PRINT(TYPE_ITEM_SIZE, offsetof(PyTypeObject, tp_itemsize));
 	TOLD_FROM_3_15(TYPE_DICT_OFFSET, type_object.tp_dictoffset, offsetof(PyTypeObject, tp_dictoffset));
+	PRINT(TYPE_WEAKREF_OFFSET, offsetof(PyTypeObject, tp_weaklistoffset));
 	PRINT(TYPE_BASE, offsetof(PyTypeObject, tp_base));
 	PRINT(TYPE_DICT, offsetof(PyTypeObject, tp_dict));
 #if PY_VERSION_HEX >= 0x030b0000

@@ -364,6 +364,8 @@ static int prepare(struct look *look)
 		return -EOPNOTSUPP;
 	if (look->options->async && look->target->runtime)
 		py_asyncio_look(look->target->runtime, look->target->space);
+	if (look->options->locals && look->target->runtime && py_locals_prepare(look->target->runtime) < 0)
+		return -ENOMEM;
 	look->stacks = calloc(look->n_tids + 1, sizeof *look->stacks);
 	look->backtrace = backtrace = calloc(1, sizeof *backtrace);
 	if (!backtrace || !look->stacks)

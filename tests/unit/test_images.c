@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "fuzz/exercise.h"
 #include "tests/unit/memory_image.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, MAX_LINE = 1024, N_IMAGES = 4, N_THREADS = 5, N_LOCALS = 2 * 41 + 4 + 3 };
@@ -107,6 +108,23 @@ static void check_name(struct py_runtime *runtime, pid_t tid, const char *name)
 	py_thread_names_done(&names);
 }
 
+/* All threads are in threading._dangling, a set of weak references. */
+static void check_set(struct py_runtime *runtime)
+{
+	struct item_walk walk;
+	struct object_type type;
+	uint64_t item, thread;
+	size_t n = 0;
+
+	assert_int_equal(exercise_find_set(runtime, &walk), 0);
+	for (; object_item_next(runtime, &walk, &item) > 0; n++) {
+		assert_int_equal(object_weakref_target(runtime, item, &thread), 0);
+		assert_int_equal(object_type_of(runtime, thread, &type), 0);
+		assert_non_null(strstr(type.name, "Thread"));
+	}
+	assert_int_equal(n, N_THREADS);
+}
+
 /* Compares the threads of a truth, line by line, in the order that it has; how many frames. */
 static size_t compare(struct py_runtime *runtime, char *truth)
 {
@@ -134,6 +152,7 @@ static size_t compare(struct py_runtime *runtime, char *truth)
 	assert_int_equal(at, n);
 	assert_int_equal(n_threads, N_THREADS);
 	assert_int_equal(n_locals, N_LOCALS);
+	check_set(runtime);
 	py_frames_done(&frames);
 	return n_frames;
 }

@@ -204,6 +204,9 @@ struct py_locals {
 };
 void py_locals_done(struct py_locals *locals);
 
+/* Makes room for what py_locals_read() reads, before a thread is stopped for it. -ENOMEM. */
+int py_locals_prepare(struct py_runtime *runtime);
+
 /*
  * py_locals_read - append the variables of a frame that have values: arguments, locals, cells and free
  * variables; of a module's or class' body its names, without what was imported or defined.

@@ -104,6 +104,7 @@ enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 	X(TYPE_BASIC_SIZE)                                                                         \
 	X(TYPE_ITEM_SIZE)                                                                          \
 	X(TYPE_DICT_OFFSET)     /* where its instances point to their dict */                      \
+	X(TYPE_WEAKREF_OFFSET)  /* where its instances have the list of weak references to them */ \
 	X(TYPE_BASE)                                                                               \
 	X(TYPE_DICT)                                                                               \
 	X(TYPE_KEYS)            /* keys that its instances share */                                \

@@ -227,6 +227,11 @@ static int read_namespace(struct reading *reading)
 	return r;
 }
 
+int py_locals_prepare(struct py_runtime *runtime)
+{
+	return window_widen(&runtime->window);
+}
+
 int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline_ns, struct py_locals *ret)
 {
 	struct reading reading = {

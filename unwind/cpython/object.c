@@ -50,7 +50,7 @@ static int check_is_type(struct py_runtime *runtime, uint64_t address)
 static int read_type(struct py_runtime *runtime, uint64_t address, struct object_type *ret)
 {
 	static const enum layout_field fields[] = { TYPE_NAME, TYPE_FLAGS, TYPE_BASE, TYPE_BASIC_SIZE, TYPE_ITEM_SIZE,
-						    TYPE_DICT_OFFSET };
+						    TYPE_DICT_OFFSET, TYPE_WEAKREF_OFFSET };
 	uint64_t value[N_ELEMENTS(fields)];
 	int r;
 
@@ -66,6 +66,7 @@ static int read_type(struct py_runtime *runtime, uint64_t address, struct object
 		.basic_size = (int64_t)value[3],
 		.item_size = (int64_t)value[4],
 		.dict_offset = (int64_t)value[5],
+		.weakref_offset = (int64_t)value[6],
 	};
 	object_c_string(runtime, value[0], ret->name, sizeof ret->name);
 	return 0;

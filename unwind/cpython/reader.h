@@ -92,7 +92,7 @@ struct object_type {
 	uint64_t address;
 	uint64_t flags;
 	uint64_t base; /* 0: object's */
-	int64_t basic_size, item_size, dict_offset;
+	int64_t basic_size, item_size, dict_offset, weakref_offset;
 	char name[TYPE_NAME_BYTES]; /* tp_name: of types made by C code with the module before it; cut */
 };
 

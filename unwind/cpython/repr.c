@@ -570,15 +570,29 @@ static void put_slots_of(struct repr *repr, uint64_t object, const struct object
 	}
 }
 
+/* Whether its instances are larger than those of the type that it is derived from, by more than what all classes add. */
+static bool has_slots(const struct object_type *type, const struct object_type *base)
+{
+	int64_t size = base->basic_size;
+
+	if (type->dict_offset != 0 && base->dict_offset == 0 && !(type->flags & TYPE_MANAGED_DICT))
+		size += WORD;
+	if (type->weakref_offset > 0 && base->weakref_offset == 0)
+		size += WORD;
+	return type->basic_size > size;
+}
+
 static void put_slots(struct repr *repr, uint64_t object, const struct object_type *type, unsigned *n, unsigned max,
 		      unsigned depth)
 {
-	struct object_type at = *type;
+	struct object_type at = *type, base;
 
 	for (unsigned i = 0; i < TYPE_MAX_BASES && (at.flags & TYPE_HEAP); i++) {
-		put_slots_of(repr, object, &at, type->name, n, max, depth);
-		if (object_type_at(repr->runtime, at.base, &at) < 0)
+		if (object_type_at(repr->runtime, at.base, &base) < 0)
 			return;
+		if (has_slots(&at, &base))
+			put_slots_of(repr, object, &at, type->name, n, max, depth);
+		at = base;
 	}
 }
 

@@ -23,6 +23,7 @@ int window_widen(struct window *window)
 	window->more = malloc(WINDOW_N_MORE * sizeof *window->more);
 	if (!window->more)
 		return -ENOMEM;
+	memset(window->more, 0xff, WINDOW_N_MORE * sizeof *window->more); /* so that the kernel gives it now */
 	for (unsigned i = 0; i < WINDOW_N_MORE; i++)
 		window->more[i].address = FREE_PAGE;
 	return 0;
