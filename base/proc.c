@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/util.h"
 
@@ -88,6 +90,30 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	if (!rest || sscanf(rest + 1, " %c %d %*d %*d %*d %*d %u", &state, &parent, &flags) != 3)
 		return -EBADMSG;
 	*ret = (struct proc_stat){ state, (pid_t)parent, (flags & PF_KTHREAD) != 0 };
+	return 0;
+}
+
+int proc_futex(pid_t pid, pid_t tid, uint64_t *ret)
+{
+	CLEANUP(freep) char *text = NULL;
+	uint64_t address;
+	char path[64];
+	long number;
+	int r;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	r = read_file(path, 512, &text, NULL);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	*ret = 0;
+	if (strncmp(text, "running", strlen("running")) == 0)
+		return 0;
+	if (sscanf(text, "%ld", &number) != 1)
+		return -EBADMSG;
+	/* A sleep that was interrupted goes on by a system call of its own, with the same arguments. */
+	if ((number == SYS_futex || number == SYS_restart_syscall) &&
+	    sscanf(text, "%*d %" SCNx64, &address) == 1)
+		*ret = address;
 	return 0;
 }
 

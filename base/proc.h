@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -29,6 +30,14 @@ struct proc_stat {
 
 /* @tid: one of its threads; 0: the process itself. -ESRCH, -EBADMSG, -ENOMEM. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
+
+/*
+ * proc_futex - the futex(2) that a thread sleeps on.
+ * @ret: its address; 0: it sleeps on none.
+ * Errors: -ESRCH, -EPERM, -EACCES; -EBADMSG the kernel does not tell.
+ * Source: proc_pid_syscall(5).
+ */
+int proc_futex(pid_t pid, pid_t tid, uint64_t *ret);
 
 /* Where the value of a "Key:\tvalue" line of a "status" file begins; NULL: no such line. */
 const char *proc_status_value(const char *status, const char *key);

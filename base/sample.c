@@ -24,6 +24,7 @@ static const char *const frame_kind_names[FRAME_N_KINDS] = {
 	[FRAME_PYTHON] = "python",
 	[FRAME_NATIVE] = "native",
 	[FRAME_KERNEL] = "kernel",
+	[FRAME_TASK] = "task",
 };
 
 const char *stack_end_name(enum stack_end end)

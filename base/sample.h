@@ -61,7 +61,8 @@ enum verdict {
 	VERDICT_N
 };
 
-enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_N_KINDS };
+/* A task is no code: what stands above it runs, or waits, in the course of that asyncio task. */
+enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_N_KINDS };
 
 /* The words under which these are stored: "complete", "verified", "python"... */
 const char *stack_end_name(enum stack_end end);
@@ -82,10 +83,14 @@ struct frame {
 		struct {
 			struct py_code *code;
 			int32_t instruction; /* bytes from the start of the bytecode; -1 not started, -2 unknown */
+			uint64_t address;    /* of the interpreter's frame; 0: not known */
 		} python;
 		struct {
 			uint64_t ip;
 		} kernel;
+		struct {
+			const char *name; /* borrowed, as the stack is */
+		} task;
 	};
 };
 

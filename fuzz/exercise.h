@@ -8,8 +8,9 @@
 
 #include "tests/unit/memory_image.h"
 #include "unwind/cpython/cpython.h"
+#include "unwind/cpython/object.h"
 
-enum { EXERCISE_MAX_ANCHORS = 256 };
+enum { EXERCISE_MAX_ANCHORS = 256, EXERCISE_MAX_LOCALS = 64, EXERCISE_MAX_ITEMS = 64 };
 
 static inline uint64_t exercise_mix(uint64_t hash, uint64_t value)
 {
@@ -43,6 +44,62 @@ static inline uint64_t exercise_known(struct py_runtime *runtime, const struct p
 
 	hash = exercise_mix(hash, py_calls_into(runtime, outermost->address, innermost->address));
 	return exercise_mix(hash, py_callers_stay(runtime, innermost, frames->n - first));
+}
+
+/* Variables, without an end of time. */
+static inline uint64_t exercise_locals(struct py_runtime *runtime, const struct py_frame *frame, uint64_t hash)
+{
+	struct py_locals locals = { 0 };
+
+	hash = exercise_mix(hash, (uint64_t)(int64_t)py_locals_read(runtime, frame->address, UINT64_MAX, &locals));
+	for (size_t i = 0; i < locals.n; i++) {
+		hash = exercise_mix_text(exercise_mix_text(hash, locals.locals[i].name), locals.locals[i].value);
+		hash = exercise_mix_text(hash, locals.locals[i].type);
+	}
+	hash = exercise_mix(hash, locals.is_cut);
+	py_locals_done(&locals);
+	return hash;
+}
+
+static inline uint64_t exercise_names(struct py_runtime *runtime, uint64_t hash)
+{
+	struct py_thread_names names = { 0 };
+
+	hash = exercise_mix(hash, (uint64_t)(int64_t)py_thread_names_read(runtime, &names));
+	for (size_t i = 0; i < names.n; i++)
+		hash = exercise_mix_text(exercise_mix(hash, names.names[i].ident), names.names[i].name);
+	py_thread_names_done(&names);
+	return hash;
+}
+
+/* A set of weak references that every interpreter with threads has: threading._dangling.data. */
+static inline int exercise_find_set(struct py_runtime *runtime, struct item_walk *ret)
+{
+	uint64_t interpreter, module, references, set;
+	int r;
+
+	r = reader_interpreters(runtime, &interpreter);
+	if (r >= 0)
+		r = object_module_dict(runtime, interpreter, "threading", &module);
+	if (r >= 0)
+		r = object_dict_find(runtime, module, "_dangling", &references);
+	if (r >= 0)
+		r = object_attribute(runtime, references, "data", &set);
+	return r < 0 ? r : object_set_walk(runtime, set, ret);
+}
+
+static inline uint64_t exercise_set(struct py_runtime *runtime, uint64_t hash)
+{
+	struct item_walk walk = { 0 };
+	uint64_t item, target = 0;
+	int r;
+
+	r = exercise_find_set(runtime, &walk);
+	for (unsigned i = 0; i < EXERCISE_MAX_ITEMS && r >= 0 && (r = object_item_next(runtime, &walk, &item)) > 0; i++) {
+		hash = exercise_mix(hash, (uint64_t)(int64_t)object_weakref_target(runtime, item, &target));
+		hash = exercise_mix(hash, target);
+	}
+	return exercise_mix(hash, (uint64_t)(int64_t)r);
 }
 
 /* One evaluation; its frames are appended. */
@@ -94,7 +151,7 @@ static inline uint64_t exercise_thread(struct py_runtime *runtime, struct remote
 
 	py_begin_sample(runtime);
 	hash = exercise_mix(hash, (uint64_t)(int64_t)py_state_of(runtime, tid, &state));
-	hash = exercise_mix(hash, state.holds_gil * 3u + state.collects);
+	hash = exercise_mix(exercise_mix(hash, state.holds_gil * 3u + state.collects), state.ident);
 	n = py_live_anchors(runtime, tid, false, anchors, EXERCISE_MAX_ANCHORS);
 	hash = exercise_mix(hash, (uint64_t)(int64_t)n);
 	if (n > 0)
@@ -106,6 +163,8 @@ static inline uint64_t exercise_thread(struct py_runtime *runtime, struct remote
 	}
 	if (top != 0) /* what stands below all frames of a thread */
 		hash = exercise_walk(runtime, top, &frames, &top, hash);
+	for (size_t i = 0; i < MIN(frames.n, (size_t)EXERCISE_MAX_LOCALS); i++)
+		hash = exercise_locals(runtime, &frames.frames[i], hash);
 	py_frames_done(&frames);
 	return hash;
 }
@@ -121,7 +180,7 @@ static inline uint64_t exercise(const struct memory_image *image, struct remote 
 	for (size_t i = 0; i < IMAGE_N_THREADS; i++)
 		if (image->threads[i] != 0)
 			hash = exercise_thread(runtime, remote, image->threads[i], hash);
-	return exercise_mix(hash, py_code_count(runtime));
+	return exercise_mix(exercise_set(runtime, exercise_names(runtime, hash)), py_code_count(runtime));
 }
 
 #endif

@@ -36,6 +36,19 @@ method = Size().measure
 """
 
 
+class Point(object):
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+
+class Slotted(object):
+    __slots__ = ("left",)
+
+    def __init__(self):
+        self.left = u"\xfc"
+
+
 def park():
     sys.stdout.write("%d %d\n" % (os.getpid(), ctypes.CDLL(None).syscall(SYS_gettid)))
     sys.stdout.flush()
@@ -43,6 +56,10 @@ def park():
 
 
 def generator():
+    numbers = [0, -1, 1 << 70, 1.5, 2j, True, None]
+    items = {"a": (1, "b"), 2: {3}, None: frozenset([b"c"])}
+    point = Point(numbers, Slotted())
+    error = ValueError(u"\u540d", point)
     yield park()
 
 

@@ -10,11 +10,12 @@
  *     pid= runtime= current_thread= interpreters= version= data_start= data_end=, or
  *   image=FILE    an image, to be cut smaller
  *   thread=TID    whose stack is of interest; several times, IMAGE_N_THREADS at most
+ *   tasks=1       of its event loop, too, of a process: an image as fuzz/fuzz_asyncio.c reads it
  *   margin=BYTES  keep as much around what is needed, for what will be read some day
  */
 #include <stdio.h>
 
-#include "fuzz/exercise.h"
+#include "fuzz/exercise_tasks.h"
 #include "unwind/cpython/reader.h"
 
 enum { LINE_BYTES = 16, N_LINES = IMAGE_PAGE_BYTES / LINE_BYTES, NO_PAGE = 1 };
@@ -33,6 +34,7 @@ struct options {
 };
 
 static struct memory_image source, whole, cut;
+static uint64_t with_tasks;
 static bool kept[IMAGE_MAX_PAGES][N_LINES];
 
 /* Whole pages, for the margins. */
@@ -69,7 +71,7 @@ static int ask(struct remote *remote, uint64_t *ret)
 	r = image_open(&cut, remote, version, &runtime);
 	if (r < 0)
 		return r;
-	*ret = exercise(&cut, remote, runtime);
+	*ret = with_tasks ? exercise_tasks(&cut, runtime) : exercise(&cut, remote, runtime);
 	return py_code_count(runtime) > 0 ? 0 : -ENOENT;
 }
 
@@ -117,30 +119,41 @@ static void leave_out_lines(uint8_t *bytes, size_t n_bytes, uint64_t hash)
 	leave_out_lines(bytes + n_bytes / 2, n_bytes / 2, hash);
 }
 
-static void restore_line(uint64_t address)
+/* Whether a line, or one near it, is needed. */
+static bool is_near(uint64_t address, uint64_t margin)
 {
-	const struct image_page *from = image_page(&whole, address);
-	struct image_page *to;
+	for (uint64_t at = 0; at <= 2 * margin; at += LINE_BYTES) {
+		uint64_t near = address + at - margin;
+		const struct image_page *page = image_page(&whole, near);
 
-	if (!from)
-		return;
-	/* Same order of pages in both; one that was left out comes back. */
-	to = &cut.pages[from - whole.pages];
-	if (to->address == NO_PAGE)
-		memset(to->bytes, 0, sizeof to->bytes);
-	to->address = from->address;
-	memcpy(to->bytes + address % IMAGE_PAGE_BYTES, from->bytes + address % IMAGE_PAGE_BYTES, LINE_BYTES);
+		if (page && kept[page - whole.pages][near % IMAGE_PAGE_BYTES / LINE_BYTES])
+			return true;
+	}
+	return false;
 }
 
-static void restore_margins(uint64_t margin)
+/* What is near to what is needed, page by page; but half of an object may be worse than none. */
+static void restore_margins(uint64_t margin, uint64_t hash)
 {
 	for (size_t i = 0; i < cut.n_pages; i++)
 		for (size_t line = 0; line < N_LINES && cut.pages[i].address != NO_PAGE; line++)
 			kept[i][line] = !is_zero(cut.pages[i].bytes + line * LINE_BYTES, LINE_BYTES);
-	for (size_t i = 0; i < cut.n_pages; i++)
-		for (size_t line = 0; line < N_LINES; line++)
-			for (uint64_t at = 0; at <= 2 * margin && kept[i][line]; at += LINE_BYTES)
-				restore_line(whole.pages[i].address + line * LINE_BYTES + at - margin);
+	for (size_t i = 0; i < cut.n_pages; i++) {
+		struct image_page *page = &cut.pages[i], before = *page; /* the same order of pages in both */
+		bool has_more = false;
+
+		if (page->address == NO_PAGE)
+			memset(page->bytes, 0, sizeof page->bytes);
+		for (size_t at = 0; at < IMAGE_PAGE_BYTES; at += LINE_BYTES)
+			if (is_near(whole.pages[i].address + at, margin)) {
+				memcpy(page->bytes + at, whole.pages[i].bytes + at, LINE_BYTES);
+				has_more = true;
+			}
+		if (has_more)
+			page->address = whole.pages[i].address;
+		if (!has_more || !answers_stay(hash))
+			*page = before;
+	}
 }
 
 static void put(FILE *file, uint64_t value, size_t n_bytes)
@@ -176,6 +189,8 @@ static int write_file(const char *path)
 
 	if (!file)
 		return -errno;
+	if (with_tasks)
+		put(file, cut.symbols.asyncio, 8);
 	put(file, (uint64_t)cut.pid, 4);
 	put(file, cut.symbols.runtime, 8);
 	put(file, cut.symbols.current_thread, 8);
@@ -207,6 +222,8 @@ static int find_symbols(pid_t pid, struct remote *remote, struct py_symbols *ret
 		r = address_space_load(space);
 	if (r >= 0)
 		r = py_runtime_find(space, remote, version, &runtime);
+	if (r >= 0)
+		py_asyncio_look(runtime, space);
 	if (r >= 0)
 		*ret = runtime->symbols;
 	address_space_free(space);
@@ -264,7 +281,7 @@ static int cut_out(const struct options *options)
 		if (cut.pages[i].address != NO_PAGE)
 			leave_out_lines(cut.pages[i].bytes, IMAGE_PAGE_BYTES, hash);
 	if (options->margin > 0)
-		restore_margins(options->margin);
+		restore_margins(options->margin, hash);
 	return answers_stay(hash) ? 0 : -EBADMSG;
 }
 
@@ -276,6 +293,7 @@ static bool parse_number(const char *name, const char *value, struct options *op
 	} numbers[] = {
 		{ "process", &options->process },
 		{ "margin", &options->margin },
+		{ "tasks", &with_tasks },
 		{ "runtime", &cut.symbols.runtime },
 		{ "current_thread", &cut.symbols.current_thread },
 		{ "interpreters", &cut.symbols.interpreters },

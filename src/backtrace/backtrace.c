@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "src/backtrace/frame_names.h"
 #include "src/backtrace/stop.h"
+#include "src/backtrace/tasks.h"
 #include "src/backtrace/target.h"
 
 enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64 };
@@ -23,6 +24,7 @@ enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64 };
 struct raw_stack {
 	struct frame *frames;
 	size_t n_frames;
+	struct py_tasks tasks;
 };
 
 struct look {
@@ -36,11 +38,22 @@ struct look {
 	int result;
 };
 
+static void raw_done(struct raw_stack *raw)
+{
+	free(raw->frames);
+	py_tasks_done(&raw->tasks);
+}
+
 static void thread_done(struct backtrace_thread *thread)
 {
+	backtrace_tasks_done(thread);
 	free(thread->name);
 	free(thread->wchan);
+	free(thread->python_name);
 	free(thread->frames);
+	for (size_t i = 0; i < thread->n_locals; i++)
+		py_locals_done(&thread->locals[i]);
+	free(thread->locals);
 }
 
 void backtrace_free(struct backtrace *backtrace)
@@ -73,6 +86,39 @@ static int keep(struct backtrace_thread *thread, struct raw_stack *raw, const st
 	return 0;
 }
 
+static void take_python_state(const struct look *look, struct backtrace_thread *thread)
+{
+	thread->is_python = target_state(look->target, thread->tid, &thread->python);
+	thread->waits_for_gil = thread->is_python ? target_waits_for_gil(look->target, thread->tid) : PY_UNKNOWN;
+	if (thread->python.holds_gil == PY_YES) /* what was told of a thread that runs is of two moments */
+		thread->waits_for_gil = PY_NO;
+	thread->is_idle = (thread->state == 'S' || thread->state == 'D') && thread->waits_for_gil != PY_YES;
+}
+
+/* While its thread stands still, if that can be. */
+static int take_tasks(const struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
+{
+	int r;
+
+	if (!look->options->async || !thread->is_python)
+		return 0;
+	r = target_tasks(look->target, thread->tid, &raw->tasks);
+	thread->has_tasks = r >= 0;
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Before the thread goes on. */
+static int take_locals(struct look *look, struct backtrace_thread *thread, const struct stack *stack)
+{
+	if (!look->options->locals || !look->target->runtime)
+		return 0;
+	thread->locals = calloc(stack->n_frames + 1, sizeof *thread->locals);
+	if (!thread->locals)
+		return -ENOMEM;
+	thread->n_locals = stack->n_frames;
+	return target_locals(look->target, stack, thread->locals);
+}
+
 static int take_from_memory(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct stack stack = { .end = STACK_TRUNCATED, .verdict = VERDICT_PYTHON };
@@ -80,24 +126,42 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 
 	if (look->target->runtime)
 		r = target_python_stack(look->target, thread->tid, &stack);
-	thread->is_python = target_state(look->target, thread->tid, &thread->python);
+	if (r >= 0)
+		r = take_locals(look, thread, &stack);
+	take_python_state(look, thread);
 	stack.verdict = VERDICT_PYTHON;
-	return r < 0 ? r : keep(thread, raw, &stack);
+	if (r >= 0)
+		r = keep(thread, raw, &stack);
+	return r < 0 ? r : take_tasks(look, thread, raw);
+}
+
+/* Nothing of it moves. */
+static int take_held(struct look *look, struct backtrace_thread *thread, const struct regs *regs,
+		     struct raw_stack *raw)
+{
+	struct stack stack;
+	int r;
+
+	r = target_stack(look->target, thread->tid, regs, &stack);
+	if (r >= 0)
+		r = take_locals(look, thread, &stack);
+	if (r >= 0)
+		r = keep(thread, raw, &stack);
+	take_python_state(look, thread);
+	return r < 0 ? r : take_tasks(look, thread, raw);
 }
 
 static int take_stopped(struct look *look, struct backtrace_thread *thread, const struct stop *stop,
 			struct raw_stack *raw)
 {
-	struct stack stack;
 	struct regs regs;
 	int r;
 
 	r = stop_registers(stop, &regs);
 	if (r >= 0)
-		r = target_stack(look->target, thread->tid, &regs, &stack);
-	thread->is_python = target_state(look->target, thread->tid, &thread->python);
+		r = take_held(look, thread, &regs, raw);
 	thread->stopped_ns = stop_end(stop);
-	return r < 0 ? r : keep(thread, raw, &stack);
+	return r;
 }
 
 /* There is no telling what a thread was called, or where in the kernel it slept. */
@@ -105,8 +169,6 @@ static int take_dumped(struct look *look, const struct core_thread *dumped, stru
 		       struct raw_stack *raw)
 {
 	bool is_main = dumped->tid == look->core->pid;
-	struct stack stack;
-	int r;
 
 	thread->tid = dumped->tid;
 	thread->state = '?';
@@ -115,9 +177,7 @@ static int take_dumped(struct look *look, const struct core_thread *dumped, stru
 	thread->wchan = strdup("");
 	if (!thread->name || !thread->wchan)
 		return -ENOMEM;
-	r = target_stack(look->target, thread->tid, &dumped->regs, &stack);
-	thread->is_python = target_state(look->target, thread->tid, &thread->python);
-	return r < 0 ? r : keep(thread, raw, &stack);
+	return take_held(look, thread, &dumped->regs, raw);
 }
 
 static bool has_ended(const struct look *look, pid_t tid)
@@ -127,19 +187,30 @@ static bool has_ended(const struct look *look, pid_t tid)
 	return proc_stat_read(look->options->pid, tid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
 }
 
+/* Where it sleeps: also of one that will be stopped, and then is no more where it was. */
+static int read_wchan(const struct look *look, struct backtrace_thread *thread)
+{
+	char file[64];
+
+	snprintf(file, sizeof file, "task/%d/wchan", (int)thread->tid);
+	free(TAKE(thread->wchan));
+	thread->wchan = proc_text(look->options->pid, file, MAX_NAME_BYTES);
+	if (thread->wchan && strcmp(thread->wchan, "0") == 0) /* nowhere, or nobody may know */
+		thread->wchan[0] = '\0';
+	return thread->wchan ? 0 : -ENOMEM;
+}
+
 /* It could not be stopped, and says where it sleeps instead. */
 static int take_asleep(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
 {
 	struct proc_stat stat;
-	char file[64];
+	int r;
 
 	thread->stop = STOP_TIMED_OUT;
 	if (proc_stat_read(look->options->pid, thread->tid, &stat) == 0)
 		thread->state = stat.state;
-	snprintf(file, sizeof file, "task/%d/wchan", (int)thread->tid);
-	free(TAKE(thread->wchan));
-	thread->wchan = proc_text(look->options->pid, file, MAX_NAME_BYTES);
-	return thread->wchan ? take_from_memory(look, thread, raw) : -ENOMEM;
+	r = read_wchan(look, thread);
+	return r < 0 ? r : take_from_memory(look, thread, raw);
 }
 
 static int stop_and_take(struct look *look, struct backtrace_thread *thread, struct raw_stack *raw)
@@ -176,9 +247,11 @@ static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *th
 	thread->tid = tid;
 	thread->state = stat.state;
 	thread->name = proc_text(look->options->pid, file, MAX_NAME_BYTES);
-	thread->wchan = strdup("");
-	if (!thread->name || !thread->wchan)
+	if (!thread->name)
 		return -ENOMEM;
+	r = read_wchan(look, thread);
+	if (r < 0)
+		return r;
 	if (stat.state == 'Z') {
 		thread->stop = STOP_HAS_ENDED;
 		return keep(thread, raw, &(struct stack){ .verdict = VERDICT_NATIVE });
@@ -210,7 +283,7 @@ static void *take_all(void *data)
 			continue;
 		}
 		thread_done(&thread);
-		free(raw.frames);
+		raw_done(&raw);
 		if (r == -ENOMEM)
 			look->result = r;
 	}
@@ -234,13 +307,33 @@ static int take_in_a_thread(struct look *look)
 	return look->result;
 }
 
+static int name_threads(struct look *look)
+{
+	CLEANUP(py_thread_names_done) struct py_thread_names names = { 0 };
+	struct backtrace *backtrace = look->backtrace;
+
+	if (look->target->runtime && py_thread_names_read(look->target->runtime, &names) == -ENOMEM)
+		return -ENOMEM;
+	for (size_t i = 0; i < backtrace->n_threads; i++) {
+		struct backtrace_thread *thread = &backtrace->threads[i];
+		const char *name = thread->is_python ? py_thread_name(&names, thread->python.ident) : NULL;
+
+		thread->python_name = name ? strdup(name) : NULL;
+		if (name && !thread->python_name)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int name_all(struct look *look)
 {
 	struct backtrace *backtrace = look->backtrace;
 	struct frame_names *names;
 	int r;
 
-	r = frame_names_new(look->target, &names);
+	r = name_threads(look);
+	if (r >= 0)
+		r = frame_names_new(look->target, &names);
 	if (r < 0)
 		return r;
 	TAKE(look->target);
@@ -249,7 +342,10 @@ static int name_all(struct look *look)
 		struct backtrace_thread *thread = &backtrace->threads[i];
 
 		r = frame_names_put(names, look->options, look->stacks[i].frames, look->stacks[i].n_frames,
-			      &thread->frames, &thread->n_frames);
+			      thread->locals, &thread->frames, &thread->n_frames);
+		if (r >= 0 && thread->has_tasks)
+			r = backtrace_name_tasks(names, look->options, &look->stacks[i].tasks, look->stacks[i].frames,
+						 look->stacks[i].n_frames, thread);
 	}
 	return r;
 }
@@ -257,7 +353,7 @@ static int name_all(struct look *look)
 static void look_done(struct look *look)
 {
 	for (size_t i = 0; look->stacks && i < look->n_tids; i++)
-		free(look->stacks[i].frames);
+		raw_done(&look->stacks[i]);
 	free(look->stacks);
 	free(look->tids);
 	core_file_free(look->core);
@@ -320,6 +416,10 @@ static int prepare(struct look *look)
 		return r;
 	if (look->options->no_stop && !look->target->runtime)
 		return -EOPNOTSUPP;
+	if (look->options->async && look->target->runtime)
+		py_asyncio_look(look->target->runtime, look->target->space);
+	if (look->options->locals && look->target->runtime && py_locals_prepare(look->target->runtime) < 0)
+		return -ENOMEM;
 	look->stacks = calloc(look->n_tids + 1, sizeof *look->stacks);
 	look->backtrace = backtrace = calloc(1, sizeof *backtrace);
 	if (!backtrace || !look->stacks)

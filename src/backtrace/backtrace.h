@@ -24,6 +24,8 @@ struct backtrace_options {
 	bool no_stop; /* stop nobody: Python frames alone, from memory */
 	bool show_interpreter; /* the interpreter's plumbing as frames too */
 	bool no_native;        /* Python frames alone */
+	bool async;            /* the tasks of event loops, too */
+	bool locals;           /* the variables of Python frames, too */
 };
 
 struct backtrace_frame {
@@ -33,6 +35,7 @@ struct backtrace_frame {
 	const char *file;   /* NULL: unknown */
 	const char *module; /* path of a native frame's; NULL: none, or unknown */
 	int line;           /* executing; 0: unknown */
+	const struct py_locals *locals; /* NULL: not asked for, or no Python frame */
 };
 
 /* Whether, and why not, a thread was stopped. */
@@ -46,19 +49,38 @@ enum backtrace_stop {
 	STOP_DUMPED         /* there is nobody to be stopped: a core file */
 };
 
+/* A task of an event loop. */
+struct backtrace_task {
+	char *name;        /* "": it has none */
+	bool is_running;   /* then its frames are those at the inner end of its thread's */
+	struct backtrace_frame *frames; /* innermost first */
+	size_t n_frames;
+	size_t *awaiters;  /* tasks that wait for it, by their place among those of the thread */
+	size_t n_awaiters;
+};
+
 struct backtrace_thread {
 	pid_t tid;
 	char *name;    /* as the kernel has it */
+	char *python_name; /* as Python has it; NULL: it has none, or is not known */
 	char state;    /* before it was stopped; see struct proc_stat */
-	char *wchan;   /* where in the kernel it waits; "" unknown */
+	char *wchan;   /* where in the kernel it waits; "" it does not, or unknown */
+	bool is_idle;  /* it slept there, and not because of a GIL */
 	enum backtrace_stop stop;
 	uint64_t stopped_ns; /* how long it was */
 	enum verdict verdict;
 	enum stack_end end;
 	bool is_python;         /* an interpreter knows it */
 	struct py_state python; /* then: what it is in the middle of */
+	enum py_answer waits_for_gil;
 	struct backtrace_frame *frames; /* innermost first */
 	size_t n_frames;
+	bool has_tasks;        /* they were asked for, and could be read */
+	bool tasks_cut;        /* there were too many of them */
+	struct backtrace_task *tasks;
+	size_t n_tasks;
+	struct py_locals *locals; /* that frames point to; n_locals of them */
+	size_t n_locals;
 };
 
 struct backtrace {

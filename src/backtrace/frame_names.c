@@ -30,6 +30,8 @@ struct frame_names {
 	size_t n_texts, texts_allocated;
 	/* Of the stack at hand: its places, in the order of a stack's parents. */
 	struct profile profile;
+	size_t *origins; /* of the profile's frames: which of the stack's each is */
+	size_t origin, origins_allocated;
 	size_t frames_allocated, stacks_allocated;
 	bool has_python;
 };
@@ -67,6 +69,7 @@ void frame_names_free(struct frame_names *names)
 	for (size_t i = 0; i < names->n_texts; i++)
 		free(names->texts[i]);
 	free(names->texts);
+	free(names->origins);
 	free(names->profile.frames);
 	free(names->profile.stacks);
 	target_free(names->target);
@@ -84,8 +87,11 @@ static int add_frame(struct frame_names *names, const struct profile_frame *fram
 	int r;
 
 	r = grow(&profile->frames, profile->n_frames, &names->frames_allocated, sizeof *profile->frames);
+	if (r >= 0)
+		r = grow(&names->origins, profile->n_frames, &names->origins_allocated, sizeof *names->origins);
 	if (r < 0)
 		return r;
+	names->origins[profile->n_frames] = names->origin;
 	profile->frames[profile->n_frames++] = *frame;
 	return 0;
 }
@@ -272,7 +278,7 @@ static int put_frame(struct frame_names *names, const struct frame *frame, const
 
 /* The profile's only stack, as it is shown, innermost first. */
 static int show(const struct frame_names *names, const struct backtrace_options *options,
-		struct backtrace_frame **ret, size_t *ret_n)
+		const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n)
 {
 	const struct profile *profile = &names->profile;
 	CLEANUP(freep) int32_t *path = calloc(profile->n_frames + 1, sizeof *path);
@@ -295,6 +301,7 @@ static int show(const struct frame_names *names, const struct backtrace_options 
 			.file = frame->file,
 			.module = frame->module,
 			.line = frame->line,
+			.locals = locals && frame->kind == FRAME_PYTHON ? &locals[names->origins[path[n_path]]] : NULL,
 		};
 	}
 	*ret = TAKE(shown);
@@ -303,7 +310,7 @@ static int show(const struct frame_names *names, const struct backtrace_options 
 }
 
 int frame_names_put(struct frame_names *names, const struct backtrace_options *options, const struct frame *frames,
-	      size_t n_frames, struct backtrace_frame **ret, size_t *ret_n)
+	      size_t n_frames, const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n)
 {
 	names->profile.n_frames = names->profile.n_stacks = 0;
 	names->has_python = false;
@@ -314,10 +321,10 @@ int frame_names_put(struct frame_names *names, const struct backtrace_options *o
 
 		if (options->no_native && frames[i].kind == FRAME_NATIVE && frames[i].native.module)
 			continue;
+		names->origin = i;
 		r = put_frame(names, &frames[i], i > 0 ? &frames[i - 1] : NULL);
-
 		if (r < 0)
 			return r;
 	}
-	return show(names, options, ret, ret_n);
+	return show(names, options, locals, ret, ret_n);
 }

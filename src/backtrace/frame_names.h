@@ -15,10 +15,11 @@ void frame_names_freep(struct frame_names **names);
 /*
  * frame_names_put - the frames of one stack as they are shown.
  * @options: what is left out.
+ * @locals:  the variables of each frame, which the shown ones point to; NULL: none.
  * @ret:     owned by the caller; its strings live as long as the names.
  * Errors: -ENOMEM.
  */
 int frame_names_put(struct frame_names *names, const struct backtrace_options *options, const struct frame *frames,
-	      size_t n_frames, struct backtrace_frame **ret, size_t *ret_n);
+	      size_t n_frames, const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n);
 
 #endif

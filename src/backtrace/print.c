@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 
-enum { REPLACEMENT = 0xfffd };
+enum { REPLACEMENT = 0xfffd, KERNEL_NAME_BYTES = 15 };
 
 /* The colours that the report has, too. */
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
@@ -60,6 +60,14 @@ const char *print_base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Of a longer name the kernel keeps the beginning (TASK_COMM_LEN), maybe with a part of a character. */
+bool print_is_same_name(const char *kernel, const char *python)
+{
+	size_t n = strlen(kernel);
+
+	return strncmp(kernel, python, n) == 0 && (python[n] == '\0' || n == KERNEL_NAME_BYTES);
 }
 
 /* The next character, fit for a terminal; 0 at the end. */
@@ -117,12 +125,14 @@ static void put_head(const struct page *page, const struct backtrace *backtrace)
 			strsignal(backtrace->signal), (int)backtrace->signalled);
 }
 
-static void put_python_state(const struct page *page, const struct py_state *state)
+static void put_python_state(const struct page *page, const struct py_state *state, enum py_answer waits_for_gil)
 {
 	if (state->interpreter != 0)
 		fprintf(page->out, ", interpreter %llu", (unsigned long long)state->interpreter);
 	if (state->holds_gil == PY_YES)
 		fputs(", holds the GIL", page->out);
+	if (waits_for_gil == PY_YES)
+		fputs(", waits for the GIL", page->out);
 	if (state->collects == PY_YES)
 		fputs(", while garbage is collected", page->out);
 }
@@ -140,6 +150,20 @@ static void put_shortcomings(const struct page *page, const struct backtrace_thr
 		fprintf(page->out, ", native frames end early: %s", stack_end_name(thread->end));
 }
 
+static void put_wchan(const struct page *page, const struct backtrace_thread *thread)
+{
+	if (!thread->wchan[0])
+		return;
+	fputs(" in ", page->out);
+	put(page, STYLE_PLAIN, thread->wchan);
+}
+
+static void put_idle(const struct page *page, const struct backtrace_thread *thread)
+{
+	fputs(", idle", page->out);
+	put_wchan(page, thread);
+}
+
 static void put_thread(const struct page *page, const struct backtrace_thread *thread)
 {
 	char text[32];
@@ -153,16 +177,20 @@ static void put_thread(const struct page *page, const struct backtrace_thread *t
 	if (page->colour)
 		fputs(styles[STYLE_HEAD], page->out);
 	fputs(page->colour ? "\"\033[0m" : "\"", page->out);
+	if (thread->python_name && !print_is_same_name(thread->name, thread->python_name)) {
+		fputs(", in Python \"", page->out);
+		put(page, STYLE_PLAIN, thread->python_name);
+		fputc('"', page->out);
+	}
 	if (thread->is_python)
-		put_python_state(page, &thread->python);
+		put_python_state(page, &thread->python, thread->waits_for_gil);
+	if (thread->is_idle && thread->stop != STOP_TIMED_OUT)
+		put_idle(page, thread);
 	if (thread->stop == STOP_DONE || thread->stop == STOP_DUMPED) {
 		put_shortcomings(page, thread);
 	} else if (thread->stop == STOP_TIMED_OUT) {
 		fprintf(page->out, ", not stopped: %c (%s)", thread->state, print_state(thread->state));
-		if (thread->wchan[0] && strcmp(thread->wchan, "0") != 0) {
-			fputs(" in ", page->out);
-			put(page, STYLE_PLAIN, thread->wchan);
-		}
+		put_wchan(page, thread);
 		fputs("; Python frames from memory", page->out);
 	} else if (thread->stop == STOP_HAS_ENDED) {
 		fputs(", has ended", page->out);
@@ -197,6 +225,55 @@ static void put_frame(const struct page *page, const struct backtrace_frame *fra
 	fputc('\n', page->out);
 }
 
+static void put_task_name(const struct page *page, const struct backtrace_task *task)
+{
+	/* Without a name a task is known by its coroutine. */
+	const char *name = task->n_frames > 0 ? task->frames[task->n_frames - 1].name : "?";
+
+	fputc('"', page->out);
+	put(page, STYLE_PLAIN, task->name[0] ? task->name : name);
+	fputc('"', page->out);
+}
+
+static void put_task(const struct page *page, const struct backtrace_thread *thread, const struct backtrace_task *task)
+{
+	fputs("  Task ", page->out);
+	put_task_name(page, task);
+	if (task->is_running)
+		fputs(", running", page->out);
+	for (size_t i = 0; i < task->n_awaiters; i++) {
+		fputs(i == 0 ? ", awaited by " : ", ", page->out);
+		put_task_name(page, &thread->tasks[task->awaiters[i]]);
+	}
+	fputc('\n', page->out);
+	for (size_t i = 0; i < task->n_frames; i++) {
+		fputs("  ", page->out);
+		put_frame(page, &task->frames[i]);
+	}
+}
+
+static void put_tasks(const struct page *page, const struct backtrace_thread *thread)
+{
+	for (size_t i = 0; i < thread->n_tasks; i++)
+		put_task(page, thread, &thread->tasks[i]);
+	if (thread->tasks_cut)
+		fputs("  and more tasks\n", page->out);
+}
+
+/* "name = value" below the frame, and what was left out. */
+static void put_locals(const struct page *page, const struct py_locals *locals)
+{
+	for (size_t i = 0; i < locals->n; i++) {
+		fputs("      ", page->out);
+		put(page, STYLE_PLAIN, locals->locals[i].name);
+		fputs(" = ", page->out);
+		put(page, STYLE_PLAIN, locals->locals[i].value);
+		fputc('\n', page->out);
+	}
+	if (locals->is_cut)
+		fputs("      ...\n", page->out);
+}
+
 int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *out)
 {
 	const struct page page = { out, colour };
@@ -206,8 +283,12 @@ int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *o
 		const struct backtrace_thread *thread = &backtrace->threads[i];
 
 		put_thread(&page, thread);
-		for (size_t k = 0; k < thread->n_frames; k++)
+		for (size_t k = 0; k < thread->n_frames; k++) {
 			put_frame(&page, &thread->frames[k]);
+			if (thread->frames[k].locals)
+				put_locals(&page, thread->frames[k].locals);
+		}
+		put_tasks(&page, thread);
 	}
 	return ferror(out) ? -EIO : 0;
 }

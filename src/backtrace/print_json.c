@@ -78,6 +78,27 @@ static void put_answer(yajl_gen json, const char *key, enum py_answer answer)
 		yajl_gen_bool(json, answer == PY_YES);
 }
 
+static int put_locals(yajl_gen json, const struct py_locals *locals)
+{
+	int r = 0;
+
+	put_key(json, "locals");
+	yajl_gen_array_open(json);
+	for (size_t i = 0; i < locals->n && r >= 0; i++) {
+		yajl_gen_map_open(json);
+		r = put_text(json, "name", locals->locals[i].name);
+		if (r >= 0)
+			r = put_text(json, "value", locals->locals[i].value);
+		if (r >= 0)
+			r = put_text(json, "type", locals->locals[i].type);
+		yajl_gen_map_close(json);
+	}
+	yajl_gen_array_close(json);
+	put_key(json, "locals_cut");
+	yajl_gen_bool(json, locals->is_cut);
+	return r;
+}
+
 static int put_frame(yajl_gen json, const struct backtrace_frame *frame)
 {
 	int r;
@@ -91,18 +112,53 @@ static int put_frame(yajl_gen json, const struct backtrace_frame *frame)
 	put_number(json, "line", frame->line, frame->line > 0);
 	if (r >= 0)
 		r = put_text(json, "module", frame->module);
+	if (r >= 0 && frame->locals)
+		r = put_locals(json, frame->locals);
 	yajl_gen_map_close(json);
 	return r;
 }
 
-static int put_frames(yajl_gen json, const struct backtrace_thread *thread)
+static int put_frames(yajl_gen json, const struct backtrace_frame *frames, size_t n)
 {
 	int r = 0;
 
 	put_key(json, "frames");
 	yajl_gen_array_open(json);
-	for (size_t i = 0; i < thread->n_frames && r >= 0; i++)
-		r = put_frame(json, &thread->frames[i]);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = put_frame(json, &frames[i]);
+	yajl_gen_array_close(json);
+	return r;
+}
+
+static int put_task(yajl_gen json, const struct backtrace_task *task)
+{
+	int r;
+
+	yajl_gen_map_open(json);
+	r = put_text(json, "name", task->name[0] ? task->name : NULL);
+	put_key(json, "running");
+	yajl_gen_bool(json, task->is_running);
+	put_key(json, "awaited_by");
+	yajl_gen_array_open(json);
+	for (size_t i = 0; i < task->n_awaiters; i++)
+		yajl_gen_integer(json, (long long)task->awaiters[i]);
+	yajl_gen_array_close(json);
+	if (r >= 0)
+		r = put_frames(json, task->frames, task->n_frames);
+	yajl_gen_map_close(json);
+	return r;
+}
+
+static int put_tasks(yajl_gen json, const struct backtrace_thread *thread)
+{
+	int r = 0;
+
+	if (!thread->has_tasks)
+		return 0;
+	put_key(json, "tasks");
+	yajl_gen_array_open(json);
+	for (size_t i = 0; i < thread->n_tasks && r >= 0; i++)
+		r = put_task(json, &thread->tasks[i]);
 	yajl_gen_array_close(json);
 	return r;
 }
@@ -117,6 +173,8 @@ static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 	put_number(json, "tid", thread->tid, true);
 	r = put_text(json, "name", thread->name);
 	if (r >= 0)
+		r = put_text(json, "python_name", thread->python_name);
+	if (r >= 0)
 		r = put_text(json, "state", thread->stop == STOP_DUMPED ? NULL : state);
 	if (r >= 0)
 		r = put_text(json, "verdict", verdict_name(thread->verdict));
@@ -124,14 +182,19 @@ static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 		r = put_text(json, "stack_end", was_held ? stack_end_name(thread->end) : NULL);
 	put_number(json, "interpreter", (long long)thread->python.interpreter, thread->is_python);
 	put_answer(json, "holds_gil", thread->is_python ? thread->python.holds_gil : PY_UNKNOWN);
+	put_answer(json, "waits_for_gil", thread->waits_for_gil);
 	put_answer(json, "gc", thread->is_python ? thread->python.collects : PY_UNKNOWN);
+	put_key(json, "idle");
+	yajl_gen_bool(json, thread->is_idle);
 	put_number(json, "stopped_us", (long long)(thread->stopped_ns + 999) / 1000, was_stopped);
 	if (r >= 0)
 		r = put_text(json, "not_stopped", print_reason(thread->stop));
 	if (r >= 0)
 		r = put_text(json, "wchan", thread->wchan[0] ? thread->wchan : NULL);
 	if (r >= 0)
-		r = put_frames(json, thread);
+		r = put_frames(json, thread->frames, thread->n_frames);
+	if (r >= 0)
+		r = put_tasks(json, thread);
 	yajl_gen_map_close(json);
 	return r;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
 void target_free(struct target *target)
@@ -149,7 +150,46 @@ int target_python_stack(struct target *target, pid_t tid, struct stack *ret)
 	return stitch(target->stitcher, target->space, target->runtime, &target->walked, ret);
 }
 
+int target_locals(struct target *target, const struct stack *stack, struct py_locals *locals)
+{
+	uint64_t deadline_ns = monotonic_ns() + LOCALS_NS;
+
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		const struct frame *frame = &stack->frames[i];
+		int r = -EBADMSG;
+
+		if (frame->kind != FRAME_PYTHON)
+			continue;
+		if (frame->python.address != 0 && monotonic_ns() < deadline_ns)
+			r = py_locals_read(target->runtime, frame->python.address, deadline_ns, &locals[i]);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
+			locals[i].is_cut = true;
+	}
+	return 0;
+}
+
 bool target_state(struct target *target, pid_t tid, struct py_state *ret)
 {
 	return target->runtime && py_state_of(target->runtime, tid, ret) == 0;
+}
+
+enum py_answer target_waits_for_gil(struct target *target, pid_t tid)
+{
+	uint64_t futex;
+
+	if (!target->runtime || target->is_dumped)
+		return PY_UNKNOWN;
+	if (proc_futex(target->pid, tid, &futex) < 0)
+		return PY_UNKNOWN;
+	return futex ? py_waits_for_gil(target->runtime, tid, futex) : PY_NO;
+}
+
+int target_tasks(struct target *target, pid_t tid, struct py_tasks *ret)
+{
+	if (!target->runtime)
+		return -ESRCH;
+	py_begin_sample(target->runtime);
+	return py_tasks_of(target->runtime, tid, ret);
 }

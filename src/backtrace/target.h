@@ -57,7 +57,22 @@ int target_stack(struct target *target, pid_t tid, const struct regs *regs, stru
 /* The same from memory alone: the Python frames of a thread that may be running. */
 int target_python_stack(struct target *target, pid_t tid, struct stack *ret);
 
+/*
+ * target_locals - the variables of the Python frames of the stack just made.
+ * What takes longer than LOCALS_NS in all is left out, and marked.
+ * @locals: n_frames, those of native frames stay empty.
+ * Errors: -ENOMEM.
+ */
+enum { LOCALS_NS = 2000000 };
+int target_locals(struct target *target, const struct stack *stack, struct py_locals *locals);
+
 /* What its interpreter says of a thread; false: none knows it. */
 bool target_state(struct target *target, pid_t tid, struct py_state *ret);
+
+/* Does a thread sleep until it gets its GIL? */
+enum py_answer target_waits_for_gil(struct target *target, pid_t tid);
+
+/* The tasks of a thread's event loop: as py_tasks_of(). -ESRCH where there is no interpreter. */
+int target_tasks(struct target *target, pid_t tid, struct py_tasks *ret);
 
 #endif

@@ -9,7 +9,8 @@
 #include "src/backtrace/backtrace.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_CORE, MAX_ID = 1 << 22 };
+enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
+       OPTION_CORE, MAX_ID = 1 << 22 };
 
 struct options {
 	struct backtrace_options look;
@@ -24,8 +25,12 @@ static const struct argp_option option_list[] = {
 	{ "no-stop", OPTION_NO_STOP, NULL, 0,
 	  "Stop no thread: Python frames alone, as memory shows them while the threads run", 0 },
 	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
+	{ "async", OPTION_ASYNC, NULL, 0,
+	  "Show the asyncio tasks of each event loop too: where they wait, and for whom", 0 },
 	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
 	  "Show the interpreter's own functions too", 0 },
+	{ "locals", OPTION_LOCALS, NULL, 0,
+	  "Show the variables of Python frames: read, without running anything in the process", 0 },
 	{ 0 },
 };
 
@@ -94,8 +99,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_NO_NATIVE:
 		options->look.no_native = true;
 		return 0;
+	case OPTION_ASYNC:
+		options->look.async = true;
+		return 0;
 	case OPTION_INTERPRETER:
 		options->look.show_interpreter = true;
+		return 0;
+	case OPTION_LOCALS:
+		options->look.locals = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		keep_word(options, argument, state);
@@ -117,7 +128,7 @@ static const struct argp argp = {
 	       "millisecond, one after the other, and goes on by itself whatever happens to probing.\v"
 	       "Examples:\n"
 	       "  probing backtrace 4242\n"
-	       "  probing backtrace 4242 4250 --no-native\n"
+	       "  probing backtrace 4242 4250 --no-native --locals\n"
 	       "  probing backtrace 4242 --json\n"
 	       "  probing backtrace --core core.4242\n\n"
 	       "Where stopping is refused but reading is not, Python frames come from memory, as with "

@@ -25,7 +25,7 @@
 #include "unwind/cpython/cpython.h"
 
 enum { DEFAULT_HZ = 99, MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
-enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE };
+enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC };
 
 struct arguments {
 	pid_t pid;
@@ -33,7 +33,8 @@ struct arguments {
 	struct capture_options capture;
 	const char *path;
 	char **command; /* NULL: attach to pid */
-	bool quiet, no_symbols;
+	struct pipeline_options pipeline;
+	bool quiet;
 };
 
 static const struct argp_option options[] = {
@@ -52,6 +53,9 @@ static const struct argp_option options[] = {
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
 	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
 	  "symbolize' finds the names later, also elsewhere", 0 },
+	{ "async", KEY_ASYNC, NULL, 0,
+	  "Say in which asyncio task a sample was taken, and which tasks wait for that one: they stand in its "
+	  "stack, so that flame graphs group by task", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ 0 },
 };
@@ -124,8 +128,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_NO_KERNEL:
 		arguments->capture.no_kernel = true;
 		return 0;
+	case KEY_ASYNC:
+		arguments->pipeline.async = true;
+		return 0;
 	case KEY_NO_SYMBOLS:
-		arguments->no_symbols = true;
+		arguments->pipeline.no_symbols = true;
 		return 0;
 	case 'q':
 		arguments->quiet = true;
@@ -224,7 +231,7 @@ static int open_pipeline(const struct arguments *arguments, struct recording *re
 		fprintf(stderr, "%s existed: kept as %s.old\n", arguments->path, arguments->path);
 	r = put_run(store, arguments, recording->pid, recording->capture, command);
 	if (r >= 0)
-		r = pipeline_new(store, !arguments->no_symbols, &recording->pipeline);
+		r = pipeline_new(store, &arguments->pipeline, &recording->pipeline);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be written: %s", arguments->path, strerror(-r));
 	TAKE(store);
@@ -344,7 +351,7 @@ static int finish(const struct arguments *arguments, struct recording *recording
 		fprintf(stderr, "no Python was found in it%s\n",
 			summary.source == SOURCE_POLL ? "" : ": these are native frames");
 	summary_print(&summary);
-	if (arguments->no_symbols)
+	if (arguments->pipeline.no_symbols)
 		fprintf(stderr, "native functions have no names yet: probing symbolize %s\n", arguments->path);
 	summary_report(arguments->path);
 	return EXIT_OK;

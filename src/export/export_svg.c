@@ -48,6 +48,7 @@ static const struct {
 	[LABEL_BUILTIN] = { 'b', "builtin" },
 	[LABEL_NATIVE] = { 'n', "native" },
 	[LABEL_KERNEL] = { 'k', "kernel" },
+	[LABEL_TASK] = { 'g', "task" },
 	[LABEL_GROUP] = { 'g', NULL },
 };
 

@@ -17,6 +17,8 @@ static enum label_kind frame_label_kind(const struct profile_frame *frame)
 {
 	if (frame->kind == FRAME_KERNEL)
 		return LABEL_KERNEL;
+	if (frame->kind == FRAME_TASK)
+		return LABEL_TASK;
 	if (frame->role == ROLE_BUILTIN)
 		return LABEL_BUILTIN;
 	return frame->kind == FRAME_PYTHON ? LABEL_PYTHON : LABEL_NATIVE;

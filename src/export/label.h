@@ -17,6 +17,7 @@ enum label_kind {
 	LABEL_BUILTIN,
 	LABEL_NATIVE,
 	LABEL_KERNEL,
+	LABEL_TASK, /* not a function either */
 	LABEL_GROUP, /* not a function: a process, a thread, a missing stack */
 	LABEL_N_KINDS
 };

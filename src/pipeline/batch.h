@@ -34,6 +34,7 @@ struct new_frame {
 	const struct module *module; /* native; NULL anonymous */
 	int64_t module_id;
 	uint64_t address; /* native: own address, absolute when anonymous; kernel: ip */
+	char *task; /* its name; owned by the batch */
 	/* Anonymous code: */
 	uint32_t program;
 	uint64_t time_ns; /* CLOCK_MONOTONIC, of the first sample */

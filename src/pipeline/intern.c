@@ -16,6 +16,7 @@ void intern_done(struct intern *intern)
 	id_map_done(&intern->positions);
 	id_map_done(&intern->expressions);
 	id_map_done(&intern->instructions);
+	id_map_done(&intern->tasks);
 	id_map_done(&intern->stacks);
 	id_map_done(&intern->totals);
 	free(intern->module_is_known);
@@ -277,12 +278,44 @@ static int intern_kernel(struct intern *intern, struct batch *batch, const struc
 	return 0;
 }
 
+/* FNV-1a, in 64 bits: two names in a recording will not meet. */
+static uint64_t hash_name(const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 0x100000001b3;
+	return hash | 1;
+}
+
+static int intern_task(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
+{
+	uint64_t key = hash_name(frame->task.name);
+	const struct id_slot *slot = id_map_find(&intern->tasks, key);
+	struct new_frame *row;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	row = add_frame(intern, batch, &intern->tasks, key);
+	if (!row)
+		return -ENOMEM;
+	row->kind = FRAME_TASK;
+	row->task = strdup(frame->task.name);
+	if (!row->task)
+		return -ENOMEM;
+	*ret = row->id;
+	return 0;
+}
+
 static int intern_frame(struct intern *intern, struct batch *batch, const struct frame *frame,
 			const struct stack_origin *origin, enum anonymous_role role, uint32_t *ret)
 {
 	switch (frame->kind) {
 	case FRAME_PYTHON: return intern_python(intern, batch, frame, ret);
 	case FRAME_KERNEL: return intern_kernel(intern, batch, frame, ret);
+	case FRAME_TASK: return intern_task(intern, batch, frame, ret);
 	default:
 		if (!frame->native.module)
 			return intern_anonymous(intern, batch, frame, origin, role, ret);

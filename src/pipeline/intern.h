@@ -1,8 +1,8 @@
 /* intern.h - frames and stacks get their ids. Private.
  *
  * Ids are dense from 1. A frame is a place: a native address of a module, an
- * expression (before 3.11 a line) of a code object, a kernel address, an address in anonymous memory of
- * one program. The last kind may be forgotten, when other code lies there:
+ * expression (before 3.11 a line) of a code object, a kernel address, a task's name, an address in
+ * anonymous memory of one program. The last kind may be forgotten, when other code lies there:
  * the next sample there then gives a new frame. A stack is a node of the
  * calling-context tree.
  */
@@ -26,6 +26,7 @@ struct intern {
 	struct id_map positions;    /* lines and columns -> number */
 	struct id_map expressions;  /* code and number of a position -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
+	struct id_map tasks;        /* hash of the name -> frame */
 	struct id_map stacks;       /* parent and frame -> stack */
 	struct id_map totals;       /* thread and stack -> index in the batch's totals + 1 */
 	uint8_t *module_is_known;   /* by module id */

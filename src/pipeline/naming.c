@@ -256,6 +256,21 @@ static int put_python(struct naming *names, const struct new_frame *frame)
 	return store_put_frame(names->store, &row);
 }
 
+/* Its name tells what it is, where nothing else does. */
+static int put_task(struct naming *names, const struct new_frame *frame)
+{
+	CLEANUP(freep) char *name = NULL;
+	struct function_row function = { .kind = FRAME_TASK };
+	struct frame_row row = { .frame = frame->id, .kind = FRAME_TASK };
+	int r;
+
+	if (asprintf(&name, "task %s", frame->task) < 0)
+		return -ENOMEM;
+	function.name = name;
+	r = put_function(names, &function, &row.function);
+	return r < 0 ? r : store_put_frame(names->store, &row);
+}
+
 static int put_unnamed(struct naming *names, const struct new_frame *frame)
 {
 	struct frame_row row = {
@@ -286,9 +301,14 @@ int naming_put_frames(struct naming *names, const struct new_frame *frames, size
 {
 	int r = 0;
 
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = frames[i].kind == FRAME_PYTHON ? put_python(names, &frames[i])
-						   : put_unnamed(names, &frames[i]);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (frames[i].kind == FRAME_PYTHON)
+			r = put_python(names, &frames[i]);
+		else if (frames[i].kind == FRAME_TASK)
+			r = put_task(names, &frames[i]);
+		else
+			r = put_unnamed(names, &frames[i]);
+	}
 	return r;
 }
 

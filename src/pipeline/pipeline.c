@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "src/pipeline/intern.h"
 #include "src/pipeline/process.h"
+#include "src/pipeline/tasks.h"
 #include "src/pipeline/writer.h"
 #include "unwind/stitch/stitch.h"
 
@@ -39,6 +40,8 @@ struct pipeline {
 	struct memory_stitcher *memory_stitcher; /* NULL: not needed yet */
 	struct native_stack native;
 	struct intern intern;
+	struct task_frames tasks;
+	bool async;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
@@ -47,7 +50,7 @@ struct pipeline {
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
 
-int pipeline_new(struct store *store, bool symbols, struct pipeline **ret)
+int pipeline_new(struct store *store, const struct pipeline_options *options, struct pipeline **ret)
 {
 	CLEANUP(pipeline_freep) struct pipeline *pipeline = NULL;
 	int r;
@@ -55,6 +58,7 @@ int pipeline_new(struct store *store, bool symbols, struct pipeline **ret)
 	pipeline = calloc(1, sizeof *pipeline);
 	if (!pipeline)
 		return -ENOMEM;
+	pipeline->async = options->async;
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -62,7 +66,7 @@ int pipeline_new(struct store *store, bool symbols, struct pipeline **ret)
 	if (r >= 0)
 		r = batch_new(&pipeline->batch);
 	if (r >= 0)
-		r = writer_start(store, symbols, &pipeline->writer);
+		r = writer_start(store, !options->no_symbols, &pipeline->writer);
 	if (r < 0)
 		return r;
 	*ret = TAKE(pipeline);
@@ -84,6 +88,7 @@ void pipeline_free(struct pipeline *pipeline)
 	stop_writer(pipeline);
 	batch_free(pipeline->batch);
 	intern_done(&pipeline->intern);
+	task_frames_done(&pipeline->tasks);
 	native_stack_done(&pipeline->native);
 	stitcher_free(pipeline->stitcher);
 	memory_stitcher_free(pipeline->memory_stitcher);
@@ -401,6 +406,15 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
 }
 
+static int add_tasks(struct pipeline *pipeline, struct process *process, const struct sample *sample,
+		     struct stack *stack)
+{
+	if (!process->runtime || (!sample->has_user && !sample->is_polled))
+		return 0;
+	py_asyncio_look(process->runtime, process->space);
+	return task_frames_add(&pipeline->tasks, process->runtime, sample->tid, stack);
+}
+
 /* Nothing was captured of it. */
 static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 {
@@ -417,6 +431,8 @@ static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 	if (r >= 0)
 		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
 				  sample->tid, &stack);
+	if (r >= 0 && pipeline->async && !sample->is_elsewhere)
+		r = add_tasks(pipeline, process, sample, &stack);
 	return r < 0 ? r : put_sample(pipeline, sample, process, &stack);
 }
 
@@ -435,6 +451,8 @@ static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 		r = native_unwind(process->native, sample, process->remote, &pipeline->native);
 	if (r >= 0)
 		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
+	if (r >= 0 && pipeline->async)
+		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)
 		return r;
 	return put_sample(pipeline, sample, process, &stack);

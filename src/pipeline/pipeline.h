@@ -32,12 +32,16 @@ struct pipeline_counts {
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
 };
 
+struct pipeline_options {
+	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
+	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
+};
+
 /*
  * pipeline_new - start the writing thread.
  * @store: taken over on success; its run row has been put.
- * @symbols: false: no file is opened for names; pipeline_rename() finds them later.
  */
-int pipeline_new(struct store *store, bool symbols, struct pipeline **ret);
+int pipeline_new(struct store *store, const struct pipeline_options *options, struct pipeline **ret);
 
 /* Ends the thread without marking the run as clean. NULL is fine. */
 void pipeline_free(struct pipeline *pipeline);

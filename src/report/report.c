@@ -83,6 +83,10 @@ static const char *kind_word(const struct profile_frame *frame, enum style *ret_
 		*ret_style = STYLE_KERNEL;
 		return "kernel";
 	}
+	if (frame->kind == FRAME_TASK) {
+		*ret_style = STYLE_PLAIN;
+		return "task";
+	}
 	if (frame->role == ROLE_BUILTIN) {
 		*ret_style = STYLE_BUILTIN;
 		return "builtin";

@@ -44,9 +44,9 @@ CREATE TABLE module(
 );
 CREATE TABLE function(
   function   INTEGER PRIMARY KEY,
-  name       TEXT NOT NULL,               -- qualified (Python), demangled (native), as Python calls it (builtins)
+  name       TEXT NOT NULL,               -- qualified (Python), demangled (native), as Python calls it (builtins); 'task ...' of asyncio tasks
   symbol     TEXT,                        -- linkage name, where it differs
-  kind       TEXT NOT NULL,               -- python | native | kernel
+  kind       TEXT NOT NULL,               -- python | native | kernel | task
   role       TEXT,                        -- builtin: a C function Python can call; glue: the interpreter's plumbing
   file       TEXT,                        -- source file
   first_line INTEGER,
@@ -55,7 +55,7 @@ CREATE TABLE function(
 -- A place in the code. function is NULL until its name has been looked up.
 CREATE TABLE frame(
   frame        INTEGER PRIMARY KEY,
-  kind         TEXT NOT NULL,             -- python | native | kernel
+  kind         TEXT NOT NULL,             -- python | native | kernel | task
   function     INTEGER REFERENCES function,
   line         INTEGER,                   -- executing line
   column       INTEGER,                   -- python, from 3.11: first byte of the executing expression in its line, from 1

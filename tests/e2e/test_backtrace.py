@@ -17,8 +17,8 @@ import probing_test as t
 N_KILLED = int(os.environ.get("PROBING_KILLED") or 300)
 ORDINARY_USER = 65534
 
-Thread = t.collections.namedtuple("Thread", "tid name state verdict stack_end interpreter "
-                                          "holds_gil gc stopped_us not_stopped wchan frames")
+Thread = t.collections.namedtuple("Thread", "tid name python_name state verdict stack_end interpreter "
+                                          "holds_gil waits_for_gil gc idle stopped_us not_stopped wchan frames")
 Frame = t.collections.namedtuple("Frame", "kind function file line module")
 
 
@@ -117,7 +117,9 @@ class Parked(Case):
 
     def test_nobody_holds_the_gil(self):
         for thread in self.whole.threads + self.running.threads:
-            self.assertEqual((0, False, False), (thread.interpreter, thread.holds_gil, thread.gc), thread.name)
+            self.assertEqual((0, False, False, False), (thread.interpreter, thread.holds_gil, thread.waits_for_gil,
+                                                        thread.gc), thread.name)
+            self.assertTrue(thread.idle, thread.name)
 
     def test_native_frames_stand_between(self):
         for name, caller, native, callee in self.truth["between"]:
@@ -160,7 +162,8 @@ class Parked(Case):
         head, *threads = self.text.split("\n\n")
         self.assertRegex(head, r"^Process %d, Python %s\S+: .*parked\.py" % (self.pid, re.escape(self.interpreter.version)))
         self.assertEqual(len(self.whole.threads), len(threads))
-        block = next(block for block in threads if block.startswith('Thread %d "sorting"\n' % self.tid))
+        block = next(block for block in threads if block.startswith('Thread %d "sorting", idle' % self.tid))
+        self.assertRegex(block, r'^Thread \d+ "sorting", idle( in \w[\w.]*)?\n')
         shown = [line for line in block.splitlines()[1:] if "  [" not in line]
         files = [os.path.basename(f.file) for f in self.one.threads[0].frames]
         self.assertEqual(["  %s  (%s:%d)" % (name, file, line) for (name, line), file in
@@ -175,7 +178,7 @@ class Busy(Case):
 
     def test_each_thread_is_in_its_function(self):
         t.need_interpreter(self.interpreter)
-        seen, holders = t.collections.Counter(), t.collections.Counter()
+        seen, gil = t.collections.Counter(), t.collections.Counter()
         with t.fixture("threads.py", "--busy", 3, "--idle", 2, python=self.interpreter.path,
                        place=self.interpreter.place) as started:
             await_threads(started, {"busy-2", "idle-1"})
@@ -185,11 +188,17 @@ class Busy(Case):
                     thread = taken.named(name)
                     self.assertIn(function, functions(thread), thread)
                     seen[thread.verdict] += 1
-                    holders[name] += thread.holds_gil
+                    gil[thread.holds_gil, thread.waits_for_gil] += 1
                 for i in range(2):
-                    self.assertIn("wait_for", functions(taken.named("idle-%d" % i)))
-                    self.assertIs(False, taken.named("idle-%d" % i).holds_gil)
-        self.assertGreater(sum(holders.values()), 0, "of 60 looks at threads that compute, one must meet the GIL's holder")
+                    idle = taken.named("idle-%d" % i)
+                    self.assertIn("wait_for", functions(idle))
+                    self.assertEqual((False, False, True), (idle.holds_gil, idle.waits_for_gil, idle.idle))
+            text = t.probing("backtrace", started.pid, check=t.OK).stdout
+        # Of three threads that compute, one runs and two wait; each is looked at in a moment of its own.
+        self.assertLessEqual(set(gil), {(True, False), (False, True), (False, False)})
+        self.assertGreater(gil[True, False], 0, "of 60 looks at threads that compute, one must meet the GIL's holder")
+        self.assertGreater(gil[False, True], 0, "and one must meet somebody who waits for it")
+        self.assertIn('", waits for the GIL\n', text)
         # An evaluation that is being entered or left is not linked yet, or no more.
         self.assertNearlyAll(seen["exact"], sum(seen.values()), "exact; %s" % seen)
 

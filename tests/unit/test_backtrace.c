@@ -17,6 +17,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/backtrace/print.h"
 #include "src/backtrace/stop.h"
 
 enum { N_SIGNALS = 2000, N_STOPS_AT_LEAST = 50 };
@@ -272,6 +273,17 @@ static void what_is_killed_meanwhile_is_gone(void **state)
 	assert_int_equal(stop_thread(child, child, &stop), -ESRCH);
 }
 
+/* Of a longer name the kernel keeps 15 bytes. */
+static void a_name_is_the_same_as_far_as_it_is_kept(void **state)
+{
+	(void)state;
+	assert_true(print_is_same_name("loader", "loader"));
+	assert_true(print_is_same_name("holder of many ", "holder of many things"));
+	assert_false(print_is_same_name("load", "loader"));
+	assert_false(print_is_same_name("loader", "load"));
+	assert_false(print_is_same_name("python3", "MainThread"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +296,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_stopped_stays_so, start, end),
 		cmocka_unit_test_setup_teardown(what_is_stopped_meanwhile_is_stopped, start, end),
 		cmocka_unit_test(what_is_killed_meanwhile_is_gone),
+		cmocka_unit_test(a_name_is_the_same_as_far_as_it_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,9 +13,10 @@
 
 #include <cmocka.h>
 
+#include "fuzz/exercise.h"
 #include "tests/unit/memory_image.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, MAX_LINE = 1024, N_IMAGES = 4, N_THREADS = 5 };
+enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, MAX_LINE = 1024, N_IMAGES = 4, N_THREADS = 5, N_LOCALS = 2 * 41 + 4 + 3 };
 
 /* All Python frames of a thread; how many there are. */
 static size_t read_thread(struct py_runtime *runtime, pid_t tid, struct py_frames *frames)
@@ -42,11 +43,93 @@ static void describe(const struct py_frame *frame, char to[MAX_LINE])
 		 frame->code->file);
 }
 
+/* A variable of some frame's, as text; NULL: it has none of that name. */
+static bool has_value(struct py_runtime *runtime, const struct py_frame *frame, const char *name, const char *value)
+{
+	struct py_locals locals = { 0 };
+	bool found = false;
+
+	assert_int_equal(py_locals_read(runtime, frame->address, UINT64_MAX, &locals), 0);
+	assert_false(locals.is_cut);
+	for (size_t i = 0; i < locals.n; i++)
+		if (strcmp(locals.locals[i].name, name) == 0) {
+			assert_string_equal(locals.locals[i].value, value);
+			found = true;
+		}
+	py_locals_done(&locals);
+	return found;
+}
+
+static bool is_function(const struct py_frame *frame, const char *name)
+{
+	const char *dot = strrchr(frame->code->qualname, '.');
+
+	return strcmp(dot ? dot + 1 : frame->code->qualname, name) == 0;
+}
+
+/* What the parked threads' functions were called with; how many variables were looked at. */
+static size_t check_locals(struct py_runtime *runtime, const struct py_frames *frames, const char *thread)
+{
+	static const struct {
+		const char *function, *variable, *value;
+	} known[] = { { "pick", "i", "2" }, { "counting", "n", "5" }, { "callback", "x", "1" },
+		      { "step", "self", "<Trainer object>" } };
+	char tag[32], depth[32];
+	unsigned n_steps = 0;
+	size_t n = 0;
+
+	snprintf(tag, sizeof tag, "'%s'", strcmp(thread, "wide") == 0 ? "latin1" : thread);
+	for (size_t i = 0; i < frames->n; i++) {
+		const struct py_frame *frame = &frames->frames[i];
+
+		for (size_t k = 0; k < N_ELEMENTS(known); k++)
+			if (is_function(frame, known[k].function))
+				n += has_value(runtime, frame, known[k].variable, known[k].value);
+		if (is_function(frame, "wait_here"))
+			n += has_value(runtime, frame, "tag", tag);
+		snprintf(depth, sizeof depth, "%u", n_steps);
+		if (is_function(frame, "step"))
+			n_steps += has_value(runtime, frame, "depth", depth);
+	}
+	return n + n_steps;
+}
+
+/* Main thread or not, it is known by its name. */
+static void check_name(struct py_runtime *runtime, pid_t tid, const char *name)
+{
+	struct py_thread_names names = { 0 };
+	struct py_state state;
+
+	assert_int_equal(py_state_of(runtime, tid, &state), 0);
+	assert_int_equal(py_thread_names_read(runtime, &names), 0);
+	assert_int_equal(names.n, N_THREADS);
+	assert_string_equal(py_thread_name(&names, state.ident), strcmp(name, "main") == 0 ? "MainThread" : name);
+	assert_null(py_thread_name(&names, 1));
+	py_thread_names_done(&names);
+}
+
+/* All threads are in threading._dangling, a set of weak references. */
+static void check_set(struct py_runtime *runtime)
+{
+	struct item_walk walk;
+	struct object_type type;
+	uint64_t item, thread;
+	size_t n = 0;
+
+	assert_int_equal(exercise_find_set(runtime, &walk), 0);
+	for (; object_item_next(runtime, &walk, &item) > 0; n++) {
+		assert_int_equal(object_weakref_target(runtime, item, &thread), 0);
+		assert_int_equal(object_type_of(runtime, thread, &type), 0);
+		assert_non_null(strstr(type.name, "Thread"));
+	}
+	assert_int_equal(n, N_THREADS);
+}
+
 /* Compares the threads of a truth, line by line, in the order that it has; how many frames. */
 static size_t compare(struct py_runtime *runtime, char *truth)
 {
 	struct py_frames frames = { 0 };
-	size_t n = 0, at = 0, n_threads = 0, n_frames = 0;
+	size_t n = 0, at = 0, n_threads = 0, n_frames = 0, n_locals = 0;
 	char *line;
 
 	while ((line = strsep(&truth, "\n")) != NULL && *line) {
@@ -55,6 +138,8 @@ static size_t compare(struct py_runtime *runtime, char *truth)
 		if (strncmp(line, "thread ", strlen("thread ")) == 0) {
 			assert_int_equal(at, n); /* all of the thread before */
 			n = read_thread(runtime, atoi(line + strlen("thread ")), &frames);
+			n_locals += check_locals(runtime, &frames, strrchr(line, ' ') + 1);
+			check_name(runtime, atoi(line + strlen("thread ")), strrchr(line, ' ') + 1);
 			n_frames += n;
 			n_threads++;
 			at = 0;
@@ -66,6 +151,8 @@ static size_t compare(struct py_runtime *runtime, char *truth)
 	}
 	assert_int_equal(at, n);
 	assert_int_equal(n_threads, N_THREADS);
+	assert_int_equal(n_locals, N_LOCALS);
+	check_set(runtime);
 	py_frames_done(&frames);
 	return n_frames;
 }

@@ -89,6 +89,35 @@ static uint32_t intern_one(struct fixture *fixture, struct frame frame)
 	return intern_frames(fixture, &frame, 1);
 }
 
+static struct frame task(const char *name)
+{
+	struct frame frame = { .kind = FRAME_TASK };
+
+	frame.task.name = name;
+	return frame;
+}
+
+/* A task is its name, which the batch has a copy of. */
+static void test_task(void **state)
+{
+	struct fixture *fixture = *state;
+	char name[] = "fetch";
+
+	assert_int_equal(intern_one(fixture, task(name)), 1);
+	name[0] = 'F';
+	assert_int_equal(intern_one(fixture, task(name)), 2);
+	assert_int_equal(intern_one(fixture, task("fetch")), 1);
+	assert_int_equal(intern_one(fixture, task("")), 3);
+	assert_int_equal(fixture->batch->n_frames, 3);
+	assert_int_equal(fixture->batch->frames[0].kind, FRAME_TASK);
+	assert_string_equal(fixture->batch->frames[0].task, "fetch");
+	assert_string_equal(fixture->batch->frames[1].task, "Fetch");
+	batch_clear(fixture->batch);
+	intern_flushed(&fixture->intern);
+	assert_int_equal(intern_one(fixture, task("fetch")), 1);
+	assert_int_equal(fixture->batch->n_frames, 0);
+}
+
 /* Anonymous code belongs to its program, and is another frame beside Python frames, and again
  * where it leads to them; what was forgotten becomes a new frame. */
 static void test_anonymous(void **state)
@@ -360,7 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FIXTURE(test_anonymous), WITH_FIXTURE(test_no_frames), WITH_FIXTURE(test_tree),
 		WITH_FIXTURE(test_deep),      WITH_FIXTURE(test_native),
-		WITH_FIXTURE(test_python),    WITH_FIXTURE(test_kernel),
+		WITH_FIXTURE(test_python),    WITH_FIXTURE(test_kernel), WITH_FIXTURE(test_task),
 		WITH_FIXTURE(test_totals),    WITH_FIXTURE(test_many_totals),
 		WITH_FIXTURE(test_flush_keeps_ids), WITH_FIXTURE(test_batch),
 	};

@@ -1,5 +1,6 @@
 /* What /proc tells, asked about this process and its children. */
 #include <errno.h>
+#include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -81,6 +82,42 @@ static void states_are_told(void **state)
 	assert_int_equal(proc_stat_read(getpid(), 1, &stat), -ESRCH);
 }
 
+/* Sleeps on a futex that the parent knows the address of, too. */
+static pid_t fork_sleeper(uint32_t *futex)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		syscall(SYS_futex, futex, FUTEX_WAIT, 0, NULL, NULL, 0);
+		_exit(0);
+	}
+	return child;
+}
+
+static void what_a_thread_sleeps_on_is_told(void **state)
+{
+	static uint32_t futex;
+	uint64_t address = 0;
+	pid_t child;
+	int r;
+
+	(void)state;
+	assert_int_equal(proc_futex(getpid(), (pid_t)syscall(SYS_gettid), &address), 0);
+	assert_int_equal(address, 0);
+	child = fork_sleeper(&futex);
+	do { /* until it has got there */
+		usleep(1000);
+		r = proc_futex(child, child, &address);
+	} while (r == 0 && address == 0);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	if (r == -EPERM || r == -EACCES)
+		skip(); /* Yama lets nobody look at it */
+	assert_int_equal(r, 0);
+	assert_int_equal(address, (uint64_t)(uintptr_t)&futex);
+	assert_int_equal(proc_futex(child, child, &address), -ESRCH);
+}
+
 static void values_of_a_status(void **state)
 {
 	static const char status[] = "Name:\tGid:\nUid:\t1\t2\t3\t4\nGid:\t5\nGidMap:\t7 8 9\n";
@@ -110,6 +147,7 @@ int main(void)
 		cmocka_unit_test(tasks_are_listed),
 		cmocka_unit_test(texts_are_one_line),
 		cmocka_unit_test(states_are_told),
+		cmocka_unit_test(what_a_thread_sleeps_on_is_told),
 		cmocka_unit_test(values_of_a_status),
 		cmocka_unit_test(numbers_of_the_kernel),
 	};

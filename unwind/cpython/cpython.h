@@ -73,6 +73,8 @@ struct py_symbols {
 	uint64_t interpreters;   /* interp_head, up to 3.6 and if it was not stripped */
 	uint64_t version;        /* Py_Version, from 3.11 */
 	uint64_t collecting;     /* whether garbage is being collected, up to 3.6 and if it was not stripped */
+	uint64_t lock;           /* pointer to the GIL, of 2.7 and if it was not stripped */
+	uint64_t asyncio;        /* from 3.14: where asyncio says how its tasks are laid out; in 3.6: its variables */
 	uint64_t loop;           /* the evaluation loop; needed up to 3.10, where each call of it is an evaluation */
 	uint64_t data_start, data_end; /* its writable memory */
 	bool is_debug_build;
@@ -156,6 +158,7 @@ enum py_answer { PY_UNKNOWN, PY_NO, PY_YES };
 
 /* What a thread is in the middle of, as memory has it now. */
 struct py_state {
+	uint64_t ident;           /* threading.get_ident() there */
 	uint64_t interpreter;     /* id of the one it belongs to: 0 the main one; always before 3.7 */
 	enum py_answer holds_gil; /* PY_NO where there is none */
 	enum py_answer collects;  /* its interpreter collects garbage, in whatever thread */
@@ -167,6 +170,65 @@ struct py_state {
  * Errors: -ESRCH the interpreter does not know the thread; -EFAULT.
  */
 int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret);
+
+/* What Python calls its threads: threading.Thread.name. */
+struct py_thread_named {
+	uint64_t ident;
+	char *name; /* UTF-8 */
+};
+
+struct py_thread_names {
+	struct py_thread_named *names;
+	size_t n, allocated;
+};
+void py_thread_names_done(struct py_thread_names *names);
+
+/*
+ * py_thread_names_read - the names of all threads that the module threading knows, of all interpreters.
+ * None where it has not been imported. While threads come and go some may be missing.
+ * @ret: appended to.
+ * Errors: -EFAULT, -EBADMSG, -EAGAIN; -ENOMEM. What had been read by then is kept.
+ */
+int py_thread_names_read(struct py_runtime *runtime, struct py_thread_names *ret);
+
+/* NULL: it is not among them. */
+const char *py_thread_name(const struct py_thread_names *names, uint64_t ident);
+
+/* A variable of a frame, as text: UTF-8, in a line. */
+struct py_local {
+	char *name;
+	char *value; /* as repr() would have it, read without running anything; cut where it is long */
+	char *type;  /* the name of the value's type */
+};
+
+struct py_locals {
+	struct py_local *locals;
+	size_t n, allocated;
+	bool is_cut; /* there are more: too many, unreadable, or there was no time */
+};
+void py_locals_done(struct py_locals *locals);
+
+/* Makes room for what py_locals_read() reads, before a thread is stopped for it. -ENOMEM. */
+int py_locals_prepare(struct py_runtime *runtime);
+
+/*
+ * py_locals_read - append the variables of a frame that have values: arguments, locals, cells and free
+ * variables; of a module's or class' body its names, without what was imported or defined.
+ * Use it before anything else is read of another sample: it reads on with what that one has read.
+ * @frame:       a struct py_frame's address.
+ * @deadline_ns: by monotonic_ns(); what would be read later is left out, and marked.
+ * Errors: -EFAULT, -EBADMSG there is no such frame; -ELOOP; -ENOMEM.
+ */
+int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline_ns, struct py_locals *ret);
+
+/*
+ * py_waits_for_gil - is what a thread waits for a GIL?
+ * @tid:   as we see it.
+ * @futex: address of the futex(2) that it waits on.
+ * PY_NO also where the interpreter does not know the thread. Needs no symbols from 3.4 on.
+ * Source: Python/ceval_gil.h and ceval_gil.c, 3.4 to 3.15; Python/ceval.c, 2.7.
+ */
+enum py_answer py_waits_for_gil(struct py_runtime *runtime, pid_t tid, uint64_t futex);
 
 /*
  * py_walk - append one evaluation's Python frames, innermost first.
@@ -225,5 +287,72 @@ struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address);
 /* All codes seen, in order of first sight. */
 size_t py_code_count(const struct py_runtime *runtime);
 struct py_code *py_code_nth(const struct py_runtime *runtime, size_t n);
+
+/*
+ * The tasks of asyncio's event loops. A task runs a coroutine; that awaits another, and the innermost waits
+ * for a future, which may be another task. All is as memory has it at the moment: of a thread that stands
+ * still it is exact. Source: Lib/asyncio/tasks.py and Modules/_asynciomodule.c, 3.4 to 3.15.
+ */
+
+/* More tasks of one event loop are left out, and that is said. */
+enum { PY_MAX_TASKS = 1 << 16, PY_TASK_NAME_BYTES = 256 };
+
+struct py_task {
+	uint64_t address;
+	char *name;       /* UTF-8; "": it has none, up to 3.7 */
+	bool is_running;  /* then its frames are part of the thread's stack */
+	uint64_t frame;   /* of its outermost coroutine; 0: not known */
+	size_t first_frame, n_frames; /* of all coroutines, the awaited ones too; innermost first */
+	uint64_t future;  /* what it waits for; 0: not known */
+};
+
+/* One task waits for another. */
+struct py_awaiter {
+	size_t task, awaiter; /* indices of tasks */
+};
+
+struct py_tasks {
+	struct py_task *tasks;
+	size_t n, allocated;
+	bool is_cut; /* there were more than PY_MAX_TASKS */
+	struct py_frames frames;
+	struct py_awaiter *awaiters; /* by task */
+	size_t n_awaiters, awaiters_allocated;
+};
+void py_tasks_done(struct py_tasks *tasks);
+
+/*
+ * py_asyncio_look - look for what asyncio says of itself, which is loaded when it is imported.
+ * Does nothing where that has been found, where nothing new has been mapped, and where the module alone tells.
+ */
+void py_asyncio_look(struct py_runtime *runtime, struct address_space *space);
+
+/*
+ * py_tasks_of - the tasks of a thread's event loop that have not ended.
+ * Up to 3.13 the loop says which thread runs it; the tasks of one that does not are the main thread's.
+ * @tid: as we see it.
+ * @ret: filled; ended with py_tasks_done(), also after an error.
+ * Errors: -ESRCH no interpreter knows the thread; -ENOMEM. What cannot be read is left out.
+ */
+int py_tasks_of(struct py_runtime *runtime, pid_t tid, struct py_tasks *ret);
+
+/* A task for which a thread runs, and those that wait for it. */
+struct py_task_link {
+	const char *name;               /* as in struct py_task */
+	uint64_t frame;                 /* of its outermost coroutine */
+	const struct py_frame *frames;  /* innermost first; none of the one that runs */
+	size_t n_frames;
+};
+
+enum { PY_MAX_LINKS = 16 };
+
+/*
+ * py_running_task - the task that a thread is in the middle of, and outwards the tasks that wait for it
+ *                   (the first, where there are several).
+ * For samples: part of what py_begin_sample() began. Where to look is remembered, not what is there.
+ * @links: room for PY_MAX_LINKS, the running one first. Borrowed until the next call.
+ * Returns how many; 0: it runs no task, or that cannot be told. -ENOMEM.
+ */
+int py_running_task(struct py_runtime *runtime, pid_t tid, struct py_task_link *links);
 
 #endif

@@ -46,6 +46,7 @@ static bool find_symbols(const struct mapping *mapping, struct elf_file *elf, st
 	symbols->interpreters = address_of(mapping, elf, "interp_head");
 	symbols->collecting = address_of(mapping, elf, "collecting");
 	symbols->version = address_of(mapping, elf, "Py_Version");
+	symbols->lock = address_of(mapping, elf, "interpreter_lock");
 	symbols->loop = address_of(mapping, elf, "_PyEval_EvalFrameDefault");
 	if (!symbols->loop) /* up to 3.5 */
 		symbols->loop = address_of(mapping, elf, "PyEval_EvalFrameEx");

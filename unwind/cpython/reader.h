@@ -13,7 +13,7 @@ enum { VERSION_BYTES = 32 };
  * Pages of the target read for the current sample. Frames lie close together,
  * so that one page serves many of them; forgotten before each sample.
  */
-enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 8 };
+enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 8, WINDOW_N_MORE = 128 };
 
 struct window {
 	struct remote *remote;
@@ -22,10 +22,14 @@ struct window {
 		uint8_t bytes[WINDOW_PAGE_BYTES];
 	} pages[WINDOW_N_PAGES];
 	unsigned next; /* to be replaced */
+	struct window_page *more; /* WINDOW_N_MORE, by hash of the address, instead of the few; NULL: not yet needed */
 };
 
 void window_forget(struct window *window);
-/* n_bytes at most a page. -EFAULT. */
+/* From now on with more pages: objects lie apart, other than frames. -ENOMEM. */
+int window_widen(struct window *window);
+void window_done(struct window *window);
+/* -EFAULT. */
 int window_read(struct window *window, uint64_t address, void *to, size_t n_bytes);
 
 /* Heads of frame objects that were read ahead, for the current sample. */
@@ -81,6 +85,17 @@ struct code_cache {
 	size_t not_code_as_of; /* n, then */
 };
 
+/* What is known of a type (object.h). */
+enum { TYPE_NAME_BYTES = 96, OBJECT_N_TYPES = 64 };
+
+struct object_type {
+	uint64_t address;
+	uint64_t flags;
+	uint64_t base; /* 0: object's */
+	int64_t basic_size, item_size, dict_offset, weakref_offset;
+	char name[TYPE_NAME_BYTES]; /* tp_name: of types made by C code with the module before it; cut */
+};
+
 struct py_runtime {
 	struct remote *remote;
 	pid_t pid; /* as the process knows itself */
@@ -92,10 +107,15 @@ struct py_runtime {
 	struct layout layout;
 	uint64_t interpreter; /* one of them; where they are found by a running thread only */
 	uint64_t frame_type;  /* what all frame objects have as their type; 0: none seen yet */
+	unsigned unicode_kind; /* 2.7: bytes of a character of text; 0: not known yet */
 	int pthread_tid;      /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[VERSION_BYTES];
 	struct window window;
 	struct ahead ahead[AHEAD_N]; /* by hash of the address */
+	struct {
+		uint64_t sample; /* which it was read for */
+		struct object_type type;
+	} types[OBJECT_N_TYPES]; /* by hash of the address */
 	uint64_t sample;             /* changes with each sample, and when memory is to be read anew */
 	/* What one sample may cost at most, whatever memory says: frames to look at, and
 	 * bytes of line tables. */
@@ -104,6 +124,7 @@ struct py_runtime {
 	struct thread_slot *threads;
 	size_t n_threads, threads_allocated;
 	struct code_cache codes;
+	struct asyncio *asyncio; /* NULL: not asked for yet */
 	/* Code addresses and results of the walk under way. */
 	uint64_t *walk_codes;
 	struct py_code **walk_results;
@@ -182,6 +203,9 @@ struct frame_head {
 };
 int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head *ret);
 
+/* Append one frame, whatever called it; nobody's function is left out. -EFAULT, -EBADMSG, -ELOOP, -ENOMEM. */
+int reader_walk_one(struct py_runtime *runtime, uint64_t address, struct py_frames *frames);
+
 /*
  * reader_codes - the code objects behind many addresses.
  * @addresses: n of them; a tagged pointer's tag already masked.
@@ -193,6 +217,15 @@ void reader_codes_done(struct code_cache *codes);
 
 /* A str of at most max_bytes as UTF-8, owned by the caller; longer ones end in "...". */
 int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes, char **ret);
+
+/* A character in UTF-8, four bytes at most; what is none as U+FFFD, and so is what controls a terminal. */
+size_t reader_put_utf8(char *to, uint32_t character);
+
+/*
+ * A character that UTF-8 writes in several bytes; 0: there is none at this place.
+ * Source: utf-8(7). The shortest forms only.
+ */
+uint32_t reader_utf8_at(const uint8_t *data, size_t n, size_t *ret_bytes);
 
 /*
  * line_at - walk a line table to one instruction.

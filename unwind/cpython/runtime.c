@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "unwind/cpython/await.h"
 #include "unwind/cpython/reader.h"
 
 enum {
@@ -231,6 +232,8 @@ void py_runtime_free(struct py_runtime *runtime)
 {
 	if (!runtime)
 		return;
+	asyncio_free(runtime->asyncio);
+	window_done(&runtime->window);
 	reader_codes_done(&runtime->codes);
 	task_ids_free(runtime->ids);
 	free(runtime->threads);

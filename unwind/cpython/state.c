@@ -1,10 +1,15 @@
-/* state.c - who holds the GIL, and whether garbage is being collected.
+/* state.c - who holds the GIL, who waits for it, and whether garbage is being collected.
  *
  * up to 3.11  the runtime has the thread that holds the GIL, or 0.
  * 3.12 on     each interpreter points to a GIL, its own or the main one's: whether
  *             it is taken, and who took it last.
  * Free-threaded builds may have none.
+ *
+ * Who waits for it sleeps in futex(2) on one of the GIL's own condition variables or mutexes,
+ * whatever the functions are called that led there.
  */
+#include <errno.h>
+
 #include "unwind/cpython/reader.h"
 
 static enum py_answer answer(bool value)
@@ -68,13 +73,16 @@ static enum py_answer collects(struct py_runtime *runtime, uint64_t interpreter)
 
 static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, struct py_state *ret)
 {
-	uint64_t id = 0;
-	int r = 0;
+	uint64_t id = 0, ident = 0;
+	int r;
 
-	if (reader_has(runtime, INTERPRETER_ID))
+	r = window_read(&runtime->window, slot->state + reader_field(runtime, THREAD_IDENT), &ident, sizeof ident);
+
+	if (r >= 0 && reader_has(runtime, INTERPRETER_ID))
 		r = window_read(&runtime->window, slot->interpreter + reader_field(runtime, INTERPRETER_ID), &id,
 				sizeof id);
 	*ret = (struct py_state){
+		.ident = ident,
 		.interpreter = id,
 		.holds_gil = holds_gil(runtime, slot->interpreter, slot->state),
 		.collects = collects(runtime, slot->interpreter),
@@ -99,4 +107,66 @@ int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret)
 			*ret = state;
 	}
 	return r < 0 ? r : 0;
+}
+
+/* A semaphore of libc's, of 2.7's lock. */
+enum { SEMAPHORE_BYTES = 32 };
+
+static bool is_within(uint64_t address, uint64_t start, uint64_t n_bytes)
+{
+	return start != 0 && address - start < n_bytes;
+}
+
+/* The GIL that an interpreter's threads take. -EFAULT. */
+static int gil_of(struct py_runtime *runtime, uint64_t interpreter, uint64_t *ret)
+{
+	if (runtime->layout.field[GIL] == GIL_RUNTIME) {
+		*ret = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GIL);
+		return 0;
+	}
+	return window_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), ret, sizeof *ret);
+}
+
+static enum py_answer waits_for_any(struct py_runtime *runtime, const struct thread_slot *slots, int n, uint64_t futex)
+{
+	enum py_answer result = PY_NO;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t gil;
+
+		if (gil_of(runtime, slots[i].interpreter, &gil) < 0)
+			result = PY_UNKNOWN;
+		else if (is_within(futex, gil, reader_field(runtime, GIL_BYTES)))
+			return PY_YES;
+	}
+	return result;
+}
+
+static enum py_answer waits_for_lock(struct py_runtime *runtime, uint64_t futex)
+{
+	uint64_t lock;
+
+	if (runtime->symbols.lock == 0 ||
+	    window_read(&runtime->window, runtime->symbols.lock, &lock, sizeof lock) < 0)
+		return PY_UNKNOWN;
+	return answer(is_within(futex, lock, SEMAPHORE_BYTES));
+}
+
+enum py_answer py_waits_for_gil(struct py_runtime *runtime, pid_t tid, uint64_t futex)
+{
+	const struct py_symbols *symbols = &runtime->symbols;
+	struct thread_slot slots[PY_MAX_STATES];
+	int n;
+
+	n = reader_states(runtime, tid, false, slots, PY_MAX_STATES);
+	if (n < 0)
+		return n == -ESRCH ? PY_NO : PY_UNKNOWN;
+	switch (runtime->layout.field[GIL]) {
+	case GIL_LOCK:
+		return waits_for_lock(runtime, futex);
+	case GIL_VARIABLES: /* none of its other variables is waited on */
+		return answer(is_within(futex, symbols->data_start, symbols->data_end - symbols->data_start));
+	default:
+		return waits_for_any(runtime, slots, n, futex);
+	}
 }

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "unwind/cpython/reader.h"
+#include "unwind/cpython/object.h"
+
+enum { MAX_TEXT = 256 /* that is compared */ };
 
 /* From the first bit of the kind. */
 enum { STATE_KIND = 7, STATE_COMPACT = 1 << 3, STATE_ASCII = 1 << 4 };
@@ -49,7 +51,7 @@ static int read_header(struct py_runtime *runtime, uint64_t address, struct text
 	return 0;
 }
 
-static size_t put_utf8(char *to, uint32_t character)
+size_t reader_put_utf8(char *to, uint32_t character)
 {
 	if (character < 0x20 || character == 0x7f || (character >= 0xd800 && character < 0xe000) ||
 	    character > 0x10ffff)
@@ -91,11 +93,7 @@ static uint32_t character_at(const uint8_t *data, unsigned kind, size_t n)
 	return four;
 }
 
-/*
- * A character that UTF-8 writes in several bytes; 0: there is none at this place.
- * Source: utf-8(7). The shortest forms only.
- */
-static uint32_t utf8_at(const uint8_t *data, size_t n, size_t *ret_bytes)
+uint32_t reader_utf8_at(const uint8_t *data, size_t n, size_t *ret_bytes)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t bytes = data[0] >= 0xf0 ? 4 : data[0] >= 0xe0 ? 3 : 2;
@@ -121,7 +119,7 @@ static uint32_t next_character(const struct py_runtime *runtime, const uint8_t *
 	uint32_t character = 0;
 
 	if (runtime->layout.field[STRINGS] == STRINGS_BYTES)
-		character = utf8_at(data + *at, n - *at, &bytes);
+		character = reader_utf8_at(data + *at, n - *at, &bytes);
 	if (character == 0)
 		character = character_at(data, kind, *at);
 	*at += bytes ? bytes : 1;
@@ -148,9 +146,108 @@ int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n;)
-		used += put_utf8(utf8 + used, next_character(runtime, data, text.kind, n, &i));
+		used += reader_put_utf8(utf8 + used, next_character(runtime, data, text.kind, n, &i));
 	memcpy(utf8 + used, "...", text.n_characters > n ? 3 : 0);
 	utf8[used + (text.n_characters > n ? 3 : 0)] = '\0';
 	*ret = TAKE(utf8);
 	return 0;
+}
+
+bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *text)
+{
+	char there[MAX_TEXT];
+	size_t n = strlen(text);
+	struct object_type type;
+	struct text string;
+
+	if (n > sizeof there || read_header(runtime, object, &string) < 0 || string.n_characters != n || string.kind != 1)
+		return false;
+	if (n > 0 && window_read(&runtime->window, string.data, there, n) < 0)
+		return false;
+	if (memcmp(there, text, n) != 0)
+		return false;
+	/* What looks like one need not be it. */
+	return object_type_of(runtime, object, &type) >= 0 &&
+	       (type.flags & (runtime->layout.field[STRINGS] == STRINGS_BYTES ? TYPE_BYTES : TYPE_UNICODE));
+}
+
+/* In 2.7: two or four bytes a character, as the interpreter was built. 0: not known. */
+static unsigned unicode_kind(struct py_runtime *runtime)
+{
+	uint64_t interpreter, sys, largest, value;
+
+	if (runtime->unicode_kind == 0 && reader_interpreters(runtime, &interpreter) >= 0 &&
+	    object_module_dict(runtime, interpreter, "sys", &sys) >= 0 &&
+	    object_dict_find(runtime, sys, "maxunicode", &largest) >= 0 &&
+	    object_word(runtime, largest + reader_field(runtime, INT_VALUE), &value) >= 0)
+		runtime->unicode_kind = value > 0xffff ? 4 : 2;
+	return runtime->unicode_kind;
+}
+
+/* Text where names are bytes. */
+static int read_unicode(struct py_runtime *runtime, uint64_t address, struct text *ret)
+{
+	int r;
+
+	ret->kind = unicode_kind(runtime);
+	if (ret->kind == 0)
+		return -EBADMSG;
+	r = object_word(runtime, address + reader_field(runtime, UNICODE_LENGTH), &ret->n_characters);
+	if (r >= 0)
+		r = object_word(runtime, address + reader_field(runtime, UNICODE_DATA), &ret->data);
+	return r;
+}
+
+/* An instance of a class derived from str points to its characters. */
+static int read_derived(struct py_runtime *runtime, uint64_t address, struct text *ret)
+{
+	uint32_t state;
+	int r;
+
+	r = window_read(&runtime->window, address + reader_field(runtime, STRING_STATE), &state, sizeof state);
+	if (r >= 0)
+		r = object_word(runtime, address + reader_field(runtime, STRING_LENGTH), &ret->n_characters);
+	if (r >= 0)
+		r = object_word(runtime, address + reader_field(runtime, STRING_COMPACT_DATA), &ret->data);
+	if (r < 0)
+		return r;
+	ret->kind = state >> reader_field(runtime, STRING_KIND_BIT) & STATE_KIND;
+	return ret->kind == 1 || ret->kind == 2 || ret->kind == 4 ? 0 : -EBADMSG;
+}
+
+static int read_bytes(struct py_runtime *runtime, uint64_t address, struct text *ret)
+{
+	ret->kind = 1;
+	ret->data = address + reader_field(runtime, BYTES_DATA);
+	return object_word(runtime, address + reader_field(runtime, OBJECT_SIZE), &ret->n_characters);
+}
+
+static int read_text(struct py_runtime *runtime, uint64_t address, const struct object_type *type, struct text *ret)
+{
+	if (type->flags & TYPE_BYTES)
+		return read_bytes(runtime, address, ret);
+	if (runtime->layout.field[STRINGS] == STRINGS_BYTES)
+		return read_unicode(runtime, address, ret);
+	return read_header(runtime, address, ret) < 0 ? read_derived(runtime, address, ret) : 0;
+}
+
+int object_text(struct py_runtime *runtime, uint64_t object, const struct object_type *type, uint32_t *characters,
+		size_t max, uint64_t *ret_length)
+{
+	uint8_t data[4 * MAX_TEXT];
+	struct text text;
+	size_t n;
+	int r;
+
+	r = read_text(runtime, object, type, &text);
+	if (r < 0)
+		return r;
+	n = MIN(MIN(text.n_characters, (uint64_t)max), (uint64_t)MAX_TEXT);
+	r = window_read(&runtime->window, text.data, data, n * text.kind);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		characters[i] = character_at(data, text.kind, i);
+	*ret_length = text.n_characters;
+	return (int)n;
 }

@@ -412,6 +412,30 @@ int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, 
 	return 0;
 }
 
+int reader_walk_one(struct py_runtime *runtime, uint64_t address, struct py_frames *frames)
+{
+	size_t before = frames->n;
+	struct frame_head head;
+	int r;
+
+	r = reader_frame(runtime, address, &head);
+	if (r < 0)
+		return r;
+	if (head.is_shim)
+		return -EBADMSG;
+	if (frames->n >= PY_MAX_FRAMES) {
+		frames->is_cut = true;
+		return -ELOOP;
+	}
+	r = append(runtime, frames, 0, address, &head);
+	if (r < 0)
+		return r;
+	r = resolve(runtime, frames, 1);
+	if (r < 0)
+		frames->n = before;
+	return r;
+}
+
 bool py_calls_into(struct py_runtime *runtime, uint64_t frame, uint64_t inner)
 {
 	struct circle circle = { 0 };

@@ -99,6 +99,7 @@ static int emit_python(struct stitcher *stitcher, const struct py_frame *python,
 
 	frame.python.code = python->code;
 	frame.python.instruction = python->instruction;
+	frame.python.address = python->address;
 	return emit(stitcher, &frame);
 }
 
@@ -116,6 +117,8 @@ static int emit_evaluation(struct stitcher *stitcher, const struct merge *merge,
 			if (evaluation->captured_instruction != PY_INSTRUCTION_UNKNOWN ||
 			    evaluation->captured_code != frame.code)
 				frame.instruction = evaluation->captured_instruction;
+			if (evaluation->captured_code != frame.code)
+				frame.address = 0; /* another function's by now */
 			frame.code = evaluation->captured_code;
 		}
 		r = emit_python(stitcher, &frame, evaluation->state != EVALUATION_VERIFIED);

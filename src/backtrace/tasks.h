@@ -1,0 +1,18 @@
+/* tasks.h - the tasks of an event loop, as they are shown. Private. */
+#ifndef PROBING_BACKTRACE_TASKS_H
+#define PROBING_BACKTRACE_TASKS_H
+
+#include "src/backtrace/frame_names.h"
+
+/*
+ * backtrace_name_tasks - what a thread's tasks are in the middle of.
+ * @tasks:  as they were read; names are taken over.
+ * @frames: of the thread's stack, which has those of the task that runs.
+ * @thread: receives the tasks.
+ * Errors: -ENOMEM.
+ */
+int backtrace_name_tasks(struct frame_names *names, const struct backtrace_options *options, struct py_tasks *tasks,
+			 const struct frame *frames, size_t n_frames, struct backtrace_thread *thread);
+void backtrace_tasks_done(struct backtrace_thread *thread);
+
+#endif

@@ -1,0 +1,166 @@
+"""Tasks of asyncio: where they wait and for whom, and whose task a sample was taken in."""
+import json
+import re
+import sys
+import unittest
+
+import probing_test as t
+
+# What the interpreter itself does not lead to: the whole chain, innermost first.
+BEHIND = {
+    "generates": ["sleep", "numbers", "generates"],
+    "by_method": ["sleep", "run", "by_method"],
+}
+
+
+def modern_interpreters():
+    return [each for each in t.interpreters() if each.version is None or
+            tuple(map(int, each.version.split("."))) >= (3, 6)]
+
+
+def plain(name):
+    """'Inner.method' of 3.11 is 'method' before."""
+    return name.rsplit(".", 1)[-1]
+
+
+def take(pid, *arguments):
+    return json.loads(t.probing("backtrace", "--json", "--async", pid, *arguments, check=t.OK).stdout)
+
+
+def by_function(threads):
+    """Tasks by the function that they were made of: their outermost frame."""
+    found = {}
+    for thread in threads:
+        names = [plain(task["frames"][-1]["function"]) for task in thread["tasks"]]
+        for task, name in zip(thread["tasks"], names):
+            found[name] = dict(task, thread=thread["name"], awaiters=[names[i] for i in task["awaited_by"]])
+    return found
+
+
+@t.for_each_interpreter(globals(), modern_interpreters)
+class Waiting(unittest.TestCase):
+    """Tasks that all wait, against what the interpreter knows of them."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_interpreter(cls.interpreter)
+        with t.fixture("tasks.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
+            cls.truth = started.truth["tasks"]
+            cls.all = take(started.pid)
+            cls.from_memory = take(started.pid, "--no-stop")
+            cls.text = t.probing("backtrace", "--async", "--no-native", started.pid, check=t.OK).stdout
+            cls.without = json.loads(t.probing("backtrace", "--json", started.pid, check=t.OK).stdout)
+        cls.tasks = by_function(cls.all["threads"])
+
+    def test_all_tasks_and_no_others(self):
+        self.assertEqual(set(self.truth), set(self.tasks))
+        self.assertEqual(len(self.truth), sum(len(thread["tasks"]) for thread in self.all["threads"]))
+        self.assertNotIn("has_ended", self.tasks)
+
+    def test_names(self):
+        self.assertEqual({function: task["name"] for function, task in self.truth.items()},
+                         {function: task["name"] for function, task in self.tasks.items()})
+
+    def test_coroutines_and_lines(self):
+        for function, truth in self.truth.items():
+            with self.subTest(function):
+                shown = [[frame["function"], frame["line"]] for frame in self.tasks[function]["frames"]]
+                self.assertGreater(len(truth["frames"]), 0)
+                self.assertEqual(truth["frames"], shown[-len(truth["frames"]):])
+                self.assertEqual(BEHIND.get(function) or [plain(name) for name, _ in truth["frames"]],
+                                 [plain(name) for name, _ in shown])
+
+    def test_who_awaits_whom(self):
+        self.assertEqual({function: task["awaited_by"] for function, task in self.truth.items()},
+                         {function: task["awaiters"] for function, task in self.tasks.items()})
+
+    def test_each_in_its_thread(self):
+        elsewhere = self.tasks.pop("elsewhere")
+        self.assertEqual("second", elsewhere["thread"])
+        self.assertEqual(1, len({task["thread"] for task in self.tasks.values()}))
+        self.assertNotEqual("second", self.tasks["nested"]["thread"])
+        self.tasks["elsewhere"] = elsewhere
+
+    def test_none_runs(self):
+        self.assertEqual({False}, {task["running"] for task in self.tasks.values()})
+
+    def test_from_memory(self):
+        self.assertEqual(self.tasks, by_function(self.from_memory["threads"]))
+
+    def test_only_when_asked_for(self):
+        self.assertFalse(any("tasks" in thread for thread in self.without["threads"]))
+
+    def test_text(self):
+        name = self.truth["gathers"]["name"] or "gathers"
+        child = self.truth["first_child"]["name"] or "first_child"
+        line = self.truth["first_child"]["frames"][-1][1]
+        self.assertRegex(self.text, r'\n  Task "%s", awaited by "%s"\n    sleep  \(tasks.py:\d+\)\n'
+                                    r'    first_child  \(tasks.py:%d\)\n' % (re.escape(child), re.escape(name), line))
+        self.assertRegex(self.text, r'\n  Task "%s"\n    gathers  \(' % re.escape(name))
+
+
+@t.for_each_interpreter(globals(), modern_interpreters)
+class Working(t.Case):
+    """Two tasks that work in turns, and one that waits for both."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        t.need_interpreter(cls.interpreter)
+        with t.scratch(), t.fixture("tasks.py", "--work", python=cls.interpreter.path,
+                                    place=cls.interpreter.place) as started:
+            cls.recording = t.record(started.pid, 1, 499, "async.db", "--async")
+            cls.running = take(started.pid)
+            cls.folded = t.probing("flamegraph", "--format", "folded", "-o", "-", "async.db", check=t.OK).stdout
+            cls.report = t.probing("report", "--total", "async.db", check=t.OK).stdout
+
+    def in_burn(self, recording, color):
+        """Names of the tasks and Python functions that lead to it, of each sample in there."""
+        for sample in recording.samples:
+            path = [frame for frame in recording.path(sample.stack) if frame.kind in ("python", "task")] \
+                if sample.stack else []
+            if "burn_" + color in [frame.name for frame in path]:
+                yield [plain(frame.name) for frame in path], [frame.name for frame in path if frame.kind == "task"]
+
+    def test_each_sample_is_in_its_task(self):
+        for color in "red", "blue":
+            found = list(self.in_burn(self.recording, color))
+            with_task = [tasks for _, tasks in found if tasks]
+            self.assertGreater(len(found), 0)
+            # Where the thread had gone on to the other task before it was looked at, there is none.
+            self.assertGreater(len(with_task), len(found) / 4)
+            self.assertNearlyAll(with_task.count(["task main", "task " + color]), len(with_task), color)
+
+    def test_waiting_coroutines_stand_between(self):
+        paths = [path for path, tasks in self.in_burn(self.recording, "red") if tasks]
+        for wanted in ["_run", "task main", "main", "task red", "red", "turns", "burn_red"],:
+            right = sum(path[path.index("task main") - 1:path.index("burn_red") + 1] == wanted for path in paths
+                        if "task main" in path)
+            self.assertNearlyAll(right, len(paths), paths[0])
+
+    def test_flame_graph_groups_by_task(self):
+        self.assertRegex(self.folded, r"(?m);task main;main \(tasks.py\);task red;red \(tasks.py\);.*;burn_red ")
+
+    def test_report_has_tasks(self):
+        self.assertRegex(self.report, r"(?m)\btask main\b")
+
+    def test_backtrace_shows_the_running_task(self):
+        tasks = by_function(self.running["threads"])
+        self.assertEqual({"main", "red", "blue"}, set(tasks))
+        self.assertFalse(tasks["main"]["running"])
+        for color in "red", "blue":
+            self.assertEqual(["main"], tasks[color]["awaiters"])
+            if tasks[color]["running"]:
+                self.assertEqual([frame["function"] for frame in self.running["threads"][0]["frames"]][:len(
+                    tasks[color]["frames"])], [frame["function"] for frame in tasks[color]["frames"]])
+
+
+class NotAskedFor(t.Case):
+    def test_no_tasks(self):
+        recording, _ = t.record_fixture("tasks.py", "--work", seconds=0.5)
+        self.assertIn("turns", recording.all_names())
+        self.assertFalse([name for name in recording.all_names() if name.startswith("task ")])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

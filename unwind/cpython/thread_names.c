@@ -1,0 +1,91 @@
+/* thread_names.c - what Python calls its threads.
+ *
+ * threading._active maps what threading.get_ident() is of a thread to its Thread object, and that
+ * has the name as an attribute (Lib/threading.py, 2.7 to 3.15).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "unwind/cpython/object.h"
+
+enum { MAX_INTERPRETERS = 64, MAX_NAMES = 65536, MAX_NAME_BYTES = 128 };
+
+void py_thread_names_done(struct py_thread_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->names[i].name);
+	free(names->names);
+	*names = (struct py_thread_names){ 0 };
+}
+
+const char *py_thread_name(const struct py_thread_names *names, uint64_t ident)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (names->names[i].ident == ident)
+			return names->names[i].name;
+	return NULL;
+}
+
+static int add_thread(struct py_runtime *runtime, uint64_t ident, uint64_t thread, struct py_thread_names *names)
+{
+	uint64_t object;
+	char *name;
+	int r;
+
+	r = object_attribute(runtime, thread, "_name", &object);
+	if (r == -ENOENT) /* 2.7: one that is private to its class */
+		r = object_attribute(runtime, thread, "_Thread__name", &object);
+	if (r >= 0)
+		r = grow(&names->names, names->n, &names->allocated, sizeof *names->names);
+	if (r >= 0)
+		r = reader_string(runtime, object, MAX_NAME_BYTES, &name);
+	if (r < 0)
+		return r;
+	/* The main interpreter comes last, and knows best. */
+	for (size_t i = 0; i < names->n; i++)
+		if (names->names[i].ident == ident) {
+			free(names->names[i].name);
+			names->names[i].name = name;
+			return 0;
+		}
+	names->names[names->n++] = (struct py_thread_named){ .ident = ident, .name = name };
+	return 0;
+}
+
+static int add_interpreter(struct py_runtime *runtime, uint64_t interpreter, struct py_thread_names *names)
+{
+	uint64_t module, active, key, thread;
+	struct dict_walk walk;
+	int64_t ident;
+	int r;
+
+	r = object_module_dict(runtime, interpreter, "threading", &module);
+	if (r >= 0)
+		r = object_dict_find(runtime, module, "_active", &active);
+	if (r >= 0)
+		r = object_dict_walk(runtime, active, &walk);
+	while (r >= 0 && names->n < MAX_NAMES && (r = object_dict_next(runtime, &walk, &key, &thread)) > 0)
+		if (object_int(runtime, key, &ident) >= 0 &&
+		    add_thread(runtime, (uint64_t)ident, thread, names) == -ENOMEM)
+			return -ENOMEM;
+	return r;
+}
+
+int py_thread_names_read(struct py_runtime *runtime, struct py_thread_names *ret)
+{
+	uint64_t interpreter;
+	int r;
+
+	py_begin_sample(runtime);
+	r = reader_interpreters(runtime, &interpreter);
+	for (unsigned i = 0; r >= 0 && interpreter != 0 && i < MAX_INTERPRETERS; i++) {
+		r = add_interpreter(runtime, interpreter, ret);
+		if (r == -ENOMEM)
+			return r;
+		/* One that has not imported threading is no reason not to look at the others. */
+		r = object_word(runtime, interpreter + reader_field(runtime, INTERPRETER_NEXT), &interpreter);
+	}
+	return r < 0 ? r : 0;
+}
