@@ -246,22 +246,25 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
 
 /*
  * The captured pointer proves the innermost frame, not those that called it
- * within the same evaluation. They are as they were if that frame is still
- * there: what it returns to has not run meanwhile. Memory of a frame that has
- * been left keeps its words, but they may lead to frames of later calls; and
- * what was read in between, while the thread ran, must be what is there now.
+ * within the same evaluation. For these that frame must still be there: memory of
+ * one that has been left keeps its words, but they may lead to frames of later
+ * calls. What was read while the thread ran must be what is there now. And
+ * then it must be known who calls that frame, since it may have been left and
+ * entered again (callers.c).
  */
 static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
 {
 	enum { CALLERS_COMPARED = 32 }; /* those further out change seldom */
+	const struct py_frame *frames = &merge->frames.frames[evaluation->first_frame];
 	uint64_t top;
 
 	if (evaluation->n_frames == 1)
 		return !evaluation->is_stale;
 	top = live_top(merge, evaluation);
 	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
-	       py_callers_stay(merge->runtime, &merge->frames.frames[evaluation->first_frame],
-			       MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED));
+	       py_callers_stay(merge->runtime, frames, MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED)) &&
+	       callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample->time_ns,
+			    monotonic_ns());
 }
 
 /* What called an evaluation that still runs is where it was: memory tells that better than a register. */

@@ -2,6 +2,7 @@
 #ifndef PROBING_MERGE_H
 #define PROBING_MERGE_H
 
+#include "unwind/stitch/callers.h"
 #include "unwind/stitch/places.h"
 #include "unwind/stitch/stitch.h"
 
@@ -27,6 +28,7 @@ struct evaluation {
 
 struct merge {
 	struct places *places;
+	struct callers *callers;
 	struct address_space *space;
 	struct py_runtime *runtime;
 	struct native_stack *native;

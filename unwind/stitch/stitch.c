@@ -13,6 +13,7 @@ enum { EXPLORE_FIRST = 512, EXPLORE_EVERY = 16 };
 
 struct stitcher {
 	struct places places;
+	struct callers callers;
 	struct merge merge;
 	struct frame *frames;
 	size_t n_frames, frames_allocated;
@@ -22,6 +23,7 @@ struct stitcher {
 int stitcher_new(struct stitcher **ret)
 {
 	CLEANUP(stitcher_freep) struct stitcher *stitcher = NULL;
+	int r;
 
 	stitcher = calloc(1, sizeof *stitcher);
 	if (!stitcher)
@@ -29,6 +31,9 @@ int stitcher_new(struct stitcher **ret)
 	stitcher->merge.live = calloc(PY_MAX_ANCHORS, sizeof *stitcher->merge.live);
 	if (!stitcher->merge.live)
 		return -ENOMEM;
+	r = callers_init(&stitcher->callers);
+	if (r < 0)
+		return r;
 	place_init(&stitcher->merge.generated);
 	*ret = TAKE(stitcher);
 	return 0;
@@ -39,6 +44,7 @@ void stitcher_free(struct stitcher *stitcher)
 	if (!stitcher)
 		return;
 	places_done(&stitcher->places);
+	callers_done(&stitcher->callers);
 	py_frames_done(&stitcher->merge.frames);
 	free(stitcher->merge.evaluations);
 	free(stitcher->merge.live);
@@ -202,6 +208,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 
 	stitcher->n_frames = 0;
 	merge->places = &stitcher->places;
+	merge->callers = &stitcher->callers;
 	merge->space = space;
 	merge->runtime = runtime;
 	merge->native = native;

@@ -1,0 +1,31 @@
+/* callers.h - whether callers that were read late can be believed. Private. */
+#ifndef PROBING_CALLERS_H
+#define PROBING_CALLERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/cpython/cpython.h"
+
+struct callers_seen;
+
+struct callers {
+	struct callers_seen *slots;
+};
+
+/* -ENOMEM. */
+int callers_init(struct callers *callers);
+void callers_done(struct callers *callers);
+
+/*
+ * callers_look - note who called a frame, and whether that can be believed of the sample.
+ * @frames:    n of one evaluation, innermost first, of which captured bytes prove the innermost;
+ *             it was still there when the others had been read.
+ * @sample_ns: when the sample was taken.
+ * @now_ns:    when its callers were looked at.
+ */
+bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, uint64_t sample_ns,
+		  uint64_t now_ns);
+
+#endif
