@@ -15,6 +15,12 @@
  * Looks count if they tell something new: a sample that was taken before the last look was made
  * is one of many that waited, and all of these show the same moment. For that reason nothing is
  * said of a sample that waited for long, either.
+ *
+ * A function that many call can be believed if its calls last. Whether they do, is tried: while it
+ * is not known, memory is looked at once more when the sample is done with, after a while in which
+ * the process ran. How often a call has ended by then tells how long
+ * calls last. Between two looks less than half of such a time apart nobody else's call fits, and
+ * a sample that was taken between them is of the call that both show.
  */
 #include "unwind/stitch/callers.h"
 
@@ -25,31 +31,82 @@
 
 enum {
 	N_SLOTS = 8192, /* of two frames at the same one, the later is kept */
-	FIRST_NEEDED = 32,
+	FIRST_NEEDED = 32, /* looks */
 	MORE_NEEDED = 4, /* times */
 	MOST_NEEDED = 8192,
 	LONG_RUN = 512,
-	MAX_LATE_NS = 1000000,
+	MAX_LATE_NS = 10000000, /* of samples whose looks are about them at all */
+	N_CODES = 2048,
+	ENOUGH_WAITS = 32,
+	MOST_WAITS = 128, /* of more, the half is forgotten */
+	TRY_OFTEN = 64,
+	TRY_EVERY = 64,   /* samples, after that */
 };
 
 struct callers_seen {
 	uint64_t frame;   /* which frame this is about, as a number; 0: a free slot */
 	uint64_t callers; /* who called it, as a number */
-	uint64_t look_ns; /* the last look that counted */
-	uint32_t run;     /* looks that counted since somebody else did */
+	uint64_t look_ns;  /* the last look */
+	uint64_t since_ns; /* the first of those looks up to it that nobody else's call fits between */
+	uint32_t run;      /* looks that counted since somebody else called it */
 	uint32_t needed;
+};
+
+struct callers_lasting {
+	const struct py_code *code;
+	uint32_t n_waits, n_ended;
+	uint32_t n_asked;
 };
 
 int callers_init(struct callers *callers)
 {
 	callers->slots = calloc(N_SLOTS, sizeof *callers->slots);
-	return callers->slots ? 0 : -ENOMEM;
+	callers->codes = calloc(N_CODES, sizeof *callers->codes);
+	return callers->slots && callers->codes ? 0 : -ENOMEM;
 }
 
 void callers_done(struct callers *callers)
 {
 	free(callers->slots);
+	free(callers->codes);
 	callers->slots = NULL;
+	callers->codes = NULL;
+}
+
+static struct callers_lasting *lasting_of(struct callers *callers, const struct py_code *code)
+{
+	struct callers_lasting *lasting = &callers->codes[mix64((uintptr_t)code) % N_CODES];
+
+	if (lasting->code != code)
+		*lasting = (struct callers_lasting){ .code = code };
+	return lasting;
+}
+
+/* Half the time that its calls last, at least; 0: not known. */
+static uint64_t lasts_ns(const struct callers_lasting *lasting)
+{
+	if (lasting->n_waits < ENOUGH_WAITS)
+		return 0;
+	return (uint64_t)lasting->n_waits * CALLERS_WAIT_NS / (lasting->n_ended + 1) / 2;
+}
+
+bool callers_ask(struct callers *callers, const struct py_code *code)
+{
+	struct callers_lasting *lasting = lasting_of(callers, code);
+
+	return lasting->n_waits < TRY_OFTEN || lasting->n_asked++ % TRY_EVERY == 0;
+}
+
+void callers_waited(struct callers *callers, const struct py_code *code, bool is_there)
+{
+	struct callers_lasting *lasting = lasting_of(callers, code);
+
+	if (lasting->n_waits == MOST_WAITS) {
+		lasting->n_waits /= 2;
+		lasting->n_ended /= 2;
+	}
+	lasting->n_waits++;
+	lasting->n_ended += !is_there;
 }
 
 static uint64_t number_of_frame(const struct py_frame *frame)
@@ -80,18 +137,18 @@ bool callers_look(struct callers *callers, const struct py_frame *frames, size_t
 {
 	uint64_t frame = number_of_frame(&frames[0]), number = number_of_callers(frames, n);
 	struct callers_seen *seen = &callers->slots[frame % N_SLOTS];
-	bool is_believed;
+	bool are_known;
 
 	if (seen->frame != frame)
 		*seen = (struct callers_seen){ .frame = frame, .callers = number, .needed = FIRST_NEEDED };
-	if (seen->callers != number) {
+	if (seen->callers != number)
 		begin_anew(seen);
-		seen->callers = number;
-	}
-	is_believed = seen->run >= seen->needed && now_ns - sample_ns <= MAX_LATE_NS;
-	if (sample_ns > seen->look_ns) {
-		seen->look_ns = now_ns;
+	are_known = seen->run >= seen->needed && now_ns - sample_ns <= MAX_LATE_NS;
+	if (seen->callers != number || now_ns - seen->look_ns >= lasts_ns(lasting_of(callers, frames[0].code)))
+		seen->since_ns = now_ns;
+	if (sample_ns > seen->look_ns)
 		seen->run += seen->run < UINT32_MAX;
-	}
-	return is_believed;
+	seen->callers = number;
+	seen->look_ns = now_ns;
+	return are_known || sample_ns > seen->since_ns;
 }

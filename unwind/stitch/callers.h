@@ -9,10 +9,15 @@
 #include "unwind/cpython/cpython.h"
 
 struct callers_seen;
+struct callers_lasting;
 
 struct callers {
 	struct callers_seen *slots;
+	struct callers_lasting *codes;
 };
+
+/* How long it is waited to see whether a call is still there. */
+enum { CALLERS_WAIT_NS = 200000 };
 
 /* -ENOMEM. */
 int callers_init(struct callers *callers);
@@ -27,5 +32,11 @@ void callers_done(struct callers *callers);
  */
 bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, uint64_t sample_ns,
 		  uint64_t now_ns);
+
+/* Shall memory be looked at once more, after waiting for so long, to learn whether calls of a function last? */
+bool callers_ask(struct callers *callers, const struct py_code *code);
+
+/* What that showed: is the same call still there? Only of time in which the process ran. */
+void callers_waited(struct callers *callers, const struct py_code *code, bool is_there);
 
 #endif

@@ -7,6 +7,7 @@
  * bytecode pointer then tells whether the innermost is still the one that ran.
  */
 #include <errno.h>
+#include <time.h>
 
 #include "base/util.h"
 #include "unwind/stitch/merge.h"
@@ -252,19 +253,51 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
  * then it must be known who calls that frame, since it may have been left and
  * entered again (callers.c).
  */
-static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
+static bool callers_stay(struct merge *merge, const struct evaluation *evaluation)
 {
 	enum { CALLERS_COMPARED = 32 }; /* those further out change seldom */
+	uint64_t top = live_top(merge, evaluation);
+
+	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
+	       py_callers_stay(merge->runtime, &merge->frames.frames[evaluation->first_frame],
+			       MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED));
+}
+
+static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
+{
 	const struct py_frame *frames = &merge->frames.frames[evaluation->first_frame];
-	uint64_t top;
 
 	if (evaluation->n_frames == 1)
 		return !evaluation->is_stale;
-	top = live_top(merge, evaluation);
-	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
-	       py_callers_stay(merge->runtime, frames, MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED)) &&
-	       callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample->time_ns,
-			    monotonic_ns());
+	if (!callers_stay(merge, evaluation))
+		return false;
+	if (callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample->time_ns,
+			 monotonic_ns()))
+		return true;
+	if (!merge->asked && callers_ask(merge->callers, frames->code))
+		merge->asked = evaluation;
+	return false;
+}
+
+void merge_look_again(struct merge *merge)
+{
+	const struct timespec wait = { .tv_nsec = CALLERS_WAIT_NS };
+	const struct evaluation *evaluation = merge->asked;
+	struct timespec before, after;
+	clockid_t clock;
+	int64_t ran;
+
+	if (!evaluation || clock_getcpuclockid(merge->native->sample->pid, &clock) != 0 ||
+	    clock_gettime(clock, &before) < 0)
+		return;
+	if (clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL) != 0 || clock_gettime(clock, &after) < 0)
+		return;
+	ran = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+	if (ran < CALLERS_WAIT_NS)
+		return;
+	merge->live_is_read = false;
+	callers_waited(merge->callers, merge->frames.frames[evaluation->first_frame].code,
+		       callers_stay(merge, evaluation));
 }
 
 /* What called an evaluation that still runs is where it was: memory tells that better than a register. */

@@ -42,6 +42,7 @@ struct merge {
 	int n_live; /* negative errno: could not be read */
 	bool live_is_read;
 	struct place generated; /* stands for all generated code: nothing is learnt of it */
+	const struct evaluation *asked; /* whether calls of its innermost function last; NULL: none */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
 };
 
@@ -86,5 +87,8 @@ int merge_find_evaluations(struct merge *merge);
 
 /* Read and check the Python frames of all evaluations found. -ENOMEM. */
 int merge_read_frames(struct merge *merge);
+
+/* When the sample is done with: wait, and see whether the call that was asked for lasts. */
+void merge_look_again(struct merge *merge);
 
 #endif

@@ -216,6 +216,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	merge->frames.n = 0;
 	merge->frames.is_cut = false;
 	merge->live_is_read = false;
+	merge->asked = NULL;
 	merge->chain_is_whole = true;
 	merge->explore_anyway = stitcher->n_stitched % EXPLORE_EVERY == 0;
 	merge->explore = merge->explore_anyway || stitcher->n_stitched < EXPLORE_FIRST;
@@ -240,6 +241,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	}
 	if (r < 0)
 		return r;
+	merge_look_again(merge);
 	ret->frames = stitcher->frames;
 	ret->n_frames = stitcher->n_frames;
 	ret->python_cut = merge->frames.is_cut;
