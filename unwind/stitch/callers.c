@@ -16,11 +16,12 @@
  * is one of many that waited, and all of these show the same moment. For that reason nothing is
  * said of a sample that waited for long, either.
  *
- * A function that many call can be believed if its calls last. Whether they do, is tried: while it
- * is not known, memory is looked at once more when the sample is done with, after a while in which
- * the process ran. How often a call has ended by then tells how long
- * calls last. Between two looks less than half of such a time apart nobody else's call fits, and
- * a sample that was taken between them is of the call that both show.
+ * A function that many call can be believed if its calls last. Whether they do, is tried: where a
+ * look shows others than the one before, memory is looked at once more when the sample is done with,
+ * after a while in which the process ran. Who seldom calls is soon gone again, unless calls last:
+ * how often they have ended by then tells how long they do. Between two looks less than half of
+ * such a time apart nobody else's call fits, and a sample that was taken between them is of the
+ * call that both show.
  */
 #include "unwind/stitch/callers.h"
 
@@ -40,7 +41,7 @@ enum {
 	ENOUGH_WAITS = 32,
 	MOST_WAITS = 128, /* of more, the half is forgotten */
 	TRY_OFTEN = 64,
-	TRY_EVERY = 64,   /* samples, after that */
+	TRY_EVERY = 16,   /* times, after that */
 };
 
 struct callers_seen {
@@ -90,14 +91,12 @@ static uint64_t lasts_ns(const struct callers_lasting *lasting)
 	return (uint64_t)lasting->n_waits * CALLERS_WAIT_NS / (lasting->n_ended + 1) / 2;
 }
 
-bool callers_ask(struct callers *callers, const struct py_code *code)
+static bool may_ask(struct callers_lasting *lasting)
 {
-	struct callers_lasting *lasting = lasting_of(callers, code);
-
 	return lasting->n_waits < TRY_OFTEN || lasting->n_asked++ % TRY_EVERY == 0;
 }
 
-void callers_waited(struct callers *callers, const struct py_code *code, bool is_there)
+void callers_waited(struct callers *callers, const struct py_code *code, bool are_there)
 {
 	struct callers_lasting *lasting = lasting_of(callers, code);
 
@@ -106,7 +105,7 @@ void callers_waited(struct callers *callers, const struct py_code *code, bool is
 		lasting->n_ended /= 2;
 	}
 	lasting->n_waits++;
-	lasting->n_ended += !is_there;
+	lasting->n_ended += !are_there;
 }
 
 static uint64_t number_of_frame(const struct py_frame *frame)
@@ -133,22 +132,25 @@ static void begin_anew(struct callers_seen *seen)
 }
 
 bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, uint64_t sample_ns,
-		  uint64_t now_ns)
+		  uint64_t now_ns, bool *ret_ask)
 {
 	uint64_t frame = number_of_frame(&frames[0]), number = number_of_callers(frames, n);
+	struct callers_lasting *lasting = lasting_of(callers, frames[0].code);
 	struct callers_seen *seen = &callers->slots[frame % N_SLOTS];
-	bool are_known;
+	bool are_others, are_known;
 
+	are_others = seen->frame != frame || seen->callers != number;
 	if (seen->frame != frame)
-		*seen = (struct callers_seen){ .frame = frame, .callers = number, .needed = FIRST_NEEDED };
-	if (seen->callers != number)
+		*seen = (struct callers_seen){ .frame = frame, .needed = FIRST_NEEDED };
+	else if (are_others)
 		begin_anew(seen);
 	are_known = seen->run >= seen->needed && now_ns - sample_ns <= MAX_LATE_NS;
-	if (seen->callers != number || now_ns - seen->look_ns >= lasts_ns(lasting_of(callers, frames[0].code)))
+	if (are_others || now_ns - seen->look_ns >= lasts_ns(lasting))
 		seen->since_ns = now_ns;
 	if (sample_ns > seen->look_ns)
 		seen->run += seen->run < UINT32_MAX;
 	seen->callers = number;
 	seen->look_ns = now_ns;
+	*ret_ask = are_others && may_ask(lasting);
 	return are_known || sample_ns > seen->since_ns;
 }

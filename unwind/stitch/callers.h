@@ -29,14 +29,12 @@ void callers_done(struct callers *callers);
  *             it was still there when the others had been read.
  * @sample_ns: when the sample was taken.
  * @now_ns:    when its callers were looked at.
+ * @ret_ask:   shall memory be looked at once more, after CALLERS_WAIT_NS, to learn whether calls last?
  */
 bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, uint64_t sample_ns,
-		  uint64_t now_ns);
+		  uint64_t now_ns, bool *ret_ask);
 
-/* Shall memory be looked at once more, after waiting for so long, to learn whether calls of a function last? */
-bool callers_ask(struct callers *callers, const struct py_code *code);
-
-/* What that showed: is the same call still there? Only of time in which the process ran. */
-void callers_waited(struct callers *callers, const struct py_code *code, bool is_there);
+/* What that showed: are its callers still there? Only of time in which the process ran. */
+void callers_waited(struct callers *callers, const struct py_code *code, bool are_there);
 
 #endif

@@ -266,17 +266,17 @@ static bool callers_stay(struct merge *merge, const struct evaluation *evaluatio
 static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
 {
 	const struct py_frame *frames = &merge->frames.frames[evaluation->first_frame];
+	bool are_believed, ask;
 
 	if (evaluation->n_frames == 1)
 		return !evaluation->is_stale;
 	if (!callers_stay(merge, evaluation))
 		return false;
-	if (callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample->time_ns,
-			 monotonic_ns()))
-		return true;
-	if (!merge->asked && callers_ask(merge->callers, frames->code))
+	are_believed = callers_look(merge->callers, frames, evaluation->n_frames,
+				    merge->native->sample->time_ns, monotonic_ns(), &ask);
+	if (ask && !merge->asked)
 		merge->asked = evaluation;
-	return false;
+	return are_believed;
 }
 
 void merge_look_again(struct merge *merge)
