@@ -38,7 +38,7 @@ enum {
 	LONG_RUN = 512,
 	MAX_LATE_NS = 10000000, /* of samples whose looks are about them at all */
 	N_CODES = 2048,
-	ENOUGH_WAITS = 32,
+	ENOUGH_WAITS = 16,
 	MOST_WAITS = 128, /* of more, the half is forgotten */
 	TRY_OFTEN = 64,
 	TRY_EVERY = 16,   /* times, after that */

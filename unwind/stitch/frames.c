@@ -333,6 +333,13 @@ static void prefetch(struct merge *merge, size_t first)
 	py_prefetch(merge->runtime, tops, n);
 }
 
+static bool seam_is_gone(const struct merge *merge, size_t n)
+{
+	enum { EVERY = 32 }; /* so many are read in less time than it takes to go there and back */
+
+	return (n % EVERY == 0 || n == merge->n) && !native_seam_holds(merge->native);
+}
+
 int merge_read_frames(struct merge *merge)
 {
 	merge->frames.n = 0;
@@ -342,6 +349,7 @@ int merge_read_frames(struct merge *merge)
 		bool captured;
 		int r;
 
+		merge->seam_is_gone |= n > 0 && seam_is_gone(merge, n);
 		if (n % PY_PREFETCH == 0 && py_anchor_is_frame(merge->runtime))
 			prefetch(merge, n);
 		r = read_evaluation(merge, n, &captured);
@@ -368,5 +376,6 @@ int merge_read_frames(struct merge *merge)
 			learn_locations(merge, evaluation);
 		evaluation->state = compare_captured(merge, evaluation);
 	}
+	merge->seam_is_gone |= seam_is_gone(merge, merge->n);
 	return 0;
 }

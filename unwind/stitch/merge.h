@@ -43,6 +43,7 @@ struct merge {
 	bool live_is_read;
 	struct place generated; /* stands for all generated code: nothing is learnt of it */
 	const struct evaluation *asked; /* whether calls of its innermost function last; NULL: none */
+	bool seam_is_gone; /* while frames were read, another stack stood where this one goes on */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
 };
 

@@ -190,7 +190,7 @@ static enum verdict judge(const struct merge *merge)
 		return judge_held(merge);
 	if (merge->n == 0)
 		return VERDICT_NATIVE;
-	if (!merge->chain_is_whole)
+	if (!merge->chain_is_whole || merge->seam_is_gone)
 		return VERDICT_APPROXIMATE;
 	for (size_t i = 0; i < merge->n; i++)
 		if (merge->evaluations[i].state != EVALUATION_VERIFIED ||
@@ -217,6 +217,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	merge->frames.is_cut = false;
 	merge->live_is_read = false;
 	merge->asked = NULL;
+	merge->seam_is_gone = false;
 	merge->chain_is_whole = true;
 	merge->explore_anyway = stitcher->n_stitched % EXPLORE_EVERY == 0;
 	merge->explore = merge->explore_anyway || stitcher->n_stitched < EXPLORE_FIRST;
