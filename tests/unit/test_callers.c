@@ -52,6 +52,7 @@ static struct result simulate(uint64_t call_ns, unsigned n_others)
 	struct program program = { .random = call_ns + n_others, .call_ns = call_ns, .n_others = n_others };
 	struct py_code third = { 0 }, caller = { 0 };
 	struct callers callers;
+	struct sample sample = { .tid = 1, .weight_ns = SAMPLE_NS };
 	struct result result = { 0 };
 	uint64_t free_ns = 0; /* when there is time for the next look */
 
@@ -66,11 +67,13 @@ static struct result simulate(uint64_t call_ns, unsigned n_others)
 		bool ask;
 		int was = go_to(&program, sample_ns), is = go_to(&program, look_ns);
 
+		sample.time_ns = sample_ns;
+		callers_ran(&callers, &sample);
 		if (was < 0 || is < 0)
 			continue;
 		frames[1].instruction = is; /* one caller, at two places */
 		result.looks++;
-		if (callers_look(&callers, frames, 2, sample_ns, look_ns, &ask)) {
+		if (callers_look(&callers, frames, 2, &sample, look_ns, &ask)) {
 			result.believed++;
 			result.wrong += was != is;
 		}
@@ -147,8 +150,12 @@ static void test_what_waited_too_long_is_not(void **state)
 
 	(void)state;
 	assert_int_equal(callers_init(&callers), 0);
-	for (uint64_t n = 1; n <= 1000; n++)
-		assert_false(callers_look(&callers, frames, 2, n * 100000000, n * 100000000 + 50000000, &ask));
+	for (uint64_t n = 1; n <= 1000; n++) {
+		struct sample sample = { .tid = 1, .weight_ns = SAMPLE_NS, .time_ns = n * 100000000 };
+
+		callers_ran(&callers, &sample);
+		assert_false(callers_look(&callers, frames, 2, &sample, sample.time_ns + 50000000, &ask));
+	}
 	callers_done(&callers);
 }
 
@@ -162,8 +169,12 @@ static void test_many_that_waited_are_one_look(void **state)
 	(void)state;
 
 	assert_int_equal(callers_init(&callers), 0);
-	for (unsigned i = 0; i < 1000; i++)
-		assert_false(callers_look(&callers, frames, 2, 1000 + i, 5000 + i, &ask));
+	for (unsigned i = 0; i < 1000; i++) {
+		struct sample sample = { .tid = 1, .weight_ns = SAMPLE_NS, .time_ns = 1000 + i };
+
+		callers_ran(&callers, &sample);
+		assert_false(callers_look(&callers, frames, 2, &sample, 5000 + i, &ask));
+	}
 	callers_done(&callers);
 }
 

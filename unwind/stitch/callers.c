@@ -21,7 +21,7 @@
  * after a while in which the process ran. Who seldom calls is soon gone again, unless calls last:
  * how often they have ended by then tells how long they do. Between two looks less than half of
  * such a time apart nobody else's call fits, and a sample that was taken between them is of the
- * call that both show.
+ * call that both show. That time is the thread's own: while it does not run it calls nobody.
  */
 #include "unwind/stitch/callers.h"
 
@@ -38,6 +38,7 @@ enum {
 	LONG_RUN = 512,
 	MAX_LATE_NS = 10000000, /* of samples whose looks are about them at all */
 	N_CODES = 2048,
+	N_THREADS = 1024,
 	ENOUGH_WAITS = 16,
 	MOST_WAITS = 128, /* of more, the half is forgotten */
 	TRY_OFTEN = 64,
@@ -48,9 +49,15 @@ struct callers_seen {
 	uint64_t frame;   /* which frame this is about, as a number; 0: a free slot */
 	uint64_t callers; /* who called it, as a number */
 	uint64_t look_ns;  /* the last look */
+	uint64_t ran_ns;   /* what its thread had run until then, at least */
 	uint64_t since_ns; /* the first of those looks up to it that nobody else's call fits between */
 	uint32_t run;      /* looks that counted since somebody else called it */
 	uint32_t needed;
+	pid_t tid;
+};
+
+struct callers_thread {
+	uint64_t ran_ns; /* since it was first seen, to its last sample */
 };
 
 struct callers_lasting {
@@ -63,15 +70,29 @@ int callers_init(struct callers *callers)
 {
 	callers->slots = calloc(N_SLOTS, sizeof *callers->slots);
 	callers->codes = calloc(N_CODES, sizeof *callers->codes);
-	return callers->slots && callers->codes ? 0 : -ENOMEM;
+	callers->threads = calloc(N_THREADS, sizeof *callers->threads);
+	return callers->slots && callers->codes && callers->threads ? 0 : -ENOMEM;
 }
 
 void callers_done(struct callers *callers)
 {
 	free(callers->slots);
 	free(callers->codes);
-	callers->slots = NULL;
-	callers->codes = NULL;
+	free(callers->threads);
+	*callers = (struct callers){ 0 };
+}
+
+static struct callers_thread *thread_of(struct callers *callers, pid_t tid)
+{
+	return &callers->threads[(unsigned)tid % N_THREADS];
+}
+
+void callers_ran(struct callers *callers, const struct sample *sample)
+{
+	struct callers_thread *thread = thread_of(callers, sample->tid);
+
+	/* Of two at one place, what they ran is added up: that makes times longer, and nothing more believed. */
+	thread->ran_ns += sample->weight_ns;
 }
 
 static struct callers_lasting *lasting_of(struct callers *callers, const struct py_code *code)
@@ -131,12 +152,20 @@ static void begin_anew(struct callers_seen *seen)
 	seen->run = 0;
 }
 
-bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, uint64_t sample_ns,
+/* Can another call have fitted between the last look and this one? */
+static bool may_have_ended(const struct callers_seen *seen, const struct sample *sample, uint64_t ran_ns,
+			   uint64_t now_ns, uint64_t lasts)
+{
+	return seen->tid != sample->tid || ran_ns - seen->ran_ns + (now_ns - sample->time_ns) >= lasts;
+}
+
+bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, const struct sample *sample,
 		  uint64_t now_ns, bool *ret_ask)
 {
 	uint64_t frame = number_of_frame(&frames[0]), number = number_of_callers(frames, n);
 	struct callers_lasting *lasting = lasting_of(callers, frames[0].code);
 	struct callers_seen *seen = &callers->slots[frame % N_SLOTS];
+	uint64_t ran_ns = thread_of(callers, sample->tid)->ran_ns;
 	bool are_others, are_known;
 
 	are_others = seen->frame != frame || seen->callers != number;
@@ -144,13 +173,15 @@ bool callers_look(struct callers *callers, const struct py_frame *frames, size_t
 		*seen = (struct callers_seen){ .frame = frame, .needed = FIRST_NEEDED };
 	else if (are_others)
 		begin_anew(seen);
-	are_known = seen->run >= seen->needed && now_ns - sample_ns <= MAX_LATE_NS;
-	if (are_others || now_ns - seen->look_ns >= lasts_ns(lasting))
+	are_known = seen->run >= seen->needed && now_ns - sample->time_ns <= MAX_LATE_NS;
+	if (are_others || may_have_ended(seen, sample, ran_ns, now_ns, lasts_ns(lasting)))
 		seen->since_ns = now_ns;
-	if (sample_ns > seen->look_ns)
+	if (sample->time_ns > seen->look_ns)
 		seen->run += seen->run < UINT32_MAX;
 	seen->callers = number;
+	seen->tid = sample->tid;
 	seen->look_ns = now_ns;
+	seen->ran_ns = ran_ns;
 	*ret_ask = are_others && may_ask(lasting);
-	return are_known || sample_ns > seen->since_ns;
+	return are_known || sample->time_ns > seen->since_ns;
 }

@@ -6,14 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sample.h"
 #include "unwind/cpython/cpython.h"
 
 struct callers_seen;
 struct callers_lasting;
+struct callers_thread;
 
 struct callers {
 	struct callers_seen *slots;
 	struct callers_lasting *codes;
+	struct callers_thread *threads;
 };
 
 /* How long it is waited to see whether a call is still there. */
@@ -23,15 +26,17 @@ enum { CALLERS_WAIT_NS = 200000 };
 int callers_init(struct callers *callers);
 void callers_done(struct callers *callers);
 
+/* A sample was taken: its thread has run for so long. Of every sample, in order. */
+void callers_ran(struct callers *callers, const struct sample *sample);
+
 /*
  * callers_look - note who called a frame, and whether that can be believed of the sample.
- * @frames:    n of one evaluation, innermost first, of which captured bytes prove the innermost;
- *             it was still there when the others had been read.
- * @sample_ns: when the sample was taken.
- * @now_ns:    when its callers were looked at.
- * @ret_ask:   shall memory be looked at once more, after CALLERS_WAIT_NS, to learn whether calls last?
+ * @frames:  n of one evaluation, innermost first, of which captured bytes prove the innermost;
+ *           it was still there when the others had been read.
+ * @now_ns:  when its callers were looked at (CLOCK_MONOTONIC).
+ * @ret_ask: shall memory be looked at once more, after CALLERS_WAIT_NS, to learn whether calls last?
  */
-bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, uint64_t sample_ns,
+bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, const struct sample *sample,
 		  uint64_t now_ns, bool *ret_ask);
 
 /* What that showed: are its callers still there? Only of time in which the process ran. */

@@ -272,8 +272,8 @@ static bool callers_hold(struct merge *merge, const struct evaluation *evaluatio
 		return !evaluation->is_stale;
 	if (!callers_stay(merge, evaluation))
 		return false;
-	are_believed = callers_look(merge->callers, frames, evaluation->n_frames,
-				    merge->native->sample->time_ns, monotonic_ns(), &ask);
+	are_believed = callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample,
+				    monotonic_ns(), &ask);
 	if (ask && !merge->asked)
 		merge->asked = evaluation;
 	return are_believed;

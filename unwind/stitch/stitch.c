@@ -223,6 +223,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	merge->explore = merge->explore_anyway || stitcher->n_stitched < EXPLORE_FIRST;
 	if (runtime && native->sample->has_user) {
 		stitcher->n_stitched++;
+		callers_ran(&stitcher->callers, native->sample);
 		py_begin_sample(runtime);
 		r = merge_find_evaluations(merge);
 		if (r >= 0)
