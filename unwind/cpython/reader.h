@@ -96,6 +96,7 @@ struct py_runtime {
 	char version[VERSION_BYTES];
 	struct window window;
 	struct ahead ahead[AHEAD_N]; /* by hash of the address */
+	uint64_t n_samples;
 	uint64_t sample;             /* changes with each sample, and when memory is to be read anew */
 	/* What one sample may cost at most, whatever memory says: frames to look at, and
 	 * bytes of line tables. */

@@ -317,7 +317,8 @@ static enum evaluation_state compare_captured(struct merge *merge, struct evalua
 	if (code != innermost || !still_calls(merge, evaluation))
 		evaluation->captured_instruction = captured_instruction(merge, evaluation, code);
 	if (code == innermost)
-		return callers_hold(merge, evaluation) ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
+		return !py_code_may_be_newer(merge->runtime, code) && callers_hold(merge, evaluation) ?
+			       EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 	drop_newer(merge, evaluation);
 	return EVALUATION_MOVED_ON;
 }
