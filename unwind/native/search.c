@@ -16,6 +16,9 @@
  * code's memory is writable, so that nobody tells when it changes, the code must
  * be the same. Only where the search fails is the frame pointer believed, when
  * it points up the stack and to a return address.
+ *
+ * search_in_place() does the same for a leaf that has CFI, where that needs a word which
+ * was not captured.
  */
 #include <errno.h>
 
