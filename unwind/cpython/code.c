@@ -235,7 +235,6 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 	else
 		entry->code.bytecode = identity->address + reader_field(runtime, CODE_BYTECODE);
 	entry->code.bytecode_bytes = (uint32_t)identity->bytecode_bytes;
-	entry->code.is_successor = py_code_at(runtime, entry->code.bytecode) != NULL;
 	entry->code.first_sample = runtime->n_samples;
 	entry->code.line_kind = (uint8_t)runtime->layout.field[LINES];
 	r = reader_string(runtime, identity->qualname, MAX_NAME_BYTES, &text);
@@ -416,7 +415,7 @@ struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address)
 
 bool py_code_may_be_newer(const struct py_runtime *runtime, const struct py_code *code)
 {
-	return code->is_successor && code->first_sample == runtime->n_samples;
+	return code->first_sample == runtime->n_samples;
 }
 
 size_t py_code_count(const struct py_runtime *runtime)

@@ -37,7 +37,6 @@ struct py_code {
 	uint32_t line_table_bytes;
 	uint8_t line_kind;    /* LINES_* of layout.h */
 	bool is_internal;     /* the interpreter's own few instructions, without a line: no function of anybody's */
-	bool is_successor;    /* its bytecode is where another code's was */
 	uint64_t first_sample; /* the number of the sample that it was first met in */
 	void *user;           /* the caller's */
 };
@@ -220,10 +219,7 @@ struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address);
  */
 struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address);
 
-/*
- * py_code_may_be_newer - may a code have been made since the sample that is being read?
- * So it may if it was never met before and stands where another was.
- */
+/* May a code have been made since the sample that is being read? It may if it was never met before. */
 bool py_code_may_be_newer(const struct py_runtime *runtime, const struct py_code *code);
 
 /* All codes seen, in order of first sight. */
