@@ -335,11 +335,11 @@ static void seam_is_compared(void **state)
 	whole_close(&whole);
 }
 
-/* Memory whose seam holds at the first look and not at the second. */
+/* Memory whose seam holds at first, and not at a later look. */
 struct fickle {
 	struct remote base;
 	struct later later;
-	unsigned n_reads;
+	unsigned n_reads, n_same;
 	size_t seam;
 };
 
@@ -347,7 +347,7 @@ static ssize_t fickle_read(struct remote *remote, struct raddr from, void *to, s
 {
 	struct fickle *fickle = (struct fickle *)remote;
 
-	if (fickle->n_reads++ == 1)
+	if (fickle->n_reads++ == fickle->n_same)
 		fickle->later.bytes[fickle->seam] ^= 1;
 	return remote_read_some(fickle->later.remote, from, to, n_bytes);
 }
@@ -355,7 +355,6 @@ static ssize_t fickle_read(struct remote *remote, struct raddr from, void *to, s
 static void seam_is_compared_each_time(void **state)
 {
 	static const struct remote_ops ops = { .read = fickle_read };
-	struct fickle fickle = { .base.ops = &ops, .seam = 1000 };
 	struct sample sample;
 	struct whole whole;
 	uint64_t word;
@@ -363,13 +362,39 @@ static void seam_is_compared_each_time(void **state)
 	(void)state;
 	whole_open(&whole, run_deep);
 	sample = cut(&whole, 1024);
+	/* Right after the first bytes were read, or when more are. */
+	for (unsigned n_same = 1; n_same <= 2; n_same++) {
+		struct fickle fickle = { .base.ops = &ops, .seam = 1000, .n_same = n_same };
+
+		fickle.later = later_open(&whole);
+		view_unwind(&whole.view, &sample, &fickle.base);
+		assert_true(fickle.n_reads > n_same);
+		assert_end(&whole.view.stack, STACK_TRUNCATED);
+		assert_beginning(&whole);
+		assert_int_equal(native_stack_read(&whole.view.stack, sample.regs.value[MACHINE_REG_SP] + 1024,
+						   &word, sizeof word), -EFAULT);
+		later_close(&fickle.later);
+	}
+	whole_close(&whole);
+}
+
+/* What was completed is still asked for while more is read that hangs on it. */
+static void seam_is_asked_for_later(void **state)
+{
+	static const struct remote_ops ops = { .read = fickle_read };
+	struct fickle fickle = { .base.ops = &ops, .seam = 1000, .n_same = UINT32_MAX };
+	struct sample sample;
+	struct whole whole;
+
+	(void)state;
+	whole_open(&whole, run_deep);
+	sample = cut(&whole, 1024);
 	fickle.later = later_open(&whole);
 	view_unwind(&whole.view, &sample, &fickle.base);
-	assert_true(fickle.n_reads >= 2);
-	assert_end(&whole.view.stack, STACK_TRUNCATED);
-	assert_beginning(&whole);
-	assert_int_equal(native_stack_read(&whole.view.stack, sample.regs.value[MACHINE_REG_SP] + 1024,
-					   &word, sizeof word), -EFAULT);
+	assert_end(&whole.view.stack, STACK_COMPLETED);
+	assert_true(native_seam_holds(&whole.view.stack));
+	fickle.n_same = fickle.n_reads;
+	assert_false(native_seam_holds(&whole.view.stack));
 	later_close(&fickle.later);
 	whole_close(&whole);
 }
@@ -739,6 +764,7 @@ int main(void)
 		cmocka_unit_test(nothing_captured),
 		cmocka_unit_test(seam_is_compared),
 		cmocka_unit_test(seam_is_compared_each_time),
+		cmocka_unit_test(seam_is_asked_for_later),
 		cmocka_unit_test(rest_too_short),
 		cmocka_unit_test(stack_bytes_can_be_read),
 		cmocka_unit_test(deep_recursion),

@@ -33,6 +33,10 @@ FUNCTION(signal_frame, ".cfi_signal_frame\n.cfi_def_cfa_offset 256");
 FUNCTION(by_memory, ".cfi_escape 0x0f, 3, 0x76, 0x78, 0x06");
 /* breg7 8; lit3; lit2; shl; plus: rsp + 20 */
 FUNCTION(by_expression, ".cfi_escape 0x0f, 6, 0x77, 8, 0x33, 0x32, 0x24, 0x22");
+/* breg7 -8; deref; plus_uconst 8: where the stack pointer was is kept below where it is. */
+FUNCTION(below_sp, ".cfi_escape 0x0f, 5, 0x77, 0x78, 0x06, 0x23, 8");
+/* A call, and nothing that called this. */
+FUNCTION(calls, ".cfi_undefined 16\n.byte 0xe8, 0, 0, 0, 0");
 FUNCTION(far_offset, ".cfi_offset 3, -80000");
 FUNCTION(pc_in_register, ".cfi_register 16, 5\n.cfi_def_cfa_offset 8");
 /* val_offset rbx, 2 * -8: rbx of the caller is CFA - 16 itself. */
@@ -243,6 +247,31 @@ static void walk_by_memory(void **state)
 	unwind(&sample, STACK_BAD_MEMORY, 1);
 }
 
+/* The word that tells the CFA is below SP: read late, it is that of another call, or none at all. */
+static void walk_by_memory_below_sp(void **state)
+{
+	static const uint64_t now[] = { STACK_AT + 11 * 8, STACK_AT + 7 * 8, 12345, 0 };
+	struct sample sample = made_up(below_sp, 64);
+	struct remote *remote;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(now); i++) {
+		memset(words, 0, sizeof words);
+		words[11] = (uint64_t)(uintptr_t)calls + 5;
+		assert_int_equal(remote_open_buffer(RADDR(STACK_AT - 8), &now[i], sizeof now[i], &remote), 0);
+		view_unwind(&view, &sample, now[i] ? remote : NULL);
+		assert_end(&view.stack, STACK_COMPLETE);
+		assert_int_equal(view.stack.n_frames, 2);
+		assert_int_equal(view.stack.frames[0].cfa, STACK_AT + 12 * 8);
+		assert_int_equal(view.stack.frames[1].pc, words[11]);
+		assert_false(view.stack.frames[0].without_cfi);
+		remote_free(remote);
+	}
+	words[11] = 0;
+	unwind(&sample, STACK_BAD_MEMORY, 1);
+	assert_int_equal(view.stack.frames[0].cfa, 0);
+}
+
 static void walk_by_register(void **state)
 {
 	struct sample sample = made_up(pc_in_register, 64);
@@ -371,6 +400,7 @@ int main(void)
 		cmocka_unit_test(no_row),
 		cmocka_unit_test(walk_by_expression),
 		cmocka_unit_test(walk_by_memory),
+		cmocka_unit_test(walk_by_memory_below_sp),
 		cmocka_unit_test(walk_by_register),
 		cmocka_unit_test(walk_to_lost_register),
 		cmocka_unit_test(walk_without_frame_pointer),

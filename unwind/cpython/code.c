@@ -235,6 +235,7 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 	else
 		entry->code.bytecode = identity->address + reader_field(runtime, CODE_BYTECODE);
 	entry->code.bytecode_bytes = (uint32_t)identity->bytecode_bytes;
+	entry->code.first_sample = runtime->n_samples;
 	entry->code.line_kind = (uint8_t)runtime->layout.field[LINES];
 	r = reader_string(runtime, identity->qualname, MAX_NAME_BYTES, &text);
 	if (r < 0)
@@ -410,6 +411,11 @@ struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address)
 	if (n == codes->n_ranges || address < codes->ranges[n].start)
 		return NULL;
 	return codes->ranges[n].code;
+}
+
+bool py_code_may_be_newer(const struct py_runtime *runtime, const struct py_code *code)
+{
+	return code->first_sample == runtime->n_samples;
 }
 
 size_t py_code_count(const struct py_runtime *runtime)

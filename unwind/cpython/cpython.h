@@ -37,6 +37,7 @@ struct py_code {
 	uint32_t line_table_bytes;
 	uint8_t line_kind;    /* LINES_* of layout.h */
 	bool is_internal;     /* the interpreter's own few instructions, without a line: no function of anybody's */
+	uint64_t first_sample; /* the number of the sample that it was first met in */
 	void *user;           /* the caller's */
 };
 
@@ -283,6 +284,9 @@ struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address);
  * for one that holds it. NULL: there is none. Source: Include/cpython/code.h.
  */
 struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address);
+
+/* May a code have been made since the sample that is being read? It may if it was never met before. */
+bool py_code_may_be_newer(const struct py_runtime *runtime, const struct py_code *code);
 
 /* All codes seen, in order of first sight. */
 size_t py_code_count(const struct py_runtime *runtime);

@@ -116,6 +116,7 @@ struct py_runtime {
 		uint64_t sample; /* which it was read for */
 		struct object_type type;
 	} types[OBJECT_N_TYPES]; /* by hash of the address */
+	uint64_t n_samples;
 	uint64_t sample;             /* changes with each sample, and when memory is to be read anew */
 	/* What one sample may cost at most, whatever memory says: frames to look at, and
 	 * bytes of line tables. */

@@ -38,6 +38,7 @@ static void forget_memory(struct py_runtime *runtime)
 
 void py_begin_sample(struct py_runtime *runtime)
 {
+	runtime->n_samples++;
 	runtime->frames_left = MAX_FRAMES_A_SAMPLE;
 	runtime->table_bytes_left = MAX_TABLE_BYTES_A_SAMPLE;
 	forget_memory(runtime);

@@ -22,12 +22,32 @@ bool memory_is_beyond(const struct native_stack *stack, uint64_t address)
 	return address + sizeof(uint64_t) > end && address < end + MAX_REST_BYTES;
 }
 
-/* Are the last captured bytes still what stands there now? */
-static bool seam_matches(struct native_stack *stack, size_t seam)
+static size_t seam_bytes(const struct native_stack *stack)
 {
-	const uint8_t *captured = stack->sample->stack + stack->sample->stack_bytes - seam;
+	return MIN(stack->sample->stack_bytes, (size_t)MEMORY_SEAM_BYTES);
+}
 
-	return memcmp(captured, stack->rest, seam) == 0;
+/* Are the last captured bytes these? */
+static bool seam_matches(const struct native_stack *stack, const uint8_t *bytes)
+{
+	size_t seam = seam_bytes(stack);
+
+	return memcmp(stack->sample->stack + stack->sample->stack_bytes - seam, bytes, seam) == 0;
+}
+
+/* Are they still what stands there now? */
+static bool seam_is_there(const struct native_stack *stack)
+{
+	size_t seam = seam_bytes(stack);
+	uint8_t bytes[MEMORY_SEAM_BYTES];
+
+	return remote_read(stack->remote, RADDR(captured_end(stack) - seam), bytes, seam) == 0 &&
+	       seam_matches(stack, bytes);
+}
+
+bool native_seam_holds(const struct native_stack *stack)
+{
+	return stack->rest_bytes == 0 || stack->sample->is_held || seam_is_there(stack);
 }
 
 static int make_room(struct native_stack *stack, size_t n_bytes)
@@ -47,12 +67,13 @@ static int make_room(struct native_stack *stack, size_t n_bytes)
 /*
  * Read the stack on from what is there already; one call reads the seam, the
  * bytes behind it, and compares. The target runs on meanwhile: a stack that
- * has been popped and pushed anew down to here shows at the seam. After a read
- * that did not, nothing of an earlier one is given out either.
+ * has been popped and pushed anew down to here shows at the seam, which is
+ * looked at once more afterwards: reading takes as long as some calls. After a read
+ * that did not match, nothing of an earlier one is given out either.
  */
 static int read_rest(struct native_stack *stack)
 {
-	size_t seam = MIN(stack->sample->stack_bytes, (size_t)MEMORY_SEAM_BYTES);
+	size_t seam = seam_bytes(stack);
 	size_t had = stack->rest_bytes;
 	size_t wanted = seam + (had > 0 ? 2 * had : (size_t)FIRST_REST_BYTES);
 	uint64_t start = captured_end(stack) - seam;
@@ -67,7 +88,7 @@ static int read_rest(struct native_stack *stack)
 	if (r < 0)
 		return r;
 	n = remote_read_some(stack->remote, RADDR(start), stack->rest, wanted);
-	if (n < 0 || (size_t)n <= seam || !seam_matches(stack, seam)) {
+	if (n < 0 || (size_t)n <= seam || !seam_matches(stack, stack->rest) || !seam_is_there(stack)) {
 		stack->rest_refused = true;
 		stack->rest_bytes = 0;
 		return -EFAULT;

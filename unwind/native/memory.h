@@ -2,7 +2,7 @@
  *
  * Three grounds, tried in this order: the bytes captured with the sample; the
  * rest of the stack, read afterwards and accepted only when 512 bytes at the
- * seam are still what was captured; single words elsewhere (below SP, on
+ * seam were what was captured before and after that; single words elsewhere (below SP, on
  * another stack), read live.
  */
 #ifndef PROBING_MEMORY_H

@@ -99,6 +99,13 @@ void native_stack_done(struct native_stack *stack);
 int native_stack_read(struct native_stack *stack, uint64_t address, void *to, size_t n_bytes);
 
 /*
+ * native_seam_holds - does what was read behind the captured bytes still belong to them?
+ * True where nothing was. To be asked again and again while more of live memory is read
+ * that hangs on it: of two stacks that take turns, each is the sample's some of the time.
+ */
+bool native_seam_holds(const struct native_stack *stack);
+
+/*
  * native_register - a register as it was in frame number @frame.
  * Callee-saved registers are recovered from where inner frames saved them.
  * @reg: DWARF number. Errors: -ENODATA not recoverable; -EFAULT.

@@ -16,6 +16,9 @@
  * code's memory is writable, so that nobody tells when it changes, the code must
  * be the same. Only where the search fails is the frame pointer believed, when
  * it points up the stack and to a return address.
+ *
+ * search_in_place() does the same for a leaf that has CFI, where that needs a word which
+ * was not captured.
  */
 #include <errno.h>
 
@@ -268,6 +271,40 @@ static int search(struct walk *walk)
 			return r;
 	}
 	return 0;
+}
+
+/* Go on from one CFA of the last frame, by its row. */
+static int try_cfa(struct walk *walk, uint64_t cfa)
+{
+	struct native_stack *stack = walk->stack;
+	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
+	struct walk tried = *walk;
+	struct supposition caller;
+	int r;
+
+	if (cfa <= frame->sp || cfa - frame->sp > SEARCH_BYTES || walk->searches_left == 0)
+		return 0;
+	frame->cfa = cfa;
+	r = load_caller(&tried);
+	walk->effort = tried.effort;
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 || !is_return_address(walk->process, tried.pc))
+		return 0;
+	walk->searches_left--;
+	caller = (struct supposition){ .pc = tried.pc, .sp = cfa, .fp = tried.fp };
+	return try_from(walk, &caller);
+}
+
+int search_in_place(struct walk *walk, uint64_t read_cfa)
+{
+	uint64_t sp = walk->sp;
+	int r;
+
+	r = try_cfa(walk, read_cfa);
+	for (uint64_t cfa = sp + sizeof cfa; r == 0 && cfa <= sp + SEARCH_BYTES; cfa += sizeof cfa)
+		r = try_cfa(walk, cfa);
+	return r;
 }
 
 /*

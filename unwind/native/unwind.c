@@ -152,6 +152,8 @@ static int view_load(void *data, uint64_t address, uint64_t *ret)
 {
 	struct frame_view *view = data;
 
+	if (view->frame == 0 && address < view->stack->frames[0].sp)
+		view->effort->read_below_sp = true;
 	return memory_load(view->stack, address, ret);
 }
 
@@ -252,8 +254,10 @@ static int compute_cfa(struct walk *walk, const struct cfi_row *row, uint64_t *r
 	if (r < 0)
 		return r;
 	base += (uint64_t)(int64_t)row->cfa_offset;
-	if (row->cfa_kind == CFA_DEREF)
+	if (row->cfa_kind == CFA_DEREF) {
+		walk->effort.read_below_sp |= base < stack->frames[0].sp;
 		return memory_load(stack, base, ret);
+	}
 	*ret = base;
 	return 0;
 }
@@ -279,8 +283,7 @@ int link_register(struct walk *walk, uint64_t *ret)
 	return recover(stack, frame, MACHINE_REG_RETURN, &walk->effort, ret);
 }
 
-/* Return address and frame pointer of the last frame's caller, into walk. -EFAULT and others. */
-static int load_caller(struct walk *walk)
+int load_caller(struct walk *walk)
 {
 	struct native_stack *stack = walk->stack;
 	size_t frame = stack->n_frames - 1;
@@ -319,11 +322,18 @@ static bool is_outermost(struct walk *walk, const struct cfi_row *row)
 	return row->is_outermost || (row->saved[0] == SAVED_SAME && link_register(walk, &pc) == -ENODATA);
 }
 
+/* Is the leaf's CFA a word that was not captured, and may be another by now? */
+static bool is_read_late(const struct walk *walk)
+{
+	return walk->effort.read_below_sp && walk->stack->n_frames == 1 && !walk->stack->sample->is_held;
+}
+
 /* One step by CFI. Returns 1 to go on, 0 when stack->end has been set. */
 static int step_by_row(struct walk *walk, const struct cfi_row *row)
 {
 	struct native_stack *stack = walk->stack;
 	struct native_frame *frame = &stack->frames[stack->n_frames - 1];
+	enum stack_end failure;
 	uint64_t cfa;
 	int r;
 
@@ -331,11 +341,21 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 	if (row->is_signal)
 		frame->is_return_address = false; /* the kernel put it there, nothing called from it */
 	frame->without_cfi = row->is_guess;
+	walk->effort.read_below_sp = false;
 	r = compute_cfa(walk, row, &cfa);
 	if (r == -ENOMEM)
 		return r;
+	failure = end_of_failure(stack);
+	if (is_read_late(walk)) {
+		int found = search_in_place(walk, r < 0 ? 0 : cfa);
+
+		if (found != 0)
+			return found < 0 ? found : 0;
+		frame = &stack->frames[stack->n_frames - 1];
+		frame->cfa = 0;
+	}
 	if (r < 0 || !stack_grows(walk, row, cfa)) {
-		stack->end = r < 0 ? end_of_failure(stack) : STACK_BAD_MEMORY;
+		stack->end = r < 0 ? failure : STACK_BAD_MEMORY;
 		return 0;
 	}
 	frame->cfa = cfa;

@@ -31,6 +31,7 @@ enum { WALK_MAX_SEARCHES = 128 };
 struct effort {
 	unsigned n_frames; /* frames still to be looked at */
 	unsigned depth;    /* expressions within expressions now */
+	bool read_below_sp; /* an expression of the leaf's did: a word that was not captured */
 };
 
 enum { EFFORT_MAX_FRAMES = 4 * NATIVE_MAX_FRAMES, EFFORT_MAX_DEPTH = 8 };
@@ -105,6 +106,17 @@ int suppose(struct walk *walk, const struct supposition *caller);
  * Only where frame records do not tell the CFA; elsewhere 0 at once. Returns as suppose().
  */
 int search_by_record(struct walk *walk);
+
+/* Return address and frame pointer of the last frame's caller, by its row and its CFA, into walk. -EFAULT and others. */
+int load_caller(struct walk *walk);
+
+/*
+ * search_in_place - find the leaf's CFA where its rule reads it from below SP.
+ * That word was not captured. What it is by now is taken if the walk goes on from there to
+ * the thread's start, else the stack is searched. The row stays what it is.
+ * @read_cfa: what the rule gave; 0: nothing. Returns as suppose(); 0: neither led anywhere.
+ */
+int search_in_place(struct walk *walk, uint64_t read_cfa);
 
 /* By the frame pointer alone, without proof. Returns 1 or 0 like step_without_cfi. */
 int step_by_frame_pointer(struct walk *walk);

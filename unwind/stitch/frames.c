@@ -7,6 +7,7 @@
  * bytecode pointer then tells whether the innermost is still the one that ran.
  */
 #include <errno.h>
+#include <time.h>
 
 #include "base/util.h"
 #include "unwind/stitch/merge.h"
@@ -246,22 +247,57 @@ static int32_t captured_instruction(struct merge *merge, const struct evaluation
 
 /*
  * The captured pointer proves the innermost frame, not those that called it
- * within the same evaluation. They are as they were if that frame is still
- * there: what it returns to has not run meanwhile. Memory of a frame that has
- * been left keeps its words, but they may lead to frames of later calls; and
- * what was read in between, while the thread ran, must be what is there now.
+ * within the same evaluation. For these that frame must still be there: memory of
+ * one that has been left keeps its words, but they may lead to frames of later
+ * calls. What was read while the thread ran must be what is there now. And
+ * then it must be known who calls that frame, since it may have been left and
+ * entered again (callers.c).
  */
-static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
+static bool callers_stay(struct merge *merge, const struct evaluation *evaluation)
 {
 	enum { CALLERS_COMPARED = 32 }; /* those further out change seldom */
-	uint64_t top;
+	uint64_t top = live_top(merge, evaluation);
 
-	if (evaluation->n_frames == 1)
-		return !evaluation->is_stale;
-	top = live_top(merge, evaluation);
 	return top != 0 && py_calls_into(merge->runtime, evaluation->top, top) &&
 	       py_callers_stay(merge->runtime, &merge->frames.frames[evaluation->first_frame],
 			       MIN(evaluation->n_frames, (size_t)CALLERS_COMPARED));
+}
+
+static bool callers_hold(struct merge *merge, const struct evaluation *evaluation)
+{
+	const struct py_frame *frames = &merge->frames.frames[evaluation->first_frame];
+	bool are_believed, ask;
+
+	if (evaluation->n_frames == 1)
+		return !evaluation->is_stale;
+	if (!callers_stay(merge, evaluation))
+		return false;
+	are_believed = callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample,
+				    monotonic_ns(), &ask);
+	if (ask && !merge->asked)
+		merge->asked = evaluation;
+	return are_believed;
+}
+
+void merge_look_again(struct merge *merge)
+{
+	const struct timespec wait = { .tv_nsec = CALLERS_WAIT_NS };
+	const struct evaluation *evaluation = merge->asked;
+	struct timespec before, after;
+	clockid_t clock;
+	int64_t ran;
+
+	if (!evaluation || clock_getcpuclockid(merge->native->sample->pid, &clock) != 0 ||
+	    clock_gettime(clock, &before) < 0)
+		return;
+	if (clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL) != 0 || clock_gettime(clock, &after) < 0)
+		return;
+	ran = (after.tv_sec - before.tv_sec) * 1000000000 + after.tv_nsec - before.tv_nsec;
+	if (ran < CALLERS_WAIT_NS)
+		return;
+	merge->live_is_read = false;
+	callers_waited(merge->callers, merge->frames.frames[evaluation->first_frame].code,
+		       callers_stay(merge, evaluation));
 }
 
 /* What called an evaluation that still runs is where it was: memory tells that better than a register. */
@@ -281,7 +317,8 @@ static enum evaluation_state compare_captured(struct merge *merge, struct evalua
 	if (code != innermost || !still_calls(merge, evaluation))
 		evaluation->captured_instruction = captured_instruction(merge, evaluation, code);
 	if (code == innermost)
-		return callers_hold(merge, evaluation) ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
+		return !py_code_may_be_newer(merge->runtime, code) && callers_hold(merge, evaluation) ?
+			       EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 	drop_newer(merge, evaluation);
 	return EVALUATION_MOVED_ON;
 }
@@ -297,6 +334,13 @@ static void prefetch(struct merge *merge, size_t first)
 	py_prefetch(merge->runtime, tops, n);
 }
 
+static bool seam_is_gone(const struct merge *merge, size_t n)
+{
+	enum { EVERY = 32 }; /* so many are read in less time than it takes to go there and back */
+
+	return (n % EVERY == 0 || n == merge->n) && !native_seam_holds(merge->native);
+}
+
 int merge_read_frames(struct merge *merge)
 {
 	merge->frames.n = 0;
@@ -306,6 +350,7 @@ int merge_read_frames(struct merge *merge)
 		bool captured;
 		int r;
 
+		merge->seam_is_gone |= n > 0 && seam_is_gone(merge, n);
 		if (n % PY_PREFETCH == 0 && py_anchor_is_frame(merge->runtime))
 			prefetch(merge, n);
 		r = read_evaluation(merge, n, &captured);
@@ -332,5 +377,6 @@ int merge_read_frames(struct merge *merge)
 			learn_locations(merge, evaluation);
 		evaluation->state = compare_captured(merge, evaluation);
 	}
+	merge->seam_is_gone |= seam_is_gone(merge, merge->n);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef PROBING_MERGE_H
 #define PROBING_MERGE_H
 
+#include "unwind/stitch/callers.h"
 #include "unwind/stitch/places.h"
 #include "unwind/stitch/stitch.h"
 
@@ -27,6 +28,7 @@ struct evaluation {
 
 struct merge {
 	struct places *places;
+	struct callers *callers;
 	struct address_space *space;
 	struct py_runtime *runtime;
 	struct native_stack *native;
@@ -40,6 +42,8 @@ struct merge {
 	int n_live; /* negative errno: could not be read */
 	bool live_is_read;
 	struct place generated; /* stands for all generated code: nothing is learnt of it */
+	const struct evaluation *asked; /* whether calls of its innermost function last; NULL: none */
+	bool seam_is_gone; /* while frames were read, another stack stood where this one goes on */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
 };
 
@@ -84,5 +88,8 @@ int merge_find_evaluations(struct merge *merge);
 
 /* Read and check the Python frames of all evaluations found. -ENOMEM. */
 int merge_read_frames(struct merge *merge);
+
+/* When the sample is done with: wait, and see whether the call that was asked for lasts. */
+void merge_look_again(struct merge *merge);
 
 #endif

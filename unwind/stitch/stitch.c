@@ -13,6 +13,7 @@ enum { EXPLORE_FIRST = 512, EXPLORE_EVERY = 16 };
 
 struct stitcher {
 	struct places places;
+	struct callers callers;
 	struct merge merge;
 	struct frame *frames;
 	size_t n_frames, frames_allocated;
@@ -22,6 +23,7 @@ struct stitcher {
 int stitcher_new(struct stitcher **ret)
 {
 	CLEANUP(stitcher_freep) struct stitcher *stitcher = NULL;
+	int r;
 
 	stitcher = calloc(1, sizeof *stitcher);
 	if (!stitcher)
@@ -29,6 +31,9 @@ int stitcher_new(struct stitcher **ret)
 	stitcher->merge.live = calloc(PY_MAX_ANCHORS, sizeof *stitcher->merge.live);
 	if (!stitcher->merge.live)
 		return -ENOMEM;
+	r = callers_init(&stitcher->callers);
+	if (r < 0)
+		return r;
 	place_init(&stitcher->merge.generated);
 	*ret = TAKE(stitcher);
 	return 0;
@@ -39,6 +44,7 @@ void stitcher_free(struct stitcher *stitcher)
 	if (!stitcher)
 		return;
 	places_done(&stitcher->places);
+	callers_done(&stitcher->callers);
 	py_frames_done(&stitcher->merge.frames);
 	free(stitcher->merge.evaluations);
 	free(stitcher->merge.live);
@@ -187,7 +193,7 @@ static enum verdict judge(const struct merge *merge)
 		return judge_held(merge);
 	if (merge->n == 0)
 		return VERDICT_NATIVE;
-	if (!merge->chain_is_whole)
+	if (!merge->chain_is_whole || merge->seam_is_gone)
 		return VERDICT_APPROXIMATE;
 	for (size_t i = 0; i < merge->n; i++)
 		if (merge->evaluations[i].state != EVALUATION_VERIFIED ||
@@ -205,6 +211,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 
 	stitcher->n_frames = 0;
 	merge->places = &stitcher->places;
+	merge->callers = &stitcher->callers;
 	merge->space = space;
 	merge->runtime = runtime;
 	merge->native = native;
@@ -212,11 +219,14 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	merge->frames.n = 0;
 	merge->frames.is_cut = false;
 	merge->live_is_read = false;
+	merge->asked = NULL;
+	merge->seam_is_gone = false;
 	merge->chain_is_whole = true;
 	merge->explore_anyway = stitcher->n_stitched % EXPLORE_EVERY == 0;
 	merge->explore = merge->explore_anyway || stitcher->n_stitched < EXPLORE_FIRST;
 	if (runtime && native->sample->has_user) {
 		stitcher->n_stitched++;
+		callers_ran(&stitcher->callers, native->sample);
 		py_begin_sample(runtime);
 		r = merge_find_evaluations(merge);
 		if (r >= 0)
@@ -236,6 +246,7 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	}
 	if (r < 0)
 		return r;
+	merge_look_again(merge);
 	ret->frames = stitcher->frames;
 	ret->n_frames = stitcher->n_frames;
 	ret->python_cut = merge->frames.is_cut;

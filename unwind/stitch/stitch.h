@@ -12,6 +12,7 @@
  * - each evaluation's chain of frames ends at its own anchor;
  * - the bytecode pointer that the evaluation keeps in a register or slot lies
  *   in the bytecode of the function that memory shows.
+ * - the callers of that function within its evaluation are known, or its calls last (callers.c).
  * If all of that holds the stack is verified.
  *
  * Of a thread that is held (struct sample) memory is as of the sample: nothing has to be

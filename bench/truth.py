@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Measures how many samples show functions that cannot have been there, and prints Markdown tables.
+
+    bench/truth.py [--seconds N] [--source SOURCE] [--hogs N] [--python LABEL ...] [--program NAME ...]
+
+Each program is recorded at 999 Hz under each interpreter and judged as the tests do
+(tests/e2e/truth_judge.py). PROBING_BINARY and PROBING_FIXTURES as for tests/e2e/run.py;
+docs/accuracy.md says what the numbers mean. Exits with 1 if any stack is wrong that claims to be right.
+"""
+import argparse
+import collections
+import contextlib
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(ROOT, "tests", "e2e"), os.path.join(ROOT, "fixtures")]
+
+import probing_test as t  # noqa: E402
+import truth_judge  # noqa: E402
+
+VERDICTS = ("exact", "verified", "approximate", "native", "python")
+
+
+@contextlib.contextmanager
+def hogs(n):
+    """Programs that keep n processors busy."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def measure(interpreter, program, options):
+    """(all samples by verdict, judged by (verdict, right), by end, wrong stacks)."""
+    _, arguments, judge = program
+    more = ["--source", options.source] if options.source else []
+    with t.scratch(), t.fixture(*arguments, python=interpreter.path, place=interpreter.place) as target:
+        recording = t.record(target.pid, options.seconds, 999, "probing.db", *more)
+        counts, wrong = judge(recording, target.truth).judge()
+        return recording.verdicts(), counts, recording.ends(), wrong
+
+
+def row(cells):
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="how often a stack is wrong")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--source")
+    parser.add_argument("--hogs", type=int, default=0)
+    parser.add_argument("--python", nargs="*")
+    parser.add_argument("--program", nargs="*")
+    parser.add_argument("--show", type=int, default=2, help="wrong stacks to show of each")
+    options = parser.parse_args()
+    total, failed = collections.Counter(), False
+    row(["CPython", "program", "samples", "verified or exact", "judged", "wrong", "approximate", "wrong", "ends"])
+    row(["---"] * 9)
+    with hogs(options.hogs):
+        for interpreter in t.interpreters():
+            if interpreter.path is None or interpreter.place.missing:
+                continue
+            if options.python and interpreter.label not in options.python:
+                continue
+            for program in truth_judge.PROGRAMS:
+                if options.program and program[0] not in options.program:
+                    continue
+                try:
+                    verdicts, counts, ends, wrong = measure(interpreter, program, options)
+                except AssertionError as error:
+                    print("%s %s: %s" % (interpreter.label, program[0], error), file=sys.stderr)
+                    continue
+                n = sum(verdicts.values())
+                claimed = sum(verdicts[v] for v in truth_judge.CLAIM)
+                judged = sum(counts[v, right] for v in truth_judge.CLAIM for right in (True, False))
+                approximate = sum(counts["approximate", right] for right in (True, False))
+                row([interpreter.label, program[0], n, "%.1f %%" % (100.0 * claimed / max(n, 1)), judged, len(wrong),
+                     approximate, counts["approximate", False], " ".join("%s %d" % end for end in ends.items())])
+                for names in wrong[:options.show]:
+                    print("  wrong:", " ".join(names[:8]), "...", " ".join(names[-12:]), flush=True)
+                failed |= bool(wrong)
+                for key, value in counts.items():
+                    total[key] += value
+                total["all"] += n
+    print("\nAll: %d samples" % total.pop("all", 0))
+    for verdict in VERDICTS:
+        right, wrong = total[verdict, True], total[verdict, False]
+        if right + wrong:
+            print("%s: %d wrong of %d judged" % (verdict, wrong, right + wrong))
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

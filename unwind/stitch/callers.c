@@ -1,0 +1,187 @@
+/* callers.c - whether callers that were read late can be believed.
+ *
+ * From 3.11 on functions that call each other share a native frame. The captured bytes prove
+ * the innermost; its callers are read from memory when the thread has gone on. That it is still
+ * there then proves nothing: it may have been left, and called again at the same address by
+ * somebody else. Nothing that can be seen from outside tells the two apart.
+ *
+ * What can be known is who calls it at all. Every look shows that at some moment, and a caller
+ * that has a share of the calls has the same share of the looks, however late they are. So
+ * callers are believed of a frame (a function, at an address) whose callers, with the
+ * instructions that they stand at, have been the same in so many looks in a row. One that shows
+ * others begins anew, and has to show four times as many the next time, unless the ones before
+ * had stayed for long: a program that goes on to its next part is no flutter.
+ *
+ * Looks count if they tell something new: a sample that was taken before the last look was made
+ * is one of many that waited, and all of these show the same moment. For that reason nothing is
+ * said of a sample that waited for long, either.
+ *
+ * A function that many call can be believed if its calls last. Whether they do, is tried: where a
+ * look shows others than the one before, memory is looked at once more when the sample is done with,
+ * after a while in which the process ran. Who seldom calls is soon gone again, unless calls last:
+ * how often they have ended by then tells how long they do. Between two looks less than half of
+ * such a time apart nobody else's call fits, and a sample that was taken between them is of the
+ * call that both show. That time is the thread's own: while it does not run it calls nobody.
+ */
+#include "unwind/stitch/callers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+
+enum {
+	N_SLOTS = 8192, /* of two frames at the same one, the later is kept */
+	FIRST_NEEDED = 32, /* looks */
+	MORE_NEEDED = 4, /* times */
+	MOST_NEEDED = 8192,
+	LONG_RUN = 512,
+	MAX_LATE_NS = 10000000, /* of samples whose looks are about them at all */
+	N_CODES = 2048,
+	N_THREADS = 1024,
+	ENOUGH_WAITS = 16,
+	MOST_WAITS = 128, /* of more, the half is forgotten */
+	TRY_OFTEN = 64,
+	TRY_EVERY = 16,   /* times, after that */
+};
+
+struct callers_seen {
+	uint64_t frame;   /* which frame this is about, as a number; 0: a free slot */
+	uint64_t callers; /* who called it, as a number */
+	uint64_t look_ns;  /* the last look */
+	uint64_t ran_ns;   /* what its thread had run until then, at least */
+	uint64_t since_ns; /* the first of those looks up to it that nobody else's call fits between */
+	uint32_t run;      /* looks that counted since somebody else called it */
+	uint32_t needed;
+	pid_t tid;
+};
+
+struct callers_thread {
+	uint64_t ran_ns; /* since it was first seen, to its last sample */
+};
+
+struct callers_lasting {
+	const struct py_code *code;
+	uint32_t n_waits, n_ended;
+	uint32_t n_asked;
+};
+
+int callers_init(struct callers *callers)
+{
+	callers->slots = calloc(N_SLOTS, sizeof *callers->slots);
+	callers->codes = calloc(N_CODES, sizeof *callers->codes);
+	callers->threads = calloc(N_THREADS, sizeof *callers->threads);
+	return callers->slots && callers->codes && callers->threads ? 0 : -ENOMEM;
+}
+
+void callers_done(struct callers *callers)
+{
+	free(callers->slots);
+	free(callers->codes);
+	free(callers->threads);
+	*callers = (struct callers){ 0 };
+}
+
+static struct callers_thread *thread_of(struct callers *callers, pid_t tid)
+{
+	return &callers->threads[(unsigned)tid % N_THREADS];
+}
+
+void callers_ran(struct callers *callers, const struct sample *sample)
+{
+	struct callers_thread *thread = thread_of(callers, sample->tid);
+
+	/* Of two at one place, what they ran is added up: that makes times longer, and nothing more believed. */
+	thread->ran_ns += sample->weight_ns;
+}
+
+static struct callers_lasting *lasting_of(struct callers *callers, const struct py_code *code)
+{
+	struct callers_lasting *lasting = &callers->codes[mix64((uintptr_t)code) % N_CODES];
+
+	if (lasting->code != code)
+		*lasting = (struct callers_lasting){ .code = code };
+	return lasting;
+}
+
+/* Half the time that its calls last, at least; 0: not known. */
+static uint64_t lasts_ns(const struct callers_lasting *lasting)
+{
+	if (lasting->n_waits < ENOUGH_WAITS)
+		return 0;
+	return (uint64_t)lasting->n_waits * CALLERS_WAIT_NS / (lasting->n_ended + 1) / 2;
+}
+
+static bool may_ask(struct callers_lasting *lasting)
+{
+	return lasting->n_waits < TRY_OFTEN || lasting->n_asked++ % TRY_EVERY == 0;
+}
+
+void callers_waited(struct callers *callers, const struct py_code *code, bool are_there)
+{
+	struct callers_lasting *lasting = lasting_of(callers, code);
+
+	if (lasting->n_waits == MOST_WAITS) {
+		lasting->n_waits /= 2;
+		lasting->n_ended /= 2;
+	}
+	lasting->n_waits++;
+	lasting->n_ended += !are_there;
+}
+
+static uint64_t number_of_frame(const struct py_frame *frame)
+{
+	return mix64(mix64((uintptr_t)frame->code) ^ frame->address) | 1;
+}
+
+static uint64_t number_of_callers(const struct py_frame *frames, size_t n)
+{
+	uint64_t number = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		number = mix64(number ^ (uintptr_t)frames[i].code);
+		number = mix64(number ^ (uint32_t)frames[i].instruction);
+	}
+	return number;
+}
+
+static void begin_anew(struct callers_seen *seen)
+{
+	if (seen->run < LONG_RUN)
+		seen->needed = MIN(seen->needed * MORE_NEEDED, (uint32_t)MOST_NEEDED);
+	seen->run = 0;
+}
+
+/* Can another call have fitted between the last look and this one? */
+static bool may_have_ended(const struct callers_seen *seen, const struct sample *sample, uint64_t ran_ns,
+			   uint64_t now_ns, uint64_t lasts)
+{
+	return seen->tid != sample->tid || ran_ns - seen->ran_ns + (now_ns - sample->time_ns) >= lasts;
+}
+
+bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, const struct sample *sample,
+		  uint64_t now_ns, bool *ret_ask)
+{
+	uint64_t frame = number_of_frame(&frames[0]), number = number_of_callers(frames, n);
+	struct callers_lasting *lasting = lasting_of(callers, frames[0].code);
+	struct callers_seen *seen = &callers->slots[frame % N_SLOTS];
+	uint64_t ran_ns = thread_of(callers, sample->tid)->ran_ns;
+	bool are_others, are_known;
+
+	are_others = seen->frame != frame || seen->callers != number;
+	if (seen->frame != frame)
+		*seen = (struct callers_seen){ .frame = frame, .needed = FIRST_NEEDED };
+	else if (are_others)
+		begin_anew(seen);
+	are_known = seen->run >= seen->needed && now_ns - sample->time_ns <= MAX_LATE_NS;
+	if (are_others || may_have_ended(seen, sample, ran_ns, now_ns, lasts_ns(lasting)))
+		seen->since_ns = now_ns;
+	if (sample->time_ns > seen->look_ns)
+		seen->run += seen->run < UINT32_MAX;
+	seen->callers = number;
+	seen->tid = sample->tid;
+	seen->look_ns = now_ns;
+	seen->ran_ns = ran_ns;
+	*ret_ask = are_others && may_ask(lasting);
+	return are_known || sample->time_ns > seen->since_ns;
+}
