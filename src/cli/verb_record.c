@@ -48,14 +48,18 @@ static const struct argp_option options[] = {
 	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
 	  "deeper stacks are completed from memory)", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
-	  "Where Python frames come from: read, memory right after each sample; auto, the best that is allowed "
-	  "here (default)", 0 },
+	  "Where Python frames come from: bpf, memory inside the interrupt that samples; read, memory right after "
+	  "each sample; auto, the best that is allowed here (default)", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
 	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
 	  "symbolize' finds the names later, also elsewhere", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ 0 },
+};
+
+static const char *const source_names[] = {
+	[SOURCE_AUTO] = "auto", [SOURCE_READ] = "read", [SOURCE_BPF] = "bpf",
 };
 
 static double parse_number(struct argp_state *state, const char *text, const char *what, double low,
@@ -73,13 +77,11 @@ static double parse_number(struct argp_state *state, const char *text, const cha
 
 static enum capture_source parse_source(struct argp_state *state, const char *text)
 {
-	static const char *const names[] = { [SOURCE_AUTO] = "auto", [SOURCE_READ] = "read" };
-
-	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
-		if (strcmp(text, names[i]) == 0)
+	for (size_t i = 0; i < N_ELEMENTS(source_names); i++) {
+		if (strcmp(text, source_names[i]) == 0)
 			return (enum capture_source)i;
 	}
-	argp_error(state, "--source must be auto or read, not %s", text);
+	argp_error(state, "--source must be auto, bpf or read, not %s", text);
 	return SOURCE_AUTO;
 }
 
@@ -181,7 +183,7 @@ static int put_run(struct store *store, const struct arguments *arguments, pid_t
 		.started_ns = realtime_ns(),
 		.command = command,
 		.mode = "cpu",
-		.stack_source = "read",
+		.stack_source = source_names[capture_source(capture)],
 		.probing = cli_version,
 		.pid = pid,
 		.hz = arguments->capture.hz,
@@ -225,6 +227,7 @@ static int open_pipeline(const struct arguments *arguments, struct recording *re
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be written: %s", arguments->path, strerror(-r));
 	TAKE(store);
+	pipeline_read_inside(recording->pipeline, recording->capture);
 	return EXIT_OK;
 }
 
@@ -232,6 +235,10 @@ static int fail_capture(int error, pid_t pid)
 {
 	char text[1024];
 
+	if (error == -EPROTONOSUPPORT) {
+		capture_explain_source(text, sizeof text);
+		return cli_fail(EXIT_NOT_PERMITTED, "--source bpf %s", text);
+	}
 	if (error == -ESRCH)
 		return cli_fail(EXIT_NO_INPUT, "there is no process %d", (int)pid);
 	capture_explain(error, pid, text, sizeof text);
@@ -276,6 +283,20 @@ static bool is_32_bit(pid_t pid)
 	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;
 }
 
+static void announce_source(const struct arguments *arguments, const struct recording *recording)
+{
+	char missing[256];
+
+	if (capture_source(recording->capture) == SOURCE_BPF) {
+		fprintf(stderr, "stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
+	} else if (arguments->capture.source == SOURCE_READ) {
+		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
+	} else {
+		capture_explain_source(missing, sizeof missing);
+		fprintf(stderr, "stack source: read (memory read right after each sample; bpf %s)\n", missing);
+	}
+}
+
 /* What is recorded, and what is missing for more. */
 static void announce(const struct arguments *arguments, const struct recording *recording,
 		     const char *python, int python_error)
@@ -284,7 +305,7 @@ static void announce(const struct arguments *arguments, const struct recording *
 
 	if (arguments->quiet)
 		return;
-	fprintf(stderr, "stack source: read (memory read right after each sample)\n");
+	announce_source(arguments, recording);
 	if (!capture_has_kernel(recording->capture) && !arguments->capture.no_kernel)
 		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 				"`sysctl kernel.perf_event_paranoid=1`\n");

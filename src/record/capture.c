@@ -7,6 +7,10 @@
  *    have recorded it (streams.c). Where there are no late events, which is the
  *    rule, no two events can, and nothing is checked.
  * 3. No allocation per record.
+ * 4. A sample has the Python frames of the record right before it in the same ring, which
+ *    one interrupt wrote on that processor, and no others: where one of the two found no
+ *    room, or the other was retired, no two neighbours are of one thread and moment. The
+ *    kernel tells of lost records in between.
  */
 #include <errno.h>
 
@@ -18,6 +22,30 @@
  * So many rounds in a row without a ripe one: its time is nonsense, or in the
  * future; then better return than spin. */
 enum { MOST_ROUNDS = 4 };
+
+/* A source that is not asked for by name is done without where it cannot be had. */
+static int open_bpf(struct capture *capture, enum capture_source source)
+{
+	int r;
+
+	if (source == SOURCE_READ)
+		return 0;
+	r = bpf_source_new(&capture->rings, &capture->bpf);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
+	capture->events.bpf = capture->bpf;
+	capture->pending = calloc(capture->rings.n, sizeof *capture->pending);
+	if (!capture->pending)
+		return -ENOMEM;
+	for (size_t i = 0; i < capture->rings.n; i++) {
+		capture->pending[i].record = malloc(PYTHON_RECORD_BYTES);
+		if (!capture->pending[i].record)
+			return -ENOMEM;
+	}
+	return 0;
+}
 
 static int capture_new(const struct capture_options *options, struct capture **ret)
 {
@@ -35,6 +63,8 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	if (r < 0)
 		return r;
 	r = merge_init(&capture->merge, capture->rings.ring, capture->rings.n);
+	if (r >= 0)
+		r = open_bpf(capture, options->source);
 	if (r < 0)
 		return r;
 
@@ -84,6 +114,10 @@ void capture_free(struct capture *capture)
 	if (!capture)
 		return;
 	events_done(&capture->events);
+	bpf_source_free(capture->bpf);
+	for (size_t i = 0; capture->pending && i < capture->rings.n; i++)
+		free(capture->pending[i].record);
+	free(capture->pending);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
 	streams_free(capture->streams);
@@ -98,6 +132,30 @@ void capture_freep(struct capture **capture)
 int capture_fd(const struct capture *capture)
 {
 	return capture->rings.epoll_fd;
+}
+
+enum capture_source capture_source(const struct capture *capture)
+{
+	return capture->bpf ? SOURCE_BPF : SOURCE_READ;
+}
+
+void capture_explain_source(char *to, size_t n_bytes)
+{
+	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
+	const struct rings none = { .epoll_fd = -1 };
+
+	bpf_source_explain(bpf_source_new(&none, &source), to, n_bytes);
+}
+
+int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout)
+{
+	return capture->bpf ? bpf_source_watch(capture->bpf, pid, layout) : 0;
+}
+
+void capture_forget_python(struct capture *capture, pid_t pid)
+{
+	if (capture->bpf)
+		bpf_source_forget(capture->bpf, pid);
 }
 
 bool capture_has_kernel(const struct capture *capture)
@@ -163,12 +221,54 @@ static void count(struct capture *capture, const struct capture_event *event)
 		capture->lost_records += event->lost.n;
 }
 
+static struct pending *pending_of(struct capture *capture)
+{
+	return &capture->pending[capture->merge.lent - capture->rings.ring];
+}
+
+/* Whether it is a record of Python frames: it is kept for the next one of its ring. */
+static bool keep_python(struct capture *capture, const struct perf_event_header *record)
+{
+	struct pending *pending = pending_of(capture);
+	struct record_origin origin;
+
+	if (record->type != PERF_RECORD_SAMPLE || record_origin(record, &origin) < 0 ||
+	    !bpf_source_wrote(capture->bpf, origin.cpu, origin.id))
+		return false;
+	capture->counts.unpaired += pending->is_full;
+	pending->is_full = record_decode_python(record, pending->record) == 0;
+	capture->counts.malformed += !pending->is_full;
+	return true;
+}
+
+/* The Python frames that were written right before a record of this ring; NULL: none. */
+static const struct python_record *take_python(struct capture *capture, const struct perf_event_header *record)
+{
+	struct pending *pending = pending_of(capture);
+	struct record_origin origin;
+
+	if (!pending->is_full)
+		return NULL;
+	pending->is_full = false;
+	if (record->type == PERF_RECORD_SAMPLE && record_origin(record, &origin) == 0 &&
+	    (uint32_t)origin.tid == pending->record->tid)
+		return pending->record;
+	capture->counts.unpaired++;
+	return NULL;
+}
+
 /* Returns whether ret was filled. */
 static bool take_record(struct capture *capture, const struct perf_event_header *record,
 			struct capture_event *ret)
 {
+	const struct python_record *python = NULL;
 	int r;
 
+	if (capture->bpf) {
+		if (keep_python(capture, record))
+			return false;
+		python = take_python(capture, record);
+	}
 	if (is_duplicate(capture, record))
 		return false;
 	r = record_decode(record, capture_has_kernel(capture), ret);
@@ -176,6 +276,8 @@ static bool take_record(struct capture *capture, const struct perf_event_header 
 		capture->counts.malformed++;
 	if (r <= 0)
 		return false;
+	if (ret->type == CAPTURE_SAMPLE)
+		ret->sample.python = python;
 	count(capture, ret);
 	follow_threads(capture, ret);
 	return true;

@@ -143,6 +143,7 @@ static bool give_in(struct event_set *set, int error)
 static int open_event(struct event_set *set, pid_t tid, const struct ring *ring, int *ret)
 {
 	CLEANUP(closep) int fd = -1;
+	int r;
 
 	do {
 		fd = (int)syscall(SYS_perf_event_open, &set->attr, tid, (int)ring->cpu, -1,
@@ -152,6 +153,11 @@ static int open_event(struct event_set *set, pid_t tid, const struct ring *ring,
 		return -errno;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
 		return -errno;
+	if (set->bpf) {
+		r = bpf_source_attach(set->bpf, fd);
+		if (r < 0)
+			return r;
+	}
 	set->n_opened++;
 	*ret = TAKE_FD(fd);
 	return 0;

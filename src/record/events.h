@@ -4,12 +4,14 @@
 
 #include <linux/perf_event.h>
 
+#include "src/record/bpf.h"
 #include "src/record/record.h"
 #include "src/record/ring.h"
 #include "src/record/tasks.h"
 
 struct event_set {
 	const struct rings *rings; /* borrowed */
+	const struct bpf_source *bpf; /* borrowed; runs at each sample; NULL: nothing does */
 	struct perf_event_attr attr;
 	int *fds;
 	size_t n_fds, fds_allocated;

@@ -18,6 +18,7 @@
 enum capture_source {
 	SOURCE_AUTO, /* the best that is allowed here */
 	SOURCE_READ, /* the captured bytes, and memory read right after each sample */
+	SOURCE_BPF,  /* memory read inside the interrupt that takes the sample */
 };
 
 struct capture_options {
@@ -70,6 +71,7 @@ struct capture_event {
 struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */
+	uint64_t unpaired; /* Python frames whose sample found no room, or no sample of theirs */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
 };
 
@@ -80,7 +82,8 @@ struct capture;
  * Nothing is stopped. @ret: ended with capture_free().
  * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
  *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
- *         -ENOBUFS the rings do not fit into the memory one may lock.
+ *         -ENOBUFS the rings do not fit into the memory one may lock;
+ *         -EPROTONOSUPPORT the source that was asked for (see capture_explain_source).
  */
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret);
 
@@ -92,6 +95,23 @@ void capture_freep(struct capture **capture);
 
 /* A descriptor for poll(2)/epoll: readable when records wait. Borrowed. */
 int capture_fd(const struct capture *capture);
+
+/* The source in use; never SOURCE_AUTO. */
+enum capture_source capture_source(const struct capture *capture);
+
+/* capture_explain_source - what SOURCE_BPF needs that is not here: "needs root, or ...". At least 256 bytes. */
+void capture_explain_source(char *to, size_t n_bytes);
+
+/*
+ * capture_watch_python - where the frames of a process' interpreter are, from now on.
+ * Of other processes samples come without Python frames. Nothing happens where the source
+ * is not SOURCE_BPF.
+ * @layout: copied; its id comes back in the records made by it, and tells those of a former
+ *          program in that process.
+ * Errors: -ESRCH; -E2BIG, -ENOSPC too many processes.
+ */
+int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
+void capture_forget_python(struct capture *capture, pid_t pid);
 
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);

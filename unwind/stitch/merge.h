@@ -41,6 +41,7 @@ struct merge {
 	bool live_is_read;
 	struct place generated; /* stands for all generated code: nothing is learnt of it */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
+	bool is_recorded; /* the Python frames were read in the sample's interrupt */
 };
 
 /* Did the walk reach the thread's start? */
@@ -49,10 +50,10 @@ static inline bool native_is_whole(const struct native_stack *native)
 	return native->end == STACK_COMPLETE || native->end == STACK_COMPLETED;
 }
 
-/* Is memory as of the sample? Then it is not compared with captured bytes, but told from. */
+/* Is memory, or what stands for it, as of the sample? Then it is not compared with captured bytes, but told from. */
 static inline bool merge_is_held(const struct merge *merge)
 {
-	return merge->native->sample->is_held;
+	return merge->native->sample->is_held || merge->is_recorded;
 }
 
 /* Read the thread's anchors from live memory, once. Returns their number or an error. */

@@ -175,7 +175,10 @@ static enum verdict judge_held(const struct merge *merge)
 	for (size_t i = 0; i < merge->n; i++)
 		if (merge->evaluations[i].state != EVALUATION_VERIFIED)
 			return VERDICT_APPROXIMATE;
-	return merge->n > 0 ? VERDICT_EXACT : VERDICT_NATIVE;
+	if (merge->n == 0)
+		return VERDICT_NATIVE;
+	/* What was not captured of the stack has been read after the interrupt. */
+	return merge->is_recorded && merge->native->end != STACK_COMPLETE ? VERDICT_VERIFIED : VERDICT_EXACT;
 }
 
 static enum verdict judge(const struct merge *merge)
@@ -191,6 +194,72 @@ static enum verdict judge(const struct merge *merge)
 		    !place_is_settled(merge->evaluations[i].place))
 			return VERDICT_APPROXIMATE;
 	return VERDICT_VERIFIED;
+}
+
+/*
+ * Is the thread on its way into an evaluation? There the interpreter's state is, for some
+ * instructions, neither that of before nor that of after.
+ */
+static bool is_entering(const struct merge *merge)
+{
+	enum { ENTRY_BYTES = 1024 }; /* of code, from the function's start */
+	const struct native_frame *leaf = &merge->native->frames[0];
+	const struct place *place;
+	uint64_t own;
+
+	if (merge->native->n_frames == 0 || !merge_is_interpreter(merge, leaf))
+		return false;
+	own = merge_own_address(merge, leaf);
+	place = places_find(merge->places, py_runtime_module(merge->runtime)->id, own);
+	return (place && own - place->start < ENTRY_BYTES) ||
+	       own + (uint64_t)py_runtime_bias(merge->runtime) - py_runtime_loop(merge->runtime) < ENTRY_BYTES;
+}
+
+/*
+ * The stack by the frames that were read in the sample's interrupt. *ret: whether it is right:
+ * where something does not fit it is not believed in part.
+ */
+static int merge_record(struct merge *merge, bool *ret)
+{
+	int r;
+
+	*ret = false;
+	py_begin_sample(merge->runtime);
+	py_take_record(merge->runtime, merge->native->sample->python);
+	if (!py_record_sufficed(merge->runtime))
+		return 0;
+	merge->is_recorded = true;
+	r = merge_find_evaluations(merge);
+	if (r >= 0)
+		r = merge_read_frames(merge);
+	*ret = r >= 0 && py_record_sufficed(merge->runtime) && !is_entering(merge) &&
+	       (judge_held(merge) != VERDICT_APPROXIMATE || !native_is_whole(merge->native));
+	return r;
+}
+
+/* The same by captured bytes, and by memory as it is now. */
+static int merge_memory(struct merge *merge)
+{
+	int r;
+
+	merge->is_recorded = false;
+	merge->n = 0;
+	merge->frames.n = 0;
+	merge->live_is_read = false;
+	merge->chain_is_whole = true;
+	py_begin_sample(merge->runtime);
+	r = merge_find_evaluations(merge);
+	return r < 0 ? r : merge_read_frames(merge);
+}
+
+static int merge_python(struct merge *merge)
+{
+	bool done = false;
+	int r = 0;
+
+	if (merge->native->sample->python)
+		r = merge_record(merge, &done);
+	return r < 0 || done ? r : merge_memory(merge);
 }
 
 int stitch(struct stitcher *stitcher, struct address_space *space, struct py_runtime *runtime,
@@ -210,14 +279,12 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	merge->frames.is_cut = false;
 	merge->live_is_read = false;
 	merge->chain_is_whole = true;
+	merge->is_recorded = false;
 	merge->explore_anyway = stitcher->n_stitched % EXPLORE_EVERY == 0;
 	merge->explore = merge->explore_anyway || stitcher->n_stitched < EXPLORE_FIRST;
 	if (runtime && native->sample->has_user) {
 		stitcher->n_stitched++;
-		py_begin_sample(runtime);
-		r = merge_find_evaluations(merge);
-		if (r >= 0)
-			r = merge_read_frames(merge);
+		r = merge_python(merge);
 		if (r < 0)
 			return r;
 	}
