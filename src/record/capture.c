@@ -237,6 +237,7 @@ static bool keep_python(struct capture *capture, const struct perf_event_header 
 		return false;
 	capture->counts.unpaired += pending->is_full;
 	pending->is_full = record_decode_python(record, pending->record) == 0;
+	pending->n_malformed = capture->merge.lent->n_malformed;
 	capture->counts.malformed += !pending->is_full;
 	return true;
 }
@@ -251,7 +252,8 @@ static const struct python_record *take_python(struct capture *capture, const st
 		return NULL;
 	pending->is_full = false;
 	if (record->type == PERF_RECORD_SAMPLE && record_origin(record, &origin) == 0 &&
-	    (uint32_t)origin.tid == pending->record->tid)
+	    (uint32_t)origin.tid == pending->record->tid &&
+	    pending->n_malformed == capture->merge.lent->n_malformed)
 		return pending->record;
 	capture->counts.unpaired++;
 	return NULL;

@@ -11,6 +11,7 @@
 /* The Python frames of the sample that comes next in their ring. */
 struct pending {
 	bool is_full;
+	uint64_t n_malformed; /* of the ring, then: what was skipped since may have been between the two */
 	struct python_record *record; /* PYTHON_RECORD_BYTES */
 };
 
