@@ -7,10 +7,7 @@
  *    have recorded it (streams.c). Where there are no late events, which is the
  *    rule, no two events can, and nothing is checked.
  * 3. No allocation per record.
- * 4. A sample has the Python frames of the record right before it in the same ring, which
- *    one interrupt wrote on that processor, and no others: where one of the two found no
- *    room, or the other was retired, no two neighbours are of one thread and moment. The
- *    kernel tells of lost records in between.
+ * 4. A sample has its own Python frames or none (pairs.c).
  */
 #include <errno.h>
 
@@ -36,15 +33,7 @@ static int open_bpf(struct capture *capture, enum capture_source source)
 	if (r < 0)
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	capture->events.bpf = capture->bpf;
-	capture->pending = calloc(capture->rings.n, sizeof *capture->pending);
-	if (!capture->pending)
-		return -ENOMEM;
-	for (size_t i = 0; i < capture->rings.n; i++) {
-		capture->pending[i].record = malloc(PYTHON_RECORD_BYTES);
-		if (!capture->pending[i].record)
-			return -ENOMEM;
-	}
-	return 0;
+	return pairs_init(&capture->pairs, capture->rings.n);
 }
 
 static int capture_new(const struct capture_options *options, struct capture **ret)
@@ -115,9 +104,7 @@ void capture_free(struct capture *capture)
 		return;
 	events_done(&capture->events);
 	bpf_source_free(capture->bpf);
-	for (size_t i = 0; capture->pending && i < capture->rings.n; i++)
-		free(capture->pending[i].record);
-	free(capture->pending);
+	pairs_done(&capture->pairs);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
 	streams_free(capture->streams);
@@ -221,42 +208,26 @@ static void count(struct capture *capture, const struct capture_event *event)
 		capture->lost_records += event->lost.n;
 }
 
-static struct pending *pending_of(struct capture *capture)
+static bool is_python(const struct capture *capture, const struct perf_event_header *record)
 {
-	return &capture->pending[capture->merge.lent - capture->rings.ring];
-}
-
-/* Whether it is a record of Python frames: it is kept for the next one of its ring. */
-static bool keep_python(struct capture *capture, const struct perf_event_header *record)
-{
-	struct pending *pending = pending_of(capture);
 	struct record_origin origin;
 
-	if (record->type != PERF_RECORD_SAMPLE || record_origin(record, &origin) < 0 ||
-	    !bpf_source_wrote(capture->bpf, origin.cpu, origin.id))
-		return false;
-	capture->counts.unpaired += pending->is_full;
-	pending->is_full = record_decode_python(record, pending->record) == 0;
-	pending->n_malformed = capture->merge.lent->n_malformed;
-	capture->counts.malformed += !pending->is_full;
-	return true;
+	return record->type == PERF_RECORD_SAMPLE && record_origin(record, &origin) == 0 &&
+	       bpf_source_wrote(capture->bpf, origin.cpu, origin.id);
 }
 
-/* The Python frames that were written right before a record of this ring; NULL: none. */
-static const struct python_record *take_python(struct capture *capture, const struct perf_event_header *record)
+/* Whether it is a record of Python frames, which waits for its sample; else *ret: what waited for this one. */
+static bool pair(struct capture *capture, const struct perf_event_header *record, const struct python_record **ret)
 {
-	struct pending *pending = pending_of(capture);
-	struct record_origin origin;
+	const struct ring *ring = capture->merge.lent;
+	size_t i = (size_t)(ring - capture->rings.ring);
 
-	if (!pending->is_full)
-		return NULL;
-	pending->is_full = false;
-	if (record->type == PERF_RECORD_SAMPLE && record_origin(record, &origin) == 0 &&
-	    (uint32_t)origin.tid == pending->record->tid &&
-	    pending->n_malformed == capture->merge.lent->n_malformed)
-		return pending->record;
-	capture->counts.unpaired++;
-	return NULL;
+	if (is_python(capture, record)) {
+		pairs_keep(&capture->pairs, i, ring->n_malformed, record);
+		return true;
+	}
+	*ret = pairs_take(&capture->pairs, i, ring->n_malformed, record);
+	return false;
 }
 
 /* Returns whether ret was filled. */
@@ -266,11 +237,8 @@ static bool take_record(struct capture *capture, const struct perf_event_header 
 	const struct python_record *python = NULL;
 	int r;
 
-	if (capture->bpf) {
-		if (keep_python(capture, record))
-			return false;
-		python = take_python(capture, record);
-	}
+	if (capture->bpf && pair(capture, record, &python))
+		return false;
 	if (is_duplicate(capture, record))
 		return false;
 	r = record_decode(record, capture_has_kernel(capture), ret);
@@ -322,6 +290,8 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 							     : capture->lost_records;
 	for (size_t i = 0; i < capture->rings.n; i++)
 		counts.malformed += capture->rings.ring[i].n_malformed;
+	counts.malformed += capture->pairs.malformed;
+	counts.unpaired = capture->pairs.unpaired;
 	counts.n_events = capture->events.n_opened;
 	counts.n_threads = capture->events.n_threads;
 	*ret = counts;

@@ -5,15 +5,9 @@
 #include "src/record/bpf.h"
 #include "src/record/events.h"
 #include "src/record/merge.h"
+#include "src/record/pairs.h"
 #include "src/record/record.h"
 #include "src/record/streams.h"
-
-/* The Python frames of the sample that comes next in their ring. */
-struct pending {
-	bool is_full;
-	uint64_t n_malformed; /* of the ring, then: what was skipped since may have been between the two */
-	struct python_record *record; /* PYTHON_RECORD_BYTES */
-};
 
 struct capture {
 	struct rings rings;
@@ -21,7 +15,7 @@ struct capture {
 	struct merge merge;
 	struct streams *streams; /* NULL: no late events */
 	struct bpf_source *bpf;  /* NULL: another source */
-	struct pending *pending; /* one a ring; NULL: another source */
+	struct pairs pairs;
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;

@@ -42,6 +42,7 @@ SID_ROOT = os.path.abspath(os.path.join(os.environ.get("PROBING_ROOTS") or os.pa
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "roots"), "sid"))
 # Whether their Python frames can be read; where not, test_containers has what can be asked of them.
 READS_CONTAINERS = True
+SURE = ("exact", "verified")  # the verdicts that must not be wrong
 LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
 
 # src/cli/cli.h

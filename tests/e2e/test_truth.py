@@ -23,7 +23,7 @@ class Flutter(Stacks):
             if possible is None:
                 continue
             counts[sample.verdict, possible] += 1
-            if not possible and sample.verdict in ("verified", "exact"):
+            if not possible and sample.verdict in t.SURE:
                 impossible.append(self.recording.names(sample.stack))
         self.assertGreater(sum(counts.values()), 20, "too few samples to judge")
         return counts, impossible
@@ -68,7 +68,7 @@ class ReusedAddresses(Flutter):
 
     def test_no_function_of_before(self):
         counts, impossible = self.judge(self.is_possible)
-        n = sum(counts[verdict, possible] for verdict in ("verified", "exact") for possible in (True, False))
+        n = sum(counts[verdict, possible] for verdict in t.SURE for possible in (True, False))
         self.assertLessEqual(len(impossible), n * 0.001, impossible[:3])
 
 

@@ -42,6 +42,7 @@ struct merge {
 	struct place generated; /* stands for all generated code: nothing is learnt of it */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
 	bool is_recorded; /* the Python frames were read in the sample's interrupt */
+	bool is_refuted;  /* they were, but do not fit what memory or the native stack shows */
 };
 
 /* Did the walk reach the thread's start? */

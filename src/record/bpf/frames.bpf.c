@@ -14,7 +14,9 @@
 #include <linux/bpf.h>
 #include <stdbool.h>
 
+#ifdef __bpf__ /* tests compile it for this machine, with helpers of their own */
 #include <bpf/bpf_helpers.h>
+#endif
 
 #include "base/python_record.h"
 
