@@ -19,14 +19,17 @@ class Stacks(t.Case):
     arguments = ()
     seconds = 2
     hz = 499
+    source = "auto"
 
     @classmethod
     def setUpClass(cls):
         t.need_perf()
+        if cls.source == "bpf":
+            t.need_bpf()
         t.need_interpreter(cls.interpreter)
         cls.recording, cls.truth = t.record_fixture(*cls.arguments, seconds=cls.seconds, hz=cls.hz,
                                                     python=cls.interpreter.path,
-                                                    place=cls.interpreter.place)
+                                                    place=cls.interpreter.place, source=cls.source)
 
     def name(self, qualname):
         """What the interpreter knows of a qualified name: all of it from 3.11."""

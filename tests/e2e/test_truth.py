@@ -1,7 +1,8 @@
 """What is called verified was so, whatever happens between a sample and the look at memory.
 
 How many samples can be verified depends on how late that look is, so nothing is asked of
-that; what cannot have been must not be among them at all.
+that; what cannot have been must not be among them at all. test_bpf has the same for frames
+that are read inside the interrupt.
 """
 import collections
 import sys
@@ -14,6 +15,7 @@ from test_stacks import Stacks
 class Flutter(Stacks):
     seconds = 2
     hz = 999
+    source = "read"
 
     def judge(self, is_possible):
         """Counts of (verdict, possible) and the impossible ones; is_possible() may be None: cannot be told."""
@@ -29,8 +31,7 @@ class Flutter(Stacks):
         return counts, impossible
 
 
-@t.for_each_interpreter(globals(), lambda: t.interpreters() + t.compiling_interpreters())
-class CallTree(Flutter):
+class CallTrees(Flutter):
     """Each function has one caller, and its own name tells which."""
 
     arguments = ("flutter.py", "--mode", "tree")
@@ -47,8 +48,7 @@ class CallTree(Flutter):
         self.assertEqual([], impossible[:3], counts)
 
 
-@t.for_each_interpreter(globals())
-class ReusedAddresses(Flutter):
+class Reused(Flutter):
     """Functions that are made, called once and dropped: the next is where the last was."""
 
     arguments = ("flutter.py", "--mode", "reused")
@@ -70,6 +70,16 @@ class ReusedAddresses(Flutter):
         counts, impossible = self.judge(self.is_possible)
         n = sum(counts[verdict, possible] for verdict in t.SURE for possible in (True, False))
         self.assertLessEqual(len(impossible), n * 0.001, impossible[:3])
+
+
+@t.for_each_interpreter(globals(), lambda: t.interpreters() + t.compiling_interpreters())
+class CallTree(CallTrees):
+    pass
+
+
+@t.for_each_interpreter(globals())
+class ReusedAddresses(Reused):
+    pass
 
 
 if __name__ == "__main__":
