@@ -95,7 +95,7 @@ def depth(sample, recording, function):
     return sum(frame.name == function for frame in recording.python(sample.stack))
 
 
-class DeepExact(Exact, Stacks):
+class AllFrames(Exact):
     seconds = 1
 
     def test_all_frames(self):
@@ -105,14 +105,14 @@ class DeepExact(Exact, Stacks):
 
 
 @t.for_each_interpreter(globals(), lambda: by_labels("2_7", "3_8"))
-class DeepInCalls(DeepExact):
+class DeepInCalls(AllFrames, Stacks):
     """Each frame is a call in C: a stack that was not captured as a whole is not exact."""
 
-    arguments = ("deep.py", "--depth", "60")
+    arguments = ("deep.py", "--depth", "30")
 
 
 @t.for_each_interpreter(globals(), lambda: by_labels("3_11", "3_13", "sid_3_15"))
-class DeepInOneCall(DeepExact):
+class DeepInOneCall(AllFrames, Stacks):
     arguments = ("deep.py", "--depth", "400")
 
 
