@@ -31,7 +31,7 @@ struct output {
 
 struct bpf_source {
 	struct bpf_object *object;
-	int program, processes, outputs;
+	int program, processes, outputs, judged;
 	struct output *output; /* by processor */
 	size_t n_outputs;
 };
@@ -88,7 +88,8 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames"));
 	source->processes = bpf_object__find_map_fd_by_name(source->object, "processes");
 	source->outputs = bpf_object__find_map_fd_by_name(source->object, "outputs");
-	return source->program < 0 || source->processes < 0 || source->outputs < 0 ? -ENOENT : 0;
+	source->judged = bpf_object__find_map_fd_by_name(source->object, "judged");
+	return source->program < 0 || source->processes < 0 || source->outputs < 0 || source->judged < 0 ? -ENOENT : 0;
 }
 
 /* An event of one processor that the program writes to, redirected to that one's ring. */
@@ -179,6 +180,20 @@ void bpf_source_forget(struct bpf_source *source, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 
 	bpf_map_delete_elem(source->processes, &key);
+}
+
+int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted)
+{
+	uint32_t key = (uint32_t)pid, value = wanted;
+
+	return bpf_map_update_elem(source->judged, &key, &value, BPF_ANY);
+}
+
+void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+
+	bpf_map_delete_elem(source->judged, &key);
 }
 
 bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id)

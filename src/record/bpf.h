@@ -32,6 +32,13 @@ int bpf_source_attach(const struct bpf_source *source, int event_fd);
 int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout);
 void bpf_source_forget(struct bpf_source *source, pid_t pid);
 
+/*
+ * Of a process whose samples are not wanted none is written any more; of one that was not judged
+ * they are. -E2BIG too many, which does no harm.
+ */
+int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted);
+void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
+
 /* Whether a record of this event is one of Python frames. */
 bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id);
 

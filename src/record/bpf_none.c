@@ -36,6 +36,17 @@ void bpf_source_forget(struct bpf_source *source, pid_t pid)
 	(void)source, (void)pid;
 }
 
+int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted)
+{
+	(void)source, (void)pid, (void)wanted;
+	return -ENOSYS;
+}
+
+void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
+{
+	(void)source, (void)pid;
+}
+
 bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id)
 {
 	(void)source, (void)cpu, (void)id;

@@ -69,7 +69,9 @@ int capture_attach(const struct capture_options *options, pid_t pid, struct capt
 	r = capture_new(options, &capture);
 	if (r < 0)
 		return r;
-	r = events_attach(&capture->events, pid);
+	r = task_set_add(&capture->wanted, pid);
+	if (r >= 0)
+		r = events_attach(&capture->events, pid);
 	if (r < 0)
 		return r;
 	if (capture->events.n_late > 0) {
@@ -105,6 +107,7 @@ void capture_free(struct capture *capture)
 	events_done(&capture->events);
 	bpf_source_free(capture->bpf);
 	pairs_done(&capture->pairs);
+	task_set_done(&capture->wanted);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
 	streams_free(capture->streams);
@@ -198,6 +201,51 @@ static void follow_threads(struct capture *capture, const struct capture_event *
 		streams_forget_all(capture->streams);
 }
 
+/* A new process: the target's children are followed, and a number that comes again is another's. */
+static int judge_fork(struct capture *capture, const struct capture_event *event)
+{
+	int r;
+
+	if (!task_set_has(&capture->wanted, event->fork.parent_pid)) {
+		task_set_remove(&capture->wanted, event->pid);
+		bpf_source_unjudge(capture->bpf, event->pid);
+		return 0;
+	}
+	r = task_set_add(&capture->wanted, event->pid);
+	if (r < 0)
+		return r;
+	(void)bpf_source_judge(capture->bpf, event->pid, true);
+	return 1;
+}
+
+/*
+ * Of all processes that are sampled, whether an event is of one that is wanted. The program in the
+ * kernel lets a process' samples through until it has been judged here, where its fork is
+ * known by then: so no child is missed, and of others few samples come.
+ */
+static int is_wanted(struct capture *capture, const struct capture_event *event)
+{
+	bool wanted = task_set_has(&capture->wanted, event->pid);
+
+	switch (event->type) {
+	case CAPTURE_LOST:
+	case CAPTURE_THROTTLE:
+		return 1;
+	case CAPTURE_FORK:
+		return event->pid == event->fork.parent_pid ? wanted : judge_fork(capture, event);
+	case CAPTURE_SAMPLE:
+		if (!wanted)
+			(void)bpf_source_judge(capture->bpf, event->pid, false);
+		return wanted;
+	case CAPTURE_EXIT:
+		if (!wanted && event->pid == event->tid)
+			bpf_source_unjudge(capture->bpf, event->pid);
+		return wanted;
+	default:
+		return wanted;
+	}
+}
+
 static void count(struct capture *capture, const struct capture_event *event)
 {
 	if (event->type == CAPTURE_SAMPLE)
@@ -244,7 +292,7 @@ static bool take_record(struct capture *capture, const struct perf_event_header 
 	r = record_decode(record, capture_has_kernel(capture), ret);
 	if (r < 0)
 		capture->counts.malformed++;
-	if (r <= 0)
+	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0))
 		return false;
 	if (ret->type == CAPTURE_SAMPLE)
 		ret->sample.python = python;

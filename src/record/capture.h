@@ -16,6 +16,7 @@ struct capture {
 	struct streams *streams; /* NULL: no late events */
 	struct bpf_source *bpf;  /* NULL: another source */
 	struct pairs pairs;
+	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;

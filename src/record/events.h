@@ -24,6 +24,7 @@ struct event_set {
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
 	bool limit_raised;
+	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 
 /*
@@ -35,7 +36,11 @@ int events_init(struct event_set *set, const struct capture_options *options,
 		const struct rings *rings);
 void events_done(struct event_set *set);
 
-/* events_attach - sample every thread of a process. Errors as capture_attach(). */
+/*
+ * events_attach - sample every thread of a process. Errors as capture_attach().
+ * Where that takes too many descriptors, and a program in the kernel is there to leave
+ * others out, all processes are sampled instead: is_wide.
+ */
 int events_attach(struct event_set *set, pid_t pid);
 
 /*

@@ -2,6 +2,7 @@
 #ifndef PROBING_RECORD_TASKS_H
 #define PROBING_RECORD_TASKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -14,5 +15,10 @@ void task_set_done(struct task_set *set);
 
 /* Puts a thread in. Returns 1, 0 if it was in already, -ENOMEM. */
 int task_set_add(struct task_set *set, pid_t tid);
+
+bool task_set_has(const struct task_set *set, pid_t tid);
+
+/* Takes a thread out, if it is in. */
+void task_set_remove(struct task_set *set, pid_t tid);
 
 #endif

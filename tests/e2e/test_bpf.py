@@ -6,6 +6,7 @@ must be exact, and of those none may contradict the truth.
 import collections
 import os
 import re
+import resource
 import subprocess
 import sys
 import unittest
@@ -165,6 +166,28 @@ class Threads(t.Case):
                                        if s.stack and "burn_churn" in self.recording.names(s.stack))
         self.assertGreater(len(threads), 10)
         self.assertGreater(sum(verdicts.values()), 20)
+        self.assertShare(MOSTLY, verdicts["exact"] / sum(verdicts.values()), str(verdicts))
+
+
+class Crowd(t.Case):
+    """More threads than there may be events: all processors are sampled, and what is foreign left out."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_bpf()
+        limit = 64 + 6 * os.cpu_count()
+        with t.scratch(), t.fixture("threads.py", "--busy", "2", "--idle", "150") as started:
+            probing("record", "--source", "bpf", "--pid", started.pid, "-d", 1, "-F", 499, "-o", "out.db", check=t.OK,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+            cls.recording, cls.pid = t.Recording("out.db"), started.pid
+
+    def test_nothing_foreign(self):
+        self.assertEqual({self.pid}, {process["pid"] for process in self.recording.processes})
+        self.assertEqual({self.pid}, {sample.pid for sample in self.recording.samples})
+
+    def test_most_are_exact(self):
+        verdicts = self.recording.verdicts()
+        self.assertGreater(sum(verdicts.values()), 20, "too few samples to judge")
         self.assertShare(MOSTLY, verdicts["exact"] / sum(verdicts.values()), str(verdicts))
 
 

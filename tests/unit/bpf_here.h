@@ -98,7 +98,7 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 		return &only_room;
 	if (map == (void *)&threads && bpf_here.known_tid == *(const uint32_t *)key)
 		return bpf_here.has_known ? &known : NULL;
-	return NULL;
+	return NULL; /* nobody is judged */
 }
 
 static long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags)

@@ -9,7 +9,8 @@
  * still says that it is this thread's, and while no list of threads has another head: a
  * new state, with which the thread may have entered another interpreter, comes there.
  *
- * Whatever does not fit ends in no record, or in one that says that it is not whole.
+ * Whatever does not fit ends in no record, or in one that says that it is not whole. The
+ * sample itself is never dropped (returning 0), but of processes that nobody wants.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -23,6 +24,7 @@
 enum {
 	MAX_PROCESSES = 4096,
 	MAX_KNOWN_THREADS = 16384,
+	MAX_JUDGED = 16384,
 	MAX_INTERPRETERS = 64,
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
 	BYTES_MASK = 511,
@@ -50,6 +52,14 @@ struct {
 	__type(key, uint32_t);
 	__type(value, struct python_layout);
 } processes SEC(".maps");
+
+/* Where all processors are sampled: is a process' sample wanted? Others are judged by who reads them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_JUDGED);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} judged SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -386,6 +396,13 @@ static __always_inline uint32_t own_tid(const struct python_layout *layout, uint
 	return own.pid;
 }
 
+static __always_inline bool is_foreign(uint32_t pid)
+{
+	const uint32_t *wanted = bpf_map_lookup_elem(&judged, &pid);
+
+	return wanted && !*wanted;
+}
+
 SEC("perf_event")
 int read_frames(void *context)
 {
@@ -394,8 +411,8 @@ int read_frames(void *context)
 	struct walk walk = { 0 };
 
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
-	if (!walk.layout)
-		return 1;
+	if (!walk.layout) /* elsewhere than on all processors there are no foreign ones */
+		return !is_foreign(pid);
 	walk.room = bpf_map_lookup_elem(&rooms, &cpu);
 	walk.tid = own_tid(walk.layout, tid);
 	if (!walk.room || walk.tid == 0 || !find_thread(&walk, tid) || walk.thread.n_states == 0)
