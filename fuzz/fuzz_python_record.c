@@ -3,12 +3,11 @@
  * The first byte says what the rest is.
  * 0: an image of an interpreter's memory (tests/unit/memory_image.h); the program itself
  *    runs on it, and what it records is read.
- * else: a record as it comes out of a ring, read over an empty memory by the layout of
- *    another release each.
+ * else: a record as it comes out of a ring, 16 bits of its length before it, and then an
+ *    image: it is read by that interpreter's layout, and over its memory.
  */
 #include "src/record/decode.h"
 #include "tests/unit/bpf_here.h"
-#include "unwind/cpython/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -55,48 +54,45 @@ static void run_on_image(const uint8_t *data, size_t n_bytes)
 	py_runtime_free(runtime);
 }
 
-/* A runtime that nothing is known of but its release: the n-th that there is. */
-static struct py_runtime *make_runtime(struct memory_image *image, unsigned n)
+/* What a ring holds, in memory of just that size. False: it is refused. */
+static bool decode(const uint8_t *data, size_t n_bytes, struct python_record *ret)
 {
-	struct py_runtime *runtime = calloc(1, sizeof *runtime);
-	unsigned major, minor;
-
-	if (!runtime)
-		abort();
-	image_init(image);
-	runtime->remote = runtime->window.remote = &image->base;
-	runtime->pthread_tid = ABSENT;
-	if (!layout_releases(n, &major, &minor) ||
-	    layout_of(major << 24 | minor << 16 | 0xf0, false, &runtime->layout) < 0) {
-		free(runtime);
-		return NULL;
-	}
-	py_begin_sample(runtime);
-	return runtime;
-}
-
-static void read_bytes_as_record(unsigned release, const uint8_t *data, size_t n_bytes)
-{
-	static _Alignas(8) uint8_t record[PYTHON_RECORD_BYTES];
-	static struct memory_image image;
 	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE };
-	struct py_runtime *runtime;
 	uint8_t *copy;
+	int r;
 
 	n_bytes = MIN(n_bytes, (size_t)UINT16_MAX - sizeof header);
 	header.size = (uint16_t)(sizeof header + n_bytes);
-	copy = malloc(header.size); /* of its own size: the sanitizer sees every step beyond */
+	copy = malloc(header.size);
 	if (!copy)
 		abort();
 	memcpy(copy, &header, sizeof header);
 	memcpy(copy + sizeof header, data, n_bytes);
-	if (record_decode_python((const struct perf_event_header *)copy, (struct python_record *)record) == 0) {
-		runtime = make_runtime(&image, release);
-		if (runtime)
-			read_record(runtime, 1, (const struct python_record *)record);
-		py_runtime_free(runtime);
-	}
+	r = record_decode_python((const struct perf_event_header *)copy, ret);
 	free(copy);
+	return r == 0;
+}
+
+static void read_over_image(const uint8_t *data, size_t n_bytes)
+{
+	static _Alignas(8) uint8_t record[PYTHON_RECORD_BYTES];
+	static struct memory_image image;
+	struct py_runtime *runtime;
+	char version[32];
+	uint16_t n_record;
+
+	if (n_bytes < sizeof n_record)
+		return;
+	memcpy(&n_record, data, sizeof n_record);
+	data += sizeof n_record;
+	n_bytes -= sizeof n_record;
+	if (n_record > n_bytes || !decode(data, n_record, (struct python_record *)record))
+		return;
+	image_parse(&image, data + n_record, n_bytes - n_record);
+	if (image_open(&image, &image.base, version, &runtime) < 0)
+		return;
+	read_record(runtime, image.threads[0], (const struct python_record *)record);
+	py_runtime_free(runtime);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
@@ -106,6 +102,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	if (data[0] == 0)
 		run_on_image(data + 1, n_bytes - 1);
 	else
-		read_bytes_as_record(data[0] - 1u, data + 1, n_bytes - 1);
+		read_over_image(data + 1, n_bytes - 1);
 	return 0;
 }

@@ -13,8 +13,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGES = os.path.join(HERE, "corpus", "cpython")
 CORPUS = os.path.join(HERE, "corpus", "python_record")
 KINDS = ("2.7", "3.8", "3.11", "3.12", "3.13", "3.14t", "3.11_frames_in_a_circle", "3.13_threads_in_a_circle")
-RELEASES = {"2.7": 0, "3.11": 8, "3.12": 9, "3.13": 10}
 STATE, SHIM_OWNER = 0x5000, 3
+
+
+def image(name):
+    with open(os.path.join(IMAGES, name), "rb") as file:
+        return file.read()
 
 
 def entry(address, previous, instruction=0, code=0x9000, kind=0, owner=0, is_entry=0):
@@ -26,7 +30,8 @@ def record(release, top, entries, n_entries=None, n_states=1):
     head = struct.pack("<Q4I", 1, 1, len(entries) if n_entries is None else n_entries, n_states, 0)
     states = struct.pack("<3Q", STATE, 0x4000, top) + bytes(3 * 24)
     raw = head + states + b"".join(entries)
-    return bytes([RELEASES[release] + 1]) + bytes(40) + struct.pack("<I", len(raw)) + raw
+    body = bytes(40) + struct.pack("<I", len(raw)) + raw
+    return b"\1" + struct.pack("<H", len(body)) + body + image(release)
 
 
 RECORDS = {
@@ -45,8 +50,8 @@ RECORDS = {
 def main():
     os.makedirs(CORPUS, exist_ok=True)
     for kind in KINDS:
-        with open(os.path.join(IMAGES, kind), "rb") as image, open(os.path.join(CORPUS, "image_" + kind), "wb") as file:
-            file.write(b"\0" + image.read())
+        with open(os.path.join(CORPUS, "image_" + kind), "wb") as file:
+            file.write(b"\0" + image(kind))
     for name, content in RECORDS.items():
         with open(os.path.join(CORPUS, "record_" + name), "wb") as file:
             file.write(content)
