@@ -36,9 +36,9 @@ def record(release, top, entries, n_entries=None, n_states=1):
 
 RECORDS = {
     "objects": record("2.7", 0x1000, [entry(0x1000, 0x2000), entry(0x2000, 0)]),
-    "cframes": record("3.11", 0x1000, [entry(0x1000, STATE, 0x2000, kind=1), entry(0x2000, 0, is_entry=1)]),
+    "cframes": record("3.11", 0x1000, [entry(0x1000, STATE + 336, 0x2000, kind=1), entry(0x2000, 0, is_entry=1)]),
     "shims": record("3.13", 0x1000, [entry(0x1000, 0x2000), entry(0x2000, 0, owner=SHIM_OWNER, code=0)]),
-    "no_frames": record("3.12", STATE, []),
+    "no_frames": record("3.12", STATE + 272, []),
     "circle": record("3.13", 0x1000, [entry(0x1000, 0x2000), entry(0x2000, 0x1000)]),
     "cframes_in_a_circle": record("3.12", 0x1000, [entry(0x1000, 0x1000, 0x2000, kind=1)]),
     "too_many_entries": record("3.13", 0x1000, [entry(0x1000, 0)], n_entries=513),
