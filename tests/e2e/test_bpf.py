@@ -14,7 +14,7 @@ import unittest
 import probing_test as t
 from probing_test import probing
 from test_stacks import Stacks
-from test_truth import CallTrees, Reused
+from test_truth import CallTrees, Flutter, Reused
 
 SOME_VERSIONS = ("2_7", "3_8", "3_11", "3_12", "3_13", "own_pids", "sid_3_15")
 MOSTLY = 0.7  # be exact; on a loaded machine and in a short recording, too
@@ -52,7 +52,7 @@ class Exact:
 
 
 @t.for_each_interpreter(globals(), lambda: t.interpreters() + t.compiling_interpreters())
-class ExactCallTree(Exact, CallTrees):
+class ExactCallTree(Exact, CallTrees, Flutter):
     hz = 1999
     seconds = 1
 
@@ -63,7 +63,7 @@ class ExactCallTree(Exact, CallTrees):
 
 
 @t.for_each_interpreter(globals(), some_interpreters)
-class ExactReused(Reused):
+class ExactReused(Reused, Flutter):
     """Codes that are gone when the sample arrives are not told from memory: such samples are not exact."""
 
     source = "bpf"

@@ -31,7 +31,7 @@ class Flutter(Stacks):
         return counts, impossible
 
 
-class CallTrees(Flutter):
+class CallTrees:
     """Each function has one caller, and its own name tells which."""
 
     arguments = ("flutter.py", "--mode", "tree")
@@ -48,7 +48,7 @@ class CallTrees(Flutter):
         self.assertEqual([], impossible[:3], counts)
 
 
-class Reused(Flutter):
+class Reused:
     """Functions that are made, called once and dropped: the next is where the last was."""
 
     arguments = ("flutter.py", "--mode", "reused")
@@ -73,12 +73,12 @@ class Reused(Flutter):
 
 
 @t.for_each_interpreter(globals(), lambda: t.interpreters() + t.compiling_interpreters())
-class CallTree(CallTrees):
+class CallTree(CallTrees, Flutter):
     pass
 
 
 @t.for_each_interpreter(globals())
-class ReusedAddresses(Reused):
+class ReusedAddresses(Reused, Flutter):
     pass
 
 
