@@ -314,7 +314,7 @@ static int know_process(struct pipeline *pipeline, pid_t pid, struct process **r
 
 void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 {
-	pipeline->capture = capture;
+	pipeline->capture = capture_source(capture) == SOURCE_BPF ? capture : NULL;
 }
 
 /* Have the frames of an interpreter that was found read inside the interrupt. What cannot be is read afterwards. */

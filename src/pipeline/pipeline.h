@@ -44,7 +44,7 @@ void pipeline_freep(struct pipeline **pipeline);
 
 /*
  * pipeline_read_inside - tell a capture of each interpreter that is found, so that frames
- * are read inside the interrupt.
+ * are read inside the interrupt. Nothing happens where that is not its source.
  * @capture: borrowed; outlives the pipeline.
  */
 void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture);

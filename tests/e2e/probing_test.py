@@ -233,6 +233,9 @@ def bpf_refusal():
             return "needs the initial user namespace"
     if os.stat("/proc/self/ns/pid").st_ino != 0xeffffffc:
         return "needs the initial PID namespace"
+    with contextlib.suppress(OSError), open("/sys/kernel/security/lockdown") as lockdown:
+        if "[confidentiality]" in lockdown.read():
+            return "the kernel is locked down"
     release = re.match(r"(\d+)\.(\d+)", platform.release())
     if tuple(map(int, release.groups())) < (5, 17) or not os.path.exists("/proc/sys/kernel/unprivileged_bpf_disabled"):
         return "needs Linux 5.17 with CONFIG_BPF_SYSCALL"

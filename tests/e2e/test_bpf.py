@@ -67,7 +67,7 @@ class ExactReused(Reused, Flutter):
     """Codes that are gone when the sample arrives are not told from memory: such samples are not exact."""
 
     source = "bpf"
-    seconds = 1
+    hz = 3999
 
     def test_none_is_impossible(self):
         impossible = [self.recording.names(sample.stack) for sample in self.samples("exact")
