@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/machine.h"
+#include "base/python_record.h"
 #include "base/remote.h"
 
 struct module;
@@ -36,6 +37,8 @@ struct sample {
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
 	size_t stack_bytes;
+	/* The thread's Python frames, read in the same interrupt; NULL: were not. */
+	const struct python_record *python;
 	const uint64_t *kernel_ips; /* innermost first; kernel addresses only */
 	size_t n_kernel_ips;
 };

@@ -122,6 +122,7 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };
 	}
 	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
+	*ret++ = (struct pipeline_counter){ "python unpaired", captured->unpaired };
 	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };
 	*ret++ = (struct pipeline_counter){ "frames", counts->n_frames };
 	*ret++ = (struct pipeline_counter){ "first sample ns", counts->first_sample_ns };

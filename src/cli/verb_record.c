@@ -47,8 +47,9 @@ static const struct argp_option options[] = {
 	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
 	  "deeper stacks are completed from memory)", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
-	  "Where Python frames come from: read, memory right after each sample; poll, memory alone, at intervals, "
-	  "without native frames; auto, the best that is allowed here (default)", 0 },
+	  "Where Python frames come from: bpf, memory inside the interrupt that samples; read, memory right after "
+	  "each sample; poll, memory alone, at intervals, without native frames; auto, the best that is allowed "
+	  "here (default)", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
 	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
@@ -76,6 +77,7 @@ static double parse_number(struct argp_state *state, const char *text, const cha
 /* As the option names them, and the column run.stack_source. */
 static const char *const source_names[] = {
 	[SOURCE_AUTO] = "auto",
+	[SOURCE_BPF] = "bpf",
 	[SOURCE_READ] = "read",
 	[SOURCE_POLL] = "poll",
 };
@@ -86,7 +88,7 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 		if (strcmp(text, source_names[i]) == 0)
 			return (enum capture_source)i;
 	}
-	argp_error(state, "--source must be auto, read or poll, not %s", text);
+	argp_error(state, "--source must be auto, bpf, read or poll, not %s", text);
 	return SOURCE_AUTO;
 }
 
@@ -235,6 +237,7 @@ static int open_pipeline(const struct arguments *arguments, struct recording *re
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be written: %s", arguments->path, strerror(-r));
 	TAKE(store);
+	pipeline_read_inside(recording->pipeline, recording->capture);
 	return EXIT_OK;
 }
 
@@ -242,6 +245,10 @@ static int fail_capture(int error, pid_t pid)
 {
 	char text[1024];
 
+	if (error == -EPROTONOSUPPORT) {
+		capture_explain_source(text, sizeof text);
+		return cli_fail(EXIT_NOT_PERMITTED, "--source bpf %s", text);
+	}
 	if (error == -ESRCH)
 		return cli_fail(EXIT_NO_INPUT, "there is no process %d", (int)pid);
 	capture_explain(error, pid, text, sizeof text);
@@ -277,21 +284,29 @@ static bool is_32_bit(pid_t pid)
 }
 
 /* How stacks are taken, why not better, and what would change that. */
-static void announce_source(const struct recording *recording)
+static void announce_source(const struct arguments *arguments, const struct recording *recording)
 {
+	enum capture_source source = capture_source(recording->capture);
 	char why[1024] = "as asked for";
 
-	if (capture_source(recording->capture) != SOURCE_POLL) {
-		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
-		if (capture_rings_are_small(recording->capture))
-			fprintf(stderr, "rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
-					"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
-				capture_ring_bytes(recording->capture) / 1024);
+	if (source == SOURCE_POLL) {
+		if (capture_refusal(recording->capture) < 0)
+			capture_explain(capture_refusal(recording->capture), recording->pid, why, sizeof why);
+		fprintf(stderr, "stack source: poll (memory alone, without native frames: %s)\n", why);
 		return;
 	}
-	if (capture_refusal(recording->capture) < 0)
-		capture_explain(capture_refusal(recording->capture), recording->pid, why, sizeof why);
-	fprintf(stderr, "stack source: poll (memory alone, without native frames: %s)\n", why);
+	if (source == SOURCE_BPF) {
+		fprintf(stderr, "stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
+	} else if (arguments->capture.source == SOURCE_READ) {
+		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
+	} else {
+		capture_explain_source(why, sizeof why);
+		fprintf(stderr, "stack source: read (memory read right after each sample; bpf %s)\n", why);
+	}
+	if (capture_rings_are_small(recording->capture))
+		fprintf(stderr, "rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
+				"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
+			capture_ring_bytes(recording->capture) / 1024);
 }
 
 /* What is recorded, and what is missing for more. */
@@ -304,7 +319,7 @@ static void announce(const struct arguments *arguments, const struct recording *
 
 	if (arguments->quiet)
 		return;
-	announce_source(recording);
+	announce_source(arguments, recording);
 	if (!is_polled && !capture_has_kernel(recording->capture) && !arguments->capture.no_kernel)
 		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 				"`sysctl kernel.perf_event_paranoid=1`\n");

@@ -46,6 +46,8 @@ struct pipeline {
 	struct writer *writer;
 	struct pipeline_counts counts;
 	struct stale_places stale;
+	struct capture *capture; /* reads frames inside the interrupt; NULL: none does */
+	uint64_t n_layouts;
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
@@ -315,6 +317,42 @@ static int know_process(struct pipeline *pipeline, pid_t pid, struct process **r
 	return 0;
 }
 
+/* ---- Frames read inside the interrupt ---- */
+
+void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
+{
+	pipeline->capture = capture_source(capture) == SOURCE_BPF ? capture : NULL;
+}
+
+/* Have the frames of an interpreter that was found read inside the interrupt. What cannot be is read afterwards. */
+static void watch(struct pipeline *pipeline, struct process *process, uint64_t now_ns)
+{
+	enum { RETRY_NS = 100000000 };
+	struct python_layout layout;
+
+	if (!pipeline->capture || !process->runtime || process->layout_id != 0 || now_ns < process->next_watch_ns)
+		return;
+	process->next_watch_ns = now_ns + RETRY_NS;
+	if (py_describe(process->runtime, &layout) < 0)
+		return;
+	layout.id = ++pipeline->n_layouts;
+	if (capture_watch_python(pipeline->capture, process->pid, &layout) >= 0)
+		process->layout_id = layout.id;
+}
+
+static void forget_watched(struct pipeline *pipeline, struct process *process)
+{
+	if (process->layout_id != 0)
+		capture_forget_python(pipeline->capture, process->pid);
+	process->layout_id = 0;
+}
+
+/* Frames that were read by what is known of this program's interpreter, not of a former one's. */
+static bool is_readable(const struct process *process, const struct sample *sample)
+{
+	return process->layout_id != 0 && sample->python->layout_id == process->layout_id;
+}
+
 int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,
 		    int *python_error)
 {
@@ -331,6 +369,7 @@ int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t p
 		r = know_thread(pipeline, pid, pid, monotonic_ns(), &thread);
 	if (r < 0)
 		return r;
+	watch(pipeline, process, monotonic_ns());
 	snprintf(python, python_bytes, "%s", process->python);
 	*python_error = process->python_error;
 	if (process->runtime || *python_error == -ENOENT || *python_error == -EAGAIN)
@@ -436,8 +475,9 @@ static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 	return r < 0 ? r : put_sample(pipeline, sample, process, &stack);
 }
 
-static int take_sample(struct pipeline *pipeline, const struct sample *sample)
+static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 {
+	struct sample copy = *captured, *sample = &copy;
 	struct process *process;
 	struct stack stack;
 	int r;
@@ -447,8 +487,12 @@ static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 		r = process_search_python(process, sample->time_ns);
 	if (r >= 0)
 		r = forget_replaced(pipeline);
-	if (r >= 0)
-		r = native_unwind(process->native, sample, process->remote, &pipeline->native);
+	if (r < 0)
+		return r;
+	watch(pipeline, process, sample->time_ns);
+	if (sample->python && !is_readable(process, sample))
+		sample->python = NULL;
+	r = native_unwind(process->native, sample, process->remote, &pipeline->native);
 	if (r >= 0)
 		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
 	if (r >= 0 && pipeline->async)
@@ -507,6 +551,7 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		process->is_new = true;
 	if (!event->comm.is_exec)
 		return 0;
+	forget_watched(pipeline, process);
 	r = process_exec(&pipeline->processes, process);
 	if (r >= 0)
 		process->program->started_ns = to_realtime(pipeline, event->time_ns);
@@ -538,8 +583,10 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 		thread->ended_ns = to_realtime(pipeline, event->time_ns);
 		thread->is_new = true;
 	}
-	if (process && event->tid == event->pid)
+	if (process && event->tid == event->pid) {
+		forget_watched(pipeline, process);
 		process_end(process);
+	}
 }
 
 int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)

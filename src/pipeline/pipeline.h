@@ -48,6 +48,13 @@ void pipeline_free(struct pipeline *pipeline);
 void pipeline_freep(struct pipeline **pipeline);
 
 /*
+ * pipeline_read_inside - tell a capture of each interpreter that is found, so that frames
+ * are read inside the interrupt. Nothing happens where that is not its source.
+ * @capture: borrowed; outlives the pipeline.
+ */
+void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture);
+
+/*
  * pipeline_attach - make a running process known: its maps, its interpreter.
  * @python: receives its Python's version ("" where none was found) and
  *          @python_error why one that is there cannot be read (0: none, or fine).

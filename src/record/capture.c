@@ -7,6 +7,7 @@
  *    have recorded it (streams.c). Where there are no late events, which is the
  *    rule, no two events can, and nothing is checked.
  * 3. No allocation per record.
+ * 4. A sample has its own Python frames or none (pairs.c).
  */
 #include <errno.h>
 
@@ -19,6 +20,22 @@
  * So many rounds in a row without a ripe one: its time is nonsense, or in the
  * future; then better return than spin. */
 enum { MOST_ROUNDS = 4 };
+
+/* A source that is not asked for by name is done without where it cannot be had. */
+static int open_bpf(struct capture *capture, enum capture_source source)
+{
+	int r;
+
+	if (source == SOURCE_READ)
+		return 0;
+	r = bpf_source_new(&capture->rings, &capture->bpf);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
+	capture->events.bpf = capture->bpf;
+	return pairs_init(&capture->pairs, capture->rings.n);
+}
 
 static int capture_new(const struct capture_options *options, struct capture **ret)
 {
@@ -36,6 +53,8 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	if (r < 0)
 		return r;
 	r = merge_init(&capture->merge, capture->rings.ring, capture->rings.n);
+	if (r >= 0)
+		r = open_bpf(capture, options->source);
 	if (r < 0)
 		return r;
 
@@ -51,7 +70,9 @@ static int attach_events(const struct capture_options *options, pid_t pid, struc
 	r = capture_new(options, &capture);
 	if (r < 0)
 		return r;
-	r = events_attach(&capture->events, pid);
+	r = task_set_add(&capture->wanted, pid);
+	if (r >= 0)
+		r = events_attach(&capture->events, pid);
 	if (r >= 0)
 		r = descriptors_suffice();
 	if (r < 0)
@@ -135,7 +156,7 @@ int capture_launch(const struct capture_options *options, pid_t child, struct ca
 
 enum capture_source capture_source(const struct capture *capture)
 {
-	return capture->poller ? SOURCE_POLL : SOURCE_READ;
+	return capture->poller ? SOURCE_POLL : capture->bpf ? SOURCE_BPF : SOURCE_READ;
 }
 
 int capture_refusal(const struct capture *capture)
@@ -149,6 +170,9 @@ void capture_free(struct capture *capture)
 		return;
 	poller_free(capture->poller);
 	events_done(&capture->events);
+	bpf_source_free(capture->bpf);
+	pairs_done(&capture->pairs);
+	task_set_done(&capture->wanted);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
 	streams_free(capture->streams);
@@ -163,6 +187,25 @@ void capture_freep(struct capture **capture)
 int capture_fd(const struct capture *capture)
 {
 	return capture->poller ? poller_fd(capture->poller) : capture->rings.epoll_fd;
+}
+
+void capture_explain_source(char *to, size_t n_bytes)
+{
+	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
+	const struct rings none = { .epoll_fd = -1 };
+
+	bpf_source_explain(bpf_source_new(&none, &source), to, n_bytes);
+}
+
+int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout)
+{
+	return capture->bpf ? bpf_source_watch(capture->bpf, pid, layout) : 0;
+}
+
+void capture_forget_python(struct capture *capture, pid_t pid)
+{
+	if (capture->bpf)
+		bpf_source_forget(capture->bpf, pid);
 }
 
 bool capture_has_kernel(const struct capture *capture)
@@ -223,6 +266,51 @@ static void follow_threads(struct capture *capture, const struct capture_event *
 		streams_forget_all(capture->streams);
 }
 
+/* A new process: the target's children are followed, and a number that comes again is another's. */
+static int judge_fork(struct capture *capture, const struct capture_event *event)
+{
+	int r;
+
+	if (!task_set_has(&capture->wanted, event->fork.parent_pid)) {
+		task_set_remove(&capture->wanted, event->pid);
+		bpf_source_unjudge(capture->bpf, event->pid);
+		return 0;
+	}
+	r = task_set_add(&capture->wanted, event->pid);
+	if (r < 0)
+		return r;
+	(void)bpf_source_judge(capture->bpf, event->pid, true);
+	return 1;
+}
+
+/*
+ * Of all processes that are sampled, whether an event is of one that is wanted. The program in the
+ * kernel lets a process' samples through until it has been judged here, where its fork is
+ * known by then: so no child is missed, and of others few samples come.
+ */
+static int is_wanted(struct capture *capture, const struct capture_event *event)
+{
+	bool wanted = task_set_has(&capture->wanted, event->pid);
+
+	switch (event->type) {
+	case CAPTURE_LOST:
+	case CAPTURE_THROTTLE:
+		return 1;
+	case CAPTURE_FORK:
+		return event->pid == event->fork.parent_pid ? wanted : judge_fork(capture, event);
+	case CAPTURE_SAMPLE:
+		if (!wanted)
+			(void)bpf_source_judge(capture->bpf, event->pid, false);
+		return wanted;
+	case CAPTURE_EXIT:
+		if (!wanted && event->pid == event->tid)
+			bpf_source_unjudge(capture->bpf, event->pid);
+		return wanted;
+	default:
+		return wanted;
+	}
+}
+
 static void count(struct capture *capture, const struct capture_event *event)
 {
 	if (event->type == CAPTURE_SAMPLE)
@@ -233,19 +321,46 @@ static void count(struct capture *capture, const struct capture_event *event)
 		capture->lost_records += event->lost.n;
 }
 
+static bool is_python(const struct capture *capture, const struct perf_event_header *record)
+{
+	struct record_origin origin;
+
+	return record->type == PERF_RECORD_SAMPLE && record_origin(record, &origin) == 0 &&
+	       bpf_source_wrote(capture->bpf, origin.cpu, origin.id);
+}
+
+/* Whether it is a record of Python frames, which waits for its sample; else *ret: what waited for this one. */
+static bool pair(struct capture *capture, const struct perf_event_header *record, const struct python_record **ret)
+{
+	const struct ring *ring = capture->merge.lent;
+	size_t i = (size_t)(ring - capture->rings.ring);
+
+	if (is_python(capture, record)) {
+		pairs_keep(&capture->pairs, i, ring->n_malformed, record);
+		return true;
+	}
+	*ret = pairs_take(&capture->pairs, i, ring->n_malformed, record);
+	return false;
+}
+
 /* Returns whether ret was filled. */
 static bool take_record(struct capture *capture, const struct perf_event_header *record,
 			struct capture_event *ret)
 {
+	const struct python_record *python = NULL;
 	int r;
 
+	if (capture->bpf && pair(capture, record, &python))
+		return false;
 	if (is_duplicate(capture, record))
 		return false;
 	r = record_decode(record, capture_has_kernel(capture), ret);
 	if (r < 0)
 		capture->counts.malformed++;
-	if (r <= 0)
+	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0))
 		return false;
+	if (ret->type == CAPTURE_SAMPLE)
+		ret->sample.python = python;
 	count(capture, ret);
 	follow_threads(capture, ret);
 	return true;
@@ -309,6 +424,8 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 							     : capture->lost_records;
 	for (size_t i = 0; i < capture->rings.n; i++)
 		counts.malformed += capture->rings.ring[i].n_malformed;
+	counts.malformed += capture->pairs.malformed;
+	counts.unpaired = capture->pairs.unpaired;
 	counts.n_events = capture->events.n_opened;
 	counts.n_threads = capture->events.n_threads;
 	*ret = counts;

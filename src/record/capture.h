@@ -2,8 +2,10 @@
 #ifndef PROBING_RECORD_CAPTURE_H
 #define PROBING_RECORD_CAPTURE_H
 
+#include "src/record/bpf.h"
 #include "src/record/events.h"
 #include "src/record/merge.h"
+#include "src/record/pairs.h"
 #include "src/record/poller.h"
 #include "src/record/record.h"
 #include "src/record/streams.h"
@@ -13,6 +15,9 @@ struct capture {
 	struct event_set events;
 	struct merge merge;
 	struct streams *streams; /* NULL: no late events */
+	struct bpf_source *bpf;  /* NULL: another source */
+	struct pairs pairs;
+	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;

@@ -369,3 +369,24 @@ int record_decode(const struct perf_event_header *record, bool kernel_chain,
 		*ret = event;
 	return r;
 }
+
+int record_decode_python(const struct perf_event_header *record, struct python_record *ret)
+{
+	struct cursor cursor = { .at = (const uint8_t *)(record + 1), .n_left = 0 };
+	struct python_record head;
+	uint32_t n_bytes;
+
+	if (record->type != PERF_RECORD_SAMPLE || record->size < sizeof *record)
+		return -EBADMSG;
+	cursor.n_left = record->size - sizeof *record;
+	if (!take(&cursor, sizeof(struct sample_head)) || take_into(&cursor, &n_bytes, sizeof n_bytes) < 0 ||
+	    n_bytes > cursor.n_left)
+		return -EBADMSG;
+	cursor.n_left = n_bytes; /* padded behind */
+	if (take_into(&cursor, &head, sizeof head) < 0 || head.n_entries > PYTHON_MAX_ENTRIES ||
+	    head.n_states > PYTHON_MAX_STATES || cursor.n_left < head.n_entries * sizeof(struct python_entry))
+		return -EBADMSG;
+	*ret = head;
+	memcpy(ret + 1, cursor.at, head.n_entries * sizeof(struct python_entry));
+	return 0;
+}

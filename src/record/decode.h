@@ -18,6 +18,9 @@ enum {
 			     PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER |
 			     PERF_SAMPLE_STACK_USER,
 	RECORD_SAMPLE_TYPE_KERNEL = RECORD_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN,
+	/* Of the events that the program in the kernel writes to. */
+	RECORD_SAMPLE_TYPE_PYTHON = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				    PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW,
 };
 
 /* Which event wrote a record, and on whose behalf. */
@@ -51,5 +54,14 @@ int record_origin(const struct perf_event_header *record, struct record_origin *
  */
 int record_decode(const struct perf_event_header *record, bool kernel_chain,
 		  struct capture_event *ret);
+
+/*
+ * record_decode_python - what the program in the kernel has written.
+ * @record: of an event opened with RECORD_SAMPLE_TYPE_PYTHON.
+ * @ret:    PYTHON_RECORD_BYTES, aligned to 8: receives it with its entries. Its counts are
+ *          checked, nothing of what it says.
+ * Errors: -EBADMSG.
+ */
+int record_decode_python(const struct perf_event_header *record, struct python_record *ret);
 
 #endif

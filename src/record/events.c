@@ -16,6 +16,10 @@
  * Threads of the first list cannot have inherited anything: they lived before
  * the first event did.
  *
+ * With a program in the kernel that tells whose a sample is (capture.c) there is another way: one
+ * event a processor. It is taken where there would be too many events, since what comes out is the
+ * same but for the foreign processes' other records.
+ *
  * What the kernel or our rights do not allow is given up only while no event is
  * open yet, so that all events are alike: first the kernel's side of the
  * samples, then (Linux before 6.0) the count of losses per event.
@@ -38,6 +42,8 @@ enum {
 	/* A program that only creates threads would keep us busy for ever. What
 	 * comes after this many lists was most likely inherited long before. */
 	MOST_LISTS = 8,
+	/* Opening more takes longer than what happens meanwhile is worth. */
+	MOST_EVENTS = 4096,
 };
 
 static int set_period(struct perf_event_attr *attr, double hz)
@@ -95,12 +101,18 @@ int events_init(struct event_set *set, const struct capture_options *options,
 	return 0;
 }
 
-void events_done(struct event_set *set)
+static void close_events(struct event_set *set)
 {
 	for (size_t i = 0; i < set->n_fds; i++)
 		close(set->fds[i]);
 	for (size_t i = 0; i < set->n_late; i++)
 		closep(&set->late[i].fd);
+	set->n_fds = set->n_late = set->n_opened = 0;
+}
+
+void events_done(struct event_set *set)
+{
+	close_events(set);
 	free(set->fds);
 	free(set->late);
 	task_set_done(&set->covered);
@@ -127,6 +139,7 @@ static bool give_in(struct event_set *set, int error)
 static int open_event(struct event_set *set, pid_t tid, const struct ring *ring, int *ret)
 {
 	CLEANUP(closep) int fd = -1;
+	int r;
 
 	do {
 		fd = (int)syscall(SYS_perf_event_open, &set->attr, tid, (int)ring->cpu, -1,
@@ -136,6 +149,11 @@ static int open_event(struct event_set *set, pid_t tid, const struct ring *ring,
 		return -errno;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
 		return -errno;
+	if (set->bpf) {
+		r = bpf_source_attach(set->bpf, fd);
+		if (r < 0)
+			return r;
+	}
 	set->n_opened++;
 	*ret = TAKE_FD(fd);
 	return 0;
@@ -217,7 +235,7 @@ static int cover_list(struct event_set *set, pid_t pid, bool late, size_t *ret_n
 	return 0;
 }
 
-int events_attach(struct event_set *set, pid_t pid)
+static int attach_threads(struct event_set *set, pid_t pid)
 {
 	size_t n_new;
 	int r;
@@ -229,6 +247,42 @@ int events_attach(struct event_set *set, pid_t pid)
 	if (r < 0 && !(r == -ESRCH && set->n_threads > 0))
 		return r;
 	return set->n_threads > 0 ? 0 : -ESRCH;
+}
+
+/* Every processor, whatever runs there. */
+static int attach_wide(struct event_set *set, size_t n_threads)
+{
+	int r = 0;
+
+	close_events(set);
+	set->is_wide = true;
+	set->attr.inherit = 0;
+	set->attr.exclude_idle = 1;
+	for (size_t i = 0; i < set->rings->n && r >= 0; i++)
+		r = add_first(set, -1, &set->rings->ring[i]);
+	set->n_threads = n_threads;
+	return r;
+}
+
+static int count_threads(pid_t pid, size_t *ret)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+
+	return proc_tasks(pid, &tids, ret);
+}
+
+int events_attach(struct event_set *set, pid_t pid)
+{
+	size_t n_threads;
+	int r;
+
+	r = count_threads(pid, &n_threads);
+	if (r < 0)
+		return r;
+	if (set->bpf && n_threads * set->rings->n > MOST_EVENTS)
+		return attach_wide(set, n_threads);
+	r = attach_threads(set, pid);
+	return r == -EMFILE && set->bpf ? attach_wide(set, n_threads) : r;
 }
 
 int events_launch(struct event_set *set, pid_t child)

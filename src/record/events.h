@@ -4,12 +4,14 @@
 
 #include <linux/perf_event.h>
 
+#include "src/record/bpf.h"
 #include "src/record/record.h"
 #include "src/record/ring.h"
 #include "src/record/tasks.h"
 
 struct event_set {
 	const struct rings *rings; /* borrowed */
+	const struct bpf_source *bpf; /* borrowed; runs at each sample; NULL: nothing does */
 	struct perf_event_attr attr;
 	int *fds;
 	size_t n_fds, fds_allocated;
@@ -21,6 +23,7 @@ struct event_set {
 	size_t n_late, late_allocated;
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
+	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 
 /*
@@ -32,7 +35,11 @@ int events_init(struct event_set *set, const struct capture_options *options,
 		const struct rings *rings);
 void events_done(struct event_set *set);
 
-/* events_attach - sample every thread of a process. Errors as capture_attach(). */
+/*
+ * events_attach - sample every thread of a process. Errors as capture_attach().
+ * Where that takes too many descriptors, and a program in the kernel is there to leave
+ * others out, all processes are sampled instead: is_wide.
+ */
 int events_attach(struct event_set *set, pid_t pid);
 
 /*

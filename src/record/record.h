@@ -19,6 +19,7 @@
 enum capture_source {
 	SOURCE_AUTO, /* the best that is allowed here */
 	SOURCE_READ, /* the captured bytes, and memory read right after each sample */
+	SOURCE_BPF,  /* memory read inside the interrupt that takes the sample */
 	SOURCE_POLL, /* memory alone, of the threads that run when they are looked at */
 };
 
@@ -72,6 +73,7 @@ struct capture_event {
 struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */
+	uint64_t unpaired; /* Python frames whose sample found no room, or no sample of theirs */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
 	/* Of SOURCE_POLL: looks done, those that fell out because one before came too late or took
 	 * too long, and the longest period, 0 where it never had to be lengthened. */
@@ -87,7 +89,8 @@ struct capture;
  * @ret: ended with capture_free().
  * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
  *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
- *         -ENOBUFS the rings do not fit into the memory one may lock.
+ *         -ENOBUFS the rings do not fit into the memory one may lock;
+ *         -EPROTONOSUPPORT the source that was asked for (see capture_explain_source).
  */
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret);
 
@@ -111,6 +114,23 @@ int capture_check_memory(pid_t pid);
 
 /* A descriptor for poll(2)/epoll: readable when records wait. Borrowed. */
 int capture_fd(const struct capture *capture);
+
+/* The source in use; never SOURCE_AUTO. */
+enum capture_source capture_source(const struct capture *capture);
+
+/* capture_explain_source - what SOURCE_BPF needs that is not here: "needs root, or ...". At least 256 bytes. */
+void capture_explain_source(char *to, size_t n_bytes);
+
+/*
+ * capture_watch_python - where the frames of a process' interpreter are, from now on.
+ * Of other processes samples come without Python frames. Nothing happens where the source
+ * is not SOURCE_BPF.
+ * @layout: copied; its id comes back in the records made by it, and tells those of a former
+ *          program in that process.
+ * Errors: -ESRCH; -E2BIG, -ENOSPC too many processes.
+ */
+int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
+void capture_forget_python(struct capture *capture, pid_t pid);
 
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);

@@ -50,3 +50,13 @@ int task_set_add(struct task_set *set, pid_t tid)
 	set->n++;
 	return 1;
 }
+
+void task_set_remove(struct task_set *set, pid_t tid)
+{
+	size_t i = lower_bound(set, tid);
+
+	if (!task_set_has(set, tid))
+		return;
+	set->n--;
+	memmove(set->tids + i, set->tids + i + 1, (set->n - i) * sizeof *set->tids);
+}

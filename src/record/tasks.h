@@ -18,4 +18,7 @@ int task_set_add(struct task_set *set, pid_t tid);
 
 bool task_set_has(const struct task_set *set, pid_t tid);
 
+/* Takes a thread out, if it is in. */
+void task_set_remove(struct task_set *set, pid_t tid);
+
 #endif

@@ -12,7 +12,7 @@ CREATE TABLE run(
   pid           INTEGER NOT NULL,
   mode          TEXT NOT NULL,            -- cpu
   hz            REAL NOT NULL,
-  stack_source  TEXT NOT NULL,            -- read: interpreter memory read after the wake-up; poll: memory alone, at intervals
+  stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; read: after the wake-up; poll: at intervals, nothing else
   python        TEXT,                     -- version of the first interpreter found; NULL: none
   kernel_frames INTEGER NOT NULL,         -- 1: time inside the kernel was sampled as well
   host          TEXT NOT NULL,

@@ -42,6 +42,7 @@ SID_ROOT = os.path.abspath(os.path.join(os.environ.get("PROBING_ROOTS") or os.pa
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "roots"), "sid"))
 # Whether their Python frames can be read; where not, test_containers has what can be asked of them.
 READS_CONTAINERS = True
+SURE = ("exact", "verified")  # the verdicts that must not be wrong
 LONGEST_TARGET_S = 60  # so that no target outlives a test run that was killed
 
 # src/cli/cli.h
@@ -212,6 +213,43 @@ def need_root():
         raise unittest.SkipTest("needs root")
 
 
+def capabilities():
+    with open("/proc/self/status") as status:
+        return int(re.search(r"CapEff:\s*(\w+)", status.read()).group(1), 16)
+
+
+@functools.lru_cache(maxsize=None)
+def bpf_refusal():
+    """Why frames cannot be read inside the interrupt; None where they can.
+
+    Asked without the program under test, but for whether it was built with that.
+    """
+    sys_admin, perfmon, bpf = 1 << 21, 1 << 38, 1 << 39
+    have = capabilities()
+    if not have & sys_admin and have & (perfmon | bpf) != perfmon | bpf:
+        return "needs root, or CAP_BPF and CAP_PERFMON"
+    with open("/proc/self/uid_map") as uid_map:
+        if uid_map.read().split() != ["0", "0", "4294967295"]:
+            return "needs the initial user namespace"
+    if os.stat("/proc/self/ns/pid").st_ino != 0xeffffffc:
+        return "needs the initial PID namespace"
+    with contextlib.suppress(OSError), open("/sys/kernel/security/lockdown") as lockdown:
+        if "[confidentiality]" in lockdown.read():
+            return "the kernel is locked down"
+    release = re.match(r"(\d+)\.(\d+)", platform.release())
+    if tuple(map(int, release.groups())) < (5, 17) or not os.path.exists("/proc/sys/kernel/unprivileged_bpf_disabled"):
+        return "needs Linux 5.17 with CONFIG_BPF_SYSCALL"
+    done = probing("record", "--source", "bpf", "-o", os.devnull, "--", "true")
+    return "built without clang or libbpf" if "needs a build" in done.stderr else None
+
+
+def need_bpf():
+    need_perf()
+    refusal = bpf_refusal()
+    if refusal:
+        raise unittest.SkipTest("frames inside the interrupt: " + refusal)
+
+
 def need_program(name):
     path = shutil.which(name)
     if path is None:
@@ -317,10 +355,10 @@ def record(pid, seconds=2, hz=499, path="probing.db", *more):
     return Recording(path)
 
 
-def record_fixture(name, *arguments, seconds=2, hz=499, python=DEBIAN_PYTHON, place=MACHINE):
+def record_fixture(name, *arguments, seconds=2, hz=499, python=DEBIAN_PYTHON, place=MACHINE, source="auto"):
     """(recording, truth) of a fixture in a scratch folder that is gone afterwards."""
     with scratch(), fixture(name, *arguments, python=python, place=place) as started:
-        return record(started.pid, seconds, hz), started.truth
+        return record(started.pid, seconds, hz, "probing.db", "--source", source), started.truth
 
 
 @contextlib.contextmanager

@@ -60,7 +60,7 @@ class Attached:
     def least_verified(self, names):
         recording, found = t.Recording(self.path), collections.Counter()
         for sample in recording.samples:
-            if sample.stack and sample.verdict == "verified":
+            if sample.stack and sample.verdict in t.SURE:
                 found.update({frame.name for frame in recording.python(sample.stack)})
         return min(found[name] for name in names)
 
@@ -128,7 +128,7 @@ class Interpreters(Processes):
         found = collections.Counter()
         for sample in self.recording.samples:
             names = self.python_names(self.recording, sample)
-            if names and names[-1].endswith("_leaf") and sample.verdict == "verified":
+            if names and names[-1].endswith("_leaf") and sample.verdict in t.SURE:
                 found[len(self.interpreter_of(names)), names[-2] in self.functions(self.names)] += 1
         self.assertNearlyAll(found[1, True], sum(found.values()), str(found))
 
@@ -471,7 +471,7 @@ class NativeThreads(Processes):
         for name, leaf in self.leaves.items():
             with self.subTest(name):
                 found = collections.Counter(tuple(self.python_names(self.recording, sample)[:1])
-                                            for sample in self.of_thread(name) if sample.verdict == "verified")
+                                            for sample in self.of_thread(name) if sample.verdict in t.SURE)
                 self.assertGreater(found[leaf,], 0)
                 self.assertNearlyAll(found[leaf,], sum(found.values()), str(found))
 

@@ -19,14 +19,17 @@ class Stacks(t.Case):
     arguments = ()
     seconds = 2
     hz = 499
+    source = "auto"
 
     @classmethod
     def setUpClass(cls):
         t.need_perf()
+        if cls.source == "bpf":
+            t.need_bpf()
         t.need_interpreter(cls.interpreter)
         cls.recording, cls.truth = t.record_fixture(*cls.arguments, seconds=cls.seconds, hz=cls.hz,
                                                     python=cls.interpreter.path,
-                                                    place=cls.interpreter.place)
+                                                    place=cls.interpreter.place, source=cls.source)
 
     def name(self, qualname):
         """What the interpreter knows of a qualified name: all of it from 3.11."""
@@ -79,7 +82,7 @@ class Chains(Stacks):
             chain = tuple((frame.name, frame.line) for frame in frames)
             if chain in expected:
                 seen[chain] += 1
-            elif sample.verdict == "verified":
+            elif sample.verdict in t.SURE:
                 wrong[chain] += 1
         n_wrong, n = sum(wrong.values()), sum(seen.values())
         self.assertGreater(n, 20, "too few samples in leaves")
@@ -107,7 +110,7 @@ class Callbacks(Chains):
                     continue
                 between = names[names.index(caller) + 1:names.index(callee)]
                 is_there = any(t.same_name(name, native) for name in between)
-                if is_there or sample.verdict == "verified":
+                if is_there or sample.verdict in t.SURE:
                     seen[caller, native, callee, is_there] += 1
         for caller, native, callee in self.truth["between"]:
             right, wrong = (seen[caller, native, callee, found] for found in (True, False))
@@ -159,7 +162,7 @@ class Lines(Stacks):
             chain = tuple((f.name, f.line) for f in frames[names.index(first) + 1:-1])
             if chain in expected:
                 seen.add(chain)
-            elif sample.verdict == "verified":
+            elif sample.verdict in t.SURE:
                 wrong[chain] += 1
             leaf_lines[frames[-1].line] += 1
         n = sum(leaf_lines.values())
@@ -300,7 +303,7 @@ class TruthCalls(Stacks):
         return [f.name for f in self.python(sample) if f.name in self.truth["functions"]]
 
     def test_no_native_leaf_below_the_wrong_function(self):
-        for verdict, may_be_wrong in (("verified", 0.01), ("approximate", 0.05)):
+        for verdict, may_be_wrong in (("exact", 0.001), ("verified", 0.01), ("approximate", 0.05)):
             right, wrong = collections.Counter(), collections.Counter()
             samples = self.samples(verdict)
             if verdict == "approximate":
@@ -317,7 +320,7 @@ class TruthCalls(Stacks):
                     wrong[witness, tuple(claimed)] += 1
             n_wrong, n = sum(wrong.values()), sum(right.values()) + sum(wrong.values())
             with self.subTest(verdict):
-                self.assertLessEqual(n_wrong, max(n * may_be_wrong, 5 if verdict == "approximate" else 2), "%d of %d: %s" % (n_wrong, n, wrong.most_common(3)))
+                self.assertLessEqual(n_wrong, max(n * may_be_wrong, {"exact": 0, "verified": 2, "approximate": 5}[verdict]), "%d of %d: %s" % (n_wrong, n, wrong.most_common(3)))
         seen = {self.native_witness(sample) for sample in self.samples()} - {None}
         self.assertEqual(set(self.truth["callers"].values()), seen)
 

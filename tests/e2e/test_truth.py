@@ -2,7 +2,8 @@
 
 How many samples can be verified depends on how late that look is, so nothing is asked of
 that; of those that are, next to none may be what cannot have been. The fixtures say what that is
-(truth_judge.py); bench/truth.py measures the same for longer.
+(truth_judge.py); bench/truth.py measures the same for longer, and test_bpf asks it of frames that are
+read inside the interrupt.
 """
 import math
 import sys
@@ -15,18 +16,18 @@ import truth_judge
 class Truth(t.Case):
     """Records one fixture once for all its tests."""
 
-    source = None  # as --source; None: what is chosen without it
+    source = "read"
     arguments = ()
     seconds = 2
+    hz = 999
     make_judge = None
 
     @classmethod
     def setUpClass(cls):
         t.need_perf()
         t.need_interpreter(cls.interpreter)
-        more = ["--source", cls.source] if cls.source else []
         with t.scratch(), t.fixture(*cls.arguments, python=cls.interpreter.path, place=cls.interpreter.place) as target:
-            cls.recording = t.record(target.pid, cls.seconds, 999, "probing.db", *more)
+            cls.recording = t.record(target.pid, cls.seconds, cls.hz, "probing.db", "--source", cls.source)
             cls.judge = cls.make_judge(cls.recording, target.truth)
 
     def check_claims(self):

@@ -151,13 +151,15 @@ static int in_child(int (*run)(pid_t target), pid_t target)
 	return WEXITSTATUS(status);
 }
 
-static int attach_with_limit(pid_t target, rlim_t soft, rlim_t hard, struct capture **ret)
+static int attach_with_limit(pid_t target, rlim_t soft, rlim_t hard, enum capture_source source, struct capture **ret)
 {
+	struct capture_options options = usual;
 	struct rlimit limit = { .rlim_cur = soft, .rlim_max = hard };
 
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return -errno;
-	return capture_attach(&usual, target, ret);
+	options.source = source;
+	return capture_attach(&options, target, ret);
 }
 
 static int attach_with_few_descriptors(pid_t target)
@@ -166,7 +168,7 @@ static int attach_with_few_descriptors(pid_t target)
 	struct capture *capture;
 	int r;
 
-	r = attach_with_limit(target, 24, 24, &capture);
+	r = attach_with_limit(target, 24, 24, SOURCE_READ, &capture);
 	if (r != -EMFILE)
 		return 1;
 	capture_explain(r, target, text, sizeof text);
@@ -178,7 +180,7 @@ static int attach_below_soft_limit(pid_t target)
 	struct capture_counts counts;
 	struct capture *capture;
 
-	if (attach_with_limit(target, 24, 4096, &capture) < 0)
+	if (attach_with_limit(target, 24, 4096, SOURCE_READ, &capture) < 0)
 		return 1;
 	capture_read_counts(capture, &counts);
 	capture_free(capture);

@@ -80,7 +80,8 @@ static uint64_t identity_hash(const struct code_identity *identity)
 static bool identity_equal(const struct code_identity *a, const struct code_identity *b)
 {
 	return a->address == b->address && a->qualname == b->qualname && a->file == b->file &&
-	       a->lines == b->lines && a->first_line == b->first_line && a->bytecode_bytes == b->bytecode_bytes &&
+	       a->lines == b->lines && a->first_line == b->first_line &&
+	       (a->bytecode_bytes == b->bytecode_bytes || a->bytecode_bytes == 0 || b->bytecode_bytes == 0) &&
 	       a->bytecode_object == b->bytecode_object && a->version == b->version && a->name_length == b->name_length &&
 	       a->name_hash == b->name_hash;
 }
@@ -218,6 +219,23 @@ static bool has_no_line(const struct py_code *code)
 	return true;
 }
 
+/* What its names were read from must be what it was: it may have been freed in between. */
+static int check_same(struct py_runtime *runtime, const struct code_identity *before)
+{
+	struct code_identity now;
+	uint8_t head[MAX_HEAD_BYTES];
+	int r;
+
+	r = remote_read(runtime->remote, RADDR(before->address), head, runtime->layout.code_bytes);
+	if (r >= 0)
+		r = parse_head(runtime, before->address, head, &now);
+	if (r < 0)
+		return r;
+	now.name_length = before->name_length;
+	now.name_hash = before->name_hash;
+	return identity_equal(&now, before) ? 0 : -EBADMSG;
+}
+
 static int read_entry(struct py_runtime *runtime, const struct code_identity *identity,
 		      struct code_entry **ret)
 {
@@ -246,6 +264,8 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 		return r;
 	entry->code.file = text;
 	r = read_line_table(runtime, identity->lines, &entry->code);
+	if (r >= 0)
+		r = check_same(runtime, identity);
 	if (r < 0)
 		return r;
 	entry->code.is_internal = has_no_line(&entry->code);
@@ -382,6 +402,50 @@ int reader_codes(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 	return 0;
 }
 
+/* What was recorded of a code object, without the length of a bytecode that is an object of its own. */
+static int recorded_identity(const struct py_runtime *runtime, const struct python_entry *entry,
+			     struct code_identity *ret)
+{
+	bool is_object = reader_has(runtime, CODE_BYTECODE_OBJECT);
+
+	if (entry->name == 0 || entry->file == 0 ||
+	    (!is_object && (entry->size == 0 || entry->size > MAX_BYTECODE_BYTES / UNIT_BYTES)))
+		return -EBADMSG;
+	*ret = (struct code_identity){
+		.address = entry->code,
+		.qualname = entry->name,
+		.file = entry->file,
+		.lines = entry->lines,
+		.bytecode_object = is_object ? entry->size : 0,
+		.name_length = entry->name_length,
+		.name_hash = entry->name_hash,
+		.bytecode_bytes = is_object ? 0 : entry->size * UNIT_BYTES,
+		.first_line = entry->first_line,
+		.version = entry->version,
+	};
+	return 0;
+}
+
+int reader_recorded_code(struct py_runtime *runtime, const struct python_entry *entry, struct py_code **ret)
+{
+	struct code_identity identity;
+	struct code_entry *known;
+	int r;
+
+	r = recorded_identity(runtime, entry, &identity);
+	if (r < 0)
+		return r;
+	known = find_entry(&runtime->codes, &identity);
+	if (!known) {
+		r = read_batch(runtime, &identity.address, 1);
+		known = r < 0 ? NULL : find_entry(&runtime->codes, &identity);
+	}
+	if (!known)
+		return r < 0 ? r : -ESTALE;
+	*ret = &known->code;
+	return 0;
+}
+
 /* Source: _PyCodeArray in Include/cpython/code.h, 3.14: a length, then pointers. */
 int reader_bytecode(struct py_runtime *runtime, uint64_t code, uint32_t index, uint64_t *ret)
 {
@@ -416,6 +480,11 @@ struct py_code *py_code_at(struct py_runtime *runtime, uint64_t address)
 bool py_code_may_be_newer(const struct py_runtime *runtime, const struct py_code *code)
 {
 	return code->first_sample == runtime->n_samples;
+}
+
+uint64_t reader_bytecode_start(const struct py_runtime *runtime, uint64_t address)
+{
+	return runtime->codes.ranges[find_range(&runtime->codes, address)].start;
 }
 
 size_t py_code_count(const struct py_runtime *runtime)

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/address_space.h"
+#include "base/python_record.h"
 #include "base/remote.h"
 
 /* Deeper Python stacks are cut, and marked. */
@@ -135,6 +136,22 @@ int32_t py_instruction_bytes(const struct py_runtime *runtime);
 
 /* Forget what was read for the last sample; do this before each. */
 void py_begin_sample(struct py_runtime *runtime);
+
+/*
+ * py_describe - what a reader inside the kernel has to know of this interpreter. Its id is left 0.
+ * Errors: -EAGAIN not known yet; -EOPNOTSUPP its structures are too large; -EFAULT.
+ */
+int py_describe(struct py_runtime *runtime, struct python_layout *ret);
+
+/*
+ * py_take_record - what such a reader has found of the current sample's thread. Until the next sample
+ * it stands for memory in py_live_anchors(), py_walk() and all that reads frames.
+ * @record: borrowed as long. Only its counts need to be right.
+ */
+void py_take_record(struct py_runtime *runtime, const struct python_record *record);
+
+/* Whether the record is whole, and all that was asked for since stood in it. */
+bool py_record_sufficed(const struct py_runtime *runtime);
 
 /* py_anchor_parse - an anchor out of bytes of the stack, py_anchor_bytes() of them; from 3.11. */
 size_t py_anchor_bytes(const struct py_runtime *runtime);

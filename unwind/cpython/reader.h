@@ -54,7 +54,7 @@ struct code_identity {
 	uint64_t address, qualname, file, lines;
 	uint64_t bytecode_object;        /* where the bytecode is an object of its own */
 	uint64_t name_length, name_hash; /* of the name object, where codes carry no version */
-	uint64_t bytecode_bytes;
+	uint64_t bytecode_bytes;         /* 0: not known */
 	uint32_t first_line, version;
 };
 
@@ -126,6 +126,10 @@ struct py_runtime {
 	size_t n_threads, threads_allocated;
 	struct code_cache codes;
 	struct asyncio *asyncio; /* NULL: not asked for yet */
+	/* What was read of the current sample in its own interrupt; NULL: nothing. */
+	const struct python_record *record;
+	size_t record_next;
+	bool record_is_whole; /* so far */
 	/* Code addresses and results of the walk under way. */
 	uint64_t *walk_codes;
 	struct py_code **walk_results;
@@ -240,8 +244,28 @@ int line_at(unsigned kind, const uint8_t *table, size_t n_bytes, int first_line,
 void position_at(unsigned kind, const uint8_t *table, size_t n_bytes, int first_line, uint32_t offset,
 		 struct py_position *ret);
 
+/* ---- Frames read in the sample's own interrupt (record.c) ---- */
+
+/* What a record says of a frame or _PyCFrame. NULL: nothing, which is remembered. */
+const struct python_entry *reader_recorded(struct py_runtime *runtime, unsigned kind, uint64_t address);
+
+/* The same as reader_states(), by the record. */
+int reader_recorded_states(const struct py_runtime *runtime, struct thread_slot *states, size_t max);
+
+/* Where a thread's frames begin: its field, as recorded, else from memory. -EFAULT. */
+int reader_top(struct py_runtime *runtime, uint64_t state, uint64_t field, uint64_t *ret);
+
+/*
+ * reader_recorded_code - the code object that a frame ran, by its identity at that instant.
+ * Errors: -ESTALE it was never seen, and there is another one by now; -EFAULT, -EBADMSG; -ENOMEM.
+ */
+int reader_recorded_code(struct py_runtime *runtime, const struct python_entry *entry, struct py_code **ret);
+
 /* The bytecode that a thread of a free-threaded build runs of a code object. -EFAULT, -EBADMSG. */
 int reader_bytecode(struct py_runtime *runtime, uint64_t code, uint32_t index, uint64_t *ret);
+
+/* Where the bytecode begins that py_code_at() found an address in. */
+uint64_t reader_bytecode_start(const struct py_runtime *runtime, uint64_t address);
 
 /* Bytecode of a code object that lies elsewhere than the code says. -ENOMEM. */
 int reader_add_bytecode(struct py_runtime *runtime, struct py_code *code, uint64_t start);

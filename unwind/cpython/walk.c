@@ -41,6 +41,7 @@ void py_begin_sample(struct py_runtime *runtime)
 	runtime->n_samples++;
 	runtime->frames_left = MAX_FRAMES_A_SAMPLE;
 	runtime->table_bytes_left = MAX_TABLE_BYTES_A_SAMPLE;
+	runtime->record = NULL;
 	forget_memory(runtime);
 	memset(runtime->codes.seen, 0, sizeof runtime->codes.seen);
 }
@@ -137,8 +138,24 @@ void py_prefetch(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 		(void)reader_codes(runtime, codes, (size_t)n_read, results); /* what is wrong shows in the walk */
 }
 
+/* What the record says of a frame, in the shape of one that was read. */
+static int take_recorded(const struct py_runtime *runtime, const struct python_entry *entry, struct frame_head *ret)
+{
+	*ret = (struct frame_head){
+		.code = entry->code,
+		.previous = entry->previous,
+		.instruction = entry->instruction,
+		.type = entry->type,
+		.bytecode_index = entry->bytecode_index,
+		.is_entry = runtime->layout.field[ENTRY] == ENTRY_EACH || entry->is_entry != 0,
+		.is_shim = runtime->layout.field[ENTRY] == ENTRY_OWNER && entry->owner >= OWNER_SHIM,
+	};
+	return reader_has(runtime, FRAME_OWNER) && entry->owner > runtime->layout.field[MAX_OWNER] ? -EBADMSG : 0;
+}
+
 int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head *ret)
 {
+	const struct python_entry *entry;
 	uint8_t bytes[MAX_HEAD_BYTES];
 	int r;
 
@@ -147,6 +164,9 @@ int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head
 	if (runtime->frames_left == 0)
 		return -ELOOP;
 	runtime->frames_left--;
+	entry = reader_recorded(runtime, PYTHON_ENTRY_FRAME, address);
+	if (entry)
+		return take_recorded(runtime, entry, ret);
 	r = read_head(runtime, address, bytes);
 	if (r < 0)
 		return r;
@@ -173,25 +193,35 @@ int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_
 	return 0;
 }
 
+static int read_cframe(struct py_runtime *runtime, uint64_t address, struct py_anchor *ret)
+{
+	const struct python_entry *entry = reader_recorded(runtime, PYTHON_ENTRY_CFRAME, address);
+	uint8_t bytes[32];
+	int r;
+
+	if (entry) {
+		*ret = (struct py_anchor){ .address = address, .top = entry->instruction, .outer_anchor = entry->previous };
+		return 0;
+	}
+	r = window_read(&runtime->window, address, bytes, py_anchor_bytes(runtime));
+	return r < 0 ? r : py_anchor_parse(runtime, bytes, address, ret);
+}
+
 static int live_cframes(struct py_runtime *runtime, uint64_t state, struct py_anchor *anchors, size_t max)
 {
 	uint64_t root = state + reader_field(runtime, THREAD_ROOT_CFRAME), address;
 	size_t n = 0;
 	int r;
 
-	r = window_read(&runtime->window, state + reader_field(runtime, THREAD_CFRAME), &address,
-			sizeof address);
+	r = reader_top(runtime, state, reader_field(runtime, THREAD_CFRAME), &address);
 	if (r < 0)
 		return r;
 	while (address != root) {
-		uint8_t bytes[32];
-
 		if (n == max)
 			return -ELOOP;
-		r = window_read(&runtime->window, address, bytes, py_anchor_bytes(runtime));
+		r = read_cframe(runtime, address, &anchors[n]);
 		if (r < 0)
 			return r;
-		py_anchor_parse(runtime, bytes, address, &anchors[n]);
 		/* Stacks grow down: an outer evaluation lies higher. */
 		if (anchors[n].outer_anchor != root && anchors[n].outer_anchor <= address)
 			return -ELOOP;
@@ -209,8 +239,7 @@ static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anc
 	size_t n = 0;
 	int r;
 
-	r = window_read(&runtime->window, state + reader_field(runtime, THREAD_FRAME), &address,
-			sizeof address);
+	r = reader_top(runtime, state, reader_field(runtime, THREAD_FRAME), &address);
 	if (r < 0)
 		return r;
 	top = address;
@@ -250,7 +279,10 @@ int py_live_anchors(struct py_runtime *runtime, pid_t tid, bool anew, struct py_
 	struct thread_slot states[PY_MAX_STATES];
 	int r = 0, n_states, n = 0;
 
-	n_states = reader_states(runtime, tid, anew, states, PY_MAX_STATES);
+	if (runtime->record)
+		n_states = reader_recorded_states(runtime, states, PY_MAX_STATES);
+	else
+		n_states = reader_states(runtime, tid, anew, states, PY_MAX_STATES);
 	if (n_states < 0)
 		return n_states;
 	for (int i = 0; i < n_states; i++) {
@@ -317,12 +349,28 @@ static int locate(struct py_runtime *runtime, uint64_t code, struct py_frame *fr
 		return 0;
 	}
 	frame->pointer = frame->kept;
-	if (frame->bytecode_index != 0 && reader_bytecode(runtime, code, frame->bytecode_index, &start) < 0) {
+	if (runtime->record && py_code_at(runtime, frame->pointer) == frame->code)
+		start = reader_bytecode_start(runtime, frame->pointer);
+	else if (frame->bytecode_index != 0 && reader_bytecode(runtime, code, frame->bytecode_index, &start) < 0) {
 		frame->instruction = PY_INSTRUCTION_UNKNOWN;
 		return 0;
 	}
 	frame->instruction = instruction_offset(frame->code, frame->pointer - start);
 	return start == frame->code->bytecode ? 0 : reader_add_bytecode(runtime, frame->code, start);
+}
+
+/* The codes of the last n frames by what the record says of them; of a frame that it lacks, from memory. */
+static int recorded_codes(struct py_runtime *runtime, const struct py_frame *frames, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		const struct python_entry *entry = reader_recorded(runtime, PYTHON_ENTRY_FRAME, frames[i].address);
+
+		r = entry ? reader_recorded_code(runtime, entry, &runtime->walk_results[i])
+			  : reader_codes(runtime, &runtime->walk_codes[i], 1, &runtime->walk_results[i]);
+	}
+	return r;
 }
 
 /* Turn the code addresses of the last n frames into codes, and leave out what is nobody's function. */
@@ -332,7 +380,8 @@ static int resolve(struct py_runtime *runtime, struct py_frames *all, size_t n)
 	size_t kept = 0;
 	int r;
 
-	r = reader_codes(runtime, runtime->walk_codes, n, runtime->walk_results);
+	r = runtime->record ? recorded_codes(runtime, frames, n)
+			    : reader_codes(runtime, runtime->walk_codes, n, runtime->walk_results);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n && r >= 0; i++) {

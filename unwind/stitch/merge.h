@@ -45,6 +45,8 @@ struct merge {
 	const struct evaluation *asked; /* whether calls of its innermost function last; NULL: none */
 	bool seam_is_gone; /* while frames were read, another stack stood where this one goes on */
 	bool chain_is_whole; /* no evaluation is missing between the anchors found */
+	bool is_recorded; /* the Python frames were read in the sample's interrupt */
+	bool is_refuted;  /* they were, but do not fit what memory or the native stack shows */
 };
 
 /* Did the walk reach the thread's start? */
@@ -53,10 +55,10 @@ static inline bool native_is_whole(const struct native_stack *native)
 	return native->end == STACK_COMPLETE || native->end == STACK_COMPLETED;
 }
 
-/* Is memory as of the sample? Then it is not compared with captured bytes, but told from. */
+/* Is memory, or what stands for it, as of the sample? Then it is not compared with captured bytes, but told from. */
 static inline bool merge_is_held(const struct merge *merge)
 {
-	return merge->native->sample->is_held;
+	return merge->native->sample->is_held || merge->is_recorded;
 }
 
 /* Read the thread's anchors from live memory, once. Returns their number or an error. */

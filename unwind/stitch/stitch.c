@@ -184,7 +184,10 @@ static enum verdict judge_held(const struct merge *merge)
 	for (size_t i = 0; i < merge->n; i++)
 		if (merge->evaluations[i].state != EVALUATION_VERIFIED)
 			return VERDICT_APPROXIMATE;
-	return merge->n > 0 ? VERDICT_EXACT : VERDICT_NATIVE;
+	if (merge->n == 0)
+		return VERDICT_NATIVE;
+	/* What was not captured of the stack has been read after the interrupt. */
+	return merge->is_recorded && merge->native->end != STACK_COMPLETE ? VERDICT_VERIFIED : VERDICT_EXACT;
 }
 
 static enum verdict judge(const struct merge *merge)
@@ -193,13 +196,83 @@ static enum verdict judge(const struct merge *merge)
 		return judge_held(merge);
 	if (merge->n == 0)
 		return VERDICT_NATIVE;
-	if (!merge->chain_is_whole || merge->seam_is_gone)
+	if (!merge->chain_is_whole || merge->is_refuted || merge->seam_is_gone)
 		return VERDICT_APPROXIMATE;
 	for (size_t i = 0; i < merge->n; i++)
 		if (merge->evaluations[i].state != EVALUATION_VERIFIED ||
 		    !place_is_settled(merge->evaluations[i].place))
 			return VERDICT_APPROXIMATE;
 	return VERDICT_VERIFIED;
+}
+
+/*
+ * Is the thread on its way into an evaluation? There, for some instructions, the thread's state
+ * leads to an anchor that has no frame yet, and holds what lay there before. Up to 3.10 there
+ * is nothing in between, and the loop's calls are counted.
+ */
+static bool is_entering(const struct merge *merge)
+{
+	enum { ENTRY_BYTES = 320 }; /* of code; until the first instruction is run it is 237 to 278 in 3.11 and 3.12 */
+	const struct native_frame *leaf = &merge->native->frames[0];
+	const struct place *place;
+	uint64_t own;
+
+	if (merge->native->n_frames == 0 || py_anchor_is_frame(merge->runtime) || !merge_is_interpreter(merge, leaf))
+		return false;
+	own = merge_own_address(merge, leaf);
+	place = places_find(merge->places, py_runtime_module(merge->runtime)->id, own);
+	return (place && own - place->start < ENTRY_BYTES) ||
+	       own + (uint64_t)py_runtime_bias(merge->runtime) - py_runtime_loop(merge->runtime) < ENTRY_BYTES;
+}
+
+/*
+ * The stack by the frames that were read in the sample's interrupt. *ret: whether it is right:
+ * where something does not fit it is not believed in part.
+ */
+static int merge_record(struct merge *merge, bool *ret)
+{
+	int r;
+
+	*ret = false;
+	py_begin_sample(merge->runtime);
+	py_take_record(merge->runtime, merge->native->sample->python);
+	if (!py_record_sufficed(merge->runtime))
+		return 0;
+	merge->is_recorded = true;
+	r = merge_find_evaluations(merge);
+	if (r >= 0)
+		r = merge_read_frames(merge);
+	if (r < 0 || is_entering(merge))
+		return r;
+	*ret = py_record_sufficed(merge->runtime) &&
+	       (judge_held(merge) != VERDICT_APPROXIMATE || !native_is_whole(merge->native));
+	merge->is_refuted = !*ret;
+	return 0;
+}
+
+/* The same by captured bytes, and by memory as it is now. */
+static int merge_memory(struct merge *merge)
+{
+	int r;
+
+	merge->is_recorded = false;
+	merge->n = 0;
+	merge->frames.n = 0;
+	merge->live_is_read = false;
+	merge->chain_is_whole = true;
+	py_begin_sample(merge->runtime);
+	r = merge_find_evaluations(merge);
+	return r < 0 ? r : merge_read_frames(merge);
+}
+
+static int merge_python(struct merge *merge)
+{
+	bool done = false;
+	int r = 0;
+
+	if (merge->native->sample->python)
+		r = merge_record(merge, &done);
+	return r < 0 || done ? r : merge_memory(merge);
 }
 
 int stitch(struct stitcher *stitcher, struct address_space *space, struct py_runtime *runtime,
@@ -222,15 +295,14 @@ int stitch(struct stitcher *stitcher, struct address_space *space, struct py_run
 	merge->asked = NULL;
 	merge->seam_is_gone = false;
 	merge->chain_is_whole = true;
+	merge->is_recorded = false;
+	merge->is_refuted = false;
 	merge->explore_anyway = stitcher->n_stitched % EXPLORE_EVERY == 0;
 	merge->explore = merge->explore_anyway || stitcher->n_stitched < EXPLORE_FIRST;
 	if (runtime && native->sample->has_user) {
 		stitcher->n_stitched++;
 		callers_ran(&stitcher->callers, native->sample);
-		py_begin_sample(runtime);
-		r = merge_find_evaluations(merge);
-		if (r >= 0)
-			r = merge_read_frames(merge);
+		r = merge_python(merge);
 		if (r < 0)
 			return r;
 	}

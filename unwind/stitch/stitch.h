@@ -17,6 +17,8 @@
  *
  * Of a thread that is held (struct sample) memory is as of the sample: nothing has to be
  * learnt or compared. The stack is exact where each live anchor has its native frame.
+ * The same holds where the frames were read in the sample's own interrupt: that record
+ * stands for memory. Where it does not fit, the sample is stitched as if there were none.
  */
 #ifndef PROBING_STITCH_H
 #define PROBING_STITCH_H

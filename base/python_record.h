@@ -1,0 +1,87 @@
+/* python_record.h - what the program in the kernel is told of an interpreter, and what it tells back.
+ *
+ * Compiled for BPF, too: fixed-size members only, nothing of libc. Both sides are built
+ * together, so there is no version; a record that is not as described here is refused.
+ */
+#ifndef PROBING_BASE_PYTHON_RECORD_H
+#define PROBING_BASE_PYTHON_RECORD_H
+
+#include <stdint.h>
+
+enum {
+	PYTHON_MAX_ENTRIES = 512, /* deeper stacks are cut, and marked */
+	PYTHON_MAX_STATES = 4,    /* interpreters that one thread is in */
+	PYTHON_MAX_SPAN = 504,    /* bytes from a structure's start to the end of its last field */
+	PYTHON_ABSENT = -1,       /* a field that a release does not have */
+};
+
+/* Where things are in one process' interpreter. Offsets in bytes from each structure's start;
+ * spans: up to the end of the last field that is read. */
+struct python_layout {
+	uint64_t id;              /* not 0: comes back in each record that was made by this */
+	uint64_t interpreters;    /* address of the pointer to the first interpreter; 0: ... */
+	uint64_t interpreter;     /* ... it is this one */
+	uint64_t namespace_device, namespace_inode; /* of its PID namespace; 0: ours */
+	int32_t pthread_tid;      /* where libc's thread structure has the thread's id;
+				   * PYTHON_ABSENT: thread states have it themselves */
+	int32_t interpreter_next, interpreter_threads;
+	int32_t thread_span, thread_next, thread_interpreter;
+	int32_t thread_id;        /* the thread's id (64 bits), or pthread_self() */
+	int32_t thread_top;       /* innermost frame, or _PyCFrame where there are such */
+	int32_t thread_root_cframe; /* PYTHON_ABSENT: there are none */
+	int32_t cframe_span, cframe_frame, cframe_previous;
+	int32_t frame_span, frame_code, frame_previous;
+	int32_t frame_type;       /* where frames are objects */
+	int32_t frame_instruction, frame_instruction_bytes; /* 4 or 8 */
+	int32_t frame_entry, frame_owner, frame_bytecode_index;
+	int32_t shim_owner;       /* from this owner on a frame has no code */
+	int32_t code_span, code_name, code_file, code_lines, code_first_line, code_version;
+	int32_t code_size;        /* length of the bytecode, or the object that holds it */
+	int32_t name_identity;    /* in a name: length and hash; PYTHON_ABSENT: code_version tells more */
+};
+
+enum { PYTHON_ENTRY_FRAME, PYTHON_ENTRY_CFRAME };
+
+/* One frame, or one _PyCFrame, as it was in the interrupt. What its release does not have is 0. */
+struct python_entry {
+	uint64_t address;
+	uint64_t previous;
+	uint64_t instruction; /* pointer into the bytecode, or 32-bit index; of a _PyCFrame: its frame */
+	uint64_t type;
+	/* Its code object, which is never looked at again: what tells it from all others. */
+	uint64_t code; /* without the tag; 0: none */
+	uint64_t name, file, lines, size, name_length, name_hash;
+	uint32_t first_line, version;
+	uint32_t bytecode_index;
+	uint8_t kind, owner, is_entry, reserved;
+};
+
+struct python_state {
+	uint64_t state, interpreter;
+	uint64_t top; /* the thread's innermost frame, or _PyCFrame */
+};
+
+enum {
+	PYTHON_CUT = 1,   /* more entries than there is room for */
+	PYTHON_FAULT = 2, /* memory that cannot be read in an interrupt */
+};
+
+struct python_record {
+	uint64_t layout_id;
+	uint32_t tid; /* as the kernel numbers threads */
+	uint32_t n_entries;
+	uint32_t n_states, flags;
+	struct python_state states[PYTHON_MAX_STATES];
+};
+
+/* Its entries follow right behind: state by state, of each the _PyCFrames and then the frames. */
+static inline const struct python_entry *python_entries(const struct python_record *record)
+{
+	return (const struct python_entry *)(record + 1);
+}
+
+enum { PYTHON_RECORD_BYTES = sizeof(struct python_record) + PYTHON_MAX_ENTRIES * sizeof(struct python_entry) };
+
+_Static_assert(sizeof(struct python_entry) == 104 && sizeof(struct python_record) == 120, "padding");
+
+#endif

@@ -1,0 +1,48 @@
+/* bpf.h - Python frames out of the sampling interrupt. Private.
+ *
+ * A program is attached to the events that sample. Before the kernel writes a sample it
+ * writes a record of the thread's Python frames into the same ring: the two are neighbours
+ * there, whatever happens, or one of them was lost.
+ */
+#ifndef PROBING_RECORD_BPF_H
+#define PROBING_RECORD_BPF_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/python_record.h"
+#include "src/record/ring.h"
+
+struct bpf_source;
+
+/*
+ * bpf_source_new - load the program, and open what it writes to.
+ * @rings: borrowed, outlive the source.
+ * @ret:   ended with bpf_source_free().
+ * Errors: -ENOSYS built without it; -EPERM; whatever the kernel reports. See bpf_source_explain().
+ */
+int bpf_source_new(const struct rings *rings, struct bpf_source **ret);
+void bpf_source_free(struct bpf_source *source);
+void bpf_source_freep(struct bpf_source **source);
+
+/* bpf_source_attach - run the program at each sample of an event, before anything inherits it. */
+int bpf_source_attach(const struct bpf_source *source, int event_fd);
+
+/* bpf_source_watch - how to read a process' frames from now on; copied. -ENOSPC too many processes. */
+int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout);
+void bpf_source_forget(struct bpf_source *source, pid_t pid);
+
+/*
+ * Of a process whose samples are not wanted none is written any more; of one that was not judged
+ * they are. -E2BIG too many, which does no harm.
+ */
+int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted);
+void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
+
+/* Whether a record of this event is one of Python frames. */
+bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id);
+
+/* What bpf_source_new() was refused for: "needs root, or CAP_BPF and CAP_PERFMON". */
+void bpf_source_explain(int error, char *to, size_t n_bytes);
+
+#endif

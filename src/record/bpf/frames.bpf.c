@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* frames.bpf.c - a thread's Python frames, read in the interrupt that samples it.
+ *
+ * Runs before the kernel writes the sample, and puts a record in front of it into the same
+ * ring. All it knows of an interpreter is a struct python_layout; what it reads is the
+ * program's own memory, at its own instant, with that thread stopped on this processor.
+ *
+ * A thread's states are remembered by its id. They are believed again only while each
+ * still says that it is this thread's, and while no list of threads has another head: a
+ * new state, with which the thread may have entered another interpreter, comes there.
+ *
+ * Whatever does not fit ends in no record, or in one that says that it is not whole. The
+ * sample itself is never dropped (returning 0), but of processes that nobody wants.
+ */
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#ifdef __bpf__ /* tests compile it for this machine, with helpers of their own */
+#include <bpf/bpf_helpers.h>
+#endif
+
+#include "base/python_record.h"
+
+enum {
+	MAX_PROCESSES = 4096,
+	MAX_KNOWN_THREADS = 16384,
+	MAX_JUDGED = 16384,
+	MAX_INTERPRETERS = 64,
+	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
+	BYTES_MASK = 511,
+};
+
+char program_license[] SEC("license") = "Dual MIT/GPL";
+
+/* What one run needs and is too large for its stack. */
+struct room {
+	struct python_record record;
+	struct python_entry entries[PYTHON_MAX_ENTRIES];
+	uint8_t bytes[BYTES_MASK + 1 + sizeof(uint64_t)];
+};
+
+struct known_thread {
+	uint64_t layout_id, lists;
+	uint64_t pthread;
+	uint64_t n_states;
+	struct python_state states[PYTHON_MAX_STATES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, uint32_t);
+	__type(value, struct python_layout);
+} processes SEC(".maps");
+
+/* Where all processors are sampled: is a process' sample wanted? Others are judged by who reads them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_JUDGED);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} judged SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_KNOWN_THREADS);
+	__type(key, uint32_t);
+	__type(value, struct known_thread);
+} threads SEC(".maps");
+
+/* An array rather than one a processor, whose elements are limited to 32 KiB. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set when loaded */
+	__type(key, uint32_t);
+	__type(value, struct room);
+} rooms SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1); /* set when loaded */
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} outputs SEC(".maps");
+
+struct walk {
+	struct room *room;
+	const struct python_layout *layout;
+	struct known_thread thread;
+	uint64_t interpreter, state, address, root;
+	uint32_t tid; /* as it knows itself */
+	uint32_t failed, ended; /* no bool: the kernel would not see that it is 0 or 1 */
+};
+
+static __always_inline long read_bytes(struct room *room, int32_t n_bytes, uint64_t address)
+{
+	return bpf_probe_read_user(room->bytes, (uint32_t)n_bytes & BYTES_MASK, (const void *)address);
+}
+
+static __always_inline uint64_t word(const struct room *room, int32_t offset)
+{
+	return *(const uint64_t *)(room->bytes + ((uint32_t)offset & BYTES_MASK));
+}
+
+static __always_inline uint32_t half(const struct room *room, int32_t offset)
+{
+	return *(const uint32_t *)(room->bytes + ((uint32_t)offset & BYTES_MASK));
+}
+
+static __always_inline uint8_t byte(const struct room *room, int32_t offset)
+{
+	return room->bytes[(uint32_t)offset & BYTES_MASK];
+}
+
+static __always_inline uint64_t read_word(struct walk *walk, uint64_t address)
+{
+	uint64_t value = 0;
+
+	if (bpf_probe_read_user(&value, sizeof value, (const void *)address) < 0)
+		walk->failed = 1;
+	return value;
+}
+
+static __always_inline uint64_t first_interpreter(struct walk *walk)
+{
+	return walk->layout->interpreters ? read_word(walk, walk->layout->interpreters) : walk->layout->interpreter;
+}
+
+static __always_inline uint64_t first_thread(struct walk *walk, uint64_t interpreter)
+{
+	return read_word(walk, interpreter + (uint64_t)(int64_t)walk->layout->interpreter_threads);
+}
+
+static __always_inline uint64_t next_interpreter(struct walk *walk, uint64_t interpreter)
+{
+	return read_word(walk, interpreter + (uint64_t)(int64_t)walk->layout->interpreter_next);
+}
+
+static __always_inline void note_list(struct walk *walk, uint64_t value)
+{
+	walk->thread.lists = (walk->thread.lists ^ value) * 0x9e3779b97f4a7c15;
+}
+
+/* One interpreter: its address, the first of its threads, and whose that is. */
+static long note_interpreter(uint32_t i, struct walk *walk)
+{
+	uint64_t head = first_thread(walk, walk->interpreter);
+
+	note_list(walk, walk->interpreter);
+	note_list(walk, head);
+	if (head)
+		note_list(walk, read_word(walk, head + (uint64_t)(int64_t)walk->layout->thread_id));
+	walk->interpreter = next_interpreter(walk, walk->interpreter);
+	if (!walk->failed && walk->interpreter != 0)
+		return 0;
+	walk->ended = 1;
+	return 1;
+}
+
+/* A number that changes with any list. False: they cannot be read. */
+static __always_inline bool note_lists(struct walk *walk)
+{
+	walk->ended = 0;
+	walk->thread.lists = 1;
+	walk->interpreter = first_interpreter(walk);
+	if (walk->failed || walk->interpreter == 0)
+		return false;
+	bpf_loop(MAX_INTERPRETERS, note_interpreter, walk, 0);
+	return walk->ended && !walk->failed;
+}
+
+/* Whether an id that a thread state has is the sampled thread's. */
+static __always_inline bool is_ours(struct walk *walk, uint64_t id)
+{
+	uint32_t tid = 0;
+
+	if (walk->layout->pthread_tid == PYTHON_ABSENT)
+		return id == walk->tid;
+	/* Of a thread that has ended it may not be there any more. */
+	return bpf_probe_read_user(&tid, sizeof tid,
+				   (const void *)(id + (uint64_t)(int64_t)walk->layout->pthread_tid)) == 0 &&
+	       tid == walk->tid;
+}
+
+static __always_inline void keep_state(struct walk *walk)
+{
+	uint64_t n = walk->thread.n_states;
+
+	if (n >= PYTHON_MAX_STATES) {
+		walk->failed = 1;
+		return;
+	}
+	walk->thread.states[n].state = walk->state;
+	walk->thread.states[n].interpreter = walk->interpreter;
+	walk->thread.n_states = n + 1;
+}
+
+/* One step over the threads of all interpreters. */
+static long search_thread(uint32_t i, struct walk *walk)
+{
+	const struct python_layout *layout = walk->layout;
+	struct room *room = walk->room;
+
+	if (walk->state == 0) {
+		walk->interpreter = next_interpreter(walk, walk->interpreter);
+		if (walk->failed || walk->interpreter == 0) {
+			walk->ended = 1;
+			return 1;
+		}
+		walk->state = first_thread(walk, walk->interpreter);
+		return walk->failed != 0;
+	}
+	if (read_bytes(room, layout->thread_span, walk->state) < 0 ||
+	    word(room, layout->thread_interpreter) != walk->interpreter) {
+		walk->failed = 1;
+		return 1;
+	}
+	walk->address = word(room, layout->thread_next);
+	if (is_ours(walk, word(room, layout->thread_id))) {
+		walk->thread.pthread = word(room, layout->thread_id);
+		keep_state(walk);
+	}
+	walk->state = walk->address;
+	return walk->failed != 0;
+}
+
+static __always_inline bool search_threads(struct walk *walk)
+{
+	walk->ended = 0;
+	walk->thread.n_states = 0;
+	walk->interpreter = first_interpreter(walk);
+	walk->state = walk->failed ? 0 : first_thread(walk, walk->interpreter);
+	if (walk->failed)
+		return false;
+	bpf_loop(MAX_STEPS, search_thread, walk, 0);
+	return walk->ended && !walk->failed;
+}
+
+static __always_inline bool find_thread(struct walk *walk, uint32_t kernel_tid)
+{
+	const struct known_thread *known = bpf_map_lookup_elem(&threads, &kernel_tid);
+	uint64_t lists;
+
+	if (!note_lists(walk))
+		return false;
+	lists = walk->thread.lists;
+	if (known && known->layout_id == walk->layout->id && known->lists == lists &&
+	    (known->n_states == 0 || walk->layout->pthread_tid == PYTHON_ABSENT || is_ours(walk, known->pthread))) {
+		walk->thread = *known;
+		return true;
+	}
+	if (!search_threads(walk))
+		return false;
+	walk->thread.layout_id = walk->layout->id;
+	walk->thread.lists = lists;
+	/* Where the lists were changed meanwhile it is searched anew next time. */
+	bpf_map_update_elem(&threads, &kernel_tid, &walk->thread, BPF_ANY);
+	return true;
+}
+
+/* The next entry of the record; NULL: there is no room. */
+static __always_inline struct python_entry *new_entry(struct room *room)
+{
+	uint32_t n = room->record.n_entries;
+
+	if (n >= PYTHON_MAX_ENTRIES) {
+		room->record.flags |= PYTHON_CUT;
+		return NULL;
+	}
+	room->record.n_entries = n + 1;
+	return &room->entries[n];
+}
+
+static long add_cframe(uint32_t i, struct walk *walk)
+{
+	const struct python_layout *layout = walk->layout;
+	struct room *room = walk->room;
+	struct python_entry *entry;
+
+	if (walk->address == walk->root || walk->address == 0)
+		return 1;
+	if (read_bytes(room, layout->cframe_span, walk->address) < 0) {
+		room->record.flags |= PYTHON_FAULT;
+		return 1;
+	}
+	entry = new_entry(room);
+	if (!entry)
+		return 1;
+	*entry = (struct python_entry){
+		.address = walk->address,
+		.previous = word(room, layout->cframe_previous),
+		.instruction = word(room, layout->cframe_frame),
+		.kind = PYTHON_ENTRY_CFRAME,
+	};
+	walk->address = entry->previous;
+	return 0;
+}
+
+static __always_inline bool add_code(struct walk *walk, struct python_entry *entry)
+{
+	const struct python_layout *layout = walk->layout;
+	struct room *room = walk->room;
+	uint64_t identity[2];
+
+	if (read_bytes(room, layout->code_span, entry->code) < 0)
+		return false;
+	entry->name = word(room, layout->code_name);
+	entry->file = word(room, layout->code_file);
+	entry->lines = word(room, layout->code_lines);
+	entry->size = word(room, layout->code_size);
+	entry->first_line = half(room, layout->code_first_line);
+	entry->version = layout->code_version == PYTHON_ABSENT ? 0 : half(room, layout->code_version);
+	entry->name_length = entry->name_hash = 0;
+	if (layout->name_identity == PYTHON_ABSENT)
+		return true;
+	if (bpf_probe_read_user(identity, sizeof identity,
+				(const void *)(entry->name + (uint64_t)(int64_t)layout->name_identity)) < 0)
+		return false;
+	entry->name_length = identity[0];
+	entry->name_hash = identity[1];
+	return true;
+}
+
+static long add_frame(uint32_t i, struct walk *walk)
+{
+	const struct python_layout *layout = walk->layout;
+	struct room *room = walk->room;
+	struct python_entry *entry;
+
+	if (walk->address == 0)
+		return 1;
+	if (read_bytes(room, layout->frame_span, walk->address) < 0) {
+		room->record.flags |= PYTHON_FAULT;
+		return 1;
+	}
+	entry = new_entry(room);
+	if (!entry)
+		return 1;
+	entry->address = walk->address;
+	entry->previous = word(room, layout->frame_previous);
+	entry->instruction = layout->frame_instruction_bytes == 8 ? word(room, layout->frame_instruction)
+								  : half(room, layout->frame_instruction);
+	entry->code = word(room, layout->frame_code) & ~(uint64_t)3;
+	entry->type = layout->frame_type == PYTHON_ABSENT ? 0 : word(room, layout->frame_type);
+	entry->bytecode_index = layout->frame_bytecode_index == PYTHON_ABSENT
+					? 0 : half(room, layout->frame_bytecode_index);
+	entry->kind = PYTHON_ENTRY_FRAME;
+	entry->owner = layout->frame_owner == PYTHON_ABSENT ? 0 : byte(room, layout->frame_owner);
+	entry->is_entry = layout->frame_entry == PYTHON_ABSENT ? 0 : byte(room, layout->frame_entry);
+	walk->address = entry->previous;
+	if (layout->shim_owner != PYTHON_ABSENT && entry->owner >= layout->shim_owner) {
+		entry->code = 0;
+	} else if (!add_code(walk, entry)) {
+		room->record.flags |= PYTHON_FAULT;
+		return 1;
+	}
+	return 0;
+}
+
+/* The frames of one of the thread's states. */
+static __always_inline bool add_state(struct walk *walk, uint32_t n)
+{
+	const struct python_layout *layout = walk->layout;
+	struct room *room = walk->room;
+	struct python_state *state = &room->record.states[n];
+
+	state->state = walk->thread.states[n].state;
+	state->interpreter = walk->thread.states[n].interpreter;
+	/* It may have been freed, and its memory be another's. */
+	if (read_bytes(room, layout->thread_span, state->state) < 0 ||
+	    word(room, layout->thread_interpreter) != state->interpreter ||
+	    word(room, layout->thread_id) != walk->thread.pthread)
+		return false;
+	state->top = word(room, layout->thread_top);
+	walk->address = state->top;
+	if (layout->thread_root_cframe != PYTHON_ABSENT) {
+		walk->root = state->state + (uint64_t)(int64_t)layout->thread_root_cframe;
+		if (state->top == walk->root)
+			return true;
+		bpf_loop(PYTHON_MAX_ENTRIES + 1, add_cframe, walk, 0);
+		walk->address = read_word(walk, state->top + (uint64_t)(int64_t)layout->cframe_frame);
+	}
+	bpf_loop(PYTHON_MAX_ENTRIES + 1, add_frame, walk, 0);
+	return !walk->failed;
+}
+
+/* A thread's id as it knows itself; 0: it cannot be known. */
+static __always_inline uint32_t own_tid(const struct python_layout *layout, uint32_t kernel_tid)
+{
+	struct bpf_pidns_info own;
+
+	if (layout->namespace_inode == 0)
+		return kernel_tid;
+	if (bpf_get_ns_current_pid_tgid(layout->namespace_device, layout->namespace_inode, &own, sizeof own) < 0)
+		return 0;
+	return own.pid;
+}
+
+static __always_inline bool is_foreign(uint32_t pid)
+{
+	const uint32_t *wanted = bpf_map_lookup_elem(&judged, &pid);
+
+	return wanted && !*wanted;
+}
+
+SEC("perf_event")
+int read_frames(void *context)
+{
+	uint64_t ids = bpf_get_current_pid_tgid(), n_bytes;
+	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
+	struct walk walk = { 0 };
+
+	walk.layout = bpf_map_lookup_elem(&processes, &pid);
+	if (!walk.layout) /* elsewhere than on all processors there are no foreign ones */
+		return !is_foreign(pid);
+	walk.room = bpf_map_lookup_elem(&rooms, &cpu);
+	walk.tid = own_tid(walk.layout, tid);
+	if (!walk.room || walk.tid == 0 || !find_thread(&walk, tid) || walk.thread.n_states == 0)
+		return 1;
+	walk.room->record.layout_id = walk.layout->id;
+	walk.room->record.tid = tid;
+	walk.room->record.n_entries = 0;
+	walk.room->record.n_states = (uint32_t)walk.thread.n_states;
+	walk.room->record.flags = 0;
+	for (uint32_t n = 0; n < PYTHON_MAX_STATES; n++)
+		if (n < walk.thread.n_states && !add_state(&walk, n))
+			return 1;
+	n_bytes = walk.room->record.n_entries;
+	if (n_bytes > PYTHON_MAX_ENTRIES)
+		return 1;
+	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
+	bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+	return 1;
+}

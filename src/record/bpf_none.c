@@ -1,0 +1,54 @@
+/* bpf_none.c - bpf.h where the program could not be built. */
+#include <errno.h>
+
+#include "src/record/bpf.h"
+
+int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
+{
+	(void)rings, (void)ret;
+	return -ENOSYS;
+}
+
+void bpf_source_free(struct bpf_source *source)
+{
+	(void)source;
+}
+
+void bpf_source_freep(struct bpf_source **source)
+{
+	(void)source;
+}
+
+int bpf_source_attach(const struct bpf_source *source, int event_fd)
+{
+	(void)source, (void)event_fd;
+	return -ENOSYS;
+}
+
+int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout)
+{
+	(void)source, (void)pid, (void)layout;
+	return -ENOSYS;
+}
+
+void bpf_source_forget(struct bpf_source *source, pid_t pid)
+{
+	(void)source, (void)pid;
+}
+
+int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted)
+{
+	(void)source, (void)pid, (void)wanted;
+	return -ENOSYS;
+}
+
+void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
+{
+	(void)source, (void)pid;
+}
+
+bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id)
+{
+	(void)source, (void)cpu, (void)id;
+	return false;
+}

@@ -1,0 +1,263 @@
+"""Frames that are read inside the sampling interrupt: what is called exact is what was.
+
+Unlike what is read afterwards, nothing here depends on how late that is: nearly all samples
+must be exact, and of those none may contradict the truth.
+"""
+import collections
+import os
+import re
+import resource
+import subprocess
+import sys
+import unittest
+
+import probing_test as t
+import truth_judge
+from probing_test import probing
+from test_stacks import Stacks
+from test_truth import Truth
+
+SOME_VERSIONS = ("2_7", "3_8", "3_11", "3_12", "3_13", "own_pids", "sid_3_15")
+MOSTLY = 0.7  # be exact; on a loaded machine and in a short recording, too
+
+
+def by_labels(*labels):
+    return [interpreter for interpreter in t.interpreters() if interpreter.label in labels]
+
+
+def some_interpreters():
+    return by_labels(*SOME_VERSIONS)
+
+
+class Exact:
+    """What is asked of each recording."""
+
+    source = "bpf"
+    hz = 999
+
+    def test_says_what_it_is(self):
+        self.assertEqual("bpf", self.recording.run["stack_source"])
+
+    def test_most_are_exact(self):
+        verdicts = self.recording.verdicts()
+        with_python = sum(verdicts.values()) - verdicts["native"]
+        self.assertGreater(with_python, 20, "too few samples to judge")
+        self.assertShare(MOSTLY, verdicts["exact"] / with_python, "exact; %s" % verdicts)
+
+    def test_each_has_its_sample(self):
+        n = len(self.recording.samples)
+        self.assertLessEqual(self.recording.counters["python unpaired"], n * 0.01)
+
+    def exact(self):
+        return self.samples("exact")
+
+
+class ExactTruth(Truth):
+    """Programs that say what cannot have been; what changes faster than memory can be read is no harder."""
+
+    source = "bpf"
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_bpf()
+        super().setUpClass()
+
+    def test_none_is_impossible(self):
+        self.check_claims()
+
+
+@t.for_each_interpreter(globals(), lambda: t.interpreters() + t.compiling_interpreters())
+class ExactCallTree(Exact, ExactTruth):
+    arguments = ("flutter.py", "--mode", "tree")
+    make_judge = truth_judge.Tree
+    hz = 1999
+    seconds = 1
+
+
+@t.for_each_interpreter(globals(), some_interpreters)
+class ExactReused(ExactTruth):
+    """Codes that are gone when the sample arrives are not told from memory: such samples are not exact."""
+
+    arguments = ("flutter.py", "--mode", "reused")
+    make_judge = truth_judge.Reused
+    hz = 3999
+
+
+@t.for_each_interpreter(globals(), some_interpreters)
+class ExactTurns(Exact, ExactTruth):
+    """Whoever of two calls a third for some microseconds is told, though nothing but the instant tells."""
+
+    arguments = ("truth_turns.py", "--mode", "shared")
+    make_judge = truth_judge.Turns
+    hz = 1999
+    seconds = 1
+
+
+@t.for_each_interpreter(globals(), some_interpreters)
+class ExactLines(Exact, Stacks):
+    arguments = ("callbacks.py",)
+
+    def test_chains_of_callers_and_their_lines(self):
+        """Each exact stack between two marks is one that the interpreter itself lists, line by line."""
+        expected = {tuple(map(tuple, chain)) for chain in self.truth["stacks"]}
+        first, last = self.name("Truth.round"), self.name("Truth.burn")
+        found = collections.Counter()
+        for sample in self.exact():
+            chain = [(frame.name, frame.line) for frame in self.python(sample)]
+            names = [name for name, _ in chain]
+            if first in names and last in names:
+                found[tuple(chain[names.index(first) + 1:names.index(last)])] += 1
+        self.assertGreater(sum(found.values()), 20, "too few samples in leaves")
+        self.assertEqual(set(), set(found) - expected)
+
+
+def depth(sample, recording, function):
+    return sum(frame.name == function for frame in recording.python(sample.stack))
+
+
+class AllFrames(Exact):
+    seconds = 1
+
+    def test_all_frames(self):
+        function, n = self.truth["function"], self.truth["frames"]
+        depths = collections.Counter(depth(sample, self.recording, function) for sample in self.exact())
+        self.assertNearlyAll(depths[n], sum(depths.values()), str(depths))
+
+
+@t.for_each_interpreter(globals(), lambda: by_labels("2_7", "3_8"))
+class DeepInCalls(AllFrames, Stacks):
+    """Each frame is a call in C: a stack that was not captured as a whole is not exact."""
+
+    arguments = ("deep.py", "--depth", "30")
+
+
+@t.for_each_interpreter(globals(), lambda: by_labels("3_11", "3_13", "sid_3_15"))
+class DeepInOneCall(AllFrames, Stacks):
+    arguments = ("deep.py", "--depth", "400")
+
+
+@t.for_each_interpreter(globals(), lambda: by_labels("3_8", "3_13"))
+class TooDeep(Stacks):
+    """Deeper than is read in an interrupt: the rest is read afterwards, and no such stack is exact."""
+
+    arguments = ("deep.py", "--depth", "2000")
+    source = "bpf"
+    seconds = 1
+    hz = 999
+
+    def test_whole_but_not_exact(self):
+        function, n = self.truth["function"], self.truth["frames"]
+        deep = [sample for sample in self.samples() if depth(sample, self.recording, function) == n]
+        self.assertGreater(len(deep), 20)
+        self.assertNotIn("exact", {sample.verdict for sample in deep})
+
+
+class Followed(t.Case):
+    """Children by fork, by exec and by spawn, in a command that is launched."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_bpf()
+        with t.scratch():
+            command = t.fixture_command("forks.py", "--seconds", 2)
+            probing("record", "--source", "bpf", "-F", 1999, "-o", "out.db", "--", *command, check=t.OK)
+            cls.recording = t.Recording("out.db")
+
+    def test_each_is_read_inside(self):
+        for function in ("child_of_fork", "exec_of_python", "spawned_worker", "parent_work"):
+            with self.subTest(function):
+                verdicts = collections.Counter(s.verdict for s in self.recording.samples
+                                               if s.stack and function in self.recording.names(s.stack))
+                self.assertShare(MOSTLY, verdicts["exact"] / max(sum(verdicts.values()), 1), str(verdicts))
+
+
+class Threads(t.Case):
+    """Threads that begin while the recording runs."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_bpf()
+        cls.recording, cls.truth = t.record_fixture("threads.py", "--busy", "1", "--idle", "20", "--churn",
+                                                    hz=1999, source="bpf")
+
+    def test_each_is_found_at_once(self):
+        threads = {thread["tid"] for thread in self.recording.threads}
+        verdicts = collections.Counter(s.verdict for s in self.recording.samples
+                                       if s.stack and "burn_churn" in self.recording.names(s.stack))
+        self.assertGreater(len(threads), 2)
+        self.assertGreater(sum(verdicts.values()), 8)
+        self.assertShare(MOSTLY, verdicts["exact"] / sum(verdicts.values()), str(verdicts))
+
+
+class Crowd(t.Case):
+    """More threads than there may be events: all processors are sampled, and what is foreign left out."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_bpf()
+        limit = 64 + 6 * os.cpu_count()
+        with t.scratch(), t.fixture("threads.py", "--busy", "2", "--idle", "150") as started:
+            probing("record", "--source", "bpf", "--pid", started.pid, "-d", 1, "-F", 999, "-o", "out.db", check=t.OK,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+            cls.recording, cls.pid = t.Recording("out.db"), started.pid
+
+    def test_nothing_foreign(self):
+        self.assertEqual({self.pid}, {process["pid"] for process in self.recording.processes})
+        self.assertEqual({self.pid}, {sample.pid for sample in self.recording.samples})
+
+    def test_most_are_exact(self):
+        verdicts = self.recording.verdicts()
+        self.assertGreater(sum(verdicts.values()), 20, "too few samples to judge")
+        self.assertShare(MOSTLY, verdicts["exact"] / sum(verdicts.values()), str(verdicts))
+
+
+class Refused(t.Case):
+    """Without the privilege: said in one sentence where it was asked for, done without where it was not."""
+
+    def check(self, missing, *prefix):
+        with t.scratch():
+            done = subprocess.run(list(prefix) + [t.BINARY, "record", "--source", "bpf", "-o", "out.db", "--", "true"],
+                                  text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=20)
+            self.assertEqual((t.NOT_PERMITTED, 1), (done.returncode, done.stderr.count("\n")), done.stderr)
+            self.assertRegex(done.stderr, "^probing: --source bpf needs (%s)" % missing)
+            self.assertFalse(os.path.exists("out.db"))
+            done = subprocess.run(list(prefix) + [t.BINARY, "record", "-o", "out.db", "--", "true"], text=True,
+                                  capture_output=True, stdin=subprocess.DEVNULL, timeout=20)
+            self.assertEqual(t.OK, done.returncode, done.stderr)
+            self.assertRegex(done.stderr.splitlines()[0], r"^stack source: read \(.*; bpf needs (%s)" % missing)
+            self.assertEqual("read", t.Recording("out.db").run["stack_source"])
+
+    def test_ordinary_user(self):
+        t.need_perf()
+        if t.bpf_refusal() != "needs root, or CAP_BPF and CAP_PERFMON":
+            self.skipTest("this user may")
+        self.check("root, or CAP_BPF and CAP_PERFMON|a build with clang and libbpf")
+
+    def test_root_without_the_capabilities(self):
+        t.need_bpf()
+        t.need_root()
+        self.check("root, or CAP_BPF and CAP_PERFMON", t.need_program("setpriv"), "--bounding-set=-sys_admin,-cap_39")
+
+    def test_inside_of_a_container(self):
+        t.need_bpf()
+        refusal = t.namespaces_refusal()
+        if refusal:
+            self.skipTest(refusal)
+        self.check("the initial PID namespace", *t.UNSHARE, "--mount-proc")
+
+
+class Said(t.Case):
+    def test_first_line(self):
+        t.need_bpf()
+        with t.scratch():
+            done = probing("record", "--", "true", check=t.OK)
+        self.assertEqual("stack source: bpf (exact: frames are read inside the sampling interrupt)",
+                         done.stderr.splitlines()[0])
+
+    def test_sources_that_there_are(self):
+        done = probing("record", "--source", "nonsense", "--", "true", check=t.USAGE)
+        self.assertIsNotNone(re.search("must be auto, bpf, read or poll, not nonsense", done.stderr), done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

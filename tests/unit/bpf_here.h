@@ -1,0 +1,143 @@
+/* bpf_here.h - the program that runs in the kernel, compiled into a test, on an image of memory.
+ *
+ * The kernel's helpers are functions here; one thread is sampled at a time. Includes the
+ * program's source, so that it is the same that is loaded.
+ */
+#ifndef PROBING_TESTS_BPF_HERE_H
+#define PROBING_TESTS_BPF_HERE_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include "tests/unit/memory_image.h"
+
+/* In place of libbpf's bpf_helpers.h. */
+#define SEC(name)
+#define __uint(name, value) int (*name)[value]
+#define __type(name, value) value *name
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* What the kernel would know. */
+static struct bpf_here {
+	struct memory_image *image;
+	struct python_layout layout;
+	uint32_t pid, tid;
+	bool has_known;    /* the thread of known_tid was met before */
+	uint32_t known_tid;
+	unsigned n_reads;
+	size_t n_output;   /* bytes that the last run has written; 0: nothing */
+	_Alignas(8) uint8_t output[PYTHON_RECORD_BYTES];
+} bpf_here;
+
+static inline long bpf_probe_read_user(void *to, uint32_t n_bytes, const void *from)
+{
+	bpf_here.n_reads++;
+	if (remote_read(&bpf_here.image->base, RADDR((uintptr_t)from), to, n_bytes) == 0)
+		return 0;
+	memset(to, 0, n_bytes);
+	return -EFAULT;
+}
+
+static inline long bpf_loop_here(uint32_t n, long (*step)(uint32_t, void *), void *context)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (step(i, context) != 0)
+			return (long)i + 1;
+	return n;
+}
+#define bpf_loop(n, step, context, flags) bpf_loop_here(n, (long (*)(uint32_t, void *))(void *)(step), context)
+
+static inline uint64_t bpf_get_current_pid_tgid(void)
+{
+	return (uint64_t)bpf_here.pid << 32 | bpf_here.tid;
+}
+
+static inline uint32_t bpf_get_smp_processor_id(void)
+{
+	return 0;
+}
+
+static inline long bpf_get_ns_current_pid_tgid(uint64_t device, uint64_t inode, struct bpf_pidns_info *ret, uint32_t n_bytes)
+{
+	(void)device, (void)inode, (void)n_bytes;
+	*ret = (struct bpf_pidns_info){ .pid = bpf_here.tid, .tgid = bpf_here.pid };
+	return 0;
+}
+
+static void *bpf_map_lookup_elem(void *map, const void *key);
+static long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags);
+
+static inline long bpf_perf_event_output(void *context, void *map, uint64_t flags, const void *from, uint64_t n_bytes)
+{
+	(void)context, (void)map, (void)flags;
+	if (n_bytes > sizeof bpf_here.output)
+		abort();
+	memcpy(bpf_here.output, from, n_bytes);
+	bpf_here.n_output = n_bytes;
+	return 0;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wcast-function-type"
+#include "src/record/bpf/frames.bpf.c"
+#pragma GCC diagnostic pop
+
+static void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	static struct room only_room;
+	static struct known_thread known;
+
+	if (map == (void *)&processes)
+		return *(const uint32_t *)key == bpf_here.pid ? &bpf_here.layout : NULL;
+	if (map == (void *)&rooms)
+		return &only_room;
+	if (map == (void *)&threads && bpf_here.known_tid == *(const uint32_t *)key)
+		return bpf_here.has_known ? &known : NULL;
+	return NULL; /* nobody is judged */
+}
+
+static long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags)
+{
+	(void)map, (void)flags;
+	bpf_here.has_known = true;
+	bpf_here.known_tid = *(const uint32_t *)key;
+	memcpy(bpf_map_lookup_elem(&threads, key), value, sizeof(struct known_thread));
+	return 0;
+}
+
+/* The interpreter of an image from now on. False: it cannot be described. */
+static inline bool bpf_here_watch(struct memory_image *image, struct py_runtime *runtime)
+{
+	bpf_here.image = image;
+	bpf_here.pid = (uint32_t)image->pid;
+	bpf_here.has_known = false;
+	if (py_describe(runtime, &bpf_here.layout) < 0)
+		return false;
+	bpf_here.layout.id = 1;
+	return true;
+}
+
+/* A sample of a thread. NULL: nothing was written. */
+static inline const struct python_record *bpf_here_run(pid_t tid)
+{
+	const struct python_record *record = (const struct python_record *)bpf_here.output;
+
+	bpf_here.tid = (uint32_t)tid;
+	bpf_here.n_output = 0;
+	bpf_here.n_reads = 0;
+	if (read_frames(NULL) != 1)
+		abort(); /* the sample itself would not be written */
+	if (bpf_here.n_output == 0)
+		return NULL;
+	if (bpf_here.n_output != sizeof *record + record->n_entries * sizeof(struct python_entry) ||
+	    record->n_entries > PYTHON_MAX_ENTRIES || record->n_states > PYTHON_MAX_STATES)
+		abort();
+	return record;
+}
+
+#endif

@@ -1,0 +1,270 @@
+/* test_bpf_frames.c - the program that runs in the kernel, on images of interpreters' memory.
+ *
+ * What it records must lead to the same frames as reading that memory does, for each release
+ * that there is an image of: those in fixtures/images, and the smaller ones of the fuzzer.
+ */
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/bpf_here.h"
+
+enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, LEAST_FRAMES = 150 };
+
+struct stack {
+	struct py_anchor anchors[MAX_ANCHORS];
+	int n_anchors;
+	struct py_frames frames;
+};
+
+/* All Python frames of a thread, of the record where there is one. */
+static void read_stack(struct py_runtime *runtime, pid_t tid, const struct python_record *record, struct stack *stack)
+{
+	uint64_t top = 0, end;
+
+	py_begin_sample(runtime);
+	if (record)
+		py_take_record(runtime, record);
+	stack->frames.n = 0;
+	stack->n_anchors = py_live_anchors(runtime, tid, true, stack->anchors, MAX_ANCHORS);
+	for (int i = 0; i < stack->n_anchors; i++)
+		if (py_walk(runtime, stack->anchors[i].top, &stack->frames, &end, &top) < 0)
+			return;
+}
+
+static void assert_same(const struct stack *a, const struct stack *b)
+{
+	assert_int_equal(a->n_anchors, b->n_anchors);
+	for (int i = 0; i < a->n_anchors; i++)
+		assert_memory_equal(&a->anchors[i], &b->anchors[i], sizeof a->anchors[i]);
+	assert_int_equal(a->frames.n, b->frames.n);
+	for (size_t i = 0; i < a->frames.n; i++) {
+		const struct py_frame *one = &a->frames.frames[i], *other = &b->frames.frames[i];
+
+		assert_int_equal(one->address, other->address);
+		assert_ptr_equal(one->code, other->code);
+		assert_int_equal(one->pointer, other->pointer);
+		assert_int_equal(one->instruction, other->instruction);
+	}
+}
+
+/* @whole: the image lacks nothing that was not needed to read this very thread. */
+static size_t compare_thread(struct py_runtime *runtime, pid_t tid, bool whole, bool forget_codes)
+{
+	static struct stack by_memory, by_record;
+	const struct python_record *record = bpf_here_run(tid);
+
+	read_stack(runtime, tid, NULL, &by_memory);
+	if (!whole && (by_memory.n_anchors <= 0 || !record || record->flags))
+		return 0;
+	assert_true(by_memory.n_anchors > 0);
+	assert_non_null(record);
+	assert_int_equal(record->layout_id, 1);
+	assert_int_equal(record->tid, tid);
+	assert_int_equal(record->flags, 0);
+	if (forget_codes) /* all memory is gone by now: what is known must do */
+		bpf_here.image->n_pages = 0, memset(bpf_here.image->slots, 0, sizeof bpf_here.image->slots);
+	read_stack(runtime, tid, record, &by_record);
+	assert_true(py_record_sufficed(runtime));
+	assert_same(&by_memory, &by_record);
+	return by_memory.frames.n;
+}
+
+static char *path_of(const char *pattern)
+{
+	static char path[512];
+	const char *root = getenv("PROBING_SOURCE_ROOT");
+
+	assert_non_null(root);
+	snprintf(path, sizeof path, "%s/%s", root, pattern);
+	return path;
+}
+
+static void load(const char *path, struct memory_image *image)
+{
+	CLEANUP(freep) char *bytes = NULL;
+	size_t n_bytes;
+
+	assert_int_equal(read_file(path, MAX_BYTES, &bytes, &n_bytes), 0);
+	image_parse(image, (const uint8_t *)bytes, n_bytes);
+}
+
+static size_t compare_image(const char *path, bool whole)
+{
+	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
+	static struct memory_image image;
+	char version[32];
+	size_t n = 0;
+
+	load(path, &image);
+	if (image_open(&image, &image.base, version, &runtime) < 0 || !bpf_here_watch(&image, runtime))
+		return 0;
+	for (size_t i = 0; i < IMAGE_N_THREADS && image.threads[i] != 0; i++) {
+		unsigned n_reads;
+
+		n += compare_thread(runtime, image.threads[i], whole, false);
+		n_reads = bpf_here.n_reads;
+		/* Now it is known, and the lists are as they were. */
+		compare_thread(runtime, image.threads[i], whole, false);
+		assert_true(bpf_here.n_reads <= n_reads);
+	}
+	if (n > 0)
+		compare_thread(runtime, image.threads[0], whole, true);
+	return n;
+}
+
+static void compare_all(const char *pattern, bool whole, size_t least)
+{
+	size_t n = 0;
+	glob_t paths;
+
+	assert_int_equal(glob(path_of(pattern), 0, NULL, &paths), 0);
+	for (size_t i = 0; i < paths.gl_pathc; i++)
+		n += compare_image(paths.gl_pathv[i], whole);
+	print_message("%s: %zu frames agree\n", pattern, n);
+	assert_true(n >= least);
+	globfree(&paths);
+}
+
+static void records_say_what_memory_says(void **state)
+{
+	(void)state;
+	compare_all("fixtures/images/*.image", true, LEAST_FRAMES);
+	compare_all("fuzz/corpus/cpython/[23].[0-9]", false, 1);
+	compare_all("fuzz/corpus/cpython/3.1[0-9]*", false, 20);
+}
+
+static struct memory_image image;
+static struct py_runtime *runtime;
+
+static int open_image(void **state)
+{
+	char version[32];
+
+	(void)state;
+	load(path_of("fuzz/corpus/cpython/3.13"), &image);
+	assert_int_equal(image_open(&image, &image.base, version, &runtime), 0);
+	assert_true(bpf_here_watch(&image, runtime));
+	assert_non_null(bpf_here_run(image.threads[0]));
+	return 0;
+}
+
+static int close_image(void **state)
+{
+	(void)state;
+	py_runtime_free(runtime);
+	return 0;
+}
+
+static uint64_t *word_of(uint64_t address)
+{
+	return (uint64_t *)(image_page(&image, address)->bytes + address % IMAGE_PAGE_BYTES);
+}
+
+static void a_thread_that_python_does_not_know_has_no_record(void **state)
+{
+	(void)state;
+	assert_null(bpf_here_run(image.threads[0] + 12345));
+}
+
+static void a_state_that_is_anothers_by_now_is_not_read(void **state)
+{
+	uint64_t address = ((const struct python_record *)bpf_here.output)->states[0].state;
+	uint64_t *id = word_of(address + (uint64_t)bpf_here.layout.thread_id);
+
+	(void)state;
+	*id += 1000;
+	assert_null(bpf_here_run(image.threads[0]));
+}
+
+/* Another head of the list: the thread may be in more interpreters than before. */
+static void a_changed_list_is_searched_anew(void **state)
+{
+	const struct python_record *record = (const struct python_record *)bpf_here.output;
+	uint64_t state_address = record->states[0].state, interpreter = record->states[0].interpreter;
+	uint64_t *head = word_of(interpreter + (uint64_t)bpf_here.layout.interpreter_threads), second;
+	uint64_t made = 0x10000;
+	struct image_page *page = image_add_page(&image, made);
+
+	(void)state;
+	assert_non_null(page);
+	second = *head;
+	memcpy(page->bytes, word_of(state_address), (size_t)bpf_here.layout.thread_span);
+	memcpy(page->bytes + bpf_here.layout.thread_next, &second, sizeof second);
+	*head = made;
+	record = bpf_here_run(image.threads[0]);
+	assert_non_null(record);
+	assert_int_equal(record->n_states, 2);
+	assert_int_equal(record->states[0].state, made);
+}
+
+static void a_circle_ends_in_a_cut_record(void **state)
+{
+	const struct python_record *record = (const struct python_record *)bpf_here.output;
+	uint64_t top = record->states[0].top;
+
+	(void)state;
+	*word_of(top + (uint64_t)bpf_here.layout.frame_previous) = top;
+	record = bpf_here_run(image.threads[0]);
+	assert_non_null(record);
+	assert_int_equal(record->flags, PYTHON_CUT);
+	assert_int_equal(record->n_entries, PYTHON_MAX_ENTRIES);
+	py_begin_sample(runtime);
+	py_take_record(runtime, record);
+	assert_false(py_record_sufficed(runtime));
+}
+
+static void memory_that_cannot_be_read_is_marked(void **state)
+{
+	const struct python_record *record = (const struct python_record *)bpf_here.output;
+
+	(void)state;
+	*word_of(record->states[0].top + (uint64_t)bpf_here.layout.frame_previous) = 0xdead0000;
+	record = bpf_here_run(image.threads[0]);
+	assert_non_null(record);
+	assert_int_equal(record->flags, PYTHON_FAULT);
+}
+
+/* The code object that ran has been freed and another one is there. */
+static void another_code_at_the_same_place_is_not_taken_for_it(void **state)
+{
+	struct python_record *record = (struct python_record *)bpf_here.output;
+	struct python_entry *entries = (struct python_entry *)(record + 1);
+	struct py_frames frames = { 0 };
+	uint64_t end, outer;
+
+	(void)state;
+	py_begin_sample(runtime);
+	py_take_record(runtime, record);
+	assert_int_equal(py_walk(runtime, record->states[0].top, &frames, &end, &outer), 0);
+	for (size_t i = 0; i < record->n_entries; i++)
+		entries[i].version++;
+	py_begin_sample(runtime);
+	py_take_record(runtime, record);
+	frames.n = 0;
+	assert_int_equal(py_walk(runtime, record->states[0].top, &frames, &end, &outer), -ESTALE);
+	assert_int_equal(frames.n, 0);
+	py_frames_done(&frames);
+}
+
+int main(void)
+{
+#define ON_IMAGE(test) cmocka_unit_test_setup_teardown(test, open_image, close_image)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_say_what_memory_says),
+		ON_IMAGE(a_thread_that_python_does_not_know_has_no_record),
+		ON_IMAGE(a_state_that_is_anothers_by_now_is_not_read),
+		ON_IMAGE(a_changed_list_is_searched_anew),
+		ON_IMAGE(a_circle_ends_in_a_cut_record),
+		ON_IMAGE(memory_that_cannot_be_read_is_marked),
+		ON_IMAGE(another_code_at_the_same_place_is_not_taken_for_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
