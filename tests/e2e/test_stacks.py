@@ -8,6 +8,7 @@ import sys
 import unittest
 
 import probing_test as t
+import truth_judge
 
 # Of the verified samples, how many may contradict the truth.
 MAY_CONTRADICT = 0.01
@@ -288,16 +289,7 @@ class TruthCalls(Stacks):
 
     def native_witness(self, sample):
         """Which function must have called what is seen natively, None where nothing says so."""
-        for frame in reversed(self.recording.path(sample.stack)):
-            if frame.kind == "python":
-                return None
-            module = (frame.module or "").rsplit("/", 1)[-1]
-            for key, caller in self.truth["callers"].items():
-                if key.endswith(".") and module.startswith(key):
-                    return caller
-                if not key.endswith(".") and frame.role == "builtin" and t.same_name(frame.name, key):
-                    return caller
-        return None
+        return truth_judge.Calls(self.recording, self.truth).witness(sample)
 
     def claims(self, sample):
         return [f.name for f in self.python(sample) if f.name in self.truth["functions"]]

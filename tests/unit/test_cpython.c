@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "tests/unit/interpreters.h"
+#include "tests/unit/python_target.h"
 #include "unwind/cpython/cpython.h"
 #include "unwind/cpython/reader.h"
 
@@ -70,42 +70,8 @@ static const char parked[] =
 	"os.write(1, b'end\\n')\n"
 	"gate.wait()\n";
 
-struct target {
-	struct script script;
-	struct module_table *modules;
-	struct address_space *space;
-	struct remote *remote;
-	struct py_runtime *runtime;
-};
-
-static void open_target(const struct interpreter *interpreter, const char *text, struct target *target)
-{
-	char version[32];
-
-	memset(target, 0, sizeof *target);
-	assert_int_equal(start_script(interpreter, text, &target->script), 0);
-	assert_int_equal(module_table_new(&target->modules), 0);
-	assert_int_equal(address_space_new(target->script.pid, target->modules, &target->space), 0);
-	assert_int_equal(remote_open_process(target->script.pid, &target->remote), 0);
-	for (int tries = 0; tries < 500 && !target->runtime; tries++) {
-		address_space_load(target->space);
-		if (py_runtime_find(target->space, target->remote, version, &target->runtime) < 0)
-			usleep(10000);
-	}
-	assert_non_null(target->runtime);
-}
-
-static void close_target(struct target *target)
-{
-	py_runtime_free(target->runtime);
-	remote_free(target->remote);
-	address_space_free(target->space);
-	module_table_free(target->modules);
-	end_script(&target->script);
-}
-
 /* All Python frames of a thread, from live memory. */
-static void read_thread(struct target *target, pid_t tid, struct py_frames *frames)
+static void read_thread(struct python_target *target, pid_t tid, struct py_frames *frames)
 {
 	struct py_anchor anchors[64];
 	uint64_t end, outer = 0;
@@ -147,11 +113,11 @@ static void compare(const struct py_frames *frames, char *truth)
 static void check_parked(const struct interpreter *interpreter)
 {
 	struct py_frames frames = { 0 };
-	struct target target;
+	struct python_target target;
 	char line[8192];
 	unsigned n = 0;
 
-	open_target(interpreter, parked, &target);
+	python_target_open(interpreter, parked, &target);
 	while (fgets(line, sizeof line, target.script.output) && strcmp(line, "end\n") != 0) {
 		char *rest;
 		pid_t tid = (pid_t)strtol(line, &rest, 10);
@@ -164,7 +130,7 @@ static void check_parked(const struct interpreter *interpreter)
 	assert_int_equal(n, 7);
 	print_message("Python %s: %u parked threads agree\n", py_runtime_version(target.runtime), n);
 	py_frames_done(&frames);
-	close_target(&target);
+	python_target_close(&target);
 }
 
 static void test_parked(void **state)
@@ -329,13 +295,13 @@ static const char reused[] =
 static void check_reused(const struct interpreter *interpreter)
 {
 	struct py_frames frames = { 0 };
-	struct target target;
+	struct python_target target;
 	int saved = dup(STDIN_FILENO), ends[2], tid;
 	char name[32];
 
 	assert_int_equal(pipe(ends), 0);
 	dup2(ends[0], STDIN_FILENO);
-	open_target(interpreter, reused, &target);
+	python_target_open(interpreter, reused, &target);
 	dup2(saved, STDIN_FILENO);
 	close(saved);
 	for (int i = 0; i < 1000 && fscanf(target.script.output, "%d %31s", &tid, name) == 2; i++) {
@@ -351,7 +317,7 @@ static void check_reused(const struct interpreter *interpreter)
 	close(ends[0]);
 	close(ends[1]);
 	py_frames_done(&frames);
-	close_target(&target);
+	python_target_close(&target);
 }
 
 static void test_reused(void **state)
@@ -401,7 +367,7 @@ static const char states[] =
 	"del ring\n"
 	"gc.collect()\n";
 
-static struct py_state state_of(struct target *target, pid_t tid)
+static struct py_state state_of(struct python_target *target, pid_t tid)
 {
 	struct py_state state;
 
@@ -411,7 +377,7 @@ static struct py_state state_of(struct target *target, pid_t tid)
 }
 
 /* Is a thread seen to hold the GIL? One that computes gives it away now and then. */
-static bool is_seen_holding(struct target *target, pid_t tid, unsigned n_looks)
+static bool is_seen_holding(struct python_target *target, pid_t tid, unsigned n_looks)
 {
 	for (unsigned i = 0; i < n_looks; i++) {
 		if (state_of(target, tid).holds_gil == PY_YES)
@@ -424,11 +390,11 @@ static bool is_seen_holding(struct target *target, pid_t tid, unsigned n_looks)
 static void check_states(const struct interpreter *interpreter)
 {
 	int saved = dup(STDIN_FILENO), ends[2], main_tid, worker;
-	struct target target;
+	struct python_target target;
 
 	assert_int_equal(pipe(ends), 0);
 	dup2(ends[0], STDIN_FILENO);
-	open_target(interpreter, states, &target);
+	python_target_open(interpreter, states, &target);
 	dup2(saved, STDIN_FILENO);
 	close(saved);
 	for (unsigned phase = 0; phase < 3; phase++) {
@@ -446,7 +412,7 @@ static void check_states(const struct interpreter *interpreter)
 	assert_int_equal(py_state_of(target.runtime, getpid(), &(struct py_state){ 0 }), -ESRCH);
 	close(ends[0]);
 	close(ends[1]);
-	close_target(&target);
+	python_target_close(&target);
 }
 
 static void test_states(void **state)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "tests/unit/interpreters.h"
+#include "tests/unit/python_target.h"
 #include "unwind/cpython/object.h"
 
 /* Each line: kind, address, then addresses of items, or of keys and values in turn. */
@@ -100,40 +100,10 @@ static const char program[] =
 enum { MAX_LINE_BYTES = 1 << 17, MAX_ITEMS = 8192 };
 
 struct target {
-	struct script script;
-	struct module_table *modules;
-	struct address_space *space;
-	struct remote *remote;
-	struct py_runtime *runtime;
+	struct python_target python;
 	uint64_t object, items[MAX_ITEMS];
 	size_t n;
 };
-
-static void open_target(const struct interpreter *interpreter, struct target *target)
-{
-	char version[32];
-
-	memset(target, 0, sizeof *target);
-	assert_int_equal(start_script(interpreter, program, &target->script), 0);
-	assert_int_equal(module_table_new(&target->modules), 0);
-	assert_int_equal(address_space_new(target->script.pid, target->modules, &target->space), 0);
-	assert_int_equal(remote_open_process(target->script.pid, &target->remote), 0);
-	for (int tries = 0; tries < 500 && !target->runtime; tries++) {
-		address_space_load(target->space);
-		if (py_runtime_find(target->space, target->remote, version, &target->runtime) < 0)
-			usleep(10000);
-	}
-	assert_non_null(target->runtime);
-}
-
-static void close_target(struct target *target)
-{
-	py_runtime_free(target->runtime);
-	remote_free(target->remote);
-	address_space_free(target->space);
-	module_table_free(target->modules);
-	end_script(&target->script);
-}
 
 static int by_value(const void *a, const void *b)
 {
@@ -149,7 +119,7 @@ static void compare_items(struct target *target, struct item_walk *walk)
 	uint64_t item;
 	int r;
 
-	while ((r = object_item_next(target->runtime, walk, &item)) > 0) {
+	while ((r = object_item_next(target->python.runtime, walk, &item)) > 0) {
 		assert_true(n < MAX_ITEMS);
 		seen[n++] = item;
 	}
@@ -175,7 +145,7 @@ static void compare_pairs(struct target *target, struct dict_walk *walk, bool is
 	size_t n = 0;
 	int r;
 
-	while ((r = object_dict_next(target->runtime, walk, &key, &value)) > 0) {
+	while ((r = object_dict_next(target->python.runtime, walk, &key, &value)) > 0) {
 		assert_true(n + 2 <= MAX_ITEMS);
 		seen[n++] = key;
 		seen[n++] = value;
@@ -194,9 +164,9 @@ static void check_dict(struct target *target)
 	struct dict_walk walk;
 	uint64_t size;
 
-	assert_int_equal(object_dict_walk(target->runtime, target->object, &walk), 0);
+	assert_int_equal(object_dict_walk(target->python.runtime, target->object, &walk), 0);
 	compare_pairs(target, &walk, true);
-	assert_int_equal(object_dict_size(target->runtime, target->object, &size), 0);
+	assert_int_equal(object_dict_size(target->python.runtime, target->object, &size), 0);
 	assert_int_equal(size, target->n / 2);
 }
 
@@ -204,7 +174,7 @@ static void check_attributes(struct target *target)
 {
 	struct dict_walk walk;
 
-	assert_int_equal(object_attributes_walk(target->runtime, target->object, &walk), 0);
+	assert_int_equal(object_attributes_walk(target->python.runtime, target->object, &walk), 0);
 	compare_pairs(target, &walk, false);
 }
 
@@ -212,7 +182,7 @@ static void check_list(struct target *target)
 {
 	struct item_walk walk;
 
-	assert_int_equal(object_list_walk(target->runtime, target->object, &walk), 0);
+	assert_int_equal(object_list_walk(target->python.runtime, target->object, &walk), 0);
 	compare_items(target, &walk);
 }
 
@@ -220,7 +190,7 @@ static void check_tuple(struct target *target)
 {
 	struct item_walk walk;
 
-	assert_int_equal(object_tuple_walk(target->runtime, target->object, &walk), 0);
+	assert_int_equal(object_tuple_walk(target->python.runtime, target->object, &walk), 0);
 	compare_items(target, &walk);
 }
 
@@ -229,9 +199,9 @@ static void check_set(struct target *target)
 	struct item_walk walk;
 	uint64_t size;
 
-	assert_int_equal(object_set_walk(target->runtime, target->object, &walk), 0);
+	assert_int_equal(object_set_walk(target->python.runtime, target->object, &walk), 0);
 	compare_items(target, &walk);
-	assert_int_equal(object_set_size(target->runtime, target->object, &size), 0);
+	assert_int_equal(object_set_size(target->python.runtime, target->object, &size), 0);
 	assert_int_equal(size, target->n);
 }
 
@@ -239,7 +209,7 @@ static void check_weak(struct target *target)
 {
 	uint64_t referent = 0;
 
-	assert_int_equal(object_weakref_target(target->runtime, target->object, &referent), target->n ? 0 : -ENOENT);
+	assert_int_equal(object_weakref_target(target->python.runtime, target->object, &referent), target->n ? 0 : -ENOENT);
 	if (target->n)
 		assert_int_equal(referent, target->items[0]);
 }
@@ -249,14 +219,14 @@ static void check_size(struct target *target)
 	struct object_type type;
 	uint64_t size;
 
-	assert_int_equal(object_dict_size(target->runtime, target->object, &size), 0);
+	assert_int_equal(object_dict_size(target->python.runtime, target->object, &size), 0);
 	assert_int_equal(size, 70000);
-	assert_int_equal(object_type_of(target->runtime, target->object, &type), 0);
+	assert_int_equal(object_type_of(target->python.runtime, target->object, &type), 0);
 	assert_string_equal(type.name, "dict");
 	/* What is no object is none. */
-	assert_int_equal(object_type_of(target->runtime, target->object + 4, &type), -EBADMSG);
-	assert_int_equal(object_type_of(target->runtime, 4096, &type), -EFAULT);
-	assert_int_equal(object_type_of(target->runtime, 0, &type), -EBADMSG);
+	assert_int_equal(object_type_of(target->python.runtime, target->object + 4, &type), -EBADMSG);
+	assert_int_equal(object_type_of(target->python.runtime, 4096, &type), -EFAULT);
+	assert_int_equal(object_type_of(target->python.runtime, 0, &type), -EBADMSG);
 }
 
 static const struct {
@@ -273,7 +243,7 @@ static void check_find(struct target *target, const char *rest)
 	char key[64];
 
 	assert_int_equal(sscanf(rest, "%" SCNx64 " %63s %" SCNx64, &dict, key, &value), 3);
-	assert_int_equal(object_dict_find(target->runtime, dict, key, &seen), value ? 0 : -ENOENT);
+	assert_int_equal(object_dict_find(target->python.runtime, dict, key, &seen), value ? 0 : -ENOENT);
 	assert_int_equal(seen, value);
 }
 
@@ -283,15 +253,15 @@ static void check_module(struct target *target, const char *rest)
 	char name[64];
 
 	assert_int_equal(sscanf(rest, "%" SCNx64 " %63s", &dict, name), 2);
-	assert_int_equal(reader_interpreters(target->runtime, &interpreter), 0);
-	assert_int_equal(object_module_dict(target->runtime, interpreter, name, &seen), 0);
+	assert_int_equal(reader_interpreters(target->python.runtime, &interpreter), 0);
+	assert_int_equal(object_module_dict(target->python.runtime, interpreter, name, &seen), 0);
 	assert_int_equal(seen, dict);
-	assert_int_equal(object_module_dict(target->runtime, interpreter, "no_such_module", &seen), -ENOENT);
+	assert_int_equal(object_module_dict(target->python.runtime, interpreter, "no_such_module", &seen), -ENOENT);
 }
 
 static void check_line(struct target *target, const char *kind, char *rest)
 {
-	py_begin_sample(target->runtime);
+	py_begin_sample(target->python.runtime);
 	if (strcmp(kind, "find") == 0) {
 		check_find(target, rest);
 		return;
@@ -318,8 +288,8 @@ static void check_interpreter(const struct interpreter *interpreter)
 	static struct target target;
 	unsigned n = 0;
 
-	open_target(interpreter, &target);
-	while (fgets(line, sizeof line, target.script.output) && strcmp(line, "end 0\n") != 0) {
+	python_target_open(interpreter, program, &target.python);
+	while (fgets(line, sizeof line, target.python.script.output) && strcmp(line, "end 0\n") != 0) {
 		char *rest = strchr(line, ' ');
 
 		*rest = '\0';
@@ -327,8 +297,8 @@ static void check_interpreter(const struct interpreter *interpreter)
 		n++;
 	}
 	assert_true(n > 40);
-	print_message("Python %s: %u objects agree\n", py_runtime_version(target.runtime), n);
-	close_target(&target);
+	print_message("Python %s: %u objects agree\n", py_runtime_version(target.python.runtime), n);
+	python_target_close(&target.python);
 }
 
 static void test_objects(void **state)
