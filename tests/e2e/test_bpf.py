@@ -52,7 +52,7 @@ class Exact:
         return self.samples("exact")
 
 
-class ExactTruth(Truth):
+class ExactTruth:
     """Programs that say what cannot have been; what changes faster than memory can be read is no harder."""
 
     source = "bpf"
@@ -67,7 +67,7 @@ class ExactTruth(Truth):
 
 
 @t.for_each_interpreter(globals(), lambda: t.interpreters() + t.compiling_interpreters())
-class ExactCallTree(Exact, ExactTruth):
+class ExactCallTree(Exact, ExactTruth, Truth):
     arguments = ("flutter.py", "--mode", "tree")
     make_judge = truth_judge.Tree
     hz = 1999
@@ -75,7 +75,7 @@ class ExactCallTree(Exact, ExactTruth):
 
 
 @t.for_each_interpreter(globals(), some_interpreters)
-class ExactReused(ExactTruth):
+class ExactReused(ExactTruth, Truth):
     """Codes that are gone when the sample arrives are not told from memory: such samples are not exact."""
 
     arguments = ("flutter.py", "--mode", "reused")
@@ -84,7 +84,7 @@ class ExactReused(ExactTruth):
 
 
 @t.for_each_interpreter(globals(), some_interpreters)
-class ExactTurns(Exact, ExactTruth):
+class ExactTurns(Exact, ExactTruth, Truth):
     """Whoever of two calls a third for some microseconds is told, though nothing but the instant tells."""
 
     arguments = ("truth_turns.py", "--mode", "shared")
