@@ -39,6 +39,11 @@ static struct new_frame *add_frame(struct intern *intern, struct batch *batch, s
 	return row;
 }
 
+bool intern_knows_module(const struct intern *intern, unsigned module)
+{
+	return module < intern->n_modules && intern->module_is_known[module];
+}
+
 static int know_module(struct intern *intern, struct batch *batch, struct module *module)
 {
 	struct new_module *row;
@@ -53,7 +58,7 @@ static int know_module(struct intern *intern, struct batch *batch, struct module
 		intern->module_is_known = moved;
 		intern->n_modules = n;
 	}
-	if (intern->module_is_known[module->id])
+	if (intern_knows_module(intern, module->id))
 		return 0;
 	row = BATCH_ADD(batch, modules);
 	if (!row)

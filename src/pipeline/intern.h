@@ -43,6 +43,9 @@ int intern_stack(struct intern *intern, struct batch *batch, const struct stack 
 /* What lay at an address of a program's anonymous memory lies there no more. */
 void intern_forget(struct intern *intern, uint32_t program, uint64_t address);
 
+/* Whether a module has a row. */
+bool intern_knows_module(const struct intern *intern, unsigned module);
+
 /* Add a sample to its thread's total in this batch. @thread: dense index. -ENOMEM. */
 int intern_total(struct intern *intern, struct batch *batch, uint32_t thread, const struct sample_row *row);
 

@@ -629,13 +629,39 @@ int pipeline_error(const struct pipeline *pipeline)
 	return writer_error(pipeline->writer);
 }
 
-static int put_counters(struct store *store, const struct pipeline_counter *counters, const char *python)
+/* What was learnt of interpreters whose functions are in the file. */
+static int put_places(struct store *store, const struct pipeline *pipeline)
+{
+	struct stitch_place place;
+	int r = 0;
+
+	for (size_t n = 0; r >= 0 && stitcher_place(pipeline->stitcher, n, &place); n++) {
+		const struct evaluation_place_row row = {
+			.module = (int64_t)place.module + 1,
+			.address = (int64_t)place.address,
+			.holds = place.holds,
+			.is_leaf = place.is_leaf,
+			.below_cfa = (int64_t)place.below_cfa,
+			.reg = (int)place.reg,
+			.agreed = place.agreed,
+			.tries = place.tries,
+		};
+
+		if (intern_knows_module(&pipeline->intern, place.module))
+			r = store_put_evaluation_place(store, &row);
+	}
+	return r;
+}
+
+static int put_end(struct store *store, const struct pipeline *pipeline, const struct pipeline_counter *counters,
+		   const char *python)
 {
 	int r;
 
 	r = store_begin(store);
 	if (r < 0)
 		return r;
+	r = put_places(store, pipeline);
 	for (; counters->name && r >= 0; counters++)
 		r = store_put_counter(store, counters->name, (int64_t)counters->value);
 	if (r >= 0 && python[0])
@@ -659,7 +685,7 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	if (r >= 0)
 		r = stopped;
 	if (r >= 0)
-		r = put_counters(store, counters, pipeline->python);
+		r = put_end(store, pipeline, counters, pipeline->python);
 	if (r < 0) {
 		store_close(store);
 		return r;

@@ -112,6 +112,15 @@ int store_put_frame(struct store *store, const struct frame_row *row);
 int store_put_stack(struct store *store, const struct stack_row *row);
 int store_put_sample(struct store *store, const struct sample_row *row);
 int store_put_total(struct store *store, const struct total_row *row);
+struct evaluation_place_row {
+	int64_t module, address;
+	const char *holds;
+	bool is_leaf;
+	int64_t below_cfa; /* 0: in a register */
+	int reg;
+	int64_t agreed, tries;
+};
+int store_put_evaluation_place(struct store *store, const struct evaluation_place_row *row);
 int store_put_counter(struct store *store, const char *name, int64_t value); /* insert or replace */
 
 /* Name a frame that was put without: sets function, line and inlined_into. */

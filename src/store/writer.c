@@ -277,6 +277,32 @@ int store_put_total(struct store *store, const struct total_row *row)
 	return run(&to);
 }
 
+/* A table that files of before do not have, and that is written once: prepared when it is. */
+int store_put_evaluation_place(struct store *store, const struct evaluation_place_row *row)
+{
+	static const char sql[] =
+		"INSERT OR REPLACE INTO evaluation_place(module, address, holds, is_leaf, below_cfa, register, agreed,"
+		" tries) VALUES(?,?,?,?,?,?,?,?)";
+	struct binding to = { .store = store };
+	int r;
+
+	to.code = sqlite3_prepare_v2(store->db, sql, -1, &to.statement, NULL);
+	bind_integer(&to, row->module);
+	bind_integer(&to, row->address);
+	bind_text(&to, row->holds);
+	bind_integer(&to, row->is_leaf);
+	bind_id(&to, row->below_cfa);
+	if (row->below_cfa == 0)
+		bind_integer(&to, row->reg);
+	else
+		bind_null(&to);
+	bind_integer(&to, row->agreed);
+	bind_integer(&to, row->tries);
+	r = run(&to);
+	sqlite3_finalize(to.statement);
+	return r;
+}
+
 int store_put_counter(struct store *store, const char *name, int64_t value)
 {
 	struct binding to = bind_to(store, PUT_COUNTER);

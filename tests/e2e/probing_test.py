@@ -426,6 +426,7 @@ class Recording:
             self.processes = self._all(db, "SELECT * FROM process")
             self.threads = self._all(db, "SELECT * FROM thread")
             self.modules = self._all(db, "SELECT * FROM module")
+            self.evaluation_places = self._all(db, "SELECT * FROM evaluation_place JOIN module USING (module)")
             self.samples = [Sample(*row) for row in db.execute(
                 "SELECT timestamp, pid, tid, weight_ns, verdict, stack_end, stack FROM sample ORDER BY timestamp")]
             self.total_samples = db.execute("SELECT sum(samples) FROM stack_total").fetchone()[0]

@@ -76,6 +76,10 @@ class Turns(Truth):
         seen = {self.judge.witness(sample) for sample in self.judge.samples()}
         self.assertEqual(set(), set(self.judge.truth["chains"]) - seen)
 
+    def test_what_was_learnt_of_the_interpreter_is_kept(self):
+        found = {place["holds"] for place in self.recording.evaluation_places if place["agreed"] > 0}
+        self.assertIn("bytecode", found, self.recording.evaluation_places)
+
     def test_time_is_what_the_program_measured(self):
         """Within what chance allows in 999 of 1,000 cases, twice: samples that follow each other are alike."""
         seen = self.judge.shares()

@@ -47,6 +47,10 @@ static void test_every_row_arrives(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(store_put_total(store, &(struct total_row){
 			.pid = 42, .tid = 43, .stack = 2, .samples = 5, .weight_ns = 50 }), 0);
+	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){
+		.module = 1, .address = 0x1200, .holds = "anchor", .below_cfa = 48, .agreed = 3, .tries = 4 }), 0);
+	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){
+		.module = 1, .address = 0x1200, .holds = "bytecode", .is_leaf = true, .reg = 3, .agreed = 9, .tries = 9 }), 0);
 	assert_int_equal(store_put_counter(store, "lost", 1), 0);
 	assert_int_equal(store_put_counter(store, "lost", 3), 0);
 	finish(store);
@@ -67,6 +71,8 @@ static void test_every_row_arrives(void **state)
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM sample"),
 		"1700000000.0|42|43|1|10101010|verified|complete|7");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack_total"), "42|43|2|10|100");
+	assert_string_equal(stock_shell(f->file, "SELECT * FROM evaluation_place"),
+		"1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM counter"), "lost|3");
 	assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
 }

@@ -181,3 +181,36 @@ int location_read(const struct location_votes *votes, unsigned rank, struct nati
 		return -ENODATA;
 	return location_value(stack, frame, votes->best[rank], ret) < 0 ? -EFAULT : 0;
 }
+
+/* The best location of a variable. */
+static bool best_location(const struct location_votes *votes, struct stitch_place *ret)
+{
+	int best = votes->best[0];
+
+	if (best == LOCATION_NONE)
+		return false;
+	if (best < LOCATION_N_REGISTERS)
+		ret->reg = (unsigned)best;
+	else
+		ret->below_cfa = (uint64_t)(best - LOCATION_N_REGISTERS + 1) * sizeof(uint64_t);
+	ret->agreed = votes->hits[best];
+	ret->tries = votes->tries;
+	return true;
+}
+
+bool place_variable(const struct place *place, unsigned variable, struct stitch_place *ret)
+{
+	static const char *const names[] = { "bytecode", "next", "frame" };
+	const struct location_votes *const votes[] = { place->bytecode, place->next, place->frame };
+	unsigned view = (variable - 1) % N_VIEWS, which = (variable - 1) / N_VIEWS;
+
+	*ret = (struct stitch_place){ .module = place->module, .address = place->start, .holds = "anchor" };
+	if (variable == 0) {
+		ret->below_cfa = place->anchor_distance;
+		ret->agreed = ret->tries = place->anchor_votes;
+		return place->anchor_distance > 0 && place_is_settled(place);
+	}
+	ret->holds = names[which];
+	ret->is_leaf = view == VIEW_LEAF;
+	return best_location(&votes[which][view], ret);
+}

@@ -21,6 +21,7 @@
 
 #include "unwind/cpython/cpython.h"
 #include "unwind/native/native.h"
+#include "unwind/stitch/stitch.h"
 
 enum {
 	LOCATION_N_REGISTERS = MACHINE_N_REGS, /* by DWARF number */
@@ -90,5 +91,9 @@ bool location_is_settled(const struct location_votes *votes);
  */
 int location_read(const struct location_votes *votes, unsigned rank, struct native_stack *stack, size_t frame,
 		  uint64_t *ret);
+
+/* One of a place's PLACE_N_VARIABLES variables, as learnt so far; false: where it is, is not known. */
+enum { PLACE_N_VARIABLES = 1 + 3 * N_VIEWS };
+bool place_variable(const struct place *place, unsigned variable, struct stitch_place *ret);
 
 #endif

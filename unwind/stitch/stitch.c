@@ -275,6 +275,15 @@ static int merge_python(struct merge *merge)
 	return r < 0 || done ? r : merge_memory(merge);
 }
 
+bool stitcher_place(const struct stitcher *stitcher, size_t n, struct stitch_place *ret)
+{
+	for (size_t i = 0; i < stitcher->places.n; i++)
+		for (unsigned variable = 0; variable < PLACE_N_VARIABLES; variable++)
+			if (place_variable(stitcher->places.places[i], variable, ret) && n-- == 0)
+				return true;
+	return false;
+}
+
 int stitch(struct stitcher *stitcher, struct address_space *space, struct py_runtime *runtime,
 	   struct native_stack *native, struct stack *ret)
 {

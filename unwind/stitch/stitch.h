@@ -65,4 +65,18 @@ void memory_stitcher_freep(struct memory_stitcher **stitcher);
  */
 int stitch_memory(struct memory_stitcher *stitcher, struct py_runtime *runtime, pid_t tid, struct stack *ret);
 
+/* Where a function of an interpreter was found to keep one thing that its Python frames are known by. */
+struct stitch_place {
+	unsigned module;   /* id of struct module */
+	uint64_t address;  /* of the function, its own in the module */
+	const char *holds; /* "anchor", "bytecode", "next" or "frame" (places.h); static */
+	bool is_leaf;      /* where it is innermost; else: where it has called something */
+	uint64_t below_cfa; /* bytes from the CFA down to it; 0: it is in a register ... */
+	unsigned reg;       /* ... of this DWARF number */
+	uint32_t agreed, tries; /* with what memory showed */
+};
+
+/* The n-th that has been learnt; false: there are no more. */
+bool stitcher_place(const struct stitcher *stitcher, size_t n, struct stitch_place *ret);
+
 #endif
