@@ -360,9 +360,12 @@ class Limits(Polled):
             said = self.limited(resource.RLIMIT_NOFILE, 64, 64, "--pid", target.pid, "-d", 0.7, "-F", HZ, "-o", "out.db")
             refused = self.limited(resource.RLIMIT_NOFILE, 64, 64, "--source", "read", "--pid", target.pid, "-d", 1)
         self.assertEqual(0, said.returncode, said.stderr)
-        self.assertRegex(said.stderr.splitlines()[0], r"^stack source: poll \(.*file descriptors.*ulimit -n \d+")
         recording = t.Recording("out.db")
-        self.assertPolled(recording)
+        if t.bpf_refusal() is None:  # one event a processor does it
+            self.assertEqual("bpf", recording.run["stack_source"])
+        else:
+            self.assertRegex(said.stderr.splitlines()[0], r"^stack source: poll \(.*file descriptors.*ulimit -n \d+")
+            self.assertPolled(recording)
         self.assertIn("burn_red", recording.all_names())
         self.assertEqual(t.FAILED, refused.returncode)
         self.assertSentence(refused.stderr, "ulimit -n")

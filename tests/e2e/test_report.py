@@ -74,7 +74,7 @@ class Report(t.Case):
     def test_recursion_counts_once(self):
         with t.fixture("deep.py", "--depth", 50) as target:
             t.record(target.pid, 1, 199, "deep.db")
-        text = probing("report", "deep.db", check=t.OK).stdout
+        text = probing("report", "deep.db", "-n", 1000, check=t.OK).stdout
         line = next(line for line in text.splitlines() if "descend" in line)
         self.assertLessEqual(shares(line)[1], 100.0)
 
