@@ -249,9 +249,22 @@ class ManyThreads(Case):
                 self.assertIn("burn_red", functions(taken.named("busy-0")))
 
 
+def await_function(pid, name, least=1):
+    """Look until a thread is in a function, in so many frames of it: 'ready' is said on the way there. Returns that thread."""
+    found = []
+
+    def is_there():
+        found[:] = [thread for thread in Backtrace(pid).threads
+                    if sum(t.same_name(each, name) for each in functions(thread)) >= least]
+        return bool(found)
+    t.wait_until(is_there, 20, "a thread in " + name)
+    return found[0]
+
+
 class NotPython(Case):
     def test_native_frames(self):
         with t.fixture("native_only", "threads") as started:
+            await_function(started.pid, "helper_outer")
             for _ in range(10):
                 taken = Backtrace(started.pid)
                 self.assertIsNone(taken.all["python"])
@@ -263,15 +276,9 @@ class NotPython(Case):
     def test_lines(self):
         with open(os.path.join(t.FIXTURES, "native_only.c")) as source:
             loop = 1 + next(i for i, line in enumerate(source) if line.strip() == "helper_inner();")
-        found = []
-
-        def is_there(pid):
-            found[:] = [frame for thread in Backtrace(pid).threads if thread.name == "helper"
-                        for frame in thread.frames if frame.function == "helper_outer"]
-            return bool(found)
         with t.fixture("native_only", "threads") as started:
-            t.wait_until(lambda: is_there(started.pid), 15, "the helper at its work")
-        frame = found[0]
+            helper = await_function(started.pid, "helper_outer")
+        frame = next(frame for frame in helper.frames if frame.function == "helper_outer")
         self.assertEqual("native_only.c", os.path.basename(frame.file))
         self.assertLessEqual(abs(frame.line - loop), 2)
 
@@ -282,7 +289,7 @@ class NotPython(Case):
 
     def test_more_stack_than_is_copied(self):
         with t.fixture("native_only", "recursion") as started:
-            main = Backtrace(started.pid).threads[0]
+            main = await_function(started.pid, "descend", 5000)
         self.assertEqual("completed", main.stack_end)
         self.assertEqual(5000, sum(t.same_name(name, "descend") for name in functions(main)))
 
