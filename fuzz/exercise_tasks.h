@@ -32,7 +32,8 @@ static inline uint64_t exercise_all_tasks(struct py_runtime *runtime, pid_t tid,
 		if (task->first_frame + task->n_frames > tasks.frames.n)
 			abort();
 		hash = exercise_text(exercise_mix(hash, task->is_running), task->name);
-		hash = exercise_coroutines(hash, tasks.frames.frames + task->first_frame, task->n_frames);
+		if (task->n_frames > 0)
+			hash = exercise_coroutines(hash, tasks.frames.frames + task->first_frame, task->n_frames);
 	}
 	for (size_t i = 0; i < tasks.n_awaiters; i++) {
 		if (tasks.awaiters[i].task >= tasks.n || tasks.awaiters[i].awaiter >= tasks.n)

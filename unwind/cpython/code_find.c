@@ -64,8 +64,11 @@ struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address)
 	if (code || codes->type == 0 || !reader_has(runtime, CODE_BYTECODE) || has_failed(codes, address))
 		return code;
 	object = object_before(runtime, address);
-	if (object != 0 && reader_codes(runtime, &object, 1, &code) == 0 && is_in(code, address))
+	if (object != 0 && reader_codes(runtime, &object, 1, &code) == 0 && is_in(code, address)) {
+		/* One that was known before may have lost its ground to a younger one that is gone by now. */
+		(void)reader_add_bytecode(runtime, code, code->bytecode);
 		return code;
+	}
 	codes->not_code[mix64(address) % N_ELEMENTS(codes->not_code)] = address;
 	return NULL;
 }
