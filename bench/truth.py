@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures how many samples show functions that cannot have been there, and prints Markdown tables.
 
-    bench/truth.py [--seconds N] [--source SOURCE] [--hogs N] [--python LABEL ...] [--program NAME ...]
+    bench/truth.py [--seconds N] [--hz N] [--source SOURCE] [--hogs N] [--python LABEL ...] [--program NAME ...]
 
-Each program is recorded at 999 Hz under each interpreter and judged as the tests do
+Each program is recorded under each interpreter and judged as the tests do
 (tests/e2e/truth_judge.py). PROBING_BINARY and PROBING_FIXTURES as for tests/e2e/run.py;
 docs/accuracy.md says what the numbers mean. Exits with 1 if any stack is wrong that claims to be right.
 """
@@ -40,7 +40,7 @@ def measure(interpreter, program, options):
     _, arguments, judge = program
     more = ["--source", options.source] if options.source else []
     with t.scratch(), t.fixture(*arguments, python=interpreter.path, place=interpreter.place) as target:
-        recording = t.record(target.pid, options.seconds, 999, "probing.db", *more)
+        recording = t.record(target.pid, options.seconds, options.hz, "probing.db", *more)
         counts, wrong = judge(recording, target.truth).judge()
         return recording.verdicts(), counts, recording.ends(), wrong
 
@@ -52,6 +52,7 @@ def row(cells):
 def main():
     parser = argparse.ArgumentParser(description="how often a stack is wrong")
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--hz", type=float, default=999)
     parser.add_argument("--source")
     parser.add_argument("--hogs", type=int, default=0)
     parser.add_argument("--python", nargs="*")

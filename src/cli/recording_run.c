@@ -191,13 +191,10 @@ static void tick(struct loop *loop)
 {
 	struct recording *recording = loop->recording;
 	uint64_t expirations;
-	int r;
 
 	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
 		return;
-	/* The last ones of a thread that sleeps now did not wake us. */
-	r = take_samples(recording, PORTION);
-	recording->error = r < 0 ? r : pipeline_flush(recording->pipeline);
+	recording->error = pipeline_flush(recording->pipeline);
 	if (recording->progress && loop->n_ticks++ % 2 == 1)
 		show_progress(recording);
 }

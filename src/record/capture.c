@@ -57,9 +57,6 @@ static int capture_new(const struct capture_options *options, struct capture **r
 		r = open_bpf(capture, options->source);
 	if (r < 0)
 		return r;
-	/* Python's frames are there; what else is read, of deep stacks and new code, is not gone so soon. */
-	if (capture->bpf)
-		events_wake_rarely(&capture->events, options->hz);
 
 	*ret = TAKE(capture);
 	return 0;

@@ -37,7 +37,6 @@
 #include "src/record/decode.h"
 
 enum {
-	MOST_WAKEUPS_HZ = 250, /* where nothing has to be read at once */
 	MOST_HZ = 100000, /* the kernel rounds shorter periods up, silently */
 	MOST_STACK_BYTES = 65528,
 	/* A program that only creates threads would keep us busy for ever. What
@@ -91,7 +90,7 @@ int events_init(struct event_set *set, const struct capture_options *options,
 	r = set_period(&attr, options->hz);
 	if (r < 0)
 		return r;
-	/* What else is read is read right after the sample; otherwise the ring's mark counts. */
+	/* What is read of memory is read right after the sample; otherwise the ring's mark counts. */
 	if (options->no_wakeup)
 		attr.watermark = 1;
 	else
@@ -100,12 +99,6 @@ int events_init(struct event_set *set, const struct capture_options *options,
 		leave_kernel_out(&attr);
 	*set = (struct event_set){ .rings = rings, .attr = attr };
 	return 0;
-}
-
-void events_wake_rarely(struct event_set *set, double hz)
-{
-	if (!set->attr.watermark)
-		set->attr.wakeup_events = (uint32_t)MAX(1.0, hz / MOST_WAKEUPS_HZ);
 }
 
 static void close_events(struct event_set *set)

@@ -36,13 +36,6 @@ int events_init(struct event_set *set, const struct capture_options *options,
 void events_done(struct event_set *set);
 
 /*
- * events_wake_rarely - wake the recorder some hundred times a second, however often is sampled.
- * To be called before any is opened. The target pays for waking: half of what sampling 1000 times
- * a second takes from it.
- */
-void events_wake_rarely(struct event_set *set, double hz);
-
-/*
  * events_attach - sample every thread of a process. Errors as capture_attach().
  * Where that takes too many descriptors, and a program in the kernel is there to leave
  * others out, all processes are sampled instead: is_wide.
