@@ -166,6 +166,18 @@ static void show_progress(const struct recording *recording)
 		(unsigned long long)counts.samples, (unsigned long long)captured.lost, size);
 }
 
+static void tick(struct loop *loop)
+{
+	struct recording *recording = loop->recording;
+	uint64_t expirations;
+
+	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
+		return;
+	recording->error = pipeline_flush(recording->pipeline);
+	if (recording->progress && loop->n_ticks++ % 2 == 1)
+		show_progress(recording);
+}
+
 /* Returns 1 when there may be more: very deep stacks take some milliseconds each. */
 static int take_samples(struct recording *recording, unsigned max)
 {
@@ -185,18 +197,6 @@ static int take_samples(struct recording *recording, unsigned max)
 			return r;
 	}
 	return 1;
-}
-
-static void tick(struct loop *loop)
-{
-	struct recording *recording = loop->recording;
-	uint64_t expirations;
-
-	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
-		return;
-	recording->error = pipeline_flush(recording->pipeline);
-	if (recording->progress && loop->n_ticks++ % 2 == 1)
-		show_progress(recording);
 }
 
 static void serve(struct loop *loop, enum source source)

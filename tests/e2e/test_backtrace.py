@@ -193,12 +193,12 @@ class Busy(Case):
                     idle = taken.named("idle-%d" % i)
                     self.assertIn("wait_for", functions(idle))
                     self.assertEqual((False, False, True), (idle.holds_gil, idle.waits_for_gil, idle.idle))
-            text = t.probing("backtrace", started.pid, check=t.OK).stdout
+            t.wait_until(lambda: '", waits for the GIL\n' in t.probing("backtrace", started.pid, check=t.OK).stdout,
+                         20, "a thread that is said to wait for the GIL")
         # Of three threads that compute, one runs and two wait; each is looked at in a moment of its own.
         self.assertLessEqual(set(gil), {(True, False), (False, True), (False, False)})
         self.assertGreater(gil[True, False], 0, "of 60 looks at threads that compute, one must meet the GIL's holder")
         self.assertGreater(gil[False, True], 0, "and one must meet somebody who waits for it")
-        self.assertIn('", waits for the GIL\n', text)
         # An evaluation that is being entered or left is not linked yet, or no more.
         self.assertNearlyAll(seen["exact"], sum(seen.values()), "exact; %s" % seen)
 

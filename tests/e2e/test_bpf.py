@@ -75,6 +75,16 @@ class ExactCallTree(Exact, ExactTruth, Truth):
 
 
 @t.for_each_interpreter(globals(), some_interpreters)
+class ExactCalls(Exact, ExactTruth, Truth):
+    """Calls of C from one function after the other: what runs natively names its only caller."""
+
+    arguments = ("truth_calls.py",)
+    make_judge = truth_judge.Calls
+    hz = 1999
+    seconds = 1
+
+
+@t.for_each_interpreter(globals(), some_interpreters)
 class ExactReused(ExactTruth, Truth):
     """Codes that are gone when the sample arrives are not told from memory: such samples are not exact."""
 

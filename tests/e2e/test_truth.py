@@ -33,7 +33,7 @@ class Truth(t.Case):
     def check_claims(self, may_be_wrong=0.001):
         """Of what claims to be exact none is wrong, of what claims to be verified one in a thousand at most."""
         counts, wrong = self.judge.judge()
-        self.assertGreater(sum(counts.values()), 5, "too few samples to judge")
+        self.assertGreater(sum(counts.values()), 20, "too few samples to judge")
         self.assertEqual(0, counts["exact", False], wrong[:3])
         n = counts["verified", True] + counts["verified", False]
         self.assertLessEqual(counts["verified", False], n * may_be_wrong, "%s %s" % (counts, wrong[:3]))
