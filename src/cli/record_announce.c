@@ -1,0 +1,77 @@
+/* record_announce.c - the first lines of a recording: how it looks, at what, and what that leaves out. */
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/record_options.h"
+#include "unwind/cpython/cpython.h"
+
+/* By the class in its executable's header, elf(5). */
+static bool is_32_bit(pid_t pid)
+{
+	char path[64], header[EI_NIDENT];
+	CLEANUP(closep) int fd = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, header, sizeof header) == sizeof header &&
+	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;
+}
+
+/* How stacks are taken, why not better, and what would change that. */
+static void announce_source(const struct record_options *options, const struct recording *recording)
+{
+	enum capture_source source = capture_source(recording->capture);
+	char why[1024] = "as asked for";
+
+	if (source == SOURCE_POLL) {
+		if (capture_refusal(recording->capture) < 0)
+			capture_explain(capture_refusal(recording->capture), recording->pid, why, sizeof why);
+		fprintf(stderr, "stack source: poll (memory alone, without native frames: %s)\n", why);
+		return;
+	}
+	if (source == SOURCE_BPF) {
+		fprintf(stderr, "stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
+	} else if (options->capture.source == SOURCE_READ) {
+		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
+	} else {
+		capture_explain_source(why, sizeof why);
+		fprintf(stderr, "stack source: read (memory read right after each sample; bpf %s)\n", why);
+	}
+	if (capture_rings_are_small(recording->capture))
+		fprintf(stderr, "rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
+				"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
+			capture_ring_bytes(recording->capture) / 1024);
+}
+
+void record_announce(const struct record_options *options, const struct recording *recording,
+		     const char *python, int python_error)
+{
+	bool is_polled = capture_source(recording->capture) == SOURCE_POLL;
+	const char *what = is_polled ? "when it runs, not where" : "its native frames";
+	char known[128];
+
+	if (options->quiet)
+		return;
+	announce_source(options, recording);
+	if (!is_polled && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
+		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
+				"`sysctl kernel.perf_event_paranoid=1`\n");
+	if (recording->is_child)
+		return;
+	if (python_error == -EOPNOTSUPP)
+		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording %s\n",
+			python, (int)recording->pid, py_known_versions(known, sizeof known), what);
+	else if (is_32_bit(recording->pid))
+		fprintf(stderr, "process %d is a 32-bit program, whose stacks cannot be read: recording "
+				"when it runs, not where\n", (int)recording->pid);
+	else if (!python[0])
+		fprintf(stderr, "no Python in process %d: recording %s\n", (int)recording->pid, what);
+	else
+		fprintf(stderr, "recording Python %s, process %d, at %g Hz%s\n", python,
+			(int)recording->pid, options->capture.hz,
+			options->duration_s > 0 ? "" : "; Ctrl-C ends it");
+}
