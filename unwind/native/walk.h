@@ -51,7 +51,6 @@ struct walk {
 	const struct walk_search *search; /* NULL: none */
 	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */
 	struct effort effort;
-	uint64_t ahead_bytes; /* of the stack, kept on their way into the cache */
 	size_t callee; /* slot of the last frame; SIZE_MAX: none, or not known */
 	int fp_index; /* of the frame pointer in a row's saved[] */
 };
