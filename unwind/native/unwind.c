@@ -593,7 +593,6 @@ static void ask_for_start(const struct pc_table *pcs, const struct sample *sampl
 void native_expect(struct native_process *process, const struct sample *sample)
 {
 	ask_for_start(&process->pcs, sample);
-	process->expected = sample->stack;
 }
 
 int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
@@ -626,8 +625,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		pc_table_clear(&process->failures);
 		process->generation = address_space_generation(process->space);
 	}
-	if (process->expected != sample->stack)
-		ask_for_start(&process->pcs, sample);
+	ask_for_start(&process->pcs, sample);
 	return walk_on(&walk);
 }
 

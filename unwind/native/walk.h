@@ -18,7 +18,6 @@ struct native_process {
 	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
 	unsigned generation;
-	const void *expected; /* stack bytes that were asked for last; NULL: none */
 };
 
 /* Attempts that one sample may spend on code without CFI. */
