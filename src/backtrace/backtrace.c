@@ -14,6 +14,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/backtrace/frame_names.h"
+#include "src/backtrace/session.h"
 #include "src/backtrace/stop.h"
 #include "src/backtrace/tasks.h"
 #include "src/backtrace/target.h"
@@ -28,6 +29,7 @@ struct raw_stack {
 };
 
 struct look {
+	struct backtrace_session *session;
 	const struct backtrace_options *options;
 	struct core_file *core; /* NULL: a process */
 	struct target *target;
@@ -333,7 +335,7 @@ static int name_all(struct look *look)
 
 	r = name_threads(look);
 	if (r >= 0)
-		r = frame_names_new(look->target, &names);
+		r = frame_names_new(look->session, look->target, &names);
 	if (r < 0)
 		return r;
 	TAKE(look->target);
@@ -387,7 +389,7 @@ static int open_process(struct look *look)
 	r = proc_tasks(look->options->pid, &look->tids, &look->n_tids);
 	if (r >= 0)
 		r = find_living(look, &living);
-	return r < 0 ? r : target_open(living, &look->target);
+	return r < 0 ? r : target_open(living, look->session->modules, &look->target);
 }
 
 static int open_core(struct look *look)
@@ -403,7 +405,8 @@ static int open_core(struct look *look)
 		return -ENOMEM;
 	for (size_t i = 0; i < look->n_tids; i++)
 		look->tids[i] = look->core->threads[i].tid;
-	return target_open_core(look->options->core, look->options->executable, look->core, &look->target);
+	return target_open_core(look->options->core, look->options->executable, look->core, look->session->modules,
+				&look->target);
 }
 
 static int prepare(struct look *look)
@@ -464,9 +467,10 @@ static int look_at(struct look *look)
 	return name_all(look);
 }
 
-int backtrace_take(const struct backtrace_options *options, struct backtrace **ret)
+int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options,
+		   struct backtrace **ret)
 {
-	CLEANUP(look_done) struct look look = { .options = options };
+	CLEANUP(look_done) struct look look = { .session = session, .options = options };
 	int r;
 
 	r = look_at(&look);

@@ -1,8 +1,7 @@
 /* frame_names.c - see frame_names.h.
  *
  * Names go into a profile of one stack at a time, so that what is folded away is what
- * flame graphs and reports fold away (profile_path()). No server is asked for debug
- * files: an answer is wanted now.
+ * flame graphs and reports fold away (profile_path()).
  */
 #include "src/backtrace/frame_names.h"
 
@@ -12,19 +11,13 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/backtrace/session.h"
 #include "src/store/store.h"
 #include "symbolize/symbolize.h"
 
-struct named_module {
-	struct symbol_module *symbols; /* NULL: none to be had */
-	bool tried;
-};
-
 struct frame_names {
+	struct backtrace_session *session;
 	struct target *target;
-	struct symbol_search *search;
-	struct named_module *modules; /* by id */
-	size_t n_modules;
 	struct generated_code *generated; /* NULL: not asked for yet */
 	char **texts; /* names that were made here */
 	size_t n_texts, texts_allocated;
@@ -36,24 +29,15 @@ struct frame_names {
 	bool has_python;
 };
 
-int frame_names_new(struct target *target, struct frame_names **ret)
+int frame_names_new(struct backtrace_session *session, struct target *target, struct frame_names **ret)
 {
-	static const struct symbol_search_options options = { .debuginfod = false };
-	CLEANUP(frame_names_freep) struct frame_names *names = NULL;
-	int r;
+	struct frame_names *names = calloc(1, sizeof *names);
 
-	names = calloc(1, sizeof *names);
 	if (!names)
 		return -ENOMEM;
-	names->n_modules = module_table_size(target->modules);
-	names->modules = calloc(names->n_modules + 1, sizeof *names->modules);
-	if (!names->modules)
-		return -ENOMEM;
-	r = symbol_search_new(&options, &names->search);
-	if (r < 0)
-		return r;
+	names->session = session;
 	names->target = target;
-	*ret = TAKE(names);
+	*ret = names;
 	return 0;
 }
 
@@ -61,10 +45,6 @@ void frame_names_free(struct frame_names *names)
 {
 	if (!names)
 		return;
-	for (size_t i = 0; i < names->n_modules; i++)
-		symbol_module_free(names->modules[i].symbols);
-	free(names->modules);
-	symbol_search_free(names->search);
 	generated_code_free(names->generated);
 	for (size_t i = 0; i < names->n_texts; i++)
 		free(names->texts[i]);
@@ -112,25 +92,6 @@ static int place_name(struct frame_names *names, const struct frame *frame, cons
 	return 0;
 }
 
-/* *ret is NULL where there are none. -ENOMEM. */
-static int symbols_of(struct frame_names *names, struct module *module, struct symbol_module **ret)
-{
-	struct named_module *named = &names->modules[module->id];
-	int r;
-
-	if (!named->tried) {
-		struct build_id id = { .n_bytes = 0 };
-
-		named->tried = true;
-		(void)module_build_id(module, &id); /* without one it is known by its path only */
-		r = symbol_module_open_mapped(module, &id, names->search, &named->symbols);
-		if (r == -ENOMEM)
-			return r;
-	}
-	*ret = named->symbols;
-	return 0;
-}
-
 static enum frame_role role_of(enum symbol_role role)
 {
 	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_GLUE ? ROLE_GLUE : ROLE_NONE;
@@ -149,7 +110,7 @@ static int put_native(struct frame_names *names, const struct frame *frame)
 	struct symbol_module *symbols = NULL;
 	int n = 0, r;
 
-	r = symbols_of(names, frame->native.module, &symbols);
+	r = session_symbols(names->session, frame->native.module, &symbols);
 	if (r >= 0 && symbols)
 		r = n = symbol_lookup(symbols, frame->native.address, found, N_ELEMENTS(found));
 	if (r == -ENOMEM)
