@@ -97,8 +97,20 @@ static enum frame_role role_of(enum symbol_role role)
 	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_GLUE ? ROLE_GLUE : ROLE_NONE;
 }
 
+/*
+ * What will be left out for being the interpreter's needs no lines, and not what was inlined there:
+ * debug information may take longer to read than all the rest.
+ */
+static int look_up(struct symbol_module *symbols, const struct frame *frame, bool show_interpreter,
+		   struct symbol found[SYMBOL_MAX_INLINED])
+{
+	int r = show_interpreter ? 0 : symbol_lookup_plumbing(symbols, frame->native.address, found);
+
+	return r != 0 ? r : symbol_lookup(symbols, frame->native.address, found, SYMBOL_MAX_INLINED);
+}
+
 /* A place and the functions it was inlined into, each a frame. */
-static int put_native(struct frame_names *names, const struct frame *frame)
+static int put_native(struct frame_names *names, const struct frame *frame, bool show_interpreter)
 {
 	struct profile_frame row = {
 		.kind = FRAME_NATIVE,
@@ -112,7 +124,7 @@ static int put_native(struct frame_names *names, const struct frame *frame)
 
 	r = session_symbols(names->session, frame->native.module, &symbols);
 	if (r >= 0 && symbols)
-		r = n = symbol_lookup(symbols, frame->native.address, found, N_ELEMENTS(found));
+		r = n = look_up(symbols, frame, show_interpreter, found);
 	if (r == -ENOMEM)
 		return r;
 	if (n <= 0) {
@@ -217,7 +229,8 @@ static int put_generated(struct frame_names *names, const struct frame *frame, b
 	return add_frame(names, &row);
 }
 
-static int put_frame(struct frame_names *names, const struct frame *frame, const struct frame *inner)
+static int put_frame(struct frame_names *names, const struct frame *frame, const struct frame *inner,
+		     bool show_interpreter)
 {
 	struct profile *profile = &names->profile;
 	struct profile_stack node = { (int32_t)profile->n_stacks - 1, (int32_t)profile->n_frames };
@@ -226,7 +239,7 @@ static int put_frame(struct frame_names *names, const struct frame *frame, const
 	if (frame->kind == FRAME_PYTHON)
 		r = put_python(names, frame);
 	else if (frame->native.module)
-		r = put_native(names, frame);
+		r = put_native(names, frame, show_interpreter);
 	else
 		r = put_generated(names, frame, names->has_python && inner && inner->is_evaluation);
 	if (r >= 0)
@@ -283,7 +296,7 @@ int frame_names_put(struct frame_names *names, const struct backtrace_options *o
 		if (options->no_native && frames[i].kind == FRAME_NATIVE && frames[i].native.module)
 			continue;
 		names->origin = i;
-		r = put_frame(names, &frames[i], i > 0 ? &frames[i - 1] : NULL);
+		r = put_frame(names, &frames[i], i > 0 ? &frames[i - 1] : NULL, options->show_interpreter);
 		if (r < 0)
 			return r;
 	}
