@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/core_file.h"
 #include "base/proc.h"
@@ -19,7 +20,7 @@
 #include "src/backtrace/tasks.h"
 #include "src/backtrace/target.h"
 
-enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64 };
+enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64, STOPPING_NICE = -10 };
 
 /* A stack before it has names. */
 struct raw_stack {
@@ -269,6 +270,13 @@ static void *take_all(void *data)
 {
 	struct look *look = data;
 	struct backtrace *backtrace = look->backtrace;
+
+	/*
+	 * While it waits for a processor somebody stands still. This thread only; an ordinary user may
+	 * not, and then does without.
+	 */
+	if (!look->core)
+		(void)setpriority(PRIO_PROCESS, 0, STOPPING_NICE);
 
 	for (size_t i = 0; i < look->n_tids; i++) {
 		struct backtrace_thread thread = { 0 };
