@@ -51,6 +51,12 @@ struct symbol_module {
 /* module_make_ready - open the sources, once. Errors: -ENOMEM; the next call begins anew. */
 int module_make_ready(struct symbol_module *module);
 
+/*
+ * module_find_separate - the separate debug file, looked for once: servers may have to be asked for it.
+ * Returns a descriptor of the caller's, or -ENOENT.
+ */
+int module_find_separate(struct symbol_module *module);
+
 /* Open debug information, and scan the method tables, once; needs what is above. -ENOMEM. */
 int module_open_lines(struct symbol_module *module);
 int module_open_methods(struct symbol_module *module);
