@@ -64,16 +64,22 @@ static bool is_plumbing(const struct symbol_module *module, const char *name)
 	       (strcmp(name, "main") == 0 || strcmp(name, "_start") == 0);
 }
 
-/* What Python calls the function; NULL: nothing. */
-static const struct method *find_method(const struct symbol_module *module,
-					const struct place *place)
+/* What Python calls the function; *ret is NULL: nothing. -ENOMEM. */
+static int find_method(struct symbol_module *module, const struct place *place, const struct method **ret)
 {
 	const struct method *method;
+	int r;
 
-	if (!module->methods || place->start == 0)
-		return NULL;
+	*ret = NULL;
+	if (place->start == 0)
+		return 0;
+	r = module_open_methods(module);
+	if (r < 0 || !module->methods)
+		return r;
 	method = method_tables_find(module->methods, place->start);
-	return method && place->is_interface && !method->is_body ? NULL : method;
+	if (method && (!place->is_interface || method->is_body))
+		*ret = method;
+	return 0;
 }
 
 static int keep_method_name(struct symbol_module *module, const struct method *method,
@@ -156,7 +162,9 @@ static int name_function(struct symbol_module *module, const struct place *place
 		if (r < 0 || symbol->role == SYMBOL_GLUE)
 			return r;
 	}
-	method = find_method(module, place);
+	r = find_method(module, place, &method);
+	if (r < 0)
+		return r;
 	if (method)
 		return name_by_method(module, place, method, symbol);
 	return place->linkage ? 0 : name_by_offset(module, place, address, symbol);
@@ -190,6 +198,22 @@ static int fill_symbol(struct symbol_module *module, const struct debug_frame *f
 	return name_function(module, &place, address, symbol);
 }
 
+int symbol_lookup_plumbing(struct symbol_module *module, uint64_t address, struct symbol *ret)
+{
+	static const struct debug_frame nothing;
+	struct place place;
+	int r;
+
+	r = module_make_ready(module);
+	if (r < 0)
+		return r;
+	place = find_place(module, address);
+	if (!place.linkage || (!module->python.is_interpreter && !module->python.is_launcher))
+		return 0;
+	r = fill_symbol(module, &nothing, false, address, ret);
+	return r < 0 ? r : ret->role == SYMBOL_GLUE;
+}
+
 int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols,
 		  size_t max)
 {
@@ -198,6 +222,8 @@ int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol 
 	int r;
 
 	r = module_make_ready(module);
+	if (r >= 0)
+		r = module_open_lines(module);
 	if (r < 0)
 		return r;
 	r = module->lines ? debug_lines_find(module->lines, address, frames, N_ELEMENTS(frames))

@@ -22,24 +22,17 @@
 #include "symbolize/fence.h"
 #include "symbolize/search.h"
 
-/* The build-id of the file that libdwfl wants. */
-static bool wanted_id(Dwfl_Module *reported, bool is_common, struct build_id *ret)
+/* The build-id of the common file that a debug file refers to. */
+static bool wanted_id(Dwfl_Module *reported, struct build_id *ret)
 {
-	const unsigned char *bits = NULL;
+	const void *bits = NULL;
 	const char *name;
 	Dwarf_Addr bias;
-	GElf_Addr at;
+	Dwarf *dwarf;
 	ssize_t n;
 
-	if (is_common) {
-		Dwarf *dwarf = dwfl_module_getdwarf(reported, &bias);
-		const void *alternate = NULL;
-
-		n = dwarf ? dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &alternate) : -1;
-		bits = alternate;
-	} else {
-		n = dwfl_module_build_id(reported, &bits, &at);
-	}
+	dwarf = dwfl_module_getdwarf(reported, &bias);
+	n = dwarf ? dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &bits) : -1;
 	if (n <= 0 || n > BUILD_ID_MAX)
 		return false;
 	memcpy(ret->bytes, bits, (size_t)n);
@@ -59,6 +52,24 @@ static bool is_common_link(struct symbol_module *module, const char *link)
 	return link && (!own || strcmp(own, link) != 0);
 }
 
+int module_find_separate(struct symbol_module *module)
+{
+	GElf_Word crc = 0;
+	const char *link = dwelf_elf_gnu_debuglink(elf_file_elf(module->elf), &crc);
+	const struct search_wanted wanted = { module->path, module->root, elf_file_build_id(module->elf), link, crc };
+	CLEANUP(freep) char *path = NULL;
+	int fd;
+
+	if (!module->tried_debug && (wanted.id->n_bytes > 0 || link) &&
+	    search_debug_file(module->search, &wanted, &fd, &path) >= 0) {
+		module->debug_fd = fd;
+		module->debug_path = TAKE(path);
+	}
+	module->tried_debug = true;
+	fd = module->debug_fd >= 0 ? fcntl(module->debug_fd, F_DUPFD_CLOEXEC, 3) : -1;
+	return fd >= 0 ? fd : -ENOENT;
+}
+
 /* libdwfl asks for a separate debug file. */
 static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *name, Dwarf_Addr base,
 			  const char *file_name, const char *link, GElf_Word crc, char **ret_name)
@@ -67,23 +78,24 @@ static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *na
 	CLEANUP(freep) char *path = NULL;
 	struct build_id id = { .n_bytes = 0 };
 	struct search_wanted wanted = { .root = module->root, .id = &id, .link = link, .crc = crc };
-	bool is_common = is_common_link(module, link);
 	int fd;
 
 	(void)name;
 	(void)base;
 	(void)file_name;
 	*ret_name = NULL;
-	if (!wanted_id(reported, is_common, &id) && (is_common || !link))
+	if (!is_common_link(module, link)) {
+		fd = module_find_separate(module);
+		return fd < 0 ? -1 : fd;
+	}
+	if (!wanted_id(reported, &id))
 		return -1;
-	wanted.path = is_common && module->debug_path ? module->debug_path : module->path;
+	wanted.path = module->debug_path ? module->debug_path : module->path;
 	if (search_debug_file(module->search, &wanted, &fd, &path) < 0) {
 		/* libdw would try by itself. */
-		module->may_block |= is_common && link && search_may_block(wanted.path, link);
+		module->may_block |= link && search_may_block(wanted.path, link);
 		return -1;
 	}
-	if (!is_common)
-		module->debug_path = TAKE(path);
 	return fd;
 }
 
@@ -112,12 +124,14 @@ void symbol_module_free(struct symbol_module *module)
 	plumbing_free(module->plumbing);
 	method_tables_free(module->methods);
 	debug_lines_free(module->lines);
+	unpacked_free(module->unpacked);
 	symtab_free(module->symtab);
 	if (module->dwfl)
 		dwfl_end(module->dwfl);
 	names_free(module->readable);
 	names_free(module->kept);
 	elf_file_free(module->elf);
+	closep(&module->debug_fd);
 	free(module->debug_path);
 	free(module->root);
 	free(module->stem);
@@ -147,6 +161,7 @@ static int module_new(const char *path, struct symbol_module **ret)
 	module = calloc(1, sizeof *module);
 	if (!module)
 		return -ENOMEM;
+	module->debug_fd = -1;
 	module->path = strdup(path);
 	if (!module->path)
 		return -ENOMEM;
@@ -264,9 +279,6 @@ static int open_symbols(struct symbol_module *module)
 {
 	Dwfl_Module *reported;
 	GElf_Addr bias = 0;
-	Dwarf_Addr dwarf_bias;
-	Dwarf *dwarf;
-	int r;
 
 	module->dwfl = dwfl_begin(&callbacks);
 	if (!module->dwfl)
@@ -279,44 +291,18 @@ static int open_symbols(struct symbol_module *module)
 	if (reported && !dwfl_module_getelf(reported, &bias))
 		reported = NULL;
 	module->reported = reported;
-	r = symtab_new(reported, bias, &module->symtab);
-	if (r < 0 || !reported)
-		return r;
-	dwarf = dwfl_module_getdwarf(reported, &dwarf_bias);
-	if (!dwarf || module->may_block)
-		return 0;
-	return debug_lines_new(dwarf, bias - dwarf_bias,
-			       module->debug_path ? module->debug_path : module->path, &module->lines);
-}
-
-static int open_python(struct symbol_module *module)
-{
-	struct image image;
-	int r;
-
-	if (module->is_debug_file)
-		return 0; /* the tables are not in it */
-	python_module_examine(elf_file_elf(module->elf), &module->python);
-	if (!module->python.uses_python)
-		return 0;
-	r = image_init(&image, module->elf);
-	if (r >= 0)
-		r = method_tables_new(&image, &module->python,
-				      module->python.is_interpreter ? NULL : module->stem,
-				      &module->methods);
-	image_done(&image);
-	return r;
+	return symtab_new(reported, bias, &module->symtab);
 }
 
 static void forget_sources(struct symbol_module *module)
 {
 	method_tables_free(TAKE(module->methods));
 	debug_lines_free(TAKE(module->lines));
+	unpacked_free(TAKE(module->unpacked));
 	symtab_free(TAKE(module->symtab));
 	if (module->dwfl)
 		dwfl_end(TAKE(module->dwfl));
 	module->reported = NULL;
-	free(TAKE(module->debug_path));
 }
 
 int module_make_ready(struct symbol_module *module)
@@ -326,16 +312,29 @@ int module_make_ready(struct symbol_module *module)
 	if (module->is_ready)
 		return 0;
 	r = open_symbols(module);
-	symbol_module_trim(module); /* all of a large file's names have just been looked at */
-	if (r >= 0)
-		r = open_python(module);
 	if (r < 0) {
 		forget_sources(module); /* the next look-up begins anew */
 		return r;
 	}
-	symbol_module_trim(module);
+	if (!module->is_debug_file) /* else the tables are not in it */
+		python_module_examine(elf_file_elf(module->elf), &module->python);
+	symbol_module_trim(module); /* all of a large file's names have just been looked at */
 	module->is_ready = true;
 	return 0;
+}
+
+/* The file that symbols are in, which may be a separate one. */
+static Elf *symbols_elf(const struct symbol_module *module)
+{
+	GElf_Addr address;
+	GElf_Word section;
+	Dwarf_Addr bias;
+	GElf_Sym symbol;
+	Elf *elf = NULL;
+
+	if (!dwfl_module_getsym_info(module->reported, 1, &symbol, &address, &section, &elf, &bias))
+		return NULL;
+	return elf;
 }
 
 void symbol_module_trim(struct symbol_module *module)
@@ -348,7 +347,8 @@ void symbol_module_trim(struct symbol_module *module)
 	if (!module->reported)
 		return;
 	elf_forget_pages(dwfl_module_getelf(module->reported, &bias));
-	if (module->lines)
+	elf_forget_pages(symbols_elf(module));
+	if (module->lines && !module->unpacked)
 		elf_forget_pages(dwarf_getelf(dwfl_module_getdwarf(module->reported, &bias)));
 }
 
@@ -360,6 +360,9 @@ int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start)
 	if (!module->python.is_interpreter || start == 0)
 		return 0;
 	if (!module->plumbing) {
+		r = module_open_methods(module);
+		if (r < 0)
+			return r;
 		r = image_init(&image, module->elf);
 		if (r >= 0)
 			r = plumbing_new(&image, module->symtab, module->methods,

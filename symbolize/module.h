@@ -15,6 +15,7 @@
 #include "symbolize/python_module.h"
 #include "symbolize/symbolize.h"
 #include "symbolize/symtab.h"
+#include "symbolize/unpack.h"
 
 struct symbol_module {
 	char *path;
@@ -34,15 +35,31 @@ struct symbol_module {
 	Dwfl_Module *reported; /* the file as libdwfl knows it; NULL: it did not want it */
 	bool may_block;   /* its debug information leads to a pipe or the like */
 	char *debug_path; /* of the separate debug file; NULL: none */
+	int debug_fd;     /* the same; -1 */
+	bool tried_debug; /* it was looked for */
 	struct symtab *symtab;
-	struct debug_lines *lines; /* NULL: no debug information */
 	struct python_module python;
-	struct method_tables *methods; /* NULL: nothing to do with Python */
+
+	/* From the first look-up on that needs them; NULL then: there are none. */
+	struct debug_lines *lines;
+	struct unpacked *unpacked; /* what they are in; NULL: that is libdwfl's */
+	struct method_tables *methods;
+	bool tried_lines, tried_methods;
 	struct plumbing *plumbing; /* NULL: no nameless function of an interpreter was met yet */
 };
 
 /* module_make_ready - open the sources, once. Errors: -ENOMEM; the next call begins anew. */
 int module_make_ready(struct symbol_module *module);
+
+/*
+ * module_find_separate - the separate debug file, looked for once: servers may have to be asked for it.
+ * Returns a descriptor of the caller's, or -ENOENT.
+ */
+int module_find_separate(struct symbol_module *module);
+
+/* Open debug information, and scan the method tables, once; needs what is above. -ENOMEM. */
+int module_open_lines(struct symbol_module *module);
+int module_open_methods(struct symbol_module *module);
 
 /*
  * module_is_nameless_plumbing - judge a function of an interpreter that has no name.

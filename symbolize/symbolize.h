@@ -131,6 +131,13 @@ void symbol_module_sources(const struct symbol_module *module, struct symbol_sou
  */
 int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max);
 
+/*
+ * symbol_lookup_plumbing - whether an address is in the interpreter's plumbing, which costs no debug information.
+ * For who leaves plumbing out. @ret: filled then, without file and line.
+ * Returns 1, 0 where it is not, or that is not known; -ENOMEM.
+ */
+int symbol_lookup_plumbing(struct symbol_module *module, uint64_t address, struct symbol *ret);
+
 /* Give back the memory that a module's mapped files take; later look-ups fetch it again. */
 void symbol_module_trim(struct symbol_module *module);
 

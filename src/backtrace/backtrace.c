@@ -9,16 +9,18 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/core_file.h"
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/backtrace/frame_names.h"
+#include "src/backtrace/session.h"
 #include "src/backtrace/stop.h"
 #include "src/backtrace/tasks.h"
 #include "src/backtrace/target.h"
 
-enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64 };
+enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64, STOPPING_NICE = -10 };
 
 /* A stack before it has names. */
 struct raw_stack {
@@ -28,6 +30,7 @@ struct raw_stack {
 };
 
 struct look {
+	struct backtrace_session *session;
 	const struct backtrace_options *options;
 	struct core_file *core; /* NULL: a process */
 	struct target *target;
@@ -268,6 +271,13 @@ static void *take_all(void *data)
 	struct look *look = data;
 	struct backtrace *backtrace = look->backtrace;
 
+	/*
+	 * While it waits for a processor somebody stands still. This thread only; an ordinary user may
+	 * not, and then does without.
+	 */
+	if (!look->core)
+		(void)setpriority(PRIO_PROCESS, 0, STOPPING_NICE);
+
 	for (size_t i = 0; i < look->n_tids; i++) {
 		struct backtrace_thread thread = { 0 };
 		struct raw_stack raw = { 0 };
@@ -333,7 +343,7 @@ static int name_all(struct look *look)
 
 	r = name_threads(look);
 	if (r >= 0)
-		r = frame_names_new(look->target, &names);
+		r = frame_names_new(look->session, look->target, &names);
 	if (r < 0)
 		return r;
 	TAKE(look->target);
@@ -387,7 +397,7 @@ static int open_process(struct look *look)
 	r = proc_tasks(look->options->pid, &look->tids, &look->n_tids);
 	if (r >= 0)
 		r = find_living(look, &living);
-	return r < 0 ? r : target_open(living, &look->target);
+	return r < 0 ? r : target_open(living, look->session->modules, &look->target);
 }
 
 static int open_core(struct look *look)
@@ -403,7 +413,8 @@ static int open_core(struct look *look)
 		return -ENOMEM;
 	for (size_t i = 0; i < look->n_tids; i++)
 		look->tids[i] = look->core->threads[i].tid;
-	return target_open_core(look->options->core, look->options->executable, look->core, &look->target);
+	return target_open_core(look->options->core, look->options->executable, look->core, look->session->modules,
+				&look->target);
 }
 
 static int prepare(struct look *look)
@@ -464,9 +475,10 @@ static int look_at(struct look *look)
 	return name_all(look);
 }
 
-int backtrace_take(const struct backtrace_options *options, struct backtrace **ret)
+int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options,
+		   struct backtrace **ret)
 {
-	CLEANUP(look_done) struct look look = { .options = options };
+	CLEANUP(look_done) struct look look = { .session = session, .options = options };
 	int r;
 
 	r = look_at(&look);

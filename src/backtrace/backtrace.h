@@ -16,6 +16,15 @@
 #include "base/sample.h"
 #include "unwind/cpython/cpython.h"
 
+/*
+ * What several looks share, such as those at a process and its children: files are opened, and
+ * names read, once. Outlives what was taken with it.
+ */
+struct backtrace_session;
+int backtrace_session_new(struct backtrace_session **ret); /* -ENOMEM */
+void backtrace_session_free(struct backtrace_session *session);
+void backtrace_session_freep(struct backtrace_session **session);
+
 struct backtrace_options {
 	pid_t pid;
 	const char *core;       /* a core file instead of a process; NULL: none */
@@ -100,21 +109,44 @@ struct backtrace {
 
 /*
  * backtrace_take - look at a process now.
+ * @session: borrowed, until the backtrace is freed.
  * Where stopping is refused and memory can be read, Python frames come from memory.
  * @ret: ended with backtrace_free().
  * Errors: -ESRCH no such process (or thread); -ENODATA it has ended, or is a thread of the
  * kernel; -EPERM, -EACCES; -EOPNOTSUPP nothing can be told without stopping it; -ENOMEM.
  * Of a core file: -ESRCH no such thread; and those of core_file_read().
  */
-int backtrace_take(const struct backtrace_options *options, struct backtrace **ret);
+int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options,
+		   struct backtrace **ret);
 void backtrace_free(struct backtrace *backtrace);
 void backtrace_freep(struct backtrace **backtrace);
 
 /* Why stopping or reading a process was refused (-EPERM, -EACCES), and what to do about it. */
 void backtrace_explain(pid_t pid, char *to, size_t n_bytes);
 
-/* Both: 0, -ENOMEM, or what writing met. */
-int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *out);
-int backtrace_print_json(const struct backtrace *backtrace, FILE *out);
+/*
+ * backtrace_descendants - a process and all that it has started, and those have, that live.
+ * @ret: owned by the caller; each parent before its children, the process itself first.
+ * Errors: -ENOMEM; what opening /proc reports.
+ */
+struct backtrace_relative {
+	pid_t pid, parent; /* parent 0: of the process itself */
+};
+int backtrace_descendants(pid_t pid, struct backtrace_relative **ret, size_t *ret_n);
+
+/* Where a process stands among others that are shown with it. */
+struct backtrace_place {
+	pid_t pid, parent;   /* parent 0: not told */
+	const char *problem; /* why there is nothing of it; NULL: there is */
+};
+
+/*
+ * Both: 0, -ENOMEM, or what writing met.
+ * @backtrace: NULL: there is a problem.
+ * @place:     NULL: it is the only one, and was taken.
+ */
+int backtrace_print_text(const struct backtrace *backtrace, const struct backtrace_place *place, bool colour,
+			 FILE *out);
+int backtrace_print_json(const struct backtrace *backtrace, const struct backtrace_place *place, FILE *out);
 
 #endif

@@ -226,7 +226,8 @@ static int find_python(struct target *target, pid_t pid)
 	return r == -ENOMEM ? r : 0;
 }
 
-int target_open_core(const char *path, const char *executable, const struct core_file *core, struct target **ret)
+int target_open_core(const char *path, const char *executable, const struct core_file *core,
+		     struct module_table *modules, struct target **ret)
 {
 	CLEANUP(target_freep) struct target *target = calloc(1, sizeof *target);
 	int r;
@@ -235,9 +236,8 @@ int target_open_core(const char *path, const char *executable, const struct core
 		return -ENOMEM;
 	target->pid = core->pid;
 	target->is_dumped = true;
-	r = module_table_new(&target->modules);
-	if (r >= 0)
-		r = address_space_new(getpid(), target->modules, &target->space);
+	target->modules = modules;
+	r = address_space_new(getpid(), target->modules, &target->space);
 	if (r >= 0)
 		r = add_mappings(target, core, executable);
 	if (r >= 0)

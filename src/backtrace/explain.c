@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,19 +46,10 @@ static void say_scope(pid_t pid, long scope, char *to, size_t n_bytes)
 			 "the container, or start that with `--cap-add SYS_PTRACE`", (int)pid);
 }
 
-void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
+static void say_why(pid_t pid, const char *status, const unsigned uids[3], char *to, size_t n_bytes)
 {
-	CLEANUP(freep) char *status = NULL;
-	const char *tracer;
-	unsigned uids[3];
-	char path[64];
+	const char *tracer = proc_status_value(status, "TracerPid");
 
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	if (read_file(path, 1 << 16, &status, NULL) < 0 || !proc_status_ids(status, "Uid", uids)) {
-		snprintf(to, n_bytes, "there is no process %d, or it has just ended", (int)pid);
-		return;
-	}
-	tracer = proc_status_value(status, "TracerPid");
 	if (tracer && strtol(tracer, NULL, 10) != 0)
 		snprintf(to, n_bytes,
 			 "process %d is being traced by process %ld (a debugger, or strace), and there can "
@@ -72,4 +64,21 @@ void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
 			 "dumpable): run probing as root, or give it CAP_SYS_PTRACE", (int)pid);
 	else
 		say_scope(pid, proc_number(PTRACE_SCOPE, 0), to, n_bytes);
+}
+
+void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
+{
+	CLEANUP(freep) char *status = NULL;
+	unsigned uids[3];
+	char path[64];
+	size_t used;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (read_file(path, 1 << 16, &status, NULL) < 0 || !proc_status_ids(status, "Uid", uids)) {
+		snprintf(to, n_bytes, "there is no process %d, or it has just ended", (int)pid);
+		return;
+	}
+	say_why(pid, status, uids, to, n_bytes);
+	used = strlen(to);
+	snprintf(to + used, n_bytes - used, "; `probing doctor %d` says more", (int)pid);
 }

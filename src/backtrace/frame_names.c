@@ -1,8 +1,7 @@
 /* frame_names.c - see frame_names.h.
  *
  * Names go into a profile of one stack at a time, so that what is folded away is what
- * flame graphs and reports fold away (profile_path()). No server is asked for debug
- * files: an answer is wanted now.
+ * flame graphs and reports fold away (profile_path()).
  */
 #include "src/backtrace/frame_names.h"
 
@@ -12,19 +11,13 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/backtrace/session.h"
 #include "src/store/store.h"
 #include "symbolize/symbolize.h"
 
-struct named_module {
-	struct symbol_module *symbols; /* NULL: none to be had */
-	bool tried;
-};
-
 struct frame_names {
+	struct backtrace_session *session;
 	struct target *target;
-	struct symbol_search *search;
-	struct named_module *modules; /* by id */
-	size_t n_modules;
 	struct generated_code *generated; /* NULL: not asked for yet */
 	char **texts; /* names that were made here */
 	size_t n_texts, texts_allocated;
@@ -36,24 +29,15 @@ struct frame_names {
 	bool has_python;
 };
 
-int frame_names_new(struct target *target, struct frame_names **ret)
+int frame_names_new(struct backtrace_session *session, struct target *target, struct frame_names **ret)
 {
-	static const struct symbol_search_options options = { .debuginfod = false };
-	CLEANUP(frame_names_freep) struct frame_names *names = NULL;
-	int r;
+	struct frame_names *names = calloc(1, sizeof *names);
 
-	names = calloc(1, sizeof *names);
 	if (!names)
 		return -ENOMEM;
-	names->n_modules = module_table_size(target->modules);
-	names->modules = calloc(names->n_modules + 1, sizeof *names->modules);
-	if (!names->modules)
-		return -ENOMEM;
-	r = symbol_search_new(&options, &names->search);
-	if (r < 0)
-		return r;
+	names->session = session;
 	names->target = target;
-	*ret = TAKE(names);
+	*ret = names;
 	return 0;
 }
 
@@ -61,10 +45,6 @@ void frame_names_free(struct frame_names *names)
 {
 	if (!names)
 		return;
-	for (size_t i = 0; i < names->n_modules; i++)
-		symbol_module_free(names->modules[i].symbols);
-	free(names->modules);
-	symbol_search_free(names->search);
 	generated_code_free(names->generated);
 	for (size_t i = 0; i < names->n_texts; i++)
 		free(names->texts[i]);
@@ -112,32 +92,25 @@ static int place_name(struct frame_names *names, const struct frame *frame, cons
 	return 0;
 }
 
-/* *ret is NULL where there are none. -ENOMEM. */
-static int symbols_of(struct frame_names *names, struct module *module, struct symbol_module **ret)
-{
-	struct named_module *named = &names->modules[module->id];
-	int r;
-
-	if (!named->tried) {
-		struct build_id id = { .n_bytes = 0 };
-
-		named->tried = true;
-		(void)module_build_id(module, &id); /* without one it is known by its path only */
-		r = symbol_module_open_mapped(module, &id, names->search, &named->symbols);
-		if (r == -ENOMEM)
-			return r;
-	}
-	*ret = named->symbols;
-	return 0;
-}
-
 static enum frame_role role_of(enum symbol_role role)
 {
 	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_GLUE ? ROLE_GLUE : ROLE_NONE;
 }
 
+/*
+ * What will be left out for being the interpreter's needs no lines, and not what was inlined there:
+ * debug information may take longer to read than all the rest.
+ */
+static int look_up(struct symbol_module *symbols, const struct frame *frame, bool show_interpreter,
+		   struct symbol found[SYMBOL_MAX_INLINED])
+{
+	int r = show_interpreter ? 0 : symbol_lookup_plumbing(symbols, frame->native.address, found);
+
+	return r != 0 ? r : symbol_lookup(symbols, frame->native.address, found, SYMBOL_MAX_INLINED);
+}
+
 /* A place and the functions it was inlined into, each a frame. */
-static int put_native(struct frame_names *names, const struct frame *frame)
+static int put_native(struct frame_names *names, const struct frame *frame, bool show_interpreter)
 {
 	struct profile_frame row = {
 		.kind = FRAME_NATIVE,
@@ -149,9 +122,9 @@ static int put_native(struct frame_names *names, const struct frame *frame)
 	struct symbol_module *symbols = NULL;
 	int n = 0, r;
 
-	r = symbols_of(names, frame->native.module, &symbols);
+	r = session_symbols(names->session, frame->native.module, &symbols);
 	if (r >= 0 && symbols)
-		r = n = symbol_lookup(symbols, frame->native.address, found, N_ELEMENTS(found));
+		r = n = look_up(symbols, frame, show_interpreter, found);
 	if (r == -ENOMEM)
 		return r;
 	if (n <= 0) {
@@ -256,7 +229,8 @@ static int put_generated(struct frame_names *names, const struct frame *frame, b
 	return add_frame(names, &row);
 }
 
-static int put_frame(struct frame_names *names, const struct frame *frame, const struct frame *inner)
+static int put_frame(struct frame_names *names, const struct frame *frame, const struct frame *inner,
+		     bool show_interpreter)
 {
 	struct profile *profile = &names->profile;
 	struct profile_stack node = { (int32_t)profile->n_stacks - 1, (int32_t)profile->n_frames };
@@ -265,7 +239,7 @@ static int put_frame(struct frame_names *names, const struct frame *frame, const
 	if (frame->kind == FRAME_PYTHON)
 		r = put_python(names, frame);
 	else if (frame->native.module)
-		r = put_native(names, frame);
+		r = put_native(names, frame, show_interpreter);
 	else
 		r = put_generated(names, frame, names->has_python && inner && inner->is_evaluation);
 	if (r >= 0)
@@ -322,7 +296,7 @@ int frame_names_put(struct frame_names *names, const struct backtrace_options *o
 		if (options->no_native && frames[i].kind == FRAME_NATIVE && frames[i].native.module)
 			continue;
 		names->origin = i;
-		r = put_frame(names, &frames[i], i > 0 ? &frames[i - 1] : NULL);
+		r = put_frame(names, &frames[i], i > 0 ? &frames[i - 1] : NULL, options->show_interpreter);
 		if (r < 0)
 			return r;
 	}

@@ -7,8 +7,8 @@
 
 struct frame_names;
 
-/* @target: taken over on success; modules and codes belong to it. */
-int frame_names_new(struct target *target, struct frame_names **ret);
+/* @session: borrowed. @target: taken over on success; codes belong to it. */
+int frame_names_new(struct backtrace_session *session, struct target *target, struct frame_names **ret);
 void frame_names_free(struct frame_names *names);
 void frame_names_freep(struct frame_names **names);
 

@@ -107,12 +107,31 @@ static void put(const struct page *page, enum style style, const char *text)
 		fputs("\033[0m", page->out);
 }
 
-static void put_head(const struct page *page, const struct backtrace *backtrace)
+static void put_parent(const struct page *page, const struct backtrace_place *place)
+{
+	if (place && place->parent != 0)
+		fprintf(page->out, ", child of %d", (int)place->parent);
+}
+
+static void put_problem(const struct page *page, const struct backtrace_place *place)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "Process %d", (int)place->pid);
+	put(page, STYLE_HEAD, text);
+	put_parent(page, place);
+	fputs(": ", page->out);
+	put(page, STYLE_PLAIN, place->problem);
+	fputc('\n', page->out);
+}
+
+static void put_head(const struct page *page, const struct backtrace *backtrace, const struct backtrace_place *place)
 {
 	char text[64];
 
 	snprintf(text, sizeof text, backtrace->is_dumped ? "Core of process %d" : "Process %d", (int)backtrace->pid);
 	put(page, STYLE_HEAD, text);
+	put_parent(page, place);
 	if (backtrace->python[0])
 		fprintf(page->out, ", Python %s", backtrace->python);
 	else
@@ -274,12 +293,16 @@ static void put_locals(const struct page *page, const struct py_locals *locals)
 		fputs("      ...\n", page->out);
 }
 
-int backtrace_print_text(const struct backtrace *backtrace, bool colour, FILE *out)
+int backtrace_print_text(const struct backtrace *backtrace, const struct backtrace_place *place, bool colour,
+			 FILE *out)
 {
 	const struct page page = { out, colour };
 
-	put_head(&page, backtrace);
-	for (size_t i = 0; i < backtrace->n_threads; i++) {
+	if (backtrace)
+		put_head(&page, backtrace, place);
+	else
+		put_problem(&page, place);
+	for (size_t i = 0; backtrace && i < backtrace->n_threads; i++) {
 		const struct backtrace_thread *thread = &backtrace->threads[i];
 
 		put_thread(&page, thread);

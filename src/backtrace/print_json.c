@@ -199,7 +199,29 @@ static int put_thread(yajl_gen json, const struct backtrace_thread *thread)
 	return r;
 }
 
-int backtrace_print_json(const struct backtrace *backtrace, FILE *out)
+/* What is known of a process, without its threads. @backtrace: NULL: nothing is. */
+static int put_process(yajl_gen json, const struct backtrace *backtrace, const struct backtrace_place *place)
+{
+	static const struct backtrace nothing;
+	int r = 0;
+
+	put_number(json, "pid", place ? place->pid : backtrace->pid, true);
+	if (place) {
+		put_number(json, "parent", place->parent, place->parent != 0);
+		r = put_text(json, "problem", place->problem);
+	}
+	if (!backtrace)
+		backtrace = &nothing;
+	if (r >= 0)
+		r = put_text(json, "command", backtrace->command);
+	if (r >= 0)
+		r = put_text(json, "python", backtrace->python[0] ? backtrace->python : NULL);
+	put_number(json, "signal", backtrace->signal, backtrace->signal != 0);
+	put_number(json, "signalled", backtrace->signalled, backtrace->signal != 0);
+	return r;
+}
+
+int backtrace_print_json(const struct backtrace *backtrace, const struct backtrace_place *place, FILE *out)
 {
 	CLEANUP(yajl_gen_freep) yajl_gen json = yajl_gen_alloc(NULL);
 	const unsigned char *bytes;
@@ -209,15 +231,10 @@ int backtrace_print_json(const struct backtrace *backtrace, FILE *out)
 	if (!json)
 		return -ENOMEM;
 	yajl_gen_map_open(json);
-	put_number(json, "pid", backtrace->pid, true);
-	r = put_text(json, "command", backtrace->command);
-	if (r >= 0)
-		r = put_text(json, "python", backtrace->python[0] ? backtrace->python : NULL);
-	put_number(json, "signal", backtrace->signal, backtrace->signal != 0);
-	put_number(json, "signalled", backtrace->signalled, backtrace->signal != 0);
+	r = put_process(json, backtrace, place);
 	put_key(json, "threads");
 	yajl_gen_array_open(json);
-	for (size_t i = 0; i < backtrace->n_threads && r >= 0; i++)
+	for (size_t i = 0; backtrace && i < backtrace->n_threads && r >= 0; i++)
 		r = put_thread(json, &backtrace->threads[i]);
 	yajl_gen_array_close(json);
 	yajl_gen_map_close(json);

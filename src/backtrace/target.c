@@ -18,7 +18,6 @@ void target_free(struct target *target)
 	native_unwinder_free(target->unwinder);
 	remote_free(target->remote);
 	address_space_free(target->space);
-	module_table_free(target->modules);
 	free(target->stack_bytes);
 	free(target);
 }
@@ -65,7 +64,7 @@ int target_make_tools(struct target *target)
 	return target->stack_bytes ? 0 : -ENOMEM;
 }
 
-int target_open(pid_t pid, struct target **ret)
+int target_open(pid_t pid, struct module_table *modules, struct target **ret)
 {
 	CLEANUP(target_freep) struct target *target = NULL;
 	int r;
@@ -74,9 +73,8 @@ int target_open(pid_t pid, struct target **ret)
 	if (!target)
 		return -ENOMEM;
 	target->pid = pid;
-	r = module_table_new(&target->modules);
-	if (r >= 0)
-		r = address_space_new(pid, target->modules, &target->space);
+	target->modules = modules;
+	r = address_space_new(pid, target->modules, &target->space);
 	if (r >= 0)
 		r = address_space_load(target->space);
 	if (r >= 0)

@@ -13,7 +13,7 @@ struct target {
 	bool is_dumped; /* it is a core file, and no process */
 	size_t n_files_missing; /* then: of those that were mapped */
 	struct remote *dump; /* then: what the file itself holds of memory; borrowed from remote */
-	struct module_table *modules;
+	struct module_table *modules; /* borrowed */
 	struct address_space *space;
 	struct remote *remote;
 	struct native_unwinder *unwinder;
@@ -30,16 +30,18 @@ struct target {
  * target_open - a process, nothing of which is stopped by it.
  * @pid: a thread of it that lives: when the main thread has ended before others, /proc shows
  *       memory under the ids of these only.
+ * @modules: of this and other processes; borrowed, outlives the target.
  * Errors: -ESRCH, -EPERM, -EACCES, -ENOMEM.
  */
-int target_open(pid_t pid, struct target **ret);
+int target_open(pid_t pid, struct module_table *modules, struct target **ret);
 /*
  * target_open_core - the same from a core file.
  * @core:       what core_file_read() told of it.
  * @executable: the program's file, where it is not at the path it was started from; else NULL.
  * Errors: -EBADMSG, -EOPNOTSUPP, -ENOMEM; what open(2) and read(2) report.
  */
-int target_open_core(const char *path, const char *executable, const struct core_file *core, struct target **ret);
+int target_open_core(const char *path, const char *executable, const struct core_file *core,
+		     struct module_table *modules, struct target **ret);
 
 /* The second half of both: what unwinds and stitches. -ENOMEM. */
 int target_make_tools(struct target *target);

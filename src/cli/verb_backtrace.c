@@ -4,24 +4,26 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/proc.h"
 #include "base/util.h"
 #include "src/backtrace/backtrace.h"
+#include "src/cli/backtrace_say.h"
 #include "src/cli/cli.h"
 
 enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
-       OPTION_CORE, MAX_ID = 1 << 22 };
+       OPTION_CORE, OPTION_SUBPROCESSES, MAX_ID = 1 << 22 };
 
 struct options {
 	struct backtrace_options look;
 	const char *words[2]; /* that are no options, to be understood when all options are known */
-	bool json;
+	bool json, subprocesses;
 };
 
 static const struct argp_option option_list[] = {
-	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object", 0 },
+	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object; with --subprocesses an array of them", 0 },
 	{ "core", OPTION_CORE, "FILE", 0,
 	  "Look into a core file instead; PROGRAM is its program's file, where that has moved", 0 },
+	{ "subprocesses", OPTION_SUBPROCESSES, NULL, 0,
+	  "Show all processes too that it has started, and those they have, each under its own heading", 0 },
 	{ "no-stop", OPTION_NO_STOP, NULL, 0,
 	  "Stop no thread: Python frames alone, as memory shows them while the threads run", 0 },
 	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
@@ -78,6 +80,10 @@ static void understand(struct argp_state *state, struct options *options)
 		(options->look.core ? parse_of_core : parse_of_process)(options, options->words[i], state);
 	if (options->look.core && options->look.no_stop)
 		argp_error(state, "--no-stop is for processes: nobody runs in a core file");
+	if (options->look.core && options->subprocesses)
+		argp_error(state, "--subprocesses is for processes: a core file is of one");
+	if (options->look.tid && options->subprocesses)
+		argp_error(state, "one thread, or --subprocesses?");
 	if (!options->look.core && !options->look.pid)
 		argp_error(state, "of which process? Give its PID, or --core FILE");
 }
@@ -98,6 +104,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_NO_NATIVE:
 		options->look.no_native = true;
+		return 0;
+	case OPTION_SUBPROCESSES:
+		options->subprocesses = true;
 		return 0;
 	case OPTION_ASYNC:
 		options->look.async = true;
@@ -130,147 +139,125 @@ static const struct argp argp = {
 	       "  probing backtrace 4242\n"
 	       "  probing backtrace 4242 4250 --no-native --locals\n"
 	       "  probing backtrace 4242 --json\n"
+	       "  probing backtrace 4242 --subprocesses\n"
 	       "  probing backtrace --core core.4242\n\n"
 	       "Where stopping is refused but reading is not, Python frames come from memory, as with "
 	       "--no-stop. A system call that a stop interrupts goes on afterwards; a few report EINTR to "
 	       "the program, as after SIGSTOP: see signal(7).",
 };
 
-/* The process that a thread belongs to; 0: unknown. */
-static pid_t process_of(pid_t tid)
+/* One of the processes, as one of several where @place is not NULL. */
+static int put(const struct backtrace *backtrace, const struct backtrace_place *place, const struct options *options,
+	       struct output *output)
 {
-	CLEANUP(freep) char *status = NULL;
-	const char *value;
-	char path[64];
-
-	snprintf(path, sizeof path, "/proc/%d/status", (int)tid);
-	if (read_file(path, 1 << 16, &status, NULL) < 0)
-		return 0;
-	value = proc_status_value(status, "Tgid");
-	return value ? (pid_t)strtol(value, NULL, 10) : 0;
-}
-
-static int fail_missing(const struct backtrace_options *look)
-{
-	if (look->tid && process_of(look->pid) == look->pid)
-		return cli_fail(EXIT_NO_INPUT, "process %d has no thread %d", (int)look->pid, (int)look->tid);
-	return cli_fail(EXIT_NO_INPUT, "there is no process %d, or it has just ended", (int)look->pid);
-}
-
-static int fail_empty(pid_t pid)
-{
-	struct proc_stat stat;
-
-	if (proc_stat_read(pid, 0, &stat) == 0 && stat.is_kernel_thread)
-		return cli_fail(EXIT_FAILED, "process %d is a thread of the kernel: it has no stack of a program",
-				(int)pid);
-	if (proc_stat_read(pid, 0, &stat) == 0 && stat.state == 'Z')
-		return cli_fail(EXIT_NO_INPUT,
-				"process %d has ended and only waits for its parent, process %d, to take note "
-				"(a zombie): it has no stack any more", (int)pid, (int)stat.parent);
-	return cli_fail(EXIT_NO_INPUT, "process %d has just ended", (int)pid);
-}
-
-static int fail_core(const struct backtrace_options *look, int error)
-{
-	switch (error) {
-	case -ESRCH:
-		return cli_fail(EXIT_NO_INPUT, "%s has no thread %d", look->core, (int)look->tid);
-	case -EBADMSG:
-		return cli_fail(EXIT_BAD_DATA, "%s is no core file, or a damaged one", look->core);
-	case -EOPNOTSUPP:
-		return cli_fail(EXIT_BAD_DATA, "%s is a core file of another kind of machine, or of a 32-bit program",
-				look->core);
-	case -ENODATA:
-		return cli_fail(EXIT_BAD_DATA, "%s tells of no thread", look->core);
-	default:
-		return cli_fail(cli_status(error), "%s cannot be read: %s",
-				error == -ENOENT && look->executable && access(look->core, R_OK) == 0
-					? look->executable : look->core, strerror(-error));
-	}
-}
-
-static int fail(const struct backtrace_options *look, int error)
-{
-	char text[512];
-
-	if (look->core)
-		return fail_core(look, error);
-	switch (error) {
-	case -ESRCH:
-		return fail_missing(look);
-	case -ENODATA:
-		return fail_empty(look->pid);
-	case -EPERM:
-	case -EACCES:
-		backtrace_explain(look->pid, text, sizeof text);
-		return cli_fail(EXIT_NOT_PERMITTED, "%s", text);
-	case -EOPNOTSUPP:
-		return cli_fail(EXIT_FAILED,
-				"no Python that can be read is in process %d: without stopping its threads "
-				"there is nothing to show", (int)look->pid);
-	default:
-		return cli_fail(cli_status(error), "looking at process %d failed: %s", (int)look->pid,
-				strerror(-error));
-	}
-}
-
-/* Why there is less than was asked for. */
-static void say_shortcomings(const struct backtrace *backtrace)
-{
-	char text[512];
-
-	if (backtrace->refused) {
-		backtrace_explain(backtrace->pid, text, sizeof text);
-		fprintf(stderr, "its threads were not stopped, these are Python frames from memory: %s\n", text);
-	}
-	if (backtrace->n_files_missing > 0)
-		fprintf(stderr, "%zu of the files that it had mapped are not here, or are others by now: stacks may "
-				"end early, and names be missing\n", backtrace->n_files_missing);
-	if (backtrace->python_error == -EAGAIN)
-		fprintf(stderr, "its Python is still starting up: these are native frames\n");
-	else if (backtrace->python_error)
-		fprintf(stderr, "Python %s in %s %d cannot be read: these are native frames\n", backtrace->python,
-			backtrace->is_dumped ? "the core of process" : "process", (int)backtrace->pid);
-}
-
-static int print(const struct backtrace *backtrace, const struct options *options)
-{
-	CLEANUP(output_abandon) struct output output;
 	int r;
 
+	if (options->json)
+		r = backtrace_print_json(backtrace, place, output->file);
+	else
+		r = backtrace_print_text(backtrace, place, cli_colour(STDOUT_FILENO), output->file);
+	if (output->error < 0)
+		return cli_fail_write("-", output->error);
+	return r < 0 ? cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-r)) : EXIT_OK;
+}
+
+static int look_at_one(struct backtrace_session *session, const struct options *options, struct output *output)
+{
+	CLEANUP(backtrace_freep) struct backtrace *backtrace = NULL;
+	char text[SAY_BYTES];
+	int r;
+
+	r = backtrace_take(session, &options->look, &backtrace);
+	if (r < 0) {
+		r = backtrace_say_failure(&options->look, r, text);
+		return cli_fail(r, "%s", text);
+	}
+	backtrace_say_shortcomings(backtrace, "");
+	return put(backtrace, NULL, options, output);
+}
+
+/* One of several: what fails is said in its place. @failure: the exit status for that. */
+static int look_at_relative(struct backtrace_session *session, const struct options *options,
+			    const struct backtrace_relative *relative, struct output *output, int *failure)
+{
+	CLEANUP(backtrace_freep) struct backtrace *backtrace = NULL;
+	struct backtrace_place place = { relative->pid, relative->parent, NULL };
+	struct backtrace_options look = options->look;
+	char text[SAY_BYTES], whose[32];
+	int r;
+
+	look.pid = relative->pid;
+	snprintf(whose, sizeof whose, "process %d: ", (int)look.pid);
+	r = backtrace_take(session, &look, &backtrace);
+	*failure = r < 0 ? backtrace_say_failure(&look, r, text) : EXIT_OK;
+	if (r < 0)
+		place.problem = text;
+	else
+		backtrace_say_shortcomings(backtrace, whose);
+	return put(backtrace, &place, options, output);
+}
+
+/* It is a failure where nobody can be shown: of the first one's kind. */
+static int look_at_relatives(struct backtrace_session *session, const struct options *options, struct output *output)
+{
+	CLEANUP(freep) struct backtrace_relative *relatives = NULL;
+	int status = EXIT_OK, first_failure = EXIT_OK, r;
+	bool any = false;
+	size_t n;
+
+	if (backtrace_process_of(options->look.pid) == 0)
+		return look_at_one(session, options, output);
+	r = backtrace_descendants(options->look.pid, &relatives, &n);
+	if (r < 0)
+		return cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r));
+	for (size_t i = 0; i < n && status == EXIT_OK; i++) {
+		int failure;
+
+		fputs(options->json ? i > 0 ? "," : "[\n" : i > 0 ? "\n" : "", output->file);
+		status = look_at_relative(session, options, &relatives[i], output, &failure);
+		any |= failure == EXIT_OK;
+		if (i == 0)
+			first_failure = failure;
+	}
+	if (options->json)
+		fputs("]\n", output->file);
+	if (status != EXIT_OK || any)
+		return status;
+	return cli_fail(first_failure, "nothing of process %d%s can be shown, for the reasons given", (int)options->look.pid,
+			n > 1 ? " and its descendants" : "");
+}
+
+static int look(const struct options *options)
+{
+	CLEANUP(backtrace_session_freep) struct backtrace_session *session = NULL;
+	CLEANUP(output_abandon) struct output output;
+	int r, status;
+
+	r = backtrace_session_new(&session);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
 	r = output_open(&output, "-");
 	if (r < 0)
 		return cli_fail_open("-", r);
-	if (options->json)
-		r = backtrace_print_json(backtrace, output.file);
-	else
-		r = backtrace_print_text(backtrace, cli_colour(STDOUT_FILENO), output.file);
+	status = options->subprocesses ? look_at_relatives(session, options, &output)
+				       : look_at_one(session, options, &output);
 	if (output.error < 0)
-		return cli_fail_write("-", output.error);
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-r));
+		return status;
 	r = output_finish(&output);
-	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
+	return r < 0 ? cli_fail_write("-", r) : status;
 }
 
 static int run_backtrace(int argc, char **argv)
 {
-	CLEANUP(backtrace_freep) struct backtrace *backtrace = NULL;
 	struct options options = { 0 };
 	pid_t process;
-	int r;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	process = options.look.core ? 0 : process_of(options.look.pid);
+	process = options.look.core ? 0 : backtrace_process_of(options.look.pid);
 	if (process != 0 && process != options.look.pid)
 		return cli_fail(EXIT_NO_INPUT, "%d is a thread of process %d: probing backtrace %d %d",
 				(int)options.look.pid, (int)process, (int)process, (int)options.look.pid);
-	r = backtrace_take(&options.look, &backtrace);
-	if (r < 0)
-		return fail(&options.look, r);
-	say_shortcomings(backtrace);
-	return print(backtrace, &options);
+	return look(&options);
 }
 
 const struct verb verb_backtrace = {

@@ -124,7 +124,7 @@ static int check_memory(pid_t pid)
 		return EXIT_OK;
 	return cli_fail(EXIT_NOT_PERMITTED,
 			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, "
-			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`",
+			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`; `probing doctor` says more",
 			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "");
 }
 

@@ -203,10 +203,25 @@ void explain_say(int error, const struct explain_facts *facts, char *to, size_t 
 	}
 }
 
+/* Where more is said, of what is refused. A child of ours will be gone by then. */
+static void point_to_doctor(int error, pid_t pid, char *to, size_t n_bytes)
+{
+	size_t used = strlen(to);
+	struct proc_stat stat;
+
+	if (error != -EACCES && error != -EPERM && error != -ENOSYS && error != -ENOBUFS)
+		return;
+	if (proc_stat_read(pid, 0, &stat) == 0 && stat.parent != getpid() && pid != getpid())
+		snprintf(to + used, n_bytes - used, "; `probing doctor %d` says more", (int)pid);
+	else
+		snprintf(to + used, n_bytes - used, "; `probing doctor` says more");
+}
+
 void capture_explain(int error, pid_t pid, char *to, size_t n_bytes)
 {
 	struct explain_facts facts;
 
 	explain_gather(pid, &facts);
 	explain_say(error, &facts, to, n_bytes);
+	point_to_doctor(error, pid, to, n_bytes);
 }

@@ -228,6 +228,26 @@ class Hanging(Case):
             self.assertEqual(frames, python(taken.named(name)))
 
 
+class MainThreadHangs(Case):
+    """All that a process has is one thread that nothing reaches."""
+
+    PROGRAM = ("import ctypes, os, sys\n"
+               "library = ctypes.CDLL(os.path.join(os.environ['PROBING_FIXTURES'], 'native_lib.so'))\n"
+               "def hang(): library.native_hang()\n"
+               "print('ready {}', flush=True)\n"
+               "hang()\n")
+
+    def test_it_is_read_and_left_alone(self):
+        with t.target([t.DEBIAN_PYTHON, "-c", self.PROGRAM]) as started:
+            t.wait_until(lambda: states(started.pid) == {started.pid: "D"})
+            main, = Backtrace(started.pid).threads
+            text = t.probing("backtrace", started.pid, "--locals", check=t.OK).stdout
+            self.assertEqual({started.pid: "D"}, states(started.pid))
+        self.assertEqual(("D", "it could not be", "python"), (main.state, main.not_stopped, main.verdict))
+        self.assertEqual(["hang", "<module>"], functions(main))
+        self.assertIn(", not stopped: D (uninterruptible sleep)", text)
+
+
 class ManyThreads(Case):
     def test_a_hundred(self):
         with t.fixture("threads.py", "--busy", 1, "--idle", 98) as started:
@@ -351,6 +371,128 @@ class Nobody(Case):
             done = subprocess.run([t.BINARY, "backtrace", str(started.pid)], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(t.IO, done.returncode)
         self.assertSentence(done.stderr, "standard output failed")
+
+
+class Subprocesses(Case):
+    """A process and all that descend from it, each under its own heading."""
+
+    PROGRAM = """
+import json, os, subprocess, time
+def grandchild(): time.sleep(60)
+def child():
+    if os.fork() == 0:
+        return grandchild()
+    time.sleep(60)
+def parent(secret="of the parent"):
+    if os.fork() == 0:
+        return child()
+    other = subprocess.Popen(["sleep", "60"])
+    ended = subprocess.Popen(["true"])
+    time.sleep(0.3)
+    print("ready", json.dumps({"other": other.pid, "ended": ended.pid}), flush=True)
+    time.sleep(60)
+parent()
+"""
+
+    @contextlib.contextmanager
+    def family(self):
+        # A session of its own: its members end with it, whatever happens here.
+        with t.target([t.DEBIAN_PYTHON, "-c", self.PROGRAM], start_new_session=True) as started:
+            t.wait_until(lambda: states(started.truth["ended"]) == {started.truth["ended"]: "Z"})
+            try:
+                yield started
+            finally:
+                os.killpg(started.pid, signal.SIGKILL)
+
+    def take(self, pid, *arguments):
+        """By process id."""
+        done = t.probing("backtrace", "--json", "--subprocesses", pid, *arguments, check=t.OK)
+        return {process["pid"]: process for process in json.loads(done.stdout)}
+
+    @staticmethod
+    def functions(process):
+        return [frame["function"] for thread in process["threads"] for frame in thread["frames"]]
+
+    def test_everybody_is_there(self):
+        with self.family() as started:
+            shown = self.take(started.pid)
+            running = self.take(started.pid, "--no-stop", "--async", "--locals")
+            text = t.probing("backtrace", "--subprocesses", started.pid, check=t.OK).stdout
+            after = [set(states(pid).values()) for pid in shown]
+        self.assertEqual(list(shown), list(running))
+        self.assertEqual(5, len(shown))
+        self.assertEqual((started.pid, None), (list(shown)[0], shown[started.pid]["parent"]))
+        found = {}
+        for name in ("parent", "child", "grandchild"):
+            found[name] = next(pid for pid, process in shown.items() if self.functions(process)[-2:-1] == [name] or
+                               name in self.functions(process)[:4])
+            self.assertTrue(set(self.functions(running[found[name]])) <= set(self.functions(shown[found[name]])))
+            self.assertIn(name, self.functions(running[found[name]]))
+            self.assertEqual({"exact"}, {thread["verdict"] for thread in shown[found[name]]["threads"]})
+        self.assertEqual(started.pid, found["parent"])
+        self.assertEqual(started.pid, shown[found["child"]]["parent"])
+        self.assertEqual(found["child"], shown[found["grandchild"]]["parent"])
+        secrets = [local for process in running.values() for thread in process["threads"]
+                   for frame in thread["frames"] for local in frame.get("locals", ()) if local["name"] == "secret"]
+        self.assertIn("'of the parent'", {local["value"] for local in secrets})
+
+        other, ended = started.truth["other"], started.truth["ended"]
+        self.assertIsNone(shown[other]["problem"])
+        self.assertTrue(self.functions(shown[other]))
+        self.assertIn("no Python", running[other]["problem"])
+        self.assertRegex(shown[ended]["problem"], "has ended.*zombie")
+        self.assertEqual([], shown[ended]["threads"])
+        self.assertEqual([{"S"}] * 4 + [{"Z"}], sorted(after, key=sorted))
+
+        headings = [block.splitlines()[0] for block in text.split("\n\n") if block.startswith("Process ")]
+        self.assertEqual(list(shown), [int(heading.split()[1].rstrip(",:")) for heading in headings])
+        self.assertRegex(headings[0], r"^Process \d+, Python 3")
+        self.assertTrue(all(", child of %d" % shown[pid]["parent"] in heading
+                            for pid, heading in list(zip(shown, headings))[1:]), headings)
+
+    def test_one_that_waits_in_vfork_and_its_child(self):
+        """The parent cannot be stopped, and the two share their memory."""
+        with t.fixture("parked.py", "--hang") as started:
+            shown = self.take(started.pid)
+            self.assertEqual(2, len(shown))
+            parent, child = shown.values()
+            asleep = next(thread for thread in parent["threads"] if thread["name"] == "asleep")
+            self.assertEqual(("D", "it could not be"), (asleep["state"], asleep["not_stopped"]))
+            self.assertEqual("hang_in_c", asleep["frames"][0]["function"])
+            self.assertEqual((started.pid, None), (child["parent"], child["problem"]))
+            self.assertEqual([None], [thread["not_stopped"] for thread in child["threads"]])
+            self.assertFalse({"t", "T"} & set(states(started.pid).values()))
+
+    def test_what_was_stopped_stays_stopped(self):
+        with self.family() as started:
+            others = [pid for pid in self.take(started.pid) if pid not in (started.pid, started.truth["ended"])]
+            for pid in others:
+                os.kill(pid, signal.SIGSTOP)
+            t.wait_until(lambda: all(set(states(pid).values()) == {"T"} for pid in others))
+            shown = self.take(started.pid)
+            self.assertEqual([["T"]] * 3, [[thread["state"] for thread in shown[pid]["threads"]] for pid in others])
+            t.wait_until(lambda: all(set(states(pid).values()) == {"T"} for pid in others))
+            self.assertEqual({"S"}, set(states(started.pid).values()))
+
+    def test_one_alone(self):
+        with t.fixture("native_only", "threads") as started:
+            shown = self.take(started.pid)
+        self.assertEqual([started.pid], list(shown))
+
+    def test_threads_of_the_kernel(self):
+        if not Nobody.is_of_kernel(2):
+            self.skipTest("no thread of the kernel is seen here")
+        done = t.probing("backtrace", 2, "--json", "--subprocesses", check=t.FAILED)
+        self.assertSentence(done.stderr, "nothing of process 2 and its descendants")
+        self.assertTrue(all("thread of the kernel" in process["problem"] or "ended" in process["problem"]
+                            for process in json.loads(done.stdout)))
+
+    def test_nobody_and_wrong_arguments(self):
+        done = t.probing("backtrace", 4194304, "--subprocesses", check=t.NO_INPUT)
+        self.assertEqual("", done.stdout)
+        self.assertSentence(done.stderr, "there is no process 4194304")
+        for arguments in (("1", "1", "--subprocesses"), ("--core", "x", "--subprocesses")):
+            t.probing("backtrace", *arguments, check=t.USAGE)
 
 
 class Users(Case):

@@ -1,0 +1,85 @@
+/* session.c - see session.h.
+ *
+ * Workers that were forked have mapped the same files: each is opened, and its debug information
+ * unpacked, once. No server is asked for debug files: an answer is wanted now.
+ */
+#include "src/backtrace/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+int backtrace_session_new(struct backtrace_session **ret)
+{
+	static const struct symbol_search_options options = { .debuginfod = false };
+	CLEANUP(backtrace_session_freep) struct backtrace_session *session = calloc(1, sizeof *session);
+	int r;
+
+	if (!session)
+		return -ENOMEM;
+	r = module_table_new(&session->modules);
+	if (r >= 0)
+		r = symbol_search_new(&options, &session->search);
+	if (r < 0)
+		return r;
+	*ret = TAKE(session);
+	return 0;
+}
+
+void backtrace_session_free(struct backtrace_session *session)
+{
+	if (!session)
+		return;
+	for (size_t i = 0; i < session->n_symbols; i++)
+		symbol_module_free(session->symbols[i].symbols);
+	free(session->symbols);
+	symbol_search_free(session->search);
+	module_table_free(session->modules);
+	free(session);
+}
+
+void backtrace_session_freep(struct backtrace_session **session)
+{
+	backtrace_session_free(*session);
+}
+
+/* Room for all modules that there are by now. */
+static int make_room(struct backtrace_session *session)
+{
+	size_t n = module_table_size(session->modules);
+	struct session_symbols *more;
+
+	if (n <= session->n_symbols)
+		return 0;
+	more = reallocarray(session->symbols, n, sizeof *more);
+	if (!more)
+		return -ENOMEM;
+	memset(more + session->n_symbols, 0, (n - session->n_symbols) * sizeof *more);
+	session->symbols = more;
+	session->n_symbols = n;
+	return 0;
+}
+
+int session_symbols(struct backtrace_session *session, struct module *module, struct symbol_module **ret)
+{
+	struct session_symbols *entry;
+	int r;
+
+	r = make_room(session);
+	if (r < 0)
+		return r;
+	entry = &session->symbols[module->id];
+	if (!entry->tried) {
+		struct build_id id = { .n_bytes = 0 };
+
+		entry->tried = true;
+		(void)module_build_id(module, &id); /* without one it is known by its path only */
+		r = symbol_module_open_mapped(module, &id, session->search, &entry->symbols);
+		if (r == -ENOMEM)
+			return r;
+	}
+	*ret = entry->symbols;
+	return 0;
+}

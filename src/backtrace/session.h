@@ -1,0 +1,24 @@
+/* session.h - what several looks share: files, and the names in them. Private. */
+#ifndef PROBING_BACKTRACE_SESSION_H
+#define PROBING_BACKTRACE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/backtrace/backtrace.h"
+#include "symbolize/symbolize.h"
+
+struct backtrace_session {
+	struct module_table *modules;
+	struct symbol_search *search;
+	struct session_symbols {
+		struct symbol_module *symbols; /* NULL: none to be had */
+		bool tried;
+	} *symbols; /* by a module's id */
+	size_t n_symbols;
+};
+
+/* session_symbols - of a module of the session's table; *ret is NULL where there are none. -ENOMEM. */
+int session_symbols(struct backtrace_session *session, struct module *module, struct symbol_module **ret);
+
+#endif

@@ -1,0 +1,120 @@
+/* verb_doctor.c - what works here and what does not, and the one command that changes it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/doctor/doctor.h"
+
+enum { OPTION_JSON = 0x200, MAX_ID = 1 << 22 };
+
+struct options {
+	pid_t pid; /* 0: none */
+	bool json;
+};
+
+static const struct argp_option option_list[] = {
+	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object", 0 },
+	{ 0 },
+};
+
+static pid_t parse_id(const char *argument, struct argp_state *state)
+{
+	char *end;
+	long id;
+
+	errno = 0;
+	id = strtol(argument, &end, 10);
+	if (errno != 0 || end == argument || *end != '\0' || id < 1 || id > MAX_ID)
+		argp_error(state, "the process id must be a number from 1 to %d, not %s", MAX_ID, argument);
+	return (pid_t)id;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case OPTION_JSON:
+		options->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->pid)
+			argp_error(state, "one process at a time: %s?", argument);
+		options->pid = parse_id(argument, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "[PID]",
+	.doc = "Say what works here and what does not, by trying it; with PID also whether that process may be "
+	       "sampled, read and stopped, and which Python is in it. Each line is ok, limited or missing; below "
+	       "stands what that means, and the command that changes it. Nothing is stopped or changed.\v"
+	       "Examples:\n"
+	       "  probing doctor\n"
+	       "  probing doctor 4242\n"
+	       "  probing doctor 4242 --json\n\n"
+	       "Exit status: 0 recording works, if only without native frames; 77 it is not permitted; 66 there is "
+	       "no such process, or it has ended; 1 it is a thread of the kernel.",
+};
+
+static int status_of(const struct doctor_report *report)
+{
+	if (report->recording != RECORDING_NONE)
+		return EXIT_OK;
+	switch (report->process) {
+	case PROCESS_GONE:
+	case PROCESS_ZOMBIE:
+		return EXIT_NO_INPUT;
+	case PROCESS_OF_KERNEL:
+		return EXIT_FAILED;
+	default:
+		return EXIT_NOT_PERMITTED;
+	}
+}
+
+static int print(const struct doctor_report *report, bool json)
+{
+	CLEANUP(output_abandon) struct output output;
+	int r;
+
+	r = output_open(&output, "-");
+	if (r < 0)
+		return cli_fail_open("-", r);
+	r = json ? doctor_print_json(report, output.file)
+		 : doctor_print_text(report, cli_colour(STDOUT_FILENO), output.file);
+	if (output.error < 0)
+		return cli_fail_write("-", output.error);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-r));
+	r = output_finish(&output);
+	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
+}
+
+static int run_doctor(int argc, char **argv)
+{
+	CLEANUP(doctor_report_freep) struct doctor_report *report = NULL;
+	struct options options = { 0 };
+	int r, status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	r = doctor_examine(options.pid, &report);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "finding out failed: %s", strerror(-r));
+	status = print(report, options.json);
+	return status != EXIT_OK ? status : status_of(report);
+}
+
+const struct verb verb_doctor = {
+	.name = "doctor",
+	.aliases = NULL,
+	.summary = "say what works here and what does not, and what would change it",
+	.run = run_doctor,
+};

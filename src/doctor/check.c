@@ -1,0 +1,50 @@
+/* check.c - how a check says what it found; see check.h. */
+#include "src/doctor/check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void __attribute__((format(printf, 3, 0)))
+say(char *to, size_t n_bytes, const char *format, va_list arguments)
+{
+	(void)vsnprintf(to, n_bytes, format, arguments);
+}
+
+void say_found(struct doctor_finding *finding, enum doctor_state state, const char *format, ...)
+{
+	va_list arguments;
+
+	finding->state = state;
+	va_start(arguments, format);
+	say(finding->found, sizeof finding->found, format, arguments);
+	va_end(arguments);
+}
+
+void say_means(struct doctor_finding *finding, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(finding->means, sizeof finding->means, format, arguments);
+	va_end(arguments);
+}
+
+void say_remedy(struct doctor_finding *finding, bool as_root, const char *format, ...)
+{
+	va_list arguments;
+
+	finding->as_root = as_root;
+	va_start(arguments, format);
+	say(finding->remedy, sizeof finding->remedy, format, arguments);
+	va_end(arguments);
+}
+
+void say_setcap(const struct facts *facts, struct doctor_finding *finding)
+{
+	const char *program = facts->rights.program;
+
+	/* Capabilities of a file count in the initial user namespace only, and for who may gain any. */
+	if (facts->rights.in_user_namespace || facts->rights.gains_nothing || !program[0])
+		return;
+	say_remedy(finding, true, "setcap cap_perfmon,cap_bpf,cap_sys_ptrace,cap_ipc_lock,cap_syslog+ep %s", program);
+}

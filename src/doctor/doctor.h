@@ -1,0 +1,76 @@
+/* doctor.h - what works here and what does not: each thing tried, judged, and with the one command that changes it.
+ *
+ * First facts are gathered, by really doing what a recording does; then each check judges
+ * them, and is a const descriptor in a table, one file per group. Nothing here stops, changes
+ * or loads anything in the process that is asked about.
+ */
+#ifndef PROBING_DOCTOR_H
+#define PROBING_DOCTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum doctor_state {
+	DOCTOR_OK,
+	DOCTOR_LIMITED, /* something works less well, or for some only */
+	DOCTOR_MISSING,
+};
+
+/* What a check found. All texts are UTF-8 of one line, fit for a terminal. */
+struct doctor_finding {
+	const char *group, *name;
+	const char *purpose; /* what probing needs it for */
+	enum doctor_state state;
+	char found[256];
+	char means[256];   /* which feature is not there, or less good; "": none */
+	char remedy[512];  /* the command that changes it; "": none does, or none is needed */
+	bool as_root;      /* who has to run it */
+};
+
+/* How a recording would get its stacks. */
+enum doctor_recording {
+	RECORDING_NONE,
+	RECORDING_POLL, /* memory alone, on a timer */
+	RECORDING_READ,
+	RECORDING_BPF,
+};
+
+/* Why there is nothing to record, other than permissions. */
+enum doctor_process {
+	PROCESS_NOT_ASKED,
+	PROCESS_THERE,
+	PROCESS_GONE,
+	PROCESS_ZOMBIE,
+	PROCESS_OF_KERNEL,
+};
+
+struct doctor_report {
+	pid_t pid; /* 0: none was asked about */
+	enum doctor_process process;
+	enum doctor_recording recording;
+	struct doctor_finding *findings;
+	size_t n_findings;
+};
+
+/*
+ * doctor_examine - find out.
+ * @pid: the process to ask about; 0: only about this machine and user. One that is not there is
+ *       no error: the report says so.
+ * @ret: ended with doctor_report_free().
+ * Errors: -ENOMEM.
+ */
+int doctor_examine(pid_t pid, struct doctor_report **ret);
+void doctor_report_free(struct doctor_report *report);
+void doctor_report_freep(struct doctor_report **report);
+
+const char *doctor_state_name(enum doctor_state state);
+/* "bpf", "read", "poll" as --source has them; NULL: none. */
+const char *doctor_recording_name(enum doctor_recording recording);
+
+/* Both: 0, -ENOMEM, or what writing met. */
+int doctor_print_text(const struct doctor_report *report, bool colour, FILE *out);
+int doctor_print_json(const struct doctor_report *report, FILE *out);
+
+#endif

@@ -1,0 +1,141 @@
+/* facts_process.c - the process that is asked about; see facts.h.
+ *
+ * It is read and sampled for a moment, as a recording would; it is not stopped.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/doctor/facts.h"
+#include "src/record/record.h"
+
+/* Where the classes of ELF files stand: elf(5), e_ident. */
+enum { ELF_CLASS_AT = 4, ELF_CLASS_32 = 1 };
+
+static bool is_32_bit(pid_t pid)
+{
+	char path[64], head[ELF_CLASS_AT + 1] = "";
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	n = fread(head, 1, sizeof head, file);
+	fclose(file);
+	return n == sizeof head && memcmp(head, "\177ELF", 4) == 0 && head[ELF_CLASS_AT] == ELF_CLASS_32;
+}
+
+/* False also where it may not be asked. */
+static bool has_other(pid_t pid, const char *namespace)
+{
+	char path[64];
+	struct stat ours, its;
+
+	snprintf(path, sizeof path, "/proc/self/ns/%s", namespace);
+	if (stat(path, &ours) < 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, namespace);
+	return stat(path, &its) == 0 && its.st_ino != ours.st_ino;
+}
+
+/* Of a process that is not dumpable the folder belongs to root. Source: proc(5). */
+static bool is_dumpable(pid_t pid, unsigned uid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	return uid == 0 || stat(path, &st) < 0 || st.st_uid == uid;
+}
+
+/* The last of the ids in NSpid is what it is to itself. */
+static pid_t own_pid(const char *status, pid_t pid)
+{
+	const char *value = proc_status_value(status, "NSpid"), *end;
+	long id = pid;
+
+	for (end = value ? value + strcspn(value, "\n") : value; value && value < end;) {
+		char *next;
+		long found = strtol(value, &next, 10);
+
+		if (next == value || next > end)
+			break;
+		id = found;
+		value = next;
+	}
+	return (pid_t)id;
+}
+
+static void read_status(struct facts_process *ret)
+{
+	CLEANUP(freep) char *status = NULL;
+	const char *value;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)ret->pid);
+	if (read_file(path, 1 << 16, &status, NULL) < 0)
+		return;
+	(void)proc_status_ids(status, "Uid", ret->uids);
+	(void)proc_status_ids(status, "Gid", ret->gids);
+	value = proc_status_value(status, "TracerPid");
+	ret->tracer = value ? (pid_t)strtol(value, NULL, 10) : 0;
+	ret->own_pid = own_pid(status, ret->pid);
+	ret->is_dumpable = is_dumpable(ret->pid, ret->uids[1]);
+}
+
+static int read_name(struct facts_process *ret)
+{
+	CLEANUP(freep) char *name = proc_text(ret->pid, "comm", sizeof ret->name - 1);
+
+	if (!name)
+		return -ENOMEM;
+	snprintf(ret->name, sizeof ret->name, "%s", name);
+	return 0;
+}
+
+static void count_threads(struct facts_process *ret)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n;
+
+	ret->n_threads = proc_tasks(ret->pid, &tids, &n) >= 0 ? n : 1;
+}
+
+static enum doctor_process what_is(const struct proc_stat *stat)
+{
+	if (stat->is_kernel_thread)
+		return PROCESS_OF_KERNEL;
+	return stat->state == 'Z' || stat->state == 'X' ? PROCESS_ZOMBIE : PROCESS_THERE;
+}
+
+int facts_process_gather(pid_t pid, struct facts_process *ret)
+{
+	struct proc_stat stat;
+	int r;
+
+	ret->pid = pid;
+	ret->is = PROCESS_GONE;
+	if (proc_stat_read(pid, 0, &stat) < 0)
+		return 0;
+	ret->is = what_is(&stat);
+	ret->state = stat.state;
+	ret->parent = stat.parent;
+	r = read_name(ret);
+	if (r < 0 || ret->is != PROCESS_THERE)
+		return r;
+	read_status(ret);
+	count_threads(ret);
+	ret->is_32_bit = is_32_bit(pid);
+	ret->has_other_pids = has_other(pid, "pid");
+	ret->has_other_files = has_other(pid, "mnt");
+	ret->has_other_users = has_other(pid, "user");
+	ret->memory_error = capture_check_memory(pid);
+	r = facts_try_sampling(pid, &ret->sampling);
+	return r < 0 ? r : facts_python_gather(ret);
+}

@@ -1,0 +1,161 @@
+/* facts_python.c - which Python a process runs, and what can be told of it; see facts.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/address_space.h"
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/doctor/facts.h"
+#include "unwind/cpython/cpython.h"
+
+enum { MAX_LOOPS_LOOKED_AT = 256 };
+
+/* What was opened of a process, and is let go together. */
+struct look {
+	struct module_table *modules;
+	struct address_space *space;
+	struct remote *remote;
+	struct py_runtime *runtime; /* NULL: none that can be read */
+};
+
+static void look_done(struct look *look)
+{
+	py_runtime_free(look->runtime);
+	remote_free(look->remote);
+	address_space_free(look->space);
+	module_table_free(look->modules);
+}
+
+static int open_look(pid_t pid, struct look *look)
+{
+	int r;
+
+	r = module_table_new(&look->modules);
+	if (r >= 0)
+		r = address_space_new(pid, look->modules, &look->space);
+	if (r >= 0)
+		r = address_space_load(look->space);
+	if (r >= 0)
+		r = remote_open_process(pid, &look->remote);
+	return r;
+}
+
+static void describe_file(struct module *module, struct facts_file *ret)
+{
+	int fd = -1;
+
+	snprintf(ret->path, sizeof ret->path, "%s", module->path);
+	ret->is_deleted = module->is_deleted;
+	ret->error = module_open_file(module, &fd);
+	if (ret->error >= 0)
+		ret->has_debug = facts_has_debug_file(fd);
+}
+
+/* The file whose path /proc/PID/exe has, among those that are mapped. */
+static void describe_executable(struct look *look, struct facts_process *ret)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof link, "/proc/%d/exe", (int)ret->pid);
+	n = readlink(link, path, sizeof path - 1);
+	path[MAX(n, 0)] = '\0';
+	for (size_t i = 0; n > 0 && i < module_table_size(look->modules); i++) {
+		struct module *module = module_table_get(look->modules, i);
+		size_t n_path = strlen(module->path);
+
+		if (strncmp(path, module->path, n_path) == 0 &&
+		    (path[n_path] == '\0' || strcmp(path + n_path, " (deleted)") == 0)) {
+			describe_file(module, &ret->executable);
+			return;
+		}
+	}
+}
+
+static bool is_dump(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t n = strlen(name);
+
+	return strncmp(name, "jit-", 4) == 0 && n > 5 && strcmp(name + n - 5, ".dump") == 0;
+}
+
+static void look_at_mappings(struct look *look, struct facts_process *ret)
+{
+	const struct mapping *mapping;
+
+	for (size_t i = 0; (mapping = address_space_nth(look->space, i)) != NULL; i++) {
+		if (!mapping->module) {
+			/* The page of old system calls, [vsyscall], lies in the kernel's half. */
+			ret->n_generated += mapping->executable && mapping->start >> 63 == 0;
+			continue;
+		}
+		ret->has_jitdump |= is_dump(mapping->module->path);
+		ret->has_asyncio |= strncmp(module_name(mapping->module), "_asyncio", 8) == 0;
+	}
+}
+
+/* As perf has it: in /tmp of the process, by the id that it has there. */
+static void look_for_perf_map(struct facts_process *ret)
+{
+	char path[96];
+
+	snprintf(path, sizeof path, "/proc/%d/root/tmp/perf-%d.map", (int)ret->pid, (int)ret->own_pid);
+	ret->has_perf_map = access(path, F_OK) == 0;
+}
+
+static int count_tasks(struct look *look, struct facts_process *ret)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n = 0;
+	int r = 0;
+
+	if (proc_tasks(ret->pid, &tids, &n) < 0)
+		return 0;
+	py_asyncio_look(look->runtime, look->space);
+	for (size_t i = 0; i < MIN(n, (size_t)MAX_LOOPS_LOOKED_AT) && r != -ENOMEM; i++) {
+		CLEANUP(py_tasks_done) struct py_tasks tasks = { 0 };
+
+		py_begin_sample(look->runtime);
+		r = py_tasks_of(look->runtime, tids[i], &tasks);
+		if (r < 0)
+			continue;
+		ret->n_loops += tasks.n > 0;
+		ret->n_tasks += tasks.n;
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int find_python(struct look *look, struct facts_process *ret)
+{
+	struct module *module;
+	int r;
+
+	r = py_runtime_find(look->space, look->remote, ret->python, &look->runtime);
+	ret->python_error = r;
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	module = module_table_get(look->modules, py_runtime_module(look->runtime)->id);
+	describe_file(module, &ret->interpreter);
+	return count_tasks(look, ret);
+}
+
+int facts_python_gather(struct facts_process *ret)
+{
+	CLEANUP(look_done) struct look look = { 0 };
+	int r;
+
+	ret->python_error = -ENOENT;
+	if (ret->memory_error < 0)
+		return 0;
+	r = open_look(ret->pid, &look);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	look_at_mappings(&look, ret);
+	look_for_perf_map(ret);
+	describe_executable(&look, ret);
+	return find_python(&look, ret);
+}

@@ -1,0 +1,57 @@
+/* print.c - what was found, as text: a line per check, and below it what to do. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/doctor/doctor.h"
+
+static const char *colour_of(enum doctor_state state)
+{
+	return state == DOCTOR_OK ? "\033[32m" : state == DOCTOR_LIMITED ? "\033[33m" : "\033[31m";
+}
+
+static void put_state(enum doctor_state state, bool colour, FILE *out)
+{
+	fprintf(out, "  %s%-8s%s ", colour ? colour_of(state) : "", doctor_state_name(state), colour ? "\033[0m" : "");
+}
+
+static void put_finding(const struct doctor_finding *finding, bool colour, FILE *out)
+{
+	put_state(finding->state, colour, out);
+	fprintf(out, "%-19s %s\n", finding->name, finding->found);
+	if (finding->means[0])
+		fprintf(out, "           %s: %s\n", finding->purpose, finding->means);
+	else if (finding->state != DOCTOR_OK)
+		fprintf(out, "           needed for %s\n", finding->purpose);
+	if (finding->remedy[0])
+		fprintf(out, "           %s: %s\n", finding->as_root ? "as root" : "run", finding->remedy);
+}
+
+static void put_end(const struct doctor_report *report, FILE *out)
+{
+	static const char *const endings[] = {
+		[RECORDING_NONE] = "Recording does not work here.",
+		[RECORDING_POLL] = "Recording works, without native frames (stack source: poll).",
+		[RECORDING_READ] = "Recording works (stack source: read).",
+		[RECORDING_BPF] = "Recording works (stack source: bpf).",
+	};
+
+	fprintf(out, "\n%s\n", endings[report->recording]);
+}
+
+int doctor_print_text(const struct doctor_report *report, bool colour, FILE *out)
+{
+	const char *group = "";
+
+	for (size_t i = 0; i < report->n_findings; i++) {
+		const struct doctor_finding *finding = &report->findings[i];
+
+		if (strcmp(group, finding->group) != 0)
+			fprintf(out, "%s%s%s%s\n", i > 0 ? "\n" : "", colour ? "\033[1m" : "", finding->group,
+				colour ? "\033[0m" : "");
+		group = finding->group;
+		put_finding(finding, colour, out);
+	}
+	put_end(report, out);
+	return ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,154 @@
+/* python.c - checks: what is known of the Python that a process runs. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/doctor/check.h"
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Where the structures of the interpreter are told: it tells itself from 3.13 on. */
+static const char *how(const struct facts_process *process)
+{
+	unsigned major = 0, minor = 0;
+
+	if (sscanf(process->python, "%u.%u", &major, &minor) != 2)
+		return "";
+	if (major == 3 && minor >= 13)
+		return "by the symbol _PyRuntime and its own debug offsets";
+	return major == 3 && minor >= 7 ? "by the symbol _PyRuntime and the layout known of that release"
+					: "by the symbol _PyThreadState_Current and the layout known of that release";
+}
+
+/* Of what stands in memory nothing is known then. */
+static bool say_unreadable(const struct facts_process *process, struct doctor_finding *ret)
+{
+	if (process->memory_error >= 0)
+		return false;
+	say_found(ret, DOCTOR_MISSING, "not known: its memory cannot be read");
+	return true;
+}
+
+static void run_python(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (say_unreadable(process, ret))
+		return;
+	if (process->python_error >= 0) {
+		say_found(ret, DOCTOR_OK, "CPython %s in %s, %s", process->python, file_name(process->interpreter.path),
+			  how(process));
+		return;
+	}
+	if (process->python_error == -ENOENT) {
+		say_found(ret, DOCTOR_MISSING, "there is none in it");
+		say_means(ret, "native frames alone");
+	} else if (process->python_error == -EAGAIN) {
+		say_found(ret, DOCTOR_LIMITED, "it is still starting up");
+		say_means(ret, "no Python frames yet");
+		say_remedy(ret, false, "probing doctor %d", (int)process->pid);
+	} else {
+		say_found(ret, DOCTOR_MISSING, "Python %s cannot be read", process->python);
+		say_means(ret, "native frames alone; %s are known", facts->machine.pythons);
+	}
+}
+
+static void judge_file(const struct facts *facts, const struct facts_file *file, struct doctor_finding *ret)
+{
+	if (say_unreadable(&facts->process, ret))
+		return;
+	if (!file->path[0]) {
+		say_found(ret, DOCTOR_LIMITED, "not known");
+		return;
+	}
+	if (file->error >= 0 && !file->is_deleted) {
+		say_found(ret, DOCTOR_OK, "%.200s", file->path);
+		return;
+	}
+	if (file->error >= 0) {
+		say_found(ret, DOCTOR_OK, "%.180s is deleted, but can be opened", file->path);
+		return;
+	}
+	say_found(ret, DOCTOR_LIMITED, "%.160s: %s", file->path,
+		  file->is_deleted || file->error == -ESTALE ? "deleted or replaced since it was started"
+							     : strerror(-file->error));
+	say_means(ret, "it is read from memory: its functions may have no names");
+	if (!HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN))
+		say_remedy(ret, true, "%s record --pid %d", facts->rights.program[0] ? facts->rights.program : "probing",
+			   (int)facts->process.pid);
+}
+
+static void run_executable(const struct facts *facts, struct doctor_finding *ret)
+{
+	judge_file(facts, &facts->process.executable, ret);
+}
+
+static void run_interpreter(const struct facts *facts, struct doctor_finding *ret)
+{
+	if (facts->process.memory_error >= 0 && facts->process.python_error < 0) {
+		say_found(ret, DOCTOR_MISSING, "none was found");
+		return;
+	}
+	judge_file(facts, &facts->process.interpreter, ret);
+}
+
+static void run_debug(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+	const struct facts_file *file = process->interpreter.path[0] ? &process->interpreter : &process->executable;
+
+	if (say_unreadable(process, ret))
+		return;
+	if (file->path[0] && file->has_debug) {
+		say_found(ret, DOCTOR_OK, "that of %s is here", file_name(file->path));
+		return;
+	}
+	say_found(ret, DOCTOR_LIMITED, "there is none for %s", file->path[0] ? file_name(file->path) : "it");
+	say_means(ret, "builtins have names, but C functions of it no lines");
+}
+
+static void run_generated(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (say_unreadable(process, ret))
+		return;
+	if (process->n_generated == 0) {
+		say_found(ret, DOCTOR_OK, "it has none");
+	} else if (process->has_perf_map || process->has_jitdump) {
+		say_found(ret, DOCTOR_OK, "%zu pieces of memory, named by %s", process->n_generated,
+			  process->has_jitdump ? "a jitdump file" : "a perf map");
+	} else {
+		say_found(ret, DOCTOR_LIMITED, "%zu pieces of memory, which nothing names", process->n_generated);
+		say_means(ret, "what a JIT has compiled is [anonymous code]; Python frames are all there");
+	}
+}
+
+static void run_loops(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (say_unreadable(process, ret))
+		return;
+	if (process->n_tasks > 0)
+		say_found(ret, DOCTOR_OK, "%zu tasks of %zu event loops can be read", process->n_tasks, process->n_loops);
+	else
+		say_found(ret, DOCTOR_OK, "%s", process->has_asyncio ? "asyncio is loaded, and no task waits" : "none runs");
+}
+
+static const struct doctor_check checks[] = {
+	{ "python", "Python frames", run_python },
+	{ "executable", "names of its functions", run_executable },
+	{ "interpreter", "native frames of Python, and names of builtins", run_interpreter },
+	{ "interpreter_debug", "lines in the C code of Python", run_debug },
+	{ "generated_code", "names of what was compiled at run time", run_generated },
+	{ "event_loops", "backtrace --async", run_loops },
+};
+
+const struct doctor_group doctor_python = { "python", checks, N_ELEMENTS(checks), true };

@@ -1,0 +1,175 @@
+/* sampling.c - checks: what a recording takes its samples with. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/doctor/check.h"
+
+/* What else a recording has open, and threads that a large program has. */
+enum { OTHER_DESCRIPTORS = 64, MANY_THREADS = 200 };
+
+static bool has_perfmon(const struct facts *facts)
+{
+	return HAS_CAPABILITY(&facts->rights, CAPABILITY_PERFMON) || HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN);
+}
+
+static bool is_filtered(const struct facts *facts)
+{
+	return facts->rights.has_filter && facts->rights.is_filtered[CALL_PERF_EVENT_OPEN];
+}
+
+static uint64_t descriptors_needed(const struct facts *facts)
+{
+	size_t n_threads = facts->process.is == PROCESS_THERE ? facts->process.n_threads : MANY_THREADS;
+
+	return (n_threads + 1) * facts->machine.n_cpus + OTHER_DESCRIPTORS;
+}
+
+static void say_perf_remedy(const struct facts *facts, int error, struct doctor_finding *ret)
+{
+	if (is_filtered(facts))
+		say_remedy(ret, false, CONTAINER_REMEDY);
+	else if (error == -EMFILE)
+		say_remedy(ret, true, "prlimit --pid $$ --nofile=%llu", (unsigned long long)descriptors_needed(facts));
+	else if (error == -ENOBUFS)
+		say_remedy(ret, true, "sysctl kernel.perf_event_mlock_kb=%ld", MAX(facts->machine.mlock_kib, 0) + 516);
+	else if (facts->machine.paranoid >= 3)
+		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
+	else
+		say_setcap(facts, ret);
+}
+
+static void run_perf_event(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct tried_sampling *tried = &facts->machine.sampling;
+
+	if (tried->error == 0) {
+		say_found(ret, DOCTOR_OK, "opened one on each of %u CPUs", facts->machine.n_cpus);
+		return;
+	}
+	say_found(ret, DOCTOR_MISSING, "perf_event_open is refused: %s%s", strerror(-tried->error),
+		  is_filtered(facts) ? " (a seccomp filter)"
+		  : has_perfmon(facts) && facts->rights.in_user_namespace
+			  ? " (capabilities of a user namespace do not count)" : "");
+	say_means(ret, "Python frames are read from memory on a timer (--source poll): no native frames");
+	say_perf_remedy(facts, tried->error, ret);
+}
+
+static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
+{
+	long level = facts->machine.paranoid;
+
+	if (has_perfmon(facts) && !facts->rights.in_user_namespace) {
+		say_found(ret, DOCTOR_OK, "%ld, which does not count for you: you have CAP_PERFMON", level);
+	} else if (level <= 1) {
+		say_found(ret, DOCTOR_OK, "%ld: your own processes, kernel included", level);
+	} else if (level == 2) {
+		say_found(ret, DOCTOR_LIMITED, "2: your own processes, without the kernel");
+		say_means(ret, "neither is allowed; your own programs' time is");
+		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=1");
+	} else {
+		say_found(ret, DOCTOR_MISSING, "%ld: nobody without CAP_PERFMON", level);
+		say_means(ret, "none are allowed, and no native frames of your own");
+		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
+	}
+}
+
+static void run_rings(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct tried_sampling *tried = &facts->machine.sampling;
+	char memlock[32] = "unlimited";
+
+	if (facts->rights.memlock_bytes != UINT64_MAX)
+		snprintf(memlock, sizeof memlock, "%llu KiB", (unsigned long long)facts->rights.memlock_bytes / 1024);
+	if (tried->error < 0) {
+		say_found(ret, tried->error == -ENOBUFS ? DOCTOR_MISSING : DOCTOR_LIMITED,
+			  "none could be made; perf_event_mlock_kb is %ld, ulimit -l %s", facts->machine.mlock_kib, memlock);
+		if (tried->error == -ENOBUFS)
+			say_perf_remedy(facts, tried->error, ret);
+		return;
+	}
+	say_found(ret, tried->rings_are_small ? DOCTOR_LIMITED : DOCTOR_OK,
+		  "%zu KiB per CPU; perf_event_mlock_kb is %ld, ulimit -l %s", tried->ring_bytes / 1024,
+		  facts->machine.mlock_kib, memlock);
+	if (!tried->rings_are_small)
+		return;
+	say_means(ret, "bursts of samples may be lost (that is counted)");
+	say_remedy(ret, true, "sysctl kernel.perf_event_mlock_kb=4100");
+}
+
+static void run_descriptors(const struct facts *facts, struct doctor_finding *ret)
+{
+	uint64_t needed = descriptors_needed(facts), hard = facts->rights.descriptors_hard;
+	bool is_enough = needed <= hard;
+
+	say_found(ret, is_enough ? DOCTOR_OK : DOCTOR_LIMITED, "at most %llu (ulimit -Hn); %s takes about %llu",
+		  (unsigned long long)hard,
+		  facts->process.is == PROCESS_THERE ? "this process" : "a process of 200 threads",
+		  (unsigned long long)needed);
+	if (is_enough)
+		return;
+	say_means(ret, "more threads than these are sampled by --source bpf or poll only");
+	say_remedy(ret, true, "prlimit --pid $$ --nofile=%llu", (unsigned long long)needed);
+}
+
+static void run_bpf(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_machine *machine = &facts->machine;
+
+	if (machine->bpf_error == 0) {
+		say_found(ret, DOCTOR_OK, "the program is loaded and attached");
+		return;
+	}
+	say_found(ret, DOCTOR_MISSING, "%s",
+		  machine->bpf_error == -EPROTONOSUPPORT ? machine->bpf_reason : "takes perf_event, see there");
+	say_means(ret, "Python frames are read just after a sample instead of within it: some are approximate");
+	if (strstr(machine->bpf_reason, "needs a build"))
+		say_remedy(ret, false, "meson configure build -Dbpf=enabled");
+	else if (strstr(machine->bpf_reason, "CAP_BPF"))
+		say_setcap(facts, ret);
+}
+
+static void run_counters(const struct facts *facts, struct doctor_finding *ret)
+{
+	int error = facts->machine.counters_error;
+
+	if (error == 0) {
+		say_found(ret, DOCTOR_OK, "cycles can be counted");
+		return;
+	}
+	say_means(ret, "not here; samples by time need none of them");
+	if (error == -ENOENT || error == -EOPNOTSUPP || error == -ENODEV) {
+		say_found(ret, DOCTOR_MISSING, "the processor's are not there, as in most virtual machines");
+		return;
+	}
+	say_found(ret, DOCTOR_MISSING, "refused: %s", strerror(-error));
+	say_perf_remedy(facts, error, ret);
+}
+
+static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_machine *machine = &facts->machine;
+
+	if (machine->reads_tracefs) {
+		say_found(ret, DOCTOR_OK, "mounted and readable");
+		return;
+	}
+	say_means(ret, "not here; samples by time need none of them");
+	say_found(ret, DOCTOR_MISSING, "%s", machine->has_tracefs ? "mounted, but not readable for you" : "not mounted");
+	if (machine->has_tracefs)
+		say_remedy(ret, true, "mount -o remount,mode=755 /sys/kernel/tracing");
+	else
+		say_remedy(ret, true, "mount -t tracefs nodev /sys/kernel/tracing");
+}
+
+static const struct doctor_check checks[] = {
+	{ "perf_event", "samples with native frames", run_perf_event },
+	{ "perf_event_paranoid", "samples of time in the kernel, and of others' processes", run_paranoid },
+	{ "rings", "room for samples until they are read", run_rings },
+	{ "descriptors", "one event per thread and CPU", run_descriptors },
+	{ "bpf", "Python frames of the very instant of a sample", run_bpf },
+	{ "hardware_counters", "samples by cycles, cache misses and the like", run_counters },
+	{ "tracefs", "samples by tracepoints", run_tracefs },
+};
+
+const struct doctor_group doctor_sampling = { "sampling", checks, N_ELEMENTS(checks), false };

@@ -1,0 +1,287 @@
+/* unpack.c - an ELF image in memory, of the debug sections that names and lines take; see unpack.h.
+ *
+ * libdw unpacks all debug sections of a file at once, with zlib, before the first question. Half
+ * of that time goes into where variables live, which nobody asks for here, and the rest takes
+ * a third as long with libdeflate. So an image of the sections wanted is made, and that is
+ * what libdw is handed: it finds nothing packed, and nothing that leads to another file.
+ *
+ * Invariants: every size comes from the headers that the fence has judged; a section is
+ * unpacked into room of the size that its header tells, and is refused where it fills less.
+ * Source: ELF gABI, "Section Compression"; elf(5); RFC 1950.
+ */
+#include "symbolize/unpack.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+#ifdef HAVE_LIBDEFLATE
+#include <libdeflate.h>
+#endif
+
+#include "base/util.h"
+
+enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16 };
+
+struct wanted {
+	const char *name;
+	const uint8_t *bytes; /* as in the file; borrowed */
+	size_t n_bytes, n_packed; /* unpacked; in the file, 0: it is not packed */
+	GElf_Xword flags, entry_bytes;
+	size_t offset; /* in the image */
+};
+
+struct plan {
+	struct wanted wanted[MAX_WANTED];
+	size_t n;
+	size_t names_offset, n_names, headers_offset, n_image;
+};
+
+struct unpacked {
+	void *image;
+	size_t n_image;
+	Elf *elf;
+	Dwarf *dwarf;
+};
+
+void unpacked_free(struct unpacked *unpacked)
+{
+	if (!unpacked)
+		return;
+	if (unpacked->dwarf)
+		dwarf_end(unpacked->dwarf);
+	if (unpacked->elf)
+		elf_end(unpacked->elf);
+	if (unpacked->image)
+		munmap(unpacked->image, unpacked->n_image);
+	free(unpacked);
+}
+
+void unpacked_freep(struct unpacked **unpacked)
+{
+	unpacked_free(*unpacked);
+}
+
+Dwarf *unpacked_dwarf(struct unpacked *unpacked)
+{
+	return unpacked->dwarf;
+}
+
+/* Where variables live, macros, how frames are unwound, and indices: functions.c makes its own. */
+static bool is_asked_for(const char *name)
+{
+	static const char *const left_out[] = {
+		".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo", ".debug_frame", ".debug_aranges",
+		".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames", ".debug_gnu_pubtypes", ".debug_names",
+	};
+
+	if (strncmp(name, ".debug_", strlen(".debug_")) != 0)
+		return false;
+	for (size_t i = 0; i < N_ELEMENTS(left_out); i++)
+		if (strcmp(name, left_out[i]) == 0)
+			return false;
+	return true;
+}
+
+static int want(struct plan *plan, Elf_Scn *section, const GElf_Shdr *header, const char *name)
+{
+	struct wanted *wanted = &plan->wanted[plan->n];
+	const Elf_Data *data = elf_rawdata(section, NULL);
+	GElf_Chdr packed = { 0 };
+
+	if (!data || (!data->d_buf && data->d_size > 0))
+		return -EBADMSG;
+	if (plan->n == MAX_WANTED)
+		return -ENOTSUP;
+	*wanted = (struct wanted){ name, data->d_buf, data->d_size, 0, header->sh_flags & ~(GElf_Xword)SHF_COMPRESSED,
+				   header->sh_entsize, 0 };
+	if (header->sh_flags & SHF_COMPRESSED) {
+		if (!gelf_getchdr(section, &packed) || data->d_size < sizeof(Elf64_Chdr))
+			return -EBADMSG;
+		if (packed.ch_type != ELFCOMPRESS_ZLIB)
+			return -ENOTSUP;
+		wanted->bytes += sizeof(Elf64_Chdr);
+		wanted->n_packed = data->d_size - sizeof(Elf64_Chdr);
+		wanted->n_bytes = packed.ch_size;
+		if (wanted->n_packed == 0)
+			return -EBADMSG;
+	}
+	plan->n++;
+	return 0;
+}
+
+/* What is asked for; -ENOTSUP also where none of it is packed. */
+static int choose(Elf *elf, struct plan *plan)
+{
+	Elf_Scn *section = NULL;
+	bool is_packed = false;
+	size_t names, n = 0;
+	int r;
+
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		return -ENOTSUP;
+	while ((section = elf_nextscn(elf, section)) != NULL) {
+		GElf_Shdr header;
+		const char *name;
+
+		if (++n > MAX_SECTIONS || !gelf_getshdr(section, &header))
+			return -ENOTSUP;
+		name = elf_strptr(elf, names, header.sh_name);
+		if (name && (strcmp(name, ".gnu_debugaltlink") == 0 || strncmp(name, ".zdebug_", 8) == 0))
+			return -ENOTSUP;
+		if (!name || header.sh_type == SHT_NOBITS || !is_asked_for(name))
+			continue;
+		r = want(plan, section, &header, name);
+		if (r < 0)
+			return r;
+		is_packed |= strcmp(name, ".debug_info") == 0 && (header.sh_flags & SHF_COMPRESSED);
+	}
+	return is_packed ? 0 : -ENOTSUP;
+}
+
+static size_t align(size_t n)
+{
+	return (n + SECTION_ALIGNMENT - 1) / SECTION_ALIGNMENT * SECTION_ALIGNMENT;
+}
+
+/* The header, the sections, their names, and their headers. */
+static int lay_out(struct plan *plan)
+{
+	size_t at = align(sizeof(Elf64_Ehdr));
+
+	plan->n_names = 1 + sizeof ".shstrtab";
+	for (size_t i = 0; i < plan->n; i++) {
+		plan->wanted[i].offset = at;
+		if (plan->wanted[i].n_bytes > SIZE_MAX / 4 - at)
+			return -EBADMSG;
+		at = align(at + plan->wanted[i].n_bytes);
+		plan->n_names += strlen(plan->wanted[i].name) + 1;
+	}
+	plan->names_offset = at;
+	plan->headers_offset = align(at + plan->n_names);
+	plan->n_image = plan->headers_offset + (plan->n + 2) * sizeof(Elf64_Shdr);
+	return 0;
+}
+
+#ifdef HAVE_LIBDEFLATE
+static bool inflate_all(const struct wanted *wanted, uint8_t *to)
+{
+	struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+	bool is_whole;
+
+	if (!decompressor)
+		return false;
+	is_whole = libdeflate_zlib_decompress(decompressor, wanted->bytes, wanted->n_packed, to, wanted->n_bytes,
+					      NULL) == LIBDEFLATE_SUCCESS;
+	libdeflate_free_decompressor(decompressor);
+	return is_whole;
+}
+#else
+static bool inflate_all(const struct wanted *wanted, uint8_t *to)
+{
+	uLongf n = wanted->n_bytes;
+
+	return uncompress(to, &n, wanted->bytes, wanted->n_packed) == Z_OK && n == wanted->n_bytes;
+}
+#endif
+
+static int fill_section(const struct wanted *wanted, uint8_t *image)
+{
+	if (wanted->n_packed > 0)
+		return inflate_all(wanted, image + wanted->offset) ? 0 : -EBADMSG;
+	if (wanted->n_bytes > 0)
+		memcpy(image + wanted->offset, wanted->bytes, wanted->n_bytes);
+	return 0;
+}
+
+static void fill_headers(const struct plan *plan, Elf *elf, uint8_t *image)
+{
+	Elf64_Ehdr *header = (Elf64_Ehdr *)image;
+	Elf64_Shdr *sections = (Elf64_Shdr *)(image + plan->headers_offset);
+	char *names = (char *)image + plan->names_offset;
+	size_t at = 1;
+	GElf_Ehdr original;
+
+	gelf_getehdr(elf, &original);
+	*header = (Elf64_Ehdr){
+		.e_type = original.e_type, .e_machine = original.e_machine, .e_version = EV_CURRENT,
+		.e_shoff = plan->headers_offset, .e_ehsize = sizeof *header, .e_shentsize = sizeof *sections,
+		.e_shnum = (Elf64_Half)(plan->n + 2), .e_shstrndx = (Elf64_Half)(plan->n + 1),
+	};
+	memcpy(header->e_ident, original.e_ident, EI_NIDENT);
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct wanted *wanted = &plan->wanted[i];
+
+		sections[i + 1] = (Elf64_Shdr){
+			.sh_name = (Elf64_Word)at, .sh_type = SHT_PROGBITS, .sh_flags = wanted->flags,
+			.sh_offset = wanted->offset, .sh_size = wanted->n_bytes, .sh_addralign = 1,
+			.sh_entsize = wanted->entry_bytes,
+		};
+		at += (size_t)(stpcpy(names + at, wanted->name) - (names + at)) + 1;
+	}
+	sections[plan->n + 1] = (Elf64_Shdr){ .sh_name = (Elf64_Word)at, .sh_type = SHT_STRTAB,
+					      .sh_offset = plan->names_offset, .sh_size = plan->n_names,
+					      .sh_addralign = 1 };
+	strcpy(names + at, ".shstrtab");
+}
+
+/* In large pages where these are to be had: a page fault each 4 KiB takes longer than unpacking them. */
+static int make_image(const struct plan *plan, Elf *elf, struct unpacked *unpacked)
+{
+	int r = 0;
+
+	unpacked->image = mmap(NULL, plan->n_image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (unpacked->image == MAP_FAILED) {
+		unpacked->image = NULL;
+		return -ENOMEM;
+	}
+	unpacked->n_image = plan->n_image;
+	(void)madvise(unpacked->image, plan->n_image, MADV_HUGEPAGE);
+	fill_headers(plan, elf, unpacked->image);
+	for (size_t i = 0; i < plan->n && r >= 0; i++)
+		r = fill_section(&plan->wanted[i], unpacked->image);
+	return r;
+}
+
+/* Only what this machine has: its class, its byte order, linked files. */
+static bool is_known(Elf *elf)
+{
+	static const unsigned char own = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+	GElf_Ehdr header;
+
+	return gelf_getehdr(elf, &header) && header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == own &&
+	       (header.e_type == ET_DYN || header.e_type == ET_EXEC);
+}
+
+int unpacked_new(struct elf_file *file, struct unpacked **ret)
+{
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	Elf *elf = elf_file_elf(file);
+	struct plan plan = { .n = 0 };
+	int r;
+
+	if (!is_known(elf))
+		return -ENOTSUP;
+	r = choose(elf, &plan);
+	if (r >= 0)
+		r = lay_out(&plan);
+	if (r < 0)
+		return r;
+	unpacked = calloc(1, sizeof *unpacked);
+	if (!unpacked)
+		return -ENOMEM;
+	r = make_image(&plan, elf, unpacked);
+	if (r < 0)
+		return r;
+	unpacked->elf = elf_memory(unpacked->image, unpacked->n_image);
+	unpacked->dwarf = unpacked->elf ? dwarf_begin_elf(unpacked->elf, DWARF_C_READ, NULL) : NULL;
+	if (!unpacked->dwarf)
+		return -EBADMSG;
+
+	*ret = TAKE(unpacked);
+	return 0;
+}

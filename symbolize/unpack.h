@@ -1,0 +1,25 @@
+/* unpack.h - debug information that is packed, without the parts that nobody asks for. Private to this folder. */
+#ifndef PROBING_SYMBOLIZE_UNPACK_H
+#define PROBING_SYMBOLIZE_UNPACK_H
+
+#include <elfutils/libdw.h>
+
+#include "base/elf_file.h"
+
+struct unpacked;
+
+/*
+ * unpacked_new - unpack what names and lines take out of a file that has passed the fence.
+ * @file: borrowed, needed no more afterwards.
+ * @ret:  ended with unpacked_free().
+ * Errors: -ENOTSUP it is libdw's: nothing is packed, or in a way, or with links to other files, that is
+ *         not known here; -EBADMSG damaged; -ENOMEM.
+ */
+int unpacked_new(struct elf_file *file, struct unpacked **ret);
+void unpacked_free(struct unpacked *unpacked);
+void unpacked_freep(struct unpacked **unpacked);
+
+/* Borrowed; addresses are the file's own. */
+Dwarf *unpacked_dwarf(struct unpacked *unpacked);
+
+#endif

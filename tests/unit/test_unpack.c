@@ -1,0 +1,208 @@
+/* test_unpack.c - packed debug information says the same as when it was not packed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/elf_file.h"
+#include "base/util.h"
+#include "symbolize/symbolize.h"
+#include "symbolize/unpack.h"
+
+static const char program[] = "static inline __attribute__((always_inline)) int inner(int x)\n"
+			      "{ __asm__ volatile(\"nop; nop\"); return x * 3; }\n"
+			      "__attribute__((noinline)) int outer(int x);\n"
+			      "int outer(int x)\n"
+			      "{\n"
+			      "	return inner(x) + 1;\n"
+			      "}\n"
+			      "int main(int argc, char **argv)\n"
+			      "{\n"
+			      "	(void)argv;\n"
+			      "	return outer(argc);\n"
+			      "}\n";
+
+static char folder[] = "/tmp/test_unpack.XXXXXX";
+
+static int run(const char *command)
+{
+	char line[800];
+
+	snprintf(line, sizeof line, "cd %s && { %s ; } >log 2>&1", folder, command);
+	return system(line);
+}
+
+static int make_files(void **state)
+{
+	char path[64];
+	FILE *file;
+
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof path, "%s/a.c", folder);
+	file = fopen(path, "w");
+	if (!file || fputs(program, file) < 0 || fclose(file) != 0)
+		return -1;
+	return run("cc -O2 -g a.c -o plain && objcopy --compress-debug-sections=zlib plain within && "
+		   "objcopy --only-keep-debug --compress-debug-sections=zlib plain packed.debug && "
+		   "strip -o apart plain && objcopy --add-gnu-debuglink=packed.debug apart");
+}
+
+static int remove_files(void **state)
+{
+	(void)state;
+	return run("rm -rf \"$PWD\"") == 0 ? 0 : -1;
+}
+
+static struct elf_file *open_elf(const char *name, int flags)
+{
+	struct elf_file *elf;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	fd = open(path, flags | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(elf_file_open(fd, &elf), 0);
+	return elf;
+}
+
+static void copy_text(const char *from, char *to, size_t n_bytes)
+{
+	snprintf(to, n_bytes, "%s", from ? from : "-");
+}
+
+/* All that is told of each byte of a function, as text. */
+static void describe(const char *name, char *to, size_t n_bytes)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	CLEANUP(elf_file_freep) struct elf_file *plain = open_elf("plain", O_RDONLY);
+	struct symbol symbols[SYMBOL_MAX_INLINED];
+	uint64_t start, n;
+	size_t used = 0;
+	char path[64];
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	assert_int_equal(symbol_module_open(path, -1, &module), 0);
+	assert_int_equal(elf_file_symbol(plain, "outer", &start, &n), 0);
+	assert_true(n > 0);
+	for (uint64_t at = start; at < start + n; at++) {
+		int found = symbol_lookup(module, at, symbols, N_ELEMENTS(symbols));
+
+		assert_true(found >= 1);
+		for (int i = 0; i < found && used < n_bytes; i++) {
+			char file[256];
+
+			copy_text(symbols[i].file, file, sizeof file);
+			used += (size_t)snprintf(to + used, n_bytes - used, "%s %s:%d\n", symbols[i].name, file,
+						 symbols[i].line);
+		}
+	}
+	assert_true(used < n_bytes);
+}
+
+static void the_same_is_told(void **state)
+{
+	char plain[8192], within[8192], apart[8192];
+
+	(void)state;
+	describe("plain", plain, sizeof plain);
+	describe("within", within, sizeof within);
+	describe("apart", apart, sizeof apart);
+	assert_non_null(strstr(plain, "outer "));
+	assert_non_null(strstr(plain, "inner "));
+	assert_non_null(strstr(plain, "a.c:6\n"));
+	assert_string_equal(plain, within);
+	assert_string_equal(plain, apart);
+}
+
+static void what_is_not_packed_is_libdws(void **state)
+{
+	CLEANUP(elf_file_freep) struct elf_file *plain = open_elf("plain", O_RDONLY);
+	CLEANUP(elf_file_freep) struct elf_file *packed = open_elf("packed.debug", O_RDONLY);
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+
+	(void)state;
+	assert_int_equal(unpacked_new(plain, &unpacked), -ENOTSUP);
+	assert_null(unpacked);
+	assert_int_equal(unpacked_new(packed, &unpacked), 0);
+	assert_non_null(unpacked_dwarf(unpacked));
+}
+
+/* Where a packed section's bytes are in its file. */
+static void find_section(const char *name, const char *wanted, uint64_t *ret_offset, uint64_t *ret_size)
+{
+	CLEANUP(elf_file_freep) struct elf_file *file = open_elf(name, O_RDONLY);
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	assert_int_equal(elf_getshdrstrndx(elf_file_elf(file), &names), 0);
+	while ((section = elf_nextscn(elf_file_elf(file), section)) != NULL) {
+		GElf_Shdr header;
+
+		assert_non_null(gelf_getshdr(section, &header));
+		if (strcmp(elf_strptr(elf_file_elf(file), names, header.sh_name), wanted) != 0)
+			continue;
+		assert_true(header.sh_flags & SHF_COMPRESSED);
+		*ret_offset = header.sh_offset;
+		*ret_size = header.sh_size;
+		return;
+	}
+	fail();
+}
+
+/* Each byte of the packed section changed once: nothing is believed that was not unpacked whole. */
+static void damaged_ones_are_refused(void **state)
+{
+	uint64_t offset = 0, size = 0;
+	unsigned n_refused = 0;
+	char path[64];
+
+	(void)state;
+	find_section("within", ".debug_info", &offset, &size);
+	snprintf(path, sizeof path, "%s/damaged", folder);
+	for (uint64_t at = 0; at < size; at += 3) {
+		CLEANUP(elf_file_freep) struct elf_file *file = NULL;
+		CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+		CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+		struct symbol symbol;
+		uint8_t byte;
+		int fd, r;
+
+		assert_int_equal(run("cp within damaged"), 0);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		assert_int_equal(pread(fd, &byte, 1, (off_t)(offset + at)), 1);
+		byte ^= 0x55;
+		assert_int_equal(pwrite(fd, &byte, 1, (off_t)(offset + at)), 1);
+		close(fd);
+		file = open_elf("damaged", O_RDONLY);
+		r = unpacked_new(file, &unpacked);
+		assert_true(r == 0 || r == -EBADMSG || r == -ENOTSUP || r == -ENOMEM);
+		n_refused += r < 0;
+		assert_int_equal(symbol_module_open(path, -1, &module), 0);
+		assert_true(symbol_lookup(module, 0x1100, &symbol, 1) >= 1);
+	}
+	/* A checksum is part of the format. */
+	assert_true(n_refused > 0.9 * (double)size / 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_same_is_told),
+		cmocka_unit_test(what_is_not_packed_is_libdws),
+		cmocka_unit_test(damaged_ones_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, make_files, remove_files);
+}
