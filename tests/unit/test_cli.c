@@ -191,7 +191,7 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
-static const char *const verb_names[] = { "record", "backtrace", "symbolize", "flamegraph", "report", "sql", "help" };
+static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "help" };
 
 static void help_is_data(void **state)
 {
