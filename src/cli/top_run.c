@@ -242,6 +242,8 @@ static void show(struct loop *loop)
 	unsigned rows, columns;
 	int r;
 
+	if (!screen_is_ready(session->screen))
+		return; /* samples do not wait for a terminal; the next refresh draws */
 	screen_size(session->screen, &rows, &columns);
 	r = grid_init(&grid, rows, columns);
 	if (r < 0) {

@@ -243,7 +243,7 @@ static int run_top(int argc, char **argv)
 	sigset_t mask;
 	int status;
 
-	cli_parse(&top_argp, argc, argv, 0, &arguments);
+	cli_parse(&top_argp, argc, argv, ARGP_IN_ORDER, &arguments);
 	arguments.top.is_child = arguments.command != NULL;
 	arguments.top.is_interactive = !arguments.batch;
 	status = check_terminal(&arguments);

@@ -66,6 +66,7 @@ static struct group describe(enum grouping by, uint64_t key, const struct profil
 		group.file = module_name(frame);
 		group.name = base_name(group.file);
 		group.module = NULL;
+		group.line = 0;
 		group.role = ROLE_NONE;
 	}
 	return group;

@@ -28,13 +28,14 @@ struct screen {
 	bool is_left; /* given back for a while */
 };
 
+/* 0: that of other text. */
+static const short colours[GRID_N_STYLES] = {
+	[GRID_PYTHON] = COLOR_CYAN,    [GRID_BUILTIN] = COLOR_GREEN, [GRID_NATIVE] = COLOR_YELLOW,
+	[GRID_KERNEL] = COLOR_MAGENTA, [GRID_WARNING] = COLOR_RED,
+};
+
 static void start_colours(struct screen *screen)
 {
-	static const short colours[GRID_N_STYLES] = {
-		[GRID_PYTHON] = COLOR_CYAN,   [GRID_BUILTIN] = COLOR_GREEN,	[GRID_NATIVE] = COLOR_YELLOW,
-		[GRID_KERNEL] = COLOR_MAGENTA, [GRID_WARNING] = COLOR_RED,
-	};
-
 	if (!has_colors() || start_color() == ERR)
 		return;
 	use_default_colors();
@@ -162,7 +163,7 @@ static wchar_t writable(uint32_t c)
 static void show_cell(const struct screen *screen, int row, int column, const struct grid_cell *cell)
 {
 	wchar_t text[3] = { writable(cell->character), cell->mark ? writable(cell->mark) : L'\0', L'\0' };
-	bool has_pair = screen->has_colours && cell->style != GRID_PLAIN && !cell->is_selected;
+	bool has_pair = screen->has_colours && colours[cell->style] != 0 && !cell->is_selected;
 	cchar_t character;
 
 	if (text[1] == L'?')
@@ -171,6 +172,13 @@ static void show_cell(const struct screen *screen, int row, int column, const st
 		mvaddch(row, column + 1, ' ' | attributes(cell));
 	if (setcchar(&character, text, attributes(cell), has_pair ? (short)(cell->style + 1) : 0, NULL) == OK)
 		mvadd_wch(row, column, &character);
+}
+
+bool screen_is_ready(const struct screen *screen)
+{
+	struct pollfd poll_fd = { .fd = screen->output, .events = POLLOUT };
+
+	return poll(&poll_fd, 1, 0) > 0;
 }
 
 void screen_show(struct screen *screen, const struct grid *grid, bool anew)

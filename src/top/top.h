@@ -170,6 +170,8 @@ void screen_size(const struct screen *screen, unsigned *ret_rows, unsigned *ret_
 void screen_resize(struct screen *screen);
 /* @anew: trust nothing that stands there. */
 void screen_show(struct screen *screen, const struct grid *grid, bool anew);
+/* Whether there is room for a picture: a terminal that was stopped (Ctrl-S) would make us wait. */
+bool screen_is_ready(const struct screen *screen);
 /* The next key that waits, as top_key() takes it; false: none, *ret_gone: nor will there ever be one. */
 bool screen_key(struct screen *screen, uint32_t *ret, bool *ret_gone);
 /* Give the terminal back, until screen_show(). */

@@ -105,7 +105,8 @@ static void draw_sampling(const struct top *top, struct grid *grid, unsigned row
 
 unsigned draw_head(const struct top *top, struct grid *grid)
 {
-	unsigned n = grid->rows >= ROWS_FOR_ALL ? 3 : grid->rows >= ROWS_FOR_TWO ? 2 : 1;
+	bool has_room = grid->rows >= ROWS_FOR_ALL || !top->options.is_interactive;
+	unsigned n = has_room ? 3 : grid->rows >= ROWS_FOR_TWO ? 2 : 1;
 	unsigned row = 0;
 
 	if (!top->status.command)

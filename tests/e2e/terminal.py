@@ -1,7 +1,8 @@
 """A program on a terminal of its own, and what stands on it: a pseudo-terminal and pyte.
 
 Debian's python3-pyte is for every Python 3, so it is looked for where Debian puts it, too. It does not
-know how an xterm repeats a character (REP), so the terminal is of the kind that screen is.
+know all that an xterm does (repeated characters, scrolling by several lines), so the terminal is of the kind
+that the console of Linux is.
 """
 import fcntl
 import os
@@ -54,7 +55,7 @@ class Terminal:
             for fd in range(3):
                 os.dup2(self.slave, fd)
             os.closerange(3, 256)
-            known = dict(os.environ, TERM="screen-256color", LC_ALL="C.UTF-8")
+            known = dict(os.environ, TERM="linux", LC_ALL="C.UTF-8")
             known.pop("NO_COLOR", None)
             known.pop("COLUMNS", None)
             known.pop("LINES", None)
@@ -148,11 +149,11 @@ class Terminal:
         """The modes are those of before, the cursor is there, the other screen has been left."""
         raw = self.raw
         return (self.has_old_modes() and
-                raw.rfind(b"\x1b[?1049l") > raw.rfind(b"\x1b[?1049h") and
-                raw.rfind(b"\x1b[?25l") < raw.rfind(b"\x1b[?25h"))
+                (b"\x1b[?1049h" not in raw or raw.rfind(b"\x1b[?1049l") > raw.rfind(b"\x1b[?1049h")) and
+                raw.rfind(b"\x1b[?25l") <= raw.rfind(b"\x1b[?25h"))
 
 
-# As screen sends them while a program uses its keypad.
-UP, DOWN, RIGHT, LEFT = "\x1bOA", "\x1bOB", "\x1bOC", "\x1bOD"
+# As the console sends them.
+UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 PAGE_UP, PAGE_DOWN, HOME, END = "\x1b[5~", "\x1b[6~", "\x1b[1~", "\x1b[4~"
-F1, F10, BACK_TAB, ESCAPE, ENTER, BACKSPACE = "\x1bOP", "\x1b[21~", "\x1b[Z", "\x1b", "\r", "\x7f"
+F1, F10, BACK_TAB, ESCAPE, ENTER, BACKSPACE = "\x1b[[A", "\x1b[21~", "\x1b\t", "\x1b", "\r", "\x7f"
