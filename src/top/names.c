@@ -28,7 +28,7 @@ enum statement {
 
 static const char *const statements_sql[N_STATEMENTS] = {
 	[READ_VERSION] = "PRAGMA data_version",
-	[READ_MODULES] = "SELECT module, path FROM module WHERE module > ?1 ORDER BY module",
+	[READ_MODULES] = "SELECT module, path FROM module", /* their ids are those of mappings: in no order */
 	[READ_FUNCTIONS] = "SELECT function, name, role, file, first_line, module FROM function"
 			   " WHERE function > ?1 ORDER BY function",
 	[READ_FRAMES] = FRAME_COLUMNS "WHERE frame > ?1 AND frame < ?2 ORDER BY frame",
@@ -60,7 +60,7 @@ struct top_names {
 	size_t n_strings, strings_allocated;
 	struct unnamed *unnamed;
 	size_t n_unnamed, unnamed_allocated;
-	int64_t last_module, last_function, last_frame, last_later_frame;
+	int64_t last_function, last_frame, last_later_frame;
 	int64_t version; /* of what was read */
 	uint32_t n_updates; /* that there was something to read */
 	uint32_t n_calls;
@@ -192,15 +192,17 @@ static int get_kind(sqlite3_stmt *row, int column, enum frame_kind *ret)
 
 static int take_module(struct top_names *names, sqlite3_stmt *row)
 {
+	uint64_t id = (uint64_t)sqlite3_column_int64(row, 0);
 	int r;
 
+	if (id_map_find(&names->module_index, id))
+		return 0;
 	r = grow(&names->modules, names->n_modules, &names->modules_allocated, sizeof *names->modules);
 	if (r >= 0)
 		r = get_string(names, row, 1, &names->modules[names->n_modules]);
 	if (r < 0)
 		return r;
-	names->last_module = sqlite3_column_int64(row, 0);
-	return id_map_add(&names->module_index, (uint64_t)names->last_module, (uint32_t)names->n_modules++);
+	return id_map_add(&names->module_index, id, (uint32_t)names->n_modules++);
 }
 
 static int take_function(struct top_names *names, sqlite3_stmt *row)
@@ -452,7 +454,7 @@ static int read_all(struct top_names *names, bool *ret_renamed, bool *ret_put_of
 
 	r = read_rows(names, READ_THREADS, take_thread);
 	if (r >= 0)
-		r = read_from(names, READ_MODULES, names->last_module, take_module);
+		r = read_rows(names, READ_MODULES, take_module);
 	if (r >= 0)
 		r = read_from(names, READ_FUNCTIONS, names->last_function, take_function);
 	if (r >= 0)

@@ -32,7 +32,8 @@ struct row {
 	uint64_t key; /* the same at the next refresh */
 	unsigned depth;
 	bool has_children, is_open;
-	pid_t pid, tid;
+	pid_t pid, tid;   /* of a thread */
+	bool is_child;    /* thread of another process than the one looked at */
 };
 
 enum top_mode { MODE_TABLE, MODE_FILTER, MODE_HELP, MODE_QUIT };

@@ -28,7 +28,9 @@ static const char *base_name(const char *path)
 void row_place(const struct row *row, char *to, size_t n_bytes)
 {
 	to[0] = '\0';
-	if (row->type == ROW_THREAD)
+	if (row->type == ROW_THREAD && row->is_child)
+		snprintf(to, n_bytes, "process %d, thread %d", (int)row->pid, (int)row->tid);
+	else if (row->type == ROW_THREAD)
 		snprintf(to, n_bytes, "thread %d", (int)row->tid);
 	else if (row->file && row->line > 0)
 		snprintf(to, n_bytes, "%s:%d", row->file, row->line);
@@ -80,7 +82,8 @@ static int compare_rows(const void *a, const void *b, void *context)
 
 static void sort_rows(struct top *top, size_t from)
 {
-	qsort_r(top->rows + from, top->n_rows - from, sizeof *top->rows, compare_rows, &top->ui);
+	if (top->n_rows > from)
+		qsort_r(top->rows + from, top->n_rows - from, sizeof *top->rows, compare_rows, &top->ui);
 }
 
 /* ---- Views ---- */
@@ -189,6 +192,7 @@ static int add_thread_row(struct top *top, pid_t pid, pid_t tid, uint64_t time_n
 	row->name = top_names_thread(top->names, pid, tid);
 	row->pid = pid;
 	row->tid = tid;
+	row->is_child = pid != top->status.pid;
 	row->kind = FRAME_N_KINDS;
 	row->key = ((uint64_t)(uint32_t)pid << 32 | (uint32_t)tid) + 1;
 	if (!row->name[0])

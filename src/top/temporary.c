@@ -13,8 +13,6 @@
 
 #include "base/util.h"
 
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-
 static void remove_names(const char *folder)
 {
 	static const char *const files[] = { "top.db", "top.db-wal", "top.db-shm", "top.db-journal" };

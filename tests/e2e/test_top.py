@@ -13,7 +13,7 @@ import time
 import unittest
 
 from probing_test import (BINARY, DEBIAN_PYTHON, NO_INPUT, NOT_FOUND, OK, USAGE, fixture, fixture_command,
-                          need_bpf, need_perf, probing, scratch, wait_until)
+                          need_perf, probing, scratch, wait_until)
 from terminal import (BACK_TAB, BACKSPACE, DOWN, END, ENTER, ESCAPE, F1, F10, HOME, LEFT, PAGE_DOWN, PAGE_UP, RIGHT,
                       UP, Terminal, need_pyte)
 
@@ -335,18 +335,18 @@ class Commands(unittest.TestCase):
         self.assertIn("command not found", done.stderr)
 
 
-class Batches(unittest.TestCase):
+class PrintsFrames:
+    """What holds whatever the source of stacks. A mixin: its tests are those of the classes below."""
+    source = "auto"
+
     def frames(self, *arguments, check=OK, **more):
         more.setdefault("env", dict(os.environ, COLUMNS="132"))
         done = probing("top", "-F", "199", *arguments, check=check, **more)
         return [part.split("\n") for part in re.split(r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}\n", done.stdout)[1:]]
 
-    def source_options(self):
-        return []
-
     def test_one_frame(self):
         with spinning() as process:
-            frames = self.frames(process.pid, "--once", "-d", "1.5", "--no-native", *self.source_options())
+            frames = self.frames(process.pid, "--once", "-d", "1.5", "--no-native", "--source", self.source)
         self.assertEqual(len(frames), 1)
         lines = frames[0]
         self.assertIn("pid %d" % process.pid, lines[1])
@@ -359,18 +359,10 @@ class Batches(unittest.TestCase):
         self.assertLess(max(total for _, total in rows.values()), 100.1)
         self.assertAlmostEqual(sum(self_share for self_share, _ in rows.values()), 100, delta=1)
 
-    def test_several_frames(self):
-        with spinning() as process:
-            frames = self.frames(process.pid, "-b", "-n", 3, "-d", "1", "-w", 0, "--rows", 2, *self.source_options())
-        self.assertEqual(len(frames), 3)
-        samples = [number_of_samples(lines) for lines in frames]
-        self.assertEqual(samples, sorted(samples))
-        self.assertLess(samples[0], samples[2])
-        self.assertTrue(all(len(list(rows_of(lines))) <= 2 for lines in frames))
-
     def test_until_the_end(self):
         started = time.monotonic()
-        frames = self.frames("-b", "-d", "0.5", "-w", 0, "--by", "tree", *self.source_options(), "--", DEBIAN_PYTHON,
+        frames = self.frames("-b", "-d", "0.5", "-w", 0, "--by", "tree", "--no-native", "--rows", 60,
+                             "--source", self.source, "--", DEBIAN_PYTHON,
                              "-c", SPIN, "1.5")
         self.assertLess(time.monotonic() - started, 30)
         self.assertGreaterEqual(len(frames), 2)
@@ -378,9 +370,20 @@ class Batches(unittest.TestCase):
         self.assertIn("the process has ended", last[1])
         self.assertRegex("\n".join(last), r"- <module>[^\n]*\n[^\n]*  cold|- cold")
 
+
+class Batches(PrintsFrames, unittest.TestCase):
+    def test_several_frames(self):
+        with spinning() as process:
+            frames = self.frames(process.pid, "-b", "-n", 3, "-d", "1", "-w", 0, "--rows", 2, "--source", self.source)
+        self.assertEqual(len(frames), 3)
+        samples = [number_of_samples(lines) for lines in frames]
+        self.assertEqual(samples, sorted(samples))
+        self.assertLess(samples[0], samples[2])
+        self.assertTrue(all(len(list(rows_of(lines))) <= 2 for lines in frames))
+
     def test_views_and_filter(self):
         with fixture("threads.py") as target:
-            options = ["--once", "-d", "0.7"] + self.source_options()
+            options = ["--once", "-d", "0.7"]
             lines = self.frames(target.pid, "--by", "thread", *options)[0]
             self.assertEqual({rest.split()[0] for _, _, rest in rows_of(lines)} - {"python3"},
                              {"busy-0", "busy-1", "busy-2"})
@@ -395,7 +398,7 @@ class Batches(unittest.TestCase):
                                    stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         try:
             process.stdout.readline()
-            lines = self.frames(process.pid, "--once", "-d", "0.5", *self.source_options())[0]
+            lines = self.frames(process.pid, "--once", "-d", "0.5", "--source", self.source)[0]
         finally:
             process.kill()
             process.wait()
@@ -403,25 +406,15 @@ class Batches(unittest.TestCase):
         self.assertIn("no samples", "\n".join(lines))
 
 
-class BatchesRead(Batches):
+class BatchesRead(PrintsFrames, unittest.TestCase):
+    source = "read"
+
     def setUp(self):
         need_perf()
 
-    def source_options(self):
-        return ["--source", "read"]
 
-
-class BatchesPoll(Batches):
-    def source_options(self):
-        return ["--source", "poll"]
-
-
-class BatchesInside(Batches):
-    def setUp(self):
-        need_bpf()
-
-    def source_options(self):
-        return ["--source", "bpf"]
+class BatchesPoll(PrintsFrames, unittest.TestCase):
+    source = "poll"
 
 
 class Refusals(unittest.TestCase):
@@ -479,9 +472,9 @@ class Cost(unittest.TestCase):
             live = subprocess.Popen([BINARY, "top", "-b", "-d", "0.2", "-F", "999", "-w", "1", "--source",
                                      "poll", str(process.pid)], stdout=subprocess.DEVNULL)
             try:
-                time.sleep(3)
+                time.sleep(2)
                 before = resident(live.pid)
-                time.sleep(3)
+                time.sleep(2)
                 self.assertLess(resident(live.pid) - before, 8 << 20)
             finally:
                 live.kill()

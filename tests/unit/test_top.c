@@ -280,6 +280,46 @@ static void a_stack_that_is_not_there_yet_is_waited_for(void **state)
 	expect_row(bench, "work", "75.0", "75.0");
 }
 
+static void rows_come_in_the_order_of_their_use(void **state)
+{
+	const struct module_row late = { .module = 3, .path = "/lib/late.so" }, later = { .module = 2, .path = "/lib/later.so" };
+	const struct module_row *modules[] = { &late, &later };
+	struct bench *bench = *state;
+
+	for (int i = 0; i < 2; i++) {
+		const struct frame_row frame = { .frame = 6 + i, .kind = FRAME_NATIVE, .has_address = true,
+						 .module = modules[i]->module, .address = 0x10 };
+
+		assert_int_equal(store_begin(bench->store), 0);
+		assert_int_equal(store_put_module(bench->store, modules[i]), 0);
+		assert_int_equal(store_put_frame(bench->store, &frame), 0);
+		put_stack(bench->store, N_STACKS + 1 + i, 0, 6 + i);
+		assert_int_equal(store_commit(bench->store), 0);
+		sample(bench, PID, N_STACKS + 1 + i, 1);
+		refresh(bench, 1);
+	}
+	expect_row(bench, "late.so+0x10", "50.0", "50.0");
+	expect_row(bench, "later.so+0x10", "50.0", "50.0");
+}
+
+static void inlined_functions_are_callers(void **state)
+{
+	const struct frame_row outer = { .frame = 1ll << 32, .kind = FRAME_NATIVE, .module = 1, .function = 5, .line = 3 };
+	struct bench *bench = *state;
+
+	sample(bench, PID, STACK_CRUNCH, 1);
+	refresh(bench, 1);
+	assert_int_equal(store_begin(bench->store), 0);
+	put_function(bench->store, 4, FRAME_NATIVE, "inner", "numbers.c", 7);
+	put_function(bench->store, 5, FRAME_NATIVE, "outer", "numbers.c", 1);
+	assert_int_equal(store_put_frame(bench->store, &outer), 0);
+	assert_int_equal(store_name_frame(bench->store, 4, 4, 9, outer.frame), 0);
+	assert_int_equal(store_commit(bench->store), 0);
+	refresh(bench, 1);
+	expect_row(bench, "inner", "100.0", "100.0");
+	expect_row(bench, "outer", "0.0", "100.0");
+}
+
 static void a_sample_without_stack_is_counted(void **state)
 {
 	struct bench *bench = *state;
@@ -637,6 +677,8 @@ int main(void)
 		TEST(names_come_later),
 		TEST(a_stack_that_is_not_there_yet_is_waited_for),
 		TEST(a_sample_without_stack_is_counted),
+		TEST(rows_come_in_the_order_of_their_use),
+		TEST(inlined_functions_are_callers),
 		TEST(a_window_lets_go_of_what_is_old),
 		TEST(since_the_start_only_grows),
 		TEST(time_stands_still_after_the_end),
