@@ -42,7 +42,7 @@ struct pipeline {
 	struct native_stack native;
 	struct intern intern;
 	struct task_frames tasks;
-	bool async;
+	struct pipeline_options options;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
@@ -61,7 +61,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	pipeline = calloc(1, sizeof *pipeline);
 	if (!pipeline)
 		return -ENOMEM;
-	pipeline->async = options->async;
+	pipeline->options = *options;
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -413,12 +413,22 @@ static int forget_replaced(struct pipeline *pipeline)
 	return r;
 }
 
+static int batch_sample(struct pipeline *pipeline, uint32_t thread, const struct sample_row *sample)
+{
+	struct sample_row *row = BATCH_ADD(pipeline->batch, samples);
+
+	if (!row)
+		return -ENOMEM;
+	*row = *sample;
+	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
+}
+
 static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
 		      const struct stack *stack)
 {
 	struct stack_origin origin = { .program = process->program->id, .time_ns = sample->time_ns };
 	size_t n_before = pipeline->batch->n_frames;
-	struct sample_row *row;
+	struct sample_row row;
 	uint32_t thread, id;
 	int r;
 
@@ -429,10 +439,7 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		r = announce_new(pipeline, process->program, n_before);
 	if (r < 0)
 		return r;
-	row = BATCH_ADD(pipeline->batch, samples);
-	if (!row)
-		return -ENOMEM;
-	*row = (struct sample_row){
+	row = (struct sample_row){
 		.time_ns = to_realtime(pipeline, sample->time_ns),
 		.pid = sample->pid,
 		.tid = sample->tid,
@@ -443,7 +450,9 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		.stack = id,
 	};
 	count(pipeline, sample, stack);
-	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
+	if (pipeline->options.take_sample)
+		return pipeline->options.take_sample(pipeline->options.take_data, &row);
+	return batch_sample(pipeline, thread, &row);
 }
 
 static int add_tasks(struct pipeline *pipeline, struct process *process, const struct sample *sample,
@@ -471,7 +480,7 @@ static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 	if (r >= 0)
 		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
 				  sample->tid, &stack);
-	if (r >= 0 && pipeline->async && !sample->is_elsewhere)
+	if (r >= 0 && pipeline->options.async && !sample->is_elsewhere)
 		r = add_tasks(pipeline, process, sample, &stack);
 	return r < 0 ? r : put_sample(pipeline, sample, process, &stack);
 }
@@ -516,7 +525,7 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 	r = native_unwind(process->native, sample, process->remote, &pipeline->native);
 	if (r >= 0)
 		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
-	if (r >= 0 && pipeline->async)
+	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)
 		return r;

@@ -35,6 +35,11 @@ struct pipeline_counts {
 struct pipeline_options {
 	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
 	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
+	/* Gets each sample, in the capturing thread, instead of the file, which then holds the tree and
+	 * its names alone: a sample's stack stands there some time after the next flush. NULL: the file
+	 * gets them. Negative errno: handed on by pipeline_event(). */
+	int (*take_sample)(void *data, const struct sample_row *row);
+	void *take_data;
 };
 
 /*

@@ -191,7 +191,11 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
+<<<<<<< HEAD
 static const char *const verb_names[] = { "record", "backtrace", "symbolize", "flamegraph", "report", "sql", "doctor", "help" };
+=======
+static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "help" };
+>>>>>>> top
 
 static void help_is_data(void **state)
 {

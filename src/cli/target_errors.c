@@ -1,0 +1,41 @@
+/* target_errors.c - see target_errors.h. */
+#include "src/cli/target_errors.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "src/cli/cli.h"
+#include "src/record/record.h"
+
+int target_fail_capture(int error, pid_t pid)
+{
+	char text[1024];
+
+	if (error == -EPROTONOSUPPORT) {
+		capture_explain_source(text, sizeof text);
+		return cli_fail(EXIT_NOT_PERMITTED, "--source bpf %s", text);
+	}
+	if (error == -ESRCH)
+		return cli_fail(EXIT_NO_INPUT, "there is no process %d", (int)pid);
+	capture_explain(error, pid, text, sizeof text);
+	return cli_fail(cli_status(error), "%s", text);
+}
+
+int target_fail_command(const char *command, int error)
+{
+	if (error == -ENOENT)
+		return cli_fail(EXIT_NOT_FOUND, "%s: command not found", command);
+	return cli_fail(EXIT_NOT_EXECUTABLE, "%s cannot be run: %s", command, strerror(-error));
+}
+
+int target_check_memory(pid_t pid)
+{
+	int r = capture_check_memory(pid);
+
+	if (r != -EPERM && r != -EACCES && r != -ENOSYS)
+		return EXIT_OK;
+	return cli_fail(EXIT_NOT_PERMITTED,
+			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, "
+			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`",
+			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "");
+}

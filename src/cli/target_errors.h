@@ -1,0 +1,19 @@
+/* target_errors.h - why a process or command cannot be sampled, as a sentence. */
+#ifndef PROBING_CLI_TARGET_ERRORS_H
+#define PROBING_CLI_TARGET_ERRORS_H
+
+#include <sys/types.h>
+
+/* Of capture_attach() and capture_launch(). Returns an exit status. */
+int target_fail_capture(int error, pid_t pid);
+
+/* Of child_find() and child_release(). Returns an exit status. */
+int target_fail_command(const char *command, int error);
+
+/*
+ * target_check_memory - whether memory may be read, which is another right than sampling: Yama's
+ * ptrace_scope guards only that. Returns 0, or an exit status after having said so.
+ */
+int target_check_memory(pid_t pid);
+
+#endif

@@ -1,0 +1,193 @@
+/* top_options.c - what can be asked of probing top. */
+#include "src/cli/top_options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/record_options.h"
+
+enum { MAX_HZ = 20000, MAX_FRAMES = 1 << 30, MAX_ROWS = 10000 };
+enum { KEY_ONCE = 0x300, KEY_SOURCE, KEY_NO_KERNEL, KEY_NO_NATIVE, KEY_INTERPRETER, KEY_FILTER, KEY_ROWS, KEY_EXIT,
+       KEY_OUTPUT, KEY_ASYNC, KEY_BY };
+
+static const struct argp_option option_list[] = {
+	{ "pid", 'p', "PID", 0, "Look at this running process, and the children that it starts from now on", 0 },
+	{ "delay", 'd', "SECONDS", 0, "Refresh that often (default: 1)", 0 },
+	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
+	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
+	{ "by", KEY_BY, "WHAT", 0, "Begin with: function (default), line, module, thread, tree", 0 },
+	{ "sort", 's', "KEY", 0, "Sort by self (default), total or name", 0 },
+	{ "window", 'w', "SECONDS", 0, "Show the last seconds, up to 300; 0: all since the start (default: 5)", 0 },
+	{ "filter", KEY_FILTER, "TEXT", 0, "Show only names and places with this in them", 0 },
+	{ "no-native", KEY_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
+	{ "interpreter-frames", KEY_INTERPRETER, NULL, 0, "Show the interpreter's own functions too", 0 },
+	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
+	{ "source", KEY_SOURCE, "NAME", 0,
+	  "Where Python frames come from: bpf, read, poll, or auto (default), as with probing record", 0 },
+	{ "async", KEY_ASYNC, NULL, 0, "Put the asyncio tasks into stacks, in whose course they ran", 0 },
+	{ "output", KEY_OUTPUT, "FILE", 0, "Where the output of the command goes (default: nowhere)", 0 },
+	{ "exit", KEY_EXIT, NULL, 0, "Leave when the process ends (default: stay until q)", 0 },
+	{ "batch", 'b', NULL, 0, "Print frames of text, for scripts and logs, until the process ends", 0 },
+	{ "iterations", 'n', "N", 0, "End after so many refreshes", 0 },
+	{ "once", KEY_ONCE, NULL, 0, "Print one frame: --batch --iterations 1", 0 },
+	{ "rows", KEY_ROWS, "N", 0, "Rows of each frame that is printed (default: 20)", 0 },
+	{ 0 },
+};
+
+static double parse_number(struct argp_state *state, const char *text, const char *what, double low,
+			   double high)
+{
+	char *end;
+	double value;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (end == text || *end != '\0' || errno != 0 || !(value >= low && value <= high))
+		argp_error(state, "%s must be a number from %g to %g, not %s", what, low, high, text);
+	return value;
+}
+
+static unsigned parse_count(struct argp_state *state, const char *text, const char *what, unsigned high)
+{
+	double value = parse_number(state, text, what, 1, high);
+
+	if (value != (double)(unsigned)value)
+		argp_error(state, "%s must be a whole number, not %s", what, text);
+	return (unsigned)value;
+}
+
+/* Which of some words it is. */
+static unsigned parse_word(struct argp_state *state, const char *text, const char *what, const char *const *words,
+			   unsigned n)
+{
+	char all[128] = "";
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	for (unsigned i = 0; i < n; i++) {
+		strcat(all, i == 0 ? "" : i + 1 < n ? ", " : " or ");
+		strcat(all, words[i]);
+	}
+	argp_error(state, "%s must be %s, not %s", what, all, text);
+	return 0;
+}
+
+static void take_word(struct argp_state *state, struct top_arguments *arguments, char *word)
+{
+	if (arguments->pid)
+		argp_error(state, "one process at a time: %s? A command comes after --", word);
+	arguments->pid = (pid_t)parse_number(state, word, "the process id", 1, 1 << 22);
+}
+
+/* What stands behind "--" is a command. */
+static bool is_command(const struct argp_state *state)
+{
+	return state->quoted > 0 && state->next > state->quoted;
+}
+
+static void check(struct argp_state *state, const struct top_arguments *arguments)
+{
+	if (arguments->command && arguments->pid)
+		argp_error(state, "give either a PID or a command, not both");
+	if (!arguments->command && !arguments->pid)
+		argp_error(state, "of which process? Give its PID, or -- COMMAND");
+	if (arguments->output && !arguments->command)
+		argp_error(state, "--output is for a command that top starts");
+}
+
+static int parse_show(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
+{
+	switch (key) {
+	case KEY_BY:
+		arguments->top.view = parse_word(state, argument, "--by", top_view_names, TOP_N_VIEWS);
+		return 0;
+	case 's':
+		arguments->top.sort = parse_word(state, argument, "--sort", top_sort_names, TOP_N_SORTS);
+		return 0;
+	case 'w':
+		arguments->top.window_s = parse_number(state, argument, "the window", 0, TOP_MAX_WINDOW_S);
+		return 0;
+	case KEY_FILTER: arguments->top.filter = argument; return 0;
+	case KEY_NO_NATIVE: arguments->top.hide_native = true; return 0;
+	case KEY_INTERPRETER: arguments->top.show_interpreter = true; return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int parse_run(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
+{
+	switch (key) {
+	case 'd': arguments->delay_s = parse_number(state, argument, "the delay", 0.1, 3600); return 0;
+	case 'n': arguments->n_frames = parse_count(state, argument, "--iterations", MAX_FRAMES); return 0;
+	case 'b': arguments->batch = true; return 0;
+	case KEY_ONCE:
+		arguments->batch = true;
+		arguments->n_frames = 1;
+		return 0;
+	case KEY_ROWS: arguments->n_rows = parse_count(state, argument, "--rows", MAX_ROWS); return 0;
+	case KEY_EXIT: arguments->exit = true; return 0;
+	case KEY_OUTPUT: arguments->output = argument; return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int parse_capture(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
+{
+	enum { N_SOURCES = SOURCE_POLL + 1 };
+
+	switch (key) {
+	case 'p':
+		arguments->pid = (pid_t)parse_number(state, argument, "the process id", 1, 1 << 22);
+		return 0;
+	case 'F':
+	case 'r': arguments->capture.hz = parse_number(state, argument, "the frequency", 0.1, MAX_HZ); return 0;
+	case KEY_SOURCE:
+		arguments->capture.source = parse_word(state, argument, "--source", record_source_names, N_SOURCES);
+		return 0;
+	case KEY_NO_KERNEL: arguments->capture.no_kernel = true; return 0;
+	case KEY_ASYNC: arguments->async = true; return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct top_arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (is_command(state))
+			return ARGP_ERR_UNKNOWN; /* leave it and the rest to ARGP_KEY_ARGS */
+		take_word(state, arguments, argument);
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->command = state->argv + state->next;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_END: check(state, arguments); return 0;
+	default: break;
+	}
+	if (parse_show(key, argument, state, arguments) == 0 || parse_run(key, argument, state, arguments) == 0)
+		return 0;
+	return parse_capture(key, argument, state, arguments);
+}
+
+const struct argp top_argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "PID\n-- COMMAND [ARGUMENT...]",
+	.doc = "Show where a running Python program spends its time, live: self and total time of its functions, "
+	       "lines, modules and threads, or the tree of its calls. The program is never stopped, written to or "
+	       "signalled, and no file is left behind. Press ? for the keys.\v"
+	       "Examples:\n"
+	       "  probing top 4242\n"
+	       "  probing top 4242 --by tree --window 0 -F 499\n"
+	       "  probing top -- python3 train.py --epochs 1\n"
+	       "  probing top 4242 --once --no-native\n"
+	       "  probing top 4242 -b -d 10 >> top.log\n\n"
+	       "What is not shown by colours is shown without them (NO_COLOR=1). Frames that are printed are as wide "
+	       "as COLUMNS says. To keep what was seen: probing record.",
+};

@@ -1,0 +1,41 @@
+/* top_run.h - the live view under way: samples in, keys in, pictures out. */
+#ifndef PROBING_CLI_TOP_RUN_H
+#define PROBING_CLI_TOP_RUN_H
+
+#include <signal.h>
+
+#include "src/cli/top_options.h"
+#include "src/cli/top_watch.h"
+#include "src/pipeline/pipeline.h"
+
+/* What is looked at, and with what. Filled by verb_top.c. */
+struct top_session {
+	const struct top_arguments *arguments;
+	struct pipeline_options pipeline_options;
+	struct capture *capture;
+	struct pipeline *pipeline;
+	struct top *top;
+	struct top_watch *watch;
+	struct screen *screen; /* NULL: frames are printed */
+	int keys;              /* where keys come from; -1: nowhere */
+	pid_t pid;
+	bool is_child;
+	char *command;         /* of the process, for the header */
+	/* What became of it. */
+	int signal;            /* that ended it; 0: none */
+	int error;             /* negative errno on which it stopped */
+	bool end_command;      /* the user wants the command to end, too */
+	bool write_failed;     /* error is of printing */
+};
+
+/* Block the signals that the loop takes. @ret_before: the mask to give to a child. */
+void top_block_signals(sigset_t *ret_before);
+
+/* A pipeline into a new store, whatever there was before. Returns an error of top_begin() or pipeline_new(). */
+int top_start_pipeline(struct top_session *session);
+
+/* Until q, a signal, enough frames, or, if so asked or in batches, the end of the process. What went wrong is in
+ * session->error. */
+void top_run(struct top_session *session);
+
+#endif

@@ -1,0 +1,48 @@
+/* names.h - what stacks consist of, read from the store as it grows. Private.
+ *
+ * Only what is new is read, and what had no name the last time. Rows do not
+ * change otherwise: a frame is named once.
+ */
+#ifndef PROBING_TOP_NAMES_H
+#define PROBING_TOP_NAMES_H
+
+#include "base/id_map.h"
+#include "src/store/store.h"
+
+struct name_function {
+	const char *name, *file, *module; /* file, module: NULL unknown */
+	enum frame_role role;
+	int first_line; /* 0: unknown */
+};
+
+struct unnamed {
+	int64_t frame; /* id */
+	uint32_t index, tries;
+	uint32_t since; /* at which call of top_names_update() it came */
+};
+
+struct top_names;
+int top_names_new(sqlite3 *reader, struct top_names **ret); /* reader is taken over on success */
+void top_names_free(struct top_names *names);
+
+/*
+ * top_names_update - read on.
+ * @ret_renamed: set to true where a frame that was there has got its name.
+ * Errors: -EBADMSG, -ENOMEM; what the store reports.
+ */
+int top_names_update(struct top_names *names, bool *ret_renamed);
+
+/* Frames and stacks alone; the stack with id N has index N - 1. */
+const struct profile *top_names_profile(const struct top_names *names);
+uint32_t top_names_last_stack(const struct top_names *names);
+
+/* Frames that have no name yet and have not been asked for often. */
+bool top_names_are_awaited(const struct top_names *names);
+
+/* The function of a frame; NULL: it has no name yet. */
+const struct name_function *top_names_function(const struct top_names *names, size_t frame);
+
+/* The name of a thread as the operating system knows it; "" unknown. */
+const char *top_names_thread(const struct top_names *names, pid_t pid, pid_t tid);
+
+#endif
