@@ -531,7 +531,7 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 		return r;
 	r = put_sample(pipeline, sample, process, &stack);
 	/* Tasks are read from memory, right after the sample. */
-	if (r >= 0 && pipeline->capture && !pipeline->async)
+	if (r >= 0 && pipeline->capture && !pipeline->options.async)
 		note_stack(pipeline, sample);
 	return r;
 }

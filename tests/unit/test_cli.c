@@ -191,11 +191,8 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
-<<<<<<< HEAD
-static const char *const verb_names[] = { "record", "backtrace", "symbolize", "flamegraph", "report", "sql", "doctor", "help" };
-=======
-static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "help" };
->>>>>>> top
+static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "doctor",
+					  "help" };
 
 static void help_is_data(void **state)
 {
