@@ -17,6 +17,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/pipeline/intern.h"
+#include "src/pipeline/records.h"
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
 #include "src/pipeline/writer.h"
@@ -41,7 +42,7 @@ struct pipeline {
 	struct native_stack native;
 	struct intern intern;
 	struct task_frames tasks;
-	bool async;
+	bool async, keeps_records;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
@@ -61,6 +62,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	if (!pipeline)
 		return -ENOMEM;
 	pipeline->async = options->async;
+	pipeline->keeps_records = options->tracepoint;
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -68,7 +70,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	if (r >= 0)
 		r = batch_new(&pipeline->batch);
 	if (r >= 0)
-		r = writer_start(store, !options->no_symbols, &pipeline->writer);
+		r = writer_start(store, options, &pipeline->writer);
 	if (r < 0)
 		return r;
 	*ret = TAKE(pipeline);
@@ -441,6 +443,9 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		.end = stack->end,
 		.stack = id,
 	};
+	r = pipeline->keeps_records ? records_add(pipeline->batch, sample) : 0;
+	if (r < 0)
+		return r;
 	count(pipeline, sample, stack);
 	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
 }

@@ -34,6 +34,8 @@ struct pipeline_counts {
 
 struct pipeline_options {
 	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
+	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
+	const struct tracepoint *tracepoint;
 	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
 };
 

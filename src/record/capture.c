@@ -28,6 +28,9 @@ static int open_bpf(struct capture *capture, enum capture_source source)
 
 	if (source == SOURCE_READ)
 		return 0;
+	/* A tracepoint's programs are not an event's: they see all processes, and could keep it from others. */
+	if (capture->events.attr.type == PERF_TYPE_TRACEPOINT)
+		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	r = bpf_source_new(&capture->rings, &capture->bpf);
 	if (r == -ENOMEM)
 		return r;
@@ -139,7 +142,7 @@ static int start(const struct capture_options *options, pid_t pid, bool launch, 
 	if (options->source == SOURCE_POLL)
 		return start_poller(options, pid, launch, 0, ret);
 	r = launch ? launch_events(options, pid, ret) : attach_events(options, pid, ret);
-	if (options->source != SOURCE_AUTO || !is_refusal(r) || capture_check_memory(pid) < 0)
+	if (options->source != SOURCE_AUTO || options->event || !is_refusal(r) || capture_check_memory(pid) < 0)
 		return r;
 	return start_poller(options, pid, launch, r, ret);
 }
@@ -354,13 +357,15 @@ static bool take_record(struct capture *capture, const struct perf_event_header 
 		return false;
 	if (is_duplicate(capture, record))
 		return false;
-	r = record_decode(record, capture_has_kernel(capture), ret);
+	r = record_decode(record, events_format(&capture->events), ret);
 	if (r < 0)
 		capture->counts.malformed++;
 	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0))
 		return false;
-	if (ret->type == CAPTURE_SAMPLE)
+	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;
+		ret->sample.weight_ns = events_weight(&capture->events) ?: ret->sample.weight_ns;
+	}
 	count(capture, ret);
 	follow_threads(capture, ret);
 	return true;
@@ -397,7 +402,7 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 	struct capture_event event;
 
 	if (!record || record->type != PERF_RECORD_SAMPLE ||
-	    record_decode(record, capture_has_kernel(capture), &event) <= 0)
+	    record_decode(record, events_format(&capture->events), &event) <= 0)
 		return false;
 	*ret = event.sample;
 	return true;
