@@ -63,7 +63,7 @@ static void say_refused(const struct sampled_event *event, char *to, size_t n_by
 	if (event->kind == EVENT_TRACEPOINT && event->config == 0)
 		snprintf(to, n_bytes,
 			 "tracefs, which says what %s is, may be read by root only: run probing as root, or, as root, "
-			 "`mount -o remount,mode=755 /sys/kernel/tracing`%s", event->name,
+			 "`mount -o remount,mode=755,gid=%u /sys/kernel/tracing`%s", event->name, getgid(),
 			 event->in_kernel ? " and `sysctl kernel.perf_event_paranoid=-1`" : "");
 	else if (event->kind == EVENT_TRACEPOINT)
 		snprintf(to, n_bytes,
