@@ -35,7 +35,8 @@ static void announce_source(const struct record_options *options, const struct r
 	}
 	if (source == SOURCE_BPF) {
 		fprintf(stderr, "stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
-	} else if (options->capture.source == SOURCE_READ || options->event.kind == EVENT_TRACEPOINT) {
+	} else if (options->capture.source == SOURCE_READ ||
+		   (options->event.kind == EVENT_TRACEPOINT && options->capture.count != 1)) {
 		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
 	} else {
 		capture_explain_source(why, sizeof why);

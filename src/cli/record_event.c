@@ -39,9 +39,10 @@ static int check_options(const struct record_options *options)
 
 	if (options->capture.source == SOURCE_POLL)
 		return cli_fail(EXIT_USAGE, "--source poll looks at CPU time on a timer: it knows no events");
-	if (options->capture.source == SOURCE_BPF && event->kind == EVENT_TRACEPOINT)
-		return cli_fail(EXIT_USAGE, "--source bpf takes events that are each thread's own, and a tracepoint is "
-					    "everybody's: leave --source out");
+	if (options->capture.source == SOURCE_BPF && event->kind == EVENT_TRACEPOINT &&
+	    (options->capture.count > 1 || options->hz_given))
+		return cli_fail(EXIT_USAGE, "--source bpf reads frames at a tracepoint each time: leave --source out, or "
+					    "--count and --frequency");
 	if (options->capture.no_kernel && event->in_kernel)
 		return cli_fail(EXIT_USAGE, "%s happens inside the kernel: without --no-kernel, then", event->name);
 	if (options->capture.count > 0 && event->kind == EVENT_CLOCK)
@@ -82,6 +83,7 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 		options->capture.count = event->usual_count;
 	options->capture.event = event;
 	options->pipeline.tracepoint = *ret;
+	options->pipeline.is_seldom = event->kind != EVENT_CLOCK;
 	if (event->kind == EVENT_TRACEPOINT && !*ret && !options->quiet)
 		fprintf(stderr, "what %s tells is not kept: that needs a build with libtraceevent\n", event->name);
 	return EXIT_OK;

@@ -88,6 +88,9 @@ void summary_print(const struct summary *summary)
 			(unsigned long long)counts->of_32_bit);
 	if (summary->captured.lost_looks > 0)
 		print_lost_looks(&summary->captured);
+	if (summary->captured.lost > 0 && summary->unit)
+		fputs("events came faster than they could be kept: take fewer with -c N, or keep less of each with "
+		      "--stack-bytes 4096\n", stderr);
 	if (summary->captured.throttled > 0)
 		fprintf(stderr,
 			"the kernel paused sampling %llu times: lower the rate with -F, or raise "

@@ -42,7 +42,7 @@ struct pipeline {
 	struct native_stack native;
 	struct intern intern;
 	struct task_frames tasks;
-	bool async, keeps_records;
+	bool async, keeps_records, is_seldom;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
@@ -63,6 +63,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 		return -ENOMEM;
 	pipeline->async = options->async;
 	pipeline->keeps_records = options->tracepoint;
+	pipeline->is_seldom = options->is_seldom;
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -610,12 +611,32 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 	return 0;
 }
 
+/* So that the next sample of a process finds its interpreter known. */
+static int look_between(struct pipeline *pipeline)
+{
+	struct processes *processes = &pipeline->processes;
+	uint64_t now_ns = monotonic_ns();
+	int r = 0;
+
+	for (size_t i = 0; i < processes->n && r >= 0; i++) {
+		if (processes->processes[i]->ended_ns != 0)
+			continue;
+		r = process_search_python(processes->processes[i], now_ns);
+		if (r >= 0)
+			watch(pipeline, processes->processes[i], now_ns);
+	}
+	return r;
+}
+
 int pipeline_flush(struct pipeline *pipeline)
 {
 	struct batch *next;
-	int r;
+	int r = 0;
 
-	r = put_changed(pipeline);
+	if (pipeline->is_seldom)
+		r = look_between(pipeline);
+	if (r >= 0)
+		r = put_changed(pipeline);
 	if (r < 0)
 		return r;
 	if (batch_is_empty(pipeline->batch))

@@ -36,6 +36,7 @@ struct pipeline_options {
 	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
 	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
+	bool is_seldom;  /* samples may be far between: interpreters are looked for between them, too */
 	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
 };
 

@@ -32,6 +32,7 @@ struct output {
 struct bpf_source {
 	struct bpf_object *object;
 	int program, processes, outputs, judged;
+	bool is_tracepoint;
 	struct output *output; /* by processor */
 	size_t n_outputs;
 };
@@ -71,6 +72,17 @@ static int set_size(struct bpf_source *source, const char *map, uint32_t n)
 	return bpf_map__set_max_entries(bpf_object__find_map_by_name(source->object, map), n);
 }
 
+static const char *program_name(bool is_tracepoint)
+{
+	return is_tracepoint ? "read_tracepoint_frames" : "read_frames";
+}
+
+/* Of the two programs one is needed. */
+static int leave_out(struct bpf_source *source, const char *name)
+{
+	return bpf_program__set_autoload(bpf_object__find_program_by_name(source->object, name), false);
+}
+
 static int load(struct bpf_source *source, uint32_t n_cpus)
 {
 	int r;
@@ -82,10 +94,13 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 	if (r >= 0)
 		r = set_size(source, "outputs", n_cpus);
 	if (r >= 0)
+		r = leave_out(source, program_name(!source->is_tracepoint));
+	if (r >= 0)
 		r = bpf_object__load(source->object);
 	if (r < 0)
 		return r;
-	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames"));
+	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object,
+									   program_name(source->is_tracepoint)));
 	source->processes = bpf_object__find_map_fd_by_name(source->object, "processes");
 	source->outputs = bpf_object__find_map_fd_by_name(source->object, "outputs");
 	source->judged = bpf_object__find_map_fd_by_name(source->object, "judged");
@@ -129,7 +144,7 @@ static int open_outputs(struct bpf_source *source, const struct rings *rings, si
 	return r;
 }
 
-int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
+int bpf_source_new(const struct rings *rings, bool is_tracepoint, struct bpf_source **ret)
 {
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	int r, n_cpus;
@@ -143,6 +158,7 @@ int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
 	source = calloc(1, sizeof *source);
 	if (!source)
 		return -ENOMEM;
+	source->is_tracepoint = is_tracepoint;
 	r = load(source, (uint32_t)n_cpus);
 	if (r >= 0)
 		r = open_outputs(source, rings, (size_t)n_cpus);
@@ -154,7 +170,10 @@ int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
 
 int bpf_source_attach(const struct bpf_source *source, int event_fd)
 {
-	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, source->program) < 0 ? -errno : 0;
+	if (ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, source->program) >= 0)
+		return 0;
+	/* A tracepoint's programs belong to it, not to the event: the first one has brought ours. */
+	return errno == EEXIST && source->is_tracepoint ? 0 : -errno;
 }
 
 int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout)

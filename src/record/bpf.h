@@ -18,10 +18,11 @@ struct bpf_source;
 /*
  * bpf_source_new - load the program, and open what it writes to.
  * @rings: borrowed, outlive the source.
+ * @is_tracepoint: of the events that it will be attached to; of these each must be sampled.
  * @ret:   ended with bpf_source_free().
  * Errors: -ENOSYS built without it; -EPERM; whatever the kernel reports. See bpf_source_explain().
  */
-int bpf_source_new(const struct rings *rings, struct bpf_source **ret);
+int bpf_source_new(const struct rings *rings, bool is_tracepoint, struct bpf_source **ret);
 void bpf_source_free(struct bpf_source *source);
 void bpf_source_freep(struct bpf_source **source);
 

@@ -3,9 +3,9 @@
 
 #include "src/record/bpf.h"
 
-int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
+int bpf_source_new(const struct rings *rings, bool is_tracepoint, struct bpf_source **ret)
 {
-	(void)rings, (void)ret;
+	(void)rings, (void)is_tracepoint, (void)ret;
 	return -ENOSYS;
 }
 

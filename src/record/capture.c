@@ -24,14 +24,15 @@ enum { MOST_ROUNDS = 4 };
 /* A source that is not asked for by name is done without where it cannot be had. */
 static int open_bpf(struct capture *capture, enum capture_source source)
 {
+	bool is_tracepoint = capture->events.attr.type == PERF_TYPE_TRACEPOINT;
 	int r;
 
 	if (source == SOURCE_READ)
 		return 0;
-	/* A tracepoint's programs are not an event's: they see all processes, and could keep it from others. */
-	if (capture->events.attr.type == PERF_TYPE_TRACEPOINT)
+	/* A tracepoint's program runs each time: were not each sampled, frames would come without samples. */
+	if (is_tracepoint && (capture->events.attr.freq || capture->events.attr.sample_period != 1))
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
-	r = bpf_source_new(&capture->rings, &capture->bpf);
+	r = bpf_source_new(&capture->rings, is_tracepoint, &capture->bpf);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -197,7 +198,7 @@ void capture_explain_source(char *to, size_t n_bytes)
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	const struct rings none = { .epoll_fd = -1 };
 
-	bpf_source_explain(bpf_source_new(&none, &source), to, n_bytes);
+	bpf_source_explain(bpf_source_new(&none, false, &source), to, n_bytes);
 }
 
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout)

@@ -403,20 +403,16 @@ static __always_inline bool is_foreign(uint32_t pid)
 	return wanted && !*wanted;
 }
 
-SEC("perf_event")
-int read_frames(void *context)
+static __always_inline void write_frames(void *context, const struct python_layout *layout)
 {
-	uint64_t ids = bpf_get_current_pid_tgid(), n_bytes;
-	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
-	struct walk walk = { 0 };
+	uint32_t tid = (uint32_t)bpf_get_current_pid_tgid(), cpu = bpf_get_smp_processor_id();
+	struct walk walk = { .layout = layout };
+	uint64_t n_bytes;
 
-	walk.layout = bpf_map_lookup_elem(&processes, &pid);
-	if (!walk.layout) /* elsewhere than on all processors there are no foreign ones */
-		return !is_foreign(pid);
 	walk.room = bpf_map_lookup_elem(&rooms, &cpu);
 	walk.tid = own_tid(walk.layout, tid);
 	if (!walk.room || walk.tid == 0 || !find_thread(&walk, tid) || walk.thread.n_states == 0)
-		return 1;
+		return;
 	walk.room->record.layout_id = walk.layout->id;
 	walk.room->record.tid = tid;
 	walk.room->record.n_entries = 0;
@@ -424,11 +420,34 @@ int read_frames(void *context)
 	walk.room->record.flags = 0;
 	for (uint32_t n = 0; n < PYTHON_MAX_STATES; n++)
 		if (n < walk.thread.n_states && !add_state(&walk, n))
-			return 1;
+			return;
 	n_bytes = walk.room->record.n_entries;
 	if (n_bytes > PYTHON_MAX_ENTRIES)
-		return 1;
+		return;
 	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
 	bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+}
+
+SEC("perf_event")
+int read_frames(void *context)
+{
+	uint32_t pid = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
+	const struct python_layout *layout = bpf_map_lookup_elem(&processes, &pid);
+
+	if (!layout) /* elsewhere than on all processors there are no foreign ones */
+		return !is_foreign(pid);
+	write_frames(context, layout);
+	return 1;
+}
+
+/* Of a tracepoint all processes come here, and 0 would keep it from whoever else listens to it. */
+SEC("tracepoint")
+int read_tracepoint_frames(void *context)
+{
+	uint32_t pid = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
+	const struct python_layout *layout = bpf_map_lookup_elem(&processes, &pid);
+
+	if (layout)
+		write_frames(context, layout);
 	return 1;
 }
