@@ -176,6 +176,7 @@ void capture_free(struct capture *capture)
 	events_done(&capture->events);
 	bpf_source_free(capture->bpf);
 	pairs_done(&capture->pairs);
+	paces_done(&capture->paces);
 	task_set_done(&capture->wanted);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
@@ -347,29 +348,50 @@ static bool pair(struct capture *capture, const struct perf_event_header *record
 	return false;
 }
 
-/* Returns whether ret was filled. */
-static bool take_record(struct capture *capture, const struct perf_event_header *record,
+/* How many events a sample stands for, where it does not say so itself, or not rightly. */
+static int weigh(struct capture *capture, struct sample *sample)
+{
+	const struct perf_event_attr *attr = &capture->events.attr;
+
+	sample->weight_ns = events_weight(&capture->events) ?: sample->weight_ns;
+	if (!attr->freq || (attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT))
+		return 0;
+	return paces_take(&capture->paces, sample->tid, sample->cpu, sample->weight_ns, &sample->weight_ns);
+}
+
+static void forget_paces(struct capture *capture, const struct capture_event *event)
+{
+	if (capture->events.attr.freq && (event->type == CAPTURE_FORK || event->type == CAPTURE_EXIT))
+		for (size_t i = 0; i < capture->rings.n; i++)
+			paces_forget(&capture->paces, event->tid, capture->rings.ring[i].cpu);
+}
+
+/* Returns 1 where ret was filled, else 0. -ENOMEM. */
+static int take_record(struct capture *capture, const struct perf_event_header *record,
 			struct capture_event *ret)
 {
 	const struct python_record *python = NULL;
 	int r;
 
 	if (capture->bpf && pair(capture, record, &python))
-		return false;
+		return 0;
 	if (is_duplicate(capture, record))
-		return false;
+		return 0;
 	r = record_decode(record, events_format(&capture->events), ret);
 	if (r < 0)
 		capture->counts.malformed++;
 	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0))
-		return false;
+		return 0;
 	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;
-		ret->sample.weight_ns = events_weight(&capture->events) ?: ret->sample.weight_ns;
+		r = weigh(capture, &ret->sample);
+		if (r < 0)
+			return r;
 	}
 	count(capture, ret);
 	follow_threads(capture, ret);
-	return true;
+	forget_paces(capture, ret);
+	return 1;
 }
 
 int capture_next(struct capture *capture, struct capture_event *ret)
@@ -383,8 +405,10 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 		uint64_t now_ns;
 
 		if (record) {
-			if (take_record(capture, record, ret))
-				return 1;
+			int r = take_record(capture, record, ret);
+
+			if (r != 0)
+				return r;
 			n_rounds = 0;
 			continue;
 		}

@@ -17,9 +17,8 @@
 	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
 
 /*
- * Of page faults there are too many for a sample each. At a frequency their numbers would be wrong:
- * they come in bursts, which are over before the kernel has found a pace, and it tells of each
- * sample how many it will wait for next.
+ * Of page faults there are too many for a sample each, and they come in bursts, which are over
+ * before the kernel has found the pace for a frequency.
  */
 enum { MANY = 100 };
 

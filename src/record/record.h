@@ -28,7 +28,7 @@ struct capture_options {
 	enum capture_source source;
 	double hz;           /* samples a second of CPU time and thread */
 	const struct sampled_event *event; /* resolved; NULL: the CPU clock. SOURCE_POLL knows no other */
-	uint64_t count;      /* of events that are no clocks: a sample of so many; 0: by hz, per thread and CPU */
+	uint64_t count;      /* of events that are no clocks: a sample of so many, per thread and CPU; 0: by hz */
 	size_t stack_bytes;  /* user stack to copy, a multiple of 8, at most 65528 */
 	size_t ring_bytes;   /* per CPU, a power of two of pages; 0: as much as allowed */
 	bool no_kernel;      /* do not even ask for time inside the kernel */

@@ -107,6 +107,16 @@ class Software(t.Case):
         self.assertGreater(counted(recording, "touch_pages"), faults - 100 * (os.cpu_count() + 2))
         self.assertLess(counted(recording, "touch_pages"), faults + 100 * (os.cpu_count() + 2))
 
+    def test_at_a_frequency(self):
+        """The kernel waits for ever more of them, up to thousands: the sum stays what it was."""
+        recording, truth, said = once("page-faults", "-F", 4999)
+        self.assertIsNone(recording.run["period"])
+        self.assertEqual(recording.run["hz"], 4999)
+        self.assertIn("(about ", said)
+        total = sum(sample.weight_ns for sample in recording.samples)
+        self.assertGreater(total, 0.2 * truth["touch_pages"]["faults"])
+        self.assertLess(total, 1.2 * truth["all_faults"] + 500)
+
     def test_stacks_are_of_the_instant(self):
         recording, _, _ = once("page-faults", "-c", 7)
         mine = [sample for sample in recording.samples if sample.stack and
