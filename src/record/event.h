@@ -71,12 +71,18 @@ int event_each_tracepoint(int (*take)(void *data, const char *name), void *data)
 
 /* ---- What a tracepoint tells ---- */
 
-enum tracepoint_type { TRACEPOINT_INTEGER, TRACEPOINT_TEXT, TRACEPOINT_BYTES, TRACEPOINT_NUMBERS };
+enum tracepoint_type {
+	TRACEPOINT_INTEGER,
+	TRACEPOINT_TEXT,
+	TRACEPOINT_BYTES,
+	TRACEPOINT_NUMBERS, /* an array of integers, shown as text */
+	TRACEPOINT_SYSCALL, /* the name of the system call of that number, of this machine */
+};
 
 /* Where a field stands in a record. */
 struct tracepoint_field {
 	char name[64];
-	enum tracepoint_type type; /* NUMBERS: an array of integers, which are shown as text */
+	enum tracepoint_type type;
 	uint32_t offset, n_bytes;  /* of a dynamic one: where the word that leads to it stands */
 	uint32_t element_bytes;    /* of TRACEPOINT_NUMBERS */
 	bool is_signed;            /* of integers and numbers */
@@ -98,7 +104,7 @@ void tracepoint_freep(struct tracepoint **tracepoint);
 struct tracepoint_value {
 	enum { VALUE_NONE, VALUE_INTEGER, VALUE_TEXT, VALUE_BYTES } type; /* NONE: not in the record */
 	int64_t integer;   /* 64 bits without a sign come as those bits */
-	const void *bytes; /* VALUE_TEXT: valid UTF-8 without a NUL, n_bytes long */
+	const void *bytes; /* or of what stays for ever; VALUE_TEXT: valid UTF-8 without a NUL, n_bytes long */
 	size_t n_bytes;
 };
 

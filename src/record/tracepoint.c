@@ -135,6 +135,19 @@ static struct tracepoint_value numbers_value(const struct tracepoint_field *fiel
 	return (struct tracepoint_value){ .type = VALUE_TEXT, .bytes = room, .n_bytes = used };
 }
 
+static const char *const syscall_names[] = {
+#define SYSCALL(number, name) [number] = name,
+#include "src/record/syscall_names.h"
+};
+
+static struct tracepoint_value syscall_value(int64_t number)
+{
+	const char *name = number >= 0 && number < (int64_t)N_ELEMENTS(syscall_names) ? syscall_names[number] : NULL;
+
+	return name ? (struct tracepoint_value){ .type = VALUE_TEXT, .bytes = name, .n_bytes = strlen(name) }
+		    : (struct tracepoint_value){ .type = VALUE_NONE };
+}
+
 struct tracepoint_value tracepoint_decode(const struct tracepoint_field *field, const void *raw, size_t n_bytes,
 					  char *room, size_t room_bytes)
 {
@@ -154,6 +167,8 @@ struct tracepoint_value tracepoint_decode(const struct tracepoint_field *field, 
 		return text_value(bytes, n);
 	case TRACEPOINT_NUMBERS:
 		return numbers_value(field, bytes, n, room, room_bytes);
+	case TRACEPOINT_SYSCALL:
+		return read_integer(bytes, n, field->is_signed, &value.integer) ? syscall_value(value.integer) : value;
 	case TRACEPOINT_BYTES:
 		break;
 	}

@@ -83,6 +83,27 @@ static int take_fields(const struct tep_event *event, struct tracepoint *tracepo
 	return r;
 }
 
+/* Of these the kernel tells a number only: the name stands beside it. */
+static int add_syscall_name(struct tracepoint *tracepoint)
+{
+	struct tracepoint_field *fields, field;
+	size_t i;
+
+	for (i = 0; i < tracepoint->n_fields && strcmp(tracepoint->fields[i].name, "id") != 0; i++)
+		;
+	if (strncmp(tracepoint->name, "raw_syscalls:", strlen("raw_syscalls:")) != 0 || i == tracepoint->n_fields)
+		return 0;
+	fields = reallocarray(tracepoint->fields, tracepoint->n_fields + 1, sizeof *fields);
+	if (!fields)
+		return -ENOMEM;
+	tracepoint->fields = fields;
+	field = fields[i];
+	field.type = TRACEPOINT_SYSCALL;
+	strcpy(field.name, "syscall");
+	fields[tracepoint->n_fields++] = field;
+	return 0;
+}
+
 /* How the kernel would print the record may not be understood: the fields are all that counts. */
 static const struct tep_event *parse(struct tep_handle *tep, const char *name, const char *text, size_t n_bytes)
 {
@@ -112,6 +133,8 @@ int tracepoint_describe(const char *name, const char *text, size_t n_bytes, stru
 	if (!event)
 		return -EBADMSG;
 	r = take_fields(event, tracepoint);
+	if (r >= 0)
+		r = add_syscall_name(tracepoint);
 	if (r < 0)
 		return r;
 	*ret = TAKE(tracepoint);

@@ -251,6 +251,9 @@ class Tracepoints(t.Case):
         self.assertGreater(len(recording.samples), 500)
         self.assertEqual(rows('SELECT count(*) FROM sample LEFT JOIN "raw_syscalls:sys_enter" AS call '
                               'ON call.sample = sample.rowid WHERE call.id IS NULL'), [(0,)])
+        self.assertEqual(rows('SELECT count(*) > 50 FROM "raw_syscalls:sys_enter" WHERE syscall = \'write\''), [(1,)])
+        self.assertLessEqual({"mmap", "munmap"}, {name for (name,) in rows(
+            'SELECT DISTINCT syscall FROM "raw_syscalls:sys_enter"')})
         # Six numbers, as text.
         self.assertEqual({len(args.split()) for (args,) in rows('SELECT args FROM "raw_syscalls:sys_enter"')}, {6})
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -170,6 +171,26 @@ static void test_room(void **state)
 	assert_int_equal(tracepoint_decode(&field, numbers, sizeof numbers, room, 16).n_bytes, 0);
 }
 
+/* The numbers are this machine's. */
+static void test_syscall_names(void **state)
+{
+	static const char text[] = "name: kinds\n" COMMON "\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\n"
+				   "print fmt: \"%ld\", REC->id\n";
+	int64_t record[2] = { 0, SYS_perf_event_open };
+	struct tracepoint *tracepoint = NULL;
+
+	(void)state;
+	tracepoint_free(describe(description)); /* else it is built without */
+	assert_int_equal(tracepoint_describe("raw_syscalls:kinds", text, strlen(text), &tracepoint), 0);
+	assert_int_equal(tracepoint->n_fields, 2);
+	assert_bytes(decode(tracepoint, "syscall", record, sizeof record), VALUE_TEXT, "perf_event_open", 15);
+	record[1] = -1;
+	assert_int_equal(decode(tracepoint, "syscall", record, sizeof record).type, VALUE_NONE);
+	record[1] = INT64_MAX;
+	assert_int_equal(decode(tracepoint, "syscall", record, sizeof record).type, VALUE_NONE);
+	tracepoint_free(tracepoint);
+}
+
 /* From Linux 5.18 an offset may count from behind the word. */
 static void test_relative(void **state)
 {
@@ -208,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_cut_records),
 		cmocka_unit_test(test_text_that_is_none),
 		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_syscall_names),
 		cmocka_unit_test(test_relative),
 		cmocka_unit_test(test_no_descriptions),
 	};
