@@ -33,11 +33,17 @@ static int fail_check(const struct sampled_event *event, int error, pid_t pid)
 	return cli_fail(cli_status(r), "%s", text);
 }
 
+/* What is sampled at anyway, and may be refused and replaced as ever. */
+static bool is_usual(const struct sampled_event *event)
+{
+	return strcmp(event->name, "cpu-clock") == 0;
+}
+
 static int check_options(const struct record_options *options)
 {
 	const struct sampled_event *event = &options->event;
 
-	if (options->capture.source == SOURCE_POLL)
+	if (options->capture.source == SOURCE_POLL && !is_usual(event))
 		return cli_fail(EXIT_USAGE, "--source poll looks at CPU time on a timer: it knows no events");
 	if (options->capture.source == SOURCE_BPF && event->kind == EVENT_TRACEPOINT &&
 	    (options->capture.count > 1 || options->hz_given))
@@ -71,7 +77,7 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 	status = find_event(options->event_name, event);
 	if (status == EXIT_OK)
 		status = check_options(options);
-	if (status != EXIT_OK)
+	if (status != EXIT_OK || is_usual(event))
 		return status;
 	r = event_resolve(event, ret);
 	if (r < 0)

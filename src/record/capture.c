@@ -354,7 +354,9 @@ static int weigh(struct capture *capture, struct sample *sample)
 	const struct perf_event_attr *attr = &capture->events.attr;
 
 	sample->weight_ns = events_weight(&capture->events) ?: sample->weight_ns;
-	if (!attr->freq || (attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT))
+	/* Of all processes only the wanted ones' samples come: what another's told is not known. */
+	if (!attr->freq || capture->events.is_wide ||
+	    (attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT))
 		return 0;
 	return paces_take(&capture->paces, sample->tid, sample->cpu, sample->weight_ns, &sample->weight_ns);
 }

@@ -151,6 +151,11 @@ class Software(t.Case):
         self.assertIn("sysctl kernel.perf_event_paranoid=1", done.stderr)
         self.assertFalse(os.path.exists("probing.db"))
 
+    def test_usual_clock(self):
+        recording, _, _ = once("cpu-clock", "--source", "read")
+        self.assertEqual((recording.run["event"], recording.run["unit"], recording.run["mode"], recording.run["hz"]),
+                         ("cpu-clock", "ns", "cpu", 99))
+
     def test_other_clock(self):
         recording, _, said = once("task-clock", "-F", 499)
         self.assertEqual((recording.run["event"], recording.run["unit"], recording.run["mode"]),
