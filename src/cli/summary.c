@@ -93,9 +93,10 @@ void summary_print(const struct summary *summary)
 		      "--stack-bytes 4096\n", stderr);
 	if (summary->captured.throttled > 0)
 		fprintf(stderr,
-			"the kernel paused sampling %llu times: lower the rate with -F, or raise "
+			"the kernel paused sampling %llu times: %s, or raise "
 			"kernel.perf_cpu_time_max_percent\n",
-			(unsigned long long)summary->captured.throttled);
+			(unsigned long long)summary->captured.throttled,
+			summary->unit ? "take fewer with -c N" : "lower the rate with -F");
 }
 
 void summary_report(const char *path)

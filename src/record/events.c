@@ -297,6 +297,12 @@ static int count_threads(pid_t pid, size_t *ret)
 	return proc_tasks(pid, &tids, ret);
 }
 
+/* A tracepoint's program must not leave others out: they may not be the only ones to listen. */
+static bool may_be_wide(const struct event_set *set)
+{
+	return set->bpf && set->attr.type != PERF_TYPE_TRACEPOINT;
+}
+
 int events_attach(struct event_set *set, pid_t pid)
 {
 	size_t n_threads;
@@ -305,10 +311,10 @@ int events_attach(struct event_set *set, pid_t pid)
 	r = count_threads(pid, &n_threads);
 	if (r < 0)
 		return r;
-	if (set->bpf && n_threads * set->rings->n > MOST_EVENTS)
+	if (may_be_wide(set) && n_threads * set->rings->n > MOST_EVENTS)
 		return attach_wide(set, n_threads);
 	r = attach_threads(set, pid);
-	return r == -EMFILE && set->bpf ? attach_wide(set, n_threads) : r;
+	return r == -EMFILE && may_be_wide(set) ? attach_wide(set, n_threads) : r;
 }
 
 int events_launch(struct event_set *set, pid_t child)
