@@ -32,7 +32,8 @@ struct output {
 struct bpf_source {
 	struct bpf_object *object;
 	int program, processes, outputs, judged;
-	bool is_tracepoint;
+	uint64_t tracepoint; /* 0: attached to events */
+	int holder;          /* the event that keeps the program at the tracepoint; -1: none does */
 	struct output *output; /* by processor */
 	size_t n_outputs;
 };
@@ -51,6 +52,7 @@ void bpf_source_free(struct bpf_source *source)
 	for (size_t i = 0; i < source->n_outputs; i++)
 		closep(&source->output[i].fd);
 	free(source->output);
+	bpf_source_stop(source);
 	bpf_object__close(source->object);
 	free(source);
 }
@@ -94,13 +96,13 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 	if (r >= 0)
 		r = set_size(source, "outputs", n_cpus);
 	if (r >= 0)
-		r = leave_out(source, program_name(!source->is_tracepoint));
+		r = leave_out(source, program_name(source->tracepoint == 0));
 	if (r >= 0)
 		r = bpf_object__load(source->object);
 	if (r < 0)
 		return r;
 	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object,
-									   program_name(source->is_tracepoint)));
+									   program_name(source->tracepoint != 0)));
 	source->processes = bpf_object__find_map_fd_by_name(source->object, "processes");
 	source->outputs = bpf_object__find_map_fd_by_name(source->object, "outputs");
 	source->judged = bpf_object__find_map_fd_by_name(source->object, "judged");
@@ -144,7 +146,34 @@ static int open_outputs(struct bpf_source *source, const struct rings *rings, si
 	return r;
 }
 
-int bpf_source_new(const struct rings *rings, bool is_tracepoint, struct bpf_source **ret)
+/*
+ * A tracepoint's programs belong to it, and go with the event that brought them, or with any that
+ * inherited that: the first thread to end would take ours away. So an event brings it that nobody
+ * inherits, and that counts nothing. Source: perf_event_free_bpf_prog(), kernel/events/core.c, Linux 6.18.
+ */
+static int hold(struct bpf_source *source)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof attr,
+		.type = PERF_TYPE_TRACEPOINT,
+		.config = source->tracepoint,
+		.sample_period = 1,
+		.disabled = 1,
+	};
+
+	source->holder = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (source->holder < 0 || ioctl(source->holder, PERF_EVENT_IOC_SET_BPF, source->program) < 0)
+		return -errno;
+	return 0;
+}
+
+void bpf_source_stop(struct bpf_source *source)
+{
+	closep(&source->holder);
+	source->holder = -1;
+}
+
+int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret)
 {
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	int r, n_cpus;
@@ -158,10 +187,13 @@ int bpf_source_new(const struct rings *rings, bool is_tracepoint, struct bpf_sou
 	source = calloc(1, sizeof *source);
 	if (!source)
 		return -ENOMEM;
-	source->is_tracepoint = is_tracepoint;
+	source->tracepoint = tracepoint;
+	source->holder = -1;
 	r = load(source, (uint32_t)n_cpus);
 	if (r >= 0)
 		r = open_outputs(source, rings, (size_t)n_cpus);
+	if (r >= 0 && tracepoint)
+		r = hold(source);
 	if (r < 0)
 		return r;
 	*ret = TAKE(source);
@@ -170,10 +202,9 @@ int bpf_source_new(const struct rings *rings, bool is_tracepoint, struct bpf_sou
 
 int bpf_source_attach(const struct bpf_source *source, int event_fd)
 {
-	if (ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, source->program) >= 0)
+	if (source->tracepoint)
 		return 0;
-	/* A tracepoint's programs belong to it, not to the event: the first one has brought ours. */
-	return errno == EEXIST && source->is_tracepoint ? 0 : -errno;
+	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, source->program) < 0 ? -errno : 0;
 }
 
 int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout)

@@ -32,7 +32,7 @@ static int open_bpf(struct capture *capture, enum capture_source source)
 	/* A tracepoint's program runs each time: were not each sampled, frames would come without samples. */
 	if (is_tracepoint && (capture->events.attr.freq || capture->events.attr.sample_period != 1))
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
-	r = bpf_source_new(&capture->rings, is_tracepoint, &capture->bpf);
+	r = bpf_source_new(&capture->rings, is_tracepoint ? capture->events.attr.config : 0, &capture->bpf);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -199,7 +199,7 @@ void capture_explain_source(char *to, size_t n_bytes)
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	const struct rings none = { .epoll_fd = -1 };
 
-	bpf_source_explain(bpf_source_new(&none, false, &source), to, n_bytes);
+	bpf_source_explain(bpf_source_new(&none, 0, &source), to, n_bytes);
 }
 
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout)
@@ -441,6 +441,8 @@ void capture_stop(struct capture *capture)
 		poller_stop(capture->poller);
 	else
 		events_stop(&capture->events);
+	if (capture->bpf)
+		bpf_source_stop(capture->bpf);
 	capture->stopped = true;
 }
 
