@@ -84,7 +84,8 @@ static struct field_value to_column(const struct tracepoint_value *value)
 	return column;
 }
 
-int records_put(struct records *records, struct store *store, const struct batch *batch, const struct new_record *record)
+int records_put(struct records *records, struct store *store, const struct batch *batch,
+		const struct new_record *record)
 {
 	const struct tracepoint *tracepoint = records->tracepoint;
 

@@ -23,6 +23,7 @@ int records_init(struct records *records, struct store *store, const struct trac
 void records_done(struct records *records);
 
 /* records_put - the row of the sample that was put last. */
-int records_put(struct records *records, struct store *store, const struct batch *batch, const struct new_record *record);
+int records_put(struct records *records, struct store *store, const struct batch *batch,
+		const struct new_record *record);
 
 #endif
