@@ -37,6 +37,7 @@
 #include "src/record/decode.h"
 
 enum {
+	MOST_WAKEUPS_HZ = 50, /* where samples need not be read at once */
 	MOST_HZ = 100000, /* the kernel rounds shorter periods up, silently */
 	MOST_STACK_BYTES = 65528,
 	/* A program that only creates threads would keep us busy for ever. What
@@ -81,6 +82,7 @@ static void set_event(struct event_set *set, const struct sampled_event *event)
 	set->attr.config = event->config;
 	if (event->kind == EVENT_TRACEPOINT)
 		set->attr.sample_type |= PERF_SAMPLE_RAW;
+	set->is_clock = event->kind == EVENT_CLOCK;
 	set->in_kernel = event->in_kernel;
 }
 
@@ -121,10 +123,17 @@ int events_init(struct event_set *set, const struct capture_options *options,
 		attr.wakeup_events = 1;
 	if (options->no_kernel)
 		leave_kernel_out(&attr);
-	*set = (struct event_set){ .rings = rings, .attr = attr };
+	*set = (struct event_set){ .rings = rings, .attr = attr, .is_clock = true };
 	if (options->event)
 		set_event(set, options->event);
 	return 0;
+}
+
+void events_wake_rarely(struct event_set *set)
+{
+	if (!set->attr.watermark)
+		set->attr.wakeup_events =
+			(uint32_t)MAX(1u, 1000000000u / MOST_WAKEUPS_HZ / MAX(1u, set->attr.sample_period));
 }
 
 static void close_events(struct event_set *set)

@@ -23,6 +23,7 @@ struct event_set {
 	size_t n_late, late_allocated;
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
+	bool is_clock;  /* periods are nanoseconds */
 	bool in_kernel; /* the event is there only: not to be given up */
 	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
@@ -35,6 +36,12 @@ struct event_set {
 int events_init(struct event_set *set, const struct capture_options *options,
 		const struct rings *rings);
 void events_done(struct event_set *set);
+
+/*
+ * events_wake_rarely - wake the reader some ten times a second only, however often is sampled.
+ * To be called before any is opened; for where something else wakes it when it must be.
+ */
+void events_wake_rarely(struct event_set *set);
 
 /*
  * events_attach - sample every thread of a process. Errors as capture_attach().
