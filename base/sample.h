@@ -27,7 +27,7 @@ struct sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	pid_t pid, tid;   /* as this process' PID namespace sees them */
 	unsigned cpu;
-	uint64_t weight_ns;
+	uint64_t weight_ns; /* where the event is no clock: of how many events it is one */
 	bool has_user; /* regs and stack below are valid (a kernel thread has none) */
 	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
 	bool is_held;  /* the thread stands still until its stack has been made: its memory is
@@ -39,6 +39,8 @@ struct sample {
 	size_t stack_bytes;
 	/* The thread's Python frames, read in the same interrupt; NULL: were not. */
 	const struct python_record *python;
+	const void *raw; /* what the event itself has to say (a tracepoint's record); NULL: nothing */
+	size_t raw_bytes;
 	const uint64_t *kernel_ips; /* innermost first; kernel addresses only */
 	size_t n_kernel_ips;
 };

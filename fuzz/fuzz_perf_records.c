@@ -1,6 +1,6 @@
 /* fuzz_perf_records.c - arbitrary bytes as the contents of a perf ring.
  *
- * The first byte says whether samples carry a kernel chain, the second where in
+ * The first byte says what samples carry (RECORD_HAS_CHAIN and the like), the second where in
  * the ring the contents begin (so that records wrap around); the rest is what
  * the kernel is supposed to have written.
  */
@@ -28,6 +28,8 @@ static void touch_event(const struct capture_event *event)
 	switch (event->type) {
 	case CAPTURE_SAMPLE:
 		touch(event->sample.stack, event->sample.stack_bytes);
+		if (event->sample.raw)
+			touch(event->sample.raw, event->sample.raw_bytes);
 		for (size_t i = 0; i < event->sample.n_kernel_ips; i++)
 			checksum += event->sample.kernel_ips[i];
 		break;
@@ -43,7 +45,7 @@ static void touch_event(const struct capture_event *event)
 }
 
 /* Once more in a block of its own size, where the sanitizer sees every step beyond. */
-static void decode_alone(const struct perf_event_header *record, bool kernel_chain)
+static void decode_alone(const struct perf_event_header *record, unsigned format)
 {
 	struct perf_event_header *copy = malloc(record->size);
 	struct record_origin origin;
@@ -52,7 +54,7 @@ static void decode_alone(const struct perf_event_header *record, bool kernel_cha
 	if (!copy)
 		abort();
 	memcpy(copy, record, record->size);
-	if (record_decode(copy, kernel_chain, &event) > 0)
+	if (record_decode(copy, format, &event) > 0)
 		touch_event(&event);
 	if (record_origin(copy, &origin) == 0)
 		checksum += origin.id;
@@ -85,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		abort();
 	merge_begin(&merge, UINT64_MAX);
 	while ((record = merge_next(&merge)) != NULL)
-		decode_alone(record, data[0] & 1);
+		decode_alone(record, data[0] & 7);
 	if (control.data_tail != control.data_head)
 		abort();
 	merge_done(&merge);

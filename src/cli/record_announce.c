@@ -35,7 +35,8 @@ static void announce_source(const struct record_options *options, const struct r
 	}
 	if (source == SOURCE_BPF) {
 		fprintf(stderr, "stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
-	} else if (options->capture.source == SOURCE_READ) {
+	} else if (options->capture.source == SOURCE_READ ||
+		   (options->event.kind == EVENT_TRACEPOINT && options->capture.count != 1)) {
 		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
 	} else {
 		capture_explain_source(why, sizeof why);
@@ -52,7 +53,7 @@ void record_announce(const struct record_options *options, const struct recordin
 {
 	bool is_polled = capture_source(recording->capture) == SOURCE_POLL;
 	const char *what = is_polled ? "when it runs, not where" : "its native frames";
-	char known[128];
+	char known[128], pace[256];
 
 	if (options->quiet)
 		return;
@@ -71,7 +72,7 @@ void record_announce(const struct record_options *options, const struct recordin
 	else if (!python[0])
 		fprintf(stderr, "no Python in process %d: recording %s\n", (int)recording->pid, what);
 	else
-		fprintf(stderr, "recording Python %s, process %d, at %g Hz%s\n", python,
-			(int)recording->pid, options->capture.hz,
+		fprintf(stderr, "recording Python %s, process %d, %s%s\n", python,
+			(int)recording->pid, record_pace(options, pace, sizeof pace),
 			options->duration_s > 0 ? "" : "; Ctrl-C ends it");
 }

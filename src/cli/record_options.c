@@ -7,11 +7,19 @@
 #include "src/cli/record_options.h"
 
 enum { MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
-enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC };
+#define MAX_COUNT 1e15
+enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS };
 
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Record this running process and the children that it starts from now on", 0 },
 	{ "duration", 'd', "SECONDS", 0, "End after this time (default: Ctrl-C, or the process' end)", 0 },
+	{ "event", 'e', "NAME", 0,
+	  "Sample at another event than CPU time: cycles, cache-misses, page-faults, context-switches, "
+	  "syscalls:sys_enter_write...; list shows what there is here", 0 },
+	{ "events", KEY_EVENTS, NULL, OPTION_HIDDEN, NULL, 0 },
+	{ "count", 'c', "N", 0,
+	  "Take a sample at one in N of such events (default: 100 for page faults, 1 for what is rarer and "
+	  "tracepoints; hardware events at the frequency of -F)", 0 },
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
 	{ "output", 'o', "FILE", 0, "Where to write (default: probing.db; what is there becomes FILE.old)", 0 },
@@ -66,10 +74,15 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 
 static void check(struct argp_state *state, const struct record_options *options)
 {
+	if (options->event_name && strcmp(options->event_name, "list") == 0)
+		return;
 	if (options->command && options->pid)
 		argp_error(state, "give either --pid or a command, not both");
 	if (!options->command && !options->pid)
 		argp_error(state, "what to record? Give --pid PID, or -- COMMAND");
+	if (options->capture.count > 0 && (!options->event_name || options->hz_given))
+		argp_error(state, options->hz_given ? "give either --count or --frequency, not both"
+						    : "--count counts events: give --event NAME, too");
 	if (options->capture.stack_bytes % 8 != 0)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 }
@@ -88,6 +101,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'F':
 	case 'r':
 		options->capture.hz = parse_number(state, argument, "the frequency", 0.1, MAX_HZ);
+		options->hz_given = true;
+		return 0;
+	case 'e':
+		options->event_name = argument;
+		return 0;
+	case KEY_EVENTS:
+		options->event_name = "list";
+		return 0;
+	case 'c':
+		options->capture.count = (uint64_t)parse_number(state, argument, "the count", 1, MAX_COUNT);
 		return 0;
 	case 'o':
 		options->path = argument;
@@ -134,6 +157,7 @@ const struct argp record_argp = {
 	       "Examples:\n"
 	       "  probing record --pid 4242 -d 20\n"
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
+	       "  probing record -e page-faults -- python3 train.py\n"
 	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n\n"
 	       "A command's output, input and exit status are its own. Signals sent to probing are "
 	       "passed on to it.",

@@ -14,6 +14,9 @@ struct record_options {
 	pid_t pid;
 	double duration_s;
 	struct capture_options capture;
+	const char *event_name; /* NULL: the CPU clock; "list": say what there is, and end */
+	struct sampled_event event;
+	bool hz_given;
 	const char *path;
 	char **command; /* NULL: attach to pid */
 	struct pipeline_options pipeline;
@@ -33,5 +36,22 @@ extern const char *const record_source_names[];
  */
 void record_announce(const struct record_options *options, const struct recording *recording,
 		     const char *python, int python_error);
+
+/*
+ * record_choose_event - which event, how often, and whether it is to be had here: options->event and those of
+ * options->capture. Returns an exit status, after having said why.
+ * @ret: what the event's records are made of; NULL: it has none.
+ */
+int record_choose_event(struct record_options *options, struct tracepoint **ret);
+
+/* record_list_events - what --event takes here, on stdout. Returns an exit status. */
+int record_list_events(void);
+
+/* Columns of the run, where the event is not the CPU clock. */
+int record_put_event(struct store *store, const struct record_options *options);
+
+/* What weights count, NULL: nanoseconds. And "at 99 Hz", "at every page-faults", in at least 256 bytes. */
+const char *record_unit(const struct record_options *options);
+const char *record_pace(const struct record_options *options, char *to, size_t n_bytes);
 
 #endif

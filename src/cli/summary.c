@@ -70,13 +70,17 @@ static void print_lost_looks(const struct capture_counts *captured)
 void summary_print(const struct summary *summary)
 {
 	const struct pipeline_counts *counts = &summary->counts;
-	char samples[32], lost[32];
+	char samples[32], lost[32], weight[32];
 
 	format_count(counts->samples, samples);
 	format_count(summary->captured.lost, lost);
-	fprintf(stderr, "%s samples in %.1f s (%.2f s of CPU time), %s lost; written to %s\n", samples,
-		summary->seconds, (double)counts->weight_ns / 1e9, lost,
-		summary->path);
+	format_count(counts->weight_ns, weight);
+	fprintf(stderr, "%s samples in %.1f s (", samples, summary->seconds);
+	if (summary->unit)
+		fprintf(stderr, "%s%s %s", summary->is_estimate ? "about " : "", weight, summary->unit);
+	else
+		fprintf(stderr, "%.2f s of CPU time", (double)counts->weight_ns / 1e9);
+	fprintf(stderr, "), %s lost; written to %s\n", lost, summary->path);
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
 	if (counts->of_32_bit > 0)
@@ -84,11 +88,15 @@ void summary_print(const struct summary *summary)
 			(unsigned long long)counts->of_32_bit);
 	if (summary->captured.lost_looks > 0)
 		print_lost_looks(&summary->captured);
+	if (summary->captured.lost > 0 && summary->unit)
+		fputs("events came faster than they could be kept: take fewer with -c N, or keep less of each with "
+		      "--stack-bytes 4096\n", stderr);
 	if (summary->captured.throttled > 0)
 		fprintf(stderr,
-			"the kernel paused sampling %llu times: lower the rate with -F, or raise "
+			"the kernel paused sampling %llu times: %s, or raise "
 			"kernel.perf_cpu_time_max_percent\n",
-			(unsigned long long)summary->captured.throttled);
+			(unsigned long long)summary->captured.throttled,
+			summary->unit ? "take fewer with -c N" : "lower the rate with -F");
 }
 
 void summary_report(const char *path)

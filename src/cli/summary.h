@@ -9,6 +9,8 @@ struct summary {
 	const char *path;
 	double seconds;
 	enum capture_source source;
+	const char *unit; /* of weights, where they are no CPU time; NULL: they are */
+	bool is_estimate; /* by the kernel, which changed the pace all the time */
 	struct capture_counts captured;
 	struct pipeline_counts counts;
 };

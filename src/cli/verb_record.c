@@ -49,11 +49,11 @@ static int put_run(struct store *store, const struct record_options *options, pi
 	struct run_row row = {
 		.started_ns = realtime_ns(),
 		.command = command,
-		.mode = "cpu",
+		.mode = record_unit(options) ? "event" : "cpu",
 		.stack_source = record_source_names[capture_source(capture)],
 		.probing = cli_version,
 		.pid = pid,
-		.hz = options->capture.hz,
+		.hz = options->capture.count > 0 ? 0 : options->capture.hz,
 		.kernel_frames = capture_has_kernel(capture),
 		.cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
 	};
@@ -65,6 +65,8 @@ static int put_run(struct store *store, const struct record_options *options, pi
 	r = store_begin(store);
 	if (r >= 0)
 		r = store_put_run(store, &row);
+	if (r >= 0)
+		r = record_put_event(store, options);
 	if (r >= 0)
 		r = store_commit(store);
 	return r;
@@ -135,6 +137,8 @@ static int finish(const struct record_options *options, struct recording *record
 		.path = options->path,
 		.seconds = (double)(monotonic_ns() - recording->started_ns) / 1e9,
 		.source = capture_source(recording->capture),
+		.unit = record_unit(options),
+		.is_estimate = options->capture.count == 0,
 	};
 	int r;
 
@@ -272,10 +276,16 @@ static int run_record(int argc, char **argv)
 		.path = "probing.db",
 	};
 	struct recording recording = { .started_ns = monotonic_ns() };
+	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = NULL;
 	sigset_t mask;
 	int status;
 
 	cli_parse(&record_argp, argc, argv, ARGP_IN_ORDER, &options);
+	if (options.event_name && strcmp(options.event_name, "list") == 0)
+		return record_list_events();
+	status = record_choose_event(&options, &tracepoint);
+	if (status != EXIT_OK)
+		return status;
 	recording_block_signals(&mask);
 	if (options.command)
 		status = record_command(&options, &recording, &mask);

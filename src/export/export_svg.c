@@ -55,7 +55,8 @@ static const struct {
 struct picture {
 	const struct call_tree *tree;
 	FILE *out;
-	bool by_weight; /* widths are time; otherwise, for want of it, samples */
+	bool by_weight; /* widths are weights; otherwise, for want of them, samples */
+	const char *unit; /* of weights, where they are not time; NULL: they are */
 	uint64_t all;   /* what the full width stands for */
 	uint64_t smallest_share; /* boxes of less than one of so many are left out */
 	uint32_t max_depth;
@@ -126,7 +127,10 @@ static unsigned shade_of(const char *name)
 static void put_amount(const struct picture *picture, uint64_t samples, uint64_t weight_ns)
 {
 	fprintf(picture->out, "%ju sample%s", (uintmax_t)samples, samples == 1 ? "" : "s");
-	if (picture->by_weight) {
+	if (picture->by_weight && picture->unit) {
+		fprintf(picture->out, " · %ju ", (uintmax_t)weight_ns);
+		text_put_xml(picture->out, picture->unit);
+	} else if (picture->by_weight) {
 		fputs(" · ", picture->out);
 		text_put_fixed(picture->out, (weight_ns + 500000) / 1000000, 3);
 		fputs(" s", picture->out);
@@ -292,7 +296,7 @@ static int put_document(struct picture *picture, const char *title)
 static int write_svg(const struct profile *profile, const struct export_options *options, FILE *out)
 {
 	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
-	struct picture picture = { .out = out };
+	struct picture picture = { .out = out, .unit = profile->unit };
 	int r;
 
 	r = fold_profile(profile, options, false, &tree);

@@ -54,6 +54,12 @@ struct new_dump {
 	int fd; /* taken by whoever sets it to -1 */
 };
 
+/* What a sample's tracepoint told: bytes [start, + n_bytes) of the batch's raw. */
+struct new_record {
+	size_t sample; /* index into samples */
+	size_t start, n_bytes;
+};
+
 struct new_process {
 	struct process_row row;
 	char *name, *command, *python;
@@ -73,6 +79,8 @@ struct new_thread {
 	X(struct new_frame, frames)                                                                \
 	X(struct stack_row, stacks)                                                                \
 	X(struct sample_row, samples)                                                              \
+	X(struct new_record, records)                                                              \
+	X(uint8_t, raw)                                                                            \
 	X(struct total_row, totals)
 
 struct batch {

@@ -17,6 +17,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/pipeline/intern.h"
+#include "src/pipeline/records.h"
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
 #include "src/pipeline/writer.h"
@@ -69,7 +70,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	if (r >= 0)
 		r = batch_new(&pipeline->batch);
 	if (r >= 0)
-		r = writer_start(store, !options->no_symbols, &pipeline->writer);
+		r = writer_start(store, options, &pipeline->writer);
 	if (r < 0)
 		return r;
 	*ret = TAKE(pipeline);
@@ -449,6 +450,9 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		.end = stack->end,
 		.stack = id,
 	};
+	r = pipeline->options.tracepoint ? records_add(pipeline->batch, sample) : 0;
+	if (r < 0)
+		return r;
 	count(pipeline, sample, stack);
 	if (pipeline->options.take_sample)
 		return pipeline->options.take_sample(pipeline->options.take_data, &row);
@@ -639,12 +643,32 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 	return 0;
 }
 
+/* So that the next sample of a process finds its interpreter known. */
+static int look_between(struct pipeline *pipeline)
+{
+	struct processes *processes = &pipeline->processes;
+	uint64_t now_ns = monotonic_ns();
+	int r = 0;
+
+	for (size_t i = 0; i < processes->n && r >= 0; i++) {
+		if (processes->processes[i]->ended_ns != 0)
+			continue;
+		r = process_search_python(processes->processes[i], now_ns);
+		if (r >= 0)
+			watch(pipeline, processes->processes[i], now_ns);
+	}
+	return r;
+}
+
 int pipeline_flush(struct pipeline *pipeline)
 {
 	struct batch *next;
-	int r;
+	int r = 0;
 
-	r = put_changed(pipeline);
+	if (pipeline->options.is_seldom)
+		r = look_between(pipeline);
+	if (r >= 0)
+		r = put_changed(pipeline);
 	if (r < 0)
 		return r;
 	if (batch_is_empty(pipeline->batch))

@@ -34,6 +34,9 @@ struct pipeline_counts {
 
 struct pipeline_options {
 	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
+	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
+	const struct tracepoint *tracepoint;
+	bool is_seldom;  /* samples may be far between: interpreters are looked for between them, too */
 	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
 	/* Gets each sample, in the capturing thread, instead of the file, which then holds the tree and
 	 * its names alone: a sample's stack stands there some time after the next flush. NULL: the file

@@ -14,12 +14,14 @@
 
 #include "base/util.h"
 #include "src/pipeline/naming.h"
+#include "src/pipeline/records.h"
 
 enum { NAMES_AT_ONCE = 64 };
 
 struct writer {
 	struct store *store;
 	struct naming *names;
+	struct records records;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -34,8 +36,9 @@ struct writer {
 	_Atomic int64_t bytes;
 };
 
-static int put_rows(struct store *store, const struct batch *batch)
+static int put_rows(struct store *store, struct records *records, const struct batch *batch)
 {
+	size_t n_records = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < batch->n_processes && r >= 0; i++)
@@ -44,8 +47,11 @@ static int put_rows(struct store *store, const struct batch *batch)
 		r = store_put_thread(store, &batch->threads[i].row);
 	for (size_t i = 0; i < batch->n_stacks && r >= 0; i++)
 		r = store_put_stack(store, &batch->stacks[i]);
-	for (size_t i = 0; i < batch->n_samples && r >= 0; i++)
+	for (size_t i = 0; i < batch->n_samples && r >= 0; i++) {
 		r = store_put_sample(store, &batch->samples[i]);
+		if (r >= 0 && n_records < batch->n_records && batch->records[n_records].sample == i)
+			r = records_put(records, store, batch, &batch->records[n_records++]);
+	}
 	for (size_t i = 0; i < batch->n_totals && r >= 0; i++)
 		r = store_put_total(store, &batch->totals[i]);
 	return r;
@@ -77,7 +83,7 @@ static int write_batch(struct writer *writer, struct batch *batch)
 	if (r >= 0)
 		r = naming_put_frames(writer->names, batch->frames, batch->n_frames);
 	if (r >= 0)
-		r = put_rows(writer->store, batch);
+		r = put_rows(writer->store, &writer->records, batch);
 	if (r >= 0)
 		r = store_commit(writer->store);
 	if (r < 0)
@@ -164,7 +170,7 @@ static void *writer_main(void *data)
 	return NULL;
 }
 
-int writer_start(struct store *store, bool symbols, struct writer **ret)
+int writer_start(struct store *store, const struct pipeline_options *options, struct writer **ret)
 {
 	struct writer *writer;
 	int r;
@@ -173,12 +179,15 @@ int writer_start(struct store *store, bool symbols, struct writer **ret)
 	if (!writer)
 		return -ENOMEM;
 	writer->last = &writer->first;
-	r = naming_new(store, NULL, &writer->names);
+	r = records_init(&writer->records, store, options->tracepoint);
+	if (r >= 0)
+		r = naming_new(store, NULL, &writer->names);
 	if (r < 0) {
+		records_done(&writer->records);
 		free(writer);
 		return r;
 	}
-	if (!symbols)
+	if (options->no_symbols)
 		naming_without_files(writer->names);
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->wake, NULL);
@@ -186,6 +195,7 @@ int writer_start(struct store *store, bool symbols, struct writer **ret)
 	r = pthread_create(&writer->thread, NULL, writer_main, writer);
 	if (r != 0) {
 		naming_free(writer->names);
+		records_done(&writer->records);
 		free(writer);
 		return -r;
 	}
@@ -264,6 +274,7 @@ void writer_free(struct writer *writer)
 		return;
 	batch_free(writer->spare);
 	free(writer->stale.places);
+	records_done(&writer->records);
 	naming_free(writer->names);
 	store_close(writer->store);
 	pthread_mutex_destroy(&writer->lock);

@@ -4,12 +4,13 @@
 
 #include "src/pipeline/batch.h"
 #include "src/pipeline/generated_names.h"
+#include "src/pipeline/pipeline.h"
 #include "src/store/store.h"
 
 struct writer;
 
-/* @store: taken over on success. @symbols: false: open no file for names. */
-int writer_start(struct store *store, bool symbols, struct writer **ret);
+/* @store: taken over on success. */
+int writer_start(struct store *store, const struct pipeline_options *options, struct writer **ret);
 
 /* An empty batch to fill. -ENOMEM. */
 int writer_get_batch(struct writer *writer, struct batch **ret);

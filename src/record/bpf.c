@@ -38,6 +38,8 @@ struct outputs {
 struct bpf_source {
 	struct bpf_object *object;
 	int program, processes, quiet, calls, judged, floors;
+	uint64_t tracepoint; /* 0: attached to events */
+	int holder;          /* the event that keeps the program at the tracepoint; -1: none does */
 	struct outputs *outputs; /* by processor */
 	size_t n_outputs;
 };
@@ -58,6 +60,7 @@ void bpf_source_free(struct bpf_source *source)
 		closep(&source->outputs[i].call.fd);
 	}
 	free(source->outputs);
+	bpf_source_stop(source);
 	bpf_object__close(source->object);
 	free(source);
 }
@@ -79,6 +82,17 @@ static int set_size(struct bpf_source *source, const char *map, uint32_t n)
 	return bpf_map__set_max_entries(bpf_object__find_map_by_name(source->object, map), n);
 }
 
+static const char *program_name(bool is_tracepoint)
+{
+	return is_tracepoint ? "read_tracepoint_frames" : "read_frames";
+}
+
+/* Of the two programs one is needed. */
+static int leave_out(struct bpf_source *source, const char *name)
+{
+	return bpf_program__set_autoload(bpf_object__find_program_by_name(source->object, name), false);
+}
+
 static int find_map(const struct bpf_source *source, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(source->object, name);
@@ -97,10 +111,13 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 	if (r >= 0)
 		r = set_size(source, "calls", n_cpus);
 	if (r >= 0)
+		r = leave_out(source, program_name(source->tracepoint == 0));
+	if (r >= 0)
 		r = bpf_object__load(source->object);
 	if (r < 0)
 		return r;
-	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames"));
+	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object,
+									   program_name(source->tracepoint != 0)));
 	source->processes = find_map(source, "processes");
 	source->quiet = find_map(source, "outputs");
 	source->calls = find_map(source, "calls");
@@ -156,7 +173,34 @@ static int open_outputs(struct bpf_source *source, const struct rings *rings, si
 	return r;
 }
 
-int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
+/*
+ * A tracepoint's programs belong to it, and go with the event that brought them, or with any that
+ * inherited that: the first thread to end would take ours away. So an event brings it that nobody
+ * inherits, and that counts nothing. Source: perf_event_free_bpf_prog(), kernel/events/core.c, Linux 6.18.
+ */
+static int hold(struct bpf_source *source)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof attr,
+		.type = PERF_TYPE_TRACEPOINT,
+		.config = source->tracepoint,
+		.sample_period = 1,
+		.disabled = 1,
+	};
+
+	source->holder = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (source->holder < 0 || ioctl(source->holder, PERF_EVENT_IOC_SET_BPF, source->program) < 0)
+		return -errno;
+	return 0;
+}
+
+void bpf_source_stop(struct bpf_source *source)
+{
+	closep(&source->holder);
+	source->holder = -1;
+}
+
+int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret)
 {
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	int r, n_cpus;
@@ -170,9 +214,13 @@ int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
 	source = calloc(1, sizeof *source);
 	if (!source)
 		return -ENOMEM;
+	source->tracepoint = tracepoint;
+	source->holder = -1;
 	r = load(source, (uint32_t)n_cpus);
 	if (r >= 0)
 		r = open_outputs(source, rings, (size_t)n_cpus);
+	if (r >= 0 && tracepoint)
+		r = hold(source);
 	if (r < 0)
 		return r;
 	*ret = TAKE(source);
@@ -181,6 +229,8 @@ int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
 
 int bpf_source_attach(const struct bpf_source *source, int event_fd)
 {
+	if (source->tracepoint)
+		return 0;
 	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, source->program) < 0 ? -errno : 0;
 }
 

@@ -18,12 +18,17 @@ struct bpf_source;
 /*
  * bpf_source_new - load the program, and open what it writes to.
  * @rings: borrowed, outlive the source.
+ * @tracepoint: number of the one that is sampled, each time; then the program runs from now on, whenever
+ *              anybody passes there. 0: none, see bpf_source_attach().
  * @ret:   ended with bpf_source_free().
  * Errors: -ENOSYS built without it; -EPERM; whatever the kernel reports. See bpf_source_explain().
  */
-int bpf_source_new(const struct rings *rings, struct bpf_source **ret);
+int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret);
 void bpf_source_free(struct bpf_source *source);
 void bpf_source_freep(struct bpf_source **source);
+
+/* bpf_source_stop - no more frames of a tracepoint; what was written can still be read. */
+void bpf_source_stop(struct bpf_source *source);
 
 /* bpf_source_attach - run the program at each sample of an event, before anything inherits it. */
 int bpf_source_attach(const struct bpf_source *source, int event_fd);

@@ -3,9 +3,9 @@
 
 #include "src/record/bpf.h"
 
-int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
+int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret)
 {
-	(void)rings, (void)ret;
+	(void)rings, (void)tracepoint, (void)ret;
 	return -ENOSYS;
 }
 
@@ -15,6 +15,11 @@ void bpf_source_free(struct bpf_source *source)
 }
 
 void bpf_source_freep(struct bpf_source **source)
+{
+	(void)source;
+}
+
+void bpf_source_stop(struct bpf_source *source)
 {
 	(void)source;
 }

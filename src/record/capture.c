@@ -24,17 +24,23 @@ enum { MOST_ROUNDS = 4 };
 /* A source that is not asked for by name is done without where it cannot be had. */
 static int open_bpf(struct capture *capture, enum capture_source source)
 {
+	bool is_tracepoint = capture->events.attr.type == PERF_TYPE_TRACEPOINT;
 	int r;
 
 	if (source == SOURCE_READ)
 		return 0;
-	r = bpf_source_new(&capture->rings, &capture->bpf);
+	/* A tracepoint's program runs each time: were not each sampled, frames would come without samples. */
+	if (is_tracepoint && (capture->events.attr.freq || capture->events.attr.sample_period != 1))
+		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
+	r = bpf_source_new(&capture->rings, is_tracepoint ? capture->events.attr.config : 0, &capture->bpf);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	capture->events.bpf = capture->bpf;
-	events_wake_rarely(&capture->events);
+	/* Of other events it is not known how many come in what time. */
+	if (capture->events.is_clock)
+		events_wake_rarely(&capture->events);
 	return pairs_init(&capture->pairs, capture->rings.n);
 }
 
@@ -140,7 +146,7 @@ static int start(const struct capture_options *options, pid_t pid, bool launch, 
 	if (options->source == SOURCE_POLL)
 		return start_poller(options, pid, launch, 0, ret);
 	r = launch ? launch_events(options, pid, ret) : attach_events(options, pid, ret);
-	if (options->source != SOURCE_AUTO || !is_refusal(r) || capture_check_memory(pid) < 0)
+	if (options->source != SOURCE_AUTO || options->event || !is_refusal(r) || capture_check_memory(pid) < 0)
 		return r;
 	return start_poller(options, pid, launch, r, ret);
 }
@@ -173,6 +179,7 @@ void capture_free(struct capture *capture)
 	events_done(&capture->events);
 	bpf_source_free(capture->bpf);
 	pairs_done(&capture->pairs);
+	paces_done(&capture->paces);
 	task_set_done(&capture->wanted);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
@@ -195,7 +202,7 @@ void capture_explain_source(char *to, size_t n_bytes)
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	const struct rings none = { .epoll_fd = -1 };
 
-	bpf_source_explain(bpf_source_new(&none, &source), to, n_bytes);
+	bpf_source_explain(bpf_source_new(&none, 0, &source), to, n_bytes);
 }
 
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout)
@@ -350,27 +357,52 @@ static bool pair(struct capture *capture, const struct perf_event_header *record
 	return false;
 }
 
-/* Returns whether ret was filled. */
-static bool take_record(struct capture *capture, const struct perf_event_header *record,
+/* How many events a sample stands for, where it does not say so itself, or not rightly. */
+static int weigh(struct capture *capture, struct sample *sample)
+{
+	const struct perf_event_attr *attr = &capture->events.attr;
+
+	sample->weight_ns = events_weight(&capture->events) ?: sample->weight_ns;
+	/* Of all processes only the wanted ones' samples come: what another's told is not known. */
+	if (!attr->freq || capture->events.is_wide ||
+	    (attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT))
+		return 0;
+	return paces_take(&capture->paces, sample->tid, sample->cpu, sample->weight_ns, &sample->weight_ns);
+}
+
+static void forget_paces(struct capture *capture, const struct capture_event *event)
+{
+	if (capture->events.attr.freq && (event->type == CAPTURE_FORK || event->type == CAPTURE_EXIT))
+		for (size_t i = 0; i < capture->rings.n; i++)
+			paces_forget(&capture->paces, event->tid, capture->rings.ring[i].cpu);
+}
+
+/* Returns 1 where ret was filled, else 0. -ENOMEM. */
+static int take_record(struct capture *capture, const struct perf_event_header *record,
 			struct capture_event *ret)
 {
 	const struct python_record *python = NULL;
 	int r;
 
 	if (capture->bpf && pair(capture, record, &python))
-		return false;
+		return 0;
 	if (is_duplicate(capture, record))
-		return false;
-	r = record_decode(record, capture_has_kernel(capture), ret);
+		return 0;
+	r = record_decode(record, events_format(&capture->events), ret);
 	if (r < 0)
 		capture->counts.malformed++;
 	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0))
-		return false;
-	if (ret->type == CAPTURE_SAMPLE)
+		return 0;
+	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;
+		r = weigh(capture, &ret->sample);
+		if (r < 0)
+			return r;
+	}
 	count(capture, ret);
 	follow_threads(capture, ret);
-	return true;
+	forget_paces(capture, ret);
+	return 1;
 }
 
 int capture_next(struct capture *capture, struct capture_event *ret)
@@ -384,8 +416,10 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 		uint64_t now_ns;
 
 		if (record) {
-			if (take_record(capture, record, ret))
-				return 1;
+			int r = take_record(capture, record, ret);
+
+			if (r != 0)
+				return r;
 			n_rounds = 0;
 			continue;
 		}
@@ -406,7 +440,7 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 	if (record && capture->bpf && is_python(capture, record)) /* it stands before its sample */
 		record = merge_peek(&capture->merge, record->size);
 	if (!record || record->type != PERF_RECORD_SAMPLE ||
-	    record_decode(record, capture_has_kernel(capture), &event) <= 0)
+	    record_decode(record, events_format(&capture->events), &event) <= 0)
 		return false;
 	*ret = event.sample;
 	return true;
@@ -418,6 +452,8 @@ void capture_stop(struct capture *capture)
 		poller_stop(capture->poller);
 	else
 		events_stop(&capture->events);
+	if (capture->bpf)
+		bpf_source_stop(capture->bpf);
 	capture->stopped = true;
 }
 

@@ -5,6 +5,7 @@
 #include "src/record/bpf.h"
 #include "src/record/events.h"
 #include "src/record/merge.h"
+#include "src/record/paces.h"
 #include "src/record/pairs.h"
 #include "src/record/poller.h"
 #include "src/record/record.h"
@@ -17,6 +18,7 @@ struct capture {
 	struct streams *streams; /* NULL: no late events */
 	struct bpf_source *bpf;  /* NULL: another source */
 	struct pairs pairs;
+	struct paces paces; /* of events that are counted by the kernel, at a frequency */
 	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */

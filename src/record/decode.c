@@ -3,7 +3,7 @@
  * A sample has its identifying words in front. Every other record, because of
  * sample_id_all, has them behind, as the last 32 bytes:
  *
- *   sample: header | id | pid tid | time | cpu - | period | [chain] | regs | stack
+ *   sample: header | id | pid tid | time | cpu - | [period] | [chain] | [raw] | regs | stack
  *   others: header | body ...                    | pid tid | time | cpu - | id
  *
  * Invariants:
@@ -199,13 +199,25 @@ static int decode_stack(struct cursor *cursor, struct sample *sample)
 	return 0;
 }
 
-static int decode_sample(struct cursor *cursor, bool kernel_chain, struct capture_event *event)
+static int decode_raw(struct cursor *cursor, struct sample *sample)
+{
+	uint32_t n_bytes;
+
+	if (take_into(cursor, &n_bytes, sizeof n_bytes) < 0)
+		return -EBADMSG;
+	sample->raw = take(cursor, n_bytes);
+	sample->raw_bytes = n_bytes;
+	return sample->raw ? 0 : -EBADMSG;
+}
+
+static int decode_sample(struct cursor *cursor, unsigned format, struct capture_event *event)
 {
 	struct sample *sample = &event->sample;
-	struct sample_head head;
+	struct sample_head head = { .period = 1 };
 	int r;
 
-	r = take_into(cursor, &head, sizeof head);
+	r = take_into(cursor, &head,
+		      format & RECORD_WITHOUT_PERIOD ? offsetof(struct sample_head, period) : sizeof head);
 	if (r < 0)
 		return r;
 	event->type = CAPTURE_SAMPLE;
@@ -215,8 +227,13 @@ static int decode_sample(struct cursor *cursor, bool kernel_chain, struct captur
 	sample->cpu = head.cpu;
 	sample->weight_ns = head.period;
 
-	if (kernel_chain) {
+	if (format & RECORD_HAS_CHAIN) {
 		r = decode_chain(cursor, sample);
+		if (r < 0)
+			return r;
+	}
+	if (format & RECORD_HAS_RAW) {
+		r = decode_raw(cursor, sample);
 		if (r < 0)
 			return r;
 	}
@@ -342,7 +359,7 @@ static int decode_body(const struct perf_event_header *record, struct cursor *cu
 	}
 }
 
-int record_decode(const struct perf_event_header *record, bool kernel_chain,
+int record_decode(const struct perf_event_header *record, unsigned format,
 		  struct capture_event *ret)
 {
 	struct cursor cursor = { .at = (const uint8_t *)(record + 1) };
@@ -354,7 +371,7 @@ int record_decode(const struct perf_event_header *record, bool kernel_chain,
 		return -EBADMSG;
 	cursor.n_left = record->size - sizeof *record;
 	if (record->type == PERF_RECORD_SAMPLE) {
-		r = decode_sample(&cursor, kernel_chain, &event);
+		r = decode_sample(&cursor, format, &event);
 	} else {
 		r = read_trailer(record, &trailer);
 		if (r < 0)

@@ -23,6 +23,10 @@ enum {
 				    PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW,
 };
 
+/* How a sample differs from RECORD_SAMPLE_TYPE: it has a kernel's chain (RECORD_SAMPLE_TYPE_KERNEL), what
+ * a tracepoint says (PERF_SAMPLE_RAW), or no weight (no PERF_SAMPLE_PERIOD). */
+enum { RECORD_HAS_CHAIN = 1, RECORD_HAS_RAW = 2, RECORD_WITHOUT_PERIOD = 4 };
+
 /* Which event wrote a record, and on whose behalf. */
 struct record_origin {
 	uint64_t id; /* of the event, or of the one it was inherited from */
@@ -47,12 +51,12 @@ int record_origin(const struct perf_event_header *record, struct record_origin *
 /*
  * record_decode - the event that a record tells of.
  * @record:      header->size bytes, aligned to 8; pointers in ret point into it.
- * @kernel_chain: the event was opened with RECORD_SAMPLE_TYPE_KERNEL.
+ * @format: of RECORD_HAS_CHAIN and the like, as the event was opened. Without a weight it is 1.
  * Returns 1 with ret filled, 0 for a record of no interest,
  * -EBADMSG where a field does not fit into the record.
  * Source: perf_event_open(2), "MMAP layout"; include/uapi/linux/perf_event.h, Linux 6.12.
  */
-int record_decode(const struct perf_event_header *record, bool kernel_chain,
+int record_decode(const struct perf_event_header *record, unsigned format,
 		  struct capture_event *ret);
 
 /*

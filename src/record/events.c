@@ -47,18 +47,43 @@ enum {
 	MOST_EVENTS = 4096,
 };
 
-static int set_period(struct perf_event_attr *attr, double hz)
+/*
+ * Of what the kernel counts itself, one in so many is taken only without PERF_SAMPLE_PERIOD:
+ * with it, each is (perf_swevent_event() in kernel/events/core.c, Linux 6.12).
+ */
+static int set_period(struct perf_event_attr *attr, const struct capture_options *options)
 {
-	if (!(hz >= 0.001 && hz <= MOST_HZ)) /* false for NaN */
+	if (options->event && options->event->kind != EVENT_CLOCK && options->count > 0) {
+		attr->sample_period = options->count;
+		if (options->count > 1)
+			attr->sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
+		return options->count <= INT64_MAX ? 0 : -EINVAL;
+	}
+	if (!(options->hz >= 0.001 && options->hz <= MOST_HZ)) /* false for NaN */
 		return -EINVAL;
-	attr->sample_period = (uint64_t)(1e9 / hz);
+	if (options->event && options->event->kind != EVENT_CLOCK) {
+		attr->freq = 1;
+		attr->sample_freq = MAX((uint64_t)options->hz, 1u);
+	} else {
+		attr->sample_period = (uint64_t)(1e9 / options->hz);
+	}
 	return 0;
 }
 
 static void leave_kernel_out(struct perf_event_attr *attr)
 {
 	attr->exclude_kernel = 1;
-	attr->sample_type = RECORD_SAMPLE_TYPE;
+	attr->sample_type &= ~(uint64_t)PERF_SAMPLE_CALLCHAIN;
+}
+
+static void set_event(struct event_set *set, const struct sampled_event *event)
+{
+	set->attr.type = event->type;
+	set->attr.config = event->config;
+	if (event->kind == EVENT_TRACEPOINT)
+		set->attr.sample_type |= PERF_SAMPLE_RAW;
+	set->is_clock = event->kind == EVENT_CLOCK;
+	set->in_kernel = event->in_kernel;
 }
 
 int events_init(struct event_set *set, const struct capture_options *options,
@@ -88,7 +113,7 @@ int events_init(struct event_set *set, const struct capture_options *options,
 
 	if (options->stack_bytes % 8 != 0 || options->stack_bytes > MOST_STACK_BYTES)
 		return -EINVAL;
-	r = set_period(&attr, options->hz);
+	r = set_period(&attr, options);
 	if (r < 0)
 		return r;
 	/* What is read of memory is read right after the sample; otherwise the ring's mark counts. */
@@ -98,7 +123,9 @@ int events_init(struct event_set *set, const struct capture_options *options,
 		attr.wakeup_events = 1;
 	if (options->no_kernel)
 		leave_kernel_out(&attr);
-	*set = (struct event_set){ .rings = rings, .attr = attr };
+	*set = (struct event_set){ .rings = rings, .attr = attr, .is_clock = true };
+	if (options->event)
+		set_event(set, options->event);
 	return 0;
 }
 
@@ -132,7 +159,7 @@ static bool give_in(struct event_set *set, int error)
 {
 	if (set->n_opened > 0)
 		return false;
-	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel) {
+	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel && !set->in_kernel) {
 		leave_kernel_out(&set->attr);
 		return true;
 	}
@@ -279,6 +306,12 @@ static int count_threads(pid_t pid, size_t *ret)
 	return proc_tasks(pid, &tids, ret);
 }
 
+/* A tracepoint's program must not leave others out: they may not be the only ones to listen. */
+static bool may_be_wide(const struct event_set *set)
+{
+	return set->bpf && set->attr.type != PERF_TYPE_TRACEPOINT;
+}
+
 int events_attach(struct event_set *set, pid_t pid)
 {
 	size_t n_threads;
@@ -287,10 +320,10 @@ int events_attach(struct event_set *set, pid_t pid)
 	r = count_threads(pid, &n_threads);
 	if (r < 0)
 		return r;
-	if (set->bpf && n_threads * set->rings->n > MOST_EVENTS)
+	if (may_be_wide(set) && n_threads * set->rings->n > MOST_EVENTS)
 		return attach_wide(set, n_threads);
 	r = attach_threads(set, pid);
-	return r == -EMFILE && set->bpf ? attach_wide(set, n_threads) : r;
+	return r == -EMFILE && may_be_wide(set) ? attach_wide(set, n_threads) : r;
 }
 
 int events_launch(struct event_set *set, pid_t child)
@@ -323,6 +356,18 @@ void events_stop(struct event_set *set)
 bool events_have_kernel(const struct event_set *set)
 {
 	return !set->attr.exclude_kernel;
+}
+
+unsigned events_format(const struct event_set *set)
+{
+	return (set->attr.sample_type & PERF_SAMPLE_CALLCHAIN ? RECORD_HAS_CHAIN : 0) |
+	       (set->attr.sample_type & PERF_SAMPLE_RAW ? RECORD_HAS_RAW : 0) |
+	       (set->attr.sample_type & PERF_SAMPLE_PERIOD ? 0 : RECORD_WITHOUT_PERIOD);
+}
+
+uint64_t events_weight(const struct event_set *set)
+{
+	return set->attr.sample_type & PERF_SAMPLE_PERIOD ? 0 : set->attr.sample_period;
 }
 
 bool events_count_losses(const struct event_set *set)

@@ -23,6 +23,8 @@ struct event_set {
 	size_t n_late, late_allocated;
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
+	bool is_clock;  /* periods are nanoseconds */
+	bool in_kernel; /* the event is there only: not to be given up */
 	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 
@@ -61,6 +63,9 @@ int events_launch(struct event_set *set, pid_t child);
 void events_stop(struct event_set *set);
 
 bool events_have_kernel(const struct event_set *set);
+/* What samples consist of: record_decode()'s format; and what each stands for where it does not say, 0: it does. */
+unsigned events_format(const struct event_set *set);
+uint64_t events_weight(const struct event_set *set);
 /* Whether the kernel counts losses per event; if not, only LOST records tell. */
 bool events_count_losses(const struct event_set *set);
 /* Records that found no room in the rings, by the kernel's count. */

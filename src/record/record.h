@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/sample.h"
+#include "src/record/event.h"
 
 /* Where a sample's Python frames come from. */
 enum capture_source {
@@ -26,6 +27,8 @@ enum capture_source {
 struct capture_options {
 	enum capture_source source;
 	double hz;           /* samples a second of CPU time and thread */
+	const struct sampled_event *event; /* resolved; NULL: the CPU clock. SOURCE_POLL knows no other */
+	uint64_t count;      /* of events that are no clocks: a sample of so many, per thread and CPU; 0: by hz */
 	size_t stack_bytes;  /* user stack to copy, a multiple of 8, at most 65528 */
 	size_t ring_bytes;   /* per CPU, a power of two of pages; 0: as much as allowed */
 	bool no_kernel;      /* do not even ask for time inside the kernel */
@@ -90,7 +93,8 @@ struct capture;
  * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
  *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
  *         -ENOBUFS the rings do not fit into the memory one may lock;
- *         -EPROTONOSUPPORT the source that was asked for (see capture_explain_source).
+ *         -EPROTONOSUPPORT the source that was asked for (see capture_explain_source);
+ *         those of event_check().
  */
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret);
 

@@ -109,3 +109,18 @@ void cell_format_ns(uint64_t ns, char *to, size_t n_bytes)
 	else
 		snprintf(to, n_bytes, "%ju h", (uintmax_t)(whole / 3600));
 }
+
+void cell_format_count(uint64_t n, char *to, size_t n_bytes)
+{
+	static const char units[] = "kMGTPE";
+	double value = (double)n;
+	size_t unit = 0;
+
+	if (n < 100000) {
+		snprintf(to, n_bytes, "%ju", (uintmax_t)n);
+		return;
+	}
+	for (value /= 1000; value >= 999.5 && unit + 2 < sizeof units; unit++)
+		value /= 1000;
+	snprintf(to, n_bytes, "%.*f %c", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[unit]);
+}

@@ -21,4 +21,7 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 /* A duration in at most 7 columns: "12.34 s", "5m 03s". @to: at least 24 bytes. */
 void cell_format_ns(uint64_t ns, char *to, size_t n_bytes);
 
+/* A number in at most 7 columns: "1234", "56.7 k", "8.90 M". @to: at least 24 bytes. */
+void cell_format_count(uint64_t n, char *to, size_t n_bytes);
+
 #endif

@@ -251,6 +251,7 @@ int functions_sum(const struct profile *profile, bool show_interpreter, struct f
 		sums.samples += profile->totals[i].samples;
 		sums.weight_ns += profile->totals[i].weight_ns;
 	}
+	sums.unit = profile->unit;
 	sums.by_weight = summing.by_weight = sums.weight_ns > 0;
 	r = group_frames(&summing);
 	if (r >= 0)

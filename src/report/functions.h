@@ -14,7 +14,8 @@ struct function_sums {
 	struct function_time *items; /* each was seen at least once; in no useful order */
 	size_t n_items;
 	uint64_t samples, weight_ns; /* of the whole profile */
-	bool by_weight;              /* unit: nanoseconds; otherwise, for want of them, samples */
+	bool by_weight;              /* unit: that of weights; otherwise, for want of them, samples */
+	const char *unit;            /* of weights, where they are not nanoseconds; NULL: they are */
 };
 
 /*

@@ -21,6 +21,7 @@ enum {
 	COLUMNS_FOR_PLACE = 72,
 	TIME_COLUMNS = 7,
 	KIND_COLUMNS = 7,
+	LONGEST_UNIT = 60,
 };
 
 /* Which columns there are; widths of the last two. */
@@ -203,6 +204,14 @@ static void put_share(const struct table *table, uint64_t value, int columns)
 	fprintf(table->out, "%*.1f ", columns, all ? 100.0 * (double)value / (double)all : 0.0);
 }
 
+static void format_weight(const struct function_sums *sums, uint64_t value, char *to, size_t n_bytes)
+{
+	if (sums->unit)
+		cell_format_count(value, to, n_bytes);
+	else
+		cell_format_ns(value, to, n_bytes);
+}
+
 static void put_time(const struct table *table, uint64_t value)
 {
 	char text[24] = "-";
@@ -210,7 +219,7 @@ static void put_time(const struct table *table, uint64_t value)
 	if (!table->layout.has_times)
 		return;
 	if (table->sums->by_weight)
-		cell_format_ns(value, text, sizeof text);
+		format_weight(table->sums, value, text, sizeof text);
 	fprintf(table->out, "%*s ", TIME_COLUMNS, text);
 }
 
@@ -246,8 +255,12 @@ static void put_head(const struct table *table)
 	fprintf(table->out, "%ju sample%s", (uintmax_t)sums->samples,
 		sums->samples == 1 ? "" : "s");
 	if (sums->by_weight) {
-		cell_format_ns(sums->weight_ns, time, sizeof time);
+		format_weight(sums, sums->weight_ns, time, sizeof time);
 		fprintf(table->out, ", %s", time);
+	}
+	if (sums->by_weight && sums->unit) {
+		fputc(' ', table->out);
+		cell_put(table->out, sums->unit, LONGEST_UNIT, CELL_CUT_MIDDLE);
 	}
 	fputs("\n\n", table->out);
 	start_style(table, STYLE_HEAD);

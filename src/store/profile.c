@@ -88,9 +88,20 @@ static int resolve(struct loader *loader)
 	return 0;
 }
 
+/* Files of before have no such columns: theirs are nanoseconds. */
+static int load_unit(struct loader *loader)
+{
+	static const char sql[] = "SELECT event FROM run WHERE unit = 'count'";
+
+	if (sqlite3_prepare_v2(loader->db, sql, -1, &loader->row, NULL) == SQLITE_ERROR)
+		return 0;
+	sqlite3_finalize(TAKE(loader->row));
+	return load_table(loader, sql, load_event);
+}
+
 static int load_all(struct loader *loader)
 {
-	int r = 0;
+	int r = load_unit(loader);
 
 	for (size_t i = 0; r == 0 && i < N_ELEMENTS(passes); i++)
 		r = load_table(loader, passes[i].sql, passes[i].load);

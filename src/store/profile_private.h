@@ -49,6 +49,7 @@ int load_frame(struct loader *loader);
 int load_stack(struct loader *loader);
 int load_total(struct loader *loader);
 int load_thread(struct loader *loader);
+int load_event(struct loader *loader);
 
 /* ---- profile_order.c ---- */
 

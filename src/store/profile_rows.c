@@ -306,3 +306,8 @@ int load_thread(struct loader *loader)
 	profile->threads[profile->n_threads++] = thread;
 	return 0;
 }
+
+int load_event(struct loader *loader)
+{
+	return get_string(loader, 0, &loader->profile->unit);
+}

@@ -10,15 +10,18 @@ CREATE TABLE run(
   clean         INTEGER NOT NULL DEFAULT 0,
   command       TEXT NOT NULL,            -- what was recorded: a command line
   pid           INTEGER NOT NULL,
-  mode          TEXT NOT NULL,            -- cpu
-  hz            REAL NOT NULL,
+  mode          TEXT NOT NULL,            -- cpu; event: something else than CPU time
+  hz            REAL NOT NULL,            -- 0: samples were taken by period
   stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; read: after the wake-up; poll: at intervals, nothing else
   python        TEXT,                     -- version of the first interpreter found; NULL: none
   kernel_frames INTEGER NOT NULL,         -- 1: time inside the kernel was sampled as well
   host          TEXT NOT NULL,
   kernel        TEXT NOT NULL,            -- uname -r
   cpus          INTEGER NOT NULL,         -- online CPUs
-  probing       TEXT NOT NULL             -- version that wrote the file
+  probing       TEXT NOT NULL,            -- version that wrote the file
+  event         TEXT NOT NULL DEFAULT 'cpu-clock', -- what samples were taken at; a tracepoint's values are in the table of its name
+  unit          TEXT NOT NULL DEFAULT 'ns', -- of weight_ns: ns, nanoseconds; count, how many of that event
+  period        INTEGER                   -- a sample at one event of so many; NULL: at a frequency
 );
 CREATE TABLE process(
   pid        INTEGER PRIMARY KEY,
@@ -79,7 +82,7 @@ CREATE TABLE stack_total(
   tid       INTEGER NOT NULL,
   stack     INTEGER NOT NULL,             -- innermost frame's stack; 0: nothing could be read
   samples   INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL,
+  weight_ns INTEGER NOT NULL,             -- see sample
   PRIMARY KEY(pid, tid, stack)
 ) WITHOUT ROWID;
 CREATE TABLE sample(
@@ -87,7 +90,7 @@ CREATE TABLE sample(
   pid       INTEGER NOT NULL,
   tid       INTEGER NOT NULL,
   cpu       INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL,             -- CPU time this sample stands for
+  weight_ns INTEGER NOT NULL,             -- CPU time this sample stands for; where run.unit is count: how many events
   verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
   stack     INTEGER REFERENCES stack      -- innermost frame; NULL: nothing could be read

@@ -133,6 +133,35 @@ int store_drop_inlined(struct store *store, int64_t frame);
 int store_refresh_function(struct store *store, int64_t function, const struct function_row *row);
 int store_set_run_python(struct store *store, const char *python);
 
+/* ---- What samples were taken at, where it was not the CPU clock (event_table.c) ---- */
+
+/*
+ * store_set_run_event - columns event, unit and period of the run, which is there.
+ * @counts: weights are numbers of events, not nanoseconds.
+ * @period: a sample is taken at one event of so many; 0: at a frequency.
+ */
+int store_set_run_event(struct store *store, const char *event, bool counts, uint64_t period);
+
+struct field_column {
+	const char *name, *type; /* INTEGER, TEXT, BLOB */
+};
+struct field_value {
+	enum { FIELD_NULL, FIELD_INTEGER, FIELD_TEXT, FIELD_BLOB } type;
+	int64_t integer;
+	const void *bytes; /* borrowed for the call; text is UTF-8 */
+	size_t n_bytes;
+};
+
+/*
+ * store_create_fields - the table that keeps what a tracepoint tells, one at most in a recording.
+ * @name: of the table. A column whose name is taken gets "_" behind it.
+ * Errors: -EINVAL names that SQLite does not take; those of putting rows.
+ */
+int store_create_fields(struct store *store, const char *name, const struct field_column *columns, size_t n);
+
+/* store_put_fields - a row of that table, for the sample that was put last. @values: one for each column. */
+int store_put_fields(struct store *store, const struct field_value *values, size_t n);
+
 /*
  * store_finish - commit an open batch, mark the run clean, make one file of
  * database and WAL, close. While a reader is at work the WAL stays beside the
@@ -233,7 +262,7 @@ struct profile_stack {
 struct profile_total {
 	int32_t pid, tid;
 	int32_t stack; /* index, -1: nothing could be read */
-	uint64_t samples, weight_ns;
+	uint64_t samples, weight_ns; /* where the profile has a unit: how many of it */
 };
 
 struct profile_thread {
@@ -251,6 +280,7 @@ struct profile {
 	size_t n_totals;
 	struct profile_thread *threads;
 	size_t n_threads;
+	const char *unit; /* what weights count ("page-faults"); NULL: nanoseconds */
 	void *strings; /* owner of the strings */
 };
 

@@ -31,6 +31,7 @@ enum statement {
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[N_STATEMENTS];
+	sqlite3_stmt *put_fields; /* of the tracepoint's table (event_table.c); NULL: there is none */
 	/* Holds the recorder's lock. Closing any descriptor of a file drops the
 	 * locks that SQLite holds on it in this process, so it goes after db. */
 	int lock_fd;
@@ -41,6 +42,9 @@ struct store {
 /* writer.c: get the statements ready; end them (half-prepared is fine). */
 int writer_prepare(struct store *store);
 void writer_finalize(struct store *store);
+
+/* Run a statement whose values are bound; @code: of binding them. Strips it of them. */
+int writer_run(struct store *store, sqlite3_stmt *statement, int code);
 
 /* reader.c: distrust a foreign file's contents, and check that it is a recording. */
 int reader_check(sqlite3 *db);

@@ -71,6 +71,7 @@ void writer_finalize(struct store *store)
 		sqlite3_finalize(store->statements[i]);
 		store->statements[i] = NULL;
 	}
+	sqlite3_finalize(TAKE(store->put_fields));
 }
 
 /* Values go in one after the other; the first failure sticks. */
@@ -130,21 +131,25 @@ static void bind_text(struct binding *to, const char *text)
 		to->code = sqlite3_bind_text(to->statement, to->column, text, -1, SQLITE_STATIC);
 }
 
-static int run(struct binding *bound)
+int writer_run(struct store *store, sqlite3_stmt *statement, int code)
 {
-	struct store *store = bound->store;
 	int r;
 
 	if (store->batch_error < 0)
 		return store->batch_error;
-	if (bound->code == SQLITE_OK)
-		bound->code = sqlite3_step(bound->statement);
-	r = store_errno(store->db, bound->code);
-	sqlite3_reset(bound->statement);
-	sqlite3_clear_bindings(bound->statement);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(statement);
+	r = store_errno(store->db, code);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
 	if (r < 0 && store->in_batch && sqlite3_get_autocommit(store->db))
 		store->batch_error = r;
 	return r;
+}
+
+static int run(const struct binding *bound)
+{
+	return writer_run(bound->store, bound->statement, bound->code);
 }
 
 int store_put_run(struct store *store, const struct run_row *row)

@@ -34,6 +34,8 @@ def sources(build_root):
     left_out = OTHERS | OF_BPF
     if not os.path.exists(os.path.join(build_root, "src/record/bpf_object.h")):
         left_out.add("bpf.c")  # built without it
+    if not os.path.exists("/usr/include/traceevent/event-parse.h"):
+        left_out.add("tracepoint_format.c")  # the same
     for folder in FOLDERS:
         for path, _, files in os.walk(os.path.join(ROOT, folder)):
             yield from (os.path.join(path, f) for f in files if f.endswith(".c") and f not in left_out)

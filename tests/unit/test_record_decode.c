@@ -163,6 +163,31 @@ static void test_sample_without_chain(void **state)
 	assert_int_equal(event.sample.stack_bytes, 16);
 }
 
+/* A tracepoint's, where a sample stands for so many. */
+static void test_sample_with_record(void **state)
+{
+	const unsigned format = RECORD_HAS_CHAIN | RECORD_HAS_RAW | RECORD_WITHOUT_PERIOD;
+	struct draft draft;
+	struct capture_event event;
+
+	(void)state;
+	begin_sample(&draft);
+	draft.n -= sizeof(uint64_t);
+	put_u64(&draft, 0);
+	put_two(&draft, 12, 0x11111111);
+	put_two(&draft, 0x22222222, 0x33333333);
+	put_regs(&draft, PERF_SAMPLE_REGS_ABI_64);
+	put_stack(&draft, 16, 16);
+	assert_int_equal(record_decode(seal(&draft), format, &event), 1);
+	assert_int_equal(event.sample.weight_ns, 1);
+	assert_int_equal(event.sample.raw_bytes, 12);
+	assert_int_equal(((const uint32_t *)event.sample.raw)[2], 0x33333333);
+	assert_int_equal(event.sample.stack_bytes, 16);
+	/* Its length leads beyond the end. */
+	((uint32_t *)draft.bytes)[(sizeof(struct perf_event_header) + 4 * sizeof(uint64_t) + sizeof(uint64_t)) / 4] = 4000;
+	assert_int_equal(record_decode(seal(&draft), format, &event), -EBADMSG);
+}
+
 static void test_sample_without_user_side(void **state)
 {
 	struct draft draft;
@@ -438,6 +463,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_sample_without_chain),
+		cmocka_unit_test(test_sample_with_record),
 		cmocka_unit_test(test_sample_without_user_side),
 		cmocka_unit_test(test_sample_lies_about_sizes),
 		cmocka_unit_test(test_mmap),

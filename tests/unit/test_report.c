@@ -193,6 +193,38 @@ static void test_without_weights(void **state)
 	assert_non_null(strstr(text, "   5.0       -     5.0       - builtin sorted"));
 }
 
+static void assert_count(uint64_t n, const char *expected)
+{
+	char text[24];
+
+	cell_format_count(n, text, sizeof text);
+	assert_string_equal(text, expected);
+	assert_true(strlen(text) <= 7);
+}
+
+/* Weights that count something else than nanoseconds. */
+static void test_counts(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	struct report_options options = { .columns = 80 };
+
+	(void)state;
+	assert_count(0, "0");
+	assert_count(99999, "99999");
+	assert_count(100000, "100 k");
+	assert_count(999499, "999 k");
+	assert_count(999500, "1.00 M");
+	assert_count(12345678, "12.3 M");
+	assert_count(UINT64_MAX, "18.4 E");
+	made_training(&made);
+	made.profile.unit = "page-faults";
+	text = report_text(&made.profile, &options);
+	assert_non_null(strstr(text, "100 samples, 1.00 G page-faults\n"));
+	assert_non_null(strstr(text, "   5.0  50.0 M     5.0  50.0 M builtin sorted"));
+	assert_null(strstr(text, " ms"));
+}
+
 static void test_widths(void **state)
 {
 	static const unsigned widths[] = { 1, 24, 39, 40, 55, 56, 71, 72, 80, 120, 200 };
@@ -363,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_without_weights),
+		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_widths),
 		cmocka_unit_test(test_200_columns),
 		cmocka_unit_test(test_40_columns_by_total),

@@ -56,7 +56,7 @@ static void test_every_row_arrives(void **state)
 	finish(store);
 
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM run"),
-		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|read|3.11.2|1|here|6.1|4|0.1");
+		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|read|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM process"),
 		"42|1|python3|python3 train.py||1.5|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM thread"), "42|43|worker|2.0|2.5");
@@ -98,6 +98,30 @@ static void test_a_second_row_replaces_process_and_thread(void **state)
 			f->file,
 			"SELECT name, ended FROM process UNION ALL SELECT name, ended FROM thread"),
 		"python3|3.0\npython3|3.0");
+}
+
+static void test_what_a_tracepoint_tells(void **state)
+{
+	const struct folder *f = *state;
+	struct store *store = new_store(f->file);
+	const struct field_column columns[] = { { "fd", "INTEGER" }, { "Sample", "TEXT" }, { "FD", "BLOB" },
+						{ "odd name", "TEXT" } };
+	const struct field_value values[] = { { .type = FIELD_INTEGER, .integer = -3 },
+					      { .type = FIELD_TEXT, .bytes = "abc", .n_bytes = 2 },
+					      { .type = FIELD_BLOB, .bytes = "\0\1", .n_bytes = 2 },
+					      { .type = FIELD_NULL } };
+
+	assert_int_equal(store_put_fields(store, values, 4), -EINVAL); /* no table yet */
+	assert_int_equal(store_set_run_event(store, "a:b", true, 1), 0);
+	assert_int_equal(store_create_fields(store, "a:b", columns, 4), 0);
+	assert_int_equal(put_samples(store, 2), 0);
+	assert_int_equal(store_put_fields(store, values, 4), 0);
+	assert_int_equal(store_put_fields(store, values, 3), -EINVAL);
+	finish(store);
+	assert_string_equal(stock_shell(f->file, "SELECT event, unit, period FROM run"), "a:b|count|1");
+	assert_string_equal(stock_shell(f->file, "SELECT sample.rowid, fd, Sample_, hex(FD_), [odd name] IS NULL"
+						 " FROM [a:b] JOIN sample ON sample.rowid = [a:b].sample"),
+			    "102|-3|ab|0001|1");
 }
 
 static void test_a_forbidden_row_is_refused_alone(void **state)
@@ -613,6 +637,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		FOLDER_TEST(test_every_row_arrives),
 		FOLDER_TEST(test_a_second_row_replaces_process_and_thread),
+		FOLDER_TEST(test_what_a_tracepoint_tells),
 		FOLDER_TEST(test_a_forbidden_row_is_refused_alone),
 		FOLDER_TEST(test_finished_file_stands_alone),
 		FOLDER_TEST(test_finish_commits_an_open_batch),

@@ -479,3 +479,31 @@ int read_frames(struct bpf_perf_event_data *context)
 		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, n_bytes);
 	return 1;
 }
+
+/*
+ * Of a tracepoint all processes come here, and 0 would keep it from whoever else listens to it. Its
+ * samples wake the reader themselves.
+ */
+SEC("tracepoint")
+int read_tracepoint_frames(void *context)
+{
+	uint64_t ids = bpf_get_current_pid_tgid(), n_bytes;
+	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
+	struct walk walk = { 0 };
+
+	walk.layout = bpf_map_lookup_elem(&processes, &pid);
+	walk.room = bpf_map_lookup_elem(&rooms, &cpu);
+	if (!walk.layout || !walk.room)
+		return 1;
+	walk.room->record.tid = tid;
+	walk.room->record.n_entries = walk.room->record.n_states = walk.room->record.flags = 0;
+	if (!add_states(&walk, tid))
+		return 1;
+	walk.room->record.layout_id = walk.layout->id;
+	n_bytes = walk.room->record.n_entries;
+	if (n_bytes > PYTHON_MAX_ENTRIES)
+		return 1;
+	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
+	bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+	return 1;
+}
