@@ -228,6 +228,7 @@ static int add_window(struct top *top, const struct sums_options *options)
 	if (r >= 0)
 		r = add_cells(top, &window);
 	cells_done(&window);
+	cells_clear(&top->history.news); /* for who asks for all, all is added up anew */
 	top->is_current = false;
 	return r;
 }

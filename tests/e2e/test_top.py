@@ -12,9 +12,9 @@ import termios
 import time
 import unittest
 
-from probing_test import (BINARY, DEBIAN_PYTHON, NO_INPUT, NOT_FOUND, OK, USAGE, fixture, fixture_command,
-                          need_perf, probing, scratch, wait_until)
-from terminal import (BACK_TAB, BACKSPACE, DOWN, END, ENTER, ESCAPE, F1, F10, HOME, LEFT, PAGE_DOWN, PAGE_UP, RIGHT,
+from probing_test import (BINARY, DEBIAN_PYTHON, NO_INPUT, NOT_FOUND, OK, USAGE, fixture, need_perf, probing,
+                          scratch, wait_until)
+from terminal import (BACK_TAB, DOWN, END, ENTER, ESCAPE, F1, F10, HOME, LEFT, PAGE_DOWN, PAGE_UP, RIGHT,
                       UP, Terminal, need_pyte)
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-7]m")
@@ -368,13 +368,14 @@ class PrintsFrames:
         self.assertGreaterEqual(len(frames), 2)
         last = frames[-1]
         self.assertIn("the process has ended", last[1])
-        self.assertRegex("\n".join(last), r"- <module>[^\n]*\n[^\n]*  cold|- cold")
+        # Which of the two: reading afterwards has to learn first where each keeps its frames.
+        self.assertRegex("\n".join(last), r"- <module>[^\n]*\n[^\n]*  (- )?(cold|warm) ")
 
 
 class Batches(PrintsFrames, unittest.TestCase):
     def test_several_frames(self):
         with spinning() as process:
-            frames = self.frames(process.pid, "-b", "-n", 3, "-d", "1", "-w", 0, "--rows", 2, "--source", self.source)
+            frames = self.frames(process.pid, "-b", "-n", 3, "-d", "0.7", "-w", 0, "--rows", 2, "--source", self.source)
         self.assertEqual(len(frames), 3)
         samples = [number_of_samples(lines) for lines in frames]
         self.assertEqual(samples, sorted(samples))
@@ -411,6 +412,8 @@ class BatchesRead(PrintsFrames, unittest.TestCase):
 
     def setUp(self):
         need_perf()
+        if os.geteuid() != 0:
+            self.skipTest("as an ordinary user, auto is read")
 
 
 class BatchesPoll(PrintsFrames, unittest.TestCase):
@@ -472,9 +475,9 @@ class Cost(unittest.TestCase):
             live = subprocess.Popen([BINARY, "top", "-b", "-d", "0.2", "-F", "999", "-w", "1", "--source",
                                      "poll", str(process.pid)], stdout=subprocess.DEVNULL)
             try:
-                time.sleep(2)
+                time.sleep(1.5)
                 before = resident(live.pid)
-                time.sleep(2)
+                time.sleep(1.5)
                 self.assertLess(resident(live.pid) - before, 8 << 20)
             finally:
                 live.kill()
