@@ -30,11 +30,13 @@ struct pipeline_counts {
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
+	uint64_t dropped; /* samples that had to go for newer ones */
 };
 
 struct pipeline_options {
 	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
 	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
+	struct store_limits limits; /* how much of the newest is kept */
 };
 
 /*
@@ -71,6 +73,16 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 
 /* A sample that will come soon, perhaps the next: its stack is asked for before it is needed. */
 void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample);
+
+/*
+ * pipeline_pause, pipeline_resume - a pause begins, before the capture's, and has ended, right after
+ * the capture's. Both are written down.
+ * @untold: no event has told of mappings, forks and execs meanwhile (see capture_resume): they are
+ *          read again.
+ * Errors: -ENOMEM.
+ */
+int pipeline_pause(struct pipeline *pipeline);
+int pipeline_resume(struct pipeline *pipeline, bool untold);
 
 /* Hand over what has been gathered. Does not wait for the disk. */
 int pipeline_flush(struct pipeline *pipeline);

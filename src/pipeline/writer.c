@@ -14,12 +14,14 @@
 
 #include "base/util.h"
 #include "src/pipeline/naming.h"
+#include "src/pipeline/trim.h"
 
 enum { NAMES_AT_ONCE = 64 };
 
 struct writer {
 	struct store *store;
 	struct naming *names;
+	struct trim trim;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -32,6 +34,8 @@ struct writer {
 	_Atomic int error;
 	_Atomic bool has_stale;
 	_Atomic int64_t bytes;
+	_Atomic uint64_t n_written, n_dropped;
+	_Atomic bool wants_renewal;
 };
 
 static int put_rows(struct store *store, const struct batch *batch)
@@ -48,6 +52,8 @@ static int put_rows(struct store *store, const struct batch *batch)
 		r = store_put_sample(store, &batch->samples[i]);
 	for (size_t i = 0; i < batch->n_totals && r >= 0; i++)
 		r = store_put_total(store, &batch->totals[i]);
+	for (size_t i = 0; i < batch->n_pauses && r >= 0; i++)
+		r = store_put_pause(store, &batch->pauses[i]);
 	return r;
 }
 
@@ -82,6 +88,22 @@ static int write_batch(struct writer *writer, struct batch *batch)
 		r = store_commit(writer->store);
 	if (r < 0)
 		store_rollback(writer->store);
+	return r;
+}
+
+/* Afterwards the oldest may have to go. A renewal is asked for once, until it has come. */
+static int trim(struct writer *writer, const struct batch *batch)
+{
+	bool asked;
+	int r;
+
+	if (batch->old_frames > 0)
+		trim_renewed(&writer->trim, batch->old_stacks, batch->old_frames);
+	asked = writer->trim.wants_renewal;
+	r = trim_after(&writer->trim, writer->store, writer->names, realtime_ns());
+	if (writer->trim.wants_renewal && !asked)
+		writer->wants_renewal = true;
+	writer->n_dropped = writer->trim.n_dropped;
 	return r;
 }
 
@@ -153,6 +175,8 @@ static void *writer_main(void *data)
 
 		if (batch && !writer->error)
 			r = write_batch(writer, batch);
+		if (batch && !writer->error && r >= 0)
+			r = trim(writer, batch);
 		else if (!batch && !end)
 			r = name_some(writer);
 		if (r < 0)
@@ -160,11 +184,12 @@ static void *writer_main(void *data)
 		writer->bytes = store_bytes(writer->store);
 		if (batch)
 			give_back(writer, batch);
+		writer->n_written += batch != NULL;
 	}
 	return NULL;
 }
 
-int writer_start(struct store *store, bool symbols, struct writer **ret)
+int writer_start(struct store *store, bool symbols, const struct store_limits *limits, struct writer **ret)
 {
 	struct writer *writer;
 	int r;
@@ -173,7 +198,9 @@ int writer_start(struct store *store, bool symbols, struct writer **ret)
 	if (!writer)
 		return -ENOMEM;
 	writer->last = &writer->first;
-	r = naming_new(store, NULL, &writer->names);
+	r = trim_init(&writer->trim, store, limits);
+	if (r >= 0)
+		r = naming_new(store, NULL, &writer->names);
 	if (r < 0) {
 		free(writer);
 		return r;
@@ -230,6 +257,21 @@ int writer_take_stale(struct writer *writer, struct stale_places *to)
 	writer->has_stale = false;
 	pthread_mutex_unlock(&writer->lock);
 	return r;
+}
+
+uint64_t writer_written(const struct writer *writer)
+{
+	return writer->n_written;
+}
+
+bool writer_take_renewal(struct writer *writer)
+{
+	return atomic_exchange(&writer->wants_renewal, false);
+}
+
+uint64_t writer_dropped(const struct writer *writer)
+{
+	return writer->n_dropped;
 }
 
 int writer_error(const struct writer *writer)

@@ -39,6 +39,9 @@ void bpf_source_forget(struct bpf_source *source, pid_t pid);
 int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted);
 void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
 
+/* Judged under this number it is all processes, whatever else was said of them. */
+enum { BPF_PAUSED = 0 };
+
 /* Whether a record of this event is one of Python frames. */
 bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id);
 

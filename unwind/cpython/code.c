@@ -254,6 +254,7 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 		entry->code.bytecode = identity->address + reader_field(runtime, CODE_BYTECODE);
 	entry->code.bytecode_bytes = (uint32_t)identity->bytecode_bytes;
 	entry->code.first_sample = runtime->n_samples;
+	entry->code.number = mix64(monotonic_ns() ^ mix64((uintptr_t)entry));
 	entry->code.line_kind = (uint8_t)runtime->layout.field[LINES];
 	r = reader_string(runtime, identity->qualname, MAX_NAME_BYTES, &text);
 	if (r < 0)

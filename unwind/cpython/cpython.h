@@ -39,6 +39,7 @@ struct py_code {
 	uint8_t line_kind;    /* LINES_* of layout.h */
 	bool is_internal;     /* the interpreter's own few instructions, without a line: no function of anybody's */
 	uint64_t first_sample; /* the number of the sample that it was first met in */
+	uint64_t number;       /* no other code ever has it, though it be put where this one was in our memory */
 	void *user;           /* the caller's */
 };
 
