@@ -12,7 +12,8 @@
 
 struct record_options {
 	pid_t pid;
-	double duration_s;
+	double duration_s, delay_s; /* delay_s negative: until told to begin */
+	const char *control; /* "FIFO" or "FIFO,REPLY"; NULL: none */
 	struct capture_options capture;
 	const char *path;
 	char **command; /* NULL: attach to pid */

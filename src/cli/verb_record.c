@@ -133,7 +133,7 @@ static int finish(const struct record_options *options, struct recording *record
 	struct pipeline_counter counters[SUMMARY_MAX_COUNTERS];
 	struct summary summary = {
 		.path = options->path,
-		.seconds = (double)(monotonic_ns() - recording->started_ns) / 1e9,
+		.seconds = (double)(monotonic_ns() - recording->started_ns - recording->pauses_ns) / 1e9,
 		.source = capture_source(recording->capture),
 	};
 	int r;
@@ -166,6 +166,10 @@ static int run(const struct record_options *options, struct recording *recording
 	int r, status;
 
 	recording->duration_s = options->duration_s;
+	recording->delay_s = options->delay_s;
+	if (options->capture.paused && pipeline_pause(recording->pipeline) < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	recording->is_paused = options->capture.paused;
 	recording->progress = !options->quiet && isatty(STDERR_FILENO) && !recording->is_child;
 	r = recording_run(recording);
 	if (r < 0)
@@ -271,16 +275,25 @@ static int run_record(int argc, char **argv)
 		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
 		.path = "probing.db",
 	};
-	struct recording recording = { .started_ns = monotonic_ns() };
+	struct recording recording = {
+		.started_ns = monotonic_ns(),
+		.end_timer = -1,
+		.control = { .fd = -1, .reply_fd = -1 },
+	};
 	sigset_t mask;
-	int status;
+	int status = EXIT_OK;
 
 	cli_parse(&record_argp, argc, argv, ARGP_IN_ORDER, &options);
 	recording_block_signals(&mask);
+	if (options.control)
+		status = control_open(options.control, &recording.control);
+	if (status != EXIT_OK)
+		return status;
 	if (options.command)
 		status = record_command(&options, &recording, &mask);
 	else
 		status = record_pid(&options, &recording);
+	control_close(&recording.control);
 	pipeline_free(recording.pipeline);
 	capture_free(recording.capture);
 	return status;

@@ -789,6 +789,11 @@ int pipeline_flush(struct pipeline *pipeline)
 	return r < 0 ? r : pipeline_error(pipeline);
 }
 
+bool pipeline_is_written(const struct pipeline *pipeline)
+{
+	return writer_written(pipeline->writer) >= pipeline->n_batches;
+}
+
 int pipeline_error(const struct pipeline *pipeline)
 {
 	return writer_error(pipeline->writer);

@@ -122,6 +122,7 @@ static int start_poller(const struct capture_options *options, pid_t pid, bool l
 		return -ENOMEM;
 	capture->rings.epoll_fd = -1;
 	capture->refusal = refusal;
+	capture->paused_ns = options->paused ? monotonic_ns() : 0;
 	r = launch ? poller_launch(options, pid, &capture->poller) : poller_attach(options, pid, &capture->poller);
 	if (r < 0)
 		return r;

@@ -101,7 +101,7 @@ int store_limit_log(struct store *store, int64_t max_bytes)
 
 int store_read_space(struct store *store, struct store_space *ret)
 {
-	int64_t n_pages, n_free, n_samples;
+	int64_t n_pages = 0, n_free = 0, n_samples = 0;
 	int r;
 
 	r = read_number(store, "PRAGMA page_count", &n_pages);
@@ -143,7 +143,7 @@ static int find_oldest(struct store *store, int64_t max, uint64_t before_ns, int
 
 int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret)
 {
-	int64_t last, n;
+	int64_t last = 0, n = 0;
 	int r;
 
 	r = find_oldest(store, max, before_ns, &last, &n);

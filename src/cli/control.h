@@ -1,0 +1,52 @@
+/* control.h - commands to a recording under way, through a FIFO. */
+#ifndef PROBING_CLI_CONTROL_H
+#define PROBING_CLI_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum control_command {
+	CONTROL_PAUSE,
+	CONTROL_RESUME,
+	CONTROL_FLUSH,
+	CONTROL_STOP,
+	CONTROL_STATUS,
+	CONTROL_UNKNOWN, /* anything else */
+};
+
+enum { CONTROL_MAX_LINE = 256 };
+
+struct control {
+	int fd, reply_fd; /* -1: none */
+	char *path, *reply_path;
+	bool made, made_reply; /* by us, so that they go with us */
+	char line[CONTROL_MAX_LINE]; /* what has come of the next one */
+	size_t n;
+	bool is_cut; /* the rest of a line too long is skipped */
+};
+
+/*
+ * control_open - open the FIFOs, and make those that are not there, for our user alone.
+ * @paths: "CONTROL" or "CONTROL,REPLY".
+ * @ret:   stays where it is; ended with control_close().
+ * Returns 0, or an exit status after having said why not.
+ */
+int control_open(const char *paths, struct control *ret);
+
+/* Removes what control_open() has made. One that was not opened is { .fd = -1, .reply_fd = -1 }. */
+void control_close(struct control *control);
+
+/*
+ * control_next - the next command that has come.
+ * @ret_line: as it was written, for messages; borrowed until the next call.
+ * Returns whether there is one. Empty lines are none. Never waits.
+ */
+bool control_next(struct control *control, enum control_command *ret, const char **ret_line);
+
+/* The command that a line is. */
+enum control_command control_parse(const char *line);
+
+/* One line of answer, where somebody wants one; dropped when nobody has read so many before. */
+void control_reply(const struct control *control, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
