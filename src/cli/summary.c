@@ -77,6 +77,10 @@ void summary_print(const struct summary *summary)
 	fprintf(stderr, "%s samples in %.1f s (%.2f s of CPU time), %s lost; written to %s\n", samples,
 		summary->seconds, (double)counts->weight_ns / 1e9, lost,
 		summary->path);
+	if (counts->dropped > 0) {
+		format_count(counts->samples - counts->dropped, samples);
+		fprintf(stderr, "the newest %s are kept, as --max-size and --retention ask for\n", samples);
+	}
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
 	if (counts->of_32_bit > 0)
@@ -121,6 +125,7 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 		*ret++ = (struct pipeline_counter){ "looks", captured->looks };
 		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };
 	}
+	*ret++ = (struct pipeline_counter){ "dropped", counts->dropped };
 	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
 	*ret++ = (struct pipeline_counter){ "python unpaired", captured->unpaired };
 	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };

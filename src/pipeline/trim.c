@@ -41,11 +41,19 @@ static int64_t most_bytes(const struct trim *trim)
 	return trim->limits.max_bytes - log_bytes(&trim->limits);
 }
 
+/* The next batch must have its place, too. */
 static bool is_over(const struct trim *trim, const struct store_space *space, unsigned room_parts)
 {
 	int64_t most = most_bytes(trim);
 
-	return trim->limits.max_bytes > 0 && space->used_bytes > most - most / ROOM_PARTS * room_parts;
+	return trim->limits.max_bytes > 0 &&
+	       space->used_bytes + MIN(trim->growth_bytes, most / 2) > most - most / ROOM_PARTS * room_parts;
+}
+
+/* By the largest of late. */
+static void note_growth(struct trim *trim, const struct store_space *space)
+{
+	trim->growth_bytes = MAX(trim->growth_bytes - trim->growth_bytes / 8, space->used_bytes - trim->left_bytes);
 }
 
 static int finish_step(struct store *store, int r)
@@ -127,8 +135,12 @@ static int make_room(struct trim *trim, struct store *store, struct naming *name
 }
 
 /* Space that is free stays in the file, to be used again; not where it is much. */
-static int give_back(struct store *store, const struct store_space *space)
+static int give_back(const struct trim *trim, struct store *store, const struct store_space *space)
 {
+	int64_t excess = space->used_bytes + space->free_bytes - most_bytes(trim);
+
+	if (trim->limits.max_bytes > 0 && excess > 0 && space->free_bytes > 0)
+		return store_give_back(store, MIN(excess, space->free_bytes));
 	if (space->free_bytes < LEAST_VACUUM_BYTES || space->free_bytes < space->used_bytes / 2)
 		return 0;
 	return store_give_back(store, MIN(space->free_bytes / 2, (int64_t)VACUUM_STEP_BYTES));
@@ -148,6 +160,10 @@ int trim_after(struct trim *trim, struct store *store, struct naming *names, uin
 
 	if (trim->limits.keep_ns == 0 && trim->limits.max_bytes == 0)
 		return 0;
+	r = store_read_space(store, &space);
+	if (r < 0)
+		return r;
+	note_growth(trim, &space);
 	r = drop_old(trim, store, now_ns);
 	if (r >= 0)
 		r = store_read_space(store, &space);
@@ -158,9 +174,10 @@ int trim_after(struct trim *trim, struct store *store, struct naming *names, uin
 	if (r >= 0)
 		r = make_room(trim, store, names, &space);
 	if (r >= 0)
-		r = give_back(store, &space);
+		r = give_back(trim, store, &space);
 	if (r < 0)
 		return r;
+	trim->left_bytes = space.used_bytes;
 	judge_renewal(trim, &space);
 	return 0;
 }

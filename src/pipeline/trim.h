@@ -11,6 +11,7 @@ struct trim {
 	int64_t old_stacks, old_frames;
 	int64_t since_renewal, since_sweep; /* samples that went since then */
 	uint64_t renewed_ns;                /* CLOCK_MONOTONIC, when a new tree was last asked for */
+	int64_t left_bytes, growth_bytes;   /* used after the last time; what batches add */
 	uint64_t n_dropped;                 /* samples, all in all */
 	bool wants_renewal;
 };
