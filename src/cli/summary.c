@@ -125,7 +125,6 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 		*ret++ = (struct pipeline_counter){ "looks", captured->looks };
 		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };
 	}
-	*ret++ = (struct pipeline_counter){ "dropped", counts->dropped };
 	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
 	*ret++ = (struct pipeline_counter){ "python unpaired", captured->unpaired };
 	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };

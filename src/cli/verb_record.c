@@ -144,6 +144,7 @@ static int finish(const struct record_options *options, struct recording *record
 	summary_counters(&summary.captured, &summary.counts, counters);
 	if (r >= 0)
 		r = pipeline_finish(recording->pipeline, counters);
+	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (recording->error < 0)
 		r = recording->error;
 	if (r < 0)
@@ -175,6 +176,7 @@ static int run(const struct record_options *options, struct recording *recording
 	if (r < 0)
 		recording->error = r;
 	status = finish(options, recording);
+	control_close(&recording->control); /* a command may go on for long */
 	recording_wait_child(recording);
 	return status;
 }

@@ -834,6 +834,8 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 	r = put_places(store, pipeline);
 	for (; counters->name && r >= 0; counters++)
 		r = store_put_counter(store, counters->name, (int64_t)counters->value);
+	if (r >= 0) /* known only now that all is written */
+		r = store_put_counter(store, "dropped", (int64_t)pipeline->n_dropped);
 	if (r >= 0 && python[0])
 		r = store_set_run_python(store, python);
 	if (r >= 0)
