@@ -18,14 +18,6 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 
-static const char *const words[] = {
-	[CONTROL_PAUSE] = "pause",
-	[CONTROL_RESUME] = "resume",
-	[CONTROL_FLUSH] = "flush",
-	[CONTROL_STOP] = "stop",
-	[CONTROL_STATUS] = "status",
-};
-
 static int open_fifo(const char *path, bool *ret_made)
 {
 	CLEANUP(closep) int fd = -1;
@@ -97,55 +89,15 @@ void control_close(struct control *control)
 	*control = (struct control){ .fd = -1, .reply_fd = -1 };
 }
 
-enum control_command control_parse(const char *line)
-{
-	size_t n;
-
-	line += strspn(line, " \t");
-	n = strcspn(line, " \t\r");
-	if (line[n + strspn(line + n, " \t\r")] != '\0')
-		return CONTROL_UNKNOWN;
-	for (size_t i = 0; i < N_ELEMENTS(words); i++)
-		if (strlen(words[i]) == n && memcmp(line, words[i], n) == 0)
-			return (enum control_command)i;
-	return CONTROL_UNKNOWN;
-}
-
-/* What others wrote goes to a terminal. */
-static void make_printable(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
-
-/* One character more; returns whether a line is whole. */
-static bool take(struct control *control, char c)
-{
-	if (c != '\n') {
-		if (control->n + 1 < sizeof control->line)
-			control->line[control->n++] = c;
-		else
-			control->is_cut = true;
-		return false;
-	}
-	control->line[control->n] = '\0';
-	control->n = 0;
-	return control->is_cut || control->line[strspn(control->line, " \t\r")] != '\0';
-}
-
 bool control_next(struct control *control, enum control_command *ret, const char **ret_line)
 {
 	char c;
 
 	/* Byte for byte, for commands come seldom, and what follows stays for the next call. */
 	while (control->fd >= 0 && read(control->fd, &c, 1) == 1) {
-		if (!take(control, c))
+		if (!control_line_take(&control->line, c, ret))
 			continue;
-		*ret = control->is_cut ? CONTROL_UNKNOWN : control_parse(control->line);
-		make_printable(control->line);
-		*ret_line = control->line;
-		control->is_cut = false;
+		*ret_line = control->line.text;
 		return true;
 	}
 	return false;

@@ -3,26 +3,14 @@
 #define PROBING_CLI_CONTROL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
-enum control_command {
-	CONTROL_PAUSE,
-	CONTROL_RESUME,
-	CONTROL_FLUSH,
-	CONTROL_STOP,
-	CONTROL_STATUS,
-	CONTROL_UNKNOWN, /* anything else */
-};
-
-enum { CONTROL_MAX_LINE = 256 };
+#include "src/cli/control_line.h"
 
 struct control {
 	int fd, reply_fd; /* -1: none */
 	char *path, *reply_path;
 	bool made, made_reply; /* by us, so that they go with us */
-	char line[CONTROL_MAX_LINE]; /* what has come of the next one */
-	size_t n;
-	bool is_cut; /* the rest of a line too long is skipped */
+	struct control_line line;
 };
 
 /*
@@ -42,9 +30,6 @@ void control_close(struct control *control);
  * Returns whether there is one. Empty lines are none. Never waits.
  */
 bool control_next(struct control *control, enum control_command *ret, const char **ret_line);
-
-/* The command that a line is. */
-enum control_command control_parse(const char *line);
 
 /* One line of answer, where somebody wants one; dropped when nobody has read so many before. */
 void control_reply(const struct control *control, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -755,16 +755,17 @@ static int forget_ended(struct pipeline *pipeline)
 	return r < 0 ? r : processes_forget(&pipeline->processes, pipeline->n_batches, writer_written(pipeline->writer));
 }
 
-static void renew_tree(struct pipeline *pipeline)
+static int renew_tree(struct pipeline *pipeline)
 {
 	bool is_asked = writer_take_renewal(pipeline->writer);
 	bool is_large = pipeline->most_tree_bytes > 0 && intern_bytes(&pipeline->intern) > pipeline->most_tree_bytes;
 
 	if (!is_asked && !is_large)
-		return;
+		return 0;
 	pipeline->batch->old_stacks = pipeline->intern.n_stacks;
 	pipeline->batch->old_frames = pipeline->intern.n_frames;
 	intern_renew(&pipeline->intern);
+	return processes_forget_codes(&pipeline->processes);
 }
 
 int pipeline_flush(struct pipeline *pipeline)
@@ -784,8 +785,9 @@ int pipeline_flush(struct pipeline *pipeline)
 	pipeline->batch = next;
 	pipeline->n_batches++;
 	intern_flushed(&pipeline->intern);
-	renew_tree(pipeline);
-	r = forget_ended(pipeline);
+	r = renew_tree(pipeline);
+	if (r >= 0)
+		r = forget_ended(pipeline);
 	return r < 0 ? r : pipeline_error(pipeline);
 }
 

@@ -15,7 +15,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-enum { RETRY_NS = 5000000, LOAD_FIRST_NS = 5000000, LOAD_LAST_NS = 1000000000, SEEK_BATCHES = 64 };
+enum { RETRY_NS = 5000000, LOAD_FIRST_NS = 5000000, LOAD_LAST_NS = 1000000000, SEEK_BATCHES = 64, MANY_CODES = 8192 };
 
 int processes_init(struct processes *processes)
 {
@@ -74,12 +74,18 @@ static void process_free(struct process *process)
 	free(process);
 }
 
+static void free_retired(struct retired *retired)
+{
+	py_runtime_free(retired->runtime);
+	py_codes_free(retired->codes);
+}
+
 void processes_done(struct processes *processes)
 {
 	for (size_t i = 0; i < processes->n; i++)
 		process_free(processes->processes[i]);
 	for (size_t i = 0; i < processes->n_retired; i++)
-		py_runtime_free(processes->retired[i].runtime);
+		free_retired(&processes->retired[i]);
 	for (size_t i = 0; i < processes->n_programs; i++)
 		free(processes->programs[i]);
 	free(processes->programs);
@@ -193,6 +199,16 @@ int processes_fork(struct processes *processes, struct process *parent, pid_t pi
 	return 0;
 }
 
+static int retire(struct processes *processes, const struct retired *retired)
+{
+	int r;
+
+	r = grow(&processes->retired, processes->n_retired, &processes->retired_allocated, sizeof *processes->retired);
+	if (r >= 0)
+		processes->retired[processes->n_retired++] = *retired;
+	return r;
+}
+
 int process_exec(struct processes *processes, struct process *process)
 {
 	int r;
@@ -200,12 +216,10 @@ int process_exec(struct processes *processes, struct process *process)
 	if (!process->space)
 		return 0;
 	if (process->runtime) {
-		r = grow(&processes->retired, processes->n_retired, &processes->retired_allocated,
-			 sizeof *processes->retired);
+		r = retire(processes, &(struct retired){ .runtime = process->runtime });
 		if (r < 0)
 			return r;
-		processes->retired[processes->n_retired++] =
-			(struct retired_runtime){ .runtime = TAKE(process->runtime) };
+		process->runtime = NULL;
 	}
 	process->python_error = -ENOENT;
 	process->python[0] = '\0';
@@ -254,12 +268,12 @@ static void forget_retired(struct processes *processes, uint64_t batch, uint64_t
 	size_t n = 0;
 
 	for (size_t i = 0; i < processes->n_retired; i++) {
-		struct retired_runtime *retired = &processes->retired[i];
+		struct retired *retired = &processes->retired[i];
 
 		if (retired->last_batch == 0)
 			retired->last_batch = batch;
 		if (retired->last_batch <= written)
-			py_runtime_free(retired->runtime);
+			free_retired(retired);
 		else
 			processes->retired[n++] = *retired;
 	}
@@ -317,6 +331,23 @@ int processes_forget(struct processes *processes, uint64_t batch, uint64_t writt
 	}
 	processes->n = n;
 	return index_anew(processes);
+}
+
+int processes_forget_codes(struct processes *processes)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < processes->n && r >= 0; i++) {
+		struct py_runtime *runtime = processes->processes[i]->runtime;
+		struct retired retired = { 0 };
+
+		if (!runtime || py_code_count(runtime) < MANY_CODES)
+			continue;
+		r = py_codes_take(runtime, &retired.codes);
+		if (r >= 0)
+			r = retire(processes, &retired);
+	}
+	return r;
 }
 
 void processes_note_images(struct processes *processes)

@@ -49,9 +49,10 @@ struct processes {
 	struct program **programs;
 	size_t n_programs, programs_allocated;
 	uint32_t last_program; /* numbers given out */
-	/* Interpreters of programs that were left by exec: their codes are still pointed to. */
-	struct retired_runtime {
+	/* Interpreters of programs that were left by exec, or codes alone: they are still pointed to. */
+	struct retired {
 		struct py_runtime *runtime;
+		struct py_codes *codes;
 		uint64_t last_batch; /* as that of a process */
 	} *retired;
 	size_t n_retired, retired_allocated;
@@ -83,6 +84,9 @@ void process_end(struct process *process);
  * Errors: -ENOMEM, nothing is lost then.
  */
 int processes_forget(struct processes *processes, uint64_t batch, uint64_t written);
+
+/* Let go of interpreters' codes where there are many. Nothing but batches must point to them. -ENOMEM. */
+int processes_forget_codes(struct processes *processes);
 
 /* What each process runs when a pause begins. */
 void processes_note_images(struct processes *processes);

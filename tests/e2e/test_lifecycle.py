@@ -320,7 +320,7 @@ class Limits(t.Case):
                 with contextlib.suppress(sqlite3.Error):
                     oldest = rows("out.db", "SELECT min(timestamp) FROM sample")[0][0]
                     first = first or oldest
-                    if oldest and oldest > first + 2:
+                    if oldest and oldest > first + 1:
                         break
             self.assertEqual(t.OK, t.stop_politely(process)[0])
         figures = self.check("out.db")
@@ -334,12 +334,12 @@ class Limits(t.Case):
 
     def test_retention(self):
         with fixture("demo.py") as target:
-            said = probing("record", "--pid", target.pid, "-F", 499, "--retention", 2, "-d", 5, "-o", "out.db", check=t.OK)
+            said = probing("record", "--pid", target.pid, "-F", 499, "--retention", 1, "-d", 4, "-o", "out.db", check=t.OK)
         figures = self.check("out.db")
         self.assertIn("newest", said.stderr)
         self.assertGreater(figures["counters"]["dropped"], 0)
         # a 32nd part may be older, and what the last flush brought is not looked through any more
-        self.assertLess(figures["span"], 2 * 33 / 32 + 1.5)
+        self.assertLess(figures["span"], 33 / 32 + 1.5)
         self.assertEqual(0, figures["counters"]["lost"])
 
     def test_limits_that_make_no_sense(self):
@@ -352,11 +352,11 @@ class Limits(t.Case):
     def test_nothing_grows(self):
         """A short soak; bench/soak.py is the long one."""
         soak = load_soak()
-        looks, made, said, status = soak.soak(t.BINARY, t.BUILT_FIXTURES, 15, 20,
+        looks, made, said, status = soak.soak(t.BINARY, t.BUILT_FIXTURES, 10, 20,
                                               ["-F", "499", "--retention", "4", "--max-size", "2M"], "out.db")
         self.assertEqual(t.OK, status, said)
         figures = self.check("out.db")
-        self.assertGreater(min(made.values()), 5, made)
+        self.assertGreater(min(made[what] for what in ("threads", "forks", "execs", "libraries")), 5, made)
         before, after, _ = soak.judge_growth(looks)
         for key in ("descriptors", "threads"):
             self.assertLessEqual(soak.middle(after, key), soak.middle(before, key) + 4, key)
@@ -374,7 +374,7 @@ def busy(seconds):
         sum(i * i for i in range(1000))
 for _ in range(4):
     if os.fork() == 0:
-        busy(1)
+        busy(0.6)
         os._exit(0)
 for _ in range(4):
     os.wait()
