@@ -15,6 +15,7 @@
 enum {
 	STEP = 4096,        /* samples that go in one transaction */
 	MAX_STEPS = 64,     /* after one batch */
+	ENOUGH_ROWS = 512,  /* some ten KiB */
 	MOST_LOG_BYTES = 4 << 20,
 	LEAST_LOG_BYTES = 64 << 10,
 	ROOM_PARTS = 16,    /* so large a part of the limit is made free at once */
@@ -23,6 +24,7 @@ enum {
 	VACUUM_STEP_BYTES = 4 << 20,
 };
 #define RENEW_EVERY_NS 60000000000u
+#define LOOK_ANYWAY_NS 5000000000u
 
 static int64_t log_bytes(const struct store_limits *limits)
 {
@@ -153,12 +155,24 @@ static void judge_renewal(struct trim *trim, const struct store_space *space)
 	trim->wants_renewal |= is_due && trim->since_renewal > space->n_samples;
 }
 
-int trim_after(struct trim *trim, struct store *store, struct naming *names, uint64_t now_ns)
+static bool is_early(struct trim *trim, size_t n_rows)
+{
+	uint64_t now_ns = monotonic_ns();
+
+	trim->n_rows += n_rows;
+	if (trim->n_rows < ENOUGH_ROWS && now_ns - trim->looked_ns < LOOK_ANYWAY_NS)
+		return true;
+	trim->n_rows = 0;
+	trim->looked_ns = now_ns;
+	return false;
+}
+
+int trim_after(struct trim *trim, struct store *store, struct naming *names, size_t n_rows, uint64_t now_ns)
 {
 	struct store_space space;
 	int r;
 
-	if (trim->limits.keep_ns == 0 && trim->limits.max_bytes == 0)
+	if ((trim->limits.keep_ns == 0 && trim->limits.max_bytes == 0) || is_early(trim, n_rows))
 		return 0;
 	r = store_read_space(store, &space);
 	if (r < 0)

@@ -94,13 +94,14 @@ static int write_batch(struct writer *writer, struct batch *batch)
 /* Afterwards the oldest may have to go. A renewal is asked for once, until it has come. */
 static int trim(struct writer *writer, const struct batch *batch)
 {
+	size_t n_rows = batch->n_samples + batch->n_stacks + batch->n_frames;
 	bool asked;
 	int r;
 
 	if (batch->old_frames > 0)
 		trim_renewed(&writer->trim, batch->old_stacks, batch->old_frames);
 	asked = writer->trim.wants_renewal;
-	r = trim_after(&writer->trim, writer->store, writer->names, realtime_ns());
+	r = trim_after(&writer->trim, writer->store, writer->names, n_rows, realtime_ns());
 	if (writer->trim.wants_renewal && !asked)
 		writer->wants_renewal = true;
 	writer->n_dropped = writer->trim.n_dropped;
