@@ -20,7 +20,7 @@
 #include "src/cli/format.h"
 #include "src/cli/recording_control.h"
 
-enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, CAPTURE_NICE = -10 };
+enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, FEW_SAMPLES = 32, CAPTURE_NICE = -10 };
 
 enum source {
 	SOURCE_SAMPLES,
@@ -210,8 +210,10 @@ static void tick(struct loop *loop)
 	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
 		return;
 	recording_answer_flush(recording);
-	recording->error = pipeline_flush(recording->pipeline);
-	if (recording->progress && loop->n_ticks++ % 2 == 1)
+	/* A transaction costs as much as some samples do: few of them wait for the next time. */
+	if (loop->n_ticks++ % 2 == 1 || pipeline_pending(recording->pipeline) >= FEW_SAMPLES)
+		recording->error = pipeline_flush(recording->pipeline);
+	if (recording->progress && loop->n_ticks % 2 == 1)
 		show_progress(recording);
 }
 

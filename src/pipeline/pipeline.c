@@ -791,6 +791,11 @@ int pipeline_flush(struct pipeline *pipeline)
 	return r < 0 ? r : pipeline_error(pipeline);
 }
 
+size_t pipeline_pending(const struct pipeline *pipeline)
+{
+	return pipeline->batch->n_samples;
+}
+
 bool pipeline_is_written(const struct pipeline *pipeline)
 {
 	return writer_written(pipeline->writer) >= pipeline->n_batches;

@@ -87,6 +87,9 @@ int pipeline_resume(struct pipeline *pipeline, bool untold);
 /* Hand over what has been gathered. Does not wait for the disk. */
 int pipeline_flush(struct pipeline *pipeline);
 
+/* Samples that wait to be handed over. */
+size_t pipeline_pending(const struct pipeline *pipeline);
+
 /* Whether all that was handed over is in the file. */
 bool pipeline_is_written(const struct pipeline *pipeline);
 

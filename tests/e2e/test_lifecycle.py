@@ -320,15 +320,17 @@ class Limits(t.Case):
                 time.sleep(0.1)
                 sizes.append(sum(os.path.getsize(name) for name in ("out.db", "out.db-wal") if os.path.exists(name)))
                 with contextlib.suppress(sqlite3.Error):
-                    oldest = rows("out.db", "SELECT min(timestamp) FROM sample")[0][0]
+                    oldest, = rows("out.db", "SELECT min(timestamp) FROM sample")[0]
                     first = first or oldest
-                    if oldest and oldest > first + 1:
+                    tree, = rows("out.db", "SELECT min(stack) FROM stack")[0]
+                    if oldest and oldest > first and tree > 1:  # also stacks have gone
                         break
             self.assertEqual(t.OK, t.stop_politely(process)[0])
         figures = self.check("out.db")
         result = t.Recording("out.db")
         self.assertGreater(figures["counters"]["dropped"], 0)
         self.assertGreater(min(s.timestamp for s in result.samples), first)
+        self.assertGreater(rows("out.db", "SELECT min(stack) FROM stack")[0][0], 1)
         self.assertLess(max(sizes), most * 1.5, sizes)  # readers may keep the log from being emptied
         self.assertLess(os.path.getsize("out.db"), most)
         self.assertIn("edit_distance", result.all_names())
@@ -360,11 +362,10 @@ class Limits(t.Case):
         figures = self.check("out.db")
         self.assertGreater(min(made[what] for what in ("threads", "forks", "execs", "libraries")), 5, made)
         before, after, _ = soak.judge_growth(looks)
-        for key in ("descriptors", "threads"):
-            self.assertLessEqual(soak.middle(after, key), soak.middle(before, key) + 4, key)
+        self.assertEqual(soak.middle(before, "threads"), soak.middle(after, "threads"))
+        # libraries that are met late keep their files open, children do not
+        self.assertLess(soak.middle(after, "descriptors"), soak.middle(before, "descriptors") + 20 + made["forks"] // 3)
         self.assertLess(max(one["file"] for one in looks), (2 << 20) * 1.5)
-        # a process or thread that has ended and left no sample has no row
-        self.assertLess(len(t.Recording("out.db").processes), made["forks"] + made["execs"])
         self.assertGreater(figures["kept"], 0)
 
 
