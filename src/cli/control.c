@@ -62,7 +62,7 @@ int control_open(const char *paths, struct control *ret)
 	const char *comma = strchr(paths, ',');
 	int status;
 
-	*ret = (struct control){ .fd = -1, .reply_fd = -1 };
+	*ret = (struct control){ .fd = 0 };
 	ret->path = comma ? strndup(paths, (size_t)(comma - paths)) : strdup(paths);
 	ret->reply_path = comma ? strdup(comma + 1) : NULL;
 	if (!ret->path || (comma && !ret->reply_path))
@@ -82,11 +82,13 @@ void control_close(struct control *control)
 		unlink(control->path);
 	if (control->made_reply)
 		unlink(control->reply_path);
-	closep(&control->fd);
-	closep(&control->reply_fd);
+	if (control->fd > 0)
+		close(control->fd);
+	if (control->reply_fd > 0)
+		close(control->reply_fd);
 	free(control->path);
 	free(control->reply_path);
-	*control = (struct control){ .fd = -1, .reply_fd = -1 };
+	*control = (struct control){ .fd = 0 };
 }
 
 bool control_next(struct control *control, enum control_command *ret, const char **ret_line)
@@ -94,7 +96,7 @@ bool control_next(struct control *control, enum control_command *ret, const char
 	char c;
 
 	/* Byte for byte, for commands come seldom, and what follows stays for the next call. */
-	while (control->fd >= 0 && read(control->fd, &c, 1) == 1) {
+	while (control->fd > 0 && read(control->fd, &c, 1) == 1) {
 		if (!control_line_take(&control->line, c, ret))
 			continue;
 		*ret_line = control->line.text;
@@ -109,7 +111,7 @@ void control_reply(const struct control *control, const char *format, ...)
 	va_list arguments;
 	int n;
 
-	if (control->reply_fd < 0)
+	if (control->reply_fd <= 0)
 		return;
 	va_start(arguments, format);
 	n = vsnprintf(line, sizeof line - 1, format, arguments);

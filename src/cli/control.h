@@ -7,7 +7,7 @@
 #include "src/cli/control_line.h"
 
 struct control {
-	int fd, reply_fd; /* -1: none */
+	int fd, reply_fd; /* not above 0: none; so zeros are a control that there is none of */
 	char *path, *reply_path;
 	bool made, made_reply; /* by us, so that they go with us */
 	struct control_line line;
@@ -21,7 +21,7 @@ struct control {
  */
 int control_open(const char *paths, struct control *ret);
 
-/* Removes what control_open() has made. One that was not opened is { .fd = -1, .reply_fd = -1 }. */
+/* Removes what control_open() has made. Zeros afterwards. */
 void control_close(struct control *control);
 
 /*

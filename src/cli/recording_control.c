@@ -90,7 +90,7 @@ static void tell_status(const struct recording *recording)
 		 recording->is_paused ? "paused" : "recording", (double)recording_recorded_ns(recording) / 1e9,
 		 (unsigned long long)counts.samples, (unsigned long long)captured.lost,
 		 (long long)pipeline_store_bytes(recording->pipeline));
-	if (recording->control.reply_fd >= 0)
+	if (recording->control.reply_fd > 0)
 		control_reply(&recording->control, "ok %s", text);
 	else
 		fprintf(stderr, "%s%s\n", recording->progress ? "\r\033[K" : "", text);
@@ -132,12 +132,14 @@ static void obey(struct recording *recording, enum control_command command, cons
 	}
 }
 
+/* Some at a time: samples come first, however much is written into the FIFO. */
 bool recording_obey(struct recording *recording)
 {
+	enum { AT_ONCE = 16 };
 	enum control_command command;
 	const char *line;
 
-	while (recording->error == 0 && control_next(&recording->control, &command, &line)) {
+	for (int i = 0; i < AT_ONCE && recording->error == 0 && control_next(&recording->control, &command, &line); i++) {
 		obey(recording, command, line);
 		if (command == CONTROL_STOP)
 			return true;

@@ -121,7 +121,7 @@ static int watch_orders(struct loop *loop, const struct recording *recording)
 		r = watch(loop, SOURCE_DURATION, open_timer(recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0));
 	if (r >= 0 && recording->is_paused && recording->delay_s >= 0)
 		r = watch(loop, SOURCE_DELAY, open_timer((uint64_t)(recording->delay_s * 1e9) + 1, 0));
-	if (r >= 0 && recording->control.fd >= 0)
+	if (r >= 0 && recording->control.fd > 0)
 		r = watch(loop, SOURCE_CONTROL, recording->control.fd);
 	return r;
 }

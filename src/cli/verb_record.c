@@ -277,11 +277,7 @@ static int run_record(int argc, char **argv)
 		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
 		.path = "probing.db",
 	};
-	struct recording recording = {
-		.started_ns = monotonic_ns(),
-		.end_timer = -1,
-		.control = { .fd = -1, .reply_fd = -1 },
-	};
+	struct recording recording = { .started_ns = monotonic_ns() };
 	sigset_t mask;
 	int status = EXIT_OK;
 

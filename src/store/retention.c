@@ -26,30 +26,30 @@ static const char find_sql[] =
 
 /* With ?1: the last of the samples that go. */
 static const char *const drop_sql[] = {
-	"INSERT INTO stack_total(pid, tid, stack, samples, weight_ns)"
+	("INSERT INTO stack_total(pid, tid, stack, samples, weight_ns)"
 	" SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight_ns) FROM sample WHERE rowid <= ?1 GROUP BY 1, 2, 3"
 	" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
-	" weight_ns = weight_ns + excluded.weight_ns",
-	"DELETE FROM stack_total WHERE (pid, tid, stack) IN"
-	" (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0",
+	" weight_ns = weight_ns + excluded.weight_ns"),
+	("DELETE FROM stack_total WHERE (pid, tid, stack) IN"
+	" (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
 	"DELETE FROM sample WHERE rowid <= ?1",
 };
 
 /* With ?1 and ?2: the last stack and frame of former trees. */
 static const char *const unused_sql[] = {
-	"WITH RECURSIVE live(stack) AS (SELECT stack FROM stack_total"
+	("WITH RECURSIVE live(stack) AS (SELECT stack FROM stack_total"
 	" UNION SELECT parent FROM stack JOIN live USING (stack) WHERE parent IS NOT NULL)"
-	" DELETE FROM stack WHERE stack <= ?1 AND stack NOT IN live",
-	"WITH RECURSIVE live(frame) AS (SELECT frame FROM stack"
+	" DELETE FROM stack WHERE stack <= ?1 AND stack NOT IN live"),
+	("WITH RECURSIVE live(frame) AS (SELECT frame FROM stack"
 	" UNION SELECT frame FROM frame WHERE frame > ?2 AND frame < " FIRST_INLINED
 	" UNION SELECT inlined_into FROM frame JOIN live USING (frame) WHERE inlined_into IS NOT NULL)"
-	" DELETE FROM frame WHERE frame NOT IN live",
+	" DELETE FROM frame WHERE frame NOT IN live"),
 	"DELETE FROM function WHERE function NOT IN (SELECT function FROM frame WHERE function IS NOT NULL)",
-	"DELETE FROM thread WHERE ended IS NOT NULL AND NOT EXISTS"
-	" (SELECT 1 FROM stack_total AS t WHERE t.pid = thread.pid AND t.tid = thread.tid)",
-	"DELETE FROM process WHERE ended IS NOT NULL AND pid NOT IN (SELECT pid FROM thread)"
+	("DELETE FROM thread WHERE ended IS NOT NULL AND NOT EXISTS"
+	" (SELECT 1 FROM stack_total AS t WHERE t.pid = thread.pid AND t.tid = thread.tid)"),
+	("DELETE FROM process WHERE ended IS NOT NULL AND pid NOT IN (SELECT pid FROM thread)"
 	" AND pid NOT IN (SELECT pid FROM run) AND NOT EXISTS"
-	" (SELECT 1 FROM stack_total AS t WHERE t.pid = process.pid)",
+	" (SELECT 1 FROM stack_total AS t WHERE t.pid = process.pid)"),
 	"DELETE FROM pause WHERE ended < (SELECT timestamp FROM sample ORDER BY rowid LIMIT 1)",
 };
 
