@@ -70,12 +70,19 @@ char *proc_text(pid_t pid, const char *file, size_t max_bytes)
 	return text;
 }
 
+/* From the state on: fields 3, 4, 9, 20, 26, 28 and 45 of proc_pid_stat(5). */
+#define SKIP_5 " %*s %*s %*s %*s %*s"
+#define SKIP_15 SKIP_5 SKIP_5 SKIP_5
+#define STAT_FORMAT                                                                                                    \
+	" %c %d %*s %*s %*s %*s %u" SKIP_5 SKIP_5 " %u" SKIP_5 " %" SCNu64 " %*s %" SCNu64 SKIP_15 " %*s %" SCNu64
+
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 {
 	enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
 	CLEANUP(freep) char *text = NULL;
 	const char *rest;
-	unsigned flags;
+	unsigned flags, n_threads;
+	uint64_t code, stack, data;
 	char path[64], state;
 	int parent, r;
 
@@ -87,9 +94,15 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
 	rest = strrchr(text, ')'); /* the name before may hold anything */
-	if (!rest || sscanf(rest + 1, " %c %d %*d %*d %*d %*d %u", &state, &parent, &flags) != 3)
+	if (!rest || sscanf(rest + 1, STAT_FORMAT, &state, &parent, &flags, &n_threads, &code, &stack, &data) != 7)
 		return -EBADMSG;
-	*ret = (struct proc_stat){ state, (pid_t)parent, (flags & PF_KTHREAD) != 0 };
+	*ret = (struct proc_stat){
+		.state = state,
+		.parent = (pid_t)parent,
+		.is_kernel_thread = (flags & PF_KTHREAD) != 0,
+		.n_threads = n_threads,
+		.image = stack ? mix64(code ^ mix64(data ^ mix64(stack))) | 1 : 0,
+	};
 	return 0;
 }
 

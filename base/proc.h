@@ -26,6 +26,8 @@ struct proc_stat {
 	char state; /* R running, S sleeping, D not to be woken, T stopped, t traced, Z zombie, X dead, I idle */
 	pid_t parent;
 	bool is_kernel_thread;
+	unsigned n_threads; /* of its process */
+	uint64_t image;     /* tells what an exec changes: other numbers, other program; 0: hidden from us, or gone */
 };
 
 /* @tid: one of its threads; 0: the process itself. -ESRCH, -EBADMSG, -ENOMEM. */

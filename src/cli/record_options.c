@@ -9,10 +9,22 @@
 enum { MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS };
+enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION };
 
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Record this running process and the children that it starts from now on", 0 },
-	{ "duration", 'd', "SECONDS", 0, "End after this time (default: Ctrl-C, or the process' end)", 0 },
+	{ "duration", 'd', "SECONDS", 0,
+	  "End when so much time has been recorded, pauses left out (default: Ctrl-C, or the process' end)", 0 },
+	{ "delay", KEY_DELAY, "SECONDS", 0, "Begin after this time; -1: as --paused", 0 },
+	{ "paused", KEY_PAUSED, NULL, 0,
+	  "Begin paused: SIGUSR2 (with --pid) or 'resume' on --control starts sampling", 0 },
+	{ "control", KEY_CONTROL, "FIFO[,REPLY]", 0,
+	  "Take commands, one a line, from this FIFO: pause, resume, flush, stop, status; answers go to REPLY. "
+	  "FIFOs that are not there are made, and removed at the end", 0 },
+	{ "max-size", KEY_MAX_SIZE, "BYTES[K|M|G]", 0,
+	  "Keep the file below this size: the oldest samples go for new ones (at least 1M)", 0 },
+	{ "retention", KEY_RETENTION, "TIME[s|m|h|d]", 0,
+	  "Keep the samples of this time only, such as 90, 10m, 1h, 2d; older ones go", 0 },
 	{ "event", 'e', "NAME", 0,
 	  "Sample at another event than CPU time: cycles, cache-misses, page-faults, context-switches, "
 	  "syscalls:sys_enter_write...; list shows what there is here", 0 },
@@ -54,6 +66,50 @@ static double parse_number(struct argp_state *state, const char *text, const cha
 	return value;
 }
 
+/* A number with a unit behind it, which multiplies. No unit: the number alone. */
+struct unit {
+	char letter;
+	double factor;
+};
+
+static double parse_with_unit(struct argp_state *state, const char *text, const char *what,
+			      const struct unit *units, double low, double high)
+{
+	char number[32];
+	size_t n = strlen(text);
+	double factor = 1, value;
+
+	for (; n > 0 && units->letter; units++)
+		if ((text[n - 1] | 0x20) == units->letter)
+			break;
+	if (n == 0 || n >= sizeof number)
+		argp_error(state, "%s cannot be '%s'", what, text);
+	if (units->letter) {
+		factor = units->factor;
+		n--;
+	}
+	memcpy(number, text, n);
+	number[n] = '\0';
+	value = parse_number(state, number, what, 0, 1e15) * factor;
+	if (!(value >= low && value <= high))
+		argp_error(state, "%s must be from %g to %g, not %s", what, low, high, text);
+	return value;
+}
+
+static int64_t parse_size(struct argp_state *state, const char *text)
+{
+	static const struct unit units[] = { { 'k', 1 << 10 }, { 'm', 1 << 20 }, { 'g', 1 << 30 }, { 0 } };
+
+	return (int64_t)parse_with_unit(state, text, "the size in bytes", units, 1 << 20, 1e15);
+}
+
+static uint64_t parse_time_ns(struct argp_state *state, const char *text)
+{
+	static const struct unit units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 0 } };
+
+	return (uint64_t)(parse_with_unit(state, text, "the time to keep, in seconds,", units, 1, 1e9) * 1e9);
+}
+
 /* As the option names them, and the column run.stack_source. */
 const char *const record_source_names[] = {
 	[SOURCE_AUTO] = "auto",
@@ -83,6 +139,9 @@ static void check(struct argp_state *state, const struct record_options *options
 	if (options->capture.count > 0 && (!options->event_name || options->hz_given))
 		argp_error(state, options->hz_given ? "give either --count or --frequency, not both"
 						    : "--count counts events: give --event NAME, too");
+	if (options->capture.paused && options->delay_s < 0 && options->command && !options->control)
+		argp_error(state, "a command that is recorded from a pause on needs --control, to end the pause "
+				  "(signals are the command's own)");
 	if (options->capture.stack_bytes % 8 != 0)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 }
@@ -97,6 +156,23 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'd':
 		options->duration_s = parse_number(state, argument, "the duration", 0.001, 1e9);
+		return 0;
+	case KEY_DELAY:
+		options->delay_s = parse_number(state, argument, "the delay", -1, 1e9);
+		options->capture.paused = true;
+		return 0;
+	case KEY_PAUSED:
+		options->delay_s = -1;
+		options->capture.paused = true;
+		return 0;
+	case KEY_CONTROL:
+		options->control = argument;
+		return 0;
+	case KEY_MAX_SIZE:
+		options->pipeline.limits.max_bytes = parse_size(state, argument);
+		return 0;
+	case KEY_RETENTION:
+		options->pipeline.limits.keep_ns = parse_time_ns(state, argument);
 		return 0;
 	case 'F':
 	case 'r':
@@ -158,7 +234,9 @@ const struct argp record_argp = {
 	       "  probing record --pid 4242 -d 20\n"
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
 	       "  probing record -e page-faults -- python3 train.py\n"
+	       "  probing record --pid 4242 -F 19 --retention 1h --max-size 500M -o always.db\n"
 	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n\n"
 	       "A command's output, input and exit status are its own. Signals sent to probing are "
-	       "passed on to it.",
+	       "passed on to it. With --pid, Ctrl-C and SIGTERM end the recording, SIGUSR1 writes down what "
+	       "has been gathered, SIGUSR2 pauses and resumes.",
 };

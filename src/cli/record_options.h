@@ -12,7 +12,8 @@
 
 struct record_options {
 	pid_t pid;
-	double duration_s;
+	double duration_s, delay_s; /* delay_s negative: until told to begin */
+	const char *control; /* "FIFO" or "FIFO,REPLY"; NULL: none */
 	struct capture_options capture;
 	const char *event_name; /* NULL: the CPU clock; "list": say what there is, and end */
 	struct sampled_event event;

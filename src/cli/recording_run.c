@@ -18,10 +18,20 @@
 
 #include "base/util.h"
 #include "src/cli/format.h"
+#include "src/cli/recording_control.h"
 
-enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, CAPTURE_NICE = -10 };
+enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, FEW_SAMPLES = 32, CAPTURE_NICE = -10 };
 
-enum source { SOURCE_SAMPLES, SOURCE_SIGNAL, SOURCE_PROCESS, SOURCE_DURATION, SOURCE_FLUSH, N_SOURCES };
+enum source {
+	SOURCE_SAMPLES,
+	SOURCE_SIGNAL,
+	SOURCE_PROCESS,
+	SOURCE_DURATION,
+	SOURCE_DELAY,
+	SOURCE_FLUSH,
+	SOURCE_CONTROL,
+	N_SOURCES
+};
 
 struct loop {
 	struct recording *recording;
@@ -87,13 +97,33 @@ static int open_process(pid_t pid)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+static bool is_borrowed(enum source source)
+{
+	return source == SOURCE_SAMPLES || source == SOURCE_CONTROL;
+}
+
 static void loop_done(struct loop *loop)
 {
+	loop->recording->end_timer = -1;
 	for (int i = 0; i < N_SOURCES; i++)
-		if (i != SOURCE_SAMPLES && loop->fds[i] >= 0)
+		if (!is_borrowed((enum source)i) && loop->fds[i] >= 0)
 			close(loop->fds[i]);
 	if (loop->epoll >= 0)
 		close(loop->epoll);
+}
+
+/* What is told from outside: when to begin and to end. */
+static int watch_orders(struct loop *loop, const struct recording *recording)
+{
+	int r = 0;
+
+	if (recording->duration_s > 0) /* where it is paused, the resumption sets it */
+		r = watch(loop, SOURCE_DURATION, open_timer(recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0));
+	if (r >= 0 && recording->is_paused && recording->delay_s >= 0)
+		r = watch(loop, SOURCE_DELAY, open_timer((uint64_t)(recording->delay_s * 1e9) + 1, 0));
+	if (r >= 0 && recording->control.fd > 0)
+		r = watch(loop, SOURCE_CONTROL, recording->control.fd);
+	return r;
 }
 
 static int loop_init(struct loop *loop, struct recording *recording)
@@ -111,8 +141,9 @@ static int loop_init(struct loop *loop, struct recording *recording)
 		r = watch(loop, SOURCE_SIGNAL, open_signals());
 	if (r >= 0)
 		r = watch(loop, SOURCE_FLUSH, open_timer(FLUSH_MS * 1000000u, FLUSH_MS * 1000000u));
-	if (r >= 0 && recording->duration_s > 0)
-		r = watch(loop, SOURCE_DURATION, open_timer((uint64_t)(recording->duration_s * 1e9), 0));
+	if (r >= 0)
+		r = watch_orders(loop, recording);
+	recording->end_timer = loop->fds[SOURCE_DURATION];
 	if (r >= 0)
 		r = watch(loop, SOURCE_PROCESS, open_process(recording->pid));
 	if (r == -ESRCH) { /* gone already: what it left is still to be read */
@@ -145,10 +176,14 @@ static void take_signals(struct loop *loop)
 			continue; /* the pidfd tells the end */
 		if (loop->recording->is_child)
 			pass_on(loop->recording, &info);
-		else if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2)
-			loop->end = true;
-		else
+		else if (info.ssi_signo == SIGUSR1)
 			loop->recording->error = pipeline_flush(loop->recording->pipeline);
+		else if (info.ssi_signo != SIGUSR2)
+			loop->end = true;
+		else if (loop->recording->is_paused)
+			recording_resume(loop->recording);
+		else
+			recording_pause(loop->recording);
 	}
 }
 
@@ -182,9 +217,10 @@ static void show_progress(const struct recording *recording)
 	pipeline_read_counts(recording->pipeline, &counts);
 	capture_read_counts(recording->capture, &captured);
 	format_bytes((uint64_t)pipeline_store_bytes(recording->pipeline), size);
-	snprintf(seconds, sizeof seconds, "%.0f", (double)(monotonic_ns() - recording->started_ns) / 1e9);
-	fprintf(stderr, "\r%s s  %llu samples  %llu lost  %s \033[K", seconds,
-		(unsigned long long)counts.samples, (unsigned long long)captured.lost, size);
+	snprintf(seconds, sizeof seconds, "%.0f", (double)recording_recorded_ns(recording) / 1e9);
+	fprintf(stderr, "\r%s s  %llu samples  %llu lost  %s%s \033[K", seconds,
+		(unsigned long long)counts.samples, (unsigned long long)captured.lost, size,
+		recording->is_paused ? "  paused" : "");
 }
 
 static void tick(struct loop *loop)
@@ -197,9 +233,32 @@ static void tick(struct loop *loop)
 		return;
 	/* The last ones of a thread that sleeps now did not wake us. */
 	r = take_samples(recording, PORTION);
-	recording->error = r < 0 ? r : pipeline_flush(recording->pipeline);
-	if (recording->progress && loop->n_ticks++ % 2 == 1)
+	recording_answer_flush(recording);
+	/* A transaction costs as much as some samples do: few of them wait for the next time. */
+	if (r >= 0 && (loop->n_ticks++ % 2 == 1 || pipeline_pending(recording->pipeline) >= FEW_SAMPLES))
+		r = pipeline_flush(recording->pipeline);
+	recording->error = r < 0 ? r : 0;
+	if (recording->progress && loop->n_ticks % 2 == 1)
 		show_progress(recording);
+}
+
+int recording_take_all(struct recording *recording)
+{
+	int r;
+
+	do
+		r = take_samples(recording, PORTION);
+	while (r > 0);
+	return r;
+}
+
+/* Once: who pauses it later means it. */
+static void resume_late(struct loop *loop)
+{
+	uint64_t expirations;
+
+	if (read(loop->fds[SOURCE_DELAY], &expirations, sizeof expirations) == sizeof expirations)
+		recording_resume(loop->recording);
 }
 
 static void serve(struct loop *loop, enum source source)
@@ -220,8 +279,14 @@ static void serve(struct loop *loop, enum source source)
 	case SOURCE_DURATION:
 		loop->end = true;
 		break;
+	case SOURCE_DELAY:
+		resume_late(loop);
+		break;
 	case SOURCE_FLUSH:
 		tick(loop);
+		break;
+	case SOURCE_CONTROL:
+		loop->end |= recording_obey(recording);
 		break;
 	case N_SOURCES:
 		break;
@@ -233,9 +298,7 @@ static void drain(struct recording *recording)
 	int r;
 
 	capture_stop(recording->capture);
-	do
-		r = take_samples(recording, PORTION);
-	while (r > 0);
+	r = recording_take_all(recording);
 	if (r < 0)
 		recording->error = r;
 }
@@ -250,6 +313,7 @@ int recording_run(struct recording *recording)
 	 * not, and then does without. */
 	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
 
+	recording->began_ns = recording->paused_ns = monotonic_ns();
 	r = loop_init(&loop, recording);
 	while (r >= 0 && !loop.end && recording->error == 0) {
 		int n = epoll_wait(loop.epoll, events, N_SOURCES, -1);
@@ -263,6 +327,8 @@ int recording_run(struct recording *recording)
 		drain(recording);
 	capture_stop(recording->capture);
 	reap(recording, WNOHANG);
+	recording_end_pause(recording);
+	recording_answer_flush(recording);
 	loop_done(&loop);
 	if (recording->progress)
 		fputs("\r\033[K", stderr);

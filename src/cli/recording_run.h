@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "src/cli/control.h"
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
 
@@ -14,10 +15,18 @@ struct recording {
 	struct pipeline *pipeline;
 	pid_t pid;          /* whose end ends the recording */
 	bool is_child;      /* we started it: signals are passed on, its status is reaped */
-	double duration_s;  /* 0: until it ends */
+	double duration_s;  /* of recorded time, see recording_recorded_ns(); 0: until it ends */
+	double delay_s;     /* after which a recording that begins paused goes on; negative: when told to */
+	struct control control; /* commands; opened or empty before the loop, closed by who opened it */
 	bool progress;      /* a line that is kept up to date on stderr */
 	uint64_t started_ns; /* CLOCK_MONOTONIC */
+	bool is_paused;
+	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; of a recording that is paused */
 	/* What became of it. */
+	uint64_t pauses_ns; /* how long it was paused, the current pause left out */
+	uint64_t began_ns;  /* CLOCK_MONOTONIC, when the loop did */
+	int end_timer;      /* of the loop, which owns it; -1: there is none */
+	unsigned n_flushes_asked; /* and not answered yet */
 	bool child_ended;
 	int child_status;   /* as waitpid(2) gives it */
 	int error;          /* negative errno on which recording stopped early */
@@ -28,11 +37,15 @@ void recording_block_signals(sigset_t *ret_before);
 
 /*
  * recording_run - take events until the duration is over, the process has
- * ended, or a signal asks for the end (attached only: a child decides itself).
+ * ended, or a signal (attached only: a child decides itself) or a command asks for the end.
+ * One that shall begin paused has a capture that is (capture_options), and is_paused set.
  * Errors: what epoll, signalfd and pidfd_open report. What goes wrong while
  * recording is in recording->error, so that what is there can be kept.
  */
 int recording_run(struct recording *recording);
+
+/* Take what has been sampled, until there is no more. Negative errno. */
+int recording_take_all(struct recording *recording);
 
 /* Wait for the child's end after recording has stopped, passing signals on. */
 void recording_wait_child(struct recording *recording);

@@ -81,6 +81,10 @@ void summary_print(const struct summary *summary)
 	else
 		fprintf(stderr, "%.2f s of CPU time", (double)counts->weight_ns / 1e9);
 	fprintf(stderr, "), %s lost; written to %s\n", lost, summary->path);
+	if (counts->dropped > 0) {
+		format_count(counts->samples - counts->dropped, samples);
+		fprintf(stderr, "the newest %s are kept, as --max-size and --retention ask for\n", samples);
+	}
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
 	if (counts->of_32_bit > 0)

@@ -207,7 +207,10 @@ static void tick(struct loop *loop)
 
 	if (!loop->has_ended)
 		top_watch_look(session->watch, monotonic_ns());
-	if (++loop->n_ticks % TICKS_TO_FLUSH == 0)
+	/* The last ones of a thread that sleeps now did not wake us. */
+	if (!loop->has_ended)
+		r = take_samples(session, PORTION);
+	if (r >= 0 && ++loop->n_ticks % TICKS_TO_FLUSH == 0)
 		r = pass_on_samples(session);
 	if (r >= 0 && !loop->has_ended && top_is_full(session->top))
 		r = begin_anew(session);

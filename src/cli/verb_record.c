@@ -135,7 +135,7 @@ static int finish(const struct record_options *options, struct recording *record
 	struct pipeline_counter counters[SUMMARY_MAX_COUNTERS];
 	struct summary summary = {
 		.path = options->path,
-		.seconds = (double)(monotonic_ns() - recording->started_ns) / 1e9,
+		.seconds = (double)(monotonic_ns() - recording->started_ns - recording->pauses_ns) / 1e9,
 		.source = capture_source(recording->capture),
 		.unit = record_unit(options),
 		.is_estimate = options->capture.count == 0,
@@ -148,6 +148,7 @@ static int finish(const struct record_options *options, struct recording *record
 	summary_counters(&summary.captured, &summary.counts, counters);
 	if (r >= 0)
 		r = pipeline_finish(recording->pipeline, counters);
+	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (recording->error < 0)
 		r = recording->error;
 	if (r < 0)
@@ -170,11 +171,16 @@ static int run(const struct record_options *options, struct recording *recording
 	int r, status;
 
 	recording->duration_s = options->duration_s;
+	recording->delay_s = options->delay_s;
+	if (options->capture.paused && pipeline_pause(recording->pipeline) < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	recording->is_paused = options->capture.paused;
 	recording->progress = !options->quiet && isatty(STDERR_FILENO) && !recording->is_child;
 	r = recording_run(recording);
 	if (r < 0)
 		recording->error = r;
 	status = finish(options, recording);
+	control_close(&recording->control); /* a command may go on for long */
 	recording_wait_child(recording);
 	return status;
 }
@@ -278,7 +284,7 @@ static int run_record(int argc, char **argv)
 	struct recording recording = { .started_ns = monotonic_ns() };
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = NULL;
 	sigset_t mask;
-	int status;
+	int status = EXIT_OK;
 
 	cli_parse(&record_argp, argc, argv, ARGP_IN_ORDER, &options);
 	if (options.event_name && strcmp(options.event_name, "list") == 0)
@@ -287,10 +293,15 @@ static int run_record(int argc, char **argv)
 	if (status != EXIT_OK)
 		return status;
 	recording_block_signals(&mask);
+	if (options.control)
+		status = control_open(options.control, &recording.control);
+	if (status != EXIT_OK)
+		return status;
 	if (options.command)
 		status = record_command(&options, &recording, &mask);
 	else
 		status = record_pid(&options, &recording);
+	control_close(&recording.control);
 	pipeline_free(recording.pipeline);
 	capture_free(recording.capture);
 	return status;

@@ -31,6 +31,7 @@ void batch_clear(struct batch *batch)
 #define X(type, name) batch->n_##name = 0;
 	BATCH_ARRAYS(X)
 #undef X
+	batch->old_stacks = batch->old_frames = 0;
 	batch->next = NULL;
 }
 

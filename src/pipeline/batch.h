@@ -81,7 +81,8 @@ struct new_thread {
 	X(struct sample_row, samples)                                                              \
 	X(struct new_record, records)                                                              \
 	X(uint8_t, raw)                                                                            \
-	X(struct total_row, totals)
+	X(struct total_row, totals)                                                                \
+	X(struct pause_row, pauses)
 
 struct batch {
 #define X(type, name)                                                                              \
@@ -89,6 +90,7 @@ struct batch {
 	size_t n_##name, name##_allocated;
 	BATCH_ARRAYS(X)
 #undef X
+	uint32_t old_stacks, old_frames; /* a new tree begins here: the last numbers before it; 0: none does */
 	struct batch *next; /* in the queue */
 };
 

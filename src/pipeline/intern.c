@@ -6,21 +6,41 @@
 
 #include "base/util.h"
 
-void intern_done(struct intern *intern)
+/* Everything that leads to the number of a frame or of a stack. */
+#define MAPS_OF(intern)                                                                                    \
+	{ &(intern)->native,	   &(intern)->kernel,	    &(intern)->programs, &(intern)->positions,         \
+	  &(intern)->expressions, &(intern)->instructions, &(intern)->tasks,	 &(intern)->stacks,	       \
+	  &(intern)->totals }
+
+void intern_renew(struct intern *intern)
 {
-	id_map_done(&intern->native);
+	struct id_map *const maps[] = MAPS_OF(intern);
+
+	for (size_t i = 0; i < N_ELEMENTS(maps); i++)
+		id_map_done(maps[i]);
 	for (size_t i = 0; i < intern->n_anonymous; i++)
 		id_map_done(&intern->anonymous[i]);
-	free(intern->anonymous);
-	id_map_done(&intern->kernel);
-	id_map_done(&intern->positions);
-	id_map_done(&intern->expressions);
-	id_map_done(&intern->instructions);
-	id_map_done(&intern->tasks);
-	id_map_done(&intern->stacks);
-	id_map_done(&intern->totals);
+	free(TAKE(intern->anonymous));
+	intern->n_anonymous = intern->anonymous_allocated = 0;
+}
+
+void intern_done(struct intern *intern)
+{
+	intern_renew(intern);
 	free(intern->module_is_known);
 	memset(intern, 0, sizeof *intern);
+}
+
+size_t intern_bytes(const struct intern *intern)
+{
+	const struct id_map *const maps[] = MAPS_OF(intern);
+	size_t n_slots = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(maps); i++)
+		n_slots += maps[i]->n_slots;
+	for (size_t i = 0; i < intern->n_anonymous; i++)
+		n_slots += intern->anonymous[i].n_slots;
+	return n_slots * sizeof(struct id_slot);
 }
 
 void intern_flushed(struct intern *intern)
@@ -75,20 +95,28 @@ static uint64_t anonymous_key(uint64_t address, enum anonymous_role role)
 	return address << 2 | ((uint64_t)role + 1);
 }
 
-/* The places of a program. */
+/* The places of a program; NULL: none yet. */
+static struct id_map *find_places(const struct intern *intern, uint32_t program)
+{
+	const struct id_slot *slot = id_map_find(&intern->programs, (uint64_t)program + 1);
+
+	return slot ? &intern->anonymous[slot->id] : NULL;
+}
+
 static int places_of(struct intern *intern, uint32_t program, struct id_map **ret)
 {
-	if (program >= intern->n_anonymous) {
-		size_t n = MAX((size_t)program + 1, 2 * intern->n_anonymous);
-		struct id_map *moved = reallocarray(intern->anonymous, n, sizeof *moved);
+	int r;
 
-		if (!moved)
-			return -ENOMEM;
-		memset(moved + intern->n_anonymous, 0, (n - intern->n_anonymous) * sizeof *moved);
-		intern->anonymous = moved;
-		intern->n_anonymous = n;
-	}
-	*ret = &intern->anonymous[program];
+	*ret = find_places(intern, program);
+	if (*ret)
+		return 0;
+	r = grow(&intern->anonymous, intern->n_anonymous, &intern->anonymous_allocated, sizeof *intern->anonymous);
+	if (r >= 0)
+		r = id_map_add(&intern->programs, (uint64_t)program + 1, (uint32_t)intern->n_anonymous);
+	if (r < 0)
+		return r;
+	*ret = &intern->anonymous[intern->n_anonymous++];
+	**ret = (struct id_map){ 0 };
 	return 0;
 }
 
@@ -132,11 +160,10 @@ static int intern_anonymous(struct intern *intern, struct batch *batch, const st
 
 void intern_forget(struct intern *intern, uint32_t program, uint64_t address)
 {
-	if (program >= intern->n_anonymous)
-		return;
-	for (int role = 0; role < ANONYMOUS_N_ROLES; role++) {
-		struct id_slot *slot = id_map_find(&intern->anonymous[program],
-						   anonymous_key(address, (enum anonymous_role)role));
+	const struct id_map *places = find_places(intern, program);
+
+	for (int role = 0; places && role < ANONYMOUS_N_ROLES; role++) {
+		struct id_slot *slot = id_map_find(places, anonymous_key(address, (enum anonymous_role)role));
 
 		if (slot)
 			slot->id = 0;

@@ -21,8 +21,9 @@ struct stack_origin {
 
 struct intern {
 	struct id_map native, kernel; /* address -> frame */
-	struct id_map *anonymous;     /* by program: address -> frame */
-	size_t n_anonymous;
+	struct id_map programs;       /* a program -> index of its places */
+	struct id_map *anonymous;     /* of a program: address -> frame */
+	size_t n_anonymous, anonymous_allocated;
 	struct id_map positions;    /* lines and columns -> number */
 	struct id_map expressions;  /* code and number of a position -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
@@ -35,6 +36,16 @@ struct intern {
 };
 
 void intern_done(struct intern *intern);
+
+/*
+ * intern_renew - forget all frames and stacks, and give out new numbers from now on: what was there
+ * may be forgotten by others then, too, and memory is given back. Modules stay known.
+ * To be called right after a flush.
+ */
+void intern_renew(struct intern *intern);
+
+/* Bytes that frames and stacks take. */
+size_t intern_bytes(const struct intern *intern);
 
 /* The stack's id (0: no frames); new rows are appended to the batch. -ENOMEM. */
 int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack,

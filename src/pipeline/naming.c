@@ -602,3 +602,51 @@ void naming_trim(struct naming *names)
 			symbol_module_trim(names->modules[i].symbols);
 	malloc_trim(0);
 }
+
+struct kept_functions {
+	uint8_t *is_kept; /* by id */
+	uint32_t n;
+};
+
+static void keep_function(void *data, int64_t function)
+{
+	struct kept_functions *kept = data;
+
+	if (function > 0 && function <= kept->n)
+		kept->is_kept[function] = 1;
+}
+
+static int keep_only(struct id_map *functions, const struct kept_functions *kept)
+{
+	struct id_map left = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < functions->n_slots && r >= 0; i++) {
+		const struct id_slot *slot = &functions->slots[i];
+
+		if (slot->key != 0 && kept->is_kept[slot->id])
+			r = id_map_add(&left, slot->key, slot->id);
+	}
+	if (r < 0) {
+		id_map_done(&left);
+		return r;
+	}
+	id_map_done(functions);
+	*functions = left;
+	return 0;
+}
+
+int naming_forget_dropped(struct naming *names)
+{
+	struct kept_functions kept = { .n = names->n_functions };
+	int r;
+
+	kept.is_kept = calloc((size_t)kept.n + 1, 1);
+	if (!kept.is_kept)
+		return -ENOMEM;
+	r = store_each_function_id(names->store, keep_function, &kept);
+	if (r >= 0)
+		r = keep_only(&names->functions, &kept);
+	free(kept.is_kept);
+	return r;
+}

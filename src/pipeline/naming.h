@@ -42,6 +42,9 @@ int naming_look_up(struct naming *names, size_t max);
  */
 void naming_trim(struct naming *names);
 
+/* Functions whose rows have been removed are new ones when they come again. Outside of transactions. */
+int naming_forget_dropped(struct naming *names);
+
 /* Whether naming_look_up has something to do. */
 bool naming_is_waiting(const struct naming *names);
 

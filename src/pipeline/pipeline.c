@@ -50,9 +50,25 @@ struct pipeline {
 	struct stale_places stale;
 	struct capture *capture; /* reads frames inside the interrupt; NULL: none does */
 	uint64_t n_layouts;
+	uint64_t n_batches; /* handed over */
+	uint64_t n_dropped; /* once the writing thread is no more */
+	size_t most_tree_bytes; /* a larger tree of stacks is begun anew; 0: any */
+	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };
+
+/* What is limited in the file is limited in memory, too. A stack takes about as much here as there. */
+static size_t most_tree_bytes(const struct store_limits *limits)
+{
+	enum { MOST_BYTES = 64 << 20, LEAST_BYTES = 256 << 10 };
+
+	if (limits->max_bytes == 0 && limits->keep_ns == 0)
+		return 0;
+	if (limits->max_bytes == 0)
+		return MOST_BYTES;
+	return (size_t)MAX(MIN(limits->max_bytes / 2, (int64_t)MOST_BYTES), (int64_t)LEAST_BYTES);
+}
 
 int pipeline_new(struct store *store, const struct pipeline_options *options, struct pipeline **ret)
 {
@@ -63,6 +79,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	if (!pipeline)
 		return -ENOMEM;
 	pipeline->options = *options;
+	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -660,6 +677,152 @@ static int look_between(struct pipeline *pipeline)
 	return r;
 }
 
+/* ---- Pauses ---- */
+
+static int put_pause(struct pipeline *pipeline, uint64_t ended_ns)
+{
+	struct pause_row *row = BATCH_ADD(pipeline->batch, pauses);
+
+	if (!row)
+		return -ENOMEM;
+	row->started_ns = to_realtime(pipeline, pipeline->paused_ns);
+	row->ended_ns = ended_ns ? to_realtime(pipeline, ended_ns) : 0;
+	return 0;
+}
+
+int pipeline_pause(struct pipeline *pipeline)
+{
+	if (pipeline->paused_ns != 0)
+		return 0;
+	pipeline->paused_ns = monotonic_ns();
+	processes_note_images(&pipeline->processes);
+	return put_pause(pipeline, 0);
+}
+
+/* What it has mapped meanwhile; dumps that were there before are known. */
+static int read_space_again(struct pipeline *pipeline, struct process *process)
+{
+	CLEANUP(address_space_freep) struct address_space *before = NULL;
+	struct mapping *mapping;
+	int r;
+
+	r = address_space_fork(process->space, process->pid, &before);
+	if (r >= 0)
+		r = address_space_load(process->space);
+	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++) {
+		const struct mapping *known = address_space_find(before, mapping->start);
+
+		if (!known || known->module != mapping->module)
+			r = note_dump(pipeline, process, mapping);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int follow_pause(struct pipeline *pipeline, struct process *process)
+{
+	const struct program *program = process->program;
+	int r;
+
+	if (process->ended_ns != 0)
+		return 0;
+	r = process_follow_pause(&pipeline->processes, process);
+	if (process->program != program || process->ended_ns != 0)
+		forget_watched(pipeline, process);
+	if (r >= 0 && process->ended_ns == 0)
+		r = read_space_again(pipeline, process);
+	return r;
+}
+
+int pipeline_resume(struct pipeline *pipeline, bool untold)
+{
+	int r;
+
+	if (pipeline->paused_ns == 0)
+		return 0;
+	r = put_pause(pipeline, monotonic_ns());
+	pipeline->paused_ns = 0;
+	for (size_t i = 0; untold && i < pipeline->processes.n && r >= 0; i++)
+		r = follow_pause(pipeline, pipeline->processes.processes[i]);
+	return r;
+}
+
+/* ---- Flushing, and forgetting ---- */
+
+/* Threads that have ended; their numbers are other threads' next time. Nothing refers to an index after a flush. */
+static int forget_threads(struct pipeline *pipeline)
+{
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < pipeline->n_threads; i++)
+		if (pipeline->threads[i].ended_ns == 0 || pipeline->threads[i].is_new)
+			pipeline->threads[n++] = pipeline->threads[i];
+	if (n == pipeline->n_threads)
+		return 0;
+	pipeline->n_threads = n;
+	id_map_done(&pipeline->thread_index);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		struct id_slot *slot =
+			id_map_find(&pipeline->thread_index, (uint64_t)pipeline->threads[i].tid + 1);
+
+		if (slot)
+			slot->id = (uint32_t)i;
+		else
+			r = id_map_add(&pipeline->thread_index, (uint64_t)pipeline->threads[i].tid + 1, (uint32_t)i);
+	}
+	return r;
+}
+
+/* Threads of processes that are gone, whose own end was lost or not told. */
+static void end_threads(struct pipeline *pipeline)
+{
+	for (size_t i = 0; i < pipeline->n_threads; i++) {
+		struct known_thread *thread = &pipeline->threads[i];
+		const struct process *process = processes_find(&pipeline->processes, thread->pid);
+
+		if (thread->ended_ns == 0 && process && process->last_batch != 0) {
+			thread->ended_ns = process->ended_ns;
+			thread->is_new = true;
+		}
+	}
+}
+
+/* The program in the kernel need not know whoever is about to be forgotten. */
+static void forget_all_watched(struct pipeline *pipeline)
+{
+	for (size_t i = 0; i < pipeline->processes.n; i++) {
+		struct process *process = pipeline->processes.processes[i];
+
+		if (process->layout_id != 0 && process->last_batch != 0 &&
+		    processes_find(&pipeline->processes, process->pid) == process)
+			forget_watched(pipeline, process);
+	}
+}
+
+/* Processes and threads come and go for as long as a recording lasts. */
+static int forget_ended(struct pipeline *pipeline)
+{
+	int r;
+
+	r = forget_threads(pipeline);
+	end_threads(pipeline);
+	forget_all_watched(pipeline);
+	return r < 0 ? r : processes_forget(&pipeline->processes, pipeline->n_batches, writer_written(pipeline->writer));
+}
+
+static int renew_tree(struct pipeline *pipeline)
+{
+	bool is_asked = writer_take_renewal(pipeline->writer);
+	bool is_large = pipeline->most_tree_bytes > 0 && intern_bytes(&pipeline->intern) > pipeline->most_tree_bytes;
+
+	if (!is_asked && !is_large)
+		return 0;
+	pipeline->batch->old_stacks = pipeline->intern.n_stacks;
+	pipeline->batch->old_frames = pipeline->intern.n_frames;
+	intern_renew(&pipeline->intern);
+	return processes_forget_codes(&pipeline->processes);
+}
+
 int pipeline_flush(struct pipeline *pipeline)
 {
 	struct batch *next;
@@ -678,8 +841,22 @@ int pipeline_flush(struct pipeline *pipeline)
 		return r;
 	writer_put_batch(pipeline->writer, pipeline->batch);
 	pipeline->batch = next;
+	pipeline->n_batches++;
 	intern_flushed(&pipeline->intern);
-	return pipeline_error(pipeline);
+	r = renew_tree(pipeline);
+	if (r >= 0)
+		r = forget_ended(pipeline);
+	return r < 0 ? r : pipeline_error(pipeline);
+}
+
+size_t pipeline_pending(const struct pipeline *pipeline)
+{
+	return pipeline->batch->n_samples;
+}
+
+bool pipeline_is_written(const struct pipeline *pipeline)
+{
+	return writer_written(pipeline->writer) >= pipeline->n_batches;
 }
 
 int pipeline_error(const struct pipeline *pipeline)
@@ -722,6 +899,8 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 	r = put_places(store, pipeline);
 	for (; counters->name && r >= 0; counters++)
 		r = store_put_counter(store, counters->name, (int64_t)counters->value);
+	if (r >= 0) /* known only now that all is written */
+		r = store_put_counter(store, "dropped", (int64_t)pipeline->n_dropped);
 	if (r >= 0 && python[0])
 		r = store_set_run_python(store, python);
 	if (r >= 0)
@@ -739,6 +918,7 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	r = pipeline_flush(pipeline);
 	stopped = writer_stop(pipeline->writer, true);
 	store = writer_take_store(pipeline->writer);
+	pipeline->n_dropped = writer_dropped(pipeline->writer);
 	writer_free(TAKE(pipeline->writer));
 	if (r >= 0)
 		r = stopped;
@@ -756,6 +936,7 @@ void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_count
 	*ret = pipeline->counts;
 	ret->n_frames = pipeline->intern.n_frames;
 	ret->n_stacks = pipeline->intern.n_stacks;
+	ret->dropped = pipeline->writer ? writer_dropped(pipeline->writer) : pipeline->n_dropped;
 }
 
 const char *pipeline_python(const struct pipeline *pipeline)

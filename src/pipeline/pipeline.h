@@ -30,6 +30,7 @@ struct pipeline_counts {
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
+	uint64_t dropped; /* samples that had to go for newer ones */
 };
 
 struct pipeline_options {
@@ -43,6 +44,7 @@ struct pipeline_options {
 	 * gets them. Negative errno: handed on by pipeline_event(). */
 	int (*take_sample)(void *data, const struct sample_row *row);
 	void *take_data;
+	struct store_limits limits; /* how much of the newest is kept */
 };
 
 /*
@@ -80,8 +82,24 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 /* A sample that will come soon, perhaps the next: its stack is asked for before it is needed. */
 void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample);
 
+/*
+ * pipeline_pause, pipeline_resume - a pause begins, before the capture's, and has ended, right after
+ * the capture's. Both are written down.
+ * @untold: no event has told of mappings, forks and execs meanwhile (see capture_resume): they are
+ *          read again.
+ * Errors: -ENOMEM.
+ */
+int pipeline_pause(struct pipeline *pipeline);
+int pipeline_resume(struct pipeline *pipeline, bool untold);
+
 /* Hand over what has been gathered. Does not wait for the disk. */
 int pipeline_flush(struct pipeline *pipeline);
+
+/* Samples that wait to be handed over. */
+size_t pipeline_pending(const struct pipeline *pipeline);
+
+/* Whether all that was handed over is in the file. */
+bool pipeline_is_written(const struct pipeline *pipeline);
 
 /* 0, or the negative errno on which writing has stopped (-ENOSPC, -EIO). */
 int pipeline_error(const struct pipeline *pipeline);

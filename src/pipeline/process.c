@@ -2,15 +2,20 @@
  *
  * An interpreter is searched for when the executable mappings have changed,
  * and, while one is there that has not started up yet, every few milliseconds.
+ *
+ * Programs fork for as long as a recording lasts, so what has ended is let go of:
+ * a process when it is gone and the batches that may point to its code objects
+ * have been written, a program when neither a process nor a fork of it is left.
  */
 #include "src/pipeline/process.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
-enum { RETRY_NS = 5000000, LOAD_FIRST_NS = 5000000, LOAD_LAST_NS = 1000000000 };
+enum { RETRY_NS = 5000000, LOAD_FIRST_NS = 5000000, LOAD_LAST_NS = 1000000000, SEEK_BATCHES = 64, MANY_CODES = 8192 };
 
 int processes_init(struct processes *processes)
 {
@@ -21,6 +26,19 @@ int processes_init(struct processes *processes)
 	if (r < 0)
 		return r;
 	return native_unwinder_new(processes->modules, &processes->unwinder);
+}
+
+/* One user less; the last one takes it along, and with it perhaps those it was forked from. */
+static void release_program(struct processes *processes, struct program *program)
+{
+	while (program && --program->n_users == 0) {
+		struct program *parent = program->parent, *last = processes->programs[--processes->n_programs];
+
+		processes->programs[program->index] = last;
+		last->index = program->index;
+		free(program);
+		program = parent;
+	}
 }
 
 static int add_program(struct processes *processes, struct process *process)
@@ -36,8 +54,11 @@ static int add_program(struct processes *processes, struct process *process)
 	if (!program)
 		return -ENOMEM;
 	processes->programs[processes->n_programs++] = program;
-	program->id = (uint32_t)processes->n_programs;
+	program->index = processes->n_programs - 1;
+	program->id = ++processes->last_program;
 	program->pid = process->pid;
+	program->n_users = 1;
+	release_program(processes, process->program);
 	process->program = program;
 	return 0;
 }
@@ -53,12 +74,18 @@ static void process_free(struct process *process)
 	free(process);
 }
 
+static void free_retired(struct retired *retired)
+{
+	py_runtime_free(retired->runtime);
+	py_codes_free(retired->codes);
+}
+
 void processes_done(struct processes *processes)
 {
 	for (size_t i = 0; i < processes->n; i++)
 		process_free(processes->processes[i]);
 	for (size_t i = 0; i < processes->n_retired; i++)
-		py_runtime_free(processes->retired[i]);
+		free_retired(&processes->retired[i]);
 	for (size_t i = 0; i < processes->n_programs; i++)
 		free(processes->programs[i]);
 	free(processes->programs);
@@ -136,6 +163,7 @@ static int add(struct processes *processes, pid_t pid, pid_t parent_pid, struct 
 	if (r < 0) {
 		if (process->space == space)
 			process->space = NULL;
+		release_program(processes, process->program);
 		process_free(process);
 		return r;
 	}
@@ -166,8 +194,19 @@ int processes_fork(struct processes *processes, struct process *parent, pid_t pi
 		return r;
 	TAKE(space);
 	(*ret)->program->parent = parent->program;
+	parent->program->n_users++;
 	(*ret)->program->forked_ns = time_ns;
 	return 0;
+}
+
+static int retire(struct processes *processes, const struct retired *retired)
+{
+	int r;
+
+	r = grow(&processes->retired, processes->n_retired, &processes->retired_allocated, sizeof *processes->retired);
+	if (r >= 0)
+		processes->retired[processes->n_retired++] = *retired;
+	return r;
 }
 
 int process_exec(struct processes *processes, struct process *process)
@@ -177,11 +216,10 @@ int process_exec(struct processes *processes, struct process *process)
 	if (!process->space)
 		return 0;
 	if (process->runtime) {
-		r = grow(&processes->retired, processes->n_retired, &processes->retired_allocated,
-			 sizeof *processes->retired);
+		r = retire(processes, &(struct retired){ .runtime = process->runtime });
 		if (r < 0)
 			return r;
-		processes->retired[processes->n_retired++] = TAKE(process->runtime);
+		process->runtime = NULL;
 	}
 	process->python_error = -ENOENT;
 	process->python[0] = '\0';
@@ -198,6 +236,147 @@ void process_end(struct process *process)
 		return;
 	process->ended_ns = realtime_ns();
 	process->is_new = true;
+}
+
+/* Threads of it may outlast the main one, whose end is the process' end otherwise. */
+static bool process_is_gone(pid_t pid)
+{
+	struct proc_stat stat;
+	int r;
+
+	r = proc_stat_read(pid, 0, &stat);
+	return r < 0 ? r == -ESRCH : strchr("ZX", stat.state) && stat.n_threads <= 1;
+}
+
+static bool is_gone(const struct processes *processes, const struct process *process)
+{
+	/* Another one may have its number. */
+	return processes_find(processes, process->pid) != process || process_is_gone(process->pid);
+}
+
+static bool may_forget(const struct processes *processes, struct process *process, uint64_t batch, uint64_t written)
+{
+	if (process->ended_ns == 0 || process->is_new)
+		return false;
+	if (process->last_batch == 0 && is_gone(processes, process))
+		process->last_batch = batch;
+	return process->last_batch != 0 && process->last_batch <= written;
+}
+
+static void forget_retired(struct processes *processes, uint64_t batch, uint64_t written)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < processes->n_retired; i++) {
+		struct retired *retired = &processes->retired[i];
+
+		if (retired->last_batch == 0)
+			retired->last_batch = batch;
+		if (retired->last_batch <= written)
+			free_retired(retired);
+		else
+			processes->retired[n++] = *retired;
+	}
+	processes->n_retired = n;
+}
+
+/* Those whose end nobody has told: it was lost, or came in a pause. */
+static void seek_ended(struct processes *processes)
+{
+	for (size_t i = 0; i < processes->n; i++)
+		if (processes->processes[i]->ended_ns == 0 && process_is_gone(processes->processes[i]->pid))
+			process_end(processes->processes[i]);
+}
+
+/* Of those with the same number the last one is meant. */
+static int index_anew(struct processes *processes)
+{
+	int r = 0;
+
+	id_map_done(&processes->by_pid);
+	for (size_t i = 0; i < processes->n && r >= 0; i++) {
+		uint64_t key = (uint64_t)processes->processes[i]->pid + 1;
+		struct id_slot *slot = id_map_find(&processes->by_pid, key);
+
+		if (slot)
+			slot->id = (uint32_t)i;
+		else
+			r = id_map_add(&processes->by_pid, key, (uint32_t)i);
+	}
+	return r;
+}
+
+int processes_forget(struct processes *processes, uint64_t batch, uint64_t written)
+{
+	size_t n_before = processes->n, n = 0;
+
+	forget_retired(processes, batch, written);
+	if (batch % SEEK_BATCHES == 0)
+		seek_ended(processes);
+	for (size_t i = 0; i < n_before; i++)
+		if (!may_forget(processes, processes->processes[i], batch, written))
+			n++;
+	if (n == n_before)
+		return 0;
+	n = 0;
+	for (size_t i = 0; i < n_before; i++) {
+		struct process *process = processes->processes[i];
+
+		if (process->last_batch == 0 || process->last_batch > written) {
+			processes->processes[n++] = process;
+			continue;
+		}
+		release_program(processes, process->program);
+		process_free(process);
+	}
+	processes->n = n;
+	return index_anew(processes);
+}
+
+int processes_forget_codes(struct processes *processes)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < processes->n && r >= 0; i++) {
+		struct py_runtime *runtime = processes->processes[i]->runtime;
+		struct retired retired = { 0 };
+
+		if (!runtime || py_code_count(runtime) < MANY_CODES)
+			continue;
+		r = py_codes_take(runtime, &retired.codes);
+		if (r >= 0)
+			r = retire(processes, &retired);
+	}
+	return r;
+}
+
+void processes_note_images(struct processes *processes)
+{
+	struct proc_stat stat;
+
+	for (size_t i = 0; i < processes->n; i++) {
+		struct process *process = processes->processes[i];
+
+		if (process->ended_ns == 0)
+			process->image = proc_stat_read(process->pid, 0, &stat) < 0 ? 0 : stat.image;
+	}
+}
+
+int process_follow_pause(struct processes *processes, struct process *process)
+{
+	struct proc_stat stat;
+	int r;
+
+	if (process_is_gone(process->pid)) {
+		process_end(process);
+		return 0;
+	}
+	r = proc_stat_read(process->pid, 0, &stat);
+	if (r == -ENOMEM)
+		return r;
+	if (r >= 0 && process->image != 0 && stat.image != 0 && stat.image != process->image)
+		return process_exec(processes, process);
+	return 0;
 }
 
 int process_search_python(struct process *process, uint64_t now_ns)

@@ -8,13 +8,14 @@
 #include "unwind/native/native.h"
 
 /* What a process runs between two execs: generated code belongs to it. Lives as long
- * as struct processes, and never changes once the writing thread has been told. */
+ * as those that point to it, and never changes once the writing thread has been told. */
 struct program {
 	uint32_t id; /* dense, from 1 */
 	pid_t pid;
 	struct program *parent; /* whose memory it began with a copy of; NULL: none */
 	uint64_t forked_ns;     /* CLOCK_MONOTONIC, when that was */
 	uint64_t started_ns;    /* CLOCK_REALTIME, of the fork or exec; 0: was not seen */
+	size_t index, n_users;  /* processes and programs that point to it */
 	bool is_announced;      /* the writing thread knows it */
 };
 
@@ -34,6 +35,8 @@ struct process {
 	uint64_t next_try_ns;
 	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, where no event tells of mappings */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	uint64_t last_batch;        /* of those that may point to its codes; 0: not known yet */
+	uint64_t image;             /* when recording was paused; 0: not known */
 	bool is_new;                /* its row has to be written (again) */
 };
 
@@ -45,8 +48,13 @@ struct processes {
 	struct id_map by_pid; /* pid -> index */
 	struct program **programs;
 	size_t n_programs, programs_allocated;
-	/* Interpreters of programs that were left by exec: their codes are still pointed to. */
-	struct py_runtime **retired;
+	uint32_t last_program; /* numbers given out */
+	/* Interpreters of programs that were left by exec, or codes alone: they are still pointed to. */
+	struct retired {
+		struct py_runtime *runtime;
+		struct py_codes *codes;
+		uint64_t last_batch; /* as that of a process */
+	} *retired;
 	size_t n_retired, retired_allocated;
 };
 
@@ -66,8 +74,28 @@ int processes_fork(struct processes *processes, struct process *parent, pid_t pi
 /* The process runs another program now. */
 int process_exec(struct processes *processes, struct process *process);
 
-/* The process has ended: let go of what only a live one needs. */
+/* The process has ended: processes_forget() may let go of it. */
 void process_end(struct process *process);
+
+/*
+ * processes_forget - let go of processes that have ended, and of interpreters that were left by exec, when no
+ * batch points to them any more. To be called each time a batch has been handed over.
+ * @batch: that one's number, from 1; @written: the last one that is done with.
+ * Errors: -ENOMEM, nothing is lost then.
+ */
+int processes_forget(struct processes *processes, uint64_t batch, uint64_t written);
+
+/* Let go of interpreters' codes where there are many. Nothing but batches must point to them. -ENOMEM. */
+int processes_forget_codes(struct processes *processes);
+
+/* What each process runs when a pause begins. */
+void processes_note_images(struct processes *processes);
+
+/*
+ * process_follow_pause - what became of a process in a pause, in which nothing was told: it may have ended
+ * or have become another program. Its mappings are still the old ones, or none. -ENOMEM.
+ */
+int process_follow_pause(struct processes *processes, struct process *process);
 
 /*
  * process_search_python - look for an interpreter where that may have changed.

@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "src/pipeline/naming.h"
 #include "src/pipeline/records.h"
+#include "src/pipeline/trim.h"
 
 enum { NAMES_AT_ONCE = 64 };
 
@@ -22,6 +23,7 @@ struct writer {
 	struct store *store;
 	struct naming *names;
 	struct records records;
+	struct trim trim;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -34,6 +36,8 @@ struct writer {
 	_Atomic int error;
 	_Atomic bool has_stale;
 	_Atomic int64_t bytes;
+	_Atomic uint64_t n_written, n_dropped;
+	_Atomic bool wants_renewal;
 };
 
 static int put_rows(struct store *store, struct records *records, const struct batch *batch)
@@ -54,6 +58,8 @@ static int put_rows(struct store *store, struct records *records, const struct b
 	}
 	for (size_t i = 0; i < batch->n_totals && r >= 0; i++)
 		r = store_put_total(store, &batch->totals[i]);
+	for (size_t i = 0; i < batch->n_pauses && r >= 0; i++)
+		r = store_put_pause(store, &batch->pauses[i]);
 	return r;
 }
 
@@ -88,6 +94,23 @@ static int write_batch(struct writer *writer, struct batch *batch)
 		r = store_commit(writer->store);
 	if (r < 0)
 		store_rollback(writer->store);
+	return r;
+}
+
+/* Afterwards the oldest may have to go. A renewal is asked for once, until it has come. */
+static int trim(struct writer *writer, const struct batch *batch)
+{
+	size_t n_rows = batch->n_samples + batch->n_stacks + batch->n_frames;
+	bool asked;
+	int r;
+
+	if (batch->old_frames > 0)
+		trim_renewed(&writer->trim, batch->old_stacks, batch->old_frames);
+	asked = writer->trim.wants_renewal;
+	r = trim_after(&writer->trim, writer->store, writer->names, n_rows, realtime_ns());
+	if (writer->trim.wants_renewal && !asked)
+		writer->wants_renewal = true;
+	writer->n_dropped = writer->trim.n_dropped;
 	return r;
 }
 
@@ -159,6 +182,8 @@ static void *writer_main(void *data)
 
 		if (batch && !writer->error)
 			r = write_batch(writer, batch);
+		if (batch && !writer->error && r >= 0)
+			r = trim(writer, batch);
 		else if (!batch && !end)
 			r = name_some(writer);
 		if (r < 0)
@@ -166,6 +191,7 @@ static void *writer_main(void *data)
 		writer->bytes = store_bytes(writer->store);
 		if (batch)
 			give_back(writer, batch);
+		writer->n_written += batch != NULL;
 	}
 	return NULL;
 }
@@ -180,6 +206,8 @@ int writer_start(struct store *store, const struct pipeline_options *options, st
 		return -ENOMEM;
 	writer->last = &writer->first;
 	r = records_init(&writer->records, store, options->tracepoint);
+	if (r >= 0)
+		r = trim_init(&writer->trim, store, &options->limits);
 	if (r >= 0)
 		r = naming_new(store, NULL, &writer->names);
 	if (r < 0) {
@@ -240,6 +268,21 @@ int writer_take_stale(struct writer *writer, struct stale_places *to)
 	writer->has_stale = false;
 	pthread_mutex_unlock(&writer->lock);
 	return r;
+}
+
+uint64_t writer_written(const struct writer *writer)
+{
+	return writer->n_written;
+}
+
+bool writer_take_renewal(struct writer *writer)
+{
+	return atomic_exchange(&writer->wants_renewal, false);
+}
+
+uint64_t writer_dropped(const struct writer *writer)
+{
+	return writer->n_dropped;
 }
 
 int writer_error(const struct writer *writer)

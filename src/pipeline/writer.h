@@ -22,6 +22,13 @@ bool writer_has_stale(const struct writer *writer);
 /* Appends what lies in generated code that has been replaced, since the last call. -ENOMEM. */
 int writer_take_stale(struct writer *writer, struct stale_places *to);
 
+/* How many batches are done with: nothing they point to is needed any more. */
+uint64_t writer_written(const struct writer *writer);
+/* A new tree of stacks should begin, so that what only old samples used can go. Once true, then false. */
+bool writer_take_renewal(struct writer *writer);
+/* Samples that went, for newer ones. */
+uint64_t writer_dropped(const struct writer *writer);
+
 /* 0, or what writing has stopped on. */
 int writer_error(const struct writer *writer);
 int64_t writer_bytes(const struct writer *writer);

@@ -50,6 +50,8 @@ void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
  * it is woken for nothing.
  */
 void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor);
+/* Judged under this number it is all processes, whatever else was said of them. */
+enum { BPF_PAUSED = 0 };
 
 /* Whether a record of this event is one of Python frames. */
 bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id);

@@ -56,6 +56,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	r = events_init(&capture->events, options, &capture->rings);
 	if (r < 0)
 		return r;
+	capture->paused_ns = options->paused ? monotonic_ns() : 0;
 	r = rings_open(options->ring_bytes, &capture->rings);
 	if (r < 0)
 		return r;
@@ -82,6 +83,10 @@ static int attach_events(const struct capture_options *options, pid_t pid, struc
 		r = events_attach(&capture->events, pid);
 	if (r >= 0)
 		r = descriptors_suffice();
+	if (r < 0)
+		return r;
+	if (capture->paused_ns != 0 && capture->events.is_wide)
+		r = bpf_source_judge(capture->bpf, BPF_PAUSED, true);
 	if (r < 0)
 		return r;
 	if (capture->events.n_late > 0) {
@@ -124,6 +129,7 @@ static int start_poller(const struct capture_options *options, pid_t pid, bool l
 		return -ENOMEM;
 	capture->rings.epoll_fd = -1;
 	capture->refusal = refusal;
+	capture->paused_ns = options->paused ? monotonic_ns() : 0;
 	r = launch ? poller_launch(options, pid, &capture->poller) : poller_attach(options, pid, &capture->poller);
 	if (r < 0)
 		return r;
@@ -315,7 +321,8 @@ static int is_wanted(struct capture *capture, const struct capture_event *event)
 	case CAPTURE_SAMPLE:
 		if (!wanted)
 			(void)bpf_source_judge(capture->bpf, event->pid, false);
-		return wanted;
+		/* There is room for so many judgements, and it may have been full. */
+		return wanted && (capture->paused_ns == 0 || event->time_ns < capture->paused_ns);
 	case CAPTURE_EXIT:
 		if (!wanted && event->pid == event->tid)
 			bpf_source_unjudge(capture->bpf, event->pid);
@@ -444,6 +451,37 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 		return false;
 	*ret = event.sample;
 	return true;
+}
+
+/* Where all processes are sampled, who is whose child is known by forks alone: they go on. */
+void capture_pause(struct capture *capture)
+{
+	if (capture->paused_ns != 0)
+		return;
+	capture->paused_ns = monotonic_ns();
+	if (capture->poller)
+		poller_pause(capture->poller);
+	else if (capture->events.is_wide)
+		(void)bpf_source_judge(capture->bpf, BPF_PAUSED, true);
+	else
+		events_pause(&capture->events);
+}
+
+int capture_resume(struct capture *capture)
+{
+	if (capture->paused_ns == 0)
+		return 0;
+	capture->paused_ns = 0;
+	if (capture->poller)
+		return poller_resume(capture->poller);
+	if (capture->events.is_wide) {
+		bpf_source_unjudge(capture->bpf, BPF_PAUSED);
+		return 0;
+	}
+	events_resume(&capture->events);
+	if (capture->streams)
+		streams_forget_all(capture->streams); /* numbers of threads may have come again */
+	return 1;
 }
 
 void capture_stop(struct capture *capture)

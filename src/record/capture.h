@@ -23,6 +23,7 @@ struct capture {
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;
+	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	struct poller *poller; /* instead of all of the above; NULL: perf events */
 	int refusal;           /* why, where nobody asked for it */
 };

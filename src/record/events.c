@@ -123,7 +123,8 @@ int events_init(struct event_set *set, const struct capture_options *options,
 		attr.wakeup_events = 1;
 	if (options->no_kernel)
 		leave_kernel_out(&attr);
-	*set = (struct event_set){ .rings = rings, .attr = attr, .is_clock = true };
+	attr.disabled = options->paused;
+	*set = (struct event_set){ .rings = rings, .attr = attr, .is_clock = true, .is_paused = options->paused };
 	if (options->event)
 		set_event(set, options->event);
 	return 0;
@@ -293,6 +294,7 @@ static int attach_wide(struct event_set *set, size_t n_threads)
 	set->is_wide = true;
 	set->attr.inherit = 0;
 	set->attr.exclude_idle = 1;
+	set->attr.disabled = 0; /* the program in the kernel leaves out what is not wanted */
 	for (size_t i = 0; i < set->rings->n && r >= 0; i++)
 		r = add_first(set, -1, &set->rings->ring[i]);
 	set->n_threads = n_threads;
@@ -331,26 +333,38 @@ int events_launch(struct event_set *set, pid_t child)
 	int r;
 
 	set->attr.disabled = 1;
-	set->attr.enable_on_exec = 1;
+	set->attr.enable_on_exec = !set->is_paused;
 	r = events_cover(set, child, false);
 	if (r < 0)
 		return r;
 	return set->n_threads > 0 ? 0 : -ESRCH;
 }
 
-/* Also stops what was inherited from it; fails only for what is no event. */
-static void stop_event(int fd)
+/* What was inherited follows; fails only for what is no event. */
+static void switch_all(const struct event_set *set, unsigned long request)
 {
-	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (size_t i = 0; i < set->n_fds; i++)
+		ioctl(set->fds[i], request, 0);
+	for (size_t i = 0; i < set->n_late; i++)
+		if (set->late[i].fd >= 0)
+			ioctl(set->late[i].fd, request, 0);
 }
 
 void events_stop(struct event_set *set)
 {
-	for (size_t i = 0; i < set->n_fds; i++)
-		stop_event(set->fds[i]);
-	for (size_t i = 0; i < set->n_late; i++)
-		if (set->late[i].fd >= 0)
-			stop_event(set->late[i].fd);
+	switch_all(set, PERF_EVENT_IOC_DISABLE);
+}
+
+void events_pause(struct event_set *set)
+{
+	set->is_paused = true;
+	switch_all(set, PERF_EVENT_IOC_DISABLE);
+}
+
+void events_resume(struct event_set *set)
+{
+	set->is_paused = false;
+	switch_all(set, PERF_EVENT_IOC_ENABLE);
 }
 
 bool events_have_kernel(const struct event_set *set)

@@ -25,6 +25,7 @@ struct event_set {
 	size_t n_opened, n_threads;
 	bool is_clock;  /* periods are nanoseconds */
 	bool in_kernel; /* the event is there only: not to be given up */
+	bool is_paused; /* events are opened switched off, and an exec does not switch them on */
 	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 
@@ -61,6 +62,13 @@ int events_cover(struct event_set *set, pid_t tid, bool late);
 int events_launch(struct event_set *set, pid_t child);
 
 void events_stop(struct event_set *set);
+
+/*
+ * events_pause, events_resume - switch all off and on, with what was inherited from them; what is created
+ * meanwhile inherits the state, too. An event that is off tells nothing: neither samples nor mappings.
+ */
+void events_pause(struct event_set *set);
+void events_resume(struct event_set *set);
 
 bool events_have_kernel(const struct event_set *set);
 /* What samples consist of: record_decode()'s format; and what each stands for where it does not say, 0: it does. */

@@ -55,3 +55,9 @@ void poll_pace_looked(struct poll_pace *pace, uint64_t began_ns, uint64_t now_ns
 	if (now_ns >= pace->next_ns)
 		pace->next_ns += ((now_ns - pace->next_ns) / pace->period_ns + 1) * pace->period_ns;
 }
+
+void poll_pace_resume(struct poll_pace *pace, uint64_t now_ns)
+{
+	pace->began_ns = 0;
+	pace->next_ns = now_ns;
+}

@@ -24,4 +24,7 @@ int poll_pace_init(struct poll_pace *pace, double hz, uint64_t now_ns);
 /* A look is over: settles when the next one is due, which is after now. */
 void poll_pace_looked(struct poll_pace *pace, uint64_t began_ns, uint64_t now_ns);
 
+/* Looking goes on after a pause, with a look that is due now: none fell out meanwhile. */
+void poll_pace_resume(struct poll_pace *pace, uint64_t now_ns);
+
 #endif

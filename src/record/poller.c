@@ -13,6 +13,8 @@
  * 5. Lists are read when the kernel has given a number to a new thread since, and now and then
  *    anyway, for a container may show another's number. A look that lists nothing costs one
  *    read for each thread.
+ * 6. A pause begins with a last look, and ends with one that only learns who is there, and what they
+ *    have used: time used in between is in no sample.
  */
 #include "src/record/poller.h"
 
@@ -53,6 +55,8 @@ struct poller {
 	struct pending out;
 
 	bool stopped, has_ended;
+	bool paused, stock_is_due; /* the look that comes next ends a pause */
+	bool is_stocktaking;       /* the one that is going on does */
 	uint64_t n_samples, n_threads;
 };
 
@@ -187,27 +191,32 @@ static int list_if_new(struct poller *poller)
 static int begin(struct poller *poller)
 {
 	poller->is_looking = true;
-	poller->is_last = poller->stopped;
+	poller->is_last = poller->stopped || poller->paused;
+	poller->is_stocktaking = poller->stock_is_due;
+	poller->stock_is_due = false;
 	poller->process = poller->thread = 0;
 	poller->began_ns = monotonic_ns();
 	return list_if_new(poller);
 }
 
+/* Not while it is paused: zeros disarm. */
 static int arm(const struct poller *poller)
 {
-	const struct itimerspec spec = {
+	struct itimerspec spec = {
 		.it_value = {
 			(time_t)(poller->pace.next_ns / 1000000000u),
 			(long)(poller->pace.next_ns % 1000000000u),
 		},
 	};
 
+	if (poller->paused)
+		spec = (struct itimerspec){ 0 };
 	return timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &spec, NULL) < 0 ? -errno : 0;
 }
 
 static int end(struct poller *poller)
 {
-	poller->is_looking = false;
+	poller->is_looking = poller->is_stocktaking = false;
 	poller->has_ended = poller->is_last;
 	poll_pace_looked(&poller->pace, poller->began_ns, monotonic_ns());
 	return arm(poller);
@@ -289,6 +298,8 @@ static int visit(struct poller *poller, struct poll_process *process)
 		return r == -ENOMEM ? r : 0;
 	/* Its number may be another's by now, where the file is opened anew. */
 	weight_ns = used_ns > thread->used_ns ? used_ns - thread->used_ns : 0;
+	if (poller->is_stocktaking)
+		weight_ns = 0;
 	if (thread->is_new)
 		weight_ns = MIN(weight_ns, monotonic_ns() - poller->listed_before_ns);
 	thread->is_new = false;
@@ -329,7 +340,7 @@ static int step(struct poller *poller)
 
 static bool is_due(const struct poller *poller)
 {
-	return poller->stopped ? !poller->has_ended : monotonic_ns() >= poller->pace.next_ns;
+	return poller->stopped || poller->paused ? !poller->has_ended : monotonic_ns() >= poller->pace.next_ns;
 }
 
 int poller_next(struct poller *poller, struct capture_event *ret)
@@ -362,6 +373,8 @@ static int poller_new(const struct capture_options *options, pid_t pid, struct p
 	if (!poller)
 		return -ENOMEM;
 	poller->timer = -1;
+	poller->paused = options->paused;
+	poller->has_ended = options->paused;
 	poller->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	poll_tasks_init(&poller->tasks);
 	r = poll_pace_init(&poller->pace, options->hz, monotonic_ns());
@@ -443,8 +456,24 @@ int poller_fd(const struct poller *poller)
 	return poller->timer;
 }
 
+void poller_pause(struct poller *poller)
+{
+	poller->paused = true;
+	poller->has_ended = false;
+}
+
+int poller_resume(struct poller *poller)
+{
+	poller->paused = poller->has_ended = false;
+	poller->stock_is_due = true;
+	poll_pace_resume(&poller->pace, monotonic_ns());
+	poller->newest = 0;
+	return arm(poller);
+}
+
 void poller_stop(struct poller *poller)
 {
+	poller->has_ended = poller->has_ended && poller->paused; /* there is nothing to settle */
 	poller->stopped = true;
 }
 

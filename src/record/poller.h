@@ -29,6 +29,13 @@ int poller_fd(const struct poller *poller);
 /* poller_next - as capture_next(); a thread's time is read when its sample is asked for. */
 int poller_next(struct poller *poller, struct capture_event *ret);
 
+/*
+ * poller_pause - one last look, which settles what threads have used up to now, and no more until
+ * poller_resume(). What they use meanwhile is nobody's. -ENOMEM, and what timerfd_settime(2) reports.
+ */
+void poller_pause(struct poller *poller);
+int poller_resume(struct poller *poller);
+
 /* One last look, and no more. */
 void poller_stop(struct poller *poller);
 

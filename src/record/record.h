@@ -35,6 +35,7 @@ struct capture_options {
 	/* capture_fd() gets readable only when a ring is a quarter full, not at each
 	 * sample: the waking is paid by the target. Call capture_next() on a timer. */
 	bool no_wakeup;
+	bool paused; /* begin as after capture_pause(); also a launched command's exec changes nothing */
 };
 
 enum capture_event_type {
@@ -166,6 +167,19 @@ int capture_next(struct capture *capture, struct capture_event *ret);
  * False: there is none yet. Its pointers hold as long as that event's.
  */
 bool capture_peek(const struct capture *capture, struct sample *ret);
+
+/*
+ * capture_pause - take no samples until capture_resume(), and cost the target nothing meanwhile.
+ * What was sampled before can still be read. Pausing twice is pausing once.
+ */
+void capture_pause(struct capture *capture);
+
+/*
+ * capture_resume - sample again.
+ * Returns 1 where nothing has told of mappings, forks and execs meanwhile: whoever keeps them
+ * reads them again now, before the next event; 0 where all of it comes as events.
+ */
+int capture_resume(struct capture *capture);
 
 /* Stop sampling; what the rings hold can still be read. */
 void capture_stop(struct capture *capture);

@@ -109,6 +109,11 @@ CREATE TABLE evaluation_place(
   tries     INTEGER NOT NULL,             -- ... of so many times
   PRIMARY KEY(module, address, holds, is_leaf)
 ) WITHOUT ROWID;
+-- When recording was paused: nothing is known of these times.
+CREATE TABLE pause(
+  started REAL PRIMARY KEY,               -- seconds since 1970 (UTC)
+  ended   REAL                            -- NULL: it lasts, or the recorder was killed in it
+) WITHOUT ROWID;
 CREATE TABLE counter(
   name  TEXT PRIMARY KEY,
   value INTEGER NOT NULL

@@ -31,7 +31,8 @@ enum {
 #define TEXT_OF_(number) #number
 
 static const char setup_sql[] =
-	"PRAGMA page_size = 4096;"
+	"PRAGMA page_size = " TEXT_OF(STORE_PAGE_BYTES) ";"
+	"PRAGMA auto_vacuum = INCREMENTAL;" /* now or never: only an empty file can be made so */
 	"PRAGMA synchronous = OFF;"
 	"PRAGMA journal_mode = WAL;"
 	"PRAGMA cache_size = -4096;"

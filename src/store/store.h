@@ -17,6 +17,7 @@
 
 #define STORE_APPLICATION_ID 0x50726f62 /* "Prob" */
 #define STORE_SCHEMA_VERSION 1
+#define STORE_PAGE_BYTES 4096
 
 /* Rows. Strings are borrowed for the call; NULL becomes SQL NULL; for ids and
  * lines 0 becomes NULL. Times are CLOCK_REALTIME nanoseconds. */
@@ -121,6 +122,11 @@ struct evaluation_place_row {
 	int64_t agreed, tries;
 };
 int store_put_evaluation_place(struct store *store, const struct evaluation_place_row *row);
+/* A time in which recording was paused. Put again when it ends. */
+struct pause_row {
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: it lasts */
+};
+int store_put_pause(struct store *store, const struct pause_row *row);
 int store_put_counter(struct store *store, const char *name, int64_t value); /* insert or replace */
 
 /* Name a frame that was put without: sets function, line and inlined_into. */
@@ -182,6 +188,40 @@ void store_closep(struct store **store);
  * somebody else; -EROFS.
  */
 int store_open(const char *path, struct store **ret);
+
+/* ---- Keeping only what is newest (retention.c) ---- */
+
+struct store_limits {
+	int64_t max_bytes; /* of the file and its log; 0: any */
+	uint64_t keep_ns;  /* how old samples may be; 0: any */
+};
+
+struct store_space {
+	int64_t used_bytes; /* of the file, the log's contents included */
+	int64_t free_bytes; /* in the file, for rows to come */
+	int64_t n_samples;  /* in the file */
+};
+
+/* Move the log into the file when it is so long, and shorten it then. */
+int store_limit_log(struct store *store, int64_t max_bytes);
+int store_read_space(struct store *store, struct store_space *ret);
+
+/*
+ * store_drop_oldest - remove samples from the oldest on, and take them off their totals. In a transaction.
+ * @max: how many, @before_ns: only those before that time (CLOCK_REALTIME, UINT64_MAX: any).
+ * @ret: how many there were.
+ */
+int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret);
+
+/*
+ * store_drop_unused - remove stacks, frames, functions, and threads and processes that have ended, that no
+ * total leads to. Stacks and frames after the given ones stay. In a transaction.
+ */
+int store_drop_unused(struct store *store, int64_t last_stack, int64_t last_frame);
+int store_each_function_id(struct store *store, void (*take)(void *data, int64_t function), void *data);
+
+/* Make the file shorter by free space. Outside of transactions. */
+int store_give_back(struct store *store, int64_t max_bytes);
 
 /* Make one file of database and log, where there is one. The store can only be closed after. */
 int store_settle(struct store *store);

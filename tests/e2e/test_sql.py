@@ -78,7 +78,7 @@ class Sql(t.Case):
 
     def test_every_documented_table_is_there(self):
         for table in ("run", "process", "thread", "module", "function", "frame", "stack", "stack_total", "sample",
-                      "evaluation_place", "counter", "named_frame"):
+                      "evaluation_place", "counter", "pause", "named_frame"):
             with self.subTest(table):
                 probing("sql", "probing.db", "SELECT * FROM %s LIMIT 1" % table, check=t.OK)
 

@@ -352,6 +352,26 @@ static void test_flush_keeps_ids(void **state)
 	assert_int_equal(fixture->batch->stacks[0].parent, 1);
 }
 
+/* Frames and stacks are new ones then, with new numbers; modules are what they were. */
+static void test_renewal(void **state)
+{
+	struct fixture *fixture = *state;
+	struct frame frames[] = { python(&fixture->codes[0], 0), native(&fixture->modules[0], 1) };
+
+	assert_int_equal(intern_frames(fixture, frames, 2), 2);
+	assert_true(intern_bytes(&fixture->intern) > 0);
+	batch_clear(fixture->batch);
+	intern_flushed(&fixture->intern);
+	intern_renew(&fixture->intern);
+	assert_int_equal(intern_bytes(&fixture->intern), 0);
+	assert_int_equal(intern_frames(fixture, frames, 2), 4);
+	assert_int_equal(fixture->batch->n_frames, 2);
+	assert_int_equal(fixture->batch->frames[0].id, 3);
+	assert_int_equal(fixture->batch->stacks[0].stack, 3);
+	assert_int_equal(fixture->batch->stacks[1].parent, 3);
+	assert_int_equal(fixture->batch->n_modules, 0);
+}
+
 static void test_batch(void **state)
 {
 	struct fixture *fixture = *state;
@@ -391,7 +411,7 @@ int main(void)
 		WITH_FIXTURE(test_deep),      WITH_FIXTURE(test_native),
 		WITH_FIXTURE(test_python),    WITH_FIXTURE(test_kernel), WITH_FIXTURE(test_task),
 		WITH_FIXTURE(test_totals),    WITH_FIXTURE(test_many_totals),
-		WITH_FIXTURE(test_flush_keeps_ids), WITH_FIXTURE(test_batch),
+		WITH_FIXTURE(test_flush_keeps_ids), WITH_FIXTURE(test_renewal), WITH_FIXTURE(test_batch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

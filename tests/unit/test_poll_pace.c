@@ -111,9 +111,26 @@ static void the_next_is_never_in_the_past(void **state)
 	}
 }
 
+static void nothing_falls_out_in_a_pause(void **state)
+{
+	struct poll_pace pace = pace_at(100);
+	uint64_t later_ns;
+
+	(void)state;
+	look(&pace, 5, MS);
+	later_ns = pace.next_ns + 60000ull * MS;
+	poll_pace_resume(&pace, later_ns);
+	assert_int_equal(pace.next_ns, later_ns);
+	look(&pace, 5, MS);
+	assert_int_equal(pace.n_looks, 10);
+	assert_int_equal(pace.n_lost, 0);
+	assert_int_equal(pace.next_ns, later_ns + 50 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_falls_out_in_a_pause),
 		cmocka_unit_test(rates_have_bounds),
 		cmocka_unit_test(short_looks_come_at_multiples_of_the_period),
 		cmocka_unit_test(a_late_look_takes_the_place_of_others),

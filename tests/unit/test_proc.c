@@ -141,6 +141,46 @@ static void numbers_of_the_kernel(void **state)
 	assert_int_equal(proc_number("/proc/sys/kernel/ostype", -7), -7);
 }
 
+/* A fork runs what its parent does; an exec does not, and neither does who is gone. */
+static void an_exec_shows(void **state)
+{
+	struct proc_stat ours, its;
+	int go[2], status;
+	pid_t child;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(go), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(go[1]);
+		if (read(go[0], &byte, 1) == 1)
+			execl("/bin/sleep", "sleep", "60", NULL);
+		_exit(1);
+	}
+	assert_int_equal(proc_stat_read(getpid(), 0, &ours), 0);
+	assert_int_equal(proc_stat_read(child, 0, &its), 0);
+	assert_int_equal(its.n_threads, 1);
+	assert_true(ours.image != 0);
+	assert_true(ours.image == its.image);
+	assert_int_equal(write(go[1], "x", 1), 1);
+	for (int i = 0; i < 10000 && (its.image == ours.image || its.image == 0); i++) {
+		usleep(1000);
+		assert_int_equal(proc_stat_read(child, 0, &its), 0);
+	}
+	assert_true(its.image != 0 && its.image != ours.image);
+	kill(child, SIGKILL);
+	while (its.state != 'Z') /* until it is waited for */
+		assert_int_equal(proc_stat_read(child, 0, &its), 0);
+	assert_true(its.image == 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(proc_stat_read(child, 0, &its), -ESRCH);
+	close(go[0]);
+	close(go[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +190,7 @@ int main(void)
 		cmocka_unit_test(what_a_thread_sleeps_on_is_told),
 		cmocka_unit_test(values_of_a_status),
 		cmocka_unit_test(numbers_of_the_kernel),
+		cmocka_unit_test(an_exec_shows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

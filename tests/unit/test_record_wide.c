@@ -126,10 +126,40 @@ static void test_only_the_target_and_its_children(void **state)
 	target_end(&foreign);
 }
 
+/* Who is whose child is known by its fork alone, also when that was in a pause. */
+static void test_forks_in_a_pause_are_followed(void **state)
+{
+	struct target target = target_start(run_crowd);
+	struct seen seen = { .pid = target.pid, .child = -1 };
+	struct capture *capture;
+
+	(void)state;
+	wait_for(&target.page->ready, N_WAITING);
+	capture = attach_inside_or_skip(target.pid); /* with the limit that the test before has left */
+	capture_pause(capture);
+	read_for(capture, 20, look_at, &seen);
+	store(&target.page->command, 1);
+	wait_for(&target.page->ready, N_WAITING + 1);
+	let_run(target.pid, target.pid, 20);
+	seen.n_pid = 0;
+	read_for(capture, 50, look_at, &seen);
+	assert_int_equal(seen.n_pid + seen.n_child + seen.n_others, 0);
+	assert_int_equal(seen.n_forks, 1);
+	assert_int_equal(capture_resume(capture), 0);
+	for (int i = 0; i < 200 && (seen.n_pid < ENOUGH || seen.n_child < ENOUGH); i++)
+		read_for(capture, 50, look_at, &seen);
+	assert_true(seen.n_pid >= ENOUGH && seen.n_child >= ENOUGH);
+	assert_int_equal(seen.n_others, 0);
+	kill(target.page->child, SIGKILL);
+	capture_free(capture);
+	target_end(&target);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_only_the_target_and_its_children),
+		cmocka_unit_test(test_forks_in_a_pause_are_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,30 @@ void reader_codes_done(struct code_cache *codes)
 	memset(codes, 0, sizeof *codes);
 }
 
+struct py_codes {
+	struct code_cache cache;
+};
+
+int py_codes_take(struct py_runtime *runtime, struct py_codes **ret)
+{
+	struct py_codes *taken = calloc(1, sizeof *taken);
+
+	if (!taken)
+		return -ENOMEM;
+	taken->cache = runtime->codes;
+	runtime->codes = (struct code_cache){ .type = taken->cache.type };
+	*ret = taken;
+	return 0;
+}
+
+void py_codes_free(struct py_codes *codes)
+{
+	if (!codes)
+		return;
+	reader_codes_done(&codes->cache);
+	free(codes);
+}
+
 static int parse_head(const struct py_runtime *runtime, uint64_t address, const uint8_t *head,
 		      struct code_identity *ret)
 {
@@ -254,6 +278,7 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 		entry->code.bytecode = identity->address + reader_field(runtime, CODE_BYTECODE);
 	entry->code.bytecode_bytes = (uint32_t)identity->bytecode_bytes;
 	entry->code.first_sample = runtime->n_samples;
+	entry->code.number = mix64(monotonic_ns() ^ mix64((uintptr_t)entry));
 	entry->code.line_kind = (uint8_t)runtime->layout.field[LINES];
 	r = reader_string(runtime, identity->qualname, MAX_NAME_BYTES, &text);
 	if (r < 0)

@@ -27,7 +27,7 @@
 struct py_runtime;
 
 /* A code object, known by its identity rather than by its address alone; lives
- * as long as its runtime. */
+ * as long as its runtime, or until it is forgotten (py_codes_take). */
 struct py_code {
 	const char *qualname; /* UTF-8 */
 	const char *file;     /* as the interpreter has it */
@@ -39,6 +39,7 @@ struct py_code {
 	uint8_t line_kind;    /* LINES_* of layout.h */
 	bool is_internal;     /* the interpreter's own few instructions, without a line: no function of anybody's */
 	uint64_t first_sample; /* the number of the sample that it was first met in */
+	uint64_t number;       /* no other code ever has it, though it be put where this one was in our memory */
 	void *user;           /* the caller's */
 };
 
@@ -308,6 +309,16 @@ bool py_code_may_be_newer(const struct py_runtime *runtime, const struct py_code
 /* All codes seen, in order of first sight. */
 size_t py_code_count(const struct py_runtime *runtime);
 struct py_code *py_code_nth(const struct py_runtime *runtime, size_t n);
+
+/*
+ * py_codes_take - forget all codes; those that are met again are read again, and are others. A program
+ * that makes functions for as long as it runs would fill our memory.
+ * @ret: what was forgotten, for who still points to it; ended with py_codes_free(). NULL is fine there.
+ * Errors: -ENOMEM, nothing is forgotten then.
+ */
+struct py_codes;
+int py_codes_take(struct py_runtime *runtime, struct py_codes **ret);
+void py_codes_free(struct py_codes *codes);
 
 /*
  * The tasks of asyncio's event loops. A task runs a coroutine; that awaits another, and the innermost waits

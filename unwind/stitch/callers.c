@@ -61,7 +61,7 @@ struct callers_thread {
 };
 
 struct callers_lasting {
-	const struct py_code *code;
+	uint64_t code; /* its number */
 	uint32_t n_waits, n_ended;
 	uint32_t n_asked;
 };
@@ -97,10 +97,10 @@ void callers_ran(struct callers *callers, const struct sample *sample)
 
 static struct callers_lasting *lasting_of(struct callers *callers, const struct py_code *code)
 {
-	struct callers_lasting *lasting = &callers->codes[mix64((uintptr_t)code) % N_CODES];
+	struct callers_lasting *lasting = &callers->codes[code->number % N_CODES];
 
-	if (lasting->code != code)
-		*lasting = (struct callers_lasting){ .code = code };
+	if (lasting->code != code->number)
+		*lasting = (struct callers_lasting){ .code = code->number };
 	return lasting;
 }
 
@@ -131,7 +131,7 @@ void callers_waited(struct callers *callers, const struct py_code *code, bool ar
 
 static uint64_t number_of_frame(const struct py_frame *frame)
 {
-	return mix64(mix64((uintptr_t)frame->code) ^ frame->address) | 1;
+	return mix64(frame->code->number ^ frame->address) | 1;
 }
 
 static uint64_t number_of_callers(const struct py_frame *frames, size_t n)
@@ -139,7 +139,7 @@ static uint64_t number_of_callers(const struct py_frame *frames, size_t n)
 	uint64_t number = 0;
 
 	for (size_t i = 1; i < n; i++) {
-		number = mix64(number ^ (uintptr_t)frames[i].code);
+		number = mix64(number ^ frames[i].code->number);
 		number = mix64(number ^ (uint32_t)frames[i].instruction);
 	}
 	return number;

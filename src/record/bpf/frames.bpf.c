@@ -32,6 +32,7 @@ enum {
 	MAX_KNOWN_THREADS = 16384,
 	MAX_JUDGED = 16384,
 	MAX_INTERPRETERS = 64,
+	PAUSED = 0, /* of judged, as bpf.h has it: the number of no process that is sampled */
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
 	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
 	BYTES_MASK = 511,
@@ -60,7 +61,8 @@ struct {
 	__type(value, struct python_layout);
 } processes SEC(".maps");
 
-/* Where all processors are sampled: is a process' sample wanted? Others are judged by who reads them. */
+/* Where all processors are sampled: is a process' sample wanted? Others are judged by who reads them.
+ * Under PAUSED it says that none is. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, MAX_JUDGED);
@@ -419,6 +421,13 @@ static __always_inline uint32_t own_tid(const struct python_layout *layout, uint
 	return own.pid;
 }
 
+static __always_inline bool is_paused(void)
+{
+	uint32_t key = PAUSED;
+
+	return bpf_map_lookup_elem(&judged, &key) != NULL;
+}
+
 static __always_inline bool is_foreign(uint32_t pid)
 {
 	const uint32_t *wanted = bpf_map_lookup_elem(&judged, &pid);
@@ -454,6 +463,8 @@ int read_frames(struct bpf_perf_event_data *context)
 	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
 	struct walk walk = { 0 };
 
+	if (is_paused())
+		return 0;
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
 	if (!walk.layout && is_foreign(pid)) /* elsewhere than on all processors there are no foreign ones */
 		return 0;

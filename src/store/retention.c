@@ -1,0 +1,205 @@
+/*
+ * retention.c - a recording that keeps only its newest samples.
+ *
+ * Samples go from the oldest on, some at a time, and what they added to stack_total goes with
+ * them: totals are those of the samples that are there. Afterwards stacks, frames, functions, threads
+ * and processes that no total leads to any more can go, too.
+ *
+ * Invariants:
+ * 1. Whoever gives out the numbers of frames and stacks may still use those after the last
+ *    ones of former trees (see store_drop_unused): these stay, used or not.
+ * 2. All of it happens in transactions of the caller's; a reader never sees a sample without
+ *    its stack, nor totals that are not the samples'.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "base/util.h"
+#include "src/store/store_private.h"
+
+/* Frames that inlining added have their numbers from here on, in whatever tree they are. */
+#define FIRST_INLINED "4294967296"
+
+static const char find_sql[] =
+	"SELECT max(rowid), count(*) FROM (SELECT rowid, timestamp FROM sample ORDER BY rowid LIMIT ?1)"
+	" WHERE timestamp < ?2";
+
+/* With ?1: the last of the samples that go. */
+static const char *const drop_sql[] = {
+	("INSERT INTO stack_total(pid, tid, stack, samples, weight_ns)"
+	" SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight_ns) FROM sample WHERE rowid <= ?1 GROUP BY 1, 2, 3"
+	" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
+	" weight_ns = weight_ns + excluded.weight_ns"),
+	("DELETE FROM stack_total WHERE (pid, tid, stack) IN"
+	" (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
+	"DELETE FROM sample WHERE rowid <= ?1",
+};
+
+/* With ?1 and ?2: the last stack and frame of former trees. */
+static const char *const unused_sql[] = {
+	("WITH RECURSIVE live(stack) AS (SELECT stack FROM stack_total"
+	" UNION SELECT parent FROM stack JOIN live USING (stack) WHERE parent IS NOT NULL)"
+	" DELETE FROM stack WHERE stack <= ?1 AND stack NOT IN live"),
+	("WITH RECURSIVE live(frame) AS (SELECT frame FROM stack"
+	" UNION SELECT frame FROM frame WHERE frame > ?2 AND frame < " FIRST_INLINED
+	" UNION SELECT inlined_into FROM frame JOIN live USING (frame) WHERE inlined_into IS NOT NULL)"
+	" DELETE FROM frame WHERE frame NOT IN live"),
+	"DELETE FROM function WHERE function NOT IN (SELECT function FROM frame WHERE function IS NOT NULL)",
+	("DELETE FROM thread WHERE ended IS NOT NULL AND NOT EXISTS"
+	" (SELECT 1 FROM stack_total AS t WHERE t.pid = thread.pid AND t.tid = thread.tid)"),
+	("DELETE FROM process WHERE ended IS NOT NULL AND pid NOT IN (SELECT pid FROM thread)"
+	" AND pid NOT IN (SELECT pid FROM run) AND NOT EXISTS"
+	" (SELECT 1 FROM stack_total AS t WHERE t.pid = process.pid)"),
+	"DELETE FROM pause WHERE ended < (SELECT timestamp FROM sample ORDER BY rowid LIMIT 1)",
+};
+
+static int prepare(struct store *store, const char *sql, sqlite3_stmt **ret)
+{
+	return store_errno(store->db, sqlite3_prepare_v2(store->db, sql, -1, ret, NULL));
+}
+
+/* Run to the end; binding to a parameter that is not there is refused and does not matter. */
+static int run(struct store *store, const char *sql, int64_t first, int64_t second)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	r = prepare(store, sql, &statement);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(statement, 1, first);
+	sqlite3_bind_int64(statement, 2, second);
+	r = store_errno(store->db, sqlite3_step(statement));
+	sqlite3_finalize(statement);
+	return r;
+}
+
+static int read_number(struct store *store, const char *sql, int64_t *ret)
+{
+	sqlite3_stmt *statement;
+	int code, r;
+
+	r = prepare(store, sql, &statement);
+	if (r < 0)
+		return r;
+	code = sqlite3_step(statement);
+	if (code == SQLITE_ROW)
+		*ret = sqlite3_column_int64(statement, 0);
+	r = code == SQLITE_ROW ? 0 : store_errno(store->db, code);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+int store_limit_log(struct store *store, int64_t max_bytes)
+{
+	char sql[128];
+
+	sqlite3_snprintf(sizeof sql, sql, "PRAGMA wal_autocheckpoint = %lld; PRAGMA journal_size_limit = %lld",
+			 (long long)(max_bytes / STORE_PAGE_BYTES), (long long)max_bytes);
+	return store_exec(store->db, sql);
+}
+
+int store_read_space(struct store *store, struct store_space *ret)
+{
+	int64_t n_pages = 0, n_free = 0, n_samples = 0;
+	int r;
+
+	r = read_number(store, "PRAGMA page_count", &n_pages);
+	if (r >= 0)
+		r = read_number(store, "PRAGMA freelist_count", &n_free);
+	if (r >= 0) /* rows go at one end and come at the other */
+		r = read_number(store, "SELECT coalesce((SELECT max(rowid) FROM sample), 0)"
+				       " - coalesce((SELECT min(rowid) FROM sample) - 1, 0)", &n_samples);
+	if (r < 0)
+		return r;
+	*ret = (struct store_space){
+		.used_bytes = (n_pages - n_free) * STORE_PAGE_BYTES,
+		.free_bytes = n_free * STORE_PAGE_BYTES,
+		.n_samples = n_samples,
+	};
+	return 0;
+}
+
+/* The last of the oldest samples that may go; *ret_n 0: none. */
+static int find_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret_last, int64_t *ret_n)
+{
+	sqlite3_stmt *statement;
+	int code, r;
+
+	r = prepare(store, find_sql, &statement);
+	if (r < 0)
+		return r;
+	sqlite3_bind_int64(statement, 1, max);
+	sqlite3_bind_double(statement, 2, before_ns == UINT64_MAX ? (double)INFINITY : (double)before_ns / 1e9);
+	code = sqlite3_step(statement);
+	r = code == SQLITE_ROW ? 0 : store_errno(store->db, code);
+	if (r >= 0) {
+		*ret_last = sqlite3_column_int64(statement, 0);
+		*ret_n = sqlite3_column_int64(statement, 1);
+	}
+	sqlite3_finalize(statement);
+	return r;
+}
+
+int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret)
+{
+	int64_t last = 0, n = 0;
+	int r;
+
+	r = find_oldest(store, max, before_ns, &last, &n);
+	for (size_t i = 0; i < N_ELEMENTS(drop_sql) && r >= 0 && n > 0; i++)
+		r = run(store, drop_sql[i], last, 0);
+	if (r < 0)
+		return r;
+	*ret = n;
+	return 0;
+}
+
+int store_drop_unused(struct store *store, int64_t last_stack, int64_t last_frame)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(unused_sql) && r >= 0; i++)
+		r = run(store, unused_sql[i], last_stack, last_frame);
+	return r;
+}
+
+int store_each_function_id(struct store *store, void (*take)(void *data, int64_t function), void *data)
+{
+	sqlite3_stmt *statement;
+	int code, r;
+
+	r = prepare(store, "SELECT function FROM function", &statement);
+	if (r < 0)
+		return r;
+	while ((code = sqlite3_step(statement)) == SQLITE_ROW)
+		take(data, sqlite3_column_int64(statement, 0));
+	r = store_errno(store->db, code);
+	sqlite3_finalize(statement);
+	return r;
+}
+
+/* Each step of the statement gives one page back. */
+int store_give_back(struct store *store, int64_t max_bytes)
+{
+	char sql[64];
+
+	sqlite3_snprintf(sizeof sql, sql, "PRAGMA incremental_vacuum(%lld)", (long long)(max_bytes / STORE_PAGE_BYTES));
+	return store_exec(store->db, sql);
+}
+
+int store_put_pause(struct store *store, const struct pause_row *row)
+{
+	sqlite3_stmt *statement;
+	int r;
+
+	r = prepare(store, "INSERT OR REPLACE INTO pause(started, ended) VALUES(?, ?)", &statement);
+	if (r < 0)
+		return r;
+	sqlite3_bind_double(statement, 1, (double)row->started_ns / 1e9);
+	if (row->ended_ns != 0)
+		sqlite3_bind_double(statement, 2, (double)row->ended_ns / 1e9);
+	r = store_errno(store->db, sqlite3_step(statement));
+	sqlite3_finalize(statement);
+	return r;
+}
