@@ -126,6 +126,11 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };
 	*ret++ = (struct pipeline_counter){ "frames", counts->n_frames };
 	*ret++ = (struct pipeline_counter){ "first sample ns", counts->first_sample_ns };
+	*ret++ = (struct pipeline_counter){ "left out", counts->left_out };
+	*ret++ = (struct pipeline_counter){ "gil ns", counts->gil_ns };
+	*ret++ = (struct pipeline_counter){ "gil known ns", counts->gil_known_ns };
+	*ret++ = (struct pipeline_counter){ "gc ns", counts->gc_ns };
+	*ret++ = (struct pipeline_counter){ "gc known ns", counts->gc_known_ns };
 	for (int i = 0; i < VERDICT_N; i++)
 		*ret++ = (struct pipeline_counter){ verdict_counters[i], counts->by_verdict[i] };
 	for (int i = 0; i < STACK_N_ENDS; i++)

@@ -23,7 +23,7 @@ void summary_report(const char *path);
  * summary_counters - the same as rows for the table counter.
  * @ret: room for SUMMARY_MAX_COUNTERS, ends with a NULL name.
  */
-enum { SUMMARY_MAX_COUNTERS = 32 };
+enum { SUMMARY_MAX_COUNTERS = 64 };
 void summary_counters(const struct capture_counts *captured, const struct pipeline_counts *counts,
 		      struct pipeline_counter *ret);
 

@@ -16,7 +16,9 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/pipeline/hold.h"
 #include "src/pipeline/intern.h"
+#include "src/pipeline/keep.h"
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
 #include "src/pipeline/writer.h"
@@ -42,6 +44,8 @@ struct pipeline {
 	struct intern intern;
 	struct task_frames tasks;
 	bool async;
+	struct keep_options keep_options;
+	struct keep keep;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
@@ -61,6 +65,8 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	if (!pipeline)
 		return -ENOMEM;
 	pipeline->async = options->async;
+	pipeline->keep_options = options->keep;
+	keep_init(&pipeline->keep, &pipeline->keep_options);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -90,6 +96,7 @@ void pipeline_free(struct pipeline *pipeline)
 	stop_writer(pipeline);
 	batch_free(pipeline->batch);
 	intern_done(&pipeline->intern);
+	keep_done(&pipeline->keep);
 	task_frames_done(&pipeline->tasks);
 	native_stack_done(&pipeline->native);
 	stitcher_free(pipeline->stitcher);
@@ -384,9 +391,20 @@ int pipeline_expect(struct pipeline *pipeline, pid_t pid)
 	return processes_add(&pipeline->processes, pid, 0, &process);
 }
 
-static void count(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack)
+static void count_hold(struct pipeline_counts *counts, const struct hold *hold, uint64_t weight_ns)
+{
+	counts->gil_ns += hold->gil == ANSWER_YES ? weight_ns : 0;
+	counts->gil_known_ns += hold->gil != ANSWER_UNKNOWN ? weight_ns : 0;
+	counts->gc_ns += hold->gc == ANSWER_YES ? weight_ns : 0;
+	counts->gc_known_ns += hold->gc != ANSWER_UNKNOWN ? weight_ns : 0;
+}
+
+static void count(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack,
+		  const struct hold *hold)
 {
 	struct pipeline_counts *counts = &pipeline->counts;
+
+	count_hold(counts, hold, sample->weight_ns);
 
 	if (counts->samples++ == 0)
 		counts->first_sample_ns = sample->time_ns;
@@ -413,7 +431,7 @@ static int forget_replaced(struct pipeline *pipeline)
 }
 
 static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
-		      const struct stack *stack)
+		      struct stack *stack, const struct hold *hold)
 {
 	struct stack_origin origin = { .program = process->program->id, .time_ns = sample->time_ns };
 	size_t n_before = pipeline->batch->n_frames;
@@ -421,6 +439,11 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	uint32_t thread, id;
 	int r;
 
+	if (!keep_wants_sample(&pipeline->keep, stack, hold)) {
+		pipeline->counts.left_out++;
+		return 0;
+	}
+	keep_trim(&pipeline->keep, stack);
 	r = know_thread(pipeline, sample->pid, sample->tid, sample->time_ns, &thread);
 	if (r >= 0)
 		r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, &id);
@@ -440,8 +463,10 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		.verdict = stack->verdict,
 		.end = stack->end,
 		.stack = id,
+		.gil = hold->gil,
+		.gc = hold->gc,
 	};
-	count(pipeline, sample, stack);
+	count(pipeline, sample, stack, hold);
 	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
 }
 
@@ -454,11 +479,21 @@ static int add_tasks(struct pipeline *pipeline, struct process *process, const s
 	return task_frames_add(&pipeline->tasks, process->runtime, sample->tid, stack);
 }
 
+/* Whether a sample's thread was asked for; one that was not costs no more than this. */
+static bool is_wanted(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
+{
+	if (keep_wants_thread(&pipeline->keep, process->runtime, sample->pid, sample->tid, sample->time_ns))
+		return true;
+	pipeline->counts.left_out++;
+	return false;
+}
+
 /* Nothing was captured of it. */
 static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 {
 	struct process *process;
 	struct stack stack;
+	struct hold hold;
 	int r = 0;
 
 	if (!pipeline->memory_stitcher)
@@ -467,12 +502,16 @@ static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 		r = know_process(pipeline, sample->pid, &process);
 	if (r >= 0)
 		r = process_search_unaided(process, sample->time_ns);
+	if (r >= 0 && !is_wanted(pipeline, process, sample))
+		return 0;
 	if (r >= 0)
 		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
 				  sample->tid, &stack);
+	if (r >= 0)
+		hold_read(process->runtime, sample, &stack, &hold);
 	if (r >= 0 && pipeline->async && !sample->is_elsewhere)
 		r = add_tasks(pipeline, process, sample, &stack);
-	return r < 0 ? r : put_sample(pipeline, sample, process, &stack);
+	return r < 0 ? r : put_sample(pipeline, sample, process, &stack, &hold);
 }
 
 static int take_sample(struct pipeline *pipeline, const struct sample *captured)
@@ -480,11 +519,14 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 	struct sample copy = *captured, *sample = &copy;
 	struct process *process;
 	struct stack stack;
+	struct hold hold;
 	int r;
 
 	r = know_process(pipeline, sample->pid, &process);
 	if (r >= 0)
 		r = process_search_python(process, sample->time_ns);
+	if (r >= 0 && !is_wanted(pipeline, process, sample))
+		return 0;
 	if (r >= 0)
 		r = forget_replaced(pipeline);
 	if (r < 0)
@@ -495,11 +537,13 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 	r = native_unwind(process->native, sample, process->remote, &pipeline->native);
 	if (r >= 0)
 		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
+	if (r >= 0)
+		hold_read(process->runtime, sample, &stack, &hold);
 	if (r >= 0 && pipeline->async)
 		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)
 		return r;
-	return put_sample(pipeline, sample, process, &stack);
+	return put_sample(pipeline, sample, process, &stack, &hold);
 }
 
 void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample)
@@ -544,6 +588,7 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		snprintf(thread->name, sizeof thread->name, "%s", event->comm.name);
 		thread->is_new = true;
 	}
+	keep_forget_thread(&pipeline->keep, event->tid);
 	r = know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
@@ -579,6 +624,7 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 	struct known_thread *thread = find_thread(pipeline, event->tid);
 	struct process *process = processes_find(&pipeline->processes, event->pid);
 
+	keep_forget_thread(&pipeline->keep, event->tid);
 	if (thread) {
 		thread->ended_ns = to_realtime(pipeline, event->time_ns);
 		thread->is_new = true;

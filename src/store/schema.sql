@@ -90,7 +90,9 @@ CREATE TABLE sample(
   weight_ns INTEGER NOT NULL,             -- CPU time this sample stands for
   verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
-  stack     INTEGER REFERENCES stack      -- innermost frame; NULL: nothing could be read
+  stack     INTEGER REFERENCES stack,     -- innermost frame; NULL: nothing could be read
+  gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: not known
+  gc        INTEGER                       -- 1: and its interpreter collected garbage; 0: it did not; NULL: not known
 );
 -- lost, throttled, samples, ...: exact counts of the recording.
 -- Where an interpreter's functions were found to keep what their Python frames are known by. The same

@@ -61,13 +61,13 @@ static size_t compare_thread(struct py_runtime *runtime, pid_t tid, bool whole, 
 	const struct python_record *record = bpf_here_run(tid);
 
 	read_stack(runtime, tid, NULL, &by_memory);
-	if (!whole && (by_memory.n_anchors <= 0 || !record || record->flags))
+	if (!whole && (by_memory.n_anchors <= 0 || !record || record->flags & PYTHON_INCOMPLETE))
 		return 0;
 	assert_true(by_memory.n_anchors > 0);
 	assert_non_null(record);
 	assert_int_equal(record->layout_id, 1);
 	assert_int_equal(record->tid, tid);
-	assert_int_equal(record->flags, 0);
+	assert_int_equal(record->flags & PYTHON_INCOMPLETE, 0);
 	if (forget_codes) /* all memory is gone by now: what is known must do */
 		bpf_here.image->n_pages = 0, memset(bpf_here.image->slots, 0, sizeof bpf_here.image->slots);
 	read_stack(runtime, tid, record, &by_record);
@@ -213,7 +213,7 @@ static void a_circle_ends_in_a_cut_record(void **state)
 	*word_of(top + (uint64_t)bpf_here.layout.frame_previous) = top;
 	record = bpf_here_run(image.threads[0]);
 	assert_non_null(record);
-	assert_int_equal(record->flags, PYTHON_CUT);
+	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_CUT);
 	assert_int_equal(record->n_entries, PYTHON_MAX_ENTRIES);
 	py_begin_sample(runtime);
 	py_take_record(runtime, record);
@@ -228,7 +228,7 @@ static void memory_that_cannot_be_read_is_marked(void **state)
 	*word_of(record->states[0].top + (uint64_t)bpf_here.layout.frame_previous) = 0xdead0000;
 	record = bpf_here_run(image.threads[0]);
 	assert_non_null(record);
-	assert_int_equal(record->flags, PYTHON_FAULT);
+	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_FAULT);
 }
 
 /* The code object that ran has been freed and another one is there. */
