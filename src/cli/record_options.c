@@ -5,13 +5,14 @@
 
 #include "base/util.h"
 #include "src/cli/record_options.h"
+#include "src/cli/target_options.h"
 
 enum { MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC };
 
 static const struct argp_option option_list[] = {
-	{ "pid", 'p', "PID", 0, "Record this running process and the children that it starts from now on", 0 },
-	{ "duration", 'd', "SECONDS", 0, "End after this time (default: Ctrl-C, or the process' end)", 0 },
+	TARGET_OPTION_ROWS,
+	{ "duration", 'd', "SECONDS", 0, "End after this time (default: Ctrl-C, or the last process' end)", 0 },
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
 	{ "output", 'o', "FILE", 0, "Where to write (default: probing.db; what is there becomes FILE.old)", 0 },
@@ -64,12 +65,9 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 	return SOURCE_AUTO;
 }
 
-static void check(struct argp_state *state, const struct record_options *options)
+static void check(struct argp_state *state, struct record_options *options)
 {
-	if (options->command && options->pid)
-		argp_error(state, "give either --pid or a command, not both");
-	if (!options->command && !options->pid)
-		argp_error(state, "what to record? Give --pid PID, or -- COMMAND");
+	target_options_check(state, options);
 	if (options->capture.stack_bytes % 8 != 0)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 }
@@ -79,9 +77,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct record_options *options = state->input;
 
 	switch (key) {
-	case 'p':
-		options->pid = (pid_t)parse_number(state, argument, "the process id", 1, 1 << 22);
-		return 0;
 	case 'd':
 		options->duration_s = parse_number(state, argument, "the duration", 0.001, 1e9);
 		return 0;
@@ -121,19 +116,20 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		check(state, options);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return target_options_parse(key, argument, state, options);
 	}
 }
 
 const struct argp record_argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "--pid PID\n-- COMMAND [ARGUMENT...]",
+	.args_doc = "--pid PID\n--comm NAME\n--user NAME\n-- COMMAND [ARGUMENT...]",
 	.doc = "Record where a Python program spends its time: Python and native frames in one stack, "
 	       "into one SQLite file. The program is never stopped, written to or signalled.\v"
 	       "Examples:\n"
 	       "  probing record --pid 4242 -d 20\n"
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
+	       "  probing record --comm 'python3*' --user me --threads 'loader-*' -d 20\n"
 	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n\n"
 	       "A command's output, input and exit status are its own. Signals sent to probing are "
 	       "passed on to it.",

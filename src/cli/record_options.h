@@ -7,15 +7,16 @@
 #include <sys/types.h>
 
 #include "src/cli/recording_run.h"
+#include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
 
 struct record_options {
-	pid_t pid;
+	struct target_options targets;
 	double duration_s;
 	struct capture_options capture;
 	const char *path;
-	char **command; /* NULL: attach to pid */
+	char **command; /* NULL: attach to targets */
 	struct pipeline_options pipeline;
 	bool quiet;
 };
@@ -33,5 +34,8 @@ extern const char *const record_source_names[];
  */
 void record_announce(const struct record_options *options, const struct recording *recording,
 		     const char *python, int python_error);
+
+/* record_announce_all - of those that were found, who is recorded, where they are several, and who is left out. */
+void record_announce_all(const struct record_options *options, const struct recording *recording);
 
 #endif

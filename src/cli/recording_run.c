@@ -11,12 +11,12 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/cli/ends.h"
 #include "src/cli/format.h"
 
 enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, CAPTURE_NICE = -10 };
@@ -26,6 +26,7 @@ enum source { SOURCE_SAMPLES, SOURCE_SIGNAL, SOURCE_PROCESS, SOURCE_DURATION, SO
 struct loop {
 	struct recording *recording;
 	int epoll, fds[N_SOURCES]; /* -1: not there */
+	struct ends ends;
 	bool end;
 	uint64_t n_ticks;
 };
@@ -80,18 +81,23 @@ static int open_signals(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_process(pid_t pid)
+static int open_processes(struct loop *loop)
 {
-	long fd = syscall(SYS_pidfd_open, pid, 0);
+	const struct recording *recording = loop->recording;
+	const struct targets *targets = &recording->targets;
+	int r;
 
-	return fd < 0 ? -errno : (int)fd;
+	r = recording->is_child ? ends_open(&recording->pid, 1, &loop->ends)
+				: ends_open(targets->pids, targets->n, &loop->ends);
+	return r < 0 ? r : loop->ends.epoll;
 }
 
 static void loop_done(struct loop *loop)
 {
 	for (int i = 0; i < N_SOURCES; i++)
-		if (i != SOURCE_SAMPLES && loop->fds[i] >= 0)
+		if (i != SOURCE_SAMPLES && i != SOURCE_PROCESS && loop->fds[i] >= 0)
 			close(loop->fds[i]);
+	ends_done(&loop->ends);
 	if (loop->epoll >= 0)
 		close(loop->epoll);
 }
@@ -114,7 +120,7 @@ static int loop_init(struct loop *loop, struct recording *recording)
 	if (r >= 0 && recording->duration_s > 0)
 		r = watch(loop, SOURCE_DURATION, open_timer((uint64_t)(recording->duration_s * 1e9), 0));
 	if (r >= 0)
-		r = watch(loop, SOURCE_PROCESS, open_process(recording->pid));
+		r = watch(loop, SOURCE_PROCESS, open_processes(loop));
 	if (r == -ESRCH) { /* gone already: what it left is still to be read */
 		loop->end = true;
 		r = 0;
@@ -214,6 +220,8 @@ static void serve(struct loop *loop, enum source source)
 		take_signals(loop);
 		break;
 	case SOURCE_PROCESS:
+		loop->end |= ends_all(&loop->ends);
+		break;
 	case SOURCE_DURATION:
 		loop->end = true;
 		break;
@@ -240,7 +248,7 @@ static void drain(struct recording *recording)
 int recording_run(struct recording *recording)
 {
 	struct epoll_event events[N_SOURCES];
-	struct loop loop = { .end = false };
+	struct loop loop = { .ends.epoll = -1 };
 	int r;
 
 	/* Woken sooner, memory is read sooner; this thread only. An ordinary user may

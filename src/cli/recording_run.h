@@ -6,13 +6,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
 
 struct recording {
 	struct capture *capture;
 	struct pipeline *pipeline;
-	pid_t pid;          /* whose end ends the recording */
+	pid_t pid;          /* the command, or the first of the targets */
+	struct targets targets; /* when the last of these has ended the recording does */
 	bool is_child;      /* we started it: signals are passed on, its status is reaped */
 	double duration_s;  /* 0: until it ends */
 	bool progress;      /* a line that is kept up to date on stderr */

@@ -56,6 +56,39 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	fputc('\n', stderr);
 }
 
+/* By what was asked for. A thread of which it is not known counts as one that does not hold the GIL. */
+static void print_left_out(const struct summary *summary)
+{
+	const struct keep_options *keep = summary->keep;
+	const char *const names[] = {
+		keep->threads.n > 0 ? "--threads" : NULL,
+		keep->functions.n > 0 ? "--function" : NULL,
+		keep->gil ? "--gil" : NULL,
+	};
+	const char *separator = "";
+	char count[32];
+
+	if (summary->counts.left_out == 0)
+		return;
+	format_count(summary->counts.left_out, count);
+	fprintf(stderr, "%s more left out by ", count);
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		if (!names[i])
+			continue;
+		fprintf(stderr, "%s%s", separator, names[i]);
+		separator = ", ";
+	}
+	fputc('\n', stderr);
+}
+
+static void print_held(const struct pipeline_counts *counts)
+{
+	struct held_time held = { counts->weight_ns, counts->gil_ns, counts->gil_known_ns, counts->gc_ns,
+				  counts->gc_known_ns };
+
+	report_held(&held, stderr);
+}
+
 /* CPU time is not lost with them: it goes to the next look. */
 static void print_lost_looks(const struct capture_counts *captured)
 {
@@ -74,11 +107,13 @@ void summary_print(const struct summary *summary)
 
 	format_count(counts->samples, samples);
 	format_count(summary->captured.lost, lost);
-	fprintf(stderr, "%s samples in %.1f s (%.2f s of CPU time), %s lost; written to %s\n", samples,
-		summary->seconds, (double)counts->weight_ns / 1e9, lost,
+	fprintf(stderr, "%s samples in %.1f s (%.2f s of %s), %s lost; written to %s\n", samples,
+		summary->seconds, (double)counts->weight_ns / 1e9, summary->is_idle ? "threads' time" : "CPU time", lost,
 		summary->path);
+	print_left_out(summary);
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
+	print_held(counts);
 	if (counts->of_32_bit > 0)
 		fprintf(stderr, "%llu samples are of a 32-bit program, whose stacks cannot be read\n",
 			(unsigned long long)counts->of_32_bit);

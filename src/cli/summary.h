@@ -11,6 +11,8 @@ struct summary {
 	enum capture_source source;
 	struct capture_counts captured;
 	struct pipeline_counts counts;
+	const struct keep_options *keep; /* borrowed: what was asked for */
+	bool is_idle; /* time is real time */
 };
 
 /* A few lines on stderr: samples, losses, how whole the stacks are, how sure. */

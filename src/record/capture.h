@@ -18,6 +18,7 @@ struct capture {
 	struct bpf_source *bpf;  /* NULL: another source */
 	struct pairs pairs;
 	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
+	bool no_children;       /* what is not of them is left out */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;

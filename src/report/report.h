@@ -15,6 +15,16 @@ struct report_options {
 	bool by_total;      /* sort by total time rather than self */
 };
 
+/* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
+struct held_time {
+	uint64_t all;
+	uint64_t gil, gil_known; /* held it; is known to have held it or not */
+	uint64_t gc, gc_known;
+};
+
+/* One line: "80.1 % with the GIL, 3.0 % collecting garbage"; nothing where nothing is known. */
+void report_held(const struct held_time *held, FILE *out);
+
 /* Self and total time, kind and place of the top functions; recursion counts once in total. */
 int report_functions(const struct profile *profile, const struct report_options *options, FILE *out);
 

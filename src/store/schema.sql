@@ -10,7 +10,7 @@ CREATE TABLE run(
   clean         INTEGER NOT NULL DEFAULT 0,
   command       TEXT NOT NULL,            -- what was recorded: a command line
   pid           INTEGER NOT NULL,
-  mode          TEXT NOT NULL,            -- cpu
+  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time, of threads that do not run, too
   hz            REAL NOT NULL,
   stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; read: after the wake-up; poll: at intervals, nothing else
   python        TEXT,                     -- version of the first interpreter found; NULL: none
@@ -87,7 +87,7 @@ CREATE TABLE sample(
   pid       INTEGER NOT NULL,
   tid       INTEGER NOT NULL,
   cpu       INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL,             -- CPU time this sample stands for
+  weight_ns INTEGER NOT NULL,             -- time this sample stands for
   verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
   stack     INTEGER REFERENCES stack,     -- innermost frame; NULL: nothing could be read
