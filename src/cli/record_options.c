@@ -129,7 +129,7 @@ const struct argp record_argp = {
 	       "Examples:\n"
 	       "  probing record --pid 4242 -d 20\n"
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
-	       "  probing record --comm 'python3*' --user me --threads 'loader-*' -d 20\n"
+	       "  probing record --comm 'python3*' --threads 'loader-*' -d 20\n"
 	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n\n"
 	       "A command's output, input and exit status are its own. Signals sent to probing are "
 	       "passed on to it.",

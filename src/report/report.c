@@ -249,7 +249,10 @@ static void put_head(const struct table *table)
 		cell_format_ns(sums->weight_ns, time, sizeof time);
 		fprintf(table->out, ", %s", time);
 	}
-	fputs("\n\n", table->out);
+	fputc('\n', table->out);
+	if (table->options->held)
+		report_held(table->options->held, table->out);
+	fputc('\n', table->out);
 	start_style(table, STYLE_HEAD);
 	fputs("self % ", table->out);
 	if (layout->has_times)

@@ -7,14 +7,6 @@
 
 #include "src/store/store.h"
 
-struct report_options {
-	bool show_interpreter;
-	unsigned max_rows;  /* 0: 20 */
-	unsigned columns;   /* width to fit, 0: 80 */
-	bool colour;
-	bool by_total;      /* sort by total time rather than self */
-};
-
 /* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
 struct held_time {
 	uint64_t all;
@@ -24,6 +16,15 @@ struct held_time {
 
 /* One line: "80.1 % with the GIL, 3.0 % collecting garbage"; nothing where nothing is known. */
 void report_held(const struct held_time *held, FILE *out);
+
+struct report_options {
+	bool show_interpreter;
+	unsigned max_rows;  /* 0: 20 */
+	unsigned columns;   /* width to fit, 0: 80 */
+	bool colour;
+	bool by_total;      /* sort by total time rather than self */
+	const struct held_time *held; /* told as well; NULL: it is not */
+};
 
 /* Self and total time, kind and place of the top functions; recursion counts once in total. */
 int report_functions(const struct profile *profile, const struct report_options *options, FILE *out);
