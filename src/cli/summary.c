@@ -86,7 +86,7 @@ static void print_held(const struct pipeline_counts *counts)
 	struct held_time held = { counts->weight_ns, counts->gil_ns, counts->gil_known_ns, counts->gc_ns,
 				  counts->gc_known_ns };
 
-	report_held(&held, stderr);
+	report_held(&held, cli_columns(STDERR_FILENO), stderr);
 }
 
 /* CPU time is not lost with them: it goes to the next look. */

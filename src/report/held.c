@@ -1,7 +1,9 @@
-/* held.c - the shares of the GIL and of the garbage collector, in a line. */
-#include <stdbool.h>
+/* held.c - the shares of the GIL and of the garbage collector, in a line that fits. */
+#include <string.h>
 
 #include "src/report/report.h"
+
+enum { MAX_TEXT = 128, LONG, PLAIN, SHORT };
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -9,17 +11,30 @@ static double percent(uint64_t part, uint64_t whole)
 }
 
 /* Shares are of all time, not of what is known: that would make more of it than there was. */
-void report_held(const struct held_time *held, FILE *out)
+static void write_held(const struct held_time *held, int how, char *to)
 {
+	double gil = percent(held->gil, held->all), gc = percent(held->gc, held->all);
 	double gil_unknown = 100 - percent(held->gil_known, held->all);
 	double gc_unknown = 100 - percent(held->gc_known, held->all);
-	bool is_known = gil_unknown < 0.05 && gc_unknown < 0.05;
+
+	if (how == SHORT)
+		snprintf(to, MAX_TEXT, "GIL %.1f %%, GC %.1f %%", gil, gc);
+	else if (how == LONG && (gil_unknown >= 0.05 || gc_unknown >= 0.05))
+		snprintf(to, MAX_TEXT, "%.1f %% with the GIL, %.1f %% collecting garbage (not known: %.1f %%, %.1f %%)",
+			 gil, gc, gil_unknown, gc_unknown);
+	else
+		snprintf(to, MAX_TEXT, "%.1f %% with the GIL, %.1f %% collecting garbage", gil, gc);
+}
+
+void report_held(const struct held_time *held, unsigned columns, FILE *out)
+{
+	char text[MAX_TEXT];
+	int how = LONG;
 
 	if (held->all == 0 || (held->gil_known == 0 && held->gc_known == 0))
 		return;
-	fprintf(out, "%.1f %% with the GIL, %.1f %% collecting garbage", percent(held->gil, held->all),
-		percent(held->gc, held->all));
-	if (!is_known)
-		fprintf(out, " (not known: %.1f %%, %.1f %%)", gil_unknown, gc_unknown);
-	fputc('\n', out);
+	do
+		write_held(held, how, text);
+	while (columns > 0 && strlen(text) > columns && how++ < SHORT);
+	fprintf(out, "%s\n", text);
 }

@@ -251,7 +251,7 @@ static void put_head(const struct table *table)
 	}
 	fputc('\n', table->out);
 	if (table->options->held)
-		report_held(table->options->held, table->out);
+		report_held(table->options->held, table->options->columns ?: DEFAULT_COLUMNS, table->out);
 	fputc('\n', table->out);
 	start_style(table, STYLE_HEAD);
 	fputs("self % ", table->out);

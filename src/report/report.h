@@ -14,8 +14,11 @@ struct held_time {
 	uint64_t gc, gc_known;
 };
 
-/* One line: "80.1 % with the GIL, 3.0 % collecting garbage"; nothing where nothing is known. */
-void report_held(const struct held_time *held, FILE *out);
+/*
+ * report_held - one line, "80.1 % with the GIL, 3.0 % collecting garbage"; nothing where nothing is known.
+ * @columns: where that is too wide, less is said; 0: any width will do.
+ */
+void report_held(const struct held_time *held, unsigned columns, FILE *out);
 
 struct report_options {
 	bool show_interpreter;

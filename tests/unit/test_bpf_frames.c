@@ -54,6 +54,26 @@ static void assert_same(const struct stack *a, const struct stack *b)
 	}
 }
 
+static unsigned n_told; /* questions that could be answered */
+
+static void assert_answer(enum py_answer answer, uint32_t flags, uint32_t known, uint32_t yes)
+{
+	assert_int_equal(answer != PY_UNKNOWN, (flags & known) != 0);
+	assert_int_equal(answer == PY_YES, (flags & yes) != 0);
+	n_told += answer != PY_UNKNOWN;
+}
+
+/* What a thread holds is the same for whoever reads it. */
+static void assert_same_hold(struct py_runtime *runtime, pid_t tid, const struct python_record *record)
+{
+	struct py_hold hold;
+
+	py_begin_sample(runtime);
+	assert_int_equal(py_hold_of(runtime, tid, &hold), 0);
+	assert_answer(hold.gil, record->flags, PYTHON_GIL_KNOWN, PYTHON_GIL_HELD);
+	assert_answer(hold.collects, record->flags, PYTHON_GC_KNOWN, PYTHON_GC_RUNS);
+}
+
 /* @whole: the image lacks nothing that was not needed to read this very thread. */
 static size_t compare_thread(struct py_runtime *runtime, pid_t tid, bool whole, bool forget_codes)
 {
@@ -68,6 +88,7 @@ static size_t compare_thread(struct py_runtime *runtime, pid_t tid, bool whole, 
 	assert_int_equal(record->layout_id, 1);
 	assert_int_equal(record->tid, tid);
 	assert_int_equal(record->flags & PYTHON_INCOMPLETE, 0);
+	assert_same_hold(runtime, tid, record);
 	if (forget_codes) /* all memory is gone by now: what is known must do */
 		bpf_here.image->n_pages = 0, memset(bpf_here.image->slots, 0, sizeof bpf_here.image->slots);
 	read_stack(runtime, tid, record, &by_record);
@@ -138,6 +159,7 @@ static void records_say_what_memory_says(void **state)
 	compare_all("fixtures/images/*.image", true, LEAST_FRAMES);
 	compare_all("fuzz/corpus/cpython/[23].[0-9]", false, 1);
 	compare_all("fuzz/corpus/cpython/3.1[0-9]*", false, 20);
+	assert_true(n_told > 0);
 }
 
 static struct memory_image image;
