@@ -237,6 +237,19 @@ static bool was_given(const struct target_options *options, pid_t pid)
 	return false;
 }
 
+/* One that is ending has no memory left, and nobody is refused what is not there. */
+static bool is_ending(pid_t pid)
+{
+	CLEANUP(freep) char *maps = NULL;
+	char path[64];
+	size_t n_bytes = 0;
+	int r;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	r = read_file(path, 16, &maps, &n_bytes);
+	return r == -ENOENT || r == -ESRCH || (r >= 0 && n_bytes == 0);
+}
+
 static int part_refused(const struct target_options *options, struct targets *targets)
 {
 	size_t n = 0;
@@ -249,7 +262,7 @@ static int part_refused(const struct target_options *options, struct targets *ta
 		if (error == -EPERM || error == -EACCES || error == -ENOSYS ||
 		    (error == -ESRCH && was_given(options, pid)))
 			r = refuse(targets, pid, error);
-		else if (error != -ESRCH)
+		else if (error != -ESRCH && !is_ending(pid))
 			targets->pids[n++] = pid;
 	}
 	targets->n = n;

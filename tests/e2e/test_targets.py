@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import time
 import unittest
 
 import probing_test as t
@@ -171,8 +172,8 @@ class Chosen(Scratch):
     def test_by_name(self):
         with fixture("family.py", "--name", self.name) as family:
             pids = family.truth["pids"]
-            for name, works in ((self.name, ["parent_work"]), (self.name + "-[cd]", ["child_work", "grandchild_work"]),
-                                ("nobody,%s*" % self.name, WORKS[:3])):
+            for name, works in ((self.name, ["parent_work"]),
+                                ("nobody,%s-[cd]" % self.name, ["child_work", "grandchild_work"])):
                 with self.subTest(name):
                     self.assertEqual({pids[work] for work in works},
                                      self.recorded_pids("--no-subprocesses", "--comm", name))
@@ -208,9 +209,9 @@ class Chosen(Scratch):
         with fixture("demo.py") as target:
             done = probing("record", "--pid", "%d,1" % target.pid, "-d", 1, "-o", "out.db", check=t.OK)
             self.assertEqual({target.pid}, {row["pid"] for row in t.Recording("out.db").processes})
-        self.assertRegex(done.stderr, r"left out, for they may not be looked at: 1 \(.+\): run as root")
+        self.assertRegex(done.stderr, r"left out, for they may not be looked at: 1 \(.+: run as root")
         done = probing("record", "--user", "root", "-d", 1, "-o", "none.db", check=t.NOT_PERMITTED)
-        self.assertRegex(done.stderr, r"^probing: none of the processes may be looked at: \d+ \(.+\): run as root")
+        self.assertRegex(done.stderr, r"^probing: none of the processes may be looked at: \d+ \(.+: run as root")
         self.assertFalse(os.path.exists("none.db"))
 
 
@@ -260,6 +261,14 @@ def held(path):
     return result
 
 
+GIL, GC = 0, 1
+ENOUGH = 25
+
+
+def known(counts, which):
+    return sum(n for what, n in counts.items() if what[which] is not None)
+
+
 class Gil:
     """Mixed with the source. fixtures/gil.py knows which of its functions holds the GIL."""
 
@@ -270,8 +279,9 @@ class Gil:
         folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         with fixture("gil.py") as target:
-            cls.said = probing("record", "--pid", target.pid, "-d", 2, "-F", HZ, "-o", "gil.db",
-                               "--source", cls.source, check=t.OK).stderr
+            with t.recorder("--pid", target.pid, "-F", HZ, "-o", "gil.db", "--source", cls.source) as process:
+                t.wait_until(cls.has_enough, 40, "samples of which it is known")
+                _, _, cls.said = t.stop_politely(process)
             probing("record", "--pid", target.pid, "-d", 1, "-F", HZ, "-o", "held.db", "--gil",
                     "--source", cls.source, check=t.OK)
         cls.held = held("gil.db")
@@ -279,28 +289,40 @@ class Gil:
     def setUp(self):
         pass
 
-    def share(self, name, condition):
+    @staticmethod
+    def has_enough():
+        time.sleep(0.3)  # it takes the time of those who are looked at
+        if not t.has_samples("gil.db"):
+            return False
+        try:
+            counts = held("gil.db")
+        except KeyError:  # it was written between two questions
+            return False
+        return len(counts) == 3 and all(known(samples, which) >= ENOUGH for samples in counts.values()
+                                        for which in (GIL, GC))
+
+    def share(self, name, which):
+        """Of the samples in a function of which it is known: where it is so."""
         counts = self.held[name]
-        known = {what: n for what, n in counts.items() if None not in what}
-        self.assertGreater(sum(known.values()), 20, self.held)
-        return sum(n for what, n in known.items() if condition(*what)) / sum(known.values())
+        return sum(n for what, n in counts.items() if what[which]) / known(counts, which)
 
     def test_who_holds_it(self):
         """Of polled samples memory is as of a little later: threads take turns in between."""
         least = 0.6 if self.source == "poll" else 0.85
-        self.assertShare(least, self.share("holding", lambda gil, gc: gil == 1), self.held)
-        self.assertShare(0.85, self.share("hashing", lambda gil, gc: gil == 0), self.held)
+        self.assertShare(least, self.share("holding", GIL), self.held)
+        self.assertShare(0.85, 1 - self.share("hashing", GIL), self.held)
 
     def test_who_collects(self):
         least = 0.6 if self.source == "poll" else 0.85
-        self.assertShare(least, self.share("collecting", lambda gil, gc: gc == 1), self.held)
-        self.assertShare(0.95, self.share("hashing", lambda gil, gc: gc == 0), self.held)
-        self.assertShare(0.9, self.share("holding", lambda gil, gc: gc == 0), self.held)
+        self.assertShare(least, self.share("collecting", GC), self.held)
+        self.assertShare(0.9, 1 - self.share("hashing", GC), self.held)
+        self.assertShare(0.9, 1 - self.share("holding", GC), self.held)
 
     def test_most_is_known(self):
+        """Read afterwards it is known of a thread that stood still for so long, and of one in bytecode."""
         for name, counts in self.held.items():
-            unknown = sum(n for what, n in counts.items() if what[0] is None)
-            self.assertShare(0.5, 1 - unknown / sum(counts.values()), (name, counts))
+            if self.source != "read":
+                self.assertShare(0.8, known(counts, GIL) / sum(counts.values()), (name, counts))
 
     def test_only_who_holds_it(self):
         with contextlib.closing(sqlite3.connect("held.db")) as db:

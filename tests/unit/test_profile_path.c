@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "src/store/store.h"
 
 #define PYTHON "/usr/bin/python3.11"
