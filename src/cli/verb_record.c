@@ -207,7 +207,8 @@ static int end_like_child(int status)
 }
 
 /* Of the first is told what was found in it. */
-static int attach_all(struct recording *recording, char *python, size_t python_bytes, int *python_error)
+static int attach_all(const struct record_options *options, struct recording *recording, char *python,
+		      size_t python_bytes, int *python_error)
 {
 	const struct targets *targets = &recording->targets;
 
@@ -217,6 +218,9 @@ static int attach_all(struct recording *recording, char *python, size_t python_b
 		r = pipeline_attach(recording->pipeline, targets->pids[i], python, python_bytes, python_error);
 		if (r == -ENOMEM || (r < 0 && r != -ESRCH && targets->n == 1))
 			return fail_capture(r, targets->pids[i]);
+		if (r >= 0 && targets->n > 1 && *python_error == -EOPNOTSUPP && !options->quiet)
+			fprintf(stderr, "Python %s in process %d cannot be read: its native frames are recorded\n",
+				python, (int)targets->pids[i]);
 	}
 	return EXIT_OK;
 }
@@ -238,7 +242,7 @@ static int record_targets(const struct record_options *options, struct recording
 	if (status == EXIT_OK)
 		status = open_pipeline(options, recording);
 	if (status == EXIT_OK)
-		status = attach_all(recording, python, sizeof python, &python_error);
+		status = attach_all(options, recording, python, sizeof python, &python_error);
 	if (status != EXIT_OK)
 		return status;
 	record_announce(options, recording, python, python_error);
