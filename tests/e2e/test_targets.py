@@ -272,13 +272,16 @@ def known(counts, which):
 class Gil:
     """Mixed with the source. fixtures/gil.py knows which of its functions holds the GIL."""
 
+    interpreter = t.interpreters()[0]
+
     @classmethod
     def setUpClass(cls):
         cls.need()
+        t.need_interpreter(cls.interpreter)
         folder = t.scratch()
         folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
-        with fixture("gil.py") as target:
+        with fixture("gil.py", python=cls.interpreter.path, place=cls.interpreter.place) as target:
             with t.recorder("--pid", target.pid, "-F", HZ, "-o", "gil.db", "--source", cls.source) as process:
                 t.wait_until(cls.has_enough, 40, "samples of which it is known")
                 _, _, cls.said = t.stop_politely(process)
@@ -343,6 +346,13 @@ class Gil:
 
 class GilByBpf(WithBpf, Gil, t.Case):
     pass
+
+
+# One of each way to keep it, beside that one's.
+@t.for_each_interpreter(globals(), lambda: [i for i in t.interpreters()
+                                            if i.label in ("3_6", "3_8", "3_12", "3_13", "sid_3_15")])
+class GilOfOthers(WithBpf, Gil, t.Case):
+    test_only_who_holds_it = test_shares_are_told = test_most_is_known = None
 
 
 class GilByRead(WithRead, Gil, t.Case):
