@@ -91,7 +91,7 @@ class Family:
         with fixture("family.py") as family:
             pids = family.truth["pids"]
             options = [",".join(str(pids.get(word, word)) for word in option.split(",")) for option in options]
-            with t.recorder("-F", HZ, "--source", self.source, "-o", "out.db", *options) as process:
+            with t.recorder("-F", HZ, "--no-symbols", "--source", self.source, "-o", "out.db", *options) as process:
                 yield family, pids, process
 
     def until(self, *works):
@@ -166,7 +166,7 @@ class Chosen(Scratch):
         self.name = "fam%d" % os.getpid()
 
     def recorded_pids(self, *options):
-        probing("record", "-d", 1, "-F", HZ, "-o", "out.db", *options, check=t.OK)
+        probing("record", "-d", 0.7, "-F", HZ, "--no-symbols", "-o", "out.db", *options, check=t.OK)
         return {sample.pid for sample in t.Recording("out.db").samples}
 
     def test_by_name(self):
@@ -193,7 +193,7 @@ class Chosen(Scratch):
 
     def test_a_command_without_its_children(self):
         t.need_perf()
-        probing("record", "--no-subprocesses", "-F", HZ, "-o", "out.db", "--",
+        probing("record", "--no-subprocesses", "--no-symbols", "-F", HZ, "-o", "out.db", "--",
                 *t.fixture_command("family.py", "--seconds", 1.5), check=t.OK)
         self.assertEqual({"parent_work"}, all_works("out.db"))
         self.assertEqual(1, len(t.Recording("out.db").processes))
@@ -282,10 +282,10 @@ class Gil:
         folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         with fixture("gil.py", python=cls.interpreter.path, place=cls.interpreter.place) as target:
-            with t.recorder("--pid", target.pid, "-F", HZ, "-o", "gil.db", "--source", cls.source) as process:
+            with t.recorder("--pid", target.pid, "-F", HZ, "--no-symbols", "-o", "gil.db", "--source", cls.source) as process:
                 t.wait_until(cls.has_enough, 40, "samples of which it is known")
                 _, _, cls.said = t.stop_politely(process)
-            probing("record", "--pid", target.pid, "-d", 1, "-F", HZ, "-o", "held.db", "--gil",
+            probing("record", "--pid", target.pid, "-d", 1, "-F", HZ, "--no-symbols", "-o", "held.db", "--gil",
                     "--source", cls.source, check=t.OK)
         cls.held = held("gil.db")
 
@@ -372,7 +372,7 @@ class Wanted(Scratch):
         need_memory()
 
     def recording(self, target, *options):
-        probing("record", "--pid", target.pid, "-d", 1, "-F", HZ, "-o", "out.db", *options, check=t.OK)
+        probing("record", "--pid", target.pid, "-d", 0.7, "-F", HZ, "--no-symbols", "-o", "out.db", *options, check=t.OK)
         return t.Recording("out.db")
 
     def test_threads(self):
