@@ -415,15 +415,15 @@ static __always_inline uint32_t judge_collector(const struct python_layout *layo
 }
 
 /* What the thread holds; of several states the one counts with which it does. */
-static __always_inline void judge_state(struct walk *walk, const struct python_state *state)
+static long judge_state(uint32_t i, struct walk *walk)
 {
+	const struct python_state *state = &walk->room->record.states[i % PYTHON_MAX_STATES];
 	uint32_t *flags = &walk->room->record.flags, exists = 1, gil;
 
-	if (*flags & PYTHON_GIL_HELD)
-		return;
 	gil = judge_gil(walk->layout, state, &exists);
 	*flags &= PYTHON_INCOMPLETE;
 	*flags |= gil | judge_collector(walk->layout, state, gil, exists);
+	return (gil & PYTHON_GIL_HELD) != 0;
 }
 
 /* The frames of one of the thread's states. */
@@ -441,7 +441,6 @@ static __always_inline bool add_state(struct walk *walk, uint32_t n)
 	    word(room, layout->thread_id) != walk->thread.pthread)
 		return false;
 	state->top = word(room, layout->thread_top);
-	judge_state(walk, state);
 	walk->address = state->top;
 	if (layout->thread_root_cframe != PYTHON_ABSENT) {
 		walk->root = state->state + (uint64_t)(int64_t)layout->thread_root_cframe;
@@ -495,6 +494,7 @@ int read_frames(void *context)
 	for (uint32_t n = 0; n < PYTHON_MAX_STATES; n++)
 		if (n < walk.thread.n_states && !add_state(&walk, n))
 			return 1;
+	bpf_loop((uint32_t)walk.thread.n_states, judge_state, &walk, 0);
 	n_bytes = walk.room->record.n_entries;
 	if (n_bytes > PYTHON_MAX_ENTRIES)
 		return 1;
