@@ -38,6 +38,14 @@ struct python_layout {
 	int32_t code_span, code_name, code_file, code_lines, code_first_line, code_version;
 	int32_t code_size;        /* length of the bytecode, or the object that holds it */
 	int32_t name_identity;    /* in a name: length and hash; PYTHON_ABSENT: code_version tells more */
+	/* The GIL: one word says which state holds it, or each interpreter points to one, which says whether
+	 * it is taken (32 bits), by which state it was last, and maybe whether it is in use at all (32 bits). */
+	uint64_t gil_holder;      /* address; 0: by interpreter_gil */
+	int32_t interpreter_gil;  /* PYTHON_ABSENT: not known either */
+	int32_t gil_locked, gil_last_holder, gil_enabled;
+	/* Whether garbage is collected (32 bits). */
+	uint64_t collecting;      /* address; 0: by interpreter_collecting */
+	int32_t interpreter_collecting; /* PYTHON_ABSENT: not known either */
 };
 
 enum { PYTHON_ENTRY_FRAME, PYTHON_ENTRY_CFRAME };
@@ -64,6 +72,12 @@ struct python_state {
 enum {
 	PYTHON_CUT = 1,   /* more entries than there is room for */
 	PYTHON_FAULT = 2, /* memory that cannot be read in an interrupt */
+	PYTHON_INCOMPLETE = PYTHON_CUT | PYTHON_FAULT,
+	/* What the thread had: each is told by a bit, and whether it was to be known by another. */
+	PYTHON_GIL_KNOWN = 1 << 8,
+	PYTHON_GIL_HELD = 1 << 9,
+	PYTHON_GC_KNOWN = 1 << 10,
+	PYTHON_GC_RUNS = 1 << 11, /* its interpreter collects garbage, and it holds that one's GIL */
 };
 
 struct python_record {

@@ -18,6 +18,9 @@
 struct module;
 struct py_code;
 
+/* To a question that memory may not answer. */
+enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
+
 /* How much of a stack is copied where nobody says otherwise; what is deeper is read later. */
 #define SAMPLE_STACK_BYTES 32768
 

@@ -61,7 +61,7 @@ void record_announce(const struct record_options *options, const struct recordin
 	if (!is_polled && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
 		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 				"`sysctl kernel.perf_event_paranoid=1`\n");
-	if (recording->is_child)
+	if (recording->is_child || recording->targets.n > 1)
 		return;
 	if (python_error == -EOPNOTSUPP)
 		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording %s\n",

@@ -87,7 +87,7 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 		return fail_event(event, r);
 	r = event_check(event);
 	if (r < 0)
-		return fail_check(event, r, options->pid);
+		return fail_check(event, r, options->targets.n_pids > 0 ? options->targets.pids[0] : 0);
 	if (options->capture.count == 0 && !options->hz_given && event->usual_count > 0)
 		options->capture.count = event->usual_count;
 	options->capture.event = event;

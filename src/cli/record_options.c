@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "src/cli/record_options.h"
+#include "src/cli/target_options.h"
 
 enum { MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
 #define MAX_COUNT 1e15
@@ -12,9 +13,9 @@ enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_A
 enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION };
 
 static const struct argp_option option_list[] = {
-	{ "pid", 'p', "PID", 0, "Record this running process and the children that it starts from now on", 0 },
+	TARGET_OPTION_ROWS,
 	{ "duration", 'd', "SECONDS", 0,
-	  "End when so much time has been recorded, pauses left out (default: Ctrl-C, or the process' end)", 0 },
+	  "End when so much time has been recorded, pauses left out (default: Ctrl-C, or the last process' end)", 0 },
 	{ "delay", KEY_DELAY, "SECONDS", 0, "Begin after this time; -1: as --paused", 0 },
 	{ "paused", KEY_PAUSED, NULL, 0,
 	  "Begin paused: SIGUSR2 (with --pid) or 'resume' on --control starts sampling", 0 },
@@ -128,14 +129,11 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 	return SOURCE_AUTO;
 }
 
-static void check(struct argp_state *state, const struct record_options *options)
+static void check(struct argp_state *state, struct record_options *options)
 {
 	if (options->event_name && strcmp(options->event_name, "list") == 0)
 		return;
-	if (options->command && options->pid)
-		argp_error(state, "give either --pid or a command, not both");
-	if (!options->command && !options->pid)
-		argp_error(state, "what to record? Give --pid PID, or -- COMMAND");
+	target_options_check(state, options);
 	if (options->capture.count > 0 && (!options->event_name || options->hz_given))
 		argp_error(state, options->hz_given ? "give either --count or --frequency, not both"
 						    : "--count counts events: give --event NAME, too");
@@ -151,9 +149,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct record_options *options = state->input;
 
 	switch (key) {
-	case 'p':
-		options->pid = (pid_t)parse_number(state, argument, "the process id", 1, 1 << 22);
-		return 0;
 	case 'd':
 		options->duration_s = parse_number(state, argument, "the duration", 0.001, 1e9);
 		return 0;
@@ -220,14 +215,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		check(state, options);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return target_options_parse(key, argument, state, options);
 	}
 }
 
 const struct argp record_argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "--pid PID\n-- COMMAND [ARGUMENT...]",
+	.args_doc = "--pid PID\n--comm NAME\n--user NAME\n-- COMMAND [ARGUMENT...]",
 	.doc = "Record where a Python program spends its time: Python and native frames in one stack, "
 	       "into one SQLite file. The program is never stopped, written to or signalled.\v"
 	       "Examples:\n"
@@ -235,6 +230,7 @@ const struct argp record_argp = {
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
 	       "  probing record -e page-faults -- python3 train.py\n"
 	       "  probing record --pid 4242 -F 19 --retention 1h --max-size 500M -o always.db\n"
+	       "  probing record --comm 'python3*' --threads 'loader-*' -d 20\n"
 	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n\n"
 	       "A command's output, input and exit status are its own. Signals sent to probing are "
 	       "passed on to it. With --pid, Ctrl-C and SIGTERM end the recording, SIGUSR1 writes down what "

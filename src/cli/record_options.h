@@ -7,11 +7,12 @@
 #include <sys/types.h>
 
 #include "src/cli/recording_run.h"
+#include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
 
 struct record_options {
-	pid_t pid;
+	struct target_options targets;
 	double duration_s, delay_s; /* delay_s negative: until told to begin */
 	const char *control; /* "FIFO" or "FIFO,REPLY"; NULL: none */
 	struct capture_options capture;
@@ -19,7 +20,7 @@ struct record_options {
 	struct sampled_event event;
 	bool hz_given;
 	const char *path;
-	char **command; /* NULL: attach to pid */
+	char **command; /* NULL: attach to targets */
 	struct pipeline_options pipeline;
 	bool quiet;
 };
@@ -37,6 +38,9 @@ extern const char *const record_source_names[];
  */
 void record_announce(const struct record_options *options, const struct recording *recording,
 		     const char *python, int python_error);
+
+/* record_announce_all - of those that were found, who is recorded, where they are several, and who is left out. */
+void record_announce_all(const struct record_options *options, const struct recording *recording);
 
 /*
  * record_choose_event - which event, how often, and whether it is to be had here: options->event and those of

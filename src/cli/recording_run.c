@@ -11,12 +11,12 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/cli/ends.h"
 #include "src/cli/format.h"
 #include "src/cli/recording_control.h"
 
@@ -36,6 +36,7 @@ enum source {
 struct loop {
 	struct recording *recording;
 	int epoll, fds[N_SOURCES]; /* -1: not there */
+	struct ends ends;
 	bool end;
 	uint64_t n_ticks;
 };
@@ -90,16 +91,20 @@ static int open_signals(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_process(pid_t pid)
+static int open_processes(struct loop *loop)
 {
-	long fd = syscall(SYS_pidfd_open, pid, 0);
+	const struct recording *recording = loop->recording;
+	const struct targets *targets = &recording->targets;
+	int r;
 
-	return fd < 0 ? -errno : (int)fd;
+	r = recording->is_child ? ends_open(&recording->pid, 1, &loop->ends)
+				: ends_open(targets->pids, targets->n, &loop->ends);
+	return r < 0 ? r : loop->ends.epoll;
 }
 
 static bool is_borrowed(enum source source)
 {
-	return source == SOURCE_SAMPLES || source == SOURCE_CONTROL;
+	return source == SOURCE_SAMPLES || source == SOURCE_CONTROL || source == SOURCE_PROCESS;
 }
 
 static void loop_done(struct loop *loop)
@@ -108,6 +113,7 @@ static void loop_done(struct loop *loop)
 	for (int i = 0; i < N_SOURCES; i++)
 		if (!is_borrowed((enum source)i) && loop->fds[i] >= 0)
 			close(loop->fds[i]);
+	ends_done(&loop->ends);
 	if (loop->epoll >= 0)
 		close(loop->epoll);
 }
@@ -145,7 +151,7 @@ static int loop_init(struct loop *loop, struct recording *recording)
 		r = watch_orders(loop, recording);
 	recording->end_timer = loop->fds[SOURCE_DURATION];
 	if (r >= 0)
-		r = watch(loop, SOURCE_PROCESS, open_process(recording->pid));
+		r = watch(loop, SOURCE_PROCESS, open_processes(loop));
 	if (r == -ESRCH) { /* gone already: what it left is still to be read */
 		loop->end = true;
 		r = 0;
@@ -276,6 +282,8 @@ static void serve(struct loop *loop, enum source source)
 		take_signals(loop);
 		break;
 	case SOURCE_PROCESS:
+		loop->end |= ends_all(&loop->ends);
+		break;
 	case SOURCE_DURATION:
 		loop->end = true;
 		break;
@@ -306,7 +314,7 @@ static void drain(struct recording *recording)
 int recording_run(struct recording *recording)
 {
 	struct epoll_event events[N_SOURCES];
-	struct loop loop = { .end = false };
+	struct loop loop = { .ends.epoll = -1 };
 	int r;
 
 	/* Woken sooner, memory is read sooner; this thread only. An ordinary user may

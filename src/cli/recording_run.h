@@ -7,13 +7,15 @@
 #include <sys/types.h>
 
 #include "src/cli/control.h"
+#include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
 
 struct recording {
 	struct capture *capture;
 	struct pipeline *pipeline;
-	pid_t pid;          /* whose end ends the recording */
+	pid_t pid;          /* the command, or the first of the targets */
+	struct targets targets; /* when the last of these has ended the recording does */
 	bool is_child;      /* we started it: signals are passed on, its status is reaped */
 	double duration_s;  /* of recorded time, see recording_recorded_ns(); 0: until it ends */
 	double delay_s;     /* after which a recording that begins paused goes on; negative: when told to */

@@ -56,6 +56,39 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	fputc('\n', stderr);
 }
 
+/* By what was asked for. A thread of which it is not known counts as one that does not hold the GIL. */
+static void print_left_out(const struct summary *summary)
+{
+	const struct keep_options *keep = summary->keep;
+	const char *const names[] = {
+		keep->threads.n > 0 ? "--threads" : NULL,
+		keep->functions.n > 0 ? "--function" : NULL,
+		keep->gil ? "--gil" : NULL,
+	};
+	const char *separator = "";
+	char count[32];
+
+	if (summary->counts.left_out == 0)
+		return;
+	format_count(summary->counts.left_out, count);
+	fprintf(stderr, "%s more left out by ", count);
+	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+		if (!names[i])
+			continue;
+		fprintf(stderr, "%s%s", separator, names[i]);
+		separator = ", ";
+	}
+	fputc('\n', stderr);
+}
+
+static void print_held(const struct pipeline_counts *counts)
+{
+	struct held_time held = { counts->weight_ns, counts->gil_ns, counts->gil_known_ns, counts->gc_ns,
+				  counts->gc_known_ns };
+
+	report_held(&held, cli_columns(STDERR_FILENO), stderr);
+}
+
 /* CPU time is not lost with them: it goes to the next look. */
 static void print_lost_looks(const struct capture_counts *captured)
 {
@@ -79,14 +112,17 @@ void summary_print(const struct summary *summary)
 	if (summary->unit)
 		fprintf(stderr, "%s%s %s", summary->is_estimate ? "about " : "", weight, summary->unit);
 	else
-		fprintf(stderr, "%.2f s of CPU time", (double)counts->weight_ns / 1e9);
+		fprintf(stderr, "%.2f s of %s", (double)counts->weight_ns / 1e9,
+			summary->is_idle ? "threads' time" : "CPU time");
 	fprintf(stderr, "), %s lost; written to %s\n", lost, summary->path);
 	if (counts->dropped > 0) {
 		format_count(counts->samples - counts->dropped, samples);
 		fprintf(stderr, "the newest %s are kept, as --max-size and --retention ask for\n", samples);
 	}
+	print_left_out(summary);
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
+	print_held(counts);
 	if (counts->of_32_bit > 0)
 		fprintf(stderr, "%llu samples are of a 32-bit program, whose stacks cannot be read\n",
 			(unsigned long long)counts->of_32_bit);
@@ -138,6 +174,11 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };
 	*ret++ = (struct pipeline_counter){ "frames", counts->n_frames };
 	*ret++ = (struct pipeline_counter){ "first sample ns", counts->first_sample_ns };
+	*ret++ = (struct pipeline_counter){ "left out", counts->left_out };
+	*ret++ = (struct pipeline_counter){ "gil ns", counts->gil_ns };
+	*ret++ = (struct pipeline_counter){ "gil known ns", counts->gil_known_ns };
+	*ret++ = (struct pipeline_counter){ "gc ns", counts->gc_ns };
+	*ret++ = (struct pipeline_counter){ "gc known ns", counts->gc_known_ns };
 	for (int i = 0; i < VERDICT_N; i++)
 		*ret++ = (struct pipeline_counter){ verdict_counters[i], counts->by_verdict[i] };
 	for (int i = 0; i < STACK_N_ENDS; i++)

@@ -13,6 +13,8 @@ struct summary {
 	bool is_estimate; /* by the kernel, which changed the pace all the time */
 	struct capture_counts captured;
 	struct pipeline_counts counts;
+	const struct keep_options *keep; /* borrowed: what was asked for */
+	bool is_idle; /* time is real time */
 };
 
 /* A few lines on stderr: samples, losses, how whole the stacks are, how sure. */
@@ -25,7 +27,7 @@ void summary_report(const char *path);
  * summary_counters - the same as rows for the table counter.
  * @ret: room for SUMMARY_MAX_COUNTERS, ends with a NULL name.
  */
-enum { SUMMARY_MAX_COUNTERS = 32 };
+enum { SUMMARY_MAX_COUNTERS = 64 };
 void summary_counters(const struct capture_counts *captured, const struct pipeline_counts *counts,
 		      struct pipeline_counter *ret);
 

@@ -10,23 +10,24 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/view.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
 
-enum { OPTION_FORMAT = 0x200, OPTION_THREADS, OPTION_INTERPRETER, OPTION_LINES, OPTION_TITLE };
+enum { OPTION_FORMAT = 0x200, OPTION_LINES, OPTION_TITLE };
 
 struct options {
 	const char *recording, *out;
 	const struct exporter *exporter; /* NULL: by the ending of out */
+	struct view view;
 	struct export_options export;
 };
 
 static const struct argp_option option_list[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT; - is stdout (default: flamegraph.svg)", 0 },
 	{ "format", OPTION_FORMAT, "FORMAT", 0, "Write as", 0 }, /* finished by list_formats */
-	{ "threads", OPTION_THREADS, NULL, 0, "Split by thread", 0 },
-	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
-	  "Show the interpreter's own functions too", 0 },
+	VIEW_SPLIT_ROW,
+	VIEW_OPTION_ROWS,
 	{ "lines", OPTION_LINES, NULL, 0, "Tell the lines of a function apart", 0 },
 	{ "title", OPTION_TITLE, "TEXT", 0,
 	  "Title of the picture (default: what was recorded)", 0 },
@@ -53,12 +54,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_FORMAT:
 		options->exporter = exporter_named(argument, state);
 		return 0;
-	case OPTION_THREADS:
-		options->export.by_thread = true;
-		return 0;
-	case OPTION_INTERPRETER:
-		options->export.show_interpreter = true;
-		return 0;
 	case OPTION_LINES:
 		options->export.lines = true;
 		return 0;
@@ -71,7 +66,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->recording = argument;
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return view_parse(key, argument, state, &options->view);
 	}
 }
 
@@ -103,7 +98,8 @@ static const struct argp argp = {
 	.doc = "Draw a flame graph of a recording (default: probing.db).\v"
 	       "Examples:\n"
 	       "  probing flamegraph\n"
-	       "  probing flamegraph train.db -o train.svg --threads\n"
+	       "  probing flamegraph train.db -o train.svg --by-thread\n"
+	       "  probing flamegraph --function Trainer.step --no-native\n"
 	       "  probing flamegraph --format folded -o - | flamegraph.pl > other.svg\n",
 	.help_filter = list_formats,
 };
@@ -164,10 +160,12 @@ static int run_flamegraph(int argc, char **argv)
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	CLEANUP(freep) char *out = NULL, *title = NULL;
-	struct options options = { 0 };
+	struct options options = { .view.can_split = true };
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
+	options.export.show_interpreter = options.view.show_interpreter;
+	options.export.by_thread = options.view.by_thread;
 	if (!options.exporter && options.out)
 		options.exporter = exporter_by_path(options.out);
 	if (!options.exporter)
@@ -178,7 +176,8 @@ static int run_flamegraph(int argc, char **argv)
 			return cli_fail(EXIT_FAILED, "not enough memory");
 		options.out = out;
 	}
-	status = cli_open_profile(options.recording, &db, &profile);
+	status = view_open(options.recording, &options.view, &db, &profile);
+	view_done(&options.view);
 	if (status != EXIT_OK)
 		return status;
 	if (!options.export.title)

@@ -24,13 +24,26 @@
 
 enum { DEFAULT_HZ = 99 };
 
+/* Several processes go by the first. */
+static char *describe_targets(const struct targets *targets)
+{
+	char *text = proc_text(targets->pids[0], "cmdline", 4096), *whole = NULL;
+
+	if (!text || targets->n == 1)
+		return text;
+	if (asprintf(&whole, "%s (and %zu other process%s)", text, targets->n - 1, targets->n > 2 ? "es" : "") < 0)
+		whole = NULL;
+	free(text);
+	return whole;
+}
+
 /* The recording's process in words. Owned by the caller. */
-static char *describe(const struct record_options *options)
+static char *describe(const struct record_options *options, const struct recording *recording)
 {
 	char *text = NULL;
 
 	if (!options->command)
-		return proc_text(options->pid, "cmdline", 4096);
+		return describe_targets(&recording->targets);
 	for (char **word = options->command; *word; word++) {
 		char *longer;
 
@@ -49,7 +62,7 @@ static int put_run(struct store *store, const struct record_options *options, pi
 	struct run_row row = {
 		.started_ns = realtime_ns(),
 		.command = command,
-		.mode = record_unit(options) ? "event" : "cpu",
+		.mode = record_unit(options) ? "event" : options->capture.idle ? "wall" : "cpu",
 		.stack_source = record_source_names[capture_source(capture)],
 		.probing = cli_version,
 		.pid = pid,
@@ -76,7 +89,7 @@ static int put_run(struct store *store, const struct record_options *options, pi
 static int open_pipeline(const struct record_options *options, struct recording *recording)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
-	CLEANUP(freep) char *command = describe(options);
+	CLEANUP(freep) char *command = describe(options, recording);
 	bool kept = false;
 	int r;
 
@@ -139,6 +152,8 @@ static int finish(const struct record_options *options, struct recording *record
 		.source = capture_source(recording->capture),
 		.unit = record_unit(options),
 		.is_estimate = options->capture.count == 0,
+		.keep = &options->pipeline.keep,
+		.is_idle = options->capture.idle,
 	};
 	int r;
 
@@ -201,24 +216,47 @@ static int end_like_child(int status)
 	return 128 + WTERMSIG(status);
 }
 
-static int record_pid(const struct record_options *options, struct recording *recording)
+/* Of the first is told what was found in it. */
+static int attach_all(const struct record_options *options, struct recording *recording, char *python,
+		      size_t python_bytes, int *python_error)
 {
+	const struct targets *targets = &recording->targets;
+
+	for (size_t i = targets->n; i-- > 0;) {
+		int r;
+
+		r = pipeline_attach(recording->pipeline, targets->pids[i], python, python_bytes, python_error);
+		if (r == -ENOMEM || (r < 0 && r != -ESRCH && targets->n == 1))
+			return fail_capture(r, targets->pids[i]);
+		if (r >= 0 && targets->n > 1 && *python_error == -EOPNOTSUPP && !options->quiet)
+			fprintf(stderr, "Python %s in process %d cannot be read: its native frames are recorded\n",
+				python, (int)targets->pids[i]);
+	}
+	return EXIT_OK;
+}
+
+static int record_targets(const struct record_options *options, struct recording *recording)
+{
+	struct targets *targets = &recording->targets;
 	int r, status, python_error = 0;
 	char python[64] = "";
 
-	recording->pid = options->pid;
-	r = capture_attach(&options->capture, options->pid, &recording->capture);
-	if (r < 0)
-		return fail_capture(r, options->pid);
-	status = check_memory(options->pid);
-	if (status == EXIT_OK)
-		status = open_pipeline(options, recording);
+	status = targets_find(&options->targets, targets);
 	if (status != EXIT_OK)
 		return status;
-	r = pipeline_attach(recording->pipeline, options->pid, python, sizeof python, &python_error);
-	if (r < 0 && r != -ESRCH)
-		return fail_capture(r, options->pid);
+	recording->pid = targets->pids[0];
+	r = capture_attach_all(&options->capture, targets->pids, targets->n, &recording->capture);
+	if (r < 0)
+		return fail_capture(r, recording->pid);
+	status = check_memory(recording->pid);
+	if (status == EXIT_OK)
+		status = open_pipeline(options, recording);
+	if (status == EXIT_OK)
+		status = attach_all(options, recording, python, sizeof python, &python_error);
+	if (status != EXIT_OK)
+		return status;
 	record_announce(options, recording, python, python_error);
+	record_announce_all(options, recording);
 	return run(options, recording);
 }
 
@@ -300,10 +338,14 @@ static int run_record(int argc, char **argv)
 	if (options.command)
 		status = record_command(&options, &recording, &mask);
 	else
-		status = record_pid(&options, &recording);
+		status = record_targets(&options, &recording);
 	control_close(&recording.control);
 	pipeline_free(recording.pipeline);
 	capture_free(recording.capture);
+	targets_done(&recording.targets);
+	target_options_done(&options.targets);
+	words_done(&options.pipeline.keep.threads);
+	words_done(&options.pipeline.keep.functions);
 	return status;
 }
 

@@ -7,21 +7,22 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/view.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
 
-enum { OPTION_TOTAL = 0x200, OPTION_INTERPRETER, MAX_ROWS = 1000000 };
+enum { OPTION_TOTAL = 0x200, MAX_ROWS = 1000000 };
 
 struct options {
 	const char *recording;
+	struct view view;
 	struct report_options report;
 };
 
 static const struct argp_option option_list[] = {
 	{ "rows", 'n', "ROWS", 0, "Show so many functions (default: 20)", 0 },
 	{ "total", OPTION_TOTAL, NULL, 0, "Sort by total time (default: self time)", 0 },
-	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
-	  "Show the interpreter's own functions too", 0 },
+	VIEW_OPTION_ROWS,
 	{ 0 },
 };
 
@@ -48,16 +49,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_TOTAL:
 		options->report.by_total = true;
 		return 0;
-	case OPTION_INTERPRETER:
-		options->report.show_interpreter = true;
-		return 0;
 	case ARGP_KEY_ARG:
 		if (options->recording)
 			argp_error(state, "one recording at a time: %s?", argument);
 		options->recording = argument;
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return view_parse(key, argument, state, &options->view);
 	}
 }
 
@@ -69,7 +67,8 @@ static const struct argp argp = {
 	       "Self is time in the function itself, total includes what it called.\v"
 	       "Examples:\n"
 	       "  probing report\n"
-	       "  probing report train.db -n 50 --total\n",
+	       "  probing report train.db -n 50 --total\n"
+	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
 
 static int print(const struct profile *profile, const struct options *options)
@@ -96,13 +95,20 @@ static int run_report(int argc, char **argv)
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	struct options options = { 0 };
+	struct held_time held;
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
+	options.report.show_interpreter = options.view.show_interpreter;
 	options.report.columns = cli_columns(STDOUT_FILENO);
 	options.report.colour = cli_colour(STDOUT_FILENO);
-	status = cli_open_profile(options.recording, &db, &profile);
-	return status == EXIT_OK ? print(profile, &options) : status;
+	status = view_open(options.recording, &options.view, &db, &profile);
+	if (status == EXIT_OK && view_held(&options.view, db, &held))
+		options.report.held = &held;
+	if (status == EXIT_OK)
+		status = print(profile, &options);
+	view_done(&options.view);
+	return status;
 }
 
 const struct verb verb_report = {

@@ -121,14 +121,14 @@ int call_tree_finish(struct call_tree *tree)
 	return link_children(tree);
 }
 
-static int add_root(struct call_tree *tree)
+static int add_root(struct call_tree *tree, const char *nothing)
 {
 	uint32_t label;
 	int r;
 
 	r = labels_add_group(&tree->labels, "all", -1, &label);
 	if (r >= 0)
-		r = labels_add_group(&tree->labels, "[no stack]", -1, &tree->no_stack);
+		r = labels_add_group(&tree->labels, nothing, -1, &tree->no_stack);
 	if (r >= 0)
 		r = grow(&tree->nodes, 0, &tree->n_allocated, sizeof *tree->nodes);
 	if (r < 0)
@@ -150,7 +150,7 @@ int call_tree_new(const struct profile *profile, const struct label_options *opt
 	r = labels_init(profile, options, &tree->labels);
 	if (r < 0)
 		return r;
-	r = add_root(tree);
+	r = add_root(tree, profile_nothing(profile));
 	if (r < 0)
 		return r;
 	*ret = TAKE(tree);

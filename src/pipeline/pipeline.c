@@ -16,7 +16,9 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/pipeline/hold.h"
 #include "src/pipeline/intern.h"
+#include "src/pipeline/keep.h"
 #include "src/pipeline/records.h"
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
@@ -44,6 +46,7 @@ struct pipeline {
 	struct intern intern;
 	struct task_frames tasks;
 	struct pipeline_options options;
+	struct keep keep;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
@@ -80,6 +83,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 		return -ENOMEM;
 	pipeline->options = *options;
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
+	keep_init(&pipeline->keep, &pipeline->options.keep);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -109,6 +113,7 @@ void pipeline_free(struct pipeline *pipeline)
 	stop_writer(pipeline);
 	batch_free(pipeline->batch);
 	intern_done(&pipeline->intern);
+	keep_done(&pipeline->keep);
 	task_frames_done(&pipeline->tasks);
 	native_stack_done(&pipeline->native);
 	stitcher_free(pipeline->stitcher);
@@ -403,9 +408,20 @@ int pipeline_expect(struct pipeline *pipeline, pid_t pid)
 	return processes_add(&pipeline->processes, pid, 0, &process);
 }
 
-static void count(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack)
+static void count_hold(struct pipeline_counts *counts, const struct hold *hold, uint64_t weight_ns)
+{
+	counts->gil_ns += hold->gil == ANSWER_YES ? weight_ns : 0;
+	counts->gil_known_ns += hold->gil != ANSWER_UNKNOWN ? weight_ns : 0;
+	counts->gc_ns += hold->gc == ANSWER_YES ? weight_ns : 0;
+	counts->gc_known_ns += hold->gc != ANSWER_UNKNOWN ? weight_ns : 0;
+}
+
+static void count(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack,
+		  const struct hold *hold)
 {
 	struct pipeline_counts *counts = &pipeline->counts;
+
+	count_hold(counts, hold, sample->weight_ns);
 
 	if (counts->samples++ == 0)
 		counts->first_sample_ns = sample->time_ns;
@@ -442,7 +458,7 @@ static int batch_sample(struct pipeline *pipeline, uint32_t thread, const struct
 }
 
 static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
-		      const struct stack *stack)
+		      struct stack *stack, const struct hold *hold)
 {
 	struct stack_origin origin = { .program = process->program->id, .time_ns = sample->time_ns };
 	size_t n_before = pipeline->batch->n_frames;
@@ -450,6 +466,11 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	uint32_t thread, id;
 	int r;
 
+	if (!keep_wants_sample(&pipeline->keep, stack, hold)) {
+		pipeline->counts.left_out++;
+		return 0;
+	}
+	keep_trim(&pipeline->keep, stack);
 	r = know_thread(pipeline, sample->pid, sample->tid, sample->time_ns, &thread);
 	if (r >= 0)
 		r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, &id);
@@ -466,11 +487,13 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		.verdict = stack->verdict,
 		.end = stack->end,
 		.stack = id,
+		.gil = hold->gil,
+		.gc = hold->gc,
 	};
 	r = pipeline->options.tracepoint ? records_add(pipeline->batch, sample) : 0;
 	if (r < 0)
 		return r;
-	count(pipeline, sample, stack);
+	count(pipeline, sample, stack, hold);
 	if (pipeline->options.take_sample)
 		return pipeline->options.take_sample(pipeline->options.take_data, &row);
 	return batch_sample(pipeline, thread, &row);
@@ -485,11 +508,21 @@ static int add_tasks(struct pipeline *pipeline, struct process *process, const s
 	return task_frames_add(&pipeline->tasks, process->runtime, sample->tid, stack);
 }
 
+/* Whether a sample's thread was asked for; one that was not costs no more than this. */
+static bool is_wanted(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
+{
+	if (keep_wants_thread(&pipeline->keep, process->runtime, sample->pid, sample->tid, sample->time_ns))
+		return true;
+	pipeline->counts.left_out++;
+	return false;
+}
+
 /* Nothing was captured of it. */
 static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 {
 	struct process *process;
 	struct stack stack;
+	struct hold hold;
 	int r = 0;
 
 	if (!pipeline->memory_stitcher)
@@ -498,12 +531,16 @@ static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 		r = know_process(pipeline, sample->pid, &process);
 	if (r >= 0)
 		r = process_search_unaided(process, sample->time_ns);
+	if (r >= 0 && !is_wanted(pipeline, process, sample))
+		return 0;
 	if (r >= 0)
 		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
 				  sample->tid, &stack);
+	if (r >= 0)
+		hold_read(process->runtime, sample, &stack, &hold);
 	if (r >= 0 && pipeline->options.async && !sample->is_elsewhere)
 		r = add_tasks(pipeline, process, sample, &stack);
-	return r < 0 ? r : put_sample(pipeline, sample, process, &stack);
+	return r < 0 ? r : put_sample(pipeline, sample, process, &stack, &hold);
 }
 
 /*
@@ -531,11 +568,14 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 	struct sample copy = *captured, *sample = &copy;
 	struct process *process;
 	struct stack stack;
+	struct hold hold;
 	int r;
 
 	r = know_process(pipeline, sample->pid, &process);
 	if (r >= 0)
 		r = process_search_python(process, sample->time_ns);
+	if (r >= 0 && !is_wanted(pipeline, process, sample))
+		return 0;
 	if (r >= 0)
 		r = forget_replaced(pipeline);
 	if (r < 0)
@@ -546,11 +586,13 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 	r = native_unwind(process->native, sample, process->remote, &pipeline->native);
 	if (r >= 0)
 		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
+	if (r >= 0)
+		hold_read(process->runtime, sample, &stack, &hold);
 	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)
 		return r;
-	r = put_sample(pipeline, sample, process, &stack);
+	r = put_sample(pipeline, sample, process, &stack, &hold);
 	/* Tasks are read from memory, right after the sample. */
 	if (r >= 0 && pipeline->capture && !pipeline->options.async)
 		note_stack(pipeline, sample);
@@ -599,6 +641,7 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		snprintf(thread->name, sizeof thread->name, "%s", event->comm.name);
 		thread->is_new = true;
 	}
+	keep_forget_thread(&pipeline->keep, event->tid);
 	r = know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
@@ -634,6 +677,7 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 	struct known_thread *thread = find_thread(pipeline, event->tid);
 	struct process *process = processes_find(&pipeline->processes, event->pid);
 
+	keep_forget_thread(&pipeline->keep, event->tid);
 	if (thread) {
 		thread->ended_ns = to_realtime(pipeline, event->time_ns);
 		thread->is_new = true;

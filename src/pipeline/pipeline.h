@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/sample.h"
+#include "base/words.h"
 #include "src/record/record.h"
 #include "src/store/store.h"
 
@@ -29,11 +30,23 @@ struct pipeline_counts {
 	uint64_t of_32_bit;  /* samples of 32-bit code: without a stack */
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
+	uint64_t left_out;   /* samples that were not asked for; they count nowhere else */
+	uint64_t gil_ns, gil_known_ns; /* weight of samples that held the GIL, and of those of which that is known */
+	uint64_t gc_ns, gc_known_ns;   /* the same of collecting garbage */
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
 	uint64_t dropped; /* samples that had to go for newer ones */
 };
 
+/* Which samples are stored, and what of them. All zero: everything. */
+struct keep_options {
+	struct words threads;   /* numbers, and globs of their names; none: all */
+	struct words functions; /* globs of Python functions, one of which must be in the stack; none: any */
+	bool gil;               /* only of threads that hold the GIL, as far as that is known */
+	bool no_native;         /* of stacks the Python frames only */
+};
+
 struct pipeline_options {
+	struct keep_options keep; /* its words are borrowed for the pipeline's life */
 	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
 	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;

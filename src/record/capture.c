@@ -53,6 +53,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	if (!capture)
 		return -ENOMEM;
 	capture->rings.epoll_fd = -1;
+	capture->no_children = options->no_children;
 	r = events_init(&capture->events, options, &capture->rings);
 	if (r < 0)
 		return r;
@@ -70,17 +71,17 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	return 0;
 }
 
-static int attach_events(const struct capture_options *options, pid_t pid, struct capture **ret)
+static int attach_events(const struct capture_options *options, const pid_t *pids, size_t n_pids,
+			 struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
 	int r;
 
 	r = capture_new(options, &capture);
-	if (r < 0)
-		return r;
-	r = task_set_add(&capture->wanted, pid);
+	for (size_t i = 0; r >= 0 && i < n_pids; i++)
+		r = task_set_add(&capture->wanted, pids[i]);
 	if (r >= 0)
-		r = events_attach(&capture->events, pid);
+		r = events_attach_all(&capture->events, pids, n_pids);
 	if (r >= 0)
 		r = descriptors_suffice();
 	if (r < 0)
@@ -107,7 +108,9 @@ static int launch_events(const struct capture_options *options, pid_t child, str
 	r = capture_new(options, &capture);
 	if (r < 0)
 		return r;
-	r = events_launch(&capture->events, child);
+	r = task_set_add(&capture->wanted, child);
+	if (r >= 0)
+		r = events_launch(&capture->events, child);
 	if (r >= 0)
 		r = descriptors_suffice();
 	if (r < 0)
@@ -118,8 +121,8 @@ static int launch_events(const struct capture_options *options, pid_t child, str
 }
 
 /* Looking at memory on a timer instead. @refusal: of perf events; 0: they were not asked for. */
-static int start_poller(const struct capture_options *options, pid_t pid, bool launch, int refusal,
-			struct capture **ret)
+static int start_poller(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
+			int refusal, struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
 	int r;
@@ -130,7 +133,8 @@ static int start_poller(const struct capture_options *options, pid_t pid, bool l
 	capture->rings.epoll_fd = -1;
 	capture->refusal = refusal;
 	capture->paused_ns = options->paused ? monotonic_ns() : 0;
-	r = launch ? poller_launch(options, pid, &capture->poller) : poller_attach(options, pid, &capture->poller);
+	r = launch ? poller_launch(options, pids[0], &capture->poller)
+		   : poller_attach(options, pids, n_pids, &capture->poller);
 	if (r < 0)
 		return r;
 	*ret = TAKE(capture);
@@ -144,27 +148,33 @@ static bool is_refusal(int error)
 	       error == -ENOBUFS;
 }
 
-static int start(const struct capture_options *options, pid_t pid, bool launch, struct capture **ret)
+static int start(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
+		 struct capture **ret)
 {
 	int r;
 
 	raise_descriptor_limit();
 	if (options->source == SOURCE_POLL)
-		return start_poller(options, pid, launch, 0, ret);
-	r = launch ? launch_events(options, pid, ret) : attach_events(options, pid, ret);
-	if (options->source != SOURCE_AUTO || options->event || !is_refusal(r) || capture_check_memory(pid) < 0)
+		return start_poller(options, pids, n_pids, launch, 0, ret);
+	r = launch ? launch_events(options, pids[0], ret) : attach_events(options, pids, n_pids, ret);
+	if (options->source != SOURCE_AUTO || options->event || !is_refusal(r) || capture_check_memory(pids[0]) < 0)
 		return r;
-	return start_poller(options, pid, launch, r, ret);
+	return start_poller(options, pids, n_pids, launch, r, ret);
 }
 
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret)
 {
-	return start(options, pid, false, ret);
+	return start(options, &pid, 1, false, ret);
+}
+
+int capture_attach_all(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct capture **ret)
+{
+	return n_pids > 0 ? start(options, pids, n_pids, false, ret) : -ESRCH;
 }
 
 int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret)
 {
-	return start(options, child, true, ret);
+	return start(options, &child, 1, true, ret);
 }
 
 enum capture_source capture_source(const struct capture *capture)
@@ -291,7 +301,7 @@ static int judge_fork(struct capture *capture, const struct capture_event *event
 {
 	int r;
 
-	if (!task_set_has(&capture->wanted, event->fork.parent_pid)) {
+	if (capture->no_children || !task_set_has(&capture->wanted, event->fork.parent_pid)) {
 		task_set_remove(&capture->wanted, event->pid);
 		bpf_source_unjudge(capture->bpf, event->pid);
 		return 0;
@@ -330,6 +340,13 @@ static int is_wanted(struct capture *capture, const struct capture_event *event)
 	default:
 		return wanted;
 	}
+}
+
+/* Where events come of children, too, whether they are wanted or not (events.c). */
+static bool is_of_child(const struct capture *capture, const struct capture_event *event)
+{
+	return capture->no_children && event->type != CAPTURE_LOST && event->type != CAPTURE_THROTTLE &&
+	       !task_set_has(&capture->wanted, event->pid);
 }
 
 static void count(struct capture *capture, const struct capture_event *event)
@@ -398,7 +415,7 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	r = record_decode(record, events_format(&capture->events), ret);
 	if (r < 0)
 		capture->counts.malformed++;
-	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0))
+	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0) || is_of_child(capture, ret))
 		return 0;
 	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;

@@ -20,6 +20,7 @@ struct capture {
 	struct pairs pairs;
 	struct paces paces; /* of events that are counted by the kernel, at a frequency */
 	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
+	bool no_children;       /* what is not of them is left out */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;

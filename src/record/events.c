@@ -22,7 +22,8 @@
  *
  * What the kernel or our rights do not allow is given up only while no event is
  * open yet, so that all events are alike: first the kernel's side of the
- * samples, then (Linux before 6.0) the count of losses per event.
+ * samples, then (Linux before 6.0) the count of losses per event, then (before 5.13) that
+ * children do not inherit: capture.c leaves out what comes of them.
  */
 #include "src/record/events.h"
 
@@ -46,6 +47,17 @@ enum {
 	/* Opening more takes longer than what happens meanwhile is worth. */
 	MOST_EVENTS = 4096,
 };
+
+/* Threads that are new, in the order in which they were listed. */
+struct task_list {
+	pid_t *tids;
+	size_t n, allocated;
+};
+
+static void task_list_done(struct task_list *list)
+{
+	free(list->tids);
+}
 
 /*
  * Of what the kernel counts itself, one in so many is taken only without PERF_SAMPLE_PERIOD:
@@ -124,6 +136,7 @@ int events_init(struct event_set *set, const struct capture_options *options,
 	if (options->no_kernel)
 		leave_kernel_out(&attr);
 	attr.disabled = options->paused;
+	attr.inherit_thread = options->no_children; /* Linux 5.13 */
 	*set = (struct event_set){ .rings = rings, .attr = attr, .is_clock = true, .is_paused = options->paused };
 	if (options->event)
 		set_event(set, options->event);
@@ -166,6 +179,10 @@ static bool give_in(struct event_set *set, int error)
 	}
 	if (error == EINVAL && events_count_losses(set)) {
 		set->attr.read_format &= ~(uint64_t)PERF_FORMAT_LOST;
+		return true;
+	}
+	if (error == EINVAL && set->attr.inherit_thread) {
+		set->attr.inherit_thread = 0;
 		return true;
 	}
 	return false;
@@ -246,39 +263,58 @@ int events_cover(struct event_set *set, pid_t tid, bool late)
 	return 0;
 }
 
-/* Read the list once and cover what is new on it. */
-static int cover_list(struct event_set *set, pid_t pid, bool late, size_t *ret_n_new)
+/* What is new on the lists of all processes; *ret_n_gone counts those that have ended. */
+static int gather(struct event_set *set, const pid_t *pids, size_t n_pids, struct task_list *list, size_t *ret_n_gone)
 {
-	CLEANUP(freep) pid_t *tids = NULL;
-	size_t n, n_new = 0;
-	int r;
+	int r = 0;
 
-	r = proc_tasks(pid, &tids, &n);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < n; i++) {
-		r = task_set_add(&set->covered, tids[i]);
-		if (r < 0)
-			return r;
-		if (r == 0)
-			continue;
-		n_new++;
-		r = events_cover(set, tids[i], late);
-		if (r < 0)
-			return r;
+	for (size_t p = 0; r >= 0 && p < n_pids; p++) {
+		CLEANUP(freep) pid_t *tids = NULL;
+		size_t n = 0;
+
+		r = proc_tasks(pids[p], &tids, &n);
+		if (r == -ESRCH) {
+			++*ret_n_gone;
+			r = 0;
+		}
+		for (size_t i = 0; r >= 0 && i < n; i++) {
+			r = task_set_add(&set->covered, tids[i]);
+			if (r > 0)
+				r = grow(&list->tids, list->n, &list->allocated, sizeof *list->tids) ?: 1;
+			if (r > 0)
+				list->tids[list->n++] = tids[i];
+		}
 	}
-	*ret_n_new = n_new;
-	return 0;
+	return r;
 }
 
-static int attach_threads(struct event_set *set, pid_t pid)
+/*
+ * Read the lists once and cover what is new on them. All are read before the first event is
+ * opened: a process may have been started by another one of them.
+ */
+static int cover_lists(struct event_set *set, const pid_t *pids, size_t n_pids, bool late, size_t *ret_n_new)
 {
-	size_t n_new;
+	CLEANUP(task_list_done) struct task_list list = { 0 };
+	size_t n_gone = 0;
 	int r;
 
-	r = cover_list(set, pid, false, &n_new);
+	r = gather(set, pids, n_pids, &list, &n_gone);
+	for (size_t i = 0; r >= 0 && i < list.n; i++)
+		r = events_cover(set, list.tids[i], late);
+	if (r < 0)
+		return r;
+	*ret_n_new = list.n;
+	return n_gone < n_pids ? 0 : -ESRCH;
+}
+
+static int attach_threads(struct event_set *set, const pid_t *pids, size_t n_pids)
+{
+	size_t n_new = 0;
+	int r;
+
+	r = cover_lists(set, pids, n_pids, false, &n_new);
 	for (int i = 1; r >= 0 && n_new > 0 && i < MOST_LISTS; i++)
-		r = cover_list(set, pid, true, &n_new);
+		r = cover_lists(set, pids, n_pids, true, &n_new);
 	/* Where it ended just now, there is still something to read. */
 	if (r < 0 && !(r == -ESRCH && set->n_threads > 0))
 		return r;
@@ -301,11 +337,23 @@ static int attach_wide(struct event_set *set, size_t n_threads)
 	return r;
 }
 
-static int count_threads(pid_t pid, size_t *ret)
+static int count_threads(const pid_t *pids, size_t n_pids, size_t *ret)
 {
-	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n_threads = 0, n_gone = 0;
 
-	return proc_tasks(pid, &tids, ret);
+	for (size_t i = 0; i < n_pids; i++) {
+		CLEANUP(freep) pid_t *tids = NULL;
+		size_t n = 0;
+		int r;
+
+		r = proc_tasks(pids[i], &tids, &n);
+		if (r < 0 && r != -ESRCH)
+			return r;
+		n_gone += r == -ESRCH;
+		n_threads += r < 0 ? 0 : n;
+	}
+	*ret = n_threads;
+	return n_gone < n_pids ? 0 : -ESRCH;
 }
 
 /* A tracepoint's program must not leave others out: they may not be the only ones to listen. */
@@ -316,15 +364,20 @@ static bool may_be_wide(const struct event_set *set)
 
 int events_attach(struct event_set *set, pid_t pid)
 {
+	return events_attach_all(set, &pid, 1);
+}
+
+int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids)
+{
 	size_t n_threads;
 	int r;
 
-	r = count_threads(pid, &n_threads);
+	r = count_threads(pids, n_pids, &n_threads);
 	if (r < 0)
 		return r;
 	if (may_be_wide(set) && n_threads * set->rings->n > MOST_EVENTS)
 		return attach_wide(set, n_threads);
-	r = attach_threads(set, pid);
+	r = attach_threads(set, pids, n_pids);
 	return r == -EMFILE && may_be_wide(set) ? attach_wide(set, n_threads) : r;
 }
 

@@ -50,6 +50,7 @@ void events_wake_rarely(struct event_set *set);
  * others out, all processes are sampled instead: is_wide.
  */
 int events_attach(struct event_set *set, pid_t pid);
+int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids);
 
 /*
  * events_cover - open the events of one thread.

@@ -16,6 +16,7 @@ struct poll_thread {
 	bool is_new;     /* not looked at yet */
 	uint64_t used_ns; /* at the last look */
 	uint64_t owed_ns; /* used since the last sample */
+	uint64_t met_ns;  /* where idle ones are sampled: when that was last; 0: never */
 	uint64_t n_samples;
 	/* How often it was put on a CPU, as of this look, and had left one, as of the last that found
 	 * it to have used time. */

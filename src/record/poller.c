@@ -15,6 +15,8 @@
  *    read for each thread.
  * 6. A pause begins with a last look, and ends with one that only learns who is there, and what they
  *    have used: time used in between is in no sample.
+ * 7. Where idle threads are asked for, each gives a sample at each look, which weighs the time
+ *    since its last one, and at the first look at it none; 2 and 3 do not hold then.
  */
 #include "src/record/poller.h"
 
@@ -54,6 +56,7 @@ struct poller {
 	size_t first, n_pending, pending_allocated;
 	struct pending out;
 
+	bool no_children, idle; /* as struct capture_options has them */
 	bool stopped, has_ended;
 	bool paused, stock_is_due; /* the look that comes next ends a pause */
 	bool is_stocktaking;       /* the one that is going on does */
@@ -149,7 +152,7 @@ static int list_all(struct poller *poller)
 		r = poll_tasks_list(tasks, i);
 		if (r == -ESRCH)
 			r = 0; /* its threads will tell */
-		if (r >= 0)
+		if (r >= 0 && !poller->no_children)
 			r = poll_tasks_adopt(tasks, i, false);
 		for (size_t k = n_before; r >= 0 && k < tasks->n; k++)
 			r = tell_fork(poller, &tasks->processes[i], &tasks->processes[k]);
@@ -271,6 +274,24 @@ static int look_at(struct poller *poller, struct poll_process *process, struct p
 	return settle(poller, process->pid, thread, stat.cpu, !runs);
 }
 
+/* Whether it runs or not. */
+static int look_anyway(struct poller *poller, struct poll_process *process, struct poll_thread *thread)
+{
+	uint64_t now_ns = monotonic_ns(), since_ns = thread->met_ns;
+	struct poll_stat stat;
+	int r;
+
+	r = poll_tasks_stat(process->pid, thread->tid, &stat);
+	if (r < 0 || strchr("ZX", stat.state))
+		return 0;
+	r = follow(poller, process, thread, &stat);
+	if (r < 0)
+		return r;
+	thread->met_ns = now_ns;
+	thread->owed_ns = since_ns != 0 && !poller->is_stocktaking ? now_ns - since_ns : 0;
+	return settle(poller, process->pid, thread, stat.cpu, false);
+}
+
 static int lose_thread(struct poller *poller, struct poll_process *process)
 {
 	struct poll_thread thread = process->threads[poller->thread];
@@ -296,6 +317,8 @@ static int visit(struct poller *poller, struct poll_process *process)
 	poller->thread++;
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
+	if (poller->idle)
+		return look_anyway(poller, process, thread);
 	/* Its number may be another's by now, where the file is opened anew. */
 	weight_ns = used_ns > thread->used_ns ? used_ns - thread->used_ns : 0;
 	if (poller->is_stocktaking)
@@ -364,7 +387,7 @@ static void poller_freep(struct poller **poller)
 	poller_free(*poller);
 }
 
-static int poller_new(const struct capture_options *options, pid_t pid, struct poller **ret)
+static int poller_new(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct poller **ret)
 {
 	CLEANUP(poller_freep) struct poller *poller = NULL;
 	int r;
@@ -375,6 +398,8 @@ static int poller_new(const struct capture_options *options, pid_t pid, struct p
 	poller->timer = -1;
 	poller->paused = options->paused;
 	poller->has_ended = options->paused;
+	poller->no_children = options->no_children;
+	poller->idle = options->idle;
 	poller->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	poll_tasks_init(&poller->tasks);
 	r = poll_pace_init(&poller->pace, options->hz, monotonic_ns());
@@ -383,7 +408,8 @@ static int poller_new(const struct capture_options *options, pid_t pid, struct p
 	poller->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (poller->timer < 0)
 		return -errno;
-	r = poll_tasks_add(&poller->tasks, pid, 0);
+	for (size_t i = 0; r >= 0 && i < n_pids; i++)
+		r = poll_tasks_add(&poller->tasks, pids[i], 0);
 	if (r >= 0)
 		r = arm(poller);
 	if (r < 0)
@@ -392,18 +418,16 @@ static int poller_new(const struct capture_options *options, pid_t pid, struct p
 	return 0;
 }
 
-/* What was used up to now is not ours, and whose children there are is not either. */
-static int take_stock(struct poller *poller)
+/* What was used up to now is not ours, and whose children there are is not either. -ESRCH: it has ended. */
+static int take_stock_of(struct poller *poller, size_t index)
 {
-	struct poll_process *process = &poller->tasks.processes[0];
+	struct poll_process *process = &poller->tasks.processes[index];
 	struct poll_stat stat;
 	int r;
 
-	poller->newest = read_newest(poller);
-	poller->listed_ns = poller->listed_before_ns = monotonic_ns();
-	r = poll_tasks_list(&poller->tasks, 0);
+	r = poll_tasks_list(&poller->tasks, index);
 	if (r >= 0)
-		r = poll_tasks_adopt(&poller->tasks, 0, true);
+		r = poll_tasks_adopt(&poller->tasks, index, true);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < process->n; i++) {
@@ -412,16 +436,34 @@ static int take_stock(struct poller *poller)
 	}
 	if (poll_tasks_stat(process->pid, process->pid, &stat) == 0)
 		process->image = stat.image;
-	poller->n_threads = process->n;
+	poller->n_threads += process->n;
 	return process->n > 0 ? 0 : -ESRCH;
 }
 
-int poller_attach(const struct capture_options *options, pid_t pid, struct poller **ret)
+static int take_stock(struct poller *poller)
+{
+	int r;
+
+	poller->newest = read_newest(poller);
+	poller->listed_ns = poller->listed_before_ns = monotonic_ns();
+	for (size_t i = 0; i < poller->tasks.n;) {
+		r = take_stock_of(poller, i);
+		if (r == -ESRCH)
+			poll_tasks_remove(&poller->tasks, i);
+		else if (r < 0)
+			return r;
+		else
+			i++;
+	}
+	return poller->tasks.n > 0 ? 0 : -ESRCH;
+}
+
+int poller_attach(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct poller **ret)
 {
 	CLEANUP(poller_freep) struct poller *poller = NULL;
 	int r;
 
-	r = poller_new(options, pid, &poller);
+	r = poller_new(options, pids, n_pids, &poller);
 	if (r >= 0)
 		r = take_stock(poller);
 	if (r < 0)
@@ -434,7 +476,7 @@ int poller_launch(const struct capture_options *options, pid_t child, struct pol
 {
 	int r;
 
-	r = poller_attach(options, child, ret);
+	r = poller_attach(options, &child, 1, ret);
 	if (r >= 0)
 		(*ret)->awaits_exec = (*ret)->tasks.processes[0].image != 0;
 	return r;

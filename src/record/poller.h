@@ -12,11 +12,12 @@
 struct poller;
 
 /*
- * poller_attach - look at all threads of a running process, and at children it starts from now on.
+ * poller_attach - look at all threads of running processes, and at children they start from now on.
+ * Processes that have ended by now are passed over; -ESRCH where all have.
  * @ret: ended with poller_free().
  * Errors: -ESRCH; -EINVAL the rate; -ENOMEM; whatever timerfd_create(2) reports.
  */
-int poller_attach(const struct capture_options *options, pid_t pid, struct poller **ret);
+int poller_attach(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct poller **ret);
 
 /* poller_launch - the same of a child, from its coming exec on. */
 int poller_launch(const struct capture_options *options, pid_t child, struct poller **ret);

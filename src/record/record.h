@@ -36,6 +36,10 @@ struct capture_options {
 	 * sample: the waking is paid by the target. Call capture_next() on a timer. */
 	bool no_wakeup;
 	bool paused; /* begin as after capture_pause(); also a launched command's exec changes nothing */
+	bool no_children;    /* leave processes out that those recorded start */
+	/* SOURCE_POLL only: a sample of each thread at each look, whether it runs or not; its weight is
+	 * the time that has passed. */
+	bool idle;
 };
 
 enum capture_event_type {
@@ -98,6 +102,13 @@ struct capture;
  *         those of event_check().
  */
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret);
+
+/*
+ * capture_attach_all - the same of several processes, one at least.
+ * Those that have ended by now are passed over; -ESRCH where all have. For any other error none is recorded:
+ * ask capture_check_memory() of each before.
+ */
+int capture_attach_all(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct capture **ret);
 
 /* capture_launch - sample a child from its coming exec on; it must still be before it. */
 int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret);

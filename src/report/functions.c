@@ -222,7 +222,7 @@ static int list_items(struct summing *summing, struct function_sums *sums)
 			item->frame = &profile->frames[group->place];
 			item->name = item->frame->name;
 		} else {
-			item->name = "[no stack]";
+			item->name = profile_nothing(profile);
 		}
 		sums->n_items++;
 	}

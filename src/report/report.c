@@ -262,7 +262,10 @@ static void put_head(const struct table *table)
 		fputc(' ', table->out);
 		cell_put(table->out, sums->unit, LONGEST_UNIT, CELL_CUT_MIDDLE);
 	}
-	fputs("\n\n", table->out);
+	fputc('\n', table->out);
+	if (table->options->held)
+		report_held(table->options->held, table->options->columns ?: DEFAULT_COLUMNS, table->out);
+	fputc('\n', table->out);
 	start_style(table, STYLE_HEAD);
 	fputs("self % ", table->out);
 	if (layout->has_times)

@@ -42,7 +42,7 @@ static const struct {
 	  " FROM frame ORDER BY frame",
 	  load_frame },
 	{ "SELECT stack, parent, frame FROM stack ORDER BY stack", load_stack },
-	{ "SELECT pid, tid, stack, samples, weight_ns FROM stack_total", load_total },
+	{ NULL, load_total },
 	{ "SELECT thread.pid, tid, thread.name, process.name"
 	  " FROM thread LEFT JOIN process USING(pid)",
 	  load_thread },
@@ -104,7 +104,7 @@ static int load_all(struct loader *loader)
 	int r = load_unit(loader);
 
 	for (size_t i = 0; r == 0 && i < N_ELEMENTS(passes); i++)
-		r = load_table(loader, passes[i].sql, passes[i].load);
+		r = load_table(loader, passes[i].sql ? passes[i].sql : loader->totals, passes[i].load);
 	if (r == 0)
 		r = resolve(loader);
 	if (r == 0)
@@ -133,9 +133,14 @@ static int profile_new(struct profile **ret)
 	return 0;
 }
 
-int profile_load(sqlite3 *db, struct profile **ret)
+const char *profile_nothing(const struct profile *profile)
 {
-	CLEANUP(loader_done) struct loader loader = { .db = db };
+	return profile->python_only ? "[no Python]" : "[no stack]";
+}
+
+static int load(sqlite3 *db, const char *totals, struct profile **ret)
+{
+	CLEANUP(loader_done) struct loader loader = { .db = db, .totals = totals };
 	int r, end;
 
 	loader.samples_left = loader.weight_left = INT64_MAX;
@@ -155,10 +160,28 @@ int profile_load(sqlite3 *db, struct profile **ret)
 	return 0;
 }
 
+int profile_load(sqlite3 *db, struct profile **ret)
+{
+	return load(db, "SELECT pid, tid, stack, samples, weight_ns FROM stack_total", ret);
+}
+
+int profile_load_held(sqlite3 *db, struct profile **ret)
+{
+	sqlite3_stmt *statement = NULL;
+	int code = sqlite3_prepare_v2(db, "SELECT gil FROM sample LIMIT 0", -1, &statement, NULL);
+
+	sqlite3_finalize(statement);
+	if (code == SQLITE_ERROR) /* there is no such column */
+		return -ENODATA;
+	return load(db, "SELECT pid, tid, stack, count(*), sum(weight_ns) FROM sample WHERE gil = 1"
+			" GROUP BY pid, tid, stack", ret);
+}
+
 void profile_free(struct profile *profile)
 {
 	if (!profile)
 		return;
+	free(profile->is_root);
 	free(profile->frames);
 	free(profile->stacks);
 	free(profile->totals);

@@ -15,6 +15,9 @@
  *    interpreter's own file. A purely native thread keeps its start.
  *
  * What folding would leave empty keeps its innermost function.
+ *
+ * What is shown of what is left then is the caller's choice: from a certain function on, or
+ * Python alone. That may leave nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +193,33 @@ static void fold(const struct profile *profile, struct place *places, size_t n)
 	places[n - 1].hidden = false;
 }
 
+/* ---- The caller's choice ---- */
+
+static void begin_at_root(const struct profile *profile, struct place *places, size_t n)
+{
+	size_t root = 0;
+
+	while (root < n && (places[root].hidden || !profile->is_root[places[root].frame]))
+		root++;
+	/* One that is hidden itself is there all the same. */
+	for (size_t i = 0; root == n && i < n; i++)
+		if (profile->is_root[places[i].frame])
+			root = i;
+	for (size_t i = 0; root < n && i < root; i++)
+		places[i].hidden = true;
+}
+
+static void choose(const struct profile *profile, struct place *places, size_t n)
+{
+	if (profile->is_root)
+		begin_at_root(profile, places, n);
+	for (size_t i = 0; profile->python_only && i < n; i++) {
+		enum frame_kind kind = frame_of(profile, &places[i])->kind;
+
+		places[i].hidden |= kind != FRAME_PYTHON && kind != FRAME_TASK;
+	}
+}
+
 /* ---- From the tree to places ---- */
 
 static size_t count_places(const struct profile *profile, int32_t stack)
@@ -240,6 +270,7 @@ size_t profile_path(const struct profile *profile, int32_t stack, bool show_inte
 	n = MIN(n, room);
 	if (!show_interpreter)
 		fold(profile, places, n);
+	choose(profile, places, n);
 	for (size_t i = 0; i < n && n_path < max; i++)
 		if (!places[i].hidden)
 			path[n_path++] = places[i].frame;

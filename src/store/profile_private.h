@@ -36,6 +36,7 @@ struct loader {
 	struct function *function_rows;
 	struct forwards parents, inlined;
 	size_t module_room, function_room, frame_room, stack_room, total_room, thread_room;
+	const char *totals; /* SQL of these */
 	int64_t samples_left, weight_left; /* so that no sum over totals overflows */
 };
 

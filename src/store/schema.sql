@@ -10,7 +10,7 @@ CREATE TABLE run(
   clean         INTEGER NOT NULL DEFAULT 0,
   command       TEXT NOT NULL,            -- what was recorded: a command line
   pid           INTEGER NOT NULL,
-  mode          TEXT NOT NULL,            -- cpu; event: something else than CPU time
+  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time, of threads that do not run, too; event: something else than time
   hz            REAL NOT NULL,            -- 0: samples were taken by period
   stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; read: after the wake-up; poll: at intervals, nothing else
   python        TEXT,                     -- version of the first interpreter found; NULL: none
@@ -90,10 +90,12 @@ CREATE TABLE sample(
   pid       INTEGER NOT NULL,
   tid       INTEGER NOT NULL,
   cpu       INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL,             -- CPU time this sample stands for; where run.unit is count: how many events
+  weight_ns INTEGER NOT NULL,             -- time this sample stands for; where run.unit is count: how many events
   verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
-  stack     INTEGER REFERENCES stack      -- innermost frame; NULL: nothing could be read
+  stack     INTEGER REFERENCES stack,     -- innermost frame; NULL: nothing could be read
+  gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: not known
+  gc        INTEGER                       -- 1: and its interpreter collected garbage; 0: it did not; NULL: not known
 );
 -- lost, throttled, samples, ...: exact counts of the recording.
 -- Where an interpreter's functions were found to keep what their Python frames are known by. The same

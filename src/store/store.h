@@ -72,6 +72,7 @@ struct sample_row {
 	enum verdict verdict;
 	enum stack_end end;
 	int64_t stack;
+	enum answer gil, gc;
 };
 struct total_row { /* added to what the file holds; stack 0 stays 0: nothing could be read */
 	pid_t pid, tid;
@@ -322,6 +323,9 @@ struct profile {
 	size_t n_threads;
 	const char *unit; /* what weights count ("page-faults"); NULL: nanoseconds */
 	void *strings; /* owner of the strings */
+	/* What profile_path() shows of a stack. Both are for whoever loaded the profile to set. */
+	bool python_only; /* Python functions, and tasks */
+	bool *is_root;    /* by frame: a stack begins with the outermost of these that is shown; NULL: as it is; owned */
 };
 
 /*
@@ -329,6 +333,15 @@ struct profile {
  * Cyclic, dangling or out-of-range references are -EBADMSG.
  */
 int profile_load(sqlite3 *db, struct profile **ret);
+/*
+ * profile_load_held - the same, with totals of the samples only whose thread held the GIL.
+ * -ENODATA: the file does not say so of any.
+ */
+int profile_load_held(sqlite3 *db, struct profile **ret);
+
+/* What stands for a stack of which nothing is shown: "[no stack]", or that it has nothing in Python. */
+const char *profile_nothing(const struct profile *profile);
+
 void profile_free(struct profile *profile);
 void profile_freep(struct profile **profile);
 

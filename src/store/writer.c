@@ -31,8 +31,8 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		      " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
 	[PUT_SAMPLE] =
-		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack)"
-		" VALUES(?,?,?,?,?,?,?,?)",
+		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack, gil, gc)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?)",
 	[PUT_TOTAL] =
 		"INSERT INTO stack_total(pid, tid, stack, samples, weight_ns) VALUES(?,?,?,?,?)"
 		" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
@@ -114,6 +114,14 @@ static void bind_real(struct binding *to, double value)
 	to->column++;
 	if (to->code == SQLITE_OK)
 		to->code = sqlite3_bind_double(to->statement, to->column, value);
+}
+
+static void bind_answer(struct binding *to, enum answer answer)
+{
+	if (answer == ANSWER_UNKNOWN)
+		bind_null(to);
+	else
+		bind_integer(to, answer == ANSWER_YES);
 }
 
 static void bind_time(struct binding *to, uint64_t time_ns)
@@ -267,6 +275,8 @@ int store_put_sample(struct store *store, const struct sample_row *row)
 	bind_text(&to, verdict_name(row->verdict));
 	bind_text(&to, stack_end_name(row->end));
 	bind_id(&to, row->stack);
+	bind_answer(&to, row->gil);
+	bind_answer(&to, row->gc);
 	return run(&to);
 }
 

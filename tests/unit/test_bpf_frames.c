@@ -54,6 +54,26 @@ static void assert_same(const struct stack *a, const struct stack *b)
 	}
 }
 
+static unsigned n_told; /* questions that could be answered */
+
+static void assert_answer(enum py_answer answer, uint32_t flags, uint32_t known, uint32_t yes)
+{
+	assert_int_equal(answer != PY_UNKNOWN, (flags & known) != 0);
+	assert_int_equal(answer == PY_YES, (flags & yes) != 0);
+	n_told += answer != PY_UNKNOWN;
+}
+
+/* What a thread holds is the same for whoever reads it. */
+static void assert_same_hold(struct py_runtime *runtime, pid_t tid, const struct python_record *record)
+{
+	struct py_hold hold;
+
+	py_begin_sample(runtime);
+	assert_int_equal(py_hold_of(runtime, tid, &hold), 0);
+	assert_answer(hold.gil, record->flags, PYTHON_GIL_KNOWN, PYTHON_GIL_HELD);
+	assert_answer(hold.collects, record->flags, PYTHON_GC_KNOWN, PYTHON_GC_RUNS);
+}
+
 /* @whole: the image lacks nothing that was not needed to read this very thread. */
 static size_t compare_thread(struct py_runtime *runtime, pid_t tid, bool whole, bool forget_codes)
 {
@@ -61,13 +81,14 @@ static size_t compare_thread(struct py_runtime *runtime, pid_t tid, bool whole, 
 	const struct python_record *record = bpf_here_run(tid);
 
 	read_stack(runtime, tid, NULL, &by_memory);
-	if (!whole && (by_memory.n_anchors <= 0 || !record || record->flags))
+	if (!whole && (by_memory.n_anchors <= 0 || !record || record->flags & PYTHON_INCOMPLETE))
 		return 0;
 	assert_true(by_memory.n_anchors > 0);
 	assert_non_null(record);
 	assert_int_equal(record->layout_id, 1);
 	assert_int_equal(record->tid, tid);
-	assert_int_equal(record->flags, 0);
+	assert_int_equal(record->flags & PYTHON_INCOMPLETE, 0);
+	assert_same_hold(runtime, tid, record);
 	if (forget_codes) /* all memory is gone by now: what is known must do */
 		bpf_here.image->n_pages = 0, memset(bpf_here.image->slots, 0, sizeof bpf_here.image->slots);
 	read_stack(runtime, tid, record, &by_record);
@@ -138,6 +159,7 @@ static void records_say_what_memory_says(void **state)
 	compare_all("fixtures/images/*.image", true, LEAST_FRAMES);
 	compare_all("fuzz/corpus/cpython/[23].[0-9]", false, 1);
 	compare_all("fuzz/corpus/cpython/3.1[0-9]*", false, 20);
+	assert_true(n_told > 0);
 }
 
 static struct memory_image image;
@@ -244,7 +266,7 @@ static void a_circle_ends_in_a_cut_record(void **state)
 	*word_of(top + (uint64_t)bpf_here.layout.frame_previous) = top;
 	record = bpf_here_run(image.threads[0]);
 	assert_non_null(record);
-	assert_int_equal(record->flags, PYTHON_CUT);
+	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_CUT);
 	assert_int_equal(record->n_entries, PYTHON_MAX_ENTRIES);
 	py_begin_sample(runtime);
 	py_take_record(runtime, record);
@@ -259,7 +281,7 @@ static void memory_that_cannot_be_read_is_marked(void **state)
 	*word_of(record->states[0].top + (uint64_t)bpf_here.layout.frame_previous) = 0xdead0000;
 	record = bpf_here_run(image.threads[0]);
 	assert_non_null(record);
-	assert_int_equal(record->flags, PYTHON_FAULT);
+	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_FAULT);
 }
 
 /* The code object that ran has been freed and another one is there. */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "src/store/store.h"
 
 #define PYTHON "/usr/bin/python3.11"
@@ -219,6 +220,41 @@ static void test_too_little_room_keeps_the_outermost(void **state)
 	assert_int_equal(profile_path(&made.profile, 5, false, path, 0), 0);
 }
 
+/* What is shown from a function on, or of Python alone, is what would be shown anyway. */
+static void test_a_part(void **state)
+{
+	static const struct {
+		const char *stack, *root; /* NULL: from its start */
+		bool python_only;
+		const char *shown;
+	} cases[] = {
+		{ "_start pymain eval py glue builtin eval py2 gemm", "py", false, "py builtin py2 gemm" },
+		{ "_start pymain eval py glue builtin eval py2 gemm", "py2", false, "py2 gemm" },
+		{ "_start pymain eval py eval py gemm", "py", false, "py py gemm" },
+		{ "_start pymain eval py glue builtin", "glue", false, "builtin" },
+		{ "_start pymain eval py glue builtin", "gemm", false, "py builtin" },
+		{ "_start pymain eval py glue builtin eval py2 gemm", NULL, true, "py py2" },
+		{ "_start pymain eval py glue builtin eval py2 gemm", "builtin", true, "py2" },
+		{ "start_thread worker gemm", NULL, true, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		bool is_root[N_CATALOGUE] = { false };
+		struct made made;
+		char shown[512];
+
+		make(&made, cases[i].stack);
+		if (cases[i].root) {
+			is_root[by_word(cases[i].root)] = true;
+			made.profile.is_root = is_root;
+		}
+		made.profile.python_only = cases[i].python_only;
+		path_words(&made, false, shown, sizeof shown);
+		assert_string_equal(shown, cases[i].shown);
+	}
+}
+
 static void test_no_such_stack(void **state)
 {
 	struct made made;
@@ -236,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_folding),
 		cmocka_unit_test(test_all_is_shown_when_asked),
 		cmocka_unit_test(test_too_little_room_keeps_the_outermost),
+		cmocka_unit_test(test_a_part),
 		cmocka_unit_test(test_no_such_stack),
 	};
 

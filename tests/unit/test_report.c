@@ -374,6 +374,33 @@ static void test_many_stacks(void **state)
 	assert_int_equal(self, sums.weight_ns);
 }
 
+static void assert_held(const struct held_time *held, unsigned columns, const char *expected)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	assert_non_null(out);
+	report_held(held, columns, out);
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_what_was_held(void **state)
+{
+	const struct held_time whole = { 1000, 801, 1000, 30, 1000 }, part = { 1000, 801, 900, 30, 850 };
+
+	(void)state;
+	assert_held(&whole, 0, "80.1 % with the GIL, 3.0 % collecting garbage\n");
+	assert_held(&part, 0, "80.1 % with the GIL, 3.0 % collecting garbage (not known: 10.0 %, 15.0 %)\n");
+	assert_held(&part, 60, "80.1 % with the GIL, 3.0 % collecting garbage\n");
+	assert_held(&part, 24, "GIL 80.1 %, GC 3.0 %\n");
+	assert_held(&part, 1, "GIL 80.1 %, GC 3.0 %\n");
+	assert_held(&(struct held_time){ 1000, 0, 0, 0, 0 }, 0, "");
+	assert_held(&(struct held_time){ 0 }, 0, "");
+}
+
 static void test_full_disk(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -403,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_deep_stack),
 		cmocka_unit_test(test_many_stacks),
+		cmocka_unit_test(test_what_was_held),
 		cmocka_unit_test(test_full_disk),
 	};
 

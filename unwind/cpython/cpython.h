@@ -190,6 +190,23 @@ struct py_state {
  */
 int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret);
 
+/* What a thread has of what there is one of. */
+struct py_hold {
+	enum py_answer gil;      /* PY_NO where there is none */
+	enum py_answer collects; /* its interpreter collects garbage, and it holds that one's GIL. PY_UNKNOWN, too,
+				  * where garbage is collected without a GIL */
+};
+
+/*
+ * py_hold_of - as memory has it now; for samples: nothing is searched for.
+ * @tid: as we see it.
+ * Errors: -ESRCH no interpreter was seen to know the thread.
+ */
+int py_hold_of(struct py_runtime *runtime, pid_t tid, struct py_hold *ret);
+
+/* Whether it was built to have a GIL in any case: who runs bytecode holds it. */
+bool py_has_gil(const struct py_runtime *runtime);
+
 /* What Python calls its threads: threading.Thread.name. */
 struct py_thread_named {
 	uint64_t ident;

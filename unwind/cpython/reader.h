@@ -198,6 +198,9 @@ int reader_interpreters(struct py_runtime *runtime, uint64_t *ret);
  */
 int reader_states(struct py_runtime *runtime, pid_t tid, bool anew, struct thread_slot *states, size_t max);
 
+/* The same of what is remembered only. -ESRCH: there is nothing. */
+int reader_known_states(struct py_runtime *runtime, pid_t tid, struct thread_slot *states, size_t max);
+
 struct frame_head {
 	uint64_t code, previous;
 	uint64_t instruction;    /* pointer into the bytecode, or index of the last instruction */

@@ -106,6 +106,32 @@ static void describe_codes(const struct py_runtime *runtime, struct python_layou
 				 layout->code_version, layout->code_size);
 }
 
+/* Where state.c looks, too. */
+static void describe_gil(const struct py_runtime *runtime, struct python_layout *layout)
+{
+	const int32_t *field = runtime->layout.field;
+	int32_t own = field[INTERPRETER_OWN_GIL];
+
+	layout->interpreter_gil = layout->gil_enabled = layout->interpreter_collecting = PYTHON_ABSENT;
+	if (reader_has(runtime, INTERPRETER_GIL)) {
+		layout->interpreter_gil = field[INTERPRETER_GIL];
+		layout->gil_locked = field[INTERPRETER_OWN_GIL_LOCKED] - own;
+		layout->gil_last_holder = field[INTERPRETER_OWN_GIL_HOLDER] - own;
+		layout->gil_enabled = field[GIL_ENABLED];
+	} else if (reader_has(runtime, RUNTIME_CURRENT_THREAD)) {
+		layout->gil_holder = runtime->symbols.runtime + reader_field(runtime, RUNTIME_CURRENT_THREAD);
+	} else {
+		layout->gil_holder = runtime->symbols.current_thread;
+	}
+	if (reader_has(runtime, INTERPRETER_GC))
+		layout->interpreter_collecting = field[INTERPRETER_GC] + field[GC_COLLECTING];
+	else if (reader_has(runtime, RUNTIME_GC))
+		layout->collecting = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GC) +
+				     reader_field(runtime, GC_COLLECTING);
+	else
+		layout->collecting = runtime->symbols.collecting;
+}
+
 int py_describe(struct py_runtime *runtime, struct python_layout *ret)
 {
 	struct python_layout layout = { 0 };
@@ -118,6 +144,7 @@ int py_describe(struct py_runtime *runtime, struct python_layout *ret)
 		return r;
 	describe_frames(runtime, &layout);
 	describe_codes(runtime, &layout);
+	describe_gil(runtime, &layout);
 	if (layout.thread_span > PYTHON_MAX_SPAN || layout.frame_span > PYTHON_MAX_SPAN ||
 	    layout.code_span > PYTHON_MAX_SPAN)
 		return -EOPNOTSUPP;
@@ -129,7 +156,7 @@ void py_take_record(struct py_runtime *runtime, const struct python_record *reco
 {
 	runtime->record = record;
 	runtime->record_next = 0;
-	runtime->record_is_whole = (record->flags & (PYTHON_CUT | PYTHON_FAULT)) == 0;
+	runtime->record_is_whole = (record->flags & PYTHON_INCOMPLETE) == 0;
 }
 
 bool py_record_sufficed(const struct py_runtime *runtime)

@@ -90,6 +90,31 @@ static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, 
 	return r;
 }
 
+int py_hold_of(struct py_runtime *runtime, pid_t tid, struct py_hold *ret)
+{
+	struct py_hold hold = { .gil = PY_NO, .collects = PY_NO };
+	struct thread_slot slots[PY_MAX_STATES];
+	int n;
+
+	n = reader_known_states(runtime, tid, slots, PY_MAX_STATES);
+	if (n < 0)
+		return n;
+	/* As of several states in the kernel's program: frames.bpf.c. */
+	for (int i = 0; i < n && hold.gil != PY_YES; i++) {
+		hold.gil = holds_gil(runtime, slots[i].interpreter, slots[i].state);
+		hold.collects = collects(runtime, slots[i].interpreter);
+		if (hold.collects == PY_YES && hold.gil != PY_YES)
+			hold.collects = hold.gil == PY_NO && !runtime->layout.free_threaded ? PY_NO : PY_UNKNOWN;
+	}
+	*ret = hold;
+	return 0;
+}
+
+bool py_has_gil(const struct py_runtime *runtime)
+{
+	return !runtime->layout.free_threaded;
+}
+
 int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret)
 {
 	struct thread_slot slots[PY_MAX_STATES];

@@ -153,6 +153,19 @@ static size_t known_states(struct py_runtime *runtime, pid_t tid, struct thread_
 	return n;
 }
 
+int reader_known_states(struct py_runtime *runtime, pid_t tid, struct thread_slot *states, size_t max)
+{
+	size_t n;
+	int r = 0;
+
+	if (runtime->ids)
+		r = task_ids_own(runtime->ids, tid, &tid);
+	if (r < 0)
+		return r;
+	n = known_states(runtime, tid, states, max);
+	return n > 0 ? (int)n : -ESRCH;
+}
+
 int reader_states(struct py_runtime *runtime, pid_t tid, bool anew, struct thread_slot *states, size_t max)
 {
 	size_t n = 0;

@@ -382,6 +382,75 @@ static long add_frame(uint32_t i, struct walk *walk)
 	return 0;
 }
 
+static __always_inline bool read_user(void *to, uint32_t n_bytes, uint64_t address)
+{
+	return bpf_probe_read_user(to, n_bytes, (const void *)address) == 0;
+}
+
+static __always_inline uint64_t at(uint64_t address, int32_t offset)
+{
+	return address + (uint64_t)(int64_t)offset;
+}
+
+/* PYTHON_GIL_* of one of the thread's states. @ret_exists: 0: there is no GIL. */
+static __always_inline uint32_t judge_gil(const struct python_layout *layout, const struct python_state *state,
+					  uint32_t *ret_exists)
+{
+	uint64_t holder = 0, gil = 0;
+	uint32_t locked = 1, enabled = 1;
+
+	if (layout->gil_holder) {
+		if (!read_user(&holder, sizeof holder, layout->gil_holder))
+			return 0;
+	} else {
+		if (layout->interpreter_gil == PYTHON_ABSENT ||
+		    !read_user(&gil, sizeof gil, at(state->interpreter, layout->interpreter_gil)))
+			return 0;
+		if (gil && (!read_user(&locked, sizeof locked, at(gil, layout->gil_locked)) ||
+			    !read_user(&holder, sizeof holder, at(gil, layout->gil_last_holder))))
+			return 0;
+		if (gil && layout->gil_enabled != PYTHON_ABSENT &&
+		    !read_user(&enabled, sizeof enabled, at(gil, layout->gil_enabled)))
+			return 0;
+		*ret_exists = gil != 0 && enabled != 0;
+		if (!*ret_exists)
+			return PYTHON_GIL_KNOWN;
+	}
+	return PYTHON_GIL_KNOWN | (locked == 1 && holder == state->state ? PYTHON_GIL_HELD : 0);
+}
+
+/* PYTHON_GC_*. Without a GIL, or not knowing it, nobody knows which thread collects. */
+static __always_inline uint32_t judge_collector(const struct python_layout *layout, const struct python_state *state,
+						uint32_t gil, uint32_t exists)
+{
+	uint64_t address = layout->collecting;
+	uint32_t collecting = 0;
+
+	if (!address && layout->interpreter_collecting == PYTHON_ABSENT)
+		return 0;
+	if (!address)
+		address = at(state->interpreter, layout->interpreter_collecting);
+	if (!read_user(&collecting, sizeof collecting, address))
+		return 0;
+	if (!collecting)
+		return PYTHON_GC_KNOWN;
+	if (!exists || !(gil & PYTHON_GIL_KNOWN))
+		return 0;
+	return PYTHON_GC_KNOWN | (gil & PYTHON_GIL_HELD ? PYTHON_GC_RUNS : 0);
+}
+
+/* What the thread holds; of several states the one counts with which it does. */
+static long judge_state(uint32_t i, struct walk *walk)
+{
+	const struct python_state *state = &walk->room->record.states[i % PYTHON_MAX_STATES];
+	uint32_t *flags = &walk->room->record.flags, exists = 1, gil;
+
+	gil = judge_gil(walk->layout, state, &exists);
+	*flags &= PYTHON_INCOMPLETE;
+	*flags |= gil | judge_collector(walk->layout, state, gil, exists);
+	return (gil & PYTHON_GIL_HELD) != 0;
+}
+
 /* The frames of one of the thread's states. */
 static __always_inline bool add_state(struct walk *walk, uint32_t n)
 {
@@ -445,6 +514,7 @@ static __always_inline bool add_states(struct walk *walk, uint32_t tid)
 	for (uint32_t n = 0; n < PYTHON_MAX_STATES; n++)
 		if (n < walk->thread.n_states && !add_state(walk, n))
 			return false;
+	bpf_loop((uint32_t)walk->thread.n_states, judge_state, walk, 0);
 	return walk->room->record.n_entries <= PYTHON_MAX_ENTRIES;
 }
 
@@ -484,7 +554,7 @@ int read_frames(struct bpf_perf_event_data *context)
 	if (n_bytes > PYTHON_MAX_ENTRIES)
 		return 1;
 	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
-	if (walk.room->record.flags == 0 && is_copied(context, tid))
+	if ((walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid))
 		bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
 	else
 		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, n_bytes);

@@ -1,0 +1,95 @@
+/* words.c - see words.h. Source: fnmatch(3). */
+#include "base/words.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+void words_done(struct words *words)
+{
+	for (size_t i = 0; i < words->n; i++)
+		free(words->words[i]);
+	free(words->words);
+	*words = (struct words){ 0 };
+}
+
+static int add(struct words *words, const char *word, size_t n_bytes)
+{
+	int r;
+
+	r = grow(&words->words, words->n, &words->allocated, sizeof *words->words);
+	if (r < 0)
+		return r;
+	words->words[words->n] = strndup(word, n_bytes);
+	if (!words->words[words->n])
+		return -ENOMEM;
+	words->n++;
+	return 0;
+}
+
+int words_add(struct words *words, const char *word)
+{
+	return add(words, word, strlen(word));
+}
+
+int words_add_list(struct words *words, const char *list)
+{
+	size_t n_before = words->n;
+	int r = 0;
+
+	while (r >= 0 && *list) {
+		size_t n_bytes = strcspn(list, ",");
+
+		if (n_bytes > 0)
+			r = add(words, list, n_bytes);
+		list += n_bytes + (list[n_bytes] == ',');
+	}
+	if (r >= 0 && words->n == n_before)
+		return -EINVAL;
+	return r;
+}
+
+bool words_match(const struct words *words, const char *name)
+{
+	for (size_t i = 0; i < words->n; i++)
+		if (fnmatch(words->words[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+bool words_match_function(const struct words *words, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return words_match(words, name) || (dot && dot[1] && words_match(words, dot + 1));
+}
+
+/* -1: it is none. */
+static int64_t number_of(const char *word)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(word, &end, 10);
+	return end == word || *end || errno != 0 || value < 0 ? -1 : value;
+}
+
+bool words_have_number(const struct words *words, int64_t number)
+{
+	for (size_t i = 0; i < words->n; i++)
+		if (number_of(words->words[i]) == number)
+			return number >= 0;
+	return false;
+}
+
+bool words_are_numbers(const struct words *words)
+{
+	for (size_t i = 0; i < words->n; i++)
+		if (number_of(words->words[i]) < 0)
+			return false;
+	return true;
+}

@@ -1,0 +1,73 @@
+/* ends.c - see ends.h.
+ *
+ * A pidfd stays readable once its process has ended, so each is closed when it is seen to be.
+ * Source: pidfd_open(2), epoll(7).
+ */
+#include "src/cli/ends.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum { AT_ONCE = 64 };
+
+void ends_done(struct ends *ends)
+{
+	for (size_t i = 0; i < ends->n; i++)
+		closep(&ends->pidfds[i]);
+	free(ends->pidfds);
+	closep(&ends->epoll);
+	*ends = (struct ends){ .epoll = -1 };
+}
+
+/* One that has ended already is none. */
+static int watch(struct ends *ends, pid_t pid)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = ends->n };
+	CLEANUP(closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return errno == ESRCH ? 0 : -errno;
+	if (epoll_ctl(ends->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		return -errno;
+	ends->pidfds[ends->n++] = TAKE_FD(fd);
+	ends->n_left++;
+	return 0;
+}
+
+int ends_open(const pid_t *pids, size_t n_pids, struct ends *ret)
+{
+	CLEANUP(ends_done) struct ends ends = { .epoll = epoll_create1(EPOLL_CLOEXEC) };
+	int r = 0;
+
+	if (ends.epoll < 0)
+		return -errno;
+	ends.pidfds = calloc(n_pids, sizeof *ends.pidfds);
+	if (!ends.pidfds)
+		return -ENOMEM;
+	for (size_t i = 0; r >= 0 && i < n_pids; i++)
+		r = watch(&ends, pids[i]);
+	if (r >= 0 && ends.n_left == 0)
+		r = -ESRCH;
+	if (r < 0)
+		return r;
+	*ret = ends;
+	ends = (struct ends){ .epoll = -1 };
+	return 0;
+}
+
+bool ends_all(struct ends *ends)
+{
+	struct epoll_event events[AT_ONCE];
+	int n = epoll_wait(ends->epoll, events, AT_ONCE, 0);
+
+	for (int i = 0; i < n; i++) {
+		closep(&ends->pidfds[events[i].data.u64]);
+		ends->pidfds[events[i].data.u64] = -1;
+		ends->n_left--;
+	}
+	return ends->n_left == 0;
+}

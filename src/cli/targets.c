@@ -1,0 +1,394 @@
+/* targets.c - see targets.h.
+ *
+ * What is asked for is brought to a list of numbers in three steps: those that were given, those
+ * that names and users mean, and what descends from all of these. Processes come and go
+ * meanwhile; who is gone by the time it is recorded is passed over there. Reading another's memory takes
+ * at least the rights that sampling it does (ptrace(2), access mode checking), so it decides.
+ */
+#include "src/cli/targets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/record/record.h"
+
+enum {
+	MOST_PROCESSES = 1 << 16,
+	MOST_ROUNDS = 8, /* of looking for descendants of those that were found in the last one */
+	NAMED = 8,       /* so many are named in a sentence */
+};
+
+/* A process as /proc has it. */
+struct seen {
+	pid_t pid, parent;
+};
+
+struct list {
+	struct seen *items;
+	size_t n, allocated;
+};
+
+static void list_done(struct list *list)
+{
+	free(list->items);
+}
+
+void target_options_done(struct target_options *options)
+{
+	free(options->pids);
+	words_done(&options->comms);
+	words_done(&options->users);
+	*options = (struct target_options){ 0 };
+}
+
+void targets_done(struct targets *targets)
+{
+	free(targets->pids);
+	free(targets->refused);
+	*targets = (struct targets){ 0 };
+}
+
+bool targets_are_asked_for(const struct target_options *options)
+{
+	return options->n_pids > 0 || options->comms.n > 0 || options->users.n > 0;
+}
+
+static void closedirp(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+/* All processes that run a program and have not ended, but this one. */
+static int list_all(struct list *list)
+{
+	CLEANUP(closedirp) DIR *folder = opendir("/proc");
+	struct dirent *entry;
+
+	if (!folder)
+		return -errno;
+	while ((entry = readdir(folder)) != NULL && list->n < MOST_PROCESSES) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct proc_stat stat;
+
+		if (pid <= 0 || pid == getpid() || proc_stat_read(pid, 0, &stat) < 0 || stat.is_kernel_thread ||
+		    strchr("ZX", stat.state))
+			continue;
+		if (grow(&list->items, list->n, &list->allocated, sizeof *list->items) < 0)
+			return -ENOMEM;
+		list->items[list->n++] = (struct seen){ pid, stat.parent };
+	}
+	return 0;
+}
+
+static bool has(const struct targets *targets, pid_t pid)
+{
+	for (size_t i = 0; i < targets->n; i++)
+		if (targets->pids[i] == pid)
+			return true;
+	return false;
+}
+
+static int add(struct targets *targets, pid_t pid)
+{
+	if (has(targets, pid))
+		return 0;
+	if (grow(&targets->pids, targets->n, &targets->allocated, sizeof *targets->pids) < 0)
+		return -ENOMEM;
+	targets->pids[targets->n++] = pid;
+	return 0;
+}
+
+/* ---- Names and users ---- */
+
+static bool has_name(const struct words *comms, pid_t pid)
+{
+	CLEANUP(freep) char *comm = proc_text(pid, "comm", 64);
+	char path[64], program[4096], *slash;
+	ssize_t n;
+
+	if (comm && comm[0] && words_match(comms, comm))
+		return true;
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	n = readlink(path, program, sizeof program - 1);
+	if (n <= 0)
+		return false;
+	program[n] = '\0';
+	slash = strrchr(program, '/');
+	return words_match(comms, slash ? slash + 1 : program);
+}
+
+/* As a file's owner has it: of the effective user. */
+static bool is_of(const unsigned *uids, size_t n_uids, pid_t pid)
+{
+	CLEANUP(freep) char *status = NULL;
+	unsigned ids[3];
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	if (read_file(path, 1 << 16, &status, NULL) < 0 || !proc_status_ids(status, "Uid", ids))
+		return false;
+	for (size_t i = 0; i < n_uids; i++)
+		if (ids[1] == uids[i])
+			return true;
+	return false;
+}
+
+static int find_users(const struct words *users, unsigned *uids)
+{
+	for (size_t i = 0; i < users->n; i++) {
+		const struct passwd *user = getpwnam(users->words[i]);
+		char *end;
+
+		errno = 0;
+		uids[i] = user ? user->pw_uid : (unsigned)strtoul(users->words[i], &end, 10);
+		if (!user && (*end || errno != 0 || users->words[i][0] == '-'))
+			return cli_fail(EXIT_NO_INPUT, "there is no user %s", users->words[i]);
+	}
+	return EXIT_OK;
+}
+
+/* Returns an exit status. */
+static int add_matching(const struct target_options *options, const struct list *all, struct targets *targets)
+{
+	CLEANUP(freep) unsigned *uids = calloc(options->users.n + 1, sizeof *uids);
+	int status;
+
+	if (!uids)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	status = find_users(&options->users, uids);
+	if (status != EXIT_OK || (options->comms.n == 0 && options->users.n == 0))
+		return status;
+	for (size_t i = 0; i < all->n; i++) {
+		pid_t pid = all->items[i].pid;
+
+		if ((options->comms.n > 0 && !has_name(&options->comms, pid)) ||
+		    (options->users.n > 0 && !is_of(uids, options->users.n, pid)))
+			continue;
+		if (add(targets, pid) < 0)
+			return cli_fail(EXIT_FAILED, "not enough memory");
+	}
+	return EXIT_OK;
+}
+
+/* ---- Descendants ---- */
+
+/* Those in the list whose parents are targets. A list is in no order, so it is gone through until nothing comes. */
+static int add_children(const struct list *all, struct targets *targets)
+{
+	size_t n_before;
+	int r = 0;
+
+	do {
+		n_before = targets->n;
+		for (size_t i = 0; r >= 0 && i < all->n; i++)
+			if (has(targets, all->items[i].parent))
+				r = add(targets, all->items[i].pid);
+	} while (r >= 0 && targets->n > n_before);
+	return r;
+}
+
+/* As often as new ones have been started meanwhile. */
+static int add_descendants(struct targets *targets)
+{
+	int r = 0;
+
+	for (int i = 0; r >= 0 && i < MOST_ROUNDS; i++) {
+		CLEANUP(list_done) struct list all = { 0 };
+		size_t n_before = targets->n;
+
+		r = list_all(&all);
+		if (r >= 0)
+			r = add_children(&all, targets);
+		if (targets->n == n_before)
+			break;
+	}
+	return r;
+}
+
+/* ---- Who may be looked at ---- */
+
+static int refuse(struct targets *targets, pid_t pid, int error)
+{
+	CLEANUP(freep) char *name = proc_text(pid, "comm", sizeof targets->refused->name);
+	struct target_refusal *refusal;
+
+	if (!name || grow(&targets->refused, targets->n_refused, &targets->refused_allocated, sizeof *refusal) < 0)
+		return -ENOMEM;
+	refusal = &targets->refused[targets->n_refused++];
+	*refusal = (struct target_refusal){ .pid = pid, .error = error };
+	snprintf(refusal->name, sizeof refusal->name, "%s", name);
+	return 0;
+}
+
+static bool was_given(const struct target_options *options, pid_t pid)
+{
+	for (size_t i = 0; i < options->n_pids; i++)
+		if (options->pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* One that is ending has no memory left, and nobody is refused what is not there. */
+static bool is_ending(pid_t pid)
+{
+	CLEANUP(freep) char *maps = NULL;
+	char path[64];
+	size_t n_bytes = 0;
+	int r;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	r = read_file(path, 16, &maps, &n_bytes);
+	return r == -ENOENT || r == -ESRCH || (r >= 0 && n_bytes == 0);
+}
+
+static int part_refused(const struct target_options *options, struct targets *targets)
+{
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < targets->n; i++) {
+		pid_t pid = targets->pids[i];
+		int error = capture_check_memory(pid);
+
+		if (error == -EPERM || error == -EACCES || error == -ENOSYS ||
+		    (error == -ESRCH && was_given(options, pid)))
+			r = refuse(targets, pid, error);
+		else if (error != -ESRCH && !is_ending(pid))
+			targets->pids[n++] = pid;
+	}
+	targets->n = n;
+	return r;
+}
+
+/* "12 (python3), 34 (cron) and 5 others" */
+static void name_refused(const struct targets *targets, bool missing, FILE *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < targets->n_refused; i++) {
+		const struct target_refusal *refusal = &targets->refused[i];
+
+		if ((refusal->error == -ESRCH) != missing)
+			continue;
+		if (n++ >= NAMED)
+			continue;
+		fprintf(out, "%s%d", n > 1 ? ", " : "", (int)refusal->pid);
+		if (refusal->name[0])
+			fprintf(out, " (%s)", refusal->name);
+	}
+	if (n > NAMED)
+		fprintf(out, " and %zu others", n - NAMED);
+}
+
+static char *text_of_refused(const struct targets *targets, bool missing)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	if (!out)
+		return NULL;
+	name_refused(targets, missing, out);
+	if (fclose(out) != 0)
+		return NULL;
+	return text;
+}
+
+static const char remedy[] = "run as root or with CAP_SYS_PTRACE and CAP_PERFMON, or, for your own processes, "
+			     "`sysctl kernel.yama.ptrace_scope=0`";
+
+void targets_say_refused(const struct targets *targets)
+{
+	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
+
+	if (missing && missing[0])
+		fprintf(stderr, "there is no process %s: the others are recorded\n", missing);
+	if (refused && refused[0])
+		fprintf(stderr, "left out, for they may not be looked at: %s: %s\n", refused, remedy);
+}
+
+static void put_words(const struct words *words, FILE *out)
+{
+	for (size_t i = 0; i < words->n; i++)
+		fprintf(out, "%s%s", i > 0 ? "," : "", words->words[i]);
+}
+
+static int fail_nothing(const struct target_options *options)
+{
+	CLEANUP(freep) char *what = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&what, &n_bytes);
+
+	if (!out)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	if (options->comms.n > 0) {
+		fputs(" called ", out);
+		put_words(&options->comms, out);
+	}
+	if (options->users.n > 0) {
+		fputs(" of the user ", out);
+		put_words(&options->users, out);
+	}
+	fclose(out);
+	return cli_fail(EXIT_NO_INPUT, "there is no process%s", what ? what : "");
+}
+
+static int fail_refused(const struct targets *targets)
+{
+	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
+
+	if (!missing || !refused)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	if (!refused[0])
+		return cli_fail(EXIT_NO_INPUT, "there is no process %s", missing);
+	return cli_fail(EXIT_NOT_PERMITTED, "none of the processes may be looked at: %s: %s", refused, remedy);
+}
+
+static int find(const struct target_options *options, struct targets *targets)
+{
+	CLEANUP(list_done) struct list all = { 0 };
+	int r = 0, status;
+
+	for (size_t i = 0; r >= 0 && i < options->n_pids; i++)
+		r = add(targets, options->pids[i]);
+	if (r >= 0)
+		r = list_all(&all);
+	if (r < 0)
+		return cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r));
+	status = add_matching(options, &all, targets);
+	if (status != EXIT_OK)
+		return status;
+	if (options->descendants)
+		r = add_descendants(targets);
+	if (targets->n == 0)
+		return fail_nothing(options);
+	if (r >= 0 && (targets->n > 1 || options->n_pids == 0))
+		r = part_refused(options, targets);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "the processes cannot be listed: %s", strerror(-r));
+	if (targets->n > 0)
+		return EXIT_OK;
+	return targets->n_refused > 0 ? fail_refused(targets) : fail_nothing(options);
+}
+
+int targets_find(const struct target_options *options, struct targets *ret)
+{
+	CLEANUP(targets_done) struct targets targets = { 0 };
+	int status;
+
+	status = find(options, &targets);
+	if (status != EXIT_OK)
+		return status;
+	*ret = targets;
+	targets = (struct targets){ 0 };
+	return EXIT_OK;
+}

@@ -1,0 +1,81 @@
+/* test_words.c - lists of words, and what they mean. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "base/words.h"
+
+static void commas_part_words(void **state)
+{
+	CLEANUP(words_done) struct words words = { 0 };
+
+	(void)state;
+	assert_int_equal(words_add_list(&words, ",,"), -EINVAL);
+	assert_int_equal(words_add_list(&words, ""), -EINVAL);
+	assert_int_equal(words_add_list(&words, "12,,busy-*,"), 0);
+	assert_int_equal(words.n, 2);
+	assert_string_equal(words.words[0], "12");
+	assert_string_equal(words.words[1], "busy-*");
+	assert_false(words_are_numbers(&words));
+	assert_true(words_have_number(&words, 12));
+	assert_false(words_have_number(&words, 1));
+	assert_false(words_have_number(&words, -1)); /* "busy-*" is none */
+}
+
+static void globs_are_of_whole_names(void **state)
+{
+	CLEANUP(words_done) struct words words = { 0 };
+
+	(void)state;
+	assert_false(words_match(&words, ""));
+	assert_int_equal(words_add_list(&words, "busy-?,main"), 0);
+	assert_true(words_match(&words, "busy-1"));
+	assert_false(words_match(&words, "busy-12"));
+	assert_false(words_match(&words, "mainly"));
+	assert_false(words_match(&words, "Thread.main"));
+}
+
+static void functions_go_by_their_last_name_too(void **state)
+{
+	CLEANUP(words_done) struct words words = { 0 };
+
+	(void)state;
+	assert_int_equal(words_add(&words, "step"), 0);
+	assert_int_equal(words_add(&words, "f<a, b>"), 0);
+	assert_true(words_match_function(&words, "step"));
+	assert_true(words_match_function(&words, "Trainer.step"));
+	assert_true(words_match_function(&words, "f<a, b>"));
+	assert_false(words_match_function(&words, "step.inner"));
+	assert_false(words_match_function(&words, "step."));
+	assert_false(words_match_function(&words, "footstep"));
+}
+
+static void numbers_are_whole_words(void **state)
+{
+	CLEANUP(words_done) struct words words = { 0 };
+
+	(void)state;
+	assert_true(words_are_numbers(&words));
+	assert_int_equal(words_add_list(&words, "7,007"), 0);
+	assert_true(words_are_numbers(&words));
+	assert_true(words_have_number(&words, 7));
+	assert_int_equal(words_add_list(&words, "7x"), 0);
+	assert_false(words_are_numbers(&words));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(commas_part_words),
+		cmocka_unit_test(globs_are_of_whole_names),
+		cmocka_unit_test(functions_go_by_their_last_name_too),
+		cmocka_unit_test(numbers_are_whole_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
