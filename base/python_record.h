@@ -81,7 +81,7 @@ enum {
 };
 
 struct python_record {
-	uint64_t layout_id;
+	uint64_t layout_id; /* 0: without frames, it only makes its sample be read at once */
 	uint32_t tid; /* as the kernel numbers threads */
 	uint32_t n_entries;
 	uint32_t n_states, flags;

@@ -25,6 +25,7 @@ enum {
 	N_WARM_UP = 64,
 	N_ROUNDS = 9,           /* of each measurement; the median counts */
 	N_HOT_WALKS = 5000,     /* of one dump, in a round */
+	EVICT_BYTES = 512 << 20, /* more than any cache's share */
 };
 
 /* What ours is unwound with. */
@@ -118,14 +119,36 @@ static int pass(struct ours *ours, const struct dumps *dumps, uint64_t *ret_ns, 
 	return 0;
 }
 
+/*
+ * Have the caches full of something else. However many dumps there are, what is touched of them may be few
+ * enough lines to stay there from one round to the next.
+ */
+static void evict(void)
+{
+	static uint8_t *other;
+	uint64_t sum = 0;
+
+	if (!other) {
+		other = malloc(EVICT_BYTES);
+		if (!other)
+			return;
+		memset(other, 1, EVICT_BYTES);
+	}
+	for (size_t i = 0; i < EVICT_BYTES; i += sizeof sum)
+		sum += *(const volatile uint64_t *)(other + i);
+	__asm__ volatile("" : : "r"(sum));
+}
+
 static int measure_streamed(struct ours *ours, const struct dumps *dumps, struct spread *ret)
 {
 	double values[N_ROUNDS];
 
 	for (unsigned i = 0; i < N_ROUNDS; i++) {
 		uint64_t ns, n_frames;
-		int r = pass(ours, dumps, &ns, &n_frames);
+		int r;
 
+		evict();
+		r = pass(ours, dumps, &ns, &n_frames);
 		if (r < 0)
 			return r;
 		values[i] = (double)ns / (double)n_frames;
@@ -244,8 +267,10 @@ static struct spread measure_reading(const struct dumps *dumps, const struct foo
 	double values[N_ROUNDS];
 
 	for (unsigned i = 0; i < N_ROUNDS; i++) {
-		uint64_t start = cpu_ns();
+		uint64_t start;
 
+		evict();
+		start = cpu_ns();
 		for (size_t k = 0; k < dumps->n; k++)
 			read(dumps, footprint, k);
 		values[i] = (double)(cpu_ns() - start) / (double)footprint->n;
@@ -300,8 +325,10 @@ static struct spread measure_libdwfl(struct oracle *oracle, const struct dumps *
 
 	oracle->want_sp = false;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		uint64_t start = cpu_ns(), n_frames = 0;
+		uint64_t start, n_frames = 0;
 
+		evict();
+		start = cpu_ns();
 		for (size_t k = 0; k < dumps->n; k++) {
 			oracle_unwind(oracle, &dumps->samples[k], NULL);
 			n_frames += oracle->n_frames;

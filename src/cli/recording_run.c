@@ -158,32 +158,6 @@ static void take_signals(struct loop *loop)
 	}
 }
 
-static void show_progress(const struct recording *recording)
-{
-	struct pipeline_counts counts;
-	struct capture_counts captured;
-	char size[16], seconds[16];
-
-	pipeline_read_counts(recording->pipeline, &counts);
-	capture_read_counts(recording->capture, &captured);
-	format_bytes((uint64_t)pipeline_store_bytes(recording->pipeline), size);
-	snprintf(seconds, sizeof seconds, "%.0f", (double)(monotonic_ns() - recording->started_ns) / 1e9);
-	fprintf(stderr, "\r%s s  %llu samples  %llu lost  %s \033[K", seconds,
-		(unsigned long long)counts.samples, (unsigned long long)captured.lost, size);
-}
-
-static void tick(struct loop *loop)
-{
-	struct recording *recording = loop->recording;
-	uint64_t expirations;
-
-	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
-		return;
-	recording->error = pipeline_flush(recording->pipeline);
-	if (recording->progress && loop->n_ticks++ % 2 == 1)
-		show_progress(recording);
-}
-
 /* Returns 1 when there may be more: very deep stacks take some milliseconds each. */
 static int take_samples(struct recording *recording, unsigned max)
 {
@@ -203,6 +177,35 @@ static int take_samples(struct recording *recording, unsigned max)
 			return r;
 	}
 	return 1;
+}
+
+static void show_progress(const struct recording *recording)
+{
+	struct pipeline_counts counts;
+	struct capture_counts captured;
+	char size[16], seconds[16];
+
+	pipeline_read_counts(recording->pipeline, &counts);
+	capture_read_counts(recording->capture, &captured);
+	format_bytes((uint64_t)pipeline_store_bytes(recording->pipeline), size);
+	snprintf(seconds, sizeof seconds, "%.0f", (double)(monotonic_ns() - recording->started_ns) / 1e9);
+	fprintf(stderr, "\r%s s  %llu samples  %llu lost  %s \033[K", seconds,
+		(unsigned long long)counts.samples, (unsigned long long)captured.lost, size);
+}
+
+static void tick(struct loop *loop)
+{
+	struct recording *recording = loop->recording;
+	uint64_t expirations;
+	int r;
+
+	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
+		return;
+	/* The last ones of a thread that sleeps now did not wake us. */
+	r = take_samples(recording, PORTION);
+	recording->error = r < 0 ? r : pipeline_flush(recording->pipeline);
+	if (recording->progress && loop->n_ticks++ % 2 == 1)
+		show_progress(recording);
 }
 
 static void serve(struct loop *loop, enum source source)

@@ -30,6 +30,7 @@ struct known_thread {
 	pid_t pid, tid;
 	char name[32];
 	uint64_t started_ns, ended_ns;
+	uint64_t stack_start, stack_noted_ns; /* as the capture was told last; 0: it was not */
 	bool is_new;
 };
 
@@ -514,6 +515,26 @@ static int take_polled(struct pipeline *pipeline, const struct sample *sample)
 	return r < 0 ? r : put_sample(pipeline, sample, process, &stack, &hold);
 }
 
+/*
+ * Of a thread whose stack's beginning is known, samples need not be read at once, where frames are read inside
+ * the interrupt. One that runs on several stacks in turns is not told of each time.
+ */
+static void note_stack(struct pipeline *pipeline, const struct sample *sample)
+{
+	enum { RENOTE_NS = 100000000 };
+	const struct native_stack *stack = &pipeline->native;
+	struct known_thread *thread = find_thread(pipeline, sample->tid);
+	uint64_t start = stack->n_frames > 0 ? stack->frames[stack->n_frames - 1].cfa : 0;
+
+	if (!thread || start == 0 || start == thread->stack_start ||
+	    (stack->end != STACK_COMPLETE && stack->end != STACK_COMPLETED) ||
+	    sample->time_ns - thread->stack_noted_ns < RENOTE_NS)
+		return;
+	capture_note_stack(pipeline->capture, sample->tid, start);
+	thread->stack_start = start;
+	thread->stack_noted_ns = sample->time_ns;
+}
+
 static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 {
 	struct sample copy = *captured, *sample = &copy;
@@ -543,7 +564,11 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)
 		return r;
-	return put_sample(pipeline, sample, process, &stack, &hold);
+	r = put_sample(pipeline, sample, process, &stack, &hold);
+	/* Tasks are read from memory, right after the sample. */
+	if (r >= 0 && pipeline->capture && !pipeline->async)
+		note_stack(pipeline, sample);
+	return r;
 }
 
 void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample)

@@ -24,15 +24,21 @@
 /* Of the initial PID namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INITIAL_NAMESPACE 0xeffffffcu
 
+/* An event that the program writes to. */
 struct output {
-	int fd;
+	int fd; /* -1: none */
 	uint64_t id;
+};
+
+/* Of one processor. */
+struct outputs {
+	struct output quiet, call; /* the reader of the ring is woken by a call */
 };
 
 struct bpf_source {
 	struct bpf_object *object;
-	int program, processes, outputs, judged;
-	struct output *output; /* by processor */
+	int program, processes, quiet, calls, judged, floors;
+	struct outputs *outputs; /* by processor */
 	size_t n_outputs;
 };
 
@@ -47,9 +53,11 @@ void bpf_source_free(struct bpf_source *source)
 {
 	if (!source)
 		return;
-	for (size_t i = 0; i < source->n_outputs; i++)
-		closep(&source->output[i].fd);
-	free(source->output);
+	for (size_t i = 0; i < source->n_outputs; i++) {
+		closep(&source->outputs[i].quiet.fd);
+		closep(&source->outputs[i].call.fd);
+	}
+	free(source->outputs);
 	bpf_object__close(source->object);
 	free(source);
 }
@@ -71,6 +79,11 @@ static int set_size(struct bpf_source *source, const char *map, uint32_t n)
 	return bpf_map__set_max_entries(bpf_object__find_map_by_name(source->object, map), n);
 }
 
+static int find_map(const struct bpf_source *source, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(source->object, name);
+}
+
 static int load(struct bpf_source *source, uint32_t n_cpus)
 {
 	int r;
@@ -82,18 +95,23 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 	if (r >= 0)
 		r = set_size(source, "outputs", n_cpus);
 	if (r >= 0)
+		r = set_size(source, "calls", n_cpus);
+	if (r >= 0)
 		r = bpf_object__load(source->object);
 	if (r < 0)
 		return r;
 	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames"));
-	source->processes = bpf_object__find_map_fd_by_name(source->object, "processes");
-	source->outputs = bpf_object__find_map_fd_by_name(source->object, "outputs");
-	source->judged = bpf_object__find_map_fd_by_name(source->object, "judged");
-	return source->program < 0 || source->processes < 0 || source->outputs < 0 || source->judged < 0 ? -ENOENT : 0;
+	source->processes = find_map(source, "processes");
+	source->quiet = find_map(source, "outputs");
+	source->calls = find_map(source, "calls");
+	source->judged = find_map(source, "judged");
+	source->floors = find_map(source, "floors");
+	return source->program < 0 || source->processes < 0 || source->quiet < 0 || source->calls < 0 ||
+			source->judged < 0 || source->floors < 0 ? -ENOENT : 0;
 }
 
 /* An event of one processor that the program writes to, redirected to that one's ring. */
-static int open_output(struct bpf_source *source, const struct ring *ring)
+static int open_output(const struct ring *ring, int map, bool wakes, struct output *output)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
@@ -104,28 +122,37 @@ static int open_output(struct bpf_source *source, const struct ring *ring)
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
+		.wakeup_events = wakes,
 	};
-	struct output *output = &source->output[ring->cpu];
 	uint32_t cpu = ring->cpu;
 
 	output->fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (output->fd < 0 || ioctl(output->fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ||
 	    ioctl(output->fd, PERF_EVENT_IOC_ID, &output->id) < 0)
 		return -errno;
-	return bpf_map_update_elem(source->outputs, &cpu, &output->fd, BPF_ANY);
+	return bpf_map_update_elem(map, &cpu, &output->fd, BPF_ANY);
+}
+
+static int open_both(struct bpf_source *source, const struct ring *ring)
+{
+	struct outputs *outputs = &source->outputs[ring->cpu];
+	int r;
+
+	r = open_output(ring, source->quiet, false, &outputs->quiet);
+	return r < 0 ? r : open_output(ring, source->calls, true, &outputs->call);
 }
 
 static int open_outputs(struct bpf_source *source, const struct rings *rings, size_t n_cpus)
 {
 	int r = 0;
 
-	source->output = calloc(n_cpus, sizeof *source->output);
-	if (!source->output)
+	source->outputs = calloc(n_cpus, sizeof *source->outputs);
+	if (!source->outputs)
 		return -ENOMEM;
 	while (source->n_outputs < n_cpus)
-		source->output[source->n_outputs++].fd = -1;
+		source->outputs[source->n_outputs++] = (struct outputs){ .quiet.fd = -1, .call.fd = -1 };
 	for (size_t i = 0; i < rings->n && r >= 0; i++)
-		r = rings->ring[i].cpu < n_cpus ? open_output(source, &rings->ring[i]) : -EINVAL;
+		r = rings->ring[i].cpu < n_cpus ? open_both(source, &rings->ring[i]) : -EINVAL;
 	return r;
 }
 
@@ -198,5 +225,13 @@ void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
 
 bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id)
 {
-	return cpu < source->n_outputs && source->output[cpu].fd >= 0 && source->output[cpu].id == id;
+	return cpu < source->n_outputs && ((source->outputs[cpu].quiet.fd >= 0 && source->outputs[cpu].quiet.id == id) ||
+					   (source->outputs[cpu].call.fd >= 0 && source->outputs[cpu].call.id == id));
+}
+
+void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)
+{
+	uint32_t key = (uint32_t)tid;
+
+	bpf_map_update_elem(source->floors, &key, &floor, BPF_ANY);
 }

@@ -39,6 +39,13 @@ void bpf_source_forget(struct bpf_source *source, pid_t pid);
 int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted);
 void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
 
+/*
+ * bpf_source_set_floor - samples of a thread wake the reader of the rings only where its stack pointer is
+ * below this, or where its frames could not be read; until then each does. Best effort: at worst
+ * it is woken for nothing.
+ */
+void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor);
+
 /* Whether a record of this event is one of Python frames. */
 bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id);
 

@@ -34,6 +34,7 @@ static int open_bpf(struct capture *capture, enum capture_source source)
 	if (r < 0)
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	capture->events.bpf = capture->bpf;
+	events_wake_rarely(&capture->events);
 	return pairs_init(&capture->pairs, capture->rings.n);
 }
 
@@ -216,6 +217,12 @@ void capture_forget_python(struct capture *capture, pid_t pid)
 {
 	if (capture->bpf)
 		bpf_source_forget(capture->bpf, pid);
+}
+
+void capture_note_stack(struct capture *capture, pid_t tid, uint64_t start)
+{
+	if (capture->bpf)
+		bpf_source_set_floor(capture->bpf, tid, start - capture->events.attr.sample_stack_user);
 }
 
 bool capture_has_kernel(const struct capture *capture)
@@ -410,9 +417,11 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 
 bool capture_peek(const struct capture *capture, struct sample *ret)
 {
-	const struct perf_event_header *record = merge_peek(&capture->merge);
+	const struct perf_event_header *record = merge_peek(&capture->merge, 0);
 	struct capture_event event;
 
+	if (record && capture->bpf && is_python(capture, record)) /* it stands before its sample */
+		record = merge_peek(&capture->merge, record->size);
 	if (!record || record->type != PERF_RECORD_SAMPLE ||
 	    record_decode(record, capture_has_kernel(capture), &event) <= 0)
 		return false;

@@ -38,6 +38,7 @@
 #include "src/record/decode.h"
 
 enum {
+	MOST_WAKEUPS_HZ = 50, /* where samples need not be read at once */
 	MOST_HZ = 100000, /* the kernel rounds shorter periods up, silently */
 	MOST_STACK_BYTES = 65528,
 	/* A program that only creates threads would keep us busy for ever. What
@@ -112,6 +113,13 @@ int events_init(struct event_set *set, const struct capture_options *options,
 	attr.inherit_thread = options->no_children; /* Linux 5.13 */
 	*set = (struct event_set){ .rings = rings, .attr = attr };
 	return 0;
+}
+
+void events_wake_rarely(struct event_set *set)
+{
+	if (!set->attr.watermark)
+		set->attr.wakeup_events =
+			(uint32_t)MAX(1u, 1000000000u / MOST_WAKEUPS_HZ / MAX(1u, set->attr.sample_period));
 }
 
 static void close_events(struct event_set *set)

@@ -36,6 +36,12 @@ int events_init(struct event_set *set, const struct capture_options *options,
 void events_done(struct event_set *set);
 
 /*
+ * events_wake_rarely - wake the reader some ten times a second only, however often is sampled.
+ * To be called before any is opened; for where something else wakes it when it must be.
+ */
+void events_wake_rarely(struct event_set *set);
+
+/*
  * events_attach - sample every thread of a process. Errors as capture_attach().
  * Where that takes too many descriptors, and a program in the kernel is there to leave
  * others out, all processes are sampled instead: is_wide.

@@ -91,7 +91,7 @@ const struct perf_event_header *merge_next(struct merge *merge)
 	return ring_record(ring, merge->copy);
 }
 
-const struct perf_event_header *merge_peek(const struct merge *merge)
+const struct perf_event_header *merge_peek(const struct merge *merge, size_t n_behind)
 {
-	return merge->lent ? ring_peek(merge->lent) : NULL;
+	return merge->lent ? ring_peek(merge->lent, n_behind) : NULL;
 }

@@ -35,7 +35,7 @@ bool merge_begin(struct merge *merge, uint64_t now_ns);
  */
 const struct perf_event_header *merge_next(struct merge *merge);
 
-/* The one behind the borrowed record in its ring; NULL: none has been seen. Borrowed as long. */
-const struct perf_event_header *merge_peek(const struct merge *merge);
+/* The one so many bytes behind the borrowed record in its ring; NULL: none has been seen. Borrowed as long. */
+const struct perf_event_header *merge_peek(const struct merge *merge, size_t n_behind);
 
 #endif

@@ -123,7 +123,18 @@ int capture_refusal(const struct capture *capture);
  */
 int capture_check_memory(pid_t pid);
 
-/* A descriptor for poll(2)/epoll: readable when records wait. Borrowed. */
+/*
+ * capture_note_stack - where a thread's stack begins: the outermost CFA of a whole one.
+ * With SOURCE_BPF, samples whose stack was captured up to there need not be read at once, and no longer
+ * wake the reader each: see capture_fd().
+ */
+void capture_note_stack(struct capture *capture, pid_t tid, uint64_t start);
+
+/*
+ * A descriptor for poll(2)/epoll: readable when records wait. Borrowed.
+ * It tells at once of what has to be read at once; other records may wait until there are more of
+ * them. So call capture_next() on a timer, too.
+ */
 int capture_fd(const struct capture *capture);
 
 /* The source in use; never SOURCE_AUTO. */

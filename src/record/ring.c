@@ -174,13 +174,13 @@ const struct perf_event_header *ring_record(const struct ring *ring, void *copy)
 	return copy;
 }
 
-const struct perf_event_header *ring_peek(const struct ring *ring)
+const struct perf_event_header *ring_peek(const struct ring *ring, size_t n_behind)
 {
-	uint64_t position = ring->position + ring->n_record_bytes;
+	uint64_t position = ring->position + ring->n_record_bytes + n_behind;
 	size_t start = position & (ring->n_bytes - 1);
 	struct perf_event_header header;
 
-	if (ring->n_record_bytes == 0 || ring->head - position < sizeof header)
+	if (ring->n_record_bytes == 0 || position > ring->head || ring->head - position < sizeof header)
 		return NULL;
 	memcpy(&header, ring->data + start, sizeof header);
 	if (header.size < sizeof header || header.size % 8 != 0 || header.size > ring->head - position ||

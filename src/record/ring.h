@@ -50,8 +50,9 @@ void ring_refresh(struct ring *ring);
  */
 const struct perf_event_header *ring_record(const struct ring *ring, void *copy);
 
-/* The record behind the one at position, where it has been seen and does not wrap around; else NULL. */
-const struct perf_event_header *ring_peek(const struct ring *ring);
+/* The record so many bytes behind the end of the one at position, where it has been seen and does not wrap
+ * around; else NULL. */
+const struct perf_event_header *ring_peek(const struct ring *ring, size_t n_behind);
 
 /* Go on to the next record; the memory is not given back yet. */
 void ring_advance(struct ring *ring);

@@ -9,6 +9,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 import unittest
 
 import probing_test as t
@@ -197,6 +198,30 @@ class Threads(t.Case):
         self.assertGreater(len(threads), 2)
         self.assertGreater(sum(verdicts.values()), 8)
         self.assertShare(MOSTLY, verdicts["exact"] / sum(verdicts.values()), str(verdicts))
+
+
+def waits_of(pid):
+    """How often a process has gone to sleep."""
+    with open("/proc/%d/status" % pid) as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+
+
+class SeldomWoken(t.Case):
+    """The sampled thread pays for each time the recorder is woken: it is not for stacks that are captured whole."""
+
+    def test_fewer_times_than_samples(self):
+        t.need_bpf()
+        with t.scratch(), t.fixture("threads.py", "--busy", "1") as started:
+            process = subprocess.Popen([t.BINARY, "record", "--source", "bpf", "--pid", str(started.pid), "-d", "4",
+                                        "-F", "999", "-q", "-o", "out.db"])
+            time.sleep(1)
+            before = waits_of(process.pid)
+            time.sleep(2)
+            waits = waits_of(process.pid) - before
+            self.assertEqual(0, process.wait())
+            samples = len(t.Recording("out.db").samples)
+        self.assertGreater(samples, 100, "too few to judge")
+        self.assertLess(waits, samples / 4)
 
 
 class Crowd(t.Case):

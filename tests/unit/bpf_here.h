@@ -27,6 +27,10 @@ static struct bpf_here {
 	bool has_known;    /* the thread of known_tid was met before */
 	uint32_t known_tid;
 	unsigned n_reads;
+	uint64_t sp;       /* of the thread */
+	bool has_floor;
+	uint64_t floor;    /* that the thread has been told to have */
+	bool has_called;   /* the last run has woken the reader */
 	size_t n_output;   /* bytes that the last run has written; 0: nothing */
 	_Alignas(8) uint8_t output[PYTHON_RECORD_BYTES];
 } bpf_here;
@@ -66,12 +70,17 @@ static inline long bpf_get_ns_current_pid_tgid(uint64_t device, uint64_t inode, 
 	return 0;
 }
 
+#define PT_REGS_SP(regs) ((void)(regs), bpf_here.sp)
+
 static void *bpf_map_lookup_elem(void *map, const void *key);
 static long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags);
 
+static bool is_call(const void *map);
+
 static inline long bpf_perf_event_output(void *context, void *map, uint64_t flags, const void *from, uint64_t n_bytes)
 {
-	(void)context, (void)map, (void)flags;
+	(void)context, (void)flags;
+	bpf_here.has_called = is_call(map);
 	if (n_bytes > sizeof bpf_here.output)
 		abort();
 	memcpy(bpf_here.output, from, n_bytes);
@@ -87,6 +96,11 @@ static inline long bpf_perf_event_output(void *context, void *map, uint64_t flag
 #include "src/record/bpf/frames.bpf.c"
 #pragma GCC diagnostic pop
 
+static bool is_call(const void *map)
+{
+	return map == &calls;
+}
+
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	static struct room only_room;
@@ -96,6 +110,8 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 		return *(const uint32_t *)key == bpf_here.pid ? &bpf_here.layout : NULL;
 	if (map == (void *)&rooms)
 		return &only_room;
+	if (map == (void *)&floors)
+		return bpf_here.has_floor ? &bpf_here.floor : NULL;
 	if (map == (void *)&threads && bpf_here.known_tid == *(const uint32_t *)key)
 		return bpf_here.has_known ? &known : NULL;
 	return NULL; /* nobody is judged */
@@ -122,18 +138,24 @@ static inline bool bpf_here_watch(struct memory_image *image, struct py_runtime 
 	return true;
 }
 
-/* A sample of a thread. NULL: nothing was written. */
+/* A sample of a thread. NULL: only a call for it was written. */
 static inline const struct python_record *bpf_here_run(pid_t tid)
 {
 	const struct python_record *record = (const struct python_record *)bpf_here.output;
+	struct bpf_perf_event_data context = { 0 };
 
 	bpf_here.tid = (uint32_t)tid;
 	bpf_here.n_output = 0;
 	bpf_here.n_reads = 0;
-	if (read_frames(NULL) != 1)
+	if (read_frames(&context) != 1)
 		abort(); /* the sample itself would not be written */
-	if (bpf_here.n_output == 0)
+	if (bpf_here.n_output < sizeof *record)
+		abort();
+	if (record->layout_id == 0) {
+		if (record->n_entries != 0 || record->n_states != 0 || !bpf_here.has_called)
+			abort();
 		return NULL;
+	}
 	if (bpf_here.n_output != sizeof *record + record->n_entries * sizeof(struct python_entry) ||
 	    record->n_entries > PYTHON_MAX_ENTRIES || record->n_states > PYTHON_MAX_STATES)
 		abort();

@@ -226,6 +226,37 @@ static void a_changed_list_is_searched_anew(void **state)
 	assert_int_equal(record->states[0].state, made);
 }
 
+/* The reader of the ring is woken where the rest of a stack has to be read, and for nothing else. */
+static void only_what_cannot_wait_calls_the_reader(void **state)
+{
+	static const struct {
+		bool has_floor;
+		uint64_t sp;
+		bool calls;
+	} cases[] = {
+		{ false, 0x7fff0000, true }, /* nothing is known of its stack */
+		{ true, 0x7fff0000, false },
+		{ true, 0x7fff0000ull + MAX_STACK_BYTES, false },
+		{ true, 0x7fff0000ull + MAX_STACK_BYTES + 1, true }, /* another stack */
+		{ true, 0x7fff0000 - 1, true },	      /* deeper than what is copied */
+		{ true, 0xffffc90000000000, true },   /* in the kernel */
+	};
+
+	(void)state;
+	bpf_here.floor = 0x7fff0000;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		bpf_here.has_floor = cases[i].has_floor;
+		bpf_here.sp = cases[i].sp;
+		assert_non_null(bpf_here_run(image.threads[0]));
+		assert_int_equal(bpf_here.has_called, cases[i].calls);
+	}
+	/* However little of a stack there is, of a thread without frames memory has to be read. */
+	bpf_here.sp = bpf_here.floor;
+	assert_null(bpf_here_run(image.threads[0] + 12345));
+	assert_true(bpf_here.has_called);
+	bpf_here.has_floor = false;
+}
+
 static void a_circle_ends_in_a_cut_record(void **state)
 {
 	const struct python_record *record = (const struct python_record *)bpf_here.output;
@@ -283,6 +314,7 @@ int main(void)
 		ON_IMAGE(a_thread_that_python_does_not_know_has_no_record),
 		ON_IMAGE(a_state_that_is_anothers_by_now_is_not_read),
 		ON_IMAGE(a_changed_list_is_searched_anew),
+		ON_IMAGE(only_what_cannot_wait_calls_the_reader),
 		ON_IMAGE(a_circle_ends_in_a_cut_record),
 		ON_IMAGE(memory_that_cannot_be_read_is_marked),
 		ON_IMAGE(another_code_at_the_same_place_is_not_taken_for_it),

@@ -125,34 +125,34 @@ static void test_the_next_record_can_be_looked_at(void **state)
 
 	(void)state;
 	setup_rings(&merge);
-	assert_null(merge_peek(&merge));
+	assert_null(merge_peek(&merge, 0));
 	for (uint64_t i = 1; i <= n_whole; i++)
 		write_record(&writers[0], i, i, 17);
 	assert_true(merge_begin(&merge, 2));
 	assert_next(&merge, 1);
-	assert_int_equal(number_of(merge_peek(&merge)), 2);
-	assert_int_equal(number_of(merge_peek(&merge)), 2);
+	assert_int_equal(number_of(merge_peek(&merge, 0)), 2);
+	assert_int_equal(number_of(merge_peek(&merge, 0)), 2);
 	assert_next(&merge, 2);
-	assert_int_equal(number_of(merge_peek(&merge)), 3); /* also one that is not ripe */
+	assert_int_equal(number_of(merge_peek(&merge, 0)), 3); /* also one that is not ripe */
 	assert_null(merge_next(&merge));
-	assert_null(merge_peek(&merge)); /* none is lent */
+	assert_null(merge_peek(&merge, 0)); /* none is lent */
 	/* One that wraps around is not shown, nor what claims more than there is. */
 	write_record(&writers[0], 90, n_whole + 1, 17);
 	assert_true(merge_begin(&merge, 100));
 	for (uint64_t i = 3; i < n_whole; i++)
 		assert_next(&merge, i);
-	assert_int_equal(number_of(merge_peek(&merge)), n_whole);
+	assert_int_equal(number_of(merge_peek(&merge, 0)), n_whole);
 	assert_next(&merge, n_whole);
-	assert_null(merge_peek(&merge));
+	assert_null(merge_peek(&merge, 0));
 	assert_next(&merge, n_whole + 1);
-	assert_null(merge_peek(&merge));
+	assert_null(merge_peek(&merge, 0));
 	write_record(&writers[0], 91, n_whole + 2, 1);
 	write_record(&writers[0], 92, n_whole + 3, 1);
 	writers[0].data[(writers[0].control.data_head - 48 + offsetof(struct perf_event_header, size)) %
 			RING_BYTES] = 0xff;
 	assert_true(merge_begin(&merge, 100));
 	assert_next(&merge, n_whole + 2);
-	assert_null(merge_peek(&merge));
+	assert_null(merge_peek(&merge, 0));
 	merge_done(&merge);
 }
 

@@ -36,26 +36,6 @@ static inline int memory_load(struct native_stack *stack, uint64_t address, uint
 	return memory_load_elsewhere(stack, address, ret);
 }
 
-/*
- * Captured bytes come from the kernel's ring, cold, and each frame has to wait
- * for the return address of the one before: keep so much of the stack above
- * the walk on its way into the cache. Of frames of 600 bytes these are seven: less
- * would be read before it is there. Where what the walk will read was asked for
- * before (native_expect), less is enough for what was not expected.
- */
-enum { MEMORY_AHEAD_BYTES = 4096, MEMORY_AHEAD_EXPECTED_BYTES = 512, CACHE_LINE_BYTES = 64 };
-
-static inline void memory_prefetch(const struct sample *sample, uint64_t from, uint64_t to)
-{
-	uint64_t offset = from - sample->regs.value[MACHINE_REG_SP];
-	uint64_t end = MIN(to - sample->regs.value[MACHINE_REG_SP], sample->stack_bytes);
-
-	for (; offset < end; offset += CACHE_LINE_BYTES)
-		__builtin_prefetch(sample->stack + offset);
-	/* GCC drops calls of functions that do nothing but prefetch. */
-	__asm__ volatile("");
-}
-
 /* Whether an address lies behind the captured bytes, where the stack goes on. */
 bool memory_is_beyond(const struct native_stack *stack, uint64_t address);
 

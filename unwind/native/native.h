@@ -86,7 +86,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
  * native_expect - ask for what unwinding a sample will read, before another one is unwound.
  * Captured bytes are cold. Which of them will be needed is guessed from the stacks before:
  * each place's last caller, and the size of its last frame. A wrong guess costs time only.
- * @sample: of this process; known again by where its stack bytes are, which stay there.
+ * @sample: of this process; nothing of it is kept.
  */
 void native_expect(struct native_process *process, const struct sample *sample);
 void native_stack_done(struct native_stack *stack);

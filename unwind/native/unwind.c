@@ -376,6 +376,52 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 }
 
 /*
+ * Where frames are looked for before the walk gets there. Nothing is read of them: a slot
+ * knows how large its frame was and who called it, so that the place of each return address can
+ * be guessed, and its line be asked for. Too far ahead, too few guesses are right, and lines asked
+ * for in vain are in the way of those that are needed; of every five of a C++ program's
+ * frames one is not the expected.
+ */
+enum { SCOUT_FRAMES = 12, EXPECTED_FRAMES = 8 };
+
+struct scout {
+	const struct pc_slot *slot; /* of the next frame to be asked for */
+	uint64_t start;             /* of that frame, from the dump's beginning */
+	unsigned lead;              /* frames between the walk and here */
+};
+
+/* Ask for so many frames more. */
+static inline void scout_on(struct scout *scout, const struct pc_table *pcs, const struct sample *sample,
+			    unsigned n_frames)
+{
+	for (unsigned i = 0; i < n_frames; i++) {
+		uint64_t end = scout->start + scout->slot->bytes;
+
+		if (scout->slot->bytes < sizeof end || end > sample->stack_bytes)
+			break;
+		/* The return address; the frame pointer is mostly saved right below it. */
+		__builtin_prefetch(sample->stack + end - sizeof end);
+		scout->start = end;
+		scout->slot = &pcs->slots[scout->slot->caller];
+		scout->lead++;
+	}
+	/* GCC drops what does nothing but prefetch. */
+	__asm__ volatile("");
+}
+
+/* The walk has gone on by a frame: two more, until the lead is as large as it shall be. */
+static inline void scout_follow(struct scout *scout, const struct pc_table *pcs, const struct sample *sample,
+				const struct pc_slot *next, uint64_t next_start)
+{
+	if (scout->lead == 0)
+		*scout = (struct scout){ .slot = next, .start = next_start };
+	else
+		scout->lead--;
+	if (scout->lead < SCOUT_FRAMES)
+		scout_on(scout, pcs, sample, 2);
+}
+
+/*
  * The usual frames, as many as there are in a row: known PCs, offsets from SP or
  * FP, captured words. It stops before the first frame that is anything else, with
  * nothing done of it. Everything that changes is kept in registers.
@@ -399,7 +445,7 @@ static void walk_plain(struct walk *walk)
 	bool is_return_address = walk->is_return_address;
 	struct pc_slot *callee = walk->callee < pcs->n_slots ? &pcs->slots[walk->callee] : NULL;
 	size_t expected = callee ? callee->caller : 0; /* slot of the next frame */
-	const uint64_t ahead_bytes = walk->ahead_bytes;
+	struct scout scout = { .lead = 0 };
 
 	if (walk->fp_is_lost || n_bytes < sizeof pc || !frame || pcs->n_slots == 0)
 		return;
@@ -414,6 +460,7 @@ static void walk_plain(struct walk *walk)
 				break;
 			if (callee)
 				callee->caller = (uint32_t)(slot - pcs->slots);
+			scout.lead = 0; /* it has gone the wrong way */
 		}
 		if (slot->plain == 0)
 			break;
@@ -440,7 +487,7 @@ static void walk_plain(struct walk *walk)
 			memcpy(&saved_fp, bytes + fp_at, sizeof saved_fp);
 		}
 		memcpy(&next, bytes + at, sizeof next);
-		memory_prefetch(sample, sp + ahead_bytes, cfa + ahead_bytes);
+		scout_follow(&scout, pcs, sample, &pcs->slots[expected], cfa - base);
 		*frame++ = (struct native_frame){
 			.pc = pc, .sp = sp, .cfa = cfa, .fp = fp, .row = slot->row,
 			.is_return_address = is_return_address,
@@ -534,47 +581,18 @@ int walk_on(struct walk *walk)
 	return r;
 }
 
-/* So many frames are guessed: further out, too few are as they were. */
-enum { MAX_EXPECTED_FRAMES = 64 };
+/* Ask for the innermost frames, with none of them read. */
+static void ask_for_start(const struct pc_table *pcs, const struct sample *sample)
+{
+	struct scout scout = { .slot = pc_table_find(pcs, sample->regs.value[MACHINE_REG_PC]) };
+
+	if (scout.slot)
+		scout_on(&scout, pcs, sample, EXPECTED_FRAMES);
+}
 
 void native_expect(struct native_process *process, const struct sample *sample)
 {
-	const struct pc_table *pcs = &process->pcs;
-	const struct pc_slot *slot = pc_table_find(pcs, sample->regs.value[MACHINE_REG_PC]);
-	uint64_t end = 0; /* of the frame, from the stack pointer */
-
-	process->expected = slot ? sample->stack : NULL;
-	for (unsigned i = 0; slot && slot->bytes > 0 && i < MAX_EXPECTED_FRAMES; i++) {
-		end += slot->bytes;
-		if (end < 2 * sizeof end || end > sample->stack_bytes)
-			break;
-		/* The return address, and the frame pointer that is mostly saved below it. */
-		__builtin_prefetch(sample->stack + end - sizeof end);
-		if (end % CACHE_LINE_BYTES == sizeof end)
-			__builtin_prefetch(sample->stack + end - 2 * sizeof end);
-		slot = &pcs->slots[slot->caller];
-	}
-	/* GCC drops what does nothing but prefetch. */
-	__asm__ volatile("");
-}
-
-/* A frame that is larger than this is left out where a stack is asked for in order. */
-enum { LARGE_FRAME_BYTES = 2048 };
-
-/*
- * Where the walk will begin: at the stack pointer, or where a large frame of the leaf
- * ends (a JIT's have some KB), since nothing in between will be read.
- */
-static void prefetch_start(const struct native_process *process, const struct sample *sample)
-{
-	const struct pc_slot *slot = pc_table_find(&process->pcs, sample->regs.value[MACHINE_REG_PC]);
-	const struct cfi_row *row = &process->unwinder->pool.rows[slot ? slot->row : ROW_NONE];
-	uint64_t start = sample->regs.value[MACHINE_REG_SP];
-
-	if (row->cfa_kind == CFA_REGISTER && row->cfa_register == MACHINE_REG_SP &&
-	    row->cfa_offset > LARGE_FRAME_BYTES)
-		start += (uint64_t)row->cfa_offset - CACHE_LINE_BYTES;
-	memory_prefetch(sample, start, start + MEMORY_AHEAD_BYTES);
+	ask_for_start(&process->pcs, sample);
 }
 
 int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
@@ -588,7 +606,6 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		.fp = sample->regs.value[MACHINE_REG_FP],
 		.searches_left = WALK_MAX_SEARCHES,
 		.effort = { .n_frames = EFFORT_MAX_FRAMES },
-		.ahead_bytes = MEMORY_AHEAD_BYTES,
 		.callee = SIZE_MAX,
 		.fp_index = row_saved_index(MACHINE_REG_FP),
 	};
@@ -608,10 +625,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		pc_table_clear(&process->failures);
 		process->generation = address_space_generation(process->space);
 	}
-	if (process->expected == sample->stack)
-		walk.ahead_bytes = MEMORY_AHEAD_EXPECTED_BYTES;
-	else
-		prefetch_start(process, sample);
+	ask_for_start(&process->pcs, sample);
 	return walk_on(&walk);
 }
 

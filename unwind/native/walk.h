@@ -18,7 +18,6 @@ struct native_process {
 	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
 	unsigned generation;
-	const void *expected; /* stack bytes that were asked for last; NULL: none */
 };
 
 /* Attempts that one sample may spend on code without CFI. */
@@ -51,7 +50,6 @@ struct walk {
 	const struct walk_search *search; /* NULL: none */
 	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */
 	struct effort effort;
-	uint64_t ahead_bytes; /* of the stack, kept on their way into the cache */
 	size_t callee; /* slot of the last frame; SIZE_MAX: none, or not known */
 	int fp_index; /* of the frame pointer in a row's saved[] */
 };

@@ -9,14 +9,20 @@
  * still says that it is this thread's, and while no list of threads has another head: a
  * new state, with which the thread may have entered another interpreter, comes there.
  *
- * Whatever does not fit ends in no record, or in one that says that it is not whole. The
- * sample itself is never dropped (returning 0), but of processes that nobody wants.
+ * Whatever does not fit ends in a record without frames, or in one that says that it is not
+ * whole. The sample itself is never dropped (returning 0), but of processes that nobody wants.
+ *
+ * Waking whoever reads the rings is paid by the sampled thread, and costs it more than all the rest.
+ * So it is done at once only for what cannot wait: a sample whose frames were not read here, or
+ * whose stack goes on behind what the kernel copies of it.
  */
 #include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
 #include <stdbool.h>
 
 #ifdef __bpf__ /* tests compile it for this machine, with helpers of their own */
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
 #endif
 
 #include "base/python_record.h"
@@ -27,6 +33,7 @@ enum {
 	MAX_JUDGED = 16384,
 	MAX_INTERPRETERS = 64,
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
+	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
 	BYTES_MASK = 511,
 };
 
@@ -82,6 +89,22 @@ struct {
 	__type(key, uint32_t);
 	__type(value, uint32_t);
 } outputs SEC(".maps");
+
+/* The same, but it wakes the reader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1); /* set when loaded */
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} calls SEC(".maps");
+
+/* By thread: the lowest stack pointer from which all of its stack is copied. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_KNOWN_THREADS);
+	__type(key, uint32_t);
+	__type(value, uint64_t);
+} floors SEC(".maps");
 
 struct walk {
 	struct room *room;
@@ -472,33 +495,57 @@ static __always_inline bool is_foreign(uint32_t pid)
 	return wanted && !*wanted;
 }
 
+/* The frames of all states of a thread. False: it has none, or they cannot be read. */
+static __always_inline bool add_states(struct walk *walk, uint32_t tid)
+{
+	walk->tid = own_tid(walk->layout, tid);
+	if (walk->tid == 0 || !find_thread(walk, tid) || walk->thread.n_states == 0)
+		return false;
+	walk->room->record.n_states = (uint32_t)walk->thread.n_states;
+	for (uint32_t n = 0; n < PYTHON_MAX_STATES; n++)
+		if (n < walk->thread.n_states && !add_state(walk, n))
+			return false;
+	return walk->room->record.n_entries <= PYTHON_MAX_ENTRIES;
+}
+
+/* Whether all of the thread's stack comes with the sample. Not known of one that is in the kernel. */
+static __always_inline bool is_copied(struct bpf_perf_event_data *context, uint32_t tid)
+{
+	const uint64_t *floor = bpf_map_lookup_elem(&floors, &tid);
+
+	return floor && PT_REGS_SP(&context->regs) - *floor <= MAX_STACK_BYTES;
+}
+
 SEC("perf_event")
-int read_frames(void *context)
+int read_frames(struct bpf_perf_event_data *context)
 {
 	uint64_t ids = bpf_get_current_pid_tgid(), n_bytes;
 	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
 	struct walk walk = { 0 };
 
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
-	if (!walk.layout) /* elsewhere than on all processors there are no foreign ones */
-		return !is_foreign(pid);
+	if (!walk.layout && is_foreign(pid)) /* elsewhere than on all processors there are no foreign ones */
+		return 0;
 	walk.room = bpf_map_lookup_elem(&rooms, &cpu);
-	walk.tid = own_tid(walk.layout, tid);
-	if (!walk.room || walk.tid == 0 || !find_thread(&walk, tid) || walk.thread.n_states == 0)
+	if (!walk.room)
 		return 1;
-	walk.room->record.layout_id = walk.layout->id;
 	walk.room->record.tid = tid;
-	walk.room->record.n_entries = 0;
-	walk.room->record.n_states = (uint32_t)walk.thread.n_states;
-	walk.room->record.flags = 0;
-	for (uint32_t n = 0; n < PYTHON_MAX_STATES; n++)
-		if (n < walk.thread.n_states && !add_state(&walk, n))
-			return 1;
+	walk.room->record.n_entries = walk.room->record.n_states = walk.room->record.flags = 0;
+	if (!walk.layout || !add_states(&walk, tid)) {
+		walk.room->record.layout_id = 0;
+		walk.room->record.n_entries = walk.room->record.n_states = 0;
+		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, sizeof walk.room->record);
+		return 1;
+	}
+	walk.room->record.layout_id = walk.layout->id;
 	bpf_loop((uint32_t)walk.thread.n_states, judge_state, &walk, 0);
 	n_bytes = walk.room->record.n_entries;
 	if (n_bytes > PYTHON_MAX_ENTRIES)
 		return 1;
 	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
-	bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+	if ((walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid))
+		bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+	else
+		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, n_bytes);
 	return 1;
 }
