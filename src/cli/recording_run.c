@@ -20,7 +20,7 @@
 #include "src/cli/format.h"
 #include "src/cli/recording_control.h"
 
-enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, FEW_SAMPLES = 32, CAPTURE_NICE = -10 };
+enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, FEW_SAMPLES = 12, CAPTURE_NICE = -10 };
 
 enum source {
 	SOURCE_SAMPLES,
