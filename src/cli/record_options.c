@@ -7,7 +7,7 @@
 #include "src/cli/record_options.h"
 
 enum { MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
-enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC };
+enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_MODE };
 
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Record this running process and the children that it starts from now on", 0 },
@@ -22,6 +22,9 @@ static const struct argp_option option_list[] = {
 	  "Where Python frames come from: bpf, memory inside the interrupt that samples; read, memory right after "
 	  "each sample; poll, memory alone, at intervals, without native frames; auto, the best that is allowed "
 	  "here (default)", 0 },
+	{ "mode", KEY_MODE, "NAME", 0,
+	  "Which time is recorded: cpu, on a processor (default); offcpu, waiting, with its true duration, and for "
+	  "what; wall, both", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
 	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
@@ -64,6 +67,23 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 	return SOURCE_AUTO;
 }
 
+/* As the option names them, and the column run.mode. */
+const char *const record_mode_names[] = {
+	[MODE_CPU] = "cpu",
+	[MODE_WALL] = "wall",
+	[MODE_OFFCPU] = "offcpu",
+};
+
+static enum capture_mode parse_mode(struct argp_state *state, const char *text)
+{
+	for (size_t i = 0; i < N_ELEMENTS(record_mode_names); i++) {
+		if (strcmp(text, record_mode_names[i]) == 0)
+			return (enum capture_mode)i;
+	}
+	argp_error(state, "--mode must be cpu, wall or offcpu, not %s", text);
+	return MODE_CPU;
+}
+
 static void check(struct argp_state *state, const struct record_options *options)
 {
 	if (options->command && options->pid)
@@ -72,6 +92,9 @@ static void check(struct argp_state *state, const struct record_options *options
 		argp_error(state, "what to record? Give --pid PID, or -- COMMAND");
 	if (options->capture.stack_bytes % 8 != 0)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
+	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
+		argp_error(state, "--mode %s needs perf events, which tell when threads wait: --source poll does without "
+			   "them and sees threads that run alone", record_mode_names[options->capture.mode]);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -98,6 +121,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_SOURCE:
 		options->capture.source = parse_source(state, argument);
+		return 0;
+	case KEY_MODE:
+		options->capture.mode = options->pipeline.mode = parse_mode(state, argument);
 		return 0;
 	case KEY_NO_KERNEL:
 		options->capture.no_kernel = true;
@@ -133,6 +159,7 @@ const struct argp record_argp = {
 	       "into one SQLite file. The program is never stopped, written to or signalled.\v"
 	       "Examples:\n"
 	       "  probing record --pid 4242 -d 20\n"
+	       "  probing record --mode wall --pid 4242 -d 20\n"
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
 	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n\n"
 	       "A command's output, input and exit status are its own. Signals sent to probing are "

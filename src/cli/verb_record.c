@@ -49,7 +49,7 @@ static int put_run(struct store *store, const struct record_options *options, pi
 	struct run_row row = {
 		.started_ns = realtime_ns(),
 		.command = command,
-		.mode = "cpu",
+		.mode = record_mode_names[options->capture.mode],
 		.stack_source = record_source_names[capture_source(capture)],
 		.probing = cli_version,
 		.pid = pid,

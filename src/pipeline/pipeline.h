@@ -30,10 +30,15 @@ struct pipeline_counts {
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
+	uint64_t without_stack;   /* waits that were over before they could be looked at */
+	/* Of recordings that tell of waiting: */
+	uint64_t by_state[STATE_N]; /* nanoseconds; they add up to each thread's time */
+	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */
 };
 
 struct pipeline_options {
 	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
+	enum capture_mode mode;
 	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
 };
 
@@ -71,6 +76,12 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 
 /* A sample that will come soon, perhaps the next: its stack is asked for before it is needed. */
 void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample);
+
+/*
+ * pipeline_idle - all that has happened up to now has been told.
+ * Threads that wait are looked at, where nothing else tells where they do. -ENOMEM.
+ */
+int pipeline_idle(struct pipeline *pipeline);
 
 /* Hand over what has been gathered. Does not wait for the disk. */
 int pipeline_flush(struct pipeline *pipeline);

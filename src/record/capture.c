@@ -15,6 +15,7 @@
 #include "src/record/capture.h"
 #include "src/record/decode.h"
 #include "src/record/rights.h"
+#include "src/record/switches.h"
 
 /* A record that is not ripe in one round is in the next, whose clock is later.
  * So many rounds in a row without a ripe one: its time is nonsense, or in the
@@ -45,10 +46,11 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	capture = calloc(1, sizeof *capture);
 	if (!capture)
 		return -ENOMEM;
-	capture->rings.epoll_fd = -1;
+	capture->rings.epoll_fd = capture->clock = -1;
 	r = events_init(&capture->events, options, &capture->rings);
 	if (r < 0)
 		return r;
+	switches_ask(&capture->events, options->mode);
 	r = rings_open(options->ring_bytes, &capture->rings);
 	if (r < 0)
 		return r;
@@ -62,6 +64,18 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	return 0;
 }
 
+/* Beside the events that are open. */
+static int start_switches(struct capture *capture, const struct capture_options *options, pid_t pid, bool launch)
+{
+	int r;
+
+	if (options->mode == MODE_CPU)
+		return 0;
+	switches_init(&capture->switches, &capture->events);
+	r = switches_start(&capture->switches, pid, launch);
+	return r < 0 ? r : switches_clock(capture->rings.epoll_fd, &capture->clock);
+}
+
 static int attach_events(const struct capture_options *options, pid_t pid, struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
@@ -73,6 +87,8 @@ static int attach_events(const struct capture_options *options, pid_t pid, struc
 	r = task_set_add(&capture->wanted, pid);
 	if (r >= 0)
 		r = events_attach(&capture->events, pid);
+	if (r >= 0)
+		r = start_switches(capture, options, pid, false);
 	if (r >= 0)
 		r = descriptors_suffice();
 	if (r < 0)
@@ -97,6 +113,8 @@ static int launch_events(const struct capture_options *options, pid_t child, str
 		return r;
 	r = events_launch(&capture->events, child);
 	if (r >= 0)
+		r = start_switches(capture, options, child, true);
+	if (r >= 0)
 		r = descriptors_suffice();
 	if (r < 0)
 		return r;
@@ -115,7 +133,7 @@ static int start_poller(const struct capture_options *options, pid_t pid, bool l
 	capture = calloc(1, sizeof *capture);
 	if (!capture)
 		return -ENOMEM;
-	capture->rings.epoll_fd = -1;
+	capture->rings.epoll_fd = capture->clock = -1;
 	capture->refusal = refusal;
 	r = launch ? poller_launch(options, pid, &capture->poller) : poller_attach(options, pid, &capture->poller);
 	if (r < 0)
@@ -139,7 +157,8 @@ static int start(const struct capture_options *options, pid_t pid, bool launch, 
 	if (options->source == SOURCE_POLL)
 		return start_poller(options, pid, launch, 0, ret);
 	r = launch ? launch_events(options, pid, ret) : attach_events(options, pid, ret);
-	if (options->source != SOURCE_AUTO || !is_refusal(r) || capture_check_memory(pid) < 0)
+	/* A timer sees no switches. */
+	if (options->source != SOURCE_AUTO || options->mode != MODE_CPU || !is_refusal(r) || capture_check_memory(pid) < 0)
 		return r;
 	return start_poller(options, pid, launch, r, ret);
 }
@@ -169,6 +188,8 @@ void capture_free(struct capture *capture)
 	if (!capture)
 		return;
 	poller_free(capture->poller);
+	closep(&capture->clock);
+	events_done(&capture->switches);
 	events_done(&capture->events);
 	bpf_source_free(capture->bpf);
 	pairs_done(&capture->pairs);
@@ -208,6 +229,11 @@ void capture_forget_python(struct capture *capture, pid_t pid)
 		bpf_source_forget(capture->bpf, pid);
 }
 
+bool capture_has_switch_stacks(const struct capture *capture)
+{
+	return capture->switches.n_opened > 0;
+}
+
 bool capture_has_kernel(const struct capture *capture)
 {
 	return !capture->poller && events_have_kernel(&capture->events);
@@ -231,8 +257,10 @@ static bool is_duplicate(struct capture *capture, const struct perf_event_header
 
 	if (!capture->streams || record_origin(record, &origin) < 0)
 		return false;
-	/* Tells of the whole ring, whichever event had to carry it. */
-	if (record->type == PERF_RECORD_LOST)
+	/* Tells of the whole ring, whichever event had to carry it. That a stack was taken twice as
+	 * a thread left does no harm: the second one takes the first one's place. */
+	if (record->type == PERF_RECORD_LOST ||
+	    (record->type == PERF_RECORD_SAMPLE && origin.period <= RECORD_MOST_SWITCHES))
 		return false;
 	if (events_is_retired(&capture->events, origin.id))
 		return true;
@@ -357,12 +385,23 @@ static bool take_record(struct capture *capture, const struct perf_event_header 
 	r = record_decode(record, capture_has_kernel(capture), ret);
 	if (r < 0)
 		capture->counts.malformed++;
-	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0))
+	if (r <= 0 || ((capture->events.is_wide || capture->switches.is_wide) && is_wanted(capture, ret) <= 0))
 		return false;
 	if (ret->type == CAPTURE_SAMPLE)
 		ret->sample.python = python;
 	count(capture, ret);
 	follow_threads(capture, ret);
+	return true;
+}
+
+/* All has been read. Returns whether ret was filled, for the last time. */
+static bool take_end(struct capture *capture, struct capture_event *ret)
+{
+	switches_clock_served(capture->clock);
+	if (capture->clock < 0 || capture->stopped_ns == 0)
+		return false;
+	*ret = (struct capture_event){ .type = CAPTURE_END, .time_ns = capture->stopped_ns };
+	capture->stopped_ns = 0;
 	return true;
 }
 
@@ -385,7 +424,7 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 		/* The clock before the heads: see merge.c. */
 		now_ns = capture->stopped ? UINT64_MAX : monotonic_ns();
 		if (!merge_begin(&capture->merge, now_ns))
-			return 0;
+			return take_end(capture, ret);
 		n_rounds++;
 	}
 	return 0;
@@ -403,12 +442,19 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 	return true;
 }
 
+static void stop_events(struct capture *capture)
+{
+	events_stop(&capture->events);
+	events_stop(&capture->switches);
+	capture->stopped_ns = monotonic_ns();
+}
+
 void capture_stop(struct capture *capture)
 {
 	if (capture->poller)
 		poller_stop(capture->poller);
-	else
-		events_stop(&capture->events);
+	else if (!capture->stopped)
+		stop_events(capture);
 	capture->stopped = true;
 }
 
@@ -420,13 +466,14 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 		poller_read_counts(capture->poller, ret);
 		return;
 	}
-	counts.lost = events_count_losses(&capture->events) ? events_lost(&capture->events)
-							     : capture->lost_records;
+	counts.lost = events_count_losses(&capture->events)
+			      ? events_lost(&capture->events) + events_lost(&capture->switches)
+			      : capture->lost_records;
 	for (size_t i = 0; i < capture->rings.n; i++)
 		counts.malformed += capture->rings.ring[i].n_malformed;
 	counts.malformed += capture->pairs.malformed;
 	counts.unpaired = capture->pairs.unpaired;
-	counts.n_events = capture->events.n_opened;
+	counts.n_events = capture->events.n_opened + capture->switches.n_opened;
 	counts.n_threads = capture->events.n_threads;
 	*ret = counts;
 }

@@ -13,6 +13,7 @@
 struct capture {
 	struct rings rings;
 	struct event_set events;
+	struct event_set switches; /* samples as threads leave the processor; empty: none */
 	struct merge merge;
 	struct streams *streams; /* NULL: no late events */
 	struct bpf_source *bpf;  /* NULL: another source */
@@ -21,6 +22,8 @@ struct capture {
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;
+	int clock; /* of whoever looks at waiting threads; -1: nobody does */
+	uint64_t stopped_ns; /* of which CAPTURE_END is still to tell; 0: nothing to tell */
 	struct poller *poller; /* instead of all of the above; NULL: perf events */
 	int refusal;           /* why, where nobody asked for it */
 };

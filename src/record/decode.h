@@ -9,6 +9,9 @@
 
 #include "src/record/record.h"
 
+/* Periods up to this one count switches: no clock ticks so often (MOST_HZ in events.c). */
+enum { RECORD_MOST_SWITCHES = 9999 };
+
 /* The longest record there is: its size is 16 bits wide. */
 enum { RECORD_MAX_BYTES = 65536 };
 
@@ -28,6 +31,7 @@ struct record_origin {
 	uint64_t id; /* of the event, or of the one it was inherited from */
 	pid_t tid;
 	unsigned cpu;
+	uint64_t period; /* of a sample */
 };
 
 /*

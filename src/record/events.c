@@ -124,7 +124,7 @@ static bool give_in(struct event_set *set, int error)
 {
 	if (set->n_opened > 0)
 		return false;
-	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel) {
+	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel && !set->needs_kernel) {
 		leave_kernel_out(&set->attr);
 		return true;
 	}

@@ -23,6 +23,7 @@ struct event_set {
 	size_t n_late, late_allocated;
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
+	bool needs_kernel; /* without the right to see the kernel there is no use in it */
 	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 

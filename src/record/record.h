@@ -23,8 +23,16 @@ enum capture_source {
 	SOURCE_POLL, /* memory alone, of the threads that run when they are looked at */
 };
 
+/* Which time of a thread is recorded. */
+enum capture_mode {
+	MODE_CPU,    /* on a processor */
+	MODE_WALL,   /* all of it */
+	MODE_OFFCPU, /* off the processor */
+};
+
 struct capture_options {
 	enum capture_source source;
+	enum capture_mode mode;
 	double hz;           /* samples a second of CPU time and thread */
 	size_t stack_bytes;  /* user stack to copy, a multiple of 8, at most 65528 */
 	size_t ring_bytes;   /* per CPU, a power of two of pages; 0: as much as allowed */
@@ -42,6 +50,8 @@ enum capture_event_type {
 	CAPTURE_EXIT,   /* of a thread */
 	CAPTURE_LOST,   /* the kernel had no room for so many records */
 	CAPTURE_THROTTLE, /* the kernel paused sampling for a moment */
+	CAPTURE_SWITCH, /* a thread came to a processor, or left it; not of MODE_CPU */
+	CAPTURE_END,    /* nothing more comes: sampling was stopped then; not of MODE_CPU */
 };
 
 struct capture_event {
@@ -65,6 +75,11 @@ struct capture_event {
 		struct {
 			uint64_t n;
 		} lost;
+		struct {
+			unsigned cpu;
+			bool is_out;
+			bool is_preempted; /* out: it could have gone on */
+		} change;
 	};
 };
 
@@ -131,6 +146,10 @@ void capture_explain_source(char *to, size_t n_bytes);
  */
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
 void capture_forget_python(struct capture *capture, pid_t pid);
+
+/* Whether samples are taken as threads leave the processor, too; if not, where a thread waits
+ * has to be looked up while it does. */
+bool capture_has_switch_stacks(const struct capture *capture);
 
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);
