@@ -12,7 +12,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-enum { BUDGET_NS = 20000000, BUDGET_STACKS = 20, PATIENCE_NS = 2000000 };
+enum { BUDGET_NS = 20000000, BUDGET_STACKS = 10, PATIENCE_NS = 2000000 };
 
 bool off_cpu_affords(struct off_cpu *off_cpu, struct stack_budget *budget, uint64_t now_ns)
 {

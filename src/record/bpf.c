@@ -31,7 +31,7 @@ struct output {
 
 struct bpf_source {
 	struct bpf_object *object;
-	int program, processes, outputs, judged;
+	int program, at_switch, processes, outputs, judged;
 	struct output *output; /* by processor */
 	size_t n_outputs;
 };
@@ -82,14 +82,18 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 	if (r >= 0)
 		r = set_size(source, "outputs", n_cpus);
 	if (r >= 0)
+		r = set_size(source, "switch_budgets", n_cpus);
+	if (r >= 0)
 		r = bpf_object__load(source->object);
 	if (r < 0)
 		return r;
 	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames"));
+	source->at_switch =
+		bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames_at_switch"));
 	source->processes = bpf_object__find_map_fd_by_name(source->object, "processes");
 	source->outputs = bpf_object__find_map_fd_by_name(source->object, "outputs");
 	source->judged = bpf_object__find_map_fd_by_name(source->object, "judged");
-	return source->program < 0 || source->processes < 0 || source->outputs < 0 || source->judged < 0 ? -ENOENT : 0;
+	return source->program < 0 || source->at_switch < 0 || source->processes < 0 || source->outputs < 0 || source->judged < 0 ? -ENOENT : 0;
 }
 
 /* An event of one processor that the program writes to, redirected to that one's ring. */
@@ -152,9 +156,9 @@ int bpf_source_new(const struct rings *rings, struct bpf_source **ret)
 	return 0;
 }
 
-int bpf_source_attach(const struct bpf_source *source, int event_fd)
+int bpf_source_attach(const struct bpf_source *source, int event_fd, bool at_switch)
 {
-	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, source->program) < 0 ? -errno : 0;
+	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, at_switch ? source->at_switch : source->program) < 0 ? -errno : 0;
 }
 
 int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout)

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/record/capture.h"
 #include "src/record/decode.h"
@@ -64,6 +65,22 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	return 0;
 }
 
+/*
+ * With switches, events of all processes where there is a program to leave others out: those of single
+ * threads cost them more. Returns whether they are open.
+ */
+static bool start_wide(struct capture *capture, const struct capture_options *options, pid_t pid, bool launch)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n_threads = 0;
+
+	if (options->mode == MODE_CPU || !capture->bpf || proc_tasks(pid, &tids, &n_threads) < 0 || n_threads == 0 ||
+	    bpf_source_judge(capture->bpf, pid, true) < 0 || events_attach_wide(&capture->events, n_threads) < 0)
+		return false;
+	capture->awaits_exec = launch ? pid : 0;
+	return true;
+}
+
 /* Beside the events that are open. */
 static int start_switches(struct capture *capture, const struct capture_options *options, pid_t pid, bool launch)
 {
@@ -72,7 +89,7 @@ static int start_switches(struct capture *capture, const struct capture_options 
 	if (options->mode == MODE_CPU)
 		return 0;
 	switches_init(&capture->switches, &capture->events);
-	r = switches_start(&capture->switches, pid, launch);
+	r = switches_start(&capture->switches, pid, launch, capture->events.is_wide);
 	return r < 0 ? r : switches_clock(capture->rings.epoll_fd, &capture->clock);
 }
 
@@ -86,7 +103,7 @@ static int attach_events(const struct capture_options *options, pid_t pid, struc
 		return r;
 	r = task_set_add(&capture->wanted, pid);
 	if (r >= 0)
-		r = events_attach(&capture->events, pid);
+		r = start_wide(capture, options, pid, false) ? 0 : events_attach(&capture->events, pid);
 	if (r >= 0)
 		r = start_switches(capture, options, pid, false);
 	if (r >= 0)
@@ -111,7 +128,7 @@ static int launch_events(const struct capture_options *options, pid_t child, str
 	r = capture_new(options, &capture);
 	if (r < 0)
 		return r;
-	r = events_launch(&capture->events, child);
+	r = start_wide(capture, options, child, true) ? 0 : events_launch(&capture->events, child);
 	if (r >= 0)
 		r = start_switches(capture, options, child, true);
 	if (r >= 0)
@@ -311,6 +328,15 @@ static int judge_fork(struct capture *capture, const struct capture_event *event
 	return 1;
 }
 
+/* Until then it is this program that the child runs. */
+static int await_exec(struct capture *capture, const struct capture_event *event)
+{
+	if (event->type != CAPTURE_COMM || !event->comm.is_exec)
+		return 0;
+	capture->awaits_exec = 0;
+	return task_set_add(&capture->wanted, event->pid);
+}
+
 /*
  * Of all processes that are sampled, whether an event is of one that is wanted. The program in the
  * kernel lets a process' samples through until it has been judged here, where its fork is
@@ -319,6 +345,9 @@ static int judge_fork(struct capture *capture, const struct capture_event *event
 static int is_wanted(struct capture *capture, const struct capture_event *event)
 {
 	bool wanted = task_set_has(&capture->wanted, event->pid);
+
+	if (capture->awaits_exec != 0 && event->pid == capture->awaits_exec)
+		return await_exec(capture, event);
 
 	switch (event->type) {
 	case CAPTURE_LOST:

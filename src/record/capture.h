@@ -19,6 +19,7 @@ struct capture {
 	struct bpf_source *bpf;  /* NULL: another source */
 	struct pairs pairs;
 	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
+	pid_t awaits_exec;      /* there: the child whose exec is still to come; 0: it came, or is not waited for */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
 	bool stopped;

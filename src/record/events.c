@@ -124,7 +124,7 @@ static bool give_in(struct event_set *set, int error)
 {
 	if (set->n_opened > 0)
 		return false;
-	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel && !set->needs_kernel) {
+	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel && !set->at_switch) {
 		leave_kernel_out(&set->attr);
 		return true;
 	}
@@ -150,7 +150,7 @@ static int open_event(struct event_set *set, pid_t tid, const struct ring *ring,
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
 		return -errno;
 	if (set->bpf) {
-		r = bpf_source_attach(set->bpf, fd);
+		r = bpf_source_attach(set->bpf, fd, set->at_switch);
 		if (r < 0)
 			return r;
 	}
@@ -261,6 +261,20 @@ static int attach_wide(struct event_set *set, size_t n_threads)
 	for (size_t i = 0; i < set->rings->n && r >= 0; i++)
 		r = add_first(set, -1, &set->rings->ring[i]);
 	set->n_threads = n_threads;
+	return r;
+}
+
+int events_attach_wide(struct event_set *set, size_t n_threads)
+{
+	struct perf_event_attr attr = set->attr;
+	int r;
+
+	r = attach_wide(set, n_threads);
+	if (r < 0) {
+		close_events(set);
+		set->attr = attr;
+		set->is_wide = false;
+	}
 	return r;
 }
 

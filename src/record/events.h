@@ -23,7 +23,7 @@ struct event_set {
 	size_t n_late, late_allocated;
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
-	bool needs_kernel; /* without the right to see the kernel there is no use in it */
+	bool at_switch; /* samples threads that leave: without the right to see the kernel there is no use in it */
 	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 
@@ -42,6 +42,14 @@ void events_done(struct event_set *set);
  * others out, all processes are sampled instead: is_wide.
  */
 int events_attach(struct event_set *set, pid_t pid);
+
+/*
+ * events_attach_wide - sample all processes from the beginning, of which the program in the kernel
+ * (there must be one) leaves others out. Costs less where threads switch often: events of a
+ * thread are switched, too.
+ * @n_threads: to be told of. Errors: as capture_attach(); nothing is open then.
+ */
+int events_attach_wide(struct event_set *set, size_t n_threads);
 
 /*
  * events_cover - open the events of one thread.

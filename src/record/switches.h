@@ -21,10 +21,11 @@ void switches_init(struct event_set *set, const struct event_set *beside);
 
 /*
  * switches_start - open them for a running process, or for a child before its exec.
+ * @is_wide: for all processes; see events_attach_wide().
  * Returns 1; 0 where that is not permitted, or takes more descriptors than there are: set is
  * then empty. Errors: as events_attach().
  */
-int switches_start(struct event_set *set, pid_t pid, bool launch);
+int switches_start(struct event_set *set, pid_t pid, bool launch, bool is_wide);
 
 /*
  * switches_clock - a timer that becomes readable together with the rings, some hundred times a
