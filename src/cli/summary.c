@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
+#include "src/cli/waits_summary.h"
 #include "src/report/report.h"
 
 enum { REPORT_ROWS = 8 };
@@ -43,7 +44,7 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	else
 		fprintf(stderr, "%.1f %% of stacks reach the thread's start",
 			percent(counts->by_end[STACK_COMPLETE] + counts->by_end[STACK_COMPLETED],
-				counts->samples));
+				counts->samples - counts->without_stack));
 	if (with_python > 0)
 		fputs("; with Python: ", stderr);
 	for (int i = 0; i < VERDICT_N && with_python > 0; i++) {
@@ -74,9 +75,11 @@ void summary_print(const struct summary *summary)
 
 	format_count(counts->samples, samples);
 	format_count(summary->captured.lost, lost);
-	fprintf(stderr, "%s samples in %.1f s (%.2f s of CPU time), %s lost; written to %s\n", samples,
-		summary->seconds, (double)counts->weight_ns / 1e9, lost,
-		summary->path);
+	fprintf(stderr, "%s samples in %.1f s (%.2f s of %s), %s lost; written to %s\n", samples,
+		summary->seconds, (double)counts->weight_ns / 1e9,
+		summary->mode == MODE_CPU ? "CPU time" : "threads' time", lost, summary->path);
+	if (summary->mode != MODE_CPU)
+		waits_summary_print(counts, summary->seconds);
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
 	if (counts->of_32_bit > 0)
@@ -120,6 +123,11 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 	if (captured->looks > 0) {
 		*ret++ = (struct pipeline_counter){ "looks", captured->looks };
 		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };
+	}
+	if (counts->switches > 0) {
+		*ret++ = (struct pipeline_counter){ "switches", counts->switches };
+		*ret++ = (struct pipeline_counter){ "switch stacks", counts->switch_stacks };
+		*ret++ = (struct pipeline_counter){ "unknown ns", counts->unknown_ns };
 	}
 	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
 	*ret++ = (struct pipeline_counter){ "python unpaired", captured->unpaired };

@@ -9,6 +9,7 @@ struct summary {
 	const char *path;
 	double seconds;
 	enum capture_source source;
+	enum capture_mode mode;
 	struct capture_counts captured;
 	struct pipeline_counts counts;
 };

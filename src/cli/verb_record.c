@@ -135,6 +135,7 @@ static int finish(const struct record_options *options, struct recording *record
 		.path = options->path,
 		.seconds = (double)(monotonic_ns() - recording->started_ns) / 1e9,
 		.source = capture_source(recording->capture),
+		.mode = options->capture.mode,
 	};
 	int r;
 

@@ -34,17 +34,17 @@ void off_cpu_done(struct off_cpu *off_cpu)
 int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid)
 {
 	CLEANUP(freep) pid_t *tids = NULL;
-	uint64_t now_ns = monotonic_ns();
 	size_t n = 0;
 	int r;
 
 	if (!off_cpu->waits)
 		return 0;
+	waits_begin(off_cpu->waits, off_cpu->began_ns);
 	r = proc_tasks(pid, &tids, &n);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = waits_find(off_cpu->waits, pid, tids[i], now_ns);
+		r = waits_find(off_cpu->waits, pid, tids[i]);
 	return r;
 }
 
@@ -68,6 +68,7 @@ int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event)
 	case CAPTURE_SWITCH: return take_switch(waits, event);
 	case CAPTURE_FORK: return waits_make(waits, event->pid, event->tid, event->time_ns);
 	case CAPTURE_EXIT: return waits_exit(waits, event->tid, event->time_ns);
+	case CAPTURE_LOST: waits_doubt(waits); return 0;
 	case CAPTURE_END: return waits_end(waits, event->time_ns);
 	case CAPTURE_COMM:
 		return event->comm.is_exec ? waits_exec(waits, event->pid, event->tid, event->time_ns) : 0;

@@ -18,6 +18,7 @@ struct off_cpu {
 	struct stack_budget at_switches, of_looks;
 	unsigned n_cpus;
 	bool has_switch_stacks;
+	uint64_t began_ns; /* of the capture */
 };
 
 /* The recorder's own time for one more stack. */

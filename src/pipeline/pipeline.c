@@ -343,6 +343,7 @@ static int know_process(struct pipeline *pipeline, pid_t pid, struct process **r
 
 void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 {
+	pipeline->off_cpu.began_ns = capture_began_ns(capture);
 	pipeline->off_cpu.has_switch_stacks = capture_has_switch_stacks(capture);
 	pipeline->capture = capture_source(capture) == SOURCE_BPF ? capture : NULL;
 }

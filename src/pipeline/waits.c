@@ -57,6 +57,7 @@ struct waits {
 	struct id_map index; /* tid -> index */
 	struct queue queue[2]; /* blocked, preempted */
 	bool running;
+	uint64_t began_ns;
 	int (*put)(void *data, const struct stretch *stretch);
 	void *data;
 	struct waits_sums sums;
@@ -283,14 +284,19 @@ bool waits_next(struct waits *waits, uint64_t before_ns, pid_t *ret_pid, pid_t *
 
 /* ---- What is told ---- */
 
-int waits_find(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+void waits_begin(struct waits *waits, uint64_t time_ns)
+{
+	waits->began_ns = time_ns;
+}
+
+int waits_find(struct waits *waits, pid_t pid, pid_t tid)
 {
 	struct thread *thread;
 	int r;
 
 	if (find(waits, tid))
 		return 0;
-	r = add(waits, pid, tid, UNKNOWN, time_ns, &thread);
+	r = add(waits, pid, tid, UNKNOWN, waits->began_ns, &thread);
 	return r < 0 ? r : enqueue(waits, thread);
 }
 
@@ -299,6 +305,7 @@ int waits_make(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	struct thread *thread;
 	int r;
 
+	time_ns = MAX(time_ns, waits->began_ns);
 	r = add(waits, pid, tid, WAITS, time_ns, &thread);
 	if (r >= 0)
 		thread->is_preempted = true;
@@ -310,6 +317,7 @@ int waits_exec(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	struct thread *thread;
 	int r = 0;
 
+	time_ns = MAX(time_ns, waits->began_ns);
 	/* The others of its threads are no more, and it has the main one's number now. */
 	for (size_t i = 0; i < waits->n && r >= 0; i++)
 		if (waits->threads[i].pid == pid && waits->threads[i].tid != tid)
@@ -339,6 +347,7 @@ int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is
 	struct thread *thread;
 	int r;
 
+	time_ns = MAX(time_ns, waits->began_ns);
 	r = know(waits, pid, tid, RUNS, time_ns, &thread);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
@@ -360,6 +369,7 @@ int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	struct thread *thread;
 	int r;
 
+	time_ns = MAX(time_ns, waits->began_ns);
 	r = know(waits, pid, tid, WAITS, time_ns, &thread);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
@@ -376,6 +386,7 @@ int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns)
 {
 	struct thread *thread = find(waits, tid);
 
+	time_ns = MAX(time_ns, waits->began_ns);
 	return thread ? put_last(waits, thread, time_ns) : 0;
 }
 
@@ -383,6 +394,7 @@ int waits_end(struct waits *waits, uint64_t time_ns)
 {
 	int r = 0;
 
+	time_ns = MAX(time_ns, waits->began_ns);
 	for (size_t i = 0; i < waits->n && r >= 0; i++)
 		r = put_last(waits, &waits->threads[i], time_ns);
 	return r;
@@ -393,6 +405,7 @@ int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uin
 	struct thread *thread;
 	int r;
 
+	time_ns = MAX(time_ns, waits->began_ns);
 	r = know(waits, pid, tid, RUNS, span(period_ns, time_ns), &thread);
 	*ret = 0;
 	if (r < 0)
@@ -420,8 +433,16 @@ int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_sta
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
 	thread->stack = *stack;
+	thread->stack.from_ns = MAX(stack->from_ns, waits->began_ns);
+	thread->stack.to_ns = MAX(stack->to_ns, waits->began_ns);
 	thread->has_stack = true;
 	return 0;
+}
+
+void waits_doubt(struct waits *waits)
+{
+	for (size_t i = 0; i < waits->n; i++)
+		waits->threads[i].has_stack &= waits->threads[i].stack.at_switch;
 }
 
 void waits_read_sums(const struct waits *waits, struct waits_sums *ret)

@@ -51,8 +51,11 @@ void waits_free(struct waits *waits);
 
 /* All below: -ENOMEM, or what put returned. Times in CLOCK_MONOTONIC, in the order of the events. */
 
+/* From when on time counts: what is told of earlier counts as told then. */
+void waits_begin(struct waits *waits, uint64_t time_ns);
+
 /* A thread that is there when the recording begins; what it does is not known yet. */
-int waits_find(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
+int waits_find(struct waits *waits, pid_t pid, pid_t tid);
 /* One that has just been made: it waits for a processor. */
 int waits_make(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns);
 /* One that runs, and begins to count only now: its process runs another program. */
@@ -73,6 +76,9 @@ int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uin
 
 /* The stack of a thread as it left the processor, or as it was met while it waited. */
 int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_stack *stack);
+
+/* Records were lost: who was looked at may have gone on meanwhile. */
+void waits_doubt(struct waits *waits);
 
 /*
  * waits_next - a thread that waits and has no stack yet, to be looked at.

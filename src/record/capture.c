@@ -166,7 +166,7 @@ static bool is_refusal(int error)
 	       error == -ENOBUFS;
 }
 
-static int start(const struct capture_options *options, pid_t pid, bool launch, struct capture **ret)
+static int open_any(const struct capture_options *options, pid_t pid, bool launch, struct capture **ret)
 {
 	int r;
 
@@ -178,6 +178,16 @@ static int start(const struct capture_options *options, pid_t pid, bool launch, 
 	if (options->source != SOURCE_AUTO || options->mode != MODE_CPU || !is_refusal(r) || capture_check_memory(pid) < 0)
 		return r;
 	return start_poller(options, pid, launch, r, ret);
+}
+
+static int start(const struct capture_options *options, pid_t pid, bool launch, struct capture **ret)
+{
+	int r;
+
+	r = open_any(options, pid, launch, ret);
+	if (r >= 0)
+		(*ret)->began_ns = monotonic_ns();
+	return r;
 }
 
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret)
@@ -244,6 +254,11 @@ void capture_forget_python(struct capture *capture, pid_t pid)
 {
 	if (capture->bpf)
 		bpf_source_forget(capture->bpf, pid);
+}
+
+uint64_t capture_began_ns(const struct capture *capture)
+{
+	return capture->began_ns;
 }
 
 bool capture_has_switch_stacks(const struct capture *capture)

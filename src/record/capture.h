@@ -22,6 +22,7 @@ struct capture {
 	pid_t awaits_exec;      /* there: the child whose exec is still to come; 0: it came, or is not waited for */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
+	uint64_t began_ns;
 	bool stopped;
 	int clock; /* of whoever looks at waiting threads; -1: nobody does */
 	uint64_t stopped_ns; /* of which CAPTURE_END is still to tell; 0: nothing to tell */

@@ -147,6 +147,9 @@ void capture_explain_source(char *to, size_t n_bytes);
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
 void capture_forget_python(struct capture *capture, pid_t pid);
 
+/* When all that was to be opened was open: CLOCK_MONOTONIC. */
+uint64_t capture_began_ns(const struct capture *capture);
+
 /* Whether samples are taken as threads leave the processor, too; if not, where a thread waits
  * has to be looked up while it does. */
 bool capture_has_switch_stacks(const struct capture *capture);
