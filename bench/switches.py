@@ -3,10 +3,10 @@
 
 Usage: switches.py PROBING PINGPONG [ROUNDS]
 
-Two threads throw a byte to and fro on one processor, about 100,000 times a second. Stretches with a recorder attached to both take turns
-with stretches without one, and the medians of their turns are compared: so a machine that gets
-slower meanwhile does not matter. Prints a line for each kind of recording: turns a second with and
-without, what is missing in percent, and what the recorder itself used of one core.
+Two threads throw a byte to and fro on one processor, once in about 10 us of CPU time. Stretches with a recorder attached to both take turns
+with stretches without one, and the medians of what a turn takes are compared: so neither a machine that gets
+slower meanwhile nor who else uses its processors matters. Prints a line for each kind of recording: a
+turn in nanoseconds with and without, what it takes more in percent, and what the recorder itself used of one core.
 """
 import os
 import resource
@@ -21,12 +21,12 @@ WORK_NS = 8500
 KINDS = (("cpu", "auto"), ("offcpu", "auto"), ("wall", "auto"), ("wall", "read"))
 
 
-def turns(process, seconds):
-    """Turns a second, the median over stretches of 100 ms."""
+def turn_ns(process, seconds):
+    """CPU time of a turn, the median over stretches of 100 ms."""
     end, seen = time.monotonic() + seconds, []
     while time.monotonic() < end:
         seen.append(int(process.stdout.readline()))
-    return max(seen) * 10
+    return statistics.median(seen[1:-1] or seen)
 
 
 def recorder(probing, pid, mode, source, path):
@@ -39,13 +39,13 @@ def measure(probing, pingpong, rounds, mode, source, folder):
     for i in range(rounds):
         game = subprocess.Popen([pingpong, str(2 * SECONDS + 4), str(WORK_NS)], stdout=subprocess.PIPE, text=True)
         time.sleep(0.2)
-        without.append(turns(game, SECONDS))
+        without.append(turn_ns(game, SECONDS))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.monotonic()
         probe = recorder(probing, game.pid, mode, source, os.path.join(folder, "%s%d.db" % (mode, i)))
         time.sleep(1)
-        turns(game, 0.1)
-        with_one.append(turns(game, SECONDS))
+        turn_ns(game, 0.1)
+        with_one.append(turn_ns(game, SECONDS))
         probe.send_signal(2)
         probe.wait()
         stretch += time.monotonic() - began
@@ -61,12 +61,12 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
-    print("%-8s %-6s %12s %12s %8s %14s" % ("mode", "source", "without/s", "with/s", "cost %", "recorder core %"))
+    print("%-8s %-6s %12s %12s %8s %14s" % ("mode", "source", "without ns", "with ns", "cost %", "recorder core %"))
     with tempfile.TemporaryDirectory() as folder:
         for mode, source in KINDS:
             without, with_one, used = measure(sys.argv[1], sys.argv[2], rounds, mode, source, folder)
             print("%-8s %-6s %12.0f %12.0f %8.1f %14.1f" % (mode, source, without, with_one,
-                                                           100 * (1 - with_one / without), 100 * used), flush=True)
+                                                           100 * (with_one / without - 1), 100 * used), flush=True)
 
 
 if __name__ == "__main__":

@@ -332,7 +332,7 @@ static void settle_stack(struct thread *thread, uint64_t time_ns)
 {
 	struct wait_stack *stack = &thread->stack;
 
-	if (!thread->has_stack || stack->from_ns > time_ns)
+	if (!thread->has_stack || stack->from_ns > time_ns || (stack->from_ns == time_ns && !stack->at_switch))
 		return;
 	thread->has_stack = stack->at_switch && stack->from_ns >= thread->since_ns;
 	if (!thread->has_stack)

@@ -22,7 +22,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-enum { MOST_STACK_BYTES = 16384, STACKS_A_SECOND = 1000, STACKS_A_SECOND_WIDE = 8000, CLOCK_NS = 2000000 };
+enum { MOST_STACK_BYTES = 16384, STACKS_A_SECOND = 1000, STACKS_A_SECOND_WIDE = 2000, CLOCK_NS = 2000000 };
 
 void switches_ask(struct event_set *set, enum capture_mode mode)
 {

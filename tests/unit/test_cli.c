@@ -42,7 +42,7 @@ static const char rows_sql[] =
 	"INSERT INTO stack VALUES(1, NULL, 1, 0), (2, 1, 2, 1);";
 
 static const char samples_sql[] = "INSERT INTO stack_total VALUES(7, 7, 2, 3, 30000000), (7, 7, 1, 1, 10000000);"
-				  "INSERT INTO sample VALUES(1.7e9 + 0.5, 7, 7, 0, 10000000, 'verified', 'complete', 2);";
+				  "INSERT INTO sample VALUES(1.7e9 + 0.5, 7, 7, 0, 10000000, 'verified', 'complete', 2, NULL);";
 
 static void make_recording(const char *path, const char *more_sql)
 {
