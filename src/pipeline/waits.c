@@ -9,7 +9,7 @@
  *    it is put with the stack that it had as it last left the processor.
  * 4. A wait without a stack is owed to the thread's next one of its kind that has one: short ones
  *    and long ones, preempted and others apart. What is owed for too long, or to a thread that
- *    ends, is put without a stack.
+ *    ends, goes to the last one of its kind; where there was none, it is put without a stack.
  *
  * A number that comes again is another thread: its exit was told before.
  */
@@ -22,7 +22,7 @@
 #include "base/id_map.h"
 #include "base/util.h"
 
-enum { MOST_OWED_NS = 1000000000 };
+#define MOST_OWED_NS UINT64_C(10000000000)
 
 enum activity { UNKNOWN, RUNS, WAITS, ENDED };
 
@@ -35,9 +35,11 @@ struct thread {
 	unsigned cpu;
 	uint64_t since_ns;  /* from when on its present activity is to be put */
 	uint64_t owed_run_ns;
-	struct owed {
-		uint64_t ns, since_ns;
-	} owed[2][2]; /* blocked, preempted; short, long */
+	struct kind {
+		uint64_t owed_ns, since_ns;
+		struct wait_stack seen; /* the last one with a stack */
+		bool has_seen;
+	} kinds[2][2]; /* blocked, preempted; short, long */
 	struct wait_stack stack; /* of this wait, or of one that is still to be told of */
 	struct wait_stack last;  /* of the last time that it left */
 };
@@ -163,22 +165,24 @@ static int put(struct waits *waits, const struct thread *thread, enum thread_sta
 
 static int put_owed(struct waits *waits, struct thread *thread, bool is_preempted, bool is_long)
 {
-	struct owed owed = thread->owed[is_preempted][is_long];
+	struct kind *kind = &thread->kinds[is_preempted][is_long];
+	enum thread_state state = is_preempted ? STATE_RUNNABLE : kind->has_seen ? kind->seen.state : STATE_BLOCKED;
+	uint64_t weight_ns = kind->owed_ns;
 
-	thread->owed[is_preempted][is_long] = (struct owed){ 0 };
-	return put(waits, thread, is_preempted ? STATE_RUNNABLE : STATE_BLOCKED, owed.since_ns, owed.ns, NULL);
+	kind->owed_ns = 0;
+	return put(waits, thread, state, kind->since_ns, weight_ns, kind->has_seen ? &kind->seen : NULL);
 }
 
 /* A wait that has no stack. */
 static int owe(struct waits *waits, struct thread *thread, uint64_t weight_ns, uint64_t now_ns)
 {
 	bool is_preempted = thread->is_preempted, is_long = weight_ns >= WAIT_SHORT_NS;
-	struct owed *owed = &thread->owed[is_preempted][is_long];
+	struct kind *kind = &thread->kinds[is_preempted][is_long];
 
-	if (owed->ns == 0)
-		owed->since_ns = thread->since_ns;
-	owed->ns += weight_ns;
-	return span(owed->since_ns, now_ns) < MOST_OWED_NS ? 0 : put_owed(waits, thread, is_preempted, is_long);
+	if (kind->owed_ns == 0)
+		kind->since_ns = thread->since_ns;
+	kind->owed_ns += weight_ns;
+	return span(kind->since_ns, now_ns) < MOST_OWED_NS ? 0 : put_owed(waits, thread, is_preempted, is_long);
 }
 
 /* Whether the stack is of the wait that ends now. One of the past is of no use any more. */
@@ -197,15 +201,15 @@ static bool takes_stack(struct thread *thread, uint64_t now_ns)
 static int put_wait(struct waits *waits, struct thread *thread, uint64_t now_ns)
 {
 	uint64_t weight_ns = span(thread->since_ns, now_ns);
-	struct owed *owed = &thread->owed[thread->is_preempted][weight_ns >= WAIT_SHORT_NS];
+	struct kind *kind = &thread->kinds[thread->is_preempted][weight_ns >= WAIT_SHORT_NS];
 	struct wait_stack stack = thread->stack;
 
 	thread->is_queued = false;
 	if (!takes_stack(thread, now_ns))
 		return owe(waits, thread, weight_ns, now_ns);
 	waits->sums.n_stacks++;
-	weight_ns += owed->ns;
-	*owed = (struct owed){ 0 };
+	weight_ns += kind->owed_ns;
+	*kind = (struct kind){ .seen = stack, .has_seen = true };
 	return put(waits, thread, thread->is_preempted ? STATE_RUNNABLE : stack.state, thread->since_ns, weight_ns,
 		   &stack);
 }
