@@ -484,8 +484,9 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 
 	if (waits)
 		r = waits_ran(waits, sample->pid, sample->tid, sample->weight_ns, sample->time_ns, &row.weight_ns);
-	if (r >= 0)
-		r = keep_stack(pipeline, sample->time_ns, process, stack, &id);
+	if (r < 0 || (waits && row.weight_ns == 0)) /* from before the beginning */
+		return r;
+	r = keep_stack(pipeline, sample->time_ns, process, stack, &id);
 	if (r < 0)
 		return r;
 	row.stack = id;

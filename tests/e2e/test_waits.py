@@ -8,10 +8,8 @@ import collections
 import contextlib
 import json
 import os
-import re
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 import unittest
@@ -81,8 +79,7 @@ class Common:
     def test_of_the_recording(self):
         self.assertEqual(("ok", self.mode, 1), (self.recording.integrity, self.recording.run["mode"],
                                                 self.recording.run["clean"]))
-        self.assertEqual(sum(row.weight for row in self.rows),
-                         sum(row.weight for row in self.rows if row.weight > 0))
+        self.assertGreater(min(row.weight for row in self.rows), 0)
         self.assertLessEqual({row.state for row in self.rows}, OFF | {"running"})
 
     def test_a_thread_that_waits_all_the_time(self):
@@ -139,7 +136,7 @@ class Common:
 
     def test_what_is_said_at_the_end(self):
         self.assertRegex(self.said, r"off CPU: [^\n]*sleep [\d.]+ m?s")
-        self.assertNotIn("switches fell out", self.said)
+        self.assertRegex(self.said, r"switches away from a CPU ")
 
     def test_long_waits_are_seen_where_they_are(self):
         long_ones = [row for row in self.rows if row.state in OFF and row.weight > 0.02 and row.state != "runnable"]
@@ -171,11 +168,6 @@ class Whole(Common):
             states[row.state] += row.weight
         self.assertGreater(states["running"] + states["runnable"] + states["gil"], 0.9 * (self.end - self.begin), states)
         self.assertGreater(states["running"], 0.1)
-
-    def test_its_own_cpu_time(self):
-        """What the samples weigh is what the thread ran, be it much or little."""
-        ran = sum(row.weight for row in self.of("do_park") if row.state == "running")
-        self.assertEqual(0, ran)
 
 
 class OfWall(Whole, Waits):
@@ -211,6 +203,25 @@ class OnItsOwn(t.Case):
         self.assertGreater(states[True, "sleep"], 0.39)
         self.assertGreater(states[True, "child"] + states[True, "io"], 0.2)
         self.assertGreater(states[False, "sleep"], 0.29, "the child")
+
+    def test_who_is_pushed_off_its_processor_is_runnable(self):
+        """Two that compute all the time, and one processor for them."""
+        code = ("import os, time; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); child = os.fork()\n"
+                "stop = time.time() + 0.8\n"
+                "while time.time() < stop: pass\n"
+                "if child == 0: os._exit(0)\n"
+                "os.waitpid(child, 0)")
+        probing("record", "--mode", "wall", "-q", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", code, check=t.OK)
+        recording, rows = rows_of("out.db")
+        for process in recording.processes:
+            states = collections.Counter()
+            for row in rows:
+                if row.tid == process["pid"]:
+                    states[row.state] += row.weight
+            self.assertGreater(states["running"], 0.02, process)
+            self.assertGreater(states["runnable"], 0.02, process)
+            self.assertGreater(states["running"] + states["runnable"], 0.7, process)
+        self.assertEqual(2, len(recording.processes))
 
     def test_cpu_recordings_have_no_states(self):
         probing("record", "-q", "-F", 999, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
