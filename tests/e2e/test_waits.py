@@ -204,6 +204,28 @@ class OnItsOwn(t.Case):
         self.assertGreater(states[True, "child"] + states[True, "io"], 0.2)
         self.assertGreater(states[False, "sleep"], 0.29, "the child")
 
+    def test_programs_that_follow_each_other(self):
+        """Threads of the former one are no more, also where one of them has started the other program."""
+        code = ("import os, sys, threading, time\n"
+                "sleeper = threading.Thread(target=time.sleep, args=(9,), daemon=True)\n"
+                "sleeper.start()\n"
+                "time.sleep(0.3)\n"
+                "again = lambda: os.execv(sys.executable, [sys.executable, '-c', sys.argv[1], sys.argv[1], 'last'])\n"
+                "if len(sys.argv) == 2: threading.Thread(target=again).start(); time.sleep(9)")
+        began = time.time()
+        probing("record", "--mode", "wall", "-q", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", code, code, check=t.OK)
+        took = time.time() - began
+        recording, rows = rows_of("out.db")
+        sums, sleeps = collections.Counter(), collections.Counter()
+        for row in rows:
+            sums[row.tid] += row.weight
+            sleeps[row.tid] += row.weight if row.state == "sleep" else 0
+        root = recording.run["pid"]
+        self.assertGreater(sleeps[root], 0.59)
+        self.assertLess(max(sums.values()), took)
+        self.assertEqual(3, len([tid for tid in sums if tid != root]), sums)
+        self.assertEqual(0, recording.counters["unknown ns"])
+
     def test_who_is_pushed_off_its_processor_is_runnable(self):
         """Two that compute all the time, and one processor for them."""
         code = ("import os, time; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); child = os.fork()\n"
