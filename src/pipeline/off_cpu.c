@@ -76,6 +76,18 @@ int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event)
 	}
 }
 
+int off_cpu_idle(struct off_cpu *off_cpu)
+{
+	/* Of what was told, and not of what may be on its way. */
+	enum { EVERY_NS = 1000000000, MARGIN_NS = 100000000 };
+	uint64_t now_ns = monotonic_ns();
+
+	if (!off_cpu->waits || now_ns < off_cpu->next_portion_ns)
+		return 0;
+	off_cpu->next_portion_ns = now_ns + EVERY_NS;
+	return waits_portion(off_cpu->waits, now_ns - MARGIN_NS);
+}
+
 bool off_cpu_next(struct off_cpu *off_cpu, pid_t *ret_pid, pid_t *ret_tid)
 {
 	uint64_t now_ns = monotonic_ns(), since_ns;

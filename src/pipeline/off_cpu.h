@@ -19,6 +19,7 @@ struct off_cpu {
 	unsigned n_cpus;
 	bool has_switch_stacks;
 	uint64_t began_ns; /* of the capture */
+	uint64_t next_portion_ns;
 };
 
 /* The recorder's own time for one more stack. */
@@ -32,6 +33,9 @@ int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid);
 
 /* Take what an event says of running and waiting; samples are left out. */
 int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event);
+
+/* All that has happened has been told: see waits_portion(). */
+int off_cpu_idle(struct off_cpu *off_cpu);
 
 /* The next thread to be looked at; false: none for now. */
 bool off_cpu_next(struct off_cpu *off_cpu, pid_t *ret_pid, pid_t *ret_tid);

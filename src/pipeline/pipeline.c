@@ -610,8 +610,9 @@ static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 int pipeline_idle(struct pipeline *pipeline)
 {
 	pid_t pid, tid;
-	int r = 0;
+	int r;
 
+	r = off_cpu_idle(&pipeline->off_cpu);
 	while (r >= 0 && off_cpu_next(&pipeline->off_cpu, &pid, &tid))
 		r = look(pipeline, pid, tid);
 	return r;

@@ -225,11 +225,18 @@ static int put_rest(struct waits *waits, struct thread *thread, uint64_t now_ns)
 			      : 0;
 }
 
+/* One that never switched ran all the time, or waited: then it was met doing so. */
+static bool ran_to_the_end(const struct thread *thread)
+{
+	return thread->activity == RUNS || (thread->activity == UNKNOWN &&
+					    (!thread->has_stack || thread->stack.state == STATE_RUNNABLE));
+}
+
 static int put_last(struct waits *waits, struct thread *thread, uint64_t now_ns)
 {
 	int r = 0;
 
-	if (thread->activity == RUNS)
+	if (ran_to_the_end(thread))
 		thread->owed_run_ns += span(thread->since_ns, now_ns);
 	else if (thread->activity != ENDED)
 		r = put_wait(waits, thread, now_ns);
@@ -441,6 +448,34 @@ int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_sta
 	thread->stack.to_ns = MAX(stack->to_ns, waits->began_ns);
 	thread->has_stack = true;
 	return 0;
+}
+
+/* The stack is proven up to here, and goes on to be. */
+static int put_portion(struct waits *waits, struct thread *thread, uint64_t until_ns)
+{
+	struct wait_stack stack = thread->stack;
+	enum thread_state state = thread->is_preempted ? STATE_RUNNABLE : stack.state;
+	uint64_t since_ns = thread->since_ns;
+
+	thread->activity = WAITS;
+	thread->since_ns = thread->stack.from_ns = thread->stack.to_ns = until_ns;
+	return put(waits, thread, state, since_ns, span(since_ns, until_ns), &stack);
+}
+
+int waits_portion(struct waits *waits, uint64_t until_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < waits->n && r >= 0; i++) {
+		struct thread *thread = &waits->threads[i];
+		bool waited = thread->activity == WAITS ||
+			      (thread->activity == UNKNOWN && !ran_to_the_end(thread));
+
+		if (waited && thread->has_stack && span(thread->since_ns, until_ns) >= WAIT_PORTION_NS &&
+		    thread->stack.from_ns >= thread->since_ns && thread->stack.to_ns <= until_ns)
+			r = put_portion(waits, thread, until_ns);
+	}
+	return r;
 }
 
 void waits_doubt(struct waits *waits)

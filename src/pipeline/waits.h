@@ -22,6 +22,9 @@ struct wait_stack {
 	bool at_switch; /* taken as it left the processor; else it was met waiting */
 };
 
+/* A wait that is longer is put in such portions, so that a recording shows it before it ends. */
+#define WAIT_PORTION_NS UINT64_C(10000000000)
+
 /* A stretch of a thread's time. */
 struct stretch {
 	pid_t pid, tid;
@@ -76,6 +79,12 @@ int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uin
 
 /* The stack of a thread as it left the processor, or as it was met while it waited. */
 int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_stack *stack);
+
+/*
+ * waits_portion - put the first portions of long waits that still go on.
+ * @until_ns: all that happened before has been told.
+ */
+int waits_portion(struct waits *waits, uint64_t until_ns);
 
 /* Records were lost: who was looked at may have gone on meanwhile. */
 void waits_doubt(struct waits *waits);

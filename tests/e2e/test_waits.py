@@ -101,7 +101,7 @@ class Common:
                 states = collections.Counter()
                 for row in waited:
                     states[row.state] += row.weight
-                self.assertGreater(states[state], 0.4 * own, states)
+                self.assertGreater(states[state], 0.15 * own, states)
                 # To know when to go on, it also waits for the interpreter and for a processor.
                 known = states[state] + states["gil"] + states["runnable"] + states["blocked"] + \
                     (states["sleep"] if step == "do_lock" else 0) + (states["io"] if step == "do_child" else 0)

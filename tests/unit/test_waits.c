@@ -254,6 +254,50 @@ static void a_thread_that_never_switches(void **state)
 	waits_free(waits);
 }
 
+/* Alone on its processor a thread may run for seconds without a switch. */
+static void a_thread_that_always_runs(void **state)
+{
+	struct waits *waits = begin(true);
+	struct wait_stack running = { .id = 4, .state = STATE_RUNNABLE, .from_ns = 2 * MS, .to_ns = 3 * MS };
+
+	(void)state;
+	waits_begin(waits, MS);
+	assert_int_equal(waits_find(waits, PID, TID), 0);
+	assert_int_equal(waits_find(waits, PID, OTHER), 0);
+	assert_int_equal(waits_stack(waits, PID, TID, &running), 0);
+	assert_int_equal(waits_portion(waits, 2 * WAIT_PORTION_NS), 0);
+	assert_int_equal(kept.n, 0);
+	assert_int_equal(waits_end(waits, 11 * MS), 0);
+	assert_int_equal(kept.n, 2);
+	assert_stretch(0, STATE_RUNNING, 11 * MS, 10 * MS, 0);
+	assert_stretch(1, STATE_RUNNING, 11 * MS, 10 * MS, 0);
+	waits_free(waits);
+}
+
+static void long_waits_come_in_portions(void **state)
+{
+	struct waits *waits = begin(true);
+	uint64_t first = 20 * MS + WAIT_PORTION_NS, second = first + WAIT_PORTION_NS + 5;
+
+	(void)state;
+	enter(waits, TID, 10 * MS);
+	leave(waits, TID, 20 * MS);
+	assert_int_equal(waits_portion(waits, first), 0);
+	assert_int_equal(kept.n, 0); /* nobody has met it waiting */
+	stack_at(waits, 3, 21 * MS, 22 * MS, false);
+	assert_int_equal(waits_portion(waits, first - 1), 0);
+	assert_int_equal(kept.n, 0);
+	assert_int_equal(waits_portion(waits, first), 0);
+	assert_stretch(0, STATE_IO, 20 * MS, WAIT_PORTION_NS, 3);
+	assert_int_equal(waits_portion(waits, second), 0);
+	assert_stretch(1, STATE_IO, first, WAIT_PORTION_NS + 5, 3);
+	enter(waits, TID, second + 30 * MS);
+	assert_stretch(2, STATE_IO, second, 30 * MS, 3);
+	assert_int_equal(waits_end(waits, second + 31 * MS), 0);
+	assert_int_equal(sum_of(TID), second + 21 * MS);
+	waits_free(waits);
+}
+
 static void time_before_the_beginning_does_not_count(void **state)
 {
 	struct waits *waits = begin(true);
@@ -401,6 +445,8 @@ int main(void)
 		cmocka_unit_test(what_is_owed_is_put_in_the_end),
 		cmocka_unit_test(samples_weigh_what_ran_since),
 		cmocka_unit_test(a_thread_that_never_switches),
+		cmocka_unit_test(a_thread_that_always_runs),
+		cmocka_unit_test(long_waits_come_in_portions),
 		cmocka_unit_test(time_before_the_beginning_does_not_count),
 		cmocka_unit_test(new_threads_wait_for_a_processor),
 		cmocka_unit_test(another_program_has_one_thread),
