@@ -19,6 +19,7 @@
  *   MACHINE_N_CALLEE_SAVED   length of machine_callee_saved[]
  *   MACHINE_CODE_ALIGNMENT   every instruction's address is a multiple of it
  *   MACHINE_CALL_BYTES       how far back machine_is_after_call() looks
+ *   MACHINE_CALL_NUMBER_BYTES  how far back machine_system_call() looks
  *   MACHINE_SIGRETURN_BYTES  length of the code that machine_is_sigreturn() knows
  *   MACHINE_SIGRETURN_CALL_AT  where in it the system call instruction is
  *   MACHINE_RECORD_ENDS_AT_CFA  1: the pair that the frame pointer points at
@@ -100,6 +101,15 @@ bool machine_is_leaving(const uint8_t *code, size_t n_bytes, uint64_t address, u
  * @before: the MACHINE_CALL_BYTES bytes before a supposed return address.
  */
 bool machine_is_after_call(const uint8_t *before);
+
+/*
+ * machine_system_call - the system call that a thread is in, by its registers in the kernel.
+ * @before: the MACHINE_CALL_NUMBER_BYTES bytes before its PC.
+ * @ret_arguments: its arguments, as they were passed.
+ * Returns its number; -1: it is in none, or that cannot be told.
+ * Source: syscall(2), "Architecture calling conventions".
+ */
+long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_t ret_arguments[6]);
 
 /*
  * machine_is_sigreturn - is this the code that a signal handler returns to?

@@ -64,6 +64,21 @@ bool machine_is_leaving(const uint8_t *bytes, size_t n_bytes, uint64_t address, 
 }
 
 /*
+ * SVC #0, with the number in X8 and the arguments in X0 to X5, of which the first has become the
+ * result once the call ends. Source: Arm Architecture Reference Manual, SVC.
+ */
+long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_t ret_arguments[6])
+{
+	static const uint8_t supervisor_call[] = { 0x01, 0x00, 0x00, 0xd4 };
+
+	if (memcmp(before, supervisor_call, sizeof supervisor_call) != 0)
+		return -1;
+	for (unsigned i = 0; i < 6; i++)
+		ret_arguments[i] = regs->value[i];
+	return (long)regs->value[8];
+}
+
+/*
  * mov x8, #139 (rt_sigreturn); svc #0. The vdso has no CFI for it: since Linux
  * 5.8 it is left out on purpose, and unwinders are to know these instructions.
  * Source: arch/arm64/kernel/vdso/sigreturn.S.

@@ -88,6 +88,27 @@ bool machine_is_leaving(const uint8_t *code, size_t n_bytes, uint64_t address, u
 	return target < start || target >= end;
 }
 
+/*
+ * The number is not among perf's registers (RAX holds the result to be), but libc's wrappers
+ * load it right before SYSCALL: MOV imm32 to EAX, or XOR EAX, EAX for read(2).
+ * Arguments: RDI RSI RDX R10 R8 R9. Source: Intel SDM, volume 2, MOV, XOR, SYSCALL.
+ */
+long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_t ret_arguments[6])
+{
+	static const uint8_t order[] = { 5, 4, 1, 10, 8, 9 };
+	uint32_t number = 0;
+
+	if (before[5] != 0x0f || before[6] != 0x05)
+		return -1;
+	if (before[0] == 0xb8)
+		memcpy(&number, before + 1, sizeof number);
+	else if (before[3] != 0x31 || before[4] != 0xc0)
+		return -1;
+	for (unsigned i = 0; i < N_ELEMENTS(order); i++)
+		ret_arguments[i] = regs->value[order[i]];
+	return (long)number;
+}
+
 /* mov $15, %rax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
 bool machine_is_sigreturn(const uint8_t *code)
 {

@@ -130,6 +130,36 @@ int proc_futex(pid_t pid, pid_t tid, uint64_t *ret)
 	return 0;
 }
 
+int proc_call_parse(const char *text, struct proc_call *ret)
+{
+	struct proc_call call = { .number = -1 };
+	uint64_t *to = call.arguments;
+
+	if (strncmp(text, "running", strlen("running")) == 0) {
+		*ret = (struct proc_call){ .is_running = true };
+		return 0;
+	}
+	if (sscanf(text, "-1 %" SCNx64 " %" SCNx64, &call.sp, &call.pc) != 2 &&
+	    sscanf(text, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+		   &call.number, &to[0], &to[1], &to[2], &to[3], &to[4], &to[5], &call.sp, &call.pc) != 9)
+		return -EBADMSG;
+	*ret = call;
+	return 0;
+}
+
+int proc_call_read(pid_t pid, pid_t tid, struct proc_call *ret)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	r = read_file(path, 512, &text, NULL);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	return proc_call_parse(text, ret);
+}
+
 const char *proc_status_value(const char *status, const char *key)
 {
 	size_t n_key = strlen(key);

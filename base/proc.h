@@ -41,6 +41,22 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
  */
 int proc_futex(pid_t pid, pid_t tid, uint64_t *ret);
 
+/* The system call that a thread is in. */
+struct proc_call {
+	bool is_running; /* it is on a processor, or waits for one: nothing else is known */
+	long number;     /* -1: it is in none, and waits nevertheless */
+	uint64_t arguments[6];
+	uint64_t sp, pc; /* of the program, as it entered the kernel */
+};
+
+/*
+ * proc_call_parse - a line of a "syscall" file. -EBADMSG.
+ * proc_call_read - of one of a process' threads. -ESRCH, -EPERM, -EACCES, -EBADMSG, -ENOMEM.
+ * Source: proc_pid_syscall(5).
+ */
+int proc_call_parse(const char *text, struct proc_call *ret);
+int proc_call_read(pid_t pid, pid_t tid, struct proc_call *ret);
+
 /* Where the value of a "Key:\tvalue" line of a "status" file begins; NULL: no such line. */
 const char *proc_status_value(const char *status, const char *key);
 

@@ -25,6 +25,18 @@ static const char *const frame_kind_names[FRAME_N_KINDS] = {
 	[FRAME_NATIVE] = "native",
 	[FRAME_KERNEL] = "kernel",
 	[FRAME_TASK] = "task",
+	[FRAME_WAIT] = "wait",
+};
+
+static const char *const thread_state_names[STATE_N] = {
+	[STATE_RUNNING] = "running",
+	[STATE_RUNNABLE] = "runnable",
+	[STATE_SLEEP] = "sleep",
+	[STATE_LOCK] = "lock",
+	[STATE_GIL] = "gil",
+	[STATE_IO] = "io",
+	[STATE_CHILD] = "child",
+	[STATE_BLOCKED] = "blocked",
 };
 
 const char *stack_end_name(enum stack_end end)
@@ -40,4 +52,9 @@ const char *verdict_name(enum verdict verdict)
 const char *frame_kind_name(enum frame_kind kind)
 {
 	return (unsigned)kind < FRAME_N_KINDS ? frame_kind_names[kind] : "?";
+}
+
+const char *thread_state_name(enum thread_state state)
+{
+	return (unsigned)state < STATE_N ? thread_state_names[state] : "?";
 }

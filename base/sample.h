@@ -36,6 +36,7 @@ struct sample {
 	bool is_held;  /* the thread stands still until its stack has been made: its memory is
 			* as of the sample, too */
 	bool is_polled; /* neither registers nor stack were taken: memory has the Python frames of now */
+	bool is_switch; /* taken as the thread left the processor: it weighs what its wait will last */
 	bool is_elsewhere; /* polled, and by now it is not where it used that time: no stack is its own */
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
@@ -69,13 +70,29 @@ enum verdict {
 	VERDICT_N
 };
 
-/* A task is no code: what stands above it runs, or waits, in the course of that asyncio task. */
-enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_N_KINDS };
+/* What a thread did for some time. All but the first are off the processor. */
+enum thread_state {
+	STATE_NONE,     /* nobody asked: a recording of CPU time alone */
+	STATE_RUNNING,
+	STATE_RUNNABLE, /* it would have run, had there been a processor for it */
+	STATE_SLEEP,    /* for a time that it asked for */
+	STATE_LOCK,     /* a lock, a condition, a semaphore */
+	STATE_GIL,      /* the interpreter's */
+	STATE_IO,       /* a file, a pipe, a socket, or whichever of some gets ready */
+	STATE_CHILD,    /* a child process */
+	STATE_BLOCKED,  /* something else, or it could not be told */
+	STATE_N
+};
+
+/* A task is no code: what stands above it runs, or waits, in the course of that asyncio task. A wait
+ * is none either: the innermost frame of a stack that was off the processor, which says why. */
+enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_WAIT, FRAME_N_KINDS };
 
 /* The words under which these are stored: "complete", "verified", "python"... */
 const char *stack_end_name(enum stack_end end);
 const char *verdict_name(enum verdict verdict);
 const char *frame_kind_name(enum frame_kind kind);
+const char *thread_state_name(enum thread_state state); /* NULL: STATE_NONE */
 
 /* One frame of a merged stack. */
 struct frame {
@@ -99,6 +116,9 @@ struct frame {
 		struct {
 			const char *name; /* borrowed, as the stack is */
 		} task;
+		struct {
+			enum thread_state state;
+		} wait;
 	};
 };
 

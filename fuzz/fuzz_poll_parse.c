@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/record/poll_parse.h"
 
@@ -24,6 +25,7 @@ static void read_children(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	CLEANUP(freep) char *text = strndup((const char *)data, n_bytes);
+	struct proc_call call;
 	struct poll_stat stat;
 	uint64_t ns, n;
 	pid_t newest;
@@ -36,6 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		abort();
 	(void)poll_parse_schedstat(text, &ns, &n);
 	(void)poll_parse_status(text, &ns, &n);
+	if (proc_call_parse(text, &call) == 0 && call.is_running && text[0] != 'r')
+		abort();
 	read_children(text);
 	return 0;
 }

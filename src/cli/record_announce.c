@@ -61,6 +61,9 @@ void record_announce(const struct record_options *options, const struct recordin
 	if (!is_polled && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
 		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 				"`sysctl kernel.perf_event_paranoid=1`\n");
+	if (options->capture.mode != MODE_CPU && !capture_has_switch_stacks(recording->capture))
+		fprintf(stderr, "waits are looked at while they last: where those shorter than some milliseconds are is "
+				"sampled; with root or CAP_PERFMON it is seen as they begin\n");
 	if (recording->is_child || recording->targets.n > 1)
 		return;
 	if (python_error == -EOPNOTSUPP)

@@ -9,7 +9,7 @@
 
 enum { MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
 #define MAX_COUNT 1e15
-enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS };
+enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE };
 enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION };
 
 static const struct argp_option option_list[] = {
@@ -43,6 +43,9 @@ static const struct argp_option option_list[] = {
 	  "Where Python frames come from: bpf, memory inside the interrupt that samples; read, memory right after "
 	  "each sample; poll, memory alone, at intervals, without native frames; auto, the best that is allowed "
 	  "here (default)", 0 },
+	{ "mode", KEY_MODE, "NAME", 0,
+	  "Which time is recorded: cpu, on a processor (default); offcpu, waiting, with its true duration, and for "
+	  "what; wall, both", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
 	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
@@ -129,6 +132,45 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 	return SOURCE_AUTO;
 }
 
+/* As the option names them, and the column run.mode. */
+const char *const record_mode_names[] = {
+	[MODE_CPU] = "cpu",
+	[MODE_WALL] = "wall",
+	[MODE_OFFCPU] = "offcpu",
+};
+
+static enum capture_mode parse_mode(struct argp_state *state, const char *text)
+{
+	for (size_t i = 0; i < N_ELEMENTS(record_mode_names); i++) {
+		if (strcmp(text, record_mode_names[i]) == 0)
+			return (enum capture_mode)i;
+	}
+	argp_error(state, "--mode must be cpu, wall or offcpu, not %s", text);
+	return MODE_CPU;
+}
+
+/* What a recording that follows waits does not do as well: a wait is told by both of its ends. */
+static void check_mode(struct argp_state *state, const struct record_options *options)
+{
+	const char *mode = record_mode_names[options->capture.mode];
+	const struct keep_options *keep = &options->pipeline.keep;
+
+	if (options->capture.mode == MODE_CPU)
+		return;
+	if (options->event_name)
+		argp_error(state, "--mode %s is about time: leave --event out", mode);
+	if (options->capture.idle)
+		argp_error(state, "--mode %s tells of threads that do not run, too: leave --idle out", mode);
+	if (options->capture.paused || options->control)
+		argp_error(state, "--mode %s follows each wait from its beginning to its end, and has no pauses: leave "
+				  "--control, --paused and --delay out", mode);
+	if (options->pipeline.limits.max_bytes > 0 || options->pipeline.limits.keep_ns > 0)
+		argp_error(state, "--max-size and --retention are not for --mode %s: end the recording with --duration", mode);
+	if (keep->gil || keep->threads.n > 0 || keep->functions.n > 0)
+		argp_error(state, "--mode %s records whole threads: give --threads, --function and --gil to probing report "
+				  "and flamegraph afterwards", mode);
+}
+
 static void check(struct argp_state *state, struct record_options *options)
 {
 	if (options->event_name && strcmp(options->event_name, "list") == 0)
@@ -142,6 +184,10 @@ static void check(struct argp_state *state, struct record_options *options)
 				  "(signals are the command's own)");
 	if (options->capture.stack_bytes % 8 != 0)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
+	check_mode(state, options);
+	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
+		argp_error(state, "--mode %s needs perf events, which tell when threads wait: --source poll does without "
+			   "them and sees threads that run alone", record_mode_names[options->capture.mode]);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -193,6 +239,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_SOURCE:
 		options->capture.source = parse_source(state, argument);
 		return 0;
+	case KEY_MODE:
+		options->capture.mode = options->pipeline.mode = parse_mode(state, argument);
+		return 0;
 	case KEY_NO_KERNEL:
 		options->capture.no_kernel = true;
 		return 0;
@@ -227,6 +276,7 @@ const struct argp record_argp = {
 	       "into one SQLite file. The program is never stopped, written to or signalled.\v"
 	       "Examples:\n"
 	       "  probing record --pid 4242 -d 20\n"
+	       "  probing record --mode wall --pid 4242 -d 20\n"
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
 	       "  probing record -e page-faults -- python3 train.py\n"
 	       "  probing record --pid 4242 -F 19 --retention 1h --max-size 500M -o always.db\n"

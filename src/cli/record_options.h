@@ -30,6 +30,7 @@ extern const struct argp record_argp;
 
 /* As the option names them, and the column run.stack_source; by enum capture_source. */
 extern const char *const record_source_names[];
+extern const char *const record_mode_names[]; /* run.mode; by enum capture_mode */
 
 /*
  * record_announce - what is recorded, and what is missing for more; on stderr, unless it shall be quiet.

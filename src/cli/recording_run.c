@@ -206,6 +206,8 @@ static int take_samples(struct recording *recording, unsigned max)
 		r = capture_next(recording->capture, &event);
 		if (r > 0 && capture_peek(recording->capture, &next))
 			pipeline_expect_sample(recording->pipeline, &next);
+		if (r == 0)
+			return pipeline_idle(recording->pipeline);
 		if (r > 0)
 			r = pipeline_event(recording->pipeline, &event) ?: 1;
 		if (r <= 0)

@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
+#include "src/cli/waits_summary.h"
 #include "src/report/report.h"
 
 enum { REPORT_ROWS = 8 };
@@ -43,7 +44,7 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	else
 		fprintf(stderr, "%.1f %% of stacks reach the thread's start",
 			percent(counts->by_end[STACK_COMPLETE] + counts->by_end[STACK_COMPLETED],
-				counts->samples));
+				counts->samples - counts->without_stack));
 	if (with_python > 0)
 		fputs("; with Python: ", stderr);
 	for (int i = 0; i < VERDICT_N && with_python > 0; i++) {
@@ -113,13 +114,15 @@ void summary_print(const struct summary *summary)
 		fprintf(stderr, "%s%s %s", summary->is_estimate ? "about " : "", weight, summary->unit);
 	else
 		fprintf(stderr, "%.2f s of %s", (double)counts->weight_ns / 1e9,
-			summary->is_idle ? "threads' time" : "CPU time");
+			summary->is_idle || summary->mode != MODE_CPU ? "threads' time" : "CPU time");
 	fprintf(stderr, "), %s lost; written to %s\n", lost, summary->path);
 	if (counts->dropped > 0) {
 		format_count(counts->samples - counts->dropped, samples);
 		fprintf(stderr, "the newest %s are kept, as --max-size and --retention ask for\n", samples);
 	}
 	print_left_out(summary);
+	if (summary->mode != MODE_CPU)
+		waits_summary_print(counts, summary->seconds);
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
 	print_held(counts);
@@ -168,6 +171,11 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 	if (captured->looks > 0) {
 		*ret++ = (struct pipeline_counter){ "looks", captured->looks };
 		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };
+	}
+	if (counts->switches > 0) {
+		*ret++ = (struct pipeline_counter){ "switches", counts->switches };
+		*ret++ = (struct pipeline_counter){ "switch stacks", counts->switch_stacks };
+		*ret++ = (struct pipeline_counter){ "unknown ns", counts->unknown_ns };
 	}
 	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
 	*ret++ = (struct pipeline_counter){ "python unpaired", captured->unpaired };

@@ -11,6 +11,7 @@ struct summary {
 	enum capture_source source;
 	const char *unit; /* of weights, where they are no CPU time; NULL: they are */
 	bool is_estimate; /* by the kernel, which changed the pace all the time */
+	enum capture_mode mode;
 	struct capture_counts captured;
 	struct pipeline_counts counts;
 	const struct keep_options *keep; /* borrowed: what was asked for */

@@ -62,7 +62,7 @@ static int put_run(struct store *store, const struct record_options *options, pi
 	struct run_row row = {
 		.started_ns = realtime_ns(),
 		.command = command,
-		.mode = record_unit(options) ? "event" : options->capture.idle ? "wall" : "cpu",
+		.mode = record_unit(options) ? "event" : options->capture.idle ? "wall" : record_mode_names[options->capture.mode],
 		.stack_source = record_source_names[capture_source(capture)],
 		.probing = cli_version,
 		.pid = pid,
@@ -154,6 +154,7 @@ static int finish(const struct record_options *options, struct recording *record
 		.is_estimate = options->capture.count == 0,
 		.keep = &options->pipeline.keep,
 		.is_idle = options->capture.idle,
+		.mode = options->capture.mode,
 	};
 	int r;
 

@@ -49,6 +49,7 @@ static const struct {
 	[LABEL_NATIVE] = { 'n', "native" },
 	[LABEL_KERNEL] = { 'k', "kernel" },
 	[LABEL_TASK] = { 'g', "task" },
+	[LABEL_WAIT] = { 'w', "waiting" },
 	[LABEL_GROUP] = { 'g', NULL },
 };
 

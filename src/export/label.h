@@ -18,6 +18,7 @@ enum label_kind {
 	LABEL_NATIVE,
 	LABEL_KERNEL,
 	LABEL_TASK, /* not a function either */
+	LABEL_WAIT, /* nor is what a thread waits for */
 	LABEL_GROUP, /* not a function: a process, a thread, a missing stack */
 	LABEL_N_KINDS
 };

@@ -35,6 +35,7 @@ struct new_frame {
 	int64_t module_id;
 	uint64_t address; /* native: own address, absolute when anonymous; kernel: ip */
 	char *task; /* its name; owned by the batch */
+	enum thread_state state; /* a wait's */
 	/* Anonymous code: */
 	uint32_t program;
 	uint64_t time_ns; /* CLOCK_MONOTONIC, of the first sample */

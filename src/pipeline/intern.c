@@ -363,6 +363,26 @@ static bool has_python(const struct stack *stack)
 	return false;
 }
 
+/* The stack that calls a frame from another one. */
+static int add_stack(struct intern *intern, struct batch *batch, uint32_t parent, uint32_t frame, unsigned depth,
+		     uint32_t *ret)
+{
+	uint64_t key = (uint64_t)parent << 32 | frame;
+	const struct id_slot *slot = id_map_find(&intern->stacks, key);
+	struct stack_row *row;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	row = BATCH_ADD(batch, stacks);
+	if (!row || id_map_add(&intern->stacks, key, intern->n_stacks + 1) < 0)
+		return -ENOMEM;
+	*row = (struct stack_row){ ++intern->n_stacks, parent, frame, depth };
+	*ret = intern->n_stacks;
+	return 0;
+}
+
 int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack,
 		 const struct stack_origin *origin, uint32_t *ret)
 {
@@ -372,30 +392,34 @@ int intern_stack(struct intern *intern, struct batch *batch, const struct stack 
 
 	for (size_t i = stack->n_frames; i-- > 0; depth++) {
 		bool enters = beside != ANONYMOUS_ALONE && i > 0 && stack->frames[i - 1].is_evaluation;
-		struct stack_row *row;
-		const struct id_slot *slot;
 		uint32_t frame;
-		uint64_t key;
 		int r;
 
 		r = intern_frame(intern, batch, &stack->frames[i], origin,
 				 enters ? ANONYMOUS_ENTERS_PYTHON : beside, &frame);
+		if (r >= 0)
+			r = add_stack(intern, batch, parent, frame, depth, &parent);
 		if (r < 0)
 			return r;
-		key = (uint64_t)parent << 32 | frame;
-		slot = id_map_find(&intern->stacks, key);
-		if (slot) {
-			parent = slot->id;
-			continue;
-		}
-		row = BATCH_ADD(batch, stacks);
-		if (!row || id_map_add(&intern->stacks, key, intern->n_stacks + 1) < 0)
-			return -ENOMEM;
-		*row = (struct stack_row){ ++intern->n_stacks, parent, frame, depth };
-		parent = intern->n_stacks;
 	}
 	*ret = parent;
 	return 0;
+}
+
+int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, unsigned depth, enum thread_state state,
+		uint32_t *ret)
+{
+	struct new_frame *row;
+
+	if (intern->waits[state] == 0) {
+		row = BATCH_ADD(batch, frames);
+		if (!row)
+			return -ENOMEM;
+		row->id = intern->waits[state] = ++intern->n_frames;
+		row->kind = FRAME_WAIT;
+		row->state = state;
+	}
+	return add_stack(intern, batch, parent, intern->waits[state], depth, ret);
 }
 
 int intern_total(struct intern *intern, struct batch *batch, uint32_t thread, const struct sample_row *row)

@@ -28,6 +28,7 @@ struct intern {
 	struct id_map expressions;  /* code and number of a position -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
 	struct id_map tasks;        /* hash of the name -> frame */
+	uint32_t waits[STATE_N];    /* frame of each state; 0: none yet */
 	struct id_map stacks;       /* parent and frame -> stack */
 	struct id_map totals;       /* thread and stack -> index in the batch's totals + 1 */
 	uint8_t *module_is_known;   /* by module id */
@@ -50,6 +51,13 @@ size_t intern_bytes(const struct intern *intern);
 /* The stack's id (0: no frames); new rows are appended to the batch. -ENOMEM. */
 int intern_stack(struct intern *intern, struct batch *batch, const struct stack *stack,
 		 const struct stack_origin *origin, uint32_t *ret);
+
+/*
+ * intern_wait - what a thread waits for, called from a stack that has its id (0: none) already.
+ * @depth: frames in that stack.
+ */
+int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, unsigned depth, enum thread_state state,
+		uint32_t *ret);
 
 /* What lay at an address of a program's anonymous memory lies there no more. */
 void intern_forget(struct intern *intern, uint32_t program, uint64_t address);

@@ -271,6 +271,19 @@ static int put_task(struct naming *names, const struct new_frame *frame)
 	return r < 0 ? r : store_put_frame(names->store, &row);
 }
 
+static int put_wait(struct naming *names, const struct new_frame *frame)
+{
+	struct function_row function = { .kind = FRAME_WAIT };
+	struct frame_row row = { .frame = frame->id, .kind = FRAME_WAIT };
+	char name[32];
+	int r;
+
+	snprintf(name, sizeof name, "[%s]", thread_state_name(frame->state));
+	function.name = name;
+	r = put_function(names, &function, &row.function);
+	return r < 0 ? r : store_put_frame(names->store, &row);
+}
+
 static int put_unnamed(struct naming *names, const struct new_frame *frame)
 {
 	struct frame_row row = {
@@ -306,6 +319,8 @@ int naming_put_frames(struct naming *names, const struct new_frame *frames, size
 			r = put_python(names, &frames[i]);
 		else if (frames[i].kind == FRAME_TASK)
 			r = put_task(names, &frames[i]);
+		else if (frames[i].kind == FRAME_WAIT)
+			r = put_wait(names, &frames[i]);
 		else
 			r = put_unnamed(names, &frames[i]);
 	}

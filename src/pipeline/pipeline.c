@@ -13,15 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/pipeline/hold.h"
 #include "src/pipeline/intern.h"
 #include "src/pipeline/keep.h"
+#include "src/pipeline/off_cpu.h"
 #include "src/pipeline/records.h"
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
+#include "src/pipeline/wait_state.h"
 #include "src/pipeline/writer.h"
 #include "unwind/stitch/stitch.h"
 
@@ -47,6 +50,7 @@ struct pipeline {
 	struct task_frames tasks;
 	struct pipeline_options options;
 	struct keep keep;
+	struct off_cpu off_cpu;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;
@@ -73,6 +77,21 @@ static size_t most_tree_bytes(const struct store_limits *limits)
 	return (size_t)MAX(MIN(limits->max_bytes / 2, (int64_t)MOST_BYTES), (int64_t)LEAST_BYTES);
 }
 
+static int put_stretch(void *data, const struct stretch *stretch);
+
+static int begin_waits(struct pipeline *pipeline, enum capture_mode mode)
+{
+	if (mode == MODE_CPU)
+		return 0;
+	pipeline->off_cpu.n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	pipeline->off_cpu.looker = (struct looker){
+		.stitcher = pipeline->stitcher,
+		.native = &pipeline->native,
+		.memory = &pipeline->memory_stitcher,
+	};
+	return waits_new(mode == MODE_WALL, put_stretch, pipeline, &pipeline->off_cpu.waits);
+}
+
 int pipeline_new(struct store *store, const struct pipeline_options *options, struct pipeline **ret)
 {
 	CLEANUP(pipeline_freep) struct pipeline *pipeline = NULL;
@@ -88,6 +107,8 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
 		r = stitcher_new(&pipeline->stitcher);
+	if (r >= 0)
+		r = begin_waits(pipeline, options->mode);
 	if (r >= 0)
 		r = batch_new(&pipeline->batch);
 	if (r >= 0)
@@ -115,6 +136,7 @@ void pipeline_free(struct pipeline *pipeline)
 	intern_done(&pipeline->intern);
 	keep_done(&pipeline->keep);
 	task_frames_done(&pipeline->tasks);
+	off_cpu_done(&pipeline->off_cpu);
 	native_stack_done(&pipeline->native);
 	stitcher_free(pipeline->stitcher);
 	memory_stitcher_free(pipeline->memory_stitcher);
@@ -345,6 +367,8 @@ static int know_process(struct pipeline *pipeline, pid_t pid, struct process **r
 
 void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 {
+	pipeline->off_cpu.began_ns = capture_began_ns(capture);
+	pipeline->off_cpu.has_switch_stacks = capture_has_switch_stacks(capture);
 	pipeline->capture = capture_source(capture) == SOURCE_BPF ? capture : NULL;
 }
 
@@ -391,6 +415,8 @@ int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t p
 		r = process_search_python(process, monotonic_ns());
 	if (r >= 0)
 		r = know_thread(pipeline, pid, pid, monotonic_ns(), &thread);
+	if (r >= 0)
+		r = off_cpu_find_threads(&pipeline->off_cpu, pid);
 	if (r < 0)
 		return r;
 	watch(pipeline, process, monotonic_ns());
@@ -408,28 +434,25 @@ int pipeline_expect(struct pipeline *pipeline, pid_t pid)
 	return processes_add(&pipeline->processes, pid, 0, &process);
 }
 
-static void count_hold(struct pipeline_counts *counts, const struct hold *hold, uint64_t weight_ns)
+static void count_hold(struct pipeline_counts *counts, const struct sample_row *row)
 {
-	counts->gil_ns += hold->gil == ANSWER_YES ? weight_ns : 0;
-	counts->gil_known_ns += hold->gil != ANSWER_UNKNOWN ? weight_ns : 0;
-	counts->gc_ns += hold->gc == ANSWER_YES ? weight_ns : 0;
-	counts->gc_known_ns += hold->gc != ANSWER_UNKNOWN ? weight_ns : 0;
+	counts->gil_ns += row->gil == ANSWER_YES ? row->weight_ns : 0;
+	counts->gil_known_ns += row->gil != ANSWER_UNKNOWN ? row->weight_ns : 0;
+	counts->gc_ns += row->gc == ANSWER_YES ? row->weight_ns : 0;
+	counts->gc_known_ns += row->gc != ANSWER_UNKNOWN ? row->weight_ns : 0;
 }
 
-static void count(struct pipeline *pipeline, const struct sample *sample, const struct stack *stack,
-		  const struct hold *hold)
+static void count(struct pipeline *pipeline, const struct sample_row *row, uint64_t time_ns)
 {
 	struct pipeline_counts *counts = &pipeline->counts;
 
-	count_hold(counts, hold, sample->weight_ns);
+	count_hold(counts, row);
 
 	if (counts->samples++ == 0)
-		counts->first_sample_ns = sample->time_ns;
-	counts->weight_ns += sample->weight_ns;
-	counts->by_verdict[stack->verdict]++;
-	counts->by_end[stack->end]++;
-	counts->of_32_bit += sample->is_32_bit;
-	counts->python_cut += stack->python_cut;
+		counts->first_sample_ns = time_ns;
+	counts->weight_ns += row->weight_ns;
+	counts->by_verdict[row->verdict]++;
+	counts->by_end[row->end]++;
 }
 
 /* Other code lies there now: what is sampled there from now on is another frame. */
@@ -447,56 +470,141 @@ static int forget_replaced(struct pipeline *pipeline)
 	return r;
 }
 
+static int keep_stack(struct pipeline *pipeline, uint64_t time_ns, struct process *process,
+		      struct stack *stack, uint32_t *ret)
+{
+	struct stack_origin origin = { .program = process->program->id, .time_ns = time_ns };
+	size_t n_before = pipeline->batch->n_frames;
+	int r;
+
+	keep_trim(&pipeline->keep, stack);
+	r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, ret);
+	return r < 0 ? r : announce_new(pipeline, process->program, n_before);
+}
+
+/* What the file, or whoever takes samples instead, is told. */
 static int batch_sample(struct pipeline *pipeline, uint32_t thread, const struct sample_row *sample)
 {
-	struct sample_row *row = BATCH_ADD(pipeline->batch, samples);
+	struct sample_row *row;
 
+	if (pipeline->options.take_sample)
+		return pipeline->options.take_sample(pipeline->options.take_data, sample);
+	row = BATCH_ADD(pipeline->batch, samples);
 	if (!row)
 		return -ENOMEM;
 	*row = *sample;
 	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
 }
 
+/* @row: but for its time, which is by CLOCK_MONOTONIC here. */
+static int put_row(struct pipeline *pipeline, const struct sample_row *row, uint64_t time_ns)
+{
+	struct sample_row added = *row;
+	uint32_t thread;
+	int r;
+
+	r = know_thread(pipeline, row->pid, row->tid, time_ns, &thread);
+	if (r < 0)
+		return r;
+	added.time_ns = to_realtime(pipeline, time_ns);
+	count(pipeline, row, time_ns);
+	return batch_sample(pipeline, thread, &added);
+}
+
 static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
 		      struct stack *stack, const struct hold *hold)
 {
-	struct stack_origin origin = { .program = process->program->id, .time_ns = sample->time_ns };
-	size_t n_before = pipeline->batch->n_frames;
-	struct sample_row row;
-	uint32_t thread, id;
-	int r;
-
-	if (!keep_wants_sample(&pipeline->keep, stack, hold)) {
-		pipeline->counts.left_out++;
-		return 0;
-	}
-	keep_trim(&pipeline->keep, stack);
-	r = know_thread(pipeline, sample->pid, sample->tid, sample->time_ns, &thread);
-	if (r >= 0)
-		r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, &id);
-	if (r >= 0)
-		r = announce_new(pipeline, process->program, n_before);
-	if (r < 0)
-		return r;
-	row = (struct sample_row){
-		.time_ns = to_realtime(pipeline, sample->time_ns),
+	struct waits *waits = pipeline->off_cpu.waits;
+	struct sample_row row = {
 		.pid = sample->pid,
 		.tid = sample->tid,
 		.cpu = sample->cpu,
 		.weight_ns = sample->weight_ns,
 		.verdict = stack->verdict,
 		.end = stack->end,
-		.stack = id,
+		.state = waits ? STATE_RUNNING : STATE_NONE,
 		.gil = hold->gil,
 		.gc = hold->gc,
 	};
-	r = pipeline->options.tracepoint ? records_add(pipeline->batch, sample) : 0;
+	uint32_t id;
+	int r = 0;
+
+	if (!keep_wants_sample(&pipeline->keep, stack, hold)) {
+		pipeline->counts.left_out++;
+		return 0;
+	}
+	if (waits)
+		r = waits_ran(waits, sample->pid, sample->tid, sample->weight_ns, sample->time_ns, &row.weight_ns);
+	if (r < 0 || (waits && row.weight_ns == 0)) /* from before the beginning */
+		return r;
+	r = keep_stack(pipeline, sample->time_ns, process, stack, &id);
+	if (r >= 0 && pipeline->options.tracepoint)
+		r = records_add(pipeline->batch, sample);
 	if (r < 0)
 		return r;
-	count(pipeline, sample, stack, hold);
-	if (pipeline->options.take_sample)
-		return pipeline->options.take_sample(pipeline->options.take_data, &row);
-	return batch_sample(pipeline, thread, &row);
+	row.stack = id;
+	pipeline->counts.of_32_bit += sample->is_32_bit;
+	pipeline->counts.python_cut += stack->python_cut;
+	return put_row(pipeline, &row, sample->time_ns);
+}
+
+/* ---- Waiting ---- */
+
+/* A stretch of a thread's time becomes a row, with what it waited for as its innermost frame. */
+static int put_stretch(void *data, const struct stretch *stretch)
+{
+	static const struct wait_stack nothing = { .verdict = VERDICT_NATIVE, .end = STACK_TRUNCATED };
+	const struct wait_stack *stack = stretch->stack ? stretch->stack : &nothing;
+	struct pipeline *pipeline = data;
+	struct sample_row row = {
+		.pid = stretch->pid,
+		.tid = stretch->tid,
+		.cpu = stretch->cpu,
+		.weight_ns = stretch->weight_ns,
+		.verdict = stack->verdict,
+		.end = stack->end,
+		.state = stretch->state,
+		.stack = stack->id,
+	};
+	uint32_t id = stack->id;
+	int r = 0;
+
+	pipeline->counts.without_stack += !stretch->stack;
+	if (stretch->state != STATE_RUNNING)
+		r = intern_wait(&pipeline->intern, pipeline->batch, stack->id, stack->depth, stretch->state, &id);
+	if (r < 0)
+		return r;
+	row.stack = id;
+	return put_row(pipeline, &row, stretch->since_ns);
+}
+
+/* A stack of a thread that waits, until it is known how long it did. */
+static int keep_wait(struct pipeline *pipeline, struct process *process, pid_t tid, struct stack *stack,
+		     struct wait_stack *wait)
+{
+	int r;
+
+	r = keep_stack(pipeline, wait->from_ns, process, stack, &wait->id);
+	if (r < 0)
+		return r;
+	wait->depth = (unsigned)stack->n_frames;
+	wait->verdict = stack->verdict;
+	wait->end = stack->end;
+	pipeline->counts.python_cut += stack->python_cut;
+	return waits_stack(pipeline->off_cpu.waits, process->pid, tid, wait);
+}
+
+static int keep_switch(struct pipeline *pipeline, const struct sample *sample, struct process *process,
+		       struct stack *stack)
+{
+	struct wait_stack wait = {
+		.state = wait_state_of_sample(sample, process->remote, process->runtime),
+		.from_ns = sample->time_ns,
+		.to_ns = sample->time_ns,
+		.at_switch = true,
+	};
+
+	return keep_wait(pipeline, process, sample->tid, stack, &wait);
 }
 
 static int add_tasks(struct pipeline *pipeline, struct process *process, const struct sample *sample,
@@ -563,6 +671,40 @@ static void note_stack(struct pipeline *pipeline, const struct sample *sample)
 	thread->stack_noted_ns = sample->time_ns;
 }
 
+/* One that is over by now, or that may not be looked at, stays without a stack. */
+static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
+{
+	struct wait_stack wait = { .from_ns = monotonic_ns() };
+	const struct sample sample = { .tid = tid, .is_polled = true };
+	struct process *process;
+	struct stack stack;
+	int r;
+
+	r = know_process(pipeline, pid, &process);
+	if (r >= 0)
+		r = process_search_python(process, wait.from_ns);
+	if (r < 0)
+		return r;
+	r = look_at_thread(&pipeline->off_cpu.looker, process, tid, &wait.state, &stack);
+	if (r >= 0 && pipeline->options.async)
+		r = add_tasks(pipeline, process, &sample, &stack);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	wait.to_ns = monotonic_ns();
+	return keep_wait(pipeline, process, tid, &stack, &wait);
+}
+
+int pipeline_idle(struct pipeline *pipeline)
+{
+	pid_t pid, tid;
+	int r;
+
+	r = off_cpu_idle(&pipeline->off_cpu);
+	while (r >= 0 && off_cpu_next(&pipeline->off_cpu, &pid, &tid))
+		r = look(pipeline, pid, tid);
+	return r;
+}
+
 static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 {
 	struct sample copy = *captured, *sample = &copy;
@@ -571,6 +713,9 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 	struct hold hold;
 	int r;
 
+	if (sample->is_switch &&
+	    !off_cpu_affords(&pipeline->off_cpu, &pipeline->off_cpu.at_switches, sample->time_ns))
+		return 0;
 	r = know_process(pipeline, sample->pid, &process);
 	if (r >= 0)
 		r = process_search_python(process, sample->time_ns);
@@ -592,7 +737,8 @@ static int take_sample(struct pipeline *pipeline, const struct sample *captured)
 		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)
 		return r;
-	r = put_sample(pipeline, sample, process, &stack, &hold);
+	r = sample->is_switch ? keep_switch(pipeline, sample, process, &stack)
+			      : put_sample(pipeline, sample, process, &stack, &hold);
 	/* Tasks are read from memory, right after the sample. */
 	if (r >= 0 && pipeline->capture && !pipeline->options.async)
 		note_stack(pipeline, sample);
@@ -688,7 +834,7 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 	}
 }
 
-int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
+static int take_event(struct pipeline *pipeline, const struct capture_event *event)
 {
 	switch (event->type) {
 	case CAPTURE_SAMPLE:
@@ -698,10 +844,20 @@ int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
 	case CAPTURE_COMM: return take_comm(pipeline, event);
 	case CAPTURE_FORK: return take_fork(pipeline, event);
 	case CAPTURE_EXIT: take_exit(pipeline, event); return 0;
+	case CAPTURE_SWITCH:
+	case CAPTURE_END: return 0; /* see off_cpu_event() */
 	case CAPTURE_LOST:
 	case CAPTURE_THROTTLE: return 0; /* counted exactly where they are read */
 	}
 	return 0;
+}
+
+int pipeline_event(struct pipeline *pipeline, const struct capture_event *event)
+{
+	int r;
+
+	r = off_cpu_event(&pipeline->off_cpu, event);
+	return r < 0 ? r : take_event(pipeline, event);
 }
 
 /* So that the next sample of a process finds its interpreter known. */
@@ -977,7 +1133,15 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 
 void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_counts *ret)
 {
+	struct waits_sums sums = { 0 };
+
 	*ret = pipeline->counts;
+	if (pipeline->off_cpu.waits)
+		waits_read_sums(pipeline->off_cpu.waits, &sums);
+	memcpy(ret->by_state, sums.by_state, sizeof ret->by_state);
+	ret->switches = sums.n_switches;
+	ret->switch_stacks = sums.n_stacks;
+	ret->unknown_ns = sums.unknown_ns;
 	ret->n_frames = pipeline->intern.n_frames;
 	ret->n_stacks = pipeline->intern.n_stacks;
 	ret->dropped = pipeline->writer ? writer_dropped(pipeline->writer) : pipeline->n_dropped;

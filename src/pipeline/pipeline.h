@@ -35,6 +35,10 @@ struct pipeline_counts {
 	uint64_t gc_ns, gc_known_ns;   /* the same of collecting garbage */
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
 	uint64_t dropped; /* samples that had to go for newer ones */
+	uint64_t without_stack;   /* waits that were over before they could be looked at */
+	/* Of recordings that tell of waiting: */
+	uint64_t by_state[STATE_N]; /* nanoseconds; they add up to each thread's time */
+	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */
 };
 
 /* Which samples are stored, and what of them. All zero: everything. */
@@ -51,6 +55,7 @@ struct pipeline_options {
 	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
 	bool is_seldom;  /* samples may be far between: interpreters are looked for between them, too */
+	enum capture_mode mode;
 	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
 	/* Gets each sample, in the capturing thread, instead of the file, which then holds the tree and
 	 * its names alone: a sample's stack stands there some time after the next flush. NULL: the file
@@ -104,6 +109,11 @@ void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *samp
  */
 int pipeline_pause(struct pipeline *pipeline);
 int pipeline_resume(struct pipeline *pipeline, bool untold);
+/*
+ * pipeline_idle - all that has happened up to now has been told.
+ * Threads that wait are looked at, where nothing else tells where they do. -ENOMEM.
+ */
+int pipeline_idle(struct pipeline *pipeline);
 
 /* Hand over what has been gathered. Does not wait for the disk. */
 int pipeline_flush(struct pipeline *pipeline);

@@ -37,7 +37,7 @@ struct outputs {
 
 struct bpf_source {
 	struct bpf_object *object;
-	int program, processes, quiet, calls, judged, floors;
+	int program, at_switch, processes, quiet, calls, judged, floors;
 	uint64_t tracepoint; /* 0: attached to events */
 	int holder;          /* the event that keeps the program at the tracepoint; -1: none does */
 	struct outputs *outputs; /* by processor */
@@ -111,6 +111,8 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 	if (r >= 0)
 		r = set_size(source, "calls", n_cpus);
 	if (r >= 0)
+		r = set_size(source, "switch_budgets", n_cpus);
+	if (r >= 0)
 		r = leave_out(source, program_name(source->tracepoint == 0));
 	if (r >= 0)
 		r = bpf_object__load(source->object);
@@ -118,6 +120,8 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 		return r;
 	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object,
 									   program_name(source->tracepoint != 0)));
+	source->at_switch =
+		bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames_at_switch"));
 	source->processes = find_map(source, "processes");
 	source->quiet = find_map(source, "outputs");
 	source->calls = find_map(source, "calls");
@@ -227,11 +231,11 @@ int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_so
 	return 0;
 }
 
-int bpf_source_attach(const struct bpf_source *source, int event_fd)
+int bpf_source_attach(const struct bpf_source *source, int event_fd, bool at_switch)
 {
 	if (source->tracepoint)
 		return 0;
-	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, source->program) < 0 ? -errno : 0;
+	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, at_switch ? source->at_switch : source->program) < 0 ? -errno : 0;
 }
 
 int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout)

@@ -30,8 +30,9 @@ void bpf_source_freep(struct bpf_source **source);
 /* bpf_source_stop - no more frames of a tracepoint; what was written can still be read. */
 void bpf_source_stop(struct bpf_source *source);
 
-/* bpf_source_attach - run the program at each sample of an event, before anything inherits it. */
-int bpf_source_attach(const struct bpf_source *source, int event_fd);
+/* bpf_source_attach - run the program at each sample of an event, before anything inherits it.
+ * @at_switch: the event samples threads that leave their processor: not all of them then. */
+int bpf_source_attach(const struct bpf_source *source, int event_fd, bool at_switch);
 
 /* bpf_source_watch - how to read a process' frames from now on; copied. -ENOSPC too many processes. */
 int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout);

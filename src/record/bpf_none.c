@@ -24,9 +24,9 @@ void bpf_source_stop(struct bpf_source *source)
 	(void)source;
 }
 
-int bpf_source_attach(const struct bpf_source *source, int event_fd)
+int bpf_source_attach(const struct bpf_source *source, int event_fd, bool at_switch)
 {
-	(void)source, (void)event_fd;
+	(void)source, (void)event_fd, (void)at_switch;
 	return -ENOSYS;
 }
 

@@ -11,10 +11,12 @@
  */
 #include <errno.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/record/capture.h"
 #include "src/record/decode.h"
 #include "src/record/rights.h"
+#include "src/record/switches.h"
 
 /* A record that is not ripe in one round is in the next, whose clock is later.
  * So many rounds in a row without a ripe one: its time is nonsense, or in the
@@ -52,12 +54,13 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	capture = calloc(1, sizeof *capture);
 	if (!capture)
 		return -ENOMEM;
-	capture->rings.epoll_fd = -1;
+	capture->rings.epoll_fd = capture->clock = -1;
 	capture->no_children = options->no_children;
 	r = events_init(&capture->events, options, &capture->rings);
 	if (r < 0)
 		return r;
 	capture->paused_ns = options->paused ? monotonic_ns() : 0;
+	switches_ask(&capture->events, options->mode);
 	r = rings_open(options->ring_bytes, &capture->rings);
 	if (r < 0)
 		return r;
@@ -71,6 +74,39 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	return 0;
 }
 
+/*
+ * With switches, events of all processes where there is a program to leave others out: those of single
+ * threads cost them more. Returns whether they are open.
+ */
+static bool start_wide(struct capture *capture, const struct capture_options *options, const pid_t *pids,
+		       size_t n_pids, bool launch)
+{
+	size_t n_threads = 0;
+
+	if (options->mode == MODE_CPU || !capture->bpf || events_count_threads(pids, n_pids, &n_threads) < 0 || n_threads == 0)
+		return false;
+	for (size_t i = 0; i < n_pids; i++)
+		if (bpf_source_judge(capture->bpf, pids[i], true) < 0)
+			return false;
+	if (events_attach_wide(&capture->events, n_threads) < 0)
+		return false;
+	capture->awaits_exec = launch ? pids[0] : 0;
+	return true;
+}
+
+/* Beside the events that are open. */
+static int start_switches(struct capture *capture, const struct capture_options *options, const pid_t *pids,
+		       size_t n_pids, bool launch)
+{
+	int r;
+
+	if (options->mode == MODE_CPU)
+		return 0;
+	switches_init(&capture->switches, &capture->events);
+	r = switches_start(&capture->switches, pids, n_pids, launch, capture->events.is_wide);
+	return r < 0 ? r : switches_clock(capture->rings.epoll_fd, &capture->clock);
+}
+
 static int attach_events(const struct capture_options *options, const pid_t *pids, size_t n_pids,
 			 struct capture **ret)
 {
@@ -81,7 +117,9 @@ static int attach_events(const struct capture_options *options, const pid_t *pid
 	for (size_t i = 0; r >= 0 && i < n_pids; i++)
 		r = task_set_add(&capture->wanted, pids[i]);
 	if (r >= 0)
-		r = events_attach_all(&capture->events, pids, n_pids);
+		r = start_wide(capture, options, pids, n_pids, false) ? 0 : events_attach_all(&capture->events, pids, n_pids);
+	if (r >= 0)
+		r = start_switches(capture, options, pids, n_pids, false);
 	if (r >= 0)
 		r = descriptors_suffice();
 	if (r < 0)
@@ -110,7 +148,9 @@ static int launch_events(const struct capture_options *options, pid_t child, str
 		return r;
 	r = task_set_add(&capture->wanted, child);
 	if (r >= 0)
-		r = events_launch(&capture->events, child);
+		r = start_wide(capture, options, &child, 1, true) ? 0 : events_launch(&capture->events, child);
+	if (r >= 0)
+		r = start_switches(capture, options, &child, 1, true);
 	if (r >= 0)
 		r = descriptors_suffice();
 	if (r < 0)
@@ -130,7 +170,7 @@ static int start_poller(const struct capture_options *options, const pid_t *pids
 	capture = calloc(1, sizeof *capture);
 	if (!capture)
 		return -ENOMEM;
-	capture->rings.epoll_fd = -1;
+	capture->rings.epoll_fd = capture->clock = -1;
 	capture->refusal = refusal;
 	capture->paused_ns = options->paused ? monotonic_ns() : 0;
 	r = launch ? poller_launch(options, pids[0], &capture->poller)
@@ -148,8 +188,8 @@ static bool is_refusal(int error)
 	       error == -ENOBUFS;
 }
 
-static int start(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
-		 struct capture **ret)
+static int open_any(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
+		    struct capture **ret)
 {
 	int r;
 
@@ -157,9 +197,22 @@ static int start(const struct capture_options *options, const pid_t *pids, size_
 	if (options->source == SOURCE_POLL)
 		return start_poller(options, pids, n_pids, launch, 0, ret);
 	r = launch ? launch_events(options, pids[0], ret) : attach_events(options, pids, n_pids, ret);
-	if (options->source != SOURCE_AUTO || options->event || !is_refusal(r) || capture_check_memory(pids[0]) < 0)
+	/* A timer sees no switches. */
+	if (options->source != SOURCE_AUTO || options->event || options->mode != MODE_CPU || !is_refusal(r) ||
+	    capture_check_memory(pids[0]) < 0)
 		return r;
 	return start_poller(options, pids, n_pids, launch, r, ret);
+}
+
+static int start(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
+		 struct capture **ret)
+{
+	int r;
+
+	r = open_any(options, pids, n_pids, launch, ret);
+	if (r >= 0)
+		(*ret)->began_ns = monotonic_ns();
+	return r;
 }
 
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret)
@@ -192,6 +245,8 @@ void capture_free(struct capture *capture)
 	if (!capture)
 		return;
 	poller_free(capture->poller);
+	closep(&capture->clock);
+	events_done(&capture->switches);
 	events_done(&capture->events);
 	bpf_source_free(capture->bpf);
 	pairs_done(&capture->pairs);
@@ -238,6 +293,16 @@ void capture_note_stack(struct capture *capture, pid_t tid, uint64_t start)
 		bpf_source_set_floor(capture->bpf, tid, start - capture->events.attr.sample_stack_user);
 }
 
+uint64_t capture_began_ns(const struct capture *capture)
+{
+	return capture->began_ns;
+}
+
+bool capture_has_switch_stacks(const struct capture *capture)
+{
+	return capture->switches.n_opened > 0;
+}
+
 bool capture_has_kernel(const struct capture *capture)
 {
 	return !capture->poller && events_have_kernel(&capture->events);
@@ -253,6 +318,11 @@ size_t capture_ring_bytes(const struct capture *capture)
 	return capture->rings.ring_bytes;
 }
 
+static unsigned format_of(const struct capture *capture)
+{
+	return events_format(&capture->events) | (capture->switches.n_opened > 0 ? RECORD_TELLS_SWITCHES : 0);
+}
+
 /* Whether another event has told, or will tell, the same. */
 static bool is_duplicate(struct capture *capture, const struct perf_event_header *record)
 {
@@ -261,8 +331,10 @@ static bool is_duplicate(struct capture *capture, const struct perf_event_header
 
 	if (!capture->streams || record_origin(record, &origin) < 0)
 		return false;
-	/* Tells of the whole ring, whichever event had to carry it. */
-	if (record->type == PERF_RECORD_LOST)
+	/* Tells of the whole ring, whichever event had to carry it. That a stack was taken twice as
+	 * a thread left does no harm: the second one takes the first one's place. */
+	if (record->type == PERF_RECORD_LOST ||
+	    (record->type == PERF_RECORD_SAMPLE && capture->switches.n_opened > 0 && origin.period <= RECORD_MOST_SWITCHES))
 		return false;
 	if (events_is_retired(&capture->events, origin.id))
 		return true;
@@ -313,6 +385,15 @@ static int judge_fork(struct capture *capture, const struct capture_event *event
 	return 1;
 }
 
+/* Until then it is this program that the child runs. */
+static int await_exec(struct capture *capture, const struct capture_event *event)
+{
+	if (event->type != CAPTURE_COMM || !event->comm.is_exec)
+		return 0;
+	capture->awaits_exec = 0;
+	return task_set_add(&capture->wanted, event->pid);
+}
+
 /*
  * Of all processes that are sampled, whether an event is of one that is wanted. The program in the
  * kernel lets a process' samples through until it has been judged here, where its fork is
@@ -321,6 +402,9 @@ static int judge_fork(struct capture *capture, const struct capture_event *event
 static int is_wanted(struct capture *capture, const struct capture_event *event)
 {
 	bool wanted = task_set_has(&capture->wanted, event->pid);
+
+	if (capture->awaits_exec != 0 && event->pid == capture->awaits_exec)
+		return await_exec(capture, event);
 
 	switch (event->type) {
 	case CAPTURE_LOST:
@@ -412,10 +496,11 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 		return 0;
 	if (is_duplicate(capture, record))
 		return 0;
-	r = record_decode(record, events_format(&capture->events), ret);
+	r = record_decode(record, format_of(capture), ret);
 	if (r < 0)
 		capture->counts.malformed++;
-	if (r <= 0 || (capture->events.is_wide && is_wanted(capture, ret) <= 0) || is_of_child(capture, ret))
+	if (r <= 0 || ((capture->events.is_wide || capture->switches.is_wide) && is_wanted(capture, ret) <= 0) ||
+	    is_of_child(capture, ret))
 		return 0;
 	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;
@@ -427,6 +512,17 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	follow_threads(capture, ret);
 	forget_paces(capture, ret);
 	return 1;
+}
+
+/* All has been read. Returns whether ret was filled, for the last time. */
+static bool take_end(struct capture *capture, struct capture_event *ret)
+{
+	switches_clock_served(capture->clock);
+	if (capture->clock < 0 || capture->stopped_ns == 0)
+		return false;
+	*ret = (struct capture_event){ .type = CAPTURE_END, .time_ns = capture->stopped_ns };
+	capture->stopped_ns = 0;
+	return true;
 }
 
 int capture_next(struct capture *capture, struct capture_event *ret)
@@ -450,7 +546,7 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 		/* The clock before the heads: see merge.c. */
 		now_ns = capture->stopped ? UINT64_MAX : monotonic_ns();
 		if (!merge_begin(&capture->merge, now_ns))
-			return 0;
+			return take_end(capture, ret);
 		n_rounds++;
 	}
 	return 0;
@@ -464,7 +560,7 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 	if (record && capture->bpf && is_python(capture, record)) /* it stands before its sample */
 		record = merge_peek(&capture->merge, record->size);
 	if (!record || record->type != PERF_RECORD_SAMPLE ||
-	    record_decode(record, events_format(&capture->events), &event) <= 0)
+	    record_decode(record, format_of(capture), &event) <= 0)
 		return false;
 	*ret = event.sample;
 	return true;
@@ -501,12 +597,19 @@ int capture_resume(struct capture *capture)
 	return 1;
 }
 
+static void stop_events(struct capture *capture)
+{
+	events_stop(&capture->events);
+	events_stop(&capture->switches);
+	capture->stopped_ns = monotonic_ns();
+}
+
 void capture_stop(struct capture *capture)
 {
 	if (capture->poller)
 		poller_stop(capture->poller);
-	else
-		events_stop(&capture->events);
+	else if (!capture->stopped)
+		stop_events(capture);
 	if (capture->bpf)
 		bpf_source_stop(capture->bpf);
 	capture->stopped = true;
@@ -520,13 +623,14 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 		poller_read_counts(capture->poller, ret);
 		return;
 	}
-	counts.lost = events_count_losses(&capture->events) ? events_lost(&capture->events)
-							     : capture->lost_records;
+	counts.lost = events_count_losses(&capture->events)
+			      ? events_lost(&capture->events) + events_lost(&capture->switches)
+			      : capture->lost_records;
 	for (size_t i = 0; i < capture->rings.n; i++)
 		counts.malformed += capture->rings.ring[i].n_malformed;
 	counts.malformed += capture->pairs.malformed;
 	counts.unpaired = capture->pairs.unpaired;
-	counts.n_events = capture->events.n_opened;
+	counts.n_events = capture->events.n_opened + capture->switches.n_opened;
 	counts.n_threads = capture->events.n_threads;
 	*ret = counts;
 }

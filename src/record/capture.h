@@ -14,6 +14,7 @@
 struct capture {
 	struct rings rings;
 	struct event_set events;
+	struct event_set switches; /* samples as threads leave the processor; empty: none */
 	struct merge merge;
 	struct streams *streams; /* NULL: no late events */
 	struct bpf_source *bpf;  /* NULL: another source */
@@ -21,10 +22,14 @@ struct capture {
 	struct paces paces; /* of events that are counted by the kernel, at a frequency */
 	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
 	bool no_children;       /* what is not of them is left out */
+	pid_t awaits_exec;      /* there: the child whose exec is still to come; 0: it came, or is not waited for */
 	struct capture_counts counts;
 	uint64_t lost_records; /* as told by LOST records */
+	uint64_t began_ns;
 	bool stopped;
 	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
+	int clock; /* of whoever looks at waiting threads; -1: nobody does */
+	uint64_t stopped_ns; /* of which CAPTURE_END is still to tell; 0: nothing to tell */
 	struct poller *poller; /* instead of all of the above; NULL: perf events */
 	int refusal;           /* why, where nobody asked for it */
 };

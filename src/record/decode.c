@@ -125,13 +125,13 @@ int record_origin(const struct perf_event_header *record, struct record_origin *
 		if (record->size < sizeof *record + sizeof head)
 			return -EBADMSG;
 		memcpy(&head, record + 1, sizeof head);
-		*ret = (struct record_origin){ head.id, (pid_t)head.tid, head.cpu };
+		*ret = (struct record_origin){ head.id, (pid_t)head.tid, head.cpu, head.period };
 		return 0;
 	}
 	r = read_trailer(record, &trailer);
 	if (r < 0)
 		return r;
-	*ret = (struct record_origin){ trailer.id, (pid_t)trailer.tid, trailer.cpu };
+	*ret = (struct record_origin){ trailer.id, (pid_t)trailer.tid, trailer.cpu, 0 };
 	return 0;
 }
 
@@ -225,7 +225,8 @@ static int decode_sample(struct cursor *cursor, unsigned format, struct capture_
 	event->pid = sample->pid = (pid_t)head.pid;
 	event->tid = sample->tid = (pid_t)head.tid;
 	sample->cpu = head.cpu;
-	sample->weight_ns = head.period;
+	sample->is_switch = (format & RECORD_TELLS_SWITCHES) && head.period <= RECORD_MOST_SWITCHES;
+	sample->weight_ns = sample->is_switch ? 0 : head.period;
 
 	if (format & RECORD_HAS_CHAIN) {
 		r = decode_chain(cursor, sample);
@@ -335,6 +336,15 @@ static int decode_lost(struct cursor *cursor, const struct perf_event_header *re
 	return 1;
 }
 
+/* Where an event is of all processes, the other thread of the switch is told, too: it has a record of its own. */
+static int decode_switch(const struct perf_event_header *record, struct capture_event *event)
+{
+	event->type = CAPTURE_SWITCH;
+	event->change.is_out = record->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	event->change.is_preempted = event->change.is_out && record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+	return 1;
+}
+
 static int decode_body(const struct perf_event_header *record, struct cursor *cursor,
 		       struct capture_event *event)
 {
@@ -354,6 +364,9 @@ static int decode_body(const struct perf_event_header *record, struct cursor *cu
 		/* The end of the pause, UNTHROTTLE, tells nothing that the next sample does not. */
 		event->type = CAPTURE_THROTTLE;
 		return 1;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		return decode_switch(record, event);
 	default:
 		return 0;
 	}
@@ -381,6 +394,8 @@ int record_decode(const struct perf_event_header *record, unsigned format,
 		event.pid = (pid_t)trailer.pid;
 		event.tid = (pid_t)trailer.tid;
 		r = decode_body(record, &cursor, &event);
+		if (event.type == CAPTURE_SWITCH)
+			event.change.cpu = trailer.cpu;
 	}
 	if (r > 0)
 		*ret = event;

@@ -9,6 +9,9 @@
 
 #include "src/record/record.h"
 
+/* Periods up to this one count switches: no clock ticks so often (MOST_HZ in events.c). */
+enum { RECORD_MOST_SWITCHES = 9999 };
+
 /* The longest record there is: its size is 16 bits wide. */
 enum { RECORD_MAX_BYTES = 65536 };
 
@@ -24,14 +27,16 @@ enum {
 };
 
 /* How a sample differs from RECORD_SAMPLE_TYPE: it has a kernel's chain (RECORD_SAMPLE_TYPE_KERNEL), what
- * a tracepoint says (PERF_SAMPLE_RAW), or no weight (no PERF_SAMPLE_PERIOD). */
-enum { RECORD_HAS_CHAIN = 1, RECORD_HAS_RAW = 2, RECORD_WITHOUT_PERIOD = 4 };
+ * a tracepoint says (PERF_SAMPLE_RAW), or no weight (no PERF_SAMPLE_PERIOD). And whether one of a small weight
+ * was taken as its thread left the processor. */
+enum { RECORD_HAS_CHAIN = 1, RECORD_HAS_RAW = 2, RECORD_WITHOUT_PERIOD = 4, RECORD_TELLS_SWITCHES = 8 };
 
 /* Which event wrote a record, and on whose behalf. */
 struct record_origin {
 	uint64_t id; /* of the event, or of the one it was inherited from */
 	pid_t tid;
 	unsigned cpu;
+	uint64_t period; /* of a sample */
 };
 
 /*

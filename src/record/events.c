@@ -173,7 +173,7 @@ static bool give_in(struct event_set *set, int error)
 {
 	if (set->n_opened > 0)
 		return false;
-	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel && !set->in_kernel) {
+	if ((error == EACCES || error == EPERM) && !set->attr.exclude_kernel && !set->in_kernel && !set->at_switch) {
 		leave_kernel_out(&set->attr);
 		return true;
 	}
@@ -203,7 +203,7 @@ static int open_event(struct event_set *set, pid_t tid, const struct ring *ring,
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
 		return -errno;
 	if (set->bpf) {
-		r = bpf_source_attach(set->bpf, fd);
+		r = bpf_source_attach(set->bpf, fd, set->at_switch);
 		if (r < 0)
 			return r;
 	}
@@ -337,7 +337,21 @@ static int attach_wide(struct event_set *set, size_t n_threads)
 	return r;
 }
 
-static int count_threads(const pid_t *pids, size_t n_pids, size_t *ret)
+int events_attach_wide(struct event_set *set, size_t n_threads)
+{
+	struct perf_event_attr attr = set->attr;
+	int r;
+
+	r = attach_wide(set, n_threads);
+	if (r < 0) {
+		close_events(set);
+		set->attr = attr;
+		set->is_wide = false;
+	}
+	return r;
+}
+
+int events_count_threads(const pid_t *pids, size_t n_pids, size_t *ret)
 {
 	size_t n_threads = 0, n_gone = 0;
 
@@ -372,7 +386,7 @@ int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids)
 	size_t n_threads;
 	int r;
 
-	r = count_threads(pids, n_pids, &n_threads);
+	r = events_count_threads(pids, n_pids, &n_threads);
 	if (r < 0)
 		return r;
 	if (may_be_wide(set) && n_threads * set->rings->n > MOST_EVENTS)

@@ -26,6 +26,7 @@ struct event_set {
 	bool is_clock;  /* periods are nanoseconds */
 	bool in_kernel; /* the event is there only: not to be given up */
 	bool is_paused; /* events are opened switched off, and an exec does not switch them on */
+	bool at_switch; /* samples threads that leave: without the right to see the kernel there is no use in it */
 	bool is_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 
@@ -50,7 +51,17 @@ void events_wake_rarely(struct event_set *set);
  * others out, all processes are sampled instead: is_wide.
  */
 int events_attach(struct event_set *set, pid_t pid);
+/* events_count_threads - of all of these processes; of those that are gone none. -ESRCH: all are. */
+int events_count_threads(const pid_t *pids, size_t n_pids, size_t *ret);
 int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids);
+
+/*
+ * events_attach_wide - sample all processes from the beginning, of which the program in the kernel
+ * (there must be one) leaves others out. Costs less where threads switch often: events of a
+ * thread are switched, too.
+ * @n_threads: to be told of. Errors: as capture_attach(); nothing is open then.
+ */
+int events_attach_wide(struct event_set *set, size_t n_threads);
 
 /*
  * events_cover - open the events of one thread.

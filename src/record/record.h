@@ -24,8 +24,16 @@ enum capture_source {
 	SOURCE_POLL, /* memory alone, of the threads that run when they are looked at */
 };
 
+/* Which time of a thread is recorded. */
+enum capture_mode {
+	MODE_CPU,    /* on a processor */
+	MODE_WALL,   /* all of it */
+	MODE_OFFCPU, /* off the processor */
+};
+
 struct capture_options {
 	enum capture_source source;
+	enum capture_mode mode;
 	double hz;           /* samples a second of CPU time and thread */
 	const struct sampled_event *event; /* resolved; NULL: the CPU clock. SOURCE_POLL knows no other */
 	uint64_t count;      /* of events that are no clocks: a sample of so many, per thread and CPU; 0: by hz */
@@ -50,6 +58,8 @@ enum capture_event_type {
 	CAPTURE_EXIT,   /* of a thread */
 	CAPTURE_LOST,   /* the kernel had no room for so many records */
 	CAPTURE_THROTTLE, /* the kernel paused sampling for a moment */
+	CAPTURE_SWITCH, /* a thread came to a processor, or left it; not of MODE_CPU */
+	CAPTURE_END,    /* nothing more comes: sampling was stopped then; not of MODE_CPU */
 };
 
 struct capture_event {
@@ -73,6 +83,11 @@ struct capture_event {
 		struct {
 			uint64_t n;
 		} lost;
+		struct {
+			unsigned cpu;
+			bool is_out;
+			bool is_preempted; /* out: it could have gone on */
+		} change;
 	};
 };
 
@@ -158,6 +173,13 @@ void capture_explain_source(char *to, size_t n_bytes);
  */
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
 void capture_forget_python(struct capture *capture, pid_t pid);
+
+/* When all that was to be opened was open: CLOCK_MONOTONIC. */
+uint64_t capture_began_ns(const struct capture *capture);
+
+/* Whether samples are taken as threads leave the processor, too; if not, where a thread waits
+ * has to be looked up while it does. */
+bool capture_has_switch_stacks(const struct capture *capture);
 
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);

@@ -88,6 +88,10 @@ static const char *kind_word(const struct profile_frame *frame, enum style *ret_
 		*ret_style = STYLE_PLAIN;
 		return "task";
 	}
+	if (frame->kind == FRAME_WAIT) {
+		*ret_style = STYLE_PLAIN;
+		return "wait";
+	}
 	if (frame->role == ROLE_BUILTIN) {
 		*ret_style = STYLE_BUILTIN;
 		return "builtin";

@@ -10,7 +10,7 @@ CREATE TABLE run(
   clean         INTEGER NOT NULL DEFAULT 0,
   command       TEXT NOT NULL,            -- what was recorded: a command line
   pid           INTEGER NOT NULL,
-  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time, of threads that do not run, too; event: something else than time
+  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time, of threads that do not run, too; offcpu: of those alone; event: something else than time
   hz            REAL NOT NULL,            -- 0: samples were taken by period
   stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; read: after the wake-up; poll: at intervals, nothing else
   python        TEXT,                     -- version of the first interpreter found; NULL: none
@@ -47,9 +47,9 @@ CREATE TABLE module(
 );
 CREATE TABLE function(
   function   INTEGER PRIMARY KEY,
-  name       TEXT NOT NULL,               -- qualified (Python), demangled (native), as Python calls it (builtins); 'task ...' of asyncio tasks
+  name       TEXT NOT NULL,               -- qualified (Python), demangled (native), as Python calls it (builtins); 'task ...' of asyncio tasks, '[sleep]' and the like of waits
   symbol     TEXT,                        -- linkage name, where it differs
-  kind       TEXT NOT NULL,               -- python | native | kernel | task
+  kind       TEXT NOT NULL,               -- python | native | kernel | task | wait
   role       TEXT,                        -- builtin: a C function Python can call; glue: the interpreter's plumbing
   file       TEXT,                        -- source file
   first_line INTEGER,
@@ -58,7 +58,7 @@ CREATE TABLE function(
 -- A place in the code. function is NULL until its name has been looked up.
 CREATE TABLE frame(
   frame        INTEGER PRIMARY KEY,
-  kind         TEXT NOT NULL,             -- python | native | kernel | task
+  kind         TEXT NOT NULL,             -- python | native | kernel | task | wait
   function     INTEGER REFERENCES function,
   line         INTEGER,                   -- executing line
   column       INTEGER,                   -- python, from 3.11: first byte of the executing expression in its line, from 1
@@ -86,16 +86,17 @@ CREATE TABLE stack_total(
   PRIMARY KEY(pid, tid, stack)
 ) WITHOUT ROWID;
 CREATE TABLE sample(
-  timestamp REAL NOT NULL,                -- seconds since 1970 (UTC)
+  timestamp REAL NOT NULL,                -- seconds since 1970 (UTC); of a wait: when the thread left the CPU
   pid       INTEGER NOT NULL,
   tid       INTEGER NOT NULL,
   cpu       INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL,             -- time this sample stands for; where run.unit is count: how many events
+  weight_ns INTEGER NOT NULL,             -- time this sample stands for, on a CPU or waiting; where run.unit is count: how many events
   verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
   stack     INTEGER REFERENCES stack,     -- innermost frame; NULL: nothing could be read
   gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: not known
-  gc        INTEGER                       -- 1: and its interpreter collected garbage; 0: it did not; NULL: not known
+  gc        INTEGER,                      -- 1: and its interpreter collected garbage; 0: it did not; NULL: not known
+  state     TEXT                          -- running | runnable | sleep | lock | gil | io | child | blocked; NULL where run.mode is neither wall nor offcpu: all ran
 );
 -- lost, throttled, samples, ...: exact counts of the recording.
 -- Where an interpreter's functions were found to keep what their Python frames are known by. The same

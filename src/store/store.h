@@ -73,6 +73,7 @@ struct sample_row {
 	enum stack_end end;
 	int64_t stack;
 	enum answer gil, gc;
+	enum thread_state state; /* STATE_NONE becomes NULL */
 };
 struct total_row { /* added to what the file holds; stack 0 stays 0: nothing could be read */
 	pid_t pid, tid;

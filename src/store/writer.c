@@ -31,8 +31,8 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		      " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
 	[PUT_SAMPLE] =
-		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack, gil, gc)"
-		" VALUES(?,?,?,?,?,?,?,?,?,?)",
+		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack, gil, gc, state)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_TOTAL] =
 		"INSERT INTO stack_total(pid, tid, stack, samples, weight_ns) VALUES(?,?,?,?,?)"
 		" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
@@ -277,6 +277,7 @@ int store_put_sample(struct store *store, const struct sample_row *row)
 	bind_id(&to, row->stack);
 	bind_answer(&to, row->gil);
 	bind_answer(&to, row->gc);
+	bind_text(&to, thread_state_name(row->state));
 	return run(&to);
 }
 

@@ -258,8 +258,8 @@ static void test_hostile_folded(void **state)
 	(void)state;
 	made_hostile(&made);
 	text = export_text("folded", &made.profile, &options);
-	/* A native function and a task of the same name look the same, and so does, without a name, a Python function. */
-	assert_int_equal(count(text, "\n"), N_ELEMENTS(hostile_names) * (FRAME_N_KINDS - 1) - 1);
+	/* A native function, a task and a wait of the same name look the same, and so does, without a name, a Python function. */
+	assert_int_equal(count(text, "\n"), N_ELEMENTS(hostile_names) * (FRAME_N_KINDS - 2) - 1);
 	assert_int_equal(folded_sum(text), FRAME_N_KINDS * 11 * 12 / 2);
 	assert_non_null(strstr(text, ";a:b c 12 (a:b c 12) 1\n"));
 	assert_non_null(strstr(text, ";[unnamed]_[k] 9\n"));
@@ -337,7 +337,7 @@ static void test_folded_in_flamegraph_pl(void **state)
 	unlink(path);
 	rmdir(folder);
 	assert_null(strstr(drawn, "Ignored"));
-	assert_non_null(strstr(drawn, "all (364 samples, 100%)"));
+	assert_non_null(strstr(drawn, "all (430 samples, 100%)"));
 	assert_non_null(strstr(drawn, "(int) (67 samples"));
 	assert_non_null(strstr(drawn, "do_syscall_64_[k] (7 samples"));
 }

@@ -118,6 +118,33 @@ static void what_a_thread_sleeps_on_is_told(void **state)
 	assert_int_equal(proc_futex(child, child, &address), -ESRCH);
 }
 
+static void system_calls_are_told(void **state)
+{
+	struct proc_call call;
+
+	(void)state;
+	assert_int_equal(proc_call_parse("running\n", &call), 0);
+	assert_true(call.is_running);
+	assert_int_equal(proc_call_parse("-1 0x7ffd10 0x4012\n", &call), 0);
+	assert_false(call.is_running);
+	assert_int_equal(call.number, -1);
+	assert_int_equal(call.sp, 0x7ffd10);
+	assert_int_equal(call.pc, 0x4012);
+	assert_int_equal(proc_call_parse("202 0xa 0x80 0x0 0x1 0x2 0xffffffffffffffff 0x7f01 0x7f02\n", &call), 0);
+	assert_int_equal(call.number, 202);
+	assert_int_equal(call.arguments[0], 0xa);
+	assert_true(call.arguments[5] == UINT64_MAX);
+	assert_int_equal(call.sp, 0x7f01);
+	assert_int_equal(call.pc, 0x7f02);
+	call.number = 5;
+	assert_int_equal(proc_call_parse("", &call), -EBADMSG);
+	assert_int_equal(proc_call_parse("-1 0x1\n", &call), -EBADMSG);
+	assert_int_equal(proc_call_parse("0 0x1 0x2 0x3 0x4 0x5 0x6 0x7\n", &call), -EBADMSG);
+	assert_int_equal(proc_call_parse("run", &call), -EBADMSG);
+	assert_int_equal(call.number, 5);
+	assert_int_equal(proc_call_read(1 << 30, 1 << 30, &call), -ESRCH);
+}
+
 static void values_of_a_status(void **state)
 {
 	static const char status[] = "Name:\tGid:\nUid:\t1\t2\t3\t4\nGid:\t5\nGidMap:\t7 8 9\n";
@@ -188,6 +215,7 @@ int main(void)
 		cmocka_unit_test(texts_are_one_line),
 		cmocka_unit_test(states_are_told),
 		cmocka_unit_test(what_a_thread_sleeps_on_is_told),
+		cmocka_unit_test(system_calls_are_told),
 		cmocka_unit_test(values_of_a_status),
 		cmocka_unit_test(numbers_of_the_kernel),
 		cmocka_unit_test(an_exec_shows),

@@ -379,6 +379,67 @@ static void test_lost_and_throttled(void **state)
 	assert_int_equal(event.type, CAPTURE_THROTTLE);
 }
 
+static struct perf_event_header *switched(struct draft *draft, uint32_t type, uint16_t misc)
+{
+	begin(draft, type, misc);
+	if (type == PERF_RECORD_SWITCH_CPU_WIDE)
+		put_two(draft, 7, 8); /* the other thread */
+	return end(draft);
+}
+
+static void test_switches(void **state)
+{
+	static const uint32_t types[] = { PERF_RECORD_SWITCH, PERF_RECORD_SWITCH_CPU_WIDE };
+	struct draft draft;
+	struct capture_event event;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(types); i++) {
+		assert_int_equal(record_decode(switched(&draft, types[i], 0), true, &event), 1);
+		assert_int_equal(event.type, CAPTURE_SWITCH);
+		assert_int_equal(event.pid, PID);
+		assert_int_equal(event.tid, TID);
+		assert_int_equal(event.time_ns, TIME);
+		assert_int_equal(event.change.cpu, CPU);
+		assert_false(event.change.is_out || event.change.is_preempted);
+
+		switched(&draft, types[i], PERF_RECORD_MISC_SWITCH_OUT);
+		assert_int_equal(record_decode((void *)draft.bytes, true, &event), 1);
+		assert_true(event.change.is_out && !event.change.is_preempted);
+
+		switched(&draft, types[i], PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+		assert_int_equal(record_decode((void *)draft.bytes, true, &event), 1);
+		assert_true(event.change.is_out && event.change.is_preempted);
+
+		/* Said of a return it means nothing. */
+		switched(&draft, types[i], PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+		assert_int_equal(record_decode((void *)draft.bytes, true, &event), 1);
+		assert_false(event.change.is_preempted);
+
+		((struct perf_event_header *)draft.bytes)->size = 32;
+		assert_int_equal(record_decode((void *)draft.bytes, true, &event), -EBADMSG);
+	}
+}
+
+/* By its period a sample tells what it counted, time or switches, where switches are recorded at all. */
+static void test_samples_at_switches(void **state)
+{
+	struct draft draft;
+	struct capture_event event;
+
+	(void)state;
+	for (uint64_t period = 1; period < 100000; period *= 9) {
+		whole_sample(&draft);
+		memcpy(draft.bytes + sizeof(struct perf_event_header) + 32, &period, sizeof period);
+		assert_int_equal(record_decode((void *)draft.bytes, RECORD_HAS_CHAIN | RECORD_TELLS_SWITCHES, &event), 1);
+		assert_int_equal(event.sample.is_switch, period < 10000);
+		assert_int_equal(event.sample.weight_ns, period < 10000 ? 0 : period);
+		assert_int_equal(record_decode((void *)draft.bytes, RECORD_HAS_CHAIN, &event), 1);
+		assert_false(event.sample.is_switch);
+		assert_int_equal(event.sample.weight_ns, period);
+	}
+}
+
 static void test_unknown_records_are_passed_over(void **state)
 {
 	struct draft draft;
@@ -471,6 +532,8 @@ int main(void)
 		cmocka_unit_test(test_comm),
 		cmocka_unit_test(test_fork_and_exit),
 		cmocka_unit_test(test_lost_and_throttled),
+		cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_samples_at_switches),
 		cmocka_unit_test(test_unknown_records_are_passed_over),
 		cmocka_unit_test(test_origin_and_time),
 		cmocka_unit_test(test_shortened_records),

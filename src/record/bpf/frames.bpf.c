@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* frames.bpf.c - a thread's Python frames, read in the interrupt that samples it.
+/* frames.bpf.c - a thread's Python frames, read in the interrupt that samples it, or as it leaves.
  *
  * Runs before the kernel writes the sample, and puts a record in front of it into the same
  * ring. All it knows of an interpreter is a struct python_layout; what it reads is the
@@ -10,7 +10,8 @@
  * new state, with which the thread may have entered another interpreter, comes there.
  *
  * Whatever does not fit ends in a record without frames, or in one that says that it is not
- * whole. The sample itself is never dropped (returning 0), but of processes that nobody wants.
+ * whole. The sample itself is never dropped (returning 0), but of processes that nobody wants, and of
+ * threads that leave their processor so often that reading each of them would slow them down.
  *
  * Waking whoever reads the rings is paid by the sampled thread, and costs it more than all the rest.
  * So it is done at once only for what cannot wait: a sample whose frames were not read here, or
@@ -36,6 +37,8 @@ enum {
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
 	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
 	BYTES_MASK = 511,
+	SWITCH_WINDOW_NS = 20000000,
+	SWITCH_STACKS = 10, /* in each window */
 };
 
 char program_license[] SEC("license") = "Dual MIT/GPL";
@@ -107,6 +110,18 @@ struct {
 	__type(key, uint32_t);
 	__type(value, uint64_t);
 } floors SEC(".maps");
+/* Stacks of threads that leave a processor, in the window of time that began then. */
+struct switch_budget {
+	uint64_t began_ns;
+	uint64_t n_taken;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set when loaded */
+	__type(key, uint32_t);
+	__type(value, struct switch_budget);
+} switch_budgets SEC(".maps");
 
 struct walk {
 	struct room *room;
@@ -526,8 +541,8 @@ static __always_inline bool is_copied(struct bpf_perf_event_data *context, uint3
 	return floor && PT_REGS_SP(&context->regs) - *floor <= MAX_STACK_BYTES;
 }
 
-SEC("perf_event")
-int read_frames(struct bpf_perf_event_data *context)
+/* @may_call: what cannot wait wakes the reader. */
+static __always_inline int read_any(struct bpf_perf_event_data *context, bool may_call)
 {
 	uint64_t ids = bpf_get_current_pid_tgid(), n_bytes;
 	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
@@ -546,7 +561,8 @@ int read_frames(struct bpf_perf_event_data *context)
 	if (!walk.layout || !add_states(&walk, tid)) {
 		walk.room->record.layout_id = 0;
 		walk.room->record.n_entries = walk.room->record.n_states = 0;
-		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, sizeof walk.room->record);
+		if (may_call)
+			bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, sizeof walk.room->record);
 		return 1;
 	}
 	walk.room->record.layout_id = walk.layout->id;
@@ -554,11 +570,17 @@ int read_frames(struct bpf_perf_event_data *context)
 	if (n_bytes > PYTHON_MAX_ENTRIES)
 		return 1;
 	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
-	if ((walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid))
+	if (!may_call || ((walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
 		bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
 	else
 		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, n_bytes);
 	return 1;
+}
+
+SEC("perf_event")
+int read_frames(struct bpf_perf_event_data *context)
+{
+	return read_any(context, true);
 }
 
 /*
@@ -587,4 +609,29 @@ int read_tracepoint_frames(void *context)
 	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
 	bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
 	return 1;
+}
+
+static __always_inline bool affords_switch(uint32_t cpu)
+{
+	struct switch_budget *budget = bpf_map_lookup_elem(&switch_budgets, &cpu);
+	uint64_t now_ns = bpf_ktime_get_ns();
+
+	if (!budget)
+		return false;
+	if (now_ns - budget->began_ns >= SWITCH_WINDOW_NS) {
+		budget->began_ns = now_ns;
+		budget->n_taken = 0;
+	}
+	return budget->n_taken++ < SWITCH_STACKS;
+}
+
+/* Of a thread that leaves the processor: how long it stays away is told by others, its stack may be left out. */
+SEC("perf_event")
+int read_frames_at_switch(struct bpf_perf_event_data *context)
+{
+	uint32_t pid = (uint32_t)(bpf_get_current_pid_tgid() >> 32);
+
+	if (pid == 0 || is_foreign(pid) || !affords_switch(bpf_get_smp_processor_id()))
+		return 0;
+	return read_any(context, false); /* the reader wakes by itself often enough, and the thread stands still */
 }

@@ -1,0 +1,43 @@
+/* off_cpu.h - recordings that tell of waiting, too: events and looks into stretches of time. Private. */
+#ifndef PROBING_PIPELINE_OFF_CPU_H
+#define PROBING_PIPELINE_OFF_CPU_H
+
+#include "src/pipeline/looks.h"
+#include "src/pipeline/waits.h"
+#include "src/record/record.h"
+
+/* Stacks that are made in a while. What they cost is the recorder's own time, so there is a limit. */
+struct stack_budget {
+	uint64_t began_ns;
+	unsigned n_left;
+};
+
+struct off_cpu {
+	struct waits *waits; /* NULL: a recording of CPU time alone */
+	struct looker looker;
+	struct stack_budget at_switches, of_looks;
+	unsigned n_cpus;
+	bool has_switch_stacks;
+	uint64_t began_ns; /* of the capture */
+	uint64_t next_portion_ns;
+};
+
+/* The recorder's own time for one more stack. */
+bool off_cpu_affords(struct off_cpu *off_cpu, struct stack_budget *budget, uint64_t now_ns);
+
+/* Let go of everything; zeroed is fine. */
+void off_cpu_done(struct off_cpu *off_cpu);
+
+/* The threads that a process has now. -ENOMEM. */
+int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid);
+
+/* Take what an event says of running and waiting; samples are left out. */
+int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event);
+
+/* All that has happened has been told: see waits_portion(). */
+int off_cpu_idle(struct off_cpu *off_cpu);
+
+/* The next thread to be looked at; false: none for now. */
+bool off_cpu_next(struct off_cpu *off_cpu, pid_t *ret_pid, pid_t *ret_tid);
+
+#endif

@@ -1,0 +1,490 @@
+/* waits.c - see waits.h.
+ *
+ * Invariants:
+ * 1. A thread's stretches neither overlap nor leave a gap, but for what unknown_ns says.
+ * 2. A stack is given to a wait only where the thread stood still from before it was begun to be
+ *    taken until after: from the switch away to the switch back nothing of it can have changed.
+ *    Looks may be ahead of the records of switches; then they wait for these.
+ * 3. Time that a thread ran and no sample has told of yet is owed to its next sample; at its end
+ *    it is put with the stack that it had as it last left the processor.
+ * 4. A wait without a stack is owed to the thread's next one of its kind that has one: short ones
+ *    and long ones, preempted and others apart. What is owed for too long, or to a thread that
+ *    ends, goes to the last one of its kind; where there was none, it is put without a stack.
+ *
+ * A number that comes again is another thread: its exit was told before.
+ */
+#include "src/pipeline/waits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/id_map.h"
+#include "base/util.h"
+
+#define MOST_OWED_NS UINT64_C(10000000000)
+
+enum activity { UNKNOWN, RUNS, WAITS, ENDED };
+
+struct thread {
+	pid_t pid, tid;
+	enum activity activity;
+	bool is_preempted;
+	bool has_stack, has_last;
+	bool is_queued; /* to be looked at */
+	unsigned cpu;
+	uint64_t since_ns;  /* from when on its present activity is to be put */
+	uint64_t owed_run_ns;
+	struct kind {
+		uint64_t owed_ns, since_ns;
+		struct wait_stack seen; /* the last one with a stack */
+		bool has_seen;
+	} kinds[2][2]; /* blocked, preempted; short, long */
+	struct wait_stack stack; /* of this wait, or of one that is still to be told of */
+	struct wait_stack last;  /* of the last time that it left */
+};
+
+/* Whose wait is to be looked at, in the order of since_ns. */
+struct queue {
+	struct queued {
+		uint32_t thread;
+		uint64_t since_ns;
+	} *items;
+	size_t first, n, allocated;
+};
+
+struct waits {
+	struct thread *threads;
+	size_t n, allocated;
+	struct id_map index; /* tid -> index */
+	struct queue queue[2]; /* blocked, preempted */
+	bool running;
+	uint64_t began_ns;
+	int (*put)(void *data, const struct stretch *stretch);
+	void *data;
+	struct waits_sums sums;
+};
+
+int waits_new(bool running, int (*put)(void *data, const struct stretch *stretch), void *data, struct waits **ret)
+{
+	struct waits *waits = calloc(1, sizeof *waits);
+
+	if (!waits)
+		return -ENOMEM;
+	waits->running = running;
+	waits->put = put;
+	waits->data = data;
+	*ret = waits;
+	return 0;
+}
+
+void waits_free(struct waits *waits)
+{
+	if (!waits)
+		return;
+	for (size_t i = 0; i < N_ELEMENTS(waits->queue); i++)
+		free(waits->queue[i].items);
+	id_map_done(&waits->index);
+	free(waits->threads);
+	free(waits);
+}
+
+static uint64_t span(uint64_t from_ns, uint64_t to_ns)
+{
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* ---- Threads ---- */
+
+static struct thread *find(struct waits *waits, pid_t tid)
+{
+	const struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
+	struct thread *thread = slot ? &waits->threads[slot->id] : NULL;
+
+	return thread && thread->activity != ENDED ? thread : NULL;
+}
+
+static int add(struct waits *waits, pid_t pid, pid_t tid, enum activity activity, uint64_t time_ns,
+	       struct thread **ret)
+{
+	struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
+	int r;
+
+	if (!slot) {
+		r = grow(&waits->threads, waits->n, &waits->allocated, sizeof *waits->threads);
+		if (r >= 0)
+			r = id_map_add(&waits->index, (uint64_t)tid + 1, (uint32_t)waits->n);
+		if (r < 0)
+			return r;
+		*ret = &waits->threads[waits->n++];
+	} else {
+		*ret = &waits->threads[slot->id];
+	}
+	**ret = (struct thread){ .pid = pid, .tid = tid, .activity = activity, .since_ns = time_ns };
+	return 0;
+}
+
+/* One that nobody has told of did until now what it has just been found at the end of. -ESRCH: it has ended. */
+static int know(struct waits *waits, pid_t pid, pid_t tid, enum activity until_now, uint64_t time_ns,
+		struct thread **ret)
+{
+	const struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
+	struct thread *thread = slot ? &waits->threads[slot->id] : NULL;
+
+	if (!thread)
+		return add(waits, pid, tid, until_now, time_ns, ret);
+	if (thread->activity == ENDED)
+		return -ESRCH; /* its last steps; another one of that number would have been made */
+	if (thread->activity == UNKNOWN)
+		thread->activity = until_now;
+	thread->pid = pid;
+	*ret = thread;
+	return 0;
+}
+
+/* ---- Stretches ---- */
+
+static int put(struct waits *waits, const struct thread *thread, enum thread_state state, uint64_t since_ns,
+	       uint64_t weight_ns, const struct wait_stack *stack)
+{
+	const struct stretch stretch = {
+		.pid = thread->pid,
+		.tid = thread->tid,
+		.cpu = thread->cpu,
+		.since_ns = since_ns,
+		.weight_ns = weight_ns,
+		.state = state,
+		.stack = stack,
+	};
+
+	if (weight_ns == 0)
+		return 0;
+	waits->sums.by_state[state] += weight_ns;
+	return waits->put(waits->data, &stretch);
+}
+
+static int put_owed(struct waits *waits, struct thread *thread, bool is_preempted, bool is_long)
+{
+	struct kind *kind = &thread->kinds[is_preempted][is_long];
+	enum thread_state state = is_preempted ? STATE_RUNNABLE : kind->has_seen ? kind->seen.state : STATE_BLOCKED;
+	uint64_t weight_ns = kind->owed_ns;
+
+	kind->owed_ns = 0;
+	return put(waits, thread, state, kind->since_ns, weight_ns, kind->has_seen ? &kind->seen : NULL);
+}
+
+/* A wait that has no stack. */
+static int owe(struct waits *waits, struct thread *thread, uint64_t weight_ns, uint64_t now_ns)
+{
+	bool is_preempted = thread->is_preempted, is_long = weight_ns >= WAIT_SHORT_NS;
+	struct kind *kind = &thread->kinds[is_preempted][is_long];
+
+	if (kind->owed_ns == 0)
+		kind->since_ns = thread->since_ns;
+	kind->owed_ns += weight_ns;
+	return span(kind->since_ns, now_ns) < MOST_OWED_NS ? 0 : put_owed(waits, thread, is_preempted, is_long);
+}
+
+/* Whether the stack is of the wait that ends now. One of the past is of no use any more. */
+static bool takes_stack(struct thread *thread, uint64_t now_ns)
+{
+	if (!thread->has_stack)
+		return false;
+	if (thread->stack.from_ns >= thread->since_ns && thread->stack.to_ns <= now_ns) {
+		thread->has_stack = false;
+		return true;
+	}
+	thread->has_stack = thread->stack.from_ns > thread->since_ns;
+	return false;
+}
+
+static int put_wait(struct waits *waits, struct thread *thread, uint64_t now_ns)
+{
+	uint64_t weight_ns = span(thread->since_ns, now_ns);
+	struct kind *kind = &thread->kinds[thread->is_preempted][weight_ns >= WAIT_SHORT_NS];
+	struct wait_stack stack = thread->stack;
+
+	thread->is_queued = false;
+	if (!takes_stack(thread, now_ns))
+		return owe(waits, thread, weight_ns, now_ns);
+	waits->sums.n_stacks++;
+	weight_ns += kind->owed_ns;
+	*kind = (struct kind){ .seen = stack, .has_seen = true };
+	return put(waits, thread, thread->is_preempted ? STATE_RUNNABLE : stack.state, thread->since_ns, weight_ns,
+		   &stack);
+}
+
+/* What it ran, and nobody sampled. */
+static int put_rest(struct waits *waits, struct thread *thread, uint64_t now_ns)
+{
+	uint64_t weight_ns = thread->owed_run_ns;
+
+	thread->owed_run_ns = 0;
+	return waits->running ? put(waits, thread, STATE_RUNNING, now_ns, weight_ns,
+				    thread->has_last ? &thread->last : NULL)
+			      : 0;
+}
+
+/* One that never switched ran all the time, or waited: then it was met doing so. */
+static bool ran_to_the_end(const struct thread *thread)
+{
+	return thread->activity == RUNS || (thread->activity == UNKNOWN &&
+					    (!thread->has_stack || thread->stack.state == STATE_RUNNABLE));
+}
+
+static int put_last(struct waits *waits, struct thread *thread, uint64_t now_ns)
+{
+	int r = 0;
+
+	if (ran_to_the_end(thread))
+		thread->owed_run_ns += span(thread->since_ns, now_ns);
+	else if (thread->activity != ENDED)
+		r = put_wait(waits, thread, now_ns);
+	for (unsigned i = 0; i < 4 && r >= 0; i++)
+		r = put_owed(waits, thread, i & 1, i & 2);
+	if (r >= 0)
+		r = put_rest(waits, thread, now_ns);
+	thread->activity = ENDED;
+	return r;
+}
+
+/* ---- Who is to be looked at ---- */
+
+static int enqueue(struct waits *waits, struct thread *thread)
+{
+	struct queue *queue = &waits->queue[thread->is_preempted];
+	int r;
+
+	if (queue->first > 1024 && queue->first > queue->n / 2) {
+		memmove(queue->items, queue->items + queue->first, (queue->n - queue->first) * sizeof *queue->items);
+		queue->n -= queue->first;
+		queue->first = 0;
+	}
+	r = grow(&queue->items, queue->n, &queue->allocated, sizeof *queue->items);
+	if (r < 0)
+		return r;
+	queue->items[queue->n++] = (struct queued){ (uint32_t)(thread - waits->threads), thread->since_ns };
+	thread->is_queued = true;
+	return 0;
+}
+
+static bool next_of(struct waits *waits, struct queue *queue, uint64_t before_ns, pid_t *ret_pid, pid_t *ret_tid,
+		    uint64_t *ret_since)
+{
+	while (queue->first < queue->n && queue->items[queue->first].since_ns < before_ns) {
+		const struct queued *queued = &queue->items[queue->first++];
+		struct thread *thread = &waits->threads[queued->thread];
+
+		/* It may have gone on since, and even have come again. */
+		if (!thread->is_queued || thread->since_ns != queued->since_ns)
+			continue;
+		thread->is_queued = false;
+		*ret_pid = thread->pid;
+		*ret_tid = thread->tid;
+		*ret_since = thread->since_ns;
+		return true;
+	}
+	return false;
+}
+
+bool waits_next(struct waits *waits, uint64_t before_ns, pid_t *ret_pid, pid_t *ret_tid, uint64_t *ret_since)
+{
+	return next_of(waits, &waits->queue[0], before_ns, ret_pid, ret_tid, ret_since) ||
+	       next_of(waits, &waits->queue[1], span(WAIT_SHORT_NS, before_ns), ret_pid, ret_tid, ret_since);
+}
+
+/* ---- What is told ---- */
+
+void waits_begin(struct waits *waits, uint64_t time_ns)
+{
+	waits->began_ns = time_ns;
+}
+
+int waits_find(struct waits *waits, pid_t pid, pid_t tid)
+{
+	struct thread *thread;
+	int r;
+
+	if (find(waits, tid))
+		return 0;
+	r = add(waits, pid, tid, UNKNOWN, waits->began_ns, &thread);
+	return r < 0 ? r : enqueue(waits, thread);
+}
+
+int waits_make(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+{
+	struct thread *thread;
+	int r;
+
+	time_ns = MAX(time_ns, waits->began_ns);
+	r = add(waits, pid, tid, WAITS, time_ns, &thread);
+	if (r >= 0)
+		thread->is_preempted = true;
+	return r;
+}
+
+int waits_exec(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+{
+	struct thread *thread;
+	int r = 0;
+
+	time_ns = MAX(time_ns, waits->began_ns);
+	/* The others of its threads are no more, and it has the main one's number now. */
+	for (size_t i = 0; i < waits->n && r >= 0; i++)
+		if (waits->threads[i].pid == pid && waits->threads[i].tid != tid)
+			r = put_last(waits, &waits->threads[i], time_ns);
+	if (r >= 0 && !find(waits, tid))
+		r = add(waits, pid, tid, RUNS, time_ns, &thread);
+	return r;
+}
+
+/* What was taken in this very switch, just before it was told of, is the wait's that begins. */
+static void settle_stack(struct thread *thread, uint64_t time_ns)
+{
+	struct wait_stack *stack = &thread->stack;
+
+	if (!thread->has_stack || stack->from_ns > time_ns || (stack->from_ns == time_ns && !stack->at_switch))
+		return;
+	thread->has_stack = stack->at_switch && stack->from_ns >= thread->since_ns;
+	if (!thread->has_stack)
+		return;
+	stack->from_ns = stack->to_ns = time_ns;
+	thread->last = *stack;
+	thread->has_last = true;
+}
+
+int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is_preempted, uint64_t time_ns)
+{
+	struct thread *thread;
+	int r;
+
+	time_ns = MAX(time_ns, waits->began_ns);
+	r = know(waits, pid, tid, RUNS, time_ns, &thread);
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	if (thread->activity == WAITS) /* the record of its return was lost */
+		waits->sums.unknown_ns += span(thread->since_ns, time_ns);
+	else
+		thread->owed_run_ns += span(thread->since_ns, time_ns);
+	waits->sums.n_switches++;
+	thread->activity = WAITS;
+	thread->is_preempted = is_preempted;
+	thread->cpu = cpu;
+	settle_stack(thread, time_ns);
+	thread->since_ns = time_ns;
+	return thread->has_stack ? 0 : enqueue(waits, thread);
+}
+
+int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
+{
+	struct thread *thread;
+	int r;
+
+	time_ns = MAX(time_ns, waits->began_ns);
+	r = know(waits, pid, tid, WAITS, time_ns, &thread);
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	if (thread->activity == WAITS)
+		r = put_wait(waits, thread, time_ns);
+	else /* the record of its leaving was lost */
+		waits->sums.unknown_ns += span(thread->since_ns, time_ns);
+	thread->activity = RUNS;
+	thread->since_ns = time_ns;
+	return r;
+}
+
+int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns)
+{
+	struct thread *thread = find(waits, tid);
+
+	time_ns = MAX(time_ns, waits->began_ns);
+	return thread ? put_last(waits, thread, time_ns) : 0;
+}
+
+int waits_end(struct waits *waits, uint64_t time_ns)
+{
+	int r = 0;
+
+	time_ns = MAX(time_ns, waits->began_ns);
+	for (size_t i = 0; i < waits->n && r >= 0; i++)
+		r = put_last(waits, &waits->threads[i], time_ns);
+	return r;
+}
+
+int waits_ran(struct waits *waits, pid_t pid, pid_t tid, uint64_t period_ns, uint64_t time_ns, uint64_t *ret)
+{
+	struct thread *thread;
+	int r;
+
+	time_ns = MAX(time_ns, waits->began_ns);
+	r = know(waits, pid, tid, RUNS, span(period_ns, time_ns), &thread);
+	*ret = 0;
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	if (thread->activity == WAITS) { /* the record of its return was lost */
+		uint64_t ran_ns = MIN(period_ns, span(thread->since_ns, time_ns));
+
+		waits->sums.unknown_ns += span(thread->since_ns, time_ns) - ran_ns;
+		thread->since_ns = time_ns - ran_ns;
+		thread->activity = RUNS;
+	}
+	*ret = thread->owed_run_ns + span(thread->since_ns, time_ns);
+	waits->sums.by_state[STATE_RUNNING] += *ret;
+	thread->owed_run_ns = 0;
+	thread->since_ns = MAX(thread->since_ns, time_ns);
+	return 0;
+}
+
+int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_stack *stack)
+{
+	struct thread *thread;
+	int r;
+
+	r = know(waits, pid, tid, UNKNOWN, stack->from_ns, &thread);
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	thread->stack = *stack;
+	thread->stack.from_ns = MAX(stack->from_ns, waits->began_ns);
+	thread->stack.to_ns = MAX(stack->to_ns, waits->began_ns);
+	thread->has_stack = true;
+	return 0;
+}
+
+/* The stack is proven up to here, and goes on to be. */
+static int put_portion(struct waits *waits, struct thread *thread, uint64_t until_ns)
+{
+	struct wait_stack stack = thread->stack;
+	enum thread_state state = thread->is_preempted ? STATE_RUNNABLE : stack.state;
+	uint64_t since_ns = thread->since_ns;
+
+	thread->activity = WAITS;
+	thread->since_ns = thread->stack.from_ns = thread->stack.to_ns = until_ns;
+	return put(waits, thread, state, since_ns, span(since_ns, until_ns), &stack);
+}
+
+int waits_portion(struct waits *waits, uint64_t until_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < waits->n && r >= 0; i++) {
+		struct thread *thread = &waits->threads[i];
+		bool waited = thread->activity == WAITS ||
+			      (thread->activity == UNKNOWN && !ran_to_the_end(thread));
+
+		if (waited && thread->has_stack && span(thread->since_ns, until_ns) >= WAIT_PORTION_NS &&
+		    thread->stack.from_ns >= thread->since_ns && thread->stack.to_ns <= until_ns)
+			r = put_portion(waits, thread, until_ns);
+	}
+	return r;
+}
+
+void waits_doubt(struct waits *waits)
+{
+	for (size_t i = 0; i < waits->n; i++)
+		waits->threads[i].has_stack &= waits->threads[i].stack.at_switch;
+}
+
+void waits_read_sums(const struct waits *waits, struct waits_sums *ret)
+{
+	*ret = waits->sums;
+}

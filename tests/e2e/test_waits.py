@@ -1,0 +1,266 @@
+"""probing record --mode wall and offcpu: how long threads wait, and what for.
+
+What the recording says is held against the program's own clock, over the time that both know of. Sums
+are exact by construction, so the bounds leave room only for what a program's clock cannot see: what
+it does between two of its steps, and to wait for a processor before it looks at the clock.
+"""
+import collections
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+import unittest
+
+import probing_test as t
+from probing_test import fixture, probing
+
+SECONDS = 2
+OFF = {"runnable", "sleep", "lock", "gil", "io", "child", "blocked"}
+Row = collections.namedtuple("Row", "start weight tid state verdict names")
+
+
+def rows_of(path):
+    """Every sample with its state, and its names from root to leaf."""
+    recording = t.Recording(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return recording, [Row(start, weight / 1e9, tid, state, verdict, recording.names(stack) if stack else [])
+                           for start, weight, tid, state, verdict, stack in db.execute(
+                               "SELECT timestamp, weight_ns, tid, state, verdict, stack FROM sample ORDER BY 1")]
+
+
+class Waits(t.Case):
+    """A recording of the fixture for all tests of a class."""
+    mode = "wall"
+    source = "auto"
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        if cls.source == "bpf":
+            t.need_bpf()
+        with t.scratch(), fixture("waits.py") as target:
+            cls.said = probing("record", "--mode", cls.mode, "--source", cls.source, "--pid", target.pid,
+                               "-d", SECONDS, "-F", 499, "-o", "out.db", check=t.OK).stderr
+            target.process.send_signal(signal.SIGUSR1)
+            cls.truth = json.loads(target.process.stdout.readline())
+            cls.recording, cls.rows = rows_of("out.db")
+            cls.folded = probing("flamegraph", "out.db", "--format", "folded", "-o", "-", check=t.OK).stdout
+        parked = cls.of("do_park")
+        cls.begin = min(row.start for row in parked)
+        cls.end = cls.begin + sum(row.weight for row in parked)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.recording = cls.rows = cls.truth = None
+
+    @classmethod
+    def of(cls, step):
+        """The rows of a step's thread."""
+        return [row for row in cls.rows if row.tid == cls.truth["names"][step]]
+
+    def by_own_clock(self, step):
+        """How long the thread was in its step while it was recorded."""
+        return sum(max(0, min(end, self.end) - max(start, self.begin))
+                   for _, name, start, end in self.truth["spans"] if name == step)
+
+    def in_step(self, step):
+        return [row for row in self.of(step) if step in row.names]
+
+    def assertAbout(self, wanted, found, what, share=0.1, more=0.06):
+        self.assertLessEqual(abs(found - wanted), wanted * share + more, "%s: %.3f s, not %.3f" % (what, found, wanted))
+
+
+class Common:
+    """What holds in both modes."""
+
+    def test_of_the_recording(self):
+        self.assertEqual(("ok", self.mode, 1), (self.recording.integrity, self.recording.run["mode"],
+                                                self.recording.run["clean"]))
+        self.assertGreater(min(row.weight for row in self.rows), 0)
+        self.assertLessEqual({row.state for row in self.rows}, OFF | {"running"})
+
+    def test_a_thread_that_waits_all_the_time(self):
+        """It does not switch even once. Nobody knows of it but who looks."""
+        parked = self.of("do_park")
+        self.assertEqual(["lock"], [row.state for row in parked])
+        self.assertIn("do_park", parked[0].names)
+        self.assertAbout(SECONDS, parked[0].weight, "parked", 0.05, 0.3)
+
+    def test_each_wait_by_its_own_clock(self):
+        for step, state in (("do_sleep", "sleep"), ("do_lock", "lock"), ("do_read", "io"), ("do_child", "child")):
+            with self.subTest(step):
+                waited = [row for row in self.in_step(step) if row.state in OFF]
+                own = self.by_own_clock(step)
+                self.assertGreater(own, 0.5)
+                # All of a step but some computing is waiting.
+                self.assertLessEqual(sum(row.weight for row in waited), own * 1.02 + 0.03)
+                self.assertGreaterEqual(sum(row.weight for row in waited), own * 0.75 - 0.1)
+                states = collections.Counter()
+                for row in waited:
+                    states[row.state] += row.weight
+                self.assertGreater(states[state], 0.15 * own, states)
+                # To know when to go on, it also waits for the interpreter and for a processor.
+                known = states[state] + states["gil"] + states["runnable"] + states["blocked"] + \
+                    (states["sleep"] if step == "do_lock" else 0) + (states["io"] if step == "do_child" else 0)
+                self.assertGreater(known, 0.97 * sum(states.values()), states)
+
+    def test_the_gil_is_told_from_other_locks(self):
+        """One thread computes all the time: whoever comes back has to wait for it."""
+        waits = sum(row.weight for row in self.rows if row.state == "gil")
+        self.assertGreater(waits, 0.05)
+        for row in self.of("do_compute"):
+            self.assertNotEqual("lock", row.state, row)
+
+    def test_threads_that_come_and_go(self):
+        sums = collections.Counter()
+        for row in self.rows:
+            sums[row.tid] += row.weight if row.state != "running" else 0
+        whole = [(tid, end - start) for tid, _, start, end in self.truth["brief"]
+                 if start > self.begin + 0.1 and end < self.end - 0.1]
+        self.assertGreater(len(whole), 3)
+        for tid, own in whole:
+            self.assertGreaterEqual(sums[tid], 0.039, tid)
+            self.assertLessEqual(sums[tid], own + 0.5, tid)
+
+    def test_the_state_is_the_innermost_frame(self):
+        for row in self.rows:
+            if row.state in OFF:
+                self.assertEqual("[%s]" % row.state, row.names[-1])
+            else:
+                self.assertFalse(any(name.startswith("[") and name[1:-1] in OFF for name in row.names), row)
+        self.assertRegex(self.folded, r"do_sleep[^\n]*;\[sleep\] \d+")
+        self.assertRegex(self.folded, r"do_lock[^\n]*;\[lock\] \d+")
+
+    def test_what_is_said_at_the_end(self):
+        self.assertRegex(self.said, r"off CPU: [^\n]*sleep [\d.]+ m?s")
+        self.assertRegex(self.said, r"switches away from a CPU ")
+
+    def test_long_waits_are_seen_where_they_are(self):
+        long_ones = [row for row in self.rows if row.state in OFF and row.weight > 0.02 and row.state != "runnable"]
+        self.assertGreater(len(long_ones), 30)
+        seen = [row for row in long_ones if len(row.names) > 1]
+        # The first ones may be over before they can be looked at.
+        self.assertGreaterEqual(len(seen), 0.9 * len(long_ones) - 8)
+
+    def test_stacks_of_waits_are_never_of_another_place(self):
+        """Who stands still is read at one instant."""
+        for row in self.rows:
+            if row.state in ("sleep", "io", "child", "lock") and row.verdict == "exact" and row.names[:-1]:
+                own = {step for step, tid in self.truth["names"].items() if tid == row.tid}
+                self.assertLessEqual(set(row.names) & set(self.truth["names"]), own, row)
+
+
+class Whole(Common):
+    """Of wall recordings."""
+
+    def test_the_states_of_a_thread_add_up_to_its_time(self):
+        """Against another thread's time, which is one single wait, and is held against the clock outside."""
+        for step, tid in self.truth["names"].items():
+            with self.subTest(step):
+                self.assertAbout(self.end - self.begin, sum(row.weight for row in self.of(step)), step, 0.01, 0.03)
+
+    def test_computing_is_running_or_waiting_to_run(self):
+        states = collections.Counter()
+        for row in self.of("do_compute"):
+            states[row.state] += row.weight
+        self.assertGreater(states["running"] + states["runnable"] + states["gil"], 0.9 * (self.end - self.begin), states)
+        self.assertGreater(states["running"], 0.1)
+
+
+class OfWall(Whole, Waits):
+    pass
+
+
+class OfWallRead(Whole, Waits):
+    """Memory is read afterwards, and events are of single threads."""
+    source = "read"
+
+
+class OfOffCpu(Common, Waits):
+    mode = "offcpu"
+
+    def test_nothing_runs(self):
+        self.assertLessEqual({row.state for row in self.rows}, OFF)
+
+
+class OnItsOwn(t.Case):
+    def test_a_command(self):
+        began = time.time()
+        probing("record", "--mode", "wall", "-q", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
+                "import time, subprocess; time.sleep(0.4); subprocess.run(['sleep', '0.3'])", check=t.OK)
+        took = time.time() - began
+        recording, rows = rows_of("out.db")
+        root = recording.run["pid"]
+        total = sum(row.weight for row in rows if row.tid == root)
+        self.assertGreater(total, 0.7)
+        self.assertLess(total, took)
+        states = collections.Counter()
+        for row in rows:
+            states[row.tid == root, row.state] += row.weight
+        self.assertGreater(states[True, "sleep"], 0.39)
+        self.assertGreater(states[True, "child"] + states[True, "io"], 0.2)
+        self.assertGreater(states[False, "sleep"], 0.29, "the child")
+
+    def test_programs_that_follow_each_other(self):
+        """Threads of the former one are no more, also where one of them has started the other program."""
+        code = ("import os, sys, threading, time\n"
+                "sleeper = threading.Thread(target=time.sleep, args=(9,), daemon=True)\n"
+                "sleeper.start()\n"
+                "time.sleep(0.3)\n"
+                "again = lambda: os.execv(sys.executable, [sys.executable, '-c', sys.argv[1], sys.argv[1], 'last'])\n"
+                "if len(sys.argv) == 2: threading.Thread(target=again).start(); time.sleep(9)")
+        began = time.time()
+        probing("record", "--mode", "wall", "-q", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", code, code, check=t.OK)
+        took = time.time() - began
+        recording, rows = rows_of("out.db")
+        sums, sleeps = collections.Counter(), collections.Counter()
+        for row in rows:
+            sums[row.tid] += row.weight
+            sleeps[row.tid] += row.weight if row.state == "sleep" else 0
+        root = recording.run["pid"]
+        self.assertGreater(sleeps[root], 0.59)
+        self.assertLess(max(sums.values()), took)
+        self.assertEqual(3, len([tid for tid in sums if tid != root]), sums)
+        self.assertEqual(0, recording.counters["unknown ns"])
+
+    def test_who_is_pushed_off_its_processor_is_runnable(self):
+        """Two that compute all the time, and one processor for them."""
+        code = ("import os, time; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); child = os.fork()\n"
+                "stop = time.time() + 0.8\n"
+                "while time.time() < stop: pass\n"
+                "if child == 0: os._exit(0)\n"
+                "os.waitpid(child, 0)")
+        probing("record", "--mode", "wall", "-q", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", code, check=t.OK)
+        recording, rows = rows_of("out.db")
+        for process in recording.processes:
+            states = collections.Counter()
+            for row in rows:
+                if row.tid == process["pid"]:
+                    states[row.state] += row.weight
+            self.assertGreater(states["running"], 0.02, process)
+            self.assertGreater(states["runnable"], 0.02, process)
+            self.assertGreater(states["running"] + states["runnable"], 0.7, process)
+        self.assertEqual(2, len(recording.processes))
+
+    def test_cpu_recordings_have_no_states(self):
+        probing("record", "-q", "-F", 999, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
+                "sum(range(3000000))", check=t.OK)
+        recording, rows = rows_of("out.db")
+        self.assertEqual("cpu", recording.run["mode"])
+        self.assertEqual({None}, {row.state for row in rows})
+
+    def test_polling_sees_no_switches(self):
+        done = probing("record", "--mode", "wall", "--source", "poll", "--pid", os.getpid(), check=t.USAGE)
+        self.assertRegex(done.stderr, "--mode wall needs perf events")
+        self.assertFalse(os.path.exists("probing.db"))
+
+    def test_there_are_three_modes(self):
+        done = probing("record", "--mode", "sleep", "--pid", os.getpid(), check=t.USAGE)
+        self.assertRegex(done.stderr, "--mode must be cpu, wall or offcpu, not sleep")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
