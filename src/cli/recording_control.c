@@ -39,6 +39,10 @@ void recording_pause(struct recording *recording)
 
 	if (recording->is_paused)
 		return;
+	if (recording->follows_waits) {
+		fputs("not paused: a recording of waits has no pauses\n", stderr);
+		return;
+	}
 	r = pipeline_pause(recording->pipeline);
 	capture_pause(recording->capture);
 	recording->paused_ns = monotonic_ns();

@@ -20,6 +20,7 @@ struct recording {
 	double duration_s;  /* of recorded time, see recording_recorded_ns(); 0: until it ends */
 	double delay_s;     /* after which a recording that begins paused goes on; negative: when told to */
 	struct control control; /* commands; opened or empty before the loop, closed by who opened it */
+	bool follows_waits; /* has no pauses: a wait is told by both of its ends */
 	bool progress;      /* a line that is kept up to date on stderr */
 	uint64_t started_ns; /* CLOCK_MONOTONIC */
 	bool is_paused;
