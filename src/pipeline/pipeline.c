@@ -538,14 +538,13 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	if (r < 0 || (waits && row.weight_ns == 0)) /* from before the beginning */
 		return r;
 	r = keep_stack(pipeline, sample->time_ns, process, stack, &id);
-	if (r >= 0 && pipeline->options.tracepoint)
-		r = records_add(pipeline->batch, sample);
 	if (r < 0)
 		return r;
 	row.stack = id;
 	pipeline->counts.of_32_bit += sample->is_32_bit;
 	pipeline->counts.python_cut += stack->python_cut;
-	return put_row(pipeline, &row, sample->time_ns);
+	r = put_row(pipeline, &row, sample->time_ns);
+	return r >= 0 && pipeline->options.tracepoint ? records_add(pipeline->batch, sample) : r;
 }
 
 /* ---- Waiting ---- */

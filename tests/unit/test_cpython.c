@@ -407,9 +407,9 @@ static void check_states(const struct interpreter *interpreter)
 		assert_int_equal(state.holds_gil, PY_NO);
 		assert_int_equal(state.collects, phase == 2 ? PY_YES : PY_NO);
 		assert_int_equal(state.interpreter, 0);
+		assert_int_equal(py_state_of(target.runtime, getpid(), &(struct py_state){ 0 }), -ESRCH);
 		assert_int_equal(write(ends[1], "\n", 1), 1);
 	}
-	assert_int_equal(py_state_of(target.runtime, getpid(), &(struct py_state){ 0 }), -ESRCH);
 	close(ends[0]);
 	close(ends[1]);
 	python_target_close(&target);
