@@ -1,5 +1,5 @@
 /* fuzz_symbols.c - names out of a file that somebody else wrote: symbol tables, the packed
- * .gnu_debugdata, debug links, DWARF, and the names in them.
+ * .gnu_debugdata, debug links, DWARF (also packed), and the names in them.
  *
  * An input is an ELF file, looked up at its functions and along its segments.
  * What is none is taken for a packed .xz file, then for a mangled name.
@@ -19,6 +19,7 @@
 #include "symbolize/fence.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"
+#include "symbolize/unpack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -62,6 +63,20 @@ static void look_up_segments(struct symbol_module *module, struct elf_file *elf)
 			look_up(module, segment.address + segment.n_memory_bytes / 32 * n + n);
 }
 
+/* Files are opened so; one in memory is looked up without. It has passed the fence. */
+static void unpack(struct elf_file *elf)
+{
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	Dwarf_Off offset = 0, next;
+	size_t header_bytes;
+
+	if (unpacked_new(elf, &unpacked) < 0)
+		return;
+	for (unsigned n = 0; n < MAX_LOOKUPS &&
+	     dwarf_nextcu(unpacked_dwarf(unpacked), offset, &next, &header_bytes, NULL, NULL, NULL) == 0; n++)
+		offset = next;
+}
+
 static void read_name(const uint8_t *data, size_t n_bytes)
 {
 	CLEANUP(freep) char *linkage = strndup((const char *)data, n_bytes);
@@ -89,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	}
 	if (symbol_module_open_memory("/nonexistent/fuzz.so", image, n_bytes, &module) < 0)
 		return 0;
+	unpack(elf);
 	look_up_functions(module, elf);
 	look_up_segments(module, elf);
 	return 0;

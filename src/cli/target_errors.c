@@ -36,6 +36,6 @@ int target_check_memory(pid_t pid)
 		return EXIT_OK;
 	return cli_fail(EXIT_NOT_PERMITTED,
 			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, "
-			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`",
-			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "");
+			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`; `probing doctor %d` says more",
+			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "", (int)pid);
 }

@@ -21,6 +21,7 @@
 #include "src/cli/record_options.h"
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
+#include "src/cli/target_errors.h"
 
 enum { DEFAULT_HZ = 99 };
 
@@ -113,36 +114,6 @@ static int open_pipeline(const struct record_options *options, struct recording 
 	return EXIT_OK;
 }
 
-static int fail_capture(int error, pid_t pid)
-{
-	char text[1024];
-
-	if (error == -EPROTONOSUPPORT) {
-		capture_explain_source(text, sizeof text);
-		return cli_fail(EXIT_NOT_PERMITTED, "--source bpf %s", text);
-	}
-	if (error == -ESRCH)
-		return cli_fail(EXIT_NO_INPUT, "there is no process %d", (int)pid);
-	capture_explain(error, pid, text, sizeof text);
-	return cli_fail(cli_status(error), "%s", text);
-}
-
-/*
- * Sampling a process and reading its memory are two permissions: Yama's
- * ptrace_scope guards only the second. Returns 0 or an exit status.
- */
-static int check_memory(pid_t pid)
-{
-	int r = capture_check_memory(pid);
-
-	if (r != -EPERM && r != -EACCES && r != -ENOSYS)
-		return EXIT_OK;
-	return cli_fail(EXIT_NOT_PERMITTED,
-			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, "
-			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`; `probing doctor` says more",
-			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "");
-}
-
 static int finish(const struct record_options *options, struct recording *recording)
 {
 	struct pipeline_counter counters[SUMMARY_MAX_COUNTERS];
@@ -229,7 +200,7 @@ static int attach_all(const struct record_options *options, struct recording *re
 
 		r = pipeline_attach(recording->pipeline, targets->pids[i], python, python_bytes, python_error);
 		if (r == -ENOMEM || (r < 0 && r != -ESRCH && targets->n == 1))
-			return fail_capture(r, targets->pids[i]);
+			return target_fail_capture(r, targets->pids[i]);
 		if (r >= 0 && targets->n > 1 && *python_error == -EOPNOTSUPP && !options->quiet)
 			fprintf(stderr, "Python %s in process %d cannot be read: its native frames are recorded\n",
 				python, (int)targets->pids[i]);
@@ -249,8 +220,8 @@ static int record_targets(const struct record_options *options, struct recording
 	recording->pid = targets->pids[0];
 	r = capture_attach_all(&options->capture, targets->pids, targets->n, &recording->capture);
 	if (r < 0)
-		return fail_capture(r, recording->pid);
-	status = check_memory(recording->pid);
+		return target_fail_capture(r, recording->pid);
+	status = target_check_memory(recording->pid);
 	if (status == EXIT_OK)
 		status = open_pipeline(options, recording);
 	if (status == EXIT_OK)
@@ -262,13 +233,6 @@ static int record_targets(const struct record_options *options, struct recording
 	return run(options, recording);
 }
 
-static int fail_command(const char *command, int error)
-{
-	if (error == -ENOENT)
-		return cli_fail(EXIT_NOT_FOUND, "%s: command not found", command);
-	return cli_fail(EXIT_NOT_EXECUTABLE, "%s cannot be run: %s", command, strerror(-error));
-}
-
 /* From the fork to the exec; the child is abandoned by the caller on failure. */
 static int start_command(const struct record_options *options, struct recording *recording,
 			 struct child *child)
@@ -277,8 +241,8 @@ static int start_command(const struct record_options *options, struct recording 
 
 	r = capture_launch(&options->capture, child->pid, &recording->capture);
 	if (r < 0)
-		return fail_capture(r, child->pid);
-	status = capture_source(recording->capture) == SOURCE_POLL ? check_memory(child->pid) : EXIT_OK;
+		return target_fail_capture(r, child->pid);
+	status = capture_source(recording->capture) == SOURCE_POLL ? target_check_memory(child->pid) : EXIT_OK;
 	if (status == EXIT_OK)
 		status = open_pipeline(options, recording);
 	if (status != EXIT_OK)
@@ -289,7 +253,7 @@ static int start_command(const struct record_options *options, struct recording 
 	record_announce(options, recording, "", 0);
 	recording->started_ns = monotonic_ns();
 	r = child_release(child);
-	return r < 0 ? fail_command(options->command[0], r) : EXIT_OK;
+	return r < 0 ? target_fail_command(options->command[0], r) : EXIT_OK;
 }
 
 static int record_command(const struct record_options *options, struct recording *recording,
@@ -300,7 +264,7 @@ static int record_command(const struct record_options *options, struct recording
 
 	r = child_find(options->command[0]);
 	if (r < 0)
-		return fail_command(options->command[0], r);
+		return target_fail_command(options->command[0], r);
 	r = child_fork(options->command, mask, &child);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));

@@ -6,6 +6,8 @@
 #ifndef PROBING_BATCH_H
 #define PROBING_BATCH_H
 
+#include <string.h>
+
 #include "base/address_space.h"
 #include "src/store/store.h"
 #include "symbolize/symbolize.h"

@@ -184,8 +184,8 @@ static int freeze(struct top *top)
 
 	cells_done(&top->frozen);
 	if (top->ui.since_start)
-		return cells_add_all(&top->frozen, &top->history.all);
-	return history_window(&top->history, window_ns, top->now_ns, &top->frozen, &ns);
+		return cells_add_all(&top->frozen, &top->past.all);
+	return past_window(&top->past, window_ns, top->now_ns, &top->frozen, &ns);
 }
 
 static void pause_or_go_on(struct top *top)
@@ -215,7 +215,7 @@ static void change_window(struct top *top, int by)
 
 static enum top_action reset(struct top *top, uint64_t now_ns)
 {
-	history_reset(&top->history, now_ns);
+	past_reset(&top->past, now_ns);
 	top->counted_since_ns = top->now_ns = now_ns;
 	top->ended_ns = top->ended_ns ? now_ns : 0;
 	top->begun_anew = false;

@@ -34,7 +34,7 @@ int top_new(const struct top_options *options, uint64_t now_ns, struct top **ret
 
 	if (!top)
 		return -ENOMEM;
-	r = history_init(&top->history, now_ns);
+	r = past_init(&top->past, now_ns);
 	if (r < 0)
 		return r;
 	top->options = *options;
@@ -59,7 +59,7 @@ void top_free(struct top *top)
 {
 	if (!top)
 		return;
-	history_done(&top->history);
+	past_done(&top->past);
 	top_names_free(top->names);
 	groups_done(&top->groups);
 	sums_done(&top->sums);
@@ -114,7 +114,7 @@ int top_begin(struct top *top, uint64_t now_ns, struct store **ret)
 	top->begun_anew = top->names != NULL;
 	top_names_free(top->names);
 	top->names = names;
-	history_reset(&top->history, now_ns);
+	past_reset(&top->past, now_ns);
 	top->counted_since_ns = now_ns;
 	forget_numbers(top);
 	*ret = TAKE(store);
@@ -145,7 +145,7 @@ int top_take(void *data, const struct sample_row *row)
 	int r;
 
 	r = know_thread(top, row->pid, row->tid, &cell.thread);
-	return r < 0 ? r : cells_add(&top->history.fresh, &cell);
+	return r < 0 ? r : cells_add(&top->past.fresh, &cell);
 }
 
 int top_absorb(struct top *top, uint64_t now_ns)
@@ -157,17 +157,17 @@ int top_absorb(struct top *top, uint64_t now_ns)
 	r = top_names_update(top->names, &top->renamed);
 	if (r < 0)
 		return r;
-	return history_absorb(&top->history, top_names_last_stack(top->names), now_ns);
+	return past_absorb(&top->past, top_names_last_stack(top->names), now_ns);
 }
 
 bool top_is_settled(const struct top *top)
 {
-	return top->names && top->history.fresh.n == 0 && !top_names_are_awaited(top->names);
+	return top->names && top->past.fresh.n == 0 && !top_names_are_awaited(top->names);
 }
 
 bool top_is_full(const struct top *top)
 {
-	return top->names && (top_names_last_stack(top->names) > MAX_STACKS || top->history.all.n > MAX_CELLS ||
+	return top->names && (top_names_last_stack(top->names) > MAX_STACKS || top->past.all.n > MAX_CELLS ||
 			      top->n_threads > MAX_THREADS);
 }
 
@@ -223,26 +223,26 @@ static int add_window(struct top *top, const struct sums_options *options)
 	struct cells window = { 0 };
 	int r;
 
-	r = history_window(&top->history, (uint64_t)(top->ui.window_s * 1e9), top->now_ns, &window, &top->shown_ns);
+	r = past_window(&top->past, (uint64_t)(top->ui.window_s * 1e9), top->now_ns, &window, &top->shown_ns);
 	sums_reset(&top->sums, options);
 	if (r >= 0)
 		r = add_cells(top, &window);
 	cells_done(&window);
-	cells_clear(&top->history.news); /* for who asks for all, all is added up anew */
+	cells_clear(&top->past.news); /* for who asks for all, all is added up anew */
 	top->is_current = false;
 	return r;
 }
 
 static int add_all(struct top *top, const struct sums_options *options)
 {
-	struct history *history = &top->history;
+	struct past *past = &top->past;
 	bool is_current = top->is_current && is_same(&top->counted, options);
 	int r;
 
 	if (!is_current)
 		sums_reset(&top->sums, options);
-	r = add_cells(top, is_current ? &history->news : &history->all);
-	cells_clear(&history->news);
+	r = add_cells(top, is_current ? &past->news : &past->all);
+	cells_clear(&past->news);
 	top->counted = *options;
 	top->is_current = r >= 0;
 	top->shown_ns = top->now_ns > top->counted_since_ns ? top->now_ns - top->counted_since_ns : 0;

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "src/top/history.h"
+#include "src/top/past.h"
 #include "src/top/sums.h"
 #include "src/top/top.h"
 
@@ -67,7 +67,7 @@ struct top_ui {
 struct top {
 	struct top_options options;
 	struct top_names *names; /* NULL: not begun */
-	struct history history;
+	struct past past;
 	struct top_thread *threads;
 	size_t n_threads, threads_allocated;
 	struct id_map thread_index; /* pid and tid -> index */

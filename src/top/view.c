@@ -208,7 +208,7 @@ void draw_table(struct top *top, struct grid *grid, unsigned first_row, unsigned
 		grid_put(grid, first_row + 1, 1, GRID_DIM, grid->columns - 1,
 			 ui->filter[0]		    ? "nothing has that in its name or place" :
 			 top->status.has_ended      ? "no samples" :
-			 top->history.all.n > 0	    ? "no samples in this time: it used no CPU" :
+			 top->past.all.n > 0	    ? "no samples in this time: it used no CPU" :
 						      "no samples yet: it has used no CPU");
 }
 

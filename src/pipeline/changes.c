@@ -1,0 +1,175 @@
+/* changes.c - mappings, names, forks and ends, as events tell of them, and pauses, in which none does; see
+ * pipeline_private.h. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/util.h"
+#include "src/pipeline/pipeline_private.h"
+
+static int take_mmap(struct pipeline *pipeline, const struct capture_event *event)
+{
+	const struct mapping_source source = {
+		.start = event->mmap.start,
+		.end = event->mmap.end,
+		.file_offset = event->mmap.file_offset,
+		.executable = event->mmap.executable,
+		.writable = event->mmap.writable,
+		.device = event->mmap.device,
+		.inode = event->mmap.inode,
+		.path = event->mmap.path,
+	};
+	struct process *process;
+	int r;
+
+	r = pipeline_know_process(pipeline, event->pid, &process);
+	if (r < 0)
+		return r;
+	r = address_space_mapped(process->space, &source);
+	if (r >= 0 && source.executable)
+		r = pipeline_note_dump(pipeline, process, address_space_find(process->space, source.start));
+	return r == -ENOMEM ? r : 0;
+}
+
+static int take_comm(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct known_thread *thread = pipeline_find_thread(pipeline, event->tid);
+	struct process *process;
+	int r;
+
+	if (thread) {
+		snprintf(thread->name, sizeof thread->name, "%s", event->comm.name);
+		thread->is_new = true;
+	}
+	keep_forget_thread(&pipeline->keep, event->tid);
+	r = pipeline_know_process(pipeline, event->pid, &process);
+	if (r < 0)
+		return r;
+	if (event->tid == event->pid)
+		process->is_new = true;
+	if (!event->comm.is_exec)
+		return 0;
+	pipeline_forget_watched(pipeline, process);
+	r = process_exec(&pipeline->processes, process);
+	if (r >= 0)
+		process->program->started_ns = pipeline_to_realtime(pipeline, event->time_ns);
+	return r;
+}
+
+static int take_fork(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct process *parent, *child;
+	int r;
+
+	if (event->pid == event->fork.parent_pid)
+		return 0; /* a thread: known from its first sample on */
+	r = pipeline_know_process(pipeline, event->fork.parent_pid, &parent);
+	if (r < 0)
+		return r;
+	r = processes_fork(&pipeline->processes, parent, event->pid, event->time_ns, &child);
+	if (r >= 0)
+		child->program->started_ns = pipeline_to_realtime(pipeline, event->time_ns);
+	return r;
+}
+
+static void take_exit(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct known_thread *thread = pipeline_find_thread(pipeline, event->tid);
+	struct process *process = processes_find(&pipeline->processes, event->pid);
+
+	keep_forget_thread(&pipeline->keep, event->tid);
+	if (thread) {
+		thread->ended_ns = pipeline_to_realtime(pipeline, event->time_ns);
+		thread->is_new = true;
+	}
+	if (process && event->tid == event->pid) {
+		pipeline_forget_watched(pipeline, process);
+		process_end(process);
+	}
+}
+
+int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *event)
+{
+	switch (event->type) {
+	case CAPTURE_SAMPLE:
+		return event->sample.is_polled ? pipeline_take_polled(pipeline, &event->sample)
+					       : pipeline_take_sample(pipeline, &event->sample);
+	case CAPTURE_MMAP: return take_mmap(pipeline, event);
+	case CAPTURE_COMM: return take_comm(pipeline, event);
+	case CAPTURE_FORK: return take_fork(pipeline, event);
+	case CAPTURE_EXIT: take_exit(pipeline, event); return 0;
+	case CAPTURE_SWITCH:
+	case CAPTURE_END: return 0; /* see off_cpu_event() */
+	case CAPTURE_LOST:
+	case CAPTURE_THROTTLE: return 0; /* counted exactly where they are read */
+	}
+	return 0;
+}
+
+/* ---- Pauses ---- */
+
+static int put_pause(struct pipeline *pipeline, uint64_t ended_ns)
+{
+	struct pause_row *row = BATCH_ADD(pipeline->batch, pauses);
+
+	if (!row)
+		return -ENOMEM;
+	row->started_ns = pipeline_to_realtime(pipeline, pipeline->paused_ns);
+	row->ended_ns = ended_ns ? pipeline_to_realtime(pipeline, ended_ns) : 0;
+	return 0;
+}
+
+int pipeline_pause(struct pipeline *pipeline)
+{
+	if (pipeline->paused_ns != 0)
+		return 0;
+	pipeline->paused_ns = monotonic_ns();
+	processes_note_images(&pipeline->processes);
+	return put_pause(pipeline, 0);
+}
+
+/* What it has mapped meanwhile; dumps that were there before are known. */
+static int read_space_again(struct pipeline *pipeline, struct process *process)
+{
+	CLEANUP(address_space_freep) struct address_space *before = NULL;
+	struct mapping *mapping;
+	int r;
+
+	r = address_space_fork(process->space, process->pid, &before);
+	if (r >= 0)
+		r = address_space_load(process->space);
+	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++) {
+		const struct mapping *known = address_space_find(before, mapping->start);
+
+		if (!known || known->module != mapping->module)
+			r = pipeline_note_dump(pipeline, process, mapping);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int follow_pause(struct pipeline *pipeline, struct process *process)
+{
+	const struct program *program = process->program;
+	int r;
+
+	if (process->ended_ns != 0)
+		return 0;
+	r = process_follow_pause(&pipeline->processes, process);
+	if (process->program != program || process->ended_ns != 0)
+		pipeline_forget_watched(pipeline, process);
+	if (r >= 0 && process->ended_ns == 0)
+		r = read_space_again(pipeline, process);
+	return r;
+}
+
+int pipeline_resume(struct pipeline *pipeline, bool untold)
+{
+	int r;
+
+	if (pipeline->paused_ns == 0)
+		return 0;
+	r = put_pause(pipeline, monotonic_ns());
+	pipeline->paused_ns = 0;
+	for (size_t i = 0; untold && i < pipeline->processes.n && r >= 0; i++)
+		r = follow_pause(pipeline, pipeline->processes.processes[i]);
+	return r;
+}

@@ -1,0 +1,251 @@
+/* known.c - processes, threads and generated code that have been met, and their rows; see pipeline_private.h.
+ *
+ * A process is known before its first sample is unwound: from its parent's fork, from
+ * pipeline_attach() and pipeline_expect(), or, where that was lost, from /proc.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/pipeline/pipeline_private.h"
+
+enum { MAX_COMMAND_BYTES = 4096, MAX_NAME_BYTES = 64 };
+
+static void note_python(struct pipeline *pipeline, const struct process *process)
+{
+	if (pipeline->python[0] || !process->python[0])
+		return;
+	snprintf(pipeline->python, sizeof pipeline->python, "%s", process->python);
+}
+
+/* What /proc says now; the last words of a process that is gone are kept. */
+static int refresh_text(char **text, pid_t pid, const char *file, size_t max_bytes)
+{
+	char *now = proc_text(pid, file, max_bytes);
+
+	if (!now)
+		return -ENOMEM;
+	if (now[0] == '\0' && *text) {
+		free(now);
+		return 0;
+	}
+	free(*text);
+	*text = now;
+	return 0;
+}
+
+/* Append the row of a process that is new or has changed. */
+static int put_process(struct pipeline *pipeline, struct process *process)
+{
+	struct new_process *row;
+
+	note_python(pipeline, process);
+	if (refresh_text(&process->name, process->pid, "comm", MAX_NAME_BYTES) < 0 ||
+	    refresh_text(&process->command, process->pid, "cmdline", MAX_COMMAND_BYTES) < 0)
+		return -ENOMEM;
+	row = BATCH_ADD(pipeline->batch, processes);
+	if (!row)
+		return -ENOMEM;
+	row->row = (struct process_row){
+		.pid = process->pid,
+		.parent_pid = process->parent_pid,
+		.started_ns = process->started_ns,
+		.ended_ns = process->ended_ns,
+	};
+	row->name = strdup(process->name);
+	row->command = strdup(process->command);
+	row->python = process->runtime ? strdup(process->python) : NULL;
+	process->is_new = false;
+	return row->name && row->command && (row->python || !process->runtime) ? 0 : -ENOMEM;
+}
+
+int pipeline_put_changed(struct pipeline *pipeline)
+{
+	struct processes *processes = &pipeline->processes;
+
+	for (size_t i = 0; i < processes->n; i++)
+		if (processes->processes[i]->is_new) {
+			int r = put_process(pipeline, processes->processes[i]);
+
+			if (r < 0)
+				return r;
+		}
+	for (size_t i = 0; i < pipeline->n_threads; i++) {
+		struct known_thread *thread = &pipeline->threads[i];
+		struct new_thread *row;
+
+		if (!thread->is_new)
+			continue;
+		thread->is_new = false;
+		row = BATCH_ADD(pipeline->batch, threads);
+		if (!row)
+			return -ENOMEM;
+		row->row = (struct thread_row){
+			.pid = thread->pid,
+			.tid = thread->tid,
+			.started_ns = thread->started_ns,
+			.ended_ns = thread->ended_ns,
+		};
+		memcpy(row->name, thread->name, sizeof row->name);
+	}
+	return 0;
+}
+
+uint64_t pipeline_to_realtime(const struct pipeline *pipeline, uint64_t monotonic)
+{
+	return monotonic + (uint64_t)pipeline->to_realtime_ns;
+}
+
+struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t tid)
+{
+	const struct id_slot *slot = id_map_find(&pipeline->thread_index, (uint64_t)tid + 1);
+
+	return slot ? &pipeline->threads[slot->id] : NULL;
+}
+
+/* The thread's index; one not seen yet, or whose number now is another process', is added. */
+int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret)
+{
+	struct id_slot *slot = id_map_find(&pipeline->thread_index, (uint64_t)tid + 1);
+	struct known_thread *thread;
+	char file[32], *name;
+	int r;
+
+	if (slot && pipeline->threads[slot->id].pid == pid) {
+		*ret = slot->id;
+		return 0;
+	}
+	r = grow(&pipeline->threads, pipeline->n_threads, &pipeline->threads_allocated,
+		 sizeof *pipeline->threads);
+	if (r < 0)
+		return r;
+	if (slot)
+		slot->id = (uint32_t)pipeline->n_threads;
+	else
+		r = id_map_add(&pipeline->thread_index, (uint64_t)tid + 1, (uint32_t)pipeline->n_threads);
+	if (r < 0)
+		return r;
+	snprintf(file, sizeof file, "task/%d/comm", (int)tid);
+	name = proc_text(pid, file, sizeof thread->name - 1);
+	if (!name)
+		return -ENOMEM;
+	*ret = (uint32_t)pipeline->n_threads;
+	thread = &pipeline->threads[pipeline->n_threads++];
+	*thread = (struct known_thread){
+		.pid = pid, .tid = tid, .started_ns = pipeline_to_realtime(pipeline, time_ns), .is_new = true
+	};
+	snprintf(thread->name, sizeof thread->name, "%s", name);
+	free(name);
+	return 0;
+}
+
+/* ---- Generated code ---- */
+
+/* Tell the writing thread whose anonymous code it will be asked to name: the program's, and that
+ * of those it was forked from. */
+static int announce(struct pipeline *pipeline, struct program *program)
+{
+	for (; program && !program->is_announced; program = program->parent) {
+		struct new_program *row = BATCH_ADD(pipeline->batch, programs);
+
+		if (!row)
+			return -ENOMEM;
+		row->id = program->id;
+		row->parent = program->parent ? program->parent->id : 0;
+		row->forked_ns = program->forked_ns;
+		row->owner.pid = program->pid;
+		generated_owner_read(program->pid, &row->owner);
+		row->owner.started_ns = MAX(row->owner.started_ns, program->started_ns);
+		program->is_announced = true;
+	}
+	return 0;
+}
+
+/*
+ * A dump is opened at once, while the process is there to find it through; one that cannot be
+ * opened names nothing.
+ */
+int pipeline_note_dump(struct pipeline *pipeline, struct process *process, const struct mapping *mapping)
+{
+	struct new_dump *row;
+	int fd, r;
+
+	if (!mapping || !mapping->executable || !mapping->module || !generated_is_dump_name(mapping->module->path))
+		return 0;
+	r = module_open_file(mapping->module, &fd);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	row = BATCH_ADD(pipeline->batch, dumps);
+	if (!row) {
+		closep(&fd);
+		return -ENOMEM;
+	}
+	*row = (struct new_dump){ .program = process->program->id, .fd = fd };
+	return announce(pipeline, process->program);
+}
+
+int pipeline_load_space(struct pipeline *pipeline, struct process *process)
+{
+	struct mapping *mapping;
+	int r;
+
+	r = address_space_load(process->space);
+	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++)
+		r = pipeline_note_dump(pipeline, process, mapping);
+	return r;
+}
+
+/* Frames that were added since there were n_before. */
+int pipeline_announce_new(struct pipeline *pipeline, struct program *program, size_t n_before)
+{
+	for (size_t i = n_before; !program->is_announced && i < pipeline->batch->n_frames; i++)
+		if (pipeline->batch->frames[i].program != 0)
+			return announce(pipeline, program);
+	return 0;
+}
+
+/* A process that no event has told of: its maps come from /proc. */
+int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process **ret)
+{
+	struct process *process = processes_find(&pipeline->processes, pid);
+	int r;
+
+	if (!process) {
+		r = processes_add(&pipeline->processes, pid, 0, &process);
+		if (r < 0)
+			return r;
+		r = pipeline_load_space(pipeline, process);
+		if (r == -ENOMEM)
+			return r;
+	}
+	*ret = process;
+	return 0;
+}
+
+/* ---- Frames read inside the interrupt ---- */
+
+/* Have the frames of an interpreter that was found read inside the interrupt. What cannot be is read afterwards. */
+void pipeline_watch(struct pipeline *pipeline, struct process *process, uint64_t now_ns)
+{
+	enum { RETRY_NS = 100000000 };
+	struct python_layout layout;
+
+	if (!pipeline->capture || !process->runtime || process->layout_id != 0 || now_ns < process->next_watch_ns)
+		return;
+	process->next_watch_ns = now_ns + RETRY_NS;
+	if (py_describe(process->runtime, &layout) < 0)
+		return;
+	layout.id = ++pipeline->n_layouts;
+	if (capture_watch_python(pipeline->capture, process->pid, &layout) >= 0)
+		process->layout_id = layout.id;
+}
+
+void pipeline_forget_watched(struct pipeline *pipeline, struct process *process)
+{
+	if (process->layout_id != 0)
+		capture_forget_python(pipeline->capture, process->pid);
+	process->layout_id = 0;
+}

@@ -1,0 +1,103 @@
+/* pipeline_private.h - what a pipeline consists of, and what its rooms ask of each other.
+ *
+ * known.c    processes, threads and generated code that have been met, and their rows
+ * samples.c  from a sample, or a wait, to a row
+ * changes.c  mappings, names, forks, ends; pauses
+ * forget.c   what has ended, and trees that have become too large
+ * pipeline.c beginning and end
+ */
+#ifndef PROBING_PIPELINE_PRIVATE_H
+#define PROBING_PIPELINE_PRIVATE_H
+
+#include "src/pipeline/intern.h"
+#include "src/pipeline/keep.h"
+#include "src/pipeline/off_cpu.h"
+#include "src/pipeline/pipeline.h"
+#include "src/pipeline/process.h"
+#include "src/pipeline/tasks.h"
+#include "src/pipeline/writer.h"
+#include "unwind/stitch/stitch.h"
+
+struct known_thread {
+	pid_t pid, tid;
+	char name[32];
+	uint64_t started_ns, ended_ns;
+	uint64_t stack_start, stack_noted_ns; /* as the capture was told last; 0: it was not */
+	bool is_new;
+};
+
+struct pipeline {
+	struct processes processes;
+	struct known_thread *threads;
+	size_t n_threads, threads_allocated;
+	struct id_map thread_index; /* tid -> index */
+	struct stitcher *stitcher;
+	struct memory_stitcher *memory_stitcher; /* NULL: not needed yet */
+	struct native_stack native;
+	struct intern intern;
+	struct task_frames tasks;
+	struct pipeline_options options;
+	struct keep keep;
+	struct off_cpu off_cpu;
+	struct batch *batch;
+	struct writer *writer;
+	struct pipeline_counts counts;
+	struct stale_places stale;
+	struct capture *capture; /* reads frames inside the interrupt; NULL: none does */
+	uint64_t n_layouts;
+	uint64_t n_batches; /* handed over */
+	uint64_t n_dropped; /* once the writing thread is no more */
+	size_t most_tree_bytes; /* a larger tree of stacks is begun anew; 0: any */
+	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
+	char python[64];
+	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
+};
+
+/* Nanoseconds since 1970 of a moment of CLOCK_MONOTONIC. */
+uint64_t pipeline_to_realtime(const struct pipeline *pipeline, uint64_t monotonic);
+
+/* ---- known.c. Errors: -ENOMEM. ---- */
+
+/* A thread that was met; NULL: it was not. Borrowed until another one is. */
+struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t tid);
+
+/* The thread's index; one not seen yet, or whose number now is another process', is added. */
+int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret);
+
+/* A process, also one that no event has told of: its maps then come from /proc. */
+int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process **ret);
+
+/* Its maps as /proc has them. */
+int pipeline_load_space(struct pipeline *pipeline, struct process *process);
+
+/* A mapping that may be a JIT's dump; NULL: none. */
+int pipeline_note_dump(struct pipeline *pipeline, struct process *process, const struct mapping *mapping);
+
+/* Tell the writing thread whose generated code the frames are that were added since there were n_before. */
+int pipeline_announce_new(struct pipeline *pipeline, struct program *program, size_t n_before);
+
+/* Rows of processes and threads that are new, or have changed. */
+int pipeline_put_changed(struct pipeline *pipeline);
+
+/* Have the frames of an interpreter that was found read inside the interrupt; and no more. */
+void pipeline_watch(struct pipeline *pipeline, struct process *process, uint64_t now_ns);
+void pipeline_forget_watched(struct pipeline *pipeline, struct process *process);
+
+/* ---- samples.c ---- */
+
+int pipeline_take_sample(struct pipeline *pipeline, const struct sample *captured);
+int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample);
+
+/* A stretch of a thread's time becomes a row; for waits_new(), data is the pipeline. */
+int pipeline_put_stretch(void *data, const struct stretch *stretch);
+
+/* ---- changes.c ---- */
+
+int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *event);
+
+/* ---- forget.c: after a batch has been handed over, or before one is ---- */
+
+int pipeline_forget_ended(struct pipeline *pipeline);
+int pipeline_renew_tree(struct pipeline *pipeline);
+
+#endif

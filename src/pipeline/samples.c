@@ -1,0 +1,338 @@
+/* samples.c - from a sample, or a wait, to a row; see pipeline_private.h.
+ *
+ * Events come in time order, so the maps are those of the sample's instant.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/pipeline/hold.h"
+#include "src/pipeline/pipeline_private.h"
+#include "src/pipeline/records.h"
+#include "src/pipeline/wait_state.h"
+
+static void count_hold(struct pipeline_counts *counts, const struct sample_row *row)
+{
+	counts->gil_ns += row->gil == ANSWER_YES ? row->weight_ns : 0;
+	counts->gil_known_ns += row->gil != ANSWER_UNKNOWN ? row->weight_ns : 0;
+	counts->gc_ns += row->gc == ANSWER_YES ? row->weight_ns : 0;
+	counts->gc_known_ns += row->gc != ANSWER_UNKNOWN ? row->weight_ns : 0;
+}
+
+static void count(struct pipeline *pipeline, const struct sample_row *row, uint64_t time_ns)
+{
+	struct pipeline_counts *counts = &pipeline->counts;
+
+	count_hold(counts, row);
+
+	if (counts->samples++ == 0)
+		counts->first_sample_ns = time_ns;
+	counts->weight_ns += row->weight_ns;
+	counts->by_verdict[row->verdict]++;
+	counts->by_end[row->end]++;
+}
+
+/* Frames that were read by what is known of this program's interpreter, not of a former one's. */
+static bool is_readable(const struct process *process, const struct sample *sample)
+{
+	return process->layout_id != 0 && sample->python->layout_id == process->layout_id;
+}
+
+/* Other code lies there now: what is sampled there from now on is another frame. */
+static int forget_replaced(struct pipeline *pipeline)
+{
+	struct stale_places *stale = &pipeline->stale;
+	int r;
+
+	if (!writer_has_stale(pipeline->writer))
+		return 0;
+	r = writer_take_stale(pipeline->writer, stale);
+	for (size_t i = 0; i < stale->n; i++)
+		intern_forget(&pipeline->intern, stale->places[i].program, stale->places[i].address);
+	stale->n = 0;
+	return r;
+}
+
+static int keep_stack(struct pipeline *pipeline, uint64_t time_ns, struct process *process,
+		      struct stack *stack, uint32_t *ret)
+{
+	struct stack_origin origin = { .program = process->program->id, .time_ns = time_ns };
+	size_t n_before = pipeline->batch->n_frames;
+	int r;
+
+	keep_trim(&pipeline->keep, stack);
+	r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, ret);
+	return r < 0 ? r : pipeline_announce_new(pipeline, process->program, n_before);
+}
+
+/* What the file, or whoever takes samples instead, is told. */
+static int batch_sample(struct pipeline *pipeline, uint32_t thread, const struct sample_row *sample)
+{
+	struct sample_row *row;
+
+	if (pipeline->options.take_sample)
+		return pipeline->options.take_sample(pipeline->options.take_data, sample);
+	row = BATCH_ADD(pipeline->batch, samples);
+	if (!row)
+		return -ENOMEM;
+	*row = *sample;
+	return intern_total(&pipeline->intern, pipeline->batch, thread, row);
+}
+
+/* @row: but for its time, which is by CLOCK_MONOTONIC here. */
+static int put_row(struct pipeline *pipeline, const struct sample_row *row, uint64_t time_ns)
+{
+	struct sample_row added = *row;
+	uint32_t thread;
+	int r;
+
+	r = pipeline_know_thread(pipeline, row->pid, row->tid, time_ns, &thread);
+	if (r < 0)
+		return r;
+	added.time_ns = pipeline_to_realtime(pipeline, time_ns);
+	count(pipeline, row, time_ns);
+	return batch_sample(pipeline, thread, &added);
+}
+
+static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
+		      struct stack *stack, const struct hold *hold)
+{
+	struct waits *waits = pipeline->off_cpu.waits;
+	struct sample_row row = {
+		.pid = sample->pid,
+		.tid = sample->tid,
+		.cpu = sample->cpu,
+		.weight_ns = sample->weight_ns,
+		.verdict = stack->verdict,
+		.end = stack->end,
+		.state = waits ? STATE_RUNNING : STATE_NONE,
+		.gil = hold->gil,
+		.gc = hold->gc,
+	};
+	uint32_t id;
+	int r = 0;
+
+	if (!keep_wants_sample(&pipeline->keep, stack, hold)) {
+		pipeline->counts.left_out++;
+		return 0;
+	}
+	if (waits)
+		r = waits_ran(waits, sample->pid, sample->tid, sample->weight_ns, sample->time_ns, &row.weight_ns);
+	if (r < 0 || (waits && row.weight_ns == 0)) /* from before the beginning */
+		return r;
+	r = keep_stack(pipeline, sample->time_ns, process, stack, &id);
+	if (r < 0)
+		return r;
+	row.stack = id;
+	pipeline->counts.of_32_bit += sample->is_32_bit;
+	pipeline->counts.python_cut += stack->python_cut;
+	r = put_row(pipeline, &row, sample->time_ns);
+	return r >= 0 && pipeline->options.tracepoint ? records_add(pipeline->batch, sample) : r;
+}
+
+/* ---- Waiting ---- */
+
+/* A stretch of a thread's time becomes a row, with what it waited for as its innermost frame. */
+int pipeline_put_stretch(void *data, const struct stretch *stretch)
+{
+	static const struct wait_stack nothing = { .verdict = VERDICT_NATIVE, .end = STACK_TRUNCATED };
+	const struct wait_stack *stack = stretch->stack ? stretch->stack : &nothing;
+	struct pipeline *pipeline = data;
+	struct sample_row row = {
+		.pid = stretch->pid,
+		.tid = stretch->tid,
+		.cpu = stretch->cpu,
+		.weight_ns = stretch->weight_ns,
+		.verdict = stack->verdict,
+		.end = stack->end,
+		.state = stretch->state,
+		.stack = stack->id,
+	};
+	uint32_t id = stack->id;
+	int r = 0;
+
+	pipeline->counts.without_stack += !stretch->stack;
+	if (stretch->state != STATE_RUNNING)
+		r = intern_wait(&pipeline->intern, pipeline->batch, stack->id, stack->depth, stretch->state, &id);
+	if (r < 0)
+		return r;
+	row.stack = id;
+	return put_row(pipeline, &row, stretch->since_ns);
+}
+
+/* A stack of a thread that waits, until it is known how long it did. */
+static int keep_wait(struct pipeline *pipeline, struct process *process, pid_t tid, struct stack *stack,
+		     struct wait_stack *wait)
+{
+	int r;
+
+	r = keep_stack(pipeline, wait->from_ns, process, stack, &wait->id);
+	if (r < 0)
+		return r;
+	wait->depth = (unsigned)stack->n_frames;
+	wait->verdict = stack->verdict;
+	wait->end = stack->end;
+	pipeline->counts.python_cut += stack->python_cut;
+	return waits_stack(pipeline->off_cpu.waits, process->pid, tid, wait);
+}
+
+static int keep_switch(struct pipeline *pipeline, const struct sample *sample, struct process *process,
+		       struct stack *stack)
+{
+	struct wait_stack wait = {
+		.state = wait_state_of_sample(sample, process->remote, process->runtime),
+		.from_ns = sample->time_ns,
+		.to_ns = sample->time_ns,
+		.at_switch = true,
+	};
+
+	return keep_wait(pipeline, process, sample->tid, stack, &wait);
+}
+
+static int add_tasks(struct pipeline *pipeline, struct process *process, const struct sample *sample,
+		     struct stack *stack)
+{
+	if (!process->runtime || (!sample->has_user && !sample->is_polled))
+		return 0;
+	py_asyncio_look(process->runtime, process->space);
+	return task_frames_add(&pipeline->tasks, process->runtime, sample->tid, stack);
+}
+
+/* Whether a sample's thread was asked for; one that was not costs no more than this. */
+static bool is_wanted(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
+{
+	if (keep_wants_thread(&pipeline->keep, process->runtime, sample->pid, sample->tid, sample->time_ns))
+		return true;
+	pipeline->counts.left_out++;
+	return false;
+}
+
+/* Nothing was captured of it. */
+int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
+{
+	struct process *process;
+	struct stack stack;
+	struct hold hold;
+	int r = 0;
+
+	if (!pipeline->memory_stitcher)
+		r = memory_stitcher_new(&pipeline->memory_stitcher);
+	if (r >= 0)
+		r = pipeline_know_process(pipeline, sample->pid, &process);
+	if (r >= 0)
+		r = process_search_unaided(process, sample->time_ns);
+	if (r >= 0 && !is_wanted(pipeline, process, sample))
+		return 0;
+	if (r >= 0)
+		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
+				  sample->tid, &stack);
+	if (r >= 0)
+		hold_read(process->runtime, sample, &stack, &hold);
+	if (r >= 0 && pipeline->options.async && !sample->is_elsewhere)
+		r = add_tasks(pipeline, process, sample, &stack);
+	return r < 0 ? r : put_sample(pipeline, sample, process, &stack, &hold);
+}
+
+/*
+ * Of a thread whose stack's beginning is known, samples need not be read at once, where frames are read inside
+ * the interrupt. One that runs on several stacks in turns is not told of each time.
+ */
+static void note_stack(struct pipeline *pipeline, const struct sample *sample)
+{
+	enum { RENOTE_NS = 100000000 };
+	const struct native_stack *stack = &pipeline->native;
+	struct known_thread *thread = pipeline_find_thread(pipeline, sample->tid);
+	uint64_t start = stack->n_frames > 0 ? stack->frames[stack->n_frames - 1].cfa : 0;
+
+	if (!thread || start == 0 || start == thread->stack_start ||
+	    (stack->end != STACK_COMPLETE && stack->end != STACK_COMPLETED) ||
+	    sample->time_ns - thread->stack_noted_ns < RENOTE_NS)
+		return;
+	capture_note_stack(pipeline->capture, sample->tid, start);
+	thread->stack_start = start;
+	thread->stack_noted_ns = sample->time_ns;
+}
+
+/* One that is over by now, or that may not be looked at, stays without a stack. */
+static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
+{
+	struct wait_stack wait = { .from_ns = monotonic_ns() };
+	const struct sample sample = { .tid = tid, .is_polled = true };
+	struct process *process;
+	struct stack stack;
+	int r;
+
+	r = pipeline_know_process(pipeline, pid, &process);
+	if (r >= 0)
+		r = process_search_python(process, wait.from_ns);
+	if (r < 0)
+		return r;
+	r = look_at_thread(&pipeline->off_cpu.looker, process, tid, &wait.state, &stack);
+	if (r >= 0 && pipeline->options.async)
+		r = add_tasks(pipeline, process, &sample, &stack);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	wait.to_ns = monotonic_ns();
+	return keep_wait(pipeline, process, tid, &stack, &wait);
+}
+
+int pipeline_idle(struct pipeline *pipeline)
+{
+	pid_t pid, tid;
+	int r;
+
+	r = off_cpu_idle(&pipeline->off_cpu);
+	while (r >= 0 && off_cpu_next(&pipeline->off_cpu, &pid, &tid))
+		r = look(pipeline, pid, tid);
+	return r;
+}
+
+int pipeline_take_sample(struct pipeline *pipeline, const struct sample *captured)
+{
+	struct sample copy = *captured, *sample = &copy;
+	struct process *process;
+	struct stack stack;
+	struct hold hold;
+	int r;
+
+	if (sample->is_switch &&
+	    !off_cpu_affords(&pipeline->off_cpu, &pipeline->off_cpu.at_switches, sample->time_ns))
+		return 0;
+	r = pipeline_know_process(pipeline, sample->pid, &process);
+	if (r >= 0)
+		r = process_search_python(process, sample->time_ns);
+	if (r >= 0 && !is_wanted(pipeline, process, sample))
+		return 0;
+	if (r >= 0)
+		r = forget_replaced(pipeline);
+	if (r < 0)
+		return r;
+	pipeline_watch(pipeline, process, sample->time_ns);
+	if (sample->python && !is_readable(process, sample))
+		sample->python = NULL;
+	r = native_unwind(process->native, sample, process->remote, &pipeline->native);
+	if (r >= 0)
+		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
+	if (r >= 0)
+		hold_read(process->runtime, sample, &stack, &hold);
+	if (r >= 0 && pipeline->options.async)
+		r = add_tasks(pipeline, process, sample, &stack);
+	if (r < 0)
+		return r;
+	r = sample->is_switch ? keep_switch(pipeline, sample, process, &stack)
+			      : put_sample(pipeline, sample, process, &stack, &hold);
+	/* Tasks are read from memory, right after the sample. */
+	if (r >= 0 && pipeline->capture && !pipeline->options.async)
+		note_stack(pipeline, sample);
+	return r;
+}
+
+void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample)
+{
+	struct process *process = processes_find(&pipeline->processes, sample->pid);
+
+	if (process && process->native && sample->has_user)
+		native_expect(process->native, sample);
+}
