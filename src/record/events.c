@@ -38,7 +38,9 @@
 #include "src/record/decode.h"
 
 enum {
-	MOST_WAKEUPS_HZ = 50, /* where samples need not be read at once */
+	MOST_WAKEUPS_HZ = 20, /* where samples need not be read at once ... */
+	LEAST_WAKEUPS = 4,    /* ... but each time that such a part of a ring may be full */
+	BESIDE_STACK_BYTES = 4096, /* of a sample, with its record of Python frames: most are smaller */
 	MOST_HZ = 100000, /* the kernel rounds shorter periods up, silently */
 	MOST_STACK_BYTES = 65528,
 	/* A program that only creates threads would keep us busy for ever. What
@@ -145,9 +147,11 @@ int events_init(struct event_set *set, const struct capture_options *options,
 
 void events_wake_rarely(struct event_set *set)
 {
+	uint64_t often_enough = 1000000000u / MOST_WAKEUPS_HZ / MAX(1u, set->attr.sample_period);
+	uint64_t fitting = set->rings->ring_bytes / LEAST_WAKEUPS / (set->attr.sample_stack_user + BESIDE_STACK_BYTES);
+
 	if (!set->attr.watermark)
-		set->attr.wakeup_events =
-			(uint32_t)MAX(1u, 1000000000u / MOST_WAKEUPS_HZ / MAX(1u, set->attr.sample_period));
+		set->attr.wakeup_events = (uint32_t)MAX(1u, MIN(often_enough, fitting));
 }
 
 static void close_events(struct event_set *set)

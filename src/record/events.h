@@ -40,8 +40,8 @@ int events_init(struct event_set *set, const struct capture_options *options,
 void events_done(struct event_set *set);
 
 /*
- * events_wake_rarely - wake the reader some ten times a second only, however often is sampled.
- * To be called before any is opened; for where something else wakes it when it must be.
+ * events_wake_rarely - wake the reader some ten times a second only, however often is sampled, as
+ * far as the rings have room. To be called when they are open, and before any event is; for where something else wakes it when it must be.
  */
 void events_wake_rarely(struct event_set *set);
 
