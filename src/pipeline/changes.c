@@ -6,6 +6,20 @@
 #include "base/util.h"
 #include "src/pipeline/pipeline_private.h"
 
+/* What is mapped now has to be looked at while it is there; see note_stack() in samples.c. */
+static void hurry(struct pipeline *pipeline, struct process *process, uint64_t now_ns)
+{
+	process->mapped_ns = now_ns;
+	for (size_t i = 0; pipeline->capture && i < pipeline->n_threads; i++) {
+		struct known_thread *thread = &pipeline->threads[i];
+
+		if (thread->pid == process->pid && thread->stack_start != 0) {
+			capture_forget_stack(pipeline->capture, thread->tid);
+			thread->stack_start = 0;
+		}
+	}
+}
+
 static int take_mmap(struct pipeline *pipeline, const struct capture_event *event)
 {
 	const struct mapping_source source = {
@@ -24,6 +38,8 @@ static int take_mmap(struct pipeline *pipeline, const struct capture_event *even
 	r = pipeline_know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
+	if (source.executable)
+		hurry(pipeline, process, event->time_ns);
 	r = address_space_mapped(process->space, &source);
 	if (r >= 0 && source.executable)
 		r = pipeline_note_dump(pipeline, process, address_space_find(process->space, source.start));

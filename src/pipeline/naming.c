@@ -173,7 +173,8 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 
 static uint64_t hash_function(const struct function_row *row)
 {
-	uint64_t hash = mix64((uint64_t)row->kind << 32 | (uint32_t)row->first_line) ^ (uint64_t)row->module;
+	/* Mixed once more before the name: a module's number must not make up for a letter. */
+	uint64_t hash = mix64(mix64((uint64_t)row->kind << 32 | (uint32_t)row->first_line) ^ (uint64_t)row->module);
 
 	hash = hash_text(hash, row->name);
 	/* Of native ones the file may be a header, line by line; not of those that name their start. */

@@ -237,18 +237,19 @@ int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 
 /*
  * Of a thread whose stack's beginning is known, samples need not be read at once, where frames are read inside
- * the interrupt. One that runs on several stacks in turns is not told of each time.
+ * the interrupt. One that runs on several stacks in turns is not told of each time. While code comes
+ * and goes samples are read at once all the same: its file may be gone soon.
  */
-static void note_stack(struct pipeline *pipeline, const struct sample *sample)
+static void note_stack(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
 {
-	enum { RENOTE_NS = 100000000 };
+	enum { RENOTE_NS = 100000000, QUIET_NS = 500000000 };
 	const struct native_stack *stack = &pipeline->native;
 	struct known_thread *thread = pipeline_find_thread(pipeline, sample->tid);
 	uint64_t start = stack->n_frames > 0 ? stack->frames[stack->n_frames - 1].cfa : 0;
 
 	if (!thread || start == 0 || start == thread->stack_start ||
 	    (stack->end != STACK_COMPLETE && stack->end != STACK_COMPLETED) ||
-	    sample->time_ns - thread->stack_noted_ns < RENOTE_NS)
+	    sample->time_ns < process->mapped_ns + QUIET_NS || sample->time_ns < thread->stack_noted_ns + RENOTE_NS)
 		return;
 	capture_note_stack(pipeline->capture, sample->tid, start);
 	thread->stack_start = start;
@@ -325,7 +326,7 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 			      : put_sample(pipeline, sample, process, &stack, &hold);
 	/* Tasks are read from memory, right after the sample. */
 	if (r >= 0 && pipeline->capture && !pipeline->options.async)
-		note_stack(pipeline, sample);
+		note_stack(pipeline, process, sample);
 	return r;
 }
 

@@ -289,3 +289,10 @@ void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)
 
 	bpf_map_update_elem(source->floors, &key, &floor, BPF_ANY);
 }
+
+void bpf_source_clear_floor(struct bpf_source *source, pid_t tid)
+{
+	uint32_t key = (uint32_t)tid;
+
+	bpf_map_delete_elem(source->floors, &key);
+}

@@ -51,6 +51,7 @@ void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
  * it is woken for nothing.
  */
 void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor);
+void bpf_source_clear_floor(struct bpf_source *source, pid_t tid);
 /* Judged under this number it is all processes, whatever else was said of them. */
 enum { BPF_PAUSED = 0 };
 

@@ -62,3 +62,8 @@ void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)
 {
 	(void)source, (void)tid, (void)floor;
 }
+
+void bpf_source_clear_floor(struct bpf_source *source, pid_t tid)
+{
+	(void)source, (void)tid;
+}

@@ -293,6 +293,12 @@ void capture_note_stack(struct capture *capture, pid_t tid, uint64_t start)
 		bpf_source_set_floor(capture->bpf, tid, start - capture->events.attr.sample_stack_user);
 }
 
+void capture_forget_stack(struct capture *capture, pid_t tid)
+{
+	if (capture->bpf)
+		bpf_source_clear_floor(capture->bpf, tid);
+}
+
 uint64_t capture_began_ns(const struct capture *capture)
 {
 	return capture->began_ns;

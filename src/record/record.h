@@ -150,6 +150,9 @@ int capture_check_memory(pid_t pid);
  */
 void capture_note_stack(struct capture *capture, pid_t tid, uint64_t start);
 
+/* capture_forget_stack - samples of this thread shall be read at once again. */
+void capture_forget_stack(struct capture *capture, pid_t tid);
+
 /*
  * A descriptor for poll(2)/epoll: readable when records wait. Borrowed.
  * It tells at once of what has to be read at once; other records may wait until there are more of
