@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* "0.1.0" */
 extern const char cli_version[];
@@ -54,6 +55,16 @@ void cli_help(FILE *out);
  * @flags: ARGP_IN_ORDER where what follows the first argument is not ours.
  */
 void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+
+/*
+ * An option's argument as a number from low to high, as one of n words (its index; together below 128
+ * bytes), as the id of a "process" or "thread". What is none ends the process as a usage error.
+ * @what: how the sentence calls it: "the duration", "--sort".
+ */
+double cli_parse_number(struct argp_state *state, const char *text, const char *what, double low, double high);
+unsigned cli_parse_word(struct argp_state *state, const char *text, const char *what, const char *const *words,
+			unsigned n);
+pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *what);
 
 /* For an argp with a help filter of its own, which passes on what it does not change. */
 char *cli_help_filter(int key, const char *text, void *input);

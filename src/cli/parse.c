@@ -4,11 +4,13 @@
  * because argp's hint after a mistake names it.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/cli/cli.h"
 
-enum { OPTION_USAGE = 0x100 };
+enum { OPTION_USAGE = 0x100, MAX_ID = 1 << 22 }; /* proc_sys_kernel(5), pid_max */
 
 static const struct argp_option common_options[] = {
 	{ "help", 'h', NULL, 0, "Show this help", -1 },
@@ -54,4 +56,44 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 	error = argp_parse(&whole, argc, argv, flags | ARGP_NO_HELP, NULL, input);
 	if (error != 0) /* only for want of memory: usage errors have ended the process */
 		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
+}
+
+double cli_parse_number(struct argp_state *state, const char *text, const char *what, double low, double high)
+{
+	char *end;
+	double value;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (end == text || *end != '\0' || errno != 0 || !(value >= low && value <= high))
+		argp_error(state, "%s must be a number from %g to %g, not %s", what, low, high, text);
+	return value;
+}
+
+unsigned cli_parse_word(struct argp_state *state, const char *text, const char *what, const char *const *words,
+			unsigned n)
+{
+	char all[128] = "";
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	for (unsigned i = 0; i < n; i++) {
+		strcat(all, i == 0 ? "" : i + 1 < n ? ", " : " or ");
+		strcat(all, words[i]);
+	}
+	argp_error(state, "%s must be %s, not %s", what, all, text);
+	return 0;
+}
+
+pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *what)
+{
+	char *end;
+	long id;
+
+	errno = 0;
+	id = strtol(argument, &end, 10);
+	if (errno != 0 || end == argument || *end != '\0' || id < 1 || id > MAX_ID)
+		argp_error(state, "the %s id must be a number from 1 to %d, not %s", what, MAX_ID, argument);
+	return (pid_t)id;
 }

@@ -1,9 +1,9 @@
 /* record_options.c - what can be asked of probing record. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "src/cli/cli.h"
 #include "src/cli/record_options.h"
 #include "src/cli/target_options.h"
 
@@ -57,19 +57,6 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-static double parse_number(struct argp_state *state, const char *text, const char *what, double low,
-			   double high)
-{
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (end == text || *end != '\0' || errno != 0 || !(value >= low && value <= high))
-		argp_error(state, "%s must be a number from %g to %g, not %s", what, low, high, text);
-	return value;
-}
-
 /* A number with a unit behind it, which multiplies. No unit: the number alone. */
 struct unit {
 	char letter;
@@ -94,7 +81,7 @@ static double parse_with_unit(struct argp_state *state, const char *text, const 
 	}
 	memcpy(number, text, n);
 	number[n] = '\0';
-	value = parse_number(state, number, what, 0, 1e15) * factor;
+	value = cli_parse_number(state, number, what, 0, 1e15) * factor;
 	if (!(value >= low && value <= high))
 		argp_error(state, "%s must be from %g to %g, not %s", what, low, high, text);
 	return value;
@@ -138,16 +125,6 @@ const char *const record_mode_names[] = {
 	[MODE_WALL] = "wall",
 	[MODE_OFFCPU] = "offcpu",
 };
-
-static enum capture_mode parse_mode(struct argp_state *state, const char *text)
-{
-	for (size_t i = 0; i < N_ELEMENTS(record_mode_names); i++) {
-		if (strcmp(text, record_mode_names[i]) == 0)
-			return (enum capture_mode)i;
-	}
-	argp_error(state, "--mode must be cpu, wall or offcpu, not %s", text);
-	return MODE_CPU;
-}
 
 /* What a recording that follows waits does not do as well: a wait is told by both of its ends. */
 static void check_mode(struct argp_state *state, const struct record_options *options)
@@ -196,10 +173,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case 'd':
-		options->duration_s = parse_number(state, argument, "the duration", 0.001, 1e9);
+		options->duration_s = cli_parse_number(state, argument, "the duration", 0.001, 1e9);
 		return 0;
 	case KEY_DELAY:
-		options->delay_s = parse_number(state, argument, "the delay", -1, 1e9);
+		options->delay_s = cli_parse_number(state, argument, "the delay", -1, 1e9);
 		options->capture.paused = true;
 		return 0;
 	case KEY_PAUSED:
@@ -217,7 +194,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'F':
 	case 'r':
-		options->capture.hz = parse_number(state, argument, "the frequency", 0.1, MAX_HZ);
+		options->capture.hz = cli_parse_number(state, argument, "the frequency", 0.1, MAX_HZ);
 		options->hz_given = true;
 		return 0;
 	case 'e':
@@ -227,20 +204,22 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->event_name = "list";
 		return 0;
 	case 'c':
-		options->capture.count = (uint64_t)parse_number(state, argument, "the count", 1, MAX_COUNT);
+		options->capture.count = (uint64_t)cli_parse_number(state, argument, "the count", 1, MAX_COUNT);
 		return 0;
 	case 'o':
 		options->path = argument;
 		return 0;
 	case KEY_STACK_BYTES:
 		options->capture.stack_bytes =
-			(size_t)parse_number(state, argument, "--stack-bytes", 256, MAX_STACK_BYTES);
+			(size_t)cli_parse_number(state, argument, "--stack-bytes", 256, MAX_STACK_BYTES);
 		return 0;
 	case KEY_SOURCE:
 		options->capture.source = parse_source(state, argument);
 		return 0;
 	case KEY_MODE:
-		options->capture.mode = options->pipeline.mode = parse_mode(state, argument);
+		options->capture.mode = options->pipeline.mode =
+			(enum capture_mode)cli_parse_word(state, argument, "--mode", record_mode_names,
+							  N_ELEMENTS(record_mode_names));
 		return 0;
 	case KEY_NO_KERNEL:
 		options->capture.no_kernel = true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "src/cli/cli.h"
 #include "src/cli/record_options.h"
 
 enum { MOST_PID = 1 << 22 }; /* proc_sys_kernel(5), pid_max */
@@ -25,17 +26,11 @@ static void add_pids(struct argp_state *state, const char *list, struct target_o
 	if (r < 0)
 		argp_error(state, "the process id must be a number from 1 to %d, not %s", MOST_PID, list);
 	for (size_t i = 0; i < words.n; i++) {
-		char *end;
-		long pid;
+		pid_t pid = cli_parse_id(state, words.words[i], "process");
 
-		errno = 0;
-		pid = strtol(words.words[i], &end, 10);
-		if (*end || errno != 0 || pid < 1 || pid > MOST_PID)
-			argp_error(state, "the process id must be a number from 1 to %d, not %s", MOST_PID,
-				   words.words[i]);
 		check_memory(state, grow(&targets->pids, targets->n_pids, &targets->pids_allocated,
 					 sizeof *targets->pids));
-		targets->pids[targets->n_pids++] = (pid_t)pid;
+		targets->pids[targets->n_pids++] = pid;
 	}
 }
 

@@ -1,11 +1,11 @@
 /* top_options.c - what can be asked of probing top. */
 #include "src/cli/top_options.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "src/cli/cli.h"
 #include "src/cli/record_options.h"
 
 enum { MAX_HZ = 20000, MAX_FRAMES = 1 << 30, MAX_ROWS = 10000 };
@@ -36,50 +36,20 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-static double parse_number(struct argp_state *state, const char *text, const char *what, double low,
-			   double high)
-{
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (end == text || *end != '\0' || errno != 0 || !(value >= low && value <= high))
-		argp_error(state, "%s must be a number from %g to %g, not %s", what, low, high, text);
-	return value;
-}
-
 static unsigned parse_count(struct argp_state *state, const char *text, const char *what, unsigned high)
 {
-	double value = parse_number(state, text, what, 1, high);
+	double value = cli_parse_number(state, text, what, 1, high);
 
 	if (value != (double)(unsigned)value)
 		argp_error(state, "%s must be a whole number, not %s", what, text);
 	return (unsigned)value;
 }
 
-/* Which of some words it is. */
-static unsigned parse_word(struct argp_state *state, const char *text, const char *what, const char *const *words,
-			   unsigned n)
-{
-	char all[128] = "";
-
-	for (unsigned i = 0; i < n; i++)
-		if (strcmp(text, words[i]) == 0)
-			return i;
-	for (unsigned i = 0; i < n; i++) {
-		strcat(all, i == 0 ? "" : i + 1 < n ? ", " : " or ");
-		strcat(all, words[i]);
-	}
-	argp_error(state, "%s must be %s, not %s", what, all, text);
-	return 0;
-}
-
 static void take_word(struct argp_state *state, struct top_arguments *arguments, char *word)
 {
 	if (arguments->pid)
 		argp_error(state, "one process at a time: %s? A command comes after --", word);
-	arguments->pid = (pid_t)parse_number(state, word, "the process id", 1, 1 << 22);
+	arguments->pid = (pid_t)cli_parse_number(state, word, "the process id", 1, 1 << 22);
 }
 
 /* What stands behind "--" is a command. */
@@ -102,13 +72,13 @@ static int parse_show(int key, char *argument, struct argp_state *state, struct 
 {
 	switch (key) {
 	case KEY_BY:
-		arguments->top.view = parse_word(state, argument, "--by", top_view_names, TOP_N_VIEWS);
+		arguments->top.view = cli_parse_word(state, argument, "--by", top_view_names, TOP_N_VIEWS);
 		return 0;
 	case 's':
-		arguments->top.sort = parse_word(state, argument, "--sort", top_sort_names, TOP_N_SORTS);
+		arguments->top.sort = cli_parse_word(state, argument, "--sort", top_sort_names, TOP_N_SORTS);
 		return 0;
 	case 'w':
-		arguments->top.window_s = parse_number(state, argument, "the window", 0, TOP_MAX_WINDOW_S);
+		arguments->top.window_s = cli_parse_number(state, argument, "the window", 0, TOP_MAX_WINDOW_S);
 		return 0;
 	case KEY_FILTER: arguments->top.filter = argument; return 0;
 	case KEY_NO_NATIVE: arguments->top.hide_native = true; return 0;
@@ -120,7 +90,7 @@ static int parse_show(int key, char *argument, struct argp_state *state, struct 
 static int parse_run(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
 {
 	switch (key) {
-	case 'd': arguments->delay_s = parse_number(state, argument, "the delay", 0.1, 3600); return 0;
+	case 'd': arguments->delay_s = cli_parse_number(state, argument, "the delay", 0.1, 3600); return 0;
 	case 'n': arguments->n_frames = parse_count(state, argument, "--iterations", MAX_FRAMES); return 0;
 	case 'b': arguments->batch = true; return 0;
 	case KEY_ONCE:
@@ -140,12 +110,12 @@ static int parse_capture(int key, char *argument, struct argp_state *state, stru
 
 	switch (key) {
 	case 'p':
-		arguments->pid = (pid_t)parse_number(state, argument, "the process id", 1, 1 << 22);
+		arguments->pid = (pid_t)cli_parse_number(state, argument, "the process id", 1, 1 << 22);
 		return 0;
 	case 'F':
-	case 'r': arguments->capture.hz = parse_number(state, argument, "the frequency", 0.1, MAX_HZ); return 0;
+	case 'r': arguments->capture.hz = cli_parse_number(state, argument, "the frequency", 0.1, MAX_HZ); return 0;
 	case KEY_SOURCE:
-		arguments->capture.source = parse_word(state, argument, "--source", record_source_names, N_SOURCES);
+		arguments->capture.source = cli_parse_word(state, argument, "--source", record_source_names, N_SOURCES);
 		return 0;
 	case KEY_NO_KERNEL: arguments->capture.no_kernel = true; return 0;
 	case KEY_ASYNC: arguments->async = true; return 0;

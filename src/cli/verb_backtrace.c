@@ -10,7 +10,7 @@
 #include "src/cli/cli.h"
 
 enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
-       OPTION_CORE, OPTION_SUBPROCESSES, MAX_ID = 1 << 22 };
+       OPTION_CORE, OPTION_SUBPROCESSES };
 
 struct options {
 	struct backtrace_options look;
@@ -36,23 +36,11 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-static pid_t parse_id(const char *argument, const char *what, struct argp_state *state)
-{
-	char *end;
-	long id;
-
-	errno = 0;
-	id = strtol(argument, &end, 10);
-	if (errno != 0 || end == argument || *end != '\0' || id < 1 || id > MAX_ID)
-		argp_error(state, "the %s id must be a number from 1 to %d, not %s", what, MAX_ID, argument);
-	return (pid_t)id;
-}
-
 /* Of a core file: the program's path, and the id of a thread, which is a number. */
 static void parse_of_core(struct options *options, const char *argument, struct argp_state *state)
 {
 	if (argument[strspn(argument, "0123456789")] == '\0' && !options->look.tid)
-		options->look.tid = parse_id(argument, "thread", state);
+		options->look.tid = cli_parse_id(state, argument, "thread");
 	else if (!options->look.executable)
 		options->look.executable = argument;
 	else
@@ -62,9 +50,9 @@ static void parse_of_core(struct options *options, const char *argument, struct 
 static void parse_of_process(struct options *options, const char *argument, struct argp_state *state)
 {
 	if (!options->look.pid)
-		options->look.pid = parse_id(argument, "process", state);
+		options->look.pid = cli_parse_id(state, argument, "process");
 	else
-		options->look.tid = parse_id(argument, "thread", state);
+		options->look.tid = cli_parse_id(state, argument, "thread");
 }
 
 static void keep_word(struct options *options, const char *argument, struct argp_state *state)

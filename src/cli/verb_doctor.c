@@ -1,5 +1,4 @@
 /* verb_doctor.c - what works here and what does not, and the one command that changes it. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +7,7 @@
 #include "src/cli/cli.h"
 #include "src/doctor/doctor.h"
 
-enum { OPTION_JSON = 0x200, MAX_ID = 1 << 22 };
+enum { OPTION_JSON = 0x200 };
 
 struct options {
 	pid_t pid; /* 0: none */
@@ -19,18 +18,6 @@ static const struct argp_option option_list[] = {
 	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object", 0 },
 	{ 0 },
 };
-
-static pid_t parse_id(const char *argument, struct argp_state *state)
-{
-	char *end;
-	long id;
-
-	errno = 0;
-	id = strtol(argument, &end, 10);
-	if (errno != 0 || end == argument || *end != '\0' || id < 1 || id > MAX_ID)
-		argp_error(state, "the process id must be a number from 1 to %d, not %s", MAX_ID, argument);
-	return (pid_t)id;
-}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -43,7 +30,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (options->pid)
 			argp_error(state, "one process at a time: %s?", argument);
-		options->pid = parse_id(argument, state);
+		options->pid = cli_parse_id(state, argument, "process");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -160,9 +160,6 @@ void capture_forget_stack(struct capture *capture, pid_t tid);
  */
 int capture_fd(const struct capture *capture);
 
-/* The source in use; never SOURCE_AUTO. */
-enum capture_source capture_source(const struct capture *capture);
-
 /* capture_explain_source - what SOURCE_BPF needs that is not here: "needs root, or ...". At least 256 bytes. */
 void capture_explain_source(char *to, size_t n_bytes);
 

@@ -41,7 +41,6 @@ void switches_init(struct event_set *set, const struct event_set *beside)
 
 	attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
 	attr.freq = 1;
-	attr.wakeup_events = 0;
 	attr.sample_freq = (uint64_t)MAX(MIN(most, wanted), 1L);
 	attr.sample_stack_user = MIN(attr.sample_stack_user, (uint32_t)MOST_STACK_BYTES);
 	attr.exclude_kernel = 0;
