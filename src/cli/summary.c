@@ -183,6 +183,7 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 	*ret++ = (struct pipeline_counter){ "frames", counts->n_frames };
 	*ret++ = (struct pipeline_counter){ "first sample ns", counts->first_sample_ns };
 	*ret++ = (struct pipeline_counter){ "left out", counts->left_out };
+	*ret++ = (struct pipeline_counter){ "nobody's", counts->nobodys };
 	*ret++ = (struct pipeline_counter){ "gil ns", counts->gil_ns };
 	*ret++ = (struct pipeline_counter){ "gil known ns", counts->gil_known_ns };
 	*ret++ = (struct pipeline_counter){ "gc ns", counts->gc_ns };

@@ -103,12 +103,38 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 	}
 }
 
+/*
+ * A thread that ends gives its number back some instructions before its last one, and is told of by -1
+ * then (perf_event_pid_type() in kernel/events/core.c, Linux 6.1). Its samples stand under number 0 of its process. Where
+ * waits are told of, its time is whole by then; and of a process that has no number either nothing can be said.
+ */
+static int take_last_sample(struct pipeline *pipeline, const struct sample *captured)
+{
+	struct sample sample = *captured;
+
+	if (sample.is_switch || pipeline->off_cpu.waits)
+		return 0;
+	if (sample.pid <= 0) {
+		pipeline->counts.nobodys++;
+		return 0;
+	}
+	sample.tid = 0;
+	return pipeline_take_sample(pipeline, &sample);
+}
+
+static int take_sample(struct pipeline *pipeline, const struct sample *sample)
+{
+	if (sample->is_polled)
+		return pipeline_take_polled(pipeline, sample);
+	if (sample->tid <= 0 || sample->pid <= 0)
+		return take_last_sample(pipeline, sample);
+	return pipeline_take_sample(pipeline, sample);
+}
+
 int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *event)
 {
 	switch (event->type) {
-	case CAPTURE_SAMPLE:
-		return event->sample.is_polled ? pipeline_take_polled(pipeline, &event->sample)
-					       : pipeline_take_sample(pipeline, &event->sample);
+	case CAPTURE_SAMPLE: return take_sample(pipeline, &event->sample);
 	case CAPTURE_MMAP: return take_mmap(pipeline, event);
 	case CAPTURE_COMM: return take_comm(pipeline, event);
 	case CAPTURE_FORK: return take_fork(pipeline, event);

@@ -99,6 +99,12 @@ uint64_t pipeline_to_realtime(const struct pipeline *pipeline, uint64_t monotoni
 	return monotonic + (uint64_t)pipeline->to_realtime_ns;
 }
 
+/* Threads without a number are one in each process. */
+static uint64_t thread_key(pid_t pid, pid_t tid)
+{
+	return tid > 0 ? (uint64_t)tid + 1 : (uint64_t)pid << 32;
+}
+
 struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t tid)
 {
 	const struct id_slot *slot = id_map_find(&pipeline->thread_index, (uint64_t)tid + 1);
@@ -109,7 +115,7 @@ struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t
 /* The thread's index; one not seen yet, or whose number now is another process', is added. */
 int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret)
 {
-	struct id_slot *slot = id_map_find(&pipeline->thread_index, (uint64_t)tid + 1);
+	struct id_slot *slot = id_map_find(&pipeline->thread_index, thread_key(pid, tid));
 	struct known_thread *thread;
 	char file[32], *name;
 	int r;
@@ -125,11 +131,11 @@ int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64
 	if (slot)
 		slot->id = (uint32_t)pipeline->n_threads;
 	else
-		r = id_map_add(&pipeline->thread_index, (uint64_t)tid + 1, (uint32_t)pipeline->n_threads);
+		r = id_map_add(&pipeline->thread_index, thread_key(pid, tid), (uint32_t)pipeline->n_threads);
 	if (r < 0)
 		return r;
 	snprintf(file, sizeof file, "task/%d/comm", (int)tid);
-	name = proc_text(pid, file, sizeof thread->name - 1);
+	name = tid > 0 ? proc_text(pid, file, sizeof thread->name - 1) : strdup("[ended]");
 	if (!name)
 		return -ENOMEM;
 	*ret = (uint32_t)pipeline->n_threads;

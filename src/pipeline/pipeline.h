@@ -31,6 +31,7 @@ struct pipeline_counts {
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
 	uint64_t left_out;   /* samples that were not asked for; they count nowhere else */
+	uint64_t nobodys;    /* samples of a process that was no more; they count nowhere else */
 	uint64_t gil_ns, gil_known_ns; /* weight of samples that held the GIL, and of those of which that is known */
 	uint64_t gc_ns, gc_known_ns;   /* the same of collecting garbage */
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */

@@ -34,7 +34,7 @@ CREATE TABLE process(
 );
 CREATE TABLE thread(
   pid     INTEGER NOT NULL,
-  tid     INTEGER NOT NULL,
+  tid     INTEGER NOT NULL,               -- 0: all that were about to end and had no number any more
   name    TEXT NOT NULL,                  -- as the operating system knows it
   started REAL NOT NULL,
   ended   REAL,

@@ -226,6 +226,23 @@ class OnItsOwn(t.Case):
         self.assertEqual(3, len([tid for tid in sums if tid != root]), sums)
         self.assertEqual(0, recording.counters["unknown ns"])
 
+    def test_threads_at_their_end(self):
+        """A thread leaves the processor once more when it has no number any more."""
+        code = ("import threading, time\n"
+                "stop = time.time() + 2\n"
+                "def make():\n"
+                "    while time.time() < stop:\n"
+                "        brief = threading.Thread(target=sum, args=(range(20000),))\n"
+                "        brief.start()\n"
+                "        brief.join()\n"
+                "makers = [threading.Thread(target=make) for _ in range(2)]\n"
+                "for maker in makers: maker.start()")
+        probing("record", "--mode", "wall", "-q", "-F", 99, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", code, check=t.OK)
+        recording, rows = rows_of("out.db")
+        self.assertGreater(len({row.tid for row in rows}), 100)
+        self.assertGreater(min(row.tid for row in rows), 0)
+        probing("report", "out.db", check=t.OK)
+
     def test_who_is_pushed_off_its_processor_is_runnable(self):
         """Two that compute all the time, and one processor for them."""
         code = ("import os, time; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); child = os.fork()\n"
