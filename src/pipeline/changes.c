@@ -38,6 +38,9 @@ static int take_mmap(struct pipeline *pipeline, const struct capture_event *even
 	r = pipeline_know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
+	/* /proc has told of what came of it. It may be gone since, of which no event tells. */
+	if (event->time_ns < process->loaded_ns)
+		return 0;
 	if (source.executable)
 		hurry(pipeline, process, event->time_ns);
 	r = address_space_mapped(process->space, &source);
@@ -62,7 +65,7 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		return r;
 	if (event->tid == event->pid)
 		process->is_new = true;
-	if (!event->comm.is_exec)
+	if (!event->comm.is_exec || event->time_ns < process->loaded_ns)
 		return 0;
 	pipeline_forget_watched(pipeline, process);
 	r = process_exec(&pipeline->processes, process);
@@ -124,6 +127,8 @@ static int take_last_sample(struct pipeline *pipeline, const struct sample *capt
 
 static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 {
+	if (sample->time_ns < pipeline->since_ns)
+		return 0;
 	if (sample->is_polled)
 		return pipeline_take_polled(pipeline, sample);
 	if (sample->tid <= 0 || sample->pid <= 0)
@@ -176,6 +181,7 @@ static int read_space_again(struct pipeline *pipeline, struct process *process)
 	struct mapping *mapping;
 	int r;
 
+	process->loaded_ns = monotonic_ns();
 	r = address_space_fork(process->space, process->pid, &before);
 	if (r >= 0)
 		r = address_space_load(process->space);

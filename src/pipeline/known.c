@@ -198,7 +198,7 @@ int pipeline_load_space(struct pipeline *pipeline, struct process *process)
 	struct mapping *mapping;
 	int r;
 
-	process->mapped_ns = monotonic_ns();
+	process->mapped_ns = process->loaded_ns = monotonic_ns();
 	r = address_space_load(process->space);
 	for (size_t i = 0; r >= 0 && (mapping = address_space_nth(process->space, i)) != NULL; i++)
 		r = pipeline_note_dump(pipeline, process, mapping);

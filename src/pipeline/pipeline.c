@@ -117,6 +117,8 @@ int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t p
 	if (r >= 0)
 		r = pipeline_load_space(pipeline, process);
 	if (r >= 0)
+		pipeline->since_ns = process->loaded_ns;
+	if (r >= 0)
 		r = process_search_python(process, monotonic_ns());
 	if (r >= 0)
 		r = pipeline_know_thread(pipeline, pid, pid, monotonic_ns(), &thread);

@@ -49,6 +49,7 @@ struct pipeline {
 	uint64_t n_dropped; /* once the writing thread is no more */
 	size_t most_tree_bytes; /* a larger tree of stacks is begun anew; 0: any */
 	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
+	uint64_t since_ns;  /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };

@@ -28,6 +28,7 @@ struct process {
 	struct py_runtime *runtime; /* NULL: none found (yet) */
 	uint64_t layout_id;         /* of its description for the capture; 0: was not told of it */
 	uint64_t mapped_ns; /* CLOCK_MONOTONIC: when code was mapped last, or found to be; 0: never */
+	uint64_t loaded_ns; /* CLOCK_MONOTONIC: when its maps were read from /proc; events of before are part of them */
 	uint64_t next_watch_ns;     /* when to try that again */
 	int python_error;           /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
 	char python[64];            /* version, or what was refused */

@@ -431,8 +431,11 @@ class Recording:
                 "SELECT timestamp, pid, tid, weight_ns, verdict, stack_end, stack FROM sample ORDER BY timestamp")]
             self.total_samples = db.execute("SELECT sum(samples) FROM stack_total").fetchone()[0]
             self._load_frames(db)
+            # The C runtime's own beginning and end of each file have none.
             self.modules_without_cfi = [path for (path,) in db.execute(
-                "SELECT DISTINCT path FROM frame LEFT JOIN module USING (module) WHERE without_cfi")]
+                "SELECT DISTINCT path FROM frame LEFT JOIN module USING (module) LEFT JOIN function USING (function)"
+                " WHERE without_cfi AND coalesce(name, '') NOT IN ('_init', '_fini', '__do_global_dtors_aux', 'frame_dummy',"
+                " 'register_tm_clones', 'deregister_tm_clones')")]
         self._paths = {}
 
     @staticmethod
