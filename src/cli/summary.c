@@ -122,7 +122,7 @@ void summary_print(const struct summary *summary)
 	}
 	print_left_out(summary);
 	if (summary->mode != MODE_CPU)
-		waits_summary_print(counts, summary->seconds);
+		waits_summary_print(counts, summary->seconds, &summary->waits_cost);
 	if (counts->samples > 0)
 		print_verdicts(counts, summary->source);
 	print_held(counts);

@@ -2,6 +2,7 @@
 #ifndef PROBING_CLI_SUMMARY_H
 #define PROBING_CLI_SUMMARY_H
 
+#include "src/cli/waits_summary.h"
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
 
@@ -16,6 +17,7 @@ struct summary {
 	struct pipeline_counts counts;
 	const struct keep_options *keep; /* borrowed: what was asked for */
 	bool is_idle; /* time is real time */
+	struct waits_cost waits_cost; /* not of MODE_CPU */
 };
 
 /* A few lines on stderr: samples, losses, how whole the stacks are, how sure. */

@@ -143,6 +143,10 @@ static int finish(const struct record_options *options, struct recording *record
 				strerror(-r), options->path);
 	if (options->quiet)
 		return EXIT_OK;
+	capture_free(TAKE(recording->capture)); /* its rings are memory that may be needed */
+	if (summary.mode != MODE_CPU)
+		waits_cost_measure(&options->capture, summary.source, &summary.counts, summary.seconds,
+				   &summary.waits_cost);
 	if (recording->is_child && !pipeline_python(recording->pipeline)[0] && summary.counts.of_32_bit == 0)
 		fprintf(stderr, "no Python was found in it%s\n",
 			summary.source == SOURCE_POLL ? "" : ": these are native frames");

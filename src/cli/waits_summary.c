@@ -2,8 +2,12 @@
 #include "src/cli/waits_summary.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #include "src/cli/format.h"
+#include "src/record/switch_cost.h"
+
+enum { MANY_SWITCHES = 1000 }; /* a second: a thousandth of a CPU, perhaps */
 
 static void print_time(uint64_t time_ns)
 {
@@ -32,7 +36,38 @@ static void print_states(const struct pipeline_counts *counts)
 	fputc('\n', stderr);
 }
 
-void waits_summary_print(const struct pipeline_counts *counts, double seconds)
+void waits_cost_measure(const struct capture_options *options, enum capture_source source,
+			const struct pipeline_counts *counts, double seconds, struct waits_cost *ret)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	ret->recorder_ns = (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
+	ret->switch_ns = -1;
+	if (source == SOURCE_POLL || (double)counts->switches < MANY_SWITCHES * seconds)
+		return;
+	if (switch_cost_measure(options, source, &ret->switch_ns) < 0)
+		ret->switch_ns = -1; /* the recording is whole without it */
+}
+
+/* Of threads whose time on a CPU is recorded in percent of that, else of one CPU. */
+static void print_cost(const struct pipeline_counts *counts, double seconds, const struct waits_cost *cost)
+{
+	double running_ns = (double)counts->by_state[STATE_RUNNING], taken_ns;
+
+	if (cost->switch_ns >= 0) {
+		taken_ns = cost->switch_ns * (double)counts->switches;
+		fprintf(stderr, "to record a switch took about %.0f ns: ", cost->switch_ns);
+		if (running_ns > taken_ns)
+			fprintf(stderr, "%.1f %% of the threads' time on a CPU; ",
+				100 * taken_ns / (running_ns - taken_ns));
+		else
+			fprintf(stderr, "%.1f %% of a CPU; ", taken_ns / seconds / 1e7);
+	}
+	fprintf(stderr, "the recorder used %.1f %% of a CPU\n", cost->recorder_ns / seconds / 1e7);
+}
+
+void waits_summary_print(const struct pipeline_counts *counts, double seconds, const struct waits_cost *cost)
 {
 	char switches[32], stacks[32];
 
@@ -45,6 +80,8 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds)
 	fprintf(stderr, ", stacks of %s waits%s\n", stacks,
 		counts->switches > 2 * counts->switch_stacks
 			? "; the time of the others is with those of their thread that are like them" : "");
+	if (seconds > 0)
+		print_cost(counts, seconds, cost);
 	if (counts->unknown_ns > 0) {
 		fputs("of ", stderr);
 		print_time(counts->unknown_ns);

@@ -3,9 +3,20 @@
 #define PROBING_CLI_WAITS_SUMMARY_H
 
 #include "src/pipeline/pipeline.h"
+#include "src/record/record.h"
 
-/* Lines on stderr: time on a CPU, and off it by state; how many switches there were, and of how many
- * waits the stack was taken. */
-void waits_summary_print(const struct pipeline_counts *counts, double seconds);
+/* What recording the switches took. */
+struct waits_cost {
+	double switch_ns;   /* of a thread, for each of its switches; negative: not known */
+	double recorder_ns; /* CPU time of the recorder */
+};
+
+/* Where switches were so many that it matters: by trying it out on threads of our own. */
+void waits_cost_measure(const struct capture_options *options, enum capture_source source,
+			const struct pipeline_counts *counts, double seconds, struct waits_cost *ret);
+
+/* Lines on stderr: time on a CPU, and off it by state; how many switches there were, of how many
+ * waits the stack was taken, and what that cost. */
+void waits_summary_print(const struct pipeline_counts *counts, double seconds, const struct waits_cost *cost);
 
 #endif

@@ -137,6 +137,7 @@ class Common:
     def test_what_is_said_at_the_end(self):
         self.assertRegex(self.said, r"off CPU: [^\n]*sleep [\d.]+ m?s")
         self.assertRegex(self.said, r"switches away from a CPU ")
+        self.assertRegex(self.said, r"the recorder used [\d.]+ % of a CPU")
 
     def test_long_waits_are_seen_where_they_are(self):
         long_ones = [row for row in self.rows if row.state in OFF and row.weight > 0.02 and row.state != "runnable"]
@@ -225,6 +226,18 @@ class OnItsOwn(t.Case):
         self.assertLess(max(sums.values()), took)
         self.assertEqual(3, len([tid for tid in sums if tid != root]), sums)
         self.assertEqual(0, recording.counters["unknown ns"])
+
+    def test_what_many_switches_cost_is_said(self):
+        code = ("import os, threading, time\n"
+                "there, back = os.pipe(), os.pipe()\n"
+                "def echo():\n"
+                "    while os.read(there[0], 1) == b'x': os.write(back[1], b'x')\n"
+                "threading.Thread(target=echo).start()\n"
+                "stop = time.time() + 1.5\n"
+                "while time.time() < stop: os.write(there[1], b'x'); os.read(back[0], 1)\n"
+                "os.write(there[1], b'.')")
+        said = probing("record", "--mode", "wall", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", code, check=t.OK).stderr
+        self.assertRegex(said, r"to record a switch took about \d+ ns: [\d.]+ % of the threads' time on a CPU; the recorder")
 
     def test_threads_at_their_end(self):
         """A thread leaves the processor once more when it has no number any more."""
