@@ -56,6 +56,8 @@ def target(library, seconds, n_idle, n_busy):
 
 
 def profiler(name, hz, pid, build, folder):
+    if name == "interrupt":
+        return ["perf", "record", "-q", "-F", str(hz), "-e", "cpu-clock", "-o", os.path.join(folder, "perf.data"), "-p", str(pid)]
     if name == "perf":
         return ["perf", "record", "-q", "-F", str(hz), "--call-graph", "dwarf,16384", "-e", "cpu-clock",
                 "-o", os.path.join(folder, "perf.data"), "-p", str(pid)]
@@ -119,7 +121,7 @@ def main():
     parser.add_argument("--idle", type=int, default=0, help="idle threads beside the busy one")
     parser.add_argument("--busy", type=int, default=0, help="more busy threads beside it")
     parser.add_argument("--hz", default="99,999", help="frequencies, separated by commas")
-    parser.add_argument("--profilers", default="perf,bpf,read", help="perf, or a stack source of probing")
+    parser.add_argument("--profilers", default="perf,bpf,read", help="interrupt (perf, nothing copied), perf (stacks), or a stack source of probing")
     parser.add_argument("--target", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.target:
