@@ -88,6 +88,46 @@ static int compare_definitions(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* Words from an address on, as many as stand there; NULL: fewer than that. */
+static const uint8_t *words_at(const struct image_segment *segment, uint64_t address, size_t n)
+{
+	const uint8_t *bytes = segment->relocated ? segment->relocated : segment->bytes;
+
+	return segment->end - address < n * sizeof(uint64_t) ? NULL : bytes + (address - segment->start);
+}
+
+static uint64_t nth(const uint8_t *words, size_t n)
+{
+	uint64_t word;
+
+	memcpy(&word, words + n * sizeof word, sizeof word);
+	return word;
+}
+
+/* Hardly any address begins something. What tells that of most is decided here, on plain words: the least that
+ * find_method_def() and the others below ask for, which then look at the few that are left. */
+static bool may_define(const struct image_segment *segment, uint64_t address)
+{
+	const uint8_t *words = words_at(segment, address, 3);
+
+	return !words || (nth(words, 0) != 0 && nth(words, 2) != 0 && nth(words, 2) < 0x400);
+}
+
+static bool may_own(const struct image_segment *segment, uint64_t address)
+{
+	const uint8_t *words = words_at(segment, address, 22);
+
+	if (!words)
+		return true;
+	if (nth(words, 0) == 0) /* a name, or a count of references */
+		return false;
+	return (nth(words, 21) <= UINT32_MAX && nth(words, 2) == 0 && nth(words, 4) <= FOUND_MAX_BASIC_BYTES) || /* a type */
+	       (nth(words, 3) != 0 && nth(words, 2) <= UINT32_MAX &&
+		(uint32_t)nth(words, 1) <= FOUND_MAX_BASIC_BYTES) ||				  /* a spec */
+	       (nth(words, 8) != 0 && nth(words, 2) == 0 && nth(words, 3) == 0 && nth(words, 4) == 0) || /* a module */
+	       nth(words, 1) - 1 < FOUND_MAX_SLOT_OFFSET;					  /* a wrapper */
+}
+
 static int collect_definitions(struct scan *scan, const struct image_segment *segment)
 {
 	struct found_method method;
@@ -95,7 +135,7 @@ static int collect_definitions(struct scan *scan, const struct image_segment *se
 	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
 		int r;
 
-		if (!find_method_def(scan->image, at, &method))
+		if (!may_define(segment, at) || !find_method_def(scan->image, at, &method))
 			continue;
 		r = add_definition(scan, at, &method);
 		if (r < 0)
@@ -249,7 +289,7 @@ static int collect_owner(struct scan *scan, uint64_t address)
 static int collect_owners(struct scan *scan, const struct image_segment *segment)
 {
 	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
-		int r = collect_owner(scan, at);
+		int r = may_own(segment, at) ? collect_owner(scan, at) : 0;
 
 		if (r < 0)
 			return r;

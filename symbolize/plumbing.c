@@ -220,6 +220,18 @@ static int add_reference(struct scan *scan, const struct function *from, const s
 	return 0;
 }
 
+/*
+ * Whether four bytes of code, the last ones before next, may be an address of a function or the distance to one: nearly
+ * all that are neither lead elsewhere than to code, which two comparisons tell.
+ */
+static inline bool may_refer(uint64_t first, uint64_t span, uint64_t next, const uint8_t *bytes)
+{
+	int32_t operand;
+
+	memcpy(&operand, bytes, sizeof operand);
+	return next + (uint64_t)(int64_t)operand - first <= span || (uint32_t)operand - first <= span;
+}
+
 /* What the four bytes at an offset of a function's code may refer to. */
 static int collect_reference(struct scan *scan, const struct function *from, const uint8_t *code,
 			     size_t at)
@@ -245,15 +257,20 @@ static int collect_reference(struct scan *scan, const struct function *from, con
 
 static int collect_references(struct scan *scan)
 {
-	for (size_t i = 0; scan->image->machine == EM_X86_64 && i < scan->plumbing->n_functions; i++) {
-		const struct function *from = &scan->plumbing->functions[i];
+	const struct plumbing *plumbing = scan->plumbing;
+	uint64_t first = plumbing->functions[0].start,
+		 span = plumbing->functions[plumbing->n_functions - 1].start - first;
+
+	for (size_t i = 0; scan->image->machine == EM_X86_64 && i < plumbing->n_functions; i++) {
+		const struct function *from = &plumbing->functions[i];
 		size_t n_bytes = from->end - from->start;
 		const void *code;
 
 		if (elf_file_data(scan->image->elf, from->start, n_bytes, &code) < 0)
 			continue;
 		for (size_t at = 0; at + 4 <= n_bytes; at++) {
-			int r = collect_reference(scan, from, code, at);
+			int r = may_refer(first, span, from->start + at + 4, (const uint8_t *)code + at)
+					? collect_reference(scan, from, code, at) : 0;
 
 			if (r < 0)
 				return r;

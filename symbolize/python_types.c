@@ -17,10 +17,8 @@
 
 enum {
 	MAX_NAME = 256,
-	MAX_BASIC_BYTES = 1 << 20,
 	MAX_ITEM_BYTES = 1 << 12,
 	MAX_MODULE_BYTES = 1 << 24,
-	MAX_SLOT_OFFSET = 2048,
 };
 
 static uint64_t word(const struct image *image, uint64_t address)
@@ -116,7 +114,7 @@ bool find_wrapper(const struct image *image, uint64_t address, struct found_wrap
 	uint64_t offset, function, wrapper;
 	const char *name;
 
-	if (!image_word(image, address + 8, &offset) || offset == 0 || offset > MAX_SLOT_OFFSET)
+	if (!image_word(image, address + 8, &offset) || offset == 0 || offset > FOUND_MAX_SLOT_OFFSET)
 		return false;
 	name = find_name(image, word(image, address), "");
 	function = word(image, address + 16);
@@ -188,7 +186,7 @@ bool find_type(const struct image *image, uint64_t address, struct found_type *r
 	const char *name;
 
 	if (!image_word(image, address + 168, &flags) || flags > UINT32_MAX ||
-	    word(image, address + 32) > MAX_BASIC_BYTES ||
+	    word(image, address + 32) > FOUND_MAX_BASIC_BYTES ||
 	    word(image, address + 40) > MAX_ITEM_BYTES || word(image, address + 16) != 0 ||
 	    !is_static_object(image, address))
 		return false;
@@ -246,7 +244,7 @@ bool find_spec(const struct image *image, uint64_t address, struct found_spec *r
 		return false;
 	sizes = word(image, address + 8); /* basicsize below, itemsize above */
 	name = find_name(image, word(image, address), ".-");
-	if (!name || (uint32_t)sizes > MAX_BASIC_BYTES || sizes >> 32 > MAX_ITEM_BYTES ||
+	if (!name || (uint32_t)sizes > FOUND_MAX_BASIC_BYTES || sizes >> 32 > MAX_ITEM_BYTES ||
 	    !is_slot_array(image, slots))
 		return false;
 	*ret = (struct found_spec){ .name = name, .slots = slots };

@@ -15,6 +15,8 @@ enum {
 	METHOD_DEF_BYTES = 32,
 	GETSET_DEF_BYTES = 40,
 	TYPE_SLOT_BYTES = 16,
+	FOUND_MAX_BASIC_BYTES = 1 << 20, /* what a type's objects take */
+	FOUND_MAX_SLOT_OFFSET = 2048,
 };
 
 struct found_method {
