@@ -220,16 +220,29 @@ static int add_reference(struct scan *scan, const struct function *from, const s
 	return 0;
 }
 
-/*
- * Whether four bytes of code, the last ones before next, may be an address of a function or the distance to one: nearly
- * all that are neither lead elsewhere than to code, which two comparisons tell.
- */
-static inline bool may_refer(uint64_t first, uint64_t span, uint64_t next, const uint8_t *bytes)
-{
-	int32_t operand;
+typedef uint32_t lanes __attribute__((vector_size(16)));
 
-	memcpy(&operand, bytes, sizeof operand);
-	return next + (uint64_t)(int64_t)operand - first <= span || (uint32_t)operand - first <= span;
+enum { LANES = 4, STEP = LANES * sizeof(uint32_t), STEP_BYTES = STEP + sizeof(uint32_t) - 1 };
+
+/*
+ * Whether four bytes of code at any of STEP offsets may be an address of a function or the distance to one: nearly
+ * all that are neither lead elsewhere than to code, which two comparisons tell. All in 32 bits: what lies
+ * 4 GiB away may be taken for near here, and is looked at again.
+ * @next:  the address behind the four bytes at the first offset.
+ * @bytes: STEP_BYTES.
+ */
+static inline bool any_may_refer(uint32_t first, uint32_t span, uint32_t next, const uint8_t *bytes)
+{
+	lanes found = { 0 };
+
+	for (uint32_t i = 0; i < LANES; i++) {
+		const lanes ends = { next + i, next + i + 4, next + i + 8, next + i + 12 };
+		lanes operands;
+
+		memcpy(&operands, bytes + i, sizeof operands);
+		found |= (lanes)(operands + ends - first <= span) | (lanes)(operands - first <= span);
+	}
+	return (found[0] | found[1] | found[2] | found[3]) != 0;
 }
 
 /* What the four bytes at an offset of a function's code may refer to. */
@@ -255,26 +268,41 @@ static int collect_reference(struct scan *scan, const struct function *from, con
 	return to ? add_reference(scan, from, to, (struct reference){ .is_taken = true }) : 0;
 }
 
-static int collect_references(struct scan *scan)
+static int collect_of_function(struct scan *scan, const struct function *from, const uint8_t *code)
 {
 	const struct plumbing *plumbing = scan->plumbing;
 	uint64_t first = plumbing->functions[0].start,
 		 span = plumbing->functions[plumbing->n_functions - 1].start - first;
+	size_t n_bytes = from->end - from->start, at = 0, end;
 
-	for (size_t i = 0; scan->image->machine == EM_X86_64 && i < plumbing->n_functions; i++) {
-		const struct function *from = &plumbing->functions[i];
-		size_t n_bytes = from->end - from->start;
-		const void *code;
-
-		if (elf_file_data(scan->image->elf, from->start, n_bytes, &code) < 0)
+	while (at + 4 <= n_bytes) {
+		if (span <= UINT32_MAX && n_bytes - at >= STEP_BYTES &&
+		    !any_may_refer((uint32_t)first, (uint32_t)span, (uint32_t)(from->start + at + 4), code + at)) {
+			at += STEP;
 			continue;
-		for (size_t at = 0; at + 4 <= n_bytes; at++) {
-			int r = may_refer(first, span, from->start + at + 4, (const uint8_t *)code + at)
-					? collect_reference(scan, from, code, at) : 0;
+		}
+		for (end = MIN(at + STEP, n_bytes - 3); at < end; at++) {
+			int r = collect_reference(scan, from, code, at);
 
 			if (r < 0)
 				return r;
 		}
+	}
+	return 0;
+}
+
+static int collect_references(struct scan *scan)
+{
+	for (size_t i = 0; scan->image->machine == EM_X86_64 && i < scan->plumbing->n_functions; i++) {
+		const struct function *from = &scan->plumbing->functions[i];
+		const void *code;
+		int r;
+
+		if (elf_file_data(scan->image->elf, from->start, from->end - from->start, &code) < 0)
+			continue;
+		r = collect_of_function(scan, from, code);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
