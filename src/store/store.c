@@ -20,7 +20,7 @@
 
 #include "base/util.h"
 #include "src/store/files.h"
-#include "src/store/store_private.h"
+#include "src/store/series_private.h"
 
 enum {
 	BUSY_MS = 1000,       /* how long somebody else's lock is waited for */
@@ -88,6 +88,11 @@ static int open_database(const char *path, sqlite3 **ret)
 		return r;
 	}
 	sqlite3_busy_timeout(db, BUSY_MS);
+	r = store_errno(db, series_register(db));
+	if (r < 0) {
+		sqlite3_close(db);
+		return r;
+	}
 	*ret = db;
 	return 0;
 }
@@ -209,6 +214,7 @@ void store_rollback(struct store *store)
 {
 	store->in_batch = false;
 	store->batch_error = 0;
+	series_forget(store);
 	/* After a failure SQLite may have done it by itself; an error on the way
 	 * back is the failure that led here, and the log has no commit either way. */
 	if (!sqlite3_get_autocommit(store->db))
@@ -220,6 +226,8 @@ int store_commit(struct store *store)
 	int r;
 
 	r = store->batch_error;
+	if (r == 0)
+		r = series_flush(store);
 	if (r == 0)
 		r = store_exec(store->db, "COMMIT");
 	if (r < 0) {
@@ -242,12 +250,28 @@ static int settle(struct store *store)
 	return unless_busy(store_exec(store->db, "PRAGMA journal_mode = DELETE"));
 }
 
+/* The last samples as one block: a transaction of its own, as it removes their pieces. */
+static int end_series(struct store *store)
+{
+	int r = store_begin(store);
+
+	if (r < 0)
+		return r;
+	r = series_end(store);
+	if (r == 0)
+		return store_commit(store);
+	store_rollback(store);
+	return r;
+}
+
 int store_finish(struct store *store, uint64_t ended_ns)
 {
 	int r = 0;
 
 	if (store->in_batch)
 		r = store_commit(store);
+	if (r == 0)
+		r = end_series(store);
 	if (r == 0)
 		r = writer_end_run(store, ended_ns);
 	writer_finalize(store);
@@ -269,6 +293,7 @@ void store_close(struct store *store)
 		return;
 	writer_finalize(store);
 	sqlite3_close(store->db);
+	series_free(store->series);
 	closep(&store->lock_fd);
 	free(store);
 }
