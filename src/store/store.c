@@ -250,17 +250,24 @@ static int settle(struct store *store)
 	return unless_busy(store_exec(store->db, "PRAGMA journal_mode = DELETE"));
 }
 
-/* The last samples as one block: a transaction of its own, as it removes their pieces. */
-static int end_series(struct store *store)
+/* The last samples as one block, in a transaction of its own. Where it fails, on a full disk, they stay in pieces. */
+static void end_series(struct store *store)
 {
-	int r = store_begin(store);
+	if (store_begin(store) < 0)
+		return;
+	if (series_end(store) < 0)
+		store_rollback(store);
+	else
+		store_commit(store);
+}
 
-	if (r < 0)
-		return r;
-	r = series_end(store);
-	if (r == 0)
-		return store_commit(store);
-	store_rollback(store);
+/* The log may be all that has no room any more. */
+static int mark_end(struct store *store, uint64_t ended_ns)
+{
+	int r = writer_end_run(store, ended_ns);
+
+	if (r < 0 && checkpoint(store->db) == 0)
+		r = writer_end_run(store, ended_ns);
 	return r;
 }
 
@@ -271,9 +278,9 @@ int store_finish(struct store *store, uint64_t ended_ns)
 	if (store->in_batch)
 		r = store_commit(store);
 	if (r == 0)
-		r = end_series(store);
+		end_series(store);
 	if (r == 0)
-		r = writer_end_run(store, ended_ns);
+		r = mark_end(store, ended_ns);
 	writer_finalize(store);
 	if (r == 0)
 		r = settle(store);

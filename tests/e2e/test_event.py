@@ -9,7 +9,6 @@ import functools
 import json
 import os
 import shutil
-import sqlite3
 import unittest
 
 import probing_test as t
@@ -81,7 +80,7 @@ def counted(recording, function):
 
 
 def rows(sql, path="probing.db"):
-    with t.contextlib.closing(sqlite3.connect(path)) as db:
+    with t.contextlib.closing(t.connect(path, "rw")) as db:
         return db.execute(sql).fetchall()
 
 
@@ -201,7 +200,7 @@ class Shown(t.Case):
     def test_files_of_before(self):
         """They have no such columns, and are of time."""
         shutil.copy("probing.db", "old.db")
-        with t.contextlib.closing(sqlite3.connect("old.db")) as db:
+        with t.contextlib.closing(t.connect("old.db", "rw")) as db:
             for column in ("event", "unit", "period"):
                 db.execute("ALTER TABLE run DROP COLUMN " + column)
             db.commit()

@@ -27,7 +27,7 @@ def load_soak():
 
 
 def rows(path, sql):
-    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+    with contextlib.closing(t.connect(path)) as db:
         return db.execute(sql).fetchall()
 
 
