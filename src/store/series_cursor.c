@@ -73,14 +73,23 @@ static void want_time(struct series_range *range, char want, double seconds)
 		range->until_ns = MIN(range->until_ns, series_until_ns(seconds));
 }
 
+static void want_number(struct series_range *range, char want, int64_t value)
+{
+	if (want == WANT_ABOVE && value < INT64_MAX)
+		value++;
+	if (want == WANT_BELOW && value > INT64_MIN)
+		value--;
+	if (want == WANT_NUMBER || want == WANT_FIRST || want == WANT_ABOVE)
+		range->first = MAX(range->first, value);
+	if (want == WANT_NUMBER || want == WANT_LAST || want == WANT_BELOW)
+		range->last = MIN(range->last, value);
+}
+
 static void want_integer(struct cursor_of_samples *cursor, char want, int64_t value)
 {
 	struct series_range *range = &cursor->range;
 
 	switch (want) {
-	case WANT_NUMBER:
-	case WANT_FIRST: range->first = MAX(range->first, value); break;
-	case WANT_LAST: break;
 	case WANT_PID: range->pid = value; break;
 	case WANT_TID: range->tid = value; break;
 	case WANT_STACK: cursor->stack = value; break;
@@ -88,8 +97,6 @@ static void want_integer(struct cursor_of_samples *cursor, char want, int64_t va
 	case WANT_GC: cursor->words.gc = value; break;
 	case WANT_IDLE: cursor->words.idle = value; break;
 	}
-	if (want == WANT_NUMBER || want == WANT_LAST)
-		range->last = MIN(range->last, value);
 }
 
 static int want_text(struct series_words *words, char want, const char *text)
@@ -114,7 +121,9 @@ static int want_value(struct cursor_of_samples *cursor, char want, sqlite3_value
 	} else if (strchr((const char[]){ WANT_VERDICT, WANT_END, WANT_STATE, 0 }, want)) {
 		if (type == SQLITE_TEXT)
 			return want_text(&cursor->words, want, (const char *)sqlite3_value_text(value));
-	} else if (type == SQLITE_INTEGER && (sqlite3_value_int64(value) >= 0 || want == WANT_LAST || want == WANT_NUMBER)) {
+	} else if (type == SQLITE_INTEGER && (want == WANT_NUMBER || strchr(WANT_NUMBERS, want))) {
+		want_number(&cursor->range, want, sqlite3_value_int64(value));
+	} else if (type == SQLITE_INTEGER && sqlite3_value_int64(value) >= 0) {
 		want_integer(cursor, want, sqlite3_value_int64(value));
 	}
 	return SQLITE_OK;

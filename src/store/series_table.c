@@ -112,6 +112,20 @@ static bool is_most(unsigned op)
 	return op == SQLITE_INDEX_CONSTRAINT_LT || op == SQLITE_INDEX_CONSTRAINT_LE;
 }
 
+/* Exact, so that a damaged block can be kept out. */
+static char number_want_of(unsigned op)
+{
+	switch (op) {
+	case SQLITE_INDEX_CONSTRAINT_EQ:
+	case SQLITE_INDEX_CONSTRAINT_IS: return WANT_NUMBER;
+	case SQLITE_INDEX_CONSTRAINT_GE: return WANT_FIRST;
+	case SQLITE_INDEX_CONSTRAINT_GT: return WANT_ABOVE;
+	case SQLITE_INDEX_CONSTRAINT_LE: return WANT_LAST;
+	case SQLITE_INDEX_CONSTRAINT_LT: return WANT_BELOW;
+	default: return 0;
+	}
+}
+
 /* The letter by which the cursor knows what a condition is about; 0: it is of no use here. */
 static char want_of(int column, unsigned op)
 {
@@ -123,7 +137,7 @@ static char want_of(int column, unsigned op)
 	};
 
 	if (column == -1)
-		return is_equal(op) ? WANT_NUMBER : is_least(op) ? WANT_FIRST : is_most(op) ? WANT_LAST : 0;
+		return number_want_of(op);
 	if (column == SAMPLE_TIMESTAMP && is_least(op))
 		return WANT_SINCE;
 	if (column == SAMPLE_TIMESTAMP && is_most(op))
@@ -184,7 +198,7 @@ static void estimate(sqlite3_index_info *info, int64_t n, const char *wants)
 		return;
 	}
 	rows /= strchr(wants, WANT_AT) ? 1000 : has_since && has_until ? 20 : has_since || has_until ? 3 : 1;
-	rows /= strchr(wants, WANT_FIRST) || strchr(wants, WANT_LAST) ? 4 : 1;
+	rows /= strpbrk(wants, WANT_NUMBERS) ? 4 : 1;
 	cost = rows;
 	for (const char *want = wants; *want; want++)
 		rows /= strchr(WANT_WORDS, *want) ? 3 : 1;

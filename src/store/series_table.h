@@ -27,6 +27,8 @@ extern const char *const series_columns[SAMPLE_N_COLUMNS];
 #define WANT_NUMBER 'n'
 #define WANT_FIRST '>'
 #define WANT_LAST '<'
+#define WANT_ABOVE '+'
+#define WANT_BELOW '-'
 #define WANT_AT '='
 #define WANT_SINCE 's'
 #define WANT_UNTIL 'u'
@@ -39,6 +41,7 @@ extern const char *const series_columns[SAMPLE_N_COLUMNS];
 #define WANT_GIL 'g'
 #define WANT_GC 'c'
 #define WANT_IDLE 'i'
+#define WANT_NUMBERS "<>+-"
 #define WANT_WORDS "ptkvewgci" /* those that take rows out of blocks */
 
 struct series_table {
