@@ -45,6 +45,7 @@ struct block_encoder {
 	size_t n_dictionary;
 	uint64_t last[BLOCK_ROWS]; /* time of the last row with that key */
 	struct slot slots[1 << HASH_BITS];
+	size_t n_slots; /* of these in use: a power of two */
 };
 
 int block_encoder_new(struct block_encoder **ret)
@@ -159,16 +160,20 @@ static int put_values(struct block_encoder *encoder, const uint64_t *values, siz
 
 /* ---- Dictionaries ---- */
 
-static void forget_keys(struct block_encoder *encoder)
+/* @n: how many there may be. A small block shall not cost what a large one does. */
+static void forget_keys(struct block_encoder *encoder, size_t n)
 {
-	memset(encoder->slots, 0, sizeof encoder->slots);
+	encoder->n_slots = 64;
+	while (encoder->n_slots < 2 * n)
+		encoder->n_slots *= 2;
+	memset(encoder->slots, 0, encoder->n_slots * sizeof *encoder->slots);
 	encoder->n_dictionary = 0;
 }
 
 /* Index of a key, in the order of their first rows. */
 static uint32_t index_of(struct block_encoder *encoder, uint64_t high, uint64_t low)
 {
-	size_t mask = N_ELEMENTS(encoder->slots) - 1;
+	size_t mask = encoder->n_slots - 1;
 	size_t at = mix64(high * 31 + low) & mask;
 
 	for (; encoder->slots[at].index_1 != 0; at = (at + 1) & mask)
@@ -185,7 +190,7 @@ static int encode_threads(struct block_encoder *encoder, const struct sample_row
 	struct bytes *to = &encoder->columns[BLOCK_THREAD];
 	int r;
 
-	forget_keys(encoder);
+	forget_keys(encoder, n);
 	for (size_t i = 0; i < n; i++)
 		encoder->values[i] = index_of(encoder, (uint32_t)rows[i].pid, (uint32_t)rows[i].tid);
 	r = put_number(to, encoder->n_dictionary);
@@ -202,7 +207,7 @@ static int encode_flags(struct block_encoder *encoder, const struct sample_row *
 	unsigned flags = 0;
 	int r = 0;
 
-	forget_keys(encoder);
+	forget_keys(encoder, n);
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		r = block_flags(&rows[i], &flags);
 		encoder->values[i] = index_of(encoder, flags, 0);
@@ -252,7 +257,7 @@ static int encode_stacks(struct block_encoder *encoder, const struct sample_row 
 	size_t with;
 	int r;
 
-	forget_keys(encoder);
+	forget_keys(encoder, n);
 	for (size_t i = 0; i < n; i++)
 		encoder->values[i] = index_of(encoder, (uint64_t)rows[i].stack, 0);
 	r = encode_stack_indices(encoder, n, to);
@@ -285,7 +290,7 @@ static uint64_t zigzag(uint64_t difference)
 /* encoder->bases: by row the time it is told from. */
 static void find_bases(struct block_encoder *encoder, const struct sample_row *rows, size_t n, enum time_base base)
 {
-	forget_keys(encoder);
+	forget_keys(encoder, n);
 	for (size_t i = 0; i < n; i++) {
 		size_t known = encoder->n_dictionary;
 		uint32_t key = base == BASE_ROW ? index_of(encoder, 0, 0) :

@@ -239,7 +239,9 @@ class Tracepoints(t.Case):
         self.assertEqual((recording.run["event"], recording.run["period"]), ("syscalls:sys_enter_write", 1))
         mine = rows('SELECT sample.rowid, tracepoint.count, sample.stack, verdict FROM sample JOIN '
                     '"syscalls:sys_enter_write" AS tracepoint ON tracepoint.sample = sample.rowid '
-                    'WHERE sample.pid = %d AND fd = %d ORDER BY 2' % (truth["pid"], truth["fd"]))
+                    'WHERE sample.pid = %d AND tracepoint.fd = %d ORDER BY 2' % (truth["pid"], truth["fd"]))
+        self.assertEqual(mine, rows("SELECT rowid, count, stack, verdict FROM sample WHERE pid = %d AND fd = %d ORDER BY 2"
+                                    % (truth["pid"], truth["fd"])))
         self.assertEqual(recording.counters["lost"], 0)
         self.assertEqual([count for _, count, _, _ in mine], list(range(truth["writes"])))
         for _, _, stack, verdict in mine:
