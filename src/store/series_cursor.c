@@ -108,6 +108,16 @@ static int want_text(struct series_words *words, char want, const char *text)
 	return *to ? SQLITE_OK : SQLITE_NOMEM;
 }
 
+/* All samples of a recording are of the same one. */
+static bool is_event(struct cursor_of_samples *cursor, const char *wanted)
+{
+	char *event = series_event(table_of(cursor)->db);
+	bool is_same = !event || !wanted || strcmp(event, wanted) == 0;
+
+	sqlite3_free(event);
+	return is_same;
+}
+
 /* Values of another type than the column's are left to SQLite, which has rules for them; so are negative
  * numbers, which would say here that any will do. */
 static int want_value(struct cursor_of_samples *cursor, char want, sqlite3_value *value)
@@ -118,6 +128,9 @@ static int want_value(struct cursor_of_samples *cursor, char want, sqlite3_value
 	if (strchr((const char[]){ WANT_AT, WANT_SINCE, WANT_UNTIL, 0 }, want)) {
 		if (is_number)
 			want_time(&cursor->range, want, sqlite3_value_double(value));
+	} else if (want == WANT_EVENT) {
+		if (type == SQLITE_TEXT && !is_event(cursor, (const char *)sqlite3_value_text(value)))
+			cursor->range.last = 0;
 	} else if (strchr((const char[]){ WANT_VERDICT, WANT_END, WANT_STATE, 0 }, want)) {
 		if (type == SQLITE_TEXT)
 			return want_text(&cursor->words, want, (const char *)sqlite3_value_text(value));

@@ -150,7 +150,7 @@ static int fail(struct series_scan *scan, int error, char **ret_error)
 					     "read it", (long long)first);
 	else if (ret_error)
 		*ret_error = sqlite3_mprintf("block %lld of sample_block is damaged, and with it the samples %lld to %lld: ask "
-					     "for those before with 'rowid < %lld', and after with 'rowid >= %lld'",
+					     "for the others with 'WHERE rowid < %lld OR rowid >= %lld'",
 					     (long long)first, (long long)first, (long long)after - 1, (long long)first,
 					     (long long)after);
 	return SQLITE_CORRUPT_VTAB;

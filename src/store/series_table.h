@@ -41,6 +41,7 @@ extern const char *const series_columns[SAMPLE_N_COLUMNS];
 #define WANT_GIL 'g'
 #define WANT_GC 'c'
 #define WANT_IDLE 'i'
+#define WANT_EVENT 'E'
 #define WANT_NUMBERS "<>+-"
 #define WANT_WORDS "ptkvewgci" /* those that take rows out of blocks */
 

@@ -338,11 +338,12 @@ static void test_a_damaged_block_is_named_and_avoided(void **state)
 	stock_shell(f->file, "UPDATE sample_block SET data = CAST(substr(data, 1, 900) || x'00' || substr(data, 902) AS BLOB)"
 			     " WHERE first = 8193");
 	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"),
-			    "block 8193 of sample_block is damaged, and with it the samples 8193 to 16384: ask for those before"
-			    " with 'rowid < 8193', and after with 'rowid >= 16385'");
+			    "block 8193 of sample_block is damaged, and with it the samples 8193 to 16384: ask for the others"
+			    " with 'WHERE rowid < 8193 OR rowid >= 16385'");
 	assert_non_null(strstr(ask_samples(f->file, "SELECT sum(samples) FROM sample_total"), "block 8193"));
 	assert_string_equal(ask_samples(f->file, "SELECT count(*), sum(tid) FROM sample WHERE rowid < 8193"), "8192|352256");
 	assert_string_equal(ask_samples(f->file, "SELECT count(*), sum(tid) FROM sample WHERE rowid >= 16385"), "3616|155488");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample WHERE rowid < 8193 OR rowid >= 16385"), "11808");
 	assert_string_equal(ask_samples(f->file, "SELECT sum(samples) FROM sample_block WHERE block_error(samples, data) IS NULL"), "11808");
 	assert_string_equal(ask_samples(f->file, "SELECT first, block_error(samples, data) FROM sample_block"
 						 " WHERE block_error(samples, data) IS NOT NULL"), "8193|damaged");
