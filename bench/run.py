@@ -144,6 +144,8 @@ def attach(arguments, pid, folder):
     if status != 0:
         fail("probing record ended with %d" % status)
     with sqlite3.connect(path) as db:
+        db.enable_load_extension(True)
+        db.load_extension(str(built(arguments, "src/extension/probing_sqlite.so")))
         (first,) = db.execute("SELECT min(timestamp) FROM sample").fetchone()
         ends = dict(db.execute("SELECT stack_end, count(*) FROM sample GROUP BY 1"))
     os.unlink(path)

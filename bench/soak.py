@@ -63,10 +63,16 @@ def middle(looks, key):
     return values[len(values) // 2]
 
 
-def judge_file(path):
+def extension_of(binary):
+    return os.path.join(os.path.dirname(os.path.abspath(binary)), "..", "extension", "probing_sqlite.so")
+
+
+def judge_file(path, extension):
     """What is wrong with the recording, and some of its figures."""
     wrong = []
     with contextlib.closing(sqlite3.connect(path)) as db:
+        db.enable_load_extension(True)
+        db.load_extension(extension)
         one = lambda sql: db.execute(sql).fetchone()[0]
         figures = {"kept": one("SELECT count(*) FROM sample"), "counters": dict(db.execute("SELECT * FROM counter")),
                    "span": one("SELECT max(timestamp) - min(timestamp) FROM sample") or 0}
@@ -74,6 +80,8 @@ def judge_file(path):
             wrong.append("integrity_check")
         if one("SELECT count(*) FROM sample") != one("SELECT coalesce(sum(samples), 0) FROM stack_total"):
             wrong.append("totals are not the samples'")
+        if one("SELECT count(*) FROM sample_block WHERE block_error(samples, data) IS NOT NULL"):
+            wrong.append("damaged blocks of samples")
         if one("SELECT count(*) FROM sample LEFT JOIN stack ON stack.stack = sample.stack"
                " WHERE sample.stack IS NOT NULL AND stack.stack IS NULL"):
             wrong.append("samples without their stack")
@@ -162,15 +170,15 @@ def main():
                "--retention", arguments.retention]
     with tempfile.TemporaryDirectory(prefix="probing-soak.") as folder:
         path = os.path.join(folder, "soak.db")
-        looks, made, said, status = soak(os.path.join(arguments.build, "src", "cli", "probing"),
-                                         os.path.join(arguments.build, "fixtures"), arguments.minutes * 60,
+        binary = os.path.join(arguments.build, "src", "cli", "probing")
+        looks, made, said, status = soak(binary, os.path.join(arguments.build, "fixtures"), arguments.minutes * 60,
                                          arguments.pace, options, path)
         if arguments.looks:
             with open(arguments.looks, "w") as file:
                 json.dump(looks, file)
         if status != 0:
             sys.exit("the recorder ended with %d: %s" % (status, said))
-        wrong, figures = judge_file(path)
+        wrong, figures = judge_file(path, extension_of(binary))
     sys.exit(0 if report(looks, made, figures, wrong) else 1)
 
 

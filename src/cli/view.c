@@ -256,9 +256,11 @@ bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret)
 		" (SELECT value FROM counter WHERE name = 'gil known ns'),"
 		" (SELECT value FROM counter WHERE name = 'gc ns'),"
 		" (SELECT value FROM counter WHERE name = 'gc known ns')";
-	static const char samples[] =
-		"SELECT sum(weight_ns), sum(weight_ns * (gil IS 1)), sum(weight_ns * (gil IS NOT NULL)),"
-		" sum(weight_ns * (gc IS 1)), sum(weight_ns * (gc IS NOT NULL)) FROM sample";
+#define SUMS_OF(table)                                                                                   \
+	"SELECT sum(weight_ns), sum(weight_ns * (gil IS 1)), sum(weight_ns * (gil IS NOT NULL)),"        \
+	" sum(weight_ns * (gc IS 1)), sum(weight_ns * (gc IS NOT NULL)) FROM " table
 
-	return !is_part(view) && (read_row(db, sums, ret) || read_row(db, samples, ret));
+	/* Files of version 1 have no blocks that could be added up. */
+	return !is_part(view) && (read_row(db, sums, ret) || read_row(db, SUMS_OF("sample_total"), ret) ||
+				  read_row(db, SUMS_OF("sample"), ret));
 }

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/util.h"
-#include "src/store/store_private.h"
+#include "src/store/series_private.h"
 
 enum { MOST_COLUMNS = 1000 };
 
@@ -104,7 +104,7 @@ int store_put_fields(struct store *store, const struct field_value *values, size
 
 	if (!store->put_fields || sqlite3_bind_parameter_count(store->put_fields) != (int)n + 1)
 		return -EINVAL;
-	code = sqlite3_bind_int64(store->put_fields, 1, sqlite3_last_insert_rowid(store->db));
+	code = sqlite3_bind_int64(store->put_fields, 1, series_last(store));
 	for (size_t i = 0; i < n && code == SQLITE_OK; i++)
 		code = bind_value(store->put_fields, (int)i + 2, &values[i]);
 	return writer_run(store, store->put_fields, code);

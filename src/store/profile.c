@@ -165,14 +165,23 @@ int profile_load(sqlite3 *db, struct profile **ret)
 	return load(db, "SELECT pid, tid, stack, samples, weight_ns FROM stack_total", ret);
 }
 
-int profile_load_held(sqlite3 *db, struct profile **ret)
+/* Whether there is such a table with such a column. */
+static bool has_column(sqlite3 *db, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;
-	int code = sqlite3_prepare_v2(db, "SELECT gil FROM sample LIMIT 0", -1, &statement, NULL);
+	int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
 
 	sqlite3_finalize(statement);
-	if (code == SQLITE_ERROR) /* there is no such column */
+	return code != SQLITE_ERROR;
+}
+
+int profile_load_held(sqlite3 *db, struct profile **ret)
+{
+	if (!has_column(db, "SELECT gil FROM sample LIMIT 0"))
 		return -ENODATA;
+	if (has_column(db, "SELECT data FROM sample_block LIMIT 0"))
+		return load(db, "SELECT pid, tid, coalesce(stack, 0), samples, weight_ns FROM sample_total WHERE gil = 1"
+				" ORDER BY pid, tid, stack", ret);
 	return load(db, "SELECT pid, tid, stack, count(*), sum(weight_ns) FROM sample WHERE gil = 1"
 			" GROUP BY pid, tid, stack", ret);
 }

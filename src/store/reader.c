@@ -84,6 +84,8 @@ static int open_with(const char *name, int flags, sqlite3 **ret, int *ret_error)
 	if (code == SQLITE_OK)
 		code = guard(db);
 	if (code == SQLITE_OK)
+		code = series_register(db);
+	if (code == SQLITE_OK)
 		code = query_number(db, "PRAGMA schema_version", &ignored);
 	*ret_error = store_read_errno(db, code);
 	if (code == SQLITE_OK)
@@ -153,7 +155,8 @@ static int open_somehow(const char *path, sqlite3 **ret)
 static const char count_tables_sql[] =
 	"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
 	" AND name IN ('run', 'process', 'thread', 'module', 'function', 'frame', 'stack',"
-	" 'stack_total', 'sample', 'counter')";
+	" 'stack_total', 'counter', CASE WHEN (SELECT user_version FROM pragma_user_version) < 2"
+	" THEN 'sample' ELSE 'sample_block' END)";
 enum { N_TABLES = 10 };
 
 static int check_is_ours(sqlite3 *db)

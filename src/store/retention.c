@@ -15,7 +15,7 @@
 #include <math.h>
 
 #include "base/util.h"
-#include "src/store/store_private.h"
+#include "src/store/series_private.h"
 
 /* Frames that inlining added have their numbers from here on, in whatever tree they are. */
 #define FIRST_INLINED "4294967296"
@@ -32,7 +32,6 @@ static const char *const drop_sql[] = {
 	" weight_ns = weight_ns + excluded.weight_ns"),
 	("DELETE FROM stack_total WHERE (pid, tid, stack) IN"
 	" (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
-	"DELETE FROM sample WHERE rowid <= ?1",
 };
 
 /* With ?1 and ?2: the last stack and frame of former trees. */
@@ -108,8 +107,8 @@ int store_read_space(struct store *store, struct store_space *ret)
 	if (r >= 0)
 		r = read_number(store, "PRAGMA freelist_count", &n_free);
 	if (r >= 0) /* rows go at one end and come at the other */
-		r = read_number(store, "SELECT coalesce((SELECT max(rowid) FROM sample), 0)"
-				       " - coalesce((SELECT min(rowid) FROM sample) - 1, 0)", &n_samples);
+		r = read_number(store, "SELECT coalesce((SELECT first + samples FROM sample_block ORDER BY first DESC LIMIT 1)"
+				       " - (SELECT min(first) FROM sample_block), 0)", &n_samples);
 	if (r < 0)
 		return r;
 	*ret = (struct store_space){
@@ -146,9 +145,13 @@ int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int6
 	int64_t last = 0, n = 0;
 	int r;
 
-	r = find_oldest(store, max, before_ns, &last, &n);
+	r = series_flush(store);
+	if (r >= 0)
+		r = find_oldest(store, max, before_ns, &last, &n);
 	for (size_t i = 0; i < N_ELEMENTS(drop_sql) && r >= 0 && n > 0; i++)
 		r = run(store, drop_sql[i], last, 0);
+	if (r >= 0 && n > 0)
+		r = series_drop(store, last);
 	if (r < 0)
 		return r;
 	*ret = n;

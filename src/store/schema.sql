@@ -82,21 +82,19 @@ CREATE TABLE stack_total(
   tid       INTEGER NOT NULL,
   stack     INTEGER NOT NULL,             -- innermost frame's stack; 0: nothing could be read
   samples   INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL,             -- see sample
+  weight_ns INTEGER NOT NULL,             -- time they stand for, on a CPU or waiting; where run.unit is count: how many events
   PRIMARY KEY(pid, tid, stack)
 ) WITHOUT ROWID;
-CREATE TABLE sample(
-  timestamp REAL NOT NULL,                -- seconds since 1970 (UTC); of a wait: when the thread left the CPU
-  pid       INTEGER NOT NULL,
-  tid       INTEGER NOT NULL,
-  cpu       INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL,             -- time this sample stands for, on a CPU or waiting; where run.unit is count: how many events
-  verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
-  stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
-  stack     INTEGER REFERENCES stack,     -- innermost frame; NULL: nothing could be read
-  gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: not known
-  gc        INTEGER,                      -- 1: and its interpreter collected garbage; 0: it did not; NULL: not known
-  state     TEXT                          -- running | runnable | sleep | lock | gil | io | child | blocked; NULL where run.mode is neither wall nor offcpu: all ran
+-- Samples, some thousands in a row, as compressed columns: docs/file-format.md. The table `sample` shows them,
+-- to whoever has loaded the extension probing_sqlite.
+CREATE TABLE sample_block(
+  first     INTEGER PRIMARY KEY,          -- number of its first sample; the others follow it
+  samples   INTEGER NOT NULL,             -- how many there are
+  started   REAL NOT NULL,                -- the earliest of their times, seconds since 1970 (UTC)
+  ended     REAL NOT NULL,                -- the latest
+  weight_ns INTEGER NOT NULL,             -- what they weigh together
+  threads   BLOB,                         -- pid and tid, 4 bytes each, of each thread among them; NULL: many
+  data      BLOB NOT NULL                 -- the columns
 );
 -- lost, throttled, samples, ...: exact counts of the recording.
 -- Where an interpreter's functions were found to keep what their Python frames are known by. The same

@@ -20,7 +20,7 @@
 
 #include "base/util.h"
 #include "src/store/files.h"
-#include "src/store/store_private.h"
+#include "src/store/series_private.h"
 
 enum {
 	BUSY_MS = 1000,       /* how long somebody else's lock is waited for */
@@ -88,6 +88,11 @@ static int open_database(const char *path, sqlite3 **ret)
 		return r;
 	}
 	sqlite3_busy_timeout(db, BUSY_MS);
+	r = store_errno(db, series_register(db));
+	if (r < 0) {
+		sqlite3_close(db);
+		return r;
+	}
 	*ret = db;
 	return 0;
 }
@@ -209,6 +214,7 @@ void store_rollback(struct store *store)
 {
 	store->in_batch = false;
 	store->batch_error = 0;
+	series_forget(store);
 	/* After a failure SQLite may have done it by itself; an error on the way
 	 * back is the failure that led here, and the log has no commit either way. */
 	if (!sqlite3_get_autocommit(store->db))
@@ -220,6 +226,8 @@ int store_commit(struct store *store)
 	int r;
 
 	r = store->batch_error;
+	if (r == 0)
+		r = series_flush(store);
 	if (r == 0)
 		r = store_exec(store->db, "COMMIT");
 	if (r < 0) {
@@ -242,6 +250,27 @@ static int settle(struct store *store)
 	return unless_busy(store_exec(store->db, "PRAGMA journal_mode = DELETE"));
 }
 
+/* The last samples as one block, in a transaction of its own. Where it fails, on a full disk, they stay in pieces. */
+static void end_series(struct store *store)
+{
+	if (store_begin(store) < 0)
+		return;
+	if (series_end(store) < 0)
+		store_rollback(store);
+	else
+		store_commit(store);
+}
+
+/* The log may be all that has no room any more. */
+static int mark_end(struct store *store, uint64_t ended_ns)
+{
+	int r = writer_end_run(store, ended_ns);
+
+	if (r < 0 && checkpoint(store->db) == 0)
+		r = writer_end_run(store, ended_ns);
+	return r;
+}
+
 int store_finish(struct store *store, uint64_t ended_ns)
 {
 	int r = 0;
@@ -249,7 +278,9 @@ int store_finish(struct store *store, uint64_t ended_ns)
 	if (store->in_batch)
 		r = store_commit(store);
 	if (r == 0)
-		r = writer_end_run(store, ended_ns);
+		end_series(store);
+	if (r == 0)
+		r = mark_end(store, ended_ns);
 	writer_finalize(store);
 	if (r == 0)
 		r = settle(store);
@@ -269,6 +300,7 @@ void store_close(struct store *store)
 		return;
 	writer_finalize(store);
 	sqlite3_close(store->db);
+	series_free(store->series);
 	closep(&store->lock_fd);
 	free(store);
 }

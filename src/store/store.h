@@ -14,9 +14,10 @@
 #include <sys/types.h>
 
 #include "base/sample.h"
+#include "src/store/series.h"
 
 #define STORE_APPLICATION_ID 0x50726f62 /* "Prob" */
-#define STORE_SCHEMA_VERSION 1
+#define STORE_SCHEMA_VERSION 2
 #define STORE_PAGE_BYTES 4096
 
 /* Rows. Strings are borrowed for the call; NULL becomes SQL NULL; for ids and

@@ -16,7 +16,6 @@ enum statement {
 	PUT_FUNCTION,
 	PUT_FRAME,
 	PUT_STACK,
-	PUT_SAMPLE,
 	PUT_TOTAL,
 	PUT_COUNTER,
 	NAME_FRAME,
@@ -28,10 +27,13 @@ enum statement {
 	N_STATEMENTS
 };
 
+struct series;
+
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[N_STATEMENTS];
 	sqlite3_stmt *put_fields; /* of the tracepoint's table (event_table.c); NULL: there is none */
+	struct series *series; /* the newest samples (series_writer.c); NULL: none was put */
 	/* Holds the recorder's lock. Closing any descriptor of a file drops the
 	 * locks that SQLite holds on it in this process, so it goes after db. */
 	int lock_fd;

@@ -6,12 +6,12 @@
  * it. Strings are bound without a copy: a statement is run, reset and stripped
  * of its values before the caller gets its strings back.
  *
- * To add a row: a name in enum statement, its SQL here, a function.
+ * To add a row: a name in enum statement, its SQL here, a function. Samples go another way: series_writer.c.
  */
 #include <errno.h>
 
 #include "base/util.h"
-#include "src/store/store_private.h"
+#include "src/store/series_private.h"
 
 static const char *const statement_sql[N_STATEMENTS] = {
 	[PUT_RUN] = "INSERT INTO run(run, started, command, pid, mode, hz, stack_source, python, "
@@ -30,9 +30,6 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		      "address, is_eval, without_cfi, inlined_into)"
 		      " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
-	[PUT_SAMPLE] =
-		"INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack, gil, gc, state)"
-		" VALUES(?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_TOTAL] =
 		"INSERT INTO stack_total(pid, tid, stack, samples, weight_ns) VALUES(?,?,?,?,?)"
 		" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
@@ -72,6 +69,7 @@ void writer_finalize(struct store *store)
 		store->statements[i] = NULL;
 	}
 	sqlite3_finalize(TAKE(store->put_fields));
+	series_finalize(store);
 }
 
 /* Values go in one after the other; the first failure sticks. */
@@ -114,14 +112,6 @@ static void bind_real(struct binding *to, double value)
 	to->column++;
 	if (to->code == SQLITE_OK)
 		to->code = sqlite3_bind_double(to->statement, to->column, value);
-}
-
-static void bind_answer(struct binding *to, enum answer answer)
-{
-	if (answer == ANSWER_UNKNOWN)
-		bind_null(to);
-	else
-		bind_integer(to, answer == ANSWER_YES);
 }
 
 static void bind_time(struct binding *to, uint64_t time_ns)
@@ -260,24 +250,6 @@ int store_put_stack(struct store *store, const struct stack_row *row)
 	bind_id(&to, row->parent);
 	bind_id(&to, row->frame);
 	bind_integer(&to, row->depth);
-	return run(&to);
-}
-
-int store_put_sample(struct store *store, const struct sample_row *row)
-{
-	struct binding to = bind_to(store, PUT_SAMPLE);
-
-	bind_time(&to, row->time_ns);
-	bind_integer(&to, row->pid);
-	bind_integer(&to, row->tid);
-	bind_integer(&to, row->cpu);
-	bind_integer(&to, (int64_t)row->weight_ns);
-	bind_text(&to, verdict_name(row->verdict));
-	bind_text(&to, stack_end_name(row->end));
-	bind_id(&to, row->stack);
-	bind_answer(&to, row->gil);
-	bind_answer(&to, row->gc);
-	bind_text(&to, thread_state_name(row->state));
 	return run(&to);
 }
 

@@ -384,10 +384,27 @@ def wait_until(condition, timeout_s=10, what="a condition"):
         time.sleep(0.02)
 
 
+EXTENSION = os.path.join(os.path.dirname(BINARY), "..", "extension", "probing_sqlite.so")
+
+
+def connect(path, mode="ro"):
+    """A recording as the stock sqlite3 has it, and the table `sample` by the extension."""
+    db = sqlite3.connect("file:%s?mode=%s" % (path, mode), uri=True)
+    try:
+        db.enable_load_extension(True)
+        db.load_extension(os.path.abspath(EXTENSION))
+    except AttributeError:
+        raise unittest.SkipTest("the sqlite3 of this Python loads no extensions")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
 def has_samples(path):
     """Whether a recording that is being written holds samples already."""
     try:
-        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+        with contextlib.closing(connect(path)) as db:
             return db.execute("SELECT count(*) FROM sample").fetchone()[0] > 0
     except sqlite3.Error:
         return False
@@ -419,7 +436,7 @@ class Recording:
     """A recording, read into memory with the stock sqlite3."""
 
     def __init__(self, path):
-        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+        with contextlib.closing(connect(path)) as db:
             self.integrity = db.execute("PRAGMA integrity_check").fetchone()[0]
             self.run = self._one(db, "SELECT * FROM run")
             self.counters = dict(db.execute("SELECT name, value FROM counter"))

@@ -9,7 +9,6 @@ import functools
 import json
 import os
 import shutil
-import sqlite3
 import unittest
 
 import probing_test as t
@@ -81,7 +80,7 @@ def counted(recording, function):
 
 
 def rows(sql, path="probing.db"):
-    with t.contextlib.closing(sqlite3.connect(path)) as db:
+    with t.contextlib.closing(t.connect(path, "rw")) as db:
         return db.execute(sql).fetchall()
 
 
@@ -201,7 +200,7 @@ class Shown(t.Case):
     def test_files_of_before(self):
         """They have no such columns, and are of time."""
         shutil.copy("probing.db", "old.db")
-        with t.contextlib.closing(sqlite3.connect("old.db")) as db:
+        with t.contextlib.closing(t.connect("old.db", "rw")) as db:
             for column in ("event", "unit", "period"):
                 db.execute("ALTER TABLE run DROP COLUMN " + column)
             db.commit()
@@ -240,7 +239,9 @@ class Tracepoints(t.Case):
         self.assertEqual((recording.run["event"], recording.run["period"]), ("syscalls:sys_enter_write", 1))
         mine = rows('SELECT sample.rowid, tracepoint.count, sample.stack, verdict FROM sample JOIN '
                     '"syscalls:sys_enter_write" AS tracepoint ON tracepoint.sample = sample.rowid '
-                    'WHERE sample.pid = %d AND fd = %d ORDER BY 2' % (truth["pid"], truth["fd"]))
+                    'WHERE sample.pid = %d AND tracepoint.fd = %d ORDER BY 2' % (truth["pid"], truth["fd"]))
+        self.assertEqual(mine, rows("SELECT rowid, count, stack, verdict FROM sample WHERE pid = %d AND fd = %d ORDER BY 2"
+                                    % (truth["pid"], truth["fd"])))
         self.assertEqual(recording.counters["lost"], 0)
         self.assertEqual([count for _, count, _, _ in mine], list(range(truth["writes"])))
         for _, _, stack, verdict in mine:

@@ -270,7 +270,7 @@ class Made(t.Case):
 
 def count_samples(path):
     try:
-        with contextlib.closing(t.sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+        with contextlib.closing(t.connect(path)) as db:
             return db.execute("SELECT count(*) FROM sample").fetchone()[0]
     except t.sqlite3.Error:
         return 0

@@ -27,7 +27,7 @@ def load_soak():
 
 
 def rows(path, sql):
-    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+    with contextlib.closing(t.connect(path)) as db:
         return db.execute(sql).fetchall()
 
 
@@ -303,7 +303,7 @@ class Limits(t.Case):
     """What is kept is the newest, and all that belongs to it."""
 
     def check(self, path):
-        wrong, figures = load_soak().judge_file(path)
+        wrong, figures = load_soak().judge_file(path, os.path.abspath(t.EXTENSION))
         self.assertEqual([], wrong)
         return figures
 

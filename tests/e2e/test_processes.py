@@ -36,7 +36,7 @@ def version(interpreter):
 def seen(path):
     """Names of the Python functions in a recording that is being written."""
     try:
-        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+        with contextlib.closing(t.connect(path)) as db:
             return {name for (name,) in db.execute("SELECT name FROM named_frame WHERE kind = 'python'")}
     except sqlite3.Error:
         return set()

@@ -5,7 +5,6 @@ import pty
 import select
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -151,7 +150,7 @@ def wait(process, timeout_s=20):
 
 
 def count_samples(path):
-    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+    with contextlib.closing(t.connect(path)) as db:
         return db.execute("SELECT count(*) FROM sample").fetchone()[0]
 
 

@@ -76,9 +76,41 @@ class Sql(t.Case):
                                capture_output=True, text=True, check=True)
         self.assertEqual(list(csv.reader(io.StringIO(stock.stdout))), list(csv.reader(io.StringIO(ours))))
 
+    def test_samples_in_the_stock_shell(self):
+        shell = t.need_program("sqlite3")
+        asked = ("SELECT rowid, printf('%.6f', timestamp) AS at, pid, tid, cpu, weight_ns, verdict, stack_end, stack, gil, gc,"
+                 " state, event, idle FROM sample ORDER BY rowid")  # the shell shows fewer digits
+        ours = probing("sql", "probing.db", asked, "-f", "csv", check=t.OK).stdout
+        with t.contextlib.closing(t.connect("probing.db")) as db:
+            python = db.execute(asked).fetchall()
+        self.assertEqual(len(self.recording.samples), len(python))
+        stock = subprocess.run([shell, "-csv", "-header", "-cmd", ".load " + os.path.abspath(t.EXTENSION), "probing.db", asked],
+                               capture_output=True, text=True, check=True)
+        self.assertEqual(list(csv.reader(io.StringIO(stock.stdout))), list(csv.reader(io.StringIO(ours))))
+        # And without the extension all the rest is there.
+        alone = subprocess.run([shell, "probing.db", "SELECT sum(samples) FROM sample_block; SELECT count(*) FROM sample"],
+                               capture_output=True, text=True)
+        self.assertEqual("%d\n" % len(python), alone.stdout)
+        self.assertIn("no such table: sample", alone.stderr)
+
+    def test_samples_add_up(self):
+        said = probing("sql", "probing.db", "SELECT (SELECT sum(samples) FROM stack_total) AS a, (SELECT count(*) FROM sample)"
+                       " AS b, (SELECT sum(samples) FROM sample_total) AS c, (SELECT sum(samples) FROM sample_block) AS d,"
+                       " (SELECT value FROM counter WHERE name = 'samples') AS e", "-f", "csv", check=t.OK)
+        self.assertEqual({len(self.recording.samples)}, {int(n) for n in said.stdout.split()[1].split(",")})
+
+    def test_a_damaged_block_is_named(self):
+        with t.contextlib.closing(t.connect("probing.db", "rw")) as db:
+            db.execute("UPDATE sample_block SET data = substr(data, 1, 100) || x'00' || substr(data, 102)")
+            db.commit()
+        said = probing("sql", "probing.db", "SELECT count(*) FROM sample", check=t.BAD_DATA)
+        self.assertIn("block 1 of sample_block is damaged", said.stderr)
+        self.assertIn("rowid >=", said.stderr)
+        probing("report", "probing.db", check=t.OK)  # needs no samples
+
     def test_every_documented_table_is_there(self):
         for table in ("run", "process", "thread", "module", "function", "frame", "stack", "stack_total", "sample",
-                      "evaluation_place", "counter", "pause", "named_frame"):
+                      "sample_block", "sample_total", "evaluation_place", "counter", "pause", "named_frame"):
             with self.subTest(table):
                 probing("sql", "probing.db", "SELECT * FROM %s LIMIT 1" % table, check=t.OK)
 
@@ -153,6 +185,33 @@ def converse(command, lines, timeout_s=15):
         os.close(terminal)
         status = t.end(pid)
     return shown, os.waitstatus_to_exitcode(status)
+
+
+class FileOfVersion1(t.Case):
+    """A recording whose samples are rows of a plain table (fixtures/recordings)."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(t.FIXTURES, "recordings", "version_1.db"), "probing.db")
+
+    def test_samples(self):
+        said = probing("sql", "SELECT count(*) AS n, sum(weight_ns) AS w, sum(gil = 1) AS held FROM sample", "-f", "csv", check=t.OK)
+        self.assertEqual("57,575757570,19", said.stdout.split()[1])
+        with t.contextlib.closing(t.connect("probing.db")) as db:
+            self.assertEqual([(57,)], db.execute("SELECT count(*) FROM sample").fetchall())
+
+    def test_report_and_pictures(self):
+        said = probing("report", check=t.OK).stdout
+        self.assertIn("57 samples", said)
+        self.assertIn("with the GIL", said)
+        self.assertIn("pack", said)
+        self.assertIn("19 samples", probing("report", "--gil", check=t.OK).stdout)
+        probing("flamegraph", check=t.OK)
+        self.assertTrue(os.path.exists("flamegraph.svg"))
+
+    def test_names_are_looked_up(self):
+        probing("symbolize", check=t.OK)
+        self.assertIn("57", probing("sql", "SELECT count(*) FROM sample", check=t.OK).stdout)
 
 
 if __name__ == "__main__":

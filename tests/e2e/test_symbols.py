@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -140,7 +139,7 @@ def split(path, debug):
 
 
 def query(path, sql):
-    with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+    with contextlib.closing(t.connect(path)) as db:
         return db.execute(sql).fetchall()
 
 
@@ -162,7 +161,7 @@ DELETE FROM function WHERE kind IN ('native', 'kernel');"""
 
 
 def forget_names(path):
-    with contextlib.closing(sqlite3.connect(path)) as db:
+    with contextlib.closing(t.connect(path, "rw")) as db:
         db.executescript(FORGET)
 
 
@@ -701,9 +700,9 @@ class Afterwards(Symbols):
         if not before:
             self.skipTest("kernel frames have no names for this user")
         for change in ("host = 'elsewhere'", "kernel = '1.2.3'", "started = 1000"):
-            with self.subTest(change), contextlib.closing(sqlite3.connect("probing.db")) as db:
+            with self.subTest(change), contextlib.closing(t.connect("probing.db", "rw")) as db:
                 shutil.copy("probing.db", "other.db")
-                with contextlib.closing(sqlite3.connect("other.db")) as other:
+                with contextlib.closing(t.connect("other.db", "rw")) as other:
                     other.executescript(FORGET + "UPDATE run SET %s;" % change)
                 said = t.probing("symbolize", "other.db", check=t.OK).stderr
                 self.assertIn("kernel functions stay without a name", said)
@@ -716,7 +715,7 @@ class Afterwards(Symbols):
         self.assertSentence(t.probing("symbolize", "none.db", check=t.NO_INPUT).stderr, "none.db")
         write("text.db", "this is no recording, however long it may be " * 100)
         self.assertSentence(t.probing("symbolize", "text.db", check=t.BAD_DATA).stderr, "text.db")
-        with contextlib.closing(sqlite3.connect("other.db")) as db:
+        with contextlib.closing(t.connect("other.db", "rw")) as db:
             db.executescript("CREATE TABLE a(b)")
         self.assertSentence(t.probing("symbolize", "other.db", check=t.BAD_DATA).stderr, "not a recording")
         t.probing("symbolize", "--debug-dir", "nowhere", check=t.USAGE)
@@ -749,7 +748,7 @@ class Afterwards(Symbols):
         self.record_library("libshape.so", "--no-symbols")
         # The library is the last thing looked for: what stands before it has been named by then.
         os.rename("libshape.so", "hidden.so")
-        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+        with contextlib.closing(t.connect("probing.db", "rw")) as db:
             db.executescript("UPDATE frame SET module = 1000 WHERE module = (SELECT module FROM module WHERE build_id = "
                              "'%s'); UPDATE module SET module = 1000 WHERE build_id = '%s';" % (identity, identity))
         before = query("probing.db", NAMES)

@@ -253,7 +253,7 @@ def held(path):
     """By which of fixtures/gil.py's functions a sample is in: its gil and gc, each with its samples."""
     result = collections.defaultdict(collections.Counter)
     recording = t.Recording(path)
-    with contextlib.closing(sqlite3.connect(path)) as db:
+    with contextlib.closing(t.connect(path, "rw")) as db:
         for stack, gil, gc in db.execute("SELECT stack, gil, gc FROM sample WHERE stack IS NOT NULL"):
             frames = recording.path(stack)
             for name in {"holding", "hashing", "collecting"} & {f.name for f in frames if f.kind == "python"}:
@@ -328,7 +328,7 @@ class Gil:
                 self.assertShare(0.8, known(counts, GIL) / sum(counts.values()), (name, counts))
 
     def test_only_who_holds_it(self):
-        with contextlib.closing(sqlite3.connect("held.db")) as db:
+        with contextlib.closing(t.connect("held.db", "rw")) as db:
             self.assertEqual([(1,)], db.execute("SELECT DISTINCT gil FROM sample").fetchall())
             left_out, = db.execute("SELECT value FROM counter WHERE name = 'left out'").fetchone()
         self.assertGreater(left_out, 0)
@@ -336,7 +336,7 @@ class Gil:
     def test_shares_are_told(self):
         pattern = r"([\d.]+) % with the GIL, ([\d.]+) % collecting garbage"
         told = re.search(pattern, self.said)
-        with contextlib.closing(sqlite3.connect("gil.db")) as db:
+        with contextlib.closing(t.connect("gil.db", "rw")) as db:
             shares = db.execute("SELECT 100.0 * sum(weight_ns * (gil IS 1)) / sum(weight_ns),"
                                 " 100.0 * sum(weight_ns * (gc IS 1)) / sum(weight_ns) FROM sample").fetchone()
         for number, share in zip(told.groups(), shares):
@@ -453,7 +453,7 @@ class Views(t.Case):
         return read_folded(probing("flamegraph", "--format", "folded", "-o", "-", *options, check=t.OK).stdout)
 
     def sums(self, *conditions):
-        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+        with contextlib.closing(t.connect("probing.db", "rw")) as db:
             return db.execute("SELECT count(*) FROM sample " + " ".join(conditions)).fetchone()[0]
 
     def test_everything(self):
@@ -468,7 +468,7 @@ class Views(t.Case):
         stacks = self.folded("--threads=busy-*", "--by-thread")
         self.assertEqual({"busy-0", "busy-1"}, {stack[0].split()[0] for stack in stacks})
         self.assertEqual(self.sums("JOIN thread USING (pid, tid) WHERE name LIKE 'busy-%'"), sum(stacks.values()))
-        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+        with contextlib.closing(t.connect("probing.db", "rw")) as db:
             tid, = db.execute("SELECT tid FROM thread WHERE name = 'busy-1'").fetchone()
         self.assertEqual(self.folded("--threads=busy-1"), self.folded("--threads=%d" % tid))
 
@@ -493,7 +493,7 @@ class Views(t.Case):
 
     def test_who_held_the_gil(self):
         self.assertEqual(self.sums("WHERE gil = 1"), sum(self.folded("--gil").values()))
-        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+        with contextlib.closing(t.connect("probing.db", "rw")) as db:
             n, = db.execute("SELECT count(*) FROM sample WHERE gil IS NOT 1").fetchone()
         self.assertGreater(n, 0)
 
@@ -529,9 +529,10 @@ class Views(t.Case):
 
     def test_files_from_before(self):
         shutil.copy("probing.db", "old.db")
-        with contextlib.closing(sqlite3.connect("old.db")) as db:
-            db.executescript("DELETE FROM counter WHERE name LIKE 'g%';"
-                             "ALTER TABLE sample DROP COLUMN gil; ALTER TABLE sample DROP COLUMN gc;")
+        with contextlib.closing(t.connect("old.db", "rw")) as db:
+            db.executescript("DELETE FROM counter WHERE name LIKE 'g%'; PRAGMA user_version = 1;"
+                             "CREATE TABLE rows AS SELECT timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack"
+                             " FROM sample; ALTER TABLE rows RENAME TO sample; DROP TABLE sample_block;")
         self.assertNotIn("with the GIL", probing("report", "old.db", check=t.OK).stdout)
         self.assertSentence(probing("report", "old.db", "--gil", check=t.BAD_DATA).stderr, "older probing")
 

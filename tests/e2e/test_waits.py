@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import signal
-import sqlite3
 import sys
 import time
 import unittest
@@ -25,7 +24,7 @@ Row = collections.namedtuple("Row", "start weight tid state verdict names")
 def rows_of(path):
     """Every sample with its state, and its names from root to leaf."""
     recording = t.Recording(path)
-    with contextlib.closing(sqlite3.connect(path)) as db:
+    with contextlib.closing(t.connect(path, "rw")) as db:
         return recording, [Row(start, weight / 1e9, tid, state, verdict, recording.names(stack) if stack else [])
                            for start, weight, tid, state, verdict, stack in db.execute(
                                "SELECT timestamp, weight_ns, tid, state, verdict, stack FROM sample ORDER BY 1")]

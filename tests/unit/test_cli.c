@@ -20,6 +20,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/store/store.h"
 
 enum { MAX_ARGUMENTS = 10, MAX_OUTPUT = 1 << 20 };
 
@@ -28,7 +29,7 @@ static char program[512], scratch[64];
 /* ---- Recordings to ask ---- */
 
 static const char rows_sql[] =
-	"PRAGMA application_id = 0x50726f62; PRAGMA user_version = 1;"
+	"PRAGMA application_id = 0x50726f62; PRAGMA user_version = 2;"
 	"INSERT INTO run(run, started, ended, clean, command, pid, mode, hz, stack_source, python,"
 	"                kernel_frames, host, kernel, cpus, probing)"
 	"  VALUES(1, 1.7e9, 1.7e9 + 5, 1, 'python3 train.py', 7, 'cpu', 99, 'read', '3.11.2', 0, 'h', '6.1', 2, '0');"
@@ -41,9 +42,21 @@ static const char rows_sql[] =
 	"                        (2, 'native', 2, NULL, 1, 4660, 0, NULL);"
 	"INSERT INTO stack VALUES(1, NULL, 1, 0), (2, 1, 2, 1);";
 
-static const char samples_sql[] = "INSERT INTO stack_total VALUES(7, 7, 2, 3, 30000000), (7, 7, 1, 1, 10000000);"
-				  "INSERT INTO sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack)"
-				  " VALUES(1.7e9 + 0.5, 7, 7, 0, 10000000, 'verified', 'complete', 2);";
+static const char samples_sql[] = "INSERT INTO stack_total VALUES(7, 7, 2, 3, 30000000), (7, 7, 1, 1, 10000000);";
+
+static void put_sample(const char *path)
+{
+	const struct sample_row row = {
+		.time_ns = UINT64_C(1700000000500000000), .pid = 7, .tid = 7, .weight_ns = 10000000,
+		.verdict = VERDICT_VERIFIED, .end = STACK_COMPLETE, .stack = 2,
+	};
+	struct store *store = NULL;
+
+	assert_int_equal(store_open(path, &store), 0);
+	assert_int_equal(store_put_sample(store, &row), 0);
+	assert_int_equal(store_settle(store), 0);
+	store_close(store);
+}
 
 static void make_recording(const char *path, const char *more_sql)
 {
@@ -57,6 +70,8 @@ static void make_recording(const char *path, const char *more_sql)
 	assert_int_equal(sqlite3_exec(db, rows_sql, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, more_sql, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	if (more_sql == samples_sql)
+		put_sample(path);
 }
 
 static void write_file(const char *path, const char *text)
@@ -390,7 +405,7 @@ static void sql_mistakes_are_65(void **state)
 	expect("sql 'SELECT nmae FROM function'", EXIT_BAD_DATA, NULL,
 	       "probing: line 1, column 8: no such column: nmae (did you mean name?)\n");
 	expect("sql 'SELECT 1 FROM functoin'", EXIT_BAD_DATA, NULL, "(did you mean function?)\n");
-	expect("sql 'DELETE FROM sample'", EXIT_BAD_DATA, NULL, "which is only read here\n");
+	expect("sql 'DELETE FROM stack_total'", EXIT_BAD_DATA, NULL, "which is only read here\n");
 	/* Even where SQLite itself would: another file. */
 	expect("sql 'ATTACH \"made.db\" AS x; CREATE TABLE x.t(y)'", EXIT_BAD_DATA, NULL, "probing: ");
 	assert_int_equal(access("made.db", F_OK), -1);

@@ -38,6 +38,7 @@ static const struct layer {
 	{ "src/record", { "base" } },
 	{ "src/store", { "base" } },
 
+	{ "src/extension", { "base", "src/store" } },
 	{ "src/sql", { "base", "src/store" } },
 	{ "src/export", { "base", "src/store" } },
 	{ "src/report", { "base", "src/store" } },

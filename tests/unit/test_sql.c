@@ -18,6 +18,7 @@
 
 #include "base/util.h"
 #include "src/sql/sql.h"
+#include "src/store/series.h"
 
 struct answer {
 	char *text;
@@ -40,6 +41,7 @@ static void open_schema(sqlite3 **ret)
 	assert_int_equal(read_file(path, 1 << 20, &schema, NULL), 0);
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, schema, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(series_register(db), SQLITE_OK);
 	*ret = db;
 }
 
@@ -452,7 +454,7 @@ static void the_prompt_answers(void **state)
 	terminal_expect(&terminal, "probing> ");
 	terminal_type(&terminal, "SELECT nmae FROM function;\n");
 	terminal_expect(&terminal, "did you mean name?");
-	terminal_type(&terminal, "DELETE FROM sample;\n");
+	terminal_type(&terminal, "DELETE FROM stack_total;\n");
 	terminal_expect(&terminal, "would change the recording");
 	terminal_type(&terminal, ".tables\n");
 	terminal_expect(&terminal, "stack_total");

@@ -121,7 +121,7 @@ static void change(struct store *store)
 
 static const char *state_of(const struct folder *f)
 {
-	return stock_shell(f->file, "SELECT (SELECT group_concat(frame || ':' || coalesce(function, '-') || ':' "
+	return ask_samples(f->file, "SELECT (SELECT group_concat(frame || ':' || coalesce(function, '-') || ':' "
 				    "|| coalesce(line, '-')) FROM frame), (SELECT group_concat(function) FROM function), "
 				    "(SELECT coalesce(file, '-') FROM function WHERE function = 2), "
 				    "(SELECT count(*) FROM sample)");
@@ -235,13 +235,13 @@ static void test_foreign_files(void **state)
 	struct store *store;
 
 	make(f->file);
-	stock_shell(f->file, "CREATE TRIGGER t AFTER UPDATE ON frame BEGIN DELETE FROM sample; END");
+	stock_shell(f->file, "CREATE TRIGGER t AFTER UPDATE ON frame BEGIN DELETE FROM sample_block; END");
 	store = open_it(f->file);
 	assert_int_equal(store_begin(store), 0);
 	assert_int_equal(store_name_frame(store, 1, 2, 3, 0), 0);
 	assert_int_equal(store_commit(store), 0);
 	store_close(store);
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "100");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "100");
 	stock_shell(f->file, "UPDATE frame SET function = 1 << 40 WHERE frame = 1");
 	store = open_it(f->file);
 	assert_int_equal(store_each_place(store, see_place, &seen), -EBADMSG);

@@ -22,13 +22,14 @@ static void test_reads_and_does_not_write(void **state)
 	assert_int_equal(store_open_reader(f->file, &reader), 0);
 	assert_int_equal(ask(reader, "SELECT count(*) FROM sample"), 100);
 	assert_int_equal(ask(reader, "SELECT count(*) FROM named_frame"), 0);
-	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample", NULL, NULL, NULL) & 0xff,
+	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample_block", NULL, NULL, NULL) & 0xff,
 			 SQLITE_READONLY);
+	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample", NULL, NULL, NULL), SQLITE_ERROR);
 	assert_int_equal(sqlite3_exec(reader, "PRAGMA user_version = 3", NULL, NULL, NULL) & 0xff,
 			 SQLITE_READONLY);
 	sqlite3_close(reader);
 	assert_string_equal(
-		stock_shell(f->file, "SELECT count(*) FROM sample; PRAGMA user_version"), "100\n1");
+		ask_samples(f->file, "SELECT count(*) FROM sample; PRAGMA user_version"), "100\n2");
 }
 
 static void test_what_is_no_recording(void **state)
@@ -67,7 +68,7 @@ static void test_newer_schema(void **state)
 	const struct folder *f = *state;
 
 	finish(new_store(f->file));
-	stock_shell(f->file, "PRAGMA user_version = 2");
+	stock_shell(f->file, "PRAGMA user_version = 3");
 	assert_int_equal(open_error(f->file), -EPROTONOSUPPORT);
 	stock_shell(f->file, "PRAGMA user_version = 0");
 	assert_int_equal(open_error(f->file), -EBADMSG);
@@ -78,7 +79,7 @@ static void test_tables_that_are_missing_or_fake(void **state)
 	const struct folder *f = *state;
 
 	finish(new_store(f->file));
-	stock_shell(f->file, "CREATE TABLE mine(a); CREATE INDEX by_tid ON sample(tid)");
+	stock_shell(f->file, "CREATE TABLE mine(a); CREATE INDEX by_end ON sample_block(ended)");
 	assert_int_equal(open_error(f->file), 0);
 	stock_shell(f->file, "DROP TABLE stack_total");
 	assert_int_equal(open_error(f->file), -EBADMSG);
@@ -207,8 +208,8 @@ static int die_in_a_transaction(const struct folder *f)
 	EXPECT(sqlite3_open(f->file, &db) == SQLITE_OK);
 	EXPECT(sqlite3_exec(
 		       db,
-		       "PRAGMA cache_size = 1; BEGIN; UPDATE sample SET tid = 99; DELETE FROM run;"
-		       "UPDATE sample SET cpu = 99",
+		       "PRAGMA cache_size = 1; BEGIN; UPDATE sample_block SET data = zeroblob(400000);"
+		       "DELETE FROM run; UPDATE sample_block SET samples = 99",
 		       NULL, NULL, NULL) == SQLITE_OK);
 	raise(SIGKILL);
 	return 1;
@@ -233,7 +234,7 @@ static void test_hot_journal(void **state)
 	assert_int_equal(store_open_reader(f->file, &reader), 0);
 	assert_int_equal(ask(reader, "SELECT count(*) FROM sample WHERE tid = 43 AND cpu = 1"),
 			 2100);
-	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample", NULL, NULL, NULL) & 0xff,
+	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample_block", NULL, NULL, NULL) & 0xff,
 			 SQLITE_READONLY);
 	sqlite3_close(reader);
 }

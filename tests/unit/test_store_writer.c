@@ -68,8 +68,8 @@ static void test_every_row_arrives(void **state)
 		"1|native||||||1|4660|1|1|\n2|kernel|1|12||||||0|0|1\n3|python||||||||0|0|\n"
 		"4|python||7|5|8|9|||0|0|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack"), "1||1|0\n2|1|2|1");
-	assert_string_equal(stock_shell(f->file, "SELECT * FROM sample"),
-		"1700000000.0|42|43|1|10101010|verified|complete|7|||");
+	assert_string_equal(ask_samples(f->file, "SELECT * FROM sample"),
+		"1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack_total"), "42|43|2|10|100");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM evaluation_place"),
 		"1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");
@@ -119,7 +119,7 @@ static void test_what_a_tracepoint_tells(void **state)
 	assert_int_equal(store_put_fields(store, values, 3), -EINVAL);
 	finish(store);
 	assert_string_equal(stock_shell(f->file, "SELECT event, unit, period FROM run"), "a:b|count|1");
-	assert_string_equal(stock_shell(f->file, "SELECT sample.rowid, fd, Sample_, hex(FD_), [odd name] IS NULL"
+	assert_string_equal(ask_samples(f->file, "SELECT sample.rowid, [a:b].fd, [a:b].Sample_, hex(sample.fd_), sample.[odd name] IS NULL"
 						 " FROM [a:b] JOIN sample ON sample.rowid = [a:b].sample"),
 			    "102|-3|ab|0001|1");
 }
@@ -151,7 +151,7 @@ static void test_finished_file_stands_alone(void **state)
 	assert_string_equal(stock_shell(f->file, "PRAGMA journal_mode"), "delete");
 	assert_string_equal(stock_shell(f->file, "PRAGMA application_id"), "1349676898");
 	assert_int_equal(STORE_APPLICATION_ID, 1349676898);
-	assert_string_equal(stock_shell(f->file, "PRAGMA user_version"), "1");
+	assert_string_equal(stock_shell(f->file, "PRAGMA user_version"), "2");
 }
 
 static void test_finish_commits_an_open_batch(void **state)
@@ -162,7 +162,7 @@ static void test_finish_commits_an_open_batch(void **state)
 	assert_int_equal(store_begin(store), 0);
 	assert_int_equal(put_samples(store, 5), 0);
 	finish(store);
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "105");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "105");
 }
 
 static void test_rollback_leaves_nothing(void **state)
@@ -175,7 +175,7 @@ static void test_rollback_leaves_nothing(void **state)
 	store_rollback(store);
 	assert_int_equal(put_batch(store), 0);
 	finish(store);
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "200");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "200");
 }
 
 static void test_close_is_not_clean(void **state)
@@ -206,7 +206,7 @@ static void test_others_can_read_while_it_is_written(void **state)
 	struct store *store = new_store(f->file);
 	sqlite3 *reader = NULL;
 
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "100");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "100");
 	assert_int_equal(store_open_reader(f->file, &reader), 0);
 	assert_int_equal(store_begin(store), 0);
 	assert_int_equal(put_samples(store, 50), 0);
@@ -235,7 +235,7 @@ static void test_finish_beside_a_busy_reader(void **state)
 	assert_int_equal(ask(reader, "SELECT clean FROM run"), 1);
 	sqlite3_close(reader);
 	assert_string_equal(
-		stock_shell(f->file, "SELECT clean, (SELECT count(*) FROM sample) FROM run"),
+		ask_samples(f->file, "SELECT clean, (SELECT count(*) FROM sample) FROM run"),
 		"1|200");
 }
 
@@ -253,8 +253,8 @@ static void test_old_file_is_kept(void **state)
 	assert_int_equal(store_create(f->file, &kept, &store), 0);
 	assert_true(kept);
 	finish(store);
-	assert_string_equal(stock_shell(f->old, "SELECT count(*) FROM sample"), "100");
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "0");
+	assert_string_equal(ask_samples(f->old, "SELECT count(*) FROM sample"), "100");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "0");
 	assert_false(exists(with(f->old, "-wal")));
 }
 
@@ -277,7 +277,7 @@ static void test_old_file_takes_its_log_along(void **state)
 	finish(new_store(f->file));
 	assert_true(exists(with(f->old, "-wal")));
 	assert_string_equal(
-		stock_shell(f->old, "SELECT count(*), (SELECT clean FROM run) FROM sample"),
+		ask_samples(f->old, "SELECT count(*), (SELECT clean FROM run) FROM sample"),
 		"100|0");
 	assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
 }
@@ -290,7 +290,7 @@ static void test_orphaned_log_is_not_replayed(void **state)
 	assert_int_equal(in_child(write_and_die, f), 128 + SIGKILL);
 	assert_int_equal(unlink(f->file), 0);
 	finish(new_store(f->file));
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "100");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "100");
 	assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
 	assert_false(exists(f->old));
 }
@@ -313,7 +313,7 @@ static void test_a_live_recording_is_not_touched(void **state)
 	assert_int_equal(in_child(expect_busy, f), 0);
 	assert_false(exists(f->old));
 	assert_int_equal(put_batch(store), 0);
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "200");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "200");
 	/* Stock tools that come and go do not free it either. */
 	assert_int_equal(in_child(expect_busy, f), 0);
 	finish(store);
@@ -362,7 +362,7 @@ static void test_unwritable_folder(void **state)
 	finish(new_store(f->file));
 	assert_int_equal(chmod(f->path, 0555), 0);
 	assert_int_equal(in_child(create_in_foreign_folder, f), 0);
-	assert_string_equal(stock_shell(f->file, "SELECT count(*) FROM sample"), "100");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"), "100");
 }
 
 static void test_names_that_sqlite_would_interpret(void **state)
@@ -444,7 +444,7 @@ static void test_killed_recorder_loses_nothing_flushed(void **state)
 		assert_int_equal(ask(reader, "SELECT clean FROM run"), 0);
 		sqlite3_close(reader);
 		assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
-		assert_int_equal(atoll(stock_shell(f->file, "SELECT count(*) FROM sample")),
+		assert_int_equal(atoll(ask_samples(f->file, "SELECT count(*) FROM sample")),
 				 n_samples);
 	}
 }

@@ -1,0 +1,401 @@
+/*
+ * series_cursor.c - rows of `sample`, block by block.
+ *
+ * Of each block that may have wanted rows those columns are unpacked that the query uses, as a whole; then
+ * one byte a row says which rows are wanted. A row that is not wanted may come only where nothing was
+ * used to tell (see series_table.c), one that is wanted always comes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/store/series_table.h"
+
+struct cursor_of_samples {
+	sqlite3_vtab_cursor base; /* first: SQLite's pointers are to it */
+	struct series_scan scan;
+	struct series_range range;
+	struct series_words words;
+	int64_t stack; /* -1: any */
+	unsigned columns; /* to be unpacked */
+	bool is_backward, is_picky, is_at_end;
+	size_t row, n_left;      /* in the block, and how many of it come after */
+	uint8_t *wanted, *entry; /* by row, and by entry of a dictionary: 1: wanted */
+	size_t room;
+	sqlite3_stmt *fields; /* the tracepoint's row */
+	int64_t fields_of;    /* number of its sample; 0: none yet */
+	char *event;
+};
+
+static struct cursor_of_samples *cursor_of(sqlite3_vtab_cursor *base)
+{
+	return (struct cursor_of_samples *)base;
+}
+
+static struct series_table *table_of(const struct cursor_of_samples *cursor)
+{
+	return (struct series_table *)cursor->base.pVtab;
+}
+
+int series_cursor_open(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
+{
+	struct cursor_of_samples *cursor = calloc(1, sizeof *cursor);
+
+	(void)base;
+	if (!cursor)
+		return SQLITE_NOMEM;
+	series_words_init(&cursor->words);
+	*ret = &cursor->base;
+	return SQLITE_OK;
+}
+
+int series_cursor_close(sqlite3_vtab_cursor *base)
+{
+	struct cursor_of_samples *cursor = cursor_of(base);
+
+	series_scan_done(&cursor->scan);
+	series_words_done(&cursor->words);
+	sqlite3_finalize(cursor->fields);
+	sqlite3_free(cursor->event);
+	free(cursor->wanted);
+	free(cursor->entry);
+	free(cursor);
+	return SQLITE_OK;
+}
+
+/* ---- What is wanted ---- */
+
+static void want_time(struct series_range *range, char want, double seconds)
+{
+	if (want != WANT_UNTIL)
+		range->since_ns = MAX(range->since_ns, series_since_ns(seconds));
+	if (want != WANT_SINCE)
+		range->until_ns = MIN(range->until_ns, series_until_ns(seconds));
+}
+
+static void want_number(struct series_range *range, char want, int64_t value)
+{
+	if (want == WANT_ABOVE && value < INT64_MAX)
+		value++;
+	if (want == WANT_BELOW && value > INT64_MIN)
+		value--;
+	if (want == WANT_NUMBER || want == WANT_FIRST || want == WANT_ABOVE)
+		range->first = MAX(range->first, value);
+	if (want == WANT_NUMBER || want == WANT_LAST || want == WANT_BELOW)
+		range->last = MIN(range->last, value);
+}
+
+static void want_integer(struct cursor_of_samples *cursor, char want, int64_t value)
+{
+	struct series_range *range = &cursor->range;
+
+	switch (want) {
+	case WANT_PID: range->pid = value; break;
+	case WANT_TID: range->tid = value; break;
+	case WANT_STACK: cursor->stack = value; break;
+	case WANT_GIL: cursor->words.gil = value; break;
+	case WANT_GC: cursor->words.gc = value; break;
+	case WANT_IDLE: cursor->words.idle = value; break;
+	}
+}
+
+static int want_text(struct series_words *words, char want, const char *text)
+{
+	char **to = want == WANT_VERDICT ? &words->verdict : want == WANT_END ? &words->end : &words->state;
+
+	sqlite3_free(*to);
+	*to = sqlite3_mprintf("%s", text);
+	return *to ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* All samples of a recording are of the same one. */
+static bool is_event(struct cursor_of_samples *cursor, const char *wanted)
+{
+	char *event = series_event(table_of(cursor)->db);
+	bool is_same = !event || !wanted || strcmp(event, wanted) == 0;
+
+	sqlite3_free(event);
+	return is_same;
+}
+
+/* Values of another type than the column's are left to SQLite, which has rules for them; so are negative
+ * numbers, which would say here that any will do. */
+static int want_value(struct cursor_of_samples *cursor, char want, sqlite3_value *value)
+{
+	int type = sqlite3_value_type(value);
+	bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+
+	if (strchr((const char[]){ WANT_AT, WANT_SINCE, WANT_UNTIL, 0 }, want)) {
+		if (is_number)
+			want_time(&cursor->range, want, sqlite3_value_double(value));
+	} else if (want == WANT_EVENT) {
+		if (type == SQLITE_TEXT && !is_event(cursor, (const char *)sqlite3_value_text(value)))
+			cursor->range.last = 0;
+	} else if (strchr((const char[]){ WANT_VERDICT, WANT_END, WANT_STATE, 0 }, want)) {
+		if (type == SQLITE_TEXT)
+			return want_text(&cursor->words, want, (const char *)sqlite3_value_text(value));
+	} else if (type == SQLITE_INTEGER && (want == WANT_NUMBER || strchr(WANT_NUMBERS, want))) {
+		want_number(&cursor->range, want, sqlite3_value_int64(value));
+	} else if (type == SQLITE_INTEGER && sqlite3_value_int64(value) >= 0) {
+		want_integer(cursor, want, sqlite3_value_int64(value));
+	}
+	return SQLITE_OK;
+}
+
+static void want_anything(struct cursor_of_samples *cursor)
+{
+	cursor->range = SERIES_ALL;
+	cursor->stack = -1;
+	series_words_done(&cursor->words);
+}
+
+/* What has to be unpacked to tell rows apart. */
+static unsigned telling_columns(const struct cursor_of_samples *cursor)
+{
+	const struct series_range *range = &cursor->range;
+	unsigned columns = 0;
+
+	if (range->since_ns > 0 || range->until_ns < UINT64_MAX)
+		columns |= BLOCK_HAS(BLOCK_TIME);
+	if (range->pid >= 0 || range->tid >= 0)
+		columns |= BLOCK_HAS(BLOCK_THREAD);
+	if (cursor->stack >= 0)
+		columns |= BLOCK_HAS(BLOCK_STACK);
+	if (!series_words_are_any(&cursor->words))
+		columns |= BLOCK_HAS(BLOCK_FLAGS);
+	return columns;
+}
+
+/* ---- Rows of a block ---- */
+
+static int make_room(struct cursor_of_samples *cursor, size_t n)
+{
+	if (cursor->room >= n)
+		return SQLITE_OK;
+	free(cursor->wanted);
+	free(cursor->entry);
+	cursor->wanted = malloc(n);
+	cursor->entry = malloc(n);
+	cursor->room = cursor->wanted && cursor->entry ? n : 0;
+	return cursor->room > 0 ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static void keep_times(struct cursor_of_samples *cursor)
+{
+	const uint64_t *times = cursor->scan.block.values[BLOCK_TIME];
+	uint64_t since_ns = cursor->range.since_ns, until_ns = cursor->range.until_ns;
+
+	for (size_t i = 0; i < cursor->scan.block.n_rows; i++)
+		cursor->wanted[i] &= (uint8_t)(times[i] >= since_ns) & (uint8_t)(times[i] <= until_ns);
+}
+
+/* Rows whose entry in the dictionary is wanted. */
+static void keep_entries(struct cursor_of_samples *cursor, enum block_column column)
+{
+	const uint64_t *indices = cursor->scan.block.values[column];
+
+	for (size_t i = 0; i < cursor->scan.block.n_rows; i++)
+		cursor->wanted[i] &= cursor->entry[indices[i]];
+}
+
+static void keep_threads(struct cursor_of_samples *cursor)
+{
+	const struct block *block = &cursor->scan.block;
+	const struct series_range *range = &cursor->range;
+
+	for (size_t i = 0; i < block->n_threads; i++)
+		cursor->entry[i] = (range->pid < 0 || (uint64_t)range->pid == block->pids[i]) &&
+				   (range->tid < 0 || (uint64_t)range->tid == block->tids[i]);
+	keep_entries(cursor, BLOCK_THREAD);
+}
+
+static void keep_stacks(struct cursor_of_samples *cursor)
+{
+	const struct block *block = &cursor->scan.block;
+
+	for (size_t i = 0; i < block->n_stacks; i++)
+		cursor->entry[i] = block->stacks[i] == (uint64_t)cursor->stack;
+	keep_entries(cursor, BLOCK_STACK);
+}
+
+static void keep_words(struct cursor_of_samples *cursor)
+{
+	const struct block *block = &cursor->scan.block;
+
+	for (size_t i = 0; i < block->n_flags; i++)
+		cursor->entry[i] = series_words_match(&cursor->words, block->flags[i]);
+	keep_entries(cursor, BLOCK_FLAGS);
+}
+
+static int pick_rows(struct cursor_of_samples *cursor, unsigned telling)
+{
+	size_t n = cursor->scan.block.n_rows;
+	int code = make_room(cursor, n);
+
+	if (code != SQLITE_OK)
+		return code;
+	memset(cursor->wanted, 1, n);
+	if (telling & BLOCK_HAS(BLOCK_TIME))
+		keep_times(cursor);
+	if (telling & BLOCK_HAS(BLOCK_THREAD))
+		keep_threads(cursor);
+	if (telling & BLOCK_HAS(BLOCK_STACK))
+		keep_stacks(cursor);
+	if (telling & BLOCK_HAS(BLOCK_FLAGS))
+		keep_words(cursor);
+	return SQLITE_OK;
+}
+
+/* The rows whose numbers are wanted: row .. row + n_left, of which the first one comes next. */
+static void limit_rows(struct cursor_of_samples *cursor)
+{
+	int64_t n = (int64_t)cursor->scan.block.n_rows, first = cursor->scan.first;
+	int64_t from = MAX(cursor->range.first - first, 0);
+	int64_t to = cursor->range.last < first ? 0 : MIN(cursor->range.last - first + 1, n);
+
+	cursor->n_left = to > from ? (size_t)(to - from) : 0;
+	cursor->row = (size_t)(cursor->is_backward ? to : from);
+}
+
+/* To the next row of the block that is wanted, from `row` on, or before it. False: there is none. */
+static bool find_row(struct cursor_of_samples *cursor)
+{
+	const uint8_t *found, *wanted = cursor->wanted;
+	size_t skipped;
+
+	if (cursor->n_left == 0)
+		return false;
+	if (cursor->is_backward) {
+		found = cursor->is_picky ? memrchr(wanted + cursor->row - cursor->n_left, 1, cursor->n_left) :
+					   wanted + cursor->row - 1;
+		skipped = found ? (size_t)(wanted + cursor->row - 1 - found) : 0;
+	} else {
+		found = cursor->is_picky ? memchr(wanted + cursor->row, 1, cursor->n_left) : wanted + cursor->row;
+		skipped = found ? (size_t)(found - (wanted + cursor->row)) : 0;
+	}
+	if (!found)
+		return false;
+	cursor->row = (size_t)(found - wanted);
+	cursor->n_left -= skipped + 1;
+	return true;
+}
+
+static int next_block(struct cursor_of_samples *cursor)
+{
+	unsigned telling = telling_columns(cursor);
+	int code;
+
+	while ((code = series_scan_next(&cursor->scan, cursor->columns | telling, &cursor->base.pVtab->zErrMsg)) == SQLITE_ROW) {
+		code = pick_rows(cursor, telling);
+		if (code != SQLITE_OK)
+			return code;
+		limit_rows(cursor);
+		if (find_row(cursor))
+			return SQLITE_OK;
+	}
+	cursor->is_at_end = true;
+	return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+int series_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *wants, int n_values, sqlite3_value **values)
+{
+	struct cursor_of_samples *cursor = cursor_of(base);
+	int code = SQLITE_OK;
+
+	want_anything(cursor);
+	for (int i = 0; i < n_values && code == SQLITE_OK; i++)
+		code = want_value(cursor, wants[i], values[i]);
+	cursor->columns = (unsigned)plan >> 1;
+	cursor->is_backward = plan & 1;
+	cursor->is_at_end = false;
+	cursor->is_picky = telling_columns(cursor) != 0;
+	cursor->fields_of = 0;
+	sqlite3_free(TAKE(cursor->event));
+	if (code == SQLITE_OK)
+		code = series_scan_begin(&cursor->scan, table_of(cursor)->db, &cursor->range, cursor->is_backward,
+					 &base->pVtab->zErrMsg);
+	return code == SQLITE_OK ? next_block(cursor) : code;
+}
+
+int series_cursor_next(sqlite3_vtab_cursor *base)
+{
+	struct cursor_of_samples *cursor = cursor_of(base);
+
+	if (!cursor->is_backward)
+		cursor->row++;
+	return find_row(cursor) ? SQLITE_OK : next_block(cursor);
+}
+
+int series_cursor_eof(sqlite3_vtab_cursor *base)
+{
+	return cursor_of(base)->is_at_end;
+}
+
+int series_cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
+{
+	*ret = cursor_of(base)->scan.first + (int64_t)cursor_of(base)->row;
+	return SQLITE_OK;
+}
+
+/* ---- Values ---- */
+
+/* The row of the tracepoint's table that belongs to the sample; NULL where there is none. */
+static int result_field(struct cursor_of_samples *cursor, sqlite3_context *context, int column)
+{
+	int64_t number = cursor->scan.first + (int64_t)cursor->row;
+	int code = SQLITE_OK;
+
+	if (!cursor->fields)
+		code = series_fields_prepare(table_of(cursor)->db, &table_of(cursor)->fields, &cursor->fields);
+	if (code == SQLITE_OK && cursor->fields_of != number) {
+		sqlite3_reset(cursor->fields);
+		sqlite3_bind_int64(cursor->fields, 1, number);
+		code = sqlite3_step(cursor->fields);
+		cursor->fields_of = code == SQLITE_ROW || code == SQLITE_DONE ? number : 0;
+	}
+	if (code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE)
+		return code;
+	if (sqlite3_data_count(cursor->fields) > column)
+		sqlite3_result_value(context, sqlite3_column_value(cursor->fields, column));
+	return SQLITE_OK;
+}
+
+/* Asked late: a recording that is being started gets its event after its first row. */
+static int result_event(struct cursor_of_samples *cursor, sqlite3_context *context)
+{
+	if (!cursor->event)
+		cursor->event = series_event(table_of(cursor)->db);
+	if (cursor->event)
+		sqlite3_result_text(context, cursor->event, -1, SQLITE_TRANSIENT);
+	return SQLITE_OK;
+}
+
+static void result_stack(sqlite3_context *context, const struct block *block, size_t row)
+{
+	uint64_t stack = block->stacks[block->values[BLOCK_STACK][row]];
+
+	if (stack != 0)
+		sqlite3_result_int64(context, (sqlite3_int64)stack);
+}
+
+int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+	struct cursor_of_samples *cursor = cursor_of(base);
+	const struct block *block = &cursor->scan.block;
+	size_t row = cursor->row;
+
+	switch (column) {
+	case SAMPLE_TIMESTAMP: sqlite3_result_double(context, series_seconds(block->values[BLOCK_TIME][row])); break;
+	case SAMPLE_PID: sqlite3_result_int64(context, (sqlite3_int64)block->pids[block->values[BLOCK_THREAD][row]]); break;
+	case SAMPLE_TID: sqlite3_result_int64(context, (sqlite3_int64)block->tids[block->values[BLOCK_THREAD][row]]); break;
+	case SAMPLE_CPU: sqlite3_result_int64(context, (sqlite3_int64)block->values[BLOCK_CPU][row]); break;
+	case SAMPLE_WEIGHT: sqlite3_result_int64(context, (sqlite3_int64)block->values[BLOCK_WEIGHT][row]); break;
+	case SAMPLE_STACK: result_stack(context, block, row); break;
+	case SAMPLE_EVENT: return result_event(cursor, context);
+	default:
+		if (column >= SAMPLE_N_COLUMNS)
+			return result_field(cursor, context, column - SAMPLE_N_COLUMNS + 1);
+		series_result_flags(context, (enum sample_column)column, block->flags[block->values[BLOCK_FLAGS][row]]);
+	}
+	return SQLITE_OK;
+}

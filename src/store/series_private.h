@@ -1,0 +1,107 @@
+/* series_private.h - what the tables over sample_block share, and what writes it. Private. */
+#ifndef PROBING_STORE_SERIES_PRIVATE_H
+#define PROBING_STORE_SERIES_PRIVATE_H
+
+#include "src/store/block.h"
+#include "src/store/series.h"
+#include "src/store/store_private.h"
+
+/* ---- series_writer.c: rows into blocks ---- */
+
+/*
+ * The newest samples, which are no full block yet. In the file they stand as small blocks, pieces, of which
+ * only the last one is written again; once there are enough rows, one full block replaces them.
+ */
+struct series {
+	sqlite3_stmt *put, *drop;
+	struct block_encoder *encoder;
+	struct sample_row rows[BLOCK_ROWS];
+	size_t n;
+	size_t piece;   /* rows before it stand in pieces that are final */
+	size_t written; /* rows that stand in the file */
+	int64_t first;  /* number of rows[0]; 0: the file has to be asked */
+};
+
+void series_free(struct series *series);
+
+/* A sample at the end. Outside of a batch it is in the file at once. Errors: those of putting rows. */
+int series_put(struct store *store, const struct sample_row *row);
+/* The number of the sample put last; 0: none was. */
+int64_t series_last(const struct store *store);
+/* All samples into the file, in the transaction at work. */
+int series_flush(struct store *store);
+/* The same at the end, and the last pieces become one block. */
+int series_end(struct store *store);
+/* The transaction was rolled back: what the file has is not known any more. */
+void series_forget(struct store *store);
+/* Remove the samples up to a number. In a transaction. */
+int series_drop(struct store *store, int64_t last);
+/* End what is prepared; it comes back by itself. */
+void series_finalize(struct store *store);
+
+/* ---- series_scan.c: blocks out of a file ---- */
+
+/* Which samples are wanted; what lies outside may come all the same where a block is not looked into. */
+struct series_range {
+	int64_t first, last;         /* numbers */
+	uint64_t since_ns, until_ns; /* both included */
+	int64_t pid, tid;            /* -1: any */
+};
+
+#define SERIES_ALL ((struct series_range){ .first = 1, .last = INT64_MAX, .until_ns = UINT64_MAX, .pid = -1, .tid = -1 })
+
+struct series_scan {
+	sqlite3 *db;
+	sqlite3_stmt *blocks;
+	bool is_backward; /* that statement's order */
+	struct series_range range;
+	struct block block;
+	int64_t first; /* number of the block's first row */
+};
+
+/*
+ * series_scan_begin - read the blocks that may hold what is wanted, in order of their numbers.
+ * @scan: zeroed, or used for another range before.
+ * @is_backward: the newest first.
+ * @ret_error: why there are none to be read, ended with sqlite3_free(); may be NULL, as below.
+ * Returns SQLite's code.
+ */
+int series_scan_begin(struct series_scan *scan, sqlite3 *db, const struct series_range *range, bool is_backward,
+		      char **ret_error);
+/*
+ * series_scan_next - the next block into scan->block, with these columns loaded.
+ * @columns: a set of BLOCK_HAS().
+ * @ret_error: which block cannot be read, and what to do.
+ * Returns SQLITE_ROW, SQLITE_DONE or an error code.
+ */
+int series_scan_next(struct series_scan *scan, unsigned columns, char **ret_error);
+/* No blocks any more; the memory stays. */
+void series_scan_end(struct series_scan *scan);
+void series_scan_done(struct series_scan *scan);
+
+/* Seconds since 1970 as SQL has them, as the first nanosecond that is not before, or the last not after. */
+uint64_t series_since_ns(double seconds);
+uint64_t series_until_ns(double seconds);
+double series_seconds(uint64_t time_ns);
+
+/* ---- series_fields.c: what a tracepoint told, as further columns ---- */
+
+struct series_fields {
+	char *table;   /* of the tracepoint; NULL: there is none */
+	char **names;  /* of columns, as `sample` shows them */
+	int n;
+};
+
+/* Returns SQLite's code. A file that is no recording has none. */
+int series_fields_read(sqlite3 *db, const char *const *taken, size_t n_taken, struct series_fields *ret);
+/* What the run's samples were taken at, ended with sqlite3_free(); NULL: it does not say, or no memory. */
+char *series_event(sqlite3 *db);
+void series_fields_done(struct series_fields *fields);
+/* A statement for the tracepoint's row of sample ?1; fields->table is there. Returns SQLite's code. */
+int series_fields_prepare(sqlite3 *db, const struct series_fields *fields, sqlite3_stmt **ret);
+
+/* ---- The modules ---- */
+
+extern const sqlite3_module series_table_module, series_total_module;
+
+#endif

@@ -1,0 +1,88 @@
+/* series_table.h - what planning and reading of the table `sample` share. Private. */
+#ifndef PROBING_STORE_SERIES_TABLE_H
+#define PROBING_STORE_SERIES_TABLE_H
+
+#include "src/store/series_private.h"
+
+enum sample_column {
+	SAMPLE_TIMESTAMP,
+	SAMPLE_PID,
+	SAMPLE_TID,
+	SAMPLE_CPU,
+	SAMPLE_WEIGHT,
+	SAMPLE_VERDICT,
+	SAMPLE_END,
+	SAMPLE_STACK,
+	SAMPLE_GIL,
+	SAMPLE_GC,
+	SAMPLE_STATE,
+	SAMPLE_EVENT,
+	SAMPLE_IDLE,
+	SAMPLE_N_COLUMNS /* a tracepoint's follow */
+};
+
+extern const char *const series_columns[SAMPLE_N_COLUMNS];
+
+/* What a query wants, a letter for each value that the cursor gets. */
+#define WANT_NUMBER 'n'
+#define WANT_FIRST '>'
+#define WANT_LAST '<'
+#define WANT_ABOVE '+'
+#define WANT_BELOW '-'
+#define WANT_AT '='
+#define WANT_SINCE 's'
+#define WANT_UNTIL 'u'
+#define WANT_PID 'p'
+#define WANT_TID 't'
+#define WANT_STACK 'k'
+#define WANT_VERDICT 'v'
+#define WANT_END 'e'
+#define WANT_STATE 'w'
+#define WANT_GIL 'g'
+#define WANT_GC 'c'
+#define WANT_IDLE 'i'
+#define WANT_EVENT 'E'
+#define WANT_NUMBERS "<>+-"
+#define WANT_WORDS "ptkvewgci" /* those that take rows out of blocks */
+
+struct series_table {
+	sqlite3_vtab base; /* first: SQLite's pointers are to it */
+	sqlite3 *db;
+	struct series_fields fields;
+};
+
+/* How many samples there are, roughly; at least 1. */
+int64_t series_count(sqlite3 *db);
+
+/* ---- series_words.c: what rows want of their answers ---- */
+
+/* NULL and -1: any. */
+struct series_words {
+	char *verdict, *end, *state; /* ended with sqlite3_free() */
+	int64_t gil, gc, idle;
+};
+
+void series_words_init(struct series_words *words);
+void series_words_done(struct series_words *words);
+bool series_words_are_any(const struct series_words *words);
+/* Whether a row with these flags is wanted. */
+bool series_words_match(const struct series_words *words, uint64_t flags);
+
+/* The value of a column that flags alone decide, of these flags. */
+void series_result_flags(sqlite3_context *context, enum sample_column column, uint64_t flags);
+
+/* ---- series_cursor.c ---- */
+
+int series_cursor_open(sqlite3_vtab *base, sqlite3_vtab_cursor **ret);
+int series_cursor_close(sqlite3_vtab_cursor *base);
+int series_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *wants, int n_values, sqlite3_value **values);
+int series_cursor_next(sqlite3_vtab_cursor *base);
+int series_cursor_eof(sqlite3_vtab_cursor *base);
+int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column);
+int series_cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret);
+
+/* ---- series_check.c: block_error() ---- */
+
+int series_register_check(sqlite3 *db);
+
+#endif
