@@ -1,4 +1,4 @@
-/* format_table.c - columns that line up, for the eye.
+/* grid.c - columns that line up, for the eye; see grid.h.
  *
  * Widths must be known before the first line goes out, but a result may have
  * millions of rows: the first rows (MAX_HELD_ROWS, or MAX_HELD_BYTES of text)
@@ -11,7 +11,7 @@
  *    numbers never: half a number is another number.
  * 3. NULL is an empty cell. Nothing in a cell acts on the terminal.
  */
-#include "src/sql/format.h"
+#include "src/sql/grid.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,6 @@ enum {
 	MAX_HELD_ROWS = 1000,
 	MAX_HELD_BYTES = 4 << 20,
 	MIN_TEXT_WIDTH = 8,
-	GAP = 2,
 };
 
 struct cell {
@@ -39,6 +38,8 @@ struct column {
 };
 
 struct table {
+	const struct grid_style *style;
+	bool no_header;
 	sqlite3_stmt *statement;
 	FILE *out;
 	unsigned max_width;
@@ -51,7 +52,7 @@ struct table {
 	bool is_flowing; /* widths are settled, the header is out */
 };
 
-static void table_free(void *state)
+void grid_free(void *state)
 {
 	struct table *table = state;
 
@@ -63,7 +64,7 @@ static void table_free(void *state)
 	free(table);
 }
 
-DEFINE_CLEANUP(struct table *, table_free)
+DEFINE_CLEANUP(struct table *, grid_free)
 
 static struct cell *add_cell(struct table *table)
 {
@@ -142,7 +143,7 @@ static unsigned line_width(const struct table *table, unsigned max_text)
 
 		width += column_is_numeric(column) ? column->width : MIN(column->width, max_text);
 	}
-	return width + GAP * (unsigned)(table->n_columns - 1);
+	return width + 2 * table->style->edge_width + table->style->gap_width * (unsigned)(table->n_columns - 1);
 }
 
 /* Narrow the columns of text, the widest first, until a line fits. */
@@ -173,10 +174,10 @@ static void settle_columns(struct table *table)
 	fit_columns(table);
 }
 
-static void pad(FILE *out, unsigned n, char with)
+static void pad(FILE *out, unsigned n, const char *with)
 {
 	while (n-- > 0)
-		putc(with, out);
+		fputs(with, out);
 }
 
 static void print_cell(struct table *table, const struct cell *cell, unsigned width, bool is_last)
@@ -191,32 +192,48 @@ static void print_cell(struct table *table, const struct cell *cell, unsigned wi
 		used++;
 	}
 	if (cell->is_number && used < width)
-		pad(table->out, width - used, ' ');
+		pad(table->out, width - used, " ");
 	fwrite(bytes, 1, n, table->out);
 	if (is_cut)
 		fputs("…", table->out);
 	if (!is_last && !cell->is_number && used < width)
-		pad(table->out, width - used, ' ');
+		pad(table->out, width - used, " ");
 }
 
 static void print_row(struct table *table, const struct cell *cells)
 {
+	const struct grid_style *style = table->style;
+
+	fputs(style->before, table->out);
 	for (int i = 0; i < table->n_columns; i++) {
 		if (i > 0)
-			pad(table->out, GAP, ' ');
-		print_cell(table, &cells[i], table->columns[i].width, i == table->n_columns - 1);
+			fputs(style->between, table->out);
+		print_cell(table, &cells[i], table->columns[i].width,
+			   i == table->n_columns - 1 && !style->pads_last);
 	}
-	putc('\n', table->out);
+	fprintf(table->out, "%s\n", style->after);
 }
 
-static void print_rule(struct table *table)
+static void print_rule(struct table *table, const struct grid_rule *rule)
 {
+	if (!rule->fill)
+		return;
+	fputs(rule->left, table->out);
 	for (int i = 0; i < table->n_columns; i++) {
 		if (i > 0)
-			pad(table->out, GAP, ' ');
-		pad(table->out, table->columns[i].width, '-');
+			fputs(rule->cross, table->out);
+		pad(table->out, table->columns[i].width, rule->fill);
 	}
-	putc('\n', table->out);
+	fprintf(table->out, "%s\n", rule->right);
+}
+
+static void print_head(struct table *table)
+{
+	print_rule(table, &table->style->top);
+	if (table->no_header)
+		return;
+	print_row(table, table->cells);
+	print_rule(table, &table->style->middle);
 }
 
 /* Print the rows that are held; the first time with the header on top. */
@@ -226,8 +243,7 @@ static void flush_rows(struct table *table)
 
 	if (!table->is_flowing) {
 		settle_columns(table);
-		print_row(table, table->cells);
-		print_rule(table);
+		print_head(table);
 		table->is_flowing = true;
 		i = step;
 	}
@@ -237,16 +253,19 @@ static void flush_rows(struct table *table)
 	table->held.n = 0;
 }
 
-static int table_begin(sqlite3_stmt *statement, FILE *out, unsigned columns, void **ret)
+int grid_begin(const struct grid_style *style, sqlite3_stmt *statement, FILE *out, const struct sql_look *look,
+	       void **ret)
 {
-	CLEANUP(table_freep) struct table *table = NULL;
+	CLEANUP(grid_freep) struct table *table = NULL;
 
 	table = calloc(1, sizeof *table);
 	if (!table)
 		return -ENOMEM;
+	table->style = style;
+	table->no_header = look->no_header;
 	table->statement = statement;
 	table->out = out;
-	table->max_width = columns;
+	table->max_width = look->columns;
 	table->n_columns = sqlite3_column_count(statement);
 	table->columns = calloc((size_t)table->n_columns, sizeof *table->columns);
 	if (!table->columns)
@@ -262,7 +281,7 @@ static int table_begin(sqlite3_stmt *statement, FILE *out, unsigned columns, voi
 	return 0;
 }
 
-static int table_row(void *state)
+int grid_row(void *state)
 {
 	struct table *table = state;
 
@@ -278,16 +297,11 @@ static int table_row(void *state)
 	return 0;
 }
 
-static int table_end(void *state)
+int grid_end(void *state)
 {
-	flush_rows(state);
+	struct table *table = state;
+
+	flush_rows(table);
+	print_rule(table, &table->style->bottom);
 	return 0;
 }
-
-const struct sql_writer sql_writer_table = {
-	.name = "table",
-	.begin = table_begin,
-	.row = table_row,
-	.end = table_end,
-	.free = table_free,
-};

@@ -360,7 +360,7 @@ static void terminal_open(struct terminal *terminal)
 		unsetenv("XDG_STATE_HOME");
 		umask(022);
 		open_schema(&db);
-		_exit(sql_prompt(db, "some.db", SQL_TABLE, stdout) == 0 ? 0 : 1);
+		_exit(sql_prompt(&(struct sql_session){ .db = db }, "some.db", stdout) == 0 ? 0 : 1);
 	}
 }
 
