@@ -67,6 +67,19 @@ static int open_recording(const char *path, bool may_write, struct endpoint *to)
 	return EXIT_OK;
 }
 
+/*
+ * What is opened beside a database in memory could be made, or changed, by that: such a connection is to be written at
+ * first. Nothing else is asked for; a recording's own connection attaches what is there, to be read.
+ */
+static int forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d)
+{
+	(void)data;
+	(void)b;
+	(void)c;
+	(void)d;
+	return action == SQLITE_ATTACH && (!name || strcmp(name, ":memory:") != 0) ? SQLITE_DENY : SQLITE_OK;
+}
+
 static int open_many(const char *const *paths, size_t n, struct endpoint *to)
 {
 	size_t failed;
@@ -75,6 +88,7 @@ static int open_many(const char *const *paths, size_t n, struct endpoint *to)
 	r = many_open(paths, n, &to->db, &to->many, &failed);
 	if (r < 0)
 		return fail_recording(r, paths[failed]);
+	sqlite3_set_authorizer(to->db, forbid_files, NULL);
 	snprintf(to->title, sizeof to->title, "%zu recordings", n);
 	return EXIT_OK;
 }
@@ -117,6 +131,7 @@ static int open_process(const char *word, struct endpoint *to)
 	if (r < 0)
 		return cli_fail(cli_status(r), "process %ld cannot be asked: %s", id,
 				r == -EINVAL ? sqlite3_errmsg(to->db) : strerror(-r));
+	sqlite3_set_authorizer(to->db, forbid_files, NULL);
 	make_title(options.pid, to->title, sizeof to->title);
 	return sqlite3_exec(to->db, "PRAGMA query_only = ON", NULL, NULL, NULL) == SQLITE_OK
 		       ? EXIT_OK : cli_fail(EXIT_FAILED, "not enough memory");

@@ -62,7 +62,7 @@ const struct live_table live_process_maps = {
 	.schema = "process",
 	.name = "maps",
 	.doc = "a piece of the process' memory, and how much of it is there",
-	.columns = "  start INTEGER NOT NULL,      -- first address\n"
+	.columns = "  start INTEGER NOT NULL,      -- first address; those of the upper half of all are negative\n"
 		   "  end INTEGER NOT NULL,        -- the address behind it\n"
 		   "  size INTEGER NOT NULL,       -- bytes\n"
 		   "  permissions TEXT NOT NULL,   -- r read, w write, x execute, then p private or s shared\n"

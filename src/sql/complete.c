@@ -29,12 +29,17 @@ static const char candidates_sql[] =
 	" UNION SELECT c.name FROM t, pragma_table_xinfo(t.name, t.schema) c"
 	"  WHERE c.hidden <> 1 AND instr(lower(?2), lower(t.name)) > 0"
 	" UNION SELECT name FROM pragma_function_list WHERE name GLOB '[a-z]*'"
-	" UNION SELECT * FROM (%s)) "
+	" UNION SELECT CASE WHEN ?1 = lower(?1) AND ?1 <> '' THEN lower(column1) ELSE column1 END FROM (%s)) "
 	"SELECT name FROM f WHERE substr(name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY name COLLATE NOCASE";
 
 static const char columns_sql[] =
 	"SELECT DISTINCT c.name FROM (%s) t, pragma_table_xinfo(t.name, t.schema) c WHERE c.hidden <> 1"
 	" AND substr(c.name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY c.name COLLATE NOCASE";
+
+static const char paths_sql[] =
+	"SELECT CASE schema WHEN 'main' THEN '' ELSE schema || '.' END || name AS name FROM (%s)"
+	" WHERE substr(name, 1, length(?1)) = ?1 COLLATE NOCASE OR"
+	" substr(schema || '.' || name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY 1 COLLATE NOCASE";
 
 static const char names_sql[] =
 	"SELECT name FROM (%s) WHERE substr(name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY name COLLATE NOCASE";
@@ -125,7 +130,7 @@ static int find_command(struct found *found, sqlite3 *db, const char *line, cons
 		return add_asked(found, db, sqlite3_mprintf(names_sql, "SELECT column1 AS name FROM (VALUES ('table'), ('box'),"
 				 " ('markdown'), ('csv'), ('json'), ('jsonl'))"), word, "");
 	if (strncmp(line, ".schema", 7) == 0 || strncmp(line, ".tables", 7) == 0)
-		return add_asked(found, db, sqlite3_mprintf(names_sql, tables_sql), word, "");
+		return add_asked(found, db, sqlite3_mprintf(paths_sql, tables_sql), word, "");
 	return 0;
 }
 

@@ -5,6 +5,10 @@
  * never wrong; passing on one that the file judges in another way would be, and so only those go where
  * the types are alike.
  *
+ * SQLite knows a row again by its number: of "a = 1 OR b = 2" it takes the rows of the one, then those of the
+ * other that were not among them. Not all tables of a file number their rows, and so it is made of what
+ * stands in the row; the n-th of equal rows is always the same one, for a comparison leaves all of them or none.
+ *
  * The plan is a text: which columns are used, in hexadecimal, then "COLUMN OPERATOR" for each comparison, in
  * the order of their values: "1f,0=,3>".
  */
@@ -13,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/id_map.h"
 #include "base/util.h"
 #include "src/sql/many_private.h"
 
@@ -39,7 +44,8 @@ struct cursor {
 	sqlite3_stmt **statements; /* one per file; NULL: not needed yet */
 	size_t file; /* that is being read */
 	size_t last; /* behind the last one to be read */
-	int64_t row;
+	struct id_map seen; /* how many rows of some contents there were in this scan; for numbering */
+	uint64_t number;    /* of the row at hand; 0: not asked for yet */
 };
 
 /* ---- Declaring ---- */
@@ -236,6 +242,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 
 	forget_values(cursor);
 	forget_statements(cursor, table->many->n_files);
+	id_map_done(&cursor->seen);
 	free(cursor->statements);
 	free(cursor);
 	return SQLITE_OK;
@@ -325,6 +332,7 @@ static int start_file(struct table *table, struct cursor *cursor)
 /* To the next row, of this file or a later one. @is_new: the file at hand has not begun. */
 static int advance(struct table *table, struct cursor *cursor, bool is_new)
 {
+	cursor->number = 0;
 	while (cursor->file < cursor->last) {
 		int code = SQLITE_DONE;
 
@@ -335,10 +343,8 @@ static int advance(struct table *table, struct cursor *cursor, bool is_new)
 		}
 		if (cursor->statements[cursor->file] && file_has_table(table, cursor->file))
 			code = sqlite3_step(cursor->statements[cursor->file]);
-		if (code == SQLITE_ROW) {
-			cursor->row++;
+		if (code == SQLITE_ROW)
 			return SQLITE_OK;
-		}
 		if (code != SQLITE_DONE)
 			return fail(table, cursor->file, code);
 		if (cursor->statements[cursor->file])
@@ -397,7 +403,7 @@ static int filter(sqlite3_vtab_cursor *base, int index, const char *plan, int ar
 	}
 	if (code != SQLITE_OK)
 		return code;
-	cursor->row = 0;
+	id_map_clear(&cursor->seen);
 	choose_files(table, cursor);
 	return advance(table, cursor, true);
 }
@@ -428,10 +434,62 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n)
 	return SQLITE_OK;
 }
 
+static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+	const uint8_t *from = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ from[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+	return mix64(hash + n);
+}
+
+static uint64_t mix_value(uint64_t hash, sqlite3_stmt *statement, int column)
+{
+	double real;
+	int64_t integer;
+
+	switch (sqlite3_column_type(statement, column)) {
+	case SQLITE_INTEGER:
+		integer = sqlite3_column_int64(statement, column);
+		return mix_bytes(hash + SQLITE_INTEGER, &integer, sizeof integer);
+	case SQLITE_FLOAT:
+		real = sqlite3_column_double(statement, column);
+		return mix_bytes(hash + SQLITE_FLOAT, &real, sizeof real);
+	case SQLITE_NULL:
+		return mix64(hash + SQLITE_NULL);
+	default:
+		return mix_bytes(hash + SQLITE_TEXT, sqlite3_column_blob(statement, column),
+				 (size_t)sqlite3_column_bytes(statement, column));
+	}
+}
+
+static int number_row(const struct table *table, struct cursor *cursor)
+{
+	uint64_t hash = mix64(cursor->file + 1), n = 0;
+	struct id_slot *seen;
+
+	for (size_t i = 0; i < table->table->n_columns; i++)
+		hash = mix_value(hash, cursor->statements[cursor->file], (int)i);
+	hash |= hash == 0;
+	seen = id_map_find(&cursor->seen, hash);
+	if (seen)
+		n = ++seen->id;
+	else if (id_map_add(&cursor->seen, hash, 0) < 0)
+		return SQLITE_NOMEM;
+	cursor->number = mix64(hash + n * UINT64_C(0x9e3779b97f4a7c15));
+	cursor->number |= cursor->number == 0;
+	return SQLITE_OK;
+}
+
 static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 {
-	*ret = ((struct cursor *)base)->row;
-	return SQLITE_OK;
+	struct cursor *cursor = (struct cursor *)base;
+	int code = SQLITE_OK;
+
+	if (cursor->number == 0)
+		code = number_row((const struct table *)base->pVtab, cursor);
+	*ret = (sqlite3_int64)cursor->number;
+	return code;
 }
 
 const sqlite3_module many_module = {

@@ -92,7 +92,7 @@ static const char *text_of(sqlite3_stmt *statement, int column)
 static char *like_of(const char *pattern)
 {
 	return !pattern ? sqlite3_mprintf("%%")
-	       : strpbrk(pattern, "%_") ? sqlite3_mprintf("%s", pattern) : sqlite3_mprintf("%%%s%%", pattern);
+	       : strchr(pattern, '%') ? sqlite3_mprintf("%s", pattern) : sqlite3_mprintf("%%%s%%", pattern);
 }
 
 int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, const struct sql_table *table),
