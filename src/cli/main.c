@@ -38,6 +38,8 @@ static int unknown_verb(const char *typed)
 {
 	char near[256];
 
+	if (strcmp(typed, "-t") == 0 || strcmp(typed, "--target") == 0)
+		return cli_fail(EXIT_USAGE, "%s wants a process, or a recording", typed);
 	if (typed[0] == '-')
 		return cli_fail(EXIT_USAGE,
 				"there is no option %s before a verb; see probing --help", typed);
@@ -72,13 +74,14 @@ static struct target leading_target(int argc, char **argv)
 static int run_with_target(const struct target *target, int argc, char **argv)
 {
 	char **words = calloc((size_t)argc + 3, sizeof *words);
+	bool is_sql = strpbrk(argv[0], " \t\n") != NULL; /* else it is a verb, or was meant as one */
 	const struct verb *verb;
 	int n = 1, status;
 
 	if (!words)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	verb = verb_find(argc > 0 && !strpbrk(argv[0], " \t\n") ? argv[0] : "sql");
-	if (argc > 0 && verb && !strpbrk(argv[0], " \t\n")) {
+	verb = verb_find(is_sql ? "sql" : argv[0]);
+	if (verb && !is_sql) {
 		argc--;
 		argv++;
 	}

@@ -238,7 +238,8 @@ static int prompt_open(struct prompt *prompt)
 	el_set(prompt->editor, EL_EDITOR, "emacs");
 	el_set(prompt->editor, EL_GETCFN, read_character);
 	el_set(prompt->editor, EL_HIST, history, prompt->history);
-	el_set(prompt->editor, EL_ADDFN, "probing-complete", "complete a name", prompt_complete);
+	/* In wide letters: of others it makes copies that nobody frees. */
+	el_wset(prompt->editor, EL_ADDFN, L"probing-complete", L"complete a name", prompt_complete);
 	el_set(prompt->editor, EL_BIND, "^I", "probing-complete", NULL);
 	el_source(prompt->editor, NULL); /* ~/.editrc, where there is one */
 	r = history_path(&prompt->history_path);

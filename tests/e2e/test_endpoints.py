@@ -341,6 +341,7 @@ class Process(Folder):
                 self.assertIn(name, tables)
             self.assertIn("process.envs", probing("tables", pid, "process.%", check=t.OK).stdout)
             self.assertSentence(probing(pid, check=t.USAGE).stderr, "probing backtrace " + pid)
+            self.assertSentence(probing("-t", check=t.USAGE).stderr, "wants a process")
             self.assertSentence(probing(pid, "bactrace", check=t.USAGE).stderr, "did you mean backtrace")
             self.assertSentence(probing("sql", pid, pid, "SELECT 1", check=t.USAGE).stderr, "one process")
 
@@ -562,8 +563,11 @@ class Prompt(Folder):
             self.interrupt(terminal, "SELECT count(*) FROM (%s);" % (COUNT % ""))
 
     def interrupt(self, terminal, sql):
-        terminal.press(sql + "\n")
-        terminal.take(0.3)
+        terminal.press(sql)
+        terminal.wait_for(sql[-20:])
+        row = terminal.screen.cursor.y
+        terminal.press("\n")  # taken when it is echoed; before that Ctrl-C would drop the line
+        terminal.wait_for(lambda lines: terminal.screen.cursor.y > row)
         for _ in range(50):
             if "the query was interrupted" in terminal.text():
                 break
