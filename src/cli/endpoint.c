@@ -34,7 +34,7 @@ bool endpoint_is_one(const char *word, bool surely)
 {
 	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES" };
 
-	if (endpoint_is_process(word) || access(word, F_OK) == 0 || ends_in(word, ".db"))
+	if (endpoint_is_process(word) || access(word, F_OK) == 0)
 		return true;
 	for (size_t i = 0; i < N_ELEMENTS(beginnings); i++) {
 		size_t n = strlen(beginnings[i]);
@@ -42,6 +42,8 @@ bool endpoint_is_one(const char *word, bool surely)
 		if (strncasecmp(word, beginnings[i], n) == 0 && !isalnum((unsigned char)word[n]))
 			return false;
 	}
+	if (ends_in(word, ".db"))
+		return true;
 	return !surely && word[0] != '\0' && !strpbrk(word, " \t\n;");
 }
 

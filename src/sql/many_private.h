@@ -43,6 +43,32 @@ void many_table_done(struct many_table *table);
 /* many_table.c: the virtual table; the module's client data is the struct many. */
 extern const sqlite3_module many_module;
 
+/* ---- many_plan.c ---- */
+
+/* What is asked of each file. */
+enum { MANY_MAX_COMPARED = 16, MANY_MAX_OPERATOR = 3 };
+struct many_plan {
+	uint64_t used; /* a bit for each column, the last one for all from 63 on */
+	struct many_compared {
+		size_t column;
+		char operator[MANY_MAX_OPERATOR];
+	} compared[MANY_MAX_COMPARED]; /* with a value each */
+	size_t n_compared;
+};
+
+/* xBestIndex of the module. Returns SQLite's code, as the next one does. */
+int many_plan_make(const struct many *many, const struct many_table *table, sqlite3_index_info *info);
+int many_plan_parse(const char *text, struct many_plan *ret);
+
+bool many_file_has(const struct many *many, const struct many_table *table, size_t file);
+
+/*
+ * many_question - the statement for one file: its columns stand where they stand in the table.
+ * Parameter n is the value of the n-th comparison, from 1; those of the file's number are not in it.
+ * Of sqlite3_malloc(), NULL: no memory.
+ */
+char *many_question(const struct many *many, const struct many_table *table, const struct many_plan *plan, size_t file);
+
 /* The columns as between the brackets of CREATE TABLE, with comments; of sqlite3_malloc(), NULL: no memory. */
 char *many_declaration(const struct many_table *table);
 

@@ -8,11 +8,7 @@
  * SQLite knows a row again by its number: of "a = 1 OR b = 2" it takes the rows of the one, then those of the
  * other that were not among them. Not all tables of a file number their rows, and so it is made of what
  * stands in the row; the n-th of equal rows is always the same one, for a comparison leaves all of them or none.
- *
- * The plan is a text: which columns are used, in hexadecimal, then "COLUMN OPERATOR" for each comparison, in
- * the order of their values: "1f,0=,3>".
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,26 +17,17 @@
 #include "base/util.h"
 #include "src/sql/many_private.h"
 
-enum { MAX_COMPARED = 16, MAX_OPERATOR = 3 };
-
 struct table {
 	sqlite3_vtab base;
 	struct many *many;
 	const struct many_table *table;
 };
 
-struct compared {
-	size_t column;
-	char operator[MAX_OPERATOR];
-};
-
 struct cursor {
 	sqlite3_vtab_cursor base;
-	char *plan; /* that the statements are made for; NULL: none yet */
-	uint64_t used;
-	struct compared compared[MAX_COMPARED];
-	sqlite3_value *values[MAX_COMPARED];
-	size_t n_compared;
+	char *text; /* of the plan that the statements are made for; NULL: none yet */
+	struct many_plan plan;
+	sqlite3_value *values[MANY_MAX_COMPARED];
 	sqlite3_stmt **statements; /* one per file; NULL: not needed yet */
 	size_t file; /* that is being read */
 	size_t last; /* behind the last one to be read */
@@ -49,25 +36,6 @@ struct cursor {
 };
 
 /* ---- Declaring ---- */
-
-/* What a file calls a type is shown, and parsed, again. */
-static const char *plain_type(const char *type)
-{
-	return type[strspn(type, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz ")] == '\0' ? type : "";
-}
-
-char *many_declaration(const struct many_table *table)
-{
-	sqlite3_str *text = sqlite3_str_new(NULL);
-
-	for (size_t i = 0; i < table->n_columns; i++) {
-		const struct many_column *column = &table->columns[i];
-
-		sqlite3_str_appendf(text, "  \"%w\" %s%s%s%s\n", column->name, plain_type(column->type),
-				    i + 1 < table->n_columns ? "," : "", column->doc[0] ? " -- " : "", column->doc);
-	}
-	return sqlite3_str_finish(text);
-}
 
 static const struct many_table *find(const struct many *many, const char *name)
 {
@@ -110,102 +78,14 @@ static int disconnect_table(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* ---- Planning ---- */
-
-static const char *operator_of(int op)
-{
-	switch (op) {
-	case SQLITE_INDEX_CONSTRAINT_EQ:
-		return "=";
-	case SQLITE_INDEX_CONSTRAINT_LT:
-		return "<";
-	case SQLITE_INDEX_CONSTRAINT_LE:
-		return "<=";
-	case SQLITE_INDEX_CONSTRAINT_GT:
-		return ">";
-	case SQLITE_INDEX_CONSTRAINT_GE:
-		return ">=";
-	default:
-		return NULL;
-	}
-}
-
-static bool can_pass_on(const struct table *table, sqlite3_index_info *info, int n)
-{
-	int column = info->aConstraint[n].iColumn;
-
-	if (!info->aConstraint[n].usable || !operator_of(info->aConstraint[n].op) || column < 0)
-		return false;
-	if (column != COLUMN_RUN && !table->table->columns[column].is_alike)
-		return false;
-	return strcmp(sqlite3_vtab_collation(info, n), "BINARY") == 0;
-}
-
-/* How many rows will come, and how many are looked at for that. */
-struct estimate {
-	double rows, cost;
-	bool is_found; /* by a key */
-};
-
-static void estimate(const struct table *table, int column, bool is_equal, struct estimate *to)
-{
-	if (is_equal && column == COLUMN_RUN) {
-		to->rows /= (double)table->many->n_files;
-		to->cost /= (double)table->many->n_files;
-	} else if (is_equal && table->table->columns[column].is_key) {
-		to->is_found = true;
-		to->rows /= 1000;
-	} else {
-		to->rows /= is_equal ? 20 : 4;
-	}
-}
+/* ---- Reading ---- */
 
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	const struct table *table = (struct table *)base;
-	struct estimate sum = { (double)table->table->n_rows, (double)table->table->n_rows, false };
-	sqlite3_str *plan = sqlite3_str_new(NULL);
-	int n = 0;
 
-	sqlite3_str_appendf(plan, "%llx", (unsigned long long)info->colUsed);
-	for (int i = 0; i < info->nConstraint && n < MAX_COMPARED; i++) {
-		int column = info->aConstraint[i].iColumn;
-
-		if (!can_pass_on(table, info, i))
-			continue;
-		info->aConstraintUsage[i].argvIndex = ++n;
-		sqlite3_str_appendf(plan, ",%d%s", column, operator_of(info->aConstraint[i].op));
-		estimate(table, column, info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ, &sum);
-	}
-	info->estimatedRows = (sqlite3_int64)MAX(sum.rows, 1);
-	info->estimatedCost = sum.is_found ? MAX(sum.rows, 1) * 20 : sum.cost * 2 + 100;
-	info->idxStr = sqlite3_str_finish(plan);
-	info->needToFreeIdxStr = 1;
-	return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
+	return many_plan_make(table->many, table->table, info);
 }
-
-static int parse_plan(struct cursor *cursor, const char *plan)
-{
-	char *at;
-
-	cursor->n_compared = 0;
-	cursor->used = strtoull(plan, &at, 16);
-	while (*at == ',' && cursor->n_compared < MAX_COMPARED) {
-		struct compared *to = &cursor->compared[cursor->n_compared++];
-		size_t n;
-
-		to->column = strtoul(at + 1, &at, 10);
-		n = strspn(at, "<=>");
-		if (n == 0 || n >= MAX_OPERATOR)
-			return SQLITE_INTERNAL;
-		memcpy(to->operator, at, n);
-		to->operator[n] = '\0';
-		at += n;
-	}
-	return SQLITE_OK;
-}
-
-/* ---- Reading ---- */
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 {
@@ -224,7 +104,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 
 static void forget_values(struct cursor *cursor)
 {
-	for (size_t i = 0; i < MAX_COMPARED; i++)
+	for (size_t i = 0; i < MANY_MAX_COMPARED; i++)
 		sqlite3_value_free(TAKE(cursor->values[i]));
 }
 
@@ -232,7 +112,7 @@ static void forget_statements(struct cursor *cursor, size_t n_files)
 {
 	for (size_t i = 0; i < n_files; i++)
 		sqlite3_finalize(TAKE(cursor->statements[i]));
-	free(TAKE(cursor->plan));
+	free(TAKE(cursor->text));
 }
 
 static int close_cursor(sqlite3_vtab_cursor *base)
@@ -248,51 +128,6 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
-static bool file_has(const struct table *table, size_t column, size_t file)
-{
-	return table->table->columns[column].source &&
-	       table->table->has[column * table->many->n_files + file];
-}
-
-static bool file_has_table(const struct table *table, size_t file)
-{
-	for (size_t i = 0; i < table->table->n_columns; i++)
-		if (file_has(table, i, file))
-			return true;
-	return false;
-}
-
-/* Columns stand where they stand in the table; those that nobody wants are NULL. */
-static char *question(const struct table *table, const struct cursor *cursor, size_t file)
-{
-	sqlite3_str *text = sqlite3_str_new(NULL);
-	const char *word = " WHERE";
-
-	for (size_t i = 0; i < table->table->n_columns; i++) {
-		bool is_used = (cursor->used >> MIN(i, 63) & 1) != 0;
-
-		sqlite3_str_appendall(text, i == 0 ? "SELECT " : ", ");
-		if (is_used && file_has(table, i, file))
-			sqlite3_str_appendf(text, "\"%w\"", table->table->columns[i].source);
-		else
-			sqlite3_str_appendall(text, "NULL");
-	}
-	sqlite3_str_appendf(text, " FROM main.\"%w\"", table->table->name);
-	for (size_t i = 0; i < cursor->n_compared; i++) {
-		const struct compared *compared = &cursor->compared[i];
-
-		if (compared->column == COLUMN_RUN)
-			continue;
-		if (file_has(table, compared->column, file))
-			sqlite3_str_appendf(text, "%s \"%w\" %s ?%d", word, table->table->columns[compared->column].source,
-					    compared->operator, (int)i + 1);
-		else
-			sqlite3_str_appendf(text, "%s 0", word); /* NULL compares with nothing */
-		word = " AND";
-	}
-	return sqlite3_str_finish(text);
-}
-
 static int fail(struct table *table, size_t file, int code)
 {
 	sqlite3_free(table->base.zErrMsg);
@@ -303,7 +138,7 @@ static int fail(struct table *table, size_t file, int code)
 
 static int prepare(struct table *table, struct cursor *cursor)
 {
-	char *sql = question(table, cursor, cursor->file);
+	char *sql = many_question(table->many, table->table, &cursor->plan, cursor->file);
 	int code;
 
 	if (!sql)
@@ -323,7 +158,7 @@ static int start_file(struct table *table, struct cursor *cursor)
 		code = prepare(table, cursor);
 	else
 		sqlite3_reset(*statement);
-	for (size_t i = 0; i < cursor->n_compared && code == SQLITE_OK; i++)
+	for (size_t i = 0; i < cursor->plan.n_compared && code == SQLITE_OK; i++)
 		if ((int)i < sqlite3_bind_parameter_count(*statement))
 			code = sqlite3_bind_value(*statement, (int)i + 1, cursor->values[i]);
 	return code == SQLITE_OK ? SQLITE_OK : fail(table, cursor->file, code);
@@ -336,12 +171,12 @@ static int advance(struct table *table, struct cursor *cursor, bool is_new)
 	while (cursor->file < cursor->last) {
 		int code = SQLITE_DONE;
 
-		if (is_new && file_has_table(table, cursor->file)) {
+		if (is_new && many_file_has(table->many, table->table, cursor->file)) {
 			code = start_file(table, cursor);
 			if (code != SQLITE_OK)
 				return code;
 		}
-		if (cursor->statements[cursor->file] && file_has_table(table, cursor->file))
+		if (cursor->statements[cursor->file] && many_file_has(table->many, table->table, cursor->file))
 			code = sqlite3_step(cursor->statements[cursor->file]);
 		if (code == SQLITE_ROW)
 			return SQLITE_OK;
@@ -360,11 +195,11 @@ static void choose_files(const struct table *table, struct cursor *cursor)
 {
 	cursor->file = 0;
 	cursor->last = table->many->n_files;
-	for (size_t i = 0; i < cursor->n_compared; i++) {
-		const char *operator = cursor->compared[i].operator;
+	for (size_t i = 0; i < cursor->plan.n_compared; i++) {
+		const char *operator = cursor->plan.compared[i].operator;
 		int64_t value;
 
-		if (cursor->compared[i].column != COLUMN_RUN ||
+		if (cursor->plan.compared[i].column != COLUMN_RUN ||
 		    sqlite3_value_type(cursor->values[i]) != SQLITE_INTEGER)
 			continue;
 		value = MAX(MIN(sqlite3_value_int64(cursor->values[i]), (int64_t)table->many->n_files + 1), 0);
@@ -379,13 +214,13 @@ static void choose_files(const struct table *table, struct cursor *cursor)
 	}
 }
 
-static int take_plan(struct table *table, struct cursor *cursor, const char *plan)
+static int take_plan(struct table *table, struct cursor *cursor, const char *text)
 {
-	if (cursor->plan && strcmp(cursor->plan, plan) == 0)
+	if (cursor->text && strcmp(cursor->text, text) == 0)
 		return SQLITE_OK;
 	forget_statements(cursor, table->many->n_files);
-	cursor->plan = strdup(plan);
-	return cursor->plan ? parse_plan(cursor, plan) : SQLITE_NOMEM;
+	cursor->text = strdup(text);
+	return cursor->text ? many_plan_parse(text, &cursor->plan) : SQLITE_NOMEM;
 }
 
 static int filter(sqlite3_vtab_cursor *base, int index, const char *plan, int argc, sqlite3_value **argv)
