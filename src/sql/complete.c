@@ -41,9 +41,6 @@ static const char paths_sql[] =
 	" WHERE substr(name, 1, length(?1)) = ?1 COLLATE NOCASE OR"
 	" substr(schema || '.' || name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY 1 COLLATE NOCASE";
 
-static const char names_sql[] =
-	"SELECT name FROM (%s) WHERE substr(name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY name COLLATE NOCASE";
-
 /* What the words that fit have in common, and how they look as a list. */
 struct found {
 	unsigned n;
@@ -118,17 +115,23 @@ static int find_sql(struct found *found, sqlite3 *db, const char **word, const c
 	return add_asked(found, db, sqlite3_mprintf(columns_sql, tables_sql), *word, statement);
 }
 
+/* Of a list of names, those that begin so. */
+static int add_listed(struct found *found, const char *(*nth)(size_t n), const char *word)
+{
+	int r = 0;
+
+	for (size_t i = 0; nth(i) && r >= 0; i++)
+		if (strncmp(nth(i), word, strlen(word)) == 0)
+			r = add(found, nth(i));
+	return r;
+}
+
 static int find_command(struct found *found, sqlite3 *db, const char *line, const char *word)
 {
-	if (word == line) {
-		for (size_t i = 0; prompt_command_name(i); i++)
-			if (strncmp(prompt_command_name(i), word, strlen(word)) == 0 && add(found, prompt_command_name(i)) < 0)
-				return -ENOMEM;
-		return 0;
-	}
+	if (word == line)
+		return add_listed(found, prompt_command_name, word);
 	if (strncmp(line, ".mode", 5) == 0)
-		return add_asked(found, db, sqlite3_mprintf(names_sql, "SELECT column1 AS name FROM (VALUES ('table'), ('box'),"
-				 " ('markdown'), ('csv'), ('json'), ('jsonl'))"), word, "");
+		return add_listed(found, sql_format_name, word);
 	if (strncmp(line, ".schema", 7) == 0 || strncmp(line, ".tables", 7) == 0)
 		return add_asked(found, db, sqlite3_mprintf(paths_sql, tables_sql), word, "");
 	return 0;

@@ -25,6 +25,11 @@ int sql_format_parse(const char *name, enum sql_format *ret)
 	return -EINVAL;
 }
 
+const char *sql_format_name(size_t n)
+{
+	return n < N_ELEMENTS(sql_writers) ? sql_writers[n]->name : NULL;
+}
+
 void sql_format_list(char *to, size_t n_bytes)
 {
 	to[0] = '\0';

@@ -106,9 +106,31 @@ static size_t find_column(const struct many_table *table, const char *source)
 	return SIZE_MAX;
 }
 
-static bool is_ours(const struct many_table *table, const char *name)
+static bool is_taken(const struct many_table *table, const char *name)
 {
-	return strcasecmp(name, "run") == 0 || (table->is_run && strcasecmp(name, "file") == 0);
+	for (size_t i = 0; i < table->n_columns; i++)
+		if (strcasecmp(table->columns[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* As the file has it, with as many "_" behind it as it takes to be the only one. */
+static int free_name(const struct many_table *table, const char *source, char **ret)
+{
+	CLEANUP(freep) char *name = strdup(source);
+
+	while (name && is_taken(table, name)) {
+		char *longer;
+
+		if (asprintf(&longer, "%s_", name) < 0)
+			longer = NULL;
+		free(name);
+		name = longer;
+	}
+	if (!name)
+		return -ENOMEM;
+	*ret = TAKE(name);
+	return 0;
 }
 
 /* @key: its place in the table's key, from 1; 0: it is in none. */
@@ -123,8 +145,9 @@ static int take_column(struct many *many, size_t n, struct many_table *table, co
 	if (table->is_run && strcasecmp(source, "run") == 0)
 		return 0;
 	if (column == SIZE_MAX) {
-		if (asprintf(&name, "%s%s", source, is_ours(table, source) ? "_" : "") < 0)
-			return -ENOMEM;
+		r = free_name(table, source, &name);
+		if (r < 0)
+			return r;
 		ddl_comment(ddl, source, doc, sizeof doc);
 		column = table->n_columns;
 		r = add_column(many, table, name, source, type, doc);

@@ -14,6 +14,9 @@ enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_JSONL, SQL_MARKDOWN, SQL_BOX
 /* @name: "table", "csv", "json", ... -EINVAL: none of them. */
 int sql_format_parse(const char *name, enum sql_format *ret);
 
+/* The n-th name; NULL: there are no more. */
+const char *sql_format_name(size_t n);
+
 /* All names as part of a sentence: "table, csv or json". @to: 128 bytes. */
 void sql_format_list(char *to, size_t n_bytes);
 
