@@ -101,7 +101,7 @@ static const struct argp argp = {
 	       "  probing sql 'SELECT name, count(*) FROM function GROUP BY name'\n"
 	       "  probing sql train.db 'SELECT * FROM run' -f json\n"
 	       "  probing sql train.db < questions.sql\n"
-	       "  probing sql rank*.db 'SELECT run, sum(samples) FROM stack_total GROUP BY run'\n"
+	       "  probing sql rank*.db 'SELECT run, file, command FROM run'\n"
 	       "  probing sql 4242 'SELECT * FROM python.backtrace WHERE depth = 0'\n"
 	       "\n"
 	       "Of several recordings each table has a first column run: 1 is the first file, and the table run "
