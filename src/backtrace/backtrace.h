@@ -44,6 +44,7 @@ struct backtrace_frame {
 	const char *file;   /* NULL: unknown */
 	const char *module; /* path of a native frame's; NULL: none, or unknown */
 	int line;           /* executing; 0: unknown */
+	uint64_t address;   /* native: where it goes on, in the process; 0: Python, or unknown */
 	const struct py_locals *locals; /* NULL: not asked for, or no Python frame */
 };
 
@@ -123,6 +124,9 @@ void backtrace_freep(struct backtrace **backtrace);
 
 /* Why stopping or reading a process was refused (-EPERM, -EACCES), and what to do about it. */
 void backtrace_explain(pid_t pid, char *to, size_t n_bytes);
+
+/* What could not be shown that was asked for, and why: a sentence at a time. */
+void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void *data, const char *sentence), void *data);
 
 /*
  * backtrace_descendants - a process and all that it has started, and those have, that live.

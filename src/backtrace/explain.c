@@ -7,6 +7,7 @@
  *   Yama's ptrace_scope          1: descendants only; 2: with CAP_SYS_PTRACE; 3: nobody
  *   a seccomp filter, a security module
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,4 +82,30 @@ void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
 	say_why(pid, status, uids, to, n_bytes);
 	used = strlen(to);
 	snprintf(to + used, n_bytes - used, "; `probing doctor %d` says more", (int)pid);
+}
+
+void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void *data, const char *sentence), void *data)
+{
+	char why[1024], sentence[sizeof why + 128];
+
+	if (backtrace->refused) {
+		backtrace_explain(backtrace->pid, why, sizeof why);
+		snprintf(sentence, sizeof sentence,
+			 "its threads were not stopped, these are Python frames from memory: %s", why);
+		say(data, sentence);
+	}
+	if (backtrace->n_files_missing > 0) {
+		snprintf(sentence, sizeof sentence,
+			 "%zu of the files that it had mapped are not here, or are others by now: stacks may end "
+			 "early, and names be missing", backtrace->n_files_missing);
+		say(data, sentence);
+	}
+	if (backtrace->python_error == -EAGAIN) {
+		say(data, "its Python is still starting up: these are native frames");
+	} else if (backtrace->python_error) {
+		snprintf(sentence, sizeof sentence, "Python %s in %s %d cannot be read: these are native frames",
+			 backtrace->python, backtrace->is_dumped ? "the core of process" : "process",
+			 (int)backtrace->pid);
+		say(data, sentence);
+	}
 }

@@ -25,6 +25,7 @@ struct frame_names {
 	struct profile profile;
 	size_t *origins; /* of the profile's frames: which of the stack's each is */
 	size_t origin, origins_allocated;
+	const struct frame *stack; /* that is being named, innermost first; borrowed */
 	size_t frames_allocated, stacks_allocated;
 	bool has_python;
 };
@@ -250,6 +251,25 @@ static int put_frame(struct frame_names *names, const struct frame *frame, const
 	return 0;
 }
 
+/* Where a module lies in the process; of one that is mapped twice, where this address is code. */
+static uint64_t process_address(const struct frame_names *names, const struct frame *frame)
+{
+	const struct mapping *mapping;
+
+	if (frame->kind != FRAME_NATIVE)
+		return 0;
+	if (!frame->native.module)
+		return frame->native.address;
+	for (size_t i = 0; (mapping = address_space_nth(names->target->space, i)) != NULL; i++) {
+		uint64_t address = frame->native.address + (uint64_t)mapping->bias;
+
+		if (mapping->module == frame->native.module && mapping->executable && mapping->has_bias &&
+		    address >= mapping->start && address < mapping->end)
+			return address;
+	}
+	return 0;
+}
+
 /* The profile's only stack, as it is shown, innermost first. */
 static int show(const struct frame_names *names, const struct backtrace_options *options,
 		const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n)
@@ -275,6 +295,7 @@ static int show(const struct frame_names *names, const struct backtrace_options 
 			.file = frame->file,
 			.module = frame->module,
 			.line = frame->line,
+			.address = process_address(names, &names->stack[names->origins[path[n_path]]]),
 			.locals = locals && frame->kind == FRAME_PYTHON ? &locals[names->origins[path[n_path]]] : NULL,
 		};
 	}
@@ -288,6 +309,7 @@ int frame_names_put(struct frame_names *names, const struct backtrace_options *o
 {
 	names->profile.n_frames = names->profile.n_stacks = 0;
 	names->has_python = false;
+	names->stack = frames;
 	for (size_t i = 0; i < n_frames; i++)
 		names->has_python |= frames[i].kind == FRAME_PYTHON;
 	for (size_t i = n_frames; i-- > 0;) {

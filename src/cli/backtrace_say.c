@@ -97,20 +97,12 @@ int backtrace_say_failure(const struct backtrace_options *look, int error, char 
 	}
 }
 
+static void print(void *data, const char *sentence)
+{
+	fprintf(stderr, "%s%s\n", (const char *)data, sentence);
+}
+
 void backtrace_say_shortcomings(const struct backtrace *backtrace, const char *whose)
 {
-	char text[SAY_BYTES];
-
-	if (backtrace->refused) {
-		backtrace_explain(backtrace->pid, text, sizeof text);
-		fprintf(stderr, "%sits threads were not stopped, these are Python frames from memory: %s\n", whose, text);
-	}
-	if (backtrace->n_files_missing > 0)
-		fprintf(stderr, "%s%zu of the files that it had mapped are not here, or are others by now: stacks may "
-				"end early, and names be missing\n", whose, backtrace->n_files_missing);
-	if (backtrace->python_error == -EAGAIN)
-		fprintf(stderr, "%sits Python is still starting up: these are native frames\n", whose);
-	else if (backtrace->python_error)
-		fprintf(stderr, "%sPython %s in %s %d cannot be read: these are native frames\n", whose, backtrace->python,
-			backtrace->is_dumped ? "the core of process" : "process", (int)backtrace->pid);
+	backtrace_shortcomings(backtrace, print, (void *)whose);
 }

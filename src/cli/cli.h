@@ -34,6 +34,7 @@ struct verb {
 	const char *name;
 	const char *aliases; /* space separated; NULL none */
 	const char *summary; /* one line for the list of verbs */
+	const char *target;  /* the option before a process' id, "--pid"; NULL: it is an argument */
 	/* argv[0] is "probing <verb>"; returns an exit status. */
 	int (*run)(int argc, char **argv);
 };

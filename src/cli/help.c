@@ -33,6 +33,8 @@ void cli_help(FILE *out)
 		fputc('\n', out);
 	}
 	fputs("\n"
+	      "A process, or a recording, may also come first: probing 4242 backtrace,\n"
+	      "probing 4242 'SELECT ...', probing -t train.db report.\n"
 	      "probing help VERB says more about one, probing --version which version this is.\n"
 	      "Data goes to stdout, messages to stderr. NO_COLOR=1 turns colours off.\n"
 	      "\n"

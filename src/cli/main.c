@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/endpoint.h"
 
 /* What stdio still holds may fail to be written only now: help, a short answer. */
 static void flush_stdout(void)
@@ -37,6 +38,8 @@ static int unknown_verb(const char *typed)
 {
 	char near[256];
 
+	if (strcmp(typed, "-t") == 0 || strcmp(typed, "--target") == 0)
+		return cli_fail(EXIT_USAGE, "%s wants a process, or a recording", typed);
 	if (typed[0] == '-')
 		return cli_fail(EXIT_USAGE,
 				"there is no option %s before a verb; see probing --help", typed);
@@ -46,8 +49,55 @@ static int unknown_verb(const char *typed)
 	return cli_fail(EXIT_USAGE, "there is no verb %s; see probing --help", typed);
 }
 
+/*
+ * "PID VERB ...", "PID 'SELECT ...'", "-t PID VERB ...": what is looked at may come before what is done with it. It is
+ * moved behind the verb, or its option for it.
+ */
+struct target {
+	const char *name; /* NULL: none came first */
+	int n_words;      /* that it took */
+};
+
+static struct target leading_target(int argc, char **argv)
+{
+	static const char option[] = "--target=";
+
+	if (endpoint_is_process(argv[1]))
+		return (struct target){ argv[1], 1 };
+	if (strncmp(argv[1], option, strlen(option)) == 0)
+		return (struct target){ argv[1] + strlen(option), 1 };
+	if (argc > 2 && (strcmp(argv[1], "-t") == 0 || strcmp(argv[1], "--target") == 0))
+		return (struct target){ argv[2], 2 };
+	return (struct target){ NULL, 0 };
+}
+
+static int run_with_target(const struct target *target, int argc, char **argv)
+{
+	char **words = calloc((size_t)argc + 3, sizeof *words);
+	bool is_sql = strpbrk(argv[0], " \t\n") != NULL; /* else it is a verb, or was meant as one */
+	const struct verb *verb;
+	int n = 1, status;
+
+	if (!words)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	verb = verb_find(is_sql ? "sql" : argv[0]);
+	if (verb && !is_sql) {
+		argc--;
+		argv++;
+	}
+	if (verb && verb->target)
+		words[n++] = (char *)verb->target;
+	words[n++] = (char *)target->name;
+	for (int i = 0; i < argc; i++)
+		words[n++] = argv[i];
+	status = verb ? run_verb(verb, n, words) : unknown_verb(argv[0]);
+	free(words);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
+	struct target target;
 	const struct verb *verb;
 
 	setlocale(LC_CTYPE, "");
@@ -65,6 +115,12 @@ int main(int argc, char **argv)
 		printf("probing %s\n", cli_version);
 		return EXIT_OK;
 	}
+	target = leading_target(argc, argv);
+	if (target.name && argc > target.n_words + 1)
+		return run_with_target(&target, argc - target.n_words - 1, argv + target.n_words + 1);
+	if (target.name)
+		return cli_fail(EXIT_USAGE, "what is wanted of %s? For example: probing backtrace %s", target.name,
+				target.name);
 	verb = verb_find(argv[1]);
 	if (!verb)
 		return unknown_verb(argv[1]);

@@ -322,6 +322,7 @@ static int run_record(int argc, char **argv)
 const struct verb verb_record = {
 	.name = "record",
 	.aliases = NULL,
+	.target = "--pid",
 	.summary = "record a running process or a command into a file",
 	.run = run_record,
 };

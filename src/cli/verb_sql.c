@@ -1,52 +1,89 @@
-/* verb_sql.c - ask a recording in SQL.
+/* verb_sql.c - ask recordings, or a process, in SQL.
  *
- * Where the question comes from: the argument, else a script on stdin, else
+ * Where the question comes from: the last argument, else a script on stdin, else
  * somebody at a terminal, who gets a prompt.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/endpoint.h"
+#include "src/live/live.h"
 #include "src/sql/sql.h"
 
 enum {
-	MAX_ARGUMENTS = 2,
 	MAX_ERROR = 1024,
+	MAX_NOTE = 256,
 	MAX_SCRIPT_BYTES = 64 << 20,
+	OPTION_WRITE = 0x200,
+	OPTION_TIMEOUT,
+	OPTION_LIMIT,
+	OPTION_NO_HEADER,
 };
 
 struct options {
-	char *arguments[MAX_ARGUMENTS];
-	unsigned n_arguments;
-	enum sql_format format;
-	/* What the arguments mean; NULL: the default. */
-	const char *recording, *sql;
+	char **arguments; /* of main(): room for all there are */
+	size_t n_arguments;
+	struct sql_rules rules;
+	double timeout_s; /* 0: none */
+	const char *sql;  /* NULL: not among the arguments */
 };
 
 static const struct argp_option option_list[] = {
-	{ "format", 'f', "FORMAT", 0, "Answer as table, csv or json (default: table)", 0 },
+	{ "format", 'f', "FORMAT", 0, "Answer as table, box, markdown, csv, json or jsonl (default: table)", 0 },
+	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Leave out the columns' names, of table, box and csv", 0 },
+	{ "limit", OPTION_LIMIT, "ROWS", 0, "Write so many rows of each answer at most, and say where there were more", 0 },
+	{ "timeout", OPTION_TIMEOUT, "SECONDS", 0, "End what takes longer (default: it may take as long as it takes)", 0 },
+	{ "write", OPTION_WRITE, NULL, 0, "Let statements change the recording (default: it is only read)", 0 },
 	{ 0 },
 };
+
+/* The last one may be SQL; those before it are not. */
+static void tell_apart(struct options *options, struct argp_state *state)
+{
+	size_t n = options->n_arguments;
+
+	if (n > 0 && !endpoint_is_one(options->arguments[n - 1], n > 1))
+		options->sql = options->arguments[--options->n_arguments];
+	for (size_t i = 1; i < options->n_arguments; i++)
+		if (!endpoint_is_one(options->arguments[i], false))
+			argp_error(state, "recordings, or one process, and one text of SQL (in quotes): but what is %s?",
+				   options->arguments[i]);
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
+	char names[128];
 
 	switch (key) {
 	case 'f':
-		if (sql_format_parse(argument, &options->format) < 0)
-			argp_error(state, "the format is table, csv or json, not %s", argument);
+		if (sql_format_parse(argument, &options->rules.format) < 0) {
+			sql_format_list(names, sizeof names);
+			argp_error(state, "the format is %s, not %s", names, argument);
+		}
+		return 0;
+	case OPTION_NO_HEADER:
+		options->rules.no_header = true;
+		return 0;
+	case OPTION_LIMIT:
+		options->rules.max_rows = (uint64_t)cli_parse_number(state, argument, "--limit", 1, 1e15);
+		return 0;
+	case OPTION_TIMEOUT:
+		options->timeout_s = cli_parse_number(state, argument, "--timeout", 0.001, 1e6);
+		return 0;
+	case OPTION_WRITE:
+		options->rules.may_write = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (options->n_arguments == MAX_ARGUMENTS)
-			argp_error(state,
-				   "one recording and one text of SQL (in quotes), but what is %s?",
-				   argument);
 		options->arguments[options->n_arguments++] = argument;
+		return 0;
+	case ARGP_KEY_END:
+		tell_apart(options, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -56,55 +93,26 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "[FILE] [SQL]",
-	.doc = "Ask a recording (default: probing.db) in SQL. The recording is only read. "
+	.args_doc = "[FILE...|PID] [SQL]",
+	.doc = "Ask recordings (default: probing.db), or a running process, in SQL. They are only read. "
 	       "Without SQL, a script is read from stdin; on a terminal there is a prompt, "
 	       "where .help helps and Ctrl-D leaves.\v"
 	       "Examples:\n"
 	       "  probing sql 'SELECT name, count(*) FROM function GROUP BY name'\n"
 	       "  probing sql train.db 'SELECT * FROM run' -f json\n"
 	       "  probing sql train.db < questions.sql\n"
+	       "  probing sql rank*.db 'SELECT run, file, command FROM run'\n"
+	       "  probing sql 4242 'SELECT * FROM python.backtrace WHERE depth = 0'\n"
+	       "\n"
+	       "Of several recordings each table has a first column run: 1 is the first file, and the table run "
+	       "says which that is. Ids are of their file: join USING (run, stack).\n"
+	       "A number is a process, whose tables (probing tables PID) are read from outside at the moment of "
+	       "the question; a recording of such a name is ./NUMBER.\n"
 	       "\n"
 	       "In a table and in CSV, NULL is empty (an empty text is \"\" in CSV), and a blob is "
 	       "shown in hexadecimal. On a terminal a table's long texts are cut to its width. "
-	       "JSON is an array of objects per statement.\n",
+	       "JSON is an array of objects per statement, jsonl an object a line.\n",
 };
-
-static bool ends_in(const char *text, const char *ending)
-{
-	size_t n = strlen(text), n_ending = strlen(ending);
-
-	return n >= n_ending && strcmp(text + n - n_ending, ending) == 0;
-}
-
-/* A single argument may be either: what names a file is one, then what reads like SQL. */
-static bool is_recording(const char *argument)
-{
-	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES" };
-
-	if (access(argument, F_OK) == 0 || ends_in(argument, ".db"))
-		return true;
-	for (size_t i = 0; i < N_ELEMENTS(beginnings); i++) {
-		size_t n = strlen(beginnings[i]);
-
-		if (strncasecmp(argument, beginnings[i], n) == 0 &&
-		    !isalnum((unsigned char)argument[n]))
-			return false;
-	}
-	return argument[0] != '\0' && !strpbrk(argument, " \t\n;");
-}
-
-static void tell_apart(struct options *options)
-{
-	if (options->n_arguments == 2) {
-		options->recording = options->arguments[0];
-		options->sql = options->arguments[1];
-	} else if (options->n_arguments == 1 && is_recording(options->arguments[0])) {
-		options->recording = options->arguments[0];
-	} else if (options->n_arguments == 1) {
-		options->sql = options->arguments[0];
-	}
-}
 
 /* All of stdin. -EFBIG; -EINVAL a NUL byte: a binary file, or UTF-16. */
 static int read_script(char **ret)
@@ -140,25 +148,52 @@ static int fail_sql(int error, char *sentence)
 	return cli_fail(error == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, "%s", sentence);
 }
 
-static int run_text(sqlite3 *db, const char *sql, enum sql_format format)
+/* What a process refuses has an exit status of its own. */
+static int fail_asking(const struct endpoint *endpoint, int error, char *sentence)
 {
-	char error[MAX_ERROR] = "";
+	if (error == -EINVAL && endpoint->live && live_error(endpoint->live) < 0)
+		return cli_fail(cli_status(live_error(endpoint->live)), "%s", sentence);
+	return fail_sql(error, sentence);
+}
+
+static struct sql_session session_of(const struct endpoint *endpoint, const struct options *options)
+{
+	struct sql_session session = {
+		.db = endpoint->db,
+		.rules = options->rules,
+		.timeout_ns = (uint64_t)(options->timeout_s * 1e9),
+	};
+
+	if (endpoint->many)
+		session.behind = many_connections(endpoint->many, &session.n_behind);
+	return session;
+}
+
+static int run_text(const struct endpoint *endpoint, const char *sql, const struct options *options)
+{
+	struct sql_session session = session_of(endpoint, options);
+	char error[MAX_ERROR] = "", note[MAX_NOTE];
 	CLEANUP(output_abandon) struct output output;
 	int r;
 
 	r = output_open(&output, "-");
 	if (r < 0)
 		return cli_fail_open("-", r);
-	r = sql_run(db, sql, format, cli_columns(STDOUT_FILENO), output.file, error, sizeof error);
+	session.rules.columns = cli_columns(STDOUT_FILENO);
+	r = sql_ask(&session, sql, output.file, error, sizeof error, note, sizeof note);
 	if (output.error < 0)
 		return cli_fail_write("-", output.error);
 	if (r < 0)
-		return fail_sql(r, error);
+		return fail_asking(endpoint, r, error);
 	r = output_finish(&output);
-	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
+	if (r < 0)
+		return cli_fail_write("-", r);
+	if (note[0])
+		fprintf(stderr, "%s\n", note);
+	return EXIT_OK;
 }
 
-static int run_script(sqlite3 *db, enum sql_format format)
+static int run_script(const struct endpoint *endpoint, const struct options *options)
 {
 	CLEANUP(freep) char *script = NULL;
 	int r;
@@ -169,43 +204,45 @@ static int run_script(sqlite3 *db, enum sql_format format)
 	if (r < 0)
 		return cli_fail(cli_status(r), "the script on stdin cannot be read: %s",
 				strerror(-r));
-	return run_text(db, script, format);
+	return run_text(endpoint, script, options);
 }
 
-static int run_prompt(sqlite3 *db, const struct options *options)
+static int run_prompt(const struct endpoint *endpoint, const struct options *options)
 {
+	const struct sql_session session = session_of(endpoint, options);
 	int r;
 
-	r = sql_prompt(db, options->recording ? options->recording : "probing.db", options->format,
-		       stdout);
+	r = sql_prompt(&session, endpoint->title, stdout);
 	if (r < 0 && ferror(stdout))
 		return cli_fail_write("-", r);
 	return r < 0 ? cli_fail(EXIT_FAILED, "the prompt failed: %s", strerror(-r)) : EXIT_OK;
 }
 
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-
 static int run_sql(int argc, char **argv)
 {
-	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
-	struct options options = { .format = SQL_TABLE };
+	CLEANUP(freep) char **arguments = calloc((size_t)argc + 1, sizeof *arguments);
+	struct options options = { .arguments = arguments };
+	struct endpoint endpoint;
 	int status;
 
+	if (!arguments)
+		return cli_fail(EXIT_FAILED, "not enough memory");
 	cli_parse(&argp, argc, argv, 0, &options);
-	tell_apart(&options);
-	status = cli_open_recording(options.recording, &db);
+	status = endpoint_open((const char *const *)arguments, options.n_arguments, options.rules.may_write, &endpoint);
 	if (status != EXIT_OK)
 		return status;
 	if (options.sql)
-		return run_text(db, options.sql, options.format);
-	if (isatty(STDIN_FILENO))
-		return run_prompt(db, &options);
-	return run_script(db, options.format);
+		status = run_text(&endpoint, options.sql, &options);
+	else if (isatty(STDIN_FILENO))
+		status = run_prompt(&endpoint, &options);
+	else
+		status = run_script(&endpoint, &options);
+	return endpoint_finish(&endpoint, status);
 }
 
 const struct verb verb_sql = {
 	.name = "sql",
 	.aliases = "query",
-	.summary = "ask a recording in SQL",
+	.summary = "ask recordings, or a running process, in SQL",
 	.run = run_sql,
 };

@@ -265,6 +265,7 @@ static int run_top(int argc, char **argv)
 const struct verb verb_top = {
 	.name = "top",
 	.aliases = NULL,
+	.target = "--pid",
 	.summary = "show live where a running process or a command spends its time",
 	.run = run_top,
 };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/syscall_name.h"
 #include "base/util.h"
 #include "src/record/event.h"
 
@@ -135,14 +136,9 @@ static struct tracepoint_value numbers_value(const struct tracepoint_field *fiel
 	return (struct tracepoint_value){ .type = VALUE_TEXT, .bytes = room, .n_bytes = used };
 }
 
-static const char *const syscall_names[] = {
-#define SYSCALL(number, name) [number] = name,
-#include "src/record/syscall_names.h"
-};
-
 static struct tracepoint_value syscall_value(int64_t number)
 {
-	const char *name = number >= 0 && number < (int64_t)N_ELEMENTS(syscall_names) ? syscall_names[number] : NULL;
+	const char *name = syscall_name(number);
 
 	return name ? (struct tracepoint_value){ .type = VALUE_TEXT, .bytes = name, .n_bytes = strlen(name) }
 		    : (struct tracepoint_value){ .type = VALUE_NONE };

@@ -8,18 +8,25 @@
 #define PROBING_SQL_FORMAT_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdio.h>
+
+/* What the one who asks wants of the look; formats take what means something to them. */
+struct sql_look {
+	unsigned columns; /* width of the terminal, 0: none */
+	bool no_header;
+};
 
 struct sql_writer {
 	const char *name;
 	/*
 	 * A result set begins.
 	 * @statement: gives the columns' names; outlives the state.
-	 * @columns:   width of the terminal, 0: none.
+	 * @look:      borrowed for the call.
 	 * @ret:       state for the other functions.
 	 * Errors of all: -ENOMEM.
 	 */
-	int (*begin)(sqlite3_stmt *statement, FILE *out, unsigned columns, void **ret);
+	int (*begin)(sqlite3_stmt *statement, FILE *out, const struct sql_look *look, void **ret);
 	/* The row that the statement stands on. */
 	int (*row)(void *state);
 	/* No more rows. Not called when the query failed half way. */
@@ -27,6 +34,10 @@ struct sql_writer {
 	void (*free)(void *state);
 };
 
-extern const struct sql_writer sql_writer_table, sql_writer_csv, sql_writer_json;
+extern const struct sql_writer sql_writer_table, sql_writer_box, sql_writer_csv, sql_writer_json, sql_writer_jsonl,
+	sql_writer_markdown;
+
+/* By enum sql_format (formats.c). */
+extern const struct sql_writer *const sql_writers[];
 
 #endif

@@ -37,29 +37,36 @@ static void put_field(FILE *out, const char *bytes, size_t n)
 	putc('"', out);
 }
 
-static int csv_begin(sqlite3_stmt *statement, FILE *out, unsigned columns, void **ret)
+static int put_header(struct csv *csv)
 {
-	struct csv *csv;
+	for (int i = 0; i < sqlite3_column_count(csv->statement); i++) {
+		const char *name = sqlite3_column_name(csv->statement, i);
 
-	(void)columns;
+		if (!name)
+			return -ENOMEM;
+		if (i > 0)
+			putc(',', csv->out);
+		put_field(csv->out, name, strlen(name));
+	}
+	fputs("\r\n", csv->out);
+	return 0;
+}
+
+static int csv_begin(sqlite3_stmt *statement, FILE *out, const struct sql_look *look, void **ret)
+{
+	CLEANUP(freep) struct csv *csv = NULL;
+	int r = 0;
+
 	csv = calloc(1, sizeof *csv);
 	if (!csv)
 		return -ENOMEM;
 	csv->statement = statement;
 	csv->out = out;
-	for (int i = 0; i < sqlite3_column_count(statement); i++) {
-		const char *name = sqlite3_column_name(statement, i);
-
-		if (!name) {
-			free(csv);
-			return -ENOMEM;
-		}
-		if (i > 0)
-			putc(',', out);
-		put_field(out, name, strlen(name));
-	}
-	fputs("\r\n", out);
-	*ret = csv;
+	if (!look->no_header)
+		r = put_header(csv);
+	if (r < 0)
+		return r;
+	*ret = TAKE(csv);
 	return 0;
 }
 

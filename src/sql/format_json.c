@@ -1,4 +1,4 @@
-/* format_json.c - an array of objects, a row each, on a line of its own.
+/* format_json.c - an array of objects, a row each, on a line of its own; and such lines alone (jsonl).
  *
  * Numbers stay numbers (what JSON cannot say, infinity, is null), a blob is its
  * bytes in hexadecimal, and text is made valid UTF-8. Keys are unique in an
@@ -22,6 +22,7 @@ struct json {
 	yajl_gen generator;
 	char **keys;
 	int n_keys;
+	bool is_array;
 	bool has_rows;
 	struct sql_text value, clean;
 };
@@ -74,17 +75,17 @@ static int add_key(struct json *json, const char *name)
 	return 0;
 }
 
-static int json_begin(sqlite3_stmt *statement, FILE *out, unsigned columns, void **ret)
+static int begin(sqlite3_stmt *statement, FILE *out, bool is_array, void **ret)
 {
 	CLEANUP(json_freep) struct json *json = NULL;
 	int n_columns = sqlite3_column_count(statement);
 
-	(void)columns;
 	json = calloc(1, sizeof *json);
 	if (!json)
 		return -ENOMEM;
 	json->statement = statement;
 	json->out = out;
+	json->is_array = is_array;
 	json->generator = yajl_gen_alloc(NULL);
 	json->keys = calloc((size_t)n_columns, sizeof *json->keys);
 	if (!json->generator || !json->keys)
@@ -96,9 +97,22 @@ static int json_begin(sqlite3_stmt *statement, FILE *out, unsigned columns, void
 		if (r < 0)
 			return r;
 	}
-	putc('[', out);
+	if (is_array)
+		putc('[', out);
 	*ret = TAKE(json);
 	return 0;
+}
+
+static int json_begin(sqlite3_stmt *statement, FILE *out, const struct sql_look *look, void **ret)
+{
+	(void)look;
+	return begin(statement, out, true, ret);
+}
+
+static int jsonl_begin(sqlite3_stmt *statement, FILE *out, const struct sql_look *look, void **ret)
+{
+	(void)look;
+	return begin(statement, out, false, ret);
 }
 
 static void put_string(struct json *json, const char *bytes, size_t n)
@@ -160,10 +174,12 @@ static int json_row(void *state)
 	}
 	yajl_gen_map_close(json->generator);
 	yajl_gen_get_buf(json->generator, &object, &n);
-	if (json->has_rows)
+	if (json->has_rows && json->is_array)
 		fputs(",\n", json->out);
 	json->has_rows = true;
 	fwrite(object, 1, n, json->out);
+	if (!json->is_array)
+		putc('\n', json->out);
 	return 0;
 }
 
@@ -171,13 +187,23 @@ static int json_end(void *state)
 {
 	struct json *json = state;
 
-	fputs("]\n", json->out);
+	if (json->is_array)
+		fputs("]\n", json->out);
 	return 0;
 }
 
 const struct sql_writer sql_writer_json = {
 	.name = "json",
 	.begin = json_begin,
+	.row = json_row,
+	.end = json_end,
+	.free = json_free,
+};
+
+/* A row is an object on a line of its own, for tools that read line by line. */
+const struct sql_writer sql_writer_jsonl = {
+	.name = "jsonl",
+	.begin = jsonl_begin,
 	.row = json_row,
 	.end = json_end,
 	.free = json_free,

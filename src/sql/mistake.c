@@ -17,7 +17,7 @@
 #include "src/sql/text.h"
 
 enum {
-	MAX_MESSAGE = 200,
+	MAX_MESSAGE = 600, /* why a process may not be looked into takes that */
 	MAX_NAME = 64,
 	CONTEXT = 30, /* bytes of the text shown on each side of the place */
 };

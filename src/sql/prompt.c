@@ -11,7 +11,6 @@
  * libedit does the editing. Its own signal handling stays off, since it
  * repeats signals to the whole process group.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <histedit.h>
 #include <poll.h>
@@ -23,27 +22,9 @@
 
 #include "base/util.h"
 #include "src/sql/history.h"
-#include "src/sql/sql.h"
-#include "src/sql/text.h"
+#include "src/sql/prompt.h"
 
-enum {
-	MAX_ERROR = 1024,
-	MAX_HISTORY = 1000,
-	STEPS_PER_LOOK = 1000, /* of SQLite's machine: microseconds */
-};
-
-struct prompt {
-	sqlite3 *db;
-	enum sql_format format;
-	FILE *out;    /* answers */
-	FILE *screen; /* prompt and messages */
-	EditLine *editor;
-	History *history;
-	char *history_path; /* NULL: not kept */
-	struct sql_text statement; /* lines typed so far */
-	bool is_done;
-	sigset_t mask; /* as it was before the prompt */
-};
+enum { MAX_ERROR = 1024, MAX_NOTE = 256, MAX_HISTORY = 1000 };
 
 static volatile sig_atomic_t interrupted;
 
@@ -53,12 +34,6 @@ static void on_interrupt(int signal_number)
 	interrupted = 1;
 }
 
-static int is_interrupted(void *ignored)
-{
-	(void)ignored;
-	return interrupted;
-}
-
 static unsigned screen_width(FILE *out)
 {
 	struct winsize size;
@@ -66,105 +41,35 @@ static unsigned screen_width(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* 0 as long as the output can be written, mistakes included. */
-static int run(struct prompt *prompt, const char *sql, enum sql_format format)
+/* An answer that cannot be kept does not end the prompt, but goes here from now on. */
+static void give_up_file(struct prompt *prompt, int error)
 {
-	char error[MAX_ERROR] = "";
+	fprintf(prompt->screen, "the answers cannot be written: %s; they are shown here again\n", strerror(-error));
+	fclose(TAKE(prompt->file));
+}
+
+int prompt_run(struct prompt *prompt, const char *sql)
+{
+	FILE *out = prompt->file ? prompt->file : prompt->out;
+	char error[MAX_ERROR] = "", note[MAX_NOTE] = "";
+	uint64_t began = monotonic_ns();
 	int r;
 
-	sqlite3_progress_handler(prompt->db, STEPS_PER_LOOK, is_interrupted, NULL);
-	r = sql_run(prompt->db, sql, format, screen_width(prompt->out), prompt->out, error,
-		    sizeof error);
-	sqlite3_progress_handler(prompt->db, 0, NULL, NULL);
+	prompt->session.rules.columns = prompt->file ? 0 : screen_width(prompt->out);
+	r = sql_ask(&prompt->session, sql, out, error, sizeof error, note, sizeof note);
 	interrupted = 0;
-	if (r < 0 && ferror(prompt->out))
-		return r;
-	if (r < 0)
-		fprintf(prompt->screen, "%s\n", error);
-	return 0;
-}
-
-static int command_quit(struct prompt *prompt, const char *argument)
-{
-	(void)argument;
-	prompt->is_done = true;
-	return 0;
-}
-
-static int command_tables(struct prompt *prompt, const char *argument)
-{
-	(void)argument;
-	return run(prompt,
-		   "SELECT name, type FROM pragma_table_list"
-		   " WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type, name",
-		   SQL_TABLE);
-}
-
-/* The declarations as they were written, comments included. */
-static int command_schema(struct prompt *prompt, const char *argument)
-{
-	sqlite3_stmt *statement = NULL;
-	unsigned n = 0;
-
-	if (sqlite3_prepare_v2(prompt->db,
-			       "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
-			       " AND (?1 = '' OR name = ?1 COLLATE NOCASE)",
-			       -1, &statement, NULL) != SQLITE_OK) {
-		fprintf(prompt->screen, "%s\n", sqlite3_errmsg(prompt->db));
+	if (r < 0 && ferror(out)) {
+		if (!prompt->file)
+			return r;
+		give_up_file(prompt, r);
 		return 0;
 	}
-	sqlite3_bind_text(statement, 1, argument, -1, SQLITE_STATIC);
-	while (sqlite3_step(statement) == SQLITE_ROW) {
-		const char *sql = (const char *)sqlite3_column_text(statement, 0);
-
-		for (; sql && *sql; sql++)
-			putc(*sql == '\n' || !iscntrl((unsigned char)*sql) ? *sql : '?',
-			     prompt->out);
-		fputs(";\n", prompt->out);
-		n++;
-	}
-	sqlite3_finalize(statement);
-	if (n == 0)
-		fprintf(prompt->screen, "there is no table %s; .tables lists them\n", argument);
-	return 0;
-}
-
-static int command_help(struct prompt *prompt, const char *argument);
-
-static const struct command {
-	const char *name, *arguments, *summary;
-	int (*run)(struct prompt *prompt, const char *argument);
-} commands[] = {
-	{ ".tables", "", "list tables and views", command_tables },
-	{ ".schema", "[TABLE]", "columns and what they mean", command_schema },
-	{ ".help", "", "this list", command_help },
-	{ ".quit", "", "leave (also Ctrl-D)", command_quit },
-	{ ".exit", "", "the same", command_quit },
-};
-
-static int command_help(struct prompt *prompt, const char *argument)
-{
-	(void)argument;
-	for (size_t i = 0; i < N_ELEMENTS(commands); i++)
-		fprintf(prompt->screen, "%s %-*s  %s\n", commands[i].name,
-			(int)(15 - strlen(commands[i].name)), commands[i].arguments,
-			commands[i].summary);
-	fprintf(prompt->screen, "Anything else is SQL and ends with ';'. Ctrl-C drops a line or "
-				"stops a query.\n");
-	return 0;
-}
-
-static int run_command(struct prompt *prompt, char *line)
-{
-	char *argument = line + strcspn(line, " \t\n");
-	size_t n = (size_t)(argument - line);
-
-	argument += strspn(argument, " \t\n");
-	argument[strcspn(argument, " \t\n;")] = '\0';
-	for (size_t i = 0; i < N_ELEMENTS(commands); i++)
-		if (strlen(commands[i].name) == n && strncmp(commands[i].name, line, n) == 0)
-			return commands[i].run(prompt, argument);
-	fprintf(prompt->screen, "there is no command %.*s; .help lists them\n", (int)n, line);
+	if (r < 0)
+		fprintf(prompt->screen, "%s\n", error);
+	if (note[0])
+		fprintf(prompt->screen, "%s\n", note);
+	if (prompt->is_timing)
+		fprintf(prompt->screen, "%.3f s\n", (double)(monotonic_ns() - began) / 1e9);
 	return 0;
 }
 
@@ -184,7 +89,7 @@ static int take_line(struct prompt *prompt, const char *line)
 	if (prompt->statement.n == 0 && line[0] == '.') {
 		CLEANUP(freep) char *copy = strdup(line);
 
-		return copy ? run_command(prompt, copy) : -ENOMEM;
+		return copy ? prompt_command(prompt, copy) : -ENOMEM;
 	}
 	r = sql_text_put(&prompt->statement, line, strlen(line));
 	if (r == 0)
@@ -195,7 +100,7 @@ static int take_line(struct prompt *prompt, const char *line)
 	if (!sqlite3_complete(prompt->statement.bytes))
 		return 0;
 	prompt->statement.n = 0;
-	return run(prompt, prompt->statement.bytes, prompt->format);
+	return prompt_run(prompt, prompt->statement.bytes);
 }
 
 static char *show_prompt(EditLine *editor)
@@ -311,6 +216,8 @@ static void prompt_close(struct prompt *prompt)
 		el_end(prompt->editor);
 	if (prompt->history)
 		history_end(prompt->history);
+	if (prompt->file)
+		fclose(prompt->file);
 	free(prompt->history_path);
 	sql_text_done(&prompt->statement);
 }
@@ -331,6 +238,9 @@ static int prompt_open(struct prompt *prompt)
 	el_set(prompt->editor, EL_EDITOR, "emacs");
 	el_set(prompt->editor, EL_GETCFN, read_character);
 	el_set(prompt->editor, EL_HIST, history, prompt->history);
+	/* In wide letters: of others it makes copies that nobody frees. */
+	el_wset(prompt->editor, EL_ADDFN, L"probing-complete", L"complete a name", prompt_complete);
+	el_set(prompt->editor, EL_BIND, "^I", "probing-complete", NULL);
 	el_source(prompt->editor, NULL); /* ~/.editrc, where there is one */
 	r = history_path(&prompt->history_path);
 	if (r == 0)
@@ -340,17 +250,17 @@ static int prompt_open(struct prompt *prompt)
 	return 0;
 }
 
-int sql_prompt(sqlite3 *db, const char *title, enum sql_format format, FILE *out)
+int sql_prompt(const struct sql_session *session, const char *title, FILE *out)
 {
 	CLEANUP(prompt_close) struct prompt prompt = {
-		.db = db,
-		.format = format,
+		.session = *session,
 		.out = out,
 		.screen = isatty(fileno(out)) ? out : stderr,
 	};
 	struct sigaction action = { .sa_handler = on_interrupt }, before;
 	int r;
 
+	prompt.session.interrupted = &interrupted;
 	r = prompt_open(&prompt);
 	if (r < 0)
 		return r;

@@ -1,8 +1,8 @@
 /* run.c - run the statements of a text and write their rows.
  *
  * Invariants:
- * 1. Nothing is written to any database: a statement that SQLite does not call
- *    read-only is refused before its first step, whatever the connection allows.
+ * 1. Unless the rules allow it nothing is written to any database: a statement that SQLite does
+ *    not call read-only is refused before its first step, whatever the connection allows.
  * 2. Rows are not kept: each goes to the writer as it comes.
  * 3. An output that fails ends the run at the row where it failed.
  */
@@ -14,27 +14,13 @@
 #include "src/sql/mistake.h"
 #include "src/sql/sql.h"
 
-static const struct sql_writer *const writers[] = {
-	[SQL_TABLE] = &sql_writer_table,
-	[SQL_CSV] = &sql_writer_csv,
-	[SQL_JSON] = &sql_writer_json,
-};
-
-int sql_format_parse(const char *name, enum sql_format *ret)
-{
-	for (size_t i = 0; i < N_ELEMENTS(writers); i++)
-		if (strcmp(writers[i]->name, name) == 0) {
-			*ret = (enum sql_format)i;
-			return 0;
-		}
-	return -EINVAL;
-}
-
 struct answer {
 	const struct sql_writer *writer;
 	void *state;
 	FILE *out;
-	unsigned columns;
+	struct sql_look look;
+	uint64_t rows_left; /* that may still be written */
+	bool is_cut;        /* there were more */
 };
 
 static void answer_free(struct answer *answer)
@@ -56,7 +42,7 @@ static int answer_begin(struct answer *answer, sqlite3_stmt *statement)
 {
 	if (answer->state)
 		return 0;
-	return answer->writer->begin(statement, answer->out, answer->columns, &answer->state);
+	return answer->writer->begin(statement, answer->out, &answer->look, &answer->state);
 }
 
 static int put_rows(struct answer *answer, sqlite3_stmt *statement, int *ret_code)
@@ -64,6 +50,11 @@ static int put_rows(struct answer *answer, sqlite3_stmt *statement, int *ret_cod
 	int r, code;
 
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+		if (answer->rows_left-- == 0) {
+			answer->is_cut = true;
+			code = SQLITE_DONE;
+			break;
+		}
 		errno = 0;
 		r = answer_begin(answer, statement);
 		if (r == 0)
@@ -123,21 +114,24 @@ static int fail(const struct place *place, int code)
 }
 
 static int run_statement(const struct place *place, sqlite3_stmt *statement,
-			 const struct sql_writer *writer, unsigned columns, FILE *out)
+			 const struct sql_rules *rules, FILE *out, bool *ret_cut)
 {
 	CLEANUP(answer_free) struct answer answer = {
-		.writer = writer,
+		.writer = sql_writers[rules->format],
 		.out = out,
-		.columns = columns,
+		.look = { rules->columns, rules->no_header },
+		.rows_left = rules->max_rows > 0 ? rules->max_rows : UINT64_MAX,
 	};
 	int r, code;
 
-	if (!sqlite3_stmt_readonly(statement) && !sqlite3_stmt_isexplain(statement)) {
-		mistake_refuse("this statement would change the recording, which is only read here",
+	if (!rules->may_write && !sqlite3_stmt_readonly(statement) && !sqlite3_stmt_isexplain(statement)) {
+		mistake_refuse("this statement would change the recording, which is only read here: with "
+			       "--write it may be",
 			       place->text, place->statement, place->error, place->error_bytes);
 		return -EINVAL;
 	}
 	r = put_rows(&answer, statement, &code);
+	*ret_cut |= answer.is_cut;
 	if (r == 0 && code != SQLITE_DONE)
 		return fail(place, code);
 	if (r == 0)
@@ -152,11 +146,12 @@ static void finalizep(sqlite3_stmt **statement)
 	sqlite3_finalize(*statement);
 }
 
-int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out,
-	    char *error, size_t error_bytes)
+int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error,
+	       size_t error_bytes, bool *ret_cut)
 {
 	struct place place = { db, text, text, error, error_bytes };
 
+	*ret_cut = false;
 	while (*place.statement) {
 		CLEANUP(finalizep) sqlite3_stmt *statement = NULL;
 		const char *rest;
@@ -166,7 +161,7 @@ int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned colu
 		if (code != SQLITE_OK)
 			return fail(&place, code);
 		if (statement) /* else a comment or blanks */
-			r = run_statement(&place, statement, writers[format], columns, out);
+			r = run_statement(&place, statement, rules, out, ret_cut);
 		if (r < 0)
 			return r;
 		place.statement = rest;
@@ -175,4 +170,13 @@ int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned colu
 	if (fflush(out) != 0)
 		return errno > 0 ? -errno : -EIO;
 	return 0;
+}
+
+int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out,
+	    char *error, size_t error_bytes)
+{
+	const struct sql_rules rules = { .format = format, .columns = columns };
+	bool is_cut;
+
+	return sql_run_by(db, text, &rules, out, error, error_bytes, &is_cut);
 }

@@ -2,20 +2,37 @@
 #ifndef PROBING_SQL_H
 #define PROBING_SQL_H
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
-enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON };
+enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_JSONL, SQL_MARKDOWN, SQL_BOX };
 
-/* @name: "table", "csv" or "json". -EINVAL: none of them. */
+/* @name: "table", "csv", "json", ... -EINVAL: none of them. */
 int sql_format_parse(const char *name, enum sql_format *ret);
+
+/* The n-th name; NULL: there are no more. */
+const char *sql_format_name(size_t n);
+
+/* All names as part of a sentence: "table, csv or json". @to: 128 bytes. */
+void sql_format_list(char *to, size_t n_bytes);
+
+/* How statements are run, and how their rows are written. All zeros: a table, of all rows, nothing is changed. */
+struct sql_rules {
+	enum sql_format format;
+	unsigned columns;  /* width for tables, 0: unlimited (nothing is ever cut) */
+	bool no_header;    /* where a format has one that it can do without */
+	bool may_write;    /* else a statement that would change anything is refused */
+	uint64_t max_rows; /* of each answer; 0: all */
+};
 
 /*
  * sql_run - run all statements of a text and write their rows.
  * Only reads: a statement that would change anything is refused before it runs.
  * Rows are written as they come; several result sets stand one after another.
- * @columns: width for tables, 0: unlimited (nothing is ever cut).
  * @error:   receives a one-sentence message with the place in the text; where
  *           the place is known two more lines follow, the text and a caret
  *           under it. At least 512 bytes. Untouched on an output error.
@@ -25,15 +42,76 @@ int sql_format_parse(const char *name, enum sql_format *ret);
 int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out,
 	    char *error, size_t error_bytes);
 
+/* The same by other rules. @ret_cut: whether an answer had more rows than were to be written; always set. */
+int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error,
+	       size_t error_bytes, bool *ret_cut);
+
+/* What is asked, and what holds for every question. */
+struct sql_session {
+	sqlite3 *db;
+	struct sql_rules rules;
+	uint64_t timeout_ns; /* a text that takes longer is ended; 0: however long it takes */
+	sqlite3 *const *behind; /* connections that tables of db read through; they are stopped with it */
+	size_t n_behind;
+	const volatile sig_atomic_t *interrupted; /* not 0: stop what runs; NULL: nobody does */
+};
+
+/*
+ * sql_ask - sql_run_by() under the session's limits.
+ * @note: receives a sentence where the answer is less than was asked for; "" else. 256 bytes.
+ * Errors: those of sql_run(); -ETIME it took too long.
+ */
+int sql_ask(const struct sql_session *session, const char *text, FILE *out, char *error, size_t error_bytes,
+	    char *note, size_t note_bytes);
+
 /*
  * sql_prompt - read statements from a terminal, with history, until EOF or .quit.
  * Ctrl-C drops the line being typed, or stops the running query. History is
  * kept in ${XDG_STATE_HOME:-~/.local/state}/probing/sql_history, for the user
  * alone. Lines are edited on out, or on stderr where out is no terminal.
- * @title: shown at the start (the file's name).
+ * @session: the rules' columns are not looked at, but the terminal's.
+ * @title:   shown at the start (the file's name).
  * Errors: -ENOMEM; what write(2) on out reports.
  */
-int sql_prompt(sqlite3 *db, const char *title, enum sql_format format, FILE *out);
+int sql_prompt(const struct sql_session *session, const char *title, FILE *out);
+
+/* ---- Tables there are (catalogue.c) ---- */
+
+struct sql_table {
+	const char *schema, *name;
+	const char *type; /* table, view, virtual */
+	const char *doc;  /* one line; "": none is known */
+	const char *columns; /* their names: "pid, tid, name" */
+	int64_t n_rows;   /* -1: counting them would take its time */
+};
+
+/*
+ * sql_each_table - all tables of a connection, by schema and name.
+ * @pattern: of LIKE, on the name or on "schema.name"; a word without wildcards is looked for anywhere. NULL: all.
+ * @take:    strings are borrowed for the call; a negative result ends it and is returned.
+ * Errors: -ENOMEM; -EINVAL the schema cannot be read.
+ */
+int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, const struct sql_table *table),
+		   void *data);
+
+/* ---- Several recordings as one (many.c) ---- */
+
+struct many;
+
+/*
+ * many_open - all tables of several recordings, each with a first column "run" that says which: 1 is the first.
+ * The table run itself gets that as its key, and "file". Columns are matched by name; what a file lacks is NULL.
+ * @paths:      borrowed for the call.
+ * @ret_db:     reads only. Ended with sqlite3_close() before many_close().
+ * @ret_failed: on failure: the file that cannot be opened.
+ * Errors: those of store_open_reader(); -ENOMEM.
+ */
+int many_open(const char *const *paths, size_t n, sqlite3 **ret_db, struct many **ret, size_t *ret_failed);
+void many_close(struct many *many);
+void many_closep(struct many **many);
+
+/* The files' own connections; borrowed. */
+sqlite3 *const *many_connections(const struct many *many, size_t *ret_n);
 
 /*
  * name_distance - edits between two names: letters inserted, removed, replaced

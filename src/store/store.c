@@ -198,6 +198,11 @@ int store_open(const char *path, struct store **ret)
 	return 0;
 }
 
+sqlite3 *store_connection(struct store *store)
+{
+	return store->db;
+}
+
 int store_begin(struct store *store)
 {
 	int r;

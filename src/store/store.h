@@ -192,6 +192,9 @@ void store_closep(struct store **store);
  */
 int store_open(const char *path, struct store **ret);
 
+/* Its connection, for statements of others: those change the file at once, or within BEGIN and COMMIT. Borrowed. */
+sqlite3 *store_connection(struct store *store);
+
 /* ---- Keeping only what is newest (retention.c) ---- */
 
 struct store_limits {

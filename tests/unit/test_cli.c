@@ -207,7 +207,7 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
-static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "doctor",
+static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "tables", "doctor",
 					  "help" };
 
 static void help_is_data(void **state)
@@ -251,8 +251,8 @@ static void wrong_arguments_are_64(void **state)
 	expect("flamegraph a.db b.db", EXIT_USAGE, NULL, "one recording at a time: b.db?");
 	expect("report -n 0", EXIT_USAGE, NULL, "-n wants a number from 1");
 	expect("report -n 5x", EXIT_USAGE, NULL, "-n wants a number from 1");
-	expect("sql -f xml", EXIT_USAGE, NULL, "the format is table, csv or json, not xml");
-	expect("sql a.db b c", EXIT_USAGE, NULL, "but what is c?");
+	expect("sql -f xml", EXIT_USAGE, NULL, "the format is table, csv, json, jsonl, markdown or box, not xml");
+	expect("sql a.db 'SELECT 1' 'SELECT 2'", EXIT_USAGE, NULL, "but what is SELECT 1?");
 	assert_int_equal(n_names(), 1);
 }
 
@@ -405,7 +405,7 @@ static void sql_mistakes_are_65(void **state)
 	expect("sql 'SELECT nmae FROM function'", EXIT_BAD_DATA, NULL,
 	       "probing: line 1, column 8: no such column: nmae (did you mean name?)\n");
 	expect("sql 'SELECT 1 FROM functoin'", EXIT_BAD_DATA, NULL, "(did you mean function?)\n");
-	expect("sql 'DELETE FROM stack_total'", EXIT_BAD_DATA, NULL, "which is only read here\n");
+	expect("sql 'DELETE FROM stack_total'", EXIT_BAD_DATA, NULL, "which is only read here: with --write it may be\n");
 	/* Even where SQLite itself would: another file. */
 	expect("sql 'ATTACH \"made.db\" AS x; CREATE TABLE x.t(y)'", EXIT_BAD_DATA, NULL, "probing: ");
 	assert_int_equal(access("made.db", F_OK), -1);

@@ -50,12 +50,14 @@ static const struct layer {
 	{ "src/backtrace",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/store" } },
 
+	{ "src/live", { "base", "src/backtrace" } },
+
 	{ "src/doctor", { "base", "unwind/cpython", "src/record" } },
 
 	{ "src/cli",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
 	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",
-	    "src/top" } },
+	    "src/top", "src/live" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */

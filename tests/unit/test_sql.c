@@ -192,6 +192,78 @@ static void json_keeps_types(void **state)
 	       "[{\"s\":\"a\xef\xbf\xbd" "b\"}]\n");
 }
 
+static void json_lines(void **state)
+{
+	expect(*state, "SELECT 1 AS a UNION ALL SELECT 2; SELECT NULL AS b", SQL_JSONL, 0,
+	       "{\"a\":1}\n{\"a\":2}\n{\"b\":null}\n");
+	expect(*state, "SELECT 1 WHERE 0", SQL_JSONL, 0, "");
+}
+
+static void markdown_means_what_it_says(void **state)
+{
+	expect(*state, "SELECT 'a|b' AS weight_ns, '<module>' AS \"x|y\", NULL AS n, '\\|' AS s, 7 AS i", SQL_MARKDOWN, 10,
+	       "| weight_ns | x\\|y | n | s | i |\n| --- | --- | --- | --- | --- |\n"
+	       "| a\\|b | \\<module> |  | \\\\\\| | 7 |\n");
+	expect(*state, "SELECT '__init__' AS a, '_x' || char(10) || 'y_' AS b WHERE 1", SQL_MARKDOWN, 0,
+	       "| a | b |\n| --- | --- |\n| \\_\\_init\\_\\_ | \\_x\\\\ny\\_ |\n");
+}
+
+static void boxes_fit_a_terminal(void **state)
+{
+	expect(*state, "SELECT 'größe' AS name, 7 AS n UNION ALL SELECT NULL, 12", SQL_BOX, 0,
+	       "┌───────┬────┐\n│ name  │  n │\n├───────┼────┤\n│ größe │  7 │\n│       │ 12 │\n└───────┴────┘\n");
+	expect(*state, "SELECT 'abcdefghijklmnopqrstuvwxyz' AS name, 12345 AS n", SQL_BOX, 22,
+	       "┌────────────┬───────┐\n│ name       │     n │\n├────────────┼───────┤\n│ abcdefghi… │ 12345 │\n"
+	       "└────────────┴───────┘\n");
+}
+
+static void rules_are_kept(void **state)
+{
+	struct sql_rules rules = { .format = SQL_CSV, .max_rows = 2, .no_header = true };
+	CLEANUP(freep) char *text = NULL;
+	char error[512] = "";
+	bool is_cut = true;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	assert_non_null(out);
+	assert_int_equal(sql_run_by(*state, "VALUES (1), (2)", &rules, out, error, sizeof error, &is_cut), 0);
+	assert_false(is_cut);
+	assert_int_equal(sql_run_by(*state, "VALUES (3), (4), (5); VALUES (6)", &rules, out, error, sizeof error, &is_cut), 0);
+	assert_true(is_cut);
+	rules.may_write = true;
+	assert_int_equal(sql_run_by(*state, "CREATE TABLE mine(x); DROP TABLE mine", &rules, out, error, sizeof error,
+				    &is_cut), 0);
+	fclose(out);
+	assert_string_equal(text, "1\r\n2\r\n3\r\n4\r\n6\r\n");
+}
+
+static int count_tables(void *data, const struct sql_table *table)
+{
+	unsigned *n = data;
+
+	assert_string_equal(table->schema, "main");
+	assert_true(table->doc[0] != '\0');
+	if (strcmp(table->name, "counter") == 0) {
+		assert_string_equal(table->columns, "name, value");
+		assert_int_equal(table->n_rows, 0);
+	}
+	(*n)++;
+	return 0;
+}
+
+static void tables_are_listed(void **state)
+{
+	unsigned n_all = 0, n_stacks = 0, n_exact = 0;
+
+	assert_int_equal(sql_each_table(*state, NULL, count_tables, &n_all), 0);
+	assert_int_equal(sql_each_table(*state, "STACK", count_tables, &n_stacks), 0);
+	assert_int_equal(sql_each_table(*state, "main.stack%", count_tables, &n_exact), 0);
+	assert_true(n_all >= 12);
+	assert_int_equal(n_stacks, 2);
+	assert_int_equal(n_exact, 2);
+}
+
 static void several_statements_answer_in_order(void **state)
 {
 	expect(*state, "SELECT 1 AS a; -- a comment\nSELECT 2 AS b;  ", SQL_CSV, 0,
@@ -362,7 +434,7 @@ static void terminal_open(struct terminal *terminal)
 		unsetenv("XDG_STATE_HOME");
 		umask(022);
 		open_schema(&db);
-		_exit(sql_prompt(db, "some.db", SQL_TABLE, stdout) == 0 ? 0 : 1);
+		_exit(sql_prompt(&(struct sql_session){ .db = db }, "some.db", stdout) == 0 ? 0 : 1);
 	}
 }
 
@@ -510,6 +582,11 @@ int main(void)
 		cmocka_unit_test(table_flows),
 		cmocka_unit_test(csv_is_rfc_4180),
 		cmocka_unit_test(json_keeps_types),
+		cmocka_unit_test(json_lines),
+		cmocka_unit_test(markdown_means_what_it_says),
+		cmocka_unit_test(boxes_fit_a_terminal),
+		cmocka_unit_test(rules_are_kept),
+		cmocka_unit_test(tables_are_listed),
 		cmocka_unit_test(several_statements_answer_in_order),
 		cmocka_unit_test(mistakes_have_a_place),
 		cmocka_unit_test(long_mistakes_are_cut),

@@ -1,0 +1,196 @@
+/* endpoint.c - see endpoint.h. */
+#include "src/cli/endpoint.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/cli/backtrace_say.h"
+#include "src/cli/cli.h"
+#include "src/live/live.h"
+#include "src/sql/sql.h"
+#include "src/store/store.h"
+
+enum { MAX_SENTENCE = 512, MAX_ID = 1 << 22 };
+
+static bool ends_in(const char *text, const char *ending)
+{
+	size_t n = strlen(text), n_ending = strlen(ending);
+
+	return n >= n_ending && strcmp(text + n - n_ending, ending) == 0;
+}
+
+bool endpoint_is_process(const char *word)
+{
+	return word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
+}
+
+bool endpoint_is_one(const char *word, bool surely)
+{
+	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES" };
+
+	if (endpoint_is_process(word) || access(word, F_OK) == 0)
+		return true;
+	for (size_t i = 0; i < N_ELEMENTS(beginnings); i++) {
+		size_t n = strlen(beginnings[i]);
+
+		if (strncasecmp(word, beginnings[i], n) == 0 && !isalnum((unsigned char)word[n]))
+			return false;
+	}
+	if (ends_in(word, ".db"))
+		return true;
+	return !surely && word[0] != '\0' && !strpbrk(word, " \t\n;");
+}
+
+static int fail_recording(int error, const char *path)
+{
+	char sentence[MAX_SENTENCE];
+
+	store_explain(error, path, sentence, sizeof sentence);
+	return cli_fail(cli_status(error), "%s", sentence);
+}
+
+static int open_recording(const char *path, bool may_write, struct endpoint *to)
+{
+	int r;
+
+	snprintf(to->title, sizeof to->title, "%s", path);
+	if (!may_write)
+		return cli_open_recording(path, &to->db);
+	r = store_open(path, &to->store);
+	if (r < 0)
+		return fail_recording(r, path);
+	to->db = store_connection(to->store);
+	return EXIT_OK;
+}
+
+/*
+ * What is opened beside a database in memory could be made, or changed, by that: such a connection is to be written at
+ * first. Nothing else is asked for; a recording's own connection attaches what is there, to be read.
+ */
+static int forbid_files(void *data, int action, const char *name, const char *b, const char *c, const char *d)
+{
+	(void)data;
+	(void)b;
+	(void)c;
+	(void)d;
+	return action == SQLITE_ATTACH && (!name || strcmp(name, ":memory:") != 0) ? SQLITE_DENY : SQLITE_OK;
+}
+
+static int open_many(const char *const *paths, size_t n, struct endpoint *to)
+{
+	size_t failed;
+	int r;
+
+	r = many_open(paths, n, &to->db, &to->many, &failed);
+	if (r < 0)
+		return fail_recording(r, paths[failed]);
+	sqlite3_set_authorizer(to->db, forbid_files, NULL);
+	snprintf(to->title, sizeof to->title, "%zu recordings", n);
+	return EXIT_OK;
+}
+
+static void say(void *data, const char *sentence)
+{
+	(void)data;
+	fprintf(stderr, "%s\n", sentence);
+}
+
+static void make_title(pid_t pid, char *to, size_t n_bytes)
+{
+	CLEANUP(freep) char *command = proc_text(pid, "cmdline", n_bytes);
+
+	snprintf(to, n_bytes, "process %d%s%.*s", (int)pid, command && command[0] ? ": " : "", 60, command ? command : "");
+	for (char *c = to; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+}
+
+static int open_process(const char *word, struct endpoint *to)
+{
+	struct live_options options = { .note = say };
+	long id = strtol(word, NULL, 10);
+	pid_t process;
+	int r;
+
+	if (id < 1 || id > MAX_ID)
+		return cli_fail(EXIT_NO_INPUT, "there is no process %s", word);
+	options.pid = (pid_t)id;
+	process = backtrace_process_of(options.pid);
+	if (process != 0 && process != options.pid)
+		return cli_fail(EXIT_NO_INPUT, "%ld is a thread of process %d: ask that, WHERE tid = %ld", id, (int)process,
+				id);
+	if (sqlite3_open(":memory:", &to->db) != SQLITE_OK)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	r = live_open(to->db, &options, &to->live);
+	if (r == -ESRCH)
+		return cli_fail(EXIT_NO_INPUT, "there is no process %ld", id);
+	if (r < 0)
+		return cli_fail(cli_status(r), "process %ld cannot be asked: %s", id,
+				r == -EINVAL ? sqlite3_errmsg(to->db) : strerror(-r));
+	sqlite3_set_authorizer(to->db, forbid_files, NULL);
+	make_title(options.pid, to->title, sizeof to->title);
+	return sqlite3_exec(to->db, "PRAGMA query_only = ON", NULL, NULL, NULL) == SQLITE_OK
+		       ? EXIT_OK : cli_fail(EXIT_FAILED, "not enough memory");
+}
+
+static int open_words(const char *const *words, size_t n, bool may_write, struct endpoint *to)
+{
+	size_t n_processes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_processes += endpoint_is_process(words[i]);
+	if (n_processes > 0 && n > 1)
+		return cli_fail(EXIT_USAGE, "one process, or recordings: not several of them at once");
+	if (may_write && (n_processes > 0 || n > 1))
+		return cli_fail(EXIT_USAGE, "--write is for one recording");
+	if (n_processes > 0)
+		return open_process(words[0], to);
+	if (n > 1)
+		return open_many(words, n, to);
+	return open_recording(n > 0 ? words[0] : "probing.db", may_write, to);
+}
+
+int endpoint_open(const char *const *words, size_t n, bool may_write, struct endpoint *ret)
+{
+	struct endpoint endpoint = { 0 };
+	int status;
+
+	status = open_words(words, n, may_write, &endpoint);
+	if (status == EXIT_OK)
+		*ret = endpoint;
+	else
+		endpoint_close(&endpoint);
+	return status;
+}
+
+void endpoint_close(struct endpoint *endpoint)
+{
+	if (!endpoint->store)
+		sqlite3_close(endpoint->db);
+	store_close(endpoint->store);
+	many_close(endpoint->many);
+	live_close(endpoint->live);
+	*endpoint = (struct endpoint){ 0 };
+}
+
+int endpoint_finish(struct endpoint *endpoint, int status)
+{
+	int r = 0;
+
+	if (endpoint->store) {
+		/* What was begun and not committed is not wanted: so SQLite sees it, too. */
+		if (!sqlite3_get_autocommit(endpoint->db))
+			sqlite3_exec(endpoint->db, "ROLLBACK", NULL, NULL, NULL);
+		r = store_settle(endpoint->store);
+	}
+	if (r < 0 && status == EXIT_OK)
+		status = fail_recording(r, endpoint->title);
+	endpoint_close(endpoint);
+	return status;
+}

@@ -1,0 +1,61 @@
+/* cpu_utilization.c - cpu.utilization: what the machine's CPUs did since it was started. */
+#include "base/util.h"
+#include "src/live/parse.h"
+#include "src/live/rows.h"
+#include "src/live/tables.h"
+
+#include <string.h>
+
+enum { MAX_STAT = 8 << 20 };
+
+static void put_cpu(struct live_rows *rows, const struct cpu_line *cpu)
+{
+	uint64_t busy = cpu->user + cpu->nice + cpu->system + cpu->irq + cpu->softirq + cpu->steal;
+	uint64_t idle = cpu->idle + cpu->iowait;
+
+	live_integer(rows, cpu->cpu);
+	live_real(rows, busy + idle > 0 ? (double)busy / (double)(busy + idle) : 0);
+	live_real(rows, live_seconds(cpu->user));
+	live_real(rows, live_seconds(cpu->nice));
+	live_real(rows, live_seconds(cpu->system));
+	live_real(rows, live_seconds(cpu->idle));
+	live_real(rows, live_seconds(cpu->iowait));
+	live_real(rows, live_seconds(cpu->irq));
+	live_real(rows, live_seconds(cpu->softirq));
+	live_real(rows, live_seconds(cpu->steal));
+}
+
+static int read_cpus(struct live *live, struct live_rows *rows)
+{
+	CLEANUP(freep) char *text = NULL;
+	struct cpu_line cpu;
+	char *rest, *line;
+	int r;
+
+	(void)live;
+	r = read_file("/proc/stat", MAX_STAT, &text, NULL);
+	if (r < 0)
+		return r;
+	rest = text;
+	while ((line = strsep(&rest, "\n")) != NULL)
+		if (parse_cpu(line, &cpu))
+			put_cpu(rows, &cpu);
+	return 0;
+}
+
+const struct live_table live_cpu_utilization = {
+	.schema = "cpu",
+	.name = "utilization",
+	.doc = "a CPU of the machine: what it did since the machine was started",
+	.columns = "  cpu INTEGER NOT NULL,\n"
+		   "  utilization REAL NOT NULL,   -- share of the time in which it was not idle, 0 to 1\n"
+		   "  user_seconds REAL NOT NULL,  -- seconds; in programs, guests included\n"
+		   "  nice_seconds REAL NOT NULL,  -- seconds; in programs of less priority\n"
+		   "  system_seconds REAL NOT NULL,-- seconds; in the kernel\n"
+		   "  idle_seconds REAL NOT NULL,  -- seconds; nothing to do\n"
+		   "  iowait_seconds REAL NOT NULL,-- seconds; nothing to do but to wait for a disk\n"
+		   "  irq_seconds REAL NOT NULL,   -- seconds; serving interrupts\n"
+		   "  softirq_seconds REAL NOT NULL,-- seconds; what interrupts left to do\n"
+		   "  steal_seconds REAL NOT NULL  -- seconds; taken by other machines on the same hardware\n",
+	.read = read_cpus,
+};

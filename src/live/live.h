@@ -1,0 +1,51 @@
+/* live.h - a running process and its machine as tables: what they are at the moment of the question.
+ *
+ * Nothing is kept. A table is read when a statement asks it, as a whole, and stays what it was until that
+ * statement ends: a thread that is joined with others is not looked at once for each of them.
+ * A new table is one file and its line in tables.c.
+ */
+#ifndef PROBING_LIVE_H
+#define PROBING_LIVE_H
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct live;
+struct live_rows;
+
+/* What a table is, and how its rows are read. */
+struct live_table {
+	const char *schema;  /* "main", or the name of a database that is attached for it */
+	const char *name;
+	const char *doc;     /* one line: what a row is */
+	const char *columns; /* as between the brackets of CREATE TABLE, with a comment behind each: unit, meaning */
+	/*
+	 * Put a value for each column of each row (rows.h). Negative errno where there is nothing to
+	 * tell; what running out of memory did to the rows shows by itself.
+	 */
+	int (*read)(struct live *live, struct live_rows *rows);
+};
+extern const struct live_table *const live_tables[]; /* ends with NULL */
+
+struct live_options {
+	pid_t pid;
+	/* A table tells less than it could, and why; NULL: nobody wants to know. */
+	void (*note)(void *data, const char *sentence);
+	void *data;
+};
+
+/*
+ * live_open - put all tables into a connection.
+ * @db:  of the caller's, in memory; databases are attached to it. Closed before live_close().
+ * @ret: ended with live_close().
+ * Errors: -ESRCH no such process; -ENOMEM; -EINVAL SQLite refuses (its message says why).
+ */
+int live_open(sqlite3 *db, const struct live_options *options, struct live **ret);
+void live_close(struct live *live);
+void live_closep(struct live **live);
+
+/* Why a table could not be read the last time one was; 0: it could. The statement failed with the sentence. */
+int live_error(const struct live *live);
+
+#endif

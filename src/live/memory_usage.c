@@ -1,0 +1,63 @@
+/* memory_usage.c - memory_usage: how much memory a process takes, now. */
+#include <errno.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/live/parse.h"
+#include "src/live/rows.h"
+#include "src/live/tables.h"
+
+enum { MAX_STATUS = 1 << 16 };
+
+/* Kilobytes of one or two lines as megabytes; NULL: there is none of them. */
+static void put_sum(struct live_rows *rows, const char *text, const char *key, const char *other)
+{
+	int64_t kilobytes, more;
+
+	if (!text || !parse_number(text, key, 10, &kilobytes)) {
+		live_null(rows);
+		return;
+	}
+	if (other && parse_number(text, other, 10, &more))
+		kilobytes += more;
+	live_real(rows, (double)kilobytes / 1024);
+}
+
+static int read_memory(struct live *live, struct live_rows *rows)
+{
+	CLEANUP(freep) char *status = NULL, *rollup = NULL;
+	int r;
+
+	r = live_read_file(live->options.pid, "status", MAX_STATUS, &status, NULL);
+	if (r < 0)
+		return r;
+	if (!proc_status_value(status, "VmSize")) /* a thread of the kernel, a zombie */
+		return -ENODATA;
+	(void)live_read_file(live->options.pid, "smaps_rollup", MAX_STATUS, &rollup, NULL);
+	live_real(rows, (double)realtime_ns() / 1e9);
+	put_sum(rows, status, "VmRSS", NULL);
+	put_sum(rows, status, "VmSize", NULL);
+	put_sum(rows, status, "RssAnon", "VmSwap");
+	put_sum(rows, status, "RssFile", "RssShmem");
+	put_sum(rows, status, "VmSwap", NULL);
+	put_sum(rows, status, "VmHWM", NULL);
+	put_sum(rows, rollup, "Pss", NULL);
+	put_sum(rows, rollup, "Private_Clean", "Private_Dirty");
+	return 0;
+}
+
+const struct live_table live_memory_usage = {
+	.schema = "main",
+	.name = "memory_usage",
+	.doc = "one row: the memory of the process, now; a MB is 1048576 bytes",
+	.columns = "  timestamp REAL NOT NULL,     -- seconds since 1970 (UTC)\n"
+		   "  rss_mb REAL,                 -- MB; in memory, what it shares included\n"
+		   "  vms_mb REAL,                 -- MB; addresses it has, used or not\n"
+		   "  memory_mb REAL,              -- MB; its own: memory of no file, in memory or swapped out\n"
+		   "  shared_mb REAL,              -- MB; of rss_mb: files, and memory made to be shared\n"
+		   "  swap_mb REAL,                -- MB; swapped out\n"
+		   "  peak_rss_mb REAL,            -- MB; the most that rss_mb was\n"
+		   "  pss_mb REAL,                 -- MB; in memory, what several share divided among them; NULL: it may not be read\n"
+		   "  private_mb REAL              -- MB; in memory that nobody else has; NULL: it may not be read\n",
+	.read = read_memory,
+};

@@ -1,0 +1,67 @@
+/* parse.h - what files of /proc say, out of bytes that may be anything. Private.
+ *
+ * Source: proc(5), and Documentation/filesystems/proc.rst of Linux 6.12.
+ */
+#ifndef PROBING_LIVE_PARSE_H
+#define PROBING_LIVE_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/address_space.h"
+
+/* A "stat" file of a process or thread: proc_pid_stat(5). Times in ticks of sysconf(_SC_CLK_TCK). */
+struct stat_line {
+	char state;
+	int parent, priority, nice, cpu;
+	unsigned n_threads, policy, real_time_priority;
+	uint64_t user_ticks, system_ticks, start_ticks;
+	uint64_t virtual_bytes;
+	int64_t resident_pages;
+};
+int parse_stat(const char *text, struct stat_line *ret); /* -EBADMSG */
+
+/* The number behind "KEY:" of a "status" or "fdinfo" file; false: there is none. */
+bool parse_number(const char *text, const char *key, int base, int64_t *ret);
+
+/* A mapping as "smaps", or "maps", has it. */
+struct map_entry {
+	struct mapping_source source; /* path borrowed from the text */
+	char permissions[5];
+	bool has_use; /* else the rest is not known */
+	int64_t rss_bytes, pss_bytes, private_bytes, swap_bytes, anonymous_bytes;
+};
+
+/*
+ * parse_next_map - the next mapping of a text, which is taken to pieces by that.
+ * @at: where to go on; NULL at the end. Lines that are none are passed over.
+ * False: there is none any more.
+ */
+bool parse_next_map(char **at, struct map_entry *ret);
+
+/*
+ * parse_next_variable - the next "NAME=VALUE" of an "environ" file, which ends each by a NUL.
+ * @at, @end: what is left; @at is moved on. A program may have written anything there:
+ * *ret_value is NULL where there is no "=". Empty pieces are passed over.
+ */
+struct variable {
+	const char *name, *value;
+	size_t n_name, n_value;
+};
+bool parse_next_variable(const char **at, const char *end, struct variable *ret);
+
+/* A line of /proc/stat. Ticks as above. False: it is of no single CPU. */
+struct cpu_line {
+	int cpu;
+	uint64_t user, nice, system, idle, iowait, irq, softirq, steal; /* guests are part of user and nice */
+};
+bool parse_cpu(const char *line, struct cpu_line *ret);
+
+/* "rw,append,nonblock" of the flags of open(2); n_bytes from 64 on. */
+void parse_flags(int64_t flags, char *to, size_t n_bytes);
+
+/* "3.11" of the path of a program called python3.11; false: it is called something else. */
+bool parse_python_path(const char *path, char *to, size_t n_bytes);
+
+#endif

@@ -1,0 +1,79 @@
+/* process_maps.c - process.maps: what is mapped where in a process, and how much of it is in memory. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
+
+#include "base/util.h"
+#include "src/live/parse.h"
+#include "src/live/rows.h"
+#include "src/live/tables.h"
+
+enum { MAX_MAPS = 256 << 20 }; /* several times vm.max_map_count's default of them */
+
+static void put_bytes(struct live_rows *rows, const struct map_entry *entry, int64_t bytes)
+{
+	if (entry->has_use)
+		live_integer(rows, bytes);
+	else
+		live_null(rows);
+}
+
+static void put_map(struct live_rows *rows, const struct map_entry *entry)
+{
+	const struct mapping_source *source = &entry->source;
+	char device[32];
+
+	snprintf(device, sizeof device, "%u:%u", major(source->device), minor(source->device));
+	live_integer(rows, (int64_t)source->start);
+	live_integer(rows, (int64_t)source->end);
+	live_integer(rows, (int64_t)(source->end - source->start));
+	live_text(rows, entry->permissions);
+	live_integer(rows, (int64_t)source->file_offset);
+	live_text(rows, device);
+	live_integer(rows, (int64_t)source->inode);
+	live_text(rows, source->path[0] ? source->path : NULL);
+	put_bytes(rows, entry, entry->rss_bytes);
+	put_bytes(rows, entry, entry->pss_bytes);
+	put_bytes(rows, entry, entry->private_bytes);
+	put_bytes(rows, entry, entry->anonymous_bytes);
+	put_bytes(rows, entry, entry->swap_bytes);
+}
+
+static int read_maps(struct live *live, struct live_rows *rows)
+{
+	CLEANUP(freep) char *text = NULL;
+	struct map_entry entry;
+	char *at;
+	int r;
+
+	r = live_read_file(live->options.pid, "smaps", MAX_MAPS, &text, NULL);
+	if (r == -ESRCH) /* a kernel without it */
+		r = live_read_file(live->options.pid, "maps", MAX_MAPS, &text, NULL);
+	if (r < 0)
+		return r;
+	at = text;
+	while (parse_next_map(&at, &entry))
+		put_map(rows, &entry);
+	return 0;
+}
+
+const struct live_table live_process_maps = {
+	.schema = "process",
+	.name = "maps",
+	.doc = "a piece of the process' memory, and how much of it is there",
+	.columns = "  start INTEGER NOT NULL,      -- first address; those of the upper half of all are negative\n"
+		   "  end INTEGER NOT NULL,        -- the address behind it\n"
+		   "  size INTEGER NOT NULL,       -- bytes\n"
+		   "  permissions TEXT NOT NULL,   -- r read, w write, x execute, then p private or s shared\n"
+		   "  offset INTEGER NOT NULL,     -- bytes; where in the file it begins\n"
+		   "  device TEXT NOT NULL,        -- of the file, MAJOR:MINOR\n"
+		   "  inode INTEGER NOT NULL,      -- of the file; 0: there is none\n"
+		   "  path TEXT,                   -- the file, '[heap]' and the like; NULL: anonymous memory\n"
+		   "  rss INTEGER,                 -- bytes in memory; NULL: the kernel does not tell\n"
+		   "  pss INTEGER,                 -- bytes in memory, what several share divided among them\n"
+		   "  private INTEGER,             -- bytes in memory that nobody else has\n"
+		   "  anonymous INTEGER,           -- bytes in memory that are of no file\n"
+		   "  swap INTEGER                 -- bytes swapped out\n",
+	.read = read_maps,
+};

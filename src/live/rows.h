@@ -1,0 +1,82 @@
+/* rows.h - the rows of a table while they are read; and what tables share. Private.
+ *
+ * Values are put column by column, row by row. What cannot be kept for want of memory is
+ * remembered: whoever puts need not look.
+ */
+#ifndef PROBING_LIVE_ROWS_H
+#define PROBING_LIVE_ROWS_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/live/live.h"
+
+struct live_rows {
+	struct live_value {
+		enum { LIVE_NULL, LIVE_INTEGER, LIVE_REAL, LIVE_TEXT } type;
+		union {
+			int64_t integer;
+			double real;
+			size_t text; /* where it begins in bytes */
+		};
+		size_t n_bytes; /* of a text */
+	} *values;
+	size_t n_values, values_allocated;
+	char *bytes;
+	size_t n_bytes, bytes_allocated;
+	int error; /* -ENOMEM: something is missing */
+};
+
+void live_null(struct live_rows *rows);
+void live_integer(struct live_rows *rows, int64_t value);
+void live_real(struct live_rows *rows, double value);
+void live_bytes(struct live_rows *rows, const char *bytes, size_t n);
+void live_text(struct live_rows *rows, const char *text); /* NULL: is NULL */
+
+/* Forget the rows that came after so many values: of what was gone before it was all read. */
+void live_cut(struct live_rows *rows, size_t n_values);
+
+void live_rows_done(struct live_rows *rows);
+
+/* A value as the result of a virtual table's column; borrowed from the rows. */
+void live_result(sqlite3_context *context, const struct live_rows *rows, size_t n);
+
+/* ---- What tables are read from ---- */
+
+struct backtrace_session;
+
+struct live_place {
+	struct live *live;
+	const struct live_table *table;
+	struct live_rows *rows; /* NULL: not read for this statement */
+};
+
+struct live {
+	struct live_options options;
+	sqlite3 *db;
+	unsigned n_cursors; /* open: while there are, rows stay */
+	int error;
+	struct backtrace_session *session; /* NULL: not needed yet */
+	struct live_place *places; /* one per table */
+	size_t n_places;
+};
+
+/*
+ * live_read_file - a file of /proc/PID, "status", whole.
+ * Errors: -ESRCH where the process is gone; what read(2) reports.
+ */
+int live_read_file(pid_t pid, const char *name, size_t max_bytes, char **ret, size_t *ret_bytes);
+
+/* Tell the one who asked that there is less than there could be. */
+void live_note(struct live *live, const char *sentence);
+
+/* Ticks of the kernel's clock for accounting, in seconds. */
+double live_seconds(uint64_t ticks);
+
+/* When the machine was started, in seconds since 1970; 0: not known. */
+double live_boot_time(void);
+
+#endif

@@ -1,0 +1,10 @@
+/* tables.h - the descriptors, each in its table's own file. Private. */
+#ifndef PROBING_LIVE_TABLES_H
+#define PROBING_LIVE_TABLES_H
+
+#include "src/live/live.h"
+
+extern const struct live_table live_python_backtrace, live_system_process, live_process_envs, live_process_maps,
+	live_process_fds, live_memory_usage, live_cpu_tasks, live_cpu_utilization;
+
+#endif

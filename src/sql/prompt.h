@@ -1,0 +1,39 @@
+/* prompt.h - what the files of the prompt share. Private. */
+#ifndef PROBING_SQL_PROMPT_H
+#define PROBING_SQL_PROMPT_H
+
+#include <histedit.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "src/sql/sql.h"
+#include "src/sql/text.h"
+
+struct prompt {
+	struct sql_session session;
+	FILE *out;    /* answers */
+	FILE *file;   /* answers instead, after .output; NULL: none */
+	FILE *screen; /* prompt and messages */
+	EditLine *editor;
+	History *history;
+	char *history_path; /* NULL: not kept */
+	struct sql_text statement; /* lines typed so far */
+	bool is_timing;
+	bool is_done;
+	sigset_t mask; /* as it was before the prompt */
+};
+
+/* prompt.c: run a text. 0 as long as the output can be written, mistakes included. */
+int prompt_run(struct prompt *prompt, const char *sql);
+
+/* commands.c: a line that begins with a dot; it is taken to pieces. Returns as above. */
+int prompt_command(struct prompt *prompt, char *line);
+
+/* The n-th command, ".tables"; NULL: there are no more. */
+const char *prompt_command_name(size_t n);
+
+/* complete.c: what the Tab key does. Source: editline(3), EL_ADDFN. */
+unsigned char prompt_complete(EditLine *editor, int key);
+
+#endif
