@@ -80,7 +80,8 @@ static bool ends_in(const char *text, const char *ending)
 /* A single argument may be either: what names a file is one, then what reads like SQL. */
 static bool is_recording(const char *argument)
 {
-	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES" };
+	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES",
+						   "SHOW", "DESCRIBE", "DESC" };
 
 	if (access(argument, F_OK) == 0 || ends_in(argument, ".db"))
 		return true;
@@ -196,6 +197,8 @@ static int run_sql(int argc, char **argv)
 	status = cli_open_recording(options.recording, &db);
 	if (status != EXIT_OK)
 		return status;
+	if (sql_attach(db) < 0)
+		return cli_fail(EXIT_FAILED, "the recording cannot be asked: %s", sqlite3_errmsg(db));
 	if (options.sql)
 		return run_text(db, options.sql, options.format);
 	if (isatty(STDIN_FILENO))

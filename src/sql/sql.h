@@ -12,7 +12,7 @@ enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON };
 int sql_format_parse(const char *name, enum sql_format *ret);
 
 /*
- * sql_run - run all statements of a text and write their rows.
+ * sql_run - run all statements of a text and write their rows. They may be typed as dialect.h says.
  * Only reads: a statement that would change anything is refused before it runs.
  * Rows are written as they come; several result sets stand one after another.
  * @columns: width for tables, 0: unlimited (nothing is ever cut).
@@ -24,6 +24,13 @@ int sql_format_parse(const char *name, enum sql_format *ret);
  */
 int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out,
 	    char *error, size_t error_bytes);
+
+/*
+ * sql_attach - make known to a connection what can be asked beyond its file's tables: functions,
+ * schemas, and views that an older file lacks. Once for a connection, before sql_run().
+ * Errors: -ENOMEM; -EIO, with SQLite's message.
+ */
+int sql_attach(sqlite3 *db);
 
 /*
  * sql_prompt - read statements from a terminal, with history, until EOF or .quit.

@@ -36,9 +36,10 @@ static const struct layer {
 	{ "unwind/stitch", { "base", "unwind/native", "unwind/cpython" } },
 	{ "symbolize", { "base" } },
 	{ "src/record", { "base" } },
-	{ "src/store", { "base" } },
+	{ "src/catalogue", { "base" } },
+	{ "src/store", { "base", "src/catalogue" } },
 
-	{ "src/sql", { "base", "src/store" } },
+	{ "src/sql", { "base", "src/catalogue", "src/store" } },
 	{ "src/export", { "base", "src/store" } },
 	{ "src/report", { "base", "src/store" } },
 	{ "src/top", { "base", "src/store" } },

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/catalogue/catalogue.h"
 #include "src/store/profile_private.h"
 #include "src/store/store_private.h"
 #include "src/store/strings.h"
@@ -42,7 +43,7 @@ static int database_setup(void **state)
 {
 	sqlite3 *db = NULL;
 
-	if (sqlite3_open(":memory:", &db) != SQLITE_OK || store_exec(db, schema_sql) < 0 ||
+	if (sqlite3_open(":memory:", &db) != SQLITE_OK || store_exec(db, catalogue_schema_sql) < 0 ||
 	    store_exec(db, rows_sql) < 0) {
 		sqlite3_close(db);
 		return -1;
