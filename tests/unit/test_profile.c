@@ -229,7 +229,7 @@ static void test_what_is_not_let_in(void **state)
 		struct profile *profile = NULL;
 
 		assert_int_equal(store_exec(*state,
-			"DROP VIEW IF EXISTS named_frame; SAVEPOINT sound"), 0);
+			"DROP VIEW IF EXISTS named_frame; PRAGMA legacy_alter_table = ON; SAVEPOINT sound"), 0);
 		assert_int_equal(store_exec(*state, damages[i]), 0);
 		if (profile_load(*state, &profile) != -EBADMSG)
 			fail_msg("let in: %s", damages[i]);

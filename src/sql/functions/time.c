@@ -234,19 +234,11 @@ static void call_time_bucket(sqlite3_context *context, int n, sqlite3_value **ar
 
 /* ---- Now, and texts ---- */
 
-/* The same at one place of a statement for as long as it runs. */
 static void call_now(sqlite3_context *context, int n, sqlite3_value **arguments)
 {
-	double *kept = sqlite3_get_auxdata(context, 0), now;
-
 	(void)n;
 	(void)arguments;
-	now = kept ? *kept : (double)realtime_ns() / 1e9;
-	if (!kept && (kept = sqlite3_malloc(sizeof *kept)) != NULL) {
-		*kept = now;
-		sqlite3_set_auxdata(context, 0, kept, sqlite3_free);
-	}
-	sqlite3_result_double(context, now);
+	sqlite3_result_double(context, (double)realtime_ns() / 1e9);
 }
 
 static void call_to_timestamp(sqlite3_context *context, int n, sqlite3_value **arguments)
@@ -299,7 +291,9 @@ static const enum unit units[N_UNITS] = {
 #define PART(name_, unit_, what_) { name_, 1, name_ "(timestamp): " what_, PURE, (void *)&units[unit_], call_part, NULL, NULL }
 
 const struct sql_function time_functions[] = {
-	{ "now", 0, "now(): seconds since 1970, with their fraction", SQLITE_INNOCUOUS, NULL, call_now, NULL, NULL },
+	/* Deterministic as far as SQLite is concerned: it asks once in each run of a statement. */
+	{ "now", 0, "now(): seconds since 1970, with their fraction", SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
+	  call_now, NULL, NULL },
 	PART("year", UNIT_YEAR, "its year, UTC"),
 	PART("quarter", UNIT_QUARTER, "its quarter, 1 to 4, UTC"),
 	PART("month", UNIT_MONTH, "its month, 1 to 12, UTC"),
