@@ -202,6 +202,7 @@ class Shown(t.Case):
         """They have no such columns, and are of time."""
         shutil.copy("probing.db", "old.db")
         with t.contextlib.closing(sqlite3.connect("old.db")) as db:
+            t.drop_views(db)
             for column in ("event", "unit", "period"):
                 db.execute("ALTER TABLE run DROP COLUMN " + column)
             db.commit()

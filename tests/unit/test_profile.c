@@ -196,6 +196,19 @@ static void test_parents_come_first(void **state)
 	profile_free(profile);
 }
 
+/* SQLite changes no table under a view. */
+static void drop_views(sqlite3 *db)
+{
+	for (size_t i = 0; catalogue_tables[i]; i++) {
+		char sql[128];
+
+		if (catalogue_tables[i]->kind != CATALOGUE_VIEW || strcmp(catalogue_tables[i]->schema, "main") != 0)
+			continue;
+		snprintf(sql, sizeof sql, "DROP VIEW IF EXISTS %s", catalogue_tables[i]->name);
+		assert_int_equal(store_exec(db, sql), 0);
+	}
+}
+
 static void test_what_is_not_let_in(void **state)
 {
 	static const char *const damages[] = {
@@ -228,8 +241,9 @@ static void test_what_is_not_let_in(void **state)
 	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
 		struct profile *profile = NULL;
 
+		drop_views(*state);
 		assert_int_equal(store_exec(*state,
-			"DROP VIEW IF EXISTS named_frame; PRAGMA legacy_alter_table = ON; SAVEPOINT sound"), 0);
+			"SAVEPOINT sound"), 0);
 		assert_int_equal(store_exec(*state, damages[i]), 0);
 		if (profile_load(*state, &profile) != -EBADMSG)
 			fail_msg("let in: %s", damages[i]);
