@@ -147,6 +147,17 @@ static void regular_expressions(void **state)
 	expect(*state, "SELECT 'x' REGEXP '('", "'(' is no regular expression: Unmatched ( or \\(");
 }
 
+static void a_series_is_a_table(void **state)
+{
+	expect(*state, "SELECT group_concat(value) FROM generate_series(1, 5)", "1,2,3,4,5");
+	expect(*state, "SELECT group_concat(value) FROM generate_series(5, 1, -2)", "5,3,1");
+	expect(*state, "SELECT count(*) FROM generate_series(1, 0)", "0");
+	expect(*state, "SELECT count(*) FROM generate_series(1, 9, 0)", "0");
+	expect(*state, "SELECT count(*) FROM generate_series(9223372036854775806, 9223372036854775807)", "2");
+	expect(*state, "SELECT count(*) FROM generate_series(NULL, 3)", "0");
+	expect(*state, "SELECT sum(s.value) FROM generate_series(1, 3) AS r, generate_series(1, r.value) AS s", "10");
+}
+
 static void stacks_are_texts(void **state)
 {
 	expect(*state, "SELECT folded(4)", "main (m.py);outer;a:b;sys_[k]");
@@ -168,6 +179,7 @@ int main(void)
 		cmocka_unit_test(an_approximate_percentile_is_near),
 		cmocka_unit_test(spreads),
 		cmocka_unit_test(regular_expressions),
+		cmocka_unit_test(a_series_is_a_table),
 		cmocka_unit_test(stacks_are_texts),
 	};
 

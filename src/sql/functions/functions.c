@@ -43,5 +43,7 @@ int sql_functions_register(sqlite3 *db)
 		for (const struct sql_function *function = families[i]; function->name && code == SQLITE_OK; function++)
 			if (function->call || function->step)
 				code = register_one(db, function);
+	if (code == SQLITE_OK)
+		code = series_table_register(db);
 	return code == SQLITE_OK ? stack_functions_register(db) : code;
 }

@@ -27,4 +27,7 @@ extern const struct sql_function text_functions[];
 int stack_functions_register(sqlite3 *db);
 extern const struct sql_function stack_functions[];
 
+/* generate_series(), which is a table. */
+int series_table_register(sqlite3 *db);
+
 #endif
