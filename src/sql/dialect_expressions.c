@@ -221,11 +221,11 @@ static size_t call_start(const struct rewriting *rewriting, size_t i)
 	const struct tokens *tokens = rewriting->tokens;
 	size_t open = tokens_opening(tokens, i);
 
+	while (open != tokens->n && open > 1 && token_is(tokens, open - 2, ")") &&
+	       (token_is(tokens, open - 1, "filter") || token_is(tokens, open - 1, "over")))
+		open = tokens_opening(tokens, open - 2);
 	if (open == tokens->n || open == 0)
 		return open;
-	if (open > 1 && (token_is(tokens, open - 1, "filter") || token_is(tokens, open - 1, "over")) &&
-	    token_is(tokens, open - 2, ")"))
-		return call_start(rewriting, open - 2);
 	if ((kind_of(rewriting, open - 1) == TOKEN_NAME && !is_among(rewriting, open - 1, before_brackets)) ||
 	    kind_of(rewriting, open - 1) == TOKEN_QUOTED)
 		return operand_start(rewriting, open - 1);

@@ -107,7 +107,8 @@ static void an_older_file_gets_temporary_views(void **state)
 	sqlite3 *db = open_file(SQLITE_OPEN_READWRITE);
 
 	(void)state;
-	run(db, "DROP VIEW thread_time; DROP VIEW timeline; DROP VIEW gil; ALTER TABLE sample DROP COLUMN gil;"
+	run(db, "DROP VIEW thread_time; DROP VIEW timeline; DROP VIEW gil; DROP TABLE IF EXISTS sample;"
+		"CREATE TABLE sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack, state);"
 		"CREATE VIEW broken AS SELECT nowhere FROM sample");
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	db = open_file(SQLITE_OPEN_READONLY);

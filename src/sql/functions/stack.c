@@ -17,6 +17,7 @@
 
 enum {
 	N_KEPT = 4096,
+	MAX_KEPT_BYTES = 16384, /* of one text */
 	MAX_PLACES = 100000, /* rows of one stack that are read */
 };
 
@@ -281,29 +282,41 @@ static int make_text(struct stacks *stacks, int64_t stack, enum form form, char 
 
 /* ---- The functions ---- */
 
+/* Takes the text over. */
+static void keep(struct kept *kept, int64_t stack, char *text)
+{
+	if (strlen(text) > MAX_KEPT_BYTES) {
+		free(text);
+		return;
+	}
+	free(kept->text);
+	*kept = (struct kept){ stack, text };
+}
+
 static void answer(sqlite3_context *context, enum form form, int64_t stack)
 {
 	struct stacks *stacks = sqlite3_user_data(context);
 	struct kept *kept;
 	char *text = NULL;
-	int r = 0;
+	int r;
 
 	forget_if_changed(stacks);
 	kept = &stacks->kept[form][mix64((uint64_t)stack) % N_KEPT];
-	if (!kept->text || kept->stack != stack) {
-		r = make_text(stacks, stack, form, &text);
-		if (r == 0) {
-			free(kept->text);
-			*kept = (struct kept){ stack, text };
-		}
-	}
-	if (r == 0)
+	if (kept->text && kept->stack == stack) {
 		sqlite3_result_text(context, kept->text, -1, SQLITE_TRANSIENT);
-	else if (r == -ENOMEM)
+		return;
+	}
+	r = make_text(stacks, stack, form, &text);
+	if (r == 0) {
+		sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+		keep(kept, stack, text);
+	} else if (r == -ENOMEM) {
 		sqlite3_result_error_nomem(context);
-	else if (r != -ENOENT)
-		sqlite3_result_error(context, r == -EBADMSG ? "a stack of this file is deeper than any can be" :
-							      sqlite3_errmsg(stacks->db), -1);
+	} else if (r == -EBADMSG) {
+		sqlite3_result_error(context, "a stack of this file is deeper than any can be", -1);
+	} else if (r != -ENOENT) {
+		sqlite3_result_error(context, sqlite3_errmsg(stacks->db), -1);
+	}
 }
 
 static void call(sqlite3_context *context, sqlite3_value *stack, enum form form)
