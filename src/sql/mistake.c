@@ -28,6 +28,7 @@ static const struct {
 	const char *candidates;
 } unknown_names[] = {
 	{ "no such table: ", "SELECT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'"
+			     " UNION SELECT schema || '.' || name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'"
 			     " UNION SELECT name FROM pragma_module_list WHERE name = 'sample'" },
 	{ "no such column: ", "SELECT DISTINCT c.name FROM pragma_table_list t,"
 			      " pragma_table_xinfo(t.name, t.schema) c"
@@ -73,7 +74,7 @@ static void find_nearest(sqlite3 *db, const char *candidates, const char *name, 
 	sqlite3_finalize(statement);
 }
 
-/* The unknown name itself: what follows the prefix, without table or schema. */
+/* The unknown name itself: what follows the prefix, of a column without its table. */
 static bool unknown_name(const char *message, char *name, const char **ret_candidates)
 {
 	for (size_t i = 0; i < N_ELEMENTS(unknown_names); i++) {
@@ -82,7 +83,7 @@ static bool unknown_name(const char *message, char *name, const char **ret_candi
 
 		if (strncmp(message, unknown_names[i].prefix, n) != 0)
 			continue;
-		dot = strrchr(message + n, '.');
+		dot = strstr(unknown_names[i].prefix, "column") ? strrchr(message + n, '.') : NULL;
 		snprintf(name, MAX_NAME, "%s", dot ? dot + 1 : message + n);
 		*ret_candidates = unknown_names[i].candidates;
 		return true;

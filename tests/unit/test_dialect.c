@@ -241,6 +241,8 @@ static void mistakes_are_shown_where_they_were_typed(void **state)
 		     "line 2, column 25: no such column: nmae (did you mean name?)");
 	expect_error(*state, "DESCRIBE smaple", "line 1, column 10: no such table: smaple (did you mean sample?)");
 	expect_error(*state, "SHOW TABLES FROM pyton", "line 1, column 18: no such schema: pyton (did you mean python?)");
+	expect_error(*state, "SELECT * FROM pythn.backtrace",
+		     "line 1, column 15: no such table: pythn.backtrace (did you mean python.backtrace?)");
 	expect_error(*state, "SELECT 1; SELECT interval '5 minuts'",
 		     "line 1, column 27: '5 minuts' is no length of time: say '5 minutes', '1.5 hours', '1 day 2 hours'");
 	expect_error(*state, "SELECT nowhere; SELECT interval '5 minuts'", "line 1, column 8: no such column: nowhere");
