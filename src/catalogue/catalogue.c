@@ -72,6 +72,6 @@ int catalogue_execute(sqlite3 *db, const char *sql)
 
 bool catalogue_is_recording(sqlite3 *db)
 {
-	return catalogue_ask(db, "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table'"
+	return catalogue_ask(db, "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0"
 				 " AND name IN ('stack', 'stack_total', 'frame', 'function')", NULL) == 4;
 }

@@ -55,7 +55,8 @@ int catalogue_declare(sqlite3 *db, const struct catalogue_table *table);
  */
 int catalogue_execute(sqlite3 *db, const char *sql);
 
-/* catalogue_is_recording - whether the connection's main database has a recording's stacks. */
+/* catalogue_is_recording - whether the connection's main database has a recording's stacks, in tables of
+ * its own: virtual ones may be of several recordings, where the same numbers mean different stacks. */
 bool catalogue_is_recording(sqlite3 *db);
 
 /*
