@@ -32,7 +32,8 @@ bool endpoint_is_process(const char *word)
 
 bool endpoint_is_one(const char *word, bool surely)
 {
-	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES" };
+	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES",
+						   "SHOW", "DESCRIBE", "DESC" };
 
 	if (endpoint_is_process(word) || access(word, F_OK) == 0)
 		return true;
@@ -162,6 +163,8 @@ int endpoint_open(const char *const *words, size_t n, bool may_write, struct end
 	int status;
 
 	status = open_words(words, n, may_write, &endpoint);
+	if (status == EXIT_OK && sql_attach(endpoint.db) < 0)
+		status = cli_fail(EXIT_FAILED, "%s cannot be asked: %s", endpoint.title, sqlite3_errmsg(endpoint.db));
 	if (status == EXIT_OK)
 		*ret = endpoint;
 	else

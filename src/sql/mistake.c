@@ -27,12 +27,32 @@ static const struct {
 	const char *prefix;
 	const char *candidates;
 } unknown_names[] = {
-	{ "no such table: ", "SELECT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'" },
+	{ "no such table: ", "SELECT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'"
+			     " UNION SELECT schema || '.' || name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'"
+			     " UNION SELECT name FROM pragma_module_list WHERE name = 'sample'" },
 	{ "no such column: ", "SELECT DISTINCT c.name FROM pragma_table_list t,"
 			      " pragma_table_xinfo(t.name, t.schema) c"
-			      " WHERE t.name NOT LIKE 'sqlite_%'" },
-	{ "no such function: ", "SELECT DISTINCT name FROM pragma_function_list" },
+			      " WHERE t.name NOT LIKE 'sqlite_%'"
+			      " UNION SELECT name FROM pragma_table_xinfo('sample')" },
+	{ "no such function: ", "SELECT DISTINCT name FROM pragma_function_list WHERE name NOT LIKE 'probing\\_%' ESCAPE '\\'" },
+	{ "no such schema: ", "SELECT name FROM pragma_database_list" },
+	{ "unknown database ", "SELECT name FROM pragma_database_list" },
 };
+
+/* SHOW TABLES FROM x asks for a table that every schema has (dialect_show.c). */
+static void say_schema(char *message)
+{
+	static const char table[] = "no such table: ", hidden[] = ".sqlite_schema";
+	size_t n = strlen(message);
+	char copy[MAX_MESSAGE];
+
+	if (strncmp(message, table, strlen(table)) != 0 || n < strlen(hidden) ||
+	    strcmp(message + n - strlen(hidden), hidden) != 0)
+		return;
+	snprintf(copy, sizeof copy, "no such schema: %.*s", (int)(n - strlen(hidden) - strlen(table)),
+		 message + strlen(table));
+	memcpy(message, copy, sizeof copy);
+}
 
 static void find_nearest(sqlite3 *db, const char *candidates, const char *name, char *nearest)
 {
@@ -54,7 +74,7 @@ static void find_nearest(sqlite3 *db, const char *candidates, const char *name, 
 	sqlite3_finalize(statement);
 }
 
-/* The unknown name itself: what follows the prefix, without table or schema. */
+/* The unknown name itself: what follows the prefix, of a column without its table. */
 static bool unknown_name(const char *message, char *name, const char **ret_candidates)
 {
 	for (size_t i = 0; i < N_ELEMENTS(unknown_names); i++) {
@@ -63,7 +83,7 @@ static bool unknown_name(const char *message, char *name, const char **ret_candi
 
 		if (strncmp(message, unknown_names[i].prefix, n) != 0)
 			continue;
-		dot = strrchr(message + n, '.');
+		dot = strstr(unknown_names[i].prefix, "column") ? strrchr(message + n, '.') : NULL;
 		snprintf(name, MAX_NAME, "%s", dot ? dot + 1 : message + n);
 		*ret_candidates = unknown_names[i].candidates;
 		return true;
@@ -153,7 +173,13 @@ static void explain_at(const char *sentence, const char *text, const char *at, c
 	to[n_bytes - 1] = '\0';
 }
 
-void mistake_explain(sqlite3 *db, const char *text, const char *statement, char *to,
+/* From a place in what SQLite got to the one in what was typed. */
+static const char *typed_place(const struct dialect *dialect, const char *at)
+{
+	return dialect->typed + dialect_origin(dialect, (size_t)(at - dialect->text));
+}
+
+void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *statement, char *to,
 		     size_t n_bytes)
 {
 	char message[MAX_MESSAGE], name[MAX_NAME], nearest[MAX_NAME] = "";
@@ -162,24 +188,32 @@ void mistake_explain(sqlite3 *db, const char *text, const char *statement, char 
 	int offset = sqlite3_error_offset(db);
 
 	snprintf(message, sizeof message, "%s", sqlite3_errmsg(db));
+	say_schema(message);
 	if (offset >= 0 && (size_t)offset <= strlen(statement))
-		at = statement + offset;
+		at = typed_place(dialect, statement + offset);
 	else if (strcmp(message, "incomplete input") == 0)
-		at = statement + strlen(statement);
+		at = typed_place(dialect, statement + strlen(statement));
 	if (unknown_name(message, name, &candidates)) {
 		if (!at)
-			at = find_word(statement, name);
+			at = find_word(typed_place(dialect, statement), name);
 		find_nearest(db, candidates, name, nearest);
 	}
 	if (nearest[0])
 		snprintf(sentence, sizeof sentence, "%s (did you mean %s?)", message, nearest);
 	else
 		snprintf(sentence, sizeof sentence, "%s", message);
-	explain_at(sentence, text, at, to, n_bytes);
+	explain_at(sentence, dialect->typed, at, to, n_bytes);
 }
 
-void mistake_refuse(const char *sentence, const char *text, const char *statement, char *to,
+void mistake_refuse(const char *sentence, const struct dialect *dialect, const char *statement, char *to,
 		    size_t n_bytes)
 {
-	explain_at(sentence, text, statement + strspn(statement, " \t\r\n"), to, n_bytes);
+	const char *at = statement + strspn(statement, " \t\r\n");
+
+	explain_at(sentence, dialect->typed, typed_place(dialect, at), to, n_bytes);
+}
+
+void mistake_of_dialect(const struct dialect *dialect, char *to, size_t n_bytes)
+{
+	explain_at(dialect->mistake, dialect->typed, dialect->typed + dialect->mistake_at, to, n_bytes);
 }

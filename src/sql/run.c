@@ -4,12 +4,15 @@
  * 1. Unless the rules allow it nothing is written to any database: a statement that SQLite does
  *    not call read-only is refused before its first step, whatever the connection allows.
  * 2. Rows are not kept: each goes to the writer as it comes.
- * 3. An output that fails ends the run at the row where it failed.
+ * 3. What is run is the text in SQLite's words (dialect.h); what is said of it is said of the text as
+ *    it was typed.
+ * 4. An output that fails ends the run at the row where it failed.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "src/sql/dialect.h"
 #include "src/sql/format.h"
 #include "src/sql/mistake.h"
 #include "src/sql/sql.h"
@@ -98,7 +101,8 @@ static int step_errno(int code)
 
 struct place {
 	sqlite3 *db;
-	const char *text, *statement;
+	const struct dialect *dialect;
+	const char *statement; /* in dialect->text */
 	char *error;
 	size_t error_bytes;
 };
@@ -108,8 +112,7 @@ static int fail(const struct place *place, int code)
 	if ((code & 0xff) == SQLITE_INTERRUPT)
 		snprintf(place->error, place->error_bytes, "the query was interrupted");
 	else
-		mistake_explain(place->db, place->text, place->statement, place->error,
-				place->error_bytes);
+		mistake_explain(place->db, place->dialect, place->statement, place->error, place->error_bytes);
 	return step_errno(code);
 }
 
@@ -127,7 +130,7 @@ static int run_statement(const struct place *place, sqlite3_stmt *statement,
 	if (!rules->may_write && !sqlite3_stmt_readonly(statement) && !sqlite3_stmt_isexplain(statement)) {
 		mistake_refuse("this statement would change the recording, which is only read here: with "
 			       "--write it may be",
-			       place->text, place->statement, place->error, place->error_bytes);
+			       place->dialect, place->statement, place->error, place->error_bytes);
 		return -EINVAL;
 	}
 	r = put_rows(&answer, statement, &code);
@@ -146,17 +149,36 @@ static void finalizep(sqlite3_stmt **statement)
 	sqlite3_finalize(*statement);
 }
 
+/* Whether the statement at hand is the one that could not be understood. */
+static bool is_mistaken(const struct place *place)
+{
+	const struct dialect *dialect = place->dialect;
+	size_t at = (size_t)(place->statement - dialect->text);
+
+	return dialect->has_mistake && dialect_origin(dialect, at) == dialect->mistaken_statement;
+}
+
 int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error,
 	       size_t error_bytes, bool *ret_cut)
 {
-	struct place place = { db, text, text, error, error_bytes };
+	CLEANUP(dialect_done) struct dialect dialect = { 0 };
+	struct place place = { db, &dialect, NULL, error, error_bytes };
 
 	*ret_cut = false;
+	if (sql_dialect_rewrite(text, &dialect) < 0) {
+		snprintf(error, error_bytes, "not enough memory for the question");
+		return -ENOMEM;
+	}
+	place.statement = dialect.text;
 	while (*place.statement) {
 		CLEANUP(finalizep) sqlite3_stmt *statement = NULL;
 		const char *rest;
 		int code, r = 0;
 
+		if (is_mistaken(&place)) {
+			mistake_of_dialect(&dialect, error, error_bytes);
+			return -EINVAL;
+		}
 		code = sqlite3_prepare_v2(db, place.statement, -1, &statement, &rest);
 		if (code != SQLITE_OK)
 			return fail(&place, code);

@@ -30,7 +30,7 @@ struct sql_rules {
 };
 
 /*
- * sql_run - run all statements of a text and write their rows.
+ * sql_run - run all statements of a text and write their rows. They may be typed as dialect.h says.
  * Only reads: a statement that would change anything is refused before it runs.
  * Rows are written as they come; several result sets stand one after another.
  * @error:   receives a one-sentence message with the place in the text; where
@@ -63,6 +63,13 @@ struct sql_session {
  */
 int sql_ask(const struct sql_session *session, const char *text, FILE *out, char *error, size_t error_bytes,
 	    char *note, size_t note_bytes);
+
+/*
+ * sql_attach - make known to a connection what can be asked beyond its file's tables: functions,
+ * schemas, and views that an older file lacks. Once for a connection, before sql_run().
+ * Errors: -ENOMEM; -EIO, with SQLite's message.
+ */
+int sql_attach(sqlite3 *db);
 
 /*
  * sql_prompt - read statements from a terminal, with history, until EOF or .quit.

@@ -76,7 +76,8 @@ static int open_with(const char *name, int flags, sqlite3 **ret, int *ret_error)
 	int64_t ignored;
 	int code;
 
-	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_EXRESCODE, NULL);
+	/* A plain name is none of a URI; schemas of memory will be attached by one. */
+	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, NULL);
 	if (!db) {
 		*ret_error = -ENOMEM;
 		return code;

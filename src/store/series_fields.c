@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/store/series_private.h"
 
 enum { MOST_FIELDS = 1500 }; /* SQLite's own limit of columns is 2000 */
@@ -41,19 +42,18 @@ char *series_event(sqlite3 *db)
 	return read_text(db, "SELECT event FROM main.run", NULL);
 }
 
-static bool is_among(const char *const *names, size_t n, const char *name)
+static bool is_taken(const struct series_fields *fields, const struct catalogue_table *described, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (sqlite3_stricmp(names[i], name) == 0)
+	for (int i = 0; i < fields->n; i++)
+		if (sqlite3_stricmp(fields->names[i], name) == 0)
 			return true;
-	return false;
+	return catalogue_find_column(described, name) != NULL;
 }
 
 /* Takes over the name. */
-static int add_name(struct series_fields *fields, char *name, const char *const *taken, size_t n_taken)
+static int add_name(struct series_fields *fields, const struct catalogue_table *described, char *name)
 {
-	while (name && (is_among(taken, n_taken, name) ||
-			is_among((const char *const *)fields->names, (size_t)fields->n, name))) {
+	while (name && is_taken(fields, described, name)) {
 		char *longer = sqlite3_mprintf("%s_", name);
 
 		sqlite3_free(name);
@@ -65,7 +65,7 @@ static int add_name(struct series_fields *fields, char *name, const char *const 
 	return SQLITE_OK;
 }
 
-static int read_names(sqlite3 *db, const char *const *taken, size_t n_taken, struct series_fields *fields)
+static int read_names(sqlite3 *db, const struct catalogue_table *described, struct series_fields *fields)
 {
 	sqlite3_stmt *statement = NULL;
 	int code;
@@ -78,12 +78,12 @@ static int read_names(sqlite3 *db, const char *const *taken, size_t n_taken, str
 	if (!fields->names)
 		code = SQLITE_NOMEM;
 	while (code == SQLITE_OK && fields->n < MOST_FIELDS && sqlite3_step(statement) == SQLITE_ROW)
-		code = add_name(fields, sqlite3_mprintf("%s", sqlite3_column_text(statement, 0)), taken, n_taken);
+		code = add_name(fields, described, sqlite3_mprintf("%s", sqlite3_column_text(statement, 0)));
 	sqlite3_finalize(statement);
 	return code;
 }
 
-int series_fields_read(sqlite3 *db, const char *const *taken, size_t n_taken, struct series_fields *ret)
+int series_fields_read(sqlite3 *db, const struct catalogue_table *described, struct series_fields *ret)
 {
 	struct series_fields fields = { 0 };
 	char *event = series_event(db);
@@ -95,7 +95,7 @@ int series_fields_read(sqlite3 *db, const char *const *taken, size_t n_taken, st
 					     " AND c.cid = 0 AND c.name = 'sample' AND c.pk = 1", event);
 	sqlite3_free(event);
 	if (fields.table)
-		code = read_names(db, taken, n_taken, &fields);
+		code = read_names(db, described, &fields);
 	if (code == SQLITE_OK)
 		*ret = fields;
 	else

@@ -86,6 +86,8 @@ double series_seconds(uint64_t time_ns);
 
 /* ---- series_fields.c: what a tracepoint told, as further columns ---- */
 
+struct catalogue_table;
+
 struct series_fields {
 	char *table;   /* of the tracepoint; NULL: there is none */
 	char **names;  /* of columns, as `sample` shows them */
@@ -93,7 +95,7 @@ struct series_fields {
 };
 
 /* Returns SQLite's code. A file that is no recording has none. */
-int series_fields_read(sqlite3 *db, const char *const *taken, size_t n_taken, struct series_fields *ret);
+int series_fields_read(sqlite3 *db, const struct catalogue_table *described, struct series_fields *ret);
 /* What the run's samples were taken at, ended with sqlite3_free(); NULL: it does not say, or no memory. */
 char *series_event(sqlite3 *db);
 void series_fields_done(struct series_fields *fields);

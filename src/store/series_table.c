@@ -11,19 +11,10 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/store/series_table.h"
 
 enum { LOOK_UP_COST = 300 }; /* in rows: a block has to be unpacked for one */
-
-const char *const series_columns[SAMPLE_N_COLUMNS] = {
-	"timestamp", "pid", "tid", "cpu", "weight_ns", "verdict", "stack_end", "stack", "gil", "gc", "state", "event", "idle",
-};
-
-static const char *const types[SAMPLE_N_COLUMNS] = {
-	"REAL NOT NULL", "INTEGER NOT NULL", "INTEGER NOT NULL", "INTEGER NOT NULL", "INTEGER NOT NULL", "TEXT NOT NULL",
-	"TEXT NOT NULL", "INTEGER",	     "INTEGER",		 "INTEGER",	     "TEXT",		 "TEXT",
-	"INTEGER NOT NULL",
-};
 
 /* What has to be unpacked for a column. */
 static const unsigned needs[SAMPLE_N_COLUMNS] = {
@@ -38,22 +29,23 @@ static const unsigned needs[SAMPLE_N_COLUMNS] = {
 /* ---- Connecting ---- */
 
 /* "CREATE TABLE ...", to be freed with sqlite3_free(); NULL: no memory. */
-static char *table_sql(const struct series_fields *fields)
+static char *table_sql(const struct catalogue_table *described, const struct series_fields *fields)
 {
 	sqlite3_str *sql = sqlite3_str_new(NULL);
 
 	sqlite3_str_appendf(sql, "CREATE TABLE sample(");
-	for (int i = 0; i < SAMPLE_N_COLUMNS; i++)
-		sqlite3_str_appendf(sql, "%s%s %s", i > 0 ? ", " : "", series_columns[i], types[i]);
+	for (size_t i = 0; i < described->n_columns; i++)
+		sqlite3_str_appendf(sql, "%s%s %s%s", i > 0 ? ", " : "", described->columns[i].name,
+				    described->columns[i].type, described->columns[i].not_null ? " NOT NULL" : "");
 	for (int i = 0; i < fields->n; i++)
 		sqlite3_str_appendf(sql, ", \"%w\"", fields->names[i]);
 	sqlite3_str_appendf(sql, ")");
 	return sqlite3_str_finish(sql);
 }
 
-static int declare(sqlite3 *db, const struct series_fields *fields)
+static int declare(sqlite3 *db, const struct catalogue_table *described, const struct series_fields *fields)
 {
-	char *sql = table_sql(fields);
+	char *sql = table_sql(described, fields);
 	int code = sql ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
 
 	sqlite3_free(sql);
@@ -64,6 +56,7 @@ static int declare(sqlite3 *db, const struct series_fields *fields)
 static int connect(sqlite3 *db, void *data, int n_arguments, const char *const *arguments, sqlite3_vtab **ret,
 		   char **ret_error)
 {
+	const struct catalogue_table *described = catalogue_find("main", "sample");
 	struct series_table *table = sqlite3_malloc(sizeof *table);
 	int code;
 
@@ -74,9 +67,9 @@ static int connect(sqlite3 *db, void *data, int n_arguments, const char *const *
 	if (!table)
 		return SQLITE_NOMEM;
 	*table = (struct series_table){ .db = db };
-	code = series_fields_read(db, series_columns, SAMPLE_N_COLUMNS, &table->fields);
+	code = series_fields_read(db, described, &table->fields);
 	if (code == SQLITE_OK)
-		code = declare(db, &table->fields);
+		code = declare(db, described, &table->fields);
 	if (code != SQLITE_OK) {
 		series_fields_done(&table->fields);
 		sqlite3_free(table);

@@ -4,6 +4,7 @@
 
 #include "src/store/series_private.h"
 
+/* In the order of src/catalogue/tables/sample.sql. */
 enum sample_column {
 	SAMPLE_TIMESTAMP,
 	SAMPLE_PID,
@@ -20,8 +21,6 @@ enum sample_column {
 	SAMPLE_IDLE,
 	SAMPLE_N_COLUMNS /* a tracepoint's follow */
 };
-
-extern const char *const series_columns[SAMPLE_N_COLUMNS];
 
 /* What a query wants, a letter for each value that the cursor gets. */
 #define WANT_NUMBER 'n'

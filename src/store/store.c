@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/store/files.h"
 #include "src/store/series_private.h"
 
@@ -60,7 +61,7 @@ static int create_schema(sqlite3 *db)
 	if (r == 0)
 		r = store_exec(db, "BEGIN");
 	if (r == 0)
-		r = store_exec(db, schema_sql);
+		r = store_exec(db, catalogue_schema_sql);
 	if (r == 0)
 		r = store_exec(db, "COMMIT");
 	if (r == 0) /* from here on the file alone is a recording, however empty */

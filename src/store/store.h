@@ -1,7 +1,7 @@
 /* store.h - a recording as one SQLite file.
  *
  * The writer puts rows, in transactions of its caller's making; the reader
- * hands out a read-only connection whose schema has been checked. schema.sql
+ * hands out a read-only connection whose schema has been checked. src/catalogue/tables
  * documents the tables. Ids are given out by the caller, dense from 1.
  */
 #ifndef PROBING_STORE_H

@@ -4,9 +4,6 @@
 
 #include "src/store/store.h"
 
-/* schema.sql as a string, made at build time. */
-extern const char schema_sql[];
-
 /* The statements of the writer; writer.c holds their SQL. */
 enum statement {
 	PUT_RUN,

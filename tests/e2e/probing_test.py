@@ -349,6 +349,12 @@ def scratch():
             os.chdir(before)
 
 
+def drop_views(db):
+    """SQLite changes no table under a view; and files of before had few."""
+    for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall():
+        db.execute('DROP VIEW "%s"' % name)
+
+
 def record(pid, seconds=2, hz=499, path="probing.db", *more):
     """Attach, record, and open the result."""
     probing("record", "--pid", pid, "-d", seconds, "-F", hz, "-o", path, *more, check=OK)

@@ -201,6 +201,7 @@ class Shown(t.Case):
         """They have no such columns, and are of time."""
         shutil.copy("probing.db", "old.db")
         with t.contextlib.closing(t.connect("old.db", "rw")) as db:
+            t.drop_views(db)
             for column in ("event", "unit", "period"):
                 db.execute("ALTER TABLE run DROP COLUMN " + column)
             db.commit()

@@ -1,12 +1,15 @@
 """probing sql: answers, formats, mistakes, and the prompt."""
+import contextlib
 import csv
 import hashlib
 import io
 import json
 import os
 import pty
+import re
 import select
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -114,6 +117,66 @@ class Sql(t.Case):
             with self.subTest(table):
                 probing("sql", "probing.db", "SELECT * FROM %s LIMIT 1" % table, check=t.OK)
 
+    def test_every_table_can_be_read(self):
+        tables = json.loads(probing("sql", "probing.db", "SELECT * FROM information_schema.tables", "-f", "json",
+                                    check=t.OK).stdout)
+        names = {"%s.%s" % (table["table_schema"], table["table_name"]) for table in tables}
+        for name in ("main.hot_function", "main.sample", "python.backtrace", "information_schema.columns"):
+            self.assertIn(name, names)
+        everything = ";".join("SELECT * FROM %s LIMIT 1" % name.replace("main.", "") for name in sorted(names))
+        probing("sql", "probing.db", everything, check=t.OK)
+
+    def ask(self, sql):
+        return json.loads(probing("sql", "probing.db", sql, "-f", "json", check=t.OK).stdout)
+
+    def test_hot_function_adds_up(self):
+        """Here and for others: self times are all there is, and no total is more."""
+        ours = self.ask("SELECT name, self_samples, total_samples FROM hot_function")
+        everything = self.ask("SELECT sum(samples) AS n FROM stack_total")[0]["n"]
+        self.assertEqual(everything, sum(row["self_samples"] for row in ours))
+        self.assertTrue(all(row["self_samples"] <= row["total_samples"] <= everything for row in ours))
+        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+            stock = db.execute("SELECT name, self_samples, total_samples FROM hot_function").fetchall()
+        self.assertEqual(sorted(stock), sorted((row["name"], row["self_samples"], row["total_samples"]) for row in ours))
+
+    def test_views_are_of_all_samples(self):
+        whole = self.ask("SELECT count(*) AS n, sum(weight_ns) AS ns FROM sample")[0]
+        self.assertEqual(whole["n"], self.ask("SELECT sum(samples) AS n FROM timeline")[0]["n"])
+        self.assertEqual(whole["ns"], self.ask("SELECT sum(cpu_ns + waiting_ns) AS ns FROM timeline")[0]["ns"])
+        self.assertEqual(whole["ns"], self.ask("SELECT sum(cpu_ns + waiting_ns) AS ns FROM thread_time")[0]["ns"])
+        self.assertEqual(whole["ns"], self.ask("SELECT sum(held_ns + free_ns + ifnull(waiting_ns, 0) + unknown_ns) AS ns"
+                                               " FROM gil")[0]["ns"])
+        operations = self.ask("SELECT count(*) AS n, round(sum(duration_ms) * 1e6) AS ns FROM profiling_data")[0]
+        self.assertEqual(whole["n"], operations["n"])
+        self.assertAlmostEqual(whole["ns"], operations["ns"], delta=1000)
+
+    def test_backtrace_is_the_last_stack(self):
+        rows = self.ask("SELECT * FROM python.backtrace")
+        self.assertEqual(["tid", "thread", "ip", "file", "func", "lineno", "depth", "frame_type"], list(rows[0]))
+        threads = {}
+        for row in rows:
+            threads.setdefault(row["tid"], []).append(row)
+        for tid, frames in threads.items():
+            self.assertEqual(list(range(len(frames))), [frame["depth"] for frame in frames], tid)
+        self.assertTrue(any(row["frame_type"] == "Python" and row["lineno"] for row in rows))
+
+    def test_folded_is_what_flame_graphs_name(self):
+        probing("flamegraph", "probing.db", "--format", "folded", "-o", "out.folded", check=t.OK)
+        with open("out.folded", encoding="utf-8") as file:
+            exported = dict(line.rstrip("\n").rsplit(" ", 1) for line in file)
+        ours = self.ask("SELECT stack, sum(samples) AS n, folded(stack) AS path FROM stack_total GROUP BY folded(stack)")
+        self.assertEqual({path: int(n) for path, n in exported.items()}, {row["path"]: row["n"] for row in ours})
+
+    def test_old_files_get_the_views(self):
+        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+            t.drop_views(db)
+            db.commit()
+        before = digest("probing.db")
+        self.assertTrue(self.ask("SELECT * FROM hot_line LIMIT 1"))
+        self.assertTrue(self.ask("SELECT * FROM timeline LIMIT 1"))
+        self.assertTrue(self.ask("DESCRIBE thread_time"))
+        self.assertEqual(before, digest("probing.db"))
+
     def test_read_only(self):
         before = digest("probing.db")
         for statement in ("DELETE FROM sample", "DROP TABLE run", "CREATE TABLE mine(x)", "UPDATE run SET hz = 1",
@@ -159,6 +222,25 @@ class Sql(t.Case):
         self.assertIn("42", text)
         self.assertIn("nothing", text)
         self.assertIn("still", text)
+
+
+class Documented(t.Case):
+    """docs/sql.md: every example, on a recording of all threads' time."""
+
+    def test_every_example(self):
+        t.need_perf()
+        with open(os.path.join(t.ROOT, "docs", "sql.md"), encoding="utf-8") as file:
+            blocks = re.findall(r"```sql\n(.*?)```", file.read(), re.S)
+        self.assertGreater(len(blocks), 5)
+        with t.scratch(), t.fixture("demo.py") as target:
+            t.record(target.pid, 1, 199, "probing.db", "--mode", "wall")
+            for block in blocks:
+                for statement in filter(str.strip, block.split(";\n")):
+                    with self.subTest(statement):
+                        said = probing("sql", "probing.db", statement, "-f", "csv", check=t.OK)
+                        self.assertGreater(len(said.stdout.splitlines()), 0)
+            said = probing("sql", "probing.db", "DESCRIBE smaple", check=t.BAD_DATA)
+            self.assertSentence(said.stderr, "did you mean sample?")
 
 
 def converse(command, lines, timeout_s=15):

@@ -530,6 +530,7 @@ class Views(t.Case):
     def test_files_from_before(self):
         shutil.copy("probing.db", "old.db")
         with contextlib.closing(t.connect("old.db", "rw")) as db:
+            t.drop_views(db)
             db.executescript("DELETE FROM counter WHERE name LIKE 'g%'; PRAGMA user_version = 1;"
                              "CREATE TABLE rows AS SELECT timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack"
                              " FROM sample; ALTER TABLE rows RENAME TO sample; DROP TABLE sample_block;")

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/cli/cli.h"
 #include "src/store/store.h"
 
@@ -60,13 +61,10 @@ static void put_sample(const char *path)
 
 static void make_recording(const char *path, const char *more_sql)
 {
-	CLEANUP(freep) char *schema_path = NULL, *schema = NULL;
 	sqlite3 *db;
 
-	assert_true(asprintf(&schema_path, "%s/src/store/schema.sql", getenv("PROBING_SOURCE_ROOT")) > 0);
-	assert_int_equal(read_file(schema_path, MAX_OUTPUT, &schema, NULL), 0);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, schema, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, catalogue_schema_sql, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, rows_sql, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, more_sql, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);

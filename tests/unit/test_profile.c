@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/catalogue/catalogue.h"
 #include "src/store/profile_private.h"
 #include "src/store/store_private.h"
 #include "src/store/strings.h"
@@ -42,7 +43,7 @@ static int database_setup(void **state)
 {
 	sqlite3 *db = NULL;
 
-	if (sqlite3_open(":memory:", &db) != SQLITE_OK || store_exec(db, schema_sql) < 0 ||
+	if (sqlite3_open(":memory:", &db) != SQLITE_OK || store_exec(db, catalogue_schema_sql) < 0 ||
 	    store_exec(db, rows_sql) < 0) {
 		sqlite3_close(db);
 		return -1;
@@ -195,6 +196,19 @@ static void test_parents_come_first(void **state)
 	profile_free(profile);
 }
 
+/* SQLite changes no table under a view. */
+static void drop_views(sqlite3 *db)
+{
+	for (size_t i = 0; catalogue_tables[i]; i++) {
+		char sql[128];
+
+		if (catalogue_tables[i]->kind != CATALOGUE_VIEW || strcmp(catalogue_tables[i]->schema, "main") != 0)
+			continue;
+		snprintf(sql, sizeof sql, "DROP VIEW IF EXISTS %s", catalogue_tables[i]->name);
+		assert_int_equal(store_exec(db, sql), 0);
+	}
+}
+
 static void test_what_is_not_let_in(void **state)
 {
 	static const char *const damages[] = {
@@ -227,8 +241,9 @@ static void test_what_is_not_let_in(void **state)
 	for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
 		struct profile *profile = NULL;
 
+		drop_views(*state);
 		assert_int_equal(store_exec(*state,
-			"DROP VIEW IF EXISTS named_frame; SAVEPOINT sound"), 0);
+			"SAVEPOINT sound"), 0);
 		assert_int_equal(store_exec(*state, damages[i]), 0);
 		if (profile_load(*state, &profile) != -EBADMSG)
 			fail_msg("let in: %s", damages[i]);

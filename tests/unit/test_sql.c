@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/sql/sql.h"
 #include "src/store/series.h"
 
@@ -34,13 +35,10 @@ static void answer_done(struct answer *answer)
 
 static void open_schema(sqlite3 **ret)
 {
-	CLEANUP(freep) char *path = NULL, *schema = NULL;
 	sqlite3 *db;
 
-	assert_true(asprintf(&path, "%s/src/store/schema.sql", getenv("PROBING_SOURCE_ROOT")) > 0);
-	assert_int_equal(read_file(path, 1 << 20, &schema, NULL), 0);
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, schema, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, catalogue_schema_sql, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(series_register(db), SQLITE_OK);
 	*ret = db;
 }

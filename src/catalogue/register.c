@@ -1,0 +1,104 @@
+/*
+ * register.c - what does not stand in a file, made known to a connection.
+ *
+ * Nothing here changes the file: schemas are attached databases of memory, and views that an older
+ * file lacks are temporary. What is there under a name stays, for it may be another's on purpose:
+ * a live process brings a python.backtrace of its own.
+ */
+#include <string.h>
+
+#include "src/catalogue/private.h"
+
+static bool is_attached(sqlite3 *db, const char *schema)
+{
+	return catalogue_ask(db, "SELECT count(*) FROM pragma_database_list WHERE name = ?", schema) > 0;
+}
+
+static int attach(sqlite3 *db, const char *schema)
+{
+	char *sql;
+	int code;
+
+	if (is_attached(db, schema))
+		return SQLITE_OK;
+	/* What a read-only connection attaches is read-only, too, but where it says otherwise itself. */
+	sql = sqlite3_mprintf(sqlite3_db_readonly(db, "main") == 1 ? "ATTACH 'file:%w?mode=memory' AS \"%w\"" :
+								     "ATTACH ':memory:' AS \"%.0s%w\"",
+			      schema, schema);
+	code = sql ? sqlite3_exec(db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+	sqlite3_free(sql);
+	return code;
+}
+
+static int add_query(sqlite3 *db, const struct catalogue_table *table)
+{
+	char *sql;
+	int code;
+
+	code = attach(db, table->schema);
+	if (code != SQLITE_OK)
+		return code;
+	sql = sqlite3_mprintf("CREATE VIRTUAL TABLE IF NOT EXISTS \"%w\".\"%w\" USING probing_query", table->schema,
+			      table->name);
+	code = sql ? catalogue_execute(db, sql) : SQLITE_NOMEM;
+	sqlite3_free(sql);
+	return code;
+}
+
+/* A file may be too old for a view: then it has no use for it. */
+static int drop_if_unreadable(sqlite3 *db, const char *name)
+{
+	sqlite3_stmt *statement = NULL;
+	char *look = sqlite3_mprintf("SELECT 1 FROM temp.\"%w\" LIMIT 0", name);
+	char *drop = sqlite3_mprintf("DROP VIEW temp.\"%w\"", name);
+	int code = SQLITE_NOMEM;
+
+	if (look && drop) {
+		code = sqlite3_prepare_v2(db, look, -1, &statement, NULL);
+		sqlite3_finalize(statement);
+		if (code != SQLITE_OK && code != SQLITE_NOMEM)
+			code = catalogue_execute(db, drop);
+	}
+	sqlite3_free(look);
+	sqlite3_free(drop);
+	return code;
+}
+
+static int add_view(sqlite3 *db, const struct catalogue_table *table)
+{
+	static const char create[] = "CREATE VIEW ";
+	char *sql;
+	int code;
+
+	if (catalogue_ask(db, "SELECT count(*) FROM pragma_table_list WHERE schema IN ('main', 'temp') AND name = ?",
+			  table->name) > 0)
+		return SQLITE_OK;
+	sql = sqlite3_mprintf("CREATE TEMP VIEW %s", table->ddl + strlen(create));
+	code = sql ? catalogue_execute(db, sql) : SQLITE_NOMEM;
+	sqlite3_free(sql);
+	return code == SQLITE_OK ? drop_if_unreadable(db, table->name) : code;
+}
+
+static int add(sqlite3 *db, const struct catalogue_table *table, bool is_recording)
+{
+	if (table->kind != CATALOGUE_VIEW)
+		return SQLITE_OK;
+	if (strcmp(table->schema, "information_schema") == 0)
+		return add_query(db, table);
+	if (!is_recording)
+		return SQLITE_OK;
+	return strcmp(table->schema, "main") == 0 ? add_view(db, table) : add_query(db, table);
+}
+
+int catalogue_register(sqlite3 *db)
+{
+	bool is_recording = catalogue_is_recording(db);
+	int code;
+
+	code = remarks_register(db);
+	if (code == SQLITE_OK)
+		code = query_table_register(db);
+	for (size_t i = 0; catalogue_tables[i] && code == SQLITE_OK; i++)
+		code = add(db, catalogue_tables[i], is_recording);
+	return code;
+}

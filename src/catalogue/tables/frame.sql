@@ -1,0 +1,15 @@
+-- A place in the code. function is NULL until its name has been looked up.
+CREATE TABLE frame(
+  frame        INTEGER PRIMARY KEY,       -- its number
+  kind         TEXT NOT NULL,             -- python | native | kernel | task | wait
+  function     INTEGER REFERENCES function, -- the innermost, where several are inlined here
+  line         INTEGER,                   -- executing line
+  column       INTEGER,                   -- python, from 3.11: first byte of the executing expression in its line, from 1
+  end_line     INTEGER,                   -- its last line
+  end_column   INTEGER,                   -- its last byte in that line
+  module       INTEGER REFERENCES module, -- native: whose code
+  address      INTEGER,                   -- native: in the module's own address space, NULL in generated code; python: bytes into the bytecode
+  is_eval      INTEGER NOT NULL DEFAULT 0,-- 1: interpreter loop that runs the Python frames it calls
+  without_cfi  INTEGER NOT NULL DEFAULT 0,-- 1: native: its caller was found by search or by the frame pointer
+  inlined_into INTEGER REFERENCES frame   -- this function's code was inlined into that frame's
+);

@@ -1,0 +1,20 @@
+-- Every column of every table that can be asked for here.
+CREATE VIEW information_schema.columns(
+  table_schema,                           -- TEXT of its table
+  table_name,                             -- TEXT its table
+  column_name,                            -- TEXT its name
+  ordinal_position,                       -- INTEGER from 1
+  data_type,                              -- TEXT INTEGER | REAL | TEXT | BLOB; empty: of each row its own
+  is_nullable,                            -- TEXT YES | NO
+  unit,                                   -- TEXT ns, bytes, seconds since 1970 ...; NULL: none, or not known
+  remarks                                 -- TEXT what it means; NULL: nothing is known of it
+) AS
+  SELECT table_schema, table_name, c.name, c.cid + 1,
+         COALESCE(probing_column_type(table_schema, table_name, c.name), c.type),
+         CASE WHEN c."notnull" OR c.pk > 0 THEN 'NO' ELSE 'YES' END,
+         probing_column_unit(table_schema, table_name, c.name),
+         probing_column_remarks(table_schema, table_name, c.name)
+  FROM information_schema.tables AS t,
+       pragma_table_xinfo(CASE WHEN probing_can_be_read(table_schema, table_name) THEN table_name END,
+                          CASE WHEN table_schema <> 'main' THEN table_schema END) AS c
+  WHERE c.hidden IN (0, 2, 3);

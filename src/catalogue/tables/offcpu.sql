@@ -1,0 +1,23 @@
+-- What threads waited for, and where in the program. Recordings of mode wall and offcpu have it.
+CREATE VIEW offcpu(
+  pid,                                    -- INTEGER the process
+  tid,                                    -- INTEGER the thread
+  thread,                                 -- TEXT its name; NULL: not known
+  state,                                  -- TEXT runnable | sleep | lock | gil | io | child | blocked
+  name,                                   -- TEXT innermost function; NULL: its stack could not be read
+  file,                                   -- TEXT its source file
+  line,                                   -- INTEGER executing line
+  samples,                                -- INTEGER rows of sample; one may stand for several waits
+  weight_ns,                              -- INTEGER [ns] how long it waited
+  longest_ns                              -- INTEGER [ns] the longest of them
+) AS
+  WITH sums(pid, tid, state, stack, samples, weight_ns, longest_ns) AS MATERIALIZED (
+    SELECT pid, tid, state, stack, count(*), sum(weight_ns), max(weight_ns) FROM sample
+    WHERE state <> 'running' GROUP BY pid, tid, state, stack)
+  SELECT sums.pid, sums.tid, thread.name, state, named_frame.name, file, line,
+         sum(samples), sum(weight_ns), max(longest_ns)
+  FROM sums LEFT JOIN thread ON thread.pid = sums.pid AND thread.tid = sums.tid
+  LEFT JOIN stack_function ON stack_function.stack = sums.stack
+  LEFT JOIN named_frame ON named_frame.frame = stack_function.frame
+  GROUP BY sums.pid, sums.tid, state, named_frame.name, file, line
+  ORDER BY sum(weight_ns) DESC;

@@ -1,0 +1,9 @@
+-- All samples of a thread with the same stack, added up.
+CREATE TABLE stack_total(
+  pid       INTEGER NOT NULL,             -- the process
+  tid       INTEGER NOT NULL,             -- the thread
+  stack     INTEGER NOT NULL,             -- innermost frame's stack; 0: nothing could be read
+  samples   INTEGER NOT NULL,             -- how many
+  weight_ns INTEGER NOT NULL,             -- [ns] see sample
+  PRIMARY KEY(pid, tid, stack)
+) WITHOUT ROWID;

@@ -1,0 +1,19 @@
+-- The recording second by second. Seconds without a sample have no row.
+CREATE VIEW timeline(
+  second,                                 -- INTEGER [seconds] since the recording began: 0, 1, ...
+  timestamp,                              -- REAL [seconds since 1970] its beginning
+  samples,                                -- INTEGER how many
+  threads,                                -- INTEGER threads with samples
+  cpu_ns,                                 -- INTEGER [ns] on a CPU; where run.unit is count: events
+  waiting_ns,                             -- INTEGER [ns] waiting, put down to the second it began in
+  gil_ns,                                 -- INTEGER [ns] a thread held the GIL; NULL: not known of any sample
+  gc_ns                                   -- INTEGER [ns] garbage was collected; NULL: not known of any sample
+) AS
+  WITH begin(started) AS MATERIALIZED (SELECT min(started) FROM run)
+  SELECT CAST(timestamp - started AS INTEGER), started + CAST(timestamp - started AS INTEGER),
+         count(*), count(DISTINCT pid || '/' || tid),
+         sum(CASE WHEN COALESCE(state, 'running') = 'running' THEN weight_ns ELSE 0 END),
+         sum(CASE WHEN COALESCE(state, 'running') = 'running' THEN 0 ELSE weight_ns END),
+         sum(CASE WHEN gil IS NOT NULL THEN weight_ns * gil END),
+         sum(CASE WHEN gc IS NOT NULL THEN weight_ns * gc END)
+  FROM sample, begin GROUP BY 1 ORDER BY 1;

@@ -1,0 +1,10 @@
+/* functions.h - what SQL can call here beyond SQLite's own functions. */
+#ifndef PROBING_SQL_FUNCTIONS_H
+#define PROBING_SQL_FUNCTIONS_H
+
+#include <sqlite3.h>
+
+/* sql_functions_register - make them known to a connection. Returns SQLite's result code. */
+int sql_functions_register(sqlite3 *db);
+
+#endif

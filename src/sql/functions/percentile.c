@@ -1,0 +1,251 @@
+/*
+ * percentile.c - percentiles: exact ones of all values, and one in little memory.
+ *
+ * The exact ones keep every value, as numbers, until the end. approx_percentile() counts values in
+ * buckets whose borders grow by 2 %, so an answer is within 1 % of a value that has that rank; there
+ * is one bucket for each such step that occurs between the smallest and the largest: 70,000 at most
+ * for each sign. (The scheme is that of DDSketch, Masson et al., VLDB 2019.)
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/sql/functions/functions_private.h"
+
+/* ---- What all have in common: the share, and how values are ordered ---- */
+
+struct asked {
+	double share;
+	bool is_set, descending;
+};
+
+struct form {
+	bool discrete;
+};
+
+/* f(value), f(value, share), and of WITHIN GROUP (dialect_expressions.c) f(share, value, descending). */
+static sqlite3_value *value_of(int n, sqlite3_value **arguments)
+{
+	return arguments[n == 3 ? 1 : 0];
+}
+
+/* false: said what is wrong with it. */
+static bool take_share(sqlite3_context *context, int n, sqlite3_value **arguments, struct asked *asked)
+{
+	sqlite3_value *share = n == 1 ? NULL : arguments[n == 3 ? 0 : 1];
+
+	if (asked->is_set)
+		return true;
+	asked->share = share ? sqlite3_value_double(share) : 0.5;
+	asked->descending = n > 2 && sqlite3_value_int(arguments[2]) != 0;
+	if ((share && sqlite3_value_numeric_type(share) == SQLITE_NULL) || !(asked->share >= 0 && asked->share <= 1)) {
+		sqlite3_result_error(context, "a percentile's share is a number from 0 to 1: 0.99", -1);
+		return false;
+	}
+	asked->is_set = true;
+	return true;
+}
+
+static bool is_number(sqlite3_value *value)
+{
+	int type = sqlite3_value_numeric_type(value);
+
+	return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
+/* ---- Exact ---- */
+
+struct exact {
+	struct asked asked;
+	double *values;
+	size_t n, allocated;
+};
+
+static void exact_step(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+	struct exact *exact = sqlite3_aggregate_context(context, sizeof *exact);
+	sqlite3_value *value = value_of(n, arguments);
+
+	if (!exact || grow(&exact->values, exact->n, &exact->allocated, sizeof *exact->values) < 0) {
+		sqlite3_result_error_nomem(context);
+		return;
+	}
+	if (take_share(context, n, arguments, &exact->asked) && is_number(value))
+		exact->values[exact->n++] = sqlite3_value_double(value);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* As SQL:2003 has them: continuous between two values, or the first whose share is reached. */
+static double pick(const struct exact *exact, bool discrete)
+{
+	double share = exact->asked.share, place, below;
+	size_t last = exact->n - 1, i;
+
+	if (discrete) {
+		place = ceil(share * (double)exact->n) - 1;
+		i = place > 0 ? MIN((size_t)place, last) : 0;
+		return exact->values[exact->asked.descending ? last - i : i];
+	}
+	if (exact->asked.descending)
+		share = 1 - share;
+	place = share * (double)last;
+	below = floor(place);
+	i = MIN((size_t)below, last);
+	if (place == below || i == last) /* between infinities there is nothing to weigh */
+		return exact->values[i];
+	return exact->values[i] + (place - below) * (exact->values[i + 1] - exact->values[i]);
+}
+
+static void exact_finish(sqlite3_context *context)
+{
+	const struct form *form = sqlite3_user_data(context);
+	struct exact *exact = sqlite3_aggregate_context(context, 0);
+
+	if (exact && exact->n > 0) {
+		qsort(exact->values, exact->n, sizeof *exact->values, compare);
+		sqlite3_result_double(context, pick(exact, form->discrete));
+	}
+	if (exact)
+		free(exact->values);
+}
+
+/* ---- In buckets ---- */
+
+/* Counts of values of one sign, by the logarithm of what they are without it. */
+struct buckets {
+	uint64_t *counts;
+	int first; /* of the bucket counts[0] */
+	size_t n;
+};
+
+struct sketch {
+	struct asked asked;
+	struct buckets negative, positive;
+	uint64_t n_zero, n;
+};
+
+static const double growth = 1.02;
+
+static int bucket_of(double size)
+{
+	return (int)ceil(log(size) / log(growth));
+}
+
+/* The middle of a bucket, as far from both of its borders in shares. */
+static double bucket_value(int bucket)
+{
+	return pow(growth, bucket) * 2 / (1 + growth);
+}
+
+static int buckets_widen(struct buckets *buckets, int bucket)
+{
+	int first = buckets->n > 0 ? MIN(buckets->first, bucket) : bucket;
+	int last = buckets->n > 0 ? MAX(buckets->first + (int)buckets->n - 1, bucket) : bucket;
+	size_t n = (size_t)(last - first) + 1;
+	uint64_t *counts;
+
+	if (n == buckets->n)
+		return 0;
+	counts = calloc(n, sizeof *counts);
+	if (!counts)
+		return -ENOMEM;
+	if (buckets->n > 0)
+		memcpy(counts + (buckets->first - first), buckets->counts, buckets->n * sizeof *counts);
+	free(buckets->counts);
+	*buckets = (struct buckets){ counts, first, n };
+	return 0;
+}
+
+static int sketch_add(struct sketch *sketch, double value)
+{
+	struct buckets *buckets = value < 0 ? &sketch->negative : &sketch->positive;
+	double size = fmin(fabs(value), 1e308);
+	int bucket, r;
+
+	sketch->n++;
+	if (size < 1e-300) {
+		sketch->n_zero++;
+		return 0;
+	}
+	bucket = bucket_of(size);
+	r = buckets_widen(buckets, bucket);
+	if (r == 0)
+		buckets->counts[bucket - buckets->first]++;
+	return r;
+}
+
+static void sketch_step(sqlite3_context *context, int n, sqlite3_value **arguments)
+{
+	struct sketch *sketch = sqlite3_aggregate_context(context, sizeof *sketch);
+	sqlite3_value *value = value_of(n, arguments);
+
+	if (!sketch) {
+		sqlite3_result_error_nomem(context);
+		return;
+	}
+	if (take_share(context, n, arguments, &sketch->asked) && is_number(value) &&
+	    sketch_add(sketch, sqlite3_value_double(value)) < 0)
+		sqlite3_result_error_nomem(context);
+}
+
+/* The value at a rank, from 0. */
+static double sketch_pick(const struct sketch *sketch, uint64_t rank)
+{
+	for (size_t i = sketch->negative.n; i-- > 0;) {
+		if (rank < sketch->negative.counts[i])
+			return -bucket_value(sketch->negative.first + (int)i);
+		rank -= sketch->negative.counts[i];
+	}
+	if (rank < sketch->n_zero)
+		return 0;
+	rank -= sketch->n_zero;
+	for (size_t i = 0; i < sketch->positive.n; i++) {
+		if (rank < sketch->positive.counts[i])
+			return bucket_value(sketch->positive.first + (int)i);
+		rank -= sketch->positive.counts[i];
+	}
+	return 0;
+}
+
+static void sketch_finish(sqlite3_context *context)
+{
+	struct sketch *sketch = sqlite3_aggregate_context(context, 0);
+	double share;
+
+	if (!sketch)
+		return;
+	if (sketch->n > 0) {
+		share = sketch->asked.descending ? 1 - sketch->asked.share : sketch->asked.share;
+		sqlite3_result_double(context, sketch_pick(sketch, (uint64_t)(share * (double)(sketch->n - 1) + 0.5)));
+	}
+	free(sketch->negative.counts);
+	free(sketch->positive.counts);
+}
+
+/* ---- The family ---- */
+
+static const struct form continuous = { false }, discrete = { true };
+
+#define EXACT(name_, n_, form_, doc_) { name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, exact_step, exact_finish }
+#define ABOUT(name_, n_, form_, doc_) { name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, sketch_step, sketch_finish }
+
+const struct sql_function percentile_functions[] = {
+	EXACT("percentile_cont", 2, continuous, "percentile_cont(x, 0.99): that share of the values is below it; between two "
+	      "values where it falls there. Also percentile_cont(0.99) WITHIN GROUP (ORDER BY x)"),
+	EXACT("percentile_disc", 2, discrete, "percentile_disc(x, 0.99): the first value whose share is reached. Also "
+	      "percentile_disc(0.99) WITHIN GROUP (ORDER BY x)"),
+	EXACT("median", 1, continuous, "median(x): the middle one, percentile_cont(x, 0.5)"),
+	ABOUT("approx_percentile", 2, continuous, "approx_percentile(x, 0.99): within 1 %, in little memory"),
+	EXACT("percentile_cont", 3, continuous, NULL),
+	EXACT("percentile_disc", 3, discrete, NULL),
+	ABOUT("approx_percentile", 3, continuous, NULL),
+	{ 0 },
+};
