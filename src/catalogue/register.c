@@ -70,8 +70,8 @@ static int add_view(sqlite3 *db, const struct catalogue_table *table)
 	char *sql;
 	int code;
 
-	if (catalogue_ask(db, "SELECT count(*) FROM pragma_table_list WHERE schema IN ('main', 'temp') AND name = ?",
-			  table->name) > 0)
+	if (catalogue_ask(db, "SELECT 1 FROM main.sqlite_schema WHERE name = ?1 UNION ALL"
+			      " SELECT 1 FROM temp.sqlite_schema WHERE name = ?1 LIMIT 1", table->name) > 0)
 		return SQLITE_OK;
 	sql = sqlite3_mprintf("CREATE TEMP VIEW %s", table->ddl + strlen(create));
 	code = sql ? catalogue_execute(db, sql) : SQLITE_NOMEM;

@@ -165,9 +165,24 @@ static void stacks_are_texts(void **state)
 	expect(*state, "SELECT folded(2)", "main (m.py)");
 	expect(*state, "SELECT folded(NULL)", "[no stack]");
 	expect(*state, "SELECT folded(99)", "NULL");
+	/* Many at once are the same texts. */
+	expect(*state, "SELECT count(DISTINCT folded(1 + value - value)) || folded(4) || ifnull(folded(98), '-') || stack_text(4)"
+		       " FROM generate_series(1, 100)", "1main (m.py);outer;a:b;sys_[k]-sys\na;b\nouter\nmain (m.py:7)");
+	expect(*state, "SELECT count(folded(100 + value)) FROM generate_series(1, 100)", "0");
+	expect(*state, "SELECT folded(4) || ifnull(folded(98), '-') || stack_text(4)",
+	       "main (m.py);outer;a:b;sys_[k]-sys\na;b\nouter\nmain (m.py:7)");
+	expect(*state, "SELECT folded(3)", "main (m.py);outer;a:b");
 	/* A name that comes later is seen. */
 	assert_int_equal(sqlite3_exec(*state, "UPDATE function SET name = 'late' WHERE function = 1", NULL, NULL, NULL), SQLITE_OK);
 	expect(*state, "SELECT folded(2)", "late (m.py)");
+	/* A file of another's making: a stack before its parent, and one in a circle. */
+	assert_int_equal(sqlite3_exec(*state, "INSERT INTO stack VALUES(5, 6, 4, 1), (6, NULL, 1, 0), (7, 7, 1, 0)", NULL, NULL,
+				      NULL), SQLITE_OK);
+	expect(*state, "SELECT count(folded(100 + value)) || folded(5) FROM generate_series(1, 100)", "0late (m.py);sys_[k]");
+	expect(*state, "SELECT folded(7) LIKE 'late (m.py);late (m.py);%'", "1");
+	assert_int_equal(sqlite3_exec(*state, "DELETE FROM stack WHERE stack > 4; UPDATE frame SET inlined_into = 3 WHERE frame = 5",
+				      NULL, NULL, NULL), SQLITE_OK);
+	expect(*state, "SELECT count(folded(100 + value)) || (folded(3) LIKE '%a:b') FROM generate_series(1, 100)", "01");
 }
 
 int main(void)

@@ -3,7 +3,8 @@
  *
  * Its places are read from the file as a small profile of one stack, so that what is shown of it is
  * what profile_path() shows everywhere. A connection keeps some texts until the file changes, for names
- * may come later. It keeps no statement: sqlite3_close() would refuse.
+ * may come later. It keeps no statement: sqlite3_close() would refuse. Where many stacks are asked for, all
+ * are read at once (stack_tree.c), unless the file is one that it does not take.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,11 +13,13 @@
 
 #include "base/util.h"
 #include "src/sql/functions/functions_private.h"
+#include "src/sql/functions/stack_tree.h"
 #include "src/sql/text.h"
 #include "src/store/store.h"
 
 enum {
 	N_KEPT = 4096,
+	N_SINGLE = 30, /* stacks that are read one by one */
 	MAX_KEPT_BYTES = 16384, /* of one text */
 	MAX_PLACES = 100000, /* rows of one stack that are read */
 };
@@ -44,12 +47,17 @@ struct stacks {
 	sqlite3 *db;
 	unsigned seen_version;
 	struct kept kept[2][N_KEPT]; /* by form */
+	unsigned n_read;         /* since the file changed */
+	struct stack_tree *tree; /* NULL: not read */
 };
 
 enum form { FORM_TEXT, FORM_FOLDED };
 
 static void forget(struct stacks *stacks)
 {
+	stack_tree_free(stacks->tree);
+	stacks->tree = NULL;
+	stacks->n_read = 0;
 	for (size_t form = 0; form < 2; form++)
 		for (size_t i = 0; i < N_KEPT; i++) {
 			free(stacks->kept[form][i].text);
@@ -257,27 +265,45 @@ static int put_path(struct sql_text *text, const struct profile *profile, const 
 	return r < 0 ? r : sql_text_put(text, "", 1);
 }
 
-static int make_text(struct stacks *stacks, int64_t stack, enum form form, char **ret)
+static int text_of(const struct profile *profile, int32_t stack, enum form form, char **ret)
 {
-	CLEANUP(reading_done) struct reading reading = { 0 };
 	CLEANUP(sql_text_done) struct sql_text text = { 0 };
 	CLEANUP(freep) int32_t *path = NULL;
-	size_t n;
+	size_t max = 0, n;
 	int r;
 
-	r = read_stack(stacks, stack, &reading);
-	if (r == 0 && reading.profile.n_frames == 0)
-		r = -ENOENT;
-	if (r < 0)
-		return r;
-	path = calloc(reading.profile.n_frames, sizeof *path);
+	for (int32_t at = stack; at >= 0; at = profile->stacks[at].parent)
+		for (int64_t frame = profile->stacks[at].frame; frame >= 0; frame = profile->frames[frame].inlined_into)
+			max++;
+	path = calloc(max, sizeof *path);
 	if (!path)
 		return -ENOMEM;
-	n = profile_path(&reading.profile, 0, false, path, reading.profile.n_frames);
-	r = put_path(&text, &reading.profile, path, n, form);
+	n = profile_path(profile, stack, false, path, max);
+	r = put_path(&text, profile, path, n, form);
 	if (r == 0)
 		*ret = TAKE(text.bytes);
 	return r;
+}
+
+static int make_text(struct stacks *stacks, int64_t stack, enum form form, char **ret)
+{
+	CLEANUP(reading_done) struct reading reading = { 0 };
+	int32_t at;
+	int r;
+
+	if (stacks->n_read++ == N_SINGLE) {
+		r = stack_tree_load(stacks->db, &stacks->tree);
+		if (r < 0 && r != -EBADMSG)
+			return r;
+	}
+	if (stacks->tree) {
+		at = stack_tree_find(stacks->tree, stack);
+		return at < 0 ? -ENOENT : text_of(stack_tree_profile(stacks->tree), at, form, ret);
+	}
+	r = read_stack(stacks, stack, &reading);
+	if (r == 0 && reading.profile.n_frames == 0)
+		r = -ENOENT;
+	return r < 0 ? r : text_of(&reading.profile, 0, form, ret);
 }
 
 /* ---- The functions ---- */
