@@ -192,8 +192,8 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
-static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "doctor",
-					  "help" };
+static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "info", "export",
+					  "compact", "merge", "doctor", "help" };
 
 static void help_is_data(void **state)
 {

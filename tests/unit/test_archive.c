@@ -1,0 +1,2 @@
+#include "tests/unit/store_fixture.h"
+int main(void) { return 0; }
