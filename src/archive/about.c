@@ -173,7 +173,7 @@ static int read_parts(sqlite3 *db, struct about *about)
 {
 	static const char sql[] =
 		"SELECT coalesce(s.tbl_name, d.name), sum(d.pgsize) FROM dbstat AS d LEFT JOIN sqlite_schema AS s"
-		" ON s.name = d.name WHERE d.aggregate GROUP BY 1";
+		" ON s.name = d.name WHERE d.aggregate = 1 GROUP BY 1";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int64_t page = 0, n_free = 0;
 	int64_t *const page_to[] = { &page }, *const free_to[] = { &n_free };

@@ -105,6 +105,9 @@ static const char same_sql[] =
 	"SELECT 1 FROM process AS p JOIN run_process AS l ON l.pid = p.pid JOIN run AS r ON r.run = l.run"
 	" WHERE p.pid = ?1 AND r.host = ?2 AND p.name = ?3 AND p.command = ?4"
 	" AND coalesce(p.ended >= ?5, 1) AND coalesce(?6 >= p.started, 1)";
+/* A parent that was not recorded is told by its number alone. */
+static const char nameless_sql[] =
+	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process WHERE pid = ?1)";
 static const char taken_sql[] =
 	"SELECT 1 FROM temp.taken WHERE pid = ?1";
 static const char their_process_sql[] =
@@ -113,7 +116,7 @@ static const char their_process_sql[] =
 struct numbering {
 	struct copy *copy;
 	struct source *source;
-	sqlite3_stmt *pids, *theirs, *same, *taken, *take;
+	sqlite3_stmt *pids, *theirs, *same, *nameless, *taken, *take;
 };
 
 static void numbering_done(struct numbering *numbering)
@@ -121,6 +124,7 @@ static void numbering_done(struct numbering *numbering)
 	sqlite3_finalize(numbering->pids);
 	sqlite3_finalize(numbering->theirs);
 	sqlite3_finalize(numbering->same);
+	sqlite3_finalize(numbering->nameless);
 	sqlite3_finalize(numbering->taken);
 	sqlite3_finalize(numbering->take);
 }
@@ -134,17 +138,21 @@ static int has_row(sqlite3 *db, sqlite3_stmt *statement, bool *ret)
 	return store_errno(db, code);
 }
 
-static int is_same(struct numbering *numbering, int64_t pid, int64_t candidate, bool *ret)
+static int is_same(struct numbering *numbering, int64_t pid, int64_t candidate, bool *ret, bool *ret_has_name)
 {
+	sqlite3_stmt *question;
 	int code, r;
 
-	*ret = false;
 	sqlite3_bind_int64(numbering->theirs, 1, pid);
 	code = sqlite3_step(numbering->theirs);
 	for (int i = 0; i < 6 && code == SQLITE_ROW; i++)
 		sqlite3_bind_value(numbering->same, i + 1, sqlite3_column_value(numbering->theirs, i));
-	sqlite3_bind_int64(numbering->same, 1, candidate);
-	r = code == SQLITE_ROW ? has_row(numbering->copy->db, numbering->same, ret) : store_errno(numbering->source->db, code);
+	question = code == SQLITE_ROW ? numbering->same : numbering->nameless;
+	sqlite3_bind_int64(question, 1, candidate);
+	*ret_has_name = code == SQLITE_ROW;
+	r = store_errno(numbering->source->db, code);
+	if (r >= 0)
+		r = has_row(numbering->copy->db, question, ret);
 	sqlite3_reset(numbering->theirs);
 	return r;
 }
@@ -152,20 +160,23 @@ static int is_same(struct numbering *numbering, int64_t pid, int64_t candidate, 
 /* The first number that nobody has, or that is the same process. */
 static int choose(struct numbering *numbering, int64_t pid, int64_t *ret)
 {
+	bool is_process = false;
+
 	for (int i = 0; i < MOST_APART; i++) {
 		int64_t candidate = pid + i * APART;
-		bool is_taken = false, is_it = false;
+		bool is_taken = false, is_it = false, has_name = false;
 		int r;
 
 		sqlite3_bind_int64(numbering->taken, 1, candidate);
 		r = has_row(numbering->copy->db, numbering->taken, &is_taken);
 		if (r >= 0 && is_taken)
-			r = is_same(numbering, pid, candidate, &is_it);
+			r = is_same(numbering, pid, candidate, &is_it, &has_name);
 		if (r < 0)
 			return r;
+		is_process |= has_name;
 		if (is_taken && !is_it)
 			continue;
-		numbering->copy->result->n_moved += i > 0;
+		numbering->copy->result->n_moved += i > 0 && is_process;
 		*ret = candidate;
 		return 0;
 	}
@@ -210,6 +221,8 @@ int merge_numbers(struct copy *copy, struct source *source)
 		r = store_errno(copy->db, sqlite3_exec(copy->db, run_process_sql, NULL, NULL, NULL));
 	if (r >= 0)
 		r = prepare(copy->db, same_sql, &numbering.same);
+	if (r >= 0)
+		r = prepare(copy->db, nameless_sql, &numbering.nameless);
 	if (r >= 0)
 		r = prepare(copy->db, taken_sql, &numbering.taken);
 	if (r >= 0)

@@ -28,7 +28,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "format", 'f', "FORMAT", 0, "Answer as table, csv or json (default: table)", 0 },
+	{ "format", 'f', "FORMAT", 0, "Answer as table, csv, json or rows (default: table)", 0 },
 	{ 0 },
 };
 
@@ -39,7 +39,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case 'f':
 		if (sql_format_parse(argument, &options->format) < 0)
-			argp_error(state, "the format is table, csv or json, not %s", argument);
+			argp_error(state, "the format is table, csv, json or rows, not %s", argument);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (options->n_arguments == MAX_ARGUMENTS)
@@ -67,7 +67,8 @@ static const struct argp argp = {
 	       "\n"
 	       "In a table and in CSV, NULL is empty (an empty text is \"\" in CSV), and a blob is "
 	       "shown in hexadecimal. On a terminal a table's long texts are cut to its width. "
-	       "JSON is an array of objects per statement.\n",
+	       "JSON is an array of objects per statement; rows, a line for the columns and one for each row, keeps "
+	       "all types, for programs.\n",
 };
 
 static bool ends_in(const char *text, const char *ending)

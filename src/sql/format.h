@@ -27,6 +27,6 @@ struct sql_writer {
 	void (*free)(void *state);
 };
 
-extern const struct sql_writer sql_writer_table, sql_writer_csv, sql_writer_json;
+extern const struct sql_writer sql_writer_table, sql_writer_csv, sql_writer_json, sql_writer_rows;
 
 #endif

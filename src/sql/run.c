@@ -18,6 +18,7 @@ static const struct sql_writer *const writers[] = {
 	[SQL_TABLE] = &sql_writer_table,
 	[SQL_CSV] = &sql_writer_csv,
 	[SQL_JSON] = &sql_writer_json,
+	[SQL_ROWS] = &sql_writer_rows,
 };
 
 int sql_format_parse(const char *name, enum sql_format *ret)

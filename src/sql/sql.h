@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON };
+enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_ROWS };
 
-/* @name: "table", "csv" or "json". -EINVAL: none of them. */
+/* @name: "table", "csv", "json" or "rows". -EINVAL: none of them. */
 int sql_format_parse(const char *name, enum sql_format *ret);
 
 /*

@@ -236,7 +236,7 @@ static void wrong_arguments_are_64(void **state)
 	expect("flamegraph a.db b.db", EXIT_USAGE, NULL, "one recording at a time: b.db?");
 	expect("report -n 0", EXIT_USAGE, NULL, "-n wants a number from 1");
 	expect("report -n 5x", EXIT_USAGE, NULL, "-n wants a number from 1");
-	expect("sql -f xml", EXIT_USAGE, NULL, "the format is table, csv or json, not xml");
+	expect("sql -f xml", EXIT_USAGE, NULL, "the format is table, csv, json or rows, not xml");
 	expect("sql a.db b c", EXIT_USAGE, NULL, "but what is c?");
 	assert_int_equal(n_names(), 1);
 }
