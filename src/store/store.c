@@ -36,7 +36,10 @@ static const char setup_sql[] =
 	"PRAGMA auto_vacuum = INCREMENTAL;" /* now or never: only an empty file can be made so */
 	"PRAGMA synchronous = OFF;"
 	"PRAGMA journal_mode = WAL;"
-	"PRAGMA cache_size = -4096;"
+	"PRAGMA cache_size = -4096;";
+
+/* In one transaction with the tables: who is killed before it leaves an empty database, not half a recording. */
+static const char identity_sql[] =
 	"PRAGMA application_id = " TEXT_OF(STORE_APPLICATION_ID) ";"
 	"PRAGMA user_version = " TEXT_OF(STORE_SCHEMA_VERSION) ";";
 
@@ -60,6 +63,8 @@ static int create_schema(sqlite3 *db)
 	r = store_exec(db, setup_sql);
 	if (r == 0)
 		r = store_exec(db, "BEGIN");
+	if (r == 0)
+		r = store_exec(db, identity_sql);
 	if (r == 0)
 		r = store_exec(db, schema_sql);
 	if (r == 0)
