@@ -90,7 +90,7 @@ struct copy_result {
  * @path: of a file that is not there yet; on failure the caller removes it, with what SQLite keeps beside.
  *        It stands alone when this returns 0.
  * Equal modules, functions, frames and stacks become one; what no sample leads to is left out. How processes
- * with one number are kept apart stands in merge.c.
+ * with one number are kept apart stands in pids.c.
  * Errors: -EDOM the sources' weights cannot be added up; -ENOTUNIQ too many processes of one number;
  *         -EBADMSG a source is damaged; -ECANCELED; those of writing (store.h).
  */

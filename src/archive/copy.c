@@ -27,6 +27,19 @@ int copy_step(struct copy *copy, const char *what, uint64_t n_all)
 	return copy->options->keep_going(copy->options->data, &copy->progress) ? 0 : -ECANCELED;
 }
 
+int copy_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret)
+{
+	return store_errno(db, sqlite3_prepare_v2(db, sql, -1, ret, NULL));
+}
+
+int copy_run(sqlite3 *db, sqlite3_stmt *statement)
+{
+	int code = sqlite3_step(statement);
+
+	sqlite3_reset(statement);
+	return store_errno(db, code);
+}
+
 int copy_number(sqlite3 *db, const char *sql, int64_t *ret)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;

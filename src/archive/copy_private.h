@@ -43,6 +43,9 @@ struct source {
 
 /* copy.c: tell how it goes, now and then. -ECANCELED. */
 int copy_step(struct copy *copy, const char *what, uint64_t n_all);
+int copy_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret);
+/* A statement whose values are bound, that gives no rows. */
+int copy_run(sqlite3 *db, sqlite3_stmt *statement);
 /* One number out of a database; 0 where there is no row. */
 int copy_number(sqlite3 *db, const char *sql, int64_t *ret);
 /* @ret: to be freed with sqlite3_free(): the columns that both have, "\"a\", \"b\"". */
@@ -58,8 +61,9 @@ int copy_tree(struct copy *copy, struct source *source);
 int copy_samples(struct copy *copy, struct source *sources, size_t n_sources);
 int copy_totals(struct copy *copy, struct source *source);
 
-/* merge.c: runs, processes, threads, pauses and counts. */
+/* pids.c: choose the numbers that its processes have; before anything else of it is copied. */
 int merge_numbers(struct copy *copy, struct source *source);
+/* merge.c: runs, processes, threads, pauses and counts; whether sources go together at all. */
 int merge_rest(struct copy *copy, struct source *source);
 int merge_check(struct copy *copy, const struct source *sources, size_t n_sources);
 

@@ -167,7 +167,7 @@ class Compact(Archive):
         said = probing("compact", "one.db", check=t.OK).stderr
         self.assertRegex(said, r"^probing: one\.db: .* \(%d bytes\) before, .* \(%d bytes\) now\n$" % (
             size, os.path.getsize("one.db")))
-        self.assertLessEqual(os.path.getsize("one.db"), size)
+        self.assertLessEqual(os.path.getsize("one.db"), size + 4 * 4096)  # a page a table may come and go
         self.assertEqual(before, samples("one.db"))
         self.assertEqual(mode, os.stat("one.db").st_mode & 0o777)
         about = info("one.db", "--check")
