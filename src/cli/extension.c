@@ -11,21 +11,39 @@
 
 #define NAME "probing_sqlite.so"
 
-/* By this program, so that a tree that was moved as a whole finds its own; then where it was configured to be. */
-static const char *const places[] = { "/../" PROBING_LIBDIR_BESIDE "/probing/", "/", "/../extension/", };
+/* The folder of this program. */
+static int find_folder(char folder[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);
 
+	if (n < 0)
+		return -1;
+	folder[n] = '\0';
+	if (strrchr(folder, '/'))
+		*strrchr(folder, '/') = '\0';
+	return 0;
+}
+
+/* FOLDER/BELOW/probing_sqlite.so, in its plainest form; NULL: there is none. */
+static char *try(const char *folder, const char *below)
+{
+	CLEANUP(freep) char *candidate = NULL;
+
+	if (asprintf(&candidate, "%s%s/" NAME, folder, below) < 0)
+		candidate = NULL;
+	return candidate && access(candidate, R_OK) == 0 ? realpath(candidate, NULL) : NULL;
+}
+
+/* By this program, so that a tree that was moved as a whole finds its own; then where it was configured to be. */
 char *extension_path(void)
 {
-	char program[PATH_MAX], candidate[PATH_MAX + 256];
-	ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+	char folder[PATH_MAX], below[PATH_MAX], *path = NULL;
 
-	program[MAX(n, 0)] = '\0';
-	if (strrchr(program, '/'))
-		*strrchr(program, '/') = '\0';
-	for (size_t i = 0; i < N_ELEMENTS(places) && n > 0; i++) {
-		snprintf(candidate, sizeof candidate, "%s%s" NAME, program, places[i]);
-		if (access(candidate, R_OK) == 0)
-			return realpath(candidate, NULL);
+	snprintf(below, sizeof below, "/../%s/probing", extension_libdir_below);
+	if (find_folder(folder) == 0) {
+		path = try(folder, below);
+		path = path ? path : try(folder, "");
+		path = path ? path : try(folder, "/../extension");
 	}
-	return access(PROBING_LIBDIR "/probing/" NAME, R_OK) == 0 ? strdup(PROBING_LIBDIR "/probing/" NAME) : NULL;
+	return path ? path : try(extension_libdir, "/probing");
 }

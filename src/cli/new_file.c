@@ -113,10 +113,28 @@ static int place(const struct new_file *file)
 	return access(file->path, F_OK) == 0 ? -EEXIST : rename(file->temporary, file->path) < 0 ? -errno : 0;
 }
 
+/* What SQLite keeps beside a file it takes for a part of it, whichever file has that name by then. */
+static bool has_log(const char *path)
+{
+	static const char *const suffixes[] = { "-wal", "-journal" };
+
+	for (size_t i = 0; i < N_ELEMENTS(suffixes); i++) {
+		CLEANUP(freep) char *name = NULL;
+
+		if (asprintf(&name, "%s%s", path, suffixes[i]) < 0 || access(name, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
 int new_file_finish(struct new_file *file)
 {
 	int r;
 
+	if (has_log(file->path)) {
+		new_file_abandon(file);
+		return -EBUSY;
+	}
 	r = file->replaces ? copy_permissions(file) : 0;
 	if (r >= 0)
 		r = sync_path(file->temporary, O_RDONLY);

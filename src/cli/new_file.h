@@ -19,7 +19,9 @@ struct new_file {
  * Errors: -EEXIST; -EISDIR; -ENXIO it is no file; -EACCES and others of its folder.
  */
 int new_file_open(struct new_file *file, const char *path, bool replaces);
-int new_file_finish(struct new_file *file); /* synced to the disk, renamed; what fsync(2) and rename(2) report */
+/* Synced to the disk, renamed. -EBUSY: a log lies there that belongs to another recording; what fsync(2) and
+ * rename(2) report. */
+int new_file_finish(struct new_file *file);
 void new_file_abandon(struct new_file *file); /* leaves nothing behind; harmless after a finish */
 
 #endif

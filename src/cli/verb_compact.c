@@ -4,7 +4,6 @@
  * it was, and nobody else may change it.
  */
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -75,14 +74,6 @@ static int64_t bytes_of(const char *path)
 	return stat(path, &st) < 0 ? 0 : st.st_size;
 }
 
-/* The log of the old file must not be taken for one of the new file. */
-static bool has_log(const char *path)
-{
-	char name[PATH_MAX];
-
-	return snprintf(name, sizeof name, "%s-wal", path) >= (int)sizeof name || bytes_of(name) > 0;
-}
-
 static bool show(void *data, const struct copy_progress *progress)
 {
 	return working_show(data, progress->what, progress->n_done, progress->n_all);
@@ -118,11 +109,11 @@ static int rewrite(const struct options *options, const struct sources *sources,
 	working_end(&working, EXIT_OK);
 	if (old) /* what its log holds goes into it */
 		r = store_settle(old);
-	if (r >= 0 && old && has_log(out))
-		return cli_fail(EXIT_NO_OUTPUT, "%s is being read by somebody: try again after that, or write to another file "
-				"with -o OUT", out);
 	if (r >= 0)
 		r = new_file_finish(&file);
+	if (r == -EBUSY && old)
+		return cli_fail(EXIT_NO_OUTPUT, "%s is being read by somebody: try again after that, or write to another file "
+				"with -o OUT", out);
 	if (r < 0)
 		return sources_fail_place(out, r);
 	if (!options->quiet)

@@ -9,6 +9,7 @@
 #include <sqlite3ext.h>
 
 #include "base/util.h"
+#include "src/extension/extension.h"
 
 SQLITE_EXTENSION_INIT1
 
@@ -22,7 +23,7 @@ static void put_version(sqlite3_context *context, int n, sqlite3_value **values)
 {
 	(void)n;
 	(void)values;
-	sqlite3_result_text(context, PROBING_VERSION, -1, SQLITE_STATIC);
+	sqlite3_result_text(context, extension_version, -1, SQLITE_STATIC);
 }
 
 static int register_version(sqlite3 *db)

@@ -291,6 +291,23 @@ class Merge(Archive):
         self.assertSentence(said.stderr, "two.db cannot be added: .*wall.*cpu")
         self.assertFalse(os.path.exists("both.db"))
 
+    def test_another_recordings_log(self):
+        """It would be taken for a part of the new file."""
+        for there in (True, False):
+            with fixture("demo.py") as target, t.recorder("--pid", target.pid, "-o", "killed.db") as process:
+                t.wait_for_samples("killed.db")
+                process.kill()
+                process.wait()
+            before = info("killed.db")["samples"]
+            if not there:
+                os.unlink("killed.db")
+            self.assertTrue(os.path.exists("killed.db-wal"))
+            said = probing("merge", "one.db", "two.db", "-o", "killed.db", "--force", check=t.NO_OUTPUT)
+            self.assertSentence(said.stderr, "-wal")
+            if there:
+                self.assertEqual(before, info("killed.db", "--check")["samples"])
+            self.assertEqual([], [name for name in os.listdir(".") if name.startswith(".")])
+
     def test_mistakes(self):
         probing("merge", "one.db", "-o", "both.db", check=t.USAGE)
         probing("merge", "one.db", "two.db", check=t.USAGE)
