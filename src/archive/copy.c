@@ -280,9 +280,9 @@ static int fill_and_settle(struct copy *copy, struct source *sources, size_t n_s
 	}
 	r = store_commit(copy->to);
 	if (r >= 0)
-		r = execute(copy->db, "VACUUM");
-	if (r >= 0)
 		r = store_seal(copy->to);
+	if (r >= 0) /* values stay, so the sum does */
+		r = execute(copy->db, "VACUUM");
 	return r < 0 ? r : store_settle(copy->to);
 }
 
