@@ -67,7 +67,11 @@ static int open_recording(const char *path, bool may_write, struct endpoint *to)
 	if (r < 0)
 		return fail_recording(r, path);
 	to->db = store_connection(to->store);
-	return EXIT_OK;
+	/* What it added up to holds no more; endpoint_finish() adds it up again. */
+	r = store_begin(to->store);
+	if (r >= 0)
+		r = store_commit(to->store);
+	return r < 0 ? fail_recording(r, path) : EXIT_OK;
 }
 
 /*

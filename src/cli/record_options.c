@@ -25,7 +25,8 @@ static const struct argp_option option_list[] = {
 	{ "max-size", KEY_MAX_SIZE, "BYTES[K|M|G]", 0,
 	  "Keep the file below this size: the oldest samples go for new ones (at least 1M)", 0 },
 	{ "retention", KEY_RETENTION, "TIME[s|m|h|d]", 0,
-	  "Keep the samples of this time only, such as 90, 10m, 1h, 2d; older ones go", 0 },
+	  "Keep the samples of this time only, such as 90, 10m, 1h, 2d; older ones go (default: PROBING_RETENTION_DAYS "
+	  "from the environment, in days, else all)", 0 },
 	{ "event", 'e', "NAME", 0,
 	  "Sample at another event than CPU time: cycles, cache-misses, page-faults, context-switches, "
 	  "syscalls:sys_enter_write...; list shows what there is here", 0 },
@@ -101,6 +102,18 @@ static uint64_t parse_time_ns(struct argp_state *state, const char *text)
 	return (uint64_t)(parse_with_unit(state, text, "the time to keep, in seconds,", units, 1, 1e9) * 1e9);
 }
 
+/* What the environment says of all recordings; those that cannot have limits (check_mode()) have none. */
+static void set_retention(struct argp_state *state, struct record_options *options)
+{
+	static const double day_ns = 86400e9;
+	const char *days = getenv("PROBING_RETENTION_DAYS");
+
+	if (!days || !days[0] || options->pipeline.limits.keep_ns > 0 || options->capture.mode != MODE_CPU)
+		return;
+	options->pipeline.limits.keep_ns =
+		(uint64_t)(cli_parse_number(state, days, "PROBING_RETENTION_DAYS (in the environment)", 0.00001, 10000) * day_ns);
+}
+
 /* As the option names them, and the column run.stack_source. */
 const char *const record_source_names[] = {
 	[SOURCE_AUTO] = "auto",
@@ -162,6 +175,7 @@ static void check(struct argp_state *state, struct record_options *options)
 	if (options->capture.stack_bytes % 8 != 0)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 	check_mode(state, options);
+	set_retention(state, options);
 	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
 		argp_error(state, "--mode %s needs perf events, which tell when threads wait: --source poll does without "
 			   "them and sees threads that run alone", record_mode_names[options->capture.mode]);

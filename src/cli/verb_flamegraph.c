@@ -38,7 +38,7 @@ static const struct exporter *exporter_named(const char *name, struct argp_state
 {
 	const struct exporter *exporter = exporter_by_name(name);
 
-	if (!exporter)
+	if (!exporter || !exporter->write)
 		argp_error(state, "there is no format %s; --help lists them", name);
 	return exporter;
 }
@@ -83,9 +83,12 @@ static char *list_formats(int key, const char *text, void *input)
 	if (!out)
 		return (char *)text;
 	fputs("Write as", out);
-	for (size_t i = 0; exporters[i]; i++)
+	for (size_t i = 0; exporters[i]; i++) {
+		if (!exporters[i]->write)
+			continue;
 		fprintf(out, "%s %s (%s)", i > 0 ? "," : "", exporters[i]->name,
 			exporters[i]->summary);
+	}
 	fputs("; default: what OUT's ending says, else svg", out);
 	fclose(out);
 	return list;

@@ -34,7 +34,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "format", 'f', "FORMAT", 0, "Answer as table, box, markdown, csv, json or jsonl (default: table)", 0 },
+	{ "format", 'f', "FORMAT", 0, "Answer as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
 	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Leave out the columns' names, of table, box and csv", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Write so many rows of each answer at most, and say where there were more", 0 },
 	{ "timeout", OPTION_TIMEOUT, "SECONDS", 0, "End what takes longer (default: it may take as long as it takes)", 0 },
@@ -111,7 +111,8 @@ static const struct argp argp = {
 	       "\n"
 	       "In a table and in CSV, NULL is empty (an empty text is \"\" in CSV), and a blob is "
 	       "shown in hexadecimal. On a terminal a table's long texts are cut to its width. "
-	       "JSON is an array of objects per statement, jsonl an object a line.\n",
+	       "JSON is an array of objects per statement, jsonl an object a line; rows, a line for the columns and one for "
+	       "each row, keeps all types, for programs.\n",
 };
 
 /* All of stdin. -EFBIG; -EINVAL a NUL byte: a binary file, or UTF-16. */

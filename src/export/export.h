@@ -16,14 +16,20 @@ struct export_options {
 	bool by_thread;        /* a root frame per thread */
 	bool lines;            /* tell executing lines apart, not only functions */
 	const char *title;     /* NULL: none */
+	/* Of those that copy: called now and then with rows done; false ends it with -ECANCELED. May be NULL. */
+	bool (*keep_going)(void *data, uint64_t n);
+	void *data;
 };
 
 struct exporter {
 	const char *name;    /* "svg" */
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
-	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. */
+	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. NULL: the format is no view of stacks. */
 	int (*write)(const struct profile *profile, const struct export_options *options, FILE *out);
+	/* Instead: makes a file at path, where none is, of all that the recording holds. The caller removes what
+	 * a failure leaves. */
+	int (*copy)(sqlite3 *db, const struct export_options *options, const char *path);
 };
 
 /* All exporters, ending with NULL. */

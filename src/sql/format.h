@@ -35,7 +35,7 @@ struct sql_writer {
 };
 
 extern const struct sql_writer sql_writer_table, sql_writer_box, sql_writer_csv, sql_writer_json, sql_writer_jsonl,
-	sql_writer_markdown;
+	sql_writer_markdown, sql_writer_rows;
 
 /* By enum sql_format (formats.c). */
 extern const struct sql_writer *const sql_writers[];

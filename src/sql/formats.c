@@ -13,6 +13,7 @@ const struct sql_writer *const sql_writers[] = {
 	[SQL_JSONL] = &sql_writer_jsonl,
 	[SQL_MARKDOWN] = &sql_writer_markdown,
 	[SQL_BOX] = &sql_writer_box,
+	[SQL_ROWS] = &sql_writer_rows,
 };
 
 int sql_format_parse(const char *name, enum sql_format *ret)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_JSONL, SQL_MARKDOWN, SQL_BOX };
+enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_JSONL, SQL_MARKDOWN, SQL_BOX, SQL_ROWS };
 
 /* @name: "table", "csv", "json", ... -EINVAL: none of them. */
 int sql_format_parse(const char *name, enum sql_format *ret);

@@ -190,6 +190,16 @@ int files_lock(const char *path, int *ret_fd)
 	return 0;
 }
 
+bool files_is_locked(const char *path)
+{
+	CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct flock range = {
+		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1
+	};
+
+	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+}
+
 int files_create(const char *path, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;

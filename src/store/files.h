@@ -31,6 +31,9 @@ int files_create(const char *path, int *ret_fd);
  */
 int files_lock(const char *path, int *ret_fd);
 
+/* Whether somebody holds that lock. False, too, where it cannot be asked. */
+bool files_is_locked(const char *path);
+
 /* Remove a recording's files; those that are not there do not matter. */
 int files_remove(const char *path);
 

@@ -10,7 +10,8 @@
  * 3. A batch is whole or absent. SQLite may roll a transaction back by itself
  *    (full disk, no memory); the rows that follow must not slip in as
  *    transactions of their own, so the batch remembers and refuses them.
- * 4. A finished file stands alone, without a log beside it, unless a reader
+ * 4. What is finished, or changed and settled, says what it adds up to (seal.c).
+ * 5. A finished file stands alone, without a log beside it, unless a reader
  *    was at work just then: then the log stays, and is part of the recording.
  */
 #include <errno.h>
@@ -36,7 +37,10 @@ static const char setup_sql[] =
 	"PRAGMA auto_vacuum = INCREMENTAL;" /* now or never: only an empty file can be made so */
 	"PRAGMA synchronous = OFF;"
 	"PRAGMA journal_mode = WAL;"
-	"PRAGMA cache_size = -4096;"
+	"PRAGMA cache_size = -4096;";
+
+/* In one transaction with the tables: who is killed before it leaves an empty database, not half a recording. */
+static const char identity_sql[] =
 	"PRAGMA application_id = " TEXT_OF(STORE_APPLICATION_ID) ";"
 	"PRAGMA user_version = " TEXT_OF(STORE_SCHEMA_VERSION) ";";
 
@@ -60,6 +64,8 @@ static int create_schema(sqlite3 *db)
 	r = store_exec(db, setup_sql);
 	if (r == 0)
 		r = store_exec(db, "BEGIN");
+	if (r == 0)
+		r = store_exec(db, identity_sql);
 	if (r == 0)
 		r = store_exec(db, catalogue_schema_sql);
 	if (r == 0)
@@ -170,6 +176,8 @@ static int open_for_change(struct store *store, const char *path)
 				sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL));
 	if (r >= 0)
 		r = store_exec(store->db, "PRAGMA cache_spill = OFF");
+	if (r >= 0)
+		r = seal_is_there(store, &store->is_sealed);
 	if (r < 0)
 		return r;
 	return writer_prepare(store);
@@ -199,11 +207,6 @@ int store_open(const char *path, struct store **ret)
 	return 0;
 }
 
-sqlite3 *store_connection(struct store *store)
-{
-	return store->db;
-}
-
 int store_begin(struct store *store)
 {
 	int r;
@@ -213,7 +216,10 @@ int store_begin(struct store *store)
 		return r;
 	store->in_batch = true;
 	store->batch_error = 0;
-	return 0;
+	r = store->is_sealed ? seal_break(store) : 0;
+	if (r < 0)
+		store_rollback(store);
+	return r;
 }
 
 void store_rollback(struct store *store)
@@ -287,6 +293,8 @@ int store_finish(struct store *store, uint64_t ended_ns)
 		end_series(store);
 	if (r == 0)
 		r = mark_end(store, ended_ns);
+	if (r == 0)
+		r = seal_make(store);
 	writer_finalize(store);
 	if (r == 0)
 		r = settle(store);
@@ -296,8 +304,22 @@ int store_finish(struct store *store, uint64_t ended_ns)
 
 int store_settle(struct store *store)
 {
+	int r;
+
+	r = store->is_sealed ? seal_make(store) : 0;
 	writer_finalize(store);
-	return settle(store);
+	return r < 0 ? r : settle(store);
+}
+
+int store_seal(struct store *store)
+{
+	end_series(store);
+	return seal_make(store);
+}
+
+sqlite3 *store_connection(const struct store *store)
+{
+	return store->db;
 }
 
 void store_close(struct store *store)
@@ -314,6 +336,11 @@ void store_close(struct store *store)
 void store_closep(struct store **store)
 {
 	store_close(*store);
+}
+
+bool store_is_written(const char *path)
+{
+	return files_is_locked(path);
 }
 
 int64_t store_bytes(const struct store *store)

@@ -179,6 +179,19 @@ int store_put_fields(struct store *store, const struct field_value *values, size
  */
 int store_finish(struct store *store, uint64_t ended_ns);
 
+/*
+ * Its connection: of a recording that is being made for rows that are read from another one, of one that is being changed
+ * for statements of others, which change the file at once, or within BEGIN and COMMIT. Samples go
+ * through store_put_sample() in any case. Borrowed.
+ */
+sqlite3 *store_connection(const struct store *store);
+
+/*
+ * store_copy_rows - all rows of a table into one of that name and those columns elsewhere.
+ * @keep_going: called every some thousand rows; false ends it with -ECANCELED. May be NULL.
+ */
+int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n), void *data);
+
 /* Close without marking the run clean. NULL is fine. */
 void store_close(struct store *store);
 void store_closep(struct store **store);
@@ -191,9 +204,6 @@ void store_closep(struct store **store);
  * somebody else; -EROFS.
  */
 int store_open(const char *path, struct store **ret);
-
-/* Its connection, for statements of others: those change the file at once, or within BEGIN and COMMIT. Borrowed. */
-sqlite3 *store_connection(struct store *store);
 
 /* ---- Keeping only what is newest (retention.c) ---- */
 
@@ -234,6 +244,25 @@ int store_settle(struct store *store);
 
 /* Bytes of the file and its WAL. */
 int64_t store_bytes(const struct store *store);
+
+/*
+ * store_is_written - whether a recorder, or who changes it, has the file now. To be asked before this
+ * process opens it: asking drops the locks that SQLite has on it.
+ */
+bool store_is_written(const char *path);
+
+/* ---- What a finished recording adds up to (seal.c) ---- */
+
+#define STORE_SEAL "checksum" /* the counter that holds it */
+enum store_seal {
+	SEAL_NONE,   /* it does not say: it did not end cleanly, or is of an older version */
+	SEAL_WHOLE,  /* all values are those of its end */
+	SEAL_BROKEN, /* some are not: damaged, or changed by another program */
+};
+/* Say so of a recording that was made from others, when all is in it. */
+int store_seal(struct store *store);
+/* Add everything up again. Errors: those of reading; -EBADMSG damage that reading runs into. */
+int store_check_seal(sqlite3 *db, enum store_seal *ret);
 
 /*
  * store_open_reader - open a recording for reading only.

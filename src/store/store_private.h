@@ -34,6 +34,7 @@ struct store {
 	/* Holds the recorder's lock. Closing any descriptor of a file drops the
 	 * locks that SQLite holds on it in this process, so it goes after db. */
 	int lock_fd;
+	bool is_sealed; /* it was when it was opened: the first change breaks the seal, settling makes one */
 	bool in_batch;
 	int batch_error; /* why SQLite gave the whole batch up; 0 while it is whole */
 };
@@ -47,6 +48,11 @@ int writer_run(struct store *store, sqlite3_stmt *statement, int code);
 
 /* reader.c: distrust a foreign file's contents, and check that it is a recording. */
 int reader_check(sqlite3 *db);
+
+/* seal.c: say what the file adds up to; whether it says so; say nothing more, in a transaction. */
+int seal_make(struct store *store);
+int seal_is_there(struct store *store, bool *ret);
+int seal_break(struct store *store);
 
 /* Mark the run clean. */
 int writer_end_run(struct store *store, uint64_t ended_ns);

@@ -205,8 +205,8 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
-static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "tables", "doctor",
-					  "help" };
+static const char *const verb_names[] = { "record", "backtrace", "symbolize", "top", "flamegraph", "report", "sql", "tables", "info", "export",
+					  "compact", "merge", "doctor", "help" };
 
 static void help_is_data(void **state)
 {
@@ -249,7 +249,7 @@ static void wrong_arguments_are_64(void **state)
 	expect("flamegraph a.db b.db", EXIT_USAGE, NULL, "one recording at a time: b.db?");
 	expect("report -n 0", EXIT_USAGE, NULL, "-n wants a number from 1");
 	expect("report -n 5x", EXIT_USAGE, NULL, "-n wants a number from 1");
-	expect("sql -f xml", EXIT_USAGE, NULL, "the format is table, csv, json, jsonl, markdown or box, not xml");
+	expect("sql -f xml", EXIT_USAGE, NULL, "the format is table, csv, json, jsonl, markdown, box or rows, not xml");
 	expect("sql a.db 'SELECT 1' 'SELECT 2'", EXIT_USAGE, NULL, "but what is SELECT 1?");
 	assert_int_equal(n_names(), 1);
 }

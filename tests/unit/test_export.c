@@ -457,8 +457,11 @@ static void test_full_disk(void **state)
 	(void)state;
 	made_training(&made);
 	for (size_t i = 0; exporters[i]; i++) {
-		FILE *full = fopen("/dev/full", "w");
+		FILE *full;
 
+		if (!exporters[i]->write)
+			continue;
+		full = fopen("/dev/full", "w");
 		assert_non_null(full);
 		assert_true(exporters[i]->write(&made.profile, &plain, full) < 0);
 		fclose(full);

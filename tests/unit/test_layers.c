@@ -39,10 +39,10 @@ static const struct layer {
 	{ "src/catalogue", { "base" } },
 	{ "src/store", { "base", "src/catalogue" } },
 
-	{ "src/extension", { "base", "src/catalogue", "src/store", "src/sql" } },
 	{ "src/sql", { "base", "src/catalogue", "src/store" } },
 	{ "src/export", { "base", "src/store" } },
 	{ "src/report", { "base", "src/store" } },
+	{ "src/archive", { "base", "src/store" } },
 	{ "src/top", { "base", "src/store" } },
 	{ "src/pipeline",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
@@ -55,10 +55,12 @@ static const struct layer {
 
 	{ "src/doctor", { "base", "unwind/cpython", "src/record" } },
 
+	{ "src/extension", { "base", "src/store", "src/sql" } },
+
 	{ "src/cli",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
 	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",
-	    "src/top", "src/live" } },
+	    "src/top", "src/live", "src/archive" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */

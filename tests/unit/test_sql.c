@@ -262,6 +262,16 @@ static void tables_are_listed(void **state)
 	assert_int_equal(n_exact, 2);
 }
 
+static void rows_keep_all(void **state)
+{
+	expect(*state, "SELECT 9007199254740993 AS i, 2.0 AS r, -9e999 AS f, NULL AS n, 'a' || char(10) AS s, x'00ff' AS b, 1 AS i",
+	       SQL_ROWS, 0,
+	       "{\"columns\":[\"i\",\"r\",\"f\",\"n\",\"s\",\"b\",\"i\"]}\n"
+	       "[9007199254740993,2.0,{\"real\":\"-inf\"},null,\"a\\n\",{\"blob\":\"00ff\"},1]\n");
+	expect(*state, "SELECT 1 AS a WHERE 0; SELECT x'' AS b, CAST(x'61ff' AS TEXT) AS c", SQL_ROWS, 0,
+	       "{\"columns\":[\"a\"]}\n{\"columns\":[\"b\",\"c\"]}\n[{\"blob\":\"\"},\"a\xef\xbf\xbd\"]\n");
+}
+
 static void several_statements_answer_in_order(void **state)
 {
 	expect(*state, "SELECT 1 AS a; -- a comment\nSELECT 2 AS b;  ", SQL_CSV, 0,
@@ -585,6 +595,7 @@ int main(void)
 		cmocka_unit_test(boxes_fit_a_terminal),
 		cmocka_unit_test(rules_are_kept),
 		cmocka_unit_test(tables_are_listed),
+		cmocka_unit_test(rows_keep_all),
 		cmocka_unit_test(several_statements_answer_in_order),
 		cmocka_unit_test(mistakes_have_a_place),
 		cmocka_unit_test(long_mistakes_are_cut),

@@ -73,7 +73,7 @@ static void test_every_row_arrives(void **state)
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack_total"), "42|43|2|10|100");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM evaluation_place"),
 		"1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");
-	assert_string_equal(stock_shell(f->file, "SELECT * FROM counter"), "lost|3");
+	assert_string_equal(stock_shell(f->file, "SELECT * FROM counter WHERE name <> 'checksum'"), "lost|3");
 	assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
 }
 

@@ -1,0 +1,100 @@
+/* archive.h - whole recordings: what one is, whether it is sound, and another one out of one or several.
+ *
+ * Readers come from store_open_reader(); samples are read as rows of the table sample and written by
+ * store_put_sample(), however a file keeps them.
+ */
+#ifndef PROBING_ARCHIVE_H
+#define PROBING_ARCHIVE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- What a recording is (about.c) ---- */
+
+/* A row of run. Strings are owned by the struct about, never NULL; what the file does not say is "". */
+struct about_run {
+	int64_t run, pid, cpus, period;
+	double started, ended; /* seconds since 1970; ended 0: it does not say */
+	bool clean, kernel_frames;
+	double hz;
+	char *command, *mode, *stack_source, *python, *host, *kernel, *probing, *event, *unit;
+};
+
+enum about_part { PART_SAMPLES, PART_TREE, PART_NAMES, PART_OTHER, PART_FREE, N_PARTS };
+
+struct about {
+	struct about_run *runs;
+	size_t n_runs, runs_allocated;
+	int64_t schema_version;
+	int64_t n_samples, n_taken, n_lost, n_dropped; /* taken, lost, dropped: -1 it does not say */
+	int64_t n_processes, n_threads, n_modules, n_functions, n_frames, n_stacks, n_pauses;
+	double first, last; /* timestamps of samples; 0: there are none */
+	int64_t file_bytes, log_bytes;
+	int64_t part_bytes[N_PARTS];
+	bool has_parts;  /* whether this SQLite could tell */
+	bool is_written; /* a recorder has it just now */
+};
+
+extern const char *const about_part_names[N_PARTS];
+
+/*
+ * about_read - ask a recording what it is.
+ * @path, @is_written: as store_is_written() said before it was opened.
+ * @ret: ended with about_done(), also after a failure.
+ * Errors: -EBADMSG damaged; -ENOMEM; those of reading.
+ */
+int about_read(sqlite3 *db, const char *path, bool is_written, struct about *ret);
+void about_done(struct about *about);
+
+/* ---- Whether it is sound (check.c) ---- */
+
+struct check_result {
+	uint64_t n_wrong;
+	int64_t n_samples; /* that could be read */
+	bool is_sealed;    /* it says what it adds up to, so that each value was checked */
+};
+
+/*
+ * check_recording - look at all of it: SQLite's own check, whether rows lead to rows, each sample, the sum.
+ * @say: hears a sentence for each thing that is wrong, at most some hundred. Borrowed for the call.
+ * Errors: -ENOMEM, -EINTR. Damage is no error of this function, whatever it does to reading.
+ */
+int check_recording(sqlite3 *db, void (*say)(void *data, const char *sentence), void *data,
+		    struct check_result *ret);
+
+/* ---- Another one out of one or several (copy.c) ---- */
+
+struct copy_progress {
+	const char *what; /* "stacks", "samples" */
+	uint64_t n_done, n_all;
+};
+
+struct copy_options {
+	bool keep_all; /* tables of others, too: where there is one source */
+	/* Called now and then; false ends it with -ECANCELED. */
+	bool (*keep_going)(void *data, const struct copy_progress *progress);
+	void *data;
+};
+
+struct copy_result {
+	uint64_t n_samples, n_runs, n_moved; /* processes that got another number */
+	char why[400]; /* of -EDOM, -ENOTUNIQ and -EBADMSG: a sentence's end; "" none */
+	size_t which;  /* the source that this is about */
+};
+
+/*
+ * copy_recordings - make a recording of all that the sources hold.
+ * @path: of a file that is not there yet; on failure the caller removes it, with what SQLite keeps beside.
+ *        It stands alone when this returns 0.
+ * Equal modules, functions, frames and stacks become one; what no sample leads to is left out. How processes
+ * with one number are kept apart stands in pids.c.
+ * Errors: -EDOM the sources' weights cannot be added up; -ENOTUNIQ too many processes of one number;
+ *         -EBADMSG a source is damaged; -ECANCELED; those of writing (store.h).
+ */
+int copy_recordings(sqlite3 *const *sources, size_t n_sources, const char *path, const struct copy_options *options,
+		    struct copy_result *ret);
+
+#endif

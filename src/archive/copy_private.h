@@ -1,0 +1,70 @@
+/* copy_private.h - what the files that make one recording out of others share. */
+#ifndef PROBING_COPY_PRIVATE_H
+#define PROBING_COPY_PRIVATE_H
+
+#include "base/id_map.h"
+#include "base/util.h"
+#include "src/archive/archive.h"
+#include "src/store/store.h"
+
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
+/* Numbers in a source, and what they are in the new file. */
+struct numbers {
+	struct id_map places; /* number -> index into new */
+	int64_t *new;
+	size_t n, allocated;
+};
+int numbers_add(struct numbers *numbers, int64_t old, int64_t new);
+/* 0 becomes 0; false: it is not there. */
+bool numbers_find(const struct numbers *numbers, int64_t old, int64_t *ret);
+void numbers_done(struct numbers *numbers);
+
+/* What rows are numbered by. */
+enum kind { KIND_MODULE, KIND_FUNCTION, KIND_FRAME, KIND_STACK, KIND_PROCESS, N_KINDS, KIND_NONE = N_KINDS };
+
+/* One copying. */
+struct copy {
+	struct store *to;
+	sqlite3 *db; /* its connection */
+	const struct copy_options *options;
+	struct copy_result *result;
+	const char *fields; /* the table of a tracepoint; NULL: none; owned */
+	struct copy_progress progress;
+};
+
+/* One of the sources. */
+struct source {
+	sqlite3 *db;
+	size_t index;
+	struct numbers numbers[N_KINDS];
+	int64_t first_run; /* in the new file */
+};
+
+/* copy.c: tell how it goes, now and then. -ECANCELED. */
+int copy_step(struct copy *copy, const char *what, uint64_t n_all);
+int copy_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret);
+/* A statement whose values are bound, that gives no rows. */
+int copy_run(sqlite3 *db, sqlite3_stmt *statement);
+/* One number out of a database; 0 where there is no row. */
+int copy_number(sqlite3 *db, const char *sql, int64_t *ret);
+/* @ret: to be freed with sqlite3_free(): the columns that both have, "\"a\", \"b\"". */
+int copy_columns(sqlite3 *from, sqlite3 *to, const char *table, char **ret);
+bool copy_has(sqlite3 *db, const char *table);
+/* -EBADMSG, with what is wrong. */
+int copy_damaged(struct copy *copy, const struct source *source, const char *what);
+
+/* copy_tree.c: modules, functions, frames and stacks; equal ones become one. */
+int copy_tree(struct copy *copy, struct source *source);
+
+/* copy_samples.c: of all sources, in order of time, and their totals. */
+int copy_samples(struct copy *copy, struct source *sources, size_t n_sources);
+int copy_totals(struct copy *copy, struct source *source);
+
+/* pids.c: choose the numbers that its processes have; before anything else of it is copied. */
+int merge_numbers(struct copy *copy, struct source *source);
+/* merge.c: runs, processes, threads, pauses and counts; whether sources go together at all. */
+int merge_rest(struct copy *copy, struct source *source);
+int merge_check(struct copy *copy, const struct source *sources, size_t n_sources);
+
+#endif

@@ -1,0 +1,182 @@
+/* info_print.c - what a recording is, a line for each thing one wants to know. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+#include <utf8proc.h>
+
+#include "base/util.h"
+#include "src/cli/format.h"
+#include "src/cli/info.h"
+#include "src/cli/rename_summary.h"
+
+enum { MAX_TIME = 64, MAX_SHOWN = 200 };
+
+/* Neither what steers a terminal nor what is no text at all. */
+static void put_printable(const char *text, char *to, size_t n_bytes)
+{
+	utf8proc_int32_t character;
+
+	rename_printable(text, to, n_bytes);
+	for (utf8proc_ssize_t used; *to; to += used) {
+		used = utf8proc_iterate((const utf8proc_uint8_t *)to, -1, &character);
+		if (used > 0)
+			continue;
+		*to = '?';
+		used = 1;
+	}
+}
+
+static void put_time(double seconds, FILE *out)
+{
+	time_t whole = (time_t)seconds;
+	struct tm tm;
+	char text[MAX_TIME];
+
+	if (seconds > 0 && seconds < 1e11 && gmtime_r(&whole, &tm) && strftime(text, sizeof text, "%F %T UTC", &tm) > 0)
+		fputs(text, out);
+	else
+		fputs("not known", out);
+}
+
+static void put_text(const char *name, const char *text, FILE *out)
+{
+	char shown[MAX_SHOWN];
+
+	put_printable(text, shown, sizeof shown);
+	fprintf(out, "  %-11s %s\n", name, shown);
+}
+
+/* How the recording ended, and what it reaches to where it did not. */
+static void put_end(const struct info *info, const struct about_run *run, FILE *out)
+{
+	const struct about *about = &info->about;
+
+	fprintf(out, "  %-11s ", "ended");
+	if (run->ended > 0) {
+		put_time(run->ended, out);
+		fprintf(out, ", after %.1f s%s\n", run->ended - run->started, run->clean ? "" : ", not cleanly");
+		return;
+	}
+	fprintf(out, "%s; its samples reach to ", about->is_written ? "not yet: it is being recorded" : "not cleanly: its recorder was killed");
+	put_time(about->last, out);
+	if (about->last > 0)
+		fprintf(out, ", %.1f s after the start", about->last - run->started);
+	fputc('\n', out);
+}
+
+static void put_mode(const struct about_run *run, FILE *out)
+{
+	char event[MAX_SHOWN], mode[MAX_SHOWN], source[MAX_SHOWN];
+
+	put_printable(run->event, event, sizeof event);
+	put_printable(run->mode, mode, sizeof mode);
+	put_printable(run->stack_source, source, sizeof source);
+	fprintf(out, "  %-11s %s, ", "mode", mode);
+	if (run->period > 0)
+		fprintf(out, "one in %" PRId64 " %s", run->period, event);
+	else if (run->hz > 0)
+		fprintf(out, "%g Hz of %s", run->hz, event);
+	else
+		fprintf(out, "each %s", event);
+	fprintf(out, ", stack source %s%s\n", source, run->kernel_frames ? "" : ", without the kernel");
+}
+
+static void put_run(const struct info *info, const struct about_run *run, FILE *out)
+{
+	char host[MAX_SHOWN], kernel[MAX_SHOWN];
+
+	if (info->about.n_runs > 1)
+		fprintf(out, "  run %" PRId64 "\n", run->run);
+	put_text("command", run->command, out);
+	fprintf(out, "  %-11s %" PRId64 "\n", "process", run->pid);
+	fprintf(out, "  %-11s ", "started");
+	put_time(run->started, out);
+	fputc('\n', out);
+	put_end(info, run, out);
+	put_mode(run, out);
+	put_printable(run->host, host, sizeof host);
+	put_printable(run->kernel, kernel, sizeof kernel);
+	fprintf(out, "  %-11s %s, kernel %s, %" PRId64 " CPUs\n", "host", host, kernel, run->cpus);
+	put_text("python", run->python[0] ? run->python : "none was found", out);
+	put_text("probing", run->probing, out);
+}
+
+static void put_count(const char *what, int64_t n, const char *before, FILE *out)
+{
+	char text[32];
+
+	format_count((uint64_t)MAX(n, 0), text);
+	fprintf(out, "%s%s %s", before, text, what);
+}
+
+static void put_samples(const struct about *about, FILE *out)
+{
+	fprintf(out, "  %-11s ", "samples");
+	put_count("there", about->n_samples, "", out);
+	if (about->n_lost >= 0)
+		put_count("lost", about->n_lost, ", ", out);
+	if (about->n_dropped > 0)
+		put_count("older ones dropped", about->n_dropped, ", ", out);
+	fprintf(out, "\n  %-11s ", "of");
+	put_count("processes", about->n_processes, "", out);
+	put_count("threads", about->n_threads, ", ", out);
+	put_count("functions", about->n_functions, ", ", out);
+	put_count("stacks", about->n_stacks, ", ", out);
+	if (about->n_pauses > 0)
+		put_count("pauses", about->n_pauses, ", ", out);
+	fputc('\n', out);
+}
+
+static void put_size(const struct about *about, FILE *out)
+{
+	char size[16];
+
+	format_bytes((uint64_t)about->file_bytes, size);
+	fprintf(out, "  %-11s %s", "size", size);
+	for (int i = 0; i < N_PARTS && about->has_parts; i++) {
+		format_bytes((uint64_t)about->part_bytes[i], size);
+		if (about->part_bytes[i] > 0)
+			fprintf(out, "%s%s %s", i == 0 ? ": " : ", ", about_part_names[i], size);
+	}
+	if (about->log_bytes > 0) {
+		format_bytes((uint64_t)about->log_bytes, size);
+		fprintf(out, "; %s in the log beside it: keep both", size);
+	}
+	fprintf(out, "\n  %-11s version %" PRId64 " of the tables\n", "schema", about->schema_version);
+}
+
+static void put_check(const struct info *info, FILE *out)
+{
+	if (!info->is_checked)
+		return;
+	fprintf(out, "  %-11s ", "check");
+	if (info->check.n_wrong > 0)
+		fprintf(out, "DAMAGED, %" PRIu64 " thing%s wrong:\n", info->check.n_wrong, info->check.n_wrong == 1 ? " is" : "s are");
+	else if (info->check.is_sealed)
+		fputs("sound: each value is the one that was written\n", out);
+	else
+		fputs("sound, as far as can be told: it has no checksum, which a recording gets when it ends cleanly\n", out);
+	for (size_t i = 0; i < info->n_wrong; i++) {
+		char shown[MAX_SHOWN * 2];
+
+		put_printable(info->wrong[i], shown, sizeof shown);
+		fprintf(out, "    %s\n", shown);
+	}
+	if (info->check.n_wrong > info->n_wrong)
+		fprintf(out, "    and %" PRIu64 " more\n", info->check.n_wrong - info->n_wrong);
+}
+
+void info_print(const struct info *info, FILE *out)
+{
+	char path[MAX_SHOWN * 4];
+
+	put_printable(info->path, path, sizeof path);
+	fprintf(out, "%s\n", path);
+	for (size_t i = 0; i < info->about.n_runs; i++)
+		put_run(info, &info->about.runs[i], out);
+	if (info->about.n_runs == 0)
+		fprintf(out, "  %-11s %s\n", "command", "not known: its recorder was killed before the first sample");
+	put_samples(&info->about, out);
+	put_size(&info->about, out);
+	put_check(info, out);
+}

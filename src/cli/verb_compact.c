@@ -1,0 +1,175 @@
+/* verb_compact.c - a recording written anew, as small as it can be.
+ *
+ * The new file takes the old one's place in one step, after it has reached the disk; until then the old one is as
+ * it was, and nobody else may change it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/format.h"
+#include "src/cli/new_file.h"
+#include "src/cli/sources.h"
+#include "src/cli/working.h"
+#include "src/store/store.h"
+
+enum { KEY_FORCE = 0x200, MAX_SENTENCE = 512 };
+
+struct options {
+	const char *recording, *out; /* out NULL: in the recording's place */
+	bool force, quiet;
+};
+
+static const struct argp_option option_list[] = {
+	{ "output", 'o', "OUT", 0, "Write to OUT and leave FILE as it is (default: in FILE's place)", 0 },
+	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'o':
+		options->out = argument;
+		return 0;
+	case KEY_FORCE:
+		options->force = true;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->recording)
+			argp_error(state, "one recording at a time: %s? (probing merge makes one of several)", argument);
+		options->recording = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "[FILE]",
+	.doc = "Write a recording anew (default: probing.db): in the newest version of the tables, without free space, equal "
+	       "stacks as one, and without what no sample leads to. Nothing that was sampled is lost.\v"
+	       "Examples:\n"
+	       "  probing compact train.db\n"
+	       "  probing compact train.db -o small.db\n\n"
+	       "The old file is there until the new one is whole. One that is being recorded is refused, unless -o says "
+	       "where the copy goes: that holds what had been written when it began. Exit status: 65 not a sound recording; "
+	       "66 no such file; 73 it is being recorded, or OUT cannot be made; 74 the disk is full.",
+};
+
+static int64_t bytes_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) < 0 ? 0 : st.st_size;
+}
+
+static bool show(void *data, const struct copy_progress *progress)
+{
+	return working_show(data, progress->what, progress->n_done, progress->n_all);
+}
+
+static void say_sizes(const char *path, int64_t before, int64_t after)
+{
+	char was[16], is[16];
+
+	format_bytes((uint64_t)before, was);
+	format_bytes((uint64_t)after, is);
+	fprintf(stderr, "probing: %s: %s (%jd bytes) before, %s (%jd bytes) now\n", path, was, (intmax_t)before, is,
+		(intmax_t)after);
+}
+
+/* From one to the other, which takes its place. @old: the lock on what is replaced; NULL: nothing is. */
+static int rewrite(const struct options *options, const struct sources *sources, const char *out, struct store *old)
+{
+	CLEANUP(new_file_abandon) struct new_file file = { 0 };
+	struct working working;
+	struct copy_options wanted = { .keep_all = true, .keep_going = show, .data = &working };
+	struct copy_result result;
+	int64_t before = bytes_of(sources->paths[0]);
+	int r;
+
+	working_begin(&working, options->quiet);
+	r = new_file_open(&file, out, old || options->force);
+	if (r < 0)
+		return sources_fail_place(out, r);
+	r = copy_recordings(sources->dbs, 1, file.temporary, &wanted, &result);
+	if (r < 0)
+		return working_end(&working, sources_fail(sources, out, r, &result));
+	working_end(&working, EXIT_OK);
+	if (old) /* what its log holds goes into it */
+		r = store_settle(old);
+	if (r >= 0)
+		r = new_file_finish(&file);
+	if (r == -EBUSY && old)
+		return cli_fail(EXIT_NO_OUTPUT, "%s is being read by somebody: try again after that, or write to another file "
+				"with -o OUT", out);
+	if (r < 0)
+		return sources_fail_place(out, r);
+	if (!options->quiet)
+		say_sizes(out, before, bytes_of(out));
+	return EXIT_OK;
+}
+
+static int fail_open(int error, const char *path)
+{
+	char sentence[MAX_SENTENCE];
+
+	if (error == -EBUSY)
+		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded, or changed by somebody else: wait for the end of that, or "
+				"copy what there is now with -o OUT", path);
+	if (error == -EACCES || error == -EROFS || error == -EPERM)
+		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; name another file with -o OUT", path,
+				strerror(-error));
+	store_explain(error, path, sentence, sizeof sentence);
+	return cli_fail(cli_status(error), "%s", sentence);
+}
+
+static int compact_in_place(const struct options *options, const char *path)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	sqlite3 *db;
+	struct sources sources = { .paths = &path, .dbs = &db, .n = 1 };
+	int r;
+
+	r = store_open(path, &store);
+	if (r < 0)
+		return fail_open(r, path);
+	db = store_connection(store);
+	return rewrite(options, &sources, path, store);
+}
+
+static int compact_elsewhere(const struct options *options, const char *path)
+{
+	CLEANUP(sources_done) struct sources sources;
+	int status;
+
+	status = sources_open(&path, 1, &sources);
+	return status != EXIT_OK ? status : rewrite(options, &sources, options->out, NULL);
+}
+
+static int run_compact(int argc, char **argv)
+{
+	struct options options = { 0 };
+	const char *path;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	path = options.recording ? options.recording : "probing.db";
+	return options.out ? compact_elsewhere(&options, path) : compact_in_place(&options, path);
+}
+
+const struct verb verb_compact = {
+	.name = "compact",
+	.summary = "write a recording anew, as small as it can be",
+	.run = run_compact,
+};

@@ -1,0 +1,267 @@
+/* verb_export.c - a recording in a format that others read.
+ *
+ * A format is a view of stacks, which is written as a stream, or a copy of all that the recording
+ * holds. Neither replaces a file that is there unless --force says so, nor appears before it is whole.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/new_file.h"
+#include "src/cli/sources.h"
+#include "src/cli/view.h"
+#include "src/cli/working.h"
+#include "src/export/export.h"
+#include "src/store/store.h"
+
+enum { KEY_TO = 't', KEY_FORCE = 0x200, KEY_LINES, KEY_TITLE };
+
+struct options {
+	const char *recording, *out;
+	const struct exporter *exporter; /* NULL: by the ending of out */
+	bool force, quiet, has_view;
+	struct view view;
+	struct export_options export;
+};
+
+static const struct argp_option option_list[] = {
+	{ "to", KEY_TO, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
+	{ "output", 'o', "OUT", 0,
+	  "Write to OUT; - is stdout (default: FILE with the format's ending in place of its own)", 0 },
+	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	VIEW_SPLIT_ROW,
+	VIEW_OPTION_ROWS,
+	{ "lines", KEY_LINES, NULL, 0, "Tell the lines of a function apart", 0 },
+	{ "title", KEY_TITLE, "TEXT", 0, "Title of a picture (default: none)", 0 },
+	{ 0 },
+};
+
+static const struct exporter *exporter_named(const char *name, struct argp_state *state)
+{
+	const struct exporter *exporter = exporter_by_name(name);
+
+	if (!exporter)
+		argp_error(state, "there is no format %s; --help lists them", name);
+	return exporter;
+}
+
+static void check(struct argp_state *state, struct options *options)
+{
+	if (!options->exporter && options->out)
+		options->exporter = exporter_by_path(options->out);
+	if (!options->exporter)
+		argp_error(state, "say with --to which format it shall be; --help lists them");
+	else if (options->exporter->copy && options->has_view)
+		argp_error(state, "%s copies all of a recording: leave the options out that choose a part of its stacks",
+			   options->exporter->name);
+	else if (options->exporter->copy && options->out && strcmp(options->out, "-") == 0)
+		argp_error(state, "%s is a file that SQLite makes: name one with -o", options->exporter->name);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+	error_t error;
+
+	switch (key) {
+	case KEY_TO:
+		options->exporter = exporter_named(argument, state);
+		return 0;
+	case 'o':
+		options->out = argument;
+		return 0;
+	case KEY_FORCE:
+		options->force = true;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case KEY_LINES:
+		options->export.lines = options->has_view = true;
+		return 0;
+	case KEY_TITLE:
+		options->export.title = argument;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->recording)
+			argp_error(state, "one recording at a time: %s?", argument);
+		options->recording = argument;
+		return 0;
+	case ARGP_KEY_END:
+		check(state, options);
+		return view_parse(key, argument, state, &options->view);
+	default:
+		error = view_parse(key, argument, state, &options->view);
+		options->has_view |= error == 0 && key >= KEY_VIEW_PID;
+		return error;
+	}
+}
+
+/* The help of --to, from the table of exporters. argp frees the result. */
+static char *list_formats(int key, const char *text, void *input)
+{
+	char *list = NULL;
+	size_t n = 0;
+	FILE *out;
+
+	if (key != KEY_TO)
+		return cli_help_filter(key, text, input);
+	out = open_memstream(&list, &n);
+	if (!out)
+		return (char *)text;
+	fputs("The format:", out);
+	for (size_t i = 0; exporters[i]; i++)
+		fprintf(out, "%s %s (%s)", i > 0 ? "," : "", exporters[i]->name, exporters[i]->summary);
+	fputs("; default: what OUT's ending says", out);
+	fclose(out);
+	return list;
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "[FILE]",
+	.doc = "Write a recording (default: probing.db) in another format.\v"
+	       "Examples:\n"
+	       "  probing export train.db --to folded -o - | sort\n"
+	       "  probing export train.db --to svg --by-thread\n"
+	       "  probing export train.db --to sqlite -o plain.sqlite\n",
+	.help_filter = list_formats,
+};
+
+/* "train.db" becomes "train.svg". */
+static char *default_out(const char *recording, const struct exporter *exporter)
+{
+	const char *slash = strrchr(recording, '/'), *dot = strrchr(recording, '.');
+	int n = (int)strlen(recording);
+	char *out;
+
+	if (dot && dot != recording && (!slash || dot > slash + 1))
+		n = (int)(dot - recording);
+	if (asprintf(&out, "%.*s%.*s", n, recording, (int)strcspn(exporter->endings, " "), exporter->endings) < 0)
+		return NULL;
+	return out;
+}
+
+static int fail_export(const struct options *options, int error)
+{
+	if (error == -ECANCELED)
+		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+	if (error == -EBADMSG)
+		return cli_fail(EXIT_BAD_DATA, "%s is damaged; 'probing info --check' says more", options->recording);
+	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG || error == -EIO)
+		return cli_fail_write(options->out, error);
+	return cli_fail(EXIT_FAILED, "making the %s failed: %s", options->exporter->name, strerror(-error));
+}
+
+static int fail_place(const struct options *options, int error)
+{
+	return sources_fail_place(options->out, error);
+}
+
+static bool show_rows(void *data, uint64_t n)
+{
+	return working_show(data, "rows", n, 0);
+}
+
+static int export_copy(struct options *options)
+{
+	CLEANUP(new_file_abandon) struct new_file file = { 0 };
+	CLEANUP(sources_done) struct sources sources;
+	struct working working;
+	int status, r;
+
+	status = sources_open(&options->recording, 1, &sources);
+	if (status != EXIT_OK)
+		return status;
+	r = new_file_open(&file, options->out, options->force);
+	if (r < 0)
+		return fail_place(options, r);
+	working_begin(&working, options->quiet);
+	options->export.keep_going = show_rows;
+	options->export.data = &working;
+	r = options->exporter->copy(sources.dbs[0], &options->export, file.temporary);
+	if (r < 0)
+		return working_end(&working, fail_export(options, r));
+	working_end(&working, EXIT_OK);
+	r = new_file_finish(&file);
+	if (r < 0)
+		return fail_place(options, r);
+	if (!options->quiet)
+		fprintf(stderr, "probing: wrote %s\n", options->out);
+	return EXIT_OK;
+}
+
+static int write_out(const struct options *options, const struct profile *profile)
+{
+	CLEANUP(output_abandon) struct output output;
+	int r;
+
+	r = output_open(&output, options->out);
+	if (r < 0)
+		return cli_fail_open(options->out, r);
+	r = options->exporter->write(profile, &options->export, output.file);
+	if (output.error < 0)
+		return cli_fail_write(options->out, output.error);
+	if (r < 0)
+		return fail_export(options, r);
+	r = output_finish(&output);
+	if (r < 0)
+		return cli_fail_write(options->out, r);
+	if (strcmp(options->out, "-") != 0 && !options->quiet)
+		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", options->out, cli_count_samples(profile));
+	return EXIT_OK;
+}
+
+/* What is no file (a pipe, a terminal) is no loss. */
+static bool is_in_the_way(const struct options *options)
+{
+	struct stat st;
+
+	return !options->force && strcmp(options->out, "-") != 0 && stat(options->out, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
+static int export_view(struct options *options)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+	int status;
+
+	if (is_in_the_way(options))
+		return fail_place(options, -EEXIST);
+	options->export.show_interpreter = options->view.show_interpreter;
+	options->export.by_thread = options->view.by_thread;
+	status = view_open(options->recording, &options->view, &db, &profile);
+	return status != EXIT_OK ? status : write_out(options, profile);
+}
+
+static int run_export(int argc, char **argv)
+{
+	CLEANUP(freep) char *out = NULL;
+	struct options options = { .view.can_split = true };
+	int status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	if (!options.recording)
+		options.recording = "probing.db";
+	if (!options.out)
+		options.out = out = default_out(options.recording, options.exporter);
+	if (!options.out)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	status = options.exporter->copy ? export_copy(&options) : export_view(&options);
+	view_done(&options.view);
+	return status;
+}
+
+const struct verb verb_export = {
+	.name = "export",
+	.summary = "write a recording in a format that others read",
+	.run = run_export,
+};

@@ -1,0 +1,140 @@
+/* verb_merge.c - one recording out of several. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/format.h"
+#include "src/cli/new_file.h"
+#include "src/cli/sources.h"
+#include "src/cli/working.h"
+
+enum { KEY_FORCE = 0x200 };
+
+struct options {
+	const char **paths;
+	size_t n, allocated;
+	const char *out;
+	bool force, quiet;
+};
+
+static const struct argp_option option_list[] = {
+	{ "output", 'o', "OUT", 0, "Write to OUT; has to be given", 0 },
+	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	{ 0 },
+};
+
+static void add_path(struct argp_state *state, struct options *options, const char *path)
+{
+	if (grow(&options->paths, options->n, &options->allocated, sizeof *options->paths) < 0)
+		argp_error(state, "not enough memory");
+	else
+		options->paths[options->n++] = path;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'o':
+		options->out = argument;
+		return 0;
+	case KEY_FORCE:
+		options->force = true;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		add_path(state, options, argument);
+		return 0;
+	case ARGP_KEY_END:
+		if (options->n < 2)
+			argp_error(state, "name the recordings that become one, two at least");
+		if (!options->out)
+			argp_error(state, "say with -o OUT where the new recording goes");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "FILE FILE...",
+	.doc = "Make one recording out of several, of ranks, of hosts or of one run after the other. Equal functions and stacks "
+	       "become one, samples are in order of time, the table run has a row for each.\v"
+	       "Examples:\n"
+	       "  probing merge rank0.db rank1.db -o all.db\n"
+	       "  probing flamegraph all.db --by-thread\n\n"
+	       "Processes of different recordings with one number stay apart: the later one's is 10,000,000 larger; the table "
+	       "run_process says which process was recorded by which run, and under which number. Recordings of different modes "
+	       "or events cannot be added up and are refused. Exit status: 65 not a sound recording, or they do not go "
+	       "together; 66 no such file; 73 OUT cannot be made; 74 the disk is full.",
+};
+
+static bool show(void *data, const struct copy_progress *progress)
+{
+	return working_show(data, progress->what, progress->n_done, progress->n_all);
+}
+
+static void say_result(const char *out, const struct copy_result *result)
+{
+	char samples[32];
+
+	format_count(result->n_samples, samples);
+	fprintf(stderr, "probing: wrote %s: %s samples of %" PRIu64 " run%s\n", out, samples, result->n_runs,
+		result->n_runs == 1 ? "" : "s");
+	if (result->n_moved > 0)
+		fprintf(stderr, "%" PRIu64 " process%s got another number, since there was one of that number already: see table "
+			"run_process\n", result->n_moved, result->n_moved == 1 ? "" : "es");
+}
+
+static int merge(const struct options *options, const struct sources *sources)
+{
+	CLEANUP(new_file_abandon) struct new_file file = { 0 };
+	struct working working;
+	struct copy_options wanted = { .keep_going = show, .data = &working };
+	struct copy_result result;
+	int r;
+
+	r = new_file_open(&file, options->out, options->force);
+	if (r < 0)
+		return sources_fail_place(options->out, r);
+	working_begin(&working, options->quiet);
+	r = copy_recordings(sources->dbs, sources->n, file.temporary, &wanted, &result);
+	if (r < 0)
+		return working_end(&working, sources_fail(sources, options->out, r, &result));
+	working_end(&working, EXIT_OK);
+	r = new_file_finish(&file);
+	if (r < 0)
+		return sources_fail_place(options->out, r);
+	if (!options->quiet)
+		say_result(options->out, &result);
+	return EXIT_OK;
+}
+
+static int run_merge(int argc, char **argv)
+{
+	CLEANUP(sources_done) struct sources sources = { 0 };
+	struct options options = { 0 };
+	int status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	status = sources_open(options.paths, options.n, &sources);
+	if (status == EXIT_OK)
+		status = merge(&options, &sources);
+	free(options.paths);
+	return status;
+}
+
+const struct verb verb_merge = {
+	.name = "merge",
+	.summary = "make one recording out of several",
+	.run = run_merge,
+};

@@ -1,0 +1,66 @@
+/*
+ * extension.c - what SQLite loads to read recordings by itself: in its shell, in Python's sqlite3, anywhere.
+ *
+ * SQLite finds the one function below by the file's name, and calls it for each connection that loads the file.
+ * It is linked with the same shared libsqlite3 that Debian's shell and Python use, so it calls SQLite as the
+ * rest of us does. A program with a SQLite of its own inside would have two, whose connections do not
+ * know each other: such a one is refused by the version it says it is, or for want of what the other has.
+ */
+#include <errno.h>
+#include <sqlite3ext.h>
+
+#include "base/util.h"
+#include "src/extension/extension.h"
+#include "src/sql/sql.h"
+#include "src/store/series.h"
+
+SQLITE_EXTENSION_INIT1
+
+/* sqlite3ext.h names its calls through the loading program's table; these go to the library itself. */
+#undef sqlite3_create_function_v2
+#undef sqlite3_result_text
+#undef sqlite3_sourceid
+#undef sqlite3_mprintf
+
+static void put_version(sqlite3_context *context, int n, sqlite3_value **values)
+{
+	(void)n;
+	(void)values;
+	sqlite3_result_text(context, extension_version, -1, SQLITE_STATIC);
+}
+
+static int register_version(sqlite3 *db)
+{
+	return sqlite3_create_function_v2(db, "probing_version", 0, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
+					  put_version, NULL, NULL, NULL);
+}
+
+/* Functions, and tables that stand in no file. */
+static int attach(sqlite3 *db)
+{
+	int r = sql_attach(db);
+
+	return r == 0 ? SQLITE_OK : r == -ENOMEM ? SQLITE_NOMEM : SQLITE_ERROR;
+}
+
+/* All that a connection gets, in this order; each returns SQLite's code. A new one is a line here. */
+static int (*const registrations[])(sqlite3 *db) = { register_version, series_register, attach };
+
+__attribute__((visibility("default"))) int sqlite3_probingsqlite_init(sqlite3 *db, char **error,
+								     const sqlite3_api_routines *api);
+
+int sqlite3_probingsqlite_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	int code = SQLITE_OK;
+
+	SQLITE_EXTENSION_INIT2(api);
+	/* The loading program's own SQLite, asked through its table, must be the one that we are linked with. */
+	if (api->create_function_v2 != sqlite3_create_function_v2) {
+		*error = api->mprintf("this program has a SQLite of its own inside (%s), and probing_sqlite.so works with the "
+				      "system's: use the system's sqlite3 or Python, or 'probing sql'", api->sourceid());
+		return SQLITE_ERROR;
+	}
+	for (size_t i = 0; i < N_ELEMENTS(registrations) && code == SQLITE_OK; i++)
+		code = registrations[i](db);
+	return code;
+}

@@ -1,0 +1,164 @@
+/* format_rows.c - for programs that want values as they are: types, order and names of columns are kept.
+ *
+ * A line for each result set, {"columns": ["a", "b"]}, then a line for each row, [1, "x"]. Integers and reals are
+ * numbers (a real has a point or an exponent), NULL is null. What JSON has no word for is an object:
+ * {"blob": "00ff"}, {"real": "-inf"}. Text that is not UTF-8 gets U+FFFD for each byte that is none.
+ */
+#include "src/sql/format.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <yajl/yajl_gen.h>
+
+#include "base/util.h"
+#include "src/sql/text.h"
+
+struct rows {
+	sqlite3_stmt *statement;
+	FILE *out;
+	yajl_gen generator;
+	struct sql_text value, clean;
+};
+
+static void rows_free(void *state)
+{
+	struct rows *rows = state;
+
+	if (!rows)
+		return;
+	if (rows->generator)
+		yajl_gen_free(rows->generator);
+	sql_text_done(&rows->value);
+	sql_text_done(&rows->clean);
+	free(rows);
+}
+
+DEFINE_CLEANUP(struct rows *, rows_free)
+
+static int put_text(struct rows *rows, const char *bytes, size_t n)
+{
+	int r;
+
+	rows->clean.n = 0;
+	r = sql_text_put_utf8(&rows->clean, bytes, n);
+	if (r < 0)
+		return r;
+	yajl_gen_string(rows->generator, (const unsigned char *)(rows->clean.n > 0 ? rows->clean.bytes : ""), rows->clean.n);
+	return 0;
+}
+
+static int put_object(struct rows *rows, const char *kind)
+{
+	int r;
+
+	yajl_gen_map_open(rows->generator);
+	yajl_gen_string(rows->generator, (const unsigned char *)kind, strlen(kind));
+	r = put_text(rows, rows->value.bytes, rows->value.n);
+	yajl_gen_map_close(rows->generator);
+	return r;
+}
+
+static int put_value(struct rows *rows, int column)
+{
+	int type = sqlite3_column_type(rows->statement, column), r;
+
+	rows->value.n = 0;
+	r = sql_text_put_value(&rows->value, rows->statement, column);
+	if (r < 0)
+		return r;
+	switch (type) {
+	case SQLITE_NULL:
+		yajl_gen_null(rows->generator);
+		return 0;
+	case SQLITE_TEXT:
+		return put_text(rows, rows->value.bytes, rows->value.n);
+	case SQLITE_BLOB:
+		return put_object(rows, "blob");
+	case SQLITE_FLOAT:
+		if (!isfinite(sqlite3_column_double(rows->statement, column)))
+			return put_object(rows, "real");
+		break;
+	default:
+		break;
+	}
+	yajl_gen_number(rows->generator, rows->value.bytes, rows->value.n);
+	return 0;
+}
+
+static int write_line(struct rows *rows)
+{
+	const unsigned char *line;
+	size_t n;
+
+	if (yajl_gen_get_buf(rows->generator, &line, &n) != yajl_gen_status_ok)
+		return -ENOMEM;
+	fwrite(line, 1, n, rows->out);
+	putc('\n', rows->out);
+	yajl_gen_reset(rows->generator, NULL);
+	yajl_gen_clear(rows->generator);
+	return 0;
+}
+
+static int put_columns(struct rows *rows)
+{
+	int r = 0;
+
+	yajl_gen_map_open(rows->generator);
+	yajl_gen_string(rows->generator, (const unsigned char *)"columns", strlen("columns"));
+	yajl_gen_array_open(rows->generator);
+	for (int i = 0; i < sqlite3_column_count(rows->statement) && r >= 0; i++) {
+		const char *name = sqlite3_column_name(rows->statement, i);
+
+		r = name ? put_text(rows, name, strlen(name)) : -ENOMEM;
+	}
+	yajl_gen_array_close(rows->generator);
+	yajl_gen_map_close(rows->generator);
+	return r < 0 ? r : write_line(rows);
+}
+
+static int rows_begin(sqlite3_stmt *statement, FILE *out, const struct sql_look *look, void **ret)
+{
+	CLEANUP(rows_freep) struct rows *rows = calloc(1, sizeof *rows);
+	int r;
+
+	(void)look;
+	if (!rows)
+		return -ENOMEM;
+	rows->statement = statement;
+	rows->out = out;
+	rows->generator = yajl_gen_alloc(NULL);
+	if (!rows->generator)
+		return -ENOMEM;
+	r = put_columns(rows);
+	if (r < 0)
+		return r;
+	*ret = TAKE(rows);
+	return 0;
+}
+
+static int rows_row(void *state)
+{
+	struct rows *rows = state;
+	int r = 0;
+
+	yajl_gen_array_open(rows->generator);
+	for (int i = 0; i < sqlite3_column_count(rows->statement) && r >= 0; i++)
+		r = put_value(rows, i);
+	yajl_gen_array_close(rows->generator);
+	return r < 0 ? r : write_line(rows);
+}
+
+static int rows_end(void *state)
+{
+	(void)state;
+	return 0;
+}
+
+const struct sql_writer sql_writer_rows = {
+	.name = "rows",
+	.begin = rows_begin,
+	.row = rows_row,
+	.end = rows_end,
+	.free = rows_free,
+};

@@ -1,0 +1,317 @@
+"""What becomes of a recording's file: killed recorders, damage of every kind, full and read-only disks, power loss."""
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+
+import probing_test as t
+from probing_test import fixture, probing, recorder
+
+# Flipped bits; as an ordinary user, and in CI, some will do.
+FLIPS = int(os.environ.get("PROBING_FLIPS") or (120 if os.geteuid() == 0 else 40))
+KNOWN = {t.OK, t.FAILED, t.USAGE, t.BAD_DATA, t.NO_INPUT, t.NO_OUTPUT, t.IO, t.NOT_PERMITTED}
+
+
+def load_kills():
+    spec = importlib.util.spec_from_file_location("kills", os.path.join(t.ROOT, "bench", "kills.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def check(path):
+    """(exit status, the one object of info --check --json or None, what was said)."""
+    done = probing("info", "--check", "--json", path)
+    about = json.loads(done.stdout) if done.stdout.strip() else []
+    return done.returncode, about[0] if about else None, done.stderr
+
+
+def contents(path):
+    """Everything in the real tables, as one number; None where it cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with contextlib.closing(sqlite3.connect("file:%s?mode=ro" % path, uri=True)) as db:
+            db.text_factory = bytes
+            tables = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
+                                " ORDER BY name").fetchall()
+            for name, sql in tables:
+                digest.update(name + sql)
+                for row in db.execute("SELECT * FROM \"%s\"" % name.decode()):
+                    digest.update(repr(row).encode())
+    except sqlite3.Error:
+        return None
+    return digest.digest()
+
+
+class Recorded(t.Case):
+    """A small recording that ended cleanly, copied for each test."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        folder = t.scratch()
+        cls.folder = folder.__enter__()
+        cls.addClassCleanup(folder.__exit__, None, None, None)
+        with fixture("demo.py") as target:
+            t.record(target.pid, 0.6, 299)
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
+
+
+class Damage(Recorded):
+    def test_sound(self):
+        status, about, said = check("probing.db")
+        self.assertEqual((t.OK, True, True), (status, about["check"]["sound"], about["check"]["sealed"]), said)
+
+    def test_cut_at_every_page(self):
+        size = os.path.getsize("probing.db")
+        for n_bytes in range(0, size, 4096):
+            with open("cut.db", "wb") as cut, open("probing.db", "rb") as whole:
+                cut.write(whole.read(n_bytes))
+            status, _, said = check("cut.db")
+            self.assertEqual(t.BAD_DATA, status, "%d of %d bytes: %s" % (n_bytes, size, said))
+            self.assertSentence(said)
+
+    def test_a_flipped_bit(self):
+        """Damage is said, or there is none: not one value has changed."""
+        seed = random.randrange(1 << 30)
+        rng = random.Random(seed)
+        with open("probing.db", "rb") as file:
+            whole = file.read()
+        before = contents("probing.db")
+        n_seen = 0
+        for i in range(FLIPS):
+            bit = rng.randrange(len(whole) * 8)
+            damaged = bytearray(whole)
+            damaged[bit // 8] ^= 1 << bit % 8
+            with open("flipped.db", "wb") as file:
+                file.write(damaged)
+            status, about, said = check("flipped.db")
+            where = "seed %d, flip %d, bit %d: %d %s" % (seed, i, bit, status, said)
+            self.assertIn(status, (t.OK, t.BAD_DATA), where)
+            n_seen += status != t.OK
+            if status == t.OK and about["check"]["sealed"]:
+                self.assertEqual(before, contents("flipped.db"), where)
+            elif status != t.OK:
+                self.assertTrue(said.startswith("probing: "), where)
+            if i % 20 == 0:
+                self.use_all(where)
+        self.assertGreater(n_seen, FLIPS // 10)  # most of a small file is room
+
+    def use_all(self, where):
+        """Whatever reads it ends by itself, with a status that means something."""
+        for verb in (["report"], ["sql", "SELECT count(*), max(name) FROM sample LEFT JOIN stack USING (stack) LEFT JOIN"
+                                  " named_frame USING (frame)"], ["flamegraph", "-o", "-"],
+                     ["compact", "-q", "-o", "new.db", "--force"], ["export", "-q", "--to", "sqlite", "-o", "new.sqlite", "--force"]):
+            arguments = verb[:1] + ["flipped.db"] + verb[1:]
+            self.assertIn(probing(*arguments).returncode, KNOWN, "%s: %s" % (verb, where))
+
+    def test_changed_by_another_program(self):
+        with contextlib.closing(sqlite3.connect("probing.db")) as db, db:
+            db.execute("UPDATE function SET name = 'renamed' WHERE function = (SELECT min(function) FROM function)")
+        status, about, said = check("probing.db")
+        self.assertEqual((t.BAD_DATA, 1), (status, about["check"]["n_wrong"]))
+        self.assertSentence(said, "changed by another program")
+
+    def test_symbolize_keeps_the_sum(self):
+        probing("symbolize", "--redo", "-q", "probing.db", check=t.OK)
+        status, about, _ = check("probing.db")
+        self.assertEqual((t.OK, True), (status, about["check"]["sealed"]))
+
+    def test_newer_version(self):
+        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+            db.execute("PRAGMA user_version = 99")
+        for verb in (["info"], ["sql", "SELECT 1"], ["compact"], ["export", "--to", "sqlite"]):
+            said = probing(verb[0], "probing.db", *verb[1:], check=t.BAD_DATA)
+            self.assertSentence(said.stderr, "newer version")
+
+
+class Killed(t.Case):
+    def test_at_random_moments(self):
+        said = []
+        wrong, with_samples = load_kills().run(t.BINARY, 20 if os.geteuid() == 0 else 8, 4, random.randrange(1 << 30), said.append)
+        self.assertEqual([], wrong, said)
+        self.assertGreater(with_samples, 0)
+
+    def test_what_is_said_of_it(self):
+        with fixture("demo.py") as target, recorder("--pid", target.pid, "-F", 499, "-o", "out.db") as process:
+            t.wait_for_samples("out.db")
+            self.assertIn("it is being recorded", probing("info", "out.db", check=t.OK).stdout)
+            process.kill()
+            process.wait()
+        text = probing("info", "--check", "out.db", check=t.OK).stdout
+        self.assertRegex(text, r"ended +not cleanly: its recorder was killed; its samples reach to \d{4}-\d\d-\d\d .*, \d+\.\d s after")
+        self.assertRegex(text, "check +sound, as far as can be told")
+        self.assertRegex(text, "in the log beside it")
+        # written anew it stands alone, and what there is of it has a sum
+        probing("compact", "-q", "out.db", check=t.OK)
+        self.assertEqual(["out.db"], os.listdir("."))
+        status, about, _ = check("out.db")
+        self.assertEqual((t.OK, True, False), (status, about["check"]["sealed"], about["runs"][0]["clean"]))
+
+    def test_two_recorders_of_one_file(self):
+        with fixture("demo.py") as target, recorder("--pid", target.pid, "-o", "out.db") as process:
+            t.wait_for_samples("out.db")
+            said = probing("record", "--pid", target.pid, "-d", 1, "-o", "out.db", check=t.NO_OUTPUT)
+            self.assertIn("another recorder", said.stderr)
+            self.assertSentence(probing("compact", "out.db", check=t.NO_OUTPUT).stderr, "is being recorded")
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+        self.assertEqual(t.OK, check("out.db")[0])
+
+    def test_readers_while_it_is_recorded(self):
+        counts = []
+        with fixture("demo.py") as target, recorder("--pid", target.pid, "-F", 999, "-o", "out.db") as process:
+            t.wait_for_samples("out.db")
+            stop = time.monotonic() + 2
+            while time.monotonic() < stop:
+                status, about, said = check("out.db")
+                self.assertEqual((t.OK, True), (status, about["is_being_recorded"]), said)
+                counts.append(about["samples"])
+            probing("compact", "-q", "out.db", "-o", "copy.db", check=t.OK)
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+        self.assertEqual(sorted(counts), counts)
+        self.assertLess(counts[0], counts[-1])
+        self.assertEqual(t.OK, check("copy.db")[0])
+        self.assertGreaterEqual(check("copy.db")[1]["samples"], counts[-1])
+
+    def test_power_loss(self):
+        """The log may end anywhere: what is left is whole up to some commit, and longer where more is left."""
+        rng = random.Random(random.randrange(1 << 30))
+        n_cut = 0
+        with fixture("demo.py") as target, recorder("--pid", target.pid, "-F", 1999, "-o", "out.db") as process:
+            t.wait_for_samples("out.db")
+            for _ in range(4 if os.geteuid() == 0 else 2):
+                time.sleep(rng.uniform(0, 0.4))
+                process.send_signal(signal.SIGSTOP)
+                try:
+                    shutil.copy("out.db", "left.db")
+                    with open("out.db-wal", "rb") as log:
+                        whole = log.read()
+                finally:
+                    process.send_signal(signal.SIGCONT)
+                n_before = -1
+                for n_bytes in sorted([0, len(whole)] + [rng.randrange(len(whole) + 1) for _ in range(6)]):
+                    for beside in ("left.db-shm", "left.db-wal"):
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(beside)
+                    shutil.copy("left.db", "opened.db")
+                    with open("opened.db-wal", "wb") as log:
+                        log.write(whole[:n_bytes])
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink("opened.db-shm")
+                    status, about, said = check("opened.db")
+                    self.assertEqual(t.OK, status, "%d of %d bytes: %s" % (n_bytes, len(whole), said))
+                    self.assertGreaterEqual(about["samples"], n_before)
+                    n_before = about["samples"]
+                    n_cut += 0 < n_bytes < len(whole)
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+        self.assertGreater(n_cut, 0)
+
+
+class Disks(Recorded):
+    """What cannot be written leaves everything as it was."""
+
+    VERBS = (["compact", "probing.db"], ["compact", "probing.db", "-o", "small/out.db"],
+             ["merge", "probing.db", "other.db", "-o", "small/out.db"],
+             ["export", "probing.db", "--to", "sqlite", "-o", "small/out.sqlite"],
+             ["export", "probing.db", "--to", "svg", "-o", "small/out.svg"])
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy("probing.db", "other.db")
+        os.mkdir("small")
+        self.before = contents("probing.db")
+
+    def expect_nothing(self, done, *statuses):
+        self.assertIn(done.returncode, statuses, done.stderr)
+        self.assertSentence(done.stderr)
+        self.assertEqual([], os.listdir("small"))
+        self.assertEqual(["other.db", "probing.db", "small"], sorted(os.listdir(".")))
+        self.assertEqual(self.before, contents("probing.db"))
+
+    def test_a_limit_of_size(self):
+        limit = 64 << 10
+        for verb in self.VERBS:
+            with self.subTest(verb):
+                done = probing(*verb, preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                                          resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
+                if verb[-1].endswith(".svg") and done.returncode == t.OK:
+                    os.unlink("small/out.svg")
+                    continue  # a picture may be that small
+                self.expect_nothing(done, t.IO)
+
+    def test_a_full_disk(self):
+        t.need_root()
+        script = "mount -t tmpfs -o size=64k tmpfs small && shift 0 && exec \"$@\""
+        for verb in self.VERBS[1:4]:
+            with self.subTest(verb):
+                done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", t.BINARY] + verb, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                if "mount:" in done.stderr or "unshare:" in done.stderr:
+                    raise unittest.SkipTest("may not mount a tmpfs: " + done.stderr.strip())
+                self.expect_nothing(done, t.IO)
+
+    def test_a_read_only_disk(self):
+        if os.geteuid() != 0:
+            os.chmod("small", 0o555)
+            for verb in self.VERBS[1:]:
+                with self.subTest(verb):
+                    self.expect_nothing(probing(*verb), t.NO_OUTPUT)
+            os.chmod("small", 0o755)
+            return
+        script = "mount -t tmpfs tmpfs small && cp probing.db small/in.db && mount -o remount,ro small && exec \"$@\""
+        for verb, status in [(verb, t.NO_OUTPUT) for verb in self.VERBS[1:]] + [
+                (["compact", "small/in.db"], t.NO_OUTPUT), (["info", "--check", "small/in.db"], t.OK),
+                (["record", "-o", "small/new.db", "--", "true"], t.NO_OUTPUT)]:
+            with self.subTest(verb):
+                done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", t.BINARY] + verb, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                if "mount:" in done.stderr or "unshare:" in done.stderr:
+                    raise unittest.SkipTest("may not mount a tmpfs: " + done.stderr.strip())
+                if status == t.OK:
+                    self.assertEqual(t.OK, done.returncode, done.stderr)
+                else:
+                    self.expect_nothing(done, status)
+
+    def test_recording_until_the_size_limit(self):
+        limit = 256 << 10
+        with fixture("demo.py") as target:
+            done = probing("record", "--pid", target.pid, "-F", 4999, "-d", 10, "-q", "-o", "small/out.db",
+                           preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                               resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
+        self.assertEqual(t.IO, done.returncode, done.stderr)
+        status, about, said = check("small/out.db")
+        self.assertEqual((t.OK, False), (status, about["runs"][0]["clean"]), said)
+
+
+class Days(t.Case):
+    def test_retention_by_the_environment(self):
+        environment = dict(os.environ, PROBING_RETENTION_DAYS="%.9f" % (1 / 86400))
+        with fixture("demo.py") as target:
+            said = probing("record", "--pid", target.pid, "-F", 499, "-d", 3.5, "-o", "out.db", env=environment, check=t.OK)
+        self.assertIn("newest", said.stderr)
+        about = json.loads(probing("info", "--json", "out.db", check=t.OK).stdout)[0]
+        self.assertGreater(about["dropped"], 0)
+
+    def test_days_that_are_none(self):
+        for days in ("soon", "-1", "0", "1e9"):
+            said = probing("record", "-o", "out.db", "--", "true", env=dict(os.environ, PROBING_RETENTION_DAYS=days),
+                           check=t.USAGE)
+            self.assertIn("PROBING_RETENTION_DAYS", said.stderr)
+        self.assertEqual([], os.listdir("."))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
