@@ -27,7 +27,12 @@ PLAIN = """CREATE TABLE sample(timestamp REAL NOT NULL, pid INTEGER NOT NULL, ti
   weight_ns INTEGER NOT NULL, verdict TEXT NOT NULL, stack_end TEXT NOT NULL, stack INTEGER, gil INTEGER, gc INTEGER,
   state TEXT)"""
 NAMES = "JOIN stack USING (stack) JOIN named_frame USING (frame) GROUP BY name ORDER BY 2 DESC, 1 LIMIT 10"
-LOOP = "import time\nend = time.time() + %d\nwhile time.time() < end: sum(range(1000))"
+LOOP = """import time
+def work():
+    total = 0
+    for i in range(100000): total += i
+end = time.time() + %d
+while time.time() < end: work()"""
 
 
 def number(data, at):
