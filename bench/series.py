@@ -7,7 +7,7 @@ Records fixtures/demo.py (two threads, many stacks) and a loop (one thread, few 
 each (default 60), or takes the recordings named with --from. Prints the bytes a sample takes, column by column.
 Then the first one's samples are repeated with later times until there are N (default 10 million), once as blocks
 and once as a plain table, and both are asked the same questions. Times are CPU seconds of this process, the best
-of three; the answers are compared.
+of three; the answers are compared. (A recording shorter than a block or two is a bad one to repeat: it would be seen to.)
 """
 import argparse
 import contextlib
