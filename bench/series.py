@@ -7,7 +7,7 @@ Records fixtures/demo.py (two threads, many stacks) and a loop (one thread, few 
 each (default 60), or takes the recordings named with --from. Prints the bytes a sample takes, column by column.
 Then the first one's samples are repeated with later times until there are N (default 10 million), once as blocks
 and once as a plain table, and both are asked the same questions. Times are CPU seconds of this process, the best
-of three; the answers are compared.
+of three; the answers are compared. (A recording shorter than a block or two is a bad one to repeat: it would be seen to.)
 """
 import argparse
 import contextlib
@@ -27,7 +27,12 @@ PLAIN = """CREATE TABLE sample(timestamp REAL NOT NULL, pid INTEGER NOT NULL, ti
   weight_ns INTEGER NOT NULL, verdict TEXT NOT NULL, stack_end TEXT NOT NULL, stack INTEGER, gil INTEGER, gc INTEGER,
   state TEXT)"""
 NAMES = "JOIN stack USING (stack) JOIN named_frame USING (frame) GROUP BY name ORDER BY 2 DESC, 1 LIMIT 10"
-LOOP = "import time\nend = time.time() + %d\nwhile time.time() < end: sum(range(1000))"
+LOOP = """import time
+def work():
+    total = 0
+    for i in range(100000): total += i
+end = time.time() + %d
+while time.time() < end: work()"""
 
 
 def number(data, at):

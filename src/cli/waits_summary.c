@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "src/cli/format.h"
-#include "src/record/switch_cost.h"
 
 enum { MANY_SWITCHES = 1000 }; /* a second: a thousandth of a CPU, perhaps */
 
@@ -46,7 +45,7 @@ void waits_cost_measure(const struct capture_options *options, enum capture_sour
 	ret->switch_ns = -1;
 	if (source == SOURCE_POLL || (double)counts->switches < MANY_SWITCHES * seconds)
 		return;
-	if (switch_cost_measure(options, source, &ret->switch_ns) < 0)
+	if (capture_switch_cost(options, source, &ret->switch_ns) < 0)
 		ret->switch_ns = -1; /* the recording is whole without it */
 }
 

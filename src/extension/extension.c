@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "src/extension/extension.h"
 #include "src/sql/sql.h"
-#include "src/store/series.h"
+#include "src/store/store.h"
 
 SQLITE_EXTENSION_INIT1
 

@@ -225,4 +225,17 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret);
  */
 void capture_explain(int error, pid_t pid, char *to, size_t n_bytes);
 
+/* ---- What recording waits costs (switch_cost.c) ---- */
+
+/*
+ * capture_switch_cost - CPU time that recording adds to each switch away from a CPU, on this machine, now.
+ * Records two threads of our own that do nothing but switch, for some 20 ms; best without another
+ * recording of ours beside it.
+ * @options: of the recording; its ring is not taken, for few records come.
+ * @source:  the one that was used, never SOURCE_POLL.
+ * @ret_ns:  nanoseconds, not below 0.
+ * Errors: those of capture_attach(); what pipe(2) and pthread_create(3) report.
+ */
+int capture_switch_cost(const struct capture_options *options, enum capture_source source, double *ret_ns);
+
 #endif

@@ -1,4 +1,4 @@
-/* switch_cost.c - see switch_cost.h.
+/* switch_cost.c - what it costs a thread that its switches are recorded.
  *
  * Two threads on one CPU hand a byte to and fro: each turn is two switches and little else. The CPU time
  * of both is taken, so that who else uses the CPU is not in it, and the median of several
@@ -6,7 +6,7 @@
  * their events change places at less cost. The records fit into the rings: one that falls out
  * would cost less than one that does not.
  */
-#include "src/record/switch_cost.h"
+#include "src/record/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,7 +144,7 @@ static int start_players(struct game *game)
 	return -r;
 }
 
-int switch_cost_measure(const struct capture_options *options, enum capture_source source, double *ret_ns)
+int capture_switch_cost(const struct capture_options *options, enum capture_source source, double *ret_ns)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
 	CLEANUP(game_done) struct game game;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/sql/ddl.h"
 #include "src/sql/sql.h"
 #include "src/sql/tables.h"
@@ -22,45 +23,32 @@ const char tables_sql[] =
 	" WHERE NOT EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND name = 'sample')"
 	" AND EXISTS (SELECT 1 FROM pragma_table_xinfo('sample'))";
 
-/* Of a recording; its own declarations have comments on columns alone. */
-static const struct {
-	const char *name, *doc;
-} docs[] = {
-	{ "run", "the recording itself: what was recorded, when, how" },
-	{ "process", "a process that was recorded" },
-	{ "thread", "a thread of such a process" },
-	{ "module", "a file with code that was mapped" },
-	{ "function", "a function, with its name and file" },
-	{ "frame", "a place in the code" },
-	{ "stack", "a stack: its innermost frame, and the stack of the caller" },
-	{ "stack_total", "how many samples of a thread were in a stack, and how long that was" },
-	{ "sample", "a sample: when, of which thread, in which stack" },
-	{ "evaluation_place", "where an interpreter's functions keep what their Python frames are known by" },
-	{ "pause", "a time in which recording was paused" },
-	{ "counter", "a count of the recording: samples, lost ones, ..." },
-	{ "named_frame", "a frame with its name, for reading" },
-};
-
-static const char *known_doc(const char *schema, const char *name)
+/* "A sample: what a thread did. Unpacked ..." is too long for a list. */
+static void take_sentence(const char *doc, char *to, size_t n_bytes)
 {
-	for (size_t i = 0; strcmp(schema, "main") == 0 && i < N_ELEMENTS(docs); i++)
-		if (strcasecmp(docs[i].name, name) == 0)
-			return docs[i].doc;
-	return "";
+	const char *end = strstr(doc, ". ");
+
+	snprintf(to, n_bytes, "%.*s", end ? (int)(end - doc) : (int)strcspn(doc, "\n"), doc);
+	if (!end && to[0] && to[strlen(to) - 1] == '.')
+		to[strlen(to) - 1] = '\0';
 }
 
 static void read_doc(sqlite3 *db, const char *schema, const char *name, char *to, size_t n_bytes)
 {
+	const struct catalogue_table *described = catalogue_find(schema, name);
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
-	char *sql = sqlite3_mprintf("SELECT sql FROM \"%w\".sqlite_schema WHERE name = %Q", schema, name);
+	char *sql;
 
 	to[0] = '\0';
+	if (described) {
+		take_sentence(described->doc, to, n_bytes);
+		return;
+	}
+	sql = sqlite3_mprintf("SELECT sql FROM \"%w\".sqlite_schema WHERE name = %Q", schema, name);
 	if (sql && sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
 	    sqlite3_step(statement) == SQLITE_ROW)
 		ddl_doc((const char *)sqlite3_column_text(statement, 0), to, n_bytes);
 	sqlite3_free(sql);
-	if (!to[0])
-		snprintf(to, n_bytes, "%s", known_doc(schema, name));
 }
 
 /* Where SQLite keeps the rows itself, and there are not too many. */

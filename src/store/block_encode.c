@@ -16,6 +16,7 @@
 
 #include "base/util.h"
 #include "src/store/block.h"
+#include "src/store/bytes.h"
 
 enum {
 	ZSTD_LEVEL = 3,
@@ -25,11 +26,6 @@ enum {
 	BODY_AT = 5,
 };
 _Static_assert(1 << HASH_BITS >= 2 * BLOCK_ROWS, "a free slot is always found");
-
-struct bytes {
-	uint8_t *at;
-	size_t n, room;
-};
 
 struct slot {
 	uint64_t high, low;
@@ -72,42 +68,6 @@ void block_encoder_free(struct block_encoder *encoder)
 	free(encoder->out.at);
 	ZSTD_freeCCtx(encoder->zstd);
 	free(encoder);
-}
-
-/* ---- Bytes ---- */
-
-static int put_bytes(struct bytes *to, const void *bytes, size_t n)
-{
-	if (to->room - to->n < n) {
-		size_t room = 2 * (to->n + n);
-		uint8_t *moved = realloc(to->at, room);
-
-		if (!moved)
-			return -ENOMEM;
-		to->at = moved;
-		to->room = room;
-	}
-	if (n > 0)
-		memcpy(to->at + to->n, bytes, n);
-	to->n += n;
-	return 0;
-}
-
-static int put_byte(struct bytes *to, uint8_t byte)
-{
-	return put_bytes(to, &byte, 1);
-}
-
-static int put_number(struct bytes *to, uint64_t number)
-{
-	uint8_t bytes[10];
-	size_t n = 0;
-
-	do {
-		bytes[n++] = (uint8_t)((number & 0x7f) | (number > 0x7f ? 0x80 : 0));
-		number >>= 7;
-	} while (number != 0);
-	return put_bytes(to, bytes, n);
 }
 
 /* ---- Planes ---- */

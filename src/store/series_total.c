@@ -8,9 +8,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/util.h"
+#include "src/store/series_groups.h"
 #include "src/store/series_table.h"
 
 enum total_column {
@@ -34,25 +34,13 @@ static const char declaration[] =
 	" stack_end TEXT NOT NULL, stack INTEGER, gil INTEGER, gc INTEGER, state TEXT, samples INTEGER NOT NULL,"
 	" weight_ns INTEGER NOT NULL, since HIDDEN, until HIDDEN)";
 
-/* What the samples of a row agree in; 0 in what the query does not name. */
-struct key {
-	uint64_t thread, stack; /* pid << 32 | tid */
-	uint32_t cpu, flags;
-};
-
-struct group {
-	struct key key;
-	uint64_t samples, weight_ns; /* samples 0: free */
-};
-
 struct totals {
 	sqlite3_vtab_cursor base; /* first: SQLite's pointers are to it */
 	struct series_scan scan;
 	struct series_range range;
 	unsigned used; /* set of columns, 1 << enum total_column */
-	struct group *groups;
-	size_t n_groups, n_slots; /* a power of two */
-	size_t at;                /* the row that comes next */
+	struct series_groups groups;
+	size_t at; /* the row that comes next: its slot */
 	double since, until;
 	bool has_since, has_until;
 };
@@ -141,58 +129,6 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 
 /* ---- Adding up ---- */
 
-static uint64_t hash_key(const struct key *key)
-{
-	return mix64(key->thread ^ key->stack * 0x9e3779b97f4a7c15u ^ ((uint64_t)key->cpu << 40) ^ ((uint64_t)key->flags << 20));
-}
-
-static struct group *find_slot(struct group *groups, size_t n_slots, const struct key *key)
-{
-	size_t at = hash_key(key) & (n_slots - 1);
-
-	while (groups[at].samples > 0 && memcmp(&groups[at].key, key, sizeof *key) != 0)
-		at = (at + 1) & (n_slots - 1);
-	return &groups[at];
-}
-
-/* Room for one more. */
-static int make_room(struct totals *totals)
-{
-	size_t n_slots = MAX(2 * totals->n_slots, (size_t)1024);
-	struct group *groups;
-
-	if (2 * (totals->n_groups + 1) <= totals->n_slots)
-		return SQLITE_OK;
-	groups = calloc(n_slots, sizeof *groups);
-	if (!groups)
-		return SQLITE_NOMEM;
-	for (size_t i = 0; i < totals->n_slots; i++)
-		if (totals->groups[i].samples > 0)
-			*find_slot(groups, n_slots, &totals->groups[i].key) = totals->groups[i];
-	free(totals->groups);
-	totals->groups = groups;
-	totals->n_slots = n_slots;
-	return SQLITE_OK;
-}
-
-static int add(struct totals *totals, const struct key *key, uint64_t weight_ns)
-{
-	struct group *group;
-	int code = make_room(totals);
-
-	if (code != SQLITE_OK)
-		return code;
-	group = find_slot(totals->groups, totals->n_slots, key);
-	if (group->samples == 0) {
-		group->key = *key;
-		totals->n_groups++;
-	}
-	group->samples++;
-	/* A sum that no number holds stays the largest one, as a damaged file may claim anything. */
-	group->weight_ns = MIN(group->weight_ns + weight_ns, (uint64_t)INT64_MAX);
-	return SQLITE_OK;
-}
-
 static bool uses(const struct totals *totals, enum total_column column)
 {
 	return totals->used >> column & 1;
@@ -260,9 +196,9 @@ static bool is_wanted(const struct totals *totals, const struct block *block, si
 	       (range->tid < 0 || (uint64_t)range->tid == block->tids[thread]);
 }
 
-static struct key key_of(const struct totals *totals, const struct block *block, size_t row, unsigned columns)
+static struct series_key key_of(const struct totals *totals, const struct block *block, size_t row, unsigned columns)
 {
-	struct key key = { 0 };
+	struct series_key key = { 0 };
 
 	if (uses(totals, TOTAL_PID))
 		key.thread = block->pids[block->values[BLOCK_THREAD][row]] << 32;
@@ -285,12 +221,12 @@ static int add_block(struct totals *totals, unsigned columns)
 
 	reduce_entries(totals, block, columns);
 	for (size_t i = 0; i < block->n_rows && code == SQLITE_OK; i++) {
-		struct key key;
+		struct series_key key;
 
 		if (!is_wanted(totals, block, i, columns))
 			continue;
 		key = key_of(totals, block, i, columns);
-		code = add(totals, &key, weights ? weights[i] : 0);
+		code = series_groups_add(&totals->groups, &key, weights ? weights[i] : 0);
 	}
 	block->n_rows = 0; /* its dictionary is not what it was */
 	return code;
@@ -327,7 +263,7 @@ static int close_totals(sqlite3_vtab_cursor *base)
 	struct totals *totals = totals_of(base);
 
 	series_scan_done(&totals->scan);
-	free(totals->groups);
+	series_groups_done(&totals->groups);
 	free(totals);
 	return SQLITE_OK;
 }
@@ -376,7 +312,7 @@ static int want_value(struct totals *totals, char want, sqlite3_value *value)
 /* To a group from `at` on. */
 static void skip_free(struct totals *totals)
 {
-	while (totals->at < totals->n_slots && totals->groups[totals->at].samples == 0)
+	while (totals->at < totals->groups.n_slots && totals->groups.slots[totals->at].samples == 0)
 		totals->at++;
 }
 
@@ -387,10 +323,9 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *wants, int n_
 
 	totals->range = SERIES_ALL;
 	totals->used = (unsigned)plan;
-	totals->n_groups = totals->at = 0;
+	totals->at = 0;
 	totals->has_since = totals->has_until = false;
-	if (totals->groups)
-		memset(totals->groups, 0, totals->n_slots * sizeof *totals->groups);
+	series_groups_clear(&totals->groups);
 	for (int i = 0; i < n_values && code == SQLITE_OK; i++)
 		code = want_value(totals, wants[i], values[i]);
 	if (code == SQLITE_OK)
@@ -411,7 +346,7 @@ static int next(sqlite3_vtab_cursor *base)
 
 static int eof(sqlite3_vtab_cursor *base)
 {
-	return totals_of(base)->at >= totals_of(base)->n_slots;
+	return totals_of(base)->at >= totals_of(base)->groups.n_slots;
 }
 
 static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
@@ -434,7 +369,7 @@ static enum sample_column word_of(int column)
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int which)
 {
 	const struct totals *totals = totals_of(base);
-	const struct group *group = &totals->groups[totals->at];
+	const struct series_group *group = &totals->groups.slots[totals->at];
 
 	switch (which) {
 	case TOTAL_PID: sqlite3_result_int64(context, (sqlite3_int64)(group->key.thread >> 32)); break;

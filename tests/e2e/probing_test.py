@@ -6,6 +6,7 @@ of ours stands between the file and the assertion.
 
 Environment: PROBING_BINARY (default: build/src/cli/probing of this tree),
 PROBING_FIXTURES (default: the fixtures folder of that build),
+PROBING_EXTENSION (default: SQLite's extension of that build),
 PROBING_INTERPRETERS (paths, separated by colons; default: what is found),
 PROBING_ROOTS (where scripts/roots puts root file systems).
 """
@@ -390,7 +391,8 @@ def wait_until(condition, timeout_s=10, what="a condition"):
         time.sleep(0.02)
 
 
-EXTENSION = os.path.join(os.path.dirname(BINARY), "..", "extension", "probing_sqlite.so")
+EXTENSION = os.environ.get("PROBING_EXTENSION") or os.path.join(
+    os.path.dirname(BINARY), "..", "extension", "probing_sqlite.so")
 
 
 def connect(path, mode="ro"):

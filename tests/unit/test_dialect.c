@@ -14,6 +14,7 @@
 #include "src/sql/dialect.h"
 #include "src/sql/interval.h"
 #include "src/sql/sql.h"
+#include "src/store/store.h"
 #include "src/sql/tokens.h"
 
 static void expect(const char *typed, const char *wanted)
@@ -174,7 +175,8 @@ static int setup(void **state)
 	sqlite3 *db;
 
 	if (sqlite3_open(":memory:", &db) != SQLITE_OK ||
-	    sqlite3_exec(db, catalogue_schema_sql, NULL, NULL, NULL) != SQLITE_OK || sql_attach(db) < 0)
+	    sqlite3_exec(db, catalogue_schema_sql, NULL, NULL, NULL) != SQLITE_OK || series_register(db) != SQLITE_OK ||
+	    sql_attach(db) < 0)
 		return -1;
 	*state = db;
 	return 0;

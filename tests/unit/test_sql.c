@@ -258,8 +258,8 @@ static void tables_are_listed(void **state)
 	assert_int_equal(sql_each_table(*state, "STACK", count_tables, &n_stacks), 0);
 	assert_int_equal(sql_each_table(*state, "main.stack%", count_tables, &n_exact), 0);
 	assert_true(n_all >= 12);
-	assert_int_equal(n_stacks, 2);
-	assert_int_equal(n_exact, 2);
+	assert_int_equal(n_stacks, 4);
+	assert_int_equal(n_exact, 4);
 }
 
 static void rows_keep_all(void **state)
