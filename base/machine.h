@@ -68,10 +68,10 @@ extern const unsigned machine_n_callee_saved; /* MACHINE_N_CALLEE_SAVED */
 
 /*
  * machine_regs_from_perf - put perf's register dump into DWARF order.
- * @dump: one word per bit of machine_perf_regs_mask, lowest bit first.
+ * @dump: one word per bit of machine_perf_regs_mask, lowest bit first; at any address.
  * Source: arch/.../include/uapi/asm/perf_regs.h, Linux 6.12.
  */
-void machine_regs_from_perf(const uint64_t *dump, struct regs *ret);
+void machine_regs_from_perf(const void *dump, struct regs *ret);
 
 /*
  * machine_regs_from_status - put the registers of NT_PRSTATUS into DWARF order.

@@ -19,7 +19,7 @@ const unsigned machine_n_callee_saved = MACHINE_N_CALLEE_SAVED;
 
 _Static_assert(N_ELEMENTS(machine_callee_saved) == MACHINE_N_CALLEE_SAVED, "counted");
 
-void machine_regs_from_perf(const uint64_t *dump, struct regs *ret)
+void machine_regs_from_perf(const void *dump, struct regs *ret)
 {
 	memcpy(ret->value, dump, sizeof ret->value);
 }

@@ -19,13 +19,13 @@ const unsigned machine_n_callee_saved = MACHINE_N_CALLEE_SAVED;
 
 _Static_assert(N_ELEMENTS(machine_callee_saved) == MACHINE_N_CALLEE_SAVED, "counted");
 
-void machine_regs_from_perf(const uint64_t *dump, struct regs *ret)
+void machine_regs_from_perf(const void *dump, struct regs *ret)
 {
 	/* DWARF number of each word in the dump. */
 	static const uint8_t order[] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15 };
 
 	for (unsigned i = 0; i < N_ELEMENTS(order); i++)
-		ret->value[order[i]] = dump[i];
+		memcpy(&ret->value[order[i]], (const uint8_t *)dump + i * sizeof *ret->value, sizeof *ret->value);
 }
 
 void machine_regs_from_status(const uint64_t *status, struct regs *ret)

@@ -161,14 +161,14 @@ static int decode_chain(struct cursor *cursor, struct sample *sample)
 
 static int decode_regs(struct cursor *cursor, struct sample *sample)
 {
-	const uint64_t *dump;
+	const void *dump;
 	uint64_t abi;
 
 	if (take_into(cursor, &abi, sizeof abi) < 0)
 		return -EBADMSG;
 	if (abi == PERF_SAMPLE_REGS_ABI_NONE)
 		return 0;
-	dump = take(cursor, (uint64_t)__builtin_popcountll(machine_perf_regs_mask) * sizeof *dump);
+	dump = take(cursor, (uint64_t)__builtin_popcountll(machine_perf_regs_mask) * sizeof(uint64_t));
 	if (!dump)
 		return -EBADMSG;
 	if (abi != PERF_SAMPLE_REGS_ABI_64) {
