@@ -32,8 +32,9 @@ int catalogue_declare(sqlite3 *db, const struct catalogue_table *table)
 	for (size_t i = 0; i < table->n_columns; i++) {
 		const struct catalogue_column *column = &table->columns[i];
 
-		sqlite3_str_appendf(sql, "%s\"%w\" %s", i == 0 ? "CREATE TABLE x(" : ", ", column->name,
-				    strcmp(column->type, "ANY") == 0 ? "" : column->type);
+		sqlite3_str_appendf(sql, "%s\"%w\" %s%s", i == 0 ? "CREATE TABLE x(" : ", ", column->name,
+				    strcmp(column->type, "ANY") == 0 ? "" : column->type,
+				    column->not_null ? " NOT NULL" : "");
 	}
 	sqlite3_str_appendall(sql, ")");
 	text = sqlite3_str_finish(sql);

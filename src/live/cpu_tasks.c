@@ -103,20 +103,5 @@ static int read_tasks(struct live *live, struct live_rows *rows)
 const struct live_table live_cpu_tasks = {
 	.schema = "cpu",
 	.name = "tasks",
-	.doc = "a thread of the process: where it runs, and what it waits for",
-	.columns = "  tid INTEGER NOT NULL,\n"
-		   "  name TEXT NOT NULL,          -- as the system has it, 15 bytes at most\n"
-		   "  state TEXT NOT NULL,         -- R running or runnable, S sleeping, D not to be woken, T stopped, t traced, Z ended, I idle\n"
-		   "  cpu INTEGER NOT NULL,        -- that it runs on, or ran on last\n"
-		   "  user_seconds REAL NOT NULL,  -- seconds; CPU time in the program\n"
-		   "  system_seconds REAL NOT NULL,-- seconds; CPU time in the kernel\n"
-		   "  voluntary_switches INTEGER,  -- how often it left a CPU to wait\n"
-		   "  involuntary_switches INTEGER,-- how often another was given its CPU\n"
-		   "  wchan TEXT,                  -- function of the kernel that it sleeps in; NULL: none, or nobody may know\n"
-		   "  syscall TEXT,                -- system call that it is in; NULL: none, it runs, or you may not know\n"
-		   "  priority INTEGER NOT NULL,   -- the kernel's: 20 plus nice; below 0: of real time\n"
-		   "  nice INTEGER NOT NULL,       -- -20: most CPU time, 19: least\n"
-		   "  policy TEXT,                 -- other | fifo | rr | batch | idle | deadline\n"
-		   "  started REAL NOT NULL        -- seconds since 1970 (UTC)\n",
 	.read = read_tasks,
 };

@@ -46,16 +46,5 @@ static int read_cpus(struct live *live, struct live_rows *rows)
 const struct live_table live_cpu_utilization = {
 	.schema = "cpu",
 	.name = "utilization",
-	.doc = "a CPU of the machine: what it did since the machine was started",
-	.columns = "  cpu INTEGER NOT NULL,\n"
-		   "  utilization REAL NOT NULL,   -- share of the time in which it was not idle, 0 to 1\n"
-		   "  user_seconds REAL NOT NULL,  -- seconds; in programs, guests included\n"
-		   "  nice_seconds REAL NOT NULL,  -- seconds; in programs of less priority\n"
-		   "  system_seconds REAL NOT NULL,-- seconds; in the kernel\n"
-		   "  idle_seconds REAL NOT NULL,  -- seconds; nothing to do\n"
-		   "  iowait_seconds REAL NOT NULL,-- seconds; nothing to do but to wait for a disk\n"
-		   "  irq_seconds REAL NOT NULL,   -- seconds; serving interrupts\n"
-		   "  softirq_seconds REAL NOT NULL,-- seconds; what interrupts left to do\n"
-		   "  steal_seconds REAL NOT NULL  -- seconds; taken by other machines on the same hardware\n",
 	.read = read_cpus,
 };

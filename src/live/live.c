@@ -18,6 +18,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/backtrace/backtrace.h"
 #include "src/live/rows.h"
 
@@ -142,41 +143,16 @@ static int read_rows(struct table *table)
 
 /* ---- What SQLite asks. Source: sqlite.org/vtab.html ---- */
 
-/* How many columns a declaration has, by SQLite's own understanding of it. */
-static int count_columns(const char *create, size_t *ret)
-{
-	sqlite3_stmt *statement;
-	sqlite3 *scratch = NULL;
-	int code;
-
-	code = sqlite3_open(":memory:", &scratch);
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(scratch, create, NULL, NULL, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_prepare_v2(scratch, "SELECT * FROM x", -1, &statement, NULL);
-	if (code == SQLITE_OK) {
-		*ret = (size_t)sqlite3_column_count(statement);
-		sqlite3_finalize(statement);
-	}
-	sqlite3_close(scratch);
-	return code;
-}
-
 static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret, char **error)
 {
 	struct live_place *place = aux;
-	CLEANUP(freep) char *create = NULL;
+	const struct catalogue_table *described = catalogue_find(place->table->schema, place->table->name);
 	struct table *table;
-	size_t n_columns = 0;
 	int code;
 
 	(void)argc;
 	(void)argv;
-	if (asprintf(&create, "CREATE TABLE x(%s)", place->table->columns) < 0)
-		return SQLITE_NOMEM;
-	code = count_columns(create, &n_columns);
-	if (code == SQLITE_OK)
-		code = sqlite3_declare_vtab(db, create);
+	code = described ? catalogue_declare(db, described) : SQLITE_INTERNAL;
 	if (code != SQLITE_OK) {
 		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
 		return code;
@@ -185,7 +161,7 @@ static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *ar
 	if (!table)
 		return SQLITE_NOMEM;
 	table->place = place;
-	table->n_columns = n_columns;
+	table->n_columns = described->n_columns;
 	*ret = &table->base;
 	return SQLITE_OK;
 }
@@ -307,6 +283,35 @@ static bool has_schema(sqlite3 *db, const char *schema)
 	return sqlite3_db_filename(db, schema) != NULL;
 }
 
+/* For whoever looks at the declaration; NULL: no memory. */
+static char *column_lines(const struct catalogue_table *table)
+{
+	sqlite3_str *lines = sqlite3_str_new(NULL);
+
+	for (size_t i = 0; i < table->n_columns; i++) {
+		const struct catalogue_column *column = &table->columns[i];
+
+		sqlite3_str_appendf(lines, "  %s %s%s%s -- %s%s%s%s\n", column->name, column->type,
+				    column->not_null ? " NOT NULL" : "", i + 1 < table->n_columns ? "," : "",
+				    column->unit ? "[" : "", column->unit ? column->unit : "", column->unit ? "] " : "",
+				    column->doc);
+	}
+	return sqlite3_str_finish(lines);
+}
+
+static int create(struct live *live, const struct live_table *table, const char *module_name)
+{
+	const struct catalogue_table *described = catalogue_find(table->schema, table->name);
+	char *lines = described ? column_lines(described) : NULL;
+	int r = -ENOMEM;
+
+	if (lines)
+		r = execute(live->db, sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)", table->schema,
+						      table->name, module_name, described->doc, lines));
+	sqlite3_free(lines);
+	return r;
+}
+
 static int put_table(struct live *live, const struct live_table *table)
 {
 	struct live_place *place = &live->places[live->n_places++];
@@ -319,10 +324,7 @@ static int put_table(struct live *live, const struct live_table *table)
 		return -ENOMEM;
 	if (!has_schema(live->db, table->schema))
 		r = execute(live->db, sqlite3_mprintf("ATTACH ':memory:' AS \"%w\"", table->schema));
-	if (r < 0)
-		return r;
-	return execute(live->db, sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)", table->schema,
-						 table->name, name, table->doc, table->columns));
+	return r < 0 ? r : create(live, table, name);
 }
 
 int live_open(sqlite3 *db, const struct live_options *options, struct live **ret)

@@ -2,7 +2,7 @@
  *
  * Nothing is kept. A table is read when a statement asks it, as a whole, and stays what it was until that
  * statement ends: a thread that is joined with others is not looked at once for each of them.
- * A new table is one file and its line in tables.c.
+ * A new table is one file here with its line in tables.c, and its description in the catalogue.
  */
 #ifndef PROBING_LIVE_H
 #define PROBING_LIVE_H
@@ -14,12 +14,10 @@
 struct live;
 struct live_rows;
 
-/* What a table is, and how its rows are read. */
+/* How a table's rows are read. What it is, and its columns, stands in src/catalogue/tables. */
 struct live_table {
 	const char *schema;  /* "main", or the name of a database that is attached for it */
 	const char *name;
-	const char *doc;     /* one line: what a row is */
-	const char *columns; /* as between the brackets of CREATE TABLE, with a comment behind each: unit, meaning */
 	/*
 	 * Put a value for each column of each row (rows.h). Negative errno where there is nothing to
 	 * tell; what running out of memory did to the rows shows by itself.

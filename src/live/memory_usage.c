@@ -49,15 +49,5 @@ static int read_memory(struct live *live, struct live_rows *rows)
 const struct live_table live_memory_usage = {
 	.schema = "main",
 	.name = "memory_usage",
-	.doc = "one row: the memory of the process, now; a MB is 1048576 bytes",
-	.columns = "  timestamp REAL NOT NULL,     -- seconds since 1970 (UTC)\n"
-		   "  rss_mb REAL,                 -- MB; in memory, what it shares included\n"
-		   "  vms_mb REAL,                 -- MB; addresses it has, used or not\n"
-		   "  memory_mb REAL,              -- MB; its own: memory of no file, in memory or swapped out\n"
-		   "  shared_mb REAL,              -- MB; of rss_mb: files, and memory made to be shared\n"
-		   "  swap_mb REAL,                -- MB; swapped out\n"
-		   "  peak_rss_mb REAL,            -- MB; the most that rss_mb was\n"
-		   "  pss_mb REAL,                 -- MB; in memory, what several share divided among them; NULL: it may not be read\n"
-		   "  private_mb REAL              -- MB; in memory that nobody else has; NULL: it may not be read\n",
 	.read = read_memory,
 };

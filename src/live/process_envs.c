@@ -31,8 +31,5 @@ static int read_variables(struct live *live, struct live_rows *rows)
 const struct live_table live_process_envs = {
 	.schema = "process",
 	.name = "envs",
-	.doc = "a variable of the environment that the process was started with; os.environ may differ by now",
-	.columns = "  name TEXT NOT NULL,\n"
-		   "  value TEXT                   -- NULL: there is no '=' in it\n",
 	.read = read_variables,
 };

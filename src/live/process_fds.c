@@ -104,11 +104,5 @@ static int read_fds(struct live *live, struct live_rows *rows)
 const struct live_table live_process_fds = {
 	.schema = "process",
 	.name = "fds",
-	.doc = "a file descriptor that the process has open",
-	.columns = "  fd INTEGER NOT NULL,\n"
-		   "  target TEXT NOT NULL,        -- path, 'socket:[INODE]', 'pipe:[INODE]', 'anon_inode:[eventpoll]', ...\n"
-		   "  kind TEXT,                   -- file | folder | device | pipe | socket | memory | anonymous; NULL: not known\n"
-		   "  flags TEXT,                  -- r, w or rw, then append, nonblock, direct, sync, directory, path, cloexec\n"
-		   "  position INTEGER             -- bytes from the beginning where it is read or written next\n",
 	.read = read_fds,
 };

@@ -61,19 +61,5 @@ static int read_maps(struct live *live, struct live_rows *rows)
 const struct live_table live_process_maps = {
 	.schema = "process",
 	.name = "maps",
-	.doc = "a piece of the process' memory, and how much of it is there",
-	.columns = "  start INTEGER NOT NULL,      -- first address; those of the upper half of all are negative\n"
-		   "  end INTEGER NOT NULL,        -- the address behind it\n"
-		   "  size INTEGER NOT NULL,       -- bytes\n"
-		   "  permissions TEXT NOT NULL,   -- r read, w write, x execute, then p private or s shared\n"
-		   "  offset INTEGER NOT NULL,     -- bytes; where in the file it begins\n"
-		   "  device TEXT NOT NULL,        -- of the file, MAJOR:MINOR\n"
-		   "  inode INTEGER NOT NULL,      -- of the file; 0: there is none\n"
-		   "  path TEXT,                   -- the file, '[heap]' and the like; NULL: anonymous memory\n"
-		   "  rss INTEGER,                 -- bytes in memory; NULL: the kernel does not tell\n"
-		   "  pss INTEGER,                 -- bytes in memory, what several share divided among them\n"
-		   "  private INTEGER,             -- bytes in memory that nobody else has\n"
-		   "  anonymous INTEGER,           -- bytes in memory that are of no file\n"
-		   "  swap INTEGER                 -- bytes swapped out\n",
 	.read = read_maps,
 };

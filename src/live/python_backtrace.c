@@ -67,14 +67,5 @@ static int read_backtrace(struct live *live, struct live_rows *rows)
 const struct live_table live_python_backtrace = {
 	.schema = "python",
 	.name = "backtrace",
-	.doc = "a frame of a thread of the process, now: each thread is stopped for about a millisecond",
-	.columns = "  tid INTEGER NOT NULL,        -- the thread\n"
-		   "  thread TEXT NOT NULL,        -- its name, as Python has it, else as the system has it\n"
-		   "  ip INTEGER,                  -- address in the process where a native frame goes on; NULL: a Python frame, or not known\n"
-		   "  file TEXT,                   -- source file; of native code without one the file that holds the code; NULL: not known\n"
-		   "  func TEXT NOT NULL,          -- function\n"
-		   "  lineno INTEGER,              -- line being executed, from 1; NULL: not known\n"
-		   "  depth INTEGER NOT NULL,      -- 0: innermost\n"
-		   "  frame_type TEXT NOT NULL     -- Python | Native | Kernel\n",
 	.read = read_backtrace,
 };

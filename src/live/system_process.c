@@ -109,18 +109,5 @@ static int read_processes(struct live *live, struct live_rows *rows)
 const struct live_table live_system_process = {
 	.schema = "system",
 	.name = "process",
-	.doc = "a process of the machine that may be seen, whoever it belongs to",
-	.columns = "  pid INTEGER NOT NULL,\n"
-		   "  ppid INTEGER NOT NULL,       -- its parent; 0: none that is seen from here\n"
-		   "  name TEXT NOT NULL,          -- as the system has it, 15 bytes at most\n"
-		   "  state TEXT NOT NULL,         -- R running or runnable, S sleeping, D not to be woken, T stopped, t traced, Z ended, I idle\n"
-		   "  uid INTEGER,                 -- effective\n"
-		   "  user TEXT,                   -- the name of that user; NULL: it has none here\n"
-		   "  threads INTEGER NOT NULL,    -- how many\n"
-		   "  rss INTEGER NOT NULL,        -- bytes; memory that it occupies, what it shares included\n"
-		   "  cpu_seconds REAL NOT NULL,   -- seconds; CPU time since its start, user and kernel\n"
-		   "  started REAL NOT NULL,       -- seconds since 1970 (UTC)\n"
-		   "  python TEXT,                 -- version, by the name of its program; NULL: not known by that\n"
-		   "  command TEXT NOT NULL        -- command line; '' of a thread of the kernel\n",
 	.read = read_processes,
 };

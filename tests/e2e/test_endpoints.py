@@ -86,7 +86,7 @@ class Several(t.Case):
         truth = sqlite3.connect(":memory:")
         for run, path in enumerate(paths, 1):
             db = sqlite3.connect(path)
-            names = db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+            names = db.execute("SELECT name FROM sqlite_master WHERE (type = 'table' OR name = 'named_frame') "
                                "AND name NOT IN ('run', 'sample') AND name NOT LIKE 'sample\\_%' ESCAPE '\\' "
                                "AND name NOT LIKE 'sqlite%'").fetchall()
             for (name,) in names:

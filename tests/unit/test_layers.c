@@ -51,7 +51,7 @@ static const struct layer {
 	{ "src/backtrace",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/store" } },
 
-	{ "src/live", { "base", "src/backtrace" } },
+	{ "src/live", { "base", "src/catalogue", "src/backtrace" } },
 
 	{ "src/doctor", { "base", "unwind/cpython", "src/record" } },
 

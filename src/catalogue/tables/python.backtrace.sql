@@ -1,8 +1,9 @@
--- The last stack of each thread, a row for each frame, innermost first.
+-- The stack of each thread, a row for each frame, innermost first. Of a recording the last one; of a running process
+-- the one it has now, for which each thread is stopped for about a millisecond.
 CREATE VIEW python.backtrace(
   tid,                                    -- INTEGER the thread
   thread,                                 -- TEXT its name
-  ip,                                     -- INTEGER native code: address in its module; NULL: Python
+  ip,                                     -- INTEGER native code: address in its module, of a running process in that; NULL: Python, or not known
   file,                                   -- TEXT source file; where it is not known, the file with the code
   func,                                   -- TEXT name of the function
   lineno,                                 -- INTEGER executing line
