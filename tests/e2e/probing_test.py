@@ -353,7 +353,7 @@ def scratch():
 def drop_views(db):
     """SQLite changes no table under a view; and files of before had few."""
     for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall():
-        db.execute('DROP VIEW "%s"' % name)
+        db.execute('DROP VIEW main."%s"' % name)
 
 
 def record(pid, seconds=2, hz=499, path="probing.db", *more):
