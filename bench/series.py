@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 """What compressed samples cost, and how fast they answer, against a plain table of the same rows.
 
-Usage: bench/series.py [BUILD_FOLDER] [--samples N] [--seconds S] [--from FILE]...
+Usage: bench/series.py [BUILD_FOLDER] [--samples N] [--seconds S] [--from FILE]... [--duckdb NODE_MODULES]
 
 Records fixtures/demo.py (two threads, many stacks) and a loop (one thread, few stacks) at 999 Hz for S seconds
 each (default 60), or takes the recordings named with --from. Prints the bytes a sample takes, column by column.
 Then the first one's samples are repeated with later times until there are N (default 10 million), once as blocks
 and once as a plain table, and both are asked the same questions. Times are CPU seconds of this process, the best
 of three; the answers are compared. (A recording shorter than a block or two is a bad one to repeat: it would be seen to.)
+With --duckdb the same rows are asked of DuckDB, too: a folder in which `npm install @duckdb/node-api` was run has it.
 """
 import argparse
 import contextlib
+import json
 import os
 import resource
 import shutil
@@ -132,18 +134,50 @@ def questions(first, last):
     ]
 
 
-def compare(build):
+def literal(sql, values):
+    """For a program that is given text alone."""
+    for value in values:
+        sql = sql.replace("?", repr(value), 1)
+    return sql
+
+
+def same(ours, theirs):
+    """Sums may be decimals there."""
+    return len(ours) == len(theirs) and all(
+        len(a) == len(b) and all(x == y or (not isinstance(x, str) and float(x) == float(y)) for x, y in zip(a, b))
+        for a, b in zip(ours, theirs))
+
+
+def ask_duckdb(modules, asked):
+    """CPU milliseconds of each question, and its rows."""
+    for table in ("sample", "thread", "stack", "named_frame"):
+        with open(table + ".csv", "wb") as out:
+            subprocess.run(["sqlite3", "-csv", "-header", "plain.db", "SELECT * FROM " + table], check=True, stdout=out)
+    with open("questions.json", "w", encoding="utf-8") as out:
+        json.dump([literal(other or sql, values) for _, sql, other, values in asked], out)
+    done = subprocess.run(["node", os.path.join(HERE, "duckdb.mjs"), modules, os.getcwd(), "questions.json"], check=True,
+                          capture_output=True, text=True)
+    answer = json.loads(done.stdout)
+    print("file: DuckDB %.0f MB" % (answer["bytes"] / 1e6))
+    return [(one["ms"], one["rows"]) for one in answer["answers"]]
+
+
+def compare(build, duckdb):
     with contextlib.closing(connect(build, "blocks.db")) as blocks, \
             contextlib.closing(sqlite3.connect("plain.db")) as plain:
         first, = blocks.execute("SELECT min(started) FROM sample_block").fetchone()
         last, = blocks.execute("SELECT max(ended) FROM sample_block").fetchone()
-        print("| question | blocks, ms | plain table, ms |\n|---|---|---|")
-        for name, sql, other, values in questions(first, last):
+        asked = questions(first, last)
+        others = ask_duckdb(duckdb, asked) if duckdb else [None] * len(asked)
+        print("| question | blocks, ms | plain table, ms | DuckDB, ms |\n|---|---|---|---|")
+        for (name, sql, other, values), duck in zip(asked, others):
             ours, rows = best(blocks, sql, *values)
             theirs, expected = best(plain, other or sql, *values)
-            print("| %s | %.1f | %.1f |" % (name, 1e3 * ours, 1e3 * theirs), flush=True)
+            print("| %s | %.1f | %.1f | %s |" % (name, 1e3 * ours, 1e3 * theirs, "%.1f" % duck[0] if duck else ""), flush=True)
             if rows != expected:
                 sys.exit("the answers differ: %s, %s" % (rows[:3], expected[:3]))
+            if duck and not same(rows, duck[1]):
+                sys.exit("DuckDB's answer differs: %s, %s" % (rows[:3], duck[1][:3]))
 
 
 def cpu_of(command):
@@ -169,6 +203,7 @@ def main():
     parser.add_argument("build", nargs="?", default="build")
     parser.add_argument("--samples", type=int, default=10000000)
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--duckdb")
     parser.add_argument("--from", action="append", dest="sources", default=[])
     options = parser.parse_args()
     build = os.path.abspath(options.build)
@@ -186,7 +221,7 @@ def main():
         make_long(build, sources[0], options.samples)
         print_sizes("long", "blocks.db")
         print("files: blocks %.0f MB, plain %.0f MB" % (os.path.getsize("blocks.db") / 1e6, os.path.getsize("plain.db") / 1e6))
-        compare(build)
+        compare(build, options.duckdb and os.path.abspath(options.duckdb))
         open_and_ask(binary)
         os.chdir("/")
 

@@ -23,8 +23,7 @@
 enum { MOST_APART = 200 }; /* all of them are below 2^31 */
 
 static const char run_process_sql[] =
-	"-- Of recordings that were made from several: which process a run had. The number it had there is 'was'.\n"
-	"CREATE TABLE IF NOT EXISTS run_process(\n"
+	"CREATE TABLE IF NOT EXISTS run_process( -- of recordings that were made from several: which process a run had\n"
 	"  run INTEGER NOT NULL REFERENCES run,\n"
 	"  pid INTEGER NOT NULL,                   -- in this recording\n"
 	"  was INTEGER NOT NULL,                   -- when it was recorded\n"

@@ -273,13 +273,30 @@ static void end_series(struct store *store)
 		store_commit(store);
 }
 
+/* At once, for whoever waits for the end to read the file: readers keep the log beside it. */
+static int mark_and_seal(struct store *store, uint64_t ended_ns)
+{
+	int r;
+
+	r = store_begin(store);
+	if (r < 0)
+		return r;
+	r = writer_end_run(store, ended_ns);
+	if (r == 0)
+		r = seal_make(store);
+	if (r == 0)
+		return store_commit(store);
+	store_rollback(store);
+	return r;
+}
+
 /* The log may be all that has no room any more. */
 static int mark_end(struct store *store, uint64_t ended_ns)
 {
-	int r = writer_end_run(store, ended_ns);
+	int r = mark_and_seal(store, ended_ns);
 
 	if (r < 0 && checkpoint(store->db) == 0)
-		r = writer_end_run(store, ended_ns);
+		r = mark_and_seal(store, ended_ns);
 	return r;
 }
 
@@ -293,8 +310,6 @@ int store_finish(struct store *store, uint64_t ended_ns)
 		end_series(store);
 	if (r == 0)
 		r = mark_end(store, ended_ns);
-	if (r == 0)
-		r = seal_make(store);
 	writer_finalize(store);
 	if (r == 0)
 		r = settle(store);

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -715,7 +716,7 @@ class Afterwards(Symbols):
         self.assertSentence(t.probing("symbolize", "none.db", check=t.NO_INPUT).stderr, "none.db")
         write("text.db", "this is no recording, however long it may be " * 100)
         self.assertSentence(t.probing("symbolize", "text.db", check=t.BAD_DATA).stderr, "text.db")
-        with contextlib.closing(t.connect("other.db", "rw")) as db:
+        with contextlib.closing(sqlite3.connect("other.db")) as db:
             db.executescript("CREATE TABLE a(b)")
         self.assertSentence(t.probing("symbolize", "other.db", check=t.BAD_DATA).stderr, "not a recording")
         t.probing("symbolize", "--debug-dir", "nowhere", check=t.USAGE)
