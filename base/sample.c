@@ -1,6 +1,9 @@
 /* sample.c - the words for the enumerations of sample.h. */
 #include "base/sample.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/util.h"
 
 static const char *const stack_end_names[STACK_N_ENDS] = {
@@ -52,6 +55,16 @@ const char *verdict_name(enum verdict verdict)
 const char *frame_kind_name(enum frame_kind kind)
 {
 	return (unsigned)kind < FRAME_N_KINDS ? frame_kind_names[kind] : "?";
+}
+
+int frame_kind_parse(const char *text, enum frame_kind *ret)
+{
+	for (int kind = 0; text && kind < FRAME_N_KINDS; kind++)
+		if (strcmp(text, frame_kind_names[kind]) == 0) {
+			*ret = (enum frame_kind)kind;
+			return 0;
+		}
+	return -EINVAL;
 }
 
 const char *thread_state_name(enum thread_state state)

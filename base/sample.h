@@ -92,6 +92,8 @@ enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_WA
 const char *stack_end_name(enum stack_end end);
 const char *verdict_name(enum verdict verdict);
 const char *frame_kind_name(enum frame_kind kind);
+/* The kind of that name. -EINVAL: it is none's; @text may be NULL. */
+int frame_kind_parse(const char *text, enum frame_kind *ret);
 const char *thread_state_name(enum thread_state state); /* NULL: STATE_NONE */
 
 /* One frame of a merged stack. */

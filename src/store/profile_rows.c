@@ -97,16 +97,10 @@ static int get_kind(const struct loader *loader, int column, enum frame_kind *re
 {
 	const char *text = (const char *)sqlite3_column_text(loader->row, column);
 
-	for (int kind = 0; text && kind < FRAME_N_KINDS; kind++) {
-		if (strcmp(text, frame_kind_name((enum frame_kind)kind)) == 0) {
-			*ret = (enum frame_kind)kind;
-			return 0;
-		}
-	}
-	return -EBADMSG;
+	return frame_kind_parse(text, ret) < 0 ? -EBADMSG : 0;
 }
 
-static enum frame_role role_of(const char *text)
+enum frame_role frame_role_parse(const char *text)
 {
 	if (text && strcmp(text, "builtin") == 0)
 		return ROLE_BUILTIN;
@@ -192,7 +186,7 @@ static int load_frame_function(struct loader *loader, struct profile_frame *fram
 	function = &loader->function_rows[index];
 	frame->function = loader->functions.ids[index];
 	frame->name = function->name;
-	frame->role = role_of(function->role);
+	frame->role = frame_role_parse(function->role);
 	frame->file = function->file;
 	frame->module = function->module;
 	return 0;

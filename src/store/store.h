@@ -316,6 +316,9 @@ int store_drop_unused_functions(struct store *store);
 
 enum frame_role { ROLE_NONE, ROLE_BUILTIN, ROLE_GLUE };
 
+/* What function.role says; any other text, and NULL, is ROLE_NONE. */
+enum frame_role frame_role_parse(const char *text);
+
 /* A place with its name, as exporters want it. Strings live as long as the profile. */
 struct profile_frame {
 	enum frame_kind kind;

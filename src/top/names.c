@@ -169,23 +169,12 @@ static int get_index(sqlite3_stmt *row, int column, const struct id_map *map, in
 
 static enum frame_role get_role(sqlite3_stmt *row, int column)
 {
-	const char *text = (const char *)sqlite3_column_text(row, column);
-
-	if (text && strcmp(text, "builtin") == 0)
-		return ROLE_BUILTIN;
-	return text && strcmp(text, "glue") == 0 ? ROLE_GLUE : ROLE_NONE;
+	return frame_role_parse((const char *)sqlite3_column_text(row, column));
 }
 
 static int get_kind(sqlite3_stmt *row, int column, enum frame_kind *ret)
 {
-	const char *text = (const char *)sqlite3_column_text(row, column);
-
-	for (int kind = 0; text && kind < FRAME_N_KINDS; kind++)
-		if (strcmp(text, frame_kind_name((enum frame_kind)kind)) == 0) {
-			*ret = (enum frame_kind)kind;
-			return 0;
-		}
-	return -EBADMSG;
+	return frame_kind_parse((const char *)sqlite3_column_text(row, column), ret) < 0 ? -EBADMSG : 0;
 }
 
 /* ---- Rows ---- */

@@ -79,17 +79,10 @@ static int take_text(struct stack_tree *tree, sqlite3_stmt *row, int column, con
 
 static enum frame_kind kind_of(const char *text)
 {
-	for (int kind = 0; text && kind < FRAME_N_KINDS; kind++)
-		if (strcmp(text, frame_kind_name((enum frame_kind)kind)) == 0)
-			return (enum frame_kind)kind;
-	return FRAME_NATIVE;
-}
+	enum frame_kind kind = FRAME_NATIVE;
 
-static enum frame_role role_of(const char *text)
-{
-	if (text && strcmp(text, "builtin") == 0)
-		return ROLE_BUILTIN;
-	return text && strcmp(text, "glue") == 0 ? ROLE_GLUE : ROLE_NONE;
+	frame_kind_parse(text, &kind); /* of what is none nothing is told */
+	return kind;
 }
 
 static int take_frame(struct stack_tree *tree, sqlite3_stmt *row)
@@ -99,7 +92,7 @@ static int take_frame(struct stack_tree *tree, sqlite3_stmt *row)
 	const struct profile_frame *before = profile->n_frames > 0 ? &profile->frames[profile->n_frames - 1] : &none;
 	struct profile_frame frame = {
 		.kind = kind_of((const char *)sqlite3_column_text(row, 1)),
-		.role = role_of((const char *)sqlite3_column_text(row, 3)),
+		.role = frame_role_parse((const char *)sqlite3_column_text(row, 3)),
 		.line = sqlite3_column_int(row, 5),
 		.is_eval = sqlite3_column_int(row, 7) != 0,
 		.inlined_into = -1,
