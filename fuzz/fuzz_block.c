@@ -36,7 +36,7 @@ static void check_rows(void)
 		must(block_open(&again, bytes, n_bytes) == 0 && again.n_rows == n && block_load(&again, BLOCK_ALL) == 0);
 		for (size_t i = 0; i < n; i++) {
 			block_row(&again, i, &row);
-			must(memcmp(&row.time_ns, &rows[i].time_ns, sizeof row.time_ns) == 0 && row.stack == rows[i].stack &&
+			must(row.time_ns == store_time(rows[i].time_ns) && row.stack == rows[i].stack &&
 			     row.weight_ns == rows[i].weight_ns && row.tid == rows[i].tid && row.state == rows[i].state);
 		}
 	}

@@ -99,27 +99,6 @@ static struct head *earliest(const struct heads *heads)
 	return first;
 }
 
-/*
- * The nanoseconds that became this number of seconds, of which there may be some: the timestamp in
- * the new file shall be the same one.
- */
-static uint64_t nanoseconds(double seconds)
-{
-	double product = seconds * 1e9;
-	uint64_t middle;
-
-	if (!(product >= 0 && product < 9e18))
-		return 0;
-	middle = (uint64_t)product;
-	for (uint64_t step = 0; step <= 1024; step += 64) {
-		if ((double)(middle + step) / 1e9 == seconds)
-			return middle + step;
-		if (step <= middle && (double)(middle - step) / 1e9 == seconds)
-			return middle - step;
-	}
-	return middle;
-}
-
 static int64_t integer_at(const struct head *head, int column)
 {
 	return head->columns[column] < 0 ? 0 : sqlite3_column_int64(head->rows, head->columns[column]);
@@ -168,7 +147,7 @@ static int read_sample(const struct head *head, struct sample_row *ret)
 	    !numbers_find(&head->source->numbers[KIND_STACK], integer_at(head, STACK), &stack))
 		return -EBADMSG;
 	*ret = (struct sample_row){
-		.time_ns = nanoseconds(head->timestamp),
+		.time_ns = store_nanoseconds(head->timestamp),
 		.pid = (pid_t)moved,
 		.tid = (pid_t)(integer_at(head, TID) + moved - pid),
 		.cpu = (unsigned)integer_at(head, CPU),

@@ -1,6 +1,6 @@
 /* block.h - a few thousand samples as compressed columns: bytes that stand in sample_block.data. Private.
  *
- *   1 byte    version of this format, 1
+ *   1 byte    version of this format, 2; 1 is read, too
  *   4 bytes   CRC-32 (as of zlib) of all that follows, little-endian
  *   numbers   n_rows, then the lengths in bytes of the columns, in the order of enum block_column
  *   columns   each its dictionary, if it has one, and its values
@@ -12,7 +12,8 @@
  *   2, number, bytes    a Zstandard frame of so many bytes
  *
  *   time    number: the first time; number: by what a time is told (enum time_base below); number: the usual
- *           step; values: difference from the base's time plus the step, zigzag
+ *           step; values: difference from the base's time plus the step, zigzag; all in steps of 2^-22 s (times.h),
+ *           of version 1 in nanoseconds
  *   thread  number: how many; values: their pids; values: their tids; values: index into these, of each row
  *   cpu     values
  *   weight  number: the smallest; values: what is more
@@ -29,7 +30,8 @@
 #include "src/store/store.h"
 
 enum {
-	BLOCK_VERSION = 1,
+	BLOCK_VERSION = 2,
+	BLOCK_OLDEST = 1, /* that is read */
 	BLOCK_ROWS = 8192,      /* of a full one; docs/performance.md has the choice */
 	BLOCK_MAX_ROWS = 65536, /* more are not read */
 	BLOCK_MAX_BYTES = 8 << 20,
@@ -65,6 +67,7 @@ void block_encoder_free(struct block_encoder *encoder);
 
 /*
  * block_encode - rows as bytes.
+ * Times become the nearest one that is kept (store_time()).
  * @n:   1 .. BLOCK_ROWS.
  * @ret: borrowed until the next call.
  * Errors: -EINVAL bad n, or what no sample has (block_check_row()); -ENOMEM.
@@ -79,6 +82,7 @@ struct block {
 	uint8_t *bytes;
 	size_t n_bytes, bytes_room;
 	size_t n_rows;
+	bool counts_ns; /* times are of version 1 */
 	struct {
 		const uint8_t *at;
 		size_t n_bytes;

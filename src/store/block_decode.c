@@ -18,6 +18,7 @@
 #include "base/cursor.h"
 #include "base/util.h"
 #include "src/store/block.h"
+#include "src/store/times.h"
 
 enum { CRC_BYTES = 4 };
 
@@ -197,6 +198,19 @@ static void add_up_rows(size_t n, uint64_t first, uint64_t step, uint64_t *times
 	}
 }
 
+/* Beyond it is no time that SQL's numbers can hold. */
+static int check_times(const struct block *block, uint64_t *times)
+{
+	int r;
+
+	if (block->counts_ns)
+		return check_below(times, block->n_rows, INT64_MAX);
+	r = check_below(times, block->n_rows, time_ticks(TIMES_MAX_NS) + 1);
+	for (size_t i = 0; i < block->n_rows && r >= 0; i++)
+		times[i] = ticks_time(times[i]);
+	return r;
+}
+
 static int load_times(struct block *block, struct cursor *from, uint64_t *to)
 {
 	uint64_t first = cursor_leb128(from), base = cursor_leb128(from), step = unzigzag(cursor_leb128(from));
@@ -217,8 +231,7 @@ static int load_times(struct block *block, struct cursor *from, uint64_t *to)
 		r = add_up(block->values[BLOCK_CPU], BLOCK_MAX_CPUS, block->n_rows, first, step, to);
 	else
 		r = add_up(block->values[BLOCK_THREAD], block->n_threads, block->n_rows, first, step, to);
-	/* Beyond it is no time that SQL's numbers can hold. */
-	return r < 0 ? r : check_below(to, block->n_rows, INT64_MAX);
+	return r < 0 ? r : check_times(block, to);
 }
 
 static int (*const load_column[BLOCK_N_COLUMNS])(struct block *block, struct cursor *from, uint64_t *to) = {
@@ -337,13 +350,14 @@ int block_open(struct block *block, const void *bytes, size_t n_bytes)
 	crc = cursor_fixed(&from, CRC_BYTES);
 	if (!from.failed && version > BLOCK_VERSION)
 		return -EPROTONOSUPPORT;
-	if (from.failed || version != BLOCK_VERSION || crc != crc32(0, from.at, (uInt)cursor_left(&from)))
+	if (from.failed || version < BLOCK_OLDEST || crc != crc32(0, from.at, (uInt)cursor_left(&from)))
 		return -EBADMSG;
 	r = find_parts(block, &from, &n_rows);
 	if (r >= 0)
 		r = make_room(block, n_rows);
 	if (r >= 0)
 		block->n_rows = n_rows;
+	block->counts_ns = version == 1;
 	return r;
 }
 

@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "src/store/block.h"
 #include "src/store/bytes.h"
+#include "src/store/times.h"
 
 enum {
 	ZSTD_LEVEL = 3,
@@ -39,7 +40,8 @@ struct block_encoder {
 	uint64_t values[BLOCK_ROWS], other[BLOCK_ROWS], keys[BLOCK_ROWS], bases[BLOCK_ROWS];
 	uint64_t dictionary[BLOCK_ROWS], dictionary_low[BLOCK_ROWS];
 	size_t n_dictionary;
-	uint64_t last[BLOCK_ROWS]; /* time of the last row with that key */
+	uint64_t times[BLOCK_ROWS]; /* of the rows, in ticks */
+	uint64_t last[BLOCK_ROWS];  /* time of the last row with that key */
 	struct slot slots[1 << HASH_BITS];
 	size_t n_slots; /* of these in use: a power of two */
 };
@@ -257,32 +259,32 @@ static void find_bases(struct block_encoder *encoder, const struct sample_row *r
 			       base == BASE_CPU ? index_of(encoder, rows[i].cpu, 0) :
 						  index_of(encoder, (uint32_t)rows[i].pid, (uint32_t)rows[i].tid);
 
-		encoder->bases[i] = key == known ? rows[0].time_ns : encoder->last[key];
-		encoder->last[key] = rows[i].time_ns;
+		encoder->bases[i] = key == known ? encoder->times[0] : encoder->last[key];
+		encoder->last[key] = encoder->times[i];
 	}
 }
 
 /* The usual step, which leaves small numbers: the median, of some. */
-static uint64_t usual_step(struct block_encoder *encoder, const struct sample_row *rows, size_t n)
+static uint64_t usual_step(struct block_encoder *encoder, size_t n)
 {
 	size_t n_asked = MIN(n, (size_t)ASKED_STEPS);
 
 	for (size_t i = 0; i < n_asked; i++) {
 		size_t row = i * n / n_asked;
 
-		encoder->other[i] = rows[row].time_ns - encoder->bases[row] + (UINT64_C(1) << 63);
+		encoder->other[i] = encoder->times[row] - encoder->bases[row] + (UINT64_C(1) << 63);
 	}
 	qsort(encoder->other, n_asked, sizeof *encoder->other, compare_numbers);
 	return encoder->other[n_asked / 2] - (UINT64_C(1) << 63);
 }
 
 /* Into encoder->keys what is left of the times; returns bits they take. */
-static uint64_t tell_times(struct block_encoder *encoder, const struct sample_row *rows, size_t n, uint64_t step)
+static uint64_t tell_times(struct block_encoder *encoder, size_t n, uint64_t step)
 {
 	uint64_t n_bits = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		encoder->keys[i] = zigzag(rows[i].time_ns - encoder->bases[i] - step);
+		encoder->keys[i] = zigzag(encoder->times[i] - encoder->bases[i] - step);
 		n_bits += 64 - (unsigned)__builtin_clzll(encoder->keys[i] | 1);
 	}
 	return n_bits;
@@ -304,12 +306,14 @@ static int encode_times(struct block_encoder *encoder, const struct sample_row *
 	enum time_base best = BASE_ROW;
 	int r;
 
+	for (size_t i = 0; i < n; i++)
+		encoder->times[i] = time_ticks(rows[i].time_ns);
 	for (enum time_base base = BASE_ROW; base < BASE_N; base++) {
 		if (base == BASE_CPU && !are_few_cpus(rows, n))
 			continue;
 		find_bases(encoder, rows, n, base);
-		step = usual_step(encoder, rows, n);
-		n_bits = tell_times(encoder, rows, n, step);
+		step = usual_step(encoder, n);
+		n_bits = tell_times(encoder, n, step);
 		if (n_bits >= fewest)
 			continue;
 		fewest = n_bits;
@@ -317,7 +321,7 @@ static int encode_times(struct block_encoder *encoder, const struct sample_row *
 		best_step = step;
 		memcpy(encoder->values, encoder->keys, n * sizeof *encoder->keys);
 	}
-	r = put_number(to, rows[0].time_ns);
+	r = put_number(to, encoder->times[0]);
 	if (r >= 0)
 		r = put_number(to, best);
 	if (r >= 0)

@@ -129,7 +129,7 @@ static int find_oldest(struct store *store, int64_t max, uint64_t before_ns, int
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(statement, 1, max);
-	sqlite3_bind_double(statement, 2, before_ns == UINT64_MAX ? (double)INFINITY : (double)before_ns / 1e9);
+	sqlite3_bind_double(statement, 2, before_ns == UINT64_MAX ? (double)INFINITY : store_seconds(before_ns));
 	code = sqlite3_step(statement);
 	r = code == SQLITE_ROW ? 0 : store_errno(store->db, code);
 	if (r >= 0) {
@@ -199,9 +199,9 @@ int store_put_pause(struct store *store, const struct pause_row *row)
 	r = prepare(store, "INSERT OR REPLACE INTO pause(started, ended) VALUES(?, ?)", &statement);
 	if (r < 0)
 		return r;
-	sqlite3_bind_double(statement, 1, (double)row->started_ns / 1e9);
+	sqlite3_bind_double(statement, 1, store_seconds(row->started_ns));
 	if (row->ended_ns != 0)
-		sqlite3_bind_double(statement, 2, (double)row->ended_ns / 1e9);
+		sqlite3_bind_double(statement, 2, store_seconds(row->ended_ns));
 	r = store_errno(store->db, sqlite3_step(statement));
 	sqlite3_finalize(statement);
 	return r;

@@ -385,7 +385,7 @@ int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 	size_t row = cursor->row;
 
 	switch (column) {
-	case SAMPLE_TIMESTAMP: sqlite3_result_double(context, series_seconds(block->values[BLOCK_TIME][row])); break;
+	case SAMPLE_TIMESTAMP: sqlite3_result_double(context, store_seconds(block->values[BLOCK_TIME][row])); break;
 	case SAMPLE_PID: sqlite3_result_int64(context, (sqlite3_int64)block->pids[block->values[BLOCK_THREAD][row]]); break;
 	case SAMPLE_TID: sqlite3_result_int64(context, (sqlite3_int64)block->tids[block->values[BLOCK_THREAD][row]]); break;
 	case SAMPLE_CPU: sqlite3_result_int64(context, (sqlite3_int64)block->values[BLOCK_CPU][row]); break;

@@ -82,7 +82,6 @@ void series_scan_done(struct series_scan *scan);
 /* Seconds since 1970 as SQL has them, as the first nanosecond that is not before, or the last not after. */
 uint64_t series_since_ns(double seconds);
 uint64_t series_until_ns(double seconds);
-double series_seconds(uint64_t time_ns);
 
 /* ---- series_fields.c: what a tracepoint told, as further columns ---- */
 

@@ -11,15 +11,13 @@
 #include "base/util.h"
 #include "src/store/series_private.h"
 
+/* A file of before may have rounded what spans a block to the neighbouring time. */
+#define ROUNDED 1e-6
+
 #define BLOCKS_SQL(order)                                                                                    \
 	"SELECT first, samples, threads, data FROM main.sample_block"                                        \
 	" WHERE first >= coalesce((SELECT max(first) FROM main.sample_block WHERE first <= ?1), ?1)"         \
 	" AND first <= ?2 AND ended >= ?3 AND started <= ?4 ORDER BY first " order
-
-double series_seconds(uint64_t time_ns)
-{
-	return (double)time_ns / 1e9;
-}
 
 /* The smallest time of which is_after; INT64_MAX: none is. Both conditions hold for all later times, too. */
 static uint64_t first_time(double seconds, bool is_after)
@@ -28,7 +26,7 @@ static uint64_t first_time(double seconds, bool is_after)
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-		double at = series_seconds(middle);
+		double at = store_seconds(middle);
 
 		if (is_after ? at > seconds : at >= seconds)
 			high = middle;
@@ -82,9 +80,9 @@ int series_scan_begin(struct series_scan *scan, sqlite3 *db, const struct series
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_int64(scan->blocks, 2, range->last);
 	if (code == SQLITE_OK)
-		code = sqlite3_bind_double(scan->blocks, 3, series_seconds(range->since_ns));
+		code = sqlite3_bind_double(scan->blocks, 3, store_seconds(range->since_ns) - ROUNDED);
 	if (code == SQLITE_OK)
-		code = sqlite3_bind_double(scan->blocks, 4, series_seconds(range->until_ns));
+		code = sqlite3_bind_double(scan->blocks, 4, store_seconds(range->until_ns) + ROUNDED);
 	return code;
 }
 

@@ -106,9 +106,9 @@ static int bind_summary(sqlite3_stmt *put, int64_t first, const struct sample_ro
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_int64(put, 2, (int64_t)n);
 	if (code == SQLITE_OK)
-		code = sqlite3_bind_double(put, 3, series_seconds(started_ns));
+		code = sqlite3_bind_double(put, 3, store_seconds(started_ns));
 	if (code == SQLITE_OK)
-		code = sqlite3_bind_double(put, 4, series_seconds(ended_ns));
+		code = sqlite3_bind_double(put, 4, store_seconds(ended_ns));
 	return code == SQLITE_OK ? sqlite3_bind_int64(put, 5, (int64_t)weight_ns) : code;
 }
 
@@ -228,7 +228,8 @@ int series_put(struct store *store, const struct sample_row *row)
 		r = find_first(store, series);
 	if (r < 0)
 		return r;
-	series->rows[series->n++] = *row;
+	series->rows[series->n] = *row;
+	series->rows[series->n++].time_ns = store_time(row->time_ns);
 	if (series->n == BLOCK_ROWS)
 		r = finish_block(store, series);
 	else if (!store->in_batch)

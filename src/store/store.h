@@ -82,6 +82,15 @@ struct total_row { /* added to what the file holds; stack 0 stays 0: nothing cou
 	uint64_t samples, weight_ns;
 };
 
+/*
+ * Times in a file are seconds since 1970 as REAL, which tells 2^-22 s apart (about 238 ns, until 2038).
+ * store_seconds - a time (CLOCK_REALTIME, ns) in a file. store_nanoseconds - a file's time; 0: it is none.
+ * store_time - the nearest time that a file keeps.
+ */
+double store_seconds(uint64_t time_ns);
+uint64_t store_nanoseconds(double seconds);
+uint64_t store_time(uint64_t time_ns);
+
 struct store;
 
 /*

@@ -119,7 +119,7 @@ static void bind_time(struct binding *to, uint64_t time_ns)
 	if (time_ns == 0)
 		bind_null(to);
 	else
-		bind_real(to, (double)time_ns / 1e9);
+		bind_real(to, store_seconds(time_ns));
 }
 
 static void bind_text(struct binding *to, const char *text)

@@ -1,5 +1,6 @@
 /* test_block.c - samples into bytes and back, whatever they are; and what is damaged is not let in. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ static struct sample_row sound_row(void)
 
 static bool is_same(const struct sample_row *a, const struct sample_row *b)
 {
-	return a->time_ns == b->time_ns && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu &&
+	return store_time(a->time_ns) == store_time(b->time_ns) && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu &&
 	       a->weight_ns == b->weight_ns && a->verdict == b->verdict && a->end == b->end && a->stack == b->stack &&
 	       a->gil == b->gil && a->gc == b->gc && a->state == b->state;
 }
@@ -80,7 +81,7 @@ static struct sample_row made_row(unsigned kind, size_t i)
 	row.gc = (enum answer)(noise() % 3);
 	row.state = (enum thread_state)(noise() % STATE_N);
 	if (kind == 3) {
-		row.time_ns = (noise() >> 1) + 1;
+		row.time_ns = noise() % (INT64_MAX - 1000) + 1;
 		row.pid = (pid_t)(noise() & INT32_MAX);
 		row.tid = (pid_t)(noise() & INT32_MAX);
 		row.cpu = (unsigned)noise();
@@ -109,13 +110,54 @@ static void the_ends_of_the_ranges(void **state)
 
 	for (size_t i = 0; i < 4; i++)
 		rows[i] = sound_row();
-	rows[1] = (struct sample_row){ .time_ns = INT64_MAX - 1, .pid = INT32_MAX, .tid = INT32_MAX, .cpu = UINT32_MAX,
+	rows[1] = (struct sample_row){ .time_ns = INT64_MAX - 1000, .pid = INT32_MAX, .tid = INT32_MAX, .cpu = UINT32_MAX,
 				       .weight_ns = INT64_MAX, .stack = INT64_MAX - 1, .verdict = VERDICT_PYTHON,
 				       .end = STACK_FRAME_LIMIT, .gil = ANSWER_YES, .gc = ANSWER_YES, .state = STATE_BLOCKED };
 	rows[2] = (struct sample_row){ .time_ns = 1 };
 	round_trip(*state, rows, 4);
 	round_trip(*state, rows + 1, 1);
 	round_trip(*state, rows + 2, 2);
+}
+
+/* What SQL shows of a time is what it would show of the exact one, and stays so however often it is written. */
+static void times_are_what_a_timestamp_shows(void **state)
+{
+	const uint64_t start = UINT64_C(1763840000000000000);
+
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		uint64_t time_ns = start + noise() % UINT64_C(100000000000000000), kept = store_time(time_ns);
+		double seconds = store_seconds(time_ns);
+
+		assert_true(kept <= time_ns ? time_ns - kept <= 120 : kept - time_ns <= 120);
+		assert_true(store_time(kept) == kept && store_seconds(kept) == seconds);
+		assert_true(store_nanoseconds(seconds) == kept);
+		assert_true(fabsl((long double)seconds - (long double)time_ns / 1e9L) <= 0.12e-6L);
+	}
+	assert_true(store_nanoseconds(-1) == 0 && store_nanoseconds(NAN) == 0 && store_nanoseconds(1e300) == 0);
+}
+
+static void times_of_version_1_are_nanoseconds(void **state)
+{
+	static const uint8_t bytes[] = {
+		1, 0x32, 0xd4, 0xb0, 0xab,                      /* version, checksum */
+		3, 10, 8, 1, 2, 5, 3,                           /* rows, lengths of columns */
+		0xe8, 0x07, 0, 0xd0, 0x0f, 1, 1, 0, 2, 1,       /* from 1000 ns on, by rows, in steps of 1000: 0, +1, -1 */
+		1, 1, 0, 42, 1, 0, 43, 0, 0, 5, 0,              /* one thread, CPU 0, weight 5 */
+		1, 1, 0, 7, 0, 1, 0, 0,                         /* stack 7, no flags */
+	};
+	static const uint64_t times[] = { 2000, 3001, 4000 };
+	CLEANUP(block_done) struct block block = { 0 };
+	struct sample_row row;
+
+	(void)state;
+	assert_int_equal(block_open(&block, bytes, sizeof bytes), 0);
+	assert_int_equal(block_load(&block, BLOCK_ALL), 0);
+	assert_int_equal(block.n_rows, 3);
+	for (size_t i = 0; i < 3; i++) {
+		block_row(&block, i, &row);
+		assert_true(row.time_ns == times[i] && row.pid == 42 && row.tid == 43 && row.stack == 7 && row.weight_ns == 5);
+	}
 }
 
 static void regular_samples_are_small(void **state)
@@ -139,7 +181,7 @@ static void what_no_sample_has_is_refused(void **state)
 	for (size_t i = 0; i < 9; i++)
 		rows[i] = sound_row();
 	rows[0].time_ns = 0;
-	rows[1].time_ns = INT64_MAX;
+	rows[1].time_ns = INT64_MAX - 999;
 	rows[2].weight_ns = UINT64_MAX;
 	rows[3].stack = -1;
 	rows[4].pid = -1;
@@ -196,7 +238,7 @@ static void a_column_at_a_time(void **state)
 		assert_true(block.values[BLOCK_WEIGHT][i] == rows[i].weight_ns);
 	assert_int_equal(block_load(&block, BLOCK_HAS(BLOCK_TIME)), 0);
 	for (size_t i = 0; i < 100; i++)
-		assert_true(block.values[BLOCK_TIME][i] == rows[i].time_ns);
+		assert_true(block.values[BLOCK_TIME][i] == store_time(rows[i].time_ns));
 }
 
 int main(void)
@@ -204,6 +246,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BLOCK_TEST(what_goes_in_comes_out),
 		BLOCK_TEST(the_ends_of_the_ranges),
+		BLOCK_TEST(times_are_what_a_timestamp_shows),
+		BLOCK_TEST(times_of_version_1_are_nanoseconds),
 		BLOCK_TEST(regular_samples_are_small),
 		BLOCK_TEST(what_no_sample_has_is_refused),
 		BLOCK_TEST(each_flipped_bit_is_noticed),

@@ -70,7 +70,7 @@ static void bind_answer(sqlite3_stmt *put, int column, enum answer answer)
 
 static void put_plain(sqlite3_stmt *put, const struct sample_row *row)
 {
-	sqlite3_bind_double(put, 1, (double)row->time_ns / 1e9);
+	sqlite3_bind_double(put, 1, store_seconds(row->time_ns));
 	sqlite3_bind_int(put, 2, row->pid);
 	sqlite3_bind_int(put, 3, row->tid);
 	sqlite3_bind_int(put, 4, (int)row->cpu);
@@ -351,7 +351,7 @@ static void test_a_damaged_block_is_named_and_avoided(void **state)
 	assert_string_equal(ask_samples(f->file, "SELECT block_error(samples, data) FROM sample_block WHERE first = 1"),
 			    "another number of samples");
 	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample WHERE rowid = 3"), "samples 1 to 5"));
-	stock_shell(f->file, "UPDATE sample_block SET data = x'02' || substr(data, 2) WHERE first = 1");
+	stock_shell(f->file, "UPDATE sample_block SET data = x'63' || substr(data, 2) WHERE first = 1");
 	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample WHERE rowid = 3"), "update probing"));
 }
 
