@@ -79,11 +79,18 @@ static int add_view(sqlite3 *db, const struct catalogue_table *table)
 	return code == SQLITE_OK ? drop_if_unreadable(db, table->name) : code;
 }
 
+/* What is said of runs as a whole holds of several recordings, too: their stacks' numbers play no part in it. */
+static bool is_of_runs(sqlite3 *db, const struct catalogue_table *table)
+{
+	return strcmp(table->schema, "cluster") == 0 &&
+	       catalogue_ask(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = ?1", "run") > 0;
+}
+
 static int add(sqlite3 *db, const struct catalogue_table *table, bool is_recording)
 {
 	if (table->kind != CATALOGUE_VIEW)
 		return SQLITE_OK;
-	if (strcmp(table->schema, "information_schema") == 0)
+	if (strcmp(table->schema, "information_schema") == 0 || is_of_runs(db, table))
 		return add_query(db, table);
 	if (!is_recording)
 		return SQLITE_OK;

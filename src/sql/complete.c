@@ -26,15 +26,14 @@ static const char words_sql[] =
 static const char candidates_sql[] =
 	"WITH t(schema, name, type) AS (%s), f(name) AS ("
 	"SELECT name FROM t UNION SELECT schema || '.' || name FROM t WHERE schema <> 'main'"
-	" UNION SELECT c.name FROM t, pragma_table_xinfo(t.name, t.schema) c"
-	"  WHERE c.hidden <> 1 AND instr(lower(?2), lower(t.name)) > 0"
+	" UNION SELECT column_name FROM information_schema.columns WHERE instr(lower(?2), lower(table_name)) > 0"
 	" UNION SELECT name FROM pragma_function_list WHERE name GLOB '[a-z]*'"
 	" UNION SELECT CASE WHEN ?1 = lower(?1) AND ?1 <> '' THEN lower(column1) ELSE column1 END FROM (%s)) "
 	"SELECT name FROM f WHERE substr(name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY name COLLATE NOCASE";
 
 static const char columns_sql[] =
-	"SELECT DISTINCT c.name FROM (%s) t, pragma_table_xinfo(t.name, t.schema) c WHERE c.hidden <> 1"
-	" AND substr(c.name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY c.name COLLATE NOCASE";
+	"SELECT DISTINCT column_name FROM information_schema.columns"
+	" WHERE substr(column_name, 1, length(?1)) = ?1 COLLATE NOCASE ORDER BY column_name COLLATE NOCASE";
 
 static const char paths_sql[] =
 	"SELECT CASE schema WHEN 'main' THEN '' ELSE schema || '.' END || name AS name FROM (%s)"
@@ -112,7 +111,7 @@ static int find_sql(struct found *found, sqlite3 *db, const char **word, const c
 	dot = strrchr(*word, '.'); /* "s.weig": of which table s is, is not looked for */
 	if (dot)
 		*word = dot + 1;
-	return add_asked(found, db, sqlite3_mprintf(columns_sql, tables_sql), *word, statement);
+	return add_names(found, db, columns_sql, *word, statement);
 }
 
 /* Of a list of names, those that begin so. */

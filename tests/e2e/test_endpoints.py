@@ -153,6 +153,18 @@ class Several(t.Case):
         self.assertEqual(["the second", "the third"], [row[2] for row in rows[1:]])
         self.assertEqual([None, None, 5], [row[3] for row in rows])
 
+    def test_machines(self):
+        """Of one file, of several, and of the file that is made of these."""
+        files = [shutil.copy(self.files[0], name) for name in ("a.db", "b.db", "c.db")]
+        self.change("b.db", "UPDATE run SET host = 'other', started = started - 10, ended = NULL")
+        host, kernel, cpus, started, ended = ask("a.db", "SELECT host, kernel, cpus, started, ended FROM run")[0]
+        self.assertEqual([[host, kernel, cpus, 1, started, ended]], ask("a.db", "SELECT * FROM cluster.node"))
+        wanted = sorted([[host, kernel, cpus, 2, started, ended], ["other", kernel, cpus, 1, started - 10, None]])
+        self.assertEqual(wanted, ask(*files, "SELECT * FROM cluster.node"))
+        probing("merge", "-q", "-o", "all.db", *files[:2], check=t.OK)
+        self.assertEqual(sorted([[host, kernel, cpus, 1, started, ended]] + [row for row in wanted if row[0] == "other"]),
+                         ask("all.db", "SELECT * FROM cluster.node"))
+
     def test_what_a_file_lacks(self):
         self.assertEqual([[1], [2]], ask(*self.files, "SELECT DISTINCT run FROM named_frame"))
         self.assertEqual([[3, "mine", "7"], [3, "yours", "10"]], ask(*self.files, "SELECT * FROM only_here"))

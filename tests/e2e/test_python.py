@@ -35,6 +35,8 @@ assert expected
 assert probing.query(sql, "out.db", pandas=False) == expected
 assert probing.query(sql, pathlib.Path("out.db"), pandas=False) == expected
 assert probing.query(sql, ["out.db"], pandas=False) == expected
+both = probing.query("SELECT run, sum(samples) AS n FROM stack_total GROUP BY run", ["out.db", pathlib.Path("probing.db")], pandas=False)
+assert both == [{"run": run, "n": sum(row["n"] for row in expected)} for run in (1, 2)], both
 assert probing.query(sql, pandas=False) == expected  # ./probing.db
 assert len(probing.query("SELECT * FROM named_frame", "out.db", pandas=False)) > 100
 """
