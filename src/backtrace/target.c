@@ -144,7 +144,7 @@ int target_python_stack(struct target *target, pid_t tid, struct stack *ret)
 	target->walked.end = STACK_TRUNCATED;
 	target->walked.sample = &sample;
 	target->walked.remote = target->remote;
-	target->walked.rest_bytes = 0;
+	target->walked.rest.n_bytes = 0;
 	return stitch(target->stitcher, target->space, target->runtime, &target->walked, ret);
 }
 

@@ -321,6 +321,7 @@ static void seam_is_compared(void **state)
 		struct later later = later_open(&whole);
 		uint64_t word;
 
+		sample.time_ns = (i + 1) * UINT64_C(1000000000); /* too late for what was kept of the one before */
 		later.bytes[cases[i].changed] ^= 1;
 		view_unwind(&whole.view, &sample, later.remote);
 		assert_end(&whole.view.stack, cases[i].end);
@@ -396,6 +397,49 @@ static void seam_is_asked_for_later(void **state)
 	fickle.n_same = fickle.n_reads;
 	assert_false(native_seam_holds(&whole.view.stack));
 	later_close(&fickle.later);
+	whole_close(&whole);
+}
+
+/* A sample that is come to too late has the rest of one before it, where the bytes at its seam were the same. */
+static void rest_is_kept(void **state)
+{
+	enum { MS = 1000000, START = 1000 * MS };
+	static const struct {
+		size_t captured, changed; /* changed: of the captured bytes, 0: none is */
+		int after_ms, tid;
+		enum stack_end end;
+	} cases[] = {
+		{ 1024, 0, 1, 0, STACK_COMPLETED },    { 1024, 0, 199, 0, STACK_COMPLETED }, { 2048, 0, 2, 0, STACK_COMPLETED },
+		{ 1024, 0, 201, 0, STACK_TRUNCATED },  { 1024, 0, -1, 0, STACK_TRUNCATED },  { 1024, 0, 1, 1, STACK_TRUNCATED },
+		{ 1024, 600, 1, 0, STACK_TRUNCATED },  { 1024, 400, 1, 0, STACK_COMPLETED }, { 256, 0, 1, 0, STACK_COMPLETED },
+	};
+	struct whole whole;
+
+	(void)state;
+	whole_open(&whole, run_deep);
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		struct sample first = cut(&whole, 1024), late = cut(&whole, cases[i].captured);
+		struct later later = later_open(&whole), changed = later_open(&whole);
+
+		first.time_ns = (i + 1) * (uint64_t)START;
+		late.time_ns = first.time_ns + (uint64_t)(cases[i].after_ms * (int64_t)MS);
+		late.tid += cases[i].tid;
+		later.bytes[cases[i].captured - 1] ^= 1;
+		if (cases[i].changed > 0) {
+			changed.bytes[cases[i].changed] ^= 1;
+			late.stack = changed.bytes;
+		}
+		view_unwind(&whole.view, &first, whole.view.remote);
+		assert_end(&whole.view.stack, STACK_COMPLETED);
+		view_unwind(&whole.view, &late, later.remote);
+		assert_end(&whole.view.stack, cases[i].end);
+		assert_beginning(&whole);
+		assert_true(whole.view.stack.n_frames == whole.n_frames || cases[i].end == STACK_TRUNCATED);
+		/* It says nothing of what stands there now. */
+		assert_false(cases[i].end == STACK_COMPLETED && native_seam_holds(&whole.view.stack));
+		later_close(&later);
+		later_close(&changed);
+	}
 	whole_close(&whole);
 }
 
@@ -765,6 +809,7 @@ int main(void)
 		cmocka_unit_test(seam_is_compared),
 		cmocka_unit_test(seam_is_compared_each_time),
 		cmocka_unit_test(seam_is_asked_for_later),
+		cmocka_unit_test(rest_is_kept),
 		cmocka_unit_test(rest_too_short),
 		cmocka_unit_test(stack_bytes_can_be_read),
 		cmocka_unit_test(deep_recursion),

@@ -2,6 +2,7 @@
 #include "unwind/native/memory.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/util.h"
 
@@ -47,21 +48,93 @@ static bool seam_is_there(const struct native_stack *stack)
 
 bool native_seam_holds(const struct native_stack *stack)
 {
-	return stack->rest_bytes == 0 || stack->sample->is_held || seam_is_there(stack);
+	return stack->rest.n_bytes == 0 || stack->sample->is_held || seam_is_there(stack);
 }
 
-static int make_room(struct native_stack *stack, size_t n_bytes)
+/* ---- Kept from samples before ---- */
+
+static struct stack_rest *find_kept(struct native_stack *stack, pid_t tid)
+{
+	for (size_t i = 0; i < NATIVE_KEPT_RESTS; i++)
+		if (stack->kept[i].n_bytes > 0 && stack->kept[i].tid == tid)
+			return &stack->kept[i];
+	return NULL;
+}
+
+void memory_begin(struct native_stack *stack)
+{
+	struct stack_rest *kept, rest = stack->rest;
+
+	stack->rest_refused = false;
+	if (rest.n_bytes == 0)
+		return;
+	kept = find_kept(stack, rest.tid);
+	if (!kept)
+		kept = &stack->kept[stack->next_kept++ % NATIVE_KEPT_RESTS];
+	stack->rest = *kept;
+	stack->rest.n_bytes = 0;
+	*kept = rest;
+}
+
+/*
+ * Who is come to so late that the stack has become another one by now may still have the rest that a sample
+ * before it had: the same bytes at the seam say so of what was read a moment before as they do of what is read
+ * a moment after.
+ */
+static bool take_kept(struct native_stack *stack)
+{
+	enum { KEPT_NS = 200000000 };
+	struct stack_rest *kept = find_kept(stack, stack->sample->tid), rest = stack->rest;
+	uint64_t start = captured_end(stack) - seam_bytes(stack);
+
+	if (!kept || stack->sample->time_ns - kept->time_ns > KEPT_NS || start - kept->start >= kept->n_bytes ||
+	    kept->n_bytes - (start - kept->start) <= seam_bytes(stack) ||
+	    !seam_matches(stack, kept->bytes + (start - kept->start)))
+		return false;
+	stack->rest = *kept;
+	*kept = rest;
+	kept->n_bytes = 0;
+	return true;
+}
+
+/* ---- Read now ---- */
+
+static int make_room(struct stack_rest *rest, size_t n_bytes)
 {
 	uint8_t *moved;
 
-	if (n_bytes <= stack->rest_allocated)
+	if (n_bytes <= rest->n_allocated)
 		return 0;
-	moved = realloc(stack->rest, n_bytes);
+	moved = realloc(rest->bytes, n_bytes);
 	if (!moved)
 		return -ENOMEM;
-	stack->rest = moved;
-	stack->rest_allocated = n_bytes;
+	rest->bytes = moved;
+	rest->n_allocated = n_bytes;
 	return 0;
+}
+
+/* What a read begins with: the seam, and some before it, for the sake of samples to come, whose captured bytes may end there. */
+static uint64_t start_of_read(const struct native_stack *stack)
+{
+	enum { BEFORE_BYTES = 16 << 10 };
+	size_t before = MIN(stack->sample->stack_bytes, (size_t)BEFORE_BYTES);
+
+	return captured_end(stack) - MAX(before, seam_bytes(stack));
+}
+
+/* Whether what was read, n bytes from @start on, reaches behind the captured bytes, and belongs to them. */
+static bool is_rest(const struct native_stack *stack, uint64_t start, ssize_t n)
+{
+	uint64_t end = captured_end(stack);
+
+	return n > 0 && (size_t)n > end - start &&
+	       seam_matches(stack, stack->rest.bytes + (end - start) - seam_bytes(stack)) && seam_is_there(stack);
+}
+
+static int refuse(struct native_stack *stack)
+{
+	stack->rest_refused = true;
+	return -EFAULT;
 }
 
 /*
@@ -73,49 +146,52 @@ static int make_room(struct native_stack *stack, size_t n_bytes)
  */
 static int read_rest(struct native_stack *stack)
 {
-	size_t seam = seam_bytes(stack);
-	size_t had = stack->rest_bytes;
-	size_t wanted = seam + (had > 0 ? 2 * had : (size_t)FIRST_REST_BYTES);
-	uint64_t start = captured_end(stack) - seam;
+	struct stack_rest *rest = &stack->rest;
+	size_t had = rest->n_bytes;
+	uint64_t start = start_of_read(stack);
+	size_t wanted = had > 0 ? 2 * had : captured_end(stack) - start + (size_t)FIRST_REST_BYTES;
 	ssize_t n;
 	int r;
 
-	if (stack->rest_refused || !stack->remote || seam == 0 || wanted > MAX_REST_BYTES) {
-		stack->rest_refused = true;
-		return -EFAULT;
-	}
-	r = make_room(stack, wanted);
+	if (stack->rest_refused || !stack->remote || seam_bytes(stack) == 0 || wanted > MAX_REST_BYTES)
+		return refuse(stack);
+	r = make_room(rest, wanted);
 	if (r < 0)
 		return r;
-	n = remote_read_some(stack->remote, RADDR(start), stack->rest, wanted);
-	if (n < 0 || (size_t)n <= seam || !seam_matches(stack, stack->rest) || !seam_is_there(stack)) {
-		stack->rest_refused = true;
-		stack->rest_bytes = 0;
-		return -EFAULT;
+	n = remote_read_some(stack->remote, RADDR(start), rest->bytes, wanted);
+	if (!is_rest(stack, start, n)) {
+		rest->n_bytes = 0;
+		refuse(stack);
+		return had == 0 && take_kept(stack) ? 0 : -EFAULT;
 	}
-	stack->rest_start = start;
-	stack->rest_bytes = (size_t)n;
-	if ((size_t)n > had)
-		return 0;
-	stack->rest_refused = true; /* that was the top */
-	return -EFAULT;
+	rest->start = start;
+	rest->n_bytes = (size_t)n;
+	rest->tid = stack->sample->tid;
+	rest->time_ns = stack->sample->time_ns;
+	return (size_t)n > had ? 0 : refuse(stack); /* else that was the top */
 }
 
 static int load_rest(struct native_stack *stack, uint64_t address, void *to, size_t n_bytes)
 {
 	for (;;) {
-		uint64_t offset = address - stack->rest_start;
+		uint64_t offset = address - stack->rest.start;
 		int r;
 
-		if (stack->rest_bytes > 0 && offset < stack->rest_bytes &&
-		    stack->rest_bytes - offset >= n_bytes) {
-			memcpy(to, stack->rest + offset, n_bytes);
+		if (offset < stack->rest.n_bytes && stack->rest.n_bytes - offset >= n_bytes) {
+			memcpy(to, stack->rest.bytes + offset, n_bytes);
 			return 0;
 		}
 		r = read_rest(stack);
 		if (r < 0)
 			return r;
 	}
+}
+
+void memory_done(struct native_stack *stack)
+{
+	free(stack->rest.bytes);
+	for (size_t i = 0; i < NATIVE_KEPT_RESTS; i++)
+		free(stack->kept[i].bytes);
 }
 
 int memory_load_elsewhere(struct native_stack *stack, uint64_t address, uint64_t *ret)

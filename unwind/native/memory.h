@@ -2,8 +2,8 @@
  *
  * Three grounds, tried in this order: the bytes captured with the sample; the
  * rest of the stack, read afterwards and accepted only when 512 bytes at the
- * seam were what was captured before and after that; single words elsewhere (below SP, on
- * another stack), read live.
+ * seam were what was captured before and after that, or, where that comes too late, kept from a sample
+ * before, with the same bytes at the seam; single words elsewhere (below SP, on another stack), read live.
  */
 #ifndef PROBING_MEMORY_H
 #define PROBING_MEMORY_H
@@ -14,6 +14,10 @@
 #include "unwind/native/native.h"
 
 enum { MEMORY_SEAM_BYTES = 512 };
+
+/* Before a sample's stack is walked: what was read for the last one is kept for those of its thread. */
+void memory_begin(struct native_stack *stack);
+void memory_done(struct native_stack *stack);
 
 /* What the captured bytes do not hold. -EFAULT, -ENOMEM. */
 int memory_load_elsewhere(struct native_stack *stack, uint64_t address, uint64_t *ret);

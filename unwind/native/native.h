@@ -41,6 +41,17 @@ static inline uint64_t native_frame_lookup(const struct native_frame *frame)
 struct native_unwinder;
 struct native_process;
 
+enum { NATIVE_KEPT_RESTS = 4 };
+
+/* Stack bytes of a thread that were not captured, but read at some time: [start, + n_bytes). */
+struct stack_rest {
+	uint8_t *bytes;
+	uint64_t start;
+	size_t n_bytes, n_allocated;
+	pid_t tid;
+	uint64_t time_ns; /* of the sample that they were read for */
+};
+
 /*
  * A native stack, together with the memory that it was read from. Reused from
  * sample to sample; the arrays grow and stay.
@@ -53,11 +64,10 @@ struct native_stack {
 	const struct sample *sample;
 	struct remote *remote;
 	const struct native_unwinder *unwinder;
-	/* Stack bytes after the captured ones, read later: [rest_start, + rest_bytes). */
-	uint8_t *rest;
-	uint64_t rest_start;
-	size_t rest_bytes, rest_allocated;
-	bool rest_refused; /* the seam did not match, or nothing could be read */
+	struct stack_rest rest; /* after the captured bytes */
+	bool rest_refused;      /* the seam did not match, or nothing could be read */
+	struct stack_rest kept[NATIVE_KEPT_RESTS]; /* of samples before, for those that are come to too late */
+	unsigned next_kept;
 };
 
 /* @modules: borrowed; must outlive the unwinder. */

@@ -86,7 +86,7 @@ void native_process_freep(struct native_process **process)
 void native_stack_done(struct native_stack *stack)
 {
 	free(stack->frames);
-	free(stack->rest);
+	memory_done(stack);
 	memset(stack, 0, sizeof *stack);
 }
 
@@ -270,7 +270,7 @@ static enum stack_end end_of_failure(const struct native_stack *stack)
 
 static enum stack_end end_of_start(const struct native_stack *stack)
 {
-	return stack->rest_bytes > 0 ? STACK_COMPLETED : STACK_COMPLETE;
+	return stack->rest.n_bytes > 0 ? STACK_COMPLETED : STACK_COMPLETE;
 }
 
 int link_register(struct walk *walk, uint64_t *ret)
@@ -614,8 +614,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 	stack->sample = sample;
 	stack->remote = remote;
 	stack->unwinder = process->unwinder;
-	stack->rest_bytes = 0;
-	stack->rest_refused = false;
+	memory_begin(stack);
 	stack->end = STACK_BAD_MEMORY;
 	if (!sample->has_user)
 		return 0;
