@@ -20,7 +20,7 @@
 #include "src/cli/format.h"
 #include "src/cli/recording_control.h"
 
-enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, FEW_SAMPLES = 12, CAPTURE_NICE = -10 };
+enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, CAPTURE_NICE = -10 };
 
 enum source {
 	SOURCE_SAMPLES,
@@ -231,6 +231,19 @@ static void show_progress(const struct recording *recording)
 		recording->is_paused ? "  paused" : "");
 }
 
+/* A transaction costs as much as some samples do: few of them wait for a later time. */
+static bool is_to_write(const struct loop *loop)
+{
+	static const struct {
+		unsigned ticks, samples;
+	} paces[] = { { 2, 12 }, { 6, 64 } };
+	const struct recording *recording = loop->recording;
+	unsigned pace = recording->keeps_newest ? 1 : 0;
+
+	return loop->n_ticks % paces[pace].ticks == paces[pace].ticks - 1 ||
+	       pipeline_pending(recording->pipeline) >= paces[pace].samples;
+}
+
 static void tick(struct loop *loop)
 {
 	struct recording *recording = loop->recording;
@@ -242,11 +255,11 @@ static void tick(struct loop *loop)
 	/* The last ones of a thread that sleeps now did not wake us. */
 	r = take_samples(recording, PORTION);
 	recording_answer_flush(recording);
-	/* A transaction costs as much as some samples do: few of them wait for the next time. */
-	if (r >= 0 && (loop->n_ticks++ % 2 == 1 || pipeline_pending(recording->pipeline) >= FEW_SAMPLES))
+	if (r >= 0 && is_to_write(loop))
 		r = pipeline_flush(recording->pipeline);
+	loop->n_ticks++;
 	recording->error = r < 0 ? r : 0;
-	if (recording->progress && loop->n_ticks % 2 == 1)
+	if (recording->progress && loop->n_ticks % 2 == 0)
 		show_progress(recording);
 }
 

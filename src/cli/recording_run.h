@@ -21,6 +21,7 @@ struct recording {
 	double delay_s;     /* after which a recording that begins paused goes on; negative: when told to */
 	struct control control; /* commands; opened or empty before the loop, closed by who opened it */
 	bool follows_waits; /* has no pauses: a wait is told by both of its ends */
+	bool keeps_newest;  /* always on: what was gathered may wait for seconds, for the sake of a quiet machine */
 	bool progress;      /* a line that is kept up to date on stderr */
 	uint64_t started_ns; /* CLOCK_MONOTONIC */
 	bool is_paused;
