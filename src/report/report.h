@@ -1,10 +1,11 @@
-/* report.h - the top functions of a profile as text. */
+/* report.h - where the time of a profile went, as text or JSON: tables, neighbours of functions, sources. */
 #ifndef PROBING_REPORT_H
 #define PROBING_REPORT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/words.h"
 #include "src/store/store.h"
 
 /* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
@@ -20,16 +21,41 @@ struct held_time {
  */
 void report_held(const struct held_time *held, unsigned columns, FILE *out);
 
+enum report_by {
+	REPORT_BY_FUNCTION,
+	REPORT_BY_LINE,
+	REPORT_BY_MODULE,
+	REPORT_BY_THREAD,
+	REPORT_BY_PROCESS,
+	REPORT_N_BY
+};
+extern const char *const report_by_names[REPORT_N_BY]; /* "function"... */
+
 struct report_options {
+	enum report_by by;
 	bool show_interpreter;
 	unsigned max_rows;  /* 0: 20 */
 	unsigned columns;   /* width to fit, 0: 80 */
 	bool colour;
 	bool by_total;      /* sort by total time rather than self */
+	bool json;          /* one JSON object instead of a table */
 	const struct held_time *held; /* told as well; NULL: it is not */
 };
 
-/* Self and total time, kind and place of the top functions; recursion counts once in total. */
-int report_functions(const struct profile *profile, const struct report_options *options, FILE *out);
+/*
+ * report_print - self and total time, kind and place of what took most; recursion counts once in total.
+ * Errors: -ENOMEM; -EIO and others of writing.
+ */
+int report_print(const struct profile *profile, const struct report_options *options, FILE *out);
+
+/*
+ * report_neighbours - who calls the functions of these names, or whom they call, and for how long.
+ * A stack counts once for each caller (callee) that a function has on it, so that those of one that
+ * calls itself may add up to more than its time.
+ * @names: as words_match_function() has them.
+ * Errors: -ENODATA: no function in the profile is meant; as report_print().
+ */
+int report_neighbours(const struct profile *profile, const struct words *names, bool callers,
+		      const struct report_options *options, FILE *out);
 
 #endif

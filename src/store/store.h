@@ -376,6 +376,13 @@ int profile_load(sqlite3 *db, struct profile **ret);
  */
 int profile_load_held(sqlite3 *db, struct profile **ret);
 
+/*
+ * profile_frame_module - whose code a frame is: of Python its source file, of native code the file it was
+ * mapped from; "[kernel]", "[tasks]", "[waits]", and "[python]" or "[anonymous]" where it is not known. Never
+ * NULL, borrowed from the frame.
+ */
+const char *profile_frame_module(const struct profile_frame *frame);
+
 /* What stands for a stack of which nothing is shown: "[no stack]", or that it has nothing in Python. */
 const char *profile_nothing(const struct profile *profile);
 
