@@ -38,13 +38,25 @@ static void add_name(struct argp_state *state, const char *name, struct words *t
 		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
 }
 
+static unsigned parse_rows(const char *argument, struct argp_state *state)
+{
+	char *end;
+	long rows;
+
+	errno = 0;
+	rows = strtol(argument, &end, 10);
+	if (errno != 0 || end == argument || *end != '\0' || rows < 1 || rows > MAX_ROWS)
+		argp_error(state, "-n wants a number from 1 to %d, not %s", MAX_ROWS, argument);
+	return (unsigned)rows;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
 
 	switch (key) {
 	case 'n':
-		options->report.max_rows = (unsigned)cli_parse_number(state, argument, "-n", 1, MAX_ROWS);
+		options->report.max_rows = parse_rows(argument, state);
 		return 0;
 	case OPTION_BY:
 		options->report.by = cli_parse_word(state, argument, "--by", report_by_names, REPORT_N_BY);

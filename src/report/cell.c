@@ -96,6 +96,46 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 	return used;
 }
 
+/* One character, or what stands for it, as text; returns its columns. */
+static unsigned spell(const char **at, unsigned column, char *to, size_t n_bytes)
+{
+	enum { TAB = 8 };
+	const char *start = *at, *again = *at;
+	utf8proc_int32_t c = decode(at);
+
+	if (c == '\t') {
+		snprintf(to, n_bytes, "%*s", (int)(TAB - column % TAB), "");
+	} else if (c == REPLACEMENT && *at - start == 1) {
+		snprintf(to, n_bytes, "\\x%02x", (unsigned)(unsigned char)*start);
+	} else if (c < ' ' || c == 0x7f) {
+		snprintf(to, n_bytes, "^%c", (int)c ^ 0x40);
+	} else if (next_char(&again) != c) {
+		snprintf(to, n_bytes, "<U+%04X>", (unsigned)c);
+	} else {
+		to[utf8proc_encode_char(c, (utf8proc_uint8_t *)to)] = '\0';
+		return char_columns(c);
+	}
+	return (unsigned)strlen(to);
+}
+
+void cell_put_source(FILE *out, const char *text, unsigned columns)
+{
+	char spelled[24];
+	unsigned column = 0;
+
+	while (*text) {
+		unsigned n = spell(&text, column, spelled, sizeof spelled);
+
+		/* The last column is for what tells that there is more. */
+		if (columns > 0 && column + n + (*text != '\0') > columns) {
+			put_char(out, ELLIPSIS);
+			return;
+		}
+		fputs(spelled, out);
+		column += n;
+	}
+}
+
 char *cell_utf8(const char *text)
 {
 	enum { MAX_BYTES = 3 }; /* of U+FFFD, for one byte; other characters keep their size */

@@ -58,4 +58,31 @@ int report_print(const struct profile *profile, const struct report_options *opt
 int report_neighbours(const struct profile *profile, const struct words *names, bool callers,
 		      const struct report_options *options, FILE *out);
 
+/* What became of a source that was to be shown. */
+enum annotate_source {
+	ANNOTATE_FOUND,
+	ANNOTATE_NEWER,   /* found, but it has been changed since the recording began */
+	ANNOTATE_MISSING, /* its lines with time are listed without their text */
+};
+
+struct annotate_options {
+	const struct words *what;  /* globs of functions, or of files (their last parts will do); none: what took most */
+	const struct words *roots; /* where sources are, see source.h: folders and FROM=TO */
+	unsigned max_files;        /* 0: 3, where nothing was asked for, otherwise any */
+	unsigned context;          /* lines shown around those with time */
+	bool all_lines;            /* show whole files */
+	bool show_interpreter, colour, json;
+	unsigned columns;          /* width to fit; 0: any */
+	uint64_t recorded_ns;      /* CLOCK_REALTIME; 0: not known */
+	/* Called for each file, before it is printed. @error: of ANNOTATE_MISSING, negative errno. May be NULL. */
+	void (*tell)(void *data, const char *file, enum annotate_source what, int error);
+	void *data;
+};
+
+/*
+ * report_annotate - sources with self and total time beside each line, the files with the most self time first.
+ * Errors: -ENODATA: no line with a source is meant; as report_print().
+ */
+int report_annotate(const struct profile *profile, const struct annotate_options *options, FILE *out);
+
 #endif
