@@ -205,11 +205,9 @@ static int print_json(const struct annotation *self, FILE *out)
 	size_t n = count_shown(self);
 	int r;
 
-	r = json_new(&json);
+	r = print_json_begin(&self->sums.whole, &json);
 	if (r < 0)
 		return r;
-	json_open(json, NULL);
-	r = print_json_whole(json, &self->sums.whole);
 	json_open_list(json, "files");
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = print_file(self, &self->files[i], json, NULL);

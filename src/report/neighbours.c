@@ -265,11 +265,9 @@ static int print_json(const struct neighbours *self, FILE *out)
 	CLEANUP(json_freep) struct json *json = NULL;
 	int r;
 
-	r = json_new(&json);
+	r = print_json_begin(&self->sums.whole, &json);
 	if (r < 0)
 		return r;
-	json_open(json, NULL);
-	r = print_json_whole(json, &self->sums.whole);
 	json_open_list(json, "functions");
 	for (size_t i = 0; i < self->n_edges && r >= 0; i += edges_of_same(self, i))
 		r = put_focus(json, self, i);

@@ -12,11 +12,26 @@ int print_finish(FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
-int print_json_whole(struct json *json, const struct whole *whole)
+static int print_json_whole(struct json *json, const struct whole *whole)
 {
 	json_integer(json, "samples", (int64_t)whole->samples);
 	json_integer(json, "weight", (int64_t)whole_all(whole));
 	return json_text(json, "unit", !whole->by_weight ? "samples" : whole->unit ? whole->unit : "ns");
+}
+
+int print_json_begin(const struct whole *whole, struct json **ret)
+{
+	CLEANUP(json_freep) struct json *json = NULL;
+	int r;
+
+	r = json_new(&json);
+	if (r < 0)
+		return r;
+	json_open(json, NULL);
+	r = print_json_whole(json, whole);
+	if (r >= 0)
+		*ret = TAKE(json);
+	return r;
 }
 
 int print_json_frame(struct json *json, const struct profile_frame *frame, const char *name)

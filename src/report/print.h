@@ -8,8 +8,11 @@
 /* Write what is buffered. Errors: what writing reports. */
 int print_finish(FILE *out);
 
-/* samples, weight, and unit: what values in this object count, "ns", "samples" or the events' name. */
-int print_json_whole(struct json *json, const struct whole *whole);
+/*
+ * print_json_begin - a JSON object that begins with samples, weight, and unit: what values in it count, "ns", "samples"
+ * or the events' name. -ENOMEM.
+ */
+int print_json_begin(const struct whole *whole, struct json **ret);
 /* name, kind, builtin, file, line and module of a frame; what is not known is null. */
 int print_json_frame(struct json *json, const struct profile_frame *frame, const char *name);
 /* KEY and KEY_share, in percent of the whole. */

@@ -150,13 +150,10 @@ static int print_json(const struct report_sums *sums, const struct report_option
 	size_t n = MIN(options->max_rows ?: REPORT_ROWS, sums->n_items);
 	int r;
 
-	r = json_new(&json);
+	r = print_json_begin(&sums->whole, &json);
 	if (r < 0)
 		return r;
-	json_open(json, NULL);
-	r = print_json_whole(json, &sums->whole);
-	if (r >= 0)
-		r = json_text(json, "by", report_by_names[options->by]);
+	r = json_text(json, "by", report_by_names[options->by]);
 	json_open_list(json, "rows");
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = put_sum(json, sums, &sums->items[i], options->by);

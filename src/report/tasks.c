@@ -5,22 +5,25 @@
 #include "base/util.h"
 #include "src/report/sums.h"
 
+static int compare_ids(int32_t pid, int32_t tid, int32_t other_pid, int32_t other_tid)
+{
+	if (pid != other_pid)
+		return pid < other_pid ? -1 : 1;
+	return tid < other_tid ? -1 : tid > other_tid;
+}
+
 static int compare_threads(const void *a, const void *b)
 {
 	const struct profile_thread *left = a, *right = b;
 
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	return left->tid < right->tid ? -1 : left->tid > right->tid;
+	return compare_ids(left->pid, left->tid, right->pid, right->tid);
 }
 
 static int compare_totals(const void *a, const void *b)
 {
 	const struct profile_total *left = a, *right = b;
 
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	return left->tid < right->tid ? -1 : left->tid > right->tid;
+	return compare_ids(left->pid, left->tid, right->pid, right->tid);
 }
 
 /* Its name in the recording, which may not know it: then with empty ones. */

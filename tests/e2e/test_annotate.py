@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 import time
 import unittest
@@ -93,7 +94,34 @@ class Python(t.Case):
         self.assertSentence(probing("annotate", "missing.db", check=t.NO_INPUT).stderr, "missing.db")
 
 
+BURN = """
+#include <stdlib.h>
+static volatile unsigned long sink;
+int main(int argc, char **argv)
+{
+	for (unsigned long i = 0; i < 1000000ul * strtoul(argv[argc - 1], NULL, 10); i++)
+		sink += i * i; /* here */
+	return 0;
+}
+"""
+
+
 class Native(t.Case):
+    def test_where_it_was_compiled(self):
+        """The compiler was given a relative name, and nobody says where sources are."""
+        t.need_perf()
+        t.need_program("gcc")
+        os.mkdir("src")
+        os.mkdir("build")
+        with open("src/burn.c", "w") as source:
+            source.write(BURN)
+        subprocess.run(["gcc", "-g", "-O1", "../src/burn.c", "-o", "burn"], cwd="build", check=True)
+        probing("record", "-F", 499, "--", "build/burn", 30, check=t.OK)
+        told = json.loads(probing("annotate", "probing.db", "main", "--json", check=t.OK).stdout)
+        hottest = max(lines_with_time(told), key=lambda line: line["self"])
+        self.assertEqual(os.path.realpath("src/burn.c"), os.path.realpath(told["files"][0]["source"]))
+        self.assertRegex(hottest["text"], r"for \(|here")
+
     def test_source_by_debug_information(self):
         t.need_perf()
         with t.fixture("native_only", "recursion") as target:
