@@ -142,21 +142,6 @@ static int print(const struct profile *profile, struct options *options)
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
-
-/* 0: the file does not say. */
-static uint64_t recorded_ns(sqlite3 *db)
-{
-	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
-	double seconds;
-
-	if (sqlite3_prepare_v2(db, "SELECT min(started) FROM run", -1, &statement, NULL) != SQLITE_OK ||
-	    sqlite3_step(statement) != SQLITE_ROW)
-		return 0;
-	seconds = sqlite3_column_double(statement, 0);
-	return seconds > 0 && seconds < 1e10 ? (uint64_t)(seconds * 1e9) : 0;
-}
-
 static int run_annotate(int argc, char **argv)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
@@ -174,7 +159,7 @@ static int run_annotate(int argc, char **argv)
 	options.annotate.data = &options;
 	status = view_open(options.recording, &options.view, &db, &profile);
 	if (status == EXIT_OK) {
-		options.annotate.recorded_ns = recorded_ns(db);
+		options.annotate.recorded_ns = profile->run.started_ns;
 		status = print(profile, &options);
 	}
 	view_done(&options.view);
