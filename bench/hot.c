@@ -16,7 +16,7 @@
 #include "base/util.h"
 #include "bench/hot.h"
 
-static const struct hot *const all[] = { &hot_unwind, &hot_stitch, &hot_intern, &hot_encode, &hot_query };
+static const struct hot *const all[] = { &hot_unwind, &hot_stitch, &hot_intern, &hot_encode, &hot_decode, &hot_query };
 
 /* By this name callgrind knows when to count. */
 __attribute__((noinline)) int measured(const struct hot *hot, void *data, unsigned rounds);

@@ -14,6 +14,6 @@ struct hot {
 	void (*done)(void *data);
 };
 
-extern const struct hot hot_unwind, hot_stitch, hot_intern, hot_encode, hot_query;
+extern const struct hot hot_unwind, hot_stitch, hot_intern, hot_encode, hot_decode, hot_query;
 
 #endif
