@@ -4,7 +4,7 @@
 Usage: instructions.py [--update | --planted NAME] BUILD
            BUILD: a build folder (release) with bench/bench_hot
        --update        write what is counted into bench/instructions.json, for this compiler
-       --planted NAME  have this path do a tenth more, as if it had become slower
+       --planted NAME  count this path alone, with a tenth more to do, as if it had become slower
 
 callgrind counts them, in one path after the other, and only those of probing's own code: other
 versions of libraries change nothing. Other compilers do, so the file has a table for each. Counts may be
@@ -105,7 +105,7 @@ def compare(counts, before):
 def main():
     parser = argparse.ArgumentParser(description="Count the instructions of probing's hot paths.")
     parser.add_argument("--update", action="store_true", help="write bench/instructions.json")
-    parser.add_argument("--planted", metavar="NAME", help="have this path do a tenth more")
+    parser.add_argument("--planted", metavar="NAME", help="count this path alone, with a tenth more to do")
     parser.add_argument("build", help="a build folder")
     options = parser.parse_args()
     program = os.path.realpath(os.path.join(options.build, "bench", "bench_hot"))
@@ -113,6 +113,8 @@ def main():
         sys.exit("%s is not there: build it first" % program)
     build = output_of(program, "--build")
     names = output_of(program, "--list").split()
+    if options.planted and options.update:
+        parser.error("what is planted is not to be kept")
     if options.planted and options.planted not in names:
         sys.exit("no path is called %s; there are %s" % (options.planted, ", ".join(names)))
     update = "bench/instructions.py --update %s" % options.build
@@ -125,9 +127,12 @@ def main():
     baseline = read_baseline()
     if build not in baseline and not options.update:
         skip("no counts of %s are known; %s adds them" % (build, update))
-    counts = {name: count(program, name, name == options.planted) for name in names}
+    before = baseline.get(build, {})
+    if options.planted:
+        names, before = [options.planted], {options.planted: before.get(options.planted)}
+    counts = {name: count(program, name, bool(options.planted)) for name in names}
     print("%s, by %s" % (build, version))
-    wrong = compare(counts, baseline.get(build, {}))
+    wrong = compare(counts, before)
     if options.update:
         write_baseline(build, counts)
     elif wrong:
