@@ -11,8 +11,10 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/id_map.h"
 #include "base/util.h"
 #include "symbolize/functions.h"
 #include "symbolize/symbolize.h"
@@ -22,6 +24,9 @@ enum { MAX_SCOPES = 256, MAX_SIBLINGS = 1 << 16 };
 struct debug_lines {
 	struct debug_functions *functions;
 	uint64_t shift; /* DWARF's addresses minus the module's own */
+	struct id_map whole_index; /* a relative name of libdw's, by its address -> its whole one */
+	char **wholes;
+	size_t n_wholes, wholes_allocated;
 };
 
 int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug_lines **ret)
@@ -46,6 +51,10 @@ void debug_lines_free(struct debug_lines *lines)
 	if (!lines)
 		return;
 	debug_functions_free(lines->functions);
+	id_map_done(&lines->whole_index);
+	for (size_t i = 0; i < lines->n_wholes; i++)
+		free(lines->wholes[i]);
+	free(lines->wholes);
 	free(lines);
 }
 
@@ -116,13 +125,48 @@ static const char *linkage_name(Dwarf_Die *die)
 	return NULL;
 }
 
-static void set_executing_line(Dwarf_Die *unit, Dwarf_Addr address, struct debug_frame *frame)
+/* The folder in which a unit was compiled; NULL where it is not told, or has been made relative as Debian's are. */
+static const char *compiled_in(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attribute;
+	const char *folder = NULL;
+
+	if (dwarf_attr_integrate(unit, DW_AT_comp_dir, &attribute))
+		folder = dwarf_formstring(&attribute);
+	return folder && folder[0] == '/' ? folder : NULL;
+}
+
+/*
+ * A file's whole name: libdw leaves those relative whose folder in the line table is. Without memory, too. They
+ * live as long as what libdw says, and each unit has names of its own.
+ */
+static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const char *file)
+{
+	const struct id_slot *slot;
+	const char *folder;
+	char *whole;
+
+	if (!file || file[0] == '/')
+		return file;
+	slot = id_map_find(&lines->whole_index, (uintptr_t)file);
+	if (slot)
+		return lines->wholes[slot->id];
+	folder = compiled_in(unit);
+	if (!folder || grow(&lines->wholes, lines->n_wholes, &lines->wholes_allocated, sizeof *lines->wholes) < 0 ||
+	    asprintf(&whole, "%s/%s", folder, file) < 0)
+		return file;
+	lines->wholes[lines->n_wholes++] = whole;
+	(void)id_map_add(&lines->whole_index, (uintptr_t)file, (uint32_t)(lines->n_wholes - 1));
+	return whole;
+}
+
+static void set_executing_line(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr address, struct debug_frame *frame)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, address);
 
 	if (!line)
 		return;
-	frame->file = dwarf_linesrc(line, NULL, NULL);
+	frame->file = whole_name(lines, unit, dwarf_linesrc(line, NULL, NULL));
 	if (dwarf_lineno(line, &frame->line) != 0)
 		frame->line = 0;
 }
@@ -135,7 +179,7 @@ static bool unsigned_attribute(Dwarf_Die *die, unsigned name, Dwarf_Word *ret)
 }
 
 /* File and line of the call that was replaced by the inlined function's code. */
-static void set_call_line(Dwarf_Die *inlined, struct debug_frame *caller)
+static void set_call_line(struct debug_lines *lines, Dwarf_Die *inlined, struct debug_frame *caller)
 {
 	Dwarf_Die unit;
 	Dwarf_Files *files;
@@ -147,7 +191,7 @@ static void set_call_line(Dwarf_Die *inlined, struct debug_frame *caller)
 	if (unsigned_attribute(inlined, DW_AT_call_file, &value) &&
 	    dwarf_diecu(inlined, &unit, NULL, NULL) &&
 	    dwarf_getsrcfiles(&unit, &files, &n_files) == 0 && value < n_files)
-		caller->file = dwarf_filesrc(files, value, NULL, NULL);
+		caller->file = whole_name(lines, &unit, dwarf_filesrc(files, value, NULL, NULL));
 }
 
 static uint64_t entry_of(const struct debug_lines *lines, Dwarf_Die *function)
@@ -171,7 +215,7 @@ int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_f
 	if (r <= 0)
 		return r;
 	frames[0] = (struct debug_frame){ 0 };
-	set_executing_line(&unit, at, &frames[0]);
+	set_executing_line(lines, &unit, at, &frames[0]);
 	if (r == 1)
 		return 1;
 	n = find_chain(&function, at, chain, MIN(max, N_ELEMENTS(chain)));
@@ -183,7 +227,7 @@ int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_f
 		frames[i].start = i + 1 == n ? entry_of(lines, die) : 0;
 		if (i + 1 < n) {
 			frames[i + 1] = (struct debug_frame){ 0 };
-			set_call_line(die, &frames[i + 1]);
+			set_call_line(lines, die, &frames[i + 1]);
 		}
 	}
 	return (int)n;

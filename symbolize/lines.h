@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One function at an address; strings are borrowed from the debug information. */
+/* One function at an address; strings are borrowed until debug_lines_free(). */
 struct debug_frame {
 	const char *name;    /* DW_AT_name; NULL unknown */
 	const char *linkage; /* DW_AT_linkage_name; NULL none */
-	const char *file;    /* of the executing line; NULL unknown */
+	const char *file;    /* of the executing line; relative where its unit's folder is not told; NULL unknown */
 	int line;            /* 0 unknown */
 	uint64_t start;      /* the function's entry; 0 for an inlined one */
 };

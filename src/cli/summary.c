@@ -159,7 +159,7 @@ void summary_report(const char *path)
 	options.columns = cli_columns(STDERR_FILENO);
 	options.colour = cli_colour(STDERR_FILENO);
 	fputc('\n', stderr);
-	(void)report_functions(profile, &options, stderr);
+	(void)report_print(profile, &options, stderr);
 }
 
 void summary_counters(const struct capture_counts *captured, const struct pipeline_counts *counts,

@@ -1,4 +1,4 @@
-/* verb_report.c - the top functions of a recording as text. */
+/* verb_report.c - where the time of a recording went, as text or JSON. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -11,20 +11,32 @@
 #include "src/report/report.h"
 #include "src/store/store.h"
 
-enum { OPTION_TOTAL = 0x200, MAX_ROWS = 1000000 };
+enum { OPTION_TOTAL = 0x200, OPTION_BY, OPTION_CALLERS, OPTION_CALLEES, OPTION_JSON, MAX_ROWS = 1000000 };
 
 struct options {
 	const char *recording;
 	struct view view;
 	struct report_options report;
+	struct words callers, callees;
 };
 
 static const struct argp_option option_list[] = {
-	{ "rows", 'n', "ROWS", 0, "Show so many functions (default: 20)", 0 },
+	{ "rows", 'n', "ROWS", 0, "Show so many rows (default: 20)", 0 },
+	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
+	{ "by", OPTION_BY, "WHAT", 0, "Add up by function, line, module, thread or process (default: function)", 0 },
+	{ "callers", OPTION_CALLERS, "NAME", 0, "Show who calls this function instead; a glob; several times: any of them", 0 },
+	{ "callees", OPTION_CALLEES, "NAME", 0, "Show what this function calls instead, likewise", 0 },
+	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
 	{ "total", OPTION_TOTAL, NULL, 0, "Sort by total time (default: self time)", 0 },
 	VIEW_OPTION_ROWS,
 	{ 0 },
 };
+
+static void add_name(struct argp_state *state, const char *name, struct words *to)
+{
+	if (words_add(to, name) < 0)
+		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
+}
 
 static unsigned parse_rows(const char *argument, struct argp_state *state)
 {
@@ -46,6 +58,18 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'n':
 		options->report.max_rows = parse_rows(argument, state);
 		return 0;
+	case OPTION_BY:
+		options->report.by = cli_parse_word(state, argument, "--by", report_by_names, REPORT_N_BY);
+		return 0;
+	case OPTION_CALLERS:
+		add_name(state, argument, &options->callers);
+		return 0;
+	case OPTION_CALLEES:
+		add_name(state, argument, &options->callees);
+		return 0;
+	case OPTION_JSON:
+		options->report.json = true;
+		return 0;
 	case OPTION_TOTAL:
 		options->report.by_total = true;
 		return 0;
@@ -53,6 +77,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (options->recording)
 			argp_error(state, "one recording at a time: %s?", argument);
 		options->recording = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (options->callers.n > 0 && options->callees.n > 0)
+			argp_error(state, "--callers and --callees are two questions: ask one at a time");
 		return 0;
 	default:
 		return view_parse(key, argument, state, &options->view);
@@ -63,13 +91,26 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE]",
-	.doc = "Print the functions of a recording (default: probing.db) that took most time. "
+	.doc = "Print the functions of a recording (default: probing.db) that took most time, or lines, modules, "
+	       "threads, processes. "
 	       "Self is time in the function itself, total includes what it called.\v"
 	       "Examples:\n"
 	       "  probing report\n"
 	       "  probing report train.db -n 50 --total\n"
+	       "  probing report --by line train.db\n"
+	       "  probing report --callers '*.forward'\n"
+	       "  probing report --by thread --json\n"
 	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
+
+static int write_report(const struct profile *profile, const struct options *options, FILE *out)
+{
+	if (options->callers.n > 0)
+		return report_neighbours(profile, &options->callers, true, &options->report, out);
+	if (options->callees.n > 0)
+		return report_neighbours(profile, &options->callees, false, &options->report, out);
+	return report_print(profile, &options->report, out);
+}
 
 static int print(const struct profile *profile, const struct options *options)
 {
@@ -79,9 +120,12 @@ static int print(const struct profile *profile, const struct options *options)
 	r = output_open(&output, "-");
 	if (r < 0)
 		return cli_fail_open("-", r);
-	r = report_functions(profile, &options->report, output.file);
+	r = write_report(profile, options, output.file);
 	if (output.error < 0)
 		return cli_fail_write("-", output.error);
+	if (r == -ENODATA)
+		return cli_fail(EXIT_NO_INPUT, "no function in %s is called so; probing report -n 1000 lists them",
+				options->recording ?: "probing.db");
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "making the report failed: %s", strerror(-r));
 	r = output_finish(&output);
@@ -108,6 +152,8 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK)
 		status = print(profile, &options);
 	view_done(&options.view);
+	words_done(&options.callers);
+	words_done(&options.callees);
 	return status;
 }
 

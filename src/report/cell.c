@@ -2,6 +2,7 @@
 #include "src/report/cell.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -9,8 +10,8 @@
 
 enum { REPLACEMENT = 0xfffd, ELLIPSIS = 0x2026 };
 
-/* The next character, fit for a terminal; 0 at the end. */
-static utf8proc_int32_t next_char(const char **at)
+/* The next character; 0 at the end. */
+static utf8proc_int32_t decode(const char **at)
 {
 	utf8proc_int32_t c;
 	utf8proc_ssize_t n;
@@ -19,8 +20,16 @@ static utf8proc_int32_t next_char(const char **at)
 		return 0;
 	n = utf8proc_iterate((const utf8proc_uint8_t *)*at, (utf8proc_ssize_t)strnlen(*at, 4), &c);
 	*at += n > 0 ? n : 1;
-	if (n <= 0)
-		return REPLACEMENT;
+	return n > 0 ? c : REPLACEMENT;
+}
+
+/* The same, fit for a terminal. */
+static utf8proc_int32_t next_char(const char **at)
+{
+	utf8proc_int32_t c = decode(at);
+
+	if (c == 0)
+		return 0;
 	switch (utf8proc_category(c)) {
 	case UTF8PROC_CATEGORY_CC: /* control */
 	case UTF8PROC_CATEGORY_CF: /* writing direction and the like */
@@ -85,6 +94,60 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 		used += char_columns(c);
 	}
 	return used;
+}
+
+/* One character, or what stands for it, as text; returns its columns. */
+static unsigned spell(const char **at, unsigned column, char *to, size_t n_bytes)
+{
+	enum { TAB = 8 };
+	const char *start = *at, *again = *at;
+	utf8proc_int32_t c = decode(at);
+
+	if (c == '\t') {
+		snprintf(to, n_bytes, "%*s", (int)(TAB - column % TAB), "");
+	} else if (c == REPLACEMENT && *at - start == 1) {
+		snprintf(to, n_bytes, "\\x%02x", (unsigned)(unsigned char)*start);
+	} else if (c < ' ' || c == 0x7f) {
+		snprintf(to, n_bytes, "^%c", (int)c ^ 0x40);
+	} else if (next_char(&again) != c) {
+		snprintf(to, n_bytes, "<U+%04X>", (unsigned)c);
+	} else {
+		to[utf8proc_encode_char(c, (utf8proc_uint8_t *)to)] = '\0';
+		return char_columns(c);
+	}
+	return (unsigned)strlen(to);
+}
+
+void cell_put_source(FILE *out, const char *text, unsigned columns)
+{
+	char spelled[24];
+	unsigned column = 0;
+
+	while (*text) {
+		unsigned n = spell(&text, column, spelled, sizeof spelled);
+
+		/* The last column is for what tells that there is more. */
+		if (columns > 0 && column + n + (*text != '\0') > columns) {
+			put_char(out, ELLIPSIS);
+			return;
+		}
+		fputs(spelled, out);
+		column += n;
+	}
+}
+
+char *cell_utf8(const char *text)
+{
+	enum { MAX_BYTES = 3 }; /* of U+FFFD, for one byte; other characters keep their size */
+	utf8proc_uint8_t *copy = malloc(strlen(text) * MAX_BYTES + 1), *to = copy;
+	utf8proc_int32_t c;
+
+	if (!copy)
+		return NULL;
+	while ((c = decode(&text)) != 0)
+		to += utf8proc_encode_char(c, to);
+	*to = '\0';
+	return (char *)copy;
 }
 
 void cell_format_ns(uint64_t ns, char *to, size_t n_bytes)

@@ -18,6 +18,16 @@ unsigned cell_columns(const char *text);
  */
 unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut cut);
 
+/*
+ * cell_put_source - write a line of a source in at most @columns columns, 0: all of it.
+ * Tabs become spaces; control characters "^[", others that do not show themselves "<U+202E>", and bytes that are not
+ * UTF-8 "\xff".
+ */
+void cell_put_source(FILE *out, const char *text, unsigned columns);
+
+/* A copy that is UTF-8: what is not becomes U+FFFD. Owned by the caller; NULL: no memory. */
+char *cell_utf8(const char *text);
+
 /* A duration in at most 7 columns: "12.34 s", "5m 03s". @to: at least 24 bytes. */
 void cell_format_ns(uint64_t ns, char *to, size_t n_bytes);
 

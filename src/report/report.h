@@ -1,10 +1,11 @@
-/* report.h - the top functions of a profile as text. */
+/* report.h - where the time of a profile went, as text or JSON: tables, neighbours of functions, sources. */
 #ifndef PROBING_REPORT_H
 #define PROBING_REPORT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/words.h"
 #include "src/store/store.h"
 
 /* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
@@ -20,16 +21,68 @@ struct held_time {
  */
 void report_held(const struct held_time *held, unsigned columns, FILE *out);
 
+enum report_by {
+	REPORT_BY_FUNCTION,
+	REPORT_BY_LINE,
+	REPORT_BY_MODULE,
+	REPORT_BY_THREAD,
+	REPORT_BY_PROCESS,
+	REPORT_N_BY
+};
+extern const char *const report_by_names[REPORT_N_BY]; /* "function"... */
+
 struct report_options {
+	enum report_by by;
 	bool show_interpreter;
 	unsigned max_rows;  /* 0: 20 */
 	unsigned columns;   /* width to fit, 0: 80 */
 	bool colour;
 	bool by_total;      /* sort by total time rather than self */
+	bool json;          /* one JSON object instead of a table */
 	const struct held_time *held; /* told as well; NULL: it is not */
 };
 
-/* Self and total time, kind and place of the top functions; recursion counts once in total. */
-int report_functions(const struct profile *profile, const struct report_options *options, FILE *out);
+/*
+ * report_print - self and total time, kind and place of what took most; recursion counts once in total.
+ * Errors: -ENOMEM; -EIO and others of writing.
+ */
+int report_print(const struct profile *profile, const struct report_options *options, FILE *out);
+
+/*
+ * report_neighbours - who calls the functions of these names, or whom they call, and for how long.
+ * A stack counts once for each caller (callee) that a function has on it, so that those of one that
+ * calls itself may add up to more than its time.
+ * @names: as words_match_function() has them.
+ * Errors: -ENODATA: no function in the profile is meant; as report_print().
+ */
+int report_neighbours(const struct profile *profile, const struct words *names, bool callers,
+		      const struct report_options *options, FILE *out);
+
+/* What became of a source that was to be shown. */
+enum annotate_source {
+	ANNOTATE_FOUND,
+	ANNOTATE_NEWER,   /* found, but it has been changed since the recording began */
+	ANNOTATE_MISSING, /* its lines with time are listed without their text */
+};
+
+struct annotate_options {
+	const struct words *what;  /* globs of functions, or of files (their last parts will do); none: what took most */
+	const struct words *roots; /* where sources are, see source.h: folders and FROM=TO */
+	unsigned max_files;        /* 0: 3, where nothing was asked for, otherwise any */
+	unsigned context;          /* lines shown around those with time */
+	bool all_lines;            /* show whole files */
+	bool show_interpreter, colour, json;
+	unsigned columns;          /* width to fit; 0: any */
+	uint64_t recorded_ns;      /* CLOCK_REALTIME; 0: not known */
+	/* Called for each file, before it is printed. @error: of ANNOTATE_MISSING, negative errno. May be NULL. */
+	void (*tell)(void *data, const char *file, enum annotate_source what, int error);
+	void *data;
+};
+
+/*
+ * report_annotate - sources with self and total time beside each line, the files with the most self time first.
+ * Errors: -ENODATA: no line with a source is meant; as report_print().
+ */
+int report_annotate(const struct profile *profile, const struct annotate_options *options, FILE *out);
 
 #endif

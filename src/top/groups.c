@@ -19,17 +19,6 @@ static uint64_t function_key(const struct profile_frame *frame)
 	return hash_text(hash_text(0xcbf29ce484222325 + frame->kind, frame->name), frame->module);
 }
 
-static const char *module_name(const struct profile_frame *frame)
-{
-	if (frame->kind == FRAME_KERNEL)
-		return "[kernel]";
-	if (frame->kind == FRAME_TASK)
-		return "[tasks]";
-	if (frame->kind == FRAME_PYTHON)
-		return frame->file ? frame->file : "[python]";
-	return frame->module ? frame->module : "[anonymous]";
-}
-
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -43,7 +32,7 @@ static uint64_t key_of(enum grouping by, const struct profile_frame *frame)
 	case GROUP_LINES:
 		return mix64(function_key(frame) + (uint64_t)frame->line);
 	case GROUP_MODULES:
-		return hash_text(0xcbf29ce484222325, module_name(frame));
+		return hash_text(0xcbf29ce484222325, profile_frame_module(frame));
 	default:
 		return function_key(frame);
 	}
@@ -63,7 +52,7 @@ static struct group describe(enum grouping by, uint64_t key, const struct profil
 	};
 
 	if (by == GROUP_MODULES) {
-		group.file = module_name(frame);
+		group.file = profile_frame_module(frame);
 		group.name = base_name(group.file);
 		group.module = NULL;
 		group.line = 0;

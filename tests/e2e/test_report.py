@@ -1,9 +1,12 @@
 """probing report: the top functions as text."""
+import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -84,6 +87,60 @@ class Report(t.Case):
                 text = on_terminal([t.BINARY, "report", "probing.db"], columns)
                 self.assertLessEqual(max(map(len, text.splitlines())), columns)
                 self.assertIn("edit_dist", text)
+
+    def report(self, *arguments):
+        return json.loads(probing("report", "probing.db", "--json", "-n", 1000, *arguments, check=t.OK).stdout)
+
+    def of_file(self, query):
+        """The same question to the file itself."""
+        with contextlib.closing(sqlite3.connect("probing.db")) as db:
+            return db.execute(query).fetchall()
+
+    def test_what_is_told_apart(self):
+        for what in ("function", "line", "module", "thread", "process"):
+            with self.subTest(what):
+                told = self.report("--by", what)
+                self.assertEqual(what, told["by"])
+                self.assertEqual(0, told["left_out"])
+                parts = [row.get("self", row["total"]) for row in told["rows"]]
+                self.assertEqual(told["weight"], sum(parts))
+                self.assertEqual(parts, sorted(parts, reverse=True))
+
+    def test_threads_are_those_of_the_file(self):
+        wanted = self.of_file("SELECT pid, tid, sum(weight_ns), sum(samples) FROM stack_total GROUP BY 1, 2")
+        told = self.report("--by", "thread")["rows"]
+        self.assertEqual(sorted(wanted), sorted((row["pid"], row["tid"], row["total"], row["samples"]) for row in told))
+
+    def test_lines_of_a_function_are_its_self_time(self):
+        function = next(row for row in self.report()["rows"] if row["name"] == "edit_distance")
+        lines = [row for row in self.report("--by", "line")["rows"] if row["name"] == "edit_distance"]
+        self.assertGreater(len(lines), 1)
+        self.assertEqual(function["self"], sum(row["self"] for row in lines))
+        self.assertEqual(len(lines), len({row["line"] for row in lines}))
+
+    def test_callers_and_callees_are_two_ends_of_a_call(self):
+        callers = self.report("--callers", "edit_distance")["functions"]
+        self.assertEqual(["edit_distance"], [function["name"] for function in callers])
+        outer = next(row for row in callers[0]["callers"] if row["name"] == "find_similar")
+        callees = self.report("--callees", "find_similar")["functions"][0]["callees"]
+        inner = next(row for row in callees if row["name"] == "edit_distance")
+        self.assertEqual(outer["total"], inner["total"])
+        self.assertGreater(outer["of_it"], 50)
+
+    def test_callers_as_text(self):
+        text = probing("report", "--callers", "edit_dist*", check=t.OK).stdout
+        self.assertIn("function, its callers", text)
+        self.assertRegex(text, r"100\.0 py +edit_distance")
+        self.assertRegex(text, r"py +find_similar")
+
+    def test_nobody_is_called_so(self):
+        said = probing("report", "--callers", "no_such_function", check=t.NO_INPUT)
+        self.assertSentence(said.stderr, "no function")
+        self.assertEqual("", said.stdout)
+
+    def test_two_questions_at_once(self):
+        probing("report", "--callers", "a", "--callees", "b", check=t.USAGE)
+        probing("report", "--by", "colour", check=t.USAGE)
 
     def test_no_colour_in_a_pipe(self):
         self.assertNotIn("\x1b", probing("report", "probing.db", check=t.OK).stdout)

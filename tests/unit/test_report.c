@@ -6,12 +6,13 @@
 /* cmocka wants the four above */
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
 
 #include "src/report/cell.h"
-#include "src/report/functions.h"
+#include "src/report/sums.h"
 #include "src/report/report.h"
 #include "tests/unit/made_profile.h"
 
@@ -23,7 +24,7 @@ static char *report_text(const struct profile *profile, const struct report_opti
 
 	out = open_memstream(&text, &n_bytes);
 	assert_non_null(out);
-	assert_int_equal(report_functions(profile, options, out), 0);
+	assert_int_equal(report_print(profile, options, out), 0);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
@@ -83,7 +84,7 @@ static void assert_fits(const char *text, unsigned columns)
 	}
 }
 
-static const struct function_time *find(const struct function_sums *sums, const char *name)
+static const struct report_sum *find(const struct report_sums *sums, const char *name)
 {
 	for (size_t i = 0; i < sums->n_items; i++) {
 		if (strcmp(sums->items[i].name, name) == 0)
@@ -150,19 +151,19 @@ static void test_durations(void **state)
 static void test_sums(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
-	CLEANUP(functions_done) struct function_sums sums = {};
-	const struct function_time *walk;
+	CLEANUP(report_sums_done) struct report_sums sums = {};
+	const struct report_sum *walk;
 	uint64_t self = 0;
 
 	(void)state;
 	made_training(&made);
-	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
-	assert_true(sums.by_weight);
-	assert_int_equal(sums.samples, 100);
-	assert_int_equal(sums.weight_ns, 1000000000);
+	assert_int_equal(report_sums_of_frames(&made.profile, false, order_by_function, &sums), 0);
+	assert_true(sums.whole.by_weight);
+	assert_int_equal(sums.whole.samples, 100);
+	assert_int_equal(sums.whole.weight_ns, 1000000000);
 	for (size_t i = 0; i < sums.n_items; i++)
 		self += sums.items[i].self;
-	assert_int_equal(self, sums.weight_ns);
+	assert_int_equal(self, sums.whole.weight_ns);
 	assert_int_equal(find(&sums, "Trainer.train")->total, 970000000);
 	assert_int_equal(find(&sums, "Trainer.train")->self, 100000000);
 	/* Three walk()s on every stack count once; line 23 is on it twice. */
@@ -177,7 +178,7 @@ static void test_sums(void **state)
 static void test_without_weights(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
-	CLEANUP(functions_done) struct function_sums sums = {};
+	CLEANUP(report_sums_done) struct report_sums sums = {};
 	CLEANUP(freep) char *text = NULL;
 	struct report_options options = { .columns = 80 };
 
@@ -185,8 +186,8 @@ static void test_without_weights(void **state)
 	made_training(&made);
 	for (size_t i = 0; i < made.profile.n_totals; i++)
 		made.profile.totals[i].weight_ns = 0;
-	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
-	assert_false(sums.by_weight);
+	assert_int_equal(report_sums_of_frames(&made.profile, false, order_by_function, &sums), 0);
+	assert_false(sums.whole.by_weight);
 	assert_int_equal(find(&sums, "sorted")->self, 5);
 	text = report_text(&made.profile, &options);
 	assert_non_null(strstr(text, "100 samples\n"));
@@ -328,7 +329,7 @@ static void test_deep_stack(void **state)
 {
 	enum { DEPTH = 20000 };
 	CLEANUP(made_done) struct made_profile made = {};
-	CLEANUP(functions_done) struct function_sums sums = {};
+	CLEANUP(report_sums_done) struct report_sums sums = {};
 	int32_t frame, stack = -1;
 
 	(void)state;
@@ -338,7 +339,7 @@ static void test_deep_stack(void **state)
 		stack = made_stack(&made, stack, frame);
 	made_total(&made, 1, 1, stack, 3);
 	made_total(&made, 1, 2, stack, 4);
-	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
+	assert_int_equal(report_sums_of_frames(&made.profile, false, order_by_function, &sums), 0);
 	assert_int_equal(sums.n_items, 1);
 	assert_int_equal(sums.items[0].self, 70000000);
 	assert_int_equal(sums.items[0].total, 70000000);
@@ -348,7 +349,7 @@ static void test_many_stacks(void **state)
 {
 	enum { N_FRAMES = 300, N_STACKS = 100000 };
 	CLEANUP(made_done) struct made_profile made = {};
-	CLEANUP(functions_done) struct function_sums sums = {};
+	CLEANUP(report_sums_done) struct report_sums sums = {};
 	uint64_t seed = 1, self = 0;
 
 	(void)state;
@@ -364,14 +365,149 @@ static void test_many_stacks(void **state)
 		made_stack(&made, parent, (int32_t)((seed >> 20) % N_FRAMES));
 		made_total(&made, 1, 1, i, (seed >> 50) % 4);
 	}
-	assert_int_equal(functions_sum(&made.profile, false, &sums), 0);
+	assert_int_equal(report_sums_of_frames(&made.profile, false, order_by_function, &sums), 0);
 	assert_true(sums.n_items <= N_FRAMES / 3);
 	for (size_t i = 0; i < sums.n_items; i++) {
 		self += sums.items[i].self;
 		assert_true(sums.items[i].total >= sums.items[i].self);
-		assert_true(sums.items[i].total <= sums.weight_ns);
+		assert_true(sums.items[i].total <= sums.whole.weight_ns);
 	}
-	assert_int_equal(self, sums.weight_ns);
+	assert_int_equal(self, sums.whole.weight_ns);
+}
+
+/* Of a table, the lines behind its head. */
+static void assert_rows(const struct report_options *options, const char *expected)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	const char *rows;
+
+	made_training(&made);
+	text = report_text(&made.profile, options);
+	rows = strstr(text, "\n\n");
+	assert_non_null(rows);
+	assert_string_equal(rows + 2, expected);
+}
+
+static void test_by_line(void **state)
+{
+	const struct report_options options = { .by = REPORT_BY_LINE, .columns = 100, .max_rows = 4 };
+
+	(void)state;
+	/* Line 23 of walk() is on each stack of it, and line 21 is where its time is spent. */
+	assert_rows(&options,
+		    "self %    self total %   total kind    function               where\n"
+		    "  50.0  500 ms    65.0  650 ms native  at::gemm<float>(int)   /src/gemm.cpp:7\n"
+		    "  15.0  150 ms    20.0  200 ms py      walk                   /home/anna/train.py:21\n"
+		    "  10.0  100 ms    97.0  970 ms py      Trainer.train          /home/anna/train.py:12\n"
+		    "   8.0   80 ms     8.0   80 ms native  libtorch_cpu.so+0x12a0 libtorch_cpu.so\n"
+		    "(6 more)\n");
+}
+
+static void test_by_module(void **state)
+{
+	const struct report_options options = { .by = REPORT_BY_MODULE, .columns = 100 };
+
+	(void)state;
+	assert_rows(&options,
+		    "self %    self total %   total kind    module          where\n"
+		    "  58.0  580 ms    65.0  650 ms native  libtorch_cpu.so /usr/lib/libtorch_cpu.so\n"
+		    "  25.0  250 ms    97.0  970 ms py      train.py        /home/anna/train.py\n"
+		    "   7.0   70 ms     7.0   70 ms kernel  [kernel]        [kernel]\n"
+		    "   5.0   50 ms     5.0   50 ms native  python3         /usr/bin/python3\n"
+		    "   3.0   30 ms     3.0   30 ms         [no stack]\n"
+		    "   2.0   20 ms     2.0   20 ms native  libother.so     /usr/lib/libother.so\n");
+}
+
+static void test_by_task(void **state)
+{
+	const struct report_options threads = { .by = REPORT_BY_THREAD, .columns = 100 };
+	const struct report_options processes = { .by = REPORT_BY_PROCESS, .columns = 100 };
+
+	(void)state;
+	assert_rows(&threads, "total %   total thread    where\n"
+			      "   80.0  800 ms python3   process 100 (python3), thread 100\n"
+			      "   20.0  200 ms pt_worker process 100 (python3), thread 101\n");
+	assert_rows(&processes, "total %   total process where\n"
+				"  100.0  1.00 s python3 process 100\n");
+}
+
+static char *neighbours_text(const char *name, bool callers, bool json)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(words_done) struct words names = {};
+	const struct report_options options = { .columns = 100, .json = json };
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	assert_non_null(out);
+	made_training(&made);
+	assert_int_equal(words_add(&names, name), 0);
+	assert_int_equal(report_neighbours(&made.profile, &names, callers, &options, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void assert_neighbours(const char *name, bool callers, const char *expected)
+{
+	CLEANUP(freep) char *text = neighbours_text(name, callers, false);
+	const char *rows = strstr(text, "\n\n");
+
+	assert_non_null(rows);
+	assert_string_equal(strchr(rows + 2, '\n') + 1, expected);
+}
+
+/* walk() calls itself twice on each stack, which counts once; it has another caller all the same. */
+static void test_neighbours(void **state)
+{
+	(void)state;
+	assert_neighbours("walk", true,
+			  "   20.0  200 ms   100.0 py      walk                  /home/anna/train.py:23\n"
+			  "   20.0  200 ms   100.0 py        Trainer.train       /home/anna/train.py:12\n"
+			  "   20.0  200 ms   100.0 py        walk                /home/anna/train.py:23\n");
+	assert_neighbours("walk", false,
+			  "   20.0  200 ms   100.0 py      walk                  /home/anna/train.py:23\n"
+			  "   20.0  200 ms   100.0 py        walk                /home/anna/train.py:23\n"
+			  "   15.0  150 ms    75.0           [itself]\n"
+			  "    5.0   50 ms    25.0 builtin   sorted              python3\n");
+	assert_neighbours("<mod*", true,
+			  "   97.0  970 ms   100.0 py      <module>                      /home/anna/train.py:40\n"
+			  "   97.0  970 ms   100.0           [nobody: it begins a stack]\n");
+}
+
+static void test_neighbours_of_nobody(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(words_done) struct words names = {};
+	const struct report_options options = {};
+
+	(void)state;
+	made_training(&made);
+	assert_int_equal(words_add(&names, "no such function"), 0);
+	assert_int_equal(report_neighbours(&made.profile, &names, true, &options, stdout), -ENODATA);
+}
+
+static void test_json(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	const struct report_options options = { .json = true, .max_rows = 1 };
+	CLEANUP(freep) char *text = NULL;
+	CLEANUP(freep) char *edges = NULL;
+
+	(void)state;
+	made_training(&made);
+	made.profile.frames[5].name = "not\xffUTF-8\x1b";
+	text = report_text(&made.profile, &options);
+	assert_string_equal(text, "{\n \"samples\": 100,\n \"weight\": 1000000000,\n \"unit\": \"ns\",\n \"by\": \"function\",\n"
+				  " \"rows\": [\n  {\n   \"name\": \"not\xef\xbf\xbdUTF-8\\u001B\",\n   \"kind\": \"native\",\n"
+				  "   \"builtin\": false,\n   \"file\": \"/src/gemm.cpp\",\n   \"line\": 7,\n"
+				  "   \"module\": \"/usr/lib/libtorch_cpu.so\",\n   \"self\": 500000000,\n"
+				  "   \"self_share\": 50.000,\n   \"total\": 650000000,\n   \"total_share\": 65.000,\n"
+				  "   \"samples\": 65\n  }\n ],\n \"left_out\": 8\n}\n");
+	edges = neighbours_text("sorted", true, true);
+	assert_non_null(strstr(edges, "\"callers\": [\n    {\n     \"name\": \"walk\""));
+	assert_non_null(strstr(edges, "\"of_it\": 100.000"));
 }
 
 static void assert_held(const struct held_time *held, unsigned columns, const char *expected)
@@ -410,7 +546,7 @@ static void test_full_disk(void **state)
 	(void)state;
 	assert_non_null(full);
 	made_training(&made);
-	assert_true(report_functions(&made.profile, &options, full) < 0);
+	assert_true(report_print(&made.profile, &options, full) < 0);
 	fclose(full);
 }
 
@@ -430,6 +566,12 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_deep_stack),
 		cmocka_unit_test(test_many_stacks),
+		cmocka_unit_test(test_by_line),
+		cmocka_unit_test(test_by_module),
+		cmocka_unit_test(test_by_task),
+		cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_neighbours_of_nobody),
+		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_what_was_held),
 		cmocka_unit_test(test_full_disk),
 	};

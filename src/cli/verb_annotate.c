@@ -1,0 +1,175 @@
+/* verb_annotate.c - sources with the time spent beside each line. */
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/rename_summary.h"
+#include "src/cli/view.h"
+#include "src/report/report.h"
+#include "src/store/store.h"
+
+enum { OPTION_ROOT = 0x200, OPTION_CONTEXT, OPTION_ALL, OPTION_JSON, MAX_FILES = 10000, MAX_CONTEXT = 100000, DEFAULT_CONTEXT = 3 };
+
+struct options {
+	const char *recording;
+	struct view view;
+	struct words what, roots;
+	struct annotate_options annotate;
+	unsigned n_found, n_missing; /* sources */
+};
+
+static const struct argp_option option_list[] = {
+	{ "source-root", OPTION_ROOT, "FOLDER", 0,
+	  "Look for sources below this folder first; FROM=TO: for those that stood at FROM, at TO; several times", 0 },
+	{ "context", OPTION_CONTEXT, "N", 0, "Show N lines around those with time (default: 3)", 0 },
+	{ "all", OPTION_ALL, NULL, 0, "Show whole files", 0 },
+	{ "files", 'n', "N", 0, "Show so many files (default: 3, or all that were asked for)", 0 },
+	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
+	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
+	VIEW_OPTION_ROWS,
+	{ 0 },
+};
+
+static void add_word(struct argp_state *state, const char *word, struct words *to)
+{
+	if (words_add(to, word) < 0)
+		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
+}
+
+/* A folder that is not there would only show in what is not found. */
+static void add_root(struct argp_state *state, const char *root, struct words *to)
+{
+	const char *equals = strchr(root, '='), *folder = equals ? equals + 1 : root;
+	struct stat about;
+
+	if (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode))
+		argp_error(state, "--source-root: there is no folder %s%s", folder,
+			   strncmp(folder, "/proc/", strlen("/proc/")) == 0 ? "; has the process ended?" : "");
+	add_word(state, root, to);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case OPTION_ROOT:
+		add_root(state, argument, &options->roots);
+		return 0;
+	case OPTION_CONTEXT:
+		options->annotate.context = (unsigned)cli_parse_number(state, argument, "--context", 0, MAX_CONTEXT);
+		return 0;
+	case OPTION_ALL:
+		options->annotate.all_lines = true;
+		return 0;
+	case 'n':
+		options->annotate.max_files = (unsigned)cli_parse_number(state, argument, "-n", 1, MAX_FILES);
+		return 0;
+	case OPTION_JSON:
+		options->annotate.json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->recording)
+			add_word(state, argument, &options->what);
+		else
+			options->recording = argument;
+		return 0;
+	default:
+		return view_parse(key, argument, state, &options->view);
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "[FILE [FUNCTION|SOURCE]...]",
+	.doc = "Print sources with the time that was spent on each line: of a function, or of a source file, both as "
+	       "globs; of the files that took most where nothing is asked for. FILE is the recording (default: "
+	       "probing.db). Self is time in the line itself, total includes what it called.\v"
+	       "Examples:\n"
+	       "  probing annotate\n"
+	       "  probing annotate train.db Trainer.step\n"
+	       "  probing annotate train.db train.py --all\n"
+	       "  probing annotate train.db --source-root /build=/home/anna/src 'gemm*'\n",
+};
+
+/* What becomes of a source is said on stderr; where its lines are, on stdout. */
+static void tell(void *data, const char *file, enum annotate_source what, int error)
+{
+	struct options *options = data;
+	char name[1024];
+
+	rename_printable(file, name, sizeof name);
+	if (what != ANNOTATE_MISSING) {
+		options->n_found++;
+		if (what == ANNOTATE_NEWER)
+			fprintf(stderr, "probing: %s was changed after the recording began: its lines may be others\n", name);
+		return;
+	}
+	options->n_missing++;
+	if (error == -ENOENT || error == -ENOTDIR)
+		fprintf(stderr, "probing: %s is not here; --source-root says where it is "
+				"(of a container that runs: /proc/PID/root)\n", name);
+	else
+		fprintf(stderr, "probing: %s cannot be read: %s\n", name, strerror(-error));
+}
+
+static int print(const struct profile *profile, struct options *options)
+{
+	CLEANUP(output_abandon) struct output output;
+	int r;
+
+	r = output_open(&output, "-");
+	if (r < 0)
+		return cli_fail_open("-", r);
+	r = report_annotate(profile, &options->annotate, output.file);
+	if (output.error < 0)
+		return cli_fail_write("-", output.error);
+	if (r == -ENODATA)
+		return cli_fail(EXIT_NO_INPUT, "%s knows no source line of that; probing report --by line lists what it knows",
+				options->recording ?: "probing.db");
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "making the listing failed: %s", strerror(-r));
+	r = output_finish(&output);
+	if (r < 0)
+		return cli_fail_write("-", r);
+	return options->n_found == 0 && options->n_missing > 0 ? EXIT_NO_INPUT : EXIT_OK;
+}
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+static int run_annotate(int argc, char **argv)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+	struct options options = { .annotate.context = DEFAULT_CONTEXT };
+	int status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	options.annotate.what = &options.what;
+	options.annotate.roots = &options.roots;
+	options.annotate.show_interpreter = options.view.show_interpreter;
+	options.annotate.columns = cli_columns(STDOUT_FILENO);
+	options.annotate.colour = cli_colour(STDOUT_FILENO);
+	options.annotate.tell = tell;
+	options.annotate.data = &options;
+	status = view_open(options.recording, &options.view, &db, &profile);
+	if (status == EXIT_OK) {
+		options.annotate.recorded_ns = profile->run.started_ns;
+		status = print(profile, &options);
+	}
+	view_done(&options.view);
+	words_done(&options.what);
+	words_done(&options.roots);
+	return status;
+}
+
+const struct verb verb_annotate = {
+	.name = "annotate",
+	.summary = "print sources with the time spent on each line",
+	.run = run_annotate,
+};

@@ -1,0 +1,233 @@
+/* annotate.c - which files and lines are meant, and which of a file are shown. */
+#include "src/report/annotate.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/report/print.h"
+
+enum { DEFAULT_FILES = 3 };
+
+struct annotation {
+	const struct profile *profile;
+	const struct annotate_options *options;
+	struct report_sums sums; /* by place in a source, in the order of these; first those that are meant */
+	struct annotated *files;
+	size_t n_files, files_allocated;
+};
+
+static void annotation_done(struct annotation *self)
+{
+	report_sums_done(&self->sums);
+	free(self->files);
+}
+
+/* ---- What is meant ---- */
+
+static bool has_place(const struct profile_frame *frame)
+{
+	return frame && frame->file && frame->line > 0;
+}
+
+/* The whole path, or what stands behind one of its slashes. */
+static bool is_file_meant(const struct words *what, const char *file)
+{
+	while (file) {
+		if (words_match(what, file))
+			return true;
+		file = strchr(file, '/');
+		file = file ? file + 1 : NULL;
+	}
+	return false;
+}
+
+static bool is_meant(const struct words *what, const struct profile_frame *frame)
+{
+	return has_place(frame) &&
+	       (what->n == 0 || words_match_function(what, frame->name) || is_file_meant(what, frame->file));
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct report_sum *left = a, *right = b;
+
+	return order_by_source(left->frame, right->frame);
+}
+
+/* Several functions may stand at a place: one that is meant is enough. */
+static int pick_lines(struct annotation *self)
+{
+	struct report_sums *sums = &self->sums;
+	CLEANUP(freep) bool *wanted = calloc(sums->n_items + 1, sizeof *wanted);
+	size_t n = 0;
+
+	if (!wanted)
+		return -ENOMEM;
+	for (size_t i = 0; i < sums->n_items; i++)
+		if (has_place(sums->items[i].frame))
+			sums->items[n++] = sums->items[i];
+	sums->n_items = n;
+	qsort(sums->items, n, sizeof *sums->items, compare_places);
+	for (size_t i = 0; i < self->profile->n_frames; i++) {
+		struct report_sum key = { .frame = &self->profile->frames[i] }, *found = NULL;
+
+		if (is_meant(self->options->what, key.frame) && n > 0)
+			found = bsearch(&key, sums->items, n, sizeof key, compare_places);
+		if (found)
+			wanted[found - sums->items] = true;
+	}
+	sums->n_items = 0;
+	for (size_t i = 0; i < n; i++)
+		if (wanted[i])
+			sums->items[sums->n_items++] = sums->items[i];
+	return sums->n_items > 0 ? 0 : -ENODATA;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct annotated *left = a, *right = b;
+
+	if (left->self != right->self)
+		return left->self > right->self ? -1 : 1;
+	return strcmp(left->file, right->file);
+}
+
+static int list_files(struct annotation *self)
+{
+	const struct report_sums *sums = &self->sums;
+
+	for (size_t i = 0; i < sums->n_items; i++) {
+		const struct report_sum *sum = &sums->items[i];
+		struct annotated *last = self->n_files > 0 ? &self->files[self->n_files - 1] : NULL;
+
+		if (!last || strcmp(last->file, sum->frame->file) != 0) {
+			if (grow(&self->files, self->n_files, &self->files_allocated, sizeof *self->files) < 0)
+				return -ENOMEM;
+			last = &self->files[self->n_files++];
+			*last = (struct annotated){ .file = sum->frame->file, .lines = sum };
+		}
+		last->n_lines++;
+		last->self += sum->self;
+	}
+	qsort(self->files, self->n_files, sizeof *self->files, compare_files);
+	return 0;
+}
+
+static size_t count_shown(const struct annotation *self)
+{
+	size_t max = self->options->max_files ?: self->options->what->n == 0 ? DEFAULT_FILES : self->n_files;
+
+	return MIN(max, self->n_files);
+}
+
+/* ---- Lines of a file ---- */
+
+static size_t line_of(const struct annotated *file, size_t i)
+{
+	return (size_t)file->lines[i].frame->line;
+}
+
+/* @next: the first of the lines with time that comes behind it. */
+static bool is_near(const struct annotated *file, size_t next, size_t number, size_t context)
+{
+	return (next > 0 && number - line_of(file, next - 1) <= context) ||
+	       (next < file->n_lines && line_of(file, next) - number <= context);
+}
+
+int annotate_each_line(const struct annotated *file, const struct source *source, const struct annotate_options *options,
+		       int (*put)(void *data, const struct annotated_line *line), void *data)
+{
+	size_t next = 0, last = 0;
+	int r = 0;
+
+	for (size_t number = 1; source && number <= source->n_lines && r >= 0; number++) {
+		struct annotated_line line = { .number = (int)number, .text = source->lines[number - 1] };
+
+		if (next < file->n_lines && line_of(file, next) == number)
+			line.sum = &file->lines[next++];
+		else if (!options->all_lines && !is_near(file, next, number, options->context))
+			continue;
+		line.follows_gap = last > 0 && number > last + 1;
+		last = number;
+		r = put(data, &line);
+	}
+	/* A source that has become shorter, or is not there. */
+	for (; next < file->n_lines && r >= 0; next++)
+		r = put(data, &(struct annotated_line){ .number = (int)line_of(file, next), .sum = &file->lines[next] });
+	return r;
+}
+
+/* ---- Printing ---- */
+
+static int print_file(const struct annotation *self, const struct annotated *file, struct json *json, FILE *out)
+{
+	CLEANUP(source_done) struct source source = {};
+	const struct annotate_options *options = self->options;
+	const struct source *found;
+	enum annotate_source what = ANNOTATE_FOUND;
+	int r;
+
+	r = source_find(options->roots, file->file, &source);
+	if (r == -ENOMEM)
+		return r;
+	found = r < 0 ? NULL : &source;
+	if (r < 0)
+		what = ANNOTATE_MISSING;
+	else if (options->recorded_ns > 0 && source.changed_ns > options->recorded_ns)
+		what = ANNOTATE_NEWER;
+	if (options->tell)
+		options->tell(options->data, file->file, what, r);
+	if (json)
+		return annotate_put_json(file, found, &self->sums.whole, options, json);
+	annotate_put(file, found, &self->sums.whole, options, out);
+	return 0;
+}
+
+static int print_all(const struct annotation *self, FILE *out)
+{
+	size_t n = count_shown(self);
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (i > 0)
+			fputc('\n', out);
+		r = print_file(self, &self->files[i], NULL, out);
+	}
+	if (n < self->n_files)
+		fprintf(out, "\n(%zu more file%s)\n", self->n_files - n, self->n_files - n == 1 ? "" : "s");
+	return r;
+}
+
+static int print_json(const struct annotation *self, FILE *out)
+{
+	CLEANUP(json_freep) struct json *json = NULL;
+	size_t n = count_shown(self);
+	int r;
+
+	r = print_json_begin(&self->sums.whole, &json);
+	if (r < 0)
+		return r;
+	json_open_list(json, "files");
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = print_file(self, &self->files[i], json, NULL);
+	json_close_list(json);
+	json_integer(json, "left_out", (int64_t)(self->n_files - n));
+	json_close(json);
+	return r < 0 ? r : json_print(json, out);
+}
+
+int report_annotate(const struct profile *profile, const struct annotate_options *options, FILE *out)
+{
+	CLEANUP(annotation_done) struct annotation self = { .profile = profile, .options = options };
+	int r;
+
+	r = report_sums_of_frames(profile, options->show_interpreter, order_by_source, &self.sums);
+	if (r >= 0)
+		r = pick_lines(&self);
+	if (r >= 0)
+		r = list_files(&self);
+	if (r >= 0)
+		r = options->json ? print_json(&self, out) : print_all(&self, out);
+	return r < 0 ? r : print_finish(out);
+}

@@ -1,0 +1,248 @@
+/* table.c - see table.h.
+ *
+ * What does not fit gives way in this order: the place, the times (their
+ * shares stay), the kind. The name always has a column.
+ */
+#include "src/report/table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/report/cell.h"
+
+enum {
+	MIN_COLUMNS = 24,
+	COLUMNS_FOR_KIND = 40,
+	COLUMNS_FOR_TIMES = 56,
+	COLUMNS_FOR_PLACE = 72,
+	TIME_COLUMNS = 7,
+	KIND_COLUMNS = 7,
+	LONGEST_UNIT = 60,
+};
+
+/* Which columns there are; widths of the last two. */
+struct layout {
+	bool has_kind, has_times, has_place;
+	unsigned name_columns, place_columns;
+};
+
+enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE, STYLE_KERNEL };
+
+static const char *const styles[] = {
+	[STYLE_PLAIN] = "",
+	[STYLE_HEAD] = "\033[1m",
+	[STYLE_PYTHON] = "\033[34m",
+	[STYLE_BUILTIN] = "\033[32m",
+	[STYLE_NATIVE] = "\033[33m",
+	[STYLE_KERNEL] = "\033[35m",
+};
+
+static const struct {
+	const char *word;
+	enum style style;
+} kinds[] = {
+	[FRAME_PYTHON] = { "py", STYLE_PYTHON },
+	[FRAME_NATIVE] = { "native", STYLE_NATIVE },
+	[FRAME_KERNEL] = { "kernel", STYLE_KERNEL },
+	[FRAME_TASK] = { "task", STYLE_PLAIN },
+	[FRAME_WAIT] = { "wait", STYLE_PLAIN },
+};
+
+void table_kind(const struct profile_frame *frame, bool ignore_role, struct table_row *row)
+{
+	bool is_code = frame && (frame->kind == FRAME_PYTHON || frame->kind == FRAME_NATIVE);
+
+	row->kind = frame ? kinds[frame->kind].word : "";
+	row->style = frame ? kinds[frame->kind].style : STYLE_PLAIN;
+	if (is_code && frame->role == ROLE_BUILTIN && !ignore_role) {
+		row->kind = "builtin";
+		row->style = STYLE_BUILTIN;
+	}
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+int table_place(const struct profile_frame *frame, char **ret)
+{
+	int n;
+
+	*ret = NULL;
+	if (!frame || (!frame->file && !frame->module))
+		return 0;
+	if (!frame->file)
+		n = asprintf(ret, "%s", base_name(frame->module));
+	else if (frame->line > 0)
+		n = asprintf(ret, "%s:%d", frame->file, frame->line);
+	else
+		n = asprintf(ret, "%s", frame->file);
+	if (n < 0) {
+		*ret = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void table_done(struct table *table)
+{
+	for (size_t i = 0; i < table->n_rows; i++)
+		free(table->rows[i].place);
+	free(table->rows);
+}
+
+void table_format(const struct whole *whole, uint64_t value, char *to, size_t n_bytes)
+{
+	if (!whole->by_weight)
+		snprintf(to, n_bytes, "-");
+	else if (whole->unit)
+		cell_format_count(value, to, n_bytes);
+	else
+		cell_format_ns(value, to, n_bytes);
+}
+
+/* ---- Layout ---- */
+
+static int share_columns(const char *head)
+{
+	return (int)strlen(head) + 2;
+}
+
+static unsigned times_columns(const struct table *table, bool has_times)
+{
+	unsigned used = 0;
+
+	for (int i = 0; i < TABLE_TIMES; i++) {
+		if (!table->times[i].head)
+			continue;
+		used += (unsigned)share_columns(table->times[i].head) + 1;
+		used += has_times && table->times[i].has_time ? TIME_COLUMNS + 1 : 0;
+	}
+	return used;
+}
+
+/* Share what is left of the line between name and place, by what they need. */
+static struct layout lay_out(const struct table *table)
+{
+	unsigned columns = MAX(table->options->columns ?: REPORT_COLUMNS, (unsigned)MIN_COLUMNS);
+	unsigned longest_name = (unsigned)strlen(table->name_head);
+	unsigned longest_place = (unsigned)strlen("where");
+	struct layout layout = {
+		.has_kind = table->has_kind && columns >= COLUMNS_FOR_KIND,
+		.has_times = columns >= COLUMNS_FOR_TIMES,
+		.has_place = columns >= COLUMNS_FOR_PLACE,
+	};
+	unsigned rest = columns - times_columns(table, layout.has_times) - (layout.has_kind ? KIND_COLUMNS + 1 : 0);
+
+	for (size_t i = 0; i < table->n_rows; i++) {
+		const struct table_row *row = &table->rows[i];
+
+		longest_name = MAX(longest_name, row->indent + cell_columns(row->name));
+		if (row->place)
+			longest_place = MAX(longest_place, cell_columns(row->place));
+	}
+	layout.name_columns = rest;
+	if (layout.has_place) {
+		rest--;
+		layout.name_columns = MIN(longest_name, rest > longest_place ? rest - longest_place : 0);
+		layout.name_columns = MAX(layout.name_columns, MIN(longest_name, rest * 11 / 20));
+		layout.place_columns = rest - layout.name_columns;
+	}
+	return layout;
+}
+
+/* ---- Printing ---- */
+
+static void start_style(const struct table *table, enum style style, FILE *out)
+{
+	if (table->options->colour)
+		fputs(styles[style], out);
+}
+
+static void end_style(const struct table *table, enum style style, FILE *out)
+{
+	if (table->options->colour && style != STYLE_PLAIN)
+		fputs("\033[0m", out);
+}
+
+static void put_row(const struct table *table, const struct layout *layout, const struct table_row *row, FILE *out)
+{
+	unsigned used = MIN(row->indent, layout->name_columns);
+	enum style style = (enum style)row->style;
+
+	for (int i = 0; i < TABLE_TIMES; i++) {
+		char text[24];
+
+		if (!table->times[i].head)
+			continue;
+		fprintf(out, "%*.1f ", share_columns(table->times[i].head), row->shares[i]);
+		table_format(table->whole, row->values[i], text, sizeof text);
+		if (layout->has_times && table->times[i].has_time)
+			fprintf(out, "%*s ", TIME_COLUMNS, text);
+	}
+	start_style(table, style, out);
+	if (layout->has_kind)
+		fprintf(out, "%-*s ", KIND_COLUMNS, row->kind);
+	fprintf(out, "%*s", (int)used, "");
+	used += cell_put(out, row->name, layout->name_columns - used, CELL_CUT_MIDDLE);
+	end_style(table, style, out);
+	if (layout->has_place && row->place) {
+		fprintf(out, "%*s", (int)(layout->name_columns - used) + 1, "");
+		cell_put(out, row->place, layout->place_columns, CELL_CUT_START);
+	}
+	fputc('\n', out);
+}
+
+static void put_head(const struct table *table, const struct layout *layout, FILE *out)
+{
+	start_style(table, STYLE_HEAD, out);
+	for (int i = 0; i < TABLE_TIMES; i++) {
+		if (!table->times[i].head)
+			continue;
+		fprintf(out, "%s %% ", table->times[i].head);
+		if (layout->has_times && table->times[i].has_time)
+			fprintf(out, "%*s ", TIME_COLUMNS, table->times[i].head);
+	}
+	if (layout->has_kind)
+		fprintf(out, "%-*s ", KIND_COLUMNS, "kind");
+	if (layout->has_place)
+		fprintf(out, "%-*s where", (int)layout->name_columns, table->name_head);
+	else
+		fputs(table->name_head, out);
+	end_style(table, STYLE_HEAD, out);
+	fputc('\n', out);
+}
+
+void table_put_whole(const struct report_options *options, const struct whole *whole, FILE *out)
+{
+	char time[24];
+
+	fprintf(out, "%ju sample%s", (uintmax_t)whole->samples, whole->samples == 1 ? "" : "s");
+	if (whole->by_weight) {
+		table_format(whole, whole->weight_ns, time, sizeof time);
+		fprintf(out, ", %s", time);
+	}
+	if (whole->by_weight && whole->unit) {
+		fputc(' ', out);
+		cell_put(out, whole->unit, LONGEST_UNIT, CELL_CUT_MIDDLE);
+	}
+	fputc('\n', out);
+	if (options->held)
+		report_held(options->held, options->columns ?: REPORT_COLUMNS, out);
+	fputc('\n', out);
+}
+
+void table_put(const struct table *table, FILE *out)
+{
+	struct layout layout = lay_out(table);
+
+	put_head(table, &layout, out);
+	for (size_t i = 0; i < table->n_rows; i++)
+		put_row(table, &layout, &table->rows[i], out);
+	if (table->n_more > 0)
+		fprintf(out, "(%zu more)\n", table->n_more);
+}
