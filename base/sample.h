@@ -52,7 +52,7 @@ struct sample {
 /* Why a native stack ended. */
 enum stack_end {
 	STACK_COMPLETE,       /* reached the thread's start in the captured bytes */
-	STACK_COMPLETED,      /* the same, with bytes read after the sample; seam compared */
+	STACK_COMPLETED,      /* the same, with bytes read after the sample, or for one before; seam compared */
 	STACK_TRUNCATED,      /* captured bytes ended and the rest could not be had */
 	STACK_NO_UNWIND_INFO, /* code without CFI and no believable frame pointer */
 	STACK_BAD_MEMORY,     /* a rule led to memory that is not there */
