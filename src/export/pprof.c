@@ -6,12 +6,10 @@
 #include "src/export/pprof.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "src/export/text.h"
 
 typedef Perftools__Profiles__Mapping mapping_message;
 typedef Perftools__Profiles__Location location_message;
@@ -35,51 +33,21 @@ int pprof_put(struct pprof *pprof, const pprof_piece *piece)
 
 /* ---- Strings ---- */
 
-struct text {
-	int64_t index;
-	char text[];
-};
-
-static int compare_texts(const void *a, const void *b)
-{
-	return strcmp(((const struct text *)a)->text, ((const struct text *)b)->text);
-}
-
-/* As valid UTF-8; NULL: no memory. */
-static struct text *text_new(const char *from)
-{
-	struct text *text = malloc(sizeof *text + strlen(from) * 3 + 4);
-	size_t n = 0;
-
-	if (!text)
-		return NULL;
-	for (int32_t c; (c = text_next(&from)) != 0;)
-		n += text_encode(c, text->text + n);
-	text->text[n] = '\0';
-	return text;
-}
-
 int pprof_string(struct pprof *pprof, const char *text, int64_t *ret)
 {
-	CLEANUP(freep) struct text *added = text_new(text ?: "");
-	struct text **found;
+	size_t n_before = pprof->strings.n;
+	uint32_t number;
 	char *string;
 	int r;
 
-	if (!added)
-		return -ENOMEM;
-	found = tsearch(added, &pprof->strings, compare_texts);
-	if (!found)
-		return -ENOMEM;
-	if (*found != added) {
-		*ret = (*found)->index;
+	r = names_add(&pprof->strings, text, &number);
+	if (r < 0)
+		return r;
+	*ret = number;
+	if (pprof->strings.n == n_before)
 		return 0;
-	}
-	string = added->text;
-	added->index = *ret = pprof->n_strings++;
-	added = NULL; /* the tree's */
-	r = pprof_put(pprof, &PPROF_PIECE(.n_string_table = 1, .string_table = &string));
-	return r;
+	string = (char *)pprof->strings.texts[number];
+	return pprof_put(pprof, &PPROF_PIECE(.n_string_table = 1, .string_table = &string));
 }
 
 /* ---- Mappings ---- */
@@ -291,7 +259,7 @@ int pprof_open(const struct profile *profile, FILE *out, struct pprof *ret)
 
 void pprof_done(struct pprof *pprof)
 {
-	tdestroy(pprof->strings, free);
+	names_done(&pprof->strings);
 	free(pprof->packed);
 	free(pprof->mappings);
 	free(pprof->mapping_of_frame);

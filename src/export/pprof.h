@@ -14,6 +14,7 @@
 
 #include <profile.pb-c.h> /* generated from pprof's schema */
 
+#include "src/export/names.h"
 #include "src/store/store.h"
 
 typedef Perftools__Profiles__Profile pprof_piece;
@@ -24,8 +25,7 @@ struct pprof {
 	const struct profile *profile;
 	uint8_t *packed; /* the piece at hand */
 	size_t packed_allocated;
-	void *strings; /* tsearch(3) */
-	int64_t n_strings;
+	struct names strings;
 	struct pprof_mapping {
 		const char *path, *build_id; /* the profile's */
 		uint64_t end;

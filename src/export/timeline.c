@@ -154,6 +154,13 @@ void timeline_freep(struct timeline **timeline)
 	timeline_free(*timeline);
 }
 
+uint64_t timeline_origin(const struct profile *profile)
+{
+	uint64_t started = profile->run.started_ns, first = profile->samples[0].time_ns;
+
+	return started > 0 && started < first ? started : first;
+}
+
 void timeline_path(const struct timeline *timeline, uint32_t node, uint32_t *to)
 {
 	const struct node *nodes = timeline->tree->nodes;

@@ -43,6 +43,15 @@ static inline uint32_t timeline_node(const struct timeline *timeline, const stru
 	return timeline->nodes[sample->stack + 1];
 }
 
+/* Whether a sample was taken while its thread had a processor, or else waits. */
+static inline bool timeline_is_running(const struct profile_sample *sample)
+{
+	return sample->state == STATE_NONE || sample->state == STATE_RUNNING;
+}
+
+/* The recording's start in CLOCK_REALTIME; the first sample's time where it does not say. There are samples. */
+uint64_t timeline_origin(const struct profile *profile);
+
 /* timeline_path - labels from the outermost on to a node. @to: tree->nodes[node].depth of them. */
 void timeline_path(const struct timeline *timeline, uint32_t node, uint32_t *to);
 
