@@ -418,6 +418,9 @@ int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct p
  */
 bool profile_has_samples(sqlite3 *db);
 
+/* The row of a thread, NULL: there is none. */
+const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid);
+
 /* What stands for a stack of which nothing is shown: "[no stack]", or that it has nothing in Python. */
 const char *profile_nothing(const struct profile *profile);
 
