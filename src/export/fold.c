@@ -24,8 +24,7 @@ struct folding {
 	const struct profile_thread **threads; /* sorted by pid and tid */
 	const struct export_options *options;
 	bool by_process, by_thread;
-	struct entry *entries;
-	size_t n_entries;
+	uint32_t *order; /* of the profile's totals: by group and stack */
 	struct path path; /* of the entry at hand */
 	/* The nodes of the path last folded, outermost first, groups left out. */
 	uint32_t *nodes;
@@ -68,39 +67,56 @@ static int sort_threads(struct folding *folding)
 	return 0;
 }
 
-/* Totals as entries, one per group and stack. */
-static int collect_entries(struct folding *folding)
+static struct entry entry_of(const struct folding *folding, uint32_t i)
 {
-	const struct profile *profile = folding->profile;
-	size_t n = 0;
+	const struct profile_total *total = &folding->profile->totals[i];
 
-	folding->entries = calloc(profile->n_totals + 1, sizeof *folding->entries);
-	if (!folding->entries)
+	return (struct entry){
+		.pid = folding->by_process || folding->by_thread ? total->pid : 0,
+		.tid = folding->by_thread ? total->tid : 0,
+		.stack = total->stack,
+		.samples = total->samples,
+		.weight_ns = total->weight_ns,
+	};
+}
+
+static int compare_totals(const void *a, const void *b, void *data)
+{
+	struct entry left = entry_of(data, *(const uint32_t *)a), right = entry_of(data, *(const uint32_t *)b);
+
+	return compare_entries(&left, &right);
+}
+
+/* Sorted by number, since there may be millions. */
+static int sort_totals(struct folding *folding)
+{
+	size_t n = folding->profile->n_totals;
+
+	if (n >= UINT32_MAX)
+		return -EOVERFLOW;
+	folding->order = calloc(n + 1, sizeof *folding->order);
+	if (!folding->order)
 		return -ENOMEM;
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		const struct profile_total *total = &profile->totals[i];
-
-		folding->entries[i] = (struct entry){
-			.pid = folding->by_process || folding->by_thread ? total->pid : 0,
-			.tid = folding->by_thread ? total->tid : 0,
-			.stack = total->stack,
-			.samples = total->samples,
-			.weight_ns = total->weight_ns,
-		};
-	}
-	qsort(folding->entries, profile->n_totals, sizeof *folding->entries, compare_entries);
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		struct entry *entry = &folding->entries[i];
-
-		if (n > 0 && compare_entries(&folding->entries[n - 1], entry) == 0) {
-			folding->entries[n - 1].samples += entry->samples;
-			folding->entries[n - 1].weight_ns += entry->weight_ns;
-		} else {
-			folding->entries[n++] = *entry;
-		}
-	}
-	folding->n_entries = n;
+	for (size_t i = 0; i < n; i++)
+		folding->order[i] = (uint32_t)i;
+	qsort_r(folding->order, n, sizeof *folding->order, compare_totals, folding);
 	return 0;
+}
+
+/* All totals from *at on that are of one group and stack; moves on behind them. */
+static struct entry next_entry(const struct folding *folding, size_t *at)
+{
+	struct entry entry = entry_of(folding, folding->order[(*at)++]);
+
+	for (; *at < folding->profile->n_totals; (*at)++) {
+		struct entry more = entry_of(folding, folding->order[*at]);
+
+		if (compare_entries(&entry, &more) != 0)
+			break;
+		entry.samples += more.samples;
+		entry.weight_ns += more.weight_ns;
+	}
+	return entry;
 }
 
 /* The entries come in the order of the threads, so one pass over them serves all. */
@@ -225,23 +241,25 @@ static int fold_entry(struct folding *folding, const struct entry *entry)
 
 static int fold_entries(struct folding *folding)
 {
-	const struct entry *last = NULL;
+	struct entry last;
+	bool is_first = true;
 	int r;
 
-	for (size_t i = 0; i < folding->n_entries; i++) {
-		const struct entry *entry = &folding->entries[i];
+	for (size_t at = 0; at < folding->profile->n_totals;) {
+		struct entry entry = next_entry(folding, &at);
 
-		if (entry->samples == 0 && entry->weight_ns == 0)
+		if (entry.samples == 0 && entry.weight_ns == 0)
 			continue;
-		if (!last || last->pid != entry->pid || last->tid != entry->tid) {
-			r = change_group(folding, last, entry);
+		if (is_first || last.pid != entry.pid || last.tid != entry.tid) {
+			r = change_group(folding, is_first ? NULL : &last, &entry);
 			if (r < 0)
 				return r;
 		}
-		r = fold_entry(folding, entry);
+		r = fold_entry(folding, &entry);
 		if (r < 0)
 			return r;
 		last = entry;
+		is_first = false;
 	}
 	return 0;
 }
@@ -261,7 +279,7 @@ static int fold(struct folding *folding)
 
 	r = sort_threads(folding);
 	if (r >= 0)
-		r = collect_entries(folding);
+		r = sort_totals(folding);
 	if (r >= 0)
 		r = fold_entries(folding);
 	return r < 0 ? r : call_tree_finish(folding->tree, folding->options->min_share);
@@ -284,7 +302,7 @@ static void move_small(const struct call_tree *tree, uint32_t *nodes, size_t n)
 static void folding_done(struct folding *folding)
 {
 	free(folding->threads);
-	free(folding->entries);
+	free(folding->order);
 	path_done(&folding->path);
 	free(folding->nodes);
 }
