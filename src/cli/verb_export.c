@@ -127,6 +127,7 @@ static const struct argp argp = {
 	       "Examples:\n"
 	       "  probing export train.db --to folded -o - | sort\n"
 	       "  probing export train.db --to svg --by-thread\n"
+	       "  probing export train.db --to pprof --since 10 --until 20\n"
 	       "  probing export train.db --to sqlite -o plain.sqlite\n",
 	.help_filter = list_formats,
 };

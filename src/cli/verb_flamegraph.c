@@ -100,6 +100,7 @@ static const struct argp argp = {
 	       "  probing flamegraph\n"
 	       "  probing flamegraph train.db -o train.svg --by-thread\n"
 	       "  probing flamegraph --function Trainer.step --no-native\n"
+	       "  probing flamegraph --inverted --min-share 1 --where 'gil = 1'\n"
 	       "  probing flamegraph --format folded -o - | flamegraph.pl > other.svg\n",
 	.help_filter = list_formats,
 };
