@@ -9,8 +9,7 @@
 #include <errno.h>
 
 #include "base/util.h"
-
-enum { FIRST_PATH = 256 };
+#include "src/export/path.h"
 
 /* A stack of one group; pid and tid are 0 where groups do not tell them apart. */
 struct entry {
@@ -23,16 +22,16 @@ struct folding {
 	struct call_tree *tree;
 	const struct profile *profile;
 	const struct profile_thread **threads; /* sorted by pid and tid */
-	bool by_process, by_thread, show_interpreter, inverted;
-	struct entry *entries;
-	size_t n_entries;
-	int32_t *path; /* of the profile's frames */
-	size_t path_allocated;
+	const struct export_options *options;
+	bool by_process, by_thread;
+	uint32_t *order; /* of the profile's totals: by group and stack */
+	struct path path; /* of the entry at hand */
 	/* The nodes of the path last folded, outermost first, groups left out. */
 	uint32_t *nodes;
 	size_t n_nodes, nodes_allocated;
 	uint32_t group; /* the node that stacks of the current group hang under */
 	size_t next_thread;
+	uint32_t *node_of_stack; /* by index + 1; NULL: nobody asks */
 };
 
 static int compare_entries(const void *a, const void *b)
@@ -68,39 +67,56 @@ static int sort_threads(struct folding *folding)
 	return 0;
 }
 
-/* Totals as entries, one per group and stack. */
-static int collect_entries(struct folding *folding)
+static struct entry entry_of(const struct folding *folding, uint32_t i)
 {
-	const struct profile *profile = folding->profile;
-	size_t n = 0;
+	const struct profile_total *total = &folding->profile->totals[i];
 
-	folding->entries = calloc(profile->n_totals + 1, sizeof *folding->entries);
-	if (!folding->entries)
+	return (struct entry){
+		.pid = folding->by_process || folding->by_thread ? total->pid : 0,
+		.tid = folding->by_thread ? total->tid : 0,
+		.stack = total->stack,
+		.samples = total->samples,
+		.weight_ns = total->weight_ns,
+	};
+}
+
+static int compare_totals(const void *a, const void *b, void *data)
+{
+	struct entry left = entry_of(data, *(const uint32_t *)a), right = entry_of(data, *(const uint32_t *)b);
+
+	return compare_entries(&left, &right);
+}
+
+/* Sorted by number, since there may be millions. */
+static int sort_totals(struct folding *folding)
+{
+	size_t n = folding->profile->n_totals;
+
+	if (n >= UINT32_MAX)
+		return -EOVERFLOW;
+	folding->order = calloc(n + 1, sizeof *folding->order);
+	if (!folding->order)
 		return -ENOMEM;
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		const struct profile_total *total = &profile->totals[i];
-
-		folding->entries[i] = (struct entry){
-			.pid = folding->by_process || folding->by_thread ? total->pid : 0,
-			.tid = folding->by_thread ? total->tid : 0,
-			.stack = total->stack,
-			.samples = total->samples,
-			.weight_ns = total->weight_ns,
-		};
-	}
-	qsort(folding->entries, profile->n_totals, sizeof *folding->entries, compare_entries);
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		struct entry *entry = &folding->entries[i];
-
-		if (n > 0 && compare_entries(&folding->entries[n - 1], entry) == 0) {
-			folding->entries[n - 1].samples += entry->samples;
-			folding->entries[n - 1].weight_ns += entry->weight_ns;
-		} else {
-			folding->entries[n++] = *entry;
-		}
-	}
-	folding->n_entries = n;
+	for (size_t i = 0; i < n; i++)
+		folding->order[i] = (uint32_t)i;
+	qsort_r(folding->order, n, sizeof *folding->order, compare_totals, folding);
 	return 0;
+}
+
+/* All totals from *at on that are of one group and stack; moves on behind them. */
+static struct entry next_entry(const struct folding *folding, size_t *at)
+{
+	struct entry entry = entry_of(folding, folding->order[(*at)++]);
+
+	for (; *at < folding->profile->n_totals; (*at)++) {
+		struct entry more = entry_of(folding, folding->order[*at]);
+
+		if (compare_entries(&entry, &more) != 0)
+			break;
+		entry.samples += more.samples;
+		entry.weight_ns += more.weight_ns;
+	}
+	return entry;
 }
 
 /* The entries come in the order of the threads, so one pass over them serves all. */
@@ -162,47 +178,6 @@ static int change_group(struct folding *folding, const struct entry *last,
 	return 0;
 }
 
-/* The shown path of a stack, outermost first, whatever its length, in folding->path. */
-static int read_stack(struct folding *folding, int32_t stack, size_t *ret)
-{
-	for (;;) {
-		size_t n = 0;
-		int r;
-
-		if (folding->path_allocated > 0)
-			n = profile_path(folding->profile, stack, folding->show_interpreter,
-					 folding->path, folding->path_allocated);
-		if (n < folding->path_allocated) {
-			*ret = n;
-			return 0;
-		}
-		/* Full: there may be more of it. */
-		r = grow(&folding->path, MAX(n, (size_t)FIRST_PATH), &folding->path_allocated,
-			 sizeof *folding->path);
-		if (r < 0)
-			return r;
-	}
-}
-
-/* The same, as the tree is to have it. */
-static int read_path(struct folding *folding, int32_t stack, size_t *ret)
-{
-	int32_t *path;
-	int r;
-
-	r = read_stack(folding, stack, ret);
-	if (r < 0 || !folding->inverted)
-		return r;
-	path = folding->path;
-	for (size_t i = 0; i < *ret / 2; i++) {
-		int32_t frame = path[i];
-
-		path[i] = path[*ret - 1 - i];
-		path[*ret - 1 - i] = frame;
-	}
-	return 0;
-}
-
 static int append_node(struct folding *folding, uint32_t node)
 {
 	int r;
@@ -215,21 +190,22 @@ static int append_node(struct folding *folding, uint32_t node)
 	return 0;
 }
 
-/* Nodes for a path, given as labels of its frames; *ret is the innermost. */
-static int fold_path(struct folding *folding, size_t n_path, uint32_t *ret)
+/* Nodes for a path, by the labels of its frames; *ret is the innermost. */
+static int fold_path(struct folding *folding, uint32_t *ret)
 {
 	struct call_tree *tree = folding->tree;
+	size_t n_path = folding->path.n;
 	uint32_t node = folding->group;
 	size_t shared = 0;
 	int r;
 
 	while (shared < n_path && shared < folding->n_nodes &&
 	       tree->nodes[folding->nodes[shared]].label ==
-		       tree->labels.of_frame[folding->path[shared]])
+		       tree->labels.of_frame[folding->path.frames[shared]])
 		node = folding->nodes[shared++];
 	folding->n_nodes = shared;
 	for (size_t i = shared; i < n_path; i++) {
-		r = call_tree_enter(tree, node, tree->labels.of_frame[folding->path[i]], &node);
+		r = call_tree_enter(tree, node, tree->labels.of_frame[folding->path.frames[i]], &node);
 		if (r < 0)
 			return r;
 		r = append_node(folding, node);
@@ -243,21 +219,20 @@ static int fold_path(struct folding *folding, size_t n_path, uint32_t *ret)
 static int fold_entry(struct folding *folding, const struct entry *entry)
 {
 	struct call_tree *tree = folding->tree;
-	size_t n_path = 0;
 	uint32_t node;
 	int r;
 
-	if (entry->stack >= 0) {
-		r = read_path(folding, entry->stack, &n_path);
-		if (r < 0)
-			return r;
-	}
-	if (n_path > 0)
-		r = fold_path(folding, n_path, &node);
+	r = path_read(&folding->path, folding->profile, folding->options, entry->stack);
+	if (r < 0)
+		return r;
+	if (folding->path.n > 0)
+		r = fold_path(folding, &node);
 	else
 		r = call_tree_enter(tree, folding->group, tree->no_stack, &node);
 	if (r < 0)
 		return r;
+	if (folding->node_of_stack)
+		folding->node_of_stack[entry->stack + 1] = node;
 	tree->nodes[node].self_samples += entry->samples;
 	tree->nodes[node].samples += entry->samples;
 	tree->nodes[node].weight_ns += entry->weight_ns;
@@ -266,23 +241,25 @@ static int fold_entry(struct folding *folding, const struct entry *entry)
 
 static int fold_entries(struct folding *folding)
 {
-	const struct entry *last = NULL;
+	struct entry last;
+	bool is_first = true;
 	int r;
 
-	for (size_t i = 0; i < folding->n_entries; i++) {
-		const struct entry *entry = &folding->entries[i];
+	for (size_t at = 0; at < folding->profile->n_totals;) {
+		struct entry entry = next_entry(folding, &at);
 
-		if (entry->samples == 0 && entry->weight_ns == 0)
+		if (entry.samples == 0 && entry.weight_ns == 0)
 			continue;
-		if (!last || last->pid != entry->pid || last->tid != entry->tid) {
-			r = change_group(folding, last, entry);
+		if (is_first || last.pid != entry.pid || last.tid != entry.tid) {
+			r = change_group(folding, is_first ? NULL : &last, &entry);
 			if (r < 0)
 				return r;
 		}
-		r = fold_entry(folding, entry);
+		r = fold_entry(folding, &entry);
 		if (r < 0)
 			return r;
 		last = entry;
+		is_first = false;
 	}
 	return 0;
 }
@@ -296,47 +273,84 @@ static bool has_several_processes(const struct profile *profile)
 	return false;
 }
 
-static int fold(struct folding *folding, double min_share)
+static int fold(struct folding *folding)
 {
 	int r;
 
 	r = sort_threads(folding);
 	if (r >= 0)
-		r = collect_entries(folding);
+		r = sort_totals(folding);
 	if (r >= 0)
 		r = fold_entries(folding);
-	return r < 0 ? r : call_tree_finish(folding->tree, min_share);
+	return r < 0 ? r : call_tree_finish(folding->tree, folding->options->min_share);
+}
+
+/* What was left out ends where its time stays. */
+static void move_small(const struct call_tree *tree, uint32_t *nodes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t node = nodes[i];
+
+		if (node == 0)
+			continue;
+		while (node != 0 && call_tree_is_small(tree, node))
+			node = tree->nodes[node].parent;
+		nodes[i] = node != 0 ? node : tree->rest;
+	}
 }
 
 static void folding_done(struct folding *folding)
 {
 	free(folding->threads);
-	free(folding->entries);
-	free(folding->path);
+	free(folding->order);
+	path_done(&folding->path);
 	free(folding->nodes);
+}
+
+static int make_tree(struct folding *folding, bool one_line, struct call_tree **ret)
+{
+	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
+	struct label_options label_options = { .lines = folding->options->lines, .one_line = one_line };
+	int r;
+
+	r = call_tree_new(folding->profile, &label_options, &tree);
+	if (r < 0)
+		return r;
+	folding->tree = tree;
+	r = fold(folding);
+	if (r < 0)
+		return r;
+	*ret = TAKE(tree);
+	return 0;
 }
 
 int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
 		 struct call_tree **ret)
 {
-	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
-	struct label_options label_options = { .lines = options->lines, .one_line = one_line };
 	CLEANUP(folding_done) struct folding folding = {
 		.profile = profile,
+		.options = options,
 		.by_process = has_several_processes(profile),
 		.by_thread = options->by_thread,
-		.show_interpreter = options->show_interpreter,
-		.inverted = options->inverted,
 	};
+
+	return make_tree(&folding, one_line, ret);
+}
+
+int fold_stacks(const struct profile *profile, const struct export_options *options, struct call_tree **ret,
+		uint32_t **ret_nodes)
+{
+	CLEANUP(folding_done) struct folding folding = { .profile = profile, .options = options };
+	CLEANUP(freep) uint32_t *nodes = calloc(profile->n_stacks + 1, sizeof *nodes);
 	int r;
 
-	r = call_tree_new(profile, &label_options, &tree);
+	if (!nodes)
+		return -ENOMEM;
+	folding.node_of_stack = nodes;
+	r = make_tree(&folding, false, ret);
 	if (r < 0)
 		return r;
-	folding.tree = tree;
-	r = fold(&folding, options->min_share);
-	if (r < 0)
-		return r;
-	*ret = TAKE(tree);
+	move_small(*ret, nodes, profile->n_stacks + 1);
+	*ret_nodes = TAKE(nodes);
 	return 0;
 }

@@ -17,4 +17,12 @@
 int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
 		 struct call_tree **ret);
 
+/*
+ * fold_stacks - the same without groups: one tree for all, and where each stack ends in it.
+ * @ret_nodes: by index of the stack + 1, and [0] for samples without one: a node of the tree that stays, 0 of
+ *   a stack that no total has. free(3) ends it.
+ */
+int fold_stacks(const struct profile *profile, const struct export_options *options, struct call_tree **ret,
+		uint32_t **ret_nodes);
+
 #endif

@@ -434,6 +434,9 @@ bool profile_has_samples(sqlite3 *db);
  */
 const char *profile_frame_module(const struct profile_frame *frame);
 
+/* The row of a thread, NULL: there is none. */
+const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid);
+
 /* What stands for a stack of which nothing is shown: "[no stack]", or that it has nothing in Python. */
 const char *profile_nothing(const struct profile *profile);
 

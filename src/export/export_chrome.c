@@ -1,0 +1,221 @@
+/*
+ * export_chrome.c - Chrome's trace events as JSON: a track per thread, for Perfetto and chrome://tracing.
+ *
+ * Format: "Trace Event Format", events B and E, names as metadata events. A sample stands for a time: of what ran, that
+ * which ends with it; of what waited, that which begins with it. Times of a thread are laid one behind the other:
+ * one that would begin before the last has ended begins there, as does one that begins less than half of itself
+ * later, so that what lasts is one slice, and slices are as long as samples weigh. Functions that two neighbours
+ * share go on through both.
+ *
+ * Where each sample has a stack of its own there are dozens of events per sample, of few different parts: each
+ * part is made once, a label's name when the file begins, a thread's numbers and a time when they come.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/export/export.h"
+#include "src/export/json.h"
+#include "src/export/text.h"
+#include "src/export/timeline.h"
+
+enum { MICROSECOND_DECIMALS = 3, IDS_BYTES = 64 };
+
+struct track {
+	FILE *out;
+	const struct timeline *timeline;
+	char **names; /* by label: the rest of an event that begins it */
+	uint64_t origin_ns; /* what times are counted from */
+	uint64_t cursor_ns; /* where the last sample ends, from there */
+	char time[TEXT_FIXED_BYTES], ids[IDS_BYTES]; /* the cursor's and the thread's text */
+	uint32_t *open, *next; /* labels, outermost first */
+	uint32_t n_open;
+	bool has_events;
+};
+
+static const char *const categories[LABEL_N_KINDS] = {
+	[LABEL_PYTHON] = "python", [LABEL_BUILTIN] = "builtin", [LABEL_NATIVE] = "native", [LABEL_KERNEL] = "kernel",
+	[LABEL_TASK] = "task",	   [LABEL_WAIT] = "wait",	[LABEL_GROUP] = "none",
+};
+
+static void track_done(struct track *track)
+{
+	for (size_t i = 0; track->names && i < track->timeline->tree->labels.n_items; i++)
+		free(track->names[i]);
+	free(track->names);
+	free(track->open);
+	free(track->next);
+}
+
+/* ---- Events ---- */
+
+/* The stream is nobody else's. */
+static void put(struct track *track, const char *text)
+{
+	fputs_unlocked(text, track->out);
+}
+
+static void begin_event(struct track *track, const char *phase)
+{
+	put(track, track->has_events ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
+	put(track, phase);
+	put(track, track->ids);
+	track->has_events = true;
+}
+
+static int put_thread_name(struct track *track, const char *event, const char *name)
+{
+	CLEANUP(freep) char *quoted = json_quote(name);
+
+	if (!quoted)
+		return -ENOMEM;
+	begin_event(track, "M");
+	fprintf(track->out, ",\"name\":\"%s\",\"args\":{\"name\":%s}}", event, quoted);
+	return 0;
+}
+
+static void set_cursor(struct track *track, uint64_t cursor_ns)
+{
+	track->cursor_ns = cursor_ns;
+	text_fixed(cursor_ns, MICROSECOND_DECIMALS, track->time);
+}
+
+static void close_to(struct track *track, uint32_t depth)
+{
+	for (; track->n_open > depth; track->n_open--) {
+		begin_event(track, "E");
+		put(track, track->time);
+		put(track, "}");
+	}
+}
+
+static void open_slice(struct track *track, uint32_t label)
+{
+	begin_event(track, "B");
+	put(track, track->time);
+	put(track, track->names[label]);
+	track->open[track->n_open++] = label;
+}
+
+static int name_labels(struct track *track)
+{
+	const struct labels *labels = &track->timeline->tree->labels;
+
+	track->names = calloc(labels->n_items + 1, sizeof *track->names);
+	if (!track->names)
+		return -ENOMEM;
+	for (size_t i = 0; i < labels->n_items; i++) {
+		CLEANUP(freep) char *quoted = json_quote(labels->items[i].text);
+
+		if (!quoted || asprintf(&track->names[i], ",\"name\":%s,\"cat\":\"%s\"}", quoted,
+					categories[labels->items[i].kind]) < 0) {
+			track->names[i] = NULL;
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* ---- Samples ---- */
+
+/* When the time begins that a sample stands for. */
+static uint64_t start_of(const struct track *track, const struct profile_sample *sample)
+{
+	uint64_t since = sample->time_ns > track->origin_ns ? sample->time_ns - track->origin_ns : 0;
+
+	if (timeline_is_running(sample))
+		since -= MIN(since, sample->weight_ns);
+	return since;
+}
+
+static void put_sample(struct track *track, const struct profile_sample *sample)
+{
+	uint32_t node = timeline_node(track->timeline, sample);
+	uint32_t depth = track->timeline->tree->nodes[node].depth, shared = 0;
+	uint64_t start = start_of(track, sample);
+
+	if (sample->weight_ns == 0)
+		return;
+	if (start > track->cursor_ns && start - track->cursor_ns >= sample->weight_ns / 2) {
+		close_to(track, 0);
+		set_cursor(track, start);
+	}
+	timeline_path(track->timeline, node, track->next);
+	while (shared < depth && shared < track->n_open && track->open[shared] == track->next[shared])
+		shared++;
+	close_to(track, shared);
+	for (uint32_t i = shared; i < depth; i++)
+		open_slice(track, track->next[i]);
+	set_cursor(track, track->cursor_ns + sample->weight_ns);
+}
+
+static int put_thread(struct track *track, const struct timeline_thread *thread)
+{
+	const struct profile_thread *it = thread->thread;
+	int r = 0;
+
+	snprintf(track->ids, sizeof track->ids, "\",\"pid\":%d,\"tid\":%d", it->pid, it->tid);
+	if (*it->process)
+		r = put_thread_name(track, "process_name", it->process);
+	if (r == 0 && *it->name)
+		r = put_thread_name(track, "thread_name", it->name);
+	if (r < 0)
+		return r;
+	strcat(track->ids, ",\"ts\":");
+	set_cursor(track, 0);
+	for (size_t i = 0; i < thread->n; i++)
+		put_sample(track, timeline_sample(track->timeline, thread, i));
+	close_to(track, 0);
+	return 0;
+}
+
+static int put_head(struct track *track, const char *title)
+{
+	CLEANUP(freep) char *quoted = json_quote(title);
+
+	if (!quoted)
+		return -ENOMEM;
+	fprintf(track->out, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"producer\":\"probing\",\"title\":%s},\"traceEvents\":[",
+		quoted);
+	return 0;
+}
+
+static int write_events(const struct profile *profile, const struct export_options *options,
+			const struct timeline *timeline, FILE *out)
+{
+	CLEANUP(track_done) struct track track = { .out = out, .timeline = timeline, .origin_ns = timeline_origin(profile) };
+	int r;
+
+	track.open = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track.open);
+	track.next = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track.next);
+	if (!track.open || !track.next)
+		return -ENOMEM;
+	r = name_labels(&track);
+	if (r == 0)
+		r = put_head(&track, options->title ?: profile->run.command ?: "");
+	for (size_t i = 0; r == 0 && i < timeline->n_threads; i++)
+		r = put_thread(&track, &timeline->threads[i]);
+	put(&track, "\n]}\n");
+	return r < 0 ? r : text_finish(out);
+}
+
+static int write_chrome(const struct profile *profile, const struct export_options *options, FILE *out)
+{
+	CLEANUP(timeline_freep) struct timeline *timeline = NULL;
+	int r;
+
+	if (profile->unit)
+		return -ENOTSUP; /* numbers of events have no length */
+	if (profile->n_samples == 0)
+		return -ENODATA;
+	r = timeline_new(profile, options, &timeline);
+	return r < 0 ? r : write_events(profile, options, timeline, out);
+}
+
+const struct exporter export_chrome = {
+	.name = "chrome",
+	.endings = ".trace.json",
+	.summary = "trace events, for Perfetto and chrome://tracing: when what ran",
+	.needs_samples = true,
+	.write = write_chrome,
+};

@@ -1,0 +1,361 @@
+"""probing export: formats of others, read by readers of others, function by function against the file itself.
+
+scripts/readers installs those that come from npm.
+"""
+import base64
+import collections
+import html
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import unittest
+
+import probing_test as t
+from probing_test import probing
+
+READERS = os.path.abspath(os.environ.get("PROBING_READERS") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "readers"))
+SCRIPTS = os.path.join(t.ROOT, "tests", "readers")
+BROWSER = ["--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+           "--disable-component-update", "--disable-sync", "--window-size=1300,4000", "--virtual-time-budget=20000",
+           "--dump-dom"]
+
+
+def need_readers():
+    if not shutil.which("node"):
+        raise unittest.SkipTest("Node.js is not installed")
+    if not os.path.isdir(os.path.join(READERS, "node_modules")) or not os.path.isdir(SCRIPTS):
+        raise unittest.SkipTest("readers of exports are not there; scripts/readers installs them")
+
+
+def node(script, *arguments):
+    done = subprocess.run(["node", os.path.join(SCRIPTS, script), *arguments], capture_output=True, text=True,
+                          env={**os.environ, "PROBING_READERS": READERS}, timeout=60)
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def browser():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(name):
+            return shutil.which(name)
+    raise unittest.SkipTest("there is no Chromium here")
+
+
+class Truth:
+    """What a recording says, from its tables alone: what each Python function weighs with all that it calls."""
+
+    def __init__(self, path):
+        db = sqlite3.connect(path)
+        with t.contextlib.closing(db):
+            frames = dict((frame, "%s (%s)" % (name, os.path.basename(file)) if kind == "python" else None)
+                          for frame, kind, name, file in db.execute("SELECT frame, kind, name, file FROM named_frame"))
+            stacks = {stack: (parent, frames[frame])
+                      for stack, parent, frame in db.execute("SELECT stack, parent, frame FROM stack")}
+            self.totals = db.execute("SELECT tid, stack, samples, weight_ns FROM stack_total").fetchall()
+        self.by_thread = collections.defaultdict(collections.Counter)
+        self.samples = collections.Counter()
+        for tid, stack, samples, weight in self.totals:
+            functions = set()
+            while stack:
+                stack, name = stacks[stack]
+                functions.add(name)
+            for name in functions - {None}:
+                self.by_thread[tid][name] += weight
+                self.samples[name] += samples
+        self.functions = sum(self.by_thread.values(), collections.Counter())
+        self.weight = sum(row[3] for row in self.totals)
+
+
+class Exports(t.Case):
+    MODE = "cpu"
+    LATE_S = 0.05  # how much later than it was a slice may be drawn
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        folder = t.scratch()
+        cls.folder = folder.__enter__()
+        cls.addClassCleanup(folder.__exit__, None, None, None)
+        with t.fixture("demo.py") as target:
+            t.record(target.pid, 2, 499, "probing.db", "--mode", cls.MODE)
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
+        self.truth = Truth("probing.db")
+        self.assertGreater(len(self.truth.functions), 5)
+        self.assertIn("edit_distance (demo.py)", self.truth.functions)
+
+    def export(self, to, *options):
+        out = "out." + to
+        probing("export", "--to", to, "-o", out, "--force", *options, check=t.OK)
+        return os.path.abspath(out)
+
+    def load(self, to, *options):
+        with open(self.export(to, *options), encoding="utf-8") as file:
+            return json.load(file)
+
+    # ---- pprof ----
+
+    def pprof(self, *options):
+        need_readers()
+        return json.loads(node("read_pprof.mjs", self.export("pprof", *options)))
+
+    def test_pprof(self):
+        read = self.pprof()
+        self.assertEqual([["samples", "count"], [self.MODE, "nanoseconds"]], read["types"])
+        found, samples = collections.Counter(), collections.Counter()
+        for sample in read["samples"]:
+            names = {"%s (%s)" % (line["name"], os.path.basename(line["file"]))
+                     for place in sample["places"] for line in place["inlined"] if place["module"] is None}
+            for name in names:
+                found[name] += sample["values"][1]
+                samples[name] += sample["values"][0]
+        for name, weight in self.truth.functions.items():
+            self.assertEqual(weight, found[name], name)
+            self.assertEqual(self.truth.samples[name], samples[name], name)
+        self.assertEqual(self.truth.weight, sum(sample["values"][1] for sample in read["samples"]))
+
+    def test_pprof_labels_are_columns_of_samples(self):
+        found = collections.Counter()
+        for sample in self.pprof()["samples"]:
+            found[sample["labels"]["tid"], sample["labels"]["verdict"]] += sample["values"][0]
+        text = probing("sql", "probing.db", "SELECT tid, verdict, count(*) FROM sample GROUP BY 1, 2", "--format", "csv",
+                       check=t.OK).stdout
+        rows = [line.split(",") for line in text.splitlines()[1:]]
+        self.assertEqual({(int(tid), verdict): int(n) for tid, verdict, n in rows}, dict(found))
+
+    def test_pprof_places(self):
+        """Native places have a module with a build id, an address inside, and a name."""
+        db = sqlite3.connect("probing.db")
+        with t.contextlib.closing(db):
+            build_ids = dict(db.execute("SELECT path, build_id FROM module"))
+        places = [place for sample in self.pprof()["samples"] for place in sample["places"]]
+        native = [place for place in places if place["module"]]
+        self.assertTrue(native)
+        for place in native:
+            self.assertTrue(place["inside"], place)
+            self.assertEqual(build_ids[place["module"]] or "", place["buildId"])
+        self.assertTrue(any(len(place["inlined"]) > 1 for place in native) or not self.has_inlined())
+        self.assertTrue(any(line["line"] > 0 for place in places for line in place["inlined"]))
+
+    def has_inlined(self):
+        db = sqlite3.connect("probing.db")
+        with t.contextlib.closing(db):
+            return db.execute("SELECT count(*) FROM frame WHERE inlined_into IS NOT NULL").fetchone()[0] > 0
+
+    def test_pprof_in_gos_pprof(self):
+        tool = [shutil.which("pprof")] if shutil.which("pprof") else ["go", "tool", "pprof"] if shutil.which("go") else None
+        if not tool:
+            raise unittest.SkipTest("neither pprof nor go is installed")
+        done = subprocess.run([*tool, "-top", "-cum", "-nodecount=100000", "-unit=ns", self.export("pprof")], capture_output=True, text=True, check=True)
+        self.assertIn("edit_distance", done.stdout)
+
+    # ---- speedscope ----
+
+    def test_speedscope_schema(self):
+        need_readers()
+        node("check_speedscope.mjs", self.export("speedscope"))
+
+    def test_speedscope_is_in_the_order_of_time(self):
+        """Stacks and weights of each thread are those of its samples, in that order."""
+        read = self.load("speedscope")
+        text = probing("sql", "probing.db", "SELECT tid, weight_ns FROM sample ORDER BY timestamp", "--format", "csv",
+                       check=t.OK).stdout
+        wanted = collections.defaultdict(list)
+        for line in text.splitlines()[1:]:
+            tid, weight = line.split(",")
+            wanted[int(tid)].append(int(weight))
+        for profile in read["profiles"]:
+            tid = int(re.search(r"\((\d+)\)$", profile["name"]).group(1))
+            self.assertEqual(wanted.pop(tid), profile["weights"])
+            self.assertEqual(sum(profile["weights"]), profile["endValue"])
+            self.assertEqual(len(profile["weights"]), len(profile["samples"]))
+        self.assertFalse(wanted)
+
+    def sandwich(self, index):
+        """Speedscope's own table of functions, of one of the profiles: name to nanoseconds."""
+        need_readers()
+        read = self.load("speedscope")
+        read["activeProfileIndex"] = index
+        with open("load.js", "w", encoding="ascii") as file:
+            file.write('speedscope.loadFileFromBase64("a.json", "%s")'
+                       % base64.b64encode(json.dumps(read).encode()).decode())
+        page = "file://%s/node_modules/speedscope/dist/release/index.html#localProfilePath=%s&view=sandwich" % (
+            READERS, os.path.abspath("load.js"))
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        done = subprocess.run([browser(), *BROWSER, *root, "--user-data-dir=" + os.path.abspath("profile"), page],
+                              capture_output=True, text=True, timeout=120)
+        if "No usable sandbox" in done.stderr or "Failed to move to new namespace" in done.stderr:
+            raise unittest.SkipTest("Chromium cannot make its sandbox here")
+        units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+        found = {}
+        for row in re.findall(r"<tr.*?</tr>", done.stdout, re.DOTALL):
+            cells = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
+            match = re.match(r"([\d.]+)(ns|µs|ms|s) \(", cells[0]) if len(cells) == 3 else None
+            if match:
+                found[cells[2].strip()] = float(match.group(1)) * units[match.group(2)]
+        self.assertTrue(found, done.stderr[-2000:])
+        return read["profiles"][index], found
+
+    def test_speedscope_in_speedscope(self):
+        profile, found = self.sandwich(0)
+        tid = int(re.search(r"\((\d+)\)$", profile["name"]).group(1))
+        shown = {name: weight for name, weight in self.truth.by_thread[tid].items() if name in found}
+        self.assertTrue(shown)
+        for name, weight in shown.items():
+            self.assertAlmostEqual(weight, found[name], delta=max(0.006 * weight, 6e3), msg=name)
+
+    # ---- Chrome ----
+
+    def test_chrome(self):
+        """Slices nest, times do not go back, and all slices of a function last as long as its samples weigh."""
+        found = collections.Counter()
+        open_slices = collections.defaultdict(list)
+        last = collections.Counter()
+        for event in self.load("chrome")["traceEvents"]:
+            key = event["pid"], event["tid"]
+            if event["ph"] == "M":
+                self.assertIn(event["name"], ("process_name", "thread_name"))
+                continue
+            self.assertGreaterEqual(event["ts"], last[key])
+            last[key] = event["ts"]
+            if event["ph"] == "B":
+                open_slices[key].append((event["name"], event["ts"]))
+                continue
+            self.assertEqual("E", event["ph"])
+            name, since = open_slices[key].pop()
+            if name not in (other for other, _ in open_slices[key]):
+                found[name] += (event["ts"] - since) * 1000
+        self.assertFalse(any(open_slices.values()))
+        for name, weight in self.truth.functions.items():
+            self.assertAlmostEqual(weight, found[name], delta=1000, msg=name)
+
+    def test_chrome_times_are_those_of_samples(self):
+        """Slices begin and end with the recording, but for what samples weigh more than passed."""
+        text = probing("sql", "probing.db", "SELECT max(timestamp + weight_ns / 1e9 * (state IS NOT NULL AND state <> 'running'))"
+                       " - (SELECT started FROM run) AS s FROM sample", "--format", "csv", check=t.OK).stdout
+        last_s = float(text.split()[1])
+        times = [event["ts"] for event in self.load("chrome")["traceEvents"] if "ts" in event]
+        self.assertLess(max(times) / 1e6, last_s + self.LATE_S)
+        self.assertGreater(max(times) / 1e6, last_s - 0.05)
+
+    # ---- Firefox ----
+
+    def test_gecko(self):
+        need_readers()
+        path = self.export("gecko")
+        tool = os.path.join(READERS, "node_modules", "@firefox-devtools", "profiler-cli", "dist", "profiler-cli.js")
+        environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": os.path.abspath("sessions")}
+
+        def run(*arguments):
+            return subprocess.run(["node", tool, *arguments, "--session", "test"], capture_output=True, text=True,
+                                  timeout=60, env=environment)
+
+        def ask(*arguments):
+            done = run(*arguments)
+            self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+            return done.stdout
+
+        # Its command "load" gives this half a second to begin.
+        daemon = subprocess.Popen(["node", tool, "--daemon", path, "--session", "test"], env=environment,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        t.wait_until(lambda: run("profile", "info").returncode == 0, 30, "the reader to read %s" % path)
+        with open(path, encoding="utf-8") as file:
+            threads = [thread["tid"] for thread in json.load(file)["threads"]]
+        for index, tid in enumerate(threads):
+            read = json.loads(ask("thread", "functions", "--thread", "t-%d" % index, "--include-idle", "--json"))
+            self.assertEqual("tracing-ms", read["weightType"])
+            found = collections.Counter()
+            for function in read["functions"]:
+                found[function["name"]] += function["totalSamples"] * 1e6
+            for name, weight in self.truth.by_thread[tid].items():
+                self.assertAlmostEqual(weight, found[name], delta=1000, msg=name)
+
+    def test_gecko_times(self):
+        text = probing("sql", "probing.db", "SELECT tid, timestamp FROM sample ORDER BY timestamp", "--format", "csv",
+                       check=t.OK).stdout
+        wanted = collections.defaultdict(list)
+        for line in text.splitlines()[1:]:
+            tid, timestamp = line.split(",")
+            wanted[int(tid)].append(float(timestamp))
+        read = self.load("gecko")
+        for thread in read["threads"]:
+            times = [(read["meta"]["startTime"] + time) / 1000 for time in thread["samples"]["time"]]
+            self.assertEqual(len(wanted[thread["tid"]]), len(times))
+            for one, other in zip(wanted[thread["tid"]], times):
+                self.assertAlmostEqual(one, other, delta=2e-6)
+
+    # ---- All ----
+
+    def test_views_hold_everywhere(self):
+        """The same part of the recording, whichever format."""
+        options = ("--focus", "edit_distance", "--no-native", "--since", "0.2")
+        folded = probing("export", "--to", "folded", "-o", "-", *options, check=t.OK).stdout
+        n = sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
+        self.assertEqual(n, sum(len(profile["samples"]) for profile in self.load("speedscope", *options)["profiles"]))
+        gecko = self.load("gecko", *options)
+        self.assertEqual(n, sum(thread["samples"]["length"] for thread in gecko["threads"]))
+        self.assertEqual(n, sum(sample["values"][0] for sample in self.pprof(*options)["samples"]))
+        names = {event["name"] for event in self.load("chrome", *options)["traceEvents"] if event["ph"] == "B"}
+        self.assertIn("edit_distance (demo.py)", names)
+        self.assertFalse(any("libpython" in name or "deflate" in name for name in names), names)
+
+    def test_min_share_holds_everywhere(self):
+        """Small functions are gone, no time is."""
+        usual, large = self.load("speedscope"), self.load("speedscope", "--min-share", "10")
+        whole = [sum(sum(profile["weights"]) for profile in read["profiles"]) for read in (usual, large)]
+        self.assertEqual(whole[0], whole[1])
+        read = self.pprof("--min-share", "10")
+        self.assertEqual(self.truth.weight, sum(sample["values"][1] for sample in read["samples"]))
+        found = collections.Counter()
+        for sample in read["samples"]:
+            for name in {line["name"] for place in sample["places"] for line in place["inlined"]} - {"[rest]"}:
+                found[name] += sample["values"][1]
+        self.assertTrue(found)
+        self.assertTrue(all(weight >= 0.0999 * self.truth.weight for weight in found.values()), found)
+
+    def test_same_bytes_again(self):
+        for to in ("speedscope", "pprof", "chrome", "gecko"):
+            with open(self.export(to), "rb") as one:
+                first = one.read()
+            with open(self.export(to), "rb") as other:
+                self.assertEqual(first, other.read())
+
+    def test_endings(self):
+        for ending in ("speedscope.json", "pb.gz", "trace.json", "gecko.json"):
+            probing("flamegraph", "-o", "out." + ending, check=t.OK)
+            self.assertGreater(os.path.getsize("out." + ending), 100)
+
+
+class Waiting(Exports):
+    """The same with time in which threads waited: weights are of different lengths, times go up and down."""
+    MODE = "wall"
+    LATE_S = 0.5  # what ran is known by samples, and moves the waits behind it
+
+
+class Events(t.Case):
+    """Numbers of events are no time."""
+
+    def test_counts(self):
+        t.need_perf()
+        with t.fixture("demo.py") as target:
+            probing("record", "--pid", str(target.pid), "-d", "1", "-e", "page-faults", "-c", "1", "-o", "faults.db", check=t.OK)
+        said = probing("export", "faults.db", "--to", "chrome", "-o", "out", check=t.BAD_DATA)
+        self.assertSentence(said.stderr, "faults.db", "chrome")
+        probing("export", "faults.db", "--to", "speedscope", "-o", "out", check=t.OK)
+        with open("out", encoding="utf-8") as file:
+            read = json.load(file)
+        self.assertEqual({"none"}, {profile["unit"] for profile in read["profiles"]})
+        self.assertIn("page-faults", read["name"])
+
+
+if __name__ == "__main__":
+    unittest.main()
