@@ -160,7 +160,7 @@ int annotate_each_line(const struct annotated *file, const struct source *source
 
 /* ---- Printing ---- */
 
-static int print_file(const struct annotation *self, const struct annotated *file, struct json *json, FILE *out)
+static int print_file(const struct annotation *self, const struct annotated *file, struct document *json, FILE *out)
 {
 	CLEANUP(source_done) struct source source = {};
 	const struct annotate_options *options = self->options;
@@ -201,20 +201,20 @@ static int print_all(const struct annotation *self, FILE *out)
 
 static int print_json(const struct annotation *self, FILE *out)
 {
-	CLEANUP(json_freep) struct json *json = NULL;
+	CLEANUP(document_freep) struct document *json = NULL;
 	size_t n = count_shown(self);
 	int r;
 
 	r = print_json_begin(&self->sums.whole, &json);
 	if (r < 0)
 		return r;
-	json_open_list(json, "files");
+	document_open_list(json, "files");
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = print_file(self, &self->files[i], json, NULL);
-	json_close_list(json);
-	json_integer(json, "left_out", (int64_t)(self->n_files - n));
-	json_close(json);
-	return r < 0 ? r : json_print(json, out);
+	document_close_list(json);
+	document_integer(json, "left_out", (int64_t)(self->n_files - n));
+	document_close(json);
+	return r < 0 ? r : document_print(json, out);
 }
 
 int report_annotate(const struct profile *profile, const struct annotate_options *options, FILE *out)

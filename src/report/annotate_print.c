@@ -26,7 +26,7 @@ struct page {
 	const struct source *source;
 	const struct whole *whole;
 	const struct annotate_options *options;
-	struct json *json;
+	struct document *json;
 	FILE *out;
 	bool has_times;
 	unsigned margin, text_columns; /* beside and of the text; 0: any */
@@ -134,33 +134,33 @@ static int put_json_line(void *data, const struct annotated_line *line)
 	const struct page *page = data;
 	int r;
 
-	json_open(page->json, NULL);
-	json_integer(page->json, "line", line->number);
-	r = json_text(page->json, "text", line->text);
+	document_open(page->json, NULL);
+	document_integer(page->json, "line", line->number);
+	r = document_text(page->json, "text", line->text);
 	if (r >= 0)
-		r = json_text(page->json, "function", line->sum ? line->sum->name : NULL);
+		r = document_text(page->json, "function", line->sum ? line->sum->name : NULL);
 	print_json_time(page->json, page->whole, "self", line->sum ? line->sum->self : 0);
 	print_json_time(page->json, page->whole, "total", line->sum ? line->sum->total : 0);
-	json_close(page->json);
+	document_close(page->json);
 	return r;
 }
 
 int annotate_put_json(const struct annotated *file, const struct source *source, const struct whole *whole,
-		      const struct annotate_options *options, struct json *json)
+		      const struct annotate_options *options, struct document *json)
 {
 	struct page page = { .file = file, .source = source, .whole = whole, .options = options, .json = json };
 	int r;
 
-	json_open(json, NULL);
-	r = json_text(json, "file", file->file);
+	document_open(json, NULL);
+	r = document_text(json, "file", file->file);
 	if (r >= 0)
-		r = json_text(json, "source", source ? source->path : NULL);
-	json_bool(json, "newer", source && options->recorded_ns > 0 && source->changed_ns > options->recorded_ns);
+		r = document_text(json, "source", source ? source->path : NULL);
+	document_bool(json, "newer", source && options->recorded_ns > 0 && source->changed_ns > options->recorded_ns);
 	print_json_time(json, whole, "self", file->self);
-	json_open_list(json, "lines");
+	document_open_list(json, "lines");
 	if (r >= 0)
 		r = annotate_each_line(file, source, options, put_json_line, &page);
-	json_close_list(json);
-	json_close(json);
+	document_close_list(json);
+	document_close(json);
 	return r;
 }

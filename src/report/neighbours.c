@@ -227,53 +227,53 @@ static int print_table(const struct neighbours *self, FILE *out)
 
 /* ---- As JSON ---- */
 
-static int put_edge(struct json *json, const struct neighbours *self, const struct edge *edge)
+static int put_edge(struct document *json, const struct neighbours *self, const struct edge *edge)
 {
 	const struct report_sum *focus = sum_of(self, edge->focus), *other = sum_of(self, edge->other);
 	int r;
 
-	json_open(json, NULL);
+	document_open(json, NULL);
 	r = print_json_frame(json, other ? other->frame : NULL, other ? other->name : NULL);
 	print_json_time(json, &self->sums.whole, "total", edge->value);
-	json_real(json, "of_it", share_of(edge->value, focus->total));
-	json_integer(json, "samples", (int64_t)edge->samples);
-	json_close(json);
+	document_real(json, "of_it", share_of(edge->value, focus->total));
+	document_integer(json, "samples", (int64_t)edge->samples);
+	document_close(json);
 	return r;
 }
 
-static int put_focus(struct json *json, const struct neighbours *self, size_t first)
+static int put_focus(struct document *json, const struct neighbours *self, size_t first)
 {
 	const struct report_sum *focus = sum_of(self, self->edges[first].focus);
 	size_t n = edges_of_same(self, first), shown = MIN(n, self->options->max_rows ?: REPORT_ROWS);
 	int r;
 
-	json_open(json, NULL);
+	document_open(json, NULL);
 	r = print_json_frame(json, focus->frame, focus->name);
 	print_json_time(json, &self->sums.whole, "self", focus->self);
 	print_json_time(json, &self->sums.whole, "total", focus->total);
-	json_open_list(json, self->callers ? "callers" : "callees");
+	document_open_list(json, self->callers ? "callers" : "callees");
 	for (size_t i = first; i < first + shown && r >= 0; i++)
 		r = put_edge(json, self, &self->edges[i]);
-	json_close_list(json);
-	json_integer(json, "left_out", (int64_t)(n - shown));
-	json_close(json);
+	document_close_list(json);
+	document_integer(json, "left_out", (int64_t)(n - shown));
+	document_close(json);
 	return r;
 }
 
 static int print_json(const struct neighbours *self, FILE *out)
 {
-	CLEANUP(json_freep) struct json *json = NULL;
+	CLEANUP(document_freep) struct document *json = NULL;
 	int r;
 
 	r = print_json_begin(&self->sums.whole, &json);
 	if (r < 0)
 		return r;
-	json_open_list(json, "functions");
+	document_open_list(json, "functions");
 	for (size_t i = 0; i < self->n_edges && r >= 0; i += edges_of_same(self, i))
 		r = put_focus(json, self, i);
-	json_close_list(json);
-	json_close(json);
-	return r < 0 ? r : json_print(json, out);
+	document_close_list(json);
+	document_close(json);
+	return r < 0 ? r : document_print(json, out);
 }
 
 int report_neighbours(const struct profile *profile, const struct words *names, bool callers,

@@ -12,52 +12,52 @@ int print_finish(FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
-static int print_json_whole(struct json *json, const struct whole *whole)
+static int print_json_whole(struct document *json, const struct whole *whole)
 {
-	json_integer(json, "samples", (int64_t)whole->samples);
-	json_integer(json, "weight", (int64_t)whole_all(whole));
-	return json_text(json, "unit", !whole->by_weight ? "samples" : whole->unit ? whole->unit : "ns");
+	document_integer(json, "samples", (int64_t)whole->samples);
+	document_integer(json, "weight", (int64_t)whole_all(whole));
+	return document_text(json, "unit", !whole->by_weight ? "samples" : whole->unit ? whole->unit : "ns");
 }
 
-int print_json_begin(const struct whole *whole, struct json **ret)
+int print_json_begin(const struct whole *whole, struct document **ret)
 {
-	CLEANUP(json_freep) struct json *json = NULL;
+	CLEANUP(document_freep) struct document *json = NULL;
 	int r;
 
-	r = json_new(&json);
+	r = document_new(&json);
 	if (r < 0)
 		return r;
-	json_open(json, NULL);
+	document_open(json, NULL);
 	r = print_json_whole(json, whole);
 	if (r >= 0)
 		*ret = TAKE(json);
 	return r;
 }
 
-int print_json_frame(struct json *json, const struct profile_frame *frame, const char *name)
+int print_json_frame(struct document *json, const struct profile_frame *frame, const char *name)
 {
 	int r;
 
-	r = json_text(json, "name", name);
+	r = document_text(json, "name", name);
 	if (r >= 0)
-		r = json_text(json, "kind", frame ? frame_kind_name(frame->kind) : NULL);
-	json_bool(json, "builtin", frame && frame->role == ROLE_BUILTIN);
+		r = document_text(json, "kind", frame ? frame_kind_name(frame->kind) : NULL);
+	document_bool(json, "builtin", frame && frame->role == ROLE_BUILTIN);
 	if (r >= 0)
-		r = json_text(json, "file", frame ? frame->file : NULL);
+		r = document_text(json, "file", frame ? frame->file : NULL);
 	if (frame && frame->line > 0)
-		json_integer(json, "line", frame->line);
+		document_integer(json, "line", frame->line);
 	else if (r >= 0)
-		r = json_text(json, "line", NULL);
+		r = document_text(json, "line", NULL);
 	if (r >= 0)
-		r = json_text(json, "module", frame ? frame->module : NULL);
+		r = document_text(json, "module", frame ? frame->module : NULL);
 	return r;
 }
 
-void print_json_time(struct json *json, const struct whole *whole, const char *key, uint64_t value)
+void print_json_time(struct document *json, const struct whole *whole, const char *key, uint64_t value)
 {
 	char share[64];
 
-	json_integer(json, key, (int64_t)value);
+	document_integer(json, key, (int64_t)value);
 	snprintf(share, sizeof share, "%s_share", key);
-	json_real(json, share, whole_share(whole, value));
+	document_real(json, share, whole_share(whole, value));
 }

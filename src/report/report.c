@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/report/json.h"
+#include "src/report/document.h"
 #include "src/report/print.h"
 #include "src/report/table.h"
 
@@ -119,48 +119,48 @@ static int print_table(const struct report_sums *sums, const struct report_optio
 
 /* ---- As JSON ---- */
 
-static int put_sum(struct json *json, const struct report_sums *sums, const struct report_sum *sum, enum report_by by)
+static int put_sum(struct document *json, const struct report_sums *sums, const struct report_sum *sum, enum report_by by)
 {
 	int r = 0;
 
-	json_open(json, NULL);
+	document_open(json, NULL);
 	if (is_of_tasks(by)) {
-		json_integer(json, "pid", sum->pid);
+		document_integer(json, "pid", sum->pid);
 		if (by == REPORT_BY_THREAD)
-			json_integer(json, "tid", sum->tid);
-		r = json_text(json, "name", sum->name);
+			document_integer(json, "tid", sum->tid);
+		r = document_text(json, "name", sum->name);
 		if (r >= 0 && by == REPORT_BY_THREAD)
-			r = json_text(json, "process", sum->process);
+			r = document_text(json, "process", sum->process);
 	} else if (by == REPORT_BY_MODULE) {
-		r = json_text(json, "module", sum->frame ? profile_frame_module(sum->frame) : sum->name);
+		r = document_text(json, "module", sum->frame ? profile_frame_module(sum->frame) : sum->name);
 	} else {
 		r = print_json_frame(json, sum->frame, sum->name);
 	}
 	if (!is_of_tasks(by))
 		print_json_time(json, &sums->whole, "self", sum->self);
 	print_json_time(json, &sums->whole, "total", sum->total);
-	json_integer(json, "samples", (int64_t)sum->samples);
-	json_close(json);
+	document_integer(json, "samples", (int64_t)sum->samples);
+	document_close(json);
 	return r;
 }
 
 static int print_json(const struct report_sums *sums, const struct report_options *options, FILE *out)
 {
-	CLEANUP(json_freep) struct json *json = NULL;
+	CLEANUP(document_freep) struct document *json = NULL;
 	size_t n = MIN(options->max_rows ?: REPORT_ROWS, sums->n_items);
 	int r;
 
 	r = print_json_begin(&sums->whole, &json);
 	if (r < 0)
 		return r;
-	r = json_text(json, "by", report_by_names[options->by]);
-	json_open_list(json, "rows");
+	r = document_text(json, "by", report_by_names[options->by]);
+	document_open_list(json, "rows");
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = put_sum(json, sums, &sums->items[i], options->by);
-	json_close_list(json);
-	json_integer(json, "left_out", (int64_t)(sums->n_items - n));
-	json_close(json);
-	return r < 0 ? r : json_print(json, out);
+	document_close_list(json);
+	document_integer(json, "left_out", (int64_t)(sums->n_items - n));
+	document_close(json);
+	return r < 0 ? r : document_print(json, out);
 }
 
 int report_print(const struct profile *profile, const struct report_options *options, FILE *out)

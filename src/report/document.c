@@ -1,5 +1,5 @@
-/* json.c - see json.h. */
-#include "src/report/json.h"
+/* document.c - see document.h. */
+#include "src/report/document.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "base/util.h"
 #include "src/report/cell.h"
 
-struct json {
+struct document {
 	yajl_gen gen;
 };
 
-int json_new(struct json **ret)
+int document_new(struct document **ret)
 {
-	struct json *json = calloc(1, sizeof *json);
+	struct document *json = calloc(1, sizeof *json);
 
 	if (!json)
 		return -ENOMEM;
@@ -30,7 +30,7 @@ int json_new(struct json **ret)
 	return 0;
 }
 
-void json_freep(struct json **json)
+void document_freep(struct document **json)
 {
 	if (!*json)
 		return;
@@ -39,42 +39,42 @@ void json_freep(struct json **json)
 	*json = NULL;
 }
 
-static void put_key(struct json *json, const char *key)
+static void put_key(struct document *json, const char *key)
 {
 	if (key)
 		yajl_gen_string(json->gen, (const unsigned char *)key, strlen(key));
 }
 
-void json_open(struct json *json, const char *key)
+void document_open(struct document *json, const char *key)
 {
 	put_key(json, key);
 	yajl_gen_map_open(json->gen);
 }
 
-void json_close(struct json *json)
+void document_close(struct document *json)
 {
 	yajl_gen_map_close(json->gen);
 }
 
-void json_open_list(struct json *json, const char *key)
+void document_open_list(struct document *json, const char *key)
 {
 	put_key(json, key);
 	yajl_gen_array_open(json->gen);
 }
 
-void json_close_list(struct json *json)
+void document_close_list(struct document *json)
 {
 	yajl_gen_array_close(json->gen);
 }
 
-void json_integer(struct json *json, const char *key, int64_t value)
+void document_integer(struct document *json, const char *key, int64_t value)
 {
 	put_key(json, key);
 	yajl_gen_integer(json->gen, value);
 }
 
 /* yajl would write all digits that a double has; integers keep the locale's point out of it. */
-void json_real(struct json *json, const char *key, double value)
+void document_real(struct document *json, const char *key, double value)
 {
 	int64_t thousandths = (int64_t)(value * 1000 + (value < 0 ? -0.5 : 0.5));
 	int64_t size = thousandths < 0 ? -thousandths : thousandths;
@@ -87,13 +87,13 @@ void json_real(struct json *json, const char *key, double value)
 	yajl_gen_number(json->gen, text, (size_t)n);
 }
 
-void json_bool(struct json *json, const char *key, bool value)
+void document_bool(struct document *json, const char *key, bool value)
 {
 	put_key(json, key);
 	yajl_gen_bool(json->gen, value);
 }
 
-int json_text(struct json *json, const char *key, const char *text)
+int document_text(struct document *json, const char *key, const char *text)
 {
 	CLEANUP(freep) char *clean = NULL;
 
@@ -109,7 +109,7 @@ int json_text(struct json *json, const char *key, const char *text)
 	return 0;
 }
 
-int json_print(struct json *json, FILE *out)
+int document_print(struct document *json, FILE *out)
 {
 	const unsigned char *text;
 	size_t n;
