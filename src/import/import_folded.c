@@ -62,8 +62,7 @@ static void read_place(struct sink_frame *frame)
 	frame->name.n = before - 1;
 	frame->file = file;
 	frame->line = line;
-	if (ends_with(file, ".py") || file.at[0] == '<' || ends_with(file, ".pyx"))
-		frame->kind = FRAME_PYTHON;
+	frame->kind = kind_of_file(file);
 }
 
 static struct sink_frame read_frame(struct piece text)

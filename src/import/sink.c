@@ -207,6 +207,20 @@ static int add_function(struct sink *sink, const struct sink_frame *frame, int64
 			.module = frame->kind == FRAME_PYTHON ? 0 : module });
 }
 
+static bool ends_with(struct piece piece, const char *ending)
+{
+	size_t n = strlen(ending);
+
+	return piece.n >= n && memcmp(piece.at + piece.n - n, ending, n) == 0;
+}
+
+enum frame_kind kind_of_file(struct piece file)
+{
+	bool is_python = ends_with(file, ".py") || ends_with(file, ".pyx") || (file.n > 0 && file.at[0] == '<');
+
+	return is_python ? FRAME_PYTHON : FRAME_NATIVE;
+}
+
 int sink_frame(struct sink *sink, const struct sink_frame *frame, int64_t *ret)
 {
 	struct frame_row row = { .kind = frame->kind, .line = MAX(frame->line, 0), .has_address = frame->has_address,

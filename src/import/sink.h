@@ -54,13 +54,16 @@ void sink_skip(struct sink *sink);
 int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, struct piece command);
 int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name);
 
+/* What a frame of that source file is of, as far as its ending tells: FRAME_PYTHON or FRAME_NATIVE. */
+enum frame_kind kind_of_file(struct piece file);
+
 int sink_frame(struct sink *sink, const struct sink_frame *frame, int64_t *ret);
 /* @parent: the stack of the caller; 0: there is none. */
 int sink_stack(struct sink *sink, int64_t parent, int64_t frame, int64_t *ret);
 
 /* Time, or numbers of the event, of a thread with a stack. @stack: 0: not known. */
 int sink_total(struct sink *sink, pid_t pid, pid_t tid, int64_t stack, uint64_t samples, uint64_t weight);
-/* The same with a time of its own; in any order. */
+/* The same with a time of its own; in any order. Fields that importers know nothing of are set here. */
 int sink_sample(struct sink *sink, const struct sample_row *row);
 
 /*
