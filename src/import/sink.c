@@ -81,7 +81,7 @@ int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, 
 	if (pid < 0)
 		return sink_explain(sink, -EBADMSG, "a process has a negative number");
 	r = ids_add(&sink->processes, &pid, sizeof pid, &id);
-	if (r <= 0)
+	if (r < 0 || (r == 0 && name.n == 0))
 		return r;
 	if (id == 1)
 		sink->first_pid = pid;
@@ -103,7 +103,7 @@ int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name)
 	r = sink_process(sink, pid, 0, (struct piece){ 0 }, (struct piece){ 0 });
 	if (r >= 0)
 		r = ids_add(&sink->threads, key, sizeof key, &id);
-	if (r <= 0)
+	if (r < 0 || (r == 0 && name.n == 0))
 		return r;
 	text = piece_text(name);
 	if (!text)

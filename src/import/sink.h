@@ -21,6 +21,9 @@ static inline struct piece piece_of(const char *text)
 	return (struct piece){ text, text ? strlen(text) : 0 };
 }
 
+/* A piece as a string of C; NULs become '?'. NULL: no memory. The caller's. */
+char *piece_text(struct piece piece);
+
 /* What the row of run says; what stays empty is not known. */
 struct sink_run {
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
@@ -50,7 +53,7 @@ int sink_explain(struct sink *sink, int error, const char *format, ...) __attrib
 /* An entry could not be made sense of, and is left out. */
 void sink_skip(struct sink *sink);
 
-/* A process, a thread; the process need not have been told of. Names may be empty; the first told stays. */
+/* A process, a thread; the process need not have been told of. Names may be empty; the last told stays. */
 int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, struct piece command);
 int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name);
 

@@ -30,9 +30,6 @@ struct sink {
 	size_t key_allocated;
 };
 
-/* A piece as a string of C; NULs become '?'. NULL: no memory. The caller's. */
-char *piece_text(struct piece piece);
-
 /* sink.c: in transactions that do not grow without bound; to be called before a row is put. */
 int sink_step(struct sink *sink);
 
