@@ -62,14 +62,15 @@ static inline int fuzz_import(const char *format, const uint8_t *data, size_t n_
 	struct import_input input = { .name = "x", .bytes = bytes, .n_bytes = n_bytes, .modified_ns = 1700000000000000000 };
 	struct import_result result;
 	struct store *store;
-	char path[64];
+	const char *folder = getenv("TMPDIR") ?: "/tmp";
+	char path[96];
 	int r;
 
 	FUZZ_EXPECT(importer && bytes);
 	if (n_bytes > 0)
 		memcpy(bytes, data, n_bytes);
 	importer_recognise(bytes, n_bytes);
-	snprintf(path, sizeof path, "/tmp/fuzz-import.%d.db", (int)getpid());
+	snprintf(path, sizeof path, "%.64s/fuzz-import.%d.db", folder, (int)getpid());
 	fuzz_import_remove(path);
 	FUZZ_EXPECT(store_create(path, NULL, &store) == 0);
 	r = import_read(importer, &input, store, false, "0", &result);

@@ -18,8 +18,8 @@ KERNEL, USER = 0xffffffffffffff80, 0xfffffffffffffe00
 
 def attr(sample_type):
     flags = SAMPLE_ID_ALL | FREQ
-    return struct.pack("<IIQQQQQIIQQQQIiQIHHIIQ", 1, 136, 0, 199, sample_type, 4, flags, 0, 0, 0, 0, 0,
-                       REGS_MASK if sample_type & REGS else 0, 1024 if sample_type & STACK else 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    return struct.pack("<IIQQQQQIIQQQQIiQIHHIIQQ", 1, 136, 0, 199, sample_type, 4, flags, 0, 0, 0, 0, 0,
+                       REGS_MASK if sample_type & REGS else 0, 1024 if sample_type & STACK else 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def record(kind, misc, body):
