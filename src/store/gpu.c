@@ -146,6 +146,11 @@ static int put_trace(struct gpu_writer *writer, const struct gpu_trace_row *trac
 	return r;
 }
 
+int gpu_make_tables(struct store *store)
+{
+	return store_errno(store->db, catalogue_add_optional(store->db, "gpu_"));
+}
+
 DEFINE_CLEANUP(struct gpu_writer *, gpu_writer_free)
 
 int gpu_writer_new(struct store *store, const struct gpu_trace_row *trace, struct gpu_writer **ret)
@@ -156,7 +161,7 @@ int gpu_writer_new(struct store *store, const struct gpu_trace_row *trace, struc
 	if (!writer)
 		return -ENOMEM;
 	writer->store = store;
-	r = store_errno(store->db, catalogue_add_optional(store->db, "gpu_"));
+	r = gpu_make_tables(store);
 	if (r >= 0)
 		r = put_trace(writer, trace);
 	for (size_t i = 0; i < N_TABLES && r >= 0; i++)

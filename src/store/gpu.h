@@ -47,6 +47,9 @@ struct gpu_range_row {
 	const char *domain;
 };
 
+/* gpu_make_tables - where they are not. In a transaction. */
+int gpu_make_tables(struct store *store);
+
 struct gpu_writer;
 
 /*

@@ -143,6 +143,18 @@ class Nvprof(Import):
         probing("compact", "out.db", check=t.OK)
         self.assertEqual(5, len(ask("out.db", "SELECT * FROM gpu.kernels")))
 
+    def test_merged(self):
+        """Each with its own trace, and its rows with it."""
+        probing("import", given("nvprof/summary.nvprof"), "-o", "one.db", check=t.OK)
+        probing("import", given("nvprof/trace.csv"), "-o", "two.db", check=t.OK)
+        probing("merge", "one.db", "two.db", "-o", "both.db", check=t.OK)
+        about = json.loads(probing("info", "--check", "--json", "both.db", check=t.OK).stdout)[0]
+        self.assertTrue(about["check"]["sound"], about)
+        self.assertEqual([(1, 3821, 2), (2, 2119, 2)], [tuple(row.values()) for row in ask(
+            "both.db", "SELECT trace, pid, count(*) FROM gpu.kernels JOIN gpu_trace USING (trace) GROUP BY trace")])
+        self.assertEqual(sum(row["calls"] for path in ("one.db", "two.db") for row in ask(path, "SELECT calls FROM gpu.summary")),
+                         ask("both.db", "SELECT sum(calls) AS n FROM gpu.summary")[0]["n"])
+
     def test_a_recording_without_gpus_has_empty_tables(self):
         imported("folded/pyspy.folded")
         self.assertEqual([], ask("out.db", "SELECT * FROM gpu.kernels"))
