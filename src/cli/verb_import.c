@@ -179,15 +179,19 @@ static bool show(void *data, uint64_t n)
 	return working_show(data, "rows", n, 0);
 }
 
+static bool show_names(void *data, const struct rename_progress *progress)
+{
+	return working_show(data, "names", progress->n_done, progress->n_places);
+}
+
 /* Files on this machine name what was recorded as addresses only. */
 static int name_places(const char *path, struct working *working)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	CLEANUP(rename_result_done) struct rename_result result = { 0 };
-	const struct rename_options options = { 0 };
+	const struct rename_options options = { .keep_going = show_names, .data = working };
 	int r;
 
-	(void)working;
 	r = store_open(path, &store);
 	if (r >= 0)
 		r = pipeline_rename(store, &options, &result);

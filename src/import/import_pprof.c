@@ -6,45 +6,17 @@
  * Source: github.com/google/pprof, proto/profile.proto.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 
-#include "base/id_map.h"
 #include "src/import/decimal.h"
+#include "src/import/pprof.h"
 #include "src/import/unzip.h"
-#include "src/import/wire.h"
 
-enum { MOST_VALUES = 64, PPROF_PID = 1 };
+enum { PPROF_PID = 1 };
 #define MOST_UNPACKED ((size_t)4 << 30)
 
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING,
        PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_PERIOD = 12, PROFILE_DEFAULT = 14 };
-
-struct pprof_function {
-	uint64_t name, file, first_line; /* name and file: strings */
-};
-struct pprof_mapping {
-	uint64_t start, offset, file, build_id;
-};
-
-struct pprof {
-	struct sink *sink;
-	struct piece *strings;
-	size_t n_strings, strings_allocated;
-	struct pprof_function *functions;
-	size_t n_functions, functions_allocated;
-	struct pprof_mapping *mappings;
-	size_t n_mappings, mappings_allocated;
-	int64_t *frames; /* of locations */
-	size_t n_frames, frames_allocated;
-	struct id_map function_ids, mapping_ids, location_ids;
-	struct {
-		uint64_t type, unit;
-	} types[MOST_VALUES];
-	size_t n_types, shown, counted; /* counted: of samples; n_types: none */
-	uint64_t default_type;
-	double unit; /* nanoseconds of a value; 0: it is no time */
-};
 
 static void pprof_done(struct pprof *pprof)
 {
@@ -60,133 +32,6 @@ static void pprof_done(struct pprof *pprof)
 static int damaged(const struct pprof *pprof, const char *what)
 {
 	return sink_explain(pprof->sink, -EBADMSG, "%s", what);
-}
-
-static struct piece string_at(const struct pprof *pprof, uint64_t index)
-{
-	return index < pprof->n_strings ? pprof->strings[index] : (struct piece){ 0 };
-}
-
-/* Numbers of a message, by their fields up to n; others are left. */
-static bool read_numbers(struct piece message, uint64_t *numbers, size_t n)
-{
-	struct cursor in = wire_within(message);
-	struct wire_field field;
-
-	memset(numbers, 0, n * sizeof *numbers);
-	while (wire_next(&in, &field))
-		if (field.number < n && !field.bytes.at)
-			numbers[field.number] = field.value;
-	return !in.failed;
-}
-
-static int add_id(struct id_map *map, uint64_t id, size_t index)
-{
-	if (id == 0 || index > UINT32_MAX || id_map_find(map, id))
-		return -EBADMSG;
-	return id_map_add(map, id, (uint32_t)index);
-}
-
-static int read_function(struct pprof *pprof, struct piece message)
-{
-	uint64_t of[6];
-	int r;
-
-	r = read_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->function_ids, of[1], pprof->n_functions) : -EBADMSG;
-	if (r >= 0)
-		r = grow(&pprof->functions, pprof->n_functions, &pprof->functions_allocated, sizeof *pprof->functions);
-	if (r >= 0)
-		pprof->functions[pprof->n_functions++] = (struct pprof_function){ of[2], of[4], of[5] };
-	return r;
-}
-
-static int read_mapping(struct pprof *pprof, struct piece message)
-{
-	uint64_t of[7];
-	int r;
-
-	r = read_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->mapping_ids, of[1], pprof->n_mappings) : -EBADMSG;
-	if (r >= 0)
-		r = grow(&pprof->mappings, pprof->n_mappings, &pprof->mappings_allocated, sizeof *pprof->mappings);
-	if (r >= 0)
-		pprof->mappings[pprof->n_mappings++] = (struct pprof_mapping){ of[2], of[4], of[5], of[6] };
-	return r;
-}
-
-/* ---- Locations ---- */
-
-static const struct pprof_mapping *mapping_of(const struct pprof *pprof, uint64_t id)
-{
-	const struct id_slot *slot = id != 0 ? id_map_find(&pprof->mapping_ids, id) : NULL;
-
-	return slot ? &pprof->mappings[slot->id] : NULL;
-}
-
-/* A line of a location; inlined_into of the frame is the one that came behind it in the file. */
-static int put_line(struct pprof *pprof, const struct pprof_mapping *mapping, struct piece message, int64_t *frame)
-{
-	struct sink_frame place = { .inlined_into = *frame };
-	const struct pprof_function *function = NULL;
-	const struct id_slot *slot;
-	uint64_t of[4];
-
-	if (!read_numbers(message, of, N_ELEMENTS(of)))
-		return -EBADMSG;
-	slot = of[1] != 0 ? id_map_find(&pprof->function_ids, of[1]) : NULL;
-	function = slot ? &pprof->functions[slot->id] : NULL;
-	place.name = function ? string_at(pprof, function->name) : (struct piece){ 0 };
-	if (place.name.n == 0)
-		place.name = piece_of("?");
-	place.file = function ? string_at(pprof, function->file) : (struct piece){ 0 };
-	place.module = mapping ? string_at(pprof, mapping->file) : (struct piece){ 0 };
-	place.build_id = mapping ? string_at(pprof, mapping->build_id) : (struct piece){ 0 };
-	place.kind = kind_of_file(place.file);
-	place.first_line = function && function->first_line < INT32_MAX ? (int)function->first_line : 0;
-	place.line = of[2] < INT32_MAX ? (int)of[2] : 0;
-	return sink_frame(pprof->sink, &place, frame);
-}
-
-/* One that nothing names is known by its file and where in that it lies. */
-static int put_unnamed(struct pprof *pprof, const struct pprof_mapping *mapping, uint64_t address, int64_t *frame)
-{
-	struct piece file = mapping ? string_at(pprof, mapping->file) : (struct piece){ 0 };
-	const char *slash = file.n > 0 ? memrchr(file.at, '/', file.n) : NULL;
-	size_t n_folder = slash ? (size_t)(slash + 1 - file.at) : 0;
-	char name[256];
-	int n = snprintf(name, sizeof name, "%.*s+0x%" PRIx64, (int)MIN(file.n - n_folder, (size_t)200),
-			 file.n > 0 ? file.at + n_folder : "", mapping ? address - mapping->start + mapping->offset : address);
-
-	return sink_frame(pprof->sink, &(struct sink_frame){ .kind = FRAME_NATIVE, .name = { name, (size_t)n }, .module = file }, frame);
-}
-
-static int read_location(struct pprof *pprof, struct piece message)
-{
-	struct cursor in = wire_within(message);
-	CLEANUP(freep) struct piece *lines = NULL;
-	size_t n = 0, allocated = 0;
-	struct wire_field field;
-	int64_t frame = 0;
-	uint64_t of[4];
-	int r = read_numbers(message, of, N_ELEMENTS(of)) ? 0 : -EBADMSG;
-
-	while (r >= 0 && wire_next(&in, &field)) {
-		if (field.number != 4 || !field.bytes.at)
-			continue;
-		r = grow(&lines, n, &allocated, sizeof *lines);
-		if (r >= 0)
-			lines[n++] = field.bytes;
-	}
-	for (size_t i = n; i > 0 && r >= 0; i--)
-		r = put_line(pprof, mapping_of(pprof, of[2]), lines[i - 1], &frame);
-	if (r >= 0 && n == 0)
-		r = put_unnamed(pprof, mapping_of(pprof, of[2]), of[3], &frame);
-	if (r >= 0)
-		r = add_id(&pprof->location_ids, of[1], pprof->n_frames);
-	if (r >= 0)
-		r = grow(&pprof->frames, pprof->n_frames, &pprof->frames_allocated, sizeof *pprof->frames);
-	if (r >= 0)
-		pprof->frames[pprof->n_frames++] = frame;
-	return r;
 }
 
 /* ---- Samples ---- */
@@ -238,11 +83,11 @@ static void read_label(const struct pprof *pprof, struct piece message, struct l
 	struct piece key;
 	uint64_t of[5];
 
-	if (!read_numbers(message, of, N_ELEMENTS(of)))
+	if (!pprof_numbers(message, of, N_ELEMENTS(of)))
 		return;
-	key = string_at(pprof, of[1]);
+	key = pprof_string(pprof, of[1]);
 	if (of[2] != 0 && is_one_of(key, threads, N_ELEMENTS(threads)))
-		to->thread = string_at(pprof, of[2]);
+		to->thread = pprof_string(pprof, of[2]);
 	if (of[3] == 0 || of[3] > INT32_MAX)
 		return;
 	if (is_one_of(key, tids, N_ELEMENTS(tids)))
@@ -324,7 +169,7 @@ static int read_type(struct pprof *pprof, struct piece message)
 {
 	uint64_t of[3];
 
-	if (!read_numbers(message, of, N_ELEMENTS(of)) || pprof->n_types == MOST_VALUES)
+	if (!pprof_numbers(message, of, N_ELEMENTS(of)) || pprof->n_types == PPROF_MOST_VALUES)
 		return -EBADMSG;
 	pprof->types[pprof->n_types].type = of[1];
 	pprof->types[pprof->n_types++].unit = of[2];
@@ -350,15 +195,15 @@ static void choose_value(struct pprof *pprof)
 	struct piece type, unit;
 
 	pprof->shown = pprof->n_types - 1;
-	pprof->counted = MOST_VALUES;
+	pprof->counted = PPROF_MOST_VALUES;
 	for (size_t i = 0; i < pprof->n_types; i++) {
 		if (pprof->default_type != 0 && pprof->types[i].type == pprof->default_type)
 			pprof->shown = i;
-		if (is_one_of(string_at(pprof, pprof->types[i].type), (const char *const[]){ "samples", "sample" }, 2))
+		if (is_one_of(pprof_string(pprof, pprof->types[i].type), (const char *const[]){ "samples", "sample" }, 2))
 			pprof->counted = i;
 	}
-	type = string_at(pprof, pprof->types[pprof->shown].type);
-	unit = string_at(pprof, pprof->types[pprof->shown].unit);
+	type = pprof_string(pprof, pprof->types[pprof->shown].type);
+	unit = pprof_string(pprof, pprof->types[pprof->shown].unit);
 	for (size_t i = 0; i < N_ELEMENTS(units); i++)
 		if (is_one_of(unit, &units[i].name, 1))
 			pprof->unit = units[i].ns;
@@ -377,8 +222,8 @@ static int read_field(struct pprof *pprof, enum pass pass, const struct wire_fie
 		int (*read)(struct pprof *pprof, struct piece message);
 	} readers[] = {
 		{ PASS_STRINGS, PROFILE_SAMPLE_TYPE, read_type }, { PASS_STRINGS, PROFILE_STRING, add_string },
-		{ PASS_FUNCTIONS, PROFILE_FUNCTION, read_function }, { PASS_FUNCTIONS, PROFILE_MAPPING, read_mapping },
-		{ PASS_LOCATIONS, PROFILE_LOCATION, read_location }, { PASS_SAMPLES, PROFILE_SAMPLE, read_sample },
+		{ PASS_FUNCTIONS, PROFILE_FUNCTION, pprof_read_function }, { PASS_FUNCTIONS, PROFILE_MAPPING, pprof_read_mapping },
+		{ PASS_LOCATIONS, PROFILE_LOCATION, pprof_read_location }, { PASS_SAMPLES, PROFILE_SAMPLE, read_sample },
 	};
 	struct sink_run *run = sink_run(pprof->sink);
 

@@ -66,7 +66,9 @@ static inline bool wire_next(struct cursor *in, struct wire_field *ret)
 
 static inline struct cursor wire_within(struct piece bytes)
 {
-	return (struct cursor){ .at = (const uint8_t *)bytes.at, .end = (const uint8_t *)bytes.at + bytes.n };
+	const uint8_t *at = (const uint8_t *)bytes.at;
+
+	return (struct cursor){ .at = at, .end = at ? at + bytes.n : NULL };
 }
 
 #endif
