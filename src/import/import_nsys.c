@@ -148,20 +148,23 @@ static int put_range(struct sink *sink, sqlite3_stmt *row)
 }
 
 #define STRING_OF(column) "=(SELECT value FROM StringIds WHERE id = " column ")"
+#define DEVICE_NAME                                                                                                    \
+	"=coalesce((SELECT name || ' (' || deviceId || ')' FROM TARGET_INFO_GPU WHERE id = deviceId), 'GPU ' || deviceId)"
+#define DEVICE_NUMBER "'GPU ' || deviceId" /* where no table has their names */
 
 static const struct kind kinds[] = {
 	{ "CUPTI_ACTIVITY_KIND_KERNEL",
 	  { "start", "end", STRING_OF("demangledName"), STRING_OF("shortName"), "correlationId",
-	    "=(SELECT name || ' (' || deviceId || ')' FROM TARGET_INFO_GPU WHERE id = deviceId)", "contextId", "streamId", "gridX", "gridY",
+	    DEVICE_NAME, "contextId", "streamId", "gridX", "gridY",
 	    "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory",
 	    "dynamicSharedMemory" }, put_kernel },
 	{ "CUPTI_ACTIVITY_KIND_MEMCPY",
 	  { "start", "end", NULL, NULL, "correlationId",
-	    "=(SELECT name || ' (' || deviceId || ')' FROM TARGET_INFO_GPU WHERE id = deviceId)", "contextId", "streamId", "bytes", "copyKind",
+	    DEVICE_NAME, "contextId", "streamId", "bytes", "copyKind",
 	    "srcKind", "dstKind" }, put_copy },
 	{ "CUPTI_ACTIVITY_KIND_MEMSET",
 	  { "start", "end", NULL, NULL, "correlationId",
-	    "=(SELECT name || ' (' || deviceId || ')' FROM TARGET_INFO_GPU WHERE id = deviceId)", "contextId", "streamId", "bytes",
+	    DEVICE_NAME, "contextId", "streamId", "bytes",
 	    "memKind" }, put_fill },
 	{ "CUPTI_ACTIVITY_KIND_RUNTIME",
 	  { "start", "end", STRING_OF("nameId"), NULL, "correlationId", NULL, NULL, NULL, "globalTid", "returnValue" }, put_call },
@@ -189,7 +192,12 @@ static void add_column(sqlite3 *db, const struct kind *kind, const char *column,
 	char *quoted = !column ? NULL : column[0] == '=' ? sqlite3_mprintf("%s", column + 1)
 						       : sqlite3_mprintf("\"%w\".\"%w\"", kind->table, column);
 
-	sqlite3_str_appendf(sql, ", %s", quoted && can_ask(db, kind->table, quoted) ? quoted : "NULL");
+	if (quoted && !can_ask(db, kind->table, quoted)) {
+		sqlite3_free(quoted);
+		quoted = column && strcmp(column, DEVICE_NAME) == 0 && can_ask(db, kind->table, DEVICE_NUMBER)
+				 ? sqlite3_mprintf("%s", DEVICE_NUMBER) : NULL;
+	}
+	sqlite3_str_appendf(sql, ", %s", quoted ? quoted : "NULL");
 	sqlite3_free(quoted);
 }
 
