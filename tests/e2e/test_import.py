@@ -86,7 +86,7 @@ class Nvprof(Import):
     def test_summary_is_printed_as_it_was(self):
         imported("nvprof/summary.nvprof")
         ours = [tuple(str(value) for value in row.values())
-                for row in ask("out.db", "SELECT * FROM gpu.nvprof WHERE Type <> 'NVTX ranges'")]
+                for row in ask("out.db", "SELECT * FROM gpu.nvprof WHERE type <> 'NVTX ranges'")]
         self.assertEqual([tuple(value.replace("1.86200s", "1.8620s").replace("1.86100s", "1.8610s") for value in row)
                           for row in self.printed("nvprof/summary.nvprof")], ours)
 

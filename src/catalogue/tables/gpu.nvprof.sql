@@ -1,13 +1,13 @@
 -- The same as gpu.summary, as nvprof prints it: times as text with the unit that fits.
 CREATE VIEW gpu.nvprof(
-  Type,                                   -- TEXT GPU activities | API calls | NVTX ranges
-  "Time(%)",                              -- TEXT share of the time of its type
-  Time,                                   -- TEXT all together
-  Calls,                                  -- INTEGER how many
-  Avg,                                    -- TEXT on average
-  Min,                                    -- TEXT the shortest
-  Max,                                    -- TEXT the longest
-  Name                                    -- TEXT of the kernel, the copy, the function or the range
+  type,                                   -- TEXT GPU activities | API calls | NVTX ranges
+  "time(%)",                              -- TEXT share of the time of its type
+  time,                                   -- TEXT all together
+  calls,                                  -- INTEGER how many
+  avg,                                    -- TEXT on average
+  min,                                    -- TEXT the shortest
+  max,                                    -- TEXT the longest
+  name                                    -- TEXT of the kernel, the copy, the function or the range
 ) AS
   WITH
     line(line, type, share, calls, name, total, avg, least, most) AS (
