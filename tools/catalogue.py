@@ -16,12 +16,13 @@ A file is named [SCHEMA.]NAME.sql and holds one statement:
 CREATE VIEW names its columns in the same way, each with a comment that begins with its type.
 CREATE VIRTUAL TABLE name(columns) stands in no file: a module of the program makes it.
 A view with a schema stands in no file either: it is a question that is asked when it is read.
+CREATE TABLE IF NOT EXISTS stands in the files only that have rows of it.
 """
 import os
 import re
 import sys
 
-HEAD = re.compile(r'CREATE (TABLE|VIEW|VIRTUAL TABLE) (?:(\w+)\.)?(\w+)\($')
+HEAD = re.compile(r'CREATE (TABLE|VIEW|VIRTUAL TABLE) (IF NOT EXISTS )?(?:(\w+)\.)?(\w+)\($')
 COLUMN = re.compile(r'  (\w+|"[^"]+") *(.*?),? *-- ?(.*)$')
 CONSTRAINT = re.compile(r'  (PRIMARY KEY|UNIQUE|CHECK|FOREIGN KEY)\b')
 UNIT = re.compile(r'\[([^\]]+)\] ?(.*)$')
@@ -70,7 +71,8 @@ class Table:
         head = HEAD.match(lines[n]) if n < len(lines) else None
         if not head or not self.doc:
             raise ValueError('a comment that says what a row is, and then CREATE ... name(')
-        self.kind, self.schema, self.name = head.group(1), head.group(2) or 'main', head.group(3)
+        self.kind, self.schema, self.name = head.group(1), head.group(3) or 'main', head.group(4)
+        self.is_optional = head.group(2) is not None
         end = next((i for i in range(n, len(lines)) if lines[i].startswith(')')), None)
         if end is None:
             raise ValueError('no line that begins with )')
@@ -88,6 +90,10 @@ class Table:
     @property
     def is_in_file(self):
         return self.schema == 'main' and self.kind != 'VIRTUAL TABLE'
+
+    @property
+    def is_in_every_file(self):
+        return self.is_in_file and not self.is_optional
 
     @property
     def ddl(self):
@@ -121,13 +127,15 @@ def write_c(tables, out):
             out.write('\t.%s = %s,\n' % (name, literal(value)))
         if table.query:
             out.write('\t.query = %s,\n' % literal(table.query))
+        if table.is_optional:
+            out.write('\t.is_optional = true,\n')
         out.write('\t.kind = %s,\n\t.columns = columns_%d,\n\t.n_columns = %d,\n};\n' % (
             KINDS[table.kind], n, len(table.columns)))
     out.write('\nconst struct catalogue_table *const catalogue_tables[] = {\n%s\tNULL,\n};\n' % ''.join(
         '\t&table_%d,\n' % n for n in range(len(tables))))
     head = '-- The file a recording is kept in. Any SQLite tool opens it.\n'
     out.write('\nconst char catalogue_schema_sql[] =\n\t%s;\n' % literal(
-        head + ''.join(table.ddl for table in tables if table.is_in_file), '\t'))
+        head + ''.join(table.ddl for table in tables if table.is_in_every_file), '\t'))
 
 
 def cell(text):
@@ -144,7 +152,7 @@ def markdown(tables):
         for table in (table for table in tables if table.schema == schema):
             name = table.name if schema == 'main' else schema + '.' + table.name
             parts.append('\n### `%s`\n\n%s (%s)\n\n| column | type | unit | |\n|---|---|---|---|\n' % (
-                name, table.doc.rstrip('.'), SHOWN_KINDS[table.kind] if table.is_in_file else 'virtual table'))
+                name, table.doc.rstrip('.'), SHOWN_KINDS[table.kind] + ', where there are rows' * table.is_optional if table.is_in_file else 'virtual table'))
             for column in table.columns:
                 parts.append('| `%s` | %s | %s | %s |\n' % (column.name, column.type.replace('ANY', ''),
                                                            cell(column.unit), cell(column.doc)))

@@ -246,6 +246,8 @@ static int fill_from(struct copy *copy, struct source *source)
 		r = copy_totals(copy, source);
 	if (r >= 0)
 		r = merge_rest(copy, source);
+	if (r >= 0)
+		r = copy_gpu(copy, source);
 	return r;
 }
 

@@ -61,6 +61,9 @@ int copy_tree(struct copy *copy, struct source *source);
 int copy_samples(struct copy *copy, struct source *sources, size_t n_sources);
 int copy_totals(struct copy *copy, struct source *source);
 
+/* copy_gpu.c: tables of GPUs, where it has them; after its processes have numbers. */
+int copy_gpu(struct copy *copy, struct source *source);
+
 /* pids.c: choose the numbers that its processes have; before anything else of it is copied. */
 int merge_numbers(struct copy *copy, struct source *source);
 /* merge.c: runs, processes, threads, pauses and counts; whether sources go together at all. */

@@ -32,6 +32,7 @@ struct catalogue_table {
 	const char *ddl; /* the statement that makes it, with its comments */
 	const char *query; /* of a view: its SELECT; else NULL */
 	enum catalogue_kind kind;
+	bool is_optional; /* a table that stands in the files only that have rows of it */
 	const struct catalogue_column *columns;
 	size_t n_columns;
 };
@@ -41,6 +42,10 @@ extern const struct catalogue_table *const catalogue_tables[];
 
 /* All that makes a new recording's tables and views, in one text. */
 extern const char catalogue_schema_sql[];
+
+/* catalogue_add_optional - make those tables of a family ("gpu_") in the connection's main database that stand in the
+ * files only that have rows of them, where they are not. SQLite's result code. */
+int catalogue_add_optional(sqlite3 *db, const char *prefix);
 
 /* catalogue_find - the table of that name; capitals do not matter. NULL: there is none. */
 const struct catalogue_table *catalogue_find(const char *schema, const char *name);
@@ -64,7 +69,7 @@ bool catalogue_is_recording(sqlite3 *db);
  *
  * information_schema is attached always. Where the connection's main database is a recording, so
  * are the schemas of its views (python ...), and views that an older file does not have become
- * temporary ones. What is there already under a name stays.
+ * temporary ones; tables that need not be there are, without a row. What is there already under a name stays.
  * The connection may be read-only, and query_only: it is so again afterwards.
  * Call once for a connection. Returns SQLite's result code; the message is the connection's.
  */

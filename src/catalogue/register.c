@@ -86,8 +86,35 @@ static bool is_of_runs(sqlite3 *db, const struct catalogue_table *table)
 	       catalogue_ask(db, "SELECT count(*) FROM main.sqlite_schema WHERE name = ?1", "run") > 0;
 }
 
+/* Views of schemas of ours are over them: without any rows, where the file has none. */
+static int add_empty(sqlite3 *db, const struct catalogue_table *table)
+{
+	static const char create[] = "CREATE TABLE IF NOT EXISTS ";
+	char *sql;
+	int code;
+
+	if (catalogue_ask(db, "SELECT 1 FROM main.sqlite_schema WHERE name = ?1", table->name) > 0)
+		return SQLITE_OK;
+	sql = sqlite3_mprintf("CREATE TEMP TABLE IF NOT EXISTS %s", table->ddl + strlen(create));
+	code = sql ? catalogue_execute(db, sql) : SQLITE_NOMEM;
+	sqlite3_free(sql);
+	return code;
+}
+
+int catalogue_add_optional(sqlite3 *db, const char *prefix)
+{
+	int code = SQLITE_OK;
+
+	for (size_t i = 0; catalogue_tables[i] && code == SQLITE_OK; i++)
+		if (catalogue_tables[i]->is_optional && strncmp(catalogue_tables[i]->name, prefix, strlen(prefix)) == 0)
+			code = sqlite3_exec(db, catalogue_tables[i]->ddl, NULL, NULL, NULL);
+	return code;
+}
+
 static int add(sqlite3 *db, const struct catalogue_table *table, bool is_recording)
 {
+	if (table->is_optional && is_recording)
+		return add_empty(db, table);
 	if (table->kind != CATALOGUE_VIEW)
 		return SQLITE_OK;
 	if (strcmp(table->schema, "information_schema") == 0 || is_of_runs(db, table))

@@ -71,6 +71,10 @@ static void put_mode(const struct about_run *run, FILE *out)
 	put_printable(run->event, event, sizeof event);
 	put_printable(run->mode, mode, sizeof mode);
 	put_printable(run->stack_source, source, sizeof source);
+	if (strcmp(run->mode, "imported") == 0) {
+		fprintf(out, "  %-11s imported, another profiler's: %s of %s\n", "mode", source, event);
+		return;
+	}
 	fprintf(out, "  %-11s %s, ", "mode", mode);
 	if (run->period > 0)
 		fprintf(out, "one in %" PRId64 " %s", run->period, event);
@@ -96,7 +100,10 @@ static void put_run(const struct info *info, const struct about_run *run, FILE *
 	put_mode(run, out);
 	put_printable(run->host, host, sizeof host);
 	put_printable(run->kernel, kernel, sizeof kernel);
-	fprintf(out, "  %-11s %s, kernel %s, %" PRId64 " CPUs\n", "host", host, kernel, run->cpus);
+	if (host[0] || kernel[0])
+		fprintf(out, "  %-11s %s, kernel %s, %" PRId64 " CPUs\n", "host", host, kernel, run->cpus);
+	else
+		put_text("host", "not known", out);
 	put_text("python", run->python[0] ? run->python : "none was found", out);
 	put_text("probing", run->probing, out);
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/sample.h"
+#include "src/store/gpu.h"
 #include "src/store/series.h"
 
 #define STORE_APPLICATION_ID 0x50726f62 /* "Prob" */

@@ -7,9 +7,9 @@ CREATE TABLE run(
   clean         INTEGER NOT NULL DEFAULT 0, -- 1: it ended by itself
   command       TEXT NOT NULL,            -- what was recorded: a command line
   pid           INTEGER NOT NULL,         -- of what was recorded; its children have rows in process
-  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time, of threads that do not run, too; offcpu: of those alone; event: something else than time
+  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time, of threads that do not run, too; offcpu: of those alone; event: something else than time; imported: another profiler's
   hz            REAL NOT NULL,            -- [1/s] 0: samples were taken by period
-  stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; read: after the wake-up; poll: at intervals, nothing else
+  stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; read: after the wake-up; poll: at intervals, nothing else; of what was imported its format
   python        TEXT,                     -- version of the first interpreter found; NULL: none
   kernel_frames INTEGER NOT NULL,         -- 1: time inside the kernel was sampled as well
   host          TEXT NOT NULL,            -- its name

@@ -1,0 +1,69 @@
+/* input.c - see input.h. Read, not mapped: a file that gets shorter meanwhile is a short file then. */
+#include "src/cli/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+enum { FIRST_BYTES = 1 << 16 };
+
+static int make_room(struct input *input)
+{
+	size_t wanted = MAX(2 * input->allocated, (size_t)FIRST_BYTES);
+	uint8_t *bytes;
+
+	if (input->n_bytes < input->allocated)
+		return 0;
+	bytes = realloc(input->bytes, wanted);
+	if (!bytes)
+		return -ENOMEM;
+	input->bytes = bytes;
+	input->allocated = wanted;
+	return 0;
+}
+
+static int read_all(int fd, struct input *input)
+{
+	ssize_t n;
+	int r;
+
+	do {
+		r = make_room(input);
+		if (r < 0)
+			return r;
+		n = read(fd, input->bytes + input->n_bytes, input->allocated - input->n_bytes);
+		if (n > 0)
+			input->n_bytes += (size_t)n;
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 ? -errno : 0;
+}
+
+int input_read(const char *path, struct input *ret)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	CLEANUP(closep) int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+
+	*ret = (struct input){ 0 };
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	ret->modified_ns = S_ISREG(st.st_mode) ? (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec
+					       : realtime_ns();
+	if (S_ISREG(st.st_mode) && st.st_size > 0) { /* one more, so that the end shows */
+		ret->bytes = malloc((size_t)st.st_size + 1);
+		ret->allocated = ret->bytes ? (size_t)st.st_size + 1 : 0;
+	}
+	return read_all(fd, ret);
+}
+
+void input_done(struct input *input)
+{
+	free(input->bytes);
+	*input = (struct input){ 0 };
+}

@@ -1,0 +1,300 @@
+/*
+ * verb_import.c - what another profiler wrote, as a recording.
+ *
+ * The format is recognised by what is in the file. The recording appears when it is whole; a recording that is there
+ * is given tables of GPUs in one transaction.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/format.h"
+#include "src/cli/input.h"
+#include "src/cli/new_file.h"
+#include "src/cli/sources.h"
+#include "src/cli/working.h"
+#include "src/import/import.h"
+#include "src/pipeline/pipeline.h"
+
+enum { KEY_FROM = 'f', KEY_FORCE = 0x200, KEY_INTO, MAX_SENTENCE = 512 };
+
+struct options {
+	const char *path, *out, *into;
+	const struct importer *importer; /* NULL: by what is in the file */
+	bool force, quiet;
+};
+
+static const struct argp_option option_list[] = {
+	{ "from", KEY_FROM, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
+	{ "output", 'o', "OUT", 0, "Write to OUT (default: FILE with .db in place of its ending)", 0 },
+	{ "into", KEY_INTO, "RECORDING", 0,
+	  "Add tables of GPUs to a recording that is there, instead of making one", 0 },
+	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case KEY_FROM:
+		options->importer = importer_by_name(argument);
+		if (!options->importer)
+			argp_error(state, "there is no format %s; --help lists them", argument);
+		return 0;
+	case 'o':
+		options->out = argument;
+		return 0;
+	case KEY_INTO:
+		options->into = argument;
+		return 0;
+	case KEY_FORCE:
+		options->force = true;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->path)
+			argp_error(state, "one file at a time: %s?", argument);
+		options->path = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->path)
+			argp_error(state, "name the file that another profiler wrote");
+		if (options->into && options->out)
+			argp_error(state, "either -o OUT or --into RECORDING");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* The help of --from, from the table of importers. argp frees the result. */
+static char *list_formats(int key, const char *text, void *input)
+{
+	char *list = NULL;
+	size_t n = 0;
+	FILE *out;
+
+	if (key != KEY_FROM)
+		return cli_help_filter(key, text, input);
+	out = open_memstream(&list, &n);
+	if (!out)
+		return (char *)text;
+	fputs("The format:", out);
+	for (size_t i = 0; importers[i]; i++)
+		fprintf(out, "%s %s (%s)", i > 0 ? "," : "", importers[i]->name, importers[i]->summary);
+	fputs("; default: what FILE holds", out);
+	fclose(out);
+	return list;
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "FILE",
+	.doc = "Make a recording of what another profiler wrote (- is stdin), so that report, flamegraph, sql, diff and export "
+	       "work on it.\v"
+	       "Examples:\n"
+	       "  probing import out.folded\n"
+	       "  probing import nvprof.log -o gpu.db && probing sql gpu.db 'SELECT * FROM gpu.nvprof'\n"
+	       "  probing import nvprof.csv --into train.db\n\n"
+	       "Exit status: 65 FILE is of no format that is known, or damaged; 66 no such file; 73 OUT cannot be made; 74 the "
+	       "disk is full.",
+	.help_filter = list_formats,
+};
+
+/* "out.folded" becomes "out.db". */
+static char *default_out(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+	const char *name = slash ? slash + 1 : path;
+	int n = (int)strlen(path);
+	char *out;
+
+	if (strcmp(path, "-") == 0)
+		return strdup("imported.db");
+	if (dot && dot > name)
+		n = (int)(dot - path);
+	return asprintf(&out, "%.*s.db", n, path) < 0 ? NULL : out;
+}
+
+/* ---- What can go wrong ---- */
+
+static int fail_read(const struct options *options, int error, const struct import_result *result)
+{
+	const char *format = options->importer->name;
+
+	switch (error) {
+	case -ECANCELED:
+		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+	case -EBADMSG:
+	case -ENODATA:
+	case -EPROTONOSUPPORT:
+	case -EOPNOTSUPP:
+		return cli_fail(EXIT_BAD_DATA, "%s cannot be imported as %s: %s", options->path, format,
+				result->why[0] ? result->why : "it is damaged");
+	default:
+		return cli_fail(cli_status(error), "importing %s as %s failed: %s", options->path, format, strerror(-error));
+	}
+}
+
+static int fail_into(const char *path, int error)
+{
+	char sentence[MAX_SENTENCE];
+
+	if (error == -EBUSY)
+		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded, or changed by somebody else: wait for the end of that", path);
+	if (error == -EACCES || error == -EROFS || error == -EPERM)
+		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own", path, strerror(-error));
+	store_explain(error, path, sentence, sizeof sentence);
+	return cli_fail(cli_status(error), "%s", sentence);
+}
+
+static void say_result(const struct options *options, const char *out, const struct import_result *result)
+{
+	char samples[32];
+
+	format_count(result->n_samples, samples);
+	fprintf(stderr, "probing: %s %s: ", options->into ? "added to" : "wrote", out);
+	if (result->n_gpu > 0)
+		fprintf(stderr, "%" PRIu64 " rows of GPUs", result->n_gpu);
+	else
+		fprintf(stderr, "%s samples%s", samples, result->n_timed > 0 ? "" : ", without a time");
+	fprintf(stderr, " (%s)\n", options->importer->name);
+	if (result->n_skipped > 0)
+		fprintf(stderr, "%" PRIu64 " entr%s of %s could not be made sense of and %s left out\n", result->n_skipped,
+			result->n_skipped == 1 ? "y" : "ies", options->path, result->n_skipped == 1 ? "was" : "were");
+}
+
+/* ---- The whole ---- */
+
+static bool show(void *data, uint64_t n)
+{
+	return working_show(data, "rows", n, 0);
+}
+
+static bool show_names(void *data, const struct rename_progress *progress)
+{
+	return working_show(data, "names", progress->n_done, progress->n_places);
+}
+
+/* Files on this machine name what was recorded as addresses only. */
+static int name_places(const char *path, struct working *working)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	CLEANUP(rename_result_done) struct rename_result result = { 0 };
+	const struct rename_options options = { .keep_going = show_names, .data = working };
+	int r;
+
+	r = store_open(path, &store);
+	if (r >= 0)
+		r = pipeline_rename(store, &options, &result);
+	return r < 0 ? r : store_settle(store);
+}
+
+static int make(const struct options *options, const struct import_input *input, const char *path, struct import_result *result)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	int r;
+
+	r = store_create(path, NULL, &store);
+	if (r < 0)
+		return r;
+	r = import_read(options->importer, input, store, false, cli_version, result);
+	if (r >= 0)
+		r = store_finish(TAKE(store), result->ended_ns);
+	if (r >= 0 && result->has_places)
+		r = name_places(path, input->data);
+	return r;
+}
+
+static int import_new(const struct options *options, struct import_input *input, const char *out)
+{
+	CLEANUP(new_file_abandon) struct new_file file = { 0 };
+	struct import_result result = { 0 };
+	struct working working;
+	int r;
+
+	r = new_file_open(&file, out, options->force);
+	if (r < 0)
+		return sources_fail_place(out, r);
+	working_begin(&working, options->quiet);
+	input->keep_going = show;
+	input->data = &working;
+	r = make(options, input, file.temporary, &result);
+	if (r < 0)
+		return working_end(&working, fail_read(options, r, &result));
+	working_end(&working, EXIT_OK);
+	r = new_file_finish(&file);
+	if (r < 0)
+		return sources_fail_place(out, r);
+	if (!options->quiet)
+		say_result(options, out, &result);
+	return EXIT_OK;
+}
+
+static int import_into(const struct options *options, const struct import_input *input)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	struct import_result result = { 0 };
+	int r;
+
+	if (!options->importer->has_gpu)
+		return cli_fail(EXIT_USAGE, "%s has stacks of its own (%s): make a recording of it with -o, and probing merge or "
+				"probing diff of both", options->path, options->importer->name);
+	r = store_open(options->into, &store);
+	if (r < 0)
+		return fail_into(options->into, r);
+	r = import_read(options->importer, input, store, true, cli_version, &result);
+	if (r < 0)
+		return fail_read(options, r, &result);
+	r = store_settle(store);
+	if (r < 0)
+		return fail_into(options->into, r);
+	if (!options->quiet)
+		say_result(options, options->into, &result);
+	return EXIT_OK;
+}
+
+static int import_bytes(struct options *options, const struct input *bytes)
+{
+	CLEANUP(freep) char *out = default_out(options->path);
+	struct import_input input = { .name = options->path, .bytes = bytes->bytes, .n_bytes = bytes->n_bytes,
+				      .modified_ns = bytes->modified_ns };
+
+	if (!out)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	if (!options->importer)
+		options->importer = importer_recognise(input.bytes, input.n_bytes);
+	if (!options->importer)
+		return cli_fail(EXIT_BAD_DATA, "%s is of no format that is known here; probing import --help lists them, and --from "
+				"says which it is", options->path);
+	return options->into ? import_into(options, &input) : import_new(options, &input, options->out ? options->out : out);
+}
+
+static int run_import(int argc, char **argv)
+{
+	CLEANUP(input_done) struct input input = { 0 };
+	struct options options = { 0 };
+	int r;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	r = input_read(options.path, &input);
+	if (r < 0)
+		return cli_fail(cli_status(r), "%s cannot be read: %s", options.path, strerror(-r));
+	if (input.n_bytes == 0)
+		return cli_fail(EXIT_BAD_DATA, "%s is empty", options.path);
+	return import_bytes(&options, &input);
+}
+
+const struct verb verb_import = {
+	.name = "import",
+	.summary = "make a recording of what another profiler wrote",
+	.run = run_import,
+};

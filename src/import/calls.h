@@ -1,0 +1,37 @@
+/* calls.h - functions that call each other, with times, spread over the stacks in which they may have run. */
+#ifndef PROBING_IMPORT_CALLS_H
+#define PROBING_IMPORT_CALLS_H
+
+#include "src/import/sink.h"
+
+struct call_function {
+	int64_t frame; /* of the sink */
+	double calls, self_ns, total_ns;
+	/* calls.c's own: */
+	double root_calls, root_self_ns, in_ns, root_share, met_self_ns, met_calls;
+	size_t first_edge, n_edges; /* of what it calls */
+	bool is_on_path;
+};
+
+struct call_edge {
+	uint32_t caller, callee; /* indices of functions */
+	double calls, self_ns, total_ns; /* of the callee, when that one called it */
+};
+
+struct calls {
+	struct call_function *functions;
+	size_t n_functions, functions_allocated;
+	struct call_edge *edges;
+	size_t n_edges, edges_allocated;
+};
+
+/*
+ * calls_spread - put a total for each stack that follows from the calls.
+ * The time and the calls of each function are kept to the nanosecond. In which stacks they were spent is known for
+ * its callers only; further out they are divided as the callers' own times are, which is right where a function
+ * does the same for all who call it.
+ */
+int calls_spread(struct calls *calls, struct sink *sink, pid_t pid);
+void calls_done(struct calls *calls);
+
+#endif

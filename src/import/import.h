@@ -1,0 +1,66 @@
+/* import.h - what other profilers wrote, as a recording of ours.
+ *
+ * An importer is a const descriptor in import_<name>.c and one word in meson.build, which generates
+ * the table. It reads bytes that somebody else wrote, and hands what they say to a sink, which makes
+ * rows of them; docs/adding-an-importer.md.
+ */
+#ifndef PROBING_IMPORT_H
+#define PROBING_IMPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/store/store.h"
+
+struct sink;
+
+/* A file, whole in memory. */
+struct import_input {
+	const char *name; /* its path, for what has to be told of it */
+	uint8_t *bytes;   /* may be changed: nobody else sees it */
+	size_t n_bytes;
+	uint64_t modified_ns; /* CLOCK_REALTIME: when it was written last; what has no time of its own is as of then */
+	/* Called now and then with rows that are done; false ends it with -ECANCELED. May be NULL. */
+	bool (*keep_going)(void *data, uint64_t n);
+	void *data;
+};
+
+struct importer {
+	const char *name;    /* "folded" */
+	const char *summary; /* one line for --help */
+	bool has_gpu; /* it has nothing but tables of GPUs: a recording that is there may be given them, too */
+	/* Whether it looks like the format; cheap. */
+	bool (*recognise)(const uint8_t *bytes, size_t n_bytes);
+	/*
+	 * Errors: -EBADMSG damaged, -EPROTONOSUPPORT a variant that is not read, each with sink_explain();
+	 * -ENOMEM and what the store reports.
+	 */
+	int (*read)(const struct import_input *input, struct sink *sink);
+};
+
+/* All importers, ending with NULL, the pickier before the others. */
+extern const struct importer *const importers[];
+const struct importer *importer_by_name(const char *name);
+const struct importer *importer_recognise(const uint8_t *bytes, size_t n_bytes); /* NULL: none */
+
+struct import_result {
+	uint64_t n_samples; /* with a time or without */
+	uint64_t n_timed;   /* with one */
+	uint64_t n_gpu;     /* rows of gpu_* */
+	uint64_t ended_ns;  /* CLOCK_REALTIME: for store_finish() */
+	bool has_places;    /* there are native frames that files may name: pipeline_rename() */
+	uint64_t n_skipped; /* entries that could not be made sense of */
+	char why[256];      /* what is wrong, where something is; else "" */
+};
+
+/*
+ * import_read - all that a file says, into a recording.
+ * @store: new and without rows; or, where @into, one that is there, which only gets tables of GPUs.
+ * @version: of this program, for the table run. @ret: filled on failure, too.
+ * Errors: those of importer.read; -ENODATA there is nothing in it. What has been put is the caller's to drop.
+ */
+int import_read(const struct importer *importer, const struct import_input *input, struct store *store, bool into,
+		const char *version, struct import_result *ret);
+
+#endif

@@ -1,0 +1,35 @@
+/* marshal.h - Python's marshal format, as far as profiles need it: numbers, text, tuples and dicts in each other. */
+#ifndef PROBING_IMPORT_MARSHAL_H
+#define PROBING_IMPORT_MARSHAL_H
+
+#include "src/import/sink.h"
+
+enum marshal_type { MARSHAL_NONE, MARSHAL_INTEGER, MARSHAL_REAL, MARSHAL_TEXT, MARSHAL_TUPLE, MARSHAL_DICT };
+
+struct marshal_value {
+	enum marshal_type type;
+	int64_t integer; /* also of a real, where it is whole */
+	double real;     /* also of an integer */
+	struct piece text; /* borrowed from what was read */
+	uint32_t *items; /* values of a tuple; of a dict keys and values in turn */
+	size_t n_items, items_allocated;
+};
+
+struct marshal {
+	struct marshal_value *values; /* [0] is the outermost */
+	size_t n_values, values_allocated;
+};
+
+/*
+ * marshal_read - all values of a text in versions 0 to 4.
+ * @bytes: borrowed for the life of the values. @ret: ended with marshal_done(), also after an error.
+ * Errors: -EBADMSG damaged, or a type that is none of these; -ENOMEM.
+ * Source: CPython's Python/marshal.c and Lib/test/test_marshal.py, 2.7 to 3.14.
+ */
+int marshal_read(const uint8_t *bytes, size_t n_bytes, struct marshal *ret);
+void marshal_done(struct marshal *marshal);
+
+/* The i-th of a tuple's or a dict's; NULL: it has not so many, or is of another type. */
+const struct marshal_value *marshal_item(const struct marshal *marshal, const struct marshal_value *of, size_t i);
+
+#endif

@@ -1,0 +1,59 @@
+/* pprof.h - what the files that read pprof's profiles share. Private to import_pprof.c and pprof_places.c. */
+#ifndef PROBING_IMPORT_PPROF_H
+#define PROBING_IMPORT_PPROF_H
+
+#include "base/id_map.h"
+#include "src/import/wire.h"
+
+enum { PPROF_MOST_VALUES = 64 };
+
+struct pprof_function {
+	uint64_t name, file, first_line; /* name and file: strings */
+};
+struct pprof_mapping {
+	uint64_t start, offset, file, build_id;
+};
+
+struct pprof {
+	struct sink *sink;
+	struct piece *strings;
+	size_t n_strings, strings_allocated;
+	struct pprof_function *functions;
+	size_t n_functions, functions_allocated;
+	struct pprof_mapping *mappings;
+	size_t n_mappings, mappings_allocated;
+	int64_t *frames; /* of locations */
+	size_t n_frames, frames_allocated;
+	struct id_map function_ids, mapping_ids, location_ids;
+	struct {
+		uint64_t type, unit;
+	} types[PPROF_MOST_VALUES];
+	size_t n_types, shown, counted; /* counted: of samples; n_types: none */
+	uint64_t default_type;
+	double unit; /* nanoseconds of a value; 0: it is no time */
+};
+
+static inline struct piece pprof_string(const struct pprof *pprof, uint64_t index)
+{
+	return index < pprof->n_strings ? pprof->strings[index] : (struct piece){ 0 };
+}
+
+/* Numbers of a message, by their fields up to n; others are left. false: it is damaged. */
+static inline bool pprof_numbers(struct piece message, uint64_t *numbers, size_t n)
+{
+	struct cursor in = wire_within(message);
+	struct wire_field field;
+
+	memset(numbers, 0, n * sizeof *numbers);
+	while (wire_next(&in, &field))
+		if (field.number < n && !field.bytes.at)
+			numbers[field.number] = field.value;
+	return !in.failed;
+}
+
+/* pprof_places.c: one message each; a location after all functions and mappings. -EBADMSG, -ENOMEM. */
+int pprof_read_function(struct pprof *pprof, struct piece message);
+int pprof_read_mapping(struct pprof *pprof, struct piece message);
+int pprof_read_location(struct pprof *pprof, struct piece message);
+
+#endif

@@ -1,0 +1,82 @@
+/* sink.h - where importers put what they read: equal names, places and stacks become one row. Private.
+ *
+ * All: 0 or negative errno; -EBADMSG where numbers lead nowhere or add up to too much.
+ */
+#ifndef PROBING_IMPORT_SINK_H
+#define PROBING_IMPORT_SINK_H
+
+#include <string.h>
+
+#include "base/util.h"
+#include "src/import/import.h"
+
+/* Some text of the file, borrowed; it may hold any bytes. */
+struct piece {
+	const char *at;
+	size_t n;
+};
+
+static inline struct piece piece_of(const char *text)
+{
+	return (struct piece){ text, text ? strlen(text) : 0 };
+}
+
+/* A piece as a string of C; NULs become '?'. NULL: no memory. The caller's. */
+char *piece_text(struct piece piece);
+
+/* What the row of run says; what stays empty is not known. */
+struct sink_run {
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	char command[1024], host[128], kernel[128], python[32], event[128];
+	double hz;
+	uint64_t period;
+	unsigned cpus;
+	bool counts;        /* weights are numbers of the event, not nanoseconds */
+	bool kernel_frames;
+};
+
+struct sink_frame {
+	enum frame_kind kind;
+	struct piece name; /* n 0: to be named by module and address */
+	struct piece file, module, build_id;
+	int first_line, line; /* 0: not known */
+	bool has_address, without_cfi;
+	uint64_t address; /* in the module's own address space */
+	int64_t inlined_into;
+};
+
+struct sink_run *sink_run(struct sink *sink);
+
+/* Say why a file is refused; the first sentence stays. Returns error, for return statements. */
+int sink_explain(struct sink *sink, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* An entry could not be made sense of, and is left out. */
+void sink_skip(struct sink *sink);
+
+/* A process, a thread; the process need not have been told of. Names may be empty; the last told stays. */
+int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, struct piece command);
+int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name);
+
+/* What a frame of that source file is of, as far as its ending tells: FRAME_PYTHON or FRAME_NATIVE. */
+enum frame_kind kind_of_file(struct piece file);
+
+int sink_frame(struct sink *sink, const struct sink_frame *frame, int64_t *ret);
+/* @parent: the stack of the caller; 0: there is none. */
+int sink_stack(struct sink *sink, int64_t parent, int64_t frame, int64_t *ret);
+
+/* Time, or numbers of the event, of a thread with a stack. @stack: 0: not known. */
+int sink_total(struct sink *sink, pid_t pid, pid_t tid, int64_t stack, uint64_t samples, uint64_t weight);
+/* The same with a time of its own; in any order. Fields that importers know nothing of are set here. */
+int sink_sample(struct sink *sink, const struct sample_row *row);
+
+/*
+ * What ran on GPUs. Once before its rows; each of kernels, copies and calls is a stack of one function, too, of the
+ * threads "GPU activities" and "API calls" of the process.
+ */
+int sink_gpu(struct sink *sink, const struct gpu_trace_row *trace);
+int sink_kernel(struct sink *sink, const struct gpu_kernel_row *row);
+int sink_memcpy(struct sink *sink, const struct gpu_memcpy_row *row);
+int sink_call(struct sink *sink, const struct gpu_call_row *row);
+int sink_range(struct sink *sink, const struct gpu_range_row *row);
+
+#endif

@@ -1,0 +1,54 @@
+/* unzip.c - see unzip.h. */
+#include "src/import/unzip.h"
+
+#include <errno.h>
+#include <zlib.h>
+
+#include "base/util.h"
+
+enum { FIRST_BYTES = 1 << 16, GZIP_WINDOW = 15 + 16 };
+
+static int inflate_all(z_stream *stream, size_t most, uint8_t **to, size_t *n)
+{
+	size_t room = 0;
+	int code = Z_OK;
+
+	while (code == Z_OK) {
+		if (*n == room) {
+			uint8_t *more = realloc(*to, room = room > 0 ? 2 * room : FIRST_BYTES);
+
+			if (!more)
+				return -ENOMEM;
+			*to = more;
+		}
+		stream->next_out = *to + *n;
+		stream->avail_out = (unsigned)MIN(room - *n, (size_t)1 << 30);
+		code = inflate(stream, Z_NO_FLUSH);
+		*n = (size_t)(stream->next_out - *to);
+		if (*n > most)
+			return -E2BIG;
+	}
+	return code == Z_STREAM_END ? 0 : code == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+int unzip(const uint8_t *bytes, size_t n_bytes, size_t most, uint8_t **ret, size_t *ret_bytes)
+{
+	z_stream stream = { .next_in = (uint8_t *)bytes, .avail_in = (unsigned)n_bytes };
+	uint8_t *to = NULL;
+	size_t n = 0;
+	int r;
+
+	if (n_bytes > UINT32_MAX)
+		return -E2BIG;
+	if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+		return -ENOMEM;
+	r = inflate_all(&stream, most, &to, &n);
+	inflateEnd(&stream);
+	if (r < 0) {
+		free(to);
+		return r;
+	}
+	*ret = to;
+	*ret_bytes = n;
+	return 0;
+}

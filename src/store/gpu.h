@@ -1,0 +1,69 @@
+/* gpu.h - rows of what ran on GPUs, as other programs measured it: tables gpu_*, in the files only that have them. */
+#ifndef PROBING_STORE_GPU_H
+#define PROBING_STORE_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store;
+
+/* Strings are borrowed for the call, NULL becomes SQL NULL; so does GPU_UNKNOWN in numbers. */
+#define GPU_UNKNOWN INT64_MIN
+
+struct gpu_trace_row {
+	const char *format, *file, *command;
+	int64_t pid;
+	uint64_t started_ns; /* CLOCK_REALTIME; 0: not known */
+};
+
+/* What all of them have: one of something, or in summaries all of one name. */
+struct gpu_span {
+	const char *name;
+	int64_t calls, duration_ns, min_ns, max_ns;
+	int64_t start_ns; /* since its trace began */
+};
+struct gpu_place {
+	const char *device;
+	int64_t context, stream, correlation;
+};
+struct gpu_kernel_row {
+	struct gpu_span span;
+	int64_t grid[3], block[3], registers, static_shared_bytes, dynamic_shared_bytes;
+	struct gpu_place place;
+};
+struct gpu_memcpy_row {
+	struct gpu_span span;
+	const char *kind, *source, *destination;
+	int64_t bytes;
+	struct gpu_place place;
+};
+struct gpu_call_row {
+	struct gpu_span span;
+	int64_t pid, tid, result, correlation;
+};
+struct gpu_range_row {
+	struct gpu_span span;
+	int64_t pid, tid;
+	const char *domain;
+};
+
+/* gpu_make_tables - where they are not. In a transaction. */
+int gpu_make_tables(struct store *store);
+
+struct gpu_writer;
+
+/*
+ * gpu_writer_new - make the tables where they are not, and a row for a trace. In a transaction.
+ * @store: borrowed. @ret: ended with gpu_writer_free(), before the store is closed.
+ * Errors: those of putting rows.
+ */
+int gpu_writer_new(struct store *store, const struct gpu_trace_row *trace, struct gpu_writer **ret);
+void gpu_writer_free(struct gpu_writer *writer);
+
+/* Rows of that trace; errors as of store_put_*(). */
+int gpu_put_kernel(struct gpu_writer *writer, const struct gpu_kernel_row *row);
+int gpu_put_memcpy(struct gpu_writer *writer, const struct gpu_memcpy_row *row);
+int gpu_put_call(struct gpu_writer *writer, const struct gpu_call_row *row);
+int gpu_put_range(struct gpu_writer *writer, const struct gpu_range_row *row);
+
+#endif
