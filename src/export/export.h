@@ -25,6 +25,7 @@ struct exporter {
 	const char *name;    /* "svg" */
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
+	bool only_time;      /* weights are seconds to its readers: not for profiles with a unit of their own */
 	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. NULL: the format is no view of stacks. */
 	int (*write)(const struct profile *profile, const struct export_options *options, FILE *out);
 	/* Instead: makes a file at path, where none is, of all that the recording holds. The caller removes what

@@ -122,6 +122,17 @@ void text_put_fixed(FILE *out, uint64_t value, unsigned decimals)
 		fprintf(out, ".%.*s", (int)n, digits);
 }
 
+int text_compare(const char *a, const char *b)
+{
+	int32_t left, right;
+
+	do {
+		left = text_next(&a);
+		right = text_next(&b);
+	} while (left == right && left != 0);
+	return (left > right) - (left < right);
+}
+
 const char *text_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -36,7 +36,7 @@ static const struct {
 	int (*load)(struct loader *loader);
 } passes[] = {
 	{ "SELECT module, path FROM module ORDER BY module", load_module },
-	{ "SELECT function, name, role, file, module FROM function ORDER BY function",
+	{ "SELECT function, name, role, file, module, first_line FROM function ORDER BY function",
 	  load_function },
 	{ "SELECT frame, kind, function, line, module, address, is_eval, inlined_into"
 	  " FROM frame ORDER BY frame",

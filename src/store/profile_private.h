@@ -14,6 +14,7 @@ struct row_index {
 
 struct function {
 	const char *name, *role, *file, *module;
+	int32_t first_line;
 };
 
 /* A reference to a row that had not come yet. */

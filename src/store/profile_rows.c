@@ -143,6 +143,8 @@ int load_function(struct loader *loader)
 		r = get_string(loader, 3, &function->file);
 	if (r == 0)
 		r = get_reference(loader, 4, &loader->modules, &module);
+	if (r == 0)
+		r = get_int32(loader, 5, &function->first_line);
 	if (r < 0)
 		return r;
 	if (!function->name)
@@ -188,6 +190,7 @@ static int load_frame_function(struct loader *loader, struct profile_frame *fram
 	frame->name = function->name;
 	frame->role = frame_role_parse(function->role);
 	frame->file = function->file;
+	frame->first_line = function->first_line;
 	frame->module = function->module;
 	return 0;
 }

@@ -328,6 +328,7 @@ struct profile_frame {
 	const char *file;   /* NULL: unknown */
 	const char *module; /* path, NULL: unknown */
 	int line;           /* 0: unknown */
+	int first_line;     /* of the function; 0: unknown */
 	int64_t function;   /* 0: unknown */
 	int64_t inlined_into; /* index into frames of the profile, -1 none */
 };
