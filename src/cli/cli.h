@@ -89,14 +89,7 @@ bool cli_colour(int fd);
 struct sqlite3;
 int cli_open_recording(const char *path, struct sqlite3 **ret);
 
-/*
- * cli_open_profile - the recording and all its stacks; one without samples is
- * an error (EXIT_BAD_DATA), since there is nothing to show.
- * @ret_db: ended with sqlite3_close(), @ret: with profile_free(); untouched on failure.
- */
 struct profile;
-int cli_open_profile(const char *path, struct sqlite3 **ret_db, struct profile **ret);
-
 /* All samples of a profile, those without a stack included. */
 uint64_t cli_count_samples(const struct profile *profile);
 

@@ -35,24 +35,3 @@ uint64_t cli_count_samples(const struct profile *profile)
 		n += profile->totals[i].samples;
 	return n;
 }
-
-int cli_open_profile(const char *path, struct sqlite3 **ret_db, struct profile **ret)
-{
-	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
-	CLEANUP(profile_freep) struct profile *profile = NULL;
-	int status, r;
-
-	status = cli_open_recording(path, &db);
-	if (status != EXIT_OK)
-		return status;
-	r = profile_load(db, &profile);
-	if (r < 0)
-		return fail(r, recording_path(path));
-	if (cli_count_samples(profile) == 0)
-		return cli_fail(EXIT_BAD_DATA,
-				"%s holds no samples: nothing ran while it was recorded",
-				recording_path(path));
-	*ret_db = TAKE(db);
-	*ret = TAKE(profile);
-	return EXIT_OK;
-}

@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/exporters.h"
 #include "src/cli/new_file.h"
 #include "src/cli/sources.h"
 #include "src/cli/view.h"
@@ -18,7 +19,7 @@
 #include "src/export/export.h"
 #include "src/store/store.h"
 
-enum { KEY_TO = 't', KEY_FORCE = 0x200, KEY_LINES, KEY_TITLE };
+enum { KEY_TO = 't', KEY_FORCE = 0x200, KEY_TITLE };
 
 struct options {
 	const char *recording, *out;
@@ -36,7 +37,7 @@ static const struct argp_option option_list[] = {
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
-	{ "lines", KEY_LINES, NULL, 0, "Tell the lines of a function apart", 0 },
+	VIEW_TREE_ROWS,
 	{ "title", KEY_TITLE, "TEXT", 0, "Title of a picture (default: none)", 0 },
 	{ 0 },
 };
@@ -80,9 +81,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'q':
 		options->quiet = true;
-		return 0;
-	case KEY_LINES:
-		options->export.lines = options->has_view = true;
 		return 0;
 	case KEY_TITLE:
 		options->export.title = argument;
@@ -236,9 +234,13 @@ static int export_view(struct options *options)
 
 	if (is_in_the_way(options))
 		return fail_place(options, -EEXIST);
-	options->export.show_interpreter = options->view.show_interpreter;
-	options->export.by_thread = options->view.by_thread;
-	status = view_open(options->recording, &options->view, &db, &profile);
+	view_export(&options->view, &options->export);
+	options->view.with_samples = options->exporter->needs_samples;
+	status = exporters_check(options->exporter, NULL);
+	if (status == EXIT_OK)
+		status = view_open(options->recording, &options->view, &db, &profile);
+	if (status == EXIT_OK)
+		status = exporters_check(options->exporter, profile);
 	return status != EXIT_OK ? status : write_out(options, profile);
 }
 

@@ -10,11 +10,12 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/exporters.h"
 #include "src/cli/view.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
 
-enum { OPTION_FORMAT = 0x200, OPTION_LINES, OPTION_TITLE };
+enum { OPTION_FORMAT = 0x200, OPTION_TITLE };
 
 struct options {
 	const char *recording, *out;
@@ -28,7 +29,7 @@ static const struct argp_option option_list[] = {
 	{ "format", OPTION_FORMAT, "FORMAT", 0, "Write as", 0 }, /* finished by list_formats */
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
-	{ "lines", OPTION_LINES, NULL, 0, "Tell the lines of a function apart", 0 },
+	VIEW_TREE_ROWS,
 	{ "title", OPTION_TITLE, "TEXT", 0,
 	  "Title of the picture (default: what was recorded)", 0 },
 	{ 0 },
@@ -53,9 +54,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_FORMAT:
 		options->exporter = exporter_named(argument, state);
-		return 0;
-	case OPTION_LINES:
-		options->export.lines = true;
 		return 0;
 	case OPTION_TITLE:
 		options->export.title = argument;
@@ -167,8 +165,7 @@ static int run_flamegraph(int argc, char **argv)
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	options.export.show_interpreter = options.view.show_interpreter;
-	options.export.by_thread = options.view.by_thread;
+	view_export(&options.view, &options.export);
 	if (!options.exporter && options.out)
 		options.exporter = exporter_by_path(options.out);
 	if (!options.exporter)
@@ -179,8 +176,13 @@ static int run_flamegraph(int argc, char **argv)
 			return cli_fail(EXIT_FAILED, "not enough memory");
 		options.out = out;
 	}
-	status = view_open(options.recording, &options.view, &db, &profile);
+	options.view.with_samples = options.exporter->needs_samples;
+	status = exporters_check(options.exporter, NULL);
+	if (status == EXIT_OK)
+		status = view_open(options.recording, &options.view, &db, &profile);
 	view_done(&options.view);
+	if (status == EXIT_OK)
+		status = exporters_check(options.exporter, profile);
 	if (status != EXIT_OK)
 		return status;
 	if (!options.export.title)

@@ -1,7 +1,7 @@
 /* view.c - see view.h.
  *
- * A recording's stacks are one tree, so whether a stack runs through a function is asked once of
- * each of its nodes, callers first. Totals of others are dropped; the tree stays as it is.
+ * What can be asked of samples is asked of the file (src/store/profile_view.c); what is asked of stacks and threads
+ * is asked in memory (view_keep.c).
  */
 #include "src/cli/view.h"
 
@@ -10,13 +10,17 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/view_keep.h"
 
 void view_done(struct view *view)
 {
 	words_done(&view->pids);
+	words_done(&view->processes);
 	words_done(&view->threads);
 	words_done(&view->functions);
 	words_done(&view->focus);
+	words_done(&view->modules);
+	words_done(&view->ignore);
 }
 
 static void add_list(struct argp_state *state, const char *option, const char *list, struct words *to)
@@ -46,7 +50,14 @@ static void parse_threads(struct argp_state *state, const char *list, struct vie
 		argp_error(state, "--threads wants a list: --threads='busy-*,4243'");
 }
 
-error_t view_parse(int key, char *argument, struct argp_state *state, struct view *view)
+static void parse_time(struct argp_state *state, const char *option, const char *text, struct view_time *to)
+{
+	if (view_time_parse(text, to) < 0)
+		argp_error(state, "%s wants a time: 12.5, 90s, 2m, 14:05:30 or '2026-03-01 14:05', not %s", option, text);
+}
+
+/* Lists and names. */
+static error_t parse_words(int key, char *argument, struct argp_state *state, struct view *view)
 {
 	switch (key) {
 	case KEY_VIEW_PID:
@@ -54,17 +65,45 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 		if (!words_are_numbers(&view->pids))
 			argp_error(state, "--pid wants process ids, not %s", argument);
 		return 0;
+	case KEY_VIEW_PROCESS:
+		add_list(state, "--process", argument, &view->processes);
+		return 0;
 	case KEY_VIEW_THREADS:
 		parse_threads(state, argument, view);
-		return 0;
-	case KEY_VIEW_BY_THREAD:
-		view->by_thread = true;
 		return 0;
 	case KEY_VIEW_FUNCTION:
 		add_name(state, argument, &view->functions);
 		return 0;
 	case KEY_VIEW_FOCUS:
 		add_name(state, argument, &view->focus);
+		return 0;
+	case KEY_VIEW_MODULE:
+		add_name(state, argument, &view->modules);
+		return 0;
+	case KEY_VIEW_IGNORE:
+		add_name(state, argument, &view->ignore);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+error_t view_parse(int key, char *argument, struct argp_state *state, struct view *view)
+{
+	switch (key) {
+	case KEY_VIEW_SINCE:
+		parse_time(state, "--since", argument, &view->since);
+		return 0;
+	case KEY_VIEW_UNTIL:
+		parse_time(state, "--until", argument, &view->until);
+		return 0;
+	case KEY_VIEW_WHERE:
+		if (view->where)
+			argp_error(state, "one --where at a time: join conditions with AND");
+		view->where = argument;
+		return 0;
+	case KEY_VIEW_BY_THREAD:
+		view->by_thread = true;
 		return 0;
 	case KEY_VIEW_GIL:
 		view->gil = true;
@@ -76,160 +115,123 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 	case KEY_VIEW_INTERPRETER:
 		view->show_interpreter = true;
 		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-/* ---- Functions ---- */
-
-/* By frame: is it one of these functions? NULL: no memory. */
-static bool *match_frames(const struct profile *profile, const struct words *wanted)
-{
-	bool *matches = calloc(profile->n_frames + 1, sizeof *matches);
-
-	for (size_t i = 0; matches && i < profile->n_frames; i++)
-		matches[i] = words_match_function(wanted, profile->frames[i].name);
-	return matches;
-}
-
-/* Whether one of the functions at a place is wanted: the one there, and those it was inlined into. */
-static bool is_at(const struct profile *profile, const bool *matches, int32_t place)
-{
-	for (int64_t frame = place; frame >= 0; frame = profile->frames[frame].inlined_into)
-		if (matches[frame])
-			return true;
-	return false;
-}
-
-/* Drop the totals of stacks that run through none of the frames. */
-static int keep_through(struct profile *profile, const bool *matches)
-{
-	CLEANUP(freep) bool *through = calloc(profile->n_stacks + 1, sizeof *through);
-	size_t n = 0;
-
-	if (!through)
-		return -ENOMEM;
-	for (size_t i = 0; i < profile->n_stacks; i++) {
-		const struct profile_stack *stack = &profile->stacks[i];
-
-		through[i] = (stack->parent >= 0 && through[stack->parent]) || is_at(profile, matches, stack->frame);
-	}
-	for (size_t i = 0; i < profile->n_totals; i++)
-		if (profile->totals[i].stack >= 0 && through[profile->totals[i].stack])
-			profile->totals[n++] = profile->totals[i];
-	profile->n_totals = n;
-	return 0;
-}
-
-static int keep_functions(struct profile *profile, const struct words *wanted, bool as_root)
-{
-	CLEANUP(freep) bool *matches = NULL;
-	int r;
-
-	if (wanted->n == 0)
+	case KEY_VIEW_LINES:
+		view->lines = true;
 		return 0;
-	matches = match_frames(profile, wanted);
-	if (!matches)
-		return -ENOMEM;
-	r = keep_through(profile, matches);
-	if (r >= 0 && as_root)
-		profile->is_root = TAKE(matches);
-	return r;
-}
-
-/* ---- Processes and threads ---- */
-
-static const struct profile_thread *thread_of(const struct profile *profile, const struct profile_total *total)
-{
-	for (size_t i = 0; i < profile->n_threads; i++)
-		if (profile->threads[i].tid == total->tid && profile->threads[i].pid == total->pid)
-			return &profile->threads[i];
-	return NULL;
-}
-
-/* Totals of a thread stand side by side, as they were stored. */
-static void keep_threads(struct profile *profile, const struct view *view)
-{
-	const struct profile_total *last = NULL;
-	bool wanted = false;
-	size_t n = 0;
-
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		const struct profile_total total = profile->totals[i];
-		const struct profile_thread *thread;
-
-		if (!last || i == 0 || last->pid != total.pid || last->tid != total.tid) {
-			thread = view->threads.n > 0 ? thread_of(profile, &total) : NULL;
-			wanted = (view->pids.n == 0 || words_have_number(&view->pids, total.pid)) &&
-				 (view->threads.n == 0 || words_have_number(&view->threads, total.tid) ||
-				  (thread && words_match(&view->threads, thread->name)));
-		}
-		last = &profile->totals[i];
-		if (wanted)
-			profile->totals[n++] = total;
+	case KEY_VIEW_INVERTED:
+		view->inverted = true;
+		return 0;
+	case KEY_VIEW_MIN_SHARE:
+		view->min_share = cli_parse_number(state, argument, "--min-share", 0, 100) / 100;
+		return 0;
+	default:
+		return parse_words(key, argument, state, view);
 	}
-	profile->n_totals = n;
+}
+
+void view_export(const struct view *view, struct export_options *options)
+{
+	options->show_interpreter = view->show_interpreter;
+	options->by_thread = view->by_thread;
+	options->lines = view->lines;
+	options->inverted = view->inverted;
+	options->min_share = view->min_share;
 }
 
 /* ---- Opening ---- */
 
+/* Chosen by what only single samples know. */
+static bool is_of_samples(const struct view *view)
+{
+	return view->since.type != VIEW_TIME_NONE || view->until.type != VIEW_TIME_NONE || view->where;
+}
+
 static bool is_part(const struct view *view)
 {
-	return view->pids.n > 0 || view->threads.n > 0 || view->functions.n > 0 || view->focus.n > 0 || view->gil;
-}
-
-static int apply(struct profile *profile, const struct view *view)
-{
-	int r;
-
-	if (view->pids.n > 0 || view->threads.n > 0)
-		keep_threads(profile, view);
-	r = keep_functions(profile, &view->focus, false);
-	if (r >= 0)
-		r = keep_functions(profile, &view->functions, true);
-	profile->python_only = view->no_native;
-	return r;
-}
-
-static int fail_gil(const char *path, int error)
-{
-	if (error == -ENODATA)
-		return cli_fail(EXIT_BAD_DATA, "%s does not say who held the GIL: it was recorded by an older probing",
-				path ? path : "probing.db");
-	return cli_fail(cli_status(error), "%s cannot be read: %s", path ? path : "probing.db", strerror(-error));
+	return view->pids.n > 0 || view->processes.n > 0 || view->threads.n > 0 || view->functions.n > 0 ||
+	       view->focus.n > 0 || view->modules.n > 0 || view->ignore.n > 0 || view->gil || is_of_samples(view);
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
+static double read_start(sqlite3 *db)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+
+	if (sqlite3_prepare_v2(db, "SELECT started FROM run", -1, &statement, NULL) != SQLITE_OK ||
+	    sqlite3_step(statement) != SQLITE_ROW)
+		return 0;
+	return sqlite3_column_double(statement, 0);
+}
+
+static struct profile_filter filter_of(const struct view *view, sqlite3 *db)
+{
+	double started = read_start(db);
+
+	return (struct profile_filter){
+		.has_since = view->since.type != VIEW_TIME_NONE,
+		.has_until = view->until.type != VIEW_TIME_NONE,
+		.since = view_time_resolve(&view->since, started),
+		.until = view_time_resolve(&view->until, started),
+		.where = view->where,
+		.held = view->gil,
+		.with_samples = view->with_samples,
+	};
+}
+
+static int fail_load(sqlite3 *db, const char *path, const struct view *view, int error)
+{
+	char sentence[512];
+
+	if (error == -ENODATA)
+		return cli_fail(EXIT_BAD_DATA, "%s does not say who held the GIL: it was recorded by an older probing", path);
+	if (error == -EINVAL)
+		return cli_fail(EXIT_BAD_DATA, "--where is no condition on samples: %s; 'probing tables sample' lists their columns",
+				sqlite3_errcode(db) == SQLITE_OK ? "something follows it" : sqlite3_errmsg(db));
+	if (error == -EBADMSG && view->where)
+		return cli_fail(EXIT_BAD_DATA, "the samples of %s cannot be asked for --where: it is damaged ('probing info "
+				"--check' says more), or the condition cannot be worked out", path);
+	store_explain(error, path, sentence, sizeof sentence);
+	return cli_fail(cli_status(error), "%s", sentence);
+}
+
+static int load(sqlite3 *db, const char *path, const struct view *view, struct profile **ret)
+{
+	struct profile_filter filter = filter_of(view, db);
+	int r;
+
+	if (is_of_samples(view) && !profile_has_samples(db))
+		return cli_fail(EXIT_BAD_DATA, "%s holds no single samples: --since, --until and --where have nothing to choose "
+				"from", path);
+	r = profile_load_view(db, &filter, ret);
+	return r < 0 ? fail_load(db, path, view, r) : EXIT_OK;
+}
 
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
-	int status, r = 0;
+	int status;
 
-	status = cli_open_profile(path, &db, &profile);
+	path = path ? path : "probing.db";
+	status = cli_open_recording(path, &db);
+	if (status == EXIT_OK)
+		status = load(db, path, view, &profile);
 	if (status != EXIT_OK)
 		return status;
-	if (view->gil) {
-		profile_free(TAKE(profile));
-		r = profile_load_held(db, &profile);
-		if (r < 0)
-			return fail_gil(path, r);
-	}
-	r = apply(profile, view);
-	if (r < 0)
+	if (!is_part(view) && cli_count_samples(profile) == 0)
+		return cli_fail(EXIT_BAD_DATA, "%s holds no samples: nothing ran while it was recorded", path);
+	if (view_keep(profile, view) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	if (is_part(view) && cli_count_samples(profile) == 0)
-		return cli_fail(EXIT_NO_INPUT, "no sample of %s is of what was asked for", path ? path : "probing.db");
+	if (cli_count_samples(profile) == 0)
+		return cli_fail(EXIT_NO_INPUT, "no sample of %s is of what was asked for", path);
 	*ret_db = TAKE(db);
 	*ret = TAKE(profile);
 	return EXIT_OK;
 }
 
 /* ---- The GIL ---- */
-
-DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 /* Five numbers of the first row. False: there is none, or it says nothing. */
 static bool read_row(sqlite3 *db, const char *sql, struct held_time *ret)

@@ -11,47 +11,83 @@
 #include <stdbool.h>
 
 #include "base/words.h"
+#include "src/cli/view_time.h"
+#include "src/export/export.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
 
 /* All zero: everything. Ended with view_done(). */
 struct view {
+	struct view_time since, until;
+	const char *where;      /* SQL over the columns of `sample`; borrowed */
 	struct words pids;      /* numbers */
+	struct words processes; /* numbers, and globs of names */
 	struct words threads;   /* numbers, and globs of names */
 	struct words functions; /* stacks begin there */
 	struct words focus;     /* stacks through these, as they are */
+	struct words modules;   /* stacks through code of these files */
+	struct words ignore;    /* no stacks through these */
 	bool gil;               /* samples that held it */
 	bool no_native;         /* Python frames only */
 	bool show_interpreter;  /* the interpreter's own functions, too */
 	bool by_thread;         /* told apart; where the verb can */
+	bool lines, inverted;   /* how a tree is made of it: struct export_options */
+	double min_share;
 	bool can_split;         /* whether it can: set before parsing */
+	bool with_samples;      /* whether samples are wanted one by one, where there are any: set before opening */
 };
 
 enum {
 	KEY_VIEW_PID = 0x500,
+	KEY_VIEW_PROCESS,
 	KEY_VIEW_THREADS,
 	KEY_VIEW_BY_THREAD,
 	KEY_VIEW_FUNCTION,
 	KEY_VIEW_FOCUS,
+	KEY_VIEW_MODULE,
+	KEY_VIEW_IGNORE,
+	KEY_VIEW_SINCE,
+	KEY_VIEW_UNTIL,
+	KEY_VIEW_WHERE,
 	KEY_VIEW_GIL,
 	KEY_VIEW_NATIVE,
 	KEY_VIEW_NO_NATIVE,
 	KEY_VIEW_INTERPRETER,
+	KEY_VIEW_LINES,
+	KEY_VIEW_INVERTED,
+	KEY_VIEW_MIN_SHARE,
 };
 
 #define VIEW_OPTION_ROWS                                                                                   \
+	{ "since", KEY_VIEW_SINCE, "TIME", 0,                                                              \
+	  "Only samples from then on: seconds since the start, 90s, 2m; or a time of day, or with a date", 0 }, \
+	{ "until", KEY_VIEW_UNTIL, "TIME", 0, "Only samples before then", 0 },                             \
+	{ "where", KEY_VIEW_WHERE, "SQL", 0,                                                               \
+	  "Only samples for which this holds: a condition on the columns of sample, --where='cpu = 3'", 0 }, \
 	{ "pid", KEY_VIEW_PID, "LIST", 0, "Only these processes", 0 },                                     \
+	{ "process", KEY_VIEW_PROCESS, "LIST", 0, "Only these processes: numbers, or globs of their names", 0 }, \
 	{ "threads", KEY_VIEW_THREADS, "LIST", OPTION_ARG_OPTIONAL,                                        \
 	  "Only these threads: numbers, or globs of their names; written --threads='busy-*,4243'", 0 },    \
 	{ "function", KEY_VIEW_FUNCTION, "NAME", 0,                                                        \
 	  "Only what runs in this function, as if it were the start; a glob; several times: any of them", 0 }, \
 	{ "focus", KEY_VIEW_FOCUS, "NAME", 0, "Only stacks through this function, as they are", 0 },       \
+	{ "module", KEY_VIEW_MODULE, "NAME", 0,                                                            \
+	  "Only stacks through code of this file, of a library or of Python; a glob, of its path or its last part", 0 }, \
+	{ "ignore", KEY_VIEW_IGNORE, "NAME", 0, "No stacks through this function", 0 },                    \
 	{ "gil", KEY_VIEW_GIL, NULL, 0, "Only samples whose thread held the GIL", 0 },                     \
 	{ "no-native", KEY_VIEW_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },                       \
 	{ "native", KEY_VIEW_NATIVE, NULL, 0, "Show native frames, too (default)", 0 },                    \
 	{ "interpreter-frames", KEY_VIEW_INTERPRETER, NULL, 0,                                             \
 	  "Show the interpreter's own functions too", 0 },                                                 \
 	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS, NULL, 0 }
+
+/* Where a verb makes a tree of it: what view_export() hands on. */
+#define VIEW_TREE_ROWS                                                                                     \
+	{ "lines", KEY_VIEW_LINES, NULL, 0, "Tell the lines of a function apart", 0 },                     \
+	{ "inverted", KEY_VIEW_INVERTED, NULL, 0,                                                          \
+	  "Begin with what ran, and put its callers above it", 0 },                                        \
+	{ "min-share", KEY_VIEW_MIN_SHARE, "PERCENT", 0,                                                   \
+	  "Leave out what has less than that of the whole; its time stays with its caller", 0 }
 
 /* Where a verb can tell threads apart. */
 #define VIEW_SPLIT_ROW                                                                                     \
@@ -65,10 +101,15 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 /*
  * view_open - a recording's profile with what is to be shown.
  * @path: NULL: probing.db in this folder.
- * Returns 0, or an exit status after having said why: as cli_open_profile(); nothing in it is of what
- * was asked for (EXIT_NO_INPUT).
+ * Returns 0, or an exit status after having said why: as cli_open_recording(); it has no samples
+ * (EXIT_BAD_DATA); nothing in it is of what
+ * was asked for (EXIT_NO_INPUT); where is no SQL, or there are sums alone, of which nothing can be chosen
+ * by time or where (EXIT_BAD_DATA).
  */
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret);
+
+/* view_export - what an exporter is to know of the view. The rest stays as it is. */
+void view_export(const struct view *view, struct export_options *options);
 
 /* view_held - how much of a recording's time held the GIL. False: a part of it is shown, or it does not tell. */
 bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret);

@@ -15,6 +15,8 @@ struct export_options {
 	bool show_interpreter; /* the interpreter's plumbing as frames too */
 	bool by_thread;        /* a root frame per thread */
 	bool lines;            /* tell executing lines apart, not only functions */
+	bool inverted;         /* the tree begins with leaves: callers above what they call */
+	double min_share;      /* 0..1: nodes with less of the whole are left out, their time stays with the caller */
 	const char *title;     /* NULL: none */
 	/* Of those that copy: called now and then with rows done; false ends it with -ECANCELED. May be NULL. */
 	bool (*keep_going)(void *data, uint64_t n);
@@ -26,6 +28,9 @@ struct exporter {
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
 	bool only_time;      /* weights are seconds to its readers: not for profiles with a unit of their own */
+	bool needs_samples;  /* reads profile->samples; NULL where the recording has sums alone: it does without, or -ENODATA */
+	/* NULL, or what the build lacked that this one needs, and the command that changes it. May be NULL. */
+	const char *(*lacks)(void);
 	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. NULL: the format is no view of stacks. */
 	int (*write)(const struct profile *profile, const struct export_options *options, FILE *out);
 	/* Instead: makes a file at path, where none is, of all that the recording holds. The caller removes what

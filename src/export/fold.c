@@ -23,7 +23,7 @@ struct folding {
 	struct call_tree *tree;
 	const struct profile *profile;
 	const struct profile_thread **threads; /* sorted by pid and tid */
-	bool by_process, by_thread, show_interpreter;
+	bool by_process, by_thread, show_interpreter, inverted;
 	struct entry *entries;
 	size_t n_entries;
 	int32_t *path; /* of the profile's frames */
@@ -162,8 +162,8 @@ static int change_group(struct folding *folding, const struct entry *last,
 	return 0;
 }
 
-/* The shown path of a stack, whatever its length, in folding->path. */
-static int read_path(struct folding *folding, int32_t stack, size_t *ret)
+/* The shown path of a stack, outermost first, whatever its length, in folding->path. */
+static int read_stack(struct folding *folding, int32_t stack, size_t *ret)
 {
 	for (;;) {
 		size_t n = 0;
@@ -182,6 +182,25 @@ static int read_path(struct folding *folding, int32_t stack, size_t *ret)
 		if (r < 0)
 			return r;
 	}
+}
+
+/* The same, as the tree is to have it. */
+static int read_path(struct folding *folding, int32_t stack, size_t *ret)
+{
+	int32_t *path;
+	int r;
+
+	r = read_stack(folding, stack, ret);
+	if (r < 0 || !folding->inverted)
+		return r;
+	path = folding->path;
+	for (size_t i = 0; i < *ret / 2; i++) {
+		int32_t frame = path[i];
+
+		path[i] = path[*ret - 1 - i];
+		path[*ret - 1 - i] = frame;
+	}
+	return 0;
 }
 
 static int append_node(struct folding *folding, uint32_t node)
@@ -277,7 +296,7 @@ static bool has_several_processes(const struct profile *profile)
 	return false;
 }
 
-static int fold(struct folding *folding)
+static int fold(struct folding *folding, double min_share)
 {
 	int r;
 
@@ -286,7 +305,7 @@ static int fold(struct folding *folding)
 		r = collect_entries(folding);
 	if (r >= 0)
 		r = fold_entries(folding);
-	return r < 0 ? r : call_tree_finish(folding->tree);
+	return r < 0 ? r : call_tree_finish(folding->tree, min_share);
 }
 
 static void folding_done(struct folding *folding)
@@ -307,6 +326,7 @@ int fold_profile(const struct profile *profile, const struct export_options *opt
 		.by_process = has_several_processes(profile),
 		.by_thread = options->by_thread,
 		.show_interpreter = options->show_interpreter,
+		.inverted = options->inverted,
 	};
 	int r;
 
@@ -314,7 +334,7 @@ int fold_profile(const struct profile *profile, const struct export_options *opt
 	if (r < 0)
 		return r;
 	folding.tree = tree;
-	r = fold(&folding);
+	r = fold(&folding, options->min_share);
 	if (r < 0)
 		return r;
 	*ret = TAKE(tree);

@@ -286,11 +286,13 @@ int call_graph_new(const struct profile *profile, const struct export_options *o
 {
 	CLEANUP(call_graph_freep) struct call_graph *graph = calloc(1, sizeof *graph);
 	CLEANUP(walk_done) struct walk walk = { .graph = graph, .flags = flags };
+	struct export_options callers_first = *options;
 	int r;
 
 	if (!graph)
 		return -ENOMEM;
-	r = fold_profile(profile, options, false, &graph->tree);
+	callers_first.inverted = false; /* who calls whom is the same either way */
+	r = fold_profile(profile, &callers_first, false, &graph->tree);
 	if (r < 0)
 		return r;
 	walk.tree = graph->tree;

@@ -80,6 +80,47 @@ static void sum_up(struct call_tree *tree)
 	}
 }
 
+bool call_tree_is_small(const struct call_tree *tree, uint32_t node)
+{
+	const struct node *root = &tree->nodes[0], *it = &tree->nodes[node];
+	double whole = (double)(root->weight_ns > 0 ? root->weight_ns : root->samples);
+
+	return (tree->rest == 0 || node != tree->rest) &&
+	       (double)(root->weight_ns > 0 ? it->weight_ns : it->samples) < tree->min_share * whole;
+}
+
+/* Callers come first: the time of a small node goes outwards from the innermost on. What would be the root's own
+ * gets a node, as the root is no function. */
+static int leave_out_small(struct call_tree *tree)
+{
+	struct node rest = { 0 };
+	uint32_t label;
+	int r;
+
+	for (size_t i = tree->n_nodes; i-- > 1;) {
+		struct node *node = &tree->nodes[i];
+
+		if (!call_tree_is_small(tree, (uint32_t)i))
+			continue;
+		tree->nodes[node->parent].self_samples += node->self_samples;
+		if (node->parent == 0) {
+			rest.samples += node->samples;
+			rest.weight_ns += node->weight_ns;
+		}
+	}
+	if (rest.samples == 0 && rest.weight_ns == 0)
+		return 0;
+	r = labels_add_group(&tree->labels, "[rest]", -1, &label);
+	if (r >= 0)
+		r = call_tree_enter(tree, 0, label, &tree->rest);
+	if (r < 0)
+		return r;
+	tree->nodes[tree->rest].self_samples = tree->nodes[tree->rest].samples = rest.samples;
+	tree->nodes[tree->rest].weight_ns = rest.weight_ns;
+	tree->nodes[0].self_samples = 0;
+	return 0;
+}
+
 /*
  * Hang every node into its parent's list, sorted by text: nodes are taken
  * label by label from the last to the first and put in front. Until then
@@ -100,6 +141,8 @@ static int link_children(struct call_tree *tree)
 	for (size_t i = 1; i < tree->n_nodes; i++) {
 		struct node *node = &tree->nodes[i];
 
+		if (call_tree_is_small(tree, (uint32_t)i))
+			continue;
 		node->next_sibling = of_label[node->label];
 		of_label[node->label] = (uint32_t)i;
 	}
@@ -115,10 +158,15 @@ static int link_children(struct call_tree *tree)
 	return 0;
 }
 
-int call_tree_finish(struct call_tree *tree)
+int call_tree_finish(struct call_tree *tree, double min_share)
 {
+	int r = 0;
+
 	sum_up(tree);
-	return link_children(tree);
+	tree->min_share = min_share;
+	if (min_share > 0)
+		r = leave_out_small(tree);
+	return r < 0 ? r : link_children(tree);
 }
 
 static int add_root(struct call_tree *tree, const char *nothing)

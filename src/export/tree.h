@@ -17,7 +17,7 @@ struct node {
 	uint32_t parent, label;
 	uint32_t first_child, next_sibling; /* 0: none; siblings are sorted by text */
 	uint32_t depth;                     /* 0: the root */
-	uint64_t self_samples;
+	uint64_t self_samples;              /* those of left out callees, too */
 	uint64_t samples, weight_ns; /* own ones; with all callees' after call_tree_finish() */
 };
 
@@ -28,6 +28,8 @@ struct call_tree {
 	uint32_t *slots; /* hash table of nodes by (parent, label); 0: free */
 	size_t n_slots;
 	uint32_t no_stack; /* label "[no stack]" */
+	double min_share;  /* of call_tree_finish() */
+	uint32_t rest;     /* node of what was left out right below the root; 0: nothing was */
 };
 
 /*
@@ -46,8 +48,16 @@ void call_tree_freep(struct call_tree **tree);
  */
 int call_tree_enter(struct call_tree *tree, uint32_t parent, uint32_t label, uint32_t *ret);
 
-/* call_tree_finish - after the last node: sums up weights, links and sorts children. -ENOMEM. */
-int call_tree_finish(struct call_tree *tree);
+/*
+ * call_tree_finish - after the last node: sums up weights, links and sorts children.
+ * @min_share: nodes with less of the root's weight (of its samples, where nothing weighs) are nobody's
+ *   children: call_tree_next() does not come to them. What they stand for is their caller's own. 0: all stay.
+ * Errors: -ENOMEM.
+ */
+int call_tree_finish(struct call_tree *tree, double min_share);
+
+/* call_tree_is_small - whether a node is left out. Then so is all that it calls. */
+bool call_tree_is_small(const struct call_tree *tree, uint32_t node);
 
 /*
  * call_tree_next - the node after this one, callers first, siblings in order.

@@ -24,7 +24,7 @@ static void loader_done(struct loader *loader)
 	free(loader->functions.ids);
 	free(loader->frames.ids);
 	free(loader->stacks.ids);
-	free(loader->module_paths);
+	free(loader->module_rows);
 	free(loader->function_rows);
 	free(loader->parents.items);
 	free(loader->inlined.items);
@@ -35,16 +35,16 @@ static const struct {
 	const char *sql;
 	int (*load)(struct loader *loader);
 } passes[] = {
-	{ "SELECT module, path FROM module ORDER BY module", load_module },
-	{ "SELECT function, name, role, file, module, first_line FROM function ORDER BY function",
+	{ "SELECT started, ended, pid, command, mode, python, probing, hz FROM run", load_run },
+	{ "SELECT module, path, build_id FROM module ORDER BY module", load_module },
+	{ "SELECT function, name, role, file, module, symbol, first_line FROM function ORDER BY function",
 	  load_function },
 	{ "SELECT frame, kind, function, line, module, address, is_eval, inlined_into"
 	  " FROM frame ORDER BY frame",
 	  load_frame },
 	{ "SELECT stack, parent, frame FROM stack ORDER BY stack", load_stack },
-	{ NULL, load_total },
 	{ "SELECT thread.pid, tid, thread.name, process.name"
-	  " FROM thread LEFT JOIN process USING(pid)",
+	  " FROM thread LEFT JOIN process USING(pid) ORDER BY thread.pid, tid",
 	  load_thread },
 };
 
@@ -99,12 +99,27 @@ static int load_unit(struct loader *loader)
 	return load_table(loader, sql, load_event);
 }
 
+static int load_samples(struct loader *loader)
+{
+	int r;
+
+	loader->n_sorted_threads = loader->profile->n_threads;
+	r = load_table(loader, loader->samples, load_sample);
+	if (r == 0)
+		profile_order_samples(loader->profile);
+	return r;
+}
+
 static int load_all(struct loader *loader)
 {
 	int r = load_unit(loader);
 
 	for (size_t i = 0; r == 0 && i < N_ELEMENTS(passes); i++)
-		r = load_table(loader, passes[i].sql ? passes[i].sql : loader->totals, passes[i].load);
+		r = load_table(loader, passes[i].sql, passes[i].load);
+	if (r == 0)
+		r = load_table(loader, loader->totals, load_total);
+	if (r == 0 && loader->samples)
+		r = load_samples(loader);
 	if (r == 0)
 		r = resolve(loader);
 	if (r == 0)
@@ -138,9 +153,9 @@ const char *profile_nothing(const struct profile *profile)
 	return profile->python_only ? "[no Python]" : "[no stack]";
 }
 
-static int load(sqlite3 *db, const char *totals, struct profile **ret)
+static int load(sqlite3 *db, const char *totals, const char *samples, struct profile **ret)
 {
-	CLEANUP(loader_done) struct loader loader = { .db = db, .totals = totals };
+	CLEANUP(loader_done) struct loader loader = { .db = db, .totals = totals, .samples = samples };
 	int r, end;
 
 	loader.samples_left = loader.weight_left = INT64_MAX;
@@ -162,28 +177,23 @@ static int load(sqlite3 *db, const char *totals, struct profile **ret)
 
 int profile_load(sqlite3 *db, struct profile **ret)
 {
-	return load(db, "SELECT pid, tid, stack, samples, weight_ns FROM stack_total", ret);
+	static const struct profile_filter all;
+
+	return profile_load_view(db, &all, ret);
 }
 
-/* Whether there is such a table with such a column. */
-static bool has_column(sqlite3 *db, const char *sql)
+int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct profile **ret)
 {
-	sqlite3_stmt *statement = NULL;
-	int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+	char *totals, *samples;
+	int r;
 
-	sqlite3_finalize(statement);
-	return code != SQLITE_ERROR;
-}
-
-int profile_load_held(sqlite3 *db, struct profile **ret)
-{
-	if (!has_column(db, "SELECT gil FROM sample LIMIT 0"))
-		return -ENODATA;
-	if (has_column(db, "SELECT data FROM sample_block LIMIT 0"))
-		return load(db, "SELECT pid, tid, coalesce(stack, 0), samples, weight_ns FROM sample_total WHERE gil = 1"
-				" ORDER BY pid, tid, stack", ret);
-	return load(db, "SELECT pid, tid, stack, count(*), sum(weight_ns) FROM sample WHERE gil = 1"
-			" GROUP BY pid, tid, stack", ret);
+	r = profile_view_sql(db, filter, &totals, &samples);
+	if (r < 0)
+		return r;
+	r = load(db, totals, samples, ret);
+	sqlite3_free(totals);
+	sqlite3_free(samples);
+	return r;
 }
 
 void profile_free(struct profile *profile)
@@ -195,6 +205,7 @@ void profile_free(struct profile *profile)
 	free(profile->stacks);
 	free(profile->totals);
 	free(profile->threads);
+	free(profile->samples);
 	strings_free(profile->strings);
 	free(profile);
 }

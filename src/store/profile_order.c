@@ -127,6 +127,9 @@ static int move_stacks(struct profile *profile, const int32_t *places)
 	for (size_t i = 0; i < profile->n_totals; i++)
 		if (profile->totals[i].stack >= 0)
 			profile->totals[i].stack = places[profile->totals[i].stack];
+	for (size_t i = 0; i < profile->n_samples; i++)
+		if (profile->samples[i].stack >= 0)
+			profile->samples[i].stack = places[profile->samples[i].stack];
 	free(profile->stacks);
 	profile->stacks = moved;
 	return 0;

@@ -13,8 +13,13 @@ struct row_index {
 };
 
 struct function {
-	const char *name, *role, *file, *module;
-	int32_t first_line;
+	const char *name, *symbol, *role, *file;
+	int first_line;
+	int32_t module; /* index, -1: none */
+};
+
+struct module {
+	const char *path, *build_id;
 };
 
 /* A reference to a row that had not come yet. */
@@ -33,11 +38,13 @@ struct loader {
 	sqlite3_stmt *row; /* of the pass at work */
 	struct profile *profile;
 	struct row_index modules, functions, frames, stacks;
-	const char **module_paths;
+	struct module *module_rows;
 	struct function *function_rows;
 	struct forwards parents, inlined;
-	size_t module_room, function_room, frame_room, stack_room, total_room, thread_room;
-	const char *totals; /* SQL of these */
+	size_t module_room, function_room, frame_room, stack_room, total_room, thread_room, sample_room;
+	const char *totals, *samples; /* SQL of these; samples NULL: none */
+	size_t n_sorted_threads; /* those of the table; the rest came with samples */
+	int32_t last_thread;
 	int64_t samples_left, weight_left; /* so that no sum over totals overflows */
 };
 
@@ -52,6 +59,36 @@ int load_stack(struct loader *loader);
 int load_total(struct loader *loader);
 int load_thread(struct loader *loader);
 int load_event(struct loader *loader);
+int load_run(struct loader *loader);
+
+/* Values of the row at hand. NULL reads as the least that is allowed, or as no text. Errors: -EBADMSG, -ENOMEM. */
+bool row_is_null(const struct loader *loader, int column);
+int row_integer(const struct loader *loader, int column, int64_t least, int64_t most, int64_t *ret);
+int row_int32(const struct loader *loader, int column, int32_t *ret);
+int row_string(const struct loader *loader, int column, const char **ret);
+int row_time(const struct loader *loader, int column, uint64_t *ret_ns); /* NULL: 0 */
+/* Index of the row that a column refers to; -1 for NULL. */
+int row_reference(const struct loader *loader, int column, const struct row_index *map, int32_t *ret);
+
+/* ---- profile_samples.c ---- */
+
+/* Columns: timestamp, pid, tid, cpu, weight_ns, verdict, stack, gil, gc, state. Threads have been loaded. */
+int load_sample(struct loader *loader);
+
+/* Bring samples in the order of their times. */
+void profile_order_samples(struct profile *profile);
+
+/* ---- profile_view.c ---- */
+
+/* Whether SQL can be prepared: there are such tables and columns. */
+bool profile_can_ask(sqlite3 *db, const char *sql);
+
+/*
+ * profile_view_sql - what a filter asks of the file; both ended with sqlite3_free().
+ * @ret_samples: NULL where no samples are asked for.
+ * Errors: as profile_load_view().
+ */
+int profile_view_sql(sqlite3 *db, const struct profile_filter *filter, char **ret_totals, char **ret_samples);
 
 /* ---- profile_order.c ---- */
 

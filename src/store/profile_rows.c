@@ -16,42 +16,39 @@
 
 /* ---- Values of the row at hand ---- */
 
-static bool is_null(const struct loader *loader, int column)
+bool row_is_null(const struct loader *loader, int column)
 {
 	return sqlite3_column_type(loader->row, column) == SQLITE_NULL;
 }
 
-/* NULL reads as the least value allowed. */
-static int get_integer(const struct loader *loader, int column, int64_t least, int64_t most,
-		       int64_t *ret)
+int row_integer(const struct loader *loader, int column, int64_t least, int64_t most, int64_t *ret)
 {
 	int64_t value;
 
-	value = is_null(loader, column) ? least : sqlite3_column_int64(loader->row, column);
+	value = row_is_null(loader, column) ? least : sqlite3_column_int64(loader->row, column);
 	if (value < least || value > most)
 		return -EBADMSG;
 	*ret = value;
 	return 0;
 }
 
-static int get_int32(const struct loader *loader, int column, int32_t *ret)
+int row_int32(const struct loader *loader, int column, int32_t *ret)
 {
 	int64_t value;
 	int r;
 
-	r = get_integer(loader, column, 0, INT32_MAX, &value);
+	r = row_integer(loader, column, 0, INT32_MAX, &value);
 	if (r < 0)
 		return r;
 	*ret = (int32_t)value;
 	return 0;
 }
 
-/* NULL where the file holds NULL. */
-static int get_string(const struct loader *loader, int column, const char **ret)
+int row_string(const struct loader *loader, int column, const char **ret)
 {
 	const char *text;
 
-	if (is_null(loader, column)) {
+	if (row_is_null(loader, column)) {
 		*ret = NULL;
 		return 0;
 	}
@@ -61,24 +58,32 @@ static int get_string(const struct loader *loader, int column, const char **ret)
 	return strings_add(loader->profile->strings, text, strlen(text), ret);
 }
 
-/* Index of the row that a column refers to; -1 for NULL. */
-static int get_reference(const struct loader *loader, int column, const struct row_index *map,
-			 int32_t *ret)
+int row_reference(const struct loader *loader, int column, const struct row_index *map, int32_t *ret)
 {
-	if (is_null(loader, column)) {
+	if (row_is_null(loader, column)) {
 		*ret = -1;
 		return 0;
 	}
 	return row_index_find(map, sqlite3_column_int64(loader->row, column), ret);
 }
 
-/* The same where the row may come later: then -1, and noted. */
+int row_time(const struct loader *loader, int column, uint64_t *ret_ns)
+{
+	double seconds = sqlite3_column_double(loader->row, column);
+
+	if (!(seconds >= 0 && seconds < (double)INT64_MAX / 1e9))
+		return -EBADMSG;
+	*ret_ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
+/* A reference where the row may come later: then -1, and noted. */
 static int get_forward(const struct loader *loader, int column, const struct row_index *map,
 		       size_t from, struct forwards *later, int32_t *ret)
 {
 	int r;
 
-	r = get_reference(loader, column, map, ret);
+	r = row_reference(loader, column, map, ret);
 	if (r != -EBADMSG)
 		return r;
 	r = grow(&later->items, later->n, &later->allocated, sizeof *later->items);
@@ -115,11 +120,13 @@ int load_module(struct loader *loader)
 {
 	int r;
 
-	r = grow(&loader->module_paths, loader->modules.n, &loader->module_room,
-		 sizeof *loader->module_paths);
+	r = grow(&loader->module_rows, loader->modules.n, &loader->module_room,
+		 sizeof *loader->module_rows);
 	if (r < 0)
 		return r;
-	r = get_string(loader, 1, &loader->module_paths[loader->modules.n]);
+	r = row_string(loader, 1, &loader->module_rows[loader->modules.n].path);
+	if (r == 0)
+		r = row_string(loader, 2, &loader->module_rows[loader->modules.n].build_id);
 	if (r < 0)
 		return r;
 	return row_index_add(&loader->modules, sqlite3_column_int64(loader->row, 0));
@@ -128,7 +135,6 @@ int load_module(struct loader *loader)
 int load_function(struct loader *loader)
 {
 	struct function *function;
-	int32_t module;
 	int r;
 
 	r = grow(&loader->function_rows, loader->functions.n, &loader->function_room,
@@ -136,20 +142,21 @@ int load_function(struct loader *loader)
 	if (r < 0)
 		return r;
 	function = &loader->function_rows[loader->functions.n];
-	r = get_string(loader, 1, &function->name);
+	r = row_string(loader, 1, &function->name);
 	if (r == 0)
-		r = get_string(loader, 2, &function->role);
+		r = row_string(loader, 2, &function->role);
 	if (r == 0)
-		r = get_string(loader, 3, &function->file);
+		r = row_string(loader, 3, &function->file);
 	if (r == 0)
-		r = get_reference(loader, 4, &loader->modules, &module);
+		r = row_reference(loader, 4, &loader->modules, &function->module);
 	if (r == 0)
-		r = get_int32(loader, 5, &function->first_line);
+		r = row_string(loader, 5, &function->symbol);
+	if (r == 0)
+		r = row_int32(loader, 6, &function->first_line);
 	if (r < 0)
 		return r;
 	if (!function->name)
 		return -EBADMSG;
-	function->module = module >= 0 ? loader->module_paths[module] : NULL;
 	return row_index_add(&loader->functions, sqlite3_column_int64(loader->row, 0));
 }
 
@@ -174,13 +181,21 @@ static int name_place(struct loader *loader, const struct profile_frame *frame, 
 	return strings_add(loader->profile->strings, text, (size_t)n, ret);
 }
 
+static void set_module(const struct loader *loader, struct profile_frame *frame, int32_t module)
+{
+	if (module < 0)
+		return;
+	frame->module = loader->module_rows[module].path;
+	frame->build_id = loader->module_rows[module].build_id;
+}
+
 static int load_frame_function(struct loader *loader, struct profile_frame *frame)
 {
 	const struct function *function;
 	int32_t index;
 	int r;
 
-	r = get_reference(loader, 2, &loader->functions, &index);
+	r = row_reference(loader, 2, &loader->functions, &index);
 	if (r < 0)
 		return r;
 	if (index < 0)
@@ -190,8 +205,9 @@ static int load_frame_function(struct loader *loader, struct profile_frame *fram
 	frame->name = function->name;
 	frame->role = frame_role_parse(function->role);
 	frame->file = function->file;
+	frame->symbol = function->symbol;
 	frame->first_line = function->first_line;
-	frame->module = function->module;
+	set_module(loader, frame, function->module);
 	return 0;
 }
 
@@ -208,11 +224,11 @@ int load_frame(struct loader *loader)
 	if (r == 0)
 		r = load_frame_function(loader, &frame);
 	if (r == 0)
-		r = get_int32(loader, 3, &frame.line);
+		r = row_int32(loader, 3, &frame.line);
 	if (r == 0)
-		r = get_reference(loader, 4, &loader->modules, &module);
+		r = row_reference(loader, 4, &loader->modules, &module);
 	if (r == 0)
-		r = get_int32(loader, 6, &is_eval);
+		r = row_int32(loader, 6, &is_eval);
 	if (r == 0)
 		r = get_forward(loader, 7, &loader->frames, profile->n_frames, &loader->inlined,
 				&inlined_into);
@@ -220,11 +236,11 @@ int load_frame(struct loader *loader)
 		return r;
 	frame.is_eval = is_eval != 0;
 	frame.inlined_into = inlined_into;
-	if (module >= 0)
-		frame.module = loader->module_paths[module];
+	set_module(loader, &frame, module);
+	frame.has_address = frame.kind == FRAME_NATIVE && !row_is_null(loader, 5);
+	frame.address = (uint64_t)sqlite3_column_int64(loader->row, 5);
 	if (!frame.name)
-		r = name_place(loader, &frame, (uint64_t)sqlite3_column_int64(loader->row, 5),
-			       &frame.name);
+		r = name_place(loader, &frame, frame.address, &frame.name);
 	if (r < 0)
 		return r;
 	profile->frames[profile->n_frames++] = frame;
@@ -242,7 +258,7 @@ int load_stack(struct loader *loader)
 		r = get_forward(loader, 1, &loader->stacks, profile->n_stacks, &loader->parents,
 				&stack.parent);
 	if (r == 0)
-		r = get_reference(loader, 2, &loader->frames, &stack.frame);
+		r = row_reference(loader, 2, &loader->frames, &stack.frame);
 	if (r < 0)
 		return r;
 	if (stack.frame < 0)
@@ -260,16 +276,16 @@ int load_total(struct loader *loader)
 
 	r = grow(&profile->totals, profile->n_totals, &loader->total_room, sizeof *profile->totals);
 	if (r == 0)
-		r = get_int32(loader, 0, &total.pid);
+		r = row_int32(loader, 0, &total.pid);
 	if (r == 0)
-		r = get_int32(loader, 1, &total.tid);
+		r = row_int32(loader, 1, &total.tid);
 	total.stack = -1;
 	if (r == 0 && sqlite3_column_int64(loader->row, 2) != 0)
-		r = get_reference(loader, 2, &loader->stacks, &total.stack);
+		r = row_reference(loader, 2, &loader->stacks, &total.stack);
 	if (r == 0)
-		r = get_integer(loader, 3, 0, loader->samples_left, &samples);
+		r = row_integer(loader, 3, 0, loader->samples_left, &samples);
 	if (r == 0)
-		r = get_integer(loader, 4, 0, loader->weight_left, &weight_ns);
+		r = row_integer(loader, 4, 0, loader->weight_left, &weight_ns);
 	if (r < 0)
 		return r;
 	loader->samples_left -= samples;
@@ -289,13 +305,13 @@ int load_thread(struct loader *loader)
 	r = grow(&profile->threads, profile->n_threads, &loader->thread_room,
 		 sizeof *profile->threads);
 	if (r == 0)
-		r = get_int32(loader, 0, &thread.pid);
+		r = row_int32(loader, 0, &thread.pid);
 	if (r == 0)
-		r = get_int32(loader, 1, &thread.tid);
+		r = row_int32(loader, 1, &thread.tid);
 	if (r == 0)
-		r = get_string(loader, 2, &thread.name);
+		r = row_string(loader, 2, &thread.name);
 	if (r == 0)
-		r = get_string(loader, 3, &thread.process);
+		r = row_string(loader, 3, &thread.process);
 	if (r < 0)
 		return r;
 	thread.name = thread.name ?: "";
@@ -304,7 +320,29 @@ int load_thread(struct loader *loader)
 	return 0;
 }
 
+int load_run(struct loader *loader)
+{
+	struct profile_run *run = &loader->profile->run;
+	int r;
+
+	r = row_time(loader, 0, &run->started_ns);
+	if (r == 0)
+		r = row_time(loader, 1, &run->ended_ns);
+	if (r == 0)
+		r = row_int32(loader, 2, &run->pid);
+	if (r == 0)
+		r = row_string(loader, 3, &run->command);
+	if (r == 0)
+		r = row_string(loader, 4, &run->mode);
+	if (r == 0)
+		r = row_string(loader, 5, &run->python);
+	if (r == 0)
+		r = row_string(loader, 6, &run->probing);
+	run->hz = sqlite3_column_double(loader->row, 7);
+	return r;
+}
+
 int load_event(struct loader *loader)
 {
-	return get_string(loader, 0, &loader->profile->unit);
+	return row_string(loader, 0, &loader->profile->unit);
 }

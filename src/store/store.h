@@ -324,11 +324,14 @@ struct profile_frame {
 	enum frame_kind kind;
 	enum frame_role role;
 	bool is_eval;
+	bool has_address;   /* native: in its module's own address space */
 	const char *name;   /* never NULL */
+	const char *symbol; /* linkage name, NULL: the same */
 	const char *file;   /* NULL: unknown */
 	const char *module; /* path, NULL: unknown */
-	int line;           /* 0: unknown */
-	int first_line;     /* of the function; 0: unknown */
+	const char *build_id; /* of the module, hexadecimal; NULL: unknown */
+	int line, first_line; /* executing, and where the function begins; 0: unknown */
+	uint64_t address;
 	int64_t function;   /* 0: unknown */
 	int64_t inlined_into; /* index into frames of the profile, -1 none */
 };
@@ -349,6 +352,24 @@ struct profile_thread {
 	const char *name, *process; /* comm of thread and process; "" unknown, never NULL */
 };
 
+/* One sample, as it was taken. */
+struct profile_sample {
+	uint64_t time_ns;   /* CLOCK_REALTIME */
+	uint64_t weight_ns; /* as in profile_total */
+	int32_t thread;     /* index into threads */
+	int32_t stack;      /* index, -1: nothing could be read */
+	uint16_t cpu;
+	uint8_t verdict, state, gil, gc; /* enum verdict, thread_state, answer, answer */
+};
+
+/* The recording as a whole. Strings are NULL and numbers 0 where it does not say. */
+struct profile_run {
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: it lasts, or was killed */
+	int32_t pid;
+	const char *command, *mode, *python, *probing;
+	double hz;
+};
+
 /* A whole recording's calling-context tree, in memory; parents come before children. */
 struct profile {
 	struct profile_frame *frames;
@@ -359,6 +380,9 @@ struct profile {
 	size_t n_totals;
 	struct profile_thread *threads;
 	size_t n_threads;
+	struct profile_sample *samples; /* in the order of time; NULL unless asked for, and where there are none */
+	size_t n_samples;
+	struct profile_run run;
 	const char *unit; /* what weights count ("page-faults"); NULL: nanoseconds */
 	void *strings; /* owner of the strings */
 	/* What profile_path() shows of a stack. Both are for whoever loaded the profile to set. */
@@ -371,11 +395,28 @@ struct profile {
  * Cyclic, dangling or out-of-range references are -EBADMSG.
  */
 int profile_load(sqlite3 *db, struct profile **ret);
+
+/* Which samples are loaded. All zero: all, as totals. */
+struct profile_filter {
+	bool has_since, has_until;
+	double since, until; /* seconds since 1970; since <= timestamp < until */
+	const char *where;   /* SQL over the columns of `sample`; NULL: any */
+	bool held;           /* the thread held the GIL */
+	bool with_samples;   /* samples one by one, too */
+};
+
 /*
- * profile_load_held - the same, with totals of the samples only whose thread held the GIL.
- * -ENODATA: the file does not say so of any.
+ * profile_load_view - the same of the samples alone that pass: their totals, and themselves if asked for.
+ * Errors: also -ENODATA, the file does not say who held the GIL; -EINVAL, where is no condition over
+ * `sample`, or fails: sqlite3_errmsg() says how.
  */
-int profile_load_held(sqlite3 *db, struct profile **ret);
+int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct profile **ret);
+
+/*
+ * profile_has_samples - whether there is a single sample in the file. Where not, it knows sums alone, and
+ * nothing can be chosen by time or where.
+ */
+bool profile_has_samples(sqlite3 *db);
 
 /* What stands for a stack of which nothing is shown: "[no stack]", or that it has nothing in Python. */
 const char *profile_nothing(const struct profile *profile);

@@ -1,0 +1,122 @@
+/* view_time.c - see view_time.h. */
+#include "src/cli/view_time.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/util.h"
+
+static const double least_moment = 1e9; /* 2001 */
+
+/* "14:05" and what may follow; @ret: seconds since midnight, @end: behind it. */
+static int parse_clock(const char *text, double *ret, const char **end)
+{
+	struct tm tm = { 0 };
+	const char *rest = strptime(text, "%H:%M", &tm);
+	double seconds = 0;
+
+	if (!rest)
+		return -EINVAL;
+	if (*rest == ':') {
+		const char *start = rest + 1;
+		char *behind;
+
+		if (*start < '0' || *start > '9')
+			return -EINVAL;
+		seconds = strtod(start, &behind);
+		rest = behind;
+		if (!(seconds < 61))
+			return -EINVAL;
+	}
+	*ret = tm.tm_hour * 3600.0 + tm.tm_min * 60.0 + seconds;
+	*end = rest;
+	return 0;
+}
+
+/* Midnight of a day with what has passed since then, as the clock on the wall counts. */
+static double moment_of(struct tm day, double seconds, bool is_utc)
+{
+	double whole = floor(seconds);
+
+	day.tm_hour = 0;
+	day.tm_min = 0;
+	day.tm_sec = (int)whole;
+	day.tm_isdst = -1;
+	return (double)(is_utc ? timegm(&day) : mktime(&day)) + (seconds - whole);
+}
+
+static int parse_date(const char *text, struct view_time *ret)
+{
+	struct tm day = { 0 };
+	const char *rest = strptime(text, "%Y-%m-%d", &day);
+	double seconds = 0;
+	bool is_utc = false;
+
+	if (!rest)
+		return -EINVAL;
+	if ((*rest == ' ' || *rest == 'T') && parse_clock(rest + 1, &seconds, &rest) < 0)
+		return -EINVAL;
+	if (*rest == 'Z') {
+		is_utc = true;
+		rest++;
+	}
+	if (*rest != '\0')
+		return -EINVAL;
+	*ret = (struct view_time){ VIEW_TIME_MOMENT, moment_of(day, seconds, is_utc) };
+	return 0;
+}
+
+static int parse_offset(const char *text, struct view_time *ret)
+{
+	static const struct {
+		const char *name;
+		double seconds;
+	} units[] = { { "", 1 }, { "s", 1 }, { "ms", 0.001 }, { "m", 60 }, { "min", 60 }, { "h", 3600 } };
+	char *rest;
+	double value = strtod(text, &rest);
+
+	if (rest == text || !isfinite(value) || value < 0)
+		return -EINVAL;
+	if (*rest == '\0' && value >= least_moment) {
+		*ret = (struct view_time){ VIEW_TIME_MOMENT, value };
+		return 0;
+	}
+	for (size_t i = 0; i < N_ELEMENTS(units); i++)
+		if (strcmp(rest, units[i].name) == 0) {
+			*ret = (struct view_time){ VIEW_TIME_OFFSET, value * units[i].seconds };
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int view_time_parse(const char *text, struct view_time *ret)
+{
+	const char *rest;
+	double seconds;
+
+	if (parse_clock(text, &seconds, &rest) == 0 && *rest == '\0') {
+		*ret = (struct view_time){ VIEW_TIME_OF_DAY, seconds };
+		return 0;
+	}
+	if (strchr(text, '-') && text[0] != '-')
+		return parse_date(text, ret);
+	return parse_offset(text, ret);
+}
+
+double view_time_resolve(const struct view_time *time, double started)
+{
+	time_t start = (time_t)started;
+	struct tm day;
+
+	switch (time->type) {
+	case VIEW_TIME_OFFSET: return started + time->seconds;
+	case VIEW_TIME_OF_DAY: return localtime_r(&start, &day) ? moment_of(day, time->seconds, false) : 0;
+	case VIEW_TIME_NONE:
+	case VIEW_TIME_MOMENT: break;
+	}
+	return time->seconds;
+}

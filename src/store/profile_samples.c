@@ -1,0 +1,163 @@
+/*
+ * profile_samples.c - the samples themselves, in the order of time.
+ *
+ * Rows come in the order in which they were written. Times go up and down a little there: a wait is told when it
+ * has ended, with the time when it began. A thread that has no row of its own gets one here, without a name.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/store/profile_private.h"
+
+static int compare_thread(const struct profile_thread *thread, int32_t pid, int32_t tid)
+{
+	if (thread->pid != pid)
+		return thread->pid < pid ? -1 : 1;
+	return thread->tid < tid ? -1 : thread->tid > tid;
+}
+
+static int32_t find_sorted(const struct loader *loader, int32_t pid, int32_t tid)
+{
+	size_t low = 0, high = loader->n_sorted_threads;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = compare_thread(&loader->profile->threads[middle], pid, tid);
+
+		if (order == 0)
+			return (int32_t)middle;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return -1;
+}
+
+static int find_thread(struct loader *loader, int32_t pid, int32_t tid, int32_t *ret)
+{
+	struct profile *profile = loader->profile;
+	int32_t found;
+	int r;
+
+	found = find_sorted(loader, pid, tid);
+	for (size_t i = loader->n_sorted_threads; found < 0 && i < profile->n_threads; i++)
+		if (compare_thread(&profile->threads[i], pid, tid) == 0)
+			found = (int32_t)i;
+	if (found < 0) {
+		if (profile->n_threads >= INT32_MAX)
+			return -EBADMSG;
+		r = grow(&profile->threads, profile->n_threads, &loader->thread_room, sizeof *profile->threads);
+		if (r < 0)
+			return r;
+		found = (int32_t)profile->n_threads;
+		profile->threads[profile->n_threads++] = (struct profile_thread){ pid, tid, "", "" };
+	}
+	*ret = found;
+	return 0;
+}
+
+/* Samples come in runs of a thread. */
+static int load_sample_thread(struct loader *loader, int32_t *ret)
+{
+	const struct profile *profile = loader->profile;
+	int32_t pid, tid;
+	int r;
+
+	r = row_int32(loader, 1, &pid);
+	if (r == 0)
+		r = row_int32(loader, 2, &tid);
+	if (r < 0)
+		return r;
+	if ((size_t)loader->last_thread >= profile->n_threads ||
+	    compare_thread(&profile->threads[loader->last_thread], pid, tid) != 0)
+		r = find_thread(loader, pid, tid, &loader->last_thread);
+	if (r == 0)
+		*ret = loader->last_thread;
+	return r;
+}
+
+static uint8_t answer(const struct loader *loader, int column)
+{
+	if (row_is_null(loader, column))
+		return ANSWER_UNKNOWN;
+	return sqlite3_column_int(loader->row, column) != 0 ? ANSWER_YES : ANSWER_NO;
+}
+
+static int load_verdict(const struct loader *loader, int column, uint8_t *ret)
+{
+	const char *text = (const char *)sqlite3_column_text(loader->row, column);
+
+	for (int i = 0; text && i < VERDICT_N; i++)
+		if (strcmp(text, verdict_name((enum verdict)i)) == 0) {
+			*ret = (uint8_t)i;
+			return 0;
+		}
+	return -EBADMSG;
+}
+
+static int load_state(const struct loader *loader, int column, uint8_t *ret)
+{
+	const char *text = (const char *)sqlite3_column_text(loader->row, column);
+
+	*ret = STATE_NONE;
+	for (int i = STATE_NONE + 1; text && i < STATE_N; i++)
+		if (strcmp(text, thread_state_name((enum thread_state)i)) == 0)
+			*ret = (uint8_t)i;
+	return text && *ret == STATE_NONE ? -EBADMSG : 0;
+}
+
+int load_sample(struct loader *loader)
+{
+	struct profile *profile = loader->profile;
+	struct profile_sample sample = { .gil = answer(loader, 7), .gc = answer(loader, 8), .stack = -1 };
+	int64_t cpu = 0, weight = 0;
+	int r;
+
+	r = grow(&profile->samples, profile->n_samples, &loader->sample_room, sizeof *profile->samples);
+	if (r == 0)
+		r = row_time(loader, 0, &sample.time_ns);
+	if (r == 0)
+		r = load_sample_thread(loader, &sample.thread);
+	if (r == 0)
+		r = row_integer(loader, 3, 0, UINT16_MAX, &cpu);
+	if (r == 0)
+		r = row_integer(loader, 4, 0, INT64_MAX, &weight);
+	if (r == 0)
+		r = load_verdict(loader, 5, &sample.verdict);
+	if (r == 0 && sqlite3_column_int64(loader->row, 6) != 0)
+		r = row_reference(loader, 6, &loader->stacks, &sample.stack);
+	if (r == 0)
+		r = load_state(loader, 9, &sample.state);
+	if (r < 0)
+		return r;
+	sample.cpu = (uint16_t)cpu;
+	sample.weight_ns = (uint64_t)weight;
+	profile->samples[profile->n_samples++] = sample;
+	return 0;
+}
+
+/* Those of the same time come by thread, then by stack: the order is the same whatever sorts. */
+static int compare_samples(const void *a, const void *b)
+{
+	const struct profile_sample *left = a, *right = b;
+
+	if (left->time_ns != right->time_ns)
+		return left->time_ns < right->time_ns ? -1 : 1;
+	if (left->thread != right->thread)
+		return left->thread < right->thread ? -1 : 1;
+	if (left->stack != right->stack)
+		return left->stack < right->stack ? -1 : 1;
+	return left->weight_ns < right->weight_ns ? -1 : left->weight_ns > right->weight_ns;
+}
+
+void profile_order_samples(struct profile *profile)
+{
+	for (size_t i = 1; i < profile->n_samples; i++)
+		if (compare_samples(&profile->samples[i - 1], &profile->samples[i]) > 0) {
+			qsort(profile->samples, profile->n_samples, sizeof *profile->samples, compare_samples);
+			return;
+		}
+}
