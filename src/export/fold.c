@@ -12,19 +12,13 @@
 
 enum { FIRST_PATH = 256 };
 
-/* A stack of one group; pid and tid are 0 where groups do not tell them apart. */
-struct entry {
-	int32_t pid, tid, stack;
-	uint64_t samples, weight_ns;
-};
-
 /* The state of folding. */
 struct folding {
 	struct call_tree *tree;
 	const struct profile *profile;
 	const struct profile_thread **threads; /* sorted by pid and tid */
 	bool by_process, by_thread, show_interpreter, inverted;
-	struct entry *entries;
+	struct fold_place *entries; /* one per group and stack */
 	size_t n_entries;
 	int32_t *path; /* of the profile's frames */
 	size_t path_allocated;
@@ -37,7 +31,7 @@ struct folding {
 
 static int compare_entries(const void *a, const void *b)
 {
-	const struct entry *left = a, *right = b;
+	const struct fold_place *left = a, *right = b;
 
 	if (left->pid != right->pid)
 		return left->pid < right->pid ? -1 : 1;
@@ -80,7 +74,7 @@ static int collect_entries(struct folding *folding)
 	for (size_t i = 0; i < profile->n_totals; i++) {
 		const struct profile_total *total = &profile->totals[i];
 
-		folding->entries[i] = (struct entry){
+		folding->entries[i] = (struct fold_place){
 			.pid = folding->by_process || folding->by_thread ? total->pid : 0,
 			.tid = folding->by_thread ? total->tid : 0,
 			.stack = total->stack,
@@ -90,7 +84,7 @@ static int collect_entries(struct folding *folding)
 	}
 	qsort(folding->entries, profile->n_totals, sizeof *folding->entries, compare_entries);
 	for (size_t i = 0; i < profile->n_totals; i++) {
-		struct entry *entry = &folding->entries[i];
+		struct fold_place *entry = &folding->entries[i];
 
 		if (n > 0 && compare_entries(&folding->entries[n - 1], entry) == 0) {
 			folding->entries[n - 1].samples += entry->samples;
@@ -104,7 +98,7 @@ static int collect_entries(struct folding *folding)
 }
 
 /* The entries come in the order of the threads, so one pass over them serves all. */
-static const struct profile_thread *find_thread(struct folding *folding, const struct entry *entry)
+static const struct profile_thread *find_thread(struct folding *folding, const struct fold_place *entry)
 {
 	struct profile_thread wanted = { .pid = entry->pid, .tid = entry->tid };
 	const struct profile_thread *key = &wanted;
@@ -132,8 +126,8 @@ static int enter_group(struct folding *folding, uint32_t parent, const char *nam
 }
 
 /* Makes folding->group the node of the entry's process and thread. */
-static int change_group(struct folding *folding, const struct entry *last,
-			const struct entry *entry)
+static int change_group(struct folding *folding, const struct fold_place *last,
+			const struct fold_place *entry)
 {
 	const struct profile_thread *thread = find_thread(folding, entry);
 	uint32_t group = 0;
@@ -240,7 +234,7 @@ static int fold_path(struct folding *folding, size_t n_path, uint32_t *ret)
 	return 0;
 }
 
-static int fold_entry(struct folding *folding, const struct entry *entry)
+static int fold_entry(struct folding *folding, struct fold_place *entry)
 {
 	struct call_tree *tree = folding->tree;
 	size_t n_path = 0;
@@ -258,6 +252,7 @@ static int fold_entry(struct folding *folding, const struct entry *entry)
 		r = call_tree_enter(tree, folding->group, tree->no_stack, &node);
 	if (r < 0)
 		return r;
+	entry->node = node;
 	tree->nodes[node].self_samples += entry->samples;
 	tree->nodes[node].samples += entry->samples;
 	tree->nodes[node].weight_ns += entry->weight_ns;
@@ -266,11 +261,11 @@ static int fold_entry(struct folding *folding, const struct entry *entry)
 
 static int fold_entries(struct folding *folding)
 {
-	const struct entry *last = NULL;
+	const struct fold_place *last = NULL;
 	int r;
 
 	for (size_t i = 0; i < folding->n_entries; i++) {
-		const struct entry *entry = &folding->entries[i];
+		struct fold_place *entry = &folding->entries[i];
 
 		if (entry->samples == 0 && entry->weight_ns == 0)
 			continue;
@@ -316,8 +311,14 @@ static void folding_done(struct folding *folding)
 	free(folding->nodes);
 }
 
-int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
-		 struct call_tree **ret)
+void fold_places_done(struct fold_places *places)
+{
+	free(places->items);
+	*places = (struct fold_places){ 0 };
+}
+
+int fold_profile_places(const struct profile *profile, const struct export_options *options, bool one_line,
+			struct fold_places *places, struct call_tree **ret)
 {
 	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
 	struct label_options label_options = { .lines = options->lines, .one_line = one_line };
@@ -337,6 +338,34 @@ int fold_profile(const struct profile *profile, const struct export_options *opt
 	r = fold(&folding, options->min_share);
 	if (r < 0)
 		return r;
+	*places = (struct fold_places){
+		.items = TAKE(folding.entries),
+		.n = folding.n_entries,
+		.by_process = folding.by_process,
+		.by_thread = folding.by_thread,
+	};
 	*ret = TAKE(tree);
 	return 0;
+}
+
+int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
+		 struct call_tree **ret)
+{
+	CLEANUP(fold_places_done) struct fold_places places = { 0 };
+
+	return fold_profile_places(profile, options, one_line, &places, ret);
+}
+
+uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack)
+{
+	struct fold_place wanted = {
+		.pid = places->by_process || places->by_thread ? pid : 0,
+		.tid = places->by_thread ? tid : 0,
+		.stack = stack,
+	};
+	const struct fold_place *found = NULL;
+
+	if (places->n > 0)
+		found = bsearch(&wanted, places->items, places->n, sizeof wanted, compare_entries);
+	return found ? found->node : 0;
 }
