@@ -20,10 +20,12 @@ static int compare_functions(const struct graph_function *a, const struct graph_
 {
 	int order = compare_strings(a->name, b->name);
 
-	if (order == 0)
-		order = compare_strings(a->file, b->file);
 	/* Where the file is not known the module is all there is. */
-	if (order == 0 && ((flags & GRAPH_MODULES) || !a->file))
+	if (order == 0 && !(flags & GRAPH_MODULES))
+		order = compare_strings(a->file ?: a->module, b->file ?: b->module);
+	if (order == 0 && (flags & GRAPH_MODULES))
+		order = compare_strings(a->file, b->file);
+	if (order == 0 && (flags & GRAPH_MODULES))
 		order = compare_strings(a->module, b->module);
 	return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
 }
@@ -55,7 +57,7 @@ static struct graph_function *describe(const struct profile *profile, const stru
 
 		function->name = *frame->name ? frame->name : "[unnamed]";
 		function->file = frame->file && *frame->file ? frame->file : NULL;
-		function->module = frame->module;
+		function->module = frame->module && *frame->module ? frame->module : NULL;
 		function->line = flags & GRAPH_LINES ? frame->line : frame->first_line;
 	}
 	return described;
