@@ -154,7 +154,7 @@ static int fail_export(const struct options *options, int error)
 		return cli_fail(EXIT_BAD_DATA, "%s is damaged; 'probing info --check' says more", options->recording);
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG || error == -EIO)
 		return cli_fail_write(options->out, error);
-	return cli_fail(EXIT_FAILED, "making the %s failed: %s", options->exporter->name, strerror(-error));
+	return view_fail_export(options->recording, options->exporter, error);
 }
 
 static int fail_place(const struct options *options, int error)

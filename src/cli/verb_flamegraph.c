@@ -143,8 +143,7 @@ static int write_out(const struct profile *profile, const struct options *option
 	if (output.error < 0)
 		return cli_fail_write(options->out, output.error);
 	if (r < 0)
-		return cli_fail(EXIT_FAILED, "making the %s failed: %s", exporter->name,
-				strerror(-r));
+		return view_fail_export(options->recording, exporter, r);
 	r = output_finish(&output);
 	if (r < 0)
 		return cli_fail_write(options->out, r);

@@ -140,6 +140,18 @@ void view_export(const struct view *view, struct export_options *options)
 
 /* ---- Opening ---- */
 
+int view_fail_export(const char *path, const struct exporter *exporter, int error)
+{
+	path = path ? path : "probing.db";
+	if (error == -ENODATA)
+		return cli_fail(EXIT_BAD_DATA, "%s holds sums alone, no single samples: %s shows when something ran; "
+				"folded, svg, speedscope and pprof do without", path, exporter->name);
+	if (error == -ENOTSUP)
+		return cli_fail(EXIT_BAD_DATA, "%s counts events, and %s shows time alone; the other formats take it",
+				path, exporter->name);
+	return cli_fail(EXIT_FAILED, "making the %s failed: %s", exporter->name, strerror(-error));
+}
+
 /* Chosen by what only single samples know. */
 static bool is_of_samples(const struct view *view)
 {

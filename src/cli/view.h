@@ -111,6 +111,9 @@ int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struc
 /* view_export - what an exporter is to know of the view. The rest stays as it is. */
 void view_export(const struct view *view, struct export_options *options);
 
+/* view_fail_export - the sentence for an exporter's error; for return statements. @path: of the recording, or NULL. */
+int view_fail_export(const char *path, const struct exporter *exporter, int error);
+
 /* view_held - how much of a recording's time held the GIL. False: a part of it is shown, or it does not tell. */
 bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret);
 

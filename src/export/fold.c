@@ -9,35 +9,58 @@
 #include <errno.h>
 
 #include "base/util.h"
+#include "src/export/path.h"
 
-enum { FIRST_PATH = 256 };
+/* What a stack is folded as; pid and tid are 0 where groups do not tell them apart. */
+struct entry {
+	int32_t pid, tid, stack;
+};
 
 /* The state of folding. */
 struct folding {
 	struct call_tree *tree;
 	const struct profile *profile;
 	const struct profile_thread **threads; /* sorted by pid and tid */
-	bool by_process, by_thread, show_interpreter, inverted;
-	struct fold_place *entries; /* one per group and stack */
-	size_t n_entries;
-	int32_t *path; /* of the profile's frames */
-	size_t path_allocated;
+	const struct export_options *options;
+	bool by_process, by_thread;
+	uint32_t *order;   /* of the profile's totals, as entries */
+	uint32_t *node_of; /* by order: where they went */
+	struct path path; /* of the entry at hand */
 	/* The nodes of the path last folded, outermost first, groups left out. */
 	uint32_t *nodes;
 	size_t n_nodes, nodes_allocated;
 	uint32_t group; /* the node that stacks of the current group hang under */
 	size_t next_thread;
+	uint32_t *node_of_stack; /* by index + 1; NULL: nobody asks */
 };
 
-static int compare_entries(const void *a, const void *b)
+static int compare_entries(const struct entry *left, const struct entry *right)
 {
-	const struct fold_place *left = a, *right = b;
-
 	if (left->pid != right->pid)
 		return left->pid < right->pid ? -1 : 1;
 	if (left->tid != right->tid)
 		return left->tid < right->tid ? -1 : 1;
 	return left->stack < right->stack ? -1 : left->stack > right->stack;
+}
+
+static struct entry entry_of(const struct profile_total *total, bool by_process, bool by_thread)
+{
+	return (struct entry){
+		.pid = by_process || by_thread ? total->pid : 0,
+		.tid = by_thread ? total->tid : 0,
+		.stack = total->stack,
+	};
+}
+
+static int compare_totals(const void *a, const void *b, void *context)
+{
+	const struct folding *folding = context;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	struct entry l = entry_of(&folding->profile->totals[left], folding->by_process, folding->by_thread);
+	struct entry r = entry_of(&folding->profile->totals[right], folding->by_process, folding->by_thread);
+	int order = compare_entries(&l, &r);
+
+	return order != 0 ? order : (left > right) - (left < right);
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -62,43 +85,25 @@ static int sort_threads(struct folding *folding)
 	return 0;
 }
 
-/* Totals as entries, one per group and stack. */
-static int collect_entries(struct folding *folding)
+/* Totals by group and stack. */
+static int sort_totals(struct folding *folding)
 {
-	const struct profile *profile = folding->profile;
-	size_t n = 0;
+	size_t n = folding->profile->n_totals;
 
-	folding->entries = calloc(profile->n_totals + 1, sizeof *folding->entries);
-	if (!folding->entries)
+	if (n >= UINT32_MAX)
+		return -EOVERFLOW;
+	folding->order = calloc(n + 1, sizeof *folding->order);
+	folding->node_of = calloc(n + 1, sizeof *folding->node_of);
+	if (!folding->order || !folding->node_of)
 		return -ENOMEM;
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		const struct profile_total *total = &profile->totals[i];
-
-		folding->entries[i] = (struct fold_place){
-			.pid = folding->by_process || folding->by_thread ? total->pid : 0,
-			.tid = folding->by_thread ? total->tid : 0,
-			.stack = total->stack,
-			.samples = total->samples,
-			.weight_ns = total->weight_ns,
-		};
-	}
-	qsort(folding->entries, profile->n_totals, sizeof *folding->entries, compare_entries);
-	for (size_t i = 0; i < profile->n_totals; i++) {
-		struct fold_place *entry = &folding->entries[i];
-
-		if (n > 0 && compare_entries(&folding->entries[n - 1], entry) == 0) {
-			folding->entries[n - 1].samples += entry->samples;
-			folding->entries[n - 1].weight_ns += entry->weight_ns;
-		} else {
-			folding->entries[n++] = *entry;
-		}
-	}
-	folding->n_entries = n;
+	for (size_t i = 0; i < n; i++)
+		folding->order[i] = (uint32_t)i;
+	qsort_r(folding->order, n, sizeof *folding->order, compare_totals, folding);
 	return 0;
 }
 
 /* The entries come in the order of the threads, so one pass over them serves all. */
-static const struct profile_thread *find_thread(struct folding *folding, const struct fold_place *entry)
+static const struct profile_thread *find_thread(struct folding *folding, const struct entry *entry)
 {
 	struct profile_thread wanted = { .pid = entry->pid, .tid = entry->tid };
 	const struct profile_thread *key = &wanted;
@@ -126,8 +131,8 @@ static int enter_group(struct folding *folding, uint32_t parent, const char *nam
 }
 
 /* Makes folding->group the node of the entry's process and thread. */
-static int change_group(struct folding *folding, const struct fold_place *last,
-			const struct fold_place *entry)
+static int change_group(struct folding *folding, const struct entry *last,
+			const struct entry *entry)
 {
 	const struct profile_thread *thread = find_thread(folding, entry);
 	uint32_t group = 0;
@@ -156,47 +161,6 @@ static int change_group(struct folding *folding, const struct fold_place *last,
 	return 0;
 }
 
-/* The shown path of a stack, outermost first, whatever its length, in folding->path. */
-static int read_stack(struct folding *folding, int32_t stack, size_t *ret)
-{
-	for (;;) {
-		size_t n = 0;
-		int r;
-
-		if (folding->path_allocated > 0)
-			n = profile_path(folding->profile, stack, folding->show_interpreter,
-					 folding->path, folding->path_allocated);
-		if (n < folding->path_allocated) {
-			*ret = n;
-			return 0;
-		}
-		/* Full: there may be more of it. */
-		r = grow(&folding->path, MAX(n, (size_t)FIRST_PATH), &folding->path_allocated,
-			 sizeof *folding->path);
-		if (r < 0)
-			return r;
-	}
-}
-
-/* The same, as the tree is to have it. */
-static int read_path(struct folding *folding, int32_t stack, size_t *ret)
-{
-	int32_t *path;
-	int r;
-
-	r = read_stack(folding, stack, ret);
-	if (r < 0 || !folding->inverted)
-		return r;
-	path = folding->path;
-	for (size_t i = 0; i < *ret / 2; i++) {
-		int32_t frame = path[i];
-
-		path[i] = path[*ret - 1 - i];
-		path[*ret - 1 - i] = frame;
-	}
-	return 0;
-}
-
 static int append_node(struct folding *folding, uint32_t node)
 {
 	int r;
@@ -209,21 +173,22 @@ static int append_node(struct folding *folding, uint32_t node)
 	return 0;
 }
 
-/* Nodes for a path, given as labels of its frames; *ret is the innermost. */
-static int fold_path(struct folding *folding, size_t n_path, uint32_t *ret)
+/* Nodes for a path, by the labels of its frames; *ret is the innermost. */
+static int fold_path(struct folding *folding, uint32_t *ret)
 {
 	struct call_tree *tree = folding->tree;
+	size_t n_path = folding->path.n;
 	uint32_t node = folding->group;
 	size_t shared = 0;
 	int r;
 
 	while (shared < n_path && shared < folding->n_nodes &&
 	       tree->nodes[folding->nodes[shared]].label ==
-		       tree->labels.of_frame[folding->path[shared]])
+		       tree->labels.of_frame[folding->path.frames[shared]])
 		node = folding->nodes[shared++];
 	folding->n_nodes = shared;
 	for (size_t i = shared; i < n_path; i++) {
-		r = call_tree_enter(tree, node, tree->labels.of_frame[folding->path[i]], &node);
+		r = call_tree_enter(tree, node, tree->labels.of_frame[folding->path.frames[i]], &node);
 		if (r < 0)
 			return r;
 		r = append_node(folding, node);
@@ -234,50 +199,57 @@ static int fold_path(struct folding *folding, size_t n_path, uint32_t *ret)
 	return 0;
 }
 
-static int fold_entry(struct folding *folding, struct fold_place *entry)
+static int find_node(struct folding *folding, int32_t stack, uint32_t *ret)
 {
-	struct call_tree *tree = folding->tree;
-	size_t n_path = 0;
-	uint32_t node;
 	int r;
 
-	if (entry->stack >= 0) {
-		r = read_path(folding, entry->stack, &n_path);
-		if (r < 0)
-			return r;
-	}
-	if (n_path > 0)
-		r = fold_path(folding, n_path, &node);
-	else
-		r = call_tree_enter(tree, folding->group, tree->no_stack, &node);
+	r = path_read(&folding->path, folding->profile, folding->options, stack);
 	if (r < 0)
 		return r;
-	entry->node = node;
-	tree->nodes[node].self_samples += entry->samples;
-	tree->nodes[node].samples += entry->samples;
-	tree->nodes[node].weight_ns += entry->weight_ns;
+	if (folding->path.n > 0)
+		return fold_path(folding, ret);
+	return call_tree_enter(folding->tree, folding->group, folding->tree->no_stack, ret);
+}
+
+static int fold_total(struct folding *folding, const struct profile_total *total, uint32_t *ret)
+{
+	struct node *node;
+	int r;
+
+	r = find_node(folding, total->stack, ret);
+	if (r < 0)
+		return r;
+	if (folding->node_of_stack)
+		folding->node_of_stack[total->stack + 1] = *ret;
+	node = &folding->tree->nodes[*ret];
+	node->self_samples += total->samples;
+	node->samples += total->samples;
+	node->weight_ns += total->weight_ns;
 	return 0;
 }
 
-static int fold_entries(struct folding *folding)
+static int fold_totals(struct folding *folding)
 {
-	const struct fold_place *last = NULL;
+	struct entry last, entry;
+	bool has_last = false;
 	int r;
 
-	for (size_t i = 0; i < folding->n_entries; i++) {
-		struct fold_place *entry = &folding->entries[i];
+	for (size_t i = 0; i < folding->profile->n_totals; i++) {
+		const struct profile_total *total = &folding->profile->totals[folding->order[i]];
 
-		if (entry->samples == 0 && entry->weight_ns == 0)
+		if (total->samples == 0 && total->weight_ns == 0)
 			continue;
-		if (!last || last->pid != entry->pid || last->tid != entry->tid) {
-			r = change_group(folding, last, entry);
+		entry = entry_of(total, folding->by_process, folding->by_thread);
+		if (!has_last || last.pid != entry.pid || last.tid != entry.tid) {
+			r = change_group(folding, has_last ? &last : NULL, &entry);
 			if (r < 0)
 				return r;
 		}
-		r = fold_entry(folding, entry);
+		r = fold_total(folding, total, &folding->node_of[i]);
 		if (r < 0)
 			return r;
 		last = entry;
+		has_last = true;
 	}
 	return 0;
 }
@@ -291,60 +263,108 @@ static bool has_several_processes(const struct profile *profile)
 	return false;
 }
 
-static int fold(struct folding *folding, double min_share)
+static int fold(struct folding *folding)
 {
 	int r;
 
 	r = sort_threads(folding);
 	if (r >= 0)
-		r = collect_entries(folding);
+		r = sort_totals(folding);
 	if (r >= 0)
-		r = fold_entries(folding);
-	return r < 0 ? r : call_tree_finish(folding->tree, min_share);
+		r = fold_totals(folding);
+	return r < 0 ? r : call_tree_finish(folding->tree, folding->options->min_share);
+}
+
+/* What was left out ends where its time stays. */
+static void move_small(const struct call_tree *tree, uint32_t *nodes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t node = nodes[i];
+
+		if (node == 0)
+			continue;
+		while (node != 0 && call_tree_is_small(tree, node))
+			node = tree->nodes[node].parent;
+		nodes[i] = node != 0 ? node : tree->rest;
+	}
 }
 
 static void folding_done(struct folding *folding)
 {
 	free(folding->threads);
-	free(folding->entries);
-	free(folding->path);
+	free(folding->order);
+	free(folding->node_of);
+	path_done(&folding->path);
 	free(folding->nodes);
 }
 
-void fold_places_done(struct fold_places *places)
+static int make_tree(struct folding *folding, bool one_line, struct call_tree **ret)
 {
-	free(places->items);
-	*places = (struct fold_places){ 0 };
+	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
+	struct label_options label_options = { .lines = folding->options->lines, .one_line = one_line };
+	int r;
+
+	r = call_tree_new(folding->profile, &label_options, &tree);
+	if (r < 0)
+		return r;
+	folding->tree = tree;
+	r = fold(folding);
+	if (r < 0)
+		return r;
+	*ret = TAKE(tree);
+	return 0;
 }
 
 int fold_profile_places(const struct profile *profile, const struct export_options *options, bool one_line,
 			struct fold_places *places, struct call_tree **ret)
 {
-	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
-	struct label_options label_options = { .lines = options->lines, .one_line = one_line };
 	CLEANUP(folding_done) struct folding folding = {
 		.profile = profile,
+		.options = options,
 		.by_process = has_several_processes(profile),
 		.by_thread = options->by_thread,
-		.show_interpreter = options->show_interpreter,
-		.inverted = options->inverted,
 	};
 	int r;
 
-	r = call_tree_new(profile, &label_options, &tree);
-	if (r < 0)
-		return r;
-	folding.tree = tree;
-	r = fold(&folding, options->min_share);
+	r = make_tree(&folding, one_line, ret);
 	if (r < 0)
 		return r;
 	*places = (struct fold_places){
-		.items = TAKE(folding.entries),
-		.n = folding.n_entries,
+		.profile = profile,
+		.order = TAKE(folding.order),
+		.node_of = TAKE(folding.node_of),
 		.by_process = folding.by_process,
 		.by_thread = folding.by_thread,
 	};
-	*ret = TAKE(tree);
+	return 0;
+}
+
+void fold_places_done(struct fold_places *places)
+{
+	free(places->order);
+	free(places->node_of);
+	*places = (struct fold_places){ 0 };
+}
+
+uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack)
+{
+	struct profile_total sought = { .pid = pid, .tid = tid, .stack = stack };
+	struct entry wanted = entry_of(&sought, places->by_process, places->by_thread);
+	size_t low = 0, high = places->profile->n_totals;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		struct entry entry = entry_of(&places->profile->totals[places->order[middle]], places->by_process,
+					      places->by_thread);
+		int order = compare_entries(&entry, &wanted);
+
+		if (order == 0)
+			return places->node_of[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
 	return 0;
 }
 
@@ -356,16 +376,20 @@ int fold_profile(const struct profile *profile, const struct export_options *opt
 	return fold_profile_places(profile, options, one_line, &places, ret);
 }
 
-uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack)
+int fold_stacks(const struct profile *profile, const struct export_options *options, struct call_tree **ret,
+		uint32_t **ret_nodes)
 {
-	struct fold_place wanted = {
-		.pid = places->by_process || places->by_thread ? pid : 0,
-		.tid = places->by_thread ? tid : 0,
-		.stack = stack,
-	};
-	const struct fold_place *found = NULL;
+	CLEANUP(folding_done) struct folding folding = { .profile = profile, .options = options };
+	CLEANUP(freep) uint32_t *nodes = calloc(profile->n_stacks + 1, sizeof *nodes);
+	int r;
 
-	if (places->n > 0)
-		found = bsearch(&wanted, places->items, places->n, sizeof wanted, compare_entries);
-	return found ? found->node : 0;
+	if (!nodes)
+		return -ENOMEM;
+	folding.node_of_stack = nodes;
+	r = make_tree(&folding, false, ret);
+	if (r < 0)
+		return r;
+	move_small(*ret, nodes, profile->n_stacks + 1);
+	*ret_nodes = TAKE(nodes);
+	return 0;
 }

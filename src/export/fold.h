@@ -5,25 +5,6 @@
 #include "src/export/export.h"
 #include "src/export/tree.h"
 
-/* Where a stack went. */
-struct fold_place {
-	int32_t pid, tid, stack; /* pid and tid 0 where they are not told apart */
-	uint32_t node;
-	uint64_t samples, weight_ns;
-};
-
-/* Where all of them went: sorted by the first three. Ended with fold_places_done(). */
-struct fold_places {
-	struct fold_place *items;
-	size_t n;
-	bool by_process, by_thread;
-};
-
-void fold_places_done(struct fold_places *places);
-
-/* fold_find - the node of a thread's stack, -1: nothing; may be one that call_tree_finish() left out. 0: it has none. */
-uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack);
-
 /*
  * fold_profile - fold all stacks of a profile.
  * Groups stand between the root and the outermost frames: a process where
@@ -36,8 +17,28 @@ uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, i
 int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
 		 struct call_tree **ret);
 
-/* fold_profile_places - the same, and where each stack went. */
+/* Where each total of a profile went. Ended with fold_places_done(). */
+struct fold_places {
+	const struct profile *profile; /* borrowed */
+	uint32_t *order;   /* of its totals */
+	uint32_t *node_of; /* by order */
+	bool by_process, by_thread; /* whether they are told apart */
+};
+
+/* fold_profile_places - as fold_profile(), and where it went. */
 int fold_profile_places(const struct profile *profile, const struct export_options *options, bool one_line,
 			struct fold_places *places, struct call_tree **ret);
+void fold_places_done(struct fold_places *places);
+
+/* fold_find - the node of a thread's stack, -1: none was read; it may be one that is left out. 0: there is no total of it. */
+uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack);
+
+/*
+ * fold_stacks - the same without groups: one tree for all, and where each stack ends in it.
+ * @ret_nodes: by index of the stack + 1, and [0] for samples without one: a node of the tree that stays, 0 of
+ *   a stack that no total has. free(3) ends it.
+ */
+int fold_stacks(const struct profile *profile, const struct export_options *options, struct call_tree **ret,
+		uint32_t **ret_nodes);
 
 #endif

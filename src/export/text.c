@@ -50,14 +50,18 @@ unsigned text_columns(const char *text)
 	return columns;
 }
 
+size_t text_encode(int32_t character, char *to)
+{
+	utf8proc_ssize_t n = utf8proc_encode_char(character, (utf8proc_uint8_t *)to);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
 void text_put(FILE *out, int32_t character)
 {
-	utf8proc_uint8_t bytes[4];
-	utf8proc_ssize_t n;
+	char bytes[4];
 
-	n = utf8proc_encode_char(character, bytes);
-	if (n > 0)
-		fwrite(bytes, 1, (size_t)n, out);
+	fwrite(bytes, 1, text_encode(character, bytes), out);
 }
 
 static void put_xml_char(FILE *out, int32_t c)
@@ -106,20 +110,28 @@ void text_put_xml_cut(FILE *out, const char *text, unsigned columns)
 	text_put(out, ELLIPSIS);
 }
 
-void text_put_fixed(FILE *out, uint64_t value, unsigned decimals)
+size_t text_fixed(uint64_t value, unsigned decimals, char *to)
 {
-	char digits[24];
-	unsigned n = decimals;
 	uint64_t unit = 1;
+	int n;
 
 	for (unsigned i = 0; i < decimals; i++)
 		unit *= 10;
-	fprintf(out, "%ju", (uintmax_t)(value / unit));
-	snprintf(digits, sizeof digits, "%0*ju", (int)decimals, (uintmax_t)(value % unit));
-	while (n > 0 && digits[n - 1] == '0')
+	n = sprintf(to, "%ju", (uintmax_t)(value / unit));
+	if (value % unit == 0)
+		return (size_t)n;
+	n += sprintf(to + n, ".%0*ju", (int)decimals, (uintmax_t)(value % unit));
+	while (to[n - 1] == '0')
 		n--;
-	if (n > 0)
-		fprintf(out, ".%.*s", (int)n, digits);
+	to[n] = '\0';
+	return (size_t)n;
+}
+
+void text_put_fixed(FILE *out, uint64_t value, unsigned decimals)
+{
+	char digits[TEXT_FIXED_BYTES];
+
+	fwrite(digits, 1, text_fixed(value, decimals, digits), out);
 }
 
 int text_compare(const char *a, const char *b)

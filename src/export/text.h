@@ -21,7 +21,8 @@ int32_t text_next(const char **at);
 unsigned text_char_columns(int32_t character);
 unsigned text_columns(const char *text);
 
-/* Write one character as UTF-8. */
+/* One character as UTF-8. @to: at least 4 bytes. Returns how many. */
+size_t text_encode(int32_t character, char *to);
 void text_put(FILE *out, int32_t character);
 
 /* Write a name as XML character data or attribute value. */
@@ -31,9 +32,12 @@ void text_put_xml(FILE *out, const char *text);
 void text_put_xml_cut(FILE *out, const char *text, unsigned columns);
 
 /*
- * text_put_fixed - a decimal number whatever the locale.
- * @value: in units of 10^-@decimals; trailing zeros are left out.
+ * text_fixed - a decimal number whatever the locale.
+ * @value: in units of 10^-@decimals, at most 19; trailing zeros are left out.
+ * @to: at least TEXT_FIXED_BYTES. Returns its length.
  */
+#define TEXT_FIXED_BYTES 48
+size_t text_fixed(uint64_t value, unsigned decimals, char *to);
 void text_put_fixed(FILE *out, uint64_t value, unsigned decimals);
 
 /* As strcmp(3), of what becomes of two names. */

@@ -1,63 +1,80 @@
-"""probing export: callgrind, pstats and html, read by readers that are not ours, and held against SQL on the file."""
+"""probing export: formats of others, read by readers of others, function by function against the file itself.
+
+scripts/readers installs those that come from npm.
+"""
+import base64
 import collections
+import html
 import json
 import os
 import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 import unittest
 
 import probing_test as t
 from probing_test import probing
 
-# A function is a name, a file and a module; what is on a stack counts once, however often it stands there.
-PLACES = """WITH RECURSIVE
-  walk(stack, at) AS (SELECT DISTINCT stack, stack FROM stack_total WHERE stack > 0
-    UNION ALL SELECT walk.stack, parent FROM walk JOIN stack ON stack.stack = at WHERE parent IS NOT NULL),
-  place(stack, frame) AS (SELECT walk.stack, frame FROM walk JOIN stack ON stack.stack = at
-    UNION SELECT place.stack, inlined_into FROM place JOIN frame USING (frame) WHERE inlined_into IS NOT NULL)
-"""
-INCLUSIVE = PLACES + """SELECT name, file, module, sum(samples), sum(weight_ns)
-  FROM (SELECT DISTINCT stack, name, file, module FROM place JOIN named_frame USING (frame)) JOIN stack_total USING (stack)
-  GROUP BY 1, 2, 3"""
-OWN = """SELECT name, file, module, sum(samples), sum(weight_ns)
-  FROM stack_total JOIN stack USING (stack) JOIN named_frame USING (frame) GROUP BY 1, 2, 3"""
-
-# Prints what pstats has as JSON; for every Python, also one that sees another root.
-READ_PSTATS = """
-import json, os, pstats, sys, tempfile
-handle, path = tempfile.mkstemp()
-os.write(handle, getattr(sys.stdin, "buffer", sys.stdin).read())
-os.close(handle)
-stats = pstats.Stats(path)
-os.unlink(path)
-rows = [[list(key), list(value[:4]), [[list(k), list(v)] for k, v in value[4].items()]] for key, value in stats.stats.items()]
-with open(os.devnull, "w") as stats.stream:
-    stats.strip_dirs().sort_stats("cumulative").print_stats(10)
-    stats.print_callers(10)
-    stats.print_callees(10)
-print(json.dumps([stats.total_tt, rows]))
-"""
+READERS = os.path.abspath(os.environ.get("PROBING_READERS") or os.path.join(
+    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "probing", "readers"))
+SCRIPTS = os.path.join(t.ROOT, "tests", "readers")
+BROWSER = ["--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+           "--disable-component-update", "--disable-sync", "--window-size=1300,4000", "--virtual-time-budget=20000",
+           "--dump-dom"]
 
 
-def read_callgrind_annotate(inclusive):
-    """Costs and samples by (file, function, object), as callgrind_annotate prints them."""
-    said = subprocess.run(["callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no",
-                           "--inclusive=" + ("yes" if inclusive else "no"), "out.callgrind"], capture_output=True, text=True, check=True)
-    if said.stderr:
-        raise AssertionError(said.stderr)
-    rows = {}
-    for line in said.stdout.splitlines():
-        match = re.fullmatch(r" *([\d,]+) +([\d,]+)  (\S.*?):(.+) \[(.*)\]", line)
-        if match:
-            ns, samples, file, name, module = match.groups()
-            rows[file, name, module] = int(ns.replace(",", "")), int(samples.replace(",", ""))
-    return rows
+def need_readers():
+    if not shutil.which("node"):
+        raise unittest.SkipTest("Node.js is not installed")
+    if not os.path.isdir(os.path.join(READERS, "node_modules")) or not os.path.isdir(SCRIPTS):
+        raise unittest.SkipTest("readers of exports are not there; scripts/readers installs them")
+
+
+def node(script, *arguments):
+    done = subprocess.run(["node", os.path.join(SCRIPTS, script), *arguments], capture_output=True, text=True,
+                          env={**os.environ, "PROBING_READERS": READERS}, timeout=60)
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def browser():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(name):
+            return shutil.which(name)
+    raise unittest.SkipTest("there is no Chromium here")
+
+
+class Truth:
+    """What a recording says, from its tables alone: what each Python function weighs with all that it calls."""
+
+    def __init__(self, path):
+        db = sqlite3.connect(path)
+        with t.contextlib.closing(db):
+            frames = dict((frame, "%s (%s)" % (name, os.path.basename(file)) if kind == "python" else None)
+                          for frame, kind, name, file in db.execute("SELECT frame, kind, name, file FROM named_frame"))
+            stacks = {stack: (parent, frames[frame])
+                      for stack, parent, frame in db.execute("SELECT stack, parent, frame FROM stack")}
+            self.totals = db.execute("SELECT tid, stack, samples, weight_ns FROM stack_total").fetchall()
+        self.by_thread = collections.defaultdict(collections.Counter)
+        self.samples = collections.Counter()
+        for tid, stack, samples, weight in self.totals:
+            functions = set()
+            while stack:
+                stack, name = stacks[stack]
+                functions.add(name)
+            for name in functions - {None}:
+                self.by_thread[tid][name] += weight
+                self.samples[name] += samples
+        self.functions = sum(self.by_thread.values(), collections.Counter())
+        self.weight = sum(row[3] for row in self.totals)
 
 
 class Exports(t.Case):
+    MODE = "cpu"
+    LATE_S = 0.05  # how much later than it was a slice may be drawn
+
     @classmethod
     def setUpClass(cls):
         t.need_perf()
@@ -65,241 +82,278 @@ class Exports(t.Case):
         cls.folder = folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         with t.fixture("demo.py") as target:
-            cls.recording = t.record(target.pid, 2, 499)
+            t.record(target.pid, 2, 499, "probing.db", "--mode", cls.MODE)
 
     def setUp(self):
         super().setUp()
         shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
+        self.truth = Truth("probing.db")
+        self.assertGreater(len(self.truth.functions), 5)
+        self.assertIn("edit_distance (demo.py)", self.truth.functions)
 
-    def ask(self, sql):
+    def export(self, to, *options):
+        out = "out." + to
+        probing("export", "--to", to, "-o", out, "--force", *options, check=t.OK)
+        return os.path.abspath(out)
+
+    def load(self, to, *options):
+        with open(self.export(to, *options), encoding="utf-8") as file:
+            return json.load(file)
+
+    # ---- pprof ----
+
+    def pprof(self, *options):
+        need_readers()
+        return json.loads(node("read_pprof.mjs", self.export("pprof", *options)))
+
+    def test_pprof(self):
+        read = self.pprof()
+        self.assertEqual([["samples", "count"], [self.MODE, "nanoseconds"]], read["types"])
+        found, samples = collections.Counter(), collections.Counter()
+        for sample in read["samples"]:
+            names = {"%s (%s)" % (line["name"], os.path.basename(line["file"]))
+                     for place in sample["places"] for line in place["inlined"] if place["module"] is None}
+            for name in names:
+                found[name] += sample["values"][1]
+                samples[name] += sample["values"][0]
+        for name, weight in self.truth.functions.items():
+            self.assertEqual(weight, found[name], name)
+            self.assertEqual(self.truth.samples[name], samples[name], name)
+        self.assertEqual(self.truth.weight, sum(sample["values"][1] for sample in read["samples"]))
+
+    def test_pprof_labels_are_columns_of_samples(self):
+        found = collections.Counter()
+        for sample in self.pprof()["samples"]:
+            found[sample["labels"]["tid"], sample["labels"]["verdict"]] += sample["values"][0]
+        text = probing("sql", "probing.db", "SELECT tid, verdict, count(*) FROM sample GROUP BY 1, 2", "--format", "csv",
+                       check=t.OK).stdout
+        rows = [line.split(",") for line in text.splitlines()[1:]]
+        self.assertEqual({(int(tid), verdict): int(n) for tid, verdict, n in rows}, dict(found))
+
+    def test_pprof_places(self):
+        """Native places have a module with a build id, an address inside, and a name."""
         db = sqlite3.connect("probing.db")
-        try:
-            return db.execute(sql).fetchall()
-        finally:
-            db.close()
+        with t.contextlib.closing(db):
+            build_ids = dict(db.execute("SELECT path, build_id FROM module"))
+        places = [place for sample in self.pprof()["samples"] for place in sample["places"]]
+        native = [place for place in places if place["module"]]
+        self.assertTrue(native)
+        for place in native:
+            self.assertTrue(place["inside"], place)
+            self.assertEqual(build_ids[place["module"]] or "", place["buildId"])
+        self.assertTrue(any(len(place["inlined"]) > 1 for place in native) or not self.has_inlined())
+        self.assertTrue(any(line["line"] > 0 for place in places for line in place["inlined"]))
 
-    def expected(self, sql, key):
-        sums = collections.defaultdict(lambda: [0, 0])
-        for name, file, module, samples, ns in self.ask(sql):
-            found = sums[key(name, file, module)]
-            found[0] += ns
-            found[1] += samples
-        return {key: tuple(value) for key, value in sums.items()}
-
-    def make(self, name, *options):
-        probing("export", "probing.db", "-o", name, "--force", "-q", *options, check=t.OK)
-
-
-class Callgrind(Exports):
-    def setUp(self):
-        super().setUp()
-        t.need_program("callgrind_annotate")
-        self.make("out.callgrind", "--interpreter-frames")
-
-    @staticmethod
-    def key(name, file, module):
-        kind = "[python]" if module is None and file is not None else "???"
-        return (file or "???"), name, (module or kind)
-
-    def compare(self, sql, found):
-        """The object of what has none depends on the kind of frame, and files are shown relative to this folder."""
-        here = os.getcwd() + "/"
-        expected = {(file[len(here):] if file.startswith(here) else file, name): value
-                    for (file, name, _), value in self.merged(self.expected(sql, self.key)).items()}
-        found = {(file, name): value for (file, name, _), value in self.merged(found).items()}
-        missing = {key for key in expected if key not in found}
-        self.assertEqual(set(), missing)
-        wrong = {key: (value, found[key]) for key, value in expected.items() if found[key] != value}
-        self.assertEqual({}, wrong)
-
-    @staticmethod
-    def merged(rows):
-        """callgrind_annotate knows functions by file and name, whatever the module."""
-        sums = collections.defaultdict(lambda: (0, 0))
-        for (file, name, _), (ns, samples) in rows.items():
-            before = sums[file, name, ""]
-            sums[file, name, ""] = before[0] + ns, before[1] + samples
-        return sums
-
-    def test_own_cost_of_each_function_equals_sql(self):
-        rows = read_callgrind_annotate(False)
-        nested = {key: rows.pop(key) for key in list(rows) if key[1].endswith("'2")}
-        for (file, name, module), (ns, samples) in nested.items():
-            plain = rows.get((file, name[:-2], module), (0, 0))
-            rows[file, name[:-2], module] = plain[0] + ns, plain[1] + samples
-        self.compare(OWN, rows)
-
-    def test_inclusive_cost_of_python_functions_equals_sql(self):
-        """Of those, no two share file and name."""
-        found = read_callgrind_annotate(True)
-        expected = {(file, name): (ns, samples) for name, file, module, samples, ns in self.ask(INCLUSIVE)
-                    if module is None and file and file.endswith("demo.py")}
-        self.assertGreater(len(expected), 10)
-        got = {(file, name): value for (file, name, module), value in found.items() if module == "[python]"}
-        self.assertEqual(expected, {key: got.get(key) for key in expected})
-
-    def test_inclusive_cost_of_libraries_equals_sql(self):
-        found = read_callgrind_annotate(True)
-        for name, file, module, samples, ns in self.ask(INCLUSIVE):
-            if name in ("deflate", "sqlite3_step", "sqlite3VdbeExec"):
-                self.assertEqual((ns, samples), found[file or "???", name, module], name)
-
-    def test_lines_are_annotated(self):
-        """The source is shown with what its lines cost."""
-        said = subprocess.run(["callgrind_annotate", "--auto=yes", "--show-percs=no", "out.callgrind"], capture_output=True,
-                              text=True, check=True).stdout
-        ((line, samples),) = self.ask(
-            "SELECT line, sum(samples) FROM stack_total JOIN stack USING (stack) JOIN named_frame USING (frame)"
-            " WHERE name = 'edit_distance' AND kind = 'python' GROUP BY 1 ORDER BY 2 DESC LIMIT 1")
-        with open(os.path.join(t.FIXTURES, "demo.py"), encoding="utf-8") as source:
-            text = source.read().splitlines()[line - 1]
-        shown = [row.split() for row in said.splitlines() if row.endswith("  " + text)]
-        self.assertEqual(str(samples), shown[0][1].replace(",", ""), shown)
-
-    def test_totals(self):
-        with open("out.callgrind", encoding="utf-8") as text:
-            totals = re.search(r"^totals: (\d+) (\d+)$", text.read(), re.M).groups()
-        self.assertEqual(self.ask("SELECT sum(weight_ns), sum(samples) FROM stack_total"), [tuple(map(int, totals))])
-
-
-class Pstats(Exports):
-    def read(self, *python):
-        with open("out.pstats", "rb") as file:
-            said = subprocess.run([*python, "-c", READ_PSTATS], stdin=file, capture_output=True, text=True, check=True,
-                                  env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"})
-        self.assertEqual("", said.stderr)
-        return json.loads(said.stdout)
-
-    def expected_by_key(self, sql):
-        return self.expected(sql, lambda name, file, module: (file or module or "~", name))
-
-    def test_functions_equal_sql(self):
-        self.make("out.pstats", "--interpreter-frames")
-        total, rows = self.read(sys.executable)
-        self.assertAlmostEqual(self.ask("SELECT sum(weight_ns) FROM stack_total")[0][0] / 1e9, total, places=6)
-        by_key = collections.defaultdict(list)
-        for (file, _, name), (calls, primitive, own, cumulative), _ in rows:
-            self.assertEqual(calls, primitive)
-            by_key[file, name].append((calls, own, cumulative))
-        own = self.expected_by_key(OWN)
-        for key, (ns, _) in own.items():
-            self.assertAlmostEqual(ns / 1e9, sum(row[1] for row in by_key[key]), places=6, msg=key)
-        inclusive = self.expected_by_key(INCLUSIVE)
-        n_compared = 0
-        for key, found in by_key.items():
-            if len(found) == 1 and key in inclusive and key[0].endswith("demo.py"):
-                n_compared += 1
-                self.assertAlmostEqual(inclusive[key][0] / 1e9, found[0][2], places=6, msg=key)
-                self.assertEqual(inclusive[key][1], found[0][0], key)
-        self.assertGreater(n_compared, 10)
-
-    def test_callers_add_up(self):
-        """What does not call itself has all its time from its callers."""
-        self.make("out.pstats")
-        _, rows = self.read(sys.executable)
-        key, value, callers = next(row for row in rows if row[0][2] == "edit_distance")
-        self.assertIn("find_similar", [caller[0][2] for caller in callers])
-        for i, number in enumerate(value):
-            self.assertAlmostEqual(number, sum(caller[1][i] for caller in callers), places=6)
-        self.assertEqual(self.ask("SELECT first_line FROM function WHERE name = 'edit_distance'"), [(key[1],)])
-
-    def test_every_python_reads_it(self):
-        self.make("out.pstats")
-        expected = self.read(sys.executable)
-        for python in t.interpreters():
-            with self.subTest(python.label):
-                t.need_interpreter(python)
-                root = [] if os.path.exists(python.path) else ["chroot", t.SID_ROOT]
-                total, rows = self.read(*root, python.path)
-                self.assertAlmostEqual(expected[0], total, places=6)
-                self.assertEqual(sorted(row[:2] for row in expected[1]), sorted(row[:2] for row in rows))
-
-    def test_what_is_no_time_is_refused(self):
+    def has_inlined(self):
         db = sqlite3.connect("probing.db")
-        db.execute("UPDATE run SET unit = 'count', event = 'page-faults'")
-        db.commit()
-        db.close()
-        said = probing("export", "probing.db", "--to", "pstats", check=t.USAGE)
-        self.assertSentence(said.stderr, "page-faults", "pstats")
-        self.assertEqual(["probing.db"], os.listdir("."))
-        self.make("out.callgrind")
-        with open("out.callgrind", encoding="utf-8") as text:
-            self.assertIn("events: page_faults samples\n", text.read())
+        with t.contextlib.closing(db):
+            return db.execute("SELECT count(*) FROM frame WHERE inlined_into IS NOT NULL").fetchone()[0] > 0
+
+    def test_pprof_in_gos_pprof(self):
+        tool = [shutil.which("pprof")] if shutil.which("pprof") else ["go", "tool", "pprof"] if shutil.which("go") else None
+        if not tool:
+            raise unittest.SkipTest("neither pprof nor go is installed")
+        done = subprocess.run([*tool, "-top", "-cum", "-nodecount=100000", "-unit=ns", self.export("pprof")], capture_output=True, text=True, check=True)
+        self.assertIn("edit_distance", done.stdout)
+
+    # ---- speedscope ----
+
+    def test_speedscope_schema(self):
+        need_readers()
+        node("check_speedscope.mjs", self.export("speedscope"))
+
+    def test_speedscope_is_in_the_order_of_time(self):
+        """Stacks and weights of each thread are those of its samples, in that order."""
+        read = self.load("speedscope")
+        text = probing("sql", "probing.db", "SELECT tid, weight_ns FROM sample ORDER BY timestamp", "--format", "csv",
+                       check=t.OK).stdout
+        wanted = collections.defaultdict(list)
+        for line in text.splitlines()[1:]:
+            tid, weight = line.split(",")
+            wanted[int(tid)].append(int(weight))
+        for profile in read["profiles"]:
+            tid = int(re.search(r"\((\d+)\)$", profile["name"]).group(1))
+            self.assertEqual(wanted.pop(tid), profile["weights"])
+            self.assertEqual(sum(profile["weights"]), profile["endValue"])
+            self.assertEqual(len(profile["weights"]), len(profile["samples"]))
+        self.assertFalse(wanted)
+
+    def sandwich(self, index):
+        """Speedscope's own table of functions, of one of the profiles: name to nanoseconds."""
+        need_readers()
+        read = self.load("speedscope")
+        read["activeProfileIndex"] = index
+        with open("load.js", "w", encoding="ascii") as file:
+            file.write('speedscope.loadFileFromBase64("a.json", "%s")'
+                       % base64.b64encode(json.dumps(read).encode()).decode())
+        page = "file://%s/node_modules/speedscope/dist/release/index.html#localProfilePath=%s&view=sandwich" % (
+            READERS, os.path.abspath("load.js"))
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        done = subprocess.run([browser(), *BROWSER, *root, "--user-data-dir=" + os.path.abspath("profile"), page],
+                              capture_output=True, text=True, timeout=120)
+        units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
+        found = {}
+        for row in re.findall(r"<tr.*?</tr>", done.stdout, re.DOTALL):
+            cells = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
+            match = re.match(r"([\d.]+)(ns|µs|ms|s) \(", cells[0]) if len(cells) == 3 else None
+            if match:
+                found[cells[2].strip()] = float(match.group(1)) * units[match.group(2)]
+        self.assertTrue(found, done.stderr[-2000:])
+        return read["profiles"][index], found
+
+    def test_speedscope_in_speedscope(self):
+        profile, found = self.sandwich(0)
+        tid = int(re.search(r"\((\d+)\)$", profile["name"]).group(1))
+        shown = {name: weight for name, weight in self.truth.by_thread[tid].items() if name in found}
+        self.assertTrue(shown)
+        for name, weight in shown.items():
+            self.assertAlmostEqual(weight, found[name], delta=max(0.006 * weight, 6e3), msg=name)
+
+    # ---- Chrome ----
+
+    def test_chrome(self):
+        """Slices nest, times do not go back, and all slices of a function last as long as its samples weigh."""
+        found = collections.Counter()
+        open_slices = collections.defaultdict(list)
+        last = collections.Counter()
+        for event in self.load("chrome")["traceEvents"]:
+            key = event["pid"], event["tid"]
+            if event["ph"] == "M":
+                self.assertIn(event["name"], ("process_name", "thread_name"))
+                continue
+            self.assertGreaterEqual(event["ts"], last[key])
+            last[key] = event["ts"]
+            if event["ph"] == "B":
+                open_slices[key].append((event["name"], event["ts"]))
+                continue
+            self.assertEqual("E", event["ph"])
+            name, since = open_slices[key].pop()
+            if name not in (other for other, _ in open_slices[key]):
+                found[name] += (event["ts"] - since) * 1000
+        self.assertFalse(any(open_slices.values()))
+        for name, weight in self.truth.functions.items():
+            self.assertAlmostEqual(weight, found[name], delta=1000, msg=name)
+
+    def test_chrome_times_are_those_of_samples(self):
+        """Slices begin and end with the recording, but for what samples weigh more than passed."""
+        db = sqlite3.connect("probing.db")
+        with t.contextlib.closing(db):
+            started, ended = db.execute("SELECT started, ended FROM run").fetchone()
+        times = [event["ts"] for event in self.load("chrome")["traceEvents"] if "ts" in event]
+        self.assertLess(max(times) / 1e6, ended - started + self.LATE_S)
+        self.assertGreater(max(times) / 1e6, (ended - started) * 0.7)
+
+    # ---- Firefox ----
+
+    def test_gecko(self):
+        need_readers()
+        path = self.export("gecko")
+        tool = os.path.join(READERS, "node_modules", "@firefox-devtools", "profiler-cli", "dist", "profiler-cli.js")
+        environment = {**os.environ, "PROFILER_CLI_SESSION_DIR": os.path.abspath("sessions")}
+
+        def run(*arguments):
+            return subprocess.run(["node", tool, *arguments, "--session", "test"], capture_output=True, text=True,
+                                  timeout=60, env=environment)
+
+        def ask(*arguments):
+            done = run(*arguments)
+            self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+            return done.stdout
+
+        # Its command "load" gives this half a second to begin.
+        daemon = subprocess.Popen(["node", tool, "--daemon", path, "--session", "test"], env=environment,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        t.wait_until(lambda: run("profile", "info").returncode == 0, 30, "the reader to read %s" % path)
+        with open(path, encoding="utf-8") as file:
+            threads = [thread["tid"] for thread in json.load(file)["threads"]]
+        for index, tid in enumerate(threads):
+            read = json.loads(ask("thread", "functions", "--thread", "t-%d" % index, "--include-idle", "--json"))
+            self.assertEqual("tracing-ms", read["weightType"])
+            found = collections.Counter()
+            for function in read["functions"]:
+                found[function["name"]] += function["totalSamples"] * 1e6
+            for name, weight in self.truth.by_thread[tid].items():
+                self.assertAlmostEqual(weight, found[name], delta=1000, msg=name)
+
+    def test_gecko_times(self):
+        text = probing("sql", "probing.db", "SELECT tid, timestamp FROM sample ORDER BY timestamp", "--format", "csv",
+                       check=t.OK).stdout
+        wanted = collections.defaultdict(list)
+        for line in text.splitlines()[1:]:
+            tid, timestamp = line.split(",")
+            wanted[int(tid)].append(float(timestamp))
+        read = self.load("gecko")
+        for thread in read["threads"]:
+            times = [(read["meta"]["startTime"] + time) / 1000 for time in thread["samples"]["time"]]
+            self.assertEqual(len(wanted[thread["tid"]]), len(times))
+            for one, other in zip(wanted[thread["tid"]], times):
+                self.assertAlmostEqual(one, other, delta=2e-6)
+
+    # ---- All ----
+
+    def test_views_hold_everywhere(self):
+        """The same part of the recording, whichever format."""
+        options = ("--focus", "edit_distance", "--no-native", "--since", "0.2")
+        folded = probing("export", "--to", "folded", "-o", "-", *options, check=t.OK).stdout
+        n = sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
+        self.assertEqual(n, sum(len(profile["samples"]) for profile in self.load("speedscope", *options)["profiles"]))
+        gecko = self.load("gecko", *options)
+        self.assertEqual(n, sum(thread["samples"]["length"] for thread in gecko["threads"]))
+        self.assertEqual(n, sum(sample["values"][0] for sample in self.pprof(*options)["samples"]))
+        names = {event["name"] for event in self.load("chrome", *options)["traceEvents"] if event["ph"] == "B"}
+        self.assertIn("edit_distance (demo.py)", names)
+        self.assertFalse(any("libpython" in name or "deflate" in name for name in names), names)
+
+    def test_min_share_holds_everywhere(self):
+        """Small functions are gone, no time is."""
+        usual, large = self.load("speedscope"), self.load("speedscope", "--min-share", "10")
+        whole = [sum(sum(profile["weights"]) for profile in read["profiles"]) for read in (usual, large)]
+        self.assertEqual(whole[0], whole[1])
+        read = self.pprof("--min-share", "10")
+        self.assertEqual(self.truth.weight, sum(sample["values"][1] for sample in read["samples"]))
+        found = collections.Counter()
+        for sample in read["samples"]:
+            for name in {line["name"] for place in sample["places"] for line in place["inlined"]} - {"[rest]"}:
+                found[name] += sample["values"][1]
+        self.assertTrue(found)
+        self.assertTrue(all(weight >= 0.0999 * self.truth.weight for weight in found.values()), found)
+
+    def test_same_bytes_again(self):
+        for to in ("speedscope", "pprof", "chrome", "gecko"):
+            with open(self.export(to), "rb") as one:
+                first = one.read()
+            with open(self.export(to), "rb") as other:
+                self.assertEqual(first, other.read())
+
+    def test_endings(self):
+        for ending in ("speedscope.json", "pb.gz", "trace.json", "gecko.json"):
+            probing("flamegraph", "-o", "out." + ending, check=t.OK)
+            self.assertGreater(os.path.getsize("out." + ending), 100)
 
 
-class Html(Exports):
-    def setUp(self):
-        super().setUp()
-        said = probing("export", "probing.db", "-o", "out.html", "--interpreter-frames")
-        if said.returncode == t.FAILED and "built without" in said.stderr:
-            self.assertSentence(said.stderr, "-Dhtml=enabled")
-            raise unittest.SkipTest("built without d3-flame-graph")
-        self.assertEqual(t.OK, said.returncode, said.stderr)
-        with open("out.html", encoding="utf-8") as text:
-            self.text = text.read()
+class Waiting(Exports):
+    """The same with time in which threads waited: weights are of different lengths, times go up and down."""
+    MODE = "wall"
+    LATE_S = 0.5  # what ran is known by samples, and moves the waits behind it
 
-    def data(self):
-        return json.loads(re.search(r'<script type="application/json" id="profile">(.*?)</script>', self.text, re.S).group(1))
 
-    def walk(self, data):
-        """Nodes as (label's text, file, module, value, callers' labels)."""
-        labels, nodes = data["labels"], data["nodes"]
-        string = [None, *data["strings"]]
-        paths = []
-        for i, (label, up, value) in enumerate(zip(nodes["label"], nodes["up"], nodes["value"])):
-            name = string[labels["text"][label]], string[labels["file"][label]], string[labels["module"][label]]
-            paths.append((*paths[i - up], name) if i else ())
-            yield i, paths[i], value * data["scale"]
+class Events(t.Case):
+    """Numbers of events are no time."""
 
-    def test_functions_equal_sql(self):
-        data = self.data()
-        self.assertEqual(0, data["left_out"])
-        sums = collections.Counter()
-        for _, path, value in self.walk(data):
-            if path and path[-1] not in path[:-1]:
-                sums[path[-1]] += value
-        n_compared = 0
-        for name, file, module, _, ns in self.ask(INCLUSIVE):
-            if module is None and file:
-                n_compared += 1
-                self.assertEqual(ns, sums["%s (%s)" % (name, os.path.basename(file)), file, None], name)
-        self.assertGreater(n_compared, 10)
-        self.assertEqual(self.ask("SELECT sum(samples), sum(weight_ns) FROM stack_total"),
-                         [(data["samples"], data["nodes"]["value"][0] * data["scale"])])
-
-    def test_aspects_equal_samples(self):
-        """The root has all samples: how many of each verdict, and how many held the GIL."""
-        data = self.data()
-        aspects = {one["name"]: dict(zip(one["values"], (column[0] * data["scale"] for column in one["sums"])))
-                   for one in data["aspects"]}
-        said = probing("sql", "probing.db", "--format", "json", "SELECT verdict, gil, weight_ns FROM sample", check=t.OK).stdout
-        rows = json.loads(said)
-        for verdict, ns in aspects["verdict"].items():
-            self.assertEqual(sum(row["weight_ns"] for row in rows if row["verdict"] == verdict), ns, verdict)
-        self.assertEqual(sum(row["weight_ns"] for row in rows if row["gil"] == 1), aspects["gil"]["held"])
-        self.assertEqual(sum(row["weight_ns"] for row in rows if row["gil"] == 0), aspects["gil"]["not held"])
-
-    def test_nothing_is_fetched(self):
-        self.assertIn("default-src 'none'", self.text)
-        self.assertNotRegex(self.text, r"<(link|img|iframe|script src)")
-        self.assertNotIn("@import", self.text)
-
-    def test_licences_are_inside(self):
-        licences = self.text[self.text.index('id="licences"'):]
-        self.assertRegex(licences, r"d3-flame-graph 4[\d.]+ \(Apache-2.0\)")
-        self.assertRegex(licences, r"d3-selection [\d.]+ \(ISC\)")
-        self.assertIn("Apache License", licences)
-
-    def test_leaves_first(self):
-        self.make("out.html", "--inverted", "--no-native")
-        with open("out.html", encoding="utf-8") as text:
-            self.text = text.read()
-        data = self.data()
-        self.assertTrue(data["inverted"])
-        first = {path[0][0]: value for _, path, value in self.walk(data) if len(path) == 1}
-        self.assertIn("edit_distance (demo.py)", first)
-        self.assertEqual(data["nodes"]["value"][0] * data["scale"], sum(first.values()))
+    def test_counts(self):
+        t.need_perf()
+        with t.fixture("demo.py") as target:
+            probing("record", "--pid", str(target.pid), "-d", "1", "-e", "page-faults", "-c", "1", "-o", "faults.db", check=t.OK)
+        said = probing("export", "faults.db", "--to", "chrome", "-o", "out", check=t.BAD_DATA)
+        self.assertSentence(said.stderr, "faults.db", "chrome")
+        probing("export", "faults.db", "--to", "speedscope", "-o", "out", check=t.OK)
+        with open("out", encoding="utf-8") as file:
+            read = json.load(file)
+        self.assertEqual({"none"}, {profile["unit"] for profile in read["profiles"]})
+        self.assertIn("page-faults", read["name"])
 
 
 if __name__ == "__main__":
-    sys.exit(unittest.main())
+    unittest.main()

@@ -10,7 +10,7 @@
 
 struct made_profile {
 	struct profile profile;
-	size_t frames_allocated, stacks_allocated, totals_allocated, threads_allocated;
+	size_t frames_allocated, stacks_allocated, totals_allocated, threads_allocated, samples_allocated;
 };
 
 #define MADE_ADD(made, array, ...)                                                                 \
@@ -54,12 +54,49 @@ static inline void made_thread(struct made_profile *made, int32_t pid, int32_t t
 	MADE_ADD(made, threads, { .pid = pid, .tid = tid, .name = name, .process = process });
 }
 
+static inline void made_sample(struct made_profile *made, struct profile_sample sample)
+{
+	MADE_ADD(made, samples, sample);
+}
+
+/*
+ * Samples for the totals that are there, whose threads are, too: each total's samples in a row, 10 ms each, the second
+ * thread beside the first. The third sample of a thread waits.
+ */
+static inline void made_samples(struct made_profile *made)
+{
+	uint64_t time_ns[8] = { 0 };
+
+	made->profile.run = (struct profile_run){ .started_ns = 1700000000000000000, .ended_ns = 1700000002000000000, .pid = 100,
+						  .command = "python3 train.py", .mode = "wall", .hz = 100 };
+	for (size_t i = 0; i < made->profile.n_totals; i++) {
+		const struct profile_total *total = &made->profile.totals[i];
+		int32_t thread = 0;
+
+		while (made->profile.threads[thread].tid != total->tid)
+			thread++;
+		for (uint64_t k = 0; k < total->samples; k++) {
+			uint64_t at = time_ns[thread]++;
+			bool waits = at == 2;
+
+			made_sample(made, (struct profile_sample){ .time_ns = made->profile.run.started_ns + (at + !waits) * 10000000,
+								   .weight_ns = 10000000,
+								   .thread = thread,
+								   .stack = total->stack,
+								   .verdict = VERDICT_VERIFIED,
+								   .state = waits ? STATE_SLEEP : STATE_RUNNING,
+								   .gil = ANSWER_YES });
+		}
+	}
+}
+
 static inline void made_done(struct made_profile *made)
 {
 	free(made->profile.frames);
 	free(made->profile.stacks);
 	free(made->profile.totals);
 	free(made->profile.threads);
+	free(made->profile.samples);
 }
 
 /*

@@ -1,0 +1,357 @@
+/*
+ * export_pprof.c - pprof's format: profile.proto of github.com/google/pprof, compressed.
+ *
+ * A sample there is a stack with labels and how often it was met: samples that agree in thread, stack, verdict,
+ * state, GIL and garbage collection are one. Each has two values, how many and what they weigh. The innermost place
+ * comes first. Lines are always there; how functions are told apart is the reader's choice.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/export/export.h"
+#include "src/export/fold.h"
+#include "src/export/gzip.h"
+#include "src/export/path.h"
+#include "src/export/pprof.h"
+#include "src/export/text.h"
+
+typedef Perftools__Profiles__Sample sample_message;
+typedef Perftools__Profiles__Label label_message;
+typedef Perftools__Profiles__ValueType value_type;
+
+enum { MOST_LABELS = 8, NO_STACK = 0, REST = 1 };
+
+/* What samples have in common. */
+struct entry {
+	int32_t pid, tid, stack;
+	uint8_t verdict, state, gil, gc;
+	bool has_words; /* the four are known */
+	uint64_t samples, weight_ns;
+	const struct profile_thread *thread; /* NULL: not known */
+};
+
+struct writing {
+	struct pprof pprof;
+	const struct profile *profile;
+	const struct export_options *options;
+	struct entry *entries;
+	size_t n_entries;
+	struct path path;
+	struct call_tree *tree; /* where small nodes are left out; else NULL */
+	uint32_t *nodes;
+	uint64_t *locations;
+	size_t locations_allocated;
+};
+
+static void writing_done(struct writing *writing)
+{
+	pprof_done(&writing->pprof);
+	free(writing->entries);
+	path_done(&writing->path);
+	call_tree_free(writing->tree);
+	free(writing->nodes);
+	free(writing->locations);
+}
+
+/* ---- Samples that agree ---- */
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *left = a, *right = b;
+	int order;
+
+	if (left->pid != right->pid)
+		return left->pid < right->pid ? -1 : 1;
+	if (left->tid != right->tid)
+		return left->tid < right->tid ? -1 : 1;
+	if (left->stack != right->stack)
+		return left->stack < right->stack ? -1 : 1;
+	order = left->verdict - right->verdict;
+	order = order != 0 ? order : left->state - right->state;
+	order = order != 0 ? order : left->gil - right->gil;
+	return order != 0 ? order : left->gc - right->gc;
+}
+
+static void entries_of_samples(struct writing *writing)
+{
+	const struct profile *profile = writing->profile;
+
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		const struct profile_sample *sample = &profile->samples[i];
+		const struct profile_thread *thread = &profile->threads[sample->thread];
+
+		writing->entries[i] = (struct entry){ thread->pid, thread->tid, sample->stack, sample->verdict,
+						      sample->state, sample->gil, sample->gc, true, 1,
+						      sample->weight_ns, thread };
+	}
+	writing->n_entries = profile->n_samples;
+}
+
+static const struct profile_thread *known_thread(const struct profile *profile, int32_t pid, int32_t tid)
+{
+	for (size_t i = 0; i < profile->n_threads; i++)
+		if (profile->threads[i].pid == pid && profile->threads[i].tid == tid)
+			return &profile->threads[i];
+	return NULL;
+}
+
+/* Totals of a thread stand side by side. */
+static void entries_of_totals(struct writing *writing)
+{
+	const struct profile *profile = writing->profile;
+	const struct profile_thread *thread = NULL;
+
+	for (size_t i = 0; i < profile->n_totals; i++) {
+		const struct profile_total *total = &profile->totals[i];
+
+		if (!thread || thread->pid != total->pid || thread->tid != total->tid)
+			thread = known_thread(profile, total->pid, total->tid);
+		writing->entries[i] = (struct entry){ .pid = total->pid, .tid = total->tid, .stack = total->stack,
+						      .samples = total->samples, .weight_ns = total->weight_ns,
+						      .thread = thread };
+	}
+	writing->n_entries = profile->n_totals;
+}
+
+static int collect_entries(struct writing *writing)
+{
+	size_t n = 0;
+
+	writing->entries = calloc(MAX(writing->profile->n_samples, writing->profile->n_totals) + 1,
+				  sizeof *writing->entries);
+	if (!writing->entries)
+		return -ENOMEM;
+	if (writing->profile->n_samples > 0)
+		entries_of_samples(writing);
+	else
+		entries_of_totals(writing);
+	qsort(writing->entries, writing->n_entries, sizeof *writing->entries, compare_entries);
+	for (size_t i = 0; i < writing->n_entries; i++) {
+		struct entry *entry = &writing->entries[i];
+
+		if (n > 0 && compare_entries(&writing->entries[n - 1], entry) == 0) {
+			writing->entries[n - 1].samples += entry->samples;
+			writing->entries[n - 1].weight_ns += entry->weight_ns;
+		} else {
+			writing->entries[n++] = *entry;
+		}
+	}
+	writing->n_entries = n;
+	return 0;
+}
+
+/* ---- Their stacks ---- */
+
+/* How many of the path from here on are one place, innermost first; each alone where the path is turned round. */
+static unsigned count_inlined(const struct writing *writing, size_t at)
+{
+	const int32_t *frames = writing->path.frames;
+	unsigned n = 1;
+
+	/* frames[at] is the innermost, its caller stands before it. */
+	while (!writing->options->inverted && at >= n &&
+	       writing->profile->frames[frames[at - n + 1]].inlined_into == frames[at - n])
+		n++;
+	return n;
+}
+
+/* Cut the path at its node where small nodes are left out. @ret_rest: nothing stays of it. */
+static void cut_path(struct writing *writing, int32_t stack, bool *ret_rest)
+{
+	uint32_t node = writing->tree ? writing->nodes[stack + 1] : 0;
+
+	*ret_rest = false;
+	if (!writing->tree || node == 0)
+		return;
+	*ret_rest = node == writing->tree->rest;
+	if (writing->path.n > 0)
+		writing->path.n = MIN(writing->path.n, (size_t)writing->tree->nodes[node].depth);
+}
+
+static int put_locations(struct writing *writing, int32_t stack, size_t *ret)
+{
+	bool is_rest;
+	size_t n = 0;
+	int r;
+
+	r = path_read(&writing->path, writing->profile, writing->options, stack);
+	if (r < 0)
+		return r;
+	cut_path(writing, stack, &is_rest);
+	r = grow(&writing->locations, writing->path.n + 1, &writing->locations_allocated, sizeof *writing->locations);
+	if (r < 0)
+		return r;
+	if (is_rest || writing->path.n == 0) {
+		*ret = 1;
+		return pprof_nowhere(&writing->pprof, is_rest ? "[rest]" : profile_nothing(writing->profile),
+				     is_rest ? REST : NO_STACK, &writing->locations[0]);
+	}
+	for (size_t at = writing->path.n; r == 0 && at > 0;) {
+		unsigned n_inlined = count_inlined(writing, at - 1);
+
+		r = pprof_location(&writing->pprof, writing->path.frames[at - 1], n_inlined, &writing->locations[n++]);
+		at -= n_inlined;
+	}
+	*ret = n;
+	return r;
+}
+
+/* ---- Their labels ---- */
+
+struct label_list {
+	struct pprof *pprof;
+	label_message labels[MOST_LABELS], *list[MOST_LABELS];
+	size_t n;
+	int error;
+};
+
+static label_message *add_label(struct label_list *list, const char *key)
+{
+	label_message *label = list->list[list->n] = &list->labels[list->n];
+	int r;
+
+	list->n++;
+	*label = (label_message)PERFTOOLS__PROFILES__LABEL__INIT;
+	r = pprof_string(list->pprof, key, &label->key);
+	if (r < 0)
+		list->error = r;
+	return label;
+}
+
+static void label_number(struct label_list *list, const char *key, int64_t number)
+{
+	add_label(list, key)->num = number;
+}
+
+static void label_text(struct label_list *list, const char *key, const char *text)
+{
+	int r;
+
+	if (!text || !*text)
+		return;
+	r = pprof_string(list->pprof, text, &add_label(list, key)->str);
+	if (r < 0)
+		list->error = r;
+}
+
+static const char *answer_name(enum answer answer)
+{
+	return answer == ANSWER_UNKNOWN ? NULL : answer == ANSWER_YES ? "yes" : "no";
+}
+
+static void label_entry(struct label_list *list, const struct entry *entry)
+{
+	label_number(list, "pid", entry->pid);
+	label_number(list, "tid", entry->tid);
+	label_text(list, "process", entry->thread ? entry->thread->process : NULL);
+	label_text(list, "thread", entry->thread ? entry->thread->name : NULL);
+	if (!entry->has_words)
+		return;
+	label_text(list, "verdict", verdict_name(entry->verdict));
+	label_text(list, "state", thread_state_name(entry->state));
+	label_text(list, "gil", answer_name(entry->gil));
+	label_text(list, "gc", answer_name(entry->gc));
+}
+
+static int put_entry(struct writing *writing, const struct entry *entry)
+{
+	struct label_list labels = { .pprof = &writing->pprof };
+	int64_t values[] = { (int64_t)entry->samples, (int64_t)entry->weight_ns };
+	sample_message sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *samples = &sample;
+	int r;
+
+	r = put_locations(writing, entry->stack, &sample.n_location_id);
+	if (r < 0)
+		return r;
+	label_entry(&labels, entry);
+	if (labels.error < 0)
+		return labels.error;
+	sample.location_id = writing->locations;
+	sample.value = values;
+	sample.n_value = N_ELEMENTS(values);
+	sample.label = labels.list;
+	sample.n_label = labels.n;
+	return pprof_put(&writing->pprof, &PPROF_PIECE(.n_sample = 1, .sample = &samples));
+}
+
+/* ---- The whole ---- */
+
+static int value_type_of(struct pprof *pprof, const char *type, const char *unit, value_type *ret)
+{
+	int r;
+
+	*ret = (value_type)PERFTOOLS__PROFILES__VALUE_TYPE__INIT;
+	r = pprof_string(pprof, type, &ret->type);
+	return r < 0 ? r : pprof_string(pprof, unit, &ret->unit);
+}
+
+static int put_head(struct writing *writing)
+{
+	const struct profile_run *run = &writing->profile->run;
+	const char *unit = writing->profile->unit;
+	value_type samples, weight, *types[] = { &samples, &weight };
+	pprof_piece head = PPROF_PIECE(.n_sample_type = N_ELEMENTS(types));
+	int64_t comment = 0;
+	int r;
+
+	r = value_type_of(&writing->pprof, "samples", "count", &samples);
+	if (r == 0)
+		r = value_type_of(&writing->pprof, unit ?: run->mode ?: "cpu", unit ? "count" : "nanoseconds", &weight);
+	if (r == 0 && run->command)
+		r = pprof_string(&writing->pprof, run->command, &comment);
+	if (r < 0)
+		return r;
+	head.sample_type = types;
+	head.default_sample_type = weight.type;
+	head.period_type = &weight;
+	head.period = run->hz > 0 && !unit ? (int64_t)(1e9 / run->hz) : 0;
+	head.time_nanos = (int64_t)run->started_ns;
+	head.duration_nanos = run->ended_ns > run->started_ns ? (int64_t)(run->ended_ns - run->started_ns) : 0;
+	head.comment = &comment;
+	head.n_comment = comment != 0;
+	return pprof_put(&writing->pprof, &head);
+}
+
+static int write_pieces(struct writing *writing)
+{
+	int r;
+
+	if (writing->options->min_share > 0) {
+		r = fold_stacks(writing->profile, writing->options, &writing->tree, &writing->nodes);
+		if (r < 0)
+			return r;
+	}
+	r = collect_entries(writing);
+	if (r == 0)
+		r = put_head(writing);
+	for (size_t i = 0; r == 0 && i < writing->n_entries; i++)
+		r = put_entry(writing, &writing->entries[i]);
+	return r;
+}
+
+static int write_pprof(const struct profile *profile, const struct export_options *options, FILE *out)
+{
+	CLEANUP(writing_done) struct writing writing = { .profile = profile, .options = options };
+	FILE *compressed;
+	int r;
+
+	r = gzip_open(out, &compressed);
+	if (r < 0)
+		return r;
+	r = pprof_open(profile, compressed, &writing.pprof);
+	if (r == 0)
+		r = write_pieces(&writing);
+	if (fclose(compressed) != 0 && r == 0)
+		r = -EIO;
+	return r < 0 ? r : text_finish(out);
+}
+
+const struct exporter export_pprof = {
+	.name = "pprof",
+	.endings = ".pb.gz .pprof",
+	.summary = "for pprof and what reads its files: lines, inlined functions, build ids, labels",
+	.needs_samples = true,
+	.write = write_pprof,
+};

@@ -1,0 +1,155 @@
+/* json.c - see json.h. */
+#include "src/export/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/export/text.h"
+
+static void print(void *out, const char *text, size_t n_bytes)
+{
+	fwrite(text, 1, n_bytes, out);
+}
+
+int json_open(FILE *out, struct json *ret)
+{
+	struct json json = { .generator = yajl_gen_alloc(NULL) };
+
+	if (!json.generator)
+		return -ENOMEM;
+	yajl_gen_config(json.generator, yajl_gen_print_callback, print, out);
+	*ret = json;
+	return 0;
+}
+
+void json_done(struct json *json)
+{
+	if (json->generator)
+		yajl_gen_free(json->generator);
+	free(json->text);
+	*json = (struct json){ 0 };
+}
+
+/* All that yajl may refuse here is nesting deeper than it counts, and calls out of order. */
+static void check(struct json *json, yajl_gen_status status)
+{
+	if (json->error == 0 && status != yajl_gen_status_ok && status != yajl_gen_generation_complete)
+		json->error = -EINVAL;
+}
+
+void json_object(struct json *json)
+{
+	check(json, yajl_gen_map_open(json->generator));
+}
+
+void json_object_end(struct json *json)
+{
+	check(json, yajl_gen_map_close(json->generator));
+}
+
+void json_array(struct json *json)
+{
+	check(json, yajl_gen_array_open(json->generator));
+}
+
+void json_array_end(struct json *json)
+{
+	check(json, yajl_gen_array_close(json->generator));
+}
+
+static void put_text(struct json *json, const char *text, size_t n_bytes)
+{
+	check(json, yajl_gen_string(json->generator, (const unsigned char *)text, n_bytes));
+}
+
+void json_key(struct json *json, const char *name)
+{
+	put_text(json, name, strlen(name));
+}
+
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
+			return false;
+	return true;
+}
+
+/* A character takes three bytes at most where a byte stood that is none. */
+static size_t clean(struct json *json, const char *text)
+{
+	size_t n = 0;
+
+	if (grow(&json->text, strlen(text) * 3 + 4, &json->text_allocated, 1) < 0)
+		return 0;
+	for (int32_t c; (c = text_next(&text)) != 0;)
+		n += text_encode(c, json->text + n);
+	return n;
+}
+
+void json_string(struct json *json, const char *text)
+{
+	size_t n_bytes;
+
+	if (is_plain(text)) {
+		put_text(json, text, strlen(text));
+		return;
+	}
+	n_bytes = clean(json, text);
+	if (n_bytes == 0 && json->error == 0)
+		json->error = -ENOMEM;
+	put_text(json, n_bytes > 0 ? json->text : "", n_bytes);
+}
+
+void json_integer(struct json *json, int64_t value)
+{
+	check(json, yajl_gen_integer(json->generator, value));
+}
+
+void json_bool(struct json *json, bool value)
+{
+	check(json, yajl_gen_bool(json->generator, value));
+}
+
+void json_null(struct json *json)
+{
+	check(json, yajl_gen_null(json->generator));
+}
+
+void json_fixed(struct json *json, uint64_t value, unsigned decimals)
+{
+	char digits[TEXT_FIXED_BYTES];
+
+	check(json, yajl_gen_number(json->generator, digits, text_fixed(value, decimals, digits)));
+}
+
+void json_put_string(struct json *json, const char *name, const char *text)
+{
+	json_key(json, name);
+	json_string(json, text);
+}
+
+void json_put_integer(struct json *json, const char *name, int64_t value)
+{
+	json_key(json, name);
+	json_integer(json, value);
+}
+
+void json_put_bool(struct json *json, const char *name, bool value)
+{
+	json_key(json, name);
+	json_bool(json, value);
+}
+
+void json_put_fixed(struct json *json, const char *name, uint64_t value, unsigned decimals)
+{
+	json_key(json, name);
+	json_fixed(json, value, decimals);
+}
+
+int json_finish(struct json *json, FILE *out)
+{
+	fputc('\n', out);
+	return json->error < 0 ? json->error : text_finish(out);
+}

@@ -1,0 +1,385 @@
+/* test_formats.c - exporters that others read as data, on profiles made by hand; and how a tree is chosen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above */
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <yajl/yajl_tree.h>
+#include <zlib.h>
+
+#include "src/export/export.h"
+#include "tests/unit/made_profile.h"
+
+static const char *const json_formats[] = { "speedscope", "chrome", "gecko" };
+
+/* The whole output of an exporter; free(3) ends it. */
+static char *export_bytes(const char *name, const struct profile *profile, const struct export_options *options,
+			  size_t *ret_bytes)
+{
+	const struct exporter *exporter = exporter_by_name(name);
+	char *bytes = NULL;
+	FILE *out;
+
+	assert_non_null(exporter);
+	out = open_memstream(&bytes, ret_bytes);
+	assert_non_null(out);
+	assert_int_equal(exporter->write(profile, options, out), 0);
+	assert_int_equal(fclose(out), 0);
+	return bytes;
+}
+
+static char *export_text(const char *name, const struct profile *profile, const struct export_options *options)
+{
+	size_t n_bytes;
+	char *text = export_bytes(name, profile, options, &n_bytes);
+
+	assert_int_equal(strlen(text), n_bytes);
+	return text;
+}
+
+static yajl_val parse(const char *text)
+{
+	char error[256] = "";
+	yajl_val value = yajl_tree_parse(text, error, sizeof error);
+
+	if (!value)
+		fail_msg("no JSON: %s", error);
+	return value;
+}
+
+static yajl_val at(yajl_val value, const char *path)
+{
+	CLEANUP(freep) char *copy = strdup(path);
+	char *rest = copy, *part;
+
+	assert_non_null(copy);
+	while (value && (part = strsep(&rest, ".")) != NULL) {
+		char *end;
+		size_t i = strtoul(part, &end, 10);
+
+		if (end != part && *end == '\0' && YAJL_IS_ARRAY(value))
+			value = i < value->u.array.len ? value->u.array.values[i] : NULL;
+		else
+			value = yajl_tree_get(value, (const char *[]){ part, NULL }, yajl_t_any);
+	}
+	if (!value)
+		fail_msg("there is no %s", path);
+	return value;
+}
+
+static double sum_of(yajl_val array)
+{
+	double sum = 0;
+
+	assert_true(YAJL_IS_ARRAY(array));
+	for (size_t i = 0; i < array->u.array.len; i++)
+		sum += YAJL_GET_DOUBLE(array->u.array.values[i]);
+	return sum;
+}
+
+static const struct export_options plain = {};
+
+/* With UPDATE_GOLDEN set the file is written instead; look at the difference before keeping it. */
+static void compare_golden(const char *name, const char *text)
+{
+	CLEANUP(freep) char *path = NULL;
+	CLEANUP(freep) char *expected = NULL;
+	const char *root = getenv("PROBING_SOURCE_ROOT");
+
+	assert_non_null(root);
+	assert_true(asprintf(&path, "%s/tests/golden/%s", root, name) > 0);
+	if (getenv("UPDATE_GOLDEN")) {
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		fputs(text, file);
+		assert_int_equal(fclose(file), 0);
+	}
+	assert_int_equal(read_file(path, 1 << 20, &expected, NULL), 0);
+	assert_string_equal(text, expected);
+}
+
+static void test_golden(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+
+	(void)state;
+	made_training(&made);
+	made_samples(&made);
+	for (size_t i = 0; i < N_ELEMENTS(json_formats); i++) {
+		CLEANUP(freep) char *text = export_text(json_formats[i], &made.profile, &plain);
+		char name[64];
+
+		snprintf(name, sizeof name, "training.%s.json", json_formats[i]);
+		compare_golden(name, text);
+	}
+}
+
+/* ---- What each says ---- */
+
+static void test_speedscope_has_threads_in_order_of_time(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	yajl_val root;
+
+	(void)state;
+	made_training(&made);
+	made_samples(&made);
+	text = export_text("speedscope", &made.profile, &plain);
+	root = parse(text);
+	assert_int_equal(at(root, "profiles")->u.array.len, 2);
+	assert_string_equal(YAJL_GET_STRING(at(root, "profiles.1.name")), "pt_worker (101)");
+	assert_int_equal(at(root, "profiles.0.samples")->u.array.len, 80);
+	assert_true(sum_of(at(root, "profiles.0.weights")) == 800e6);
+	assert_true(YAJL_GET_INTEGER(at(root, "profiles.1.endValue")) == 200000000);
+	/* The worker begins with gemm and ends with what could not be read. */
+	assert_int_equal(at(root, "profiles.1.samples.0")->u.array.len, 3);
+	assert_int_equal(at(root, "profiles.1.samples.19")->u.array.len, 1);
+	yajl_tree_free(root);
+}
+
+/* A recording of sums: the same weights, one sample for each. */
+static void test_sums_alone(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL, *bytes = NULL;
+	size_t n_bytes;
+	yajl_val root;
+	FILE *out = fopen("/dev/null", "w");
+
+	(void)state;
+	made_training(&made);
+	text = export_text("speedscope", &made.profile, &plain);
+	root = parse(text);
+	assert_int_equal(at(root, "profiles.0.samples")->u.array.len, 6);
+	assert_true(sum_of(at(root, "profiles.0.weights")) == 800e6);
+	yajl_tree_free(root);
+	bytes = export_bytes("pprof", &made.profile, &plain, &n_bytes);
+	assert_true(n_bytes > 100);
+	assert_non_null(out);
+	assert_int_equal(exporter_by_name("chrome")->write(&made.profile, &plain, out), -ENODATA);
+	assert_int_equal(exporter_by_name("gecko")->write(&made.profile, &plain, out), -ENODATA);
+	fclose(out);
+}
+
+/* Numbers of events are shown as such, and not where there is time alone. */
+static void test_events(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *speedscope = NULL, *gecko = NULL;
+	FILE *out = fopen("/dev/null", "w");
+	yajl_val root;
+
+	(void)state;
+	made_training(&made);
+	made_samples(&made);
+	made.profile.unit = "page-faults";
+	speedscope = export_text("speedscope", &made.profile, &plain);
+	root = parse(speedscope);
+	assert_string_equal(YAJL_GET_STRING(at(root, "profiles.0.unit")), "none");
+	assert_string_equal(YAJL_GET_STRING(at(root, "name")), "python3 train.py (page-faults)");
+	yajl_tree_free(root);
+	gecko = export_text("gecko", &made.profile, &plain);
+	root = parse(gecko);
+	assert_string_equal(YAJL_GET_STRING(at(root, "threads.0.samples.weightType")), "samples");
+	assert_true(sum_of(at(root, "threads.0.samples.weight")) == 800e6);
+	yajl_tree_free(root);
+	assert_non_null(out);
+	assert_int_equal(exporter_by_name("chrome")->write(&made.profile, &plain, out), -ENOTSUP);
+	fclose(out);
+}
+
+/* Slices begin and end as samples weigh; a wait follows what ran before it, and a gap stays one. */
+static void test_chrome_slices(void **state)
+{
+	static const struct profile_frame function = { .kind = FRAME_NATIVE, .name = "f", .function = 1 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	int32_t stack;
+	yajl_val root;
+
+	(void)state;
+	stack = made_stack(&made, -1, made_frame(&made, function));
+	made_thread(&made, 1, 1, "one", "one");
+	made_total(&made, 1, 1, stack, 3);
+	made.profile.run.started_ns = 1000000000;
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight_ns = 10000, .stack = stack, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000010500, .weight_ns = 20000, .stack = stack, .state = STATE_IO });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000060000, .weight_ns = 10000, .stack = stack, .state = STATE_RUNNING });
+	text = export_text("chrome", &made.profile, &plain);
+	root = parse(text);
+	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 4);
+	assert_string_equal(YAJL_GET_STRING(at(root, "traceEvents.2.name")), "f");
+	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.2.ts")) == 0);
+	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.3.ts")) == 30);
+	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.4.ts")) == 50);
+	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.5.ts")) == 60);
+	yajl_tree_free(root);
+}
+
+/* ---- Which tree ---- */
+
+static void test_inverted(void **state)
+{
+	static const struct export_options inverted = { .inverted = true };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	made_training(&made);
+	text = export_text("folded", &made.profile, &inverted);
+	assert_non_null(strstr(text, "do_syscall_64_[k];at::gemm<float>(int);Trainer.train (train.py);<module> (train.py) 7\n"));
+	assert_non_null(strstr(text, "\n[no stack] 3\n"));
+}
+
+/* Of 100 samples: what has less than 10 is its caller's own, and where that is nobody, a rest. */
+static void test_min_share(void **state)
+{
+	static const struct export_options large = { .min_share = 0.1 }, larger = { .min_share = 0.1, .inverted = true };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL, *turned = NULL, *scope = NULL, *gecko = NULL;
+	yajl_val root;
+
+	(void)state;
+	made_training(&made);
+	made_samples(&made);
+	text = export_text("folded", &made.profile, &large);
+	assert_non_null(strstr(text, "<module> (train.py);Trainer.train (train.py) 10\n"));
+	assert_null(strstr(text, "do_syscall_64"));
+	assert_non_null(strstr(text, "[rest] 3\n"));
+	turned = export_text("folded", &made.profile, &larger);
+	assert_null(strstr(turned, "do_syscall_64"));
+	scope = export_text("speedscope", &made.profile, &large);
+	root = parse(scope);
+	assert_true(sum_of(at(root, "profiles.0.weights")) + sum_of(at(root, "profiles.1.weights")) == 1e9);
+	yajl_tree_free(root);
+	gecko = export_text("gecko", &made.profile, &large);
+	root = parse(gecko);
+	assert_true(sum_of(at(root, "threads.0.samples.weight")) == 800);
+	yajl_tree_free(root);
+}
+
+/* ---- Foreign bytes ---- */
+
+static const char *const hostile[] = { "\"},{\"x\":\"", "\\", "a\nb\x01\x7f", "\xff\xfe\xc3", "", "</script>", "\xf0\x9f\x90\x8d", "%s%n" };
+
+static void made_hostile(struct made_profile *made)
+{
+	int32_t stack = -1;
+
+	for (size_t i = 0; i < N_ELEMENTS(hostile); i++) {
+		stack = made_stack(made, stack, made_frame(made, (struct profile_frame){ .kind = (enum frame_kind)(i % FRAME_N_KINDS),
+											 .name = hostile[i], .file = hostile[i],
+											 .module = hostile[i], .build_id = hostile[i],
+											 .symbol = hostile[i], .line = 1 }));
+		made_total(made, 1, (int32_t)i, stack, 1);
+		made_thread(made, 1, (int32_t)i, hostile[i], hostile[i]);
+	}
+	made_samples(made);
+	made->profile.run.command = hostile[3];
+}
+
+static void test_hostile_json(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+
+	(void)state;
+	made_hostile(&made);
+	for (size_t i = 0; i < N_ELEMENTS(json_formats); i++) {
+		CLEANUP(freep) char *text = export_text(json_formats[i], &made.profile, &plain);
+
+		yajl_tree_free(parse(text)); /* which checks UTF-8, too */
+	}
+}
+
+/* Bytes of a message in a gzip file, and again the same. */
+static void test_pprof_is_a_gzip_file(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *bytes = NULL, *again = NULL;
+	static unsigned char message[1 << 16];
+	z_stream stream = { 0 };
+	size_t n_bytes, n_again;
+
+	(void)state;
+	made_hostile(&made);
+	bytes = export_bytes("pprof", &made.profile, &plain, &n_bytes);
+	again = export_bytes("pprof", &made.profile, &plain, &n_again);
+	assert_int_equal(n_bytes, n_again);
+	assert_memory_equal(bytes, again, n_bytes);
+	assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+	stream.next_in = (unsigned char *)bytes;
+	stream.avail_in = (unsigned)n_bytes;
+	stream.next_out = message;
+	stream.avail_out = sizeof message;
+	assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+	/* The first field is a string, and it is empty. */
+	assert_int_equal(message[0], 6 << 3 | 2);
+	assert_int_equal(message[1], 0);
+	inflateEnd(&stream);
+}
+
+static void test_empty(void **state)
+{
+	static const struct profile empty = {};
+
+	(void)state;
+	for (size_t i = 0; exporters[i]; i++) {
+		CLEANUP(freep) char *bytes = NULL;
+		size_t n_bytes;
+		FILE *out;
+		int r;
+
+		if (!exporters[i]->write)
+			continue;
+		out = open_memstream(&bytes, &n_bytes);
+		assert_non_null(out);
+		r = exporters[i]->write(&empty, &plain, out);
+		assert_true(r == 0 || r == -ENODATA);
+		fclose(out);
+	}
+}
+
+static void test_full_disk(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+
+	(void)state;
+	made_training(&made);
+	made_samples(&made);
+	for (size_t i = 0; exporters[i]; i++) {
+		FILE *full;
+
+		if (!exporters[i]->write)
+			continue;
+		full = fopen("/dev/full", "w");
+		assert_non_null(full);
+		assert_true(exporters[i]->write(&made.profile, &plain, full) < 0);
+		fclose(full);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_golden),
+		cmocka_unit_test(test_speedscope_has_threads_in_order_of_time),
+		cmocka_unit_test(test_sums_alone),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_chrome_slices),
+		cmocka_unit_test(test_inverted),
+		cmocka_unit_test(test_min_share),
+		cmocka_unit_test(test_hostile_json),
+		cmocka_unit_test(test_pprof_is_a_gzip_file),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_full_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
