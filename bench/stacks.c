@@ -3,8 +3,8 @@
  * Usage: bench_stacks OUT N    OUT: the recording to make; N: how many stacks are sampled, each once
  *
  * Each stack leaves the one before it a few calls further out and goes in again by other functions, so that the
- * tree has about two nodes for each, at depths of 10 to 60, as in recordings of real programs. No two calls of a
- * node lead to the same function: stacks stay distinct whatever folds them.
+ * tree has about two nodes for each, at depths of 10 to 60. A function calls a dozen others, and a node none of
+ * them twice: stacks stay distinct whatever folds them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 
 enum {
 	N_FUNCTIONS = 20000,
+	N_CALLEES = 12, /* of a function */
 	N_MODULES = 50,
 	N_THREADS = 4,
 	FIRST_PID = 1000,
@@ -29,8 +30,8 @@ struct maker {
 	struct store *store;
 	uint64_t seed;
 	int64_t n_stacks;
-	int64_t path[MOST_DEPTH + 1]; /* stacks by depth, outermost first */
-	uint32_t n_called[MOST_DEPTH + 1];
+	int64_t path[MOST_DEPTH + 1], functions[MOST_DEPTH + 1]; /* by depth, outermost first */
+	uint32_t n_called[MOST_DEPTH + 1]; /* [d]: by what stands at depth d - 1 */
 	unsigned depth;
 };
 
@@ -98,16 +99,18 @@ static void put_names(struct store *store)
 static void call(struct maker *maker)
 {
 	int64_t caller = maker->depth > 0 ? maker->path[maker->depth - 1] : 0;
+	int64_t function = maker->depth > 0 ? maker->functions[maker->depth - 1] : 0;
 	uint32_t *n_called = &maker->n_called[maker->depth];
 	struct stack_row row = {
 		.stack = ++maker->n_stacks,
 		.parent = caller,
-		.frame = (int64_t)((mix64((uint64_t)caller) + *n_called) % N_FUNCTIONS) + 1,
+		.frame = (int64_t)((mix64((uint64_t)function + 1) + *n_called) % N_FUNCTIONS) + 1,
 		.depth = maker->depth + 1,
 	};
 
 	must(store_put_stack(maker->store, &row), "stack");
 	++*n_called;
+	maker->functions[maker->depth] = row.frame;
 	maker->path[maker->depth++] = row.stack;
 	maker->n_called[maker->depth] = 0;
 }
@@ -118,6 +121,8 @@ static void next_stack(struct maker *maker)
 	unsigned out = 1 + next_random(maker, 4), in = 1 + next_random(maker, 3);
 
 	while (out-- > 0 && maker->depth > LEAST_DEPTH)
+		maker->depth--;
+	while (maker->n_called[maker->depth] == N_CALLEES)
 		maker->depth--;
 	do
 		call(maker);

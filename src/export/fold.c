@@ -24,7 +24,7 @@ struct folding {
 	const struct export_options *options;
 	bool by_process, by_thread;
 	uint32_t *order;   /* of the profile's totals, as entries */
-	uint32_t *node_of; /* by order: where they went */
+	uint32_t *node_of; /* by order: where they went; NULL: nobody asks */
 	struct path path; /* of the entry at hand */
 	/* The nodes of the path last folded, outermost first, groups left out. */
 	uint32_t *nodes;
@@ -93,8 +93,7 @@ static int sort_totals(struct folding *folding)
 	if (n >= UINT32_MAX)
 		return -EOVERFLOW;
 	folding->order = calloc(n + 1, sizeof *folding->order);
-	folding->node_of = calloc(n + 1, sizeof *folding->node_of);
-	if (!folding->order || !folding->node_of)
+	if (!folding->order)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		folding->order[i] = (uint32_t)i;
@@ -232,6 +231,7 @@ static int fold_totals(struct folding *folding)
 {
 	struct entry last, entry;
 	bool has_last = false;
+	uint32_t node;
 	int r;
 
 	for (size_t i = 0; i < folding->profile->n_totals; i++) {
@@ -245,9 +245,11 @@ static int fold_totals(struct folding *folding)
 			if (r < 0)
 				return r;
 		}
-		r = fold_total(folding, total, &folding->node_of[i]);
+		r = fold_total(folding, total, &node);
 		if (r < 0)
 			return r;
+		if (folding->node_of)
+			folding->node_of[i] = node;
 		last = entry;
 		has_last = true;
 	}
@@ -326,6 +328,9 @@ int fold_profile_places(const struct profile *profile, const struct export_optio
 	};
 	int r;
 
+	folding.node_of = calloc(profile->n_totals + 1, sizeof *folding.node_of);
+	if (!folding.node_of)
+		return -ENOMEM;
 	r = make_tree(&folding, one_line, ret);
 	if (r < 0)
 		return r;
@@ -371,9 +376,14 @@ uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, i
 int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
 		 struct call_tree **ret)
 {
-	CLEANUP(fold_places_done) struct fold_places places = { 0 };
+	CLEANUP(folding_done) struct folding folding = {
+		.profile = profile,
+		.options = options,
+		.by_process = has_several_processes(profile),
+		.by_thread = options->by_thread,
+	};
 
-	return fold_profile_places(profile, options, one_line, &places, ret);
+	return make_tree(&folding, one_line, ret);
 }
 
 int fold_stacks(const struct profile *profile, const struct export_options *options, struct call_tree **ret,

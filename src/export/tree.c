@@ -166,7 +166,11 @@ int call_tree_finish(struct call_tree *tree, double min_share)
 	tree->min_share = min_share;
 	if (min_share > 0)
 		r = leave_out_small(tree);
-	return r < 0 ? r : link_children(tree);
+	if (r < 0)
+		return r;
+	free(TAKE(tree->slots));
+	tree->n_slots = 0;
+	return link_children(tree);
 }
 
 static int add_root(struct call_tree *tree, const char *nothing)
