@@ -5,8 +5,6 @@
 
 enum { MAX_SENTENCE = 512 };
 
-DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
-
 static const char *recording_path(const char *path)
 {
 	return path ? path : "probing.db";

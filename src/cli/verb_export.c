@@ -236,11 +236,9 @@ static int export_view(struct options *options)
 		return fail_place(options, -EEXIST);
 	view_export(&options->view, &options->export);
 	options->view.with_samples = options->exporter->needs_samples;
-	status = exporters_check(options->exporter, NULL);
+	status = exporters_check(options->exporter);
 	if (status == EXIT_OK)
 		status = view_open(options->recording, &options->view, &db, &profile);
-	if (status == EXIT_OK)
-		status = exporters_check(options->exporter, profile);
 	return status != EXIT_OK ? status : write_out(options, profile);
 }
 

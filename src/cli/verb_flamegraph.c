@@ -176,12 +176,10 @@ static int run_flamegraph(int argc, char **argv)
 		options.out = out;
 	}
 	options.view.with_samples = options.exporter->needs_samples;
-	status = exporters_check(options.exporter, NULL);
+	status = exporters_check(options.exporter);
 	if (status == EXIT_OK)
 		status = view_open(options.recording, &options.view, &db, &profile);
 	view_done(&options.view);
-	if (status == EXIT_OK)
-		status = exporters_check(options.exporter, profile);
 	if (status != EXIT_OK)
 		return status;
 	if (!options.export.title)

@@ -27,7 +27,6 @@ struct exporter {
 	const char *name;    /* "svg" */
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
-	bool only_time;      /* weights are seconds to its readers: not for profiles with a unit of their own */
 	bool needs_samples;  /* reads profile->samples; NULL where the recording has sums alone: it does without, or -ENODATA */
 	/* NULL, or what the build lacked that this one needs, and the command that changes it. May be NULL. */
 	const char *(*lacks)(void);

@@ -180,6 +180,8 @@ static int write_pstats(const struct profile *profile, const struct export_optio
 	CLEANUP(call_graph_freep) struct call_graph *graph = NULL;
 	int r;
 
+	if (profile->unit)
+		return -ENOTSUP;
 	r = call_graph_new(profile, options, options->lines ? GRAPH_LINES : 0, &graph);
 	if (r < 0)
 		return r;
@@ -193,6 +195,5 @@ const struct exporter export_pstats = {
 	.name = "pstats",
 	.endings = ".pstats .prof",
 	.summary = "functions and their callers, as cProfile saves them; for Python's pstats, SnakeViz, gprof2dot",
-	.only_time = true,
 	.write = write_pstats,
 };

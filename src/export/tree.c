@@ -89,8 +89,10 @@ bool call_tree_is_small(const struct call_tree *tree, uint32_t node)
 	       (double)(root->weight_ns > 0 ? it->weight_ns : it->samples) < tree->min_share * whole;
 }
 
-/* Callers come first: the time of a small node goes outwards from the innermost on. What would be the root's own
- * gets a node, as the root is no function. */
+/*
+ * Callers come first: the time of a small node goes outwards from the innermost on. What would be the root's own
+ * gets a node, as the root is no function.
+ */
 static int leave_out_small(struct call_tree *tree)
 {
 	struct node rest = { 0 };
@@ -166,11 +168,9 @@ int call_tree_finish(struct call_tree *tree, double min_share)
 	tree->min_share = min_share;
 	if (min_share > 0)
 		r = leave_out_small(tree);
-	if (r < 0)
-		return r;
-	free(TAKE(tree->slots));
+	free(TAKE(tree->slots)); /* of no more use, and large where there are many stacks */
 	tree->n_slots = 0;
-	return link_children(tree);
+	return r < 0 ? r : link_children(tree);
 }
 
 static int add_root(struct call_tree *tree, const char *nothing)

@@ -49,7 +49,7 @@ void call_tree_freep(struct call_tree **tree);
 int call_tree_enter(struct call_tree *tree, uint32_t parent, uint32_t label, uint32_t *ret);
 
 /*
- * call_tree_finish - after the last node: sums up weights, links and sorts children.
+ * call_tree_finish - after the last node, no other can be entered: sums up weights, links and sorts children.
  * @min_share: nodes with less of the root's weight (of its samples, where nothing weighs) are nobody's
  *   children: call_tree_next() does not come to them. What they stand for is their caller's own. 0: all stay.
  * Errors: -ENOMEM.

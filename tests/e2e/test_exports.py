@@ -191,6 +191,8 @@ class Exports(t.Case):
         root = ["--no-sandbox"] if os.geteuid() == 0 else []
         done = subprocess.run([browser(), *BROWSER, *root, "--user-data-dir=" + os.path.abspath("profile"), page],
                               capture_output=True, text=True, timeout=120)
+        if "No usable sandbox" in done.stderr or "Failed to move to new namespace" in done.stderr:
+            raise unittest.SkipTest("Chromium cannot make its sandbox here")
         units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
         found = {}
         for row in re.findall(r"<tr.*?</tr>", done.stdout, re.DOTALL):
@@ -236,12 +238,12 @@ class Exports(t.Case):
 
     def test_chrome_times_are_those_of_samples(self):
         """Slices begin and end with the recording, but for what samples weigh more than passed."""
-        db = sqlite3.connect("probing.db")
-        with t.contextlib.closing(db):
-            started, ended = db.execute("SELECT started, ended FROM run").fetchone()
+        text = probing("sql", "probing.db", "SELECT max(timestamp + weight_ns / 1e9 * (state IS NOT NULL AND state <> 'running'))"
+                       " - (SELECT started FROM run) AS s FROM sample", "--format", "csv", check=t.OK).stdout
+        last_s = float(text.split()[1])
         times = [event["ts"] for event in self.load("chrome")["traceEvents"] if "ts" in event]
-        self.assertLess(max(times) / 1e6, ended - started + self.LATE_S)
-        self.assertGreater(max(times) / 1e6, (ended - started) * 0.7)
+        self.assertLess(max(times) / 1e6, last_s + self.LATE_S)
+        self.assertGreater(max(times) / 1e6, last_s - 0.05)
 
     # ---- Firefox ----
 

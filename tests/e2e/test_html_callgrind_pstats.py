@@ -219,8 +219,8 @@ class Pstats(Exports):
         db.execute("UPDATE run SET unit = 'count', event = 'page-faults'")
         db.commit()
         db.close()
-        said = probing("export", "probing.db", "--to", "pstats", check=t.USAGE)
-        self.assertSentence(said.stderr, "page-faults", "pstats")
+        said = probing("export", "probing.db", "--to", "pstats", check=t.BAD_DATA)
+        self.assertSentence(said.stderr, "events", "pstats")
         self.assertEqual(["probing.db"], os.listdir("."))
         self.make("out.callgrind")
         with open("out.callgrind", encoding="utf-8") as text:
