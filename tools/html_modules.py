@@ -30,10 +30,13 @@ def main():
     for name in ('package.json', 'package-lock.json'):
         shutil.copy(os.path.join(source, name), build)
     try:
-        subprocess.run([npm, 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1'],
-                       cwd=build, check=True, timeout=SECONDS, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        done = subprocess.run([npm, 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--fetch-retries=1'],
+                              cwd=build, check=False, timeout=SECONDS, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     except (subprocess.SubprocessError, OSError) as error:
         sys.exit('html_modules: %s' % error)
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.startswith(('npm error', 'npm ERR!'))]
+        sys.exit('html_modules: npm ci failed; ' + '; '.join(said[:2]))
     shutil.copy(lock, stamp)
     return 0
 
