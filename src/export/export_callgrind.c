@@ -7,16 +7,16 @@
  * one it has met where there is no more than its number, so no name may be blank.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/graph.h"
+#include "src/export/names.h"
 #include "src/export/text.h"
 
 /* Names that were written once go by number from then on. */
-struct names {
-	uint32_t *numbers; /* by function */
+struct numbers {
+	uint32_t *of_function;
 	bool *is_written;  /* by number */
 };
 
@@ -24,20 +24,20 @@ struct writer {
 	const struct call_graph *graph;
 	FILE *out;
 	bool by_weight; /* whether there are weights at all */
-	struct names objects, files, functions;
+	struct numbers objects, files, functions;
 };
 
-static void names_done(struct names *names)
+static void numbers_done(struct numbers *numbers)
 {
-	free(names->numbers);
-	free(names->is_written);
+	free(numbers->of_function);
+	free(numbers->is_written);
 }
 
 static void writer_done(struct writer *writer)
 {
-	names_done(&writer->objects);
-	names_done(&writer->files);
-	names_done(&writer->functions);
+	numbers_done(&writer->objects);
+	numbers_done(&writer->files);
+	numbers_done(&writer->functions);
 }
 
 static const char *object_of(const struct graph_function *function)
@@ -56,44 +56,29 @@ static const char *file_of(const struct graph_function *function)
 
 /* ---- Numbers of names ---- */
 
-struct sorting {
-	const struct call_graph *graph;
-	const char *(*text_of)(const struct graph_function *function);
-};
-
-static const char *text_at(const struct sorting *sorting, uint32_t function)
+static int number_texts(const struct call_graph *graph, const char *(*text_of)(const struct graph_function *function),
+			struct numbers *ret)
 {
-	return sorting->text_of(&sorting->graph->functions[function]);
-}
+	CLEANUP(names_done) struct names names = { 0 };
+	int r = 0;
 
-static int compare_texts(const void *a, const void *b, void *context)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-
-	return text_compare(text_at(context, left), text_at(context, right));
+	for (size_t i = 0; r >= 0 && i < graph->n_functions; i++)
+		r = names_add(&names, text_of(&graph->functions[i]), &ret->of_function[i]);
+	return r;
 }
 
 /* @text_of: NULL: each function has a name of its own. */
 static int number_names(const struct call_graph *graph, const char *(*text_of)(const struct graph_function *function),
-			struct names *names)
+			struct numbers *ret)
 {
-	CLEANUP(freep) uint32_t *order = calloc(graph->n_functions, sizeof *order);
-	struct sorting sorting = { graph, text_of };
-	uint32_t number = 0;
-
-	names->numbers = calloc(graph->n_functions, sizeof *names->numbers);
-	names->is_written = calloc(graph->n_functions, sizeof *names->is_written);
-	if (!order || !names->numbers || !names->is_written)
+	ret->of_function = calloc(graph->n_functions, sizeof *ret->of_function);
+	ret->is_written = calloc(graph->n_functions, sizeof *ret->is_written);
+	if (!ret->of_function || !ret->is_written)
 		return -ENOMEM;
-	for (size_t i = 0; i < graph->n_functions; i++)
-		order[i] = (uint32_t)i;
 	if (text_of)
-		qsort_r(order, graph->n_functions, sizeof *order, compare_texts, &sorting);
-	for (size_t i = 0; i < graph->n_functions; i++) {
-		if (i > 0 && (!text_of || compare_texts(&order[i - 1], &order[i], &sorting) != 0))
-			number++;
-		names->numbers[order[i]] = number;
-	}
+		return number_texts(graph, text_of, ret);
+	for (size_t i = 0; i < graph->n_functions; i++)
+		ret->of_function[i] = (uint32_t)i;
 	return 0;
 }
 
@@ -112,17 +97,17 @@ static void put_text(FILE *out, const char *text)
 }
 
 /* "fn=(7) name", or "fn=(7)" where that has been said. */
-static void put_name(const struct writer *writer, const char *key, struct names *names, uint32_t function,
+static void put_name(const struct writer *writer, const char *key, struct numbers *numbers, uint32_t function,
 		     const char *text, const char *suffix)
 {
-	uint32_t number = names->numbers[function];
+	uint32_t number = numbers->of_function[function];
 
 	fprintf(writer->out, "%s=(%u)", key, number + 1);
-	if (!names->is_written[number]) {
+	if (!numbers->is_written[number]) {
 		fputc(' ', writer->out);
 		put_text(writer->out, text);
 		fputs(suffix, writer->out);
-		names->is_written[number] = true;
+		numbers->is_written[number] = true;
 	}
 	fputc('\n', writer->out);
 }

@@ -17,7 +17,13 @@
 
 #include "base/util.h"
 #include "src/export/html_page.h"
+#include "src/export/names.h"
 #include "src/export/text.h"
+
+/* By number, from 1 on; 0: none. */
+struct label_strings {
+	uint32_t text, file, module;
+};
 
 struct data {
 	const struct profile *profile;
@@ -28,15 +34,16 @@ struct data {
 	uint32_t *labels;     /* of the tree, of those that are there */
 	uint32_t *label_of;   /* its number there, by label of the tree; UINT32_MAX: not there */
 	size_t n_labels;
-	const char **strings; /* sorted, each once */
-	size_t n_strings;
+	struct names strings;
+	struct label_strings *of_labels;
 };
 
 static void data_done(struct data *data)
 {
 	free(data->labels);
 	free(data->label_of);
-	free(data->strings);
+	free(data->of_labels);
+	names_done(&data->strings);
 }
 
 /* ---- What is referred to ---- */
@@ -66,41 +73,36 @@ static int number_labels(struct data *data)
 	return 0;
 }
 
-static int compare_strings(const void *a, const void *b)
+/* 0: there is none. */
+static int number_string(struct data *data, const char *text, uint32_t *ret)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	int r;
+
+	*ret = 0;
+	if (!text || !*text)
+		return 0;
+	r = names_add(&data->strings, text, ret);
+	++*ret;
+	return r;
 }
 
 static int number_strings(struct data *data)
 {
-	size_t n = 0;
+	int r = 0;
 
-	data->strings = calloc(3 * data->n_labels + 1, sizeof *data->strings);
-	if (!data->strings)
+	data->of_labels = calloc(data->n_labels + 1, sizeof *data->of_labels);
+	if (!data->of_labels)
 		return -ENOMEM;
-	for (size_t i = 0; i < data->n_labels; i++) {
+	for (size_t i = 0; r >= 0 && i < data->n_labels; i++) {
 		const struct label *label = label_at(data, i);
-		const char *const texts[] = { label->text, label->file, label->module };
 
-		for (size_t j = 0; j < N_ELEMENTS(texts); j++)
-			if (texts[j] && *texts[j])
-				data->strings[n++] = texts[j];
+		r = number_string(data, label->text, &data->of_labels[i].text);
+		if (r >= 0)
+			r = number_string(data, label->file, &data->of_labels[i].file);
+		if (r >= 0)
+			r = number_string(data, label->module, &data->of_labels[i].module);
 	}
-	qsort(data->strings, n, sizeof *data->strings, compare_strings);
-	for (size_t i = 0; i < n; i++)
-		if (data->n_strings == 0 || strcmp(data->strings[data->n_strings - 1], data->strings[i]) != 0)
-			data->strings[data->n_strings++] = data->strings[i];
-	return 0;
-}
-
-static uint64_t string_number(const struct data *data, const char *text)
-{
-	const char **found;
-
-	if (!text || !*text)
-		return 0;
-	found = bsearch(&text, data->strings, data->n_strings, sizeof text, compare_strings);
-	return found ? (uint64_t)(found - data->strings) + 1 : 0;
+	return r;
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -148,9 +150,9 @@ static void put_string(FILE *out, const char *text)
 
 static void put_strings(const struct data *data)
 {
-	for (size_t i = 0; i < data->n_strings; i++) {
+	for (size_t i = 0; i < data->strings.n; i++) {
 		fputs(i > 0 ? ",\n" : "", data->out);
-		put_string(data->out, data->strings[i]);
+		put_string(data->out, data->strings.texts[i]);
 	}
 }
 
@@ -165,7 +167,7 @@ static void put_column(const struct data *data, const char *name, size_t n, uint
 
 static uint64_t label_text(const struct data *data, size_t i)
 {
-	return string_number(data, label_at(data, i)->text);
+	return data->of_labels[i].text;
 }
 
 static uint64_t label_kind(const struct data *data, size_t i)
@@ -175,7 +177,7 @@ static uint64_t label_kind(const struct data *data, size_t i)
 
 static uint64_t label_file(const struct data *data, size_t i)
 {
-	return string_number(data, label_at(data, i)->file);
+	return data->of_labels[i].file;
 }
 
 static uint64_t label_first(const struct data *data, size_t i)
@@ -190,7 +192,7 @@ static uint64_t label_last(const struct data *data, size_t i)
 
 static uint64_t label_module(const struct data *data, size_t i)
 {
-	return string_number(data, label_at(data, i)->module);
+	return data->of_labels[i].module;
 }
 
 static void put_labels(const struct data *data)
