@@ -200,12 +200,31 @@ static void check_profile(sqlite3 *db)
 			abort();
 }
 
+/* The same file's samples, one by one; a connection without their table has none. */
+static void check_samples(sqlite3 *db)
+{
+	static const struct profile_filter filter = { .with_samples = true, .has_since = true, .where = "weight_ns >= 0" };
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+
+	if (profile_load_view(db, &filter, &profile) < 0)
+		return;
+	for (size_t i = 0; i < profile->n_samples; i++) {
+		const struct profile_sample *sample = &profile->samples[i];
+
+		if (sample->stack >= (int64_t)profile->n_stacks || (size_t)sample->thread >= profile->n_threads ||
+		    sample->verdict >= VERDICT_N || sample->state >= STATE_N ||
+		    (i > 0 && profile->samples[i - 1].time_ns > sample->time_ns))
+			abort();
+	}
+}
+
 static void check_file(void)
 {
 	sqlite3 *db;
 
 	if (store_open_reader(path, &db) == 0) {
 		check_profile(db);
+		check_samples(db);
 		sqlite3_close(db);
 	}
 	remove_files();

@@ -97,14 +97,6 @@ static int keep_frames(struct profile *profile, const struct words *wanted, matc
 
 /* ---- Processes and threads ---- */
 
-static const struct profile_thread *thread_of(const struct profile *profile, const struct profile_total *total)
-{
-	for (size_t i = 0; i < profile->n_threads; i++)
-		if (profile->threads[i].tid == total->tid && profile->threads[i].pid == total->pid)
-			return &profile->threads[i];
-	return NULL;
-}
-
 /* @name: NULL: not known. */
 static bool is_wanted(const struct words *wanted, int32_t id, const char *name)
 {
@@ -129,7 +121,8 @@ static void keep_totals(struct profile *profile, const struct view *view)
 		const struct profile_total total = profile->totals[i];
 
 		if (last.pid != total.pid || last.tid != total.tid)
-			wanted = is_wanted_thread(view, total.pid, total.tid, thread_of(profile, &total));
+			wanted = is_wanted_thread(view, total.pid, total.tid,
+						  profile_find_thread(profile, total.pid, total.tid));
 		last = total;
 		if (wanted)
 			profile->totals[n++] = total;

@@ -6,24 +6,31 @@
  * one that would begin before the last has ended begins there, as does one that begins less than half of itself
  * later, so that what lasts is one slice, and slices are as long as samples weigh. Functions that two neighbours
  * share go on through both.
+ *
+ * Where each sample has a stack of its own there are dozens of events per sample, of few different parts: each
+ * part is made once, a label's name when the file begins, a thread's numbers and a time when they come.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/json.h"
+#include "src/export/text.h"
 #include "src/export/timeline.h"
 
-enum { MICROSECOND_DECIMALS = 3 };
+enum { MICROSECOND_DECIMALS = 3, IDS_BYTES = 64 };
 
 struct track {
-	struct json *json;
+	FILE *out;
 	const struct timeline *timeline;
-	const struct profile_thread *thread;
+	char **names; /* by label: the rest of an event that begins it */
 	uint64_t origin_ns; /* what times are counted from */
 	uint64_t cursor_ns; /* where the last sample ends, from there */
+	char time[TEXT_FIXED_BYTES], ids[IDS_BYTES]; /* the cursor's and the thread's text */
 	uint32_t *open, *next; /* labels, outermost first */
 	uint32_t n_open;
+	bool has_events;
 };
 
 static const char *const categories[LABEL_N_KINDS] = {
@@ -31,45 +38,85 @@ static const char *const categories[LABEL_N_KINDS] = {
 	[LABEL_TASK] = "task",	   [LABEL_WAIT] = "wait",	[LABEL_GROUP] = "none",
 };
 
-static void begin_event(struct json *json, const char *phase, const struct profile_thread *thread)
+static void track_done(struct track *track)
 {
-	json_object(json);
-	json_put_string(json, "ph", phase);
-	json_put_integer(json, "pid", thread->pid);
-	json_put_integer(json, "tid", thread->tid);
+	for (size_t i = 0; track->names && i < track->timeline->tree->labels.n_items; i++)
+		free(track->names[i]);
+	free(track->names);
+	free(track->open);
+	free(track->next);
 }
 
-static void put_name(struct json *json, const char *event, const struct profile_thread *thread, const char *name)
+/* ---- Events ---- */
+
+/* The stream is nobody else's. */
+static void put(struct track *track, const char *text)
 {
-	begin_event(json, "M", thread);
-	json_put_string(json, "name", event);
-	json_key(json, "args");
-	json_object(json);
-	json_put_string(json, "name", name);
-	json_object_end(json);
-	json_object_end(json);
+	fputs_unlocked(text, track->out);
+}
+
+static void begin_event(struct track *track, const char *phase)
+{
+	put(track, track->has_events ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
+	put(track, phase);
+	put(track, track->ids);
+	track->has_events = true;
+}
+
+static int put_thread_name(struct track *track, const char *event, const char *name)
+{
+	CLEANUP(freep) char *quoted = json_quote(name);
+
+	if (!quoted)
+		return -ENOMEM;
+	begin_event(track, "M");
+	fprintf(track->out, ",\"name\":\"%s\",\"args\":{\"name\":%s}}", event, quoted);
+	return 0;
+}
+
+static void set_cursor(struct track *track, uint64_t cursor_ns)
+{
+	track->cursor_ns = cursor_ns;
+	text_fixed(cursor_ns, MICROSECOND_DECIMALS, track->time);
 }
 
 static void close_to(struct track *track, uint32_t depth)
 {
 	for (; track->n_open > depth; track->n_open--) {
-		begin_event(track->json, "E", track->thread);
-		json_put_fixed(track->json, "ts", track->cursor_ns, MICROSECOND_DECIMALS);
-		json_object_end(track->json);
+		begin_event(track, "E");
+		put(track, track->time);
+		put(track, "}");
 	}
 }
 
 static void open_slice(struct track *track, uint32_t label)
 {
-	const struct label *it = &track->timeline->tree->labels.items[label];
-
-	begin_event(track->json, "B", track->thread);
-	json_put_fixed(track->json, "ts", track->cursor_ns, MICROSECOND_DECIMALS);
-	json_put_string(track->json, "name", it->text);
-	json_put_string(track->json, "cat", categories[it->kind]);
-	json_object_end(track->json);
+	begin_event(track, "B");
+	put(track, track->time);
+	put(track, track->names[label]);
 	track->open[track->n_open++] = label;
 }
+
+static int name_labels(struct track *track)
+{
+	const struct labels *labels = &track->timeline->tree->labels;
+
+	track->names = calloc(labels->n_items + 1, sizeof *track->names);
+	if (!track->names)
+		return -ENOMEM;
+	for (size_t i = 0; i < labels->n_items; i++) {
+		CLEANUP(freep) char *quoted = json_quote(labels->items[i].text);
+
+		if (!quoted || asprintf(&track->names[i], ",\"name\":%s,\"cat\":\"%s\"}", quoted,
+					categories[labels->items[i].kind]) < 0) {
+			track->names[i] = NULL;
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* ---- Samples ---- */
 
 /* When the time begins that a sample stands for. */
 static uint64_t start_of(const struct track *track, const struct profile_sample *sample)
@@ -91,7 +138,7 @@ static void put_sample(struct track *track, const struct profile_sample *sample)
 		return;
 	if (start > track->cursor_ns && start - track->cursor_ns >= sample->weight_ns / 2) {
 		close_to(track, 0);
-		track->cursor_ns = start;
+		set_cursor(track, start);
 	}
 	timeline_path(track->timeline, node, track->next);
 	while (shared < depth && shared < track->n_open && track->open[shared] == track->next[shared])
@@ -99,56 +146,57 @@ static void put_sample(struct track *track, const struct profile_sample *sample)
 	close_to(track, shared);
 	for (uint32_t i = shared; i < depth; i++)
 		open_slice(track, track->next[i]);
-	track->cursor_ns += sample->weight_ns;
+	set_cursor(track, track->cursor_ns + sample->weight_ns);
 }
 
-static void put_thread(struct track *track, const struct timeline_thread *thread)
+static int put_thread(struct track *track, const struct timeline_thread *thread)
 {
-	track->thread = thread->thread;
-	track->cursor_ns = 0;
-	if (*thread->thread->process)
-		put_name(track->json, "process_name", thread->thread, thread->thread->process);
-	if (*thread->thread->name)
-		put_name(track->json, "thread_name", thread->thread, thread->thread->name);
+	const struct profile_thread *it = thread->thread;
+	int r = 0;
+
+	snprintf(track->ids, sizeof track->ids, "\",\"pid\":%d,\"tid\":%d", it->pid, it->tid);
+	if (*it->process)
+		r = put_thread_name(track, "process_name", it->process);
+	if (r == 0 && *it->name)
+		r = put_thread_name(track, "thread_name", it->name);
+	if (r < 0)
+		return r;
+	strcat(track->ids, ",\"ts\":");
+	set_cursor(track, 0);
 	for (size_t i = 0; i < thread->n; i++)
 		put_sample(track, timeline_sample(track->timeline, thread, i));
 	close_to(track, 0);
+	return 0;
 }
 
-static void put_head(struct json *json, const struct profile *profile, const struct export_options *options)
+static int put_head(struct track *track, const char *title)
 {
-	json_put_string(json, "displayTimeUnit", "ms");
-	json_key(json, "otherData");
-	json_object(json);
-	json_put_string(json, "producer", "probing");
-	if (options->title ?: profile->run.command)
-		json_put_string(json, "title", options->title ?: profile->run.command);
-	json_object_end(json);
+	CLEANUP(freep) char *quoted = json_quote(title);
+
+	if (!quoted)
+		return -ENOMEM;
+	fprintf(track->out, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"producer\":\"probing\",\"title\":%s},\"traceEvents\":[",
+		quoted);
+	return 0;
 }
 
 static int write_events(const struct profile *profile, const struct export_options *options,
 			const struct timeline *timeline, FILE *out)
 {
-	CLEANUP(json_done) struct json json = { 0 };
-	CLEANUP(freep) uint32_t *open = calloc((size_t)timeline_depth(timeline) + 1, sizeof *open);
-	CLEANUP(freep) uint32_t *next = calloc((size_t)timeline_depth(timeline) + 1, sizeof *next);
-	struct track track = { .json = &json, .timeline = timeline, .origin_ns = timeline_origin(profile), .open = open, .next = next };
+	CLEANUP(track_done) struct track track = { .out = out, .timeline = timeline, .origin_ns = timeline_origin(profile) };
 	int r;
 
-	if (!open || !next)
+	track.open = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track.open);
+	track.next = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track.next);
+	if (!track.open || !track.next)
 		return -ENOMEM;
-	r = json_open(out, &json);
-	if (r < 0)
-		return r;
-	json_object(&json);
-	put_head(&json, profile, options);
-	json_key(&json, "traceEvents");
-	json_array(&json);
-	for (size_t i = 0; i < timeline->n_threads; i++)
-		put_thread(&track, &timeline->threads[i]);
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_finish(&json, out);
+	r = name_labels(&track);
+	if (r == 0)
+		r = put_head(&track, options->title ?: profile->run.command ?: "");
+	for (size_t i = 0; r == 0 && i < timeline->n_threads; i++)
+		r = put_thread(&track, &timeline->threads[i]);
+	put(&track, "\n]}\n");
+	return r < 0 ? r : text_finish(out);
 }
 
 static int write_chrome(const struct profile *profile, const struct export_options *options, FILE *out)

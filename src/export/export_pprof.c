@@ -89,14 +89,6 @@ static void entries_of_samples(struct writing *writing)
 	writing->n_entries = profile->n_samples;
 }
 
-static const struct profile_thread *known_thread(const struct profile *profile, int32_t pid, int32_t tid)
-{
-	for (size_t i = 0; i < profile->n_threads; i++)
-		if (profile->threads[i].pid == pid && profile->threads[i].tid == tid)
-			return &profile->threads[i];
-	return NULL;
-}
-
 /* Totals of a thread stand side by side. */
 static void entries_of_totals(struct writing *writing)
 {
@@ -107,7 +99,7 @@ static void entries_of_totals(struct writing *writing)
 		const struct profile_total *total = &profile->totals[i];
 
 		if (!thread || thread->pid != total->pid || thread->tid != total->tid)
-			thread = known_thread(profile, total->pid, total->tid);
+			thread = profile_find_thread(profile, total->pid, total->tid);
 		writing->entries[i] = (struct entry){ .pid = total->pid, .tid = total->tid, .stack = total->stack,
 						      .samples = total->samples, .weight_ns = total->weight_ns,
 						      .thread = thread };

@@ -149,6 +149,20 @@ void json_put_fixed(struct json *json, const char *name, uint64_t value, unsigne
 	json_fixed(json, value, decimals);
 }
 
+char *json_quote(const char *text)
+{
+	CLEANUP(json_done) struct json json = { .generator = yajl_gen_alloc(NULL) };
+	const unsigned char *quoted;
+	size_t n_bytes;
+
+	if (!json.generator)
+		return NULL;
+	json_string(&json, text);
+	if (json.error < 0 || yajl_gen_get_buf(json.generator, &quoted, &n_bytes) != yajl_gen_status_ok)
+		return NULL;
+	return strndup((const char *)quoted, n_bytes);
+}
+
 int json_finish(struct json *json, FILE *out)
 {
 	fputc('\n', out);

@@ -41,6 +41,9 @@ void json_put_integer(struct json *json, const char *name, int64_t value);
 void json_put_bool(struct json *json, const char *name, bool value);
 void json_put_fixed(struct json *json, const char *name, uint64_t value, unsigned decimals);
 
+/* A text as JSON, in its quotes; free(3) ends it. NULL: no memory. */
+char *json_quote(const char *text);
+
 /* The end of the document with a line end; 0, or the first thing that went wrong, on the way to out, too. */
 int json_finish(struct json *json, FILE *out);
 

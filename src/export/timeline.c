@@ -68,14 +68,6 @@ static int sort_samples(struct timeline *timeline, const struct profile_thread *
 
 /* ---- Of sums ---- */
 
-static const struct profile_thread *known_thread(const struct profile *profile, int32_t pid, int32_t tid)
-{
-	for (size_t i = 0; i < profile->n_threads; i++)
-		if (profile->threads[i].pid == pid && profile->threads[i].tid == tid)
-			return &profile->threads[i];
-	return NULL;
-}
-
 /* Totals of a thread stand side by side. */
 static int make_samples(struct timeline *timeline, const struct profile *profile, size_t *ret_threads)
 {
@@ -89,7 +81,7 @@ static int make_samples(struct timeline *timeline, const struct profile *profile
 		struct profile_thread *last = n > 0 ? &timeline->made_threads[n - 1] : NULL;
 
 		if (!last || last->pid != total->pid || last->tid != total->tid) {
-			const struct profile_thread *known = known_thread(profile, total->pid, total->tid);
+			const struct profile_thread *known = profile_find_thread(profile, total->pid, total->tid);
 
 			if (grow(&timeline->made_threads, n, &allocated, sizeof *timeline->made_threads) < 0)
 				return -ENOMEM;

@@ -148,6 +148,14 @@ static int profile_new(struct profile **ret)
 	return 0;
 }
 
+const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid)
+{
+	for (size_t i = 0; i < profile->n_threads; i++)
+		if (profile->threads[i].pid == pid && profile->threads[i].tid == tid)
+			return &profile->threads[i];
+	return NULL;
+}
+
 const char *profile_nothing(const struct profile *profile)
 {
 	return profile->python_only ? "[no Python]" : "[no stack]";

@@ -341,7 +341,8 @@ struct profile_stack {
 	int32_t frame;  /* index */
 };
 
-struct profile_total {
+/* There may be millions, so nothing is lost to alignment. */
+struct __attribute__((packed, aligned(4))) profile_total {
 	int32_t pid, tid;
 	int32_t stack; /* index, -1: nothing could be read */
 	uint64_t samples, weight_ns; /* where the profile has a unit: how many of it */
@@ -417,6 +418,9 @@ int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct p
  * nothing can be chosen by time or where.
  */
 bool profile_has_samples(sqlite3 *db);
+
+/* The row of a thread, NULL: there is none. */
+const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid);
 
 /* What stands for a stack of which nothing is shown: "[no stack]", or that it has nothing in Python. */
 const char *profile_nothing(const struct profile *profile);

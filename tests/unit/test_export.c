@@ -11,35 +11,9 @@
 #include <unistd.h>
 
 #include "src/export/export.h"
-#include "tests/unit/made_profile.h"
+#include "tests/unit/export_fixture.h"
 
 static const struct export_options plain = {};
-
-/* The whole output of an exporter; free(3) ends it. */
-static char *export_bytes(const char *name, const struct profile *profile,
-			  const struct export_options *options, size_t *ret_bytes)
-{
-	const struct exporter *exporter = exporter_by_name(name);
-	char *text = NULL;
-	FILE *out;
-
-	assert_non_null(exporter);
-	out = open_memstream(&text, ret_bytes);
-	assert_non_null(out);
-	assert_int_equal(exporter->write(profile, options, out), 0);
-	assert_int_equal(fclose(out), 0);
-	return text;
-}
-
-static char *export_text(const char *name, const struct profile *profile,
-			 const struct export_options *options)
-{
-	size_t n_bytes;
-	char *text = export_bytes(name, profile, options, &n_bytes);
-
-	assert_int_equal(strlen(text), n_bytes);
-	return text;
-}
 
 /* What a script prints that reads an export on its standard input; free(3) ends it. */
 static char *read_back(const char *name, const struct profile *profile, const struct export_options *options,
@@ -64,26 +38,6 @@ static char *read_back(const char *name, const struct profile *profile, const st
 		fail_msg("%s: %s", command, said);
 	unlink(path);
 	return said;
-}
-
-/* With UPDATE_GOLDEN set the file is written instead; look at the difference before keeping it. */
-static void compare_golden(const char *name, const char *text)
-{
-	CLEANUP(freep) char *path = NULL;
-	CLEANUP(freep) char *expected = NULL;
-	const char *root = getenv("PROBING_SOURCE_ROOT");
-
-	assert_non_null(root);
-	assert_true(asprintf(&path, "%s/tests/golden/%s", root, name) > 0);
-	if (getenv("UPDATE_GOLDEN")) {
-		FILE *file = fopen(path, "w");
-
-		assert_non_null(file);
-		fputs(text, file);
-		assert_int_equal(fclose(file), 0);
-	}
-	assert_int_equal(read_file(path, 1 << 20, &expected, NULL), 0);
-	assert_string_equal(text, expected);
 }
 
 /* What an SVG draws, without its style and script. */
@@ -643,6 +597,7 @@ static void test_full_disk(void **state)
 
 	(void)state;
 	made_training(&made);
+	made_samples(&made);
 	for (size_t i = 0; exporters[i]; i++) {
 		FILE *full;
 

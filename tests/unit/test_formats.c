@@ -13,34 +13,9 @@
 #include <zlib.h>
 
 #include "src/export/export.h"
-#include "tests/unit/made_profile.h"
+#include "tests/unit/export_fixture.h"
 
 static const char *const json_formats[] = { "speedscope", "chrome", "gecko" };
-
-/* The whole output of an exporter; free(3) ends it. */
-static char *export_bytes(const char *name, const struct profile *profile, const struct export_options *options,
-			  size_t *ret_bytes)
-{
-	const struct exporter *exporter = exporter_by_name(name);
-	char *bytes = NULL;
-	FILE *out;
-
-	assert_non_null(exporter);
-	out = open_memstream(&bytes, ret_bytes);
-	assert_non_null(out);
-	assert_int_equal(exporter->write(profile, options, out), 0);
-	assert_int_equal(fclose(out), 0);
-	return bytes;
-}
-
-static char *export_text(const char *name, const struct profile *profile, const struct export_options *options)
-{
-	size_t n_bytes;
-	char *text = export_bytes(name, profile, options, &n_bytes);
-
-	assert_int_equal(strlen(text), n_bytes);
-	return text;
-}
 
 static yajl_val parse(const char *text)
 {
@@ -83,26 +58,6 @@ static double sum_of(yajl_val array)
 }
 
 static const struct export_options plain = {};
-
-/* With UPDATE_GOLDEN set the file is written instead; look at the difference before keeping it. */
-static void compare_golden(const char *name, const char *text)
-{
-	CLEANUP(freep) char *path = NULL;
-	CLEANUP(freep) char *expected = NULL;
-	const char *root = getenv("PROBING_SOURCE_ROOT");
-
-	assert_non_null(root);
-	assert_true(asprintf(&path, "%s/tests/golden/%s", root, name) > 0);
-	if (getenv("UPDATE_GOLDEN")) {
-		FILE *file = fopen(path, "w");
-
-		assert_non_null(file);
-		fputs(text, file);
-		assert_int_equal(fclose(file), 0);
-	}
-	assert_int_equal(read_file(path, 1 << 20, &expected, NULL), 0);
-	assert_string_equal(text, expected);
-}
 
 static void test_golden(void **state)
 {
@@ -346,25 +301,6 @@ static void test_empty(void **state)
 	}
 }
 
-static void test_full_disk(void **state)
-{
-	CLEANUP(made_done) struct made_profile made = {};
-
-	(void)state;
-	made_training(&made);
-	made_samples(&made);
-	for (size_t i = 0; exporters[i]; i++) {
-		FILE *full;
-
-		if (!exporters[i]->write)
-			continue;
-		full = fopen("/dev/full", "w");
-		assert_non_null(full);
-		assert_true(exporters[i]->write(&made.profile, &plain, full) < 0);
-		fclose(full);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,7 +314,6 @@ int main(void)
 		cmocka_unit_test(test_hostile_json),
 		cmocka_unit_test(test_pprof_is_a_gzip_file),
 		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
