@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/exporters.h"
 #include "src/cli/new_file.h"
 #include "src/cli/sources.h"
 #include "src/cli/view.h"
@@ -236,7 +237,9 @@ static int export_view(struct options *options)
 		return fail_place(options, -EEXIST);
 	view_export(&options->view, &options->export);
 	options->view.with_samples = options->exporter->needs_samples;
-	status = view_open(options->recording, &options->view, &db, &profile);
+	status = exporters_check(options->exporter);
+	if (status == EXIT_OK)
+		status = view_open(options->recording, &options->view, &db, &profile);
 	return status != EXIT_OK ? status : write_out(options, profile);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/exporters.h"
 #include "src/cli/view.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
@@ -176,7 +177,9 @@ static int run_flamegraph(int argc, char **argv)
 		options.out = out;
 	}
 	options.view.with_samples = options.exporter->needs_samples;
-	status = view_open(options.recording, &options.view, &db, &profile);
+	status = exporters_check(options.exporter);
+	if (status == EXIT_OK)
+		status = view_open(options.recording, &options.view, &db, &profile);
 	view_done(&options.view);
 	if (status != EXIT_OK)
 		return status;

@@ -6,6 +6,7 @@
 #include "src/cli/view.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -226,6 +227,8 @@ int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struc
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	int status;
 
+	/* What loading needs for a while goes back to the system at once, however much there was of it before. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
 	path = path ? path : "probing.db";
 	status = cli_open_recording(path, &db);
 	if (status == EXIT_OK)

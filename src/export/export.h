@@ -28,6 +28,8 @@ struct exporter {
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
 	bool needs_samples;  /* reads profile->samples; NULL where the recording has sums alone: it does without, or -ENODATA */
+	/* NULL, or what the build lacked that this one needs, and the command that changes it. May be NULL. */
+	const char *(*lacks)(void);
 	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. NULL: the format is no view of stacks. */
 	int (*write)(const struct profile *profile, const struct export_options *options, FILE *out);
 	/* Instead: makes a file at path, where none is, of all that the recording holds. The caller removes what

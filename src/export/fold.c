@@ -11,10 +11,9 @@
 #include "base/util.h"
 #include "src/export/path.h"
 
-/* A stack of one group; pid and tid are 0 where groups do not tell them apart. */
+/* What a stack is folded as; pid and tid are 0 where groups do not tell them apart. */
 struct entry {
 	int32_t pid, tid, stack;
-	uint64_t samples, weight_ns;
 };
 
 /* The state of folding. */
@@ -24,7 +23,8 @@ struct folding {
 	const struct profile_thread **threads; /* sorted by pid and tid */
 	const struct export_options *options;
 	bool by_process, by_thread;
-	uint32_t *order; /* of the profile's totals: by group and stack */
+	uint32_t *order;   /* of the profile's totals, as entries */
+	uint32_t *node_of; /* by order: where they went; NULL: nobody asks */
 	struct path path; /* of the entry at hand */
 	/* The nodes of the path last folded, outermost first, groups left out. */
 	uint32_t *nodes;
@@ -34,15 +34,33 @@ struct folding {
 	uint32_t *node_of_stack; /* by index + 1; NULL: nobody asks */
 };
 
-static int compare_entries(const void *a, const void *b)
+static int compare_entries(const struct entry *left, const struct entry *right)
 {
-	const struct entry *left = a, *right = b;
-
 	if (left->pid != right->pid)
 		return left->pid < right->pid ? -1 : 1;
 	if (left->tid != right->tid)
 		return left->tid < right->tid ? -1 : 1;
 	return left->stack < right->stack ? -1 : left->stack > right->stack;
+}
+
+static struct entry entry_of(const struct profile_total *total, bool by_process, bool by_thread)
+{
+	return (struct entry){
+		.pid = by_process || by_thread ? total->pid : 0,
+		.tid = by_thread ? total->tid : 0,
+		.stack = total->stack,
+	};
+}
+
+static int compare_totals(const void *a, const void *b, void *context)
+{
+	const struct folding *folding = context;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	struct entry l = entry_of(&folding->profile->totals[left], folding->by_process, folding->by_thread);
+	struct entry r = entry_of(&folding->profile->totals[right], folding->by_process, folding->by_thread);
+	int order = compare_entries(&l, &r);
+
+	return order != 0 ? order : (left > right) - (left < right);
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -67,27 +85,7 @@ static int sort_threads(struct folding *folding)
 	return 0;
 }
 
-static struct entry entry_of(const struct folding *folding, uint32_t i)
-{
-	const struct profile_total *total = &folding->profile->totals[i];
-
-	return (struct entry){
-		.pid = folding->by_process || folding->by_thread ? total->pid : 0,
-		.tid = folding->by_thread ? total->tid : 0,
-		.stack = total->stack,
-		.samples = total->samples,
-		.weight_ns = total->weight_ns,
-	};
-}
-
-static int compare_totals(const void *a, const void *b, void *data)
-{
-	struct entry left = entry_of(data, *(const uint32_t *)a), right = entry_of(data, *(const uint32_t *)b);
-
-	return compare_entries(&left, &right);
-}
-
-/* Sorted by number, since there may be millions. */
+/* Totals by group and stack. */
 static int sort_totals(struct folding *folding)
 {
 	size_t n = folding->profile->n_totals;
@@ -101,22 +99,6 @@ static int sort_totals(struct folding *folding)
 		folding->order[i] = (uint32_t)i;
 	qsort_r(folding->order, n, sizeof *folding->order, compare_totals, folding);
 	return 0;
-}
-
-/* All totals from *at on that are of one group and stack; moves on behind them. */
-static struct entry next_entry(const struct folding *folding, size_t *at)
-{
-	struct entry entry = entry_of(folding, folding->order[(*at)++]);
-
-	for (; *at < folding->profile->n_totals; (*at)++) {
-		struct entry more = entry_of(folding, folding->order[*at]);
-
-		if (compare_entries(&entry, &more) != 0)
-			break;
-		entry.samples += more.samples;
-		entry.weight_ns += more.weight_ns;
-	}
-	return entry;
 }
 
 /* The entries come in the order of the threads, so one pass over them serves all. */
@@ -216,50 +198,60 @@ static int fold_path(struct folding *folding, uint32_t *ret)
 	return 0;
 }
 
-static int fold_entry(struct folding *folding, const struct entry *entry)
+static int find_node(struct folding *folding, int32_t stack, uint32_t *ret)
 {
-	struct call_tree *tree = folding->tree;
-	uint32_t node;
 	int r;
 
-	r = path_read(&folding->path, folding->profile, folding->options, entry->stack);
+	r = path_read(&folding->path, folding->profile, folding->options, stack);
 	if (r < 0)
 		return r;
 	if (folding->path.n > 0)
-		r = fold_path(folding, &node);
-	else
-		r = call_tree_enter(tree, folding->group, tree->no_stack, &node);
+		return fold_path(folding, ret);
+	return call_tree_enter(folding->tree, folding->group, folding->tree->no_stack, ret);
+}
+
+static int fold_total(struct folding *folding, const struct profile_total *total, uint32_t *ret)
+{
+	struct node *node;
+	int r;
+
+	r = find_node(folding, total->stack, ret);
 	if (r < 0)
 		return r;
 	if (folding->node_of_stack)
-		folding->node_of_stack[entry->stack + 1] = node;
-	tree->nodes[node].self_samples += entry->samples;
-	tree->nodes[node].samples += entry->samples;
-	tree->nodes[node].weight_ns += entry->weight_ns;
+		folding->node_of_stack[total->stack + 1] = *ret;
+	node = &folding->tree->nodes[*ret];
+	node->self_samples += total->samples;
+	node->samples += total->samples;
+	node->weight_ns += total->weight_ns;
 	return 0;
 }
 
-static int fold_entries(struct folding *folding)
+static int fold_totals(struct folding *folding)
 {
-	struct entry last;
-	bool is_first = true;
+	struct entry last, entry;
+	bool has_last = false;
+	uint32_t node;
 	int r;
 
-	for (size_t at = 0; at < folding->profile->n_totals;) {
-		struct entry entry = next_entry(folding, &at);
+	for (size_t i = 0; i < folding->profile->n_totals; i++) {
+		const struct profile_total *total = &folding->profile->totals[folding->order[i]];
 
-		if (entry.samples == 0 && entry.weight_ns == 0)
+		if (total->samples == 0 && total->weight_ns == 0)
 			continue;
-		if (is_first || last.pid != entry.pid || last.tid != entry.tid) {
-			r = change_group(folding, is_first ? NULL : &last, &entry);
+		entry = entry_of(total, folding->by_process, folding->by_thread);
+		if (!has_last || last.pid != entry.pid || last.tid != entry.tid) {
+			r = change_group(folding, has_last ? &last : NULL, &entry);
 			if (r < 0)
 				return r;
 		}
-		r = fold_entry(folding, &entry);
+		r = fold_total(folding, total, &node);
 		if (r < 0)
 			return r;
+		if (folding->node_of)
+			folding->node_of[i] = node;
 		last = entry;
-		is_first = false;
+		has_last = true;
 	}
 	return 0;
 }
@@ -281,7 +273,7 @@ static int fold(struct folding *folding)
 	if (r >= 0)
 		r = sort_totals(folding);
 	if (r >= 0)
-		r = fold_entries(folding);
+		r = fold_totals(folding);
 	return r < 0 ? r : call_tree_finish(folding->tree, folding->options->min_share);
 }
 
@@ -303,6 +295,7 @@ static void folding_done(struct folding *folding)
 {
 	free(folding->threads);
 	free(folding->order);
+	free(folding->node_of);
 	path_done(&folding->path);
 	free(folding->nodes);
 }
@@ -321,6 +314,62 @@ static int make_tree(struct folding *folding, bool one_line, struct call_tree **
 	if (r < 0)
 		return r;
 	*ret = TAKE(tree);
+	return 0;
+}
+
+int fold_profile_places(const struct profile *profile, const struct export_options *options, bool one_line,
+			struct fold_places *places, struct call_tree **ret)
+{
+	CLEANUP(folding_done) struct folding folding = {
+		.profile = profile,
+		.options = options,
+		.by_process = has_several_processes(profile),
+		.by_thread = options->by_thread,
+	};
+	int r;
+
+	folding.node_of = calloc(profile->n_totals + 1, sizeof *folding.node_of);
+	if (!folding.node_of)
+		return -ENOMEM;
+	r = make_tree(&folding, one_line, ret);
+	if (r < 0)
+		return r;
+	*places = (struct fold_places){
+		.profile = profile,
+		.order = TAKE(folding.order),
+		.node_of = TAKE(folding.node_of),
+		.by_process = folding.by_process,
+		.by_thread = folding.by_thread,
+	};
+	return 0;
+}
+
+void fold_places_done(struct fold_places *places)
+{
+	free(places->order);
+	free(places->node_of);
+	*places = (struct fold_places){ 0 };
+}
+
+uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack)
+{
+	struct profile_total sought = { .pid = pid, .tid = tid, .stack = stack };
+	struct entry wanted = entry_of(&sought, places->by_process, places->by_thread);
+	size_t low = 0, high = places->profile->n_totals;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		struct entry entry = entry_of(&places->profile->totals[places->order[middle]], places->by_process,
+					      places->by_thread);
+		int order = compare_entries(&entry, &wanted);
+
+		if (order == 0)
+			return places->node_of[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
 	return 0;
 }
 

@@ -17,6 +17,22 @@
 int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
 		 struct call_tree **ret);
 
+/* Where each total of a profile went. Ended with fold_places_done(). */
+struct fold_places {
+	const struct profile *profile; /* borrowed */
+	uint32_t *order;   /* of its totals */
+	uint32_t *node_of; /* by order */
+	bool by_process, by_thread; /* whether they are told apart */
+};
+
+/* fold_profile_places - as fold_profile(), and where it went. */
+int fold_profile_places(const struct profile *profile, const struct export_options *options, bool one_line,
+			struct fold_places *places, struct call_tree **ret);
+void fold_places_done(struct fold_places *places);
+
+/* fold_find - the node of a thread's stack, -1: none was read; it may be one that is left out. 0: there is no total of it. */
+uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack);
+
 /*
  * fold_stacks - the same without groups: one tree for all, and where each stack ends in it.
  * @ret_nodes: by index of the stack + 1, and [0] for samples without one: a node of the tree that stays, 0 of

@@ -13,6 +13,16 @@
 #include "base/util.h"
 #include "src/export/text.h"
 
+const char *label_kind_name(enum label_kind kind)
+{
+	static const char *const names[LABEL_N_KINDS] = {
+		[LABEL_PYTHON] = "Python", [LABEL_BUILTIN] = "builtin", [LABEL_NATIVE] = "native",
+		[LABEL_KERNEL] = "kernel", [LABEL_TASK] = "task", [LABEL_WAIT] = "waiting",
+	};
+
+	return names[kind];
+}
+
 static enum label_kind frame_label_kind(const struct profile_frame *frame)
 {
 	if (frame->kind == FRAME_KERNEL)

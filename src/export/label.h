@@ -23,6 +23,9 @@ enum label_kind {
 	LABEL_N_KINDS
 };
 
+/* As a legend has it: "Python"; NULL of groups. */
+const char *label_kind_name(enum label_kind kind);
+
 struct label {
 	enum label_kind kind;
 	char *text;

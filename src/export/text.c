@@ -134,6 +134,17 @@ void text_put_fixed(FILE *out, uint64_t value, unsigned decimals)
 	fwrite(digits, 1, text_fixed(value, decimals, digits), out);
 }
 
+int text_compare(const char *a, const char *b)
+{
+	int32_t left, right;
+
+	do {
+		left = text_next(&a);
+		right = text_next(&b);
+	} while (left == right && left != 0);
+	return (left > right) - (left < right);
+}
+
 const char *text_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -40,6 +40,9 @@ void text_put_xml_cut(FILE *out, const char *text, unsigned columns);
 size_t text_fixed(uint64_t value, unsigned decimals, char *to);
 void text_put_fixed(FILE *out, uint64_t value, unsigned decimals);
 
+/* As strcmp(3), of what becomes of two names. */
+int text_compare(const char *a, const char *b);
+
 /* The part behind the last slash. */
 const char *text_base_name(const char *path);
 

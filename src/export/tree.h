@@ -12,8 +12,8 @@
 
 #include "src/export/label.h"
 
-/* Node 0 is the root: no function, holds everything. */
-struct node {
+/* Node 0 is the root: no function, holds everything. There may be millions, so nothing is lost to alignment. */
+struct __attribute__((packed, aligned(4))) node {
 	uint32_t parent, label;
 	uint32_t first_child, next_sibling; /* 0: none; siblings are sorted by text */
 	uint32_t depth;                     /* 0: the root */
@@ -25,7 +25,7 @@ struct call_tree {
 	struct labels labels;
 	struct node *nodes; /* callers come before what they call */
 	size_t n_nodes, n_allocated;
-	uint32_t *slots; /* hash table of nodes by (parent, label); 0: free */
+	uint32_t *slots; /* hash table of nodes by (parent, label), until call_tree_finish(); 0: free */
 	size_t n_slots;
 	uint32_t no_stack; /* label "[no stack]" */
 	double min_share;  /* of call_tree_finish() */

@@ -351,7 +351,8 @@ struct profile_stack {
 	int32_t frame;  /* index */
 };
 
-struct profile_total {
+/* There may be millions, so nothing is lost to alignment. */
+struct __attribute__((packed, aligned(4))) profile_total {
 	int32_t pid, tid;
 	int32_t stack; /* index, -1: nothing could be read */
 	uint64_t samples, weight_ns; /* where the profile has a unit: how many of it */

@@ -15,6 +15,31 @@
 
 static const struct export_options plain = {};
 
+/* What a script prints that reads an export on its standard input; free(3) ends it. */
+static char *read_back(const char *name, const struct profile *profile, const struct export_options *options,
+		       const char *command)
+{
+	CLEANUP(freep) char *bytes = NULL, *whole = NULL;
+	char path[] = "/tmp/test_export.XXXXXX", *said = NULL;
+	size_t n_bytes;
+	FILE *pipe;
+	int fd;
+
+	bytes = export_bytes(name, profile, options, &n_bytes);
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n_bytes), n_bytes);
+	close(fd);
+	assert_true(asprintf(&whole, "%s <%s 2>&1", command, path) > 0);
+	pipe = popen(whole, "r");
+	assert_non_null(pipe);
+	assert_true(getdelim(&said, &(size_t){ 0 }, '\0', pipe) >= 0);
+	if (pclose(pipe) != 0)
+		fail_msg("%s: %s", command, said);
+	unlink(path);
+	return said;
+}
+
 /* What an SVG draws, without its style and script. */
 static char *drawing_of(const char *svg)
 {
@@ -57,6 +82,9 @@ static void test_table(void **state)
 	(void)state;
 	assert_string_equal(exporter_by_name("folded")->name, "folded");
 	assert_string_equal(exporter_by_name("svg")->name, "svg");
+	assert_string_equal(exporter_by_path("a.callgrind")->name, "callgrind");
+	assert_string_equal(exporter_by_path("a.prof")->name, "pstats");
+	assert_string_equal(exporter_by_path("a.html")->name, "html");
 	assert_null(exporter_by_name("sv"));
 	assert_string_equal(exporter_by_path("/tmp/x.y/a.svg")->name, "svg");
 	assert_string_equal(exporter_by_path("A.SVG")->name, "svg");
@@ -108,6 +136,99 @@ static void test_svg_golden(void **state)
 	assert_null(strstr(text, "href"));
 	assert_null(strstr(text, "@import"));
 	assert_null(strstr(text, "url("));
+}
+
+static void test_callgrind_golden(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct export_options options = { .title = "train.py" };
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	made_training(&made);
+	text = export_text("callgrind", &made.profile, &options);
+	compare_golden("training.callgrind", text);
+}
+
+/* Recursion, directly and through another: what stands under itself has its own name, and nothing counts twice. */
+static void test_callgrind_recursion(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	int32_t f, g, stack;
+
+	(void)state;
+	f = made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = "f", .file = "f.c", .line = 3 });
+	g = made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = "g", .file = "f.c", .line = 9 });
+	stack = made_stack(&made, made_stack(&made, made_stack(&made, -1, f), g), f);
+	made_total(&made, 1, 1, made_stack(&made, stack, f), 7);
+	text = export_text("callgrind", &made.profile, &plain);
+	assert_non_null(strstr(text, "totals: 70000000 7\n"));
+	/* all calls f, f calls g, g calls f'2, and that itself. */
+	assert_int_equal(count(text, "calls=7 "), 4);
+	assert_int_equal(count(text, " f'2\n"), 1);
+	assert_int_equal(count(text, "\n3 70000000 7\n"), 3);
+	assert_int_equal(count(text, "\n9 70000000 7\n"), 1);
+}
+
+/* Python reads its own format, whatever the names: as often and as long as each function is on the stack. */
+static void test_pstats(void **state)
+{
+	static const char reader[] =
+		"python3 -c 'import sys, marshal; s = marshal.load(sys.stdin.buffer); "
+		"print(sorted((k[2], k[0][-8:], v[0], round(v[2], 2), round(v[3], 2), "
+		"sorted((c[2], w[0], round(w[3], 2)) for c, w in v[4].items())) for k, v in s.items() if k[2] in (\"walk\", \"sorted\")))'";
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *said = NULL;
+
+	(void)state;
+	made_training(&made);
+	said = read_back("pstats", &made.profile, &plain, reader);
+	assert_string_equal(said, "[('sorted', '/python3', 5, 0.05, 0.05, [('walk', 5, 0.05)]), "
+				  "('walk', 'train.py', 20, 0.15, 0.2, [('Trainer.train', 20, 0.2), ('walk', 20, 0.2)])]\n");
+}
+
+static void test_pstats_numbers(void **state)
+{
+	static const char reader[] = "python3 -c 'import sys, marshal; s = marshal.load(sys.stdin.buffer); "
+				     "print([v[:4] for v in s.values()])'";
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *said = NULL;
+
+	(void)state;
+	made_total(&made, 1, 1, -1, 1);
+	made.profile.totals[0].samples = 123456789012345;
+	made.profile.totals[0].weight_ns = 1500000000;
+	said = read_back("pstats", &made.profile, &plain, reader);
+	assert_string_equal(said, "[(123456789012345, 123456789012345, 1.5, 1.5)]\n");
+}
+
+/* What the page is drawn from. */
+#define HTML_DATA                                                                                          \
+	"python3 -c 'import sys, json, re; t = sys.stdin.read(); "                                         \
+	"d = json.loads(re.search(r\"id=.profile.>(.*?)</script>\", t, re.S).group(1)); "
+
+static void test_html(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *said = NULL;
+	static struct profile_sample samples[] = {
+		{ .weight_ns = 10000000, .thread = 0, .stack = 1, .verdict = VERDICT_VERIFIED, .gil = ANSWER_YES },
+		{ .weight_ns = 20000000, .thread = 0, .stack = 1, .verdict = VERDICT_NATIVE, .gil = ANSWER_UNKNOWN },
+		{ .weight_ns = 20000000, .thread = 1, .stack = -1, .verdict = VERDICT_NATIVE, .gil = ANSWER_NO },
+	};
+
+	(void)state;
+	made_training(&made);
+	made.profile.samples = samples;
+	made.profile.n_samples = N_ELEMENTS(samples);
+	said = read_back("html", &made.profile, &plain, HTML_DATA
+			 "n = d[\"nodes\"]; print(d[\"samples\"], d[\"scale\"], n[\"samples\"], n[\"value\"][:3], n[\"up\"][:3], "
+			 "[(a[\"name\"], {v: s[0] for v, s in zip(a[\"values\"], a[\"sums\"]) if s[0]}) for a in d[\"aspects\"]], "
+			 "d[\"strings\"][d[\"labels\"][\"text\"][n[\"label\"][1]] - 1])'");
+	assert_string_equal(said, "100 10000000 None [100, 97, 97] [0, 1, 1] "
+				  "[('verdict', {'verified': 1, 'native': 4}), ('gil', {'held': 1, 'not held': 2})] <module> (train.py)\n");
+	made.profile.samples = NULL;
 }
 
 /* The same function name in two modules is two boxes, but one name in a folded line. */
@@ -256,6 +377,59 @@ static void test_hostile_svg(void **state)
 	assert_int_equal(pclose(parser), 0);
 }
 
+static void test_hostile_html(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	struct export_options options = { .by_thread = true, .title = hostile_names[1] };
+	CLEANUP(freep) char *text = NULL, *said = NULL;
+
+	(void)state;
+	made_hostile(&made);
+	text = export_text("html", &made.profile, &options);
+	/* Two elements of ours, and the licences. */
+	assert_int_equal(count(text, "<script"), 3);
+	assert_int_equal(count(text, "</script"), 3);
+	assert_null(strstr(text, "<img"));
+	said = read_back("html", &made.profile, &options,
+			 HTML_DATA "print(d[\"samples\"], \"</text></svg><script>alert(1)</script>\" in d[\"strings\"])'");
+	assert_string_equal(said, "330 True\n");
+}
+
+/* As many functions as there are different ones, and all time is there. */
+static void test_hostile_pstats(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *said = NULL;
+
+	(void)state;
+	made_hostile(&made);
+	said = read_back("pstats", &made.profile, &plain,
+			 "python3 -c 'import sys, marshal; s = marshal.load(sys.stdin.buffer); "
+			 "print(sum(v[0] for v in s.values()), round(sum(v[2] for v in s.values()), 2))'");
+	assert_string_equal(said, "330 3.3\n");
+}
+
+/* The stock reader takes every line, and finds all there is. */
+static void test_hostile_callgrind_annotate(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *said = NULL;
+
+	(void)state;
+	if (system("command -v callgrind_annotate >/dev/null") != 0) {
+		print_message("callgrind_annotate is not there (package valgrind)\n");
+		skip();
+	}
+	made_hostile(&made);
+	made_training(&made);
+	said = read_back("callgrind", &made.profile, &plain,
+			 "sh -c 'f=$(mktemp) && cat >$f && callgrind_annotate --threshold=100 --auto=no --show-percs=no $f; rm -f $f'");
+	assert_null(strstr(said, "WARNING"));
+	assert_null(strstr(said, "malformed"));
+	assert_non_null(strstr(said, "430  PROGRAM TOTALS"));
+	assert_non_null(strstr(said, ":[unnamed] ["));
+}
+
 static const char *flamegraph_program(void)
 {
 	static const char *const places[] = { "/usr/bin/flamegraph.pl",
@@ -310,6 +484,7 @@ static void test_deep_stack(void **state)
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *folded = NULL;
 	CLEANUP(freep) char *svg = NULL;
+	CLEANUP(freep) char *callgrind = NULL, *html = NULL;
 	int32_t frames[2], stack = -1;
 
 	(void)state;
@@ -325,6 +500,10 @@ static void test_deep_stack(void **state)
 	assert_int_equal(folded_sum(folded), 3);
 	svg = export_text("svg", &made.profile, &plain);
 	assert_int_equal(count(svg, "<g><title>"), DEPTH + 1);
+	callgrind = export_text("callgrind", &made.profile, &plain);
+	assert_int_equal(count(callgrind, "calls=3 "), 5);
+	html = export_text("html", &made.profile, &plain);
+	assert_non_null(strstr(html, "\"left_out\":18000,\"depth\":2000,"));
 }
 
 /* Boxes too narrow to see are left out, are counted, and keep their weight in their callers. */
@@ -437,11 +616,19 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_folded_golden),
 		cmocka_unit_test(test_svg_golden),
+		cmocka_unit_test(test_callgrind_golden),
+		cmocka_unit_test(test_callgrind_recursion),
+		cmocka_unit_test(test_pstats),
+		cmocka_unit_test(test_pstats_numbers),
+		cmocka_unit_test(test_html),
 		cmocka_unit_test(test_same_name_in_two_modules),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_hostile_folded),
 		cmocka_unit_test(test_hostile_svg),
+		cmocka_unit_test(test_hostile_html),
+		cmocka_unit_test(test_hostile_pstats),
+		cmocka_unit_test(test_hostile_callgrind_annotate),
 		cmocka_unit_test(test_folded_in_flamegraph_pl),
 		cmocka_unit_test(test_deep_stack),
 		cmocka_unit_test(test_narrow_boxes),

@@ -1,0 +1,118 @@
+/* export_html.c - a flame graph as one HTML page, drawn by d3-flame-graph.
+ *
+ * The page holds its data, its style, its script and the licences of what the script is bundled from; nothing is
+ * fetched, and its policy forbids it. The script is bundled when the program is built (src/export/html).
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "src/export/export.h"
+#include "src/export/html_page.h"
+#include "src/export/text.h"
+
+extern const char html_script[], html_style[], html_licences[];
+
+/* The library goes down the tree by calling itself. */
+enum { MOST_DEPTH = 2000 };
+
+void html_boxes_done(struct html_boxes *boxes)
+{
+	free(boxes->node_of);
+	free(boxes->box_of);
+}
+
+uint32_t html_box_caller(const struct html_boxes *boxes, uint32_t box)
+{
+	return boxes->box_of[boxes->tree->nodes[boxes->node_of[box]].parent];
+}
+
+static void number_boxes(struct html_boxes *boxes)
+{
+	const struct call_tree *tree = boxes->tree;
+	uint32_t at = 0;
+
+	for (size_t i = 0; i < tree->n_nodes; i++)
+		boxes->box_of[i] = UINT32_MAX;
+	do {
+		bool is_drawn = drawn_has(&boxes->drawn, at);
+
+		if (is_drawn) {
+			boxes->box_of[at] = (uint32_t)boxes->n;
+			boxes->node_of[boxes->n++] = at;
+		}
+		at = call_tree_next(tree, at, is_drawn);
+	} while (at != 0);
+	for (size_t i = 1; i < tree->n_nodes; i++)
+		if (boxes->box_of[i] == UINT32_MAX)
+			boxes->box_of[i] = boxes->box_of[tree->nodes[i].parent];
+}
+
+int html_boxes_init(const struct call_tree *tree, struct html_boxes *ret)
+{
+	CLEANUP(html_boxes_done) struct html_boxes boxes = { .tree = tree };
+
+	drawn_measure(tree, MOST_DEPTH, &boxes.drawn);
+	boxes.node_of = calloc(boxes.drawn.n, sizeof *boxes.node_of);
+	boxes.box_of = calloc(tree->n_nodes, sizeof *boxes.box_of);
+	if (!boxes.node_of || !boxes.box_of)
+		return -ENOMEM;
+	number_boxes(&boxes);
+	*ret = boxes;
+	boxes = (struct html_boxes){ 0 };
+	return 0;
+}
+
+static void put_head(FILE *out, const char *title)
+{
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	      "<meta http-equiv=\"Content-Security-Policy\""
+	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+	      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>", out);
+	text_put_xml(out, title);
+	fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n"
+		"<noscript>This flame graph is drawn by a script. A picture that needs none: probing flamegraph --format svg</noscript>\n",
+		html_style);
+}
+
+static int write_html(const struct profile *profile, const struct export_options *options, FILE *out)
+{
+	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
+	CLEANUP(fold_places_done) struct fold_places places = { 0 };
+	CLEANUP(html_boxes_done) struct html_boxes boxes = { 0 };
+	CLEANUP(html_aspects_done) struct html_aspects aspects = { 0 };
+	int r;
+
+	r = fold_profile_places(profile, options, false, &places, &tree);
+	if (r >= 0)
+		r = html_boxes_init(tree, &boxes);
+	if (r >= 0)
+		r = html_aspects_init(profile, &places, &boxes, &aspects);
+	if (r < 0)
+		return r;
+	put_head(out, options->title && *options->title ? options->title : "Flame graph");
+	fputs("<script type=\"application/json\" id=\"profile\">\n", out);
+	r = html_put_profile(profile, &boxes, &aspects, options->inverted, out);
+	if (r < 0)
+		return r;
+	fprintf(out, "</script>\n<script>\n%s</script>\n", html_script);
+	fputs("<script type=\"text/plain\" id=\"licences\">\nThe script above is bundled from these packages:\n\n", out);
+	fprintf(out, "%s</script>\n</body>\n</html>\n", html_licences);
+	return text_finish(out);
+}
+
+static const char *lacks_bundle(void)
+{
+	if (html_script[0])
+		return NULL;
+	return "it was built without d3-flame-graph; with npm and a network,"
+	       " 'meson setup --reconfigure -Dhtml=enabled BUILD_FOLDER' and building again changes that";
+}
+
+const struct exporter export_html = {
+	.name = "html",
+	.endings = ".html .htm",
+	.summary = "flame graph as a page: search, zoom, colours by kind, module, verdict, GIL or waiting",
+	.needs_samples = true,
+	.lacks = lacks_bundle,
+	.write = write_html,
+};

@@ -1,0 +1,51 @@
+/* html_page.h - what the parts of the HTML flame graph share. */
+#ifndef PROBING_EXPORT_HTML_PAGE_H
+#define PROBING_EXPORT_HTML_PAGE_H
+
+#include "src/export/drawn.h"
+#include "src/export/fold.h"
+
+/* The boxes of a page, callers first. What is not drawn counts for the caller that is. */
+struct html_boxes {
+	const struct call_tree *tree;
+	struct drawn drawn;
+	uint32_t *node_of; /* node of each box */
+	uint32_t *box_of;  /* box of each node, or of its nearest caller that has one */
+	size_t n;
+};
+
+/* html_boxes_init - @ret borrows the tree. -ENOMEM. */
+int html_boxes_init(const struct call_tree *tree, struct html_boxes *ret);
+void html_boxes_done(struct html_boxes *boxes);
+uint32_t html_box_caller(const struct html_boxes *boxes, uint32_t box); /* 0 of box 0 */
+
+/* What single samples know, summed up by box: "verdict", "gil", "gc", "state". */
+struct html_aspect {
+	const char *name;
+	const char *values[8];
+	uint64_t *sums; /* n_values for each box, what is called from there included */
+	size_t n_values;
+};
+
+enum { HTML_N_ASPECTS = 4 };
+
+struct html_aspects {
+	struct html_aspect items[HTML_N_ASPECTS]; /* those without sums are of no sample at all */
+};
+
+/*
+ * html_aspects_init - add samples up, weights or, where boxes have none, how many; without samples there is nothing.
+ * Errors: -ENOMEM.
+ */
+int html_aspects_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes,
+		      struct html_aspects *ret);
+void html_aspects_done(struct html_aspects *aspects);
+
+/*
+ * html_put_profile - the page's data, as JSON that no name can end early.
+ * Errors: -ENOMEM; those of writing are left to the stream.
+ */
+int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_aspects *aspects,
+		     bool inverted, FILE *out);
+
+#endif

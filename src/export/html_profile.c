@@ -1,0 +1,348 @@
+/*
+ * html_profile.c - the data of an HTML flame graph.
+ *
+ * One JSON object in columns, so that a box costs a few digits:
+ *
+ *   samples, unit, scale   scale: nanoseconds, or events of that unit, that a value's 1 stands for; 0: values are samples
+ *   inverted, left_out, limit, depth   how many boxes are left out: below limit %, or deeper than that
+ *   kinds, strings         names; strings are referred to by number, from 1 on, 0 is none
+ *   labels                 text, kind, file, first, last, module
+ *   nodes                  label; up: so many before this one is its caller; value; samples, null: as value
+ *   aspects                [{name, values, sums}]: sums[i][n] is how much of node n's value was values[i]
+ *
+ * Weights are mostly multiples of one period, so they are divided by what all of them have in common.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/export/html_page.h"
+#include "src/export/names.h"
+#include "src/export/text.h"
+
+/* By number, from 1 on; 0: none. */
+struct label_strings {
+	uint32_t text, file, module;
+};
+
+struct data {
+	const struct profile *profile;
+	const struct html_boxes *boxes;
+	const struct html_aspects *aspects;
+	FILE *out;
+	uint64_t scale;       /* 1 where values are samples */
+	uint32_t *labels;     /* of the tree, of those that are there */
+	uint32_t *label_of;   /* its number there, by label of the tree; UINT32_MAX: not there */
+	size_t n_labels;
+	struct names strings;
+	struct label_strings *of_labels;
+};
+
+static void data_done(struct data *data)
+{
+	free(data->labels);
+	free(data->label_of);
+	free(data->of_labels);
+	names_done(&data->strings);
+}
+
+/* ---- What is referred to ---- */
+
+static const struct label *label_at(const struct data *data, size_t i)
+{
+	return &data->boxes->tree->labels.items[data->labels[i]];
+}
+
+static int number_labels(struct data *data)
+{
+	const struct call_tree *tree = data->boxes->tree;
+
+	data->labels = calloc(tree->labels.n_items, sizeof *data->labels);
+	data->label_of = malloc(tree->labels.n_items * sizeof *data->label_of);
+	if (!data->labels || !data->label_of)
+		return -ENOMEM;
+	memset(data->label_of, 0xff, tree->labels.n_items * sizeof *data->label_of);
+	for (size_t i = 0; i < data->boxes->n; i++) {
+		uint32_t label = tree->nodes[data->boxes->node_of[i]].label;
+
+		if (data->label_of[label] != UINT32_MAX)
+			continue;
+		data->label_of[label] = (uint32_t)data->n_labels;
+		data->labels[data->n_labels++] = label;
+	}
+	return 0;
+}
+
+/* 0: there is none. */
+static int number_string(struct data *data, const char *text, uint32_t *ret)
+{
+	int r;
+
+	*ret = 0;
+	if (!text || !*text)
+		return 0;
+	r = names_add(&data->strings, text, ret);
+	++*ret;
+	return r;
+}
+
+static int number_strings(struct data *data)
+{
+	int r = 0;
+
+	data->of_labels = calloc(data->n_labels + 1, sizeof *data->of_labels);
+	if (!data->of_labels)
+		return -ENOMEM;
+	for (size_t i = 0; r >= 0 && i < data->n_labels; i++) {
+		const struct label *label = label_at(data, i);
+
+		r = number_string(data, label->text, &data->of_labels[i].text);
+		if (r >= 0)
+			r = number_string(data, label->file, &data->of_labels[i].file);
+		if (r >= 0)
+			r = number_string(data, label->module, &data->of_labels[i].module);
+	}
+	return r;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b != 0) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static uint64_t find_scale(const struct profile *profile, const struct html_boxes *boxes)
+{
+	uint64_t scale = 0;
+
+	if (!boxes->drawn.by_weight)
+		return 1;
+	for (size_t i = 0; i < profile->n_totals; i++)
+		scale = common_divisor(profile->totals[i].weight_ns, scale);
+	for (size_t i = 0; i < profile->n_samples; i++)
+		scale = common_divisor(profile->samples[i].weight_ns, scale);
+	return scale;
+}
+
+/* ---- JSON ---- */
+
+/* '<' is written so that no name ends the element that this stands in. */
+static void put_string(FILE *out, const char *text)
+{
+	int32_t c;
+
+	fputc('"', out);
+	while ((c = text_next(&text)) != 0) {
+		if (c == '"' || c == '\\')
+			fputc('\\', out);
+		if (c == '<')
+			fputs("\\u003c", out);
+		else
+			text_put(out, c);
+	}
+	fputc('"', out);
+}
+
+static void put_strings(const struct data *data)
+{
+	for (size_t i = 0; i < data->strings.n; i++) {
+		fputs(i > 0 ? ",\n" : "", data->out);
+		put_string(data->out, data->strings.texts[i]);
+	}
+}
+
+/* One column: "name":[...] */
+static void put_column(const struct data *data, const char *name, size_t n, uint64_t (*at)(const struct data *data, size_t i))
+{
+	fprintf(data->out, "\"%s\":[", name);
+	for (size_t i = 0; i < n; i++)
+		fprintf(data->out, i > 0 ? ",%ju" : "%ju", (uintmax_t)at(data, i));
+	fputc(']', data->out);
+}
+
+static uint64_t label_text(const struct data *data, size_t i)
+{
+	return data->of_labels[i].text;
+}
+
+static uint64_t label_kind(const struct data *data, size_t i)
+{
+	return label_at(data, i)->kind;
+}
+
+static uint64_t label_file(const struct data *data, size_t i)
+{
+	return data->of_labels[i].file;
+}
+
+static uint64_t label_first(const struct data *data, size_t i)
+{
+	return (uint64_t)label_at(data, i)->first_line;
+}
+
+static uint64_t label_last(const struct data *data, size_t i)
+{
+	return (uint64_t)label_at(data, i)->last_line;
+}
+
+static uint64_t label_module(const struct data *data, size_t i)
+{
+	return data->of_labels[i].module;
+}
+
+static void put_labels(const struct data *data)
+{
+	static const struct {
+		const char *name;
+		uint64_t (*at)(const struct data *data, size_t i);
+	} columns[] = {
+		{ "text", label_text }, { "kind", label_kind }, { "file", label_file },
+		{ "first", label_first }, { "last", label_last }, { "module", label_module },
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(columns); i++) {
+		fputs(i > 0 ? ",\n" : "", data->out);
+		put_column(data, columns[i].name, data->n_labels, columns[i].at);
+	}
+}
+
+static const struct node *node_at(const struct data *data, size_t i)
+{
+	return &data->boxes->tree->nodes[data->boxes->node_of[i]];
+}
+
+static uint64_t node_label(const struct data *data, size_t i)
+{
+	return data->label_of[node_at(data, i)->label];
+}
+
+static uint64_t node_up(const struct data *data, size_t i)
+{
+	return i - html_box_caller(data->boxes, (uint32_t)i);
+}
+
+static uint64_t node_value(const struct data *data, size_t i)
+{
+	return drawn_value(&data->boxes->drawn, data->boxes->node_of[i]) / data->scale;
+}
+
+static uint64_t node_samples(const struct data *data, size_t i)
+{
+	return node_at(data, i)->samples;
+}
+
+static void put_nodes(const struct data *data)
+{
+	bool same = true;
+
+	for (size_t i = 0; i < data->boxes->n; i++)
+		same &= node_value(data, i) == node_samples(data, i);
+	put_column(data, "label", data->boxes->n, node_label);
+	fputs(",\n", data->out);
+	put_column(data, "up", data->boxes->n, node_up);
+	fputs(",\n", data->out);
+	put_column(data, "value", data->boxes->n, node_value);
+	fputs(",\n", data->out);
+	if (same)
+		fputs("\"samples\":null", data->out);
+	else
+		put_column(data, "samples", data->boxes->n, node_samples);
+}
+
+static void put_aspect(const struct data *data, const struct html_aspect *aspect)
+{
+	FILE *out = data->out;
+
+	fprintf(out, "{\"name\":\"%s\",\"values\":[", aspect->name);
+	for (size_t i = 0; i < aspect->n_values; i++)
+		fprintf(out, "%s\"%s\"", i > 0 ? "," : "", aspect->values[i]);
+	fputs("],\"sums\":[", out);
+	for (size_t i = 0; i < aspect->n_values; i++) {
+		fputs(i > 0 ? ",\n[" : "[", out);
+		for (size_t box = 0; box < data->boxes->n; box++)
+			fprintf(out, box > 0 ? ",%ju" : "%ju",
+				(uintmax_t)(aspect->sums[box * aspect->n_values + i] / data->scale));
+		fputc(']', out);
+	}
+	fputs("]}", out);
+}
+
+static void put_aspects(const struct data *data)
+{
+	const char *separator = "";
+
+	for (size_t i = 0; i < HTML_N_ASPECTS; i++) {
+		if (!data->aspects->items[i].sums)
+			continue;
+		fputs(separator, data->out);
+		put_aspect(data, &data->aspects->items[i]);
+		separator = ",\n";
+	}
+}
+
+static void put_kinds(FILE *out)
+{
+	for (int kind = 0; kind < LABEL_N_KINDS; kind++)
+		fprintf(out, "%s\"%s\"", kind > 0 ? "," : "", label_kind_name((enum label_kind)kind) ?: "");
+}
+
+static void put_head(const struct data *data, bool inverted)
+{
+	const struct drawn *drawn = &data->boxes->drawn;
+	FILE *out = data->out;
+
+	fprintf(out, "\"samples\":%ju,\"scale\":%ju,\"unit\":", (uintmax_t)drawn->tree->nodes[0].samples,
+		(uintmax_t)(drawn->by_weight ? data->scale : 0));
+	if (data->profile->unit)
+		put_string(out, data->profile->unit);
+	else
+		fputs("null", out);
+	fprintf(out, ",\"inverted\":%s,\"left_out\":%zu,\"depth\":%u,\"limit\":", inverted ? "true" : "false",
+		drawn->n_left_out, drawn->n_too_deep > 0 ? drawn->most_depth : 0);
+	text_put_fixed(out, 100000 / drawn->smallest_share, 3);
+}
+
+static void put_all(const struct data *data, bool inverted)
+{
+	FILE *out = data->out;
+
+	fputs("{", out);
+	put_head(data, inverted);
+	fputs(",\n\"kinds\":[", out);
+	put_kinds(out);
+	fputs("],\n\"strings\":[", out);
+	put_strings(data);
+	fputs("],\n\"labels\":{", out);
+	put_labels(data);
+	fputs("},\n\"nodes\":{", out);
+	put_nodes(data);
+	fputs("},\n\"aspects\":[", out);
+	put_aspects(data);
+	fputs("]}\n", out);
+}
+
+int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_aspects *aspects,
+		     bool inverted, FILE *out)
+{
+	CLEANUP(data_done) struct data data = {
+		.profile = profile,
+		.boxes = boxes,
+		.aspects = aspects,
+		.out = out,
+		.scale = find_scale(profile, boxes),
+	};
+	int r;
+
+	r = number_labels(&data);
+	if (r >= 0)
+		r = number_strings(&data);
+	if (r < 0)
+		return r;
+	put_all(&data, inverted);
+	return 0;
+}
