@@ -364,7 +364,7 @@ int merge_read_frames(struct merge *merge)
 		if (merge_is_held(merge)) {
 			evaluation->state = captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
 			/* For samples whose record got lost. */
-			if (merge->is_recorded && merge->explore && evaluation->n_frames > 0 &&
+			if ((merge->is_recorded || merge->native->sample->is_still) && merge->explore && evaluation->n_frames > 0 &&
 			    evaluation->place != &merge->generated)
 				learn_locations(merge, evaluation);
 			continue;

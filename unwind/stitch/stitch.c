@@ -187,6 +187,8 @@ static enum verdict judge_held(const struct merge *merge)
 	if (merge->n == 0)
 		return VERDICT_NATIVE;
 	/* What was not captured of the stack has been read after the interrupt. */
+	if (merge->native->sample->is_still)
+		return VERDICT_VERIFIED;
 	return merge->is_recorded && merge->native->end != STACK_COMPLETE ? VERDICT_VERIFIED : VERDICT_EXACT;
 }
 
