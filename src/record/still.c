@@ -23,8 +23,11 @@ enum {
 	MOST_RECORDS = 64,      /* to look through: else we are late anyway */
 	LEAST_FREE_BYTES = 1024,
 	MOST_SWITCH_BYTES = 64, /* of a record of a switch */
-	/* From the time that a sample has to the thread's leaving: the stack is copied, we are woken and switched to. */
-	MOST_LEAVING_NS = 60000,
+	/*
+	 * From the time that a sample has to the thread's leaving: the stack is copied, we are woken and switched to,
+	 * 30 to 60 us here. Who was not let in then has to wait for the next tick, 1 to 10 ms later.
+	 */
+	MOST_LEAVING_NS = 100000,
 };
 
 static const void *at(const struct ring *ring, uint64_t position)
