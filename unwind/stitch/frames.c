@@ -329,13 +329,19 @@ static bool learns_while_held(const struct merge *merge, const struct evaluation
 	       (merge->native->sample->is_still && (merge->explore || !knows_locations(evaluation)));
 }
 
+/* Is the interpreter itself at work? It may be between two functions, and its variables of either. */
+static bool may_change_frames(const struct merge *merge, const struct evaluation *evaluation)
+{
+	return evaluation == &merge->evaluations[0] && merge_is_interpreter(merge, &merge->native->frames[0]);
+}
+
 /* Of a thread that stands still as far as is known, captured bytes may know better. */
 static bool is_contradicted(struct merge *merge, const struct evaluation *evaluation)
 {
 	struct py_code *innermost = merge->frames.frames[evaluation->first_frame].code;
 	struct py_code *code;
 
-	if (!merge->native->sample->is_still)
+	if (!merge->native->sample->is_still || may_change_frames(merge, evaluation))
 		return false;
 	code = captured_code(merge, evaluation, innermost);
 	return code && code != innermost;
