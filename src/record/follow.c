@@ -70,19 +70,23 @@ static unsigned needed_next(const struct follow *follow)
 	return MIN(follow->needed * 2, (unsigned)MOST_NEEDED);
 }
 
+void follow_went(struct follow *follow)
+{
+	follow->needed = needed_next(follow);
+	follow->is_bound = true;
+	follow->cpu = follow->wanted;
+	follow->n_wanted = follow->n_stayed = 0;
+}
+
 void follow_go(struct follow *follow)
 {
 	cpu_set_t there;
 
 	CPU_ZERO(&there);
 	CPU_SET(follow->wanted, &there);
+	if (CPU_ISSET(follow->wanted, &follow->allowed) && sched_setaffinity(0, sizeof there, &there) == 0)
+		follow_went(follow);
 	follow->n_wanted = 0;
-	if (!CPU_ISSET(follow->wanted, &follow->allowed) || sched_setaffinity(0, sizeof there, &there) < 0)
-		return;
-	follow->needed = needed_next(follow);
-	follow->is_bound = true;
-	follow->cpu = follow->wanted;
-	follow->n_stayed = 0;
 }
 
 void follow_end(struct follow *follow)

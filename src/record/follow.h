@@ -29,8 +29,10 @@ void follow_note(struct follow *follow, unsigned cpu);
 /* Shall we go to another processor? */
 bool follow_wants(const struct follow *follow);
 
-/* Go to where samples come from, if that is allowed. All that waited has been read. */
+/* Go to where samples come from, if that is allowed. Best when all that waited has been read. */
 void follow_go(struct follow *follow);
+/* We are there: it is decided anew from here. */
+void follow_went(struct follow *follow);
 
 /* Go wherever we might have gone before. */
 void follow_end(struct follow *follow);

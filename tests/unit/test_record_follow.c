@@ -1,0 +1,110 @@
+/* test_record_follow.c - where the reading thread goes, and that it comes back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "src/record/follow.h"
+
+/* As if it went: where to is asked only of the numbers. */
+static unsigned go_if_wanted(struct follow *follow, unsigned cpu)
+{
+	follow_note(follow, cpu);
+	if (!follow_wants(follow))
+		return 0;
+	follow_went(follow);
+	return 1;
+}
+
+static unsigned run(struct follow *follow, const unsigned *cpus, size_t n_cpus, unsigned n_samples)
+{
+	unsigned n_gone = 0;
+
+	for (unsigned i = 0; i < n_samples; i++)
+		n_gone += go_if_wanted(follow, cpus[i % n_cpus]);
+	return n_gone;
+}
+
+static void test_a_thread_that_moves_is_followed_at_once(void **state)
+{
+	struct follow follow = { .is_on = true, .needed = 1 };
+	unsigned cpu;
+
+	(void)state;
+	for (cpu = 0; cpu < 10; cpu++) {
+		assert_int_equal(go_if_wanted(&follow, cpu), 1);
+		assert_int_equal(follow.cpu, cpu);
+		assert_int_equal(run(&follow, &cpu, 1, 20), 0);
+	}
+}
+
+static void test_of_several_processors_one_is_kept(void **state)
+{
+	static const unsigned by_turns[] = { 0, 1 }, in_threes[] = { 0, 0, 0, 1, 1, 1 };
+	struct follow follow = { .is_on = true, .needed = 1 };
+	unsigned n_gone;
+
+	(void)state;
+	n_gone = run(&follow, by_turns, N_ELEMENTS(by_turns), 1000);
+	assert_true(n_gone <= 4);
+	follow = (struct follow){ .is_on = true, .needed = 1 };
+	n_gone = run(&follow, in_threes, N_ELEMENTS(in_threes), 1000);
+	assert_true(n_gone <= 6);
+	/* Not for ever: when all come from elsewhere it goes there. */
+	assert_int_equal(run(&follow, (const unsigned[]){ 2 }, 1, 100), 1);
+	assert_int_equal(follow.cpu, 2);
+}
+
+static void test_nothing_happens_before_the_beginning(void **state)
+{
+	struct follow follow = { 0 };
+
+	(void)state;
+	follow_note(&follow, 3);
+	assert_false(follow_wants(&follow));
+	follow_end(&follow);
+}
+
+static void test_it_goes_and_comes_back(void **state)
+{
+	struct follow follow = { 0 };
+	cpu_set_t before, now;
+	unsigned cpu;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+	for (cpu = 0; !CPU_ISSET(cpu, &before);)
+		cpu++;
+	follow_begin(&follow);
+	follow_note(&follow, cpu);
+	assert_true(follow_wants(&follow));
+	follow_go(&follow);
+	assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+	assert_int_equal(CPU_COUNT(&now), 1);
+	assert_int_equal(sched_getcpu(), (int)cpu);
+	/* Where it may not go it does not. */
+	for (cpu = 0; CPU_ISSET(cpu, &before);)
+		cpu++;
+	for (int i = 0; i < 10; i++)
+		follow_note(&follow, cpu);
+	assert_true(follow_wants(&follow));
+	follow_go(&follow);
+	assert_int_not_equal(follow.cpu, cpu);
+	follow_end(&follow);
+	assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+	assert_true(CPU_EQUAL(&now, &before));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_thread_that_moves_is_followed_at_once),
+		cmocka_unit_test(test_of_several_processors_one_is_kept),
+		cmocka_unit_test(test_nothing_happens_before_the_beginning),
+		cmocka_unit_test(test_it_goes_and_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
