@@ -509,7 +509,7 @@ static void note_processor(struct capture *capture, const struct sample *sample)
 		return;
 	if (!capture->follow.is_on)
 		follow_begin(&capture->follow);
-	follow_note(&capture->follow, sample->cpu);
+	follow_note(&capture->follow, sample->cpu, monotonic_ns() - sample->time_ns);
 }
 
 /* Returns 1 where ret was filled, else 0. -ENOMEM. */

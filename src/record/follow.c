@@ -11,6 +11,10 @@ enum {
 	MOST_NEEDED = 8,
 	LONG_STAY = 8, /* samples: it was worth to go */
 	SLICE_NS = 100000,
+	LATE_NS = 20000000,
+	MOST_LATE = 32,   /* in a row: we are not let in there */
+	FIRST_REST = 4096, /* samples; each time twice as many */
+	MOST_REST = 1 << 24,
 };
 
 /* The first version of what the kernel calls struct sched_attr; its header and the C library's exclude each other. */
@@ -40,14 +44,19 @@ static void ask_for_short_slices(void)
 
 void follow_begin(struct follow *follow)
 {
-	*follow = (struct follow){ .needed = 1 };
+	*follow = (struct follow){ .needed = 1, .next_rest = FIRST_REST };
 	follow->is_on = sched_getaffinity(0, sizeof follow->allowed, &follow->allowed) == 0;
 	if (follow->is_on)
 		ask_for_short_slices();
 }
 
-void follow_note(struct follow *follow, unsigned cpu)
+void follow_note(struct follow *follow, unsigned cpu, uint64_t late_ns)
 {
+	follow->n_late = follow->is_bound && late_ns >= LATE_NS ? follow->n_late + 1 : 0;
+	if (follow->rest > 0) {
+		follow->rest--;
+		return;
+	}
 	if (follow->is_bound && cpu == follow->cpu) {
 		follow->n_stayed += follow->n_stayed < LONG_STAY;
 		follow->n_wanted = 0;
@@ -59,7 +68,7 @@ void follow_note(struct follow *follow, unsigned cpu)
 
 bool follow_wants(const struct follow *follow)
 {
-	return follow->is_on && follow->n_wanted >= follow->needed;
+	return follow->is_on && (follow->n_wanted >= follow->needed || follow->n_late >= MOST_LATE);
 }
 
 /* Who was soon called away again waits longer the next time. */
@@ -78,10 +87,24 @@ void follow_went(struct follow *follow)
 	follow->n_wanted = follow->n_stayed = 0;
 }
 
+/* Too late for too long. */
+static void give_up(struct follow *follow)
+{
+	(void)sched_setaffinity(0, sizeof follow->allowed, &follow->allowed);
+	follow->is_bound = false;
+	follow->n_late = follow->n_wanted = 0;
+	follow->rest = follow->next_rest;
+	follow->next_rest = MIN(follow->next_rest * 2, (unsigned)MOST_REST);
+}
+
 void follow_go(struct follow *follow)
 {
 	cpu_set_t there;
 
+	if (follow->n_late >= MOST_LATE) {
+		give_up(follow);
+		return;
+	}
 	CPU_ZERO(&there);
 	CPU_SET(follow->wanted, &there);
 	if (CPU_ISSET(follow->wanted, &follow->allowed) && sched_setaffinity(0, sizeof there, &there) == 0)

@@ -11,7 +11,7 @@
 /* As if it went: where to is asked only of the numbers. */
 static unsigned go_if_wanted(struct follow *follow, unsigned cpu)
 {
-	follow_note(follow, cpu);
+	follow_note(follow, cpu, 0);
 	if (!follow_wants(follow))
 		return 0;
 	follow_went(follow);
@@ -62,7 +62,7 @@ static void test_nothing_happens_before_the_beginning(void **state)
 	struct follow follow = { 0 };
 
 	(void)state;
-	follow_note(&follow, 3);
+	follow_note(&follow, 3, 0);
 	assert_false(follow_wants(&follow));
 	follow_end(&follow);
 }
@@ -78,7 +78,7 @@ static void test_it_goes_and_comes_back(void **state)
 	for (cpu = 0; !CPU_ISSET(cpu, &before);)
 		cpu++;
 	follow_begin(&follow);
-	follow_note(&follow, cpu);
+	follow_note(&follow, cpu, 0);
 	assert_true(follow_wants(&follow));
 	follow_go(&follow);
 	assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
@@ -88,13 +88,44 @@ static void test_it_goes_and_comes_back(void **state)
 	for (cpu = 0; CPU_ISSET(cpu, &before);)
 		cpu++;
 	for (int i = 0; i < 10; i++)
-		follow_note(&follow, cpu);
+		follow_note(&follow, cpu, 0);
 	assert_true(follow_wants(&follow));
 	follow_go(&follow);
 	assert_int_not_equal(follow.cpu, cpu);
 	follow_end(&follow);
 	assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
 	assert_true(CPU_EQUAL(&now, &before));
+}
+
+/* Somebody else has that processor, and does not let us in. */
+static void test_who_comes_too_late_is_free_again(void **state)
+{
+	enum { LATE_NS = 100000000, SOME = 100 };
+	struct follow follow = { 0 };
+	cpu_set_t before, now;
+	unsigned n_rests[2];
+	unsigned cpu;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+	for (cpu = 0; !CPU_ISSET(cpu, &before);)
+		cpu++;
+	follow_begin(&follow);
+	for (int i = 0; i < 2; i++) {
+		follow_note(&follow, cpu, 0);
+		follow_go(&follow);
+		assert_true(follow.is_bound);
+		for (int k = 0; k < SOME && !follow_wants(&follow); k++)
+			follow_note(&follow, cpu, LATE_NS);
+		assert_true(follow_wants(&follow));
+		follow_go(&follow);
+		assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+		assert_true(CPU_EQUAL(&now, &before));
+		for (n_rests[i] = 0; !follow_wants(&follow); n_rests[i]++)
+			follow_note(&follow, cpu, 0);
+	}
+	assert_true(n_rests[0] > SOME && n_rests[1] > n_rests[0] + SOME);
+	follow_end(&follow);
 }
 
 int main(void)
@@ -104,6 +135,7 @@ int main(void)
 		cmocka_unit_test(test_of_several_processors_one_is_kept),
 		cmocka_unit_test(test_nothing_happens_before_the_beginning),
 		cmocka_unit_test(test_it_goes_and_comes_back),
+		cmocka_unit_test(test_who_comes_too_late_is_free_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
