@@ -65,7 +65,7 @@ enum stack_end {
 /* How sure we are that Python and native frames belong together. */
 enum verdict {
 	VERDICT_EXACT,       /* same instant by construction */
-	VERDICT_VERIFIED,    /* what was read agrees with the captured bytes */
+	VERDICT_VERIFIED,    /* what was read agrees with the captured bytes, or the thread stood still meanwhile */
 	VERDICT_APPROXIMATE, /* the thread moved on; the common outer part is certain */
 	VERDICT_NATIVE,      /* no Python on this thread */
 	VERDICT_PYTHON,      /* native part unusable */
