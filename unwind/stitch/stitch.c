@@ -189,7 +189,7 @@ static bool is_entering(const struct merge *merge)
 	const struct place *place;
 	uint64_t own;
 
-	if (merge->native->n_frames == 0 || py_anchor_is_frame(merge->runtime) || !merge_is_interpreter(merge, leaf))
+	if (!merge->runtime || merge->native->n_frames == 0 || py_anchor_is_frame(merge->runtime) || !merge_is_interpreter(merge, leaf))
 		return false;
 	own = merge_own_address(merge, leaf);
 	place = places_find(merge->places, py_runtime_module(merge->runtime)->id, own);
