@@ -67,6 +67,18 @@ static void test_nothing_happens_before_the_beginning(void **state)
 	follow_end(&follow);
 }
 
+/* Where this thread may be now, and one processor of those. */
+static unsigned begin(struct follow *follow, cpu_set_t *ret)
+{
+	unsigned cpu = 0;
+
+	assert_int_equal(sched_getaffinity(0, sizeof *ret, ret), 0);
+	while (!CPU_ISSET(cpu, ret))
+		cpu++;
+	follow_begin(follow);
+	return cpu;
+}
+
 static void test_it_goes_and_comes_back(void **state)
 {
 	struct follow follow = { 0 };
@@ -74,10 +86,7 @@ static void test_it_goes_and_comes_back(void **state)
 	unsigned cpu;
 
 	(void)state;
-	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-	for (cpu = 0; !CPU_ISSET(cpu, &before);)
-		cpu++;
-	follow_begin(&follow);
+	cpu = begin(&follow, &before);
 	follow_note(&follow, cpu, 0);
 	assert_true(follow_wants(&follow));
 	follow_go(&follow);
@@ -107,10 +116,7 @@ static void test_who_comes_too_late_is_free_again(void **state)
 	unsigned cpu;
 
 	(void)state;
-	assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-	for (cpu = 0; !CPU_ISSET(cpu, &before);)
-		cpu++;
-	follow_begin(&follow);
+	cpu = begin(&follow, &before);
 	for (int i = 0; i < 2; i++) {
 		follow_note(&follow, cpu, 0);
 		follow_go(&follow);
