@@ -35,6 +35,8 @@ struct sample {
 	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
 	bool is_held;  /* the thread stands still until its stack has been made: its memory is
 			* as of the sample, too */
+	bool is_still; /* the same by what the kernel tells of its comings and goings: it is held, and that
+			* is looked at once more when its stack has been made */
 	bool is_polled; /* neither registers nor stack were taken: memory has the Python frames of now */
 	bool is_switch; /* taken as the thread left the processor: it weighs what its wait will last */
 	bool is_elsewhere; /* polled, and by now it is not where it used that time: no stack is its own */
@@ -63,7 +65,7 @@ enum stack_end {
 /* How sure we are that Python and native frames belong together. */
 enum verdict {
 	VERDICT_EXACT,       /* same instant by construction */
-	VERDICT_VERIFIED,    /* what was read agrees with the captured bytes */
+	VERDICT_VERIFIED,    /* what was read agrees with the captured bytes, or the thread stood still meanwhile */
 	VERDICT_APPROXIMATE, /* the thread moved on; the common outer part is certain */
 	VERDICT_NATIVE,      /* no Python on this thread */
 	VERDICT_PYTHON,      /* native part unusable */

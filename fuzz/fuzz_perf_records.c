@@ -9,6 +9,7 @@
 
 #include "src/record/decode.h"
 #include "src/record/merge.h"
+#include "src/record/still.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -86,8 +87,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	if (merge_init(&merge, &ring, 1) < 0)
 		abort();
 	merge_begin(&merge, UINT64_MAX);
-	while ((record = merge_next(&merge)) != NULL)
+	while ((record = merge_next(&merge)) != NULL) {
+		const struct still_question question = { .tid = data[1], .lent = &ring };
+
 		decode_alone(record, data[0] & 7);
+		checksum += still_holds(&ring, 1, &question);
+	}
 	if (control.data_tail != control.data_head)
 		abort();
 	merge_done(&merge);

@@ -104,6 +104,7 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 	pipeline->off_cpu.began_ns = capture_began_ns(capture);
 	pipeline->off_cpu.has_switch_stacks = capture_has_switch_stacks(capture);
 	pipeline->capture = capture_source(capture) == SOURCE_BPF ? capture : NULL;
+	pipeline->source = capture_source(capture) == SOURCE_READ ? capture : NULL;
 }
 
 int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,

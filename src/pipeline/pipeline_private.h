@@ -44,6 +44,7 @@ struct pipeline {
 	struct pipeline_counts counts;
 	struct stale_places stale;
 	struct capture *capture; /* reads frames inside the interrupt; NULL: none does */
+	struct capture *source;  /* knows who stands still; NULL: none does */
 	uint64_t n_layouts;
 	uint64_t n_batches; /* handed over */
 	uint64_t n_dropped; /* once the writing thread is no more */

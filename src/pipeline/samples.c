@@ -290,6 +290,35 @@ int pipeline_idle(struct pipeline *pipeline)
 	return r;
 }
 
+static int unwind(struct pipeline *pipeline, struct process *process, const struct sample *sample, struct stack *ret)
+{
+	int r;
+
+	r = native_unwind(process->native, sample, process->remote, &pipeline->native);
+	return r < 0 ? r : stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, ret);
+}
+
+static bool stands_still(const struct pipeline *pipeline, const struct sample *sample)
+{
+	return pipeline->source && !sample->is_switch && capture_stands_still(pipeline->source, sample);
+}
+
+/*
+ * While the sampled thread stands still its memory is as of the sample. Where it went on meanwhile, or
+ * something did not fit, captured bytes have to tell what of memory is.
+ */
+static int make_stack(struct pipeline *pipeline, struct process *process, struct sample *sample, struct stack *ret)
+{
+	int r;
+
+	sample->is_still = sample->is_held = stands_still(pipeline, sample);
+	r = unwind(pipeline, process, sample, ret);
+	if (r < 0 || !sample->is_still || (ret->verdict != VERDICT_APPROXIMATE && stands_still(pipeline, sample)))
+		return r;
+	sample->is_still = sample->is_held = false;
+	return unwind(pipeline, process, sample, ret);
+}
+
 int pipeline_take_sample(struct pipeline *pipeline, const struct sample *captured)
 {
 	struct sample copy = *captured, *sample = &copy;
@@ -313,9 +342,7 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 	pipeline_watch(pipeline, process, sample->time_ns);
 	if (sample->python && !is_readable(process, sample))
 		sample->python = NULL;
-	r = native_unwind(process->native, sample, process->remote, &pipeline->native);
-	if (r >= 0)
-		r = stitch(pipeline->stitcher, process->space, process->runtime, &pipeline->native, &stack);
+	r = make_stack(pipeline, process, sample, &stack);
 	if (r >= 0)
 		hold_read(process->runtime, sample, &stack, &hold);
 	if (r >= 0 && pipeline->options.async)

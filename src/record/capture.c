@@ -16,6 +16,7 @@
 #include "src/record/capture.h"
 #include "src/record/decode.h"
 #include "src/record/rights.h"
+#include "src/record/still.h"
 #include "src/record/switches.h"
 
 /* A record that is not ripe in one round is in the next, whose clock is later.
@@ -46,6 +47,14 @@ static int open_bpf(struct capture *capture, enum capture_source source)
 	return pairs_init(&capture->pairs, capture->rings.n);
 }
 
+/* Memory is read right after each sample: best while the sampled thread stands still. */
+static void ask_for_stillness(struct capture *capture)
+{
+	capture->hides_switches = !capture->events.attr.context_switch;
+	capture->events.attr.context_switch = 1;
+	capture->reads_at_once = true;
+}
+
 static int capture_new(const struct capture_options *options, struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
@@ -69,6 +78,8 @@ static int capture_new(const struct capture_options *options, struct capture **r
 		r = open_bpf(capture, options->source);
 	if (r < 0)
 		return r;
+	if (!capture->bpf && !options->no_wakeup)
+		ask_for_stillness(capture);
 
 	*ret = TAKE(capture);
 	return 0;
@@ -251,6 +262,7 @@ void capture_free(struct capture *capture)
 	bpf_source_free(capture->bpf);
 	pairs_done(&capture->pairs);
 	paces_done(&capture->paces);
+	follow_end(&capture->follow);
 	task_set_done(&capture->wanted);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
@@ -491,6 +503,15 @@ static void forget_paces(struct capture *capture, const struct capture_event *ev
 			paces_forget(&capture->paces, event->tid, capture->rings.ring[i].cpu);
 }
 
+static void note_processor(struct capture *capture, const struct sample *sample)
+{
+	if (!capture->reads_at_once)
+		return;
+	if (!capture->follow.is_on)
+		follow_begin(&capture->follow);
+	follow_note(&capture->follow, sample->cpu, monotonic_ns() - sample->time_ns);
+}
+
 /* Returns 1 where ret was filled, else 0. -ENOMEM. */
 static int take_record(struct capture *capture, const struct perf_event_header *record,
 			struct capture_event *ret)
@@ -506,10 +527,11 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	if (r < 0)
 		capture->counts.malformed++;
 	if (r <= 0 || ((capture->events.is_wide || capture->switches.is_wide) && is_wanted(capture, ret) <= 0) ||
-	    is_of_child(capture, ret))
+	    is_of_child(capture, ret) || (ret->type == CAPTURE_SWITCH && capture->hides_switches))
 		return 0;
 	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;
+		note_processor(capture, &ret->sample);
 		r = weigh(capture, &ret->sample);
 		if (r < 0)
 			return r;
@@ -523,6 +545,8 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 /* All has been read. Returns whether ret was filled, for the last time. */
 static bool take_end(struct capture *capture, struct capture_event *ret)
 {
+	if (follow_wants(&capture->follow))
+		follow_go(&capture->follow);
 	switches_clock_served(capture->clock);
 	if (capture->clock < 0 || capture->stopped_ns == 0)
 		return false;
@@ -556,6 +580,16 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 		n_rounds++;
 	}
 	return 0;
+}
+
+bool capture_stands_still(const struct capture *capture, const struct sample *sample)
+{
+	const struct still_question question = {
+		.tid = sample->tid, .time_ns = sample->time_ns, .lent = capture->merge.lent
+	};
+
+	return capture->reads_at_once && question.lent &&
+	       still_holds(capture->rings.ring, capture->rings.n, &question);
 }
 
 bool capture_peek(const struct capture *capture, struct sample *ret)
@@ -618,6 +652,8 @@ void capture_stop(struct capture *capture)
 		stop_events(capture);
 	if (capture->bpf)
 		bpf_source_stop(capture->bpf);
+	follow_end(&capture->follow);
+	capture->reads_at_once = false;
 	capture->stopped = true;
 }
 

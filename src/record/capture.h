@@ -4,6 +4,7 @@
 
 #include "src/record/bpf.h"
 #include "src/record/events.h"
+#include "src/record/follow.h"
 #include "src/record/merge.h"
 #include "src/record/paces.h"
 #include "src/record/pairs.h"
@@ -27,6 +28,9 @@ struct capture {
 	uint64_t lost_records; /* as told by LOST records */
 	uint64_t began_ns;
 	bool stopped;
+	struct follow follow;   /* where memory is read right after each sample */
+	bool reads_at_once;
+	bool hides_switches;    /* they are there for still.c alone */
 	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	int clock; /* of whoever looks at waiting threads; -1: nobody does */
 	uint64_t stopped_ns; /* of which CAPTURE_END is still to tell; 0: nothing to tell */

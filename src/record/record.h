@@ -195,6 +195,14 @@ bool capture_rings_are_small(const struct capture *capture);
 int capture_next(struct capture *capture, struct capture_event *ret);
 
 /*
+ * capture_stands_still - whether the thread of the sample given out last has not run since it was taken.
+ * Up to this call: what was read of its memory before is as of the sample then. False also where that cannot be
+ * told. Only with SOURCE_READ, whose reader goes to the processors that samples come from, so as to take them from
+ * the sampled threads: it binds the thread that calls capture_next(), until capture_stop().
+ */
+bool capture_stands_still(const struct capture *capture, const struct sample *sample);
+
+/*
  * capture_peek - the sample that stands behind the event given out last.
  * A look ahead, of which nothing follows: another event may come first, or it instead.
  * False: there is none yet. Its pointers hold as long as that event's.

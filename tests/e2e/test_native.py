@@ -9,12 +9,14 @@ import probing_test as t
 class Shape(t.Case):
     mode = None
     place = t.MACHINE
+    source = "auto"
 
     @classmethod
     def setUpClass(cls):
         t.need_perf()
         t.need_place(cls.place)
-        cls.recording, _ = t.record_fixture("native_only", cls.mode, seconds=1.5, hz=499, place=cls.place)
+        cls.recording, _ = t.record_fixture("native_only", cls.mode, seconds=1.5, hz=499, place=cls.place,
+                                            source=cls.source)
 
     def names(self, sample):
         return self.recording.names(sample.stack)
@@ -50,6 +52,12 @@ class Threads(Shape):
         frame = next(f for s in self.recording.samples for f in self.recording.path(s.stack) if f.name == "middle")
         self.assertTrue(frame.file.endswith("native_only.c"), frame)
         self.assertGreater(frame.line, 0)
+
+
+class ThreadsReadAtOnce(Threads):
+    """While the reader has the sampled thread's processor, and no interpreter to read."""
+
+    source = "read"
 
 
 class SignalFrames(Shape):

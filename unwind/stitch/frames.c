@@ -323,6 +323,41 @@ static enum evaluation_state compare_captured(struct merge *merge, struct evalua
 	return EVALUATION_MOVED_ON;
 }
 
+static bool learns_while_held(const struct merge *merge, const struct evaluation *evaluation)
+{
+	return (merge->is_recorded && merge->explore) ||
+	       (merge->native->sample->is_still && (merge->explore || !knows_locations(evaluation)));
+}
+
+/* Is the interpreter itself at work? It may be between two functions, and its variables of either. */
+static bool may_change_frames(const struct merge *merge, const struct evaluation *evaluation)
+{
+	return evaluation == &merge->evaluations[0] && merge_is_interpreter(merge, &merge->native->frames[0]);
+}
+
+/* Of a thread that stands still as far as is known, captured bytes may know better. */
+static bool is_contradicted(struct merge *merge, const struct evaluation *evaluation)
+{
+	struct py_code *innermost = merge->frames.frames[evaluation->first_frame].code;
+	struct py_code *code;
+
+	if (!merge->native->sample->is_still || may_change_frames(merge, evaluation))
+		return false;
+	code = captured_code(merge, evaluation, innermost);
+	return code && code != innermost;
+}
+
+static enum evaluation_state judge_held_frames(struct merge *merge, struct evaluation *evaluation, bool captured)
+{
+	if (evaluation->n_frames > 0 && evaluation->place != &merge->generated) {
+		if (is_contradicted(merge, evaluation))
+			return EVALUATION_UNCERTAIN;
+		if (learns_while_held(merge, evaluation)) /* for samples that have to do without */
+			learn_locations(merge, evaluation);
+	}
+	return captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
+}
+
 /* The next frame objects in one read: each has memory of its own. */
 static void prefetch(struct merge *merge, size_t first)
 {
@@ -362,11 +397,7 @@ int merge_read_frames(struct merge *merge)
 			continue;
 		}
 		if (merge_is_held(merge)) {
-			evaluation->state = captured ? EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
-			/* For samples whose record got lost. */
-			if (merge->is_recorded && merge->explore && evaluation->n_frames > 0 &&
-			    evaluation->place != &merge->generated)
-				learn_locations(merge, evaluation);
+			evaluation->state = judge_held_frames(merge, evaluation, captured);
 			continue;
 		}
 		if (evaluation->n_frames == 0) {

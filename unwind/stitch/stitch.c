@@ -177,9 +177,29 @@ static int emit_outer_python(struct stitcher *stitcher, struct merge *merge)
 	return r < 0 ? r : merge->frames.n > 0;
 }
 
+/*
+ * Is the thread on its way into an evaluation? There, for some instructions, the thread's state
+ * leads to an anchor that has no frame yet, and holds what lay there before. Up to 3.10 there
+ * is nothing in between, and the loop's calls are counted.
+ */
+static bool is_entering(const struct merge *merge)
+{
+	enum { ENTRY_BYTES = 320 }; /* of code; until the first instruction is run it is 237 to 278 in 3.11 and 3.12 */
+	const struct native_frame *leaf = &merge->native->frames[0];
+	const struct place *place;
+	uint64_t own;
+
+	if (!merge->runtime || merge->native->n_frames == 0 || py_anchor_is_frame(merge->runtime) || !merge_is_interpreter(merge, leaf))
+		return false;
+	own = merge_own_address(merge, leaf);
+	place = places_find(merge->places, py_runtime_module(merge->runtime)->id, own);
+	return (place && own - place->start < ENTRY_BYTES) ||
+	       own + (uint64_t)py_runtime_bias(merge->runtime) - py_runtime_loop(merge->runtime) < ENTRY_BYTES;
+}
+
 static enum verdict judge_held(const struct merge *merge)
 {
-	if (!merge->chain_is_whole)
+	if (!merge->chain_is_whole || (merge->native->sample->is_still && is_entering(merge)))
 		return VERDICT_APPROXIMATE;
 	for (size_t i = 0; i < merge->n; i++)
 		if (merge->evaluations[i].state != EVALUATION_VERIFIED)
@@ -187,6 +207,8 @@ static enum verdict judge_held(const struct merge *merge)
 	if (merge->n == 0)
 		return VERDICT_NATIVE;
 	/* What was not captured of the stack has been read after the interrupt. */
+	if (merge->native->sample->is_still)
+		return VERDICT_VERIFIED;
 	return merge->is_recorded && merge->native->end != STACK_COMPLETE ? VERDICT_VERIFIED : VERDICT_EXACT;
 }
 
@@ -203,26 +225,6 @@ static enum verdict judge(const struct merge *merge)
 		    !place_is_settled(merge->evaluations[i].place))
 			return VERDICT_APPROXIMATE;
 	return VERDICT_VERIFIED;
-}
-
-/*
- * Is the thread on its way into an evaluation? There, for some instructions, the thread's state
- * leads to an anchor that has no frame yet, and holds what lay there before. Up to 3.10 there
- * is nothing in between, and the loop's calls are counted.
- */
-static bool is_entering(const struct merge *merge)
-{
-	enum { ENTRY_BYTES = 320 }; /* of code; until the first instruction is run it is 237 to 278 in 3.11 and 3.12 */
-	const struct native_frame *leaf = &merge->native->frames[0];
-	const struct place *place;
-	uint64_t own;
-
-	if (merge->native->n_frames == 0 || py_anchor_is_frame(merge->runtime) || !merge_is_interpreter(merge, leaf))
-		return false;
-	own = merge_own_address(merge, leaf);
-	place = places_find(merge->places, py_runtime_module(merge->runtime)->id, own);
-	return (place && own - place->start < ENTRY_BYTES) ||
-	       own + (uint64_t)py_runtime_bias(merge->runtime) - py_runtime_loop(merge->runtime) < ENTRY_BYTES;
 }
 
 /*

@@ -15,6 +15,10 @@
  * - the callers of that function within its evaluation are known, or its calls last (callers.c).
  * If all of that holds the stack is verified.
  *
+ * Of a thread that stood still as far as the kernel tells (is_still in struct sample) memory is as of the sample: what it
+ * shows is taken as it is, unless captured bytes contradict it, or the thread is on its way into an evaluation; the
+ * stack is verified. Whoever asks sees to it that the thread stood still to the end, or stitches again.
+ *
  * Of a thread that is held (struct sample) memory is as of the sample: nothing has to be
  * learnt or compared. The stack is exact where each live anchor has its native frame.
  * The same holds where the frames were read in the sample's own interrupt: that record

@@ -1,0 +1,45 @@
+/* follow.h - on which processor samples are read. Private.
+ *
+ * Memory is as of a sample only where its reader takes the processor from the sampled thread (still.c).
+ * So the reading thread goes where the samples come from. To go there costs some ten microseconds: where
+ * samples come from several processors in turns it stays on one of them. Where others do not let it in there (a
+ * thread of real-time priority) it would see samples too late, if not lose them: then it goes wherever it may.
+ */
+#ifndef PROBING_RECORD_FOLLOW_H
+#define PROBING_RECORD_FOLLOW_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct follow {
+	cpu_set_t allowed;   /* before we bound ourselves */
+	bool is_on, is_bound;
+	unsigned cpu;        /* where we are, if bound */
+	unsigned wanted;     /* where the last samples came from */
+	unsigned n_wanted;   /* so many in a row */
+	unsigned n_stayed;   /* samples from where we are, since we came */
+	unsigned needed;     /* samples in a row that we go for */
+	unsigned n_late;     /* samples in a row that had waited for long */
+	unsigned rest;       /* samples until it is tried again to be there in time */
+	unsigned next_rest;
+};
+
+/* Of the calling thread, from now on. */
+void follow_begin(struct follow *follow);
+
+/* A sample was taken there, and had to wait for so long: take note of it. */
+void follow_note(struct follow *follow, unsigned cpu, uint64_t late_ns);
+
+/* Shall we go to another processor, or be free again? */
+bool follow_wants(const struct follow *follow);
+
+/* Go to where samples come from, if that is allowed. Best when all that waited has been read. */
+void follow_go(struct follow *follow);
+/* We are there: it is decided anew from here. */
+void follow_went(struct follow *follow);
+
+/* Go wherever we might have gone before. */
+void follow_end(struct follow *follow);
+
+#endif
