@@ -65,7 +65,7 @@ static void begin_event(struct track *track, const char *phase)
 
 static int put_thread_name(struct track *track, const char *event, const char *name)
 {
-	CLEANUP(freep) char *quoted = json_quote(name);
+	CLEANUP(freep) char *quoted = to_json_quote(name);
 
 	if (!quoted)
 		return -ENOMEM;
@@ -105,7 +105,7 @@ static int name_labels(struct track *track)
 	if (!track->names)
 		return -ENOMEM;
 	for (size_t i = 0; i < labels->n_items; i++) {
-		CLEANUP(freep) char *quoted = json_quote(labels->items[i].text);
+		CLEANUP(freep) char *quoted = to_json_quote(labels->items[i].text);
 
 		if (!quoted || asprintf(&track->names[i], ",\"name\":%s,\"cat\":\"%s\"}", quoted,
 					categories[labels->items[i].kind]) < 0) {
@@ -171,7 +171,7 @@ static int put_thread(struct track *track, const struct timeline_thread *thread)
 
 static int put_head(struct track *track, const char *title)
 {
-	CLEANUP(freep) char *quoted = json_quote(title);
+	CLEANUP(freep) char *quoted = to_json_quote(title);
 
 	if (!quoted)
 		return -ENOMEM;

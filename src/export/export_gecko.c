@@ -26,14 +26,14 @@ static const struct {
 /* What the graph of a thread's activity is made of. */
 static void put_cpu_times(struct json *json, const struct timeline *timeline, const struct timeline_thread *thread)
 {
-	json_key(json, "threadCPUDelta");
-	json_array(json);
+	to_json_key(json, "threadCPUDelta");
+	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++) {
 		const struct profile_sample *sample = timeline_sample(timeline, thread, i);
 
-		json_integer(json, timeline_is_running(sample) ? (int64_t)sample->weight_ns : 0);
+		to_json_integer(json, timeline_is_running(sample) ? (int64_t)sample->weight_ns : 0);
 	}
-	json_array_end(json);
+	to_json_array_end(json);
 }
 
 static void put_samples(struct gecko *gecko, const struct timeline_thread *thread)
@@ -41,47 +41,47 @@ static void put_samples(struct gecko *gecko, const struct timeline_thread *threa
 	const struct timeline *timeline = gecko->timeline;
 	struct json *json = &gecko->json;
 
-	json_key(json, "samples");
-	json_object(json);
-	json_put_integer(json, "length", (int64_t)thread->n);
-	json_key(json, "stack");
-	json_array(json);
+	to_json_key(json, "samples");
+	to_json_object(json);
+	to_json_put_integer(json, "length", (int64_t)thread->n);
+	to_json_key(json, "stack");
+	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++) {
 		uint32_t node = timeline_node(timeline, timeline_sample(timeline, thread, i));
 
 		if (node == 0)
-			json_null(json);
+			to_json_null(json);
 		else
-			json_integer(json, gecko->stacks[node]);
+			to_json_integer(json, gecko->stacks[node]);
 	}
-	json_array_end(json);
-	json_key(json, "time");
-	json_array(json);
+	to_json_array_end(json);
+	to_json_key(json, "time");
+	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++)
-		json_fixed(json, timeline_sample(timeline, thread, i)->time_ns - timeline_origin(gecko->profile), MILLISECOND_DECIMALS);
-	json_array_end(json);
-	json_key(json, "weight");
-	json_array(json);
+		to_json_fixed(json, timeline_sample(timeline, thread, i)->time_ns - timeline_origin(gecko->profile), MILLISECOND_DECIMALS);
+	to_json_array_end(json);
+	to_json_key(json, "weight");
+	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++)
-		json_fixed(json, timeline_sample(timeline, thread, i)->weight_ns,
+		to_json_fixed(json, timeline_sample(timeline, thread, i)->weight_ns,
 			   gecko->profile->unit ? 0 : MILLISECOND_DECIMALS);
-	json_array_end(json);
-	json_put_string(json, "weightType", gecko->profile->unit ? "samples" : "tracing-ms");
+	to_json_array_end(json);
+	to_json_put_string(json, "weightType", gecko->profile->unit ? "samples" : "tracing-ms");
 	if (!gecko->profile->unit)
 		put_cpu_times(json, timeline, thread);
-	json_object_end(json);
+	to_json_object_end(json);
 }
 
 static void put_no_markers(struct json *json)
 {
 	static const char *const columns[] = { "data", "name", "startTime", "endTime", "phase", "category" };
 
-	json_key(json, "markers");
-	json_object(json);
-	json_put_integer(json, "length", 0);
+	to_json_key(json, "markers");
+	to_json_object(json);
+	to_json_put_integer(json, "length", 0);
 	for (size_t i = 0; i < N_ELEMENTS(columns); i++)
 		gecko_put_empty(json, columns[i]);
-	json_object_end(json);
+	to_json_object_end(json);
 }
 
 static void put_thread(struct gecko *gecko, const struct timeline_thread *thread)
@@ -91,42 +91,42 @@ static void put_thread(struct gecko *gecko, const struct timeline_thread *thread
 	char pid[16];
 
 	snprintf(pid, sizeof pid, "%d", it->pid);
-	json_object(json);
-	json_put_string(json, "name", *it->name ? it->name : "thread");
-	json_put_bool(json, "isMainThread", it->pid == it->tid);
-	json_put_string(json, "processType", "default");
-	json_put_string(json, "processName", *it->process ? it->process : "process");
-	json_put_string(json, "pid", pid);
-	json_put_integer(json, "tid", it->tid);
-	json_put_integer(json, "processStartupTime", 0);
-	json_key(json, "processShutdownTime");
-	json_null(json);
-	json_put_integer(json, "registerTime", 0);
-	json_key(json, "unregisterTime");
-	json_null(json);
+	to_json_object(json);
+	to_json_put_string(json, "name", *it->name ? it->name : "thread");
+	to_json_put_bool(json, "isMainThread", it->pid == it->tid);
+	to_json_put_string(json, "processType", "default");
+	to_json_put_string(json, "processName", *it->process ? it->process : "process");
+	to_json_put_string(json, "pid", pid);
+	to_json_put_integer(json, "tid", it->tid);
+	to_json_put_integer(json, "processStartupTime", 0);
+	to_json_key(json, "processShutdownTime");
+	to_json_null(json);
+	to_json_put_integer(json, "registerTime", 0);
+	to_json_key(json, "unregisterTime");
+	to_json_null(json);
 	gecko_put_empty(json, "pausedRanges");
 	put_samples(gecko, thread);
 	put_no_markers(json);
-	json_object_end(json);
+	to_json_object_end(json);
 }
 
 /* ---- The whole ---- */
 
 static void put_categories(struct json *json)
 {
-	json_key(json, "categories");
-	json_array(json);
+	to_json_key(json, "categories");
+	to_json_array(json);
 	for (size_t i = 0; i < N_ELEMENTS(categories); i++) {
-		json_object(json);
-		json_put_string(json, "name", categories[i].name);
-		json_put_string(json, "color", categories[i].colour);
-		json_key(json, "subcategories");
-		json_array(json);
-		json_string(json, "Other");
-		json_array_end(json);
-		json_object_end(json);
+		to_json_object(json);
+		to_json_put_string(json, "name", categories[i].name);
+		to_json_put_string(json, "color", categories[i].colour);
+		to_json_key(json, "subcategories");
+		to_json_array(json);
+		to_json_string(json, "Other");
+		to_json_array_end(json);
+		to_json_object_end(json);
 	}
-	json_array_end(json);
+	to_json_array_end(json);
 }
 
 static void put_meta(struct gecko *gecko)
@@ -134,29 +134,29 @@ static void put_meta(struct gecko *gecko)
 	const struct profile_run *run = &gecko->profile->run;
 	struct json *json = &gecko->json;
 
-	json_key(json, "meta");
-	json_object(json);
-	json_put_integer(json, "preprocessedProfileVersion", VERSION);
-	json_put_integer(json, "version", GECKO_VERSION);
-	json_put_string(json, "product", gecko->options->title ?: run->command ?: "probing");
-	json_put_string(json, "importedFrom", "probing");
-	json_put_fixed(json, "startTime", timeline_origin(gecko->profile), MILLISECOND_DECIMALS);
-	json_put_fixed(json, "interval", run->hz > 0 ? (uint64_t)(1e9 / run->hz) : 1000000, MILLISECOND_DECIMALS);
-	json_put_integer(json, "processType", 0);
-	json_put_integer(json, "stackwalk", 1);
-	json_put_bool(json, "debug", false);
-	json_put_bool(json, "symbolicated", true);
-	json_put_bool(json, "usesOnlyOneStackType", true);
-	json_put_bool(json, "sourceCodeIsNotOnSearchfox", true);
-	json_key(json, "sampleUnits");
-	json_object(json);
-	json_put_string(json, "time", "ms");
-	json_put_string(json, "eventDelay", "ms");
-	json_put_string(json, "threadCPUDelta", "ns");
-	json_object_end(json);
+	to_json_key(json, "meta");
+	to_json_object(json);
+	to_json_put_integer(json, "preprocessedProfileVersion", VERSION);
+	to_json_put_integer(json, "version", GECKO_VERSION);
+	to_json_put_string(json, "product", gecko->options->title ?: run->command ?: "probing");
+	to_json_put_string(json, "importedFrom", "probing");
+	to_json_put_fixed(json, "startTime", timeline_origin(gecko->profile), MILLISECOND_DECIMALS);
+	to_json_put_fixed(json, "interval", run->hz > 0 ? (uint64_t)(1e9 / run->hz) : 1000000, MILLISECOND_DECIMALS);
+	to_json_put_integer(json, "processType", 0);
+	to_json_put_integer(json, "stackwalk", 1);
+	to_json_put_bool(json, "debug", false);
+	to_json_put_bool(json, "symbolicated", true);
+	to_json_put_bool(json, "usesOnlyOneStackType", true);
+	to_json_put_bool(json, "sourceCodeIsNotOnSearchfox", true);
+	to_json_key(json, "sampleUnits");
+	to_json_object(json);
+	to_json_put_string(json, "time", "ms");
+	to_json_put_string(json, "eventDelay", "ms");
+	to_json_put_string(json, "threadCPUDelta", "ns");
+	to_json_object_end(json);
 	gecko_put_empty(json, "markerSchema");
 	put_categories(json);
-	json_object_end(json);
+	to_json_object_end(json);
 }
 
 static int put_all(struct gecko *gecko)
@@ -164,17 +164,17 @@ static int put_all(struct gecko *gecko)
 	struct json *json = &gecko->json;
 	int r;
 
-	json_object(json);
+	to_json_object(json);
 	put_meta(gecko);
 	gecko_put_libraries(gecko);
 	gecko_put_empty(json, "pages");
 	r = gecko_put_shared(gecko);
-	json_key(json, "threads");
-	json_array(json);
+	to_json_key(json, "threads");
+	to_json_array(json);
 	for (size_t i = 0; i < gecko->timeline->n_threads; i++)
 		put_thread(gecko, &gecko->timeline->threads[i]);
-	json_array_end(json);
-	json_object_end(json);
+	to_json_array_end(json);
+	to_json_object_end(json);
 	return r;
 }
 
@@ -192,10 +192,10 @@ static int write_gecko(const struct profile *profile, const struct export_option
 	gecko.timeline = timeline;
 	r = gecko_number(&gecko);
 	if (r == 0)
-		r = json_open(out, &gecko.json);
+		r = to_json_open(out, &gecko.json);
 	if (r == 0)
 		r = put_all(&gecko);
-	return r < 0 ? r : json_finish(&gecko.json, out);
+	return r < 0 ? r : to_json_finish(&gecko.json, out);
 }
 
 const struct exporter export_gecko = {

@@ -15,24 +15,24 @@
 
 static void put_frames(struct json *json, const struct labels *labels, bool lines)
 {
-	json_key(json, "shared");
-	json_object(json);
-	json_key(json, "frames");
-	json_array(json);
+	to_json_key(json, "shared");
+	to_json_object(json);
+	to_json_key(json, "frames");
+	to_json_array(json);
 	for (size_t i = 0; i < labels->n_items; i++) {
 		const struct label *label = &labels->items[i];
 		const char *file = label->file ?: label->module;
 
-		json_object(json);
-		json_put_string(json, "name", label->text);
+		to_json_object(json);
+		to_json_put_string(json, "name", label->text);
 		if (file)
-			json_put_string(json, "file", file);
+			to_json_put_string(json, "file", file);
 		if (lines && label->first_line > 0)
-			json_put_integer(json, "line", label->first_line);
-		json_object_end(json);
+			to_json_put_integer(json, "line", label->first_line);
+		to_json_object_end(json);
 	}
-	json_array_end(json);
-	json_object_end(json);
+	to_json_array_end(json);
+	to_json_object_end(json);
 }
 
 static void put_thread_name(struct json *json, const struct profile_thread *thread, bool with_process)
@@ -47,25 +47,25 @@ static void put_thread_name(struct json *json, const struct profile_thread *thre
 		n = asprintf(&name, "%s (%d)", *thread->name ? thread->name : "thread", thread->tid);
 	if (n < 0 && json->error == 0)
 		json->error = -ENOMEM;
-	json_put_string(json, "name", n < 0 ? "" : name);
+	to_json_put_string(json, "name", n < 0 ? "" : name);
 }
 
 static void put_stacks(struct json *json, const struct timeline *timeline, const struct timeline_thread *thread,
 		       uint32_t *path)
 {
-	json_key(json, "samples");
-	json_array(json);
+	to_json_key(json, "samples");
+	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++) {
 		uint32_t node = timeline_node(timeline, timeline_sample(timeline, thread, i));
 		uint32_t depth = timeline->tree->nodes[node].depth;
 
 		timeline_path(timeline, node, path);
-		json_array(json);
+		to_json_array(json);
 		for (uint32_t d = 0; d < depth; d++)
-			json_integer(json, path[d]);
-		json_array_end(json);
+			to_json_integer(json, path[d]);
+		to_json_array_end(json);
 	}
-	json_array_end(json);
+	to_json_array_end(json);
 }
 
 /* Returns their sum. */
@@ -73,15 +73,15 @@ static uint64_t put_weights(struct json *json, const struct timeline *timeline, 
 {
 	uint64_t sum = 0;
 
-	json_key(json, "weights");
-	json_array(json);
+	to_json_key(json, "weights");
+	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++) {
 		uint64_t weight = timeline_sample(timeline, thread, i)->weight_ns;
 
-		json_integer(json, (int64_t)weight);
+		to_json_integer(json, (int64_t)weight);
 		sum += weight;
 	}
-	json_array_end(json);
+	to_json_array_end(json);
 	return sum;
 }
 
@@ -90,14 +90,14 @@ static void put_thread(struct json *json, const struct timeline *timeline, const
 {
 	const struct timeline_thread *first = &timeline->threads[0], *last = &timeline->threads[timeline->n_threads - 1];
 
-	json_object(json);
-	json_put_string(json, "type", "sampled");
+	to_json_object(json);
+	to_json_put_string(json, "type", "sampled");
 	put_thread_name(json, thread->thread, first->thread->pid != last->thread->pid);
-	json_put_string(json, "unit", unit ? "none" : "nanoseconds");
-	json_put_integer(json, "startValue", 0);
+	to_json_put_string(json, "unit", unit ? "none" : "nanoseconds");
+	to_json_put_integer(json, "startValue", 0);
 	put_stacks(json, timeline, thread, path);
-	json_put_integer(json, "endValue", (int64_t)put_weights(json, timeline, thread));
-	json_object_end(json);
+	to_json_put_integer(json, "endValue", (int64_t)put_weights(json, timeline, thread));
+	to_json_object_end(json);
 }
 
 static void put_head(struct json *json, const struct profile *profile, const struct export_options *options)
@@ -108,34 +108,34 @@ static void put_head(struct json *json, const struct profile *profile, const str
 	/* There is no unit for numbers of events: what they are stands in the name. */
 	if (profile->unit && asprintf(&name, "%s (%s)", title, profile->unit) < 0)
 		name = NULL;
-	json_put_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
-	json_put_string(json, "exporter", "probing");
-	json_put_string(json, "name", name ?: title);
-	json_put_integer(json, "activeProfileIndex", 0);
+	to_json_put_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+	to_json_put_string(json, "exporter", "probing");
+	to_json_put_string(json, "name", name ?: title);
+	to_json_put_integer(json, "activeProfileIndex", 0);
 }
 
 static int write_profile(const struct profile *profile, const struct export_options *options,
 			 const struct timeline *timeline, FILE *out)
 {
-	CLEANUP(json_done) struct json json = { 0 };
+	CLEANUP(to_json_done) struct json json = { 0 };
 	CLEANUP(freep) uint32_t *path = calloc((size_t)timeline_depth(timeline) + 1, sizeof *path);
 	int r;
 
 	if (!path)
 		return -ENOMEM;
-	r = json_open(out, &json);
+	r = to_json_open(out, &json);
 	if (r < 0)
 		return r;
-	json_object(&json);
+	to_json_object(&json);
 	put_head(&json, profile, options);
 	put_frames(&json, &timeline->tree->labels, options->lines);
-	json_key(&json, "profiles");
-	json_array(&json);
+	to_json_key(&json, "profiles");
+	to_json_array(&json);
 	for (size_t i = 0; i < timeline->n_threads; i++)
 		put_thread(&json, timeline, &timeline->threads[i], profile->unit, path);
-	json_array_end(&json);
-	json_object_end(&json);
-	return json_finish(&json, out);
+	to_json_array_end(&json);
+	to_json_object_end(&json);
+	return to_json_finish(&json, out);
 }
 
 static int write_speedscope(const struct profile *profile, const struct export_options *options, FILE *out)

@@ -68,7 +68,7 @@ int gecko_number(struct gecko *gecko)
 
 void gecko_done(struct gecko *gecko)
 {
-	json_done(&gecko->json);
+	to_json_done(&gecko->json);
 	names_done(&gecko->strings);
 	names_done(&gecko->sources);
 	names_done(&gecko->libraries);
@@ -81,23 +81,23 @@ void gecko_done(struct gecko *gecko)
 /* The same number or nothing n times over. */
 void gecko_put_same(struct json *json, const char *name, size_t n, int64_t value)
 {
-	json_key(json, name);
-	json_array(json);
+	to_json_key(json, name);
+	to_json_array(json);
 	for (size_t i = 0; i < n; i++)
 		if (value == GECKO_NONE)
-			json_null(json);
+			to_json_null(json);
 		else
-			json_integer(json, value);
-	json_array_end(json);
+			to_json_integer(json, value);
+	to_json_array_end(json);
 }
 
 static void put_false(struct json *json, const char *name, size_t n)
 {
-	json_key(json, name);
-	json_array(json);
+	to_json_key(json, name);
+	to_json_array(json);
 	for (size_t i = 0; i < n; i++)
-		json_bool(json, false);
-	json_array_end(json);
+		to_json_bool(json, false);
+	to_json_array_end(json);
 }
 
 void gecko_put_empty(struct json *json, const char *name)
@@ -109,11 +109,11 @@ void gecko_put_empty(struct json *json, const char *name)
 
 static void put_strings(struct json *json, const char *key, const struct names *names)
 {
-	json_key(json, key);
-	json_array(json);
+	to_json_key(json, key);
+	to_json_array(json);
 	for (size_t i = 0; i < names->n; i++)
-		json_string(json, names->texts[i]);
-	json_array_end(json);
+		to_json_string(json, names->texts[i]);
+	to_json_array_end(json);
 }
 
 /* A column of the numbers under which other texts are among the strings. */
@@ -121,16 +121,16 @@ static int put_text_numbers(struct gecko *gecko, const char *key, const struct n
 {
 	int r = 0;
 
-	json_key(&gecko->json, key);
-	json_array(&gecko->json);
+	to_json_key(&gecko->json, key);
+	to_json_array(&gecko->json);
 	for (size_t i = 0; r == 0 && i < names->n; i++) {
 		uint32_t number;
 
 		r = names_add(&gecko->strings, base_names ? text_base_name(names->texts[i]) : names->texts[i], &number);
 		if (r == 0)
-			json_integer(&gecko->json, number);
+			to_json_integer(&gecko->json, number);
 	}
-	json_array_end(&gecko->json);
+	to_json_array_end(&gecko->json);
 	return r;
 }
 
@@ -140,29 +140,29 @@ static void put_stack_table(struct gecko *gecko)
 	struct json *json = &gecko->json;
 	size_t n = 0;
 
-	json_key(json, "stackTable");
-	json_object(json);
-	json_key(json, "frame");
-	json_array(json);
+	to_json_key(json, "stackTable");
+	to_json_object(json);
+	to_json_key(json, "frame");
+	to_json_array(json);
 	for (uint32_t i = 1; i < tree->n_nodes; i++)
 		if (!call_tree_is_small(tree, i)) {
-			json_integer(json, tree->nodes[i].label);
+			to_json_integer(json, tree->nodes[i].label);
 			n++;
 		}
-	json_array_end(json);
-	json_key(json, "prefix");
-	json_array(json);
+	to_json_array_end(json);
+	to_json_key(json, "prefix");
+	to_json_array(json);
 	for (uint32_t i = 1; i < tree->n_nodes; i++) {
 		if (call_tree_is_small(tree, i))
 			continue;
 		if (tree->nodes[i].parent == 0)
-			json_null(json);
+			to_json_null(json);
 		else
-			json_integer(json, gecko->stacks[tree->nodes[i].parent]);
+			to_json_integer(json, gecko->stacks[tree->nodes[i].parent]);
 	}
-	json_array_end(json);
-	json_put_integer(json, "length", (int64_t)n);
-	json_object_end(json);
+	to_json_array_end(json);
+	to_json_put_integer(json, "length", (int64_t)n);
+	to_json_object_end(json);
 }
 
 static void put_frame_table(struct gecko *gecko)
@@ -170,38 +170,38 @@ static void put_frame_table(struct gecko *gecko)
 	const struct labels *labels = &gecko->timeline->tree->labels;
 	struct json *json = &gecko->json;
 
-	json_key(json, "frameTable");
-	json_object(json);
-	json_key(json, "address");
-	json_array(json);
+	to_json_key(json, "frameTable");
+	to_json_object(json);
+	to_json_key(json, "address");
+	to_json_array(json);
 	for (size_t i = 0; i < labels->n_items; i++)
-		json_integer(json, -1);
-	json_array_end(json);
+		to_json_integer(json, -1);
+	to_json_array_end(json);
 	gecko_put_same(json, "inlineDepth", labels->n_items, 0);
-	json_key(json, "category");
-	json_array(json);
+	to_json_key(json, "category");
+	to_json_array(json);
 	for (size_t i = 0; i < labels->n_items; i++)
-		json_integer(json, labels->items[i].kind);
-	json_array_end(json);
+		to_json_integer(json, labels->items[i].kind);
+	to_json_array_end(json);
 	gecko_put_same(json, "subcategory", labels->n_items, 0);
-	json_key(json, "func");
-	json_array(json);
+	to_json_key(json, "func");
+	to_json_array(json);
 	for (size_t i = 0; i < labels->n_items; i++)
-		json_integer(json, (int64_t)i);
-	json_array_end(json);
+		to_json_integer(json, (int64_t)i);
+	to_json_array_end(json);
 	gecko_put_same(json, "nativeSymbol", labels->n_items, GECKO_NONE);
 	gecko_put_same(json, "innerWindowID", labels->n_items, 0);
-	json_key(json, "line");
-	json_array(json);
+	to_json_key(json, "line");
+	to_json_array(json);
 	for (size_t i = 0; i < labels->n_items; i++)
 		if (gecko->options->lines && labels->items[i].first_line > 0)
-			json_integer(json, labels->items[i].first_line);
+			to_json_integer(json, labels->items[i].first_line);
 		else
-			json_null(json);
-	json_array_end(json);
+			to_json_null(json);
+	to_json_array_end(json);
 	gecko_put_same(json, "column", labels->n_items, GECKO_NONE);
-	json_put_integer(json, "length", (int64_t)labels->n_items);
-	json_object_end(json);
+	to_json_put_integer(json, "length", (int64_t)labels->n_items);
+	to_json_object_end(json);
 }
 
 static void put_function_table(struct gecko *gecko)
@@ -209,32 +209,32 @@ static void put_function_table(struct gecko *gecko)
 	size_t n = gecko->timeline->tree->labels.n_items;
 	struct json *json = &gecko->json;
 
-	json_key(json, "funcTable");
-	json_object(json);
-	json_key(json, "name");
-	json_array(json);
+	to_json_key(json, "funcTable");
+	to_json_object(json);
+	to_json_key(json, "name");
+	to_json_array(json);
 	for (size_t i = 0; i < n; i++)
-		json_integer(json, gecko->functions[i].name);
-	json_array_end(json);
+		to_json_integer(json, gecko->functions[i].name);
+	to_json_array_end(json);
 	put_false(json, "isJS", n);
 	put_false(json, "relevantForJS", n);
-	json_key(json, "resource");
-	json_array(json);
+	to_json_key(json, "resource");
+	to_json_array(json);
 	for (size_t i = 0; i < n; i++)
-		json_integer(json, gecko->functions[i].library);
-	json_array_end(json);
-	json_key(json, "source");
-	json_array(json);
+		to_json_integer(json, gecko->functions[i].library);
+	to_json_array_end(json);
+	to_json_key(json, "source");
+	to_json_array(json);
 	for (size_t i = 0; i < n; i++)
 		if (gecko->functions[i].source == GECKO_NONE)
-			json_null(json);
+			to_json_null(json);
 		else
-			json_integer(json, gecko->functions[i].source);
-	json_array_end(json);
+			to_json_integer(json, gecko->functions[i].source);
+	to_json_array_end(json);
 	gecko_put_same(json, "lineNumber", n, GECKO_NONE);
 	gecko_put_same(json, "columnNumber", n, GECKO_NONE);
-	json_put_integer(json, "length", (int64_t)n);
-	json_object_end(json);
+	to_json_put_integer(json, "length", (int64_t)n);
+	to_json_object_end(json);
 }
 
 /* Each library is a resource of that number. */
@@ -244,18 +244,18 @@ static int put_resource_table(struct gecko *gecko)
 	struct json *json = &gecko->json;
 	int r;
 
-	json_key(json, "resourceTable");
-	json_object(json);
-	json_put_integer(json, "length", (int64_t)n);
-	json_key(json, "lib");
-	json_array(json);
+	to_json_key(json, "resourceTable");
+	to_json_object(json);
+	to_json_put_integer(json, "length", (int64_t)n);
+	to_json_key(json, "lib");
+	to_json_array(json);
 	for (size_t i = 0; i < n; i++)
-		json_integer(json, (int64_t)i);
-	json_array_end(json);
+		to_json_integer(json, (int64_t)i);
+	to_json_array_end(json);
 	r = put_text_numbers(gecko, "name", &gecko->libraries, true);
 	gecko_put_same(json, "host", n, GECKO_NONE);
 	gecko_put_same(json, "type", n, LIBRARY);
-	json_object_end(json);
+	to_json_object_end(json);
 	return r;
 }
 
@@ -264,25 +264,25 @@ static int put_source_table(struct gecko *gecko)
 	struct json *json = &gecko->json;
 	int r;
 
-	json_key(json, "sources");
-	json_object(json);
-	json_put_integer(json, "length", (int64_t)gecko->sources.n);
+	to_json_key(json, "sources");
+	to_json_object(json);
+	to_json_put_integer(json, "length", (int64_t)gecko->sources.n);
 	gecko_put_same(json, "id", gecko->sources.n, GECKO_NONE);
 	r = put_text_numbers(gecko, "filename", &gecko->sources, false);
-	json_object_end(json);
+	to_json_object_end(json);
 	return r;
 }
 
 static void put_no_symbols(struct json *json)
 {
-	json_key(json, "nativeSymbols");
-	json_object(json);
-	json_put_integer(json, "length", 0);
+	to_json_key(json, "nativeSymbols");
+	to_json_object(json);
+	to_json_put_integer(json, "length", 0);
 	gecko_put_empty(json, "address");
 	gecko_put_empty(json, "functionSize");
 	gecko_put_empty(json, "libIndex");
 	gecko_put_empty(json, "name");
-	json_object_end(json);
+	to_json_object_end(json);
 }
 
 /* Strings last: the other tables add theirs. */
@@ -291,8 +291,8 @@ int gecko_put_shared(struct gecko *gecko)
 	struct json *json = &gecko->json;
 	int r;
 
-	json_key(json, "shared");
-	json_object(json);
+	to_json_key(json, "shared");
+	to_json_object(json);
 	put_stack_table(gecko);
 	put_frame_table(gecko);
 	put_function_table(gecko);
@@ -301,7 +301,7 @@ int gecko_put_shared(struct gecko *gecko)
 	if (r == 0)
 		r = put_source_table(gecko);
 	put_strings(json, "stringArray", &gecko->strings);
-	json_object_end(json);
+	to_json_object_end(json);
 	return r;
 }
 
@@ -310,21 +310,21 @@ void gecko_put_libraries(struct gecko *gecko)
 	static const char *const same[] = { "path", "debugPath", NULL };
 	struct json *json = &gecko->json;
 
-	json_key(json, "libs");
-	json_array(json);
+	to_json_key(json, "libs");
+	to_json_array(json);
 	for (size_t i = 0; i < gecko->libraries.n; i++) {
 		const char *path = gecko->libraries.texts[i];
 
-		json_object(json);
-		json_put_string(json, "arch", "");
-		json_put_string(json, "name", text_base_name(path));
-		json_put_string(json, "debugName", text_base_name(path));
+		to_json_object(json);
+		to_json_put_string(json, "arch", "");
+		to_json_put_string(json, "name", text_base_name(path));
+		to_json_put_string(json, "debugName", text_base_name(path));
 		for (size_t k = 0; same[k]; k++)
-			json_put_string(json, same[k], path);
-		json_put_string(json, "breakpadId", "");
-		json_key(json, "codeId");
-		json_null(json);
-		json_object_end(json);
+			to_json_put_string(json, same[k], path);
+		to_json_put_string(json, "breakpadId", "");
+		to_json_key(json, "codeId");
+		to_json_null(json);
+		to_json_object_end(json);
 	}
-	json_array_end(json);
+	to_json_array_end(json);
 }

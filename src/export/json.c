@@ -13,7 +13,7 @@ static void print(void *out, const char *text, size_t n_bytes)
 	fwrite_unlocked(text, 1, n_bytes, out);
 }
 
-int json_open(FILE *out, struct json *ret)
+int to_json_open(FILE *out, struct json *ret)
 {
 	struct json json = { .generator = yajl_gen_alloc(NULL) };
 
@@ -24,7 +24,7 @@ int json_open(FILE *out, struct json *ret)
 	return 0;
 }
 
-void json_done(struct json *json)
+void to_json_done(struct json *json)
 {
 	if (json->generator)
 		yajl_gen_free(json->generator);
@@ -39,22 +39,22 @@ static void check(struct json *json, yajl_gen_status status)
 		json->error = -EINVAL;
 }
 
-void json_object(struct json *json)
+void to_json_object(struct json *json)
 {
 	check(json, yajl_gen_map_open(json->generator));
 }
 
-void json_object_end(struct json *json)
+void to_json_object_end(struct json *json)
 {
 	check(json, yajl_gen_map_close(json->generator));
 }
 
-void json_array(struct json *json)
+void to_json_array(struct json *json)
 {
 	check(json, yajl_gen_array_open(json->generator));
 }
 
-void json_array_end(struct json *json)
+void to_json_array_end(struct json *json)
 {
 	check(json, yajl_gen_array_close(json->generator));
 }
@@ -64,7 +64,7 @@ static void put_text(struct json *json, const char *text, size_t n_bytes)
 	check(json, yajl_gen_string(json->generator, (const unsigned char *)text, n_bytes));
 }
 
-void json_key(struct json *json, const char *name)
+void to_json_key(struct json *json, const char *name)
 {
 	put_text(json, name, strlen(name));
 }
@@ -89,7 +89,7 @@ static size_t clean(struct json *json, const char *text)
 	return n;
 }
 
-void json_string(struct json *json, const char *text)
+void to_json_string(struct json *json, const char *text)
 {
 	size_t n_bytes;
 
@@ -103,67 +103,67 @@ void json_string(struct json *json, const char *text)
 	put_text(json, n_bytes > 0 ? json->text : "", n_bytes);
 }
 
-void json_integer(struct json *json, int64_t value)
+void to_json_integer(struct json *json, int64_t value)
 {
 	check(json, yajl_gen_integer(json->generator, value));
 }
 
-void json_bool(struct json *json, bool value)
+void to_json_bool(struct json *json, bool value)
 {
 	check(json, yajl_gen_bool(json->generator, value));
 }
 
-void json_null(struct json *json)
+void to_json_null(struct json *json)
 {
 	check(json, yajl_gen_null(json->generator));
 }
 
-void json_fixed(struct json *json, uint64_t value, unsigned decimals)
+void to_json_fixed(struct json *json, uint64_t value, unsigned decimals)
 {
 	char digits[TEXT_FIXED_BYTES];
 
 	check(json, yajl_gen_number(json->generator, digits, text_fixed(value, decimals, digits)));
 }
 
-void json_put_string(struct json *json, const char *name, const char *text)
+void to_json_put_string(struct json *json, const char *name, const char *text)
 {
-	json_key(json, name);
-	json_string(json, text);
+	to_json_key(json, name);
+	to_json_string(json, text);
 }
 
-void json_put_integer(struct json *json, const char *name, int64_t value)
+void to_json_put_integer(struct json *json, const char *name, int64_t value)
 {
-	json_key(json, name);
-	json_integer(json, value);
+	to_json_key(json, name);
+	to_json_integer(json, value);
 }
 
-void json_put_bool(struct json *json, const char *name, bool value)
+void to_json_put_bool(struct json *json, const char *name, bool value)
 {
-	json_key(json, name);
-	json_bool(json, value);
+	to_json_key(json, name);
+	to_json_bool(json, value);
 }
 
-void json_put_fixed(struct json *json, const char *name, uint64_t value, unsigned decimals)
+void to_json_put_fixed(struct json *json, const char *name, uint64_t value, unsigned decimals)
 {
-	json_key(json, name);
-	json_fixed(json, value, decimals);
+	to_json_key(json, name);
+	to_json_fixed(json, value, decimals);
 }
 
-char *json_quote(const char *text)
+char *to_json_quote(const char *text)
 {
-	CLEANUP(json_done) struct json json = { .generator = yajl_gen_alloc(NULL) };
+	CLEANUP(to_json_done) struct json json = { .generator = yajl_gen_alloc(NULL) };
 	const unsigned char *quoted;
 	size_t n_bytes;
 
 	if (!json.generator)
 		return NULL;
-	json_string(&json, text);
+	to_json_string(&json, text);
 	if (json.error < 0 || yajl_gen_get_buf(json.generator, &quoted, &n_bytes) != yajl_gen_status_ok)
 		return NULL;
 	return strndup((const char *)quoted, n_bytes);
 }
 
-int json_finish(struct json *json, FILE *out)
+int to_json_finish(struct json *json, FILE *out)
 {
 	fputc('\n', out);
 	return json->error < 0 ? json->error : text_finish(out);

@@ -1,6 +1,6 @@
 /* json.h - JSON written as it is made, value by value, through yajl.
  *
- * Errors are kept until json_finish(): what is put after one is dropped. Text may be any bytes; it becomes
+ * Errors are kept until to_json_finish(): what is put after one is dropped. Text may be any bytes; it becomes
  * valid UTF-8 on one line (text_next()).
  */
 #ifndef PROBING_EXPORT_JSON_H
@@ -18,33 +18,33 @@ struct json {
 	int error;
 };
 
-int json_open(FILE *out, struct json *ret); /* -ENOMEM */
-void json_done(struct json *json);
+int to_json_open(FILE *out, struct json *ret); /* -ENOMEM */
+void to_json_done(struct json *json);
 
-void json_object(struct json *json);
-void json_object_end(struct json *json);
-void json_array(struct json *json);
-void json_array_end(struct json *json);
+void to_json_object(struct json *json);
+void to_json_object_end(struct json *json);
+void to_json_array(struct json *json);
+void to_json_array_end(struct json *json);
 
 /* A member's name; its value comes next. */
-void json_key(struct json *json, const char *name);
-void json_string(struct json *json, const char *text);
-void json_integer(struct json *json, int64_t value);
-void json_bool(struct json *json, bool value);
-void json_null(struct json *json);
+void to_json_key(struct json *json, const char *name);
+void to_json_string(struct json *json, const char *text);
+void to_json_integer(struct json *json, int64_t value);
+void to_json_bool(struct json *json, bool value);
+void to_json_null(struct json *json);
 /* In units of 10^-@decimals. */
-void json_fixed(struct json *json, uint64_t value, unsigned decimals);
+void to_json_fixed(struct json *json, uint64_t value, unsigned decimals);
 
 /* Whole members. */
-void json_put_string(struct json *json, const char *name, const char *text);
-void json_put_integer(struct json *json, const char *name, int64_t value);
-void json_put_bool(struct json *json, const char *name, bool value);
-void json_put_fixed(struct json *json, const char *name, uint64_t value, unsigned decimals);
+void to_json_put_string(struct json *json, const char *name, const char *text);
+void to_json_put_integer(struct json *json, const char *name, int64_t value);
+void to_json_put_bool(struct json *json, const char *name, bool value);
+void to_json_put_fixed(struct json *json, const char *name, uint64_t value, unsigned decimals);
 
 /* A text as JSON, in its quotes; free(3) ends it. NULL: no memory. */
-char *json_quote(const char *text);
+char *to_json_quote(const char *text);
 
 /* The end of the document with a line end; 0, or the first thing that went wrong, on the way to out, too. */
-int json_finish(struct json *json, FILE *out);
+int to_json_finish(struct json *json, FILE *out);
 
 #endif

@@ -92,7 +92,8 @@ struct capture_event {
 };
 
 /* Exact counts; lost comes from PERF_FORMAT_LOST, so that losses at the very
- * end are in it too. */
+ * end are in it too. Where switches are recorded beside samples (waits; SOURCE_READ with wake-ups), it counts their
+ * records as well: the kernel does not tell them apart. */
 struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */

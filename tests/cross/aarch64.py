@@ -50,7 +50,8 @@ def compile_all(build_root):
         failed += subprocess.run(
             [COMPILER, "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wstrict-prototypes",
              "-Wmissing-prototypes", "-Wno-missing-field-initializers", "-fsyntax-only", "-I" + ROOT,
-             "-I" + build_root, "-idirafter", "/usr/include", source], check=False).returncode != 0
+             "-I" + build_root, "-I" + os.path.join(build_root, "src/export"),
+             "-DHOT_BUILD=\"\"", "-idirafter", "/usr/include", source], check=False).returncode != 0
     print("%d files, %d do not compile" % (n, failed))
     return 0 if n > 100 and failed == 0 else 1
 

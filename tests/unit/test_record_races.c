@@ -361,7 +361,7 @@ static struct capture *lose(struct target *target, bool with_counter, struct los
 			    uint64_t *ret_cpu_ns)
 {
 	const struct capture_options options = {
-		.hz = 4999, .stack_bytes = 16384, .ring_bytes = 64 << 10,
+		.hz = 4999, .stack_bytes = 16384, .ring_bytes = 64 << 10, .no_wakeup = true,
 	};
 	struct capture *capture;
 	uint64_t before;
@@ -430,7 +430,7 @@ static void test_losses_by_records_alone(void **state)
 static void test_losses_of_new_threads(void **state)
 {
 	const struct capture_options options = {
-		.hz = 4999, .stack_bytes = 16384, .ring_bytes = 16 << 10,
+		.hz = 4999, .stack_bytes = 16384, .ring_bytes = 16 << 10, .no_wakeup = true,
 	};
 	struct target target = target_start(run_grandparent);
 	struct capture_counts counts;
