@@ -19,7 +19,7 @@
 #include "base/util.h"
 
 #define MAX_NAME 512
-#define MAX_USES 16
+#define MAX_USES 20
 
 /*
  * The arrows, lower layers first. A folder uses itself without saying so; what
@@ -43,6 +43,7 @@ static const struct layer {
 	{ "src/export", { "base", "src/store" } },
 	{ "src/report", { "base", "src/store" } },
 	{ "src/archive", { "base", "src/store" } },
+	{ "src/compare", { "base", "src/store", "src/export" } },
 	{ "src/top", { "base", "src/store" } },
 	{ "src/pipeline",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
@@ -60,7 +61,7 @@ static const struct layer {
 	{ "src/cli",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
 	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",
-	    "src/top", "src/live", "src/archive" } },
+	    "src/top", "src/live", "src/archive", "src/compare" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */
