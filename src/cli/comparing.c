@@ -17,7 +17,7 @@ static const char *const per_names[] = { [PER_RUN] = "run", [PER_WALL] = "wall",
 
 void comparing_init(struct comparing *comparing)
 {
-	*comparing = (struct comparing){ .options.min_share = 0.005 };
+	*comparing = (struct comparing){ .options.min_share = 0.01 };
 }
 
 void comparing_done(struct comparing *comparing)

@@ -15,7 +15,7 @@ static const char *const format_names[] = { "text", "json", "markdown", "svg" };
 struct options {
 	struct comparing comparing;
 	bool is_head; /* what comes now is of head */
-	enum format format;
+	enum format format; /* N_FORMATS: by the ending of out */
 	const char *out, *title;
 	struct compare_look look;
 };
@@ -23,8 +23,8 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "against", KEY_AGAINST, "HEAD", 0,
 	  "What comes before are recordings of base, this and what comes after are those of head", 0 },
-	{ "format", 'f', "FORMAT", 0, "text (default), json, markdown (for a comment on a change), or svg: a flame graph of HEAD, red where it is more than "
-	  "in BASE, blue where it is less", 0 },
+	{ "format", 'f', "FORMAT", 0, "text, json, markdown (for a comment on a change), or svg: a flame graph of HEAD, red where it is more than in BASE, blue "
+	  "where it is less (default: what OUT's ending says, else text)", 0 },
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
 	{ "rows", 'n', "N", 0, "Show so many functions, 0: all (default: 20)", 0 },
 	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks, too, not only functions", 0 },
@@ -101,12 +101,26 @@ static const struct argp argp = {
 	       "Examples:\n"
 	       "  probing diff before.db after.db\n"
 	       "  probing diff 'base*.db' 'head*.db' --format markdown\n"
-	       "  probing diff before.db after.db -f svg -o change.svg\n"
+	       "  probing diff before.db after.db -o change.svg\n"
 	       "  probing diff b1.db b2.db b3.db --against h1.db h2.db h3.db --per samples\n"
 	       "\n"
 	       "With four runs or more a side the answer respects how much runs differ by themselves; with one each it cannot. "
 	       "A function is the same where its kind, name and file's name are; lines and folders do not matter.",
 };
+
+static enum format format_by_ending(const char *out)
+{
+	static const struct {
+		const char *ending;
+		enum format format;
+	} endings[] = { { ".json", FORMAT_JSON }, { ".md", FORMAT_MARKDOWN }, { ".svg", FORMAT_SVG } };
+	const char *dot = strrchr(out, '.');
+
+	for (size_t i = 0; dot && i < N_ELEMENTS(endings); i++)
+		if (strcmp(dot, endings[i].ending) == 0)
+			return endings[i].format;
+	return FORMAT_TEXT;
+}
 
 static int write_out(const struct options *options, const struct compare *compare, FILE *out)
 {
@@ -146,11 +160,13 @@ static int print(struct options *options, const struct compare *compare)
 static int run_diff(int argc, char **argv)
 {
 	CLEANUP(compare_freep) struct compare *compare = NULL;
-	struct options options = { .out = "-", .look.max_rows = DEFAULT_ROWS };
+	struct options options = { .format = N_FORMATS, .out = "-", .look.max_rows = DEFAULT_ROWS };
 	int status;
 
 	comparing_init(&options.comparing);
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
+	if (options.format == N_FORMATS)
+		options.format = format_by_ending(options.out);
 	options.comparing.options.stacks |= options.format == FORMAT_SVG;
 	status = comparing_run(&options.comparing, &compare);
 	if (status == EXIT_OK)

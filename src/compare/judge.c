@@ -152,14 +152,22 @@ static const struct estimate *estimate_of(const struct compare_rule *rule, const
 	return rule->kind == RULE_TOTAL ? &row->total : &row->self;
 }
 
-/* p of the rows that a rule asks, corrected among them; of others it stays 1. @ret_n: how many it asks. */
+/* Of rows that a rule means: what took no time itself on either side is no question of any. */
+static bool is_asked(const struct compare *compare, const struct compare_rule *rule, const struct compare_row *row)
+{
+	const struct estimate *estimate = estimate_of(rule, row);
+
+	return is_meant(rule, &compare->functions[row->function]) && (rule->kind != RULE_ANY || estimate->base + estimate->head > 0);
+}
+
+/* p of the rows that a rule asks, corrected among them. @ret_n: how many it asks. */
 static int correct_rows(const struct compare *compare, const struct compare_rule *rule, double *p, size_t *ret_n)
 {
 	size_t n = 0;
 	int r;
 
 	for (size_t i = 0; i < compare->n_rows; i++)
-		if (is_meant(rule, &compare->functions[compare->rows[i].function]))
+		if (is_asked(compare, rule, &compare->rows[i]))
 			p[n++] = estimate_of(rule, &compare->rows[i])->p;
 	r = stats_holm(p, n);
 	*ret_n = n;
@@ -178,7 +186,7 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 		const struct compare_function *function = &compare->functions[compare->rows[i].function];
 		struct estimate estimate = *estimate_of(rule, &compare->rows[i]);
 
-		if (!is_meant(rule, function))
+		if (!is_asked(compare, rule, &compare->rows[i]))
 			continue;
 		set_adjusted(judging, &estimate, p[at++]);
 		if (rule->kind == RULE_ANY && outcome_of(&estimate, rule->threshold) != OUTCOME_REGRESSED)

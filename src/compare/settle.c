@@ -14,7 +14,7 @@
 #include "src/compare/stats.h"
 
 #define LIMIT 0.05 /* of a wrong "has changed" */
-enum { FEWEST_SAMPLES = 5 }; /* on a side, all runs together: with fewer nothing is ever known */
+enum { FEWEST_SAMPLES = 10 }; /* on a side, all runs together: with fewer nothing is ever known */
 
 /* By run: what makes of a weight a value, and a value's part that one sample is. */
 struct scale {
@@ -241,24 +241,34 @@ static void add_row(struct settling *settling, const struct matrix *matrix, size
 	estimate(settling, total, &row->total);
 }
 
+/* What is nothing on both sides is no question. */
+static struct estimate *question(struct compare_row *rows, size_t at)
+{
+	struct estimate *estimate = at % 2 == 0 ? &rows[at / 2].self : &rows[at / 2].total;
+
+	return estimate->base + estimate->head > 0 ? estimate : NULL;
+}
+
 /* All questions of one table are corrected together. */
 static int correct(const struct compare *compare, struct compare_row *rows, size_t n)
 {
 	CLEANUP(freep) double *p = calloc(2 * n + 1, sizeof *p);
+	size_t n_asked = 0, at = 0;
 	int r;
 
 	if (!p)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		p[2 * i] = rows[i].self.p;
-		p[2 * i + 1] = rows[i].total.p;
-	}
-	r = compare->options.holm ? stats_holm(p, 2 * n) : stats_bh(p, 2 * n);
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		rows[i].self.adjusted = p[2 * i];
-		rows[i].total.adjusted = p[2 * i + 1];
-		rows[i].self.is_known = p[2 * i] <= LIMIT;
-		rows[i].total.is_known = p[2 * i + 1] <= LIMIT;
+	for (size_t i = 0; i < 2 * n; i++)
+		if (question(rows, i))
+			p[n_asked++] = question(rows, i)->p;
+	r = compare->options.holm ? stats_holm(p, n_asked) : stats_bh(p, n_asked);
+	for (size_t i = 0; i < 2 * n && r >= 0; i++) {
+		struct estimate *estimate = question(rows, i);
+
+		if (!estimate)
+			continue;
+		estimate->adjusted = p[at++];
+		estimate->is_known = estimate->adjusted <= LIMIT;
 	}
 	return r;
 }
@@ -295,52 +305,30 @@ static int compare_rows(const void *a, const void *b)
 	return left->node < right->node ? -1 : left->node > right->node;
 }
 
-static int ask_functions(struct settling *settling)
+/* The rows of one matrix, those of nodes from 1 on, those of functions from 0. */
+static int ask_all(struct settling *settling, const struct matrix *matrix, bool by_node, struct compare_row **ret, size_t *ret_n)
 {
 	struct compare *compare = settling->compare;
+	size_t n_all = by_node ? compare->n_nodes : compare->n_functions, n = 0;
+	CLEANUP(freep) struct compare_row *rows = calloc(n_all + 1, sizeof *rows);
 	int r;
 
-	compare->rows = calloc(compare->n_functions + 1, sizeof *compare->rows);
-	if (!compare->rows)
+	if (!rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < compare->n_functions; i++) {
-		struct compare_row *row = &compare->rows[compare->n_rows];
-
-		if (!is_asked(settling, &settling->functions.total[i * settling->n_runs]))
+	for (size_t i = by_node; i < n_all; i++) {
+		if (!is_asked(settling, &matrix->total[i * settling->n_runs]))
 			continue;
-		*row = (struct compare_row){ .function = (uint32_t)i };
-		add_row(settling, &settling->functions, i, row);
-		compare->n_rows++;
+		rows[n].function = by_node ? compare->nodes[i].function : (uint32_t)i;
+		rows[n].node = by_node ? (uint32_t)i : 0;
+		add_row(settling, matrix, i, &rows[n++]);
 	}
-	r = correct(compare, compare->rows, compare->n_rows);
-	if (r >= 0)
-		qsort(compare->rows, compare->n_rows, sizeof *compare->rows, compare_rows);
-	return r;
-}
-
-static int ask_stacks(struct settling *settling)
-{
-	struct compare *compare = settling->compare;
-	int r;
-
-	if (!compare->options.stacks)
-		return 0;
-	compare->stacks = calloc(compare->n_nodes + 1, sizeof *compare->stacks);
-	if (!compare->stacks)
-		return -ENOMEM;
-	for (size_t i = 1; i < compare->n_nodes; i++) {
-		struct compare_row *row = &compare->stacks[compare->n_stacks];
-
-		if (!is_asked(settling, &settling->stacks.total[i * settling->n_runs]))
-			continue;
-		*row = (struct compare_row){ .function = compare->nodes[i].function, .node = (uint32_t)i };
-		add_row(settling, &settling->stacks, i, row);
-		compare->n_stacks++;
-	}
-	r = correct(compare, compare->stacks, compare->n_stacks);
-	if (r >= 0)
-		qsort(compare->stacks, compare->n_stacks, sizeof *compare->stacks, compare_rows);
-	return r;
+	r = correct(compare, rows, n);
+	if (r < 0)
+		return r;
+	qsort(rows, n, sizeof *rows, compare_rows);
+	*ret = TAKE(rows);
+	*ret_n = n;
+	return 0;
 }
 
 /* Of one run each it is only known what they took, not what the next ones will. */
@@ -401,9 +389,9 @@ int compare_settle(struct compare *compare)
 	if (r >= 0)
 		r = ask_whole(&settling);
 	if (r >= 0)
-		r = ask_functions(&settling);
-	if (r >= 0)
-		r = ask_stacks(&settling);
+		r = ask_all(&settling, &settling.functions, false, &compare->rows, &compare->n_rows);
+	if (r >= 0 && compare->options.stacks)
+		r = ask_all(&settling, &settling.stacks, true, &compare->stacks, &compare->n_stacks);
 	if (r >= 0)
 		r = ask_wall(&settling);
 	if (r >= 0)
