@@ -161,6 +161,8 @@ static int read_wall(sqlite3 *db, int64_t run, double *ret)
 
 static int fill_run(struct compare_run *run, const char *name, bool is_one, sqlite3_stmt *row, int64_t number)
 {
+	CLEANUP(freep) char *clean = NULL;
+
 	for (size_t i = 0; i < N_ABOUT; i++) {
 		free(run->about[i]);
 		run->about[i] = text_of(row, about_fields[i].column);
@@ -170,10 +172,14 @@ static int fill_run(struct compare_run *run, const char *name, bool is_one, sqli
 	run->is_recorded = true;
 	run->command = text_of(row, "command");
 	run->started = real_of(row, "started");
-	if (is_one ? (run->name = name_clean(name)) == NULL
-		   : asprintf(&run->name, "%s#%lld", name, (long long)number) < 0)
+	clean = name_clean(name);
+	if (!clean || !run->command)
 		return -ENOMEM;
-	return run->command ? 0 : -ENOMEM;
+	if (is_one)
+		run->name = TAKE(clean);
+	else if (asprintf(&run->name, "%s#%lld", clean, (long long)number) < 0)
+		run->name = NULL;
+	return run->name ? 0 : -ENOMEM;
 }
 
 static int count_runs(sqlite3 *db, size_t *ret)
@@ -258,7 +264,7 @@ static int read_counters(struct compare *compare, sqlite3 *db, const struct file
 	r = read_number(db, "SELECT total(value) FROM counter WHERE name = 'lost'", 0, &lost);
 	if (r < 0)
 		return r;
-	first->lost = lost > 0 ? (uint64_t)lost : 0;
+	first->lost = lost > 0 ? (uint64_t)fmin(lost, 1e18) : 0;
 	if (!wanted)
 		return 0;
 	if (runs->n > 1) {
@@ -319,4 +325,20 @@ int runs_read(struct compare *compare, enum side side, const char *name, sqlite3
 	if (r >= 0)
 		r = read_counters(compare, db, ret, why);
 	return r < 0 ? r : read_timed(compare, side, name, db);
+}
+
+bool compare_differs(const struct compare *compare, size_t field, const char **ret_base, const char **ret_head)
+{
+	for (size_t i = 0; i < compare->n_runs; i++) {
+		for (size_t j = i + 1; j < compare->n_runs; j++) {
+			const struct compare_run *a = &compare->runs[i], *b = &compare->runs[j];
+
+			if (!a->about[field][0] || !b->about[field][0] || strcmp(a->about[field], b->about[field]) == 0)
+				continue;
+			*ret_base = a->about[field];
+			*ret_head = b->about[field];
+			return true;
+		}
+	}
+	return false;
 }

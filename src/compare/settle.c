@@ -398,19 +398,3 @@ int compare_settle(struct compare *compare)
 		compare->self_values = TAKE(settling.functions.self);
 	return r;
 }
-
-bool compare_differs(const struct compare *compare, size_t field, const char **ret_base, const char **ret_head)
-{
-	for (size_t i = 0; i < compare->n_runs; i++) {
-		for (size_t j = i + 1; j < compare->n_runs; j++) {
-			const struct compare_run *a = &compare->runs[i], *b = &compare->runs[j];
-
-			if (!a->about[field][0] || !b->about[field][0] || strcmp(a->about[field], b->about[field]) == 0)
-				continue;
-			*ret_base = a->about[field];
-			*ret_head = b->about[field];
-			return true;
-		}
-	}
-	return false;
-}
