@@ -142,3 +142,20 @@ int comparing_run(struct comparing *comparing, struct compare **ret)
 		*ret = TAKE(compare);
 	return status;
 }
+
+int comparing_write(const char *path, comparing_put *put, const void *data)
+{
+	CLEANUP(output_abandon) struct output output;
+	int r;
+
+	r = output_open(&output, path);
+	if (r < 0)
+		return cli_fail_open(path, r);
+	r = put(data, output.file);
+	if (output.error < 0)
+		return cli_fail_write(path, output.error);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-r));
+	r = output_finish(&output);
+	return r < 0 ? cli_fail_write(path, r) : EXIT_OK;
+}

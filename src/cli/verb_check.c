@@ -169,65 +169,61 @@ struct writing {
 	const struct compare_verdict *verdict;
 };
 
-static int put_text(const struct writing *writing, FILE *out)
+static int put_text(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
+
 	return compare_write_verdict(writing->compare, writing->verdict, out);
 }
 
-static int put_junit(const struct writing *writing, FILE *out)
+static int put_junit(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
+
 	return compare_write_junit(writing->compare, writing->verdict, out);
 }
 
-static int put_markdown(const struct writing *writing, FILE *out)
+static int put_markdown(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
 	const struct compare_look look = { .max_rows = MARKDOWN_ROWS };
 
 	return compare_write_markdown(writing->compare, &look, out);
 }
 
-static int put_json(const struct writing *writing, FILE *out)
+static int put_json(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
+
 	return compare_write_json(writing->compare, out);
 }
 
-static int put_github(const struct writing *writing, FILE *out)
+static int put_github(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
+
 	return compare_write_github(writing->compare, out);
 }
 
-static int put_hyperfine(const struct writing *writing, FILE *out)
+static int put_hyperfine(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
+
 	return compare_write_hyperfine(writing->compare, out);
 }
 
-static int put_go(const struct writing *writing, FILE *out)
+static int put_go(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
+
 	return compare_write_go(writing->compare, out);
-}
-
-static int write_file(const struct writing *writing, const char *path, int (*put)(const struct writing *, FILE *))
-{
-	CLEANUP(output_abandon) struct output output;
-	int r;
-
-	r = output_open(&output, path);
-	if (r < 0)
-		return cli_fail_open(path, r);
-	r = put(writing, output.file);
-	if (output.error < 0)
-		return cli_fail_write(path, output.error);
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-r));
-	r = output_finish(&output);
-	return r < 0 ? cli_fail_write(path, r) : EXIT_OK;
 }
 
 static int write_all(const struct options *options, const struct writing *writing)
 {
 	const struct {
 		const char *path;
-		int (*put)(const struct writing *writing, FILE *out);
+		comparing_put *put;
 	} files[] = {
 		{ options->quiet ? NULL : "-", put_text }, { options->junit, put_junit }, { options->markdown, put_markdown },
 		{ options->json, put_json }, { options->github, put_github }, { options->hyperfine, put_hyperfine },
@@ -237,7 +233,7 @@ static int write_all(const struct options *options, const struct writing *writin
 
 	for (size_t i = 0; i < N_ELEMENTS(files) && status == EXIT_OK; i++)
 		if (files[i].path)
-			status = write_file(writing, files[i].path, files[i].put);
+			status = comparing_write(files[i].path, files[i].put, writing);
 	return status;
 }
 

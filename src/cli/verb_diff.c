@@ -122,39 +122,34 @@ static enum format format_by_ending(const char *out)
 	return FORMAT_TEXT;
 }
 
-static int write_out(const struct options *options, const struct compare *compare, FILE *out)
+struct writing {
+	const struct options *options;
+	const struct compare *compare;
+};
+
+static int write_out(const void *data, FILE *out)
 {
-	switch (options->format) {
+	const struct writing *writing = data;
+
+	switch (writing->options->format) {
 	case FORMAT_JSON:
-		return compare_write_json(compare, out);
+		return compare_write_json(writing->compare, out);
 	case FORMAT_MARKDOWN:
-		return compare_write_markdown(compare, &options->look, out);
+		return compare_write_markdown(writing->compare, &writing->options->look, out);
 	case FORMAT_SVG:
-		return compare_write_svg(compare, options->title, out);
+		return compare_write_svg(writing->compare, writing->options->title, out);
 	default:
-		return compare_write_text(compare, &options->look, out);
+		return compare_write_text(writing->compare, &writing->options->look, out);
 	}
 }
 
 static int print(struct options *options, const struct compare *compare)
 {
-	CLEANUP(output_abandon) struct output output;
-	int r;
-
 	if (strcmp(options->out, "-") == 0) {
 		options->look.columns = cli_columns(STDOUT_FILENO);
 		options->look.colour = cli_colour(STDOUT_FILENO);
 	}
-	r = output_open(&output, options->out);
-	if (r < 0)
-		return cli_fail_open(options->out, r);
-	r = write_out(options, compare, output.file);
-	if (output.error < 0)
-		return cli_fail_write(options->out, output.error);
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-r));
-	r = output_finish(&output);
-	return r < 0 ? cli_fail_write(options->out, r) : EXIT_OK;
+	return comparing_write(options->out, write_out, &(struct writing){ options, compare });
 }
 
 static int run_diff(int argc, char **argv)
