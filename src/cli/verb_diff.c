@@ -23,8 +23,9 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "against", KEY_AGAINST, "HEAD", 0,
 	  "What comes before are recordings of base, this and what comes after are those of head", 0 },
-	{ "format", 'f', "FORMAT", 0, "text, json, markdown (for a comment on a change), or svg: a flame graph of HEAD, red where it is more than in BASE, blue "
-	  "where it is less (default: what OUT's ending says, else text)", 0 },
+	{ "format", 'f', "FORMAT", 0,
+	  "text, json, markdown (for a comment on a change), or svg: a flame graph of HEAD, red where it is more than in BASE, "
+	  "blue where it is less (default: what OUT's ending says, else text)", 0 },
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
 	{ "rows", 'n', "N", 0, "Show so many functions, 0: all (default: 20)", 0 },
 	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks, too, not only functions", 0 },

@@ -99,7 +99,8 @@ static enum outcome outcome_of(const struct estimate *estimate, double threshold
 	return OUTCOME_PASSED;
 }
 
-static int add_estimate(struct judging *judging, const struct compare_rule *rule, const struct estimate *estimate, char *subject)
+static int add_estimate(struct judging *judging, const struct compare_rule *rule, const struct estimate *estimate,
+			char *subject)
 {
 	struct compare_finding finding = { .rule = rule, .has_estimate = true, .is_wall = rule->kind == RULE_WALL,
 					   .estimate = *estimate,
@@ -122,7 +123,8 @@ static void set_adjusted(const struct judging *judging, struct estimate *estimat
 	estimate->is_known = estimate->adjusted <= LIMIT;
 }
 
-static int judge_one(struct judging *judging, const struct compare_rule *rule, const struct estimate *whole, const char *subject)
+static int judge_one(struct judging *judging, const struct compare_rule *rule, const struct estimate *whole,
+		     const char *subject)
 {
 	struct estimate estimate = *whole;
 
@@ -157,7 +159,8 @@ static bool is_asked(const struct compare *compare, const struct compare_rule *r
 {
 	const struct estimate *estimate = estimate_of(rule, row);
 
-	return is_meant(rule, &compare->functions[row->function]) && (rule->kind != RULE_ANY || estimate->base + estimate->head > 0);
+	return is_meant(rule, &compare->functions[row->function]) &&
+	       (rule->kind != RULE_ANY || estimate->base + estimate->head > 0);
 }
 
 /* p of the rows that a rule asks, corrected among them. @ret_n: how many it asks. */
@@ -197,7 +200,8 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 	if (r < 0 || n_told > 0)
 		return r;
 	if (rule->kind != RULE_ANY)
-		return cannot_tell(judging, rule, rule->function, "no function of that name took enough time on either side to be asked about");
+		return cannot_tell(judging, rule, rule->function,
+				   "no function of that name took enough time on either side to be asked about");
 	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED }, strdup("every function"), NULL);
 }
 
@@ -258,6 +262,8 @@ static int judge_rule(struct judging *judging, const struct compare_rule *rule)
 			return cannot_tell(judging, rule, "wall time", "no runs without a recorder were timed; probing bench does");
 		return judge_one(judging, rule, &compare->wall, "wall time, not recorded");
 	case RULE_TOTAL:
+		if (!rule->function && compare->options.per == PER_SAMPLES)
+			return cannot_tell(judging, rule, "all of it", "shares add up to the same, whatever they are of");
 		if (!rule->function)
 			return judge_one(judging, rule, &compare->whole, "all of it");
 		return judge_functions(judging, rule);

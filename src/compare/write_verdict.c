@@ -57,15 +57,16 @@ int compare_write_verdict(const struct compare *compare, const struct compare_ve
 /* Text or attribute; names have been made clean, so that no other character is wrong in XML. */
 static void put_xml(FILE *out, const char *text)
 {
-	for (; *text; text++) {
-		const char *entity = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '"' ? "&quot;" : NULL;
+	static const char special[] = "&<>\"";
+	static const char *const entities[] = { "&amp;", "&lt;", "&gt;", "&quot;" };
 
-		if (entity)
-			fputs(entity, out);
-		else if ((unsigned char)*text >= 0x20 && *text != 0x7f)
-			fputc(*text, out);
+	for (; *text; text++) {
+		const char *found = strchr(special, *text);
+
+		if (found)
+			fputs(entities[found - special], out);
 		else
-			fputc(' ', out);
+			fputc((unsigned char)*text >= 0x20 && *text != 0x7f ? *text : ' ', out);
 	}
 }
 

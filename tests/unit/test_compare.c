@@ -355,6 +355,24 @@ static void test_rules(void **state)
 	assert_int_equal(judge(same, "new-hot", NULL, NULL), OUTCOME_PASSED);
 }
 
+/* Shares add up to one whatever happens: a rule on their sum would never be broken. */
+static void test_shares_of_all(void **state)
+{
+	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ .per = PER_SAMPLES });
+	struct made_profile made = { 0 };
+	char why[256];
+
+	(void)state;
+	one_function(&made, "f", "f.py", 30);
+	one_function(&made, "g", "g.py", 10);
+	assert_int_equal(add(compare, SIDE_BASE, &made, "", why), 0);
+	assert_int_equal(add(compare, SIDE_HEAD, &made, "", why), 0);
+	assert_int_equal(compare_settle(compare), 0);
+	assert_near(row_of(compare, "f")->self.base, 0.75);
+	assert_int_equal(judge(compare, "total>+5%", "runs", NULL), OUTCOME_CANNOT_TELL);
+	made_done(&made);
+}
+
 static void test_another_machine(void **state)
 {
 	CLEANUP(compare_freep) struct compare *compare = many_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
@@ -423,6 +441,11 @@ static int write_markdown(const struct compare *compare, FILE *out)
 	return compare_write_markdown(compare, &(struct compare_look){ 0 }, out);
 }
 
+static int write_svg(const struct compare *compare, FILE *out)
+{
+	return compare_write_svg(compare, "x|</code>", out);
+}
+
 static int write_junit(const struct compare *compare, FILE *out)
 {
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
@@ -435,7 +458,7 @@ static int write_junit(const struct compare *compare, FILE *out)
 static void test_hostile_names(void **state)
 {
 	static const char name[] = "x|</code>`*_\"&']]>\n\033[31m\xff;\\";
-	static write_function *const all[] = { write_text, write_markdown, write_junit, compare_write_json, compare_write_github,
+	static write_function *const all[] = { write_text, write_markdown, write_junit, write_svg, compare_write_json, compare_write_github,
 					       compare_write_hyperfine, compare_write_go };
 	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ .stacks = true });
 	char why[256];
@@ -455,7 +478,7 @@ static void test_hostile_names(void **state)
 
 		assert_null(strchr(text, '\033'));
 		assert_null(strchr(text, '\xff'));
-		if (all[i] == write_markdown || all[i] == write_junit)
+		if (all[i] == write_markdown || all[i] == write_junit || all[i] == write_svg)
 			assert_null(strstr(text, "x|</code>"));
 		if (all[i] == write_junit)
 			assert_null(strstr(text, "]]>"));
@@ -510,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_what_cannot_be_compared),
 		cmocka_unit_test(test_by_a_counter),
 		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_shares_of_all),
 		cmocka_unit_test(test_another_machine),
 		cmocka_unit_test(test_too_few_runs),
 		cmocka_unit_test(test_what_is_no_rule),
