@@ -31,7 +31,7 @@ void shuffles_done(struct shuffles *shuffles);
  * stats_estimate - compare the means of two sides.
  * @values:   those of base, then those of head.
  * @counting: by value, the variance that it has for being a count of samples.
- * With enough runs p is that of a permutation test on Welch's statistic (of Welch's own test where that is below what
+ * With enough runs p is that of a permutation test on Welch's statistic of ranks (of Welch's own test where that is below what
  * a permutation can say), and the interval a bootstrap's, widened for few runs. With fewer both are those of the normal (Student's, where there are runs to estimate a spread from) with the
  * larger of the variances that counting and the runs say. p is not yet corrected for how many were asked.
  */
