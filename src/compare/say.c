@@ -135,7 +135,7 @@ void say_remarks(const struct compare *compare, const char *prefix, FILE *out)
 		fprintf(out, "%sone run each: how much runs differ by themselves is not known; what is said to have changed "
 			"has between these two\n", prefix);
 	else if (compare->by_count)
-		fprintf(out, "%sfew runs: how much runs differ by themselves is hardly known; 5 each say more\n", prefix);
+		fprintf(out, "%sfew runs: how much runs differ by themselves is hardly known; 10 each say more\n", prefix);
 	if (n > 0)
 		fprintf(out, "%s* %zu name%s of several functions, in files of one name: they are counted together\n", prefix, n,
 			n == 1 ? " is" : "s are");
