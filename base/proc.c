@@ -190,3 +190,38 @@ long proc_number(const char *path, long otherwise)
 	value = strtol(text, &end, 10);
 	return end == text ? otherwise : value;
 }
+
+/* The value of the first "key : value" line; "" none. */
+static void cpuinfo_value(const char *text, const char *key, char *to, size_t n_bytes)
+{
+	to[0] = '\0';
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, strlen(key)) != 0)
+			continue;
+		line += strlen(key);
+		line += strspn(line, " \t");
+		if (*line++ != ':')
+			continue;
+		line += strspn(line, " \t");
+		snprintf(to, n_bytes, "%.*s", (int)strcspn(line, "\n"), line);
+		return;
+	}
+}
+
+void proc_cpu_model(char *to, size_t n_bytes)
+{
+	CLEANUP(freep) char *text = NULL;
+	char implementer[32], part[32];
+
+	to[0] = '\0';
+	if (read_file("/proc/cpuinfo", 1 << 16, &text, NULL) < 0)
+		return;
+	cpuinfo_value(text, "model name", to, n_bytes);
+	if (to[0])
+		return;
+	cpuinfo_value(text, "CPU implementer", implementer, sizeof implementer);
+	cpuinfo_value(text, "CPU part", part, sizeof part);
+	if (implementer[0] && part[0])
+		snprintf(to, n_bytes, "implementer %s part %s", implementer, part);
+}

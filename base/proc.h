@@ -66,4 +66,11 @@ bool proc_status_ids(const char *status, const char *key, unsigned ids[3]);
 /* The number in a file of one, as those of /proc/sys. */
 long proc_number(const char *path, long otherwise);
 
+/*
+ * proc_cpu_model - what the processor calls itself, "" where it does not.
+ * Of ARM its numbers: "implementer 0x41 part 0xd0c".
+ * Source: proc_cpuinfo(5), which leaves the keys to the architecture.
+ */
+void proc_cpu_model(char *to, size_t n_bytes);
+
 #endif

@@ -217,6 +217,30 @@ static int move_runs(struct copy *copy, struct source *source)
 	return r == -EBADMSG ? copy_damaged(copy, source, "runs") : r;
 }
 
+/* Those that were measured: numbers of runs go up as the runs' own did. @n_before: runs of other sources. */
+static int move_bench(struct copy *copy, struct source *source, int64_t n_before)
+{
+	static const char read_sql[] =
+		"SELECT (SELECT count(*) FROM run WHERE run.run <= b.run), command, started, wall, user, sys, max_rss, exit_status"
+		" FROM bench_run AS b ORDER BY bench_run";
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *write = NULL;
+	int code, r;
+
+	if (!copy_has(source->db, "bench_run"))
+		return 0;
+	r = copy_prepare(source->db, read_sql, &rows);
+	if (r >= 0)
+		r = copy_prepare(copy->db, "INSERT INTO bench_run(run, command, started, wall, user, sys, max_rss, exit_status)"
+				 " VALUES(nullif(?1, 0) + ?9,?2,?3,?4,?5,?6,?7,?8)", &write);
+	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+		for (int i = 0; i < sqlite3_column_count(rows); i++)
+			sqlite3_bind_value(write, i + 1, sqlite3_column_value(rows, i));
+		sqlite3_bind_int64(write, 9, n_before);
+		r = copy_run(copy->db, write);
+	}
+	return r < 0 ? r : store_errno(source->db, code);
+}
+
 /* ---- What was learnt of interpreters: of two that know a place the one that tried more often ---- */
 
 static int move_places(struct copy *copy, struct source *source)
@@ -250,9 +274,14 @@ static int move_places(struct copy *copy, struct source *source)
 
 int merge_rest(struct copy *copy, struct source *source)
 {
+	int64_t n_before = 0;
 	int r;
 
-	r = move_runs(copy, source);
+	r = copy_number(copy->db, "SELECT count(*) FROM run", &n_before);
+	if (r >= 0)
+		r = move_runs(copy, source);
+	if (r >= 0)
+		r = move_bench(copy, source, n_before);
 	for (size_t i = 0; i < N_ELEMENTS(moved) && r >= 0; i++)
 		r = move_rows(copy, source, &moved[i]);
 	return r < 0 ? r : move_places(copy, source);

@@ -20,6 +20,8 @@ extern const char cli_version[];
 enum exit_status {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,       /* something else; the sentence on stderr says what */
+	EXIT_REGRESSED = 2,    /* of check: a rule is broken */
+	EXIT_CANNOT_TELL = 3,  /* of check: too few runs, another machine, other versions */
 	EXIT_USAGE = 64,       /* wrong arguments */
 	EXIT_BAD_DATA = 65,    /* a damaged or foreign database, a mistake in SQL */
 	EXIT_NO_INPUT = 66,    /* no such file or process */

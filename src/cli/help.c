@@ -8,6 +8,8 @@ static const struct {
 } statuses[] = {
 	{ EXIT_OK, "all went well (record -- CMD: the exit status of CMD)" },
 	{ EXIT_FAILED, "something else failed; the sentence on stderr says what" },
+	{ EXIT_REGRESSED, "check: what was recorded has regressed" },
+	{ EXIT_CANNOT_TELL, "check: it cannot be told" },
 	{ EXIT_USAGE, "wrong arguments" },
 	{ EXIT_BAD_DATA, "a damaged, foreign or empty recording, or a mistake in SQL" },
 	{ EXIT_NO_INPUT, "no such file or process" },

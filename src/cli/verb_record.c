@@ -59,6 +59,7 @@ static char *describe(const struct record_options *options, const struct recordi
 static int put_run(struct store *store, const struct record_options *options, pid_t pid,
 		   const struct capture *capture, const char *command)
 {
+	char cpu_model[128];
 	struct utsname name;
 	struct run_row row = {
 		.started_ns = realtime_ns(),
@@ -74,6 +75,7 @@ static int put_run(struct store *store, const struct record_options *options, pi
 	int r;
 
 	uname(&name);
+	proc_cpu_model(cpu_model, sizeof cpu_model);
 	row.host = name.nodename;
 	row.kernel = name.release;
 	r = store_begin(store);
@@ -81,6 +83,8 @@ static int put_run(struct store *store, const struct record_options *options, pi
 		r = store_put_run(store, &row);
 	if (r >= 0)
 		r = record_put_event(store, options);
+	if (r >= 0 && cpu_model[0])
+		r = store_set_run_cpu(store, cpu_model);
 	if (r >= 0)
 		r = store_commit(store);
 	return r;

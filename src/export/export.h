@@ -42,4 +42,28 @@ extern const struct exporter *const exporters[];
 const struct exporter *exporter_by_name(const char *name);
 const struct exporter *exporter_by_path(const char *path); /* NULL: no such ending */
 
+/* ---- Two measurements of one tree as a picture (diff_svg.c) ---- */
+
+struct diff_box {
+	uint32_t parent;   /* a box before this one; box 0 is the root */
+	const char *name, *place; /* UTF-8; place may be "" */
+	double base, head; /* with all that is called from there; base 0: it was not there */
+	bool is_known;     /* that it has changed */
+};
+
+struct diff_picture {
+	const struct diff_box *boxes;
+	size_t n_boxes;
+	const char *title, *note; /* what is compared, and what numbers are */
+	/* A value as text, in at least 32 bytes. */
+	void (*format)(const void *data, double value, char *to, size_t n_bytes);
+	const void *data;
+};
+
+/*
+ * export_diff_svg - a flame graph as wide as head, red where that is more than base, blue where it is less.
+ * Errors: -ENOMEM; -EINVAL a parent that does not come before its child; -EIO with ferror(out).
+ */
+int export_diff_svg(const struct diff_picture *picture, FILE *out);
+
 #endif

@@ -152,6 +152,22 @@ int store_drop_inlined(struct store *store, int64_t frame);
 int store_refresh_function(struct store *store, int64_t function, const struct function_row *row);
 int store_set_run_python(struct store *store, const char *python);
 
+/* ---- What is known of runs besides (run_facts.c) ---- */
+
+/* Column cpu_model of the run, which is there. */
+int store_set_run_cpu(struct store *store, const char *model);
+
+/* A run of a command that was measured. Values below 0 become NULL, and run 0. */
+struct bench_run_row {
+	int64_t run; /* its recording */
+	const char *command;
+	uint64_t started_ns; /* CLOCK_REALTIME */
+	double wall_s, user_s, sys_s;
+	int64_t max_rss_bytes;
+	int exit_status;
+};
+int store_put_bench_run(struct store *store, const struct bench_run_row *row);
+
 /* ---- What samples were taken at, where it was not the CPU clock (event_table.c) ---- */
 
 /*

@@ -44,6 +44,7 @@ static const struct layer {
 	{ "src/report", { "base", "src/store" } },
 	{ "src/archive", { "base", "src/store" } },
 	{ "src/import", { "base", "unwind/native", "src/store" } },
+	{ "src/compare", { "base", "src/store", "src/export" } },
 	{ "src/top", { "base", "src/store" } },
 	{ "src/pipeline",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
@@ -61,7 +62,7 @@ static const struct layer {
 	{ "src/cli",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
 	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",
-	    "src/top", "src/live", "src/archive", "src/import" } },
+	    "src/top", "src/live", "src/archive", "src/import", "src/compare" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */

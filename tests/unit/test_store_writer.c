@@ -53,10 +53,18 @@ static void test_every_row_arrives(void **state)
 		.module = 1, .address = 0x1200, .holds = "bytecode", .is_leaf = true, .reg = 3, .agreed = 9, .tries = 9 }), 0);
 	assert_int_equal(store_put_counter(store, "lost", 1), 0);
 	assert_int_equal(store_put_counter(store, "lost", 3), 0);
+	assert_int_equal(store_set_run_cpu(store, "Abacus 9"), 0);
+	assert_int_equal(store_put_bench_run(store, &(struct bench_run_row){ .run = 1, .command = "app",
+		.started_ns = 1700000000000000000, .wall_s = 0.5, .user_s = -1, .sys_s = -1, .max_rss_bytes = -1 }), 0);
+	assert_int_equal(store_put_bench_run(store, &(struct bench_run_row){ .command = "app",
+		.started_ns = 1700000001000000000, .wall_s = 0.25, .user_s = 0.125, .sys_s = 0, .max_rss_bytes = 4096,
+		.exit_status = 3 }), 0);
 	finish(store);
 
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM run"),
-		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|read|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns|");
+		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|read|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns||Abacus 9");
+	assert_string_equal(stock_shell(f->file, "SELECT * FROM bench_run"),
+		"1|1|app|1700000000.0|0.5||||0\n2||app|1700000001.0|0.25|0.125|0.0|4096|3");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM process"),
 		"42|1|python3|python3 train.py||1.5|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM thread"), "42|43|worker|2.0|2.5");

@@ -18,5 +18,6 @@ CREATE TABLE run(
   probing       TEXT NOT NULL,            -- version that wrote the file
   event         TEXT NOT NULL DEFAULT 'cpu-clock', -- what samples were taken at; a tracepoint's values are in the table of its name
   unit          TEXT NOT NULL DEFAULT 'ns', -- of weight_ns: ns, nanoseconds; count, how many of that event
-  period        INTEGER                   -- a sample at one event of so many; NULL: at a frequency
+  period        INTEGER,                  -- a sample at one event of so many; NULL: at a frequency
+  cpu_model     TEXT                      -- the processor, as it calls itself; NULL: not known
 );

@@ -1,0 +1,118 @@
+/*
+ * bench_store.c - recordings of one command become one, with the table bench_run; see bench_store.h.
+ *
+ * Of a run that was recorded the wall time is the process' own, as the recorder saw it begin and end: its own start and
+ * the names that it looked up at the end are none of the command's time.
+ */
+#include "src/cli/bench_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/new_file.h"
+#include "src/cli/sources.h"
+#include "src/store/store.h"
+
+enum { MAX_SENTENCE = 512 };
+
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
+static bool show(void *data, const struct copy_progress *progress)
+{
+	return working_show(data, progress->what, progress->n_done, progress->n_all);
+}
+
+/* Seconds that the process of a run lasted; -1: its end was not seen. */
+static double read_wall(sqlite3 *db)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
+
+	if (sqlite3_prepare_v2(db, "SELECT process.ended - process.started FROM process JOIN run USING (pid)"
+			       " WHERE process.ended > process.started", -1, &row, NULL) != SQLITE_OK)
+		return -1;
+	return sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_double(row, 0) : -1;
+}
+
+static int put_results(struct store *store, const struct bench_result *results, size_t n, const char *command,
+		       sqlite3 *const *dbs)
+{
+	size_t run = 0;
+	int r;
+
+	r = store_begin(store);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		const struct bench_measure *measure = &results[i].measure;
+		struct bench_run_row row = { .command = command, .started_ns = measure->started_ns, .wall_s = measure->wall_s,
+					     .user_s = measure->user_s, .sys_s = measure->sys_s,
+					     .max_rss_bytes = measure->max_rss_bytes, .exit_status = measure->exit_status };
+
+		if (results[i].recording) {
+			row.wall_s = read_wall(dbs[run]);
+			row.run = (int64_t)++run;
+			row.user_s = row.sys_s = -1;
+			row.max_rss_bytes = -1;
+		}
+		r = store_put_bench_run(store, &row);
+	}
+	if (r < 0) {
+		store_rollback(store);
+		return r;
+	}
+	return store_commit(store);
+}
+
+static int add_results(const char *path, const struct bench_result *results, size_t n, const char *command,
+		       sqlite3 *const *dbs)
+{
+	CLEANUP(store_closep) struct store *store = NULL;
+	int r;
+
+	r = store_open(path, &store);
+	if (r >= 0)
+		r = put_results(store, results, n, command, dbs);
+	return r < 0 ? r : store_settle(store);
+}
+
+static int make(const struct bench_result *results, size_t n, const char *command, const char *out, bool force,
+		const struct sources *sources, struct working *working)
+{
+	CLEANUP(new_file_abandon) struct new_file file = { 0 };
+	struct copy_options options = { .keep_going = show, .data = working };
+	struct copy_result copied;
+	char sentence[MAX_SENTENCE];
+	int r;
+
+	r = new_file_open(&file, out, force);
+	if (r < 0)
+		return sources_fail_place(out, r);
+	r = copy_recordings(sources->dbs, sources->n, file.temporary, &options, &copied);
+	if (r < 0)
+		return sources_fail(sources, out, r, &copied);
+	r = add_results(file.temporary, results, n, command, sources->dbs);
+	if (r < 0) {
+		store_explain(r, out, sentence, sizeof sentence);
+		return cli_fail(cli_status(r), "%s", sentence);
+	}
+	r = new_file_finish(&file);
+	return r < 0 ? sources_fail_place(out, r) : EXIT_OK;
+}
+
+int bench_store(const struct bench_result *results, size_t n, const char *command, const char *out, bool force,
+		struct working *working)
+{
+	CLEANUP(freep) const char **paths = calloc(n + 1, sizeof(char *));
+	CLEANUP(sources_done) struct sources sources = { 0 };
+	size_t n_paths = 0;
+	int status;
+
+	if (!paths)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	for (size_t i = 0; i < n; i++)
+		if (results[i].recording)
+			paths[n_paths++] = results[i].recording;
+	status = sources_open(paths, n_paths, &sources);
+	return status != EXIT_OK ? status : make(results, n, command, out, force, &sources, working);
+}

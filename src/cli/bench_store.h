@@ -1,0 +1,24 @@
+/* bench_store.h - the runs of a command as one recording. */
+#ifndef PROBING_CLI_BENCH_STORE_H
+#define PROBING_CLI_BENCH_STORE_H
+
+#include <stddef.h>
+
+#include "src/cli/bench_command.h"
+#include "src/cli/working.h"
+
+struct bench_result {
+	char *recording; /* its file; NULL: it was only timed */
+	struct bench_measure measure;
+};
+
+/*
+ * bench_store - make one file of all.
+ * @results: in the order of time.
+ * @command: as one line.
+ * Returns 0, or an exit status after having said why; working_end() is the caller's.
+ */
+int bench_store(const struct bench_result *results, size_t n, const char *command, const char *out, bool force,
+		struct working *working);
+
+#endif

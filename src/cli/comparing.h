@@ -1,0 +1,45 @@
+/* comparing.h - which recordings are compared with which, and how: what diff and check share. */
+#ifndef PROBING_CLI_COMPARING_H
+#define PROBING_CLI_COMPARING_H
+
+#include <argp.h>
+
+#include "base/words.h"
+#include "src/cli/view.h"
+#include "src/compare/compare.h"
+
+struct comparing {
+	struct words files[N_SIDES]; /* as they were given: a file, a list with commas, a glob */
+	struct view view;
+	struct compare_options options;
+};
+
+enum { KEY_COMPARING_PER = 0x700, KEY_COMPARING_MIN_SHARE };
+
+#define COMPARING_OPTION_ROWS                                                                              \
+	{ "per", KEY_COMPARING_PER, "WHAT", 0,                                                             \
+	  "What numbers are of: run, a run as a whole (default); wall, a second of wall time; samples, all samples; " \
+	  "or a counter's name in the table counter", 0 },                                                 \
+	{ "min-change-share", KEY_COMPARING_MIN_SHARE, "PERCENT", 0,                                       \
+	  "Functions with less than that of the whole on both sides are not asked about (default: 1)", 0 }
+
+void comparing_init(struct comparing *comparing);
+void comparing_done(struct comparing *comparing);
+
+/* One option of these, or of the view's; ARGP_ERR_UNKNOWN: it is neither. A mistake ends the process. */
+error_t comparing_parse(int key, char *argument, struct argp_state *state, struct comparing *comparing);
+
+/* comparing_add - recordings of a side: the name of a file, else a list with commas of files and globs. */
+void comparing_add(struct comparing *comparing, enum side side, const char *argument, struct argp_state *state);
+
+/*
+ * comparing_run - read all of them and compare. Returns 0, or an exit status after having said why.
+ * @ret: ended with compare_free().
+ */
+int comparing_run(struct comparing *comparing, struct compare **ret);
+
+/* comparing_write - a file, or - for stdout, of what put writes. Returns 0, or an exit status after having said why. */
+typedef int comparing_put(const void *data, FILE *out);
+int comparing_write(const char *path, comparing_put *put, const void *data);
+
+#endif

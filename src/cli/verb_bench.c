@@ -1,0 +1,324 @@
+/*
+ * verb_bench.c - a command measured: run after run, recorded and only timed in turn.
+ *
+ * Turns are what makes the two comparable: whatever slows the machine down for a while meets both. Recordings lie in a
+ * folder beside the file that they become, and go with it whatever happens.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/bench_command.h"
+#include "src/cli/bench_store.h"
+#include "src/cli/child.h"
+#include "src/cli/cli.h"
+#include "src/cli/sources.h"
+#include "src/cli/target_errors.h"
+#include "src/cli/working.h"
+
+enum { KEY_WARMUP = 0x800, KEY_FORCE, KEY_NO_TIMING, KEY_IGNORE, KEY_SHOW, KEY_MODE, KEY_SOURCE, KEY_NO_KERNEL };
+enum { MOST_RUNS = 200, MOST_OPTIONS = 32 };
+
+struct options {
+	unsigned n_runs, n_warmup;
+	const char *out;
+	bool force, quiet, no_timing, ignore_failure, has_pace;
+	char *record[MOST_OPTIONS]; /* ends with NULL */
+	size_t n_record;
+	struct bench_command command;
+};
+
+struct bench {
+	const struct options *options;
+	char *folder; /* of recordings */
+	struct bench_result *results;
+	size_t n_results;
+	struct working working;
+};
+
+static const struct argp_option option_list[] = {
+	{ "runs", 'n', "N", 0, "Record so many runs, and time as many (default: 10)", 0 },
+	{ "warmup", KEY_WARMUP, "N", 0, "Runs before that do not count (default: 1)", 0 },
+	{ "output", 'o', "OUT", 0, "Write to OUT (default: bench.db)", 0 },
+	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
+	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 999)", 0 },
+	{ "event", 'e', "NAME", 0, "As of record", 0 },
+	{ "count", 'c', "N", 0, "As of record", 0 },
+	{ "mode", KEY_MODE, "NAME", 0, "As of record", 0 },
+	{ "source", KEY_SOURCE, "NAME", 0, "As of record", 0 },
+	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "As of record", 0 },
+	{ "no-timing", KEY_NO_TIMING, NULL, 0, "Record only; wall times of runs without a recorder are then not known", 0 },
+	{ "ignore-failure", KEY_IGNORE, NULL, 0, "Go on when the command fails", 0 },
+	{ "show-output", KEY_SHOW, NULL, 0, "Let the command print (default: what goes to its stdout is dropped)", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	{ 0 },
+};
+
+/* "--name=value", or "--name" without one; for as long as the program runs. */
+static void pass_on(struct options *options, const char *name, const char *value, struct argp_state *state)
+{
+	char **word = &options->record[options->n_record];
+
+	if (options->n_record + 1 >= MOST_OPTIONS)
+		argp_error(state, "too many options");
+	else if (asprintf(word, value ? "--%s=%s" : "--%s", name, value) < 0)
+		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
+	else
+		options->n_record++;
+}
+
+static error_t parse_recorded(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	for (const struct argp_option *row = option_list; row->name; row++) {
+		if (row->key != key)
+			continue;
+		options->has_pace |= key == 'F' || key == 'c';
+		pass_on(options, row->name, argument, state);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'n':
+		options->n_runs = (unsigned)cli_parse_number(state, argument, "the number of runs", 1, MOST_RUNS);
+		return 0;
+	case KEY_WARMUP:
+		options->n_warmup = (unsigned)cli_parse_number(state, argument, "--warmup", 0, MOST_RUNS);
+		return 0;
+	case 'o':
+		options->out = argument;
+		return 0;
+	case KEY_FORCE:
+		options->force = true;
+		return 0;
+	case KEY_NO_TIMING:
+		options->no_timing = true;
+		return 0;
+	case KEY_IGNORE:
+		options->ignore_failure = true;
+		return 0;
+	case KEY_SHOW:
+		options->command.show_output = true;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		options->command.command = state->argv + state->next;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->command.command)
+			argp_error(state, "say what to run: probing bench -- COMMAND");
+		if (!options->has_pace)
+			pass_on(options, "frequency", "999", state);
+		return 0;
+	default:
+		return argument || key == KEY_NO_KERNEL ? parse_recorded(key, argument, state) : ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "-- COMMAND [ARGUMENT...]",
+	.doc = "Run a command again and again, recorded and only timed in turn, and keep all runs in one file: a baseline for "
+	       "'probing check', or something to 'probing diff'. What to compare is best measured in turn, too: see "
+	       "docs/comparing.md.\v"
+	       "Examples:\n"
+	       "  probing bench -o base.db -- python3 train.py --epochs 1\n"
+	       "  probing bench -n 20 -F 1999 -- ./app\n"
+	       "\n"
+	       "The table bench_run has the times, run the recordings. Exit status: 1 the command failed, which ends it; 73 OUT "
+	       "cannot be made; 126 and 127 as of record.",
+};
+
+static int fail_run(const struct options *options, const struct bench_measure *measure)
+{
+	return cli_fail(EXIT_FAILED, "%s ended with status %d; nothing was made (--ignore-failure goes on)",
+			options->command.command[0], measure->exit_status);
+}
+
+/* One run that counts. */
+static int run_once(struct bench *bench, bool is_recorded)
+{
+	struct bench_result *result = &bench->results[bench->n_results];
+	int r;
+
+	if (is_recorded && asprintf(&result->recording, "%s/%zu.db", bench->folder, bench->n_results) < 0) {
+		result->recording = NULL;
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	}
+	bench->n_results++;
+	r = bench_measure(&bench->options->command, result->recording, &result->measure);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));
+	if (working_is_stopped())
+		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+	if (is_recorded && access(result->recording, F_OK) != 0)
+		return cli_fail(EXIT_FAILED, "the run could not be recorded; nothing was made");
+	if (result->measure.exit_status != 0 && !bench->options->ignore_failure)
+		return fail_run(bench->options, &result->measure);
+	return EXIT_OK;
+}
+
+static int warm_up(struct bench *bench)
+{
+	struct bench_measure measure;
+
+	for (unsigned i = 0; i < bench->options->n_warmup; i++) {
+		int r = bench_measure(&bench->options->command, NULL, &measure);
+
+		if (r < 0)
+			return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));
+		if (working_is_stopped())
+			return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+		if (measure.exit_status != 0 && !bench->options->ignore_failure)
+			return fail_run(bench->options, &measure);
+	}
+	return EXIT_OK;
+}
+
+static int run_all(struct bench *bench)
+{
+	unsigned n = bench->options->n_runs;
+	int status = warm_up(bench);
+
+	for (unsigned i = 0; i < n && status == EXIT_OK; i++) {
+		working_show(&bench->working, "runs", i, n);
+		/* Who comes first changes, too. */
+		for (unsigned turn = 0; turn < 2 && status == EXIT_OK; turn++)
+			if ((turn + i) % 2 == 0 || !bench->options->no_timing)
+				status = run_once(bench, (turn + i) % 2 == 0);
+	}
+	return status;
+}
+
+/* Means, by words: "412 ms +- 3 %". */
+static void say_times(const struct bench *bench, bool is_recorded)
+{
+	double sum = 0, squares = 0, mean, spread;
+	size_t n = 0;
+
+	for (size_t i = 0; i < bench->n_results; i++) {
+		double wall = bench->results[i].measure.wall_s;
+
+		if ((bench->results[i].recording != NULL) != is_recorded)
+			continue;
+		sum += wall;
+		squares += wall * wall;
+		n++;
+	}
+	if (n == 0)
+		return;
+	mean = sum / (double)n;
+	spread = n > 1 ? sqrt(fmax(squares - sum * mean, 0) / (double)(n - 1)) : 0;
+	fprintf(stderr, "%zu run%s %s: %.3f s each, ± %.3f s\n", n, n == 1 ? "" : "s",
+		is_recorded ? "recorded, the recorder's own time included" : "only timed", mean, spread);
+}
+
+static char *join(char *const *words)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; words[i]; i++)
+		fprintf(out, "%s%s", i > 0 ? " " : "", words[i]);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int measure_all(struct bench *bench)
+{
+	const struct options *options = bench->options;
+	CLEANUP(freep) char *command = join(options->command.command);
+	int status;
+
+	if (!command)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	working_begin(&bench->working, options->quiet);
+	status = run_all(bench);
+	if (status == EXIT_OK)
+		status = bench_store(bench->results, bench->n_results, command, options->out, options->force, &bench->working);
+	return status;
+}
+
+/* What record makes beside a file goes, too. */
+static void remove_recordings(struct bench *bench)
+{
+	static const char *const endings[] = { "", "-wal", "-shm", "-journal" };
+
+	for (size_t i = 0; i < bench->n_results; i++) {
+		for (size_t j = 0; j < N_ELEMENTS(endings) && bench->results[i].recording; j++) {
+			CLEANUP(freep) char *path = NULL;
+
+			if (asprintf(&path, "%s%s", bench->results[i].recording, endings[j]) >= 0)
+				unlink(path);
+		}
+		free(bench->results[i].recording);
+	}
+	rmdir(bench->folder);
+}
+
+static int bench_in_folder(const struct options *options)
+{
+	CLEANUP(freep) char *folder = NULL;
+	CLEANUP(freep) struct bench_result *results = calloc(2 * (size_t)options->n_runs, sizeof *results);
+	struct bench bench = { .options = options, .results = results };
+	int status;
+
+	if (!results || asprintf(&folder, "%s.XXXXXX", options->out) < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	if (!mkdtemp(folder))
+		return cli_fail_open(options->out, -errno);
+	bench.folder = folder;
+	status = measure_all(&bench);
+	if (status == EXIT_OK && !options->quiet) {
+		fprintf(stderr, "probing: wrote %s\n", options->out);
+		say_times(&bench, false);
+		say_times(&bench, true);
+	}
+	remove_recordings(&bench);
+	return working_end(&bench.working, status);
+}
+
+static int run_bench(int argc, char **argv)
+{
+	struct options options = { .n_runs = 10, .n_warmup = 1, .out = "bench.db" };
+	int status, r;
+
+	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
+	options.command.record_options = options.record;
+	r = child_find(options.command.command[0]);
+	if (r < 0)
+		status = target_fail_command(options.command.command[0], r);
+	else if (!options.force && access(options.out, F_OK) == 0)
+		status = sources_fail_place(options.out, -EEXIST);
+	else
+		status = bench_in_folder(&options);
+	for (size_t i = 0; i < options.n_record; i++)
+		free(options.record[i]);
+	return status;
+}
+
+const struct verb verb_bench = {
+	.name = "bench",
+	.summary = "run a command repeatedly, recorded and timed, into one file",
+	.run = run_bench,
+};

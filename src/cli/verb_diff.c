@@ -1,0 +1,178 @@
+/* verb_diff.c - what has changed between recordings. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/comparing.h"
+
+enum { KEY_AGAINST = 0x800, KEY_STACKS, KEY_TITLE, DEFAULT_ROWS = 20 };
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN, FORMAT_SVG, N_FORMATS };
+
+static const char *const format_names[] = { "text", "json", "markdown", "svg" };
+
+struct options {
+	struct comparing comparing;
+	bool is_head; /* what comes now is of head */
+	enum format format; /* N_FORMATS: by the ending of out */
+	const char *out, *title;
+	struct compare_look look;
+};
+
+static const struct argp_option option_list[] = {
+	{ "against", KEY_AGAINST, "HEAD", 0,
+	  "What comes before are recordings of base, this and what comes after are those of head", 0 },
+	{ "format", 'f', "FORMAT", 0,
+	  "text, json, markdown (for a comment on a change), or svg: a flame graph of HEAD, red where it is more than in BASE, "
+	  "blue where it is less (default: what OUT's ending says, else text)", 0 },
+	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
+	{ "rows", 'n', "N", 0, "Show so many functions, 0: all (default: 20)", 0 },
+	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks, too, not only functions", 0 },
+	{ "title", KEY_TITLE, "TEXT", 0, "Title of the picture", 0 },
+	COMPARING_OPTION_ROWS,
+	VIEW_OPTION_ROWS,
+	{ 0 },
+};
+
+/* Without --against there is one of each. */
+static void check(struct options *options, struct argp_state *state)
+{
+	const struct words *files = options->comparing.files;
+
+	if (files[SIDE_BASE].n == 0 || files[SIDE_HEAD].n == 0)
+		argp_error(state, "name what is compared: BASE HEAD, or BASE... --against HEAD...");
+}
+
+static void parse_file(struct options *options, const char *argument, struct argp_state *state)
+{
+	const struct words *files = options->comparing.files;
+	bool is_second = state->arg_num == 1 && files[SIDE_BASE].n > 0 && !options->is_head;
+
+	for (int i = state->next; is_second && state->argv[i]; i++)
+		if (strncmp(state->argv[i], "--against", strlen("--against")) == 0)
+			is_second = false;
+	if (state->arg_num > 1 && !options->is_head && files[SIDE_HEAD].n > 0)
+		argp_error(state, "several recordings a side are written BASE... --against HEAD...");
+	comparing_add(&options->comparing, is_second || options->is_head ? SIDE_HEAD : SIDE_BASE, argument, state);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case KEY_AGAINST:
+		options->is_head = true;
+		comparing_add(&options->comparing, SIDE_HEAD, argument, state);
+		return 0;
+	case KEY_STACKS:
+		options->comparing.options.stacks = true;
+		return 0;
+	case 'f':
+		options->format = cli_parse_word(state, argument, "--format", format_names, N_FORMATS);
+		return 0;
+	case KEY_TITLE:
+		options->title = argument;
+		return 0;
+	case 'o':
+		options->out = argument;
+		return 0;
+	case 'n':
+		options->look.max_rows = (unsigned)cli_parse_number(state, argument, "the number of rows", 0, 1e6);
+		return 0;
+	case ARGP_KEY_ARG:
+		parse_file(options, argument, state);
+		return 0;
+	case ARGP_KEY_END:
+		check(options, state);
+		return comparing_parse(key, argument, state, &options->comparing);
+	default:
+		return comparing_parse(key, argument, state, &options->comparing);
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "BASE HEAD\nBASE... --against HEAD...",
+	.doc = "Say which functions take more or less time in HEAD than in BASE, and of which that is known: ~ stands where "
+	       "the difference may be chance. Each side is a recording, one of several runs (of bench, or merge), or several "
+	       "recordings: with commas between, or a quoted glob.\v"
+	       "Examples:\n"
+	       "  probing diff before.db after.db\n"
+	       "  probing diff 'base*.db' 'head*.db' --format markdown\n"
+	       "  probing diff before.db after.db -o change.svg\n"
+	       "  probing diff b1.db b2.db b3.db --against h1.db h2.db h3.db --per samples\n"
+	       "\n"
+	       "With four runs or more a side the answer respects how much runs differ by themselves; with one each it cannot. "
+	       "A function is the same where its kind, name and file's name are; lines and folders do not matter.",
+};
+
+static enum format format_by_ending(const char *out)
+{
+	static const struct {
+		const char *ending;
+		enum format format;
+	} endings[] = { { ".json", FORMAT_JSON }, { ".md", FORMAT_MARKDOWN }, { ".svg", FORMAT_SVG } };
+	const char *dot = strrchr(out, '.');
+
+	for (size_t i = 0; dot && i < N_ELEMENTS(endings); i++)
+		if (strcmp(dot, endings[i].ending) == 0)
+			return endings[i].format;
+	return FORMAT_TEXT;
+}
+
+struct writing {
+	const struct options *options;
+	const struct compare *compare;
+};
+
+static int write_out(const void *data, FILE *out)
+{
+	const struct writing *writing = data;
+
+	switch (writing->options->format) {
+	case FORMAT_JSON:
+		return compare_write_json(writing->compare, out);
+	case FORMAT_MARKDOWN:
+		return compare_write_markdown(writing->compare, &writing->options->look, out);
+	case FORMAT_SVG:
+		return compare_write_svg(writing->compare, writing->options->title, out);
+	default:
+		return compare_write_text(writing->compare, &writing->options->look, out);
+	}
+}
+
+static int print(struct options *options, const struct compare *compare)
+{
+	if (strcmp(options->out, "-") == 0) {
+		options->look.columns = cli_columns(STDOUT_FILENO);
+		options->look.colour = cli_colour(STDOUT_FILENO);
+	}
+	return comparing_write(options->out, write_out, &(struct writing){ options, compare });
+}
+
+static int run_diff(int argc, char **argv)
+{
+	CLEANUP(compare_freep) struct compare *compare = NULL;
+	struct options options = { .format = N_FORMATS, .out = "-", .look.max_rows = DEFAULT_ROWS };
+	int status;
+
+	comparing_init(&options.comparing);
+	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
+	if (options.format == N_FORMATS)
+		options.format = format_by_ending(options.out);
+	options.comparing.options.stacks |= options.format == FORMAT_SVG;
+	status = comparing_run(&options.comparing, &compare);
+	if (status == EXIT_OK)
+		status = print(&options, compare);
+	comparing_done(&options.comparing);
+	return status;
+}
+
+const struct verb verb_diff = {
+	.name = "diff",
+	.summary = "say what has changed between recordings",
+	.run = run_diff,
+};

@@ -1,0 +1,217 @@
+/* compare.h - recordings of one program against recordings of the same program, changed.
+ *
+ * Two sides, base and head, of one run each or several. Functions are the same if kind, name and file (or module) are,
+ * wherever that file lies and whatever line they stand on. Each is compared on its own, by the time it took itself and
+ * with all it called, and so is each stack. What is said to differ does so beyond what chance explains.
+ *
+ * Order of use: compare_new(), compare_add() for each recording, compare_settle(), then whoever writes.
+ */
+#ifndef PROBING_COMPARE_H
+#define PROBING_COMPARE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "src/store/store.h"
+
+enum side { SIDE_BASE, SIDE_HEAD, N_SIDES };
+
+/* ---- What a comparison says of one quantity (stats.c) ---- */
+
+struct estimate {
+	double base, head;  /* means of the runs, in the unit of the comparison */
+	double change;      /* of base: 0.05 is 5 % more; INFINITY: there was none before */
+	double low, high;   /* between which the change is with 95 % confidence */
+	double p, adjusted; /* how often chance alone makes such a difference; for as many questions as were asked */
+	bool is_known;      /* adjusted is below 5 %: it has changed */
+};
+
+/* ---- The recordings (load.c, runs.c) ---- */
+
+enum { N_ABOUT = 14 };
+
+/* What is told of a run besides its samples, and whether numbers of runs that differ in it can be compared. */
+struct about_field {
+	const char *column, *name; /* of the table run; in sentences */
+	bool matters;
+};
+extern const struct about_field about_fields[N_ABOUT];
+
+struct compare_run {
+	enum side side;
+	char *name;               /* of its file, "base.db", with its number where that has several: "base.db#3" */
+	char *about[N_ABOUT];     /* never NULL; "": the file does not say */
+	char *command;
+	bool is_recorded;         /* otherwise it was only timed, by bench */
+	double started;           /* seconds since 1970 */
+	double wall_s, user_s, sys_s; /* NAN: not known */
+	int64_t max_rss_bytes;    /* -1: not known */
+	int exit_status;
+	uint64_t samples, weight; /* of what is compared; weight in ns, or events */
+	uint64_t lost;            /* samples that the recorder lost; of a file of several, all of them at its first */
+	double counter;           /* the one that is divided by; NAN: none */
+	double *self;             /* weight by node; of nodes behind n_nodes it has none */
+	size_t n_nodes;
+};
+
+struct compare_function {
+	enum frame_kind kind;
+	char *name, *place;   /* UTF-8 on one line; place: file, or module; "" not known */
+	char *was_place;      /* where base has it, if elsewhere; NULL: there */
+	bool is_ambiguous;    /* several functions of one recording go by this name and place: they are counted together */
+	bool is_seen[N_SIDES];
+};
+
+/* A stack as functions: node 0 is the root, of no function; callers come before what they call. */
+struct compare_node {
+	uint32_t parent, function;
+};
+
+/* Self and total of a function, or of a stack (function and node). */
+struct compare_row {
+	uint32_t function, node; /* node 0: all stacks of the function */
+	struct estimate self, total;
+};
+
+enum compare_per { PER_RUN, PER_WALL, PER_SAMPLES, PER_COUNTER };
+
+struct compare_options {
+	enum compare_per per;
+	const char *counter;   /* of PER_COUNTER */
+	bool show_interpreter;
+	bool stacks;           /* ask of stacks, too; a picture wants it */
+	bool holm;             /* correct so that hardly one answer is wrong; otherwise hardly one in twenty of them */
+	double min_share;      /* functions with less of the whole on both sides are not asked about */
+};
+
+struct compare {
+	struct compare_options options;
+	struct compare_run *runs; /* those of base first, in the order in which they were given, after compare_settle() */
+	size_t n_runs, runs_allocated;
+	size_t n_side[N_SIDES];   /* recorded ones */
+	struct compare_function *functions;
+	size_t n_functions, functions_allocated;
+	struct compare_node *nodes;
+	size_t n_nodes, nodes_allocated;
+	size_t n_unmatched; /* names that a file may have taken along, but more than one fits */
+	char *unit;         /* of weights, where they are not nanoseconds; NULL: they are */
+	struct roster *roster;
+
+	/* After compare_settle(); those known to have changed first, by how much they changed. */
+	struct compare_row *rows, *stacks;
+	size_t n_rows, n_stacks;
+	double *self_values;       /* by function and recorded run: what the means are of */
+	double *means[N_SIDES];    /* by node, with all that is called from there */
+	struct estimate whole;     /* all of it */
+	struct estimate wall;      /* wall time of runs that were only timed */
+	size_t n_timed[N_SIDES];   /* how many there were of those; wall is known where both have some */
+	bool by_count;             /* too few runs to know the spread from run to run */
+};
+
+/* compare_new - of nothing yet. @options: strings in it live as long. @ret: ended with compare_free(). -ENOMEM. */
+int compare_new(const struct compare_options *options, struct compare **ret);
+void compare_free(struct compare *compare);
+void compare_freep(struct compare **compare);
+
+/*
+ * compare_add - all runs of a recording, on one side.
+ * @name:    how the recording is called where it is named.
+ * @profile: of db, or the part of it that shall be compared; not needed afterwards.
+ * @why:     a sentence's end for -EDOM, in at least 256 bytes.
+ * Errors: -EDOM it cannot be compared with what is there; -EBADMSG; -ENOMEM; -EOVERFLOW.
+ */
+int compare_add(struct compare *compare, enum side side, const char *name, sqlite3 *db, const struct profile *profile,
+		char *why);
+
+/*
+ * compare_settle - after the last: match what has moved, and ask of everything whether it has changed.
+ * Errors: -ENODATA a side has no recorded run; -EDOM a run lacks what is divided by; -E2BIG; -ENOMEM.
+ */
+int compare_settle(struct compare *compare);
+
+/* Whether runs differ in a field. @ret_base, @ret_head: two that do, borrowed. */
+bool compare_differs(const struct compare *compare, size_t field, const char **ret_base, const char **ret_head);
+
+/* "time in a run", "share of samples": what numbers are. And a number in its unit, "412 ms", of at least 32 bytes. */
+const char *compare_quantity(const struct compare *compare);
+void compare_format(const struct compare *compare, double value, char *to, size_t n_bytes);
+/* Its unit where it stands alone: "s", "share", "page-faults". */
+const char *compare_unit(const struct compare *compare);
+
+/* A function with its place, "work (demo.py)". For free(3); NULL: no memory. */
+char *compare_title(const struct compare_function *function);
+
+/* ---- What is written of it ---- */
+
+struct compare_look {
+	unsigned max_rows, columns; /* 0: all; as wide as it gets */
+	bool colour;
+};
+
+/* All: 0, -ENOMEM, or -EIO with ferror(out). */
+int compare_write_text(const struct compare *compare, const struct compare_look *look, FILE *out);
+int compare_write_json(const struct compare *compare, FILE *out);
+int compare_write_markdown(const struct compare *compare, const struct compare_look *look, FILE *out);
+/* Of one with options.stacks. @title: NULL: a general one. */
+int compare_write_svg(const struct compare *compare, const char *title, FILE *out);
+
+/* ---- Rules (rules.c, judge.c) ---- */
+
+enum rule_kind { RULE_SELF, RULE_TOTAL, RULE_WALL, RULE_ANY, RULE_NEW_HOT, RULE_LOST, N_RULE_KINDS };
+
+/* What shall not happen: "self(func=Trainer.step)>+5%". */
+struct compare_rule {
+	enum rule_kind kind;
+	char *text;           /* as it was given */
+	char *function, *file; /* globs; NULL: any. A total without a function is that of everything */
+	double threshold;     /* of base; of new-hot and lost: of the whole. 0.05 is 5 % */
+};
+
+/*
+ * compare_rule_parse - @why: a sentence's end in at least 256 bytes. @ret: ended with compare_rule_done().
+ * Errors: -EINVAL it is no rule; -ENOMEM.
+ */
+int compare_rule_parse(const char *text, struct compare_rule *ret, char *why);
+void compare_rule_done(struct compare_rule *rule);
+
+enum outcome { OUTCOME_PASSED, OUTCOME_CANNOT_TELL, OUTCOME_REGRESSED };
+
+/* What a rule says of one quantity, or what stands against comparing at all. */
+struct compare_finding {
+	const struct compare_rule *rule;    /* NULL: it is about the recordings */
+	enum outcome outcome;
+	char *subject;                      /* a function's title, "all of it", "processor" */
+	bool has_estimate, is_wall;         /* in seconds of wall time, whatever else is compared */
+	struct estimate estimate;           /* with p corrected for all that the rules ask */
+	char *why;                          /* where there is more to say; NULL: there is not */
+};
+
+struct compare_verdict {
+	enum outcome outcome; /* of all: what cannot be compared before what has regressed */
+	struct compare_finding *findings;
+	size_t n_findings, allocated;
+};
+
+/* compare_allows - whether that may differ and does not matter: a column of about_fields, "runs". */
+typedef bool compare_allows(const void *data, const char *what);
+
+/*
+ * compare_judge - hold a settled comparison against rules, which outlive the result.
+ * @ret: ended with compare_verdict_done(). -ENOMEM.
+ */
+int compare_judge(const struct compare *compare, const struct compare_rule *rules, size_t n_rules, compare_allows *allows,
+		  const void *data, struct compare_verdict *ret);
+void compare_verdict_done(struct compare_verdict *verdict);
+
+int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
+int compare_write_junit(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
+
+/* Of head alone, for what keeps a history of its own; formats of others. */
+int compare_write_github(const struct compare *compare, FILE *out);    /* github-action-benchmark, customSmallerIsBetter */
+int compare_write_hyperfine(const struct compare *compare, FILE *out); /* both sides, as results of hyperfine --export-json */
+int compare_write_go(const struct compare *compare, FILE *out);        /* the Go benchmark format, for benchstat */
+
+#endif

@@ -1,0 +1,306 @@
+/*
+ * judge.c - a comparison held against rules.
+ *
+ * A rule is broken by what is known to have grown, and by more than its threshold as the best estimate has it. Where
+ * the estimate is so wide that a change as large as the threshold could hide in it, nothing can be told. What the rules
+ * ask is corrected together: Holm's way among the quantities of a rule, and each rule has its share of the 5 %.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "base/words.h"
+#include "src/compare/say.h"
+#include "src/compare/stats.h"
+
+#define LIMIT 0.05
+
+struct judging {
+	const struct compare *compare;
+	struct compare_verdict *verdict;
+	size_t n_rules;
+};
+
+void compare_verdict_done(struct compare_verdict *verdict)
+{
+	for (size_t i = 0; i < verdict->n_findings; i++) {
+		free(verdict->findings[i].subject);
+		free(verdict->findings[i].why);
+	}
+	free(verdict->findings);
+	*verdict = (struct compare_verdict){ 0 };
+}
+
+/* Takes subject and why. */
+static int add(struct judging *judging, const struct compare_finding *finding, char *subject, char *why)
+{
+	CLEANUP(freep) char *owned_subject = subject, *owned_why = why;
+	struct compare_verdict *verdict = judging->verdict;
+	int r;
+
+	if (!subject)
+		return -ENOMEM;
+	r = grow(&verdict->findings, verdict->n_findings, &verdict->allocated, sizeof *verdict->findings);
+	if (r < 0)
+		return r;
+	verdict->findings[verdict->n_findings] = *finding;
+	verdict->findings[verdict->n_findings].subject = TAKE(owned_subject);
+	verdict->findings[verdict->n_findings++].why = TAKE(owned_why);
+	return 0;
+}
+
+/* ---- Whether they can be compared ---- */
+
+static int check_fields(struct judging *judging, compare_allows *allows, const void *data)
+{
+	const struct compare_finding finding = { .outcome = OUTCOME_CANNOT_TELL };
+	int r = 0;
+
+	for (size_t field = 0; field < N_ABOUT && r >= 0; field++) {
+		const char *base, *head;
+		char *why;
+
+		if (!about_fields[field].matters || allows(data, about_fields[field].column) ||
+		    !compare_differs(judging->compare, field, &base, &head))
+			continue;
+		if (asprintf(&why, "differs: %s, %s (--allow=%s compares nevertheless)", base, head,
+			     about_fields[field].column) < 0)
+			return -ENOMEM;
+		r = add(judging, &finding, strdup(about_fields[field].name), why);
+	}
+	return r;
+}
+
+static int check_runs(struct judging *judging, compare_allows *allows, const void *data)
+{
+	const struct compare_finding finding = { .outcome = OUTCOME_CANNOT_TELL };
+	char *why;
+
+	if (!judging->compare->by_count || allows(data, "runs"))
+		return 0;
+	if (asprintf(&why, "%zu and %zu are too few to know how much they differ by themselves; 4 a side is the least, 10 are "
+		     "good (--allow=runs goes by the counts of samples)", judging->compare->n_side[SIDE_BASE],
+		     judging->compare->n_side[SIDE_HEAD]) < 0)
+		return -ENOMEM;
+	return add(judging, &finding, strdup("runs"), why);
+}
+
+/* ---- Rules on estimates ---- */
+
+static enum outcome outcome_of(const struct estimate *estimate, double threshold)
+{
+	if (estimate->is_known && estimate->change > threshold)
+		return OUTCOME_REGRESSED;
+	if (threshold > 0 && isfinite(estimate->high) && estimate->high - estimate->change > threshold)
+		return OUTCOME_CANNOT_TELL;
+	return OUTCOME_PASSED;
+}
+
+static int add_estimate(struct judging *judging, const struct compare_rule *rule, const struct estimate *estimate,
+			char *subject)
+{
+	struct compare_finding finding = { .rule = rule, .has_estimate = true, .is_wall = rule->kind == RULE_WALL,
+					   .estimate = *estimate,
+					   .outcome = outcome_of(estimate, rule->threshold) };
+	char *why = NULL;
+
+	if (finding.outcome == OUTCOME_CANNOT_TELL) {
+		why = strdup("the interval is wider than the threshold: more runs, longer ones, or more samples a second are needed");
+		if (!why) {
+			free(subject);
+			return -ENOMEM;
+		}
+	}
+	return add(judging, &finding, subject, why);
+}
+
+static void set_adjusted(const struct judging *judging, struct estimate *estimate, double p)
+{
+	estimate->adjusted = MIN(1, p * (double)judging->n_rules);
+	estimate->is_known = estimate->adjusted <= LIMIT;
+}
+
+static int judge_one(struct judging *judging, const struct compare_rule *rule, const struct estimate *whole,
+		     const char *subject)
+{
+	struct estimate estimate = *whole;
+
+	set_adjusted(judging, &estimate, estimate.p);
+	return add_estimate(judging, rule, &estimate, strdup(subject));
+}
+
+static int cannot_tell(struct judging *judging, const struct compare_rule *rule, const char *subject, const char *why)
+{
+	const struct compare_finding finding = { .rule = rule, .outcome = OUTCOME_CANNOT_TELL };
+	char *copy = strdup(why);
+
+	return copy ? add(judging, &finding, strdup(subject), copy) : -ENOMEM;
+}
+
+static bool is_meant(const struct compare_rule *rule, const struct compare_function *function)
+{
+	struct words words = { .words = (char **)&rule->function, .n = 1 };
+
+	if (rule->function && !words_match_function(&words, function->name))
+		return false;
+	return !rule->file || fnmatch(rule->file, function->place, 0) == 0;
+}
+
+static const struct estimate *estimate_of(const struct compare_rule *rule, const struct compare_row *row)
+{
+	return rule->kind == RULE_TOTAL ? &row->total : &row->self;
+}
+
+/* Of rows that a rule means: what took no time itself on either side is no question of any. */
+static bool is_asked(const struct compare *compare, const struct compare_rule *rule, const struct compare_row *row)
+{
+	const struct estimate *estimate = estimate_of(rule, row);
+
+	return is_meant(rule, &compare->functions[row->function]) &&
+	       (rule->kind != RULE_ANY || estimate->base + estimate->head > 0);
+}
+
+/* p of the rows that a rule asks, corrected among them. @ret_n: how many it asks. */
+static int correct_rows(const struct compare *compare, const struct compare_rule *rule, double *p, size_t *ret_n)
+{
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < compare->n_rows; i++)
+		if (is_asked(compare, rule, &compare->rows[i]))
+			p[n++] = estimate_of(rule, &compare->rows[i])->p;
+	r = stats_holm(p, n);
+	*ret_n = n;
+	return r;
+}
+
+/* Every function that is meant is told of; of any only those that have regressed. */
+static int judge_functions(struct judging *judging, const struct compare_rule *rule)
+{
+	const struct compare *compare = judging->compare;
+	CLEANUP(freep) double *p = calloc(compare->n_rows + 1, sizeof *p);
+	size_t n = 0, at = 0, n_told = 0;
+	int r = p ? correct_rows(compare, rule, p, &n) : -ENOMEM;
+
+	for (size_t i = 0; i < compare->n_rows && r >= 0; i++) {
+		const struct compare_function *function = &compare->functions[compare->rows[i].function];
+		struct estimate estimate = *estimate_of(rule, &compare->rows[i]);
+
+		if (!is_asked(compare, rule, &compare->rows[i]))
+			continue;
+		set_adjusted(judging, &estimate, p[at++]);
+		if (rule->kind == RULE_ANY && outcome_of(&estimate, rule->threshold) != OUTCOME_REGRESSED)
+			continue;
+		n_told++;
+		r = add_estimate(judging, rule, &estimate, compare_title(function));
+	}
+	if (r < 0 || n_told > 0)
+		return r;
+	if (rule->kind != RULE_ANY)
+		return cannot_tell(judging, rule, rule->function,
+				   "no function of that name took enough time on either side to be asked about");
+	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED }, strdup("every function"), NULL);
+}
+
+/* ---- Rules on shares ---- */
+
+static int judge_new(struct judging *judging, const struct compare_rule *rule)
+{
+	const struct compare *compare = judging->compare;
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < compare->n_rows && r >= 0; i++) {
+		const struct compare_row *row = &compare->rows[i];
+		const struct compare_finding finding = { .rule = rule, .outcome = OUTCOME_REGRESSED, .has_estimate = true,
+							 .estimate = row->self };
+
+		if (row->self.base > 0 || !row->self.is_known || row->self.head < rule->threshold * compare->whole.head)
+			continue;
+		n++;
+		r = add(judging, &finding, compare_title(&compare->functions[row->function]), NULL);
+	}
+	if (r < 0 || n > 0)
+		return r;
+	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED }, strdup("new functions"), NULL);
+}
+
+static int judge_lost(struct judging *judging, const struct compare_rule *rule)
+{
+	const struct compare *compare = judging->compare;
+	struct compare_finding finding = { .rule = rule, .outcome = OUTCOME_PASSED };
+	double lost = 0, all = 0;
+	char *why;
+
+	for (size_t i = 0; i < compare->n_runs; i++) {
+		if (compare->runs[i].side != SIDE_HEAD)
+			continue;
+		lost += (double)compare->runs[i].lost;
+		all += (double)(compare->runs[i].lost + compare->runs[i].samples);
+	}
+	if (asprintf(&why, "%.0f of %.0f", lost, all) < 0)
+		return -ENOMEM;
+	if (all > 0 && lost / all > rule->threshold)
+		finding.outcome = OUTCOME_REGRESSED;
+	return add(judging, &finding, strdup("lost samples"), why);
+}
+
+static int judge_rule(struct judging *judging, const struct compare_rule *rule)
+{
+	const struct compare *compare = judging->compare;
+
+	switch (rule->kind) {
+	case RULE_NEW_HOT:
+		return judge_new(judging, rule);
+	case RULE_LOST:
+		return judge_lost(judging, rule);
+	case RULE_WALL:
+		if (compare->n_timed[SIDE_BASE] == 0 || compare->n_timed[SIDE_HEAD] == 0)
+			return cannot_tell(judging, rule, "wall time", "no runs without a recorder were timed; probing bench does");
+		return judge_one(judging, rule, &compare->wall, "wall time, not recorded");
+	case RULE_TOTAL:
+		if (!rule->function && compare->options.per == PER_SAMPLES)
+			return cannot_tell(judging, rule, "all of it", "shares add up to the same, whatever they are of");
+		if (!rule->function)
+			return judge_one(judging, rule, &compare->whole, "all of it");
+		return judge_functions(judging, rule);
+	default:
+		return judge_functions(judging, rule);
+	}
+}
+
+/* What stands against comparing comes first: a number of another machine proves nothing. */
+static enum outcome outcome_of_all(const struct compare_verdict *verdict)
+{
+	enum outcome outcome = OUTCOME_PASSED;
+
+	for (size_t i = 0; i < verdict->n_findings; i++) {
+		if (!verdict->findings[i].rule)
+			return OUTCOME_CANNOT_TELL;
+		outcome = MAX(outcome, verdict->findings[i].outcome);
+	}
+	return outcome;
+}
+
+int compare_judge(const struct compare *compare, const struct compare_rule *rules, size_t n_rules, compare_allows *allows,
+		  const void *data, struct compare_verdict *ret)
+{
+	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
+	struct judging judging = { .compare = compare, .verdict = &verdict, .n_rules = n_rules };
+	int r;
+
+	r = check_fields(&judging, allows, data);
+	if (r >= 0)
+		r = check_runs(&judging, allows, data);
+	for (size_t i = 0; i < n_rules && r >= 0; i++)
+		r = judge_rule(&judging, &rules[i]);
+	if (r < 0)
+		return r;
+	verdict.outcome = outcome_of_all(&verdict);
+	*ret = verdict;
+	verdict = (struct compare_verdict){ 0 };
+	return 0;
+}

@@ -1,0 +1,276 @@
+/*
+ * load.c - the samples of a recording as weights of nodes, for each of its runs.
+ *
+ * Frames become functions, stacks nodes of one tree that all runs share, outermost first. A run keeps what it spent on each
+ * node itself; what functions and stacks took with what they called follows from the tree.
+ */
+#include "src/compare/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/compare/roster.h"
+
+enum { FIRST_PATH = 256 };
+
+struct loading {
+	struct compare *compare;
+	const struct profile *profile;
+	enum side side;
+	const struct file_runs *runs;
+	uint32_t *functions; /* by frame, plus 1; 0: not met yet */
+	uint32_t *nodes;     /* by stack of the profile, plus 1; 0: not met yet */
+	int32_t *path;
+	size_t path_allocated;
+	uint32_t nothing;    /* node of samples without a stack */
+};
+
+int compare_new(const struct compare_options *options, struct compare **ret)
+{
+	CLEANUP(compare_freep) struct compare *compare = calloc(1, sizeof *compare);
+	int r;
+
+	if (!compare)
+		return -ENOMEM;
+	compare->options = *options;
+	r = roster_new(&compare->roster);
+	if (r >= 0)
+		r = roster_forget_nodes(compare);
+	if (r < 0)
+		return r;
+	*ret = TAKE(compare);
+	return 0;
+}
+
+void compare_free(struct compare *compare)
+{
+	if (!compare)
+		return;
+	for (size_t i = 0; i < compare->n_runs; i++)
+		runs_done(&compare->runs[i]);
+	for (size_t i = 0; i < compare->n_functions; i++) {
+		free(compare->functions[i].name);
+		free(compare->functions[i].place);
+		free(compare->functions[i].was_place);
+	}
+	roster_free(compare->roster);
+	free(compare->runs);
+	free(compare->functions);
+	free(compare->nodes);
+	free(compare->unit);
+	free(compare->self_values);
+	free(compare->means[SIDE_BASE]);
+	free(compare->means[SIDE_HEAD]);
+	free(compare->rows);
+	free(compare->stacks);
+	free(compare);
+}
+
+void compare_freep(struct compare **compare)
+{
+	compare_free(*compare);
+}
+
+/* The shown path of a stack, whatever its length. */
+static int read_path(struct loading *loading, int32_t stack, size_t *ret)
+{
+	for (;;) {
+		size_t n = 0;
+		int r;
+
+		if (loading->path_allocated > 0)
+			n = profile_path(loading->profile, stack, loading->compare->options.show_interpreter, loading->path,
+					 loading->path_allocated);
+		if (n < loading->path_allocated) {
+			*ret = n;
+			return 0;
+		}
+		/* Full: there may be more of it. */
+		r = grow(&loading->path, MAX(n, (size_t)FIRST_PATH), &loading->path_allocated, sizeof *loading->path);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int function_of(struct loading *loading, int32_t frame, uint32_t *ret)
+{
+	uint32_t *known = &loading->functions[frame];
+	int r;
+
+	if (*known == 0) {
+		uint32_t function;
+
+		r = roster_enter_frame(loading->compare, &loading->profile->frames[frame], &function);
+		if (r < 0)
+			return r;
+		*known = function + 1;
+	}
+	*ret = *known - 1;
+	loading->compare->functions[*ret].is_seen[loading->side] = true;
+	return 0;
+}
+
+static int enter_nothing(struct loading *loading, uint32_t *ret)
+{
+	const struct profile_frame frame = { .kind = FRAME_NATIVE, .name = profile_nothing(loading->profile) };
+	uint32_t function;
+	int r;
+
+	if (loading->nothing == 0) {
+		r = roster_enter_frame(loading->compare, &frame, &function);
+		if (r >= 0)
+			r = roster_enter_node(loading->compare, 0, function, &loading->nothing);
+		if (r < 0)
+			return r;
+		loading->compare->functions[function].is_seen[loading->side] = true;
+	}
+	*ret = loading->nothing;
+	return 0;
+}
+
+static int enter_stack(struct loading *loading, int32_t stack, uint32_t *ret)
+{
+	size_t n = 0;
+	uint32_t node = 0;
+	int r = 0;
+
+	if (stack >= 0)
+		r = read_path(loading, stack, &n);
+	if (r < 0)
+		return r;
+	if (n == 0)
+		return enter_nothing(loading, ret);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t function;
+
+		r = function_of(loading, loading->path[i], &function);
+		if (r >= 0)
+			r = roster_enter_node(loading->compare, node, function, &node);
+		if (r < 0)
+			return r;
+	}
+	*ret = node;
+	return 0;
+}
+
+static int node_of(struct loading *loading, int32_t stack, uint32_t *ret)
+{
+	uint32_t node;
+	int r;
+
+	if (stack >= 0 && loading->nodes[stack] != 0) {
+		*ret = loading->nodes[stack] - 1;
+		return 0;
+	}
+	r = enter_stack(loading, stack, &node);
+	if (r < 0)
+		return r;
+	if (stack >= 0)
+		loading->nodes[stack] = node + 1;
+	*ret = node;
+	return 0;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct run_of_pid *left = a, *right = b;
+
+	return left->pid < right->pid ? -1 : left->pid > right->pid;
+}
+
+/* NULL: of none. */
+static struct compare_run *run_of(const struct loading *loading, int32_t pid)
+{
+	const struct file_runs *runs = loading->runs;
+	const struct run_of_pid wanted = { .pid = pid }, *found;
+
+	if (runs->n_pids == 0)
+		return &loading->compare->runs[runs->first];
+	found = bsearch(&wanted, runs->pids, runs->n_pids, sizeof *runs->pids, compare_pids);
+	for (size_t i = 0; found && i < runs->n; i++)
+		if (runs->numbers[i] == found->run)
+			return &loading->compare->runs[runs->first + i];
+	return NULL;
+}
+
+static int put_weight(struct compare *compare, struct compare_run *run, uint32_t node, double weight)
+{
+	if (node >= run->n_nodes) {
+		size_t n = MAX(compare->n_nodes, run->n_nodes * 2);
+		double *self = reallocarray(run->self, n, sizeof *self);
+
+		if (!self)
+			return -ENOMEM;
+		memset(self + run->n_nodes, 0, (n - run->n_nodes) * sizeof *self);
+		run->self = self;
+		run->n_nodes = n;
+	}
+	run->self[node] += weight;
+	return 0;
+}
+
+static int load_totals(struct loading *loading)
+{
+	const struct profile *profile = loading->profile;
+	int r = 0;
+
+	for (size_t i = 0; i < profile->n_totals && r >= 0; i++) {
+		const struct profile_total *total = &profile->totals[i];
+		struct compare_run *run = run_of(loading, total->pid);
+		uint32_t node = 0;
+
+		if (!run)
+			return -EBADMSG;
+		r = node_of(loading, total->stack, &node);
+		if (r >= 0)
+			r = put_weight(loading->compare, run, node, (double)total->weight_ns);
+		run->samples += total->samples;
+		run->weight += total->weight_ns;
+	}
+	return r;
+}
+
+/* All recordings are of one unit. */
+static int check_unit(struct compare *compare, const struct profile *profile, char *why)
+{
+	const char *unit = profile->unit ? profile->unit : "ns", *before = compare->unit ? compare->unit : "ns";
+
+	if (compare->n_runs > 0 && strcmp(unit, before) != 0) {
+		snprintf(why, 256, "its samples weigh %.60s, those before it %.60s", unit, before);
+		return -EDOM;
+	}
+	if (!profile->unit || compare->unit)
+		return 0;
+	compare->unit = name_clean(profile->unit);
+	return compare->unit ? 0 : -ENOMEM;
+}
+
+int compare_add(struct compare *compare, enum side side, const char *name, sqlite3 *db, const struct profile *profile,
+		char *why)
+{
+	CLEANUP(file_runs_done) struct file_runs runs = { 0 };
+	CLEANUP(freep) uint32_t *functions = calloc(profile->n_frames + 1, sizeof *functions);
+	CLEANUP(freep) uint32_t *nodes = calloc(profile->n_stacks + 1, sizeof *nodes);
+	struct loading loading = { .compare = compare, .profile = profile, .side = side, .functions = functions,
+				   .nodes = nodes, .runs = &runs };
+	int r;
+
+	why[0] = '\0';
+	if (!functions || !nodes)
+		return -ENOMEM;
+	roster_begin(compare->roster);
+	r = check_unit(compare, profile, why);
+	if (r >= 0)
+		r = runs_read(compare, side, name, db, &runs, why);
+	if (r >= 0 && runs.n_pids > 0)
+		qsort(runs.pids, runs.n_pids, sizeof *runs.pids, compare_pids);
+	if (r >= 0)
+		r = load_totals(&loading);
+	/* What was made in advance is none of anybody's. */
+	for (size_t i = 0; i < compare->n_runs; i++)
+		compare->runs[i].n_nodes = MIN(compare->runs[i].n_nodes, compare->n_nodes);
+	free(loading.path);
+	return r;
+}

@@ -1,0 +1,137 @@
+/* write_markdown.c - a comparison as a comment on a change: what has changed as a table, the rest in one line. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/compare/say.h"
+
+enum { MAX_CELL = 64 };
+
+/* Nothing in it means anything to Markdown or HTML, nor ends a cell. */
+static void put_escaped(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '&':
+			fputs("&amp;", out);
+			break;
+		case '<':
+			fputs("&lt;", out);
+			break;
+		case '>':
+			fputs("&gt;", out);
+			break;
+		case '|': case '*': case '_': case '`': case '[': case ']': case '\\': case '~': case '@': case '#': case ':':
+			fprintf(out, "&#%d;", *text);
+			break;
+		default:
+			fputc(*text, out);
+		}
+	}
+}
+
+static void put_code(FILE *out, const char *text)
+{
+	fputs("<code>", out);
+	put_escaped(out, text);
+	fputs("</code>", out);
+}
+
+/* Remarks quote what recordings say. */
+static int put_remarks(const struct compare *compare, FILE *out)
+{
+	CLEANUP(freep) char *text = NULL;
+	size_t n_bytes;
+	FILE *lines = open_memstream(&text, &n_bytes);
+	char *rest, *line;
+
+	if (!lines)
+		return -ENOMEM;
+	say_remarks(compare, "", lines);
+	if (fclose(lines) != 0)
+		return -ENOMEM;
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		fputs("- ", out);
+		put_escaped(out, line);
+		fputc('\n', out);
+	}
+	return 0;
+}
+
+static void put_estimate(const struct compare *compare, const struct estimate *estimate, FILE *out)
+{
+	char base[MAX_CELL], head[MAX_CELL], change[MAX_CELL], interval[MAX_CELL];
+
+	compare_format(compare, estimate->base, base, sizeof base);
+	compare_format(compare, estimate->head, head, sizeof head);
+	say_change(estimate, change, sizeof change);
+	say_interval(estimate, interval, sizeof interval);
+	fprintf(out, " %s | %s | %s%s%s |", base, head, strcmp(change, "~") == 0 ? "\\~" : change,
+		estimate->is_known && interval[0] ? " " : "", estimate->is_known ? interval : "");
+}
+
+static void put_row(const struct compare *compare, const struct compare_row *row, FILE *out)
+{
+	const struct compare_function *function = &compare->functions[row->function];
+
+	fputs("| ", out);
+	put_code(out, function->name);
+	if (function->place[0]) {
+		fputc(' ', out);
+		put_code(out, function->place);
+	}
+	if (function->is_ambiguous)
+		fputs(" \\*", out);
+	fputs(" |", out);
+	put_estimate(compare, &row->self, out);
+	put_estimate(compare, &row->total, out);
+	fputc('\n', out);
+}
+
+static size_t count_known(const struct compare *compare)
+{
+	size_t n = 0;
+
+	while (n < compare->n_rows && (compare->rows[n].self.is_known || compare->rows[n].total.is_known))
+		n++;
+	return n;
+}
+
+static void put_head(const struct compare *compare, FILE *out)
+{
+	struct compare time = { .options.per = PER_RUN };
+
+	fputs("| | base | head | change |\n|---|--:|--:|--:|\n", out);
+	if (compare->options.per != PER_SAMPLES) {
+		fputs("| all of it |", out);
+		put_estimate(compare, &compare->whole, out);
+		fputc('\n', out);
+	}
+	if (compare->n_timed[SIDE_BASE] > 0 && compare->n_timed[SIDE_HEAD] > 0) {
+		fputs("| wall time, not recorded |", out);
+		put_estimate(&time, &compare->wall, out);
+		fputc('\n', out);
+	}
+}
+
+int compare_write_markdown(const struct compare *compare, const struct compare_look *look, FILE *out)
+{
+	size_t n_known = count_known(compare), n = say_rows(n_known, look->max_rows);
+	int r;
+
+	fprintf(out, "### Profile: %zu function%s changed\n\n", n_known, n_known == 1 ? " has" : "s have");
+	put_head(compare, out);
+	if (n > 0)
+		fputs("\n| function | self, base | head | change | total, base | head | change |\n"
+		      "|---|--:|--:|--:|--:|--:|--:|\n", out);
+	for (size_t i = 0; i < n; i++)
+		put_row(compare, &compare->rows[i], out);
+	if (n < n_known)
+		fprintf(out, "\n%zu more have changed.\n", n_known - n);
+	fprintf(out, "\n%zu function%s not known to have changed. Numbers are %s, %zu runs against %zu.\n",
+		compare->n_rows - n_known, compare->n_rows - n_known == 1 ? " is" : "s are", compare_quantity(compare),
+		compare->n_side[SIDE_BASE], compare->n_side[SIDE_HEAD]);
+	fputc('\n', out);
+	r = put_remarks(compare, out);
+	return r < 0 ? r : ferror(out) ? -EIO : 0;
+}

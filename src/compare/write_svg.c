@@ -1,0 +1,61 @@
+/* write_svg.c - a comparison as a flame graph: its tree of stacks, with what is known of each. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/compare/say.h"
+#include "src/export/export.h"
+
+static void format_value(const void *data, double value, char *to, size_t n_bytes)
+{
+	compare_format(data, value, to, n_bytes);
+}
+
+static void fill_boxes(const struct compare *compare, struct diff_box *boxes)
+{
+	boxes[0] = (struct diff_box){ .name = "all", .place = "", .is_known = compare->whole.is_known };
+	for (size_t i = 0; i < compare->n_nodes; i++) {
+		const struct compare_function *function = &compare->functions[compare->nodes[i].function];
+
+		if (i > 0)
+			boxes[i] = (struct diff_box){ .parent = compare->nodes[i].parent, .name = function->name,
+						      .place = function->place };
+		boxes[i].base = compare->means[SIDE_BASE][i];
+		boxes[i].head = compare->means[SIDE_HEAD][i];
+	}
+	for (size_t i = 0; i < compare->n_stacks; i++)
+		boxes[compare->stacks[i].node].is_known = compare->stacks[i].total.is_known;
+}
+
+/* "10 runs of base.db against 10 runs of head.db · time in a run". For free(3). */
+static char *make_note(const struct compare *compare)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	if (!out)
+		return NULL;
+	say_runs(compare, SIDE_HEAD, out);
+	fputs(" against ", out);
+	say_runs(compare, SIDE_BASE, out);
+	fprintf(out, " · %s", compare_quantity(compare));
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+int compare_write_svg(const struct compare *compare, const char *title, FILE *out)
+{
+	CLEANUP(freep) struct diff_box *boxes = calloc(compare->n_nodes, sizeof *boxes);
+	CLEANUP(freep) char *note = make_note(compare);
+	struct diff_picture picture = { .boxes = boxes, .n_boxes = compare->n_nodes, .note = note,
+					.title = title ? title : "What has changed", .format = format_value, .data = compare };
+
+	if (!boxes || !note)
+		return -ENOMEM;
+	fill_boxes(compare, boxes);
+	return export_diff_svg(&picture, out);
+}

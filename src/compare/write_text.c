@@ -1,0 +1,182 @@
+/*
+ * write_text.c - a comparison for a terminal: all of it, then functions, then stacks where they were asked.
+ *
+ * "~" says that nothing is known to have changed, which is not that nothing has.
+ */
+#include <errno.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/util.h"
+#include "src/compare/say.h"
+
+enum { NUMBER_COLUMNS = 9, CHANGE_COLUMNS = 10, LEAST_NAME_COLUMNS = 16, MAX_CELL = 64 };
+
+static const char grown[] = "\033[31m", shrunk[] = "\033[32m", plain[] = "\033[0m";
+
+struct writing {
+	const struct compare *compare;
+	const struct compare_look *look;
+	FILE *out;
+};
+
+static unsigned columns_of(const char *text)
+{
+	unsigned columns = 0;
+	utf8proc_int32_t c;
+
+	while (*text) {
+		text += utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
+		columns += (unsigned)MAX(utf8proc_charwidth(c), 0);
+	}
+	return columns;
+}
+
+static void put_right(const struct writing *writing, const char *text, unsigned columns)
+{
+	unsigned used = columns_of(text);
+
+	fprintf(writing->out, "%*s%s", used < columns ? (int)(columns - used) : 0, "", text);
+}
+
+static void put_number(const struct writing *writing, double value)
+{
+	char text[MAX_CELL];
+
+	compare_format(writing->compare, value, text, sizeof text);
+	put_right(writing, text, NUMBER_COLUMNS);
+}
+
+static void put_change(const struct writing *writing, const struct estimate *estimate)
+{
+	bool is_coloured = writing->look->colour && estimate->is_known;
+	char text[MAX_CELL];
+
+	say_change(estimate, text, sizeof text);
+	if (is_coloured)
+		fputs(estimate->head > estimate->base ? grown : shrunk, writing->out);
+	put_right(writing, text, CHANGE_COLUMNS);
+	if (is_coloured)
+		fputs(plain, writing->out);
+}
+
+/* In what is left of the line; the names are clean. */
+static void put_cut(const struct writing *writing, const char *text, unsigned used)
+{
+	unsigned left = writing->look->columns > used + LEAST_NAME_COLUMNS ? writing->look->columns - used : LEAST_NAME_COLUMNS;
+
+	if (writing->look->columns == 0 || columns_of(text) <= left) {
+		fputs(text, writing->out);
+		return;
+	}
+	while (*text) {
+		utf8proc_int32_t c;
+		utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
+		unsigned width = (unsigned)MAX(utf8proc_charwidth(c), 0);
+
+		if (width + 1 > left)
+			break;
+		fwrite(text, 1, (size_t)n, writing->out);
+		text += n;
+		left -= width;
+	}
+	fputs("…", writing->out);
+}
+
+static int name_row(const struct compare *compare, const struct compare_row *row, char **ret)
+{
+	const struct compare_function *function = &compare->functions[row->function];
+	char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	if (!out)
+		return -ENOMEM;
+	if (row->node != 0)
+		say_path(compare, row->node, out);
+	else
+		fprintf(out, "%s%s%s%s", function->is_ambiguous ? "* " : "", function->name, function->place[0] ? "  " : "",
+			function->place);
+	if (row->node == 0 && function->was_place)
+		fprintf(out, " (was %s)", function->was_place);
+	if (fclose(out) != 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	*ret = text;
+	return 0;
+}
+
+static int put_row(const struct writing *writing, const struct compare_row *row)
+{
+	CLEANUP(freep) char *name = NULL;
+	int r = name_row(writing->compare, row, &name);
+
+	if (r < 0)
+		return r;
+	put_number(writing, row->self.base);
+	put_number(writing, row->self.head);
+	put_change(writing, &row->self);
+	put_number(writing, row->total.base);
+	put_number(writing, row->total.head);
+	put_change(writing, &row->total);
+	fputs("  ", writing->out);
+	put_cut(writing, name, 4 * NUMBER_COLUMNS + 2 * CHANGE_COLUMNS + 2);
+	fputc('\n', writing->out);
+	return 0;
+}
+
+static int put_table(const struct writing *writing, const struct compare_row *rows, size_t n, const char *what)
+{
+	size_t n_shown = say_rows(n, writing->look->max_rows);
+	int r = 0;
+
+	fprintf(writing->out, "\n%*s%*s%*s%*s%*s%*s  %s\n", NUMBER_COLUMNS, "SELF", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS,
+		"CHANGE", NUMBER_COLUMNS, "TOTAL", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE", what);
+	for (size_t i = 0; i < n_shown && r >= 0; i++)
+		r = put_row(writing, &rows[i]);
+	if (n_shown < n && r >= 0)
+		fprintf(writing->out, "%*s  %zu more\n", 4 * NUMBER_COLUMNS + 2 * CHANGE_COLUMNS, "", n - n_shown);
+	return r;
+}
+
+static void put_whole(const struct writing *writing, const char *name, const struct estimate *estimate)
+{
+	char interval[MAX_CELL];
+
+	put_number(writing, estimate->base);
+	put_number(writing, estimate->head);
+	put_change(writing, estimate);
+	say_interval(estimate, interval, sizeof interval);
+	fprintf(writing->out, "  %s%s%s\n", name, interval[0] ? ", between " : "", interval);
+}
+
+static void put_wall(const struct writing *writing)
+{
+	struct compare time = { .options.per = PER_RUN };
+	struct writing of_time = { &time, writing->look, writing->out };
+
+	if (writing->compare->n_timed[SIDE_BASE] > 0 && writing->compare->n_timed[SIDE_HEAD] > 0)
+		put_whole(&of_time, "wall time, not recorded", &writing->compare->wall);
+}
+
+int compare_write_text(const struct compare *compare, const struct compare_look *look, FILE *out)
+{
+	struct writing writing = { compare, look, out };
+	int r;
+
+	fputs("base  ", out);
+	say_runs(compare, SIDE_BASE, out);
+	fputs("\nhead  ", out);
+	say_runs(compare, SIDE_HEAD, out);
+	fprintf(out, "\n%s; ~ is not known to have changed\n", compare_quantity(compare));
+	say_remarks(compare, "note: ", out);
+	fprintf(out, "\n%*s%*s%*s\n", NUMBER_COLUMNS, "WAS", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE");
+	if (compare->options.per != PER_SAMPLES)
+		put_whole(&writing, "all of it", &compare->whole);
+	put_wall(&writing);
+	r = put_table(&writing, compare->rows, compare->n_rows, "FUNCTION");
+	if (r >= 0 && compare->options.stacks)
+		r = put_table(&writing, compare->stacks, compare->n_stacks, "STACK");
+	return r < 0 ? r : ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,126 @@
+/* write_verdict.c - what the rules say, as text and as JUnit XML. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/compare/say.h"
+
+enum { MAX_CELL = 64 };
+
+static const char *const words[] = {
+	[OUTCOME_PASSED] = "passed",
+	[OUTCOME_CANNOT_TELL] = "cannot tell",
+	[OUTCOME_REGRESSED] = "REGRESSED",
+};
+
+/* "102 ms to 113 ms, +10.8 % [+8.1, +13.4] %, p 0.001; why" */
+static void put_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out)
+{
+	struct compare time = { .options.per = PER_RUN };
+	const struct compare *unit = finding->is_wall ? &time : compare;
+	char base[MAX_CELL], head[MAX_CELL], interval[MAX_CELL];
+
+	if (finding->has_estimate) {
+		compare_format(unit, finding->estimate.base, base, sizeof base);
+		compare_format(unit, finding->estimate.head, head, sizeof head);
+		say_interval(&finding->estimate, interval, sizeof interval);
+		fprintf(out, "%s to %s", base, head);
+		if (finding->estimate.base > 0)
+			fprintf(out, ", %+.1f %%", 100 * finding->estimate.change);
+		fprintf(out, "%s%s, p %.2g", interval[0] ? " " : "", interval, finding->estimate.adjusted);
+	}
+	if (finding->why)
+		fprintf(out, "%s%s", finding->has_estimate ? "; " : "", finding->why);
+}
+
+int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out)
+{
+	fputs("base  ", out);
+	say_runs(compare, SIDE_BASE, out);
+	fputs("\nhead  ", out);
+	say_runs(compare, SIDE_HEAD, out);
+	fprintf(out, "\n%s\n\n", compare_quantity(compare));
+	for (size_t i = 0; i < verdict->n_findings; i++) {
+		const struct compare_finding *finding = &verdict->findings[i];
+
+		fprintf(out, "%-11s  %s%s%s", words[finding->outcome], finding->rule ? finding->rule->text : "",
+			finding->rule ? ": " : "", finding->subject);
+		if (finding->has_estimate || finding->why)
+			fputs(": ", out);
+		put_finding(compare, finding, out);
+		fputc('\n', out);
+	}
+	fprintf(out, "\n%s\n", words[verdict->outcome]);
+	return ferror(out) ? -EIO : 0;
+}
+
+/* Text or attribute; names have been made clean, so that no other character is wrong in XML. */
+static void put_xml(FILE *out, const char *text)
+{
+	static const char special[] = "&<>\"";
+	static const char *const entities[] = { "&amp;", "&lt;", "&gt;", "&quot;" };
+
+	for (; *text; text++) {
+		const char *found = strchr(special, *text);
+
+		if (found)
+			fputs(entities[found - special], out);
+		else
+			fputc((unsigned char)*text >= 0x20 && *text != 0x7f ? *text : ' ', out);
+	}
+}
+
+static int put_case(const struct compare *compare, const struct compare_finding *finding, FILE *out)
+{
+	static const char *const elements[] = { "system-out", "skipped", "failure" };
+	CLEANUP(freep) char *text = NULL;
+	const char *element = elements[finding->outcome];
+	size_t n_bytes;
+	FILE *said = open_memstream(&text, &n_bytes);
+
+	if (!said)
+		return -ENOMEM;
+	put_finding(compare, finding, said);
+	if (fclose(said) != 0)
+		return -ENOMEM;
+	fputs("  <testcase classname=\"", out);
+	put_xml(out, finding->rule ? finding->rule->text : "comparable");
+	fputs("\" name=\"", out);
+	put_xml(out, finding->subject);
+	fprintf(out, "\">\n    <%s", element);
+	if (finding->outcome != OUTCOME_PASSED) {
+		fputs(" message=\"", out);
+		put_xml(out, text);
+		fputs("\"/>\n", out);
+	} else {
+		fputc('>', out);
+		put_xml(out, text);
+		fprintf(out, "</%s>\n", element);
+	}
+	fputs("  </testcase>\n", out);
+	return 0;
+}
+
+static size_t count(const struct compare_verdict *verdict, enum outcome outcome)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < verdict->n_findings; i++)
+		n += verdict->findings[i].outcome == outcome;
+	return n;
+}
+
+int compare_write_junit(const struct compare *compare, const struct compare_verdict *verdict, FILE *out)
+{
+	size_t n_failed = count(verdict, OUTCOME_REGRESSED), n_skipped = count(verdict, OUTCOME_CANNOT_TELL);
+	int r = 0;
+
+	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
+	fprintf(out, "<testsuites tests=\"%zu\" failures=\"%zu\">\n", verdict->n_findings, n_failed);
+	fprintf(out, "<testsuite name=\"probing check\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n",
+		verdict->n_findings, n_failed, n_skipped);
+	for (size_t i = 0; i < verdict->n_findings && r >= 0; i++)
+		r = put_case(compare, &verdict->findings[i], out);
+	fputs("</testsuite>\n</testsuites>\n", out);
+	return r < 0 ? r : ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,306 @@
+/*
+ * diff_svg.c - a flame graph of two measurements, as one self-contained SVG picture.
+ *
+ * The width of a box is what head took, so that the picture is one of how it is now; its colour says how that differs
+ * from base: red more, blue less, the stronger the more, and pale where it may be chance. What head has no more is
+ * no box: how much that was stands in the note. Script and style are those of the other flame graph (export_svg.c).
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/export/export.h"
+#include "src/export/text.h"
+
+extern const char svg_script[], svg_style[];
+
+enum {
+	WIDTH = 1200,
+	MARGIN = 10,
+	HEAD_HEIGHT = 56,
+	BOX_HEIGHT = 16,
+	BOX_PITCH = 17,
+	PADDING = 3,
+	MIN_COLUMNS = 3,
+	PIXEL = 10000,        /* positions are integers, so that neighbours meet and no locale matters */
+	COLUMN = 66300,       /* width of a character of the 11 pixel monospaced font */
+	SMALLEST_SHARE = 20000,
+	N_SHADES = 5,
+	LEGEND_STEP = 26,
+	MAX_TEXT = 32,
+};
+
+/* Strongest last; and what has not changed. */
+static const char diff_style[] =
+	".flame .d0 { fill: #e6e6e6; }\n"
+	".flame .m1 { fill: #fbd9d3; }\n.flame .m2 { fill: #f7b3a8; }\n.flame .m3 { fill: #f0897b; }\n"
+	".flame .m4 { fill: #e35c4e; }\n.flame .m5 { fill: #cc2f27; }\n"
+	".flame .l1 { fill: #d6e4f4; }\n.flame .l2 { fill: #aecbea; }\n.flame .l3 { fill: #83aede; }\n"
+	".flame .l4 { fill: #578fce; }\n.flame .l5 { fill: #2f6fb8; }\n"
+	".flame .chance { fill-opacity: .45; }\n";
+
+/* Changes from which a shade begins. */
+static const double shade_from[N_SHADES] = { 0.005, 0.03, 0.1, 0.3, 1 };
+
+struct layout {
+	const struct diff_picture *picture;
+	FILE *out;
+	uint32_t *first_child, *next_sibling; /* by box; 0: none */
+	uint32_t *depth;
+	double *starts; /* by box: where it begins, in its unit */
+	uint32_t max_depth;
+};
+
+static void layout_done(struct layout *layout)
+{
+	free(layout->first_child);
+	free(layout->next_sibling);
+	free(layout->depth);
+	free(layout->starts);
+}
+
+static bool is_drawn(const struct layout *layout, uint32_t box)
+{
+	const struct diff_box *boxes = layout->picture->boxes;
+
+	return box == 0 || (boxes[box].head > 0 && boxes[box].head >= boxes[0].head / SMALLEST_SHARE);
+}
+
+static int compare_boxes(const void *a, const void *b, void *context)
+{
+	const struct diff_box *boxes = context;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	int order = strcmp(boxes[left].name, boxes[right].name);
+
+	if (order == 0)
+		order = strcmp(boxes[left].place, boxes[right].place);
+	return order != 0 ? order : left < right ? -1 : left > right;
+}
+
+/* Siblings in order of their names: taken from the last on, each is put in front. */
+static int link_boxes(struct layout *layout)
+{
+	const struct diff_picture *picture = layout->picture;
+	CLEANUP(freep) uint32_t *order = calloc(picture->n_boxes, sizeof *order);
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < picture->n_boxes; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order + 1, picture->n_boxes - 1, sizeof *order, compare_boxes, (void *)picture->boxes);
+	for (size_t i = picture->n_boxes; i-- > 1;) {
+		uint32_t parent = picture->boxes[order[i]].parent;
+
+		if (parent >= order[i])
+			return -EINVAL;
+		layout->next_sibling[order[i]] = layout->first_child[parent];
+		layout->first_child[parent] = order[i];
+	}
+	return 0;
+}
+
+static void place_boxes(struct layout *layout)
+{
+	const struct diff_box *boxes = layout->picture->boxes;
+
+	for (uint32_t box = 0; box < layout->picture->n_boxes; box++) {
+		double start = layout->starts[box];
+
+		if (is_drawn(layout, box))
+			layout->max_depth = MAX(layout->max_depth, layout->depth[box]);
+		for (uint32_t child = layout->first_child[box]; child != 0; child = layout->next_sibling[child]) {
+			layout->starts[child] = start;
+			layout->depth[child] = layout->depth[box] + 1;
+			start += boxes[child].head;
+		}
+	}
+}
+
+/* In units of 1/PIXEL from the left edge of all boxes. */
+static uint64_t position(const struct layout *layout, double value)
+{
+	const double full = (double)(WIDTH - 2 * MARGIN) * PIXEL;
+	double all = layout->picture->boxes[0].head, at = all > 0 ? value / all * full : 0;
+
+	return (uint64_t)llround(MIN(MAX(at, 0), full));
+}
+
+/* "d0", "m3", "l1". */
+static void put_class(const struct layout *layout, const struct diff_box *box)
+{
+	double change = box->base > 0 ? box->head / box->base - 1 : INFINITY;
+	unsigned shade = 0;
+
+	/* Less is a smaller number than more: half and twice are as far apart. */
+	if (change < 0)
+		change = box->head > 0 ? box->base / box->head - 1 : INFINITY;
+	while (shade < N_SHADES && change >= shade_from[shade])
+		shade++;
+	if (shade == 0)
+		fputs("d0", layout->out);
+	else
+		fprintf(layout->out, "%c%u", box->head > box->base ? 'm' : 'l', shade);
+	if (!box->is_known)
+		fputs(" chance", layout->out);
+}
+
+static void put_change(const struct layout *layout, const struct diff_box *box)
+{
+	if (box->base > 0)
+		fprintf(layout->out, "%+.1f %%", 100 * (box->head / box->base - 1));
+	else
+		fputs("new", layout->out);
+	if (!box->is_known)
+		fputs(", which may be chance", layout->out);
+}
+
+static void put_tooltip(const struct layout *layout, const struct diff_box *box)
+{
+	const struct diff_picture *picture = layout->picture;
+	char base[MAX_TEXT], head[MAX_TEXT];
+
+	picture->format(picture->data, box->base, base, sizeof base);
+	picture->format(picture->data, box->head, head, sizeof head);
+	fputs("<title>", layout->out);
+	text_put_xml(layout->out, box->name);
+	if (box->place[0]) {
+		fputc('\n', layout->out);
+		text_put_xml(layout->out, box->place);
+	}
+	fprintf(layout->out, "\n%.2f %% · %s, was %s: ",
+		picture->boxes[0].head > 0 ? 100 * box->head / picture->boxes[0].head : 0, head, base);
+	put_change(layout, box);
+	fputs("</title>", layout->out);
+}
+
+static void put_box(const struct layout *layout, uint32_t at)
+{
+	const struct diff_box *box = &layout->picture->boxes[at];
+	uint64_t x = position(layout, layout->starts[at]);
+	uint64_t width = position(layout, layout->starts[at] + box->head) - x;
+	unsigned y = HEAD_HEIGHT + (layout->max_depth - layout->depth[at]) * BOX_PITCH;
+	unsigned columns = width > 2 * PADDING * PIXEL ? (unsigned)((width - 2 * PADDING * PIXEL) / COLUMN) : 0;
+	FILE *out = layout->out;
+
+	fputs("<g>", out);
+	put_tooltip(layout, box);
+	fputs("<rect class=\"", out);
+	put_class(layout, box);
+	fputs("\" x=\"", out);
+	text_put_fixed(out, x + MARGIN * PIXEL, 4);
+	fprintf(out, "\" y=\"%u\" width=\"", y);
+	text_put_fixed(out, width, 4);
+	fprintf(out, "\" height=\"%d\" rx=\"1.5\"/>", BOX_HEIGHT);
+	if (columns >= MIN_COLUMNS) {
+		fputs("<text x=\"", out);
+		text_put_fixed(out, (x + (MARGIN + PADDING) * PIXEL) / 1000, 1);
+		fprintf(out, "\" y=\"%u\">", y + 12);
+		text_put_xml_cut(out, box->name, columns);
+		fputs("</text>", out);
+	}
+	fputs("</g>\n", out);
+}
+
+/* Callers first, as the script wants them. */
+static void put_boxes(const struct layout *layout)
+{
+	uint32_t at = 0;
+
+	fputs("<g class=\"frames\">\n", layout->out);
+	for (;;) {
+		bool drawn = is_drawn(layout, at);
+
+		if (drawn)
+			put_box(layout, at);
+		if (drawn && layout->first_child[at] != 0) {
+			at = layout->first_child[at];
+			continue;
+		}
+		while (at != 0 && layout->next_sibling[at] == 0)
+			at = layout->picture->boxes[at].parent;
+		if (at == 0)
+			break;
+		at = layout->next_sibling[at];
+	}
+	fputs("</g>\n", layout->out);
+}
+
+static void put_legend(FILE *out)
+{
+	const char *const words[] = { "less", "more" };
+	int left = WIDTH - MARGIN - LEGEND_STEP * (2 * N_SHADES + 1) - 80;
+
+	fprintf(out, "<g class=\"legend\"><text x=\"%d\" y=\"22\">%s</text>", left, words[0]);
+	for (int i = -N_SHADES; i <= N_SHADES; i++)
+		fprintf(out, "<rect class=\"%c%d\" x=\"%d\" y=\"12\" width=\"%d\" height=\"12\"/>", i < 0 ? 'l' : i > 0 ? 'm' : 'd',
+			abs(i), left + 36 + (i + N_SHADES) * LEGEND_STEP, LEGEND_STEP);
+	fprintf(out, "<text x=\"%d\" y=\"22\">%s</text></g>\n", WIDTH - MARGIN - 38, words[1]);
+}
+
+static double sum_of_gone(const struct diff_picture *picture)
+{
+	double gone = 0;
+
+	for (size_t i = 1; i < picture->n_boxes; i++)
+		if (picture->boxes[i].head <= 0 && picture->boxes[picture->boxes[i].parent].head > 0)
+			gone += picture->boxes[i].base;
+	return gone;
+}
+
+static void put_head(const struct layout *layout)
+{
+	const struct diff_picture *picture = layout->picture;
+	double gone = sum_of_gone(picture);
+	char text[MAX_TEXT];
+	FILE *out = layout->out;
+
+	fprintf(out, "<g class=\"head\"><rect class=\"page\" width=\"100%%\" height=\"%d\"/>\n", HEAD_HEIGHT - 2);
+	fprintf(out, "<text class=\"name\" x=\"%d\" y=\"24\">", MARGIN);
+	text_put_xml_cut(out, picture->title, 70);
+	fprintf(out, "</text>\n<text class=\"note\" x=\"%d\" y=\"44\">", MARGIN);
+	text_put_xml(out, picture->note);
+	if (gone > 0) {
+		picture->format(picture->data, gone, text, sizeof text);
+		fprintf(out, " · %s of before is gone", text);
+	}
+	fputs("</text>\n", out);
+	put_legend(out);
+	fputs("</g>\n", out);
+}
+
+static void put_document(const struct layout *layout)
+{
+	unsigned height = HEAD_HEIGHT + (layout->max_depth + 1) * BOX_PITCH + MARGIN;
+	FILE *out = layout->out;
+
+	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\"", out);
+	fprintf(out, " width=\"%d\" height=\"%u\" viewBox=\"0 0 %d %u\">\n<title>", WIDTH, height, WIDTH, height);
+	text_put_xml(out, layout->picture->title);
+	fprintf(out, "</title>\n<style>\n%s%s</style>\n<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n", svg_style,
+		diff_style);
+	put_boxes(layout);
+	put_head(layout);
+	fprintf(out, "<script><![CDATA[\n%s]]></script>\n</svg>\n", svg_script);
+}
+
+int export_diff_svg(const struct diff_picture *picture, FILE *out)
+{
+	CLEANUP(layout_done) struct layout layout = { .picture = picture, .out = out };
+	int r;
+
+	if (picture->n_boxes == 0)
+		return -EINVAL;
+	layout.first_child = calloc(picture->n_boxes, sizeof *layout.first_child);
+	layout.next_sibling = calloc(picture->n_boxes, sizeof *layout.next_sibling);
+	layout.depth = calloc(picture->n_boxes, sizeof *layout.depth);
+	layout.starts = calloc(picture->n_boxes, sizeof *layout.starts);
+	if (!layout.first_child || !layout.next_sibling || !layout.depth || !layout.starts)
+		return -ENOMEM;
+	r = link_boxes(&layout);
+	if (r < 0)
+		return r;
+	place_boxes(&layout);
+	put_document(&layout);
+	return text_finish(out);
+}
