@@ -6,11 +6,12 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/comparing.h"
+#include "src/export/export.h"
 
 enum { KEY_AGAINST = 0x800, KEY_STACKS, KEY_TITLE, DEFAULT_ROWS = 20 };
-enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN, FORMAT_SVG, N_FORMATS };
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN, FORMAT_SVG, FORMAT_HTML, N_FORMATS };
 
-static const char *const format_names[] = { "text", "json", "markdown", "svg" };
+static const char *const format_names[] = { "text", "json", "markdown", "svg", "html" };
 
 struct options {
 	struct comparing comparing;
@@ -24,7 +25,7 @@ static const struct argp_option option_list[] = {
 	{ "against", KEY_AGAINST, "HEAD", 0,
 	  "What comes before are recordings of base, this and what comes after are those of head", 0 },
 	{ "format", 'f', "FORMAT", 0,
-	  "text, json, markdown (for a comment on a change), or svg: a flame graph of HEAD, red where it is more than in BASE, "
+	  "text, json, markdown (for a comment on a change), svg or html: a flame graph of HEAD, red where it is more than in BASE, "
 	  "blue where it is less (default: what OUT's ending says, else text)", 0 },
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
 	{ "rows", 'n', "N", 0, "Show so many functions, 0: all (default: 20)", 0 },
@@ -114,7 +115,8 @@ static enum format format_by_ending(const char *out)
 	static const struct {
 		const char *ending;
 		enum format format;
-	} endings[] = { { ".json", FORMAT_JSON }, { ".md", FORMAT_MARKDOWN }, { ".svg", FORMAT_SVG } };
+	} endings[] = { { ".json", FORMAT_JSON }, { ".md", FORMAT_MARKDOWN }, { ".svg", FORMAT_SVG },
+			{ ".html", FORMAT_HTML } };
 	const char *dot = strrchr(out, '.');
 
 	for (size_t i = 0; dot && i < N_ELEMENTS(endings); i++)
@@ -139,6 +141,8 @@ static int write_out(const void *data, FILE *out)
 		return compare_write_markdown(writing->compare, &writing->options->look, out);
 	case FORMAT_SVG:
 		return compare_write_svg(writing->compare, writing->options->title, out);
+	case FORMAT_HTML:
+		return compare_write_html(writing->compare, writing->options->title, out);
 	default:
 		return compare_write_text(writing->compare, &writing->options->look, out);
 	}
@@ -163,7 +167,11 @@ static int run_diff(int argc, char **argv)
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
 	if (options.format == N_FORMATS)
 		options.format = format_by_ending(options.out);
-	options.comparing.options.stacks |= options.format == FORMAT_SVG;
+	options.comparing.options.stacks |= options.format == FORMAT_SVG || options.format == FORMAT_HTML;
+	if (options.format == FORMAT_HTML && export_diff_html_lacks()) {
+		comparing_done(&options.comparing);
+		return cli_fail(EXIT_FAILED, "no html: %s", export_diff_html_lacks());
+	}
 	status = comparing_run(&options.comparing, &compare);
 	if (status == EXIT_OK)
 		status = print(&options, compare);

@@ -157,6 +157,7 @@ int compare_write_json(const struct compare *compare, FILE *out);
 int compare_write_markdown(const struct compare *compare, const struct compare_look *look, FILE *out);
 /* Of one with options.stacks. @title: NULL: a general one. */
 int compare_write_svg(const struct compare *compare, const char *title, FILE *out);
+int compare_write_html(const struct compare *compare, const char *title, FILE *out);
 
 /* ---- Rules (rules.c, judge.c) ---- */
 

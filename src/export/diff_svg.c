@@ -7,10 +7,11 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "src/export/export.h"
+#include "src/export/diff_say.h"
 #include "src/export/text.h"
 
 extern const char svg_script[], svg_style[];
@@ -25,10 +26,7 @@ enum {
 	MIN_COLUMNS = 3,
 	PIXEL = 10000,        /* positions are integers, so that neighbours meet and no locale matters */
 	COLUMN = 66300,       /* width of a character of the 11 pixel monospaced font */
-	SMALLEST_SHARE = 20000,
-	N_SHADES = 5,
 	LEGEND_STEP = 26,
-	MAX_TEXT = 32,
 };
 
 /* Strongest last; and what has not changed. */
@@ -39,9 +37,6 @@ static const char diff_style[] =
 	".flame .l1 { fill: #d6e4f4; }\n.flame .l2 { fill: #aecbea; }\n.flame .l3 { fill: #83aede; }\n"
 	".flame .l4 { fill: #578fce; }\n.flame .l5 { fill: #2f6fb8; }\n"
 	".flame .chance { fill-opacity: .45; }\n";
-
-/* Changes from which a shade begins. */
-static const double shade_from[N_SHADES] = { 0.005, 0.03, 0.1, 0.3, 1 };
 
 struct layout {
 	const struct diff_picture *picture;
@@ -58,13 +53,6 @@ static void layout_done(struct layout *layout)
 	free(layout->next_sibling);
 	free(layout->depth);
 	free(layout->starts);
-}
-
-static bool is_drawn(const struct layout *layout, uint32_t box)
-{
-	const struct diff_box *boxes = layout->picture->boxes;
-
-	return box == 0 || (boxes[box].head > 0 && boxes[box].head >= boxes[0].head / SMALLEST_SHARE);
 }
 
 static int compare_boxes(const void *a, const void *b, void *context)
@@ -107,7 +95,7 @@ static void place_boxes(struct layout *layout)
 	for (uint32_t box = 0; box < layout->picture->n_boxes; box++) {
 		double start = layout->starts[box];
 
-		if (is_drawn(layout, box))
+		if (diff_is_drawn(layout->picture, box))
 			layout->max_depth = MAX(layout->max_depth, layout->depth[box]);
 		for (uint32_t child = layout->first_child[box]; child != 0; child = layout->next_sibling[child]) {
 			layout->starts[child] = start;
@@ -129,48 +117,23 @@ static uint64_t position(const struct layout *layout, double value)
 /* "d0", "m3", "l1". */
 static void put_class(const struct layout *layout, const struct diff_box *box)
 {
-	double change = box->base > 0 ? box->head / box->base - 1 : INFINITY;
-	unsigned shade = 0;
+	int shade = diff_shade(box);
 
-	/* Less is a smaller number than more: half and twice are as far apart. */
-	if (change < 0)
-		change = box->head > 0 ? box->base / box->head - 1 : INFINITY;
-	while (shade < N_SHADES && change >= shade_from[shade])
-		shade++;
-	if (shade == 0)
-		fputs("d0", layout->out);
-	else
-		fprintf(layout->out, "%c%u", box->head > box->base ? 'm' : 'l', shade);
+	fprintf(layout->out, "%c%d", shade == 0 ? 'd' : shade > 0 ? 'm' : 'l', abs(shade));
 	if (!box->is_known)
 		fputs(" chance", layout->out);
 }
 
-static void put_change(const struct layout *layout, const struct diff_box *box)
-{
-	if (box->base > 0)
-		fprintf(layout->out, "%+.1f %%", 100 * (box->head / box->base - 1));
-	else
-		fputs("new", layout->out);
-	if (!box->is_known)
-		fputs(", which may be chance", layout->out);
-}
-
 static void put_tooltip(const struct layout *layout, const struct diff_box *box)
 {
-	const struct diff_picture *picture = layout->picture;
-	char base[MAX_TEXT], head[MAX_TEXT];
-
-	picture->format(picture->data, box->base, base, sizeof base);
-	picture->format(picture->data, box->head, head, sizeof head);
 	fputs("<title>", layout->out);
 	text_put_xml(layout->out, box->name);
 	if (box->place[0]) {
 		fputc('\n', layout->out);
 		text_put_xml(layout->out, box->place);
 	}
-	fprintf(layout->out, "\n%.2f %% · %s, was %s: ",
-		picture->boxes[0].head > 0 ? 100 * box->head / picture->boxes[0].head : 0, head, base);
-	put_change(layout, box);
+	fputc('\n', layout->out);
+	diff_say_change(layout->picture, box, layout->out);
 	fputs("</title>", layout->out);
 }
 
@@ -209,7 +172,7 @@ static void put_boxes(const struct layout *layout)
 
 	fputs("<g class=\"frames\">\n", layout->out);
 	for (;;) {
-		bool drawn = is_drawn(layout, at);
+		bool drawn = diff_is_drawn(layout->picture, at);
 
 		if (drawn)
 			put_box(layout, at);
@@ -229,30 +192,18 @@ static void put_boxes(const struct layout *layout)
 static void put_legend(FILE *out)
 {
 	const char *const words[] = { "less", "more" };
-	int left = WIDTH - MARGIN - LEGEND_STEP * (2 * N_SHADES + 1) - 80;
+	int left = WIDTH - MARGIN - LEGEND_STEP * (2 * DIFF_SHADES + 1) - 80;
 
 	fprintf(out, "<g class=\"legend\"><text x=\"%d\" y=\"22\">%s</text>", left, words[0]);
-	for (int i = -N_SHADES; i <= N_SHADES; i++)
+	for (int i = -DIFF_SHADES; i <= DIFF_SHADES; i++)
 		fprintf(out, "<rect class=\"%c%d\" x=\"%d\" y=\"12\" width=\"%d\" height=\"12\"/>", i < 0 ? 'l' : i > 0 ? 'm' : 'd',
-			abs(i), left + 36 + (i + N_SHADES) * LEGEND_STEP, LEGEND_STEP);
+			abs(i), left + 36 + (i + DIFF_SHADES) * LEGEND_STEP, LEGEND_STEP);
 	fprintf(out, "<text x=\"%d\" y=\"22\">%s</text></g>\n", WIDTH - MARGIN - 38, words[1]);
-}
-
-static double sum_of_gone(const struct diff_picture *picture)
-{
-	double gone = 0;
-
-	for (size_t i = 1; i < picture->n_boxes; i++)
-		if (picture->boxes[i].head <= 0 && picture->boxes[picture->boxes[i].parent].head > 0)
-			gone += picture->boxes[i].base;
-	return gone;
 }
 
 static void put_head(const struct layout *layout)
 {
 	const struct diff_picture *picture = layout->picture;
-	double gone = sum_of_gone(picture);
-	char text[MAX_TEXT];
 	FILE *out = layout->out;
 
 	fprintf(out, "<g class=\"head\"><rect class=\"page\" width=\"100%%\" height=\"%d\"/>\n", HEAD_HEIGHT - 2);
@@ -260,10 +211,7 @@ static void put_head(const struct layout *layout)
 	text_put_xml_cut(out, picture->title, 70);
 	fprintf(out, "</text>\n<text class=\"note\" x=\"%d\" y=\"44\">", MARGIN);
 	text_put_xml(out, picture->note);
-	if (gone > 0) {
-		picture->format(picture->data, gone, text, sizeof text);
-		fprintf(out, " · %s of before is gone", text);
-	}
+	diff_say_gone(picture, out);
 	fputs("</text>\n", out);
 	put_legend(out);
 	fputs("</g>\n", out);

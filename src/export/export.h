@@ -42,7 +42,7 @@ extern const struct exporter *const exporters[];
 const struct exporter *exporter_by_name(const char *name);
 const struct exporter *exporter_by_path(const char *path); /* NULL: no such ending */
 
-/* ---- Two measurements of one tree as a picture (diff_svg.c) ---- */
+/* ---- Two measurements of one tree as a picture (diff_svg.c, diff_html.c) ---- */
 
 struct diff_box {
 	uint32_t parent;   /* a box before this one; box 0 is the root */
@@ -65,5 +65,9 @@ struct diff_picture {
  * Errors: -ENOMEM; -EINVAL a parent that does not come before its child; -EIO with ferror(out).
  */
 int export_diff_svg(const struct diff_picture *picture, FILE *out);
+/* The same as an HTML page. */
+int export_diff_html(const struct diff_picture *picture, FILE *out);
+/* NULL, or what the build lacked for that, and the command that changes it. */
+const char *export_diff_html_lacks(void);
 
 #endif

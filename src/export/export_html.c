@@ -12,9 +12,6 @@
 
 extern const char html_script[], html_style[], html_licences[];
 
-/* The library goes down the tree by calling itself. */
-enum { MOST_DEPTH = 2000 };
-
 void html_boxes_done(struct html_boxes *boxes)
 {
 	free(boxes->node_of);
@@ -51,7 +48,7 @@ int html_boxes_init(const struct call_tree *tree, struct html_boxes *ret)
 {
 	CLEANUP(html_boxes_done) struct html_boxes boxes = { .tree = tree };
 
-	drawn_measure(tree, MOST_DEPTH, &boxes.drawn);
+	drawn_measure(tree, HTML_MOST_DEPTH, &boxes.drawn);
 	boxes.node_of = calloc(boxes.drawn.n, sizeof *boxes.node_of);
 	boxes.box_of = calloc(tree->n_nodes, sizeof *boxes.box_of);
 	if (!boxes.node_of || !boxes.box_of)
@@ -62,7 +59,7 @@ int html_boxes_init(const struct call_tree *tree, struct html_boxes *ret)
 	return 0;
 }
 
-static void put_head(FILE *out, const char *title)
+void html_put_begin(const char *title, FILE *out)
 {
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\""
@@ -70,8 +67,15 @@ static void put_head(FILE *out, const char *title)
 	      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>", out);
 	text_put_xml(out, title);
 	fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n"
-		"<noscript>This flame graph is drawn by a script. A picture that needs none: probing flamegraph --format svg</noscript>\n",
-		html_style);
+		"<noscript>This flame graph is drawn by a script. A picture that needs none: --format svg</noscript>\n"
+		"<script type=\"application/json\" id=\"profile\">\n", html_style);
+}
+
+void html_put_end(FILE *out)
+{
+	fprintf(out, "</script>\n<script>\n%s</script>\n", html_script);
+	fputs("<script type=\"text/plain\" id=\"licences\">\nThe script above is bundled from these packages:\n\n", out);
+	fprintf(out, "%s</script>\n</body>\n</html>\n", html_licences);
 }
 
 static int write_html(const struct profile *profile, const struct export_options *options, FILE *out)
@@ -89,18 +93,15 @@ static int write_html(const struct profile *profile, const struct export_options
 		r = html_aspects_init(profile, &places, &boxes, &aspects);
 	if (r < 0)
 		return r;
-	put_head(out, options->title && *options->title ? options->title : "Flame graph");
-	fputs("<script type=\"application/json\" id=\"profile\">\n", out);
+	html_put_begin(options->title && *options->title ? options->title : "Flame graph", out);
 	r = html_put_profile(profile, &boxes, &aspects, options->inverted, out);
 	if (r < 0)
 		return r;
-	fprintf(out, "</script>\n<script>\n%s</script>\n", html_script);
-	fputs("<script type=\"text/plain\" id=\"licences\">\nThe script above is bundled from these packages:\n\n", out);
-	fprintf(out, "%s</script>\n</body>\n</html>\n", html_licences);
+	html_put_end(out);
 	return text_finish(out);
 }
 
-static const char *lacks_bundle(void)
+const char *html_lacks(void)
 {
 	if (html_script[0])
 		return NULL;
@@ -113,6 +114,6 @@ const struct exporter export_html = {
 	.endings = ".html .htm",
 	.summary = "flame graph as a page: search, zoom, colours by kind, module, verdict, GIL or waiting",
 	.needs_samples = true,
-	.lacks = lacks_bundle,
+	.lacks = html_lacks,
 	.write = write_html,
 };

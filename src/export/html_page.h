@@ -5,6 +5,20 @@
 #include "src/export/drawn.h"
 #include "src/export/fold.h"
 
+/* ---- The page around the data ---- */
+
+enum { HTML_MOST_DEPTH = 2000 }; /* the library goes down the tree by calling itself */
+
+/* Up to the data, and from behind it on. */
+void html_put_begin(const char *title, FILE *out);
+void html_put_end(FILE *out);
+/* A text of any bytes as JSON that ends no element. */
+void html_put_string(FILE *out, const char *text);
+/* NULL, or what the build lacked, and the command that changes it. */
+const char *html_lacks(void);
+
+/* ---- A profile ---- */
+
 /* The boxes of a page, callers first. What is not drawn counts for the caller that is. */
 struct html_boxes {
 	const struct call_tree *tree;

@@ -132,7 +132,7 @@ static uint64_t find_scale(const struct profile *profile, const struct html_boxe
 /* ---- JSON ---- */
 
 /* '<' is written so that no name ends the element that this stands in. */
-static void put_string(FILE *out, const char *text)
+void html_put_string(FILE *out, const char *text)
 {
 	int32_t c;
 
@@ -152,7 +152,7 @@ static void put_strings(const struct data *data)
 {
 	for (size_t i = 0; i < data->strings.n; i++) {
 		fputs(i > 0 ? ",\n" : "", data->out);
-		put_string(data->out, data->strings.texts[i]);
+		html_put_string(data->out, data->strings.texts[i]);
 	}
 }
 
@@ -299,7 +299,7 @@ static void put_head(const struct data *data, bool inverted)
 	fprintf(out, "\"samples\":%ju,\"scale\":%ju,\"unit\":", (uintmax_t)drawn->tree->nodes[0].samples,
 		(uintmax_t)(drawn->by_weight ? data->scale : 0));
 	if (data->profile->unit)
-		put_string(out, data->profile->unit);
+		html_put_string(out, data->profile->unit);
 	else
 		fputs("null", out);
 	fprintf(out, ",\"inverted\":%s,\"left_out\":%zu,\"depth\":%u,\"limit\":", inverted ? "true" : "false",

@@ -16,6 +16,10 @@
 	const matched = document.querySelector(".matched");
 	const note = document.querySelector(".note");
 
+	/* Of a comparison other things are told, by other colours. */
+	const told = data.diff ? /^[0-9.]+ % · .+, was .+: (new|[-+][0-9.]+ %)/ : /^[0-9.]+ % · \d+ samples?/;
+	const schemes = data.diff ? ["change", "module"] : ["kind", "module", "verdict", "GIL"];
+
 	const check = (good, what) => { if (!good) failures.push(what); };
 	const near = (a, b) => Math.abs(a - b) < 1.5;
 	const later = () => new Promise(resolve => setTimeout(resolve, 900)); /* behind all transitions */
@@ -44,8 +48,10 @@
 		}
 		for (const box of boxes()) {
 			const lines = titleOf(box);
-			check(lines.some(line => /^[0-9.]+ % · \d+ samples?/.test(line)), `a title without a share: ${lines}`);
+			check(lines.some(line => told.test(line)), `a title without a share: ${lines}`);
 		}
+		if (data.diff)
+			return;
 		check(boxes().some(box => titleOf(box).some(line => /\.py:\d+/.test(line))), "no title with file and line");
 		check(boxes().some(box => titleOf(box).some(line => /^verdict: \w+ [0-9.]+ %/.test(line))), "no title with verdicts");
 	}
@@ -121,13 +127,28 @@
 			await later();
 			seen.set(option.value, boxes().map(colourOf).join());
 			check(option.value === "module" || document.querySelectorAll(".legend i").length > 1, `colours: no legend for ${option.value}`);
-			check(option.value === "kind" || location.hash.includes(`colour=${option.value}`), `colours: ${option.value} not in the address`);
+			check(option.value === schemes[0] || location.hash.includes(`colour=${option.value}`), `colours: ${option.value} not in the address`);
 		}
-		for (const wanted of ["kind", "module", "verdict", "GIL"])
+		for (const wanted of schemes)
 			check(seen.has(wanted), `colours: ${wanted} cannot be chosen`);
 		check(new Set(seen.values()).size === seen.size, "colours: two schemes look the same");
-		choose("kind");
+		choose(schemes[0]);
 		await later();
+	}
+
+	/* Red is more, blue less, and of all that took as long as before nothing has either. */
+	function checkChanges() {
+		const redness = box => {
+			const [red, , blue] = colourOf(box).match(/#(..)(..)(..)/) ? colourOf(box).match(/[0-9a-f]{2}/g).map(part => parseInt(part, 16))
+				: colourOf(box).match(/\d+/g).map(Number);
+			return Math.sign(red - blue);
+		};
+		for (const box of boxes()) {
+			const change = titleOf(box).map(line => told.exec(line)).find(Boolean)[1];
+			const expected = change === "new" ? 1 : Math.abs(parseFloat(change)) < 0.4 ? 0 : Math.abs(parseFloat(change)) > 0.6 ? Math.sign(parseFloat(change)) : null;
+			check(expected === null || redness(box) === expected, `colour ${colourOf(box)} of ${titleOf(box)}`);
+		}
+		check(new Set(data.diff.shade).size > 2, "nothing has changed");
 	}
 
 	async function checkIcicle() {
@@ -145,7 +166,7 @@
 
 	async function checkDetails(target) {
 		const summary = note.textContent;
-		check(/^\d+ samples/.test(summary), `no summary: ${summary}`);
+		check(data.diff ? summary === data.diff.note : /^\d+ samples/.test(summary), `no summary: ${summary}`);
 		boxOf(nameOf(target)).dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
 		check(note.textContent.startsWith(nameOf(target)) && note.textContent.includes(" % · "), `details: ${note.textContent}`);
 		boxOf(nameOf(target)).dispatchEvent(new MouseEvent("mouseout", {bubbles: true}));
@@ -167,6 +188,8 @@
 		await checkZoom(target);
 		await checkSearch(nameOf(target));
 		await checkColours();
+		if (data.diff)
+			checkChanges();
 		await checkIcicle();
 		await checkDetails(target);
 		await checkAddress();

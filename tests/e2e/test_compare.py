@@ -175,6 +175,29 @@ class Diff(Compare):
         root_box = float(by_name["all"].find("{*}rect").get("width"))
         self.assertLessEqual(float(by_name["planted"].find("{*}rect").get("width")), root_box)
 
+    def test_page(self):
+        done = probing("diff", "base.db", "slow.db", "--no-native", "-o", "change.html")
+        if "was built without" in done.stderr:
+            raise unittest.SkipTest("this build has no HTML")
+        self.assertEqual((t.OK, ""), (done.returncode, done.stderr))
+        with open("change.html", encoding="utf-8") as page:
+            data = json.loads(page.read().split('id="profile">\n', 1)[1].split("</script>", 1)[0])
+        names = [data["strings"][text - 1] for text in data["labels"]["text"]]
+        nodes, diff = data["nodes"], data["diff"]
+        self.assertEqual({len(names)}, {len(column) for column in (*(nodes[name] for name in ("label", "up", "value")), *(
+            diff[name] for name in ("shade", "is_known", "says")))})
+        inside = [0] * len(names)
+        for i, up in enumerate(nodes["up"]):
+            if i > 0:
+                inside[i - up] += nodes["value"][i]
+        for i, value in enumerate(nodes["value"]):
+            self.assertLessEqual(inside[i], value + len(names), names[i])  # each is rounded
+        planted = names.index("planted")
+        self.assertGreaterEqual(diff["shade"][planted], 3)
+        self.assertRegex(diff["says"][planted], r"^[\d.]+ % · .*, was .*: \+\d")
+        whole = json.loads(probing("diff", "base.db", "slow.db", "--no-native", "-f", "json", check=t.OK).stdout)["whole"]
+        self.assertIn("%+.1f %%" % (100 * (whole["head"] / whole["base"] - 1)), diff["says"][0])
+
     def test_by_wall_and_by_counter(self):
         wall = self.diff("base.db", "slow.db", "--per", "wall")["whole"]
         self.assertTrue(0.02 < wall["base"] < 1.3, wall)  # one thread that computes, and others beside it

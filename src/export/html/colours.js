@@ -48,8 +48,29 @@ function gradient(profile, name, values, legend) {
 	};
 }
 
+/* Of a comparison: blue less, red more, pale where it may be chance; as in diff_svg.c. */
+const CHANGES = ["#2f6fb8", "#578fce", "#83aede", "#aecbea", "#d6e4f4", "#e6e6e6", "#fbd9d3", "#f7b3a8", "#f0897b", "#e35c4e", "#cc2f27"];
+
+function pale(colour) {
+	const part = at => Math.round(255 - (255 - parseInt(colour.slice(at, at + 2), 16)) * 0.45);
+	return `rgb(${part(1)},${part(3)},${part(5)})`;
+}
+
+function byChange(diff) {
+	const middle = (CHANGES.length - 1) / 2;
+	return {
+		of: (label, node) => {
+			const colour = CHANGES[middle + diff.shade[node.index]];
+			return diff.is_known[node.index] ? colour : pale(colour);
+		},
+		legend: [[CHANGES[0], "less"], [CHANGES[middle], "as before"], [CHANGES[2 * middle], "more"], [pale(CHANGES[2 * middle]), "pale: may be chance"]],
+	};
+}
+
 /* What there is to choose from: name -> {of(label, node), legend: [[colour, words]...]}. */
 export function schemesOf(profile) {
+	if (profile.diff)
+		return {change: byChange(profile.diff), module: {of: byModule, legend: []}};
 	const used = new Set(profile.labels.map(label => label.kind));
 	const kinds = Object.keys(KINDS).filter(kind => kind && used.has(kind));
 	const waiting = (profile.aspects.find(one => one.name === "state") || {values: []}).values.filter(value => value !== "running");

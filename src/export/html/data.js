@@ -15,6 +15,13 @@ function makeNodes(profile) {
 	return nodes;
 }
 
+/* Profiles come with siblings in order of their names, comparisons do not. */
+function sortSiblings(nodes, labels) {
+	const names = nodes.map(node => labels[node.label].text);
+	for (const node of nodes)
+		node.children.sort((a, b) => names[a.index] < names[b.index] ? -1 : names[a.index] > names[b.index] ? 1 : a.index - b.index);
+}
+
 function makeLabels(profile) {
 	const {text, kind, file, first, last, module} = profile.labels;
 	const string = index => index ? profile.strings[index - 1] : "";
@@ -26,7 +33,10 @@ function makeLabels(profile) {
 
 export function load(text) {
 	const profile = JSON.parse(text);
-	return {...profile, labels: makeLabels(profile), nodes: makeNodes(profile)};
+	const labels = makeLabels(profile), nodes = makeNodes(profile);
+	if (profile.diff)
+		sortSiblings(nodes, labels);
+	return {...profile, labels, nodes};
 }
 
 export const baseName = path => path.slice(path.lastIndexOf("/") + 1);
@@ -61,6 +71,8 @@ function aspectOf(aspect, node) {
 
 export function linesOf(profile, node) {
 	const label = profile.labels[node.label];
+	if (profile.diff)
+		return [label.text, placeOf(label), profile.diff.says[node.index]].filter(Boolean);
 	return [label.text, placeOf(label), `${percent(node.value, profile.nodes[0].value)} · ${amountOf(profile, node)}`,
 		...profile.aspects.map(aspect => aspectOf(aspect, node))].filter(Boolean);
 }

@@ -12,7 +12,8 @@ import "./style.css";
 const profile = load(document.getElementById("profile").textContent);
 const schemes = schemesOf(profile);
 const quiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
-const state = {zoom: 0, search: "", colour: "kind", icicle: false};
+const usual = Object.keys(schemes)[0];
+const state = {zoom: 0, search: "", colour: usual, icicle: false};
 const hits = new Set(); /* labels */
 
 function element(name, properties, ...children) {
@@ -38,7 +39,7 @@ const graph = element("div", {className: "graph"});
 const head = element("header", {}, element("h1", {textContent: document.title}),
 	element("div", {className: "controls"}, legend, matched, reset, icicle, colours, input), note);
 
-const summary = [amountOf(profile, profile.nodes[0]), profile.inverted ? "callers beyond what they call" : "",
+const summary = profile.diff ? profile.diff.note : [amountOf(profile, profile.nodes[0]), profile.inverted ? "callers beyond what they call" : "",
 	profile.left_out ? `${profile.left_out} boxes below ${profile.limit} %${profile.depth ? ` or deeper than ${profile.depth}` : ""} left out` : "",
 ].filter(Boolean).join(" · ");
 
@@ -125,7 +126,7 @@ function stateText() {
 		text.set("zoom", state.zoom);
 	if (state.search)
 		text.set("search", state.search);
-	if (state.colour !== "kind")
+	if (state.colour !== usual)
 		text.set("colour", state.colour);
 	if (state.icicle)
 		text.set("icicle", "1");
@@ -146,7 +147,7 @@ function restore() {
 	const zoom = Number(text.get("zoom"));
 	state.zoom = Number.isInteger(zoom) && zoom > 0 && zoom < profile.nodes.length ? zoom : 0;
 	state.search = text.get("search") || "";
-	state.colour = Object.hasOwn(schemes, text.get("colour")) ? text.get("colour") : "kind";
+	state.colour = Object.hasOwn(schemes, text.get("colour")) ? text.get("colour") : usual;
 	state.icicle = text.get("icicle") === "1";
 	show();
 }

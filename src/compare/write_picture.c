@@ -1,4 +1,4 @@
-/* write_svg.c - a comparison as a flame graph: its tree of stacks, with what is known of each. */
+/* write_picture.c - a comparison as a flame graph: its tree of stacks, with what is known of each. */
 #include <errno.h>
 #include <string.h>
 
@@ -47,7 +47,8 @@ static char *make_note(const struct compare *compare)
 	return text;
 }
 
-int compare_write_svg(const struct compare *compare, const char *title, FILE *out)
+static int write_picture(const struct compare *compare, const char *title, FILE *out,
+			 int (*write)(const struct diff_picture *picture, FILE *out))
 {
 	CLEANUP(freep) struct diff_box *boxes = calloc(compare->n_nodes, sizeof *boxes);
 	CLEANUP(freep) char *note = make_note(compare);
@@ -57,5 +58,15 @@ int compare_write_svg(const struct compare *compare, const char *title, FILE *ou
 	if (!boxes || !note)
 		return -ENOMEM;
 	fill_boxes(compare, boxes);
-	return export_diff_svg(&picture, out);
+	return write(&picture, out);
+}
+
+int compare_write_svg(const struct compare *compare, const char *title, FILE *out)
+{
+	return write_picture(compare, title, out, export_diff_svg);
+}
+
+int compare_write_html(const struct compare *compare, const char *title, FILE *out)
+{
+	return write_picture(compare, title, out, export_diff_html);
 }
