@@ -345,7 +345,9 @@ static bool is_nsys(const uint8_t *bytes, size_t n_bytes)
 	static const char magic[] = "SQLite format 3", table[] = "CREATE TABLE", sign[] = "CUPTI_ACTIVITY_KIND_", nvtx[] = "NVTX_EVENTS";
 	size_t looked_at = MIN(n_bytes, (size_t)1 << 24);
 
-	return n_bytes >= HEADER_BYTES && memcmp(bytes, magic, sizeof magic) == 0 && memmem(bytes, looked_at, table, strlen(table)) &&
+	if (!bytes || n_bytes < HEADER_BYTES || memcmp(bytes, magic, sizeof magic) != 0)
+		return false;
+	return memmem(bytes, looked_at, table, strlen(table)) &&
 	       (memmem(bytes, looked_at, sign, strlen(sign)) || memmem(bytes, looked_at, nvtx, strlen(nvtx)));
 }
 
