@@ -135,6 +135,7 @@ int load_module(struct loader *loader)
 int load_function(struct loader *loader)
 {
 	struct function *function;
+	int64_t first_line = 0;
 	int r;
 
 	r = grow(&loader->function_rows, loader->functions.n, &loader->function_room,
@@ -152,9 +153,11 @@ int load_function(struct loader *loader)
 	if (r == 0)
 		r = row_string(loader, 5, &function->symbol);
 	if (r == 0)
-		r = row_int32(loader, 6, &function->first_line);
+		r = row_integer(loader, 6, INT32_MIN, INT32_MAX, &first_line);
 	if (r < 0)
 		return r;
+	/* A program may make code objects that say anything. */
+	function->first_line = (int32_t)MAX(first_line, 0);
 	if (!function->name)
 		return -EBADMSG;
 	return row_index_add(&loader->functions, sqlite3_column_int64(loader->row, 0));

@@ -253,6 +253,30 @@ static void test_what_is_not_let_in(void **state)
 	profile_free(load(*state));
 }
 
+/* A program may make code that says it begins anywhere. */
+static void test_first_lines_of_any_size(void **state)
+{
+	static const struct {
+		const char *sql;
+		int expected;
+	} cases[] = {
+		{ "UPDATE function SET first_line = -5", 0 },
+		{ "UPDATE function SET first_line = -1244136272", 0 },
+		{ "UPDATE function SET first_line = NULL", 0 },
+		{ "UPDATE function SET first_line = 2147483647", INT32_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct profile *profile;
+
+		assert_int_equal(store_exec(*state, cases[i].sql), 0);
+		profile = load(*state);
+		for (size_t at = 0; at < profile->n_frames; at++)
+			assert_true(profile->frames[at].function == 0 || profile->frames[at].first_line == cases[i].expected);
+		profile_free(profile);
+	}
+}
+
 static void test_inlined_chains_have_a_limit(void **state)
 {
 	struct profile *profile = NULL;
@@ -347,6 +371,7 @@ int main(void)
 		DATABASE_TEST(test_sparse_ids),
 		DATABASE_TEST(test_parents_come_first),
 		DATABASE_TEST(test_what_is_not_let_in),
+		DATABASE_TEST(test_first_lines_of_any_size),
 		DATABASE_TEST(test_inlined_chains_have_a_limit),
 		DATABASE_TEST(test_within_a_transaction),
 		DATABASE_TEST(test_a_deep_tree_in_disorder),

@@ -20,6 +20,7 @@ enum {
 	MAX_PATH_BYTES = 4096,
 	MAX_LINE_TABLE_BYTES = 1 << 20,
 	MAX_BYTECODE_BYTES = 128 << 20,
+	MAX_LINES = 1 << 26,
 	UNIT_BYTES = 2, /* what code objects count their bytecode in, where they hold it */
 };
 
@@ -87,7 +88,8 @@ static int parse_head(const struct py_runtime *runtime, uint64_t address, const 
 		if (n_units == 0 || n_units > MAX_BYTECODE_BYTES / UNIT_BYTES)
 			return -EBADMSG;
 	}
-	if (identity.qualname == 0 || identity.file == 0)
+	/* While a code object is freed its frame still stands there, and its memory may be something else's. */
+	if (identity.qualname == 0 || identity.file == 0 || (identity.first_line > MAX_LINES && identity.first_line < -(uint32_t)MAX_LINES))
 		return -EBADMSG;
 	identity.bytecode_bytes = n_units * UNIT_BYTES;
 	if (reader_has(runtime, CODE_VERSION))
