@@ -1,7 +1,8 @@
 /*
  * export_chrome.c - Chrome's trace events as JSON: a track per thread, for Perfetto and chrome://tracing.
  *
- * Format: "Trace Event Format", events B and E, names as metadata events. A sample stands for a time: of what ran, that
+ * Format: "Trace Event Format", events B and E, names as metadata events. An E has its B's name, for readers
+ * that look for what it ends by name. A sample stands for a time: of what ran, that
  * which ends with it; of what waited, that which begins with it. Times of a thread are laid one behind the other:
  * one that would begin before the last has ended begins there, as does one that begins less than half of itself
  * later, so that what lasts is one slice, and slices are as long as samples weigh. Functions that two neighbours
@@ -24,7 +25,7 @@ enum { MICROSECOND_DECIMALS = 3, IDS_BYTES = 64 };
 struct track {
 	FILE *out;
 	const struct timeline *timeline;
-	char **names; /* by label: the rest of an event that begins it */
+	char **names; /* by label: the rest of its events */
 	uint64_t origin_ns; /* what times are counted from */
 	uint64_t cursor_ns; /* where the last sample ends, from there */
 	char time[TEXT_FIXED_BYTES], ids[IDS_BYTES]; /* the cursor's and the thread's text */
@@ -85,7 +86,7 @@ static void close_to(struct track *track, uint32_t depth)
 	for (; track->n_open > depth; track->n_open--) {
 		begin_event(track, "E");
 		put(track, track->time);
-		put(track, "}");
+		put(track, track->names[track->open[track->n_open - 1]]);
 	}
 }
 

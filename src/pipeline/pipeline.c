@@ -257,9 +257,11 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *counters)
 {
 	struct store *store;
+	uint64_t ended_ns;
 	int r, stopped;
 
 	r = pipeline_flush(pipeline);
+	ended_ns = realtime_ns(); /* what is done from now on is ours: names that are still to be found */
 	stopped = writer_stop(pipeline->writer, true);
 	store = writer_take_store(pipeline->writer);
 	pipeline->n_dropped = writer_dropped(pipeline->writer);
@@ -272,7 +274,7 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 		store_close(store);
 		return r;
 	}
-	return store_finish(store, realtime_ns());
+	return store_finish(store, ended_ns);
 }
 
 void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_counts *ret)

@@ -1,18 +1,27 @@
 #!/usr/bin/python3
 """Runs the end-to-end tests and counts them.
 
-Usage: run.py [PATTERN...]   a pattern is a part of a test's name, e.g. test_stacks
+Usage: run.py [--jobs N] [PATTERN...]   a pattern is a part of a test's name, e.g. test_stacks
 
-A line per test while it runs, failures in full, then the closing line
+A line per test, failures in full, then the closing line
 'N passed, N failed, N skipped'. A test with a failing subtest has failed once.
 Exit status 1 iff something failed.
 
+N cases run at once (default: as many as there are processors), each in a process
+of its own; its lines come when it is done. Cases that say 'alone = True' measure what
+others would disturb: they run after the rest, one by one.
+
 Tests look at recordings of programs that run while others do, so a share can
-be off once: a case that failed is run again at the end, in full and from a
+be off once: a case that failed is run again at the end, in full, by itself and from a
 recording of its own, at most twice, and what happens last counts. What did not
 fail each time is listed before the closing line. Where many cases fail, none is
 run again.
 """
+import argparse
+import concurrent.futures
+import contextlib
+import io
+import multiprocessing
 import os
 import sys
 import time
@@ -71,7 +80,8 @@ class Result(unittest.TestResult):
         self.say("FAIL", test, ": succeeded unexpectedly")
 
 
-MAX_CASES_AGAIN = 12
+CASES = []  # all that are to be run, each as the list of its tests
+MAX_CASES_AGAIN = 20
 MAX_RUNS = 3
 
 
@@ -96,13 +106,33 @@ def run_case(tests):
     return result.outcomes
 
 
+def run_quietly(at):
+    """In a process of its own: the outcomes of the case at this place of the list, and what is to be said."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        outcomes = run_case(CASES[at])
+    return outcomes, said.getvalue()
+
+
+def run_first(jobs):
+    """Outcomes by name, of each case; several at once, then those that want to be alone."""
+    together = [i for i, tests in enumerate(CASES) if jobs > 1 and not getattr(tests[0], "alone", False)]
+    results = [None] * len(CASES)
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        running = {pool.submit(run_quietly, i): i for i in together}
+        for done in concurrent.futures.as_completed(running):
+            results[running[done]], said = done.result()
+            print(said, end="", flush=True)
+    return [run_case(tests) if outcomes is None else outcomes for tests, outcomes in zip(CASES, results)]
+
+
 def failed_ones(outcomes):
     return sorted(name for name, outcome in outcomes.items() if outcome == "FAIL")
 
 
-def run_all(cases):
+def run_all(jobs):
     """Outcomes by name, and the names that failed, but not the last time."""
-    results = [run_case(tests) for tests in cases]
+    results = run_first(jobs)
     unsteady = set()
     for _ in range(1, MAX_RUNS):
         failed = [i for i, outcomes in enumerate(results) if failed_ones(outcomes)]
@@ -112,17 +142,22 @@ def run_all(cases):
             names = failed_ones(results[i])
             print("again: %s" % ", ".join(names), flush=True)
             unsteady.update(names)
-            results[i] = run_case(cases[i])
+            results[i] = run_case(CASES[i])
     by_name = {name: outcome for outcomes in results for name, outcome in outcomes.items()}
     return by_name, sorted(unsteady.difference(failed_ones(by_name)))
 
 
-def main(patterns):
+def main():
+    parser = argparse.ArgumentParser(usage="run.py [--jobs N] [PATTERN...]")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("patterns", nargs="*")
+    arguments = parser.parse_args()
     sys.path.insert(0, HERE)
     __import__("probing_test")  # says once, and here, if there is nothing to test
     loader = unittest.TestLoader()
-    loader.testNamePatterns = ["*%s*" % pattern for pattern in patterns] or None
-    by_name, unsteady = run_all(cases_of(loader.discover(HERE, "test_*.py", HERE)))
+    loader.testNamePatterns = ["*%s*" % pattern for pattern in arguments.patterns] or None
+    CASES.extend(cases_of(loader.discover(HERE, "test_*.py", HERE)))
+    by_name, unsteady = run_all(arguments.jobs)
     outcomes = list(by_name.values())
     failed = outcomes.count("FAIL")
     for name in unsteady:
@@ -134,4 +169,4 @@ def main(patterns):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

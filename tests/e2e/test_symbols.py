@@ -575,6 +575,8 @@ class Debuginfod(Symbols):
             self.assertLess(time.monotonic() - started, 25)
             self.assertEqual(1, len(set(server.asked)), server.asked)  # the client may repeat it
             self.assert_nameless()
+            (recorded_s, took_s), = query("probing.db", "SELECT ended - started, %f FROM run" % (time.monotonic() - started))
+            self.assertLess(recorded_s, took_s - 1.5, "the time of names is none of the recording's")
             done = t.probing("symbolize", check=t.OK, env=self.environment(server.url, DEBUGINFOD_TIMEOUT="2"))
             self.assertIn("did not answer in time", done.stderr)
 

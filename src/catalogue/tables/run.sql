@@ -3,7 +3,7 @@
 CREATE TABLE run(
   run           INTEGER PRIMARY KEY,      -- 1
   started       REAL NOT NULL,            -- [seconds since 1970] UTC
-  ended         REAL,                     -- [seconds since 1970] NULL: it lasts, or its recorder was killed
+  ended         REAL,                     -- [seconds since 1970] when sampling did; names may have been looked up after it; NULL: it lasts, or its recorder was killed
   clean         INTEGER NOT NULL DEFAULT 0, -- 1: it ended by itself
   command       TEXT NOT NULL,            -- what was recorded: a command line
   pid           INTEGER NOT NULL,         -- of what was recorded; its children have rows in process
