@@ -32,6 +32,7 @@ def rows_of(path):
 
 class Waits(t.Case):
     """A recording of the fixture for all tests of a class."""
+    alone = True
     mode = "wall"
     source = "auto"
 
