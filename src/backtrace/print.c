@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <utf8proc.h>
 
+#include "base/text.h"
 #include "base/util.h"
 
-enum { REPLACEMENT = 0xfffd, KERNEL_NAME_BYTES = 15 };
+enum { KERNEL_NAME_BYTES = 15 };
 
 /* The colours that the report has, too. */
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
@@ -70,39 +70,14 @@ bool print_is_same_name(const char *kernel, const char *python)
 	return strncmp(kernel, python, n) == 0 && (python[n] == '\0' || n == KERNEL_NAME_BYTES);
 }
 
-/* The next character, fit for a terminal; 0 at the end. */
-static utf8proc_int32_t next_char(const char **at)
-{
-	utf8proc_int32_t c;
-	utf8proc_ssize_t n;
-
-	if (!**at)
-		return 0;
-	/* No sequence is longer than four bytes; a NUL ends one early as invalid. */
-	n = utf8proc_iterate((const utf8proc_uint8_t *)*at, (utf8proc_ssize_t)strnlen(*at, 4), &c);
-	*at += n > 0 ? n : 1;
-	if (n <= 0)
-		return REPLACEMENT;
-	switch (utf8proc_category(c)) {
-	case UTF8PROC_CATEGORY_CC: /* control */
-	case UTF8PROC_CATEGORY_CF: /* writing direction and the like */
-	case UTF8PROC_CATEGORY_ZL:
-	case UTF8PROC_CATEGORY_ZP:
-		return ' ';
-	default:
-		return c;
-	}
-}
-
 static void put(const struct page *page, enum style style, const char *text)
 {
-	utf8proc_uint8_t bytes[4];
-	utf8proc_int32_t c;
+	int32_t c;
 
 	if (page->colour)
 		fputs(styles[style], page->out);
-	while ((c = next_char(&text)) != 0)
-		fwrite(bytes, 1, (size_t)utf8proc_encode_char(c, bytes), page->out);
+	while ((c = text_next_shown(&text)) != 0)
+		text_put(page->out, c);
 	if (page->colour && style != STYLE_PLAIN)
 		fputs("\033[0m", page->out);
 }

@@ -1,134 +1,89 @@
 /* info_json.c - what recordings are, for programs. */
-#include <errno.h>
 #include <math.h>
-#include <string.h>
-#include <yajl/yajl_gen.h>
 
+#include "base/json.h"
 #include "base/util.h"
 #include "src/cli/info.h"
-#include "src/cli/rename_summary.h"
 
-DEFINE_CLEANUP(yajl_gen, yajl_gen_free)
-
-/* What is not UTF-8 comes without the bytes that make it so. */
-static void put_bytes(yajl_gen json, const char *text)
+/* A time, or how many a second; 0 or less: not known. */
+static void put_real(struct json *json, const char *key, double value)
 {
-	char plain[1024];
-
-	if (yajl_gen_string(json, (const unsigned char *)text, strlen(text)) != yajl_gen_invalid_string)
-		return;
-	rename_printable(text, plain, sizeof plain);
-	for (char *at = plain; *at; at++)
-		if ((unsigned char)*at >= 0x80)
-			*at = '?';
-	yajl_gen_string(json, (const unsigned char *)plain, strlen(plain));
-}
-
-static void put_text(yajl_gen json, const char *key, const char *text)
-{
-	put_bytes(json, key);
-	if (text[0])
-		put_bytes(json, text);
-	else
-		yajl_gen_null(json);
+	to_json_put_number(json, key, value > 0 ? value : NAN);
 }
 
 /* Below 0: not known. */
-static void put_integer(yajl_gen json, const char *key, int64_t value)
+static void put_integer(struct json *json, const char *key, int64_t value)
 {
-	put_bytes(json, key);
-	if (value >= 0)
-		yajl_gen_integer(json, value);
-	else
-		yajl_gen_null(json);
+	to_json_put_known(json, key, value, value >= 0);
 }
 
-static void put_real(yajl_gen json, const char *key, double value)
+static void put_run(struct json *json, const struct about_run *run)
 {
-	put_bytes(json, key);
-	if (isfinite(value) && value > 0)
-		yajl_gen_double(json, value);
-	else
-		yajl_gen_null(json);
-}
-
-static void put_bool(yajl_gen json, const char *key, bool value)
-{
-	put_bytes(json, key);
-	yajl_gen_bool(json, value);
-}
-
-static void put_run(yajl_gen json, const struct about_run *run)
-{
-	yajl_gen_map_open(json);
+	to_json_object(json);
 	put_integer(json, "run", run->run);
-	put_text(json, "command", run->command);
+	to_json_put_text(json, "command", run->command);
 	put_integer(json, "pid", run->pid);
 	put_real(json, "started", run->started);
 	put_real(json, "ended", run->ended);
-	put_bool(json, "clean", run->clean);
-	put_text(json, "mode", run->mode);
-	put_text(json, "event", run->event);
-	put_text(json, "unit", run->unit);
+	to_json_put_bool(json, "clean", run->clean);
+	to_json_put_text(json, "mode", run->mode);
+	to_json_put_text(json, "event", run->event);
+	to_json_put_text(json, "unit", run->unit);
 	put_real(json, "hz", run->hz);
 	put_integer(json, "period", run->period > 0 ? run->period : -1);
-	put_text(json, "stack_source", run->stack_source);
-	put_bool(json, "kernel_frames", run->kernel_frames);
-	put_text(json, "python", run->python);
-	put_text(json, "host", run->host);
-	put_text(json, "kernel", run->kernel);
+	to_json_put_text(json, "stack_source", run->stack_source);
+	to_json_put_bool(json, "kernel_frames", run->kernel_frames);
+	to_json_put_text(json, "python", run->python);
+	to_json_put_text(json, "host", run->host);
+	to_json_put_text(json, "kernel", run->kernel);
 	put_integer(json, "cpus", run->cpus);
-	put_text(json, "probing", run->probing);
-	yajl_gen_map_close(json);
+	to_json_put_text(json, "probing", run->probing);
+	to_json_object_end(json);
 }
 
-static void put_parts(yajl_gen json, const struct about *about)
+static void put_parts(struct json *json, const struct about *about)
 {
 	put_integer(json, "file_bytes", about->file_bytes);
 	put_integer(json, "log_bytes", about->log_bytes);
-	put_bytes(json, "bytes");
 	if (!about->has_parts) {
-		yajl_gen_null(json);
+		to_json_put_null(json, "bytes");
 		return;
 	}
-	yajl_gen_map_open(json);
+	to_json_put_object(json, "bytes");
 	for (int i = 0; i < N_PARTS; i++)
 		put_integer(json, about_part_names[i], about->part_bytes[i]);
-	yajl_gen_map_close(json);
+	to_json_object_end(json);
 }
 
-static void put_check(yajl_gen json, const struct info *info)
+static void put_check(struct json *json, const struct info *info)
 {
-	put_bytes(json, "check");
 	if (!info->is_checked) {
-		yajl_gen_null(json);
+		to_json_put_null(json, "check");
 		return;
 	}
-	yajl_gen_map_open(json);
-	put_bool(json, "sound", info->check.n_wrong == 0);
-	put_bool(json, "sealed", info->check.is_sealed);
+	to_json_put_object(json, "check");
+	to_json_put_bool(json, "sound", info->check.n_wrong == 0);
+	to_json_put_bool(json, "sealed", info->check.is_sealed);
 	put_integer(json, "n_wrong", (int64_t)info->check.n_wrong);
-	put_bytes(json, "wrong");
-	yajl_gen_array_open(json);
+	to_json_put_array(json, "wrong");
 	for (size_t i = 0; i < info->n_wrong; i++)
-		put_bytes(json, info->wrong[i]);
-	yajl_gen_array_close(json);
-	yajl_gen_map_close(json);
+		to_json_string(json, info->wrong[i]);
+	to_json_array_end(json);
+	to_json_object_end(json);
 }
 
-static void put_info(yajl_gen json, const struct info *info)
+static void put_info(struct json *json, const struct info *info)
 {
 	const struct about *about = &info->about;
 
-	yajl_gen_map_open(json);
-	put_text(json, "path", info->path);
+	to_json_object(json);
+	to_json_put_text(json, "path", info->path);
 	put_integer(json, "schema_version", about->schema_version);
-	put_bool(json, "is_being_recorded", about->is_written);
-	put_bytes(json, "runs");
-	yajl_gen_array_open(json);
+	to_json_put_bool(json, "is_being_recorded", about->is_written);
+	to_json_put_array(json, "runs");
 	for (size_t i = 0; i < about->n_runs; i++)
 		put_run(json, &about->runs[i]);
-	yajl_gen_array_close(json);
+	to_json_array_end(json);
 	put_real(json, "first_sample", about->first);
 	put_real(json, "last_sample", about->last);
 	put_integer(json, "samples", about->n_samples);
@@ -144,25 +99,19 @@ static void put_info(yajl_gen json, const struct info *info)
 	put_integer(json, "pauses", about->n_pauses);
 	put_parts(json, about);
 	put_check(json, info);
-	yajl_gen_map_close(json);
+	to_json_object_end(json);
 }
 
 int info_print_json(const struct info *infos, size_t n, FILE *out)
 {
-	CLEANUP(yajl_gen_freep) yajl_gen json = yajl_gen_alloc(NULL);
-	const unsigned char *bytes;
-	size_t n_bytes;
+	CLEANUP(to_json_done) struct json json = { 0 };
+	int r = to_json_keep("    ", &json);
 
-	if (!json)
-		return -ENOMEM;
-	yajl_gen_config(json, yajl_gen_validate_utf8, 1);
-	yajl_gen_config(json, yajl_gen_beautify, 1);
-	yajl_gen_array_open(json);
+	if (r < 0)
+		return r;
+	to_json_array(&json);
 	for (size_t i = 0; i < n; i++)
-		put_info(json, &infos[i]);
-	yajl_gen_array_close(json);
-	if (yajl_gen_get_buf(json, &bytes, &n_bytes) != yajl_gen_status_ok)
-		return -ENOMEM;
-	fwrite(bytes, 1, n_bytes, out);
-	return ferror(out) ? -EIO : 0;
+		put_info(&json, &infos[i]);
+	to_json_array_end(&json);
+	return to_json_finish(&json, out);
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/json.h"
 #include "base/util.h"
-#include "src/compare/json.h"
 #include "src/compare/say.h"
 
 enum { MOST_FUNCTIONS = 50, MAX_RANGE = 48 };
@@ -97,22 +97,22 @@ static int self_series(const struct compare *compare, uint32_t function, struct 
 
 /* ---- github-action-benchmark ---- */
 
-static void put_entry(yajl_gen json, const char *name, const char *unit, const struct series *series)
+static void put_entry(struct json *json, const char *name, const char *unit, const struct series *series)
 {
 	char range[MAX_RANGE];
 
-	yajl_gen_map_open(json);
-	json_put_text(json, "name", name);
-	json_put_text(json, "unit", unit);
-	json_put_number(json, "value", mean_of(series));
+	to_json_object(json);
+	to_json_put_text(json, "name", name);
+	to_json_put_text(json, "unit", unit);
+	to_json_put_number(json, "value", mean_of(series));
 	if (series->n > 1) {
 		snprintf(range, sizeof range, "± %.3g", deviation_of(series));
-		json_put_text(json, "range", range);
+		to_json_put_text(json, "range", range);
 	}
-	yajl_gen_map_close(json);
+	to_json_object_end(json);
 }
 
-static int put_functions(yajl_gen json, const struct compare *compare)
+static int put_functions(struct json *json, const struct compare *compare)
 {
 	int r = 0;
 
@@ -130,35 +130,34 @@ static int put_functions(yajl_gen json, const struct compare *compare)
 int compare_write_github(const struct compare *compare, FILE *out)
 {
 	CLEANUP(series_done) struct series wall = { 0 };
-	CLEANUP(yajl_gen_freep) yajl_gen json = json_new();
-	int r;
+	CLEANUP(to_json_done) struct json json = { 0 };
+	int r = to_json_keep("    ", &json);
 
-	if (!json)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	r = wall_series(compare, SIDE_HEAD, &wall);
 	if (r < 0)
 		return r;
-	yajl_gen_array_open(json);
+	to_json_array(&json);
 	if (wall.n > 0)
-		put_entry(json, "wall time", "s", &wall);
-	r = put_functions(json, compare);
-	yajl_gen_array_close(json);
-	return r < 0 ? r : json_finish(json, out);
+		put_entry(&json, "wall time", "s", &wall);
+	r = put_functions(&json, compare);
+	to_json_array_end(&json);
+	return r < 0 ? r : to_json_finish(&json, out);
 }
 
 /* ---- hyperfine ---- */
 
-static void put_list(yajl_gen json, const char *key, const struct series *series)
+static void put_list(struct json *json, const char *key, const struct series *series)
 {
-	json_put_string(json, key);
-	yajl_gen_array_open(json);
+	to_json_put_array(json, key);
 	for (size_t i = 0; i < series->n; i++)
-		yajl_gen_double(json, series->values[i]);
-	yajl_gen_array_close(json);
+		to_json_number(json, series->values[i]);
+	to_json_array_end(json);
 }
 
 /* What the runs of which the wall times are know besides. */
-static void put_details(yajl_gen json, const struct compare *compare, enum side side)
+static void put_details(struct json *json, const struct compare *compare, enum side side)
 {
 	double user = 0, system = 0, n = 0;
 	const char *command = NULL;
@@ -173,18 +172,17 @@ static void put_details(yajl_gen json, const struct compare *compare, enum side 
 		system += run->sys_s;
 		n++;
 	}
-	json_put_text(json, "command", command);
-	json_put_number(json, "user", user / n);
-	json_put_number(json, "system", system / n);
-	json_put_string(json, "exit_codes");
-	yajl_gen_array_open(json);
+	to_json_put_text(json, "command", command);
+	to_json_put_number(json, "user", user / n);
+	to_json_put_number(json, "system", system / n);
+	to_json_put_array(json, "exit_codes");
 	for (size_t i = 0; i < compare->n_runs; i++)
 		if (tells_wall(compare, &compare->runs[i], side))
-			yajl_gen_integer(json, compare->runs[i].exit_status);
-	yajl_gen_array_close(json);
+			to_json_integer(json, compare->runs[i].exit_status);
+	to_json_array_end(json);
 }
 
-static int put_result(yajl_gen json, const struct compare *compare, enum side side)
+static int put_result(struct json *json, const struct compare *compare, enum side side)
 {
 	CLEANUP(series_done) struct series wall = { 0 };
 	double least = INFINITY, most = -INFINITY;
@@ -196,38 +194,36 @@ static int put_result(yajl_gen json, const struct compare *compare, enum side si
 		least = fmin(least, wall.values[i]);
 		most = fmax(most, wall.values[i]);
 	}
-	yajl_gen_map_open(json);
+	to_json_object(json);
 	put_details(json, compare, side);
-	json_put_number(json, "mean", mean_of(&wall));
-	json_put_number(json, "stddev", deviation_of(&wall));
-	json_put_number(json, "median", median_of(&wall));
-	json_put_number(json, "min", least);
-	json_put_number(json, "max", most);
+	to_json_put_number(json, "mean", mean_of(&wall));
+	to_json_put_number(json, "stddev", deviation_of(&wall));
+	to_json_put_number(json, "median", median_of(&wall));
+	to_json_put_number(json, "min", least);
+	to_json_put_number(json, "max", most);
 	put_list(json, "times", &wall);
-	json_put_string(json, "parameters");
-	yajl_gen_map_open(json);
-	json_put_text(json, "side", side == SIDE_BASE ? "base" : "head");
-	yajl_gen_map_close(json);
-	yajl_gen_map_close(json);
+	to_json_put_object(json, "parameters");
+	to_json_put_text(json, "side", side == SIDE_BASE ? "base" : "head");
+	to_json_object_end(json);
+	to_json_object_end(json);
 	return 0;
 }
 
 int compare_write_hyperfine(const struct compare *compare, FILE *out)
 {
-	CLEANUP(yajl_gen_freep) yajl_gen json = json_new();
-	int r;
+	CLEANUP(to_json_done) struct json json = { 0 };
+	int r = to_json_keep("    ", &json);
 
-	if (!json)
-		return -ENOMEM;
-	yajl_gen_map_open(json);
-	json_put_string(json, "results");
-	yajl_gen_array_open(json);
-	r = put_result(json, compare, SIDE_BASE);
+	if (r < 0)
+		return r;
+	to_json_object(&json);
+	to_json_put_array(&json, "results");
+	r = put_result(&json, compare, SIDE_BASE);
 	if (r >= 0)
-		r = put_result(json, compare, SIDE_HEAD);
-	yajl_gen_array_close(json);
-	yajl_gen_map_close(json);
-	return r < 0 ? r : json_finish(json, out);
+		r = put_result(&json, compare, SIDE_HEAD);
+	to_json_array_end(&json);
+	to_json_object_end(&json);
+	return r < 0 ? r : to_json_finish(&json, out);
 }
 
 /* ---- Go ---- */

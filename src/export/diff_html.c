@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/diff_say.h"
 #include "src/export/html_page.h"
 #include "src/export/names.h"
-#include "src/export/text.h"
 
 #define WHOLE 1e9 /* the value of the root */
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/diff_say.h"
-#include "src/export/text.h"
 
 extern const char svg_script[], svg_style[];
 

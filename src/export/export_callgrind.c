@@ -8,11 +8,11 @@
  */
 #include <errno.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/graph.h"
 #include "src/export/names.h"
-#include "src/export/text.h"
 
 /* Names that were written once go by number from then on. */
 struct numbers {

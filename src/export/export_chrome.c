@@ -14,10 +14,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/export.h"
-#include "src/export/json.h"
-#include "src/export/text.h"
 #include "src/export/timeline.h"
 
 enum { MICROSECOND_DECIMALS = 3, IDS_BYTES = 64 };

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/fold.h"
-#include "src/export/text.h"
 
 struct line {
 	char *text;

@@ -5,10 +5,10 @@
  */
 #include <errno.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/html_page.h"
-#include "src/export/text.h"
 
 extern const char html_script[], html_style[], html_licences[];
 

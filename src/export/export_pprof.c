@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/fold.h"
 #include "src/export/gzip.h"
 #include "src/export/path.h"
 #include "src/export/pprof.h"
-#include "src/export/text.h"
 
 typedef Perftools__Profiles__Sample sample_message;
 typedef Perftools__Profiles__Label label_message;

@@ -13,10 +13,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/graph.h"
-#include "src/export/text.h"
 
 enum { DIGIT_BITS = 15 };
 

@@ -8,9 +8,9 @@
  */
 #include <errno.h>
 
+#include "base/json.h"
 #include "base/util.h"
 #include "src/export/export.h"
-#include "src/export/json.h"
 #include "src/export/timeline.h"
 
 static void put_frames(struct json *json, const struct labels *labels, bool lines)

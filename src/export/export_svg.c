@@ -12,11 +12,11 @@
  */
 #include <errno.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/drawn.h"
 #include "src/export/export.h"
 #include "src/export/fold.h"
-#include "src/export/text.h"
 
 extern const char svg_script[], svg_style[];
 

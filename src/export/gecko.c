@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "base/util.h"
-#include "src/export/text.h"
 
 enum { LIBRARY = 1 }; /* resourceTable.type */
 

@@ -6,7 +6,7 @@
 #ifndef PROBING_EXPORT_GECKO_H
 #define PROBING_EXPORT_GECKO_H
 
-#include "src/export/json.h"
+#include "base/json.h"
 #include "src/export/names.h"
 #include "src/export/timeline.h"
 

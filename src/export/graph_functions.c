@@ -6,9 +6,9 @@
  */
 #include <errno.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/graph_private.h"
-#include "src/export/text.h"
 
 /* What is written the same is the same. */
 static int compare_strings(const char *a, const char *b)

@@ -15,10 +15,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/export/html_page.h"
 #include "src/export/names.h"
-#include "src/export/text.h"
 
 /* By number, from 1 on; 0: none. */
 struct label_strings {

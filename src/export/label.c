@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
-#include "src/export/text.h"
 
 const char *label_kind_name(enum label_kind kind)
 {

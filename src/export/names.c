@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
-#include "src/export/text.h"
 
 struct name {
 	uint32_t number;

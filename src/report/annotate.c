@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/report/print.h"
 
@@ -160,7 +161,7 @@ int annotate_each_line(const struct annotated *file, const struct source *source
 
 /* ---- Printing ---- */
 
-static int print_file(const struct annotation *self, const struct annotated *file, struct document *json, FILE *out)
+static int print_file(const struct annotation *self, const struct annotated *file, struct json *json, FILE *out)
 {
 	CLEANUP(source_done) struct source source = {};
 	const struct annotate_options *options = self->options;
@@ -179,8 +180,9 @@ static int print_file(const struct annotation *self, const struct annotated *fil
 	if (options->tell)
 		options->tell(options->data, file->file, what, r);
 	if (json)
-		return annotate_put_json(file, found, &self->sums.whole, options, json);
-	annotate_put(file, found, &self->sums.whole, options, out);
+		annotate_put_json(file, found, &self->sums.whole, options, json);
+	else
+		annotate_put(file, found, &self->sums.whole, options, out);
 	return 0;
 }
 
@@ -201,20 +203,20 @@ static int print_all(const struct annotation *self, FILE *out)
 
 static int print_json(const struct annotation *self, FILE *out)
 {
-	CLEANUP(document_freep) struct document *json = NULL;
+	CLEANUP(to_json_done) struct json json = { 0 };
 	size_t n = count_shown(self);
 	int r;
 
 	r = print_json_begin(&self->sums.whole, &json);
 	if (r < 0)
 		return r;
-	document_open_list(json, "files");
+	to_json_put_array(&json, "files");
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = print_file(self, &self->files[i], json, NULL);
-	document_close_list(json);
-	document_integer(json, "left_out", (int64_t)(self->n_files - n));
-	document_close(json);
-	return r < 0 ? r : document_print(json, out);
+		r = print_file(self, &self->files[i], &json, NULL);
+	to_json_array_end(&json);
+	to_json_put_integer(&json, "left_out", (int64_t)(self->n_files - n));
+	to_json_object_end(&json);
+	return r < 0 ? r : to_json_finish(&json, out);
 }
 
 int report_annotate(const struct profile *profile, const struct annotate_options *options, FILE *out)
@@ -229,5 +231,5 @@ int report_annotate(const struct profile *profile, const struct annotate_options
 		r = list_files(&self);
 	if (r >= 0)
 		r = options->json ? print_json(&self, out) : print_all(&self, out);
-	return r < 0 ? r : print_finish(out);
+	return r < 0 ? r : text_finish(out);
 }

@@ -30,12 +30,12 @@ struct annotated_line {
 int annotate_each_line(const struct annotated *file, const struct source *source, const struct annotate_options *options,
 		       int (*put)(void *data, const struct annotated_line *line), void *data);
 
-struct document;
+struct json;
 
 void annotate_put(const struct annotated *file, const struct source *source, const struct whole *whole,
 		  const struct annotate_options *options, FILE *out);
 /* As an object of a list. -ENOMEM. */
-int annotate_put_json(const struct annotated *file, const struct source *source, const struct whole *whole,
-		      const struct annotate_options *options, struct document *json);
+void annotate_put_json(const struct annotated *file, const struct source *source, const struct whole *whole,
+		      const struct annotate_options *options, struct json *json);
 
 #endif

@@ -26,7 +26,7 @@ struct page {
 	const struct source *source;
 	const struct whole *whole;
 	const struct annotate_options *options;
-	struct document *json;
+	struct json *json;
 	FILE *out;
 	bool has_times;
 	unsigned margin, text_columns; /* beside and of the text; 0: any */
@@ -132,35 +132,29 @@ void annotate_put(const struct annotated *file, const struct source *source, con
 static int put_json_line(void *data, const struct annotated_line *line)
 {
 	const struct page *page = data;
-	int r;
 
-	document_open(page->json, NULL);
-	document_integer(page->json, "line", line->number);
-	r = document_text(page->json, "text", line->text);
-	if (r >= 0)
-		r = document_text(page->json, "function", line->sum ? line->sum->name : NULL);
+	to_json_object(page->json);
+	to_json_put_integer(page->json, "line", line->number);
+	to_json_put_string(page->json, "text", line->text);
+	to_json_put_string(page->json, "function", line->sum ? line->sum->name : NULL);
 	print_json_time(page->json, page->whole, "self", line->sum ? line->sum->self : 0);
 	print_json_time(page->json, page->whole, "total", line->sum ? line->sum->total : 0);
-	document_close(page->json);
-	return r;
+	to_json_object_end(page->json);
+	return 0;
 }
 
-int annotate_put_json(const struct annotated *file, const struct source *source, const struct whole *whole,
-		      const struct annotate_options *options, struct document *json)
+void annotate_put_json(const struct annotated *file, const struct source *source, const struct whole *whole,
+		      const struct annotate_options *options, struct json *json)
 {
 	struct page page = { .file = file, .source = source, .whole = whole, .options = options, .json = json };
-	int r;
 
-	document_open(json, NULL);
-	r = document_text(json, "file", file->file);
-	if (r >= 0)
-		r = document_text(json, "source", source ? source->path : NULL);
-	document_bool(json, "newer", source && options->recorded_ns > 0 && source->changed_ns > options->recorded_ns);
+	to_json_object(json);
+	to_json_put_string(json, "file", file->file);
+	to_json_put_string(json, "source", source ? source->path : NULL);
+	to_json_put_bool(json, "newer", source && options->recorded_ns > 0 && source->changed_ns > options->recorded_ns);
 	print_json_time(json, whole, "self", file->self);
-	document_open_list(json, "lines");
-	if (r >= 0)
-		r = annotate_each_line(file, source, options, put_json_line, &page);
-	document_close_list(json);
-	document_close(json);
-	return r;
+	to_json_put_array(json, "lines");
+	(void)annotate_each_line(file, source, options, put_json_line, &page); /* nor does put_json_line() */
+	to_json_array_end(json);
+	to_json_object_end(json);
 }

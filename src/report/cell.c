@@ -4,66 +4,18 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
-#include "base/util.h"
+#include "base/text.h"
 
 enum { REPLACEMENT = 0xfffd, ELLIPSIS = 0x2026 };
-
-/* The next character; 0 at the end. */
-static utf8proc_int32_t decode(const char **at)
-{
-	utf8proc_int32_t c;
-	utf8proc_ssize_t n;
-
-	if (!**at)
-		return 0;
-	n = utf8proc_iterate((const utf8proc_uint8_t *)*at, (utf8proc_ssize_t)strnlen(*at, 4), &c);
-	*at += n > 0 ? n : 1;
-	return n > 0 ? c : REPLACEMENT;
-}
-
-/* The same, fit for a terminal. */
-static utf8proc_int32_t next_char(const char **at)
-{
-	utf8proc_int32_t c = decode(at);
-
-	if (c == 0)
-		return 0;
-	switch (utf8proc_category(c)) {
-	case UTF8PROC_CATEGORY_CC: /* control */
-	case UTF8PROC_CATEGORY_CF: /* writing direction and the like */
-	case UTF8PROC_CATEGORY_ZL:
-	case UTF8PROC_CATEGORY_ZP:
-		return ' ';
-	default:
-		return c;
-	}
-}
-
-static unsigned char_columns(utf8proc_int32_t c)
-{
-	int columns = utf8proc_charwidth(c);
-
-	return columns > 0 ? (unsigned)columns : 0;
-}
-
-static void put_char(FILE *out, utf8proc_int32_t c)
-{
-	utf8proc_uint8_t bytes[4];
-	utf8proc_ssize_t n = utf8proc_encode_char(c, bytes);
-
-	if (n > 0)
-		fwrite(bytes, 1, (size_t)n, out);
-}
 
 unsigned cell_columns(const char *text)
 {
 	unsigned columns = 0;
-	utf8proc_int32_t c;
+	int32_t c;
 
-	while ((c = next_char(&text)) != 0)
-		columns += char_columns(c);
+	while ((c = text_next_shown(&text)) != 0)
+		columns += text_char_columns(c);
 	return columns;
 }
 
@@ -71,27 +23,27 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
 {
 	unsigned wanted = cell_columns(text), at = 0, used = 0, head, skip;
 	bool cut_here = wanted > columns;
-	utf8proc_int32_t c;
+	int32_t c;
 
 	if (columns == 0)
 		return 0;
 	/* Of a long text stay [0, head) and [skip, wanted), with the ellipsis between. */
 	head = cut == CELL_CUT_MIDDLE ? columns / 2 : 0;
 	skip = wanted - (columns - 1 - head);
-	while ((c = next_char(&text)) != 0) {
+	while ((c = text_next_shown(&text)) != 0) {
 		unsigned start = at;
 
-		at += char_columns(c);
+		at += text_char_columns(c);
 		if (wanted > columns && at > head && start < skip) {
 			if (cut_here) {
-				put_char(out, ELLIPSIS);
+				text_put(out, ELLIPSIS);
 				used++;
 				cut_here = false;
 			}
 			continue;
 		}
-		put_char(out, c);
-		used += char_columns(c);
+		text_put(out, c);
+		used += text_char_columns(c);
 	}
 	return used;
 }
@@ -101,7 +53,7 @@ static unsigned spell(const char **at, unsigned column, char *to, size_t n_bytes
 {
 	enum { TAB = 8 };
 	const char *start = *at, *again = *at;
-	utf8proc_int32_t c = decode(at);
+	int32_t c = text_decode(at);
 
 	if (c == '\t') {
 		snprintf(to, n_bytes, "%*s", (int)(TAB - column % TAB), "");
@@ -109,11 +61,11 @@ static unsigned spell(const char **at, unsigned column, char *to, size_t n_bytes
 		snprintf(to, n_bytes, "\\x%02x", (unsigned)(unsigned char)*start);
 	} else if (c < ' ' || c == 0x7f) {
 		snprintf(to, n_bytes, "^%c", (int)c ^ 0x40);
-	} else if (next_char(&again) != c) {
+	} else if (text_next_shown(&again) != c) {
 		snprintf(to, n_bytes, "<U+%04X>", (unsigned)c);
 	} else {
-		to[utf8proc_encode_char(c, (utf8proc_uint8_t *)to)] = '\0';
-		return char_columns(c);
+		to[text_encode(c, to)] = '\0';
+		return text_char_columns(c);
 	}
 	return (unsigned)strlen(to);
 }
@@ -128,26 +80,12 @@ void cell_put_source(FILE *out, const char *text, unsigned columns)
 
 		/* The last column is for what tells that there is more. */
 		if (columns > 0 && column + n + (*text != '\0') > columns) {
-			put_char(out, ELLIPSIS);
+			text_put(out, ELLIPSIS);
 			return;
 		}
 		fputs(spelled, out);
 		column += n;
 	}
-}
-
-char *cell_utf8(const char *text)
-{
-	enum { MAX_BYTES = 3 }; /* of U+FFFD, for one byte; other characters keep their size */
-	utf8proc_uint8_t *copy = malloc(strlen(text) * MAX_BYTES + 1), *to = copy;
-	utf8proc_int32_t c;
-
-	if (!copy)
-		return NULL;
-	while ((c = decode(&text)) != 0)
-		to += utf8proc_encode_char(c, to);
-	*to = '\0';
-	return (char *)copy;
 }
 
 void cell_format_ns(uint64_t ns, char *to, size_t n_bytes)

@@ -25,9 +25,6 @@ unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut c
  */
 void cell_put_source(FILE *out, const char *text, unsigned columns);
 
-/* A copy that is UTF-8: what is not becomes U+FFFD. Owned by the caller; NULL: no memory. */
-char *cell_utf8(const char *text);
-
 /* A duration in at most 7 columns: "12.34 s", "5m 03s". @to: at least 24 bytes. */
 void cell_format_ns(uint64_t ns, char *to, size_t n_bytes);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/id_map.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "src/report/print.h"
 #include "src/report/table.h"
@@ -227,53 +228,49 @@ static int print_table(const struct neighbours *self, FILE *out)
 
 /* ---- As JSON ---- */
 
-static int put_edge(struct document *json, const struct neighbours *self, const struct edge *edge)
+static void put_edge(struct json *json, const struct neighbours *self, const struct edge *edge)
 {
 	const struct report_sum *focus = sum_of(self, edge->focus), *other = sum_of(self, edge->other);
-	int r;
 
-	document_open(json, NULL);
-	r = print_json_frame(json, other ? other->frame : NULL, other ? other->name : NULL);
+	to_json_object(json);
+	print_json_frame(json, other ? other->frame : NULL, other ? other->name : NULL);
 	print_json_time(json, &self->sums.whole, "total", edge->value);
-	document_real(json, "of_it", share_of(edge->value, focus->total));
-	document_integer(json, "samples", (int64_t)edge->samples);
-	document_close(json);
-	return r;
+	print_json_percent(json, "of_it", share_of(edge->value, focus->total));
+	to_json_put_integer(json, "samples", (int64_t)edge->samples);
+	to_json_object_end(json);
 }
 
-static int put_focus(struct document *json, const struct neighbours *self, size_t first)
+static void put_focus(struct json *json, const struct neighbours *self, size_t first)
 {
 	const struct report_sum *focus = sum_of(self, self->edges[first].focus);
 	size_t n = edges_of_same(self, first), shown = MIN(n, self->options->max_rows ?: REPORT_ROWS);
-	int r;
 
-	document_open(json, NULL);
-	r = print_json_frame(json, focus->frame, focus->name);
+	to_json_object(json);
+	print_json_frame(json, focus->frame, focus->name);
 	print_json_time(json, &self->sums.whole, "self", focus->self);
 	print_json_time(json, &self->sums.whole, "total", focus->total);
-	document_open_list(json, self->callers ? "callers" : "callees");
-	for (size_t i = first; i < first + shown && r >= 0; i++)
-		r = put_edge(json, self, &self->edges[i]);
-	document_close_list(json);
-	document_integer(json, "left_out", (int64_t)(n - shown));
-	document_close(json);
-	return r;
+	to_json_put_array(json, self->callers ? "callers" : "callees");
+	for (size_t i = first; i < first + shown; i++)
+		put_edge(json, self, &self->edges[i]);
+	to_json_array_end(json);
+	to_json_put_integer(json, "left_out", (int64_t)(n - shown));
+	to_json_object_end(json);
 }
 
 static int print_json(const struct neighbours *self, FILE *out)
 {
-	CLEANUP(document_freep) struct document *json = NULL;
+	CLEANUP(to_json_done) struct json json = { 0 };
 	int r;
 
 	r = print_json_begin(&self->sums.whole, &json);
 	if (r < 0)
 		return r;
-	document_open_list(json, "functions");
-	for (size_t i = 0; i < self->n_edges && r >= 0; i += edges_of_same(self, i))
-		r = put_focus(json, self, i);
-	document_close_list(json);
-	document_close(json);
-	return r < 0 ? r : document_print(json, out);
+	to_json_put_array(&json, "functions");
+	for (size_t i = 0; i < self->n_edges; i += edges_of_same(self, i))
+		put_focus(&json, self, i);
+	to_json_array_end(&json);
+	to_json_object_end(&json);
+	return to_json_finish(&json, out);
 }
 
 int report_neighbours(const struct profile *profile, const struct words *names, bool callers,
@@ -291,5 +288,5 @@ int report_neighbours(const struct profile *profile, const struct words *names, 
 		return r;
 	qsort_r(self.edges, self.n_edges, sizeof *self.edges, compare_edges, &self);
 	r = options->json ? print_json(&self, out) : print_table(&self, out);
-	return r < 0 ? r : print_finish(out);
+	return r < 0 ? r : text_finish(out);
 }

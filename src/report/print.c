@@ -1,63 +1,51 @@
 /* print.c - see print.h. */
 #include "src/report/print.h"
 
-#include <errno.h>
-
 #include "base/util.h"
 
-int print_finish(FILE *out)
+int print_json_begin(const struct whole *whole, struct json *ret)
 {
-	if (fflush(out) != 0)
-		return errno > 0 ? -errno : -EIO;
-	return ferror(out) ? -EIO : 0;
-}
+	struct json json;
+	int r = to_json_keep(" ", &json);
 
-static int print_json_whole(struct document *json, const struct whole *whole)
-{
-	document_integer(json, "samples", (int64_t)whole->samples);
-	document_integer(json, "weight", (int64_t)whole_all(whole));
-	return document_text(json, "unit", !whole->by_weight ? "samples" : whole->unit ? whole->unit : "ns");
-}
-
-int print_json_begin(const struct whole *whole, struct document **ret)
-{
-	CLEANUP(document_freep) struct document *json = NULL;
-	int r;
-
-	r = document_new(&json);
 	if (r < 0)
 		return r;
-	document_open(json, NULL);
-	r = print_json_whole(json, whole);
-	if (r >= 0)
-		*ret = TAKE(json);
-	return r;
+	to_json_object(&json);
+	to_json_put_integer(&json, "samples", (int64_t)whole->samples);
+	to_json_put_integer(&json, "weight", (int64_t)whole_all(whole));
+	to_json_put_string(&json, "unit", !whole->by_weight ? "samples" : whole->unit ? whole->unit : "ns");
+	*ret = json;
+	return 0;
 }
 
-int print_json_frame(struct document *json, const struct profile_frame *frame, const char *name)
+void print_json_frame(struct json *json, const struct profile_frame *frame, const char *name)
 {
-	int r;
-
-	r = document_text(json, "name", name);
-	if (r >= 0)
-		r = document_text(json, "kind", frame ? frame_kind_name(frame->kind) : NULL);
-	document_bool(json, "builtin", frame && frame->role == ROLE_BUILTIN);
-	if (r >= 0)
-		r = document_text(json, "file", frame ? frame->file : NULL);
-	if (frame && frame->line > 0)
-		document_integer(json, "line", frame->line);
-	else if (r >= 0)
-		r = document_text(json, "line", NULL);
-	if (r >= 0)
-		r = document_text(json, "module", frame ? frame->module : NULL);
-	return r;
+	to_json_put_string(json, "name", name);
+	to_json_put_string(json, "kind", frame ? frame_kind_name(frame->kind) : NULL);
+	to_json_put_bool(json, "builtin", frame && frame->role == ROLE_BUILTIN);
+	to_json_put_string(json, "file", frame ? frame->file : NULL);
+	to_json_put_known(json, "line", frame ? frame->line : 0, frame && frame->line > 0);
+	to_json_put_string(json, "module", frame ? frame->module : NULL);
 }
 
-void print_json_time(struct document *json, const struct whole *whole, const char *key, uint64_t value)
+/* yajl would write all digits that a double has; integers keep the locale's point out of it. */
+void print_json_percent(struct json *json, const char *key, double value)
+{
+	int64_t thousandths = (int64_t)(value * 1000 + (value < 0 ? -0.5 : 0.5));
+	int64_t size = thousandths < 0 ? -thousandths : thousandths;
+	char text[48];
+
+	snprintf(text, sizeof text, "%s%jd.%03jd", thousandths < 0 ? "-" : "", (intmax_t)(size / 1000),
+		 (intmax_t)(size % 1000));
+	to_json_key(json, key);
+	to_json_digits(json, text);
+}
+
+void print_json_time(struct json *json, const struct whole *whole, const char *key, uint64_t value)
 {
 	char share[64];
 
-	document_integer(json, key, (int64_t)value);
+	to_json_put_integer(json, key, (int64_t)value);
 	snprintf(share, sizeof share, "%s_share", key);
-	document_real(json, share, whole_share(whole, value));
+	print_json_percent(json, share, whole_share(whole, value));
 }

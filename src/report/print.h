@@ -1,21 +1,20 @@
-/* print.h - what all reports end with, and say in JSON alike. Private to reports. */
+/* print.h - what all reports say in JSON alike. Private to reports. */
 #ifndef PROBING_REPORT_PRINT_H
 #define PROBING_REPORT_PRINT_H
 
-#include "src/report/document.h"
+#include "base/json.h"
 #include "src/report/paths.h"
-
-/* Write what is buffered. Errors: what writing reports. */
-int print_finish(FILE *out);
 
 /*
  * print_json_begin - a JSON object that begins with samples, weight, and unit: what values in it count, "ns", "samples"
- * or the events' name. -ENOMEM.
+ * or the events' name. What fails later shows in to_json_finish(). -ENOMEM.
  */
-int print_json_begin(const struct whole *whole, struct document **ret);
+int print_json_begin(const struct whole *whole, struct json *ret);
 /* name, kind, builtin, file, line and module of a frame; what is not known is null. */
-int print_json_frame(struct document *json, const struct profile_frame *frame, const char *name);
+void print_json_frame(struct json *json, const struct profile_frame *frame, const char *name);
+/* With three digits behind the point. */
+void print_json_percent(struct json *json, const char *key, double value);
 /* KEY and KEY_share, in percent of the whole. */
-void print_json_time(struct document *json, const struct whole *whole, const char *key, uint64_t value);
+void print_json_time(struct json *json, const struct whole *whole, const char *key, uint64_t value);
 
 #endif

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
-#include "src/report/document.h"
 #include "src/report/print.h"
 #include "src/report/table.h"
 
@@ -119,48 +119,45 @@ static int print_table(const struct report_sums *sums, const struct report_optio
 
 /* ---- As JSON ---- */
 
-static int put_sum(struct document *json, const struct report_sums *sums, const struct report_sum *sum, enum report_by by)
+static void put_sum(struct json *json, const struct report_sums *sums, const struct report_sum *sum, enum report_by by)
 {
-	int r = 0;
-
-	document_open(json, NULL);
+	to_json_object(json);
 	if (is_of_tasks(by)) {
-		document_integer(json, "pid", sum->pid);
+		to_json_put_integer(json, "pid", sum->pid);
 		if (by == REPORT_BY_THREAD)
-			document_integer(json, "tid", sum->tid);
-		r = document_text(json, "name", sum->name);
-		if (r >= 0 && by == REPORT_BY_THREAD)
-			r = document_text(json, "process", sum->process);
+			to_json_put_integer(json, "tid", sum->tid);
+		to_json_put_string(json, "name", sum->name);
+		if (by == REPORT_BY_THREAD)
+			to_json_put_string(json, "process", sum->process);
 	} else if (by == REPORT_BY_MODULE) {
-		r = document_text(json, "module", sum->frame ? profile_frame_module(sum->frame) : sum->name);
+		to_json_put_string(json, "module", sum->frame ? profile_frame_module(sum->frame) : sum->name);
 	} else {
-		r = print_json_frame(json, sum->frame, sum->name);
+		print_json_frame(json, sum->frame, sum->name);
 	}
 	if (!is_of_tasks(by))
 		print_json_time(json, &sums->whole, "self", sum->self);
 	print_json_time(json, &sums->whole, "total", sum->total);
-	document_integer(json, "samples", (int64_t)sum->samples);
-	document_close(json);
-	return r;
+	to_json_put_integer(json, "samples", (int64_t)sum->samples);
+	to_json_object_end(json);
 }
 
 static int print_json(const struct report_sums *sums, const struct report_options *options, FILE *out)
 {
-	CLEANUP(document_freep) struct document *json = NULL;
+	CLEANUP(to_json_done) struct json json = { 0 };
 	size_t n = MIN(options->max_rows ?: REPORT_ROWS, sums->n_items);
 	int r;
 
 	r = print_json_begin(&sums->whole, &json);
 	if (r < 0)
 		return r;
-	r = document_text(json, "by", report_by_names[options->by]);
-	document_open_list(json, "rows");
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = put_sum(json, sums, &sums->items[i], options->by);
-	document_close_list(json);
-	document_integer(json, "left_out", (int64_t)(sums->n_items - n));
-	document_close(json);
-	return r < 0 ? r : document_print(json, out);
+	to_json_put_string(&json, "by", report_by_names[options->by]);
+	to_json_put_array(&json, "rows");
+	for (size_t i = 0; i < n; i++)
+		put_sum(&json, sums, &sums->items[i], options->by);
+	to_json_array_end(&json);
+	to_json_put_integer(&json, "left_out", (int64_t)(sums->n_items - n));
+	to_json_object_end(&json);
+	return to_json_finish(&json, out);
 }
 
 int report_print(const struct profile *profile, const struct report_options *options, FILE *out)
@@ -171,5 +168,5 @@ int report_print(const struct profile *profile, const struct report_options *opt
 	r = add_up(profile, options, &sums);
 	if (r >= 0)
 		r = options->json ? print_json(&sums, options, out) : print_table(&sums, options, out);
-	return r < 0 ? r : print_finish(out);
+	return r < 0 ? r : text_finish(out);
 }

@@ -1,11 +1,12 @@
 /* json.c - see json.h. */
-#include "src/export/json.h"
+#include "base/json.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
-#include "src/export/text.h"
 
 /* A token at a time; the stream is nobody else's. */
 static void print(void *out, const char *text, size_t n_bytes)
@@ -15,11 +16,25 @@ static void print(void *out, const char *text, size_t n_bytes)
 
 int to_json_open(FILE *out, struct json *ret)
 {
-	struct json json = { .generator = yajl_gen_alloc(NULL) };
+	struct json json = { .generator = yajl_gen_alloc(NULL), .next = text_next };
 
 	if (!json.generator)
 		return -ENOMEM;
 	yajl_gen_config(json.generator, yajl_gen_print_callback, print, out);
+	*ret = json;
+	return 0;
+}
+
+int to_json_keep(const char *indent, struct json *ret)
+{
+	struct json json = { .generator = yajl_gen_alloc(NULL), .next = text_decode, .is_kept = true };
+
+	if (!json.generator)
+		return -ENOMEM;
+	if (indent) {
+		yajl_gen_config(json.generator, yajl_gen_beautify, 1);
+		yajl_gen_config(json.generator, yajl_gen_indent_string, indent);
+	}
 	*ret = json;
 	return 0;
 }
@@ -84,7 +99,7 @@ static size_t clean(struct json *json, const char *text)
 
 	if (grow(&json->text, strlen(text) * 3 + 4, &json->text_allocated, 1) < 0)
 		return 0;
-	for (int32_t c; (c = text_next(&text)) != 0;)
+	for (int32_t c; (c = json->next(&text)) != 0;)
 		n += text_encode(c, json->text + n);
 	return n;
 }
@@ -93,6 +108,10 @@ void to_json_string(struct json *json, const char *text)
 {
 	size_t n_bytes;
 
+	if (!text) {
+		to_json_null(json);
+		return;
+	}
 	if (is_plain(text)) {
 		put_text(json, text, strlen(text));
 		return;
@@ -106,6 +125,15 @@ void to_json_string(struct json *json, const char *text)
 void to_json_integer(struct json *json, int64_t value)
 {
 	check(json, yajl_gen_integer(json->generator, value));
+}
+
+/* What is no number is null: a change of what was not there has no size. */
+void to_json_number(struct json *json, double value)
+{
+	if (isfinite(value))
+		check(json, yajl_gen_double(json->generator, value));
+	else
+		to_json_null(json);
 }
 
 void to_json_bool(struct json *json, bool value)
@@ -125,10 +153,20 @@ void to_json_fixed(struct json *json, uint64_t value, unsigned decimals)
 	check(json, yajl_gen_number(json->generator, digits, text_fixed(value, decimals, digits)));
 }
 
+void to_json_digits(struct json *json, const char *digits)
+{
+	check(json, yajl_gen_number(json->generator, digits, strlen(digits)));
+}
+
 void to_json_put_string(struct json *json, const char *name, const char *text)
 {
 	to_json_key(json, name);
 	to_json_string(json, text);
+}
+
+void to_json_put_text(struct json *json, const char *name, const char *text)
+{
+	to_json_put_string(json, name, text && text[0] ? text : NULL);
 }
 
 void to_json_put_integer(struct json *json, const char *name, int64_t value)
@@ -137,10 +175,30 @@ void to_json_put_integer(struct json *json, const char *name, int64_t value)
 	to_json_integer(json, value);
 }
 
+void to_json_put_known(struct json *json, const char *name, int64_t value, bool is_known)
+{
+	if (is_known)
+		to_json_put_integer(json, name, value);
+	else
+		to_json_put_null(json, name);
+}
+
+void to_json_put_number(struct json *json, const char *name, double value)
+{
+	to_json_key(json, name);
+	to_json_number(json, value);
+}
+
 void to_json_put_bool(struct json *json, const char *name, bool value)
 {
 	to_json_key(json, name);
 	to_json_bool(json, value);
+}
+
+void to_json_put_null(struct json *json, const char *name)
+{
+	to_json_key(json, name);
+	to_json_null(json);
 }
 
 void to_json_put_fixed(struct json *json, const char *name, uint64_t value, unsigned decimals)
@@ -149,9 +207,21 @@ void to_json_put_fixed(struct json *json, const char *name, uint64_t value, unsi
 	to_json_fixed(json, value, decimals);
 }
 
+void to_json_put_object(struct json *json, const char *name)
+{
+	to_json_key(json, name);
+	to_json_object(json);
+}
+
+void to_json_put_array(struct json *json, const char *name)
+{
+	to_json_key(json, name);
+	to_json_array(json);
+}
+
 char *to_json_quote(const char *text)
 {
-	CLEANUP(to_json_done) struct json json = { .generator = yajl_gen_alloc(NULL) };
+	CLEANUP(to_json_done) struct json json = { .generator = yajl_gen_alloc(NULL), .next = text_next };
 	const unsigned char *quoted;
 	size_t n_bytes;
 
@@ -163,8 +233,23 @@ char *to_json_quote(const char *text)
 	return strndup((const char *)quoted, n_bytes);
 }
 
+static int put_kept(struct json *json, FILE *out)
+{
+	const unsigned char *text;
+	size_t n_bytes;
+
+	if (yajl_gen_get_buf(json->generator, &text, &n_bytes) != yajl_gen_status_ok)
+		return -EINVAL;
+	fwrite(text, 1, n_bytes, out);
+	if (n_bytes == 0 || text[n_bytes - 1] != '\n')
+		fputc('\n', out);
+	return text_finish(out);
+}
+
 int to_json_finish(struct json *json, FILE *out)
 {
+	if (json->is_kept)
+		return json->error < 0 ? json->error : put_kept(json, out);
 	fputc('\n', out);
 	return json->error < 0 ? json->error : text_finish(out);
 }

@@ -1,9 +1,9 @@
 /* text.c - foreign bytes as harmless text; see text.h.
  *
- * Everything an exporter writes that was not written here passes through
+ * Everything an exporter writes that was not written there passes through
  * text_next(), so that no name can break out of a line, a field or a tag.
  */
-#include "src/export/text.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { REPLACEMENT = 0xfffd, ELLIPSIS = 0x2026 };
 
-int32_t text_next(const char **at)
+int32_t text_decode(const char **at)
 {
 	const uint8_t *bytes = (const uint8_t *)*at;
 	utf8proc_int32_t c;
@@ -21,11 +21,33 @@ int32_t text_next(const char **at)
 		return 0;
 	/* No sequence is longer than four bytes; a NUL ends one early as invalid. */
 	n = utf8proc_iterate(bytes, (utf8proc_ssize_t)strnlen(*at, 4), &c);
-	if (n <= 0) {
-		*at += 1;
-		return REPLACEMENT;
+	*at += n > 0 ? n : 1;
+	return n > 0 ? c : REPLACEMENT;
+}
+
+int32_t text_next_shown(const char **at)
+{
+	int32_t c = text_decode(at);
+
+	if (c == 0)
+		return 0;
+	switch (utf8proc_category(c)) {
+	case UTF8PROC_CATEGORY_CC: /* control */
+	case UTF8PROC_CATEGORY_CF: /* writing direction and the like */
+	case UTF8PROC_CATEGORY_ZL:
+	case UTF8PROC_CATEGORY_ZP:
+		return ' ';
+	default:
+		return c;
 	}
-	*at += n;
+}
+
+int32_t text_next(const char **at)
+{
+	int32_t c = text_decode(at);
+
+	if (c == 0)
+		return 0;
 	if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029)
 		return ' ';
 	if (c == 0xfffe || c == 0xffff)

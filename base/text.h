@@ -1,13 +1,19 @@
-/* text.h - names as they may be written into somebody else's format.
+/* text.h - names as they may be shown, and written into somebody else's format.
  *
  * Names come from other programs: they may hold any byte. Here they become
- * valid UTF-8 on one line, and from there XML.
+ * valid UTF-8, on one line where that is asked for, and from there XML.
  */
-#ifndef PROBING_EXPORT_TEXT_H
-#define PROBING_EXPORT_TEXT_H
+#ifndef PROBING_BASE_TEXT_H
+#define PROBING_BASE_TEXT_H
 
 #include <stdint.h>
 #include <stdio.h>
+
+/* The next character as it is; U+FFFD for a byte that is not UTF-8, 0 at the end. @at: moved behind it. */
+int32_t text_decode(const char **at);
+
+/* The same, fit for a terminal: a space for what would act on one (controls, the direction of writing, line ends). */
+int32_t text_next_shown(const char **at);
 
 /*
  * text_next - the next character, made harmless.

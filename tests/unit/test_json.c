@@ -1,0 +1,150 @@
+/* JSON, as it is written and as it is kept. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/util.h"
+
+struct sink {
+	FILE *out;
+	char *text;
+	size_t n;
+};
+
+static void sink_done(struct sink *sink)
+{
+	if (sink->out)
+		fclose(sink->out);
+	free(sink->text);
+}
+
+static void open_sink(struct sink *sink)
+{
+	sink->out = open_memstream(&sink->text, &sink->n);
+	assert_non_null(sink->out);
+}
+
+static void put_document(struct json *json)
+{
+	to_json_object(json);
+	to_json_put_string(json, "lines", "one\ntwo\x1b");
+	to_json_put_string(json, "broken", "a\xff\xc3");
+	to_json_put_string(json, "none", NULL);
+	to_json_put_text(json, "empty", "");
+	to_json_put_array(json, "numbers");
+	to_json_number(json, 0.5);
+	to_json_number(json, NAN);
+	to_json_fixed(json, 1500, 3);
+	to_json_digits(json, "-1.250");
+	to_json_integer(json, -3);
+	to_json_array_end(json);
+	to_json_put_known(json, "known", 7, true);
+	to_json_put_known(json, "unknown", 7, false);
+	to_json_object_end(json);
+}
+
+#define MEMBERS                                                                                                        \
+	"\"broken\":\"a\xef\xbf\xbd\xef\xbf\xbd\",\"none\":null,\"empty\":null,"                                    \
+	"\"numbers\":[0.5,null,1.5,-1.250,-3],\"known\":7,\"unknown\":null}\n"
+
+static void what_is_kept_has_the_characters_that_a_text_has(void **state)
+{
+	CLEANUP(to_json_done) struct json json = { 0 };
+	CLEANUP(sink_done) struct sink sink = { 0 };
+
+	(void)state;
+	open_sink(&sink);
+	assert_int_equal(to_json_keep(NULL, &json), 0);
+	put_document(&json);
+	assert_int_equal(ftell(sink.out), 0);
+	assert_int_equal(to_json_finish(&json, sink.out), 0);
+	assert_string_equal(sink.text, "{\"lines\":\"one\\ntwo\\u001B\"," MEMBERS);
+}
+
+static void what_is_streamed_has_texts_of_one_line(void **state)
+{
+	CLEANUP(to_json_done) struct json json = { 0 };
+	CLEANUP(sink_done) struct sink sink = { 0 };
+
+	(void)state;
+	open_sink(&sink);
+	assert_int_equal(to_json_open(sink.out, &json), 0);
+	put_document(&json);
+	assert_true(ftell(sink.out) > 0);
+	assert_int_equal(to_json_finish(&json, sink.out), 0);
+	assert_string_equal(sink.text, "{\"lines\":\"one two \"," MEMBERS);
+}
+
+static void an_indented_document_ends_with_one_newline(void **state)
+{
+	CLEANUP(to_json_done) struct json json = { 0 };
+	CLEANUP(sink_done) struct sink sink = { 0 };
+
+	(void)state;
+	open_sink(&sink);
+	assert_int_equal(to_json_keep("  ", &json), 0);
+	to_json_object(&json);
+	to_json_put_bool(&json, "yes", true);
+	to_json_object_end(&json);
+	assert_int_equal(to_json_finish(&json, sink.out), 0);
+	assert_string_equal(sink.text, "{\n  \"yes\": true\n}\n");
+}
+
+/* yajl counts so many levels. */
+static void nothing_is_written_of_what_went_wrong(void **state)
+{
+	CLEANUP(to_json_done) struct json json = { 0 };
+	CLEANUP(sink_done) struct sink sink = { 0 };
+
+	(void)state;
+	open_sink(&sink);
+	assert_int_equal(to_json_keep(NULL, &json), 0);
+	for (int i = 0; i < 1000; i++)
+		to_json_array(&json);
+	for (int i = 0; i < 1000; i++)
+		to_json_array_end(&json);
+	assert_int_equal(to_json_finish(&json, sink.out), -EINVAL);
+	assert_int_equal(ftell(sink.out), 0);
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+	CLEANUP(to_json_done) struct json json = { 0 };
+	FILE *full = fopen("/dev/full", "w");
+
+	(void)state;
+	assert_non_null(full);
+	assert_int_equal(to_json_keep(NULL, &json), 0);
+	put_document(&json);
+	assert_int_equal(to_json_finish(&json, full), -ENOSPC);
+	fclose(full);
+}
+
+static void a_text_in_quotes_stands_on_one_line(void **state)
+{
+	CLEANUP(freep) char *quoted = to_json_quote("say \"a\"\nb");
+
+	(void)state;
+	assert_string_equal(quoted, "\"say \\\"a\\\" b\"");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_kept_has_the_characters_that_a_text_has),
+		cmocka_unit_test(what_is_streamed_has_texts_of_one_line),
+		cmocka_unit_test(an_indented_document_ends_with_one_newline),
+		cmocka_unit_test(nothing_is_written_of_what_went_wrong),
+		cmocka_unit_test(a_full_disk_is_an_error),
+		cmocka_unit_test(a_text_in_quotes_stands_on_one_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
