@@ -3,6 +3,7 @@
  * fixtures/images has an image and a truth for each, made by cut.py there: what the
  * interpreter itself knew of its threads. All must be seen, exactly.
  */
+#include <errno.h>
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -255,11 +256,133 @@ static void a_thread_is_known_without_its_list_of_mutexes(void **state)
 	check_fixture(&fixture);
 }
 
+/* ---- What was a code object ---- */
+
+static uint8_t *type_of(struct memory_image *image, const struct py_runtime *runtime, uint64_t object)
+{
+	struct image_page *page = image_page(image, object + reader_field(runtime, OBJECT_TYPE));
+
+	assert_non_null(page);
+	return page->bytes + (object + reader_field(runtime, OBJECT_TYPE)) % IMAGE_PAGE_BYTES;
+}
+
+/* The first thread's innermost evaluation, and the code object that its innermost frame runs. */
+static uint64_t innermost(struct py_runtime *runtime, pid_t tid, uint64_t *ret_top)
+{
+	struct py_anchor anchors[MAX_ANCHORS];
+	struct frame_head head;
+
+	py_begin_sample(runtime);
+	assert_true(py_live_anchors(runtime, tid, false, anchors, MAX_ANCHORS) > 0);
+	*ret_top = anchors[0].top;
+	assert_int_equal(reader_frame(runtime, anchors[0].top, &head), 0);
+	return head.code;
+}
+
+static int walk_from(struct py_runtime *runtime, uint64_t top)
+{
+	struct py_frames frames = { 0 };
+	uint64_t end;
+	int r;
+
+	py_begin_sample(runtime);
+	r = py_walk(runtime, top, &frames, &end, &top);
+	py_frames_done(&frames);
+	return r;
+}
+
+/* Freed, and its memory given to something else: all of it still looks like code but its type. */
+static void check_freed(struct fixture *fixture)
+{
+	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
+	CLEANUP(py_runtime_freep) struct py_runtime *other = NULL;
+	CLEANUP(freep) char *truth = fixture->truth;
+	struct memory_image *image = &fixture->image;
+	uint64_t code, top, type, wrong = 0x1000;
+	char version[32];
+	uint8_t *place;
+
+	assert_int_equal(image_open(image, &image->base, version, &runtime), 0);
+	code = innermost(runtime, image->threads[0], &top);
+	place = type_of(image, runtime, code);
+	memcpy(&type, place, sizeof type);
+	assert_int_equal(walk_from(runtime, top), 0);
+
+	/* One that was known, and is known again when its memory is code again. */
+	memcpy(place, &wrong, sizeof wrong);
+	assert_int_equal(walk_from(runtime, top), -EBADMSG);
+	memcpy(place, &type, sizeof type);
+	assert_int_equal(walk_from(runtime, top), 0);
+
+	/* The first that is ever looked at, where the symbol is known. */
+	image->symbols.code_type = type;
+	assert_int_equal(image_open(image, &image->base, version, &other), 0);
+	memcpy(place, &wrong, sizeof wrong);
+	assert_int_equal(walk_from(other, top), -EBADMSG);
+	memcpy(place, &type, sizeof type);
+	assert_int_equal(walk_from(other, top), 0);
+}
+
+static void memory_that_was_code_is_none(void **state)
+{
+	static struct fixture fixture;
+	char pattern[512];
+	glob_t paths;
+
+	(void)state;
+	path_of("*.image", pattern);
+	assert_int_equal(glob(pattern, 0, NULL, &paths), 0);
+	assert_int_equal(paths.gl_pathc, N_IMAGES);
+	for (size_t i = 0; i < paths.gl_pathc; i++) {
+		load_fixture(paths.gl_pathv[i], &fixture);
+		check_freed(&fixture);
+	}
+	globfree(&paths);
+}
+
+static void put_word(struct memory_image *image, uint64_t address, uint64_t value)
+{
+	struct image_page *page = image_add_page(image, address);
+
+	assert_non_null(page);
+	memcpy(page->bytes + address % IMAGE_PAGE_BYTES, &value, sizeof value);
+}
+
+/* The program has a copy of PyCode_Type: the symbol of the library says another address. */
+static void the_type_of_code_may_be_a_copy(void **state)
+{
+	enum { META = 0x10000, NAME = 0x11000 };
+	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
+	static struct fixture fixture;
+	struct memory_image *image = &fixture.image;
+	uint64_t code, top, type;
+	char path[512], version[32];
+
+	(void)state;
+	path_of("3.4.6.image", path);
+	load_fixture(path, &fixture);
+	free(fixture.truth);
+	image->symbols.code_type = 0x12000;
+	assert_int_equal(image_open(image, &image->base, version, &runtime), 0);
+	code = innermost(runtime, image->threads[0], &top);
+	memcpy(&type, type_of(image, runtime, code), sizeof type);
+	put_word(image, type + reader_field(runtime, OBJECT_TYPE), META);
+	put_word(image, META + reader_field(runtime, TYPE_FLAGS), TYPE_TYPE);
+	put_word(image, type + reader_field(runtime, TYPE_NAME), NAME);
+
+	put_word(image, NAME, 0x726568746fULL); /* "other" */
+	assert_int_equal(walk_from(runtime, top), -EBADMSG);
+	put_word(image, NAME, 0x65646f63ULL); /* "code" */
+	assert_int_equal(walk_from(runtime, top), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(images_show_what_the_interpreter_knew),
 		cmocka_unit_test(a_thread_is_known_without_its_list_of_mutexes),
+		cmocka_unit_test(memory_that_was_code_is_none),
+		cmocka_unit_test(the_type_of_code_may_be_a_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

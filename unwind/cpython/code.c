@@ -6,13 +6,16 @@
  * compared: name, file, line table, first line, length, and the version that
  * 3.12 gives every code object; before that the name's length and hash. Up to
  * 3.10 the bytecode is an object of its own, which several codes may share.
+ *
+ * While a code object is freed its frame may still stand, and its memory may be
+ * something else's already: what does not have the type of code objects is none.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "unwind/cpython/reader.h"
+#include "unwind/cpython/object.h"
 
 enum {
 	BATCH = 64,
@@ -69,7 +72,28 @@ void py_codes_free(struct py_codes *codes)
 	free(codes);
 }
 
-static int parse_head(const struct py_runtime *runtime, uint64_t address, const uint8_t *head,
+/*
+ * A program that refers to PyCode_Type itself may have a copy of it (a copy relocation), which is then the one in use;
+ * the library's own is none that any object has.
+ */
+static bool is_copied_type(struct py_runtime *runtime, uint64_t address)
+{
+	struct object_type type;
+
+	if (runtime->codes.type != runtime->symbols.code_type || object_type_at(runtime, address, &type) < 0 ||
+	    strcmp(type.name, "code") != 0)
+		return false;
+	runtime->codes.type = address;
+	return true;
+}
+
+/* Where no symbol says it, the first that all else can be read of says what type code objects have. */
+static bool is_code_type(struct py_runtime *runtime, uint64_t address)
+{
+	return runtime->codes.type == 0 || address == runtime->codes.type || is_copied_type(runtime, address);
+}
+
+static int parse_head(struct py_runtime *runtime, uint64_t address, const uint8_t *head,
 		      struct code_identity *ret)
 {
 	struct code_identity identity = {
@@ -81,6 +105,8 @@ static int parse_head(const struct py_runtime *runtime, uint64_t address, const 
 	};
 	uint64_t n_units = 0;
 
+	if (!is_code_type(runtime, word_at(head, reader_field(runtime, OBJECT_TYPE))))
+		return -EBADMSG;
 	if (reader_has(runtime, CODE_BYTECODE_OBJECT)) {
 		identity.bytecode_object = word_at(head, reader_field(runtime, CODE_BYTECODE_OBJECT));
 	} else {
@@ -88,7 +114,6 @@ static int parse_head(const struct py_runtime *runtime, uint64_t address, const 
 		if (n_units == 0 || n_units > MAX_BYTECODE_BYTES / UNIT_BYTES)
 			return -EBADMSG;
 	}
-	/* While a code object is freed its frame still stands there, and its memory may be something else's. */
 	if (identity.qualname == 0 || identity.file == 0 || (identity.first_line > MAX_LINES && identity.first_line < -(uint32_t)MAX_LINES))
 		return -EBADMSG;
 	identity.bytecode_bytes = n_units * UNIT_BYTES;

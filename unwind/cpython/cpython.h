@@ -78,6 +78,7 @@ struct py_symbols {
 	uint64_t collecting;     /* whether garbage is being collected, up to 3.6 and if it was not stripped */
 	uint64_t lock;           /* pointer to the GIL, of 2.7 and if it was not stripped */
 	uint64_t asyncio;        /* from 3.14: where asyncio says how its tasks are laid out; in 3.6: its variables */
+	uint64_t code_type;      /* PyCode_Type */
 	uint64_t loop;           /* the evaluation loop; needed up to 3.10, where each call of it is an evaluation */
 	uint64_t data_start, data_end; /* its writable memory */
 	bool is_debug_build;

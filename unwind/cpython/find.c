@@ -47,6 +47,7 @@ static bool find_symbols(const struct mapping *mapping, struct elf_file *elf, st
 	symbols->collecting = address_of(mapping, elf, "collecting");
 	symbols->version = address_of(mapping, elf, "Py_Version");
 	symbols->lock = address_of(mapping, elf, "interpreter_lock");
+	symbols->code_type = address_of(mapping, elf, "PyCode_Type");
 	symbols->loop = address_of(mapping, elf, "_PyEval_EvalFrameDefault");
 	if (!symbols->loop) /* up to 3.5 */
 		symbols->loop = address_of(mapping, elf, "PyEval_EvalFrameEx");

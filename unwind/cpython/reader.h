@@ -79,7 +79,7 @@ struct code_cache {
 		struct py_code *code;
 	} *ranges;
 	size_t n_ranges, ranges_allocated;
-	uint64_t type; /* what all code objects have as their type; 0: none seen yet */
+	uint64_t type; /* what all code objects have as their type; 0: no symbol says it, and none was seen yet */
 	/* Addresses that no code object was found around; forgotten when codes are added. */
 	uint64_t not_code[64];
 	size_t not_code_as_of; /* n, then */

@@ -216,6 +216,7 @@ int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *s
 	runtime->remote = runtime->window.remote = remote;
 	runtime->pid = pid;
 	runtime->symbols = *symbols;
+	runtime->codes.type = symbols->code_type;
 	runtime->pthread_tid = ABSENT;
 	py_begin_sample(runtime);
 	r = read_layout(runtime, version);
