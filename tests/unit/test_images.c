@@ -296,12 +296,12 @@ static void check_freed(struct fixture *fixture)
 {
 	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
 	CLEANUP(py_runtime_freep) struct py_runtime *other = NULL;
-	CLEANUP(freep) char *truth = fixture->truth;
 	struct memory_image *image = &fixture->image;
 	uint64_t code, top, type, wrong = 0x1000;
 	char version[32];
 	uint8_t *place;
 
+	free(fixture->truth);
 	assert_int_equal(image_open(image, &image->base, version, &runtime), 0);
 	code = innermost(runtime, image->threads[0], &top);
 	place = type_of(image, runtime, code);
