@@ -167,13 +167,6 @@ int text_compare(const char *a, const char *b)
 	return (left > right) - (left < right);
 }
 
-const char *text_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 int text_finish(FILE *out)
 {
 	if (fflush(out) != 0)

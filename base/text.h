@@ -49,9 +49,6 @@ void text_put_fixed(FILE *out, uint64_t value, unsigned decimals);
 /* As strcmp(3), of what becomes of two names. */
 int text_compare(const char *a, const char *b);
 
-/* The part behind the last slash. */
-const char *text_base_name(const char *path);
-
 /* End of an export: 0, or what went wrong with writing to out. */
 int text_finish(FILE *out);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "base/util.h"
 
@@ -53,13 +54,6 @@ const char *print_reason(enum backtrace_stop stop)
 	};
 
 	return reasons[stop];
-}
-
-const char *print_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 /* Of a longer name the kernel keeps the beginning (TASK_COMM_LEN), maybe with a part of a character. */
@@ -198,13 +192,13 @@ static void put_place(const struct page *page, const struct backtrace_frame *fra
 {
 	if (frame->kind != FRAME_PYTHON && frame->module) {
 		fputs("  [", page->out);
-		put(page, STYLE_PLAIN, print_base_name(frame->module));
+		put(page, STYLE_PLAIN, path_base_name(frame->module));
 		fputc(']', page->out);
 	}
 	if (!frame->file || !frame->file[0])
 		return;
 	fputs("  (", page->out);
-	put(page, STYLE_PLAIN, print_base_name(frame->file));
+	put(page, STYLE_PLAIN, path_base_name(frame->file));
 	if (frame->line > 0)
 		fprintf(page->out, ":%d", frame->line);
 	fputc(')', page->out);

@@ -13,7 +13,4 @@ const char *print_reason(enum backtrace_stop stop);
 /* Whether what Python calls a thread is what the kernel does, as far as that keeps it. */
 bool print_is_same_name(const char *kernel, const char *python);
 
-/* The part of a path behind the last slash. */
-const char *print_base_name(const char *path);
-
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "base/util.h"
 
@@ -126,7 +127,7 @@ static int put_text_numbers(struct gecko *gecko, const char *key, const struct n
 	for (size_t i = 0; r == 0 && i < names->n; i++) {
 		uint32_t number;
 
-		r = names_add(&gecko->strings, base_names ? text_base_name(names->texts[i]) : names->texts[i], &number);
+		r = names_add(&gecko->strings, base_names ? path_base_name(names->texts[i]) : names->texts[i], &number);
 		if (r == 0)
 			to_json_integer(&gecko->json, number);
 	}
@@ -317,8 +318,8 @@ void gecko_put_libraries(struct gecko *gecko)
 
 		to_json_object(json);
 		to_json_put_string(json, "arch", "");
-		to_json_put_string(json, "name", text_base_name(path));
-		to_json_put_string(json, "debugName", text_base_name(path));
+		to_json_put_string(json, "name", path_base_name(path));
+		to_json_put_string(json, "debugName", path_base_name(path));
 		for (size_t k = 0; same[k]; k++)
 			to_json_put_string(json, same[k], path);
 		to_json_put_string(json, "breakpadId", "");

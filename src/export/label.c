@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "base/util.h"
 
@@ -55,7 +56,7 @@ static void put_place(FILE *out, const struct profile_frame *frame,
 	if (!frame->file || !*frame->file || (frame->kind != FRAME_PYTHON && !with_line))
 		return;
 	fputs(" (", out);
-	put_name(out, text_base_name(frame->file), options->one_line);
+	put_name(out, path_base_name(frame->file), options->one_line);
 	if (with_line)
 		fprintf(out, ":%d", frame->line);
 	fputc(')', out);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/util.h"
 #include "src/report/cell.h"
 
@@ -61,13 +62,6 @@ void table_kind(const struct profile_frame *frame, bool ignore_role, struct tabl
 	}
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 int table_place(const struct profile_frame *frame, char **ret)
 {
 	int n;
@@ -76,7 +70,7 @@ int table_place(const struct profile_frame *frame, char **ret)
 	if (!frame || (!frame->file && !frame->module))
 		return 0;
 	if (!frame->file)
-		n = asprintf(ret, "%s", base_name(frame->module));
+		n = asprintf(ret, "%s", path_base_name(frame->module));
 	else if (frame->line > 0)
 		n = asprintf(ret, "%s:%d", frame->file, frame->line);
 	else

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/util.h"
 #include "src/store/store.h"
 
@@ -50,20 +51,13 @@ struct place {
 
 /* ---- What a frame is ---- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool has_prefix(const char *module, const char *const *prefixes, size_t n)
 {
 	const char *name;
 
 	if (!module)
 		return false;
-	name = base_name(module);
+	name = path_base_name(module);
 	for (size_t i = 0; i < n; i++)
 		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
@@ -83,7 +77,7 @@ static bool is_nameless(const struct profile_frame *frame)
 
 	if (frame->kind != FRAME_NATIVE || !frame->module)
 		return false;
-	name = base_name(frame->module);
+	name = path_base_name(frame->module);
 	n = strlen(name);
 	return strncmp(frame->name, name, n) == 0 && strncmp(frame->name + n, "+0x", 3) == 0;
 }

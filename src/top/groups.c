@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/path.h"
+
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	for (; text && *text; text++)
@@ -17,13 +19,6 @@ static uint64_t function_key(const struct profile_frame *frame)
 	if (frame->function != 0)
 		return mix64((uint64_t)frame->function);
 	return hash_text(hash_text(0xcbf29ce484222325 + frame->kind, frame->name), frame->module);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 static uint64_t key_of(enum grouping by, const struct profile_frame *frame)
@@ -53,7 +48,7 @@ static struct group describe(enum grouping by, uint64_t key, const struct profil
 
 	if (by == GROUP_MODULES) {
 		group.file = profile_frame_module(frame);
-		group.name = base_name(group.file);
+		group.name = path_base_name(group.file);
 		group.module = NULL;
 		group.line = 0;
 		group.role = ROLE_NONE;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/path.h"
 #include "base/util.h"
 #include "src/top/private.h"
 
@@ -18,13 +19,6 @@ static struct row *add_row(struct top *top)
 	return &top->rows[top->n_rows++];
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 void row_place(const struct row *row, char *to, size_t n_bytes)
 {
 	to[0] = '\0';
@@ -35,7 +29,7 @@ void row_place(const struct row *row, char *to, size_t n_bytes)
 	else if (row->file && row->line > 0)
 		snprintf(to, n_bytes, "%s:%d", row->file, row->line);
 	else if (row->file || row->module)
-		snprintf(to, n_bytes, "%s", row->file ? row->file : base_name(row->module));
+		snprintf(to, n_bytes, "%s", row->file ? row->file : path_base_name(row->module));
 }
 
 static bool is_wanted(const struct top *top, const struct row *row)

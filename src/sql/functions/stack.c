@@ -11,6 +11,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/path.h"
 #include "base/util.h"
 #include "src/sql/functions/functions_private.h"
 #include "src/sql/functions/stack_tree.h"
@@ -212,13 +213,6 @@ static int put_name(struct sql_text *text, const char *name, enum form form)
 	return r;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static int put_frame(struct sql_text *text, const struct profile_frame *frame, enum form form)
 {
 	bool with_file = frame->file && *frame->file && (frame->kind == FRAME_PYTHON || form == FORM_TEXT);
@@ -231,7 +225,7 @@ static int put_frame(struct sql_text *text, const struct profile_frame *frame, e
 			snprintf(line, sizeof line, ":%d", frame->line);
 		r = sql_text_put(text, " (", 2);
 		if (r == 0)
-			r = put_name(text, base_name(frame->file), form);
+			r = put_name(text, path_base_name(frame->file), form);
 		if (r == 0)
 			r = sql_text_put(text, line, strlen(line));
 		if (r == 0)

@@ -1,0 +1,11 @@
+/* path.c - see path.h. */
+#include "base/path.h"
+
+#include <string.h>
+
+const char *path_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
