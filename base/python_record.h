@@ -46,6 +46,8 @@ struct python_layout {
 	/* Whether garbage is collected (32 bits). */
 	uint64_t collecting;      /* address; 0: by interpreter_collecting */
 	int32_t interpreter_collecting; /* PYTHON_ABSENT: not known either */
+	uint32_t calls_for_new;   /* not 0: code that was not met before wakes the reader, who will look at it */
+	uint32_t reserved;
 };
 
 enum { PYTHON_ENTRY_FRAME, PYTHON_ENTRY_CFRAME };

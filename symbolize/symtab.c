@@ -130,6 +130,7 @@ void symtab_free(struct symtab *symtab)
 	if (!symtab)
 		return;
 	free(symtab->entries);
+	free(symtab->by_name);
 	free(symtab);
 }
 
@@ -166,14 +167,61 @@ const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t add
 	return NULL;
 }
 
-const struct symtab_entry *symtab_find_name(const struct symtab *symtab, const char *name,
-					    size_t n_bytes)
+static bool has_name(const struct symtab_entry *entry, const char *name, size_t n_bytes)
 {
-	for (size_t i = 0; i < symtab->n_entries; i++) {
-		const char *candidate = symtab->entries[i].name;
+	return strncmp(entry->name, name, n_bytes) == 0 && entry->name[n_bytes] == '\0';
+}
 
-		if (strncmp(candidate, name, n_bytes) == 0 && candidate[n_bytes] == '\0')
+/* FNV-1a. */
+static size_t hash(const char *name, size_t n_bytes)
+{
+	uint64_t value = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < n_bytes; i++)
+		value = (value ^ (uint8_t)name[i]) * 0x100000001b3;
+	return (size_t)(value ^ value >> 32);
+}
+
+/* By linear probing: of equal names the one that comes first is met first. */
+static bool index_names(struct symtab *symtab)
+{
+	size_t n_slots = 16;
+
+	while (n_slots < 2 * symtab->n_entries)
+		n_slots *= 2;
+	symtab->by_name = calloc(n_slots, sizeof *symtab->by_name);
+	if (!symtab->by_name)
+		return false;
+	symtab->n_slots = n_slots;
+	for (size_t i = 0; i < symtab->n_entries; i++) {
+		const char *name = symtab->entries[i].name;
+		size_t slot = hash(name, strlen(name)) & (n_slots - 1);
+
+		while (symtab->by_name[slot] != 0)
+			slot = (slot + 1) & (n_slots - 1);
+		symtab->by_name[slot] = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+static const struct symtab_entry *find_name_slowly(const struct symtab *symtab, const char *name, size_t n_bytes)
+{
+	for (size_t i = 0; i < symtab->n_entries; i++)
+		if (has_name(&symtab->entries[i], name, n_bytes))
 			return &symtab->entries[i];
+	return NULL;
+}
+
+const struct symtab_entry *symtab_find_name(struct symtab *symtab, const char *name, size_t n_bytes)
+{
+	if (symtab->n_entries > UINT32_MAX / 2 || (!symtab->by_name && !index_names(symtab)))
+		return find_name_slowly(symtab, name, n_bytes);
+	for (size_t slot = hash(name, n_bytes) & (symtab->n_slots - 1); symtab->by_name[slot] != 0;
+	     slot = (slot + 1) & (symtab->n_slots - 1)) {
+		const struct symtab_entry *entry = &symtab->entries[symtab->by_name[slot] - 1];
+
+		if (has_name(entry, name, n_bytes))
+			return entry;
 	}
 	return NULL;
 }

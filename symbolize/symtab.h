@@ -18,6 +18,8 @@ struct symtab_entry {
 struct symtab {
 	struct symtab_entry *entries; /* by address, one per address */
 	size_t n_entries;
+	uint32_t *by_name; /* made when the first name is asked for: numbers of entries from 1 on, 0: none; NULL: not yet */
+	size_t n_slots;    /* of by_name, a power of two */
 };
 
 /*
@@ -32,8 +34,7 @@ void symtab_freep(struct symtab **symtab);
 /* The function that holds an address; NULL: none. One of size 0 reaches to the next symbol. */
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t address);
 
-/* The function whose name is the first n_bytes of name; NULL: none. Linear. */
-const struct symtab_entry *symtab_find_name(const struct symtab *symtab, const char *name,
-					    size_t n_bytes);
+/* The function whose name is the first n_bytes of name, of several the one at the lowest address; NULL: none. */
+const struct symtab_entry *symtab_find_name(struct symtab *symtab, const char *name, size_t n_bytes);
 
 #endif

@@ -20,7 +20,7 @@
 #include "src/cli/format.h"
 #include "src/cli/recording_control.h"
 
-enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, CAPTURE_NICE = -10 };
+enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, LONG_TICK = 6, MANY_SAMPLES = 64, CAPTURE_NICE = -10 };
 
 enum source {
 	SOURCE_SAMPLES,
@@ -39,6 +39,8 @@ struct loop {
 	struct ends ends;
 	bool end;
 	uint64_t n_ticks;
+	unsigned n_waited; /* ticks since the last one that wrote */
+	bool is_slow;      /* a tick in LONG_TICK times FLUSH_MS */
 };
 
 static void taken_signals(sigset_t *ret)
@@ -58,12 +60,17 @@ void recording_block_signals(sigset_t *ret_before)
 	pthread_sigmask(SIG_BLOCK, &taken, ret_before);
 }
 
-static int open_timer(uint64_t first_ns, uint64_t every_ns)
+static struct itimerspec timer_of(uint64_t first_ns, uint64_t every_ns)
 {
-	const struct itimerspec spec = {
+	return (struct itimerspec){
 		.it_value = { (time_t)(first_ns / 1000000000u), (long)(first_ns % 1000000000u) },
 		.it_interval = { (time_t)(every_ns / 1000000000u), (long)(every_ns % 1000000000u) },
 	};
+}
+
+static int open_timer(uint64_t first_ns, uint64_t every_ns)
+{
+	const struct itimerspec spec = timer_of(first_ns, every_ns);
 	CLEANUP(closep) int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 
 	if (fd < 0 || timerfd_settime(fd, 0, &spec, NULL) < 0)
@@ -173,26 +180,6 @@ static void pass_on(const struct recording *recording, const struct signalfd_sig
 		kill(recording->pid, (int)info->ssi_signo);
 }
 
-static void take_signals(struct loop *loop)
-{
-	struct signalfd_siginfo info;
-
-	while (read(loop->fds[SOURCE_SIGNAL], &info, sizeof info) == sizeof info) {
-		if (info.ssi_signo == SIGCHLD)
-			continue; /* the pidfd tells the end */
-		if (loop->recording->is_child)
-			pass_on(loop->recording, &info);
-		else if (info.ssi_signo == SIGUSR1)
-			loop->recording->error = pipeline_flush(loop->recording->pipeline);
-		else if (info.ssi_signo != SIGUSR2)
-			loop->end = true;
-		else if (loop->recording->is_paused)
-			recording_resume(loop->recording);
-		else
-			recording_pause(loop->recording);
-	}
-}
-
 /* Returns 1 when there may be more: very deep stacks take some milliseconds each. */
 static int take_samples(struct recording *recording, unsigned max)
 {
@@ -216,6 +203,18 @@ static int take_samples(struct recording *recording, unsigned max)
 	return 1;
 }
 
+/* All that lies in the rings, but that signals and timers are served also when samples never cease. */
+static int take_waiting(struct recording *recording)
+{
+	uint64_t end_ns = monotonic_ns() + FLUSH_MS * 500000ull;
+	int r;
+
+	do
+		r = take_samples(recording, PORTION);
+	while (r > 0 && monotonic_ns() < end_ns);
+	return MIN(r, 0);
+}
+
 static void show_progress(const struct recording *recording)
 {
 	struct pipeline_counts counts;
@@ -236,12 +235,44 @@ static bool is_to_write(const struct loop *loop)
 {
 	static const struct {
 		unsigned ticks, samples;
-	} paces[] = { { 2, 12 }, { 6, 64 } };
+	} paces[] = { { 2, 12 }, { LONG_TICK, MANY_SAMPLES } };
 	const struct recording *recording = loop->recording;
 	unsigned pace = recording->keeps_newest ? 1 : 0;
 
-	return loop->n_ticks % paces[pace].ticks == paces[pace].ticks - 1 ||
-	       pipeline_pending(recording->pipeline) >= paces[pace].samples;
+	return loop->n_waited >= paces[pace].ticks || pipeline_pending(recording->pipeline) >= paces[pace].samples;
+}
+
+/*
+ * Waking up costs more than what there is to do, where a recorder that is always on has few samples, and nobody
+ * watches or waits for an answer: then it is done once for all of them. What cannot wait wakes us by itself.
+ */
+static int choose_tick(struct loop *loop, bool has_many)
+{
+	const struct recording *recording = loop->recording;
+	bool is_slow = recording->keeps_newest && !has_many && !recording->progress && recording->n_flushes_asked == 0;
+	uint64_t tick_ns = FLUSH_MS * 1000000ull * (is_slow ? LONG_TICK : 1);
+	const struct itimerspec spec = timer_of(tick_ns, tick_ns);
+
+	if (is_slow == loop->is_slow)
+		return 0;
+	loop->is_slow = is_slow;
+	return timerfd_settime(loop->fds[SOURCE_FLUSH], 0, &spec, NULL) < 0 ? -errno : 0;
+}
+
+static int write_or_wait(struct loop *loop)
+{
+	struct recording *recording = loop->recording;
+	bool is_late = loop->n_waited >= LONG_TICK, has_many;
+	int r = 0;
+
+	if (is_to_write(loop)) {
+		has_many = pipeline_pending(recording->pipeline) >= MANY_SAMPLES;
+		loop->n_waited = 0;
+		r = pipeline_flush(recording->pipeline);
+		if (r >= 0 && (is_late || has_many))
+			r = choose_tick(loop, has_many);
+	}
+	return r;
 }
 
 static void tick(struct loop *loop)
@@ -252,15 +283,55 @@ static void tick(struct loop *loop)
 
 	if (read(loop->fds[SOURCE_FLUSH], &expirations, sizeof expirations) < 0)
 		return;
-	/* The last ones of a thread that sleeps now did not wake us. */
-	r = take_samples(recording, PORTION);
+	/* The last ones of a thread that sleeps now did not wake us, nor did any that can wait. */
+	r = take_waiting(recording);
 	recording_answer_flush(recording);
-	if (r >= 0 && is_to_write(loop))
-		r = pipeline_flush(recording->pipeline);
+	loop->n_waited += loop->is_slow ? LONG_TICK : 1;
+	if (r >= 0)
+		r = write_or_wait(loop);
 	loop->n_ticks++;
 	recording->error = r < 0 ? r : 0;
 	if (recording->progress && loop->n_ticks % 2 == 0)
 		show_progress(recording);
+}
+
+static int flush_now(struct recording *recording)
+{
+	int r = take_waiting(recording);
+
+	return r < 0 ? r : pipeline_flush(recording->pipeline);
+}
+
+/* What is asked for is to be as of now. Who has asked for a flush is answered at a tick. */
+static int take_orders(struct loop *loop)
+{
+	struct recording *recording = loop->recording;
+	int r = take_waiting(recording);
+
+	if (r < 0)
+		return r;
+	loop->end |= recording_obey(recording);
+	return recording->n_flushes_asked > 0 ? choose_tick(loop, true) : 0;
+}
+
+static void take_signals(struct loop *loop)
+{
+	struct signalfd_siginfo info;
+
+	while (read(loop->fds[SOURCE_SIGNAL], &info, sizeof info) == sizeof info) {
+		if (info.ssi_signo == SIGCHLD)
+			continue; /* the pidfd tells the end */
+		if (loop->recording->is_child)
+			pass_on(loop->recording, &info);
+		else if (info.ssi_signo == SIGUSR1)
+			loop->recording->error = flush_now(loop->recording);
+		else if (info.ssi_signo != SIGUSR2)
+			loop->end = true;
+		else if (loop->recording->is_paused)
+			recording_resume(loop->recording);
+		else
+			recording_pause(loop->recording);
+	}
 }
 
 int recording_take_all(struct recording *recording)
@@ -309,7 +380,9 @@ static void serve(struct loop *loop, enum source source)
 		tick(loop);
 		break;
 	case SOURCE_CONTROL:
-		loop->end |= recording_obey(recording);
+		r = take_orders(loop);
+		if (r < 0)
+			recording->error = r;
 		break;
 	case N_SOURCES:
 		break;

@@ -25,8 +25,9 @@
 enum { MOST_ROUNDS = 4 };
 
 /* A source that is not asked for by name is done without where it cannot be had. */
-static int open_bpf(struct capture *capture, enum capture_source source)
+static int open_bpf(struct capture *capture, const struct capture_options *options)
 {
+	enum capture_source source = options->source;
 	bool is_tracepoint = capture->events.attr.type == PERF_TYPE_TRACEPOINT;
 	int r;
 
@@ -42,7 +43,10 @@ static int open_bpf(struct capture *capture, enum capture_source source)
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	capture->events.bpf = capture->bpf;
 	/* Of other events it is not known how many come in what time. */
-	if (capture->events.is_clock)
+	capture->wakes_for_news = options->wakes_for_news && capture->events.is_clock && options->mode == MODE_CPU;
+	if (capture->wakes_for_news)
+		capture->events.attr.watermark = 1;
+	else if (capture->events.is_clock)
 		events_wake_rarely(&capture->events);
 	return pairs_init(&capture->pairs, capture->rings.n);
 }
@@ -75,7 +79,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 		return r;
 	r = merge_init(&capture->merge, capture->rings.ring, capture->rings.n);
 	if (r >= 0)
-		r = open_bpf(capture, options->source);
+		r = open_bpf(capture, options);
 	if (r < 0)
 		return r;
 	if (!capture->bpf && !options->no_wakeup)
@@ -290,7 +294,12 @@ void capture_explain_source(char *to, size_t n_bytes)
 
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout)
 {
-	return capture->bpf ? bpf_source_watch(capture->bpf, pid, layout) : 0;
+	struct python_layout complete = *layout;
+
+	if (!capture->bpf)
+		return 0;
+	complete.calls_for_new = capture->wakes_for_news;
+	return bpf_source_watch(capture->bpf, pid, &complete);
 }
 
 void capture_forget_python(struct capture *capture, pid_t pid)

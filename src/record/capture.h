@@ -22,6 +22,7 @@ struct capture {
 	struct pairs pairs;
 	struct paces paces; /* of events that are counted by the kernel, at a frequency */
 	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */
+	bool wakes_for_news;    /* only what needs live memory makes the rings readable at once */
 	bool no_children;       /* what is not of them is left out */
 	pid_t awaits_exec;      /* there: the child whose exec is still to come; 0: it came, or is not waited for */
 	struct capture_counts counts;

@@ -43,6 +43,9 @@ struct capture_options {
 	/* capture_fd() gets readable only when a ring is a quarter full, not at each
 	 * sample: the waking is paid by the target. Call capture_next() on a timer. */
 	bool no_wakeup;
+	/* With SOURCE_BPF and the clock, the same of all that needs no memory of the program any more: it is
+	 * readable at once only for what does (see capture_note_stack). Call capture_next() on a timer. */
+	bool wakes_for_news;
 	bool paused; /* begin as after capture_pause(); also a launched command's exec changes nothing */
 	bool no_children;    /* leave processes out that those recorded start */
 	/* SOURCE_POLL only: a sample of each thread at each look, whether it runs or not; its weight is

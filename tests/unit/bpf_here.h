@@ -19,6 +19,8 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
+enum { MOST_MET = 256 };
+
 /* What the kernel would know. */
 static struct bpf_here {
 	struct memory_image *image;
@@ -30,6 +32,8 @@ static struct bpf_here {
 	uint64_t sp;       /* of the thread */
 	bool has_floor;
 	uint64_t floor;    /* that the thread has been told to have */
+	uint64_t met[MOST_MET]; /* code objects */
+	size_t n_met;
 	bool has_called;   /* the last run has woken the reader */
 	size_t n_output;   /* bytes that the last run has written; 0: nothing */
 	_Alignas(8) uint8_t output[PYTHON_RECORD_BYTES];
@@ -106,6 +110,14 @@ static bool is_call(const void *map)
 	return map == &calls;
 }
 
+static void *find_met(uint64_t key)
+{
+	for (size_t i = 0; i < bpf_here.n_met && i < MOST_MET; i++)
+		if (bpf_here.met[i] == key)
+			return &bpf_here.met[i];
+	return NULL;
+}
+
 static void *bpf_map_lookup_elem(void *map, const void *key)
 {
 	static struct room only_room;
@@ -117,6 +129,8 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 		return &only_room;
 	if (map == (void *)&floors)
 		return bpf_here.has_floor ? &bpf_here.floor : NULL;
+	if (map == (void *)&met)
+		return find_met(*(const uint64_t *)key);
 	if (map == (void *)&threads && bpf_here.known_tid == *(const uint32_t *)key)
 		return bpf_here.has_known ? &known : NULL;
 	return NULL; /* nobody is judged */
@@ -124,7 +138,11 @@ static void *bpf_map_lookup_elem(void *map, const void *key)
 
 static long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags)
 {
-	(void)map, (void)flags;
+	(void)flags;
+	if (map == (void *)&met) {
+		bpf_here.met[bpf_here.n_met++ % MOST_MET] = *(const uint64_t *)key;
+		return 0;
+	}
 	bpf_here.has_known = true;
 	bpf_here.known_tid = *(const uint32_t *)key;
 	memcpy(bpf_map_lookup_elem(&threads, key), value, sizeof(struct known_thread));

@@ -257,6 +257,30 @@ static void only_what_cannot_wait_calls_the_reader(void **state)
 	bpf_here.has_floor = false;
 }
 
+/* Where the reader comes seldom it is called for code that it has not seen, once. */
+static void new_code_calls_the_reader_once(void **state)
+{
+	(void)state;
+	bpf_here.floor = 0x7fff0000;
+	bpf_here.sp = bpf_here.floor;
+	bpf_here.has_floor = true;
+	bpf_here.n_met = 0;
+	for (uint32_t calls_for_new = 0; calls_for_new < 2; calls_for_new++) {
+		bpf_here.layout.calls_for_new = calls_for_new;
+		assert_non_null(bpf_here_run(image.threads[0]));
+		assert_int_equal(bpf_here.has_called, calls_for_new);
+	}
+	assert_true(bpf_here.n_met > 0);
+	assert_non_null(bpf_here_run(image.threads[0]));
+	assert_false(bpf_here.has_called);
+	/* One of them is another now. */
+	bpf_here.met[bpf_here.n_met - 1] ^= 1;
+	assert_non_null(bpf_here_run(image.threads[0]));
+	assert_true(bpf_here.has_called);
+	bpf_here.layout.calls_for_new = 0;
+	bpf_here.has_floor = false;
+}
+
 static void a_circle_ends_in_a_cut_record(void **state)
 {
 	const struct python_record *record = (const struct python_record *)bpf_here.output;
@@ -315,6 +339,7 @@ int main(void)
 		ON_IMAGE(a_state_that_is_anothers_by_now_is_not_read),
 		ON_IMAGE(a_changed_list_is_searched_anew),
 		ON_IMAGE(only_what_cannot_wait_calls_the_reader),
+		ON_IMAGE(new_code_calls_the_reader_once),
 		ON_IMAGE(a_circle_ends_in_a_cut_record),
 		ON_IMAGE(memory_that_cannot_be_read_is_marked),
 		ON_IMAGE(another_code_at_the_same_place_is_not_taken_for_it),

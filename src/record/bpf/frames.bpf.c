@@ -15,7 +15,8 @@
  *
  * Waking whoever reads the rings is paid by the sampled thread, and costs it more than all the rest.
  * So it is done at once only for what cannot wait: a sample whose frames were not read here, or
- * whose stack goes on behind what the kernel copies of it.
+ * whose stack goes on behind what the kernel copies of it. Where the reader comes but once in seconds, code that
+ * was not met before is that, too: it has to be looked at before it is freed.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -32,6 +33,7 @@ enum {
 	MAX_PROCESSES = 4096,
 	MAX_KNOWN_THREADS = 16384,
 	MAX_JUDGED = 16384,
+	MAX_MET = 16384,
 	MAX_INTERPRETERS = 64,
 	PAUSED = 0, /* of judged, as bpf.h has it: the number of no process that is sampled */
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
@@ -110,6 +112,15 @@ struct {
 	__type(key, uint32_t);
 	__type(value, uint64_t);
 } floors SEC(".maps");
+
+/* Code that the reader has been woken for, or will be: by what tells it from others. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_MET);
+	__type(key, uint64_t);
+	__type(value, uint32_t);
+} met SEC(".maps");
+
 /* Stacks of threads that leave a processor, in the window of time that began then. */
 struct switch_budget {
 	uint64_t began_ns;
@@ -129,7 +140,7 @@ struct walk {
 	struct known_thread thread;
 	uint64_t interpreter, state, address, root;
 	uint32_t tid; /* as it knows itself */
-	uint32_t failed, ended; /* no bool: the kernel would not see that it is 0 or 1 */
+	uint32_t failed, ended, is_new; /* no bool: the kernel would not see that it is 0 or 1 */
 };
 
 static __always_inline long read_bytes(struct room *room, int32_t n_bytes, uint64_t address)
@@ -361,6 +372,25 @@ static __always_inline bool add_code(struct walk *walk, struct python_entry *ent
 	return true;
 }
 
+static __always_inline uint64_t mixed(uint64_t a, uint64_t b)
+{
+	return (a ^ b ^ a >> 29) * 0x9e3779b97f4a7c15;
+}
+
+/* Two that are taken for one: the later one is looked at late, no more. */
+static __always_inline void judge_code(struct walk *walk, const struct python_entry *entry)
+{
+	uint64_t key = mixed(mixed(walk->layout->id, entry->code), entry->name);
+	uint32_t value = 1;
+
+	key = mixed(mixed(key, entry->lines), (uint64_t)entry->version << 32 | entry->first_line);
+	key = mixed(key, entry->name_hash);
+	if (bpf_map_lookup_elem(&met, &key))
+		return;
+	bpf_map_update_elem(&met, &key, &value, BPF_ANY);
+	walk->is_new = 1;
+}
+
 static long add_frame(uint32_t i, struct walk *walk)
 {
 	const struct python_layout *layout = walk->layout;
@@ -393,6 +423,8 @@ static long add_frame(uint32_t i, struct walk *walk)
 	} else if (!add_code(walk, entry)) {
 		room->record.flags |= PYTHON_FAULT;
 		return 1;
+	} else if (layout->calls_for_new) {
+		judge_code(walk, entry);
 	}
 	return 0;
 }
@@ -570,7 +602,7 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 	if (n_bytes > PYTHON_MAX_ENTRIES)
 		return 1;
 	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
-	if (!may_call || ((walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
+	if (!may_call || (!walk.is_new && (walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
 		bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
 	else
 		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, n_bytes);
