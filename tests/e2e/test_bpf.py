@@ -4,9 +4,11 @@ Unlike what is read afterwards, nothing here depends on how late that is: nearly
 must be exact, and of those none may contradict the truth.
 """
 import collections
+import contextlib
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ import unittest
 import probing_test as t
 import truth_judge
 from probing_test import probing
+from test_lifecycle import Commands
 from test_stacks import Stacks
 from test_truth import Truth
 
@@ -222,6 +225,76 @@ class SeldomWoken(t.Case):
             samples = len(t.Recording("out.db").samples)
         self.assertGreater(samples, 100, "too few to judge")
         self.assertLess(waits, samples / 4)
+
+
+class AlwaysOn(t.Case):
+    """With limits and few samples a second, all waits for the next look, seconds later, but what cannot wait."""
+
+    hz = 19
+
+    def record(self, target, *more):
+        return t.recorder("--source", "bpf", "--pid", target.pid, "-F", self.hz, "--retention", "1h", "-q", "-o", "out.db",
+                          *more)
+
+    def await_use(self, target, seconds):
+        """Until so much more CPU time was used: on a loaded machine that takes its time."""
+        end = target.cpu_s() + seconds
+        t.wait_until(lambda: target.cpu_s() >= end, 240, "the target's running")
+
+    def await_slowness(self):
+        """As long as there was few to do."""
+        time.sleep(3.5)
+
+    def test_woken_for_a_part_of_the_samples(self):
+        t.need_bpf()
+        with t.fixture("threads.py", "--busy", "1") as started, self.record(started) as process:
+            t.wait_for_samples("out.db")
+            self.await_use(started, 1)
+            self.await_slowness()
+            waits, since, used = waits_of(process.pid), time.time(), started.cpu_s()
+            self.await_use(started, 1.5)
+            used = started.cpu_s() - used
+            waits, elapsed = waits_of(process.pid) - waits, time.time() - since
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+        # Some samples are of the kernel's code, and a signal or two may come.
+        self.assertLess(waits, used * self.hz / 3 + elapsed, "%d samples in %d s" % (used * self.hz, elapsed))
+        n = sum(since < sample.timestamp < since + elapsed for sample in t.Recording("out.db").samples)
+        self.assertGreater(n, 0.8 * used * self.hz)
+
+    def test_what_is_asked_for_is_as_of_now(self):
+        t.need_bpf()
+        with t.fixture("threads.py", "--busy", "1") as started, self.record(started, "--control", "control,reply") as process:
+            commands = Commands()
+            t.wait_for_samples("out.db")
+            for ask in ("flush", None, "flush"):
+                self.await_slowness()
+                since = time.time()
+                self.await_use(started, 0.3)
+                if ask:
+                    self.assertEqual("ok flush", commands.ask(ask))
+                else:
+                    process.send_signal(signal.SIGUSR1)
+                    time.sleep(0.5)
+                with contextlib.closing(t.connect("out.db")) as db:
+                    newest, = db.execute("SELECT max(timestamp) FROM sample").fetchone()
+                self.assertGreater(newest, since)
+            commands.close()
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+
+    def test_functions_that_are_gone_by_then(self):
+        t.need_bpf()
+        with t.fixture("passing.py") as started, self.record(started) as process:
+            t.wait_for_samples("out.db")
+            self.await_slowness()
+            since = time.time()
+            self.await_use(started, 3)
+            self.assertEqual(t.OK, t.stop_politely(process)[0])
+        result = t.Recording("out.db")
+        samples = [sample for sample in result.samples if sample.timestamp > since and sample.stack]
+        named = [sample for sample in samples if any(name.startswith("passing_") for name in result.names(sample.stack))]
+        self.assertGreater(len(samples), 20, "too few to judge")
+        self.assertShare(MOSTLY, len(named) / len(samples), "have the name of what ran")
+        self.assertShare(MOSTLY, sum(s.verdict == "exact" for s in named) / len(named), "exact")
 
 
 class Crowd(t.Case):
