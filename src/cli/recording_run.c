@@ -275,6 +275,16 @@ static int write_or_wait(struct loop *loop)
 	return r;
 }
 
+/* Many that come at once do not wait for the end of a slow tick. */
+static int take_woken(struct loop *loop)
+{
+	int r = take_samples(loop->recording, PORTION);
+
+	if (r >= 0 && loop->is_slow && pipeline_pending(loop->recording->pipeline) >= MANY_SAMPLES)
+		r = choose_tick(loop, true);
+	return r;
+}
+
 static void tick(struct loop *loop)
 {
 	struct recording *recording = loop->recording;
@@ -360,7 +370,7 @@ static void serve(struct loop *loop, enum source source)
 
 	switch (source) {
 	case SOURCE_SAMPLES:
-		r = take_samples(recording, PORTION);
+		r = take_woken(loop);
 		if (r < 0)
 			recording->error = r;
 		break;
