@@ -1,7 +1,9 @@
 /* lines.c - what debug information says about an address: functions, files, lines.
  *
  * The line table gives the file and line of the innermost function; for each
- * caller of an inlined function they are those of the call site.
+ * caller of an inlined function they are those of the call site. Tables are read by
+ * line_table.c; what that does not know (split units, names in a common file) by libdw, which
+ * keeps all rows of a unit.
  *
  * Invariant: addresses given and returned are the module's own; those handed
  * to libdw are the module's plus shift.
@@ -17,6 +19,7 @@
 #include "base/id_map.h"
 #include "base/util.h"
 #include "symbolize/functions.h"
+#include "symbolize/line_table.h"
 #include "symbolize/symbolize.h"
 
 enum { MAX_SCOPES = 256, MAX_SIBLINGS = 1 << 16 };
@@ -24,6 +27,12 @@ enum { MAX_SCOPES = 256, MAX_SIBLINGS = 1 << 16 };
 struct debug_lines {
 	struct debug_functions *functions;
 	uint64_t shift; /* DWARF's addresses minus the module's own */
+	Dwarf *dwarf;
+	bool has_sections;
+	struct line_sections sections;
+	struct id_map table_index; /* where a table of lines begins, plus 1 -> index */
+	struct line_table **tables; /* NULL where libdw has to be asked */
+	size_t n_tables, tables_allocated;
 	struct id_map whole_index; /* a relative name of libdw's, by its address -> its whole one */
 	char **wholes;
 	size_t n_wholes, wholes_allocated;
@@ -38,6 +47,8 @@ int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug
 	if (!lines)
 		return -ENOMEM;
 	lines->shift = shift;
+	lines->dwarf = dwarf;
+	lines->has_sections = line_sections_of(dwarf, &lines->sections) >= 0;
 	r = debug_functions_new(dwarf, path, &lines->functions);
 	if (r < 0)
 		return r;
@@ -51,6 +62,10 @@ void debug_lines_free(struct debug_lines *lines)
 	if (!lines)
 		return;
 	debug_functions_free(lines->functions);
+	id_map_done(&lines->table_index);
+	for (size_t i = 0; i < lines->n_tables; i++)
+		line_table_free(lines->tables[i]);
+	free(lines->tables);
 	id_map_done(&lines->whole_index);
 	for (size_t i = 0; i < lines->n_wholes; i++)
 		free(lines->wholes[i]);
@@ -125,15 +140,60 @@ static const char *linkage_name(Dwarf_Die *die)
 	return NULL;
 }
 
-/* The folder in which a unit was compiled; NULL where it is not told, or has been made relative as Debian's are. */
+/* The folder in which a unit was compiled; NULL where it is not told. */
 static const char *compiled_in(Dwarf_Die *unit)
 {
 	Dwarf_Attribute attribute;
-	const char *folder = NULL;
 
-	if (dwarf_attr_integrate(unit, DW_AT_comp_dir, &attribute))
-		folder = dwarf_formstring(&attribute);
-	return folder && folder[0] == '/' ? folder : NULL;
+	return dwarf_attr_integrate(unit, DW_AT_comp_dir, &attribute) ? dwarf_formstring(&attribute) : NULL;
+}
+
+static bool unsigned_attribute(Dwarf_Die *die, unsigned name, Dwarf_Word *ret)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr(die, name, &attribute) && dwarf_formudata(&attribute, ret) == 0;
+}
+
+static int keep_table(struct debug_lines *lines, uint64_t offset, struct line_table *table)
+{
+	int r;
+
+	r = grow(&lines->tables, lines->n_tables, &lines->tables_allocated, sizeof(struct line_table *));
+	if (r >= 0)
+		r = id_map_add(&lines->table_index, offset + 1, (uint32_t)lines->n_tables);
+	if (r < 0)
+		return r;
+	lines->tables[lines->n_tables++] = table;
+	return 0;
+}
+
+/* A unit's table of lines, read once. *ret is NULL where libdw has to be asked. -ENOMEM. */
+static int table_of(struct debug_lines *lines, Dwarf_Die *unit, struct line_table **ret)
+{
+	CLEANUP(line_table_freep) struct line_table *table = NULL;
+	const struct id_slot *slot;
+	Dwarf_Word offset;
+	int r;
+
+	*ret = NULL;
+	/* The other half of a split unit has its own files. */
+	if (!lines->has_sections || dwarf_cu_getdwarf(unit->cu) != lines->dwarf ||
+	    !unsigned_attribute(unit, DW_AT_stmt_list, &offset) || offset >= lines->sections.lines.n_bytes)
+		return 0;
+	slot = id_map_find(&lines->table_index, offset + 1);
+	if (slot) {
+		*ret = lines->tables[slot->id];
+		return 0;
+	}
+	r = line_table_new(&lines->sections, offset, compiled_in(unit), &table);
+	if (r == -ENOMEM)
+		return r;
+	r = keep_table(lines, offset, table);
+	if (r < 0)
+		return r;
+	*ret = TAKE(table);
+	return 0;
 }
 
 /*
@@ -152,7 +212,8 @@ static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const 
 	if (slot)
 		return lines->wholes[slot->id];
 	folder = compiled_in(unit);
-	if (!folder || grow(&lines->wholes, lines->n_wholes, &lines->wholes_allocated, sizeof *lines->wholes) < 0 ||
+	/* Some builds make it relative, which tells nothing. */
+	if (!folder || folder[0] != '/' || grow(&lines->wholes, lines->n_wholes, &lines->wholes_allocated, sizeof *lines->wholes) < 0 ||
 	    asprintf(&whole, "%s/%s", folder, file) < 0)
 		return file;
 	lines->wholes[lines->n_wholes++] = whole;
@@ -160,7 +221,7 @@ static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const 
 	return whole;
 }
 
-static void set_executing_line(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr address, struct debug_frame *frame)
+static void ask_libdw(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr address, struct debug_frame *frame)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, address);
 
@@ -171,27 +232,53 @@ static void set_executing_line(struct debug_lines *lines, Dwarf_Die *unit, Dwarf
 		frame->line = 0;
 }
 
-static bool unsigned_attribute(Dwarf_Die *die, unsigned name, Dwarf_Word *ret)
+static int set_executing_line(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr address,
+			      struct debug_frame *frame)
 {
-	Dwarf_Attribute attribute;
+	struct line_table *table;
+	uint64_t file;
+	int r;
 
-	return dwarf_attr(die, name, &attribute) && dwarf_formudata(&attribute, ret) == 0;
+	r = table_of(lines, unit, &table);
+	if (r < 0)
+		return r;
+	if (!table) {
+		ask_libdw(lines, unit, address, frame);
+		return 0;
+	}
+	if (!line_table_find(table, address, &file, &frame->line))
+		return 0;
+	return line_table_file(table, file, &frame->file);
+}
+
+static int call_file(struct debug_lines *lines, Dwarf_Die *unit, uint64_t file, const char **ret)
+{
+	struct line_table *table;
+	Dwarf_Files *files;
+	size_t n_files;
+	int r;
+
+	r = table_of(lines, unit, &table);
+	if (r < 0)
+		return r;
+	if (table)
+		return line_table_file(table, file, ret);
+	if (dwarf_getsrcfiles(unit, &files, &n_files) == 0 && file < n_files)
+		*ret = whole_name(lines, unit, dwarf_filesrc(files, file, NULL, NULL));
+	return 0;
 }
 
 /* File and line of the call that was replaced by the inlined function's code. */
-static void set_call_line(struct debug_lines *lines, Dwarf_Die *inlined, struct debug_frame *caller)
+static int set_call_line(struct debug_lines *lines, Dwarf_Die *inlined, struct debug_frame *caller)
 {
 	Dwarf_Die unit;
-	Dwarf_Files *files;
 	Dwarf_Word value;
-	size_t n_files;
 
 	if (unsigned_attribute(inlined, DW_AT_call_line, &value) && value <= INT32_MAX)
 		caller->line = (int)value;
-	if (unsigned_attribute(inlined, DW_AT_call_file, &value) &&
-	    dwarf_diecu(inlined, &unit, NULL, NULL) &&
-	    dwarf_getsrcfiles(&unit, &files, &n_files) == 0 && value < n_files)
-		caller->file = whole_name(lines, &unit, dwarf_filesrc(files, value, NULL, NULL));
+	if (!unsigned_attribute(inlined, DW_AT_call_file, &value) || !dwarf_diecu(inlined, &unit, NULL, NULL))
+		return 0;
+	return call_file(lines, &unit, value, &caller->file);
 }
 
 static uint64_t entry_of(const struct debug_lines *lines, Dwarf_Die *function)
@@ -208,6 +295,7 @@ int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_f
 {
 	Dwarf_Die unit, function, chain[SYMBOL_MAX_INLINED];
 	Dwarf_Addr at = address + lines->shift;
+	bool has_function;
 	size_t n;
 	int r;
 
@@ -215,9 +303,10 @@ int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_f
 	if (r <= 0)
 		return r;
 	frames[0] = (struct debug_frame){ 0 };
-	set_executing_line(lines, &unit, at, &frames[0]);
-	if (r == 1)
-		return 1;
+	has_function = r == 2;
+	r = set_executing_line(lines, &unit, at, &frames[0]);
+	if (r < 0 || !has_function)
+		return r < 0 ? r : 1;
 	n = find_chain(&function, at, chain, MIN(max, N_ELEMENTS(chain)));
 	for (size_t i = 0; i < n; i++) {
 		Dwarf_Die *die = &chain[n - 1 - i];
@@ -227,7 +316,9 @@ int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_f
 		frames[i].start = i + 1 == n ? entry_of(lines, die) : 0;
 		if (i + 1 < n) {
 			frames[i + 1] = (struct debug_frame){ 0 };
-			set_call_line(lines, die, &frames[i + 1]);
+			r = set_call_line(lines, die, &frames[i + 1]);
+			if (r < 0)
+				return r;
 		}
 	}
 	return (int)n;

@@ -368,6 +368,7 @@ int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start)
 			r = plumbing_new(&image, module->symtab, module->methods,
 					 &module->plumbing);
 		image_done(&image);
+		symbol_module_trim(module); /* all of its code has just been looked at */
 	}
 	return r < 0 ? r : plumbing_holds(module->plumbing, start);
 }

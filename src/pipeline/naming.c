@@ -609,7 +609,7 @@ static uint64_t mapped_file_bytes(void)
 
 void naming_trim(struct naming *names)
 {
-	enum { ENOUGH_BYTES = 16 << 20 };
+	enum { ENOUGH_BYTES = 12 << 20 };
 
 	if (mapped_file_bytes() < ENOUGH_BYTES)
 		return;
