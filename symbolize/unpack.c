@@ -24,6 +24,7 @@
 #endif
 
 #include "base/util.h"
+#include "symbolize/prune.h"
 
 enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16 };
 
@@ -229,10 +230,42 @@ static void fill_headers(const struct plan *plan, Elf *elf, uint8_t *image)
 	strcpy(names + at, ".shstrtab");
 }
 
+static const struct wanted *find_wanted(const struct plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->n; i++)
+		if (strcmp(plan->wanted[i].name, name) == 0)
+			return &plan->wanted[i];
+	return NULL;
+}
+
+/*
+ * The largest section first, and pruned, so that it is never in memory as a whole together with the others, and with
+ * the pages of the file that it was unpacked from.
+ */
+static int fill_info(const struct plan *plan, Elf *elf, uint8_t *image)
+{
+	const struct wanted *info = find_wanted(plan, ".debug_info");
+	const struct wanted *abbrevs = find_wanted(plan, ".debug_abbrev");
+	int r;
+
+	r = fill_section(info, image);
+	if (r >= 0 && abbrevs)
+		r = fill_section(abbrevs, image);
+	elf_forget_pages(elf);
+	if (r < 0 || !abbrevs)
+		return r;
+	return prune_types(image + info->offset, info->n_bytes, image + abbrevs->offset, abbrevs->n_bytes);
+}
+
+static bool is_filled(const struct wanted *wanted)
+{
+	return strcmp(wanted->name, ".debug_info") == 0 || strcmp(wanted->name, ".debug_abbrev") == 0;
+}
+
 /* In large pages where these are to be had: a page fault each 4 KiB takes longer than unpacking them. */
 static int make_image(const struct plan *plan, Elf *elf, struct unpacked *unpacked)
 {
-	int r = 0;
+	int r;
 
 	unpacked->image = mmap(NULL, plan->n_image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (unpacked->image == MAP_FAILED) {
@@ -242,8 +275,11 @@ static int make_image(const struct plan *plan, Elf *elf, struct unpacked *unpack
 	unpacked->n_image = plan->n_image;
 	(void)madvise(unpacked->image, plan->n_image, MADV_HUGEPAGE);
 	fill_headers(plan, elf, unpacked->image);
+	r = fill_info(plan, elf, unpacked->image);
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
-		r = fill_section(&plan->wanted[i], unpacked->image);
+		if (!is_filled(&plan->wanted[i]))
+			r = fill_section(&plan->wanted[i], unpacked->image);
+	elf_forget_pages(elf);
 	return r;
 }
 

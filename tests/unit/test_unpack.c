@@ -4,6 +4,7 @@
 #include <gelf.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +19,10 @@
 #include "symbolize/symbolize.h"
 #include "symbolize/unpack.h"
 
-static const char program[] = "static inline __attribute__((always_inline)) int inner(int x)\n"
+static const char program[] = "#define M(n) int a##n, b##n, c##n, d##n, e##n, f##n, g##n, h##n;\n"
+			      "#define T(n) M(n##0) M(n##1) M(n##2) M(n##3) M(n##4) M(n##5) M(n##6) M(n##7)\n"
+			      "struct wide { T(0) T(1) T(2) T(3) T(4) T(5) T(6) T(7) T(8) T(9) T(10) T(11) } wide;\n"
+			      "static inline __attribute__((always_inline)) int inner(int x)\n"
 			      "{ __asm__ volatile(\"nop; nop\"); return x * 3; }\n"
 			      "__attribute__((noinline)) int outer(int x);\n"
 			      "int outer(int x)\n"
@@ -53,7 +57,7 @@ static int make_files(void **state)
 	file = fopen(path, "w");
 	if (!file || fputs(program, file) < 0 || fclose(file) != 0)
 		return -1;
-	return run("cc -O2 -g a.c -o plain && objcopy --compress-debug-sections=zlib plain within && "
+	return run("cc -O2 -g a.c -o plain && cc -x c++ -O2 -g -gz=zlib a.c -o cxx && objcopy --compress-debug-sections=zlib plain within && "
 		   "objcopy --only-keep-debug --compress-debug-sections=zlib plain packed.debug && "
 		   "strip -o apart plain && objcopy --add-gnu-debuglink=packed.debug apart");
 }
@@ -121,9 +125,54 @@ static void the_same_is_told(void **state)
 	describe("apart", apart, sizeof apart);
 	assert_non_null(strstr(plain, "outer "));
 	assert_non_null(strstr(plain, "inner "));
-	assert_non_null(strstr(plain, "a.c:6\n"));
+	assert_non_null(strstr(plain, "a.c:9\n"));
 	assert_string_equal(plain, within);
 	assert_string_equal(plain, apart);
+}
+
+static bool is_zero(const uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bytes[i] != 0)
+			return false;
+	return true;
+}
+
+/* Whole pages of .debug_info that have been given back. */
+static unsigned pages_given_back(const char *name)
+{
+	CLEANUP(elf_file_freep) struct elf_file *file = open_elf(name, O_RDONLY);
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	size_t page = (size_t)getpagesize(), names;
+	Elf_Scn *section = NULL;
+	unsigned n = 0;
+	Elf *elf;
+
+	assert_int_equal(unpacked_new(file, &unpacked), 0);
+	elf = dwarf_getelf(unpacked_dwarf(unpacked));
+	assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
+	while ((section = elf_nextscn(elf, section)) != NULL) {
+		GElf_Shdr header;
+		Elf_Data *data;
+
+		assert_non_null(gelf_getshdr(section, &header));
+		if (strcmp(elf_strptr(elf, names, header.sh_name), ".debug_info") != 0)
+			continue;
+		data = elf_rawdata(section, NULL);
+		assert_non_null(data);
+		for (size_t at = page - (uintptr_t)data->d_buf % page; at + page <= data->d_size; at += page)
+			n += is_zero((const uint8_t *)data->d_buf + at, page);
+	}
+	return n;
+}
+
+/* In C++ types hold functions. */
+static void types_of_c_are_given_back(void **state)
+{
+	(void)state;
+	assert_true(pages_given_back("within") > 0);
+	assert_true(pages_given_back("packed.debug") > 0);
+	assert_int_equal(pages_given_back("cxx"), 0);
 }
 
 static void what_is_not_packed_is_libdws(void **state)
@@ -200,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_is_told),
+		cmocka_unit_test(types_of_c_are_given_back),
 		cmocka_unit_test(what_is_not_packed_is_libdws),
 		cmocka_unit_test(damaged_ones_are_refused),
 	};
