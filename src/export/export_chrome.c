@@ -9,7 +9,7 @@
  * share go on through both.
  *
  * Where each sample has a stack of its own there are dozens of events per sample, of few different parts: each
- * part is made once, a label's name when the file begins, a thread's numbers and a time when they come.
+ * part is made once, a label's name when the file begins, and what the events of one time have in common when that comes.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,15 +20,20 @@
 #include "src/export/export.h"
 #include "src/export/timeline.h"
 
-enum { MICROSECOND_DECIMALS = 3, IDS_BYTES = 64 };
+enum { MICROSECOND_DECIMALS = 3, IDS_BYTES = 64, EVENT_BYTES = IDS_BYTES + TEXT_FIXED_BYTES + 32 };
 
 struct track {
 	FILE *out;
 	const struct timeline *timeline;
-	char **names; /* by label: the rest of its events */
+	struct label_text {
+		char *text; /* the rest of an event that begins it; up to name_bytes that of one that ends it */
+		size_t n_bytes, name_bytes;
+	} *names; /* by label */
 	uint64_t origin_ns; /* what times are counted from */
 	uint64_t cursor_ns; /* where the last sample ends, from there */
-	char time[TEXT_FIXED_BYTES], ids[IDS_BYTES]; /* the cursor's and the thread's text */
+	char ids[IDS_BYTES]; /* the thread's text */
+	char begin[EVENT_BYTES], end[EVENT_BYTES]; /* events at the cursor: how a B and an E begin */
+	size_t begin_bytes, end_bytes;
 	uint32_t *open, *next; /* labels, outermost first */
 	uint32_t n_open;
 	bool has_events;
@@ -42,7 +47,7 @@ static const char *const categories[LABEL_N_KINDS] = {
 static void track_done(struct track *track)
 {
 	for (size_t i = 0; track->names && i < track->timeline->tree->labels.n_items; i++)
-		free(track->names[i]);
+		free(track->names[i].text);
 	free(track->names);
 	free(track->open);
 	free(track->next);
@@ -77,24 +82,38 @@ static int put_thread_name(struct track *track, const char *event, const char *n
 
 static void set_cursor(struct track *track, uint64_t cursor_ns)
 {
+	char time[TEXT_FIXED_BYTES];
+
 	track->cursor_ns = cursor_ns;
-	text_fixed(cursor_ns, MICROSECOND_DECIMALS, track->time);
+	text_fixed(cursor_ns, MICROSECOND_DECIMALS, time);
+	track->begin_bytes = (size_t)snprintf(track->begin, sizeof track->begin, ",\n{\"ph\":\"B%s%s", track->ids, time);
+	track->end_bytes = (size_t)snprintf(track->end, sizeof track->end, ",\n{\"ph\":\"E%s%s", track->ids, time);
+}
+
+/* The first event of the file has no comma before it. */
+static void put_event(struct track *track, const char *text, size_t n_bytes)
+{
+	size_t skipped = track->has_events ? 0 : 1;
+
+	fwrite_unlocked(text + skipped, 1, n_bytes - skipped, track->out);
+	track->has_events = true;
 }
 
 static void close_to(struct track *track, uint32_t depth)
 {
 	for (; track->n_open > depth; track->n_open--) {
-		begin_event(track, "E");
-		put(track, track->time);
-		put(track, track->names[track->open[track->n_open - 1]]);
+		const struct label_text *name = &track->names[track->open[track->n_open - 1]];
+
+		put_event(track, track->end, track->end_bytes);
+		fwrite_unlocked(name->text, 1, name->name_bytes, track->out);
+		putc_unlocked('}', track->out);
 	}
 }
 
 static void open_slice(struct track *track, uint32_t label)
 {
-	begin_event(track, "B");
-	put(track, track->time);
-	put(track, track->names[label]);
+	put_event(track, track->begin, track->begin_bytes);
+	fwrite_unlocked(track->names[label].text, 1, track->names[label].n_bytes, track->out);
 	track->open[track->n_open++] = label;
 }
 
@@ -106,13 +125,16 @@ static int name_labels(struct track *track)
 	if (!track->names)
 		return -ENOMEM;
 	for (size_t i = 0; i < labels->n_items; i++) {
+		struct label_text *name = &track->names[i];
 		CLEANUP(freep) char *quoted = to_json_quote(labels->items[i].text);
+		int n = quoted ? asprintf(&name->text, ",\"name\":%s,\"cat\":\"%s\"}", quoted, categories[labels->items[i].kind]) : -1;
 
-		if (!quoted || asprintf(&track->names[i], ",\"name\":%s,\"cat\":\"%s\"}", quoted,
-					categories[labels->items[i].kind]) < 0) {
-			track->names[i] = NULL;
+		if (n < 0) {
+			name->text = NULL;
 			return -ENOMEM;
 		}
+		name->n_bytes = (size_t)n;
+		name->name_bytes = strlen(",\"name\":") + strlen(quoted);
 	}
 	return 0;
 }

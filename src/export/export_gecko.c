@@ -52,7 +52,7 @@ static void put_samples(struct gecko *gecko, const struct timeline_thread *threa
 		if (node == 0)
 			to_json_null(json);
 		else
-			to_json_integer(json, gecko->stacks[node]);
+			to_json_integer(json, gecko_stack(gecko, node));
 	}
 	to_json_array_end(json);
 	to_json_key(json, "time");

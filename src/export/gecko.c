@@ -51,6 +51,8 @@ static int number_stacks(struct gecko *gecko)
 	const struct call_tree *tree = gecko->timeline->tree;
 	uint32_t n = 0;
 
+	if (tree->min_share <= 0)
+		return 0; /* with millions of nodes the numbers are most of what this needs */
 	gecko->stacks = calloc(tree->n_nodes, sizeof *gecko->stacks);
 	if (!gecko->stacks)
 		return -ENOMEM;
@@ -58,6 +60,11 @@ static int number_stacks(struct gecko *gecko)
 		if (!call_tree_is_small(tree, (uint32_t)i))
 			gecko->stacks[i] = n++;
 	return 0;
+}
+
+uint32_t gecko_stack(const struct gecko *gecko, uint32_t node)
+{
+	return gecko->stacks ? gecko->stacks[node] : node - 1;
 }
 
 int gecko_number(struct gecko *gecko)
@@ -159,7 +166,7 @@ static void put_stack_table(struct gecko *gecko)
 		if (tree->nodes[i].parent == 0)
 			to_json_null(json);
 		else
-			to_json_integer(json, gecko->stacks[tree->nodes[i].parent]);
+			to_json_integer(json, gecko_stack(gecko, tree->nodes[i].parent));
 	}
 	to_json_array_end(json);
 	to_json_put_integer(json, "length", (int64_t)n);

@@ -25,11 +25,13 @@ struct gecko {
 	const struct timeline *timeline;
 	struct names strings, sources, libraries;
 	struct gecko_function *functions; /* by label */
-	uint32_t *stacks; /* by node: its number in the table */
+	uint32_t *stacks; /* by node: its number in the table; NULL: nothing is left out, and they are in the order of nodes */
 };
 
 /* gecko_number - give everything its number. What gecko has is set up to timeline. -ENOMEM. */
 int gecko_number(struct gecko *gecko);
+/* The number of a node's stack, after that. */
+uint32_t gecko_stack(const struct gecko *gecko, uint32_t node);
 void gecko_done(struct gecko *gecko); /* its timeline is the caller's */
 
 /* Members of the document: "libs" and "shared". -ENOMEM. */

@@ -3,6 +3,8 @@
  * Invariants: a node's parent has a smaller index; node 0 is the root and
  * nobody's child, hence 0 also says "none" in links and in the hash table.
  * Nothing recurses: stacks may be tens of thousands of frames deep.
+ * Until call_tree_finish() next_sibling chains the nodes of one slot of the table: with millions of them a table
+ * with room to spare would be a tenth of all memory.
  */
 #include "src/export/tree.h"
 
@@ -10,20 +12,30 @@
 
 #include "base/util.h"
 
-enum { FIRST_SLOTS = 1024 };
+enum { FIRST_SLOTS = 1024, NODES_OF_SLOT = 2 };
 
-static size_t slot_of(const struct call_tree *tree, uint32_t parent, uint32_t label)
+static uint32_t *slot_of(const struct call_tree *tree, uint32_t parent, uint32_t label)
 {
-	size_t slot = mix64((uint64_t)parent << 32 | label) & (tree->n_slots - 1);
+	return &tree->slots[mix64((uint64_t)parent << 32 | label) & (tree->n_slots - 1)];
+}
 
-	while (tree->slots[slot] != 0) {
-		const struct node *node = &tree->nodes[tree->slots[slot]];
+/* 0: there is none. */
+static uint32_t find(const struct call_tree *tree, uint32_t parent, uint32_t label)
+{
+	uint32_t at = *slot_of(tree, parent, label);
 
-		if (node->parent == parent && node->label == label)
-			break;
-		slot = (slot + 1) & (tree->n_slots - 1);
-	}
-	return slot;
+	while (at != 0 && (tree->nodes[at].parent != parent || tree->nodes[at].label != label))
+		at = tree->nodes[at].next_sibling;
+	return at;
+}
+
+static void chain(struct call_tree *tree, uint32_t at)
+{
+	struct node *node = &tree->nodes[at];
+	uint32_t *slot = slot_of(tree, node->parent, node->label);
+
+	node->next_sibling = *slot;
+	*slot = at;
 }
 
 static int grow_slots(struct call_tree *tree)
@@ -38,35 +50,45 @@ static int grow_slots(struct call_tree *tree)
 	tree->slots = slots;
 	tree->n_slots = wanted;
 	for (size_t i = 1; i < tree->n_nodes; i++)
-		slots[slot_of(tree, tree->nodes[i].parent, tree->nodes[i].label)] = (uint32_t)i;
+		chain(tree, (uint32_t)i);
+	return 0;
+}
+
+static int add_node(struct call_tree *tree, uint32_t parent, uint32_t label)
+{
+	int r;
+
+	if (tree->n_nodes >= UINT32_MAX)
+		return -EOVERFLOW;
+	r = grow(&tree->nodes, tree->n_nodes, &tree->n_allocated, sizeof *tree->nodes);
+	if (r < 0)
+		return r;
+	tree->nodes[tree->n_nodes] = (struct node){
+		.parent = parent,
+		.label = label,
+		.depth = tree->nodes[parent].depth + 1,
+	};
+	chain(tree, (uint32_t)tree->n_nodes++);
 	return 0;
 }
 
 int call_tree_enter(struct call_tree *tree, uint32_t parent, uint32_t label, uint32_t *ret)
 {
-	size_t slot;
-	int r;
+	uint32_t found;
+	int r = 0;
 
-	if (tree->n_nodes * 3 >= tree->n_slots * 2) {
+	if (tree->n_nodes >= tree->n_slots * NODES_OF_SLOT)
 		r = grow_slots(tree);
+	if (r < 0)
+		return r;
+	found = find(tree, parent, label);
+	if (found == 0) {
+		r = add_node(tree, parent, label);
 		if (r < 0)
 			return r;
+		found = (uint32_t)tree->n_nodes - 1;
 	}
-	slot = slot_of(tree, parent, label);
-	if (tree->slots[slot] == 0) {
-		if (tree->n_nodes >= UINT32_MAX)
-			return -EOVERFLOW;
-		r = grow(&tree->nodes, tree->n_nodes, &tree->n_allocated, sizeof *tree->nodes);
-		if (r < 0)
-			return r;
-		tree->nodes[tree->n_nodes] = (struct node){
-			.parent = parent,
-			.label = label,
-			.depth = tree->nodes[parent].depth + 1,
-		};
-		tree->slots[slot] = (uint32_t)tree->n_nodes++;
-	}
-	*ret = tree->slots[slot];
+	*ret = found;
 	return 0;
 }
 
@@ -143,6 +165,7 @@ static int link_children(struct call_tree *tree)
 	for (size_t i = 1; i < tree->n_nodes; i++) {
 		struct node *node = &tree->nodes[i];
 
+		node->next_sibling = 0;
 		if (call_tree_is_small(tree, (uint32_t)i))
 			continue;
 		node->next_sibling = of_label[node->label];

@@ -25,7 +25,7 @@ struct call_tree {
 	struct labels labels;
 	struct node *nodes; /* callers come before what they call */
 	size_t n_nodes, n_allocated;
-	uint32_t *slots; /* hash table of nodes by (parent, label), until call_tree_finish(); 0: free */
+	uint32_t *slots; /* hash table of nodes by (parent, label), until call_tree_finish(): the first of each chain; 0: none */
 	size_t n_slots;
 	uint32_t no_stack; /* label "[no stack]" */
 	double min_share;  /* of call_tree_finish() */
