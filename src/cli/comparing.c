@@ -13,7 +13,8 @@ enum { MAX_WHY = 256 };
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
-static const char *const per_names[] = { [PER_RUN] = "run", [PER_WALL] = "wall", [PER_SAMPLES] = "samples" };
+static const char *const per_names[] = { [PER_RUN] = "run", [PER_WALL] = "wall", [PER_SAMPLES] = "samples",
+					 [PER_REST] = "rest" };
 
 void comparing_init(struct comparing *comparing)
 {

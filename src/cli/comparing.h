@@ -19,7 +19,7 @@ enum { KEY_COMPARING_PER = 0x700, KEY_COMPARING_MIN_SHARE };
 #define COMPARING_OPTION_ROWS                                                                              \
 	{ "per", KEY_COMPARING_PER, "WHAT", 0,                                                             \
 	  "What numbers are of: run, a run as a whole (default); wall, a second of wall time; samples, all samples; " \
-	  "or a counter's name in the table counter", 0 },                                                 \
+	  "rest, all else in the same run, whatever the machine's speed; or a counter's name in the table counter", 0 }, \
 	{ "min-change-share", KEY_COMPARING_MIN_SHARE, "PERCENT", 0,                                       \
 	  "Functions with less than that of the whole on both sides are not asked about (default: 1)", 0 }
 

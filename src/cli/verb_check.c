@@ -147,6 +147,7 @@ static const struct argp argp = {
 	       "Examples:\n"
 	       "  probing check --baseline base.db head.db --fail-on 'self(func=Trainer.step)>+5%'\n"
 	       "  probing check --baseline 'base*.db' head*.db --fail-on wall\\>+3% --junit probing.xml\n"
+	       "  probing check --baseline base.db head.db --per rest --fail-on 'any>+10%'\n"
 	       "\n"
 	       "Exit status: 0 nothing is known to have regressed; 2 regressed; 3 it cannot be told, since recordings differ in what "
 	       "matters, runs are too few, or an answer is less sure than the rule asks.",

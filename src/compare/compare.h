@@ -27,6 +27,7 @@ struct estimate {
 	double low, high;   /* between which the change is with 95 % confidence */
 	double p, adjusted; /* how often chance alone makes such a difference; for as many questions as were asked */
 	bool is_known;      /* adjusted is below 5 %: it has changed */
+	bool has_no_rest;   /* by the rest: hardly a sample is of anything else. base, head are INFINITY, the others say nothing */
 };
 
 /* ---- The recordings (load.c, runs.c) ---- */
@@ -76,7 +77,8 @@ struct compare_row {
 	struct estimate self, total;
 };
 
-enum compare_per { PER_RUN, PER_WALL, PER_SAMPLES, PER_COUNTER };
+/* PER_REST: a function's part of a run divided by what is not of it, so that a machine's speed is in both. */
+enum compare_per { PER_RUN, PER_WALL, PER_SAMPLES, PER_REST, PER_COUNTER };
 
 struct compare_options {
 	enum compare_per per;
@@ -103,8 +105,8 @@ struct compare {
 	/* After compare_settle(); those known to have changed first, by how much they changed. */
 	struct compare_row *rows, *stacks;
 	size_t n_rows, n_stacks;
-	double *self_values;       /* by function and recorded run: what the means are of */
-	double *means[N_SIDES];    /* by node, with all that is called from there */
+	double *self_values;       /* by function and recorded run: what the means are of; PER_REST: shares, whose mean it is of */
+	double *means[N_SIDES];    /* by node, with all that is called from there; PER_REST: shares */
 	struct estimate whole;     /* all of it */
 	struct estimate wall;      /* wall time of runs that were only timed */
 	size_t n_timed[N_SIDES];   /* how many there were of those; wall is known where both have some */
@@ -134,6 +136,9 @@ int compare_settle(struct compare *compare);
 
 /* Whether runs differ in a field. @ret_base, @ret_head: two that do, borrowed. */
 bool compare_differs(const struct compare *compare, size_t field, const char **ret_base, const char **ret_head);
+
+/* Whether numbers of all of it together can change; shares add up to the same. */
+bool compare_has_whole(const struct compare *compare);
 
 /* "time in a run", "share of samples": what numbers are. And a number in its unit, "412 ms", of at least 32 bytes. */
 const char *compare_quantity(const struct compare *compare);

@@ -94,7 +94,7 @@ static enum outcome outcome_of(const struct estimate *estimate, double threshold
 {
 	if (estimate->is_known && estimate->change > threshold)
 		return OUTCOME_REGRESSED;
-	if (threshold > 0 && isfinite(estimate->high) && estimate->high - estimate->change > threshold)
+	if (threshold > 0 && isfinite(estimate->change) && estimate->high - estimate->change > threshold)
 		return OUTCOME_CANNOT_TELL;
 	return OUTCOME_PASSED;
 }
@@ -177,7 +177,25 @@ static int correct_rows(const struct compare *compare, const struct compare_rule
 	return r;
 }
 
-/* Every function that is meant is told of; of any only those that have regressed. */
+static bool is_told(const struct compare_rule *rule, const struct estimate *estimate)
+{
+	return rule->kind != RULE_ANY || estimate->has_no_rest || outcome_of(estimate, rule->threshold) == OUTCOME_REGRESSED;
+}
+
+static int judge_function(struct judging *judging, const struct compare_rule *rule, const struct estimate *estimate,
+			  const struct compare_function *function)
+{
+	CLEANUP(freep) char *title = compare_title(function);
+
+	if (!title)
+		return -ENOMEM;
+	if (estimate->has_no_rest)
+		return cannot_tell(judging, rule, title, "hardly a sample of a run is of anything else: there is no rest to measure it "
+				   "against (--per run does without)");
+	return add_estimate(judging, rule, estimate, TAKE(title));
+}
+
+/* Every function that is meant is told of; of any only those that have regressed, or have no rest. */
 static int judge_functions(struct judging *judging, const struct compare_rule *rule)
 {
 	const struct compare *compare = judging->compare;
@@ -192,10 +210,10 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 		if (!is_asked(compare, rule, &compare->rows[i]))
 			continue;
 		set_adjusted(judging, &estimate, p[at++]);
-		if (rule->kind == RULE_ANY && outcome_of(&estimate, rule->threshold) != OUTCOME_REGRESSED)
+		if (!is_told(rule, &estimate))
 			continue;
 		n_told++;
-		r = add_estimate(judging, rule, &estimate, compare_title(function));
+		r = judge_function(judging, rule, &estimate, function);
 	}
 	if (r < 0 || n_told > 0)
 		return r;
@@ -206,6 +224,14 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 }
 
 /* ---- Rules on shares ---- */
+
+/* Of all of head. */
+static double share_of(const struct compare *compare, double value)
+{
+	if (compare->options.per == PER_REST)
+		return isinf(value) ? 1 : value / (1 + value);
+	return value / compare->whole.head;
+}
 
 static int judge_new(struct judging *judging, const struct compare_rule *rule)
 {
@@ -218,7 +244,7 @@ static int judge_new(struct judging *judging, const struct compare_rule *rule)
 		const struct compare_finding finding = { .rule = rule, .outcome = OUTCOME_REGRESSED, .has_estimate = true,
 							 .estimate = row->self };
 
-		if (row->self.base > 0 || !row->self.is_known || row->self.head < rule->threshold * compare->whole.head)
+		if (row->self.base > 0 || !row->self.is_known || share_of(compare, row->self.head) < rule->threshold)
 			continue;
 		n++;
 		r = add(judging, &finding, compare_title(&compare->functions[row->function]), NULL);
@@ -262,7 +288,7 @@ static int judge_rule(struct judging *judging, const struct compare_rule *rule)
 			return cannot_tell(judging, rule, "wall time", "no runs without a recorder were timed; probing bench does");
 		return judge_one(judging, rule, &compare->wall, "wall time, not recorded");
 	case RULE_TOTAL:
-		if (!rule->function && compare->options.per == PER_SAMPLES)
+		if (!rule->function && !compare_has_whole(compare))
 			return cannot_tell(judging, rule, "all of it", "shares add up to the same, whatever they are of");
 		if (!rule->function)
 			return judge_one(judging, rule, &compare->whole, "all of it");

@@ -12,9 +12,10 @@ enum { MOST_NAMED = 3 };
 const char *compare_quantity(const struct compare *compare)
 {
 	static const char *const of_time[] = { "time in a run", "time in a second of wall time", "share of all samples",
-					       "time for each unit of the counter" };
+					       "time as a part of all else's in the same run", "time for each unit of the counter" };
 	static const char *const of_events[] = { "events in a run", "events in a second of wall time",
-						 "share of all events", "events for each unit of the counter" };
+						 "share of all events", "events as a part of all others in the same run",
+						 "events for each unit of the counter" };
 
 	return (compare->unit ? of_events : of_time)[compare->options.per];
 }
@@ -23,7 +24,14 @@ const char *compare_unit(const struct compare *compare)
 {
 	if (compare->options.per == PER_SAMPLES)
 		return "share";
+	if (compare->options.per == PER_REST)
+		return "of the rest";
 	return compare->unit ? compare->unit : "s";
+}
+
+bool compare_has_whole(const struct compare *compare)
+{
+	return compare->options.per != PER_SAMPLES && compare->options.per != PER_REST;
 }
 
 /* Four digits at most, and a unit of a thousand's power. */
@@ -43,8 +51,10 @@ void compare_format(const struct compare *compare, double value, char *to, size_
 
 	if (value == 0)
 		snprintf(to, n_bytes, "0");
-	else if (compare->options.per == PER_SAMPLES)
-		snprintf(to, n_bytes, "%.1f %%", 100 * value);
+	else if (compare->options.per == PER_REST && !isfinite(value))
+		snprintf(to, n_bytes, "all");
+	else if (!compare_has_whole(compare))
+		snprintf(to, n_bytes, "%.*f %%", value < 100 ? 1 : 0, 100 * value);
 	else if (compare->unit)
 		format_scaled(value, counts, N_ELEMENTS(counts), 1, to, n_bytes);
 	else
@@ -115,6 +125,14 @@ static size_t count_ambiguous(const struct compare *compare)
 	return n;
 }
 
+static bool has_no_rest(const struct compare *compare)
+{
+	for (size_t i = 0; i < compare->n_rows; i++)
+		if (compare->rows[i].self.has_no_rest || compare->rows[i].total.has_no_rest)
+			return true;
+	return false;
+}
+
 static void say_differences(const struct compare *compare, const char *prefix, FILE *out)
 {
 	for (size_t field = 0; field < N_ABOUT; field++) {
@@ -139,6 +157,8 @@ void say_remarks(const struct compare *compare, const char *prefix, FILE *out)
 	if (n > 0)
 		fprintf(out, "%s* %zu name%s of several functions, in files of one name: they are counted together\n", prefix, n,
 			n == 1 ? " is" : "s are");
+	if (has_no_rest(compare))
+		fprintf(out, "%sall: hardly a sample is of anything else, so there is no rest to measure it against\n", prefix);
 	if (compare->n_unmatched > 0)
 		fprintf(out, "%s%zu functions may have moved to another file, but more than one of their name fits: they are "
 			"told apart\n", prefix, compare->n_unmatched);

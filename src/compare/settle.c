@@ -1,7 +1,8 @@
 /*
  * settle.c - the matrix of functions and runs, and what is asked of each of its rows.
  *
- * A run's value is its weight divided by what the comparison is by (struct scale). What a node took with all it called is
+ * A run's value is its weight divided by what the comparison is by (struct scale); by the rest it is a share, of which an
+ * estimate says the odds. What a node took with all it called is
  * the sum of the nodes below; a function's total is that of those of its nodes that it does not stand above itself, so
  * that recursion counts once.
  */
@@ -34,6 +35,7 @@ struct settling {
 	bool *is_outermost;   /* by node: no caller of its function's above it */
 	struct matrix functions, stacks;
 	double *counting;     /* of one row: variances */
+	double whole[N_SIDES]; /* what shares are of: mean of all of it */
 };
 
 static void settling_done(struct settling *settling)
@@ -87,6 +89,7 @@ static double divisor(const struct compare *compare, const struct compare_run *r
 	case PER_WALL:
 		return one * run->wall_s;
 	case PER_SAMPLES:
+	case PER_REST: /* shares; estimates make odds of them */
 		return run->weight > 0 ? (double)run->weight : 1;
 	case PER_COUNTER:
 		return one * run->counter;
@@ -192,19 +195,39 @@ static int fill_matrices(struct settling *settling)
 
 /* ---- Questions ---- */
 
+/* The variance that a value has for being a count of samples; as if there had been one more, since none is no proof of
+ * nothing. Shares are binomial, and what is not seen takes part in all; of odds the rest is a count as well. */
+static double variance_of_count(enum compare_per per, double value, double one)
+{
+	double variance = (value + one) * one, rest = 1 - MIN(value, 1);
+
+	return per == PER_REST ? variance * (rest + one) : per == PER_SAMPLES ? variance * rest : variance;
+}
+
+/* Samples on the side that has fewer of them of anything else. */
+static double samples_of_rest(const struct settling *settling, const double *shares)
+{
+	double samples[N_SIDES] = { 0 };
+
+	for (size_t i = 0; i < settling->n_runs; i++)
+		if (settling->scales[i].one_sample > 0)
+			samples[settling->compare->runs[i].side] += (1 - shares[i]) / settling->scales[i].one_sample;
+	return MIN(samples[SIDE_BASE], samples[SIDE_HEAD]);
+}
+
 static void estimate(struct settling *settling, const double *values, struct estimate *ret)
 {
-	const struct compare *compare = settling->compare;
+	enum compare_per per = settling->compare->options.per;
 
-	for (size_t i = 0; i < settling->n_runs; i++) {
-		double one = settling->scales[i].one_sample;
-
-		/* As if there had been one more: none is no proof of nothing. */
-		settling->counting[i] = (values[i] + one) * one;
-		if (compare->options.per == PER_SAMPLES)
-			settling->counting[i] *= 1 - MIN(values[i], 1); /* binomial; what is not seen takes part in all */
-	}
-	stats_estimate(&settling->shuffles, values, settling->counting, ret);
+	for (size_t i = 0; i < settling->n_runs; i++)
+		settling->counting[i] = variance_of_count(per, values[i], settling->scales[i].one_sample);
+	if (per != PER_REST)
+		stats_estimate(&settling->shuffles, values, settling->counting, ret);
+	else if (samples_of_rest(settling, values) < FEWEST_SAMPLES - 0.5)
+		*ret = (struct estimate){ .base = INFINITY, .head = INFINITY, .change = NAN, .low = NAN, .high = NAN, .p = 1,
+					  .adjusted = 1, .has_no_rest = true };
+	else
+		stats_estimate_odds(&settling->shuffles, values, settling->counting, ret);
 }
 
 static double mean(const double *values, size_t n)
@@ -229,8 +252,8 @@ static bool is_asked(const struct settling *settling, const double *totals)
 			samples[i < n_base ? SIDE_BASE : SIDE_HEAD] += totals[i] / settling->scales[i].one_sample;
 	if (MAX(samples[SIDE_BASE], samples[SIDE_HEAD]) < FEWEST_SAMPLES - 0.5)
 		return false;
-	return base + head > 0 && (base >= compare->options.min_share * compare->whole.base ||
-				   head >= compare->options.min_share * compare->whole.head);
+	return base + head > 0 && (base >= compare->options.min_share * settling->whole[SIDE_BASE] ||
+				   head >= compare->options.min_share * settling->whole[SIDE_HEAD]);
 }
 
 static void add_row(struct settling *settling, const struct matrix *matrix, size_t at, struct compare_row *row)
@@ -241,12 +264,12 @@ static void add_row(struct settling *settling, const struct matrix *matrix, size
 	estimate(settling, total, &row->total);
 }
 
-/* What is nothing on both sides is no question. */
+/* What is nothing on both sides is no question, nor what has no rest. */
 static struct estimate *question(struct compare_row *rows, size_t at)
 {
 	struct estimate *estimate = at % 2 == 0 ? &rows[at / 2].self : &rows[at / 2].total;
 
-	return estimate->base + estimate->head > 0 ? estimate : NULL;
+	return estimate->base + estimate->head > 0 && !estimate->has_no_rest ? estimate : NULL;
 }
 
 /* All questions of one table are corrected together. */
@@ -346,6 +369,8 @@ static int ask_whole(struct settling *settling)
 		return -ENOMEM;
 	for (size_t i = 0; i < settling->n_runs; i++)
 		values[i] = (double)compare->runs[i].weight * settling->scales[i].factor;
+	settling->whole[SIDE_BASE] = mean(values, compare->n_side[SIDE_BASE]);
+	settling->whole[SIDE_HEAD] = mean(values + compare->n_side[SIDE_BASE], compare->n_side[SIDE_HEAD]);
 	estimate(settling, values, &compare->whole);
 	judge_alone(&compare->whole, &settling->shuffles);
 	compare->by_count = settling->shuffles.n_deals == 0;

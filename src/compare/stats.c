@@ -226,8 +226,38 @@ static void rank_values(const double *values, size_t n, double *ranks)
 
 /* ---- Intervals ---- */
 
+double stats_odds(double share)
+{
+	return share < 1 - SAME ? share / (1 - share) : INFINITY;
+}
+
+/* What a mean is called in an estimate, and how much a variance of it is one of the number's relative one. */
+struct scale {
+	double (*number)(double mean), (*relative_variance)(double mean, double variance);
+};
+
+static double itself(double mean)
+{
+	return mean;
+}
+
+static double squared(double mean, double variance)
+{
+	return variance / mean / mean;
+}
+
+/* The derivative of the logarithm of the odds is 1 / (m (1 - m)). */
+static double of_log_odds(double mean, double variance)
+{
+	return squared(mean * (1 - mean), variance);
+}
+
+static const struct scale plain = { itself, squared }, odds = { stats_odds, of_log_odds };
+
 static double relative(double base, double head)
 {
+	if (isinf(base))
+		return isinf(head) ? 0 : -1;
 	if (base > 0)
 		return head / base - 1;
 	return head > 0 ? INFINITY : 0;
@@ -249,7 +279,7 @@ static int compare_doubles(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static void bootstrap(const struct shuffles *shuffles, const double *values, struct estimate *estimate)
+static void bootstrap(const struct shuffles *shuffles, const double *values, const struct scale *scale, struct estimate *estimate)
 {
 	size_t n_base = shuffles->n_base, n = n_base + shuffles->n_head;
 
@@ -260,7 +290,7 @@ static void bootstrap(const struct shuffles *shuffles, const double *values, str
 		/* Each side's deviation is widened by what its number of runs asks for. */
 		base = estimate->base + (base - estimate->base) * shuffles->base_spread;
 		head = estimate->head + (head - estimate->head) * shuffles->head_spread;
-		shuffles->scratch[i] = relative(MAX(base, 0), MAX(head, 0));
+		shuffles->scratch[i] = relative(scale->number(MAX(base, 0)), scale->number(MAX(head, 0)));
 	}
 	qsort(shuffles->scratch, N_RESAMPLES, sizeof *shuffles->scratch, compare_doubles);
 	estimate->low = shuffles->scratch[N_RESAMPLES / 40];
@@ -296,7 +326,7 @@ static double welch_p(const struct shuffles *shuffles, const double *values, con
 }
 
 static void estimate_by_deals(const struct shuffles *shuffles, const double *values, const double *counting,
-			      struct estimate *estimate)
+			      const struct scale *scale, struct estimate *estimate)
 {
 	bool is_least = false;
 
@@ -304,11 +334,11 @@ static void estimate_by_deals(const struct shuffles *shuffles, const double *val
 	estimate->p = permutation_p(shuffles, shuffles->scratch, &is_least);
 	if (is_least)
 		estimate->p = MIN(estimate->p, welch_p(shuffles, values, counting, estimate));
-	bootstrap(shuffles, values, estimate);
+	bootstrap(shuffles, values, scale, estimate);
 }
 
 static void estimate_by_count(const struct shuffles *shuffles, const double *values, const double *counting,
-			      struct estimate *estimate)
+			      const struct scale *scale, struct estimate *estimate)
 {
 	size_t n_base = shuffles->n_base, n_head = shuffles->n_head;
 	double freedom = n_base + n_head > 2 ? (double)(n_base + n_head - 2) : INFINITY;
@@ -318,28 +348,41 @@ static void estimate_by_count(const struct shuffles *shuffles, const double *val
 
 	estimate->p = difference > 0 ? student_p(difference / sqrt(base + head), freedom) : 1;
 	estimate->low = estimate->high = estimate->change;
-	if (estimate->base <= 0 || estimate->head <= 0)
+	if (estimate->base <= 0 || estimate->head <= 0 || !isfinite(estimate->change))
 		return;
 	/* Of the logarithm of the ratio, so that it never reaches below nothing. */
-	error = sqrt(base / estimate->base / estimate->base + head / estimate->head / estimate->head) *
+	error = sqrt(scale->relative_variance(estimate->base, base) + scale->relative_variance(estimate->head, head)) *
 		student_t(0.05, freedom);
 	estimate->low = (1 + estimate->change) * exp(-error) - 1;
 	estimate->high = (1 + estimate->change) * exp(error) - 1;
 }
 
-void stats_estimate(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret)
+static void estimate_as(const struct shuffles *shuffles, const double *values, const double *counting, const struct scale *scale,
+			struct estimate *ret)
 {
 	struct sums base = sums_of(values, shuffles->n_base);
 	struct sums head = sums_of(values + shuffles->n_base, shuffles->n_head);
 	struct estimate estimate = { .base = base.sum / base.n, .head = head.sum / head.n };
 
-	estimate.change = relative(estimate.base, estimate.head);
+	estimate.change = relative(scale->number(estimate.base), scale->number(estimate.head));
 	if (shuffles->n_deals > 0)
-		estimate_by_deals(shuffles, values, counting, &estimate);
+		estimate_by_deals(shuffles, values, counting, scale, &estimate);
 	else
-		estimate_by_count(shuffles, values, counting, &estimate);
+		estimate_by_count(shuffles, values, counting, scale, &estimate);
 	estimate.adjusted = estimate.p;
+	estimate.base = scale->number(estimate.base);
+	estimate.head = scale->number(estimate.head);
 	*ret = estimate;
+}
+
+void stats_estimate(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret)
+{
+	estimate_as(shuffles, values, counting, &plain, ret);
+}
+
+void stats_estimate_odds(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret)
+{
+	estimate_as(shuffles, values, counting, &odds, ret);
 }
 
 /* ---- Several questions ---- */

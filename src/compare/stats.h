@@ -38,6 +38,17 @@ void shuffles_done(struct shuffles *shuffles);
 void stats_estimate(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret);
 
 /*
+ * stats_estimate_odds - the same of shares, 0 to 1, as odds: base and head are m / (1 - m) of the shares' mean m, and change, low
+ * and high are of those. @counting: variances of the shares. By counts alone the logarithm of the odds of x in T samples
+ * varies by 1 / x + 1 / (T - x) where counting is the binomial's.
+ * p is that of the shares: odds have the same order.
+ */
+void stats_estimate_odds(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret);
+
+/* Of a share its odds; INFINITY of 1, or what sums of it may come to. */
+double stats_odds(double share);
+
+/*
  * Corrections for n questions at once, in place, order kept.
  * stats_holm: the chance of one false answer or more stays below. stats_bh: the share of false ones among those
  * that are said to differ does (Benjamini and Hochberg).

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "src/compare/say.h"
+#include "src/compare/stats.h"
 
 enum { MOST_FUNCTIONS = 50, MAX_RANGE = 48 };
 
@@ -82,6 +83,17 @@ static int wall_series(const struct compare *compare, enum side side, struct ser
 	return 0;
 }
 
+/* A run that is all of the function has none. */
+static void make_odds(struct series *series)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < series->n; i++)
+		if (isfinite(stats_odds(series->values[i])))
+			series->values[n++] = stats_odds(series->values[i]);
+	series->n = n;
+}
+
 /* Of head, in the unit of the comparison. */
 static int self_series(const struct compare *compare, uint32_t function, struct series *ret)
 {
@@ -92,6 +104,8 @@ static int self_series(const struct compare *compare, uint32_t function, struct 
 		return -ENOMEM;
 	ret->n = compare->n_side[SIDE_HEAD];
 	memcpy(ret->values, &compare->self_values[function * n_runs + n_base], ret->n * sizeof *ret->values);
+	if (compare->options.per == PER_REST)
+		make_odds(ret);
 	return 0;
 }
 
@@ -121,7 +135,7 @@ static int put_functions(struct json *json, const struct compare *compare)
 		CLEANUP(freep) char *title = compare_title(&compare->functions[compare->rows[i].function]);
 
 		r = title ? self_series(compare, compare->rows[i].function, &series) : -ENOMEM;
-		if (r >= 0)
+		if (r >= 0 && series.n > 0)
 			put_entry(json, title, compare_unit(compare), &series);
 	}
 	return r;
@@ -258,7 +272,7 @@ static void put_go(const struct compare *compare, const char *group, const struc
 
 static int put_go_functions(const struct compare *compare, FILE *out)
 {
-	bool is_time = !compare->unit && compare->options.per != PER_SAMPLES;
+	bool is_time = !compare->unit && compare_has_whole(compare);
 	int r = 0;
 
 	for (size_t i = 0; i < MIN(compare->n_rows, (size_t)MOST_FUNCTIONS) && r >= 0; i++) {

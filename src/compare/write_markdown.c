@@ -102,7 +102,7 @@ static void put_head(const struct compare *compare, FILE *out)
 	struct compare time = { .options.per = PER_RUN };
 
 	fputs("| | base | head | change |\n|---|--:|--:|--:|\n", out);
-	if (compare->options.per != PER_SAMPLES) {
+	if (compare_has_whole(compare)) {
 		fputs("| all of it |", out);
 		put_estimate(compare, &compare->whole, out);
 		fputc('\n', out);

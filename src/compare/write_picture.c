@@ -1,14 +1,30 @@
 /* write_picture.c - a comparison as a flame graph: its tree of stacks, with what is known of each. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "src/compare/say.h"
+#include "src/compare/stats.h"
 #include "src/export/export.h"
 
 static void format_value(const void *data, double value, char *to, size_t n_bytes)
 {
-	compare_format(data, value, to, n_bytes);
+	const struct compare *compare = data;
+
+	compare_format(compare, compare->options.per == PER_REST ? stats_odds(value) : value, to, n_bytes);
+}
+
+/* Of boxes' values, which are shares where the comparison is by the rest: they are to add up. */
+static double change_of(const struct compare *compare, double base, double head)
+{
+	if (compare->options.per == PER_REST) {
+		base = stats_odds(base);
+		head = stats_odds(head);
+	}
+	if (isinf(base) || isinf(head))
+		return NAN;
+	return base > 0 ? head / base - 1 : INFINITY;
 }
 
 static void fill_boxes(const struct compare *compare, struct diff_box *boxes)
@@ -22,9 +38,17 @@ static void fill_boxes(const struct compare *compare, struct diff_box *boxes)
 						      .place = function->place };
 		boxes[i].base = compare->means[SIDE_BASE][i];
 		boxes[i].head = compare->means[SIDE_HEAD][i];
+		boxes[i].change = change_of(compare, boxes[i].base, boxes[i].head);
 	}
-	for (size_t i = 0; i < compare->n_stacks; i++)
-		boxes[compare->stacks[i].node].is_known = compare->stacks[i].total.is_known;
+	for (size_t i = 0; i < compare->n_stacks; i++) {
+		struct diff_box *box = &boxes[compare->stacks[i].node];
+
+		box->is_known = compare->stacks[i].total.is_known;
+		if (compare->stacks[i].total.has_no_rest)
+			box->change = NAN;
+	}
+	if (!compare_has_whole(compare))
+		boxes[0].change = NAN;
 }
 
 /* "10 runs of base.db against 10 runs of head.db · time in a run". For free(3). */

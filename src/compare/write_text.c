@@ -172,7 +172,7 @@ int compare_write_text(const struct compare *compare, const struct compare_look 
 	fprintf(out, "\n%s; ~ is not known to have changed\n", compare_quantity(compare));
 	say_remarks(compare, "note: ", out);
 	fprintf(out, "\n%*s%*s%*s\n", NUMBER_COLUMNS, "WAS", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE");
-	if (compare->options.per != PER_SAMPLES)
+	if (compare_has_whole(compare))
 		put_whole(&writing, "all of it", &compare->whole);
 	put_wall(&writing);
 	r = put_table(&writing, compare->rows, compare->n_rows, "FUNCTION");

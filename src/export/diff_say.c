@@ -10,12 +10,12 @@ static const double shade_from[DIFF_SHADES] = { 0.005, 0.03, 0.1, 0.3, 1 };
 
 int diff_shade(const struct diff_box *box)
 {
-	double change = box->base > 0 ? box->head / box->base - 1 : INFINITY;
+	double change = box->change;
 	int shade = 0;
 
 	/* Less is a smaller number than more: half and twice are as far apart. */
 	if (change < 0)
-		change = box->head > 0 ? box->base / box->head - 1 : INFINITY;
+		change = change > -1 ? 1 / (1 + change) - 1 : INFINITY;
 	while (shade < DIFF_SHADES && change >= shade_from[shade])
 		shade++;
 	return box->head > box->base ? shade : -shade;
@@ -35,10 +35,14 @@ void diff_say_change(const struct diff_picture *picture, const struct diff_box *
 	picture->format(picture->data, box->base, base, sizeof base);
 	picture->format(picture->data, box->head, head, sizeof head);
 	fprintf(out, "%.2f %% · %s, was %s: ", picture->boxes[0].head > 0 ? 100 * box->head / picture->boxes[0].head : 0, head, base);
-	if (box->base > 0)
-		fprintf(out, "%+.1f %%", 100 * (box->head / box->base - 1));
-	else
+	if (isnan(box->change)) {
+		fputs("all there is", out);
+		return;
+	}
+	if (isinf(box->change))
 		fputs("new", out);
+	else
+		fprintf(out, "%+.1f %%", 100 * box->change);
 	if (!box->is_known)
 		fputs(", which may be chance", out);
 }

@@ -48,6 +48,7 @@ struct diff_box {
 	uint32_t parent;   /* a box before this one; box 0 is the root */
 	const char *name, *place; /* UTF-8; place may be "" */
 	double base, head; /* with all that is called from there; base 0: it was not there */
+	double change;     /* 0.05 is 5 % more than base, INFINITY: it is new, NAN: it is all there is, which says nothing */
 	bool is_known;     /* that it has changed */
 };
 

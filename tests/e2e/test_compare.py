@@ -22,7 +22,8 @@ N_RUNS = 8  # 12,870 deals: what lies apart is known, however many functions are
 
 
 def bench(path, percent, *options, program=SLOWER, runs=N_RUNS):
-    probing("bench", "-q", "-n", runs, "--warmup", 0, "-o", path, *options, "--", t.DEBIAN_PYTHON, program, percent, check=t.OK)
+    probing("bench", "-q", "-n", runs, "--warmup", 0, "-o", path, *options, "--", t.DEBIAN_PYTHON, program, percent, check=t.OK,
+            timeout=240)
 
 
 @functools.lru_cache(maxsize=None)
@@ -205,6 +206,37 @@ class Diff(Compare):
         done = probing("diff", "base.db", "slow.db", "--per", "requests", check=t.BAD_DATA)
         self.assertSentence(done.stderr, "requests")
 
+    def slow_down(self, path, times):
+        """As if the machine had been so many times as slow: each sample weighs as much more."""
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE stack_total SET weight_ns = weight_ns * ?", (times,))
+
+    def test_by_the_rest(self):
+        per = ("--no-native", "--per", "rest")
+        run = self.row(self.diff("base.db", "slow.db", "--no-native"), "planted")["self"]
+        diff = self.diff("base.db", "slow.db", *per)
+        planted, steady = (self.row(diff, name)["self"] for name in ("planted", "steady"))
+        self.assertEqual(("of the rest", "time as a part of all else's in the same run"), (diff["unit"], diff["quantity"]))
+        self.assertTrue(planted["changed"] and 1.5 < planted["change"] < 6, planted)
+        self.assertLess(steady["change"], 0)
+        self.assertIsNone(diff["whole"]["base"])
+        with contextlib.closing(sqlite3.connect("base.db")) as db:
+            rows = dict(db.execute("SELECT run, sum(weight_ns) / 1e9 FROM stack_total JOIN run_process USING (pid) GROUP BY run"))
+        self.assertAlmostEqual(planted["base"], run["base"] / (sum(rows.values()) / N_RUNS - run["base"]), delta=0.1 * planted["base"])
+        self.slow_down("slow.db", 2)
+        again = self.row(self.diff("base.db", "slow.db", *per), "planted")["self"]
+        for key in ("base", "head", "change"):
+            self.assertAlmostEqual(planted[key], again[key], places=9)
+        self.assertAlmostEqual(2, self.row(self.diff("base.db", "slow.db", "--no-native"), "planted")["self"]["head"] / run["head"], places=6)
+        text = probing("diff", "base.db", "slow.db", *per, check=t.OK).stdout
+        self.assertIn("time as a part of all else's in the same run; ~ is not known to have changed", text)
+        self.assertNotIn("all of it", text)
+        self.assertRegex(text, r"\d %\s+\d+\.\d %\s+\+\d+\.\d %.*planted +slower\.py")
+        probing("diff", "base.db", "slow.db", *per, "-o", "rest.svg", check=t.OK)
+        root = ElementTree.parse("rest.svg").getroot()
+        titles = [title.text for title in root.findall(".//{*}g[@class='frames']/{*}g/{*}title")]
+        self.assertTrue([title for title in titles if re.search(r"planted.*%, was \d+\.\d %: \+\d", title, re.S)], titles[:5])
+
     def test_events_are_not_time(self):
         with t.fixture("demo.py") as target:
             t.record(target.pid, 0.5, 99, "time.db")
@@ -234,6 +266,23 @@ class Check(Compare):
         self.assertRegex(done.stdout, r"wall>\+5%: wall time, not recorded: [\d.]+ m?s to [\d.]+ m?s")
         probing("check", "base.db", check=t.USAGE)
         probing("check", "--baseline", "base.db", "slow.db", "--fail-on", "planted>5%", check=t.USAGE)
+
+    def test_a_slow_machine_is_no_regression(self):
+        bench("more.db", 30, "--no-timing", "-F", 1999)
+        bench("less.db", 0, "--no-timing", "-F", 1999)
+        shutil.copy("base.db", "twice.db")
+        with contextlib.closing(sqlite3.connect("twice.db")) as db, db:
+            db.execute("UPDATE stack_total SET weight_ns = weight_ns * 2")
+        rules = ("--no-native", "--fail-on", "self(func=planted)>+0%", "--fail-on", "any>+5%")
+        self.check("base.db", "twice.db", *rules, status=REGRESSED)
+        self.check("base.db", "twice.db", *rules, "--per", "rest", status=t.OK)
+        with contextlib.closing(sqlite3.connect("more.db")) as db, db:
+            db.execute("UPDATE stack_total SET weight_ns = weight_ns / 2")
+        rule = ("--no-native", "--fail-on", "self(func=planted)>+0%")
+        self.check("less.db", "more.db", *rule, status=t.OK)  # half as slow a machine hides it
+        self.assertRegex(self.check("less.db", "more.db", *rule, "--per", "rest", status=REGRESSED), r"planted.*\+\d+\.\d %")
+        text = self.check("less.db", "more.db", "--no-native", "--per", "rest", status=CANNOT_TELL)  # total>+5%
+        self.assertIn("shares add up to the same", text)
 
     def test_another_machine_cannot_be_told(self):
         with contextlib.closing(sqlite3.connect("slow.db")) as db, db:

@@ -373,6 +373,132 @@ static void test_shares_of_all(void **state)
 	made_done(&made);
 }
 
+/* ---- By the rest ---- */
+
+/* Samples of f, g and of main that calls them, in a run; the machine is so many times as slow. */
+struct made_run {
+	unsigned f, g, main, times;
+};
+
+static void add_made(struct compare *compare, enum side side, const struct made_run *run)
+{
+	struct made_profile made = { 0 };
+	int32_t in_main = made_stack(&made, -1, python(&made, "main", "m.py", 1));
+	char why[256];
+
+	made_total(&made, 7, 7, made_stack(&made, in_main, python(&made, "f", "f.py", 1)), (uint64_t)run->f * run->times);
+	made_total(&made, 7, 7, made_stack(&made, in_main, python(&made, "g", "g.py", 1)), (uint64_t)run->g * run->times);
+	made_total(&made, 7, 7, in_main, (uint64_t)run->main * run->times);
+	assert_int_equal(add(compare, side, &made, "", why), 0);
+	made_done(&made);
+}
+
+/* Six runs a side that vary a little. */
+static struct compare *six_runs(enum compare_per per, struct made_run base, struct made_run head, bool varies)
+{
+	struct compare *compare = new_compare(&(struct compare_options){ .per = per, .stacks = true });
+
+	for (unsigned i = 0; i < 12; i++) {
+		struct made_run run = i < 6 ? base : head;
+
+		run.g += i % 3;
+		run.times *= varies ? 1 + i * 5 % 4 : 1;
+		add_made(compare, i < 6 ? SIDE_BASE : SIDE_HEAD, &run);
+	}
+	assert_int_equal(compare_settle(compare), 0);
+	return compare;
+}
+
+static void assert_same_estimate(const struct estimate *one, const struct estimate *other)
+{
+	assert_near(one->base, other->base);
+	assert_near(one->head, other->head);
+	assert_near(one->change, other->change);
+	assert_near(one->low, other->low);
+	assert_near(one->high, other->high);
+	assert_int_equal(one->is_known, other->is_known);
+}
+
+/* How fast the machine was in a run is in all of its counts: it changes nothing. */
+static void test_speed_cancels(void **state)
+{
+	static const struct made_run base = { 400, 500, 100, 1 }, slower = { 500, 500, 100, 1 };
+	CLEANUP(compare_freep) struct compare *plain = six_runs(PER_REST, base, slower, false);
+	CLEANUP(compare_freep) struct compare *scaled = six_runs(PER_REST, base, slower, true);
+	CLEANUP(compare_freep) struct compare *by_run = six_runs(PER_RUN, base, slower, true);
+	static const char *const names[] = { "f", "g", "main" };
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(names); i++)
+		assert_same_estimate(&row_of(plain, names[i])->self, &row_of(scaled, names[i])->self);
+	assert_true(row_of(scaled, "f")->self.is_known);
+	assert_false(row_of(by_run, "f")->self.is_known);
+}
+
+static void test_slow_machine_is_no_change(void **state)
+{
+	static const struct made_run base = { 400, 500, 100, 1 }, head = { 400, 500, 100, 2 };
+	CLEANUP(compare_freep) struct compare *by_rest = six_runs(PER_REST, base, head, false);
+	CLEANUP(compare_freep) struct compare *by_run = six_runs(PER_RUN, base, head, false);
+
+	(void)state;
+	assert_near(row_of(by_rest, "f")->self.change, 0);
+	assert_near(row_of(by_run, "f")->self.change, 1);
+	assert_int_equal(judge(by_rest, "any>+5%", NULL, NULL), OUTCOME_PASSED);
+	assert_int_equal(judge(by_run, "any>+5%", NULL, NULL), OUTCOME_REGRESSED);
+}
+
+/* 400 of 1000 and 500 of 1100: 2/3 and 5/6 of what else there was, a quarter more as f itself took. */
+static void test_change_is_the_functions_own(void **state)
+{
+	static const struct made_run base = { 400, 599, 0, 1 }, head = { 500, 599, 0, 1 };
+	CLEANUP(compare_freep) struct compare *compare = six_runs(PER_REST, base, head, false);
+	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
+	const struct estimate *f = &row_of(compare, "f")->self, *g = &row_of(compare, "g")->self;
+
+	(void)state;
+	assert_true(fabs(f->base - 2.0 / 3) < 1e-3 && fabs(f->head - 5.0 / 6) < 1e-3);
+	assert_true(fabs(f->change - 0.25) < 1e-3);
+	assert_true(f->is_known && f->low < 0.25 && f->high > 0.25 - 1e-3);
+	assert_true(g->is_known && g->change < 0); /* seems to take less: it is no false alarm */
+	assert_int_equal(judge(compare, "any>+5%", NULL, &verdict), OUTCOME_REGRESSED);
+	assert_int_equal(verdict.n_findings, 1);
+	assert_string_equal(verdict.findings[0].subject, "f (f.py)");
+	assert_int_equal(judge(compare, "self(func=f)>+30%", NULL, NULL), OUTCOME_PASSED);
+}
+
+/* What all samples are below has no rest: nothing is said of it, and nothing passes for it. */
+static void test_no_rest(void **state)
+{
+	static const struct made_run both = { 300, 400, 0, 1 }, one = { 300, 0, 0, 1 };
+	CLEANUP(compare_freep) struct compare *compare = six_runs(PER_REST, both, both, false);
+	CLEANUP(compare_freep) struct compare *alone = six_runs(PER_REST, one, one, false);
+	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
+
+	(void)state;
+	assert_true(row_of(compare, "main")->total.has_no_rest);
+	assert_false(row_of(compare, "main")->total.is_known);
+	assert_false(row_of(compare, "f")->total.has_no_rest);
+	assert_int_equal(judge(compare, "total(func=main)>+5%", NULL, &verdict), OUTCOME_CANNOT_TELL);
+	assert_non_null(strstr(verdict.findings[0].why, "no rest"));
+	assert_int_equal(judge(compare, "total>+5%", NULL, NULL), OUTCOME_CANNOT_TELL);
+	assert_int_equal(judge(compare, "any>+5%", NULL, NULL), OUTCOME_PASSED);
+	assert_true(row_of(alone, "f")->self.has_no_rest); /* g has a dozen samples in all, six a side */
+	assert_int_equal(judge(alone, "any>+5%", NULL, NULL), OUTCOME_CANNOT_TELL);
+	assert_int_equal(judge(alone, "self(func=f)>+5%", NULL, NULL), OUTCOME_CANNOT_TELL);
+}
+
+/* A share of all of it, whatever numbers are of. */
+static void test_new_by_the_rest(void **state)
+{
+	static const struct made_run base = { 0, 600, 300, 1 }, head = { 100, 600, 300, 1 };
+	CLEANUP(compare_freep) struct compare *compare = six_runs(PER_REST, base, head, false);
+
+	(void)state;
+	assert_int_equal(judge(compare, "new-hot>9.5%", NULL, NULL), OUTCOME_REGRESSED);
+	assert_int_equal(judge(compare, "new-hot>10.5%", NULL, NULL), OUTCOME_PASSED); /* of the rest it is 11 % */
+}
+
 static void test_another_machine(void **state)
 {
 	CLEANUP(compare_freep) struct compare *compare = many_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
@@ -510,6 +636,31 @@ static void test_json_has_every_row(void **state)
 	yajl_tree_free(json);
 }
 
+/* Numbers are of the rest in every form. f is 2/3 of it, then 5/6. */
+static void test_forms_of_the_rest(void **state)
+{
+	static const struct made_run base = { 400, 599, 0, 1 }, head = { 500, 599, 0, 1 };
+	CLEANUP(compare_freep) struct compare *compare = six_runs(PER_REST, base, head, false);
+	CLEANUP(freep) char *text = written(compare, write_text), *markdown = written(compare, write_markdown);
+	CLEANUP(freep) char *svg = written(compare, write_svg), *json = written(compare, compare_write_json);
+	CLEANUP(freep) char *github = written(compare, compare_write_github), *go = written(compare, compare_write_go);
+
+	(void)state;
+	assert_non_null(strstr(text, "a part of all else's in the same run"));
+	assert_non_null(strstr(text, "   66.7 %   83.3 %   +25.0 %"));
+	assert_non_null(strstr(text, "      all      all         ~  main")); /* with all that it calls */
+	assert_non_null(strstr(text, "note: all: "));
+	assert_null(strstr(text, "all of it"));
+	assert_non_null(strstr(markdown, "66.7 % | 83.3 % | +25.0 % ["));
+	assert_null(strstr(markdown, "all of it"));
+	assert_non_null(strstr(svg, "45.45 % · 83.3 %, was 66.7 %: +25.0 %"));
+	assert_non_null(strstr(svg, "100.00 % · all, was all: all there is"));
+	assert_non_null(strstr(json, "\"unit\": \"of the rest\""));
+	assert_non_null(strstr(github, "0.83")); /* of head, the mean of what runs say */
+	assert_non_null(strstr(go, "BenchmarkSelf/f@f.py 1 0.83"));
+	assert_non_null(strstr(go, " of_the_rest/op\n"));
+}
+
 static void test_text_says_what_is_known(void **state)
 {
 	CLEANUP(compare_freep) struct compare *compare = many_runs(5, 20, "");
@@ -534,11 +685,17 @@ int main(void)
 		cmocka_unit_test(test_by_a_counter),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_shares_of_all),
+		cmocka_unit_test(test_speed_cancels),
+		cmocka_unit_test(test_slow_machine_is_no_change),
+		cmocka_unit_test(test_change_is_the_functions_own),
+		cmocka_unit_test(test_no_rest),
+		cmocka_unit_test(test_new_by_the_rest),
 		cmocka_unit_test(test_another_machine),
 		cmocka_unit_test(test_too_few_runs),
 		cmocka_unit_test(test_what_is_no_rule),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_json_has_every_row),
+		cmocka_unit_test(test_forms_of_the_rest),
 		cmocka_unit_test(test_text_says_what_is_known),
 	};
 

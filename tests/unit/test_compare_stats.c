@@ -121,6 +121,59 @@ static void test_counts_alone(void **unused)
 	assert_true(estimate_of(1, 1, few, few).p > 0.5);
 }
 
+/* 400 of 1000 samples and 500 of 1000: 2 of 3 and 1 of 1, a half more. Its logarithm varies by 1/400 + 1/600 + 1/500 + 1/500, the
+ * square of 0.09037. */
+static void test_odds_of_counts(void **unused)
+{
+	static const double shares[] = { 0.4, 0.5 }, binomial[] = { 0.4 * 0.6 / 1000, 0.5 * 0.5 / 1000 };
+	static const double all[] = { 0.5, 1 }, none[] = { 0, 0.5 };
+	CLEANUP(shuffles_done) struct shuffles shuffles = { 0 };
+	struct estimate estimate;
+
+	(void)unused;
+	assert_int_equal(shuffles_init(1, 1, &shuffles), 0);
+	stats_estimate_odds(&shuffles, shares, binomial, &estimate);
+	assert_near(estimate.base, 2.0 / 3, 1e-12);
+	assert_near(estimate.head, 1, 1e-12);
+	assert_near(estimate.change, 0.5, 1e-12);
+	assert_near(estimate.low, 1.5 * exp(-0.0903696 * 1.959964) - 1, 1e-6);
+	assert_near(estimate.high, 1.5 * exp(0.0903696 * 1.959964) - 1, 1e-6);
+	assert_near(estimate.p, student_p(0.1 / sqrt(0.00049), INFINITY), 1e-12);
+	stats_estimate_odds(&shuffles, all, binomial, &estimate);
+	assert_true(isinf(estimate.head) && isinf(estimate.change));
+	stats_estimate_odds(&shuffles, none, binomial, &estimate);
+	assert_near(estimate.base, 0, 0);
+	assert_true(isinf(estimate.change));
+	assert_true(isinf(stats_odds(1)));
+}
+
+/* How often the interval has the true change of the odds in it; runs of 300 samples, whose shares vary by counting. */
+static void test_intervals_of_odds(void **unused)
+{
+	CLEANUP(shuffles_done) struct shuffles shuffles = { 0 };
+	double shares[16], counting[16];
+	unsigned n_covered = 0, n_false = 0, n_trials = 300;
+
+	(void)unused;
+	assert_int_equal(shuffles_init(8, 8, &shuffles), 0);
+	for (unsigned trial = 0; trial < 2 * n_trials; trial++) {
+		struct estimate estimate;
+		bool is_same = trial >= n_trials;
+
+		for (size_t i = 0; i < N_ELEMENTS(shares); i++) {
+			double mean = i < 8 || is_same ? 0.4 : 0.44 / 1.04; /* odds of 2 to 3, and a tenth more */
+
+			counting[i] = mean * (1 - mean) / 300;
+			shares[i] = mean + sqrt(counting[i]) * normal();
+		}
+		stats_estimate_odds(&shuffles, shares, counting, &estimate);
+		n_covered += !is_same && estimate.low <= 0.1 && estimate.high >= 0.1;
+		n_false += is_same && estimate.p <= 0.05;
+	}
+	assert_near((double)n_covered / n_trials, 0.95, 0.035);
+	assert_near((double)n_false / n_trials, 0.05, 0.035);
+}
+
 /* Two runs a side that differ much by themselves say little, however many samples they have. */
 static void test_few_runs_go_by_their_spread(void **unused)
 {
@@ -235,6 +288,8 @@ int main(void)
 		cmocka_unit_test(test_false_alarms_of_many),
 		cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_too_many_runs),
+		cmocka_unit_test(test_odds_of_counts),
+		cmocka_unit_test(test_intervals_of_odds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
