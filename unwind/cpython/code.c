@@ -2,7 +2,7 @@
  *
  * An address says nothing: the target frees code objects and puts others in
  * their place. So before a cached entry is used, the code object's head is
- * read anew in every sample, all heads of a stack in one system call, and
+ * read anew in every sample, those of a stack together (window.c), and
  * compared: name, file, line table, first line, length, and the version that
  * 3.12 gives every code object; before that the name's length and hash. Up to
  * 3.10 the bytecode is an object of its own, which several codes may share.
@@ -331,60 +331,59 @@ static int read_entry(struct py_runtime *runtime, const struct code_identity *id
 /* Where codes have no version, the name's length and hash stand in for it. */
 static int read_name_identities(struct py_runtime *runtime, struct code_identity *identities, size_t n)
 {
-	struct remote_part parts[BATCH];
-	uint64_t words[BATCH][2];
-	uint64_t offset = reader_field(runtime, STRING_LENGTH);
+	uint64_t addresses[BATCH], words[2];
+	int r = 0;
 
 	if (reader_has(runtime, CODE_VERSION))
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		parts[i] = (struct remote_part){ RADDR(identities[i].qualname + offset), words[i], sizeof words[i] };
-	if (remote_read_parts(runtime->remote, parts, n) != (int)n)
-		return -EFAULT;
-	for (size_t i = 0; i < n; i++) {
-		identities[i].name_length = words[i][0];
-		identities[i].name_hash = words[i][1];
+		addresses[i] = identities[i].qualname + reader_field(runtime, STRING_LENGTH);
+	window_prepare(&runtime->window, addresses, n, sizeof words);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = window_read(&runtime->window, addresses[i], words, sizeof words);
+		identities[i].name_length = words[0];
+		identities[i].name_hash = words[1];
 	}
-	return 0;
+	return r;
 }
 
 /* The length of bytecodes that are objects. */
 static int read_bytecode_sizes(struct py_runtime *runtime, struct code_identity *identities, size_t n)
 {
-	struct remote_part parts[BATCH];
+	uint64_t addresses[BATCH];
 
 	if (!reader_has(runtime, CODE_BYTECODE_OBJECT))
 		return 0;
 	for (size_t i = 0; i < n; i++)
-		parts[i] = (struct remote_part){
-			RADDR(identities[i].bytecode_object + reader_field(runtime, OBJECT_SIZE)),
-			&identities[i].bytecode_bytes, sizeof identities[i].bytecode_bytes,
-		};
-	if (remote_read_parts(runtime->remote, parts, n) != (int)n)
-		return -EFAULT;
-	for (size_t i = 0; i < n; i++)
+		addresses[i] = identities[i].bytecode_object + reader_field(runtime, OBJECT_SIZE);
+	window_prepare(&runtime->window, addresses, n, sizeof identities[0].bytecode_bytes);
+	for (size_t i = 0; i < n; i++) {
+		int r = window_read(&runtime->window, addresses[i], &identities[i].bytecode_bytes,
+				    sizeof identities[i].bytecode_bytes);
+
+		if (r < 0)
+			return r;
 		if (identities[i].bytecode_bytes == 0 || identities[i].bytecode_bytes > MAX_BYTECODE_BYTES)
 			return -EBADMSG;
+	}
 	return 0;
 }
 
 static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, size_t n)
 {
 	struct code_identity identities[BATCH];
-	struct remote_part parts[BATCH];
-	uint8_t heads[BATCH][MAX_HEAD_BYTES];
+	uint8_t head[MAX_HEAD_BYTES];
+	uint64_t type = 0;
 	int r;
 
-	if (n == 0)
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		parts[i] = (struct remote_part){ RADDR(addresses[i]), heads[i], runtime->layout.code_bytes };
-	if (remote_read_parts(runtime->remote, parts, n) != (int)n)
-		return -EFAULT;
+	window_prepare(&runtime->window, addresses, n, runtime->layout.code_bytes);
 	for (size_t i = 0; i < n; i++) {
-		r = parse_head(runtime, addresses[i], heads[i], &identities[i]);
+		r = window_read(&runtime->window, addresses[i], head, runtime->layout.code_bytes);
+		if (r >= 0)
+			r = parse_head(runtime, addresses[i], head, &identities[i]);
 		if (r < 0)
 			return r;
+		type = word_at(head, reader_field(runtime, OBJECT_TYPE));
 	}
 	r = read_name_identities(runtime, identities, n);
 	if (r >= 0)
@@ -399,7 +398,7 @@ static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, siz
 		if (r < 0)
 			return r;
 		if (runtime->codes.type == 0)
-			runtime->codes.type = word_at(heads[i], reader_field(runtime, OBJECT_TYPE));
+			runtime->codes.type = type;
 		runtime->codes.seen[slot].address = addresses[i];
 		runtime->codes.seen[slot].code = &entry->code;
 	}

@@ -140,6 +140,14 @@ int32_t py_instruction_bytes(const struct py_runtime *runtime);
 void py_begin_sample(struct py_runtime *runtime);
 
 /*
+ * py_expect_thread - read at once what samples of a thread have needed of memory lately, which is less than to read it
+ * piece by piece. Right after py_begin_sample().
+ * @tid: as we see it.
+ * Errors: -ENOMEM.
+ */
+int py_expect_thread(struct py_runtime *runtime, pid_t tid);
+
+/*
  * py_describe - what a reader inside the kernel has to know of this interpreter. Its id is left 0.
  * Errors: -EAGAIN not known yet; -EOPNOTSUPP its structures are too large; -EFAULT.
  */

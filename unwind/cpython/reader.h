@@ -13,33 +13,37 @@ enum { VERSION_BYTES = 32 };
  * Pages of the target read for the current sample. Frames lie close together,
  * so that one page serves many of them; forgotten before each sample.
  */
-enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 8, WINDOW_N_MORE = 128 };
+enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 128, WINDOW_N_SLOTS = 512, WINDOW_N_HABITS = 32 };
+
+struct window_habit;
 
 struct window {
 	struct remote *remote;
 	struct window_page {
-		uint64_t address; /* page-aligned; 1: free */
-		uint8_t bytes[WINDOW_PAGE_BYTES];
+		uint64_t address;
+		uint16_t start, end; /* what has been read of it */
+		uint16_t low, high;  /* what has been asked for; high 0: nothing */
 	} pages[WINDOW_N_PAGES];
-	unsigned next; /* to be replaced */
-	struct window_page *more; /* WINDOW_N_MORE, by hash of the address, instead of the few; NULL: not yet needed */
+	uint8_t (*bytes)[WINDOW_PAGE_BYTES]; /* of each */
+	unsigned n;
+	bool is_touched;
+	uint8_t slots[WINDOW_N_SLOTS]; /* hash of the address -> index + 1 */
+	struct window_habit *habits;   /* WINDOW_N_HABITS, by thread; NULL: none yet */
+	struct window_habit *habit;    /* whose sample this is; NULL: not said */
 };
 
-void window_forget(struct window *window);
-/* From now on with more pages: objects lie apart, other than frames. -ENOMEM. */
-int window_widen(struct window *window);
+/* -ENOMEM. */
+int window_init(struct window *window, struct remote *remote);
 void window_done(struct window *window);
+void window_forget(struct window *window);
+/* Have the kernel give all memory that pages may need now. Forgets. */
+void window_touch(struct window *window);
+/* Read in one call what the last samples of a thread needed. -ENOMEM. */
+int window_expect(struct window *window, pid_t tid);
+/* Read in one call what is missing of n things that are about to be asked for. */
+void window_prepare(struct window *window, const uint64_t *addresses, size_t n, size_t n_bytes);
 /* -EFAULT. */
 int window_read(struct window *window, uint64_t address, void *to, size_t n_bytes);
-
-/* Heads of frame objects that were read ahead, for the current sample. */
-enum { AHEAD_BYTES = 128, AHEAD_N = 256 };
-
-struct ahead {
-	uint64_t sample; /* which it was read for */
-	uint64_t address;
-	uint8_t bytes[AHEAD_BYTES];
-};
 
 /* Where a thread's state was last found; in different interpreters one thread has several. */
 enum { PY_MAX_STATES = 16 };
@@ -111,7 +115,6 @@ struct py_runtime {
 	int pthread_tid;      /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[VERSION_BYTES];
 	struct window window;
-	struct ahead ahead[AHEAD_N]; /* by hash of the address */
 	struct {
 		uint64_t sample; /* which it was read for */
 		struct object_type type;

@@ -213,7 +213,10 @@ int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *s
 	version[0] = '\0';
 	if (!runtime)
 		return -ENOMEM;
-	runtime->remote = runtime->window.remote = remote;
+	r = window_init(&runtime->window, remote);
+	if (r < 0)
+		return r;
+	runtime->remote = remote;
 	runtime->pid = pid;
 	runtime->symbols = *symbols;
 	runtime->codes.type = symbols->code_type;

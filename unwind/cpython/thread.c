@@ -46,8 +46,15 @@ static int find_tid(const struct py_runtime *runtime, uint64_t address, const ui
 	return ABSENT;
 }
 
+/* What is remembered is looked at in each sample, as part of what that needs; the list is read as it is now. */
+static int read_bytes(struct py_runtime *runtime, bool is_remembered, uint64_t address, void *to, size_t n_bytes)
+{
+	return is_remembered ? window_read(&runtime->window, address, to, n_bytes)
+			     : remote_read(runtime->remote, RADDR(address), to, n_bytes);
+}
+
 /* The id of a thread by pthread_self(); 0: not known. */
-static pid_t tid_of_pthread(struct py_runtime *runtime, uint64_t address)
+static pid_t tid_of_pthread(struct py_runtime *runtime, bool is_remembered, uint64_t address)
 {
 	uint8_t bytes[PTHREAD_BYTES] = { 0 }; /* smaller ones may lie at the end of a mapping */
 	uint32_t tid;
@@ -56,17 +63,17 @@ static pid_t tid_of_pthread(struct py_runtime *runtime, uint64_t address)
 	    remote_read_some(runtime->remote, RADDR(address), bytes, sizeof bytes) > 0)
 		runtime->pthread_tid = find_tid(runtime, address, bytes);
 	if (runtime->pthread_tid == ABSENT ||
-	    remote_read(runtime->remote, RADDR(address + (uint64_t)runtime->pthread_tid), &tid, sizeof tid) < 0)
+	    read_bytes(runtime, is_remembered, address + (uint64_t)runtime->pthread_tid, &tid, sizeof tid) < 0)
 		return 0;
 	return tid <= MAX_TID ? (pid_t)tid : 0;
 }
 
-static int read_state(struct py_runtime *runtime, uint64_t address, struct thread_state *ret)
+static int read_state(struct py_runtime *runtime, bool is_remembered, uint64_t address, struct thread_state *ret)
 {
 	uint8_t bytes[MAX_HEAD_BYTES];
 	int r;
 
-	r = remote_read(runtime->remote, RADDR(address), bytes, runtime->layout.thread_bytes);
+	r = read_bytes(runtime, is_remembered, address, bytes, runtime->layout.thread_bytes);
 	if (r < 0)
 		return r;
 	ret->next = word_at(bytes, reader_field(runtime, THREAD_NEXT));
@@ -74,7 +81,7 @@ static int read_state(struct py_runtime *runtime, uint64_t address, struct threa
 	if (reader_has(runtime, THREAD_NATIVE_ID))
 		ret->tid = (pid_t)word_at(bytes, reader_field(runtime, THREAD_NATIVE_ID));
 	else
-		ret->tid = tid_of_pthread(runtime, word_at(bytes, reader_field(runtime, THREAD_PTHREAD)));
+		ret->tid = tid_of_pthread(runtime, is_remembered, word_at(bytes, reader_field(runtime, THREAD_PTHREAD)));
 	return 0;
 }
 
@@ -104,7 +111,7 @@ static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsign
 
 		if (circle_met(&circle, state.value) || (*left)-- == 0)
 			return -ELOOP;
-		r = read_state(runtime, state.value, &thread);
+		r = read_state(runtime, false, state.value, &thread);
 		if (r < 0)
 			break;
 		if (thread.interpreter != interpreter)
@@ -146,7 +153,7 @@ static size_t known_states(struct py_runtime *runtime, pid_t tid, struct thread_
 
 		if (runtime->threads[i].tid != tid)
 			continue;
-		if (read_state(runtime, runtime->threads[i].state, &thread) < 0 || thread.tid != tid)
+		if (read_state(runtime, true, runtime->threads[i].state, &thread) < 0 || thread.tid != tid)
 			return 0;
 		states[n++] = runtime->threads[i];
 	}

@@ -46,6 +46,11 @@ void py_begin_sample(struct py_runtime *runtime)
 	memset(runtime->codes.seen, 0, sizeof runtime->codes.seen);
 }
 
+int py_expect_thread(struct py_runtime *runtime, pid_t tid)
+{
+	return window_expect(&runtime->window, tid);
+}
+
 bool py_anchor_tells_top(const struct py_runtime *runtime)
 {
 	return runtime->layout.field[ANCHOR] != ANCHOR_SHIM;
@@ -93,49 +98,25 @@ static bool is_foreign(const struct py_runtime *runtime, const uint8_t *bytes, c
 	       frame->type != runtime->frame_type;
 }
 
-static struct ahead *ahead_of(struct py_runtime *runtime, uint64_t address)
-{
-	return &runtime->ahead[mix64(address) % AHEAD_N];
-}
-
-static int read_head(struct py_runtime *runtime, uint64_t address, uint8_t *bytes)
-{
-	const struct ahead *ahead = ahead_of(runtime, address);
-
-	if (ahead->sample == runtime->sample && ahead->address == address) {
-		memcpy(bytes, ahead->bytes, runtime->layout.frame_bytes);
-		return 0;
-	}
-	return window_read(&runtime->window, address, bytes, runtime->layout.frame_bytes);
-}
-
 void py_prefetch(struct py_runtime *runtime, const uint64_t *addresses, size_t n)
 {
-	size_t n_bytes = runtime->layout.frame_bytes;
-	uint8_t heads[PY_PREFETCH][AHEAD_BYTES];
-	struct remote_part parts[PY_PREFETCH];
 	struct py_code *results[PY_PREFETCH];
 	uint64_t codes[PY_PREFETCH];
-	int n_read;
+	size_t n_read = 0;
 
 	n = MIN(n, (size_t)PY_PREFETCH);
-	if (n_bytes > AHEAD_BYTES)
-		return;
-	for (size_t i = 0; i < n; i++)
-		parts[i] = (struct remote_part){ RADDR(addresses[i]), heads[i], n_bytes };
-	n_read = remote_read_parts(runtime->remote, parts, n);
-	for (int i = 0; i < n_read; i++) {
-		struct ahead *ahead = ahead_of(runtime, addresses[i]);
+	window_prepare(&runtime->window, addresses, n, runtime->layout.frame_bytes);
+	for (; n_read < n; n_read++) {
+		uint8_t bytes[MAX_HEAD_BYTES];
 		struct frame_head head;
 
-		ahead->sample = runtime->sample;
-		ahead->address = addresses[i];
-		memcpy(ahead->bytes, heads[i], n_bytes);
-		parse_frame(runtime, heads[i], &head);
-		codes[i] = head.code;
+		if (window_read(&runtime->window, addresses[n_read], bytes, runtime->layout.frame_bytes) < 0)
+			break;
+		parse_frame(runtime, bytes, &head);
+		codes[n_read] = head.code;
 	}
 	if (n_read > 0)
-		(void)reader_codes(runtime, codes, (size_t)n_read, results); /* what is wrong shows in the walk */
+		(void)reader_codes(runtime, codes, n_read, results); /* what is wrong shows in the walk */
 }
 
 /* What the record says of a frame, in the shape of one that was read. */
@@ -167,7 +148,7 @@ int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head
 	entry = reader_recorded(runtime, PYTHON_ENTRY_FRAME, address);
 	if (entry)
 		return take_recorded(runtime, entry, ret);
-	r = read_head(runtime, address, bytes);
+	r = window_read(&runtime->window, address, bytes, runtime->layout.frame_bytes);
 	if (r < 0)
 		return r;
 	parse_frame(runtime, bytes, ret);

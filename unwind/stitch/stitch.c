@@ -263,7 +263,9 @@ static int merge_memory(struct merge *merge)
 	merge->live_is_read = false;
 	merge->chain_is_whole = true;
 	py_begin_sample(merge->runtime);
-	r = merge_find_evaluations(merge);
+	r = py_expect_thread(merge->runtime, merge->native->sample->tid);
+	if (r >= 0)
+		r = merge_find_evaluations(merge);
 	return r < 0 ? r : merge_read_frames(merge);
 }
 
