@@ -399,6 +399,7 @@ static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, siz
 			return r;
 		if (runtime->codes.type == 0)
 			runtime->codes.type = type;
+		runtime->codes.seen[slot].sample = runtime->n_samples;
 		runtime->codes.seen[slot].address = addresses[i];
 		runtime->codes.seen[slot].code = &entry->code;
 	}
@@ -409,7 +410,9 @@ static struct py_code *seen_code(const struct py_runtime *runtime, uint64_t addr
 {
 	size_t slot = mix64(address) % N_ELEMENTS(runtime->codes.seen);
 
-	return runtime->codes.seen[slot].address == address ? runtime->codes.seen[slot].code : NULL;
+	if (runtime->codes.seen[slot].sample != runtime->n_samples || runtime->codes.seen[slot].address != address)
+		return NULL;
+	return runtime->codes.seen[slot].code;
 }
 
 /* The addresses from the first unseen one on that are not seen yet, each once. */

@@ -74,6 +74,7 @@ struct code_cache {
 	size_t n_slots;
 	/* Direct-mapped, valid for the current sample only. */
 	struct {
+		uint64_t sample; /* its number; 0: none */
 		uint64_t address;
 		struct py_code *code;
 	} seen[256];

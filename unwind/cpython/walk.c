@@ -43,7 +43,6 @@ void py_begin_sample(struct py_runtime *runtime)
 	runtime->table_bytes_left = MAX_TABLE_BYTES_A_SAMPLE;
 	runtime->record = NULL;
 	forget_memory(runtime);
-	memset(runtime->codes.seen, 0, sizeof runtime->codes.seen);
 }
 
 int py_expect_thread(struct py_runtime *runtime, pid_t tid)
