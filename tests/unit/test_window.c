@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "unwind/cpython/reader.h"
 
-enum { N_PAGES = 256, START = 0x10000, TID = 7, OTHER = 8 };
+enum { N_PAGES = WINDOW_N_PAGES + 128, START = 0x10000, TID = 7, OTHER = 8 };
 
 /* Memory, and how often it was read. */
 struct memory {

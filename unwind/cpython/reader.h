@@ -13,7 +13,7 @@ enum { VERSION_BYTES = 32 };
  * Pages of the target read for the current sample. Frames lie close together,
  * so that one page serves many of them; forgotten before each sample.
  */
-enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 128, WINDOW_N_SLOTS = 512, WINDOW_N_HABITS = 32 };
+enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 512, WINDOW_N_SLOTS = 1024, WINDOW_N_HABITS = 32 };
 
 struct window_habit;
 
@@ -27,7 +27,7 @@ struct window {
 	uint8_t (*bytes)[WINDOW_PAGE_BYTES]; /* of each */
 	unsigned n;
 	bool is_touched;
-	uint8_t slots[WINDOW_N_SLOTS]; /* hash of the address -> index + 1 */
+	uint16_t slots[WINDOW_N_SLOTS]; /* hash of the address -> index + 1 */
 	struct window_habit *habits;   /* WINDOW_N_HABITS, by thread; NULL: none yet */
 	struct window_habit *habit;    /* whose sample this is; NULL: not said */
 };

@@ -75,7 +75,7 @@ static struct window_page *add(struct window *window, uint64_t address)
 {
 	struct window_page *page = &window->pages[window->n++];
 
-	window->slots[slot_of(window, address)] = (uint8_t)window->n;
+	window->slots[slot_of(window, address)] = (uint16_t)window->n;
 	*page = (struct window_page){ .address = address };
 	return page;
 }
