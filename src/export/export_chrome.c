@@ -6,7 +6,8 @@
  * which ends with it; of what waited, that which begins with it. Times of a thread are laid one behind the other:
  * one that would begin before the last has ended begins there, as does one that begins less than half of itself
  * later, so that what lasts is one slice, and slices are as long as samples weigh. Functions that two neighbours
- * share go on through both.
+ * share go on through both. What ends where another begins ends a nanosecond before it: readers sort by time, and not all of
+ * them keep the order of what has the same.
  *
  * Where each sample has a stack of its own there are dozens of events per sample, of few different parts: each
  * part is made once, a label's name when the file begins, and what the events of one time have in common when that comes.
@@ -87,6 +88,7 @@ static void set_cursor(struct track *track, uint64_t cursor_ns)
 	track->cursor_ns = cursor_ns;
 	text_fixed(cursor_ns, MICROSECOND_DECIMALS, time);
 	track->begin_bytes = (size_t)snprintf(track->begin, sizeof track->begin, ",\n{\"ph\":\"B%s%s", track->ids, time);
+	text_fixed(cursor_ns - MIN(cursor_ns, 1), MICROSECOND_DECIMALS, time);
 	track->end_bytes = (size_t)snprintf(track->end, sizeof track->end, ",\n{\"ph\":\"E%s%s", track->ids, time);
 }
 

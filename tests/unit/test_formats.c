@@ -150,7 +150,7 @@ static void test_events(void **state)
 	fclose(out);
 }
 
-/* Slices begin and end as samples weigh; a wait follows what ran before it, and a gap stays one. */
+/* Slices begin and end as samples weigh, but for a nanosecond; a wait follows what ran before it, and a gap stays one. */
 static void test_chrome_slices(void **state)
 {
 	static const struct profile_frame function = { .kind = FRAME_NATIVE, .name = "f", .function = 1 };
@@ -172,9 +172,9 @@ static void test_chrome_slices(void **state)
 	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 4);
 	assert_string_equal(YAJL_GET_STRING(at(root, "traceEvents.2.name")), "f");
 	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.2.ts")) == 0);
-	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.3.ts")) == 30);
+	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.3.ts")) == 29.999);
 	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.4.ts")) == 50);
-	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.5.ts")) == 60);
+	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.5.ts")) == 59.999);
 	yajl_tree_free(root);
 }
 
