@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Measures what unwinding and sampling cost, and prints Markdown tables.
 
     bench/run.py [unwind|attach|stolen ...] [--quick] [--build DIR]

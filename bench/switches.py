@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """What recording waits costs a program that does nothing but switch.
 
 Usage: switches.py PROBING PINGPONG [ROUNDS]

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Measures how many samples show functions that cannot have been there, and prints Markdown tables.
 
     bench/truth.py [--seconds N] [--hz N] [--source SOURCE] [--hogs N] [--python LABEL ...] [--program NAME ...]
