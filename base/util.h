@@ -70,6 +70,20 @@ uint64_t realtime_ns(void);
  */
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_bytes);
 
+/*
+ * hash_bytes - FNV-1a, in 64 bits: goes on from hash with n bytes; HASH_START begins one.
+ * Source: Fowler, Noll, Vo, draft-eastlake-fnv.
+ */
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+	const uint8_t *from = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ from[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
 /* 64-bit mixer (the finaliser of MurmurHash3) for hash tables of integers. */
 static inline uint64_t mix64(uint64_t x)
 {

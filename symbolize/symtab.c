@@ -172,14 +172,9 @@ static bool has_name(const struct symtab_entry *entry, const char *name, size_t 
 	return strncmp(entry->name, name, n_bytes) == 0 && entry->name[n_bytes] == '\0';
 }
 
-/* FNV-1a. */
 static size_t hash(const char *name, size_t n_bytes)
 {
-	uint64_t value = 0xcbf29ce484222325;
-
-	for (size_t i = 0; i < n_bytes; i++)
-		value = (value ^ (uint8_t)name[i]) * 0x100000001b3;
-	return (size_t)(value ^ value >> 32);
+	return (size_t)mix64(hash_bytes(HASH_START, name, n_bytes));
 }
 
 /* By linear probing: of equal names the one that comes first is met first. */

@@ -49,7 +49,7 @@ static int check_options(const struct record_options *options)
 	    (options->capture.count > 1 || options->hz_given))
 		return cli_fail(EXIT_USAGE, "--source bpf reads frames at a tracepoint each time: leave --source out, or "
 					    "--count and --frequency");
-	if ((options->pipeline.limits.max_bytes > 0 || options->pipeline.limits.keep_ns > 0) && event->kind == EVENT_TRACEPOINT)
+	if (store_has_limits(&options->pipeline.limits) && event->kind == EVENT_TRACEPOINT)
 		return cli_fail(EXIT_USAGE, "--max-size and --retention let samples go, not what a tracepoint told: leave "
 					    "them out, and end the recording with --duration");
 	if (options->capture.no_kernel && event->in_kernel)

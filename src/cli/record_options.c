@@ -7,9 +7,11 @@
 #include "src/cli/record_options.h"
 #include "src/cli/target_options.h"
 
-enum { MOST_SELDOM_HZ = 100 }; /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
-
-enum { MAX_HZ = 20000, MAX_STACK_BYTES = 65528 };
+enum {
+	MAX_HZ = 20000,
+	MAX_STACK_BYTES = 65528,
+	MOST_SELDOM_HZ = 100, /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
+};
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE };
 enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION };
@@ -156,16 +158,11 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 	if (options->capture.paused || options->control)
 		argp_error(state, "--mode %s follows each wait from its beginning to its end, and has no pauses: leave "
 				  "--control, --paused and --delay out", mode);
-	if (options->pipeline.limits.max_bytes > 0 || options->pipeline.limits.keep_ns > 0)
+	if (store_has_limits(&options->pipeline.limits))
 		argp_error(state, "--max-size and --retention are not for --mode %s: end the recording with --duration", mode);
 	if (keep->gil || keep->threads.n > 0 || keep->functions.n > 0)
 		argp_error(state, "--mode %s records whole threads: give --threads, --function and --gil to probing report "
 				  "and flamegraph afterwards", mode);
-}
-
-static bool has_limits(const struct record_options *options)
-{
-	return options->pipeline.limits.max_bytes > 0 || options->pipeline.limits.keep_ns > 0;
 }
 
 static void check(struct argp_state *state, struct record_options *options)
@@ -183,7 +180,7 @@ static void check(struct argp_state *state, struct record_options *options)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 	check_mode(state, options);
 	set_retention(state, options);
-	options->capture.wakes_for_news = has_limits(options) && options->capture.hz <= MOST_SELDOM_HZ;
+	options->capture.wakes_for_news = store_has_limits(&options->pipeline.limits) && options->capture.hz <= MOST_SELDOM_HZ;
 	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
 		argp_error(state, "--mode %s needs perf events, which tell when threads wait: --source poll does without "
 			   "them and sees threads that run alone", record_mode_names[options->capture.mode]);

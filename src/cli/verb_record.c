@@ -167,7 +167,7 @@ static int run(const struct record_options *options, struct recording *recording
 
 	recording->duration_s = options->duration_s;
 	recording->follows_waits = options->capture.mode != MODE_CPU;
-	recording->keeps_newest = options->pipeline.limits.max_bytes > 0 || options->pipeline.limits.keep_ns > 0;
+	recording->keeps_newest = store_has_limits(&options->pipeline.limits);
 	recording->delay_s = options->delay_s;
 	if (options->capture.paused && pipeline_pause(recording->pipeline) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");

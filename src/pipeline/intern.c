@@ -310,14 +310,10 @@ static int intern_kernel(struct intern *intern, struct batch *batch, const struc
 	return 0;
 }
 
-/* FNV-1a, in 64 bits: two names in a recording will not meet. */
+/* Two names in a recording will not meet. */
 static uint64_t hash_name(const char *name)
 {
-	uint64_t hash = 0xcbf29ce484222325;
-
-	for (; *name; name++)
-		hash = (hash ^ (uint8_t)*name) * 0x100000001b3;
-	return hash | 1;
+	return hash_bytes(HASH_START, name, strlen(name)) | 1;
 }
 
 static int intern_task(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)

@@ -166,9 +166,7 @@ int naming_put_modules(struct naming *names, const struct new_module *modules, s
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	for (; text && *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 0x100000001b3ULL;
-	return mix64(hash + 1);
+	return mix64((text ? hash_bytes(hash, text, strlen(text)) : hash) + 1);
 }
 
 static uint64_t hash_function(const struct function_row *row)

@@ -271,11 +271,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n)
 
 static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
 {
-	const uint8_t *from = bytes;
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ from[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-	return mix64(hash + n);
+	return mix64(hash_bytes(hash, bytes, n) + n);
 }
 
 static uint64_t mix_value(uint64_t hash, sqlite3_stmt *statement, int column)

@@ -238,6 +238,11 @@ struct store_limits {
 	uint64_t keep_ns;  /* how old samples may be; 0: any */
 };
 
+static inline bool store_has_limits(const struct store_limits *limits)
+{
+	return limits->max_bytes > 0 || limits->keep_ns > 0;
+}
+
 struct store_space {
 	int64_t used_bytes; /* of the file, the log's contents included */
 	int64_t free_bytes; /* in the file, for rows to come */

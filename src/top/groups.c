@@ -6,19 +6,18 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/util.h"
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	for (; text && *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
-	return hash;
+	return text ? hash_bytes(hash, text, strlen(text)) : hash;
 }
 
 static uint64_t function_key(const struct profile_frame *frame)
 {
 	if (frame->function != 0)
 		return mix64((uint64_t)frame->function);
-	return hash_text(hash_text(0xcbf29ce484222325 + frame->kind, frame->name), frame->module);
+	return hash_text(hash_text(HASH_START + frame->kind, frame->name), frame->module);
 }
 
 static uint64_t key_of(enum grouping by, const struct profile_frame *frame)
@@ -27,7 +26,7 @@ static uint64_t key_of(enum grouping by, const struct profile_frame *frame)
 	case GROUP_LINES:
 		return mix64(function_key(frame) + (uint64_t)frame->line);
 	case GROUP_MODULES:
-		return hash_text(0xcbf29ce484222325, profile_frame_module(frame));
+		return hash_text(HASH_START, profile_frame_module(frame));
 	default:
 		return function_key(frame);
 	}

@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "symbolize/fence.h"
 #include "symbolize/symbolize.h"
+#include "tests/unit/shell.h"
 
 enum { MAX_BYTES = 64 << 20 };
 
@@ -24,10 +25,7 @@ static char folder[] = "/tmp/test_fence.XXXXXX";
 
 static int run(const char *command)
 {
-	char line[600];
-
-	snprintf(line, sizeof line, "cd %s && { %s ; } >log 2>&1", folder, command);
-	return system(line);
+	return shell_in(folder, command);
 }
 
 static int make_folder(void **state)

@@ -203,21 +203,26 @@ static void path_of(const char *name, char to[512])
 	snprintf(to, 512, "%s/fixtures/images/%s", root, name);
 }
 
-static void images_show_what_the_interpreter_knew(void **state)
+static void check_each(void (*check)(struct fixture *))
 {
 	static struct fixture fixture;
 	char pattern[512];
 	glob_t paths;
 
-	(void)state;
 	path_of("*.image", pattern);
 	assert_int_equal(glob(pattern, 0, NULL, &paths), 0);
 	assert_int_equal(paths.gl_pathc, N_IMAGES);
 	for (size_t i = 0; i < paths.gl_pathc; i++) {
 		load_fixture(paths.gl_pathv[i], &fixture);
-		check_fixture(&fixture);
+		check(&fixture);
 	}
 	globfree(&paths);
+}
+
+static void images_show_what_the_interpreter_knew(void **state)
+{
+	(void)state;
+	check_each(check_fixture);
 }
 
 /* Where glibc's structure of a thread begins with its id: what follows is an empty list. */
@@ -325,19 +330,8 @@ static void check_freed(struct fixture *fixture)
 
 static void memory_that_was_code_is_none(void **state)
 {
-	static struct fixture fixture;
-	char pattern[512];
-	glob_t paths;
-
 	(void)state;
-	path_of("*.image", pattern);
-	assert_int_equal(glob(pattern, 0, NULL, &paths), 0);
-	assert_int_equal(paths.gl_pathc, N_IMAGES);
-	for (size_t i = 0; i < paths.gl_pathc; i++) {
-		load_fixture(paths.gl_pathv[i], &fixture);
-		check_freed(&fixture);
-	}
-	globfree(&paths);
+	check_each(check_freed);
 }
 
 static void put_word(struct memory_image *image, uint64_t address, uint64_t value)

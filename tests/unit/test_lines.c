@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "symbolize/line_table.h"
 #include "symbolize/symbolize.h"
+#include "tests/unit/shell.h"
 
 static const char header[] = "static inline __attribute__((always_inline)) int inner(int x)\n"
 			     "{\n"
@@ -51,27 +52,14 @@ static char folder[] = "/tmp/test_lines.XXXXXX";
 
 static int run(const char *command)
 {
-	char line[900];
-
-	snprintf(line, sizeof line, "cd %s && { %s ; } >log 2>&1", folder, command);
-	return system(line);
-}
-
-static int write_file(const char *name, const char *text)
-{
-	char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	file = fopen(path, "w");
-	return !file || fputs(text, file) < 0 || fclose(file) != 0 ? -1 : 0;
+	return shell_in(folder, command);
 }
 
 static int make_files(void **state)
 {
 	(void)state;
-	if (!mkdtemp(folder) || run("mkdir in") != 0 || write_file("in/inner.h", header) < 0 ||
-	    write_file("a.c", program) < 0 || write_file("many.c", many) < 0)
+	if (!mkdtemp(folder) || run("mkdir in") != 0 || write_in(folder, "in/inner.h", header) < 0 ||
+	    write_in(folder, "a.c", program) < 0 || write_in(folder, "many.c", many) < 0)
 		return -1;
 	return run("for v in 2 3 4 5 ; do cc -O2 -gdwarf-$v a.c -o v$v && "
 		   "cc -O1 -ffunction-sections -gdwarf-$v a.c -o sections$v || exit 1 ; done ; "

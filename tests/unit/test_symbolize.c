@@ -22,6 +22,7 @@
 #include "base/util.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"
+#include "tests/unit/shell.h"
 
 static const char program[] = "static inline __attribute__((always_inline)) int inner(int x)\n"
 			      "{\n"
@@ -78,14 +79,13 @@ static void write_file(const char *name, const char *text)
 /* Run a shell command in the folder. */
 static int run(const char *format, ...)
 {
-	char command[640], line[800];
+	char command[640];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(command, sizeof command, format, arguments);
 	va_end(arguments);
-	snprintf(line, sizeof line, "cd %s && { %s ; } >log 2>&1", folder, command);
-	return system(line);
+	return shell_in(folder, command);
 }
 
 static void require(int status)

@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "symbolize/symbolize.h"
 #include "symbolize/unpack.h"
+#include "tests/unit/shell.h"
 
 static const char program[] = "#define M(n) int a##n, b##n, c##n, d##n, e##n, f##n, g##n, h##n;\n"
 			      "#define T(n) M(n##0) M(n##1) M(n##2) M(n##3) M(n##4) M(n##5) M(n##6) M(n##7)\n"
@@ -39,23 +40,13 @@ static char folder[] = "/tmp/test_unpack.XXXXXX";
 
 static int run(const char *command)
 {
-	char line[800];
-
-	snprintf(line, sizeof line, "cd %s && { %s ; } >log 2>&1", folder, command);
-	return system(line);
+	return shell_in(folder, command);
 }
 
 static int make_files(void **state)
 {
-	char path[64];
-	FILE *file;
-
 	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof path, "%s/a.c", folder);
-	file = fopen(path, "w");
-	if (!file || fputs(program, file) < 0 || fclose(file) != 0)
+	if (!mkdtemp(folder) || write_in(folder, "a.c", program) < 0)
 		return -1;
 	return run("cc -O2 -g a.c -o plain && cc -x c++ -O2 -g -gz=zlib a.c -o cxx && objcopy --compress-debug-sections=zlib plain within && "
 		   "objcopy --only-keep-debug --compress-debug-sections=zlib plain packed.debug && "
