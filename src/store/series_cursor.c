@@ -2,8 +2,8 @@
  * series_cursor.c - rows of `sample`, block by block.
  *
  * Of each block that may have wanted rows those columns are unpacked that the query uses, as a whole; then
- * one byte a row says which rows are wanted. A row that is not wanted may come only where nothing was
- * used to tell (see series_table.c), one that is wanted always comes.
+ * one byte a row says which rows are wanted. A row that is wanted always comes. One that is not may come,
+ * but for conditions of WANT_EXACT (see series_table.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,12 +65,70 @@ int series_cursor_close(sqlite3_vtab_cursor *base)
 
 /* ---- What is wanted ---- */
 
-static void want_time(struct series_range *range, char want, double seconds)
+static void want_nothing(struct series_range *range)
 {
-	if (want != WANT_UNTIL)
-		range->since_ns = MAX(range->since_ns, series_since_ns(seconds));
-	if (want != WANT_SINCE)
-		range->until_ns = MIN(range->until_ns, series_until_ns(seconds));
+	range->last = 0;
+}
+
+static bool is_least(char want)
+{
+	return want == WANT_AT || strchr(WANT_SINCES, want);
+}
+
+static bool is_most(char want)
+{
+	return want == WANT_AT || strchr(WANT_UNTILS, want);
+}
+
+static void want_since(struct series_range *range, uint64_t first_ns)
+{
+	range->since_ns = MAX(range->since_ns, first_ns);
+}
+
+static void want_before(struct series_range *range, uint64_t end_ns)
+{
+	if (end_ns == 0)
+		want_nothing(range);
+	else
+		range->until_ns = MIN(range->until_ns, end_ns - 1);
+}
+
+/* As SQLite compares a REAL: NULL with nothing, and with what is no number as if that were above all numbers. */
+static void want_time(struct series_range *range, char want, sqlite3_value *value)
+{
+	int type = sqlite3_value_numeric_type(value);
+	bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+	double seconds = sqlite3_value_double(value);
+
+	if (type == SQLITE_NULL || (!is_number && is_least(want)))
+		want_nothing(range);
+	if (!is_number)
+		return;
+	if (is_least(want))
+		want_since(range, series_first_time(seconds, want == WANT_AFTER));
+	if (is_most(want))
+		want_before(range, series_first_time(seconds, want != WANT_BEFORE));
+}
+
+/* Of a process or a thread; -1: none has it. */
+static int64_t id_of(sqlite3_value *value)
+{
+	int type = sqlite3_value_numeric_type(value);
+	int64_t id = sqlite3_value_int64(value);
+
+	if (type == SQLITE_FLOAT)
+		return sqlite3_value_double(value) == (double)id && id >= 0 ? id : -1;
+	return type == SQLITE_INTEGER && id >= 0 ? id : -1;
+}
+
+static void want_id(struct series_range *range, int64_t *to, sqlite3_value *value)
+{
+	int64_t id = id_of(value);
+
+	if (id < 0 || (*to >= 0 && *to != id))
+		want_nothing(range);
+	else
+		*to = id;
 }
 
 static void want_number(struct series_range *range, char want, int64_t value)
@@ -87,11 +145,7 @@ static void want_number(struct series_range *range, char want, int64_t value)
 
 static void want_integer(struct cursor_of_samples *cursor, char want, int64_t value)
 {
-	struct series_range *range = &cursor->range;
-
 	switch (want) {
-	case WANT_PID: range->pid = value; break;
-	case WANT_TID: range->tid = value; break;
 	case WANT_STACK: cursor->stack = value; break;
 	case WANT_GIL: cursor->words.gil = value; break;
 	case WANT_GC: cursor->words.gc = value; break;
@@ -118,24 +172,25 @@ static bool is_event(struct cursor_of_samples *cursor, const char *wanted)
 	return is_same;
 }
 
-/* Values of another type than the column's are left to SQLite, which has rules for them; so are negative
- * numbers, which would say here that any will do. */
+/* But for times and threads, values of another type than the column's are left to SQLite, which has rules for them;
+ * so are negative numbers, which would say here that any will do. */
 static int want_value(struct cursor_of_samples *cursor, char want, sqlite3_value *value)
 {
+	struct series_range *range = &cursor->range;
 	int type = sqlite3_value_type(value);
-	bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
 
-	if (strchr((const char[]){ WANT_AT, WANT_SINCE, WANT_UNTIL, 0 }, want)) {
-		if (is_number)
-			want_time(&cursor->range, want, sqlite3_value_double(value));
+	if (want == WANT_PID || want == WANT_TID) {
+		want_id(range, want == WANT_PID ? &range->pid : &range->tid, value);
+	} else if (strchr(WANT_EXACT, want)) {
+		want_time(range, want, value);
 	} else if (want == WANT_EVENT) {
 		if (type == SQLITE_TEXT && !is_event(cursor, (const char *)sqlite3_value_text(value)))
-			cursor->range.last = 0;
+			want_nothing(range);
 	} else if (strchr((const char[]){ WANT_VERDICT, WANT_END, WANT_STATE, 0 }, want)) {
 		if (type == SQLITE_TEXT)
 			return want_text(&cursor->words, want, (const char *)sqlite3_value_text(value));
 	} else if (type == SQLITE_INTEGER && (want == WANT_NUMBER || strchr(WANT_NUMBERS, want))) {
-		want_number(&cursor->range, want, sqlite3_value_int64(value));
+		want_number(range, want, sqlite3_value_int64(value));
 	} else if (type == SQLITE_INTEGER && sqlite3_value_int64(value) >= 0) {
 		want_integer(cursor, want, sqlite3_value_int64(value));
 	}

@@ -79,9 +79,8 @@ int series_scan_next(struct series_scan *scan, unsigned columns, char **ret_erro
 void series_scan_end(struct series_scan *scan);
 void series_scan_done(struct series_scan *scan);
 
-/* Seconds since 1970 as SQL has them, as the first nanosecond that is not before, or the last not after. */
-uint64_t series_since_ns(double seconds);
-uint64_t series_until_ns(double seconds);
+/* The first time (ns) that is at or after seconds since 1970 as SQL has them, or only after them; UINT64_MAX: none is. */
+uint64_t series_first_time(double seconds, bool is_after);
 
 /* ---- series_fields.c: what a tracepoint told, as further columns ---- */
 

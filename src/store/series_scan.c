@@ -19,10 +19,9 @@
 	" WHERE first >= coalesce((SELECT max(first) FROM main.sample_block WHERE first <= ?1), ?1)"         \
 	" AND first <= ?2 AND ended >= ?3 AND started <= ?4 ORDER BY first " order
 
-/* The smallest time of which is_after; INT64_MAX: none is. Both conditions hold for all later times, too. */
-static uint64_t first_time(double seconds, bool is_after)
+uint64_t series_first_time(double seconds, bool is_after)
 {
-	uint64_t low = 0, high = INT64_MAX;
+	uint64_t low = 0, high = UINT64_MAX;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
@@ -34,18 +33,6 @@ static uint64_t first_time(double seconds, bool is_after)
 			low = middle + 1;
 	}
 	return low;
-}
-
-uint64_t series_since_ns(double seconds)
-{
-	return first_time(seconds, false);
-}
-
-uint64_t series_until_ns(double seconds)
-{
-	uint64_t after = first_time(seconds, true);
-
-	return after > 0 ? after - 1 : 0;
 }
 
 /* ---- Blocks ---- */

@@ -2,8 +2,9 @@
  * series_table.c - the table `sample`: how it is declared, and how a query is planned.
  *
  * What a query wants of time, number, thread and words goes to the cursor (series_cursor.c), which leaves out
- * blocks and rows by it. SQLite checks each of these conditions again: what cannot be used here (a text
- * compared with a number, another collation) is simply not used.
+ * blocks and rows by it. Of times and threads it does so exactly, whatever they are compared with, and SQLite is told
+ * not to ask each row again: that would be half the work of a short time's samples. All other conditions SQLite checks
+ * itself, too: what cannot be used here (a text compared with a number, another collation) is simply not used.
  *
  * Only the order of numbers is a promise; times within it go up and down a little, as a wait is told when
  * it has ended, with the time when it began.
@@ -95,14 +96,17 @@ static bool is_equal(unsigned op)
 	return op == SQLITE_INDEX_CONSTRAINT_EQ || op == SQLITE_INDEX_CONSTRAINT_IS;
 }
 
-static bool is_least(unsigned op)
+static char time_want_of(unsigned op)
 {
-	return op == SQLITE_INDEX_CONSTRAINT_GT || op == SQLITE_INDEX_CONSTRAINT_GE;
-}
-
-static bool is_most(unsigned op)
-{
-	return op == SQLITE_INDEX_CONSTRAINT_LT || op == SQLITE_INDEX_CONSTRAINT_LE;
+	switch (op) {
+	case SQLITE_INDEX_CONSTRAINT_EQ:
+	case SQLITE_INDEX_CONSTRAINT_IS: return WANT_AT;
+	case SQLITE_INDEX_CONSTRAINT_GE: return WANT_SINCE;
+	case SQLITE_INDEX_CONSTRAINT_GT: return WANT_AFTER;
+	case SQLITE_INDEX_CONSTRAINT_LE: return WANT_UNTIL;
+	case SQLITE_INDEX_CONSTRAINT_LT: return WANT_BEFORE;
+	default: return 0;
+	}
 }
 
 /* Exact, so that a damaged block can be kept out. */
@@ -126,15 +130,13 @@ static char want_of(int column, unsigned op)
 		[SAMPLE_PID] = WANT_PID,     [SAMPLE_TID] = WANT_TID,	[SAMPLE_VERDICT] = WANT_VERDICT,
 		[SAMPLE_END] = WANT_END,     [SAMPLE_STACK] = WANT_STACK, [SAMPLE_GIL] = WANT_GIL,
 		[SAMPLE_GC] = WANT_GC,	     [SAMPLE_STATE] = WANT_STATE, [SAMPLE_IDLE] = WANT_IDLE,
-		[SAMPLE_TIMESTAMP] = WANT_AT, [SAMPLE_EVENT] = WANT_EVENT,
+		[SAMPLE_EVENT] = WANT_EVENT,
 	};
 
 	if (column == -1)
 		return number_want_of(op);
-	if (column == SAMPLE_TIMESTAMP && is_least(op))
-		return WANT_SINCE;
-	if (column == SAMPLE_TIMESTAMP && is_most(op))
-		return WANT_UNTIL;
+	if (column == SAMPLE_TIMESTAMP)
+		return time_want_of(op);
 	return column < SAMPLE_N_COLUMNS && is_equal(op) ? equal[column] : 0;
 }
 
@@ -159,6 +161,7 @@ static int use_conditions(sqlite3_index_info *info, char **ret)
 			continue;
 		wants[n++] = want;
 		info->aConstraintUsage[i].argvIndex = n;
+		info->aConstraintUsage[i].omit = strchr(WANT_EXACT, want) != NULL;
 	}
 	wants[n] = '\0';
 	*ret = wants;
@@ -181,7 +184,7 @@ int64_t series_count(sqlite3 *db)
 /* Roughly: what SQLite has to know is that this is long, and that few of its rows are not for nothing. */
 static void estimate(sqlite3_index_info *info, int64_t n, const char *wants)
 {
-	bool has_since = strchr(wants, WANT_SINCE), has_until = strchr(wants, WANT_UNTIL);
+	bool has_since = strpbrk(wants, WANT_SINCES), has_until = strpbrk(wants, WANT_UNTILS);
 	double rows = (double)n, cost;
 
 	if (strchr(wants, WANT_NUMBER)) {

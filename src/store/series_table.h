@@ -30,7 +30,9 @@ enum sample_column {
 #define WANT_BELOW '-'
 #define WANT_AT '='
 #define WANT_SINCE 's'
+#define WANT_AFTER 'a'
 #define WANT_UNTIL 'u'
+#define WANT_BEFORE 'b'
 #define WANT_PID 'p'
 #define WANT_TID 't'
 #define WANT_STACK 'k'
@@ -42,6 +44,9 @@ enum sample_column {
 #define WANT_IDLE 'i'
 #define WANT_EVENT 'E'
 #define WANT_NUMBERS "<>+-"
+#define WANT_SINCES "sa"
+#define WANT_UNTILS "ub"
+#define WANT_EXACT "=saubpt" /* those of which the cursor gives no row that SQLite had to check again */
 #define WANT_WORDS "ptkvewgci" /* those that take rows out of blocks */
 
 struct series_table {

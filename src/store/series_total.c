@@ -284,11 +284,11 @@ static int want_time(struct totals *totals, char want, sqlite3_value *value)
 	if (want == WANT_SINCE) {
 		totals->has_since = true;
 		totals->since = seconds;
-		totals->range.since_ns = series_since_ns(seconds);
+		totals->range.since_ns = series_first_time(seconds, false);
 	} else {
 		totals->has_until = true;
 		totals->until = seconds;
-		totals->range.until_ns = series_since_ns(seconds);
+		totals->range.until_ns = series_first_time(seconds, false);
 		/* It is not of that time any more. */
 		if (totals->range.until_ns > 0)
 			totals->range.until_ns--;

@@ -6,7 +6,7 @@
 #define SECOND UINT64_C(1000000000)
 #define START (1700000000u * SECOND)
 
-enum { N_ROWS = 3 * BLOCK_ROWS + 700, N_QUESTIONS = 250 };
+enum { N_ROWS = 3 * BLOCK_ROWS + 700, N_QUESTIONS = 500 };
 
 static uint64_t seed = 11;
 
@@ -137,10 +137,17 @@ static void add_condition(char *to, size_t n_bytes)
 	static const char *const forms[] = {
 		"timestamp >= %d + 1.7e9", "timestamp < %d + 1.7e9", "timestamp > 1.7e9 + %d", "timestamp <= 1.7e9 + %d",
 		"timestamp = 1.7e9 + %d", "timestamp = (SELECT timestamp FROM plain WHERE id = %d)",
-		"timestamp BETWEEN 1.7e9 + %1$d / 2 AND 1.7e9 + %1$d", "timestamp > 'text%d'", "timestamp < NULL + %d",
+		"timestamp > (SELECT timestamp FROM plain WHERE id = %d * 7)", "timestamp < (SELECT timestamp FROM plain WHERE id = %d * 7)",
+		"timestamp >= (SELECT timestamp FROM plain WHERE id = %d * 7)", "timestamp <= (SELECT timestamp FROM plain WHERE id = %d * 7)",
+		"timestamp > 1700000000 + %d", "timestamp < '1.7e9 ' AND %d", "timestamp >= CAST(1.7e9 + %d AS TEXT)", "timestamp = 'x%d'",
+		"timestamp < 'text%d'", "timestamp <= x'31' AND %d", "timestamp >= x'31' AND %d", "timestamp > -9e999 * %d", "timestamp < 9e999 * %d",
+		"timestamp >= 9e999 * %d", "timestamp <= 9223372036854775807 - %d", "timestamp < -%d", "timestamp >= -%d", "timestamp IS NULL AND %d",
+		"timestamp IS NOT NULL AND %d", "timestamp = NULL + %d", "timestamp IN (1.7e9 + %d, 1.7e9)", "(timestamp, tid) > (1.7e9 + %d, 3)",
+		"(timestamp, tid) <= (1.7e9 + %d, 3)", "timestamp <> 1.7e9 + %d", "timestamp BETWEEN 1.7e9 + %1$d / 2 AND 1.7e9 + %1$d", "timestamp > 'text%d'", "timestamp < NULL + %d",
 		"rowid = %d * 50", "rowid > %d * 50", "rowid <= %d * 50.5", "rowid < -%d", "rowid IN (1, %1$d, %1$d * 90)",
 		"pid = 42 + %d %% 3", "pid = '42' AND %d", "tid = %d %% 7", "tid IS %d %% 7", "tid IN (1, %d %% 7, 5)", "tid = 2.0 + 0 * %d",
-		"tid > %d %% 7", "stack = %d %% 100", "stack IS NULL AND %d", "stack = 0 + 0 * %d", "gil = %d %% 2", "gil IS NULL AND %d",
+		"tid = '2' AND %d", "tid = ' 2.0' AND %d", "tid = '2x%d'", "tid = 2.5 + %d", "tid = x'32' AND %d", "tid = -1 - %d", "pid = NULL + %d",
+		"pid = 9223372036854775807 - %d", "tid = 9e999 * %d", "tid = 1 AND tid = %d %% 3", "tid > %d %% 7", "stack = %d %% 100", "stack IS NULL AND %d", "stack = 0 + 0 * %d", "gil = %d %% 2", "gil IS NULL AND %d",
 		"gc IS %d %% 2", "idle = %d %% 2", "idle = -1 - %d", "state = 'lock' AND %d", "state IS NULL AND %d", "state = 3 + %d",
 		"verdict = 'exact' AND %d", "verdict = 'EXACT' COLLATE NOCASE AND %d", "stack_end = 'complete' AND %d",
 		"event = 'cpu-clock' AND %d", "event = 'other' AND %d", "cpu = %d %% 4", "(tid = 1 OR rowid < %d)",
