@@ -8,9 +8,10 @@
  * Source: proc(5); kernel/kallsyms.c, Linux 6.12.
  */
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "symbolize/symbolize.h"
@@ -62,56 +63,99 @@ static int keep_text(struct kernel_symbols *symbols, const char *text, size_t n)
 	return 0;
 }
 
-/* One line; what does not describe code, or has no address, is passed over. */
-static int take_line(struct kernel_symbols *symbols, const char *line)
+/* Hexadecimal digits, as the kernel writes them. Returns what is behind them. */
+static const char *read_address(const char *at, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	for (;; at++) {
+		unsigned digit = (unsigned char)*at - '0';
+
+		if (digit > 9)
+			digit = (unsigned char)*at - 'a' + 10;
+		if (digit > 15)
+			break;
+		value = value << 4 | digit;
+	}
+	*ret = value;
+	return at;
+}
+
+static bool is_code(char type)
+{
+	return type == 't' || type == 'T' || type == 'w' || type == 'W';
+}
+
+/* One line, up to its newline at end; what does not describe code, or has no address, is passed over. */
+static int take_line(struct kernel_symbols *symbols, const char *line, const char *end)
 {
 	struct kernel_entry *entry;
-	const char *name, *module;
-	char *rest;
+	const char *rest, *name, *name_end, *module;
 	uint64_t address;
-	size_t n_name;
 	int r;
 
-	address = strtoull(line, &rest, 16);
-	if (rest == line || rest[0] != ' ' || !strchr("tTwW", rest[1]) || rest[2] != ' ' || address == 0)
+	rest = read_address(line, &address);
+	if (address == 0 || end - rest < 4 || rest[0] != ' ' || !is_code(rest[1]) || rest[2] != ' ')
 		return 0;
 	name = rest + 3;
-	n_name = strcspn(name, "\t \n");
-	if (n_name == 0)
-		return 0;
+	name_end = memchr(name, '\t', (size_t)(end - name)) ?: end;
 	r = grow(&symbols->entries, symbols->n_entries, &symbols->entries_allocated,
 		 sizeof *symbols->entries);
 	if (r < 0)
 		return r;
-	module = strchr(name + n_name, '[');
+	module = memchr(name_end, '[', (size_t)(end - name_end));
 	entry = &symbols->entries[symbols->n_entries++];
 	*entry = (struct kernel_entry){
 		.address = address,
 		.name = (uint32_t)symbols->n_name_bytes,
 		.has_module = module != NULL,
 	};
-	r = keep_text(symbols, name, n_name);
+	r = keep_text(symbols, name, (size_t)(name_end - name));
 	if (r >= 0 && module)
-		r = keep_text(symbols, module, strcspn(module, "\n"));
+		r = keep_text(symbols, module, (size_t)(end - module));
 	return r;
+}
+
+/* All whole lines of some bytes. Returns how many bytes they are, or -ENOMEM. */
+static ssize_t take_lines(struct kernel_symbols *symbols, const char *bytes, size_t n)
+{
+	const char *line = bytes, *end;
+
+	while ((end = memchr(line, '\n', n - (size_t)(line - bytes))) != NULL) {
+		int r = take_line(symbols, line, end);
+
+		if (r < 0)
+			return r;
+		line = end + 1;
+	}
+	return line - bytes;
 }
 
 static int read_all(struct kernel_symbols *symbols)
 {
-	CLEANUP(freep) char *line = NULL;
-	size_t allocated = 0;
-	FILE *file;
-	int r = 0;
+	enum { BUFFER_BYTES = 64 << 10 };
+	CLEANUP(closep) int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	CLEANUP(freep) char *buffer = malloc(BUFFER_BYTES);
+	size_t n = 0;
 
-	file = fopen("/proc/kallsyms", "re");
-	if (!file)
+	if (fd < 0)
 		return -errno;
-	while (r >= 0 && getline(&line, &allocated, file) >= 0)
-		r = take_line(symbols, line);
-	if (r >= 0 && ferror(file))
-		r = -EIO;
-	fclose(file);
-	return r;
+	if (!buffer)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n_read = read(fd, buffer + n, BUFFER_BYTES - n), taken;
+
+		if (n_read <= 0)
+			return n_read < 0 ? -errno : 0;
+		n += (size_t)n_read;
+		taken = take_lines(symbols, buffer, n);
+		if (taken < 0)
+			return (int)taken;
+		n -= (size_t)taken;
+		if (n == BUFFER_BYTES)
+			return -EIO; /* no such line is written there */
+		memmove(buffer, buffer + taken, n);
+	}
 }
 
 /* Of several names at one address the last in this order is found: prefer few underscores. */
@@ -132,6 +176,57 @@ static int compare_entries(const void *a, const void *b, void *data)
 	return strcmp(name_x, name_y);
 }
 
+static void sort_some(struct kernel_symbols *symbols, size_t from, size_t to)
+{
+	if (to - from > 1)
+		qsort_r(symbols->entries + from, to - from, sizeof *symbols->entries, compare_entries,
+			symbols->names);
+}
+
+/* How many come in the order of their addresses, from the first on. */
+static size_t count_ordered(const struct kernel_symbols *symbols)
+{
+	size_t n = 1;
+
+	while (n < symbols->n_entries && symbols->entries[n - 1].address <= symbols->entries[n].address)
+		n++;
+	return n;
+}
+
+/* Entries from n_ordered on, in order by themselves, go where they belong: from the last one on, in place. */
+static int merge_rest(struct kernel_symbols *symbols, size_t n_ordered)
+{
+	size_t to = symbols->n_entries, n_rest = to - n_ordered;
+	CLEANUP(freep) struct kernel_entry *rest = calloc(n_rest + 1, sizeof *rest);
+	struct kernel_entry *entries = symbols->entries;
+
+	if (!rest)
+		return -ENOMEM;
+	memcpy(rest, entries + n_ordered, n_rest * sizeof *rest);
+	while (n_rest > 0) {
+		bool is_earlier = n_ordered > 0 &&
+				  compare_entries(&entries[n_ordered - 1], &rest[n_rest - 1], symbols->names) > 0;
+
+		entries[--to] = is_earlier ? entries[--n_ordered] : rest[--n_rest];
+	}
+	return 0;
+}
+
+/* The kernel's own come in order, all but names of one address; after them those of modules and programs, in none. */
+static int sort_entries(struct kernel_symbols *symbols)
+{
+	size_t n_ordered = count_ordered(symbols), next;
+
+	for (size_t i = 0; i < n_ordered; i = next) {
+		next = i + 1;
+		while (next < n_ordered && symbols->entries[next].address == symbols->entries[i].address)
+			next++;
+		sort_some(symbols, i, next);
+	}
+	sort_some(symbols, n_ordered, symbols->n_entries);
+	return merge_rest(symbols, n_ordered);
+}
+
 int kernel_symbols_open(struct kernel_symbols **ret)
 {
 	CLEANUP(kernel_symbols_freep) struct kernel_symbols *symbols = NULL;
@@ -146,8 +241,9 @@ int kernel_symbols_open(struct kernel_symbols **ret)
 	/* Where addresses are hidden all of them read as zero. */
 	if (symbols->n_entries == 0)
 		return -EPERM;
-	qsort_r(symbols->entries, symbols->n_entries, sizeof *symbols->entries, compare_entries,
-		symbols->names);
+	r = sort_entries(symbols);
+	if (r < 0)
+		return r;
 
 	*ret = TAKE(symbols);
 	return 0;

@@ -357,7 +357,8 @@ int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start)
 	struct image image;
 	int r = 0;
 
-	if (!module->python.is_interpreter || start == 0)
+	/* Where static functions have names, plumbing is known by them: what is left are stubs and start-up code. */
+	if (!module->python.is_interpreter || start == 0 || module->symtab->has_static)
 		return 0;
 	if (!module->plumbing) {
 		r = module_open_methods(module);

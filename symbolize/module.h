@@ -63,7 +63,7 @@ int module_open_methods(struct symbol_module *module);
 
 /*
  * module_is_nameless_plumbing - judge a function of an interpreter that has no name.
- * Reads all the interpreter's code the first time.
+ * Reads all the interpreter's code the first time, unless its symbol table names the static functions as well.
  * Returns 1 where it is plumbing, 0 where not or not an interpreter, -ENOMEM.
  */
 int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start);

@@ -89,6 +89,7 @@ static int collect(struct symtab *symtab, Dwfl_Module *dwfl_module, uint64_t bia
 			.rank = rank_of(&symbol, name),
 			.exported = GELF_ST_BIND(symbol.st_info) == STB_GLOBAL,
 		};
+		symtab->has_static |= GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
 	}
 	return 0;
 }

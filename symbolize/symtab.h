@@ -20,6 +20,7 @@ struct symtab {
 	size_t n_entries;
 	uint32_t *by_name; /* made when the first name is asked for: numbers of entries from 1 on, 0: none; NULL: not yet */
 	size_t n_slots;    /* of by_name, a power of two */
+	bool has_static;   /* not only what a module exports: a whole table, or a debug file's */
 };
 
 /*

@@ -52,6 +52,7 @@ struct naming {
 	struct generated_names *generated;
 	struct stale_places stale;
 	bool refresh_generated; /* programs may have written since */
+	uint64_t trimmed_bytes; /* of mapped files that were in our memory after the last naming_trim */
 };
 
 /* The recorder's way to a module's names. */
@@ -605,16 +606,22 @@ static uint64_t mapped_file_bytes(void)
 	return shared * (uint64_t)getpagesize();
 }
 
+/*
+ * What is given back is read again by the next names, mostly the same pages: so only where much has come since. What
+ * other parts have mapped, rings above all, stays, and does not count.
+ */
 void naming_trim(struct naming *names)
 {
-	enum { ENOUGH_BYTES = 12 << 20 };
+	enum { ENOUGH_BYTES = 12 << 20, ENOUGH_NEW_BYTES = 4 << 20 };
+	uint64_t n_bytes = mapped_file_bytes();
 
-	if (mapped_file_bytes() < ENOUGH_BYTES)
+	if (n_bytes < ENOUGH_BYTES || n_bytes < names->trimmed_bytes + ENOUGH_NEW_BYTES)
 		return;
 	for (size_t i = 0; i < names->n_modules; i++)
 		if (names->modules[i].symbols)
 			symbol_module_trim(names->modules[i].symbols);
 	malloc_trim(0);
+	names->trimmed_bytes = mapped_file_bytes();
 }
 
 struct kept_functions {
