@@ -134,19 +134,22 @@ void text_put_xml_cut(FILE *out, const char *text, unsigned columns)
 
 size_t text_fixed(uint64_t value, unsigned decimals, char *to)
 {
-	uint64_t unit = 1;
-	int n;
+	char reversed[TEXT_FIXED_BYTES];
+	size_t n = 0;
 
-	for (unsigned i = 0; i < decimals; i++)
-		unit *= 10;
-	n = sprintf(to, "%ju", (uintmax_t)(value / unit));
-	if (value % unit == 0)
-		return (size_t)n;
-	n += sprintf(to + n, ".%0*ju", (int)decimals, (uintmax_t)(value % unit));
-	while (to[n - 1] == '0')
-		n--;
+	for (unsigned i = 0; i < decimals; i++, value /= 10) {
+		if (n > 0 || value % 10 != 0)
+			reversed[n++] = (char)('0' + value % 10);
+	}
+	if (n > 0)
+		reversed[n++] = '.';
+	do
+		reversed[n++] = (char)('0' + value % 10);
+	while ((value /= 10) > 0);
+	for (size_t i = 0; i < n; i++)
+		to[i] = reversed[n - 1 - i];
 	to[n] = '\0';
-	return (size_t)n;
+	return n;
 }
 
 void text_put_fixed(FILE *out, uint64_t value, unsigned decimals)

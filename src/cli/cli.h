@@ -106,6 +106,8 @@ struct output { /* stays where it is while it is open */
 	const char *path; /* as given */
 	int fd;
 	int error;        /* of the first write that failed; 0: none */
+	char *buffer;     /* the file's */
+	uint64_t n_written, n_sent; /* bytes; of them, those on their way to the disk */
 	char *temporary;  /* NULL: written directly */
 	char *target;     /* what temporary becomes */
 };

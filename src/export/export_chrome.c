@@ -1,16 +1,23 @@
 /*
  * export_chrome.c - Chrome's trace events as JSON: a track per thread, for Perfetto and chrome://tracing.
  *
- * Format: "Trace Event Format", events B and E, names as metadata events. An E has its B's name, for readers
- * that look for what it ends by name. A sample stands for a time: of what ran, that
+ * Format: "Trace Event Format", an event X with its length for each slice, names as metadata events. Begin and end apart
+ * (B and E) would be two thirds more bytes: an end needs its begin's name, for readers that look for it by name.
+ * A sample stands for a time: of what ran, that
  * which ends with it; of what waited, that which begins with it. Times of a thread are laid one behind the other:
  * one that would begin before the last has ended begins there, as does one that begins less than half of itself
  * later, so that what lasts is one slice, and slices are as long as samples weigh. Functions that two neighbours
- * share go on through both. What ends where another begins ends a nanosecond before it: readers sort by time, and not all of
- * them keep the order of what has the same.
+ * share go on through both.
  *
- * Where each sample has a stack of its own there are dozens of events per sample, of few different parts: each
- * part is made once, a label's name when the file begins, and what the events of one time have in common when that comes.
+ * Readers add a slice's beginning and length, as binary fractions of a microsecond or cut to nanoseconds, and take
+ * what ends after its caller for an error. So times are whole eighths of a microsecond: these they all add exactly.
+ * What ends where another begins ends an eighth before it, since not all agree what comes first at the same time. What begins
+ * together stands in the file from the longest to the shortest, callers before what they call.
+ *
+ * A slice's end is known when later samples have been looked at. So each thread is gone through twice: first
+ * comes what each sample shares with the one before it, then slices are written. There are about a dozen to a
+ * sample where each has a stack of its own: a label's part of an event is made once, and what those of one time and length
+ * have in common when that comes.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,22 +28,31 @@
 #include "src/export/export.h"
 #include "src/export/timeline.h"
 
-enum { MICROSECOND_DECIMALS = 3, IDS_BYTES = 64, EVENT_BYTES = IDS_BYTES + TEXT_FIXED_BYTES + 32 };
+enum { TICK_NS = 125, MICROSECOND_DECIMALS = 3, IDS_BYTES = 64, EVENT_BYTES = IDS_BYTES + 2 * TEXT_FIXED_BYTES + 32 };
+
+/* Before a sample. There may be millions, so nothing is lost to alignment. */
+struct __attribute__((packed, aligned(4))) step {
+	uint64_t end; /* of what does not go on, in ticks */
+	uint32_t n_shared; /* calls that go on, outermost ones */
+};
+
+struct slice {
+	uint32_t label;
+	uint64_t end;
+};
 
 struct track {
 	FILE *out;
 	const struct timeline *timeline;
 	struct label_text {
-		char *text; /* the rest of an event that begins it; up to name_bytes that of one that ends it */
-		size_t n_bytes, name_bytes;
+		char *text; /* the rest of an event */
+		size_t n_bytes;
 	} *names; /* by label */
 	uint64_t origin_ns; /* what times are counted from */
 	uint64_t cursor_ns; /* where the last sample ends, from there */
 	char ids[IDS_BYTES]; /* the thread's text */
-	char begin[EVENT_BYTES], end[EVENT_BYTES]; /* events at the cursor: how a B and an E begin */
-	size_t begin_bytes, end_bytes;
-	uint32_t *open, *next; /* labels, outermost first */
-	uint32_t n_open;
+	struct step *steps; /* of the thread, one for each sample and one for its end */
+	struct slice *slices; /* by depth, what begins with the sample at hand */
 	bool has_events;
 };
 
@@ -50,8 +66,8 @@ static void track_done(struct track *track)
 	for (size_t i = 0; track->names && i < track->timeline->tree->labels.n_items; i++)
 		free(track->names[i].text);
 	free(track->names);
-	free(track->open);
-	free(track->next);
+	free(track->steps);
+	free(track->slices);
 }
 
 /* ---- Events ---- */
@@ -81,42 +97,27 @@ static int put_thread_name(struct track *track, const char *event, const char *n
 	return 0;
 }
 
-static void set_cursor(struct track *track, uint64_t cursor_ns)
+/* The slices from one depth on, callers first. The first event of a file has no comma before it. */
+static void put_slices(struct track *track, uint32_t first, uint32_t n, uint64_t begin)
 {
-	char time[TEXT_FIXED_BYTES];
+	char event[EVENT_BYTES], time[TEXT_FIXED_BYTES];
+	size_t begin_bytes, n_bytes = 0;
+	uint64_t end = 0;
 
-	track->cursor_ns = cursor_ns;
-	text_fixed(cursor_ns, MICROSECOND_DECIMALS, time);
-	track->begin_bytes = (size_t)snprintf(track->begin, sizeof track->begin, ",\n{\"ph\":\"B%s%s", track->ids, time);
-	text_fixed(cursor_ns - MIN(cursor_ns, 1), MICROSECOND_DECIMALS, time);
-	track->end_bytes = (size_t)snprintf(track->end, sizeof track->end, ",\n{\"ph\":\"E%s%s", track->ids, time);
-}
+	text_fixed(begin * TICK_NS, MICROSECOND_DECIMALS, time);
+	begin_bytes = (size_t)snprintf(event, sizeof event, ",\n{\"ph\":\"X%s,\"ts\":%s,\"dur\":", track->ids, time);
+	for (uint32_t i = first; i < n; i++) {
+		const struct slice *slice = &track->slices[i];
+		const struct label_text *name = &track->names[slice->label];
+		size_t skipped = track->has_events ? 0 : 1;
 
-/* The first event of the file has no comma before it. */
-static void put_event(struct track *track, const char *text, size_t n_bytes)
-{
-	size_t skipped = track->has_events ? 0 : 1;
-
-	fwrite_unlocked(text + skipped, 1, n_bytes - skipped, track->out);
-	track->has_events = true;
-}
-
-static void close_to(struct track *track, uint32_t depth)
-{
-	for (; track->n_open > depth; track->n_open--) {
-		const struct label_text *name = &track->names[track->open[track->n_open - 1]];
-
-		put_event(track, track->end, track->end_bytes);
-		fwrite_unlocked(name->text, 1, name->name_bytes, track->out);
-		putc_unlocked('}', track->out);
+		if (slice->end != end)
+			n_bytes = begin_bytes + text_fixed((slice->end - begin) * TICK_NS, MICROSECOND_DECIMALS, event + begin_bytes);
+		end = slice->end;
+		fwrite_unlocked(event + skipped, 1, n_bytes - skipped, track->out);
+		fwrite_unlocked(name->text, 1, name->n_bytes, track->out);
+		track->has_events = true;
 	}
-}
-
-static void open_slice(struct track *track, uint32_t label)
-{
-	put_event(track, track->begin, track->begin_bytes);
-	fwrite_unlocked(track->names[label].text, 1, track->names[label].n_bytes, track->out);
-	track->open[track->n_open++] = label;
 }
 
 static int name_labels(struct track *track)
@@ -136,7 +137,6 @@ static int name_labels(struct track *track)
 			return -ENOMEM;
 		}
 		name->n_bytes = (size_t)n;
-		name->name_bytes = strlen(",\"name\":") + strlen(quoted);
 	}
 	return 0;
 }
@@ -153,25 +153,91 @@ static uint64_t start_of(const struct track *track, const struct profile_sample 
 	return since;
 }
 
-static void put_sample(struct track *track, const struct profile_sample *sample)
+static uint64_t ticks(uint64_t ns)
 {
-	uint32_t node = timeline_node(track->timeline, sample);
-	uint32_t depth = track->timeline->tree->nodes[node].depth, shared = 0;
+	return (ns + TICK_NS / 2) / TICK_NS;
+}
+
+/* Moves the cursor to where a sample's time begins. Returns whether that leaves a gap. */
+static bool begin_sample(struct track *track, const struct profile_sample *sample)
+{
 	uint64_t start = start_of(track, sample);
 
-	if (sample->weight_ns == 0)
-		return;
-	if (start > track->cursor_ns && start - track->cursor_ns >= sample->weight_ns / 2) {
-		close_to(track, 0);
-		set_cursor(track, start);
+	if (sample->weight_ns == 0 || start <= track->cursor_ns || start - track->cursor_ns < sample->weight_ns / 2)
+		return false;
+	track->cursor_ns = start;
+	return true;
+}
+
+/* Whether a sample, at the cursor, lasts longer than what ends before it leaves free. */
+static bool is_drawn(const struct track *track, const struct profile_sample *sample)
+{
+	return ticks(track->cursor_ns + sample->weight_ns) > ticks(track->cursor_ns) + 1;
+}
+
+/* How many calls, outermost ones, two nodes have in common. */
+static uint32_t shared_depth(const struct node *nodes, uint32_t one, uint32_t other)
+{
+	while (one != other) {
+		if (nodes[one].depth > nodes[other].depth)
+			one = nodes[one].parent;
+		else
+			other = nodes[other].parent;
 	}
-	timeline_path(track->timeline, node, track->next);
-	while (shared < depth && shared < track->n_open && track->open[shared] == track->next[shared])
-		shared++;
-	close_to(track, shared);
-	for (uint32_t i = shared; i < depth; i++)
-		open_slice(track, track->next[i]);
-	set_cursor(track, track->cursor_ns + sample->weight_ns);
+	return nodes[one].depth;
+}
+
+/* What ends where. */
+static void plan_thread(struct track *track, const struct timeline_thread *thread)
+{
+	const struct node *nodes = track->timeline->tree->nodes;
+	uint32_t last = 0;
+
+	track->cursor_ns = 0;
+	for (size_t i = 0; i <= thread->n; i++) {
+		struct step *step = &track->steps[i];
+		uint64_t end = ticks(track->cursor_ns);
+
+		*step = (struct step){ .end = end - MIN(end, 1) };
+		if (i == thread->n)
+			break;
+		const struct profile_sample *sample = timeline_sample(track->timeline, thread, i);
+		uint32_t before = begin_sample(track, sample) ? 0 : last;
+
+		last = is_drawn(track, sample) ? timeline_node(track->timeline, sample) : before;
+		step->n_shared = shared_depth(nodes, before, last);
+		track->cursor_ns += sample->weight_ns;
+	}
+}
+
+/* What begins with a sample. A slice ends at the first step that shares less than its depth. */
+static void put_sample(struct track *track, uint32_t node, const struct step *step)
+{
+	const struct node *nodes = track->timeline->tree->nodes;
+	uint32_t n = nodes[node].depth, first = step->n_shared;
+	uint64_t begin = ticks(track->cursor_ns);
+
+	for (const struct step *later = step + 1; nodes[node].depth > first; node = nodes[node].parent) {
+		while (later->n_shared >= nodes[node].depth)
+			later++;
+		track->slices[nodes[node].depth - 1] = (struct slice){ nodes[node].label, later->end };
+	}
+	if (first < n)
+		put_slices(track, first, n, begin);
+}
+
+static void put_samples(struct track *track, const struct timeline_thread *thread)
+{
+	plan_thread(track, thread);
+	track->cursor_ns = 0;
+	for (size_t i = 0; i < thread->n; i++) {
+		const struct profile_sample *sample = timeline_sample(track->timeline, thread, i);
+
+		begin_sample(track, sample);
+		if (is_drawn(track, sample))
+			put_sample(track, timeline_node(track->timeline, sample), &track->steps[i]);
+		track->cursor_ns += sample->weight_ns;
+	}
 }
 
 static int put_thread(struct track *track, const struct timeline_thread *thread)
@@ -186,11 +252,7 @@ static int put_thread(struct track *track, const struct timeline_thread *thread)
 		r = put_thread_name(track, "thread_name", it->name);
 	if (r < 0)
 		return r;
-	strcat(track->ids, ",\"ts\":");
-	set_cursor(track, 0);
-	for (size_t i = 0; i < thread->n; i++)
-		put_sample(track, timeline_sample(track->timeline, thread, i));
-	close_to(track, 0);
+	put_samples(track, thread);
 	return 0;
 }
 
@@ -205,17 +267,25 @@ static int put_head(struct track *track, const char *title)
 	return 0;
 }
 
+static int make_room(struct track *track)
+{
+	const struct timeline *timeline = track->timeline;
+	size_t most = 0;
+
+	for (size_t i = 0; i < timeline->n_threads; i++)
+		most = MAX(most, timeline->threads[i].n);
+	track->steps = calloc(most + 1, sizeof *track->steps);
+	track->slices = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track->slices);
+	return track->steps && track->slices ? name_labels(track) : -ENOMEM;
+}
+
 static int write_events(const struct profile *profile, const struct export_options *options,
 			const struct timeline *timeline, FILE *out)
 {
 	CLEANUP(track_done) struct track track = { .out = out, .timeline = timeline, .origin_ns = timeline_origin(profile) };
 	int r;
 
-	track.open = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track.open);
-	track.next = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track.next);
-	if (!track.open || !track.next)
-		return -ENOMEM;
-	r = name_labels(&track);
+	r = make_room(&track);
 	if (r == 0)
 		r = put_head(&track, options->title ?: profile->run.command ?: "");
 	for (size_t i = 0; r == 0 && i < timeline->n_threads; i++)

@@ -453,6 +453,25 @@ static void outputs_appear_at_the_end(void **state)
 	assert_int_equal(n_names(), 2);
 }
 
+/* More than is brought to the disk at a time. */
+static void large_outputs_are_whole(void **state)
+{
+	enum { LINES = 3500000 };
+	CLEANUP(freep) char *text = NULL;
+	struct output output;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(output_open(&output, "new"), 0);
+	for (int i = 0; i < LINES; i++)
+		fprintf(output.file, "%09d\n", i);
+	assert_int_equal(output_finish(&output), 0);
+	assert_int_equal(read_file("new", 10 * LINES, &text, &n), 0);
+	assert_int_equal(n, 10 * LINES);
+	for (int i = 0; i < LINES; i++)
+		assert_int_equal(atoi(text + 10 * (size_t)i), i);
+}
+
 static void abandoned_outputs_leave_the_old_one(void **state)
 {
 	CLEANUP(freep) char *text = NULL;
@@ -557,6 +576,7 @@ int main(void)
 		TEST_IN_FOLDER(sql_mistakes_are_65),
 		TEST_IN_FOLDER(a_reader_who_leaves_is_no_error),
 		TEST_IN_FOLDER(outputs_appear_at_the_end),
+		TEST_IN_FOLDER(large_outputs_are_whole),
 		TEST_IN_FOLDER(abandoned_outputs_leave_the_old_one),
 		TEST_IN_FOLDER(outputs_respect_permissions_and_links),
 		TEST_IN_FOLDER(a_pipe_is_written_directly),

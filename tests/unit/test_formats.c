@@ -150,7 +150,19 @@ static void test_events(void **state)
 	fclose(out);
 }
 
-/* Slices begin and end as samples weigh, but for a nanosecond; a wait follows what ran before it, and a gap stays one. */
+static void expect_slice(yajl_val root, int i, const char *name, double ts, double dur)
+{
+	CLEANUP(freep) char *path = NULL;
+	yajl_val event;
+
+	assert_true(asprintf(&path, "traceEvents.%d", i) > 0);
+	event = at(root, path);
+	assert_string_equal(YAJL_GET_STRING(at(event, "name")), name);
+	assert_true(YAJL_GET_DOUBLE(at(event, "ts")) == ts);
+	assert_true(YAJL_GET_DOUBLE(at(event, "dur")) == dur);
+}
+
+/* Slices are as long as samples weigh, but for an eighth of a microsecond; a wait follows what ran before it, and a gap stays one. */
 static void test_chrome_slices(void **state)
 {
 	static const struct profile_frame function = { .kind = FRAME_NATIVE, .name = "f", .function = 1 };
@@ -169,12 +181,46 @@ static void test_chrome_slices(void **state)
 	made_sample(&made, (struct profile_sample){ .time_ns = 1000060000, .weight_ns = 10000, .stack = stack, .state = STATE_RUNNING });
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
-	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 4);
-	assert_string_equal(YAJL_GET_STRING(at(root, "traceEvents.2.name")), "f");
-	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.2.ts")) == 0);
-	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.3.ts")) == 29.999);
-	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.4.ts")) == 50);
-	assert_true(YAJL_GET_DOUBLE(at(root, "traceEvents.5.ts")) == 59.999);
+	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 2);
+	expect_slice(root, 2, "f", 0, 29.875);
+	expect_slice(root, 3, "f", 50, 9.875);
+	yajl_tree_free(root);
+}
+
+/* Callers come before what they call and end with it or later; times are eighths; what is shorter than two is left out, and
+ * its callers go on through it, unless it comes after a gap. */
+static void test_chrome_slices_nest(void **state)
+{
+	static const struct profile_frame f = { .kind = FRAME_NATIVE, .name = "f", .function = 1 },
+					  g = { .kind = FRAME_NATIVE, .name = "g", .function = 2 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	int32_t in_f, in_g, in_f_f;
+	yajl_val root;
+
+	(void)state;
+	in_f = made_stack(&made, -1, made_frame(&made, f));
+	in_g = made_stack(&made, in_f, made_frame(&made, g));
+	in_f_f = made_stack(&made, in_f, made_frame(&made, f));
+	made_thread(&made, 1, 1, "one", "one");
+	made_total(&made, 1, 1, in_f, 1);
+	made_total(&made, 1, 1, in_g, 3);
+	made_total(&made, 1, 1, in_f_f, 2);
+	made.profile.run.started_ns = 1000000000;
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000001004, .weight_ns = 1004, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000001104, .weight_ns = 100, .stack = in_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000002004, .weight_ns = 900, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000003004, .weight_ns = 1000, .stack = in_f_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000009000, .weight_ns = 90, .stack = in_f_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight_ns = 1000, .stack = in_g, .state = STATE_RUNNING });
+	text = export_text("chrome", &made.profile, &plain);
+	root = parse(text);
+	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 5);
+	expect_slice(root, 2, "f", 0, 2.875);
+	expect_slice(root, 3, "g", 0, 1.875);
+	expect_slice(root, 4, "f", 2, 0.875);
+	expect_slice(root, 5, "f", 9, 0.875);
+	expect_slice(root, 6, "g", 9, 0.875);
 	yajl_tree_free(root);
 }
 
@@ -309,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_sums_alone),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_chrome_slices),
+		cmocka_unit_test(test_chrome_slices_nest),
 		cmocka_unit_test(test_inverted),
 		cmocka_unit_test(test_min_share),
 		cmocka_unit_test(test_hostile_json),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/util.h"
 
 struct sink {
@@ -48,6 +49,27 @@ static void put_document(struct json *json)
 	to_json_put_known(json, "known", 7, true);
 	to_json_put_known(json, "unknown", 7, false);
 	to_json_object_end(json);
+}
+
+static void fixed_numbers_have_the_digits_they_need(void **state)
+{
+	static const struct {
+		uint64_t value;
+		unsigned decimals;
+		const char *text;
+	} cases[] = {
+		{ 0, 0, "0" },	       { 0, 3, "0" },	       { 1, 3, "0.001" },
+		{ 10, 3, "0.01" },     { 120500, 3, "120.5" }, { 7000, 3, "7" },
+		{ 1200, 0, "1200" },   { UINT64_MAX, 0, "18446744073709551615" },
+		{ UINT64_MAX, 19, "1.8446744073709551615" },
+	};
+	char text[TEXT_FIXED_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		assert_int_equal(text_fixed(cases[i].value, cases[i].decimals, text), strlen(cases[i].text));
+		assert_string_equal(text, cases[i].text);
+	}
 }
 
 #define MEMBERS                                                                                                        \
@@ -138,6 +160,7 @@ static void a_text_in_quotes_stands_on_one_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fixed_numbers_have_the_digits_they_need),
 		cmocka_unit_test(what_is_kept_has_the_characters_that_a_text_has),
 		cmocka_unit_test(what_is_streamed_has_texts_of_one_line),
 		cmocka_unit_test(an_indented_document_ends_with_one_newline),
