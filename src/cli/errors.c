@@ -31,6 +31,7 @@ int cli_status(int error)
 		{ ENOSPC, EXIT_IO },          { EDQUOT, EXIT_IO },
 		{ EFBIG, EXIT_IO },           { EIO, EXIT_IO },
 		{ EPIPE, EXIT_IO },           { EROFS, EXIT_NO_OUTPUT },
+		{ ESTALE, EXIT_IO },
 	};
 
 	if (error == 0)

@@ -118,6 +118,17 @@ static int open_pipeline(const struct record_options *options, struct recording 
 	return EXIT_OK;
 }
 
+static int fail_stopped(const char *path, int error)
+{
+	char sentence[512];
+
+	if (error != -ESTALE)
+		return cli_fail(cli_status(error), "recording stopped: %s; %s holds what was written until then", strerror(-error),
+				path);
+	store_explain(error, path, sentence, sizeof sentence); /* the path holds nothing any more */
+	return cli_fail(cli_status(error), "recording stopped: %s", sentence);
+}
+
 static int finish(const struct record_options *options, struct recording *recording)
 {
 	struct pipeline_counter counters[SUMMARY_MAX_COUNTERS];
@@ -143,8 +154,7 @@ static int finish(const struct record_options *options, struct recording *record
 	if (recording->error < 0)
 		r = recording->error;
 	if (r < 0)
-		return cli_fail(cli_status(r), "recording stopped: %s; %s holds what was written until then",
-				strerror(-r), options->path);
+		return fail_stopped(options->path, r);
 	if (options->quiet)
 		return EXIT_OK;
 	capture_free(TAKE(recording->capture)); /* its rings are memory that may be needed */

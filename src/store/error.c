@@ -28,6 +28,7 @@ static const struct {
 	{ SQLITE_LOCKED, EBUSY },
 	{ SQLITE_PERM, EACCES },
 	{ SQLITE_READONLY, EACCES },
+	{ SQLITE_READONLY_DBMOVED, ESTALE },
 	{ SQLITE_AUTH, EACCES },
 	{ SQLITE_CORRUPT, EBADMSG },
 	{ SQLITE_NOTADB, EBADMSG },
@@ -141,6 +142,9 @@ static const struct {
 	  ": see the kernel's log (dmesg), and record to another disk with -o" },
 	{ ENOMEM, "not enough memory for ",
 	  ": free some, or raise the limit (ulimit -v, the container's)" },
+	{ ESTALE, "",
+	  " was moved or deleted while it was written: where it was moved to it holds what was written until then;"
+	  " move a recording when its recorder has ended" },
 	{ EMFILE, "too many open files for ", ": raise the limit with 'ulimit -n'" },
 };
 

@@ -113,8 +113,8 @@ int store_commit(struct store *store);
 void store_rollback(struct store *store);
 
 /*
- * All: 0 or negative errno (-ENOSPC, -EDQUOT, -EFBIG, -EIO, -ENOMEM; -EINVAL a
- * row that the schema forbids). Where SQLite had to give up the whole batch,
+ * All: 0 or negative errno (-ENOSPC, -EDQUOT, -EFBIG, -EIO, -ENOMEM; -ESTALE the file is
+ * no longer at its path; -EINVAL a row that the schema forbids). Where SQLite had to give up the whole batch,
  * the rest of its puts and its commit fail with the same error.
  */
 int store_put_run(struct store *store, const struct run_row *row);

@@ -170,6 +170,19 @@ class Killed(t.Case):
             self.assertEqual(t.OK, t.stop_politely(process)[0])
         self.assertEqual(t.OK, check("out.db")[0])
 
+    def test_a_recording_that_is_moved_away(self):
+        for where in ("elsewhere.db", None):
+            with self.subTest(where), fixture("demo.py") as target, recorder("--pid", target.pid, "-q", "-o", "out.db") as process:
+                t.wait_for_samples("out.db")
+                os.rename("out.db", where) if where else os.unlink("out.db")
+                status, _, said = t.stop_politely(process)
+                self.assertEqual(t.IO, status, said)
+                self.assertSentence(said, "out.db was moved or deleted .*: .* when its recorder has ended")
+            if where:
+                status, about, said = check(where)
+                self.assertEqual(t.OK, status, said)
+                self.assertGreater(about["samples"], 0)
+
     def test_readers_while_it_is_recorded(self):
         counts = []
         with fixture("demo.py") as target, recorder("--pid", target.pid, "-F", 999, "-o", "out.db") as process:

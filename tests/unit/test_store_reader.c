@@ -256,7 +256,7 @@ static void test_sentences_name_the_file_and_what_to_do(void **state)
 		{ -EBUSY, "another file" }, { -EBADMSG, ".recover" },
 		{ -EMEDIUMTYPE, "'probing record' wrote" },
 		{ -EPROTONOSUPPORT, "update probing" }, { -EIO, "dmesg" },
-		{ -ENOMEM, "raise the limit" },
+		{ -ENOMEM, "raise the limit" }, { -ESTALE, "when its recorder has ended" },
 		{ -EMFILE, "ulimit -n" }, { -ELOOP, "Too many levels" },
 		{ -99999, "unknown error" },
 	};
@@ -301,7 +301,8 @@ static void test_codes_of_sqlite(void **state)
 	assert_int_equal(store_errno(NULL, SQLITE_IOERR_READ), -EIO);
 	assert_int_equal(store_errno(NULL, SQLITE_IOERR_NOMEM), -ENOMEM);
 	assert_int_equal(store_errno(NULL, SQLITE_BUSY_SNAPSHOT), -EBUSY);
-	assert_int_equal(store_errno(NULL, SQLITE_READONLY_DBMOVED), -EACCES);
+	assert_int_equal(store_errno(NULL, SQLITE_READONLY), -EACCES);
+	assert_int_equal(store_errno(NULL, SQLITE_READONLY_DBMOVED), -ESTALE);
 	assert_int_equal(store_errno(NULL, SQLITE_CONSTRAINT_NOTNULL), -EINVAL);
 	assert_int_equal(store_errno(NULL, SQLITE_INTERRUPT), -EINTR);
 }
