@@ -69,6 +69,14 @@ unsigned cli_parse_word(struct argp_state *state, const char *text, const char *
 			unsigned n);
 pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *what);
 
+/* One more name, or those of a list with commas, which is a usage error, @what, where there is none. */
+struct words;
+void cli_parse_name(struct argp_state *state, const char *name, struct words *to);
+void cli_parse_list(struct argp_state *state, const char *list, const char *what, struct words *to);
+
+/* The recording of a verb that takes one: a second is a usage error. */
+void cli_parse_recording(struct argp_state *state, const char *path, const char **recording);
+
 /* For an argp with a help filter of its own, which passes on what it does not change. */
 char *cli_help_filter(int key, const char *text, void *input);
 

@@ -56,12 +56,6 @@ error_t comparing_parse(int key, char *argument, struct argp_state *state, struc
 
 /* ---- Which files ---- */
 
-static void add_word(struct words *words, const char *word, struct argp_state *state)
-{
-	if (words_add(words, word) < 0)
-		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
-}
-
 /* What fits no file stays as it is, for the sentence that it is not there. */
 static void add_glob(struct words *files, const char *pattern, struct argp_state *state)
 {
@@ -69,9 +63,9 @@ static void add_glob(struct words *files, const char *pattern, struct argp_state
 
 	if (access(pattern, F_OK) != 0 && glob(pattern, 0, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc; i++)
-			add_word(files, found.gl_pathv[i], state);
+			cli_parse_name(state, found.gl_pathv[i], files);
 	else
-		add_word(files, pattern, state);
+		cli_parse_name(state, pattern, files);
 	globfree(&found);
 }
 
@@ -80,7 +74,7 @@ void comparing_add(struct comparing *comparing, enum side side, const char *argu
 	CLEANUP(words_done) struct words parts = { 0 };
 
 	if (access(argument, F_OK) == 0) {
-		add_word(&comparing->files[side], argument, state);
+		cli_parse_name(state, argument, &comparing->files[side]);
 		return;
 	}
 	if (words_add_list(&parts, argument) < 0)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "src/cli/cli.h"
 
 enum { OPTION_USAGE = 0x100, MAX_ID = 1 << 22 }; /* proc_sys_kernel(5), pid_max */
@@ -96,4 +97,31 @@ pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *w
 	if (errno != 0 || end == argument || *end != '\0' || id < 1 || id > MAX_ID)
 		argp_error(state, "the %s id must be a number from 1 to %d, not %s", what, MAX_ID, argument);
 	return (pid_t)id;
+}
+
+static void check_memory(struct argp_state *state, int r)
+{
+	if (r == -ENOMEM)
+		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
+}
+
+void cli_parse_name(struct argp_state *state, const char *name, struct words *to)
+{
+	check_memory(state, words_add(to, name));
+}
+
+void cli_parse_list(struct argp_state *state, const char *list, const char *what, struct words *to)
+{
+	int r = words_add_list(to, list);
+
+	check_memory(state, r);
+	if (r < 0)
+		argp_error(state, "%s", what);
+}
+
+void cli_parse_recording(struct argp_state *state, const char *path, const char **recording)
+{
+	if (*recording)
+		argp_error(state, "one recording at a time: %s?", path);
+	*recording = path;
 }

@@ -34,15 +34,6 @@ static void add_pids(struct argp_state *state, const char *list, struct target_o
 	}
 }
 
-static void add_words(struct argp_state *state, const char *option, const char *list, struct words *to)
-{
-	int r = words_add_list(to, list);
-
-	check_memory(state, r);
-	if (r < 0)
-		argp_error(state, "%s wants a name", option);
-}
-
 error_t target_options_parse(int key, char *argument, struct argp_state *state, struct record_options *options)
 {
 	struct keep_options *keep = &options->pipeline.keep;
@@ -52,10 +43,10 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 		add_pids(state, argument, &options->targets);
 		return 0;
 	case KEY_TARGET_COMM:
-		add_words(state, "--comm", argument, &options->targets.comms);
+		cli_parse_list(state, argument, "--comm wants a name", &options->targets.comms);
 		return 0;
 	case KEY_TARGET_USER:
-		add_words(state, "--user", argument, &options->targets.users);
+		cli_parse_list(state, argument, "--user wants a name", &options->targets.users);
 		return 0;
 	case KEY_TARGET_SUBPROCESSES:
 	case KEY_TARGET_NO_SUBPROCESSES:
@@ -63,10 +54,10 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 		options->capture.no_children = key == KEY_TARGET_NO_SUBPROCESSES;
 		return 0;
 	case KEY_TARGET_THREADS:
-		add_words(state, "--threads", argument, &keep->threads);
+		cli_parse_list(state, argument, "--threads wants a name", &keep->threads);
 		return 0;
 	case KEY_TARGET_FUNCTION:
-		check_memory(state, words_add(&keep->functions, argument));
+		cli_parse_name(state, argument, &keep->functions);
 		return 0;
 	case KEY_TARGET_GIL:
 		keep->gil = true;

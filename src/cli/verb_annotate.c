@@ -35,12 +35,6 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-static void add_word(struct argp_state *state, const char *word, struct words *to)
-{
-	if (words_add(to, word) < 0)
-		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
-}
-
 /* A folder that is not there would only show in what is not found. */
 static void add_root(struct argp_state *state, const char *root, struct words *to)
 {
@@ -50,7 +44,7 @@ static void add_root(struct argp_state *state, const char *root, struct words *t
 	if (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode))
 		argp_error(state, "--source-root: there is no folder %s%s", folder,
 			   strncmp(folder, "/proc/", strlen("/proc/")) == 0 ? "; has the process ended?" : "");
-	add_word(state, root, to);
+	cli_parse_name(state, root, to);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -75,7 +69,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (options->recording)
-			add_word(state, argument, &options->what);
+			cli_parse_name(state, argument, &options->what);
 		else
 			options->recording = argument;
 		return 0;

@@ -86,9 +86,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->export.title = argument;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (options->recording)
-			argp_error(state, "one recording at a time: %s?", argument);
-		options->recording = argument;
+		cli_parse_recording(state, argument, &options->recording);
 		return 0;
 	case ARGP_KEY_END:
 		check(state, options);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "base/words.h"
 #include "src/cli/cli.h"
 #include "src/cli/extension.h"
 #include "src/cli/info.h"
@@ -12,8 +13,7 @@
 enum { KEY_CHECK = 0x200, KEY_JSON, KEY_EXTENSION, MAX_SENTENCE = 512 };
 
 struct options {
-	const char **paths;
-	size_t n, allocated;
+	struct words paths;
 	bool check, json, extension;
 };
 
@@ -25,14 +25,6 @@ static const struct argp_option option_list[] = {
 	  "Print where the module is that lets sqlite3 and Python's sqlite3 read recordings by themselves", 0 },
 	{ 0 },
 };
-
-static void add_path(struct argp_state *state, struct options *options, const char *path)
-{
-	if (grow(&options->paths, options->n, &options->allocated, sizeof *options->paths) < 0)
-		argp_error(state, "not enough memory");
-	else
-		options->paths[options->n++] = path;
-}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -49,13 +41,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->extension = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		add_path(state, options, argument);
+		cli_parse_name(state, argument, &options->paths);
 		return 0;
 	case ARGP_KEY_END:
-		if (options->extension && (options->n > 0 || options->check || options->json))
+		if (options->extension && (options->paths.n > 0 || options->check || options->json))
 			argp_error(state, "--extension is about no recording: give it alone");
-		if (!options->extension && options->n == 0)
-			add_path(state, options, "probing.db");
+		if (!options->extension && options->paths.n == 0)
+			cli_parse_name(state, "probing.db", &options->paths);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -132,12 +124,12 @@ static int look_at_all(const struct options *options, struct info *infos, bool *
 {
 	int status = EXIT_OK;
 
-	for (size_t i = 0; i < options->n; i++) {
-		int one = look(&infos[i], options->paths[i], options->check);
+	for (size_t i = 0; i < options->paths.n; i++) {
+		int one = look(&infos[i], options->paths.words[i], options->check);
 
 		ret_is_seen[i] = one == EXIT_OK || infos[i].is_checked;
 		if (one == EXIT_BAD_DATA && infos[i].is_checked)
-			cli_fail(one, "%s is damaged: %s", options->paths[i], infos[i].n_wrong > 0 ? infos[i].wrong[0] : "");
+			cli_fail(one, "%s is damaged: %s", options->paths.words[i], infos[i].n_wrong > 0 ? infos[i].wrong[0] : "");
 		if (status == EXIT_OK)
 			status = one;
 	}
@@ -148,7 +140,7 @@ static int print(const struct options *options, struct info *infos, const bool *
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < options->n; i++) {
+	for (size_t i = 0; i < options->paths.n; i++) {
 		struct info kept = infos[i];
 
 		if (!is_seen[i])
@@ -167,15 +159,15 @@ static int print(const struct options *options, struct info *infos, const bool *
 
 static int info_all(const struct options *options)
 {
-	CLEANUP(freep) struct info *infos = calloc(options->n, sizeof *infos);
-	CLEANUP(freep) bool *is_seen = calloc(options->n, sizeof *is_seen);
+	CLEANUP(freep) struct info *infos = calloc(options->paths.n, sizeof *infos);
+	CLEANUP(freep) bool *is_seen = calloc(options->paths.n, sizeof *is_seen);
 	int status, printed;
 
 	if (!infos || !is_seen)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	status = look_at_all(options, infos, is_seen);
 	printed = print(options, infos, is_seen);
-	for (size_t i = 0; i < options->n; i++)
+	for (size_t i = 0; i < options->paths.n; i++)
 		info_done(&infos[i]);
 	return status == EXIT_OK ? printed : status;
 }
@@ -197,7 +189,7 @@ static int run_info(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	status = options.extension ? print_extension() : info_all(&options);
-	free(options.paths);
+	words_done(&options.paths);
 	return status;
 }
 

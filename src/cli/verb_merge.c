@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "base/words.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
 #include "src/cli/new_file.h"
@@ -14,8 +15,7 @@
 enum { KEY_FORCE = 0x200 };
 
 struct options {
-	const char **paths;
-	size_t n, allocated;
+	struct words paths;
 	const char *out;
 	bool force, quiet;
 };
@@ -26,14 +26,6 @@ static const struct argp_option option_list[] = {
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ 0 },
 };
-
-static void add_path(struct argp_state *state, struct options *options, const char *path)
-{
-	if (grow(&options->paths, options->n, &options->allocated, sizeof *options->paths) < 0)
-		argp_error(state, "not enough memory");
-	else
-		options->paths[options->n++] = path;
-}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -50,10 +42,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->quiet = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		add_path(state, options, argument);
+		cli_parse_name(state, argument, &options->paths);
 		return 0;
 	case ARGP_KEY_END:
-		if (options->n < 2)
+		if (options->paths.n < 2)
 			argp_error(state, "name the recordings that become one, two at least");
 		if (!options->out)
 			argp_error(state, "say with -o OUT where the new recording goes");
@@ -126,10 +118,10 @@ static int run_merge(int argc, char **argv)
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	status = sources_open(options.paths, options.n, &sources);
+	status = sources_open((const char *const *)options.paths.words, options.paths.n, &sources);
 	if (status == EXIT_OK)
 		status = merge(&options, &sources);
-	free(options.paths);
+	words_done(&options.paths);
 	return status;
 }
 

@@ -32,12 +32,6 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-static void add_name(struct argp_state *state, const char *name, struct words *to)
-{
-	if (words_add(to, name) < 0)
-		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
-}
-
 static unsigned parse_rows(const char *argument, struct argp_state *state)
 {
 	char *end;
@@ -62,10 +56,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->report.by = cli_parse_word(state, argument, "--by", report_by_names, REPORT_N_BY);
 		return 0;
 	case OPTION_CALLERS:
-		add_name(state, argument, &options->callers);
+		cli_parse_name(state, argument, &options->callers);
 		return 0;
 	case OPTION_CALLEES:
-		add_name(state, argument, &options->callees);
+		cli_parse_name(state, argument, &options->callees);
 		return 0;
 	case OPTION_JSON:
 		options->report.json = true;
@@ -74,9 +68,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->report.by_total = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (options->recording)
-			argp_error(state, "one recording at a time: %s?", argument);
-		options->recording = argument;
+		cli_parse_recording(state, argument, &options->recording);
 		return 0;
 	case ARGP_KEY_END:
 		if (options->callers.n > 0 && options->callees.n > 0)

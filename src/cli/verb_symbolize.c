@@ -82,9 +82,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		arguments->quiet = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (arguments->recording)
-			argp_error(state, "one recording at a time: %s?", argument);
-		arguments->recording = argument;
+		cli_parse_recording(state, argument, &arguments->recording);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -24,27 +24,11 @@ void view_done(struct view *view)
 	words_done(&view->ignore);
 }
 
-static void add_list(struct argp_state *state, const char *option, const char *list, struct words *to)
-{
-	int r = words_add_list(to, list);
-
-	if (r == -ENOMEM)
-		argp_failure(state, 1, 0, "not enough memory");
-	if (r < 0)
-		argp_error(state, "%s wants a list", option);
-}
-
-static void add_name(struct argp_state *state, const char *name, struct words *to)
-{
-	if (words_add(to, name) < 0)
-		argp_failure(state, 1, 0, "not enough memory");
-}
-
 /* Without a list it is the habit of other tools, and tells threads apart. */
 static void parse_threads(struct argp_state *state, const char *list, struct view *view)
 {
 	if (list)
-		add_list(state, "--threads", list, &view->threads);
+		cli_parse_list(state, list, "--threads wants a list", &view->threads);
 	else if (view->can_split)
 		view->by_thread = true;
 	else
@@ -62,27 +46,27 @@ static error_t parse_words(int key, char *argument, struct argp_state *state, st
 {
 	switch (key) {
 	case KEY_VIEW_PID:
-		add_list(state, "--pid", argument, &view->pids);
+		cli_parse_list(state, argument, "--pid wants a list", &view->pids);
 		if (!words_are_numbers(&view->pids))
 			argp_error(state, "--pid wants process ids, not %s", argument);
 		return 0;
 	case KEY_VIEW_PROCESS:
-		add_list(state, "--process", argument, &view->processes);
+		cli_parse_list(state, argument, "--process wants a list", &view->processes);
 		return 0;
 	case KEY_VIEW_THREADS:
 		parse_threads(state, argument, view);
 		return 0;
 	case KEY_VIEW_FUNCTION:
-		add_name(state, argument, &view->functions);
+		cli_parse_name(state, argument, &view->functions);
 		return 0;
 	case KEY_VIEW_FOCUS:
-		add_name(state, argument, &view->focus);
+		cli_parse_name(state, argument, &view->focus);
 		return 0;
 	case KEY_VIEW_MODULE:
-		add_name(state, argument, &view->modules);
+		cli_parse_name(state, argument, &view->modules);
 		return 0;
 	case KEY_VIEW_IGNORE:
-		add_name(state, argument, &view->ignore);
+		cli_parse_name(state, argument, &view->ignore);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
