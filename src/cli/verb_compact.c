@@ -11,21 +11,20 @@
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
 #include "src/cli/new_file.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/working.h"
 #include "src/store/store.h"
 
-enum { KEY_FORCE = 0x200, MAX_SENTENCE = 512 };
+enum { MAX_SENTENCE = 512 };
 
 struct options {
-	const char *recording, *out; /* out NULL: in the recording's place */
-	bool force, quiet;
+	const char *recording;
+	struct new_file_options place; /* out NULL: the recording's */
 };
 
 static const struct argp_option option_list[] = {
-	{ "output", 'o', "OUT", 0, "Write to OUT and leave FILE as it is (default: in FILE's place)", 0 },
-	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	NEW_FILE_OPTION_ROWS("Write to OUT and leave FILE as it is (default: in FILE's place)"),
 	{ 0 },
 };
 
@@ -34,22 +33,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
-	case 'o':
-		options->out = argument;
-		return 0;
-	case KEY_FORCE:
-		options->force = true;
-		return 0;
-	case 'q':
-		options->quiet = true;
-		return 0;
 	case ARGP_KEY_ARG:
 		if (options->recording)
 			argp_error(state, "one recording at a time: %s? (probing merge makes one of several)", argument);
 		options->recording = argument;
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return new_file_parse(key, argument, &options->place);
 	}
 }
 
@@ -99,8 +89,8 @@ static int rewrite(const struct options *options, const struct sources *sources,
 	int64_t before = bytes_of(sources->paths[0]);
 	int r;
 
-	working_begin(&working, options->quiet);
-	r = new_file_open(&file, out, old || options->force);
+	working_begin(&working, options->place.quiet);
+	r = new_file_open(&file, out, old || options->place.force);
 	if (r < 0)
 		return sources_fail_place(out, r);
 	r = copy_recordings(sources->dbs, 1, file.temporary, &wanted, &result);
@@ -116,7 +106,7 @@ static int rewrite(const struct options *options, const struct sources *sources,
 				"with -o OUT", out);
 	if (r < 0)
 		return sources_fail_place(out, r);
-	if (!options->quiet)
+	if (!options->place.quiet)
 		say_sizes(out, before, bytes_of(out));
 	return EXIT_OK;
 }
@@ -155,7 +145,7 @@ static int compact_elsewhere(const struct options *options, const char *path)
 	int status;
 
 	status = sources_open(&path, 1, &sources);
-	return status != EXIT_OK ? status : rewrite(options, &sources, options->out, NULL);
+	return status != EXIT_OK ? status : rewrite(options, &sources, options->place.out, NULL);
 }
 
 static int run_compact(int argc, char **argv)
@@ -165,7 +155,7 @@ static int run_compact(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	path = options.recording ? options.recording : "probing.db";
-	return options.out ? compact_elsewhere(&options, path) : compact_in_place(&options, path);
+	return options.place.out ? compact_elsewhere(&options, path) : compact_in_place(&options, path);
 }
 
 const struct verb verb_compact = {

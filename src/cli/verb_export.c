@@ -9,32 +9,33 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/exporters.h"
+#include "src/cli/format_list.h"
 #include "src/cli/new_file.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/view.h"
 #include "src/cli/working.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
 
-enum { KEY_TO = 't', KEY_FORCE = 0x200, KEY_TITLE };
+enum { KEY_TO = 't', KEY_TITLE = 0x200 };
 
 struct options {
-	const char *recording, *out;
+	const char *recording;
+	struct new_file_options place;
 	const struct exporter *exporter; /* NULL: by the ending of out */
-	bool force, quiet, has_view;
+	bool has_view;
 	struct view view;
 	struct export_options export;
 };
 
 static const struct argp_option option_list[] = {
 	{ "to", KEY_TO, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
-	{ "output", 'o', "OUT", 0,
-	  "Write to OUT; - is stdout (default: FILE with the format's ending in place of its own)", 0 },
-	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	NEW_FILE_OPTION_ROWS("Write to OUT; - is stdout (default: FILE with the format's ending in place of its own)"),
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
@@ -53,14 +54,14 @@ static const struct exporter *exporter_named(const char *name, struct argp_state
 
 static void check(struct argp_state *state, struct options *options)
 {
-	if (!options->exporter && options->out)
-		options->exporter = exporter_by_path(options->out);
+	if (!options->exporter && options->place.out)
+		options->exporter = exporter_by_path(options->place.out);
 	if (!options->exporter)
 		argp_error(state, "say with --to which format it shall be; --help lists them");
 	else if (options->exporter->copy && options->has_view)
 		argp_error(state, "%s copies all of a recording: leave the options out that choose a part of its stacks",
 			   options->exporter->name);
-	else if (options->exporter->copy && options->out && strcmp(options->out, "-") == 0)
+	else if (options->exporter->copy && options->place.out && strcmp(options->place.out, "-") == 0)
 		argp_error(state, "%s is a file that SQLite makes: name one with -o", options->exporter->name);
 }
 
@@ -73,15 +74,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_TO:
 		options->exporter = exporter_named(argument, state);
 		return 0;
-	case 'o':
-		options->out = argument;
-		return 0;
-	case KEY_FORCE:
-		options->force = true;
-		return 0;
-	case 'q':
-		options->quiet = true;
-		return 0;
 	case KEY_TITLE:
 		options->export.title = argument;
 		return 0;
@@ -92,6 +84,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		check(state, options);
 		return view_parse(key, argument, state, &options->view);
 	default:
+		if (new_file_parse(key, argument, &options->place) == 0)
+			return 0;
 		error = view_parse(key, argument, state, &options->view);
 		options->has_view |= error == 0 && key >= KEY_VIEW_PID;
 		return error;
@@ -101,21 +95,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 /* The help of --to, from the table of exporters. argp frees the result. */
 static char *list_formats(int key, const char *text, void *input)
 {
-	char *list = NULL;
-	size_t n = 0;
-	FILE *out;
+	struct format_list list;
 
 	if (key != KEY_TO)
 		return cli_help_filter(key, text, input);
-	out = open_memstream(&list, &n);
-	if (!out)
+	if (!format_list_begin(&list, "The format:"))
 		return (char *)text;
-	fputs("The format:", out);
 	for (size_t i = 0; exporters[i]; i++)
-		fprintf(out, "%s %s (%s)", i > 0 ? "," : "", exporters[i]->name, exporters[i]->summary);
-	fputs("; default: what OUT's ending says", out);
-	fclose(out);
-	return list;
+		format_list_add(&list, exporters[i]->name, exporters[i]->summary);
+	return format_list_end(&list, "; default: what OUT's ending says");
 }
 
 static const struct argp argp = {
@@ -134,13 +122,10 @@ static const struct argp argp = {
 /* "train.db" becomes "train.svg". */
 static char *default_out(const char *recording, const struct exporter *exporter)
 {
-	const char *slash = strrchr(recording, '/'), *dot = strrchr(recording, '.');
-	int n = (int)strlen(recording);
 	char *out;
 
-	if (dot && dot != recording && (!slash || dot > slash + 1))
-		n = (int)(dot - recording);
-	if (asprintf(&out, "%.*s%.*s", n, recording, (int)strcspn(exporter->endings, " "), exporter->endings) < 0)
+	if (asprintf(&out, "%.*s%.*s", (int)path_stem_bytes(recording), recording, (int)strcspn(exporter->endings, " "),
+		     exporter->endings) < 0)
 		return NULL;
 	return out;
 }
@@ -152,13 +137,13 @@ static int fail_export(const struct options *options, int error)
 	if (error == -EBADMSG)
 		return cli_fail(EXIT_BAD_DATA, "%s is damaged; 'probing info --check' says more", options->recording);
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG || error == -EIO)
-		return cli_fail_write(options->out, error);
+		return cli_fail_write(options->place.out, error);
 	return view_fail_export(options->recording, options->exporter, error);
 }
 
 static int fail_place(const struct options *options, int error)
 {
-	return sources_fail_place(options->out, error);
+	return sources_fail_place(options->place.out, error);
 }
 
 static bool show_rows(void *data, uint64_t n)
@@ -176,10 +161,10 @@ static int export_copy(struct options *options)
 	status = sources_open(&options->recording, 1, &sources);
 	if (status != EXIT_OK)
 		return status;
-	r = new_file_open(&file, options->out, options->force);
+	r = new_file_open(&file, options->place.out, options->place.force);
 	if (r < 0)
 		return fail_place(options, r);
-	working_begin(&working, options->quiet);
+	working_begin(&working, options->place.quiet);
 	options->export.keep_going = show_rows;
 	options->export.data = &working;
 	r = options->exporter->copy(sources.dbs[0], &options->export, file.temporary);
@@ -189,8 +174,8 @@ static int export_copy(struct options *options)
 	r = new_file_finish(&file);
 	if (r < 0)
 		return fail_place(options, r);
-	if (!options->quiet)
-		fprintf(stderr, "probing: wrote %s\n", options->out);
+	if (!options->place.quiet)
+		fprintf(stderr, "probing: wrote %s\n", options->place.out);
 	return EXIT_OK;
 }
 
@@ -199,28 +184,28 @@ static int write_out(const struct options *options, const struct profile *profil
 	CLEANUP(output_abandon) struct output output;
 	int r;
 
-	r = output_open(&output, options->out);
+	r = output_open(&output, options->place.out);
 	if (r < 0)
-		return cli_fail_open(options->out, r);
+		return cli_fail_open(options->place.out, r);
 	r = options->exporter->write(profile, &options->export, output.file);
 	if (output.error < 0)
-		return cli_fail_write(options->out, output.error);
+		return cli_fail_write(options->place.out, output.error);
 	if (r < 0)
 		return fail_export(options, r);
 	r = output_finish(&output);
 	if (r < 0)
-		return cli_fail_write(options->out, r);
-	if (strcmp(options->out, "-") != 0 && !options->quiet)
-		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", options->out, cli_count_samples(profile));
+		return cli_fail_write(options->place.out, r);
+	if (strcmp(options->place.out, "-") != 0 && !options->place.quiet)
+		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", options->place.out, cli_count_samples(profile));
 	return EXIT_OK;
 }
 
 /* What is no file (a pipe, a terminal) is no loss. */
-static bool is_in_the_way(const struct options *options)
+static bool is_in_the_way(const struct new_file_options *place)
 {
 	struct stat st;
 
-	return !options->force && strcmp(options->out, "-") != 0 && stat(options->out, &st) == 0 && S_ISREG(st.st_mode);
+	return !place->force && strcmp(place->out, "-") != 0 && stat(place->out, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
@@ -231,7 +216,7 @@ static int export_view(struct options *options)
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	int status;
 
-	if (is_in_the_way(options))
+	if (is_in_the_way(&options->place))
 		return fail_place(options, -EEXIST);
 	view_export(&options->view, &options->export);
 	options->view.with_samples = options->exporter->needs_samples;
@@ -250,9 +235,9 @@ static int run_export(int argc, char **argv)
 	cli_parse(&argp, argc, argv, 0, &options);
 	if (!options.recording)
 		options.recording = "probing.db";
-	if (!options.out)
-		options.out = out = default_out(options.recording, options.exporter);
-	if (!options.out)
+	if (!options.place.out)
+		options.place.out = out = default_out(options.recording, options.exporter);
+	if (!options.place.out)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	status = options.exporter->copy ? export_copy(&options) : export_view(&options);
 	view_done(&options.view);

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/exporters.h"
+#include "src/cli/format_list.h"
 #include "src/cli/view.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
@@ -69,25 +70,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 /* The help of --format, from the table of exporters. argp frees the result. */
 static char *list_formats(int key, const char *text, void *input)
 {
-	char *list = NULL;
-	size_t n = 0;
-	FILE *out;
+	struct format_list list;
 
 	if (key != OPTION_FORMAT)
 		return cli_help_filter(key, text, input);
-	out = open_memstream(&list, &n);
-	if (!out)
+	if (!format_list_begin(&list, "Write as"))
 		return (char *)text;
-	fputs("Write as", out);
-	for (size_t i = 0; exporters[i]; i++) {
-		if (!exporters[i]->write)
-			continue;
-		fprintf(out, "%s %s (%s)", i > 0 ? "," : "", exporters[i]->name,
-			exporters[i]->summary);
-	}
-	fputs("; default: what OUT's ending says, else svg", out);
-	fclose(out);
-	return list;
+	for (size_t i = 0; exporters[i]; i++)
+		if (exporters[i]->write)
+			format_list_add(&list, exporters[i]->name, exporters[i]->summary);
+	return format_list_end(&list, "; default: what OUT's ending says, else svg");
 }
 
 static const struct argp argp = {

@@ -8,31 +8,32 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
+#include "src/cli/format_list.h"
 #include "src/cli/input.h"
 #include "src/cli/new_file.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/working.h"
 #include "src/import/import.h"
 #include "src/pipeline/pipeline.h"
 
-enum { KEY_FROM = 'f', KEY_FORCE = 0x200, KEY_INTO, MAX_SENTENCE = 512 };
+enum { KEY_FROM = 'f', KEY_INTO = 0x200, MAX_SENTENCE = 512 };
 
 struct options {
-	const char *path, *out, *into;
+	const char *path, *into;
+	struct new_file_options place;
 	const struct importer *importer; /* NULL: by what is in the file */
-	bool force, quiet;
 };
 
 static const struct argp_option option_list[] = {
 	{ "from", KEY_FROM, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
-	{ "output", 'o', "OUT", 0, "Write to OUT (default: FILE with .db in place of its ending)", 0 },
+	NEW_FILE_OPTION_ROWS("Write to OUT (default: FILE with .db in place of its ending)"),
 	{ "into", KEY_INTO, "RECORDING", 0,
 	  "Add tables of GPUs to a recording that is there, instead of making one", 0 },
-	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ 0 },
 };
 
@@ -46,17 +47,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (!options->importer)
 			argp_error(state, "there is no format %s; --help lists them", argument);
 		return 0;
-	case 'o':
-		options->out = argument;
-		return 0;
 	case KEY_INTO:
 		options->into = argument;
-		return 0;
-	case KEY_FORCE:
-		options->force = true;
-		return 0;
-	case 'q':
-		options->quiet = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (options->path)
@@ -66,32 +58,26 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!options->path)
 			argp_error(state, "name the file that another profiler wrote");
-		if (options->into && options->out)
+		if (options->into && options->place.out)
 			argp_error(state, "either -o OUT or --into RECORDING");
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return new_file_parse(key, argument, &options->place);
 	}
 }
 
 /* The help of --from, from the table of importers. argp frees the result. */
 static char *list_formats(int key, const char *text, void *input)
 {
-	char *list = NULL;
-	size_t n = 0;
-	FILE *out;
+	struct format_list list;
 
 	if (key != KEY_FROM)
 		return cli_help_filter(key, text, input);
-	out = open_memstream(&list, &n);
-	if (!out)
+	if (!format_list_begin(&list, "The format:"))
 		return (char *)text;
-	fputs("The format:", out);
 	for (size_t i = 0; importers[i]; i++)
-		fprintf(out, "%s %s (%s)", i > 0 ? "," : "", importers[i]->name, importers[i]->summary);
-	fputs("; default: what FILE holds", out);
-	fclose(out);
-	return list;
+		format_list_add(&list, importers[i]->name, importers[i]->summary);
+	return format_list_end(&list, "; default: what FILE holds");
 }
 
 static const struct argp argp = {
@@ -112,16 +98,11 @@ static const struct argp argp = {
 /* "out.folded" becomes "out.db". */
 static char *default_out(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-	const char *name = slash ? slash + 1 : path;
-	int n = (int)strlen(path);
 	char *out;
 
 	if (strcmp(path, "-") == 0)
 		return strdup("imported.db");
-	if (dot && dot > name)
-		n = (int)(dot - path);
-	return asprintf(&out, "%.*s.db", n, path) < 0 ? NULL : out;
+	return asprintf(&out, "%.*s.db", (int)path_stem_bytes(path), path) < 0 ? NULL : out;
 }
 
 /* ---- What can go wrong ---- */
@@ -221,10 +202,10 @@ static int import_new(const struct options *options, struct import_input *input,
 	struct working working;
 	int r;
 
-	r = new_file_open(&file, out, options->force);
+	r = new_file_open(&file, out, options->place.force);
 	if (r < 0)
 		return sources_fail_place(out, r);
-	working_begin(&working, options->quiet);
+	working_begin(&working, options->place.quiet);
 	input->keep_going = show;
 	input->data = &working;
 	r = make(options, input, file.temporary, &result);
@@ -234,7 +215,7 @@ static int import_new(const struct options *options, struct import_input *input,
 	r = new_file_finish(&file);
 	if (r < 0)
 		return sources_fail_place(out, r);
-	if (!options->quiet)
+	if (!options->place.quiet)
 		say_result(options, out, &result);
 	return EXIT_OK;
 }
@@ -257,7 +238,7 @@ static int import_into(const struct options *options, const struct import_input 
 	r = store_settle(store);
 	if (r < 0)
 		return fail_into(options->into, r);
-	if (!options->quiet)
+	if (!options->place.quiet)
 		say_result(options, options->into, &result);
 	return EXIT_OK;
 }
@@ -275,7 +256,7 @@ static int import_bytes(struct options *options, const struct input *bytes)
 	if (!options->importer)
 		return cli_fail(EXIT_BAD_DATA, "%s is of no format that is known here; probing import --help lists them, and --from "
 				"says which it is", options->path);
-	return options->into ? import_into(options, &input) : import_new(options, &input, options->out ? options->out : out);
+	return options->into ? import_into(options, &input) : import_new(options, &input, options->place.out ?: out);
 }
 
 static int run_import(int argc, char **argv)

@@ -9,21 +9,17 @@
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
 #include "src/cli/new_file.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/working.h"
 
-enum { KEY_FORCE = 0x200 };
-
 struct options {
 	struct words paths;
-	const char *out;
-	bool force, quiet;
+	struct new_file_options place;
 };
 
 static const struct argp_option option_list[] = {
-	{ "output", 'o', "OUT", 0, "Write to OUT; has to be given", 0 },
-	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	NEW_FILE_OPTION_ROWS("Write to OUT; has to be given"),
 	{ 0 },
 };
 
@@ -32,26 +28,17 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
-	case 'o':
-		options->out = argument;
-		return 0;
-	case KEY_FORCE:
-		options->force = true;
-		return 0;
-	case 'q':
-		options->quiet = true;
-		return 0;
 	case ARGP_KEY_ARG:
 		cli_parse_name(state, argument, &options->paths);
 		return 0;
 	case ARGP_KEY_END:
 		if (options->paths.n < 2)
 			argp_error(state, "name the recordings that become one, two at least");
-		if (!options->out)
+		if (!options->place.out)
 			argp_error(state, "say with -o OUT where the new recording goes");
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return new_file_parse(key, argument, &options->place);
 	}
 }
 
@@ -95,19 +82,19 @@ static int merge(const struct options *options, const struct sources *sources)
 	struct copy_result result;
 	int r;
 
-	r = new_file_open(&file, options->out, options->force);
+	r = new_file_open(&file, options->place.out, options->place.force);
 	if (r < 0)
-		return sources_fail_place(options->out, r);
-	working_begin(&working, options->quiet);
+		return sources_fail_place(options->place.out, r);
+	working_begin(&working, options->place.quiet);
 	r = copy_recordings(sources->dbs, sources->n, file.temporary, &wanted, &result);
 	if (r < 0)
-		return working_end(&working, sources_fail(sources, options->out, r, &result));
+		return working_end(&working, sources_fail(sources, options->place.out, r, &result));
 	working_end(&working, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
-		return sources_fail_place(options->out, r);
-	if (!options->quiet)
-		say_result(options->out, &result);
+		return sources_fail_place(options->place.out, r);
+	if (!options->place.quiet)
+		say_result(options->place.out, &result);
 	return EXIT_OK;
 }
 

@@ -1,0 +1,19 @@
+/* new_file_options.c - see new_file_options.h. */
+#include "src/cli/new_file_options.h"
+
+error_t new_file_parse(int key, const char *argument, struct new_file_options *options)
+{
+	switch (key) {
+	case 'o':
+		options->out = argument;
+		return 0;
+	case KEY_NEW_FILE_FORCE:
+		options->force = true;
+		return 0;
+	case 'q':
+		options->quiet = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}

@@ -1,0 +1,24 @@
+/* new_file_options.h - where a verb puts the file that it makes, and what it says of it. */
+#ifndef PROBING_CLI_NEW_FILE_OPTIONS_H
+#define PROBING_CLI_NEW_FILE_OPTIONS_H
+
+#include <argp.h>
+#include <stdbool.h>
+
+struct new_file_options {
+	const char *out; /* NULL: the verb's default */
+	bool force, quiet;
+};
+
+enum { KEY_NEW_FILE_FORCE = 0x900 };
+
+/* Rows for an argp; @out_help: what becomes of -o OUT, which differs. */
+#define NEW_FILE_OPTION_ROWS(out_help)                                                \
+	{ "output", 'o', "OUT", 0, out_help, 0 },                                     \
+	{ "force", KEY_NEW_FILE_FORCE, NULL, 0, "Replace OUT where it exists", 0 },   \
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 }
+
+/* One of these; ARGP_ERR_UNKNOWN: it is none. */
+error_t new_file_parse(int key, const char *argument, struct new_file_options *options);
+
+#endif
