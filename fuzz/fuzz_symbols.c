@@ -70,7 +70,7 @@ static void unpack(struct elf_file *elf)
 	Dwarf_Off offset = 0, next;
 	size_t header_bytes;
 
-	if (unpacked_new(elf, &unpacked) < 0)
+	if (unpacked_new(elf, NULL, &unpacked) < 0)
 		return;
 	for (unsigned n = 0; n < MAX_LOOKUPS &&
 	     dwarf_nextcu(unpacked_dwarf(unpacked), offset, &next, &header_bytes, NULL, NULL, NULL) == 0; n++)

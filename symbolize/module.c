@@ -343,6 +343,8 @@ void symbol_module_trim(struct symbol_module *module)
 
 	if (module->memory)
 		return;
+	if (module->unpacked)
+		unpacked_trim(module->unpacked);
 	elf_forget_pages(elf_file_elf(module->elf));
 	if (!module->reported)
 		return;

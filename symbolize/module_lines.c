@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "symbolize/search.h"
 
 static uint64_t first_address(const struct elf_file *file)
 {
@@ -38,16 +39,17 @@ static int open_separate(struct symbol_module *module, struct elf_file **ret)
 static int open_unpacked(struct symbol_module *module)
 {
 	CLEANUP(elf_file_freep) struct elf_file *separate = NULL;
+	const char *folder = search_scratch_folder(module->search);
 	struct elf_file *file = module->elf;
 	int r;
 
-	r = unpacked_new(file, &module->unpacked);
+	r = unpacked_new(file, folder, &module->unpacked);
 	if (r == -ENOTSUP) {
 		r = open_separate(module, &separate);
 		if (r >= 0 && first_address(separate) != first_address(file))
 			return -ENOENT;
 		if (r >= 0)
-			r = unpacked_new(separate, &module->unpacked);
+			r = unpacked_new(separate, folder, &module->unpacked);
 	}
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;

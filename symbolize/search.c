@@ -96,6 +96,11 @@ int symbol_search_server_error(const struct symbol_search *search)
 	return search->server_error;
 }
 
+const char *search_scratch_folder(const struct symbol_search *search)
+{
+	return search ? search->options.scratch_folder : NULL;
+}
+
 /* ---- Opening ---- */
 
 /* O_PATH looks without opening; only a regular file is opened then. */

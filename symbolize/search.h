@@ -27,6 +27,9 @@ struct search_wanted {
 int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret,
 		      char **ret_path);
 
+/* See symbol_search_options; NULL: none, or @search is NULL. */
+const char *search_scratch_folder(const struct symbol_search *search);
+
 /*
  * search_may_block - whether opening a file that debug information refers to could block or act:
  * something is there, and it is not a regular file. libdw opens such names without looking.

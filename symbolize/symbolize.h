@@ -62,6 +62,8 @@ struct symbol_search;
 struct symbol_search_options {
 	const char *const *folders; /* looked through before /usr/lib/debug; copied */
 	size_t n_folders;
+	/* Where unpacked debug information may lie, in files without a name, rather than in memory; borrowed. NULL: nowhere. */
+	const char *scratch_folder;
 	bool debuginfod;     /* ask the servers that DEBUGINFOD_URLS names; false: nobody */
 	unsigned patience_s; /* how long all their answers may take together; 0: no bound */
 	/* Called about once a second while a server is waited for, with the bytes that have come and

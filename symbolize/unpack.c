@@ -4,6 +4,8 @@
  * of that time goes into where variables live, which nobody asks for here, and the rest takes
  * a third as long with libdeflate. So an image of the sections wanted is made, and that is
  * what libdw is handed: it finds nothing packed, and nothing that leads to another file.
+ * It is several times as large as all that is ever looked at again. Who works for long has it written to a file and mapped,
+ * like debug information that was never packed: what is not looked at is then no memory of ours.
  *
  * Invariants: every size comes from the headers that the fence has judged; a section is
  * unpacked into room of the size that its header tells, and is refused where it fills less.
@@ -12,11 +14,14 @@
 #include "symbolize/unpack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <gelf.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <zlib.h>
 #ifdef HAVE_LIBDEFLATE
@@ -27,6 +32,9 @@
 #include "symbolize/prune.h"
 
 enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16 };
+
+/* A disk that is nearly full is left to what was asked for: the recording. */
+#define ROOM_TO_LEAVE (1ULL << 30)
 
 struct wanted {
 	const char *name;
@@ -45,6 +53,7 @@ struct plan {
 struct unpacked {
 	void *image;
 	size_t n_image;
+	bool is_in_file;
 	Elf *elf;
 	Dwarf *dwarf;
 };
@@ -70,6 +79,12 @@ void unpacked_freep(struct unpacked **unpacked)
 Dwarf *unpacked_dwarf(struct unpacked *unpacked)
 {
 	return unpacked->dwarf;
+}
+
+void unpacked_trim(struct unpacked *unpacked)
+{
+	if (unpacked->is_in_file)
+		elf_forget_pages(unpacked->elf);
 }
 
 /* Where variables live, macros, how frames are unwound, and indices: functions.c makes its own. */
@@ -283,6 +298,46 @@ static int make_image(const struct plan *plan, Elf *elf, struct unpacked *unpack
 	return r;
 }
 
+static bool write_whole(int fd, const uint8_t *bytes, size_t n)
+{
+	while (n > 0) {
+		ssize_t written = write(fd, bytes, n);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		bytes += written;
+		n -= (size_t)written;
+	}
+	return true;
+}
+
+static bool is_on_disk_with_room(int fd, size_t n_bytes)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC &&
+	       (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= ROOM_TO_LEAVE + n_bytes;
+}
+
+/* Whatever is in the way, the image is as good where it is. */
+static void move_to_file(struct unpacked *unpacked, const char *folder)
+{
+	CLEANUP(closep) int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	void *mapped;
+
+	if (fd < 0 || !is_on_disk_with_room(fd, unpacked->n_image) ||
+	    !write_whole(fd, unpacked->image, unpacked->n_image))
+		return;
+	mapped = mmap(NULL, unpacked->n_image, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (mapped == MAP_FAILED)
+		return;
+	munmap(unpacked->image, unpacked->n_image);
+	unpacked->image = mapped;
+	unpacked->is_in_file = true;
+}
+
 /* Only what this machine has: its class, its byte order, linked files. */
 static bool is_known(Elf *elf)
 {
@@ -293,7 +348,7 @@ static bool is_known(Elf *elf)
 	       (header.e_type == ET_DYN || header.e_type == ET_EXEC);
 }
 
-int unpacked_new(struct elf_file *file, struct unpacked **ret)
+int unpacked_new(struct elf_file *file, const char *folder, struct unpacked **ret)
 {
 	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
 	Elf *elf = elf_file_elf(file);
@@ -313,6 +368,8 @@ int unpacked_new(struct elf_file *file, struct unpacked **ret)
 	r = make_image(&plan, elf, unpacked);
 	if (r < 0)
 		return r;
+	if (folder)
+		move_to_file(unpacked, folder);
 	unpacked->elf = elf_memory(unpacked->image, unpacked->n_image);
 	unpacked->dwarf = unpacked->elf ? dwarf_begin_elf(unpacked->elf, DWARF_C_READ, NULL) : NULL;
 	if (!unpacked->dwarf)

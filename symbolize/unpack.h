@@ -10,16 +10,21 @@ struct unpacked;
 
 /*
  * unpacked_new - unpack what names and lines take out of a file that has passed the fence.
- * @file: borrowed, needed no more afterwards.
- * @ret:  ended with unpacked_free().
+ * @file:   borrowed, needed no more afterwards.
+ * @folder: where it may lie, in a file that has no name, so that its pages can be given back; NULL: in memory. In
+ *          memory, too, where that folder is in memory itself, has little room, or has no such files.
+ * @ret:    ended with unpacked_free().
  * Errors: -ENOTSUP it is libdw's: nothing is packed, or in a way, or with links to other files, that is
  *         not known here; -EBADMSG damaged; -ENOMEM.
  */
-int unpacked_new(struct elf_file *file, struct unpacked **ret);
+int unpacked_new(struct elf_file *file, const char *folder, struct unpacked **ret);
 void unpacked_free(struct unpacked *unpacked);
 void unpacked_freep(struct unpacked **unpacked);
 
 /* Borrowed; addresses are the file's own. */
 Dwarf *unpacked_dwarf(struct unpacked *unpacked);
+
+/* Give back the memory that is the file's; later looks fetch it again. */
+void unpacked_trim(struct unpacked *unpacked);
 
 #endif

@@ -24,6 +24,8 @@
 /* How long the recorder waits for debuginfod servers, all questions together. */
 enum { SERVER_PATIENCE_S = 30 };
 
+enum { NAMES_BETWEEN_TRIMS = 16 };
+
 struct named_module {
 	int64_t id;
 	const struct module *module; /* NULL: not seen by this process */
@@ -52,7 +54,7 @@ struct naming {
 	struct generated_names *generated;
 	struct stale_places stale;
 	bool refresh_generated; /* programs may have written since */
-	uint64_t trimmed_bytes; /* of mapped files that were in our memory after the last naming_trim */
+	uint64_t trimmed_bytes; /* of mapped files that were in our memory after they were given back last */
 };
 
 /* The recorder's way to a module's names. */
@@ -69,8 +71,9 @@ static int open_recorded(void *data, int64_t module_id, struct symbol_module **r
 
 static int make_search(struct symbol_search **ret)
 {
-	const char *urls = getenv("DEBUGINFOD_URLS");
+	const char *urls = getenv("DEBUGINFOD_URLS"), *folder = getenv("TMPDIR");
 	const struct symbol_search_options options = {
+		.scratch_folder = folder && folder[0] ? folder : "/var/tmp",
 		.debuginfod = urls && urls[0] != '\0',
 		.patience_s = SERVER_PATIENCE_S,
 	};
@@ -572,6 +575,36 @@ int64_t naming_inlined(const struct naming *names)
 	return names->n_inlined;
 }
 
+/* Pages of mapped files in our memory, in bytes. Source: proc(5), /proc/pid/statm. */
+static uint64_t mapped_file_bytes(void)
+{
+	CLEANUP(freep) char *text = NULL;
+	unsigned long long total, resident, shared;
+
+	if (read_file("/proc/self/statm", 256, &text, NULL) < 0 ||
+	    sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3)
+		return 0;
+	return shared * (uint64_t)getpagesize();
+}
+
+/*
+ * What is given back is read again by the next names, mostly the same pages: so only where much has come since. What
+ * other parts have mapped, rings above all, stays, and does not count. Costs a system call when there is nothing to do.
+ */
+static void trim(struct naming *names)
+{
+	enum { ENOUGH_BYTES = 16 << 20, ENOUGH_NEW_BYTES = 4 << 20 };
+	uint64_t n_bytes = mapped_file_bytes();
+
+	if (n_bytes < ENOUGH_BYTES || n_bytes < names->trimmed_bytes + ENOUGH_NEW_BYTES)
+		return;
+	for (size_t i = 0; i < names->n_modules; i++)
+		if (names->modules[i].symbols)
+			symbol_module_trim(names->modules[i].symbols);
+	malloc_trim(0);
+	names->trimmed_bytes = mapped_file_bytes();
+}
+
 int naming_look_up(struct naming *names, size_t max)
 {
 	int r = 0;
@@ -588,40 +621,13 @@ int naming_look_up(struct naming *names, size_t max)
 		else
 			r = frame->module_id ? name_native(names, frame) : name_generated(names, frame);
 		names->first_waiting++;
+		if (max % NAMES_BETWEEN_TRIMS == 0)
+			trim(names);
 	}
+	trim(names);
 	if (names->first_waiting == names->n_waiting)
 		names->first_waiting = names->n_waiting = 0;
 	return MIN(r, 0);
-}
-
-/* Pages of mapped files in our memory, in bytes. Source: proc(5), /proc/pid/statm. */
-static uint64_t mapped_file_bytes(void)
-{
-	CLEANUP(freep) char *text = NULL;
-	unsigned long long total, resident, shared;
-
-	if (read_file("/proc/self/statm", 256, &text, NULL) < 0 ||
-	    sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3)
-		return 0;
-	return shared * (uint64_t)getpagesize();
-}
-
-/*
- * What is given back is read again by the next names, mostly the same pages: so only where much has come since. What
- * other parts have mapped, rings above all, stays, and does not count.
- */
-void naming_trim(struct naming *names)
-{
-	enum { ENOUGH_BYTES = 12 << 20, ENOUGH_NEW_BYTES = 4 << 20 };
-	uint64_t n_bytes = mapped_file_bytes();
-
-	if (n_bytes < ENOUGH_BYTES || n_bytes < names->trimmed_bytes + ENOUGH_NEW_BYTES)
-		return;
-	for (size_t i = 0; i < names->n_modules; i++)
-		if (names->modules[i].symbols)
-			symbol_module_trim(names->modules[i].symbols);
-	malloc_trim(0);
-	names->trimmed_bytes = mapped_file_bytes();
 }
 
 struct kept_functions {

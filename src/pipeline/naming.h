@@ -34,13 +34,8 @@ int naming_put_modules(struct naming *names, const struct new_module *modules, s
 int naming_put_frames(struct naming *names, const struct new_frame *frames, size_t n);
 /* The batch's programs and dumps; the next naming_look_up reads on in what all programs write. */
 int naming_put_programs(struct naming *names, struct batch *batch);
+/* The memory that the files take which names come from is given back meanwhile, when it is much. */
 int naming_look_up(struct naming *names, size_t max);
-
-/*
- * naming_trim - give memory back, when the files that names come from take much of it.
- * Call now and then; costs a system call when there is nothing to do.
- */
-void naming_trim(struct naming *names);
 
 /* Functions whose rows have been removed are new ones when they come again. Outside of transactions. */
 int naming_forget_dropped(struct naming *names);

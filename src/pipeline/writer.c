@@ -132,7 +132,6 @@ static int name_some(struct writer *writer)
 	r = naming_take_stale(writer->names, &writer->stale);
 	writer->has_stale = writer->stale.n > 0;
 	pthread_mutex_unlock(&writer->lock);
-	naming_trim(writer->names);
 	return r;
 }
 

@@ -235,6 +235,15 @@ class WhileRecording(Symbols):
         with open("flame.svg") as svg:
             self.assertIn("shape_inner", svg.read())
 
+    def test_packed(self):
+        """What is unpacked goes to TMPDIR, where that can be, and nothing of it is left."""
+        os.mkdir("scratch")
+        build_library("libshape.so", 0, "-gz=zlib")
+        for folder in ("scratch", "nowhere"):
+            self.record_library("libshape.so", path=folder + ".db", env=dict(os.environ, TMPDIR=os.path.abspath(folder)))
+            self.assert_has_lines(folder + ".db")
+        self.assertEqual([], os.listdir("scratch"))
+
     def test_stripped(self):
         split(build_library("libshape.so"), "elsewhere.debug")
         self.record_library("libshape.so")

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <linux/magic.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -77,8 +79,8 @@ static void copy_text(const char *from, char *to, size_t n_bytes)
 	snprintf(to, n_bytes, "%s", from ? from : "-");
 }
 
-/* All that is told of each byte of a function, as text. */
-static void describe(const char *name, char *to, size_t n_bytes)
+/* All that is told of each byte of a function, as text. @search: NULL: all is unpacked into memory. */
+static void describe(const char *name, struct symbol_search *search, char *to, size_t n_bytes)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
 	CLEANUP(elf_file_freep) struct elf_file *plain = open_elf("plain", O_RDONLY);
@@ -89,11 +91,14 @@ static void describe(const char *name, char *to, size_t n_bytes)
 
 	snprintf(path, sizeof path, "%s/%s", folder, name);
 	assert_int_equal(symbol_module_open(path, -1, &module), 0);
+	assert_int_equal(symbol_module_set_search(module, search, NULL), 0);
 	assert_int_equal(elf_file_symbol(plain, "outer", &start, &n), 0);
 	assert_true(n > 0);
 	for (uint64_t at = start; at < start + n; at++) {
-		int found = symbol_lookup(module, at, symbols, N_ELEMENTS(symbols));
+		int found;
 
+		symbol_module_trim(module);
+		found = symbol_lookup(module, at, symbols, N_ELEMENTS(symbols));
 		assert_true(found >= 1);
 		for (int i = 0; i < found && used < n_bytes; i++) {
 			char file[256];
@@ -111,14 +116,99 @@ static void the_same_is_told(void **state)
 	char plain[8192], within[8192], apart[8192];
 
 	(void)state;
-	describe("plain", plain, sizeof plain);
-	describe("within", within, sizeof within);
-	describe("apart", apart, sizeof apart);
+	describe("plain", NULL, plain, sizeof plain);
+	describe("within", NULL, within, sizeof within);
+	describe("apart", NULL, apart, sizeof apart);
 	assert_non_null(strstr(plain, "outer "));
 	assert_non_null(strstr(plain, "inner "));
 	assert_non_null(strstr(plain, "a.c:9\n"));
 	assert_string_equal(plain, within);
 	assert_string_equal(plain, apart);
+}
+
+static void the_same_is_told_from_a_file(void **state)
+{
+	static const char *const folders[] = { "/var/tmp", "/dev/shm", "/nowhere" };
+	char plain[8192], within[8192];
+
+	(void)state;
+	describe("plain", NULL, plain, sizeof plain);
+	for (size_t i = 0; i < N_ELEMENTS(folders); i++) {
+		CLEANUP(symbol_search_freep) struct symbol_search *search = NULL;
+		const struct symbol_search_options options = { .scratch_folder = folders[i] };
+
+		assert_int_equal(symbol_search_new(&options, &search), 0);
+		describe("within", search, within, sizeof within);
+		assert_string_equal(plain, within);
+	}
+}
+
+/* Of mappings of files in a folder that have no name; -1: there is none. */
+static long resident_kb(const char *folder_name)
+{
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	bool is_wanted = false;
+	char line[512];
+	long kb, all = -1;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof line, maps)) {
+		const char *path = strstr(line, folder_name);
+
+		if (path && strstr(path, "(deleted)"))
+			is_wanted = true;
+		if (!is_wanted || sscanf(line, "Rss: %ld", &kb) != 1)
+			continue;
+		all = MAX(all, 0) + kb;
+		is_wanted = false;
+	}
+	fclose(maps);
+	return all;
+}
+
+static bool is_on_disk_with_room(const char *folder_name)
+{
+	CLEANUP(closep) int fd = open(folder_name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct statfs fs;
+
+	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC &&
+	       (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize > 2ULL << 30;
+}
+
+static void memory_of_a_file_is_given_back(void **state)
+{
+	CLEANUP(elf_file_freep) struct elf_file *file = open_elf("within", O_RDONLY);
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	Dwarf_Off next;
+	size_t header_bytes;
+
+	(void)state;
+	if (!is_on_disk_with_room("/var/tmp")) {
+		print_message("/var/tmp has no room, or no files without a name\n");
+		skip();
+	}
+	assert_int_equal(unpacked_new(file, "/var/tmp", &unpacked), 0);
+	assert_int_equal(dwarf_nextcu(unpacked_dwarf(unpacked), 0, &next, &header_bytes, NULL, NULL, NULL), 0);
+	assert_true(resident_kb("/var/tmp/") > 0);
+	unpacked_trim(unpacked);
+	assert_int_equal(resident_kb("/var/tmp/"), 0);
+	assert_int_equal(dwarf_nextcu(unpacked_dwarf(unpacked), 0, &next, &header_bytes, NULL, NULL, NULL), 0);
+	assert_true(resident_kb("/var/tmp/") > 0);
+}
+
+/* What is in memory has no other place to come back from. */
+static void memory_that_is_ours_is_kept(void **state)
+{
+	CLEANUP(elf_file_freep) struct elf_file *file = open_elf("within", O_RDONLY);
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	Dwarf_Off next;
+	size_t header_bytes;
+
+	(void)state;
+	assert_int_equal(unpacked_new(file, NULL, &unpacked), 0);
+	unpacked_trim(unpacked);
+	assert_int_equal(dwarf_nextcu(unpacked_dwarf(unpacked), 0, &next, &header_bytes, NULL, NULL, NULL), 0);
+	assert_true(next > header_bytes);
 }
 
 static bool is_zero(const uint8_t *bytes, size_t n)
@@ -139,7 +229,7 @@ static unsigned pages_given_back(const char *name)
 	unsigned n = 0;
 	Elf *elf;
 
-	assert_int_equal(unpacked_new(file, &unpacked), 0);
+	assert_int_equal(unpacked_new(file, NULL, &unpacked), 0);
 	elf = dwarf_getelf(unpacked_dwarf(unpacked));
 	assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
 	while ((section = elf_nextscn(elf, section)) != NULL) {
@@ -173,9 +263,9 @@ static void what_is_not_packed_is_libdws(void **state)
 	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
 
 	(void)state;
-	assert_int_equal(unpacked_new(plain, &unpacked), -ENOTSUP);
+	assert_int_equal(unpacked_new(plain, NULL, &unpacked), -ENOTSUP);
 	assert_null(unpacked);
-	assert_int_equal(unpacked_new(packed, &unpacked), 0);
+	assert_int_equal(unpacked_new(packed, NULL, &unpacked), 0);
 	assert_non_null(unpacked_dwarf(unpacked));
 }
 
@@ -226,7 +316,7 @@ static void damaged_ones_are_refused(void **state)
 		assert_int_equal(pwrite(fd, &byte, 1, (off_t)(offset + at)), 1);
 		close(fd);
 		file = open_elf("damaged", O_RDONLY);
-		r = unpacked_new(file, &unpacked);
+		r = unpacked_new(file, NULL, &unpacked);
 		assert_true(r == 0 || r == -EBADMSG || r == -ENOTSUP || r == -ENOMEM);
 		n_refused += r < 0;
 		assert_int_equal(symbol_module_open(path, -1, &module), 0);
@@ -240,6 +330,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_is_told),
+		cmocka_unit_test(the_same_is_told_from_a_file),
+		cmocka_unit_test(memory_of_a_file_is_given_back),
+		cmocka_unit_test(memory_that_is_ours_is_kept),
 		cmocka_unit_test(types_of_c_are_given_back),
 		cmocka_unit_test(what_is_not_packed_is_libdws),
 		cmocka_unit_test(damaged_ones_are_refused),
