@@ -111,7 +111,7 @@ static int open_processes(struct loop *loop)
 
 static bool is_borrowed(enum source source)
 {
-	return source == SOURCE_SAMPLES || source == SOURCE_CONTROL || source == SOURCE_PROCESS;
+	return source == SOURCE_CONTROL || source == SOURCE_PROCESS;
 }
 
 static void loop_done(struct loop *loop)
@@ -149,7 +149,7 @@ static int loop_init(struct loop *loop, struct recording *recording)
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll < 0)
 		return -errno;
-	r = watch(loop, SOURCE_SAMPLES, capture_fd(recording->capture));
+	r = capture_watch(recording->capture, loop->epoll, SOURCE_SAMPLES);
 	if (r >= 0)
 		r = watch(loop, SOURCE_SIGNAL, open_signals());
 	if (r >= 0)
@@ -409,6 +409,12 @@ static void drain(struct recording *recording)
 		recording->error = r;
 }
 
+/* Each ring tells of itself, and all of them were read with the first. */
+static bool is_served(const struct epoll_event *events, int n)
+{
+	return n > 0 && events[n].data.u32 == SOURCE_SAMPLES && events[n - 1].data.u32 == SOURCE_SAMPLES;
+}
+
 int recording_run(struct recording *recording)
 {
 	struct epoll_event events[N_SOURCES];
@@ -427,7 +433,8 @@ int recording_run(struct recording *recording)
 		if (n < 0 && errno != EINTR)
 			r = -errno;
 		for (int i = 0; i < n && recording->error == 0; i++)
-			serve(&loop, events[i].data.u32);
+			if (!is_served(events, i))
+				serve(&loop, events[i].data.u32);
 	}
 	if (r >= 0 && recording->error == 0)
 		drain(recording);

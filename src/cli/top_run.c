@@ -138,7 +138,8 @@ static int loop_init(struct loop *loop, struct top_session *session)
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll < 0)
 		return -errno;
-	r = watch(loop, FROM_CAPTURE, capture_fd(session->capture));
+	r = capture_watch(session->capture, loop->epoll, FROM_CAPTURE);
+	loop->fds[FROM_CAPTURE] = capture_fd(session->capture);
 	if (r >= 0)
 		r = watch(loop, FROM_SIGNALS, open_signals());
 	if (r >= 0)

@@ -10,6 +10,7 @@
  * 4. A sample has its own Python frames or none (pairs.c).
  */
 #include <errno.h>
+#include <sys/epoll.h>
 
 #include "base/proc.h"
 #include "base/util.h"
@@ -282,6 +283,16 @@ void capture_freep(struct capture **capture)
 int capture_fd(const struct capture *capture)
 {
 	return capture->poller ? poller_fd(capture->poller) : capture->rings.epoll_fd;
+}
+
+/* What is left there, the clock of waits, or the poller's, is not of each sample. */
+int capture_watch(struct capture *capture, int epoll_fd, uint32_t data)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = data };
+
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, capture_fd(capture), &event) < 0)
+		return -errno;
+	return capture->poller ? 0 : rings_watch(&capture->rings, epoll_fd, data);
 }
 
 void capture_explain_source(char *to, size_t n_bytes)

@@ -164,6 +164,15 @@ void capture_forget_stack(struct capture *capture, pid_t tid);
  */
 int capture_fd(const struct capture *capture);
 
+/*
+ * capture_watch - have the caller's own epoll told instead of capture_fd(), which tells less from then on.
+ * Saves what an epoll inside an epoll takes of each waking, which the sampled thread pays. It is told once: call
+ * capture_next() until it returns 0, or again on a timer.
+ * @data: comes back in epoll_event.data.u32, perhaps several times of one epoll_wait(2).
+ * Errors: what epoll_ctl(2) reports.
+ */
+int capture_watch(struct capture *capture, int epoll_fd, uint32_t data);
+
 /* capture_explain_source - what SOURCE_BPF needs that is not here: "needs root, or ...". At least 256 bytes. */
 void capture_explain_source(char *to, size_t n_bytes);
 

@@ -200,11 +200,23 @@ void ring_release(struct ring *ring)
 	__atomic_store_n(&ring->control->data_tail, ring->position, __ATOMIC_RELEASE);
 }
 
-static int watch(int epoll_fd, struct ring *ring)
+static int watch(int epoll_fd, const struct ring *ring, struct epoll_event event)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ring };
-
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ring->fd, &event) < 0 ? -errno : 0;
+}
+
+int rings_watch(struct rings *rings, int epoll_fd, uint32_t data)
+{
+	/* Once for each wake-up: who is told reads all, and need not be asked whether it has. */
+	const struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u32 = data };
+	int r = 0;
+
+	for (size_t i = 0; i < rings->n && r >= 0; i++) {
+		r = watch(epoll_fd, &rings->ring[i], event);
+		if (r >= 0 && epoll_ctl(rings->epoll_fd, EPOLL_CTL_DEL, rings->ring[i].fd, NULL) < 0)
+			r = -errno;
+	}
+	return r;
 }
 
 static int open_all(const unsigned *cpus, size_t n_cpus, size_t ring_bytes, struct rings *rings)
@@ -277,7 +289,7 @@ int rings_open(size_t ring_bytes, struct rings *ret)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < rings.n; i++) {
-		r = watch(rings.epoll_fd, &rings.ring[i]);
+		r = watch(rings.epoll_fd, &rings.ring[i], (struct epoll_event){ .events = EPOLLIN });
 		if (r < 0)
 			return r;
 	}

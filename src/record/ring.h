@@ -77,6 +77,10 @@ struct rings {
  *         -EINVAL not a power of two of pages; those of ring_open().
  */
 int rings_open(size_t ring_bytes, struct rings *ret);
+
+/* rings_watch - have another epoll told instead of epoll_fd, edge-triggered. Errors: what epoll_ctl(2) reports. */
+int rings_watch(struct rings *rings, int epoll_fd, uint32_t data);
+
 void rings_close(struct rings *rings);
 
 #endif

@@ -427,6 +427,42 @@ static void test_without_wakeups(void **state)
 	target_end(&target);
 }
 
+/* The caller's epoll is told of samples, by its own number, and capture_fd() no more. */
+static void test_tells_another_epoll(void **state)
+{
+	enum { NUMBER = 7, MOST_WOKEN = 4 };
+	struct target target = target_start(run_three_threads);
+	struct epoll_event woken[MOST_WOKEN];
+	struct tally tally = { 0 };
+	struct capture *capture;
+	int epoll, n;
+
+	(void)state;
+	capture = attach_or_skip(&usual, target.pid);
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(epoll >= 0);
+	assert_int_equal(capture_watch(capture, epoll, NUMBER), 0);
+	assert_int_equal(capture_watch(capture, epoll, NUMBER), -EEXIST);
+	while (tally.n_samples < 20) {
+		n = epoll_wait(epoll, woken, MOST_WOKEN, 10000);
+		assert_true(n > 0);
+		for (int i = 0; i < n; i++)
+			assert_int_equal(woken[i].data.u32, NUMBER);
+		drain(capture, tally_visit, &tally);
+	}
+	let_run(target.pid, target.page->tids[0], 20);
+	assert_int_equal(epoll_wait(capture_fd(capture), woken, MOST_WOKEN, 0), 0);
+	/* What has been told is not told again. */
+	capture_stop(capture);
+	assert_true(epoll_wait(epoll, woken, MOST_WOKEN, 0) > 0);
+	assert_int_equal(epoll_wait(epoll, woken, MOST_WOKEN, 0), 0);
+	drain(capture, tally_visit, &tally);
+	assert_int_equal(epoll_wait(epoll, woken, MOST_WOKEN, 50), 0);
+	close(epoll);
+	capture_free(capture);
+	target_end(&target);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_launch_samples_from_exec_on),
 		cmocka_unit_test(test_time_order_over_the_rings),
 		cmocka_unit_test(test_without_wakeups),
+		cmocka_unit_test(test_tells_another_epoll),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
