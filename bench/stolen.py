@@ -28,7 +28,8 @@ FRAMES = 20
 
 class Gaps(ctypes.Structure):
     _fields_ = [("seconds", ctypes.c_double), ("stolen", ctypes.c_double),
-                ("stolen_short", ctypes.c_double), ("n", ctypes.c_uint64)]
+                ("stolen_short", ctypes.c_double), ("n", ctypes.c_uint64),
+                ("median", ctypes.c_double)]
 
 
 def target(library, seconds, n_idle, n_busy):
@@ -51,7 +52,7 @@ def target(library, seconds, n_idle, n_busy):
 
     print("ready", flush=True)
     descend(FRAMES)
-    print(100 * gaps.stolen / gaps.seconds, 100 * gaps.stolen_short / gaps.seconds, flush=True)
+    print(100 * gaps.stolen / gaps.seconds, 100 * gaps.stolen_short / gaps.seconds, 1e6 * gaps.median, flush=True)
     os._exit(0)
 
 
@@ -87,7 +88,7 @@ def settle(watcher, name):
 
 
 def measure(case, arguments, folder):
-    """One run: (stolen %, stolen in short gaps %, the profiler's own CPU %)."""
+    """One run: (stolen %, stolen in short gaps %, the profiler's own CPU %, median gap in us)."""
     library = os.path.join(arguments.build, "bench/libspin.so")
     child = subprocess.Popen([sys.executable, __file__, "--target", library, "--seconds", str(arguments.seconds),
                               "--idle", str(arguments.idle), "--busy", str(arguments.busy)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -106,11 +107,11 @@ def measure(case, arguments, folder):
         watcher.send_signal(signal.SIGINT)
         watcher.wait()
     child.wait()
-    return float(answer[0]), float(answer[1]), own
+    return float(answer[0]), float(answer[1]), own, float(answer[2])
 
 
-def spread(values):
-    return "%+.3f (%+.3f … %+.3f)" % (statistics.median(values), min(values), max(values))
+def spread(values, form="%+.3f"):
+    return "%s (%s … %s)" % tuple(form % value for value in (statistics.median(values), min(values), max(values)))
 
 
 def main():
@@ -133,13 +134,14 @@ def main():
             for case in cases:
                 results[case].append(measure(case, arguments, folder))
     base = [statistics.median(run[i] for run in results[None]) for i in range(2)]
-    print("| profiler | Hz | stolen, all gaps (%) | gaps below 400 µs (%) | its own CPU (%) |\n|---|---|---|---|---|")
+    print("| profiler | Hz | stolen, all gaps (%) | gaps below 400 µs (%) | a gap of 10 to 400 µs (µs) | its own CPU (%) |\n|---|---|---|---|---|---|")
     for case in cases:
         runs = results[case]
         less = base if case else [0, 0]
-        print("| %s | %s | %s | %s | %.2f |" % (
+        print("| %s | %s | %s | %s | %s | %.2f |" % (
             case[0] if case else "none", case[1] if case else "",
             spread([run[0] - less[0] for run in runs]), spread([run[1] - less[1] for run in runs]),
+            spread([run[3] for run in runs], "%.1f"),
             statistics.median(run[2] for run in runs)))
     print("\n%d rounds of %g s, idle threads: %d, more busy ones: %d; median (lowest … highest); profilers' rows "
           "are differences to none." % (arguments.rounds, arguments.seconds, arguments.idle, arguments.busy))
