@@ -124,6 +124,16 @@ int output_finish(struct output *output);                 /* flush, sync, rename
 void output_abandon(struct output *output);               /* leaves nothing behind; harmless after
 							      a finish or a failed open */
 
+/*
+ * output_write - a whole output. Returns 0, or an exit status after having said why.
+ * @path: "-" is stdout.
+ * @put: writes it; 0 or a negative errno.
+ * @fail: says why put failed, for reasons of its own, and returns the exit status.
+ */
+typedef int output_put(const void *data, FILE *out);
+typedef int output_fail(const void *data, int error);
+int output_write(const char *path, output_put *put, output_fail *fail, const void *data);
+
 /* Say that an output could not be made or written; quiet for a reader who
  * went away (EPIPE). Returns EXIT_NO_OUTPUT and EXIT_IO, for return statements. */
 int cli_fail_open(const char *path, int error);

@@ -138,19 +138,13 @@ int comparing_run(struct comparing *comparing, struct compare **ret)
 	return status;
 }
 
-int comparing_write(const char *path, comparing_put *put, const void *data)
+static int fail_write(const void *data, int error)
 {
-	CLEANUP(output_abandon) struct output output;
-	int r;
+	(void)data;
+	return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-error));
+}
 
-	r = output_open(&output, path);
-	if (r < 0)
-		return cli_fail_open(path, r);
-	r = put(data, output.file);
-	if (output.error < 0)
-		return cli_fail_write(path, output.error);
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-r));
-	r = output_finish(&output);
-	return r < 0 ? cli_fail_write(path, r) : EXIT_OK;
+int comparing_write(const char *path, output_put *put, const void *data)
+{
+	return output_write(path, put, fail_write, data);
 }

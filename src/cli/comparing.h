@@ -5,6 +5,7 @@
 #include <argp.h>
 
 #include "base/words.h"
+#include "src/cli/cli.h"
 #include "src/cli/view.h"
 #include "src/compare/compare.h"
 
@@ -39,7 +40,6 @@ void comparing_add(struct comparing *comparing, enum side side, const char *argu
 int comparing_run(struct comparing *comparing, struct compare **ret);
 
 /* comparing_write - a file, or - for stdout, of what put writes. Returns 0, or an exit status after having said why. */
-typedef int comparing_put(const void *data, FILE *out);
-int comparing_write(const char *path, comparing_put *put, const void *data);
+int comparing_write(const char *path, output_put *put, const void *data);
 
 #endif

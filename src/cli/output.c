@@ -231,3 +231,20 @@ void output_abandon(struct output *output)
 		unlink(output->temporary);
 	stop(output);
 }
+
+int output_write(const char *path, output_put *put, output_fail *fail, const void *data)
+{
+	CLEANUP(output_abandon) struct output output;
+	int r;
+
+	r = output_open(&output, path);
+	if (r < 0)
+		return cli_fail_open(path, r);
+	r = put(data, output.file);
+	if (output.error < 0)
+		return cli_fail_write(path, output.error);
+	if (r < 0)
+		return fail(data, r);
+	r = output_finish(&output);
+	return r < 0 ? cli_fail_write(path, r) : EXIT_OK;
+}

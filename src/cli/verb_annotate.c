@@ -113,29 +113,37 @@ static void tell(void *data, const char *file, enum annotate_source what, int er
 		fprintf(stderr, "probing: %s cannot be read: %s\n", name, strerror(-error));
 }
 
-static int print(const struct profile *profile, struct options *options)
-{
-	CLEANUP(output_abandon) struct output output;
-	int r;
+struct writing {
+	const struct profile *profile;
+	const struct options *options;
+};
 
-	r = output_open(&output, "-");
-	if (r < 0)
-		return cli_fail_open("-", r);
-	r = report_annotate(profile, &options->annotate, output.file);
-	if (output.error < 0)
-		return cli_fail_write("-", output.error);
-	if (r == -ENODATA)
+static int write_listing(const void *data, FILE *out)
+{
+	const struct writing *writing = data;
+
+	return report_annotate(writing->profile, &writing->options->annotate, out);
+}
+
+static int fail_listing(const void *data, int error)
+{
+	const struct writing *writing = data;
+
+	if (error == -ENODATA)
 		return cli_fail(EXIT_NO_INPUT, "%s knows no source line of that; probing report --by line lists what it knows",
-				options->recording ?: "probing.db");
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "making the listing failed: %s", strerror(-r));
-	r = output_finish(&output);
-	if (r < 0)
-		return cli_fail_write("-", r);
-	return options->n_found == 0 && options->n_missing > 0 ? EXIT_NO_INPUT : EXIT_OK;
+				writing->options->recording ?: "probing.db");
+	return cli_fail(EXIT_FAILED, "making the listing failed: %s", strerror(-error));
+}
+
+static int print(const struct profile *profile, const struct options *options)
+{
+	int status = output_write("-", write_listing, fail_listing, &(struct writing){ profile, options });
+
+	return status == EXIT_OK && options->n_found == 0 && options->n_missing > 0 ? EXIT_NO_INPUT : status;
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
 static int run_annotate(int argc, char **argv)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;

@@ -224,7 +224,7 @@ static int write_all(const struct options *options, const struct writing *writin
 {
 	const struct {
 		const char *path;
-		comparing_put *put;
+		output_put *put;
 	} files[] = {
 		{ options->quiet ? NULL : "-", put_text }, { options->junit, put_junit }, { options->markdown, put_markdown },
 		{ options->json, put_json }, { options->github, put_github }, { options->hyperfine, put_hyperfine },

@@ -67,22 +67,20 @@ static int status_of(const struct doctor_report *report)
 	}
 }
 
-static int print(const struct doctor_report *report, bool json)
+static int put_text(const void *report, FILE *out)
 {
-	CLEANUP(output_abandon) struct output output;
-	int r;
+	return doctor_print_text(report, cli_colour(STDOUT_FILENO), out);
+}
 
-	r = output_open(&output, "-");
-	if (r < 0)
-		return cli_fail_open("-", r);
-	r = json ? doctor_print_json(report, output.file)
-		 : doctor_print_text(report, cli_colour(STDOUT_FILENO), output.file);
-	if (output.error < 0)
-		return cli_fail_write("-", output.error);
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-r));
-	r = output_finish(&output);
-	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
+static int put_json(const void *report, FILE *out)
+{
+	return doctor_print_json(report, out);
+}
+
+static int fail_print(const void *report, int error)
+{
+	(void)report;
+	return cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-error));
 }
 
 static int run_doctor(int argc, char **argv)
@@ -95,7 +93,7 @@ static int run_doctor(int argc, char **argv)
 	r = doctor_examine(options.pid, &report);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "finding out failed: %s", strerror(-r));
-	status = print(report, options.json);
+	status = output_write("-", options.json ? put_json : put_text, fail_print, report);
 	return status != EXIT_OK ? status : status_of(report);
 }
 

@@ -4,7 +4,6 @@
  * holds. Neither replaces a file that is there unless --force says so, nor appears before it is whole.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -179,27 +178,6 @@ static int export_copy(struct options *options)
 	return EXIT_OK;
 }
 
-static int write_out(const struct options *options, const struct profile *profile)
-{
-	CLEANUP(output_abandon) struct output output;
-	int r;
-
-	r = output_open(&output, options->place.out);
-	if (r < 0)
-		return cli_fail_open(options->place.out, r);
-	r = options->exporter->write(profile, &options->export, output.file);
-	if (output.error < 0)
-		return cli_fail_write(options->place.out, output.error);
-	if (r < 0)
-		return fail_export(options, r);
-	r = output_finish(&output);
-	if (r < 0)
-		return cli_fail_write(options->place.out, r);
-	if (strcmp(options->place.out, "-") != 0 && !options->place.quiet)
-		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", options->place.out, cli_count_samples(profile));
-	return EXIT_OK;
-}
-
 /* What is no file (a pipe, a terminal) is no loss. */
 static bool is_in_the_way(const struct new_file_options *place)
 {
@@ -223,7 +201,10 @@ static int export_view(struct options *options)
 	status = exporters_check(options->exporter);
 	if (status == EXIT_OK)
 		status = view_open(options->recording, &options->view, &db, &profile);
-	return status != EXIT_OK ? status : write_out(options, profile);
+	if (status != EXIT_OK)
+		return status;
+	return exporters_write(&(struct exporting){ options->recording, options->place.out, options->exporter, profile,
+						     &options->export }, options->place.quiet);
 }
 
 static int run_export(int argc, char **argv)

@@ -3,8 +3,6 @@
  * The format is what --format says, else what OUT's ending means, else svg.
  * Nothing appears at OUT before it is whole.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <sqlite3.h>
 #include <string.h>
 
@@ -121,29 +119,6 @@ static char *default_out(const struct exporter *exporter)
 	return out;
 }
 
-static int write_out(const struct profile *profile, const struct options *options)
-{
-	const struct exporter *exporter = options->exporter;
-	CLEANUP(output_abandon) struct output output;
-	int r;
-
-	r = output_open(&output, options->out);
-	if (r < 0)
-		return cli_fail_open(options->out, r);
-	r = exporter->write(profile, &options->export, output.file);
-	if (output.error < 0)
-		return cli_fail_write(options->out, output.error);
-	if (r < 0)
-		return view_fail_export(options->recording, exporter, r);
-	r = output_finish(&output);
-	if (r < 0)
-		return cli_fail_write(options->out, r);
-	if (strcmp(options->out, "-") != 0)
-		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", options->out,
-			cli_count_samples(profile));
-	return EXIT_OK;
-}
-
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
 static int run_flamegraph(int argc, char **argv)
@@ -175,7 +150,8 @@ static int run_flamegraph(int argc, char **argv)
 		return status;
 	if (!options.export.title)
 		options.export.title = title = default_title(db);
-	return write_out(profile, &options);
+	return exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile, &options.export },
+			       false);
 }
 
 const struct verb verb_flamegraph = {

@@ -95,33 +95,31 @@ static const struct argp argp = {
 	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
 
-static int write_report(const struct profile *profile, const struct options *options, FILE *out)
+struct writing {
+	const struct profile *profile;
+	const struct options *options;
+};
+
+static int write_report(const void *data, FILE *out)
 {
+	const struct writing *writing = data;
+	const struct options *options = writing->options;
+
 	if (options->callers.n > 0)
-		return report_neighbours(profile, &options->callers, true, &options->report, out);
+		return report_neighbours(writing->profile, &options->callers, true, &options->report, out);
 	if (options->callees.n > 0)
-		return report_neighbours(profile, &options->callees, false, &options->report, out);
-	return report_print(profile, &options->report, out);
+		return report_neighbours(writing->profile, &options->callees, false, &options->report, out);
+	return report_print(writing->profile, &options->report, out);
 }
 
-static int print(const struct profile *profile, const struct options *options)
+static int fail_report(const void *data, int error)
 {
-	CLEANUP(output_abandon) struct output output;
-	int r;
+	const struct writing *writing = data;
 
-	r = output_open(&output, "-");
-	if (r < 0)
-		return cli_fail_open("-", r);
-	r = write_report(profile, options, output.file);
-	if (output.error < 0)
-		return cli_fail_write("-", output.error);
-	if (r == -ENODATA)
+	if (error == -ENODATA)
 		return cli_fail(EXIT_NO_INPUT, "no function in %s is called so; probing report -n 1000 lists them",
-				options->recording ?: "probing.db");
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "making the report failed: %s", strerror(-r));
-	r = output_finish(&output);
-	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
+				writing->options->recording ?: "probing.db");
+	return cli_fail(EXIT_FAILED, "making the report failed: %s", strerror(-error));
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
@@ -142,7 +140,7 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK && view_held(&options.view, db, &held))
 		options.report.held = &held;
 	if (status == EXIT_OK)
-		status = print(profile, &options);
+		status = output_write("-", write_report, fail_report, &(struct writing){ profile, &options });
 	view_done(&options.view);
 	words_done(&options.callers);
 	words_done(&options.callees);

@@ -111,26 +111,36 @@ static int list(sqlite3 *db, const char *pattern, sqlite3 **ret)
 	return 0;
 }
 
-static int print(sqlite3 *tables, bool json)
+struct writing {
+	sqlite3 *tables;
+	bool json;
+	char *error;
+};
+
+static int put_tables(const void *data, FILE *out)
 {
 	static const char for_eyes[] =
 		"SELECT CASE schema WHEN 'main' THEN name ELSE schema || '.' || name END AS name, type, rows,"
 		" CASE description WHEN '' THEN columns ELSE description END AS description FROM list";
-	CLEANUP(output_abandon) struct output output;
-	char error[MAX_ERROR] = "";
-	int r;
+	const struct writing *writing = data;
 
-	r = output_open(&output, "-");
-	if (r < 0)
-		return cli_fail_open("-", r);
-	r = sql_run(tables, json ? "SELECT * FROM list" : for_eyes, json ? SQL_JSON : SQL_TABLE,
-		    cli_columns(STDOUT_FILENO), output.file, error, sizeof error);
-	if (output.error < 0)
-		return cli_fail_write("-", output.error);
-	if (r < 0)
-		return cli_fail(EXIT_FAILED, "%s", error);
-	r = output_finish(&output);
-	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
+	return sql_run(writing->tables, writing->json ? "SELECT * FROM list" : for_eyes, writing->json ? SQL_JSON : SQL_TABLE,
+		       cli_columns(STDOUT_FILENO), out, writing->error, MAX_ERROR);
+}
+
+static int fail_tables(const void *data, int error)
+{
+	const struct writing *writing = data;
+
+	(void)error;
+	return cli_fail(EXIT_FAILED, "%s", writing->error);
+}
+
+static int print(sqlite3 *tables, bool json)
+{
+	char error[MAX_ERROR] = "";
+
+	return output_write("-", put_tables, fail_tables, &(struct writing){ tables, json, error });
 }
 
 static bool is_empty(sqlite3 *tables)
