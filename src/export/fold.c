@@ -9,12 +9,8 @@
 #include <errno.h>
 
 #include "base/util.h"
+#include "src/export/fold_order.h"
 #include "src/export/path.h"
-
-/* What a stack is folded as; pid and tid are 0 where groups do not tell them apart. */
-struct entry {
-	int32_t pid, tid, stack;
-};
 
 /* The state of folding. */
 struct folding {
@@ -34,91 +30,6 @@ struct folding {
 	uint32_t *node_of_stack; /* by index + 1; NULL: nobody asks */
 };
 
-static int compare_entries(const struct entry *left, const struct entry *right)
-{
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	if (left->tid != right->tid)
-		return left->tid < right->tid ? -1 : 1;
-	return left->stack < right->stack ? -1 : left->stack > right->stack;
-}
-
-static struct entry entry_of(const struct profile_total *total, bool by_process, bool by_thread)
-{
-	return (struct entry){
-		.pid = by_process || by_thread ? total->pid : 0,
-		.tid = by_thread ? total->tid : 0,
-		.stack = total->stack,
-	};
-}
-
-static int compare_totals(const void *a, const void *b, void *context)
-{
-	const struct folding *folding = context;
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	struct entry l = entry_of(&folding->profile->totals[left], folding->by_process, folding->by_thread);
-	struct entry r = entry_of(&folding->profile->totals[right], folding->by_process, folding->by_thread);
-	int order = compare_entries(&l, &r);
-
-	return order != 0 ? order : (left > right) - (left < right);
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct profile_thread *left = *(void *const *)a, *right = *(void *const *)b;
-
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	return left->tid < right->tid ? -1 : left->tid > right->tid;
-}
-
-static int sort_threads(struct folding *folding)
-{
-	const struct profile *profile = folding->profile;
-
-	folding->threads = calloc(profile->n_threads + 1, sizeof(struct profile_thread *));
-	if (!folding->threads)
-		return -ENOMEM;
-	for (size_t i = 0; i < profile->n_threads; i++)
-		folding->threads[i] = &profile->threads[i];
-	qsort(folding->threads, profile->n_threads, sizeof *folding->threads, compare_threads);
-	return 0;
-}
-
-/* Totals by group and stack. */
-static int sort_totals(struct folding *folding)
-{
-	size_t n = folding->profile->n_totals;
-
-	if (n >= UINT32_MAX)
-		return -EOVERFLOW;
-	folding->order = calloc(n + 1, sizeof *folding->order);
-	if (!folding->order)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		folding->order[i] = (uint32_t)i;
-	qsort_r(folding->order, n, sizeof *folding->order, compare_totals, folding);
-	return 0;
-}
-
-/* The entries come in the order of the threads, so one pass over them serves all. */
-static const struct profile_thread *find_thread(struct folding *folding, const struct entry *entry)
-{
-	struct profile_thread wanted = { .pid = entry->pid, .tid = entry->tid };
-	const struct profile_thread *key = &wanted;
-
-	while (folding->next_thread < folding->profile->n_threads) {
-		const struct profile_thread **at = &folding->threads[folding->next_thread];
-
-		if (compare_threads(at, &key) >= 0)
-			break;
-		folding->next_thread++;
-	}
-	if (folding->next_thread == folding->profile->n_threads)
-		return NULL;
-	return folding->threads[folding->next_thread];
-}
-
 static int enter_group(struct folding *folding, uint32_t parent, const char *name, int32_t id,
 		       uint32_t *ret)
 {
@@ -130,10 +41,10 @@ static int enter_group(struct folding *folding, uint32_t parent, const char *nam
 }
 
 /* Makes folding->group the node of the entry's process and thread. */
-static int change_group(struct folding *folding, const struct entry *last,
-			const struct entry *entry)
+static int change_group(struct folding *folding, const struct fold_entry *last,
+			const struct fold_entry *entry)
 {
-	const struct profile_thread *thread = find_thread(folding, entry);
+	const struct profile_thread *thread = fold_find_thread(folding->threads, folding->profile->n_threads, &folding->next_thread, entry);
 	uint32_t group = 0;
 	int r;
 
@@ -229,7 +140,7 @@ static int fold_total(struct folding *folding, const struct profile_total *total
 
 static int fold_totals(struct folding *folding)
 {
-	struct entry last, entry;
+	struct fold_entry last, entry;
 	bool has_last = false;
 	uint32_t node;
 	int r;
@@ -239,7 +150,7 @@ static int fold_totals(struct folding *folding)
 
 		if (total->samples == 0 && total->weight_ns == 0)
 			continue;
-		entry = entry_of(total, folding->by_process, folding->by_thread);
+		entry = fold_entry_of(total, folding->by_process, folding->by_thread);
 		if (!has_last || last.pid != entry.pid || last.tid != entry.tid) {
 			r = change_group(folding, has_last ? &last : NULL, &entry);
 			if (r < 0)
@@ -269,9 +180,9 @@ static int fold(struct folding *folding)
 {
 	int r;
 
-	r = sort_threads(folding);
+	r = fold_sort_threads(folding->profile, &folding->threads);
 	if (r >= 0)
-		r = sort_totals(folding);
+		r = fold_order(folding->profile, folding->by_process, folding->by_thread, &folding->order);
 	if (r >= 0)
 		r = fold_totals(folding);
 	return r < 0 ? r : call_tree_finish(folding->tree, folding->options->min_share);
@@ -354,14 +265,14 @@ void fold_places_done(struct fold_places *places)
 uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, int32_t stack)
 {
 	struct profile_total sought = { .pid = pid, .tid = tid, .stack = stack };
-	struct entry wanted = entry_of(&sought, places->by_process, places->by_thread);
+	struct fold_entry wanted = fold_entry_of(&sought, places->by_process, places->by_thread);
 	size_t low = 0, high = places->profile->n_totals;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		struct entry entry = entry_of(&places->profile->totals[places->order[middle]], places->by_process,
+		struct fold_entry entry = fold_entry_of(&places->profile->totals[places->order[middle]], places->by_process,
 					      places->by_thread);
-		int order = compare_entries(&entry, &wanted);
+		int order = fold_compare(&entry, &wanted);
 
 		if (order == 0)
 			return places->node_of[middle];

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/export/export.h"
 #include "tests/unit/made_profile.h"
@@ -31,6 +32,62 @@ static inline char *export_text(const char *name, const struct profile *profile,
 
 	assert_int_equal(strlen(text), n_bytes);
 	return text;
+}
+
+/* What a script prints that reads an export on its standard input; free(3) ends it. */
+static inline char *read_back(const char *name, const struct profile *profile, const struct export_options *options,
+		       const char *command)
+{
+	CLEANUP(freep) char *bytes = NULL, *whole = NULL;
+	char path[] = "/tmp/test_export.XXXXXX", *said = NULL;
+	size_t n_bytes;
+	FILE *pipe;
+	int fd;
+
+	bytes = export_bytes(name, profile, options, &n_bytes);
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, n_bytes), n_bytes);
+	close(fd);
+	assert_true(asprintf(&whole, "%s <%s 2>&1", command, path) > 0);
+	pipe = popen(whole, "r");
+	assert_non_null(pipe);
+	assert_true(getdelim(&said, &(size_t){ 0 }, '\0', pipe) >= 0);
+	if (pclose(pipe) != 0)
+		fail_msg("%s: %s", command, said);
+	unlink(path);
+	return said;
+}
+
+/* What the page is drawn from. */
+#define HTML_DATA                                                                                          \
+	"python3 -c 'import sys, json, re; t = sys.stdin.read(); "                                         \
+	"d = json.loads(re.search(r\"id=.profile.>(.*?)</script>\", t, re.S).group(1)); "
+
+static inline unsigned count(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (size_t n_bytes = strlen(what); *text; text++)
+		n += strncmp(text, what, n_bytes) == 0;
+	return n;
+}
+
+/* Sum of the numbers that end the lines of a folded export. */
+static inline uint64_t folded_sum(const char *text)
+{
+	uint64_t sum = 0;
+
+	while (*text) {
+		const char *end = strchr(text, '\n'), *space;
+
+		assert_non_null(end);
+		space = memrchr(text, ' ', (size_t)(end - text));
+		assert_non_null(space);
+		sum += strtoull(space + 1, NULL, 10);
+		text = end + 1;
+	}
+	return sum;
 }
 
 /* With UPDATE_GOLDEN set the file is written instead; look at the difference before keeping it. */
