@@ -72,6 +72,16 @@ unsigned text_columns(const char *text)
 	return columns;
 }
 
+unsigned text_columns_shown(const char *text)
+{
+	unsigned columns = 0;
+	int32_t c;
+
+	while ((c = text_next_shown(&text)) != 0)
+		columns += text_char_columns(c);
+	return columns;
+}
+
 size_t text_encode(int32_t character, char *to)
 {
 	utf8proc_ssize_t n = utf8proc_encode_char(character, (utf8proc_uint8_t *)to);

@@ -26,6 +26,7 @@ int32_t text_next(const char **at);
 /* Columns a character takes in a monospaced font: 0, 1 or 2. */
 unsigned text_char_columns(int32_t character);
 unsigned text_columns(const char *text);
+unsigned text_columns_shown(const char *text); /* of text_next_shown() */
 
 /* One character as UTF-8. @to: at least 4 bytes. Returns how many. */
 size_t text_encode(int32_t character, char *to);

@@ -10,9 +10,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/id_map.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "base/util.h"
 
 enum { REPLACEMENT = 0xfffd };
@@ -56,26 +57,6 @@ void roster_free(struct roster *roster)
 
 /* ---- Names of others ---- */
 
-/* The next character of foreign bytes, as it may stand in any text. */
-static utf8proc_int32_t next_clean(const char **at)
-{
-	utf8proc_int32_t c;
-	utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)*at, (utf8proc_ssize_t)strnlen(*at, 4), &c);
-
-	*at += n > 0 ? n : 1;
-	if (n <= 0 || c == 0xfffe || c == 0xffff)
-		return REPLACEMENT;
-	switch (utf8proc_category(c)) {
-	case UTF8PROC_CATEGORY_CC:
-	case UTF8PROC_CATEGORY_CF:
-	case UTF8PROC_CATEGORY_ZL:
-	case UTF8PROC_CATEGORY_ZP:
-		return ' ';
-	default:
-		return c;
-	}
-}
-
 char *name_clean(const char *name)
 {
 	char *clean = malloc(strlen(name) * 3 + 1); /* a bad byte becomes three */
@@ -83,17 +64,10 @@ char *name_clean(const char *name)
 
 	if (!clean)
 		return NULL;
-	while (*name)
-		n += (size_t)utf8proc_encode_char(next_clean(&name), (utf8proc_uint8_t *)clean + n);
+	for (int32_t c; (c = text_next_shown(&name)) != 0;)
+		n += text_encode(c == 0xfffe || c == 0xffff ? REPLACEMENT : c, clean + n); /* what XML cannot hold */
 	clean[n] = '\0';
 	return clean;
-}
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
 }
 
 /* "libx.so+0x12a0": an offset in a module instead of a name. */
@@ -116,7 +90,7 @@ static const char *path_of(const struct profile_frame *frame)
 /* For free(3). */
 static char *place_of(const struct profile_frame *frame)
 {
-	char *place = name_clean(last_part(path_of(frame)));
+	char *place = name_clean(path_base_name(path_of(frame)));
 
 	if (place && frame->kind != FRAME_PYTHON && place[0]) {
 		char *dot = strchr(place + 1, '.');

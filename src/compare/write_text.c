@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <utf8proc.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/compare/say.h"
 
@@ -20,21 +20,9 @@ struct writing {
 	FILE *out;
 };
 
-static unsigned columns_of(const char *text)
-{
-	unsigned columns = 0;
-	utf8proc_int32_t c;
-
-	while (*text) {
-		text += utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
-		columns += (unsigned)MAX(utf8proc_charwidth(c), 0);
-	}
-	return columns;
-}
-
 static void put_right(const struct writing *writing, const char *text, unsigned columns)
 {
-	unsigned used = columns_of(text);
+	unsigned used = text_columns_shown(text);
 
 	fprintf(writing->out, "%*s%s", used < columns ? (int)(columns - used) : 0, "", text);
 }
@@ -65,20 +53,14 @@ static void put_cut(const struct writing *writing, const char *text, unsigned us
 {
 	unsigned left = writing->look->columns > used + LEAST_NAME_COLUMNS ? writing->look->columns - used : LEAST_NAME_COLUMNS;
 
-	if (writing->look->columns == 0 || columns_of(text) <= left) {
+	if (writing->look->columns == 0 || text_columns_shown(text) <= left) {
 		fputs(text, writing->out);
 		return;
 	}
-	while (*text) {
-		utf8proc_int32_t c;
-		utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
-		unsigned width = (unsigned)MAX(utf8proc_charwidth(c), 0);
-
-		if (width + 1 > left)
+	for (int32_t c; (c = text_next_shown(&text)) != 0; left -= text_char_columns(c)) {
+		if (text_char_columns(c) + 1 > left)
 			break;
-		fwrite(text, 1, (size_t)n, writing->out);
-		text += n;
-		left -= width;
+		text_put(writing->out, c);
 	}
 	fputs("…", writing->out);
 }

@@ -9,19 +9,9 @@
 
 enum { REPLACEMENT = 0xfffd, ELLIPSIS = 0x2026 };
 
-unsigned cell_columns(const char *text)
-{
-	unsigned columns = 0;
-	int32_t c;
-
-	while ((c = text_next_shown(&text)) != 0)
-		columns += text_char_columns(c);
-	return columns;
-}
-
 unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut cut)
 {
-	unsigned wanted = cell_columns(text), at = 0, used = 0, head, skip;
+	unsigned wanted = text_columns_shown(text), at = 0, used = 0, head, skip;
 	bool cut_here = wanted > columns;
 	int32_t c;
 

@@ -8,9 +8,6 @@
 /* What gives way where a text does not fit. */
 enum cell_cut { CELL_CUT_MIDDLE, CELL_CUT_START };
 
-/* Columns a name takes on a terminal. */
-unsigned cell_columns(const char *text);
-
 /*
  * cell_put - write a name in at most @columns columns.
  * Control characters and bytes that are not UTF-8 never reach the terminal.

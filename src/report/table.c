@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "src/report/cell.h"
 
@@ -135,9 +136,9 @@ static struct layout lay_out(const struct table *table)
 	for (size_t i = 0; i < table->n_rows; i++) {
 		const struct table_row *row = &table->rows[i];
 
-		longest_name = MAX(longest_name, row->indent + cell_columns(row->name));
+		longest_name = MAX(longest_name, row->indent + text_columns_shown(row->name));
 		if (row->place)
-			longest_place = MAX(longest_place, cell_columns(row->place));
+			longest_place = MAX(longest_place, text_columns_shown(row->place));
 	}
 	layout.name_columns = rest;
 	if (layout.has_place) {

@@ -8,13 +8,13 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 #include <wchar.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/top/private.h"
 
-enum { MAX_SIDE = 10000, REPLACEMENT = 0xfffd, ELLIPSIS = 0x2026 };
+enum { MAX_SIDE = 10000, ELLIPSIS = 0x2026 };
 
 int grid_init(struct grid *grid, unsigned rows, unsigned columns)
 {
@@ -33,41 +33,6 @@ void grid_done(struct grid *grid)
 {
 	free(grid->cells);
 	memset(grid, 0, sizeof *grid);
-}
-
-/* The next character, fit for a terminal; 0 at the end. */
-static uint32_t next_character(const char **at, unsigned *ret_columns)
-{
-	utf8proc_int32_t c = REPLACEMENT;
-	utf8proc_ssize_t n;
-
-	if (!**at)
-		return 0;
-	n = utf8proc_iterate((const utf8proc_uint8_t *)*at, (utf8proc_ssize_t)strnlen(*at, 4), &c);
-	*at += n > 0 ? n : 1;
-	if (n <= 0)
-		c = REPLACEMENT;
-	switch (utf8proc_category(c)) {
-	case UTF8PROC_CATEGORY_CC:
-	case UTF8PROC_CATEGORY_CF:
-	case UTF8PROC_CATEGORY_ZL:
-	case UTF8PROC_CATEGORY_ZP:
-		c = ' ';
-		break;
-	default:
-		break;
-	}
-	*ret_columns = (unsigned)MAX(utf8proc_charwidth(c), 0);
-	return (uint32_t)c;
-}
-
-unsigned grid_columns(const char *text)
-{
-	unsigned columns = 0, width;
-
-	while (next_character(&text, &width) != 0)
-		columns += width;
-	return columns;
 }
 
 static struct grid_cell *cell_at(const struct grid *grid, unsigned row, unsigned column)
@@ -102,9 +67,9 @@ static unsigned put_character(struct grid *grid, unsigned row, unsigned column, 
 static unsigned put_cut(struct grid *grid, unsigned row, unsigned column, enum grid_style style, unsigned columns,
 			const char *text, unsigned head)
 {
-	unsigned wanted = grid_columns(text), at = 0, width, end, skip;
+	unsigned wanted = text_columns_shown(text), at = 0, end, skip;
 	bool is_cut = false;
-	uint32_t c;
+	int32_t c;
 
 	if (row >= grid->rows || column >= grid->columns)
 		return column;
@@ -113,8 +78,8 @@ static unsigned put_cut(struct grid *grid, unsigned row, unsigned column, enum g
 		return column;
 	end = column + columns;
 	skip = wanted > columns ? wanted - (columns - 1 - MIN(head, columns - 1)) : 0;
-	while ((c = next_character(&text, &width)) != 0) {
-		unsigned start = at;
+	while ((c = text_next_shown(&text)) != 0) {
+		unsigned start = at, width = text_char_columns(c);
 
 		at += width;
 		if (wanted > columns && at > head && start < skip) {
@@ -122,7 +87,7 @@ static unsigned put_cut(struct grid *grid, unsigned row, unsigned column, enum g
 				column = put_character(grid, row, column, style, ELLIPSIS, 1);
 			is_cut = true;
 		} else if (column + width <= end) {
-			column = put_character(grid, row, column, style, c, width);
+			column = put_character(grid, row, column, style, (uint32_t)c, width);
 		}
 	}
 	return column;

@@ -126,7 +126,6 @@ unsigned grid_put_end(struct grid *grid, unsigned row, unsigned column, enum gri
 		      const char *text);
 unsigned grid_put_middle(struct grid *grid, unsigned row, unsigned column, enum grid_style style, unsigned columns,
 			 const char *text);
-unsigned grid_columns(const char *text);
 /* A whole row in one style, also where nothing stands. */
 void grid_fill_style(struct grid *grid, unsigned row, enum grid_style style, bool is_selected);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/top/private.h"
 
@@ -92,8 +93,8 @@ static struct columns lay_out(const struct top *top, unsigned width, size_t firs
 
 		row_place(row, text, sizeof text);
 		if (row->type != ROW_TITLE)
-			name = MAX(name, grid_columns(row->name) + (row->type == ROW_NODE ? 2 * row->depth + 2 : 0));
-		place = MAX(place, grid_columns(text));
+			name = MAX(name, text_columns_shown(row->name) + (row->type == ROW_NODE ? 2 * row->depth + 2 : 0));
+		place = MAX(place, text_columns_shown(text));
 	}
 	rest--;
 	columns.name = MIN(name, rest > place ? rest - place : 0);
@@ -234,7 +235,7 @@ static void draw_keys(const struct top *top, struct grid *grid, unsigned row)
 		return;
 	}
 	for (size_t i = 0; i < N_ELEMENTS(words); i++) {
-		unsigned width = grid_columns(words[i]);
+		unsigned width = text_columns_shown(words[i]);
 
 		if (at + width > grid->columns)
 			break;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/top/private.h"
 
@@ -28,7 +29,7 @@ static void add(struct line *line, enum grid_style style, const char *format, ..
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	if (line->is_full || line->at + gap + grid_columns(text) > line->grid->columns) {
+	if (line->is_full || line->at + gap + text_columns_shown(text) > line->grid->columns) {
 		line->is_full = line->at > 0;
 		return;
 	}

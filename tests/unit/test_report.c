@@ -11,6 +11,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/text.h"
 #include "src/report/cell.h"
 #include "src/report/sums.h"
 #include "src/report/report.h"
@@ -38,7 +39,7 @@ static char *cell_text(const char *name, unsigned columns, enum cell_cut cut)
 	out = open_memstream(&text, &n_bytes);
 	assert_non_null(out);
 	assert_int_equal(cell_put(out, name, columns, cut),
-			 cell_columns(name) < columns ? cell_columns(name) : columns);
+			 text_columns_shown(name) < columns ? text_columns_shown(name) : columns);
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
@@ -78,8 +79,8 @@ static void assert_fits(const char *text, unsigned columns)
 			assert_true(c >= 0x20 && c != 0x7f);
 			at += got;
 		}
-		if (cell_columns(line) > columns)
-			fail_msg("%u columns, not %u: %s", cell_columns(line), columns, line);
+		if (text_columns_shown(line) > columns)
+			fail_msg("%u columns, not %u: %s", text_columns_shown(line), columns, line);
 		text += n + (text[n] == '\n');
 	}
 }
@@ -107,8 +108,8 @@ static void test_cells(void **state)
 	assert_cell("\xff\xfex", 20, CELL_CUT_MIDDLE, "\xef\xbf\xbd\xef\xbf\xbdx");
 	assert_cell("\xe2\x80\xaeto the left", 30, CELL_CUT_MIDDLE, " to the left");
 	assert_cell("日本語", 6, CELL_CUT_MIDDLE, "日本語");
-	assert_int_equal(cell_columns("日本語"), 6);
-	assert_int_equal(cell_columns("e\xcc\x81"), 1);
+	assert_int_equal(text_columns_shown("日本語"), 6);
+	assert_int_equal(text_columns_shown("e\xcc\x81"), 1);
 }
 
 static void test_wide_characters_are_not_split(void **state)
@@ -125,7 +126,7 @@ static void test_wide_characters_are_not_split(void **state)
 		assert_int_equal(fclose(out), 0);
 		assert_true(used <= columns);
 		assert_true(used + 2 >= columns);
-		assert_int_equal(cell_columns(text), used);
+		assert_int_equal(text_columns_shown(text), used);
 		assert_non_null(strstr(text, "…"));
 		free(text);
 	}
