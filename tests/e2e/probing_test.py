@@ -563,6 +563,24 @@ class Case(unittest.TestCase):
         self.assertGreaterEqual(share, least, "%s: %.2f %%" % (what, share * 100))
 
 
+class RecordedCase(Case):
+    """Each test finds a recording of the demonstration load as probing.db; it is made once for all of a class."""
+    SECONDS, MODE = 2, "cpu"
+
+    @classmethod
+    def setUpClass(cls):
+        need_perf()
+        folder = scratch()
+        cls.folder = folder.__enter__()
+        cls.addClassCleanup(folder.__exit__, None, None, None)
+        with fixture("demo.py") as target:
+            cls.recording = record(target.pid, cls.SECONDS, 499, "probing.db", "--mode", cls.MODE)
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
+
+
 def stop_politely(process, number=signal.SIGINT, timeout_s=20):
     """Signal a recorder and collect what it said: (status, stdout, stderr)."""
     process.send_signal(number)

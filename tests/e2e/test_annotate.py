@@ -17,20 +17,11 @@ def lines_with_time(told):
     return [line for file in told["files"] for line in file["lines"] if line["total"] > 0]
 
 
-class Python(t.Case):
+class Python(t.RecordedCase):
     @classmethod
     def setUpClass(cls):
-        t.need_perf()
-        folder = t.scratch()
-        cls.folder = folder.__enter__()
-        cls.addClassCleanup(folder.__exit__, None, None, None)
-        with t.fixture("demo.py") as target:
-            cls.recording = t.record(target.pid, 2, 499)
+        super().setUpClass()
         cls.source = os.path.join(t.FIXTURES, "demo.py")
-
-    def setUp(self):
-        super().setUp()
-        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
 
     def annotate(self, *arguments):
         return json.loads(probing("annotate", "probing.db", "--json", *arguments, check=t.OK).stdout)

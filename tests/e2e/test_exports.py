@@ -71,22 +71,11 @@ class Truth:
         self.weight = sum(row[3] for row in self.totals)
 
 
-class Exports(t.Case):
-    MODE = "cpu"
+class Exports(t.RecordedCase):
     LATE_S = 0.05  # how much later than it was a slice may be drawn
-
-    @classmethod
-    def setUpClass(cls):
-        t.need_perf()
-        folder = t.scratch()
-        cls.folder = folder.__enter__()
-        cls.addClassCleanup(folder.__exit__, None, None, None)
-        with t.fixture("demo.py") as target:
-            t.record(target.pid, 2, 499, "probing.db", "--mode", cls.MODE)
 
     def setUp(self):
         super().setUp()
-        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
         self.truth = Truth("probing.db")
         self.assertGreater(len(self.truth.functions), 5)
         self.assertIn("edit_distance (demo.py)", self.truth.functions)

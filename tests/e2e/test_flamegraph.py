@@ -2,7 +2,6 @@
 import collections
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -27,20 +26,7 @@ def read_folded(text):
     return stacks
 
 
-class Flamegraph(t.Case):
-    @classmethod
-    def setUpClass(cls):
-        t.need_perf()
-        folder = t.scratch()
-        cls.folder = folder.__enter__()
-        cls.addClassCleanup(folder.__exit__, None, None, None)
-        with t.fixture("demo.py") as target:
-            cls.recording = t.record(target.pid, 2, 499)
-
-    def setUp(self):
-        super().setUp()
-        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
-
+class Flamegraph(t.RecordedCase):
     def folded(self, *options):
         return read_folded(probing("flamegraph", "--format", "folded", "-o", "-", *options, check=t.OK).stdout)
 

@@ -3,7 +3,6 @@ import collections
 import json
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -57,20 +56,7 @@ def read_callgrind_annotate(inclusive):
     return rows
 
 
-class Exports(t.Case):
-    @classmethod
-    def setUpClass(cls):
-        t.need_perf()
-        folder = t.scratch()
-        cls.folder = folder.__enter__()
-        cls.addClassCleanup(folder.__exit__, None, None, None)
-        with t.fixture("demo.py") as target:
-            cls.recording = t.record(target.pid, 2, 499)
-
-    def setUp(self):
-        super().setUp()
-        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
-
+class Exports(t.RecordedCase):
     def ask(self, sql):
         db = sqlite3.connect("probing.db")
         try:

@@ -5,7 +5,6 @@ import json
 import os
 import pty
 import re
-import shutil
 import sqlite3
 import struct
 import subprocess
@@ -46,20 +45,7 @@ def shares(line):
     return tuple(map(float, match.groups())) if match else None
 
 
-class Report(t.Case):
-    @classmethod
-    def setUpClass(cls):
-        t.need_perf()
-        folder = t.scratch()
-        cls.folder = folder.__enter__()
-        cls.addClassCleanup(folder.__exit__, None, None, None)
-        with t.fixture("demo.py") as target:
-            cls.recording = t.record(target.pid, 2, 499)
-
-    def setUp(self):
-        super().setUp()
-        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
-
+class Report(t.RecordedCase):
     def test_top_function_leads(self):
         text = probing("report", check=t.OK).stdout
         self.assertIn("edit_distance", text)

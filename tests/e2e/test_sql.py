@@ -27,19 +27,8 @@ def digest(path):
         return hashlib.sha256(content.read()).hexdigest()
 
 
-class Sql(t.Case):
-    @classmethod
-    def setUpClass(cls):
-        t.need_perf()
-        folder = t.scratch()
-        cls.folder = folder.__enter__()
-        cls.addClassCleanup(folder.__exit__, None, None, None)
-        with t.fixture("demo.py") as target:
-            cls.recording = t.record(target.pid, 1.5, 499)
-
-    def setUp(self):
-        super().setUp()
-        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
+class Sql(t.RecordedCase):
+    SECONDS = 1.5
 
     def test_table(self):
         lines = probing("sql", "probing.db", TOP, check=t.OK).stdout.splitlines()

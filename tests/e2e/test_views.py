@@ -1,7 +1,6 @@
 """What is shown of a recording: the options that report, flamegraph and export share, against SQL on the file."""
 import collections
 import os
-import shutil
 import sqlite3
 import unittest
 
@@ -10,20 +9,7 @@ from probing_test import probing
 from test_flamegraph import read_folded
 
 
-class Views(t.Case):
-    @classmethod
-    def setUpClass(cls):
-        t.need_perf()
-        folder = t.scratch()
-        cls.folder = folder.__enter__()
-        cls.addClassCleanup(folder.__exit__, None, None, None)
-        with t.fixture("demo.py") as target:
-            cls.recording = t.record(target.pid, 2, 499)
-
-    def setUp(self):
-        super().setUp()
-        shutil.copy(os.path.join(self.folder, "probing.db"), "probing.db")
-
+class Views(t.RecordedCase):
     def folded(self, *options):
         return read_folded(probing("export", "--to", "folded", "-o", "-", *options, check=t.OK).stdout)
 
