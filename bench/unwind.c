@@ -395,6 +395,45 @@ static int measure_agreement(struct ours *ours, struct oracle *oracle, const str
 	return 0;
 }
 
+/* ---- Half of it ---- */
+
+/* Frames of a stack that are those of another one, from the leaf on. */
+static size_t count_equal(const struct native_stack *stack, const struct native_stack *whole)
+{
+	size_t n = 0, max = MIN(stack->n_frames, whole->n_frames);
+
+	while (n < max && stack->frames[n].pc == whole->frames[n].pc && stack->frames[n].sp == whole->frames[n].sp)
+		n++;
+	return n;
+}
+
+/*
+ * With half of each dump captured, how many of the frames found are those that are found with all of it? What is
+ * learnt of whole dumps is kept from the unwinder of the halves. Of dumps that reach the thread's start only.
+ */
+static int measure_halves(struct ours *whole, struct ours *half, const struct dumps *dumps, double *ret)
+{
+	uint64_t n_frames = 0, n_right = 0;
+
+	for (size_t i = 0; i < dumps->n; i++) {
+		struct sample sample = dumps->samples[i];
+		int r;
+
+		r = native_unwind(whole->process, &sample, NULL, &whole->stack);
+		sample.stack_bytes = sample.stack_bytes / 2 & ~(size_t)7;
+		if (r >= 0)
+			r = native_unwind(half->process, &sample, NULL, &half->stack);
+		if (r < 0)
+			return r;
+		if (whole->stack.end != STACK_COMPLETE)
+			continue;
+		n_frames += half->stack.n_frames;
+		n_right += count_equal(&half->stack, &whole->stack);
+	}
+	*ret = n_frames > 0 ? (double)n_right / (double)n_frames : 1;
+	return 0;
+}
+
 /* ---- The report ---- */
 
 static void print_spread(const char *name, const struct spread *spread)
@@ -419,8 +458,10 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	uint64_t warm_ns, n_frames, n_faults;
 	struct spread first, streamed, hot, libdwfl, words, lines;
 	CLEANUP(footprint_done) struct footprint footprint = { 0 };
+	CLEANUP(ours_done) struct ours half = { 0 };
 	struct agreement agreement = { 0 };
 	struct native_statistics statistics;
+	double halves = 0;
 	size_t usual = 0;
 	int r;
 
@@ -436,6 +477,10 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 		r = measure_hot(ours, &dumps->samples[usual], &hot);
 	if (r >= 0)
 		r = find_footprint(ours, dumps, &footprint);
+	if (r >= 0)
+		r = ours_init(&half, options->pid);
+	if (r >= 0)
+		r = measure_halves(ours, &half, dumps, &halves);
 	if (r >= 0)
 		r = oracle_open(oracle, options->pid);
 	if (r >= 0)
@@ -459,7 +504,7 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	printf("\"first_faults\": %" PRIu64 ", \"new_place_us\": %.2f, ", n_faults,
 	       (first.median - streamed.median) * (double)n_frames / 1e3 / (double)statistics.n_compiled);
 	print_agreement(&agreement);
-	printf("}\n");
+	printf(", \"halves\": %.6f}\n", halves);
 	return 0;
 }
 

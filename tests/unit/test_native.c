@@ -664,6 +664,112 @@ static void generated_with_two_frame_sizes(void **state)
 	target_end(&target);
 }
 
+static NOINLINE void call_deeply(struct target_page *page, unsigned depth)
+{
+	if (depth == 0)
+		pinned_call(call_generated, page);
+	else
+		call_deeply(page, depth - 1);
+	__asm__ volatile("" ::: "memory");
+}
+
+static void run_large(struct target_page *page)
+{
+	page->values[0] = (uint64_t)(uintptr_t)generate(code_without_fp, sizeof code_without_fp);
+	page->values[1] = 61;
+	call_deeply(page, 10);
+}
+
+/* A target stopped in generated code with a large frame of zeros, and its stack as it is. */
+struct large {
+	struct target target;
+	struct view view;
+	struct sample sample;
+	struct native_frame frames[64];
+	size_t n_frames;
+};
+
+static void large_open(struct large *large)
+{
+	large->target = target_fork(run_large);
+	view_open(&large->view, large->target.pid);
+	thread_seize(large->target.pid);
+	thread_stop(large->target.pid);
+	large->sample = view_sample_all(&large->view, large->target.pid);
+	view_unwind(&large->view, &large->sample, NULL);
+	assert_end(&large->view.stack, STACK_COMPLETE);
+	assert_generated(&large->view, &large->target);
+	large->n_frames = large->view.stack.n_frames;
+	assert_in_range(large->n_frames, 16, N_ELEMENTS(large->frames));
+	memcpy(large->frames, large->view.stack.frames, large->n_frames * sizeof large->frames[0]);
+	/* Begun anew: what has been learnt is not to help. */
+	view_close(&large->view);
+	view_open(&large->view, large->target.pid);
+	large->sample = view_sample_all(&large->view, large->target.pid);
+}
+
+static void large_close(struct large *large)
+{
+	view_close(&large->view);
+	target_end(&large->target);
+}
+
+/* The stack, or what is left of it. */
+static void assert_same_frames(const struct large *large, size_t n_frames)
+{
+	const struct native_stack *stack = &large->view.stack;
+
+	assert_int_equal(stack->n_frames, n_frames);
+	for (size_t i = 0; i < n_frames; i++) {
+		assert_int_equal(stack->frames[i].pc, large->frames[i].pc);
+		assert_int_equal(stack->frames[i].sp, large->frames[i].sp);
+	}
+}
+
+/* Of a function that nothing called. */
+static uint64_t start_of_stack(const struct large *large)
+{
+	return large->frames[large->n_frames - 1].pc;
+}
+
+/* Old return addresses below the true one: from one the walk comes to a zero at once, and the other's function has no caller. */
+static void old_words_are_no_start(void **state)
+{
+	struct large large;
+	uint64_t frame, *word;
+
+	(void)state;
+	large_open(&large);
+	frame = large.frames[1].sp - large.sample.regs.value[MACHINE_REG_SP];
+	word = (uint64_t *)(uintptr_t)(large.sample.stack + frame + 20 * sizeof *word);
+	assert_int_equal(word[0] | word[7] | word[20], 0);
+	word[0] = large.frames[3].pc;
+	word[20] = start_of_stack(&large);
+	assert_int_equal(find_pinned(&(struct native_stack){ .frames = large.frames, .n_frames = large.n_frames }), 3);
+	view_unwind(&large.view, &large.sample, NULL);
+	assert_end(&large.view.stack, STACK_COMPLETE);
+	assert_same_frames(&large, large.n_frames);
+	large_close(&large);
+}
+
+/* Where the captured bytes end early a walk that went far is believed, at once and at the next PC. */
+static void ends_with_the_captured_bytes(void **state)
+{
+	struct large large;
+
+	(void)state;
+	large_open(&large);
+	large.sample.stack_bytes = large.frames[large.n_frames - 2].sp - large.sample.regs.value[MACHINE_REG_SP];
+	for (unsigned i = 0; i < 2; i++) {
+		view_unwind(&large.view, &large.sample, NULL);
+		assert_end(&large.view.stack, STACK_TRUNCATED);
+		assert_generated(&large.view, &large.target);
+		assert_same_frames(&large, large.view.stack.n_frames);
+		assert_true(large.view.stack.n_frames + 3 >= large.n_frames);
+	}
+	large_close(&large);
+}
+
 /* No return address to be found, and a frame pointer that is none. */
 static void nothing_to_go_by(void **state)
 {
@@ -817,6 +923,8 @@ int main(void)
 		cmocka_unit_test(generated_with_frame_pointer),
 		cmocka_unit_test(generated_without_frame_pointer),
 		cmocka_unit_test(generated_with_two_frame_sizes),
+		cmocka_unit_test(old_words_are_no_start),
+		cmocka_unit_test(ends_with_the_captured_bytes),
 		cmocka_unit_test(nothing_to_go_by),
 		cmocka_unit_test(call_of_null),
 		cmocka_unit_test(library_replaced),

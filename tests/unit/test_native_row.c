@@ -35,8 +35,7 @@ FUNCTION(by_memory, ".cfi_escape 0x0f, 3, 0x76, 0x78, 0x06");
 FUNCTION(by_expression, ".cfi_escape 0x0f, 6, 0x77, 8, 0x33, 0x32, 0x24, 0x22");
 /* breg7 -8; deref; plus_uconst 8: where the stack pointer was is kept below where it is. */
 FUNCTION(below_sp, ".cfi_escape 0x0f, 5, 0x77, 0x78, 0x06, 0x23, 8");
-/* A call, and nothing that called this. */
-FUNCTION(calls, ".cfi_undefined 16\n.byte 0xe8, 0, 0, 0, 0");
+FUNCTION(calls, ".byte 0xe8, 0, 0, 0, 0");
 FUNCTION(far_offset, ".cfi_offset 3, -80000");
 FUNCTION(pc_in_register, ".cfi_register 16, 5\n.cfi_def_cfa_offset 8");
 /* val_offset rbx, 2 * -8: rbx of the caller is CFA - 16 itself. */
@@ -258,10 +257,11 @@ static void walk_by_memory_below_sp(void **state)
 	for (size_t i = 0; i < N_ELEMENTS(now); i++) {
 		memset(words, 0, sizeof words);
 		words[11] = (uint64_t)(uintptr_t)calls + 5;
+		return_to(12, outermost);
 		assert_int_equal(remote_open_buffer(RADDR(STACK_AT - 8), &now[i], sizeof now[i], &remote), 0);
 		view_unwind(&view, &sample, now[i] ? remote : NULL);
 		assert_end(&view.stack, STACK_COMPLETE);
-		assert_int_equal(view.stack.n_frames, 2);
+		assert_int_equal(view.stack.n_frames, 3);
 		assert_int_equal(view.stack.frames[0].cfa, STACK_AT + 12 * 8);
 		assert_int_equal(view.stack.frames[1].pc, words[11]);
 		assert_false(view.stack.frames[0].without_cfi);

@@ -6,7 +6,7 @@
  * address: a word that points behind a call instruction in code with CFI, and
  * from which the walk goes on to the thread's start (or far, to the end of the
  * bytes there are). Old return addresses that still lie about fail that test,
- * since the CFA they imply is wrong. Where calls leave the return address in a
+ * since the CFA they imply is wrong. What was found at other PCs is tried first. Where calls leave the return address in a
  * register, a leaf's is looked for there first; stubs of a PLT are such leaves.
  *
  * At one PC such code has always the same distance to its return address, also
@@ -21,6 +21,7 @@
  * was not captured.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "unwind/native/memory.h"
@@ -164,19 +165,32 @@ static void forget(struct walk *walk)
 		slot->row = ROW_NONE;
 }
 
-/*
- * A walk that arrives at the thread's start is right. Where that was tried in vain
- * a few times, one that only ends where the bytes do is believed after so many
- * frames in a row that fit each other.
- */
-static bool is_convincing(const struct walk *walk, size_t n_frames)
-{
-	enum { ENOUGH_FRAMES = 8 };
-	const struct native_stack *stack = walk->stack;
+/* Frames in a row that fit each other, so many as old words on a stack hardly ever do. */
+enum { ENOUGH_FRAMES = 8 };
 
-	if (stack->end == STACK_TRUNCATED)
-		return walk->may_end_early && n_frames >= ENOUGH_FRAMES;
-	return stack->end == STACK_COMPLETE || stack->end == STACK_COMPLETED;
+/*
+ * A walk that arrives at the thread's start is right, for the frame before led there exactly. One that begins there
+ * may do so by any old word. And a word that is zero ends a walk as well, but
+ * tells nothing: stacks are full of zeros. Then it must have gone far before.
+ */
+static bool is_convincing(const struct walk *further, size_t n_frames)
+{
+	enum stack_end end = further->stack->end;
+
+	if (end == STACK_TRUNCATED)
+		return further->may_end_early && n_frames >= ENOUGH_FRAMES;
+	return (end == STACK_COMPLETE || end == STACK_COMPLETED) &&
+	       n_frames >= (further->is_at_start ? 2 : ENOUGH_FRAMES);
+}
+
+/* One that went far, to where the captured bytes end, is the next best. */
+static void note_early(struct walk_search *search, const struct walk *further, const struct supposition *caller,
+		       size_t n_frames)
+{
+	if (!search || search->has_early || further->stack->end != STACK_TRUNCATED || n_frames < ENOUGH_FRAMES)
+		return;
+	search->has_early = true;
+	search->early = *caller;
 }
 
 /* Go on from one supposition. 1: it is right, 0: it is not. */
@@ -198,10 +212,30 @@ static int try_from(struct walk *walk, const struct supposition *caller)
 	walk->effort = further.effort;
 	if (r < 0)
 		return r;
-	if (is_convincing(walk, stack->n_frames - before))
+	if (is_convincing(&further, stack->n_frames - before)) {
+		walk->is_at_start = further.is_at_start;
 		return 1;
+	}
+	note_early(walk->search, &further, caller, stack->n_frames - before);
 	stack->n_frames = before;
 	return 0;
+}
+
+/* The last one found comes first, and the one that was not found for longest goes. */
+static void remember_caller(struct walk *walk, const struct supposition *caller)
+{
+	struct known_caller *known = walk->process->known_callers;
+	const struct known_caller found = {
+		.pc = caller->pc, .bytes = (uint32_t)(caller->sp - walk->sp), .saved_fp = caller->saved_fp,
+	};
+	size_t i = 0;
+
+	if (caller->saved_pc != -(int16_t)sizeof found.pc)
+		return;
+	while (i < N_KNOWN_CALLERS - 1 && memcmp(&known[i], &found, sizeof found) != 0)
+		i++;
+	memmove(&known[1], &known[0], i * sizeof *known);
+	known[0] = found;
 }
 
 int suppose(struct walk *walk, const struct supposition *caller)
@@ -214,8 +248,10 @@ int suppose(struct walk *walk, const struct supposition *caller)
 		r = try_from(walk, caller);
 	if (r == 0)
 		forget(walk);
-	else if (r == 1)
+	if (r == 1) {
 		walk->process->unwinder->pool.n_compiled++; /* a place like any other from now on */
+		remember_caller(walk, caller);
+	}
 	return r;
 }
 
@@ -250,6 +286,55 @@ static int try_return_address(struct walk *walk, uint64_t address, uint64_t pc)
 			return r;
 	}
 	return 0;
+}
+
+/* What a known caller is here. False: it is not. */
+static bool is_known_here(struct walk *walk, const struct known_caller *known, struct supposition *ret)
+{
+	uint64_t pc, cfa = walk->sp + known->bytes, fp = walk->fp;
+
+	if (native_stack_read(walk->stack, cfa - sizeof pc, &pc, sizeof pc) < 0 || machine_return_address(pc) != known->pc)
+		return false;
+	if (known->saved_fp != SAVED_SAME &&
+	    (memory_load(walk->stack, cfa + (uint64_t)(int64_t)known->saved_fp, &fp) < 0 || fp < cfa))
+		return false;
+	*ret = (struct supposition){ .pc = known->pc, .sp = cfa, .fp = fp, .saved_pc = -(int16_t)sizeof pc,
+				     .saved_fp = known->saved_fp };
+	return true;
+}
+
+/*
+ * Generated code is called from few places, and the frame is as large at one PC of a function as at the next: where the
+ * return address that was found for another PC stands at the same distance, it is tried first.
+ * That both agree also makes up for a thread's start that was not captured. Returns as search().
+ */
+static int try_known_callers(struct walk *walk)
+{
+	struct known_caller known[N_KNOWN_CALLERS];
+	struct supposition caller;
+	int r = 0;
+
+	memcpy(known, walk->process->known_callers, sizeof known); /* searches further out change them */
+	walk->may_end_early = true;
+	for (size_t i = 0; i < N_KNOWN_CALLERS && known[i].pc != 0 && walk->searches_left > 0 && r == 0; i++)
+		if (is_known_here(walk, &known[i], &caller))
+			r = suppose(walk, &caller);
+	walk->may_end_early = false;
+	return r;
+}
+
+/* Nothing led to the thread's start. Returns as search(). */
+static int take_early(struct walk *walk, const struct walk_search *search)
+{
+	int r;
+
+	if (!search->has_early)
+		return 0;
+	walk->searches_left = MAX(walk->searches_left, 1U);
+	walk->may_end_early = true;
+	r = suppose(walk, &search->early);
+	walk->may_end_early = false;
+	return r;
 }
 
 /* 1: found, and the rest of the stack with it. */
@@ -318,8 +403,7 @@ static bool may_search(struct walk *walk, uint64_t pc)
 	struct pc_slot *slot = pc_table_find(&walk->process->failures, pc);
 	unsigned shift;
 
-	walk->may_end_early = slot && slot->row >= PATIENCE;
-	if (!walk->may_end_early)
+	if (!slot || slot->row < PATIENCE)
 		return true;
 	shift = MIN(slot->row - PATIENCE + 1, (uint32_t)MAX_SHIFT);
 	return ++slot->plain % (1u << shift) == 0;
@@ -346,18 +430,25 @@ static bool is_searched_for(const struct walk *walk, uint64_t pc)
 /* Returns as search(). */
 static int search_anew(struct walk *walk, uint64_t pc)
 {
-	const struct walk_search this_one = { .pc = pc, .outer = walk->search };
+	struct walk_search this_one = { .pc = pc, .outer = walk->search };
 	const struct pc_slot *known = pc_table_find(&walk->process->pcs, pc);
 	uint32_t before = known && code_is_same(walk, pc) ? known->row : ROW_NONE;
+	bool may_end_early = walk->may_end_early;
 	struct pc_slot *slot;
 	int r;
 
 	walk->search = &this_one;
+	walk->may_end_early = false;
 	remember_code(walk, pc);
 	r = search_by_record(walk);
 	if (r == 0)
+		r = try_known_callers(walk);
+	if (r == 0)
 		r = search(walk);
+	if (r == 0)
+		r = take_early(walk, &this_one);
 	walk->search = this_one.outer;
+	walk->may_end_early = may_end_early;
 	if (r < 0)
 		return r;
 	/* What did not hold here, for want of bytes perhaps, may hold the next time. */

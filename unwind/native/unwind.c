@@ -361,6 +361,7 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 	frame->cfa = cfa;
 	if (is_outermost(walk, row)) {
 		stack->end = end_of_start(stack);
+		walk->is_at_start = true;
 		return 0;
 	}
 	r = load_caller(walk);
@@ -622,6 +623,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		pc_table_clear(&process->pcs);
 		pc_table_clear(&process->returns);
 		pc_table_clear(&process->failures);
+		memset(process->known_callers, 0, sizeof process->known_callers);
 		process->generation = address_space_generation(process->space);
 	}
 	ask_for_start(&process->pcs, sample);

@@ -11,12 +11,23 @@ struct native_unwinder {
 	struct row_pool pool;
 };
 
+/* Who called code without CFI: its return address, how large the callee's frame is, and where that has saved FP. */
+struct known_caller {
+	uint64_t pc; /* 0: none */
+	uint32_t bytes;
+	int16_t saved_fp; /* as in a row */
+	uint16_t unused;
+};
+
+enum { N_KNOWN_CALLERS = 8 };
+
 struct native_process {
 	struct native_unwinder *unwinder;
 	struct address_space *space;
 	struct pc_table pcs; /* by run-time look-up PC */
 	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
+	struct known_caller known_callers[N_KNOWN_CALLERS]; /* what searches found, the last one first */
 	unsigned generation;
 };
 
@@ -35,10 +46,18 @@ struct effort {
 
 enum { EFFORT_MAX_FRAMES = 4 * NATIVE_MAX_FRAMES, EFFORT_MAX_DEPTH = 8 };
 
+/* What the caller of the last frame may be, and where that has its PC and frame pointer from. */
+struct supposition {
+	uint64_t pc, sp, fp;
+	int16_t saved_pc, saved_fp; /* as in a row */
+};
+
 /* A search under way, and those that it is part of. */
 struct walk_search {
 	uint64_t pc;
-	const struct walk_search *outer;
+	struct walk_search *outer;
+	bool has_early;
+	struct supposition early; /* the first from which the walk went far, to where the captured bytes end */
 };
 
 struct walk {
@@ -47,8 +66,9 @@ struct walk {
 	uint64_t pc, sp, fp;
 	bool is_return_address, fp_is_lost;
 	unsigned searches_left;
-	const struct walk_search *search; /* NULL: none */
+	struct walk_search *search; /* NULL: none */
 	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */
+	bool is_at_start; /* what was reached is nobody's callee by its own rules, and not by a word that is zero */
 	struct effort effort;
 	size_t callee; /* slot of the last frame; SIZE_MAX: none, or not known */
 	int fp_index; /* of the frame pointer in a row's saved[] */
@@ -86,12 +106,6 @@ int step_by_trampoline(struct walk *walk);
 /* Is the address in executable memory; and does it lie behind a call, in a function with CFI? */
 bool is_code(struct native_process *process, uint64_t pc);
 bool is_return_address(struct native_process *process, uint64_t pc);
-
-/* What the caller of the last frame may be, and where that has its PC and frame pointer from. */
-struct supposition {
-	uint64_t pc, sp, fp;
-	int16_t saved_pc, saved_fp; /* as in a row */
-};
 
 /*
  * suppose - go on from there to the end of the stack, and keep what led to the thread's start.
