@@ -611,6 +611,40 @@ static uint64_t find_in_kallsyms(const char *wanted)
 	return found;
 }
 
+/* Wherever a line lies in the file, of the kernel itself or of a program behind it: what has an address of its own is found. */
+static void check_all_of_kallsyms(const struct kernel_symbols *symbols)
+{
+	struct line {
+		unsigned long address;
+		char type, name[256];
+	} lines[3] = { 0 }; /* a line and its neighbours */
+	FILE *file = fopen("/proc/kallsyms", "re");
+	unsigned n_found = 0, n_other = 0;
+	char text[512];
+
+	assert_non_null(file);
+	for (bool more = true; more;) {
+		const struct line *line = &lines[1];
+
+		memmove(&lines[0], &lines[1], 2 * sizeof *lines);
+		lines[2] = (struct line){ 0 };
+		more = fgets(text, sizeof text, file) != NULL;
+		if (more && sscanf(text, "%lx %c %255s", &lines[2].address, &lines[2].type, lines[2].name) != 3)
+			continue;
+		if (!line->address || !strchr("tTwW", line->type) || line->address == lines[0].address ||
+		    line->address == lines[2].address)
+			continue;
+		/* Programs come and go while this is read. */
+		if (strcmp(kernel_symbol_lookup(symbols, line->address, NULL) ?: "", line->name) == 0)
+			n_found++;
+		else
+			n_other++;
+	}
+	fclose(file);
+	assert_true(n_found > 1000);
+	assert_true(n_other < n_found / 1000);
+}
+
 static void test_kernel(void **state)
 {
 	CLEANUP(kernel_symbols_freep) struct kernel_symbols *symbols = NULL;
@@ -629,6 +663,7 @@ static void test_kernel(void **state)
 	assert_null(owner);
 	assert_string_equal(kernel_symbol_lookup(symbols, address + 9, NULL), "vfs_read");
 	assert_null(kernel_symbol_lookup(symbols, 0x1000, NULL));
+	check_all_of_kallsyms(symbols);
 }
 
 int main(void)
