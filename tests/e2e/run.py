@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs the end-to-end tests and counts them.
 
-Usage: run.py [--jobs N] [PATTERN...]   a pattern is a part of a test's name, e.g. test_stacks
+Usage: run.py [--jobs N] [--by-user] [PATTERN...]   a pattern is a part of a test's name, e.g. test_stacks
 
 A line per test, failures in full, then the closing line
 'N passed, N failed, N skipped'. A test with a failing subtest has failed once.
@@ -10,6 +10,9 @@ Exit status 1 iff something failed.
 N cases run at once (default: as many as there are processors), each in a process
 of its own; its lines come when it is done. Cases that say 'alone = True' measure what
 others would disturb: they run after the rest, one by one.
+
+With --by-user only what may depend on who runs it: not the modules and cases that say
+'SAME_FOR_ALL_USERS = True', as they are about what is made of a recording, whoever made it.
 
 Tests look at recordings of programs that run while others do, so a share can
 be off once: a case that failed is run again at the end, in full, by itself and from a
@@ -99,6 +102,11 @@ def cases_of(suite):
     return list(cases.values())
 
 
+def may_differ_by_user(tests):
+    case = type(tests[0])
+    return not any(getattr(where, "SAME_FOR_ALL_USERS", False) for where in (case, sys.modules[case.__module__]))
+
+
 def run_case(tests):
     """Outcomes by name of one case's tests."""
     result = Result()
@@ -148,15 +156,17 @@ def run_all(jobs):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="run.py [--jobs N] [PATTERN...]")
+    parser = argparse.ArgumentParser(usage="run.py [--jobs N] [--by-user] [PATTERN...]")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--by-user", action="store_true")
     parser.add_argument("patterns", nargs="*")
     arguments = parser.parse_args()
     sys.path.insert(0, HERE)
     __import__("probing_test")  # says once, and here, if there is nothing to test
     loader = unittest.TestLoader()
     loader.testNamePatterns = ["*%s*" % pattern for pattern in arguments.patterns] or None
-    CASES.extend(cases_of(loader.discover(HERE, "test_*.py", HERE)))
+    cases = cases_of(loader.discover(HERE, "test_*.py", HERE))
+    CASES.extend(tests for tests in cases if not arguments.by_user or may_differ_by_user(tests))
     by_name, unsteady = run_all(arguments.jobs)
     outcomes = list(by_name.values())
     failed = outcomes.count("FAIL")

@@ -12,6 +12,8 @@ import unittest
 import probing_test as t
 from probing_test import probing
 
+SAME_FOR_ALL_USERS = True
+
 
 def lines_with_time(told):
     return [line for file in told["files"] for line in file["lines"] if line["total"] > 0]

@@ -17,6 +17,8 @@ import unittest
 import probing_test as t
 from probing_test import fixture, probing
 
+SAME_FOR_ALL_USERS = True
+
 FIELDS = ("timestamp", "pid", "tid", "cpu", "weight_ns", "verdict", "stack_end", "gil", "gc", "state")
 
 

@@ -112,6 +112,8 @@ class Bench(Compare):
 
 
 class Diff(Compare):
+    SAME_FOR_ALL_USERS = True
+
     def test_the_planted_function_is_found(self):
         diff = self.diff("base.db", "slow.db", "--no-native")
         planted, steady = (self.row(diff, name)["self"] for name in ("planted", "steady"))
@@ -251,6 +253,8 @@ class Diff(Compare):
 
 
 class Check(Compare):
+    SAME_FOR_ALL_USERS = True
+
     def check(self, *arguments, status):
         return probing("check", "--baseline", *arguments, check=status).stdout
 

@@ -11,6 +11,8 @@ import xml.etree.ElementTree
 import probing_test as t
 from probing_test import probing
 
+SAME_FOR_ALL_USERS = True
+
 FLAMEGRAPH_PL = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl"
 SVG = "{http://www.w3.org/2000/svg}"
 

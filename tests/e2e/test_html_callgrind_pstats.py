@@ -27,6 +27,8 @@ OWN = """SELECT name, file, module, sum(samples), sum(weight_ns)
 # Prints what pstats has as JSON; for every Python, also one that sees another root.
 READ_PSTATS = """
 import json, os, pstats, sys, tempfile
+
+SAME_FOR_ALL_USERS = True
 handle, path = tempfile.mkstemp()
 os.write(handle, getattr(sys.stdin, "buffer", sys.stdin).read())
 os.close(handle)

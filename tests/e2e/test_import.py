@@ -12,6 +12,8 @@ import unittest
 import probing_test as t
 from probing_test import probing
 
+SAME_FOR_ALL_USERS = True
+
 CORPUS = os.path.join(t.ROOT, "fuzz", "corpus")
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 

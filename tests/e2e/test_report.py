@@ -15,6 +15,8 @@ import unittest
 import probing_test as t
 from probing_test import probing
 
+SAME_FOR_ALL_USERS = True
+
 
 def on_terminal(command, columns):
     """What a command shows on a terminal of that width."""

@@ -18,6 +18,8 @@ import unittest
 import probing_test as t
 from probing_test import probing
 
+SAME_FOR_ALL_USERS = True
+
 TOP = ("SELECT name, sum(samples) AS samples FROM stack_total JOIN stack USING(stack) "
        "JOIN named_frame USING(frame) GROUP BY name ORDER BY samples DESC LIMIT 5")
 

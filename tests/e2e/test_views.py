@@ -8,6 +8,8 @@ import probing_test as t
 from probing_test import probing
 from test_flamegraph import read_folded
 
+SAME_FOR_ALL_USERS = True
+
 
 class Views(t.RecordedCase):
     def folded(self, *options):
