@@ -4,6 +4,7 @@ scripts/readers installs those that come from npm.
 """
 import base64
 import collections
+import contextlib
 import html
 import json
 import os
