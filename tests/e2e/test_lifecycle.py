@@ -8,7 +8,6 @@ import select
 import signal
 import sqlite3
 import stat
-import subprocess
 import sys
 import time
 import unittest
