@@ -110,6 +110,7 @@ def unwind_row(name, stack_bytes, result):
             spread(result["hot_ns"]), "%.1f" % result["words_ns"][0], "%.1f" % result["lines_ns"][0],
             "%.0f" % result["first_ns"][0], "%.1f" % result["new_place_us"],
             spread(result["libdwfl_ns"]), "%.1f" % (result["libdwfl_ns"][0] / result["streamed_ns"][0]),
+            spread(result["shared_ns"]), "%.1f" % (result["libdwfl_shared_ns"][0] / result["shared_ns"][0]),
             "%.3f %%" % (100 * result["agreement"]), "%.2f %%" % (100 * result["halves"])]
 
 
@@ -129,7 +130,7 @@ def measure_unwind(arguments):
     table("Unwinding, CPU time in ns per frame: median (lowest–highest)",
           ["load", "dump", "samples", "frames a sample", "reach the start in the dump", "warm, streamed",
            "warm, hot", "memory: words", "memory: lines", "first pass", "µs a new place", "libdwfl, streamed",
-           "times faster", "agreement", "right in half a dump"], rows)
+           "times faster", "from the shared cache", "times faster there", "agreement", "right in half a dump"], rows)
 
 
 # ---- Attaching ----

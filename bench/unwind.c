@@ -139,7 +139,8 @@ static void evict(void)
 	__asm__ volatile("" : : "r"(sum));
 }
 
-static int measure_streamed(struct ours *ours, const struct dumps *dumps, struct spread *ret)
+/* @evicts: each round begins with none of it in the caches; else with what the round before has left there. */
+static int measure_streamed(struct ours *ours, const struct dumps *dumps, bool evicts, struct spread *ret)
 {
 	double values[N_ROUNDS];
 
@@ -147,7 +148,8 @@ static int measure_streamed(struct ours *ours, const struct dumps *dumps, struct
 		uint64_t ns, n_frames;
 		int r;
 
-		evict();
+		if (evicts)
+			evict();
 		r = pass(ours, dumps, &ns, &n_frames);
 		if (r < 0)
 			return r;
@@ -318,7 +320,7 @@ static int measure_hot(struct ours *ours, const struct sample *sample, struct sp
 	return 0;
 }
 
-static struct spread measure_libdwfl(struct oracle *oracle, const struct dumps *dumps)
+static struct spread measure_libdwfl(struct oracle *oracle, const struct dumps *dumps, bool evicts)
 {
 	enum { ROUNDS = 3 };
 	double values[ROUNDS];
@@ -327,7 +329,8 @@ static struct spread measure_libdwfl(struct oracle *oracle, const struct dumps *
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint64_t start, n_frames = 0;
 
-		evict();
+		if (evicts)
+			evict();
 		start = cpu_ns();
 		for (size_t k = 0; k < dumps->n; k++) {
 			oracle_unwind(oracle, &dumps->samples[k], NULL);
@@ -456,7 +459,7 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 		  struct oracle *oracle)
 {
 	uint64_t warm_ns, n_frames, n_faults;
-	struct spread first, streamed, hot, libdwfl, words, lines;
+	struct spread first, streamed, shared, hot, libdwfl, libdwfl_shared, words, lines;
 	CLEANUP(footprint_done) struct footprint footprint = { 0 };
 	CLEANUP(ours_done) struct ours half = { 0 };
 	struct agreement agreement = { 0 };
@@ -470,7 +473,9 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	for (unsigned i = 0; i < N_WARM_UP && r >= 0; i++)
 		r = pass(ours, dumps, &warm_ns, &n_frames);
 	if (r >= 0)
-		r = measure_streamed(ours, dumps, &streamed);
+		r = measure_streamed(ours, dumps, true, &streamed);
+	if (r >= 0)
+		r = measure_streamed(ours, dumps, false, &shared);
 	if (r >= 0)
 		r = find_usual(ours, dumps, (double)n_frames / (double)dumps->n, &usual);
 	if (r >= 0)
@@ -487,7 +492,8 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 		r = measure_agreement(ours, oracle, dumps, &agreement);
 	if (r < 0)
 		return r;
-	libdwfl = measure_libdwfl(oracle, dumps);
+	libdwfl = measure_libdwfl(oracle, dumps, true);
+	libdwfl_shared = measure_libdwfl(oracle, dumps, false);
 	words = measure_reading(dumps, &footprint, read_words);
 	lines = measure_reading(dumps, &footprint, read_lines);
 	native_unwinder_statistics(ours->unwinder, &statistics);
@@ -500,6 +506,8 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	print_spread("words_ns", &words);
 	print_spread("lines_ns", &lines);
 	print_spread("libdwfl_ns", &libdwfl);
+	print_spread("shared_ns", &shared);
+	print_spread("libdwfl_shared_ns", &libdwfl_shared);
 	print_spread("first_ns", &first);
 	printf("\"first_faults\": %" PRIu64 ", \"new_place_us\": %.2f, ", n_faults,
 	       (first.median - streamed.median) * (double)n_frames / 1e3 / (double)statistics.n_compiled);

@@ -55,6 +55,7 @@ struct naming {
 	struct stale_places stale;
 	bool refresh_generated; /* programs may have written since */
 	uint64_t trimmed_bytes; /* of mapped files that were in our memory after they were given back last */
+	uint64_t trimmed_ns;    /* when that was; at first when this was made */
 };
 
 /* The recorder's way to a module's names. */
@@ -89,6 +90,7 @@ int naming_new(struct store *store, const struct naming_finder *finder, struct n
 	if (!names)
 		return -ENOMEM;
 	names->store = store;
+	names->trimmed_ns = monotonic_ns();
 	names->finder = finder ? *finder : (struct naming_finder){ open_recorded, names };
 	r = generated_names_new(&names->generated);
 	if (r >= 0 && !finder)
@@ -588,21 +590,26 @@ static uint64_t mapped_file_bytes(void)
 }
 
 /*
- * What is given back is read again by the next names, mostly the same pages: so only where much has come since. What
- * other parts have mapped, rings above all, stays, and does not count. Costs a system call when there is nothing to do.
+ * What is given back is read again by the next names, mostly the same pages: so only where much has come since, and, if names
+ * are few and come now and then, where it is more; to fetch those pages again would take as long as all else that
+ * is done for them. What other parts have mapped, rings above all, stays, and does not count. Costs a system call when there is
+ * nothing to do.
  */
 static void trim(struct naming *names)
 {
-	enum { ENOUGH_BYTES = 16 << 20, ENOUGH_NEW_BYTES = 4 << 20 };
-	uint64_t n_bytes = mapped_file_bytes();
+	enum { BUSY_BYTES = 16 << 20, CALM_BYTES = 24 << 20, ENOUGH_NEW_BYTES = 4 << 20 };
+	const uint64_t calm_ns = 2000000000;
+	uint64_t n_bytes = mapped_file_bytes(), now_ns = monotonic_ns();
+	uint64_t enough_bytes = now_ns - names->trimmed_ns < calm_ns ? BUSY_BYTES : CALM_BYTES;
 
-	if (n_bytes < ENOUGH_BYTES || n_bytes < names->trimmed_bytes + ENOUGH_NEW_BYTES)
+	if (n_bytes < enough_bytes || n_bytes < names->trimmed_bytes + ENOUGH_NEW_BYTES)
 		return;
 	for (size_t i = 0; i < names->n_modules; i++)
 		if (names->modules[i].symbols)
 			symbol_module_trim(names->modules[i].symbols);
 	malloc_trim(0);
 	names->trimmed_bytes = mapped_file_bytes();
+	names->trimmed_ns = now_ns;
 }
 
 int naming_look_up(struct naming *names, size_t max)
