@@ -31,6 +31,7 @@ struct python_layout {
 	int32_t thread_root_cframe; /* PYTHON_ABSENT: there are none */
 	int32_t cframe_span, cframe_frame, cframe_previous;
 	int32_t frame_span, frame_code, frame_previous;
+	uint32_t frame_window;    /* bytes to read at once, up to the end of a frame; 0: frames are not side by side */
 	int32_t frame_type;       /* where frames are objects */
 	int32_t frame_instruction, frame_instruction_bytes; /* 4 or 8 */
 	int32_t frame_entry, frame_owner, frame_bytecode_index;
@@ -42,7 +43,7 @@ struct python_layout {
 	 * it is taken (32 bits), by which state it was last, and maybe whether it is in use at all (32 bits). */
 	uint64_t gil_holder;      /* address; 0: by interpreter_gil */
 	int32_t interpreter_gil;  /* PYTHON_ABSENT: not known either */
-	int32_t gil_locked, gil_last_holder, gil_enabled;
+	int32_t gil_span, gil_locked, gil_last_holder, gil_enabled;
 	/* Whether garbage is collected (32 bits). */
 	uint64_t collecting;      /* address; 0: by interpreter_collecting */
 	int32_t interpreter_collecting; /* PYTHON_ABSENT: not known either */

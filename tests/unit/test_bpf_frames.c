@@ -195,6 +195,28 @@ static void a_thread_that_python_does_not_know_has_no_record(void **state)
 	assert_null(bpf_here_run(image.threads[0] + 12345));
 }
 
+/* With fewer readings the record is the same as where each frame is read by itself. */
+static void callers_come_with_a_frame(void **state)
+{
+	static uint8_t alone[PYTHON_RECORD_BYTES];
+	uint32_t window = bpf_here.layout.frame_window;
+	size_t n_output;
+	unsigned n_reads;
+
+	(void)state;
+	assert_true(window > 0);
+	bpf_here.layout.frame_window = 0;
+	assert_non_null(bpf_here_run(image.threads[0]));
+	n_reads = bpf_here.n_reads;
+	n_output = bpf_here.n_output;
+	memcpy(alone, bpf_here.output, n_output);
+	bpf_here.layout.frame_window = window;
+	assert_non_null(bpf_here_run(image.threads[0]));
+	assert_int_equal(bpf_here.n_output, n_output);
+	assert_memory_equal(bpf_here.output, alone, n_output);
+	assert_true(bpf_here.n_reads < n_reads);
+}
+
 static void a_state_that_is_anothers_by_now_is_not_read(void **state)
 {
 	uint64_t address = ((const struct python_record *)bpf_here.output)->states[0].state;
@@ -336,6 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_say_what_memory_says),
 		ON_IMAGE(a_thread_that_python_does_not_know_has_no_record),
+		ON_IMAGE(callers_come_with_a_frame),
 		ON_IMAGE(a_state_that_is_anothers_by_now_is_not_read),
 		ON_IMAGE(a_changed_list_is_searched_anew),
 		ON_IMAGE(only_what_cannot_wait_calls_the_reader),

@@ -73,6 +73,9 @@ static int describe_threads(struct py_runtime *runtime, struct python_layout *la
 	return 0;
 }
 
+/* Callers' frames lie before a frame, on a stack of the thread's own: half a dozen of them in so many bytes. */
+enum { FRAME_WINDOW = 1016 };
+
 static void describe_frames(const struct py_runtime *runtime, struct python_layout *layout)
 {
 	const int32_t *field = runtime->layout.field;
@@ -89,6 +92,7 @@ static void describe_frames(const struct py_runtime *runtime, struct python_layo
 	layout->shim_owner = field[ENTRY] == ENTRY_OWNER ? OWNER_SHIM : PYTHON_ABSENT;
 	/* Never past the structure's end: what follows may not be there. */
 	layout->frame_span = runtime->layout.frame_bytes;
+	layout->frame_window = field[ENTRY] == ENTRY_EACH ? 0 : FRAME_WINDOW;
 }
 
 static void describe_codes(const struct py_runtime *runtime, struct python_layout *layout)
@@ -118,6 +122,7 @@ static void describe_gil(const struct py_runtime *runtime, struct python_layout 
 		layout->gil_locked = field[INTERPRETER_OWN_GIL_LOCKED] - own;
 		layout->gil_last_holder = field[INTERPRETER_OWN_GIL_HOLDER] - own;
 		layout->gil_enabled = field[GIL_ENABLED];
+		layout->gil_span = SPAN(layout->gil_locked, layout->gil_last_holder, layout->gil_enabled);
 	} else if (reader_has(runtime, RUNTIME_CURRENT_THREAD)) {
 		layout->gil_holder = runtime->symbols.runtime + reader_field(runtime, RUNTIME_CURRENT_THREAD);
 	} else {
@@ -146,7 +151,7 @@ int py_describe(struct py_runtime *runtime, struct python_layout *ret)
 	describe_codes(runtime, &layout);
 	describe_gil(runtime, &layout);
 	if (layout.thread_span > PYTHON_MAX_SPAN || layout.frame_span > PYTHON_MAX_SPAN ||
-	    layout.code_span > PYTHON_MAX_SPAN)
+	    layout.code_span > PYTHON_MAX_SPAN || layout.gil_span > PYTHON_MAX_SPAN)
 		return -EOPNOTSUPP;
 	*ret = layout;
 	return 0;

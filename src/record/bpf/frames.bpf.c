@@ -39,6 +39,8 @@ enum {
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
 	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
 	BYTES_MASK = 511,
+	WINDOW_MASK = 1023,
+	PAGE_MASK = 4095, /* the smallest page there is */
 	SWITCH_WINDOW_NS = 20000000,
 	SWITCH_STACKS = 10, /* in each window */
 };
@@ -50,6 +52,8 @@ struct room {
 	struct python_record record;
 	struct python_entry entries[PYTHON_MAX_ENTRIES];
 	uint8_t bytes[BYTES_MASK + 1 + sizeof(uint64_t)];
+	uint64_t window_start, window_end; /* addresses of what is in it */
+	uint8_t window[WINDOW_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)]; /* of frames */
 };
 
 struct known_thread {
@@ -148,19 +152,53 @@ static __always_inline long read_bytes(struct room *room, int32_t n_bytes, uint6
 	return bpf_probe_read_user(room->bytes, (uint32_t)n_bytes & BYTES_MASK, (const void *)address);
 }
 
+static __always_inline uint64_t word_at(const uint8_t *bytes, int32_t offset)
+{
+	return *(const uint64_t *)(bytes + ((uint32_t)offset & BYTES_MASK));
+}
+
+static __always_inline uint32_t half_at(const uint8_t *bytes, int32_t offset)
+{
+	return *(const uint32_t *)(bytes + ((uint32_t)offset & BYTES_MASK));
+}
+
+static __always_inline uint8_t byte_at(const uint8_t *bytes, int32_t offset)
+{
+	return bytes[(uint32_t)offset & BYTES_MASK];
+}
+
 static __always_inline uint64_t word(const struct room *room, int32_t offset)
 {
-	return *(const uint64_t *)(room->bytes + ((uint32_t)offset & BYTES_MASK));
+	return word_at(room->bytes, offset);
 }
 
 static __always_inline uint32_t half(const struct room *room, int32_t offset)
 {
-	return *(const uint32_t *)(room->bytes + ((uint32_t)offset & BYTES_MASK));
+	return half_at(room->bytes, offset);
 }
 
-static __always_inline uint8_t byte(const struct room *room, int32_t offset)
+/*
+ * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with it
+ * as far as there is room: a reading costs as much as some hundred bytes. Other pages may not be there, and
+ * a fault costs more than all of this.
+ */
+static __always_inline const uint8_t *read_frame(struct room *room, const struct python_layout *layout, uint64_t address)
 {
-	return room->bytes[(uint32_t)offset & BYTES_MASK];
+	uint64_t end = address + (uint32_t)layout->frame_span, start = address & ~(uint64_t)PAGE_MASK;
+
+	if (end < address || address < room->window_start || end > room->window_end) {
+		if (end - start > layout->frame_window)
+			start = end - layout->frame_window;
+		if (start > address)
+			start = address;
+		room->window_start = start;
+		room->window_end = end;
+		if (bpf_probe_read_user(room->window, (uint32_t)(end - start) & WINDOW_MASK, (const void *)start) < 0) {
+			room->window_end = 0;
+			return NULL;
+		}
+	}
+	return room->window + ((uint32_t)(address - room->window_start) & WINDOW_MASK);
 }
 
 static __always_inline uint64_t read_word(struct walk *walk, uint64_t address)
@@ -396,10 +434,12 @@ static long add_frame(uint32_t i, struct walk *walk)
 	const struct python_layout *layout = walk->layout;
 	struct room *room = walk->room;
 	struct python_entry *entry;
+	const uint8_t *frame;
 
 	if (walk->address == 0)
 		return 1;
-	if (read_bytes(room, layout->frame_span, walk->address) < 0) {
+	frame = read_frame(room, layout, walk->address);
+	if (!frame) {
 		room->record.flags |= PYTHON_FAULT;
 		return 1;
 	}
@@ -407,16 +447,16 @@ static long add_frame(uint32_t i, struct walk *walk)
 	if (!entry)
 		return 1;
 	entry->address = walk->address;
-	entry->previous = word(room, layout->frame_previous);
-	entry->instruction = layout->frame_instruction_bytes == 8 ? word(room, layout->frame_instruction)
-								  : half(room, layout->frame_instruction);
-	entry->code = word(room, layout->frame_code) & ~(uint64_t)3;
-	entry->type = layout->frame_type == PYTHON_ABSENT ? 0 : word(room, layout->frame_type);
+	entry->previous = word_at(frame, layout->frame_previous);
+	entry->instruction = layout->frame_instruction_bytes == 8 ? word_at(frame, layout->frame_instruction)
+								  : half_at(frame, layout->frame_instruction);
+	entry->code = word_at(frame, layout->frame_code) & ~(uint64_t)3;
+	entry->type = layout->frame_type == PYTHON_ABSENT ? 0 : word_at(frame, layout->frame_type);
 	entry->bytecode_index = layout->frame_bytecode_index == PYTHON_ABSENT
-					? 0 : half(room, layout->frame_bytecode_index);
+					? 0 : half_at(frame, layout->frame_bytecode_index);
 	entry->kind = PYTHON_ENTRY_FRAME;
-	entry->owner = layout->frame_owner == PYTHON_ABSENT ? 0 : byte(room, layout->frame_owner);
-	entry->is_entry = layout->frame_entry == PYTHON_ABSENT ? 0 : byte(room, layout->frame_entry);
+	entry->owner = layout->frame_owner == PYTHON_ABSENT ? 0 : byte_at(frame, layout->frame_owner);
+	entry->is_entry = layout->frame_entry == PYTHON_ABSENT ? 0 : byte_at(frame, layout->frame_entry);
 	walk->address = entry->previous;
 	if (layout->shim_owner != PYTHON_ABSENT && entry->owner >= layout->shim_owner) {
 		entry->code = 0;
@@ -440,8 +480,8 @@ static __always_inline uint64_t at(uint64_t address, int32_t offset)
 }
 
 /* PYTHON_GIL_* of one of the thread's states. @ret_exists: 0: there is no GIL. */
-static __always_inline uint32_t judge_gil(const struct python_layout *layout, const struct python_state *state,
-					  uint32_t *ret_exists)
+static __always_inline uint32_t judge_gil(struct room *room, const struct python_layout *layout,
+					  const struct python_state *state, uint32_t *ret_exists)
 {
 	uint64_t holder = 0, gil = 0;
 	uint32_t locked = 1, enabled = 1;
@@ -453,12 +493,13 @@ static __always_inline uint32_t judge_gil(const struct python_layout *layout, co
 		if (layout->interpreter_gil == PYTHON_ABSENT ||
 		    !read_user(&gil, sizeof gil, at(state->interpreter, layout->interpreter_gil)))
 			return 0;
-		if (gil && (!read_user(&locked, sizeof locked, at(gil, layout->gil_locked)) ||
-			    !read_user(&holder, sizeof holder, at(gil, layout->gil_last_holder))))
-			return 0;
-		if (gil && layout->gil_enabled != PYTHON_ABSENT &&
-		    !read_user(&enabled, sizeof enabled, at(gil, layout->gil_enabled)))
-			return 0;
+		if (gil) {
+			if (read_bytes(room, layout->gil_span, gil) < 0)
+				return 0;
+			locked = half(room, layout->gil_locked);
+			holder = word(room, layout->gil_last_holder);
+			enabled = layout->gil_enabled == PYTHON_ABSENT ? 1 : half(room, layout->gil_enabled);
+		}
 		*ret_exists = gil != 0 && enabled != 0;
 		if (!*ret_exists)
 			return PYTHON_GIL_KNOWN;
@@ -492,7 +533,7 @@ static long judge_state(uint32_t i, struct walk *walk)
 	const struct python_state *state = &walk->room->record.states[i % PYTHON_MAX_STATES];
 	uint32_t *flags = &walk->room->record.flags, exists = 1, gil;
 
-	gil = judge_gil(walk->layout, state, &exists);
+	gil = judge_gil(walk->room, walk->layout, state, &exists);
 	*flags &= PYTHON_INCOMPLETE;
 	*flags |= gil | judge_collector(walk->layout, state, gil, exists);
 	return (gil & PYTHON_GIL_HELD) != 0;
@@ -589,6 +630,7 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 	if (!walk.room)
 		return 1;
 	walk.room->record.tid = tid;
+	walk.room->window_end = 0;
 	walk.room->record.n_entries = walk.room->record.n_states = walk.room->record.flags = 0;
 	if (!walk.layout || !add_states(&walk, tid)) {
 		walk.room->record.layout_id = 0;
@@ -631,6 +673,7 @@ int read_tracepoint_frames(void *context)
 	if (!walk.layout || !walk.room)
 		return 1;
 	walk.room->record.tid = tid;
+	walk.room->window_end = 0;
 	walk.room->record.n_entries = walk.room->record.n_states = walk.room->record.flags = 0;
 	if (!add_states(&walk, tid))
 		return 1;
