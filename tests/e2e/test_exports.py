@@ -5,13 +5,17 @@ scripts/readers installs those that come from npm.
 import base64
 import collections
 import contextlib
+import functools
+import glob
 import html
+import http.server
 import json
 import os
 import re
 import shutil
 import sqlite3
 import subprocess
+import threading
 import unittest
 
 import probing_test as t
@@ -47,6 +51,43 @@ def browser():
         if shutil.which(name):
             return shutil.which(name)
     raise unittest.SkipTest("there is no Chromium here")
+
+
+def show(page, *options):
+    """The page as it is when its scripts have come to rest."""
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    done = subprocess.run([browser(), *BROWSER, *options, *root, "--user-data-dir=" + os.path.abspath("profile"), page],
+                          capture_output=True, text=True, timeout=120)
+    if "No usable sandbox" in done.stderr or "Failed to move to new namespace" in done.stderr:
+        raise unittest.SkipTest("Chromium cannot make its sandbox here")
+    return done.stdout or done.stderr[-2000:]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format, *arguments):  # pylint: disable=redefined-builtin
+        pass
+
+
+@contextlib.contextmanager
+def served(folder):
+    """The address of a folder's files, for pages that load others."""
+    handler = functools.partial(Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield "http://127.0.0.1:%d" % server.server_port
+        finally:
+            server.shutdown()
+
+
+def chrome_viewer():
+    """Files of Chrome's trace viewer, of the newest Go that has them."""
+    found = sorted(glob.glob("/usr/share/go-*/src/cmd/trace/static/*") +
+                   glob.glob("/usr/share/go-*/src/internal/trace/traceviewer/static/*"))
+    folders = [os.path.dirname(path) for path in found if path.endswith("/trace_viewer_full.html")]
+    if not folders:
+        raise unittest.SkipTest("Chrome's trace viewer is not there; Debian's golang-go has it")
+    return [path for path in found if os.path.dirname(path) == folders[-1]]
 
 
 class Truth:
@@ -183,19 +224,15 @@ class Exports(t.RecordedCase):
                        % base64.b64encode(json.dumps(read).encode()).decode())
         page = "file://%s/node_modules/speedscope/dist/release/index.html#localProfilePath=%s&view=sandwich" % (
             READERS, os.path.abspath("load.js"))
-        root = ["--no-sandbox"] if os.geteuid() == 0 else []
-        done = subprocess.run([browser(), *BROWSER, *root, "--user-data-dir=" + os.path.abspath("profile"), page],
-                              capture_output=True, text=True, timeout=120)
-        if "No usable sandbox" in done.stderr or "Failed to move to new namespace" in done.stderr:
-            raise unittest.SkipTest("Chromium cannot make its sandbox here")
+        shown = show(page)
         units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
         found = {}
-        for row in re.findall(r"<tr.*?</tr>", done.stdout, re.DOTALL):
+        for row in re.findall(r"<tr.*?</tr>", shown, re.DOTALL):
             cells = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
             match = re.match(r"([\d.]+)(ns|µs|ms|s) \(", cells[0]) if len(cells) == 3 else None
             if match:
                 found[cells[2].strip()] = float(match.group(1)) * units[match.group(2)]
-        self.assertTrue(found, done.stderr[-2000:])
+        self.assertTrue(found, shown)
         return found
 
     def test_speedscope_in_speedscope(self):
@@ -248,6 +285,24 @@ class Exports(t.RecordedCase):
         self.assertTrue(shown)
         for name, weight in shown.items():
             self.assertAlmostEqual(weight, found[name], delta=max(0.006 * weight, 6e3), msg=name)
+
+    def test_chrome_in_chromes_viewer(self):
+        """It has nothing to warn of, and each function of each thread lasts as long as its samples weigh."""
+        os.makedirs("viewer", exist_ok=True)
+        for path in [*chrome_viewer(), os.path.join(SCRIPTS, "chrome_viewer.html")]:
+            shutil.copy(path, "viewer")
+        shutil.copy(self.export("chrome"), "viewer/trace.json")
+        with served(os.path.abspath("viewer")) as address:
+            shown = show(address + "/chrome_viewer.html")
+        match = re.search(r'<pre id="found">(.+?)</pre>', shown, re.DOTALL)
+        self.assertTrue(match, shown)
+        read = json.loads(html.unescape(match.group(1)))
+        self.assertEqual([], read["warnings"])
+        self.assertEqual({str(tid) for tid in self.truth.by_thread}, set(read["threads"]))
+        for tid, functions in self.truth.by_thread.items():
+            for name, weight in functions.items():
+                found = read["threads"][str(tid)]["names"][name]
+                self.assertAlmostEqual(weight, found["ms"] * 1e6 + 125 * found["n"], delta=1000 + 125 * found["n"], msg=name)
 
     def test_chrome_times_are_those_of_samples(self):
         """Slices begin and end with the recording, but for what samples weigh more than passed."""
