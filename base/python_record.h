@@ -31,7 +31,7 @@ struct python_layout {
 	int32_t thread_root_cframe; /* PYTHON_ABSENT: there are none */
 	int32_t cframe_span, cframe_frame, cframe_previous;
 	int32_t frame_span, frame_code, frame_previous;
-	uint32_t frame_window;    /* bytes to read at once, up to the end of a frame; 0: frames are not side by side */
+	uint32_t frame_before;    /* bytes to read with a frame, of what lies before it: words; 0: frames are not side by side */
 	int32_t frame_type;       /* where frames are objects */
 	int32_t frame_instruction, frame_instruction_bytes; /* 4 or 8 */
 	int32_t frame_entry, frame_owner, frame_bytecode_index;

@@ -199,18 +199,18 @@ static void a_thread_that_python_does_not_know_has_no_record(void **state)
 static void callers_come_with_a_frame(void **state)
 {
 	static uint8_t alone[PYTHON_RECORD_BYTES];
-	uint32_t window = bpf_here.layout.frame_window;
+	uint32_t before = bpf_here.layout.frame_before;
 	size_t n_output;
 	unsigned n_reads;
 
 	(void)state;
-	assert_true(window > 0);
-	bpf_here.layout.frame_window = 0;
+	assert_true(before > 0);
+	bpf_here.layout.frame_before = 0;
 	assert_non_null(bpf_here_run(image.threads[0]));
 	n_reads = bpf_here.n_reads;
 	n_output = bpf_here.n_output;
 	memcpy(alone, bpf_here.output, n_output);
-	bpf_here.layout.frame_window = window;
+	bpf_here.layout.frame_before = before;
 	assert_non_null(bpf_here_run(image.threads[0]));
 	assert_int_equal(bpf_here.n_output, n_output);
 	assert_memory_equal(bpf_here.output, alone, n_output);

@@ -73,7 +73,7 @@ static int describe_threads(struct py_runtime *runtime, struct python_layout *la
 	return 0;
 }
 
-/* Callers' frames lie before a frame, on a stack of the thread's own: half a dozen of them in so many bytes. */
+/* Callers' frames lie before a frame, on a stack of the thread's own: half a dozen of them in so many bytes, its own with them. */
 enum { FRAME_WINDOW = 1016 };
 
 static void describe_frames(const struct py_runtime *runtime, struct python_layout *layout)
@@ -92,7 +92,7 @@ static void describe_frames(const struct py_runtime *runtime, struct python_layo
 	layout->shim_owner = field[ENTRY] == ENTRY_OWNER ? OWNER_SHIM : PYTHON_ABSENT;
 	/* Never past the structure's end: what follows may not be there. */
 	layout->frame_span = runtime->layout.frame_bytes;
-	layout->frame_window = field[ENTRY] == ENTRY_EACH ? 0 : FRAME_WINDOW;
+	layout->frame_before = field[ENTRY] == ENTRY_EACH ? 0 : (uint32_t)(FRAME_WINDOW - layout->frame_span) & ~7U;
 }
 
 static void describe_codes(const struct py_runtime *runtime, struct python_layout *layout)

@@ -53,7 +53,7 @@ struct room {
 	struct python_entry entries[PYTHON_MAX_ENTRIES];
 	uint8_t bytes[BYTES_MASK + 1 + sizeof(uint64_t)];
 	uint64_t window_start, window_end; /* addresses of what is in it */
-	uint8_t window[WINDOW_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)]; /* of frames */
+	_Alignas(8) uint8_t window[WINDOW_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)]; /* of frames */
 };
 
 struct known_thread {
@@ -180,16 +180,17 @@ static __always_inline uint32_t half(const struct room *room, int32_t offset)
 /*
  * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with it
  * as far as there is room: a reading costs as much as some hundred bytes. Other pages may not be there, and
- * a fault costs more than all of this.
+ * a fault costs more than all of this. Frames lie at whole words, and so they do here.
  */
 static __always_inline const uint8_t *read_frame(struct room *room, const struct python_layout *layout, uint64_t address)
 {
-	uint64_t end = address + (uint32_t)layout->frame_span, start = address & ~(uint64_t)PAGE_MASK;
+	uint64_t end = address + (uint32_t)layout->frame_span, start = address - layout->frame_before;
+	uint64_t page = address & ~(uint64_t)PAGE_MASK;
 
-	if (end < address || address < room->window_start || end > room->window_end) {
-		if (end - start > layout->frame_window)
-			start = end - layout->frame_window;
-		if (start > address)
+	if (end < address || address < room->window_start || end > room->window_end || (address - room->window_start) % 8 != 0) {
+		if (start < page || start > address)
+			start = page;
+		if (address % 8 != 0) /* no frame */
 			start = address;
 		room->window_start = start;
 		room->window_end = end;
@@ -198,7 +199,7 @@ static __always_inline const uint8_t *read_frame(struct room *room, const struct
 			return NULL;
 		}
 	}
-	return room->window + ((uint32_t)(address - room->window_start) & WINDOW_MASK);
+	return room->window + ((uint32_t)(address - room->window_start) & WINDOW_MASK & ~7U);
 }
 
 static __always_inline uint64_t read_word(struct walk *walk, uint64_t address)
