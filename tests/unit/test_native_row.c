@@ -326,6 +326,21 @@ static void walk_in_circles(void **state)
 	unwind(&sample, STACK_BAD_MEMORY, 1);
 }
 
+/* By the frame pointer alone nothing is proved: a zero behind it is no thread's start, a function that nothing calls is. */
+static void walk_by_frame_pointer_to_zero(void **state)
+{
+	struct sample sample = made_up(without, 64);
+
+	(void)state;
+	memset(words, 0, sizeof words);
+	sample.regs.value[MACHINE_REG_FP] = STACK_AT + 2 * 8;
+	return_to(3, plain_by_sp);
+	unwind(&sample, STACK_NO_UNWIND_INFO, 2);
+	assert_true(view.stack.frames[0].without_cfi);
+	return_to(9, outermost);
+	unwind(&sample, STACK_COMPLETE, 3);
+}
+
 /* ---- Hostile ---- */
 
 /* Frames of one function all the way up, and one that wants to know rbx. */
@@ -404,6 +419,7 @@ int main(void)
 		cmocka_unit_test(walk_by_register),
 		cmocka_unit_test(walk_to_lost_register),
 		cmocka_unit_test(walk_without_frame_pointer),
+		cmocka_unit_test(walk_by_frame_pointer_to_zero),
 		cmocka_unit_test(walk_in_circles),
 		cmocka_unit_test(exponential),
 		cmocka_unit_test(deep_nesting),

@@ -93,10 +93,9 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		  struct native_stack *stack);
 
 /*
- * native_expect - ask for what unwinding a sample will read, before another one is unwound.
- * Captured bytes are cold. Which of them will be needed is guessed from the stacks before:
- * each place's last caller, and the size of its last frame. A wrong guess costs time only.
- * @sample: of this process; nothing of it is kept.
+ * native_expect - say which sample is unwound next, before this one is.
+ * Captured bytes are cold; they are asked for meanwhile. A wrong word costs time only.
+ * @sample: its bytes need not stay: none is read.
  */
 void native_expect(struct native_process *process, const struct sample *sample);
 void native_stack_done(struct native_stack *stack);

@@ -175,5 +175,6 @@ int step_by_frame_pointer(struct walk *walk)
 	walk->fp = fp;
 	walk->fp_is_lost = false;
 	walk->is_return_address = true;
+	walk->is_unproven = true;
 	return 1;
 }

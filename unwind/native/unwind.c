@@ -377,52 +377,6 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
 }
 
 /*
- * Where frames are looked for before the walk gets there. Nothing is read of them: a slot
- * knows how large its frame was and who called it, so that the place of each return address can
- * be guessed, and its line be asked for. Too far ahead, too few guesses are right, and lines asked
- * for in vain are in the way of those that are needed; of every five of a C++ program's
- * frames one is not the expected.
- */
-enum { SCOUT_FRAMES = 12, EXPECTED_FRAMES = 8 };
-
-struct scout {
-	const struct pc_slot *slot; /* of the next frame to be asked for */
-	uint64_t start;             /* of that frame, from the dump's beginning */
-	unsigned lead;              /* frames between the walk and here */
-};
-
-/* Ask for so many frames more. */
-static inline void scout_on(struct scout *scout, const struct pc_table *pcs, const struct sample *sample,
-			    unsigned n_frames)
-{
-	for (unsigned i = 0; i < n_frames; i++) {
-		uint64_t end = scout->start + scout->slot->bytes;
-
-		if (scout->slot->bytes < sizeof end || end > sample->stack_bytes)
-			break;
-		/* The return address; the frame pointer is mostly saved right below it. */
-		__builtin_prefetch(sample->stack + end - sizeof end);
-		scout->start = end;
-		scout->slot = &pcs->slots[scout->slot->caller];
-		scout->lead++;
-	}
-	/* GCC drops what does nothing but prefetch. */
-	__asm__ volatile("");
-}
-
-/* The walk has gone on by a frame: two more, until the lead is as large as it shall be. */
-static inline void scout_follow(struct scout *scout, const struct pc_table *pcs, const struct sample *sample,
-				const struct pc_slot *next, uint64_t next_start)
-{
-	if (scout->lead == 0)
-		*scout = (struct scout){ .slot = next, .start = next_start };
-	else
-		scout->lead--;
-	if (scout->lead < SCOUT_FRAMES)
-		scout_on(scout, pcs, sample, 2);
-}
-
-/*
  * The usual frames, as many as there are in a row: known PCs, offsets from SP or
  * FP, captured words. It stops before the first frame that is anything else, with
  * nothing done of it. Everything that changes is kept in registers.
@@ -431,7 +385,7 @@ static inline void scout_follow(struct scout *scout, const struct pc_table *pcs,
  * compared. So the processor goes on to the outer frames by what it expects, many at
  * once, while the return addresses that prove it right are still on their way.
  */
-static void walk_plain(struct walk *walk)
+static inline __attribute__((always_inline)) void walk_plain_by(enum ahead_way way, struct walk *walk)
 {
 	struct native_stack *stack = walk->stack;
 	const struct pc_table *pcs = &walk->process->pcs;
@@ -446,6 +400,7 @@ static void walk_plain(struct walk *walk)
 	bool is_return_address = walk->is_return_address;
 	struct pc_slot *callee = walk->callee < pcs->n_slots ? &pcs->slots[walk->callee] : NULL;
 	size_t expected = callee ? callee->caller : 0; /* slot of the next frame */
+	struct ahead *ahead = &walk->process->unwinder->ahead;
 	struct scout scout = { .lead = 0 };
 
 	if (walk->fp_is_lost || n_bytes < sizeof pc || !frame || pcs->n_slots == 0)
@@ -488,7 +443,10 @@ static void walk_plain(struct walk *walk)
 			memcpy(&saved_fp, bytes + fp_at, sizeof saved_fp);
 		}
 		memcpy(&next, bytes + at, sizeof next);
-		scout_follow(&scout, pcs, sample, &pcs->slots[expected], cfa - base);
+		if (way == AHEAD_BY_GUESS)
+			scout_follow(&scout, pcs, sample, &pcs->slots[expected], cfa - base);
+		else
+			ahead_ask(ahead, AHEAD_BYTES_A_FRAME);
 		*frame++ = (struct native_frame){
 			.pc = pc, .sp = sp, .cfa = cfa, .fp = fp, .row = slot->row,
 			.is_return_address = is_return_address,
@@ -504,6 +462,14 @@ static void walk_plain(struct walk *walk)
 	walk->fp = fp;
 	walk->is_return_address = is_return_address;
 	walk->callee = callee ? (size_t)(callee - pcs->slots) : SIZE_MAX;
+}
+
+static void walk_plain(struct walk *walk)
+{
+	if (walk->process->unwinder->ahead.way == AHEAD_BY_GUESS)
+		walk_plain_by(AHEAD_BY_GUESS, walk);
+	else
+		walk_plain_by(AHEAD_IN_ORDER, walk);
 }
 
 /* The last frame was none of the usual ones: its slot is told what the others' know. */
@@ -558,7 +524,7 @@ int walk_on(struct walk *walk)
 
 		walk_plain(walk);
 		if (walk->pc == 0 && stack->n_frames > 0) {
-			stack->end = end_of_start(stack);
+			stack->end = walk->is_unproven ? STACK_NO_UNWIND_INFO : end_of_start(stack);
 			return 0;
 		}
 		if (stack->n_frames >= NATIVE_MAX_FRAMES) {
@@ -582,18 +548,9 @@ int walk_on(struct walk *walk)
 	return r;
 }
 
-/* Ask for the innermost frames, with none of them read. */
-static void ask_for_start(const struct pc_table *pcs, const struct sample *sample)
-{
-	struct scout scout = { .slot = pc_table_find(pcs, sample->regs.value[MACHINE_REG_PC]) };
-
-	if (scout.slot)
-		scout_on(&scout, pcs, sample, EXPECTED_FRAMES);
-}
-
 void native_expect(struct native_process *process, const struct sample *sample)
 {
-	ask_for_start(&process->pcs, sample);
+	ahead_expect(&process->unwinder->ahead, &process->pcs, sample);
 }
 
 int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
@@ -610,6 +567,7 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		.callee = SIZE_MAX,
 		.fp_index = row_saved_index(MACHINE_REG_FP),
 	};
+	int r;
 
 	stack->n_frames = 0;
 	stack->sample = sample;
@@ -626,8 +584,10 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		memset(process->known_callers, 0, sizeof process->known_callers);
 		process->generation = address_space_generation(process->space);
 	}
-	ask_for_start(&process->pcs, sample);
-	return walk_on(&walk);
+	ahead_begin(&process->unwinder->ahead, &process->pcs, sample);
+	r = walk_on(&walk);
+	ahead_done(&process->unwinder->ahead, stack);
+	return r;
 }
 
 void native_unwinder_statistics(const struct native_unwinder *unwinder, struct native_statistics *ret)

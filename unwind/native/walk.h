@@ -2,6 +2,7 @@
 #ifndef PROBING_WALK_H
 #define PROBING_WALK_H
 
+#include "unwind/native/ahead.h"
 #include "unwind/native/cfi.h"
 #include "unwind/native/native.h"
 #include "unwind/native/pc_table.h"
@@ -9,6 +10,7 @@
 struct native_unwinder {
 	struct module_table *modules;
 	struct row_pool pool;
+	struct ahead ahead;
 };
 
 /* Who called code without CFI: its return address, how large the callee's frame is, and where that has saved FP. */
@@ -65,6 +67,7 @@ struct walk {
 	struct native_stack *stack;
 	uint64_t pc, sp, fp;
 	bool is_return_address, fp_is_lost;
+	bool is_unproven; /* a caller was found by the frame pointer alone: a zero may be any word */
 	unsigned searches_left;
 	struct walk_search *search; /* NULL: none */
 	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */

@@ -1,0 +1,110 @@
+/* Which way captured bytes are asked for: what took less time, whatever else happened meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "unwind/native/ahead.h"
+
+enum { FRAMES = 20, LONG_ENOUGH = 10000 };
+
+/* Walks that take so many nanoseconds each way; every so-manieth is interrupted for a millisecond. */
+static void walk(struct ahead *ahead, uint64_t guess_ns, uint64_t in_order_ns, unsigned interrupted)
+{
+	for (unsigned i = 1; i <= LONG_ENOUGH; i++) {
+		uint64_t ns = ahead->way == AHEAD_BY_GUESS ? guess_ns : in_order_ns;
+
+		ahead_note(ahead, interrupted && i % interrupted == 0 ? 1000000 : ns, FRAMES);
+	}
+	/* Not in a trial: those are few. */
+	while (ahead->trial.n_samples > 100)
+		ahead_note(ahead, ahead->way == AHEAD_BY_GUESS ? guess_ns : in_order_ns, FRAMES);
+}
+
+static void test_the_faster_way(void **state)
+{
+	struct ahead ahead = { 0 };
+
+	(void)state;
+	walk(&ahead, 300, 500, 0);
+	assert_int_equal(ahead.way, AHEAD_BY_GUESS);
+	walk(&ahead, 500, 300, 0);
+	assert_int_equal(ahead.way, AHEAD_IN_ORDER);
+	walk(&ahead, 300, 500, 0);
+	assert_int_equal(ahead.way, AHEAD_BY_GUESS);
+}
+
+static void test_interruptions_do_not_matter(void **state)
+{
+	struct ahead ahead = { 0 };
+
+	(void)state;
+	walk(&ahead, 300, 500, 37);
+	assert_int_equal(ahead.way, AHEAD_BY_GUESS);
+	walk(&ahead, 500, 300, 37);
+	assert_int_equal(ahead.way, AHEAD_IN_ORDER);
+}
+
+/* Most walks are not tried upon: both ways are taken in few of them. */
+static void test_trials_are_rare(void **state)
+{
+	unsigned n_guessed = 0;
+	struct ahead ahead = { 0 };
+
+	(void)state;
+	walk(&ahead, 500, 300, 0);
+	for (unsigned i = 0; i < LONG_ENOUGH; i++) {
+		n_guessed += ahead.way == AHEAD_BY_GUESS;
+		ahead_note(&ahead, ahead.way == AHEAD_BY_GUESS ? 500 : 300, FRAMES);
+	}
+	assert_in_range(n_guessed, 1, LONG_ENOUGH / 50);
+}
+
+static struct sample sample_of(pid_t tid, const uint8_t *bytes, size_t n_bytes, uint64_t sp)
+{
+	struct sample sample = { .tid = tid, .stack = bytes, .stack_bytes = n_bytes, .has_user = true };
+
+	sample.regs.value[MACHINE_REG_SP] = sp;
+	return sample;
+}
+
+/* What lies behind the thread's start is not asked for, once that is known, and only of that thread. */
+static void test_not_behind_the_start(void **state)
+{
+	enum { DEPTH = 1000, SP = 0x7000 };
+	static uint8_t bytes[4096];
+	struct pc_table pcs = { 0 };
+	struct ahead ahead = { .way = AHEAD_IN_ORDER };
+	struct sample sample = sample_of(1, bytes, sizeof bytes, SP), other = sample_of(2, bytes, sizeof bytes, SP);
+	struct native_frame frame = { .pc = 1, .sp = SP, .cfa = SP + DEPTH };
+	struct native_stack stack = { .frames = &frame, .n_frames = 1, .sample = &sample, .end = STACK_COMPLETE };
+
+	(void)state;
+	ahead_expect(&ahead, &pcs, &sample);
+	assert_int_equal(ahead.end - ahead.next, sizeof bytes);
+	ahead_done(&ahead, &stack);
+	assert_true(ahead.next >= ahead.end);
+	ahead_expect(&ahead, &pcs, &sample);
+	assert_int_equal(ahead.end - ahead.next, DEPTH);
+	ahead_expect(&ahead, &pcs, &other);
+	assert_int_equal(ahead.end - ahead.next, sizeof bytes);
+
+	stack.end = STACK_TRUNCATED;
+	ahead_done(&ahead, &stack);
+	ahead_expect(&ahead, &pcs, &sample);
+	assert_int_equal(ahead.end - ahead.next, sizeof bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_faster_way),
+		cmocka_unit_test(test_interruptions_do_not_matter),
+		cmocka_unit_test(test_trials_are_rare),
+		cmocka_unit_test(test_not_behind_the_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
