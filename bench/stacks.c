@@ -1,6 +1,7 @@
 /* stacks.c - a recording with as many distinct stacks as one likes; see bench/exports.py.
  *
- * Usage: bench_stacks OUT N    OUT: the recording to make; N: how many stacks are sampled, each once
+ * Usage: bench_stacks OUT N THREADS    OUT: the recording to make; N: how many stacks are sampled, each once, by
+ * how many threads
  *
  * Each stack leaves the one before it a few calls further out and goes in again by other functions, so that the
  * tree has about two nodes for each, at depths of 10 to 60. A function calls a dozen others, and a node none of
@@ -18,7 +19,6 @@ enum {
 	N_FUNCTIONS = 20000,
 	N_CALLEES = 12, /* of a function */
 	N_MODULES = 50,
-	N_THREADS = 4,
 	FIRST_PID = 1000,
 	LEAST_DEPTH = 10,
 	MOST_DEPTH = 60,
@@ -30,6 +30,7 @@ struct maker {
 	struct store *store;
 	uint64_t seed;
 	int64_t n_stacks;
+	unsigned n_threads;
 	int64_t path[MOST_DEPTH + 1], functions[MOST_DEPTH + 1]; /* by depth, outermost first */
 	uint32_t n_called[MOST_DEPTH + 1]; /* [d]: by what stands at depth d - 1 */
 	unsigned depth;
@@ -77,16 +78,16 @@ static void put_function(struct store *store, int64_t number)
 	must(store_put_frame(store, &frame), "frame");
 }
 
-static void put_names(struct store *store)
+static void put_names(struct store *store, unsigned n_threads)
 {
 	char text[64];
 
 	must(store_put_run(store, &(struct run_row){ .started_ns = realtime_ns(), .command = "bench_stacks", .mode = "cpu",
-						     .stack_source = "memory", .host = "bench", .kernel = "-", .probing = "-", .hz = 499, .pid = FIRST_PID, .cpus = N_THREADS }), "run");
+						     .stack_source = "memory", .host = "bench", .kernel = "-", .probing = "-", .hz = 499, .pid = FIRST_PID, .cpus = n_threads }), "run");
 	must(store_put_process(store, &(struct process_row){ .pid = FIRST_PID, .started_ns = realtime_ns(), .name = "bench", .command = "bench" }), "process");
-	for (int i = 0; i < N_THREADS; i++) {
-		snprintf(text, sizeof text, "worker-%d", i);
-		must(store_put_thread(store, &(struct thread_row){ .pid = FIRST_PID, .tid = FIRST_PID + i, .name = text, .started_ns = realtime_ns() }), "thread");
+	for (unsigned i = 0; i < n_threads; i++) {
+		snprintf(text, sizeof text, "worker-%u", i);
+		must(store_put_thread(store, &(struct thread_row){ .pid = FIRST_PID, .tid = FIRST_PID + (pid_t)i, .name = text, .started_ns = realtime_ns() }), "thread");
 	}
 	for (int i = 1; i <= N_MODULES; i++) {
 		snprintf(text, sizeof text, "/usr/lib/liblibrary%d.so", i);
@@ -132,11 +133,11 @@ static void next_stack(struct maker *maker)
 static void put_sample(struct maker *maker, size_t i, uint64_t started_ns)
 {
 	int64_t stack = maker->path[maker->depth - 1];
-	pid_t tid = FIRST_PID + (pid_t)next_random(maker, N_THREADS);
+	pid_t tid = FIRST_PID + (pid_t)next_random(maker, maker->n_threads);
 
 	must(store_put_sample(maker->store, &(struct sample_row){
 		.time_ns = started_ns + i * WEIGHT_NS,
-		.pid = FIRST_PID, .tid = tid, .cpu = i % N_THREADS, .weight_ns = WEIGHT_NS,
+		.pid = FIRST_PID, .tid = tid, .cpu = i % maker->n_threads, .weight_ns = WEIGHT_NS,
 		.verdict = i % 10 ? VERDICT_VERIFIED : VERDICT_NATIVE,
 		.stack = stack, .gil = i % 3 ? ANSWER_YES : ANSWER_NO,
 	}), "sample");
@@ -147,15 +148,17 @@ int main(int argc, char **argv)
 {
 	struct maker maker = { .seed = 1 };
 	uint64_t started_ns = realtime_ns();
-	size_t n = argc == 3 ? (size_t)atoll(argv[2]) : 0;
+	size_t n = argc == 4 ? (size_t)atoll(argv[2]) : 0;
 
-	if (n == 0) {
-		fprintf(stderr, "usage: bench_stacks OUT N\n");
+	if (n > 0)
+		maker.n_threads = (unsigned)atoi(argv[3]);
+	if (maker.n_threads == 0) {
+		fprintf(stderr, "usage: bench_stacks OUT N THREADS\n");
 		return 2;
 	}
 	must(store_create(argv[1], NULL, &maker.store), argv[1]);
 	must(store_begin(maker.store), "begin");
-	put_names(maker.store);
+	put_names(maker.store, maker.n_threads);
 	for (size_t i = 0; i < n; i++) {
 		next_stack(&maker);
 		put_sample(&maker, i, started_ns);

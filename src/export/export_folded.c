@@ -54,15 +54,16 @@ static int write_lines(const struct call_tree *tree, FILE *out)
 
 	for (uint32_t at = call_tree_next(tree, 0, true); at != 0;
 	     at = call_tree_next(tree, at, true)) {
-		const struct node *node = &tree->nodes[at];
+		uint32_t depth = tree->nodes[at].depth;
+		uint64_t samples = call_tree_self_samples(tree, at);
 
-		r = line_set(&line, node->depth, call_tree_label(tree, at)->text);
+		r = line_set(&line, depth, call_tree_label(tree, at)->text);
 		if (r < 0)
 			return r;
-		if (node->self_samples == 0)
+		if (samples == 0)
 			continue;
-		fwrite(line.text, 1, line.ends[node->depth], out);
-		fprintf(out, " %ju\n", (uintmax_t)node->self_samples);
+		fwrite(line.text, 1, line.ends[depth], out);
+		fprintf(out, " %ju\n", (uintmax_t)samples);
 	}
 	return 0;
 }

@@ -132,7 +132,6 @@ static int fold_total(struct folding *folding, const struct profile_total *total
 	if (folding->node_of_stack)
 		folding->node_of_stack[total->stack + 1] = *ret;
 	node = &folding->tree->nodes[*ret];
-	node->self_samples += total->samples;
 	node->samples += total->samples;
 	node->weight_ns += total->weight_ns;
 	return 0;

@@ -181,11 +181,11 @@ static void add(struct walk *walk, const struct node *node, const struct step *s
 		function->samples += node->samples;
 		function->weight_ns += node->weight_ns;
 	}
-	add_own(walk, step, is_root, node->weight_ns, node->self_samples);
+	add_own(walk, step, is_root, node->weight_ns, node->samples);
 	if (is_root)
 		return;
 	/* Not its own, but its caller's child. */
-	add_own(walk, &walk->path[walk->n_path - 1], walk->n_path == 1, -node->weight_ns, 0);
+	add_own(walk, &walk->path[walk->n_path - 1], walk->n_path == 1, -node->weight_ns, -node->samples);
 	if (walk->pairs[step->pair].n_active++ == 0) {
 		walk->graph->calls[step->call].samples += node->samples;
 		walk->graph->calls[step->call].weight_ns += node->weight_ns;

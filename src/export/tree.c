@@ -111,26 +111,20 @@ bool call_tree_is_small(const struct call_tree *tree, uint32_t node)
 	       (double)(root->weight_ns > 0 ? it->weight_ns : it->samples) < tree->min_share * whole;
 }
 
-/*
- * Callers come first: the time of a small node goes outwards from the innermost on. What would be the root's own
- * gets a node, as the root is no function.
- */
+/* What is left out becomes its caller's own. The root is no function: what would be its own gets a node. */
 static int leave_out_small(struct call_tree *tree)
 {
 	struct node rest = { 0 };
 	uint32_t label;
 	int r;
 
-	for (size_t i = tree->n_nodes; i-- > 1;) {
-		struct node *node = &tree->nodes[i];
+	for (size_t i = 1; i < tree->n_nodes; i++) {
+		const struct node *node = &tree->nodes[i];
 
-		if (!call_tree_is_small(tree, (uint32_t)i))
+		if (node->parent != 0 || !call_tree_is_small(tree, (uint32_t)i))
 			continue;
-		tree->nodes[node->parent].self_samples += node->self_samples;
-		if (node->parent == 0) {
-			rest.samples += node->samples;
-			rest.weight_ns += node->weight_ns;
-		}
+		rest.samples += node->samples;
+		rest.weight_ns += node->weight_ns;
 	}
 	if (rest.samples == 0 && rest.weight_ns == 0)
 		return 0;
@@ -139,9 +133,8 @@ static int leave_out_small(struct call_tree *tree)
 		r = call_tree_enter(tree, 0, label, &tree->rest);
 	if (r < 0)
 		return r;
-	tree->nodes[tree->rest].self_samples = tree->nodes[tree->rest].samples = rest.samples;
+	tree->nodes[tree->rest].samples = rest.samples;
 	tree->nodes[tree->rest].weight_ns = rest.weight_ns;
-	tree->nodes[0].self_samples = 0;
 	return 0;
 }
 
@@ -245,6 +238,15 @@ void call_tree_free(struct call_tree *tree)
 void call_tree_freep(struct call_tree **tree)
 {
 	call_tree_free(*tree);
+}
+
+uint64_t call_tree_self_samples(const struct call_tree *tree, uint32_t node)
+{
+	uint64_t samples = tree->nodes[node].samples;
+
+	for (uint32_t child = tree->nodes[node].first_child; child != 0; child = tree->nodes[child].next_sibling)
+		samples -= tree->nodes[child].samples;
+	return samples;
 }
 
 uint32_t call_tree_next(const struct call_tree *tree, uint32_t node, bool enter)

@@ -17,7 +17,6 @@ struct __attribute__((packed, aligned(4))) node {
 	uint32_t parent, label;
 	uint32_t first_child, next_sibling; /* 0: none; siblings are sorted by text */
 	uint32_t depth;                     /* 0: the root */
-	uint64_t self_samples;              /* those of left out callees, too */
 	uint64_t samples, weight_ns; /* own ones; with all callees' after call_tree_finish() */
 };
 
@@ -58,6 +57,9 @@ int call_tree_finish(struct call_tree *tree, double min_share);
 
 /* call_tree_is_small - whether a node is left out. Then so is all that it calls. */
 bool call_tree_is_small(const struct call_tree *tree, uint32_t node);
+
+/* call_tree_self_samples - a node's own samples, after call_tree_finish(): those of left out callees, too. */
+uint64_t call_tree_self_samples(const struct call_tree *tree, uint32_t node);
 
 /*
  * call_tree_next - the node after this one, callers first, siblings in order.

@@ -11,6 +11,8 @@
 #include "base/util.h"
 #include "src/store/profile_private.h"
 
+_Static_assert(VERDICT_N <= 16 && STATE_N <= 16, "as struct profile_sample holds them");
+
 static int compare_thread(const struct profile_thread *thread, int32_t pid, int32_t tid)
 {
 	if (thread->pid != pid)
@@ -79,61 +81,79 @@ static int load_sample_thread(struct loader *loader, int32_t *ret)
 	return r;
 }
 
-static uint8_t answer(const struct loader *loader, int column)
+static enum answer answer(const struct loader *loader, int column)
 {
 	if (row_is_null(loader, column))
 		return ANSWER_UNKNOWN;
 	return sqlite3_column_int(loader->row, column) != 0 ? ANSWER_YES : ANSWER_NO;
 }
 
-static int load_verdict(const struct loader *loader, int column, uint8_t *ret)
+static int load_verdict(const struct loader *loader, int column, enum verdict *ret)
 {
 	const char *text = (const char *)sqlite3_column_text(loader->row, column);
 
 	for (int i = 0; text && i < VERDICT_N; i++)
 		if (strcmp(text, verdict_name((enum verdict)i)) == 0) {
-			*ret = (uint8_t)i;
+			*ret = (enum verdict)i;
 			return 0;
 		}
 	return -EBADMSG;
 }
 
-static int load_state(const struct loader *loader, int column, uint8_t *ret)
+static int load_state(const struct loader *loader, int column, enum thread_state *ret)
 {
 	const char *text = (const char *)sqlite3_column_text(loader->row, column);
 
 	*ret = STATE_NONE;
 	for (int i = STATE_NONE + 1; text && i < STATE_N; i++)
 		if (strcmp(text, thread_state_name((enum thread_state)i)) == 0)
-			*ret = (uint8_t)i;
+			*ret = (enum thread_state)i;
 	return text && *ret == STATE_NONE ? -EBADMSG : 0;
+}
+
+/* What the row says besides weight and time, which have no address: nothing is lost to alignment. */
+static int load_what(struct loader *loader, struct profile_sample *sample)
+{
+	enum verdict verdict = VERDICT_EXACT;
+	enum thread_state state = STATE_NONE;
+	int64_t cpu = 0;
+	int r;
+
+	r = load_sample_thread(loader, &sample->thread);
+	if (r == 0)
+		r = row_integer(loader, 3, 0, UINT16_MAX, &cpu);
+	if (r == 0)
+		r = load_verdict(loader, 5, &verdict);
+	if (r == 0 && sqlite3_column_int64(loader->row, 6) != 0)
+		r = row_reference(loader, 6, &loader->stacks, &sample->stack);
+	if (r == 0)
+		r = load_state(loader, 9, &state);
+	if (r < 0)
+		return r;
+	sample->cpu = (uint16_t)cpu;
+	sample->verdict = verdict;
+	sample->state = state;
+	return 0;
 }
 
 int load_sample(struct loader *loader)
 {
 	struct profile *profile = loader->profile;
 	struct profile_sample sample = { .gil = answer(loader, 7), .gc = answer(loader, 8), .stack = -1 };
-	int64_t cpu = 0, weight = 0;
+	uint64_t time_ns = 0;
+	int64_t weight = 0;
 	int r;
 
 	r = grow(&profile->samples, profile->n_samples, &loader->sample_room, sizeof *profile->samples);
 	if (r == 0)
-		r = row_time(loader, 0, &sample.time_ns);
-	if (r == 0)
-		r = load_sample_thread(loader, &sample.thread);
-	if (r == 0)
-		r = row_integer(loader, 3, 0, UINT16_MAX, &cpu);
+		r = row_time(loader, 0, &time_ns);
 	if (r == 0)
 		r = row_integer(loader, 4, 0, INT64_MAX, &weight);
 	if (r == 0)
-		r = load_verdict(loader, 5, &sample.verdict);
-	if (r == 0 && sqlite3_column_int64(loader->row, 6) != 0)
-		r = row_reference(loader, 6, &loader->stacks, &sample.stack);
-	if (r == 0)
-		r = load_state(loader, 9, &sample.state);
+		r = load_what(loader, &sample);
 	if (r < 0)
 		return r;
-	sample.cpu = (uint16_t)cpu;
+	sample.time_ns = time_ns;
 	sample.weight_ns = (uint64_t)weight;
 	profile->samples[profile->n_samples++] = sample;
 	return 0;

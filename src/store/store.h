@@ -384,14 +384,14 @@ struct profile_thread {
 	const char *name, *process; /* comm of thread and process; "" unknown, never NULL */
 };
 
-/* One sample, as it was taken. */
-struct profile_sample {
+/* One sample, as it was taken. As many as there are totals, or more. */
+struct __attribute__((packed, aligned(4))) profile_sample {
 	uint64_t time_ns;   /* CLOCK_REALTIME */
 	uint64_t weight_ns; /* as in profile_total */
 	int32_t thread;     /* index into threads */
 	int32_t stack;      /* index, -1: nothing could be read */
 	uint16_t cpu;
-	uint8_t verdict, state, gil, gc; /* enum verdict, thread_state, answer, answer */
+	uint8_t verdict : 4, state : 4, gil : 2, gc : 2; /* enum verdict, thread_state, answer, answer */
 };
 
 /* The recording as a whole. Strings are NULL and numbers 0 where it does not say. */
