@@ -14,6 +14,11 @@
  * What ends where another begins ends an eighth before it, since not all agree what comes first at the same time. What begins
  * together stands in the file from the longest to the shortest, callers before what they call.
  *
+ * Perfetto drops slices that are nested deeper than 512 (v58.2, src/trace_processor/importers/common/slice_tracker.h),
+ * which are the innermost. So of a stack that is deeper the middle is left out, and one slice stands for it that says
+ * how many calls these were: always a multiple of a number, so that stacks of about the same depth leave out the same
+ * calls, and what they share stays one slice.
+ *
  * A slice's end is known when later samples have been looked at. So each thread is gone through twice: first
  * comes what each sample shares with the one before it, then slices are written. There are about a dozen to a
  * sample where each has a stack of its own: a label's part of an event is made once, and what those of one time and length
@@ -28,16 +33,17 @@
 #include "src/export/export.h"
 #include "src/export/timeline.h"
 
+enum { MOST_LEVELS = 512, OUTER_LEVELS = 128, LEFT_OUT = 256 }; /* what is left out of a deep stack is a multiple of the last */
 enum { TICK_NS = 125, MICROSECOND_DECIMALS = 3, IDS_BYTES = 64, EVENT_BYTES = IDS_BYTES + 2 * TEXT_FIXED_BYTES + 32 };
 
 /* Before a sample. There may be millions, so nothing is lost to alignment. */
 struct __attribute__((packed, aligned(4))) step {
 	uint64_t end; /* of what does not go on, in ticks */
-	uint32_t n_shared; /* calls that go on, outermost ones */
+	uint32_t n_shared; /* slices that go on, outermost ones */
 };
 
 struct slice {
-	uint32_t label;
+	uint32_t name;
 	uint64_t end;
 };
 
@@ -47,12 +53,13 @@ struct track {
 	struct label_text {
 		char *text; /* the rest of an event */
 		size_t n_bytes;
-	} *names; /* by label */
+	} *names; /* by label; behind these, of LEFT_OUT calls left out, of twice as many ... */
+	size_t n_names;
 	uint64_t origin_ns; /* what times are counted from */
 	uint64_t cursor_ns; /* where the last sample ends, from there */
 	char ids[IDS_BYTES]; /* the thread's text */
 	struct step *steps; /* of the thread, one for each sample and one for its end */
-	struct slice *slices; /* by depth, what begins with the sample at hand */
+	struct slice *slices; /* by level, what begins with the sample at hand */
 	bool has_events;
 };
 
@@ -63,7 +70,7 @@ static const char *const categories[LABEL_N_KINDS] = {
 
 static void track_done(struct track *track)
 {
-	for (size_t i = 0; track->names && i < track->timeline->tree->labels.n_items; i++)
+	for (size_t i = 0; i < track->n_names; i++)
 		free(track->names[i].text);
 	free(track->names);
 	free(track->steps);
@@ -97,7 +104,7 @@ static int put_thread_name(struct track *track, const char *event, const char *n
 	return 0;
 }
 
-/* The slices from one depth on, callers first. The first event of a file has no comma before it. */
+/* The slices from one level on, callers first. The first event of a file has no comma before it. */
 static void put_slices(struct track *track, uint32_t first, uint32_t n, uint64_t begin)
 {
 	char event[EVENT_BYTES], time[TEXT_FIXED_BYTES];
@@ -108,7 +115,7 @@ static void put_slices(struct track *track, uint32_t first, uint32_t n, uint64_t
 	begin_bytes = (size_t)snprintf(event, sizeof event, ",\n{\"ph\":\"X%s,\"ts\":%s,\"dur\":", track->ids, time);
 	for (uint32_t i = first; i < n; i++) {
 		const struct slice *slice = &track->slices[i];
-		const struct label_text *name = &track->names[slice->label];
+		const struct label_text *name = &track->names[slice->name];
 		size_t skipped = track->has_events ? 0 : 1;
 
 		if (slice->end != end)
@@ -120,25 +127,66 @@ static void put_slices(struct track *track, uint32_t first, uint32_t n, uint64_t
 	}
 }
 
-static int name_labels(struct track *track)
+static int add_name(struct track *track, const char *text, const char *category)
+{
+	CLEANUP(freep) char *quoted = to_json_quote(text);
+	struct label_text *name = &track->names[track->n_names];
+	int n = quoted ? asprintf(&name->text, ",\"name\":%s,\"cat\":\"%s\"}", quoted, category) : -1;
+
+	if (n < 0)
+		return -ENOMEM;
+	name->n_bytes = (size_t)n;
+	track->n_names++;
+	return 0;
+}
+
+static int add_names(struct track *track)
 {
 	const struct labels *labels = &track->timeline->tree->labels;
+	size_t n_sums = timeline_depth(track->timeline) / LEFT_OUT;
+	char text[64];
+	int r = 0;
 
-	track->names = calloc(labels->n_items + 1, sizeof *track->names);
+	track->names = calloc(labels->n_items + n_sums, sizeof *track->names);
 	if (!track->names)
 		return -ENOMEM;
-	for (size_t i = 0; i < labels->n_items; i++) {
-		struct label_text *name = &track->names[i];
-		CLEANUP(freep) char *quoted = to_json_quote(labels->items[i].text);
-		int n = quoted ? asprintf(&name->text, ",\"name\":%s,\"cat\":\"%s\"}", quoted, categories[labels->items[i].kind]) : -1;
-
-		if (n < 0) {
-			name->text = NULL;
-			return -ENOMEM;
-		}
-		name->n_bytes = (size_t)n;
+	for (size_t i = 0; r == 0 && i < labels->n_items; i++)
+		r = add_name(track, labels->items[i].text, categories[labels->items[i].kind]);
+	for (size_t i = 1; r == 0 && i <= n_sums; i++) {
+		snprintf(text, sizeof text, "[%zu calls left out]", i * LEFT_OUT);
+		r = add_name(track, text, categories[LABEL_GROUP]);
 	}
-	return 0;
+	return r;
+}
+
+/* ---- Deep stacks ---- */
+
+/* How many calls of a stack of that depth are left out, behind the outermost ones. */
+static uint32_t n_left_out(uint32_t depth)
+{
+	/* One more slice says so. */
+	return depth <= MOST_LEVELS ? 0 : (depth - MOST_LEVELS + LEFT_OUT) / LEFT_OUT * LEFT_OUT;
+}
+
+/* How many slices the outermost calls of a stack make, down to that depth: a call that is left out makes none. */
+static uint32_t level_of(uint32_t depth, uint32_t left_out)
+{
+	if (left_out == 0 || depth <= OUTER_LEVELS)
+		return depth;
+	return depth < OUTER_LEVELS + left_out ? OUTER_LEVELS : depth - left_out + 1;
+}
+
+/* The name of the slice that stands for them. */
+static uint32_t left_out_name(const struct call_tree *tree, uint32_t left_out)
+{
+	return (uint32_t)tree->labels.n_items + left_out / LEFT_OUT - 1;
+}
+
+static uint32_t outwards(const struct node *nodes, uint32_t node, uint32_t n_calls)
+{
+	while (n_calls-- > 0)
+		node = nodes[node].parent;
+	return node;
 }
 
 /* ---- Samples ---- */
@@ -187,6 +235,15 @@ static uint32_t shared_depth(const struct node *nodes, uint32_t one, uint32_t ot
 	return nodes[one].depth;
 }
 
+/* How many slices, outermost ones, the stacks of two nodes have in common. */
+static uint32_t shared_levels(const struct node *nodes, uint32_t one, uint32_t other)
+{
+	uint32_t depth = shared_depth(nodes, one, other);
+	uint32_t left_out = n_left_out(nodes[one].depth);
+
+	return left_out == n_left_out(nodes[other].depth) ? level_of(depth, left_out) : MIN(depth, (uint32_t)OUTER_LEVELS);
+}
+
 /* What ends where. */
 static void plan_thread(struct track *track, const struct timeline_thread *thread)
 {
@@ -205,22 +262,28 @@ static void plan_thread(struct track *track, const struct timeline_thread *threa
 		uint32_t before = begin_sample(track, sample) ? 0 : last;
 
 		last = is_drawn(track, sample) ? timeline_node(track->timeline, sample) : before;
-		step->n_shared = shared_depth(nodes, before, last);
+		step->n_shared = shared_levels(nodes, before, last);
 		track->cursor_ns += sample->weight_ns;
 	}
 }
 
-/* What begins with a sample. A slice ends at the first step that shares less than its depth. */
+/* What begins with a sample. A slice ends at the first step that shares less than its level. */
 static void put_sample(struct track *track, uint32_t node, const struct step *step)
 {
-	const struct node *nodes = track->timeline->tree->nodes;
-	uint32_t n = nodes[node].depth, first = step->n_shared;
+	const struct call_tree *tree = track->timeline->tree;
+	uint32_t left_out = n_left_out(tree->nodes[node].depth);
+	uint32_t n = level_of(tree->nodes[node].depth, left_out), first = step->n_shared;
 	uint64_t begin = ticks(track->cursor_ns);
+	const struct step *later = step + 1;
 
-	for (const struct step *later = step + 1; nodes[node].depth > first; node = nodes[node].parent) {
-		while (later->n_shared >= nodes[node].depth)
+	for (uint32_t level = n; level > first; level--) {
+		bool is_left_out = left_out > 0 && level == OUTER_LEVELS + 1;
+		uint32_t name = is_left_out ? left_out_name(tree, left_out) : tree->nodes[node].label;
+
+		while (later->n_shared >= level)
 			later++;
-		track->slices[nodes[node].depth - 1] = (struct slice){ nodes[node].label, later->end };
+		track->slices[level - 1] = (struct slice){ name, later->end };
+		node = outwards(tree->nodes, node, is_left_out ? left_out : 1);
 	}
 	if (first < n)
 		put_slices(track, first, n, begin);
@@ -275,8 +338,8 @@ static int make_room(struct track *track)
 	for (size_t i = 0; i < timeline->n_threads; i++)
 		most = MAX(most, timeline->threads[i].n);
 	track->steps = calloc(most + 1, sizeof *track->steps);
-	track->slices = calloc((size_t)timeline_depth(timeline) + 1, sizeof *track->slices);
-	return track->steps && track->slices ? name_labels(track) : -ENOMEM;
+	track->slices = calloc(MOST_LEVELS, sizeof *track->slices);
+	return track->steps && track->slices ? add_names(track) : -ENOMEM;
 }
 
 static int write_events(const struct profile *profile, const struct export_options *options,

@@ -5,10 +5,12 @@ scripts/readers installs those that come from npm.
 import base64
 import collections
 import contextlib
+import csv
 import functools
 import glob
 import html
 import http.server
+import io
 import json
 import os
 import re
@@ -88,6 +90,26 @@ def chrome_viewer():
     if not folders:
         raise unittest.SkipTest("Chrome's trace viewer is not there; Debian's golang-go has it")
     return [path for path in found if os.path.dirname(path) == folders[-1]]
+
+
+def ask_perfetto(path, sql):
+    """The rows of a query over a trace, by Perfetto's own trace processor."""
+    names = [os.environ.get("PROBING_TRACE_PROCESSOR"), "trace_processor", "trace_processor_shell"]
+    found = next((shutil.which(name) for name in names if name and shutil.which(name)), None)
+    if not found:
+        raise unittest.SkipTest("Perfetto's trace_processor is not there; PROBING_TRACE_PROCESSOR names it")
+    done = subprocess.run([found, "-Q", sql, path], capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    return list(csv.reader(io.StringIO(done.stdout)))[1:]
+
+
+def text_of(hexadecimal):
+    """Names come as their bytes: the program escapes nothing."""
+    return bytes.fromhex(hexadecimal).decode("utf-8")
+
+
+PERFETTO_ERRORS = "SELECT name, value FROM stats WHERE value > 0 AND severity <> 'info'"
 
 
 class Truth:
@@ -304,6 +326,27 @@ class Exports(t.RecordedCase):
                 found = read["threads"][str(tid)]["names"][name]
                 self.assertAlmostEqual(weight, found["ms"] * 1e6 + 125 * found["n"], delta=1000 + 125 * found["n"], msg=name)
 
+    def test_chrome_in_perfetto(self):
+        """It counts no error, and has each function of each thread with its slices, names and what its samples weigh."""
+        path = self.export("chrome")
+        self.assertEqual([], ask_perfetto(path, PERFETTO_ERRORS))
+        found = collections.defaultdict(dict)
+        for tid, thread, process, name, n, ns in ask_perfetto(
+                path, "SELECT tid, hex(thread.name), hex(process.name), hex(it.name), count(*), sum(dur)"
+                      " FROM slice it JOIN thread_track ON it.track_id = thread_track.id JOIN thread USING (utid)"
+                      " JOIN process USING (upid) WHERE NOT EXISTS (SELECT 1 FROM ancestor_slice(it.id) WHERE name = it.name)"
+                      " GROUP BY 1, 2, 3, 4"):
+            found[int(tid), text_of(thread), text_of(process)][text_of(name)] = int(n), int(ns)
+        with t.contextlib.closing(sqlite3.connect("probing.db")) as db:
+            names = {row[0]: row for row in db.execute("SELECT tid, thread.name, process.name FROM thread JOIN process USING (pid)")}
+        self.assertEqual({names[tid] for tid in self.truth.by_thread}, set(found))
+        for tid, functions in self.truth.by_thread.items():
+            for name, weight in functions.items():
+                n, ns = found[names[tid]][name]
+                self.assertAlmostEqual(weight, ns + 125 * n, delta=1000 + 125 * n, msg=name)
+        slices = [event for event in self.load("chrome")["traceEvents"] if event["ph"] == "X"]
+        self.assertEqual([[str(len(slices))]], ask_perfetto(path, "SELECT count(*) FROM slice"))
+
     def test_chrome_times_are_those_of_samples(self):
         """Slices begin and end with the recording, but for what samples weigh more than passed."""
         text = probing("sql", "probing.db", "SELECT max(timestamp + weight_ns / 1e9 * (state IS NOT NULL AND state <> 'running'))"
@@ -412,6 +455,37 @@ class Waiting(Exports):
     """The same with time in which threads waited: weights are of different lengths, times go up and down."""
     MODE = "wall"
     LATE_S = 0.5  # what ran is known by samples, and moves the waits behind it
+
+
+class Deep(t.Case):
+    """A stack of 3,000 calls, whose innermost ones no reader may lose."""
+
+    def setUp(self):
+        super().setUp()
+        t.need_perf()
+        with t.fixture("deep.py") as target:
+            probing("record", "--pid", str(target.pid), "-d", "1", "-o", "deep.db", check=t.OK)
+        probing("export", "deep.db", "--to", "chrome", "-o", "deep.trace.json", check=t.OK)
+        with open("deep.trace.json", encoding="utf-8") as file:
+            self.slices = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+
+    def test_levels(self):
+        ends, deepest, inside = [], 0, set()
+        for event in self.slices:
+            while ends and ends[-1] < event["ts"]:
+                ends.pop()
+            ends.append(event["ts"] + event["dur"])
+            deepest = max(deepest, len(ends))
+            if len(ends) > 129:
+                inside.add(event["name"])
+        self.assertLessEqual(deepest, 512)
+        self.assertGreater(deepest, 256)
+        self.assertTrue({"descend (deep.py)", "leaf_python (deep.py)"} <= inside, inside)
+        self.assertTrue(any(re.fullmatch(r"\[2\d{3} calls left out\]", event["name"]) for event in self.slices))
+
+    def test_in_perfetto(self):
+        self.assertEqual([], ask_perfetto("deep.trace.json", PERFETTO_ERRORS))
+        self.assertEqual([[str(len(self.slices))]], ask_perfetto("deep.trace.json", "SELECT count(*) FROM slice"))
 
 
 class Events(t.Case):

@@ -224,6 +224,76 @@ static void test_chrome_slices_nest(void **state)
 	yajl_tree_free(root);
 }
 
+/* ---- Deep stacks ---- */
+
+static int32_t made_deep(struct made_profile *made, int32_t frame, int32_t from, unsigned n_calls)
+{
+	while (n_calls-- > 0)
+		from = made_stack(made, from, frame);
+	return from;
+}
+
+static void made_run(struct made_profile *made, int i, int32_t stack)
+{
+	made_total(made, 1, 1, stack, 1);
+	made_sample(made, (struct profile_sample){ .time_ns = 1000000000 + 10000 * ((unsigned)i + 1), .weight_ns = 10000, .stack = stack,
+						   .state = STATE_RUNNING });
+}
+
+/* The slices of that name that begin and end there. */
+static size_t count_slices(yajl_val root, const char *name, double ts, double dur)
+{
+	yajl_val events = at(root, "traceEvents");
+	size_t n = 0;
+
+	for (size_t i = 0; i < events->u.array.len; i++) {
+		yajl_val event = events->u.array.values[i];
+
+		if (strcmp(at(event, "ph")->u.string, "X") == 0)
+			n += strcmp(at(event, "name")->u.string, name) == 0 && YAJL_GET_DOUBLE(at(event, "ts")) == ts &&
+			     YAJL_GET_DOUBLE(at(event, "dur")) == dur;
+	}
+	return n;
+}
+
+/* None is nested deeper than 512, what is left out is said, and what is there goes on through stacks of about the same depth. */
+static void test_chrome_deep(void **state)
+{
+	static const struct profile_frame f = { .kind = FRAME_NATIVE, .name = "f", .function = 1 },
+					  g = { .kind = FRAME_NATIVE, .name = "g", .function = 2 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+	int32_t frame, at_512, at_513, at_767, at_1500;
+	yajl_val root;
+
+	(void)state;
+	frame = made_frame(&made, f);
+	at_512 = made_deep(&made, frame, -1, 512);
+	at_513 = made_deep(&made, frame, at_512, 1);
+	at_767 = made_deep(&made, frame, at_513, 767 - 513);
+	at_1500 = made_deep(&made, frame, at_767, 1500 - 767);
+	made_thread(&made, 1, 1, "one", "one");
+	made.profile.run.started_ns = 1000000000;
+	made_run(&made, 0, at_512);
+	made_run(&made, 1, at_513);
+	made_run(&made, 2, at_767);
+	made_run(&made, 3, at_1500);
+	made_run(&made, 4, made_stack(&made, at_1500, made_frame(&made, g)));
+	text = export_text("chrome", &made.profile, &plain);
+	root = parse(text);
+	/* At 512 all are there. At 513 and 767 there are 128, one for 256, and 129 or 383. At 1500 there are 128, one for 1024, 348. */
+	assert_int_equal(count_slices(root, "f", 0, 49.875), 128);
+	assert_int_equal(count_slices(root, "f", 0, 9.875), 512 - 128);
+	assert_int_equal(count_slices(root, "[256 calls left out]", 10, 19.875), 1);
+	assert_int_equal(count_slices(root, "f", 10, 19.875), 129);
+	assert_int_equal(count_slices(root, "f", 20, 9.875), 383 - 129);
+	assert_int_equal(count_slices(root, "[1024 calls left out]", 30, 19.875), 1);
+	assert_int_equal(count_slices(root, "f", 30, 19.875), 348);
+	assert_int_equal(count_slices(root, "g", 40, 9.875), 1);
+	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 512 + 1 + 383 + 1 + 348 + 1);
+	yajl_tree_free(root);
+}
+
 /* ---- Which tree ---- */
 
 static void test_inverted(void **state)
@@ -356,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_chrome_slices),
 		cmocka_unit_test(test_chrome_slices_nest),
+		cmocka_unit_test(test_chrome_deep),
 		cmocka_unit_test(test_inverted),
 		cmocka_unit_test(test_min_share),
 		cmocka_unit_test(test_hostile_json),
