@@ -436,6 +436,7 @@ int recording_run(struct recording *recording)
 			if (!is_served(events, i))
 				serve(&loop, events[i].data.u32);
 	}
+	recording->recorded_ns = recording_recorded_ns(recording); /* what the rings hold is still to be read, and is of before */
 	if (r >= 0 && recording->error == 0)
 		drain(recording);
 	capture_stop(recording->capture);

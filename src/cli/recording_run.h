@@ -23,12 +23,12 @@ struct recording {
 	bool follows_waits; /* has no pauses: a wait is told by both of its ends */
 	bool keeps_newest;  /* always on: what was gathered may wait for seconds, for the sake of a quiet machine */
 	bool progress;      /* a line that is kept up to date on stderr */
-	uint64_t started_ns; /* CLOCK_MONOTONIC */
 	bool is_paused;
 	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; of a recording that is paused */
 	/* What became of it. */
 	uint64_t pauses_ns; /* how long it was paused, the current pause left out */
 	uint64_t began_ns;  /* CLOCK_MONOTONIC, when the loop did */
+	uint64_t recorded_ns; /* from then to its end, pauses left out */
 	int end_timer;      /* of the loop, which owns it; -1: there is none */
 	unsigned n_flushes_asked; /* and not answered yet */
 	bool child_ended;

@@ -134,7 +134,7 @@ static int finish(const struct record_options *options, struct recording *record
 	struct pipeline_counter counters[SUMMARY_MAX_COUNTERS];
 	struct summary summary = {
 		.path = options->path,
-		.seconds = (double)(monotonic_ns() - recording->started_ns - recording->pauses_ns) / 1e9,
+		.seconds = (double)recording->recorded_ns / 1e9,
 		.source = capture_source(recording->capture),
 		.unit = record_unit(options),
 		.is_estimate = options->capture.count == 0,
@@ -270,7 +270,6 @@ static int start_command(const struct record_options *options, struct recording 
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	record_announce(options, recording, "", 0);
-	recording->started_ns = monotonic_ns();
 	r = child_release(child);
 	return r < 0 ? target_fail_command(options->command[0], r) : EXIT_OK;
 }
@@ -304,7 +303,7 @@ static int run_record(int argc, char **argv)
 		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
 		.path = "probing.db",
 	};
-	struct recording recording = { .started_ns = monotonic_ns() };
+	struct recording recording = { 0 };
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = NULL;
 	sigset_t mask;
 	int status = EXIT_OK;

@@ -220,6 +220,15 @@ class Orders(t.Case):
         self.assertEqual((t.OK, 1), (process.returncode, run["clean"]))
         self.assertGreater(run["ended"], resumed)
 
+    def test_the_time_that_is_said_is_what_was_recorded(self):
+        """Not what it took to begin, of which a program for the kernel is most."""
+        with fixture("demo.py") as target:
+            said = probing("record", "--pid", target.pid, "-d", 0.2, "-o", "out.db", check=t.OK).stderr
+        run = t.Recording("out.db").run
+        seconds = float(re.search(r"samples in ([\d.]+) s", said).group(1))
+        self.assertLessEqual(seconds, run["ended"] - run["started"] + 0.05, said)
+        self.assertGreaterEqual(seconds, 0.2)
+
     def test_delay(self):
         with fixture("demo.py") as target:
             probing("record", "--pid", target.pid, "-d", 0.5, "-F", 199, "--delay", 1, "-o", "out.db", check=t.OK)
