@@ -63,15 +63,26 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 	r = pipeline_know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
-	if (event->tid == event->pid)
-		process->is_new = true;
-	if (!event->comm.is_exec || event->time_ns < process->loaded_ns)
-		return 0;
+	if (event->tid == event->pid && event->time_ns >= process->loaded_ns)
+		r = process_rename(process, event->comm.name);
+	if (r < 0 || !event->comm.is_exec || event->time_ns < process->loaded_ns)
+		return r;
 	pipeline_forget_watched(pipeline, process);
 	r = process_exec(&pipeline->processes, process);
 	if (r >= 0)
 		process->program->started_ns = pipeline_to_realtime(pipeline, event->time_ns);
 	return r;
+}
+
+/* It is called as who made it until it says otherwise; when it is asked it may be gone. */
+static int begin_as_copy(struct pipeline *pipeline, const struct process *parent, struct process *child,
+			 const struct capture_event *event)
+{
+	const struct known_thread *maker = pipeline_find_thread(pipeline, event->fork.parent_tid);
+	const char *name = maker && maker->name[0] ? maker->name : parent->name;
+
+	child->started_ns = child->program->started_ns = pipeline_to_realtime(pipeline, event->time_ns);
+	return name ? process_rename(child, name) : 0;
 }
 
 static int take_fork(struct pipeline *pipeline, const struct capture_event *event)
@@ -86,7 +97,7 @@ static int take_fork(struct pipeline *pipeline, const struct capture_event *even
 		return r;
 	r = processes_fork(&pipeline->processes, parent, event->pid, event->time_ns, &child);
 	if (r >= 0)
-		child->program->started_ns = pipeline_to_realtime(pipeline, event->time_ns);
+		r = begin_as_copy(pipeline, parent, child, event);
 	return r;
 }
 
@@ -102,7 +113,7 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 	}
 	if (process && event->tid == event->pid) {
 		pipeline_forget_watched(pipeline, process);
-		process_end(process);
+		process_end(process, pipeline_to_realtime(pipeline, event->time_ns));
 	}
 }
 

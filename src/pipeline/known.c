@@ -112,6 +112,14 @@ struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t
 	return slot ? &pipeline->threads[slot->id] : NULL;
 }
 
+/* What a process was called when that was told last, which its first thread is, too; "" where nobody has. */
+static const char *name_of(const struct pipeline *pipeline, pid_t pid)
+{
+	const struct process *process = processes_find(&pipeline->processes, pid);
+
+	return process && process->name ? process->name : "";
+}
+
 /* The thread's index; one not seen yet, or whose number now is another process', is added. */
 int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret)
 {
@@ -143,7 +151,7 @@ int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64
 	*thread = (struct known_thread){
 		.pid = pid, .tid = tid, .started_ns = pipeline_to_realtime(pipeline, time_ns), .is_new = true
 	};
-	snprintf(thread->name, sizeof thread->name, "%s", name);
+	snprintf(thread->name, sizeof thread->name, "%s", name[0] || tid != pid ? name : name_of(pipeline, pid));
 	free(name);
 	return 0;
 }

@@ -168,7 +168,7 @@ static int add(struct processes *processes, pid_t pid, pid_t parent_pid, struct 
 		return r;
 	}
 	if (older)
-		process_end(older);
+		process_end(older, process->started_ns);
 	*ret = process;
 	return 0;
 }
@@ -230,11 +230,23 @@ int process_exec(struct processes *processes, struct process *process)
 	return add_program(processes, process);
 }
 
-void process_end(struct process *process)
+int process_rename(struct process *process, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -ENOMEM;
+	free(process->name);
+	process->name = copy;
+	process->is_new = true;
+	return 0;
+}
+
+void process_end(struct process *process, uint64_t time_ns)
 {
 	if (process->ended_ns)
 		return;
-	process->ended_ns = realtime_ns();
+	process->ended_ns = time_ns;
 	process->is_new = true;
 }
 
@@ -285,7 +297,7 @@ static void seek_ended(struct processes *processes)
 {
 	for (size_t i = 0; i < processes->n; i++)
 		if (processes->processes[i]->ended_ns == 0 && process_is_gone(processes->processes[i]->pid))
-			process_end(processes->processes[i]);
+			process_end(processes->processes[i], realtime_ns());
 }
 
 /* Of those with the same number the last one is meant. */
@@ -368,7 +380,7 @@ int process_follow_pause(struct processes *processes, struct process *process)
 	int r;
 
 	if (process_is_gone(process->pid)) {
-		process_end(process);
+		process_end(process, realtime_ns());
 		return 0;
 	}
 	r = proc_stat_read(process->pid, 0, &stat);

@@ -32,7 +32,7 @@ struct process {
 	uint64_t next_watch_ns;     /* when to try that again */
 	int python_error;           /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
 	char python[64];            /* version, or what was refused */
-	char *name, *command;       /* as /proc last told them; NULL before */
+	char *name, *command;       /* as events and /proc last told them; NULL before */
 	unsigned generation_tried;  /* of the address space, at the last search */
 	uint64_t next_try_ns;
 	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, where no event tells of mappings */
@@ -76,8 +76,11 @@ int processes_fork(struct processes *processes, struct process *parent, pid_t pi
 /* The process runs another program now. */
 int process_exec(struct processes *processes, struct process *process);
 
-/* The process has ended: processes_forget() may let go of it. */
-void process_end(struct process *process);
+/* It is called so from now on. -ENOMEM. */
+int process_rename(struct process *process, const char *name);
+
+/* The process has ended: processes_forget() may let go of it. @time_ns: CLOCK_REALTIME, when. */
+void process_end(struct process *process, uint64_t time_ns);
 
 /*
  * processes_forget - let go of processes that have ended, and of interpreters that were left by exec, when no

@@ -1,6 +1,9 @@
 """Children: by fork, by exec of Python and of something else, by spawn."""
 import collections
+import signal
+import subprocess
 import sys
+import time
 import unittest
 
 import probing_test as t
@@ -70,6 +73,29 @@ class Launched(Children, t.Case):
             probing("record", "-F", 499, "-o", "out.db", "--", *command, check=t.OK)
             cls.recording = t.Recording("out.db")
 
+
+class WhileNobodyLooks(t.Case):
+    """Children that come and go before the recorder has read of them."""
+    LOOP = "while read line; do sleep 0.1; (exit 0); done"
+
+    def test_times_and_names_are_those_of_the_events(self):
+        t.need_perf()
+        shell = subprocess.Popen(["/bin/sh", "-c", self.LOOP], stdin=subprocess.PIPE)
+        with t.scratch(), t.recorder("--pid", shell.pid, "-o", "out.db") as recorder:
+            t.wait_until(lambda: "recording" in recorder.stderr.readline(), what="the recorder's first lines")
+            recorder.send_signal(signal.SIGSTOP)
+            before = time.time()
+            shell.communicate(b"once\n")
+            after = time.time()
+            time.sleep(0.5)
+            recorder.send_signal(signal.SIGCONT)
+            recorder.communicate(timeout=30)
+            children = [row for row in t.Recording("out.db").processes if row["pid"] != shell.pid]
+        self.assertEqual(["sleep", "sh"], [row["name"] for row in children])
+        for row in children:
+            self.assertLessEqual(before, row["started"] + 0.001)
+            self.assertLessEqual(row["ended"], after + 0.001)
+        self.assertGreaterEqual(children[0]["ended"] - children[0]["started"], 0.1)
 
 if __name__ == "__main__":
     sys.exit(unittest.main())

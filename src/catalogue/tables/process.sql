@@ -5,6 +5,6 @@ CREATE TABLE process(
   name       TEXT NOT NULL,               -- comm
   command    TEXT NOT NULL,               -- command line, '' where it was gone
   python     TEXT,                        -- version of its interpreter; NULL: none found
-  started    REAL NOT NULL,               -- [seconds since 1970] first seen
-  ended      REAL                         -- [seconds since 1970] exit seen
+  started    REAL NOT NULL,               -- [seconds since 1970] its fork, where that was seen, else when it was met
+  ended      REAL                         -- [seconds since 1970] its exit, where that was seen, else when it was missed
 );
