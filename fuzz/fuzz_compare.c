@@ -106,7 +106,7 @@ static int put_text(const struct compare *compare, FILE *out)
 
 static int put_markdown(const struct compare *compare, FILE *out)
 {
-	return compare_write_markdown(compare, &(struct compare_look){ 0 }, out);
+	return compare_write_markdown(compare, NULL, &(struct compare_look){ 0 }, out);
 }
 
 static int put_svg(const struct compare *compare, FILE *out)
@@ -152,7 +152,8 @@ static void judge(const struct compare *compare, const char *text)
 		size_t n_bytes;
 		FILE *out = open_memstream(&junit, &n_bytes);
 
-		if (!out || compare_write_junit(compare, &verdict, out) < 0 || compare_write_verdict(compare, &verdict, out) < 0)
+		if (!out || compare_write_junit(compare, &verdict, out) < 0 || compare_write_verdict(compare, &verdict, out) < 0 ||
+		    compare_write_markdown(compare, &verdict, &(struct compare_look){ 0 }, out) < 0)
 			abort();
 		fclose(out);
 		free(junit);

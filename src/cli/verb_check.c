@@ -26,7 +26,7 @@ static const struct argp_option option_list[] = {
 	  "Compare although these differ: cpu_model, cpus, kernel, python, probing, mode, event, unit, hz, period, stack_source, "
 	  "kernel_frames; runs: although there are few; all", 0 },
 	{ "junit", KEY_JUNIT, "OUT", 0, "Write the answers as JUnit XML", 0 },
-	{ "markdown", KEY_MARKDOWN, "OUT", 0, "Write the comparison as a comment on a change", 0 },
+	{ "markdown", KEY_MARKDOWN, "OUT", 0, "Write the answers and the comparison as a comment on a change", 0 },
 	{ "json", KEY_JSON, "OUT", 0, "Write the comparison as JSON", 0 },
 	{ "github-benchmark", KEY_GITHUB, "OUT", 0, "Write HEAD's numbers for github-action-benchmark (customSmallerIsBetter)", 0 },
 	{ "hyperfine", KEY_HYPERFINE, "OUT", 0, "Write wall times as hyperfine's JSON", 0 },
@@ -189,7 +189,7 @@ static int put_markdown(const void *data, FILE *out)
 	const struct writing *writing = data;
 	const struct compare_look look = { .max_rows = MARKDOWN_ROWS };
 
-	return compare_write_markdown(writing->compare, &look, out);
+	return compare_write_markdown(writing->compare, writing->verdict, &look, out);
 }
 
 static int put_json(const void *data, FILE *out)

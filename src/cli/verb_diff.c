@@ -138,7 +138,7 @@ static int write_out(const void *data, FILE *out)
 	case FORMAT_JSON:
 		return compare_write_json(writing->compare, out);
 	case FORMAT_MARKDOWN:
-		return compare_write_markdown(writing->compare, &writing->options->look, out);
+		return compare_write_markdown(writing->compare, NULL, &writing->options->look, out);
 	case FORMAT_SVG:
 		return compare_write_svg(writing->compare, writing->options->title, out);
 	case FORMAT_HTML:

@@ -159,7 +159,6 @@ struct compare_look {
 /* All: 0, -ENOMEM, or -EIO with ferror(out). */
 int compare_write_text(const struct compare *compare, const struct compare_look *look, FILE *out);
 int compare_write_json(const struct compare *compare, FILE *out);
-int compare_write_markdown(const struct compare *compare, const struct compare_look *look, FILE *out);
 /* Of one with options.stacks. @title: NULL: a general one. */
 int compare_write_svg(const struct compare *compare, const char *title, FILE *out);
 int compare_write_html(const struct compare *compare, const char *title, FILE *out);
@@ -213,6 +212,9 @@ int compare_judge(const struct compare *compare, const struct compare_rule *rule
 void compare_verdict_done(struct compare_verdict *verdict);
 
 int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
+/* @verdict: what rules say of it; NULL: none were asked. */
+int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict, const struct compare_look *look,
+			   FILE *out);
 int compare_write_junit(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
 
 /* Of head alone, for what keeps a history of its own; formats of others. */

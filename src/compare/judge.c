@@ -286,6 +286,9 @@ static int judge_rule(struct judging *judging, const struct compare_rule *rule)
 	case RULE_WALL:
 		if (compare->n_timed[SIDE_BASE] == 0 || compare->n_timed[SIDE_HEAD] == 0)
 			return cannot_tell(judging, rule, "wall time", "no runs without a recorder were timed; probing bench does");
+		if (compare->n_timed[SIDE_BASE] < 2 || compare->n_timed[SIDE_HEAD] < 2) /* and no counts of samples tell */
+			return cannot_tell(judging, rule, "wall time", "one timed run of a side does not tell how much they differ by "
+					   "themselves");
 		return judge_one(judging, rule, &compare->wall, "wall time, not recorded");
 	case RULE_TOTAL:
 		if (!rule->function && !compare_has_whole(compare))

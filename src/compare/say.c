@@ -7,7 +7,7 @@
 
 #include "base/util.h"
 
-enum { MOST_NAMED = 3 };
+enum { MOST_NAMED = 3, MAX_CELL = 64 };
 
 const char *compare_quantity(const struct compare *compare)
 {
@@ -84,6 +84,36 @@ void say_interval(const struct estimate *estimate, char *to, size_t n_bytes)
 static size_t first_of(const struct compare *compare, enum side side)
 {
 	return side == SIDE_BASE ? 0 : compare->n_side[SIDE_BASE];
+}
+
+const char *say_outcome(enum outcome outcome)
+{
+	static const char *const words[] = {
+		[OUTCOME_PASSED] = "passed",
+		[OUTCOME_CANNOT_TELL] = "cannot tell",
+		[OUTCOME_REGRESSED] = "REGRESSED",
+	};
+
+	return words[outcome];
+}
+
+void say_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out)
+{
+	struct compare time = { .options.per = PER_RUN };
+	const struct compare *unit = finding->is_wall ? &time : compare;
+	char base[MAX_CELL], head[MAX_CELL], interval[MAX_CELL];
+
+	if (finding->has_estimate) {
+		compare_format(unit, finding->estimate.base, base, sizeof base);
+		compare_format(unit, finding->estimate.head, head, sizeof head);
+		say_interval(&finding->estimate, interval, sizeof interval);
+		fprintf(out, "%s to %s", base, head);
+		if (finding->estimate.base > 0)
+			fprintf(out, ", %+.1f %%", 100 * finding->estimate.change);
+		fprintf(out, "%s%s, p %.2g", interval[0] ? " " : "", interval, finding->estimate.adjusted);
+	}
+	if (finding->why)
+		fprintf(out, "%s%s", finding->has_estimate ? "; " : "", finding->why);
 }
 
 /* How much of a run's name is the file's. */

@@ -12,6 +12,12 @@
 void say_change(const struct estimate *estimate, char *to, size_t n_bytes);
 void say_interval(const struct estimate *estimate, char *to, size_t n_bytes);
 
+/* "passed", "cannot tell", "REGRESSED". */
+const char *say_outcome(enum outcome outcome);
+
+/* "102 ms to 113 ms, +10.8 % [+8.1, +13.4] %, p 0.001; why" */
+void say_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out);
+
 /* "10 runs of base.db, other.db" of a side. */
 void say_runs(const struct compare *compare, enum side side, FILE *out);
 

@@ -337,6 +337,12 @@ static void estimate_by_deals(const struct shuffles *shuffles, const double *val
 	bootstrap(shuffles, values, scale, estimate);
 }
 
+/* One value that is no count could have been any other. */
+static bool is_spread_known(const double *counting, size_t n)
+{
+	return n >= 2 || counting[0] > 0;
+}
+
 static void estimate_by_count(const struct shuffles *shuffles, const double *values, const double *counting,
 			      const struct scale *scale, struct estimate *estimate)
 {
@@ -346,6 +352,11 @@ static void estimate_by_count(const struct shuffles *shuffles, const double *val
 	double head = variance_by_count(values + n_base, counting + n_base, n_head);
 	double difference = fabs(estimate->head - estimate->base), error;
 
+	if (!is_spread_known(counting, n_base) || !is_spread_known(counting + n_base, n_head)) {
+		estimate->p = 1;
+		estimate->low = estimate->high = NAN;
+		return;
+	}
 	estimate->p = difference > 0 ? student_p(difference / sqrt(base + head), freedom) : 1;
 	estimate->low = estimate->high = estimate->change;
 	if (estimate->base <= 0 || estimate->head <= 0 || !isfinite(estimate->change))

@@ -33,7 +33,7 @@ void shuffles_done(struct shuffles *shuffles);
  * @counting: by value, the variance that it has for being a count of samples.
  * With enough runs p is that of a permutation test on Welch's statistic of ranks (of Welch's own test where that is below what
  * a permutation can say), and the interval a bootstrap's, widened for few runs. With fewer both are those of the normal (Student's, where there are runs to estimate a spread from) with the
- * larger of the variances that counting and the runs say. p is not yet corrected for how many were asked.
+ * larger of the variances that counting and the runs say; of one value on a side that is no count p is 1, and low and high are NAN. p is not yet corrected for how many were asked.
  */
 void stats_estimate(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret);
 

@@ -1,4 +1,5 @@
-/* write_markdown.c - a comparison as a comment on a change: what has changed as a table, the rest in one line. */
+/* write_markdown.c - a comparison as a comment on a change: what rules say of it, what has changed as a table, the rest in
+ * one line. */
 #include <errno.h>
 #include <string.h>
 
@@ -114,12 +115,53 @@ static void put_head(const struct compare *compare, FILE *out)
 	}
 }
 
-int compare_write_markdown(const struct compare *compare, const struct compare_look *look, FILE *out)
+/* A line for each answer: first what is told is what the job ends with. */
+static int put_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out)
+{
+	for (size_t i = 0; i < verdict->n_findings; i++) {
+		const struct compare_finding *finding = &verdict->findings[i];
+		CLEANUP(freep) char *text = NULL;
+		size_t n_bytes;
+		FILE *said = open_memstream(&text, &n_bytes);
+
+		if (!said)
+			return -ENOMEM;
+		fprintf(said, "%s%s", finding->subject, finding->has_estimate || finding->why ? ": " : "");
+		say_finding(compare, finding, said);
+		if (fclose(said) != 0)
+			return -ENOMEM;
+		fprintf(out, "- %s ", say_outcome(finding->outcome));
+		if (finding->rule)
+			put_code(out, finding->rule->text);
+		fputs(finding->rule ? ", " : "", out);
+		put_escaped(out, text);
+		fputc('\n', out);
+	}
+	fputc('\n', out);
+	return 0;
+}
+
+static int put_title(const struct compare *compare, const struct compare_verdict *verdict, size_t n_known, FILE *out)
+{
+	const char *have = n_known == 1 ? "function has" : "functions have";
+
+	if (!verdict) {
+		fprintf(out, "### Profile: %zu %s changed\n\n", n_known, have);
+		return 0;
+	}
+	fprintf(out, "### Profile: %s\n\n", say_outcome(verdict->outcome));
+	return put_verdict(compare, verdict, out);
+}
+
+int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict, const struct compare_look *look,
+			   FILE *out)
 {
 	size_t n_known = count_known(compare), n = say_rows(n_known, look->max_rows);
 	int r;
 
-	fprintf(out, "### Profile: %zu function%s changed\n\n", n_known, n_known == 1 ? " has" : "s have");
+	r = put_title(compare, verdict, n_known, out);
+	if (r < 0)
+		return r;
 	put_head(compare, out);
 	if (n > 0)
 		fputs("\n| function | self, base | head | change | total, base | head | change |\n"
@@ -128,9 +170,9 @@ int compare_write_markdown(const struct compare *compare, const struct compare_l
 		put_row(compare, &compare->rows[i], out);
 	if (n < n_known)
 		fprintf(out, "\n%zu more have changed.\n", n_known - n);
-	fprintf(out, "\n%zu function%s not known to have changed. Numbers are %s, %zu runs against %zu.\n",
+	fprintf(out, "\n%zu function%s not known to have changed. Numbers are %s, of %zu run%s against %zu.\n",
 		compare->n_rows - n_known, compare->n_rows - n_known == 1 ? " is" : "s are", compare_quantity(compare),
-		compare->n_side[SIDE_BASE], compare->n_side[SIDE_HEAD]);
+		compare->n_side[SIDE_BASE], compare->n_side[SIDE_BASE] == 1 ? "" : "s", compare->n_side[SIDE_HEAD]);
 	fputc('\n', out);
 	r = put_remarks(compare, out);
 	return r < 0 ? r : ferror(out) ? -EIO : 0;

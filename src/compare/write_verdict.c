@@ -5,34 +5,6 @@
 #include "base/util.h"
 #include "src/compare/say.h"
 
-enum { MAX_CELL = 64 };
-
-static const char *const words[] = {
-	[OUTCOME_PASSED] = "passed",
-	[OUTCOME_CANNOT_TELL] = "cannot tell",
-	[OUTCOME_REGRESSED] = "REGRESSED",
-};
-
-/* "102 ms to 113 ms, +10.8 % [+8.1, +13.4] %, p 0.001; why" */
-static void put_finding(const struct compare *compare, const struct compare_finding *finding, FILE *out)
-{
-	struct compare time = { .options.per = PER_RUN };
-	const struct compare *unit = finding->is_wall ? &time : compare;
-	char base[MAX_CELL], head[MAX_CELL], interval[MAX_CELL];
-
-	if (finding->has_estimate) {
-		compare_format(unit, finding->estimate.base, base, sizeof base);
-		compare_format(unit, finding->estimate.head, head, sizeof head);
-		say_interval(&finding->estimate, interval, sizeof interval);
-		fprintf(out, "%s to %s", base, head);
-		if (finding->estimate.base > 0)
-			fprintf(out, ", %+.1f %%", 100 * finding->estimate.change);
-		fprintf(out, "%s%s, p %.2g", interval[0] ? " " : "", interval, finding->estimate.adjusted);
-	}
-	if (finding->why)
-		fprintf(out, "%s%s", finding->has_estimate ? "; " : "", finding->why);
-}
-
 int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out)
 {
 	fputs("base  ", out);
@@ -43,14 +15,14 @@ int compare_write_verdict(const struct compare *compare, const struct compare_ve
 	for (size_t i = 0; i < verdict->n_findings; i++) {
 		const struct compare_finding *finding = &verdict->findings[i];
 
-		fprintf(out, "%-11s  %s%s%s", words[finding->outcome], finding->rule ? finding->rule->text : "",
+		fprintf(out, "%-11s  %s%s%s", say_outcome(finding->outcome), finding->rule ? finding->rule->text : "",
 			finding->rule ? ": " : "", finding->subject);
 		if (finding->has_estimate || finding->why)
 			fputs(": ", out);
-		put_finding(compare, finding, out);
+		say_finding(compare, finding, out);
 		fputc('\n', out);
 	}
-	fprintf(out, "\n%s\n", words[verdict->outcome]);
+	fprintf(out, "\n%s\n", say_outcome(verdict->outcome));
 	return ferror(out) ? -EIO : 0;
 }
 
@@ -80,7 +52,7 @@ static int put_case(const struct compare *compare, const struct compare_finding 
 
 	if (!said)
 		return -ENOMEM;
-	put_finding(compare, finding, said);
+	say_finding(compare, finding, said);
 	if (fclose(said) != 0)
 		return -ENOMEM;
 	fputs("  <testcase classname=\"", out);

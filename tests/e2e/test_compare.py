@@ -321,7 +321,12 @@ class Check(Compare):
         for line in lines[3:]:
             self.assertRegex(line, r"^Benchmark\S+ 1 \d+ ns/op$")
         self.assertEqual(N_RUNS, sum(line.startswith("BenchmarkSelf/planted@slower.py ") for line in lines))
-        self.assertTrue(os.path.getsize("m.md") and json.load(open("c.json"))["functions"])
+        with open("m.md") as file:
+            comment = file.read()
+        self.assertTrue(comment.startswith("### Profile: REGRESSED\n"), comment)
+        self.assertRegex(comment, r"(?m)^- REGRESSED <code>self\(func=planted\)&gt;\+15%</code>, planted \(slower.py\)")
+        self.assertRegex(comment, r"(?m)^- cannot tell <code>self\(func=nobody\)")
+        self.assertTrue(json.load(open("c.json"))["functions"])
 
 
 if __name__ == "__main__":

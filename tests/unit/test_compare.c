@@ -203,14 +203,25 @@ static void test_native_names(void **state)
 
 /* ---- Runs ---- */
 
+#define BENCH_RUN_TABLE \
+	"CREATE TABLE bench_run(bench_run INTEGER PRIMARY KEY, run INTEGER, command TEXT, started REAL, wall REAL, user REAL," \
+	" sys REAL, max_rss INTEGER, exit_status INTEGER);"
+
 static const char two_runs[] =
 	"INSERT INTO run VALUES(2, 110, 114, 'app', 8, 'cpu', 99, 'here', '6.1', '3.11.2', 4);"
 	"CREATE TABLE run_process(run INTEGER, pid INTEGER, was INTEGER);"
 	"INSERT INTO run_process VALUES(1, 7, 7), (2, 8, 8);"
-	"CREATE TABLE bench_run(bench_run INTEGER PRIMARY KEY, run INTEGER, command TEXT, started REAL, wall REAL, user REAL,"
-	" sys REAL, max_rss INTEGER, exit_status INTEGER);"
+	BENCH_RUN_TABLE
 	"INSERT INTO bench_run VALUES(1, 1, 'app', 100, 1.5, NULL, NULL, NULL, 0), (2, NULL, 'app', 103, 1.25, 1, 0.1, 4096, 0),"
 	" (3, 2, 'app', 110, 3, NULL, NULL, NULL, 0);";
+
+static const char timed_run[] =
+	BENCH_RUN_TABLE
+	"INSERT INTO bench_run VALUES(1, 1, 'app', 100, 1.5, NULL, NULL, NULL, 0), (2, NULL, 'app', 103, 1.5, 1, 0.1, 4096, 0);";
+
+static const char slower_run[] =
+	BENCH_RUN_TABLE
+	"INSERT INTO bench_run VALUES(1, 1, 'app', 100, 9, NULL, NULL, NULL, 0), (2, NULL, 'app', 109, 9, 1, 0.1, 4096, 0);";
 
 static void test_runs_of_one_file(void **state)
 {
@@ -233,6 +244,7 @@ static void test_runs_of_one_file(void **state)
 	assert_int_equal(compare->runs[1].samples, 90);
 	assert_near(row_of(compare, "f")->self.base, (0.6 / 1.5 + 0.9 / 3) / 2);
 	assert_near(compare->wall.base, 1.25);
+	assert_true(isnan(compare->wall.low) && isnan(compare->wall.high) && !compare->wall.is_known);
 	assert_near(compare->self_values[0], 0.4);
 	made_done(&made);
 }
@@ -353,6 +365,43 @@ static void test_rules(void **state)
 	assert_int_equal(judge(same, "self(func=f)>+5%", NULL, NULL), OUTCOME_PASSED);
 	assert_int_equal(judge(same, "any", NULL, NULL), OUTCOME_PASSED);
 	assert_int_equal(judge(same, "new-hot", NULL, NULL), OUTCOME_PASSED);
+}
+
+/* A clock does not count, so of one run nobody knows how much it differs by itself, whatever is allowed. */
+static void test_one_timed_run_tells_nothing(void **state)
+{
+	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ 0 });
+	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
+	struct made_profile made = { 0 };
+	char why[256];
+
+	(void)state;
+	one_function(&made, "f", "f.py", 60);
+	assert_int_equal(add(compare, SIDE_BASE, &made, timed_run, why), 0);
+	assert_int_equal(add(compare, SIDE_HEAD, &made, slower_run, why), 0);
+	assert_int_equal(compare_settle(compare), 0);
+	assert_near(compare->wall.change, 5);
+	assert_true(isnan(compare->wall.low) && isnan(compare->wall.high) && !compare->wall.is_known);
+	assert_int_equal(judge(compare, "wall>+5%", "runs", &verdict), OUTCOME_CANNOT_TELL);
+	assert_non_null(strstr(verdict.findings[0].why, "one timed run"));
+	made_done(&made);
+}
+
+/* A comment does not say less than the job's end. */
+static void test_comment_has_the_answers(void **state)
+{
+	CLEANUP(compare_freep) struct compare *slower = many_runs(6, 20, "");
+	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
+	CLEANUP(freep) char *text = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	(void)state;
+	judge(slower, "self(func=f)>+5%", NULL, &verdict);
+	assert_int_equal(compare_write_markdown(slower, &verdict, &(struct compare_look){ 0 }, out), 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(strncmp(text, "### Profile: REGRESSED\n\n- REGRESSED f (f.py)&#58; ", 48), 0);
+	assert_non_null(strstr(text, "| all of it |"));
 }
 
 /* Shares add up to one whatever happens: a rule on their sum would never be broken. */
@@ -564,7 +613,7 @@ static int write_text(const struct compare *compare, FILE *out)
 
 static int write_markdown(const struct compare *compare, FILE *out)
 {
-	return compare_write_markdown(compare, &(struct compare_look){ 0 }, out);
+	return compare_write_markdown(compare, NULL, &(struct compare_look){ 0 }, out);
 }
 
 static int write_svg(const struct compare *compare, FILE *out)
@@ -684,6 +733,8 @@ int main(void)
 		cmocka_unit_test(test_what_cannot_be_compared),
 		cmocka_unit_test(test_by_a_counter),
 		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_one_timed_run_tells_nothing),
+		cmocka_unit_test(test_comment_has_the_answers),
 		cmocka_unit_test(test_shares_of_all),
 		cmocka_unit_test(test_speed_cancels),
 		cmocka_unit_test(test_slow_machine_is_no_change),
