@@ -55,7 +55,7 @@ int words_add_list(struct words *words, const char *list)
 bool words_match(const struct words *words, const char *name)
 {
 	for (size_t i = 0; i < words->n; i++)
-		if (fnmatch(words->words[i], name, 0) == 0)
+		if (strcmp(words->words[i], name) == 0 || fnmatch(words->words[i], name, 0) == 0)
 			return true;
 	return false;
 }

@@ -19,7 +19,7 @@ int words_add(struct words *words, const char *word);
 /* words_add_list - those between commas; empty ones are left out. -EINVAL: there is none; -ENOMEM. */
 int words_add_list(struct words *words, const char *list);
 
-/* Whether a whole name fits one of them, which may be globs (glob(7)). */
+/* Whether a whole name is one of them, or fits one as a glob (glob(7)): "[lock]" is itself, not a letter. */
 bool words_match(const struct words *words, const char *name);
 
 /*

@@ -18,17 +18,12 @@ static bool is_function(const struct words *wanted, const struct profile_frame *
 	return words_match_function(wanted, frame->name);
 }
 
-static bool is_path(const struct words *wanted, const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return path && (words_match(wanted, path) || (slash && words_match(wanted, slash + 1)));
-}
-
-/* Python has no files of code: there it is the source file. */
+/* By what a report of modules calls it. */
 static bool is_of_module(const struct words *wanted, const struct profile_frame *frame)
 {
-	return is_path(wanted, frame->kind == FRAME_PYTHON ? frame->file : frame->module);
+	const char *module = profile_frame_module(frame), *slash = strrchr(module, '/');
+
+	return words_match(wanted, module) || (slash && words_match(wanted, slash + 1));
 }
 
 typedef bool match_function(const struct words *wanted, const struct profile_frame *frame);

@@ -6,7 +6,6 @@
  * ask is corrected together: Holm's way among the quantities of a rule, and each rule has its share of the 5 %.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,11 +141,11 @@ static int cannot_tell(struct judging *judging, const struct compare_rule *rule,
 
 static bool is_meant(const struct compare_rule *rule, const struct compare_function *function)
 {
-	struct words words = { .words = (char **)&rule->function, .n = 1 };
+	struct words names = { .words = (char **)&rule->function, .n = 1 }, files = { .words = (char **)&rule->file, .n = 1 };
 
-	if (rule->function && !words_match_function(&words, function->name))
+	if (rule->function && !words_match_function(&names, function->name))
 		return false;
-	return !rule->file || fnmatch(rule->file, function->place, 0) == 0;
+	return !rule->file || words_match(&files, function->place);
 }
 
 static const struct estimate *estimate_of(const struct compare_rule *rule, const struct compare_row *row)

@@ -1,5 +1,6 @@
 """What is shown of a recording: the options that report, flamegraph and export share, against SQL on the file."""
 import collections
+import json
 import os
 import sqlite3
 import unittest
@@ -101,6 +102,17 @@ class Views(t.RecordedCase):
         self.assertEqual(wanted, sum(self.folded("--module", "libz.so*").values()))
         self.assertEqual(sum(self.folded("--module", "demo.py").values()),
                          sum(n for stack, n in self.folded().items() if "demo.py" in self.names(stack)))
+
+    def test_modules_as_they_are_listed(self):
+        """What report --by module lists can be asked for by that name, "[kernel]" too, though it looks like a glob."""
+        def report(*options):
+            return json.loads(probing("report", "--json", *options, check=t.OK).stdout)
+
+        listed = report("--by", "module", "--total", "-n", 1000)["rows"]
+        asked = [row for row in listed if row["module"].startswith("[") or row["module"].endswith(".py")]
+        for row in asked:
+            self.assertEqual(row["total"], report("--module", row["module"])["weight"], row["module"])
+        self.assertGreater(len(asked), 2)
 
     def test_process(self):
         db = sqlite3.connect("probing.db")

@@ -40,6 +40,20 @@ static void globs_are_of_whole_names(void **state)
 	assert_false(words_match(&words, "Thread.main"));
 }
 
+/* Waits, native operators and listed comprehensions have names that look like globs. */
+static void a_name_fits_itself(void **state)
+{
+	CLEANUP(words_done) struct words words = { 0 };
+
+	(void)state;
+	assert_int_equal(words_add(&words, "[lock]"), 0);
+	assert_int_equal(words_add(&words, "operator[]"), 0);
+	assert_true(words_match(&words, "[lock]"));
+	assert_true(words_match(&words, "k")); /* and it is a glob still */
+	assert_true(words_match_function(&words, "operator[]"));
+	assert_false(words_match(&words, "[gil]"));
+}
+
 static void functions_go_by_their_last_name_too(void **state)
 {
 	CLEANUP(words_done) struct words words = { 0 };
@@ -73,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commas_part_words),
 		cmocka_unit_test(globs_are_of_whole_names),
+		cmocka_unit_test(a_name_fits_itself),
 		cmocka_unit_test(functions_go_by_their_last_name_too),
 		cmocka_unit_test(numbers_are_whole_words),
 	};
