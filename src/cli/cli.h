@@ -99,9 +99,14 @@ bool cli_colour(int fd);
 struct sqlite3;
 int cli_open_recording(const char *path, struct sqlite3 **ret);
 
+/* What a recording counted under that name; 0 also where it did not. */
+uint64_t cli_counter(struct sqlite3 *db, const char *name);
+
 struct profile;
 /* All samples of a profile, those without a stack included. */
 uint64_t cli_count_samples(const struct profile *profile);
+/* Of a recording without any samples: why, as the end of a sentence. */
+const char *cli_why_empty(struct sqlite3 *db, const struct profile *profile);
 
 /*
  * An output file that appears only when it is whole: written beside its place,

@@ -5,6 +5,8 @@
 
 enum { MAX_SENTENCE = 512 };
 
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
 static const char *recording_path(const char *path)
 {
 	return path ? path : "probing.db";
@@ -25,6 +27,16 @@ int cli_open_recording(const char *path, struct sqlite3 **ret)
 	return r < 0 ? fail(r, recording_path(path)) : EXIT_OK;
 }
 
+uint64_t cli_counter(sqlite3 *db, const char *name)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+
+	if (sqlite3_prepare_v2(db, "SELECT value FROM counter WHERE name = ?", -1, &statement, NULL) != SQLITE_OK ||
+	    sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) != SQLITE_OK || sqlite3_step(statement) != SQLITE_ROW)
+		return 0;
+	return (uint64_t)MAX(sqlite3_column_int64(statement, 0), 0);
+}
+
 uint64_t cli_count_samples(const struct profile *profile)
 {
 	uint64_t n = 0;
@@ -32,4 +44,16 @@ uint64_t cli_count_samples(const struct profile *profile)
 	for (size_t i = 0; i < profile->n_totals; i++)
 		n += profile->totals[i].samples;
 	return n;
+}
+
+const char *cli_why_empty(sqlite3 *db, const struct profile *profile)
+{
+	if (cli_counter(db, "left out") > 0)
+		return "those that were taken were left out by --threads, --function or --gil when it was recorded";
+	if (cli_counter(db, "lost") > 0)
+		return "all were lost while it was recorded ('probing info' counts them)";
+	if (profile->unit)
+		return "the event did not happen, or less often than one sample stands for (record -c 1 takes each)";
+	return "what was recorded used no CPU time, or too little for a sample (record -F takes more, --mode wall shows what is "
+	       "waited for)";
 }

@@ -29,6 +29,8 @@ static const char *const end_counters[STACK_N_ENDS] = {
 	[STACK_FRAME_LIMIT] = "stack frame limit",
 };
 
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -144,18 +146,16 @@ void summary_print(const struct summary *summary)
 
 void summary_report(const char *path)
 {
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	struct report_options options = { .max_rows = REPORT_ROWS };
-	sqlite3 *db;
-	int r;
 
-	r = store_open_reader(path, &db);
-	if (r < 0)
+	if (store_open_reader(path, &db) < 0 || profile_load(db, &profile) < 0)
 		return;
-	r = profile_load(db, &profile);
-	sqlite3_close(db);
-	if (r < 0 || profile->n_totals == 0)
+	if (profile->n_totals == 0) {
+		fprintf(stderr, "no samples: %s\n", cli_why_empty(db, profile));
 		return;
+	}
 	options.columns = cli_columns(STDERR_FILENO);
 	options.colour = cli_colour(STDERR_FILENO);
 	fputc('\n', stderr);

@@ -139,6 +139,7 @@ static int look_at_all(const struct options *options, struct info *infos, bool *
 static int print(const struct options *options, struct info *infos, const bool *is_seen)
 {
 	size_t n = 0;
+	int r;
 
 	for (size_t i = 0; i < options->paths.n; i++) {
 		struct info kept = infos[i];
@@ -154,7 +155,10 @@ static int print(const struct options *options, struct info *infos, const bool *
 		infos[i] = infos[n];
 		infos[n++] = kept;
 	}
-	return options->json && info_print_json(infos, n, stdout) < 0 ? cli_fail(EXIT_FAILED, "not enough memory") : EXIT_OK;
+	r = options->json ? info_print_json(infos, n, stdout) : 0;
+	if (r == -ENOMEM)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	return r < 0 ? cli_fail_write("-", r) : EXIT_OK;
 }
 
 static int info_all(const struct options *options)

@@ -220,7 +220,7 @@ int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struc
 	if (status != EXIT_OK)
 		return status;
 	if (!is_part(view) && cli_count_samples(profile) == 0)
-		return cli_fail(EXIT_BAD_DATA, "%s holds no samples: nothing ran while it was recorded", path);
+		return cli_fail(EXIT_BAD_DATA, "%s holds no samples: %s", path, cli_why_empty(db, profile));
 	if (view_keep(profile, view) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (cli_count_samples(profile) == 0)

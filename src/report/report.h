@@ -40,6 +40,7 @@ struct report_options {
 	bool by_total;      /* sort by total time rather than self */
 	bool json;          /* one JSON object instead of a table */
 	const struct held_time *held; /* told as well; NULL: it is not */
+	uint64_t lost;      /* samples of the recording that nobody has; told where there are any */
 };
 
 /*

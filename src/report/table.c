@@ -226,6 +226,8 @@ void table_put_whole(const struct report_options *options, const struct whole *w
 		cell_put(out, whole->unit, LONGEST_UNIT, CELL_CUT_MIDDLE);
 	}
 	fputc('\n', out);
+	if (options->lost > 0)
+		fprintf(out, "%ju more were lost while it was recorded\n", (uintmax_t)options->lost);
 	if (options->held)
 		report_held(options->held, options->columns ?: REPORT_COLUMNS, out);
 	fputc('\n', out);

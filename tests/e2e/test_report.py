@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -52,6 +53,14 @@ class Report(t.RecordedCase):
         text = probing("report", check=t.OK).stdout
         self.assertIn("edit_distance", text)
         self.assertIn("demo.py", text)
+
+    def test_what_was_lost_is_said(self):
+        self.assertNotIn("lost", probing("report", check=t.OK).stdout)
+        shutil.copy("probing.db", "lossy.db")
+        with contextlib.closing(sqlite3.connect("lossy.db")) as db:
+            db.execute("UPDATE counter SET value = 7 WHERE name = 'lost'")
+            db.commit()
+        self.assertIn("\n7 more were lost while it was recorded\n", probing("report", "lossy.db", check=t.OK).stdout)
 
     def test_totals_never_exceed_the_whole(self):
         text = probing("report", "probing.db", check=t.OK).stdout
@@ -138,8 +147,10 @@ class Report(t.RecordedCase):
 
     def test_output_that_fails(self):
         with open("/dev/full", "w") as full:
-            said = subprocess.run([t.BINARY, "report", "probing.db"], stdout=full, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(t.IO, said.returncode)
+            for command in (["report", "probing.db"], ["info", "probing.db"], ["info", "--json", "probing.db"]):
+                said = subprocess.run([t.BINARY] + command, stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(t.IO, said.returncode, command)
+                self.assertSentence(said.stderr, "No space left")
 
 
 if __name__ == "__main__":

@@ -386,6 +386,22 @@ class Wanted(Scratch):
             tid = recording.samples[0].tid
             self.assertEqual({tid}, {sample.tid for sample in self.recording(target, "--threads", tid).samples})
 
+    def test_nothing_is_left(self):
+        """An empty recording is no sign that nothing ran."""
+        with fixture("demo.py") as target:
+            said = probing("record", "--pid", target.pid, "-d", 0.5, "-F", 499, "--function", "nobody", check=t.OK).stderr
+        for text in (said, probing("report", check=t.BAD_DATA).stderr):
+            self.assertRegex(text, r"no samples: .* left out by --threads, --function or --gil")
+
+    def test_idle_programs(self):
+        idle = subprocess.Popen(["sleep", "60"])
+        try:
+            said = probing("record", "--pid", idle.pid, "-d", 0.2, check=t.OK).stderr
+        finally:
+            idle.kill()
+            idle.wait()
+        self.assertRegex(said, "no samples: .* used no CPU time.* --mode wall")
+
     def test_names_that_only_python_knows(self):
         with fixture("gil.py") as target:
             recording = self.recording(target, "--threads", "hol*")
