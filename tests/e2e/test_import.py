@@ -239,6 +239,17 @@ class Speedscope(Import):
         self.assertEqual([("worker", 40000000), ("loader", 25000000)], [tuple(row.values()) for row in sums])
         self.assertEqual([{"s": 0.03}], ask("out.db", "SELECT round(max(timestamp) - min(timestamp), 4) AS s FROM sample"))
 
+    def test_there_and_back(self):
+        """Places that stand in names since speedscope shows nothing else are no part of them."""
+        golden = os.path.join(t.ROOT, "tests", "golden", "training")
+        probing("import", golden + ".speedscope.json", "-o", "out.db", check=t.OK)
+        with open(golden + ".folded") as file:
+            wanted = {frame.replace("_[k]", "") for line in file for frame in line.rsplit(" ", 1)[0].split(";")}
+        self.assertEqual(wanted, {frame for stack in folded("out.db") for frame in stack.split(";")})
+        named = ask("out.db", "SELECT name FROM hot_function WHERE kind = 'python'")
+        self.assertIn({"name": "Trainer.train"}, named)
+        self.assertEqual([], [row for row in named if "(" in row["name"]])
+
     def test_what_does_not_fit_is_refused(self):
         for name, what in (("close", "closed"), ("frame", "not there"), ("weights", "weights"), ("deep", "JSON")):
             with self.subTest(name):
