@@ -1,8 +1,10 @@
 """What probing sql can be asked of: several recordings, a running process; formats, limits, the prompt."""
+import contextlib
 import csv
 import io
 import json
 import os
+import platform
 import re
 import shutil
 import sqlite3
@@ -16,6 +18,7 @@ from probing_test import probing
 from terminal import Terminal
 
 ORDINARY_USER = 65534
+FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
 
 # Says where it stands, and then stands still.
 TARGET = """
@@ -235,9 +238,26 @@ class Several(t.Case):
 
 # ---- A process ----
 
+def sleeps(pid, tid):
+    """In a call of its own, not on its way there, and not for the GIL."""
+    with open("/proc/%d/task/%d/stat" % (pid, tid)) as stat:
+        state = stat.read().rpartition(")")[2].split()[0]
+    try:
+        with open("/proc/%d/task/%d/syscall" % (pid, tid)) as call:
+            number = call.read().split()[0]
+    except PermissionError:
+        number = ""
+    return state == "S" and number not in ("running", FUTEX)
+
+
 class Process(Folder):
+    @contextlib.contextmanager
     def target(self):
-        return t.target([t.DEBIAN_PYTHON, "-c", TARGET], env={"PATH": os.environ["PATH"], "ODD": "a=b\tc", "EMPTY": ""})
+        """One that stands still: "ready" is said a little earlier."""
+        with t.target([t.DEBIAN_PYTHON, "-c", TARGET], env={"PATH": os.environ["PATH"], "ODD": "a=b\tc", "EMPTY": ""}) as target:
+            t.wait_until(lambda: all(sleeps(target.pid, int(tid)) for tid in os.listdir("/proc/%d/task" % target.pid)),
+                         what="the target to sleep")
+            yield target
 
     def ask_process(self, pid, sql):
         done = probing("sql", pid, sql, "-f", "json")
