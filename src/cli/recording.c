@@ -48,6 +48,8 @@ uint64_t cli_count_samples(const struct profile *profile)
 
 const char *cli_why_empty(sqlite3 *db, const struct profile *profile)
 {
+	if (profile->run.ended_ns == 0)
+		return "nothing has been written yet, or its recorder ended before it could be";
 	if (cli_counter(db, "left out") > 0)
 		return "those that were taken were left out by --threads, --function or --gil when it was recorded";
 	if (cli_counter(db, "lost") > 0)

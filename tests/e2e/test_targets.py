@@ -393,6 +393,13 @@ class Wanted(Scratch):
         for text in (said, probing("report", check=t.BAD_DATA).stderr):
             self.assertRegex(text, r"no samples: .* left out by --threads, --function or --gil")
 
+    def test_a_recorder_that_was_killed_at_once(self):
+        with fixture("demo.py") as target, t.recorder("--pid", target.pid, "-F", 1) as recorder:
+            t.wait_until(lambda: "recording" in recorder.stderr.readline(), what="the recorder's first lines")
+            recorder.kill()
+            recorder.wait()
+        self.assertRegex(probing("report", check=t.BAD_DATA).stderr, "no samples: nothing has been written yet, or its recorder ended")
+
     def test_idle_programs(self):
         idle = subprocess.Popen(["sleep", "60"])
         try:
