@@ -53,6 +53,8 @@ int input_read(const char *path, struct input *ret)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
+	if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_stdin)) /* some have no end */
+		return -ENODEV;
 	ret->modified_ns = S_ISREG(st.st_mode) ? (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec
 					       : realtime_ns();
 	if (S_ISREG(st.st_mode) && st.st_size > 0) { /* one more, so that the end shows */

@@ -14,7 +14,7 @@ struct input {
 
 /*
  * input_read - all of it. @path: "-" is stdin. @ret: ended with input_done(), also after an error.
- * Errors: -EISDIR; -ENOMEM; what open(2) and read(2) report.
+ * Errors: -EISDIR; -ENODEV: a device, which may have no end; -ENOMEM; what open(2) and read(2) report.
  */
 int input_read(const char *path, struct input *ret);
 void input_done(struct input *input);

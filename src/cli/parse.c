@@ -67,7 +67,7 @@ double cli_parse_number(struct argp_state *state, const char *text, const char *
 	errno = 0;
 	value = strtod(text, &end);
 	if (end == text || *end != '\0' || errno != 0 || !(value >= low && value <= high))
-		argp_error(state, "%s must be a number from %g to %g, not %s", what, low, high, text);
+		argp_error(state, "%s must be a number from %.10g to %.10g, not %s", what, low, high, text);
 	return value;
 }
 

@@ -88,7 +88,7 @@ static double parse_with_unit(struct argp_state *state, const char *text, const 
 	number[n] = '\0';
 	value = cli_parse_number(state, number, what, 0, 1e15) * factor;
 	if (!(value >= low && value <= high))
-		argp_error(state, "%s must be from %g to %g, not %s", what, low, high, text);
+		argp_error(state, "%s must be from %.10g to %.10g, not %s", what, low, high, text);
 	return value;
 }
 

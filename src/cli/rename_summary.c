@@ -121,10 +121,11 @@ static void print_unnamed(const struct rename_result *result)
 	qsort(modules, n, sizeof *modules, compare_unnamed);
 	fputs("without a name:\n", stderr);
 	for (size_t i = 0; i < MIN(n, (size_t)MAX_MODULES); i++) {
+		size_t n_left = modules[i]->n_places - modules[i]->n_named;
 		char path[MAX_PATH_SHOWN];
 
 		rename_printable(modules[i]->path, path, sizeof path);
-		fprintf(stderr, "  %s, %zu places: ", path, modules[i]->n_places - modules[i]->n_named);
+		fprintf(stderr, "  %s, %zu place%s: ", path, n_left, n_left == 1 ? "" : "s");
 		print_reason(modules[i]);
 		fputc('\n', stderr);
 	}
@@ -213,8 +214,8 @@ void rename_summary(const struct rename_result *result, const char *path,
 	print_unnamed(result);
 	print_without_lines(result);
 	if (result->n_anonymous > 0)
-		fprintf(stderr, "%zu places in code made at run time can only be named while recording\n",
-			result->n_anonymous);
+		fprintf(stderr, "%zu place%s in code made at run time can only be named while recording\n",
+			result->n_anonymous, result->n_anonymous == 1 ? "" : "s");
 	print_kernel(result);
 	print_servers(result->server_error);
 }

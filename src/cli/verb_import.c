@@ -267,6 +267,8 @@ static int run_import(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	r = input_read(options.path, &input);
+	if (r == -ENODEV)
+		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for what comes on stdin", options.path);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be read: %s", options.path, strerror(-r));
 	if (input.n_bytes == 0)

@@ -344,6 +344,7 @@ class Files(Import):
         self.assertSentence(probing("import", "text.txt", check=t.BAD_DATA).stderr, "no format")
         self.assertSentence(probing("import", "none.txt", check=t.NO_INPUT).stderr, "none.txt")
         self.assertSentence(probing("import", ".", check=t.NO_INPUT).stderr, "directory")
+        self.assertSentence(probing("import", "/dev/zero", check=t.NO_INPUT).stderr, "/dev/zero")
         probing("import", "text.txt", "--from", "nonsense", check=t.USAGE)
         self.assertEqual(["text.txt"], os.listdir("."))
 
