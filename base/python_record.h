@@ -12,6 +12,7 @@ enum {
 	PYTHON_MAX_ENTRIES = 512, /* deeper stacks are cut, and marked */
 	PYTHON_MAX_STATES = 4,    /* interpreters that one thread is in */
 	PYTHON_MAX_SPAN = 504,    /* bytes from a structure's start to the end of its last field */
+	PYTHON_MAX_STRETCH = 2040, /* bytes that are read at once, because of some fields in it: less than a page */
 	PYTHON_ABSENT = -1,       /* a field that a release does not have */
 };
 
@@ -21,10 +22,13 @@ struct python_layout {
 	uint64_t id;              /* not 0: comes back in each record that was made by this */
 	uint64_t interpreters;    /* address of the pointer to the first interpreter; 0: ... */
 	uint64_t interpreter;     /* ... it is this one */
+	uint64_t roots;           /* a stretch to read at once: that pointer, and what of the other single addresses lies near it */
 	uint64_t namespace_device, namespace_inode; /* of its PID namespace; 0: ours */
 	int32_t pthread_tid;      /* where libc's thread structure has the thread's id;
 				   * PYTHON_ABSENT: thread states have it themselves */
 	int32_t interpreter_next, interpreter_threads;
+	int32_t interpreter_start; /* a stretch to read at once: these, and what of the other fields lies near them */
+	uint32_t roots_span, interpreter_span;
 	int32_t thread_span, thread_next, thread_interpreter;
 	int32_t thread_id;        /* the thread's id (64 bits), or pthread_self() */
 	int32_t thread_top;       /* innermost frame, or _PyCFrame where there are such */
@@ -48,7 +52,6 @@ struct python_layout {
 	uint64_t collecting;      /* address; 0: by interpreter_collecting */
 	int32_t interpreter_collecting; /* PYTHON_ABSENT: not known either */
 	uint32_t calls_for_new;   /* not 0: code that was not met before wakes the reader, who will look at it */
-	uint32_t reserved;
 };
 
 enum { PYTHON_ENTRY_FRAME, PYTHON_ENTRY_CFRAME };
@@ -83,11 +86,22 @@ enum {
 	PYTHON_GC_RUNS = 1 << 11, /* its interpreter collects garbage, and it holds that one's GIL */
 };
 
+/* No event's number has these upper bits: they count up from 1. */
+enum { PYTHON_MARK = 0x50790000 };
+
+/*
+ * What the kernel is asked to write of itself takes half of the writing. So it is told to write nothing but this, which
+ * begins as its samples do (decode.c), with the mark where half of an event's number would be.
+ */
 struct python_record {
+	uint32_t n_bytes; /* that follow; the kernel puts it before what it is given */
+	uint32_t mark;    /* PYTHON_MARK */
+	uint32_t pid, tid; /* as the kernel numbers them */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t cpu, reserved;
 	uint64_t layout_id; /* 0: without frames, it only makes its sample be read at once */
-	uint32_t tid; /* as the kernel numbers threads */
 	uint32_t n_entries;
-	uint32_t n_states, flags;
+	uint32_t n_states, flags, reserved_behind;
 	struct python_state states[PYTHON_MAX_STATES];
 };
 
@@ -99,6 +113,6 @@ static inline const struct python_entry *python_entries(const struct python_reco
 
 enum { PYTHON_RECORD_BYTES = sizeof(struct python_record) + PYTHON_MAX_ENTRIES * sizeof(struct python_entry) };
 
-_Static_assert(sizeof(struct python_entry) == 104 && sizeof(struct python_record) == 120, "padding");
+_Static_assert(sizeof(struct python_entry) == 104 && sizeof(struct python_record) == 152, "padding");
 
 #endif

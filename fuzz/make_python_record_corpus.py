@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IMAGES = os.path.join(HERE, "corpus", "cpython")
 CORPUS = os.path.join(HERE, "corpus", "python_record")
 KINDS = ("2.7", "3.8", "3.11", "3.12", "3.13", "3.14t", "3.11_frames_in_a_circle", "3.13_threads_in_a_circle")
-STATE, SHIM_OWNER = 0x5000, 3
+STATE, SHIM_OWNER, MARK = 0x5000, 3, 0x50790000
 
 
 def image(name):
@@ -27,10 +27,10 @@ def entry(address, previous, instruction=0, code=0x9000, kind=0, owner=0, is_ent
 
 
 def record(release, top, entries, n_entries=None, n_states=1):
-    head = struct.pack("<Q4I", 1, 1, len(entries) if n_entries is None else n_entries, n_states, 0)
     states = struct.pack("<3Q", STATE, 0x4000, top) + bytes(3 * 24)
+    head = struct.pack("<3IQ2IQ4I", MARK, 1, 1, 0, 0, 0, 1, len(entries) if n_entries is None else n_entries, n_states, 0, 0)
     raw = head + states + b"".join(entries)
-    body = bytes(40) + struct.pack("<I", len(raw)) + raw
+    body = struct.pack("<I", len(raw)) + raw
     return b"\1" + struct.pack("<H", len(body)) + body + image(release)
 
 

@@ -24,15 +24,9 @@
 /* Of the initial PID namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INITIAL_NAMESPACE 0xeffffffcu
 
-/* An event that the program writes to. */
-struct output {
-	int fd; /* -1: none */
-	uint64_t id;
-};
-
-/* Of one processor. */
+/* The events of one processor that the program writes to; -1: none. */
 struct outputs {
-	struct output quiet, call; /* the reader of the ring is woken by a call */
+	int quiet, call; /* the reader of the ring is woken by a call */
 };
 
 struct bpf_source {
@@ -56,8 +50,8 @@ void bpf_source_free(struct bpf_source *source)
 	if (!source)
 		return;
 	for (size_t i = 0; i < source->n_outputs; i++) {
-		closep(&source->outputs[i].quiet.fd);
-		closep(&source->outputs[i].call.fd);
+		closep(&source->outputs[i].quiet);
+		closep(&source->outputs[i].call);
 	}
 	free(source->outputs);
 	bpf_source_stop(source);
@@ -132,7 +126,7 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 }
 
 /* An event of one processor that the program writes to, redirected to that one's ring. */
-static int open_output(const struct ring *ring, int map, bool wakes, struct output *output)
+static int open_output(const struct ring *ring, int map, bool wakes, int *fd)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
@@ -140,18 +134,16 @@ static int open_output(const struct ring *ring, int map, bool wakes, struct outp
 		.config = PERF_COUNT_SW_BPF_OUTPUT,
 		.sample_period = 1,
 		.sample_type = RECORD_SAMPLE_TYPE_PYTHON,
-		.sample_id_all = 1,
-		.use_clockid = 1,
+		.use_clockid = 1, /* that of whatever else is in the ring, or it is not let in */
 		.clockid = CLOCK_MONOTONIC,
 		.wakeup_events = wakes,
 	};
 	uint32_t cpu = ring->cpu;
 
-	output->fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	if (output->fd < 0 || ioctl(output->fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ||
-	    ioctl(output->fd, PERF_EVENT_IOC_ID, &output->id) < 0)
+	*fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (*fd < 0 || ioctl(*fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0)
 		return -errno;
-	return bpf_map_update_elem(map, &cpu, &output->fd, BPF_ANY);
+	return bpf_map_update_elem(map, &cpu, fd, BPF_ANY);
 }
 
 static int open_both(struct bpf_source *source, const struct ring *ring)
@@ -171,7 +163,7 @@ static int open_outputs(struct bpf_source *source, const struct rings *rings, si
 	if (!source->outputs)
 		return -ENOMEM;
 	while (source->n_outputs < n_cpus)
-		source->outputs[source->n_outputs++] = (struct outputs){ .quiet.fd = -1, .call.fd = -1 };
+		source->outputs[source->n_outputs++] = (struct outputs){ .quiet = -1, .call = -1 };
 	for (size_t i = 0; i < rings->n && r >= 0; i++)
 		r = rings->ring[i].cpu < n_cpus ? open_both(source, &rings->ring[i]) : -EINVAL;
 	return r;
@@ -275,12 +267,6 @@ void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 
 	bpf_map_delete_elem(source->judged, &key);
-}
-
-bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id)
-{
-	return cpu < source->n_outputs && ((source->outputs[cpu].quiet.fd >= 0 && source->outputs[cpu].quiet.id == id) ||
-					   (source->outputs[cpu].call.fd >= 0 && source->outputs[cpu].call.id == id));
 }
 
 void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)

@@ -55,9 +55,6 @@ void bpf_source_clear_floor(struct bpf_source *source, pid_t tid);
 /* Judged under this number it is all processes, whatever else was said of them. */
 enum { BPF_PAUSED = 0 };
 
-/* Whether a record of this event is one of Python frames. */
-bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id);
-
 /* What bpf_source_new() was refused for: "needs root, or CAP_BPF and CAP_PERFMON". */
 void bpf_source_explain(int error, char *to, size_t n_bytes);
 

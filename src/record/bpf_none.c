@@ -52,12 +52,6 @@ void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
 	(void)source, (void)pid;
 }
 
-bool bpf_source_wrote(const struct bpf_source *source, unsigned cpu, uint64_t id)
-{
-	(void)source, (void)cpu, (void)id;
-	return false;
-}
-
 void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)
 {
 	(void)source, (void)tid, (void)floor;

@@ -481,21 +481,13 @@ static void count(struct capture *capture, const struct capture_event *event)
 		capture->lost_records += event->lost.n;
 }
 
-static bool is_python(const struct capture *capture, const struct perf_event_header *record)
-{
-	struct record_origin origin;
-
-	return record->type == PERF_RECORD_SAMPLE && record_origin(record, &origin) == 0 &&
-	       bpf_source_wrote(capture->bpf, origin.cpu, origin.id);
-}
-
 /* Whether it is a record of Python frames, which waits for its sample; else *ret: what waited for this one. */
 static bool pair(struct capture *capture, const struct perf_event_header *record, const struct python_record **ret)
 {
 	const struct ring *ring = capture->merge.lent;
 	size_t i = (size_t)(ring - capture->rings.ring);
 
-	if (is_python(capture, record)) {
+	if (record_is_python(record)) {
 		pairs_keep(&capture->pairs, i, ring->n_malformed, record);
 		return true;
 	}
@@ -617,7 +609,7 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 	const struct perf_event_header *record = merge_peek(&capture->merge, 0);
 	struct capture_event event;
 
-	if (record && capture->bpf && is_python(capture, record)) /* it stands before its sample */
+	if (record && capture->bpf && record_is_python(record)) /* it stands before its sample */
 		record = merge_peek(&capture->merge, record->size);
 	if (!record || record->type != PERF_RECORD_SAMPLE ||
 	    record_decode(record, format_of(capture), &event) <= 0)

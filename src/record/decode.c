@@ -5,6 +5,9 @@
  *
  *   sample: header | id | pid tid | time | cpu - | [period] | [chain] | [raw] | regs | stack
  *   others: header | body ...                    | pid tid | time | cpu - | id
+ *   python: header | length mark | pid tid | time | cpu - | what else struct python_record has
+ *
+ * That some were lost is also told on behalf of the event that the third kind is of. Then nothing stands behind it.
  *
  * Invariants:
  * 1. No byte outside [record, record + header.size) is read. All reading goes
@@ -55,6 +58,9 @@ struct task_body {
 _Static_assert(sizeof(struct trailer) == 32 && sizeof(struct sample_head) == 40, "padding");
 _Static_assert(sizeof(struct mmap_head) == 32 && sizeof(struct mmap2_tail) == 32, "padding");
 _Static_assert(sizeof(struct task_body) == 24, "padding");
+_Static_assert(offsetof(struct python_record, tid) == offsetof(struct sample_head, tid) &&
+	       offsetof(struct python_record, time_ns) == offsetof(struct sample_head, time) &&
+	       offsetof(struct python_record, cpu) == offsetof(struct sample_head, cpu), "it begins as a sample does");
 
 /* What is left of a record. */
 struct cursor {
@@ -318,6 +324,15 @@ static int decode_task(struct cursor *cursor, const struct perf_event_header *re
 	return 1;
 }
 
+struct lost_body {
+	uint64_t id, n;
+};
+
+static bool has_trailer(const struct perf_event_header *record)
+{
+	return record->type != PERF_RECORD_LOST || record->size != sizeof *record + sizeof(struct lost_body);
+}
+
 static int decode_lost(struct cursor *cursor, const struct perf_event_header *record,
 		       struct capture_event *event)
 {
@@ -385,6 +400,8 @@ int record_decode(const struct perf_event_header *record, unsigned format,
 	cursor.n_left = record->size - sizeof *record;
 	if (record->type == PERF_RECORD_SAMPLE) {
 		r = decode_sample(&cursor, format, &event);
+	} else if (!has_trailer(record)) {
+		r = decode_lost(&cursor, record, &event);
 	} else {
 		r = read_trailer(record, &trailer);
 		if (r < 0)
@@ -402,23 +419,31 @@ int record_decode(const struct perf_event_header *record, unsigned format,
 	return r;
 }
 
+bool record_is_python(const struct perf_event_header *record)
+{
+	uint32_t mark;
+
+	if (record->type != PERF_RECORD_SAMPLE || record->size < sizeof *record + sizeof(struct python_record))
+		return false;
+	memcpy(&mark, (const uint8_t *)(record + 1) + offsetof(struct python_record, mark), sizeof mark);
+	return mark == PYTHON_MARK;
+}
+
 int record_decode_python(const struct perf_event_header *record, struct python_record *ret)
 {
 	struct cursor cursor = { .at = (const uint8_t *)(record + 1), .n_left = 0 };
 	struct python_record head;
-	uint32_t n_bytes;
+	size_t n_bytes;
 
-	if (record->type != PERF_RECORD_SAMPLE || record->size < sizeof *record)
+	if (!record_is_python(record))
 		return -EBADMSG;
 	cursor.n_left = record->size - sizeof *record;
-	if (!take(&cursor, sizeof(struct sample_head)) || take_into(&cursor, &n_bytes, sizeof n_bytes) < 0 ||
-	    n_bytes > cursor.n_left)
+	if (take_into(&cursor, &head, sizeof head) < 0 || head.n_entries > PYTHON_MAX_ENTRIES || head.n_states > PYTHON_MAX_STATES)
 		return -EBADMSG;
-	cursor.n_left = n_bytes; /* padded behind */
-	if (take_into(&cursor, &head, sizeof head) < 0 || head.n_entries > PYTHON_MAX_ENTRIES ||
-	    head.n_states > PYTHON_MAX_STATES || cursor.n_left < head.n_entries * sizeof(struct python_entry))
+	n_bytes = sizeof head + head.n_entries * sizeof(struct python_entry);
+	if (head.n_bytes != n_bytes - sizeof head.n_bytes || cursor.n_left != n_bytes - sizeof head)
 		return -EBADMSG;
 	*ret = head;
-	memcpy(ret + 1, cursor.at, head.n_entries * sizeof(struct python_entry));
+	memcpy(ret + 1, cursor.at, cursor.n_left);
 	return 0;
 }

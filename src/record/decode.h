@@ -21,9 +21,8 @@ enum {
 			     PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER |
 			     PERF_SAMPLE_STACK_USER,
 	RECORD_SAMPLE_TYPE_KERNEL = RECORD_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN,
-	/* Of the events that the program in the kernel writes to. */
-	RECORD_SAMPLE_TYPE_PYTHON = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-				    PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW,
+	/* Of the events that the program in the kernel writes to: the rest it says itself (base/python_record.h). */
+	RECORD_SAMPLE_TYPE_PYTHON = PERF_SAMPLE_RAW,
 };
 
 /* How a sample differs from RECORD_SAMPLE_TYPE: it has a kernel's chain (RECORD_SAMPLE_TYPE_KERNEL), what
@@ -63,6 +62,9 @@ int record_origin(const struct perf_event_header *record, struct record_origin *
  */
 int record_decode(const struct perf_event_header *record, unsigned format,
 		  struct capture_event *ret);
+
+/* record_is_python - whether the program in the kernel has written it. Its header's size has been checked. */
+bool record_is_python(const struct perf_event_header *record);
 
 /*
  * record_decode_python - what the program in the kernel has written.

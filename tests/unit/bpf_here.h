@@ -88,12 +88,15 @@ static bool is_call(const void *map);
 
 static inline long bpf_perf_event_output(void *context, void *map, uint64_t flags, const void *from, uint64_t n_bytes)
 {
+	uint32_t length = (uint32_t)n_bytes; /* stands before it */
+
 	(void)context, (void)flags;
 	bpf_here.has_called = is_call(map);
-	if (n_bytes > sizeof bpf_here.output)
+	if (n_bytes > sizeof bpf_here.output - sizeof length)
 		abort();
-	memcpy(bpf_here.output, from, n_bytes);
-	bpf_here.n_output = n_bytes;
+	memcpy(bpf_here.output, &length, sizeof length);
+	memcpy(bpf_here.output + sizeof length, from, n_bytes);
+	bpf_here.n_output = sizeof length + n_bytes;
 	return 0;
 }
 

@@ -15,7 +15,7 @@
 
 #include "tests/unit/bpf_here.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, LEAST_FRAMES = 150 };
+enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, LEAST_FRAMES = 150, MOST_READS_OF_ONE = 12 };
 
 struct stack {
 	struct py_anchor anchors[MAX_ANCHORS];
@@ -195,26 +195,68 @@ static void a_thread_that_python_does_not_know_has_no_record(void **state)
 	assert_null(bpf_here_run(image.threads[0] + 12345));
 }
 
-/* With fewer readings the record is the same as where each frame is read by itself. */
-static void callers_come_with_a_frame(void **state)
+/* The record of the layout as it is now; returns how many readings it took. */
+static unsigned record_into(uint8_t *to, size_t *ret_bytes)
 {
-	static uint8_t alone[PYTHON_RECORD_BYTES];
-	uint32_t before = bpf_here.layout.frame_before;
-	size_t n_output;
+	assert_non_null(bpf_here_run(image.threads[0]));
+	memcpy(to, bpf_here.output, bpf_here.n_output);
+	*ret_bytes = bpf_here.n_output;
+	return bpf_here.n_reads;
+}
+
+/* With fewer readings the record is the same as by this layout, which reads each thing by itself. */
+static void assert_fewer_readings(const struct python_layout *apart)
+{
+	static uint8_t alone[PYTHON_RECORD_BYTES], together[PYTHON_RECORD_BYTES];
+	struct python_layout layout = bpf_here.layout;
+	size_t n_alone, n_together;
 	unsigned n_reads;
 
+	n_reads = record_into(together, &n_together);
+	bpf_here.layout = *apart;
+	assert_true(record_into(alone, &n_alone) > n_reads);
+	bpf_here.layout = layout;
+	assert_int_equal(n_together, n_alone);
+	assert_memory_equal(together, alone, n_alone);
+}
+
+static void callers_come_with_a_frame(void **state)
+{
+	struct python_layout apart = bpf_here.layout;
+
 	(void)state;
-	assert_true(before > 0);
-	bpf_here.layout.frame_before = 0;
-	assert_non_null(bpf_here_run(image.threads[0]));
-	n_reads = bpf_here.n_reads;
-	n_output = bpf_here.n_output;
-	memcpy(alone, bpf_here.output, n_output);
-	bpf_here.layout.frame_before = before;
-	assert_non_null(bpf_here_run(image.threads[0]));
-	assert_int_equal(bpf_here.n_output, n_output);
-	assert_memory_equal(bpf_here.output, alone, n_output);
-	assert_true(bpf_here.n_reads < n_reads);
+	assert_true(apart.frame_before > 0);
+	apart.frame_before = 0;
+	assert_fewer_readings(&apart);
+}
+
+/* Whether garbage is collected comes with the next interpreter and the first thread. */
+static void fields_that_lie_together_are_read_at_once(void **state)
+{
+	struct python_layout apart = bpf_here.layout;
+
+	(void)state;
+	apart.interpreter_span = (uint32_t)(apart.interpreter_threads + (int32_t)sizeof(uint64_t) - apart.interpreter_start);
+	assert_true(apart.interpreter_span < bpf_here.layout.interpreter_span);
+	assert_fewer_readings(&apart);
+}
+
+/* Of a run before nothing is believed, though the code stands where it stood. */
+static void code_is_read_in_each_run(void **state)
+{
+	const struct python_record *record = (const struct python_record *)bpf_here.output;
+	uint32_t n = record->n_entries, *version, before;
+	uint64_t code = python_entries(record)[0].code;
+
+	(void)state;
+	assert_true(n > 0 && code != 0);
+	version = (uint32_t *)((uint8_t *)word_of(code) + bpf_here.layout.code_version);
+	before = (*version)++;
+	assert_int_equal(python_entries(record)[0].version, before);
+	record = bpf_here_run(image.threads[0]);
+	assert_non_null(record);
+	assert_int_equal(record->n_entries, n);
+	assert_int_equal(python_entries(record)[0].version, before + 1);
 }
 
 static void a_state_that_is_anothers_by_now_is_not_read(void **state)
@@ -314,6 +356,10 @@ static void a_circle_ends_in_a_cut_record(void **state)
 	assert_non_null(record);
 	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_CUT);
 	assert_int_equal(record->n_entries, PYTHON_MAX_ENTRIES);
+	/* Neither its code nor itself is read again. */
+	assert_true(bpf_here.n_reads < MOST_READS_OF_ONE);
+	for (size_t i = 0; i < PYTHON_MAX_ENTRIES; i++)
+		assert_memory_equal(&python_entries(record)[i], python_entries(record), sizeof(struct python_entry));
 	py_begin_sample(runtime);
 	py_take_record(runtime, record);
 	assert_false(py_record_sufficed(runtime));
@@ -325,6 +371,25 @@ static void memory_that_cannot_be_read_is_marked(void **state)
 
 	(void)state;
 	*word_of(record->states[0].top + (uint64_t)bpf_here.layout.frame_previous) = 0xdead0000;
+	record = bpf_here_run(image.threads[0]);
+	assert_non_null(record);
+	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_FAULT);
+}
+
+/* That a shim has no code either does not make it known. */
+static void a_frame_without_code_is_marked(void **state)
+{
+	const struct python_record *record = (const struct python_record *)bpf_here.output;
+	uint64_t shim = 0, top = record->states[0].top;
+
+	(void)state;
+	for (uint32_t i = 0; i < record->n_entries; i++)
+		if (python_entries(record)[i].code == 0)
+			shim = python_entries(record)[i].address;
+	assert_true(shim != 0 && shim != top);
+	*word_of(record->states[0].state + (uint64_t)bpf_here.layout.thread_top) = shim;
+	*word_of(shim + (uint64_t)bpf_here.layout.frame_previous) = top;
+	*word_of(top + (uint64_t)bpf_here.layout.frame_code) = 0;
 	record = bpf_here_run(image.threads[0]);
 	assert_non_null(record);
 	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_FAULT);
@@ -359,12 +424,15 @@ int main(void)
 		cmocka_unit_test(records_say_what_memory_says),
 		ON_IMAGE(a_thread_that_python_does_not_know_has_no_record),
 		ON_IMAGE(callers_come_with_a_frame),
+		ON_IMAGE(fields_that_lie_together_are_read_at_once),
+		ON_IMAGE(code_is_read_in_each_run),
 		ON_IMAGE(a_state_that_is_anothers_by_now_is_not_read),
 		ON_IMAGE(a_changed_list_is_searched_anew),
 		ON_IMAGE(only_what_cannot_wait_calls_the_reader),
 		ON_IMAGE(new_code_calls_the_reader_once),
 		ON_IMAGE(a_circle_ends_in_a_cut_record),
 		ON_IMAGE(memory_that_cannot_be_read_is_marked),
+		ON_IMAGE(a_frame_without_code_is_marked),
 		ON_IMAGE(another_code_at_the_same_place_is_not_taken_for_it),
 	};
 

@@ -364,6 +364,15 @@ static void test_lost_and_throttled(void **state)
 	assert_int_equal(event.type, CAPTURE_LOST);
 	assert_int_equal(event.lost.n, 9);
 
+	/* Told on behalf of an event that says nothing of itself. */
+	begin(&draft, PERF_RECORD_LOST, 0);
+	put_u64(&draft, ID);
+	put_u64(&draft, 7);
+	assert_int_equal(record_decode(seal(&draft), true, &event), 1);
+	assert_int_equal(event.type, CAPTURE_LOST);
+	assert_int_equal(event.lost.n, 7);
+	assert_int_equal(event.time_ns, 0);
+
 	begin(&draft, PERF_RECORD_LOST_SAMPLES, 0);
 	put_u64(&draft, 8);
 	assert_int_equal(record_decode(end(&draft), true, &event), 1);
@@ -514,6 +523,10 @@ static void test_shortened_records(void **state)
 	shorten(&draft, true);
 	begin(&draft, PERF_RECORD_LOST, 0);
 	put_u64(&draft, ID);
+	put_u64(&draft, 9);
+	end(&draft);
+	shorten(&draft, false);
+	begin(&draft, PERF_RECORD_LOST_SAMPLES, 0);
 	put_u64(&draft, 9);
 	end(&draft);
 	shorten(&draft, true);

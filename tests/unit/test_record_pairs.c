@@ -18,13 +18,8 @@ enum { PID = 100, TID = 101, OTHER_TID = 102, FIRST = 0, SECOND = 1, N_RINGS = 2
 /* A record as it stands in a ring: what identifies it, then Python frames or nothing of interest. */
 struct draft {
 	struct perf_event_header header;
-	uint64_t id;
-	uint32_t pid, tid;
-	uint64_t time;
-	uint32_t cpu, reserved;
-	uint64_t period;
-	uint32_t n_raw;
-	uint8_t raw[sizeof(struct python_record) + 3 * sizeof(struct python_entry) + 4];
+	struct python_record record;
+	struct python_entry entries[3];
 };
 
 static struct draft *draft_sample(pid_t tid)
@@ -32,8 +27,8 @@ static struct draft *draft_sample(pid_t tid)
 	static struct draft draft;
 
 	draft = (struct draft){
-		.header = { .type = PERF_RECORD_SAMPLE, .size = offsetof(struct draft, raw) },
-		.pid = PID, .tid = (uint32_t)tid,
+		.header = { .type = PERF_RECORD_SAMPLE, .size = offsetof(struct draft, entries) },
+		.record = { .pid = PID, .tid = (uint32_t)tid },
 	};
 	return &draft;
 }
@@ -41,17 +36,16 @@ static struct draft *draft_sample(pid_t tid)
 /* With n_entries entries, whose addresses are 1, 2, ... */
 static struct draft *draft_python(pid_t tid, uint32_t n_entries)
 {
-	struct python_record record = { .layout_id = 7, .tid = (uint32_t)tid, .n_entries = n_entries, .n_states = 1 };
 	struct draft *draft = draft_sample(tid);
 
-	draft->n_raw = (uint32_t)(sizeof record + n_entries * sizeof(struct python_entry) + 4);
-	memcpy(draft->raw, &record, sizeof record);
-	for (uint32_t i = 0; i < n_entries; i++) {
-		const struct python_entry entry = { .address = i + 1 };
-
-		memcpy(draft->raw + sizeof record + i * sizeof entry, &entry, sizeof entry);
-	}
-	draft->header.size = (uint16_t)(draft->header.size + draft->n_raw);
+	draft->record.mark = PYTHON_MARK;
+	draft->record.layout_id = 7;
+	draft->record.n_entries = n_entries;
+	draft->record.n_states = 1;
+	for (uint32_t i = 0; i < n_entries; i++)
+		draft->entries[i].address = i + 1;
+	draft->header.size = (uint16_t)(draft->header.size + n_entries * sizeof draft->entries[0]);
+	draft->record.n_bytes = (uint32_t)(draft->header.size - sizeof draft->header - sizeof draft->record.n_bytes);
 	return draft;
 }
 
@@ -145,18 +139,22 @@ static void what_is_not_whole_is_not_kept(void **state)
 	pairs_keep(&pairs, FIRST, 0, &draft->header);
 	assert_null(take(FIRST, TID));
 	draft = draft_python(TID, 2);
-	draft->n_raw -= sizeof(struct python_entry);
+	draft->record.n_bytes -= sizeof(struct python_entry);
 	pairs_keep(&pairs, FIRST, 0, &draft->header);
 	assert_null(take(FIRST, TID));
 	draft = draft_python(TID, 2);
-	memset(draft->raw + offsetof(struct python_record, n_entries), 0xff, 4);
+	draft->record.n_entries = UINT32_MAX;
 	pairs_keep(&pairs, FIRST, 0, &draft->header);
 	assert_null(take(FIRST, TID));
 	draft = draft_python(TID, 2);
-	memset(draft->raw + offsetof(struct python_record, n_states), 0xff, 4);
+	draft->record.n_states = UINT32_MAX;
 	pairs_keep(&pairs, FIRST, 0, &draft->header);
 	assert_null(take(FIRST, TID));
-	assert_int_equal(pairs.malformed, 4);
+	draft = draft_python(TID, 2);
+	draft->record.mark = 0;
+	pairs_keep(&pairs, FIRST, 0, &draft->header);
+	assert_null(take(FIRST, TID));
+	assert_int_equal(pairs.malformed, 5);
 	assert_int_equal(pairs.unpaired, 0);
 }
 

@@ -73,8 +73,55 @@ static int describe_threads(struct py_runtime *runtime, struct python_layout *la
 	return 0;
 }
 
-/* Callers' frames lie before a frame, on a stack of the thread's own: half a dozen of them in so many bytes, its own with them. */
-enum { FRAME_WINDOW = 1016 };
+/* A stretch of memory that is read at once: what is always needed of it, and what else lies near. It is shorter than a page, so
+ * that each page of it has something that is needed. */
+struct near {
+	uint64_t start, end, needed_end;
+};
+
+static struct near near_to(uint64_t address)
+{
+	return (struct near){ address & ~(uint64_t)7, address + sizeof(uint64_t), address + sizeof(uint64_t) };
+}
+
+static void take_in(struct near *near, uint64_t address)
+{
+	uint64_t start = MIN(near->start, address & ~(uint64_t)7), end = MAX(near->end, address + sizeof(uint64_t));
+
+	if (end - start > PYTHON_MAX_STRETCH || near->needed_end - start > PYTHON_MAX_SPAN)
+		return;
+	near->start = start;
+	near->end = end;
+}
+
+static void describe_single_addresses(struct python_layout *layout)
+{
+	struct near near = near_to(layout->interpreters);
+
+	if (layout->gil_holder)
+		take_in(&near, layout->gil_holder);
+	if (layout->collecting)
+		take_in(&near, layout->collecting);
+	layout->roots = near.start;
+	layout->roots_span = (uint32_t)(near.end - near.start);
+}
+
+static void describe_interpreters(struct python_layout *layout)
+{
+	int32_t first = MIN(layout->interpreter_next, layout->interpreter_threads);
+	struct near near = near_to((uint64_t)MAX(layout->interpreter_next, layout->interpreter_threads));
+
+	take_in(&near, (uint64_t)first);
+	if (layout->interpreter_gil != PYTHON_ABSENT)
+		take_in(&near, (uint64_t)layout->interpreter_gil);
+	if (layout->interpreter_collecting != PYTHON_ABSENT)
+		take_in(&near, (uint64_t)layout->interpreter_collecting);
+	layout->interpreter_start = (int32_t)near.start;
+	layout->interpreter_span = (uint32_t)(near.end - near.start);
+}
+
+/* Callers' frames lie before a frame, on a stack of the thread's own: a dozen of them in so many bytes, its own with them. */
+enum { FRAME_WINDOW = 2040 };
 
 static void describe_frames(const struct py_runtime *runtime, struct python_layout *layout)
 {
@@ -150,8 +197,11 @@ int py_describe(struct py_runtime *runtime, struct python_layout *ret)
 	describe_frames(runtime, &layout);
 	describe_codes(runtime, &layout);
 	describe_gil(runtime, &layout);
+	describe_single_addresses(&layout);
+	describe_interpreters(&layout);
 	if (layout.thread_span > PYTHON_MAX_SPAN || layout.frame_span > PYTHON_MAX_SPAN ||
-	    layout.code_span > PYTHON_MAX_SPAN || layout.gil_span > PYTHON_MAX_SPAN)
+	    layout.code_span > PYTHON_MAX_SPAN || layout.gil_span > PYTHON_MAX_SPAN ||
+	    layout.interpreter_start > MIN(layout.interpreter_next, layout.interpreter_threads))
 		return -EOPNOTSUPP;
 	*ret = layout;
 	return 0;

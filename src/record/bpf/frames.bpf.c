@@ -39,7 +39,9 @@ enum {
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
 	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
 	BYTES_MASK = 511,
-	WINDOW_MASK = 1023,
+	STRETCH_MASK = 2047,
+	ENTRIES_MASK = PYTHON_MAX_ENTRIES - 1,
+	SEEN_MASK = 255,
 	PAGE_MASK = 4095, /* the smallest page there is */
 	SWITCH_WINDOW_NS = 20000000,
 	SWITCH_STACKS = 10, /* in each window */
@@ -47,14 +49,25 @@ enum {
 
 char program_license[] SEC("license") = "Dual MIT/GPL";
 
+/*
+ * What was read in this run and may be asked for again: in one interrupt it stays what it was. A reading costs as much as some
+ * hundred bytes, so with what is needed now comes what will be.
+ */
+struct stretch {
+	uint64_t start, n_bytes; /* from this address on; 0: nothing is in it */
+	_Alignas(8) uint8_t bytes[STRETCH_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)];
+};
+
 /* What one run needs and is too large for its stack. */
 struct room {
 	struct python_record record;
 	struct python_entry entries[PYTHON_MAX_ENTRIES];
 	uint8_t bytes[BYTES_MASK + 1 + sizeof(uint64_t)];
-	uint64_t window_start, window_end; /* addresses of what is in it */
-	_Alignas(8) uint8_t window[WINDOW_MASK + 1 + BYTES_MASK + 1 + sizeof(uint64_t)]; /* of frames */
+	struct stretch roots, interpreter, thread, frames;
+	uint16_t seen[SEEN_MASK + 1]; /* by address of a code object: an entry that may have it */
 };
+
+_Static_assert((PYTHON_MAX_ENTRIES & ENTRIES_MASK) == 0 && PYTHON_MAX_STRETCH <= (int)STRETCH_MASK, "masks");
 
 struct known_thread {
 	uint64_t layout_id, lists;
@@ -177,53 +190,113 @@ static __always_inline uint32_t half(const struct room *room, int32_t offset)
 	return half_at(room->bytes, offset);
 }
 
+/* What is at an address, of which a stretch has n_bytes; NULL: it does not. What is read lies at whole words, and so it does here. */
+static __always_inline const uint8_t *find(const struct stretch *stretch, uint64_t address, uint32_t n_bytes)
+{
+	uint64_t offset = address - stretch->start;
+
+	/* One question, for what is asked here is verified at each place that asks. */
+	if ((offset > STRETCH_MASK) | (offset % 8 != 0) | (offset + n_bytes > stretch->n_bytes))
+		return NULL;
+	return stretch->bytes + ((uint32_t)offset & STRETCH_MASK & ~7U);
+}
+
+/* Another stretch instead. False: it cannot be read. */
+static __always_inline bool fill(struct stretch *stretch, uint64_t start, uint32_t n_bytes)
+{
+	stretch->start = start;
+	stretch->n_bytes = n_bytes;
+	if (bpf_probe_read_user(stretch->bytes, n_bytes & STRETCH_MASK, (const void *)start) == 0)
+		return true;
+	stretch->n_bytes = 0;
+	return false;
+}
+
+/* The same, where it may be there already. NULL: it cannot be read. */
+static __always_inline const uint8_t *read_stretch(struct stretch *stretch, uint64_t address, uint32_t n_bytes)
+{
+	const uint8_t *bytes = find(stretch, address, n_bytes);
+
+	if (bytes)
+		return bytes;
+	return fill(stretch, address, n_bytes) ? stretch->bytes : NULL;
+}
+
 /*
  * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with it
- * as far as there is room: a reading costs as much as some hundred bytes. Other pages may not be there, and
- * a fault costs more than all of this. Frames lie at whole words, and so they do here.
+ * as far as there is room. Other pages may not be there, and a fault costs more than all of this.
  */
 static __always_inline const uint8_t *read_frame(struct room *room, const struct python_layout *layout, uint64_t address)
 {
-	uint64_t end = address + (uint32_t)layout->frame_span, start = address - layout->frame_before;
-	uint64_t page = address & ~(uint64_t)PAGE_MASK;
+	uint32_t span = (uint32_t)layout->frame_span;
+	uint64_t start = address - layout->frame_before, page = address & ~(uint64_t)PAGE_MASK;
+	const uint8_t *bytes = find(&room->frames, address, span);
 
-	if (end < address || address < room->window_start || end > room->window_end || (address - room->window_start) % 8 != 0) {
-		if (start < page || start > address)
-			start = page;
-		if (address % 8 != 0) /* no frame */
-			start = address;
-		room->window_start = start;
-		room->window_end = end;
-		if (bpf_probe_read_user(room->window, (uint32_t)(end - start) & WINDOW_MASK, (const void *)start) < 0) {
-			room->window_end = 0;
-			return NULL;
-		}
-	}
-	return room->window + ((uint32_t)(address - room->window_start) & WINDOW_MASK & ~7U);
+	if (bytes)
+		return bytes;
+	if (start < page || start > address)
+		start = page;
+	if (address % 8 != 0) /* no frame */
+		start = address;
+	if (!fill(&room->frames, start, (uint32_t)(address - start) + span))
+		return NULL;
+	return room->frames.bytes + ((uint32_t)(address - start) & STRETCH_MASK & ~7U);
 }
 
-static __always_inline uint64_t read_word(struct walk *walk, uint64_t address)
+/* The word at an address, which may be in a stretch; else it is read by itself. */
+static __always_inline bool find_word(const struct stretch *stretch, uint64_t address, uint64_t *ret)
+{
+	const uint8_t *bytes = find(stretch, address, sizeof *ret);
+
+	if (bytes) {
+		*ret = word_at(bytes, 0);
+		return true;
+	}
+	return bpf_probe_read_user(ret, sizeof *ret, (const void *)address) == 0;
+}
+
+static __always_inline bool find_half(const struct stretch *stretch, uint64_t address, uint32_t *ret)
+{
+	uint32_t inside = address & 4;
+	const uint8_t *bytes = find(stretch, address - inside, inside + (uint32_t)sizeof *ret);
+
+	if (bytes) {
+		*ret = half_at(bytes, (int32_t)inside);
+		return true;
+	}
+	return bpf_probe_read_user(ret, sizeof *ret, (const void *)address) == 0;
+}
+
+static __always_inline uint64_t at(uint64_t address, int32_t offset)
+{
+	return address + (uint64_t)(int64_t)offset;
+}
+
+/* A field of an interpreter. */
+static __always_inline uint64_t interpreter_word(struct walk *walk, uint64_t interpreter, int32_t field)
 {
 	uint64_t value = 0;
 
-	if (bpf_probe_read_user(&value, sizeof value, (const void *)address) < 0)
+	if (bpf_probe_read_user(&value, sizeof value, (const void *)at(interpreter, field)) < 0)
 		walk->failed = 1;
 	return value;
 }
 
-static __always_inline uint64_t first_interpreter(struct walk *walk)
-{
-	return walk->layout->interpreters ? read_word(walk, walk->layout->interpreters) : walk->layout->interpreter;
-}
-
 static __always_inline uint64_t first_thread(struct walk *walk, uint64_t interpreter)
 {
-	return read_word(walk, interpreter + (uint64_t)(int64_t)walk->layout->interpreter_threads);
+	return interpreter_word(walk, interpreter, walk->layout->interpreter_threads);
 }
 
-static __always_inline uint64_t next_interpreter(struct walk *walk, uint64_t interpreter)
+/* 0: none, or it cannot be read. */
+static __always_inline uint64_t first_interpreter(struct walk *walk)
 {
-	return read_word(walk, interpreter + (uint64_t)(int64_t)walk->layout->interpreter_next);
+	const struct python_layout *layout = walk->layout;
+	const uint8_t *roots;
+
+	if (!layout->interpreters)
+		return layout->interpreter;
+	roots = read_stretch(&walk->room->roots, layout->roots, layout->roots_span);
+	return roots ? word_at(roots, (int32_t)(layout->interpreters - layout->roots)) : 0;
 }
 
 static __always_inline void note_list(struct walk *walk, uint64_t value)
@@ -231,20 +304,29 @@ static __always_inline void note_list(struct walk *walk, uint64_t value)
 	walk->thread.lists = (walk->thread.lists ^ value) * 0x9e3779b97f4a7c15;
 }
 
-/* One interpreter: its address, the first of its threads, and whose that is. */
+/* One interpreter: its address, the first of its threads, and whose that is. Mostly it is the sampled thread. */
 static long note_interpreter(uint32_t i, struct walk *walk)
 {
-	uint64_t head = first_thread(walk, walk->interpreter);
+	const struct python_layout *layout = walk->layout;
+	const uint8_t *interpreter, *thread;
+	uint64_t head;
 
+	interpreter = read_stretch(&walk->room->interpreter, at(walk->interpreter, layout->interpreter_start),
+				   layout->interpreter_span);
+	if (!interpreter)
+		return 1;
+	head = word_at(interpreter, layout->interpreter_threads - layout->interpreter_start);
 	note_list(walk, walk->interpreter);
 	note_list(walk, head);
-	if (head)
-		note_list(walk, read_word(walk, head + (uint64_t)(int64_t)walk->layout->thread_id));
-	walk->interpreter = next_interpreter(walk, walk->interpreter);
-	if (!walk->failed && walk->interpreter != 0)
-		return 0;
-	walk->ended = 1;
-	return 1;
+	if (head) {
+		thread = read_stretch(&walk->room->thread, head, (uint32_t)layout->thread_span);
+		if (!thread)
+			return 1;
+		note_list(walk, word_at(thread, layout->thread_id));
+	}
+	walk->interpreter = word_at(interpreter, layout->interpreter_next - layout->interpreter_start);
+	walk->ended = walk->interpreter == 0;
+	return walk->ended;
 }
 
 /* A number that changes with any list. False: they cannot be read. */
@@ -253,10 +335,10 @@ static __always_inline bool note_lists(struct walk *walk)
 	walk->ended = 0;
 	walk->thread.lists = 1;
 	walk->interpreter = first_interpreter(walk);
-	if (walk->failed || walk->interpreter == 0)
+	if (walk->interpreter == 0)
 		return false;
 	bpf_loop(MAX_INTERPRETERS, note_interpreter, walk, 0);
-	return walk->ended && !walk->failed;
+	return walk->ended;
 }
 
 /* Whether an id that a thread state has is the sampled thread's. */
@@ -292,7 +374,7 @@ static long search_thread(uint32_t i, struct walk *walk)
 	struct room *room = walk->room;
 
 	if (walk->state == 0) {
-		walk->interpreter = next_interpreter(walk, walk->interpreter);
+		walk->interpreter = interpreter_word(walk, walk->interpreter, layout->interpreter_next);
 		if (walk->failed || walk->interpreter == 0) {
 			walk->ended = 1;
 			return 1;
@@ -319,8 +401,8 @@ static __always_inline bool search_threads(struct walk *walk)
 	walk->ended = 0;
 	walk->thread.n_states = 0;
 	walk->interpreter = first_interpreter(walk);
-	walk->state = walk->failed ? 0 : first_thread(walk, walk->interpreter);
-	if (walk->failed)
+	walk->state = walk->interpreter ? first_thread(walk, walk->interpreter) : 0;
+	if (walk->interpreter == 0 || walk->failed)
 		return false;
 	bpf_loop(MAX_STEPS, search_thread, walk, 0);
 	return walk->ended && !walk->failed;
@@ -386,12 +468,38 @@ static long add_cframe(uint32_t i, struct walk *walk)
 	return 0;
 }
 
+/* An entry before this one that has the same code; NULL: none is known. */
+static __always_inline const struct python_entry *seen_entry(struct room *room, const struct python_entry *entry)
+{
+	uint32_t n = room->record.n_entries - 1, slot = (uint32_t)(entry->code >> 4 ^ entry->code >> 12) & SEEN_MASK;
+	uint32_t before = room->seen[slot];
+
+	room->seen[slot] = (uint16_t)n;
+	/* What stands there may be of a run before this one. An entry of this run with that code has been read, unless it is a shim's. */
+	if (before >= n || entry->code == 0 || room->entries[before & ENTRIES_MASK].code != entry->code ||
+	    room->entries[before & ENTRIES_MASK].kind != PYTHON_ENTRY_FRAME)
+		return NULL;
+	return &room->entries[before & ENTRIES_MASK];
+}
+
 static __always_inline bool add_code(struct walk *walk, struct python_entry *entry)
 {
 	const struct python_layout *layout = walk->layout;
 	struct room *room = walk->room;
+	const struct python_entry *seen = seen_entry(room, entry);
 	uint64_t identity[2];
 
+	if (seen) {
+		entry->name = seen->name;
+		entry->file = seen->file;
+		entry->lines = seen->lines;
+		entry->size = seen->size;
+		entry->name_length = seen->name_length;
+		entry->name_hash = seen->name_hash;
+		entry->first_line = seen->first_line;
+		entry->version = seen->version;
+		return true;
+	}
 	if (read_bytes(room, layout->code_span, entry->code) < 0)
 		return false;
 	entry->name = word(room, layout->code_name);
@@ -470,29 +578,20 @@ static long add_frame(uint32_t i, struct walk *walk)
 	return 0;
 }
 
-static __always_inline bool read_user(void *to, uint32_t n_bytes, uint64_t address)
-{
-	return bpf_probe_read_user(to, n_bytes, (const void *)address) == 0;
-}
-
-static __always_inline uint64_t at(uint64_t address, int32_t offset)
-{
-	return address + (uint64_t)(int64_t)offset;
-}
-
 /* PYTHON_GIL_* of one of the thread's states. @ret_exists: 0: there is no GIL. */
-static __always_inline uint32_t judge_gil(struct room *room, const struct python_layout *layout,
-					  const struct python_state *state, uint32_t *ret_exists)
+static __always_inline uint32_t judge_gil(struct walk *walk, const struct python_state *state, uint32_t *ret_exists)
 {
+	const struct python_layout *layout = walk->layout;
+	struct room *room = walk->room;
 	uint64_t holder = 0, gil = 0;
 	uint32_t locked = 1, enabled = 1;
 
 	if (layout->gil_holder) {
-		if (!read_user(&holder, sizeof holder, layout->gil_holder))
+		if (!find_word(&room->roots, layout->gil_holder, &holder))
 			return 0;
 	} else {
 		if (layout->interpreter_gil == PYTHON_ABSENT ||
-		    !read_user(&gil, sizeof gil, at(state->interpreter, layout->interpreter_gil)))
+		    !find_word(&room->interpreter, at(state->interpreter, layout->interpreter_gil), &gil))
 			return 0;
 		if (gil) {
 			if (read_bytes(room, layout->gil_span, gil) < 0)
@@ -509,18 +608,18 @@ static __always_inline uint32_t judge_gil(struct room *room, const struct python
 }
 
 /* PYTHON_GC_*. Without a GIL, or not knowing it, nobody knows which thread collects. */
-static __always_inline uint32_t judge_collector(const struct python_layout *layout, const struct python_state *state,
-						uint32_t gil, uint32_t exists)
+static __always_inline uint32_t judge_collector(struct walk *walk, const struct python_state *state, uint32_t gil, uint32_t exists)
 {
-	uint64_t address = layout->collecting;
+	const struct python_layout *layout = walk->layout;
 	uint32_t collecting = 0;
 
-	if (!address && layout->interpreter_collecting == PYTHON_ABSENT)
+	if (layout->collecting) {
+		if (!find_half(&walk->room->roots, layout->collecting, &collecting))
+			return 0;
+	} else if (layout->interpreter_collecting == PYTHON_ABSENT ||
+		   !find_half(&walk->room->interpreter, at(state->interpreter, layout->interpreter_collecting), &collecting)) {
 		return 0;
-	if (!address)
-		address = at(state->interpreter, layout->interpreter_collecting);
-	if (!read_user(&collecting, sizeof collecting, address))
-		return 0;
+	}
 	if (!collecting)
 		return PYTHON_GC_KNOWN;
 	if (!exists || !(gil & PYTHON_GIL_KNOWN))
@@ -534,9 +633,9 @@ static long judge_state(uint32_t i, struct walk *walk)
 	const struct python_state *state = &walk->room->record.states[i % PYTHON_MAX_STATES];
 	uint32_t *flags = &walk->room->record.flags, exists = 1, gil;
 
-	gil = judge_gil(walk->room, walk->layout, state, &exists);
+	gil = judge_gil(walk, state, &exists);
 	*flags &= PYTHON_INCOMPLETE;
-	*flags |= gil | judge_collector(walk->layout, state, gil, exists);
+	*flags |= gil | judge_collector(walk, state, gil, exists);
 	return (gil & PYTHON_GIL_HELD) != 0;
 }
 
@@ -546,22 +645,25 @@ static __always_inline bool add_state(struct walk *walk, uint32_t n)
 	const struct python_layout *layout = walk->layout;
 	struct room *room = walk->room;
 	struct python_state *state = &room->record.states[n];
+	const uint8_t *thread;
+	uint32_t before;
 
 	state->state = walk->thread.states[n].state;
 	state->interpreter = walk->thread.states[n].interpreter;
+	thread = read_stretch(&room->thread, state->state, (uint32_t)layout->thread_span);
 	/* It may have been freed, and its memory be another's. */
-	if (read_bytes(room, layout->thread_span, state->state) < 0 ||
-	    word(room, layout->thread_interpreter) != state->interpreter ||
-	    word(room, layout->thread_id) != walk->thread.pthread)
+	if (!thread || word_at(thread, layout->thread_interpreter) != state->interpreter ||
+	    word_at(thread, layout->thread_id) != walk->thread.pthread)
 		return false;
-	state->top = word(room, layout->thread_top);
+	state->top = word_at(thread, layout->thread_top);
 	walk->address = state->top;
 	if (layout->thread_root_cframe != PYTHON_ABSENT) {
 		walk->root = state->state + (uint64_t)(int64_t)layout->thread_root_cframe;
 		if (state->top == walk->root)
 			return true;
+		before = room->record.n_entries;
 		bpf_loop(PYTHON_MAX_ENTRIES + 1, add_cframe, walk, 0);
-		walk->address = read_word(walk, state->top + (uint64_t)(int64_t)layout->cframe_frame);
+		walk->address = before < room->record.n_entries ? room->entries[before & ENTRIES_MASK].instruction : 0;
 	}
 	bpf_loop(PYTHON_MAX_ENTRIES + 1, add_frame, walk, 0);
 	return !walk->failed;
@@ -615,11 +717,40 @@ static __always_inline bool is_copied(struct bpf_perf_event_data *context, uint3
 	return floor && PT_REGS_SP(&context->regs) - *floor <= MAX_STACK_BYTES;
 }
 
+/* What is read and written by this run. NULL: there is no room. */
+static __always_inline struct room *begin(uint64_t ids)
+{
+	uint32_t cpu = bpf_get_smp_processor_id();
+	struct room *room = bpf_map_lookup_elem(&rooms, &cpu);
+
+	if (!room)
+		return NULL;
+	room->record.mark = PYTHON_MARK;
+	room->record.pid = (uint32_t)(ids >> 32);
+	room->record.tid = (uint32_t)ids;
+	room->record.cpu = cpu;
+	room->record.n_entries = room->record.n_states = room->record.flags = 0;
+	room->roots.n_bytes = room->interpreter.n_bytes = room->thread.n_bytes = room->frames.n_bytes = 0;
+	return room;
+}
+
+/* The record so far, with its entries. @to: a map of outputs. */
+static __always_inline void write_record(void *context, void *to, struct room *room)
+{
+	uint64_t n_bytes = room->record.n_entries;
+
+	if (n_bytes > PYTHON_MAX_ENTRIES)
+		return;
+	n_bytes = sizeof room->record + n_bytes * sizeof room->entries[0] - sizeof room->record.n_bytes;
+	room->record.time_ns = bpf_ktime_get_ns();
+	bpf_perf_event_output(context, to, BPF_F_CURRENT_CPU, &room->record.mark, n_bytes);
+}
+
 /* @may_call: what cannot wait wakes the reader. */
 static __always_inline int read_any(struct bpf_perf_event_data *context, bool may_call)
 {
-	uint64_t ids = bpf_get_current_pid_tgid(), n_bytes;
-	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
+	uint64_t ids = bpf_get_current_pid_tgid();
+	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids;
 	struct walk walk = { 0 };
 
 	if (is_paused())
@@ -627,28 +758,21 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
 	if (!walk.layout && is_foreign(pid)) /* elsewhere than on all processors there are no foreign ones */
 		return 0;
-	walk.room = bpf_map_lookup_elem(&rooms, &cpu);
+	walk.room = begin(ids);
 	if (!walk.room)
 		return 1;
-	walk.room->record.tid = tid;
-	walk.room->window_end = 0;
-	walk.room->record.n_entries = walk.room->record.n_states = walk.room->record.flags = 0;
 	if (!walk.layout || !add_states(&walk, tid)) {
 		walk.room->record.layout_id = 0;
 		walk.room->record.n_entries = walk.room->record.n_states = 0;
 		if (may_call)
-			bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, sizeof walk.room->record);
+			write_record(context, &calls, walk.room);
 		return 1;
 	}
 	walk.room->record.layout_id = walk.layout->id;
-	n_bytes = walk.room->record.n_entries;
-	if (n_bytes > PYTHON_MAX_ENTRIES)
-		return 1;
-	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
 	if (!may_call || (!walk.is_new && (walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
-		bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+		write_record(context, &outputs, walk.room);
 	else
-		bpf_perf_event_output(context, &calls, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+		write_record(context, &calls, walk.room);
 	return 1;
 }
 
@@ -665,25 +789,18 @@ int read_frames(struct bpf_perf_event_data *context)
 SEC("tracepoint")
 int read_tracepoint_frames(void *context)
 {
-	uint64_t ids = bpf_get_current_pid_tgid(), n_bytes;
-	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids, cpu = bpf_get_smp_processor_id();
+	uint64_t ids = bpf_get_current_pid_tgid();
+	uint32_t pid = (uint32_t)(ids >> 32), tid = (uint32_t)ids;
 	struct walk walk = { 0 };
 
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
-	walk.room = bpf_map_lookup_elem(&rooms, &cpu);
-	if (!walk.layout || !walk.room)
+	if (!walk.layout)
 		return 1;
-	walk.room->record.tid = tid;
-	walk.room->window_end = 0;
-	walk.room->record.n_entries = walk.room->record.n_states = walk.room->record.flags = 0;
-	if (!add_states(&walk, tid))
+	walk.room = begin(ids);
+	if (!walk.room || !add_states(&walk, tid))
 		return 1;
 	walk.room->record.layout_id = walk.layout->id;
-	n_bytes = walk.room->record.n_entries;
-	if (n_bytes > PYTHON_MAX_ENTRIES)
-		return 1;
-	n_bytes = sizeof walk.room->record + n_bytes * sizeof walk.room->entries[0];
-	bpf_perf_event_output(context, &outputs, BPF_F_CURRENT_CPU, walk.room, n_bytes);
+	write_record(context, &outputs, walk.room);
 	return 1;
 }
 
