@@ -45,6 +45,7 @@ struct facts_machine {
 	struct tried_sampling sampling; /* of ourselves */
 	int bpf_error;                  /* -EPROTONOSUPPORT: see bpf_reason */
 	char bpf_reason[256];
+	int switches_error; /* with bpf: of the program that tells of switches */
 	int counters_error; /* of a hardware counter */
 	bool has_tracefs, reads_tracefs;
 	bool has_kernel_names;

@@ -45,6 +45,19 @@ int facts_try_sampling(pid_t pid, struct tried_sampling *ret)
 	return sample_with(SOURCE_READ, pid, ret);
 }
 
+static int try_switches(int *ret_error)
+{
+	const struct capture_options options = {
+		.source = SOURCE_BPF, .mode = MODE_WALL, .hz = SOME_HZ, .stack_bytes = SOME_STACK_BYTES
+	};
+	CLEANUP(capture_freep) struct capture *capture = NULL;
+	int r;
+
+	r = capture_attach(&options, getpid(), &capture);
+	*ret_error = r < 0 ? r : capture_switch_refusal(capture);
+	return r == -ENOMEM ? r : 0;
+}
+
 static int try_bpf(struct facts_machine *ret)
 {
 	struct tried_sampling tried;
@@ -56,7 +69,7 @@ static int try_bpf(struct facts_machine *ret)
 	ret->bpf_error = tried.error;
 	if (tried.error == -EPROTONOSUPPORT)
 		capture_explain_source(ret->bpf_reason, sizeof ret->bpf_reason);
-	return 0;
+	return tried.error < 0 ? 0 : try_switches(&ret->switches_error);
 }
 
 static int try_counter(void)

@@ -129,6 +129,23 @@ static void run_bpf(const struct facts *facts, struct doctor_finding *ret)
 		say_setcap(facts, ret);
 }
 
+static void run_switches(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_machine *machine = &facts->machine;
+
+	if (machine->bpf_error == 0 && machine->switches_error == 0) {
+		say_found(ret, DOCTOR_OK, "told by a program in the kernel");
+		return;
+	}
+	if (machine->bpf_error < 0)
+		say_found(ret, DOCTOR_LIMITED, "told by records of events: a program that tells of them takes bpf, see there");
+	else
+		say_found(ret, DOCTOR_LIMITED,
+			  "told by records of events: a program takes Linux 5.18 or later with CONFIG_DEBUG_INFO_BTF (%s)",
+			  strerror(-machine->switches_error));
+	say_means(ret, "each costs the threads several times as much");
+}
+
 static void run_counters(const struct facts *facts, struct doctor_finding *ret)
 {
 	int error = facts->machine.counters_error;
@@ -168,6 +185,7 @@ static const struct doctor_check checks[] = {
 	{ "rings", "room for samples until they are read", run_rings },
 	{ "descriptors", "one event per thread and CPU", run_descriptors },
 	{ "bpf", "Python frames of the very instant of a sample", run_bpf },
+	{ "switches", "--mode wall and offcpu: when threads come and go", run_switches },
 	{ "hardware_counters", "samples by cycles, cache misses and the like", run_counters },
 	{ "tracefs", "samples by tracepoints", run_tracefs },
 };

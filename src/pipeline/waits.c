@@ -4,6 +4,7 @@
  * 1. A thread's stretches neither overlap nor leave a gap, but for what unknown_ns says.
  * 2. A stack is given to a wait only where the thread stood still from before it was begun to be
  *    taken until after: from the switch away to the switch back nothing of it can have changed.
+ *    What is taken in the switch itself comes just before the switch is told of, or just after.
  *    Looks may be ahead of the records of switches; then they wait for these.
  * 3. Time that a thread ran and no sample has told of yet is owed to its next sample; at its end
  *    it is put with the stack that it had as it last left the processor.
@@ -338,6 +339,14 @@ int waits_exec(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	return r;
 }
 
+/* The stack that it left with is known: nobody need look at it. */
+static void note_leaving(struct thread *thread)
+{
+	thread->last = thread->stack;
+	thread->has_last = true;
+	thread->is_queued = false;
+}
+
 /* What was taken in this very switch, just before it was told of, is the wait's that begins. */
 static void settle_stack(struct thread *thread, uint64_t time_ns)
 {
@@ -349,8 +358,7 @@ static void settle_stack(struct thread *thread, uint64_t time_ns)
 	if (!thread->has_stack)
 		return;
 	stack->from_ns = stack->to_ns = time_ns;
-	thread->last = *stack;
-	thread->has_last = true;
+	note_leaving(thread);
 }
 
 int waits_leave(struct waits *waits, pid_t pid, pid_t tid, unsigned cpu, bool is_preempted, uint64_t time_ns)
@@ -384,6 +392,8 @@ int waits_enter(struct waits *waits, pid_t pid, pid_t tid, uint64_t time_ns)
 	r = know(waits, pid, tid, WAITS, time_ns, &thread);
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
+	/* Of a thread that got the main one's number as it ran another program it may be told late. */
+	time_ns = MAX(time_ns, thread->since_ns);
 	if (thread->activity == WAITS)
 		r = put_wait(waits, thread, time_ns);
 	else /* the record of its leaving was lost */
@@ -398,7 +408,14 @@ int waits_exit(struct waits *waits, pid_t tid, uint64_t time_ns)
 	struct thread *thread = find(waits, tid);
 
 	time_ns = MAX(time_ns, waits->began_ns);
-	return thread ? put_last(waits, thread, time_ns) : 0;
+	if (!thread)
+		return 0;
+	if (thread->activity == WAITS) { /* who ends runs: the record of its return was lost */
+		waits->sums.unknown_ns += span(thread->since_ns, time_ns);
+		thread->activity = RUNS;
+		thread->since_ns = time_ns;
+	}
+	return put_last(waits, thread, time_ns);
 }
 
 int waits_end(struct waits *waits, uint64_t time_ns)
@@ -447,6 +464,8 @@ int waits_stack(struct waits *waits, pid_t pid, pid_t tid, const struct wait_sta
 	thread->stack.from_ns = MAX(stack->from_ns, waits->began_ns);
 	thread->stack.to_ns = MAX(stack->to_ns, waits->began_ns);
 	thread->has_stack = true;
+	if (stack->at_switch && thread->activity == WAITS)
+		note_leaving(thread);
 	return 0;
 }
 

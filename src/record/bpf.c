@@ -269,6 +269,11 @@ void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
 	bpf_map_delete_elem(source->judged, &key);
 }
 
+int bpf_source_judged(const struct bpf_source *source)
+{
+	return source->judged;
+}
+
 void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)
 {
 	uint32_t key = (uint32_t)tid;

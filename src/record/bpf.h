@@ -45,6 +45,9 @@ void bpf_source_forget(struct bpf_source *source, pid_t pid);
 int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted);
 void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
 
+/* bpf_source_judged - the map of what bpf_source_judge() has said. Borrowed. */
+int bpf_source_judged(const struct bpf_source *source);
+
 /*
  * bpf_source_set_floor - samples of a thread wake the reader of the rings only where its stack pointer is
  * below this, or where its frames could not be read; until then each does. Best effort: at worst

@@ -1,7 +1,8 @@
-/* bpf_none.c - bpf.h where the program could not be built. */
+/* bpf_none.c - bpf.h and bpf_switches.h where the programs could not be built. */
 #include <errno.h>
+#include <stddef.h>
 
-#include "src/record/bpf.h"
+#include "src/record/bpf_switches.h"
 
 int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret)
 {
@@ -60,4 +61,31 @@ void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)
 void bpf_source_clear_floor(struct bpf_source *source, pid_t tid)
 {
 	(void)source, (void)tid;
+}
+
+int bpf_switches_new(const struct bpf_source *source, size_t n_cpus, struct bpf_switches **ret)
+{
+	(void)source, (void)n_cpus, (void)ret;
+	return -ENOSYS;
+}
+
+void bpf_switches_free(struct bpf_switches *switches)
+{
+	(void)switches;
+}
+
+void bpf_switches_stop(struct bpf_switches *switches)
+{
+	(void)switches;
+}
+
+void bpf_switches_tend(struct bpf_switches *switches, uint64_t now_ns)
+{
+	(void)switches, (void)now_ns;
+}
+
+struct switch_rings *bpf_switches_rings(struct bpf_switches *switches)
+{
+	(void)switches;
+	return NULL;
 }

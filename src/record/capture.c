@@ -70,6 +70,7 @@ static int capture_new(const struct capture_options *options, struct capture **r
 		return -ENOMEM;
 	capture->rings.epoll_fd = capture->clock = -1;
 	capture->no_children = options->no_children;
+	capture->switch_refusal = options->mode == MODE_CPU ? 0 : -EPROTONOSUPPORT; /* until there is a program */
 	r = events_init(&capture->events, options, &capture->rings);
 	if (r < 0)
 		return r;
@@ -90,6 +91,25 @@ static int capture_new(const struct capture_options *options, struct capture **r
 	return 0;
 }
 
+/* Whatever the program is refused for: records of the events tell the same, at a higher price. */
+static void tell_switches(struct capture *capture)
+{
+	size_t n_cpus = 0;
+
+	for (size_t i = 0; i < capture->rings.n; i++)
+		n_cpus = MAX(n_cpus, (size_t)capture->rings.ring[i].cpu + 1);
+	capture->switch_refusal = bpf_switches_new(capture->bpf, n_cpus, &capture->told_switches);
+	if (capture->switch_refusal >= 0)
+		capture->events.attr.context_switch = 0;
+}
+
+static void tell_switches_by_events(struct capture *capture, int refusal)
+{
+	bpf_switches_free(TAKE(capture->told_switches));
+	capture->switch_refusal = refusal;
+	capture->events.attr.context_switch = 1;
+}
+
 /*
  * With switches, events of all processes where there is a program to leave others out: those of single
  * threads cost them more. Returns whether they are open.
@@ -98,14 +118,19 @@ static bool start_wide(struct capture *capture, const struct capture_options *op
 		       size_t n_pids, bool launch)
 {
 	size_t n_threads = 0;
+	int r;
 
 	if (options->mode == MODE_CPU || !capture->bpf || events_count_threads(pids, n_pids, &n_threads) < 0 || n_threads == 0)
 		return false;
 	for (size_t i = 0; i < n_pids; i++)
 		if (bpf_source_judge(capture->bpf, pids[i], true) < 0)
 			return false;
-	if (events_attach_wide(&capture->events, n_threads) < 0)
+	tell_switches(capture);
+	r = events_attach_wide(&capture->events, n_threads);
+	if (r < 0) {
+		tell_switches_by_events(capture, r);
 		return false;
+	}
 	capture->awaits_exec = launch ? pids[0] : 0;
 	return true;
 }
@@ -264,6 +289,7 @@ void capture_free(struct capture *capture)
 	closep(&capture->clock);
 	events_done(&capture->switches);
 	events_done(&capture->events);
+	bpf_switches_free(capture->told_switches);
 	bpf_source_free(capture->bpf);
 	pairs_done(&capture->pairs);
 	paces_done(&capture->paces);
@@ -339,6 +365,11 @@ uint64_t capture_began_ns(const struct capture *capture)
 bool capture_has_switch_stacks(const struct capture *capture)
 {
 	return capture->switches.n_opened > 0;
+}
+
+int capture_switch_refusal(const struct capture *capture)
+{
+	return capture->switch_refusal;
 }
 
 bool capture_has_kernel(const struct capture *capture)
@@ -455,6 +486,11 @@ static int is_wanted(struct capture *capture, const struct capture_event *event)
 			(void)bpf_source_judge(capture->bpf, event->pid, false);
 		/* There is room for so many judgements, and it may have been full. */
 		return wanted && (capture->paused_ns == 0 || event->time_ns < capture->paused_ns);
+	case CAPTURE_SWITCH:
+		/* Of one that leaves its exit may have been told, and its number be judged no more. */
+		if (!wanted && !event->change.is_out)
+			(void)bpf_source_judge(capture->bpf, event->pid, false);
+		return wanted;
 	case CAPTURE_EXIT:
 		if (!wanted && event->pid == event->tid)
 			bpf_source_unjudge(capture->bpf, event->pid);
@@ -567,6 +603,52 @@ static bool take_end(struct capture *capture, struct capture_event *ret)
 	return true;
 }
 
+/* Whether what comes next is told by the program at the switch, and not by perf. */
+static bool is_switch_next(struct capture *capture)
+{
+	uint64_t switched_ns, recorded_ns;
+
+	return capture->told_switches && switch_rings_time(bpf_switches_rings(capture->told_switches), &switched_ns) &&
+	       (!merge_time(&capture->merge, &recorded_ns) || switched_ns < recorded_ns);
+}
+
+/* Returns whether ret was filled. */
+static bool take_switch(struct capture *capture, struct capture_event *ret)
+{
+	switch_rings_take(bpf_switches_rings(capture->told_switches), ret);
+	if (ret->type == CAPTURE_LOST) /* counted where they were lost */
+		return true;
+	/* One that was under way as it was stopped. */
+	return is_wanted(capture, ret) > 0 && (capture->stopped_ns == 0 || ret->time_ns <= capture->stopped_ns);
+}
+
+/* Takes the next record of this round. Returns as take_record(); *ret_any: there was one. */
+static int take_next(struct capture *capture, struct capture_event *ret, bool *ret_any)
+{
+	const struct perf_event_header *record;
+
+	*ret_any = true;
+	if (is_switch_next(capture))
+		return take_switch(capture, ret);
+	record = merge_next(&capture->merge);
+	*ret_any = record != NULL;
+	return record ? take_record(capture, record, ret) : 0;
+}
+
+/* The clock before the heads: see merge.c. Returns whether any record waits. */
+static bool begin_round(struct capture *capture)
+{
+	uint64_t now_ns = capture->stopped ? UINT64_MAX : monotonic_ns();
+	bool any = merge_begin(&capture->merge, now_ns);
+
+	if (capture->told_switches) {
+		any |= switch_rings_begin(bpf_switches_rings(capture->told_switches), now_ns);
+		if (!capture->stopped)
+			bpf_switches_tend(capture->told_switches, now_ns);
+	}
+	return any;
+}
+
 int capture_next(struct capture *capture, struct capture_event *ret)
 {
 	int n_rounds = 0;
@@ -574,20 +656,16 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 	if (capture->poller)
 		return poller_next(capture->poller, ret);
 	while (n_rounds < MOST_ROUNDS) {
-		const struct perf_event_header *record = merge_next(&capture->merge);
-		uint64_t now_ns;
+		bool any;
+		int r = take_next(capture, ret, &any);
 
-		if (record) {
-			int r = take_record(capture, record, ret);
-
-			if (r != 0)
-				return r;
+		if (r != 0)
+			return r;
+		if (any) {
 			n_rounds = 0;
 			continue;
 		}
-		/* The clock before the heads: see merge.c. */
-		now_ns = capture->stopped ? UINT64_MAX : monotonic_ns();
-		if (!merge_begin(&capture->merge, now_ns))
+		if (!begin_round(capture))
 			return take_end(capture, ret);
 		n_rounds++;
 	}
@@ -653,6 +731,8 @@ static void stop_events(struct capture *capture)
 {
 	events_stop(&capture->events);
 	events_stop(&capture->switches);
+	if (capture->told_switches)
+		bpf_switches_stop(capture->told_switches);
 	capture->stopped_ns = monotonic_ns();
 }
 
@@ -680,6 +760,8 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 	counts.lost = events_count_losses(&capture->events)
 			      ? events_lost(&capture->events) + events_lost(&capture->switches)
 			      : capture->lost_records;
+	if (capture->told_switches)
+		counts.lost += switch_rings_lost(bpf_switches_rings(capture->told_switches));
 	for (size_t i = 0; i < capture->rings.n; i++)
 		counts.malformed += capture->rings.ring[i].n_malformed;
 	counts.malformed += capture->pairs.malformed;

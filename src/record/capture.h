@@ -2,7 +2,7 @@
 #ifndef PROBING_RECORD_CAPTURE_H
 #define PROBING_RECORD_CAPTURE_H
 
-#include "src/record/bpf.h"
+#include "src/record/bpf_switches.h"
 #include "src/record/events.h"
 #include "src/record/follow.h"
 #include "src/record/merge.h"
@@ -19,6 +19,8 @@ struct capture {
 	struct merge merge;
 	struct streams *streams; /* NULL: no late events */
 	struct bpf_source *bpf;  /* NULL: another source */
+	struct bpf_switches *told_switches; /* NULL: records of events tell of switches, or nothing does */
+	int switch_refusal;                 /* why; 0: see capture_switch_refusal() */
 	struct pairs pairs;
 	struct paces paces; /* of events that are counted by the kernel, at a frequency */
 	struct task_set wanted; /* where all processes are sampled: those whose samples are wanted */

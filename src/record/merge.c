@@ -79,6 +79,18 @@ static struct ring *earliest(struct merge *merge)
 	return best;
 }
 
+bool merge_time(struct merge *merge, uint64_t *ret_ns)
+{
+	const struct ring *ring;
+
+	take_back(merge);
+	ring = earliest(merge);
+	if (!ring)
+		return false;
+	*ret_ns = ring->time_ns;
+	return true;
+}
+
 const struct perf_event_header *merge_next(struct merge *merge)
 {
 	struct ring *ring;

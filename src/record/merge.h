@@ -29,6 +29,9 @@ void merge_done(struct merge *merge);
  */
 bool merge_begin(struct merge *merge, uint64_t now_ns);
 
+/* merge_time - the time of what merge_next() would give; false: NULL. What it gave last is no longer borrowed. */
+bool merge_time(struct merge *merge, uint64_t *ret_ns);
+
 /*
  * merge_next - the earliest ripe record; NULL: the round is over.
  * Borrowed until the next call of merge_next() or merge_begin().

@@ -194,6 +194,12 @@ uint64_t capture_began_ns(const struct capture *capture);
  * has to be looked up while it does. */
 bool capture_has_switch_stacks(const struct capture *capture);
 
+/*
+ * capture_switch_refusal - why switches are told by records of events, and not by a program in the kernel, which
+ * costs a fraction of that: a negative errno; 0: the program tells of them, or nobody does (MODE_CPU).
+ */
+int capture_switch_refusal(const struct capture *capture);
+
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);
 size_t capture_ring_bytes(const struct capture *capture);

@@ -80,6 +80,8 @@ class Machine(Case):
         said = Doctor()
         self.assertEqual(t.perf_refusal() is None, said.state("perf_event") == "ok", said["perf_event"])
         self.assertEqual(t.bpf_refusal() is None and t.perf_refusal() is None, said.state("bpf") == "ok", said["bpf"])
+        has_types = os.path.exists("/sys/kernel/btf/vmlinux")
+        self.assertEqual(said.state("bpf") == "ok" and has_types, said.state("switches") == "ok", said["switches"])
         with open("/proc/kallsyms") as names:
             self.assertEqual(set(names.readline().split()[0]) != {"0"}, said.state("kernel_names") == "ok")
         with open("/proc/sys/kernel/perf_event_paranoid") as level:

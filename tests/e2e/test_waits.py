@@ -80,6 +80,7 @@ class Common:
         self.assertEqual(("ok", self.mode, 1), (self.recording.integrity, self.recording.run["mode"],
                                                 self.recording.run["clean"]))
         self.assertGreater(min(row.weight for row in self.rows), 0)
+        self.assertEqual((0, 0), (self.recording.counters["unknown ns"], self.recording.counters["lost"]))
         self.assertLessEqual({row.state for row in self.rows}, OFF | {"running"})
 
     def test_a_thread_that_waits_all_the_time(self):
@@ -238,6 +239,49 @@ class OnItsOwn(t.Case):
                 "os.write(there[1], b'.')")
         said = probing("record", "--mode", "wall", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c", code, check=t.OK).stderr
         self.assertRegex(said, r"to record a switch took about \d+ ns: [\d.]+ % of (the threads' time on )?a CPU; the recorder")
+
+    def test_very_short_waits_and_very_long_ones_add_up(self):
+        """Threads that switch as often as they can, then not at all, and some that are there but briefly."""
+        code = ("import os, threading, time\n"
+                "there, back, spans = os.pipe(), os.pipe(), []\n"
+                "def timed(run):\n"
+                "    began = time.monotonic()\n"
+                "    run()\n"
+                "    spans.append((threading.get_native_id(), time.monotonic() - began))\n"
+                "def echo():\n"
+                "    while os.read(there[0], 1) == b'x': os.write(back[1], b'x')\n"
+                "    time.sleep(0.7)\n"
+                "def play():\n"
+                "    stop = time.time() + 1\n"
+                "    while time.time() < stop: os.write(there[1], b'x'); os.read(back[0], 1)\n"
+                "    os.write(there[1], b'.')\n"
+                "    for i in range(20):\n"
+                "        brief = threading.Thread(target=timed, args=(lambda: time.sleep(0.02),))\n"
+                "        brief.start()\n"
+                "        brief.join()\n"
+                "    time.sleep(0.7)\n"
+                "threads = [threading.Thread(target=timed, args=(run,)) for run in (echo, play)]\n"
+                "for thread in threads: thread.start()\n"
+                "for thread in threads: thread.join()\n"
+                "for tid, took in spans: print(tid, took)")
+        for source in ("auto", "read"):
+            with self.subTest(source):
+                done = probing("record", "--mode", "wall", "--source", source, "-q", "-o", "out.db", "--", t.DEBIAN_PYTHON,
+                               "-c", code, check=t.OK)
+                recording, rows = rows_of("out.db")
+                sums, waits = collections.Counter(), collections.Counter()
+                for row in rows:
+                    sums[row.tid] += row.weight
+                    waits[row.tid] += row.weight if row.state in OFF else 0
+                self.assertEqual((0, 0), (recording.counters["unknown ns"], recording.counters["lost"]))
+                self.assertGreater(recording.counters["switches"], 1000)
+                spans = [(int(tid), float(took)) for tid, took in map(str.split, done.stdout.splitlines())]
+                self.assertEqual(22, len(spans))
+                for tid, took in spans:
+                    # Besides its step, how it begins and ends, for which it may have to wait for a processor.
+                    self.assertGreaterEqual(sums[tid], took * 0.999)
+                    self.assertLessEqual(sums[tid], took * 1.01 + 0.2)
+                    self.assertGreater(waits[tid], 0.019 if took < 0.5 else 0.69)
 
     def test_threads_at_their_end(self):
         """A thread leaves the processor once more when it has no number any more."""

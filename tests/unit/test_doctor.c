@@ -76,7 +76,7 @@ static void a_good_machine_lacks_nothing(void **state)
 
 			assert_true(groups[i]->checks[k].purpose[0] != '\0');
 			/* What an ordinary user never has. */
-			if (strcmp(name, "bpf") == 0 || strcmp(name, "capabilities") == 0)
+			if (strcmp(name, "bpf") == 0 || strcmp(name, "switches") == 0 || strcmp(name, "capabilities") == 0)
 				continue;
 			if (finding.state != DOCTOR_OK)
 				fail_msg("%s: %s", name, finding.found);
@@ -119,6 +119,11 @@ static void what_ordinary_users_lack(void **state)
 
 	(void)state;
 	assert_judged("bpf", &facts, DOCTOR_MISSING, "CAP_BPF", "setcap cap_perfmon,cap_bpf");
+	assert_judged("switches", &facts, DOCTOR_LIMITED, "takes bpf", "");
+	facts.machine.bpf_error = 0;
+	assert_judged("switches", &facts, DOCTOR_OK, "a program", "");
+	facts.machine.switches_error = -ESRCH;
+	assert_judged("switches", &facts, DOCTOR_LIMITED, "CONFIG_DEBUG_INFO_BTF (No such process)", "");
 	assert_judged("capabilities", &facts, DOCTOR_LIMITED, "uid 1000 has none", "+ep /opt/probing");
 	/* Where nothing is gained by a file's capabilities they are no remedy. */
 	facts.rights.gains_nothing = true;
