@@ -31,20 +31,27 @@ static void compute(unsigned long rounds)
 		;
 }
 
-/* Rounds that take so long when nothing comes between. */
+static int by_value(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Rounds that take so long mostly: the fastest ones may have been timed wrongly, or be no measure of the rest. */
 static unsigned long rounds_of(double seconds)
 {
-	enum { TRIES = 200, ROUNDS = 20000 };
-	double best = 1;
+	enum { TRIES = 201, ROUNDS = 20000 };
+	double took[TRIES];
 
 	for (int i = 0; i < TRIES; i++) {
-		double began = now(CLOCK_MONOTONIC), took;
+		double began = now(CLOCK_MONOTONIC);
 
 		compute(ROUNDS);
-		took = now(CLOCK_MONOTONIC) - began;
-		best = took < best ? took : best;
+		took[i] = now(CLOCK_MONOTONIC) - began;
 	}
-	return (unsigned long)(seconds / best * ROUNDS);
+	qsort(took, TRIES, sizeof *took, by_value);
+	return (unsigned long)(seconds / took[TRIES / 2] * ROUNDS);
 }
 
 static void *echo(void *data)

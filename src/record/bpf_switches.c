@@ -15,7 +15,7 @@
 #include "src/record/bpf_switches_object.h"
 
 /* The second one tells of whom the first one could not, for it did not run. It is not needed everywhere, nor is it to be had
- * everywhere (Linux 6.16 has its tracepoint). */
+ * everywhere (Linux 6.18 has its tracepoint). */
 enum { TELL_SWITCH, LOOK_AFTER_SWITCH, N_PROGRAMS };
 static const char *const program_names[N_PROGRAMS] = { "tell_switch", "look_after_switch" };
 

@@ -7,7 +7,7 @@
  *
  * Events of one thread are themselves switched with it, which costs more than all else here. So with a
  * program in the kernel there is one event a processor: it knows whose switches are wanted, and
- * keeps within a limit by itself; the kernel, which counts those of others, is then asked for more.
+ * keeps within a limit by itself, which is half of what the kernel is asked for, for that counts those of others, too.
  *
  * Of these samples 16 KiB of stack are enough to begin with: most threads that have just
  * left stay away long enough for the rest to be read from memory.
@@ -22,7 +22,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-enum { MOST_STACK_BYTES = 16384, STACKS_A_SECOND = 1000, STACKS_A_SECOND_WIDE = 2000, CLOCK_NS = 2000000 };
+enum { MOST_STACK_BYTES = 16384, STACKS_A_SECOND = 1000, CLOCK_NS = 2000000 };
 
 void switches_ask(struct event_set *set, enum capture_mode mode)
 {
@@ -35,13 +35,12 @@ void switches_ask(struct event_set *set, enum capture_mode mode)
 
 void switches_init(struct event_set *set, const struct event_set *beside)
 {
-	long wanted = beside->is_wide ? STACKS_A_SECOND_WIDE : STACKS_A_SECOND;
-	long most = proc_number("/proc/sys/kernel/perf_event_max_sample_rate", wanted);
+	long most = proc_number("/proc/sys/kernel/perf_event_max_sample_rate", STACKS_A_SECOND);
 	struct perf_event_attr attr = beside->attr;
 
 	attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
 	attr.freq = 1;
-	attr.sample_freq = (uint64_t)MAX(MIN(most, wanted), 1L);
+	attr.sample_freq = (uint64_t)MAX(MIN(most, (long)STACKS_A_SECOND), 1L);
 	attr.sample_stack_user = MIN(attr.sample_stack_user, (uint32_t)MOST_STACK_BYTES);
 	attr.exclude_kernel = 0;
 	attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.context_switch = 0;
