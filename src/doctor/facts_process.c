@@ -111,7 +111,9 @@ static enum doctor_process what_is(const struct proc_stat *stat)
 {
 	if (stat->is_kernel_thread)
 		return PROCESS_OF_KERNEL;
-	return stat->state == 'Z' || stat->state == 'X' ? PROCESS_ZOMBIE : PROCESS_THERE;
+	if (stat->state != 'Z' && stat->state != 'X')
+		return PROCESS_THERE;
+	return stat->n_threads > 1 ? PROCESS_OUTLIVED : PROCESS_ZOMBIE;
 }
 
 int facts_process_gather(pid_t pid, struct facts_process *ret)

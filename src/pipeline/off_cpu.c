@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/proc.h"
 #include "base/util.h"
@@ -31,6 +32,14 @@ void off_cpu_done(struct off_cpu *off_cpu)
 	*off_cpu = (struct off_cpu){ 0 };
 }
 
+/* A main thread stands in /proc for as long as others of its process go on. */
+static bool has_ended(pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+
+	return proc_stat_read(pid, tid, &stat) >= 0 && strchr("ZX", stat.state);
+}
+
 int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid)
 {
 	CLEANUP(freep) pid_t *tids = NULL;
@@ -44,7 +53,8 @@ int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid)
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = waits_find(off_cpu->waits, pid, tids[i]);
+		if (!has_ended(pid, tids[i]))
+			r = waits_find(off_cpu->waits, pid, tids[i]);
 	return r;
 }
 

@@ -185,6 +185,14 @@ class Processes(Case):
         self.assertEqual((t.NO_INPUT, None, "missing"), (said.status, said.all["recording"], said.state("process")))
         self.assertNotIn("memory", said.checks)
 
+    def test_main_thread_that_has_ended(self):
+        with t.target([t.DEBIAN_PYTHON, "-c", t.WITHOUT_MAIN_THREAD]) as target:
+            t.wait_until(lambda: t.state_of(target.pid) == "Z", what="the main thread's end")
+            said = Doctor(target.pid)
+        self.assertEqual(t.FAILED, said.status)
+        self.assertRegex(said["process"]["found"], "main thread of .* has ended, and others go on")
+        self.assertIn("probing backtrace %d" % target.pid, said["process"]["means"])
+
     def test_zombie(self):
         child = subprocess.Popen(["true"])
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

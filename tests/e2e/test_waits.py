@@ -283,6 +283,15 @@ class OnItsOwn(t.Case):
                     self.assertLessEqual(sums[tid], took * 1.01 + 0.2)
                     self.assertGreater(waits[tid], 0.019 if took < 0.5 else 0.69)
 
+    def test_a_main_thread_that_has_ended(self):
+        """It stands in /proc while others go on, and waits for nothing any more."""
+        with t.target([t.DEBIAN_PYTHON, "-c", t.WITHOUT_MAIN_THREAD]) as target:
+            t.wait_until(lambda: t.state_of(target.pid) == "Z", what="the main thread's end")
+            probing("record", "--mode", "wall", "-q", "-d", 0.5, "-o", "out.db", "--pid", target.pid, check=t.OK)
+            _, rows = rows_of("out.db")
+        self.assertTrue(rows)
+        self.assertNotIn(target.pid, {row.tid for row in rows})
+
     def test_threads_at_their_end(self):
         """A thread leaves the processor once more when it has no number any more."""
         code = ("import threading, time\n"
