@@ -87,10 +87,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		check(options, state);
-		return comparing_parse(key, argument, state, &options->comparing);
+		break;
 	default:
-		return comparing_parse(key, argument, state, &options->comparing);
+		break;
 	}
+	return comparing_parse(key, argument, state, &options->comparing);
 }
 
 static const struct argp argp = {

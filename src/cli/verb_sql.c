@@ -149,12 +149,22 @@ static int fail_sql(int error, char *sentence)
 	return cli_fail(error == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, "%s", sentence);
 }
 
+struct asking {
+	const struct endpoint *endpoint;
+	const struct options *options;
+	const char *sql;
+	char *error, *note; /* of MAX_ERROR and MAX_NOTE bytes */
+};
+
 /* What a process refuses has an exit status of its own. */
-static int fail_asking(const struct endpoint *endpoint, int error, char *sentence)
+static int fail_asking(const void *data, int error)
 {
+	const struct asking *asking = data;
+	const struct endpoint *endpoint = asking->endpoint;
+
 	if (error == -EINVAL && endpoint->live && live_error(endpoint->live) < 0)
-		return cli_fail(cli_status(live_error(endpoint->live)), "%s", sentence);
-	return fail_sql(error, sentence);
+		return cli_fail(cli_status(live_error(endpoint->live)), "%s", asking->error);
+	return fail_sql(error, asking->error);
 }
 
 static struct sql_session session_of(const struct endpoint *endpoint, const struct options *options)
@@ -170,28 +180,24 @@ static struct sql_session session_of(const struct endpoint *endpoint, const stru
 	return session;
 }
 
+static int put_answers(const void *data, FILE *out)
+{
+	const struct asking *asking = data;
+	struct sql_session session = session_of(asking->endpoint, asking->options);
+
+	session.rules.columns = cli_columns(STDOUT_FILENO);
+	return sql_ask(&session, asking->sql, out, asking->error, MAX_ERROR, asking->note, MAX_NOTE);
+}
+
 static int run_text(const struct endpoint *endpoint, const char *sql, const struct options *options)
 {
-	struct sql_session session = session_of(endpoint, options);
-	char error[MAX_ERROR] = "", note[MAX_NOTE];
-	CLEANUP(output_abandon) struct output output;
-	int r;
+	char error[MAX_ERROR] = "", note[MAX_NOTE] = "";
+	int status;
 
-	r = output_open(&output, "-");
-	if (r < 0)
-		return cli_fail_open("-", r);
-	session.rules.columns = cli_columns(STDOUT_FILENO);
-	r = sql_ask(&session, sql, output.file, error, sizeof error, note, sizeof note);
-	if (output.error < 0)
-		return cli_fail_write("-", output.error);
-	if (r < 0)
-		return fail_asking(endpoint, r, error);
-	r = output_finish(&output);
-	if (r < 0)
-		return cli_fail_write("-", r);
-	if (note[0])
+	status = output_write("-", put_answers, fail_asking, &(struct asking){ endpoint, options, sql, error, note });
+	if (status == EXIT_OK && note[0])
 		fprintf(stderr, "%s\n", note);
-	return EXIT_OK;
+	return status;
 }
 
 static int run_script(const struct endpoint *endpoint, const struct options *options)
