@@ -20,7 +20,7 @@ FOLDERS = ["base", "unwind", "symbolize", "src", "tests/unit", "tests/cross", "f
 # Of AMD64 by intent: its tables, and tests whose targets are in its assembly.
 OTHERS = {"machine_x86_64.c", "test_native.c", "test_native_row.c", "test_native_trampoline.c"}
 # Of the kernel's own machine, whatever the processor.
-OF_BPF = {"frames.bpf.c"}
+OF_BPF = ".bpf.c"
 
 
 def need(*tools):
@@ -31,14 +31,15 @@ def need(*tools):
 
 
 def sources(build_root):
-    left_out = OTHERS | OF_BPF
+    left_out = set(OTHERS)
     if not os.path.exists(os.path.join(build_root, "src/record/bpf_object.h")):
-        left_out.add("bpf.c")  # built without it
+        left_out |= {"bpf.c", "bpf_switches.c"}  # built without them
     if not os.path.exists("/usr/include/traceevent/event-parse.h"):
         left_out.add("tracepoint_format.c")  # the same
     for folder in FOLDERS:
         for path, _, files in os.walk(os.path.join(ROOT, folder)):
-            yield from (os.path.join(path, f) for f in files if f.endswith(".c") and f not in left_out)
+            yield from (os.path.join(path, f) for f in files
+                        if f.endswith(".c") and not f.endswith(OF_BPF) and f not in left_out)
 
 
 def compile_all(build_root):
