@@ -73,6 +73,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (options->callers.n > 0 && options->callees.n > 0)
 			argp_error(state, "--callers and --callees are two questions: ask one at a time");
+		if ((options->callers.n > 0 || options->callees.n > 0) && options->report.by != REPORT_BY_FUNCTION)
+			argp_error(state, "--callers and --callees are of functions: leave --by out");
 		return 0;
 	default:
 		return view_parse(key, argument, state, &options->view);

@@ -137,6 +137,8 @@ class Report(t.RecordedCase):
 
     def test_two_questions_at_once(self):
         probing("report", "--callers", "a", "--callees", "b", check=t.USAGE)
+        said = probing("report", "--callers", "a", "--by", "line", check=t.USAGE)
+        self.assertIn("leave --by out", said.stderr)
         probing("report", "--by", "colour", check=t.USAGE)
 
     def test_no_colour_in_a_pipe(self):
