@@ -36,6 +36,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/record/decode.h"
+#include "src/record/switch_rate.h"
 
 enum {
 	MOST_WAKEUPS_HZ = 20, /* where samples need not be read at once ... */
@@ -393,7 +394,7 @@ int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids)
 	r = events_count_threads(pids, n_pids, &n_threads);
 	if (r < 0)
 		return r;
-	if (may_be_wide(set) && n_threads * set->rings->n > MOST_EVENTS)
+	if (may_be_wide(set) && (n_threads * set->rings->n > MOST_EVENTS || switch_rate_is_high(pids, n_pids)))
 		return attach_wide(set, n_threads);
 	r = attach_threads(set, pids, n_pids);
 	return r == -EMFILE && may_be_wide(set) ? attach_wide(set, n_threads) : r;

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include "src/record/switch_rate.h"
+
 enum { N_WAITING = 60, ENOUGH = 5 };
 
 static const struct capture_options inside = { .source = SOURCE_BPF, .hz = 499, .stack_bytes = 1024 };
@@ -47,6 +49,30 @@ static void run_crowd(struct target_page *page)
 	store(&page->ready, N_WAITING + 1);
 	for (;;)
 		;
+}
+
+/* Two threads that do little but hand a byte to and fro. */
+static void *hand_back(void *argument)
+{
+	const int *pipes = argument;
+	char byte;
+
+	while (read(pipes[0], &byte, 1) == 1 && write(pipes[3], &byte, 1) == 1)
+		;
+	return NULL;
+}
+
+static void run_restless(struct target_page *page)
+{
+	int pipes[4];
+	pthread_t thread;
+	char byte = 0;
+
+	if (pipe(pipes) < 0 || pipe(pipes + 2) < 0 || pthread_create(&thread, NULL, hand_back, pipes) != 0)
+		_exit(1);
+	for (unsigned i = 0; write(pipes[1], &byte, 1) == 1 && read(pipes[2], &byte, 1) == 1; i++)
+		if (i == 20000)
+			store(&page->ready, 1);
 }
 
 struct seen {
@@ -155,9 +181,37 @@ static void test_forks_in_a_pause_are_followed(void **state)
 	target_end(&target);
 }
 
+/* Their events would be switched with them, which costs more than those of all processors. */
+static void test_who_switches_often(void **state)
+{
+	struct target restless = target_start(run_restless), burning = target_start(run_burning);
+	unsigned n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	struct seen seen = { .pid = restless.pid, .child = -1 };
+	struct capture_counts counts;
+	struct capture *capture;
+
+	(void)state;
+	wait_for(&restless.page->ready, 1);
+	capture = attach_inside_or_skip(restless.pid);
+	capture_read_counts(capture, &counts);
+	assert_int_equal(counts.n_events, n_cpus);
+	assert_int_equal(counts.n_threads, 2);
+	for (int i = 0; i < 200 && seen.n_pid < ENOUGH; i++)
+		read_for(capture, 50, look_at, &seen);
+	assert_true(seen.n_pid >= ENOUGH);
+	assert_int_equal(seen.n_others, 0);
+	capture_free(capture);
+	target_end(&restless);
+
+	let_run(burning.pid, burning.pid, 40);
+	assert_false(switch_rate_is_high(&burning.pid, 1));
+	target_end(&burning);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_switches_often),
 		cmocka_unit_test(test_only_the_target_and_its_children),
 		cmocka_unit_test(test_forks_in_a_pause_are_followed),
 	};
