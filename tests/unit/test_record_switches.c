@@ -276,8 +276,12 @@ static void what_finds_no_room_is_counted(void **state)
 	(void)state;
 	wait_for(&target.page->ready, N_THREADS);
 	capture = attach(SOURCE_BPF, target.pid);
-	if (capture_switch_refusal(capture) < 0)
+	if (capture_switch_refusal(capture) < 0) {
+		print_message("skipped: no program tells of switches here: %s\n", strerror(-capture_switch_refusal(capture)));
+		capture_free(capture);
+		target_end(&target);
 		skip();
+	}
 	for (size_t i = 0; i < N_THREADS; i++)
 		seen.threads[i].tid = target.page->tids[i];
 	for (size_t i = 0; i < N_THREADS; i++)
@@ -313,8 +317,10 @@ static void told_by_events_of_processors(void **state)
 {
 	(void)state;
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL) < 0)
+	    mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL) < 0) {
+		print_message("skipped: the kernel's types cannot be hidden: %s\n", strerror(errno));
 		skip();
+	}
 	play(SOURCE_BPF, false);
 }
 
