@@ -46,6 +46,7 @@ struct facts_machine {
 	int bpf_error;                  /* -EPROTONOSUPPORT: see bpf_reason */
 	char bpf_reason[256];
 	int switches_error; /* with bpf: of the program that tells of switches */
+	int direct_error;   /* with bpf: why frames are not read by page tables */
 	int counters_error; /* of a hardware counter */
 	bool has_tracefs, reads_tracefs;
 	bool has_kernel_names;

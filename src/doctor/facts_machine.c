@@ -45,7 +45,8 @@ int facts_try_sampling(pid_t pid, struct tried_sampling *ret)
 	return sample_with(SOURCE_READ, pid, ret);
 }
 
-static int try_switches(int *ret_error)
+/* What makes bpf cheaper. */
+static int try_savings(struct facts_machine *ret)
 {
 	const struct capture_options options = {
 		.source = SOURCE_BPF, .mode = MODE_WALL, .hz = SOME_HZ, .stack_bytes = SOME_STACK_BYTES
@@ -54,7 +55,8 @@ static int try_switches(int *ret_error)
 	int r;
 
 	r = capture_attach(&options, getpid(), &capture);
-	*ret_error = r < 0 ? r : capture_switch_refusal(capture);
+	ret->switches_error = r < 0 ? r : capture_switch_refusal(capture);
+	ret->direct_error = r < 0 ? r : capture_direct_refusal(capture);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -69,7 +71,7 @@ static int try_bpf(struct facts_machine *ret)
 	ret->bpf_error = tried.error;
 	if (tried.error == -EPROTONOSUPPORT)
 		capture_explain_source(ret->bpf_reason, sizeof ret->bpf_reason);
-	return tried.error < 0 ? 0 : try_switches(&ret->switches_error);
+	return tried.error < 0 ? 0 : try_savings(ret);
 }
 
 static int try_counter(void)

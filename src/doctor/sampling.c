@@ -129,6 +129,25 @@ static void run_bpf(const struct facts *facts, struct doctor_finding *ret)
 		say_setcap(facts, ret);
 }
 
+static void run_direct_map(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_machine *machine = &facts->machine;
+
+	if (machine->bpf_error == 0 && machine->direct_error == 0) {
+		say_found(ret, DOCTOR_OK, "memory is read by page tables");
+		return;
+	}
+	if (machine->bpf_error < 0)
+		say_found(ret, DOCTOR_LIMITED, "not looked for: it takes bpf, see there");
+	else if (machine->direct_error == -ECANCELED)
+		say_found(ret, DOCTOR_LIMITED, "memory is copied by the kernel: PROBING_DIRECT_MAP=0 is in the environment");
+	else
+		say_found(ret, DOCTOR_LIMITED,
+			  "memory is copied by the kernel: page tables take x86-64, Linux 6.2 and CONFIG_DEBUG_INFO_BTF (%s)",
+			  strerror(-machine->direct_error));
+	say_means(ret, "a sample takes some microseconds more, and is as exact");
+}
+
 static void run_switches(const struct facts *facts, struct doctor_finding *ret)
 {
 	const struct facts_machine *machine = &facts->machine;
@@ -185,6 +204,7 @@ static const struct doctor_check checks[] = {
 	{ "rings", "room for samples until they are read", run_rings },
 	{ "descriptors", "one event per thread and CPU", run_descriptors },
 	{ "bpf", "Python frames of the very instant of a sample", run_bpf },
+	{ "direct_map", "bpf at half its price", run_direct_map },
 	{ "switches", "--mode wall and offcpu: when threads come and go", run_switches },
 	{ "hardware_counters", "samples by cycles, cache misses and the like", run_counters },
 	{ "tracefs", "samples by tracepoints", run_tracefs },

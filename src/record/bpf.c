@@ -18,8 +18,10 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "src/record/bpf_object.h"
 #include "src/record/decode.h"
+#include "src/record/direct_map.h"
+#include "src/record/frames_direct_object.h"
+#include "src/record/frames_object.h"
 
 /* Of the initial PID namespace. Source: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 #define INITIAL_NAMESPACE 0xeffffffcu
@@ -32,7 +34,8 @@ struct outputs {
 struct bpf_source {
 	struct bpf_object *object;
 	int program, at_switch, processes, quiet, calls, judged, floors;
-	uint64_t tracepoint; /* 0: attached to events */
+	int direct_refusal; /* why memory is not read by page tables; 0: it is */
+	struct bpf_source_options options;
 	int holder;          /* the event that keeps the program at the tracepoint; -1: none does */
 	struct outputs *outputs; /* by processor */
 	size_t n_outputs;
@@ -76,15 +79,21 @@ static int set_size(struct bpf_source *source, const char *map, uint32_t n)
 	return bpf_map__set_max_entries(bpf_object__find_map_by_name(source->object, map), n);
 }
 
-static const char *program_name(bool is_tracepoint)
+static struct bpf_program *find_program(const struct bpf_source *source, const char *name)
 {
-	return is_tracepoint ? "read_tracepoint_frames" : "read_frames";
+	return bpf_object__find_program_by_name(source->object, name);
 }
 
-/* Of the two programs one is needed. */
-static int leave_out(struct bpf_source *source, const char *name)
+/* The kernel takes its time to look at each. */
+static int choose_programs(struct bpf_source *source)
 {
-	return bpf_program__set_autoload(bpf_object__find_program_by_name(source->object, name), false);
+	bool is_tracepoint = source->options.tracepoint != 0;
+	int r;
+
+	r = bpf_program__set_autoload(find_program(source, "read_frames"), !is_tracepoint);
+	if (r >= 0)
+		r = bpf_program__set_autoload(find_program(source, "read_tracepoint_frames"), is_tracepoint);
+	return r < 0 ? r : bpf_program__set_autoload(find_program(source, "read_frames_at_switch"), source->options.samples_switches);
 }
 
 static int find_map(const struct bpf_source *source, const char *name)
@@ -92,30 +101,55 @@ static int find_map(const struct bpf_source *source, const char *name)
 	return bpf_object__find_map_fd_by_name(source->object, name);
 }
 
-static int load(struct bpf_source *source, uint32_t n_cpus)
+static int set_sizes(struct bpf_source *source, uint32_t n_cpus)
 {
-	int r;
+	static const char *const by_processor[] = { "rooms", "outputs", "calls", "switch_budgets" };
+	int r = 0;
 
-	source->object = bpf_object__open_mem(bpf_object_bytes, sizeof bpf_object_bytes, NULL);
+	for (size_t i = 0; i < N_ELEMENTS(by_processor) && r >= 0; i++)
+		r = set_size(source, by_processor[i], n_cpus);
+	return r;
+}
+
+/* One of the two objects that frames.bpf.c is compiled to. @direct_map: NULL: the one that does without. */
+static int load_object(struct bpf_source *source, uint32_t n_cpus, const struct direct_map *direct_map)
+{
+	int r = 0;
+
+	bpf_object__close(source->object);
+	source->object = direct_map ? bpf_object__open_mem(frames_direct_object_bytes, sizeof frames_direct_object_bytes, NULL)
+				    : bpf_object__open_mem(frames_object_bytes, sizeof frames_object_bytes, NULL);
 	if (!source->object)
 		return -errno;
-	r = set_size(source, "rooms", n_cpus);
+	if (direct_map)
+		r = bpf_map__set_initial_value(bpf_object__find_map_by_name(source->object, ".rodata.direct_map"),
+					       direct_map, sizeof *direct_map);
 	if (r >= 0)
-		r = set_size(source, "outputs", n_cpus);
+		r = set_sizes(source, n_cpus);
 	if (r >= 0)
-		r = set_size(source, "calls", n_cpus);
-	if (r >= 0)
-		r = set_size(source, "switch_budgets", n_cpus);
-	if (r >= 0)
-		r = leave_out(source, program_name(source->tracepoint == 0));
-	if (r >= 0)
-		r = bpf_object__load(source->object);
+		r = choose_programs(source);
+	return r < 0 ? r : bpf_object__load(source->object);
+}
+
+/* The one that reads memory by page tables, which takes more of the kernel, or else the other one. */
+static int load_either(struct bpf_source *source, uint32_t n_cpus)
+{
+	struct direct_map direct_map;
+
+	source->direct_refusal = source->options.in_interrupt ? direct_map_find(&direct_map) : -EOPNOTSUPP;
+	if (source->direct_refusal == 0)
+		source->direct_refusal = load_object(source, n_cpus, &direct_map);
+	return source->direct_refusal == 0 ? 0 : load_object(source, n_cpus, NULL);
+}
+
+static int load(struct bpf_source *source, uint32_t n_cpus)
+{
+	int r = load_either(source, n_cpus);
+
 	if (r < 0)
 		return r;
-	source->program = bpf_program__fd(bpf_object__find_program_by_name(source->object,
-									   program_name(source->tracepoint != 0)));
-	source->at_switch =
-		bpf_program__fd(bpf_object__find_program_by_name(source->object, "read_frames_at_switch"));
+	source->program = bpf_program__fd(find_program(source, source->options.tracepoint ? "read_tracepoint_frames" : "read_frames"));
+	source->at_switch = bpf_program__fd(find_program(source, "read_frames_at_switch")); /* less than 0: it is not needed */
 	source->processes = find_map(source, "processes");
 	source->quiet = find_map(source, "outputs");
 	source->calls = find_map(source, "calls");
@@ -179,7 +213,7 @@ static int hold(struct bpf_source *source)
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
 		.type = PERF_TYPE_TRACEPOINT,
-		.config = source->tracepoint,
+		.config = source->options.tracepoint,
 		.sample_period = 1,
 		.disabled = 1,
 	};
@@ -196,7 +230,7 @@ void bpf_source_stop(struct bpf_source *source)
 	source->holder = -1;
 }
 
-int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret)
+int bpf_source_new(const struct rings *rings, const struct bpf_source_options *options, struct bpf_source **ret)
 {
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
 	int r, n_cpus;
@@ -210,12 +244,12 @@ int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_so
 	source = calloc(1, sizeof *source);
 	if (!source)
 		return -ENOMEM;
-	source->tracepoint = tracepoint;
+	source->options = *options;
 	source->holder = -1;
 	r = load(source, (uint32_t)n_cpus);
 	if (r >= 0)
 		r = open_outputs(source, rings, (size_t)n_cpus);
-	if (r >= 0 && tracepoint)
+	if (r >= 0 && options->tracepoint)
 		r = hold(source);
 	if (r < 0)
 		return r;
@@ -225,7 +259,7 @@ int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_so
 
 int bpf_source_attach(const struct bpf_source *source, int event_fd, bool at_switch)
 {
-	if (source->tracepoint)
+	if (source->options.tracepoint)
 		return 0;
 	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, at_switch ? source->at_switch : source->program) < 0 ? -errno : 0;
 }
@@ -267,6 +301,11 @@ void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 
 	bpf_map_delete_elem(source->judged, &key);
+}
+
+int bpf_source_direct_refusal(const struct bpf_source *source)
+{
+	return source->direct_refusal;
 }
 
 int bpf_source_judged(const struct bpf_source *source)

@@ -15,15 +15,21 @@
 
 struct bpf_source;
 
+/* What will be sampled. */
+struct bpf_source_options {
+	uint64_t tracepoint;   /* number of the one that is, each time; then the program runs from now on, whenever anybody
+				* passes there. 0: none, see bpf_source_attach() */
+	bool samples_switches; /* threads that leave their processor, too */
+	bool in_interrupt;     /* each sample is taken with interrupts off: memory may be read by page tables */
+};
+
 /*
  * bpf_source_new - load the program, and open what it writes to.
  * @rings: borrowed, outlive the source.
- * @tracepoint: number of the one that is sampled, each time; then the program runs from now on, whenever
- *              anybody passes there. 0: none, see bpf_source_attach().
  * @ret:   ended with bpf_source_free().
  * Errors: -ENOSYS built without it; -EPERM; whatever the kernel reports. See bpf_source_explain().
  */
-int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret);
+int bpf_source_new(const struct rings *rings, const struct bpf_source_options *options, struct bpf_source **ret);
 void bpf_source_free(struct bpf_source *source);
 void bpf_source_freep(struct bpf_source **source);
 
@@ -31,7 +37,7 @@ void bpf_source_freep(struct bpf_source **source);
 void bpf_source_stop(struct bpf_source *source);
 
 /* bpf_source_attach - run the program at each sample of an event, before anything inherits it.
- * @at_switch: the event samples threads that leave their processor: not all of them then. */
+ * @at_switch: the event samples threads that leave their processor: not all of them then. Only where that was announced. */
 int bpf_source_attach(const struct bpf_source *source, int event_fd, bool at_switch);
 
 /* bpf_source_watch - how to read a process' frames from now on; copied. -ENOSPC too many processes. */
@@ -44,6 +50,10 @@ void bpf_source_forget(struct bpf_source *source, pid_t pid);
  */
 int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted);
 void bpf_source_unjudge(struct bpf_source *source, pid_t pid);
+
+/* bpf_source_direct_refusal - why frames are copied with the kernel's helper, and not read by page tables: an error of
+ * direct_map_find(), what the kernel says to the program that does, or -EOPNOTSUPP outside of interrupts. 0: they are. */
+int bpf_source_direct_refusal(const struct bpf_source *source);
 
 /* bpf_source_judged - the map of what bpf_source_judge() has said. Borrowed. */
 int bpf_source_judged(const struct bpf_source *source);

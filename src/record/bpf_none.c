@@ -4,9 +4,9 @@
 
 #include "src/record/bpf_switches.h"
 
-int bpf_source_new(const struct rings *rings, uint64_t tracepoint, struct bpf_source **ret)
+int bpf_source_new(const struct rings *rings, const struct bpf_source_options *options, struct bpf_source **ret)
 {
-	(void)rings, (void)tracepoint, (void)ret;
+	(void)rings, (void)options, (void)ret;
 	return -ENOSYS;
 }
 
@@ -51,6 +51,12 @@ int bpf_source_judge(struct bpf_source *source, pid_t pid, bool wanted)
 void bpf_source_unjudge(struct bpf_source *source, pid_t pid)
 {
 	(void)source, (void)pid;
+}
+
+int bpf_source_direct_refusal(const struct bpf_source *source)
+{
+	(void)source;
+	return -ENOSYS;
 }
 
 void bpf_source_set_floor(struct bpf_source *source, pid_t tid, uint64_t floor)

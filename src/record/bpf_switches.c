@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "base/util.h"
-#include "src/record/bpf_switches_object.h"
+#include "src/record/switches_object.h"
 
 /* The second one tells of whom the first one could not, for it did not run. It is not needed everywhere, nor is it to be had
  * everywhere (Linux 6.18 has its tracepoint). */
@@ -80,7 +80,7 @@ static int load_programs(struct bpf_switches *switches, const struct bpf_source 
 {
 	int r;
 
-	switches->object = bpf_object__open_mem(bpf_switches_object_bytes, sizeof bpf_switches_object_bytes, NULL);
+	switches->object = bpf_object__open_mem(switches_object_bytes, sizeof switches_object_bytes, NULL);
 	if (!switches->object)
 		return -errno;
 	r = bpf_map__reuse_fd(find_map(switches, "judged"), bpf_source_judged(source));

@@ -30,6 +30,13 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 {
 	enum capture_source source = options->source;
 	bool is_tracepoint = capture->events.attr.type == PERF_TYPE_TRACEPOINT;
+	const struct bpf_source_options bpf_options = {
+		.tracepoint = is_tracepoint ? capture->events.attr.config : 0,
+		.samples_switches = options->mode != MODE_CPU,
+		/* Timers and counters interrupt. Other events of the kernel's own are counted wherever they occur. */
+		.in_interrupt = capture->events.is_clock ||
+				(!is_tracepoint && capture->events.attr.type != PERF_TYPE_SOFTWARE),
+	};
 	int r;
 
 	if (source == SOURCE_READ)
@@ -37,7 +44,7 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 	/* A tracepoint's program runs each time: were not each sampled, frames would come without samples. */
 	if (is_tracepoint && (capture->events.attr.freq || capture->events.attr.sample_period != 1))
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
-	r = bpf_source_new(&capture->rings, is_tracepoint ? capture->events.attr.config : 0, &capture->bpf);
+	r = bpf_source_new(&capture->rings, &bpf_options, &capture->bpf);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -324,9 +331,10 @@ int capture_watch(struct capture *capture, int epoll_fd, uint32_t data)
 void capture_explain_source(char *to, size_t n_bytes)
 {
 	CLEANUP(bpf_source_freep) struct bpf_source *source = NULL;
+	const struct bpf_source_options options = { 0 };
 	const struct rings none = { .epoll_fd = -1 };
 
-	bpf_source_explain(bpf_source_new(&none, 0, &source), to, n_bytes);
+	bpf_source_explain(bpf_source_new(&none, &options, &source), to, n_bytes);
 }
 
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout)
@@ -370,6 +378,11 @@ bool capture_has_switch_stacks(const struct capture *capture)
 int capture_switch_refusal(const struct capture *capture)
 {
 	return capture->switch_refusal;
+}
+
+int capture_direct_refusal(const struct capture *capture)
+{
+	return capture->bpf ? bpf_source_direct_refusal(capture->bpf) : -ENOSYS;
 }
 
 bool capture_has_kernel(const struct capture *capture)

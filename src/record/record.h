@@ -200,6 +200,12 @@ bool capture_has_switch_stacks(const struct capture *capture);
  */
 int capture_switch_refusal(const struct capture *capture);
 
+/*
+ * capture_direct_refusal - why the program in the kernel copies frames with the kernel's helper, and does not read them by page tables,
+ * which takes less than half as long: a negative errno, -ENOSYS where there is no program. 0: it reads them so.
+ */
+int capture_direct_refusal(const struct capture *capture);
+
 /* Whether time inside the kernel is sampled too, and the bytes of one ring. */
 bool capture_has_kernel(const struct capture *capture);
 size_t capture_ring_bytes(const struct capture *capture);

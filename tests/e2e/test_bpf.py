@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
 
 import probing_test as t
 import truth_judge
@@ -76,6 +77,21 @@ class ExactCallTree(Exact, ExactTruth, Truth):
     make_judge = truth_judge.Tree
     hz = 1999
     seconds = 1
+
+
+@t.for_each_interpreter(globals(), some_interpreters)
+class CopiedCallTree(Exact, ExactTruth, Truth):
+    """The same where memory cannot be read by page tables."""
+
+    arguments = ("flutter.py", "--mode", "tree")
+    make_judge = truth_judge.Tree
+    hz = 1999
+    seconds = 1
+
+    @classmethod
+    def setUpClass(cls):
+        with unittest.mock.patch.dict(os.environ, PROBING_DIRECT_MAP="0"):
+            super().setUpClass()
 
 
 @t.for_each_interpreter(globals(), some_interpreters)

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import platform
 import re
 import resource
 import shutil
@@ -82,12 +83,21 @@ class Machine(Case):
         self.assertEqual(t.bpf_refusal() is None and t.perf_refusal() is None, said.state("bpf") == "ok", said["bpf"])
         has_types = os.path.exists("/sys/kernel/btf/vmlinux")
         self.assertEqual(said.state("bpf") == "ok" and has_types, said.state("switches") == "ok", said["switches"])
+        by_tables = has_types and platform.machine() == "x86_64" and tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 2)
+        self.assertEqual(said.state("bpf") == "ok" and by_tables, said.state("direct_map") == "ok", said["direct_map"])
         with open("/proc/kallsyms") as names:
             self.assertEqual(set(names.readline().split()[0]) != {"0"}, said.state("kernel_names") == "ok")
         with open("/proc/sys/kernel/perf_event_paranoid") as level:
             self.assertIn(level.read().strip(), said["perf_event_paranoid"]["found"])
         self.assertIn(str(resource.getrlimit(resource.RLIMIT_NOFILE)[1]), said["descriptors"]["found"])
         self.assertIn("3.15", said["python_versions"]["found"])
+
+    def test_page_tables_can_be_refused(self):
+        t.need_bpf()
+        said = Doctor(env=dict(os.environ, PROBING_DIRECT_MAP="0"))
+        self.assertEqual("limited", said.state("direct_map"))
+        self.assertIn("PROBING_DIRECT_MAP=0", said["direct_map"]["found"])
+        self.assertEqual("ok", said.state("bpf"))
 
     def test_it_foretells_how_stacks_are_taken(self):
         said = Doctor()

@@ -100,6 +100,52 @@ static inline long bpf_perf_event_output(void *context, void *map, uint64_t flag
 	return 0;
 }
 
+#ifdef HAVE_DIRECT_MAP
+#include "tests/unit/page_tables.h"
+
+/* Each page of the image is somewhere behind the tables, and may move: then what was there before is another's. */
+enum { OTHERS = 0xa5 };
+#define PLACES_END (PAGE_TABLES_END + 2 * (uint64_t)IMAGE_MAX_PAGES * IMAGE_PAGE_BYTES)
+
+static const volatile struct direct_map direct_map = { .base = DIRECT_MAP_BASE, .end = PLACES_END, .n_levels = 4 };
+
+static bool have_moved;
+
+static uint64_t place_of_page(size_t i)
+{
+	return PAGE_TABLES_END + (i + (have_moved ? IMAGE_MAX_PAGES : 0)) * IMAGE_PAGE_BYTES;
+}
+
+static uint64_t physical_word(uint64_t physical)
+{
+	size_t i = (physical - PAGE_TABLES_END) / IMAGE_PAGE_BYTES;
+	uint64_t word;
+
+	if (physical >= PLACES_END)
+		abort();
+	if ((i >= IMAGE_MAX_PAGES) != have_moved || i % IMAGE_MAX_PAGES >= bpf_here.image->n_pages)
+		return OTHERS * UINT64_C(0x0101010101010101);
+	memcpy(&word, &bpf_here.image->pages[i % IMAGE_MAX_PAGES].bytes[physical % IMAGE_PAGE_BYTES], sizeof word);
+	return word;
+}
+
+static void map_pages(void)
+{
+	for (size_t i = 0; i < bpf_here.image->n_pages; i++)
+		if (bpf_here.image->pages[i].address >> 47 == 0)
+			*page_tables_entry(bpf_here.image->pages[i].address, 4, 1) =
+				place_of_page(i) | TABLE_PRESENT | TABLE_USER;
+}
+
+static uint64_t own_tables(void)
+{
+	have_moved = false;
+	page_tables_begin();
+	map_pages();
+	return DIRECT_MAP_BASE;
+}
+#endif
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

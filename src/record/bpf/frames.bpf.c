@@ -28,6 +28,7 @@
 #endif
 
 #include "base/python_record.h"
+#include "src/record/bpf/entry.h"
 
 enum {
 	MAX_PROCESSES = 4096,
@@ -38,7 +39,6 @@ enum {
 	PAUSED = 0, /* of judged, as bpf.h has it: the number of no process that is sampled */
 	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
 	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
-	BYTES_MASK = 511,
 	STRETCH_MASK = 2047,
 	ENTRIES_MASK = PYTHON_MAX_ENTRIES - 1,
 	SEEN_MASK = 255,
@@ -158,26 +158,12 @@ struct walk {
 	uint64_t interpreter, state, address, root;
 	uint32_t tid; /* as it knows itself */
 	uint32_t failed, ended, is_new; /* no bool: the kernel would not see that it is 0 or 1 */
+	uint64_t tables; /* the process' page tables; 0: memory is not read by them */
 };
 
 static __always_inline long read_bytes(struct room *room, int32_t n_bytes, uint64_t address)
 {
 	return bpf_probe_read_user(room->bytes, (uint32_t)n_bytes & BYTES_MASK, (const void *)address);
-}
-
-static __always_inline uint64_t word_at(const uint8_t *bytes, int32_t offset)
-{
-	return *(const uint64_t *)(bytes + ((uint32_t)offset & BYTES_MASK));
-}
-
-static __always_inline uint32_t half_at(const uint8_t *bytes, int32_t offset)
-{
-	return *(const uint32_t *)(bytes + ((uint32_t)offset & BYTES_MASK));
-}
-
-static __always_inline uint8_t byte_at(const uint8_t *bytes, int32_t offset)
-{
-	return bytes[(uint32_t)offset & BYTES_MASK];
 }
 
 static __always_inline uint64_t word(const struct room *room, int32_t offset)
@@ -226,7 +212,7 @@ static __always_inline const uint8_t *read_stretch(struct stretch *stretch, uint
  * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with it
  * as far as there is room. Other pages may not be there, and a fault costs more than all of this.
  */
-static __always_inline const uint8_t *read_frame(struct room *room, const struct python_layout *layout, uint64_t address)
+static __always_inline const uint8_t *copy_frame(struct room *room, const struct python_layout *layout, uint64_t address)
 {
 	uint32_t span = (uint32_t)layout->frame_span;
 	uint64_t start = address - layout->frame_before, page = address & ~(uint64_t)PAGE_MASK;
@@ -265,11 +251,6 @@ static __always_inline bool find_half(const struct stretch *stretch, uint64_t ad
 		return true;
 	}
 	return bpf_probe_read_user(ret, sizeof *ret, (const void *)address) == 0;
-}
-
-static __always_inline uint64_t at(uint64_t address, int32_t offset)
-{
-	return address + (uint64_t)(int64_t)offset;
 }
 
 /* A field of an interpreter. */
@@ -482,12 +463,26 @@ static __always_inline const struct python_entry *seen_entry(struct room *room, 
 	return &room->entries[before & ENTRIES_MASK];
 }
 
-static __always_inline bool add_code(struct walk *walk, struct python_entry *entry)
+static __always_inline bool copy_code(struct walk *walk, struct python_entry *entry)
 {
 	const struct python_layout *layout = walk->layout;
-	struct room *room = walk->room;
-	const struct python_entry *seen = seen_entry(room, entry);
-	uint64_t identity[2];
+	struct view view = { walk->room->bytes, 0 };
+
+	if (read_bytes(walk->room, layout->code_span, entry->code) < 0)
+		return false;
+	take_code(layout, &view, entry);
+	if (layout->name_identity == PYTHON_ABSENT)
+		return true;
+	if (read_bytes(walk->room, name_span(layout), entry->name) < 0)
+		return false;
+	take_name(layout, &view, entry);
+	return true;
+}
+
+static __always_inline bool add_code(struct walk *walk, struct python_entry *entry)
+{
+	const struct python_entry *seen = seen_entry(walk->room, entry);
+	int r;
 
 	if (seen) {
 		entry->name = seen->name;
@@ -500,23 +495,8 @@ static __always_inline bool add_code(struct walk *walk, struct python_entry *ent
 		entry->version = seen->version;
 		return true;
 	}
-	if (read_bytes(room, layout->code_span, entry->code) < 0)
-		return false;
-	entry->name = word(room, layout->code_name);
-	entry->file = word(room, layout->code_file);
-	entry->lines = word(room, layout->code_lines);
-	entry->size = word(room, layout->code_size);
-	entry->first_line = half(room, layout->code_first_line);
-	entry->version = layout->code_version == PYTHON_ABSENT ? 0 : half(room, layout->code_version);
-	entry->name_length = entry->name_hash = 0;
-	if (layout->name_identity == PYTHON_ABSENT)
-		return true;
-	if (bpf_probe_read_user(identity, sizeof identity,
-				(const void *)(entry->name + (uint64_t)(int64_t)layout->name_identity)) < 0)
-		return false;
-	entry->name_length = identity[0];
-	entry->name_hash = identity[1];
-	return true;
+	r = take_code_in_place(walk->layout, walk->tables, entry);
+	return r == NOT_IN_PLACE ? copy_code(walk, entry) : r == IN_PLACE;
 }
 
 static __always_inline uint64_t mixed(uint64_t a, uint64_t b)
@@ -538,34 +518,36 @@ static __always_inline void judge_code(struct walk *walk, const struct python_en
 	walk->is_new = 1;
 }
 
+static __always_inline bool fill_entry(struct walk *walk, struct python_entry *entry)
+{
+	struct view view = { 0 };
+	int r = take_frame_in_place(walk->layout, walk->tables, entry);
+
+	if (r != NOT_IN_PLACE)
+		return r == IN_PLACE;
+	view.bytes = copy_frame(walk->room, walk->layout, entry->address);
+	if (!view.bytes)
+		return false;
+	take_frame(walk->layout, &view, entry);
+	return true;
+}
+
 static long add_frame(uint32_t i, struct walk *walk)
 {
 	const struct python_layout *layout = walk->layout;
 	struct room *room = walk->room;
 	struct python_entry *entry;
-	const uint8_t *frame;
 
 	if (walk->address == 0)
 		return 1;
-	frame = read_frame(room, layout, walk->address);
-	if (!frame) {
-		room->record.flags |= PYTHON_FAULT;
-		return 1;
-	}
 	entry = new_entry(room);
 	if (!entry)
 		return 1;
 	entry->address = walk->address;
-	entry->previous = word_at(frame, layout->frame_previous);
-	entry->instruction = layout->frame_instruction_bytes == 8 ? word_at(frame, layout->frame_instruction)
-								  : half_at(frame, layout->frame_instruction);
-	entry->code = word_at(frame, layout->frame_code) & ~(uint64_t)3;
-	entry->type = layout->frame_type == PYTHON_ABSENT ? 0 : word_at(frame, layout->frame_type);
-	entry->bytecode_index = layout->frame_bytecode_index == PYTHON_ABSENT
-					? 0 : half_at(frame, layout->frame_bytecode_index);
-	entry->kind = PYTHON_ENTRY_FRAME;
-	entry->owner = layout->frame_owner == PYTHON_ABSENT ? 0 : byte_at(frame, layout->frame_owner);
-	entry->is_entry = layout->frame_entry == PYTHON_ABSENT ? 0 : byte_at(frame, layout->frame_entry);
+	if (!fill_entry(walk, entry)) {
+		room->record.flags |= PYTHON_FAULT;
+		return 1;
+	}
 	walk->address = entry->previous;
 	if (layout->shim_owner != PYTHON_ABSENT && entry->owner >= layout->shim_owner) {
 		entry->code = 0;
@@ -761,6 +743,7 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 	walk.room = begin(ids);
 	if (!walk.room)
 		return 1;
+	walk.tables = own_tables();
 	if (!walk.layout || !add_states(&walk, tid)) {
 		walk.room->record.layout_id = 0;
 		walk.room->record.n_entries = walk.room->record.n_states = 0;
@@ -796,7 +779,7 @@ int read_tracepoint_frames(void *context)
 	walk.layout = bpf_map_lookup_elem(&processes, &pid);
 	if (!walk.layout)
 		return 1;
-	walk.room = begin(ids);
+	walk.room = begin(ids); /* and no page tables: interrupts may be on */
 	if (!walk.room || !add_states(&walk, tid))
 		return 1;
 	walk.room->record.layout_id = walk.layout->id;
