@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
 /* Several times vm.max_map_count's default of lines. */
@@ -137,13 +138,9 @@ static int add_lines(struct address_space *space, char *text)
 int address_space_load(struct address_space *space)
 {
 	CLEANUP(freep) char *text = NULL;
-	char path[64];
 	int r;
 
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)address_space_pid(space));
-	r = read_file(path, MAX_MAPS_BYTES, &text, NULL);
-	if (r == -ENOENT)
-		return -ESRCH;
+	r = proc_read(address_space_pid(space), "maps", MAX_MAPS_BYTES, &text, NULL);
 	if (r == -EACCES)
 		return -EPERM;
 	if (r < 0)

@@ -25,6 +25,7 @@
 
 #include "base/id_map.h"
 #include "base/module.h"
+#include "base/proc.h"
 #include "base/util.h"
 
 /* The kernel's is two pages on AMD64. */
@@ -194,11 +195,13 @@ static int open_checked(const struct module *module, const char *path, int *ret)
 static int open_by_path(const struct module *module, int *ret)
 {
 	CLEANUP(freep) char *in_root = NULL;
+	char root[PROC_PATH_BYTES];
 	int r;
 
 	if (module->is_deleted)
 		return -ESTALE;
-	if (asprintf(&in_root, "/proc/%d/root%s", (int)module->opener, module->path) < 0)
+	proc_path(module->opener, "root", root);
+	if (asprintf(&in_root, "%s%s", root, module->path) < 0)
 		return -ENOMEM;
 	r = open_checked(module, in_root, ret);
 	if (r < 0 && module->inode != 0 && open_checked(module, module->path, ret) == 0)
@@ -208,10 +211,11 @@ static int open_by_path(const struct module *module, int *ret)
 
 static int open_by_mapping(const struct module *module, int *ret)
 {
+	pid_t living = module->opener;
 	char link[96];
 
-	snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)module->opener,
-		 (unsigned long long)module->map_start, (unsigned long long)module->map_end);
+	(void)proc_living(module->opener, &living); /* /proc/PID/task has no map_files */
+	snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)living, (unsigned long long)module->map_start, (unsigned long long)module->map_end);
 	return open_checked(module, link, ret);
 }
 

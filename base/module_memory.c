@@ -6,11 +6,11 @@
  */
 #include <elf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/module.h"
+#include "base/proc.h"
 #include "base/util.h"
 
 enum {
@@ -80,12 +80,10 @@ int module_copy(const struct module *module, void **ret, size_t *ret_bytes)
 	CLEANUP(remote_freep) struct remote *remote = NULL;
 	CLEANUP(freep) uint8_t *image = NULL;
 	CLEANUP(freep) char *maps = NULL;
-	char path[32];
 	size_t n_bytes = 0;
 	int r;
 
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)module->opener);
-	r = read_file(path, MAX_MAPS_BYTES, &maps, NULL);
+	r = proc_read(module->opener, "maps", MAX_MAPS_BYTES, &maps, NULL);
 	if (r >= 0)
 		r = remote_open_process(module->opener, &remote);
 	if (r >= 0)

@@ -55,12 +55,11 @@ static void chomp(char *text)
 
 char *proc_text(pid_t pid, const char *file, size_t max_bytes)
 {
-	char path[96], *text;
+	char *text;
 	size_t n;
 	int r;
 
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-	r = read_file(path, max_bytes, &text, &n);
+	r = proc_read(pid, file, max_bytes, &text, &n);
 	if (r < 0)
 		return r == -ENOMEM ? NULL : strdup("");
 	for (size_t i = 0; i + 1 < n; i++)
@@ -78,7 +77,7 @@ char *proc_text(pid_t pid, const char *file, size_t max_bytes)
 
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 {
-	enum { PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
+	enum { PF_EXITING = 0x00000004, PF_KTHREAD = 0x00200000 }; /* include/linux/sched.h */
 	CLEANUP(freep) char *text = NULL;
 	const char *rest;
 	unsigned flags, n_threads;
@@ -100,10 +99,16 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 		.state = state,
 		.parent = (pid_t)parent,
 		.is_kernel_thread = (flags & PF_KTHREAD) != 0,
+		.is_ending = (flags & PF_EXITING) != 0,
 		.n_threads = n_threads,
 		.image = stack ? mix64(code ^ mix64(data ^ mix64(stack))) | 1 : 0,
 	};
 	return 0;
+}
+
+bool proc_has_ended(const struct proc_stat *stat)
+{
+	return (stat->is_ending || strchr("ZX", stat->state)) && stat->n_threads <= 1;
 }
 
 int proc_futex(pid_t pid, pid_t tid, uint64_t *ret)

@@ -26,12 +26,33 @@ struct proc_stat {
 	char state; /* R running, S sleeping, D not to be woken, T stopped, t traced, Z zombie, X dead, I idle */
 	pid_t parent;
 	bool is_kernel_thread;
+	bool is_ending; /* on its way out, and may have no memory any more */
 	unsigned n_threads; /* of its process */
 	uint64_t image;     /* tells what an exec changes: other numbers, other program; 0: hidden from us, or gone */
 };
 
 /* @tid: one of its threads; 0: the process itself. -ESRCH, -EBADMSG, -ENOMEM. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
+
+/* Whether a process has ended, or is about to, of which this is the stat: its main thread may leave others behind. */
+bool proc_has_ended(const struct proc_stat *stat);
+
+/*
+ * The memory, the files and the mounts of a process are asked for by a thread of it, and its number is its main
+ * thread's. Once that has ended (pthread_exit(3)) and others go on, it has none of them any more: they are found
+ * by a thread that goes on (living.c).
+ *
+ * proc_living - a thread by which they are found: the main one as long as that can be.
+ * proc_path - of a file of /proc/PID of that kind: "exe", "root/tmp", "ns/mnt". What "task" and "map_files" have in them is not.
+ * proc_read - such a file, whole: "maps", "environ", "cmdline". Costs more than read_file() only where there is nothing
+ *             to read. May be empty, as a kernel thread's are.
+ * @ret of proc_living(): may end at any time, and its number be another's then.
+ * Errors: -ESRCH the process has ended; -ENOMEM; proc_read(): what read(2) reports.
+ */
+enum { PROC_PATH_BYTES = 128 };
+int proc_living(pid_t pid, pid_t *ret);
+void proc_path(pid_t pid, const char *file, char to[PROC_PATH_BYTES]);
+int proc_read(pid_t pid, const char *file, size_t max_bytes, char **ret, size_t *ret_bytes);
 
 /*
  * proc_futex - the futex(2) that a thread sleeps on.

@@ -12,11 +12,14 @@
 #include "base/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
 /* Strings are fetched in pieces of this size, none of which crosses a page. */
@@ -25,9 +28,14 @@ enum { STRING_PIECE_BYTES = 256 };
 /* Parts handed to the kernel in one call; well under IOV_MAX. */
 enum { PARTS_PER_CALL = 64 };
 
+/* Threads may end one after the other while a read is tried. */
+enum { MOST_READERS = 8 };
+
 struct process_remote {
 	struct remote base;
 	pid_t pid;
+	pid_t reader; /* the thread by which its memory is found: the main one, until that has ended */
+	int comm;     /* of another: /proc/PID/task/READER/comm, which can be read while it lives; else -1 */
 	uint64_t page_bytes;
 };
 
@@ -43,17 +51,67 @@ static uint64_t bytes_to_page_end(uint64_t address, uint64_t page_bytes)
 	return page_bytes - (address & (page_bytes - 1));
 }
 
-static ssize_t read_piece(const struct process_remote *process, uint64_t from, void *to,
-			  size_t n_bytes)
+/* -ESRCH: there is none, or none but the one that was tried. */
+static int find_reader(struct process_remote *process)
+{
+	char path[64];
+	pid_t living;
+	int r;
+
+	r = proc_living(process->pid, &living);
+	if (r < 0)
+		return r;
+	if (living == process->pid && process->reader == process->pid)
+		return -ESRCH;
+	closep(&process->comm);
+	process->comm = -1;
+	process->reader = living;
+	if (living == process->pid) /* by exec another thread has become the main one */
+		return 0;
+	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", (int)process->pid, (int)living);
+	process->comm = open(path, O_RDONLY | O_CLOEXEC);
+	return process->comm < 0 && errno != ENOENT ? -errno : 0; /* ended again: the next try finds another */
+}
+
+/*
+ * Whether what has been read, or refused, is of this process. The main thread's number stays its own; another thread's
+ * may be another process' by now, but not while that thread has not ended (see task_ids.c).
+ */
+static bool is_of_process(const struct process_remote *process, ssize_t got)
+{
+	char name[16];
+
+	if (got == -ESRCH || process->reader == process->pid)
+		return got != -ESRCH;
+	return process->comm >= 0 && pread(process->comm, name, sizeof name, 0) >= 0;
+}
+
+static ssize_t read_vectors(struct process_remote *process, const struct iovec *local, const struct iovec *remote,
+			    size_t n)
+{
+	for (int i = 0; i < MOST_READERS; i++) {
+		ssize_t got = process_vm_readv(process->reader, local, n, remote, n, 0);
+		int r;
+
+		if (got < 0)
+			got = -errno;
+		if (is_of_process(process, got))
+			return got;
+		r = find_reader(process);
+		if (r < 0)
+			return r;
+	}
+	return -ESRCH;
+}
+
+static ssize_t read_piece(struct process_remote *process, uint64_t from, void *to, size_t n_bytes)
 {
 	struct iovec local = { .iov_base = to, .iov_len = n_bytes };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)from, .iov_len = n_bytes };
 	ssize_t got;
 
-	got = process_vm_readv(process->pid, &local, 1, &remote, 1, 0);
-	if (got < 0)
-		return -errno;
-	return got > 0 ? got : -EFAULT;
+	got = read_vectors(process, &local, &remote, 1);
+	return got != 0 ? got : -EFAULT;
 }
 
 /* The kernel promises partial transfers only between iovecs, so what a short
@@ -92,7 +150,7 @@ static size_t n_whole_parts(const struct remote_part *parts, size_t n_parts, siz
 	return n;
 }
 
-static size_t read_some_parts(const struct process_remote *process, const struct remote_part *parts,
+static size_t read_some_parts(struct process_remote *process, const struct remote_part *parts,
 			      size_t n_parts)
 {
 	struct iovec local[PARTS_PER_CALL], remote[PARTS_PER_CALL];
@@ -103,7 +161,7 @@ static size_t read_some_parts(const struct process_remote *process, const struct
 		remote[i].iov_base = (void *)(uintptr_t)parts[i].from.value;
 		local[i].iov_len = remote[i].iov_len = parts[i].n_bytes;
 	}
-	got = process_vm_readv(process->pid, local, n_parts, remote, n_parts, 0);
+	got = read_vectors(process, local, remote, n_parts);
 	return got > 0 ? n_whole_parts(parts, n_parts, (size_t)got) : 0;
 }
 
@@ -124,7 +182,13 @@ static int process_read_parts(struct remote *remote, const struct remote_part *p
 	return (int)done;
 }
 
-static void free_remote(struct remote *remote)
+static void free_process(struct remote *remote)
+{
+	closep(&((struct process_remote *)remote)->comm);
+	free(remote);
+}
+
+static void free_buffer(struct remote *remote)
 {
 	free(remote);
 }
@@ -134,7 +198,7 @@ int remote_open_process(pid_t pid, struct remote **ret)
 	static const struct remote_ops ops = {
 		.read = process_read,
 		.read_parts = process_read_parts,
-		.free = free_remote,
+		.free = free_process,
 	};
 	struct process_remote *process;
 
@@ -142,7 +206,8 @@ int remote_open_process(pid_t pid, struct remote **ret)
 	if (!process)
 		return -ENOMEM;
 	process->base.ops = &ops;
-	process->pid = pid;
+	process->pid = process->reader = pid;
+	process->comm = -1;
 	process->page_bytes = (uint64_t)getpagesize();
 	*ret = &process->base;
 	return 0;
@@ -162,7 +227,7 @@ static ssize_t buffer_read(struct remote *remote, struct raddr from, void *to, s
 
 int remote_open_buffer(struct raddr start, const void *bytes, size_t n_bytes, struct remote **ret)
 {
-	static const struct remote_ops ops = { .read = buffer_read, .free = free_remote };
+	static const struct remote_ops ops = { .read = buffer_read, .free = free_buffer };
 	struct buffer_remote *buffer;
 
 	buffer = calloc(1, sizeof *buffer);

@@ -59,7 +59,8 @@ struct remote {
 /*
  * remote_open_process - read a live process with process_vm_readv(2).
  * Nothing is stopped, written or signalled. Needs what PTRACE_MODE_ATTACH
- * needs (same user and dumpable, or CAP_SYS_PTRACE).
+ * needs (same user and dumpable, or CAP_SYS_PTRACE). Goes on by another thread once the main
+ * one has ended, with one descriptor and one more system call a read from then on.
  * @ret: ended with remote_free().
  * Errors: -ENOMEM only; a missing permission shows at the first read.
  */

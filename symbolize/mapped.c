@@ -1,7 +1,5 @@
 /* mapped.c - names for a module of a process: from the file that it has mapped. */
-#include <errno.h>
-#include <stdio.h>
-
+#include "base/proc.h"
 #include "base/util.h"
 #include "symbolize/symbolize.h"
 
@@ -20,13 +18,13 @@ int symbol_module_open_mapped(const struct module *module, const struct build_id
 			      struct symbol_search *search, struct symbol_module **ret)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *symbols = NULL;
-	char root[32] = "";
+	char root[PROC_PATH_BYTES] = "";
 	int r;
 
 	if (module->image) {
 		r = symbol_module_open_memory(module->path, module->image, module->n_image_bytes, &symbols);
 	} else if (module->elf) { /* once it is open, the opener stays the same */
-		snprintf(root, sizeof root, "/proc/%d/root", (int)module->opener);
+		proc_path(module->opener, "root", root);
 		r = symbol_module_open(module->path, elf_file_fd(module->elf), &symbols);
 	} else {
 		r = open_copy(module, id, search, &symbols);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 
 enum {
@@ -206,11 +207,11 @@ static int open_in(const struct generated_owner *owner, const char *folder, pid_
 
 int perf_map_open(const struct generated_owner *owner, int *ret)
 {
-	char folder[64];
+	char folder[PROC_PATH_BYTES];
 	int r;
 
 	if (owner->is_known) {
-		snprintf(folder, sizeof folder, "/proc/%d/root/tmp", (int)owner->pid);
+		proc_path(owner->pid, "root/tmp", folder);
 		r = open_in(owner, folder, owner->ns_pid, ret);
 		if (r >= 0)
 			return r;

@@ -371,33 +371,12 @@ static void look_done(struct look *look)
 	backtrace_free(look->backtrace);
 }
 
-/* A thread by which the process' memory is found. -ENODATA: it has none. */
-static int find_living(const struct look *look, pid_t *ret)
-{
-	struct proc_stat stat;
-	int r;
-
-	for (size_t i = 0; i < look->n_tids; i++) {
-		r = proc_stat_read(look->options->pid, look->tids[i], &stat);
-		if (r < 0 || stat.state == 'Z' || stat.state == 'X')
-			continue;
-		if (stat.is_kernel_thread)
-			return -ENODATA;
-		*ret = look->tids[i];
-		return 0;
-	}
-	return -ENODATA;
-}
-
 static int open_process(struct look *look)
 {
-	pid_t living;
 	int r;
 
 	r = proc_tasks(look->options->pid, &look->tids, &look->n_tids);
-	if (r >= 0)
-		r = find_living(look, &living);
-	return r < 0 ? r : target_open(living, look->session->modules, &look->target);
+	return r < 0 ? r : target_open(look->options->pid, look->session->modules, &look->target);
 }
 
 static int open_core(struct look *look)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/record_options.h"
 #include "unwind/cpython/cpython.h"
@@ -12,10 +13,10 @@
 /* By the class in its executable's header, elf(5). */
 static bool is_32_bit(pid_t pid)
 {
-	char path[64], header[EI_NIDENT];
+	char path[PROC_PATH_BYTES], header[EI_NIDENT];
 	CLEANUP(closep) int fd = -1;
 
-	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	proc_path(pid, "exe", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && read(fd, header, sizeof header) == sizeof header &&
 	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;

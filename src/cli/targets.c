@@ -80,7 +80,7 @@ static int list_all(struct list *list)
 		struct proc_stat stat;
 
 		if (pid <= 0 || pid == getpid() || proc_stat_read(pid, 0, &stat) < 0 || stat.is_kernel_thread ||
-		    strchr("ZX", stat.state))
+		    proc_has_ended(&stat))
 			continue;
 		if (grow(&list->items, list->n, &list->allocated, sizeof *list->items) < 0)
 			return -ENOMEM;
@@ -112,12 +112,12 @@ static int add(struct targets *targets, pid_t pid)
 static bool has_name(const struct words *comms, pid_t pid)
 {
 	CLEANUP(freep) char *comm = proc_text(pid, "comm", 64);
-	char path[64], program[4096], *slash;
+	char path[PROC_PATH_BYTES], program[4096], *slash;
 	ssize_t n;
 
 	if (comm && comm[0] && words_match(comms, comm))
 		return true;
-	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	proc_path(pid, "exe", path);
 	n = readlink(path, program, sizeof program - 1);
 	if (n <= 0)
 		return false;
@@ -241,13 +241,11 @@ static bool was_given(const struct target_options *options, pid_t pid)
 static bool is_ending(pid_t pid)
 {
 	CLEANUP(freep) char *maps = NULL;
-	char path[64];
 	size_t n_bytes = 0;
 	int r;
 
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-	r = read_file(path, 16, &maps, &n_bytes);
-	return r == -ENOENT || r == -ESRCH || (r >= 0 && n_bytes == 0);
+	r = proc_read(pid, "maps", 16, &maps, &n_bytes);
+	return r == -ESRCH || (r >= 0 && n_bytes == 0);
 }
 
 static int part_refused(const struct target_options *options, struct targets *targets)

@@ -49,7 +49,7 @@ static const struct argp argp = {
 	       "  probing doctor 4242\n"
 	       "  probing doctor 4242 --json\n\n"
 	       "Exit status: 0 recording works, if only without native frames; 77 it is not permitted; 66 there is "
-	       "no such process, or it has ended; 1 it is a thread of the kernel, or its main thread has ended.",
+	       "no such process, or it has ended; 1 it is a thread of the kernel.",
 };
 
 static int status_of(const struct doctor_report *report)
@@ -61,7 +61,6 @@ static int status_of(const struct doctor_report *report)
 	case PROCESS_ZOMBIE:
 		return EXIT_NO_INPUT;
 	case PROCESS_OF_KERNEL:
-	case PROCESS_OUTLIVED:
 		return EXIT_FAILED;
 	default:
 		return EXIT_NOT_PERMITTED;

@@ -43,7 +43,6 @@ enum doctor_process {
 	PROCESS_THERE,
 	PROCESS_GONE,
 	PROCESS_ZOMBIE,
-	PROCESS_OUTLIVED, /* its main thread has ended, others go on */
 	PROCESS_OF_KERNEL,
 };
 

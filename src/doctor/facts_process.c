@@ -18,11 +18,11 @@ enum { ELF_CLASS_AT = 4, ELF_CLASS_32 = 1 };
 
 static bool is_32_bit(pid_t pid)
 {
-	char path[64], head[ELF_CLASS_AT + 1] = "";
+	char path[PROC_PATH_BYTES], head[ELF_CLASS_AT + 1] = "";
 	FILE *file;
 	size_t n;
 
-	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	proc_path(pid, "exe", path);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
@@ -34,13 +34,14 @@ static bool is_32_bit(pid_t pid)
 /* False also where it may not be asked. */
 static bool has_other(pid_t pid, const char *namespace)
 {
-	char path[64];
+	char path[PROC_PATH_BYTES], file[32];
 	struct stat ours, its;
 
 	snprintf(path, sizeof path, "/proc/self/ns/%s", namespace);
 	if (stat(path, &ours) < 0)
 		return false;
-	snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, namespace);
+	snprintf(file, sizeof file, "ns/%s", namespace);
+	proc_path(pid, file, path);
 	return stat(path, &its) == 0 && its.st_ino != ours.st_ino;
 }
 
@@ -111,9 +112,7 @@ static enum doctor_process what_is(const struct proc_stat *stat)
 {
 	if (stat->is_kernel_thread)
 		return PROCESS_OF_KERNEL;
-	if (stat->state != 'Z' && stat->state != 'X')
-		return PROCESS_THERE;
-	return stat->n_threads > 1 ? PROCESS_OUTLIVED : PROCESS_ZOMBIE;
+	return proc_has_ended(stat) ? PROCESS_ZOMBIE : PROCESS_THERE;
 }
 
 int facts_process_gather(pid_t pid, struct facts_process *ret)

@@ -56,10 +56,10 @@ static void describe_file(struct module *module, struct facts_file *ret)
 /* The file whose path /proc/PID/exe has, among those that are mapped. */
 static void describe_executable(struct look *look, struct facts_process *ret)
 {
-	char link[64], path[PATH_MAX];
+	char link[PROC_PATH_BYTES], path[PATH_MAX];
 	ssize_t n;
 
-	snprintf(link, sizeof link, "/proc/%d/exe", (int)ret->pid);
+	proc_path(ret->pid, "exe", link);
 	n = readlink(link, path, sizeof path - 1);
 	path[MAX(n, 0)] = '\0';
 	for (size_t i = 0; n > 0 && i < module_table_size(look->modules); i++) {
@@ -101,9 +101,10 @@ static void look_at_mappings(struct look *look, struct facts_process *ret)
 /* As perf has it: in /tmp of the process, by the id that it has there. */
 static void look_for_perf_map(struct facts_process *ret)
 {
-	char path[96];
+	char path[PROC_PATH_BYTES], file[64];
 
-	snprintf(path, sizeof path, "/proc/%d/root/tmp/perf-%d.map", (int)ret->pid, (int)ret->own_pid);
+	snprintf(file, sizeof file, "root/tmp/perf-%d.map", (int)ret->own_pid);
+	proc_path(ret->pid, file, path);
 	ret->has_perf_map = access(path, F_OK) == 0;
 }
 

@@ -34,16 +34,15 @@ static void run_exists(const struct facts *facts, struct doctor_finding *ret)
 
 	switch (process->is) {
 	case PROCESS_THERE:
-		say_found(ret, DOCTOR_OK, "\"%s\", state %c", process->name, process->state);
+		if (process->state == 'Z')
+			say_found(ret, DOCTOR_OK, "\"%s\", whose main thread has ended, and others go on", process->name);
+		else
+			say_found(ret, DOCTOR_OK, "\"%s\", state %c", process->name, process->state);
 		return;
 	case PROCESS_ZOMBIE:
 		say_found(ret, DOCTOR_MISSING, "\"%s\" has ended, and only waits for process %d to take note (a zombie)",
 			  process->name, (int)process->parent);
 		break;
-	case PROCESS_OUTLIVED:
-		say_found(ret, DOCTOR_MISSING, "the main thread of \"%s\" has ended, and others go on", process->name);
-		say_means(ret, "of these recordings know when they run, hardly where: probing backtrace %d shows it", (int)process->pid);
-		return;
 	case PROCESS_OF_KERNEL:
 		say_found(ret, DOCTOR_MISSING, "\"%s\" is a thread of the kernel", process->name);
 		break;

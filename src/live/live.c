@@ -39,12 +39,7 @@ struct cursor {
 
 int live_read_file(pid_t pid, const char *name, size_t max_bytes, char **ret, size_t *ret_bytes)
 {
-	char path[96];
-	int r;
-
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-	r = read_file(path, max_bytes, ret, ret_bytes);
-	return r == -ENOENT ? -ESRCH : r;
+	return proc_read(pid, name, max_bytes, ret, ret_bytes);
 }
 
 void live_note(struct live *live, const char *sentence)

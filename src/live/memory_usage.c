@@ -26,11 +26,13 @@ static void put_sum(struct live_rows *rows, const char *text, const char *key, c
 static int read_memory(struct live *live, struct live_rows *rows)
 {
 	CLEANUP(freep) char *status = NULL, *rollup = NULL;
+	char path[PROC_PATH_BYTES];
 	int r;
 
-	r = live_read_file(live->options.pid, "status", MAX_STATUS, &status, NULL);
+	proc_path(live->options.pid, "status", path); /* a main thread that has ended has one, without memory */
+	r = read_file(path, MAX_STATUS, &status, NULL);
 	if (r < 0)
-		return r;
+		return r == -ENOENT ? -ESRCH : r;
 	if (!proc_status_value(status, "VmSize")) /* a thread of the kernel, a zombie */
 		return -ENODATA;
 	(void)live_read_file(live->options.pid, "smaps_rollup", MAX_STATUS, &rollup, NULL);

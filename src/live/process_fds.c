@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/live/parse.h"
 #include "src/live/rows.h"
@@ -89,9 +90,9 @@ static int read_fds(struct live *live, struct live_rows *rows)
 {
 	CLEANUP(closedirp) DIR *folder = NULL;
 	struct dirent *entry;
-	char path[64];
+	char path[PROC_PATH_BYTES];
 
-	snprintf(path, sizeof path, "/proc/%d/fd", (int)live->options.pid);
+	proc_path(live->options.pid, "fd", path);
 	folder = opendir(path);
 	if (!folder)
 		return errno == ENOENT ? -ESRCH : -errno;

@@ -39,10 +39,10 @@ static void put_user(struct live_rows *rows, pid_t pid)
 
 static void put_python(struct live_rows *rows, pid_t pid)
 {
-	char link[64], path[PATH_MAX], version[32];
+	char link[PROC_PATH_BYTES], path[PATH_MAX], version[32];
 	ssize_t n;
 
-	snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+	proc_path(pid, "exe", link);
 	n = readlink(link, path, sizeof path - 1);
 	path[MAX(n, 0)] = '\0';
 	live_text(rows, n > 0 && parse_python_path(path, version, sizeof version) ? version : NULL);

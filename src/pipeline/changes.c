@@ -111,10 +111,11 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 		thread->ended_ns = pipeline_to_realtime(pipeline, event->time_ns);
 		thread->is_new = true;
 	}
-	if (process && event->tid == event->pid) {
+	if (!process || process->ended_ns != 0)
+		return;
+	process_leave(process, event->tid == event->pid, pipeline_to_realtime(pipeline, event->time_ns));
+	if (process->ended_ns != 0)
 		pipeline_forget_watched(pipeline, process);
-		process_end(process, pipeline_to_realtime(pipeline, event->time_ns));
-	}
 }
 
 /*

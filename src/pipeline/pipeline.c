@@ -260,6 +260,7 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	uint64_t ended_ns;
 	int r, stopped;
 
+	processes_seek_ended(&pipeline->processes);
 	r = pipeline_flush(pipeline);
 	ended_ns = realtime_ns(); /* what is done from now on is ours: names that are still to be found */
 	stopped = writer_stop(pipeline->writer, true);

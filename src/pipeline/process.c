@@ -168,7 +168,7 @@ static int add(struct processes *processes, pid_t pid, pid_t parent_pid, struct 
 		return r;
 	}
 	if (older)
-		process_end(older, process->started_ns);
+		process_end(older, older->left_ns ?: process->started_ns);
 	*ret = process;
 	return 0;
 }
@@ -225,6 +225,7 @@ int process_exec(struct processes *processes, struct process *process)
 	process->python[0] = '\0';
 	process->is_new = true;
 	process->next_load_ns = process->load_period_ns = 0;
+	process->left_ns = 0; /* whichever thread this was, it is the main one now */
 	address_space_clear(process->space);
 	process->generation_tried = address_space_generation(process->space);
 	return add_program(processes, process);
@@ -257,7 +258,17 @@ static bool process_is_gone(pid_t pid)
 	int r;
 
 	r = proc_stat_read(pid, 0, &stat);
-	return r < 0 ? r == -ESRCH : strchr("ZX", stat.state) && stat.n_threads <= 1;
+	return r < 0 ? r == -ESRCH : proc_has_ended(&stat);
+}
+
+/* As others end after the main one, /proc may still have them when that is told: who looks later finds it (left_ns). */
+void process_leave(struct process *process, bool is_main, uint64_t time_ns)
+{
+	if (!is_main && process->left_ns == 0)
+		return;
+	process->left_ns = time_ns;
+	if (process_is_gone(process->pid))
+		process_end(process, time_ns);
 }
 
 static bool is_gone(const struct processes *processes, const struct process *process)
@@ -292,12 +303,15 @@ static void forget_retired(struct processes *processes, uint64_t batch, uint64_t
 	processes->n_retired = n;
 }
 
-/* Those whose end nobody has told: it was lost, or came in a pause. */
-static void seek_ended(struct processes *processes)
+/* Their end was lost, came in a pause, or is that of a thread after the main one. */
+void processes_seek_ended(struct processes *processes)
 {
-	for (size_t i = 0; i < processes->n; i++)
-		if (processes->processes[i]->ended_ns == 0 && process_is_gone(processes->processes[i]->pid))
-			process_end(processes->processes[i], realtime_ns());
+	for (size_t i = 0; i < processes->n; i++) {
+		struct process *process = processes->processes[i];
+
+		if (process->ended_ns == 0 && process_is_gone(process->pid))
+			process_end(process, process->left_ns ?: realtime_ns());
+	}
 }
 
 /* Of those with the same number the last one is meant. */
@@ -324,7 +338,7 @@ int processes_forget(struct processes *processes, uint64_t batch, uint64_t writt
 
 	forget_retired(processes, batch, written);
 	if (batch % SEEK_BATCHES == 0)
-		seek_ended(processes);
+		processes_seek_ended(processes);
 	for (size_t i = 0; i < n_before; i++)
 		if (!may_forget(processes, processes->processes[i], batch, written))
 			n++;

@@ -37,6 +37,7 @@ struct process {
 	uint64_t next_try_ns;
 	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, where no event tells of mappings */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	uint64_t left_ns; /* CLOCK_REALTIME: when its main thread ended, or the last one after it that did; 0: it has not */
 	uint64_t last_batch;        /* of those that may point to its codes; 0: not known yet */
 	uint64_t image;             /* when recording was paused; 0: not known */
 	bool is_new;                /* its row has to be written (again) */
@@ -81,6 +82,15 @@ int process_rename(struct process *process, const char *name);
 
 /* The process has ended: processes_forget() may let go of it. @time_ns: CLOCK_REALTIME, when. */
 void process_end(struct process *process, uint64_t time_ns);
+
+/*
+ * process_leave - a thread of the process has ended. With the main one, or the last one after it, the process has.
+ * @time_ns: CLOCK_REALTIME, when.
+ */
+void process_leave(struct process *process, bool is_main, uint64_t time_ns);
+
+/* Find out who has ended of those whose end was not told, or could not be known from what was. */
+void processes_seek_ended(struct processes *processes);
 
 /*
  * processes_forget - let go of processes that have ended, and of interpreters that were left by exec, when no

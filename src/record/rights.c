@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "base/remote.h"
 #include "base/util.h"
 #include "src/record/record.h"
@@ -44,14 +45,11 @@ int capture_check_memory(pid_t pid)
 {
 	CLEANUP(remote_freep) struct remote *remote = NULL;
 	CLEANUP(freep) char *maps = NULL;
-	char path[64], byte;
+	char byte;
 	uint64_t start;
 	int r;
 
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-	r = read_file(path, 256, &maps, NULL);
-	if (r == -ENOENT)
-		return -ESRCH;
+	r = proc_read(pid, "maps", 256, &maps, NULL);
 	if (r >= 0)
 		r = remote_open_process(pid, &remote);
 	if (r >= 0 && sscanf(maps, "%" SCNx64, &start) == 1)

@@ -1,0 +1,124 @@
+"""A process whose main thread has ended while others go on is looked at like any other."""
+import json
+import os
+import time
+
+import probing_test as t
+
+
+def sources():
+    return ["poll", "read"] + ([] if t.bpf_refusal() else ["bpf"])
+
+
+def await_main_end(pid):
+    t.wait_until(lambda: t.state_of(pid) == "Z", 20, "the main thread's end")
+
+
+def is_of_spin(names):
+    return any(name and name.endswith("spin") for name in names)
+
+
+class Ended(t.Case):
+    """It has ended before anybody looks."""
+
+    def setUp(self):
+        super().setUp()
+        started = t.fixture("without_main.py")
+        self.pid = started.__enter__().pid
+        self.addCleanup(started.__exit__, None, None, None)
+        await_main_end(self.pid)
+
+    def test_recorded_by_each_source(self):
+        for source in sources():
+            with self.subTest(source=source):
+                result = t.record(self.pid, 1, 199, source + ".db", "--source", source)
+                self.assertGreater(len(result.samples), 10)
+                self.assertNearlyAll(sum(is_of_spin(result.names(s.stack)) for s in result.samples), len(result.samples),
+                                     "in spin")
+                self.assertEqual([None], [row["ended"] for row in result.processes])
+                self.assertIn("without_main.py", result.processes[0]["command"])
+                if source != "poll":
+                    self.check_native(result)
+
+    def check_native(self, result):
+        """Stacks are whole, with names out of files that were found."""
+        self.assertNearlyAll(sum(s.stack_end in ("complete", "completed") for s in result.samples), len(result.samples),
+                             "whole stacks")
+        self.assertTrue(any(t.subsequence(result.names(s.stack), ["spin", "deflate"]) for s in result.samples),
+                        sorted(filter(None, result.all_names())))
+
+    def test_recorded_by_its_name(self):
+        name = os.path.basename(os.readlink("/proc/%d/task/%s/exe" % (self.pid, self.threads()[-1])))
+        done = t.probing("record", "--comm", name, "-d", 1, "-o", "all.db", timeout=60)
+        self.assertEqual(t.OK, done.returncode, done.stderr)
+        self.assertIn(self.pid, [row["pid"] for row in t.Recording("all.db").processes])
+
+    def threads(self):
+        return sorted(os.listdir("/proc/%d/task" % self.pid), key=int)
+
+    def test_top(self):
+        done = t.probing("top", self.pid, "-b", "-n", 2, "-d", 1, "-F", 199, "-w", 0, "--sort", "total", check=t.OK)
+        self.assertRegex(done.stdout, r"(?m)^ *\d+\.\d .*\bspin\b")
+
+    def test_backtrace(self):
+        for options in ((), ("--no-stop",)):
+            done = t.probing("backtrace", self.pid, "--json", *options, check=t.OK)
+            said = json.loads(done.stdout)
+            stacks = [[f["function"] for f in thread["frames"]] for thread in said["threads"]]
+            self.assertIn("without_main.py", said["command"])
+            self.assertEqual([], stacks[0])
+            self.assertTrue(is_of_spin(stacks[1]) and "nap" in stacks[2], stacks)
+
+    def test_doctor(self):
+        done = t.probing("doctor", self.pid, "--json", check=t.OK)
+        checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+        self.assertRegex(checks["process"]["found"], "main thread has ended, and others go on")
+        self.assertEqual(["ok", "ok", "ok"], [checks[name]["state"] for name in ("process", "memory", "python")])
+
+    def test_tables_of_it(self):
+        self.assertEqual([["spin"]], self.ask("SELECT func FROM python.backtrace WHERE func = 'spin'"))
+        self.assertEqual([[1]], self.ask("SELECT count(*) > 10 FROM process.maps"))
+        self.assertEqual([[1]], self.ask("SELECT rss_mb > 1 FROM memory_usage"))
+        self.assertEqual([[os.environ["PATH"]]], self.ask("SELECT value FROM process.envs WHERE name = 'PATH'"))
+        self.assertEqual([["/dev/null", "file"]], self.ask("SELECT target, coalesce(nullif(kind, 'device'), 'file')"
+                                                           " FROM process.fds WHERE fd = 0"))
+        (version, command), = self.ask("SELECT python, command FROM system.process WHERE pid = %d" % self.pid)
+        self.assertRegex(version, r"^\d\.\d+$")
+        self.assertIn("without_main.py", command)
+
+    def ask(self, sql):
+        done = t.probing("sql", self.pid, sql, "-f", "json", check=t.OK)
+        return [list(row.values()) for row in json.loads(done.stdout)]
+
+
+class Ends(t.Case):
+    """It ends while somebody looks."""
+
+    def test_recording_goes_on(self):
+        for source in sources():
+            with self.subTest(source=source), t.fixture("without_main.py", "--main", 1) as started:
+                result = t.record(started.pid, 3, 199, source + ".db", "--source", source)
+                ended = {row["tid"]: row["ended"] for row in result.threads}
+                self.assertEqual("Z", t.state_of(started.pid))
+                self.assertEqual([None], [row["ended"] for row in result.processes])
+                if source != "poll":  # which is told of no thread's end that stays in /proc
+                    self.assertIsNotNone(ended[started.pid])
+                since = result.run["ended"] - 1
+                late = [s for s in result.samples if s.timestamp > since]
+                self.assertGreater(len(late), 10)
+                self.assertNearlyAll(sum(is_of_spin(result.names(s.stack)) for s in late), len(late), "late in spin")
+                if source == "bpf":
+                    self.assertNearlyAll(sum(s.verdict == "exact" for s in late), len(late), "read inside the interrupt")
+
+    def test_the_end_is_the_last_threads(self):
+        command = t.fixture_command("without_main.py", "--main", 0.3, "--seconds", 1.5)
+        began = time.time()
+        t.probing("record", "-F", 199, "-o", "command.db", "--", *command, check=t.OK)
+        ended = time.time()
+        result = t.Recording("command.db")
+        main = result.processes[0]["pid"]
+        left, = (row["ended"] for row in result.threads if row["tid"] == main)
+        process, = (row["ended"] for row in result.processes)
+        self.assertLess(left, process - 0.5)
+        self.assertTrue(began + 1.5 < process <= ended, (began, process, ended))
+        self.assertAlmostEqual(process, max(s.timestamp for s in result.samples), delta=0.3)
