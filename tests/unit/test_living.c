@@ -53,6 +53,7 @@ static void *live(void *data)
 		_exit(1);
 	if (word == WORD_EXEC)
 		execl("/bin/sleep", "sleep", "1000", (char *)NULL);
+	syscall(SYS_exit, 0); /* the thread alone: the last one's return would be the end of a test program */
 	return NULL;
 }
 
