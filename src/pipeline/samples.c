@@ -148,6 +148,7 @@ int pipeline_put_stretch(void *data, const struct stretch *stretch)
 		.verdict = stack->verdict,
 		.end = stack->end,
 		.state = stretch->state,
+		.gil = stretch->state == STATE_GIL ? ANSWER_NO : ANSWER_UNKNOWN, /* who waits for it does not hold it */
 		.stack = stack->id,
 	};
 	uint32_t id = stack->id;

@@ -47,6 +47,8 @@ class Waits(t.Case):
             target.process.send_signal(signal.SIGUSR1)
             cls.truth = json.loads(target.process.stdout.readline())
             cls.recording, cls.rows = rows_of("out.db")
+            with contextlib.closing(t.connect("out.db")) as db:
+                cls.held = db.execute("SELECT state, gil FROM sample").fetchall()
             cls.folded = probing("flamegraph", "out.db", "--format", "folded", "-o", "-", check=t.OK).stdout
         parked = cls.of("do_park")
         cls.begin = min(row.start for row in parked)
@@ -114,6 +116,10 @@ class Common:
         self.assertGreater(waits, 0.05)
         for row in self.of("do_compute"):
             self.assertNotEqual("lock", row.state, row)
+
+    def test_who_waits_for_the_gil_does_not_hold_it(self):
+        told = collections.Counter((state == "gil", gil) for state, gil in self.held if state != "running")
+        self.assertEqual({(True, 0), (False, None)}, set(told))
 
     def test_threads_that_come_and_go(self):
         sums = collections.Counter()
