@@ -124,7 +124,7 @@ struct output { /* stays where it is while it is open */
 	char *temporary;  /* NULL: written directly */
 	char *target;     /* what temporary becomes */
 };
-int output_open(struct output *output, const char *path); /* negative errno */
+int output_open(struct output *output, const char *path); /* negative errno; -EEXIST: it would replace a recording */
 int output_finish(struct output *output);                 /* flush, sync, rename */
 void output_abandon(struct output *output);               /* leaves nothing behind; harmless after
 							      a finish or a failed open */

@@ -166,6 +166,16 @@ static int open_directly(struct output *output)
 	return fd < 0 ? -errno : start(output, fd);
 }
 
+/* A recording, or what SQLite keeps elsewhere: it may be the only one, and what is written here can be made again. */
+static bool is_database(const char *path)
+{
+	static const char magic[] = "SQLite format 3";
+	CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char head[sizeof magic];
+
+	return fd >= 0 && read(fd, head, sizeof head) == sizeof head && memcmp(head, magic, sizeof head) == 0;
+}
+
 static int open_by_kind(struct output *output)
 {
 	struct stat old;
@@ -179,6 +189,8 @@ static int open_by_kind(struct output *output)
 	/* A rename would replace what may not be written. */
 	if (access(output->path, W_OK) < 0)
 		return -errno;
+	if (is_database(output->path))
+		return -EEXIST;
 	return open_replacement(output, &old);
 }
 
@@ -238,6 +250,8 @@ int output_write(const char *path, output_put *put, output_fail *fail, const voi
 	int r;
 
 	r = output_open(&output, path);
+	if (r == -EEXIST)
+		return cli_fail(EXIT_NO_OUTPUT, "%s is a recording, or another SQLite file, and stays: give another name with -o", path);
 	if (r < 0)
 		return cli_fail_open(path, r);
 	r = put(data, output.file);

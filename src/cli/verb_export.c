@@ -1,7 +1,9 @@
 /* verb_export.c - a recording in a format that others read.
  *
  * A format is a view of stacks, which is written as a stream, or a copy of all that the recording
- * holds. Neither replaces a file that is there unless --force says so, nor appears before it is whole.
+ * holds. Neither appears before it is whole. A view can be made again, so it replaces the file that was named
+ * for it, as flamegraph and diff do; not one of which we have chosen the name, which may be what another program
+ * recorded. A copy replaces nothing unless --force says so.
  */
 #include <errno.h>
 #include <sqlite3.h>
@@ -27,7 +29,7 @@ struct options {
 	const char *recording;
 	struct new_file_options place;
 	const struct exporter *exporter; /* NULL: by the ending of out */
-	bool has_view;
+	bool has_view, is_named;
 	struct view view;
 	struct export_options export;
 };
@@ -109,7 +111,8 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE]",
-	.doc = "Write a recording (default: probing.db) in another format.\v"
+	.doc = "Write a recording (default: probing.db) in another format. A file that -o names is replaced, unless it is a "
+	       "recording, or OUT is to be one of SQLite's.\v"
 	       "Examples:\n"
 	       "  probing export train.db --to folded -o - | sort\n"
 	       "  probing export train.db --to svg --by-thread\n"
@@ -179,11 +182,11 @@ static int export_copy(struct options *options)
 }
 
 /* What is no file (a pipe, a terminal) is no loss. */
-static bool is_in_the_way(const struct new_file_options *place)
+static bool is_in_the_way(const struct options *options)
 {
 	struct stat st;
 
-	return !place->force && strcmp(place->out, "-") != 0 && stat(place->out, &st) == 0 && S_ISREG(st.st_mode);
+	return !options->is_named && !options->place.force && stat(options->place.out, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
@@ -194,8 +197,8 @@ static int export_view(struct options *options)
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	int status;
 
-	if (is_in_the_way(&options->place))
-		return fail_place(options, -EEXIST);
+	if (is_in_the_way(options))
+		return cli_fail(EXIT_NO_OUTPUT, "%s exists: name it with -o to replace it, or another one", options->place.out);
 	view_export(&options->view, &options->export);
 	options->view.with_samples = options->exporter->needs_samples;
 	status = exporters_check(options->exporter);
@@ -216,7 +219,8 @@ static int run_export(int argc, char **argv)
 	cli_parse(&argp, argc, argv, 0, &options);
 	if (!options.recording)
 		options.recording = "probing.db";
-	if (!options.place.out)
+	options.is_named = options.place.out != NULL;
+	if (!options.is_named)
 		options.place.out = out = default_out(options.recording, options.exporter);
 	if (!options.place.out)
 		return cli_fail(EXIT_FAILED, "not enough memory");

@@ -26,6 +26,16 @@ def ask(path, sql):
     return json.loads(probing("sql", path, sql, "-f", "json", check=t.OK).stdout)
 
 
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def info(path, *options):
     return json.loads(probing("info", "--json", path, *options, check=t.OK).stdout)[0]
 
@@ -148,16 +158,32 @@ class Export(Archive):
         probing("export", "one.db", "--to", "svg", "--by-thread", check=t.OK)
         self.assertTrue(os.path.exists("out.folded") and os.path.exists("one.svg"))
 
-    def test_nothing_is_overwritten(self):
-        for ending, name in (("svg", "svg"), ("sqlite", "sqlite")):
-            with open("one." + ending, "w") as precious:
-                precious.write("precious")
+    def test_what_nobody_named_is_not_overwritten(self):
+        for name in ("svg", "sqlite"):
+            write("one." + name, "precious")
             said = probing("export", "one.db", "--to", name, check=t.NO_OUTPUT)
-            self.assertSentence(said.stderr, "exists")
-            with open("one." + ending) as precious:
-                self.assertEqual("precious", precious.read())
+            self.assertSentence(said.stderr, "one.%s exists" % name)
+            self.assertEqual(b"precious", contents("one." + name))
             probing("export", "one.db", "--to", name, "--force", check=t.OK)
-            self.assertGreater(os.path.getsize("one." + ending), 1000)
+            self.assertGreater(os.path.getsize("one." + name), 1000)
+
+    def test_a_picture_that_is_named_is_replaced(self):
+        """By all who make one."""
+        for command in (("export", "one.db", "--to", "svg"), ("flamegraph", "one.db"), ("diff", "one.db", "two.db")):
+            write("named.svg", "older")
+            probing(*command, "-o", "named.svg", check=t.OK)
+            self.assertIn(b"<svg", contents("named.svg"))
+
+    def test_a_recording_is_no_picture(self):
+        """Whoever errs in a name loses nothing, by whichever verb, neither its own recording nor another one."""
+        before = contents("two.db")
+        for command in (("export", "one.db", "--to", "svg"), ("export", "one.db", "--to", "svg", "--force"),
+                        ("export", "two.db", "--to", "folded"), ("export", "one.db", "--to", "sqlite"),
+                        ("flamegraph", "one.db"), ("flamegraph", "two.db", "--format", "pprof"),
+                        ("diff", "one.db", "two.db", "--format", "svg")):
+            said = probing(*command, "-o", "two.db", check=t.NO_OUTPUT)
+            self.assertSentence(said.stderr, "two.db (exists|is a recording)")
+        self.assertEqual(before, contents("two.db"))
 
     def test_mistakes(self):
         for arguments in ([], ["--to", "pdf"], ["--to", "sqlite", "-o", "-"], ["--to", "sqlite", "--pid", "1"],
