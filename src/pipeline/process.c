@@ -376,31 +376,35 @@ int processes_forget_codes(struct processes *processes)
 	return r;
 }
 
-void processes_note_images(struct processes *processes)
+/* 0: not known. A thread without memory does not tell. */
+static uint64_t image_of(pid_t pid)
 {
 	struct proc_stat stat;
+	pid_t living;
 
+	return proc_living(pid, &living) == 0 && proc_stat_read(pid, living, &stat) == 0 ? stat.image : 0;
+}
+
+void processes_note_images(struct processes *processes)
+{
 	for (size_t i = 0; i < processes->n; i++) {
 		struct process *process = processes->processes[i];
 
 		if (process->ended_ns == 0)
-			process->image = proc_stat_read(process->pid, 0, &stat) < 0 ? 0 : stat.image;
+			process->image = image_of(process->pid);
 	}
 }
 
 int process_follow_pause(struct processes *processes, struct process *process)
 {
-	struct proc_stat stat;
-	int r;
+	uint64_t image;
 
 	if (process_is_gone(process->pid)) {
 		process_end(process, realtime_ns());
 		return 0;
 	}
-	r = proc_stat_read(process->pid, 0, &stat);
-	if (r == -ENOMEM)
-		return r;
-	if (r >= 0 && process->image != 0 && stat.image != 0 && stat.image != process->image)
+	image = image_of(process->pid);
+	if (process->image != 0 && image != 0 && image != process->image)
 		return process_exec(processes, process);
 	return 0;
 }

@@ -1,6 +1,7 @@
 """A process whose main thread has ended while others go on is looked at like any other."""
 import json
 import os
+import signal
 import time
 
 import probing_test as t
@@ -100,15 +101,45 @@ class Ends(t.Case):
                 result = t.record(started.pid, 3, 199, source + ".db", "--source", source)
                 ended = {row["tid"]: row["ended"] for row in result.threads}
                 self.assertEqual("Z", t.state_of(started.pid))
-                self.assertEqual([None], [row["ended"] for row in result.processes])
                 if source != "poll":  # which is told of no thread's end that stays in /proc
                     self.assertIsNotNone(ended[started.pid])
-                since = result.run["ended"] - 1
-                late = [s for s in result.samples if s.timestamp > since]
-                self.assertGreater(len(late), 10)
-                self.assertNearlyAll(sum(is_of_spin(result.names(s.stack)) for s in late), len(late), "late in spin")
+                late = self.check_late(result)
                 if source == "bpf":
                     self.assertNearlyAll(sum(s.verdict == "exact" for s in late), len(late), "read inside the interrupt")
+
+    def test_a_thread_executes_a_program(self):
+        """It is the main thread then, and the process one like any other."""
+        for source in sources():
+            with self.subTest(source=source), t.fixture("without_main.py", "--main", 0.2, "--exec", 1) as started:
+                result = t.record(started.pid, 3, 199, source + ".db", "--source", source)
+                self.assertNotEqual("Z", t.state_of(started.pid))
+                self.check_late(result)
+
+    def test_it_does_so_in_a_pause(self):
+        """By a Python that lies elsewhere each time, as Debian's does not."""
+        python = next((one.path for one in t.interpreters()[1:]
+                       if one.path and one.place is t.MACHINE and one.version.startswith("3.1")), None)
+        if python is None:
+            self.skipTest("no other Python here")
+        with t.fixture("without_main.py", "--main", 0.2, "--exec", 2, python=python) as started:
+            await_main_end(started.pid)
+            with t.recorder("--pid", started.pid, "-o", "paused.db", "-F", 199) as process:
+                t.wait_for_samples("paused.db")
+                os.kill(process.pid, signal.SIGUSR2)
+                t.wait_until(lambda: t.state_of(started.pid) != "Z", 20, "another program")
+                time.sleep(0.5)  # until it is what it was made for
+                os.kill(process.pid, signal.SIGUSR2)
+                time.sleep(1.5)
+                status, _, said = t.stop_politely(process)
+                self.assertEqual(t.OK, status, said)
+            self.check_late(t.Recording("paused.db"))
+
+    def check_late(self, result):
+        self.assertEqual([None], [row["ended"] for row in result.processes])
+        late = [s for s in result.samples if s.timestamp > result.run["ended"] - 1]
+        self.assertGreater(len(late), 10)
+        self.assertNearlyAll(sum(is_of_spin(result.names(s.stack)) for s in late), len(late), "late in spin")
+        return late
 
     def test_the_end_is_the_last_threads(self):
         command = t.fixture_command("without_main.py", "--main", 0.3, "--seconds", 1.5)
