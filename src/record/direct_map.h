@@ -1,6 +1,6 @@
 /* direct_map.h - where the kernel has all memory mapped, so that a program in it can read a process' by its page tables.
  *
- * Compiled for BPF, too; see bpf/direct_map.h for what it is good for. Private.
+ * Compiled for BPF, too; see bpf/page_tables.h for what it is good for. Private.
  */
 #ifndef PROBING_RECORD_DIRECT_MAP_H
 #define PROBING_RECORD_DIRECT_MAP_H

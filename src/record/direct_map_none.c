@@ -1,4 +1,4 @@
-/* direct_map_none.c - direct_map.h for machines whose page tables are not known here. */
+/* direct_map_none.c - direct_map.h where page tables are not known, or programs for the kernel could not be built. */
 #include <errno.h>
 
 #include "src/record/direct_map.h"

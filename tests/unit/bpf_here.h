@@ -101,7 +101,7 @@ static inline long bpf_perf_event_output(void *context, void *map, uint64_t flag
 }
 
 #ifdef HAVE_DIRECT_MAP
-#include "tests/unit/page_tables.h"
+#include "tests/unit/page_tables_here.h"
 
 /* Each page of the image is somewhere behind the tables, and may move: then what was there before is another's. */
 enum { OTHERS = 0xa5 };

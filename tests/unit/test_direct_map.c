@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "tests/unit/page_tables.h"
+#include "tests/unit/page_tables_here.h"
 
 /* The program's page, and where it is. */
 #define ADDRESS  0x00007f1234567000ull

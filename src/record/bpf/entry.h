@@ -2,7 +2,7 @@
 /* entry.h - what a record says of a frame: fields of its structures, wherever those can be seen.
  *
  * Part of frames.bpf.c, which is compiled twice: with HAVE_DIRECT_MAP, for kernels that let memory be read by page tables
- * (direct_map.h), and without. There nothing is ever in place, and all that asks goes away.
+ * (page_tables.h), and without. There nothing is ever in place, and all that asks goes away.
  */
 #ifndef PROBING_RECORD_BPF_ENTRY_H
 #define PROBING_RECORD_BPF_ENTRY_H
@@ -34,7 +34,7 @@ static __always_inline uint8_t byte_at(const uint8_t *bytes, int32_t offset)
 }
 
 #ifdef HAVE_DIRECT_MAP
-#include "src/record/bpf/direct_map.h"
+#include "src/record/bpf/page_tables.h"
 #else
 static __always_inline uint64_t own_tables(void)
 {

@@ -8,7 +8,7 @@
  */
 #include <linux/bpf.h>
 
-#include "src/record/bpf/direct_map.h"
+#include "src/record/bpf/page_tables.h"
 
 char program_license[] SEC("license") = "Dual MIT/GPL";
 

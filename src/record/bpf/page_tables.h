@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* direct_map.h - a program's memory, read by the way that its page tables say.
+/* page_tables.h - a program's memory, read by the way that its page tables say.
  *
  * The kernel has all memory mapped in one place, its direct map. Whoever follows a program's page tables finds there what the
  * program has at an address, in a tenth of the time that the helper takes which reads a program's memory.
@@ -7,13 +7,13 @@
  * Interrupts must be off where this runs, so that no table is freed under it: the kernel frees them when all processors that
  * may follow them have answered, or after a grace period that this processor holds up. A page may be moved all the
  * same, and then what was read of it is another's. So its entry is looked at again afterwards. What the direct map does not
- * have (of memory that was given up, or hidden) reads as zeros. No fault is ever taken.
+ * have (of memory that was given up, or hidden) the kernel lets such a program read as zeros.
  *
  * x86-64 alone, four or five levels. Source: Documentation/arch/x86/x86_64/mm.rst, arch/x86/include/asm/pgtable_types.h and
  * mm/gup.c, gup_fast(), Linux 6.18; Intel's Software Developer's Manual, volume 3, "4-level paging and 5-level paging".
  */
-#ifndef PROBING_RECORD_BPF_DIRECT_MAP_H
-#define PROBING_RECORD_BPF_DIRECT_MAP_H
+#ifndef PROBING_RECORD_BPF_PAGE_TABLES_H
+#define PROBING_RECORD_BPF_PAGE_TABLES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,7 +73,7 @@ static __always_inline uint64_t own_tables(void)
 
 	return task->mm ? kernel_word((uint64_t)&task->mm->pgd) : 0;
 }
-#endif
+#endif /* a test has these functions of its own */
 
 enum {
 	TABLE_PAGE_BYTES = 4096,
@@ -116,8 +116,8 @@ static __always_inline uint64_t table_below(const volatile struct direct_map *ma
 	return pointed_at(map, kernel_word(entry_address(table, address, shift)), TABLE_SHIFT_1);
 }
 
-/* Of a page, whose entry is one of the level's. */
-static __always_inline bool is_in_page(const volatile struct direct_map *map, uint64_t address, uint32_t shift, struct place *place)
+/* The place in a page, whose entry is one of the level's. False: it is not the program's. */
+static __always_inline bool place_in_page(const volatile struct direct_map *map, uint64_t address, uint32_t shift, struct place *place)
 {
 	uint64_t page = pointed_at(map, place->entry, shift);
 
@@ -150,20 +150,20 @@ static __always_inline bool find_place(const volatile struct direct_map *map, ui
 	ret->entry_address = entry_address(table, address, TABLE_SHIFT_3);
 	ret->entry = kernel_word(ret->entry_address);
 	if (ret->entry & TABLE_LARGE)
-		return is_in_page(map, address, TABLE_SHIFT_3, ret);
+		return place_in_page(map, address, TABLE_SHIFT_3, ret);
 	table = pointed_at(map, ret->entry, TABLE_SHIFT_1);
 	if (table == 0)
 		return false;
 	ret->entry_address = entry_address(table, address, TABLE_SHIFT_2);
 	ret->entry = kernel_word(ret->entry_address);
 	if (ret->entry & TABLE_LARGE)
-		return is_in_page(map, address, TABLE_SHIFT_2, ret);
+		return place_in_page(map, address, TABLE_SHIFT_2, ret);
 	table = pointed_at(map, ret->entry, TABLE_SHIFT_1);
 	if (table == 0)
 		return false;
 	ret->entry_address = entry_address(table, address, TABLE_SHIFT_1);
 	ret->entry = kernel_word(ret->entry_address);
-	return is_in_page(map, address, TABLE_SHIFT_1, ret);
+	return place_in_page(map, address, TABLE_SHIFT_1, ret);
 }
 
 /* Whether the page is where it was; then what was read of it meanwhile is the program's. What the processor notes in an entry does not matter. */

@@ -1,10 +1,10 @@
-/* page_tables.h - x86-64's page tables, and the direct map that they are read in, in a test's own memory.
+/* page_tables_here.h - x86-64's page tables, and the direct map that they are read in, in a test's own memory.
  *
  * Physical memory begins with the tables, the uppermost first; what lies behind them is the includer's. Nothing else is in the
  * direct map: to read beside it is a mistake of whoever does.
  */
-#ifndef PROBING_TESTS_PAGE_TABLES_H
-#define PROBING_TESTS_PAGE_TABLES_H
+#ifndef PROBING_TESTS_PAGE_TABLES_HERE_H
+#define PROBING_TESTS_PAGE_TABLES_HERE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,7 +76,7 @@ __attribute__((unused)) static uint8_t kernel_byte(uint64_t address)
 	return (uint8_t)read_end(address, sizeof(uint8_t));
 }
 
-#include "src/record/bpf/direct_map.h"
+#include "src/record/bpf/page_tables.h"
 
 static inline void page_tables_begin(void)
 {
