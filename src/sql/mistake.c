@@ -22,7 +22,7 @@ enum {
 	CONTEXT = 30, /* bytes of the text shown on each side of the place */
 };
 
-/* Messages that end in a name, and where its neighbours are found. */
+/* Messages that end in a name, and where its neighbours are found; of columns with the tables that have them. */
 static const struct {
 	const char *prefix;
 	const char *candidates;
@@ -30,10 +30,10 @@ static const struct {
 	{ "no such table: ", "SELECT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'"
 			     " UNION SELECT schema || '.' || name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'"
 			     " UNION SELECT name FROM pragma_module_list WHERE name = 'sample'" },
-	{ "no such column: ", "SELECT DISTINCT c.name FROM pragma_table_list t,"
+	{ "no such column: ", "SELECT c.name, t.name FROM pragma_table_list t,"
 			      " pragma_table_xinfo(t.name, t.schema) c"
 			      " WHERE t.name NOT LIKE 'sqlite_%'"
-			      " UNION SELECT name FROM pragma_table_xinfo('sample')" },
+			      " UNION SELECT name, 'sample' FROM pragma_table_xinfo('sample')" },
 	{ "no such function: ", "SELECT DISTINCT name FROM pragma_function_list WHERE name NOT LIKE 'probing\\_%' ESCAPE '\\'" },
 	{ "no such schema: ", "SELECT name FROM pragma_database_list" },
 	{ "unknown database ", "SELECT name FROM pragma_database_list" },
@@ -54,12 +54,13 @@ static void say_schema(char *message)
 	memcpy(message, copy, sizeof copy);
 }
 
-static void find_nearest(sqlite3 *db, const char *candidates, const char *name, char *nearest)
+/* @owner: the table that has it, of a column; else "". */
+static void find_nearest(sqlite3 *db, const char *candidates, const char *name, char *nearest, char *owner)
 {
 	sqlite3_stmt *statement = NULL;
 	unsigned best = ~0u;
 
-	nearest[0] = '\0';
+	nearest[0] = owner[0] = '\0';
 	if (sqlite3_prepare_v2(db, candidates, -1, &statement, NULL) != SQLITE_OK)
 		return; /* a schema that cannot be asked has nothing to offer */
 	while (sqlite3_step(statement) == SQLITE_ROW) {
@@ -70,6 +71,8 @@ static void find_nearest(sqlite3 *db, const char *candidates, const char *name, 
 			continue;
 		best = name_distance(name, candidate);
 		snprintf(nearest, MAX_NAME, "%s", candidate);
+		if (sqlite3_column_count(statement) > 1)
+			snprintf(owner, MAX_NAME, "%s", (const char *)sqlite3_column_text(statement, 1));
 	}
 	sqlite3_finalize(statement);
 }
@@ -182,7 +185,7 @@ static const char *typed_place(const struct dialect *dialect, const char *at)
 void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *statement, char *to,
 		     size_t n_bytes)
 {
-	char message[MAX_MESSAGE], name[MAX_NAME], nearest[MAX_NAME] = "";
+	char message[MAX_MESSAGE], name[MAX_NAME], nearest[MAX_NAME] = "", owner[MAX_NAME] = "";
 	char sentence[MAX_MESSAGE + MAX_NAME + 32];
 	const char *candidates, *at = NULL;
 	int offset = sqlite3_error_offset(db);
@@ -196,9 +199,11 @@ void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *sta
 	if (unknown_name(message, name, &candidates)) {
 		if (!at)
 			at = find_word(typed_place(dialect, statement), name);
-		find_nearest(db, candidates, name, nearest);
+		find_nearest(db, candidates, name, nearest, owner);
 	}
-	if (nearest[0])
+	if (owner[0] && strcasecmp(nearest, name) == 0)
+		snprintf(sentence, sizeof sentence, "%s (%s has one)", message, owner);
+	else if (nearest[0])
 		snprintf(sentence, sizeof sentence, "%s (did you mean %s?)", message, nearest);
 	else
 		snprintf(sentence, sizeof sentence, "%s", message);

@@ -241,6 +241,7 @@ static void mistakes_are_shown_where_they_were_typed(void **state)
 		     "line 1, column 8: no such column: a");
 	expect_error(*state, "SELECT name::int,\n interval '5 minutes' + nmae FROM function",
 		     "line 2, column 25: no such column: nmae (did you mean name?)");
+	expect_error(*state, "SELECT verdict FROM function", "line 1, column 8: no such column: verdict (sample has one)");
 	expect_error(*state, "DESCRIBE smaple", "line 1, column 10: no such table: smaple (did you mean sample?)");
 	expect_error(*state, "SHOW TABLES FROM pyton", "line 1, column 18: no such schema: pyton (did you mean python?)");
 	expect_error(*state, "SELECT * FROM pythn.backtrace",
