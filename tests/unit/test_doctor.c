@@ -76,7 +76,8 @@ static void a_good_machine_lacks_nothing(void **state)
 
 			assert_true(groups[i]->checks[k].purpose[0] != '\0');
 			/* What an ordinary user never has. */
-			if (strcmp(name, "bpf") == 0 || strcmp(name, "switches") == 0 || strcmp(name, "capabilities") == 0)
+			if (strcmp(name, "bpf") == 0 || strcmp(name, "direct_map") == 0 || strcmp(name, "switches") == 0 ||
+			    strcmp(name, "capabilities") == 0)
 				continue;
 			if (finding.state != DOCTOR_OK)
 				fail_msg("%s: %s", name, finding.found);
@@ -84,6 +85,11 @@ static void a_good_machine_lacks_nothing(void **state)
 	assert_int_equal(facts_recording(&facts), RECORDING_READ);
 	facts.machine.bpf_error = 0;
 	assert_int_equal(facts_recording(&facts), RECORDING_BPF);
+	assert_judged("direct_map", &facts, DOCTOR_OK, "page tables", "");
+	facts.machine.direct_error = -EINVAL;
+	assert_judged("direct_map", &facts, DOCTOR_LIMITED, "Linux 6.2", "");
+	facts.machine.direct_error = -ECANCELED;
+	assert_judged("direct_map", &facts, DOCTOR_LIMITED, "PROBING_DIRECT_MAP=0", "");
 }
 
 static void events_that_are_refused(void **state)
