@@ -101,6 +101,9 @@ void facts_rights_gather(struct facts_rights *ret);
 int facts_machine_gather(struct facts_machine *ret);
 int facts_process_gather(pid_t pid, struct facts_process *ret);
 
+/* Whether lines of /proc/kallsyms (the last one may be cut off) have addresses: hidden ones are all zeros. Source: proc(5). */
+bool facts_shows_addresses(const char *symbols);
+
 /* The part of it that is about Python; the rest is known. */
 int facts_python_gather(struct facts_process *ret);
 

@@ -2,6 +2,7 @@
  *
  * What can be tried is: events are opened and a program is loaded on ourselves.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -99,15 +100,25 @@ static void look_for_tracefs(struct facts_machine *ret)
 			     access("/sys/kernel/debug/tracing/events/sched", R_OK | X_OK) == 0;
 }
 
-/* Addresses that are hidden are zeros. */
+/* Up to Linux 6.14 the first ones are offsets, from 0 on, of what each processor has of its own. */
+bool facts_shows_addresses(const char *symbols)
+{
+	const char *line = symbols;
+
+	while (line) {
+		if (isxdigit((unsigned char)line[strspn(line, "0")]))
+			return true;
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return false;
+}
+
 static bool has_kernel_names(void)
 {
 	CLEANUP(freep) char *text = NULL;
-	size_t n;
 
-	if (read_file("/proc/kallsyms", 4096, &text, &n) < 0)
-		return false;
-	return n > 16 && strspn(text, "0") < 16;
+	return read_file("/proc/kallsyms", 4096, &text, NULL) >= 0 && facts_shows_addresses(text);
 }
 
 /* The libc that we run with is most others', too. */

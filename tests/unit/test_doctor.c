@@ -143,6 +143,15 @@ static void what_ordinary_users_lack(void **state)
 	assert_judged("kernel_names", &facts, DOCTOR_LIMITED, "hidden", "sysctl kernel.kptr_restrict=0");
 }
 
+static void addresses_of_the_kernel_are_hidden_when_all_are(void **state)
+{
+	(void)state;
+	assert_true(facts_shows_addresses("ffffffff81000000 T _text\n"));
+	assert_true(facts_shows_addresses("0000000000000000 A fixed_percpu_data\n0000000000001000 A cpu_debug_store\n"));
+	assert_false(facts_shows_addresses("0000000000000000 A fixed_percpu_data\n0000000000000000 T _text\n00000"));
+	assert_false(facts_shows_addresses(""));
+}
+
 static void what_a_process_forbids(void **state)
 {
 	struct facts facts = good();
@@ -250,6 +259,7 @@ int main(void)
 		cmocka_unit_test(a_good_machine_lacks_nothing),
 		cmocka_unit_test(events_that_are_refused),
 		cmocka_unit_test(what_ordinary_users_lack),
+		cmocka_unit_test(addresses_of_the_kernel_are_hidden_when_all_are),
 		cmocka_unit_test(what_a_process_forbids),
 		cmocka_unit_test(pythons),
 		cmocka_unit_test(disks),
