@@ -28,6 +28,7 @@ struct tried_sampling {
 /* Ourselves, and what we may. */
 struct facts_rights {
 	uid_t uid;
+	gid_t gid;
 	uint64_t capabilities; /* effective */
 	bool has_filter;       /* seccomp */
 	bool gains_nothing;    /* no_new_privs: a file's capabilities do not count */

@@ -90,14 +90,15 @@ static int try_counter(void)
 	return fd < 0 ? -errno : 0;
 }
 
+/* Asked of a file: it may be root's in folders that all may enter. */
 static void look_for_tracefs(struct facts_machine *ret)
 {
 	struct statfs fs;
 
 	ret->has_tracefs = (statfs("/sys/kernel/tracing", &fs) == 0 && fs.f_type == TRACEFS_MAGIC) ||
 			   access("/sys/kernel/debug/tracing/events", F_OK) == 0;
-	ret->reads_tracefs = access("/sys/kernel/tracing/events/sched", R_OK | X_OK) == 0 ||
-			     access("/sys/kernel/debug/tracing/events/sched", R_OK | X_OK) == 0;
+	ret->reads_tracefs = access("/sys/kernel/tracing/events/sched/sched_switch/id", R_OK) == 0 ||
+			     access("/sys/kernel/debug/tracing/events/sched/sched_switch/id", R_OK) == 0;
 }
 
 /* Up to Linux 6.14 the first ones are offsets, from 0 on, of what each processor has of its own. */

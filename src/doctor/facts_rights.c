@@ -116,6 +116,7 @@ void facts_rights_gather(struct facts_rights *ret)
 	ssize_t n;
 
 	ret->uid = geteuid();
+	ret->gid = getegid();
 	ret->ptrace_scope = proc_number("/proc/sys/kernel/yama/ptrace_scope", 0);
 	ret->in_user_namespace = !is_initial("/proc/self/ns/user", INITIAL_USER_NAMESPACE);
 	ret->in_pid_namespace = !is_initial("/proc/self/ns/pid", INITIAL_PID_NAMESPACE);

@@ -156,6 +156,11 @@ static void run_switches(const struct facts *facts, struct doctor_finding *ret)
 		say_found(ret, DOCTOR_OK, "told by a program in the kernel");
 		return;
 	}
+	if (machine->sampling.error < 0) {
+		say_found(ret, DOCTOR_MISSING, "take perf_event, see there");
+		say_means(ret, "not here: --source poll does not see them");
+		return;
+	}
 	if (machine->bpf_error < 0)
 		say_found(ret, DOCTOR_LIMITED, "told by records of events: a program that tells of them takes bpf, see there");
 	else
@@ -193,7 +198,7 @@ static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
 	say_means(ret, "not here; samples by time need none of them");
 	say_found(ret, DOCTOR_MISSING, "%s", machine->has_tracefs ? "mounted, but not readable for you" : "not mounted");
 	if (machine->has_tracefs)
-		say_remedy(ret, true, "mount -o remount,mode=755 /sys/kernel/tracing");
+		say_remedy(ret, true, "mount -o remount,mode=755,gid=%u /sys/kernel/tracing", facts->rights.gid);
 	else
 		say_remedy(ret, true, "mount -t tracefs nodev /sys/kernel/tracing");
 }

@@ -18,7 +18,7 @@
 static struct facts good(void)
 {
 	struct facts facts = {
-		.rights = { .uid = 1000, .memlock_bytes = 8 << 20, .descriptors_soft = 1024, .descriptors_hard = 100000,
+		.rights = { .uid = 1000, .gid = 1001, .memlock_bytes = 8 << 20, .descriptors_soft = 1024, .descriptors_hard = 100000,
 			    .program = "/opt/probing" },
 		.machine = { .n_cpus = 4, .paranoid = 1, .mlock_kib = 516, .sampling = { .ring_bytes = 1 << 20 },
 			     .bpf_error = -EPROTONOSUPPORT, .bpf_reason = "needs root, or CAP_BPF and CAP_PERFMON",
@@ -108,6 +108,7 @@ static void events_that_are_refused(void **state)
 	facts.rights.has_filter = facts.rights.is_filtered[CALL_PERF_EVENT_OPEN] = true;
 	assert_judged("perf_event", &facts, DOCTOR_MISSING, "seccomp", "--cap-add PERFMON");
 	assert_judged("seccomp", &facts, DOCTOR_LIMITED, "perf_event_open", "--cap-add PERFMON");
+	assert_judged("switches", &facts, DOCTOR_MISSING, "take perf_event", "");
 
 	facts = good();
 	facts.machine.sampling.error = -EMFILE;
@@ -136,6 +137,11 @@ static void what_ordinary_users_lack(void **state)
 	assert_judged("capabilities", &facts, DOCTOR_LIMITED, "uid 1000 has none", "");
 	facts.rights.capabilities = ALL_CAPABILITIES;
 	assert_judged("capabilities", &facts, DOCTOR_OK, "CAP_PERFMON", "");
+	facts = good();
+	facts.machine.reads_tracefs = false;
+	assert_judged("tracefs", &facts, DOCTOR_MISSING, "not readable for you", "remount,mode=755,gid=1001 ");
+	facts.machine.has_tracefs = false;
+	assert_judged("tracefs", &facts, DOCTOR_MISSING, "not mounted", "mount -t tracefs");
 	facts = good();
 	facts.machine.has_kernel_names = false;
 	assert_judged("kernel_names", &facts, DOCTOR_LIMITED, "hidden", "sysctl kernel.perf_event_paranoid=1");
