@@ -58,8 +58,12 @@ static void run_perf_event(const struct facts *facts, struct doctor_finding *ret
 static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
 {
 	long level = facts->machine.paranoid;
+	/* From 3 on, which is a patch of distributions, CAP_PERFMON is mostly not asked for: src/record/explain.c. */
+	bool is_exempt = has_perfmon(facts) && !facts->rights.in_user_namespace &&
+			 (level < 3 || HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN) ||
+			  facts->machine.sampling.error != -EACCES);
 
-	if (has_perfmon(facts) && !facts->rights.in_user_namespace) {
+	if (is_exempt) {
 		say_found(ret, DOCTOR_OK, "%ld, which does not count for you: you have CAP_PERFMON", level);
 	} else if (level <= 1) {
 		say_found(ret, DOCTOR_OK, "%ld: your own processes, kernel included", level);
@@ -68,7 +72,8 @@ static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
 		say_means(ret, "neither is allowed; your own programs' time is");
 		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=1");
 	} else {
-		say_found(ret, DOCTOR_MISSING, "%ld: nobody without CAP_PERFMON", level);
+		say_found(ret, DOCTOR_MISSING, "%ld: root alone%s", level,
+			  has_perfmon(facts) ? ", CAP_PERFMON is not enough" : "");
 		say_means(ret, "none are allowed, and no native frames of your own");
 		say_remedy(ret, true, "sysctl kernel.perf_event_paranoid=2");
 	}

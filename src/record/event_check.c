@@ -59,6 +59,7 @@ static void say_missing(const struct sampled_event *event, char *to, size_t n_by
 static void say_refused(const struct sampled_event *event, char *to, size_t n_bytes)
 {
 	long paranoid = proc_number("/proc/sys/kernel/perf_event_paranoid", 2);
+	const char *capability = paranoid < 3 ? ", give it CAP_PERFMON" : ""; /* see explain.c */
 
 	if (event->kind == EVENT_TRACEPOINT && event->config == 0)
 		snprintf(to, n_bytes,
@@ -67,12 +68,12 @@ static void say_refused(const struct sampled_event *event, char *to, size_t n_by
 			 event->in_kernel ? " and `sysctl kernel.perf_event_paranoid=-1`" : "");
 	else if (event->kind == EVENT_TRACEPOINT)
 		snprintf(to, n_bytes,
-			 "perf_event_paranoid is %ld, and %s takes -1: run probing as root, give it CAP_PERFMON, or run "
-			 "`sysctl kernel.perf_event_paranoid=-1` as root", paranoid, event->name);
+			 "perf_event_paranoid is %ld, and %s takes -1: run probing as root%s, or run "
+			 "`sysctl kernel.perf_event_paranoid=-1` as root", paranoid, event->name, capability);
 	else if (event->in_kernel && paranoid > 1)
 		snprintf(to, n_bytes,
-			 "%s happen inside the kernel, and perf_event_paranoid is %ld: run probing as root, give it "
-			 "CAP_PERFMON, or run `sysctl kernel.perf_event_paranoid=1` as root", event->name, paranoid);
+			 "%s happen inside the kernel, and perf_event_paranoid is %ld: run probing as root%s, or run "
+			 "`sysctl kernel.perf_event_paranoid=1` as root", event->name, paranoid, capability);
 	else
 		snprintf(to, n_bytes, "the kernel refuses to sample %s, although perf_event_paranoid is %ld: run probing "
 				      "as root, or give it CAP_PERFMON", event->name, paranoid);

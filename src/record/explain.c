@@ -4,10 +4,11 @@
  * Linux 6.12; the level 3 of perf_event_paranoid is a patch of Debian, Ubuntu
  * and Android):
  *   a seccomp filter           EPERM or ENOSYS, before perf is asked at all
- *   paranoid >= 3              EACCES without CAP_PERFMON
+ *   paranoid >= 3              EACCES without CAP_SYS_ADMIN: CAP_PERFMON, which is younger than the patch, is
+ *                              not asked for (tried on Debian's 5.10 to 7.3)
  *   the target                 EACCES unless CAP_PERFMON, or we may "ptrace read" it:
  *                              same user and groups and dumpable, or CAP_SYS_PTRACE
- * CAP_SYS_ADMIN counts as CAP_PERFMON. Both count in the initial user namespace
+ * CAP_SYS_ADMIN counts as CAP_PERFMON, too. Both count in the initial user namespace
  * only. Time inside the kernel needs paranoid <= 1; it is not asked for again
  * once refused, so it is no reason here.
  */
@@ -65,8 +66,8 @@ static void gather_rights(struct explain_facts *facts)
 	const char *seccomp;
 
 	if (capng_get_caps_process() == 0) {
-		facts->has_perfmon = capng_have_capability(CAPNG_EFFECTIVE, CAP_PERFMON) ||
-				     capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN);
+		facts->has_sys_admin = capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN);
+		facts->has_perfmon = facts->has_sys_admin || capng_have_capability(CAPNG_EFFECTIVE, CAP_PERFMON);
 	}
 	if (read_file("/proc/self/status", 1 << 16, &status, NULL) >= 0) {
 		seccomp = proc_status_value(status, "Seccomp");
@@ -121,12 +122,13 @@ static void say_refused(int error, const struct explain_facts *f, char *to, size
 	else if (f->target_is_foreign)
 		snprintf(to, n_bytes,
 			 "process %d belongs to uid %u and you are uid %u: run probing as that "
-			 "user or as root, or give it CAP_PERFMON and CAP_SYS_PTRACE",
-			 (int)f->pid, f->target_uid, f->uid);
-	else if (f->paranoid >= 3)
+			 "user or as root%s", (int)f->pid, f->target_uid, f->uid,
+			 f->paranoid >= 3 ? "" : ", or give it CAP_PERFMON and CAP_SYS_PTRACE");
+	else if (f->paranoid >= 3 && !f->has_sys_admin)
 		snprintf(to, n_bytes,
-			 "perf_event_paranoid is %ld: run `sysctl kernel.perf_event_paranoid=2` as "
-			 "root, or give probing CAP_PERFMON", f->paranoid);
+			 "perf_event_paranoid is %ld%s: run `sysctl kernel.perf_event_paranoid=2` as "
+			 "root, or run probing as root", f->paranoid,
+			 f->has_perfmon ? ", for which CAP_PERFMON is not enough" : "");
 	else if (f->target_is_protected)
 		snprintf(to, n_bytes,
 			 "process %d is protected from its own user (a setuid program, other "

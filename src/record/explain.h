@@ -12,6 +12,7 @@ struct explain_facts {
 	uid_t uid;                    /* ours */
 	long paranoid;                /* kernel.perf_event_paranoid */
 	bool has_perfmon;             /* CAP_PERFMON or CAP_SYS_ADMIN */
+	bool has_sys_admin;
 	bool in_user_namespace;       /* not the initial one: capabilities do not count */
 	bool has_seccomp_filter;
 	bool target_is_foreign;       /* runs as another user */

@@ -360,6 +360,9 @@ class Refused(t.Case):
     def test_root_without_the_capabilities(self):
         t.need_bpf()
         t.need_root()
+        with open("/proc/sys/kernel/perf_event_paranoid") as level:
+            if int(level.read()) > 2:
+                self.skipTest("here perf events themselves take CAP_SYS_ADMIN")
         self.check("root, or CAP_BPF and CAP_PERFMON", t.need_program("setpriv"), "--bounding-set=-sys_admin,-cap_39")
 
     def test_inside_of_a_container(self):

@@ -103,6 +103,14 @@ static void events_that_are_refused(void **state)
 	assert_judged("perf_event_paranoid", &facts, DOCTOR_MISSING, "3", "sysctl kernel.perf_event_paranoid=2");
 	assert_judged("sampling", &facts, DOCTOR_MISSING, "refused", "sysctl kernel.perf_event_paranoid=2");
 	assert_int_equal(facts_recording(&facts), RECORDING_POLL);
+	facts.rights.capabilities = ALL_CAPABILITIES;
+	assert_judged("perf_event_paranoid", &facts, DOCTOR_OK, "does not count for you", "");
+	facts.rights.capabilities = ALL_CAPABILITIES & ~(UINT64_C(1) << CAPABILITY_SYS_ADMIN);
+	assert_judged("perf_event_paranoid", &facts, DOCTOR_MISSING, "CAP_PERFMON is not enough",
+		      "sysctl kernel.perf_event_paranoid=2");
+	facts.machine.sampling.error = 0;
+	assert_judged("perf_event_paranoid", &facts, DOCTOR_OK, "does not count for you", "");
+	facts.rights.capabilities = 0;
 
 	facts.machine.sampling.error = -EPERM;
 	facts.rights.has_filter = facts.rights.is_filtered[CALL_PERF_EVENT_OPEN] = true;

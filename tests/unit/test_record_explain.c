@@ -31,14 +31,18 @@ static void test_sentences(void **state)
 	} cases[] = {
 		{ -EACCES, { .paranoid = 3 },
 		  "perf_event_paranoid is 3: run `sysctl kernel.perf_event_paranoid=2` as root, or "
-		  "give probing CAP_PERFMON" },
+		  "run probing as root" },
+		{ -EACCES, { .paranoid = 3, .has_perfmon = true }, "CAP_PERFMON is not enough: run `sysctl" },
+		{ -EACCES, { .paranoid = 3, .has_perfmon = true, .has_sys_admin = true }, "lockdown" },
 		{ -EACCES, { .paranoid = 4 }, "perf_event_paranoid is 4" },
 		{ -EPERM, { .paranoid = 2, .has_seccomp_filter = true }, "--cap-add PERFMON" },
 		{ -ENOSYS, { .has_seccomp_filter = true }, "seccomp" },
 		{ -ENOSYS, { .paranoid = 2 }, "CONFIG_PERF_EVENTS" },
 		{ -EACCES, { .pid = 7, .paranoid = 2, .uid = 1000, .target_is_foreign = true },
 		  "process 7 belongs to uid 0 and you are uid 1000" },
-		{ -EACCES, { .paranoid = 4, .target_is_foreign = true }, "CAP_PERFMON" },
+		{ -EACCES, { .paranoid = 2, .target_is_foreign = true }, "or as root, or give it CAP_PERFMON" },
+		{ -EACCES, { .pid = 7, .paranoid = 4, .uid = 1000, .target_is_foreign = true },
+		  "process 7 belongs to uid 0 and you are uid 1000: run probing as that user or as root" },
 		{ -EACCES, { .pid = 7, .paranoid = 2, .target_is_protected = true },
 		  "process 7 is protected" },
 		{ -EACCES, { .has_perfmon = true, .in_user_namespace = true, .paranoid = 3 },
@@ -217,7 +221,7 @@ static int attach_to_foreign(pid_t target)
 		return 2;
 	capture_explain(r, target, text, sizeof text);
 	snprintf(words, sizeof words, "process %d belongs to uid 0", (int)target);
-	return strstr(text, words) && strstr(text, "CAP_PERFMON") ? 0 : 3;
+	return strstr(text, words) && strstr(text, "or as root") ? 0 : 3;
 }
 
 static void test_process_of_another_user(void **state)
