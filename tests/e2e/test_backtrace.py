@@ -214,14 +214,17 @@ class Hanging(Case):
             taken = Backtrace(started.pid)
             text = t.probing("backtrace", started.pid, check=t.OK).stdout
             after = states(started.pid)
-        burning, asleep = taken.named("burning"), taken.named("asleep")
+            burning, asleep = taken.named("burning"), taken.named("asleep")
+            place = task(started.pid, asleep.tid, "wchan")
         self.assertTrue(t.subsequence(functions(burning), ["native_burn", "burn_in_c", "named"]), burning)
         self.assertEqual("exact", burning.verdict)
         self.assertEqual(("D", "it could not be", None, "python"),
                          (asleep.state, asleep.not_stopped, asleep.stopped_us, asleep.verdict))
         self.assertEqual("hang_in_c", functions(asleep)[0])
-        self.assertTrue(asleep.wchan)
-        self.assertRegex(text, r'"asleep", not stopped: D \(uninterruptible sleep\) in \w+; '
+        # Some kernels do not know (Linux 5.10, for one).
+        self.assertEqual(None if place == "0" else place, asleep.wchan)
+        self.assertRegex(text, r'"asleep", not stopped: D \(uninterruptible sleep\)' +
+                               ("" if place == "0" else " in " + place) + '; '
                                r'Python frames from memory\n  hang_in_c  \(parked\.py:\d+\)\n')
         self.assertFalse({"t", "T"} & set(after.values()), after)
         for name, frames in started.truth["threads"].items():
