@@ -76,6 +76,10 @@ static void test_debug_offsets(void **state)
 	words[5] = debug_offsets_3_13[5];
 	words[39] = MAX_HEAD_BYTES; /* further into a code object than is ever read */
 	assert_int_equal(layout_read_debug_offsets(words, n, &layout), -EOPNOTSUPP);
+	words[39] = debug_offsets_3_13[39] + 2; /* no number is there */
+	assert_int_equal(layout_read_debug_offsets(words, n, &layout), -EOPNOTSUPP);
+	words[39] = debug_offsets_3_13[39];
+	assert_int_equal(layout_read_debug_offsets(words, n, &layout), 0);
 	words[0] = 0;
 	assert_int_equal(layout_peek_debug_offsets(words, &version, &free_threaded), -EOPNOTSUPP);
 }

@@ -74,6 +74,9 @@ static int32_t width_of(enum layout_field field)
 	case CODE_FIRST_LINE:
 	case CODE_VERSION:
 	case STRING_STATE:
+	case INTERPRETER_OWN_GIL_LOCKED:
+	case GIL_ENABLED:
+	case GC_COLLECTING:
 		return sizeof(uint32_t);
 	default:
 		return sizeof(uint64_t);
@@ -119,6 +122,24 @@ static bool measure_heads(struct layout *layout)
 	       measure_head(layout, frame, N_ELEMENTS(frame), &layout->frame_bytes) &&
 	       measure_head(layout, code, N_ELEMENTS(code), &layout->code_bytes) &&
 	       measure_head(layout, string, N_ELEMENTS(string), &layout->string_bytes);
+}
+
+/* What the program in the kernel reads (record.c) lies where such numbers do. Of a process that says otherwise it is not true. */
+static bool are_aligned(const struct layout *layout)
+{
+	static const enum layout_field fields[] = {
+		INTERPRETER_NEXT, INTERPRETER_THREADS, INTERPRETER_GIL, INTERPRETER_OWN_GIL, INTERPRETER_OWN_GIL_LOCKED,
+		INTERPRETER_OWN_GIL_HOLDER, INTERPRETER_GC, GIL_ENABLED, GC_COLLECTING,
+		THREAD_NEXT, THREAD_INTERPRETER, THREAD_NATIVE_ID, THREAD_PTHREAD, THREAD_FRAME,
+		FRAME_PREVIOUS, FRAME_CODE, FRAME_INSTRUCTION, FRAME_LAST_INSTRUCTION, FRAME_BYTECODE_INDEX,
+		CODE_FILE, CODE_NAME, CODE_QUALNAME, CODE_LINES, CODE_FIRST_LINE, CODE_VERSION, CODE_BYTECODE_OBJECT,
+		OBJECT_TYPE, OBJECT_SIZE, STRING_LENGTH, STRING_HASH,
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(fields); i++)
+		if (layout->field[fields[i]] != ABSENT && layout->field[fields[i]] % width_of(fields[i]) != 0)
+			return false;
+	return true;
 }
 
 int layout_of(unsigned version, bool free_threaded, struct layout *ret)
@@ -174,7 +195,7 @@ int layout_read_debug_offsets(const uint64_t *words, unsigned n_words, struct la
 	}
 	/* A compact string's UTF-8 length and pointer follow the ASCII header. */
 	changed.field[STRING_COMPACT_DATA] = changed.field[STRING_ASCII_DATA] + 16;
-	if (!measure_heads(&changed))
+	if (!measure_heads(&changed) || !are_aligned(&changed))
 		return -EOPNOTSUPP;
 	*layout = changed;
 	return 0;
