@@ -476,6 +476,13 @@ static int await_exec(struct capture *capture, const struct capture_event *event
 	return task_set_add(&capture->wanted, event->pid);
 }
 
+/* Number 0 is a processor's that idles, and as a judgement something else: BPF_PAUSED. Who ends may have -1. */
+static void leave_out(struct capture *capture, pid_t pid)
+{
+	if (pid > 0)
+		(void)bpf_source_judge(capture->bpf, pid, false);
+}
+
 /*
  * Of all processes that are sampled, whether an event is of one that is wanted. The program in the
  * kernel lets a process' samples through until it has been judged here, where its fork is
@@ -496,13 +503,13 @@ static int is_wanted(struct capture *capture, const struct capture_event *event)
 		return event->pid == event->fork.parent_pid ? wanted : judge_fork(capture, event);
 	case CAPTURE_SAMPLE:
 		if (!wanted)
-			(void)bpf_source_judge(capture->bpf, event->pid, false);
+			leave_out(capture, event->pid);
 		/* There is room for so many judgements, and it may have been full. */
 		return wanted && (capture->paused_ns == 0 || event->time_ns < capture->paused_ns);
 	case CAPTURE_SWITCH:
 		/* Of one that leaves its exit may have been told, and its number be judged no more. */
 		if (!wanted && !event->change.is_out)
-			(void)bpf_source_judge(capture->bpf, event->pid, false);
+			leave_out(capture, event->pid);
 		return wanted;
 	case CAPTURE_EXIT:
 		if (!wanted && event->pid == event->tid)

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -18,6 +19,17 @@ from probing_test import fixture, probing
 
 SECONDS = 2
 OFF = {"runnable", "sleep", "lock", "gil", "io", "child", "blocked"}
+TYPES = "/sys/kernel/btf/vmlinux"
+# Half a second of the processor's time, after naps in which there may be nobody else on it.
+NAP_AND_BURN = """
+import time
+def burn():
+    while time.process_time() < 0.5:
+        sum(range(1000))
+for i in range(10):
+    time.sleep(0.02)
+burn()
+"""
 Row = collections.namedtuple("Row", "start weight tid state verdict names")
 
 
@@ -333,6 +345,20 @@ class OnItsOwn(t.Case):
             self.assertGreater(states["runnable"], 0.02, process)
             self.assertGreater(states["running"] + states["runnable"], 0.7, process)
         self.assertEqual(2, len(recording.processes))
+
+    def test_without_the_kernels_types(self):
+        """Records of events tell of switches, then: also that a processor has come to nothing."""
+        t.need_bpf()
+        t.need_root()
+        if not os.path.exists(TYPES) or t.namespaces_refusal():
+            self.skipTest(t.namespaces_refusal() or "this kernel does not describe its types")
+        hidden = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"', TYPES]
+        done = subprocess.run(hidden + [t.BINARY, "record", "-q", "--mode", "wall", "--source", "bpf", "-F", "199", "-o",
+                                        "out.db", "--", t.DEBIAN_PYTHON, "-c", NAP_AND_BURN],
+                              text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual((t.OK, ""), (done.returncode, done.stderr))
+        burnt = [row for row in rows_of("out.db")[1] if row.state == "running" and "burn" in row.names]
+        self.assertGreater(len(burnt), 50)
 
     def test_cpu_recordings_have_no_states(self):
         probing("record", "-q", "-F", 999, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
