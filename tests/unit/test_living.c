@@ -1,4 +1,4 @@
-/* A process whose main thread has ended: its memory, files and mounts are found by the threads that go on. */
+/* test_living.c - a process whose main thread has ended: its memory, files and mounts are found by the threads that go on. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
