@@ -3,8 +3,12 @@
  * A thread lets go of the process' memory, files and mounts while it ends (kernel/exit.c, do_exit()), before it is
  * a zombie, and is marked as ending before that. A main thread stays in /proc for as long as the others.
  */
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/proc.h"
 #include "base/util.h"
@@ -98,4 +102,15 @@ int proc_read(pid_t pid, const char *file, size_t max_bytes, char **ret, size_t 
 	if (ret_bytes)
 		*ret_bytes = n;
 	return 0;
+}
+
+bool proc_is_32_bit(pid_t pid)
+{
+	char path[PROC_PATH_BYTES], header[EI_NIDENT];
+	CLEANUP(closep) int fd = -1;
+
+	proc_path(pid, "exe", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, header, sizeof header) == sizeof header &&
+	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;
 }

@@ -54,6 +54,9 @@ int proc_living(pid_t pid, pid_t *ret);
 void proc_path(pid_t pid, const char *file, char to[PROC_PATH_BYTES]);
 int proc_read(pid_t pid, const char *file, size_t max_bytes, char **ret, size_t *ret_bytes);
 
+/* Whether its program is one of 32 bits. False also where it may not be asked. Source: elf(5), e_ident. */
+bool proc_is_32_bit(pid_t pid);
+
 /*
  * proc_futex - the futex(2) that a thread sleeps on.
  * @ret: its address; 0: it sleeps on none.

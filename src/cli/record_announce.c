@@ -1,26 +1,10 @@
 /* record_announce.c - the first lines of a recording: how it looks, at what, and what that leaves out. */
-#include <elf.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/record_options.h"
 #include "unwind/cpython/cpython.h"
-
-/* By the class in its executable's header, elf(5). */
-static bool is_32_bit(pid_t pid)
-{
-	char path[PROC_PATH_BYTES], header[EI_NIDENT];
-	CLEANUP(closep) int fd = -1;
-
-	proc_path(pid, "exe", path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && read(fd, header, sizeof header) == sizeof header &&
-	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;
-}
 
 /* How stacks are taken, why not better, and what would change that. */
 static void announce_source(const struct record_options *options, const struct recording *recording)
@@ -70,7 +54,7 @@ void record_announce(const struct record_options *options, const struct recordin
 	if (python_error == -EOPNOTSUPP)
 		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording %s\n",
 			python, (int)recording->pid, py_known_versions(known, sizeof known), what);
-	else if (is_32_bit(recording->pid))
+	else if (proc_is_32_bit(recording->pid))
 		fprintf(stderr, "process %d is a 32-bit program, whose stacks cannot be read: recording "
 				"when it runs, not where\n", (int)recording->pid);
 	else if (!python[0])

@@ -13,24 +13,6 @@
 #include "src/doctor/facts.h"
 #include "src/record/record.h"
 
-/* Where the classes of ELF files stand: elf(5), e_ident. */
-enum { ELF_CLASS_AT = 4, ELF_CLASS_32 = 1 };
-
-static bool is_32_bit(pid_t pid)
-{
-	char path[PROC_PATH_BYTES], head[ELF_CLASS_AT + 1] = "";
-	FILE *file;
-	size_t n;
-
-	proc_path(pid, "exe", path);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	n = fread(head, 1, sizeof head, file);
-	fclose(file);
-	return n == sizeof head && memcmp(head, "\177ELF", 4) == 0 && head[ELF_CLASS_AT] == ELF_CLASS_32;
-}
-
 /* False also where it may not be asked. */
 static bool has_other(pid_t pid, const char *namespace)
 {
@@ -132,7 +114,7 @@ int facts_process_gather(pid_t pid, struct facts_process *ret)
 		return r;
 	read_status(ret);
 	count_threads(ret);
-	ret->is_32_bit = is_32_bit(pid);
+	ret->is_32_bit = proc_is_32_bit(pid);
 	ret->has_other_pids = has_other(pid, "pid");
 	ret->has_other_files = has_other(pid, "mnt");
 	ret->has_other_users = has_other(pid, "user");
