@@ -5,6 +5,9 @@
  * are chosen anew at each start, and else a constant. A kernel whose table of symbols has no variables does not tell which, so
  * it is tried: the table that it leads to has to lead to what the process has written. Nothing is looked at that is not
  * within as many bytes from there as there is memory.
+ *
+ * Interrupts are on here. The tables are of the page that this process' own word is on, which goes nowhere but to
+ * another page meanwhile. Then nothing is found, and memory is copied.
  */
 #include <linux/bpf.h>
 

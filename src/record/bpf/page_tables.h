@@ -111,6 +111,13 @@ static __always_inline uint64_t entry_address(uint64_t table, uint64_t address, 
 	return table + (address >> shift & TABLE_ENTRIES_MASK) * sizeof(uint64_t);
 }
 
+/* The entry of a level for an address, and where it stands. */
+static __always_inline void look_up(uint64_t table, uint64_t address, uint32_t shift, struct place *place)
+{
+	place->entry_address = entry_address(table, address, shift);
+	place->entry = kernel_word(place->entry_address);
+}
+
 static __always_inline uint64_t table_below(const volatile struct direct_map *map, uint64_t table, uint64_t address, uint32_t shift)
 {
 	return pointed_at(map, kernel_word(entry_address(table, address, shift)), TABLE_SHIFT_1);
@@ -147,22 +154,15 @@ static __always_inline bool find_place(const volatile struct direct_map *map, ui
 		table = table_below(map, table, address, TABLE_SHIFT_4);
 	if (table == 0)
 		return false;
-	ret->entry_address = entry_address(table, address, TABLE_SHIFT_3);
-	ret->entry = kernel_word(ret->entry_address);
-	if (ret->entry & TABLE_LARGE)
-		return place_in_page(map, address, TABLE_SHIFT_3, ret);
-	table = pointed_at(map, ret->entry, TABLE_SHIFT_1);
-	if (table == 0)
-		return false;
-	ret->entry_address = entry_address(table, address, TABLE_SHIFT_2);
-	ret->entry = kernel_word(ret->entry_address);
-	if (ret->entry & TABLE_LARGE)
-		return place_in_page(map, address, TABLE_SHIFT_2, ret);
-	table = pointed_at(map, ret->entry, TABLE_SHIFT_1);
-	if (table == 0)
-		return false;
-	ret->entry_address = entry_address(table, address, TABLE_SHIFT_1);
-	ret->entry = kernel_word(ret->entry_address);
+	for (uint32_t shift = TABLE_SHIFT_3; shift > TABLE_SHIFT_1; shift -= TABLE_SHIFT_2 - TABLE_SHIFT_1) {
+		look_up(table, address, shift, ret);
+		if (ret->entry & TABLE_LARGE)
+			return place_in_page(map, address, shift, ret);
+		table = pointed_at(map, ret->entry, TABLE_SHIFT_1);
+		if (table == 0)
+			return false;
+	}
+	look_up(table, address, TABLE_SHIFT_1, ret);
 	return place_in_page(map, address, TABLE_SHIFT_1, ret);
 }
 
