@@ -188,34 +188,25 @@ static int make_fields(struct copy *copy, const struct source *sources, size_t n
 
 /* ---- Tables that others have put into the file ---- */
 
-/* Tables first, then what is made of them. What one of a newer version leaves behind is not taken for a user's. */
+/* What one of a newer version leaves behind is not taken for a user's. */
 static int copy_others(struct copy *copy, struct source *source)
 {
-	static const char sql[] =
-		"SELECT type, name, sql FROM sqlite_schema WHERE type IN ('table', 'view', 'index') AND sql IS NOT NULL"
-		" AND name NOT LIKE 'sqlite!_%' ESCAPE '!' AND tbl_name <> 'sample' AND (type <> 'table' OR rootpage > 0)"
-		" ORDER BY type <> 'table', type <> 'view'";
-	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *known = NULL;
-	int code, r;
+	static const char sql[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+				  " AND name <> 'sample'";
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
+	int code = SQLITE_OK, r;
 
-	r = store_errno(source->db, sqlite3_prepare_v2(source->db, sql, -1, &rows, NULL));
-	if (r >= 0)
-		r = store_errno(copy->db, sqlite3_prepare_v2(copy->db, "SELECT 1 FROM sqlite_schema WHERE name = ?1", -1, &known,
-							     NULL));
+	r = copy_prepare(source->db, sql, &rows);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
-		const char *name = (const char *)sqlite3_column_text(rows, 1);
-		bool is_known;
+		const char *name = (const char *)sqlite3_column_text(rows, 0);
 
-		sqlite3_bind_value(known, 1, sqlite3_column_value(rows, 1));
-		is_known = sqlite3_step(known) == SQLITE_ROW;
-		sqlite3_reset(known);
-		if (is_known)
-			continue;
-		r = execute(copy->db, (const char *)sqlite3_column_text(rows, 2));
-		if (r >= 0 && strcmp((const char *)sqlite3_column_text(rows, 0), "table") == 0)
-			r = store_copy_rows(source->db, copy->db, name, NULL, NULL);
+		/* What is ours and not there was not needed. */
+		if (!copy_has(copy->db, name) && !store_is_own_name(name))
+			r = store_copy_table(source->db, copy->db, name, NULL, NULL);
 	}
-	return r < 0 ? r : store_errno(source->db, code);
+	if (r >= 0)
+		r = store_errno(source->db, code);
+	return r < 0 ? r : store_copy_views(source->db, copy->db);
 }
 
 /* ---- The whole ---- */

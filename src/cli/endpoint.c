@@ -61,8 +61,12 @@ static int open_recording(const char *path, bool may_write, struct endpoint *to)
 	int r;
 
 	snprintf(to->title, sizeof to->title, "%s", path);
-	if (!may_write)
-		return cli_open_recording(path, &to->db);
+	if (!may_write) {
+		r = cli_open_recording(path, &to->db);
+		if (r == EXIT_OK) /* the statement is the user's own, and what it names is read only */
+			store_permit_attach(to->db);
+		return r;
+	}
 	r = store_open(path, &to->store);
 	if (r < 0)
 		return fail_recording(r, path);

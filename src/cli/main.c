@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/store/store.h"
 
 /* What stdio still holds may fail to be written only now: help, a short answer. */
 static void flush_stdout(void)
@@ -95,12 +96,18 @@ static int run_with_target(const struct target *target, int argc, char **argv)
 	return status;
 }
 
+static void tell(const char *sentence)
+{
+	fprintf(stderr, "probing: %s\n", sentence);
+}
+
 int main(int argc, char **argv)
 {
 	struct target target;
 	const struct verb *verb;
 
 	setlocale(LC_CTYPE, "");
+	store_on_notice(tell);
 	if (atexit(flush_stdout) != 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (argc < 2) {

@@ -131,6 +131,9 @@ static const struct {
 	  " what was flushed before is kept" },
 	{ EBUSY, "",
 	  " is being written by somebody else: wait or stop that, or choose another file with -o" },
+	{ EKEYREJECTED, "beside ",
+	  " lies a file of somebody else's (-journal, -wal or -shm), which would be taken for a part of it:"
+	  " remove that, or use a file in a folder of your own" },
 	{ EBADMSG, "",
 	  " is damaged or not an SQLite file: take a good copy, or save what is left with"
 	  " 'sqlite3 FILE .recover'" },

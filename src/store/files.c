@@ -12,6 +12,9 @@
  * 3. Who moves a file holds that lock too, and looks afterwards whether the
  *    path still means the file that was locked.
  *
+ * 4. All is done in a folder that is held open, and no link is followed: others may write to the folder, too, and
+ *    what they put beside a recording is none of its files.
+ *
  * Closing a descriptor drops all of the process' other locks on that file:
  * a path that this process has open in SQLite must not be given to
  * files_keep_old().
@@ -20,40 +23,77 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/store/beside.h"
 
 #define LOCK_BYTE (INT64_C(1) << 62)
 
 /* The database comes first: it is the one whose renaming can be refused. */
-static const char *const suffixes[] = { "", "-journal", "-wal", "-shm" };
+static const char *const suffixes[] = { "", BESIDE_JOURNAL, BESIDE_WAL, BESIDE_SHM };
 
-static int file_name(const char *path, const char *infix, size_t n, char **ret)
+/* ---- Places ---- */
+
+int files_find(const char *path, bool follows, struct files_place *ret)
 {
-	return asprintf(ret, "%s%s%s", path, infix, suffixes[n]) < 0 ? -ENOMEM : 0;
+	CLEANUP(freep) char *target = follows ? realpath(path, NULL) : strdup(path), *name = NULL;
+	char *slash;
+	int folder;
+
+	if (!target)
+		return follows ? -errno : -ENOMEM;
+	slash = strrchr(target, '/');
+	name = strdup(slash ? slash + 1 : target);
+	if (!name)
+		return -ENOMEM;
+	if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return -EISDIR;
+	if (slash)
+		slash[1] = '\0';
+	folder = open(slash ? target : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return -errno;
+	*ret = (struct files_place){ .folder = folder, .name = TAKE(name) };
+	return 0;
 }
 
-static int remove_nth(const char *path, const char *infix, size_t n)
+void files_leave(struct files_place *place)
 {
-	CLEANUP(freep) char *name = NULL;
+	closep(&place->folder);
+	free(place->name);
+	*place = FILES_NOWHERE;
+}
+
+/* "NAME" INFIX SUFFIX, in a buffer of a name's size. */
+static int file_name(const struct files_place *place, const char *infix, size_t n, char *to)
+{
+	int n_bytes = snprintf(to, NAME_MAX + 1, "%s%s%s", place->name, infix, suffixes[n]);
+
+	return n_bytes > NAME_MAX ? -ENAMETOOLONG : 0;
+}
+
+static int remove_nth(const struct files_place *place, const char *infix, size_t n)
+{
+	char name[NAME_MAX + 1];
 	int r;
 
-	r = file_name(path, infix, n, &name);
+	r = file_name(place, infix, n, name);
 	if (r < 0)
 		return r;
-	return unlink(name) < 0 && errno != ENOENT ? -errno : 0;
+	return unlinkat(place->folder, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int files_remove(const char *path)
+int files_remove(const struct files_place *place)
 {
 	int first_error = 0;
 
 	for (size_t i = 0; i < N_ELEMENTS(suffixes); i++) {
-		int r = remove_nth(path, "", i);
+		int r = remove_nth(place, "", i);
 
 		if (r < 0 && first_error == 0)
 			first_error = r;
@@ -62,35 +102,36 @@ int files_remove(const char *path)
 }
 
 /* Rename the n-th file; where there is none, none is left at the target either. */
-static int move_nth(const char *path, const char *from_infix, const char *to_infix, size_t n)
+static int move_nth(const struct files_place *place, const char *from_infix, const char *to_infix, size_t n)
 {
-	CLEANUP(freep) char *from = NULL, *to = NULL;
+	char from[NAME_MAX + 1], to[NAME_MAX + 1];
 	int r;
 
-	r = file_name(path, from_infix, n, &from);
+	r = file_name(place, from_infix, n, from);
+	if (r >= 0)
+		r = file_name(place, to_infix, n, to);
 	if (r < 0)
 		return r;
-	r = file_name(path, to_infix, n, &to);
-	if (r < 0)
-		return r;
-	if (rename(from, to) == 0)
+	if (renameat(place->folder, from, place->folder, to) == 0)
 		return 0;
-	return errno == ENOENT ? remove_nth(path, to_infix, n) : -errno;
+	return errno == ENOENT ? remove_nth(place, to_infix, n) : -errno;
 }
 
-static int move_all(const char *path, const char *from_infix, const char *to_infix)
+static int move_all(const struct files_place *place, const char *from_infix, const char *to_infix)
 {
 	for (size_t i = 0; i < N_ELEMENTS(suffixes); i++) {
-		int r = move_nth(path, from_infix, to_infix, i);
+		int r = move_nth(place, from_infix, to_infix, i);
 
 		if (r < 0) {
 			while (i-- > 0)
-				move_nth(path, to_infix, from_infix, i);
+				move_nth(place, to_infix, from_infix, i);
 			return r;
 		}
 	}
 	return 0;
 }
+
+/* ---- The lock ---- */
 
 static int lock(int fd, short type)
 {
@@ -103,87 +144,116 @@ static int lock(int fd, short type)
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
-/* -EBUSY when the path has come to mean another file than the one locked. */
-static int check_same(int fd, const char *path)
+/* -EBUSY when the name has come to mean another file than the one locked. */
+static int check_same(int fd, const struct files_place *place, int flags)
 {
-	struct stat by_fd, by_path;
+	struct stat by_fd, by_name;
 
 	if (fstat(fd, &by_fd) < 0)
 		return -errno;
-	if (stat(path, &by_path) < 0)
+	if (fstatat(place->folder, place->name, &by_name, flags) < 0)
 		return errno == ENOENT ? -EBUSY : -errno;
-	return by_fd.st_dev == by_path.st_dev && by_fd.st_ino == by_path.st_ino ? 0 : -EBUSY;
+	return by_fd.st_dev == by_name.st_dev && by_fd.st_ino == by_name.st_ino ? 0 : -EBUSY;
+}
+
+static int open_regular(const struct files_place *place, int flags)
+{
+	CLEANUP(closep) int fd = openat(place->folder, place->name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? TAKE_FD(fd) : S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
 }
 
 /* A file that may only be read can still be in the way: then a read lock has to do. */
-static int open_locked(const char *path, int *ret_fd)
+static int open_locked(const struct files_place *place, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
 	short type = F_WRLCK;
 	int r;
 
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 && (errno == EACCES || errno == EROFS)) {
+	fd = open_regular(place, O_RDWR);
+	if (fd == -EACCES || fd == -EROFS) {
 		type = F_RDLCK;
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = open_regular(place, O_RDONLY);
 	}
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = lock(fd, type);
 	if (r < 0)
 		return r;
-	r = check_same(fd, path);
+	r = check_same(fd, place, 0);
 	if (r < 0)
 		return r;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-int files_keep_old(const char *path, bool *ret_kept)
+int files_keep_old(const struct files_place *place, bool *ret_kept)
 {
 	CLEANUP(closep) int fd = -1;
 	struct stat st;
 	int r;
 
-	if (stat(path, &st) < 0) {
+	if (fstatat(place->folder, place->name, &st, 0) < 0) {
 		if (errno != ENOENT)
 			return -errno;
-		/* An orphaned log is SQLite's to remove: it does so where the database is empty. */
 		*ret_kept = false;
 		return 0;
 	}
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
-	r = open_locked(path, &fd);
+	r = open_locked(place, &fd);
 	if (r < 0)
 		return r;
-	r = move_all(path, "", ".old");
+	r = move_all(place, "", ".old");
 	if (r < 0)
 		return r;
 	*ret_kept = true;
 	return 0;
 }
 
-int files_restore_old(const char *path)
+int files_restore_old(const struct files_place *place)
 {
 	struct stat st;
 
-	if (lstat(path, &st) == 0)
+	if (fstatat(place->folder, place->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EBUSY;
-	return move_all(path, ".old", "");
+	return move_all(place, ".old", "");
 }
 
-int files_lock(const char *path, int *ret_fd)
+/* -EKEYREJECTED where somebody has put something beside the database that is not its owner's. */
+static int check_beside(const struct files_place *place, const struct stat *database)
+{
+	for (size_t i = 1; i < N_ELEMENTS(suffixes); i++) {
+		char name[NAME_MAX + 1];
+		struct stat st;
+		int r;
+
+		r = file_name(place, "", i, name);
+		if (r < 0)
+			return r;
+		if (fstatat(place->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !beside_belongs(database, &st))
+			return -EKEYREJECTED;
+	}
+	return 0;
+}
+
+int files_lock(const struct files_place *place, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
+	struct stat st;
 	int r;
 
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = open_regular(place, O_RDWR | O_NOFOLLOW);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = lock(fd, F_WRLCK);
 	if (r >= 0)
-		r = check_same(fd, path);
+		r = check_same(fd, place, AT_SYMLINK_NOFOLLOW);
+	if (r >= 0)
+		r = fstat(fd, &st) < 0 ? -errno : check_beside(place, &st);
 	if (r < 0)
 		return r;
 	*ret_fd = TAKE_FD(fd);
@@ -192,7 +262,7 @@ int files_lock(const char *path, int *ret_fd)
 
 bool files_is_locked(const char *path)
 {
-	CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct flock range = {
 		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1
 	};
@@ -200,48 +270,50 @@ bool files_is_locked(const char *path)
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-int files_create(const char *path, int *ret_fd)
+/* A log without its database is of no use to anybody, and would be taken for the new one's. */
+static int remove_orphans(const struct files_place *place)
+{
+	int r;
+
+	r = check_beside(place, &(struct stat){ .st_uid = geteuid() });
+	for (size_t i = 1; i < N_ELEMENTS(suffixes) && r >= 0; i++)
+		r = remove_nth(place, "", i);
+	return r;
+}
+
+int files_create(const struct files_place *place, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
 	int r;
 
-	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	fd = openat(place->folder, place->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return errno == EEXIST ? -EBUSY : -errno;
 	r = lock(fd, F_WRLCK);
 	if (r == 0)
-		r = check_same(fd, path);
+		r = check_same(fd, place, AT_SYMLINK_NOFOLLOW);
 	if (r == -EBUSY)
 		return r; /* someone else has taken it over: theirs to remove */
+	if (r == 0)
+		r = remove_orphans(place);
 	if (r < 0) {
-		unlink(path);
+		unlinkat(place->folder, place->name, 0);
 		return r;
 	}
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-/* 0 where there is no such file, or nothing in it. */
-static off_t bytes_beside(const char *path, const char *suffix)
+off_t files_wal_bytes(const char *path)
 {
 	CLEANUP(freep) char *name = NULL;
 	struct stat st;
 
-	if (asprintf(&name, "%s%s", path, suffix) < 0)
-		return -ENOMEM;
+	if (asprintf(&name, "%s" BESIDE_WAL, path) < 0) {
+		name = NULL;
+		return 0;
+	}
 	return stat(name, &st) < 0 ? 0 : st.st_size;
-}
-
-off_t files_wal_bytes(const char *path)
-{
-	off_t n_bytes = bytes_beside(path, "-wal");
-
-	return MAX(n_bytes, 0);
-}
-
-bool files_have_log(const char *path)
-{
-	return bytes_beside(path, "-wal") != 0 || bytes_beside(path, "-journal") != 0;
 }
 
 int files_plain_name(const char *path, char **ret)

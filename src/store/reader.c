@@ -1,57 +1,30 @@
 /*
  * reader.c - opening a recording that somebody else wrote, or is writing.
  *
- * The file is foreign bytes: it may be no database, another program's, from a
- * newer version, damaged, or made to hurt. So nothing of it is run (no trusted
- * schema, no extensions), nothing in it is changed, and what it claims to be
- * is checked before anyone asks it a question.
+ * The file is foreign bytes: it may be no database, another program's, from a newer version, damaged, or made to hurt;
+ * and so are the files beside it, which others may have put there. So
  *
- * How a file has to be opened depends on how its writer ended:
- *   finished, live or killed  read-only; the log's index is made where missing
- *   killed while finishing    a journal waits to be rolled back: takes write access
- *   folder not writable       the log's index cannot be made; where there is no
- *                             log either, the file alone is the whole truth
- * They are tried in this order.
+ * 1. nothing is written, rolled back or removed: SQLite reaches the files through read_vfs.c, which cannot;
+ * 2. what lies beside the file and belongs to somebody else is ignored, and that is said;
+ * 3. a file that is half changed is read from a private copy (recover.c), and that is said;
+ * 4. nothing of its schema is run but views, and what no recording has is refused (trust.c);
+ * 5. what it claims to be is checked before anyone asks it a question.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/util.h"
+#include "src/store/beside.h"
 #include "src/store/files.h"
+#include "src/store/read_vfs.h"
+#include "src/store/recover.h"
 #include "src/store/store_private.h"
-
-enum { BUSY_MS = 1000 };
+#include "src/store/trust.h"
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
-
-/* What holds for whoever opens a foreign file, also to change it. */
-static int distrust(sqlite3 *db)
-{
-	int code;
-
-	code = sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_busy_timeout(db, BUSY_MS);
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(db, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
-	return code;
-}
-
-static int guard(sqlite3 *db)
-{
-	int code;
-
-	code = distrust(db);
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL);
-	return code;
-}
 
 /* One number out of the file; returns SQLite's code. */
 static int query_number(sqlite3 *db, const char *sql, int64_t *ret)
@@ -69,87 +42,72 @@ static int query_number(sqlite3 *db, const char *sql, int64_t *ret)
 	return SQLITE_OK;
 }
 
-/* SQLite opens lazily: only the first read tells whether this way works. */
-static int open_with(const char *name, int flags, sqlite3 **ret, int *ret_error)
+static int guard(sqlite3 *db)
+{
+	int code;
+
+	code = trust_nothing(db);
+	return code == SQLITE_OK ? sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL) : code;
+}
+
+/*
+ * SQLite opens lazily: the first read tells whether this way works. A plain name is none of a URI; schemas of memory will
+ * be attached by one.
+ * @ret_code: what SQLite said.
+ */
+static int open_with(const char *name, int flags, const char *vfs, sqlite3 **ret, int *ret_code)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	int64_t ignored;
 	int code;
 
-	/* A plain name is none of a URI; schemas of memory will be attached by one. */
-	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, NULL);
-	if (!db) {
-		*ret_error = -ENOMEM;
-		return code;
-	}
+	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, vfs);
 	if (code == SQLITE_OK)
 		code = guard(db);
 	if (code == SQLITE_OK)
 		code = series_register(db);
 	if (code == SQLITE_OK)
 		code = query_number(db, "PRAGMA schema_version", &ignored);
-	*ret_error = store_read_errno(db, code);
-	if (code == SQLITE_OK)
-		*ret = TAKE(db);
-	return code;
-}
-
-/* "file:" and the name with everything but the plainest characters as %xx. */
-static int immutable_name(const char *name, char **ret)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
-	static const char scheme[] = "file:", query[] = "?immutable=1";
-	char *text, *to;
-
-	text = malloc(sizeof scheme + 3 * strlen(name) + sizeof query);
-	if (!text)
-		return -ENOMEM;
-	to = stpcpy(text, scheme);
-	for (; *name; name++) {
-		if (strchr(plain, *name))
-			*to++ = *name;
-		else
-			to += sprintf(to, "%%%02X", (unsigned char)*name);
-	}
-	strcpy(to, query);
-	*ret = text;
+	*ret_code = code;
+	if (code != SQLITE_OK)
+		return db ? store_read_errno(db, code) : -ENOMEM;
+	*ret = TAKE(db);
 	return 0;
 }
 
-static int open_immutable(const char *name, sqlite3 **ret, int *ret_error)
+/* A copy of our own, in a folder of our own, may be rolled back. */
+static int open_copy(const char *name, sqlite3 **ret)
 {
-	CLEANUP(freep) char *uri = NULL;
-	int r;
+	int code;
 
-	r = immutable_name(name, &uri);
-	if (r < 0) {
-		*ret_error = r;
-		return SQLITE_NOMEM;
-	}
-	return open_with(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, ret, ret_error);
+	return open_with(name, SQLITE_OPEN_READWRITE, NULL, ret, &code);
 }
 
-static bool is_refused(int code)
-{
-	return (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
-}
-
-static int open_somehow(const char *path, sqlite3 **ret)
+static int open_file(const char *path, sqlite3 **ret)
 {
 	CLEANUP(freep) char *name = NULL;
 	int r, code;
 
+	code = read_vfs_register();
+	if (code != SQLITE_OK)
+		return store_errno(NULL, code);
 	r = files_plain_name(path, &name);
 	if (r < 0)
 		return r;
-	code = open_with(name, SQLITE_OPEN_READONLY, ret, &r);
-	if ((code & 0xff) == SQLITE_READONLY)
-		code = open_with(name, SQLITE_OPEN_READWRITE, ret, &r);
-	if (is_refused(code) && !files_have_log(name))
-		open_immutable(name, ret, &r);
-	/* The file is there: what is missing and cannot be made is the log's index. */
-	return r == -ENOENT ? -EACCES : r;
+	r = open_with(name, SQLITE_OPEN_READONLY, READ_VFS, ret, &code);
+	return code == SQLITE_READONLY_ROLLBACK ? recover_copy(path, open_copy, ret) : r;
+}
+
+/* Somebody else's journal or log is no part of the recording, whatever it says. */
+static int tell_foreign(const char *path)
+{
+	CLEANUP(freep) char *name = NULL;
+	int r;
+
+	r = beside_foreign(path, &name);
+	if (r >= 0 && name)
+		store_notice("%s is ignored: it is not a file of the recording's owner", name);
+	return r;
 }
 
 /* Real tables, with pages of their own: a view could claim anything, for ever. */
@@ -183,12 +141,13 @@ static int check_is_ours(sqlite3 *db)
 
 int reader_check(sqlite3 *db)
 {
-	int code;
+	int code, r;
 
-	code = distrust(db);
+	code = trust_nothing(db);
 	if (code != SQLITE_OK)
 		return store_read_errno(db, code);
-	return check_is_ours(db);
+	r = check_is_ours(db);
+	return r < 0 ? r : trust_check_schema(db);
 }
 
 int store_open_reader(const char *path, sqlite3 **ret)
@@ -201,12 +160,16 @@ int store_open_reader(const char *path, sqlite3 **ret)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
-	r = open_somehow(path, &db);
+	r = open_file(path, &db);
+	if (r >= 0)
+		r = check_is_ours(db);
+	if (r >= 0)
+		r = trust_check_schema(db);
+	if (r >= 0)
+		r = tell_foreign(path);
 	if (r < 0)
 		return r;
-	r = check_is_ours(db);
-	if (r < 0)
-		return r;
+	trust_read_only(db);
 	*ret = TAKE(db);
 	return 0;
 }

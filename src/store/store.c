@@ -23,6 +23,7 @@
 #include "src/catalogue/catalogue.h"
 #include "src/store/files.h"
 #include "src/store/series_private.h"
+#include "src/store/write_vfs.h"
 
 enum {
 	BUSY_MS = 1000,       /* how long somebody else's lock is waited for */
@@ -77,38 +78,53 @@ static int create_schema(sqlite3 *db)
 	return r;
 }
 
-static int open_database(const char *path, sqlite3 **ret)
+/* All but the place, which may be needed to remove them. */
+static void close_files(struct store *store)
 {
-	CLEANUP(freep) char *name = NULL;
-	sqlite3 *db = NULL;
-	int r;
-
-	r = files_plain_name(path, &name);
-	if (r < 0)
-		return r;
-	r = sqlite3_open_v2(name, &db,
-			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-			    NULL);
-	if (r != SQLITE_OK) {
-		r = db ? store_errno(db, r) : -ENOMEM;
-		sqlite3_close(db);
-		return r;
-	}
-	sqlite3_busy_timeout(db, BUSY_MS);
-	r = store_errno(db, series_register(db));
-	if (r < 0) {
-		sqlite3_close(db);
-		return r;
-	}
-	*ret = db;
-	return 0;
+	writer_finalize(store);
+	sqlite3_close(TAKE(store->db));
+	series_free(TAKE(store->series));
+	write_vfs_dismiss(store->place.folder);
+	closep(&store->lock_fd);
+	store->lock_fd = -1;
 }
 
-static int fill_new(struct store *store, const char *path)
+static int connect(const char *name, sqlite3 **ret)
+{
+	sqlite3 *db = NULL;
+	int code, r;
+
+	code = sqlite3_open_v2(name, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, WRITE_VFS);
+	if (code == SQLITE_OK)
+		code = sqlite3_busy_timeout(db, BUSY_MS);
+	if (code == SQLITE_OK)
+		code = series_register(db);
+	if (code == SQLITE_OK) {
+		*ret = db;
+		return 0;
+	}
+	r = db ? store_errno(db, code) : -ENOMEM;
+	sqlite3_close(db);
+	return r;
+}
+
+/* The file that is locked, and no other of its name. */
+static int open_database(struct store *store)
+{
+	CLEANUP(freep) char *name = NULL;
+	int r;
+
+	r = store_errno(NULL, write_vfs_register());
+	if (r >= 0)
+		r = write_vfs_admit(store->place.folder, store->place.name, store->lock_fd, &name);
+	return r < 0 ? r : connect(name, &store->db);
+}
+
+static int fill_new(struct store *store)
 {
 	int r;
 
-	r = open_database(path, &store->db);
+	r = open_database(store);
 	if (r < 0)
 		return r;
 	r = create_schema(store->db);
@@ -117,42 +133,61 @@ static int fill_new(struct store *store, const char *path)
 	return writer_prepare(store);
 }
 
-static int create_new(const char *path, struct store **ret)
+/* Of nothing yet. */
+static struct store *new_store(void)
 {
-	CLEANUP(store_closep) struct store *store = NULL;
+	struct store *store = calloc(1, sizeof *store);
+
+	if (store) {
+		store->lock_fd = -1;
+		store->place = FILES_NOWHERE;
+	}
+	return store;
+}
+
+/*
+ * A new file, under the recorder's lock, filled by @fill. Takes the place on success.
+ */
+static int create_new(struct files_place *place, int (*fill)(struct store *store), struct store **ret)
+{
+	CLEANUP(store_closep) struct store *store = new_store();
 	int r;
 
-	store = calloc(1, sizeof *store);
 	if (!store)
 		return -ENOMEM;
-	store->lock_fd = -1;
-	r = files_create(path, &store->lock_fd);
+	r = files_create(place, &store->lock_fd);
 	if (r < 0)
 		return r;
-	r = fill_new(store, path);
+	store->place = *place;
+	r = fill(store);
 	if (r < 0) {
 		/* Closed first: SQLite would write its log on closing. */
-		store_close(TAKE(store));
-		files_remove(path);
+		close_files(store);
+		files_remove(place);
+		store->place = FILES_NOWHERE;
 		return r;
 	}
+	*place = FILES_NOWHERE;
 	*ret = TAKE(store);
 	return 0;
 }
 
 int store_create(const char *path, bool *ret_kept, struct store **ret)
 {
+	CLEANUP(files_leave) struct files_place place = FILES_NOWHERE;
 	bool kept = false;
 	int r;
 
-	r = files_keep_old(path, &kept);
+	r = files_find(path, false, &place);
+	if (r >= 0)
+		r = files_keep_old(&place, &kept);
 	if (r < 0)
 		return r;
-	r = create_new(path, ret);
+	r = create_new(&place, fill_new, ret);
 	if (r < 0) {
 		/* Whether or not the way back works, what went wrong first is the news. */
 		if (kept)
-			files_restore_old(path);
+			files_restore_old(&place);
 		return r;
 	}
 	if (ret_kept)
@@ -160,20 +195,42 @@ int store_create(const char *path, bool *ret_kept, struct store **ret)
 	return 0;
 }
 
+/* It appears only when it is whole, so it needs no way back. */
+static int fill_plain(struct store *store)
+{
+	static const char sql[] = "PRAGMA page_size = " TEXT_OF(STORE_PAGE_BYTES) "; PRAGMA journal_mode = OFF;"
+				  "PRAGMA synchronous = OFF; PRAGMA application_id = " TEXT_OF(STORE_APPLICATION_ID) ";"
+				  "PRAGMA user_version = " TEXT_OF(STORE_PLAIN_VERSION);
+	int r;
+
+	r = open_database(store);
+	return r < 0 ? r : store_exec(store->db, sql);
+}
+
+int store_create_plain(const char *path, struct store **ret)
+{
+	CLEANUP(files_leave) struct files_place place = FILES_NOWHERE;
+	int r;
+
+	r = files_find(path, false, &place);
+	return r < 0 ? r : create_new(&place, fill_plain, ret);
+}
+
 /*
  * Until the commit nothing of a change may reach the file: pages are kept in
  * memory, however many, so that who is killed leaves the file as it was.
  */
-static int open_for_change(struct store *store, const char *path)
+static int open_for_change(struct store *store)
 {
+	struct stat st;
 	int r;
 
-	r = open_database(path, &store->db);
+	r = open_database(store);
+	if (r >= 0 && fstat(store->lock_fd, &st) == 0 && st.st_uid != geteuid())
+		/* Its owner could cut the log's index off below us; this way it is in our own memory. */
+		r = store_exec(store->db, "PRAGMA locking_mode = EXCLUSIVE");
 	if (r >= 0)
 		r = reader_check(store->db);
-	if (r >= 0) /* a recorder makes none */
-		r = store_errno(store->db,
-				sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL));
 	if (r >= 0)
 		r = store_exec(store->db, "PRAGMA cache_spill = OFF");
 	if (r >= 0)
@@ -193,13 +250,14 @@ int store_open(const char *path, struct store **ret)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
-	store = calloc(1, sizeof *store);
+	store = new_store();
 	if (!store)
 		return -ENOMEM;
-	store->lock_fd = -1;
-	r = files_lock(path, &store->lock_fd);
+	r = files_find(path, true, &store->place);
 	if (r >= 0)
-		r = open_for_change(store, path);
+		r = files_lock(&store->place, &store->lock_fd);
+	if (r >= 0)
+		r = open_for_change(store);
 	if (r < 0)
 		return r;
 
@@ -341,10 +399,8 @@ void store_close(struct store *store)
 {
 	if (!store)
 		return;
-	writer_finalize(store);
-	sqlite3_close(store->db);
-	series_free(store->series);
-	closep(&store->lock_fd);
+	close_files(store);
+	files_leave(&store->place);
 	free(store);
 }
 

@@ -19,6 +19,7 @@
 
 #define STORE_APPLICATION_ID 0x50726f62 /* "Prob" */
 #define STORE_SCHEMA_VERSION 2
+#define STORE_PLAIN_VERSION 1 /* whose samples are a plain table */
 #define STORE_PAGE_BYTES 4096
 
 /* Rows. Strings are borrowed for the call; NULL becomes SQL NULL; for ids and
@@ -213,10 +214,35 @@ int store_finish(struct store *store, uint64_t ended_ns);
 sqlite3 *store_connection(const struct store *store);
 
 /*
- * store_copy_rows - all rows of a table into one of that name and those columns elsewhere.
+ * store_create_plain - a new database without any tables, for samples as a plain table (STORE_PLAIN_VERSION).
+ * @path: of a file that is not there. Until store_close() it is worth nothing: it has no way back.
+ * Errors: those of store_create().
+ */
+int store_create_plain(const char *path, struct store **ret);
+
+/*
+ * store_copy_table - a table of another connection's file made here, with its rows and its indexes.
+ * No text of that file is run: a table of a recording is made as we know it, any other by the names and plain types
+ * of its columns, its primary key and indexes over columns.
  * @keep_going: called every some thousand rows; false ends it with -ECANCELED. May be NULL.
+ * Errors: -EBADMSG damaged; those of writing.
+ */
+int store_copy_table(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n), void *data);
+
+/*
+ * store_copy_rows - all rows of a table into one of that name elsewhere, as far as both have the columns.
+ * The rest as store_copy_table().
  */
 int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n), void *data);
+
+/* Whether that is the name of a table or view that recordings have; capitals do not matter. */
+bool store_is_own_name(const char *name);
+
+/*
+ * store_copy_views - all views that are not there yet: ours as we know them, those of others by a statement that can do
+ * nothing but make that view. What cannot be made so is left out, with a notice.
+ */
+int store_copy_views(sqlite3 *from, sqlite3 *to);
 
 /* Close without marking the run clean. NULL is fine. */
 void store_close(struct store *store);
@@ -303,6 +329,18 @@ int store_check_seal(sqlite3 *db, enum store_seal *ret);
  *         a newer schema than this build knows.
  */
 int store_open_reader(const char *path, sqlite3 **ret);
+
+/*
+ * store_permit_attach - let a reader's connection attach further databases, to be read, as its user asks for.
+ * Until then it attaches none but in memory.
+ */
+void store_permit_attach(sqlite3 *db);
+
+/*
+ * store_on_notice - who hears of what is no error: that somebody else's file beside a recording is ignored, that
+ * a copy is read. One for the process, set before anything is opened. @hears: may be NULL, as it is at first.
+ */
+void store_on_notice(void (*hears)(const char *sentence));
 
 /* One sentence for such an error, naming path and remedy. @to: at least 256 bytes. */
 void store_explain(int error, const char *path, char *to, size_t n_bytes);

@@ -2,6 +2,7 @@
 #ifndef PROBING_STORE_PRIVATE_H
 #define PROBING_STORE_PRIVATE_H
 
+#include "src/store/files.h"
 #include "src/store/store.h"
 
 /* The statements of the writer; writer.c holds their SQL. */
@@ -34,6 +35,7 @@ struct store {
 	/* Holds the recorder's lock. Closing any descriptor of a file drops the
 	 * locks that SQLite holds on it in this process, so it goes after db. */
 	int lock_fd;
+	struct files_place place; /* SQLite reaches its files through the folder's descriptor */
 	bool is_sealed; /* it was when it was opened: the first change breaks the seal, settling makes one */
 	bool in_batch;
 	int batch_error; /* why SQLite gave the whole batch up; 0 while it is whole */
@@ -45,6 +47,9 @@ void writer_finalize(struct store *store);
 
 /* Run a statement whose values are bound; @code: of binding them. Strips it of them. */
 int writer_run(struct store *store, sqlite3_stmt *statement, int code);
+
+/* notice.c: tell whoever called store_on_notice(). */
+void store_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* reader.c: distrust a foreign file's contents, and check that it is a recording. */
 int reader_check(sqlite3 *db);

@@ -1,0 +1,151 @@
+/*
+ * recover.c - see recover.h.
+ *
+ * A recorder that is killed while it makes one file of database and log leaves a journal: half of the database is
+ * new, and the journal has the old half. SQLite reads such a file only after it has written the old half back. That is for
+ * the owner's next recorder to do; who reads takes copies of both and leaves what is there alone.
+ */
+#include "src/store/recover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/store/beside.h"
+#include "src/store/store_private.h"
+
+enum { PIECE_BYTES = 16 << 20 };
+
+/* Ends a journal that names a super-journal. Source: SQLite 3.40, pager.c, aJournalMagic. */
+static const unsigned char super_magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
+
+static int open_to_read(const char *name, struct stat *ret)
+{
+	CLEANUP(closep) int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+
+	if (fd < 0 || fstat(fd, ret) < 0)
+		return -errno;
+	return S_ISREG(ret->st_mode) ? TAKE_FD(fd) : -ENXIO;
+}
+
+/* The same blocks where the file system can share them, else the bytes. */
+static int copy_bytes(int from, int to)
+{
+	CLEANUP(freep) char *piece = NULL;
+	ssize_t n;
+
+	if (ioctl(to, FICLONE, from) == 0)
+		return 0;
+	piece = malloc(PIECE_BYTES);
+	if (!piece)
+		return -ENOMEM;
+	while ((n = read(from, piece, PIECE_BYTES)) > 0)
+		for (ssize_t done = 0; done < n;) {
+			ssize_t written = write(to, piece + done, (size_t)(n - done));
+
+			if (written < 0)
+				return -errno;
+			done += written;
+		}
+	return n < 0 ? -errno : 0;
+}
+
+static int copy_file(int from, int folder, const char *name)
+{
+	CLEANUP(closep) int to = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return to < 0 ? -errno : copy_bytes(from, to);
+}
+
+static int check_journal(int fd, const struct stat *st)
+{
+	unsigned char last[sizeof super_magic];
+
+	if (st->st_size < (off_t)sizeof last)
+		return 0;
+	if (pread(fd, last, sizeof last, st->st_size - (off_t)sizeof last) != sizeof last)
+		return -EIO;
+	return memcmp(last, super_magic, sizeof last) == 0 ? -EBADMSG : 0;
+}
+
+static int copy_pair(const char *path, int folder)
+{
+	CLEANUP(freep) char *target = realpath(path, NULL), *journal = NULL;
+	CLEANUP(closep) int database_fd = -1, journal_fd = -1;
+	struct stat database, st;
+	int r;
+
+	if (!target)
+		return -errno;
+	if (asprintf(&journal, "%s" BESIDE_JOURNAL, target) < 0) {
+		journal = NULL;
+		return -ENOMEM;
+	}
+	database_fd = open_to_read(target, &database);
+	if (database_fd < 0)
+		return database_fd;
+	journal_fd = open_to_read(journal, &st);
+	if (journal_fd < 0)
+		return journal_fd;
+	if (!beside_belongs(&database, &st))
+		return -EACCES;
+	r = check_journal(journal_fd, &st);
+	if (r >= 0)
+		r = copy_file(database_fd, folder, "copy.db");
+	return r < 0 ? r : copy_file(journal_fd, folder, "copy.db" BESIDE_JOURNAL);
+}
+
+static void remove_folder(const char *path, int folder)
+{
+	unlinkat(folder, "copy.db", 0);
+	for (size_t i = 0; beside_suffixes[i]; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "copy.db%s", beside_suffixes[i]);
+		unlinkat(folder, name, 0);
+	}
+	rmdir(path);
+}
+
+static int make_folder(char *path, size_t n_bytes, int *ret)
+{
+	const char *parent = getenv("TMPDIR");
+
+	if (snprintf(path, n_bytes, "%s/probing-copy.XXXXXX", parent && parent[0] == '/' ? parent : "/var/tmp") >= (int)n_bytes)
+		return -ENAMETOOLONG;
+	if (!mkdtemp(path))
+		return -errno;
+	*ret = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret >= 0)
+		return 0;
+	rmdir(path);
+	return -errno;
+}
+
+int recover_copy(const char *path, int (*open)(const char *name, sqlite3 **ret), sqlite3 **ret)
+{
+	CLEANUP(closep) int folder = -1;
+	char folder_path[PATH_MAX], name[PATH_MAX + 16];
+	int r;
+
+	r = make_folder(folder_path, sizeof folder_path, &folder);
+	if (r < 0)
+		return r;
+	r = copy_pair(path, folder);
+	snprintf(name, sizeof name, "%s/copy.db", folder_path);
+	if (r >= 0)
+		r = open(name, ret);
+	remove_folder(folder_path, folder);
+	if (r >= 0)
+		store_notice("the last change of %s was cut off: a copy of it, as it was before, is read; the file stays as it is",
+			     path);
+	return r;
+}
