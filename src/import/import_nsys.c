@@ -289,13 +289,9 @@ static int distrust(sqlite3 *db, uint64_t *steps)
 {
 	int code;
 
-	code = sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	code = store_distrust(db);
 	if (code == SQLITE_OK)
 		code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(db, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
 	sqlite3_progress_handler(db, 1000, count_steps, steps);
 	return code;
 }
@@ -331,7 +327,10 @@ static int read_nsys(const struct import_input *input, struct sink *sink)
 	r = open_bytes(input, &steps, &db);
 	if (r < 0)
 		return sink_explain(sink, r, "it is damaged");
-	if (sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL) != SQLITE_OK)
+	r = store_check_schema(db);
+	if (r == -EMEDIUMTYPE)
+		return sink_explain(sink, -EBADMSG, "its tables are computed or made by other code, which no export of nsys has");
+	if (r < 0)
 		return damaged(sink, db);
 	r = read_trace(sink, db, input);
 	for (size_t i = 0; i < N_ELEMENTS(kinds) && r >= 0; i++)

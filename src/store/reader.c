@@ -46,7 +46,7 @@ static int guard(sqlite3 *db)
 {
 	int code;
 
-	code = trust_nothing(db);
+	code = store_distrust(db);
 	return code == SQLITE_OK ? sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL) : code;
 }
 
@@ -143,11 +143,11 @@ int reader_check(sqlite3 *db)
 {
 	int code, r;
 
-	code = trust_nothing(db);
+	code = store_distrust(db);
 	if (code != SQLITE_OK)
 		return store_read_errno(db, code);
 	r = check_is_ours(db);
-	return r < 0 ? r : trust_check_schema(db);
+	return r < 0 ? r : store_check_schema(db);
 }
 
 int store_open_reader(const char *path, sqlite3 **ret)
@@ -164,7 +164,7 @@ int store_open_reader(const char *path, sqlite3 **ret)
 	if (r >= 0)
 		r = check_is_ours(db);
 	if (r >= 0)
-		r = trust_check_schema(db);
+		r = store_check_schema(db);
 	if (r >= 0)
 		r = tell_foreign(path);
 	if (r < 0)

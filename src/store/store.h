@@ -331,6 +331,20 @@ int store_check_seal(sqlite3 *db, enum store_seal *ret);
 int store_open_reader(const char *path, sqlite3 **ret);
 
 /*
+ * store_distrust - set a connection up before the first look at a file of somebody else's, a recording or another database:
+ * nothing that stands in it is run but its views, and how large, wide and deep things may be is limited. Returns
+ * SQLite's code.
+ */
+int store_distrust(sqlite3 *db);
+
+/*
+ * store_check_schema - whether all that sqlite_schema describes is plain: tables with pages and without computed
+ * columns, their indexes, views, triggers (which are never run).
+ * Errors: -EMEDIUMTYPE something else; -EBADMSG damaged; -ENOMEM.
+ */
+int store_check_schema(sqlite3 *db);
+
+/*
  * store_permit_attach - let a reader's connection attach further databases, to be read, as its user asks for.
  * Until then it attaches none but in memory.
  */

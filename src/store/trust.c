@@ -1,5 +1,5 @@
 /*
- * trust.c - see trust.h.
+ * trust.c - what a connection to a file that others made may do.
  *
  * A recording's schema is text that SQLite compiles: columns may be computed as they are read, tables may be made by
  * modules that read other tables, and views may call functions. What is not needed is refused rather than run.
@@ -34,13 +34,14 @@ static const struct {
 	{ SQLITE_LIMIT_EXPR_DEPTH, 500 },
 	{ SQLITE_LIMIT_COMPOUND_SELECT, 200 },
 	{ SQLITE_LIMIT_FUNCTION_ARG, 127 },
+	{ SQLITE_LIMIT_ATTACHED, 10 }, /* schemas of ours in memory take most */
 	{ SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 10000 },
 	{ SQLITE_LIMIT_VARIABLE_NUMBER, 32766 },
 	{ SQLITE_LIMIT_TRIGGER_DEPTH, 1 },
 	{ SQLITE_LIMIT_WORKER_THREADS, 0 },
 };
 
-int trust_nothing(sqlite3 *db)
+int store_distrust(sqlite3 *db)
 {
 	static const struct {
 		int what, value;
@@ -93,7 +94,7 @@ static char *strange_sql(void)
 static const char computed_sql[] =
 	"SELECT 1 FROM sqlite_schema AS s, pragma_table_xinfo(s.name, 'main') AS c WHERE s.type = 'table' AND c.hidden <> 0";
 
-int trust_check_schema(sqlite3 *db)
+int store_check_schema(sqlite3 *db)
 {
 	char *sql = strange_sql();
 	int r = sql ? has_row(db, sql) : -ENOMEM;
