@@ -69,6 +69,7 @@ static void test_limits_of_what_is_asked(void **state)
 	};
 	const struct folder *f = *state;
 	sqlite3 *reader = NULL;
+	char *attach;
 
 	finish(new_store(f->file));
 	assert_int_equal(store_open_reader(f->file, &reader), 0);
@@ -79,7 +80,9 @@ static void test_limits_of_what_is_asked(void **state)
 	/* What its user attaches is read, not written. */
 	store_permit_attach(reader);
 	finish(new_store(f->old));
-	assert_int_equal(sqlite3_exec(reader, sqlite3_mprintf("ATTACH %Q AS other", f->old), NULL, NULL, NULL), SQLITE_OK);
+	attach = sqlite3_mprintf("ATTACH %Q AS other", f->old);
+	assert_int_equal(sqlite3_exec(reader, attach, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_free(attach);
 	assert_int_equal(ask(reader, "SELECT count(*) FROM other.run"), 1);
 	assert_int_equal(sqlite3_exec(reader, "DELETE FROM other.run", NULL, NULL, NULL) & 0xff, SQLITE_READONLY);
 	sqlite3_close(reader);
