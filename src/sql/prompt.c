@@ -46,6 +46,7 @@ static void give_up_file(struct prompt *prompt, int error)
 {
 	fprintf(prompt->screen, "the answers cannot be written: %s; they are shown here again\n", strerror(-error));
 	fclose(TAKE(prompt->file));
+	new_file_abandon(&prompt->output);
 }
 
 int prompt_run(struct prompt *prompt, const char *sql)
@@ -218,6 +219,7 @@ static void prompt_close(struct prompt *prompt)
 		history_end(prompt->history);
 	if (prompt->file)
 		fclose(prompt->file);
+	new_file_abandon(&prompt->output);
 	free(prompt->history_path);
 	sql_text_done(&prompt->statement);
 }
@@ -270,6 +272,7 @@ int sql_prompt(const struct sql_session *session, const char *title, FILE *out)
 	sigaction(SIGINT, &action, &before);
 	r = read_lines(&prompt);
 	sigaction(SIGINT, &before, NULL);
+	prompt_end_output(&prompt);
 	if (prompt.history_path) {
 		int kept = history_save(prompt.history, prompt.history_path);
 
