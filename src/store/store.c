@@ -160,6 +160,11 @@ int store_create(const char *path, bool *ret_kept, struct store **ret)
 	return 0;
 }
 
+int store_set_mode(struct store *store, mode_t mode)
+{
+	return fchmod(store->lock_fd, mode) < 0 ? -errno : 0;
+}
+
 /*
  * Until the commit nothing of a change may reach the file: pages are kept in
  * memory, however many, so that who is killed leaves the file as it was.
