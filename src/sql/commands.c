@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "src/sql/prompt.h"
 
-enum { MAX_SCRIPT_BYTES = 64 << 20, NAME_WIDTH = 20, MAX_SENTENCE = 4096 + 256 };
+enum { MAX_SCRIPT_BYTES = 64 << 20, NAME_WIDTH = 20 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
@@ -161,6 +161,7 @@ static int fail_output(struct prompt *prompt, const char *path, int error)
 
 void prompt_end_output(struct prompt *prompt)
 {
+	char sentence[MAX_SENTENCE];
 	int r;
 
 	if (!prompt->file)
@@ -169,8 +170,10 @@ void prompt_end_output(struct prompt *prompt)
 	if (r >= 0)
 		r = new_file_finish(&prompt->output);
 	new_file_abandon(&prompt->output);
-	if (r < 0)
-		fprintf(prompt->screen, "the answers were not all written: %s\n", strerror(-r));
+	if (r == 0)
+		return;
+	place_explain(r, "the file of .output", sentence, sizeof sentence);
+	fprintf(prompt->screen, "%s\n", sentence);
 }
 
 /* A stream of its own descriptor, since a new file keeps its own until its end. */

@@ -208,7 +208,14 @@ static int read_lines(struct prompt *prompt)
 
 static void say_no_history(const struct prompt *prompt, int error)
 {
-	fprintf(prompt->screen, "what is typed here cannot be remembered: %s\n", strerror(-error));
+	char sentence[MAX_SENTENCE];
+
+	if (error == -EPERM)
+		snprintf(sentence, sizeof sentence, "%s or its folder belongs to another user, or others may write to the folder",
+			 prompt->history_path);
+	else
+		place_explain(error, prompt->history_path ? prompt->history_path : "the history", sentence, sizeof sentence);
+	fprintf(prompt->screen, "what is typed here cannot be remembered: %s\n", sentence);
 }
 
 static void prompt_close(struct prompt *prompt)

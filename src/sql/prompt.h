@@ -11,6 +11,8 @@
 #include "src/sql/sql.h"
 #include "src/sql/text.h"
 
+enum { MAX_SENTENCE = 4096 + 256 }; /* a path, and what is wrong with it */
+
 struct prompt {
 	struct sql_session session;
 	FILE *out;    /* answers */

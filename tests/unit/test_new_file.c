@@ -1,6 +1,12 @@
 /* Files that appear whole: their rights, and what others can do between the beginning and the end. */
 #include "files_fixture.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
 #include "base/new_file.h"
 
 static void put(const struct new_file *file, const char *text)
@@ -40,6 +46,101 @@ static unsigned n_names(const char *folder)
 	assert_int_equal(fscanf(out, "%u", &n), 1);
 	pclose(out);
 	return n;
+}
+
+/* ---- File systems that can do less ---- */
+
+/* As on NFS: neither O_TMPFILE nor RENAME_NOREPLACE. Source: seccomp(2). */
+static int lose_abilities(void)
+{
+	enum { NUMBER = offsetof(struct seccomp_data, nr), FLAGS_OF_OPEN = offsetof(struct seccomp_data, args[2]),
+	       FLAGS_OF_RENAME = offsetof(struct seccomp_data, args[4]) };
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FLAGS_OF_OPEN),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 5),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FLAGS_OF_RENAME),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, RENAME_NOREPLACE, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = N_ELEMENTS(rules), .filter = rules };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
+}
+
+/* In a process of its own, which has lost them; whether all held there. */
+static void expect_with_less(bool (*holds)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(lose_abilities() < 0 ? 2 : holds() ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool appears_with_less(void)
+{
+	struct new_file file;
+
+	umask(0);
+	if (new_file_open(&file, "stream", 0) < 0 || !is_there(file.temporary) || is_there("stream"))
+		return false;
+	if (write(file.fd, "text", 4) != 4 || new_file_finish(&file) < 0)
+		return false;
+	if (new_file_open(&file, "abandoned", 0) < 0)
+		return false;
+	new_file_abandon(&file);
+	if (new_file_reserve(&file, "database", false, 0) < 0)
+		return false;
+	write_text(file.path, "text");
+	return new_file_finish(&file) == 0;
+}
+
+static void named_files_appear_whole(void **state)
+{
+	(void)state;
+	expect_with_less(appears_with_less);
+	expect_text("stream", "text");
+	expect_text("database", "text");
+	assert_int_equal(mode_of("stream"), 0600);
+	assert_int_equal(mode_of("database"), 0600);
+	assert_int_equal(n_names("."), 2);
+}
+
+static bool is_careful_with_less(void)
+{
+	struct new_file file;
+
+	if (new_file_open(&file, "name", 0) < 0 || rename(file.temporary, "moved") < 0 || symlink("precious", file.temporary) < 0)
+		return false;
+	if (new_file_finish(&file) != -PLACE_ECHANGED)
+		return false;
+	if (new_file_reserve(&file, "other", false, 0) < 0)
+		return false;
+	write_text(file.path, "text");
+	write_text("other", "faster");
+	return new_file_finish(&file) == -EEXIST;
+}
+
+static void named_files_are_not_swapped(void **state)
+{
+	(void)state;
+	write_text("precious", "precious");
+	expect_with_less(is_careful_with_less);
+	expect_text("precious", "precious");
+	expect_text("other", "faster");
+	assert_false(is_there("name"));
+	assert_int_equal(n_names("."), 4); /* with the link of others, which stays, and what they have moved */
 }
 
 /* ---- Rights ---- */
@@ -396,6 +497,8 @@ static void logs_empty_no_hard_link(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST_IN_SCRATCH(named_files_appear_whole),
+		TEST_IN_SCRATCH(named_files_are_not_swapped),
 		TEST_IN_SCRATCH(new_files_are_for_their_user),
 		TEST_IN_SCRATCH(the_umask_narrows_what_is_asked_for),
 		TEST_IN_SCRATCH(replaced_files_keep_their_rights),
