@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/new_file.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/new_file.h"
 #include "src/cli/sources.h"
 #include "src/store/store.h"
 
@@ -76,7 +76,7 @@ static int add_results(const char *path, const struct bench_result *results, siz
 	return r < 0 ? r : store_settle(store);
 }
 
-static int make(const struct bench_result *results, size_t n, const char *command, const char *out, bool force,
+static int make(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
 		const struct sources *sources, struct working *working)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
@@ -85,22 +85,22 @@ static int make(const struct bench_result *results, size_t n, const char *comman
 	char sentence[MAX_SENTENCE];
 	int r;
 
-	r = new_file_open(&file, out, force);
+	r = new_file_reserve(&file, out->out, out->force, out->mode);
 	if (r < 0)
-		return sources_fail_place(out, r);
-	r = copy_recordings(sources->dbs, sources->n, file.temporary, &options, &copied);
+		return sources_fail_place(out->out, r);
+	r = copy_recordings(sources->dbs, sources->n, file.path, &options, &copied);
 	if (r < 0)
-		return sources_fail(sources, out, r, &copied);
-	r = add_results(file.temporary, results, n, command, sources->dbs);
+		return sources_fail(sources, out->out, r, &copied);
+	r = add_results(file.path, results, n, command, sources->dbs);
 	if (r < 0) {
-		store_explain(r, out, sentence, sizeof sentence);
+		store_explain(r, out->out, sentence, sizeof sentence);
 		return cli_fail(cli_status(r), "%s", sentence);
 	}
 	r = new_file_finish(&file);
-	return r < 0 ? sources_fail_place(out, r) : EXIT_OK;
+	return r < 0 ? sources_fail_place(out->out, r) : EXIT_OK;
 }
 
-int bench_store(const struct bench_result *results, size_t n, const char *command, const char *out, bool force,
+int bench_store(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
 		struct working *working)
 {
 	CLEANUP(freep) const char **paths = calloc(n + 1, sizeof(char *));
@@ -114,5 +114,5 @@ int bench_store(const struct bench_result *results, size_t n, const char *comman
 		if (results[i].recording)
 			paths[n_paths++] = results[i].recording;
 	status = sources_open(paths, n_paths, &sources);
-	return status != EXIT_OK ? status : make(results, n, command, out, force, &sources, working);
+	return status != EXIT_OK ? status : make(results, n, command, out, &sources, working);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "src/cli/bench_command.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/working.h"
 
 struct bench_result {
@@ -16,9 +17,10 @@ struct bench_result {
  * bench_store - make one file of all.
  * @results: in the order of time.
  * @command: as one line.
+ * @out:     where it goes; its path is set.
  * Returns 0, or an exit status after having said why; working_end() is the caller's.
  */
-int bench_store(const struct bench_result *results, size_t n, const char *command, const char *out, bool force,
+int bench_store(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
 		struct working *working);
 
 #endif

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "base/new_file.h"
+
 /* "0.1.0" */
 extern const char cli_version[];
 
@@ -69,6 +71,9 @@ unsigned cli_parse_word(struct argp_state *state, const char *text, const char *
 			unsigned n);
 pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *what);
 
+/* Permissions of a new file, "644": the owner reads and writes, others may read; a usage error else. */
+mode_t cli_parse_mode(struct argp_state *state, const char *argument);
+
 /* One more name, or those of a list with commas, which is a usage error, @what, where there is none. */
 struct words;
 void cli_parse_name(struct argp_state *state, const char *name, struct words *to);
@@ -109,35 +114,32 @@ uint64_t cli_count_samples(const struct profile *profile);
 const char *cli_why_empty(struct sqlite3 *db, const struct profile *profile);
 
 /*
- * An output file that appears only when it is whole: written beside its place,
- * renamed at the end. "-" is stdout. What exists and is no regular file (a
- * pipe, /dev/null) is written directly. A file that is replaced keeps its
- * permissions; a symbolic link stays one and its target is replaced.
+ * An output file that appears only when it is whole (base/new_file.h). "-" is stdout. What exists and is no
+ * regular file (a pipe, /dev/null) is written directly. A symbolic link stays one and its target is replaced.
  */
 struct output { /* stays where it is while it is open */
 	FILE *file;
 	const char *path; /* as given */
-	int fd;
+	int fd;           /* borrowed */
 	int error;        /* of the first write that failed; 0: none */
 	char *buffer;     /* the file's */
 	uint64_t n_written, n_sent; /* bytes; of them, those on their way to the disk */
-	char *temporary;  /* NULL: written directly */
-	char *target;     /* what temporary becomes */
+	struct new_file new;
 };
-int output_open(struct output *output, const char *path); /* negative errno; -EEXIST: it would replace a recording */
-int output_finish(struct output *output);                 /* flush, sync, rename */
-void output_abandon(struct output *output);               /* leaves nothing behind; harmless after
-							      a finish or a failed open */
+int output_open(struct output *output, const char *path, mode_t mode); /* as new_file_open() */
+int output_finish(struct output *output);                              /* flush, sync, rename */
+void output_abandon(struct output *output); /* leaves nothing behind; harmless after a finish or a failed open */
 
 /*
  * output_write - a whole output. Returns 0, or an exit status after having said why.
  * @path: "-" is stdout.
+ * @mode: of the file, as with new_file_open().
  * @put: writes it; 0 or a negative errno.
  * @fail: says why put failed, for reasons of its own, and returns the exit status.
  */
 typedef int output_put(const void *data, FILE *out);
 typedef int output_fail(const void *data, int error);
-int output_write(const char *path, output_put *put, output_fail *fail, const void *data);
+int output_write(const char *path, mode_t mode, output_put *put, output_fail *fail, const void *data);
 
 /* Say that an output could not be made or written; quiet for a reader who
  * went away (EPIPE). Returns EXIT_NO_OUTPUT and EXIT_IO, for return statements. */

@@ -49,6 +49,9 @@ error_t comparing_parse(int key, char *argument, struct argp_state *state, struc
 	case KEY_COMPARING_MIN_SHARE:
 		comparing->options.min_share = cli_parse_number(state, argument, "--min-change-share", 0, 100) / 100;
 		return 0;
+	case KEY_CHMOD:
+		comparing->mode = cli_parse_mode(state, argument);
+		return 0;
 	default:
 		return view_parse(key, argument, state, &comparing->view);
 	}
@@ -144,7 +147,7 @@ static int fail_write(const void *data, int error)
 	return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-error));
 }
 
-int comparing_write(const char *path, output_put *put, const void *data)
+int comparing_write(const struct comparing *comparing, const char *path, output_put *put, const void *data)
 {
-	return output_write(path, put, fail_write, data);
+	return output_write(path, comparing->mode, put, fail_write, data);
 }

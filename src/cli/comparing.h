@@ -6,6 +6,7 @@
 
 #include "base/words.h"
 #include "src/cli/cli.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/view.h"
 #include "src/compare/compare.h"
 
@@ -13,11 +14,13 @@ struct comparing {
 	struct words files[N_SIDES]; /* as they were given: a file, a list with commas, a glob */
 	struct view view;
 	struct compare_options options;
+	mode_t mode; /* of the files that are written; 0: not asked for */
 };
 
 enum { KEY_COMPARING_PER = 0x700, KEY_COMPARING_MIN_SHARE };
 
 #define COMPARING_OPTION_ROWS                                                                              \
+	CHMOD_OPTION_ROW,                                                                                  \
 	{ "per", KEY_COMPARING_PER, "WHAT", 0,                                                             \
 	  "What numbers are of: run, a run as a whole (default); wall, a second of wall time; samples, all samples; " \
 	  "rest, all else in the same run, whatever the machine's speed; or a counter's name in the table counter", 0 }, \
@@ -40,6 +43,6 @@ void comparing_add(struct comparing *comparing, enum side side, const char *argu
 int comparing_run(struct comparing *comparing, struct compare **ret);
 
 /* comparing_write - a file, or - for stdout, of what put writes. Returns 0, or an exit status after having said why. */
-int comparing_write(const char *path, output_put *put, const void *data);
+int comparing_write(const struct comparing *comparing, const char *path, output_put *put, const void *data);
 
 #endif

@@ -18,42 +18,73 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 
-static int open_fifo(const char *path, bool *ret_made)
+/* Whoever may write to it gives orders to our user's recorder. */
+static int check_fifo(const struct stat *st)
+{
+	if (!S_ISFIFO(st->st_mode))
+		return -ENXIO;
+	if (st->st_uid != geteuid())
+		return -PLACE_EOTHERS_FILE;
+	return st->st_mode & S_IWOTH ? -EPERM : 0;
+}
+
+static int open_fifo(const char *path, struct control_fifo *fifo)
 {
 	CLEANUP(closep) int fd = -1;
-	struct stat st;
+	const struct place *place = &fifo->place;
 	bool made;
+	int r;
 
-	made = mkfifo(path, 0600) == 0;
-	if (!made && errno != EEXIST)
-		return -errno;
-	/* Without O_NONBLOCK a device may keep us waiting. */
-	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	r = place_find(path, &fifo->place);
+	if (r < 0)
+		return r;
+	if (place->exists && !S_ISFIFO(place->st.st_mode))
+		return -ENXIO; /* a device may do something when it is opened */
+	made = !place->exists && mkfifoat(place->folder, place->name, 0600) == 0;
+	if (!place->exists && !made)
+		return errno == EEXIST ? -PLACE_ECHANGED : -errno;
+	fd = openat(place->folder, place->name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (place->is_magic ? 0 : O_NOFOLLOW));
 	if (fd < 0)
+		return errno == ELOOP ? -PLACE_ECHANGED : -errno;
+	if (fstat(fd, &fifo->st) < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISFIFO(st.st_mode))
-		return -ENXIO;
-	*ret_made = made;
+	r = check_fifo(&fifo->st);
+	if (r < 0)
+		return r;
+	fifo->made = made;
 	return TAKE_FD(fd);
+}
+
+static void end_fifo(struct control_fifo *fifo)
+{
+	if (fifo->made)
+		place_remove(fifo->place.folder, fifo->place.name, &fifo->st);
+	if (fifo->place.name)
+		place_done(&fifo->place);
 }
 
 static int fail(const char *path, int error)
 {
 	if (error == -ENXIO || error == -EISDIR)
 		return cli_fail(EXIT_NO_OUTPUT, "%s is no FIFO: give --control another name, or make one with mkfifo", path);
+	if (error == -PLACE_EOTHERS_FILE)
+		return cli_fail(EXIT_NO_OUTPUT, "the FIFO %s belongs to another user, who could give orders: give --control another "
+				"name", path);
+	if (error == -EPERM)
+		return cli_fail(EXIT_NO_OUTPUT, "everybody may write to the FIFO %s: chmod o-w it first", path);
+	if (error == -PLACE_EOTHERS_LINK || error == -PLACE_ECHANGED)
+		return cli_fail_open(path, error);
 	return cli_fail(EXIT_NO_OUTPUT, "the FIFO %s cannot be opened: %s", path, strerror(-error));
 }
 
 static int open_both(struct control *control)
 {
-	control->fd = open_fifo(control->path, &control->made);
+	control->fd = open_fifo(control->path, &control->command);
 	if (control->fd < 0)
 		return fail(control->path, control->fd);
 	if (!control->reply_path)
 		return EXIT_OK;
-	control->reply_fd = open_fifo(control->reply_path, &control->made_reply);
+	control->reply_fd = open_fifo(control->reply_path, &control->reply);
 	return control->reply_fd < 0 ? fail(control->reply_path, control->reply_fd) : EXIT_OK;
 }
 
@@ -78,10 +109,8 @@ int control_open(const char *paths, struct control *ret)
 
 void control_close(struct control *control)
 {
-	if (control->made)
-		unlink(control->path);
-	if (control->made_reply)
-		unlink(control->reply_path);
+	end_fifo(&control->command);
+	end_fifo(&control->reply);
 	if (control->fd > 0)
 		close(control->fd);
 	if (control->reply_fd > 0)

@@ -4,24 +4,30 @@
 
 #include <stdbool.h>
 
+#include "base/place.h"
 #include "src/cli/control_line.h"
 
 struct control {
 	int fd, reply_fd; /* not above 0: none; so zeros are a control that there is none of */
 	char *path, *reply_path;
-	bool made, made_reply; /* by us, so that they go with us */
+	struct control_fifo {
+		struct place place;
+		struct stat st;
+		bool made; /* by us, so that it goes with us */
+	} command, reply;
 	struct control_line line;
 };
 
 /*
- * control_open - open the FIFOs, and make those that are not there, for our user alone.
+ * control_open - open the FIFOs, and make those that are not there, for our user alone. Those that are there must belong
+ * to our user, and not everybody may write to them.
  * @paths: "CONTROL" or "CONTROL,REPLY".
  * @ret:   stays where it is; ended with control_close().
  * Returns 0, or an exit status after having said why not.
  */
 int control_open(const char *paths, struct control *ret);
 
-/* Removes what control_open() has made. Zeros afterwards. */
+/* Removes what control_open() has made, where it still is. Zeros afterwards. */
 void control_close(struct control *control);
 
 /*

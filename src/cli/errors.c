@@ -6,6 +6,8 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 
+enum { MAX_SENTENCE = 4096 + 256 }; /* a path, and what is wrong with it */
+
 int cli_fail(int status, const char *format, ...)
 {
 	va_list arguments;
@@ -49,13 +51,17 @@ static const char *output_name(const char *path)
 
 int cli_fail_open(const char *path, int error)
 {
-	return cli_fail(EXIT_NO_OUTPUT, "%s cannot be written: %s", output_name(path),
-			strerror(-error));
+	char sentence[MAX_SENTENCE];
+
+	place_explain(error, output_name(path), sentence, sizeof sentence);
+	return cli_fail(EXIT_NO_OUTPUT, "%s", sentence);
 }
 
 int cli_fail_write(const char *path, int error)
 {
 	if (error == -EPIPE)
 		return EXIT_IO;
+	if (error == -PLACE_ECHANGED)
+		return cli_fail_open(path, error);
 	return cli_fail(EXIT_IO, "writing %s failed: %s", output_name(path), strerror(-error));
 }

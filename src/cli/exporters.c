@@ -32,7 +32,7 @@ static int fail(const void *data, int error)
 
 int exporters_write(const struct exporting *exporting, bool quiet)
 {
-	int status = output_write(exporting->out, put, fail, exporting);
+	int status = output_write(exporting->out, exporting->mode, put, fail, exporting);
 
 	if (status == EXIT_OK && strcmp(exporting->out, "-") != 0 && !quiet)
 		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", exporting->out,

@@ -10,6 +10,7 @@ struct exporting {
 	const struct exporter *exporter;
 	const struct profile *profile;
 	const struct export_options *options;
+	mode_t mode; /* of out; 0: not asked for */
 };
 
 /* Write it and say so, unless @quiet, or out is stdout. Returns 0, or an exit status after having said why. */

@@ -99,6 +99,19 @@ pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *w
 	return (pid_t)id;
 }
 
+mode_t cli_parse_mode(struct argp_state *state, const char *argument)
+{
+	enum { ALLOWED = 0755 };
+	unsigned long mode;
+
+	errno = 0;
+	mode = strtoul(argument, NULL, 8);
+	if (errno != 0 || argument[strspn(argument, "01234567")] != '\0' || mode == 0 || (mode & ~(unsigned long)ALLOWED) != 0)
+		argp_error(state, "--chmod must be octal permissions with which nobody but the owner writes, such as 600, 640 or 644, "
+				  "not %s", argument);
+	return (mode_t)mode;
+}
+
 static void check_memory(struct argp_state *state, int r)
 {
 	if (r == -ENOMEM)

@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/record_options.h"
 #include "src/cli/target_options.h"
 
@@ -41,6 +42,7 @@ static const struct argp_option option_list[] = {
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
 	{ "output", 'o', "FILE", 0, "Where to write (default: probing.db; what is there becomes FILE.old)", 0 },
+	CHMOD_OPTION_ROW,
 	{ "stack-bytes", KEY_STACK_BYTES, "N", 0,
 	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
 	  "deeper stacks are completed from memory)", 0 },
@@ -227,6 +229,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'o':
 		options->path = argument;
+		return 0;
+	case KEY_CHMOD:
+		options->mode = cli_parse_mode(state, argument);
 		return 0;
 	case KEY_STACK_BYTES:
 		options->capture.stack_bytes =

@@ -20,6 +20,7 @@ struct record_options {
 	struct sampled_event event;
 	bool hz_given;
 	const char *path;
+	mode_t mode; /* of the recording; 0: not asked for */
 	char **command; /* NULL: attach to targets */
 	struct pipeline_options pipeline;
 	bool quiet;

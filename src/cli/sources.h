@@ -19,7 +19,7 @@ void sources_done(struct sources *sources);
 /* Say why copy_recordings() failed; returns the exit status. @out: what was to be made. */
 int sources_fail(const struct sources *sources, const char *out, int error, const struct copy_result *result);
 
-/* The same with new_file_open() and new_file_finish(). */
+/* The same with new_file_reserve() and new_file_finish(). */
 int sources_fail_place(const char *out, int error);
 
 #endif

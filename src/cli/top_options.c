@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/record_options.h"
 
 enum { MAX_HZ = 20000, MAX_FRAMES = 1 << 30, MAX_ROWS = 10000 };
@@ -28,6 +29,7 @@ static const struct argp_option option_list[] = {
 	  "Where Python frames come from: bpf, read, poll, or auto (default), as with probing record", 0 },
 	{ "async", KEY_ASYNC, NULL, 0, "Put the asyncio tasks into stacks, in whose course they ran", 0 },
 	{ "output", KEY_OUTPUT, "FILE", 0, "Where the output of the command goes (default: nowhere)", 0 },
+	CHMOD_OPTION_ROW,
 	{ "exit", KEY_EXIT, NULL, 0, "Leave when the process ends (default: stay until q)", 0 },
 	{ "batch", 'b', NULL, 0, "Print frames of text, for scripts and logs, until the process ends", 0 },
 	{ "iterations", 'n', "N", 0, "End after so many refreshes", 0 },
@@ -99,6 +101,7 @@ static int parse_run(int key, char *argument, struct argp_state *state, struct t
 		return 0;
 	case KEY_ROWS: arguments->n_rows = parse_count(state, argument, "--rows", MAX_ROWS); return 0;
 	case KEY_EXIT: arguments->exit = true; return 0;
+	case KEY_CHMOD: arguments->mode = cli_parse_mode(state, argument); return 0;
 	case KEY_OUTPUT: arguments->output = argument; return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}

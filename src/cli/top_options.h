@@ -12,6 +12,7 @@
 struct top_arguments {
 	pid_t pid;
 	char **command;      /* NULL: attach to pid */
+	mode_t mode;         /* of output; 0: not asked for */
 	const char *output;  /* where the command's output goes; NULL: nowhere */
 	struct capture_options capture;
 	struct top_options top;

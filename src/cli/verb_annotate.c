@@ -137,7 +137,7 @@ static int fail_listing(const void *data, int error)
 
 static int print(const struct profile *profile, const struct options *options)
 {
-	int status = output_write("-", write_listing, fail_listing, &(struct writing){ profile, options });
+	int status = output_write("-", 0, write_listing, fail_listing, &(struct writing){ profile, options });
 
 	return status == EXIT_OK && options->n_found == 0 && options->n_missing > 0 ? EXIT_NO_INPUT : status;
 }

@@ -224,7 +224,7 @@ static int look(const struct options *options)
 	r = backtrace_session_new(&session);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	r = output_open(&output, "-");
+	r = output_open(&output, "-", 0);
 	if (r < 0)
 		return cli_fail_open("-", r);
 	status = options->subprocesses ? look_at_relatives(session, options, &output)

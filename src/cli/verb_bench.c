@@ -10,22 +10,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/private_folder.h"
 #include "base/util.h"
 #include "src/cli/bench_command.h"
 #include "src/cli/bench_store.h"
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/target_errors.h"
 #include "src/cli/working.h"
 
-enum { KEY_WARMUP = 0x800, KEY_FORCE, KEY_NO_TIMING, KEY_IGNORE, KEY_SHOW, KEY_MODE, KEY_SOURCE, KEY_NO_KERNEL };
+enum { KEY_WARMUP = 0x800, KEY_NO_TIMING, KEY_IGNORE, KEY_SHOW, KEY_MODE, KEY_SOURCE, KEY_NO_KERNEL };
 enum { MOST_RUNS = 200, MOST_OPTIONS = 32 };
 
 struct options {
 	unsigned n_runs, n_warmup;
-	const char *out;
-	bool force, quiet, no_timing, ignore_failure, has_pace;
+	struct new_file_options place;
+	bool no_timing, ignore_failure, has_pace;
 	char *record[MOST_OPTIONS]; /* ends with NULL */
 	size_t n_record;
 	struct bench_command command;
@@ -33,7 +35,7 @@ struct options {
 
 struct bench {
 	const struct options *options;
-	char *folder; /* of recordings */
+	struct private_folder folder; /* of recordings */
 	struct bench_result *results;
 	size_t n_results;
 	struct working working;
@@ -42,8 +44,7 @@ struct bench {
 static const struct argp_option option_list[] = {
 	{ "runs", 'n', "N", 0, "Record so many runs, and time as many (default: 10)", 0 },
 	{ "warmup", KEY_WARMUP, "N", 0, "Runs before that do not count (default: 1)", 0 },
-	{ "output", 'o', "OUT", 0, "Write to OUT (default: bench.db)", 0 },
-	{ "force", KEY_FORCE, NULL, 0, "Replace OUT where it exists", 0 },
+	NEW_FILE_OPTION_ROWS("Write to OUT (default: bench.db)"),
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 999)", 0 },
 	{ "event", 'e', "NAME", 0, "As of record", 0 },
 	{ "count", 'c', "N", 0, "As of record", 0 },
@@ -53,7 +54,6 @@ static const struct argp_option option_list[] = {
 	{ "no-timing", KEY_NO_TIMING, NULL, 0, "Record only; wall times of runs without a recorder are then not known", 0 },
 	{ "ignore-failure", KEY_IGNORE, NULL, 0, "Go on when the command fails", 0 },
 	{ "show-output", KEY_SHOW, NULL, 0, "Let the command print (default: what goes to its stdout is dropped)", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ 0 },
 };
 
@@ -95,12 +95,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_WARMUP:
 		options->n_warmup = (unsigned)cli_parse_number(state, argument, "--warmup", 0, MOST_RUNS);
 		return 0;
-	case 'o':
-		options->out = argument;
-		return 0;
-	case KEY_FORCE:
-		options->force = true;
-		return 0;
 	case KEY_NO_TIMING:
 		options->no_timing = true;
 		return 0;
@@ -109,9 +103,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_SHOW:
 		options->command.show_output = true;
-		return 0;
-	case 'q':
-		options->quiet = true;
 		return 0;
 	case ARGP_KEY_ARGS:
 		options->command.command = state->argv + state->next;
@@ -124,6 +115,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			pass_on(options, "frequency", "999", state);
 		return 0;
 	default:
+		if (new_file_parse(key, argument, state, &options->place) == 0)
+			return 0;
 		return argument || key == KEY_NO_KERNEL ? parse_recorded(key, argument, state) : ARGP_ERR_UNKNOWN;
 	}
 }
@@ -155,7 +148,7 @@ static int run_once(struct bench *bench, bool is_recorded)
 	struct bench_result *result = &bench->results[bench->n_results];
 	int r;
 
-	if (is_recorded && asprintf(&result->recording, "%s/%zu.db", bench->folder, bench->n_results) < 0) {
+	if (is_recorded && asprintf(&result->recording, "%s/%zu.db", bench->folder.path, bench->n_results) < 0) {
 		result->recording = NULL;
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	}
@@ -252,45 +245,52 @@ static int measure_all(struct bench *bench)
 
 	if (!command)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	working_begin(&bench->working, options->quiet);
+	working_begin(&bench->working, options->place.quiet);
 	status = run_all(bench);
 	if (status == EXIT_OK)
-		status = bench_store(bench->results, bench->n_results, command, options->out, options->force, &bench->working);
+		status = bench_store(bench->results, bench->n_results, command, &options->place, &bench->working);
 	return status;
 }
 
-/* What record makes beside a file goes, too. */
+/* Beside the file that they become: there is room for both, or for none. */
+static int make_folder(const char *out, struct private_folder *ret)
+{
+	CLEANUP(place_done) struct place place;
+	CLEANUP(freep) char *prefix = NULL;
+	int r;
+
+	r = place_find(out, &place);
+	if (r < 0)
+		return r;
+	if (asprintf(&prefix, ".%.200s.", place.name) < 0) {
+		prefix = NULL;
+		return -ENOMEM;
+	}
+	return private_folder_make(place.folder, prefix, ret);
+}
+
 static void remove_recordings(struct bench *bench)
 {
-	static const char *const endings[] = { "", "-wal", "-shm", "-journal" };
-
-	for (size_t i = 0; i < bench->n_results; i++) {
-		for (size_t j = 0; j < N_ELEMENTS(endings) && bench->results[i].recording; j++) {
-			CLEANUP(freep) char *path = NULL;
-
-			if (asprintf(&path, "%s%s", bench->results[i].recording, endings[j]) >= 0)
-				unlink(path);
-		}
+	for (size_t i = 0; i < bench->n_results; i++)
 		free(bench->results[i].recording);
-	}
-	rmdir(bench->folder);
+	private_folder_remove(&bench->folder);
 }
 
 static int bench_in_folder(const struct options *options)
 {
-	CLEANUP(freep) char *folder = NULL;
 	CLEANUP(freep) struct bench_result *results = calloc(2 * (size_t)options->n_runs, sizeof *results);
 	struct bench bench = { .options = options, .results = results };
-	int status;
+	const char *out = options->place.out;
+	int status, r;
 
-	if (!results || asprintf(&folder, "%s.XXXXXX", options->out) < 0)
+	if (!results)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	if (!mkdtemp(folder))
-		return cli_fail_open(options->out, -errno);
-	bench.folder = folder;
+	r = make_folder(out, &bench.folder);
+	if (r < 0)
+		return cli_fail_open(out, r);
 	status = measure_all(&bench);
-	if (status == EXIT_OK && !options->quiet) {
-		fprintf(stderr, "probing: wrote %s\n", options->out);
+	if (status == EXIT_OK && !options->place.quiet) {
+		fprintf(stderr, "probing: wrote %s\n", out);
 		say_times(&bench, false);
 		say_times(&bench, true);
 	}
@@ -300,7 +300,7 @@ static int bench_in_folder(const struct options *options)
 
 static int run_bench(int argc, char **argv)
 {
-	struct options options = { .n_runs = 10, .n_warmup = 1, .out = "bench.db" };
+	struct options options = { .n_runs = 10, .n_warmup = 1, .place.out = "bench.db" };
 	int status, r;
 
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
@@ -308,8 +308,8 @@ static int run_bench(int argc, char **argv)
 	r = child_find(options.command.command[0]);
 	if (r < 0)
 		status = target_fail_command(options.command.command[0], r);
-	else if (!options.force && access(options.out, F_OK) == 0)
-		status = sources_fail_place(options.out, -EEXIST);
+	else if (!options.place.force && access(options.place.out, F_OK) == 0)
+		status = sources_fail_place(options.place.out, -EEXIST);
 	else
 		status = bench_in_folder(&options);
 	for (size_t i = 0; i < options.n_record; i++)

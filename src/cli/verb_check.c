@@ -235,7 +235,7 @@ static int write_all(const struct options *options, const struct writing *writin
 
 	for (size_t i = 0; i < N_ELEMENTS(files) && status == EXIT_OK; i++)
 		if (files[i].path)
-			status = comparing_write(files[i].path, files[i].put, writing);
+			status = comparing_write(&options->comparing, files[i].path, files[i].put, writing);
 	return status;
 }
 

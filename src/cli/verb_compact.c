@@ -10,7 +10,6 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
-#include "src/cli/new_file.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/working.h"
@@ -39,7 +38,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->recording = argument;
 		return 0;
 	default:
-		return new_file_parse(key, argument, &options->place);
+		return new_file_parse(key, argument, state, &options->place);
 	}
 }
 
@@ -90,10 +89,10 @@ static int rewrite(const struct options *options, const struct sources *sources,
 	int r;
 
 	working_begin(&working, options->place.quiet);
-	r = new_file_open(&file, out, old || options->place.force);
+	r = new_file_reserve(&file, out, old || options->place.force, options->place.mode);
 	if (r < 0)
 		return sources_fail_place(out, r);
-	r = copy_recordings(sources->dbs, 1, file.temporary, &wanted, &result);
+	r = copy_recordings(sources->dbs, 1, file.path, &wanted, &result);
 	if (r < 0)
 		return working_end(&working, sources_fail(sources, out, r, &result));
 	working_end(&working, EXIT_OK);

@@ -155,7 +155,7 @@ static int print(struct options *options, const struct compare *compare)
 		options->look.columns = cli_columns(STDOUT_FILENO);
 		options->look.colour = cli_colour(STDOUT_FILENO);
 	}
-	return comparing_write(options->out, write_out, &(struct writing){ options, compare });
+	return comparing_write(&options->comparing, options->out, write_out, &(struct writing){ options, compare });
 }
 
 static int run_diff(int argc, char **argv)

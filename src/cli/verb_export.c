@@ -15,7 +15,6 @@
 #include "src/cli/cli.h"
 #include "src/cli/exporters.h"
 #include "src/cli/format_list.h"
-#include "src/cli/new_file.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/view.h"
@@ -85,7 +84,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		check(state, options);
 		return view_parse(key, argument, state, &options->view);
 	default:
-		if (new_file_parse(key, argument, &options->place) == 0)
+		if (new_file_parse(key, argument, state, &options->place) == 0)
 			return 0;
 		error = view_parse(key, argument, state, &options->view);
 		options->has_view |= error == 0 && key >= KEY_VIEW_PID;
@@ -163,13 +162,13 @@ static int export_copy(struct options *options)
 	status = sources_open(&options->recording, 1, &sources);
 	if (status != EXIT_OK)
 		return status;
-	r = new_file_open(&file, options->place.out, options->place.force);
+	r = new_file_reserve(&file, options->place.out, options->place.force, options->place.mode);
 	if (r < 0)
 		return fail_place(options, r);
 	working_begin(&working, options->place.quiet);
 	options->export.keep_going = show_rows;
 	options->export.data = &working;
-	r = options->exporter->copy(sources.dbs[0], &options->export, file.temporary);
+	r = options->exporter->copy(sources.dbs[0], &options->export, file.path);
 	if (r < 0)
 		return working_end(&working, fail_export(options, r));
 	working_end(&working, EXIT_OK);
@@ -207,7 +206,7 @@ static int export_view(struct options *options)
 	if (status != EXIT_OK)
 		return status;
 	return exporters_write(&(struct exporting){ options->recording, options->place.out, options->exporter, profile,
-						     &options->export }, options->place.quiet);
+						     &options->export, options->place.mode }, options->place.quiet);
 }
 
 static int run_export(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/exporters.h"
 #include "src/cli/format_list.h"
+#include "src/cli/new_file_options.h"
 #include "src/cli/view.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
@@ -18,6 +19,7 @@ enum { OPTION_FORMAT = 0x200, OPTION_TITLE };
 
 struct options {
 	const char *recording, *out;
+	mode_t mode; /* of out; 0: not asked for */
 	const struct exporter *exporter; /* NULL: by the ending of out */
 	struct view view;
 	struct export_options export;
@@ -25,6 +27,7 @@ struct options {
 
 static const struct argp_option option_list[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT; - is stdout (default: flamegraph.svg)", 0 },
+	CHMOD_OPTION_ROW,
 	{ "format", OPTION_FORMAT, "FORMAT", 0, "Write as", 0 }, /* finished by list_formats */
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
@@ -50,6 +53,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case 'o':
 		options->out = argument;
+		return 0;
+	case KEY_CHMOD:
+		options->mode = cli_parse_mode(state, argument);
 		return 0;
 	case OPTION_FORMAT:
 		options->exporter = exporter_named(argument, state);
@@ -150,8 +156,8 @@ static int run_flamegraph(int argc, char **argv)
 		return status;
 	if (!options.export.title)
 		options.export.title = title = default_title(db);
-	return exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile, &options.export },
-			       false);
+	return exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile, &options.export,
+						   options.mode }, false);
 }
 
 const struct verb verb_flamegraph = {

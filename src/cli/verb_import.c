@@ -14,7 +14,6 @@
 #include "src/cli/format.h"
 #include "src/cli/format_list.h"
 #include "src/cli/input.h"
-#include "src/cli/new_file.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/working.h"
@@ -62,7 +61,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "either -o OUT or --into RECORDING");
 		return 0;
 	default:
-		return new_file_parse(key, argument, &options->place);
+		return new_file_parse(key, argument, state, &options->place);
 	}
 }
 
@@ -202,13 +201,13 @@ static int import_new(const struct options *options, struct import_input *input,
 	struct working working;
 	int r;
 
-	r = new_file_open(&file, out, options->place.force);
+	r = new_file_reserve(&file, out, options->place.force, options->place.mode);
 	if (r < 0)
 		return sources_fail_place(out, r);
 	working_begin(&working, options->place.quiet);
 	input->keep_going = show;
 	input->data = &working;
-	r = make(options, input, file.temporary, &result);
+	r = make(options, input, file.path, &result);
 	if (r < 0)
 		return working_end(&working, fail_read(options, r, &result));
 	working_end(&working, EXIT_OK);

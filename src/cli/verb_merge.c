@@ -8,7 +8,6 @@
 #include "base/words.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
-#include "src/cli/new_file.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/sources.h"
 #include "src/cli/working.h"
@@ -38,7 +37,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "say with -o OUT where the new recording goes");
 		return 0;
 	default:
-		return new_file_parse(key, argument, &options->place);
+		return new_file_parse(key, argument, state, &options->place);
 	}
 }
 
@@ -82,11 +81,11 @@ static int merge(const struct options *options, const struct sources *sources)
 	struct copy_result result;
 	int r;
 
-	r = new_file_open(&file, options->place.out, options->place.force);
+	r = new_file_reserve(&file, options->place.out, options->place.force, options->place.mode);
 	if (r < 0)
 		return sources_fail_place(options->place.out, r);
 	working_begin(&working, options->place.quiet);
-	r = copy_recordings(sources->dbs, sources->n, file.temporary, &wanted, &result);
+	r = copy_recordings(sources->dbs, sources->n, file.path, &wanted, &result);
 	if (r < 0)
 		return working_end(&working, sources_fail(sources, options->place.out, r, &result));
 	working_end(&working, EXIT_OK);

@@ -108,7 +108,9 @@ static int open_pipeline(const struct record_options *options, struct recording 
 		return cli_fail_open(options->path, r);
 	if (kept && !options->quiet)
 		fprintf(stderr, "%s existed: kept as %s.old\n", options->path, options->path);
-	r = put_run(store, options, recording->pid, recording->capture, command);
+	r = options->mode != 0 ? store_set_mode(store, new_file_narrow(options->mode)) : 0;
+	if (r >= 0)
+		r = put_run(store, options, recording->pid, recording->capture, command);
 	if (r >= 0)
 		r = pipeline_new(store, &options->pipeline, &recording->pipeline);
 	if (r < 0)

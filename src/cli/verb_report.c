@@ -144,7 +144,7 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK)
 		options.report.lost = cli_counter(db, "lost");
 	if (status == EXIT_OK)
-		status = output_write("-", write_report, fail_report, &(struct writing){ profile, &options });
+		status = output_write("-", 0, write_report, fail_report, &(struct writing){ profile, &options });
 	view_done(&options.view);
 	words_done(&options.callers);
 	words_done(&options.callees);

@@ -194,7 +194,7 @@ static int run_text(const struct endpoint *endpoint, const char *sql, const stru
 	char error[MAX_ERROR] = "", note[MAX_NOTE] = "";
 	int status;
 
-	status = output_write("-", put_answers, fail_asking, &(struct asking){ endpoint, options, sql, error, note });
+	status = output_write("-", 0, put_answers, fail_asking, &(struct asking){ endpoint, options, sql, error, note });
 	if (status == EXIT_OK && note[0])
 		fprintf(stderr, "%s\n", note);
 	return status;

@@ -140,7 +140,7 @@ static int print(sqlite3 *tables, bool json)
 {
 	char error[MAX_ERROR] = "";
 
-	return output_write("-", put_tables, fail_tables, &(struct writing){ tables, json, error });
+	return output_write("-", 0, put_tables, fail_tables, &(struct writing){ tables, json, error });
 }
 
 static bool is_empty(sqlite3 *tables)

@@ -129,18 +129,16 @@ static int attach(struct top_session *session)
 }
 
 /* Ours are the terminal and its keys. */
-static int open_output(const char *path)
+static int open_output(const struct top_arguments *arguments)
 {
-	int fd = open(path ? path : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-	return fd < 0 ? -errno : fd;
+	return new_file_open_log(arguments->output ? arguments->output : "/dev/null", arguments->mode);
 }
 
 /* Fork with other standard streams, which are put back afterwards. */
-static int fork_quietly(char **command, const char *output, const sigset_t *mask, struct child *ret)
+static int fork_quietly(const struct top_arguments *arguments, const sigset_t *mask, struct child *ret)
 {
 	CLEANUP(closep) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	CLEANUP(closep) int out = open_output(output);
+	CLEANUP(closep) int out = open_output(arguments);
 	int before[3], r = null < 0 || out < 0 ? MIN(out, -EIO) : 0;
 
 	if (out < 0)
@@ -151,7 +149,7 @@ static int fork_quietly(char **command, const char *output, const sigset_t *mask
 	for (int fd = 0; fd < 3 && r >= 0; fd++)
 		r = dup2(fd == 0 ? null : out, fd) < 0 ? -errno : 0;
 	if (r >= 0)
-		r = child_fork(command, mask, ret);
+		r = child_fork(arguments->command, mask, ret);
 	for (int fd = 0; fd < 3; fd++) {
 		if (before[fd] < 0)
 			close(fd);
@@ -193,7 +191,7 @@ static int launch(struct top_session *session, const sigset_t *mask)
 	r = child_find(arguments->command[0]);
 	if (r < 0)
 		return target_fail_command(arguments->command[0], r);
-	r = fork_quietly(arguments->command, arguments->output, mask, &child);
+	r = fork_quietly(arguments, mask, &child);
 	if (r < 0 && arguments->output)
 		return cli_fail_open(arguments->output, r);
 	if (r < 0)

@@ -1,6 +1,7 @@
 /* commands.c - what can be typed at the prompt that is no SQL: lines that begin with a dot. */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,19 +147,67 @@ static int command_run(struct prompt *prompt, const char *argument)
 	return r < 0 || memchr(text, '\0', n) ? 0 : prompt_run(prompt, text);
 }
 
+static int fail_output(struct prompt *prompt, const char *path, int error)
+{
+	char sentence[MAX_SENTENCE];
+
+	if (error == -EEXIST)
+		snprintf(sentence, sizeof sentence, "%s is a recording, or another SQLite file, and stays: name another file", path);
+	else
+		place_explain(error, path, sentence, sizeof sentence);
+	fprintf(prompt->screen, "%s\n", sentence);
+	return 0;
+}
+
+void prompt_end_output(struct prompt *prompt)
+{
+	char sentence[MAX_SENTENCE];
+	int r;
+
+	if (!prompt->file)
+		return;
+	r = fclose(TAKE(prompt->file)) != 0 ? -errno : 0;
+	if (r >= 0)
+		r = new_file_finish(&prompt->output);
+	new_file_abandon(&prompt->output);
+	if (r == 0)
+		return;
+	place_explain(r, "the file of .output", sentence, sizeof sentence);
+	fprintf(prompt->screen, "%s\n", sentence);
+}
+
+/* A stream of its own descriptor, since a new file keeps its own until its end. */
+static int open_output(const char *path, struct new_file *ret, FILE **ret_file)
+{
+	CLEANUP(new_file_abandon) struct new_file new = { 0 };
+	int fd, r;
+
+	r = new_file_open(&new, path, 0);
+	if (r < 0)
+		return r;
+	fd = fcntl(new.fd, F_DUPFD_CLOEXEC, 3);
+	*ret_file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!*ret_file) {
+		r = -errno;
+		closep(&fd);
+		return r;
+	}
+	*ret = new;
+	new = (struct new_file){ 0 };
+	return 0;
+}
+
 static int command_output(struct prompt *prompt, const char *argument)
 {
+	struct new_file new = { 0 };
 	FILE *file = NULL;
+	int r;
 
-	if (argument[0]) {
-		file = fopen(argument, "we");
-		if (!file) {
-			fprintf(prompt->screen, "%s cannot be written: %s\n", argument, strerror(errno));
-			return 0;
-		}
-	}
-	if (prompt->file && fclose(prompt->file) != 0)
-		fprintf(prompt->screen, "the answers were not all written: %s\n", strerror(errno));
+	r = argument[0] ? open_output(argument, &new, &file) : 0;
+	if (r < 0)
+		return fail_output(prompt, argument, r);
+	prompt_end_output(prompt);
+	prompt->output = new;
 	prompt->file = file;
 	return 0;
 }
@@ -174,7 +223,7 @@ static const struct command {
 	{ ".mode", "FORMAT", "how answers look: table, box, markdown, csv, json, jsonl", command_mode },
 	{ ".timing", "on|off", "say how long each question took", command_timing },
 	{ ".run", "FILE", "run the statements of a file", command_run },
-	{ ".output", "[FILE]", "write answers to a file; without one, here again", command_output },
+	{ ".output", "[FILE]", "write answers to a file, which appears at the end; without one, here again", command_output },
 	{ ".help", "", "this list", command_help },
 	{ ".quit", "", "leave (also Ctrl-D)", command_quit },
 	{ ".exit", "", "the same", command_quit },

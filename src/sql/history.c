@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/new_file.h"
 #include "base/util.h"
 
 enum { MAX_KEPT = 1000 };
@@ -57,37 +58,87 @@ int history_path(char **ret)
 	return 0;
 }
 
+/* ---- The file ---- */
+
+/* A folder of somebody else is that of a home which is not ours, as with sudo, or one that was put there. */
+static int check_place(const struct place *place)
+{
+	const struct stat *folder = &place->folder_st;
+
+	if (folder->st_uid != geteuid() || folder->st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	if (!place->exists)
+		return 0;
+	if (!S_ISREG(place->st.st_mode) || place->is_magic)
+		return -EINVAL;
+	return place->st.st_uid == geteuid() ? 0 : -EPERM;
+}
+
+static int open_old(const char *path, int *ret_fd)
+{
+	CLEANUP(place_done) struct place place;
+	CLEANUP(closep) int fd = -1;
+	struct stat st;
+	int r;
+
+	r = place_find(path, &place);
+	if (r >= 0)
+		r = check_place(&place);
+	if (r < 0 || !place.exists)
+		return r;
+	fd = openat(place.folder, place.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!place_is_same(&st, &place.st))
+		return -PLACE_ECHANGED;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
 int history_load(History *kept, const char *path)
 {
+	CLEANUP(closep) int fd = -1;
+	char opened[32];
 	HistEvent event;
+	int r;
 
-	if (access(path, R_OK) < 0)
-		return errno == ENOENT ? 0 : -errno;
+	r = open_old(path, &fd);
+	if (r < 0 || fd < 0)
+		return r;
+	snprintf(opened, sizeof opened, "/proc/self/fd/%d", fd); /* libedit opens by name only */
 	errno = 0;
-	if (history(kept, &event, H_LOAD, path) < 0)
+	if (history(kept, &event, H_LOAD, opened) < 0)
 		return errno > 0 ? -errno : -EBADMSG;
 	return 0;
 }
 
-int history_save(History *kept, const char *path)
+static int write_all(History *kept, int fd)
 {
+	CLEANUP(closep) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	HistEvent event;
-	FILE *file;
-	int fd, r = 0;
+	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+	int r = 0;
 
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
+	if (!file)
 		return -errno;
-	file = fdopen(fd, "w");
-	if (!file) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
+	copy = -1;
 	errno = 0;
-	if (fchmod(fd, 0600) < 0 || history(kept, &event, H_NSAVE_FP, (size_t)MAX_KEPT, file) < 0)
+	if (history(kept, &event, H_NSAVE_FP, (size_t)MAX_KEPT, file) < 0)
 		r = errno > 0 ? -errno : -EIO;
 	if (fclose(file) != 0 && r == 0)
 		r = -errno;
 	return r;
+}
+
+int history_save(History *kept, const char *path)
+{
+	CLEANUP(new_file_abandon) struct new_file file = { 0 };
+	int r;
+
+	r = new_file_open(&file, path, NEW_FILE_MODE);
+	if (r >= 0)
+		r = check_place(&file.place);
+	if (r >= 0)
+		r = write_all(kept, file.fd);
+	return r < 0 ? r : new_file_finish(&file);
 }

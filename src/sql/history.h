@@ -11,10 +11,14 @@
  */
 int history_path(char **ret);
 
-/* Read a kept history; a file that is not there yet is an empty one. */
+/*
+ * history_load - read a kept history; a file that is not there yet is an empty one.
+ * Errors: -EPERM file or folder belong to somebody else, or others may write to the folder; -EINVAL it is no regular file;
+ * those of place_find(); -EBADMSG.
+ */
 int history_load(History *history, const char *path);
 
-/* Keep it: readable and writable for the user alone. Negative errno. */
+/* Keep it: readable and writable for the user alone. The file appears whole. Errors: as above, those of new_file_open(). */
 int history_save(History *history, const char *path);
 
 #endif

@@ -46,6 +46,7 @@ static void give_up_file(struct prompt *prompt, int error)
 {
 	fprintf(prompt->screen, "the answers cannot be written: %s; they are shown here again\n", strerror(-error));
 	fclose(TAKE(prompt->file));
+	new_file_abandon(&prompt->output);
 }
 
 int prompt_run(struct prompt *prompt, const char *sql)
@@ -207,7 +208,14 @@ static int read_lines(struct prompt *prompt)
 
 static void say_no_history(const struct prompt *prompt, int error)
 {
-	fprintf(prompt->screen, "what is typed here cannot be remembered: %s\n", strerror(-error));
+	char sentence[MAX_SENTENCE];
+
+	if (error == -EPERM)
+		snprintf(sentence, sizeof sentence, "%s or its folder belongs to another user, or others may write to the folder",
+			 prompt->history_path);
+	else
+		place_explain(error, prompt->history_path ? prompt->history_path : "the history", sentence, sizeof sentence);
+	fprintf(prompt->screen, "what is typed here cannot be remembered: %s\n", sentence);
 }
 
 static void prompt_close(struct prompt *prompt)
@@ -218,6 +226,7 @@ static void prompt_close(struct prompt *prompt)
 		history_end(prompt->history);
 	if (prompt->file)
 		fclose(prompt->file);
+	new_file_abandon(&prompt->output);
 	free(prompt->history_path);
 	sql_text_done(&prompt->statement);
 }
@@ -270,6 +279,7 @@ int sql_prompt(const struct sql_session *session, const char *title, FILE *out)
 	sigaction(SIGINT, &action, &before);
 	r = read_lines(&prompt);
 	sigaction(SIGINT, &before, NULL);
+	prompt_end_output(&prompt);
 	if (prompt.history_path) {
 		int kept = history_save(prompt.history, prompt.history_path);
 

@@ -7,13 +7,17 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/new_file.h"
 #include "src/sql/sql.h"
 #include "src/sql/text.h"
+
+enum { MAX_SENTENCE = 4096 + 256 }; /* a path, and what is wrong with it */
 
 struct prompt {
 	struct sql_session session;
 	FILE *out;    /* answers */
 	FILE *file;   /* answers instead, after .output; NULL: none */
+	struct new_file output; /* what file writes */
 	FILE *screen; /* prompt and messages */
 	EditLine *editor;
 	History *history;
@@ -29,6 +33,9 @@ int prompt_run(struct prompt *prompt, const char *sql);
 
 /* commands.c: a line that begins with a dot; it is taken to pieces. Returns as above. */
 int prompt_command(struct prompt *prompt, char *line);
+
+/* prompt_end_output - the end of .output: the file appears. What goes wrong is said. Harmless where there is none. */
+void prompt_end_output(struct prompt *prompt);
 
 /* The n-th command, ".tables"; NULL: there are no more. */
 const char *prompt_command_name(size_t n);

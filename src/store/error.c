@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/store/files.h"
 #include "src/store/store_private.h"
 
 static const struct {
@@ -131,7 +132,7 @@ static const struct {
 	  " what was flushed before is kept" },
 	{ EBUSY, "",
 	  " is being written by somebody else: wait or stop that, or choose another file with -o" },
-	{ EKEYREJECTED, "beside ",
+	{ FILES_EBESIDE, "beside ",
 	  " lies a file of somebody else's (-journal, -wal or -shm), which would be taken for a part of it:"
 	  " remove that, or use a file in a folder of your own" },
 	{ EBADMSG, "",
@@ -173,6 +174,10 @@ void store_explain(int error, const char *path, char *to, size_t n_bytes)
 	if (n_bytes == 0)
 		return;
 	error = error < 0 ? -error : error;
+	if (error == PLACE_EOTHERS_LINK || error == PLACE_EOTHERS_FILE) {
+		place_explain(-error, path, to, n_bytes);
+		return;
+	}
 	for (size_t i = 0; i < N_ELEMENTS(sentences); i++) {
 		if (sentences[i].error != error)
 			continue;

@@ -37,47 +37,17 @@
 /* The database comes first: it is the one whose renaming can be refused. */
 static const char *const suffixes[] = { "", BESIDE_JOURNAL, BESIDE_WAL, BESIDE_SHM };
 
-/* ---- Places ---- */
-
-int files_find(const char *path, bool follows, struct files_place *ret)
-{
-	CLEANUP(freep) char *target = follows ? realpath(path, NULL) : strdup(path), *name = NULL;
-	char *slash;
-	int folder;
-
-	if (!target)
-		return follows ? -errno : -ENOMEM;
-	slash = strrchr(target, '/');
-	name = strdup(slash ? slash + 1 : target);
-	if (!name)
-		return -ENOMEM;
-	if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return -EISDIR;
-	if (slash)
-		slash[1] = '\0';
-	folder = open(slash ? target : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (folder < 0)
-		return -errno;
-	*ret = (struct files_place){ .folder = folder, .name = TAKE(name) };
-	return 0;
-}
-
-void files_leave(struct files_place *place)
-{
-	closep(&place->folder);
-	free(place->name);
-	*place = FILES_NOWHERE;
-}
+/* ---- Names ---- */
 
 /* "NAME" INFIX SUFFIX, in a buffer of a name's size. */
-static int file_name(const struct files_place *place, const char *infix, size_t n, char *to)
+static int file_name(const struct place *place, const char *infix, size_t n, char *to)
 {
 	int n_bytes = snprintf(to, NAME_MAX + 1, "%s%s%s", place->name, infix, suffixes[n]);
 
 	return n_bytes > NAME_MAX ? -ENAMETOOLONG : 0;
 }
 
-static int remove_nth(const struct files_place *place, const char *infix, size_t n)
+static int remove_nth(const struct place *place, const char *infix, size_t n)
 {
 	char name[NAME_MAX + 1];
 	int r;
@@ -88,7 +58,7 @@ static int remove_nth(const struct files_place *place, const char *infix, size_t
 	return unlinkat(place->folder, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int files_remove(const struct files_place *place)
+int files_remove(const struct place *place)
 {
 	int first_error = 0;
 
@@ -102,7 +72,7 @@ int files_remove(const struct files_place *place)
 }
 
 /* Rename the n-th file; where there is none, none is left at the target either. */
-static int move_nth(const struct files_place *place, const char *from_infix, const char *to_infix, size_t n)
+static int move_nth(const struct place *place, const char *from_infix, const char *to_infix, size_t n)
 {
 	char from[NAME_MAX + 1], to[NAME_MAX + 1];
 	int r;
@@ -117,7 +87,7 @@ static int move_nth(const struct files_place *place, const char *from_infix, con
 	return errno == ENOENT ? remove_nth(place, to_infix, n) : -errno;
 }
 
-static int move_all(const struct files_place *place, const char *from_infix, const char *to_infix)
+static int move_all(const struct place *place, const char *from_infix, const char *to_infix)
 {
 	for (size_t i = 0; i < N_ELEMENTS(suffixes); i++) {
 		int r = move_nth(place, from_infix, to_infix, i);
@@ -145,20 +115,18 @@ static int lock(int fd, short type)
 }
 
 /* -EBUSY when the name has come to mean another file than the one locked. */
-static int check_same(int fd, const struct files_place *place, int flags)
+static int check_same(int fd, const struct place *place)
 {
-	struct stat by_fd, by_name;
+	struct stat st;
 
-	if (fstat(fd, &by_fd) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (fstatat(place->folder, place->name, &by_name, flags) < 0)
-		return errno == ENOENT ? -EBUSY : -errno;
-	return by_fd.st_dev == by_name.st_dev && by_fd.st_ino == by_name.st_ino ? 0 : -EBUSY;
+	return place_is(place->folder, place->name, &st) ? 0 : -EBUSY;
 }
 
-static int open_regular(const struct files_place *place, int flags)
+static int open_regular(const struct place *place, int flags)
 {
-	CLEANUP(closep) int fd = openat(place->folder, place->name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	CLEANUP(closep) int fd = openat(place->folder, place->name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -167,7 +135,7 @@ static int open_regular(const struct files_place *place, int flags)
 }
 
 /* A file that may only be read can still be in the way: then a read lock has to do. */
-static int open_locked(const struct files_place *place, int *ret_fd)
+static int open_locked(const struct place *place, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
 	short type = F_WRLCK;
@@ -183,27 +151,22 @@ static int open_locked(const struct files_place *place, int *ret_fd)
 	r = lock(fd, type);
 	if (r < 0)
 		return r;
-	r = check_same(fd, place, 0);
+	r = check_same(fd, place);
 	if (r < 0)
 		return r;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-int files_keep_old(const struct files_place *place, bool *ret_kept)
+int files_keep_old(const struct place *place, bool *ret_kept)
 {
 	CLEANUP(closep) int fd = -1;
-	struct stat st;
 	int r;
 
-	if (fstatat(place->folder, place->name, &st, 0) < 0) {
-		if (errno != ENOENT)
-			return -errno;
+	if (!place->exists) {
 		*ret_kept = false;
 		return 0;
 	}
-	if (!S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
 	r = open_locked(place, &fd);
 	if (r < 0)
 		return r;
@@ -214,7 +177,7 @@ int files_keep_old(const struct files_place *place, bool *ret_kept)
 	return 0;
 }
 
-int files_restore_old(const struct files_place *place)
+int files_restore_old(const struct place *place)
 {
 	struct stat st;
 
@@ -223,8 +186,8 @@ int files_restore_old(const struct files_place *place)
 	return move_all(place, ".old", "");
 }
 
-/* -EKEYREJECTED where somebody has put something beside the database that is not its owner's. */
-static int check_beside(const struct files_place *place, const struct stat *database)
+/* -FILES_EBESIDE where somebody has put something beside the database that is not its owner's. */
+static int check_beside(const struct place *place, const struct stat *database)
 {
 	for (size_t i = 1; i < N_ELEMENTS(suffixes); i++) {
 		char name[NAME_MAX + 1];
@@ -235,23 +198,23 @@ static int check_beside(const struct files_place *place, const struct stat *data
 		if (r < 0)
 			return r;
 		if (fstatat(place->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !beside_belongs(database, &st))
-			return -EKEYREJECTED;
+			return -FILES_EBESIDE;
 	}
 	return 0;
 }
 
-int files_lock(const struct files_place *place, int *ret_fd)
+int files_lock(const struct place *place, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
 	struct stat st;
 	int r;
 
-	fd = open_regular(place, O_RDWR | O_NOFOLLOW);
+	fd = open_regular(place, O_RDWR);
 	if (fd < 0)
 		return fd;
 	r = lock(fd, F_WRLCK);
 	if (r >= 0)
-		r = check_same(fd, place, AT_SYMLINK_NOFOLLOW);
+		r = check_same(fd, place);
 	if (r >= 0)
 		r = fstat(fd, &st) < 0 ? -errno : check_beside(place, &st);
 	if (r < 0)
@@ -271,7 +234,7 @@ bool files_is_locked(const char *path)
 }
 
 /* A log without its database is of no use to anybody, and would be taken for the new one's. */
-static int remove_orphans(const struct files_place *place)
+static int remove_orphans(const struct place *place)
 {
 	int r;
 
@@ -281,7 +244,7 @@ static int remove_orphans(const struct files_place *place)
 	return r;
 }
 
-int files_create(const struct files_place *place, int *ret_fd)
+int files_create(const struct place *place, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
 	int r;
@@ -291,7 +254,7 @@ int files_create(const struct files_place *place, int *ret_fd)
 		return errno == EEXIST ? -EBUSY : -errno;
 	r = lock(fd, F_WRLCK);
 	if (r == 0)
-		r = check_same(fd, place, AT_SYMLINK_NOFOLLOW);
+		r = check_same(fd, place);
 	if (r == -EBUSY)
 		return r; /* someone else has taken it over: theirs to remove */
 	if (r == 0)
@@ -301,6 +264,25 @@ int files_create(const struct files_place *place, int *ret_fd)
 		return r;
 	}
 	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int files_set_mode(const struct place *place, int fd, mode_t mode)
+{
+	if (fchmod(fd, mode) < 0)
+		return -errno;
+	for (size_t i = 1; i < N_ELEMENTS(suffixes); i++) {
+		CLEANUP(closep) int beside = -1;
+		char name[NAME_MAX + 1];
+		struct stat database, st;
+
+		if (file_name(place, "", i, name) < 0)
+			continue;
+		beside = openat(place->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+		if (beside >= 0 && fstat(fd, &database) == 0 && fstat(beside, &st) == 0 && beside_belongs(&database, &st) &&
+		    fchmod(beside, mode) < 0)
+			return -errno;
+	}
 	return 0;
 }
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/private_folder.h"
 #include "base/util.h"
 #include "src/store/beside.h"
 #include "src/store/store_private.h"
@@ -103,47 +103,34 @@ static int copy_pair(const char *path, int folder)
 	return r < 0 ? r : copy_file(journal_fd, folder, "copy.db" BESIDE_JOURNAL);
 }
 
-static void remove_folder(const char *path, int folder)
+static int copy_in(const struct private_folder *folder, const char *path, int (*open)(const char *name, sqlite3 **ret),
+		   sqlite3 **ret)
 {
-	unlinkat(folder, "copy.db", 0);
-	for (size_t i = 0; beside_suffixes[i]; i++) {
-		char name[32];
-
-		snprintf(name, sizeof name, "copy.db%s", beside_suffixes[i]);
-		unlinkat(folder, name, 0);
-	}
-	rmdir(path);
-}
-
-static int make_folder(char *path, size_t n_bytes, int *ret)
-{
-	const char *parent = getenv("TMPDIR");
-
-	if (snprintf(path, n_bytes, "%s/probing-copy.XXXXXX", parent && parent[0] == '/' ? parent : "/var/tmp") >= (int)n_bytes)
-		return -ENAMETOOLONG;
-	if (!mkdtemp(path))
-		return -errno;
-	*ret = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*ret >= 0)
-		return 0;
-	rmdir(path);
-	return -errno;
-}
-
-int recover_copy(const char *path, int (*open)(const char *name, sqlite3 **ret), sqlite3 **ret)
-{
-	CLEANUP(closep) int folder = -1;
-	char folder_path[PATH_MAX], name[PATH_MAX + 16];
+	CLEANUP(freep) char *name = NULL;
 	int r;
 
-	r = make_folder(folder_path, sizeof folder_path, &folder);
+	r = copy_pair(path, folder->fd);
 	if (r < 0)
 		return r;
-	r = copy_pair(path, folder);
-	snprintf(name, sizeof name, "%s/copy.db", folder_path);
+	if (asprintf(&name, "%s/copy.db", folder->path) < 0) {
+		name = NULL;
+		return -ENOMEM;
+	}
+	return open(name, ret);
+}
+
+int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **ret), sqlite3 **ret)
+{
+	const char *parent = getenv("TMPDIR");
+	CLEANUP(closep) int fd = open(parent && parent[0] == '/' ? parent : "/var/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(private_folder_remove) struct private_folder folder = { 0 };
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = private_folder_make(fd, "probing-copy.", &folder);
 	if (r >= 0)
-		r = open(name, ret);
-	remove_folder(folder_path, folder);
+		r = copy_in(&folder, path, open_name, ret);
 	if (r >= 0)
 		store_notice("the last change of %s was cut off: a copy of it, as it was before, is read; the file stays as it is",
 			     path);

@@ -8,10 +8,10 @@
  * recover_copy - copy a database and the journal beside it into a folder of our own, and open the copy there.
  * SQLite rolls the copy back at its first use.
  * @path: of the original.
- * @open: opens a database of that name to be changed, and looks into it.
+ * @open_name: opens a database of that name to be changed, and looks into it.
  * @ret:  the connection; the copy has no name any more and goes with it.
- * Errors: -EBADMSG the journal names a super-journal: no recorder writes such; what copying and @open report.
+ * Errors: -EBADMSG the journal names a super-journal: no recorder writes such; what copying and @open_name report.
  */
-int recover_copy(const char *path, int (*open)(const char *name, sqlite3 **ret), sqlite3 **ret);
+int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **ret), sqlite3 **ret);
 
 #endif

@@ -133,6 +133,8 @@ static int fill_new(struct store *store)
 	return writer_prepare(store);
 }
 
+#define NOWHERE ((struct place){ .folder = -1 })
+
 /* Of nothing yet. */
 static struct store *new_store(void)
 {
@@ -140,7 +142,7 @@ static struct store *new_store(void)
 
 	if (store) {
 		store->lock_fd = -1;
-		store->place = FILES_NOWHERE;
+		store->place = NOWHERE;
 	}
 	return store;
 }
@@ -148,7 +150,7 @@ static struct store *new_store(void)
 /*
  * A new file, under the recorder's lock, filled by @fill. Takes the place on success.
  */
-static int create_new(struct files_place *place, int (*fill)(struct store *store), struct store **ret)
+static int create_new(struct place *place, int (*fill)(struct store *store), struct store **ret)
 {
 	CLEANUP(store_closep) struct store *store = new_store();
 	int r;
@@ -164,21 +166,21 @@ static int create_new(struct files_place *place, int (*fill)(struct store *store
 		/* Closed first: SQLite would write its log on closing. */
 		close_files(store);
 		files_remove(place);
-		store->place = FILES_NOWHERE;
+		store->place = NOWHERE;
 		return r;
 	}
-	*place = FILES_NOWHERE;
+	*place = NOWHERE;
 	*ret = TAKE(store);
 	return 0;
 }
 
 int store_create(const char *path, bool *ret_kept, struct store **ret)
 {
-	CLEANUP(files_leave) struct files_place place = FILES_NOWHERE;
+	CLEANUP(place_done) struct place place = NOWHERE;
 	bool kept = false;
 	int r;
 
-	r = files_find(path, false, &place);
+	r = place_find(path, &place);
 	if (r >= 0)
 		r = files_keep_old(&place, &kept);
 	if (r < 0)
@@ -209,11 +211,16 @@ static int fill_plain(struct store *store)
 
 int store_create_plain(const char *path, struct store **ret)
 {
-	CLEANUP(files_leave) struct files_place place = FILES_NOWHERE;
+	CLEANUP(place_done) struct place place = NOWHERE;
 	int r;
 
-	r = files_find(path, false, &place);
+	r = place_find(path, &place);
 	return r < 0 ? r : create_new(&place, fill_plain, ret);
+}
+
+int store_set_mode(struct store *store, mode_t mode)
+{
+	return files_set_mode(&store->place, store->lock_fd, mode);
 }
 
 /*
@@ -253,7 +260,7 @@ int store_open(const char *path, struct store **ret)
 	store = new_store();
 	if (!store)
 		return -ENOMEM;
-	r = files_find(path, true, &store->place);
+	r = place_find(path, &store->place);
 	if (r >= 0)
 		r = files_lock(&store->place, &store->lock_fd);
 	if (r >= 0)
@@ -400,7 +407,7 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	close_files(store);
-	files_leave(&store->place);
+	place_done(&store->place);
 	free(store);
 }
 

@@ -107,6 +107,9 @@ struct store;
  */
 int store_create(const char *path, bool *ret_kept, struct store **ret);
 
+/* store_set_mode - permissions of a recording that was created. Errors: those of fchmod(2). */
+int store_set_mode(struct store *store, mode_t mode);
+
 /* A batch is one transaction. On -ENOSPC and other errors of commit the
  * batch is rolled back and the file holds all earlier ones. */
 int store_begin(struct store *store);

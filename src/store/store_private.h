@@ -2,7 +2,7 @@
 #ifndef PROBING_STORE_PRIVATE_H
 #define PROBING_STORE_PRIVATE_H
 
-#include "src/store/files.h"
+#include "base/place.h"
 #include "src/store/store.h"
 
 /* The statements of the writer; writer.c holds their SQL. */
@@ -35,7 +35,7 @@ struct store {
 	/* Holds the recorder's lock. Closing any descriptor of a file drops the
 	 * locks that SQLite holds on it in this process, so it goes after db. */
 	int lock_fd;
-	struct files_place place; /* SQLite reaches its files through the folder's descriptor */
+	struct place place; /* SQLite reaches its files through the folder's descriptor */
 	bool is_sealed; /* it was when it was opened: the first change breaks the seal, settling makes one */
 	bool in_batch;
 	int batch_error; /* why SQLite gave the whole batch up; 0 while it is whole */

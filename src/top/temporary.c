@@ -6,41 +6,35 @@
 #include "src/top/temporary.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/private_folder.h"
 #include "base/util.h"
-
-static void remove_names(const char *folder)
-{
-	static const char *const files[] = { "top.db", "top.db-wal", "top.db-shm", "top.db-journal" };
-	char path[PATH_MAX];
-
-	for (size_t i = 0; i < N_ELEMENTS(files); i++) {
-		snprintf(path, sizeof path, "%s/%s", folder, files[i]);
-		unlink(path);
-	}
-	rmdir(folder);
-}
 
 static int store_in(const char *parent, struct store **ret_store, sqlite3 **ret_reader)
 {
+	CLEANUP(closep) int fd = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(private_folder_remove) struct private_folder folder = { 0 };
 	CLEANUP(store_closep) struct store *store = NULL;
-	char folder[PATH_MAX - 32], path[PATH_MAX];
+	CLEANUP(freep) char *path = NULL;
 	sqlite3 *reader = NULL;
 	int r;
 
-	if (snprintf(folder, sizeof folder, "%s/probing-top.XXXXXX", parent) >= (int)sizeof folder)
-		return -ENAMETOOLONG;
-	if (!mkdtemp(folder))
+	if (fd < 0)
 		return -errno;
-	snprintf(path, sizeof path, "%s/top.db", folder);
+	r = private_folder_make(fd, "probing-top.", &folder);
+	if (r < 0)
+		return r;
+	if (asprintf(&path, "%s/top.db", folder.path) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
 	r = store_create(path, NULL, &store);
 	if (r >= 0)
 		r = store_open_reader(path, &reader);
-	remove_names(folder);
 	if (r < 0)
 		return r;
 	*ret_reader = reader;

@@ -9,7 +9,7 @@
  * Its files have no name any more when this returns, so that nothing is left behind
  * however this process ends. They lie in $TMPDIR, /tmp or /dev/shm, whichever can be written.
  * @ret_reader: ended with sqlite3_close().
- * Errors: what mkdtemp(3), store_create() and store_open_reader() report.
+ * Errors: what private_folder_make(), store_create() and store_open_reader() report.
  */
 int temporary_store(struct store **ret_store, sqlite3 **ret_reader);
 

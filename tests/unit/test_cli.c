@@ -444,7 +444,7 @@ static void outputs_appear_at_the_end(void **state)
 	struct output output;
 
 	(void)state;
-	assert_int_equal(output_open(&output, "new"), 0);
+	assert_int_equal(output_open(&output, "new", 0), 0);
 	fputs("whole", output.file);
 	assert_int_equal(access("new", F_OK), -1);
 	assert_int_equal(output_finish(&output), 0);
@@ -462,7 +462,7 @@ static void large_outputs_are_whole(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(output_open(&output, "new"), 0);
+	assert_int_equal(output_open(&output, "new", 0), 0);
 	for (int i = 0; i < LINES; i++)
 		fprintf(output.file, "%09d\n", i);
 	assert_int_equal(output_finish(&output), 0);
@@ -479,7 +479,7 @@ static void abandoned_outputs_leave_the_old_one(void **state)
 
 	(void)state;
 	write_file("old", "old");
-	assert_int_equal(output_open(&output, "old"), 0);
+	assert_int_equal(output_open(&output, "old", 0), 0);
 	fputs("half", output.file);
 	fflush(output.file);
 	output_abandon(&output);
@@ -500,7 +500,7 @@ static void write_output(const char *path, const char *text)
 {
 	struct output output;
 
-	assert_int_equal(output_open(&output, path), 0);
+	assert_int_equal(output_open(&output, path, 0), 0);
 	fputs(text, output.file);
 	assert_int_equal(output_finish(&output), 0);
 }
@@ -513,7 +513,7 @@ static void outputs_respect_permissions_and_links(void **state)
 
 	(void)state;
 	write_output("new", "x");
-	assert_int_equal(mode_of("new"), 0640);
+	assert_int_equal(mode_of("new"), 0600);
 	assert_int_equal(chmod("new", 0604), 0);
 	write_output("new", "y");
 	assert_int_equal(mode_of("new"), 0604);
@@ -537,7 +537,7 @@ static void a_pipe_is_written_directly(void **state)
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	reader = open("fifo", O_RDONLY | O_NONBLOCK);
 	assert_true(reader >= 0);
-	assert_int_equal(output_open(&output, "fifo"), 0);
+	assert_int_equal(output_open(&output, "fifo", 0), 0);
 	fputs("data", output.file);
 	assert_int_equal(output_finish(&output), 0);
 	assert_int_equal(read(reader, text, sizeof text), 4);

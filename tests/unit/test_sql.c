@@ -563,6 +563,51 @@ static bool is_editing(const struct terminal *terminal)
 	return blocked >> (SIGINT - 1) & 1;
 }
 
+/* Files that .output names appear at its end, for the user alone; what may be the only one of its kind stays. */
+static void the_prompt_writes_files(void **state)
+{
+	static const char head[] = "SQLite format 3";
+	CLEANUP(freep) char *answers = NULL;
+	char path[128], line[256];
+	struct terminal terminal;
+	struct stat st;
+	FILE *recording;
+
+	(void)state;
+	terminal_open(&terminal);
+	terminal_expect(&terminal, "probing> ");
+	snprintf(path, sizeof path, "%s/answers", terminal.home);
+	snprintf(line, sizeof line, ".output %s\n", path);
+	terminal_type(&terminal, line);
+	terminal_expect(&terminal, "probing> ");
+	terminal_type(&terminal, "SELECT 6 * 7 AS answer;\n");
+	terminal_expect(&terminal, "probing> ");
+	assert_int_equal(stat(path, &st), -1);
+	terminal_type(&terminal, ".output\n");
+	terminal_expect(&terminal, "probing> ");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(read_file(path, 4096, &answers, NULL), 0);
+	assert_non_null(strstr(answers, "42"));
+
+	assert_non_null(recording = fopen(path, "w"));
+	assert_int_equal(fwrite(head, 1, sizeof head, recording), sizeof head);
+	assert_int_equal(fclose(recording), 0);
+	terminal_type(&terminal, line);
+	terminal_expect(&terminal, "is a recording, or another SQLite file, and stays");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	terminal_type(&terminal, line);
+	terminal_expect(&terminal, "is a FIFO that nobody reads");
+	assert_int_equal(unlink(path), 0);
+	terminal_type(&terminal, line);
+	terminal_expect(&terminal, "probing> ");
+	terminal_leave(&terminal, ".quit\n");
+	assert_int_equal(stat(path, &st), 0); /* leaving is an end, too */
+	assert_int_equal(unlink(path), 0);
+	remove_home(&terminal);
+}
+
 static void the_prompt_survives_interrupts(void **state)
 {
 	struct terminal terminal;
@@ -618,6 +663,7 @@ int main(void)
 		cmocka_unit_test(a_query_can_be_interrupted),
 		cmocka_unit_test(distances),
 		cmocka_unit_test(the_prompt_answers),
+		cmocka_unit_test(the_prompt_writes_files),
 		cmocka_unit_test(the_prompt_survives_interrupts),
 	};
 

@@ -1,6 +1,7 @@
 /* test_store_reader.c - opening recordings in every state they are found in, and what is none. */
 #include <signal.h>
 
+#include "src/store/files.h"
 #include "tests/unit/store_fixture.h"
 
 static int open_error(const char *path)
@@ -311,7 +312,8 @@ static void test_sentences_name_the_file_and_what_to_do(void **state)
 		{ -EMEDIUMTYPE, "'probing record' wrote" },
 		{ -EPROTONOSUPPORT, "update probing" }, { -EIO, "dmesg" },
 		{ -ENOMEM, "raise the limit" }, { -ESTALE, "when its recorder has ended" },
-		{ -EMFILE, "ulimit -n" }, { -EKEYREJECTED, "remove that" }, { -ELOOP, "Too many levels" },
+		{ -EMFILE, "ulimit -n" }, { -FILES_EBESIDE, "remove that" },
+		{ -PLACE_EOTHERS_LINK, "the file itself" }, { -PLACE_EOTHERS_FILE, "another file" }, { -ELOOP, "Too many levels" },
 		{ -99999, "unknown error" },
 	};
 	char sentence[256];
