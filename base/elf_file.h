@@ -48,6 +48,8 @@ void elf_forget_pages(Elf *elf);
 Elf *elf_file_elf(struct elf_file *file);
 int elf_file_fd(const struct elf_file *file); /* -1: in memory */
 const struct build_id *elf_file_build_id(const struct elf_file *file);
+/* Whether the file has been truncated since it was opened, as far as anybody has looked: that part reads as zeros. */
+bool elf_file_is_cut(const struct elf_file *file);
 unsigned elf_file_machine(const struct elf_file *file); /* e_machine */
 
 /*
