@@ -417,3 +417,38 @@ int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_addr
 	}
 	return -ENOENT;
 }
+
+/* "ZLIB" and the size, 8 bytes, most significant first: how sections called .zdebug_* begin. */
+static uint64_t old_packed_bytes(Elf_Scn *section)
+{
+	const Elf_Data *data = elf_rawdata(section, NULL);
+	uint64_t n_bytes = 0;
+
+	if (!data || !data->d_buf || data->d_size < 12 || memcmp(data->d_buf, "ZLIB", 4) != 0)
+		return 0;
+	for (int i = 4; i < 12; i++)
+		n_bytes = n_bytes << 8 | ((const uint8_t *)data->d_buf)[i];
+	return n_bytes;
+}
+
+uint64_t elf_file_packed_bytes(const struct elf_file *file)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	GElf_Chdr packed;
+	uint64_t sum = 0;
+
+	while ((section = elf_nextscn(file->elf, section)) != NULL) {
+		uint64_t n_bytes = 0;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS)
+			continue;
+		if (header.sh_flags & SHF_COMPRESSED)
+			n_bytes = gelf_getchdr(section, &packed) ? packed.ch_size : 0;
+		else if (!(header.sh_flags & SHF_ALLOC))
+			n_bytes = old_packed_bytes(section);
+		if (__builtin_add_overflow(sum, n_bytes, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}

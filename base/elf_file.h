@@ -93,6 +93,12 @@ int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_addr
 		     uint64_t *ret_size);
 
 /*
+ * elf_file_packed_bytes - what the file's debug sections that are packed unpack to, all together, as their headers say.
+ * libdw unpacks them all once it opens the file.
+ */
+uint64_t elf_file_packed_bytes(const struct elf_file *file);
+
+/*
  * elf_file_data - bytes of the file as loaded at an address, relocations not applied.
  * @ret: borrowed, n_bytes long. Errors: -ENOENT outside the file's segments.
  */
