@@ -1,7 +1,8 @@
 /* effort.c - see effort.h.
  *
  * Time is the thread's CPU time, so that neither a slow disk nor a busy machine takes a module's names away. The clock is
- * read every CHECK_STEPS steps. One call into libdw is not interrupted: what it costs counts at its end.
+ * read every CHECK_STEPS steps. One call into libdw is not interrupted: what it costs counts at its end. Reading the clock
+ * is a system call, which takes as long as most look-ups: for these CLOCK_MONOTONIC will do.
  *
  * The numbers are those of real files with some room. The largest that were measured, a web browser's and libtorch's,
  * take 2 to 5 s and, unpacked, 0.3 to 1.5 GB (docs/symbols.md).
@@ -26,7 +27,10 @@ enum { PART_AT_LAST = 20 };
 #define MAX_DERIVED_BYTES (UINT64_C(512) << 20)
 #define MAX_ALL_BYTES (UINT64_C(1) << 30)
 
+#define SHORT_NS (NS_PER_S / 1000)
+
 static _Thread_local struct effort *current;
+static _Thread_local uint64_t last_cpu_ns; /* the thread's clock when it was read last */
 
 static uint64_t cpu_ns(void)
 {
@@ -55,15 +59,22 @@ void effort_allow_one(struct effort *effort)
 	effort->allowed_ns += LOOK_UP_NS;
 }
 
-static void account(struct effort *effort)
+static void add_time(struct effort *effort, uint64_t spent_ns)
 {
-	uint64_t now_ns = cpu_ns(), spent_ns = now_ns - effort->began_ns;
-
-	effort->began_ns = now_ns;
 	effort->used_ns += spent_ns;
 	if (effort->budget)
 		effort->budget->used_ns += spent_ns;
 	effort->is_spent |= effort->used_ns > limit_ns(effort);
+}
+
+/* The first time it is not known what the clock was before: not more than what has passed, nor than the thread has worked. */
+static void account(struct effort *effort)
+{
+	uint64_t now_ns = cpu_ns();
+
+	add_time(effort, effort->read_ns ? now_ns - effort->read_ns
+					 : MIN(monotonic_ns() - effort->entered_ns, now_ns - last_cpu_ns));
+	effort->read_ns = last_cpu_ns = now_ns;
 }
 
 static void leave_list(struct effort *effort)
@@ -96,13 +107,19 @@ void effort_begin(struct effort *effort)
 		leave_list(effort);
 		enter_list(effort);
 	}
-	effort->began_ns = cpu_ns();
+	effort->entered_ns = monotonic_ns();
+	effort->read_ns = 0;
 	current = effort;
 }
 
 void effort_end(struct effort *effort)
 {
-	account(effort);
+	uint64_t passed_ns = monotonic_ns() - effort->entered_ns;
+
+	if (effort->read_ns || passed_ns > SHORT_NS)
+		account(effort);
+	else
+		add_time(effort, passed_ns);
 	current = NULL;
 }
 

@@ -29,7 +29,9 @@ struct effort {
 	unsigned n_given_back;
 	uint64_t allowed_ns; /* beyond what each module has */
 	uint64_t n_allowed_bytes;
-	uint64_t used_ns, began_ns; /* CPU time; in all up to then, and the thread's clock then */
+	uint64_t used_ns;    /* CPU time */
+	uint64_t entered_ns; /* CLOCK_MONOTONIC */
+	uint64_t read_ns;    /* the thread's clock when it was read last since; 0: it was not */
 	unsigned n_steps;
 	bool is_spent;
 };

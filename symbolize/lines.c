@@ -28,7 +28,7 @@
 enum {
 	MAX_SCOPES = 256,
 	MAX_SIBLINGS = 1 << 16,
-	STEPS_OF_SCOPE = 512,       /* its ranges may be many */
+	STEPS_OF_SCOPE = 32,        /* its ranges may be many */
 	LIBDW_MAX_BYTES = 16 << 20, /* of tables of lines: libdw makes 40 bytes of one of these and keeps them */
 	LIBDW_ROW_BYTES = 40,
 	HEADER_BYTES = 12,
