@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "symbolize/module.h"
+#include "symbolize/search.h"
 
 /* What symbol table and unwind information say about an address. */
 struct place {
@@ -322,8 +323,8 @@ int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol 
 
 	if (r == -ENODATA)
 		r = name_without(module, address, &symbols[0]);
-	if (r > 0 && module->limit != SYMBOL_LIMIT_NONE)
-		module->n_limited += symbols[r - 1].is_offset;
+	if (r > 0 && module->limit != SYMBOL_LIMIT_NONE && symbols[r - 1].is_offset)
+		search_count_limited(module->search, module->path, module->limit, module->n_limited++ == 0);
 	return r;
 }
 

@@ -39,6 +39,7 @@ struct symbol_search {
 	struct debuginfod *servers; /* NULL: nobody is asked */
 	int server_error;
 	struct effort_budget budget;
+	struct symbol_limited limited;
 };
 
 void symbol_search_free(struct symbol_search *search)
@@ -99,6 +100,23 @@ int symbol_search_server_error(const struct symbol_search *search)
 const char *search_scratch_folder(const struct symbol_search *search)
 {
 	return search ? search->options.scratch_folder : NULL;
+}
+
+void search_count_limited(struct symbol_search *search, const char *path, enum symbol_limit limit, bool is_first)
+{
+	if (!search)
+		return;
+	search->limited.n_places++;
+	search->limited.n_modules += is_first;
+	if (search->limited.why)
+		return;
+	search->limited.why = symbol_limit_text(limit);
+	snprintf(search->limited.path, sizeof search->limited.path, "%s", path);
+}
+
+void symbol_search_limited(const struct symbol_search *search, struct symbol_limited *ret)
+{
+	*ret = search->limited;
 }
 
 struct effort_budget *search_budget(struct symbol_search *search)

@@ -38,6 +38,9 @@ const char *search_scratch_folder(const struct symbol_search *search);
  */
 bool search_may_harm(const char *beside, const char *name);
 
+/* One more place of a module has no name because of a limit; @is_first: of that module. @search may be NULL. */
+void search_count_limited(struct symbol_search *search, const char *path, enum symbol_limit limit, bool is_first);
+
 /* What all modules together may cost; the search's. NULL: @search is NULL. */
 struct effort_budget *search_budget(struct symbol_search *search);
 

@@ -137,6 +137,14 @@ struct symbol_sources {
 };
 void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret);
 
+/* What all modules that share a search have been left without. */
+struct symbol_limited {
+	uint64_t n_places, n_modules;
+	const char *why; /* symbol_limit_text() of the first one; NULL: none */
+	char path[256];  /* and its path, cut */
+};
+void symbol_search_limited(const struct symbol_search *search, struct symbol_limited *ret);
+
 /*
  * symbol_lookup - the functions at an address, innermost inlined one first.
  * @address: in the module's own address space; already moved back into the
