@@ -1,8 +1,8 @@
 /* elf_file.c - look-ups in an ELF file.
  *
- * libelf maps the file and reads its headers; what is asked about later is
+ * The file is mapped, and libelf reads its headers; what is asked about later is
  * read at the time of asking, so that a library of several hundred megabytes
- * opens as fast as a small one. Function bounds come from .eh_frame_hdr,
+ * opens as fast as a small one. What is cut off the file meanwhile reads as zeros (mapping.h). Function bounds come from .eh_frame_hdr,
  * which stripped files keep; elf_eh_frame.c reads it.
  *
  * Invariants:
@@ -21,13 +21,18 @@
 #include <unistd.h>
 
 #include "base/elf_eh_frame.h"
+#include "base/mapping.h"
 #include "base/util.h"
 
 /* Far above what linkers emit (about 15). */
 enum { MAX_PROGRAM_HEADERS = 4096 };
 
+/* A file has one of each kind. Many of them could all be the same large bytes. */
+enum { MAX_SYMBOL_TABLES = 8 };
+
 struct elf_file {
 	int fd;
+	struct file_mapping *mapping; /* NULL: what others keep in memory, or what cannot be mapped */
 	Elf *elf;
 	const uint8_t *image;
 	size_t n_image_bytes;
@@ -146,8 +151,8 @@ static int check_header(Elf *elf, unsigned *ret_machine)
 	return 0;
 }
 
-/* Takes elf in any case. */
-static int open_elf(Elf *elf, struct elf_file **ret)
+/* Takes elf and mapping (NULL: none) in any case. */
+static int open_elf(Elf *elf, struct file_mapping *mapping, struct elf_file **ret)
 {
 	CLEANUP(elf_file_freep) struct elf_file *file = NULL;
 	int r;
@@ -155,10 +160,12 @@ static int open_elf(Elf *elf, struct elf_file **ret)
 	file = calloc(1, sizeof *file);
 	if (!file) {
 		elf_end(elf);
+		file_mapping_free(mapping);
 		return -ENOMEM;
 	}
 	file->fd = -1;
 	file->elf = elf;
+	file->mapping = mapping;
 	r = check_header(elf, &file->machine);
 	if (r < 0)
 		return r;
@@ -175,16 +182,30 @@ static int open_elf(Elf *elf, struct elf_file **ret)
 	return 0;
 }
 
+static Elf *memory_elf(const void *image, size_t n_bytes)
+{
+	/* libelf takes a pointer to non-const, but writes only what elf_update() is asked to. */
+	return elf_memory((char *)(uintptr_t)image, n_bytes);
+}
+
 int elf_file_open(int fd, struct elf_file **ret)
 {
+	CLEANUP(file_mapping_freep) struct file_mapping *mapping = NULL;
+	const void *image;
+	size_t n_bytes;
 	Elf *elf;
 	int r;
 
 	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	r = file_mapping_new(fd, &mapping);
+	if (r == -ENOMEM)
+		return r;
+	image = mapping ? file_mapping_bytes(mapping, &n_bytes) : NULL;
+	/* Some file systems cannot map. */
+	elf = image ? memory_elf(image, n_bytes) : elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf)
 		return -ENOEXEC;
-	r = open_elf(elf, ret);
+	r = open_elf(elf, TAKE(mapping), ret);
 	if (r < 0)
 		return r;
 	(*ret)->fd = fd;
@@ -196,11 +217,10 @@ int elf_file_open_memory(const void *image, size_t n_bytes, struct elf_file **re
 	Elf *elf;
 
 	elf_version(EV_CURRENT);
-	/* libelf takes a pointer to non-const, but writes only what elf_update() is asked to. */
-	elf = elf_memory((char *)(uintptr_t)image, n_bytes);
+	elf = memory_elf(image, n_bytes);
 	if (!elf)
 		return -ENOEXEC;
-	return open_elf(elf, ret);
+	return open_elf(elf, NULL, ret);
 }
 
 void elf_file_free(struct elf_file *file)
@@ -208,6 +228,7 @@ void elf_file_free(struct elf_file *file)
 	if (!file)
 		return;
 	elf_end(file->elf);
+	file_mapping_free(file->mapping);
 	closep(&file->fd);
 	free(file->segments);
 	free(file);
@@ -231,6 +252,11 @@ int elf_file_fd(const struct elf_file *file)
 const struct build_id *elf_file_build_id(const struct elf_file *file)
 {
 	return &file->build_id;
+}
+
+bool elf_file_is_cut(const struct elf_file *file)
+{
+	return file->mapping && file_mapping_is_cut(file->mapping);
 }
 
 unsigned elf_file_machine(const struct elf_file *file)
@@ -352,10 +378,12 @@ int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value
 
 	for (size_t i = 0; i < N_ELEMENTS(types); i++) {
 		Elf_Scn *section = NULL;
+		unsigned n_tables = 0;
 
-		while ((section = elf_nextscn(file->elf, section)) != NULL) {
+		while (n_tables < MAX_SYMBOL_TABLES && (section = elf_nextscn(file->elf, section)) != NULL) {
 			if (!gelf_getshdr(section, &header) || header.sh_type != types[i])
 				continue;
+			n_tables++;
 			if (find_in_table(file, section, &header, name, &symbol) < 0)
 				continue;
 			*ret_value = symbol.st_value;
@@ -388,4 +416,39 @@ int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_addr
 		}
 	}
 	return -ENOENT;
+}
+
+/* "ZLIB" and the size, 8 bytes, most significant first: how sections called .zdebug_* begin. */
+static uint64_t old_packed_bytes(Elf_Scn *section)
+{
+	const Elf_Data *data = elf_rawdata(section, NULL);
+	uint64_t n_bytes = 0;
+
+	if (!data || !data->d_buf || data->d_size < 12 || memcmp(data->d_buf, "ZLIB", 4) != 0)
+		return 0;
+	for (int i = 4; i < 12; i++)
+		n_bytes = n_bytes << 8 | ((const uint8_t *)data->d_buf)[i];
+	return n_bytes;
+}
+
+uint64_t elf_file_packed_bytes(const struct elf_file *file)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	GElf_Chdr packed;
+	uint64_t sum = 0;
+
+	while ((section = elf_nextscn(file->elf, section)) != NULL) {
+		uint64_t n_bytes = 0;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS)
+			continue;
+		if (header.sh_flags & SHF_COMPRESSED)
+			n_bytes = gelf_getchdr(section, &packed) ? packed.ch_size : 0;
+		else if (!(header.sh_flags & SHF_ALLOC))
+			n_bytes = old_packed_bytes(section);
+		if (__builtin_add_overflow(sum, n_bytes, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
 }

@@ -48,6 +48,8 @@ void elf_forget_pages(Elf *elf);
 Elf *elf_file_elf(struct elf_file *file);
 int elf_file_fd(const struct elf_file *file); /* -1: in memory */
 const struct build_id *elf_file_build_id(const struct elf_file *file);
+/* Whether the file has been truncated since it was opened, as far as anybody has looked: that part reads as zeros. */
+bool elf_file_is_cut(const struct elf_file *file);
 unsigned elf_file_machine(const struct elf_file *file); /* e_machine */
 
 /*
@@ -89,6 +91,12 @@ int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value
 /* elf_file_section - where a section is loaded. -ENOENT. */
 int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address,
 		     uint64_t *ret_size);
+
+/*
+ * elf_file_packed_bytes - what the file's debug sections that are packed unpack to, all together, as their headers say.
+ * libdw unpacks them all once it opens the file.
+ */
+uint64_t elf_file_packed_bytes(const struct elf_file *file);
 
 /*
  * elf_file_data - bytes of the file as loaded at an address, relocations not applied.

@@ -8,6 +8,7 @@
  * dwarf4, dwarf5, compressed (-gz), skeleton (-gsplit-dwarf), cxx, plain (.symtab only); link
  * and only_debug are dwarf5 split by objcopy, mini has its symbols in .gnu_debugdata (packed),
  * bomb a .gnu_debugdata whose chunks claim 400 MB (packed_bomb); names of C++ and Rust.
+ * make_symbols_corpus.py makes bomb_*: files whose sections are sane one by one, and which would take gigabytes or hours.
  */
 #include <gelf.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 
 #include "base/elf_file.h"
 #include "base/util.h"
+#include "symbolize/effort.h"
 #include "symbolize/fence.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"
@@ -67,10 +69,15 @@ static void look_up_segments(struct symbol_module *module, struct elf_file *elf)
 static void unpack(struct elf_file *elf)
 {
 	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
+	struct effort effort = { 0 };
 	Dwarf_Off offset = 0, next;
 	size_t header_bytes;
+	int r;
 
-	if (unpacked_new(elf, NULL, &unpacked) < 0)
+	effort_begin(&effort);
+	r = unpacked_new(elf, NULL, &unpacked);
+	effort_end(&effort);
+	if (r < 0)
 		return;
 	for (unsigned n = 0; n < MAX_LOOKUPS &&
 	     dwarf_nextcu(unpacked_dwarf(unpacked), offset, &next, &header_bytes, NULL, NULL, NULL) == 0; n++)

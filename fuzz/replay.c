@@ -1,7 +1,8 @@
 /* replay.c - feeds every file of a folder to a fuzz target, as an ordinary test.
  *
  * Arguments: files and folders; a folder that does not exist is an error, so
- * that a lost corpus is noticed.
+ * that a lost corpus is noticed. A file that makes the target take more memory than
+ * MAX_RESIDENT_MB is a failure, too; one that takes it for ever is the test's timeout.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -9,13 +10,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-enum { MAX_INPUT_BYTES = 16 << 20 };
+enum { MAX_INPUT_BYTES = 16 << 20, MAX_RESIDENT_MB = 900 };
+
+/* Sanitizers have shadows of all memory. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { IS_MEASURED = 0 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { IS_MEASURED = 0 };
+#else
+enum { IS_MEASURED = 1 };
+#endif
+#else
+enum { IS_MEASURED = 1 };
+#endif
+
+static int check_memory(void)
+{
+	struct rusage usage;
+
+	if (!IS_MEASURED || getrusage(RUSAGE_SELF, &usage) < 0)
+		return 0;
+	return usage.ru_maxrss / 1024 > MAX_RESIDENT_MB ? -E2BIG : 0;
+}
 
 static int replay_file(const char *path)
 {
@@ -27,7 +51,10 @@ static int replay_file(const char *path)
 	if (r < 0)
 		return r;
 	LLVMFuzzerTestOneInput((const uint8_t *)bytes, n_bytes);
-	return 0;
+	r = check_memory();
+	if (r < 0)
+		fprintf(stderr, "replay: more than %d MB with %s\n", MAX_RESIDENT_MB, path);
+	return r;
 }
 
 static int replay_folder(const char *path, size_t *n_done)

@@ -22,6 +22,7 @@ enum {
 	MAX_UNPACKED_SYMBOLS = 256 << 20, /* .gnu_debugdata; Fedora's largest are some 20 MB */
 	SMALL_SECTION = 64 << 20,         /* up to here any ratio is fine */
 	MAX_RATIO = 64,                   /* debug information packs 2 to 10 times */
+	MAX_RATIO_OF_ALL = 16,            /* and all sections of a file together 2 to 5 times */
 	MAX_DICTIONARY = 64 << 20,        /* what "xz -9" uses */
 	MAX_SECTIONS = 1 << 16,
 };
@@ -145,7 +146,34 @@ int fence_xz_bytes(const uint8_t *bytes, size_t n_bytes, uint64_t *ret)
 
 /* ---- Sections ---- */
 
-static bool passes_debugdata(Elf_Scn *section)
+/* What sections unpack to, and from. */
+struct sum {
+	uint64_t n_unpacked, n_packed;
+	uint64_t n_symbols; /* of n_unpacked */
+};
+
+static bool is_sane(uint64_t unpacked, uint64_t packed)
+{
+	return unpacked <= SMALL_SECTION || unpacked / MAX_RATIO <= packed;
+}
+
+bool fence_is_sane(uint64_t n_unpacked, uint64_t n_packed)
+{
+	return n_unpacked <= FENCE_SMALL_BYTES ||
+	       (n_unpacked <= FENCE_MAX_BYTES && n_unpacked / MAX_RATIO_OF_ALL <= n_packed);
+}
+
+/* Numbers up to FENCE_MAX_BYTES, of MAX_SECTIONS at most, add up in 64 bits. */
+static bool add(struct sum *sum, uint64_t n_unpacked, uint64_t n_packed)
+{
+	if (n_unpacked > FENCE_MAX_BYTES)
+		return false;
+	sum->n_unpacked += n_unpacked;
+	sum->n_packed += MIN(n_packed, FENCE_MAX_BYTES);
+	return true;
+}
+
+static bool passes_debugdata(Elf_Scn *section, struct sum *sum)
 {
 	const Elf_Data *data = elf_rawdata(section, NULL);
 	uint64_t n_bytes;
@@ -153,17 +181,14 @@ static bool passes_debugdata(Elf_Scn *section)
 	/* None there is fine; what is no .xz file libdw would try as a raw LZMA stream. */
 	if (!data || !data->d_buf || data->d_size == 0)
 		return true;
-	return fence_xz_bytes(data->d_buf, data->d_size, &n_bytes) == 0 &&
-	       n_bytes <= MAX_UNPACKED_SYMBOLS;
-}
-
-static bool is_sane(uint64_t unpacked, uint64_t packed)
-{
-	return unpacked <= SMALL_SECTION || unpacked / MAX_RATIO <= packed;
+	if (fence_xz_bytes(data->d_buf, data->d_size, &n_bytes) < 0 || n_bytes > MAX_UNPACKED_SYMBOLS)
+		return false;
+	sum->n_symbols += n_bytes;
+	return add(sum, n_bytes, data->d_size);
 }
 
 /* The older way: "ZLIB" and the size, 8 bytes, most significant first. */
-static bool passes_zdebug(Elf_Scn *section, const GElf_Shdr *header)
+static bool passes_zdebug(Elf_Scn *section, const GElf_Shdr *header, struct sum *sum)
 {
 	const Elf_Data *data = elf_rawdata(section, NULL);
 	uint64_t n_bytes = 0;
@@ -172,10 +197,10 @@ static bool passes_zdebug(Elf_Scn *section, const GElf_Shdr *header)
 		return true;
 	for (int i = 4; i < 12; i++)
 		n_bytes = n_bytes << 8 | ((const uint8_t *)data->d_buf)[i];
-	return is_sane(n_bytes, header->sh_size);
+	return is_sane(n_bytes, header->sh_size) && add(sum, n_bytes, header->sh_size);
 }
 
-static bool passes_section(Elf *elf, size_t names, Elf_Scn *section)
+static bool passes_section(Elf *elf, size_t names, Elf_Scn *section, struct sum *sum)
 {
 	const char *name;
 	GElf_Shdr header;
@@ -184,27 +209,43 @@ static bool passes_section(Elf *elf, size_t names, Elf_Scn *section)
 	if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS)
 		return true;
 	if (header.sh_flags & SHF_COMPRESSED)
-		return !gelf_getchdr(section, &packed) || is_sane(packed.ch_size, header.sh_size);
+		return !gelf_getchdr(section, &packed) ||
+		       (is_sane(packed.ch_size, header.sh_size) && add(sum, packed.ch_size, header.sh_size));
 	name = elf_strptr(elf, names, header.sh_name);
 	if (!name)
 		return true;
 	if (strcmp(name, ".gnu_debugdata") == 0)
-		return passes_debugdata(section);
-	return strncmp(name, ".zdebug", 7) != 0 || passes_zdebug(section, &header);
+		return passes_debugdata(section, sum);
+	return strncmp(name, ".zdebug", 7) != 0 || passes_zdebug(section, &header, sum);
+}
+
+int fence_unpacked_bytes(struct elf_file *file, uint64_t *ret_all, uint64_t *ret_symbols)
+{
+	Elf *elf = elf_file_elf(file);
+	struct sum sum = { 0 };
+	Elf_Scn *section = NULL;
+	size_t names, n = 0, n_file = 0;
+
+	*ret_all = *ret_symbols = 0;
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		return 0; /* no sections: nothing that could be unpacked */
+	while ((section = elf_nextscn(elf, section)) != NULL)
+		if (++n > MAX_SECTIONS || !passes_section(elf, names, section, &sum))
+			return -E2BIG;
+	/* Sections may be the same bytes. */
+	(void)elf_rawfile(elf, &n_file);
+	if (!fence_is_sane(sum.n_unpacked, MIN(sum.n_packed, (uint64_t)n_file)))
+		return -E2BIG;
+	*ret_all = sum.n_unpacked;
+	*ret_symbols = sum.n_symbols;
+	return 0;
 }
 
 bool fence_passes(struct elf_file *file)
 {
-	Elf *elf = elf_file_elf(file);
-	Elf_Scn *section = NULL;
-	size_t names, n = 0;
+	uint64_t n_all, n_symbols;
 
-	if (elf_getshdrstrndx(elf, &names) < 0)
-		return true; /* no sections: nothing that could be unpacked */
-	while ((section = elf_nextscn(elf, section)) != NULL)
-		if (++n > MAX_SECTIONS || !passes_section(elf, names, section))
-			return false;
-	return true;
+	return fence_unpacked_bytes(file, &n_all, &n_symbols) == 0;
 }
 
 bool fence_has_code(struct elf_file *file)

@@ -8,12 +8,25 @@
 
 #include "base/elf_file.h"
 
+/* Of one file: all that it unpacks to together, and up to where that may be any multiple of what is packed. */
+#define FENCE_MAX_BYTES (UINT64_C(2) << 30)
+#define FENCE_SMALL_BYTES (UINT64_C(256) << 20)
+
 /*
- * fence_passes - whether a file unpacks to something of a sane size.
+ * fence_passes - whether a file unpacks to something of a sane size, each section and all of them together.
  * Looks at the compressed sections (SHF_COMPRESSED, .zdebug_*) and at
  * .gnu_debugdata; nothing is unpacked for it.
  */
 bool fence_passes(struct elf_file *elf);
+
+/*
+ * fence_unpacked_bytes - what the file unpacks to where libdw does that.
+ * @ret_all: all sections together. @ret_symbols: of these .gnu_debugdata. Errors: -E2BIG it does not pass.
+ */
+int fence_unpacked_bytes(struct elf_file *elf, uint64_t *ret_all, uint64_t *ret_symbols);
+
+/* fence_is_sane - whether n_unpacked bytes, of all sections of a file together, are as much as n_packed may become. */
+bool fence_is_sane(uint64_t n_unpacked, uint64_t n_packed);
 
 /*
  * fence_xz_bytes - what an .xz file unpacks to, from the headers of its chunks.

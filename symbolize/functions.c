@@ -19,9 +19,14 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "symbolize/abbrevs.h"
+#include "symbolize/effort.h"
 #include "symbolize/search.h"
 
 enum { MAX_DEPTH = 48, MAX_NESTING = 64, MAX_RANGES = 1 << 24 };
+
+/* What libdw takes and keeps of each, roughly: of a unit a table for its abbreviations, too. */
+enum { STEPS_OF_ENTRY = 64, BYTES_OF_UNIT = 1280 };
 
 struct range {
 	uint64_t start, end;
@@ -44,12 +49,13 @@ struct debug_unit {
 };
 
 struct debug_functions {
+	struct abbrevs_section abbrevs;
 	struct debug_unit *units;
 	size_t n_units, units_allocated;
 	struct ranges ranges; /* items index units */
 };
 
-/* Add all ranges of an entry. Returns how many, or -ENOMEM. */
+/* Add all ranges of an entry. Returns how many; -ENOMEM and those of effort.h. */
 static int ranges_add(struct ranges *ranges, Dwarf_Die *die, size_t item)
 {
 	Dwarf_Addr base, start, end;
@@ -62,10 +68,12 @@ static int ranges_add(struct ranges *ranges, Dwarf_Die *die, size_t item)
 		offset = dwarf_ranges(die, offset, &base, &start, &end);
 		if (offset <= 0)
 			break;
+		if (!effort_go_on(4))
+			return -ETIME;
 		/* Linkers leave 0 or -1 where they dropped a function. */
 		if (start == 0 || end <= start)
 			continue;
-		r = grow(&ranges->items, ranges->n_items, &ranges->allocated,
+		r = effort_grow(&ranges->items, ranges->n_items, &ranges->allocated,
 			 sizeof *ranges->items);
 		if (r < 0)
 			return r;
@@ -135,7 +143,7 @@ static int add_function(struct debug_unit *unit, Dwarf_Die *die)
 	r = ranges_add(&unit->ranges, die, unit->n_functions);
 	if (r <= 0)
 		return r;
-	r = grow(&unit->functions, unit->n_functions, &unit->functions_allocated,
+	r = effort_grow(&unit->functions, unit->n_functions, &unit->functions_allocated,
 		 sizeof *unit->functions);
 	if (r < 0)
 		return r;
@@ -184,6 +192,8 @@ static int collect(struct debug_unit *unit, Dwarf_Die *parent, unsigned depth)
 	     more = dwarf_siblingof(&child, &child)) {
 		int tag = dwarf_tag(&child);
 
+		if (!effort_go_on(STEPS_OF_ENTRY))
+			return -ETIME;
 		if (tag == DW_TAG_subprogram) {
 			r = add_function(unit, &child);
 			if (r < 0)
@@ -198,12 +208,30 @@ static int collect(struct debug_unit *unit, Dwarf_Die *parent, unsigned depth)
 	return 0;
 }
 
+/* Begun anew where it was not finished, which is where all is given up. */
+static int collect_unit(struct debug_functions *functions, struct debug_unit *unit)
+{
+	int r;
+
+	r = abbrevs_take(&functions->abbrevs, &unit->root, true);
+	if (r < 0)
+		return r;
+	unit->n_left = count_bytes(&unit->root);
+	unit->n_functions = unit->ranges.n_items = 0;
+	r = collect(unit, &unit->root, 0);
+	if (r < 0)
+		return r;
+	ranges_sort(&unit->ranges);
+	unit->collected = true;
+	return 0;
+}
+
 static int add_unit(struct debug_functions *functions, Dwarf_Die *lines, Dwarf_Die *split)
 {
 	struct debug_unit *unit;
 	int r;
 
-	r = grow(&functions->units, functions->n_units, &functions->units_allocated,
+	r = effort_grow(&functions->units, functions->n_units, &functions->units_allocated,
 		 sizeof *functions->units);
 	if (r < 0)
 		return r;
@@ -232,13 +260,13 @@ static bool may_follow(Dwarf_Die *skeleton, const char *path)
 	const char *folder = text_attribute(skeleton, DW_AT_comp_dir, DW_AT_comp_dir);
 	CLEANUP(freep) char *in_folder = NULL;
 
-	if (!name || search_may_block(path, name))
+	if (!name || search_may_harm(path, name))
 		return false;
 	if (!folder || name[0] == '/')
 		return true;
 	if (asprintf(&in_folder, "%s/%s", folder, name) < 0)
 		return false;
-	return !search_may_block(path, in_folder);
+	return !search_may_harm(path, in_folder);
 }
 
 int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions **ret)
@@ -256,8 +284,16 @@ int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions *
 
 		if (dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) != 0)
 			break;
+		if (!effort_go_on(STEPS_OF_ENTRY))
+			return -ETIME;
+		r = effort_take(BYTES_OF_UNIT, true);
+		if (r < 0)
+			return r;
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;
+		r = abbrevs_take(&functions->abbrevs, &die, false);
+		if (r < 0)
+			return r;
 		if (type == DW_UT_skeleton && may_follow(&die, path))
 			(void)dwarf_cu_info(unit, NULL, NULL, NULL, &split, NULL, NULL, NULL);
 		r = add_unit(functions, &die, &split);
@@ -300,12 +336,9 @@ int debug_functions_find(struct debug_functions *functions, uint64_t address, Dw
 		return 0;
 	unit = &functions->units[range->item];
 	if (!unit->collected) {
-		unit->n_left = count_bytes(&unit->root);
-		r = collect(unit, &unit->root, 0);
+		r = collect_unit(functions, unit);
 		if (r < 0)
 			return r;
-		ranges_sort(&unit->ranges);
-		unit->collected = true;
 	}
 	*ret_lines = unit->lines;
 	range = ranges_find(&unit->ranges, address);

@@ -13,7 +13,7 @@ struct debug_functions;
  * Reads one entry per unit; the functions of a unit are read when an address
  * in it is asked for.
  * @path: the file it is in, beside which the units of a split one may lie.
- * Errors: -ENOMEM.
+ * Errors: -ENOMEM; those of effort.h.
  */
 int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions **ret);
 void debug_functions_free(struct debug_functions *functions);
@@ -23,7 +23,7 @@ void debug_functions_freep(struct debug_functions **functions);
  * debug_functions_find - unit and function at an address, as DWARF counts it.
  * @ret_lines:    the unit's entry that owns the line table.
  * @ret_function: its DW_TAG_subprogram.
- * Returns 2 where both are known, 1 for the unit only, 0 for neither, -ENOMEM.
+ * Returns 2 where both are known, 1 for the unit only, 0 for neither; -ENOMEM, those of effort.h.
  */
 int debug_functions_find(struct debug_functions *functions, uint64_t address, Dwarf_Die *ret_lines,
 			 Dwarf_Die *ret_function);

@@ -18,9 +18,11 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "symbolize/effort.h"
 
 enum {
-	MAX_COPY = 256 << 20, /* larger segments are no interpreter's tables */
+	MAX_COPY = 256 << 20, /* of all segments: larger ones are no interpreter's tables */
+	STEPS_OF_RELOCATION = 4,
 };
 
 /* Relocations that write a word: the addend, or a symbol and the addend. */
@@ -38,6 +40,15 @@ static const struct relocations *relocations_of(unsigned machine)
 		if (relocations[i].machine == machine)
 			return &relocations[i];
 	return NULL;
+}
+
+static uint64_t bytes_copied(const struct image *image)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < image->n_segments; i++)
+		n += image->segments[i].relocated ? image->segments[i].end - image->segments[i].start : 0;
+	return n;
 }
 
 static int add_segment(struct image *image, const struct elf_segment *from)
@@ -61,7 +72,7 @@ static int add_segment(struct image *image, const struct elf_segment *from)
 		.executable = from->executable,
 	};
 	image->n_segments++;
-	if (!from->writable || from->n_file_bytes > MAX_COPY)
+	if (!from->writable || from->n_file_bytes > MAX_COPY - bytes_copied(image))
 		return 0;
 	segment->relocated = malloc(from->n_file_bytes);
 	if (!segment->relocated)
@@ -112,7 +123,7 @@ static void apply_section(struct image *image, Elf *elf, Elf_Scn *section, const
 	if (symbols && symbols->d_type != ELF_T_SYM)
 		symbols = NULL;
 	for (size_t i = 0; i < data->d_size / header->sh_entsize; i++) {
-		if (!gelf_getrela(data, (int)i, &relocation))
+		if (!gelf_getrela(data, (int)i, &relocation) || !effort_go_on(STEPS_OF_RELOCATION))
 			break;
 		apply(image, symbols, &relocation);
 	}

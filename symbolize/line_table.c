@@ -21,8 +21,10 @@
 
 #include "base/cursor.h"
 #include "base/util.h"
+#include "symbolize/effort.h"
+#include "symbolize/names.h"
 
-enum { BLOCK_ROWS = 64, BLOCK_BYTES = 4096, MAX_SECTIONS = 1 << 16, MAX_FORMATS = 16 };
+enum { BLOCK_ROWS = 64, BLOCK_BYTES = 4096, MAX_SECTIONS = 1 << 16, MAX_FORMATS = 16, OPCODES_A_CHECK = 1 << 12, STEPS_OF_NAME = 16 };
 
 /* The registers that are asked for. Those of a row, once it is written. */
 struct row {
@@ -142,7 +144,7 @@ static const char *read_string(struct cursor *cursor)
 static const char *string_at(const struct line_bytes *strings, uint64_t offset)
 {
 	if (!strings->bytes || offset >= strings->n_bytes ||
-	    !memchr(strings->bytes + offset, '\0', strings->n_bytes - offset))
+	    !memchr(strings->bytes + offset, '\0', MIN(strings->n_bytes - offset, (size_t)NAME_MAX_BYTES)))
 		return NULL;
 	return (const char *)strings->bytes + offset;
 }
@@ -198,7 +200,9 @@ static int add_folder(struct line_table *table, const char *folder)
 {
 	int r;
 
-	r = grow(&table->folders, table->n_folders, &table->folders_allocated, sizeof *table->folders);
+	if (!effort_go_on(STEPS_OF_NAME))
+		return -ETIME;
+	r = effort_grow(&table->folders, table->n_folders, &table->folders_allocated, sizeof *table->folders);
 	if (r < 0)
 		return r;
 	table->folders[table->n_folders++] = folder;
@@ -209,7 +213,9 @@ static int add_file(struct line_table *table, const char *name, uint64_t folder)
 {
 	int r;
 
-	r = grow(&table->files, table->n_files, &table->files_allocated, sizeof *table->files);
+	if (!effort_go_on(STEPS_OF_NAME))
+		return -ETIME;
+	r = effort_grow(&table->files, table->n_files, &table->files_allocated, sizeof *table->files);
 	if (r < 0)
 		return r;
 	table->files[table->n_files++] = (struct file){ .name = name, .folder = folder };
@@ -477,13 +483,15 @@ static int run_standard(const struct line_table *table, struct cursor *cursor, s
 	}
 }
 
-/* On to the next row. Returns 1, 0 where the program ends, -ENOTSUP. */
+/* On to the next row. Returns 1, 0 where the program ends; -ENOTSUP, -ETIME. */
 static int next_row(const struct line_table *table, struct cursor *cursor, struct row *row)
 {
-	while (cursor->at != cursor->end && !cursor->failed) {
+	for (unsigned n = 1; cursor->at != cursor->end && !cursor->failed; n++) {
 		uint8_t opcode = *cursor->at++;
 		int r;
 
+		if (n % OPCODES_A_CHECK == 0 && !effort_go_on(OPCODES_A_CHECK))
+			return -ETIME;
 		if (opcode >= table->opcode_base) {
 			run_special(table, row, opcode);
 			return 1;
@@ -507,7 +515,7 @@ static int add_mark(struct line_table *table, const struct row *row, size_t at)
 {
 	int r;
 
-	r = grow(&table->marks, table->n_marks, &table->marks_allocated, sizeof *table->marks);
+	r = effort_grow(&table->marks, table->n_marks, &table->marks_allocated, sizeof *table->marks);
 	if (r < 0)
 		return r;
 	table->marks[table->n_marks++] = (struct mark){ .row = *row, .at = (uint32_t)at };
@@ -539,6 +547,8 @@ static int make_marks(struct line_table *table)
 			if (r < 0)
 				return r;
 			n_rows = 0;
+			if (!effort_go_on(BLOCK_ROWS / 4))
+				return -ETIME;
 		}
 		n_rows++;
 		before = row;
@@ -610,10 +620,17 @@ bool line_table_find(const struct line_table *table, uint64_t address, uint64_t 
 
 /* ---- Files ---- */
 
+static bool is_too_long(const char *name)
+{
+	return name && strnlen(name, NAME_MAX_BYTES) == NAME_MAX_BYTES;
+}
+
 /* The folder of a file, as the table tells it; NULL: it does not. */
 static const char *folder_of(const struct line_table *table, const struct file *file)
 {
-	return file->folder < table->n_folders ? table->folders[file->folder] : NULL;
+	const char *folder = file->folder < table->n_folders ? table->folders[file->folder] : NULL;
+
+	return is_too_long(folder) ? NULL : folder;
 }
 
 static int make_whole(const struct line_table *table, struct file *file)
@@ -646,7 +663,7 @@ int line_table_file(struct line_table *table, uint64_t number, const char **ret)
 	if (number < table->first_number || number - table->first_number >= table->n_files)
 		return 0;
 	file = &table->files[number - table->first_number];
-	if (!file->name)
+	if (!file->name || is_too_long(file->name))
 		return 0;
 	if (!file->whole) {
 		r = make_whole(table, file);
@@ -670,7 +687,7 @@ int line_table_new(const struct line_sections *sections, uint64_t offset, const 
 	table = calloc(1, sizeof *table);
 	if (!table)
 		return -ENOMEM;
-	if (folder) {
+	if (folder && !is_too_long(folder)) {
 		table->compiled_in = strdup(folder);
 		if (!table->compiled_in)
 			return -ENOMEM;

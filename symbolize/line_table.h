@@ -30,7 +30,8 @@ struct line_table;
  * @sections: borrowed, as long as the table.
  * @offset:   of the table in .debug_line (DW_AT_stmt_list).
  * @folder:   in which the unit was compiled (DW_AT_comp_dir), copied; NULL: unknown.
- * Errors: -ENOTSUP in a way that is not known here, -EBADMSG damaged: libdw may know better; -ENOMEM.
+ * Errors: -ENOTSUP in a way that is not known here, -EBADMSG damaged: libdw may know better; -ENOMEM;
+ *         those of effort.h.
  * Source: DWARF 2 to 5, 6.2 "Line Number Information".
  */
 int line_table_new(const struct line_sections *sections, uint64_t offset, const char *folder,

@@ -15,14 +15,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/id_map.h"
 #include "base/util.h"
+#include "symbolize/effort.h"
 #include "symbolize/functions.h"
 #include "symbolize/line_table.h"
+#include "symbolize/names.h"
 #include "symbolize/symbolize.h"
 
-enum { MAX_SCOPES = 256, MAX_SIBLINGS = 1 << 16 };
+enum {
+	MAX_SCOPES = 256,
+	MAX_SIBLINGS = 1 << 16,
+	STEPS_OF_SCOPE = 32,        /* its ranges may be many */
+	LIBDW_MAX_BYTES = 16 << 20, /* of tables of lines: libdw makes 40 bytes of one of these and keeps them */
+	LIBDW_ROW_BYTES = 40,
+	HEADER_BYTES = 12,
+};
 
 struct debug_lines {
 	struct debug_functions *functions;
@@ -33,6 +43,8 @@ struct debug_lines {
 	struct id_map table_index; /* where a table of lines begins, plus 1 -> index */
 	struct line_table **tables; /* NULL where libdw has to be asked */
 	size_t n_tables, tables_allocated;
+	uint64_t n_libdw_bytes; /* of tables that libdw was asked for */
+	struct id_map libdw_index; /* where these begin, in one file or another -> 0: it may not be asked, 1: it may */
 	struct id_map whole_index; /* a relative name of libdw's, by its address -> its whole one */
 	char **wholes;
 	size_t n_wholes, wholes_allocated;
@@ -63,6 +75,7 @@ void debug_lines_free(struct debug_lines *lines)
 		return;
 	debug_functions_free(lines->functions);
 	id_map_done(&lines->table_index);
+	id_map_done(&lines->libdw_index);
 	for (size_t i = 0; i < lines->n_tables; i++)
 		line_table_free(lines->tables[i]);
 	free(lines->tables);
@@ -93,7 +106,8 @@ static bool find_scope(Dwarf_Die *parent, Dwarf_Addr address, Dwarf_Die *ret)
 	unsigned n_left = MAX_SIBLINGS;
 	Dwarf_Die child;
 
-	for (int more = dwarf_child(parent, &child); more == 0 && n_left-- > 0; more = next_sibling(&child)) {
+	for (int more = dwarf_child(parent, &child); more == 0 && n_left-- > 0 && effort_go_on(STEPS_OF_SCOPE);
+	     more = next_sibling(&child)) {
 		switch (dwarf_tag(&child)) {
 		case DW_TAG_inlined_subroutine:
 		case DW_TAG_lexical_block:
@@ -159,7 +173,7 @@ static int keep_table(struct debug_lines *lines, uint64_t offset, struct line_ta
 {
 	int r;
 
-	r = grow(&lines->tables, lines->n_tables, &lines->tables_allocated, sizeof(struct line_table *));
+	r = effort_grow(&lines->tables, lines->n_tables, &lines->tables_allocated, sizeof(struct line_table *));
 	if (r >= 0)
 		r = id_map_add(&lines->table_index, offset + 1, (uint32_t)lines->n_tables);
 	if (r < 0)
@@ -187,13 +201,23 @@ static int table_of(struct debug_lines *lines, Dwarf_Die *unit, struct line_tabl
 		return 0;
 	}
 	r = line_table_new(&lines->sections, offset, compiled_in(unit), &table);
-	if (r == -ENOMEM)
+	if (r == -ENOMEM || r == -ETIME || r == -E2BIG)
 		return r;
 	r = keep_table(lines, offset, table);
 	if (r < 0)
 		return r;
 	*ret = TAKE(table);
 	return 0;
+}
+
+static bool is_too_long(const char *name)
+{
+	return strnlen(name, NAME_MAX_BYTES) == NAME_MAX_BYTES;
+}
+
+static const char *bounded(const char *name)
+{
+	return name && is_too_long(name) ? NULL : name;
 }
 
 /*
@@ -206,14 +230,17 @@ static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const 
 	const char *folder;
 	char *whole;
 
-	if (!file || file[0] == '/')
+	if (!file || is_too_long(file))
+		return NULL;
+	if (file[0] == '/')
 		return file;
 	slot = id_map_find(&lines->whole_index, (uintptr_t)file);
 	if (slot)
 		return lines->wholes[slot->id];
 	folder = compiled_in(unit);
 	/* Some builds make it relative, which tells nothing. */
-	if (!folder || folder[0] != '/' || grow(&lines->wholes, lines->n_wholes, &lines->wholes_allocated, sizeof *lines->wholes) < 0 ||
+	if (!folder || folder[0] != '/' || is_too_long(folder) ||
+	    effort_grow(&lines->wholes, lines->n_wholes, &lines->wholes_allocated, sizeof *lines->wholes) < 0 ||
 	    asprintf(&whole, "%s/%s", folder, file) < 0)
 		return file;
 	lines->wholes[lines->n_wholes++] = whole;
@@ -221,9 +248,45 @@ static const char *whole_name(struct debug_lines *lines, Dwarf_Die *unit, const 
 	return whole;
 }
 
+/* Bytes of a unit's table of lines; 0: there is none, or it cannot be found as bytes. */
+static uint64_t table_bytes(Dwarf_Die *unit, Dwarf_Word offset)
+{
+	struct line_sections sections;
+	uint64_t n_bytes = 0;
+	uint32_t n;
+
+	if (line_sections_of(dwarf_cu_getdwarf(unit->cu), &sections) < 0 || sections.lines.n_bytes < HEADER_BYTES ||
+	    offset > sections.lines.n_bytes - HEADER_BYTES)
+		return 0;
+	memcpy(&n, sections.lines.bytes + offset, sizeof n);
+	if (n == UINT32_MAX)
+		memcpy(&n_bytes, sections.lines.bytes + offset + sizeof n, sizeof n_bytes);
+	else
+		n_bytes = n;
+	return MIN(n_bytes, sections.lines.n_bytes - offset);
+}
+
+/* libdw keeps each row of a table, so only so many bytes of tables are for it; those of each unit count once. */
+static bool may_ask_libdw(struct debug_lines *lines, Dwarf_Die *unit)
+{
+	const struct id_slot *slot = id_map_find(&lines->libdw_index, (uintptr_t)unit->cu);
+	Dwarf_Word offset;
+	uint64_t n_bytes;
+	bool may;
+
+	if (slot)
+		return slot->id;
+	n_bytes = unsigned_attribute(unit, DW_AT_stmt_list, &offset) ? table_bytes(unit, offset) : 0;
+	may = n_bytes <= LIBDW_MAX_BYTES - lines->n_libdw_bytes && effort_take(n_bytes * LIBDW_ROW_BYTES, true) == 0;
+	if (id_map_add(&lines->libdw_index, (uintptr_t)unit->cu, may) < 0)
+		return false;
+	lines->n_libdw_bytes += may ? n_bytes : 0;
+	return may;
+}
+
 static void ask_libdw(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr address, struct debug_frame *frame)
 {
-	Dwarf_Line *line = dwarf_getsrc_die(unit, address);
+	Dwarf_Line *line = may_ask_libdw(lines, unit) ? dwarf_getsrc_die(unit, address) : NULL;
 
 	if (!line)
 		return;
@@ -263,7 +326,7 @@ static int call_file(struct debug_lines *lines, Dwarf_Die *unit, uint64_t file, 
 		return r;
 	if (table)
 		return line_table_file(table, file, ret);
-	if (dwarf_getsrcfiles(unit, &files, &n_files) == 0 && file < n_files)
+	if (may_ask_libdw(lines, unit) && dwarf_getsrcfiles(unit, &files, &n_files) == 0 && file < n_files)
 		*ret = whole_name(lines, unit, dwarf_filesrc(files, file, NULL, NULL));
 	return 0;
 }
@@ -311,8 +374,8 @@ int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_f
 	for (size_t i = 0; i < n; i++) {
 		Dwarf_Die *die = &chain[n - 1 - i];
 
-		frames[i].name = dwarf_diename(die);
-		frames[i].linkage = linkage_name(die);
+		frames[i].name = bounded(dwarf_diename(die));
+		frames[i].linkage = bounded(linkage_name(die));
 		frames[i].start = i + 1 == n ? entry_of(lines, die) : 0;
 		if (i + 1 < n) {
 			frames[i + 1] = (struct debug_frame){ 0 };

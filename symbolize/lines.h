@@ -21,7 +21,7 @@ struct debug_lines;
  * debug_lines_new - get ready to ask.
  * @dwarf: borrowed. @shift: its addresses minus the module's own.
  * @path:  the file it is in, beside which others it refers to may lie.
- * Errors: -ENOMEM.
+ * Errors: -ENOMEM; those of effort.h.
  */
 int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug_lines **ret);
 void debug_lines_free(struct debug_lines *lines);
@@ -32,7 +32,7 @@ void debug_lines_freep(struct debug_lines **lines);
  * @frames: room for max, at least 1; the last one filled is the function
  *          itself, the others were inlined. Where only the line is known
  *          there is one frame without names.
- * Returns how many; 0 where nothing is known; -ENOMEM.
+ * Returns how many; 0 where nothing is known; -ENOMEM, those of effort.h.
  */
 int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames,
 		     size_t max);

@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "symbolize/module.h"
+#include "symbolize/search.h"
 
 /* What symbol table and unwind information say about an address. */
 struct place {
@@ -198,24 +199,28 @@ static int fill_symbol(struct symbol_module *module, const struct debug_frame *f
 	return name_function(module, &place, address, symbol);
 }
 
-int symbol_lookup_plumbing(struct symbol_module *module, uint64_t address, struct symbol *ret)
+/* ---- The whole, and what it may cost ---- */
+
+typedef int looking_up(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max);
+
+static int look_up_plumbing(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max)
 {
 	static const struct debug_frame nothing;
 	struct place place;
 	int r;
 
+	(void)max;
 	r = module_make_ready(module);
 	if (r < 0)
 		return r;
 	place = find_place(module, address);
 	if (!place.linkage || (!module->python.is_interpreter && !module->python.is_launcher))
 		return 0;
-	r = fill_symbol(module, &nothing, false, address, ret);
-	return r < 0 ? r : ret->role == SYMBOL_GLUE;
+	r = fill_symbol(module, &nothing, false, address, symbols);
+	return r < 0 ? r : symbols->role == SYMBOL_GLUE;
 }
 
-int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols,
-		  size_t max)
+static int look_up(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max)
 {
 	struct debug_frame frames[SYMBOL_MAX_INLINED] = { 0 };
 	size_t n_frames, n_symbols;
@@ -241,4 +246,101 @@ int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol 
 			return r;
 	}
 	return (int)n_symbols;
+}
+
+static int keep_text(struct symbol_module *module, const char **text)
+{
+	return *text ? names_keep(module->kept, *text, text) : 0;
+}
+
+/* Files may be truncated, and what was unpacked be given back, while a caller has the strings. */
+static int keep_texts(struct symbol_module *module, struct symbol *symbols, int n)
+{
+	for (int i = 0; i < n; i++) {
+		int r = keep_text(module, &symbols[i].linkage);
+
+		if (r >= 0)
+			r = keep_text(module, &symbols[i].file);
+		if (r < 0)
+			return r;
+	}
+	return n;
+}
+
+static enum symbol_limit limit_of(int result, bool is_cut)
+{
+	return is_cut ? SYMBOL_LIMIT_CUT : result == -ETIME ? SYMBOL_LIMIT_TIME : result == -E2BIG ? SYMBOL_LIMIT_MEMORY : SYMBOL_LIMIT_NONE;
+}
+
+/* Returns what looking does, or -ENODATA: the module's names have been given up. */
+static int within_limits(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max, looking_up *look)
+{
+	enum symbol_limit limit;
+	struct file_guard guard;
+	bool is_cut;
+	int r;
+
+	if (module->limit > SYMBOL_LIMIT_PACKED)
+		return -ENODATA;
+	effort_allow_one(&module->effort);
+	effort_begin(&module->effort);
+	file_guard_enter(&guard);
+	r = look(module, address, symbols, max);
+	if (r > 0)
+		r = keep_texts(module, symbols, r);
+	is_cut = file_guard_leave(&guard);
+	effort_end(&module->effort);
+	limit = limit_of(r, is_cut || elf_file_is_cut(module->elf));
+	if (limit == SYMBOL_LIMIT_NONE)
+		return r;
+	module_give_up(module, limit);
+	return -ENODATA;
+}
+
+int symbol_lookup_plumbing(struct symbol_module *module, uint64_t address, struct symbol *ret)
+{
+	int r = within_limits(module, address, ret, 1, look_up_plumbing);
+
+	return r == -ENODATA ? 0 : r;
+}
+
+/* Unwind information is read by bisection, from the file as it is mapped: that costs nothing. */
+static int name_without(struct symbol_module *module, uint64_t address, struct symbol *symbol)
+{
+	uint64_t start, end;
+	int r;
+
+	*symbol = (struct symbol){ .is_offset = true };
+	if (!module->is_debug_file && elf_file_function(module->elf, address, &start, &end) == 0)
+		symbol->start = start;
+	r = keep_offset_name(module, symbol->start ? symbol->start : address, &symbol->name);
+	return r < 0 ? r : 1;
+}
+
+int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max)
+{
+	int r = within_limits(module, address, symbols, max, look_up);
+
+	if (r == -ENODATA)
+		r = name_without(module, address, &symbols[0]);
+	if (r > 0 && module->limit != SYMBOL_LIMIT_NONE && symbols[r - 1].is_offset)
+		search_count_limited(module->search, module->path, module->limit, module->n_limited++ == 0);
+	return r;
+}
+
+const char *symbol_limit_text(enum symbol_limit limit)
+{
+	switch (limit) {
+	case SYMBOL_LIMIT_PACKED:
+		return "its packed symbols or debug information unpack to too much";
+	case SYMBOL_LIMIT_TIME:
+		return "its symbols or debug information take too long to read";
+	case SYMBOL_LIMIT_MEMORY:
+		return "its symbols or debug information take too much memory";
+	case SYMBOL_LIMIT_CUT:
+		return "it, or its debug file, was truncated while it was read";
+	case SYMBOL_LIMIT_NONE:
+		break;
+	}
+	return NULL;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "symbolize/effort.h"
 #include "symbolize/python_types.h"
 #include "symbolize/slots.h"
 
@@ -49,7 +50,7 @@ static int add_method(struct scan *scan, uint64_t address, const char *owner, co
 
 	if (list->n_methods >= MAX_METHODS)
 		return 0;
-	r = grow(&list->methods, list->n_methods, &list->allocated, sizeof *list->methods);
+	r = effort_grow(&list->methods, list->n_methods, &list->allocated, sizeof *list->methods);
 	if (r < 0)
 		return r;
 	list->methods[list->n_methods++] = (struct method){
@@ -67,7 +68,7 @@ static int add_definition(struct scan *scan, uint64_t address, const struct foun
 
 	if (scan->n_definitions >= MAX_METHODS)
 		return 0;
-	r = grow(&scan->definitions, scan->n_definitions, &scan->allocated,
+	r = effort_grow(&scan->definitions, scan->n_definitions, &scan->allocated,
 		 sizeof *scan->definitions);
 	if (r < 0)
 		return r;
@@ -128,6 +129,14 @@ static bool may_own(const struct image_segment *segment, uint64_t address)
 	       nth(words, 1) - 1 < FOUND_MAX_SLOT_OFFSET;					  /* a wrapper */
 }
 
+/* Asked at each eighth byte, looked at once a page. */
+static bool is_out_of_time(uint64_t address)
+{
+	enum { PAGE = 4096, STEPS_OF_PAGE = 256 };
+
+	return address % PAGE < 8 && !effort_go_on(STEPS_OF_PAGE);
+}
+
 static int collect_definitions(struct scan *scan, const struct image_segment *segment)
 {
 	struct found_method method;
@@ -135,6 +144,8 @@ static int collect_definitions(struct scan *scan, const struct image_segment *se
 	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
 		int r;
 
+		if (is_out_of_time(at))
+			return -ETIME;
 		if (!may_define(segment, at) || !find_method_def(scan->image, at, &method))
 			continue;
 		r = add_definition(scan, at, &method);
@@ -154,7 +165,7 @@ static void own_definitions(struct scan *scan, uint64_t address, const char *own
 		return;
 	end = scan->definitions + scan->n_definitions;
 	at = bsearch(&key, scan->definitions, scan->n_definitions, sizeof key, compare_definitions);
-	for (; at && at < end && at->address == address; at++) {
+	for (; at && at < end && at->address == address && effort_go_on(1); at++) {
 		at->is_shared |= at->is_owned && !same_string(at->owner, owner);
 		at->owner = owner;
 		at->is_owned = true;
@@ -289,7 +300,7 @@ static int collect_owner(struct scan *scan, uint64_t address)
 static int collect_owners(struct scan *scan, const struct image_segment *segment)
 {
 	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
-		int r = may_own(segment, at) ? collect_owner(scan, at) : 0;
+		int r = is_out_of_time(at) ? -ETIME : may_own(segment, at) ? collect_owner(scan, at) : 0;
 
 		if (r < 0)
 			return r;

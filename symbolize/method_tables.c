@@ -15,7 +15,10 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "symbolize/effort.h"
 #include "symbolize/method_scan.h"
+
+enum { STEPS_OF_TARGET = 16 };
 
 struct method_tables {
 	struct method_list list;
@@ -107,7 +110,7 @@ static int add_method(struct method_list *list, const struct method *method)
 {
 	int r;
 
-	r = grow(&list->methods, list->n_methods, &list->allocated, sizeof *list->methods);
+	r = effort_grow(&list->methods, list->n_methods, &list->allocated, sizeof *list->methods);
 	if (r < 0)
 		return r;
 	list->methods[list->n_methods++] = *method;
@@ -129,6 +132,8 @@ static int collect_jump_targets(const struct image *image, const struct method_t
 
 		if (method.kind != METHOD_DEFINED || method.is_shared)
 			continue;
+		if (!effort_go_on(STEPS_OF_TARGET))
+			return -ETIME;
 		method.address = image_jump_target(image, method.address);
 		method.is_body = true;
 		if (method.address == 0 || method_tables_find(tables, method.address))

@@ -40,7 +40,7 @@ struct method_tables;
  * @image:  may end before the result; the file behind it may not.
  * @python: what the file is.
  * @stem:   owner of methods whose owner is not found; NULL: none. Borrowed.
- * Damaged or foreign data only finds less. Errors: -ENOMEM.
+ * Damaged or foreign data only finds less. Errors: -ENOMEM; those of effort.h.
  */
 int method_tables_new(const struct image *image, const struct python_module *python,
 		      const char *stem, struct method_tables **ret);

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -52,6 +53,13 @@ static bool is_common_link(struct symbol_module *module, const char *link)
 	return link && (!own || strcmp(own, link) != 0);
 }
 
+static uint64_t file_bytes(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
 int module_find_separate(struct symbol_module *module)
 {
 	GElf_Word crc = 0;
@@ -64,6 +72,7 @@ int module_find_separate(struct symbol_module *module)
 	    search_debug_file(module->search, &wanted, &fd, &path) >= 0) {
 		module->debug_fd = fd;
 		module->debug_path = TAKE(path);
+		effort_allow(&module->effort, file_bytes(fd));
 	}
 	module->tried_debug = true;
 	fd = module->debug_fd >= 0 ? fcntl(module->debug_fd, F_DUPFD_CLOEXEC, 3) : -1;
@@ -93,7 +102,7 @@ static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *na
 	wanted.path = module->debug_path ? module->debug_path : module->path;
 	if (search_debug_file(module->search, &wanted, &fd, &path) < 0) {
 		/* libdw would try by itself. */
-		module->may_block |= link && search_may_block(wanted.path, link);
+		module->may_harm |= link && search_may_harm(wanted.path, link);
 		return -1;
 	}
 	return fd;
@@ -117,17 +126,33 @@ static const Dwfl_Callbacks callbacks = {
 	.section_address = dwfl_offline_section_address,
 };
 
+static void forget_sources(struct symbol_module *module)
+{
+	plumbing_free(TAKE(module->plumbing));
+	method_tables_free(TAKE(module->methods));
+	debug_lines_free(TAKE(module->lines));
+	unpacked_free(TAKE(module->unpacked));
+	symtab_free(TAKE(module->symtab));
+	while (module->n_adopted > 0)
+		file_mapping_free(module->adopted[--module->n_adopted]);
+	if (module->dwfl)
+		dwfl_end(TAKE(module->dwfl));
+	module->reported = NULL;
+	module->is_ready = module->tried_lines = module->tried_methods = false;
+	effort_return(&module->effort, UINT64_MAX);
+}
+
+/* Other modules need the memory: the next look-up opens all of it again. */
+static void give_back(void *owner)
+{
+	forget_sources(owner);
+}
+
 void symbol_module_free(struct symbol_module *module)
 {
 	if (!module)
 		return;
-	plumbing_free(module->plumbing);
-	method_tables_free(module->methods);
-	debug_lines_free(module->lines);
-	unpacked_free(module->unpacked);
-	symtab_free(module->symtab);
-	if (module->dwfl)
-		dwfl_end(module->dwfl);
+	forget_sources(module);
 	names_free(module->readable);
 	names_free(module->kept);
 	elf_file_free(module->elf);
@@ -162,6 +187,7 @@ static int module_new(const char *path, struct symbol_module **ret)
 	if (!module)
 		return -ENOMEM;
 	module->debug_fd = -1;
+	module->effort = (struct effort){ .give_back = give_back, .owner = module };
 	module->path = strdup(path);
 	if (!module->path)
 		return -ENOMEM;
@@ -196,6 +222,7 @@ int symbol_module_open(const char *path, int fd, struct symbol_module **ret)
 	r = elf_file_open(own_fd, &module->elf);
 	if (r < 0)
 		return r;
+	effort_allow(&module->effort, file_bytes(own_fd));
 	TAKE_FD(own_fd);
 	module->is_debug_file = !fence_has_code(module->elf);
 
@@ -235,6 +262,7 @@ int symbol_module_set_search(struct symbol_module *module, struct symbol_search 
 	free(module->root);
 	module->root = TAKE(copy);
 	module->search = search;
+	module->effort.budget = search_budget(search);
 	return 0;
 }
 
@@ -245,6 +273,8 @@ void symbol_module_sources(const struct symbol_module *module, struct symbol_sou
 		.has_lines = module->lines != NULL,
 		.is_debug_file = module->is_debug_file,
 		.debug_path = module->debug_path,
+		.limit = module->limit,
+		.n_limited = module->n_limited,
 	};
 }
 
@@ -275,51 +305,21 @@ static void set_module(Dwfl_Module *reported, struct symbol_module *module)
 	*userdata = module;
 }
 
-static int open_symbols(struct symbol_module *module)
+int module_adopt(struct symbol_module *module, Elf *elf)
 {
-	Dwfl_Module *reported;
-	GElf_Addr bias = 0;
-
-	module->dwfl = dwfl_begin(&callbacks);
-	if (!module->dwfl)
-		return -ENOMEM;
-	dwfl_report_begin(module->dwfl);
-	reported = fence_passes(module->elf) ? report(module) : NULL;
-	dwfl_report_end(module->dwfl, NULL, NULL);
-	if (reported)
-		set_module(reported, module);
-	if (reported && !dwfl_module_getelf(reported, &bias))
-		reported = NULL;
-	module->reported = reported;
-	return symtab_new(reported, bias, &module->symtab);
-}
-
-static void forget_sources(struct symbol_module *module)
-{
-	method_tables_free(TAKE(module->methods));
-	debug_lines_free(TAKE(module->lines));
-	unpacked_free(TAKE(module->unpacked));
-	symtab_free(TAKE(module->symtab));
-	if (module->dwfl)
-		dwfl_end(TAKE(module->dwfl));
-	module->reported = NULL;
-}
-
-int module_make_ready(struct symbol_module *module)
-{
+	size_t n_bytes, n_known;
+	void *bytes = elf ? elf_rawfile(elf, &n_bytes) : NULL;
 	int r;
 
-	if (module->is_ready)
+	for (size_t i = 0; i < module->n_adopted; i++)
+		if (file_mapping_bytes(module->adopted[i], &n_known) == bytes)
+			return 0;
+	if (!bytes || module->memory || module->n_adopted == N_ELEMENTS(module->adopted))
 		return 0;
-	r = open_symbols(module);
-	if (r < 0) {
-		forget_sources(module); /* the next look-up begins anew */
-		return r;
-	}
-	if (!module->is_debug_file) /* else the tables are not in it */
-		python_module_examine(elf_file_elf(module->elf), &module->python);
-	symbol_module_trim(module); /* all of a large file's names have just been looked at */
-	module->is_ready = true;
+	r = file_mapping_adopt(bytes, n_bytes, &module->adopted[module->n_adopted]);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0; /* it was read, not mapped */
+	module->n_adopted++;
 	return 0;
 }
 
@@ -337,12 +337,80 @@ static Elf *symbols_elf(const struct symbol_module *module)
 	return elf;
 }
 
-void symbol_module_trim(struct symbol_module *module)
+static int report_what_passes(struct symbol_module *module, Dwfl_Module **ret)
+{
+	uint64_t n_all, n_symbols;
+	int r;
+
+	*ret = NULL;
+	if (fence_unpacked_bytes(module->elf, &n_all, &n_symbols) < 0) {
+		module->limit = SYMBOL_LIMIT_PACKED;
+		return 0;
+	}
+	r = effort_take(n_symbols, false);
+	if (r >= 0)
+		*ret = report(module);
+	return r;
+}
+
+static int open_symbols(struct symbol_module *module)
+{
+	Dwfl_Module *reported;
+	GElf_Addr bias = 0;
+	Elf *elf = NULL;
+	int r;
+
+	module->dwfl = dwfl_begin(&callbacks);
+	if (!module->dwfl)
+		return -ENOMEM;
+	dwfl_report_begin(module->dwfl);
+	r = report_what_passes(module, &reported);
+	dwfl_report_end(module->dwfl, NULL, NULL);
+	if (r < 0)
+		return r;
+	if (reported)
+		set_module(reported, module);
+	if (reported && !(elf = dwfl_module_getelf(reported, &bias)))
+		reported = NULL;
+	module->reported = reported;
+	r = module_adopt(module, elf);
+	if (r >= 0)
+		r = symtab_new(reported, bias, &module->symtab);
+	return r < 0 || !reported ? r : module_adopt(module, symbols_elf(module));
+}
+
+void module_give_up(struct symbol_module *module, enum symbol_limit limit)
+{
+	module->limit = limit;
+	forget_sources(module);
+}
+
+int module_make_ready(struct symbol_module *module)
+{
+	int r;
+
+	if (module->is_ready)
+		return 0;
+	r = open_symbols(module);
+	if (r < 0) {
+		forget_sources(module); /* the next look-up begins anew */
+		return r;
+	}
+	if (!module->is_debug_file) /* else the tables are not in it */
+		python_module_examine(elf_file_elf(module->elf), &module->python);
+	if (!effort_go_on(0)) {
+		forget_sources(module);
+		return -ETIME;
+	}
+	symbol_module_trim(module); /* all of a large file's names have just been looked at */
+	module->is_ready = true;
+	return 0;
+}
+
+static void trim(struct symbol_module *module)
 {
 	Dwarf_Addr bias;
 
-	if (module->memory)
-		return;
 	if (module->unpacked)
 		unpacked_trim(module->unpacked);
 	elf_forget_pages(elf_file_elf(module->elf));
@@ -352,6 +420,17 @@ void symbol_module_trim(struct symbol_module *module)
 	elf_forget_pages(symbols_elf(module));
 	if (module->lines && !module->unpacked)
 		elf_forget_pages(dwarf_getelf(dwfl_module_getdwarf(module->reported, &bias)));
+}
+
+void symbol_module_trim(struct symbol_module *module)
+{
+	struct file_guard guard;
+
+	if (module->memory)
+		return;
+	file_guard_enter(&guard);
+	trim(module);
+	(void)file_guard_leave(&guard); /* whoever asks next finds zeros */
 }
 
 int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start)

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "base/elf_file.h"
+#include "base/mapping.h"
+#include "symbolize/effort.h"
 #include "symbolize/lines.h"
 #include "symbolize/method_tables.h"
 #include "symbolize/names.h"
@@ -27,13 +29,18 @@ struct symbol_module {
 	struct names *kept, *readable;
 	bool is_debug_file; /* has names and lines, but no code and no unwind information */
 	struct symbol_search *search; /* borrowed; NULL: the usual places */
+	struct effort effort;         /* what its names have cost, and its part of what those of all may cost */
+	enum symbol_limit limit;      /* why they were given up */
+	uint64_t n_limited;
 	char *root;                   /* in front of path; NULL: none */
 
 	/* From the first look-up on. */
 	bool is_ready;
 	Dwfl *dwfl;
 	Dwfl_Module *reported; /* the file as libdwfl knows it; NULL: it did not want it */
-	bool may_block;   /* its debug information leads to a pipe or the like */
+	struct file_mapping *adopted[3]; /* what libdwfl has mapped: the file, its debug file, that with its symbols */
+	size_t n_adopted;
+	bool may_harm;    /* its debug information leads to a pipe or the like */
 	char *debug_path; /* of the separate debug file; NULL: none */
 	int debug_fd;     /* the same; -1 */
 	bool tried_debug; /* it was looked for */
@@ -48,8 +55,14 @@ struct symbol_module {
 	struct plumbing *plumbing; /* NULL: no nameless function of an interpreter was met yet */
 };
 
-/* module_make_ready - open the sources, once. Errors: -ENOMEM; the next call begins anew. */
+/* module_make_ready - open the sources, once. Errors: -ENOMEM, the next call begins anew; those of effort.h. */
 int module_make_ready(struct symbol_module *module);
+
+/* module_give_up - no more names out of this module's files: all that was taken for them is given back. */
+void module_give_up(struct symbol_module *module, enum symbol_limit limit);
+
+/* module_adopt - protect what libdwfl has mapped, from its being truncated. -ENOMEM. */
+int module_adopt(struct symbol_module *module, Elf *elf);
 
 /*
  * module_find_separate - the separate debug file, looked for once: servers may have to be asked for it.
@@ -57,14 +70,14 @@ int module_make_ready(struct symbol_module *module);
  */
 int module_find_separate(struct symbol_module *module);
 
-/* Open debug information, and scan the method tables, once; needs what is above. -ENOMEM. */
+/* Open debug information, and scan the method tables, once; needs what is above. -ENOMEM; those of effort.h. */
 int module_open_lines(struct symbol_module *module);
 int module_open_methods(struct symbol_module *module);
 
 /*
  * module_is_nameless_plumbing - judge a function of an interpreter that has no name.
  * Reads all the interpreter's code the first time, unless its symbol table names the static functions as well.
- * Returns 1 where it is plumbing, 0 where not or not an interpreter, -ENOMEM.
+ * Returns 1 where it is plumbing, 0 where not or not an interpreter; -ENOMEM, those of effort.h.
  */
 int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start);
 

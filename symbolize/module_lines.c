@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "symbolize/fence.h"
 #include "symbolize/search.h"
+
+enum { MAX_GIVEN_BACK = 3 };
 
 static uint64_t first_address(const struct elf_file *file)
 {
@@ -32,6 +35,15 @@ static int open_separate(struct symbol_module *module, struct elf_file **ret)
 	return r;
 }
 
+/* What lies on a disk is a quarter of what is in memory. */
+static void leave_disk_out(struct symbol_module *module)
+{
+	uint64_t n_memory, n_disk;
+
+	unpacked_bytes(module->unpacked, &n_memory, &n_disk);
+	effort_return(&module->effort, n_disk / 4 * 3);
+}
+
 /*
  * Debug information that is packed, in the file itself or in a separate one. What this cannot do
  * libdwfl can, so -ENOENT is all that it says then.
@@ -51,10 +63,28 @@ static int open_unpacked(struct symbol_module *module)
 		if (r >= 0)
 			r = unpacked_new(separate, folder, &module->unpacked);
 	}
+	if (r == -ENOMEM || r == -ETIME || r == -E2BIG)
+		return r;
 	if (r < 0)
-		return r == -ENOMEM ? r : -ENOENT;
+		return -ENOENT;
+	leave_disk_out(module);
 	return debug_lines_new(unpacked_dwarf(module->unpacked), 0,
 			       module->debug_path ? module->debug_path : module->path, &module->lines);
+}
+
+/* What libdw will unpack, of the file and of the separate one. */
+static int take_unpacked(struct symbol_module *module)
+{
+	CLEANUP(elf_file_freep) struct elf_file *separate = NULL;
+	uint64_t n_all = 0, n_symbols = 0;
+	int r;
+
+	(void)fence_unpacked_bytes(module->elf, &n_all, &n_symbols);
+	r = effort_take(n_all - n_symbols, false);
+	if (r < 0 || module->memory || open_separate(module, &separate) < 0)
+		return r;
+	(void)fence_unpacked_bytes(separate, &n_all, &n_symbols);
+	return effort_take(n_all, false);
 }
 
 static int open_libdwfls(struct symbol_module *module)
@@ -62,12 +92,19 @@ static int open_libdwfls(struct symbol_module *module)
 	Dwarf_Addr dwarf_bias;
 	GElf_Addr bias;
 	Dwarf *dwarf;
+	int r;
 
 	if (!dwfl_module_getelf(module->reported, &bias))
 		return 0;
+	r = take_unpacked(module);
+	if (r < 0)
+		return r;
 	dwarf = dwfl_module_getdwarf(module->reported, &dwarf_bias);
-	if (!dwarf || module->may_block)
+	if (!dwarf || module->may_harm)
 		return 0;
+	r = module_adopt(module, dwarf_getelf(dwarf));
+	if (r < 0)
+		return r;
 	return debug_lines_new(dwarf, bias - dwarf_bias,
 			       module->debug_path ? module->debug_path : module->path, &module->lines);
 }
@@ -76,7 +113,8 @@ int module_open_lines(struct symbol_module *module)
 {
 	int r;
 
-	if (module->tried_lines || !module->reported)
+	/* Where memory does not suffice for the debug information of all that is asked for, some go without. */
+	if (module->tried_lines || !module->reported || module->effort.n_given_back >= MAX_GIVEN_BACK)
 		return 0;
 	r = module->memory ? -ENOENT : open_unpacked(module);
 	if (r == -ENOENT)

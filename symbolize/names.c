@@ -21,7 +21,6 @@
 
 enum {
 	LONG_NAME = 120,         /* longer names lose their template arguments */
-	LONGEST_MANGLED = 32768, /* longer ones are left as they are: not a name for people */
 };
 
 static const char *const appendices[] = { "cold",     "part",       "constprop", "isra",
@@ -122,7 +121,7 @@ int name_readable(const char *linkage, char **ret)
 {
 	char *name = NULL;
 
-	if (linkage[0] == '_' && strlen(linkage) < LONGEST_MANGLED)
+	if (linkage[0] == '_' && strlen(linkage) < NAME_MAX_BYTES)
 		name = cplus_demangle(linkage, DMGL_AUTO);
 	if (!name)
 		name = strndup(linkage, name_base_length(linkage));

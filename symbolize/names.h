@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+/* Longer names, and files', with their NUL, are no names for people, and are left out. */
+#define NAME_MAX_BYTES 32768
+
 /*
  * name_base_length - bytes of a symbol before what the compiler appended to a
  * part or copy of a function, or a version: 3 for "foo.cold",

@@ -29,10 +29,11 @@
 
 #include "base/elf_file.h"
 #include "base/util.h"
+#include "symbolize/effort.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"
 
-enum { MAX_FUNCTIONS = 1 << 18, MAX_REFERENCES = 1 << 22, GAP_STEP = 4 };
+enum { MAX_FUNCTIONS = 1 << 18, MAX_REFERENCES = 1 << 22, GAP_STEP = 4, STEPS_OF_FUNCTION = 8, BYTES_A_STEP = 16 };
 
 enum kind { NAMELESS, PLUMBING, LOOP, MAKER, VISIBLE };
 
@@ -120,7 +121,7 @@ static int add_function(struct scan *scan, uint64_t start, uint64_t end)
 
 	if (plumbing->n_functions >= MAX_FUNCTIONS)
 		return 0;
-	r = grow(&plumbing->functions, plumbing->n_functions, &plumbing->functions_allocated,
+	r = effort_grow(&plumbing->functions, plumbing->n_functions, &plumbing->functions_allocated,
 		 sizeof *plumbing->functions);
 	if (r < 0)
 		return r;
@@ -138,6 +139,8 @@ static int collect_functions(struct scan *scan, const struct image_segment *segm
 		uint64_t start, end;
 		int r;
 
+		if (!effort_go_on(STEPS_OF_FUNCTION))
+			return -ETIME;
 		if (elf_file_function(scan->image->elf, at, &start, &end) < 0 || end <= at) {
 			at += GAP_STEP;
 			continue;
@@ -211,7 +214,7 @@ static int add_reference(struct scan *scan, const struct function *from, const s
 
 	if (from == to || scan->n_references >= MAX_REFERENCES)
 		return 0;
-	r = grow(&scan->references, scan->n_references, &scan->allocated, sizeof *scan->references);
+	r = effort_grow(&scan->references, scan->n_references, &scan->allocated, sizeof *scan->references);
 	if (r < 0)
 		return r;
 	reference.from = (uint32_t)(from - scan->plumbing->functions);
@@ -298,6 +301,8 @@ static int collect_references(struct scan *scan)
 		const void *code;
 		int r;
 
+		if (!effort_go_on(1 + (from->end - from->start) / BYTES_A_STEP))
+			return -ETIME;
 		if (elf_file_data(scan->image->elf, from->start, from->end - from->start, &code) < 0)
 			continue;
 		r = collect_of_function(scan, from, code);
@@ -314,6 +319,8 @@ static void keep_visible(struct scan *scan, const struct image_segment *segment)
 		struct function *function;
 		uint64_t value;
 
+		if (!effort_go_on(1))
+			return;
 		if (!image_word(scan->image, at, &value))
 			continue;
 		function = referred_function(scan, value);
@@ -327,8 +334,11 @@ static int judge_by_names(struct scan *scan, const struct symtab *symtab,
 {
 	for (size_t i = 0; i < scan->plumbing->n_functions; i++) {
 		enum kind kind;
-		int r = judge_by_name(symtab, methods, scan->plumbing->functions[i].start, &kind);
+		int r;
 
+		if (!effort_go_on(STEPS_OF_FUNCTION))
+			return -ETIME;
+		r = judge_by_name(symtab, methods, scan->plumbing->functions[i].start, &kind);
 		if (r < 0)
 			return r;
 		scan->plumbing->functions[i].kind = (uint8_t)kind;
@@ -413,8 +423,10 @@ static int run_scan(struct scan *scan, const struct symtab *symtab,
 	if (!opinions)
 		return -ENOMEM;
 	judge_by_makers_and_loop(scan);
+	/* Each round looks at all references, and a chain of functions takes as many rounds as it is long. */
 	while (judge_by_referrers(scan, opinions) > 0)
-		;
+		if (!effort_go_on(scan->n_references / 8))
+			return -ETIME;
 	return 0;
 }
 

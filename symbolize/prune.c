@@ -19,6 +19,10 @@
 
 #include "base/cursor.h"
 #include "base/util.h"
+#include "symbolize/effort.h"
+
+/* Of one unit; bytes of one of them, which are read again for each of its entries. */
+enum { MAX_ABBREVIATIONS = 1 << 16, MAX_ATTRIBUTE_BYTES = 1 << 12 };
 
 struct abbreviation {
 	uint64_t tag;
@@ -58,9 +62,11 @@ static int read_abbreviations(struct cursor cursor, struct abbreviations *abbrev
 	while ((code = cursor_leb128(&cursor)) != 0) {
 		struct abbreviation *abbreviation;
 
-		if (code != abbreviations->n + 1)
+		if (code != abbreviations->n + 1 || abbreviations->n == MAX_ABBREVIATIONS)
 			return -ENOTSUP;
-		r = grow(&abbreviations->items, abbreviations->n, &abbreviations->allocated,
+		if (!effort_go_on(4))
+			return -ETIME;
+		r = effort_grow(&abbreviations->items, abbreviations->n, &abbreviations->allocated,
 			 sizeof *abbreviations->items);
 		if (r < 0)
 			return r;
@@ -74,6 +80,8 @@ static int read_abbreviations(struct cursor cursor, struct abbreviations *abbrev
 			if (form == DW_FORM_implicit_const)
 				(void)cursor_signed_leb128(&cursor);
 		} while ((name != 0 || form != 0) && !cursor.failed);
+		if (cursor.failed || (size_t)(cursor.at - abbreviation->attributes) > MAX_ATTRIBUTE_BYTES)
+			return -ENOTSUP;
 	}
 	return cursor.failed ? -EBADMSG : 0;
 }
@@ -190,7 +198,7 @@ static bool read_entry(struct unit *unit, const struct abbreviations *abbreviati
 
 	*ret = (struct entry){ .start = cursor->at };
 	code = read_number(cursor);
-	if (cursor->failed || code > abbreviations->n)
+	if (cursor->failed || code > abbreviations->n || !effort_go_on(2))
 		return false;
 	if (code == 0)
 		return true;
@@ -346,9 +354,10 @@ int prune_types(uint8_t *info, size_t n_info, const uint8_t *abbrevs, size_t n_a
 {
 	struct cursor section = { info, info + n_info, false };
 	struct abbreviations abbreviations = { 0 };
-	int r = 0;
+	uint64_t read_offset = UINT64_MAX;
+	int r = 0, read_result = 0;
 
-	while (r != -ENOMEM && cursor_left(&section) > 0) {
+	while (r != -ENOMEM && r != -ETIME && r != -E2BIG && cursor_left(&section) > 0) {
 		struct unit unit;
 
 		r = read_unit(&section, info + (section.at - info), &unit);
@@ -356,11 +365,15 @@ int prune_types(uint8_t *info, size_t n_info, const uint8_t *abbrevs, size_t n_a
 			break;
 		if (r == 0 || unit.abbrevs_offset > n_abbrevs)
 			continue;
-		r = read_abbreviations((struct cursor){ abbrevs + unit.abbrevs_offset, abbrevs + n_abbrevs, false },
-				       &abbreviations);
+		/* Units may share theirs. */
+		if (unit.abbrevs_offset != read_offset)
+			read_result = read_abbreviations((struct cursor){ abbrevs + unit.abbrevs_offset, abbrevs + n_abbrevs, false },
+							 &abbreviations);
+		read_offset = unit.abbrevs_offset;
+		r = read_result;
 		if (r >= 0)
 			prune_unit(&unit, &abbreviations);
 	}
 	free(abbreviations.items);
-	return r == -ENOMEM ? r : 0;
+	return r == -ENOMEM || r == -ETIME || r == -E2BIG ? r : 0;
 }

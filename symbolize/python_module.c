@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "symbolize/effort.h"
 
 static const char *const interpreter_names[] = { "_PyRuntime", "_PyEval_EvalFrameDefault",
 						 "PyEval_EvalFrameEx" };
@@ -52,7 +53,7 @@ static void examine_section(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
 	for (size_t i = 1; i < data->d_size / header->sh_entsize; i++) {
 		const char *name;
 
-		if (!gelf_getsym(data, (int)i, &symbol))
+		if (!gelf_getsym(data, (int)i, &symbol) || !effort_go_on(2))
 			break;
 		name = elf_strptr(elf, header->sh_link, symbol.st_name);
 		if (name)
@@ -66,7 +67,7 @@ void python_module_examine(Elf *elf, struct python_module *ret)
 	GElf_Shdr header;
 
 	*ret = (struct python_module){ 0 };
-	while ((section = elf_nextscn(elf, section)) != NULL)
+	while ((section = elf_nextscn(elf, section)) != NULL && effort_go_on(1))
 		if (gelf_getshdr(section, &header) &&
 		    (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB))
 			examine_section(elf, section, &header, ret);

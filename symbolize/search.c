@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -31,7 +30,7 @@
 
 #define SYSTEM_FOLDER "/usr/lib/debug"
 
-enum { MAX_LINK_BYTES = 255 };
+enum { MAX_LINK_BYTES = 255, READ_BYTES = 1 << 16 };
 
 struct symbol_search {
 	struct symbol_search_options options;
@@ -39,6 +38,8 @@ struct symbol_search {
 	size_t n_folders;
 	struct debuginfod *servers; /* NULL: nobody is asked */
 	int server_error;
+	struct effort_budget budget;
+	struct symbol_limited limited;
 };
 
 void symbol_search_free(struct symbol_search *search)
@@ -99,6 +100,28 @@ int symbol_search_server_error(const struct symbol_search *search)
 const char *search_scratch_folder(const struct symbol_search *search)
 {
 	return search ? search->options.scratch_folder : NULL;
+}
+
+void search_count_limited(struct symbol_search *search, const char *path, enum symbol_limit limit, bool is_first)
+{
+	if (!search)
+		return;
+	search->limited.n_places++;
+	search->limited.n_modules += is_first;
+	if (search->limited.why)
+		return;
+	search->limited.why = symbol_limit_text(limit);
+	snprintf(search->limited.path, sizeof search->limited.path, "%s", path);
+}
+
+void symbol_search_limited(const struct symbol_search *search, struct symbol_limited *ret)
+{
+	*ret = search->limited;
+}
+
+struct effort_budget *search_budget(struct symbol_search *search)
+{
+	return search ? &search->budget : NULL;
 }
 
 /* ---- Opening ---- */
@@ -162,31 +185,44 @@ int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_
 /* The checksum of .gnu_debuglink is that of zlib. */
 static bool has_checksum(int fd, uint32_t wanted)
 {
-	struct stat st;
-	uint32_t found;
-	void *bytes;
+	CLEANUP(freep) uint8_t *bytes = malloc(READ_BYTES);
+	uint64_t at = 0;
+	uint32_t found = 0;
+	ssize_t n;
 
-	if (fstat(fd, &st) < 0 || st.st_size == 0 || (uint64_t)st.st_size > SIZE_MAX)
-		return false;
-	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (bytes == MAP_FAILED)
-		return false;
-	found = (uint32_t)crc32_z(0, bytes, (size_t)st.st_size);
-	munmap(bytes, (size_t)st.st_size);
-	return found == wanted;
+	while (bytes && (n = pread(fd, bytes, READ_BYTES, (off_t)at)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 || !effort_go_on((size_t)n / 64))
+			return false;
+		found = (uint32_t)crc32_z(found, bytes, (size_t)n);
+		at += (uint64_t)n;
+	}
+	return at > 0 && found == wanted;
 }
 
-bool search_may_block(const char *beside, const char *name)
+/* Nobody is there: no harm. */
+static bool may_harm(const char *path)
+{
+	bool has_code;
+	int fd, r;
+
+	r = symbol_file_open(path, NULL, &has_code, &fd);
+	if (r >= 0)
+		close(fd);
+	return r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EACCES;
+}
+
+bool search_may_harm(const char *beside, const char *name)
 {
 	const char *slash = strrchr(beside, '/');
 	CLEANUP(freep) char *path = NULL;
-	struct stat st;
 
 	if (name[0] == '/' || !slash)
-		return stat(name, &st) == 0 && !S_ISREG(st.st_mode);
+		return may_harm(name);
 	if (asprintf(&path, "%.*s/%s", (int)(slash - beside), beside, name) < 0)
 		return true;
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+	return may_harm(path);
 }
 
 /* ---- Looking ---- */

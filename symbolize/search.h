@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/elf_file.h"
+#include "symbolize/effort.h"
 #include "symbolize/symbolize.h"
 
 /* What a module, or a debug file that refers to a common one, says of the file it wants. */
@@ -31,10 +32,16 @@ int search_debug_file(struct symbol_search *search, const struct search_wanted *
 const char *search_scratch_folder(const struct symbol_search *search);
 
 /*
- * search_may_block - whether opening a file that debug information refers to could block or act:
- * something is there, and it is not a regular file. libdw opens such names without looking.
+ * search_may_harm - whether opening a file that debug information refers to could block, act, or exhaust memory:
+ * something is there, and it is not a regular file, or does not pass the fence. libdw opens such names without looking.
  * @beside: a file in whose folder a relative name is looked up.
  */
-bool search_may_block(const char *beside, const char *name);
+bool search_may_harm(const char *beside, const char *name);
+
+/* One more place of a module has no name because of a limit; @is_first: of that module. @search may be NULL. */
+void search_count_limited(struct symbol_search *search, const char *path, enum symbol_limit limit, bool is_first);
+
+/* What all modules together may cost; the search's. NULL: @search is NULL. */
+struct effort_budget *search_budget(struct symbol_search *search);
 
 #endif

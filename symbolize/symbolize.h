@@ -116,13 +116,34 @@ int symbol_module_set_search(struct symbol_module *module, struct symbol_search 
 int symbol_module_open_mapped(const struct module *module, const struct build_id *id,
 			      struct symbol_search *search, struct symbol_module **ret);
 
+/* Why a module's names were given up: from then on its places are named by their offsets. docs/symbols.md. */
+enum symbol_limit {
+	SYMBOL_LIMIT_NONE,
+	SYMBOL_LIMIT_PACKED, /* its file unpacks to too much; it is read without what is packed */
+	SYMBOL_LIMIT_TIME,   /* its names took too long */
+	SYMBOL_LIMIT_MEMORY, /* its symbols or its debug information take too much memory */
+	SYMBOL_LIMIT_CUT,    /* its file, or its debug file, was truncated while it was read */
+};
+/* "its debug information takes too long to read"; NULL for SYMBOL_LIMIT_NONE. */
+const char *symbol_limit_text(enum symbol_limit limit);
+
 /* What a module's files have turned out to hold, after its first look-up. */
 struct symbol_sources {
 	bool has_symbols, has_lines;
 	bool is_debug_file;     /* the module's own file was not at hand */
 	const char *debug_path; /* the separate debug file; NULL: none. The module's. */
+	enum symbol_limit limit;
+	uint64_t n_limited; /* look-ups that were answered with an offset because of it */
 };
 void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret);
+
+/* What all modules that share a search have been left without. */
+struct symbol_limited {
+	uint64_t n_places, n_modules;
+	const char *why; /* symbol_limit_text() of the first one; NULL: none */
+	char path[256];  /* and its path, cut */
+};
+void symbol_search_limited(const struct symbol_search *search, struct symbol_limited *ret);
 
 /*
  * symbol_lookup - the functions at an address, innermost inlined one first.

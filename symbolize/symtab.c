@@ -14,9 +14,16 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "symbolize/effort.h"
+#include "symbolize/names.h"
 
-/* Enclosing symbols are looked for this many entries back. */
-enum { MAX_NESTING = 16 };
+enum {
+	MAX_NESTING = 16,       /* enclosing symbols are looked for this many entries back */
+	MAX_SYMBOLS = 1 << 23,  /* a web browser has some million */
+	MAX_COMPARED = 256,     /* bytes of two names at one address, which may be all alike */
+	BYTES_A_STEP = 64,
+	STEPS_OF_LIBDW = 1 << 12, /* so that what it took counts at once */
+};
 
 static bool is_function(const GElf_Sym *symbol, GElf_Word section)
 {
@@ -25,9 +32,13 @@ static bool is_function(const GElf_Sym *symbol, GElf_Word section)
 	return (type == STT_FUNC || type == STT_GNU_IFUNC) && section != SHN_UNDEF;
 }
 
-static unsigned underscores(const char *name)
+static uint8_t count_underscores(const char *name)
 {
-	return (unsigned)strspn(name, "_");
+	unsigned n = 0;
+
+	while (n < UINT8_MAX && name[n] == '_')
+		n++;
+	return (uint8_t)n;
 }
 
 /* Names with a known size first, then by binding; a compiler's clone last. */
@@ -59,27 +70,31 @@ static int compare_entries(const void *a, const void *b)
 		return x->address < y->address ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
-	if (underscores(x->name) != underscores(y->name))
-		return underscores(x->name) < underscores(y->name) ? -1 : 1;
-	return strcmp(x->name, y->name);
+	if (x->n_underscores != y->n_underscores)
+		return x->n_underscores < y->n_underscores ? -1 : 1;
+	return strncmp(x->name, y->name, MAX_COMPARED) ?: (x->name > y->name) - (x->name < y->name);
 }
 
 static int collect(struct symtab *symtab, Dwfl_Module *dwfl_module, uint64_t bias, int n_symbols)
 {
 	size_t allocated = 0;
 
-	for (int i = 1; i < n_symbols; i++) {
+	for (int i = 1; i < MIN(n_symbols, MAX_SYMBOLS); i++) {
 		GElf_Sym symbol;
 		GElf_Addr address;
 		GElf_Word section;
 		const char *name;
+		size_t n_name;
 		int r;
 
 		name = dwfl_module_getsym_info(dwfl_module, i, &symbol, &address, &section, NULL,
 					       NULL);
-		if (!name || name[0] == '\0' || !is_function(&symbol, section))
+		n_name = name ? strnlen(name, NAME_MAX_BYTES) : 0;
+		if (!effort_go_on(8 + n_name / BYTES_A_STEP))
+			return -ETIME;
+		if (n_name == 0 || n_name == NAME_MAX_BYTES || !is_function(&symbol, section))
 			continue;
-		r = grow(&symtab->entries, symtab->n_entries, &allocated, sizeof *symtab->entries);
+		r = effort_grow(&symtab->entries, symtab->n_entries, &allocated, sizeof *symtab->entries);
 		if (r < 0)
 			return r;
 		symtab->entries[symtab->n_entries++] = (struct symtab_entry){
@@ -87,6 +102,7 @@ static int collect(struct symtab *symtab, Dwfl_Module *dwfl_module, uint64_t bia
 			.name = name,
 			.size = (uint32_t)MIN(symbol.st_size, (GElf_Xword)UINT32_MAX),
 			.rank = rank_of(&symbol, name),
+			.n_underscores = count_underscores(name),
 			.exported = GELF_ST_BIND(symbol.st_info) == STB_GLOBAL,
 		};
 		symtab->has_static |= GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
@@ -117,6 +133,8 @@ int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret)
 	if (!symtab)
 		return -ENOMEM;
 	n_symbols = dwfl_module ? dwfl_module_getsymtab(dwfl_module) : 0;
+	if (!effort_go_on(STEPS_OF_LIBDW))
+		return -ETIME;
 	r = collect(symtab, dwfl_module, bias, n_symbols);
 	if (r < 0)
 		return r;
@@ -191,8 +209,12 @@ static bool index_names(struct symtab *symtab)
 	symtab->n_slots = n_slots;
 	for (size_t i = 0; i < symtab->n_entries; i++) {
 		const char *name = symtab->entries[i].name;
-		size_t slot = hash(name, strlen(name)) & (n_slots - 1);
+		size_t n_name = strlen(name), slot = hash(name, n_name) & (n_slots - 1);
 
+		if (!effort_go_on(2 + n_name / BYTES_A_STEP)) {
+			free(TAKE(symtab->by_name));
+			return false;
+		}
 		while (symtab->by_name[slot] != 0)
 			slot = (slot + 1) & (n_slots - 1);
 		symtab->by_name[slot] = (uint32_t)i + 1;

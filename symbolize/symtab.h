@@ -12,6 +12,7 @@ struct symtab_entry {
 	const char *name; /* borrowed from the ELF file's string table */
 	uint32_t size;    /* 0: unknown; saturated */
 	uint8_t rank;     /* lower is preferred among names of one address */
+	uint8_t n_underscores; /* leading ones; saturated */
 	bool exported;    /* global binding */
 };
 
@@ -26,7 +27,7 @@ struct symtab {
 /*
  * symtab_new - collect .symtab, .gnu_debugdata or .dynsym, whichever libdwfl finds.
  * @bias: what libdwfl adds to the module's own addresses.
- * A module without symbols gives an empty table. Errors: -ENOMEM.
+ * A module without symbols gives an empty table. Errors: -ENOMEM; those of effort.h.
  */
 int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret);
 void symtab_free(struct symtab *symtab);

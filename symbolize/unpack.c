@@ -29,9 +29,11 @@
 #endif
 
 #include "base/util.h"
+#include "symbolize/effort.h"
+#include "symbolize/fence.h"
 #include "symbolize/prune.h"
 
-enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16 };
+enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16, STEPS_OF_SECTION = 1 << 12 };
 
 /* A disk that is nearly full is left to what was asked for: the recording. */
 #define ROOM_TO_LEAVE (1ULL << 30)
@@ -85,6 +87,12 @@ void unpacked_trim(struct unpacked *unpacked)
 {
 	if (unpacked->is_in_file)
 		elf_forget_pages(unpacked->elf);
+}
+
+void unpacked_bytes(const struct unpacked *unpacked, uint64_t *ret_memory, uint64_t *ret_disk)
+{
+	*ret_memory = unpacked->is_in_file ? 0 : unpacked->n_image;
+	*ret_disk = unpacked->is_in_file ? unpacked->n_image : 0;
 }
 
 /* Where variables live, macros, how frames are unwound, and indices: functions.c makes its own. */
@@ -183,6 +191,15 @@ static int lay_out(struct plan *plan)
 	return 0;
 }
 
+/* What is not packed is copied, and many sections may be the same bytes of the file. */
+static int take_memory(const struct plan *plan, Elf *elf)
+{
+	size_t n_file = 0;
+
+	(void)elf_rawfile(elf, &n_file);
+	return fence_is_sane(plan->n_image, n_file) ? effort_take(plan->n_image, false) : -E2BIG;
+}
+
 #ifdef HAVE_LIBDEFLATE
 static bool inflate_all(const struct wanted *wanted, uint8_t *to)
 {
@@ -207,6 +224,8 @@ static bool inflate_all(const struct wanted *wanted, uint8_t *to)
 
 static int fill_section(const struct wanted *wanted, uint8_t *image)
 {
+	if (!effort_go_on(STEPS_OF_SECTION))
+		return -ETIME;
 	if (wanted->n_packed > 0)
 		return inflate_all(wanted, image + wanted->offset) ? 0 : -EBADMSG;
 	if (wanted->n_bytes > 0)
@@ -360,6 +379,8 @@ int unpacked_new(struct elf_file *file, const char *folder, struct unpacked **re
 	r = choose(elf, &plan);
 	if (r >= 0)
 		r = lay_out(&plan);
+	if (r >= 0)
+		r = take_memory(&plan, elf);
 	if (r < 0)
 		return r;
 	unpacked = calloc(1, sizeof *unpacked);

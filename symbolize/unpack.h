@@ -3,6 +3,7 @@
 #define PROBING_SYMBOLIZE_UNPACK_H
 
 #include <elfutils/libdw.h>
+#include <stdint.h>
 
 #include "base/elf_file.h"
 
@@ -15,7 +16,8 @@ struct unpacked;
  *          memory, too, where that folder is in memory itself, has little room, or has no such files.
  * @ret:    ended with unpacked_free().
  * Errors: -ENOTSUP it is libdw's: nothing is packed, or in a way, or with links to other files, that is
- *         not known here; -EBADMSG damaged; -ENOMEM.
+ *         not known here; -EBADMSG damaged; -E2BIG its sections, which may be the same bytes, come to more than
+ *         the file may become; -ENOMEM; those of effort.h.
  */
 int unpacked_new(struct elf_file *file, const char *folder, struct unpacked **ret);
 void unpacked_free(struct unpacked *unpacked);
@@ -23,6 +25,9 @@ void unpacked_freep(struct unpacked **unpacked);
 
 /* Borrowed; addresses are the file's own. */
 Dwarf *unpacked_dwarf(struct unpacked *unpacked);
+
+/* Bytes of memory, and of disk, that it takes. */
+void unpacked_bytes(const struct unpacked *unpacked, uint64_t *ret_memory, uint64_t *ret_disk);
 
 /* Give back the memory that is the file's; later looks fetch it again. */
 void unpacked_trim(struct unpacked *unpacked);

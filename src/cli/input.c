@@ -4,20 +4,38 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
 
 enum { FIRST_BYTES = 1 << 16 };
+#define MOST_BYTES ((uint64_t)8 << 30)
 
+uint64_t input_most(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t most = MOST_BYTES;
+	struct rlimit limit;
+
+	if (pages > 0 && page > 0)
+		most = MIN(most, (uint64_t)pages * (uint64_t)page / 2);
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		most = MIN(most, (uint64_t)limit.rlim_cur / 4);
+	return most;
+}
+
+/* One byte more than are allowed, which tells. */
 static int make_room(struct input *input)
 {
-	size_t wanted = MAX(2 * input->allocated, (size_t)FIRST_BYTES);
+	size_t wanted = (size_t)MIN(MAX(2 * (uint64_t)input->allocated, (uint64_t)FIRST_BYTES), input_most() + 1);
 	uint8_t *bytes;
 
 	if (input->n_bytes < input->allocated)
 		return 0;
+	if (input->n_bytes >= wanted)
+		return -E2BIG;
 	bytes = realloc(input->bytes, wanted);
 	if (!bytes)
 		return -ENOMEM;
@@ -39,7 +57,9 @@ static int read_all(int fd, struct input *input)
 		if (n > 0)
 			input->n_bytes += (size_t)n;
 	} while (n > 0 || (n < 0 && errno == EINTR));
-	return n < 0 ? -errno : 0;
+	if (n < 0)
+		return -errno;
+	return input->n_bytes > input_most() ? -E2BIG : 0;
 }
 
 int input_read(const char *path, struct input *ret)
@@ -57,6 +77,8 @@ int input_read(const char *path, struct input *ret)
 		return -ENODEV;
 	ret->modified_ns = S_ISREG(st.st_mode) ? (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec
 					       : realtime_ns();
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > input_most())
+		return -E2BIG;
 	if (S_ISREG(st.st_mode) && st.st_size > 0) { /* one more, so that the end shows */
 		ret->bytes = malloc((size_t)st.st_size + 1);
 		ret->allocated = ret->bytes ? (size_t)st.st_size + 1 : 0;

@@ -103,6 +103,16 @@ static void print_lost_looks(const struct capture_counts *captured)
 	fputs("; their time is in the samples after them\n", stderr);
 }
 
+static void print_limited(const struct symbol_limited *limited)
+{
+	char others[48] = "";
+
+	if (limited->n_modules > 1)
+		snprintf(others, sizeof others, ", and %llu more", (unsigned long long)limited->n_modules - 1);
+	fprintf(stderr, "%llu native places have no names: of %s%s (%s)\n", (unsigned long long)limited->n_places, limited->path, others,
+		limited->why);
+}
+
 void summary_print(const struct summary *summary)
 {
 	const struct pipeline_counts *counts = &summary->counts;
@@ -131,6 +141,8 @@ void summary_print(const struct summary *summary)
 	if (counts->of_32_bit > 0)
 		fprintf(stderr, "%llu samples are of a 32-bit program, whose stacks cannot be read\n",
 			(unsigned long long)counts->of_32_bit);
+	if (counts->limited.n_places > 0)
+		print_limited(&counts->limited);
 	if (summary->captured.lost_looks > 0)
 		print_lost_looks(&summary->captured);
 	if (summary->captured.lost > 0 && summary->unit)

@@ -262,12 +262,17 @@ static int run_import(int argc, char **argv)
 {
 	CLEANUP(input_done) struct input input = { 0 };
 	struct options options = { 0 };
+	bool is_stdin;
 	int r;
 
 	cli_parse(&argp, argc, argv, 0, &options);
+	is_stdin = strcmp(options.path, "-") == 0;
 	r = input_read(options.path, &input);
 	if (r == -ENODEV)
 		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for what comes on stdin", options.path);
+	if (r == -E2BIG)
+		return cli_fail(EXIT_BAD_DATA, "%s has more than %" PRIu64 " MiB, the most that is read with this machine's memory: export a "
+				"part of it with the profiler that made it", is_stdin ? "stdin" : options.path, input_most() >> 20);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be read: %s", options.path, strerror(-r));
 	if (input.n_bytes == 0)

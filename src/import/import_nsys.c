@@ -16,7 +16,13 @@
 
 #include "src/import/sink.h"
 
-enum { WAL_AT = 18, HEADER_BYTES = 100, MOST_STEPS = 1 << 20, STEPS_PER_BYTE = 64 };
+enum {
+	WAL_AT = 18,
+	HEADER_BYTES = 100,
+	MOST_STEPS = 1 << 20,
+	STEPS_PER_BYTE = 64,
+	MOST_TEXT_BYTES = 1 << 20, /* of a name; that of a kernel can have some thousand */
+};
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
@@ -208,7 +214,7 @@ static char *query_of(sqlite3 *db, const struct kind *kind)
 	sqlite3_str_appendf(sql, "SELECT start, end");
 	for (size_t i = NAME; i < N_ELEMENTS(kind->columns); i++)
 		add_column(db, kind, kind->columns[i], sql);
-	sqlite3_str_appendf(sql, " FROM \"%w\"", kind->table);
+	sqlite3_str_appendf(sql, ", rowid FROM \"%w\" NOT INDEXED", kind->table);
 	return sqlite3_str_finish(sql);
 }
 
@@ -217,13 +223,27 @@ static int damaged(struct sink *sink, sqlite3 *db)
 	return sink_explain(sink, -EBADMSG, "it cannot be read: %.150s", sqlite3_errmsg(db));
 }
 
+/*
+ * Rows come in the order of their numbers. Branches of a table that are the same pages would bring them again and again:
+ * few pages can so be as many rows as there are numbers.
+ */
+static bool is_next(sqlite3_stmt *row, int64_t *last)
+{
+	int64_t number = sqlite3_column_int64(row, sqlite3_column_count(row) - 1);
+	bool is_later = number > *last;
+
+	*last = number;
+	return is_later;
+}
+
 static int read_kind(struct sink *sink, sqlite3 *db, const struct kind *kind)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
+	int64_t last = INT64_MIN;
 	char *sql;
 	int code, r = 0;
 
-	if (!can_ask(db, kind->table, "start, end"))
+	if (!can_ask(db, kind->table, "start, end, rowid"))
 		return 0;
 	sql = query_of(db, kind);
 	code = sql ? sqlite3_prepare_v2(db, sql, -1, &rows, NULL) : SQLITE_NOMEM;
@@ -231,7 +251,7 @@ static int read_kind(struct sink *sink, sqlite3 *db, const struct kind *kind)
 	if (code != SQLITE_OK)
 		return code == SQLITE_NOMEM ? -ENOMEM : damaged(sink, db);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW)
-		r = kind->put(sink, rows);
+		r = is_next(rows, &last) ? kind->put(sink, rows) : sink_explain(sink, -EBADMSG, "rows of %s come twice", kind->table);
 	if (r >= 0 && code != SQLITE_DONE)
 		return code == SQLITE_NOMEM ? -ENOMEM : damaged(sink, db);
 	return r;
@@ -292,6 +312,7 @@ static int distrust(sqlite3 *db, uint64_t *steps)
 	code = store_distrust(db);
 	if (code == SQLITE_OK)
 		code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MOST_TEXT_BYTES);
 	sqlite3_progress_handler(db, 1000, count_steps, steps);
 	return code;
 }

@@ -13,7 +13,6 @@
 #include "src/import/unzip.h"
 
 enum { PPROF_PID = 1 };
-#define MOST_UNPACKED ((size_t)4 << 30)
 
 enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING,
        PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_PERIOD = 12, PROFILE_DEFAULT = 14 };
@@ -41,23 +40,28 @@ struct numbers {
 	size_t n, allocated;
 };
 
+static int add_number(const struct pprof *pprof, uint64_t number, struct numbers *to)
+{
+	int r;
+
+	if (to->n == PPROF_MOST_LOCATIONS)
+		return sink_explain(pprof->sink, -EBADMSG, "a sample has more than %d locations or values", PPROF_MOST_LOCATIONS);
+	r = grow(&to->items, to->n, &to->allocated, sizeof *to->items);
+	if (r >= 0)
+		to->items[to->n++] = number;
+	return r;
+}
+
 /* Packed, or each in a field of its own. */
-static int add_numbers(const struct wire_field *field, struct numbers *to)
+static int add_numbers(const struct pprof *pprof, const struct wire_field *field, struct numbers *to)
 {
 	struct cursor in = wire_within(field->bytes);
 	int r = 0;
 
-	if (!field->bytes.at) {
-		r = grow(&to->items, to->n, &to->allocated, sizeof *to->items);
-		if (r >= 0)
-			to->items[to->n++] = field->value;
-		return r;
-	}
-	while (r >= 0 && cursor_left(&in) > 0 && !in.failed) {
-		r = grow(&to->items, to->n, &to->allocated, sizeof *to->items);
-		if (r >= 0)
-			to->items[to->n++] = wire_varint(&in);
-	}
+	if (!field->bytes.at)
+		return add_number(pprof, field->value, to);
+	while (r >= 0 && cursor_left(&in) > 0 && !in.failed)
+		r = add_number(pprof, wire_varint(&in), to);
 	return r < 0 ? r : in.failed ? -EBADMSG : 0;
 }
 
@@ -150,9 +154,9 @@ static int read_sample(struct pprof *pprof, struct piece message)
 
 	while (r >= 0 && wire_next(&in, &field)) {
 		if (field.number == 1)
-			r = add_numbers(&field, &locations);
+			r = add_numbers(pprof, &field, &locations);
 		else if (field.number == 2)
-			r = add_numbers(&field, &values);
+			r = add_numbers(pprof, &field, &values);
 		else if (field.number == 3 && field.bytes.at)
 			read_label(pprof, field.bytes, &labels);
 	}
@@ -178,7 +182,7 @@ static int read_type(struct pprof *pprof, struct piece message)
 
 static int add_string(struct pprof *pprof, struct piece text)
 {
-	int r = grow(&pprof->strings, pprof->n_strings, &pprof->strings_allocated, sizeof *pprof->strings);
+	int r = pprof_grow(pprof, &pprof->strings, pprof->n_strings, &pprof->strings_allocated, sizeof *pprof->strings);
 
 	if (r >= 0)
 		pprof->strings[pprof->n_strings++] = text;
@@ -270,9 +274,12 @@ static int read_pprof(const struct import_input *input, struct sink *sink)
 	int r = 0;
 
 	if (is_gzip(input->bytes, input->n_bytes)) {
-		r = unzip(input->bytes, input->n_bytes, MOST_UNPACKED, &unpacked, &bytes.n);
+		r = unzip(input->bytes, input->n_bytes, unzip_most(input->n_bytes), &unpacked, &bytes.n);
 		bytes.at = (const char *)unpacked;
 	}
+	if (r == -E2BIG)
+		return sink_explain(sink, -EBADMSG, "its %zu KiB unpack to more than %zu MiB; if you trust it, unpack it with gunzip "
+				    "and import the result", input->n_bytes >> 10, unzip_most(input->n_bytes) >> 20);
 	if (r < 0)
 		return r == -ENOMEM ? r : sink_explain(sink, -EBADMSG, "it cannot be unpacked");
 	return read_profile(&pprof, bytes);

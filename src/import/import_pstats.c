@@ -13,7 +13,8 @@
 #include "src/import/ids.h"
 #include "src/import/marshal.h"
 
-enum { PSTATS_PID = 1 };
+/* A dict of callers is there once, and may be that of many functions. */
+enum { PSTATS_PID = 1, MOST_EDGES = 1 << 22 };
 #define MOST_SECONDS 1e9 /* of one function; three decades */
 
 struct pstats {
@@ -97,6 +98,8 @@ static int read_edge(struct pstats *pstats, uint32_t callee, uint32_t caller, co
 		edge.self_ns *= 1e9;
 		edge.total_ns *= 1e9;
 	}
+	if (all->n_edges == MOST_EDGES)
+		return sink_explain(pstats->sink, -EBADMSG, "it has more than %d pairs of callers and functions", MOST_EDGES);
 	r = grow(&all->edges, all->n_edges, &all->edges_allocated, sizeof *all->edges);
 	if (r >= 0)
 		all->edges[all->n_edges++] = edge;
@@ -138,6 +141,8 @@ static int read_pstats(const struct import_input *input, struct sink *sink)
 
 	strcpy(sink_run(sink)->event, "calls");
 	r = marshal_read(input->bytes, input->n_bytes, &marshal);
+	if (r == -E2BIG)
+		return sink_explain(sink, -EBADMSG, "it has more than %d values", MARSHAL_MOST_VALUES);
 	if (r < 0)
 		return r == -EBADMSG ? damaged(&pstats) : r;
 	all = &marshal.values[0];

@@ -15,7 +15,7 @@
 #include "src/import/decimal.h"
 #include "src/import/sink.h"
 
-enum { SPEEDSCOPE_PID = 1, LOOKED_AT = 1 << 16 };
+enum { SPEEDSCOPE_PID = 1, LOOKED_AT = 1 << 16, MOST_VALUES = 1 << 24 };
 #define MOST_NS 9e17 /* three decades */
 
 struct speedscope {
@@ -299,14 +299,26 @@ static int read_root(struct speedscope *all, const json_t *root)
 	return r;
 }
 
+/* Two bytes can make a value, which takes forty. A comma or a bracket stands before each; some are in texts. */
+static bool has_too_many_values(const uint8_t *bytes, size_t n_bytes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_bytes; i++)
+		n += bytes[i] == ',' || bytes[i] == '[' || bytes[i] == '{' || bytes[i] == ':';
+	return n > MOST_VALUES;
+}
+
 static int read_speedscope(const struct import_input *input, struct sink *sink)
 {
 	struct speedscope all = { .sink = sink, .input = input };
+	CLEANUP(json_decrefp) json_t *root = NULL;
 	json_error_t error;
-	CLEANUP(json_decrefp) json_t *root =
-		json_loadb((const char *)input->bytes, input->n_bytes, JSON_ALLOW_NUL, &error);
 	int r;
 
+	if (has_too_many_values(input->bytes, input->n_bytes))
+		return sink_explain(sink, -EBADMSG, "it has more than %d values: export a shorter time, or fewer threads", MOST_VALUES);
+	root = json_loadb((const char *)input->bytes, input->n_bytes, JSON_ALLOW_NUL, &error);
 	if (!root)
 		return sink_explain(sink, -EBADMSG, "line %d is no JSON: %.100s", error.line, error.text);
 	r = read_root(&all, root);

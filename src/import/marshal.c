@@ -5,7 +5,7 @@
  * gets a number then, in the order of coming, by which it is referred to later. Version 1 and 2 number only interned text.
  *
  * Invariants:
- * 1. A value takes a byte at least, so there are never more values than bytes.
+ * 1. A value takes a byte at least, so there are never more values than bytes; and never more than MARSHAL_MOST_VALUES.
  * 2. Values in each other are at most MAX_DEPTH deep. A reference is to a value that has been read, so there are no circles.
  */
 #include "src/import/marshal.h"
@@ -29,7 +29,7 @@ static int read_value(struct reader *reader, unsigned depth, uint32_t *ret);
 static int add_value(struct reader *reader, uint32_t *ret)
 {
 	struct marshal *to = reader->to;
-	int r = grow(&to->values, to->n_values, &to->values_allocated, sizeof *to->values);
+	int r = to->n_values == MARSHAL_MOST_VALUES ? -E2BIG : grow(&to->values, to->n_values, &to->values_allocated, sizeof *to->values);
 
 	if (r < 0)
 		return r;

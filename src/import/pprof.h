@@ -5,7 +5,13 @@
 #include "base/id_map.h"
 #include "src/import/wire.h"
 
-enum { PPROF_MOST_VALUES = 64 };
+enum {
+	PPROF_MOST_VALUES = 64,
+	/* Of each table; two bytes of a file can make an entry. */
+	PPROF_MOST_ENTRIES = 1 << 24,
+	PPROF_MOST_LOCATIONS = 1 << 16, /* of a sample */
+	PPROF_MOST_LINES = 1 << 12,     /* of a location: functions that are inlined into each other */
+};
 
 struct pprof_function {
 	uint64_t name, file, first_line; /* name and file: strings */
@@ -36,6 +42,15 @@ struct pprof {
 static inline struct piece pprof_string(const struct pprof *pprof, uint64_t index)
 {
 	return index < pprof->n_strings ? pprof->strings[index] : (struct piece){ 0 };
+}
+
+/* An entry more of a table of the file; -EBADMSG, explained: it has too many. */
+static inline int pprof_grow(struct pprof *pprof, void *array, size_t n, size_t *allocated, size_t size)
+{
+	if (n >= PPROF_MOST_ENTRIES)
+		return sink_explain(pprof->sink, -EBADMSG, "it has more than %d strings, functions, mappings or locations",
+				    PPROF_MOST_ENTRIES);
+	return grow(array, n, allocated, size);
 }
 
 /* Numbers of a message, by their fields up to n; others are left. false: it is damaged. */

@@ -19,7 +19,7 @@ int pprof_read_function(struct pprof *pprof, struct piece message)
 
 	r = pprof_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->function_ids, of[1], pprof->n_functions) : -EBADMSG;
 	if (r >= 0)
-		r = grow(&pprof->functions, pprof->n_functions, &pprof->functions_allocated, sizeof *pprof->functions);
+		r = pprof_grow(pprof, &pprof->functions, pprof->n_functions, &pprof->functions_allocated, sizeof *pprof->functions);
 	if (r >= 0)
 		pprof->functions[pprof->n_functions++] = (struct pprof_function){ of[2], of[4], of[5] };
 	return r;
@@ -32,7 +32,7 @@ int pprof_read_mapping(struct pprof *pprof, struct piece message)
 
 	r = pprof_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->mapping_ids, of[1], pprof->n_mappings) : -EBADMSG;
 	if (r >= 0)
-		r = grow(&pprof->mappings, pprof->n_mappings, &pprof->mappings_allocated, sizeof *pprof->mappings);
+		r = pprof_grow(pprof, &pprof->mappings, pprof->n_mappings, &pprof->mappings_allocated, sizeof *pprof->mappings);
 	if (r >= 0)
 		pprof->mappings[pprof->n_mappings++] = (struct pprof_mapping){ of[2], of[4], of[5], of[6] };
 	return r;
@@ -97,7 +97,8 @@ int pprof_read_location(struct pprof *pprof, struct piece message)
 	while (r >= 0 && wire_next(&in, &field)) {
 		if (field.number != 4 || !field.bytes.at)
 			continue;
-		r = grow(&lines, n, &allocated, sizeof *lines);
+		r = n == PPROF_MOST_LINES ? sink_explain(pprof->sink, -EBADMSG, "a location has more than %d functions", PPROF_MOST_LINES)
+					  : grow(&lines, n, &allocated, sizeof *lines);
 		if (r >= 0)
 			lines[n++] = field.bytes;
 	}
@@ -108,7 +109,7 @@ int pprof_read_location(struct pprof *pprof, struct piece message)
 	if (r >= 0)
 		r = add_id(&pprof->location_ids, of[1], pprof->n_frames);
 	if (r >= 0)
-		r = grow(&pprof->frames, pprof->n_frames, &pprof->frames_allocated, sizeof *pprof->frames);
+		r = pprof_grow(pprof, &pprof->frames, pprof->n_frames, &pprof->frames_allocated, sizeof *pprof->frames);
 	if (r >= 0)
 		pprof->frames[pprof->n_frames++] = frame;
 	return r;

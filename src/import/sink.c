@@ -5,6 +5,7 @@
  * 1. A row is put once: each kind has a key of all that makes it different, and a number from 1.
  * 2. What a row points to has been put before it; numbers that nobody gave out are refused.
  * 3. All weights together stay below 2^63, so that whatever adds them up stays an integer.
+ * 4. Texts, keys and stacks have bounds, however often the file refers to the same bytes.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -13,7 +14,16 @@
 
 #include "src/import/sink_private.h"
 
-enum { STEP_ROWS = 1 << 16, ASK_ROWS = 1 << 11, MAX_DEPTH = 1 << 16 };
+enum {
+	STEP_ROWS = 1 << 16,
+	ASK_ROWS = 1 << 11,
+	MAX_DEPTH = 1 << 16,
+	/* What large profiles have a tenth of, and what takes some gigabytes. A few bytes of a file can make one. */
+	MAX_STACKS = 1 << 24,
+	MAX_TEXT_BYTES = 1 << 16, /* longer names are cut; one text of a file can be the name of many */
+	MAX_LABEL_BYTES = 1 << 12,
+};
+#define MAX_KEY_BYTES ((size_t)1 << 30)
 
 struct sink_run *sink_run(struct sink *sink)
 {
@@ -61,6 +71,11 @@ char *piece_text(struct piece piece)
 	return text;
 }
 
+static struct piece shortened(struct piece piece, size_t most)
+{
+	return (struct piece){ piece.at, MIN(piece.n, most) };
+}
+
 /* ---- Processes and threads ---- */
 
 static const char *or_unknown(const char *text)
@@ -70,8 +85,8 @@ static const char *or_unknown(const char *text)
 
 int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, struct piece command)
 {
-	CLEANUP(freep) char *name_text = piece_text(name);
-	CLEANUP(freep) char *command_text = piece_text(command);
+	CLEANUP(freep) char *name_text = piece_text(shortened(name, MAX_LABEL_BYTES));
+	CLEANUP(freep) char *command_text = piece_text(shortened(command, MAX_TEXT_BYTES));
 	struct process_row row = { .pid = pid, .parent_pid = parent, .started_ns = 1 };
 	int64_t id;
 	int r;
@@ -105,7 +120,7 @@ int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name)
 		r = ids_add(&sink->threads, key, sizeof key, &id);
 	if (r < 0 || (r == 0 && name.n == 0))
 		return r;
-	text = piece_text(name);
+	text = piece_text(shortened(name, MAX_LABEL_BYTES));
 	if (!text)
 		return -ENOMEM;
 	row.name = or_unknown(text);
@@ -151,6 +166,8 @@ static int add_key(struct sink *sink, struct ids *ids, int64_t *ret)
 {
 	int r = ids_add(ids, sink->key.at, sink->key.n, ret);
 
+	if (sink->modules.n_bytes + sink->functions.n_bytes + sink->frames.n_bytes > MAX_KEY_BYTES)
+		return sink_explain(sink, -EBADMSG, "names of its functions and files come to more than 1 GiB");
 	if (r > 0) {
 		int stepped = sink_step(sink);
 
@@ -221,13 +238,19 @@ enum frame_kind kind_of_file(struct piece file)
 	return is_python ? FRAME_PYTHON : FRAME_NATIVE;
 }
 
-int sink_frame(struct sink *sink, const struct sink_frame *frame, int64_t *ret)
+int sink_frame(struct sink *sink, const struct sink_frame *given, int64_t *ret)
 {
+	struct sink_frame texts = *given;
+	const struct sink_frame *frame = &texts;
 	struct frame_row row = { .kind = frame->kind, .line = MAX(frame->line, 0), .has_address = frame->has_address,
 				 .address = frame->has_address ? frame->address : 0, .without_cfi = frame->without_cfi,
 				 .inlined_into = frame->inlined_into };
 	int r;
 
+	texts.name = shortened(given->name, MAX_TEXT_BYTES);
+	texts.file = shortened(given->file, MAX_TEXT_BYTES);
+	texts.module = shortened(given->module, MAX_TEXT_BYTES);
+	texts.build_id = shortened(given->build_id, MAX_LABEL_BYTES);
 	if (sink->into)
 		return sink_explain(sink, -EOPNOTSUPP, "it has stacks of its own");
 	if (frame->inlined_into < 0 || frame->inlined_into > sink->frames.n)
@@ -262,6 +285,8 @@ int sink_stack(struct sink *sink, int64_t parent, int64_t frame, int64_t *ret)
 	row.depth = parent > 0 ? sink->depths[parent - 1] + 1 : 0;
 	if (row.depth >= MAX_DEPTH)
 		return sink_explain(sink, -EBADMSG, "a stack has more than %d frames", MAX_DEPTH);
+	if (sink->stacks.n >= MAX_STACKS)
+		return sink_explain(sink, -EBADMSG, "it has more than %d different stacks: export a part of it", MAX_STACKS);
 	r = ids_add(&sink->stacks, key, sizeof key, &row.stack);
 	if (r > 0) {
 		r = grow(&sink->depths, sink->n_depths, &sink->depths_allocated, sizeof *sink->depths);

@@ -15,11 +15,13 @@ static int inflate_all(z_stream *stream, size_t most, uint8_t **to, size_t *n)
 
 	while (code == Z_OK) {
 		if (*n == room) {
-			uint8_t *more = realloc(*to, room = room > 0 ? 2 * room : FIRST_BYTES);
+			size_t wanted = MIN(room > 0 ? 2 * room : FIRST_BYTES, most + 1); /* one more, which tells */
+			uint8_t *more = *n > most ? NULL : realloc(*to, wanted);
 
 			if (!more)
-				return -ENOMEM;
+				return *n > most ? -E2BIG : -ENOMEM;
 			*to = more;
+			room = wanted;
 		}
 		stream->next_out = *to + *n;
 		stream->avail_out = (unsigned)MIN(room - *n, (size_t)1 << 30);

@@ -366,6 +366,13 @@ bool naming_sources(const struct naming *names, int64_t module_id, struct symbol
 	return true;
 }
 
+void naming_limited(const struct naming *names, struct symbol_limited *ret)
+{
+	*ret = (struct symbol_limited){ 0 };
+	if (names->search)
+		symbol_search_limited(names->search, ret);
+}
+
 void naming_close_module(struct naming *names, int64_t module_id)
 {
 	const struct id_slot *slot = id_map_find(&names->module_index, (uint64_t)module_id);

@@ -67,6 +67,9 @@ int naming_improve(struct naming *names, const struct new_frame *frame, enum nam
 /* What the files of a module have turned out to hold, until it is closed; false: it has none. */
 bool naming_sources(const struct naming *names, int64_t module_id, struct symbol_sources *ret);
 
+/* What the recorder's own modules have been left without; zeroed where files are somebody else's to find. */
+void naming_limited(const struct naming *names, struct symbol_limited *ret);
+
 /* Let go of a module's files; it is not looked up again. */
 void naming_close_module(struct naming *names, int64_t module_id);
 

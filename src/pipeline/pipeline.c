@@ -245,6 +245,8 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 		r = store_put_counter(store, counters->name, (int64_t)counters->value);
 	if (r >= 0) /* known only now that all is written */
 		r = store_put_counter(store, "dropped", (int64_t)pipeline->n_dropped);
+	if (r >= 0 && pipeline->counts.limited.n_places > 0)
+		r = store_put_counter(store, "names given up", (int64_t)pipeline->counts.limited.n_places);
 	if (r >= 0 && python[0])
 		r = store_set_run_python(store, python);
 	if (r >= 0)
@@ -266,6 +268,7 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	stopped = writer_stop(pipeline->writer, true);
 	store = writer_take_store(pipeline->writer);
 	pipeline->n_dropped = writer_dropped(pipeline->writer);
+	writer_limited(pipeline->writer, &pipeline->counts.limited);
 	writer_free(TAKE(pipeline->writer));
 	if (r >= 0)
 		r = stopped;

@@ -19,6 +19,7 @@
 #include "base/words.h"
 #include "src/record/record.h"
 #include "src/store/store.h"
+#include "symbolize/symbolize.h"
 
 struct pipeline;
 
@@ -36,6 +37,7 @@ struct pipeline_counts {
 	uint64_t gc_ns, gc_known_ns;   /* the same of collecting garbage */
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
 	uint64_t dropped; /* samples that had to go for newer ones */
+	struct symbol_limited limited; /* names that were given up; known once all is written */
 	uint64_t without_stack;   /* waits that were over before they could be looked at */
 	/* Of recordings that tell of waiting: */
 	uint64_t by_state[STATE_N]; /* nanoseconds; they add up to each thread's time */

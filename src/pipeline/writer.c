@@ -279,6 +279,11 @@ bool writer_take_renewal(struct writer *writer)
 	return atomic_exchange(&writer->wants_renewal, false);
 }
 
+void writer_limited(const struct writer *writer, struct symbol_limited *ret)
+{
+	naming_limited(writer->names, ret);
+}
+
 uint64_t writer_dropped(const struct writer *writer)
 {
 	return writer->n_dropped;

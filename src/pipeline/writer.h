@@ -29,6 +29,9 @@ bool writer_take_renewal(struct writer *writer);
 /* Samples that went, for newer ones. */
 uint64_t writer_dropped(const struct writer *writer);
 
+/* What names were given up, once the thread has been stopped. */
+void writer_limited(const struct writer *writer, struct symbol_limited *ret);
+
 /* 0, or what writing has stopped on. */
 int writer_error(const struct writer *writer);
 int64_t writer_bytes(const struct writer *writer);

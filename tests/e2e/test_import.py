@@ -1,11 +1,15 @@
 """What other profilers wrote, as recordings: their numbers in our tables, told by readers that are not ours."""
 import collections
+import contextlib
 import csv
+import gzip
 import json
 import os
 import pstats
 import re
+import resource
 import sqlite3
+import struct
 import subprocess
 import unittest
 
@@ -335,6 +339,66 @@ class Perf(Import):
                     "out.db", "SELECT name, tid, (SELECT count(*) FROM sample WHERE sample.tid = thread.tid) AS n FROM thread")])
                 self.assertEqual([{"t": 1700000000.000002, "depth": n_frames - 1}], ask(
                     "out.db", "SELECT round(timestamp, 6) AS t, depth FROM sample JOIN stack USING (stack) ORDER BY sample.rowid LIMIT 1"))
+
+
+class Bombs(Import):
+    """Small files that would become much. Each is refused with a reason, and takes bounded memory."""
+
+    def refused(self, contents, *wanted, path="bomb", **more):
+        if contents is not None:
+            with open(path, "wb") as file:
+                file.write(contents)
+        more.setdefault("stdin", subprocess.DEVNULL)
+        process = subprocess.Popen([t.BINARY, "import", path, "-o", "out.db", "-q"], stderr=subprocess.PIPE, text=True, **more)
+        said = process.stderr.read()
+        process.stderr.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(t.BAD_DATA, process.returncode, said)
+        for words in wanted:
+            self.assertIn(words, said)
+        self.assertLess(usage.ru_maxrss, 1800 << 10, said)
+        self.assertFalse(os.path.exists("out.db"))
+
+    def test_packed(self):
+        self.refused(gzip.compress(bytes(300 << 20), 9), "unpack to more than 256 MiB", "gunzip")
+
+    def test_tables_of_pprof(self):
+        self.refused(gzip.compress(b"\x32\x00" * (20 << 20), 9), "more than 16777216 strings")
+
+    def test_one_sample_of_pprof(self):
+        self.refused(gzip.compress(b"\x0a\x04\x08\x01\x10\x02" + b"\x12\x84\x80\x40" + b"\x0a\x80\x80\x40" + b"\x01" * (1 << 20), 9),
+                     "more than 65536 locations")
+
+    def test_values_of_speedscope(self):
+        self.refused(b'{"$schema":"https://www.speedscope.app/file-format-schema.json","x":[' + b"0," * (18 << 20) + b"0]}",
+                     "more than 16777216 values")
+
+    def test_values_of_pstats(self):
+        self.refused(b"{(\x03\0\0\0NNN(" + struct.pack("<I", 18 << 20) + b"N" * (18 << 20) + b"0", "more than 16777216 values")
+
+    def test_branches_of_nsys_that_are_the_same(self):
+        with contextlib.closing(sqlite3.connect("bomb")) as db:
+            db.execute("CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER)")
+            db.executemany("INSERT INTO NVTX_EVENTS VALUES(?, ?, 59, ?, 1)", ((i, i + 1, "x" * 100) for i in range(300)))
+            db.commit()
+            root = db.execute("SELECT rootpage FROM sqlite_schema").fetchone()[0]
+        with open("bomb", "rb") as file:
+            contents = bytearray(file.read())
+        size = struct.unpack_from(">H", contents, 16)[0]
+        at = (root - 1) * size
+        self.assertEqual(5, contents[at])  # an interior page of a table
+        cells = struct.unpack_from(">%dH" % struct.unpack_from(">H", contents, at + 3)[0], contents, at + 12)
+        for cell in cells:
+            contents[at + cell:at + cell + 4] = contents[at + cells[0]:at + cells[0] + 4]
+        self.refused(bytes(contents), "rows of NVTX_EVENTS come twice")
+
+    def test_stdin_without_end(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+
+        with open("/dev/zero", "rb") as zeros:
+            self.refused(None, "stdin has more than 256 MiB", path="-", stdin=zeros, preexec_fn=limit)
 
 
 class Files(Import):

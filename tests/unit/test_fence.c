@@ -193,6 +193,61 @@ static void test_compressed_section(void **state)
 	assert_false(fence_passes(elf));
 }
 
+/* Each of the packed sections claims as much; none is too much by itself. Returns how many there are. */
+static unsigned claim(char *bytes, size_t n, uint64_t n_claimed)
+{
+	CLEANUP(elf_file_freep) struct elf_file *elf = open_elf(bytes, n);
+	Elf_Scn *section = NULL;
+	unsigned n_changed = 0;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(elf_file_elf(elf), section)) != NULL) {
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_COMPRESSED))
+			continue;
+		memcpy(bytes + header.sh_offset + offsetof(Elf64_Chdr, ch_size), &n_claimed, sizeof n_claimed);
+		n_changed++;
+	}
+	return n_changed;
+}
+
+static void test_sum_of_sections(void **state)
+{
+	CLEANUP(freep) char *bytes = NULL;
+	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
+	uint64_t n_all, n_symbols;
+	unsigned n_sections;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(run("for i in $(seq 300); do echo \"struct s$i { int x; } v$i; int f$i(int a) { return a < $i ? v$i.x : f$((i-1))(a); }\"; done | "
+			     "sed '1i int f0(int a) { return a; }' > b.c && cc -O2 -shared -fPIC -g -gz b.c -o z.so"), 0);
+	bytes = contents("z.so", &n);
+	n_sections = claim(bytes, n, 1);
+	assert_true(n_sections >= 4);
+	(void)claim(bytes, n, FENCE_SMALL_BYTES / n_sections);
+	elf = open_elf(bytes, n);
+	assert_int_equal(fence_unpacked_bytes(elf, &n_all, &n_symbols), 0);
+	assert_true(n_all > FENCE_SMALL_BYTES - n_sections && n_all <= FENCE_SMALL_BYTES);
+	assert_int_equal(n_symbols, 0);
+	elf_file_free(TAKE(elf));
+	(void)claim(bytes, n, FENCE_SMALL_BYTES / n_sections + 1);
+	elf = open_elf(bytes, n);
+	assert_false(fence_passes(elf));
+}
+
+/* Large ones are sane where they pack as debug information does, up to what is sane at all. */
+static void test_sums(void **state)
+{
+	const uint64_t mb = 1 << 20;
+
+	(void)state;
+	assert_true(fence_is_sane(250 * mb, 1));
+	assert_false(fence_is_sane(260 * mb, 1));
+	assert_true(fence_is_sane(1500 * mb, 400 * mb)); /* a web browser's */
+	assert_false(fence_is_sane(1500 * mb, 80 * mb));
+	assert_false(fence_is_sane(2100 * mb, 2000 * mb));
+}
+
 static void test_debug_files_have_no_code(void **state)
 {
 	CLEANUP(freep) char *bytes = NULL, *debug = NULL;
@@ -241,6 +296,8 @@ int main(void)
 		cmocka_unit_test(test_mini_debug_information),
 		cmocka_unit_test(test_a_fenced_file_has_offsets_only),
 		cmocka_unit_test(test_compressed_section),
+		cmocka_unit_test(test_sum_of_sections),
+		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_debug_files_have_no_code),
 		cmocka_unit_test(test_files_by_build_id),
 	};

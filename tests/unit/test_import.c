@@ -179,7 +179,22 @@ static void test_unzip(void **state)
 	assert_int_equal(n, 5);
 	assert_memory_equal(bytes, "hello", 5);
 	assert_int_equal(unzip(packed, sizeof packed, 4, &bytes, &n), -E2BIG);
+	free(TAKE(bytes));
+	assert_int_equal(unzip(packed, sizeof packed, 5, &bytes, &n), 0);
+	assert_int_equal(n, 5);
 	assert_int_equal(unzip(packed, sizeof packed - 9, 100, &bytes, &n), -EBADMSG);
+}
+
+static void test_what_may_be_unpacked(void **state)
+{
+	const size_t mb = 1 << 20;
+
+	(void)state;
+	assert_int_equal(unzip_most(1), 256 * mb);
+	assert_int_equal(unzip_most(8 * mb), 256 * mb);
+	assert_int_equal(unzip_most(20 * mb), 640 * mb);
+	assert_int_equal(unzip_most(64 * mb), 2048 * mb);
+	assert_int_equal(unzip_most(SIZE_MAX), 2048 * mb);
 }
 
 int main(void)
@@ -188,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_decimals), cmocka_unit_test(test_times), cmocka_unit_test(test_commas),
 		cmocka_unit_test(test_lines), cmocka_unit_test(test_ids), cmocka_unit_test(test_marshal),
 		cmocka_unit_test(test_marshal_damaged), cmocka_unit_test(test_wire), cmocka_unit_test(test_unzip),
+		cmocka_unit_test(test_what_may_be_unpacked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
  * The functions below are in the test's own code and never run; the walks are
  * over made-up registers and stack bytes.
  */
+#include <fcntl.h>
+
 #include "native_target.h"
 
 #include "unwind/native/walk.h"
@@ -405,9 +407,66 @@ static void through_a_signal_frame(void **state)
 	assert_true(view.stack.frames[3].is_return_address);
 }
 
+/* ---- A library that is truncated while it is mapped ---- */
+
+static void map_code_of(const char *path, const char **ret_code, size_t *ret_bytes)
+{
+	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct elf_segment segment;
+	size_t n = 0, page = (size_t)getpagesize();
+
+	assert_int_equal(elf_file_open(fd, &elf), 0);
+	do
+		assert_true(elf_file_segment(elf, n++, &segment));
+	while (!segment.executable);
+	*ret_bytes = segment.n_file_bytes;
+	*ret_code = mmap(NULL, *ret_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)(segment.file_offset / page * page));
+	assert_true(*ret_code != MAP_FAILED);
+}
+
+static unsigned count_rows(struct view *of, const char *code, size_t n_bytes, size_t from)
+{
+	unsigned n = 0;
+
+	for (size_t at = from; at < n_bytes; at += 512) {
+		struct module *module;
+		uint64_t address;
+		uint32_t id;
+
+		assert_int_equal(address_space_resolve(of->space, (uint64_t)(uintptr_t)code + at, &module, &address), 0);
+		assert_non_null(module);
+		assert_int_equal(cfi_row_at(&of->unwinder->pool, module, address, &id), 0);
+		n += id != ROW_NONE;
+	}
+	return n;
+}
+
+static void truncated_library(void **state)
+{
+	char path[] = "/tmp/test_native_row.XXXXXX", line[128];
+	struct view own;
+	const char *code;
+	size_t n_bytes;
+
+	(void)state;
+	close(mkstemp(path));
+	snprintf(line, sizeof line, "cat /proc/%d/exe > %s", (int)getpid(), path);
+	assert_int_equal(system(line), 0);
+	map_code_of(path, &code, &n_bytes);
+	view_open(&own, getpid());
+	assert_true(count_rows(&own, code, n_bytes, 0) > 0);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(count_rows(&own, code, n_bytes, 64), 0);
+	view_close(&own);
+	munmap((void *)(uintptr_t)code, n_bytes);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(truncated_library),
 		cmocka_unit_test(plain_rows),
 		cmocka_unit_test(restored_rows),
 		cmocka_unit_test(equal_rows_are_one),

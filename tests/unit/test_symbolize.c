@@ -666,9 +666,93 @@ static void test_kernel(void **state)
 	check_all_of_kallsyms(symbols);
 }
 
+/* ---- A file that is truncated while it is read ---- */
+
+static void copy_self(char *path)
+{
+	char line[512];
+
+	strcpy(path, "/tmp/test_symbolize.XXXXXX");
+	close(mkstemp(path));
+	snprintf(line, sizeof line, "cat /proc/%d/exe > %s", (int)getpid(), path);
+	assert_int_equal(system(line), 0);
+}
+
+/* @n_before: look-ups before it is. */
+static void truncate_after(unsigned n_before, off_t n_left)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol_sources sources;
+	struct symbol symbol;
+	char path[32];
+
+	copy_self(path);
+	assert_int_equal(symbol_module_open(path, -1, &module), 0);
+	for (unsigned i = 0; i < n_before; i++)
+		assert_true(symbol_lookup(module, 0x4000 + i * 64, &symbol, 1) >= 1);
+	symbol_module_trim(module);
+	assert_int_equal(truncate(path, n_left), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		assert_true(symbol_lookup(module, 0x4000 + i * 64, &symbol, 1) >= 1);
+		assert_true(strlen(symbol.name) > 0);
+	}
+	symbol_module_sources(module, &sources);
+	assert_int_equal(sources.limit, SYMBOL_LIMIT_CUT);
+	assert_true(sources.n_limited > 0);
+	assert_true(symbol.is_offset);
+	symbol_module_trim(module);
+	unlink(path);
+}
+
+static void test_truncated_files(void **state)
+{
+	(void)state;
+	truncate_after(0, 0);
+	truncate_after(0, 5000);
+	truncate_after(1, 0);
+	truncate_after(50, 5000);
+	truncate_after(50, 40000);
+}
+
+/* Its separate debug file. */
+static void test_truncated_debug_file(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	CLEANUP(elf_file_freep) struct elf_file *own = NULL;
+	char path[32], line[512], debug[64];
+	struct symbol_sources sources;
+	struct symbol symbol;
+	uint64_t text, n_text;
+	int fd;
+
+	(void)state;
+	copy_self(path);
+	snprintf(debug, sizeof debug, "%s.debug", path);
+	snprintf(line, sizeof line, "objcopy --only-keep-debug %s %s && objcopy --strip-all --remove-section=.note.gnu.build-id "
+		 "--add-gnu-debuglink=%s %s 2>/dev/null", path, debug, debug, path);
+	assert_int_equal(system(line), 0);
+	assert_int_equal(symbol_module_open(path, -1, &module), 0);
+	assert_true(symbol_lookup(module, 0x4000, &symbol, 1) >= 1);
+	symbol_module_sources(module, &sources);
+	assert_non_null(sources.debug_path);
+	symbol_module_trim(module);
+	assert_int_equal(truncate(debug, 0), 0);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(elf_file_open(fd, &own), 0);
+	assert_int_equal(elf_file_section(own, ".text", &text, &n_text), 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(symbol_lookup(module, text + i * (n_text / 100), &symbol, 1) >= 1);
+	symbol_module_sources(module, &sources);
+	assert_int_equal(sources.limit, SYMBOL_LIMIT_CUT);
+	unlink(path);
+	unlink(debug);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_truncated_files),
+		cmocka_unit_test(test_truncated_debug_file),
 		cmocka_unit_test(test_inlined_chain),
 		cmocka_unit_test(test_inlined_chain_clang),
 		cmocka_unit_test(test_separate_debug_file),

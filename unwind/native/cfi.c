@@ -212,7 +212,12 @@ static Dwarf_CFI *eh_frame(struct module *module, struct cfi_module *cfi)
 	return cfi->eh_frame;
 }
 
-/* .debug_frame: hand-written assembly and some languages have only that. */
+enum { MAX_UNPACKED_BYTES = 16 << 20 };
+
+/*
+ * .debug_frame: hand-written assembly and some languages have only that. libdw unpacks all debug information of the file
+ * with it, here, between two samples: not where that is much.
+ */
 static Dwarf_CFI *debug_frame(struct module *module, struct cfi_module *cfi)
 {
 	struct elf_file *elf;
@@ -220,7 +225,8 @@ static Dwarf_CFI *debug_frame(struct module *module, struct cfi_module *cfi)
 	if (cfi->debug_frame_tried)
 		return cfi->debug_frame;
 	cfi->debug_frame_tried = true;
-	if (module_elf(module, &elf) < 0 || elf_file_machine(elf) != MACHINE_ELF)
+	if (module_elf(module, &elf) < 0 || elf_file_machine(elf) != MACHINE_ELF ||
+	    elf_file_packed_bytes(elf) > MAX_UNPACKED_BYTES)
 		return NULL;
 	cfi->dwarf = dwarf_begin_elf(elf_file_elf(elf), DWARF_C_READ, NULL);
 	if (cfi->dwarf)

@@ -1,0 +1,249 @@
+/* mapping.c - see mapping.h.
+ *
+ * The handler asks a list that it can read without a lock: whoever faults in a mapping is using it, so that entry does
+ * not change meanwhile. Others may; a sequence number, odd while an entry changes, tells them apart. Entries are
+ * used again and never freed, so the list leads somewhere at any time.
+ *
+ * All from the faulting page to the end of the mapping becomes zeros at once: what is behind the end of a file that was
+ * truncated has gone as well, and a mapping falls into two parts at most, however often it is looked at.
+ *
+ * Source: mmap(2) on SIGBUS; sigaction(2), BUS_ADRERR; signal-safety(7), by which mmap(2) is one system call and
+ * takes no lock.
+ */
+#include "base/mapping.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+
+struct file_mapping {
+	atomic_uint sequence; /* odd: it changes */
+	_Atomic uintptr_t start;
+	atomic_size_t n_bytes; /* whole pages; 0: free */
+	atomic_bool is_cut;
+	size_t n_file_bytes;
+	bool is_own;               /* made here, and unmapped here */
+	struct file_mapping *next; /* never changes once in the list */
+};
+
+static struct file_mapping *_Atomic mappings;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sigaction before; /* written while the handler is not ours */
+static uintptr_t page_bytes;
+
+/* Of this thread. Initial-exec, so that the handler finds it without asking the loader. */
+static _Thread_local volatile unsigned guards __attribute__((tls_model("initial-exec")));
+static _Thread_local volatile unsigned n_cut __attribute__((tls_model("initial-exec")));
+static _Thread_local volatile bool hands_on __attribute__((tls_model("initial-exec")));
+
+/* ---- In the handler ---- */
+
+/* The mapping that holds an address; NULL: none. @ret_end: of it. */
+static struct file_mapping *find(uintptr_t address, uintptr_t *ret_end)
+{
+	for (struct file_mapping *mapping = atomic_load(&mappings); mapping; mapping = mapping->next) {
+		unsigned sequence = atomic_load(&mapping->sequence);
+		uintptr_t start = atomic_load(&mapping->start);
+		size_t n_bytes = atomic_load(&mapping->n_bytes);
+
+		if (sequence % 2 != 0 || atomic_load(&mapping->sequence) != sequence)
+			continue;
+		if (address < start || address - start >= n_bytes)
+			continue;
+		*ret_end = start + n_bytes;
+		return mapping;
+	}
+	return NULL;
+}
+
+static bool make_zeros(uintptr_t from, uintptr_t to)
+{
+	return mmap((void *)from, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+		    -1, 0) != MAP_FAILED;
+}
+
+/* Of a mapping that nobody has told of only the page is known. */
+static bool mend(uintptr_t address)
+{
+	uintptr_t page = address & ~(page_bytes - 1), end = page + page_bytes;
+	struct file_mapping *mapping = find(address, &end);
+
+	if ((!mapping && guards == 0) || !make_zeros(page, end))
+		return false;
+	if (mapping)
+		atomic_store(&mapping->is_cut, true);
+	n_cut++;
+	return true;
+}
+
+/* One that another process sent does not come again by itself. */
+static void end_by(int number, const siginfo_t *info)
+{
+	(void)sigaction(number, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+	if (info->si_code <= 0)
+		(void)raise(number);
+}
+
+/* As if this handler had never been; two that each take the other for the one before them end here. */
+static void hand_on(int number, siginfo_t *info, void *context)
+{
+	bool is_loop = hands_on;
+
+	hands_on = true;
+	if (!is_loop && (before.sa_flags & SA_SIGINFO))
+		before.sa_sigaction(number, info, context);
+	else if (!is_loop && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+		before.sa_handler(number);
+	else if (is_loop || before.sa_handler == SIG_DFL || info->si_code > 0)
+		end_by(number, info);
+	hands_on = is_loop;
+}
+
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+	int error = errno;
+
+	if (info->si_code != BUS_ADRERR || !mend((uintptr_t)info->si_addr))
+		hand_on(number, info, context);
+	errno = error;
+}
+
+/* ---- Outside ---- */
+
+/* Again where somebody has set another one since. */
+static void install(void)
+{
+	const struct sigaction action = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
+	struct sigaction now;
+
+	pthread_mutex_lock(&lock);
+	page_bytes = (uintptr_t)getpagesize();
+	if (sigaction(SIGBUS, NULL, &now) == 0 && (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_bus_error)) {
+		before = now;
+		(void)sigaction(SIGBUS, &action, NULL);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static struct file_mapping *find_free(void)
+{
+	for (struct file_mapping *mapping = atomic_load(&mappings); mapping; mapping = mapping->next)
+		if (atomic_load(&mapping->n_bytes) == 0)
+			return mapping;
+	return NULL;
+}
+
+static void set(struct file_mapping *mapping, uintptr_t start, size_t n_bytes)
+{
+	atomic_fetch_add(&mapping->sequence, 1);
+	atomic_store(&mapping->start, start);
+	atomic_store(&mapping->n_bytes, n_bytes);
+	atomic_store(&mapping->is_cut, false);
+	atomic_fetch_add(&mapping->sequence, 1);
+}
+
+static int add(void *bytes, size_t n_bytes, bool is_own, struct file_mapping **ret)
+{
+	struct file_mapping *mapping;
+	size_t n_pages_bytes = (n_bytes + page_bytes - 1) & ~(page_bytes - 1);
+
+	pthread_mutex_lock(&lock);
+	mapping = find_free();
+	if (!mapping) {
+		mapping = calloc(1, sizeof *mapping);
+		if (mapping) {
+			mapping->next = atomic_load(&mappings);
+			atomic_store(&mappings, mapping);
+		}
+	}
+	if (mapping) {
+		mapping->n_file_bytes = n_bytes;
+		mapping->is_own = is_own;
+		set(mapping, (uintptr_t)bytes, n_pages_bytes);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!mapping)
+		return -ENOMEM;
+	*ret = mapping;
+	return 0;
+}
+
+int file_mapping_new(int fd, struct file_mapping **ret)
+{
+	struct stat st;
+	void *bytes;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size <= 0)
+		return -ENODATA;
+	install();
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (bytes == MAP_FAILED)
+		return -errno;
+	r = add(bytes, (size_t)st.st_size, true, ret);
+	if (r < 0)
+		munmap(bytes, (size_t)st.st_size);
+	return r;
+}
+
+int file_mapping_adopt(void *bytes, size_t n_bytes, struct file_mapping **ret)
+{
+	install();
+	if (n_bytes == 0 || (uintptr_t)bytes % page_bytes != 0)
+		return -EINVAL;
+	return add(bytes, n_bytes, false, ret);
+}
+
+void file_mapping_free(struct file_mapping *mapping)
+{
+	void *bytes;
+	size_t n_bytes;
+
+	if (!mapping)
+		return;
+	bytes = (void *)atomic_load(&mapping->start);
+	n_bytes = mapping->n_file_bytes;
+	if (mapping->is_own)
+		munmap(bytes, n_bytes);
+	pthread_mutex_lock(&lock);
+	set(mapping, 0, 0);
+	pthread_mutex_unlock(&lock);
+}
+
+void file_mapping_freep(struct file_mapping **mapping)
+{
+	file_mapping_free(*mapping);
+}
+
+const void *file_mapping_bytes(const struct file_mapping *mapping, size_t *ret_bytes)
+{
+	*ret_bytes = mapping->n_file_bytes;
+	return (const void *)atomic_load(&mapping->start);
+}
+
+bool file_mapping_is_cut(const struct file_mapping *mapping)
+{
+	return atomic_load(&mapping->is_cut);
+}
+
+void file_guard_enter(struct file_guard *guard)
+{
+	guard->n_cut = n_cut;
+	guards++;
+}
+
+bool file_guard_leave(const struct file_guard *guard)
+{
+	guards--;
+	return n_cut != guard->n_cut;
+}

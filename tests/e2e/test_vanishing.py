@@ -1,0 +1,77 @@
+"""A library that is truncated while the program that has it mapped is recorded."""
+import contextlib
+import os
+import subprocess
+import sys
+import unittest
+
+import probing_test as t
+
+N_FUNCTIONS = 60
+
+# Calls half of the functions for a while and the others shortly before the library is gone; then Python alone.
+PROGRAM = """
+import ctypes, os, sys, time
+library = ctypes.CDLL(sys.argv[1])
+functions = [getattr(library, "burn_%%d" %% i) for i in range(%d)]
+
+def call_for(seconds, some):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for function in some:
+            function(100000)
+
+def go_on():
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        sum(i * i for i in range(1000))
+
+print("ready {}", flush=True)
+call_for(1.5, functions[:30])
+call_for(0.5, functions[30:])
+os.truncate(sys.argv[1], int(sys.argv[2]))
+go_on()
+""" % N_FUNCTIONS
+
+
+def make_library(path):
+    source = "".join("int burn_%d(int n);\nint burn_%d(int n)\n{\n\tvolatile int sum = %d;\n\n\tfor (int i = 0; i < n; i++)\n"
+                     "\t\tsum += i;\n\treturn sum;\n}\n" % (i, i, i) for i in range(N_FUNCTIONS))
+    subprocess.run(["cc", "-x", "c", "-", "-O1", "-g", "-shared", "-fPIC", "-o", path], input=source, text=True, check=True)
+
+
+class TruncatedLibrary(t.Case):
+    def check(self, n_left):
+        path = os.path.abspath("burning.so")
+        make_library(path)
+        with t.target([t.DEBIAN_PYTHON, "-c", PROGRAM, path, str(n_left)]) as target:
+            done = t.probing("record", "--pid", target.pid, "-d", 5, "-F", 499, "-o", "probing.db", check=t.OK)
+            recording = t.Recording("probing.db")
+            self.assertEqual(n_left, os.path.getsize(path))
+            self.assertTrue(target.is_running())
+        # by name or by offset: names are looked up some time after the samples
+        self.assertIn("burn", "".join(recording.all_names()))
+        self.assertGreater(sum("go_on" in recording.names(s.stack) for s in recording.samples if s.stack), 200)
+        last = max(s.timestamp for s in recording.samples)
+        self.assertGreater(last - min(s.timestamp for s in recording.samples), 4)
+        self.assertIn("places have no names: of %s (" % path, done.stderr)
+        with contextlib.closing(t.connect("probing.db")) as db:
+            (n,), = db.execute("SELECT value FROM counter WHERE name = 'names given up'")
+        self.assertGreater(n, 0)
+        t.probing("info", "--check", "probing.db", check=t.OK)
+
+    def test_nothing_is_left_of_it(self):
+        t.need_perf()
+        t.need_program("cc")
+        with t.scratch():
+            self.check(0)
+
+    def test_its_beginning_is_left(self):
+        t.need_perf()
+        t.need_program("cc")
+        with t.scratch():
+            self.check(4096)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
