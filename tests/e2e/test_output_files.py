@@ -112,11 +112,12 @@ class Modes(Files):
         os.umask(0)
         for out in self.each():
             self.assertMode(0o600, out)
-        os.umask(0o277)
+        mask = 0o277 if os.geteuid() == 0 else 0o077  # SQLite opens its files again, which takes root then
+        os.umask(mask)
         for _, out in makers():
             os.unlink(out)
         for out in self.each():
-            self.assertMode(0o400, out)
+            self.assertMode(0o600 & ~mask, out)
 
     def test_chmod(self):
         os.umask(0)
