@@ -140,7 +140,7 @@ typedef int output_fail(const void *data, int error);
 int output_write(const char *path, output_put *put, output_fail *fail, const void *data);
 
 /* Say that an output could not be made or written; quiet for a reader who
- * went away (EPIPE). Returns EXIT_NO_OUTPUT and EXIT_IO, for return statements. */
+ * went away (EPIPE). Returns EXIT_IO, and cli_fail_open EXIT_NO_OUTPUT unless the disk is full; for return statements. */
 int cli_fail_open(const char *path, int error);
 int cli_fail_write(const char *path, int error);
 

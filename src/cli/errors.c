@@ -49,6 +49,8 @@ static const char *output_name(const char *path)
 
 int cli_fail_open(const char *path, int error)
 {
+	if (cli_status(error) == EXIT_IO) /* a full disk stops the first byte, too */
+		return cli_fail_write(path, error);
 	return cli_fail(EXIT_NO_OUTPUT, "%s cannot be written: %s", output_name(path),
 			strerror(-error));
 }

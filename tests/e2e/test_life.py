@@ -233,6 +233,18 @@ class Killed(t.Case):
         self.assertGreater(n_cut, 0)
 
 
+def limit_files(n_bytes):
+    """For a child, before its exec: no file beyond that size, and the signal's disposition as a shell leaves it."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+    return limit
+
+
+def limited(n_bytes, *verb):
+    return probing(*verb, preexec_fn=limit_files(n_bytes))
+
+
 class Disks(Recorded):
     """What cannot be written leaves everything as it was."""
 
@@ -255,15 +267,29 @@ class Disks(Recorded):
         self.assertEqual(self.before, contents("probing.db"))
 
     def test_a_limit_of_size(self):
-        limit = 64 << 10
-        for verb in self.VERBS:
-            with self.subTest(verb):
-                done = probing(*verb, preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-                                                          resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
-                if verb[-1].endswith(".svg") and done.returncode == t.OK:
-                    os.unlink("small/out.svg")
-                    continue  # a picture may be that small
-                self.expect_nothing(done, t.IO)
+        folded = os.path.join(self.folder, "folded.txt")
+        probing("export", "probing.db", "--to", "folded", "-o", folded, check=t.OK)
+        verbs = self.VERBS + (["import", folded, "-o", "small/out.db"],
+                              ["flamegraph", "probing.db", "-o", "small/out.svg"],
+                              ["export", "probing.db", "--to", "html", "-o", "small/out.html"])
+        for kib in (1, 8, 32):
+            for verb in verbs:
+                with self.subTest(verb, kib=kib):
+                    done = limited(kib << 10, *verb)
+                    if verb[-1].endswith(".svg") and kib > 8 and done.returncode == t.OK:
+                        os.unlink("small/out.svg")
+                        continue  # a picture may be that small
+                    self.expect_nothing(done, t.IO)
+                    self.assertRegex(done.stderr, "(?i)file too large|file size limit")
+
+    def test_a_limit_of_size_on_standard_output(self):
+        for verb in (["report", "probing.db"], ["export", "probing.db", "--to", "html", "-o", "-"], ["--help"],
+                     ["sql", "probing.db", "SELECT * FROM sample", "-f", "csv"]):
+            with self.subTest(verb), open("small/text", "w") as text:
+                done = subprocess.run([t.BINARY] + verb, stdin=subprocess.DEVNULL, stdout=text, stderr=subprocess.PIPE,
+                                      text=True, preexec_fn=limit_files(100))
+                self.assertEqual(t.IO, done.returncode, done.stderr)
+                self.assertSentence(done.stderr, "standard output.*File too large")
 
     def test_a_full_disk(self):
         t.need_root()
@@ -299,14 +325,30 @@ class Disks(Recorded):
                     self.expect_nothing(done, status)
 
     def test_recording_until_the_size_limit(self):
-        limit = 256 << 10
         with fixture("demo.py") as target:
-            done = probing("record", "--pid", target.pid, "-F", 4999, "-d", 10, "-q", "-o", "small/out.db",
-                           preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-                                               resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
+            done = limited(256 << 10, "record", "--pid", target.pid, "-F", 4999, "-d", 10, "-q", "-o", "small/out.db")
+            self.assertTrue(target.is_running())
         self.assertEqual(t.IO, done.returncode, done.stderr)
+        self.assertSentence(done.stderr, "small/out.db")
         status, about, said = check("small/out.db")
         self.assertEqual((t.OK, False), (status, about["runs"][0]["clean"]), said)
+        self.assertGreater(about["samples"], 0)
+
+    def test_a_recording_that_cannot_begin(self):
+        for kib in (1, 8, 32):
+            with self.subTest(kib=kib):
+                self.expect_nothing(limited(kib << 10, "record", "-o", "small/out.db", "--", "true"), t.IO)
+
+    def test_the_signal_of_the_limit_is_the_command_s_own(self):
+        show = ["sh", "-c", "grep SigIgn /proc/self/status; ulimit -f"]
+        for ignored in (signal.SIG_DFL, signal.SIG_IGN):
+            with self.subTest(ignored):
+                runs = [subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
+                                       preexec_fn=lambda: signal.signal(signal.SIGXFSZ, ignored)).stdout
+                        for command in (show, [t.BINARY, "record", "-q", "-o", "small/out.db", "--"] + show)]
+                self.assertEqual(runs[0], runs[1])
+                mask = int(runs[1].split()[1], 16)
+                self.assertEqual(ignored == signal.SIG_IGN, bool(mask >> signal.SIGXFSZ - 1 & 1))
 
 
 class Days(t.Case):
