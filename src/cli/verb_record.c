@@ -148,11 +148,10 @@ static int finish(const struct record_options *options, struct recording *record
 	capture_read_counts(recording->capture, &summary.captured);
 	pipeline_read_counts(recording->pipeline, &summary.counts);
 	summary_counters(&summary.captured, &summary.counts, counters);
-	if (r >= 0)
-		r = pipeline_finish(recording->pipeline, counters);
-	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (recording->error < 0)
 		r = recording->error;
+	r = pipeline_finish(recording->pipeline, counters, r);
+	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (r < 0)
 		return fail_stopped(options->path, r);
 	if (options->quiet)

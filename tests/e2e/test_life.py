@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -19,6 +20,8 @@ from probing_test import fixture, probing, recorder
 
 # Flipped bits; as an ordinary user, and in CI, some will do.
 FLIPS = int(os.environ.get("PROBING_FLIPS") or (120 if os.geteuid() == 0 else 40))
+# Allocations of a recorder that are made to fail, one in each run.
+POINTS = int(os.environ.get("PROBING_POINTS") or 16)
 KNOWN = {t.OK, t.FAILED, t.USAGE, t.BAD_DATA, t.NO_INPUT, t.NO_OUTPUT, t.IO, t.NOT_PERMITTED}
 
 
@@ -349,6 +352,74 @@ class Disks(Recorded):
                 self.assertEqual(runs[0], runs[1])
                 mask = int(runs[1].split()[1], 16)
                 self.assertEqual(ignored == signal.SIG_IGN, bool(mask >> signal.SIGXFSZ - 1 & 1))
+
+
+# Ever new functions and stacks: what a recorder keeps of them grows without end.
+GROWING = """
+import random, time
+def make(n):
+    names = ["f%d_%d" % (n, i) for i in range(40)]
+    functions = {}
+    for name in names:
+        exec("def %s(depth, ways):\\n  s = sum(range(600))\\n"
+             "  return functions[ways[depth]](depth + 1, ways) if depth < 60 else s" % name, {"functions": functions}, functions)
+    for _ in range(30):
+        functions[names[0]](0, [random.choice(names) for _ in range(61)])
+stop, n = time.monotonic() + 40, 0
+print("ready {}", flush=True)
+while time.monotonic() < stop:
+    make(n)
+    n += 1
+"""
+
+
+class Memory(t.Case):
+    def test_a_recorder_without_memory_leaves_no_clean_run(self):
+        for n_bytes in (0, 256 << 10):
+            path = "%d.db" % n_bytes
+            with self.subTest(n_bytes), t.target([t.DEBIAN_PYTHON, "-c", GROWING]) as target, \
+                    recorder("--pid", target.pid, "-F", 4999, "-d", 30, "-q", "-o", path) as process:
+                t.wait_for_samples(path)
+                with open("/proc/%d/statm" % process.pid) as statm:
+                    most = int(statm.read().split()[0]) * resource.getpagesize() + n_bytes
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (most, most))
+                _, said = process.communicate(timeout=40)
+                self.assertEqual(t.FAILED, process.returncode, said)
+                self.assertSentence(said, "memory.*%s|%s.*memory" % (path, path))
+                self.assertTrue(target.is_running())
+                status, about, said = check(path)
+                self.assertEqual((t.OK, False), (status, about["runs"][0]["clean"]), said)
+                self.assertGreater(about["samples"], 0)
+
+    def record_with(self, target, which, path):
+        preload = os.path.join(t.BUILT_FIXTURES, "failing_malloc.so")
+        return probing("record", "--pid", target.pid, "-F", 999, "-d", 0.2, "-q", "--no-symbols", "-o", path,
+                       env=dict(os.environ, LD_PRELOAD=preload, FAILING_MALLOC=str(which)))
+
+    def test_one_allocation_that_fails_is_told_and_leaves_no_clean_run(self):
+        n_told = 0
+        with fixture("demo.py") as target:
+            whole = self.record_with(target, "count", "whole.db")
+            self.assertEqual(t.OK, whole.returncode, whole.stderr)
+            n_allocations = int(re.fullmatch(r"(\d+) allocations\n", whole.stderr).group(1))
+            for i in range(POINTS):
+                which = n_allocations * (35 * POINTS + 20 * i) // (100 * POINTS)  # a third makes the tables, a half goes to ELF files
+                path = "%d.db" % which
+                with self.subTest(which, of=n_allocations):
+                    done = self.record_with(target, which, path)
+                    if not os.path.exists(path):
+                        self.assertIn(done.returncode, (t.FAILED, t.NO_OUTPUT), done.stderr)
+                        self.assertSentence(done.stderr)
+                        continue
+                    self.assertIn(done.returncode, (t.OK, t.FAILED), done.stderr)
+                    with contextlib.closing(sqlite3.connect(path)) as db:
+                        self.assertEqual([("ok",)], db.execute("PRAGMA integrity_check").fetchall())
+                        clean = db.execute("SELECT coalesce(max(clean), 0) FROM run").fetchone()[0]
+                    self.assertEqual(done.returncode == t.OK, bool(clean), done.stderr)
+                    if done.returncode != t.OK:
+                        self.assertSentence(done.stderr, "(?i)memory|unavailable")
+                        n_told += "recording stopped" in done.stderr
+        self.assertGreater(n_told, 0)
 
 
 class Days(t.Case):
