@@ -42,6 +42,48 @@ int32_t text_next_shown(const char **at)
 	}
 }
 
+/* Unicode's categories of controls, line ends, and what has no shape; but joiners shape words. */
+static bool is_hazard(int32_t c)
+{
+	switch (utf8proc_category(c)) {
+	case UTF8PROC_CATEGORY_CC:
+	case UTF8PROC_CATEGORY_ZL:
+	case UTF8PROC_CATEGORY_ZP:
+		return true;
+	case UTF8PROC_CATEGORY_CF:
+		return c != 0x200c && c != 0x200d;
+	default:
+		return false;
+	}
+}
+
+bool text_spell(int32_t c, char *to)
+{
+	if (!is_hazard(c)) {
+		to[text_encode(c, to)] = '\0';
+		return false;
+	}
+	if (c == '\n' || c == '\t' || c == '\r')
+		snprintf(to, TEXT_SPELL_BYTES, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+	else
+		snprintf(to, TEXT_SPELL_BYTES, c < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)c);
+	return true;
+}
+
+void text_put_spelled(FILE *out, const char *text, size_t n_bytes)
+{
+	while (n_bytes > 0) {
+		char spelled[TEXT_SPELL_BYTES];
+		utf8proc_int32_t c;
+		utf8proc_ssize_t n = utf8proc_iterate((const uint8_t *)text, (utf8proc_ssize_t)n_bytes, &c);
+
+		text_spell(n > 0 ? c : REPLACEMENT, spelled);
+		fputs(spelled, out);
+		text += n > 0 ? n : 1;
+		n_bytes -= n > 0 ? (size_t)n : 1;
+	}
+}
+
 int32_t text_next(const char **at)
 {
 	int32_t c = text_decode(at);

@@ -6,6 +6,7 @@
 #ifndef PROBING_BASE_TEXT_H
 #define PROBING_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -22,6 +23,18 @@ int32_t text_next_shown(const char **at);
  * XML cannot hold, a space for a control character or line end, 0 at the end.
  */
 int32_t text_next(const char **at);
+
+/*
+ * text_spell - a character for the eye: what acts on a terminal, or reorders or hides its neighbours, written out
+ * (\n, \x1b, \u202e), all others as they are.
+ * @to: at least TEXT_SPELL_BYTES, ended with a NUL.
+ * Returns whether it was written out.
+ */
+#define TEXT_SPELL_BYTES 12
+bool text_spell(int32_t character, char *to);
+
+/* A text for the eye, each character as text_spell() has it, U+FFFD for a byte that is not UTF-8. */
+void text_put_spelled(FILE *out, const char *text, size_t n_bytes);
 
 /* Columns a character takes in a monospaced font: 0, 1 or 2. */
 unsigned text_char_columns(int32_t character);

@@ -265,6 +265,12 @@ static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *th
 	return take_from_memory(look, thread, raw);
 }
 
+static void tell_progress(const struct look *look, const char *what, size_t n_done, size_t n_all)
+{
+	if (look->options->progress)
+		look->options->progress(look->options->progress_data, what, n_done, n_all);
+}
+
 /* The body of the thread that stops others. */
 static void *take_all(void *data)
 {
@@ -285,6 +291,7 @@ static void *take_all(void *data)
 
 		if (look->options->tid && look->tids[i] != look->options->tid)
 			continue;
+		tell_progress(look, "threads read", i, look->n_tids);
 		r = look->core ? take_dumped(look, &look->core->threads[i], &thread, &raw)
 			       : take_thread(look, look->tids[i], &thread, &raw);
 		if (r >= 0) {
@@ -351,6 +358,7 @@ static int name_all(struct look *look)
 	for (size_t i = 0; i < backtrace->n_threads && r >= 0; i++) {
 		struct backtrace_thread *thread = &backtrace->threads[i];
 
+		tell_progress(look, "threads named", i, backtrace->n_threads);
 		r = frame_names_put(names, look->options, look->stacks[i].frames, look->stacks[i].n_frames,
 			      thread->locals, &thread->frames, &thread->n_frames);
 		if (r >= 0 && thread->has_tasks)

@@ -35,6 +35,9 @@ struct backtrace_options {
 	bool no_native;        /* Python frames alone */
 	bool async;            /* the tasks of event loops, too */
 	bool locals;           /* the variables of Python frames, too */
+	/* Told between two threads, while none is stopped: how far the look is. NULL: nobody asks. */
+	void (*progress)(void *data, const char *what, size_t n_done, size_t n_all);
+	void *progress_data;
 };
 
 struct backtrace_frame {

@@ -4,6 +4,10 @@
  * the files it was mapped from. So memory is the dump first, then those files. A file counts
  * only while it is the one that was mapped: by the build-id in its first page, which is
  * dumped for that purpose (core(5), coredump_filter, bit 4).
+ *
+ * The kernel writes a segment for each mapping, with what it was allowed to be, also where it dumps none of its bytes. gdb's
+ * gcore leaves such mappings out, program code above all: only the list of mapped files (NT_FILE) has them, and
+ * what they were for is told by the file's own segments.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -176,6 +180,38 @@ static void check_file(struct target *target, const struct mapping *mapping)
 	target->n_files_missing++;
 }
 
+/*
+ * Whether a mapping that the dump says nothing about was code: its segment begins in the mapping's first page. Where
+ * none does, as of a part of a mapping, any that reaches there decides.
+ */
+static bool is_code_of_file(struct elf_file *elf, const struct mapping *mapping)
+{
+	uint64_t page_mask = ~((uint64_t)getpagesize() - 1);
+	bool begins = false, is_code = false, reaches_code = false;
+	struct elf_segment segment;
+
+	for (size_t i = 0; elf_file_segment(elf, i, &segment); i++) {
+		uint64_t first_page = segment.file_offset & page_mask;
+
+		if (mapping->file_offset < first_page ||
+		    mapping->file_offset - first_page >= segment.n_file_bytes + (segment.file_offset - first_page))
+			continue;
+		begins |= first_page == mapping->file_offset;
+		is_code |= first_page == mapping->file_offset && segment.executable;
+		reaches_code |= segment.executable;
+	}
+	return begins ? is_code : reaches_code;
+}
+
+/* Nobody has looked at the address space yet, so nobody has to be told of a change. */
+static void find_out_kind(const struct core_file *core, struct mapping *mapping)
+{
+	struct elf_file *elf;
+
+	if (!range_at(core, mapping->start) && module_elf(mapping->module, &elf) >= 0)
+		mapping->executable = is_code_of_file(elf, mapping);
+}
+
 static int open_vdso(struct target *target, const struct mapping *mapping)
 {
 	CLEANUP(freep) void *image = NULL;
@@ -200,9 +236,9 @@ static int open_vdso(struct target *target, const struct mapping *mapping)
 	return 0;
 }
 
-static int open_files(struct target *target)
+static int open_files(struct target *target, const struct core_file *core)
 {
-	const struct mapping *mapping;
+	struct mapping *mapping;
 	int r = 0;
 
 	for (size_t i = 0; (mapping = address_space_nth(target->space, i)) != NULL && r >= 0; i++) {
@@ -210,10 +246,12 @@ static int open_files(struct target *target)
 			continue;
 		/* Files are looked up in our own root; nobody has them mapped any more. */
 		mapping->module->map_start = mapping->module->map_end = 0;
-		if (mapping->module->is_vdso)
+		if (mapping->module->is_vdso) {
 			r = open_vdso(target, mapping);
-		else
-			check_file(target, mapping);
+			continue;
+		}
+		check_file(target, mapping);
+		find_out_kind(core, mapping);
 	}
 	return r;
 }
@@ -245,7 +283,7 @@ int target_open_core(const char *path, const char *executable, const struct core
 	if (r < 0)
 		return r;
 	target->dump = ((struct dump_remote *)target->remote)->dump;
-	r = open_files(target);
+	r = open_files(target, core);
 	if (r >= 0)
 		r = find_python(target, core->pid);
 	if (r >= 0)

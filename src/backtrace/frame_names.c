@@ -19,6 +19,8 @@ struct frame_names {
 	struct backtrace_session *session;
 	struct target *target;
 	struct generated_code *generated; /* NULL: not asked for yet */
+	const struct mapping **code; /* of the process: executable ones of modules, borrowed */
+	size_t n_code;
 	char **texts; /* names that were made here */
 	size_t n_texts, texts_allocated;
 	/* Of the stack at hand: its places, in the order of a stack's parents. */
@@ -30,14 +32,40 @@ struct frame_names {
 	bool has_python;
 };
 
+/* Few, while each thread's stack is a mapping of its own. Maps are not read again from here on. */
+static int find_code(struct frame_names *names)
+{
+	const struct mapping *mapping;
+	size_t n_allocated = 0;
+
+	for (size_t i = 0; (mapping = address_space_nth(names->target->space, i)) != NULL; i++) {
+		int r;
+
+		if (!mapping->module || !mapping->executable)
+			continue;
+		r = grow(&names->code, names->n_code, &n_allocated, sizeof *names->code);
+		if (r < 0)
+			return r;
+		names->code[names->n_code++] = mapping;
+	}
+	return 0;
+}
+
 int frame_names_new(struct backtrace_session *session, struct target *target, struct frame_names **ret)
 {
 	struct frame_names *names = calloc(1, sizeof *names);
+	int r;
 
 	if (!names)
 		return -ENOMEM;
 	names->session = session;
 	names->target = target;
+	r = find_code(names);
+	if (r < 0) { /* the target stays the caller's */
+		free(names->code);
+		free(names);
+		return r;
+	}
 	*ret = names;
 	return 0;
 }
@@ -50,6 +78,7 @@ void frame_names_free(struct frame_names *names)
 	for (size_t i = 0; i < names->n_texts; i++)
 		free(names->texts[i]);
 	free(names->texts);
+	free(names->code);
 	free(names->origins);
 	free(names->profile.frames);
 	free(names->profile.stacks);
@@ -254,17 +283,16 @@ static int put_frame(struct frame_names *names, const struct frame *frame, const
 /* Where a module lies in the process; of one that is mapped twice, where this address is code. */
 static uint64_t process_address(const struct frame_names *names, const struct frame *frame)
 {
-	const struct mapping *mapping;
-
 	if (frame->kind != FRAME_NATIVE)
 		return 0;
 	if (!frame->native.module)
 		return frame->native.address;
-	for (size_t i = 0; (mapping = address_space_nth(names->target->space, i)) != NULL; i++) {
+	for (size_t i = 0; i < names->n_code; i++) {
+		const struct mapping *mapping = names->code[i];
 		uint64_t address = frame->native.address + (uint64_t)mapping->bias;
 
-		if (mapping->module == frame->native.module && mapping->executable && mapping->has_bias &&
-		    address >= mapping->start && address < mapping->end)
+		if (mapping->module == frame->native.module && mapping->has_bias && address >= mapping->start &&
+		    address < mapping->end)
 			return address;
 	}
 	return 0;

@@ -3,6 +3,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/cli/cli.h"
 #include "src/cli/record_options.h"
 
 enum { NAMED = 8 };
@@ -16,15 +17,15 @@ void record_announce_all(const struct record_options *options, const struct reco
 	targets_say_refused(targets);
 	if (targets->n == 1)
 		return;
-	fprintf(stderr, "recording %zu processes: ", targets->n);
+	cli_say("recording %zu processes: ", targets->n);
 	for (size_t i = 0; i < targets->n && i < NAMED; i++) {
 		CLEANUP(freep) char *name = proc_text(targets->pids[i], "comm", 64);
 
-		fprintf(stderr, "%s%d", i > 0 ? ", " : "", (int)targets->pids[i]);
+		cli_say("%s%d", i > 0 ? ", " : "", (int)targets->pids[i]);
 		if (name && name[0])
-			fprintf(stderr, " (%s)", name);
+			cli_say(" (%s)", name);
 	}
 	if (targets->n > NAMED)
-		fprintf(stderr, " and %zu others", targets->n - NAMED);
-	fprintf(stderr, ", at %g Hz%s\n", options->capture.hz, options->duration_s > 0 ? "" : "; Ctrl-C ends it");
+		cli_say(" and %zu others", targets->n - NAMED);
+	cli_say(", at %g Hz%s\n", options->capture.hz, options->duration_s > 0 ? "" : "; Ctrl-C ends it");
 }

@@ -99,7 +99,7 @@ int backtrace_say_failure(const struct backtrace_options *look, int error, char 
 
 static void print(void *data, const char *sentence)
 {
-	fprintf(stderr, "%s%s\n", (const char *)data, sentence);
+	cli_say("%s%s\n", (const char *)data, sentence);
 }
 
 void backtrace_say_shortcomings(const struct backtrace *backtrace, const char *whose)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/cli/size_limit.h"
 
 static size_t count_words(char *const *words)
 {
@@ -52,6 +53,7 @@ static void run_child(const char *program, char **words, bool show_output)
 
 	if (nowhere >= 0)
 		dup2(nowhere, STDOUT_FILENO);
+	size_limit_as_found();
 	execvp(program, words);
 	_exit(errno == ENOENT ? 127 : 126);
 }

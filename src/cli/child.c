@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/cli/size_limit.h"
 
 static int check_file(const char *path)
 {
@@ -65,6 +66,7 @@ static void run_child(char **argv, const sigset_t *mask, int gate, int failure)
 	if (read(gate, &go, 1) != 1)
 		_exit(1);
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
+	size_limit_as_found();
 	execvp(argv[0], argv);
 	error = errno;
 	if (write(failure, &error, sizeof error) < 0)

@@ -85,8 +85,17 @@ void cli_parse_recording(struct argp_state *state, const char *path, const char 
 /* For an argp with a help filter of its own, which passes on what it does not change. */
 char *cli_help_filter(int key, const char *text, void *input);
 
-/* "probing: <sentence>" on stderr; returns status, for return statements. */
+/*
+ * cli_say - a message, or a part of one, on stderr. What would act on a terminal is written out (\x1b, \u202e), but for a
+ * line end at the end of @format: names in messages come from others.
+ */
+void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "probing: <sentence>" on stderr, as cli_say() has it; returns status, for return statements. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same of a text of several lines, the first one a sentence. */
+int cli_fail_lines(int status, const char *lines);
 
 /* The exit status that fits a negative errno. */
 int cli_status(int error);
@@ -142,7 +151,7 @@ typedef int output_fail(const void *data, int error);
 int output_write(const char *path, mode_t mode, output_put *put, output_fail *fail, const void *data);
 
 /* Say that an output could not be made or written; quiet for a reader who
- * went away (EPIPE). Returns EXIT_NO_OUTPUT and EXIT_IO, for return statements. */
+ * went away (EPIPE). Returns EXIT_IO, and cli_fail_open EXIT_NO_OUTPUT unless the disk is full; for return statements. */
 int cli_fail_open(const char *path, int error);
 int cli_fail_write(const char *path, int error);
 

@@ -107,7 +107,7 @@ static int open_many(const char *const *paths, size_t n, struct endpoint *to)
 static void say(void *data, const char *sentence)
 {
 	(void)data;
-	fprintf(stderr, "%s\n", sentence);
+	cli_say("%s\n", sentence);
 }
 
 static void make_title(pid_t pid, char *to, size_t n_bytes)

@@ -3,10 +3,37 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
 
 enum { MAX_SENTENCE = 4096 + 256 }; /* a path, and what is wrong with it */
+
+/* Names in it come from others: only the line end of the format itself is one on the terminal. */
+static void say(const char *format, va_list arguments)
+{
+	size_t n_format = strlen(format), n_end = n_format > 0 && format[n_format - 1] == '\n';
+	CLEANUP(freep) char *text = NULL;
+	int n = vasprintf(&text, format, arguments);
+
+	if (n < 0) { /* better a sentence without its names than none */
+		text = NULL;
+		fputs(format, stderr);
+		return;
+	}
+	text_put_spelled(stderr, text, (size_t)n - n_end);
+	if (n_end)
+		fputc('\n', stderr);
+}
+
+void cli_say(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say(format, arguments);
+	va_end(arguments);
+}
 
 int cli_fail(int status, const char *format, ...)
 {
@@ -14,9 +41,22 @@ int cli_fail(int status, const char *format, ...)
 
 	fputs("probing: ", stderr);
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	say(format, arguments);
 	va_end(arguments);
 	fputc('\n', stderr);
+	return status;
+}
+
+int cli_fail_lines(int status, const char *lines)
+{
+	const char *end = strchrnul(lines, '\n');
+
+	cli_fail(status, "%.*s", (int)(end - lines), lines);
+	while (*end) {
+		lines = end + 1;
+		end = strchrnul(lines, '\n');
+		cli_say("%.*s\n", (int)(end - lines), lines);
+	}
 	return status;
 }
 
@@ -53,6 +93,10 @@ int cli_fail_open(const char *path, int error)
 {
 	char sentence[MAX_SENTENCE];
 
+	bool is_of_place = error == -PLACE_ENO_READER || error == -PLACE_ECHANGED;
+
+	if (cli_status(error) == EXIT_IO && !is_of_place) /* a full disk stops the first byte, too */
+		return cli_fail_write(path, error);
 	place_explain(error, output_name(path), sentence, sizeof sentence);
 	return cli_fail(EXIT_NO_OUTPUT, "%s", sentence);
 }

@@ -35,7 +35,7 @@ int exporters_write(const struct exporting *exporting, bool quiet)
 	int status = output_write(exporting->out, exporting->mode, put, fail, exporting);
 
 	if (status == EXIT_OK && strcmp(exporting->out, "-") != 0 && !quiet)
-		fprintf(stderr, "probing: wrote %s (%" PRIu64 " samples)\n", exporting->out,
+		cli_say("probing: wrote %s (%" PRIu64 " samples)\n", exporting->out,
 			cli_count_samples(exporting->profile));
 	return status;
 }

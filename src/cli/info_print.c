@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
-#include <utf8proc.h>
 
 #include "base/util.h"
 #include "src/cli/format.h"
@@ -10,21 +9,6 @@
 #include "src/cli/rename_summary.h"
 
 enum { MAX_TIME = 64, MAX_SHOWN = 200 };
-
-/* Neither what steers a terminal nor what is no text at all. */
-static void put_printable(const char *text, char *to, size_t n_bytes)
-{
-	utf8proc_int32_t character;
-
-	rename_printable(text, to, n_bytes);
-	for (utf8proc_ssize_t used; *to; to += used) {
-		used = utf8proc_iterate((const utf8proc_uint8_t *)to, -1, &character);
-		if (used > 0)
-			continue;
-		*to = '?';
-		used = 1;
-	}
-}
 
 static void put_time(double seconds, FILE *out)
 {
@@ -42,7 +26,7 @@ static void put_text(const char *name, const char *text, FILE *out)
 {
 	char shown[MAX_SHOWN];
 
-	put_printable(text, shown, sizeof shown);
+	rename_printable(text, shown, sizeof shown);
 	fprintf(out, "  %-11s %s\n", name, shown);
 }
 
@@ -68,9 +52,9 @@ static void put_mode(const struct about_run *run, FILE *out)
 {
 	char event[MAX_SHOWN], mode[MAX_SHOWN], source[MAX_SHOWN];
 
-	put_printable(run->event, event, sizeof event);
-	put_printable(run->mode, mode, sizeof mode);
-	put_printable(run->stack_source, source, sizeof source);
+	rename_printable(run->event, event, sizeof event);
+	rename_printable(run->mode, mode, sizeof mode);
+	rename_printable(run->stack_source, source, sizeof source);
 	if (strcmp(run->mode, "imported") == 0) {
 		fprintf(out, "  %-11s imported, another profiler's: %s of %s\n", "mode", source, event);
 		return;
@@ -98,8 +82,8 @@ static void put_run(const struct info *info, const struct about_run *run, FILE *
 	fputc('\n', out);
 	put_end(info, run, out);
 	put_mode(run, out);
-	put_printable(run->host, host, sizeof host);
-	put_printable(run->kernel, kernel, sizeof kernel);
+	rename_printable(run->host, host, sizeof host);
+	rename_printable(run->kernel, kernel, sizeof kernel);
 	if (host[0] || kernel[0])
 		fprintf(out, "  %-11s %s, kernel %s, %" PRId64 " CPUs\n", "host", host, kernel, run->cpus);
 	else
@@ -166,7 +150,7 @@ static void put_check(const struct info *info, FILE *out)
 	for (size_t i = 0; i < info->n_wrong; i++) {
 		char shown[MAX_SHOWN * 2];
 
-		put_printable(info->wrong[i], shown, sizeof shown);
+		rename_printable(info->wrong[i], shown, sizeof shown);
 		fprintf(out, "    %s\n", shown);
 	}
 	if (info->check.n_wrong > info->n_wrong)
@@ -177,7 +161,7 @@ void info_print(const struct info *info, FILE *out)
 {
 	char path[MAX_SHOWN * 4];
 
-	put_printable(info->path, path, sizeof path);
+	rename_printable(info->path, path, sizeof path);
 	fprintf(out, "%s\n", path);
 	for (size_t i = 0; i < info->about.n_runs; i++)
 		put_run(info, &info->about.runs[i], out);

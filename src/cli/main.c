@@ -1,7 +1,8 @@
 /* main.c - which verb is meant, and what happens to stdout at the end.
  *
  * SIGPIPE is left as it was found: a program that record starts inherits it.
- * By default it ends us without a word; where it is ignored, EPIPE does.
+ * By default it ends us without a word; where it is ignored, EPIPE does. SIGXFSZ is ignored, for a file at its size
+ * limit is an error with a sentence of its own (size_limit.h).
  */
 #include <errno.h>
 #include <locale.h>
@@ -12,6 +13,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
+#include "src/cli/size_limit.h"
 #include "src/store/store.h"
 
 /* What stdio still holds may fail to be written only now: help, a short answer. */
@@ -98,7 +100,7 @@ static int run_with_target(const struct target *target, int argc, char **argv)
 
 static void tell(const char *sentence)
 {
-	fprintf(stderr, "probing: %s\n", sentence);
+	cli_say("probing: %s\n", sentence);
 }
 
 int main(int argc, char **argv)
@@ -108,6 +110,7 @@ int main(int argc, char **argv)
 
 	setlocale(LC_CTYPE, "");
 	store_on_notice(tell);
+	size_limit_as_error();
 	if (atexit(flush_stdout) != 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (argc < 2) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/words.h"
 #include "src/cli/cli.h"
 
@@ -19,12 +20,46 @@ static const struct argp_option common_options[] = {
 	{ 0 },
 };
 
+/* What argp writes about a mistake holds the argument, which may be the name of anybody's file. */
+static ssize_t write_mistake(void *cookie, const char *bytes, size_t n)
+{
+	(void)cookie;
+	for (size_t at = 0, n_line; at < n; at += n_line + 1) {
+		const char *end = memchr(bytes + at, '\n', n - at);
+
+		n_line = end ? (size_t)(end - bytes) - at : n - at;
+		text_put_spelled(stderr, bytes + at, n_line);
+		if (end)
+			fputc('\n', stderr);
+	}
+	return (ssize_t)n;
+}
+
+/* Ended with the process, as a mistake ends it. Without memory for it argp keeps stderr itself. */
+static void spell_mistakes(struct argp_state *state)
+{
+	FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_mistake });
+
+	if (!stream)
+		return;
+	setvbuf(stream, NULL, _IOLBF, 0);
+	state->err_stream = stream;
+}
+
 static error_t parse_common(int key, char *argument, struct argp_state *state)
 {
 	(void)argument;
 	switch (key) {
 	case 'h':
 		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
+		return 0;
+	case ARGP_KEY_INIT:
+		spell_mistakes(state);
+		return 0;
+	case ARGP_KEY_FINI:
+		if (state->err_stream != stderr)
+			fclose(state->err_stream);
+		state->err_stream = stderr;
 		return 0;
 	case OPTION_USAGE:
 		argp_state_help(state, state->out_stream, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);

@@ -3,6 +3,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/cli/cli.h"
 #include "src/cli/record_options.h"
 #include "unwind/cpython/cpython.h"
 
@@ -15,20 +16,20 @@ static void announce_source(const struct record_options *options, const struct r
 	if (source == SOURCE_POLL) {
 		if (capture_refusal(recording->capture) < 0)
 			capture_explain(capture_refusal(recording->capture), recording->pid, why, sizeof why);
-		fprintf(stderr, "stack source: poll (memory alone, without native frames: %s)\n", why);
+		cli_say("stack source: poll (memory alone, without native frames: %s)\n", why);
 		return;
 	}
 	if (source == SOURCE_BPF) {
-		fprintf(stderr, "stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
+		cli_say("stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
 	} else if (options->capture.source == SOURCE_READ ||
 		   (options->event.kind == EVENT_TRACEPOINT && options->capture.count != 1)) {
-		fprintf(stderr, "stack source: read (memory read right after each sample)\n");
+		cli_say("stack source: read (memory read right after each sample)\n");
 	} else {
 		capture_explain_source(why, sizeof why);
-		fprintf(stderr, "stack source: read (memory read right after each sample; bpf %s)\n", why);
+		cli_say("stack source: read (memory read right after each sample; bpf %s)\n", why);
 	}
 	if (capture_rings_are_small(recording->capture))
-		fprintf(stderr, "rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
+		cli_say("rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
 				"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
 			capture_ring_bytes(recording->capture) / 1024);
 }
@@ -44,23 +45,23 @@ void record_announce(const struct record_options *options, const struct recordin
 		return;
 	announce_source(options, recording);
 	if (!is_polled && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
-		fprintf(stderr, "time inside the kernel is not seen: needs root, CAP_PERFMON, or "
+		cli_say("time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 				"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (options->capture.mode != MODE_CPU && !capture_has_switch_stacks(recording->capture))
-		fprintf(stderr, "waits are looked at while they last: where those shorter than some milliseconds are is "
+		cli_say("waits are looked at while they last: where those shorter than some milliseconds are is "
 				"sampled; with root or CAP_PERFMON it is seen as they begin\n");
 	if (recording->is_child || recording->targets.n > 1)
 		return;
 	if (python_error == -EOPNOTSUPP)
-		fprintf(stderr, "Python %s in process %d cannot be read (%s can): recording %s\n",
+		cli_say("Python %s in process %d cannot be read (%s can): recording %s\n",
 			python, (int)recording->pid, py_known_versions(known, sizeof known), what);
 	else if (proc_is_32_bit(recording->pid))
-		fprintf(stderr, "process %d is a 32-bit program, whose stacks cannot be read: recording "
+		cli_say("process %d is a 32-bit program, whose stacks cannot be read: recording "
 				"when it runs, not where\n", (int)recording->pid);
 	else if (!python[0])
-		fprintf(stderr, "no Python in process %d: recording %s\n", (int)recording->pid, what);
+		cli_say("no Python in process %d: recording %s\n", (int)recording->pid, what);
 	else
-		fprintf(stderr, "recording Python %s, process %d, %s%s\n", python,
+		cli_say("recording Python %s, process %d, %s%s\n", python,
 			(int)recording->pid, record_pace(options, pace, sizeof pace),
 			options->duration_s > 0 ? "" : "; Ctrl-C ends it");
 }

@@ -94,7 +94,7 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 	options->pipeline.tracepoint = *ret;
 	options->pipeline.is_seldom = event->kind != EVENT_CLOCK;
 	if (event->kind == EVENT_TRACEPOINT && !*ret && !options->quiet)
-		fprintf(stderr, "what %s tells is not kept: that needs a build with libtraceevent\n", event->name);
+		cli_say("what %s tells is not kept: that needs a build with libtraceevent\n", event->name);
 	return EXIT_OK;
 }
 
@@ -127,7 +127,7 @@ int record_list_events(void)
 		fputs("no hardware events: the processor, or the virtual machine, shows no counters\n", stderr);
 	if (r < 0) {
 		event_explain(r, &any, text, sizeof text);
-		fprintf(stderr, "no tracepoints: %s\n", text);
+		cli_say("no tracepoints: %s\n", text);
 	}
 	return EXIT_OK;
 }

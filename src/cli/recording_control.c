@@ -11,6 +11,7 @@
 #include <sys/timerfd.h>
 
 #include "base/util.h"
+#include "src/cli/cli.h"
 
 uint64_t recording_recorded_ns(const struct recording *recording)
 {
@@ -102,8 +103,9 @@ static void tell_status(const struct recording *recording)
 
 static void refuse(const struct recording *recording, const char *line)
 {
-	fprintf(stderr, "%sprobing: no command on --control is '%s': there are pause, resume, flush, stop and status\n",
-		recording->progress ? "\r\033[K" : "", line);
+	if (recording->progress)
+		fputs("\r\033[K", stderr);
+	cli_say("probing: no command on --control is '%s': there are pause, resume, flush, stop and status\n", line);
 	control_reply(&recording->control, "error no command is '%s'", line);
 }
 

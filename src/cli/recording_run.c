@@ -305,11 +305,16 @@ static void tick(struct loop *loop)
 		show_progress(recording);
 }
 
-static int flush_now(struct recording *recording)
+/* A failure of before stays. */
+static void flush_now(struct recording *recording)
 {
-	int r = take_waiting(recording);
+	int r = recording->error;
 
-	return r < 0 ? r : pipeline_flush(recording->pipeline);
+	if (r == 0)
+		r = take_waiting(recording);
+	if (r >= 0)
+		r = pipeline_flush(recording->pipeline);
+	recording->error = MIN(r, 0);
 }
 
 /* What is asked for is to be as of now. Who has asked for a flush is answered at a tick. */
@@ -334,7 +339,7 @@ static void take_signals(struct loop *loop)
 		if (loop->recording->is_child)
 			pass_on(loop->recording, &info);
 		else if (info.ssi_signo == SIGUSR1)
-			loop->recording->error = flush_now(loop->recording);
+			flush_now(loop->recording);
 		else if (info.ssi_signo != SIGUSR2)
 			loop->end = true;
 		else if (loop->recording->is_paused)

@@ -3,6 +3,7 @@
  * Modules whose functions have no names come one by one, with the reason and
  * what would help; those that only lack lines are named together.
  */
+#include "src/cli/cli.h"
 #include "src/cli/rename_summary.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "src/cli/debian.h"
 #include "src/cli/format.h"
@@ -18,15 +20,18 @@ enum { MAX_MODULES = 12, MAX_PATH_SHOWN = 200 };
 
 void rename_printable(const char *name, char *to, size_t n_bytes)
 {
+	char spelled[TEXT_SPELL_BYTES];
 	size_t n = 0;
+	int32_t c;
 
-	for (; *name && n + 1 < n_bytes; name++) {
-		unsigned char byte = (unsigned char)*name;
-		/* C0 and DEL, and the first byte of C1 in UTF-8 */
-		bool is_control = byte < 0x20 || byte == 0x7f ||
-				  (byte == 0xc2 && (unsigned char)name[1] < 0xa0);
+	while ((c = text_decode(&name)) != 0) {
+		bool is_hazard = text_spell(c, spelled);
+		size_t n_spelled = is_hazard ? 1 : strlen(spelled);
 
-		to[n++] = is_control ? '?' : (char)byte;
+		if (n + n_spelled >= n_bytes)
+			break;
+		memcpy(to + n, is_hazard ? "?" : spelled, n_spelled);
+		n += n_spelled;
 	}
 	to[n] = '\0';
 }
@@ -48,7 +53,7 @@ static void print_package(const struct rename_module *module)
 
 	debian_debug_package(module->path, package, sizeof package);
 	if (package[0])
-		fprintf(stderr, "install %s, or ", package);
+		cli_say("install %s, or ", package);
 }
 
 /* A file was found, and has no symbol for these places. */
@@ -74,7 +79,7 @@ static void print_reason(const struct rename_module *module)
 			fputs("not looked for", stderr);
 		break;
 	case -ESTALE:
-		fprintf(stderr, "another build is here (build-id %s) and was not used; %s was recorded: give "
+		cli_say("another build is here (build-id %s) and was not used; %s was recorded: give "
 			"--sysroot DIR, --debug-dir DIR or --debuginfod URLS",
 			module->other_build_id && module->other_build_id[0] ? module->other_build_id : "none",
 			module->build_id);
@@ -87,11 +92,11 @@ static void print_reason(const struct rename_module *module)
 		break;
 	case -ENOENT:
 	case -ENOTDIR:
-		fprintf(stderr, "not on this machine (build-id %s): give --sysroot DIR, --debug-dir DIR or "
+		cli_say("not on this machine (build-id %s): give --sysroot DIR, --debug-dir DIR or "
 			"--debuginfod URLS", module->build_id ? module->build_id : "unknown");
 		break;
 	default:
-		fprintf(stderr, "its file cannot be used: %s", strerror(-module->error));
+		cli_say("its file cannot be used: %s", strerror(-module->error));
 		break;
 	}
 }
@@ -125,12 +130,12 @@ static void print_unnamed(const struct rename_result *result)
 		char path[MAX_PATH_SHOWN];
 
 		rename_printable(modules[i]->path, path, sizeof path);
-		fprintf(stderr, "  %s, %zu place%s: ", path, n_left, n_left == 1 ? "" : "s");
+		cli_say("  %s, %zu place%s: ", path, n_left, n_left == 1 ? "" : "s");
 		print_reason(modules[i]);
 		fputc('\n', stderr);
 	}
 	if (n > MAX_MODULES)
-		fprintf(stderr, "  and %zu modules more\n", n - MAX_MODULES);
+		cli_say("  and %zu modules more\n", n - MAX_MODULES);
 }
 
 static void print_without_lines(const struct rename_result *result)
@@ -150,12 +155,12 @@ static void print_without_lines(const struct rename_result *result)
 		}
 		rename_printable(slash ? slash + 1 : module->path, name, sizeof name);
 		debian_debug_package(module->path, package, sizeof package);
-		fprintf(stderr, "%s%s", n++ == 0 ? "named, but without lines: " : ", ", name);
+		cli_say("%s%s", n++ == 0 ? "named, but without lines: " : ", ", name);
 		if (package[0])
-			fprintf(stderr, " (install %s)", package);
+			cli_say(" (install %s)", package);
 	}
 	if (n_more > 0)
-		fprintf(stderr, " and %u more", n_more);
+		cli_say(" and %u more", n_more);
 	if (n > 0)
 		fputc('\n', stderr);
 }
@@ -173,7 +178,7 @@ static void print_kernel(const struct rename_result *result)
 	}
 	rename_printable(result->recorded_host, host, sizeof host);
 	rename_printable(result->recorded_kernel, kernel, sizeof kernel);
-	fprintf(stderr, "kernel functions stay without a name: their addresses are those of %s's kernel %s, "
+	cli_say("kernel functions stay without a name: their addresses are those of %s's kernel %s, "
 		"before its next start; symbolize there, or --force\n", host, kernel);
 }
 
@@ -188,7 +193,7 @@ static void print_servers(int error)
 		fputs("the debuginfod servers did not answer in time and were not asked again: raise "
 		      "DEBUGINFOD_TIMEOUT (seconds)\n", stderr);
 		return;
-	default: fprintf(stderr, "asking debuginfod failed: %s\n", strerror(-error));
+	default: cli_say("asking debuginfod failed: %s\n", strerror(-error));
 	}
 }
 
@@ -202,11 +207,11 @@ void rename_summary(const struct rename_result *result, const char *path,
 	format_count(result->n_named, after);
 	format_count(result->n_lines_before, lines_before);
 	format_count(result->n_lines, lines);
-	fprintf(stderr, "%s: of %s places in native and kernel code, named %s -> %s, with lines %s -> %s", path, all, before,
+	cli_say("%s: of %s places in native and kernel code, named %s -> %s, with lines %s -> %s", path, all, before,
 		after, lines_before, lines);
 	if (result->n_inlined > 0) {
 		format_count((uint64_t)result->n_inlined, all);
-		fprintf(stderr, "; %s inlined callers found", all);
+		cli_say("; %s inlined callers found", all);
 	}
 	fputc('\n', stderr);
 	if (result->n_changed == 0 && !options->redo)
@@ -214,7 +219,7 @@ void rename_summary(const struct rename_result *result, const char *path,
 	print_unnamed(result);
 	print_without_lines(result);
 	if (result->n_anonymous > 0)
-		fprintf(stderr, "%zu place%s in code made at run time can only be named while recording\n",
+		cli_say("%zu place%s in code made at run time can only be named while recording\n",
 			result->n_anonymous, result->n_anonymous == 1 ? "" : "s");
 	print_kernel(result);
 	print_servers(result->server_error);

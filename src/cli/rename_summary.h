@@ -10,7 +10,7 @@
 void rename_summary(const struct rename_result *result, const char *path,
 		    const struct rename_options *options);
 
-/* A name out of a file, cut to fit, control characters as '?'. */
+/* A name out of a file, cut to fit, what would act on a terminal as '?', a byte that is not UTF-8 as U+FFFD. */
 void rename_printable(const char *name, char *to, size_t n_bytes);
 
 #endif

@@ -55,7 +55,5 @@ int sources_fail_place(const char *out, int error)
 	if (error == -EBUSY)
 		return cli_fail(EXIT_NO_OUTPUT, "a log (%s-wal or -journal) lies there, of a recording that is being written or "
 				"whose recorder was killed: give another name with -o", out);
-	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG || error == -EIO)
-		return cli_fail_write(out, error);
 	return cli_fail_open(out, error);
 }

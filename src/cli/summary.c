@@ -42,9 +42,9 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	const char *separator = "";
 
 	if (source == SOURCE_POLL)
-		fprintf(stderr, "%.1f %% of samples run Python", percent(with_python, counts->samples));
+		cli_say("%.1f %% of samples run Python", percent(with_python, counts->samples));
 	else
-		fprintf(stderr, "%.1f %% of stacks reach the thread's start",
+		cli_say("%.1f %% of stacks reach the thread's start",
 			percent(counts->by_end[STACK_COMPLETE] + counts->by_end[STACK_COMPLETED],
 				counts->samples - counts->without_stack));
 	if (with_python > 0)
@@ -52,7 +52,7 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	for (int i = 0; i < VERDICT_N && with_python > 0; i++) {
 		if (i == VERDICT_NATIVE || counts->by_verdict[i] == 0)
 			continue;
-		fprintf(stderr, "%s%.1f %% %s", separator, percent(counts->by_verdict[i], with_python),
+		cli_say("%s%.1f %% %s", separator, percent(counts->by_verdict[i], with_python),
 			verdict_name((enum verdict)i));
 		separator = ", ";
 	}
@@ -74,11 +74,11 @@ static void print_left_out(const struct summary *summary)
 	if (summary->counts.left_out == 0)
 		return;
 	format_count(summary->counts.left_out, count);
-	fprintf(stderr, "%s more left out by ", count);
+	cli_say("%s more left out by ", count);
 	for (size_t i = 0; i < N_ELEMENTS(names); i++) {
 		if (!names[i])
 			continue;
-		fprintf(stderr, "%s%s", separator, names[i]);
+		cli_say("%s%s", separator, names[i]);
 		separator = ", ";
 	}
 	fputc('\n', stderr);
@@ -95,10 +95,10 @@ static void print_held(const struct pipeline_counts *counts)
 /* CPU time is not lost with them: it goes to the next look. */
 static void print_lost_looks(const struct capture_counts *captured)
 {
-	fprintf(stderr, "%llu of %llu looks fell out, for others came too late or took too long", (unsigned long long)captured->lost_looks,
+	cli_say("%llu of %llu looks fell out, for others came too late or took too long", (unsigned long long)captured->lost_looks,
 		(unsigned long long)(captured->looks + captured->lost_looks));
 	if (captured->longest_period_ns > 0)
-		fprintf(stderr, " (down to one in %.1f ms): lower the rate with -F",
+		cli_say(" (down to one in %.1f ms): lower the rate with -F",
 			(double)captured->longest_period_ns / 1e6);
 	fputs("; their time is in the samples after them\n", stderr);
 }
@@ -109,7 +109,7 @@ static void print_limited(const struct symbol_limited *limited)
 
 	if (limited->n_modules > 1)
 		snprintf(others, sizeof others, ", and %llu more", (unsigned long long)limited->n_modules - 1);
-	fprintf(stderr, "%llu native places have no names: of %s%s (%s)\n", (unsigned long long)limited->n_places, limited->path, others,
+	cli_say("%llu native places have no names: of %s%s (%s)\n", (unsigned long long)limited->n_places, limited->path, others,
 		limited->why);
 }
 
@@ -121,16 +121,16 @@ void summary_print(const struct summary *summary)
 	format_count(counts->samples, samples);
 	format_count(summary->captured.lost, lost);
 	format_count(counts->weight_ns, weight);
-	fprintf(stderr, "%s samples in %.1f s (", samples, summary->seconds);
+	cli_say("%s samples in %.1f s (", samples, summary->seconds);
 	if (summary->unit)
-		fprintf(stderr, "%s%s %s", summary->is_estimate ? "about " : "", weight, summary->unit);
+		cli_say("%s%s %s", summary->is_estimate ? "about " : "", weight, summary->unit);
 	else
-		fprintf(stderr, "%.2f s of %s", (double)counts->weight_ns / 1e9,
+		cli_say("%.2f s of %s", (double)counts->weight_ns / 1e9,
 			summary->is_idle || summary->mode != MODE_CPU ? "threads' time" : "CPU time");
-	fprintf(stderr, "), %s lost; written to %s\n", lost, summary->path);
+	cli_say("), %s lost; written to %s\n", lost, summary->path);
 	if (counts->dropped > 0) {
 		format_count(counts->samples - counts->dropped, samples);
-		fprintf(stderr, "the newest %s are kept, as --max-size and --retention ask for\n", samples);
+		cli_say("the newest %s are kept, as --max-size and --retention ask for\n", samples);
 	}
 	print_left_out(summary);
 	if (summary->mode != MODE_CPU)
@@ -139,7 +139,7 @@ void summary_print(const struct summary *summary)
 		print_verdicts(counts, summary->source);
 	print_held(counts);
 	if (counts->of_32_bit > 0)
-		fprintf(stderr, "%llu samples are of a 32-bit program, whose stacks cannot be read\n",
+		cli_say("%llu samples are of a 32-bit program, whose stacks cannot be read\n",
 			(unsigned long long)counts->of_32_bit);
 	if (counts->limited.n_places > 0)
 		print_limited(&counts->limited);
@@ -165,7 +165,7 @@ void summary_report(const char *path)
 	if (store_open_reader(path, &db) < 0 || profile_load(db, &profile) < 0)
 		return;
 	if (profile->n_totals == 0) {
-		fprintf(stderr, "no samples: %s\n", cli_why_empty(db, profile));
+		cli_say("no samples: %s\n", cli_why_empty(db, profile));
 		return;
 	}
 	options.columns = cli_columns(STDERR_FILENO);

@@ -309,9 +309,9 @@ void targets_say_refused(const struct targets *targets)
 	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
 
 	if (missing && missing[0])
-		fprintf(stderr, "there is no process %s: the others are recorded\n", missing);
+		cli_say("there is no process %s: the others are recorded\n", missing);
 	if (refused && refused[0])
-		fprintf(stderr, "left out, for they may not be looked at: %s: %s\n", refused, remedy);
+		cli_say("left out, for they may not be looked at: %s: %s\n", refused, remedy);
 }
 
 static void put_words(const struct words *words, FILE *out)

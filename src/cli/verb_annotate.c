@@ -102,15 +102,15 @@ static void tell(void *data, const char *file, enum annotate_source what, int er
 	if (what != ANNOTATE_MISSING) {
 		options->n_found++;
 		if (what == ANNOTATE_NEWER)
-			fprintf(stderr, "probing: %s was changed after the recording began: its lines may be others\n", name);
+			cli_say("probing: %s was changed after the recording began: its lines may be others\n", name);
 		return;
 	}
 	options->n_missing++;
 	if (error == -ENOENT || error == -ENOTDIR)
-		fprintf(stderr, "probing: %s is not here; --source-root says where it is "
+		cli_say("probing: %s is not here; --source-root says where it is "
 				"(of a container that runs: /proc/PID/root)\n", name);
 	else
-		fprintf(stderr, "probing: %s cannot be read: %s\n", name, strerror(-error));
+		cli_say("probing: %s cannot be read: %s\n", name, strerror(-error));
 }
 
 struct writing {

@@ -8,6 +8,7 @@
 #include "src/backtrace/backtrace.h"
 #include "src/cli/backtrace_say.h"
 #include "src/cli/cli.h"
+#include "src/cli/working.h"
 
 enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
        OPTION_CORE, OPTION_SUBPROCESSES };
@@ -149,13 +150,30 @@ static int put(const struct backtrace *backtrace, const struct backtrace_place *
 	return r < 0 ? cli_fail(EXIT_FAILED, "printing failed: %s", strerror(-r)) : EXIT_OK;
 }
 
+static void show_progress(void *data, const char *what, size_t n_done, size_t n_all)
+{
+	working_show(data, what, n_done, n_all);
+}
+
+/* With what is said on a terminal while it lasts, of a process of thousands of threads. */
+static int take(struct backtrace_session *session, const struct backtrace_options *options, struct backtrace **ret)
+{
+	struct backtrace_options shown = *options;
+	struct working working;
+
+	working_begin_shown(&working, false);
+	shown.progress = show_progress;
+	shown.progress_data = &working;
+	return working_end(&working, backtrace_take(session, &shown, ret));
+}
+
 static int look_at_one(struct backtrace_session *session, const struct options *options, struct output *output)
 {
 	CLEANUP(backtrace_freep) struct backtrace *backtrace = NULL;
 	char text[SAY_BYTES];
 	int r;
 
-	r = backtrace_take(session, &options->look, &backtrace);
+	r = take(session, &options->look, &backtrace);
 	if (r < 0) {
 		r = backtrace_say_failure(&options->look, r, text);
 		return cli_fail(r, "%s", text);
@@ -176,7 +194,7 @@ static int look_at_relative(struct backtrace_session *session, const struct opti
 
 	look.pid = relative->pid;
 	snprintf(whose, sizeof whose, "process %d: ", (int)look.pid);
-	r = backtrace_take(session, &look, &backtrace);
+	r = take(session, &look, &backtrace);
 	*failure = r < 0 ? backtrace_say_failure(&look, r, text) : EXIT_OK;
 	if (r < 0)
 		place.problem = text;

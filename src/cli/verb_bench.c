@@ -216,7 +216,7 @@ static void say_times(const struct bench *bench, bool is_recorded)
 		return;
 	mean = sum / (double)n;
 	spread = n > 1 ? sqrt(fmax(squares - sum * mean, 0) / (double)(n - 1)) : 0;
-	fprintf(stderr, "%zu run%s %s: %.3f s each, ± %.3f s\n", n, n == 1 ? "" : "s",
+	cli_say("%zu run%s %s: %.3f s each, ± %.3f s\n", n, n == 1 ? "" : "s",
 		is_recorded ? "recorded, the recorder's own time included" : "only timed", mean, spread);
 }
 
@@ -290,7 +290,7 @@ static int bench_in_folder(const struct options *options)
 		return cli_fail_open(out, r);
 	status = measure_all(&bench);
 	if (status == EXIT_OK && !options->place.quiet) {
-		fprintf(stderr, "probing: wrote %s\n", out);
+		cli_say("probing: wrote %s\n", out);
 		say_times(&bench, false);
 		say_times(&bench, true);
 	}

@@ -74,7 +74,7 @@ static void say_sizes(const char *path, int64_t before, int64_t after)
 
 	format_bytes((uint64_t)before, was);
 	format_bytes((uint64_t)after, is);
-	fprintf(stderr, "probing: %s: %s (%jd bytes) before, %s (%jd bytes) now\n", path, was, (intmax_t)before, is,
+	cli_say("probing: %s: %s (%jd bytes) before, %s (%jd bytes) now\n", path, was, (intmax_t)before, is,
 		(intmax_t)after);
 }
 

@@ -176,7 +176,7 @@ static int export_copy(struct options *options)
 	if (r < 0)
 		return fail_place(options, r);
 	if (!options->place.quiet)
-		fprintf(stderr, "probing: wrote %s\n", options->place.out);
+		cli_say("probing: wrote %s\n", options->place.out);
 	return EXIT_OK;
 }
 

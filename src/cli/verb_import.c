@@ -141,14 +141,14 @@ static void say_result(const struct options *options, const char *out, const str
 	char samples[32];
 
 	format_count(result->n_samples, samples);
-	fprintf(stderr, "probing: %s %s: ", options->into ? "added to" : "wrote", out);
+	cli_say("probing: %s %s: ", options->into ? "added to" : "wrote", out);
 	if (result->n_gpu > 0)
-		fprintf(stderr, "%" PRIu64 " rows of GPUs", result->n_gpu);
+		cli_say("%" PRIu64 " rows of GPUs", result->n_gpu);
 	else
-		fprintf(stderr, "%s samples%s", samples, result->n_timed > 0 ? "" : ", without a time");
-	fprintf(stderr, " (%s)\n", options->importer->name);
+		cli_say("%s samples%s", samples, result->n_timed > 0 ? "" : ", without a time");
+	cli_say(" (%s)\n", options->importer->name);
 	if (result->n_skipped > 0)
-		fprintf(stderr, "%" PRIu64 " entr%s of %s could not be made sense of and %s left out\n", result->n_skipped,
+		cli_say("%" PRIu64 " entr%s of %s could not be made sense of and %s left out\n", result->n_skipped,
 			result->n_skipped == 1 ? "y" : "ies", options->path, result->n_skipped == 1 ? "was" : "were");
 }
 

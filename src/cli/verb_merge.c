@@ -66,10 +66,10 @@ static void say_result(const char *out, const struct copy_result *result)
 	char samples[32];
 
 	format_count(result->n_samples, samples);
-	fprintf(stderr, "probing: wrote %s: %s samples of %" PRIu64 " run%s\n", out, samples, result->n_runs,
+	cli_say("probing: wrote %s: %s samples of %" PRIu64 " run%s\n", out, samples, result->n_runs,
 		result->n_runs == 1 ? "" : "s");
 	if (result->n_moved > 0)
-		fprintf(stderr, "%" PRIu64 " process%s got another number, since there was one of that number already: see table "
+		cli_say("%" PRIu64 " process%s got another number, since there was one of that number already: see table "
 			"run_process\n", result->n_moved, result->n_moved == 1 ? "" : "es");
 }
 

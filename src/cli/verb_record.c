@@ -107,7 +107,7 @@ static int open_pipeline(const struct record_options *options, struct recording 
 	if (r < 0)
 		return cli_fail_open(options->path, r);
 	if (kept && !options->quiet)
-		fprintf(stderr, "%s existed: kept as %s.old\n", options->path, options->path);
+		cli_say("%s existed: kept as %s.old\n", options->path, options->path);
 	r = options->mode != 0 ? store_set_mode(store, new_file_narrow(options->mode)) : 0;
 	if (r >= 0)
 		r = put_run(store, options, recording->pid, recording->capture, command);
@@ -150,11 +150,10 @@ static int finish(const struct record_options *options, struct recording *record
 	capture_read_counts(recording->capture, &summary.captured);
 	pipeline_read_counts(recording->pipeline, &summary.counts);
 	summary_counters(&summary.captured, &summary.counts, counters);
-	if (r >= 0)
-		r = pipeline_finish(recording->pipeline, counters);
-	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (recording->error < 0)
 		r = recording->error;
+	r = pipeline_finish(recording->pipeline, counters, r);
+	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (r < 0)
 		return fail_stopped(options->path, r);
 	if (options->quiet)
@@ -164,11 +163,11 @@ static int finish(const struct record_options *options, struct recording *record
 		waits_cost_measure(&options->capture, summary.source, &summary.counts, summary.seconds,
 				   &summary.waits_cost);
 	if (recording->is_child && !pipeline_python(recording->pipeline)[0] && summary.counts.of_32_bit == 0)
-		fprintf(stderr, "no Python was found in it%s\n",
+		cli_say("no Python was found in it%s\n",
 			summary.source == SOURCE_POLL ? "" : ": these are native frames");
 	summary_print(&summary);
 	if (options->pipeline.no_symbols)
-		fprintf(stderr, "native functions have no names yet: probing symbolize %s\n", options->path);
+		cli_say("native functions have no names yet: probing symbolize %s\n", options->path);
 	summary_report(options->path);
 	return EXIT_OK;
 }
@@ -223,7 +222,7 @@ static int attach_all(const struct record_options *options, struct recording *re
 		if (r == -ENOMEM || (r < 0 && r != -ESRCH && targets->n == 1))
 			return target_fail_capture(r, targets->pids[i]);
 		if (r >= 0 && targets->n > 1 && *python_error == -EOPNOTSUPP && !options->quiet)
-			fprintf(stderr, "Python %s in process %d cannot be read: its native frames are recorded\n",
+			cli_say("Python %s in process %d cannot be read: its native frames are recorded\n",
 				python, (int)targets->pids[i]);
 	}
 	return EXIT_OK;

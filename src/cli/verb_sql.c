@@ -146,7 +146,7 @@ static int fail_sql(int error, char *sentence)
 {
 	if (!isatty(STDERR_FILENO))
 		sentence[strcspn(sentence, "\n")] = '\0';
-	return cli_fail(error == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, "%s", sentence);
+	return cli_fail_lines(error == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, sentence);
 }
 
 struct asking {
@@ -163,7 +163,7 @@ static int fail_asking(const void *data, int error)
 	const struct endpoint *endpoint = asking->endpoint;
 
 	if (error == -EINVAL && endpoint->live && live_error(endpoint->live) < 0)
-		return cli_fail(cli_status(live_error(endpoint->live)), "%s", asking->error);
+		return cli_fail_lines(cli_status(live_error(endpoint->live)), asking->error);
 	return fail_sql(error, asking->error);
 }
 
@@ -196,7 +196,7 @@ static int run_text(const struct endpoint *endpoint, const char *sql, const stru
 
 	status = output_write("-", 0, put_answers, fail_asking, &(struct asking){ endpoint, options, sql, error, note });
 	if (status == EXIT_OK && note[0])
-		fprintf(stderr, "%s\n", note);
+		cli_say("%s\n", note);
 	return status;
 }
 

@@ -147,7 +147,7 @@ static bool show(void *data, const struct rename_progress *progress)
 	fprintf(stderr, "\r%zu of %zu places  %s", progress->n_done, progress->n_places, name);
 	if (progress->downloaded > 0) {
 		format_bytes((uint64_t)progress->downloaded, size);
-		fprintf(stderr, "  %s downloaded", size);
+		cli_say("  %s downloaded", size);
 	}
 	fputs("\033[K", stderr);
 	return !caught;

@@ -1,4 +1,5 @@
 /* waits_summary.c - see waits_summary.h. */
+#include "src/cli/cli.h"
 #include "src/cli/waits_summary.h"
 
 #include <stdio.h>
@@ -11,9 +12,9 @@ enum { MANY_SWITCHES = 1000 }; /* a second: a thousandth of a CPU, perhaps */
 static void print_time(uint64_t time_ns)
 {
 	if (time_ns >= 1000000000)
-		fprintf(stderr, "%.2f s", (double)time_ns / 1e9);
+		cli_say("%.2f s", (double)time_ns / 1e9);
 	else
-		fprintf(stderr, "%.1f ms", (double)time_ns / 1e6);
+		cli_say("%.1f ms", (double)time_ns / 1e6);
 }
 
 static void print_states(const struct pipeline_counts *counts)
@@ -28,7 +29,7 @@ static void print_states(const struct pipeline_counts *counts)
 	for (int state = STATE_RUNNABLE; state < STATE_N; state++) {
 		if (counts->by_state[state] == 0)
 			continue;
-		fprintf(stderr, "%s%s ", separator, thread_state_name((enum thread_state)state));
+		cli_say("%s%s ", separator, thread_state_name((enum thread_state)state));
 		print_time(counts->by_state[state]);
 		separator = ", ";
 	}
@@ -56,14 +57,14 @@ static void print_cost(const struct pipeline_counts *counts, double seconds, con
 
 	if (cost->switch_ns >= 0) {
 		taken_ns = cost->switch_ns * (double)counts->switches;
-		fprintf(stderr, "to record a switch took about %.0f ns: ", cost->switch_ns);
+		cli_say("to record a switch took about %.0f ns: ", cost->switch_ns);
 		if (running_ns > taken_ns)
-			fprintf(stderr, "%.1f %% of the threads' time on a CPU; ",
+			cli_say("%.1f %% of the threads' time on a CPU; ",
 				100 * taken_ns / (running_ns - taken_ns));
 		else
-			fprintf(stderr, "%.1f %% of a CPU; ", taken_ns / seconds / 1e7);
+			cli_say("%.1f %% of a CPU; ", taken_ns / seconds / 1e7);
 	}
-	fprintf(stderr, "the recorder used %.1f %% of a CPU\n", cost->recorder_ns / seconds / 1e7);
+	cli_say("the recorder used %.1f %% of a CPU\n", cost->recorder_ns / seconds / 1e7);
 }
 
 void waits_summary_print(const struct pipeline_counts *counts, double seconds, const struct waits_cost *cost)
@@ -73,10 +74,10 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds, c
 	print_states(counts);
 	format_count(counts->switches, switches);
 	format_count(counts->switch_stacks, stacks);
-	fprintf(stderr, "%s switches away from a CPU", switches);
+	cli_say("%s switches away from a CPU", switches);
 	if (seconds > 0 && counts->switches > 0)
-		fprintf(stderr, " (%.0f a second)", (double)counts->switches / seconds);
-	fprintf(stderr, ", stacks of %s waits%s\n", stacks,
+		cli_say(" (%.0f a second)", (double)counts->switches / seconds);
+	cli_say(", stacks of %s waits%s\n", stacks,
 		counts->switches > 2 * counts->switch_stacks
 			? "; the time of the others is with those of their thread that are like them" : "");
 	if (seconds > 0)

@@ -19,13 +19,18 @@ static void catch(int number)
 	caught = number;
 }
 
+void working_begin_shown(struct working *working, bool quiet)
+{
+	*working = (struct working){ .on = !quiet && isatty(STDERR_FILENO), .next_ns = monotonic_ns() + PROGRESS_NS };
+}
+
 void working_begin(struct working *working, bool quiet)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	const struct sigaction action = { .sa_handler = catch };
 	struct sigaction before;
 
-	*working = (struct working){ .on = !quiet && isatty(STDERR_FILENO), .next_ns = monotonic_ns() + PROGRESS_NS };
+	working_begin_shown(working, quiet);
 	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
 		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);

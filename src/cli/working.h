@@ -14,6 +14,9 @@ struct working {
 /* From here on signals that end a program are remembered. */
 void working_begin(struct working *working, bool quiet);
 
+/* The same, where nothing is left behind: signals stay as they are. */
+void working_begin_shown(struct working *working, bool quiet);
+
 /* Show it, ten times a second. @n_all 0: not known. Returns false when it is time to stop. */
 bool working_show(struct working *working, const char *what, uint64_t n_done, uint64_t n_all);
 

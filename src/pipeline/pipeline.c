@@ -256,7 +256,7 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 	return r;
 }
 
-int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *counters)
+int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *counters, int error)
 {
 	struct store *store;
 	uint64_t ended_ns;
@@ -265,7 +265,9 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	processes_seek_ended(&pipeline->processes);
 	r = pipeline_flush(pipeline);
 	ended_ns = realtime_ns(); /* what is done from now on is ours: names that are still to be found */
-	stopped = writer_stop(pipeline->writer, true);
+	if (error < 0)
+		r = error;
+	stopped = writer_stop(pipeline->writer, r >= 0);
 	store = writer_take_store(pipeline->writer);
 	pipeline->n_dropped = writer_dropped(pipeline->writer);
 	writer_limited(pipeline->writer, &pipeline->counts.limited);

@@ -133,12 +133,15 @@ int pipeline_error(const struct pipeline *pipeline);
 /*
  * pipeline_finish - flush, look up all names still missing, mark the run clean.
  * @counters: written as rows of counter, until a NULL name.
+ * @error: of what led here, of capturing for instance; 0: nothing failed. After a failure the file keeps what was
+ *         flushed, but samples are missing: no name is looked up any more, and the run stays without its mark.
+ * Errors: @error, else what failed while writing.
  */
 struct pipeline_counter {
 	const char *name;
 	uint64_t value;
 };
-int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *counters);
+int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *counters, int error);
 
 void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_counts *ret);
 

@@ -1,7 +1,8 @@
 /* format_csv.c - RFC 4180: a header, comma, CRLF, quotes where they are needed.
  *
  * NULL is an empty field and an empty text is "", so that the two can be told
- * apart; a text's bytes are given as they are.
+ * apart. A text's bytes are given as they are, for a program reads them; only on a terminal is written out what would act
+ * on it (\x1b, \u202e). What a spreadsheet makes of a cell that begins with = is its own matter.
  */
 #include "src/sql/format.h"
 
@@ -15,7 +16,8 @@
 struct csv {
 	sqlite3_stmt *statement;
 	FILE *out;
-	struct sql_text field;
+	struct sql_text field, visible;
+	bool is_for_the_eye;
 };
 
 static void put_field(FILE *out, const char *bytes, size_t n)
@@ -37,16 +39,37 @@ static void put_field(FILE *out, const char *bytes, size_t n)
 	putc('"', out);
 }
 
+/* As a program reads it, or as a terminal may show it. */
+static int put_text(struct csv *csv, const char *bytes, size_t n)
+{
+	unsigned width = 0;
+	int r;
+
+	if (!csv->is_for_the_eye) {
+		put_field(csv->out, bytes, n);
+		return 0;
+	}
+	csv->visible.n = 0;
+	r = sql_text_put_visible(&csv->visible, bytes, n, &width);
+	if (r >= 0)
+		put_field(csv->out, csv->visible.bytes, csv->visible.n);
+	return r;
+}
+
 static int put_header(struct csv *csv)
 {
 	for (int i = 0; i < sqlite3_column_count(csv->statement); i++) {
 		const char *name = sqlite3_column_name(csv->statement, i);
 
+		int r;
+
 		if (!name)
 			return -ENOMEM;
 		if (i > 0)
 			putc(',', csv->out);
-		put_field(csv->out, name, strlen(name));
+		r = put_text(csv, name, strlen(name));
+		if (r < 0)
+			return r;
 	}
 	fputs("\r\n", csv->out);
 	return 0;
@@ -62,6 +85,7 @@ static int csv_begin(sqlite3_stmt *statement, FILE *out, const struct sql_look *
 		return -ENOMEM;
 	csv->statement = statement;
 	csv->out = out;
+	csv->is_for_the_eye = look->columns > 0;
 	if (!look->no_header)
 		r = put_header(csv);
 	if (r < 0)
@@ -83,9 +107,10 @@ static int csv_row(void *state)
 			continue;
 		csv->field.n = 0;
 		r = sql_text_put_value(&csv->field, csv->statement, i);
+		if (r >= 0)
+			r = put_text(csv, csv->field.bytes, csv->field.n);
 		if (r < 0)
 			return r;
-		put_field(csv->out, csv->field.bytes, csv->field.n);
 	}
 	fputs("\r\n", csv->out);
 	return 0;
@@ -102,6 +127,7 @@ static void csv_free(void *state)
 	struct csv *csv = state;
 
 	sql_text_done(&csv->field);
+	sql_text_done(&csv->visible);
 	free(csv);
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/text.h"
 #include "base/util.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
@@ -121,58 +122,20 @@ int sql_text_put_utf8(struct sql_text *text, const char *bytes, size_t n)
 	return 0;
 }
 
-/* Characters that act on a terminal, or change how their neighbours look. */
-static bool is_hazard(utf8proc_int32_t character)
-{
-	switch (utf8proc_category(character)) {
-	case UTF8PROC_CATEGORY_CC:
-	case UTF8PROC_CATEGORY_ZL:
-	case UTF8PROC_CATEGORY_ZP:
-		return true;
-	case UTF8PROC_CATEGORY_CF:
-		return character != 0x200c && character != 0x200d; /* joiners shape words */
-	default:
-		return false;
-	}
-}
-
-static int put_escape(struct sql_text *text, utf8proc_int32_t character, unsigned *width)
-{
-	char escape[16];
-
-	switch (character) {
-	case '\n':
-		strcpy(escape, "\\n");
-		break;
-	case '\t':
-		strcpy(escape, "\\t");
-		break;
-	case '\r':
-		strcpy(escape, "\\r");
-		break;
-	default:
-		snprintf(escape, sizeof escape, character < 0x100 ? "\\x%02x" : "\\u%04x",
-			 (unsigned)character);
-	}
-	*width += (unsigned)strlen(escape);
-	return sql_text_put(text, escape, strlen(escape));
-}
-
 int sql_text_put_visible(struct sql_text *text, const char *bytes, size_t n, unsigned *width)
 {
 	while (n > 0) {
 		utf8proc_int32_t character;
 		bool valid;
 		size_t used = next_character(bytes, n, &character, &valid);
+		char spelled[TEXT_SPELL_BYTES];
 		int r;
 
-		if (is_hazard(character)) {
-			r = put_escape(text, character, width);
-		} else {
+		if (text_spell(character, spelled))
+			*width += (unsigned)strlen(spelled);
+		else
 			*width += (unsigned)utf8proc_charwidth(character);
-			r = valid ? sql_text_put(text, bytes, used)
-				  : sql_text_put(text, REPLACEMENT, strlen(REPLACEMENT));
-		}
+		r = sql_text_put(text, spelled, strlen(spelled));
 		if (r < 0)
 			return r;
 		bytes += used;

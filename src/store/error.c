@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/util.h"
 #include "src/store/files.h"
@@ -22,7 +23,6 @@ static const struct {
 	{ SQLITE_DONE, 0 },
 	{ SQLITE_IOERR_NOMEM, ENOMEM },
 	{ SQLITE_IOERR_SHORT_READ, EBADMSG },
-	{ SQLITE_IOERR_SHMSIZE, ENOSPC },
 	{ SQLITE_FULL, ENOSPC },
 	{ SQLITE_NOMEM, ENOMEM },
 	{ SQLITE_BUSY, EBUSY },
@@ -84,8 +84,18 @@ static int system_error(sqlite3 *db)
 	return EIO;
 }
 
+/* SQLite keeps no errno of the log's index. It grows by 32 KiB at a time (sqlite.org/walformat.html). */
+static int index_error(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < 32 << 10 ? EFBIG : ENOSPC;
+}
+
 int store_errno(sqlite3 *db, int sqlite_code)
 {
+	if (sqlite_code == SQLITE_IOERR_SHMSIZE)
+		return -index_error();
 	for (size_t i = 0; i < N_ELEMENTS(conversions); i++)
 		if (conversions[i].sqlite_code == sqlite_code)
 			return -conversions[i].error;

@@ -122,10 +122,22 @@ static int open_row(struct series_scan *scan, unsigned columns)
 	return r < 0 ? r : block_load(&scan->block, columns);
 }
 
+/* Its numbers are foreign, too: which samples are lost is told only where they can be. */
+static char *explain_damage(int64_t first, int64_t n_samples)
+{
+	int64_t after;
+
+	if (first < 1 || n_samples < 1 || __builtin_add_overflow(first, n_samples, &after))
+		return sqlite3_mprintf("block %lld of sample_block is damaged, and so are its numbers: ask for the samples "
+				       "before it with 'WHERE rowid < %lld'", (long long)first, (long long)first);
+	return sqlite3_mprintf("block %lld of sample_block is damaged, and with it the samples %lld to %lld: ask "
+			       "for the others with 'WHERE rowid < %lld OR rowid >= %lld'",
+			       (long long)first, (long long)first, (long long)after - 1, (long long)first, (long long)after);
+}
+
 static int fail(struct series_scan *scan, int error, char **ret_error)
 {
 	int64_t first = sqlite3_column_int64(scan->blocks, 0);
-	int64_t after = first + sqlite3_column_int64(scan->blocks, 1);
 
 	scan->block.n_rows = 0;
 	if (error == -ENOMEM)
@@ -134,10 +146,7 @@ static int fail(struct series_scan *scan, int error, char **ret_error)
 		*ret_error = sqlite3_mprintf("block %lld of sample_block was written by a newer version: update probing to "
 					     "read it", (long long)first);
 	else if (ret_error)
-		*ret_error = sqlite3_mprintf("block %lld of sample_block is damaged, and with it the samples %lld to %lld: ask "
-					     "for the others with 'WHERE rowid < %lld OR rowid >= %lld'",
-					     (long long)first, (long long)first, (long long)after - 1, (long long)first,
-					     (long long)after);
+		*ret_error = explain_damage(first, sqlite3_column_int64(scan->blocks, 1));
 	return SQLITE_CORRUPT_VTAB;
 }
 

@@ -149,7 +149,7 @@ static void start_tail(struct series *series, int64_t first)
 	series->n = series->piece = series->written = 0;
 }
 
-/* Numbers go on after the file's. */
+/* Numbers go on after the file's. A damaged file may leave none: half of all will do for any recording. */
 static int find_first(struct store *store, struct series *series)
 {
 	static const char sql[] = "SELECT first + samples FROM sample_block ORDER BY first DESC LIMIT 1";
@@ -168,7 +168,7 @@ static int find_first(struct store *store, struct series *series)
 	sqlite3_finalize(statement);
 	if (r < 0)
 		return r;
-	if (first < 1)
+	if (first < 1 || first > INT64_MAX / 2)
 		return -EBADMSG;
 	start_tail(series, first);
 	return 0;

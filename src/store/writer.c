@@ -139,7 +139,8 @@ int writer_run(struct store *store, sqlite3_stmt *statement, int code)
 		code = sqlite3_step(statement);
 	r = store_errno(store->db, code);
 	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
+	if (statement) /* NULL: it could not be prepared, which is what code says */
+		sqlite3_clear_bindings(statement);
 	if (r < 0 && store->in_batch && sqlite3_get_autocommit(store->db))
 		store->batch_error = r;
 	return r;

@@ -13,6 +13,7 @@ import time
 import unittest
 
 import probing_test as t
+from terminal import Terminal
 
 N_KILLED = int(os.environ.get("PROBING_KILLED") or 300)
 ORDINARY_USER = 65534
@@ -263,6 +264,33 @@ class ManyThreads(Case):
             self.assertIn("wait_for", functions(thread))
             self.assertEqual("exact", thread.verdict)
         self.assertIn("burn_red", functions(taken.named("busy-0")))
+
+    # Linux's default limits let an ordinary user have some thousands.
+    N_THREADS = 12000 if os.geteuid() == 0 else 2000
+
+    def test_thousands(self):
+        with t.fixture("many_threads", self.N_THREADS) as started:
+            taken = Backtrace(started.pid)
+            self.assertEqual(started.truth["threads"], len(taken.threads))
+            self.assertGreater(len(taken.threads), 1000)
+            self.assertEqual(len(taken.threads), len({thread.tid for thread in taken.threads}))
+            self.assertEqual({("native", "complete")}, {(thread.verdict, thread.stack_end) for thread in taken.threads})
+            for thread in taken.threads:
+                self.assertIn("park", functions(thread))
+            self.assertEqual("", taken.message)
+            self.assertEqual({"S"}, set(states(started.pid).values()))
+
+    def test_a_terminal_shows_how_far_it_is(self):
+        with t.fixture("many_threads", self.N_THREADS) as started, \
+                Terminal(["sh", "-c", "exec \"$@\" >stacks", "sh", t.BINARY, "backtrace", str(started.pid)]) as terminal:
+            self.assertEqual(t.OK, terminal.wait(60))
+            n_threads = started.truth["threads"]
+        shown = re.findall(r"\r([\d,. kM]+) of ([\d,. kM]+) threads read\x1b\[K", terminal.raw.decode())
+        self.assertGreater(len(shown), 1, terminal.raw)
+        self.assertEqual(len(shown), len(set(shown)), shown)
+        self.assertEqual("", terminal.text().strip())
+        with open("stacks") as stacks:
+            self.assertEqual(n_threads, stacks.read().count("  park "))
 
     def test_threads_that_come_and_go(self):
         with t.fixture("threads.py", "--busy", 1, "--churn") as started:

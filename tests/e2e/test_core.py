@@ -72,6 +72,51 @@ class Dead(Case):
         self.assertEqual(stacks(alive), stacks(dead))
 
 
+@t.for_each_interpreter(globals(), machine_interpreters)
+class Copied(Case):
+    """gdb's gcore writes no segment at all for what its filter leaves out, which is program code by default."""
+
+    # core(5): which mappings are dumped. The default; without the first pages of files; all of them.
+    FILTERS = (0x33, 0x23, 0x7f)
+
+    def copy(self, pid, name):
+        done = subprocess.run([self.gcore, "-o", name, str(pid)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=60)
+        path = "%s.%d" % (name, pid)
+        if done.returncode != 0 or not os.path.exists(path):
+            raise unittest.SkipTest("gcore: " + (done.stdout.strip().splitlines() or ["it says nothing"])[-1])
+        return path
+
+    def test_the_same_stacks_as_alive(self):
+        self.gcore = t.need_program("gcore")
+        t.need_interpreter(self.interpreter)
+        with t.fixture("parked.py", python=self.interpreter.path) as started:
+            await_threads(started, {name[:15] for name in started.truth["threads"]})
+            alive, _ = look(started.pid)
+            for wanted in self.FILTERS:
+                with self.subTest("%#x" % wanted):
+                    with open("/proc/%d/coredump_filter" % started.pid, "w") as coredump_filter:
+                        coredump_filter.write("%#x" % wanted)
+                    core = self.copy(started.pid, "core-%x" % wanted)
+                    dead, said = look("--core", core)
+                    os.unlink(core)
+                    self.assertEqual("", said)
+                    self.assertEqual((started.pid, alive["python"]), (dead["pid"], dead["python"]))
+                    self.assertEqual({("exact", "complete")},
+                                     {(th["verdict"], th["stack_end"].replace("completed", "complete")) for th in dead["threads"]})
+                    self.assertEqual(stacks(alive), stacks(dead))
+
+    def test_nothing_was_dumped(self):
+        self.gcore = t.need_program("gcore")
+        t.need_interpreter(self.interpreter)
+        with t.fixture("parked.py", python=self.interpreter.path) as started:
+            with open("/proc/%d/coredump_filter" % started.pid, "w") as coredump_filter:
+                coredump_filter.write("0")
+            dead, _ = look("--core", self.copy(started.pid, "core"))
+        self.assertEqual(started.pid, dead["pid"])
+        self.assertEqual(set(), {frame["kind"] for thread in dead["threads"] for frame in thread["frames"]} - {"native", "builtin"})
+
+
 class Files(Case):
     """Files that are not what the process had mapped."""
 

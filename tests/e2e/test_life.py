@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -19,6 +20,8 @@ from probing_test import fixture, probing, recorder
 
 # Flipped bits; as an ordinary user, and in CI, some will do.
 FLIPS = int(os.environ.get("PROBING_FLIPS") or (120 if os.geteuid() == 0 else 40))
+# Allocations of a recorder that are made to fail, one in each run.
+POINTS = int(os.environ.get("PROBING_POINTS") or 16)
 KNOWN = {t.OK, t.FAILED, t.USAGE, t.BAD_DATA, t.NO_INPUT, t.NO_OUTPUT, t.IO, t.NOT_PERMITTED}
 
 
@@ -233,6 +236,18 @@ class Killed(t.Case):
         self.assertGreater(n_cut, 0)
 
 
+def limit_files(n_bytes):
+    """For a child, before its exec: no file beyond that size, and the signal's disposition as a shell leaves it."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+    return limit
+
+
+def limited(n_bytes, *verb):
+    return probing(*verb, preexec_fn=limit_files(n_bytes))
+
+
 class Disks(Recorded):
     """What cannot be written leaves everything as it was."""
 
@@ -255,15 +270,29 @@ class Disks(Recorded):
         self.assertEqual(self.before, contents("probing.db"))
 
     def test_a_limit_of_size(self):
-        limit = 64 << 10
-        for verb in self.VERBS:
-            with self.subTest(verb):
-                done = probing(*verb, preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-                                                          resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
-                if verb[-1].endswith(".svg") and done.returncode == t.OK:
-                    os.unlink("small/out.svg")
-                    continue  # a picture may be that small
-                self.expect_nothing(done, t.IO)
+        folded = os.path.join(self.folder, "folded.txt")
+        probing("export", "probing.db", "--to", "folded", "-o", folded, check=t.OK)
+        verbs = self.VERBS + (["import", folded, "-o", "small/out.db"],
+                              ["flamegraph", "probing.db", "-o", "small/out.svg"],
+                              ["export", "probing.db", "--to", "html", "-o", "small/out.html"])
+        for kib in (1, 8, 32):
+            for verb in verbs:
+                with self.subTest(verb, kib=kib):
+                    done = limited(kib << 10, *verb)
+                    if verb[-1].endswith(".svg") and kib > 8 and done.returncode == t.OK:
+                        os.unlink("small/out.svg")
+                        continue  # a picture may be that small
+                    self.expect_nothing(done, t.IO)
+                    self.assertRegex(done.stderr, "(?i)file too large|file size limit")
+
+    def test_a_limit_of_size_on_standard_output(self):
+        for verb in (["report", "probing.db"], ["export", "probing.db", "--to", "html", "-o", "-"], ["--help"],
+                     ["sql", "probing.db", "SELECT * FROM sample", "-f", "csv"]):
+            with self.subTest(verb), open("small/text", "w") as text:
+                done = subprocess.run([t.BINARY] + verb, stdin=subprocess.DEVNULL, stdout=text, stderr=subprocess.PIPE,
+                                      text=True, preexec_fn=limit_files(100))
+                self.assertEqual(t.IO, done.returncode, done.stderr)
+                self.assertSentence(done.stderr, "standard output.*File too large")
 
     def test_a_full_disk(self):
         t.need_root()
@@ -299,14 +328,98 @@ class Disks(Recorded):
                     self.expect_nothing(done, status)
 
     def test_recording_until_the_size_limit(self):
-        limit = 256 << 10
         with fixture("demo.py") as target:
-            done = probing("record", "--pid", target.pid, "-F", 4999, "-d", 10, "-q", "-o", "small/out.db",
-                           preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-                                               resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
+            done = limited(256 << 10, "record", "--pid", target.pid, "-F", 4999, "-d", 10, "-q", "-o", "small/out.db")
+            self.assertTrue(target.is_running())
         self.assertEqual(t.IO, done.returncode, done.stderr)
+        self.assertSentence(done.stderr, "small/out.db")
         status, about, said = check("small/out.db")
         self.assertEqual((t.OK, False), (status, about["runs"][0]["clean"]), said)
+        self.assertGreater(about["samples"], 0)
+
+    def test_a_recording_that_cannot_begin(self):
+        for kib in (1, 8, 32):
+            with self.subTest(kib=kib):
+                self.expect_nothing(limited(kib << 10, "record", "-o", "small/out.db", "--", "true"), t.IO)
+
+    def test_the_signal_of_the_limit_is_the_command_s_own(self):
+        show = ["sh", "-c", "grep SigIgn /proc/self/status; ulimit -f"]
+        for ignored in (signal.SIG_DFL, signal.SIG_IGN):
+            with self.subTest(ignored):
+                runs = [subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True,
+                                       preexec_fn=lambda: signal.signal(signal.SIGXFSZ, ignored)).stdout
+                        for command in (show, [t.BINARY, "record", "-q", "-o", "small/out.db", "--"] + show)]
+                self.assertEqual(runs[0], runs[1])
+                mask = int(runs[1].split()[1], 16)
+                self.assertEqual(ignored == signal.SIG_IGN, bool(mask >> signal.SIGXFSZ - 1 & 1))
+
+
+# Ever new functions and stacks: what a recorder keeps of them grows without end.
+GROWING = """
+import random, time
+def make(n):
+    names = ["f%d_%d" % (n, i) for i in range(40)]
+    functions = {}
+    for name in names:
+        exec("def %s(depth, ways):\\n  s = sum(range(600))\\n"
+             "  return functions[ways[depth]](depth + 1, ways) if depth < 60 else s" % name, {"functions": functions}, functions)
+    for _ in range(30):
+        functions[names[0]](0, [random.choice(names) for _ in range(61)])
+stop, n = time.monotonic() + 40, 0
+print("ready {}", flush=True)
+while time.monotonic() < stop:
+    make(n)
+    n += 1
+"""
+
+
+class Memory(t.Case):
+    def test_a_recorder_without_memory_leaves_no_clean_run(self):
+        for n_bytes in (0, 256 << 10):
+            path = "%d.db" % n_bytes
+            with self.subTest(n_bytes), t.target([t.DEBIAN_PYTHON, "-c", GROWING]) as target, \
+                    recorder("--pid", target.pid, "-F", 4999, "-d", 30, "-q", "-o", path) as process:
+                t.wait_for_samples(path)
+                with open("/proc/%d/statm" % process.pid) as statm:
+                    most = int(statm.read().split()[0]) * resource.getpagesize() + n_bytes
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (most, most))
+                _, said = process.communicate(timeout=40)
+                self.assertEqual(t.FAILED, process.returncode, said)
+                self.assertSentence(said, "memory.*%s|%s.*memory" % (path, path))
+                self.assertTrue(target.is_running())
+                status, about, said = check(path)
+                self.assertEqual((t.OK, False), (status, about["runs"][0]["clean"]), said)
+                self.assertGreater(about["samples"], 0)
+
+    def record_with(self, target, which, path):
+        preload = os.path.join(t.BUILT_FIXTURES, "failing_malloc.so")
+        return probing("record", "--pid", target.pid, "-F", 999, "-d", 0.2, "-q", "--no-symbols", "-o", path,
+                       env=dict(os.environ, LD_PRELOAD=preload, FAILING_MALLOC=str(which)))
+
+    def test_one_allocation_that_fails_is_told_and_leaves_no_clean_run(self):
+        n_told = 0
+        with fixture("demo.py") as target:
+            whole = self.record_with(target, "count", "whole.db")
+            self.assertEqual(t.OK, whole.returncode, whole.stderr)
+            n_allocations = int(re.fullmatch(r"(\d+) allocations\n", whole.stderr).group(1))
+            for i in range(POINTS):
+                which = n_allocations * (35 * POINTS + 20 * i) // (100 * POINTS)  # a third makes the tables, a half goes to ELF files
+                path = "%d.db" % which
+                with self.subTest(which, of=n_allocations):
+                    done = self.record_with(target, which, path)
+                    if not os.path.exists(path):
+                        self.assertIn(done.returncode, (t.FAILED, t.NO_OUTPUT), done.stderr)
+                        self.assertSentence(done.stderr)
+                        continue
+                    self.assertIn(done.returncode, (t.OK, t.FAILED), done.stderr)
+                    with contextlib.closing(sqlite3.connect(path)) as db:
+                        self.assertEqual([("ok",)], db.execute("PRAGMA integrity_check").fetchall())
+                        clean = db.execute("SELECT coalesce(max(clean), 0) FROM run").fetchone()[0]
+                    self.assertEqual(done.returncode == t.OK, bool(clean), done.stderr)
+                    if done.returncode != t.OK:
+                        self.assertSentence(done.stderr, "(?i)memory|unavailable")
+                        n_told += "recording stopped" in done.stderr
+        self.assertGreater(n_told, 0)
 
 
 class Days(t.Case):

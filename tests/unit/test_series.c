@@ -362,6 +362,40 @@ static void test_a_damaged_block_is_named_and_avoided(void **state)
 	assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample WHERE rowid = 3"), "update probing"));
 }
 
+/* A block's numbers as foreign as its bytes, whatever stands there; the sanitizers watch. */
+static void test_numbers_of_blocks_at_the_ends_of_their_range(void **state)
+{
+	static const char *const ends[] = { "-9223372036854775808", "-1", "0", "1", "9223372036854767615",
+					    "9223372036854767616", "9223372036854775806", "9223372036854775807" };
+	const struct sample_row row = { .time_ns = START, .pid = 1, .tid = 1 };
+	const struct folder *f = *state;
+	struct store *store = NULL;
+	char sql[200];
+
+	for (size_t i = 0; i < N_ELEMENTS(ends) * N_ELEMENTS(ends); i++) {
+		const char *first = ends[i / N_ELEMENTS(ends)], *samples = ends[i % N_ELEMENTS(ends)];
+
+		assert_int_equal(store_create(f->file, NULL, &store), 0);
+		assert_int_equal(put_run(store), 0);
+		assert_int_equal(put_batch(store), 0);
+		finish(store);
+		snprintf(sql, sizeof sql, "UPDATE sample_block SET first = %s, samples = %s, data = x'01'", first, samples);
+		stock_shell(f->file, sql);
+		if (first[0] != '-' && first[0] != '0') {
+			assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample"), "damaged"));
+			assert_non_null(strstr(ask_samples(f->file, "SELECT sum(samples) FROM sample_total"), "damaged"));
+			assert_non_null(strstr(ask_samples(f->file, "SELECT rowid FROM sample ORDER BY rowid DESC LIMIT 1"),
+					       "damaged"));
+		}
+		assert_int_equal(store_open(f->file, &store), 0);
+		assert_int_equal(store_begin(store), 0);
+		if (strlen(first) >= 19)
+			assert_int_equal(store_put_sample(store, &row), -EBADMSG);
+		store_rollback(store);
+		store_close(store);
+	}
+}
+
 static void test_a_database_of_somebody_else(void **state)
 {
 	const struct folder *f = *state;
@@ -383,6 +417,7 @@ int main(void)
 		FOLDER_TEST(test_a_recording_goes_on_after_a_lost_batch),
 		FOLDER_TEST(test_the_oldest_go_one_by_one),
 		FOLDER_TEST(test_a_damaged_block_is_named_and_avoided),
+		FOLDER_TEST(test_numbers_of_blocks_at_the_ends_of_their_range),
 		FOLDER_TEST(test_a_database_of_somebody_else),
 	};
 

@@ -166,10 +166,15 @@ static void csv_is_rfc_4180(void **state)
 	expect(*state,
 	       "SELECT 'a,b' AS \"x,y\", 'say \"hi\"' AS q, '' AS empty, NULL AS n, 1.5 AS f, "
 	       "'two' || char(10) || 'lines' AS l, x'00ff' AS b",
-	       SQL_CSV, 20,
+	       SQL_CSV, 0,
 	       "\"x,y\",q,empty,n,f,l,b\r\n"
 	       "\"a,b\",\"say \"\"hi\"\"\",\"\",,1.5,\"two\nlines\",00ff\r\n");
 	expect(*state, "SELECT name FROM function", SQL_CSV, 0, "name\r\n");
+	expect(*state, "SELECT char(27) || '[2J,' || char(8238) || char(10) AS a", SQL_CSV, 0,
+	       "a\r\n\"\x1b[2J,\xe2\x80\xae\n\"\r\n");
+	/* A terminal has a width. */
+	expect(*state, "SELECT char(27) || '[2J,' || char(8238) || char(10) AS a", SQL_CSV, 80,
+	       "a\r\n\"\\x1b[2J,\\u202e\\n\"\r\n");
 }
 
 static void json_keeps_types(void **state)

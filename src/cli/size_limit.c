@@ -1,0 +1,18 @@
+/* size_limit.c - see size_limit.h. */
+#include "src/cli/size_limit.h"
+
+#include <signal.h>
+
+static struct sigaction found; /* zeroes: SIG_DFL */
+
+void size_limit_as_error(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGXFSZ, &ignore, &found);
+}
+
+void size_limit_as_found(void)
+{
+	sigaction(SIGXFSZ, &found, NULL);
+}

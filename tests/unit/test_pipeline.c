@@ -1,0 +1,79 @@
+/* test_pipeline.c - how a pipeline ends: which recordings are marked as clean. */
+#include "tests/unit/store_fixture.h"
+
+#include <sqlite3.h>
+
+#include "base/util.h"
+#include "src/pipeline/pipeline.h"
+
+static struct pipeline *new_pipeline(const char *path)
+{
+	static const struct run_row run = { .started_ns = 1, .command = "none", .mode = "cpu", .host = "here",
+					    .kernel = "6", .probing = "0", .stack_source = "read" };
+	const struct pipeline_options options = { 0 };
+	struct pipeline *pipeline;
+	struct store *store;
+
+	assert_int_equal(store_create(path, NULL, &store), 0);
+	assert_int_equal(store_put_run(store, &run), 0);
+	assert_int_equal(pipeline_new(store, &options, &pipeline), 0);
+	return pipeline;
+}
+
+static int64_t number(const char *path, const char *sql)
+{
+	sqlite3_stmt *statement;
+	sqlite3 *db;
+	int64_t n;
+
+	assert_int_equal(store_open_reader(path, &db), 0);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	n = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	sqlite3_close(db);
+	return n;
+}
+
+/* A failure of whoever fills the pipeline counts as one of its own: both lose samples. */
+static void only_what_is_whole_is_clean(void **state)
+{
+	static const int errors[] = { 0, -ENOMEM, -EIO };
+	static const struct pipeline_counter counters[] = { { "lost", 3 }, { 0 } };
+	const struct folder *folder = *state;
+
+	for (size_t i = 0; i < N_ELEMENTS(errors); i++) {
+		struct pipeline *pipeline = new_pipeline(folder->file);
+
+		assert_int_equal(pipeline_finish(pipeline, counters, errors[i]), errors[i]);
+		pipeline_free(pipeline);
+		assert_int_equal(number(folder->file, "SELECT clean FROM run"), errors[i] == 0);
+		assert_int_equal(number(folder->file, "SELECT ended IS NOT NULL FROM run"), errors[i] == 0);
+		assert_false(store_is_written(folder->file));
+	}
+}
+
+/* What came before the failure is kept. */
+static void what_was_flushed_is_kept(void **state)
+{
+	const struct folder *folder = *state;
+	struct pipeline *pipeline = new_pipeline(folder->file);
+	char python[64];
+	int python_error;
+
+	assert_int_equal(pipeline_attach(pipeline, getpid(), python, sizeof python, &python_error), 0);
+	assert_int_equal(pipeline_finish(pipeline, NULL, -ENOMEM), -ENOMEM);
+	pipeline_free(pipeline);
+	assert_int_equal(number(folder->file, "SELECT clean FROM run"), 0);
+	assert_int_equal(number(folder->file, "SELECT count(*) FROM process"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FOLDER_TEST(only_what_is_whole_is_clean),
+		FOLDER_TEST(what_was_flushed_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
