@@ -14,20 +14,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "symbolize/symbolize.h"
-
-struct kernel_entry {
-	uint64_t address;
-	uint32_t name; /* offset in names */
-	bool has_module;
-};
-
-struct kernel_symbols {
-	char *names;
-	size_t n_name_bytes, name_bytes_allocated;
-	struct kernel_entry *entries;
-	size_t n_entries, entries_allocated;
-};
+#include "symbolize/kernel_private.h"
 
 enum { MAX_NAME_BYTES = 64 << 20 };
 
@@ -35,6 +22,7 @@ void kernel_symbols_free(struct kernel_symbols *symbols)
 {
 	if (!symbols)
 		return;
+	free(symbols->modules);
 	free(symbols->entries);
 	free(symbols->names);
 	free(symbols);
@@ -86,6 +74,21 @@ static bool is_code(char type)
 	return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
+/*
+ * Where the kernel's own image lies: from _text, or _stext where that is not listed, up to its last symbol.
+ * _end is listed only with CONFIG_KALLSYMS_ALL.
+ */
+static void widen_image(struct kernel_symbols *symbols, uint64_t address, const char *name, const char *end)
+{
+	size_t n = (size_t)(end - name);
+
+	if (n == 5 && memcmp(name, "_text", n) == 0)
+		symbols->text = address;
+	else if (n == 6 && memcmp(name, "_stext", n) == 0 && symbols->text == 0)
+		symbols->text = address;
+	symbols->end = MAX(symbols->end, address + 1);
+}
+
 /* One line, up to its newline at end; what does not describe code, or has no address, is passed over. */
 static int take_line(struct kernel_symbols *symbols, const char *line, const char *end)
 {
@@ -104,6 +107,8 @@ static int take_line(struct kernel_symbols *symbols, const char *line, const cha
 	if (r < 0)
 		return r;
 	module = memchr(name_end, '[', (size_t)(end - name_end));
+	if (!module)
+		widen_image(symbols, address, name, name_end);
 	entry = &symbols->entries[symbols->n_entries++];
 	*entry = (struct kernel_entry){
 		.address = address,
@@ -131,10 +136,10 @@ static ssize_t take_lines(struct kernel_symbols *symbols, const char *bytes, siz
 	return line - bytes;
 }
 
-static int read_all(struct kernel_symbols *symbols)
+static int read_all(const char *path, struct kernel_symbols *symbols)
 {
 	enum { BUFFER_BYTES = 64 << 10 };
-	CLEANUP(closep) int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	CLEANUP(freep) char *buffer = malloc(BUFFER_BYTES);
 	size_t n = 0;
 
@@ -227,7 +232,7 @@ static int sort_entries(struct kernel_symbols *symbols)
 	return merge_rest(symbols, n_ordered);
 }
 
-int kernel_symbols_open(struct kernel_symbols **ret)
+int kernel_symbols_open(const char *path, struct kernel_symbols **ret)
 {
 	CLEANUP(kernel_symbols_freep) struct kernel_symbols *symbols = NULL;
 	int r;
@@ -235,13 +240,15 @@ int kernel_symbols_open(struct kernel_symbols **ret)
 	symbols = calloc(1, sizeof *symbols);
 	if (!symbols)
 		return -ENOMEM;
-	r = read_all(symbols);
+	r = read_all(path ? path : "/proc/kallsyms", symbols);
 	if (r < 0)
 		return r;
 	/* Where addresses are hidden all of them read as zero. */
 	if (symbols->n_entries == 0)
 		return -EPERM;
 	r = sort_entries(symbols);
+	if (r >= 0)
+		r = kernel_find_modules(symbols);
 	if (r < 0)
 		return r;
 
@@ -249,11 +256,9 @@ int kernel_symbols_open(struct kernel_symbols **ret)
 	return 0;
 }
 
-const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip,
-				 const char **ret_module)
+const struct kernel_entry *kernel_find_entry(const struct kernel_symbols *symbols, uint64_t ip)
 {
 	size_t low = 0, high = symbols->n_entries;
-	const char *name;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -263,10 +268,17 @@ const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t 
 		else
 			high = middle;
 	}
-	if (low == 0)
+	return low == 0 ? NULL : &symbols->entries[low - 1];
+}
+
+const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip,
+				 const char **ret_module)
+{
+	const struct kernel_entry *entry = kernel_find_entry(symbols, ip);
+
+	if (!entry)
 		return NULL;
-	name = symbols->names + symbols->entries[low - 1].name;
 	if (ret_module)
-		*ret_module = symbols->entries[low - 1].has_module ? name + strlen(name) + 1 : NULL;
-	return name;
+		*ret_module = kernel_entry_module(symbols, entry);
+	return symbols->names + entry->name;
 }

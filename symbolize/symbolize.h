@@ -166,12 +166,24 @@ void symbol_module_trim(struct symbol_module *module);
 
 /* Kernel functions, from /proc/kallsyms. */
 struct kernel_symbols;
-/* Errors: -EPERM addresses are hidden (kptr_restrict), and what open reports. */
-int kernel_symbols_open(struct kernel_symbols **ret);
+/* @path: NULL: /proc/kallsyms. Errors: -EPERM addresses are hidden (kptr_restrict), and what open reports. */
+int kernel_symbols_open(const char *path, struct kernel_symbols **ret);
 void kernel_symbols_free(struct kernel_symbols *symbols);
 void kernel_symbols_freep(struct kernel_symbols **symbols);
 /* NULL: unknown. *ret_module (may be NULL): "[kvm]"-like owner or NULL. Borrowed. */
 const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip, const char **ret_module);
+
+/*
+ * kernel_symbols_place - where an instruction lies, without an address of this boot; below 2^63. See kernel_place.c.
+ * Errors: -ENOENT it lies in nothing that the symbols describe.
+ */
+int kernel_symbols_place(const struct kernel_symbols *symbols, uint64_t ip, uint64_t *ret);
+
+/* kernel_symbols_address - the way back, also of an absolute address. -ENOENT: no such code is loaded now. */
+int kernel_symbols_address(const struct kernel_symbols *symbols, uint64_t place, uint64_t *ret);
+
+/* Recordings of before have absolute addresses, which mean something until the next boot only. */
+bool kernel_place_is_absolute(uint64_t place);
 
 /* ---- Code that was generated at run time ---- */
 

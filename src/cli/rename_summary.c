@@ -178,8 +178,8 @@ static void print_kernel(const struct rename_result *result)
 	}
 	rename_printable(result->recorded_host, host, sizeof host);
 	rename_printable(result->recorded_kernel, kernel, sizeof kernel);
-	cli_say("kernel functions stay without a name: their addresses are those of %s's kernel %s, "
-		"before its next start; symbolize there, or --force\n", host, kernel);
+	cli_say("kernel functions stay without a name: they are those of %s's kernel %s; symbolize there "
+		"(recordings of older versions: before its next boot), or --force\n", host, kernel);
 }
 
 static void print_servers(int error)

@@ -52,7 +52,13 @@ static const char tables_sql[] =
 	"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 	" AND name NOT LIKE 'sample!_block%' ESCAPE '!'";
 
-/* The sum of what was there is not that of what is here. */
+/*
+ * The sum of what was there is not that of what is here. Recordings of before have absolute kernel addresses, which
+ * tell where that boot had put the kernel.
+ */
+static const char leave_out_sql[] = "DELETE FROM counter WHERE name = '" STORE_SEAL "';"
+				    "UPDATE frame SET address = NULL WHERE kind = 'kernel' AND address < 0";
+
 static int copy_tables(sqlite3 *from, sqlite3 *to, const struct export_options *options, bool *ret_has_sample)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
@@ -67,7 +73,7 @@ static int copy_tables(sqlite3 *from, sqlite3 *to, const struct export_options *
 	}
 	if (r >= 0)
 		r = store_errno(from, code);
-	return r < 0 ? r : execute(to, "DELETE FROM counter WHERE name = '" STORE_SEAL "'");
+	return r < 0 ? r : execute(to, leave_out_sql);
 }
 
 static int copy_all(sqlite3 *from, sqlite3 *to, const struct export_options *options)

@@ -59,10 +59,13 @@ static int read_map(struct perf *perf, const struct perf_record *record, bool is
 		source.executable = cursor_fixed(&in, 4) & 4; /* PROT_EXEC */
 		cursor_fixed(&in, 4);
 	}
-	if (in.failed || length > UINT64_MAX - source.start ||
-	    (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
+	if (in.failed || length > UINT64_MAX - source.start)
 		return 0;
 	source.end = source.start + length;
+	if ((header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL) {
+		perf_stacks_kernel_map(&perf->stacks, &source, text_left(&in));
+		return 0;
+	}
 	path = piece_text(text_left(&in));
 	if (!path)
 		return -ENOMEM;

@@ -15,7 +15,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-enum { NOBODY = 0, MAX_CHAIN = 65536, VDSO_BYTES = 8192 };
+#include "src/import/lines.h"
+
+enum { NOBODY = 0, MAX_CHAIN = 65536, VDSO_BYTES = 8192, MAX_KERNEL_BYTES = 256 << 20 };
 
 int perf_stacks_init(const struct perf_file *file, struct perf_stacks *ret)
 {
@@ -99,6 +101,20 @@ int perf_stacks_map(struct perf_stacks *stacks, pid_t pid, const struct mapping_
 	if (r >= 0)
 		r = address_space_mapped(process->space, source);
 	return r == -EINVAL ? 0 : r;
+}
+
+/*
+ * Of the image perf writes the address of _text in place of an offset.
+ * Source: perf_event__synthesize_kernel_mmap(), tools/perf/util/synthetic-events.c, Linux 6.12.
+ */
+void perf_stacks_kernel_map(struct perf_stacks *stacks, const struct mapping_source *source, struct piece name)
+{
+	if (piece_is(name, "[kernel.kallsyms]_text")) {
+		stacks->kernel_text = source->file_offset;
+		stacks->kernel_end = MIN(source->end, source->file_offset + MAX_KERNEL_BYTES);
+	} else if (source->start > stacks->kernel_text) {
+		stacks->kernel_end = MIN(stacks->kernel_end, source->start); /* older versions let it reach into modules */
+	}
 }
 
 int perf_stacks_fork(struct perf_stacks *stacks, pid_t parent, pid_t pid)
@@ -212,10 +228,13 @@ static int put_user(struct perf_stacks *stacks, struct perf_process *process, ui
 
 static int put_kernel(struct perf_stacks *stacks, uint64_t ip, int64_t parent, int64_t *ret)
 {
-	struct sink_frame frame = { .kind = FRAME_KERNEL, .has_address = true, .address = ip };
+	struct sink_frame frame = { .kind = FRAME_KERNEL };
 	int64_t place;
 	int r;
 
+	/* A place as in symbolize/kernel_place.c. Where modules lie the file tells, but not from their lowest function. */
+	frame.has_address = ip >= stacks->kernel_text && ip < stacks->kernel_end;
+	frame.address = frame.has_address ? ip - stacks->kernel_text : 0;
 	r = sink_frame(stacks->sink, &frame, &place);
 	return r < 0 ? r : sink_stack(stacks->sink, parent, place, ret);
 }

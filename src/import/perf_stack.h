@@ -25,6 +25,7 @@ struct perf_stacks {
 	size_t copy_bytes;
 	bool *is_checked; /* modules by id: their files are those of the recording, or closed */
 	size_t n_checked;
+	uint64_t kernel_text, kernel_end; /* of the kernel's own image, from _text on; 0: not recorded */
 };
 
 /* @file: borrowed, as its sink. @ret: ended with perf_stacks_done(), also after an error. -ENOMEM. */
@@ -33,6 +34,7 @@ void perf_stacks_done(struct perf_stacks *stacks);
 
 /* What records tell of address spaces. -ENOMEM. */
 int perf_stacks_map(struct perf_stacks *stacks, pid_t pid, const struct mapping_source *source);
+void perf_stacks_kernel_map(struct perf_stacks *stacks, const struct mapping_source *source, struct piece name);
 int perf_stacks_fork(struct perf_stacks *stacks, pid_t parent, pid_t pid);
 int perf_stacks_exec(struct perf_stacks *stacks, pid_t pid);
 

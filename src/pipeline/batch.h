@@ -35,7 +35,7 @@ struct new_frame {
 	const struct py_code *code;  /* python */
 	const struct module *module; /* native; NULL anonymous */
 	int64_t module_id;
-	uint64_t address; /* native: own address, absolute when anonymous; kernel: ip */
+	uint64_t address; /* native: own address, absolute when anonymous; kernel: ip, in the naming its place */
 	char *task; /* its name; owned by the batch */
 	enum thread_state state; /* a wait's */
 	/* Anonymous code: */

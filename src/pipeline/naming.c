@@ -91,7 +91,7 @@ int naming_new(struct store *store, const struct naming_finder *finder, struct n
 		return -ENOMEM;
 	names->store = store;
 	names->trimmed_ns = monotonic_ns();
-	names->finder = finder ? *finder : (struct naming_finder){ open_recorded, names };
+	names->finder = finder ? *finder : (struct naming_finder){ .open = open_recorded, .data = names };
 	r = generated_names_new(&names->generated);
 	if (r >= 0 && !finder)
 		r = make_search(&names->search);
@@ -289,30 +289,51 @@ static int put_wait(struct naming *names, const struct new_frame *frame)
 	return r < 0 ? r : store_put_frame(names->store, &row);
 }
 
-static int put_unnamed(struct naming *names, const struct new_frame *frame)
+static void open_kernel(struct naming *names)
 {
-	struct frame_row row = {
-		.frame = frame->id,
-		.kind = frame->kind,
-		.module = frame->module_id,
-		.has_address = frame->module || frame->kind == FRAME_KERNEL,
-		.address = frame->address,
-		.is_eval = frame->is_eval,
-		.without_cfi = frame->without_cfi,
+	if (names->kernel_tried)
+		return;
+	names->kernel_tried = true;
+	(void)kernel_symbols_open(names->finder.kallsyms, &names->kernel); /* hidden: frames stay "[kernel]" */
+}
+
+/* A file must not tell where this boot has put the kernel: an address without a place is left out. */
+static bool find_kernel_place(struct naming *names, struct new_frame *frame)
+{
+	open_kernel(names);
+	return names->kernel && kernel_symbols_place(names->kernel, frame->address, &frame->address) >= 0;
+}
+
+static int wait_for_name(struct naming *names, const struct new_frame *frame)
+{
+	int r;
+
+	/* What names anonymous code goes with its process. */
+	if (names->without_files && (frame->module_id || frame->kind == FRAME_KERNEL))
+		return 0;
+	r = grow(&names->waiting, names->n_waiting, &names->waiting_allocated, sizeof *names->waiting);
+	if (r >= 0)
+		names->waiting[names->n_waiting++] = *frame;
+	return r;
+}
+
+static int put_unnamed(struct naming *names, const struct new_frame *from)
+{
+	struct new_frame frame = *from;
+	bool is_kernel = frame.kind == FRAME_KERNEL, has_place = !is_kernel || find_kernel_place(names, &frame);
+	const struct frame_row row = {
+		.frame = frame.id,
+		.kind = frame.kind,
+		.module = frame.module_id,
+		.has_address = has_place && (frame.module || is_kernel),
+		.address = has_place ? frame.address : 0,
+		.is_eval = frame.is_eval,
+		.without_cfi = frame.without_cfi,
 	};
 	int r;
 
 	r = store_put_frame(names->store, &row);
-	/* What names anonymous code goes with its process. */
-	if (names->without_files && (frame->module_id || frame->kind == FRAME_KERNEL))
-		return r;
-	if (r >= 0)
-		r = grow(&names->waiting, names->n_waiting, &names->waiting_allocated,
-			 sizeof *names->waiting);
-	if (r < 0)
-		return r;
-	names->waiting[names->n_waiting++] = *frame;
-	return 0;
+	return r < 0 || !has_place ? r : wait_for_name(names, &frame);
 }
 
 int naming_put_frames(struct naming *names, const struct new_frame *frames, size_t n)
@@ -528,20 +549,17 @@ static int name_native(struct naming *names, const struct new_frame *frame)
 	return n > 0 ? put_native(names, frame, found, n) : n;
 }
 
-/* Returns 1 where it was named. */
+/* The frame's address is a place (kernel_symbols_place()). Returns 1 where it was named. */
 static int name_kernel(struct naming *names, const struct new_frame *frame)
 {
 	struct function_row function = { .kind = FRAME_KERNEL };
+	uint64_t ip;
 	int64_t id;
 	int r;
 
-	if (!names->kernel_tried) {
-		names->kernel_tried = true;
-		(void)kernel_symbols_open(&names->kernel); /* hidden: frames stay "[kernel]" */
-	}
-	if (names->kernel)
-		function.name = kernel_symbol_lookup(names->kernel, frame->address, &function.symbol);
-	function.symbol = NULL;
+	open_kernel(names);
+	if (names->kernel && kernel_symbols_address(names->kernel, frame->address, &ip) >= 0)
+		function.name = kernel_symbol_lookup(names->kernel, ip, NULL);
 	if (!function.name)
 		return 0;
 	r = put_function(names, &function, &id);

@@ -16,6 +16,7 @@ struct naming_finder {
 	 * Errors: -ENOMEM ends all; any other: the module has no names. */
 	int (*open)(void *data, int64_t module_id, struct symbol_module **ret);
 	void *data;
+	const char *kallsyms; /* the kernel's symbols; NULL: those of /proc */
 };
 
 /*
@@ -25,7 +26,7 @@ struct naming_finder {
 int naming_new(struct store *store, const struct naming_finder *finder, struct naming **ret);
 void naming_free(struct naming *names);
 
-/* Leave places in files and in the kernel without a name: nothing is opened. */
+/* Leave places in files and in the kernel without a name: nothing is opened but the kernel's symbols. */
 void naming_without_files(struct naming *names);
 
 /* Inside a transaction of the caller's: */

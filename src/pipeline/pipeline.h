@@ -167,6 +167,7 @@ struct rename_options {
 	bool debuginfod; /* ask the servers that DEBUGINFOD_URLS names */
 	bool redo;       /* look up also what has a name and a line */
 	bool force;      /* take modules without a build-id by their path, and any kernel */
+	const char *kallsyms; /* the kernel's symbols; NULL: those of /proc */
 	bool (*keep_going)(void *data, const struct rename_progress *progress); /* false: -ECANCELED */
 	void *data;
 };
@@ -187,7 +188,7 @@ struct rename_module {
 
 enum rename_kernel {
 	RENAME_KERNEL_FINE,   /* named, or nothing to name */
-	RENAME_KERNEL_OTHER,  /* another machine or kernel was recorded, or it has been started anew since */
+	RENAME_KERNEL_OTHER,  /* another machine or kernel was recorded, or absolute addresses before the last boot */
 	RENAME_KERNEL_HIDDEN, /* addresses are hidden (kptr_restrict) */
 };
 

@@ -5,8 +5,8 @@
  * them while recording.
  *
  * Invariants: one transaction holds all changes. A name never gives way to one
- * that says less. Kernel addresses mean something to the kernel that gave them
- * out only, until it is started anew.
+ * that says less. Places in the kernel mean something to the same kernel only; absolute
+ * addresses, which recordings of before have, until its next boot.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "src/pipeline/naming.h"
 #include "src/pipeline/rename_files.h"
+#include "symbolize/symbolize.h"
 
 enum { PLACES_AT_ONCE = 64 };
 
@@ -34,7 +35,7 @@ struct renaming {
 	struct naming *names;
 	struct place *places; /* by module */
 	size_t n_places, places_allocated;
-	bool kernel_is_ours;
+	bool kernel_is_ours, boot_is_ours;
 };
 
 void rename_result_done(struct rename_result *result)
@@ -153,20 +154,26 @@ static int check_kernel(struct renaming *renaming)
 	uname(&here);
 	memcpy(result->recorded_host, run.host, sizeof run.host);
 	memcpy(result->recorded_kernel, run.kernel, sizeof run.kernel);
-	renaming->kernel_is_ours = renaming->options->force ||
-				   (strcmp(run.host, here.nodename) == 0 &&
-				    strcmp(run.kernel, here.release) == 0 && run.started > booted());
+	renaming->kernel_is_ours = renaming->options->force || (strcmp(run.host, here.nodename) == 0 &&
+								strcmp(run.kernel, here.release) == 0);
+	renaming->boot_is_ours = renaming->options->force || run.started > booted();
 	return 0;
 }
 
 /* ---- Looking up ---- */
+
+/* Whether the symbols here are those that the place was recorded with. */
+static bool is_of_ours(const struct renaming *renaming, const struct place *place)
+{
+	return renaming->kernel_is_ours && (renaming->boot_is_ours || !kernel_place_is_absolute(place->frame.address));
+}
 
 /* False: leave it. */
 static bool is_wanted(const struct renaming *renaming, const struct place *place)
 {
 	bool is_kernel = place->frame.kind == FRAME_KERNEL;
 
-	if (is_kernel && !renaming->kernel_is_ours)
+	if (is_kernel && !is_of_ours(renaming, place))
 		return false;
 	return renaming->options->redo || place->quality < (is_kernel ? NAMED : NAMED_WITH_LINE);
 }
@@ -263,14 +270,16 @@ static int improve_all(struct renaming *renaming)
 
 static void judge_kernel(struct renaming *renaming)
 {
-	size_t n_left = 0;
+	for (size_t i = 0; i < renaming->n_places; i++) {
+		const struct place *place = &renaming->places[i];
 
-	for (size_t i = 0; i < renaming->n_places; i++)
-		n_left += renaming->places[i].frame.kind == FRAME_KERNEL &&
-			  renaming->places[i].quality == UNNAMED;
-	if (n_left > 0)
-		renaming->result->kernel = renaming->kernel_is_ours ? RENAME_KERNEL_HIDDEN :
-								      RENAME_KERNEL_OTHER;
+		if (place->frame.kind != FRAME_KERNEL || place->quality != UNNAMED)
+			continue;
+		if (!is_of_ours(renaming, place))
+			renaming->result->kernel = RENAME_KERNEL_OTHER;
+		else if (renaming->result->kernel == RENAME_KERNEL_FINE)
+			renaming->result->kernel = RENAME_KERNEL_HIDDEN;
+	}
 }
 
 static int change(struct renaming *renaming)
@@ -312,7 +321,7 @@ static int rename_in_transaction(struct renaming *renaming)
 int pipeline_rename(struct store *store, const struct rename_options *options, struct rename_result *ret)
 {
 	struct renaming renaming = { .store = store, .options = options, .result = ret };
-	struct naming_finder finder = { .open = rename_files_open };
+	struct naming_finder finder = { .open = rename_files_open, .kallsyms = options->kallsyms };
 	int r;
 
 	*ret = (struct rename_result){ 0 };

@@ -52,6 +52,17 @@ static bool read_integer(const uint8_t *at, size_t n_bytes, bool is_signed, int6
 	}
 }
 
+/*
+ * What a field without a sign has of the kernel's half of memory would tell where this boot has put the kernel. The last
+ * page is no memory there: error codes and -1 are written so. Source: IS_ERR_VALUE(), include/linux/err.h, Linux 6.18.
+ */
+static bool is_kernel_address(const struct tracepoint_field *field, size_t n_bytes, int64_t value)
+{
+	enum { MAX_ERRNO = 4095 };
+
+	return n_bytes == 8 && !field->is_signed && (uint64_t)value >= UINT64_C(0xffff800000000000) && value < -MAX_ERRNO;
+}
+
 /* The bytes of a field. NULL: they do not lie in the record. */
 static const uint8_t *find_bytes(const struct tracepoint_field *field, const uint8_t *raw, size_t n_raw,
 				 size_t *ret_bytes)
@@ -113,7 +124,7 @@ static struct tracepoint_value text_value(const uint8_t *bytes, size_t n_bytes)
 	};
 }
 
-/* "1 2 3", as many as there is room for. */
+/* "1 2 3", as many as there is room for, "?" in place of a kernel address. */
 static struct tracepoint_value numbers_value(const struct tracepoint_field *field, const uint8_t *bytes,
 					     size_t n_bytes, char *room, size_t room_bytes)
 {
@@ -126,8 +137,11 @@ static struct tracepoint_value numbers_value(const struct tracepoint_field *fiel
 
 		if (!read_integer(bytes + i, n_element, field->is_signed, &value))
 			return (struct tracepoint_value){ .type = VALUE_BYTES, .bytes = bytes, .n_bytes = n_bytes };
-		n = snprintf(number, sizeof number, field->is_signed ? "%s%" PRId64 : "%s%" PRIu64, i > 0 ? " " : "",
-			     value);
+		if (is_kernel_address(field, n_element, value))
+			n = snprintf(number, sizeof number, "%s?", i > 0 ? " " : "");
+		else
+			n = snprintf(number, sizeof number, field->is_signed ? "%s%" PRId64 : "%s%" PRIu64,
+				     i > 0 ? " " : "", value);
 		if (n < 0 || (size_t)n > room_bytes - used)
 			break;
 		memcpy(room + used, number, (size_t)n);
@@ -156,7 +170,8 @@ struct tracepoint_value tracepoint_decode(const struct tracepoint_field *field, 
 		return value;
 	switch (field->type) {
 	case TRACEPOINT_INTEGER:
-		if (read_integer(bytes, n, field->is_signed, &value.integer))
+		if (read_integer(bytes, n, field->is_signed, &value.integer) &&
+		    !is_kernel_address(field, n, value.integer))
 			value.type = VALUE_INTEGER;
 		return value;
 	case TRACEPOINT_TEXT:

@@ -650,7 +650,7 @@ static void test_kernel(void **state)
 	CLEANUP(kernel_symbols_freep) struct kernel_symbols *symbols = NULL;
 	const char *owner = "unset";
 	uint64_t address = find_in_kallsyms("vfs_read");
-	int r = kernel_symbols_open(&symbols);
+	int r = kernel_symbols_open(NULL, &symbols);
 
 	(void)state;
 	if (address == 0) {

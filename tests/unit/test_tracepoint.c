@@ -50,7 +50,7 @@ struct record {
 static const struct record usual = {
 	.number = -7,
 	.half = 65535,
-	.address = 0xffff888000000000,
+	.address = 0x7fff88800000,
 	.comm = "python3",
 	.hardware = { 1, 0, 2, 255 },
 	.text = 6 << 16 | offsetof(struct record, behind),
@@ -100,12 +100,35 @@ static void test_values(void **state)
 	assert_int_equal(decode(tracepoint, "number", &usual, n).integer, -7);
 	assert_int_equal(decode(tracepoint, "half", &usual, n).integer, 65535);
 	assert_int_equal(decode(tracepoint, "address", &usual, n).type, VALUE_INTEGER);
-	assert_int_equal(decode(tracepoint, "address", &usual, n).integer, (int64_t)0xffff888000000000);
+	assert_int_equal(decode(tracepoint, "address", &usual, n).integer, 0x7fff88800000);
 	assert_bytes(decode(tracepoint, "comm", &usual, n), VALUE_TEXT, "python3", 7);
 	assert_bytes(decode(tracepoint, "hardware", &usual, n), VALUE_BYTES, usual.hardware, 4);
 	assert_bytes(decode(tracepoint, "text", &usual, n), VALUE_TEXT, "hello", 5);
 	assert_bytes(decode(tracepoint, "pair", &usual, n), VALUE_TEXT, "-1 2", 4);
 	assert_bytes(decode(tracepoint, "many", &usual, n), VALUE_TEXT, "5 18446744073709551615", 22);
+}
+
+/* They would tell where the kernel lies; what is near 2^64 are error codes. */
+static void test_kernel_addresses_are_left_out(void **state)
+{
+	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = describe(description);
+	static const uint64_t hidden[] = { 0xffff800000000000, 0xffffffff81000000, -UINT64_C(4096) };
+	static const uint64_t shown[] = { 0xffff7fffffffffff, -UINT64_C(4095), UINT64_MAX };
+	struct record record = usual;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(hidden); i++) {
+		record.address = record.words[1] = hidden[i];
+		assert_int_equal(decode(tracepoint, "address", &record, sizeof record).type, VALUE_NONE);
+		assert_bytes(decode(tracepoint, "many", &record, sizeof record), VALUE_TEXT, "5 ?", 3);
+	}
+	for (size_t i = 0; i < N_ELEMENTS(shown); i++) {
+		record.address = shown[i];
+		assert_int_equal(decode(tracepoint, "address", &record, sizeof record).type, VALUE_INTEGER);
+		assert_int_equal(decode(tracepoint, "address", &record, sizeof record).integer, (int64_t)shown[i]);
+	}
+	record.number = -4097; /* of a sign: a number, not an address */
+	assert_int_equal(decode(tracepoint, "number", &record, sizeof record).integer, -4097);
 }
 
 /* A record that is cut holds what it holds. */
@@ -226,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_kernel_addresses_are_left_out),
 		cmocka_unit_test(test_cut_records),
 		cmocka_unit_test(test_text_that_is_none),
 		cmocka_unit_test(test_room),

@@ -8,7 +8,7 @@ CREATE TABLE frame(
   end_line     INTEGER,                   -- its last line
   end_column   INTEGER,                   -- its last byte in that line
   module       INTEGER REFERENCES module, -- native: whose code
-  address      INTEGER,                   -- native: in the module's own address space, NULL in generated code; python: bytes into the bytecode
+  address      INTEGER,                   -- native: in the module's own address space, NULL in generated code; kernel: from the kernel's or a module's start, never absolute; python: bytes into the bytecode
   is_eval      INTEGER NOT NULL DEFAULT 0,-- 1: interpreter loop that runs the Python frames it calls
   without_cfi  INTEGER NOT NULL DEFAULT 0,-- 1: native: its caller was found by search or by the frame pointer
   inlined_into INTEGER REFERENCES frame   -- this function's code was inlined into that frame's
