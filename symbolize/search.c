@@ -82,7 +82,7 @@ int symbol_search_new(const struct symbol_search_options *options, struct symbol
 		r = add_folder(search, options->folders[i]);
 	if (r >= 0)
 		r = add_folder(search, SYSTEM_FOLDER);
-	if (r >= 0 && options->debuginfod)
+	if (r >= 0 && options->debuginfod && !options->opener)
 		r = debuginfod_open(&search->options, &search->servers);
 	if (r < 0)
 		return r;
@@ -145,18 +145,24 @@ static int check_file(int fd, const struct build_id *id, bool *ret_has_code)
 	return 0;
 }
 
-int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_code, int *ret)
+static int open_candidate(const struct symbol_opener *opener, const char *path, const struct build_id *id,
+			  bool *ret_has_code, int *ret)
 {
 	CLEANUP(closep) int fd = -1;
 	int r;
 
-	r = open_regular(path, &fd);
+	r = opener ? opener->open(opener->data, path, &fd) : open_regular(path, &fd);
 	if (r >= 0)
 		r = check_file(fd, id, ret_has_code);
 	if (r < 0)
 		return r;
 	*ret = TAKE_FD(fd);
 	return 0;
+}
+
+int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_code, int *ret)
+{
+	return open_candidate(NULL, path, id, ret_has_code, ret);
 }
 
 /* The checksum of .gnu_debuglink is that of zlib. */
@@ -192,6 +198,7 @@ bool search_may_block(const char *beside, const char *name)
 /* ---- Looking ---- */
 
 struct found {
+	const struct symbol_opener *opener; /* NULL: files are opened here */
 	int fd;
 	char *path; /* owned */
 };
@@ -215,7 +222,7 @@ try(const struct search_wanted *wanted, struct found *found, const char *format,
 	va_end(pieces);
 	if (n < 0)
 		return -ENOMEM;
-	if (symbol_file_open(path, id, &has_code, &fd) < 0 || (!id && !has_checksum(fd, wanted->crc)))
+	if (open_candidate(found->opener, path, id, &has_code, &fd) < 0 || (!id && !has_checksum(fd, wanted->crc)))
 		return 0;
 	found->fd = TAKE_FD(fd);
 	found->path = TAKE(path);
@@ -296,6 +303,20 @@ static int try_alternate(const struct search_wanted *wanted, struct found *found
 			   wanted->link) : 0;
 }
 
+int symbol_search_ask(struct symbol_search *search, const struct build_id *id, bool executable, int *ret)
+{
+	const struct symbol_opener *opener = search->options.opener;
+	int r;
+
+	if (opener ? !search->options.debuginfod : !search->servers)
+		return -ENOENT;
+	r = opener ? opener->ask(opener->data, id, executable, ret)
+		   : debuginfod_get(search->servers, id, executable, ret);
+	if (r < 0 && r != -ENOENT && search->server_error != -ETIMEDOUT)
+		search->server_error = r;
+	return r;
+}
+
 static int try_servers(struct symbol_search *search, const struct build_id *id, bool executable,
 		       struct found *found)
 {
@@ -303,14 +324,11 @@ static int try_servers(struct symbol_search *search, const struct build_id *id, 
 	bool has_code;
 	int r;
 
-	if (!search || !search->servers)
+	if (!search)
 		return 0;
-	r = debuginfod_get(search->servers, id, executable, &fd);
-	if (r < 0) {
-		if (r != -ENOENT && search->server_error != -ETIMEDOUT)
-			search->server_error = r;
+	r = symbol_search_ask(search, id, executable, &fd);
+	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	}
 	if (check_file(fd, id, &has_code) < 0 || (executable && !has_code))
 		return 0;
 	found->path = strdup("debuginfod");
@@ -324,7 +342,7 @@ int search_debug_file(struct symbol_search *search, const struct search_wanted *
 		      char **ret_path)
 {
 	const bool has_id = wanted->id && wanted->id->n_bytes > 0;
-	struct found found;
+	struct found found = { .opener = search ? search->options.opener : NULL };
 	int r = 0;
 
 	if (has_id)
@@ -373,7 +391,7 @@ int symbol_search_find(struct symbol_search *search, const char *path, const str
 		       int *ret, char **ret_path)
 {
 	struct search_wanted wanted = { .path = path, .id = id };
-	struct found found;
+	struct found found = { .opener = search->options.opener };
 	int r = 0;
 
 	if (id->n_bytes == 0)

@@ -2,6 +2,7 @@
 #include "src/cli/summary.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -103,6 +104,24 @@ static void print_lost_looks(const struct capture_counts *captured)
 	fputs("; their time is in the samples after them\n", stderr);
 }
 
+/* A file that the process which reads it died of may be damaged, or meant to do harm. */
+static void print_confinement(const struct summary *summary)
+{
+	const struct pipeline_name_troubles *names = &summary->names;
+
+	if (names->n_deaths > 0)
+		fprintf(stderr, "the process that reads foreign files died %u time%s\n", names->n_deaths,
+			names->n_deaths > 1 ? "s" : "");
+	if (names->path)
+		fprintf(stderr, "its first death was over %s, whose functions go by their offsets\n", names->path);
+	if (names->is_of_generated)
+		fputs("it died over a perf map or a jitdump: generated code has no names from then on\n", stderr);
+	if (names->filter_error < 0)
+		fprintf(stderr, "files were read without a seccomp filter: %s\n", strerror(-names->filter_error));
+	if (summary->restrict_error < 0)
+		fprintf(stderr, "the recorder kept more privileges than it needed: %s\n", strerror(-summary->restrict_error));
+}
+
 void summary_print(const struct summary *summary)
 {
 	const struct pipeline_counts *counts = &summary->counts;
@@ -131,6 +150,7 @@ void summary_print(const struct summary *summary)
 	if (counts->of_32_bit > 0)
 		fprintf(stderr, "%llu samples are of a 32-bit program, whose stacks cannot be read\n",
 			(unsigned long long)counts->of_32_bit);
+	print_confinement(summary);
 	if (summary->captured.lost_looks > 0)
 		print_lost_looks(&summary->captured);
 	if (summary->captured.lost > 0 && summary->unit)

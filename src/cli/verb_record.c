@@ -95,6 +95,7 @@ static int open_pipeline(const struct record_options *options, struct recording 
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	CLEANUP(freep) char *command = describe(options, recording);
+	struct pipeline_options pipeline = options->pipeline;
 	bool kept = false;
 	int r;
 
@@ -109,8 +110,12 @@ static int open_pipeline(const struct record_options *options, struct recording 
 	if (kept && !options->quiet)
 		fprintf(stderr, "%s existed: kept as %s.old\n", options->path, options->path);
 	r = put_run(store, options, recording->pid, recording->capture, command);
+	recording->needs = (struct privilege_needs){ capture_source(recording->capture), options->capture.mode,
+						     recording->is_child, options->path };
+	recording->writer_capabilities = privilege_of_writer(&recording->needs);
+	pipeline.capabilities = &recording->writer_capabilities;
 	if (r >= 0)
-		r = pipeline_new(store, &options->pipeline, &recording->pipeline);
+		r = pipeline_new(store, &pipeline, &recording->pipeline);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be written: %s", options->path, strerror(-r));
 	TAKE(store);
@@ -141,6 +146,7 @@ static int finish(const struct record_options *options, struct recording *record
 		.keep = &options->pipeline.keep,
 		.is_idle = options->capture.idle,
 		.mode = options->capture.mode,
+		.restrict_error = recording->restrict_error,
 	};
 	int r;
 
@@ -150,6 +156,7 @@ static int finish(const struct record_options *options, struct recording *record
 	summary_counters(&summary.captured, &summary.counts, counters);
 	if (r >= 0)
 		r = pipeline_finish(recording->pipeline, counters);
+	pipeline_read_name_troubles(recording->pipeline, &summary.names);
 	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (recording->error < 0)
 		r = recording->error;
