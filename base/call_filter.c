@@ -60,6 +60,7 @@ static void add_return(struct program *program, enum call_verdict verdict)
 		[CALL_ALLOWED] = SECCOMP_RET_ALLOW,
 		[CALL_KILLS] = SECCOMP_RET_KILL_PROCESS,
 		[CALL_NOT_THERE] = SECCOMP_RET_ERRNO | ENOSYS,
+		[CALL_SIGNALS] = SECCOMP_RET_TRAP,
 	};
 
 	add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, returned[verdict]));

@@ -24,6 +24,7 @@ enum call_verdict {
 	CALL_ALLOWED,
 	CALL_KILLS,       /* the whole process */
 	CALL_NOT_THERE,   /* ENOSYS */
+	CALL_SIGNALS,     /* SIGSYS, whose handler may make the call itself in another way */
 };
 
 /* When a rule applies: by the low 32 bits of one argument. */

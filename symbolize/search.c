@@ -182,6 +182,22 @@ static bool has_checksum(int fd, uint32_t wanted)
 	return found == wanted;
 }
 
+bool search_may_block_link(struct symbol_search *search, const char *beside, const char *name)
+{
+	const struct symbol_opener *opener = search ? search->options.opener : NULL;
+	const char *slash = strrchr(beside, '/');
+	CLEANUP(freep) char *path = NULL;
+	CLEANUP(closep) int fd = -1;
+	int r;
+
+	if (!opener)
+		return search_may_block(beside, name);
+	if (name[0] != '/' && slash && asprintf(&path, "%.*s/%s", (int)(slash - beside), beside, name) < 0)
+		return true;
+	r = opener->open(opener->data, path ? path : name, &fd);
+	return r < 0 && r != -ENOENT;
+}
+
 bool search_may_block(const char *beside, const char *name)
 {
 	const char *slash = strrchr(beside, '/');

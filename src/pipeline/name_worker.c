@@ -7,9 +7,12 @@
  * what was asked for stays without names.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/id_map.h"
@@ -73,6 +76,38 @@ static int ask_server(void *data, const struct build_id *id, bool executable, in
 	wanted.executable = executable;
 	r = wire_send(worker->socket, WIRE_WANT_ID, &wanted, sizeof wanted, -1);
 	return r < 0 ? r : receive_file(worker, ret);
+}
+
+/*
+ * libdw opens some files by itself: the other halves of split debug information. Its call ends in a signal here,
+ * and is made by the recorder instead. It is a signal only by name: it comes in the midst of a
+ * system call, where nothing of ours is held.
+ */
+static struct worker *opening;
+
+static void open_for_library(int signal, siginfo_t *info, void *data)
+{
+	ucontext_t *context = data;
+	int fd = -1, r = -ENOSYS;
+
+	(void)signal;
+#if defined(__x86_64__)
+	if (info->si_syscall == __NR_openat)
+		r = open_file(opening, (const char *)context->uc_mcontext.gregs[REG_RSI], &fd);
+	context->uc_mcontext.gregs[REG_RAX] = r < 0 ? r : fd;
+#elif defined(__aarch64__)
+	if (info->si_syscall == __NR_openat)
+		r = open_file(opening, (const char *)context->uc_mcontext.regs[1], &fd);
+	context->uc_mcontext.regs[0] = (uint64_t)(int64_t)(r < 0 ? r : fd);
+#endif
+}
+
+static int take_openings(struct worker *worker)
+{
+	const struct sigaction action = { .sa_sigaction = open_for_library, .sa_flags = SA_SIGINFO };
+
+	opening = worker;
+	return sigaction(SIGSYS, &action, NULL) < 0 ? -errno : 0;
 }
 
 /* ---- Answers ---- */
@@ -330,6 +365,9 @@ static int begin(struct worker *worker)
 	wire_init(&worker->request);
 	wire_init(&worker->reply);
 	page_trim_init(&worker->trim);
+	r = take_openings(worker);
+	if (r < 0)
+		return r;
 	(void)name_worker_confine(); /* where there are no filters at all, the recorder knows from the keeper's */
 	r = symbol_search_new(&options, &worker->search);
 	return r < 0 ? r : generated_names_new(&worker->generated);
