@@ -364,7 +364,7 @@ static int begin(struct worker *worker)
 
 	wire_init(&worker->request);
 	wire_init(&worker->reply);
-	page_trim_init(&worker->trim);
+	page_trim_init(&worker->trim, 0);
 	r = take_openings(worker);
 	if (r < 0)
 		return r;

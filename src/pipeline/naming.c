@@ -92,7 +92,7 @@ int naming_new(struct store *store, const struct naming_finder *finder, struct n
 	if (!names)
 		return -ENOMEM;
 	names->store = store;
-	page_trim_init(&names->trim);
+	page_trim_init(&names->trim, 8 << 20);
 	names->finder = finder ? *finder : (struct naming_finder){ open_recorded, names };
 	r = generated_names_new(&names->generated);
 	if (r >= 0 && !finder)

@@ -8,9 +8,13 @@
 
 #include "base/util.h"
 
-void page_trim_init(struct page_trim *trim)
+void page_trim_init(struct page_trim *trim, uint64_t else_mapped)
 {
+	enum { BUSY_BYTES = 8 << 20, CALM_BYTES = 16 << 20 };
+
 	*trim = (struct page_trim){
+		.busy_bytes = else_mapped + BUSY_BYTES,
+		.calm_bytes = else_mapped + CALM_BYTES,
 		.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
 		.trimmed_ns = monotonic_ns(),
 	};
@@ -43,10 +47,10 @@ static uint64_t mapped_file_bytes(const struct page_trim *trim)
  */
 bool page_trim_is_due(const struct page_trim *trim)
 {
-	enum { BUSY_BYTES = 16 << 20, CALM_BYTES = 24 << 20, ENOUGH_NEW_BYTES = 4 << 20 };
+	enum { ENOUGH_NEW_BYTES = 4 << 20 };
 	const uint64_t calm_ns = 2000000000;
 	uint64_t n_bytes = mapped_file_bytes(trim);
-	uint64_t enough_bytes = monotonic_ns() - trim->trimmed_ns < calm_ns ? BUSY_BYTES : CALM_BYTES;
+	uint64_t enough_bytes = monotonic_ns() - trim->trimmed_ns < calm_ns ? trim->busy_bytes : trim->calm_bytes;
 
 	return n_bytes >= enough_bytes && n_bytes >= trim->trimmed_bytes + ENOUGH_NEW_BYTES;
 }

@@ -7,12 +7,14 @@
 
 /* Of one process, in which names are looked up. */
 struct page_trim {
+	uint64_t busy_bytes, calm_bytes; /* of mapped files, from which on that is worth it; calm: names are few and come now and then */
 	int statm;              /* a descriptor of /proc/self/statm; -1: it cannot be asked, and nothing is given back */
 	uint64_t trimmed_bytes; /* of mapped files that were in our memory after they were given back last */
 	uint64_t trimmed_ns;    /* when that was; at first when this was made */
 };
 
-void page_trim_init(struct page_trim *trim);
+/* @else_mapped: bytes that are always mapped besides, as rings are; about. */
+void page_trim_init(struct page_trim *trim, uint64_t else_mapped);
 void page_trim_done(struct page_trim *trim);
 
 /*
