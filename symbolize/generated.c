@@ -34,6 +34,8 @@ struct generated_code {
 	size_t n_dumps;
 	struct names *names;
 	bool is_final;
+	bool is_fed;  /* others look for the map, and for the end of the process */
+	bool is_gone; /* as they told */
 };
 
 /* "jit-123.dump" */
@@ -194,24 +196,39 @@ int generated_code_add_dump(struct generated_code *code, int fd)
 	return 0;
 }
 
-static bool is_gone(const struct generated_code *code)
+bool generated_owner_is_gone(const struct generated_owner *owner)
 {
 	char path[64];
 
-	if (!code->owner.is_known)
+	if (!owner->is_known)
 		return true;
-	snprintf(path, sizeof path, "/proc/%d", (int)code->owner.pid);
+	snprintf(path, sizeof path, "/proc/%d", (int)owner->pid);
 	return access(path, F_OK) < 0;
+}
+
+int generated_map_open(const struct generated_owner *owner, int *ret)
+{
+	return perf_map_open(owner, ret);
+}
+
+void generated_code_feed(struct generated_code *code, int map_fd, bool is_gone)
+{
+	CLEANUP(closep) int taken = map_fd;
+
+	code->is_fed = true;
+	code->is_gone = is_gone;
+	if (code->map_fd < 0 && !code->is_final)
+		code->map_fd = TAKE_FD(taken);
 }
 
 int generated_code_refresh(struct generated_code *code)
 {
-	bool gone = is_gone(code), found = false;
+	bool gone = code->is_fed ? code->is_gone : generated_owner_is_gone(&code->owner), found = false;
 	int r = 0;
 
 	if (code->is_final)
 		return 0;
-	if (code->map_fd < 0)
+	if (code->map_fd < 0 && !code->is_fed)
 		(void)perf_map_open(&code->owner, &code->map_fd); /* most processes write none */
 	if (code->map_fd >= 0)
 		r = perf_map_read(&code->map, code->map_fd);

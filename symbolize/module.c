@@ -102,7 +102,7 @@ static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *na
 	wanted.path = module->debug_path ? module->debug_path : module->path;
 	if (search_debug_file(module->search, &wanted, &fd, &path) < 0) {
 		/* libdw would try by itself. */
-		module->may_harm |= link && search_may_harm(wanted.path, link);
+		module->may_harm |= link && search_may_harm_link(module->search, wanted.path, link);
 		return -1;
 	}
 	return fd;

@@ -83,7 +83,7 @@ int symbol_search_new(const struct symbol_search_options *options, struct symbol
 		r = add_folder(search, options->folders[i]);
 	if (r >= 0)
 		r = add_folder(search, SYSTEM_FOLDER);
-	if (r >= 0 && options->debuginfod)
+	if (r >= 0 && options->debuginfod && !options->opener)
 		r = debuginfod_open(&search->options, &search->servers);
 	if (r < 0)
 		return r;
@@ -108,9 +108,9 @@ void search_count_limited(struct symbol_search *search, const char *path, enum s
 		return;
 	search->limited.n_places++;
 	search->limited.n_modules += is_first;
-	if (search->limited.why)
+	if (search->limited.limit != SYMBOL_LIMIT_NONE)
 		return;
-	search->limited.why = symbol_limit_text(limit);
+	search->limited.limit = limit;
 	snprintf(search->limited.path, sizeof search->limited.path, "%s", path);
 }
 
@@ -168,18 +168,24 @@ static int check_file(int fd, const struct build_id *id, bool *ret_has_code)
 	return 0;
 }
 
-int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_code, int *ret)
+static int open_candidate(const struct symbol_opener *opener, const char *path, const struct build_id *id,
+			  bool *ret_has_code, int *ret)
 {
 	CLEANUP(closep) int fd = -1;
 	int r;
 
-	r = open_regular(path, &fd);
+	r = opener ? opener->open(opener->data, path, &fd) : open_regular(path, &fd);
 	if (r >= 0)
 		r = check_file(fd, id, ret_has_code);
 	if (r < 0)
 		return r;
 	*ret = TAKE_FD(fd);
 	return 0;
+}
+
+int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_code, int *ret)
+{
+	return open_candidate(NULL, path, id, ret_has_code, ret);
 }
 
 /* The checksum of .gnu_debuglink is that of zlib. */
@@ -213,6 +219,22 @@ static bool may_harm(const char *path)
 	return r < 0 && r != -ENOENT && r != -ENOTDIR && r != -EACCES;
 }
 
+bool search_may_harm_link(struct symbol_search *search, const char *beside, const char *name)
+{
+	const struct symbol_opener *opener = search ? search->options.opener : NULL;
+	const char *slash = strrchr(beside, '/');
+	CLEANUP(freep) char *path = NULL;
+	CLEANUP(closep) int fd = -1;
+	int r;
+
+	if (!opener)
+		return search_may_harm(beside, name);
+	if (name[0] != '/' && slash && asprintf(&path, "%.*s/%s", (int)(slash - beside), beside, name) < 0)
+		return true;
+	r = opener->open(opener->data, path ? path : name, &fd);
+	return r < 0 && r != -ENOENT;
+}
+
 bool search_may_harm(const char *beside, const char *name)
 {
 	const char *slash = strrchr(beside, '/');
@@ -228,6 +250,7 @@ bool search_may_harm(const char *beside, const char *name)
 /* ---- Looking ---- */
 
 struct found {
+	const struct symbol_opener *opener; /* NULL: files are opened here */
 	int fd;
 	char *path; /* owned */
 };
@@ -251,7 +274,7 @@ try(const struct search_wanted *wanted, struct found *found, const char *format,
 	va_end(pieces);
 	if (n < 0)
 		return -ENOMEM;
-	if (symbol_file_open(path, id, &has_code, &fd) < 0 || (!id && !has_checksum(fd, wanted->crc)))
+	if (open_candidate(found->opener, path, id, &has_code, &fd) < 0 || (!id && !has_checksum(fd, wanted->crc)))
 		return 0;
 	found->fd = TAKE_FD(fd);
 	found->path = TAKE(path);
@@ -332,6 +355,20 @@ static int try_alternate(const struct search_wanted *wanted, struct found *found
 			   wanted->link) : 0;
 }
 
+int symbol_search_ask(struct symbol_search *search, const struct build_id *id, bool executable, int *ret)
+{
+	const struct symbol_opener *opener = search->options.opener;
+	int r;
+
+	if (opener ? !search->options.debuginfod : !search->servers)
+		return -ENOENT;
+	r = opener ? opener->ask(opener->data, id, executable, ret)
+		   : debuginfod_get(search->servers, id, executable, ret);
+	if (r < 0 && r != -ENOENT && search->server_error != -ETIMEDOUT)
+		search->server_error = r;
+	return r;
+}
+
 static int try_servers(struct symbol_search *search, const struct build_id *id, bool executable,
 		       struct found *found)
 {
@@ -339,14 +376,11 @@ static int try_servers(struct symbol_search *search, const struct build_id *id, 
 	bool has_code;
 	int r;
 
-	if (!search || !search->servers)
+	if (!search)
 		return 0;
-	r = debuginfod_get(search->servers, id, executable, &fd);
-	if (r < 0) {
-		if (r != -ENOENT && search->server_error != -ETIMEDOUT)
-			search->server_error = r;
+	r = symbol_search_ask(search, id, executable, &fd);
+	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	}
 	if (check_file(fd, id, &has_code) < 0 || (executable && !has_code))
 		return 0;
 	found->path = strdup("debuginfod");
@@ -360,7 +394,7 @@ int search_debug_file(struct symbol_search *search, const struct search_wanted *
 		      char **ret_path)
 {
 	const bool has_id = wanted->id && wanted->id->n_bytes > 0;
-	struct found found;
+	struct found found = { .opener = search ? search->options.opener : NULL };
 	int r = 0;
 
 	if (has_id)
@@ -409,7 +443,7 @@ int symbol_search_find(struct symbol_search *search, const char *path, const str
 		       int *ret, char **ret_path)
 {
 	struct search_wanted wanted = { .path = path, .id = id };
-	struct found found;
+	struct found found = { .opener = search->options.opener };
 	int r = 0;
 
 	if (id->n_bytes == 0)

@@ -32,6 +32,12 @@ int search_debug_file(struct symbol_search *search, const struct search_wanted *
 const char *search_scratch_folder(const struct symbol_search *search);
 
 /*
+ * search_may_harm_link - the same as search_may_harm(), of a common debug file that a search has not found.
+ * Where another process opens files, it is asked.
+ */
+bool search_may_harm_link(struct symbol_search *search, const char *beside, const char *name);
+
+/*
  * search_may_harm - whether opening a file that debug information refers to could block, act, or exhaust memory:
  * something is there, and it is not a regular file, or does not pass the fence. libdw opens such names without looking.
  * @beside: a file in whose folder a relative name is looked up.

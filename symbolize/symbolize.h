@@ -59,7 +59,18 @@ void symbol_module_freep(struct symbol_module **module);
  * Shared by many modules, which it outlives; one thread at a time.
  */
 struct symbol_search;
+
+/* Whoever opens files for a search that may not: it runs in a process without privilege. */
+struct symbol_opener {
+	/* A regular file to be read. *ret: the caller's. Negative errno. */
+	int (*open)(void *data, const char *path, int *ret);
+	/* As symbol_search_ask(). */
+	int (*ask)(void *data, const struct build_id *id, bool executable, int *ret);
+	void *data;
+};
+
 struct symbol_search_options {
+	const struct symbol_opener *opener; /* borrowed; NULL: the search opens files and asks servers itself */
 	const char *const *folders; /* looked through before /usr/lib/debug; copied */
 	size_t n_folders;
 	/* Where unpacked debug information may lie, in files without a name, rather than in memory; borrowed. NULL: nowhere. */
@@ -78,6 +89,13 @@ void symbol_search_freep(struct symbol_search **search);
 /* Why a server could not be asked, other than not having a file: -ETIMEDOUT too slow and
  * left alone since, -ENOSYS no libdebuginfod here, -ECONNREFUSED...; 0: nothing of the kind. */
 int symbol_search_server_error(const struct symbol_search *search);
+
+/*
+ * symbol_search_ask - ask the servers for a file.
+ * @executable: the module itself, else its debug file. @ret: the caller's; it is as the server sent it.
+ * Errors: -ENOENT no server has it, or none is asked; -ETIMEDOUT; -ENOSYS; -ENOMEM...
+ */
+int symbol_search_ask(struct symbol_search *search, const struct build_id *id, bool executable, int *ret);
 
 /*
  * symbol_file_open - open a file that may be a module's.
@@ -124,6 +142,7 @@ enum symbol_limit {
 	SYMBOL_LIMIT_MEMORY, /* its symbols or its debug information take too much memory */
 	SYMBOL_LIMIT_CUT,    /* its file, or its debug file, was truncated while it was read */
 };
+enum { SYMBOL_N_LIMITS = SYMBOL_LIMIT_CUT + 1 };
 /* "its debug information takes too long to read"; NULL for SYMBOL_LIMIT_NONE. */
 const char *symbol_limit_text(enum symbol_limit limit);
 
@@ -140,8 +159,8 @@ void symbol_module_sources(const struct symbol_module *module, struct symbol_sou
 /* What all modules that share a search have been left without. */
 struct symbol_limited {
 	uint64_t n_places, n_modules;
-	const char *why; /* symbol_limit_text() of the first one; NULL: none */
-	char path[256];  /* and its path, cut */
+	enum symbol_limit limit; /* of the first one */
+	char path[256];          /* and its path, cut */
 };
 void symbol_search_limited(const struct symbol_search *search, struct symbol_limited *ret);
 
@@ -217,6 +236,18 @@ bool generated_is_dump_name(const char *path);
  * -EPROTONOSUPPORT of another version.
  */
 int generated_code_add_dump(struct generated_code *code, int fd);
+
+/*
+ * generated_code_feed - tell what the process' files are, for who may not look for them.
+ * From the first call on nothing is looked for by the code itself.
+ * @map_fd:  its perf map, taken over; -1: none yet, or known already.
+ * @is_gone: the process has ended: nothing comes after the next refresh.
+ */
+void generated_code_feed(struct generated_code *code, int map_fd, bool is_gone);
+
+/* generated_map_open - find the perf map of a process, by the rules of who may name its code. Errors: -ENOENT; of open(2). */
+int generated_map_open(const struct generated_owner *owner, int *ret);
+bool generated_owner_is_gone(const struct generated_owner *owner);
 
 /*
  * generated_code_refresh - read what the process has written since the last time.

@@ -432,6 +432,8 @@ int recording_run(struct recording *recording)
 
 	recording->began_ns = recording->paused_ns = monotonic_ns();
 	r = loop_init(&loop, recording);
+	if (r >= 0)
+		recording->restrict_error = privilege_restrict(&recording->needs);
 	while (r >= 0 && !loop.end && recording->error == 0) {
 		int n = epoll_wait(loop.epoll, events, N_SOURCES, -1);
 

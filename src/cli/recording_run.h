@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "src/cli/control.h"
+#include "src/cli/least_privilege.h"
 #include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
@@ -22,6 +23,8 @@ struct recording {
 	struct control control; /* commands; opened or empty before the loop, closed by who opened it */
 	bool follows_waits; /* has no pauses: a wait is told by both of its ends */
 	bool keeps_newest;  /* always on: what was gathered may wait for seconds, for the sake of a quiet machine */
+	struct privilege_needs needs; /* of privileges, from the loop's beginning on */
+	uint64_t writer_capabilities; /* the writing thread's */
 	bool progress;      /* a line that is kept up to date on stderr */
 	bool is_paused;
 	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; of a recording that is paused */
@@ -33,6 +36,7 @@ struct recording {
 	unsigned n_flushes_asked; /* and not answered yet */
 	bool child_ended;
 	int child_status;   /* as waitpid(2) gives it */
+	int restrict_error; /* why it went on with more privileges than it needs; 0: it did not */
 	int error;          /* negative errno on which recording stopped early */
 };
 

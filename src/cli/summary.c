@@ -2,6 +2,7 @@
 #include "src/cli/summary.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -110,7 +111,25 @@ static void print_limited(const struct symbol_limited *limited)
 	if (limited->n_modules > 1)
 		snprintf(others, sizeof others, ", and %llu more", (unsigned long long)limited->n_modules - 1);
 	cli_say("%llu native places have no names: of %s%s (%s)\n", (unsigned long long)limited->n_places, limited->path, others,
-		limited->why);
+		symbol_limit_text(limited->limit));
+}
+
+/* A file that the process which reads it died of may be damaged, or meant to do harm. */
+static void print_confinement(const struct summary *summary)
+{
+	const struct pipeline_name_troubles *names = &summary->names;
+
+	if (names->n_deaths > 0)
+		cli_say("the process that reads foreign files died %u time%s\n", names->n_deaths,
+			names->n_deaths > 1 ? "s" : "");
+	if (names->path)
+		cli_say("its first death was over %s, whose functions go by their offsets\n", names->path);
+	if (names->is_of_generated)
+		fputs("it died over a perf map or a jitdump: generated code has no names from then on\n", stderr);
+	if (names->filter_error < 0)
+		cli_say("files were read without a seccomp filter: %s\n", strerror(-names->filter_error));
+	if (summary->restrict_error < 0)
+		cli_say("the recorder kept more privileges than it needed: %s\n", strerror(-summary->restrict_error));
 }
 
 void summary_print(const struct summary *summary)
@@ -143,6 +162,7 @@ void summary_print(const struct summary *summary)
 			(unsigned long long)counts->of_32_bit);
 	if (counts->limited.n_places > 0)
 		print_limited(&counts->limited);
+	print_confinement(summary);
 	if (summary->captured.lost_looks > 0)
 		print_lost_looks(&summary->captured);
 	if (summary->captured.lost > 0 && summary->unit)

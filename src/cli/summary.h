@@ -18,6 +18,8 @@ struct summary {
 	const struct keep_options *keep; /* borrowed: what was asked for */
 	bool is_idle; /* time is real time */
 	struct waits_cost waits_cost; /* not of MODE_CPU */
+	struct pipeline_name_troubles names;
+	int restrict_error; /* see struct recording */
 };
 
 /* A few lines on stderr: samples, losses, how whole the stacks are, how sure. */

@@ -95,6 +95,7 @@ static int open_pipeline(const struct record_options *options, struct recording 
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	CLEANUP(freep) char *command = describe(options, recording);
+	struct pipeline_options pipeline = options->pipeline;
 	bool kept = false;
 	int r;
 
@@ -111,8 +112,12 @@ static int open_pipeline(const struct record_options *options, struct recording 
 	r = options->mode != 0 ? store_set_mode(store, new_file_narrow(options->mode)) : 0;
 	if (r >= 0)
 		r = put_run(store, options, recording->pid, recording->capture, command);
+	recording->needs = (struct privilege_needs){ capture_source(recording->capture), options->capture.mode,
+						     recording->is_child, options->path };
+	recording->writer_capabilities = privilege_of_writer(&recording->needs);
+	pipeline.capabilities = &recording->writer_capabilities;
 	if (r >= 0)
-		r = pipeline_new(store, &options->pipeline, &recording->pipeline);
+		r = pipeline_new(store, &pipeline, &recording->pipeline);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be written: %s", options->path, strerror(-r));
 	TAKE(store);
@@ -143,6 +148,7 @@ static int finish(const struct record_options *options, struct recording *record
 		.keep = &options->pipeline.keep,
 		.is_idle = options->capture.idle,
 		.mode = options->capture.mode,
+		.restrict_error = recording->restrict_error,
 	};
 	int r;
 
@@ -153,6 +159,7 @@ static int finish(const struct record_options *options, struct recording *record
 	if (recording->error < 0)
 		r = recording->error;
 	r = pipeline_finish(recording->pipeline, counters, r);
+	pipeline_read_name_troubles(recording->pipeline, &summary.names);
 	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (r < 0)
 		return fail_stopped(options->path, r);

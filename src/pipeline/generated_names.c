@@ -117,6 +117,15 @@ int generated_names_put(struct generated_names *names, const struct new_program 
 	return r;
 }
 
+void generated_names_feed(struct generated_names *names, uint32_t program, int map_fd, bool is_gone)
+{
+	CLEANUP(closep) int taken = map_fd;
+	struct program_names *fed = find(names, program);
+
+	if (fed)
+		generated_code_feed(fed->code, TAKE_FD(taken), is_gone);
+}
+
 bool generated_names_is_open(const struct generated_names *names)
 {
 	return names->is_open;

@@ -32,6 +32,9 @@ void generated_names_free(struct generated_names *names);
 int generated_names_put(struct generated_names *names, const struct new_program *programs,
 			size_t n_programs, struct new_dump *dumps, size_t n_dumps);
 
+/* See generated_code_feed(). */
+void generated_names_feed(struct generated_names *names, uint32_t program, int map_fd, bool is_gone);
+
 /* Some program may still write. */
 bool generated_names_is_open(const struct generated_names *names);
 

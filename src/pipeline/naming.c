@@ -9,7 +9,6 @@
 #include "src/pipeline/naming.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,9 @@
 
 #include "base/id_map.h"
 #include "base/util.h"
+#include "src/pipeline/name_client.h"
+#include "src/pipeline/name_wire.h"
+#include "src/pipeline/page_trim.h"
 #include "symbolize/symbolize.h"
 
 #define FIRST_INLINED_FRAME (1LL << 32)
@@ -54,8 +56,8 @@ struct naming {
 	struct generated_names *generated;
 	struct stale_places stale;
 	bool refresh_generated; /* programs may have written since */
-	uint64_t trimmed_bytes; /* of mapped files that were in our memory after they were given back last */
-	uint64_t trimmed_ns;    /* when that was; at first when this was made */
+	struct page_trim trim;
+	struct name_client *client; /* finds names in another process; NULL: they are found here */
 };
 
 /* The recorder's way to a module's names. */
@@ -90,7 +92,7 @@ int naming_new(struct store *store, const struct naming_finder *finder, struct n
 	if (!names)
 		return -ENOMEM;
 	names->store = store;
-	names->trimmed_ns = monotonic_ns();
+	page_trim_init(&names->trim, 8 << 20);
 	names->finder = finder ? *finder : (struct naming_finder){ .open = open_recorded, .data = names };
 	r = generated_names_new(&names->generated);
 	if (r >= 0 && !finder)
@@ -108,10 +110,24 @@ void naming_without_files(struct naming *names)
 	names->without_files = true;
 }
 
+void naming_confine(struct naming *names, struct name_client *client)
+{
+	names->client = client;
+}
+
+void naming_troubles(const struct naming *names, struct pipeline_name_troubles *ret)
+{
+	*ret = (struct pipeline_name_troubles){ 0 };
+	if (names->client)
+		name_client_troubles(names->client, ret);
+}
+
 void naming_free(struct naming *names)
 {
 	if (!names)
 		return;
+	name_client_free(names->client);
+	page_trim_done(&names->trim);
 	for (size_t i = 0; i < names->n_modules; i++)
 		symbol_module_free(names->modules[i].symbols);
 	free(names->modules);
@@ -164,6 +180,8 @@ int naming_put_modules(struct naming *names, const struct new_module *modules, s
 			r = add_module(names, &(struct named_module){ .id = modules[i].id,
 								      .module = module,
 								      .build_id = modules[i].build_id });
+		if (r >= 0 && names->client)
+			r = name_client_put_module(names->client, &modules[i]);
 		if (r < 0)
 			return r;
 	}
@@ -390,7 +408,9 @@ bool naming_sources(const struct naming *names, int64_t module_id, struct symbol
 void naming_limited(const struct naming *names, struct symbol_limited *ret)
 {
 	*ret = (struct symbol_limited){ 0 };
-	if (names->search)
+	if (names->client)
+		name_client_limited(names->client, ret);
+	else if (names->search)
 		symbol_search_limited(names->search, ret);
 }
 
@@ -534,6 +554,11 @@ int naming_put_programs(struct naming *names, struct batch *batch)
 {
 	int r;
 
+	if (names->client) {
+		r = name_client_put_programs(names->client, batch->programs, batch->n_programs, batch->dumps, batch->n_dumps);
+		names->refresh_generated = name_client_is_open(names->client);
+		return r;
+	}
 	r = generated_names_put(names->generated, batch->programs, batch->n_programs, batch->dumps,
 				batch->n_dumps);
 	names->refresh_generated = generated_names_is_open(names->generated);
@@ -602,61 +627,77 @@ int64_t naming_inlined(const struct naming *names)
 	return names->n_inlined;
 }
 
-/* Pages of mapped files in our memory, in bytes. Source: proc(5), /proc/pid/statm. */
-static uint64_t mapped_file_bytes(void)
-{
-	CLEANUP(freep) char *text = NULL;
-	unsigned long long total, resident, shared;
-
-	if (read_file("/proc/self/statm", 256, &text, NULL) < 0 ||
-	    sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3)
-		return 0;
-	return shared * (uint64_t)getpagesize();
-}
-
-/*
- * What is given back is read again by the next names, mostly the same pages: so only where much has come since, and, if names
- * are few and come now and then, where it is more; to fetch those pages again would take as long as all else that
- * is done for them. What other parts have mapped, rings above all, stays, and does not count. Costs a system call when there is
- * nothing to do.
- */
 static void trim(struct naming *names)
 {
-	enum { BUSY_BYTES = 16 << 20, CALM_BYTES = 24 << 20, ENOUGH_NEW_BYTES = 4 << 20 };
-	const uint64_t calm_ns = 2000000000;
-	uint64_t n_bytes = mapped_file_bytes(), now_ns = monotonic_ns();
-	uint64_t enough_bytes = now_ns - names->trimmed_ns < calm_ns ? BUSY_BYTES : CALM_BYTES;
-
-	if (n_bytes < enough_bytes || n_bytes < names->trimmed_bytes + ENOUGH_NEW_BYTES)
+	if (!page_trim_is_due(&names->trim))
 		return;
 	for (size_t i = 0; i < names->n_modules; i++)
 		if (names->modules[i].symbols)
 			symbol_module_trim(names->modules[i].symbols);
-	malloc_trim(0);
-	names->trimmed_bytes = mapped_file_bytes();
-	names->trimmed_ns = now_ns;
+	page_trim_did(&names->trim);
+}
+
+static int look_up_here(struct naming *names, const struct new_frame *frames, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (frames[i].kind == FRAME_KERNEL)
+			r = name_kernel(names, &frames[i]);
+		else
+			r = frames[i].module_id ? name_native(names, &frames[i]) : name_generated(names, &frames[i]);
+		if (i % NAMES_BETWEEN_TRIMS == 0)
+			trim(names);
+	}
+	trim(names);
+	return MIN(r, 0);
+}
+
+static int take_native(void *data, const struct new_frame *frame, const struct symbol *symbols, int n)
+{
+	return put_native(data, frame, symbols, n);
+}
+
+static int take_generated(void *data, const struct new_frame *frame, const struct generated_symbol *symbol)
+{
+	return symbol ? put_generated(data, frame, symbol) : put_nameless(data, frame);
+}
+
+static int look_up_elsewhere(struct naming *names, const struct new_frame *frames, size_t n)
+{
+	const struct name_taker taker = { take_native, take_generated, names };
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++)
+		if (frames[i].kind == FRAME_KERNEL)
+			r = name_kernel(names, &frames[i]);
+	for (size_t i = 0; i < n && r >= 0; i += WIRE_MAX_PLACES)
+		r = name_client_look_up(names->client, frames + i, MIN(n - i, (size_t)WIRE_MAX_PLACES), &taker);
+	return MIN(r, 0);
+}
+
+static int refresh_generated(struct naming *names)
+{
+	const struct name_taker taker = { take_native, take_generated, names };
+
+	if (names->client)
+		return name_client_refresh(names->client, &taker, &names->stale);
+	return generated_names_refresh(names->generated, name_again, names, &names->stale);
 }
 
 int naming_look_up(struct naming *names, size_t max)
 {
+	size_t n = MIN(max, names->n_waiting - names->first_waiting);
+	const struct new_frame *frames = &names->waiting[names->first_waiting];
 	int r = 0;
 
 	if (names->refresh_generated) {
 		names->refresh_generated = false;
-		r = generated_names_refresh(names->generated, name_again, names, &names->stale);
+		r = refresh_generated(names);
 	}
-	while (max-- > 0 && names->first_waiting < names->n_waiting && r >= 0) {
-		const struct new_frame *frame = &names->waiting[names->first_waiting];
-
-		if (frame->kind == FRAME_KERNEL)
-			r = name_kernel(names, frame);
-		else
-			r = frame->module_id ? name_native(names, frame) : name_generated(names, frame);
-		names->first_waiting++;
-		if (max % NAMES_BETWEEN_TRIMS == 0)
-			trim(names);
-	}
-	trim(names);
+	if (r >= 0 && n > 0)
+		r = names->client ? look_up_elsewhere(names, frames, n) : look_up_here(names, frames, n);
+	names->first_waiting += n;
 	if (names->first_waiting == names->n_waiting)
 		names->first_waiting = names->n_waiting = 0;
 	return MIN(r, 0);

@@ -5,6 +5,7 @@
 
 #include "src/pipeline/batch.h"
 #include "src/pipeline/generated_names.h"
+#include "src/pipeline/name_client.h"
 #include "src/store/store.h"
 #include "symbolize/symbolize.h"
 
@@ -25,6 +26,11 @@ struct naming_finder {
  */
 int naming_new(struct store *store, const struct naming_finder *finder, struct naming **ret);
 void naming_free(struct naming *names);
+
+/* Read no file in this process: all names but those of the kernel come from @client, the naming's from here on. */
+void naming_confine(struct naming *names, struct name_client *client);
+/* What has gone wrong there; all zero: nothing, or names are found here. */
+void naming_troubles(const struct naming *names, struct pipeline_name_troubles *ret);
 
 /* Leave places in files and in the kernel without a name: nothing is opened but the kernel's symbols. */
 void naming_without_files(struct naming *names);

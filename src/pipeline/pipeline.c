@@ -271,6 +271,7 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	store = writer_take_store(pipeline->writer);
 	pipeline->n_dropped = writer_dropped(pipeline->writer);
 	writer_limited(pipeline->writer, &pipeline->counts.limited);
+	writer_name_troubles(pipeline->writer, &pipeline->name_troubles);
 	writer_free(TAKE(pipeline->writer));
 	if (r >= 0)
 		r = stopped;
@@ -297,6 +298,11 @@ void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_count
 	ret->n_frames = pipeline->intern.n_frames;
 	ret->n_stacks = pipeline->intern.n_stacks;
 	ret->dropped = pipeline->writer ? writer_dropped(pipeline->writer) : pipeline->n_dropped;
+}
+
+void pipeline_read_name_troubles(const struct pipeline *pipeline, struct pipeline_name_troubles *ret)
+{
+	*ret = pipeline->name_troubles;
 }
 
 const char *pipeline_python(const struct pipeline *pipeline)

@@ -65,6 +65,7 @@ struct pipeline_options {
 	 * gets them. Negative errno: handed on by pipeline_event(). */
 	int (*take_sample)(void *data, const struct sample_row *row);
 	void *take_data;
+	const uint64_t *capabilities; /* which the writing thread keeps, as bits; NULL: all */
 	struct store_limits limits; /* how much of the newest is kept */
 };
 
@@ -147,6 +148,15 @@ void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_count
 
 /* The Python seen first: version, or why it could not be read; "" none. Borrowed. */
 const char *pipeline_python(const struct pipeline *pipeline);
+
+/* What became of the processes in which names are found; after pipeline_finish(). */
+struct pipeline_name_troubles {
+	unsigned n_deaths; /* of processes that read files */
+	const char *path;  /* of the first module that one died of; NULL: none did. Borrowed. */
+	bool is_of_generated; /* one died of a perf map or a jitdump */
+	int filter_error;  /* why they had no filter of system calls; 0: they had */
+};
+void pipeline_read_name_troubles(const struct pipeline *pipeline, struct pipeline_name_troubles *ret);
 
 /* Bytes of the file as of the last write. */
 int64_t pipeline_store_bytes(const struct pipeline *pipeline);

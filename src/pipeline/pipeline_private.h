@@ -48,6 +48,7 @@ struct pipeline {
 	uint64_t n_layouts;
 	uint64_t n_batches; /* handed over */
 	uint64_t n_dropped; /* once the writing thread is no more */
+	struct pipeline_name_troubles name_troubles; /* once the writer has gone */
 	size_t most_tree_bytes; /* a larger tree of stacks is begun anew; 0: any */
 	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	uint64_t since_ns;  /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/privilege.h"
 #include "base/util.h"
 #include "src/pipeline/naming.h"
 #include "src/pipeline/records.h"
@@ -38,6 +39,8 @@ struct writer {
 	_Atomic int64_t bytes;
 	_Atomic uint64_t n_written, n_dropped;
 	_Atomic bool wants_renewal;
+	bool drops;            /* its capabilities, down to: */
+	uint64_t capabilities;
 };
 
 static int put_rows(struct store *store, struct records *records, const struct batch *batch)
@@ -175,6 +178,8 @@ static void *writer_main(void *data)
 	struct writer *writer = data;
 	bool end = false;
 
+	if (writer->drops)
+		writer->error = privilege_drop(writer->capabilities);
 	while (!end) {
 		struct batch *batch = next_batch(writer, &end);
 		int r = 0;
@@ -195,6 +200,18 @@ static void *writer_main(void *data)
 	return NULL;
 }
 
+/* Before the thread is there: see confined.h. */
+static int confine_names(struct naming *names)
+{
+	struct name_client *client;
+	int r;
+
+	r = name_client_start(&client);
+	if (r >= 0)
+		naming_confine(names, client);
+	return r;
+}
+
 int writer_start(struct store *store, const struct pipeline_options *options, struct writer **ret)
 {
 	struct writer *writer;
@@ -209,7 +226,10 @@ int writer_start(struct store *store, const struct pipeline_options *options, st
 		r = trim_init(&writer->trim, store, &options->limits);
 	if (r >= 0)
 		r = naming_new(store, NULL, &writer->names);
+	if (r >= 0)
+		r = confine_names(writer->names);
 	if (r < 0) {
+		naming_free(writer->names);
 		records_done(&writer->records);
 		free(writer);
 		return r;
@@ -219,6 +239,8 @@ int writer_start(struct store *store, const struct pipeline_options *options, st
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->wake, NULL);
 	writer->store = store;
+	writer->drops = options->capabilities != NULL;
+	writer->capabilities = options->capabilities ? *options->capabilities : 0;
 	r = pthread_create(&writer->thread, NULL, writer_main, writer);
 	if (r != 0) {
 		naming_free(writer->names);
@@ -297,6 +319,11 @@ int writer_error(const struct writer *writer)
 int64_t writer_bytes(const struct writer *writer)
 {
 	return writer->bytes;
+}
+
+void writer_name_troubles(const struct writer *writer, struct pipeline_name_troubles *ret)
+{
+	naming_troubles(writer->names, ret);
 }
 
 int writer_stop(struct writer *writer, bool names)

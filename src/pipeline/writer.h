@@ -36,6 +36,9 @@ void writer_limited(const struct writer *writer, struct symbol_limited *ret);
 int writer_error(const struct writer *writer);
 int64_t writer_bytes(const struct writer *writer);
 
+/* See naming_troubles(); after writer_stop(). */
+void writer_name_troubles(const struct writer *writer, struct pipeline_name_troubles *ret);
+
 /*
  * writer_stop - write and name what is left, end the thread.
  * @names: false: leave what has no name yet.

@@ -304,9 +304,20 @@ class Target:
         return self.process.poll() is None
 
 
-def child_of(pid):
+def comm_of(pid):
+    with open("/proc/%d/comm" % pid) as comm:
+        return comm.read().strip()
+
+
+def children_of(pid):
     with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
-        return int(children.read())
+        return [int(child) for child in children.read().split()]
+
+
+def child_of(pid):
+    """The program that a process has started; a recorder also has processes of its own, which read files for it."""
+    child, = (child for child in children_of(pid) if comm_of(child) not in ("probing-names", "probing-fetch"))
+    return child
 
 
 def await_ready(process, timeout_s=30):

@@ -1,0 +1,109 @@
+/* confined.c - see confined.h.
+ *
+ * The order matters: files are closed while that is allowed, the user is changed while the
+ * capability to do so is there, and the filter comes last.
+ */
+#include "src/pipeline/confined.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/privilege.h"
+#include "base/util.h"
+
+enum { SOCKET = 3 };
+
+/* No file of the recorder's stays: rings, the recording, the terminal. Negative errno. */
+static int close_others(int socket)
+{
+	CLEANUP(closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int own;
+
+	if (null < 0)
+		return -errno;
+	own = fcntl(socket, F_DUPFD, SOCKET + 1); /* in nobody's way */
+	if (own < 0)
+		return -errno;
+	for (int fd = 0; fd < SOCKET; fd++)
+		if (dup2(null, fd) < 0)
+			return -errno;
+	if (dup2(own, SOCKET) < 0)
+		return -errno;
+	TAKE_FD(null); /* with all others */
+	if (syscall(SYS_close_range, SOCKET + 1, ~0U, 0) < 0)
+		for (long fd = SOCKET + 1; fd < sysconf(_SC_OPEN_MAX); fd++)
+			close((int)fd);
+	return 0;
+}
+
+void confined_limit(int resource, unsigned long long most)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit) < 0)
+		return;
+	limit.rlim_max = MIN(limit.rlim_max, (rlim_t)most);
+	limit.rlim_cur = MIN(limit.rlim_cur, limit.rlim_max);
+	(void)setrlimit(resource, &limit);
+}
+
+/* Those of the terminal are for the recorder to obey. Those of our own faults stay, as who handles them needs them. */
+static void block_signals(void)
+{
+	static const int own[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGABRT };
+	sigset_t blocked;
+
+	sigfillset(&blocked);
+	for (size_t i = 0; i < N_ELEMENTS(own); i++)
+		sigdelset(&blocked, own[i]);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+static void __attribute__((noreturn)) run(const struct confinement *confinement, int socket)
+{
+	int r;
+
+	block_signals();
+	(void)prctl(PR_SET_NAME, confinement->name, 0, 0, 0);
+	confined_limit(RLIMIT_CORE, 0);
+	r = close_others(socket);
+	if (r >= 0 && confinement->is_nobody)
+		(void)privilege_become_nobody(); /* an ordinary user may not, and has nothing to give up */
+	if (r >= 0)
+		r = privilege_drop(0);
+	if (r >= 0)
+		r = privilege_lock();
+	if (r < 0)
+		_exit(1);
+	r = call_filter_install(confinement->tables, confinement->n_tables, confinement->otherwise, false);
+	confinement->run(SOCKET, r);
+	_exit(0);
+}
+
+int confined_start(const struct confinement *confinement, int *ret_socket, pid_t *ret_pid)
+{
+	CLEANUP(closep) int own = -1;
+	CLEANUP(closep) int other = -1;
+	int ends[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	own = ends[0];
+	other = ends[1];
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		run(confinement, other);
+	*ret_socket = TAKE_FD(own);
+	*ret_pid = pid;
+	return 0;
+}

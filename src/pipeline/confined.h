@@ -1,0 +1,31 @@
+/* confined.h - a process of ours that has no privilege. Private. */
+#ifndef PROBING_CONFINED_H
+#define PROBING_CONFINED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/call_filter.h"
+
+struct confinement {
+	const char *name; /* of the process, as ps shows it; at most 15 bytes */
+	bool is_nobody;   /* of another user, where we may become one */
+	const struct call_table *tables;
+	size_t n_tables;
+	enum call_verdict otherwise;
+	void (*run)(int socket, int filter_error); /* filter_error: 0, or why there is no filter. When it returns the process ends. */
+};
+
+/*
+ * confined_start - fork a process that has no capability, no file but /dev/null and one end of a socket, no
+ * way to gain rights, and no signals to obey.
+ * Call it before there are threads: what other threads hold is never released there.
+ * @ret_socket: the other end, a stream; closed by the caller, which asks the process to end.
+ * Errors: of socketpair(2) and fork(2).
+ */
+int confined_start(const struct confinement *confinement, int *ret_socket, pid_t *ret_pid);
+
+/* A limit of the calling process, lowered for good. */
+void confined_limit(int resource, unsigned long long most);
+
+#endif

@@ -1,0 +1,28 @@
+/* page_trim.h - when the memory that mapped files take is given back. Private. */
+#ifndef PROBING_PAGE_TRIM_H
+#define PROBING_PAGE_TRIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of one process, in which names are looked up. */
+struct page_trim {
+	uint64_t busy_bytes, calm_bytes; /* of mapped files, from which on that is worth it; calm: names are few and come now and then */
+	int statm;              /* a descriptor of /proc/self/statm; -1: it cannot be asked, and nothing is given back */
+	uint64_t trimmed_bytes; /* of mapped files that were in our memory after they were given back last */
+	uint64_t trimmed_ns;    /* when that was; at first when this was made */
+};
+
+/* @else_mapped: bytes that are always mapped besides, as rings are; about. */
+void page_trim_init(struct page_trim *trim, uint64_t else_mapped);
+void page_trim_done(struct page_trim *trim);
+
+/*
+ * page_trim_is_due - whether enough has come that it is worth to read it again later.
+ * Costs a system call where it is not.
+ */
+bool page_trim_is_due(const struct page_trim *trim);
+/* All that can be given back has been. */
+void page_trim_did(struct page_trim *trim);
+
+#endif
