@@ -359,9 +359,31 @@ static void say_unknown(int socket)
 	(void)wire_send(socket, (enum wire_kind)999, NULL, 0, -1);
 }
 
+/* An end without a word on limits, with a limit that there is none of, and with a path without end. */
+static void end_shortly(int socket)
+{
+	(void)wire_send(socket, WIRE_END, NULL, 0, -1);
+}
+
+static void end_for_no_reason(int socket)
+{
+	const struct wire_limited end = { .n_places = 1, .limit = SYMBOL_N_LIMITS };
+
+	(void)wire_send(socket, WIRE_END, &end, sizeof end, -1);
+}
+
+static void end_without_end(int socket)
+{
+	struct wire_limited end = { .n_places = 1, .limit = SYMBOL_LIMIT_TIME };
+
+	memset(end.path, 'x', sizeof end.path);
+	(void)wire_send(socket, WIRE_END, &end, sizeof end, -1);
+}
+
 static void test_lies_name_nothing(void **state)
 {
-	static void (*const lies[])(int socket) = { say_nothing, say_nonsense, say_much, name_others, say_unknown };
+	static void (*const lies[])(int socket) = { say_nothing, say_nonsense, say_much, name_others, say_unknown, end_shortly,
+						    end_for_no_reason, end_without_end };
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(lies); i++) {
@@ -395,6 +417,34 @@ static void test_what_was_answered_before_stays(void **state)
 	assert_string_equal(came.names[1], "found");
 	assert_non_null(strstr(came.names[0], "+0x"));
 	assert_non_null(strstr(came.names[2], "+0x"));
+	pthread_join(liar.thread, NULL);
+	name_client_free(client);
+}
+
+static void tell_limits(int socket)
+{
+	static const struct wire_limited end = { .n_places = 3, .n_modules = 1, .limit = SYMBOL_LIMIT_MEMORY, .path = "/lib/big.so" };
+
+	for (uint32_t i = 0; i < N_FRAMES; i++)
+		send_answer(socket, i, "big.so+0x1");
+	(void)wire_send(socket, WIRE_END, &end, sizeof end, -1);
+}
+
+static void test_limits_are_told(void **state)
+{
+	struct liar liar;
+	struct name_client *client = start_liar(&liar, tell_limits);
+	struct symbol_limited limited;
+	struct came came = { 0 };
+
+	(void)state;
+	assert_int_equal(look_up(client, frames, N_FRAMES, &came), 0);
+	name_client_limited(client, &limited);
+	assert_int_equal(limited.n_places, 3);
+	assert_int_equal(limited.n_modules, 1);
+	assert_int_equal(limited.limit, SYMBOL_LIMIT_MEMORY);
+	assert_string_equal(limited.path, "/lib/big.so");
+	assert_int_equal(troubles_of(client).n_deaths, 0);
 	pthread_join(liar.thread, NULL);
 	name_client_free(client);
 }
@@ -477,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_there_is_an_end_to_replacing),
 		cmocka_unit_test(test_lies_name_nothing),
 		cmocka_unit_test(test_what_was_answered_before_stays),
+		cmocka_unit_test(test_limits_are_told),
 		cmocka_unit_test(test_other_files_are_not_handed_over),
 		cmocka_unit_test(test_generated_code_is_named_by_its_own),
 		cmocka_unit_test(test_the_takers_error_ends_all),
