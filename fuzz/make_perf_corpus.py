@@ -61,8 +61,13 @@ def features():
             11: struct.pack("<I", 2) + string("perf") + string("record"), 29: struct.pack("<IIQQ", 1, 1, 1700000000 * 10**9, 10**9)}
 
 
-def perf_data(sample_type):
-    data = record(3, 0, struct.pack("<II", PID, PID) + text("env") + trailer(0))
+def kernel_map(start, n_bytes, offset, name):
+    """As perf writes of the kernel's image (the offset is the address of _text) and of modules."""
+    return record(1, 1, struct.pack("<IIQQQ", 0xffffffff, 0, start, n_bytes, offset) + text(name) + trailer(0))
+
+
+def perf_data(sample_type, maps=b""):
+    data = maps + record(3, 0, struct.pack("<II", PID, PID) + text("env") + trailer(0))
     data += record(10, 2, struct.pack("<IIQQQIIQQII", PID, PID, BASE, 0x9000, 0x2000, 0, 0, 0, 0, 5, 2)
                    + text("/usr/bin/env") + trailer(0))
     data += sample(sample_type, 10**9 + 3000, BASE + 0x3000, kernel=(0xffffffff81000010, 0xffffffff81000020))

@@ -172,8 +172,8 @@ static void print_kernel(const struct rename_result *result)
 	if (result->kernel == RENAME_KERNEL_FINE)
 		return;
 	if (result->kernel == RENAME_KERNEL_HIDDEN) {
-		fputs("kernel functions stay without a name: run as root, or `sysctl kernel.kptr_restrict=0`\n",
-		      stderr);
+		fputs("kernel functions stay without a name: run as root, or `sysctl kernel.kptr_restrict=0`; those of modules "
+		      "and BPF programs need these loaded\n", stderr);
 		return;
 	}
 	rename_printable(result->recorded_host, host, sizeof host);

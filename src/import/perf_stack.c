@@ -17,6 +17,8 @@
 
 #include "src/import/lines.h"
 
+#define KERNEL_HALF UINT64_C(0xffff800000000000)
+
 enum { NOBODY = 0, MAX_CHAIN = 65536, VDSO_BYTES = 8192, MAX_KERNEL_BYTES = 256 << 20 };
 
 int perf_stacks_init(const struct perf_file *file, struct perf_stacks *ret)
@@ -212,6 +214,8 @@ static int put_user(struct perf_stacks *stacks, struct perf_process *process, ui
 
 	if (process && address_space_resolve(process->space, address, &module, &frame.address) < 0)
 		frame.address = address;
+	/* A chain by frame pointers may end in any word of the stack; the kernel's half of memory is no place of a program. */
+	frame.has_address = frame.address < KERNEL_HALF;
 	if (module) {
 		id = recorded_id(stacks, module);
 		if (!id && module_build_id(module, &own) >= 0)

@@ -5,6 +5,8 @@
 
 #include "src/import/pprof.h"
 
+#define KERNEL_HALF UINT64_C(0xffff800000000000)
+
 static int add_id(struct id_map *map, uint64_t id, size_t index)
 {
 	if (id == 0 || index > UINT32_MAX || id_map_find(map, id))
@@ -71,16 +73,24 @@ static int put_line(struct pprof *pprof, const struct pprof_mapping *mapping, st
 	return sink_frame(pprof->sink, &place, frame);
 }
 
-/* One that nothing names is known by its file and where in that it lies. */
+/*
+ * One that nothing names is known by its file and where in that it lies; in the kernel by the file alone, since the
+ * address would tell where that boot had put the kernel.
+ */
 static int put_unnamed(struct pprof *pprof, const struct pprof_mapping *mapping, uint64_t address, int64_t *frame)
 {
 	struct piece file = mapping ? pprof_string(pprof, mapping->file) : (struct piece){ 0 };
 	const char *slash = file.n > 0 ? memrchr(file.at, '/', file.n) : NULL;
 	size_t n_folder = slash ? (size_t)(slash + 1 - file.at) : 0;
+	uint64_t in_file = mapping ? address - mapping->start + mapping->offset : address;
+	int n_name = (int)MIN(file.n - n_folder, (size_t)200), n;
+	const char *at = file.n > 0 ? file.at + n_folder : "";
 	char name[256];
-	int n = snprintf(name, sizeof name, "%.*s+0x%" PRIx64, (int)MIN(file.n - n_folder, (size_t)200),
-			 file.n > 0 ? file.at + n_folder : "", mapping ? address - mapping->start + mapping->offset : address);
 
+	if (in_file >= KERNEL_HALF)
+		n = snprintf(name, sizeof name, "%.*s", n_name > 0 ? n_name : 8, n_name > 0 ? at : "[kernel]");
+	else
+		n = snprintf(name, sizeof name, "%.*s+0x%" PRIx64, n_name, at, in_file);
 	return sink_frame(pprof->sink, &(struct sink_frame){ .kind = FRAME_NATIVE, .name = { name, (size_t)n }, .module = file }, frame);
 }
 

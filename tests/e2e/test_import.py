@@ -11,10 +11,14 @@ import resource
 import sqlite3
 import struct
 import subprocess
+import sys
 import unittest
 
 import probing_test as t
 from probing_test import probing
+
+sys.path.append(os.path.join(t.ROOT, "fuzz"))
+import make_perf_corpus as perf_corpus
 
 SAME_FOR_ALL_USERS = True
 
@@ -272,6 +276,52 @@ class Pprof(Import):
                                   "main.main;helper (train.py)": 2}, folded("out.db"))
                 self.assertEqual([(1, 90000000), (77, 20000000)], [tuple(row.values()) for row in ask(
                     "out.db", "SELECT tid, sum(weight_ns) AS ns FROM stack_total GROUP BY tid")])
+
+
+class KernelAddresses(Import):
+    """They tell where a boot had put the kernel, so none comes into a recording."""
+    TEXT, MODULE = 0xffffffff81000000, 0xffffffffc0100000
+
+    def frames(self, maps):
+        common = perf_corpus.IP | perf_corpus.TID | perf_corpus.TIME | perf_corpus.CPU | perf_corpus.PERIOD
+        with open("perf.data", "wb") as file:
+            file.write(perf_corpus.perf_data(common | perf_corpus.CALLCHAIN, maps))
+        probing("import", "perf.data", "-o", "out.db", "--force", check=t.OK)
+        return [row["address"] for row in ask("out.db", "SELECT address FROM frame WHERE kind = 'kernel' ORDER BY frame DESC")]
+
+    def test_perf_data_says_where_the_image_lies(self):
+        image = perf_corpus.kernel_map(self.TEXT, 0x3f000000, self.TEXT, "[kernel.kallsyms]_text")
+        self.assertEqual([0x10, 0x20], sorted(self.frames(image)))
+
+    def test_perf_data_with_code_of_modules(self):
+        """Of a module it is not known from where its places count."""
+        image = perf_corpus.kernel_map(self.TEXT - 0x100000, 0x3f000000, self.TEXT - 0x100000, "[kernel.kallsyms]_text")
+        module = perf_corpus.kernel_map(self.TEXT, 0x10000, 0, "[made]")
+        self.assertEqual({None}, set(self.frames(image + module)))
+
+    def test_perf_data_that_does_not_say_it(self):
+        self.assertEqual({None}, set(self.frames(b"")))
+
+    def test_pprof(self):
+        """A location without a function: of a mapping whose offset is its address, and of none."""
+        def field(number, value):
+            def varint(n):
+                return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+            if isinstance(value, int):
+                return varint(number << 3) + varint(value)
+            return varint(number << 3 | 2) + varint(len(value)) + value
+        texts = ("", "samples", "count", "[kernel.kallsyms]_text")
+        profile = field(1, field(1, 1) + field(2, 2))
+        for i, mapping in enumerate((1, 0), 1):
+            profile += field(2, field(1, bytes([i])) + field(2, bytes([3])))
+            profile += field(4, field(1, i) + (field(2, mapping) if mapping else b"") + field(3, self.TEXT + 0x10))
+        profile += field(3, field(1, 1) + field(2, self.TEXT) + field(3, self.TEXT + 0x100000) + field(4, self.TEXT) + field(5, 3))
+        profile += b"".join(field(6, one.encode()) for one in texts)
+        with gzip.open("profile.pb.gz", "wb") as file:
+            file.write(profile)
+        probing("import", "profile.pb.gz", "-o", "out.db", "--force", check=t.OK)
+        self.assertEqual(["[kernel.kallsyms]_text", "[kernel]"],
+                         [row["name"] for row in ask("out.db", "SELECT name FROM named_frame ORDER BY frame")])
 
 
 class Perf(Import):
