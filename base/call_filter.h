@@ -19,6 +19,9 @@
 #define HAS_SANITIZER 1
 #endif
 #endif
+#ifndef HAS_SANITIZER
+#define HAS_SANITIZER 0
+#endif
 
 enum call_verdict {
 	CALL_ALLOWED,

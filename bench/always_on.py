@@ -4,10 +4,11 @@
     bench/always_on.py [--build build] [--hz 19] [--warmup 10] [--seconds 60] [PROGRAM...]
 
 PROGRAM (default: fixtures/demo.py) runs under Debian's Python and is recorded with --max-size and --retention. What the recorder's
-threads have used is what /proc/PID/task/*/schedstat says, in percent of one processor; the program's names are
+threads and those of its processes have used is what /proc/PID/task/*/schedstat says, in percent of one processor; the program's names are
 looked up in the warm-up for the most part. Ends with the median of the tens, and the whole.
 """
 import argparse
+import contextlib
 import glob
 import os
 import signal
@@ -22,9 +23,18 @@ PYTHON = "/usr/bin/python3"
 STEP_S = 10
 
 
+def below(pid):
+    """A recorder, and the processes that read files for it."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError), open("/proc/%d/task/%d/children" % (one, one)) as children:
+            found += [int(child) for child in children.read().split()]
+    return found
+
+
 def cpu_ms(pid):
     total = 0
-    for path in glob.glob("/proc/%d/task/*/schedstat" % pid):
+    for path in (path for one in below(pid) for path in glob.glob("/proc/%d/task/*/schedstat" % one)):
         with open(path) as file:
             total += int(file.read().split()[0])
     return total / 1e6

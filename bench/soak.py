@@ -31,22 +31,35 @@ ROOT = os.path.dirname(HERE)
 SLACK_BYTES, SLACK_SHARE = 6 << 20, 0.10
 
 
+def below(pid):
+    """A recorder, and the processes that read files for it."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError), open("/proc/%d/task/%d/children" % (one, one)) as children:
+            found += [int(child) for child in children.read().split()]
+    return found
+
+
 def memory_bytes(pid, key):
-    with open("/proc/%d/status" % pid) as status:
-        for line in status:
-            if line.startswith(key + ":"):
-                return int(line.split()[1]) * 1024
-    return 0
+    total = 0
+    for one in below(pid):
+        with contextlib.suppress(OSError), open("/proc/%d/status" % one) as status:
+            total += sum(int(line.split()[1]) * 1024 for line in status if line.startswith(key + ":"))
+    return total
+
+
+def ticks_of(pid):
+    with open("/proc/%d/stat" % pid) as stat:
+        return sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13]))
 
 
 def look(pid, path):
     """The recorder at this moment; anonymous memory apart, since pages of files are the kernel's to take back."""
     size = sum(os.path.getsize(path + end) for end in ("", "-wal") if os.path.exists(path + end))
-    with open("/proc/%d/stat" % pid) as stat:
-        ticks = stat.read().rsplit(")", 1)[1].split()[11:13]
+    ticks = sum(map(ticks_of, below(pid)))
     return {"time": time.monotonic(), "anonymous": memory_bytes(pid, "RssAnon"), "rss": memory_bytes(pid, "VmRSS"),
             "descriptors": len(os.listdir("/proc/%d/fd" % pid)), "threads": len(os.listdir("/proc/%d/task" % pid)),
-            "file": size, "cpu_s": sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")}
+            "file": size, "cpu_s": ticks / os.sysconf("SC_CLK_TCK")}
 
 
 def watch(recorder, path, seconds, every=1.0):

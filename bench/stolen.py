@@ -11,6 +11,7 @@ Markdown table.
                     [--hz 99,999] [--profilers perf,bpf,read]
 """
 import argparse
+import contextlib
 import ctypes
 import os
 import select
@@ -66,10 +67,21 @@ def profiler(name, hz, pid, build, folder):
             "--stack-bytes=16384", "-o", os.path.join(folder, "probing.db"), "-p", str(pid)]
 
 
+def below(pid):
+    """A recorder, and the processes that read files for it."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError), open("/proc/%d/task/%d/children" % (one, one)) as children:
+            found += [int(child) for child in children.read().split()]
+    return found
+
+
 def cpu_of(pid):
-    with open("/proc/%d/stat" % pid) as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    ticks = 0
+    for one in below(pid):
+        with contextlib.suppress(OSError), open("/proc/%d/stat" % one) as stat:
+            ticks += sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def settle(watcher, name):

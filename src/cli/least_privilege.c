@@ -83,7 +83,7 @@ static bool is_in_group(gid_t group)
 static bool writes_with_override(const struct privilege_needs *needs)
 {
 	const char *slash = needs->path ? strrchr(needs->path, '/') : NULL;
-	CLEANUP(freep) char *folder = !needs->path ? NULL : !slash ? strdup(".") : strndup(needs->path, (size_t)(slash - needs->path) + 1);
+	CLEANUP(freep) char *folder = slash ? strndup(needs->path, (size_t)(slash - needs->path) + 1) : strdup(".");
 	const mode_t needed = S_IWOTH | S_IXOTH;
 	struct stat st;
 	mode_t mode;
@@ -186,16 +186,13 @@ static const struct call_rule all_of_bpf[] = { ALLOW(bpf) };
 
 static int install_filter(const struct privilege_needs *needs)
 {
-#ifdef HAS_SANITIZER
-	(void)needs; /* its search for leaks is a process that traces this one */
-	return 0;
-#else
 	const struct call_table bpf = measures_switches(needs) ? (struct call_table){ all_of_bpf, N_ELEMENTS(all_of_bpf) }
 							       : (struct call_table){ maps_only, N_ELEMENTS(maps_only) };
 	const struct call_table tables[] = { calls_fatal, { recording, N_ELEMENTS(recording) }, calls_basic, bpf };
 
+	if (HAS_SANITIZER)
+		return 0; /* its search for leaks is a process that traces this one */
 	return call_filter_install(tables, N_ELEMENTS(tables), CALL_NOT_THERE, true);
-#endif
 }
 
 int privilege_restrict(const struct privilege_needs *needs)

@@ -260,6 +260,12 @@ struct request {
 	int taken_error;         /* of the taker: not the other process' fault */
 };
 
+/* By a number that the other process says. No map has 0 in it, and may not be asked for it. */
+static const struct id_slot *find_foreign(const struct id_map *map, uint32_t number)
+{
+	return number == 0 ? NULL : id_map_find(map, number);
+}
+
 static int take_native(struct request *request, const struct wire_answer *answer)
 {
 	struct symbol symbols[SYMBOL_MAX_INLINED];
@@ -283,7 +289,7 @@ static int take_native(struct request *request, const struct wire_answer *answer
 static int take_generated(struct name_client *client, struct request *request, const struct wire_answer *answer)
 {
 	const struct wire_symbol *found = &answer->symbols[0];
-	const struct id_slot *slot = id_map_find(&client->roles, answer->subject);
+	const struct id_slot *slot = find_foreign(&client->roles, answer->subject);
 	struct generated_symbol symbol;
 	struct new_frame frame;
 
@@ -323,7 +329,7 @@ static int take_stale(struct name_client *client, struct request *request)
 		struct stale_places *stale = request->stale;
 
 		memcpy(&place, wire->bytes + at, sizeof place);
-		if (!id_map_find(&client->programs_by_id, place.program))
+		if (!find_foreign(&client->programs_by_id, place.program))
 			return -EBADMSG;
 		request->taken_error = grow(&stale->places, stale->n, &stale->allocated, sizeof *stale->places);
 		if (request->taken_error < 0)

@@ -14,8 +14,8 @@ int name_file_resolve(const char *path, char *to);
 
 /*
  * name_file_open - open a debug file that a module may have.
- * Only an ELF file, a regular one, below /usr/lib/debug, or in the module's folder or below it. A process that does not do as it should
- * gets nothing else to read by this, though the recorder may read everything.
+ * Only an ELF file, a regular one, below /usr/lib/debug, or in the module's folder or below it. A process that a
+ * file has made its own gets nothing else to read by this, though the recorder may read everything.
  * @module_path: as the process names it; @root: in front of it, where it sees it: "/proc/12/root"; "": nothing.
  * @ret: the caller's. Errors: -EACCES not such a place; -ENOEXEC not such a file; of open(2).
  */

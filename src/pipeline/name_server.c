@@ -40,9 +40,8 @@ static const struct call_rule worker_rules[] = {
 
 static void limit_memory(void)
 {
-#ifndef HAS_SANITIZER /* whose shadow counts */
-	confined_limit(RLIMIT_DATA, MAX_WORKER_MEMORY);
-#endif
+	if (!HAS_SANITIZER) /* whose shadow counts */
+		confined_limit(RLIMIT_DATA, MAX_WORKER_MEMORY);
 }
 
 static void __attribute__((noreturn)) run_worker(int socket)

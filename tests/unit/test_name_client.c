@@ -486,15 +486,19 @@ static void name_another_frame(int socket)
 	send_answer(socket, 77, "false");
 }
 
-static void test_generated_code_is_named_by_its_own(void **state)
+static void name_frame_zero(int socket)
+{
+	send_answer(socket, 0, "false");
+}
+
+static void check_generated(void (*lie)(int socket))
 {
 	const struct new_program program = { .id = 1, .owner = { .pid = 1 } };
 	struct new_frame frame = { .id = 2, .kind = FRAME_NATIVE, .program = 1, .address = 0x1000 };
 	struct liar liar;
-	struct name_client *client = start_liar(&liar, name_another_frame);
+	struct name_client *client = start_liar(&liar, lie);
 	struct came came = { 0 };
 
-	(void)state;
 	assert_int_equal(name_client_put_programs(client, &program, 1, NULL, 0), 0);
 	assert_int_equal(look_up(client, &frame, 1, &came), 0);
 	pthread_join(liar.thread, NULL);
@@ -503,6 +507,13 @@ static void test_generated_code_is_named_by_its_own(void **state)
 	assert_true(troubles_of(client).is_of_generated);
 	assert_false(name_client_is_open(client));
 	name_client_free(client);
+}
+
+static void test_generated_code_is_named_by_its_own(void **state)
+{
+	(void)state;
+	check_generated(name_another_frame);
+	check_generated(name_frame_zero);
 }
 
 /* What goes wrong with the recording is not the other process' fault. */
