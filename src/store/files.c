@@ -31,6 +31,7 @@
 
 #include "base/util.h"
 #include "src/store/beside.h"
+#include "src/store/store_private.h"
 
 #define LOCK_BYTE (INT64_C(1) << 62)
 
@@ -197,8 +198,10 @@ static int check_beside(const struct place *place, const struct stat *database)
 		r = file_name(place, "", i, name);
 		if (r < 0)
 			return r;
-		if (fstatat(place->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !beside_belongs(database, &st))
-			return -FILES_EBESIDE;
+		if (fstatat(place->folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || beside_belongs(database, &st))
+			continue;
+		store_notice("%s is not a file of the recording's owner", name);
+		return -FILES_EBESIDE;
 	}
 	return 0;
 }

@@ -98,6 +98,8 @@ static int copy_pair(const char *path, int folder)
 	if (!beside_belongs(&database, &st))
 		return -EACCES;
 	r = check_journal(journal_fd, &st);
+	if (r == -EBADMSG)
+		store_notice("%s names another file, which no recorder's does: it is not rolled back", journal);
 	if (r >= 0)
 		r = copy_file(database_fd, folder, "copy.db");
 	return r < 0 ? r : copy_file(journal_fd, folder, "copy.db" BESIDE_JOURNAL);

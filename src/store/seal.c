@@ -102,12 +102,17 @@ static int add_table(sqlite3 *db, const char *name, bool has_rowid, uint64_t *su
 	return r;
 }
 
+static bool has_rowid(sqlite3 *db, const char *table)
+{
+	return sqlite3_table_column_metadata(db, "main", table, "rowid", NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
+}
+
 static int add_tables(sqlite3 *db, uint64_t *sum)
 {
-	static const char sql[] =
-		"SELECT l.name, NOT l.wr FROM pragma_table_list AS l JOIN sqlite_schema AS s ON s.name = l.name"
-		" WHERE l.schema = 'main' AND s.type = 'table' AND s.rootpage > 0 ORDER BY l.name";
+	/* Not pragma_table_list, which takes all views apart to count their columns. */
+	static const char sql[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *tables = NULL;
+	const char *name;
 	int code, r = 0;
 
 	code = sqlite3_prepare_v2(db, sql, -1, &tables, NULL);
@@ -115,8 +120,8 @@ static int add_tables(sqlite3 *db, uint64_t *sum)
 		code = sqlite3_step(tables);
 		if (code != SQLITE_ROW)
 			break;
-		r = i < MOST_TABLES ? add_table(db, (const char *)sqlite3_column_text(tables, 0),
-						sqlite3_column_int(tables, 1) != 0, sum)
+		name = (const char *)sqlite3_column_text(tables, 0);
+		r = i < MOST_TABLES ? add_table(db, name, has_rowid(db, name), sum)
 				    : -EBADMSG;
 	}
 	return r < 0 ? r : store_read_errno(db, code);

@@ -57,6 +57,7 @@ struct series_scan {
 	struct series_range range;
 	struct block block;
 	int64_t first; /* number of the block's first row */
+	int64_t edge;  /* where the block before ended; backward: where it began */
 };
 
 /*

@@ -62,6 +62,7 @@ int series_scan_begin(struct series_scan *scan, sqlite3 *db, const struct series
 	code = prepare(scan, is_backward, ret_error);
 	if (code != SQLITE_OK)
 		return code;
+	scan->edge = is_backward ? INT64_MAX : 0;
 	sqlite3_reset(scan->blocks);
 	code = sqlite3_bind_int64(scan->blocks, 1, range->first);
 	if (code == SQLITE_OK)
@@ -104,6 +105,15 @@ static bool is_at_hand(const struct series_scan *scan, int64_t first, const void
 	       n_bytes > HEAD_BYTES && memcmp(scan->block.bytes, bytes, HEAD_BYTES) == 0;
 }
 
+/* Samples have a number each, in the order of their blocks. */
+static bool is_in_order(struct series_scan *scan, int64_t first, int64_t n_samples)
+{
+	bool is = scan->is_backward ? first + n_samples <= scan->edge : first >= scan->edge;
+
+	scan->edge = scan->is_backward ? first : first + n_samples;
+	return is;
+}
+
 static int open_row(struct series_scan *scan, unsigned columns)
 {
 	int64_t first = sqlite3_column_int64(scan->blocks, 0);
@@ -116,7 +126,7 @@ static int open_row(struct series_scan *scan, unsigned columns)
 		return -EBADMSG;
 	if (!is_at_hand(scan, first, bytes, n_bytes))
 		r = block_open(&scan->block, bytes, n_bytes);
-	if (r >= 0 && n_samples != (int64_t)scan->block.n_rows)
+	if (r >= 0 && (n_samples != (int64_t)scan->block.n_rows || !is_in_order(scan, first, n_samples)))
 		r = -EBADMSG;
 	scan->first = first;
 	return r < 0 ? r : block_load(&scan->block, columns);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "src/catalogue/catalogue.h"
 #include "src/store/store_private.h"
 
 enum {
@@ -20,6 +21,7 @@ enum {
 	MAX_ENTRIES = 4096,     /* tables, indexes, views and triggers of a file */
 	MAX_NAME_BYTES = 256,   /* of one of them */
 	MAX_TEXT_BYTES = 1 << 20, /* that describe one of them */
+	MAX_HEAP_BYTES = 384 << 20, /* of SQLite's own, of all its connections in this process */
 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
@@ -94,6 +96,30 @@ static char *strange_sql(void)
 static const char computed_sql[] =
 	"SELECT 1 FROM sqlite_schema AS s, pragma_table_xinfo(s.name, 'main') AS c WHERE s.type = 'table' AND c.hidden <> 0";
 
+/* What recordings have under a name nothing else may be: a view in the place of a table could claim anything, for ever. */
+static bool is_as_ours(const char *name, const char *type)
+{
+	const struct catalogue_table *ours = name && type ? catalogue_find("main", name) : NULL;
+
+	/* Samples are a table in files of version 1, and ours to show in others. */
+	return !ours || strcmp(type, ours->kind == CATALOGUE_VIEW ? "view" : "table") == 0;
+}
+
+static int check_names(sqlite3 *db)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
+	int code, r = 0;
+
+	code = sqlite3_prepare_v2(db, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')", -1, &rows, NULL);
+	while (r == 0 && (code == SQLITE_OK || code == SQLITE_ROW)) {
+		code = sqlite3_step(rows);
+		if (code == SQLITE_ROW && !is_as_ours((const char *)sqlite3_column_text(rows, 0),
+						      (const char *)sqlite3_column_text(rows, 1)))
+			r = -EMEDIUMTYPE;
+	}
+	return r < 0 ? r : store_read_errno(db, code);
+}
+
 int store_check_schema(sqlite3 *db)
 {
 	char *sql = strange_sql();
@@ -102,6 +128,8 @@ int store_check_schema(sqlite3 *db)
 	sqlite3_free(sql);
 	if (r == 0)
 		r = has_row(db, computed_sql);
+	if (r == 0)
+		r = check_names(db);
 	return r > 0 ? -EMEDIUMTYPE : r;
 }
 
@@ -147,8 +175,19 @@ static int permit_reading(void *data, int action, const char *first, const char 
 	}
 }
 
+/*
+ * SQLite takes views apart as deep as they go before it asks anybody whether to go on: forty views over two of the
+ * view before are a trillion. What that takes is memory, so memory is what ends it. Sorting and grouping go to the disk, and
+ * a question that is no attack stays far below.
+ */
+static void limit_memory(void)
+{
+	sqlite3_hard_heap_limit64(MAX_HEAP_BYTES);
+}
+
 void trust_read_only(sqlite3 *db)
 {
+	limit_memory();
 	sqlite3_set_authorizer(db, permit_reading, NULL);
 }
 

@@ -4,7 +4,8 @@
 
 #include <sqlite3.h>
 
-/* trust_read_only - from now on the connection opens no other file, loads no code, and changes none of its own settings. */
+/* trust_read_only - from now on the connection opens no other file, loads no code, and changes none of its own
+ * settings; and SQLite's memory is limited in this process. */
 void trust_read_only(sqlite3 *db);
 
 #endif

@@ -158,6 +158,8 @@ class PlantedFiles(Attack):
         if self.is_attackers:  # the index of a log, as SQLite makes it for whoever reads it first
             after = {path: one for path, one in after.items() if path in before or not path.endswith("-shm")}
         wrong += ["changed: %s: %s" % (path, change) for path, change in attacks.difference(before, after).items()]
+        if self.is_attackers and planted[0].endswith("-wal") and ended.status == 65:
+            return wrong  # the log is the owner's own, and part of a recording that is not what it was sealed as
         if ended.status not in (0, 2, 3) and not any(os.path.basename(path) in ended.err for path in planted):
             wrong.append("failed (%d), and no planted file is named: %s" % (ended.status, ended.err.strip()))
         if not self.is_attackers and "the attacker was here" in ended.out:
