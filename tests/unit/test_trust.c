@@ -29,8 +29,8 @@ static void test_schemas_that_are_refused(void **state)
 	static const char *const cases[] = {
 		"CREATE TABLE big(a, b AS (zeroblob(1000000000)))",
 		"CREATE TABLE big(a, b AS (zeroblob(10)) STORED)",
-		"CREATE TABLE other(x); UPDATE sqlite_schema SET sql = 'CREATE TABLE run(run, event AS (zeroblob(1e9)))'"
-		" WHERE name = 'run'",
+		("CREATE TABLE other(x); UPDATE sqlite_schema SET sql = 'CREATE TABLE run(run, event AS (zeroblob(1e9)))'"
+		 " WHERE name = 'run'"),
 		"CREATE VIRTUAL TABLE words USING fts5(text)",
 		"INSERT INTO sqlite_schema VALUES('table', 'strange', 'strange', 0, 'CREATE VIRTUAL TABLE strange USING sample')",
 		"INSERT INTO sqlite_schema VALUES('view', printf('%0300d', 1), 'x', 0, 'CREATE VIEW x AS SELECT 1')",
