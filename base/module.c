@@ -169,7 +169,6 @@ static int check_identity(const struct module *module, const struct stat *st)
 static int open_checked(const struct module *module, const char *path, int *ret)
 {
 	CLEANUP(closep) int found = -1;
-	char link[32];
 	struct stat st;
 	int fd, r;
 
@@ -179,10 +178,9 @@ static int open_checked(const struct module *module, const char *path, int *ret)
 	r = check_identity(module, &st);
 	if (r < 0)
 		return r;
-	snprintf(link, sizeof link, "/proc/self/fd/%d", found);
-	fd = open(link, O_RDONLY | O_CLOEXEC);
+	fd = reopen_to_read(found);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret = fd;
 	return 0;
 }

@@ -71,6 +71,13 @@ uint64_t realtime_ns(void);
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_bytes);
 
 /*
+ * reopen_to_read - open the file that an O_PATH descriptor stands for. To look at a file by such a
+ * descriptor first neither blocks, as opening a FIFO does, nor acts, as opening some devices does.
+ * Returns a descriptor, or what open(2) reports, negated. Source: open(2), O_PATH; proc(5), /proc/pid/fd.
+ */
+int reopen_to_read(int looked_at);
+
+/*
  * hash_bytes - FNV-1a, in 64 bits: goes on from hash with n bytes; HASH_START begins one.
  * Source: Fowler, Noll, Vo, draft-eastlake-fnv.
  */

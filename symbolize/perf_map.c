@@ -197,10 +197,9 @@ static int open_in(const struct generated_owner *owner, const char *folder, pid_
 	r = check_file(owner, &st);
 	if (r < 0)
 		return r;
-	snprintf(name, sizeof name, "/proc/self/fd/%d", found);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
+	fd = reopen_to_read(found);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret = fd;
 	return 0;
 }

@@ -130,7 +130,6 @@ struct effort_budget *search_budget(struct symbol_search *search)
 static int open_regular(const char *path, int *ret)
 {
 	CLEANUP(closep) int found = -1;
-	char link[32];
 	struct stat st;
 	int fd;
 
@@ -139,10 +138,9 @@ static int open_regular(const char *path, int *ret)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
-	snprintf(link, sizeof link, "/proc/self/fd/%d", found);
-	fd = open(link, O_RDONLY | O_CLOEXEC);
+	fd = reopen_to_read(found);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret = fd;
 	return 0;
 }

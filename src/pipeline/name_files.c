@@ -76,17 +76,15 @@ static int open_elf(const char *path, int *ret)
 {
 	CLEANUP(closep) int found = open(path, O_PATH | O_CLOEXEC);
 	CLEANUP(closep) int fd = -1;
-	char link[32];
 	struct stat st;
 
 	if (found < 0 || fstat(found, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
-	snprintf(link, sizeof link, "/proc/self/fd/%d", found);
-	fd = open(link, O_RDONLY | O_CLOEXEC);
+	fd = reopen_to_read(found);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (!is_elf(fd))
 		return -ENOEXEC;
 	*ret = TAKE_FD(fd);
