@@ -403,7 +403,7 @@ class Memory(t.Case):
             self.assertEqual(t.OK, whole.returncode, whole.stderr)
             n_allocations = int(re.fullmatch(r"(\d+) allocations\n", whole.stderr).group(1))
             for i in range(POINTS):
-                which = n_allocations * (35 * POINTS + 20 * i) // (100 * POINTS)  # a third makes the tables, a half goes to ELF files
+                which = n_allocations * (2 * i + 1) // (2 * POINTS)
                 path = "%d.db" % which
                 with self.subTest(which, of=n_allocations):
                     done = self.record_with(target, which, path)
