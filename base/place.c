@@ -233,7 +233,8 @@ static int look(unsigned *n_links, struct place *place)
 	if (S_ISLNK(place->st.st_mode))
 		return follow_to_file(n_links, place);
 	place->exists = true;
-	return is_planted(&place->st, &place->folder_st) ? -PLACE_EOTHERS_FILE : 0;
+	place->is_others = is_planted(&place->st, &place->folder_st);
+	return 0;
 }
 
 static int find_in(int start, const char *path, unsigned *n_links, struct place *ret)
@@ -261,12 +262,22 @@ static int find_in(int start, const char *path, unsigned *n_links, struct place 
 
 /* ---- For others ---- */
 
-int place_find(const char *path, struct place *ret)
+int place_find_file(const char *path, struct place *ret)
 {
 	unsigned n_links = 0;
 
 	*ret = (struct place){ .folder = -1 };
 	return find_in(AT_FDCWD, path, &n_links, ret);
+}
+
+int place_find(const char *path, struct place *ret)
+{
+	int r = place_find_file(path, ret);
+
+	if (r < 0 || !ret->is_others)
+		return r;
+	place_done(ret);
+	return -PLACE_EOTHERS_FILE;
 }
 
 void place_done(struct place *place)

@@ -15,6 +15,7 @@
 enum {
 	PLACE_EOTHERS_LINK = EKEYREJECTED, /* a symbolic link of somebody who may have put it there to mislead */
 	PLACE_EOTHERS_FILE = EKEYREVOKED,  /* somebody else's file, in a folder where everybody may create files */
+	PLACE_EOTHERS_BESIDE = EKEYEXPIRED, /* a file of somebody else's beside a database, which would be taken for a part of it */
 	PLACE_ENO_READER = EPIPE,          /* a FIFO that nobody reads */
 	PLACE_ECHANGED = ESTALE,           /* the name means another file than it did a moment ago */
 };
@@ -23,6 +24,7 @@ struct place {
 	int folder;            /* O_PATH: for the *at() calls; -1: not open */
 	char *name;            /* one part of a path, no symbolic link unless is_magic */
 	bool exists;
+	bool is_others;        /* somebody may have put it there for us to find: place_find() refuses that */
 	bool is_magic;         /* a link of procfs to what has no path (a pipe): only the kernel can follow it */
 	struct stat st;        /* of what has the name; only where it exists */
 	struct stat folder_st;
@@ -40,6 +42,11 @@ struct place {
  * Source: Documentation/admin-guide/sysctl/fs.rst, protected_symlinks, protected_fifos and protected_regular.
  */
 int place_find(const char *path, struct place *ret);
+/*
+ * place_find_file - the same of a file that its user names to be changed where it is: it may belong to anybody, since
+ * whoever owns it could change it, too. Errors: those of place_find() but -PLACE_EOTHERS_FILE.
+ */
+int place_find_file(const char *path, struct place *ret);
 void place_done(struct place *place);
 
 /*

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/place.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
@@ -74,6 +75,8 @@ int cli_status(int error)
 		{ EFBIG, EXIT_IO },           { EIO, EXIT_IO },
 		{ EPIPE, EXIT_IO },           { EROFS, EXIT_NO_OUTPUT },
 		{ ESTALE, EXIT_IO },
+		{ PLACE_EOTHERS_LINK, EXIT_NOT_PERMITTED }, { PLACE_EOTHERS_FILE, EXIT_NOT_PERMITTED },
+		{ PLACE_EOTHERS_BESIDE, EXIT_NOT_PERMITTED },
 	};
 
 	if (error == 0)

@@ -142,7 +142,7 @@ static const struct {
 	  " what was flushed before is kept" },
 	{ EBUSY, "",
 	  " is being written by somebody else: wait or stop that, or choose another file with -o" },
-	{ FILES_EBESIDE, "beside ",
+	{ PLACE_EOTHERS_BESIDE, "beside ",
 	  " lies a file of somebody else's (-journal, -wal or -shm), which would be taken for a part of it:"
 	  " remove that, or use a file in a folder of your own" },
 	{ EBADMSG, "",

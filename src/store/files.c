@@ -187,7 +187,7 @@ int files_restore_old(const struct place *place)
 	return move_all(place, ".old", "");
 }
 
-/* -FILES_EBESIDE where somebody has put something beside the database that is not its owner's. */
+/* -PLACE_EOTHERS_BESIDE where somebody has put something beside the database that is not its owner's. */
 static int check_beside(const struct place *place, const struct stat *database)
 {
 	for (size_t i = 1; i < N_ELEMENTS(suffixes); i++) {
@@ -201,7 +201,7 @@ static int check_beside(const struct place *place, const struct stat *database)
 		if (fstatat(place->folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || beside_belongs(database, &st))
 			continue;
 		store_notice("%s is not a file of the recording's owner", name);
-		return -FILES_EBESIDE;
+		return -PLACE_EOTHERS_BESIDE;
 	}
 	return 0;
 }

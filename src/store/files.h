@@ -7,9 +7,6 @@
 
 #include "base/place.h"
 
-/* Beside a recording lies a file of somebody else's that would be taken for a part of it. */
-enum { FILES_EBESIDE = EKEYEXPIRED };
-
 /*
  * files_keep_old - make room: rename what is there to NAME.old, with
  * the files SQLite keeps beside it, replacing an older NAME.old.
@@ -26,14 +23,14 @@ int files_restore_old(const struct place *place);
  * files_create - a new, empty file for its owner alone, under the recorder's lock.
  * What an older recording left beside that place is removed.
  * @ret_fd: holds the lock until it is closed.
- * Errors: -EBUSY another recorder was faster; -FILES_EBESIDE a file of somebody else's is beside; what open(2) reports.
+ * Errors: -EBUSY another recorder was faster; -PLACE_EOTHERS_BESIDE a file of somebody else's is beside; what open(2) reports.
  */
 int files_create(const struct place *place, int *ret_fd);
 
 /*
  * files_lock - take the recorder's lock on a recording that is there.
  * @ret_fd: holds the lock until it is closed.
- * Errors: -EBUSY somebody writes it; -FILES_EBESIDE as before; what open(2) reports, -EACCES and -EROFS among them.
+ * Errors: -EBUSY somebody writes it; -PLACE_EOTHERS_BESIDE as before; what open(2) reports, -EACCES and -EROFS among them.
  */
 int files_lock(const struct place *place, int *ret_fd);
 

@@ -260,7 +260,7 @@ int store_open(const char *path, struct store **ret)
 	store = new_store();
 	if (!store)
 		return -ENOMEM;
-	r = place_find(path, &store->place);
+	r = place_find_file(path, &store->place);
 	if (r >= 0)
 		r = files_lock(&store->place, &store->lock_fd);
 	if (r >= 0)

@@ -312,7 +312,7 @@ static void test_sentences_name_the_file_and_what_to_do(void **state)
 		{ -EMEDIUMTYPE, "'probing record' wrote" },
 		{ -EPROTONOSUPPORT, "update probing" }, { -EIO, "dmesg" },
 		{ -ENOMEM, "raise the limit" }, { -ESTALE, "when its recorder has ended" },
-		{ -EMFILE, "ulimit -n" }, { -FILES_EBESIDE, "remove that" },
+		{ -EMFILE, "ulimit -n" }, { -PLACE_EOTHERS_BESIDE, "remove that" },
 		{ -PLACE_EOTHERS_LINK, "the file itself" }, { -PLACE_EOTHERS_FILE, "another file" }, { -ELOOP, "Too many levels" },
 		{ -99999, "unknown error" },
 	};

@@ -42,7 +42,7 @@ static void test_foreign_files_refuse_a_new_recording(void **state)
 	needs_root();
 	for (size_t i = 0; i < 3; i++) {
 		plant_foreign(with(f->file, suffixes[i]));
-		assert_int_equal(store_create(f->file, NULL, &store), -FILES_EBESIDE);
+		assert_int_equal(store_create(f->file, NULL, &store), -PLACE_EOTHERS_BESIDE);
 		assert_false(exists(f->file));
 		assert_true(exists(with(f->file, suffixes[i])));
 		assert_int_equal(unlink(with(f->file, suffixes[i])), 0);
@@ -58,7 +58,7 @@ static void test_foreign_files_refuse_a_change(void **state)
 	finish(new_store(f->file));
 	for (size_t i = 0; i < 3; i++) {
 		plant_foreign(with(f->file, suffixes[i]));
-		assert_int_equal(store_open(f->file, &store), -FILES_EBESIDE);
+		assert_int_equal(store_open(f->file, &store), -PLACE_EOTHERS_BESIDE);
 		assert_true(exists(with(f->file, suffixes[i])));
 		assert_int_equal(unlink(with(f->file, suffixes[i])), 0);
 	}
