@@ -22,6 +22,7 @@
 #include "src/store/recover.h"
 #include "src/store/store_private.h"
 #include "src/store/trust.h"
+#include "src/store/write_vfs.h"
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
@@ -80,7 +81,7 @@ static int open_copy(const char *name, sqlite3 **ret)
 {
 	int code;
 
-	return open_with(name, SQLITE_OPEN_READWRITE, NULL, ret, &code);
+	return open_with(name, SQLITE_OPEN_READWRITE, WRITE_VFS, ret, &code);
 }
 
 static int open_file(const char *path, sqlite3 **ret)

@@ -4,6 +4,9 @@
  * A recorder that is killed while it makes one file of database and log leaves a journal: half of the database is
  * new, and the journal has the old half. SQLite reads such a file only after it has written the old half back. That is for
  * the owner's next recorder to do; who reads takes copies of both and leaves what is there alone.
+ *
+ * Whoever owns the journal may write to it meanwhile, so it is looked at when it is copied. Whatever it says, SQLite
+ * reaches nothing but the copies (write_vfs.c).
  */
 #include "src/store/recover.h"
 
@@ -21,8 +24,11 @@
 #include "base/util.h"
 #include "src/store/beside.h"
 #include "src/store/store_private.h"
+#include "src/store/write_vfs.h"
 
 enum { PIECE_BYTES = 16 << 20 };
+
+#define COPY "copy.db"
 
 /* Ends a journal that names a super-journal. Source: SQLite 3.40, pager.c, aJournalMagic. */
 static const unsigned char super_magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
@@ -58,67 +64,87 @@ static int copy_bytes(int from, int to)
 	return n < 0 ? -errno : 0;
 }
 
+/* Returns a descriptor of the copy. */
 static int copy_file(int from, int folder, const char *name)
 {
-	CLEANUP(closep) int to = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	CLEANUP(closep) int to = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
 
-	return to < 0 ? -errno : copy_bytes(from, to);
+	if (to < 0)
+		return -errno;
+	r = copy_bytes(from, to);
+	return r < 0 ? r : TAKE_FD(to);
 }
 
-static int check_journal(int fd, const struct stat *st)
+/* Of the copy, which nobody else can change any more. */
+static int check_journal(int fd)
 {
 	unsigned char last[sizeof super_magic];
+	struct stat st;
 
-	if (st->st_size < (off_t)sizeof last)
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size < (off_t)sizeof last)
 		return 0;
-	if (pread(fd, last, sizeof last, st->st_size - (off_t)sizeof last) != sizeof last)
+	if (pread(fd, last, sizeof last, st.st_size - (off_t)sizeof last) != sizeof last)
 		return -EIO;
 	return memcmp(last, super_magic, sizeof last) == 0 ? -EBADMSG : 0;
 }
 
+static int copy_journal(const char *path, const struct stat *database, int folder)
+{
+	CLEANUP(freep) char *journal = NULL;
+	CLEANUP(closep) int from = -1, copy = -1;
+	struct stat st;
+	int r;
+
+	if (asprintf(&journal, "%s" BESIDE_JOURNAL, path) < 0) {
+		journal = NULL;
+		return -ENOMEM;
+	}
+	from = open_to_read(journal, &st);
+	if (from < 0)
+		return from;
+	if (!beside_belongs(database, &st))
+		return -EACCES;
+	copy = copy_file(from, folder, COPY BESIDE_JOURNAL);
+	r = copy < 0 ? copy : check_journal(copy);
+	if (r == -EBADMSG)
+		store_notice("%s names another file, which no recorder's does: it is not rolled back", journal);
+	return r;
+}
+
+/* Returns a descriptor of the database's copy. */
 static int copy_pair(const char *path, int folder)
 {
-	CLEANUP(freep) char *target = realpath(path, NULL), *journal = NULL;
-	CLEANUP(closep) int database_fd = -1, journal_fd = -1;
-	struct stat database, st;
+	CLEANUP(freep) char *target = realpath(path, NULL);
+	CLEANUP(closep) int from = -1, copy = -1;
+	struct stat database;
 	int r;
 
 	if (!target)
 		return -errno;
-	if (asprintf(&journal, "%s" BESIDE_JOURNAL, target) < 0) {
-		journal = NULL;
-		return -ENOMEM;
-	}
-	database_fd = open_to_read(target, &database);
-	if (database_fd < 0)
-		return database_fd;
-	journal_fd = open_to_read(journal, &st);
-	if (journal_fd < 0)
-		return journal_fd;
-	if (!beside_belongs(&database, &st))
-		return -EACCES;
-	r = check_journal(journal_fd, &st);
-	if (r == -EBADMSG)
-		store_notice("%s names another file, which no recorder's does: it is not rolled back", journal);
-	if (r >= 0)
-		r = copy_file(database_fd, folder, "copy.db");
-	return r < 0 ? r : copy_file(journal_fd, folder, "copy.db" BESIDE_JOURNAL);
+	from = open_to_read(target, &database);
+	if (from < 0)
+		return from;
+	copy = copy_file(from, folder, COPY);
+	r = copy < 0 ? copy : copy_journal(target, &database, folder);
+	return r < 0 ? r : TAKE_FD(copy);
 }
 
-static int copy_in(const struct private_folder *folder, const char *path, int (*open)(const char *name, sqlite3 **ret),
-		   sqlite3 **ret)
+static int open_in(int folder, const char *path, int (*open_name)(const char *name, sqlite3 **ret), sqlite3 **ret)
 {
+	CLEANUP(closep) int copy = copy_pair(path, folder);
 	CLEANUP(freep) char *name = NULL;
 	int r;
 
-	r = copy_pair(path, folder->fd);
-	if (r < 0)
-		return r;
-	if (asprintf(&name, "%s/copy.db", folder->path) < 0) {
-		name = NULL;
-		return -ENOMEM;
-	}
-	return open(name, ret);
+	r = copy < 0 ? copy : store_errno(NULL, write_vfs_register());
+	if (r >= 0)
+		r = write_vfs_admit(folder, COPY, copy, &name);
+	if (r >= 0)
+		r = open_name(name, ret);
+	write_vfs_dismiss(folder); /* all files are open */
+	return r;
 }
 
 int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **ret), sqlite3 **ret)
@@ -132,7 +158,7 @@ int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **
 		return -errno;
 	r = private_folder_make(fd, "probing-copy.", &folder);
 	if (r >= 0)
-		r = copy_in(&folder, path, open_name, ret);
+		r = open_in(folder.fd, path, open_name, ret);
 	if (r >= 0)
 		store_notice("the last change of %s was cut off: a copy of it, as it was before, is read; the file stays as it is",
 			     path);

@@ -8,7 +8,7 @@
  * recover_copy - copy a database and the journal beside it into a folder of our own, and open the copy there.
  * SQLite rolls the copy back at its first use.
  * @path: of the original.
- * @open_name: opens a database of that name to be changed, and looks into it.
+ * @open_name: opens a database of that name to be changed, by WRITE_VFS, and looks into it.
  * @ret:  the connection; the copy has no name any more and goes with it.
  * Errors: -EBADMSG the journal names a super-journal: no recorder writes such; what copying and @open_name report.
  */
