@@ -54,10 +54,12 @@ class TruncatedLibrary(t.Case):
         self.assertGreater(sum("go_on" in recording.names(s.stack) for s in recording.samples if s.stack), 200)
         last = max(s.timestamp for s in recording.samples)
         self.assertGreater(last - min(s.timestamp for s in recording.samples), 4)
-        self.assertIn("places have no names: of %s (" % path, done.stderr)
+        # How many had been read by then is a matter of time; those that had not are counted, and said.
+        n_nameless = sum(name.startswith("burning.so+0x") for name in recording.all_names())
         with contextlib.closing(t.connect("probing.db")) as db:
-            (n,), = db.execute("SELECT value FROM counter WHERE name = 'names given up'")
-        self.assertGreater(n, 0)
+            n = sum(value for value, in db.execute("SELECT value FROM counter WHERE name = 'names given up'"))
+        self.assertLessEqual(n_nameless, n)
+        self.assertEqual(n > 0, "places have no names: of %s (" % path in done.stderr, done.stderr)
         t.probing("info", "--check", "probing.db", check=t.OK)
 
     def test_nothing_is_left_of_it(self):
