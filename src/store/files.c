@@ -13,7 +13,7 @@
  *    path still means the file that was locked.
  *
  * 4. All is done in a folder that is held open, and no link is followed: others may write to the folder, too, and
- *    what they put beside a recording is none of its files.
+ *    their files beside a recording are not part of it.
  *
  * Closing a descriptor drops all of the process' other locks on that file:
  * a path that this process has open in SQLite must not be given to

@@ -111,7 +111,7 @@ static int close_file(sqlite3_file *base)
 	return SQLITE_OK;
 }
 
-/* What lies behind the end reads as zeros, and is told. */
+/* Bytes beyond the end read as zeros, and SQLite wants to know. */
 static int read_bytes(sqlite3_file *base, void *to, int n, sqlite3_int64 offset)
 {
 	struct read_file *file = (struct read_file *)base;

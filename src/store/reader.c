@@ -5,10 +5,10 @@
  * and so are the files beside it, which others may have put there. So
  *
  * 1. nothing is written, rolled back or removed: SQLite reaches the files through read_vfs.c, which cannot;
- * 2. what lies beside the file and belongs to somebody else is ignored, and that is said;
- * 3. a file that is half changed is read from a private copy (recover.c), and that is said;
- * 4. nothing of its schema is run but views, and what no recording has is refused (trust.c);
- * 5. what it claims to be is checked before anyone asks it a question.
+ * 2. files of other users beside the recording are ignored, with a notice;
+ * 3. a half-changed file is read from a private copy (recover.c), with a notice;
+ * 4. SQLite runs nothing of the schema but views; schemas that no recorder makes are refused (trust.c);
+ * 5. the reader checks application id, version and tables before it hands the connection out.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * rows.c - tables of one database made again in another.
  *
- * The text that made a table stands in its file, and a file may come from anybody: what SQLite is handed here is
- * written by us, from our own catalogue or from the names of columns, quoted.
+ * A file holds the SQL text that made its tables, and a file may come from anybody. So we write the SQL ourselves, from
+ * our own catalogue or from the quoted names of columns.
  */
 #include <errno.h>
 #include <string.h>
@@ -132,7 +132,7 @@ static bool is_as_described(sqlite3 *from, const struct catalogue_table *describ
 	return true;
 }
 
-/* What is declared decides what values become; of a word that is not known they stay as they are. */
+/* The declared type decides which affinity a column has; a type that we do not know gives it none. */
 static const char *plain_type(const char *declared)
 {
 	static const char *const types[] = { "INTEGER", "REAL", "TEXT", "BLOB", "NUMERIC", "INT" };
@@ -293,7 +293,7 @@ static int permit_view(void *data, int action, const char *first, const char *se
 	}
 }
 
-/* The first statement alone; what a view selects is not looked at before somebody asks it. */
+/* Runs the first statement of the text alone. SQLite compiles the SELECT of a view only when somebody queries it. */
 static int create_view(sqlite3 *to, const char *name, const char *sql)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;

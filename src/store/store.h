@@ -354,7 +354,7 @@ int store_check_schema(sqlite3 *db);
 void store_permit_attach(sqlite3 *db);
 
 /*
- * store_on_notice - who hears of what is no error: that somebody else's file beside a recording is ignored, that
+ * store_on_notice - set who hears notices: that a file of another user beside a recording is ignored, that
  * a copy is read. One for the process, set before anything is opened. @hears: may be NULL, as it is at first.
  */
 void store_on_notice(void (*hears)(const char *sentence));

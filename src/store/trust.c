@@ -155,8 +155,8 @@ static bool may_ask(const char *pragma, const char *argument)
 	return !argument || is_of(with_argument, pragma);
 }
 
-/* Nothing can be written, whatever is asked (read_vfs.c): what is left is to reach other files and other code.
- * @data: NULL, or what may be attached is the user's choice. */
+/* No statement can write (read_vfs.c). The authorizer keeps them from other files and from loading code.
+ * @data: not NULL where the user chooses what to attach. */
 static int permit_reading(void *data, int action, const char *first, const char *second, const char *database,
 			  const char *trigger)
 {

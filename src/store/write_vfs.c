@@ -118,7 +118,7 @@ static bool is_admitted(const char *name, int fd)
 	return file.st_dev == database.st_dev && file.st_ino == database.st_ino;
 }
 
-/* For all that SQLite opens in this process; what is not reached through a folder is no recording. */
+/* SQLite opens every file of this process by this call. Names that lead through no folder's descriptor are no recordings. */
 static int open_carefully(const char *name, int flags, int mode)
 {
 	int fd;
