@@ -140,15 +140,18 @@ static int check_is_ours(sqlite3 *db)
 	return version < 1 || n_tables != N_TABLES ? -EBADMSG : 0;
 }
 
+static int check_contents(sqlite3 *db)
+{
+	int r = check_is_ours(db);
+
+	return r < 0 ? r : store_check_schema(db);
+}
+
 int reader_check(sqlite3 *db)
 {
-	int code, r;
+	int code = store_distrust(db);
 
-	code = store_distrust(db);
-	if (code != SQLITE_OK)
-		return store_read_errno(db, code);
-	r = check_is_ours(db);
-	return r < 0 ? r : store_check_schema(db);
+	return code == SQLITE_OK ? check_contents(db) : store_read_errno(db, code);
 }
 
 int store_open_reader(const char *path, sqlite3 **ret)
@@ -163,9 +166,7 @@ int store_open_reader(const char *path, sqlite3 **ret)
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
 	r = open_file(path, &db);
 	if (r >= 0)
-		r = check_is_ours(db);
-	if (r >= 0)
-		r = store_check_schema(db);
+		r = check_contents(db);
 	if (r >= 0)
 		r = tell_foreign(path);
 	if (r < 0)

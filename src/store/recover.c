@@ -5,7 +5,7 @@
  * new, and the journal has the old half. SQLite reads such a file only after it has written the old half back. That is for
  * the owner's next recorder to do; who reads takes copies of both and leaves what is there alone.
  *
- * Whoever owns the journal may write to it meanwhile, so it is looked at when it is copied. Whatever it says, SQLite
+ * Whoever owns the journal may write to it meanwhile, so recover_copy() checks the copy. Whatever the journal holds, SQLite
  * reaches nothing but the copies (write_vfs.c).
  */
 #include "src/store/recover.h"

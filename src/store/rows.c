@@ -48,7 +48,7 @@ static bool is_in_schema(sqlite3 *db, const char *name)
 
 /* ---- Rows ---- */
 
-/* "\"a\", \"b\"" of the columns of @rows that the other table has, too; where there are none, "". */
+/* "\"a\", \"b\"" of the columns of @rows that the other table has, too; where there are none, a blank. */
 static char *common_columns(sqlite3_stmt *rows, sqlite3 *to, const char *table, int *ret_n)
 {
 	sqlite3_str *columns = sqlite3_str_new(NULL);
@@ -57,7 +57,9 @@ static char *common_columns(sqlite3_stmt *rows, sqlite3 *to, const char *table, 
 	for (int i = 0; i < sqlite3_column_count(rows); i++)
 		if (has_column(to, table, sqlite3_column_name(rows, i)))
 			sqlite3_str_appendf(columns, (*ret_n)++ == 0 ? "\"%w\"" : ", \"%w\"", sqlite3_column_name(rows, i));
-	return *ret_n > 0 ? sqlite3_str_finish(columns) : (sqlite3_free(sqlite3_str_finish(columns)), sqlite3_mprintf("%s", ""));
+	if (*ret_n == 0) /* else finishing gives NULL, as without memory */
+		sqlite3_str_appendf(columns, " ");
+	return sqlite3_str_finish(columns);
 }
 
 static char *insert_sql(const char *table, const char *columns, int n)
