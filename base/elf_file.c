@@ -352,19 +352,18 @@ int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_sta
 static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shdr *header,
 			 const char *name, GElf_Sym *ret)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = elf_getdata(section, NULL), *strings = elf_getdata(elf_getscn(file->elf, header->sh_link), NULL);
+	size_t n_name = strlen(name) + 1;
 	GElf_Sym symbol;
 
-	for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
-		const char *found;
-
-		if (symbol.st_shndx == SHN_UNDEF)
+	/* All of a table are compared: elf_strptr() would find its section again for each. */
+	for (int i = 0; data && strings && strings->d_buf && gelf_getsym(data, i, &symbol); i++) {
+		if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= strings->d_size ||
+		    strings->d_size - symbol.st_name < n_name ||
+		    memcmp((const char *)strings->d_buf + symbol.st_name, name, n_name) != 0)
 			continue;
-		found = elf_strptr(file->elf, header->sh_link, symbol.st_name);
-		if (found && strcmp(found, name) == 0) {
-			*ret = symbol;
-			return 0;
-		}
+		*ret = symbol;
+		return 0;
 	}
 	return -ENOENT;
 }

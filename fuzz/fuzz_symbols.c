@@ -75,7 +75,7 @@ static void unpack(struct elf_file *elf)
 	int r;
 
 	effort_begin(&effort);
-	r = unpacked_new(elf, NULL, &unpacked);
+	r = unpacked_new(elf, NULL, false, &unpacked);
 	effort_end(&effort);
 	if (r < 0)
 		return;

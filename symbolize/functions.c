@@ -1,8 +1,7 @@
 /* functions.c - the functions that debug information describes, by address.
  *
- * .debug_aranges is no help: clang leaves it out. The address ranges stand in
- * the units' top entries, which are quick to read; the functions inside a unit
- * are collected at the first look-up there.
+ * Where a unit's code lies stands in .debug_aranges, by gcc, and in the unit's top entry, which takes longer to read: clang
+ * leaves the former out. The functions inside a unit are collected at the first look-up there.
  *
  * Invariants: ranges are sorted by start, never empty; items are indices into
  * the array beside them. Ranges may overlap (a function inlined into the same
@@ -13,11 +12,13 @@
 
 #include <dwarf.h>
 #include <errno.h>
+#include <gelf.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/id_map.h"
 #include "base/util.h"
 #include "symbolize/abbrevs.h"
 #include "symbolize/effort.h"
@@ -26,7 +27,7 @@
 enum { MAX_DEPTH = 48, MAX_NESTING = 64, MAX_RANGES = 1 << 24 };
 
 /* What libdw takes and keeps of each, roughly: of a unit a table for its abbreviations, too. */
-enum { STEPS_OF_ENTRY = 64, BYTES_OF_UNIT = 1280 };
+enum { STEPS_OF_ENTRY = 64, STEPS_OF_RANGE = 4, BYTES_OF_UNIT = 1280 };
 
 struct range {
 	uint64_t start, end;
@@ -41,7 +42,8 @@ struct ranges {
 struct debug_unit {
 	Dwarf_Die lines; /* the unit in the file itself: has the line table */
 	Dwarf_Die root;  /* the same, or its other half in a .dwo file */
-	bool collected;
+	bool is_read, collected; /* !is_read: known by its offset only */
+	uint64_t offset;
 	uint64_t n_left; /* entries that may still be met, while collecting */
 	Dwarf_Die *functions;
 	size_t n_functions, functions_allocated;
@@ -49,6 +51,8 @@ struct debug_unit {
 };
 
 struct debug_functions {
+	Dwarf *dwarf;
+	bool is_split;
 	struct abbrevs_section abbrevs;
 	struct debug_unit *units;
 	size_t n_units, units_allocated;
@@ -236,12 +240,135 @@ static int add_unit(struct debug_functions *functions, Dwarf_Die *lines, Dwarf_D
 	if (r < 0)
 		return r;
 	unit = &functions->units[functions->n_units];
-	*unit = (struct debug_unit){ .lines = *lines, .root = split->cu ? *split : *lines };
+	*unit = (struct debug_unit){
+		.lines = *lines,
+		.root = split->cu ? *split : *lines,
+		.is_read = true,
+		.offset = dwarf_dieoffset(lines),
+	};
 	r = ranges_add(&functions->ranges, lines, functions->n_units);
 	if (r < 0)
 		return r;
 	functions->n_units++;
 	return 0;
+}
+
+/* ---- Units that .debug_aranges has ---- */
+
+struct listed {
+	Dwarf_Aranges *aranges; /* libdw's; NULL: there are none */
+	size_t n;
+	struct id_map units; /* offset of the first entry -> index into functions->units; NOT_MET: not met yet */
+};
+
+enum { NOT_MET = UINT32_MAX };
+
+/* libdw makes 70 bytes of an entry of 16, for a while. Returns 0 also where the section is none to be asked for. */
+static int take_listed(Dwarf *dwarf, bool *ret_is_sane)
+{
+	enum { MAX_BYTES = 8 << 20, MEMORY_OF_BYTE = 5, MAX_SECTIONS = 1 << 16 };
+	Elf *elf = dwarf_getelf(dwarf);
+	Elf_Scn *section = NULL;
+	size_t names, n = 0;
+
+	*ret_is_sane = false;
+	if (!elf || elf_getshdrstrndx(elf, &names) < 0)
+		return 0;
+	while ((section = elf_nextscn(elf, section)) != NULL && ++n < MAX_SECTIONS) {
+		GElf_Shdr header;
+		const char *name;
+
+		if (!gelf_getshdr(section, &header))
+			return 0;
+		name = elf_strptr(elf, names, header.sh_name);
+		if (!name || strcmp(name, ".debug_aranges") != 0)
+			continue;
+		if ((header.sh_flags & SHF_COMPRESSED) || header.sh_size > MAX_BYTES)
+			return 0;
+		*ret_is_sane = true;
+		return effort_take(header.sh_size * MEMORY_OF_BYTE, true);
+	}
+	return 0;
+}
+
+static bool listed_nth(const struct listed *listed, size_t i, Dwarf_Addr *ret_start, Dwarf_Word *ret_length, Dwarf_Off *ret_unit)
+{
+	Dwarf_Arange *arange = dwarf_onearange(listed->aranges, i);
+
+	return arange && dwarf_getarangeinfo(arange, ret_start, ret_length, ret_unit) == 0;
+}
+
+static int listed_find(Dwarf *dwarf, struct listed *listed)
+{
+	Dwarf_Word length;
+	Dwarf_Addr start;
+	Dwarf_Off unit;
+
+	bool is_sane;
+	int r;
+
+	*listed = (struct listed){ 0 };
+	r = take_listed(dwarf, &is_sane);
+	if (r < 0 || !is_sane)
+		return r;
+	if (dwarf_getaranges(dwarf, &listed->aranges, &listed->n) != 0)
+		listed->n = 0;
+	for (size_t i = 0; i < listed->n; i++) {
+		if (!effort_go_on(STEPS_OF_RANGE))
+			return -ETIME;
+		if (!listed_nth(listed, i, &start, &length, &unit) || unit == 0 || id_map_find(&listed->units, unit))
+			continue;
+		if (id_map_add(&listed->units, unit, NOT_MET) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A unit whose ranges are listed needs not be read yet. Returns 1 where it is, 0. */
+static int add_listed(struct debug_functions *functions, struct listed *listed, Dwarf_Die *die)
+{
+	struct id_slot *entry = id_map_find(&listed->units, dwarf_dieoffset(die));
+	int r;
+
+	if (!entry || functions->n_units >= NOT_MET)
+		return 0;
+	r = effort_grow(&functions->units, functions->n_units, &functions->units_allocated, sizeof *functions->units);
+	if (r < 0)
+		return r;
+	entry->id = (uint32_t)functions->n_units;
+	functions->units[functions->n_units++] = (struct debug_unit){ .offset = dwarf_dieoffset(die) };
+	return 1;
+}
+
+static int add_listed_ranges(struct debug_functions *functions, const struct listed *listed)
+{
+	struct ranges *ranges = &functions->ranges;
+
+	for (size_t i = 0; i < listed->n && ranges->n_items < MAX_RANGES; i++) {
+		const struct id_slot *entry;
+		Dwarf_Word length;
+		Dwarf_Addr start;
+		Dwarf_Off unit;
+		int r;
+
+		if (!effort_go_on(STEPS_OF_RANGE))
+			return -ETIME;
+		if (!listed_nth(listed, i, &start, &length, &unit) || unit == 0 || start == 0 || length == 0 || length > UINT64_MAX - start)
+			continue;
+		entry = id_map_find(&listed->units, unit);
+		if (!entry || entry->id == NOT_MET)
+			continue;
+		r = effort_grow(&ranges->items, ranges->n_items, &ranges->allocated, sizeof *ranges->items);
+		if (r < 0)
+			return r;
+		ranges->items[ranges->n_items++] = (struct range){ start, start + length, entry->id };
+	}
+	return 0;
+}
+
+static void listed_done(struct listed *listed)
+{
+	id_map_done(&listed->units);
 }
 
 static const char *text_attribute(Dwarf_Die *die, unsigned name, unsigned other_name)
@@ -272,15 +399,20 @@ static bool may_follow(Dwarf_Die *skeleton, const char *path)
 int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions **ret)
 {
 	CLEANUP(debug_functions_freep) struct debug_functions *functions = NULL;
+	CLEANUP(listed_done) struct listed listed = { 0 };
 	Dwarf_CU *unit = NULL;
 	uint8_t type;
+	int r;
 
 	functions = calloc(1, sizeof *functions);
 	if (!functions)
 		return -ENOMEM;
+	functions->dwarf = dwarf;
+	r = listed_find(dwarf, &listed);
+	if (r < 0)
+		return r;
 	for (;;) {
 		Dwarf_Die die = { 0 }, split = { 0 };
-		int r;
 
 		if (dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL) != 0)
 			break;
@@ -291,19 +423,121 @@ int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions *
 			return r;
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;
-		r = abbrevs_take(&functions->abbrevs, &die, false);
+		r = type == DW_UT_compile ? add_listed(functions, &listed, &die) : 0;
+		if (r == 0)
+			r = abbrevs_take(&functions->abbrevs, &die, false);
 		if (r < 0)
 			return r;
+		if (r > 0)
+			continue;
+		functions->is_split |= type == DW_UT_skeleton;
 		if (type == DW_UT_skeleton && may_follow(&die, path))
 			(void)dwarf_cu_info(unit, NULL, NULL, NULL, &split, NULL, NULL, NULL);
 		r = add_unit(functions, &die, &split);
 		if (r < 0)
 			return r;
 	}
+	r = add_listed_ranges(functions, &listed);
+	if (r < 0)
+		return r;
 	ranges_sort(&functions->ranges);
 
 	*ret = TAKE(functions);
 	return 0;
+}
+
+static int restore_units(struct debug_functions *functions, const struct debug_index *index)
+{
+	int r;
+
+	r = effort_take(index->n_units * (sizeof *functions->units + BYTES_OF_UNIT), true);
+	if (r < 0)
+		return r;
+	functions->units = calloc(index->n_units + 1, sizeof *functions->units);
+	if (!functions->units)
+		return -ENOMEM;
+	functions->n_units = index->n_units;
+	for (size_t i = 0; i < index->n_units; i++)
+		functions->units[i].offset = index->units[i];
+	return 0;
+}
+
+static int restore_ranges(struct debug_functions *functions, const struct debug_index *index)
+{
+	struct ranges *ranges = &functions->ranges;
+	int r;
+
+	r = effort_take(index->n_ranges * sizeof *ranges->items, true);
+	if (r < 0)
+		return r;
+	ranges->items = calloc(index->n_ranges + 1, sizeof *ranges->items);
+	if (!ranges->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < index->n_ranges; i++) {
+		const struct cache_range *from = &index->ranges[i];
+
+		if (from->start >= from->end || from->unit >= index->n_units || (i > 0 && from->start < from[-1].start))
+			return -EBADMSG;
+		ranges->items[i] = (struct range){ from->start, from->end, from->unit };
+	}
+	ranges->n_items = index->n_ranges;
+	return 0;
+}
+
+int debug_functions_restore(Dwarf *dwarf, const struct debug_index *index, struct debug_functions **ret)
+{
+	CLEANUP(debug_functions_freep) struct debug_functions *functions = calloc(1, sizeof *functions);
+	int r;
+
+	if (!functions)
+		return -ENOMEM;
+	functions->dwarf = dwarf;
+	r = restore_units(functions, index);
+	if (r >= 0)
+		r = restore_ranges(functions, index);
+	if (r < 0)
+		return r;
+	*ret = TAKE(functions);
+	return 0;
+}
+
+int debug_functions_index(const struct debug_functions *functions, struct debug_index *ret)
+{
+	CLEANUP(freep) uint64_t *units = calloc(functions->n_units + 1, sizeof *units);
+	CLEANUP(freep) struct cache_range *ranges = calloc(functions->ranges.n_items + 1, sizeof *ranges);
+
+	if (functions->is_split)
+		return -ENOTSUP;
+	if (!units || !ranges)
+		return -ENOMEM;
+	for (size_t i = 0; i < functions->n_units; i++)
+		units[i] = functions->units[i].offset;
+	for (size_t i = 0; i < functions->ranges.n_items; i++) {
+		const struct range *from = &functions->ranges.items[i];
+
+		ranges[i] = (struct cache_range){ from->start, from->end, from->item };
+	}
+	*ret = (struct debug_index){ TAKE(units), TAKE(ranges), functions->n_units, functions->ranges.n_items };
+	return 0;
+}
+
+void debug_index_done(struct debug_index *index)
+{
+	free((void *)index->units);
+	free((void *)index->ranges);
+}
+
+/* Where a cache has lied, there is no unit, or not its first entry. */
+static int read_unit(struct debug_functions *functions, struct debug_unit *unit)
+{
+	enum { MAX_HEADER_BYTES = 64 };
+
+	if (!dwarf_offdie(functions->dwarf, unit->offset, &unit->lines) ||
+	    dwarf_cuoffset(&unit->lines) > MAX_HEADER_BYTES || dwarf_tag(&unit->lines) != DW_TAG_compile_unit)
+		return -ENOENT;
+	unit->root = unit->lines;
+	unit->is_read = true;
+	return abbrevs_take(&functions->abbrevs, &unit->lines, false);
 }
 
 void debug_functions_free(struct debug_functions *functions)
@@ -335,6 +569,11 @@ int debug_functions_find(struct debug_functions *functions, uint64_t address, Dw
 	if (!range)
 		return 0;
 	unit = &functions->units[range->item];
+	if (!unit->is_read) {
+		r = read_unit(functions, unit);
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
+	}
 	if (!unit->collected) {
 		r = collect_unit(functions, unit);
 		if (r < 0)

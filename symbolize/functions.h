@@ -6,7 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbolize/cache_entry.h"
+
 struct debug_functions;
+
+/* Which unit describes which addresses. */
+struct debug_index {
+	const uint64_t *units;
+	const struct cache_range *ranges;
+	size_t n_units, n_ranges;
+};
 
 /*
  * debug_functions_new - index the units of a file by address.
@@ -16,6 +25,20 @@ struct debug_functions;
  * Errors: -ENOMEM; those of effort.h.
  */
 int debug_functions_new(Dwarf *dwarf, const char *path, struct debug_functions **ret);
+
+/*
+ * debug_functions_restore - the same out of a cache: nothing is read of a unit before an address in it is asked for.
+ * @units: offsets of their first entries in .debug_info. Neither these nor ranges need be sound.
+ * Errors: -EBADMSG; -ENOMEM; those of effort.h.
+ */
+int debug_functions_restore(Dwarf *dwarf, const struct debug_index *index, struct debug_functions **ret);
+
+/*
+ * debug_functions_index - what that takes. @ret: ended with debug_index_done().
+ * Errors: -ENOTSUP some units have another half in a file of its own; -ENOMEM.
+ */
+int debug_functions_index(const struct debug_functions *functions, struct debug_index *ret);
+void debug_index_done(struct debug_index *index);
 void debug_functions_free(struct debug_functions *functions);
 void debug_functions_freep(struct debug_functions **functions);
 

@@ -20,7 +20,6 @@
 #include "base/id_map.h"
 #include "base/util.h"
 #include "symbolize/effort.h"
-#include "symbolize/functions.h"
 #include "symbolize/line_table.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"
@@ -50,7 +49,7 @@ struct debug_lines {
 	size_t n_wholes, wholes_allocated;
 };
 
-int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug_lines **ret)
+int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct debug_index *known, struct debug_lines **ret)
 {
 	CLEANUP(debug_lines_freep) struct debug_lines *lines = NULL;
 	int r;
@@ -61,12 +60,17 @@ int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug
 	lines->shift = shift;
 	lines->dwarf = dwarf;
 	lines->has_sections = line_sections_of(dwarf, &lines->sections) >= 0;
-	r = debug_functions_new(dwarf, path, &lines->functions);
+	r = known ? debug_functions_restore(dwarf, known, &lines->functions) : debug_functions_new(dwarf, path, &lines->functions);
 	if (r < 0)
 		return r;
 
 	*ret = TAKE(lines);
 	return 0;
+}
+
+int debug_lines_index(const struct debug_lines *lines, struct debug_index *ret)
+{
+	return debug_functions_index(lines->functions, ret);
 }
 
 void debug_lines_free(struct debug_lines *lines)

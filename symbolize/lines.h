@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbolize/functions.h"
+
 /* One function at an address; strings are borrowed until debug_lines_free(). */
 struct debug_frame {
 	const char *name;    /* DW_AT_name; NULL unknown */
@@ -21,9 +23,13 @@ struct debug_lines;
  * debug_lines_new - get ready to ask.
  * @dwarf: borrowed. @shift: its addresses minus the module's own.
  * @path:  the file it is in, beside which others it refers to may lie.
- * Errors: -ENOMEM; those of effort.h.
+ * @known: which unit describes which addresses, out of a cache; NULL: not known.
+ * Errors: -ENOMEM; -EBADMSG what is known is not sound; those of effort.h.
  */
-int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, struct debug_lines **ret);
+int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct debug_index *known, struct debug_lines **ret);
+
+/* The index of what was read; see functions.h. */
+int debug_lines_index(const struct debug_lines *lines, struct debug_index *ret);
 void debug_lines_free(struct debug_lines *lines);
 void debug_lines_freep(struct debug_lines **lines);
 

@@ -179,6 +179,41 @@ int method_tables_new(const struct image *image, const struct python_module *pyt
 	return 0;
 }
 
+int method_tables_restore(const struct cache_method *methods, size_t n, const char *strings, size_t n_strings,
+			  struct method_tables **ret)
+{
+	CLEANUP(method_tables_freep) struct method_tables *tables = calloc(1, sizeof *tables);
+	int r;
+
+	if (!tables)
+		return -ENOMEM;
+	r = effort_take(n * sizeof *tables->list.methods, true);
+	if (r < 0)
+		return r;
+	tables->list.methods = calloc(n + 1, sizeof *tables->list.methods);
+	if (!tables->list.methods)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct cache_method *from = &methods[i];
+
+		if (from->owner >= n_strings || from->member >= n_strings || from->kind > METHOD_GLUE ||
+		    (i > 0 && from->address <= from[-1].address))
+			return -EBADMSG;
+		tables->list.methods[i] = (struct method){
+			.address = from->address,
+			.owner = from->owner ? strings + from->owner : NULL,
+			.member = from->member ? strings + from->member : NULL,
+			.kind = from->kind,
+			.is_body = from->is_body != 0,
+			.is_shared = from->is_shared != 0,
+			.is_ambiguous = from->is_ambiguous != 0,
+		};
+	}
+	tables->list.n_methods = n;
+	*ret = TAKE(tables);
+	return 0;
+}
+
 void method_tables_free(struct method_tables *tables)
 {
 	if (!tables)

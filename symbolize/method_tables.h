@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbolize/cache_entry.h"
 #include "symbolize/image.h"
 #include "symbolize/python_module.h"
 
@@ -44,6 +45,13 @@ struct method_tables;
  */
 int method_tables_new(const struct image *image, const struct python_module *python,
 		      const char *stem, struct method_tables **ret);
+
+/*
+ * method_tables_restore - the same out of a cache. @methods: n of them, which need not be sound. @strings: borrowed,
+ * n_strings bytes that end with a NUL. Errors: -EBADMSG out of order, or of no kind; -ENOMEM; those of effort.h.
+ */
+int method_tables_restore(const struct cache_method *methods, size_t n, const char *strings, size_t n_strings,
+			  struct method_tables **ret);
 void method_tables_free(struct method_tables *tables);
 void method_tables_freep(struct method_tables **tables);
 

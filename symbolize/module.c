@@ -21,6 +21,7 @@
 
 #include "base/util.h"
 #include "symbolize/fence.h"
+#include "symbolize/module_cache.h"
 #include "symbolize/search.h"
 
 /* The build-id of the common file that a debug file refers to. */
@@ -138,7 +139,10 @@ static void forget_sources(struct symbol_module *module)
 	if (module->dwfl)
 		dwfl_end(TAKE(module->dwfl));
 	module->reported = NULL;
-	module->is_ready = module->tried_lines = module->tried_methods = false;
+	file_mapping_free(TAKE(module->cache_file));
+	module->cached = (struct cache_entry){ 0 };
+	module->is_ready = module->tried_lines = module->tried_methods = module->tried_cache = module->has_cache_key = false;
+	module->n_found_out = 0;
 	effort_return(&module->effort, UINT64_MAX);
 }
 
@@ -275,6 +279,9 @@ void symbol_module_sources(const struct symbol_module *module, struct symbol_sou
 		.debug_path = module->debug_path,
 		.limit = module->limit,
 		.n_limited = module->n_limited,
+		.is_cached = module->cache_file != NULL,
+		.n_found_out = module->n_found_out,
+		.n_unpacked_bytes = module->n_unpacked_bytes,
 	};
 }
 
@@ -353,10 +360,10 @@ static int report_what_passes(struct symbol_module *module, Dwfl_Module **ret)
 	return r;
 }
 
-static int open_symbols(struct symbol_module *module)
+static int open_reported(struct symbol_module *module)
 {
 	Dwfl_Module *reported;
-	GElf_Addr bias = 0;
+	GElf_Addr bias;
 	Elf *elf = NULL;
 	int r;
 
@@ -373,10 +380,39 @@ static int open_symbols(struct symbol_module *module)
 	if (reported && !(elf = dwfl_module_getelf(reported, &bias)))
 		reported = NULL;
 	module->reported = reported;
-	r = module_adopt(module, elf);
+	return module_adopt(module, elf);
+}
+
+int module_report(struct symbol_module *module)
+{
+	int r = module->dwfl ? 0 : open_reported(module);
+
 	if (r >= 0)
-		r = symtab_new(reported, bias, &module->symtab);
-	return r < 0 || !reported ? r : module_adopt(module, symbols_elf(module));
+		return 0;
+	module->reported = NULL; /* the next call begins anew */
+	if (module->dwfl)
+		dwfl_end(TAKE(module->dwfl));
+	return r;
+}
+
+static int open_symbols(struct symbol_module *module)
+{
+	GElf_Addr bias = 0;
+	int r;
+
+	r = module_open_cached(module);
+	if (r >= 0)
+		r = module_cached_symbols(module);
+	if (r != 0)
+		return r;
+	r = module_report(module);
+	if (r < 0)
+		return r;
+	if (module->reported)
+		(void)dwfl_module_getelf(module->reported, &bias);
+	r = symtab_new(module->reported, bias, &module->symtab);
+	module->n_found_out++;
+	return r < 0 || !module->reported ? r : module_adopt(module, symbols_elf(module));
 }
 
 void module_give_up(struct symbol_module *module, enum symbol_limit limit)
@@ -417,7 +453,8 @@ static void trim(struct symbol_module *module)
 	if (!module->reported)
 		return;
 	elf_forget_pages(dwfl_module_getelf(module->reported, &bias));
-	elf_forget_pages(symbols_elf(module));
+	if (!module->cached.parts[CACHE_SYMBOLS].bytes) /* else libdwfl has not looked for them yet */
+		elf_forget_pages(symbols_elf(module));
 	if (module->lines && !module->unpacked)
 		elf_forget_pages(dwarf_getelf(dwfl_module_getdwarf(module->reported, &bias)));
 }
@@ -442,9 +479,13 @@ int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start)
 	if (!module->python.is_interpreter || start == 0 || module->symtab->has_static)
 		return 0;
 	if (!module->plumbing) {
+		r = module_cached_plumbing(module);
+		if (r != 0)
+			return r < 0 ? r : plumbing_holds(module->plumbing, start);
 		r = module_open_methods(module);
 		if (r < 0)
 			return r;
+		module->n_found_out++;
 		r = image_init(&image, module->elf);
 		if (r >= 0)
 			r = plumbing_new(&image, module->symtab, module->methods,

@@ -9,6 +9,7 @@
 
 #include "base/elf_file.h"
 #include "base/mapping.h"
+#include "symbolize/cache_entry.h"
 #include "symbolize/effort.h"
 #include "symbolize/lines.h"
 #include "symbolize/method_tables.h"
@@ -53,10 +54,21 @@ struct symbol_module {
 	struct method_tables *methods;
 	bool tried_lines, tried_methods;
 	struct plumbing *plumbing; /* NULL: no nameless function of an interpreter was met yet */
+
+	/* module_cache.h */
+	bool tried_cache, has_cache_key;
+	struct cache_key cache_key;
+	struct file_mapping *cache_file; /* NULL: nothing is known */
+	struct cache_entry cached;       /* in it */
+	unsigned n_found_out;            /* tables that were made here */
+	uint64_t n_unpacked_bytes;
 };
 
 /* module_make_ready - open the sources, once. Errors: -ENOMEM, the next call begins anew; those of effort.h. */
 int module_make_ready(struct symbol_module *module);
+
+/* module_report - hand the file to libdwfl, once; module->reported says whether it wants it. -ENOMEM; those of effort.h. */
+int module_report(struct symbol_module *module);
 
 /* module_give_up - no more names out of this module's files: all that was taken for them is given back. */
 void module_give_up(struct symbol_module *module, enum symbol_limit limit);

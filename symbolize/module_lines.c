@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "symbolize/fence.h"
+#include "symbolize/module_cache.h"
 #include "symbolize/search.h"
 
 enum { MAX_GIVEN_BACK = 3 };
@@ -41,6 +42,7 @@ static void leave_disk_out(struct symbol_module *module)
 	uint64_t n_memory, n_disk;
 
 	unpacked_bytes(module->unpacked, &n_memory, &n_disk);
+	module->n_unpacked_bytes += n_memory + n_disk;
 	effort_return(&module->effort, n_disk / 4 * 3);
 }
 
@@ -52,16 +54,17 @@ static int open_unpacked(struct symbol_module *module)
 {
 	CLEANUP(elf_file_freep) struct elf_file *separate = NULL;
 	const char *folder = search_scratch_folder(module->search);
+	bool is_brief = search_is_brief(module->search);
 	struct elf_file *file = module->elf;
 	int r;
 
-	r = unpacked_new(file, folder, &module->unpacked);
+	r = unpacked_new(file, folder, is_brief, &module->unpacked);
 	if (r == -ENOTSUP) {
 		r = open_separate(module, &separate);
 		if (r >= 0 && first_address(separate) != first_address(file))
 			return -ENOENT;
 		if (r >= 0)
-			r = unpacked_new(separate, folder, &module->unpacked);
+			r = unpacked_new(separate, folder, is_brief, &module->unpacked);
 	}
 	if (r == -ENOMEM || r == -ETIME || r == -E2BIG)
 		return r;
@@ -69,7 +72,7 @@ static int open_unpacked(struct symbol_module *module)
 		return -ENOENT;
 	leave_disk_out(module);
 	return debug_lines_new(unpacked_dwarf(module->unpacked), 0,
-			       module->debug_path ? module->debug_path : module->path, &module->lines);
+			       module->debug_path ? module->debug_path : module->path, NULL, &module->lines);
 }
 
 /* What libdw will unpack, of the file and of the separate one. */
@@ -90,8 +93,10 @@ static int take_unpacked(struct symbol_module *module)
 static int open_libdwfls(struct symbol_module *module)
 {
 	Dwarf_Addr dwarf_bias;
+	struct debug_index index;
 	GElf_Addr bias;
 	Dwarf *dwarf;
+	const char *path;
 	int r;
 
 	if (!dwfl_module_getelf(module->reported, &bias))
@@ -105,8 +110,24 @@ static int open_libdwfls(struct symbol_module *module)
 	r = module_adopt(module, dwarf_getelf(dwarf));
 	if (r < 0)
 		return r;
-	return debug_lines_new(dwarf, bias - dwarf_bias,
-			       module->debug_path ? module->debug_path : module->path, &module->lines);
+	path = module->debug_path ? module->debug_path : module->path;
+	r = module_cached_index(module, &index) ? debug_lines_new(dwarf, bias - dwarf_bias, path, &index, &module->lines) : -EBADMSG;
+	return r != -EBADMSG ? r : debug_lines_new(dwarf, bias - dwarf_bias, path, NULL, &module->lines);
+}
+
+static int open_lines(struct symbol_module *module)
+{
+	struct debug_index index;
+	int r;
+
+	r = module_report(module);
+	if (r < 0 || !module->reported)
+		return r;
+	r = module->memory ? -ENOENT : open_unpacked(module);
+	if (r == -ENOENT)
+		r = open_libdwfls(module);
+	module->n_found_out += module->unpacked || !module_cached_index(module, &index);
+	return r;
 }
 
 int module_open_lines(struct symbol_module *module)
@@ -114,11 +135,11 @@ int module_open_lines(struct symbol_module *module)
 	int r;
 
 	/* Where memory does not suffice for the debug information of all that is asked for, some go without. */
-	if (module->tried_lines || !module->reported || module->effort.n_given_back >= MAX_GIVEN_BACK)
+	if (module->tried_lines || module->effort.n_given_back >= MAX_GIVEN_BACK)
 		return 0;
-	r = module->memory ? -ENOENT : open_unpacked(module);
-	if (r == -ENOENT)
-		r = open_libdwfls(module);
+	r = module_cached_lines(module);
+	if (r == 0)
+		r = open_lines(module);
 	if (r < 0) {
 		unpacked_free(TAKE(module->unpacked)); /* the next look-up begins anew */
 		return r;
@@ -135,6 +156,12 @@ int module_open_methods(struct symbol_module *module)
 
 	if (module->tried_methods || !module->python.uses_python)
 		return 0;
+	r = module_cached_methods(module);
+	if (r != 0) {
+		module->tried_methods = r > 0;
+		return MIN(r, 0);
+	}
+	module->n_found_out++;
 	r = image_init(&image, module->elf);
 	if (r >= 0)
 		r = method_tables_new(&image, &module->python,

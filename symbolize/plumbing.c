@@ -451,6 +451,44 @@ int plumbing_new(const struct image *image, const struct symtab *symtab,
 	return 0;
 }
 
+int plumbing_restore(const uint64_t *starts, size_t n, struct plumbing **ret)
+{
+	CLEANUP(plumbing_freep) struct plumbing *plumbing = calloc(1, sizeof *plumbing);
+	int r;
+
+	if (!plumbing)
+		return -ENOMEM;
+	r = effort_take(n * sizeof *plumbing->functions, true);
+	if (r < 0)
+		return r;
+	plumbing->functions = calloc(n + 1, sizeof *plumbing->functions);
+	if (!plumbing->functions)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && starts[i] <= starts[i - 1])
+			return -EBADMSG;
+		plumbing->functions[i] = (struct function){ .start = starts[i], .end = starts[i], .kind = PLUMBING };
+	}
+	plumbing->n_functions = n;
+	*ret = TAKE(plumbing);
+	return 0;
+}
+
+int plumbing_starts(const struct plumbing *plumbing, uint64_t **ret, size_t *ret_n)
+{
+	uint64_t *starts = calloc(plumbing->n_functions + 1, sizeof *starts);
+	size_t n = 0;
+
+	if (!starts)
+		return -ENOMEM;
+	for (size_t i = 0; i < plumbing->n_functions; i++)
+		if (plumbing->functions[i].kind == PLUMBING)
+			starts[n++] = plumbing->functions[i].start;
+	*ret = starts;
+	*ret_n = n;
+	return 0;
+}
+
 void plumbing_free(struct plumbing *plumbing)
 {
 	if (!plumbing)

@@ -3,6 +3,7 @@
 #define PROBING_SYMBOLIZE_PLUMBING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "symbolize/image.h"
@@ -18,6 +19,12 @@ struct plumbing;
  */
 int plumbing_new(const struct image *image, const struct symtab *symtab,
 		 const struct method_tables *methods, struct plumbing **ret);
+
+/* plumbing_restore - the same out of a cache: @starts need not be sound. Errors: -EBADMSG out of order; -ENOMEM; those of effort.h. */
+int plumbing_restore(const uint64_t *starts, size_t n, struct plumbing **ret);
+
+/* plumbing_starts - the functions that are plumbing, in order. @ret: the caller's. -ENOMEM. */
+int plumbing_starts(const struct plumbing *plumbing, uint64_t **ret, size_t *ret_n);
 void plumbing_free(struct plumbing *plumbing);
 void plumbing_freep(struct plumbing **plumbing);
 

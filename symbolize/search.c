@@ -102,6 +102,33 @@ const char *search_scratch_folder(const struct symbol_search *search)
 	return search ? search->options.scratch_folder : NULL;
 }
 
+bool search_has_cache(const struct symbol_search *search)
+{
+	const struct symbol_search_options *options = search ? &search->options : NULL;
+
+	return options && options->n_folders == 0 && !options->debuginfod &&
+	       (options->cache || (options->opener && options->opener->find_cached));
+}
+
+struct symbol_cache *search_cache(const struct symbol_search *search)
+{
+	return search_has_cache(search) ? search->options.cache : NULL;
+}
+
+int search_cached(struct symbol_search *search, const char *name, int *ret)
+{
+	const struct symbol_opener *opener = search->options.opener;
+
+	if (!search_has_cache(search))
+		return -ENOENT;
+	return search->options.cache ? symbol_cache_find(search->options.cache, name, ret) : opener->find_cached(opener->data, name, ret);
+}
+
+bool search_is_brief(const struct symbol_search *search)
+{
+	return search && search->options.is_brief;
+}
+
 void search_count_limited(struct symbol_search *search, const char *path, enum symbol_limit limit, bool is_first)
 {
 	if (!search)

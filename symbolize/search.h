@@ -28,6 +28,17 @@ struct search_wanted {
 int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret,
 		      char **ret_path);
 
+/*
+ * search_cached - the file of a module in the cache. @name: of cache_key_name(). @ret: a descriptor, the caller's.
+ * Errors: -ENOENT none, or it may not be used: what folders and servers have is not part of a key.
+ */
+int search_cached(struct symbol_search *search, const char *name, int *ret);
+
+/* Whether search_cached() can ever find anything; where it is written, NULL: nowhere. */
+bool search_has_cache(const struct symbol_search *search);
+struct symbol_cache *search_cache(const struct symbol_search *search);
+bool search_is_brief(const struct symbol_search *search);
+
 /* See symbol_search_options; NULL: none, or @search is NULL. */
 const char *search_scratch_folder(const struct symbol_search *search);
 

@@ -52,6 +52,28 @@ int symbol_module_open_memory(const char *name, const void *image, size_t n_byte
 void symbol_module_free(struct symbol_module *module);
 void symbol_module_freep(struct symbol_module **module);
 
+/* ---- What was found out before ---- */
+
+/* A folder with a file for each module, by its build-id: docs/symbols.md. */
+struct symbol_cache;
+
+/*
+ * symbol_cache_open - the user's, $XDG_CACHE_HOME/probing/names or ~/.cache/probing/names, made where it is not there.
+ * @ret: ended with symbol_cache_free().
+ * Errors: -ECANCELED PROBING_CACHE=0 in the environment; -ENOENT no home; -EPERM it is somebody else's, or others may write to it; -ENOTSUP this program has no build-id;
+ * -ENOMEM; what openat(2) and mkdirat(2) report.
+ */
+int symbol_cache_open(struct symbol_cache **ret);
+void symbol_cache_free(struct symbol_cache *cache);
+void symbol_cache_freep(struct symbol_cache **cache);
+
+/*
+ * symbol_cache_find - a file of it, for another process that may not look for it.
+ * @name: need not be sound. @ret: a descriptor to read it, the caller's.
+ * Errors: -EINVAL no name of ours; -EPERM it is not our file; what openat(2) reports.
+ */
+int symbol_cache_find(struct symbol_cache *cache, const char *name, int *ret);
+
 /* ---- Files that hold a module's names ---- */
 
 /*
@@ -66,6 +88,8 @@ struct symbol_opener {
 	int (*open)(void *data, const char *path, int *ret);
 	/* As symbol_search_ask(). */
 	int (*ask)(void *data, const struct build_id *id, bool executable, int *ret);
+	/* As symbol_cache_find(); NULL: there is no cache. */
+	int (*find_cached)(void *data, const char *name, int *ret);
 	void *data;
 };
 
@@ -73,6 +97,9 @@ struct symbol_search_options {
 	const struct symbol_opener *opener; /* borrowed; NULL: the search opens files and asks servers itself */
 	const char *const *folders; /* looked through before /usr/lib/debug; copied */
 	size_t n_folders;
+	/* What was found out before; borrowed. NULL: nothing. Not asked where folders are given, or servers. */
+	struct symbol_cache *cache;
+	bool is_brief; /* for a few questions: it is not worth the time to save memory for later ones */
 	/* Where unpacked debug information may lie, in files without a name, rather than in memory; borrowed. NULL: nowhere. */
 	const char *scratch_folder;
 	bool debuginfod;     /* ask the servers that DEBUGINFOD_URLS names; false: nobody */
@@ -134,6 +161,13 @@ int symbol_module_set_search(struct symbol_module *module, struct symbol_search 
 int symbol_module_open_mapped(const struct module *module, const struct build_id *id,
 			      struct symbol_search *search, struct symbol_module **ret);
 
+/*
+ * symbol_module_keep - put into the search's cache what was found out about a module and took long.
+ * A module without a build-id, or whose names were given up, is left out. Where the cache cannot be written, the next look
+ * takes as long as this one: that is no error here.
+ */
+void symbol_module_keep(struct symbol_module *module);
+
 /* Why a module's names were given up: from then on its places are named by their offsets. docs/symbols.md. */
 enum symbol_limit {
 	SYMBOL_LIMIT_NONE,
@@ -153,6 +187,9 @@ struct symbol_sources {
 	const char *debug_path; /* the separate debug file; NULL: none. The module's. */
 	enum symbol_limit limit;
 	uint64_t n_limited; /* look-ups that were answered with an offset because of it */
+	bool is_cached;     /* something came from the cache */
+	unsigned n_found_out; /* tables that were made: symbols, methods, plumbing, debug information */
+	uint64_t n_unpacked_bytes;
 };
 void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret);
 

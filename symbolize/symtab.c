@@ -144,6 +144,37 @@ int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret)
 	return 0;
 }
 
+int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *strings, size_t n_strings, struct symtab **ret)
+{
+	CLEANUP(symtab_freep) struct symtab *symtab = calloc(1, sizeof *symtab);
+	int r;
+
+	if (!symtab)
+		return -ENOMEM;
+	r = effort_take(n * sizeof *symtab->entries, true);
+	if (r < 0)
+		return r;
+	symtab->entries = calloc(n + 1, sizeof *symtab->entries);
+	if (!symtab->entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if (symbols[i].name == 0 || symbols[i].name >= n_strings ||
+		    (i > 0 && symbols[i].address <= symbols[i - 1].address))
+			return -EBADMSG;
+		symtab->entries[i] = (struct symtab_entry){
+			.address = symbols[i].address,
+			.name = strings + symbols[i].name,
+			.size = symbols[i].size,
+			.rank = symbols[i].rank,
+			.n_underscores = symbols[i].n_underscores,
+			.exported = symbols[i].exported != 0,
+		};
+	}
+	symtab->n_entries = n;
+	*ret = TAKE(symtab);
+	return 0;
+}
+
 void symtab_free(struct symtab *symtab)
 {
 	if (!symtab)

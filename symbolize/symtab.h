@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbolize/cache_entry.h"
+
 struct symtab_entry {
 	uint64_t address;
 	const char *name; /* borrowed from the ELF file's string table */
@@ -30,6 +32,12 @@ struct symtab {
  * A module without symbols gives an empty table. Errors: -ENOMEM; those of effort.h.
  */
 int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret);
+
+/*
+ * symtab_restore - the same out of a cache. @symbols: n of them, which need not be sound. @strings: borrowed, n_strings
+ * bytes that end with a NUL. Errors: -EBADMSG out of order, or without a name; -ENOMEM; those of effort.h.
+ */
+int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *strings, size_t n_strings, struct symtab **ret);
 void symtab_free(struct symtab *symtab);
 void symtab_freep(struct symtab **symtab);
 

@@ -55,7 +55,7 @@ struct plan {
 struct unpacked {
 	void *image;
 	size_t n_image;
-	bool is_in_file;
+	bool is_in_file, is_borrowed;
 	Elf *elf;
 	Dwarf *dwarf;
 };
@@ -68,7 +68,7 @@ void unpacked_free(struct unpacked *unpacked)
 		dwarf_end(unpacked->dwarf);
 	if (unpacked->elf)
 		elf_end(unpacked->elf);
-	if (unpacked->image)
+	if (unpacked->image && !unpacked->is_borrowed)
 		munmap(unpacked->image, unpacked->n_image);
 	free(unpacked);
 }
@@ -99,7 +99,7 @@ void unpacked_bytes(const struct unpacked *unpacked, uint64_t *ret_memory, uint6
 static bool is_asked_for(const char *name)
 {
 	static const char *const left_out[] = {
-		".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo", ".debug_frame", ".debug_aranges",
+		".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo", ".debug_frame",
 		".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames", ".debug_gnu_pubtypes", ".debug_names",
 	};
 
@@ -276,7 +276,7 @@ static const struct wanted *find_wanted(const struct plan *plan, const char *nam
  * The largest section first, and pruned, so that it is never in memory as a whole together with the others, and with
  * the pages of the file that it was unpacked from.
  */
-static int fill_info(const struct plan *plan, Elf *elf, uint8_t *image)
+static int fill_info(const struct plan *plan, Elf *elf, bool is_brief, uint8_t *image)
 {
 	const struct wanted *info = find_wanted(plan, ".debug_info");
 	const struct wanted *abbrevs = find_wanted(plan, ".debug_abbrev");
@@ -286,7 +286,7 @@ static int fill_info(const struct plan *plan, Elf *elf, uint8_t *image)
 	if (r >= 0 && abbrevs)
 		r = fill_section(abbrevs, image);
 	elf_forget_pages(elf);
-	if (r < 0 || !abbrevs)
+	if (r < 0 || !abbrevs || is_brief)
 		return r;
 	return prune_types(image + info->offset, info->n_bytes, image + abbrevs->offset, abbrevs->n_bytes);
 }
@@ -297,7 +297,7 @@ static bool is_filled(const struct wanted *wanted)
 }
 
 /* In large pages where these are to be had: a page fault each 4 KiB takes longer than unpacking them. */
-static int make_image(const struct plan *plan, Elf *elf, struct unpacked *unpacked)
+static int make_image(const struct plan *plan, Elf *elf, bool is_brief, struct unpacked *unpacked)
 {
 	int r;
 
@@ -309,7 +309,7 @@ static int make_image(const struct plan *plan, Elf *elf, struct unpacked *unpack
 	unpacked->n_image = plan->n_image;
 	(void)madvise(unpacked->image, plan->n_image, MADV_HUGEPAGE);
 	fill_headers(plan, elf, unpacked->image);
-	r = fill_info(plan, elf, unpacked->image);
+	r = fill_info(plan, elf, is_brief, unpacked->image);
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
 		if (!is_filled(&plan->wanted[i]))
 			r = fill_section(&plan->wanted[i], unpacked->image);
@@ -367,7 +367,13 @@ static bool is_known(Elf *elf)
 	       (header.e_type == ET_DYN || header.e_type == ET_EXEC);
 }
 
-int unpacked_new(struct elf_file *file, const char *folder, struct unpacked **ret)
+static int open_dwarf(struct unpacked *unpacked)
+{
+	unpacked->dwarf = unpacked->elf ? dwarf_begin_elf(unpacked->elf, DWARF_C_READ, NULL) : NULL;
+	return unpacked->dwarf ? 0 : -EBADMSG;
+}
+
+int unpacked_new(struct elf_file *file, const char *folder, bool is_brief, struct unpacked **ret)
 {
 	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
 	Elf *elf = elf_file_elf(file);
@@ -386,16 +392,63 @@ int unpacked_new(struct elf_file *file, const char *folder, struct unpacked **re
 	unpacked = calloc(1, sizeof *unpacked);
 	if (!unpacked)
 		return -ENOMEM;
-	r = make_image(&plan, elf, unpacked);
+	r = make_image(&plan, elf, is_brief, unpacked);
 	if (r < 0)
 		return r;
 	if (folder)
 		move_to_file(unpacked, folder);
 	unpacked->elf = elf_memory(unpacked->image, unpacked->n_image);
-	unpacked->dwarf = unpacked->elf ? dwarf_begin_elf(unpacked->elf, DWARF_C_READ, NULL) : NULL;
-	if (!unpacked->dwarf)
-		return -EBADMSG;
+	r = open_dwarf(unpacked);
+	if (r < 0)
+		return r;
 
 	*ret = TAKE(unpacked);
 	return 0;
+}
+
+/* Only sections as fill_headers() makes them: libdw would unpack others, and follow links to other files. */
+static bool is_plain(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	size_t names, n = 0;
+
+	if (!is_known(elf) || elf_getshdrstrndx(elf, &names) < 0)
+		return false;
+	while ((section = elf_nextscn(elf, section)) != NULL) {
+		GElf_Shdr header;
+		const char *name;
+
+		if (++n > MAX_WANTED + 2 || !gelf_getshdr(section, &header) || (header.sh_flags & SHF_COMPRESSED))
+			return false;
+		name = elf_strptr(elf, names, header.sh_name);
+		if (!name || (strcmp(name, ".shstrtab") != 0 && !is_asked_for(name)))
+			return false;
+	}
+	return true;
+}
+
+int unpacked_restore(const void *image, size_t n, struct unpacked **ret)
+{
+	CLEANUP(unpacked_freep) struct unpacked *unpacked = calloc(1, sizeof *unpacked);
+	int r;
+
+	if (!unpacked)
+		return -ENOMEM;
+	unpacked->image = (void *)image;
+	unpacked->n_image = n;
+	unpacked->is_in_file = unpacked->is_borrowed = true;
+	unpacked->elf = elf_memory(unpacked->image, unpacked->n_image);
+	if (!unpacked->elf || !is_plain(unpacked->elf))
+		return -EBADMSG;
+	r = open_dwarf(unpacked);
+	if (r < 0)
+		return r;
+	*ret = TAKE(unpacked);
+	return 0;
+}
+
+const void *unpacked_image(const struct unpacked *unpacked, size_t *ret_n)
+{
+	*ret_n = unpacked->n_image;
+	return unpacked->image;
 }

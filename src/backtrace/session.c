@@ -11,15 +11,24 @@
 
 #include "base/util.h"
 
-int backtrace_session_new(struct backtrace_session **ret)
+/* Without one, looking takes longer: no more than that. */
+static int open_cache(struct backtrace_session *session)
 {
-	static const struct symbol_search_options options = { .debuginfod = false };
+	return symbol_cache_open(&session->cache) == -ENOMEM ? -ENOMEM : 0;
+}
+
+int backtrace_session_new(bool use_cache, struct backtrace_session **ret)
+{
+	struct symbol_search_options options = { .is_brief = true };
 	CLEANUP(backtrace_session_freep) struct backtrace_session *session = calloc(1, sizeof *session);
 	int r;
 
 	if (!session)
 		return -ENOMEM;
 	r = module_table_new(&session->modules);
+	if (r >= 0 && use_cache)
+		r = open_cache(session);
+	options.cache = session->cache;
 	if (r >= 0)
 		r = symbol_search_new(&options, &session->search);
 	if (r < 0)
@@ -36,6 +45,7 @@ void backtrace_session_free(struct backtrace_session *session)
 		symbol_module_free(session->symbols[i].symbols);
 	free(session->symbols);
 	symbol_search_free(session->search);
+	symbol_cache_free(session->cache);
 	module_table_free(session->modules);
 	free(session);
 }
@@ -43,6 +53,13 @@ void backtrace_session_free(struct backtrace_session *session)
 void backtrace_session_freep(struct backtrace_session **session)
 {
 	backtrace_session_free(*session);
+}
+
+void backtrace_session_keep(struct backtrace_session *session)
+{
+	for (size_t i = 0; i < session->n_symbols; i++)
+		if (session->symbols[i].symbols)
+			symbol_module_keep(session->symbols[i].symbols);
 }
 
 /* Room for all modules that there are by now. */

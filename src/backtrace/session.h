@@ -10,6 +10,7 @@
 
 struct backtrace_session {
 	struct module_table *modules;
+	struct symbol_cache *cache; /* NULL: none */
 	struct symbol_search *search;
 	struct session_symbols {
 		struct symbol_module *symbols; /* NULL: none to be had */

@@ -20,12 +20,13 @@ static const char *type_of(const struct backtrace_frame *frame)
 	}
 }
 
-static void put_frame(struct live_rows *rows, const struct backtrace_thread *thread, size_t depth)
+static void put_frame(struct live_rows *rows, const struct backtrace *backtrace,
+		      const struct backtrace_thread *thread, size_t depth)
 {
 	const struct backtrace_frame *frame = &thread->frames[depth];
 
 	live_integer(rows, thread->tid);
-	live_text(rows, thread->python_name ? thread->python_name : thread->name);
+	live_text(rows, py_thread_title(thread->python_name, thread->name, backtrace->threads[0].name));
 	if (frame->address != 0)
 		live_integer(rows, (int64_t)frame->address);
 	else
@@ -52,15 +53,16 @@ static int read_backtrace(struct live *live, struct live_rows *rows)
 	int r = 0;
 
 	if (!live->session)
-		r = backtrace_session_new(&live->session);
+		r = backtrace_session_new(true, &live->session);
 	if (r == 0)
 		r = backtrace_take(live->session, &options, &backtrace);
 	if (r < 0)
 		return r;
+	backtrace_session_keep(live->session);
 	backtrace_shortcomings(backtrace, tell, live);
 	for (size_t i = 0; i < backtrace->n_threads; i++)
 		for (size_t j = 0; j < backtrace->threads[i].n_frames; j++)
-			put_frame(rows, &backtrace->threads[i], j);
+			put_frame(rows, backtrace, &backtrace->threads[i], j);
 	return 0;
 }
 

@@ -57,6 +57,7 @@ struct name_client {
 	struct pipeline_name_troubles troubles;
 	struct symbol_limited limited, limited_before; /* by this worker, and by those before */
 	struct wire wire, fetched;
+	struct symbol_cache *cache; /* NULL: none; the other end must not have its folder */
 	struct client_module *modules;
 	size_t n_modules, modules_allocated;
 	struct id_map modules_by_id;
@@ -142,6 +143,8 @@ int name_client_start(struct name_client **ret)
 		r = name_fetcher_start(&client->fetcher, &client->fetcher_pid);
 	if (r >= 0)
 		r = ask_keeper(client);
+	if (r >= 0 && symbol_cache_open(&client->cache) == -ENOMEM)
+		r = -ENOMEM;
 	if (r < 0) {
 		name_client_free(client);
 		return r;
@@ -172,6 +175,7 @@ void name_client_free(struct name_client *client)
 	closep(&client->worker);
 	end(&client->keeper, client->keeper_pid);
 	end(&client->fetcher, client->fetcher_pid);
+	symbol_cache_free(client->cache);
 	for (size_t i = 0; i < client->n_programs; i++)
 		close_files(&client->programs[i]);
 	free(client->programs);
@@ -223,6 +227,17 @@ static int fetch(struct name_client *client, const struct wire_wanted_id *wanted
 	return 0;
 }
 
+/* To be read only: what the other end has found out does not get into the cache. */
+static int find_cached(struct name_client *client, const char *name, int *ret)
+{
+	char id[2 * BUILD_ID_MAX + 1];
+
+	build_id_format(&client->asked->build_id, id);
+	if (!client->cache || id[0] == '\0' || strncmp(name, id, strlen(id)) != 0)
+		return -ENOENT;
+	return symbol_cache_find(client->cache, name, ret);
+}
+
 static int find_wanted(struct name_client *client, int *ret)
 {
 	const struct wire *wire = &client->wire;
@@ -236,6 +251,8 @@ static int find_wanted(struct name_client *client, int *ret)
 											      : -EINVAL;
 	if (wire->n_bytes == 0 || path[wire->n_bytes - 1] != '\0')
 		return -EINVAL;
+	if (wire->kind == WIRE_WANT_CACHED)
+		return find_cached(client, path, ret);
 	return name_file_open(path, client->asked->module->path, client->asked->root, ret);
 }
 
@@ -363,7 +380,7 @@ static int converse(struct name_client *client, struct request *request)
 		if (r < 0 || client->wire.kind == WIRE_END)
 			return r < 0 ? r : take_end(client);
 		switch ((enum wire_kind)client->wire.kind) {
-		case WIRE_WANT_PATH: case WIRE_WANT_ID: r = hand_over(client); break;
+		case WIRE_WANT_PATH: case WIRE_WANT_ID: case WIRE_WANT_CACHED: r = hand_over(client); break;
 		case WIRE_ANSWERS: r = take_answers(client, request); break;
 		case WIRE_STALE: r = take_stale(client, request); break;
 		default: r = -EBADMSG;

@@ -32,6 +32,7 @@ enum wire_kind {
 	WIRE_STALE,     /* struct wire_stale, one after another */
 	WIRE_WANT_PATH, /* the path, NUL included */
 	WIRE_WANT_ID,   /* struct wire_wanted_id */
+	WIRE_WANT_CACHED, /* a file's name in the cache, NUL included */
 	WIRE_END,       /* struct wire_limited: all was done that was asked for */
 };
 

@@ -65,6 +65,15 @@ static int open_file(void *data, const char *path, int *ret)
 	return r < 0 ? r : receive_file(worker, ret);
 }
 
+static int find_cached(void *data, const char *name, int *ret)
+{
+	struct worker *worker = data;
+	int r;
+
+	r = wire_send(worker->socket, WIRE_WANT_CACHED, name, strlen(name) + 1, -1);
+	return r < 0 ? r : receive_file(worker, ret);
+}
+
 static int ask_server(void *data, const struct build_id *id, bool executable, int *ret)
 {
 	struct worker *worker = data;
@@ -384,7 +393,7 @@ static int begin(struct worker *worker)
 
 void name_worker_run(int socket)
 {
-	struct worker worker = { .socket = socket, .opener = { open_file, ask_server, &worker } };
+	struct worker worker = { .socket = socket, .opener = { open_file, ask_server, find_cached, &worker } };
 	int r;
 
 	r = begin(&worker);

@@ -42,7 +42,7 @@ bool top_names_are_awaited(const struct top_names *names);
 /* The function of a frame; NULL: it has no name yet. */
 const struct name_function *top_names_function(const struct top_names *names, size_t frame);
 
-/* The name of a thread as the operating system knows it; "" unknown. */
+/* The name of a thread: Python's, or as the operating system knows it; "" unknown. */
 const char *top_names_thread(const struct top_names *names, pid_t pid, pid_t tid);
 
 #endif

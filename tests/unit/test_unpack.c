@@ -187,7 +187,7 @@ static void memory_of_a_file_is_given_back(void **state)
 		print_message("/var/tmp has no room, or no files without a name\n");
 		skip();
 	}
-	assert_int_equal(unpacked_new(file, "/var/tmp", &unpacked), 0);
+	assert_int_equal(unpacked_new(file, "/var/tmp", false, &unpacked), 0);
 	assert_int_equal(dwarf_nextcu(unpacked_dwarf(unpacked), 0, &next, &header_bytes, NULL, NULL, NULL), 0);
 	assert_true(resident_kb("/var/tmp/") > 0);
 	unpacked_trim(unpacked);
@@ -205,7 +205,7 @@ static void memory_that_is_ours_is_kept(void **state)
 	size_t header_bytes;
 
 	(void)state;
-	assert_int_equal(unpacked_new(file, NULL, &unpacked), 0);
+	assert_int_equal(unpacked_new(file, NULL, false, &unpacked), 0);
 	unpacked_trim(unpacked);
 	assert_int_equal(dwarf_nextcu(unpacked_dwarf(unpacked), 0, &next, &header_bytes, NULL, NULL, NULL), 0);
 	assert_true(next > header_bytes);
@@ -229,7 +229,7 @@ static unsigned pages_given_back(const char *name)
 	unsigned n = 0;
 	Elf *elf;
 
-	assert_int_equal(unpacked_new(file, NULL, &unpacked), 0);
+	assert_int_equal(unpacked_new(file, NULL, false, &unpacked), 0);
 	elf = dwarf_getelf(unpacked_dwarf(unpacked));
 	assert_int_equal(elf_getshdrstrndx(elf, &names), 0);
 	while ((section = elf_nextscn(elf, section)) != NULL) {
@@ -263,9 +263,9 @@ static void what_is_not_packed_is_libdws(void **state)
 	CLEANUP(unpacked_freep) struct unpacked *unpacked = NULL;
 
 	(void)state;
-	assert_int_equal(unpacked_new(plain, NULL, &unpacked), -ENOTSUP);
+	assert_int_equal(unpacked_new(plain, NULL, false, &unpacked), -ENOTSUP);
 	assert_null(unpacked);
-	assert_int_equal(unpacked_new(packed, NULL, &unpacked), 0);
+	assert_int_equal(unpacked_new(packed, NULL, false, &unpacked), 0);
 	assert_non_null(unpacked_dwarf(unpacked));
 }
 
@@ -316,7 +316,7 @@ static void damaged_ones_are_refused(void **state)
 		assert_int_equal(pwrite(fd, &byte, 1, (off_t)(offset + at)), 1);
 		close(fd);
 		file = open_elf("damaged", O_RDONLY);
-		r = unpacked_new(file, NULL, &unpacked);
+		r = unpacked_new(file, NULL, false, &unpacked);
 		assert_true(r == 0 || r == -EBADMSG || r == -ENOTSUP || r == -E2BIG || r == -ENOMEM);
 		n_refused += r < 0;
 		assert_int_equal(symbol_module_open(path, -1, &module), 0);

@@ -1,0 +1,151 @@
+#!/usr/bin/python3
+"""How long one look at a process takes: the first one, later ones, and other programs that do the same.
+
+Usage: look.py [--build FOLDER] [--rounds N] [TARGET...]      TARGET: demo, sleeping, torch (default: those that are here)
+
+Starts the targets and looks at each N times (default 15), all programs in turns:
+
+  first       probing backtrace with an empty cache
+  second      with what the first one has left there
+  no cache    probing backtrace --no-cache
+  no native   probing backtrace --no-native
+  version     probing --version: what any command takes
+  py-spy      py-spy dump --native, of PATH or $PY_SPY
+  gdb         gdb --batch -ex 'thread apply all bt'
+  eu-stack    eu-stack -p
+
+A line each: the median of milliseconds elapsed and the range of the middle half, and the same of CPU time. A program that is
+not here is named and left out. 'demo' is stopped (SIGSTOP) at another place in each round: what a busy program shows is
+another place each time. The last line of a target says where the second look stands to py-spy's.
+"""
+import argparse
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SLEEP = "import time; time.sleep(3600)"
+LONGEST_S = 60
+
+
+def programs_of(build, cache, empty, pid):
+    """{name: (command, environment, what to do before)}; the reasons of those that are missing."""
+    probing = os.path.join(build, "src", "cli", "probing")
+    found, missing = {}, []
+
+    def forget():
+        shutil.rmtree(empty, ignore_errors=True)
+        os.mkdir(empty, 0o700)
+
+    found["first"] = ([probing, "backtrace", pid], {"XDG_CACHE_HOME": empty}, forget)
+    found["second"] = ([probing, "backtrace", pid], {"XDG_CACHE_HOME": cache}, None)
+    found["no cache"] = ([probing, "backtrace", "--no-cache", pid], {}, None)
+    found["no native"] = ([probing, "backtrace", "--no-native", pid], {}, None)
+    found["version"] = ([probing, "--version"], {}, None)
+    others = {"py-spy": [os.environ.get("PY_SPY") or "py-spy", "dump", "--native", "--pid", pid],
+              "gdb": ["gdb", "--batch", "-p", pid, "-ex", "thread apply all bt"], "eu-stack": ["eu-stack", "-p", pid]}
+    for name, command in others.items():
+        if shutil.which(command[0]):
+            found[name] = (command, {}, None)
+        else:
+            missing.append("%s is not here" % name)
+    return found, missing
+
+
+def cpu_s():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run(command, environment, before):
+    """(seconds elapsed, seconds of CPU), or None where it failed."""
+    if before:
+        before()
+    began, began_cpu = time.monotonic(), cpu_s()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          env=dict(os.environ, **environment), timeout=LONGEST_S)
+    took = time.monotonic() - began, cpu_s() - began_cpu
+    return took if done.returncode == 0 else None
+
+
+def middle_half(values):
+    if len(values) < 4:
+        return min(values), max(values)
+    low, _, high = statistics.quantiles(values, n=4)
+    return low, high
+
+
+def describe(looks):
+    return "   ".join("%6.1f ms (%.1f to %.1f)" % tuple(1000 * v for v in (statistics.median(column), *middle_half(column)))
+                      for column in zip(*looks))
+
+
+def measure(name, process, options):
+    with tempfile.TemporaryDirectory(prefix="probing-look.") as folder:
+        cache, empty = os.path.join(folder, "cache"), os.path.join(folder, "empty")
+        os.mkdir(cache, 0o700)
+        programs, missing = programs_of(options.build, cache, empty, str(process.pid))
+        looks = {program: [] for program in programs}
+        run(*programs["second"])
+        for _ in range(options.rounds):
+            if name == "demo":
+                process.send_signal(signal.SIGCONT)
+                time.sleep(0.05)
+                process.send_signal(signal.SIGSTOP)
+            for program, how in programs.items():
+                took = run(*how)
+                if took:
+                    looks[program].append(took)
+    print("%s (process %d)%30s" % (name, process.pid, "elapsed") + "%31s" % "CPU")
+    for program, values in looks.items():
+        print("  %-10s %s" % (program, describe(values) if values else "failed each time"), flush=True)
+    for reason in missing:
+        print("  skip: %s" % reason)
+    if looks.get("py-spy"):
+        ours, theirs = (statistics.median(v[0] for v in looks[program]) for program in ("second", "py-spy"))
+        print("  the second look takes %.2f of py-spy's time" % (ours / theirs))
+
+
+def targets():
+    """{name: command}; the reasons of those that are missing."""
+    found, missing = {"demo": ["/usr/bin/python3", "-B", os.path.join(ROOT, "fixtures", "demo.py"), "--seconds", "3600"]}, []
+    python = os.environ.get("PROBING_PYTHON") or os.path.expanduser("~/.pyenv/versions/3.12.1/bin/python3")
+    if os.path.exists(python):
+        found["sleeping"] = [python, "-c", SLEEP]
+    else:
+        missing.append("sleeping: %s is not here (PROBING_PYTHON names another)" % python)
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0:
+        found["torch"] = ["/usr/bin/python3", "-c", "import torch; " + SLEEP]
+    else:
+        missing.append("torch: /usr/bin/python3 cannot import it")
+    return found, missing
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("targets", nargs="*")
+    options = parser.parse_args()
+    found, missing = targets()
+    for name in options.targets or found:
+        if name not in found:
+            sys.exit("no target %s: %s" % (name, "; ".join(missing) or ", ".join(found)))
+        with subprocess.Popen(found[name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                time.sleep(4 if name == "torch" else 1)
+                measure(name, process, options)
+            finally:
+                process.kill()
+    for reason in missing if not options.targets else []:
+        print("skip: " + reason)
+
+
+if __name__ == "__main__":
+    main()
