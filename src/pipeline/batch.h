@@ -13,6 +13,8 @@
 #include "symbolize/symbolize.h"
 #include "unwind/cpython/cpython.h"
 
+enum { THREAD_NAME_BYTES = 144 }; /* Python's names are cut after 128, and "..." follows */
+
 struct new_module {
 	int64_t id;
 	const struct module *module;
@@ -70,7 +72,7 @@ struct new_process {
 
 struct new_thread {
 	struct thread_row row;
-	char name[32];
+	char name[THREAD_NAME_BYTES];
 };
 
 #define BATCH_ARRAYS(X)                                                                            \

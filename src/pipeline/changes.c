@@ -56,8 +56,8 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 	int r;
 
 	if (thread) {
-		snprintf(thread->name, sizeof thread->name, "%s", event->comm.name);
-		thread->is_new = true;
+		snprintf(thread->comm, sizeof thread->comm, "%s", event->comm.name);
+		thread->next_name_ns = thread->name_wait_ns = 0;
 	}
 	keep_forget_thread(&pipeline->keep, event->tid);
 	r = pipeline_know_process(pipeline, event->pid, &process);
@@ -65,9 +65,15 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		return r;
 	if (event->tid == event->pid && event->time_ns >= process->loaded_ns)
 		r = process_rename(process, event->comm.name);
+	if (thread && event->comm.is_exec) { /* another program, whose interpreter is not known yet */
+		memcpy(thread->name, thread->comm, sizeof thread->comm);
+		thread->has_python_name = false;
+		thread->is_new = true;
+	}
 	if (r < 0 || !event->comm.is_exec || event->time_ns < process->loaded_ns)
 		return r;
 	pipeline_forget_watched(pipeline, process);
+	thread_names_forget(&pipeline->thread_names, event->pid);
 	r = process_exec(&pipeline->processes, process);
 	if (r >= 0)
 		process->program->started_ns = pipeline_to_realtime(pipeline, event->time_ns);
@@ -114,8 +120,10 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 	if (!process || process->ended_ns != 0)
 		return;
 	process_leave(process, event->tid == event->pid, pipeline_to_realtime(pipeline, event->time_ns));
-	if (process->ended_ns != 0)
+	if (process->ended_ns != 0) {
 		pipeline_forget_watched(pipeline, process);
+		thread_names_forget(&pipeline->thread_names, process->pid);
+	}
 }
 
 /*

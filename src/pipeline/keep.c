@@ -1,8 +1,7 @@
 /* keep.c - see keep.h.
  *
  * What a thread is called is asked again now and then, for names are given late and change: soon
- * at first, then once a second. Python's names of all threads of a process are read together,
- * and serve for all its threads that are asked about at about the same time.
+ * at first, then once a second.
  */
 #include "src/pipeline/keep.h"
 
@@ -13,7 +12,7 @@
 #include "base/proc.h"
 #include "base/words.h"
 
-enum { NAME_BYTES = 64, SOON_NS = 20000000, LATEST_NS = 1000000000, NAMES_SERVE_NS = 20000000 };
+enum { NAME_BYTES = 64, SOON_NS = 20000000, LATEST_NS = 1000000000 };
 
 struct keep_thread {
 	pid_t pid;
@@ -21,54 +20,22 @@ struct keep_thread {
 	uint64_t next_ns, wait_ns;
 };
 
-struct keep_names {
-	pid_t pid;
-	uint64_t read_ns;
-	struct py_thread_names names;
-};
-
-void keep_init(struct keep *keep, const struct keep_options *options)
+void keep_init(struct keep *keep, const struct keep_options *options, struct thread_names *names)
 {
-	*keep = (struct keep){ .options = options };
+	*keep = (struct keep){ .options = options, .names = names };
 }
 
 void keep_done(struct keep *keep)
 {
-	for (size_t i = 0; i < keep->n_names; i++)
-		py_thread_names_done(&keep->names[i].names);
-	free(keep->names);
 	free(keep->threads);
 	id_map_done(&keep->thread_index);
 	*keep = (struct keep){ 0 };
 }
 
-/* NULL: no memory. */
-static struct keep_names *names_of(struct keep *keep, pid_t pid)
-{
-	for (size_t i = 0; i < keep->n_names; i++)
-		if (keep->names[i].pid == pid)
-			return &keep->names[i];
-	if (grow(&keep->names, keep->n_names, &keep->names_allocated, sizeof *keep->names) < 0)
-		return NULL;
-	keep->names[keep->n_names] = (struct keep_names){ .pid = pid };
-	return &keep->names[keep->n_names++];
-}
-
 static bool has_python_name(struct keep *keep, struct py_runtime *runtime, pid_t pid, pid_t tid, uint64_t time_ns)
 {
-	struct keep_names *names = names_of(keep, pid);
-	struct py_state state;
-	const char *name;
+	const char *name = thread_names_find(keep->names, runtime, pid, tid, time_ns);
 
-	py_begin_sample(runtime);
-	if (!names || py_state_of(runtime, tid, &state) < 0)
-		return false;
-	if (names->read_ns == 0 || time_ns - names->read_ns > NAMES_SERVE_NS) {
-		names->read_ns = time_ns;
-		py_thread_names_done(&names->names);
-		(void)py_thread_names_read(runtime, &names->names); /* what cannot be read has no name */
-	}
-	name = py_thread_name(&names->names, state.ident);
 	return name && words_match(&keep->options->threads, name);
 }
 
@@ -123,7 +90,7 @@ bool keep_wants_thread(struct keep *keep, struct py_runtime *runtime, pid_t pid,
 	thread->next_ns = time_ns + thread->wait_ns;
 	thread->wait_ns = MIN(thread->wait_ns * 2, (uint64_t)LATEST_NS);
 	thread->is_wanted = has_name(keep, pid, tid) ||
-			    (runtime && has_python_name(keep, runtime, pid, tid, time_ns));
+			    has_python_name(keep, runtime, pid, tid, time_ns);
 	return thread->is_wanted;
 }
 

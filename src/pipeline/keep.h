@@ -5,20 +5,19 @@
 #include "base/id_map.h"
 #include "src/pipeline/hold.h"
 #include "src/pipeline/pipeline.h"
+#include "src/pipeline/thread_names.h"
 
 struct keep_thread;
-struct keep_names;
 
 struct keep {
 	const struct keep_options *options; /* borrowed */
+	struct thread_names *names;         /* borrowed */
 	struct keep_thread *threads;
 	size_t n_threads, threads_allocated;
 	struct id_map thread_index; /* tid -> index */
-	struct keep_names *names;   /* of each process, what Python calls its threads */
-	size_t n_names, names_allocated;
 };
 
-void keep_init(struct keep *keep, const struct keep_options *options);
+void keep_init(struct keep *keep, const struct keep_options *options, struct thread_names *names);
 void keep_done(struct keep *keep);
 
 /*

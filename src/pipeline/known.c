@@ -151,9 +151,46 @@ int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64
 	*thread = (struct known_thread){
 		.pid = pid, .tid = tid, .started_ns = pipeline_to_realtime(pipeline, time_ns), .is_new = true
 	};
-	snprintf(thread->name, sizeof thread->name, "%s", name[0] || tid != pid ? name : name_of(pipeline, pid));
+	snprintf(thread->comm, sizeof thread->comm, "%s", name[0] || tid != pid ? name : name_of(pipeline, pid));
+	memcpy(thread->name, thread->comm, sizeof thread->comm);
 	free(name);
+	pipeline_name_thread(pipeline, processes_find(&pipeline->processes, pid), thread, time_ns);
 	return 0;
+}
+
+/* ---- Names of threads ---- */
+
+/*
+ * Names are given late and change: the pipeline reads them again after 20 ms, 40 ms, ... 41 s. These moments are
+ * multiples of the wait, so that threads which began at different times share a read.
+ */
+void pipeline_name_thread(struct pipeline *pipeline, const struct process *process, struct known_thread *thread,
+			  uint64_t now_ns)
+{
+	const uint64_t soon_ns = 20000000, latest_ns = soon_ns << 11;
+	const char *python = NULL, *title;
+
+	if (process && thread->tid > 0)
+		python = thread_names_find(&pipeline->thread_names, process->runtime, thread->pid, thread->tid, now_ns);
+	title = py_thread_title(python, thread->comm, process && process->name ? process->name : "");
+	thread->name_wait_ns = MIN(MAX(thread->name_wait_ns * 2, soon_ns), latest_ns);
+	thread->next_name_ns = (now_ns / thread->name_wait_ns + 1) * thread->name_wait_ns;
+	/* A name that cannot be read for now stays. */
+	if ((!python && thread->has_python_name) || strncmp(thread->name, title, sizeof thread->name - 1) == 0)
+		return;
+	snprintf(thread->name, sizeof thread->name, "%s", title);
+	thread->has_python_name = python != NULL;
+	thread->is_new = true;
+}
+
+void pipeline_name_threads(struct pipeline *pipeline, uint64_t now_ns)
+{
+	for (size_t i = 0; i < pipeline->n_threads; i++) {
+		struct known_thread *thread = &pipeline->threads[i];
+
+		if (thread->ended_ns == 0 && now_ns >= thread->next_name_ns)
+			pipeline_name_thread(pipeline, processes_find(&pipeline->processes, thread->pid), thread, now_ns);
+	}
 }
 
 /* ---- Generated code ---- */

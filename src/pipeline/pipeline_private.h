@@ -15,15 +15,18 @@
 #include "src/pipeline/pipeline.h"
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
+#include "src/pipeline/thread_names.h"
 #include "src/pipeline/writer.h"
 #include "unwind/stitch/stitch.h"
 
 struct known_thread {
 	pid_t pid, tid;
-	char name[32];
+	char name[THREAD_NAME_BYTES]; /* its title: see py_thread_title() */
+	char comm[32];                /* as the kernel told it last */
 	uint64_t started_ns, ended_ns;
+	uint64_t next_name_ns, name_wait_ns; /* CLOCK_MONOTONIC: when to ask Python again, and how long after that */
 	uint64_t stack_start, stack_noted_ns; /* as the capture was told last; 0: it was not */
-	bool is_new;
+	bool is_new, has_python_name;
 };
 
 struct pipeline {
@@ -38,6 +41,7 @@ struct pipeline {
 	struct task_frames tasks;
 	struct pipeline_options options;
 	struct keep keep;
+	struct thread_names thread_names;
 	struct off_cpu off_cpu;
 	struct batch *batch;
 	struct writer *writer;
@@ -66,6 +70,13 @@ struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t
 
 /* The thread's index; one not seen yet, or whose number now is another process', is added. */
 int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret);
+
+/* What a thread is called may have changed: its row follows. @process: its own; NULL: not known. */
+void pipeline_name_thread(struct pipeline *pipeline, const struct process *process, struct known_thread *thread,
+			  uint64_t now_ns);
+
+/* The same for all threads that are due. */
+void pipeline_name_threads(struct pipeline *pipeline, uint64_t now_ns);
 
 /* A process, also one that no event has told of: its maps then come from /proc. */
 int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process **ret);

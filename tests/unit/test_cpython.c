@@ -450,12 +450,41 @@ static void test_not_python(void **state)
 	module_table_free(modules);
 }
 
+/* ---- The one of two names that is shown ---- */
+
+static void test_thread_titles(void **state)
+{
+	static const struct {
+		const char *python, *comm, *process, *title;
+	} cases[] = {
+		{ NULL, "worker", "python3", "worker" },
+		{ "", "worker", "python3", "worker" },
+		{ "MainThread", "python3", "python3", "MainThread" },
+		{ "MainThread", "gunicorn: master", "gunicorn: master", "MainThread" },
+		{ "loader", "python3", "python3", "loader" },
+		{ "loader", "native", "python3", "loader" },
+		{ "Thread-1", "python3", "python3", "Thread-1" },
+		{ "Thread-1 (run)", "python3", "python3", "Thread-1 (run)" },
+		{ "Thread-1 (run)", "native", "python3", "native" },
+		{ "Dummy-3", "pt_autograd_0", "python3", "pt_autograd_0" },
+		{ "Thread-12 (a_long_target)", "Thread-12 (a_lo", "python3", "Thread-12 (a_long_target)" },
+		{ "Thread-", "native", "python3", "Thread-" },
+		{ "Thread-1st", "native", "python3", "Thread-1st" },
+		{ "Dummy-3", "", "python3", "Dummy-3" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_string_equal(py_thread_title(cases[i].python, cases[i].comm, cases[i].process), cases[i].title);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged_lines),
 		cmocka_unit_test(test_lines),      cmocka_unit_test(test_parked),
 		cmocka_unit_test(test_reused),     cmocka_unit_test(test_states),
+		cmocka_unit_test(test_thread_titles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

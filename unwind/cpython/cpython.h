@@ -239,11 +239,23 @@ int py_thread_names_read(struct py_runtime *runtime, struct py_thread_names *ret
 /* NULL: it is not among them. */
 const char *py_thread_name(const struct py_thread_names *names, uint64_t ident);
 
+/*
+ * py_thread_title - the one of a thread's two names that says more: Python's, unless threading made it up and the
+ * program gave the operating system another one.
+ * @python:  threading.Thread.name; NULL: Python does not know the thread.
+ * @comm:    as the operating system knows it, cut after 15 bytes.
+ * @process: comm of the process' main thread, which other threads begin with.
+ * Returns @python or @comm.
+ * Source: Lib/threading.py, _newname() and Thread.__init__(), 2.7 to 3.15; prctl(2), PR_SET_NAME.
+ */
+const char *py_thread_title(const char *python, const char *comm, const char *process);
+
 /* A variable of a frame, as text: UTF-8, in a line. */
 struct py_local {
 	char *name;
 	char *value; /* as repr() would have it, read without running anything; cut where it is long */
 	char *type;  /* the name of the value's type */
+	uint64_t object; /* its address in the process: of two variables the same where they are one object */
 };
 
 struct py_locals {

@@ -42,10 +42,10 @@ void py_locals_done(struct py_locals *locals)
 }
 
 /* 1: there is no more time. */
-static int add(struct reading *reading, const char *name, const struct repr *repr, const char *type)
+static int add(struct reading *reading, const char *name, const struct repr *repr, const char *type, uint64_t object)
 {
 	struct py_locals *locals = reading->locals;
-	struct py_local local = { 0 };
+	struct py_local local = { .object = object };
 	int r;
 
 	r = grow(&locals->locals, locals->n, &locals->allocated, sizeof *locals->locals);
@@ -85,7 +85,7 @@ static int read_value(struct reading *reading, const char *name, uint64_t value)
 	(void)object_type_of(reading->runtime, value, &type); /* what cannot be read is said to be unreadable */
 	repr_put_object(&repr, value, 0);
 	reading->objects_left -= n_before - repr.objects_left;
-	return add(reading, name, &repr, type.name);
+	return add(reading, name, &repr, type.name, value);
 }
 
 /* A cell's contents; 0: it is empty. */

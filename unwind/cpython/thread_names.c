@@ -28,6 +28,33 @@ const char *py_thread_name(const struct py_thread_names *names, uint64_t ident)
 	return NULL;
 }
 
+/* "Thread-7", "Thread-7 (target)", "Dummy-7": nobody gave the thread a name. */
+static bool is_made_up(const char *name)
+{
+	static const char *const prefixes[] = { "Thread-", "Dummy-" };
+
+	for (size_t i = 0; i < N_ELEMENTS(prefixes); i++) {
+		size_t n = strlen(prefixes[i]), n_digits;
+
+		if (strncmp(name, prefixes[i], n) != 0)
+			continue;
+		n_digits = strspn(name + n, "0123456789");
+		return n_digits > 0 && (name[n + n_digits] == '\0' || name[n + n_digits] == ' ');
+	}
+	return false;
+}
+
+const char *py_thread_title(const char *python, const char *comm, const char *process)
+{
+	enum { COMM_BYTES = 15 }; /* TASK_COMM_LEN - 1 */
+	size_t n = strlen(comm);
+	bool is_cut = python && n == COMM_BYTES && strncmp(python, comm, n) == 0;
+
+	if (!python || !python[0])
+		return comm;
+	return comm[0] && is_made_up(python) && !is_cut && strcmp(comm, process) != 0 ? comm : python;
+}
+
 static int add_thread(struct py_runtime *runtime, uint64_t ident, uint64_t thread, struct py_thread_names *names)
 {
 	uint64_t object;

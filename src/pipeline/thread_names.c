@@ -1,0 +1,80 @@
+/* thread_names.c - see thread_names.h. */
+#include "src/pipeline/thread_names.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+
+/* Reading the names takes one part in READ_SHARE of the time at most. */
+enum { NAMES_SERVE_NS = 20000000, READ_SHARE = 500 };
+
+struct process_names {
+	struct py_thread_names names;
+	uint64_t next_ns; /* CLOCK_MONOTONIC: until then these serve */
+};
+
+void thread_names_done(struct thread_names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		py_thread_names_done(&names->processes[i].names);
+	free(names->processes);
+	id_map_done(&names->by_pid);
+	*names = (struct thread_names){ 0 };
+}
+
+static struct process_names *find(const struct thread_names *names, pid_t pid)
+{
+	const struct id_slot *slot = id_map_find(&names->by_pid, (uint64_t)pid + 1);
+
+	return slot ? &names->processes[slot->id] : NULL;
+}
+
+/* NULL: no memory. */
+static struct process_names *find_or_add(struct thread_names *names, pid_t pid)
+{
+	struct process_names *found = find(names, pid);
+
+	if (found)
+		return found;
+	if (grow(&names->processes, names->n, &names->allocated, sizeof *names->processes) < 0 ||
+	    id_map_add(&names->by_pid, (uint64_t)pid + 1, (uint32_t)names->n) < 0)
+		return NULL;
+	names->processes[names->n] = (struct process_names){ 0 };
+	return &names->processes[names->n++];
+}
+
+const char *thread_names_find(struct thread_names *names, struct py_runtime *runtime, pid_t pid, pid_t tid,
+			      uint64_t time_ns)
+{
+	struct process_names *process;
+	struct py_state state;
+
+	if (!runtime)
+		return NULL;
+	py_begin_sample(runtime);
+	if (py_state_of(runtime, tid, &state) < 0)
+		return NULL;
+	process = find_or_add(names, pid);
+	if (!process)
+		return NULL;
+	if (time_ns >= process->next_ns) {
+		uint64_t began_ns = monotonic_ns(), took_ns;
+
+		py_thread_names_done(&process->names);
+		(void)py_thread_names_read(runtime, &process->names); /* threads that cannot be read have no name */
+		took_ns = monotonic_ns() - began_ns;
+		process->next_ns = time_ns + MAX(took_ns * READ_SHARE, (uint64_t)NAMES_SERVE_NS);
+	}
+	return py_thread_name(&process->names, state.ident);
+}
+
+/* The numbers of processes come again, so the slot stays, for the next one that has it. */
+void thread_names_forget(struct thread_names *names, pid_t pid)
+{
+	struct process_names *process = find(names, pid);
+
+	if (!process)
+		return;
+	py_thread_names_done(&process->names);
+	process->next_ns = 0;
+}

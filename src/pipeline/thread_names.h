@@ -1,0 +1,36 @@
+/* thread_names.h - what Python calls the threads of the processes being recorded. Private. */
+#ifndef PROBING_PIPELINE_THREAD_NAMES_H
+#define PROBING_PIPELINE_THREAD_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/id_map.h"
+#include "unwind/cpython/cpython.h"
+
+struct process_names;
+
+/* Zeroed: none has been read. */
+struct thread_names {
+	struct process_names *processes;
+	size_t n, allocated;
+	struct id_map by_pid; /* pid + 1 -> index */
+};
+
+void thread_names_done(struct thread_names *names);
+
+/*
+ * thread_names_find - what threading calls a thread. All names of a process are read together; they serve for
+ * 20 ms, and for longer where reading them takes long.
+ * @runtime: of the process; NULL: it has none (yet).
+ * @time_ns: CLOCK_MONOTONIC.
+ * Returns the name, borrowed until the next call; NULL: Python does not know the thread, or cannot be read.
+ */
+const char *thread_names_find(struct thread_names *names, struct py_runtime *runtime, pid_t pid, pid_t tid,
+			      uint64_t time_ns);
+
+/* The process has ended or runs another program. */
+void thread_names_forget(struct thread_names *names, pid_t pid);
+
+#endif

@@ -1,0 +1,103 @@
+"""Threads are called in recordings as they are in Python."""
+import contextlib
+import time
+
+import probing_test as t
+from probing_test import probing
+
+LATE_S = 0.3  # the recorder asks for names again after that
+
+
+@t.for_each_interpreter(globals())
+class ThreadNames(t.Case):
+    """Names in every table and picture; fixtures/named_threads.py says what they are."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_interpreter(cls.interpreter)
+        t.need_perf()
+        folder = t.scratch()
+        folder.__enter__()
+        cls.addClassCleanup(folder.__exit__, None, None, None)
+        with t.fixture("named_threads.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
+            time.sleep(LATE_S)  # the one that is renamed has begun
+            probing("record", "--mode", "wall", "--pid", started.pid, "-d", "1", check=t.OK)
+            cls.truth = started.truth["threads"]
+            cls.pid = started.pid
+
+    def setUp(self):
+        pass
+
+    def rows(self, sql):
+        with contextlib.closing(t.connect("probing.db")) as db:
+            return db.execute(sql).fetchall()
+
+    def test_each_thread_has_its_name(self):
+        found = {function: {name for (name,) in self.rows(
+            "WITH RECURSIVE path(pid, tid, stack) AS (SELECT pid, tid, stack FROM stack_total UNION"
+            " SELECT pid, tid, parent FROM path JOIN stack USING (stack) WHERE parent IS NOT NULL)"
+            " SELECT DISTINCT thread.name FROM path JOIN stack USING (stack) JOIN named_frame USING (frame)"
+            " JOIN thread USING (pid, tid) WHERE named_frame.kind = 'python' AND"
+            " (named_frame.name = '%s' OR named_frame.name LIKE '%%.%s')" % (function, function))}
+            for function in self.truth}
+        self.assertEqual({function: {name} for function, name in self.truth.items()}, found)
+
+    def test_main_thread(self):
+        self.assertEqual([("MainThread",)], self.rows("SELECT name FROM thread WHERE tid = pid"))
+
+    def test_report_and_picture(self):
+        report = probing("report", "--by", "thread", "--json", check=t.OK).stdout
+        picture = probing("flamegraph", "--format", "folded", "--by-thread", "-o", "-", check=t.OK).stdout
+        for name in self.truth.values():
+            self.assertIn(name, report)
+            self.assertIn(name, picture)
+
+    def test_filters(self):
+        burning = probing("flamegraph", "--format", "folded", "--threads=" + self.truth["burn_named"], "-o", "-",
+                          check=t.OK).stdout
+        self.assertIn("burn_named", burning)
+        for other in set(self.truth) - {"burn_named"}:
+            self.assertNotIn(other, burning)
+
+
+class ChangingNames(t.Case):
+    """Threads that change their names, and programs that follow each other, while they are recorded."""
+
+    def test_renamed_while_recorded(self):
+        program = ("import threading, time\n"
+                   "thread = threading.current_thread(); stop = time.time() + 2\n"
+                   "while time.time() < stop - 1: pass\n"
+                   "thread.name = 'second half'\n"
+                   "while time.time() < stop: pass\n")
+        probing("record", "--", t.DEBIAN_PYTHON, "-c", program, check=t.OK)
+        with contextlib.closing(t.connect("probing.db")) as db:
+            self.assertEqual([("second half",)], db.execute("SELECT name FROM thread").fetchall())
+
+    def test_no_name_outlives_its_program(self):
+        program = ("import os, threading, time\n"
+                   "threading.current_thread().name = 'the first program'; stop = time.time() + 0.7\n"
+                   "while time.time() < stop: pass\n"
+                   "os.execlp('sh', 'sh', '-c', 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done')\n")
+        probing("record", "--", t.DEBIAN_PYTHON, "-c", program, check=t.OK)
+        with contextlib.closing(t.connect("probing.db")) as db:
+            self.assertEqual([("sh",)], db.execute("SELECT name FROM thread").fetchall())
+
+    def test_a_forked_child(self):
+        program = ("import os, threading, time\n"
+                   "def burn():\n"
+                   "    stop = time.time() + 0.7\n"
+                   "    while time.time() < stop: pass\n"
+                   "pid = os.fork()\n"
+                   "thread = threading.Thread(target=burn, name='of the child' if pid == 0 else 'of the parent')\n"
+                   "thread.start(); thread.join()\n"
+                   "if pid: os.wait()\n")
+        probing("record", "--", t.DEBIAN_PYTHON, "-c", program, check=t.OK)
+        with contextlib.closing(t.connect("probing.db")) as db:
+            names = {name for (name,) in db.execute("SELECT name FROM thread")}
+        self.assertLessEqual({"of the child", "of the parent"}, names)
+
+
+if __name__ == "__main__":
+    import unittest
+
+    unittest.main()
