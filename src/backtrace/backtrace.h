@@ -21,7 +21,14 @@
  * names read, once. Outlives what was taken with it.
  */
 struct backtrace_session;
-int backtrace_session_new(struct backtrace_session **ret); /* -ENOMEM */
+/*
+ * backtrace_session_new - @use_cache: what was found out about modules before is read from the user's cache, where that may
+ * be used: symbol_cache_open(). -ENOMEM.
+ */
+int backtrace_session_new(bool use_cache, struct backtrace_session **ret);
+
+/* backtrace_session_keep - write what took long into the cache: after the stacks have been shown, since it takes time, too. */
+void backtrace_session_keep(struct backtrace_session *session);
 void backtrace_session_free(struct backtrace_session *session);
 void backtrace_session_freep(struct backtrace_session **session);
 

@@ -10,8 +10,14 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/util.h"
+#include "src/backtrace/groups.h"
 
-enum { KERNEL_NAME_BYTES = 15 };
+enum {
+	KERNEL_NAME_BYTES = 15,
+	MAX_ALIKE_NAMED = 12,
+	LONG_VALUE = 48, /* shorter ones are as short as what refers to them */
+	MAX_SEEN = 4096,
+};
 
 /* The colours that the report has, too. */
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
@@ -21,9 +27,18 @@ static const char *const styles[] = {
 	[STYLE_BUILTIN] = "\033[32m", [STYLE_NATIVE] = "\033[33m",
 };
 
+/* A variable whose value has been printed. */
+struct seen {
+	const struct py_local *local;
+	const char *function;
+	pid_t tid;
+};
+
 struct page {
 	FILE *out;
 	bool colour;
+	struct seen *seen; /* MAX_SEEN of them */
+	size_t n_seen;
 };
 
 const char *print_state(char state)
@@ -223,64 +238,156 @@ static void put_task_name(const struct page *page, const struct backtrace_task *
 	fputc('"', page->out);
 }
 
-static void put_task(const struct page *page, const struct backtrace_thread *thread, const struct backtrace_task *task)
+/* What follows the first of some that look alike; @name puts the one at a place. */
+static void put_alike(const struct page *page, const size_t *leaders, size_t n, size_t leader, const char *what,
+		      void (*name)(const struct page *page, const void *data, size_t i), const void *data)
 {
+	size_t n_alike = 0, n_named = 0;
+
+	for (size_t i = leader + 1; i < n; i++)
+		n_alike += leaders[i] == leader;
+	if (n_alike == 0)
+		return;
+	fprintf(page->out, "  and %zu %s%s like it: ", n_alike, what, n_alike > 1 ? "s" : "");
+	for (size_t i = leader + 1; i < n && n_named < MAX_ALIKE_NAMED; i++) {
+		if (leaders[i] != leader)
+			continue;
+		fputs(n_named++ > 0 ? ", " : "", page->out);
+		name(page, data, i);
+	}
+	fputs(n_alike > n_named ? ", ...\n" : "\n", page->out);
+}
+
+static void name_task(const struct page *page, const void *data, size_t i)
+{
+	const struct backtrace_thread *thread = data;
+
+	put_task_name(page, &thread->tasks[i]);
+}
+
+static void name_thread(const struct page *page, const void *data, size_t i)
+{
+	const struct backtrace *backtrace = data;
+	const struct backtrace_thread *thread = &backtrace->threads[i];
+
+	fprintf(page->out, "%d \"", (int)thread->tid);
+	put(page, STYLE_PLAIN, thread->python_name ? thread->python_name : thread->name);
+	fputc('"', page->out);
+}
+
+static void put_task(const struct page *page, const struct backtrace_thread *thread, const size_t *leaders, size_t i)
+{
+	const struct backtrace_task *task = &thread->tasks[i];
+
 	fputs("  Task ", page->out);
 	put_task_name(page, task);
 	if (task->is_running)
 		fputs(", running", page->out);
-	for (size_t i = 0; i < task->n_awaiters; i++) {
-		fputs(i == 0 ? ", awaited by " : ", ", page->out);
-		put_task_name(page, &thread->tasks[task->awaiters[i]]);
+	for (size_t k = 0; k < task->n_awaiters; k++) {
+		fputs(k == 0 ? ", awaited by " : ", ", page->out);
+		put_task_name(page, &thread->tasks[task->awaiters[k]]);
 	}
 	fputc('\n', page->out);
-	for (size_t i = 0; i < task->n_frames; i++) {
+	put_alike(page, leaders, thread->n_tasks, i, "task", name_task, thread);
+	for (size_t k = 0; k < task->n_frames; k++) {
 		fputs("  ", page->out);
-		put_frame(page, &task->frames[i]);
+		put_frame(page, &task->frames[k]);
 	}
 }
 
-static void put_tasks(const struct page *page, const struct backtrace_thread *thread)
+static int put_tasks(const struct page *page, const struct backtrace_thread *thread)
 {
+	CLEANUP(freep) size_t *leaders = groups_of_tasks(thread);
+
+	if (!leaders)
+		return -ENOMEM;
 	for (size_t i = 0; i < thread->n_tasks; i++)
-		put_task(page, thread, &thread->tasks[i]);
+		if (leaders[i] == i)
+			put_task(page, thread, leaders, i);
 	if (thread->tasks_cut)
 		fputs("  and more tasks\n", page->out);
+	return 0;
+}
+
+/* Where an object has been printed; NULL: nowhere. Another one may have come to its address since then, with another value. */
+static const struct seen *find_seen(const struct page *page, const struct py_local *local)
+{
+	for (size_t i = 0; i < page->n_seen; i++)
+		if (page->seen[i].local->object == local->object && strcmp(page->seen[i].local->value, local->value) == 0)
+			return &page->seen[i];
+	return NULL;
+}
+
+static void put_value(struct page *page, const struct py_local *local, const char *function, pid_t tid)
+{
+	bool is_long = text_columns_shown(local->value) > LONG_VALUE;
+	const struct seen *seen = is_long ? find_seen(page, local) : NULL;
+
+	if (!seen) {
+		put(page, STYLE_PLAIN, local->value);
+		if (is_long && page->n_seen < MAX_SEEN)
+			page->seen[page->n_seen++] = (struct seen){ local, function, tid };
+		return;
+	}
+	fputs("<same object as ", page->out);
+	put(page, STYLE_PLAIN, seen->local->name);
+	fputs(" in ", page->out);
+	put(page, STYLE_PLAIN, seen->function);
+	if (seen->tid != tid)
+		fprintf(page->out, " of thread %d", (int)seen->tid);
+	fputs(" above>", page->out);
 }
 
 /* "name = value" below the frame, and what was left out. */
-static void put_locals(const struct page *page, const struct py_locals *locals)
+static void put_locals(struct page *page, const struct py_locals *locals, const char *function, pid_t tid)
 {
 	for (size_t i = 0; i < locals->n; i++) {
 		fputs("      ", page->out);
 		put(page, STYLE_PLAIN, locals->locals[i].name);
 		fputs(" = ", page->out);
-		put(page, STYLE_PLAIN, locals->locals[i].value);
+		put_value(page, &locals->locals[i], function, tid);
 		fputc('\n', page->out);
 	}
 	if (locals->is_cut)
 		fputs("      ...\n", page->out);
 }
 
+static int put_threads(struct page *page, const struct backtrace *backtrace)
+{
+	CLEANUP(freep) size_t *leaders = groups_of_threads(backtrace);
+	int r = leaders ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < backtrace->n_threads; i++) {
+		const struct backtrace_thread *thread = &backtrace->threads[i];
+
+		if (leaders[i] != i)
+			continue;
+		put_thread(page, thread);
+		put_alike(page, leaders, backtrace->n_threads, i, "thread", name_thread, backtrace);
+		for (size_t k = 0; k < thread->n_frames; k++) {
+			put_frame(page, &thread->frames[k]);
+			if (thread->frames[k].locals)
+				put_locals(page, thread->frames[k].locals, thread->frames[k].name, thread->tid);
+		}
+		r = put_tasks(page, thread);
+	}
+	return r;
+}
+
 int backtrace_print_text(const struct backtrace *backtrace, const struct backtrace_place *place, bool colour,
 			 FILE *out)
 {
-	const struct page page = { out, colour };
+	CLEANUP(freep) struct seen *seen = calloc(MAX_SEEN, sizeof *seen);
+	struct page page = { .out = out, .colour = colour, .seen = seen };
+	int r = 0;
 
+	if (!seen)
+		return -ENOMEM;
 	if (backtrace)
 		put_head(&page, backtrace, place);
 	else
 		put_problem(&page, place);
-	for (size_t i = 0; backtrace && i < backtrace->n_threads; i++) {
-		const struct backtrace_thread *thread = &backtrace->threads[i];
-
-		put_thread(&page, thread);
-		for (size_t k = 0; k < thread->n_frames; k++) {
-			put_frame(&page, &thread->frames[k]);
-			if (thread->frames[k].locals)
-				put_locals(&page, thread->frames[k].locals);
-		}
-		put_tasks(&page, thread);
-	}
-	return ferror(out) ? -EIO : 0;
+	if (backtrace)
+		r = put_threads(&page, backtrace);
+	return r < 0 ? r : ferror(out) ? -EIO : 0;
 }

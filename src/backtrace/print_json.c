@@ -24,6 +24,7 @@ static void put_locals(struct json *json, const struct py_locals *locals)
 		to_json_put_string(json, "name", locals->locals[i].name);
 		to_json_put_string(json, "value", locals->locals[i].value);
 		to_json_put_string(json, "type", locals->locals[i].type);
+		to_json_put_integer(json, "object", (int64_t)locals->locals[i].object);
 		to_json_object_end(json);
 	}
 	to_json_array_end(json);

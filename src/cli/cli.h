@@ -69,6 +69,8 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 double cli_parse_number(struct argp_state *state, const char *text, const char *what, double low, double high);
 unsigned cli_parse_word(struct argp_state *state, const char *text, const char *what, const char *const *words,
 			unsigned n);
+/* A length of time in seconds: "90", "500ms", "2m", "1h" (duration.h); from low to high. */
+double cli_parse_duration(struct argp_state *state, const char *text, const char *what, double low, double high);
 pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *what);
 
 /* Permissions of a new file, "644": the owner reads and writes, others may read; a usage error else. */
@@ -100,7 +102,7 @@ int cli_fail_lines(int status, const char *lines);
 /* The exit status that fits a negative errno. */
 int cli_status(int error);
 
-/* Columns of the terminal behind fd, 0 where it is none. */
+/* Columns of the terminal behind fd; where it is none, what COLUMNS says, else 0: any width will do. */
 unsigned cli_columns(int fd);
 /* Whether to colour what goes to fd: a terminal and no NO_COLOR. */
 bool cli_colour(int fd);

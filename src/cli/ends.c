@@ -59,6 +59,19 @@ int ends_open(const pid_t *pids, size_t n_pids, struct ends *ret)
 	return 0;
 }
 
+int ends_add(struct ends *ends, pid_t pid)
+{
+	size_t n_before = ends->n;
+	int *pidfds = realloc(ends->pidfds, (ends->n + 1) * sizeof *pidfds);
+	int r;
+
+	if (!pidfds)
+		return -ENOMEM;
+	ends->pidfds = pidfds;
+	r = watch(ends, pid);
+	return r < 0 ? r : ends->n > n_before ? 0 : -ESRCH;
+}
+
 bool ends_all(struct ends *ends)
 {
 	struct epoll_event events[AT_ONCE];

@@ -19,6 +19,9 @@ struct ends {
 int ends_open(const pid_t *pids, size_t n_pids, struct ends *ret);
 void ends_done(struct ends *ends);
 
+/* ends_add - one more. Errors: -ESRCH it has ended; as ends_open(). */
+int ends_add(struct ends *ends, pid_t pid);
+
 /* To be asked when epoll is readable: whether none of them is left. */
 bool ends_all(struct ends *ends);
 

@@ -4,8 +4,67 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/path.h"
+#include "base/util.h"
+#include "src/cli/aliases.h"
 #include "src/cli/cli.h"
 #include "src/cli/view.h"
+
+static bool is_wanted(const struct exporter *exporter, bool views_only)
+{
+	return exporter->write || !views_only;
+}
+
+/* "svg (.svg), html (.html .htm)". Owned by the caller; NULL: no memory. */
+static char *list_all(bool views_only)
+{
+	char *text = NULL;
+	size_t n_bytes, n = 0;
+	FILE *out = open_memstream(&text, &n_bytes);
+
+	if (!out)
+		return NULL;
+	for (size_t i = 0; exporters[i]; i++)
+		if (is_wanted(exporters[i], views_only))
+			fprintf(out, "%s%s (%s)", n++ > 0 ? ", " : "", exporters[i]->name, exporters[i]->endings);
+	return fclose(out) == 0 ? text : NULL;
+}
+
+const struct exporter *exporters_named(struct argp_state *state, const char *name, bool views_only)
+{
+	const struct exporter *exporter = exporter_by_name(aliases_format(name));
+	CLEANUP(freep) char *all = NULL;
+
+	if (exporter && is_wanted(exporter, views_only))
+		return exporter;
+	all = list_all(views_only);
+	argp_error(state, "there is no format %s; there are %s", name, all ? all : "others");
+	return NULL;
+}
+
+const char *exporters_ending(const char *path)
+{
+	const char *name = path_base_name(path), *dot = strrchr(name, '.');
+
+	if (!dot || dot == name || strncmp(path, "/dev/", strlen("/dev/")) == 0)
+		return "";
+	return dot[1 + strspn(dot + 1, "0123456789-_")] == '\0' ? "" : dot;
+}
+
+const struct exporter *exporters_of_path(struct argp_state *state, const char *path, bool views_only)
+{
+	const struct exporter *exporter = exporter_by_path(path);
+	CLEANUP(freep) char *all = NULL;
+
+	if (exporter && is_wanted(exporter, views_only))
+		return exporter;
+	if (!exporters_ending(path)[0])
+		return NULL;
+	all = list_all(views_only);
+	argp_error(state, "%s: no format ends in %s; name another file, a recording (.db), or the format with --format: %s", path,
+		   exporters_ending(path), all ? all : "--help lists them");
+	return NULL;
+}
 
 int exporters_check(const struct exporter *exporter)
 {

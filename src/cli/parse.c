@@ -10,7 +10,9 @@
 
 #include "base/text.h"
 #include "base/words.h"
+#include "src/cli/aliases.h"
 #include "src/cli/cli.h"
+#include "src/cli/duration.h"
 
 enum { OPTION_USAGE = 0x100, MAX_ID = 1 << 22 }; /* proc_sys_kernel(5), pid_max */
 
@@ -71,10 +73,20 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 
 static const struct argp common = { .options = common_options, .parser = parse_common };
 
+/* Of the verb that is parsed; a process has one command line. */
+static struct aliased aliased;
+
+static error_t parse_aliased(int key, char *argument, struct argp_state *state)
+{
+	return aliases_parse(&aliased, key, argument, state);
+}
+
 /* argp's note on long options repeats what the list shows. */
 char *cli_help_filter(int key, const char *text, void *input)
 {
 	(void)input;
+	if (key == ARGP_KEY_HELP_EXTRA)
+		return aliases_help(&aliased);
 	return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : (char *)text;
 }
 
@@ -85,11 +97,16 @@ void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, v
 	error_t error;
 
 	assert(!argp->children);
+	if (aliases_init(strchr(argv[0], ' ') + 1, argp, &aliased) < 0)
+		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
 	whole.children = children;
+	whole.options = aliased.options;
+	whole.parser = parse_aliased;
 	if (!whole.help_filter)
 		whole.help_filter = cli_help_filter;
 	argp_err_exit_status = EXIT_USAGE;
 	error = argp_parse(&whole, argc, argv, flags | ARGP_NO_HELP, NULL, input);
+	aliases_done(&aliased);
 	if (error != 0) /* only for want of memory: usage errors have ended the process */
 		exit(cli_fail(EXIT_FAILED, "the arguments cannot be read: not enough memory"));
 }
@@ -104,6 +121,16 @@ double cli_parse_number(struct argp_state *state, const char *text, const char *
 	if (end == text || *end != '\0' || errno != 0 || !(value >= low && value <= high))
 		argp_error(state, "%s must be a number from %.10g to %.10g, not %s", what, low, high, text);
 	return value;
+}
+
+double cli_parse_duration(struct argp_state *state, const char *text, const char *what, double low, double high)
+{
+	double seconds = 0;
+
+	if (duration_parse(text, &seconds) < 0 || !(seconds >= low && seconds <= high))
+		argp_error(state, "%s must be a time such as 10, 500ms, 2m or 1h, from %.10g to %.10g seconds, not %s", what,
+			   low, high, text);
+	return seconds;
 }
 
 unsigned cli_parse_word(struct argp_state *state, const char *text, const char *what, const char *const *words,

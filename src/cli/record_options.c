@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/duration.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/record_options.h"
 #include "src/cli/target_options.h"
@@ -15,13 +16,15 @@ enum {
 };
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE };
-enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION };
+enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, KEY_INTERVAL,
+       KEY_NO_SUMMARY };
 
 static const struct argp_option option_list[] = {
 	TARGET_OPTION_ROWS,
-	{ "duration", 'd', "SECONDS", 0,
-	  "End when so much time has been recorded, pauses left out (default: Ctrl-C, or the last process' end)", 0 },
-	{ "delay", KEY_DELAY, "SECONDS", 0, "Begin after this time; -1: as --paused", 0 },
+	{ "duration", 'd', "TIME", 0,
+	  "End when so much time has been recorded, pauses left out: 30, 500ms, 2m, 1h (default: unlimited, until Ctrl-C "
+	  "or the last process' end)", 0 },
+	{ "delay", KEY_DELAY, "TIME", 0, "Begin after this time; -1: as --paused", 0 },
 	{ "paused", KEY_PAUSED, NULL, 0,
 	  "Begin paused: SIGUSR2 (with --pid) or 'resume' on --control starts sampling", 0 },
 	{ "control", KEY_CONTROL, "FIFO[,REPLY]", 0,
@@ -29,7 +32,7 @@ static const struct argp_option option_list[] = {
 	  "FIFOs that are not there are made, and removed at the end", 0 },
 	{ "max-size", KEY_MAX_SIZE, "BYTES[K|M|G]", 0,
 	  "Keep the file below this size: the oldest samples go for new ones (at least 1M)", 0 },
-	{ "retention", KEY_RETENTION, "TIME[s|m|h|d]", 0,
+	{ "retention", KEY_RETENTION, "TIME", 0,
 	  "Keep the samples of this time only, such as 90, 10m, 1h, 2d; older ones go (default: PROBING_RETENTION_DAYS "
 	  "from the environment, in days, else all)", 0 },
 	{ "event", 'e', "NAME", 0,
@@ -41,7 +44,12 @@ static const struct argp_option option_list[] = {
 	  "tracepoints; hardware events at the frequency of -F)", 0 },
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
-	{ "output", 'o', "FILE", 0, "Where to write (default: probing.db; what is there becomes FILE.old)", 0 },
+	{ "interval", KEY_INTERVAL, "TIME", 0, "Sample each so often instead: 10ms; a number alone is of microseconds", 0 },
+	{ "output", 'o', "OUT", 0,
+	  "Where to write (default: probing.db; what is there becomes OUT.old). Where OUT ends as a picture or a profile does, "
+	  ".svg, .html, .json, .folded and others, that is written, too, and the recording beside it: profile.svg and profile.db",
+	  0 },
+	PICTURE_OPTION_ROWS,
 	CHMOD_OPTION_ROW,
 	{ "stack-bytes", KEY_STACK_BYTES, "N", 0,
 	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
@@ -61,6 +69,7 @@ static const struct argp_option option_list[] = {
 	  "Say in which asyncio task a sample was taken, and which tasks wait for that one: they stand in its "
 	  "stack, so that flame graphs group by task", 0 },
 	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	{ "no-summary", KEY_NO_SUMMARY, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
 
@@ -94,18 +103,31 @@ static double parse_with_unit(struct argp_state *state, const char *text, const 
 	return value;
 }
 
+/* 0: unlimited. */
+static double parse_duration(struct argp_state *state, const char *text)
+{
+	return strcmp(text, "unlimited") == 0 ? 0 : cli_parse_duration(state, text, "the duration", 0.001, 1e9);
+}
+
+/* A number alone is of microseconds, as austin has it. */
+static double parse_interval_hz(struct argp_state *state, const char *text)
+{
+	bool is_number = text[strspn(text, "0123456789.")] == '\0';
+	double interval_s = 0;
+	int r = duration_parse(text, &interval_s);
+
+	interval_s *= is_number ? 1e-6 : 1;
+	if (r < 0 || !(interval_s >= 1.0 / MAX_HZ && interval_s <= 10))
+		argp_error(state, "the interval must be from 50us to 10s, such as 10ms (a number alone is of microseconds), not %s",
+			   text);
+	return 1 / interval_s;
+}
+
 static int64_t parse_size(struct argp_state *state, const char *text)
 {
 	static const struct unit units[] = { { 'k', 1 << 10 }, { 'm', 1 << 20 }, { 'g', 1 << 30 }, { 0 } };
 
 	return (int64_t)parse_with_unit(state, text, "the size in bytes", units, 1 << 20, 1e15);
-}
-
-static uint64_t parse_time_ns(struct argp_state *state, const char *text)
-{
-	static const struct unit units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 }, { 0 } };
-
-	return (uint64_t)(parse_with_unit(state, text, "the time to keep, in seconds,", units, 1, 1e9) * 1e9);
 }
 
 /* What the environment says of all recordings; those that cannot have limits (check_mode()) have none. */
@@ -167,11 +189,29 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 				  "and flamegraph afterwards", mode);
 }
 
+/* "-a -- sleep 10" is how perf is told how long to record others. */
+static void take_sleep(struct record_options *options)
+{
+	char **command = options->command;
+	double seconds;
+
+	if (!command || !targets_are_asked_for(&options->targets) || strcmp(command[0], "sleep") != 0 || !command[1] ||
+	    command[2] || duration_parse(command[1], &seconds) < 0)
+		return;
+	options->command = NULL;
+	options->duration_s = seconds;
+}
+
 static void check(struct argp_state *state, struct record_options *options)
 {
 	if (options->event_name && strcmp(options->event_name, "list") == 0)
 		return;
+	take_sleep(options);
 	target_options_check(state, options);
+	picture_choose(state, &options->picture, &options->path);
+	options->no_summary |= options->picture.temporary.path != NULL;
+	if (!options->path)
+		options->path = "probing.db";
 	if (options->capture.count > 0 && (!options->event_name || options->hz_given))
 		argp_error(state, options->hz_given ? "give either --count or --frequency, not both"
 						    : "--count counts events: give --event NAME, too");
@@ -194,10 +234,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case 'd':
-		options->duration_s = cli_parse_number(state, argument, "the duration", 0.001, 1e9);
+		options->duration_s = parse_duration(state, argument);
 		return 0;
 	case KEY_DELAY:
-		options->delay_s = cli_parse_number(state, argument, "the delay", -1, 1e9);
+		options->delay_s = strcmp(argument, "-1") == 0 ? -1 : cli_parse_duration(state, argument, "the delay", 0, 1e9);
 		options->capture.paused = true;
 		return 0;
 	case KEY_PAUSED:
@@ -211,11 +251,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->pipeline.limits.max_bytes = parse_size(state, argument);
 		return 0;
 	case KEY_RETENTION:
-		options->pipeline.limits.keep_ns = parse_time_ns(state, argument);
+		options->pipeline.limits.keep_ns =
+			(uint64_t)(cli_parse_duration(state, argument, "the time to keep", 1, 1e9) * 1e9);
 		return 0;
 	case 'F':
 	case 'r':
 		options->capture.hz = cli_parse_number(state, argument, "the frequency", 0.1, MAX_HZ);
+		options->hz_given = true;
+		return 0;
+	case KEY_INTERVAL:
+		options->capture.hz = parse_interval_hz(state, argument);
 		options->hz_given = true;
 		return 0;
 	case 'e':
@@ -257,8 +302,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'q':
 		options->quiet = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		return ARGP_ERR_UNKNOWN; /* leave it and the rest to ARGP_KEY_ARGS */
+	case KEY_NO_SUMMARY:
+		options->no_summary = true;
+		return 0;
+	case ARGP_KEY_ARG: /* what is no process is left, with the rest, to ARGP_KEY_ARGS */
+		return target_options_take_word(state, argument, options) ? 0 : ARGP_ERR_UNKNOWN;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
 		state->next = state->argc;
@@ -267,6 +315,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		check(state, options);
 		return 0;
 	default:
+		if (picture_parse(key, argument, state, &options->picture) == 0)
+			return 0;
 		return target_options_parse(key, argument, state, options);
 	}
 }
@@ -274,11 +324,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 const struct argp record_argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "--pid PID\n--comm NAME\n--user NAME\n-- COMMAND [ARGUMENT...]",
+	.args_doc = "PID\n--comm NAME\n--cmdline TEXT\n--user NAME\n-- COMMAND [ARGUMENT...]",
 	.doc = "Record where a Python program spends its time: Python and native frames in one stack, "
 	       "into one SQLite file. The program is never stopped, written to or signalled.\v"
 	       "Examples:\n"
 	       "  probing record --pid 4242 -d 20\n"
+	       "  probing record --pid 4242 -d 1m -o profile.svg\n"
 	       "  probing record --mode wall --pid 4242 -d 20\n"
 	       "  probing record -F 999 -o run.db -- python3 train.py --epochs 1\n"
 	       "  probing record -e page-faults -- python3 train.py\n"

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "src/cli/picture.h"
 #include "src/cli/recording_run.h"
 #include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
@@ -23,7 +24,8 @@ struct record_options {
 	mode_t mode; /* of the recording; 0: not asked for */
 	char **command; /* NULL: attach to targets */
 	struct pipeline_options pipeline;
-	bool quiet;
+	struct picture picture; /* of the recording, when it has ended */
+	bool quiet, no_summary;
 };
 
 /* Fills a struct record_options, whose defaults are set before; checked as a whole. Strings are argv's. */

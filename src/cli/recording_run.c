@@ -15,12 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/stack_reserve.h"
 #include "base/util.h"
 #include "src/cli/ends.h"
 #include "src/cli/format.h"
+#include "src/cli/matching.h"
 #include "src/cli/recording_control.h"
 
-enum { PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, LONG_TICK = 6, MANY_SAMPLES = 64, CAPTURE_NICE = -10 };
+enum { MATCH_MS = 500, PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, LONG_TICK = 6, MANY_SAMPLES = 64, CAPTURE_NICE = -10 };
 
 enum source {
 	SOURCE_SAMPLES,
@@ -30,6 +32,7 @@ enum source {
 	SOURCE_DELAY,
 	SOURCE_FLUSH,
 	SOURCE_CONTROL,
+	SOURCE_MATCHES,
 	N_SOURCES
 };
 
@@ -134,6 +137,8 @@ static int watch_orders(struct loop *loop, const struct recording *recording)
 		r = watch(loop, SOURCE_DURATION, open_timer(recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0));
 	if (r >= 0 && recording->is_paused && recording->delay_s >= 0)
 		r = watch(loop, SOURCE_DELAY, open_timer((uint64_t)(recording->delay_s * 1e9) + 1, 0));
+	if (r >= 0 && recording->matching)
+		r = watch(loop, SOURCE_MATCHES, open_timer(MATCH_MS * 1000000u, MATCH_MS * 1000000u));
 	if (r >= 0 && recording->control.fd > 0)
 		r = watch(loop, SOURCE_CONTROL, recording->control.fd);
 	return r;
@@ -368,6 +373,52 @@ static void resume_late(struct loop *loop)
 		recording_resume(loop->recording);
 }
 
+/* One that cannot be recorded is none of the recording's troubles. -ENOMEM. */
+static int join(struct loop *loop, pid_t pid)
+{
+	struct recording *recording = loop->recording;
+	int r;
+
+	if (pipeline_knows(recording->pipeline, pid))
+		return 0;
+	r = capture_add(recording->capture, pid);
+	if (r >= 0)
+		r = pipeline_join(recording->pipeline, pid);
+	if (r >= 0)
+		r = ends_add(&loop->ends, pid);
+	recording->n_joined += r >= 0;
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Of those that are recorded, it was decided before which of their children are, too. */
+static void leave_known_out(const struct recording *recording, struct targets *found)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < found->n; i++)
+		if (!pipeline_knows(recording->pipeline, found->pids[i]))
+			found->pids[n++] = found->pids[i];
+	found->n = n;
+}
+
+/* With what they have started before they were seen. */
+static int take_matches(struct loop *loop)
+{
+	CLEANUP(targets_done) struct targets found = { 0 };
+	uint64_t expirations;
+	int r;
+
+	if (read(loop->fds[SOURCE_MATCHES], &expirations, sizeof expirations) < 0)
+		return 0;
+	r = matching_look(loop->recording->matching, &found);
+	leave_known_out(loop->recording, &found);
+	if (r >= 0 && found.n > 0 && loop->recording->follows_children)
+		r = targets_add_descendants(&found);
+	for (size_t i = 0; r >= 0 && i < found.n; i++)
+		r = join(loop, found.pids[i]);
+	return MIN(r, 0);
+}
+
 static void serve(struct loop *loop, enum source source)
 {
 	struct recording *recording = loop->recording;
@@ -396,6 +447,11 @@ static void serve(struct loop *loop, enum source source)
 		break;
 	case SOURCE_CONTROL:
 		r = take_orders(loop);
+		if (r < 0)
+			recording->error = r;
+		break;
+	case SOURCE_MATCHES:
+		r = take_matches(loop);
 		if (r < 0)
 			recording->error = r;
 		break;
@@ -429,6 +485,7 @@ int recording_run(struct recording *recording)
 	/* Woken sooner, memory is read sooner; this thread only. An ordinary user may
 	 * not, and then does without. */
 	(void)setpriority(PRIO_PROCESS, 0, CAPTURE_NICE);
+	stack_reserve();
 
 	recording->began_ns = recording->paused_ns = monotonic_ns();
 	r = loop_init(&loop, recording);

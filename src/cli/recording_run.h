@@ -12,6 +12,9 @@
 #include "src/pipeline/pipeline.h"
 #include "src/record/record.h"
 
+struct matching;
+struct picture;
+
 struct recording {
 	struct capture *capture;
 	struct pipeline *pipeline;
@@ -21,6 +24,10 @@ struct recording {
 	double duration_s;  /* of recorded time, see recording_recorded_ns(); 0: until it ends */
 	double delay_s;     /* after which a recording that begins paused goes on; negative: when told to */
 	struct control control; /* commands; opened or empty before the loop, closed by who opened it */
+	struct matching *matching; /* who else is meant, as they start; NULL: nobody */
+	size_t n_joined;    /* of them */
+	bool follows_children; /* of those recorded */
+	struct picture *picture; /* to be made when it has ended; borrowed */
 	bool follows_waits; /* has no pauses: a wait is told by both of its ends */
 	bool keeps_newest;  /* always on: what was gathered may wait for seconds, for the sake of a quiet machine */
 	struct privilege_needs needs; /* of privileges, from the loop's beginning on */

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
+#include "src/cli/backtrace_say.h"
 #include "src/cli/cli.h"
 #include "src/cli/record_options.h"
 
@@ -34,6 +36,43 @@ static void add_pids(struct argp_state *state, const char *list, struct target_o
 	}
 }
 
+/* A thread is recorded as a part of its process, of which the others are left out. */
+static void add_threads(struct argp_state *state, const char *list, struct record_options *options)
+{
+	struct words *threads = &options->pipeline.keep.threads;
+	size_t first = threads->n;
+
+	cli_parse_list(state, list, "--tid wants a thread's id", threads);
+	for (size_t i = first; i < threads->n; i++) {
+		pid_t tid = cli_parse_id(state, threads->words[i], "thread"), pid = backtrace_process_of(tid);
+		char text[16];
+
+		if (pid == 0)
+			argp_failure(state, EXIT_NO_INPUT, 0, "there is no thread %d", (int)tid);
+		snprintf(text, sizeof text, "%d", (int)pid);
+		add_pids(state, text, &options->targets);
+	}
+}
+
+/* A list may stand in the next word, as those of other options do; what begins with a dash is none. */
+static void parse_threads(struct argp_state *state, const char *list, struct record_options *options)
+{
+	if (!list && state->next < state->argc && state->argv[state->next][0] != '-')
+		list = state->argv[state->next++];
+	if (list)
+		cli_parse_list(state, list, "--threads wants a name", &options->pipeline.keep.threads);
+	else
+		options->picture.by_thread = true;
+}
+
+bool target_options_take_word(struct argp_state *state, const char *word, struct record_options *options)
+{
+	if (word[strspn(word, "0123456789,")] != '\0' || (state->quoted > 0 && state->next > state->quoted))
+		return false;
+	add_pids(state, word, &options->targets);
+	return true;
+}
+
 error_t target_options_parse(int key, char *argument, struct argp_state *state, struct record_options *options)
 {
 	struct keep_options *keep = &options->pipeline.keep;
@@ -45,6 +84,15 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 	case KEY_TARGET_COMM:
 		cli_parse_list(state, argument, "--comm wants a name", &options->targets.comms);
 		return 0;
+	case KEY_TARGET_CMDLINE:
+		cli_parse_name(state, argument, &options->targets.cmdlines);
+		return 0;
+	case KEY_TARGET_WAIT:
+		options->targets.wait = true;
+		return 0;
+	case KEY_TARGET_TID:
+		add_threads(state, argument, options);
+		return 0;
 	case KEY_TARGET_USER:
 		cli_parse_list(state, argument, "--user wants a name", &options->targets.users);
 		return 0;
@@ -54,7 +102,7 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 		options->capture.no_children = key == KEY_TARGET_NO_SUBPROCESSES;
 		return 0;
 	case KEY_TARGET_THREADS:
-		cli_parse_list(state, argument, "--threads wants a name", &keep->threads);
+		parse_threads(state, argument, options);
 		return 0;
 	case KEY_TARGET_FUNCTION:
 		cli_parse_name(state, argument, &keep->functions);
@@ -69,8 +117,6 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 	case KEY_TARGET_NO_NATIVE:
 		keep->no_native = key == KEY_TARGET_NO_NATIVE;
 		return 0;
-	case KEY_TARGET_NONBLOCKING: /* nothing is ever stopped */
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -81,9 +127,12 @@ void target_options_check(struct argp_state *state, struct record_options *optio
 	bool asked = targets_are_asked_for(&options->targets);
 
 	if (options->command && asked)
-		argp_error(state, "give either --pid, --comm or --user, or a command, not both");
+		argp_error(state, "give either processes (--pid, --comm, --cmdline, --user), or a command, not both; -d TIME says "
+				  "how long to record");
 	if (!options->command && !asked)
-		argp_error(state, "what to record? Give --pid PID, --comm NAME, --user NAME, or -- COMMAND");
+		argp_error(state, "what to record? Give a PID, --comm NAME, --cmdline TEXT, --user NAME, or -- COMMAND");
+	if (options->targets.wait && !targets_are_matched(&options->targets))
+		argp_error(state, "--wait is for --comm, --cmdline and --user, which may find no process yet");
 	if (!options->capture.idle)
 		return;
 	if (options->capture.source != SOURCE_AUTO && options->capture.source != SOURCE_POLL)

@@ -9,10 +9,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -23,6 +26,8 @@
 enum {
 	MOST_PROCESSES = 1 << 16,
 	MOST_ROUNDS = 8, /* of looking for descendants of those that were found in the last one */
+	MOST_CMDLINE = 1 << 16,
+	WAIT_NS = 50000000,
 	NAMED = 8,       /* so many are named in a sentence */
 };
 
@@ -45,6 +50,8 @@ void target_options_done(struct target_options *options)
 {
 	free(options->pids);
 	words_done(&options->comms);
+	words_done(&options->cmdlines);
+	free(options->uids);
 	words_done(&options->users);
 	*options = (struct target_options){ 0 };
 }
@@ -58,7 +65,12 @@ void targets_done(struct targets *targets)
 
 bool targets_are_asked_for(const struct target_options *options)
 {
-	return options->n_pids > 0 || options->comms.n > 0 || options->users.n > 0;
+	return options->n_pids > 0 || targets_are_matched(options);
+}
+
+bool targets_are_matched(const struct target_options *options)
+{
+	return options->comms.n > 0 || options->cmdlines.n > 0 || options->users.n > 0;
 }
 
 static void closedirp(DIR **folder)
@@ -67,7 +79,7 @@ static void closedirp(DIR **folder)
 		closedir(*folder);
 }
 
-/* All processes that run a program and have not ended, but this one. */
+/* All processes that run a program and have not ended, but this one and its own. */
 static int list_all(struct list *list)
 {
 	CLEANUP(closedirp) DIR *folder = opendir("/proc");
@@ -80,7 +92,7 @@ static int list_all(struct list *list)
 		struct proc_stat stat;
 
 		if (pid <= 0 || pid == getpid() || proc_stat_read(pid, 0, &stat) < 0 || stat.is_kernel_thread ||
-		    proc_has_ended(&stat))
+		    stat.parent == getpid() || proc_has_ended(&stat))
 			continue;
 		if (grow(&list->items, list->n, &list->allocated, sizeof *list->items) < 0)
 			return -ENOMEM;
@@ -97,7 +109,7 @@ static bool has(const struct targets *targets, pid_t pid)
 	return false;
 }
 
-static int add(struct targets *targets, pid_t pid)
+int targets_add(struct targets *targets, pid_t pid)
 {
 	if (has(targets, pid))
 		return 0;
@@ -124,6 +136,24 @@ static bool has_name(const struct words *comms, pid_t pid)
 	program[n] = '\0';
 	slash = strrchr(program, '/');
 	return words_match(comms, slash ? slash + 1 : program);
+}
+
+/* A part of it will do. */
+static bool has_cmdline(const struct words *texts, pid_t pid)
+{
+	CLEANUP(freep) char *cmdline = proc_text(pid, "cmdline", MOST_CMDLINE);
+
+	for (size_t i = 0; cmdline && i < texts->n; i++) {
+		CLEANUP(freep) char *glob = NULL;
+
+		if (strstr(cmdline, texts->words[i]))
+			return true;
+		if (asprintf(&glob, "*%s*", texts->words[i]) < 0)
+			glob = NULL;
+		if (glob && fnmatch(glob, cmdline, 0) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* As a file's owner has it: of the effective user. */
@@ -156,26 +186,41 @@ static int find_users(const struct words *users, unsigned *uids)
 	return EXIT_OK;
 }
 
-/* Returns an exit status. */
-static int add_matching(const struct target_options *options, const struct list *all, struct targets *targets)
+/* sudo, say, has our own command line behind its name. */
+static bool is_above_us(pid_t pid)
 {
-	CLEANUP(freep) unsigned *uids = calloc(options->users.n + 1, sizeof *uids);
-	int status;
+	struct proc_stat stat;
 
-	if (!uids)
-		return cli_fail(EXIT_FAILED, "not enough memory");
-	status = find_users(&options->users, uids);
-	if (status != EXIT_OK || (options->comms.n == 0 && options->users.n == 0))
-		return status;
-	for (size_t i = 0; i < all->n; i++) {
-		pid_t pid = all->items[i].pid;
-
-		if ((options->comms.n > 0 && !has_name(&options->comms, pid)) ||
-		    (options->users.n > 0 && !is_of(uids, options->users.n, pid)))
-			continue;
-		if (add(targets, pid) < 0)
-			return cli_fail(EXIT_FAILED, "not enough memory");
+	for (pid_t above = getppid(); above > 1; above = stat.parent) {
+		if (above == pid)
+			return true;
+		if (proc_stat_read(above, 0, &stat) < 0)
+			break;
 	}
+	return false;
+}
+
+bool targets_match(const struct target_options *options, pid_t pid)
+{
+	return (options->comms.n == 0 || has_name(&options->comms, pid)) &&
+	       (options->cmdlines.n == 0 || (has_cmdline(&options->cmdlines, pid) && !is_above_us(pid))) &&
+	       (options->users.n == 0 || is_of(options->uids, options->users.n, pid));
+}
+
+/* Users are looked up once: a recorder that has given up its privileges could not do it. Returns an exit status. */
+static int add_matching(struct target_options *options, const struct list *all, struct targets *targets)
+{
+	int status = EXIT_OK;
+
+	if (!options->uids) {
+		options->uids = calloc(options->users.n + 1, sizeof *options->uids);
+		status = options->uids ? find_users(&options->users, options->uids) : cli_fail(EXIT_FAILED, "not enough memory");
+	}
+	if (status != EXIT_OK || !targets_are_matched(options))
+		return status;
+	for (size_t i = 0; i < all->n; i++)
+		if (targets_match(options, all->items[i].pid) && targets_add(targets, all->items[i].pid) < 0)
+			return cli_fail(EXIT_FAILED, "not enough memory");
 	return EXIT_OK;
 }
 
@@ -191,13 +236,13 @@ static int add_children(const struct list *all, struct targets *targets)
 		n_before = targets->n;
 		for (size_t i = 0; r >= 0 && i < all->n; i++)
 			if (has(targets, all->items[i].parent))
-				r = add(targets, all->items[i].pid);
+				r = targets_add(targets, all->items[i].pid);
 	} while (r >= 0 && targets->n > n_before);
 	return r;
 }
 
 /* As often as new ones have been started meanwhile. */
-static int add_descendants(struct targets *targets)
+int targets_add_descendants(struct targets *targets)
 {
 	int r = 0;
 
@@ -211,6 +256,17 @@ static int add_descendants(struct targets *targets)
 		if (targets->n == n_before)
 			break;
 	}
+	return r;
+}
+
+int targets_add_children(struct targets *targets, pid_t pid)
+{
+	CLEANUP(list_done) struct list all = { 0 };
+	int r = list_all(&all);
+
+	for (size_t i = 0; r >= 0 && i < all.n; i++)
+		if (all.items[i].parent == pid)
+			r = targets_add(targets, all.items[i].pid);
 	return r;
 }
 
@@ -332,12 +388,17 @@ static int fail_nothing(const struct target_options *options)
 		fputs(" called ", out);
 		put_words(&options->comms, out);
 	}
+	if (options->cmdlines.n > 0) {
+		fputs(" with the command line ", out);
+		put_words(&options->cmdlines, out);
+	}
 	if (options->users.n > 0) {
 		fputs(" of the user ", out);
 		put_words(&options->users, out);
 	}
 	fclose(out);
-	return cli_fail(EXIT_NO_INPUT, "there is no process%s", what ? what : "");
+	return cli_fail(EXIT_NO_INPUT, "there is no process%s%s", what ? what : "",
+			targets_are_matched(options) ? "; --wait waits for one to start" : "");
 }
 
 static int fail_refused(const struct targets *targets)
@@ -351,22 +412,57 @@ static int fail_refused(const struct targets *targets)
 	return cli_fail(EXIT_NOT_PERMITTED, "none of the processes may be looked at: %s: %s", refused, remedy);
 }
 
-static int find(const struct target_options *options, struct targets *targets)
+/* Signals that end us may be blocked here: whoever records takes them in a loop of its own. */
+static bool is_interrupted(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+					     sigismember(&pending, SIGHUP) || sigismember(&pending, SIGQUIT));
+}
+
+/* Until there is one at least. */
+static int wait_for_first(struct target_options *options, struct targets *targets)
+{
+	static const struct timespec pause = { .tv_nsec = WAIT_NS };
+	bool told = false;
+	int status = EXIT_OK;
+
+	while (status == EXIT_OK && options->wait && targets->n == 0) {
+		CLEANUP(list_done) struct list all = { 0 };
+		int r;
+
+		if (!told)
+			cli_say("waiting for a process to start; Ctrl-C ends it\n");
+		told = true;
+		nanosleep(&pause, NULL);
+		if (is_interrupted())
+			return cli_fail(EXIT_FAILED, "interrupted while waiting: nothing was recorded");
+		r = list_all(&all);
+		status = r < 0 ? cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r))
+			       : add_matching(options, &all, targets);
+	}
+	return status;
+}
+
+static int find(struct target_options *options, struct targets *targets)
 {
 	CLEANUP(list_done) struct list all = { 0 };
 	int r = 0, status;
 
 	for (size_t i = 0; r >= 0 && i < options->n_pids; i++)
-		r = add(targets, options->pids[i]);
+		r = targets_add(targets, options->pids[i]);
 	if (r >= 0)
 		r = list_all(&all);
 	if (r < 0)
 		return cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r));
 	status = add_matching(options, &all, targets);
+	if (status == EXIT_OK)
+		status = wait_for_first(options, targets);
 	if (status != EXIT_OK)
 		return status;
 	if (options->descendants)
-		r = add_descendants(targets);
+		r = targets_add_descendants(targets);
 	if (targets->n == 0)
 		return fail_nothing(options);
 	if (r >= 0 && (targets->n > 1 || options->n_pids == 0))
@@ -378,7 +474,7 @@ static int find(const struct target_options *options, struct targets *targets)
 	return targets->n_refused > 0 ? fail_refused(targets) : fail_nothing(options);
 }
 
-int targets_find(const struct target_options *options, struct targets *ret)
+int targets_find(struct target_options *options, struct targets *ret)
 {
 	CLEANUP(targets_done) struct targets targets = { 0 };
 	int status;

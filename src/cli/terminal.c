@@ -6,12 +6,24 @@
 
 #include "src/cli/cli.h"
 
+enum { MAX_COLUMNS = 100000 };
+
+/* COLUMNS, where it is a width. */
+static unsigned asked_for(void)
+{
+	const char *text = getenv("COLUMNS");
+	char *end;
+	long columns = text ? strtol(text, &end, 10) : 0;
+
+	return text && *end == '\0' && columns > 0 && columns <= MAX_COLUMNS ? (unsigned)columns : 0;
+}
+
 unsigned cli_columns(int fd)
 {
 	struct winsize size;
 
 	if (ioctl(fd, TIOCGWINSZ, &size) < 0)
-		return 0;
+		return asked_for();
 	return size.ws_col > 0 ? size.ws_col : 80; /* a terminal that does not say */
 }
 

@@ -11,16 +11,17 @@
 
 enum { MAX_HZ = 20000, MAX_FRAMES = 1 << 30, MAX_ROWS = 10000 };
 enum { KEY_ONCE = 0x300, KEY_SOURCE, KEY_NO_KERNEL, KEY_NO_NATIVE, KEY_INTERPRETER, KEY_FILTER, KEY_ROWS, KEY_EXIT,
-       KEY_OUTPUT, KEY_ASYNC, KEY_BY };
+       KEY_OUTPUT, KEY_ASYNC, KEY_BY, KEY_SORT };
 
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Look at this running process, and the children that it starts from now on", 0 },
-	{ "delay", 'd', "SECONDS", 0, "Refresh that often (default: 1)", 0 },
+	{ "delay", 'd', "TIME", 0, "Refresh that often (default: 1)", 0 },
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
 	{ "by", KEY_BY, "WHAT", 0, "Begin with: function (default), line, module, thread, tree", 0 },
-	{ "sort", 's', "KEY", 0, "Sort by self (default), total or name", 0 },
-	{ "window", 'w', "SECONDS", 0, "Show the last seconds, up to 300; 0: all since the start (default: 5)", 0 },
+	{ "subprocesses", 's', NULL, 0, "Look also at its children, and their children, that are running already", 0 },
+	{ "sort", KEY_SORT, "KEY", 0, "Sort by self (default), total or name", 0 },
+	{ "window", 'w', "TIME", 0, "Show what this time saw, up to 300 seconds; 0: all since the start (default: 5)", 0 },
 	{ "filter", KEY_FILTER, "TEXT", 0, "Show only names and places with this in them", 0 },
 	{ "no-native", KEY_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
 	{ "interpreter-frames", KEY_INTERPRETER, NULL, 0, "Show the interpreter's own functions too", 0 },
@@ -76,11 +77,11 @@ static int parse_show(int key, char *argument, struct argp_state *state, struct 
 	case KEY_BY:
 		arguments->top.view = cli_parse_word(state, argument, "--by", top_view_names, TOP_N_VIEWS);
 		return 0;
-	case 's':
+	case KEY_SORT:
 		arguments->top.sort = cli_parse_word(state, argument, "--sort", top_sort_names, TOP_N_SORTS);
 		return 0;
 	case 'w':
-		arguments->top.window_s = cli_parse_number(state, argument, "the window", 0, TOP_MAX_WINDOW_S);
+		arguments->top.window_s = cli_parse_duration(state, argument, "the window", 0, TOP_MAX_WINDOW_S);
 		return 0;
 	case KEY_FILTER: arguments->top.filter = argument; return 0;
 	case KEY_NO_NATIVE: arguments->top.hide_native = true; return 0;
@@ -92,7 +93,7 @@ static int parse_show(int key, char *argument, struct argp_state *state, struct 
 static int parse_run(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
 {
 	switch (key) {
-	case 'd': arguments->delay_s = cli_parse_number(state, argument, "the delay", 0.1, 3600); return 0;
+	case 'd': arguments->delay_s = cli_parse_duration(state, argument, "the delay", 0.1, 3600); return 0;
 	case 'n': arguments->n_frames = parse_count(state, argument, "--iterations", MAX_FRAMES); return 0;
 	case 'b': arguments->batch = true; return 0;
 	case KEY_ONCE:
@@ -120,6 +121,7 @@ static int parse_capture(int key, char *argument, struct argp_state *state, stru
 	case KEY_SOURCE:
 		arguments->capture.source = cli_parse_word(state, argument, "--source", record_source_names, N_SOURCES);
 		return 0;
+	case 's': arguments->subprocesses = true; return 0;
 	case KEY_NO_KERNEL: arguments->capture.no_kernel = true; return 0;
 	case KEY_ASYNC: arguments->async = true; return 0;
 	default: return ARGP_ERR_UNKNOWN;

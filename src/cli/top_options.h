@@ -19,7 +19,7 @@ struct top_arguments {
 	double delay_s;      /* between two refreshes */
 	unsigned n_frames;   /* end after so many; 0: do not */
 	unsigned n_rows;     /* of each, in batches */
-	bool batch, exit, async;
+	bool batch, exit, async, subprocesses;
 };
 
 /* Fills a struct top_arguments, whose defaults are set before; checked as a whole. Strings are argv's. */

@@ -31,6 +31,7 @@ static const struct argp_option option_list[] = {
 	{ "files", 'n', "N", 0, "Show so many files (default: 3, or all that were asked for)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
+	VIEW_LIVE_ROW,
 	VIEW_OPTION_ROWS,
 	{ 0 },
 };
@@ -81,7 +82,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "[FILE [FUNCTION|SOURCE]...]",
+	.args_doc = "[FILE|PID [FUNCTION|SOURCE]...]",
 	.doc = "Print sources with the time that was spent on each line: of a function, or of a source file, both as "
 	       "globs; of the files that took most where nothing is asked for. FILE is the recording (default: "
 	       "probing.db). Self is time in the line itself, total includes what it called.\v"

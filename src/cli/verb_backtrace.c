@@ -11,15 +11,16 @@
 #include "src/cli/working.h"
 
 enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
-       OPTION_CORE, OPTION_SUBPROCESSES };
+       OPTION_CORE, OPTION_SUBPROCESSES, OPTION_NO_CACHE };
 
 struct options {
 	struct backtrace_options look;
 	const char *words[2]; /* that are no options, to be understood when all options are known */
-	bool json, subprocesses;
+	bool json, subprocesses, no_cache;
 };
 
 static const struct argp_option option_list[] = {
+	{ "pid", 'p', "PID", 0, "Look at this process; PID alone says the same", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object; with --subprocesses an array of them", 0 },
 	{ "core", OPTION_CORE, "FILE", 0,
 	  "Look into a core file instead; PROGRAM is its program's file, where that has moved", 0 },
@@ -32,6 +33,8 @@ static const struct argp_option option_list[] = {
 	  "Show the asyncio tasks of each event loop too: where they wait, and for whom", 0 },
 	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
 	  "Show the interpreter's own functions too", 0 },
+	{ "no-cache", OPTION_NO_CACHE, NULL, 0,
+	  "Do not read or write the cache of names, ~/.cache/probing/names", 0 },
 	{ "locals", OPTION_LOCALS, NULL, 0,
 	  "Show the variables of Python frames: read, without running anything in the process", 0 },
 	{ 0 },
@@ -82,6 +85,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
+	case 'p':
+		keep_word(options, argument, state);
+		return 0;
 	case OPTION_JSON:
 		options->json = true;
 		return 0;
@@ -102,6 +108,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_INTERPRETER:
 		options->look.show_interpreter = true;
+		return 0;
+	case OPTION_NO_CACHE:
+		options->no_cache = true;
 		return 0;
 	case OPTION_LOCALS:
 		options->look.locals = true;
@@ -239,7 +248,7 @@ static int look(const struct options *options)
 	CLEANUP(output_abandon) struct output output;
 	int r, status;
 
-	r = backtrace_session_new(&session);
+	r = backtrace_session_new(!options->no_cache, &session);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	r = output_open(&output, "-", 0);
@@ -250,6 +259,7 @@ static int look(const struct options *options)
 	if (output.error < 0)
 		return status;
 	r = output_finish(&output);
+	backtrace_session_keep(session);
 	return r < 0 ? cli_fail_write("-", r) : status;
 }
 
@@ -268,7 +278,7 @@ static int run_backtrace(int argc, char **argv)
 
 const struct verb verb_backtrace = {
 	.name = "backtrace",
-	.aliases = "dump",
+	.aliases = "dump bt b",
 	.summary = "print where each thread of a running process is now",
 	.run = run_backtrace,
 };

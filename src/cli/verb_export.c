@@ -22,7 +22,7 @@
 #include "src/export/export.h"
 #include "src/store/store.h"
 
-enum { KEY_TO = 't', KEY_TITLE = 0x200 };
+enum { KEY_TO = 0x200, KEY_TITLE };
 
 struct options {
 	const char *recording;
@@ -36,26 +36,18 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "to", KEY_TO, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
 	NEW_FILE_OPTION_ROWS("Write to OUT; - is stdout (default: FILE with the format's ending in place of its own)"),
+	VIEW_LIVE_ROW,
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
-	{ "title", KEY_TITLE, "TEXT", 0, "Title of a picture (default: none)", 0 },
+	{ "title", KEY_TITLE, "TEXT", 0, "Title of a picture (default: what was recorded, and which part of it is shown)", 0 },
 	{ 0 },
 };
-
-static const struct exporter *exporter_named(const char *name, struct argp_state *state)
-{
-	const struct exporter *exporter = exporter_by_name(name);
-
-	if (!exporter)
-		argp_error(state, "there is no format %s; --help lists them", name);
-	return exporter;
-}
 
 static void check(struct argp_state *state, struct options *options)
 {
 	if (!options->exporter && options->place.out)
-		options->exporter = exporter_by_path(options->place.out);
+		options->exporter = exporters_of_path(state, options->place.out, false);
 	if (!options->exporter)
 		argp_error(state, "say with --to which format it shall be; --help lists them");
 	else if (options->exporter->copy && options->has_view)
@@ -72,7 +64,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case KEY_TO:
-		options->exporter = exporter_named(argument, state);
+		options->exporter = exporters_named(state, argument, false);
 		return 0;
 	case KEY_TITLE:
 		options->export.title = argument;
@@ -109,8 +101,8 @@ static char *list_formats(int key, const char *text, void *input)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "[FILE]",
-	.doc = "Write a recording (default: probing.db) in another format. A file that -o names is replaced, unless it is a "
+	.args_doc = "[FILE|PID]",
+	.doc = "Write a recording (default: probing.db), or a process, which is recorded for that, in another format. A file that -o names is replaced, unless it is a "
 	       "recording, or OUT is to be one of SQLite's.\v"
 	       "Examples:\n"
 	       "  probing export train.db --to folded -o - | sort\n"
@@ -194,6 +186,7 @@ static int export_view(struct options *options)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
+	CLEANUP(freep) char *title = NULL;
 	int status;
 
 	if (is_in_the_way(options))
@@ -205,6 +198,8 @@ static int export_view(struct options *options)
 		status = view_open(options->recording, &options->view, &db, &profile);
 	if (status != EXIT_OK)
 		return status;
+	if (!options->export.title)
+		options->export.title = title = view_title(&options->view, db);
 	return exporters_write(&(struct exporting){ options->recording, options->place.out, options->exporter, profile,
 						     &options->export, options->place.mode }, options->place.quiet);
 }

@@ -15,11 +15,12 @@
 #include "src/export/export.h"
 #include "src/store/store.h"
 
-enum { OPTION_FORMAT = 0x200, OPTION_TITLE };
+enum { OPTION_FORMAT = 'f', OPTION_TITLE = 0x200 };
 
 struct options {
 	const char *recording, *out;
 	mode_t mode; /* of out; 0: not asked for */
+	bool quiet;
 	const struct exporter *exporter; /* NULL: by the ending of out */
 	struct view view;
 	struct export_options export;
@@ -29,22 +30,15 @@ static const struct argp_option option_list[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT; - is stdout (default: flamegraph.svg)", 0 },
 	CHMOD_OPTION_ROW,
 	{ "format", OPTION_FORMAT, "FORMAT", 0, "Write as", 0 }, /* finished by list_formats */
+	VIEW_LIVE_ROW,
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
 	{ "title", OPTION_TITLE, "TEXT", 0,
-	  "Title of the picture (default: what was recorded)", 0 },
+	  "Title of the picture (default: what was recorded, and which part of it is shown)", 0 },
+	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
 	{ 0 },
 };
-
-static const struct exporter *exporter_named(const char *name, struct argp_state *state)
-{
-	const struct exporter *exporter = exporter_by_name(name);
-
-	if (!exporter || !exporter->write)
-		argp_error(state, "there is no format %s; --help lists them", name);
-	return exporter;
-}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -58,13 +52,20 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->mode = cli_parse_mode(state, argument);
 		return 0;
 	case OPTION_FORMAT:
-		options->exporter = exporter_named(argument, state);
+		options->exporter = exporters_named(state, argument, true);
+		return 0;
+	case 'q':
+		options->quiet = true;
 		return 0;
 	case OPTION_TITLE:
 		options->export.title = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		cli_parse_recording(state, argument, &options->recording);
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->exporter && options->out)
+			options->exporter = exporters_of_path(state, options->out, true);
 		return 0;
 	default:
 		return view_parse(key, argument, state, &options->view);
@@ -89,30 +90,18 @@ static char *list_formats(int key, const char *text, void *input)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "[FILE]",
-	.doc = "Draw a flame graph of a recording (default: probing.db).\v"
+	.args_doc = "[FILE|PID]",
+	.doc = "Draw a flame graph of a recording (default: probing.db), or of a running process, which is recorded for "
+	       "that.\v"
 	       "Examples:\n"
 	       "  probing flamegraph\n"
 	       "  probing flamegraph train.db -o train.svg --by-thread\n"
 	       "  probing flamegraph --function Trainer.step --no-native\n"
+	       "  probing flamegraph 4242 -d 10 -o now.html\n"
 	       "  probing flamegraph --inverted --min-share 1 --where 'gil = 1'\n"
 	       "  probing flamegraph --format folded -o - | flamegraph.pl > other.svg\n",
 	.help_filter = list_formats,
 };
-
-/* The command that was recorded; NULL: not known. */
-static char *default_title(sqlite3 *db)
-{
-	sqlite3_stmt *statement = NULL;
-	char *title = NULL;
-
-	if (sqlite3_prepare_v2(db, "SELECT command FROM run LIMIT 1", -1, &statement, NULL) ==
-		    SQLITE_OK &&
-	    sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_text(statement, 0))
-		title = strdup((const char *)sqlite3_column_text(statement, 0));
-	sqlite3_finalize(statement);
-	return title;
-}
 
 /* "flamegraph" and the first of the format's endings. */
 static char *default_out(const struct exporter *exporter)
@@ -137,8 +126,6 @@ static int run_flamegraph(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	view_export(&options.view, &options.export);
-	if (!options.exporter && options.out)
-		options.exporter = exporter_by_path(options.out);
 	if (!options.exporter)
 		options.exporter = exporter_by_name("svg");
 	if (!options.out) {
@@ -151,13 +138,13 @@ static int run_flamegraph(int argc, char **argv)
 	status = exporters_check(options.exporter);
 	if (status == EXIT_OK)
 		status = view_open(options.recording, &options.view, &db, &profile);
+	if (status == EXIT_OK && !options.export.title)
+		options.export.title = title = view_title(&options.view, db);
 	view_done(&options.view);
 	if (status != EXIT_OK)
 		return status;
-	if (!options.export.title)
-		options.export.title = title = default_title(db);
 	return exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile, &options.export,
-						   options.mode }, false);
+						   options.mode }, options.quiet);
 }
 
 const struct verb verb_flamegraph = {

@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
+#include "src/cli/matching.h"
 #include "src/cli/record_options.h"
 #include "src/cli/recording_run.h"
 #include "src/cli/summary.h"
@@ -136,6 +137,38 @@ static int fail_stopped(const char *path, int error)
 	return cli_fail(cli_status(error), "recording stopped: %s", sentence);
 }
 
+/* A server that forks its workers sleeps itself. Those that it started meanwhile are known. Returns whether there are any. */
+static bool say_children_of(const struct recording *recording, pid_t pid)
+{
+	CLEANUP(targets_done) struct targets children = { 0 };
+	enum { NAMED = 8 };
+	size_t n = 0;
+
+	if (targets_add_children(&children, pid) < 0)
+		return false;
+	for (size_t i = 0; i < children.n; i++)
+		if (!pipeline_knows(recording->pipeline, children.pids[i]))
+			children.pids[n++] = children.pids[i];
+	if (n == 0)
+		return false;
+	cli_say("process %d has %zu child%s that ran before and %s not recorded (", (int)pid, n, n > 1 ? "ren" : "",
+		n > 1 ? "were" : "was");
+	for (size_t i = 0; i < MIN(n, (size_t)NAMED); i++)
+		cli_say("%s%d", i > 0 ? ", " : "", (int)children.pids[i]);
+	cli_say("%s): probing record --pid %d --subprocesses records %s, too\n", n > NAMED ? ", ..." : "", (int)pid,
+		n > 1 ? "them" : "it");
+	return true;
+}
+
+static void say_children(const struct recording *recording)
+{
+	const struct targets *targets = &recording->targets;
+
+	for (size_t i = 0; i < targets->n; i++)
+		if (say_children_of(recording, targets->pids[i]))
+			break;
+}
+
 static int finish(const struct record_options *options, struct recording *recording)
 {
 	struct pipeline_counter counters[SUMMARY_MAX_COUNTERS];
@@ -163,12 +196,15 @@ static int finish(const struct record_options *options, struct recording *record
 	pipeline_read_counts(recording->pipeline, &summary.counts); /* some may have gone at the very end */
 	if (r < 0)
 		return fail_stopped(options->path, r);
-	if (options->quiet)
+	if (options->quiet || options->no_summary)
 		return EXIT_OK;
 	capture_free(TAKE(recording->capture)); /* its rings are memory that may be needed */
 	if (summary.mode != MODE_CPU)
 		waits_cost_measure(&options->capture, summary.source, &summary.counts, summary.seconds,
 				   &summary.waits_cost);
+	if (recording->n_joined > 0)
+		cli_say("%zu more process%s recorded, started meanwhile\n", recording->n_joined,
+			recording->n_joined > 1 ? "es were" : " was");
 	if (recording->is_child && !pipeline_python(recording->pipeline)[0] && summary.counts.of_32_bit == 0)
 		cli_say("no Python was found in it%s\n",
 			summary.source == SOURCE_POLL ? "" : ": these are native frames");
@@ -176,6 +212,8 @@ static int finish(const struct record_options *options, struct recording *record
 	if (options->pipeline.no_symbols)
 		cli_say("native functions have no names yet: probing symbolize %s\n", options->path);
 	summary_report(options->path);
+	if (summary.counts.samples == 0)
+		say_children(recording);
 	return EXIT_OK;
 }
 
@@ -184,6 +222,7 @@ static int run(const struct record_options *options, struct recording *recording
 	int r, status;
 
 	recording->duration_s = options->duration_s;
+	recording->follows_children = !options->capture.no_children;
 	recording->follows_waits = options->capture.mode != MODE_CPU;
 	recording->keeps_newest = store_has_limits(&options->pipeline.limits);
 	recording->delay_s = options->delay_s;
@@ -195,6 +234,8 @@ static int run(const struct record_options *options, struct recording *recording
 	if (r < 0)
 		recording->error = r;
 	status = finish(options, recording);
+	if (status == EXIT_OK)
+		status = picture_make(recording->picture);
 	control_close(&recording->control); /* a command may go on for long */
 	recording_wait_child(recording);
 	return status;
@@ -235,7 +276,7 @@ static int attach_all(const struct record_options *options, struct recording *re
 	return EXIT_OK;
 }
 
-static int record_targets(const struct record_options *options, struct recording *recording)
+static int record_targets(struct record_options *options, struct recording *recording)
 {
 	struct targets *targets = &recording->targets;
 	int r, status, python_error = 0;
@@ -255,6 +296,11 @@ static int record_targets(const struct record_options *options, struct recording
 		status = attach_all(options, recording, python, sizeof python, &python_error);
 	if (status != EXIT_OK)
 		return status;
+	if (targets_are_matched(&options->targets)) {
+		r = matching_new(&options->targets, &recording->matching);
+		if (r < 0)
+			return cli_fail(cli_status(r), "the processes cannot be listed: %s", strerror(-r));
+	}
 	record_announce(options, recording, python, python_error);
 	record_announce_all(options, recording);
 	return run(options, recording);
@@ -309,7 +355,6 @@ static int run_record(int argc, char **argv)
 {
 	struct record_options options = {
 		.capture = { .hz = DEFAULT_HZ, .stack_bytes = SAMPLE_STACK_BYTES },
-		.path = "probing.db",
 	};
 	struct recording recording = { 0 };
 	CLEANUP(tracepoint_freep) struct tracepoint *tracepoint = NULL;
@@ -322,20 +367,22 @@ static int run_record(int argc, char **argv)
 	status = record_choose_event(&options, &tracepoint);
 	if (status != EXIT_OK)
 		return status;
+	recording.picture = &options.picture;
 	recording_block_signals(&mask);
-	if (options.control)
+	status = picture_prepare(&options.picture, options.path, options.mode, options.quiet);
+	if (status == EXIT_OK && options.control)
 		status = control_open(options.control, &recording.control);
-	if (status != EXIT_OK)
-		return status;
-	if (options.command)
+	if (status == EXIT_OK && options.command)
 		status = record_command(&options, &recording, &mask);
-	else
+	else if (status == EXIT_OK)
 		status = record_targets(&options, &recording);
 	control_close(&recording.control);
 	pipeline_free(recording.pipeline);
 	capture_free(recording.capture);
+	matching_free(recording.matching);
 	targets_done(&recording.targets);
 	target_options_done(&options.targets);
+	picture_done(&options.picture);
 	words_done(&options.pipeline.keep.threads);
 	words_done(&options.pipeline.keep.functions);
 	return status;

@@ -28,6 +28,7 @@ static const struct argp_option option_list[] = {
 	{ "callees", OPTION_CALLEES, "NAME", 0, "Show what this function calls instead, likewise", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
 	{ "total", OPTION_TOTAL, NULL, 0, "Sort by total time (default: self time)", 0 },
+	VIEW_LIVE_ROW,
 	VIEW_OPTION_ROWS,
 	{ 0 },
 };
@@ -84,12 +85,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.args_doc = "[FILE]",
-	.doc = "Print the functions of a recording (default: probing.db) that took most time, or lines, modules, "
-	       "threads, processes. "
+	.args_doc = "[FILE|PID]",
+	.doc = "Print the functions of a recording (default: probing.db), or of a running process, which is recorded for that, "
+	       "that took most time, or lines, modules, threads, processes. "
 	       "Self is time in the function itself, total includes what it called.\v"
 	       "Examples:\n"
 	       "  probing report\n"
+	       "  probing report 4242 -d 10\n"
 	       "  probing report train.db -n 50 --total\n"
 	       "  probing report --by line train.db\n"
 	       "  probing report --callers '*.forward'\n"

@@ -37,7 +37,7 @@ static const struct argp_option option_list[] = {
 	{ "format", 'f', "FORMAT", 0, "Answer as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
 	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Leave out the columns' names, of table, box and csv", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Write so many rows of each answer at most, and say where there were more", 0 },
-	{ "timeout", OPTION_TIMEOUT, "SECONDS", 0, "End what takes longer (default: it may take as long as it takes)", 0 },
+	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "End what takes longer (default: it may take as long as it takes)", 0 },
 	{ "write", OPTION_WRITE, NULL, 0, "Let statements change the recording (default: it is only read)", 0 },
 	{ 0 },
 };
@@ -74,7 +74,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->rules.max_rows = (uint64_t)cli_parse_number(state, argument, "--limit", 1, 1e15);
 		return 0;
 	case OPTION_TIMEOUT:
-		options->timeout_s = cli_parse_number(state, argument, "--timeout", 0.001, 1e6);
+		options->timeout_s = cli_parse_duration(state, argument, "--timeout", 0.001, 1e6);
 		return 0;
 	case OPTION_WRITE:
 		options->rules.may_write = true;
@@ -249,7 +249,7 @@ static int run_sql(int argc, char **argv)
 
 const struct verb verb_sql = {
 	.name = "sql",
-	.aliases = "query",
+	.aliases = "query q",
 	.summary = "ask recordings, or a running process, in SQL",
 	.run = run_sql,
 };

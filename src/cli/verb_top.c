@@ -16,6 +16,7 @@
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
 #include "src/cli/target_errors.h"
+#include "src/cli/targets.h"
 #include "src/cli/top_run.h"
 
 enum { DEFAULT_HZ = 99, DEFAULT_ROWS = 20, DEFAULT_WINDOW_S = 5 };
@@ -107,14 +108,29 @@ static int open_screen(struct top_session *session)
 
 /* ---- A process, or a command ---- */
 
+/* The process first. Returns an exit status. */
+static int find_processes(const struct top_arguments *arguments, struct targets *ret)
+{
+	pid_t pid = arguments->pid;
+	struct target_options options = { .pids = &pid, .n_pids = 1, .descendants = arguments->subprocesses };
+	int status = targets_find(&options, ret);
+
+	free(options.uids);
+	return status;
+}
+
 static int attach(struct top_session *session)
 {
 	const struct top_arguments *arguments = session->arguments;
+	CLEANUP(targets_done) struct targets targets = { 0 };
 	int r, status, python_error = 0;
 	char python[64];
 
 	session->pid = arguments->pid;
-	r = capture_attach(&arguments->capture, arguments->pid, &session->capture);
+	status = find_processes(arguments, &targets);
+	if (status != EXIT_OK)
+		return status;
+	r = capture_attach_all(&arguments->capture, targets.pids, targets.n, &session->capture);
 	if (r < 0)
 		return target_fail_capture(r, arguments->pid);
 	status = target_check_memory(arguments->pid);
@@ -125,6 +141,8 @@ static int attach(struct top_session *session)
 	if (status != EXIT_OK)
 		return status;
 	r = pipeline_attach(session->pipeline, arguments->pid, python, sizeof python, &python_error);
+	for (size_t i = 0; (r >= 0 || r == -ESRCH) && i < targets.n; i++)
+		r = MIN(pipeline_join(session->pipeline, targets.pids[i]), 0);
 	return r < 0 && r != -ESRCH ? target_fail_capture(r, arguments->pid) : EXIT_OK;
 }
 

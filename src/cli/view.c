@@ -7,11 +7,16 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/endpoint.h"
+#include "src/cli/live_recording.h"
 #include "src/cli/view_keep.h"
+
+enum { MAX_ID = 1 << 22, DEFAULT_LIVE_S = 5 }; /* proc_sys_kernel(5), pid_max */
 
 void view_done(struct view *view)
 {
@@ -106,6 +111,12 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 	case KEY_VIEW_INVERTED:
 		view->inverted = true;
 		return 0;
+	case KEY_VIEW_MERGE:
+		view->merge_processes = true;
+		return 0;
+	case KEY_VIEW_LIVE:
+		view->live_s = cli_parse_duration(state, argument, "the duration", 0.001, 1e6);
+		return 0;
 	case KEY_VIEW_MIN_SHARE:
 		view->min_share = cli_parse_number(state, argument, "--min-share", 0, 100) / 100;
 		return 0;
@@ -118,6 +129,7 @@ void view_export(const struct view *view, struct export_options *options)
 {
 	options->show_interpreter = view->show_interpreter;
 	options->by_thread = view->by_thread;
+	options->merge_processes = view->merge_processes;
 	options->lines = view->lines;
 	options->inverted = view->inverted;
 	options->min_share = view->min_share;
@@ -205,7 +217,8 @@ static int load(sqlite3 *db, const char *path, const struct view *view, struct p
 	return r < 0 ? fail_load(db, path, view, r) : EXIT_OK;
 }
 
-int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
+/* @file: what is opened; @path: how it is called. */
+static int open_file(const char *file, const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
@@ -213,8 +226,7 @@ int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struc
 
 	/* What loading needs for a while goes back to the system at once, however much there was of it before. */
 	mallopt(M_MMAP_THRESHOLD, 1 << 20);
-	path = path ? path : "probing.db";
-	status = cli_open_recording(path, &db);
+	status = cli_open_recording(file, &db);
 	if (status == EXIT_OK)
 		status = load(db, path, view, &profile);
 	if (status != EXIT_OK)
@@ -228,6 +240,28 @@ int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struc
 	*ret_db = TAKE(db);
 	*ret = TAKE(profile);
 	return EXIT_OK;
+}
+
+static int open_process(const char *word, const struct view *view, sqlite3 **ret_db, struct profile **ret)
+{
+	CLEANUP(live_recording_done) struct live_recording live = { 0 };
+	char name[48];
+	long id = strtol(word, NULL, 10);
+	int status;
+
+	if (id < 1 || id > MAX_ID)
+		return cli_fail(EXIT_NO_INPUT, "there is no process %s; a recording of this name is ./%s", word, word);
+	status = live_recording_make((pid_t)id, view->live_s > 0 ? view->live_s : DEFAULT_LIVE_S, &live);
+	if (status != EXIT_OK)
+		return status;
+	snprintf(name, sizeof name, "process %ld", id);
+	return open_file(live.path, name, view, ret_db, ret);
+}
+
+int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
+{
+	path = path ? path : "probing.db";
+	return endpoint_is_process(path) ? open_process(path, view, ret_db, ret) : open_file(path, path, view, ret_db, ret);
 }
 
 /* ---- The GIL ---- */

@@ -31,6 +31,8 @@ struct view {
 	bool no_native;         /* Python frames only */
 	bool show_interpreter;  /* the interpreter's own functions, too */
 	bool by_thread;         /* told apart; where the verb can */
+	bool merge_processes;   /* not told apart */
+	double live_s;          /* how long a process is recorded; 0: DEFAULT_LIVE_S */
 	bool lines, inverted;   /* how a tree is made of it: struct export_options */
 	double min_share;
 	bool can_split;         /* whether it can: set before parsing */
@@ -56,6 +58,8 @@ enum {
 	KEY_VIEW_LINES,
 	KEY_VIEW_INVERTED,
 	KEY_VIEW_MIN_SHARE,
+	KEY_VIEW_MERGE,
+	KEY_VIEW_LIVE = 'd',
 };
 
 #define VIEW_OPTION_ROWS                                                                                   \
@@ -89,8 +93,13 @@ enum {
 	{ "min-share", KEY_VIEW_MIN_SHARE, "PERCENT", 0,                                                   \
 	  "Leave out what has less than that of the whole; its time stays with its caller", 0 }
 
+/* Where a verb shows processes, too, by the number that stands for a recording. */
+#define VIEW_LIVE_ROW                                                                                      \
+	{ "duration", KEY_VIEW_LIVE, "TIME", 0, "Of a process: record it for so long (default: 5s)", 0 }
+
 /* Where a verb can tell threads apart. */
 #define VIEW_SPLIT_ROW                                                                                     \
+	{ "merge-processes", KEY_VIEW_MERGE, NULL, 0, "Do not split by process", 0 },                      \
 	{ "by-thread", KEY_VIEW_BY_THREAD, NULL, 0, "Split by thread; so does --threads without a list", 0 }
 
 void view_done(struct view *view);
@@ -100,13 +109,19 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 
 /*
  * view_open - a recording's profile with what is to be shown.
- * @path: NULL: probing.db in this folder.
+ * @path: NULL: probing.db in this folder; a number: a process, which is recorded first.
  * Returns 0, or an exit status after having said why: as cli_open_recording(); it has no samples
  * (EXIT_BAD_DATA); nothing in it is of what
  * was asked for (EXIT_NO_INPUT); where is no SQL, or there are sums alone, of which nothing can be chosen
  * by time or where (EXIT_BAD_DATA).
  */
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret);
+
+/*
+ * view_title - what was recorded, and, in brackets, which part of it the view is: "train.py (threads loader-*; GIL held)".
+ * Owned by the caller; NULL: neither is known, or no memory.
+ */
+char *view_title(const struct view *view, sqlite3 *db);
 
 /* view_export - what an exporter is to know of the view. The rest stays as it is. */
 void view_export(const struct view *view, struct export_options *options);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/util.h"
+#include "src/cli/duration.h"
 
 static const double least_moment = 1e9; /* 2001 */
 
@@ -66,31 +67,19 @@ static int parse_date(const char *text, struct view_time *ret)
 	}
 	if (*rest != '\0')
 		return -EINVAL;
-	*ret = (struct view_time){ VIEW_TIME_MOMENT, moment_of(day, seconds, is_utc) };
+	*ret = (struct view_time){ VIEW_TIME_MOMENT, text, moment_of(day, seconds, is_utc) };
 	return 0;
 }
 
 static int parse_offset(const char *text, struct view_time *ret)
 {
-	static const struct {
-		const char *name;
-		double seconds;
-	} units[] = { { "", 1 }, { "s", 1 }, { "ms", 0.001 }, { "m", 60 }, { "min", 60 }, { "h", 3600 } };
-	char *rest;
-	double value = strtod(text, &rest);
+	bool has_unit = text[strspn(text, "0123456789.")] != '\0';
+	double value;
 
-	if (rest == text || !isfinite(value) || value < 0)
+	if (duration_parse(text, &value) < 0)
 		return -EINVAL;
-	if (*rest == '\0' && value >= least_moment) {
-		*ret = (struct view_time){ VIEW_TIME_MOMENT, value };
-		return 0;
-	}
-	for (size_t i = 0; i < N_ELEMENTS(units); i++)
-		if (strcmp(rest, units[i].name) == 0) {
-			*ret = (struct view_time){ VIEW_TIME_OFFSET, value * units[i].seconds };
-			return 0;
-		}
-	return -EINVAL;
+	*ret = (struct view_time){ !has_unit && value >= least_moment ? VIEW_TIME_MOMENT : VIEW_TIME_OFFSET, text, value };
+	return 0;
 }
 
 int view_time_parse(const char *text, struct view_time *ret)
@@ -99,7 +88,7 @@ int view_time_parse(const char *text, struct view_time *ret)
 	double seconds;
 
 	if (parse_clock(text, &seconds, &rest) == 0 && *rest == '\0') {
-		*ret = (struct view_time){ VIEW_TIME_OF_DAY, seconds };
+		*ret = (struct view_time){ VIEW_TIME_OF_DAY, text, seconds };
 		return 0;
 	}
 	if (strchr(text, '-') && text[0] != '-')

@@ -5,6 +5,7 @@
 /* All zero: none was given. */
 struct view_time {
 	enum { VIEW_TIME_NONE, VIEW_TIME_OFFSET, VIEW_TIME_MOMENT, VIEW_TIME_OF_DAY } type;
+	const char *text; /* as it was given; borrowed */
 	double seconds; /* since the recording's start, since 1970, since midnight */
 };
 

@@ -4,6 +4,8 @@
 #include <strings.h>
 #include <string.h>
 
+#include "base/util.h"
+
 const struct exporter *exporter_by_name(const char *name)
 {
 	for (size_t i = 0; exporters[i]; i++) {
@@ -13,27 +15,33 @@ const struct exporter *exporter_by_name(const char *name)
 	return NULL;
 }
 
-/* Whether path ends in one of the space-separated endings and has a name before it. */
-static bool has_ending(const char *path, const char *endings)
+/* Bytes of the longest of the space-separated endings that path ends in, with a name before it; 0: of none. */
+static size_t longest_ending(const char *path, const char *endings)
 {
-	size_t n_path = strlen(path);
+	size_t n_path = strlen(path), longest = 0;
 
 	while (*endings) {
 		size_t n = strcspn(endings, " ");
 
-		if (n > 0 && n_path > n && strncasecmp(path + n_path - n, endings, n) == 0)
-			return true;
+		if (n > longest && n_path > n && strncasecmp(path + n_path - n, endings, n) == 0)
+			longest = n;
 		endings += n;
 		endings += strspn(endings, " ");
 	}
-	return false;
+	return longest;
 }
 
 const struct exporter *exporter_by_path(const char *path)
 {
+	const struct exporter *found = NULL;
+	size_t longest = 0;
+
 	for (size_t i = 0; exporters[i]; i++) {
-		if (has_ending(path, exporters[i]->endings))
-			return exporters[i];
+		size_t n = longest_ending(path, exporters[i]->endings);
+
+		if (n > longest)
+			found = exporters[i];
+		longest = MAX(longest, n);
 	}
-	return NULL;
+	return found;
 }

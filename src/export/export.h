@@ -14,6 +14,7 @@
 struct export_options {
 	bool show_interpreter; /* the interpreter's plumbing as frames too */
 	bool by_thread;        /* a root frame per thread */
+	bool merge_processes;  /* no root frame per process where there are several */
 	bool lines;            /* tell executing lines apart, not only functions */
 	bool inverted;         /* the tree begins with leaves: callers above what they call */
 	double min_share;      /* 0..1: nodes with less of the whole are left out, their time stays with the caller */

@@ -149,7 +149,7 @@ static int write_speedscope(const struct profile *profile, const struct export_o
 
 const struct exporter export_speedscope = {
 	.name = "speedscope",
-	.endings = ".speedscope.json .speedscope",
+	.endings = ".speedscope.json .speedscope .json",
 	.summary = "for speedscope.app: each thread in the order of time",
 	.needs_samples = true,
 	.write = write_speedscope,

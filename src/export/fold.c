@@ -166,8 +166,10 @@ static int fold_totals(struct folding *folding)
 	return 0;
 }
 
-static bool has_several_processes(const struct profile *profile)
+static bool is_by_process(const struct profile *profile, const struct export_options *options)
 {
+	if (options->merge_processes)
+		return false;
 	for (size_t i = 1; i < profile->n_totals; i++) {
 		if (profile->totals[i].pid != profile->totals[0].pid)
 			return true;
@@ -233,7 +235,7 @@ int fold_profile_places(const struct profile *profile, const struct export_optio
 	CLEANUP(folding_done) struct folding folding = {
 		.profile = profile,
 		.options = options,
-		.by_process = has_several_processes(profile),
+		.by_process = is_by_process(profile, options),
 		.by_thread = options->by_thread,
 	};
 	int r;
@@ -289,7 +291,7 @@ int fold_profile(const struct profile *profile, const struct export_options *opt
 	CLEANUP(folding_done) struct folding folding = {
 		.profile = profile,
 		.options = options,
-		.by_process = has_several_processes(profile),
+		.by_process = is_by_process(profile, options),
 		.by_thread = options->by_thread,
 	};
 

@@ -40,7 +40,7 @@ static bool has_ended(pid_t pid, pid_t tid)
 	return proc_stat_read(pid, tid, &stat) >= 0 && strchr("ZX", stat.state);
 }
 
-int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid)
+int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid, uint64_t since_ns)
 {
 	CLEANUP(freep) pid_t *tids = NULL;
 	size_t n = 0;
@@ -48,13 +48,14 @@ int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid)
 
 	if (!off_cpu->waits)
 		return 0;
-	waits_begin(off_cpu->waits, off_cpu->began_ns);
 	r = proc_tasks(pid, &tids, &n);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
+	waits_begin(off_cpu->waits, since_ns);
 	for (size_t i = 0; i < n && r >= 0; i++)
 		if (!has_ended(pid, tids[i]))
 			r = waits_find(off_cpu->waits, pid, tids[i]);
+	waits_begin(off_cpu->waits, off_cpu->began_ns); /* what is told of others from now on is of before, maybe */
 	return r;
 }
 

@@ -28,8 +28,8 @@ bool off_cpu_affords(struct off_cpu *off_cpu, struct stack_budget *budget, uint6
 /* Let go of everything; zeroed is fine. */
 void off_cpu_done(struct off_cpu *off_cpu);
 
-/* The threads that a process has now. -ENOMEM. */
-int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid);
+/* The threads that a process has now, whose time counts from @since_ns on (CLOCK_MONOTONIC). -ENOMEM. */
+int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid, uint64_t since_ns);
 
 /* Take what an event says of running and waiting; samples are left out. */
 int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event);

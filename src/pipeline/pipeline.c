@@ -47,7 +47,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 		return -ENOMEM;
 	pipeline->options = *options;
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
-	keep_init(&pipeline->keep, &pipeline->options.keep);
+	keep_init(&pipeline->keep, &pipeline->options.keep, &pipeline->thread_names);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -80,6 +80,7 @@ void pipeline_free(struct pipeline *pipeline)
 	batch_free(pipeline->batch);
 	intern_done(&pipeline->intern);
 	keep_done(&pipeline->keep);
+	thread_names_done(&pipeline->thread_names);
 	task_frames_done(&pipeline->tasks);
 	off_cpu_done(&pipeline->off_cpu);
 	native_stack_done(&pipeline->native);
@@ -107,8 +108,9 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 	pipeline->source = capture_source(capture) == SOURCE_READ ? capture : NULL;
 }
 
-int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,
-		    int *python_error)
+/* @since_ns: when its threads' time began to count. */
+static int attach(struct pipeline *pipeline, pid_t pid, uint64_t since_ns, char *python, size_t python_bytes,
+		  int *python_error)
 {
 	struct process *process;
 	uint32_t thread;
@@ -124,7 +126,7 @@ int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t p
 	if (r >= 0)
 		r = pipeline_know_thread(pipeline, pid, pid, monotonic_ns(), &thread);
 	if (r >= 0)
-		r = off_cpu_find_threads(&pipeline->off_cpu, pid);
+		r = off_cpu_find_threads(&pipeline->off_cpu, pid, since_ns);
 	if (r < 0)
 		return r;
 	pipeline_watch(pipeline, process, monotonic_ns());
@@ -133,6 +135,32 @@ int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t p
 	if (process->runtime || *python_error == -ENOENT || *python_error == -EAGAIN)
 		*python_error = 0;
 	return 0;
+}
+
+int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,
+		    int *python_error)
+{
+	return attach(pipeline, pid, pipeline->off_cpu.began_ns, python, python_bytes, python_error);
+}
+
+bool pipeline_knows(const struct pipeline *pipeline, pid_t pid)
+{
+	const struct process *process = processes_find(&pipeline->processes, pid);
+
+	return process && process->left_ns == 0;
+}
+
+int pipeline_join(struct pipeline *pipeline, pid_t pid)
+{
+	uint64_t since_ns = pipeline->since_ns; /* the others' samples that wait are as good as ever */
+	char python[64];
+	int r, python_error;
+
+	if (pipeline_knows(pipeline, pid))
+		return 0;
+	r = attach(pipeline, pid, monotonic_ns(), python, sizeof python, &python_error);
+	pipeline->since_ns = since_ns;
+	return r < 0 ? r : 1;
 }
 
 int pipeline_expect(struct pipeline *pipeline, pid_t pid)
@@ -174,6 +202,7 @@ int pipeline_flush(struct pipeline *pipeline)
 
 	if (pipeline->options.is_seldom)
 		r = look_between(pipeline);
+	pipeline_name_threads(pipeline, monotonic_ns());
 	if (r >= 0)
 		r = pipeline_put_changed(pipeline);
 	if (r < 0)
@@ -263,6 +292,8 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 	int r, stopped;
 
 	processes_seek_ended(&pipeline->processes);
+	for (size_t i = 0; i < pipeline->n_threads; i++)
+		pipeline->threads[i].next_name_ns = 0; /* as they are called in the end */
 	r = pipeline_flush(pipeline);
 	ended_ns = realtime_ns(); /* what is done from now on is ours: names that are still to be found */
 	if (error < 0)

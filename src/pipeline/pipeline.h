@@ -95,6 +95,15 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture);
 int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,
 		    int *python_error);
 
+/*
+ * pipeline_join - the same of one more process, while others are recorded. Nothing happens where it is known.
+ * Returns 1 where it was not.
+ */
+int pipeline_join(struct pipeline *pipeline, pid_t pid);
+
+/* Whether a process is known, and has not ended. */
+bool pipeline_knows(const struct pipeline *pipeline, pid_t pid);
+
 /* pipeline_expect - a child that is about to exec; nothing is known of it yet. */
 int pipeline_expect(struct pipeline *pipeline, pid_t pid);
 

@@ -273,6 +273,34 @@ int capture_attach_all(const struct capture_options *options, const pid_t *pids,
 	return n_pids > 0 ? start(options, pids, n_pids, false, ret) : -ESRCH;
 }
 
+/* Beside those that are sampled: a thread that it has from one of these may have inherited events. */
+static int add_events(struct capture *capture, pid_t pid)
+{
+	int r = 0;
+
+	if (!capture->streams)
+		r = streams_new(&capture->streams);
+	if (r >= 0)
+		r = events_add(&capture->events, pid);
+	if (r >= 0 && capture->switches.n_opened > 0 && !capture->switches.is_wide)
+		r = events_add(&capture->switches, pid);
+	return r;
+}
+
+int capture_add(struct capture *capture, pid_t pid)
+{
+	int r;
+
+	if (capture->poller)
+		return poller_add(capture->poller, pid);
+	r = task_set_add(&capture->wanted, pid);
+	if (r >= 0 && (capture->events.is_wide || capture->switches.is_wide))
+		r = bpf_source_judge(capture->bpf, pid, true);
+	if (r >= 0 && !capture->events.is_wide)
+		r = add_events(capture, pid);
+	return r;
+}
+
 int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret)
 {
 	return start(options, &child, 1, true, ret);

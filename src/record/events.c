@@ -326,6 +326,21 @@ static int attach_threads(struct event_set *set, const pid_t *pids, size_t n_pid
 	return set->n_threads > 0 ? 0 : -ESRCH;
 }
 
+int events_add(struct event_set *set, pid_t pid)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n = 0, n_new = 1;
+	int r;
+
+	r = proc_tasks(pid, &tids, &n);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		task_set_remove(&set->covered, tids[i]); /* a number that comes again */
+	set->attr.disabled = set->is_paused;
+	for (int i = 0; r >= 0 && n_new > 0 && i < MOST_LISTS; i++)
+		r = cover_lists(set, &pid, 1, true, &n_new);
+	return r;
+}
+
 /* Every processor, whatever runs there. */
 static int attach_wide(struct event_set *set, size_t n_threads)
 {

@@ -64,6 +64,12 @@ int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids);
 int events_attach_wide(struct event_set *set, size_t n_threads);
 
 /*
+ * events_add - sample every thread of one more process, beside those that are. Not of a set that is_wide.
+ * Its threads may have inherited events of others: what is opened is late. Errors: as events_cover(); -ESRCH.
+ */
+int events_add(struct event_set *set, pid_t pid);
+
+/*
  * events_cover - open the events of one thread.
  * @late: it may have inherited some already.
  * Returns 0 also where the thread has ended in the meantime.

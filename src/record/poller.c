@@ -472,6 +472,23 @@ int poller_attach(const struct capture_options *options, const pid_t *pids, size
 	return 0;
 }
 
+int poller_add(struct poller *poller, pid_t pid)
+{
+	size_t index = poller->tasks.n;
+	int r;
+
+	for (size_t i = 0; i < poller->tasks.n; i++)
+		if (poller->tasks.processes[i].pid == pid)
+			return 0;
+	r = poll_tasks_add(&poller->tasks, pid, 0);
+	if (r < 0)
+		return r;
+	r = take_stock_of(poller, index);
+	if (r < 0)
+		poll_tasks_remove(&poller->tasks, index);
+	return r;
+}
+
 int poller_launch(const struct capture_options *options, pid_t child, struct poller **ret)
 {
 	int r;

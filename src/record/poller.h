@@ -19,6 +19,9 @@ struct poller;
  */
 int poller_attach(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct poller **ret);
 
+/* poller_add - look at one more running process; nothing happens where it is looked at. -ESRCH, -ENOMEM. */
+int poller_add(struct poller *poller, pid_t pid);
+
 /* poller_launch - the same of a child, from its coming exec on. */
 int poller_launch(const struct capture_options *options, pid_t child, struct poller **ret);
 

@@ -129,6 +129,12 @@ int capture_attach(const struct capture_options *options, pid_t pid, struct capt
  */
 int capture_attach_all(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct capture **ret);
 
+/*
+ * capture_add - sample one more running process from now on, and the children that it starts.
+ * @pid: sampled already: that does no harm. -ESRCH it has ended. Errors: as capture_attach(); what was sampled goes on.
+ */
+int capture_add(struct capture *capture, pid_t pid);
+
 /* capture_launch - sample a child from its coming exec on; it must still be before it. */
 int capture_launch(const struct capture_options *options, pid_t child, struct capture **ret);
 

@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "src/report/print.h"
 
-enum { DEFAULT_FILES = 3 };
+enum { DEFAULT_FILES = 3, MAX_TRIED = 100 };
 
 struct annotation {
 	const struct profile *profile;
@@ -16,6 +16,7 @@ struct annotation {
 	struct report_sums sums; /* by place in a source, in the order of these; first those that are meant */
 	struct annotated *files;
 	size_t n_files, files_allocated;
+	size_t n_passed; /* files that are not here and took more than one that is shown */
 };
 
 static void annotation_done(struct annotation *self)
@@ -122,6 +123,29 @@ static size_t count_shown(const struct annotation *self)
 	return MIN(max, self->n_files);
 }
 
+/* Of files that nobody has asked for those are shown that are here: the others have no lines to show. */
+static int prefer_existing(struct annotation *self)
+{
+	size_t n_wanted = count_shown(self), n = MIN(self->n_files, (size_t)MAX_TRIED), n_found = 0, n_missing = 0;
+
+	for (size_t i = 0; i < n && n_found < n_wanted && self->options->what->n == 0; i++) {
+		CLEANUP(source_done) struct source source = {};
+		const struct annotated file = self->files[i];
+		int r = source_find(self->options->roots, file.file, &source);
+
+		if (r == -ENOMEM)
+			return r;
+		n_missing += r < 0;
+		if (r < 0)
+			continue;
+		memmove(&self->files[n_found + 1], &self->files[n_found], (i - n_found) * sizeof *self->files);
+		self->files[n_found++] = file;
+		self->n_passed = n_missing;
+	}
+	self->n_passed -= MIN(self->n_passed, n_wanted - n_found); /* these are shown behind the others */
+	return 0;
+}
+
 /* ---- Lines of a file ---- */
 
 static size_t line_of(const struct annotated *file, size_t i)
@@ -197,7 +221,11 @@ static int print_all(const struct annotation *self, FILE *out)
 		r = print_file(self, &self->files[i], NULL, out);
 	}
 	if (n < self->n_files)
-		fprintf(out, "\n(%zu more file%s)\n", self->n_files - n, self->n_files - n == 1 ? "" : "s");
+		fprintf(out, "\n(%zu more file%s", self->n_files - n, self->n_files - n == 1 ? "" : "s");
+	if (n < self->n_files && self->n_passed > 0)
+		fprintf(out, ", of them %zu with more time whose sources are not here: --source-root says where", self->n_passed);
+	if (n < self->n_files)
+		fputs(")\n", out);
 	return r;
 }
 
@@ -229,6 +257,8 @@ int report_annotate(const struct profile *profile, const struct annotate_options
 		r = pick_lines(&self);
 	if (r >= 0)
 		r = list_files(&self);
+	if (r >= 0)
+		r = prefer_existing(&self);
 	if (r >= 0)
 		r = options->json ? print_json(&self, out) : print_all(&self, out);
 	return r < 0 ? r : text_finish(out);

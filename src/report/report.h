@@ -35,7 +35,7 @@ struct report_options {
 	enum report_by by;
 	bool show_interpreter;
 	unsigned max_rows;  /* 0: 20 */
-	unsigned columns;   /* width to fit, 0: 80 */
+	unsigned columns;   /* width to fit; 0: any */
 	bool colour;
 	bool by_total;      /* sort by total time rather than self */
 	bool json;          /* one JSON object instead of a table */

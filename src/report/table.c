@@ -1,11 +1,12 @@
 /* table.c - see table.h.
  *
- * What does not fit gives way in this order: the place, the times (their
- * shares stay), the kind. The name always has a column.
+ * What does not fit gives way in this order: the beginning of the place, all of it, the times (their
+ * shares stay), the kind, and last the name. Where nobody says how wide a line is, nothing gives way.
  */
 #include "src/report/table.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -14,6 +15,7 @@
 #include "src/report/cell.h"
 
 enum {
+	ELLIPSIS = 0x2026,
 	MIN_COLUMNS = 24,
 	COLUMNS_FOR_KIND = 40,
 	COLUMNS_FOR_TIMES = 56,
@@ -21,12 +23,15 @@ enum {
 	TIME_COLUMNS = 7,
 	KIND_COLUMNS = 7,
 	LONGEST_UNIT = 60,
+	LEAST_PLACE_COLUMNS = 16, /* a file's name and a line, mostly */
+	MOST_PADDING_COLUMNS = 80, /* so that one long name does not widen all rows */
 };
 
 /* Which columns there are; widths of the last two. */
 struct layout {
 	bool has_kind, has_times, has_place;
 	unsigned name_columns, place_columns;
+	bool has_room; /* for whatever there is: then these are what is padded to */
 };
 
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE, STYLE_KERNEL };
@@ -120,12 +125,35 @@ static unsigned times_columns(const struct table *table, bool has_times)
 	return used;
 }
 
-/* Share what is left of the line between name and place, by what they need. */
+static void measure(const struct table *table, unsigned *ret_name, unsigned *ret_place)
+{
+	*ret_name = (unsigned)strlen(table->name_head);
+	*ret_place = (unsigned)strlen("where");
+	for (size_t i = 0; i < table->n_rows; i++) {
+		const struct table_row *row = &table->rows[i];
+
+		*ret_name = MAX(*ret_name, row->indent + text_columns_shown(row->name));
+		if (row->place)
+			*ret_place = MAX(*ret_place, text_columns_shown(row->place));
+	}
+}
+
+static struct layout lay_out_all(const struct table *table)
+{
+	unsigned longest_name, longest_place;
+
+	measure(table, &longest_name, &longest_place);
+	return (struct layout){
+		.has_kind = table->has_kind, .has_times = true, .has_place = true, .has_room = true,
+		.name_columns = MIN(longest_name, (unsigned)MOST_PADDING_COLUMNS),
+	};
+}
+
+/* What is left of the line is the name's as far as it needs it: of a place the end tells most. */
 static struct layout lay_out(const struct table *table)
 {
-	unsigned columns = MAX(table->options->columns ?: REPORT_COLUMNS, (unsigned)MIN_COLUMNS);
-	unsigned longest_name = (unsigned)strlen(table->name_head);
-	unsigned longest_place = (unsigned)strlen("where");
+	unsigned columns = MAX(table->options->columns, (unsigned)MIN_COLUMNS);
+	unsigned longest_name, longest_place;
 	struct layout layout = {
 		.has_kind = table->has_kind && columns >= COLUMNS_FOR_KIND,
 		.has_times = columns >= COLUMNS_FOR_TIMES,
@@ -133,18 +161,11 @@ static struct layout lay_out(const struct table *table)
 	};
 	unsigned rest = columns - times_columns(table, layout.has_times) - (layout.has_kind ? KIND_COLUMNS + 1 : 0);
 
-	for (size_t i = 0; i < table->n_rows; i++) {
-		const struct table_row *row = &table->rows[i];
-
-		longest_name = MAX(longest_name, row->indent + text_columns_shown(row->name));
-		if (row->place)
-			longest_place = MAX(longest_place, text_columns_shown(row->place));
-	}
+	measure(table, &longest_name, &longest_place);
 	layout.name_columns = rest;
 	if (layout.has_place) {
 		rest--;
-		layout.name_columns = MIN(longest_name, rest > longest_place ? rest - longest_place : 0);
-		layout.name_columns = MAX(layout.name_columns, MIN(longest_name, rest * 11 / 20));
+		layout.name_columns = MIN(longest_name, rest - MIN(MIN(longest_place, (unsigned)LEAST_PLACE_COLUMNS), rest));
 		layout.place_columns = rest - layout.name_columns;
 	}
 	return layout;
@@ -164,9 +185,25 @@ static void end_style(const struct table *table, enum style style, FILE *out)
 		fputs("\033[0m", out);
 }
 
+/* A path loses folders, and keeps its beginning nowhere: "…/torch/nn/linear.py:114", "…linear.py:114" at last. */
+static void put_place(const struct layout *layout, const char *place, FILE *out)
+{
+	const char *rest = place;
+
+	if (layout->has_room || text_columns_shown(place) <= layout->place_columns) {
+		cell_put(out, place, UINT_MAX, CELL_CUT_START);
+		return;
+	}
+	while ((rest = strchr(rest + 1, '/')) && text_columns_shown(rest) + 1 > layout->place_columns)
+		;
+	if (rest)
+		text_put(out, ELLIPSIS);
+	cell_put(out, rest ? rest : place, layout->place_columns, CELL_CUT_START);
+}
+
 static void put_row(const struct table *table, const struct layout *layout, const struct table_row *row, FILE *out)
 {
-	unsigned used = MIN(row->indent, layout->name_columns);
+	unsigned used = layout->has_room ? row->indent : MIN(row->indent, layout->name_columns);
 	enum style style = (enum style)row->style;
 
 	for (int i = 0; i < TABLE_TIMES; i++) {
@@ -183,11 +220,11 @@ static void put_row(const struct table *table, const struct layout *layout, cons
 	if (layout->has_kind)
 		fprintf(out, "%-*s ", KIND_COLUMNS, row->kind);
 	fprintf(out, "%*s", (int)used, "");
-	used += cell_put(out, row->name, layout->name_columns - used, CELL_CUT_MIDDLE);
+	used += cell_put(out, row->name, layout->has_room ? UINT_MAX : layout->name_columns - used, CELL_CUT_MIDDLE);
 	end_style(table, style, out);
 	if (layout->has_place && row->place) {
-		fprintf(out, "%*s", (int)(layout->name_columns - used) + 1, "");
-		cell_put(out, row->place, layout->place_columns, CELL_CUT_START);
+		fprintf(out, "%*s", used < layout->name_columns ? (int)(layout->name_columns - used) + 1 : 1, "");
+		put_place(layout, row->place, out);
 	}
 	fputc('\n', out);
 }
@@ -229,13 +266,13 @@ void table_put_whole(const struct report_options *options, const struct whole *w
 	if (options->lost > 0)
 		fprintf(out, "%ju more were lost while it was recorded\n", (uintmax_t)options->lost);
 	if (options->held)
-		report_held(options->held, options->columns ?: REPORT_COLUMNS, out);
+		report_held(options->held, options->columns, out);
 	fputc('\n', out);
 }
 
 void table_put(const struct table *table, FILE *out)
 {
-	struct layout layout = lay_out(table);
+	struct layout layout = table->options->columns > 0 ? lay_out(table) : lay_out_all(table);
 
 	put_head(table, &layout, out);
 	for (size_t i = 0; i < table->n_rows; i++)

@@ -5,7 +5,7 @@
 #include "src/report/report.h"
 #include "src/report/sums.h"
 
-enum { TABLE_TIMES = 2, REPORT_ROWS = 20, REPORT_COLUMNS = 80 };
+enum { TABLE_TIMES = 2, REPORT_ROWS = 20 };
 
 struct table_row {
 	const char *name;

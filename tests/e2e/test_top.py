@@ -86,7 +86,7 @@ class OnTerminal(unittest.TestCase):
         self.assertTrue(terminal.is_restored(), terminal.raw[-300:])
 
     def test_keys_and_views(self):
-        with fixture("threads.py") as target, top_on_terminal(target.pid, "-s", "total") as terminal:
+        with fixture("threads.py") as target, top_on_terminal(target.pid, "--sort", "total") as terminal:
             lines = terminal.wait_for(lambda lines: has_samples(lines) and "burn_red" in "\n".join(lines))
             self.assertIn("probing top", lines[0])
             self.assertIn("threads.py", lines[0])

@@ -1,0 +1,40 @@
+/* aliases.h - what people type in other tools, as options of ours.
+ *
+ * An alias is one row of the table in aliases.c, and its line in docs/habits.md. cli_parse() adds those of a verb to
+ * its options; the verb's own parser sees only what they mean.
+ */
+#ifndef PROBING_CLI_ALIASES_H
+#define PROBING_CLI_ALIASES_H
+
+#include <argp.h>
+#include <stddef.h>
+
+struct alias {
+	const char *verb;
+	const char *typed; /* "-n", "--stdio"; "-f X" takes an argument, "-t N" one that begins with a digit, where one follows */
+	const char *means; /* "--native", "--comm=*": of the verb, which may hide it; "FILE": its argument is; "": it is so anyway */
+	const char *whose; /* tool that has it */
+};
+extern const struct alias aliases[]; /* of a letter with "N" and without, that with it first; ends with a NULL verb */
+
+/* A command line with its aliases. All zero: none. */
+struct aliased {
+	const char *verb;
+	const struct argp *argp; /* the verb's own; borrowed */
+	struct argp_option *options; /* the verb's, and rows for its aliases */
+};
+
+/*
+ * aliases_init - @verb: NULL: has none. Ended with aliases_done(). -ENOMEM.
+ * aliases_parse - for an argp with these options: hand on to the verb's parser what a key means.
+ * aliases_help - a paragraph for --help, which argp frees; NULL: the verb has none, or no memory.
+ */
+int aliases_init(const char *verb, const struct argp *argp, struct aliased *ret);
+void aliases_done(struct aliased *self);
+error_t aliases_parse(const struct aliased *self, int key, char *argument, struct argp_state *state);
+char *aliases_help(const struct aliased *self);
+
+/* The name of ours for a format that others call otherwise ("raw", "flamegraph"); the same name where they do not. */
+const char *aliases_format(const char *name);
+
+#endif

@@ -1,0 +1,61 @@
+/* duration.c - see duration.h. */
+#include "src/cli/duration.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+static const struct unit {
+	const char *name;
+	double seconds;
+} units[] = { { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "sec", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 } };
+
+static const struct unit *find_unit(const char *text, size_t n)
+{
+	for (size_t i = 0; i < N_ELEMENTS(units); i++)
+		if (strlen(units[i].name) == n && strncasecmp(units[i].name, text, n) == 0)
+			return &units[i];
+	return NULL;
+}
+
+/* strtod(3) takes more than people mean: signs, spaces, "inf", hexadecimal digits. */
+static bool starts_number(const char *text)
+{
+	return (isdigit((unsigned char)text[0]) && (text[1] | 0x20) != 'x') ||
+	       (text[0] == '.' && isdigit((unsigned char)text[1]));
+}
+
+int duration_parse(const char *text, double *ret)
+{
+	double seconds = 0;
+	bool is_first = true;
+
+	do {
+		const struct unit *unit;
+		char *rest;
+		double value;
+		size_t n;
+
+		if (!starts_number(text))
+			return -EINVAL;
+		value = strtod(text, &rest);
+		n = strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+		unit = find_unit(rest, n);
+		if (!unit && (n > 0 || !is_first)) /* only a number alone is of seconds */
+			return -EINVAL;
+		seconds += value * (unit ? unit->seconds : 1);
+		if (!unit && *rest != '\0')
+			return -EINVAL;
+		text = rest + n;
+		is_first = false;
+	} while (*text);
+	if (!isfinite(seconds))
+		return -EINVAL;
+	*ret = seconds;
+	return 0;
+}

@@ -1,0 +1,131 @@
+/* live_recording.c - see live_recording.h.
+ *
+ * The recorder is a process of its own: it gives up its privileges, its priority and its signals, none of which could be
+ * had back. Signals that are sent to us meanwhile are its, and ours again when it has ended.
+ */
+#include "src/cli/live_recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+
+extern const struct verb verb_record;
+
+static int make_in(const char *parent, struct live_recording *ret)
+{
+	CLEANUP(closep) int fd = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = private_folder_make(fd, "probing-live.", &ret->folder);
+	if (r >= 0 && asprintf(&ret->path, "%s/live.db", ret->folder.path) < 0) {
+		ret->path = NULL;
+		r = -ENOMEM;
+	}
+	return r;
+}
+
+int live_folder(struct live_recording *ret)
+{
+	const char *const parents[] = { getenv("TMPDIR"), "/tmp" };
+	int r = -ENOENT;
+
+	*ret = (struct live_recording){ 0 };
+	for (size_t i = 0; i < N_ELEMENTS(parents) && r < 0; i++)
+		if (parents[i] && parents[i][0])
+			r = make_in(parents[i], ret);
+	return r;
+}
+
+void live_recording_done(struct live_recording *live)
+{
+	private_folder_remove(&live->folder);
+	free(live->path);
+	*live = (struct live_recording){ 0 };
+}
+
+static int record(pid_t pid, double seconds, char *path)
+{
+	char name[] = "probing record", who[16], how_long[32];
+	char *words[] = { name, "--no-summary", "--pid", who, "--duration", how_long, "--output", path, NULL };
+
+	snprintf(who, sizeof who, "%d", (int)pid);
+	snprintf(how_long, sizeof how_long, "%.6f", seconds);
+	return verb_record.run(N_ELEMENTS(words) - 1, words);
+}
+
+static void taken_signals(sigset_t *ret)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
+
+	sigemptyset(ret);
+	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
+		sigaddset(ret, signals[i]);
+}
+
+/* Until it has ended. A signal of the terminal has reached it by itself. @ret_signal: the last that is to end us, too. */
+static int wait_for(pid_t recorder, const sigset_t *taken, int *ret_signal)
+{
+	int status, signal;
+
+	*ret_signal = 0;
+	for (;;) {
+		siginfo_t info;
+
+		if (waitpid(recorder, &status, WNOHANG) == recorder)
+			return status;
+		signal = sigwaitinfo(taken, &info);
+		if (signal < 0 || signal == SIGCHLD)
+			continue;
+		if (signal != SIGINT)
+			*ret_signal = signal;
+		if (info.si_code <= 0)
+			kill(recorder, signal);
+	}
+}
+
+/* Ctrl-C ends the recording alone: what there is is shown. */
+static int end_like(int status, int signal)
+{
+	if (signal > 0)
+		raise(signal); /* pending until the mask is what it was */
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+int live_recording_make(pid_t pid, double seconds, struct live_recording *ret)
+{
+	sigset_t taken, before;
+	int r, status, signal;
+	pid_t recorder;
+
+	r = live_folder(ret);
+	if (r < 0)
+		return cli_fail(EXIT_NO_OUTPUT, "no file for the samples can be made in $TMPDIR or /tmp: %s", strerror(-r));
+	cli_say("recording process %d for %.10g s; -d TIME changes that\n", (int)pid, seconds);
+	taken_signals(&taken);
+	pthread_sigmask(SIG_BLOCK, &taken, &before);
+	fflush(NULL);
+	recorder = fork();
+	if (recorder == 0) {
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		exit(record(pid, seconds, ret->path));
+	}
+	status = recorder < 0 ? -1 : wait_for(recorder, &taken, &signal);
+	if (recorder < 0)
+		r = cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(errno));
+	else
+		r = end_like(status, signal);
+	if (r != EXIT_OK || (recorder > 0 && signal > 0))
+		live_recording_done(ret);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}

@@ -1,0 +1,25 @@
+/* live_recording.h - a process is recorded for a while, so that it can be shown as a recording is. */
+#ifndef PROBING_CLI_LIVE_RECORDING_H
+#define PROBING_CLI_LIVE_RECORDING_H
+
+#include <sys/types.h>
+
+#include "base/private_folder.h"
+
+struct live_recording { /* zeros: none, which is harmless to end */
+	struct private_folder folder;
+	char *path;
+};
+
+/* live_folder - a private folder in $TMPDIR or /tmp, and a path in it. @ret: ended with live_recording_done(). Negative errno. */
+int live_folder(struct live_recording *ret);
+
+/*
+ * live_recording_make - record a process, with what record says on a terminal meanwhile. Ctrl-C ends it early.
+ * @ret: ended with live_recording_done(), which removes the file, also after a failure.
+ * Returns 0, or an exit status after having said why.
+ */
+int live_recording_make(pid_t pid, double seconds, struct live_recording *ret);
+void live_recording_done(struct live_recording *live);
+
+#endif

@@ -1,0 +1,62 @@
+/* picture.h - what a recording is shown as when it has ended: "record -o profile.svg", "record --format speedscope". */
+#ifndef PROBING_CLI_PICTURE_H
+#define PROBING_CLI_PICTURE_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "src/cli/live_recording.h"
+#include "src/export/export.h"
+
+enum {
+	KEY_PICTURE_FORMAT = 'f',
+	KEY_PICTURE_BY_THREAD = 0xb00,
+	KEY_PICTURE_MERGE,
+	KEY_PICTURE_GIL,
+	KEY_PICTURE_TITLE,
+};
+
+#define PICTURE_OPTION_ROWS                                                                                \
+	{ "format", KEY_PICTURE_FORMAT, "FORMAT", 0,                                                       \
+	  "Write the recording in this format as well, as probing flamegraph does (default: what OUT's ending says)", 0 }, \
+	{ "by-thread", KEY_PICTURE_BY_THREAD, NULL, 0, "Split that by thread", 0 },                        \
+	{ "merge-processes", KEY_PICTURE_MERGE, NULL, 0, "Do not split that by process", 0 },              \
+	{ "show-gil", KEY_PICTURE_GIL, NULL, 0,                                                            \
+	  "Show in that only samples whose thread held the GIL; all are recorded", 0 },                    \
+	{ "title", KEY_PICTURE_TITLE, "TEXT", 0, "Title of that", 0 }
+
+/* All zero: none. Ended with picture_done(). */
+struct picture {
+	const char *format;               /* as it was asked for; NULL: it was not */
+	const struct exporter *exporter;  /* NULL: no picture is wanted */
+	const char *title;
+	bool by_thread, merge_processes, held_gil;
+	char *out;                        /* "-" is stdout */
+	char *recording;                  /* what it is made of, where that was not named itself; else NULL */
+	struct live_recording temporary;  /* that, where it goes again */
+	pid_t maker;                      /* the process that makes it; 0: none */
+	int gate;                         /* written to: the recording is there */
+};
+
+/* One option; ARGP_ERR_UNKNOWN: it is none of these. A mistake ends the process (argp_error). */
+error_t picture_parse(int key, char *argument, struct argp_state *state, struct picture *picture);
+
+/*
+ * picture_choose - what an -o OUT means, and --format: a usage error where OUT ends in what nobody writes.
+ * @path: OUT; NULL: not given. Replaced by the path of the recording, which is beside the picture.
+ */
+void picture_choose(struct argp_state *state, struct picture *picture, const char **path);
+
+/*
+ * picture_prepare - see that it can be written, and start the process that makes it: the one that records gives up what
+ * that may need. To be called before there are threads. Returns 0, or an exit status after having said why.
+ * @mode: permissions of the new file.
+ */
+int picture_prepare(struct picture *picture, const char *recording, mode_t mode, bool quiet);
+
+/* picture_make - now that the recording is there. 0 where none is wanted; else an exit status after having said why. */
+int picture_make(struct picture *picture);
+void picture_done(struct picture *picture);
+
+#endif

@@ -1,0 +1,234 @@
+/* verb_list.c - which Python processes there are to look at. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/proc.h"
+#include "base/text.h"
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/targets.h"
+
+enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, VERSION_BYTES = 16, MAX_DEPTH = 64 };
+
+struct process {
+	pid_t pid, parent;
+	char version[VERSION_BYTES]; /* as its file's name says; "" it does not */
+	char *user, *command;
+};
+
+struct list {
+	struct process *items;
+	size_t n;
+};
+
+struct options {
+	bool whole_commands, tree;
+};
+
+static const struct argp_option option_list[] = {
+	{ "verbose", 'v', NULL, 0, "Show whole command lines (default: what fits the terminal)", 0 },
+	{ "tree", OPTION_TREE, NULL, 0, "Show children below their parents", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'v':
+		options->whole_commands = true;
+		return 0;
+	case OPTION_TREE:
+		options->tree = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "all processes are listed: what is %s?", argument);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.doc = "List the running Python processes that may be looked at.\v"
+	       "Examples:\n"
+	       "  probing list\n"
+	       "  probing list --tree -v\n",
+};
+
+static void list_done(struct list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->items[i].user);
+		free(list->items[i].command);
+	}
+	free(list->items);
+}
+
+/* ---- What a process is ---- */
+
+/* "python3.11", "libpython3.11.so.1.0": whether a file is an interpreter, and of which version. */
+static bool is_python(const char *path, char version[VERSION_BYTES])
+{
+	const char *name = path_base_name(path);
+
+	if (strncmp(name, "lib", 3) == 0)
+		name += 3;
+	if (strncmp(name, "python", strlen("python")) != 0)
+		return false;
+	name += strlen("python");
+	snprintf(version, VERSION_BYTES, "%.*s", (int)MIN(strspn(name, "0123456789."), (size_t)VERSION_BYTES - 1), name);
+	if (strstr(version, ".."))
+		version[0] = '\0';
+	if (version[0] && version[strlen(version) - 1] == '.')
+		version[strlen(version) - 1] = '\0';
+	return true;
+}
+
+static bool maps_python(pid_t pid, char version[VERSION_BYTES])
+{
+	CLEANUP(freep) char *maps = NULL;
+	size_t n_bytes = 0;
+	const char *found;
+
+	if (proc_read(pid, "maps", 16 << 20, &maps, &n_bytes) < 0 || !maps)
+		return false;
+	found = strstr(maps, "/libpython");
+	if (!found)
+		return false;
+	*strchrnul(found, '\n') = '\0';
+	return is_python(found, version);
+}
+
+static bool runs_python(pid_t pid, char version[VERSION_BYTES])
+{
+	char path[PROC_PATH_BYTES], program[4096];
+	ssize_t n;
+
+	proc_path(pid, "exe", path);
+	n = readlink(path, program, sizeof program - 1);
+	if (n <= 0)
+		return false;
+	program[n] = '\0';
+	return is_python(program, version) || maps_python(pid, version);
+}
+
+static char *user_of(pid_t pid)
+{
+	const struct passwd *user;
+	struct stat st;
+	char path[64], *text;
+
+	snprintf(path, sizeof path, "/proc/%d", (int)pid);
+	if (stat(path, &st) < 0)
+		return strdup("?");
+	user = getpwuid(st.st_uid);
+	if (user)
+		return strdup(user->pw_name);
+	return asprintf(&text, "%u", (unsigned)st.st_uid) < 0 ? NULL : text;
+}
+
+/* -ENOMEM. One that has ended meanwhile is left out. */
+static int add(struct list *list, pid_t pid)
+{
+	struct process process = { .pid = pid };
+	struct proc_stat stat;
+
+	if (!runs_python(pid, process.version) || proc_stat_read(pid, 0, &stat) < 0)
+		return 0;
+	process.parent = stat.parent;
+	process.user = user_of(pid);
+	process.command = proc_text(pid, "cmdline", MAX_COMMAND);
+	list->items[list->n++] = process;
+	return process.user && process.command ? 0 : -ENOMEM;
+}
+
+/* ---- Printing ---- */
+
+static void put_command(const char *command, unsigned columns)
+{
+	unsigned used = 0;
+	int32_t c;
+
+	while ((c = text_next_shown(&command)) != 0 && (columns == 0 || (used += text_char_columns(c)) <= columns))
+		text_put(stdout, c);
+}
+
+static void put(const struct process *process, unsigned depth, unsigned columns)
+{
+	int used = printf("%7d  %-10s  %-6s  %*s", (int)process->pid, process->user, process->version, (int)(2 * depth), "");
+
+	put_command(process->command, columns > 0 ? MAX(columns, (unsigned)used + 8) - (unsigned)used : 0);
+	putchar('\n');
+}
+
+static bool has(const struct list *list, pid_t pid)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].pid == pid)
+			return true;
+	return false;
+}
+
+static void put_children(const struct list *list, pid_t parent, unsigned depth, unsigned columns)
+{
+	for (size_t i = 0; i < list->n && depth < MAX_DEPTH; i++) {
+		if (list->items[i].parent != parent)
+			continue;
+		put(&list->items[i], depth, columns);
+		put_children(list, list->items[i].pid, depth + 1, columns);
+	}
+}
+
+static void put_list(const struct list *list, const struct options *options)
+{
+	unsigned columns = options->whole_commands ? 0 : cli_columns(STDOUT_FILENO);
+
+	printf("%7s  %-10s  %-6s  %s\n", "PID", "USER", "PYTHON", "COMMAND");
+	for (size_t i = 0; i < list->n; i++) {
+		if (options->tree && has(list, list->items[i].parent))
+			continue; /* stands below it */
+		put(&list->items[i], 0, columns);
+		if (options->tree)
+			put_children(list, list->items[i].pid, 1, columns);
+	}
+}
+
+static int run_list(int argc, char **argv)
+{
+	CLEANUP(target_options_done) struct target_options wanted = { 0 };
+	CLEANUP(targets_done) struct targets targets = { 0 };
+	CLEANUP(list_done) struct list list = { 0 };
+	struct options options = { 0 };
+	int r, status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	r = words_add(&wanted.comms, "*");
+	status = r < 0 ? cli_fail(EXIT_FAILED, "not enough memory") : targets_find(&wanted, &targets);
+	if (status != EXIT_OK)
+		return status;
+	list.items = calloc(targets.n + 1, sizeof *list.items);
+	r = list.items ? 0 : -ENOMEM;
+	for (size_t i = 0; r >= 0 && i < targets.n; i++)
+		r = add(&list, targets.pids[i]);
+	if (r < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	put_list(&list, &options);
+	targets_say_refused(&targets);
+	return EXIT_OK;
+}
+
+const struct verb verb_list = {
+	.name = "list",
+	.aliases = "ls l",
+	.summary = "list the running Python processes",
+	.run = run_list,
+};

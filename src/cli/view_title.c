@@ -1,0 +1,86 @@
+/* view_title.c - which part of a recording a picture shows, in words: so nobody takes a part for the whole. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/cli/view.h"
+
+DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
+
+struct writing {
+	FILE *out;
+	unsigned n; /* parts that were put */
+};
+
+static void begin_part(struct writing *writing)
+{
+	fputs(writing->n++ > 0 ? "; " : "", writing->out);
+}
+
+static void put_words(struct writing *writing, const char *what, const struct words *words)
+{
+	if (words->n == 0)
+		return;
+	begin_part(writing);
+	fputs(what, writing->out);
+	for (size_t i = 0; i < words->n; i++)
+		fprintf(writing->out, "%s%s", i > 0 ? ", " : " ", words->words[i]);
+}
+
+static void put_text(struct writing *writing, const char *what, const char *text)
+{
+	if (!text)
+		return;
+	begin_part(writing);
+	fprintf(writing->out, "%s%s", what, text);
+}
+
+static void put_parts(const struct view *view, struct writing *writing)
+{
+	put_text(writing, "since ", view->since.text);
+	put_text(writing, "until ", view->until.text);
+	put_text(writing, "where ", view->where);
+	put_words(writing, "process", &view->pids);
+	put_words(writing, "process", &view->processes);
+	put_words(writing, "threads", &view->threads);
+	put_words(writing, "in", &view->functions);
+	put_words(writing, "through", &view->focus);
+	put_words(writing, "through module", &view->modules);
+	put_words(writing, "without", &view->ignore);
+	put_text(writing, "", view->gil ? "GIL held" : NULL);
+	put_text(writing, "", view->no_native ? "Python frames alone" : NULL);
+}
+
+/* "" where there is none. NULL: no memory. */
+static char *parts_of(const struct view *view)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	struct writing writing = { .out = open_memstream(&text, &n_bytes) };
+
+	if (!writing.out)
+		return NULL;
+	put_parts(view, &writing);
+	if (fclose(writing.out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+char *view_title(const struct view *view, sqlite3 *db)
+{
+	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
+	CLEANUP(freep) char *parts = parts_of(view);
+	const char *command = NULL;
+	char *title = NULL;
+
+	if (sqlite3_prepare_v2(db, "SELECT command FROM run LIMIT 1", -1, &statement, NULL) == SQLITE_OK &&
+	    sqlite3_step(statement) == SQLITE_ROW)
+		command = (const char *)sqlite3_column_text(statement, 0);
+	if (!parts || !parts[0])
+		return command ? strdup(command) : NULL;
+	if (asprintf(&title, "%s%s(%s)", command ? command : "", command ? " " : "", parts) < 0)
+		return NULL;
+	return title;
+}
