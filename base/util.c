@@ -54,6 +54,11 @@ uint64_t realtime_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t thread_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_bytes)
 {
 	CLEANUP(closep) int fd = -1;

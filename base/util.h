@@ -61,6 +61,7 @@ int grow(void *array, size_t n, size_t *allocated, size_t size);
 /* clock_gettime in nanoseconds. */
 uint64_t monotonic_ns(void);
 uint64_t realtime_ns(void);
+uint64_t thread_cpu_ns(void); /* CPU time of the calling thread */
 
 /*
  * read_file - read a whole small file (procfs included) into a string.

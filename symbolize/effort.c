@@ -10,7 +10,6 @@
 #include "symbolize/effort.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "base/util.h"
 
@@ -31,14 +30,6 @@ enum { PART_AT_LAST = 20 };
 
 static _Thread_local struct effort *current;
 static _Thread_local uint64_t last_cpu_ns; /* the thread's clock when it was read last */
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 static uint64_t limit_ns(const struct effort *effort)
 {
@@ -70,7 +61,7 @@ static void add_time(struct effort *effort, uint64_t spent_ns)
 /* The first time it is not known what the clock was before: not more than what has passed, nor than the thread has worked. */
 static void account(struct effort *effort)
 {
-	uint64_t now_ns = cpu_ns();
+	uint64_t now_ns = thread_cpu_ns();
 
 	add_time(effort, effort->read_ns ? now_ns - effort->read_ns
 					 : MIN(monotonic_ns() - effort->entered_ns, now_ns - last_cpu_ns));

@@ -5,12 +5,15 @@
 
 #include "base/util.h"
 
-/* Reading the names takes one part in READ_SHARE of the time at most. */
-enum { NAMES_SERVE_NS = 20000000, READ_SHARE = 500 };
+/*
+ * Reading the names takes one part in READ_SHARE of the time at most; one in MISSING_SHARE while a thread is asked for
+ * that began after the last reading.
+ */
+enum { NAMES_SERVE_NS = 20000000, READ_SHARE = 500, MISSING_SHARE = 50 };
 
 struct process_names {
 	struct py_thread_names names;
-	uint64_t next_ns; /* CLOCK_MONOTONIC: until then these serve */
+	uint64_t missing_ns, next_ns; /* CLOCK_MONOTONIC: until then these serve a thread that is not among them, all */
 };
 
 void thread_names_done(struct thread_names *names)
@@ -43,11 +46,23 @@ static struct process_names *find_or_add(struct thread_names *names, pid_t pid)
 	return &names->processes[names->n++];
 }
 
+static void read_names(struct process_names *process, struct py_runtime *runtime, uint64_t time_ns)
+{
+	uint64_t began_ns = thread_cpu_ns(), took_ns;
+
+	py_thread_names_done(&process->names);
+	(void)py_thread_names_read(runtime, &process->names); /* threads that cannot be read have no name */
+	took_ns = thread_cpu_ns() - began_ns;
+	process->missing_ns = time_ns + MAX(took_ns * MISSING_SHARE, (uint64_t)NAMES_SERVE_NS);
+	process->next_ns = time_ns + MAX(took_ns * READ_SHARE, (uint64_t)NAMES_SERVE_NS);
+}
+
 const char *thread_names_find(struct thread_names *names, struct py_runtime *runtime, pid_t pid, pid_t tid,
 			      uint64_t time_ns)
 {
 	struct process_names *process;
 	struct py_state state;
+	const char *name;
 
 	if (!runtime)
 		return NULL;
@@ -57,14 +72,10 @@ const char *thread_names_find(struct thread_names *names, struct py_runtime *run
 	process = find_or_add(names, pid);
 	if (!process)
 		return NULL;
-	if (time_ns >= process->next_ns) {
-		uint64_t began_ns = monotonic_ns(), took_ns;
-
-		py_thread_names_done(&process->names);
-		(void)py_thread_names_read(runtime, &process->names); /* threads that cannot be read have no name */
-		took_ns = monotonic_ns() - began_ns;
-		process->next_ns = time_ns + MAX(took_ns * READ_SHARE, (uint64_t)NAMES_SERVE_NS);
-	}
+	name = time_ns < process->next_ns ? py_thread_name(&process->names, state.ident) : NULL;
+	if (name || time_ns < process->missing_ns)
+		return name;
+	read_names(process, runtime, time_ns);
 	return py_thread_name(&process->names, state.ident);
 }
 
@@ -76,5 +87,5 @@ void thread_names_forget(struct thread_names *names, pid_t pid)
 	if (!process)
 		return;
 	py_thread_names_done(&process->names);
-	process->next_ns = 0;
+	process->missing_ns = process->next_ns = 0;
 }

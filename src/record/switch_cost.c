@@ -36,14 +36,6 @@ struct game {
 	} players[N_PLAYERS];
 };
 
-static double thread_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
 /* Some of the caches is lost with each switch, as by a thread that does something. */
 static void work(void)
 {
@@ -64,11 +56,11 @@ static bool hand_on(const struct player *player)
 static void play_phase(struct player *player, enum phase phase)
 {
 	for (int i = 0; i < STRETCHES && !player->failed; i++) {
-		double began = thread_ns();
+		double began = (double)thread_cpu_ns();
 
 		for (int turn = 0; turn < TURNS && !player->failed; turn++)
 			player->failed = !hand_on(player);
-		player->used_ns[phase][i] = thread_ns() - began;
+		player->used_ns[phase][i] = (double)thread_cpu_ns() - began;
 	}
 }
 

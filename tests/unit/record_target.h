@@ -95,7 +95,7 @@ static inline void target_end(struct target *target)
 }
 
 /* Nanoseconds a thread has been on a CPU; 0 once it is gone. */
-static inline uint64_t thread_cpu_ns(pid_t pid, pid_t tid)
+static inline uint64_t cpu_of_thread_ns(pid_t pid, pid_t tid)
 {
 	CLEANUP(freep) char *text = NULL;
 	char path[64];
@@ -107,10 +107,10 @@ static inline uint64_t thread_cpu_ns(pid_t pid, pid_t tid)
 /* Wait until a thread has had so much of a CPU, however busy the machine is. */
 static inline void let_run(pid_t pid, pid_t tid, unsigned ms)
 {
-	uint64_t until = thread_cpu_ns(pid, tid) + ms * UINT64_C(1000000);
+	uint64_t until = cpu_of_thread_ns(pid, tid) + ms * UINT64_C(1000000);
 
 	for (int i = 0; i < 10000; i++) {
-		if (thread_cpu_ns(pid, tid) >= until)
+		if (cpu_of_thread_ns(pid, tid) >= until)
 			return;
 		sleep_ms(1);
 	}

@@ -272,12 +272,22 @@ static void test_without_source(void **state)
 static void test_files_in_order(void **state)
 {
 	struct told told = {};
-	CLEANUP(freep) char *text = listing(NULL, (struct annotate_options){ .max_files = 1 }, 0, &told);
+	CLEANUP(freep) char *present = NULL;
+	CLEANUP(freep) char *both = NULL;
 
 	(void)state;
-	assert_non_null(strstr(text, "/src/gemm.cpp\n"));
-	assert_non_null(strstr(text, "\n(1 more file)\n"));
-	assert_int_equal(told.n, 1);
+	put_train();
+	/* A file that is not here took more time: it has no lines to show. */
+	present = listing(NULL, (struct annotate_options){ .max_files = 1 }, 0, &told);
+	assert_non_null(strstr(present, "/home/anna/train.py\n"));
+	assert_null(strstr(present, "/src/gemm.cpp\n"));
+	assert_non_null(strstr(present, "\n(1 more file, of them 1 with more time whose sources are not here: "
+					"--source-root says where)\n"));
+	assert_int_not_equal(told.what, ANNOTATE_MISSING);
+	both = listing(NULL, (struct annotate_options){ .max_files = 2 }, 0, &told);
+	assert_true(strstr(both, "/home/anna/train.py\n") < strstr(both, "/src/gemm.cpp\n"));
+	assert_null(strstr(both, "more file"));
+	assert_int_equal(told.what, ANNOTATE_MISSING);
 }
 
 static void test_narrow_and_coloured(void **state)

@@ -115,12 +115,12 @@ static void weights_add_up_to_the_cpu_time(void **state)
 	(void)state;
 	seen.pid = target.page->tids[0];
 	let_run(target.pid, seen.pid, 50); /* that is not ours */
-	before_ns = thread_cpu_ns(target.pid, seen.pid);
+	before_ns = cpu_of_thread_ns(target.pid, seen.pid);
 	capture = attach(target.pid);
-	for (int i = 0; i < 100 && thread_cpu_ns(target.pid, seen.pid) - before_ns < 300000000; i++)
+	for (int i = 0; i < 100 && cpu_of_thread_ns(target.pid, seen.pid) - before_ns < 300000000; i++)
 		assert_true(read_for(capture, 50, see, &seen) > 0);
 	finish(capture, &seen);
-	used_ns = thread_cpu_ns(target.pid, seen.pid) - before_ns;
+	used_ns = cpu_of_thread_ns(target.pid, seen.pid) - before_ns;
 	assert_true(seen.n > 10);
 	assert_in_range(seen.weight_ns, used_ns / 2, used_ns);
 	assert_int_equal(seen.n_of_others, 0); /* the one that sleeps */
@@ -153,7 +153,7 @@ static void a_thread_is_met_only_while_it_runs(void **state)
 {
 	struct target target = target_start(run_one_of_two);
 	struct seen seen = { .pid = target.page->tids[0] };
-	uint64_t before_ns = thread_cpu_ns(target.pid, seen.pid), used_ns;
+	uint64_t before_ns = cpu_of_thread_ns(target.pid, seen.pid), used_ns;
 	struct capture *capture = attach(target.pid);
 	unsigned n;
 
@@ -170,7 +170,7 @@ static void a_thread_is_met_only_while_it_runs(void **state)
 	for (int i = 0; i < 200 && seen.n == 0; i++)
 		read_for(capture, 20, see, &seen);
 	finish(capture, &seen);
-	used_ns = thread_cpu_ns(target.pid, seen.pid) - before_ns;
+	used_ns = cpu_of_thread_ns(target.pid, seen.pid) - before_ns;
 	assert_true(used_ns >= 100000000);
 	assert_in_range(seen.weight_ns, used_ns / 2, used_ns);
 	capture_free(capture);

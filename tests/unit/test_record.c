@@ -103,10 +103,10 @@ static void test_samples_match_cpu_time(void **state)
 	find_text(&looks.text_start, &looks.text_end);
 	capture = attach_or_skip(&usual, target.pid);
 	for (int i = 0; i < 3; i++)
-		before[i] = thread_cpu_ns(target.pid, target.page->tids[i]);
+		before[i] = cpu_of_thread_ns(target.pid, target.page->tids[i]);
 	read_for(capture, 1000, look_at, &looks);
 	for (int i = 0; i < 3; i++)
-		after[i] = thread_cpu_ns(target.pid, target.page->tids[i]);
+		after[i] = cpu_of_thread_ns(target.pid, target.page->tids[i]);
 	capture_stop(capture);
 	drain(capture, look_at, &looks);
 

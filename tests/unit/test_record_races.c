@@ -95,7 +95,7 @@ static void test_what_is_recorded_twice_counts_once(void **state)
 		let_run(target.pid, burner, 25);
 		drain(capture, tally_visit, &tally);
 	}
-	cpu_ns = thread_cpu_ns(target.pid, burner);
+	cpu_ns = cpu_of_thread_ns(target.pid, burner);
 	capture_stop(capture);
 	drain(capture, tally_visit, &tally);
 
@@ -143,7 +143,7 @@ static void check_each_thread(struct target *target, struct tally *tally, struct
 
 	assert_int_equal(n, 18);
 	for (int i = 0; i < n; i++) {
-		uint64_t cpu_ns = thread_cpu_ns(target->pid, target->page->tids[i]);
+		uint64_t cpu_ns = cpu_of_thread_ns(target->pid, target->page->tids[i]);
 		unsigned n_samples = *tally_of(tally, target->page->tids[i]);
 
 		/* Some had run for a while before they were attached to; none is sampled twice. */
@@ -374,14 +374,14 @@ static struct capture *lose(struct target *target, bool with_counter, struct los
 		capture->events.attr.read_format &= ~(uint64_t)PERF_FORMAT_LOST;
 		assert_int_equal(events_attach(&capture->events, target->pid), 0);
 	}
-	before = thread_cpu_ns(target->pid, target->pid);
+	before = cpu_of_thread_ns(target->pid, target->pid);
 	for (int i = 0; i < 10; i++) {
 		let_run(target->pid, target->pid, 30);
 		drain(capture, sum_losses, losses);
 	}
 	let_run(target->pid, target->pid, 100);
 	capture_stop(capture);
-	*ret_cpu_ns = thread_cpu_ns(target->pid, target->pid) - before;
+	*ret_cpu_ns = cpu_of_thread_ns(target->pid, target->pid) - before;
 	drain(capture, sum_losses, losses);
 	return capture;
 }
@@ -444,7 +444,7 @@ static void test_losses_of_new_threads(void **state)
 	wait_for(&target.page->ready, 3);
 	let_run(target.pid, target.page->tids[1], 300);
 	capture_stop(capture);
-	cpu_ns = thread_cpu_ns(target.pid, target.page->tids[1]);
+	cpu_ns = cpu_of_thread_ns(target.pid, target.page->tids[1]);
 	capture_read_counts(capture, &counts);
 	assert_int_equal(counts.samples, 0);
 	assert_true(counts.lost > 200);
