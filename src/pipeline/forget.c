@@ -19,13 +19,13 @@ static int forget_threads(struct pipeline *pipeline)
 	pipeline->n_threads = n;
 	id_map_done(&pipeline->thread_index);
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		struct id_slot *slot =
-			id_map_find(&pipeline->thread_index, (uint64_t)pipeline->threads[i].tid + 1);
+		uint64_t key = pipeline_thread_key(pipeline->threads[i].pid, pipeline->threads[i].tid);
+		struct id_slot *slot = id_map_find(&pipeline->thread_index, key);
 
 		if (slot)
 			slot->id = (uint32_t)i;
 		else
-			r = id_map_add(&pipeline->thread_index, (uint64_t)pipeline->threads[i].tid + 1, (uint32_t)i);
+			r = id_map_add(&pipeline->thread_index, key, (uint32_t)i);
 	}
 	return r;
 }

@@ -20,6 +20,7 @@ void intern_renew(struct intern *intern)
 		id_map_done(maps[i]);
 	for (size_t i = 0; i < intern->n_anonymous; i++)
 		id_map_done(&intern->anonymous[i]);
+	interner_done(&intern->task_names);
 	free(TAKE(intern->anonymous));
 	intern->n_anonymous = intern->anonymous_allocated = 0;
 }
@@ -310,23 +311,22 @@ static int intern_kernel(struct intern *intern, struct batch *batch, const struc
 	return 0;
 }
 
-/* Two names in a recording will not meet. */
-static uint64_t hash_name(const char *name)
-{
-	return hash_bytes(HASH_START, name, strlen(name)) | 1;
-}
-
 static int intern_task(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
 {
-	uint64_t key = hash_name(frame->task.name);
-	const struct id_slot *slot = id_map_find(&intern->tasks, key);
+	const struct id_slot *slot;
 	struct new_frame *row;
+	uint32_t name;
+	int r;
 
+	r = interner_add(&intern->task_names, frame->task.name, strlen(frame->task.name), &name);
+	if (r < 0)
+		return r;
+	slot = id_map_find(&intern->tasks, (uint64_t)name + 1);
 	if (slot) {
 		*ret = slot->id;
 		return 0;
 	}
-	row = add_frame(intern, batch, &intern->tasks, key);
+	row = add_frame(intern, batch, &intern->tasks, (uint64_t)name + 1);
 	if (!row)
 		return -ENOMEM;
 	row->kind = FRAME_TASK;

@@ -9,7 +9,7 @@
 #ifndef PROBING_INTERN_H
 #define PROBING_INTERN_H
 
-#include "base/id_map.h"
+#include "base/interner.h"
 #include "base/sample.h"
 #include "src/pipeline/batch.h"
 
@@ -27,7 +27,8 @@ struct intern {
 	struct id_map positions;    /* lines and columns -> number */
 	struct id_map expressions;  /* code and number of a position -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
-	struct id_map tasks;        /* hash of the name -> frame */
+	struct interner task_names;
+	struct id_map tasks;        /* number of the name + 1 -> frame */
 	uint32_t waits[STATE_N];    /* frame of each state; 0: none yet */
 	struct id_map stacks;       /* parent and frame -> stack */
 	struct id_map totals;       /* thread and stack -> index in the batch's totals + 1 */

@@ -99,8 +99,7 @@ uint64_t pipeline_to_realtime(const struct pipeline *pipeline, uint64_t monotoni
 	return monotonic + (uint64_t)pipeline->to_realtime_ns;
 }
 
-/* Threads without a number are one in each process. */
-static uint64_t thread_key(pid_t pid, pid_t tid)
+uint64_t pipeline_thread_key(pid_t pid, pid_t tid)
 {
 	return tid > 0 ? (uint64_t)tid + 1 : (uint64_t)pid << 32;
 }
@@ -123,7 +122,7 @@ static const char *name_of(const struct pipeline *pipeline, pid_t pid)
 /* The thread's index; one not seen yet, or whose number now is another process', is added. */
 int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret)
 {
-	struct id_slot *slot = id_map_find(&pipeline->thread_index, thread_key(pid, tid));
+	struct id_slot *slot = id_map_find(&pipeline->thread_index, pipeline_thread_key(pid, tid));
 	struct known_thread *thread;
 	char file[32], *name;
 	int r;
@@ -139,7 +138,7 @@ int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64
 	if (slot)
 		slot->id = (uint32_t)pipeline->n_threads;
 	else
-		r = id_map_add(&pipeline->thread_index, thread_key(pid, tid), (uint32_t)pipeline->n_threads);
+		r = id_map_add(&pipeline->thread_index, pipeline_thread_key(pid, tid), (uint32_t)pipeline->n_threads);
 	if (r < 0)
 		return r;
 	snprintf(file, sizeof file, "task/%d/comm", (int)tid);

@@ -1,7 +1,6 @@
 /* naming.c - see naming.h.
  *
- * Functions are told apart by a 64-bit hash of kind, module, name, file and
- * first line. Where a module's file is found is not decided here but by a
+ * A function is its kind, module, name, file and first line. Where a module's file is found is not decided here but by a
  * finder: the recorder's own, or that of who completes a recording later
  * (rename.c). Ids of frames that inlining adds begin where those given out by
  * the capturing thread can never reach.
@@ -14,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/id_map.h"
+#include "base/interner.h"
 #include "base/util.h"
 #include "src/pipeline/name_client.h"
 #include "src/pipeline/name_wire.h"
@@ -36,6 +35,14 @@ struct named_module {
 	bool tried;
 };
 
+/* Functions that have an id. */
+struct function_set {
+	struct interner texts; /* names and files */
+	struct interner keys;  /* struct function_key */
+	uint32_t *ids;         /* of each key */
+	size_t allocated;
+};
+
 struct naming {
 	struct store *store;
 	struct naming_finder finder;
@@ -44,7 +51,7 @@ struct naming {
 	struct named_module *modules;
 	size_t n_modules, modules_allocated;
 	struct id_map module_index; /* id -> index */
-	struct id_map functions;    /* hash -> function id */
+	struct function_set functions;
 	uint32_t n_functions;
 	uint32_t n_known;    /* those that were in the file before: their rows may be less than is found now */
 	uint8_t *refreshed;  /* by function id, n_known + 1 of them */
@@ -59,6 +66,86 @@ struct naming {
 	struct page_trim trim;
 	struct name_client *client; /* finds names in another process; NULL: they are found here */
 };
+
+/* ---- Functions ---- */
+
+/* What tells functions apart; without padding. */
+struct function_key {
+	int64_t module;
+	uint32_t kind, first_line;
+	uint32_t name, file; /* numbers among the texts, plus 1; 0: none */
+};
+
+static void function_set_done(struct function_set *set)
+{
+	interner_done(&set->texts);
+	interner_done(&set->keys);
+	free(set->ids);
+}
+
+static int number_of_text(struct function_set *set, const char *text, uint32_t *ret)
+{
+	int r = text ? interner_add(&set->texts, text, strlen(text), ret) : 0;
+
+	*ret = text && r >= 0 ? *ret + 1 : 0;
+	return r;
+}
+
+/* *ret: where the function's id is kept, 0 until it has one; valid until the next call. */
+static int find_function(struct function_set *set, const struct function_row *row, uint32_t **ret)
+{
+	struct function_key key = { .module = row->module, .kind = row->kind, .first_line = (uint32_t)row->first_line };
+	uint32_t index;
+	int r;
+
+	r = number_of_text(set, row->name, &key.name);
+	/* Of native ones the file may be a header, line by line; not of those that name their start. */
+	if (r >= 0 && (row->kind == FRAME_PYTHON || row->first_line > 0))
+		r = number_of_text(set, row->file, &key.file);
+	if (r >= 0)
+		r = grow(&set->ids, set->keys.n, &set->allocated, sizeof *set->ids);
+	if (r >= 0)
+		r = interner_add(&set->keys, &key, sizeof key, &index);
+	if (r < 0)
+		return r;
+	if (r > 0)
+		set->ids[index] = 0;
+	*ret = &set->ids[index];
+	return 0;
+}
+
+static int copy_text(const struct function_set *from, struct function_set *to, uint32_t *number)
+{
+	const void *text;
+	uint32_t n_bytes;
+	int r;
+
+	if (*number == 0)
+		return 0;
+	text = interner_get(&from->texts, *number - 1, &n_bytes);
+	r = interner_add(&to->texts, text, n_bytes, number);
+	*number += r >= 0;
+	return r;
+}
+
+static int copy_function(const struct function_set *from, struct function_set *to, uint32_t index)
+{
+	struct function_key key;
+	uint32_t n_bytes, copy;
+	int r;
+
+	memcpy(&key, interner_get(&from->keys, index, &n_bytes), sizeof key);
+	r = copy_text(from, to, &key.name);
+	if (r >= 0)
+		r = copy_text(from, to, &key.file);
+	if (r >= 0)
+		r = grow(&to->ids, to->keys.n, &to->allocated, sizeof *to->ids);
+	if (r >= 0)
+		r = interner_add(&to->keys, &key, sizeof key, &copy);
+	if (r >= 0)
+		to->ids[copy] = from->ids[index];
+	return r;
+}
 
 /* The recorder's way to a module's names. */
 static int open_recorded(void *data, int64_t module_id, struct symbol_module **ret)
@@ -132,7 +219,7 @@ void naming_free(struct naming *names)
 		symbol_module_free(names->modules[i].symbols);
 	free(names->modules);
 	id_map_done(&names->module_index);
-	id_map_done(&names->functions);
+	function_set_done(&names->functions);
 	free(names->waiting);
 	free(names->refreshed);
 	symbol_search_free(names->search);
@@ -188,23 +275,6 @@ int naming_put_modules(struct naming *names, const struct new_module *modules, s
 	return 0;
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	return mix64((text ? hash_bytes(hash, text, strlen(text)) : hash) + 1);
-}
-
-static uint64_t hash_function(const struct function_row *row)
-{
-	/* Mixed once more before the name: a module's number must not make up for a letter. */
-	uint64_t hash = mix64(mix64((uint64_t)row->kind << 32 | (uint32_t)row->first_line) ^ (uint64_t)row->module);
-
-	hash = hash_text(hash, row->name);
-	/* Of native ones the file may be a header, line by line; not of those that name their start. */
-	if (row->kind == FRAME_PYTHON || row->first_line > 0)
-		hash = hash_text(hash, row->file);
-	return hash | 1;
-}
-
 /* What the file says of a function may come from less than there is now. */
 static int refresh_function(struct naming *names, uint32_t id, const struct function_row *row)
 {
@@ -217,22 +287,21 @@ static int refresh_function(struct naming *names, uint32_t id, const struct func
 /* The id of a function, its row put where it is new. */
 static int put_function(struct naming *names, struct function_row *row, int64_t *ret)
 {
-	uint64_t hash = hash_function(row);
-	const struct id_slot *slot;
+	uint32_t *id;
 	int r;
 
-	slot = id_map_find(&names->functions, hash);
-	if (slot) {
-		*ret = slot->id;
-		return refresh_function(names, slot->id, row);
+	r = find_function(&names->functions, row, &id);
+	if (r < 0)
+		return r;
+	if (*id != 0) {
+		*ret = *id;
+		return refresh_function(names, *id, row);
 	}
 	row->function = names->n_functions + 1;
 	r = store_put_function(names->store, row);
-	if (r >= 0)
-		r = id_map_add(&names->functions, hash, names->n_functions + 1);
 	if (r < 0)
 		return r;
-	*ret = ++names->n_functions;
+	*ret = *id = ++names->n_functions;
 	return 0;
 }
 
@@ -248,11 +317,13 @@ int naming_know_ids(struct naming *names, int64_t last_frame, int64_t last_funct
 
 int naming_know_function(struct naming *names, const struct function_row *row)
 {
-	uint64_t hash = hash_function(row);
+	uint32_t *id;
+	int r;
 
-	if (id_map_find(&names->functions, hash))
-		return 0;
-	return id_map_add(&names->functions, hash, (uint32_t)row->function);
+	r = find_function(&names->functions, row, &id);
+	if (r >= 0 && *id == 0)
+		*id = (uint32_t)row->function;
+	return r;
 }
 
 static int put_python(struct naming *names, const struct new_frame *frame)
@@ -716,23 +787,20 @@ static void keep_function(void *data, int64_t function)
 		kept->is_kept[function] = 1;
 }
 
-static int keep_only(struct id_map *functions, const struct kept_functions *kept)
+static int keep_only(struct function_set *set, const struct kept_functions *kept)
 {
-	struct id_map left = { 0 };
+	struct function_set left = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; i < functions->n_slots && r >= 0; i++) {
-		const struct id_slot *slot = &functions->slots[i];
-
-		if (slot->key != 0 && kept->is_kept[slot->id])
-			r = id_map_add(&left, slot->key, slot->id);
-	}
+	for (size_t i = 0; i < set->keys.n && r >= 0; i++)
+		if (set->ids[i] != 0 && kept->is_kept[set->ids[i]])
+			r = copy_function(set, &left, (uint32_t)i);
 	if (r < 0) {
-		id_map_done(&left);
+		function_set_done(&left);
 		return r;
 	}
-	id_map_done(functions);
-	*functions = left;
+	function_set_done(set);
+	*set = left;
 	return 0;
 }
 

@@ -65,6 +65,9 @@ uint64_t pipeline_to_realtime(const struct pipeline *pipeline, uint64_t monotoni
 
 /* ---- known.c. Errors: -ENOMEM. ---- */
 
+/* A thread's key in thread_index. Threads without a number are one in each process. */
+uint64_t pipeline_thread_key(pid_t pid, pid_t tid);
+
 /* A thread that was met; NULL: it was not. Borrowed until another one is. */
 struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t tid);
 

@@ -12,28 +12,56 @@
 #include "tests/unit/made_kallsyms.h"
 #include "tests/unit/store_fixture.h"
 
+static uint32_t *id_of(struct function_set *set, const struct function_row *row)
+{
+	uint32_t *id = NULL;
+
+	assert_int_equal(find_function(set, row, &id), 0);
+	return id;
+}
+
 /* A file that is loaded again and again, under other numbers, beside one whose function is called almost the same. */
-static void names_and_modules_do_not_make_up_for_each_other(void **state)
+static void functions_are_told_apart(void **state)
 {
 	enum { N_NAMES = 16, N_MODULES = 512, N_LINES = 4 };
-	CLEANUP(id_map_done) struct id_map seen = { 0 };
+	CLEANUP(function_set_done) struct function_set set = { 0 };
+	uint32_t n = 0;
 	char name[] = "a_work";
 
 	(void)state;
-	for (int n = 0; n < N_NAMES; n++) {
-		name[0] = (char)('a' + n);
-		for (int64_t module = 0; module < N_MODULES; module++) {
-			for (int line = 0; line < N_LINES; line++) {
-				const struct function_row row = {
-					.kind = FRAME_NATIVE, .module = module, .name = name, .first_line = line,
-				};
-				uint64_t key = hash_function(&row);
+	for (int i = 0; i < 2 * N_NAMES * N_MODULES * N_LINES; i++) {
+		uint32_t expected = i < N_NAMES * N_MODULES * N_LINES ? 0 : n % (N_NAMES * N_MODULES * N_LINES) + 1, *id;
 
-				assert_null(id_map_find(&seen, key));
-				assert_int_equal(id_map_add(&seen, key, 1), 0);
-			}
-		}
+		name[0] = (char)('a' + i % N_NAMES);
+		id = id_of(&set, &(struct function_row){ .kind = FRAME_NATIVE, .name = name,
+							 .module = i / N_NAMES % N_MODULES,
+							 .first_line = i / N_NAMES / N_MODULES % N_LINES });
+		assert_int_equal(*id, expected);
+		n++;
+		if (expected == 0)
+			*id = n;
 	}
+}
+
+/* As in a recording that drops its oldest samples. */
+static void functions_are_forgotten(void **state)
+{
+	CLEANUP(function_set_done) struct function_set set = { 0 };
+	const struct function_row rows[] = {
+		{ .kind = FRAME_PYTHON, .name = "load", .file = "data.py", .first_line = 3 },
+		{ .kind = FRAME_PYTHON, .name = "load", .file = "model.py", .first_line = 3 },
+		{ .kind = FRAME_NATIVE, .name = "memcpy", .module = 2 },
+	};
+	uint8_t is_kept[] = { 0, 0, 1, 1 };
+
+	(void)state;
+	for (uint32_t i = 0; i < N_ELEMENTS(rows); i++)
+		*id_of(&set, &rows[i]) = i + 1;
+	assert_int_equal(keep_only(&set, &(struct kept_functions){ .is_kept = is_kept, .n = 3 }), 0);
+	assert_int_equal(set.keys.n, 2);
+	assert_int_equal(*id_of(&set, &rows[0]), 0);
+	assert_int_equal(*id_of(&set, &rows[1]), 2);
+	assert_int_equal(*id_of(&set, &rows[2]), 3);
 }
 
 /* ---- Kernel frames ---- */
@@ -186,7 +214,8 @@ static void absolute_addresses_of_recordings_of_before(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_modules_do_not_make_up_for_each_other),
+		cmocka_unit_test(functions_are_told_apart),
+		cmocka_unit_test(functions_are_forgotten),
 		FOLDER_TEST(kernel_frames_of_two_boots_are_the_same_rows),
 		FOLDER_TEST(kernel_names_after_another_boot),
 		FOLDER_TEST(kernel_that_hides_its_addresses),

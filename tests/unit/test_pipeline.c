@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "src/pipeline/pipeline.h"
+#include "src/pipeline/pipeline_private.h"
 
 static struct pipeline *new_pipeline(const char *path)
 {
@@ -68,11 +69,35 @@ static void what_was_flushed_is_kept(void **state)
 	assert_int_equal(number(folder->file, "SELECT count(*) FROM process"), 1);
 }
 
+/* Samples of threads that have ended carry no number: such a thread stays one, whoever else is forgotten. */
+static void threads_without_a_number_stay_one(void **state)
+{
+	const struct folder *folder = *state;
+	struct pipeline *pipeline = new_pipeline(folder->file);
+	const struct pipeline_counter no_counters[] = { { 0 } };
+	uint32_t nameless, again, ended;
+
+	assert_int_equal(pipeline_know_thread(pipeline, 1000, 1001, 1, &ended), 0);
+	assert_int_equal(pipeline_know_thread(pipeline, 1000, 0, 1, &nameless), 0);
+	for (int flush = 0; flush < 3; flush++) {
+		pipeline->threads[0].ended_ns = 2;
+		for (size_t i = 0; i < pipeline->n_threads; i++)
+			pipeline->threads[i].is_new = false;
+		assert_int_equal(pipeline_forget_ended(pipeline), 0);
+		assert_int_equal(pipeline_know_thread(pipeline, 1000, 0, 3, &again), 0);
+		assert_int_equal(again, 0);
+		assert_int_equal(pipeline->n_threads, 1);
+	}
+	assert_int_equal(pipeline_finish(pipeline, no_counters, 0), 0);
+	pipeline_free(pipeline);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FOLDER_TEST(only_what_is_whole_is_clean),
 		FOLDER_TEST(what_was_flushed_is_kept),
+		FOLDER_TEST(threads_without_a_number_stay_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,74 @@
+/* interner.c - see interner.h. */
+#include "base/interner.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_same(const struct interner *interner, uint32_t id, const void *bytes, size_t n_bytes)
+{
+	const struct interned *item = &interner->items[id];
+
+	return item->n_bytes == n_bytes && (n_bytes == 0 || memcmp(interner->bytes + item->offset, bytes, n_bytes) == 0);
+}
+
+static int append(struct interner *interner, const void *bytes, size_t n_bytes, uint64_t key)
+{
+	int r;
+
+	if (n_bytes > UINT32_MAX || interner->n >= UINT32_MAX)
+		return -EOVERFLOW;
+	while (interner->bytes_allocated - interner->n_bytes < n_bytes) {
+		r = grow(&interner->bytes, interner->bytes_allocated, &interner->bytes_allocated, 1);
+		if (r < 0)
+			return r;
+	}
+	r = grow(&interner->items, interner->n, &interner->allocated, sizeof *interner->items);
+	if (r >= 0)
+		r = id_map_add(&interner->by_hash, key, (uint32_t)interner->n);
+	if (r < 0)
+		return r;
+	if (n_bytes > 0)
+		memcpy(interner->bytes + interner->n_bytes, bytes, n_bytes);
+	interner->items[interner->n++] = (struct interned){ .offset = interner->n_bytes, .n_bytes = (uint32_t)n_bytes };
+	interner->n_bytes += n_bytes;
+	return 1;
+}
+
+int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret)
+{
+	uint64_t key = hash_bytes(HASH_START, bytes, n_bytes) | 1;
+	int r;
+
+	/* A key that another string has leads on to the next one. */
+	for (;; key = mix64(key) | 1) {
+		const struct id_slot *slot = id_map_find(&interner->by_hash, key);
+
+		if (!slot)
+			break;
+		if (!is_same(interner, slot->id, bytes, n_bytes))
+			continue;
+		*ret = slot->id;
+		return 0;
+	}
+	r = append(interner, bytes, n_bytes, key);
+	if (r < 0)
+		return r;
+	*ret = (uint32_t)interner->n - 1;
+	return r;
+}
+
+void interner_clear(struct interner *interner)
+{
+	interner->n = interner->n_bytes = 0;
+	id_map_clear(&interner->by_hash);
+}
+
+void interner_done(struct interner *interner)
+{
+	free(interner->bytes);
+	free(interner->items);
+	id_map_done(&interner->by_hash);
+	*interner = (struct interner){ 0 };
+}

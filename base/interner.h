@@ -1,0 +1,41 @@
+/* interner.h - a set of byte strings, numbered from 0 in the order of their arrival.
+ *
+ * A 64-bit hash finds a string and the bytes decide, so that two strings are never taken for one another.
+ */
+#ifndef PROBING_BASE_INTERNER_H
+#define PROBING_BASE_INTERNER_H
+
+#include "base/id_map.h"
+
+/* Zeroed: empty. */
+struct interner {
+	uint8_t *bytes; /* of all strings, one behind the other */
+	size_t n_bytes, bytes_allocated;
+	struct interned {
+		size_t offset; /* into bytes */
+		uint32_t n_bytes;
+	} *items;
+	size_t n, allocated;
+	struct id_map by_hash; /* -> index into items */
+};
+
+/*
+ * interner_add - the number of a string, which is copied where it is new.
+ * @bytes: NULL where n_bytes is 0.
+ * @ret:   set to its number.
+ * Returns 1 it is new, 0 it was there; -ENOMEM, -EOVERFLOW more than 4 GiB in one or 2^32 of them: nothing has changed.
+ */
+int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret);
+
+/* A string by its number; borrowed until one is added. */
+static inline const void *interner_get(const struct interner *interner, uint32_t id, uint32_t *ret_bytes)
+{
+	*ret_bytes = interner->items[id].n_bytes;
+	return interner->bytes + interner->items[id].offset;
+}
+
+/* Forget all strings and keep the memory. */
+void interner_clear(struct interner *interner);
+void interner_done(struct interner *interner);
+
+#endif
