@@ -135,6 +135,8 @@ int aliases_init(const char *verb, const struct argp *argp, struct aliased *ret)
 		aliased.options[n++] = (struct argp_option){ name, key_of(alias), strstr(alias->typed, " X") ? "X" : NULL,
 							     OPTION_HIDDEN, NULL, 0 };
 	}
+	if (n == 0)
+		free(TAKE(aliased.options)); /* argp never frees what it makes of an empty list */
 	*ret = aliased;
 	return 0;
 }
@@ -241,7 +243,7 @@ static void put_means(const struct alias *alias, FILE *out)
 	if (alias->means[0])
 		fprintf(out, " (%s)", alias->means);
 	else
-		fputs(" (so anyway)", out);
+		fputs(" (always on)", out);
 }
 
 char *aliases_help(const struct aliased *self)
@@ -255,7 +257,7 @@ char *aliases_help(const struct aliased *self)
 	for (const struct alias *alias = aliases; alias->verb; alias++) {
 		if (!is_of(alias, self->verb))
 			continue;
-		fprintf(out, "%s%s", n++ > 0 ? ", " : "As in other tools: ", alias->typed);
+		fprintf(out, "%s%s", n++ > 0 ? ", " : "Options of other tools: ", alias->typed);
 		put_means(alias, out);
 	}
 	fputs(".", out);

@@ -22,10 +22,11 @@ enum { KEY_COMPARING_PER = 0x700, KEY_COMPARING_MIN_SHARE };
 #define COMPARING_OPTION_ROWS                                                                              \
 	CHMOD_OPTION_ROW,                                                                                  \
 	{ "per", KEY_COMPARING_PER, "WHAT", 0,                                                             \
-	  "What numbers are of: run, a run as a whole (default); wall, a second of wall time; samples, all samples; " \
-	  "rest, all else in the same run, whatever the machine's speed; or a counter's name in the table counter", 0 }, \
+	  "Normalise by: run (default), wall (per second of wall time), samples (share of all samples), rest (ratio " \
+	  "to all other code of the same run, independent of the machine's speed), or a counter of the table " \
+	  "counter", 0 },                                                                                  \
 	{ "min-change-share", KEY_COMPARING_MIN_SHARE, "PERCENT", 0,                                       \
-	  "Functions with less than that of the whole on both sides are not asked about (default: 1)", 0 }
+	  "Ignore functions below PERCENT of the total on both sides (default: 1)", 0 }
 
 void comparing_init(struct comparing *comparing);
 void comparing_done(struct comparing *comparing);

@@ -6,18 +6,18 @@ static const struct {
 	enum exit_status status;
 	const char *meaning;
 } statuses[] = {
-	{ EXIT_OK, "all went well (record -- CMD: the exit status of CMD)" },
-	{ EXIT_FAILED, "something else failed; the sentence on stderr says what" },
-	{ EXIT_REGRESSED, "check: what was recorded has regressed" },
-	{ EXIT_CANNOT_TELL, "check: it cannot be told" },
-	{ EXIT_USAGE, "wrong arguments" },
-	{ EXIT_BAD_DATA, "a damaged, foreign or empty recording, or a mistake in SQL" },
+	{ EXIT_OK, "success (record -- CMD: the exit status of CMD)" },
+	{ EXIT_FAILED, "another failure; see the message on stderr" },
+	{ EXIT_REGRESSED, "check: a regression" },
+	{ EXIT_CANNOT_TELL, "check: inconclusive" },
+	{ EXIT_USAGE, "usage error" },
+	{ EXIT_BAD_DATA, "a damaged, foreign or empty recording, or an SQL error" },
 	{ EXIT_NO_INPUT, "no such file or process" },
-	{ EXIT_NO_OUTPUT, "the output cannot be made" },
-	{ EXIT_IO, "the disk is full, or another error while writing" },
+	{ EXIT_NO_OUTPUT, "the output cannot be created" },
+	{ EXIT_IO, "the disk is full, or another write error" },
 	{ EXIT_NOT_PERMITTED, "not permitted" },
 	{ EXIT_NOT_EXECUTABLE, "record -- CMD: CMD cannot be executed" },
-	{ EXIT_NOT_FOUND, "record -- CMD: there is no CMD" },
+	{ EXIT_NOT_FOUND, "record -- CMD: CMD not found" },
 };
 
 void cli_help(FILE *out)
@@ -35,9 +35,9 @@ void cli_help(FILE *out)
 		fputc('\n', out);
 	}
 	fputs("\n"
-	      "A process, or a recording, may also come first: probing 4242 backtrace,\n"
+	      "A PID or a recording may come first: probing 4242 backtrace,\n"
 	      "probing 4242 'SELECT ...', probing -t train.db report.\n"
-	      "probing help VERB says more about one, probing --version which version this is.\n"
+	      "probing help VERB explains a verb, probing --version prints the version.\n"
 	      "Data goes to stdout, messages to stderr. NO_COLOR=1 turns colours off.\n"
 	      "\n"
 	      "Exit status:\n",

@@ -19,12 +19,12 @@ enum {
 
 #define PICTURE_OPTION_ROWS                                                                                \
 	{ "format", KEY_PICTURE_FORMAT, "FORMAT", 0,                                                       \
-	  "Write the recording in this format as well, as probing flamegraph does (default: what OUT's ending says)", 0 }, \
-	{ "by-thread", KEY_PICTURE_BY_THREAD, NULL, 0, "Split that by thread", 0 },                        \
-	{ "merge-processes", KEY_PICTURE_MERGE, NULL, 0, "Do not split that by process", 0 },              \
+	  "Also export in this format (default: by OUT's ending)", 0 },                                    \
+	{ "by-thread", KEY_PICTURE_BY_THREAD, NULL, 0, "Split the export by thread", 0 },                  \
+	{ "merge-processes", KEY_PICTURE_MERGE, NULL, 0, "Merge processes into one tree in the export", 0 }, \
 	{ "show-gil", KEY_PICTURE_GIL, NULL, 0,                                                            \
-	  "Show in that only samples whose thread held the GIL; all are recorded", 0 },                    \
-	{ "title", KEY_PICTURE_TITLE, "TEXT", 0, "Title of that", 0 }
+	  "Export only samples of the thread that held the GIL; record all", 0 },                          \
+	{ "title", KEY_PICTURE_TITLE, "TEXT", 0, "Set the title of the export", 0 }
 
 /* All zero: none. Ended with picture_done(). */
 struct picture {

@@ -22,53 +22,52 @@ enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, 
 static const struct argp_option option_list[] = {
 	TARGET_OPTION_ROWS,
 	{ "duration", 'd', "TIME", 0,
-	  "End when so much time has been recorded, pauses left out: 30, 500ms, 2m, 1h (default: unlimited, until Ctrl-C "
-	  "or the last process' end)", 0 },
-	{ "delay", KEY_DELAY, "TIME", 0, "Begin after this time; -1: as --paused", 0 },
+	  "Stop after TIME without pauses: 30, 500ms, 2m, 1h (default: unlimited, until Ctrl-C or until the last "
+	  "process ends)", 0 },
+	{ "delay", KEY_DELAY, "TIME", 0, "Start after TIME; -1: as --paused", 0 },
 	{ "paused", KEY_PAUSED, NULL, 0,
-	  "Begin paused: SIGUSR2 (with --pid) or 'resume' on --control starts sampling", 0 },
+	  "Start paused; SIGUSR2 (with --pid) or 'resume' on --control starts sampling", 0 },
 	{ "control", KEY_CONTROL, "FIFO[,REPLY]", 0,
-	  "Take commands, one a line, from this FIFO: pause, resume, flush, stop, status; answers go to REPLY. "
-	  "FIFOs that are not there are made, and removed at the end", 0 },
+	  "Read commands from this FIFO, one per line: pause, resume, flush, stop, status; write replies to REPLY. "
+	  "Missing FIFOs are created, and removed at the end", 0 },
 	{ "max-size", KEY_MAX_SIZE, "BYTES[K|M|G]", 0,
-	  "Keep the file below this size: the oldest samples go for new ones (at least 1M)", 0 },
+	  "Keep the file below BYTES: drop the oldest samples (at least 1M)", 0 },
 	{ "retention", KEY_RETENTION, "TIME", 0,
-	  "Keep the samples of this time only, such as 90, 10m, 1h, 2d; older ones go (default: PROBING_RETENTION_DAYS "
-	  "from the environment, in days, else all)", 0 },
+	  "Drop samples older than TIME, such as 90, 10m, 1h, 2d (default: PROBING_RETENTION_DAYS from the "
+	  "environment, in days, else keep all)", 0 },
 	{ "event", 'e', "NAME", 0,
-	  "Sample at another event than CPU time: cycles, cache-misses, page-faults, context-switches, "
-	  "syscalls:sys_enter_write...; list shows what there is here", 0 },
+	  "Sample on this event instead of CPU time: cycles, cache-misses, page-faults, context-switches, "
+	  "syscalls:sys_enter_write...; 'list' prints the events of this machine", 0 },
 	{ "events", KEY_EVENTS, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ "count", 'c', "N", 0,
-	  "Take a sample at one in N of such events (default: 100 for page faults, 1 for what is rarer and "
-	  "tracepoints; hardware events at the frequency of -F)", 0 },
-	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
+	  "Sample every Nth event (default: 100 for page faults, 1 for rarer events and tracepoints; hardware "
+	  "events use the frequency of -F)", 0 },
+	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time, per thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
-	{ "interval", KEY_INTERVAL, "TIME", 0, "Sample each so often instead: 10ms; a number alone is of microseconds", 0 },
+	{ "interval", KEY_INTERVAL, "TIME", 0, "Sample every TIME instead: 10ms; a plain number is in microseconds", 0 },
 	{ "output", 'o', "OUT", 0,
-	  "Where to write (default: probing.db; what is there becomes OUT.old). Where OUT ends as a picture or a profile does, "
-	  ".svg, .html, .json, .folded and others, that is written, too, and the recording beside it: profile.svg and profile.db",
+	  "Write the recording to OUT (default: probing.db; an existing one becomes OUT.old). If OUT ends in .svg, "
+	  ".html, .json, .folded or another export format, write that as well, with the recording beside it: "
+	  "profile.svg and profile.db",
 	  0 },
 	PICTURE_OPTION_ROWS,
 	CHMOD_OPTION_ROW,
 	{ "stack-bytes", KEY_STACK_BYTES, "N", 0,
-	  "Bytes of each thread's stack to capture, a multiple of 8 up to 65528 (default: 32768; "
-	  "deeper stacks are completed from memory)", 0 },
+	  "Capture N bytes of each thread's stack, a multiple of 8 up to 65528 (default: 32768; deeper stacks are "
+	  "completed from memory)", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
-	  "Where Python frames come from: bpf, memory inside the interrupt that samples; read, memory right after "
-	  "each sample; poll, memory alone, at intervals, without native frames; auto, the best that is allowed "
-	  "here (default)", 0 },
+	  "Read Python frames inside the sampling interrupt (bpf), from memory after each sample (read), or from "
+	  "memory at intervals without native frames (poll); auto: the best that is permitted (default)", 0 },
 	{ "mode", KEY_MODE, "NAME", 0,
-	  "Which time is recorded: cpu, on a processor (default); offcpu, waiting, with its true duration, and for "
-	  "what; wall, both", 0 },
-	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
+	  "Record time on a CPU (cpu, default), waiting (offcpu: what each thread waits for, and how long), or both "
+	  "(wall)", 0 },
+	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Exclude time in the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
-	  "Store modules, build-ids and addresses only, which spares this machine the work; 'probing "
-	  "symbolize' finds the names later, also elsewhere", 0 },
+	  "Store build-ids and addresses instead of native names; 'probing symbolize' resolves them later, on any "
+	  "machine", 0 },
 	{ "async", KEY_ASYNC, NULL, 0,
-	  "Say in which asyncio task a sample was taken, and which tasks wait for that one: they stand in its "
-	  "stack, so that flame graphs group by task", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	  "Add the asyncio task, and the tasks that await it, to each stack, so that flame graphs group by task", 0 },
+	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ "no-summary", KEY_NO_SUMMARY, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
@@ -325,8 +324,8 @@ const struct argp record_argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID\n--comm NAME\n--cmdline TEXT\n--user NAME\n-- COMMAND [ARGUMENT...]",
-	.doc = "Record where a Python program spends its time: Python and native frames in one stack, "
-	       "into one SQLite file. The program is never stopped, written to or signalled.\v"
+	.doc = "Record where a Python program spends its time: Python and native frames in one stack, into one "
+	       "SQLite file. The program is never stopped, written to or signalled.\v"
 	       "Examples:\n"
 	       "  probing record --pid 4242 -d 20\n"
 	       "  probing record --pid 4242 -d 1m -o profile.svg\n"
@@ -335,8 +334,8 @@ const struct argp record_argp = {
 	       "  probing record -e page-faults -- python3 train.py\n"
 	       "  probing record --pid 4242 -F 19 --retention 1h --max-size 500M -o always.db\n"
 	       "  probing record --comm 'python3*' --threads 'loader-*' -d 20\n"
-	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n\n"
-	       "A command's output, input and exit status are its own. Signals sent to probing are "
-	       "passed on to it. With --pid, Ctrl-C and SIGTERM end the recording, SIGUSR1 writes down what "
-	       "has been gathered, SIGUSR2 pauses and resumes.",
+	       "Then: probing flamegraph, probing report, probing sql \"SELECT ...\".\n"
+	       "\n"
+	       "A command keeps its input, output and exit status; probing forwards signals to it. With --pid, "
+	       "Ctrl-C and SIGTERM end the recording, SIGUSR1 flushes it to disk, SIGUSR2 pauses and resumes.",
 };

@@ -26,30 +26,30 @@ enum {
 /* Rows for a list of options; what they mean is in target_options_parse(). */
 #define TARGET_OPTION_ROWS                                                                                 \
 	{ "pid", 'p', "PID[,PID...]", 0,                                                                   \
-	  "Record these running processes and the children that they start from now on", 0 },              \
+	  "Record these processes and the children they start from now on", 0 },                           \
 	{ "comm", KEY_TARGET_COMM, "NAME[,NAME...]", 0,                                                    \
-	  "Record all processes that are called so, or whose executable is, also those that start meanwhile; globs: 'python3*'", 0 }, \
+	  "Record all processes with this name or executable, also those that start later; globs such as 'python3*'", 0 }, \
 	{ "cmdline", KEY_TARGET_CMDLINE, "TEXT", 0,                                                        \
-	  "The same of those with this in their command lines; a glob; several times: any of them", 0 },    \
+	  "Record all processes whose command line matches, also those that start later; a glob (repeatable)", 0 }, \
 	{ "wait", KEY_TARGET_WAIT, NULL, 0,                                                                \
-	  "Where --comm, --cmdline and --user find none, wait for the first to start", 0 },                \
-	{ "tid", KEY_TARGET_TID, "TID[,TID...]", 0, "Record these threads alone", 0 },                     \
+	  "Wait for the first match of --comm, --cmdline or --user if there is none yet", 0 },             \
+	{ "tid", KEY_TARGET_TID, "TID[,TID...]", 0, "Record only these threads", 0 },                      \
 	{ "user", KEY_TARGET_USER, "NAME|UID", 0,                                                          \
-	  "Record all processes of this user that may be looked at; with --comm, those of them", 0 },      \
+	  "Record all accessible processes of this user; narrows --comm and --cmdline", 0 },               \
 	{ "subprocesses", KEY_TARGET_SUBPROCESSES, NULL, 0,                                                \
-	  "Record also the children, and their children, that are running already", 0 },                   \
+	  "Include descendants that are already running", 0 },                                             \
 	{ "no-subprocesses", KEY_TARGET_NO_SUBPROCESSES, NULL, 0,                                          \
-	  "Leave children out, also of a command (default: they are followed)", 0 },                       \
+	  "Do not follow children (default: follow them)", 0 },                                            \
 	{ "threads", KEY_TARGET_THREADS, "LIST", OPTION_ARG_OPTIONAL,                                      \
-	  "Only these threads: numbers, or globs of their names, Python's or the system's: 'loader-*,4243'; without a list " \
-	  "as --by-thread", 0 },                                                                           \
+	  "Keep only these threads: TIDs or globs of names, as --threads='loader-*,4243'; without a list, as " \
+	  "--by-thread", 0 },                                                                              \
 	{ "function", KEY_TARGET_FUNCTION, "NAME", 0,                                                      \
-	  "Only samples in which this Python function runs, or what it called; a glob; several times: any of them", 0 }, \
-	{ "gil", KEY_TARGET_GIL, NULL, 0, "Only samples whose thread holds the GIL", 0 },                  \
+	  "Keep only samples with this Python function in the stack; a glob (repeatable)", 0 },            \
+	{ "gil", KEY_TARGET_GIL, NULL, 0, "Keep only samples of the thread that holds the GIL", 0 },       \
 	{ "idle", KEY_TARGET_IDLE, NULL, 0,                                                                \
-	  "Threads that do not run, too; time is then real time, not CPU time. Takes --source poll", 0 },  \
-	{ "no-native", KEY_TARGET_NO_NATIVE, NULL, 0, "Store Python frames only", 0 },                     \
-	{ "native", KEY_TARGET_NATIVE, NULL, 0, "Store native frames, too (default)", 0 }
+	  "Include idle threads (wall-clock time; uses --source poll)", 0 },                               \
+	{ "no-native", KEY_TARGET_NO_NATIVE, NULL, 0, "Do not store native frames", 0 },                   \
+	{ "native", KEY_TARGET_NATIVE, NULL, 0, "Store native frames (default)", 0 }
 
 /* One option; ARGP_ERR_UNKNOWN: it is none of these. A mistake ends the process (argp_error). */
 error_t target_options_parse(int key, char *argument, struct argp_state *state, struct record_options *options);

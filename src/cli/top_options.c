@@ -14,28 +14,28 @@ enum { KEY_ONCE = 0x300, KEY_SOURCE, KEY_NO_KERNEL, KEY_NO_NATIVE, KEY_INTERPRET
        KEY_OUTPUT, KEY_ASYNC, KEY_BY, KEY_SORT };
 
 static const struct argp_option option_list[] = {
-	{ "pid", 'p', "PID", 0, "Look at this running process, and the children that it starts from now on", 0 },
-	{ "delay", 'd', "TIME", 0, "Refresh that often (default: 1)", 0 },
-	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 99)", 0 },
+	{ "pid", 'p', "PID", 0, "Sample this process and the children it starts from now on", 0 },
+	{ "delay", 'd', "TIME", 0, "Refresh every TIME (default: 1s)", 0 },
+	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time, per thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
-	{ "by", KEY_BY, "WHAT", 0, "Begin with: function (default), line, module, thread, tree", 0 },
-	{ "subprocesses", 's', NULL, 0, "Look also at its children, and their children, that are running already", 0 },
+	{ "by", KEY_BY, "WHAT", 0, "Start with this view: function (default), line, module, thread, tree", 0 },
+	{ "subprocesses", 's', NULL, 0, "Include descendants that are already running", 0 },
 	{ "sort", KEY_SORT, "KEY", 0, "Sort by self (default), total or name", 0 },
-	{ "window", 'w', "TIME", 0, "Show what this time saw, up to 300 seconds; 0: all since the start (default: 5)", 0 },
-	{ "filter", KEY_FILTER, "TEXT", 0, "Show only names and places with this in them", 0 },
-	{ "no-native", KEY_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
-	{ "interpreter-frames", KEY_INTERPRETER, NULL, 0, "Show the interpreter's own functions too", 0 },
-	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Leave out time inside the kernel", 0 },
+	{ "window", 'w', "TIME", 0, "Show the last TIME, up to 300s; 0: everything since the start (default: 5s)", 0 },
+	{ "filter", KEY_FILTER, "TEXT", 0, "Show only names and files that contain TEXT", 0 },
+	{ "no-native", KEY_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },
+	{ "interpreter-frames", KEY_INTERPRETER, NULL, 0, "Show internal frames of the interpreter", 0 },
+	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Exclude time in the kernel", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
-	  "Where Python frames come from: bpf, read, poll, or auto (default), as with probing record", 0 },
-	{ "async", KEY_ASYNC, NULL, 0, "Put the asyncio tasks into stacks, in whose course they ran", 0 },
-	{ "output", KEY_OUTPUT, "FILE", 0, "Where the output of the command goes (default: nowhere)", 0 },
+	  "Read Python frames by bpf, read, poll, or auto (default); see probing record", 0 },
+	{ "async", KEY_ASYNC, NULL, 0, "Add asyncio tasks to the stacks", 0 },
+	{ "output", KEY_OUTPUT, "FILE", 0, "Write the command's output to FILE (default: discard it)", 0 },
 	CHMOD_OPTION_ROW,
-	{ "exit", KEY_EXIT, NULL, 0, "Leave when the process ends (default: stay until q)", 0 },
-	{ "batch", 'b', NULL, 0, "Print frames of text, for scripts and logs, until the process ends", 0 },
-	{ "iterations", 'n', "N", 0, "End after so many refreshes", 0 },
-	{ "once", KEY_ONCE, NULL, 0, "Print one frame: --batch --iterations 1", 0 },
-	{ "rows", KEY_ROWS, "N", 0, "Rows of each frame that is printed (default: 20)", 0 },
+	{ "exit", KEY_EXIT, NULL, 0, "Exit when the process ends (default: stay until q)", 0 },
+	{ "batch", 'b', NULL, 0, "Print plain text screens, for scripts and logs, until the process ends", 0 },
+	{ "iterations", 'n', "N", 0, "Exit after N refreshes", 0 },
+	{ "once", KEY_ONCE, NULL, 0, "Print one screen: --batch --iterations 1", 0 },
+	{ "rows", KEY_ROWS, "N", 0, "Print N rows per screen (default: 20)", 0 },
 	{ 0 },
 };
 
@@ -162,7 +162,8 @@ const struct argp top_argp = {
 	       "  probing top 4242 --by tree --window 0 -F 499\n"
 	       "  probing top -- python3 train.py --epochs 1\n"
 	       "  probing top 4242 --once --no-native\n"
-	       "  probing top 4242 -b -d 10 >> top.log\n\n"
-	       "What is not shown by colours is shown without them (NO_COLOR=1). Frames that are printed are as wide "
-	       "as COLUMNS says. To keep what was seen: probing record.",
+	       "  probing top 4242 -b -d 10 >> top.log\n"
+	       "\n"
+	       "NO_COLOR=1 turns colours off; COLUMNS sets the width of printed screens. To keep the samples, use "
+	       "probing record.",
 };

@@ -25,10 +25,10 @@ struct options {
 
 static const struct argp_option option_list[] = {
 	{ "source-root", OPTION_ROOT, "FOLDER", 0,
-	  "Look for sources below this folder first; FROM=TO: for those that stood at FROM, at TO; several times", 0 },
-	{ "context", OPTION_CONTEXT, "N", 0, "Show N lines around those with time (default: 3)", 0 },
+	  "Search for sources below this folder first; FROM=TO maps a path prefix (repeatable)", 0 },
+	{ "context", OPTION_CONTEXT, "N", 0, "Show N lines of context around lines with time (default: 3)", 0 },
 	{ "all", OPTION_ALL, NULL, 0, "Show whole files", 0 },
-	{ "files", 'n', "N", 0, "Show so many files (default: 3, or all that were asked for)", 0 },
+	{ "files", 'n', "N", 0, "Show N files (default: 3, or all that match)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
 	VIEW_LIVE_ROW,
@@ -83,9 +83,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE|PID [FUNCTION|SOURCE]...]",
-	.doc = "Print sources with the time that was spent on each line: of a function, or of a source file, both as "
-	       "globs; of the files that took most where nothing is asked for. FILE is the recording (default: "
-	       "probing.db). Self is time in the line itself, total includes what it called.\v"
+	.doc = "Print source files with the time of each line: of a function or file (globs), or of the files with "
+	       "the most time. FILE is the recording (default: probing.db). Self time is spent in the line itself, "
+	       "total time includes callees.\v"
 	       "Examples:\n"
 	       "  probing annotate\n"
 	       "  probing annotate train.db Trainer.step\n"

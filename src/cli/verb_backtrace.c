@@ -20,23 +20,23 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "pid", 'p', "PID", 0, "Look at this process; PID alone says the same", 0 },
+	{ "pid", 'p', "PID", 0, "Show this process (same as a bare PID)", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object; with --subprocesses an array of them", 0 },
 	{ "core", OPTION_CORE, "FILE", 0,
-	  "Look into a core file instead; PROGRAM is its program's file, where that has moved", 0 },
+	  "Read a core file instead; PROGRAM is its executable, if that has moved", 0 },
 	{ "subprocesses", OPTION_SUBPROCESSES, NULL, 0,
-	  "Show all processes too that it has started, and those they have, each under its own heading", 0 },
+	  "Show all descendants as well, each under its own heading", 0 },
 	{ "no-stop", OPTION_NO_STOP, NULL, 0,
-	  "Stop no thread: Python frames alone, as memory shows them while the threads run", 0 },
-	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },
+	  "Stop no thread: read only Python frames, while the threads run", 0 },
+	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },
 	{ "async", OPTION_ASYNC, NULL, 0,
-	  "Show the asyncio tasks of each event loop too: where they wait, and for whom", 0 },
+	  "Show the asyncio tasks of each event loop: where each waits, and for which task", 0 },
 	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
-	  "Show the interpreter's own functions too", 0 },
+	  "Show internal frames of the interpreter", 0 },
 	{ "no-cache", OPTION_NO_CACHE, NULL, 0,
 	  "Do not read or write the cache of names, ~/.cache/probing/names", 0 },
 	{ "locals", OPTION_LOCALS, NULL, 0,
-	  "Show the variables of Python frames: read, without running anything in the process", 0 },
+	  "Show local variables, read from memory; nothing runs in the process", 0 },
 	{ 0 },
 };
 
@@ -130,18 +130,18 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID [TID]\n--core FILE [PROGRAM] [TID]",
-	.doc = "Print where each thread of a running process is, or was when it died: Python and native frames in one stack, "
-	       "innermost first, with the lines that are being executed. Each thread is stopped for about a "
-	       "millisecond, one after the other, and goes on by itself whatever happens to probing.\v"
+	.doc = "Print the stack of each thread of a running process or core file: Python and native frames with "
+	       "current lines, innermost first. Each thread is stopped for about a millisecond, one after the "
+	       "other; it resumes even if probing is killed.\v"
 	       "Examples:\n"
 	       "  probing backtrace 4242\n"
 	       "  probing backtrace 4242 4250 --no-native --locals\n"
 	       "  probing backtrace 4242 --json\n"
 	       "  probing backtrace 4242 --subprocesses\n"
-	       "  probing backtrace --core core.4242\n\n"
-	       "Where stopping is refused but reading is not, Python frames come from memory, as with "
-	       "--no-stop. A system call that a stop interrupts goes on afterwards; a few report EINTR to "
-	       "the program, as after SIGSTOP: see signal(7).",
+	       "  probing backtrace --core core.4242\n"
+	       "\n"
+	       "If threads may be read but not stopped, Python frames are read as with --no-stop. Interrupted "
+	       "system calls restart; a few return EINTR, as after SIGSTOP: see signal(7).",
 };
 
 /* One of the processes, as one of several where @place is not NULL. */
@@ -279,6 +279,6 @@ static int run_backtrace(int argc, char **argv)
 const struct verb verb_backtrace = {
 	.name = "backtrace",
 	.aliases = "dump bt b",
-	.summary = "print where each thread of a running process is now",
+	.summary = "print the stack of each thread of a running process",
 	.run = run_backtrace,
 };

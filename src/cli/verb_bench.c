@@ -42,18 +42,18 @@ struct bench {
 };
 
 static const struct argp_option option_list[] = {
-	{ "runs", 'n', "N", 0, "Record so many runs, and time as many (default: 10)", 0 },
-	{ "warmup", KEY_WARMUP, "N", 0, "Runs before that do not count (default: 1)", 0 },
+	{ "runs", 'n', "N", 0, "Record N runs, and time N without recording (default: 10)", 0 },
+	{ "warmup", KEY_WARMUP, "N", 0, "Run the command N times first, not counted (default: 1)", 0 },
 	NEW_FILE_OPTION_ROWS("Write to OUT (default: bench.db)"),
-	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time and thread (default: 999)", 0 },
-	{ "event", 'e', "NAME", 0, "As of record", 0 },
-	{ "count", 'c', "N", 0, "As of record", 0 },
-	{ "mode", KEY_MODE, "NAME", 0, "As of record", 0 },
-	{ "source", KEY_SOURCE, "NAME", 0, "As of record", 0 },
-	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "As of record", 0 },
-	{ "no-timing", KEY_NO_TIMING, NULL, 0, "Record only; wall times of runs without a recorder are then not known", 0 },
-	{ "ignore-failure", KEY_IGNORE, NULL, 0, "Go on when the command fails", 0 },
-	{ "show-output", KEY_SHOW, NULL, 0, "Let the command print (default: what goes to its stdout is dropped)", 0 },
+	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time, per thread (default: 999)", 0 },
+	{ "event", 'e', "NAME", 0, "As in record", 0 },
+	{ "count", 'c', "N", 0, "As in record", 0 },
+	{ "mode", KEY_MODE, "NAME", 0, "As in record", 0 },
+	{ "source", KEY_SOURCE, "NAME", 0, "As in record", 0 },
+	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "As in record", 0 },
+	{ "no-timing", KEY_NO_TIMING, NULL, 0, "Skip the unrecorded runs; wall times are then unknown", 0 },
+	{ "ignore-failure", KEY_IGNORE, NULL, 0, "Continue if the command fails", 0 },
+	{ "show-output", KEY_SHOW, NULL, 0, "Show the command's stdout (default: discard it)", 0 },
 	{ 0 },
 };
 
@@ -125,15 +125,15 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "-- COMMAND [ARGUMENT...]",
-	.doc = "Run a command again and again, recorded and only timed in turn, and keep all runs in one file: a baseline for "
-	       "'probing check', or something to 'probing diff'. What to compare is best measured in turn, too: see "
+	.doc = "Run a command repeatedly, recorded and unrecorded in turn, into one file for 'probing check' and "
+	       "'probing diff'. For reliable comparisons alternate the runs of base and head: see "
 	       "docs/comparing.md.\v"
 	       "Examples:\n"
 	       "  probing bench -o base.db -- python3 train.py --epochs 1\n"
 	       "  probing bench -n 20 -F 1999 -- ./app\n"
 	       "\n"
-	       "The table bench_run has the times, run the recordings. Exit status: 1 the command failed, which ends it; 73 OUT "
-	       "cannot be made; 126 and 127 as of record.",
+	       "The table bench_run has the wall times, run the recorded runs. Exit status: 1 the command failed; "
+	       "73 OUT cannot be created; 126 and 127 as in record.",
 };
 
 static int fail_run(const struct options *options, const struct bench_measure *measure)

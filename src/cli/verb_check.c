@@ -20,18 +20,18 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "baseline", KEY_BASELINE, "BASE", 0, "A recording of the baseline, or several; may be given again", 0 },
-	{ "fail-on", KEY_FAIL_ON, "RULE", 0, "What shall not happen; may be given again (default: total>+5%)", 0 },
+	{ "baseline", KEY_BASELINE, "BASE", 0, "Compare with this recording, or with several (repeatable)", 0 },
+	{ "fail-on", KEY_FAIL_ON, "RULE", 0, "Fail on this rule (repeatable; default: total>+5%)", 0 },
 	{ "allow", KEY_ALLOW, "LIST", 0,
-	  "Compare although these differ: cpu_model, cpus, kernel, python, probing, mode, event, unit, hz, period, stack_source, "
-	  "kernel_frames; runs: although there are few; all", 0 },
-	{ "junit", KEY_JUNIT, "OUT", 0, "Write the answers as JUnit XML", 0 },
-	{ "markdown", KEY_MARKDOWN, "OUT", 0, "Write the answers and the comparison as a comment on a change", 0 },
+	  "Compare even if these differ: cpu_model, cpus, kernel, python, probing, mode, event, unit, hz, period, "
+	  "stack_source, kernel_frames; runs: even if there are few; all", 0 },
+	{ "junit", KEY_JUNIT, "OUT", 0, "Write the results as JUnit XML", 0 },
+	{ "markdown", KEY_MARKDOWN, "OUT", 0, "Write the results and the comparison as a review comment", 0 },
 	{ "json", KEY_JSON, "OUT", 0, "Write the comparison as JSON", 0 },
 	{ "github-benchmark", KEY_GITHUB, "OUT", 0, "Write HEAD's numbers for github-action-benchmark (customSmallerIsBetter)", 0 },
 	{ "hyperfine", KEY_HYPERFINE, "OUT", 0, "Write wall times as hyperfine's JSON", 0 },
 	{ "go-benchmark", KEY_GO, "OUT", 0, "Write HEAD's numbers in the format of Go's benchmarks", 0 },
-	{ "quiet", 'q', NULL, 0, "Do not print the answers", 0 },
+	{ "quiet", 'q', NULL, 0, "Do not print the results", 0 },
 	COMPARING_OPTION_ROWS,
 	VIEW_OPTION_ROWS,
 	{ 0 },
@@ -134,24 +134,24 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "--baseline BASE HEAD...",
-	.doc = "Hold recordings against a baseline, and end with a status that says whether they got slower. A rule is broken by "
-	       "what is known to have grown, and by more than it allows.\v"
+	.doc = "Compare recordings with a baseline and set the exit status: did they get slower? A rule fails if a "
+	       "significant increase exceeds its threshold.\v"
 	       "Rules:\n"
-	       "  self(func=NAME)>+5%           a function itself; NAME may be a glob,\n"
-	       "                                and ,file=NAME behind it says whose\n"
-	       "  total(func=NAME)>+5%          with all that it called\n"
-	       "  total>+5%                     all samples together\n"
-	       "  wall>+5%                      wall time of runs that bench only timed\n"
-	       "  any>+5%                       any function itself\n"
-	       "  new-hot>1%                    a function that was not there, with that share\n"
-	       "  lost>1%                       samples that were lost\n"
+	       "  self(func=NAME)>+5%           self time of a function; NAME may be a glob,\n"
+	       "                                ,file=NAME narrows it to a file\n"
+	       "  total(func=NAME)>+5%          total time of a function\n"
+	       "  total>+5%                     time of all samples\n"
+	       "  wall>+5%                      wall time of bench's unrecorded runs\n"
+	       "  any>+5%                       self time of any function\n"
+	       "  new-hot>1%                    share of a function absent from the baseline\n"
+	       "  lost>1%                       lost samples\n"
 	       "Examples:\n"
 	       "  probing check --baseline base.db head.db --fail-on 'self(func=Trainer.step)>+5%'\n"
 	       "  probing check --baseline 'base*.db' head*.db --fail-on wall\\>+3% --junit probing.xml\n"
 	       "  probing check --baseline base.db head.db --per rest --fail-on 'any>+10%'\n"
 	       "\n"
-	       "Exit status: 0 nothing is known to have regressed; 2 regressed; 3 it cannot be told, since recordings differ in what "
-	       "matters, runs are too few, or an answer is less sure than the rule asks.",
+	       "Exit status: 0 no significant regression; 2 regressed; 3 inconclusive: the recordings are not "
+	       "comparable, runs are too few, or the result is less certain than the rule requires.",
 };
 
 static bool allows(const void *data, const char *what)
@@ -276,6 +276,6 @@ static int run_check(int argc, char **argv)
 
 const struct verb verb_check = {
 	.name = "check",
-	.summary = "hold recordings against a baseline and rules, for CI",
+	.summary = "compare recordings with a baseline, for CI",
 	.run = run_check,
 };

@@ -23,7 +23,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	NEW_FILE_OPTION_ROWS("Write to OUT and leave FILE as it is (default: in FILE's place)"),
+	NEW_FILE_OPTION_ROWS("Write to OUT and keep FILE (default: replace FILE)"),
 	{ 0 },
 };
 
@@ -46,14 +46,16 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE]",
-	.doc = "Write a recording anew (default: probing.db): in the newest version of the tables, without free space, equal "
-	       "stacks as one, and without what no sample leads to. Nothing that was sampled is lost.\v"
+	.doc = "Rewrite a recording (default: probing.db) in the current schema, without free space, duplicate "
+	       "stacks and unreferenced rows. No sample is lost.\v"
 	       "Examples:\n"
 	       "  probing compact train.db\n"
-	       "  probing compact train.db -o small.db\n\n"
-	       "The old file is there until the new one is whole. One that is being recorded is refused, unless -o says "
-	       "where the copy goes: that holds what had been written when it began. Exit status: 65 not a sound recording; "
-	       "66 no such file; 73 it is being recorded, or OUT cannot be made; 74 the disk is full.",
+	       "  probing compact train.db -o small.db\n"
+	       "\n"
+	       "The old file stays until the new one is complete. A file that is still being recorded is refused, "
+	       "unless -o names the copy; the copy then holds what was written when it began. Exit status: 65 not a "
+	       "sound recording; 66 no such file; 73 it is being recorded, or OUT cannot be made; 74 the disk is "
+	       "full.",
 };
 
 static int64_t bytes_of(const char *path)
@@ -159,6 +161,6 @@ static int run_compact(int argc, char **argv)
 
 const struct verb verb_compact = {
 	.name = "compact",
-	.summary = "write a recording anew, as small as it can be",
+	.summary = "rewrite a recording as small as possible",
 	.run = run_compact,
 };

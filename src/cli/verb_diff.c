@@ -23,14 +23,14 @@ struct options {
 
 static const struct argp_option option_list[] = {
 	{ "against", KEY_AGAINST, "HEAD", 0,
-	  "What comes before are recordings of base, this and what comes after are those of head", 0 },
+	  "Recordings before this option are the base, HEAD and those after it are the head", 0 },
 	{ "format", 'f', "FORMAT", 0,
-	  "text, json, markdown (for a comment on a change), svg or html: a flame graph of HEAD, red where it is more than in BASE, "
-	  "blue where it is less (default: what OUT's ending says, else text)", 0 },
+	  "text, json, markdown (for a review comment), or svg or html: a flame graph of HEAD, red where it takes "
+	  "more than BASE, blue where less (default: by OUT's ending, else text)", 0 },
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
-	{ "rows", 'n', "N", 0, "Show so many functions, 0: all (default: 20)", 0 },
-	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks, too, not only functions", 0 },
-	{ "title", KEY_TITLE, "TEXT", 0, "Title of the picture", 0 },
+	{ "rows", 'n', "N", 0, "Show N functions, 0: all (default: 20)", 0 },
+	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks as well as functions", 0 },
+	{ "title", KEY_TITLE, "TEXT", 0, "Set the title", 0 },
 	COMPARING_OPTION_ROWS,
 	VIEW_OPTION_ROWS,
 	{ 0 },
@@ -98,17 +98,17 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "BASE HEAD\nBASE... --against HEAD...",
-	.doc = "Say which functions take more or less time in HEAD than in BASE, and of which that is known: ~ stands where "
-	       "the difference may be chance. Each side is a recording, one of several runs (of bench, or merge), or several "
-	       "recordings: with commas between, or a quoted glob.\v"
+	.doc = "Show which functions take more or less time in HEAD than in BASE; ~ marks no significant change. "
+	       "Each side is one recording, a recording of several runs (by bench or merge), or several recordings, "
+	       "as a comma list or a quoted glob.\v"
 	       "Examples:\n"
 	       "  probing diff before.db after.db\n"
 	       "  probing diff 'base*.db' 'head*.db' --format markdown\n"
 	       "  probing diff before.db after.db -o change.svg\n"
 	       "  probing diff b1.db b2.db b3.db --against h1.db h2.db h3.db --per samples\n"
 	       "\n"
-	       "With four runs or more a side the answer respects how much runs differ by themselves; with one each it cannot. "
-	       "A function is the same where its kind, name and file's name are; lines and folders do not matter.",
+	       "With four or more runs per side, the answer accounts for variation between runs; with one each it "
+	       "cannot. Functions match by kind, name and file name; lines and folders do not matter.",
 };
 
 static enum format format_by_ending(const char *out)
@@ -182,6 +182,6 @@ static int run_diff(int argc, char **argv)
 
 const struct verb verb_diff = {
 	.name = "diff",
-	.summary = "say what has changed between recordings",
+	.summary = "compare recordings",
 	.run = run_diff,
 };

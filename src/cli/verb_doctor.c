@@ -41,15 +41,16 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[PID]",
-	.doc = "Say what works here and what does not, by trying it; with PID also whether that process may be "
-	       "sampled, read and stopped, and which Python is in it. Each line is ok, limited or missing; below "
-	       "stands what that means, and the command that changes it. Nothing is stopped or changed.\v"
+	.doc = "Test what works on this machine; with PID also whether that process can be sampled, read and "
+	       "stopped, and which Python it runs. Each line is ok, limited or missing, with the reason and the "
+	       "command that fixes it. Nothing is stopped or changed.\v"
 	       "Examples:\n"
 	       "  probing doctor\n"
 	       "  probing doctor 4242\n"
-	       "  probing doctor 4242 --json\n\n"
-	       "Exit status: 0 recording works, if only without native frames; 77 it is not permitted; 66 there is "
-	       "no such process, or it has ended; 1 it is a thread of the kernel.",
+	       "  probing doctor 4242 --json\n"
+	       "\n"
+	       "Exit status: 0 recording works, perhaps without native frames; 77 recording is not permitted; 66 no "
+	       "such process; 1 PID is a kernel thread.",
 };
 
 static int status_of(const struct doctor_report *report)
@@ -100,6 +101,6 @@ static int run_doctor(int argc, char **argv)
 const struct verb verb_doctor = {
 	.name = "doctor",
 	.aliases = NULL,
-	.summary = "say what works here and what does not, and what would change it",
+	.summary = "test what works here, and say how to fix the rest",
 	.run = run_doctor,
 };

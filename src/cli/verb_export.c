@@ -40,7 +40,7 @@ static const struct argp_option option_list[] = {
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
-	{ "title", KEY_TITLE, "TEXT", 0, "Title of a picture (default: what was recorded, and which part of it is shown)", 0 },
+	{ "title", KEY_TITLE, "TEXT", 0, "Set the title (default: the command and the active filters)", 0 },
 	{ 0 },
 };
 
@@ -95,15 +95,15 @@ static char *list_formats(int key, const char *text, void *input)
 		return (char *)text;
 	for (size_t i = 0; exporters[i]; i++)
 		format_list_add(&list, exporters[i]->name, exporters[i]->summary);
-	return format_list_end(&list, "; default: what OUT's ending says");
+	return format_list_end(&list, "; default: by OUT's ending");
 }
 
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE|PID]",
-	.doc = "Write a recording (default: probing.db), or a process, which is recorded for that, in another format. A file that -o names is replaced, unless it is a "
-	       "recording, or OUT is to be one of SQLite's.\v"
+	.doc = "Convert a recording (default: probing.db), or a short recording of PID, to another format. An "
+	       "existing OUT is replaced unless it is a recording or an SQLite file.\v"
 	       "Examples:\n"
 	       "  probing export train.db --to folded -o - | sort\n"
 	       "  probing export train.db --to svg --by-thread\n"
@@ -225,6 +225,6 @@ static int run_export(int argc, char **argv)
 
 const struct verb verb_export = {
 	.name = "export",
-	.summary = "write a recording in a format that others read",
+	.summary = "convert a recording to another format",
 	.run = run_export,
 };

@@ -35,8 +35,8 @@ static const struct argp_option option_list[] = {
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
 	{ "title", OPTION_TITLE, "TEXT", 0,
-	  "Title of the picture (default: what was recorded, and which part of it is shown)", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	  "Set the title (default: the command and the active filters)", 0 },
+	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ 0 },
 };
 
@@ -84,15 +84,14 @@ static char *list_formats(int key, const char *text, void *input)
 	for (size_t i = 0; exporters[i]; i++)
 		if (exporters[i]->write)
 			format_list_add(&list, exporters[i]->name, exporters[i]->summary);
-	return format_list_end(&list, "; default: what OUT's ending says, else svg");
+	return format_list_end(&list, "; default: by OUT's ending, else svg");
 }
 
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE|PID]",
-	.doc = "Draw a flame graph of a recording (default: probing.db), or of a running process, which is recorded for "
-	       "that.\v"
+	.doc = "Draw a flame graph of a recording (default: probing.db), or record PID and draw it.\v"
 	       "Examples:\n"
 	       "  probing flamegraph\n"
 	       "  probing flamegraph train.db -o train.svg --by-thread\n"
@@ -150,6 +149,6 @@ static int run_flamegraph(int argc, char **argv)
 const struct verb verb_flamegraph = {
 	.name = "flamegraph",
 	.aliases = "flame fg",
-	.summary = "draw a flame graph of a recording",
+	.summary = "draw a flame graph",
 	.run = run_flamegraph,
 };

@@ -34,7 +34,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "[VERB]",
-	.doc = "Say what a verb does and which options it has; without one, list all verbs.",
+	.doc = "Show the help of a verb, or list all verbs.",
 };
 
 static int run_help(int argc, char **argv)
@@ -50,6 +50,6 @@ static int run_help(int argc, char **argv)
 
 const struct verb verb_help = {
 	.name = "help",
-	.summary = "say what a verb does",
+	.summary = "show the help of a verb",
 	.run = run_help,
 };

@@ -32,7 +32,7 @@ static const struct argp_option option_list[] = {
 	{ "from", KEY_FROM, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
 	NEW_FILE_OPTION_ROWS("Write to OUT (default: FILE with .db in place of its ending)"),
 	{ "into", KEY_INTO, "RECORDING", 0,
-	  "Add tables of GPUs to a recording that is there, instead of making one", 0 },
+	  "Add the GPU tables to an existing recording", 0 },
 	{ 0 },
 };
 
@@ -76,21 +76,22 @@ static char *list_formats(int key, const char *text, void *input)
 		return (char *)text;
 	for (size_t i = 0; importers[i]; i++)
 		format_list_add(&list, importers[i]->name, importers[i]->summary);
-	return format_list_end(&list, "; default: what FILE holds");
+	return format_list_end(&list, "; default: detected");
 }
 
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "FILE",
-	.doc = "Make a recording of what another profiler wrote (- is stdin), so that report, flamegraph, sql, diff and export "
-	       "work on it.\v"
+	.doc = "Import the profile of another profiler (- is stdin) as a recording for report, flamegraph, sql, "
+	       "diff and export.\v"
 	       "Examples:\n"
 	       "  probing import out.folded\n"
 	       "  probing import nvprof.log -o gpu.db && probing sql gpu.db 'SELECT * FROM gpu.nvprof'\n"
-	       "  probing import nvprof.csv --into train.db\n\n"
-	       "Exit status: 65 FILE is of no format that is known, or damaged; 66 no such file; 73 OUT cannot be made; 74 the "
-	       "disk is full.",
+	       "  probing import nvprof.csv --into train.db\n"
+	       "\n"
+	       "Exit status: 65 FILE is damaged, or its format is not recognised; 66 no such file; 73 OUT cannot be "
+	       "made; 74 the disk is full.",
 	.help_filter = list_formats,
 };
 
@@ -282,6 +283,6 @@ static int run_import(int argc, char **argv)
 
 const struct verb verb_import = {
 	.name = "import",
-	.summary = "make a recording of what another profiler wrote",
+	.summary = "import a profile of another profiler",
 	.run = run_import,
 };

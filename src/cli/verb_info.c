@@ -19,10 +19,10 @@ struct options {
 
 static const struct argp_option option_list[] = {
 	{ "check", KEY_CHECK, NULL, 0,
-	  "Read all of it and say what is damaged: pages, rows that lead nowhere, samples, the checksum of its end", 0 },
+	  "Read the whole file and report damage: pages, dangling references, samples, the final checksum", 0 },
 	{ "json", KEY_JSON, NULL, 0, "Print an array of one object a file", 0 },
 	{ "extension", KEY_EXTENSION, NULL, 0,
-	  "Print where the module is that lets sqlite3 and Python's sqlite3 read recordings by themselves", 0 },
+	  "Print the path of the SQLite extension that lets sqlite3 and Python's sqlite3 read recordings", 0 },
 	{ 0 },
 };
 
@@ -58,14 +58,16 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE...]",
-	.doc = "Say what recordings are (default: probing.db): of what, when, where, how they ended, how far they reach, how "
-	       "many samples there are and what takes the space.\v"
+	.doc = "Describe recordings (default: probing.db): what was recorded, when and where, how it ended, the "
+	       "time span, the number of samples, and what takes the space.\v"
 	       "Examples:\n"
 	       "  probing info train.db\n"
 	       "  probing info --check *.db\n"
-	       "  sqlite3 -cmd \".load $(probing info --extension)\" train.db 'SELECT count(*) FROM sample'\n\n"
-	       "Exit status: 0 the files can be read, and with --check they are sound; 65 one is damaged, or none of ours; 66 no "
-	       "such file. A recording whose recorder was killed is sound when all that was written is there.",
+	       "  sqlite3 -cmd \".load $(probing info --extension)\" train.db 'SELECT count(*) FROM sample'\n"
+	       "\n"
+	       "Exit status: 0 the files are readable, and with --check intact; 65 one is damaged or not a "
+	       "recording; 66 no such file. A recording whose recorder was killed is intact if everything written "
+	       "is there.",
 };
 
 static void hear(void *data, const char *sentence)
@@ -199,6 +201,6 @@ static int run_info(int argc, char **argv)
 
 const struct verb verb_info = {
 	.name = "info",
-	.summary = "what a recording is, and whether it is sound",
+	.summary = "describe a recording and check its integrity",
 	.run = run_info,
 };

@@ -31,7 +31,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "verbose", 'v', NULL, 0, "Show whole command lines (default: what fits the terminal)", 0 },
+	{ "verbose", 'v', NULL, 0, "Show full command lines (default: cut to the terminal's width)", 0 },
 	{ "tree", OPTION_TREE, NULL, 0, "Show children below their parents", 0 },
 	{ 0 },
 };
@@ -58,7 +58,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.doc = "List the running Python processes that may be looked at.\v"
+	.doc = "List the running Python processes you can inspect.\v"
 	       "Examples:\n"
 	       "  probing list\n"
 	       "  probing list --tree -v\n",

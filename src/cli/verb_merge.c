@@ -18,7 +18,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	NEW_FILE_OPTION_ROWS("Write to OUT; has to be given"),
+	NEW_FILE_OPTION_ROWS("Write to OUT (required)"),
 	{ 0 },
 };
 
@@ -45,15 +45,16 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "FILE FILE...",
-	.doc = "Make one recording out of several, of ranks, of hosts or of one run after the other. Equal functions and stacks "
-	       "become one, samples are in order of time, the table run has a row for each.\v"
+	.doc = "Merge recordings of ranks, hosts or successive runs into one. Equal functions and stacks become "
+	       "one, samples are ordered by time, and the table run has a row per recording.\v"
 	       "Examples:\n"
 	       "  probing merge rank0.db rank1.db -o all.db\n"
-	       "  probing flamegraph all.db --by-thread\n\n"
-	       "Processes of different recordings with one number stay apart: the later one's is 10,000,000 larger; the table "
-	       "run_process says which process was recorded by which run, and under which number. Recordings of different modes "
-	       "or events cannot be added up and are refused. Exit status: 65 not a sound recording, or they do not go "
-	       "together; 66 no such file; 73 OUT cannot be made; 74 the disk is full.",
+	       "  probing flamegraph all.db --by-thread\n"
+	       "\n"
+	       "Equal PIDs of different recordings stay apart: the later one is 10,000,000 larger; the table "
+	       "run_process has the original PIDs. Recordings of different modes or events are refused. Exit "
+	       "status: 65 not a sound recording, or they do not go together; 66 no such file; 73 OUT cannot be "
+	       "made; 74 the disk is full.",
 };
 
 static bool show(void *data, const struct copy_progress *progress)
@@ -113,6 +114,6 @@ static int run_merge(int argc, char **argv)
 
 const struct verb verb_merge = {
 	.name = "merge",
-	.summary = "make one recording out of several",
+	.summary = "merge recordings into one",
 	.run = run_merge,
 };

@@ -392,6 +392,6 @@ const struct verb verb_record = {
 	.name = "record",
 	.aliases = NULL,
 	.target = "--pid",
-	.summary = "record a running process or a command into a file",
+	.summary = "record a running process or a command",
 	.run = run_record,
 };

@@ -21,11 +21,11 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "rows", 'n', "ROWS", 0, "Show so many rows (default: 20)", 0 },
+	{ "rows", 'n', "ROWS", 0, "Show ROWS rows (default: 20)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
-	{ "by", OPTION_BY, "WHAT", 0, "Add up by function, line, module, thread or process (default: function)", 0 },
-	{ "callers", OPTION_CALLERS, "NAME", 0, "Show who calls this function instead; a glob; several times: any of them", 0 },
-	{ "callees", OPTION_CALLEES, "NAME", 0, "Show what this function calls instead, likewise", 0 },
+	{ "by", OPTION_BY, "WHAT", 0, "Group by function, line, module, thread or process (default: function)", 0 },
+	{ "callers", OPTION_CALLERS, "NAME", 0, "Show the callers of this function; a glob (repeatable)", 0 },
+	{ "callees", OPTION_CALLEES, "NAME", 0, "Show the callees of this function; a glob (repeatable)", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
 	{ "total", OPTION_TOTAL, NULL, 0, "Sort by total time (default: self time)", 0 },
 	VIEW_LIVE_ROW,
@@ -86,9 +86,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE|PID]",
-	.doc = "Print the functions of a recording (default: probing.db), or of a running process, which is recorded for that, "
-	       "that took most time, or lines, modules, threads, processes. "
-	       "Self is time in the function itself, total includes what it called.\v"
+	.doc = "Print the functions, lines, modules, threads or processes with the most time in a recording "
+	       "(default: probing.db), or record PID and print them. Self time is spent in a function itself, total "
+	       "time includes its callees.\v"
 	       "Examples:\n"
 	       "  probing report\n"
 	       "  probing report 4242 -d 10\n"
@@ -155,6 +155,6 @@ static int run_report(int argc, char **argv)
 
 const struct verb verb_report = {
 	.name = "report",
-	.summary = "print the functions that took most time",
+	.summary = "print the functions with the most time",
 	.run = run_report,
 };

@@ -34,11 +34,11 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "format", 'f', "FORMAT", 0, "Answer as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
-	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Leave out the columns' names, of table, box and csv", 0 },
-	{ "limit", OPTION_LIMIT, "ROWS", 0, "Write so many rows of each answer at most, and say where there were more", 0 },
-	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "End what takes longer (default: it may take as long as it takes)", 0 },
-	{ "write", OPTION_WRITE, NULL, 0, "Let statements change the recording (default: it is only read)", 0 },
+	{ "format", 'f', "FORMAT", 0, "Print results as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
+	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Omit column names (table, box, csv)", 0 },
+	{ "limit", OPTION_LIMIT, "ROWS", 0, "Print at most ROWS rows of each result, and report if there are more", 0 },
+	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "Cancel statements that take longer (default: no limit)", 0 },
+	{ "write", OPTION_WRITE, NULL, 0, "Allow statements to change the recording (default: read-only)", 0 },
 	{ 0 },
 };
 
@@ -94,9 +94,9 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE...|PID] [SQL]",
-	.doc = "Ask recordings (default: probing.db), or a running process, in SQL. They are only read. "
-	       "Without SQL, a script is read from stdin; on a terminal there is a prompt, "
-	       "where .help helps and Ctrl-D leaves.\v"
+	.doc = "Query recordings (default: probing.db) or a running process in SQL, read-only. Without SQL, probing "
+	       "reads a script from stdin, or shows a prompt on a terminal (.help for help, Ctrl-D to "
+	       "leave).\v"
 	       "Examples:\n"
 	       "  probing sql 'SELECT name, count(*) FROM function GROUP BY name'\n"
 	       "  probing sql train.db 'SELECT * FROM run' -f json\n"
@@ -104,15 +104,15 @@ static const struct argp argp = {
 	       "  probing sql rank*.db 'SELECT run, file, command FROM run'\n"
 	       "  probing sql 4242 'SELECT * FROM python.backtrace WHERE depth = 0'\n"
 	       "\n"
-	       "Of several recordings each table has a first column run: 1 is the first file, and the table run "
-	       "says which that is. Ids are of their file: join USING (run, stack).\n"
-	       "A number is a process, whose tables (probing tables PID) are read from outside at the moment of "
-	       "the question; a recording of such a name is ./NUMBER.\n"
+	       "With several recordings, each table has a first column run, the number of the file; the table run "
+	       "names it. IDs are unique per file: join USING (run, stack).\n"
+	       "A number is a PID: its tables (probing tables PID) are read from outside, at query time. Write "
+	       "./NUMBER for a file of that name.\n"
 	       "\n"
-	       "In a table and in CSV, NULL is empty (an empty text is \"\" in CSV), and a blob is "
-	       "shown in hexadecimal. On a terminal a table's long texts are cut to its width. "
-	       "JSON is an array of objects per statement, jsonl an object a line; rows, a line for the columns and one for "
-	       "each row, keeps all types, for programs.\n",
+	       "In a table and in CSV, NULL is empty (an empty text is \"\" in CSV), and a blob is shown in "
+	       "hexadecimal. On a terminal a table's long texts are cut to its width. JSON is an array of objects "
+	       "per statement, jsonl an object a line; rows, a line for the columns and one for each row, keeps all "
+	       "types, for programs.\n",
 };
 
 /* All of stdin. -EFBIG; -EINVAL a NUL byte: a binary file, or UTF-16. */
@@ -250,6 +250,6 @@ static int run_sql(int argc, char **argv)
 const struct verb verb_sql = {
 	.name = "sql",
 	.aliases = "query q",
-	.summary = "ask recordings, or a running process, in SQL",
+	.summary = "query recordings or a running process in SQL",
 	.run = run_sql,
 };

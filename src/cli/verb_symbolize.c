@@ -29,19 +29,16 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{ "debug-dir", KEY_DEBUG_DIR, "DIR", 0,
-	  "Look for files in DIR/.build-id/xx/yyyy.debug and at DIR/PATH too; may be given several times "
-	  "(default: /usr/lib/debug only)", 0 },
-	{ "sysroot", KEY_SYSROOT, "DIR", 0, "Look for each module at DIR/PATH first: a copy of the recorded "
-	  "machine's files", 0 },
+	  "Search DIR/.build-id/xx/yyyy.debug and DIR/PATH as well (repeatable; default: /usr/lib/debug only)", 0 },
+	{ "sysroot", KEY_SYSROOT, "DIR", 0, "Search for each module at DIR/PATH first (a copy of the recorded "
+					    "machine's files)", 0 },
 	{ "debuginfod", KEY_DEBUGINFOD, "URLS", 0,
-	  "Ask these servers for what is not here, as DEBUGINFOD_URLS in the environment does (default: no "
-	  "server is asked)", 0 },
-	{ "redo", KEY_REDO, NULL, 0, "Look all native and kernel names up anew (default: what has no name or no "
-	  "line)", 0 },
+	  "Fetch missing files from these servers (default: DEBUGINFOD_URLS, else none)", 0 },
+	{ "redo", KEY_REDO, NULL, 0, "Re-resolve all native and kernel symbols (default: those without a name or "
+				     "line)", 0 },
 	{ "force", KEY_FORCE, NULL, 0,
-	  "Take modules whose build-id was not recorded by their path, and name kernel functions by this "
-	  "kernel, whichever was recorded", 0 },
-	{ "quiet", 'q', NULL, 0, "Say nothing but errors", 0 },
+	  "Match modules without a recorded build-id by path, and resolve kernel functions with the running kernel", 0 },
+	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ 0 },
 };
 
@@ -93,17 +90,17 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.args_doc = "[FILE]",
-	.doc = "Find the names of a recording's native functions, their files, lines and inlined callers, "
-	       "where it was made or on another machine (default: probing.db). Only files with the build-id "
-	       "that was recorded are used.\v"
+	.doc = "Resolve a recording's native functions (default: probing.db): names, files, lines and inlined "
+	       "callers, on any machine. Only files with the recorded build-id are used.\v"
 	       "Examples:\n"
 	       "  probing symbolize\n"
 	       "  probing symbolize prod.db --sysroot /mnt/image --debug-dir ~/debug\n"
-	       "  probing symbolize --debuginfod \"$DEBUGINFOD_URLS\"\n\n"
-	       "A name never gives way to one that says less. The file changes in one step at the end, or "
-	       "not at all. Exit status: 0 the file is up to date, also where names are still missing "
-	       "(stderr says which, and what helps); 65 not a sound recording; 66 no such file; 73 it is "
-	       "being recorded or cannot be changed; 74 the disk is full.",
+	       "  probing symbolize --debuginfod \"$DEBUGINFOD_URLS\"\n"
+	       "\n"
+	       "A name is never replaced by a less precise one. The file changes in one transaction at the end. "
+	       "Exit status: 0 the file is up to date, even if names are still missing (stderr lists them, with a "
+	       "remedy); 65 not a sound recording; 66 no such file; 73 it is being recorded or cannot be changed; "
+	       "74 the disk is full.",
 };
 
 /* ---- While it runs ---- */
@@ -230,6 +227,6 @@ static int run_symbolize(int argc, char **argv)
 
 const struct verb verb_symbolize = {
 	.name = "symbolize",
-	.summary = "find the names of a recording's native functions",
+	.summary = "resolve a recording's native functions",
 	.run = run_symbolize,
 };

@@ -59,14 +59,14 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE...|PID] [PATTERN]",
-	.doc = "List the tables of recordings (default: probing.db), or of a running process, and what is in them. PATTERN is "
-	       "a part of a name, or has % for anything.\v"
+	.doc = "List the tables of recordings (default: probing.db) or of a running process. PATTERN is a part of a "
+	       "name, or a LIKE pattern with %.\v"
 	       "Examples:\n"
 	       "  probing tables\n"
 	       "  probing tables train.db stack\n"
 	       "  probing tables 4242 'process.%'\n"
 	       "\n"
-	       "Rows are counted where that takes no time. In probing sql, .schema TABLE says what its columns mean.\n",
+	       "Row counts are shown where they are cheap. In probing sql, .schema TABLE explains the columns.\n",
 };
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
@@ -188,6 +188,6 @@ static int run_tables(int argc, char **argv)
 const struct verb verb_tables = {
 	.name = "tables",
 	.aliases = "tbl",
-	.summary = "list the tables that can be asked in SQL",
+	.summary = "list the tables for SQL",
 	.run = run_tables,
 };

@@ -282,6 +282,6 @@ const struct verb verb_top = {
 	.name = "top",
 	.aliases = NULL,
 	.target = "--pid",
-	.summary = "show live where a running process or a command spends its time",
+	.summary = "show live where a process or a command spends its time",
 	.run = run_top,
 };

@@ -64,43 +64,44 @@ enum {
 
 #define VIEW_OPTION_ROWS                                                                                   \
 	{ "since", KEY_VIEW_SINCE, "TIME", 0,                                                              \
-	  "Only samples from then on: seconds since the start, 90s, 2m; or a time of day, or with a date", 0 }, \
-	{ "until", KEY_VIEW_UNTIL, "TIME", 0, "Only samples before then", 0 },                             \
+	  "Only samples from TIME on: seconds after the start, 90s, 2m, a time of day, or a date with time", 0 }, \
+	{ "until", KEY_VIEW_UNTIL, "TIME", 0, "Only samples before TIME", 0 },                             \
 	{ "where", KEY_VIEW_WHERE, "SQL", 0,                                                               \
-	  "Only samples for which this holds: a condition on the columns of sample, --where='cpu = 3'", 0 }, \
+	  "Only samples that match this SQL condition on the columns of sample, e.g. --where='cpu = 3'", 0 }, \
 	{ "pid", KEY_VIEW_PID, "LIST", 0, "Only these processes", 0 },                                     \
-	{ "process", KEY_VIEW_PROCESS, "LIST", 0, "Only these processes: numbers, or globs of their names", 0 }, \
+	{ "process", KEY_VIEW_PROCESS, "LIST", 0, "Only these processes: PIDs or globs of names", 0 },     \
 	{ "threads", KEY_VIEW_THREADS, "LIST", OPTION_ARG_OPTIONAL,                                        \
-	  "Only these threads: numbers, or globs of their names; written --threads='busy-*,4243'", 0 },    \
+	  "Only these threads: TIDs or globs of names, as --threads='busy-*,4243'", 0 },                   \
 	{ "function", KEY_VIEW_FUNCTION, "NAME", 0,                                                        \
-	  "Only what runs in this function, as if it were the start; a glob; several times: any of them", 0 }, \
-	{ "focus", KEY_VIEW_FOCUS, "NAME", 0, "Only stacks through this function, as they are", 0 },       \
+	  "Only stacks through this function, with it as the root; a glob (repeatable)", 0 },              \
+	{ "focus", KEY_VIEW_FOCUS, "NAME", 0,                                                              \
+	  "Only stacks through this function, with their callers; a glob (repeatable)", 0 },               \
 	{ "module", KEY_VIEW_MODULE, "NAME", 0,                                                            \
-	  "Only stacks through code of this file, of a library or of Python; a glob, of its path or its last part", 0 }, \
-	{ "ignore", KEY_VIEW_IGNORE, "NAME", 0, "No stacks through this function", 0 },                    \
-	{ "gil", KEY_VIEW_GIL, NULL, 0, "Only samples whose thread held the GIL", 0 },                     \
-	{ "no-native", KEY_VIEW_NO_NATIVE, NULL, 0, "Show Python frames alone", 0 },                       \
-	{ "native", KEY_VIEW_NATIVE, NULL, 0, "Show native frames, too (default)", 0 },                    \
+	  "Only stacks through this library or source file; a glob of its path or file name (repeatable)", 0 }, \
+	{ "ignore", KEY_VIEW_IGNORE, "NAME", 0, "Drop stacks through this function; a glob (repeatable)", 0 }, \
+	{ "gil", KEY_VIEW_GIL, NULL, 0, "Only samples of the thread that held the GIL", 0 },               \
+	{ "no-native", KEY_VIEW_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },                  \
+	{ "native", KEY_VIEW_NATIVE, NULL, 0, "Show native frames (default)", 0 },                         \
 	{ "interpreter-frames", KEY_VIEW_INTERPRETER, NULL, 0,                                             \
-	  "Show the interpreter's own functions too", 0 },                                                 \
+	  "Show internal frames of the interpreter", 0 },                                                  \
 	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS, NULL, 0 }
 
 /* Where a verb makes a tree of it: what view_export() hands on. */
 #define VIEW_TREE_ROWS                                                                                     \
-	{ "lines", KEY_VIEW_LINES, NULL, 0, "Tell the lines of a function apart", 0 },                     \
+	{ "lines", KEY_VIEW_LINES, NULL, 0, "Split functions by line", 0 },                                \
 	{ "inverted", KEY_VIEW_INVERTED, NULL, 0,                                                          \
-	  "Begin with what ran, and put its callers above it", 0 },                                        \
+	  "Bottom-up: leaves at the root", 0 },                                                            \
 	{ "min-share", KEY_VIEW_MIN_SHARE, "PERCENT", 0,                                                   \
-	  "Leave out what has less than that of the whole; its time stays with its caller", 0 }
+	  "Hide frames below PERCENT of the total; their time counts for their caller", 0 }
 
 /* Where a verb shows processes, too, by the number that stands for a recording. */
 #define VIEW_LIVE_ROW                                                                                      \
-	{ "duration", KEY_VIEW_LIVE, "TIME", 0, "Of a process: record it for so long (default: 5s)", 0 }
+	{ "duration", KEY_VIEW_LIVE, "TIME", 0, "With a PID: record for TIME (default: 5s)", 0 }
 
 /* Where a verb can tell threads apart. */
 #define VIEW_SPLIT_ROW                                                                                     \
-	{ "merge-processes", KEY_VIEW_MERGE, NULL, 0, "Do not split by process", 0 },                      \
-	{ "by-thread", KEY_VIEW_BY_THREAD, NULL, 0, "Split by thread; so does --threads without a list", 0 }
+	{ "merge-processes", KEY_VIEW_MERGE, NULL, 0, "Merge processes into one tree", 0 },                \
+	{ "by-thread", KEY_VIEW_BY_THREAD, NULL, 0, "Split by thread (also --threads without a list)", 0 }
 
 void view_done(struct view *view);
 

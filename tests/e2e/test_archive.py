@@ -179,10 +179,11 @@ class Export(Archive):
         before = contents("two.db")
         for command in (("export", "one.db", "--to", "svg"), ("export", "one.db", "--to", "svg", "--force"),
                         ("export", "two.db", "--to", "folded"), ("export", "one.db", "--to", "sqlite"),
-                        ("flamegraph", "one.db"), ("flamegraph", "two.db", "--format", "pprof"),
+                        ("flamegraph", "one.db", "--format", "svg"), ("flamegraph", "two.db", "--format", "pprof"),
                         ("diff", "one.db", "two.db", "--format", "svg")):
             said = probing(*command, "-o", "two.db", check=t.NO_OUTPUT)
             self.assertSentence(said.stderr, "two.db (exists|is a recording)")
+        probing("flamegraph", "one.db", "-o", "two.db", check=t.USAGE)  # no picture's name ends so
         self.assertEqual(before, contents("two.db"))
 
     def test_mistakes(self):

@@ -459,7 +459,7 @@ class Documented(unittest.TestCase):
 
     def test_help_lists_those_of_a_verb(self):
         done = probing("record", "--help", check=t.OK)
-        self.assertRegex(re.sub(r"\s+", " ", done.stdout), r"As in other tools: -n \(--native\), -s \(--subprocesses\)")
+        self.assertRegex(re.sub(r"\s+", " ", done.stdout), r"Options of other tools: -n \(--native\), -s \(--subprocesses\)")
 
 
 if __name__ == "__main__":
