@@ -19,7 +19,7 @@ static const char *const verdict_names[VERDICT_N] = {
 	[VERDICT_EXACT] = "exact",
 	[VERDICT_VERIFIED] = "verified",
 	[VERDICT_APPROXIMATE] = "approximate",
-	[VERDICT_NATIVE] = "native",
+	[VERDICT_NO_PYTHON] = "no_python",
 	[VERDICT_PYTHON] = "python",
 };
 
@@ -50,6 +50,19 @@ const char *stack_end_name(enum stack_end end)
 const char *verdict_name(enum verdict verdict)
 {
 	return (unsigned)verdict < VERDICT_N ? verdict_names[verdict] : "?";
+}
+
+int verdict_parse(const char *text, enum verdict *ret)
+{
+	for (int verdict = 0; text && verdict < VERDICT_N; verdict++)
+		if (strcmp(text, verdict_names[verdict]) == 0) {
+			*ret = (enum verdict)verdict;
+			return 0;
+		}
+	if (!text || strcmp(text, "native") != 0)
+		return -EINVAL;
+	*ret = VERDICT_NO_PYTHON;
+	return 0;
 }
 
 const char *frame_kind_name(enum frame_kind kind)

@@ -67,7 +67,7 @@ enum verdict {
 	VERDICT_EXACT,       /* same instant by construction */
 	VERDICT_VERIFIED,    /* what was read agrees with the captured bytes, or the thread stood still meanwhile */
 	VERDICT_APPROXIMATE, /* the thread moved on; the common outer part is certain */
-	VERDICT_NATIVE,      /* no Python on this thread */
+	VERDICT_NO_PYTHON,   /* no Python on this thread */
 	VERDICT_PYTHON,      /* native part unusable */
 	VERDICT_N
 };
@@ -93,6 +93,8 @@ enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_WA
 /* The words under which these are stored: "complete", "verified", "python"... */
 const char *stack_end_name(enum stack_end end);
 const char *verdict_name(enum verdict verdict);
+/* -EINVAL: text names none. Recordings of the first format call no_python native. */
+int verdict_parse(const char *text, enum verdict *ret);
 const char *frame_kind_name(enum frame_kind kind);
 /* The kind of that name. -EINVAL: it is none's; @text may be NULL. */
 int frame_kind_parse(const char *text, enum frame_kind *ret);

@@ -138,7 +138,7 @@ static void put_sample(struct maker *maker, size_t i, uint64_t started_ns)
 	must(store_put_sample(maker->store, &(struct sample_row){
 		.time_ns = started_ns + i * WEIGHT_NS,
 		.pid = FIRST_PID, .tid = tid, .cpu = i % maker->n_threads, .weight_ns = WEIGHT_NS,
-		.verdict = i % 10 ? VERDICT_VERIFIED : VERDICT_NATIVE,
+		.verdict = i % 10 ? VERDICT_VERIFIED : VERDICT_NO_PYTHON,
 		.stack = stack, .gil = i % 3 ? ANSWER_YES : ANSWER_NO,
 	}), "sample");
 	must(store_put_total(maker->store, &(struct total_row){ FIRST_PID, tid, stack, 1, WEIGHT_NS }), "total");

@@ -20,7 +20,7 @@ sys.path[:0] = [os.path.join(ROOT, "tests", "e2e"), os.path.join(ROOT, "fixtures
 import probing_test as t  # noqa: E402
 import truth_judge  # noqa: E402
 
-VERDICTS = ("exact", "verified", "approximate", "native", "python")
+VERDICTS = ("exact", "verified", "approximate", "no_python", "python")
 
 
 @contextlib.contextmanager

@@ -134,11 +134,6 @@ static bool is_word(const char *text, int n, const char *(*name)(int))
 	return false;
 }
 
-static const char *verdict_word(int word)
-{
-	return verdict_name((enum verdict)word);
-}
-
 static const char *end_word(int word)
 {
 	return stack_end_name((enum stack_end)word);
@@ -147,9 +142,10 @@ static const char *end_word(int word)
 static bool is_sample(sqlite3_stmt *row)
 {
 	double timestamp = sqlite3_column_double(row, 0);
+	enum verdict verdict;
 
 	return isfinite(timestamp) && timestamp > 0 && sqlite3_column_int64(row, 1) >= 0 &&
-	       is_word((const char *)sqlite3_column_text(row, 4), VERDICT_N, verdict_word) &&
+	       verdict_parse((const char *)sqlite3_column_text(row, 4), &verdict) == 0 &&
 	       is_word((const char *)sqlite3_column_text(row, 5), STACK_N_ENDS, end_word) &&
 	       (sqlite3_column_type(row, 6) == SQLITE_NULL || sqlite3_column_int64(row, 7) != 0);
 }

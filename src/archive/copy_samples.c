@@ -111,21 +111,20 @@ static enum answer answer_at(const struct head *head, int column)
 	return integer_at(head, column) != 0 ? ANSWER_YES : ANSWER_NO;
 }
 
+static const char *text_at(const struct head *head, int column)
+{
+	return head->columns[column] < 0 ? NULL : (const char *)sqlite3_column_text(head->rows, head->columns[column]);
+}
+
 /* Which of the words it is; -1: none of them. */
 static int word_at(const struct head *head, int column, int n, const char *(*name)(int word))
 {
-	const char *text = head->columns[column] < 0 ? NULL
-		: (const char *)sqlite3_column_text(head->rows, head->columns[column]);
+	const char *text = text_at(head, column);
 
 	for (int i = 0; text && i < n; i++)
 		if (name(i) && strcmp(name(i), text) == 0)
 			return i;
 	return -1;
-}
-
-static const char *verdict_word(int word)
-{
-	return verdict_name((enum verdict)word);
 }
 
 static const char *end_word(int word)
@@ -140,10 +139,11 @@ static const char *state_word(int word)
 
 static int read_sample(const struct head *head, struct sample_row *ret)
 {
-	int verdict = word_at(head, VERDICT, VERDICT_N, verdict_word), end = word_at(head, END, STACK_N_ENDS, end_word);
+	int end = word_at(head, END, STACK_N_ENDS, end_word);
 	int64_t pid = integer_at(head, PID), moved = 0, stack = 0;
+	enum verdict verdict;
 
-	if (verdict < 0 || end < 0 || !numbers_find(&head->source->numbers[KIND_PROCESS], pid, &moved) ||
+	if (verdict_parse(text_at(head, VERDICT), &verdict) < 0 || end < 0 || !numbers_find(&head->source->numbers[KIND_PROCESS], pid, &moved) ||
 	    !numbers_find(&head->source->numbers[KIND_STACK], integer_at(head, STACK), &stack))
 		return -EBADMSG;
 	*ret = (struct sample_row){
@@ -152,7 +152,7 @@ static int read_sample(const struct head *head, struct sample_row *ret)
 		.tid = (pid_t)(integer_at(head, TID) + moved - pid),
 		.cpu = (unsigned)integer_at(head, CPU),
 		.weight_ns = (uint64_t)integer_at(head, WEIGHT),
-		.verdict = (enum verdict)verdict,
+		.verdict = verdict,
 		.end = (enum stack_end)end,
 		.stack = stack,
 		.gil = answer_at(head, GIL),

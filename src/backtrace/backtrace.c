@@ -257,7 +257,7 @@ static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *th
 		return r;
 	if (stat.state == 'Z') {
 		thread->stop = STOP_HAS_ENDED;
-		return keep(thread, raw, &(struct stack){ .verdict = VERDICT_NATIVE });
+		return keep(thread, raw, &(struct stack){ .verdict = VERDICT_NO_PYTHON });
 	}
 	if (!look->options->no_stop)
 		return stop_and_take(look, thread, raw);

@@ -17,7 +17,7 @@ static const char *const verdict_counters[VERDICT_N] = {
 	[VERDICT_EXACT] = "verdict exact",
 	[VERDICT_VERIFIED] = "verdict verified",
 	[VERDICT_APPROXIMATE] = "verdict approximate",
-	[VERDICT_NATIVE] = "verdict native",
+	[VERDICT_NO_PYTHON] = "verdict no_python",
 	[VERDICT_PYTHON] = "verdict python",
 };
 
@@ -39,7 +39,7 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void print_verdicts(const struct pipeline_counts *counts, enum capture_source source)
 {
-	uint64_t with_python = counts->samples - counts->by_verdict[VERDICT_NATIVE];
+	uint64_t with_python = counts->samples - counts->by_verdict[VERDICT_NO_PYTHON];
 	const char *separator = "";
 
 	if (source == SOURCE_POLL)
@@ -51,7 +51,7 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 	if (with_python > 0)
 		fputs("; with Python: ", stderr);
 	for (int i = 0; i < VERDICT_N && with_python > 0; i++) {
-		if (i == VERDICT_NATIVE || counts->by_verdict[i] == 0)
+		if (i == VERDICT_NO_PYTHON || counts->by_verdict[i] == 0)
 			continue;
 		cli_say("%s%.1f %% %s", separator, percent(counts->by_verdict[i], with_python),
 			verdict_name((enum verdict)i));

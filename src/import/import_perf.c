@@ -131,7 +131,7 @@ static uint64_t real_time(const struct perf *perf, uint64_t time_ns)
 
 static int put_sample(struct perf *perf, const struct perf_event *event, const struct perf_sample *sample, uint16_t misc)
 {
-	struct sample_row row = { .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu & 0xffff, .verdict = VERDICT_NATIVE,
+	struct sample_row row = { .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu & 0xffff, .verdict = VERDICT_NO_PYTHON,
 				  .weight_ns = sample->period };
 	int r;
 

@@ -33,7 +33,7 @@ static bool ran_bytecode(const struct sample *sample, const struct stack *stack)
 {
 	size_t i = 0;
 
-	if (!sample->has_user || stack->verdict == VERDICT_PYTHON || stack->verdict == VERDICT_NATIVE)
+	if (!sample->has_user || stack->verdict == VERDICT_PYTHON || stack->verdict == VERDICT_NO_PYTHON)
 		return false;
 	while (i < stack->n_frames && stack->frames[i].kind == FRAME_KERNEL)
 		i++;
@@ -46,7 +46,7 @@ static void read_now(struct py_runtime *runtime, const struct sample *sample, co
 	struct py_hold now;
 
 	if (py_hold_of(runtime, sample->tid, &now) < 0) {
-		if (stack->verdict == VERDICT_NATIVE)
+		if (stack->verdict == VERDICT_NO_PYTHON)
 			*ret = (struct hold){ ANSWER_NO, ANSWER_NO };
 		return;
 	}

@@ -137,7 +137,7 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 /* A stretch of a thread's time becomes a row, with what it waited for as its innermost frame. */
 int pipeline_put_stretch(void *data, const struct stretch *stretch)
 {
-	static const struct wait_stack nothing = { .verdict = VERDICT_NATIVE, .end = STACK_TRUNCATED };
+	static const struct wait_stack nothing = { .verdict = VERDICT_NO_PYTHON, .end = STACK_TRUNCATED };
 	const struct wait_stack *stack = stretch->stack ? stretch->stack : &nothing;
 	struct pipeline *pipeline = data;
 	struct sample_row row = {

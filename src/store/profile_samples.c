@@ -90,14 +90,7 @@ static enum answer answer(const struct loader *loader, int column)
 
 static int load_verdict(const struct loader *loader, int column, enum verdict *ret)
 {
-	const char *text = (const char *)sqlite3_column_text(loader->row, column);
-
-	for (int i = 0; text && i < VERDICT_N; i++)
-		if (strcmp(text, verdict_name((enum verdict)i)) == 0) {
-			*ret = (enum verdict)i;
-			return 0;
-		}
-	return -EBADMSG;
+	return verdict_parse((const char *)sqlite3_column_text(loader->row, column), ret) < 0 ? -EBADMSG : 0;
 }
 
 static int load_state(const struct loader *loader, int column, enum thread_state *ret)

@@ -274,7 +274,7 @@ class ManyThreads(Case):
             self.assertEqual(started.truth["threads"], len(taken.threads))
             self.assertGreater(len(taken.threads), 1000)
             self.assertEqual(len(taken.threads), len({thread.tid for thread in taken.threads}))
-            self.assertEqual({("native", "complete")}, {(thread.verdict, thread.stack_end) for thread in taken.threads})
+            self.assertEqual({("no_python", "complete")}, {(thread.verdict, thread.stack_end) for thread in taken.threads})
             for thread in taken.threads:
                 self.assertIn("park", functions(thread))
             self.assertEqual("", taken.message)
@@ -324,7 +324,7 @@ class NotPython(Case):
                 self.assertTrue(t.subsequence(functions(taken.threads[0]), ["outer", "run_threads", "main"]), taken.threads)
                 self.assertIn("helper_outer", functions(taken.named("helper")))
                 for thread in taken.threads:
-                    self.assertEqual(("native", "complete"), (thread.verdict, thread.stack_end))
+                    self.assertEqual(("no_python", "complete"), (thread.verdict, thread.stack_end))
 
     def test_lines(self):
         with open(os.path.join(t.FIXTURES, "native_only.c")) as source:

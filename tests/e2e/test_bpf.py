@@ -45,7 +45,7 @@ class Exact:
 
     def test_most_are_exact(self):
         verdicts = self.recording.verdicts()
-        with_python = sum(verdicts.values()) - verdicts["native"]
+        with_python = sum(verdicts.values()) - verdicts["no_python"]
         self.assertGreater(with_python, 20, "too few samples to judge")
         self.assertShare(MOSTLY, verdicts["exact"] / with_python, "exact; %s" % verdicts)
 

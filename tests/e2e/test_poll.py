@@ -52,7 +52,7 @@ class Polled(t.Case):
         self.assertEqual(("ok", "poll", 1), (recording.integrity, recording.run["stack_source"],
                                              recording.run["clean"]))
         self.assertEqual(0, recording.run["kernel_frames"])
-        self.assertLessEqual(set(recording.verdicts()), {"python", "approximate", "native"})
+        self.assertLessEqual(set(recording.verdicts()), {"python", "approximate", "no_python"})
         self.assertEqual({"truncated"}, set(recording.ends()))
         self.assertGreater(min(sample.weight_ns for sample in recording.samples), 0)
         self.assertEqual(len(recording.samples), recording.counters["samples"])
@@ -61,7 +61,7 @@ class Polled(t.Case):
         for sample in recording.samples:
             kinds = {frame.kind for frame in recording.path(sample.stack)} if sample.stack else set()
             self.assertLessEqual(kinds, {"python"})
-            self.assertEqual(sample.verdict == "native" or not kinds, not kinds, sample)
+            self.assertEqual(sample.verdict == "no_python" or not kinds, not kinds, sample)
 
 
 class OfOneInterpreter(Polled):
@@ -171,7 +171,7 @@ print(time.process_time(), flush=True)
         with fixture("native_only", "threads") as target:
             recording = self.record(target.pid, 0.7)
         self.assertPolled(recording)
-        self.assertEqual({"native"}, set(recording.verdicts()))
+        self.assertEqual({"no_python"}, set(recording.verdicts()))
         self.assertEqual({None}, {sample.stack for sample in recording.samples})
 
     def test_reading_it(self):

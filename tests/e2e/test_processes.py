@@ -222,7 +222,7 @@ class Embedded(Processes):
         self.check_work(recording)
         self.assertRegex(recorder.said, "no Python in process %d" % started.pid)
         before = [s for s in recording.samples if s.stack and "native_before" in recording.names(s.stack)]
-        self.assertEqual({"native"}, {s.verdict for s in before})
+        self.assertEqual({"no_python"}, {s.verdict for s in before})
 
     def test_beside_a_runtime_that_never_starts(self):
         """Two of the same library: the program's own one is alive."""
@@ -315,11 +315,11 @@ class Exec(Processes):
         self.assertLess(first, second)
         self.assertEqual({started.pid}, {sample.pid for sample in recording.samples})
         after = collections.Counter(sample.verdict for sample in recording.samples[last + 1:])
-        self.assertGreater(after["native"], 20, "samples of the shell")
+        self.assertGreater(after["no_python"], 20, "samples of the shell")
         shell = [sample for sample in recording.samples if sample.stack and any(
             (frame.module or "").endswith(("/dash", "/bash", "/sh")) for frame in recording.path(sample.stack))]
         self.assertGreater(len(shell), 20)
-        self.assertEqual({"native"}, {sample.verdict for sample in shell})
+        self.assertEqual({"no_python"}, {sample.verdict for sample in shell})
 
 
 # ---- Files that are gone, moved or oddly called ----
@@ -412,7 +412,7 @@ class Refused(Processes):
             self.assertRegex(done.stderr, r"Python 3[.0-9]+ \(debug build\) in process %d cannot be read .*"
                              "recording its native frames" % started.pid)
         recording = t.Recording("out.db")
-        self.assertEqual({"native"}, {sample.verdict for sample in recording.samples})
+        self.assertEqual({"no_python"}, {sample.verdict for sample in recording.samples})
 
     def build_32_bit(self):
         built = subprocess.run([t.need_program("cc"), "-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie",
@@ -430,7 +430,7 @@ class Refused(Processes):
             program.wait()
         self.assertRegex(done.stderr, "process %d is a 32-bit program" % program.pid)
         self.assertNotIn("no Python in process", done.stderr)
-        self.assertEqual({"native"}, {sample.verdict for sample in t.Recording("out.db").samples})
+        self.assertEqual({"no_python"}, {sample.verdict for sample in t.Recording("out.db").samples})
 
     def test_32_bit_command(self):
         self.build_32_bit()
@@ -465,7 +465,7 @@ class NativeThreads(Processes):
     def test_never_in_python(self):
         samples = self.of_thread("never")
         self.assertGreater(len(samples), 20)
-        self.assertEqual({"native"}, {sample.verdict for sample in samples})
+        self.assertEqual({"no_python"}, {sample.verdict for sample in samples})
 
     def test_each_has_its_own_leaf(self):
         for name, leaf in self.leaves.items():

@@ -102,7 +102,7 @@ class Attach(t.Case):
         self.assertRegex(said.stderr, "(?i)no(t| ).*python")
         result = t.Recording("out.db")
         self.assertIsNone(result.run["python"])
-        self.assertEqual({"native"}, set(result.verdicts()))
+        self.assertEqual({"no_python"}, set(result.verdicts()))
 
     def test_virtual_environment(self):
         subprocess.run([t.DEBIAN_PYTHON, "-m", "venv", "--without-pip", "--symlinks", "a venv"], check=True)

@@ -282,6 +282,13 @@ class FileOfVersion1(t.Case):
         probing("flamegraph", check=t.OK)
         self.assertTrue(os.path.exists("flamegraph.svg"))
 
+    def test_verdicts_of_before(self):
+        """Where no Python runs on a thread, such a file says native."""
+        probing("info", "--check", check=t.OK)
+        probing("compact", check=t.OK)
+        said = probing("sql", "SELECT verdict, count(*) FROM sample GROUP BY 1", "-f", "csv", "--no-header", check=t.OK)
+        self.assertEqual(["approximate,1", "exact,55", "no_python,1"], said.stdout.split())
+
     def test_names_are_looked_up(self):
         probing("symbolize", check=t.OK)
         self.assertIn("57", probing("sql", "SELECT count(*) FROM sample", check=t.OK).stdout)

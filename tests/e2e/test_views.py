@@ -48,7 +48,7 @@ class Views(t.RecordedCase):
                 self.assertEqual(wanted, sum(self.folded("--since", text).values()))
 
     def test_where(self):
-        for condition in ("verdict <> 'native'", "cpu = 0 OR gil = 1", "stack IN (SELECT stack FROM stack WHERE depth > 5) -- x"):
+        for condition in ("verdict <> 'no_python'", "cpu = 0 OR gil = 1", "stack IN (SELECT stack FROM stack WHERE depth > 5) -- x"):
             with self.subTest(condition):
                 wanted = self.count("(%s\n)" % condition)
                 self.assertGreater(wanted, 0)

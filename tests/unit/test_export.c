@@ -158,8 +158,8 @@ static void test_html(void **state)
 	CLEANUP(freep) char *said = NULL;
 	static struct profile_sample samples[] = {
 		{ .weight_ns = 10000000, .thread = 0, .stack = 1, .verdict = VERDICT_VERIFIED, .gil = ANSWER_YES },
-		{ .weight_ns = 20000000, .thread = 0, .stack = 1, .verdict = VERDICT_NATIVE, .gil = ANSWER_UNKNOWN },
-		{ .weight_ns = 20000000, .thread = 1, .stack = -1, .verdict = VERDICT_NATIVE, .gil = ANSWER_NO },
+		{ .weight_ns = 20000000, .thread = 0, .stack = 1, .verdict = VERDICT_NO_PYTHON, .gil = ANSWER_UNKNOWN },
+		{ .weight_ns = 20000000, .thread = 1, .stack = -1, .verdict = VERDICT_NO_PYTHON, .gil = ANSWER_NO },
 	};
 
 	(void)state;
@@ -171,7 +171,7 @@ static void test_html(void **state)
 			 "[(a[\"name\"], {v: s[0] for v, s in zip(a[\"values\"], a[\"sums\"]) if s[0]}) for a in d[\"aspects\"]], "
 			 "d[\"strings\"][d[\"labels\"][\"text\"][n[\"label\"][1]] - 1])'");
 	assert_string_equal(said, "100 10000000 None [100, 97, 97] [0, 1, 1] "
-				  "[('verdict', {'verified': 1, 'native': 4}), ('gil', {'held': 1, 'not held': 2})] <module> (train.py)\n");
+				  "[('verdict', {'verified': 1, 'no_python': 4}), ('gil', {'held': 1, 'not held': 2})] <module> (train.py)\n");
 	made.profile.samples = NULL;
 }
 

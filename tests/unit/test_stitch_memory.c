@@ -176,10 +176,10 @@ static void a_thread_without_python_is_native(void **state)
 	(void)state;
 	set_up(&fixture, "3.5.3");
 	assert_int_equal(stitch_memory(fixture.stitcher, fixture.runtime, 4000000, &stack), 0);
-	assert_int_equal(stack.verdict, VERDICT_NATIVE);
+	assert_int_equal(stack.verdict, VERDICT_NO_PYTHON);
 	assert_int_equal(stack.n_frames, 0);
 	assert_int_equal(stitch_memory(fixture.stitcher, NULL, fixture.tid, &stack), 0);
-	assert_int_equal(stack.verdict, VERDICT_NATIVE);
+	assert_int_equal(stack.verdict, VERDICT_NO_PYTHON);
 	assert_int_equal(stack.n_frames, 0);
 	tear_down(&fixture);
 }

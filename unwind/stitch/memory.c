@@ -172,7 +172,7 @@ static int emit_common(struct memory_stitcher *stitcher, const struct reading *b
 
 int stitch_memory(struct memory_stitcher *stitcher, struct py_runtime *runtime, pid_t tid, struct stack *ret)
 {
-	struct stack stack = { .end = STACK_TRUNCATED, .verdict = VERDICT_NATIVE };
+	struct stack stack = { .end = STACK_TRUNCATED, .verdict = VERDICT_NO_PYTHON };
 	struct reading *last = NULL, *before = NULL;
 	bool is_settled = false, anew = stitcher->n_stitched++ % ANEW_EVERY == 0;
 	int r = 0;

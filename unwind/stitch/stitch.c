@@ -205,7 +205,7 @@ static enum verdict judge_held(const struct merge *merge)
 		if (merge->evaluations[i].state != EVALUATION_VERIFIED)
 			return VERDICT_APPROXIMATE;
 	if (merge->n == 0)
-		return VERDICT_NATIVE;
+		return VERDICT_NO_PYTHON;
 	/* What was not captured of the stack has been read after the interrupt. */
 	if (merge->native->sample->is_still)
 		return VERDICT_VERIFIED;
@@ -217,7 +217,7 @@ static enum verdict judge(const struct merge *merge)
 	if (merge_is_held(merge))
 		return judge_held(merge);
 	if (merge->n == 0)
-		return VERDICT_NATIVE;
+		return VERDICT_NO_PYTHON;
 	if (!merge->chain_is_whole || merge->is_refuted || merge->seam_is_gone)
 		return VERDICT_APPROXIMATE;
 	for (size_t i = 0; i < merge->n; i++)

@@ -4,7 +4,7 @@ CREATE VIRTUAL TABLE sample_total(
   pid       INTEGER NOT NULL,             -- the process
   tid       INTEGER NOT NULL,             -- the thread
   cpu       INTEGER NOT NULL,             -- the CPU
-  verdict   TEXT NOT NULL,                -- exact | verified | approximate | native | python
+  verdict   TEXT NOT NULL,                -- exact | verified | approximate | no_python | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
   stack     INTEGER,                      -- innermost frame; NULL: nothing could be read
   gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: not known
