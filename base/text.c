@@ -140,6 +140,12 @@ void text_put(FILE *out, int32_t character)
 
 static void put_xml_char(FILE *out, int32_t c)
 {
+	char spelled[TEXT_SPELL_BYTES];
+
+	if (text_spell(c, spelled)) {
+		fputs(spelled, out);
+		return;
+	}
 	switch (c) {
 	case '<':
 		fputs("&lt;", out);
@@ -166,17 +172,27 @@ void text_put_xml(FILE *out, const char *text)
 		put_xml_char(out, c);
 }
 
+static unsigned xml_char_columns(int32_t c)
+{
+	char spelled[TEXT_SPELL_BYTES];
+
+	return text_spell(c, spelled) ? (unsigned)strlen(spelled) : text_char_columns(c);
+}
+
 void text_put_xml_cut(FILE *out, const char *text, unsigned columns)
 {
 	unsigned used = 0;
 	int32_t c;
 
-	if (text_columns(text) <= columns) {
+	for (const char *at = text; (c = text_next(&at)) != 0;)
+		used += xml_char_columns(c);
+	if (used <= columns) {
 		text_put_xml(out, text);
 		return;
 	}
+	used = 0;
 	while ((c = text_next(&text)) != 0) {
-		used += text_char_columns(c);
+		used += xml_char_columns(c);
 		if (used >= columns)
 			break;
 		put_xml_char(out, c);

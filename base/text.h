@@ -45,7 +45,7 @@ unsigned text_columns_shown(const char *text); /* of text_next_shown() */
 size_t text_encode(int32_t character, char *to);
 void text_put(FILE *out, int32_t character);
 
-/* Write a name as XML character data or attribute value. */
+/* Write a name as XML character data or attribute value; what reorders or hides its neighbours is spelled out. */
 void text_put_xml(FILE *out, const char *text);
 
 /* The same, cut after @columns with an ellipsis as the last of them. */

@@ -2,8 +2,8 @@
  * diff_svg.c - a flame graph of two measurements, as one self-contained SVG picture.
  *
  * The width of a box is what head took, so that the picture is one of how it is now; its colour says how that differs
- * from base: red more, blue less, the stronger the more, and pale where it may be chance. What head has no more is
- * no box: how much that was stands in the note. Script and style are those of the other flame graph (export_svg.c).
+ * from base: red and + more, blue, striped and − less, the stronger the more, and pale where it may be chance. What head
+ * has no more is no box: how much that was stands in the note. Script and style are those of the other flame graph (export_svg.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -24,19 +24,30 @@ enum {
 	BOX_PITCH = 17,
 	PADDING = 3,
 	MIN_COLUMNS = 3,
+	SIGN_COLUMNS = 2,
 	PIXEL = 10000,        /* positions are integers, so that neighbours meet and no locale matters */
 	COLUMN = 66300,       /* width of a character of the 11 pixel monospaced font */
 	LEGEND_STEP = 26,
 };
 
-/* Strongest last; and what has not changed. */
+/* Strongest last; and what has not changed. What is less has stripes: hue alone does not reach every eye. */
 static const char diff_style[] =
 	".flame .d0 { fill: #e6e6e6; }\n"
-	".flame .m1 { fill: #fbd9d3; }\n.flame .m2 { fill: #f7b3a8; }\n.flame .m3 { fill: #f0897b; }\n"
-	".flame .m4 { fill: #e35c4e; }\n.flame .m5 { fill: #cc2f27; }\n"
-	".flame .l1 { fill: #d6e4f4; }\n.flame .l2 { fill: #aecbea; }\n.flame .l3 { fill: #83aede; }\n"
-	".flame .l4 { fill: #578fce; }\n.flame .l5 { fill: #2f6fb8; }\n"
-	".flame .chance { fill-opacity: .45; }\n";
+	".flame .m1 { fill: #fde3dd; } .flame .m2 { fill: #f9c8be; } .flame .m3 { fill: #f5a799; }\n"
+	".flame .m4 { fill: #ef8273; } .flame .m5 { fill: #e8604f; }\n"
+	".flame .c1 { fill: #dfebf8; } .flame .c2 { fill: #c3daf3; } .flame .c3 { fill: #a3c6ed; }\n"
+	".flame .c4 { fill: #83b2e6; } .flame .c5 { fill: #5b9ade; }\n"
+	".flame .l1 { fill: url(#less1); } .flame .l2 { fill: url(#less2); } .flame .l3 { fill: url(#less3); }\n"
+	".flame .l4 { fill: url(#less4); } .flame .l5 { fill: url(#less5); }\n"
+	".flame .stripe { fill: #fff; fill-opacity: .4; }\n"
+	".flame .chance { fill-opacity: .5; }\n"
+	"@media (prefers-color-scheme: dark) {\n"
+	".flame .d0 { fill: #3a3f46; }\n"
+	".flame .m1 { fill: #46302d; } .flame .m2 { fill: #613530; } .flame .m3 { fill: #7e3a32; }\n"
+	".flame .m4 { fill: #9b3c31; } .flame .m5 { fill: #b83a2c; }\n"
+	".flame .c1 { fill: #263548; } .flame .c2 { fill: #263f60; } .flame .c3 { fill: #274c7b; }\n"
+	".flame .c4 { fill: #285a98; } .flame .c5 { fill: #2a69b8; }\n"
+	".flame .stripe { fill: #000; }\n}\n";
 
 struct layout {
 	const struct diff_picture *picture;
@@ -156,10 +167,12 @@ static void put_box(const struct layout *layout, uint32_t at)
 	text_put_fixed(out, width, 4);
 	fprintf(out, "\" height=\"%d\" rx=\"1.5\"/>", BOX_HEIGHT);
 	if (columns >= MIN_COLUMNS) {
+		int shade = diff_shade(box);
+
 		fputs("<text x=\"", out);
 		text_put_fixed(out, (x + (MARGIN + PADDING) * PIXEL) / 1000, 1);
-		fprintf(out, "\" y=\"%u\">", y + 12);
-		text_put_xml_cut(out, box->name, columns);
+		fprintf(out, "\" y=\"%u\">%s", y + 12, shade > 0 ? "+ " : shade < 0 ? "− " : "");
+		text_put_xml_cut(out, box->name, shade == 0 ? columns : columns - SIGN_COLUMNS);
 		fputs("</text>", out);
 	}
 	fputs("</g>\n", out);
@@ -189,16 +202,25 @@ static void put_boxes(const struct layout *layout)
 	fputs("</g>\n", layout->out);
 }
 
+static void put_patterns(FILE *out)
+{
+	fputs("<defs>\n", out);
+	for (int i = 1; i <= DIFF_SHADES; i++)
+		fprintf(out, "<pattern id=\"less%d\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
+			"<rect class=\"c%d\" width=\"7\" height=\"7\"/><rect class=\"stripe\" width=\"2.5\" height=\"7\"/></pattern>\n", i, i);
+	fputs("</defs>\n", out);
+}
+
 static void put_legend(FILE *out)
 {
-	const char *const words[] = { "less", "more" };
-	int left = WIDTH - MARGIN - LEGEND_STEP * (2 * DIFF_SHADES + 1) - 80;
+	const char *const words[] = { "− less", "+ more" };
+	int left = WIDTH - MARGIN - LEGEND_STEP * (2 * DIFF_SHADES + 1) - 110;
 
 	fprintf(out, "<g class=\"legend\"><text x=\"%d\" y=\"22\">%s</text>", left, words[0]);
 	for (int i = -DIFF_SHADES; i <= DIFF_SHADES; i++)
 		fprintf(out, "<rect class=\"%c%d\" x=\"%d\" y=\"12\" width=\"%d\" height=\"12\"/>", i < 0 ? 'l' : i > 0 ? 'm' : 'd',
-			abs(i), left + 36 + (i + DIFF_SHADES) * LEGEND_STEP, LEGEND_STEP);
-	fprintf(out, "<text x=\"%d\" y=\"22\">%s</text></g>\n", WIDTH - MARGIN - 38, words[1]);
+			abs(i), left + 52 + (i + DIFF_SHADES) * LEGEND_STEP, LEGEND_STEP);
+	fprintf(out, "<text x=\"%d\" y=\"22\">%s</text></g>\n", WIDTH - MARGIN - 50, words[1]);
 }
 
 static void put_head(const struct layout *layout)
@@ -227,6 +249,7 @@ static void put_document(const struct layout *layout)
 	text_put_xml(out, layout->picture->title);
 	fprintf(out, "</title>\n<style>\n%s%s</style>\n<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n", svg_style,
 		diff_style);
+	put_patterns(out);
 	put_boxes(layout);
 	put_head(layout);
 	fprintf(out, "<script><![CDATA[\n%s]]></script>\n</svg>\n", svg_script);

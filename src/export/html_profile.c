@@ -131,19 +131,20 @@ static uint64_t find_scale(const struct profile *profile, const struct html_boxe
 
 /* ---- JSON ---- */
 
-/* '<' is written so that no name ends the element that this stands in. */
+/* '<' is written so that no name ends the element that this stands in; the '\\' that spells a character out is one of JSON's, too. */
 void html_put_string(FILE *out, const char *text)
 {
+	char spelled[TEXT_SPELL_BYTES];
 	int32_t c;
 
 	fputc('"', out);
 	while ((c = text_next(&text)) != 0) {
-		if (c == '"' || c == '\\')
+		if (text_spell(c, spelled) || c == '"' || c == '\\')
 			fputc('\\', out);
 		if (c == '<')
 			fputs("\\u003c", out);
 		else
-			text_put(out, c);
+			fputs(spelled, out);
 	}
 	fputc('"', out);
 }

@@ -1,12 +1,13 @@
-/* svg_script.js - zoom, search and details for a flame graph.
+/* svg_script.js - zoom, search, keys and details for a flame graph.
  *
  * Without it the picture is complete but still. The frames come callers
  * first, so what a frame calls is the run of deeper frames behind it.
  */
 "use strict";
 (() => {
-	const MARGIN = 10, HEAD_HEIGHT = 56, CONTROLS_WIDTH = 400;
+	const MARGIN = 10, HEAD_HEIGHT = 56, CONTROLS_WIDTH = 400, ROW = 22, LEAST_WIDTH = 320;
 	const COLUMN = 6.63, PADDING = 3, MIN_COLUMNS = 3, MIN_WIDTH = 0.1;
+	const SIGNS = {l: "− ", m: "+ "}; /* of classes in a comparison: less, more */
 	const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
 
 	const svg = document.currentScript.ownerSVGElement;
@@ -15,17 +16,21 @@
 	const legend = svg.querySelector(".legend");
 	const note = svg.querySelector(".note");
 	const summary = note.textContent;
-	const frames = Array.from(svg.querySelector(".frames").children, readFrame);
+	const heading = svg.querySelector(".name");
+	const title = svg.querySelector("title").textContent;
+	const picture = svg.querySelector(".frames");
+	const frames = Array.from(picture.children, readFrame);
 	const indices = new Map(frames.map((frame, index) => [frame.group, index]));
-	const drawnWidth = svg.viewBox.baseVal.width;
+	const drawnWidth = svg.viewBox.baseVal.width, drawnHeight = svg.viewBox.baseVal.height;
 	let width = drawnWidth;
-	let zoomed = 0;
+	let zoomed = 0, focused = 0;
 
 	function readFrame(group) {
 		const rect = group.querySelector("rect");
 		const [name, ...rest] = group.querySelector("title").textContent.split("\n");
 		return {
 			group, rect, name,
+			sign: SIGNS[rect.classList[0][0]] || "",
 			share: rest.pop(),
 			place: rest.join(" "),
 			text: group.querySelector("text"),
@@ -33,6 +38,7 @@
 			y: Number(rect.getAttribute("y")),
 			width: Number(rect.getAttribute("width")),
 			end: 0, /* index behind the last frame called from here */
+			caller: -1,
 		};
 	}
 
@@ -41,6 +47,8 @@
 		frames.forEach((frame, index) => {
 			while (open.length && frame.y >= open[open.length - 1].y)
 				open.pop().end = index;
+			if (open.length)
+				frame.caller = indices.get(open[open.length - 1].group);
 			open.push(frame);
 		});
 		open.forEach(frame => { frame.end = frames.length; });
@@ -71,7 +79,7 @@
 			frame.group.append(frame.text);
 		}
 		frame.text.setAttribute("x", x + PADDING);
-		frame.text.textContent = cut(frame.name, columns);
+		frame.text.textContent = cut(frame.sign + frame.name, columns);
 	}
 
 	function place(frame, x, w) {
@@ -97,8 +105,32 @@
 				place(frame, MARGIN + (frame.x - target.x) * scale, inner ? frame.width * scale : 0);
 		});
 		reset.style.visibility = zoomed ? "visible" : "hidden";
-		legend.setAttribute("transform", `translate(${width - drawnWidth},0)`);
-		panel.setAttribute("x", width - MARGIN - CONTROLS_WIDTH);
+	}
+
+	/* The head of a picture that fills a window: what does not fit beside the title and the note gets rows of its own. */
+	function arrange() {
+		const box = legend.getBBox();
+		const isLegendBeside = box.width === 0 || width >= box.width + 420, areControlsBeside = width >= 760;
+		const rows = !isLegendBeside + !areControlsBeside, extra = rows * ROW + (rows ? 6 : 0);
+		const panelWidth = Math.min(CONTROLS_WIDTH, width - 2 * MARGIN);
+		const scale = Math.min(1, (width - 2 * MARGIN) / box.width);
+		legend.setAttribute("transform", isLegendBeside ? `translate(${width - drawnWidth},0)` :
+			`translate(${MARGIN - box.x * scale},${HEAD_HEIGHT - 2 - box.y * scale}) scale(${scale})`);
+		panel.setAttribute("x", areControlsBeside ? width - MARGIN - panelWidth : MARGIN);
+		panel.setAttribute("y", areControlsBeside ? 28 : 28 + rows * ROW);
+		panel.setAttribute("width", panelWidth);
+		bar.style.flexDirection = areControlsBeside ? "" : "row-reverse";
+		noteColumns = Math.floor((width - (areControlsBeside ? 3 * MARGIN + panelWidth : 2 * MARGIN)) / COLUMN);
+		head.querySelector(".page").setAttribute("height", HEAD_HEIGHT - 2 + extra);
+		heading.textContent = title;
+		const room = width - 2 * MARGIN - (isLegendBeside && box.width ? box.width + 2 * MARGIN : 0), needed = heading.getComputedTextLength();
+		if (needed > room)
+			heading.textContent = cut(title, Math.floor([...title].length * room / needed));
+		say(null);
+		if (standalone) {
+			picture.setAttribute("transform", `translate(0,${extra})`);
+			svg.setAttribute("height", drawnHeight + extra);
+		}
 	}
 
 	/* Case matters only where the pattern has a capital letter. */
@@ -126,10 +158,60 @@
 		matched.textContent = pattern ? `matched ${(share * 100).toFixed(2)} %` : "";
 	}
 
-	function describe(frame) {
-		const columns = Math.floor((width - 3 * MARGIN - CONTROLS_WIDTH) / COLUMN);
-		const words = [frame.share, frame.name, frame.place].filter(Boolean).join("  ·  ");
-		note.textContent = cut(words, columns);
+	const wordsOf = frame => [frame.share, frame.name, frame.place].filter(Boolean).join("  ·  ");
+
+	/* null: of no frame. */
+	function say(frame) {
+		note.textContent = cut(frame ? wordsOf(frame) : summary, noteColumns);
+	}
+
+	/* ---- Keys: one frame at a time can be reached by Tab, and hands that on. ---- */
+
+	function callees(index) {
+		const found = [];
+		for (let at = index + 1; at < frames[index].end; at = frames[at].end)
+			if (frames[at].group.style.display !== "none")
+				found.push(at);
+		return found;
+	}
+
+	function beside(step) {
+		const siblings = focused === 0 ? [0] : callees(frames[focused].caller);
+		return siblings[siblings.indexOf(focused) + step];
+	}
+
+	const targets = {
+		ArrowUp: () => callees(focused).reduce((best, at) => best < 0 || frames[at].width > frames[best].width ? at : best, -1),
+		ArrowDown: () => frames[focused].caller,
+		ArrowLeft: () => beside(-1),
+		ArrowRight: () => beside(1),
+		Home: () => 0,
+	};
+
+	function focusable(index) {
+		for (const name of ["tabindex", "role", "aria-label"])
+			frames[focused].group.removeAttribute(name);
+		focused = index;
+		const frame = frames[focused];
+		frame.group.setAttribute("tabindex", "0");
+		frame.group.setAttribute("role", "button");
+		frame.group.setAttribute("aria-label", `${frame.sign}${frame.name}, ${frame.share}`);
+	}
+
+	function onFrameKey(event) {
+		if (event.ctrlKey || event.altKey || event.metaKey)
+			return;
+		if (event.key === "Enter" || event.key === " ") {
+			event.preventDefault();
+			zoom(focused);
+		} else if (Object.hasOwn(targets, event.key)) {
+			event.preventDefault();
+			const target = targets[event.key]();
+			if (target >= 0) {
+				focusable(target);
+				frames[target].group.focus();
+			}
+		}
 	}
 
 	/* The state stands in the address, so that a view can be bookmarked and Back undoes a zoom. */
@@ -149,6 +231,8 @@
 		input.value = state.get("search") || "";
 		layout();
 		mark();
+		if (frames[focused].group.style.display === "none")
+			focusable(zoomed);
 	}
 
 	function zoom(index) {
@@ -156,6 +240,8 @@
 			return;
 		zoomed = index;
 		layout();
+		if (frames[focused].group.style.display === "none")
+			focusable(zoomed);
 		if (standalone)
 			location.hash = stateText();
 	}
@@ -184,8 +270,9 @@
 	}
 
 	function onResize() {
-		width = Math.max(400, svg.getBoundingClientRect().width);
+		width = Math.max(LEAST_WIDTH, svg.getBoundingClientRect().width);
 		layout();
+		arrange();
 	}
 
 	function element(name, properties) {
@@ -194,17 +281,20 @@
 
 	const input = element("input", {
 		type: "search", placeholder: "Search (Ctrl-F)", title: "A regular expression on names, files and modules",
-		oninput: () => search(input.value),
+		oninput: () => search(input.value), ariaLabel: "Search names, files and modules",
 	});
-	const matched = element("span", {className: "matched"});
-	const reset = element("button", {textContent: "Reset zoom", title: "Esc", onclick: () => zoom(0)});
+	const matched = element("span", {className: "matched", role: "status"});
+	const reset = element("button", {type: "button", textContent: "Reset zoom", title: "Esc", onclick: () => zoom(0)});
 	const bar = element("div", {className: "controls"});
 	const panel = document.createElementNS(SVG, "foreignObject");
+	let noteColumns = Infinity;
 
 	findEnds();
+	svg.setAttribute("role", "group");
+	svg.setAttribute("aria-label", `Flame graph of ${title}: arrow keys move, Enter zooms, Escape resets`);
+	picture.setAttribute("role", "group");
+	focusable(0);
 	bar.append(matched, reset, input);
-	panel.setAttribute("y", 28);
-	panel.setAttribute("width", CONTROLS_WIDTH);
 	panel.setAttribute("height", HEAD_HEIGHT - 28);
 	panel.append(bar);
 	head.append(panel);
@@ -215,13 +305,14 @@
 	});
 	svg.addEventListener("mouseover", event => {
 		const index = frameOf(event);
-		if (index === undefined)
-			note.textContent = summary;
-		else
-			describe(frames[index]);
+		say(index === undefined ? null : frames[index]);
 	});
+	picture.addEventListener("keydown", onFrameKey);
+	picture.addEventListener("focusin", () => say(frames[focused]));
+	picture.addEventListener("focusout", () => say(null));
 	if (!standalone) {
 		layout();
+		arrange();
 		return;
 	}
 	/* Opened by itself: fill the window, start at the bottom, keep the head in sight. */

@@ -11,8 +11,10 @@
 	const {label, up, value} = data.nodes;
 	const graph = document.querySelector(".graph");
 	const input = document.querySelector(".controls input");
-	const colours = document.querySelector(".controls select");
-	const [reset, icicle] = document.querySelectorAll(".controls button");
+	const colours = document.querySelector(".controls .colours");
+	const reset = document.querySelector(".controls .reset");
+	const icicle = document.querySelector(".controls .icicle");
+	const HIT = "#ff5fb0";
 	const matched = document.querySelector(".matched");
 	const note = document.querySelector(".note");
 
@@ -75,11 +77,11 @@
 			check(boxes().some(box => titleOf(box)[0] === nameOf(child) && near(placeOf(box).width, value[child] / value[target] * full())),
 				"zoom: what it calls has not grown with it");
 		check(location.hash === `#zoom=${target}`, `zoom: not in the address: ${location.hash}`);
-		check(getComputedStyle(reset).visibility === "visible", "zoom: no button to reset it");
+		check(!reset.hidden, "zoom: no button to reset it");
 		click(reset);
 		await later();
 		check(snapshot() === before, "reset: not as before");
-		check(getComputedStyle(reset).visibility === "hidden", "a button to reset no zoom");
+		check(reset.hidden, "a button to reset no zoom");
 		history.back();
 		await later();
 		check(near(placeOf(boxOf(nameOf(target))).width, full()), "Back does not lead to the zoom");
@@ -106,14 +108,14 @@
 		const before = boxes().map(colourOf).join();
 		type(`^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`);
 		await later();
-		const hits = boxes().filter(box => colourOf(box) === "#e5007d");
+		const hits = boxes().filter(box => colourOf(box) === HIT);
 		check(hits.length > 0 && hits.every(box => titleOf(box)[0] === name), "search: not what was searched for is marked");
 		const found = parseFloat(matched.textContent.replace("matched ", ""));
 		check(Math.abs(found - expectedShare(name)) < 0.02, `search: ${matched.textContent}, but it is ${expectedShare(name)} %`);
 		check(location.hash.includes("search="), "search: not in the address");
 		type("(");
 		await later();
-		check(input.matches(".bad") && !boxes().some(box => colourOf(box) === "#e5007d"), "search: half a pattern is not refused");
+		check(input.matches(".bad") && !boxes().some(box => colourOf(box) === HIT), "search: half a pattern is not refused");
 		type("");
 		await later();
 		check(boxes().map(colourOf).join() === before && matched.textContent === "", "search: the marks stay");
@@ -126,7 +128,7 @@
 			choose(option.value);
 			await later();
 			seen.set(option.value, boxes().map(colourOf).join());
-			check(option.value === "module" || document.querySelectorAll(".legend i").length > 1, `colours: no legend for ${option.value}`);
+			check(option.value === "module" || document.querySelectorAll(".legend svg").length > 1, `colours: no legend for ${option.value}`);
 			check(option.value === schemes[0] || location.hash.includes(`colour=${option.value}`), `colours: ${option.value} not in the address`);
 		}
 		for (const wanted of schemes)
@@ -136,9 +138,11 @@
 		await later();
 	}
 
-	/* Red is more, blue less, and of all that took as long as before nothing has either. */
+	/* Red and + is more, striped blue and − less, and of all that took as long as before nothing has either. */
 	function checkChanges() {
 		const redness = box => {
+			if (colourOf(box).startsWith("url(#less"))
+				return document.querySelector(colourOf(box).slice(4, -1)).children.length === 2 ? -1 : NaN;
 			const [red, , blue] = colourOf(box).match(/#(..)(..)(..)/) ? colourOf(box).match(/[0-9a-f]{2}/g).map(part => parseInt(part, 16))
 				: colourOf(box).match(/\d+/g).map(Number);
 			return Math.sign(red - blue);
@@ -147,6 +151,8 @@
 			const change = titleOf(box).map(line => told.exec(line)).find(Boolean)[1];
 			const expected = change === "new" ? 1 : Math.abs(parseFloat(change)) < 0.4 ? 0 : Math.abs(parseFloat(change)) > 0.6 ? Math.sign(parseFloat(change)) : null;
 			check(expected === null || redness(box) === expected, `colour ${colourOf(box)} of ${titleOf(box)}`);
+			const label = box.querySelector("div"), sign = ["− ", "", "+ "][expected + 1];
+			check(expected === null || label.style.display === "none" || label.textContent === sign + titleOf(box)[0], `the sign of ${label.textContent}`);
 		}
 		check(new Set(data.diff.shade).size > 2, "nothing has changed");
 	}
@@ -165,12 +171,12 @@
 	}
 
 	async function checkDetails(target) {
-		const summary = note.textContent;
+		const summary = document.querySelector(".summary").textContent, hint = note.textContent;
 		check(data.diff ? summary === data.diff.note : /^\d+ samples/.test(summary), `no summary: ${summary}`);
 		boxOf(nameOf(target)).dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
 		check(note.textContent.startsWith(nameOf(target)) && note.textContent.includes(" % · "), `details: ${note.textContent}`);
 		boxOf(nameOf(target)).dispatchEvent(new MouseEvent("mouseout", {bubbles: true}));
-		check(note.textContent === summary, "details: they stay");
+		check(note.textContent === hint, "details: they stay");
 	}
 
 	async function checkAddress() {

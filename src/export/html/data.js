@@ -51,7 +51,7 @@ export function placeOf(label) {
 	return [place, label.module].filter(Boolean).join(" · ");
 }
 
-const percent = (part, whole) => `${whole ? +(part / whole * 100).toFixed(2) : 0} %`;
+export const percent = (part, whole) => `${whole ? +(part / whole * 100).toFixed(2) : 0} %`;
 
 /* "12 samples · 0.12 s" */
 export function amountOf(profile, node) {

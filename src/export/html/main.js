@@ -1,78 +1,69 @@
-/* main.js - the HTML flame graph: d3-flame-graph draws, this finds, colours and tells.
- *
- * The state (zoom, search, colours, direction) stands in the address, so that a view can be bookmarked and Back
- * undoes a zoom.
- */
-import flamegraph from "d3-flame-graph/src/flamegraph.js";
-import {select} from "d3-selection";
-import {amountOf, baseName, linesOf, load} from "./data.js";
-import {colourOf, schemesOf} from "./colours.js";
+/* main.js - the page of an HTML flame graph: its controls, its views, and what is looked at. */
+import {amountOf, baseName, linesOf, load, percent} from "./data.js";
+import {colourOf, onThemeChange, patterns, schemesOf, swatch} from "./colours.js";
+import {compile, element} from "./dom.js";
+import {makeFlame} from "./flame.js";
+import {makeState} from "./state.js";
 import "./style.css";
 
 const profile = load(document.getElementById("profile").textContent);
 const schemes = schemesOf(profile);
-const quiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
-const usual = Object.keys(schemes)[0];
-const state = {zoom: 0, search: "", colour: usual, icicle: false};
 const hits = new Set(); /* labels */
 
-function element(name, properties, ...children) {
-	const made = Object.assign(document.createElement(name), properties);
-	made.append(...children);
-	return made;
-}
+const {state, change, restore} = makeState({
+	views: ["flame"], nodes: profile.nodes.length, colours: Object.keys(schemes), threads: [""], labels: profile.labels.length,
+	sorts: [""], sources: 0,
+}, show);
 
-/* ---- The page ---- */
+/* ---- What is said of a box ---- */
 
-const input = element("input", {
-	type: "search", placeholder: "Search (Ctrl-F)", title: "A regular expression on names, files and modules",
-	oninput: () => change({search: input.value}, true),
-});
-const colours = element("select", {title: "What colours say", onchange: () => change({colour: colours.value}, true)},
-	...Object.keys(schemes).map(name => element("option", {value: name, textContent: `colour: ${name}`})));
-const icicle = element("button", {textContent: "Icicle", title: "Draw callers at the top", onclick: () => change({icicle: !state.icicle}, true)});
-const reset = element("button", {textContent: "Reset zoom", title: "Esc", onclick: () => change({zoom: 0})});
-const matched = element("span", {className: "matched"});
-const legend = element("span", {className: "legend"});
-const note = element("div", {className: "note"});
-const graph = element("div", {className: "graph"});
-const head = element("header", {}, element("h1", {textContent: document.title}),
-	element("div", {className: "controls"}, legend, matched, reset, icicle, colours, input), note);
+const labelOf = node => profile.labels[node.label];
+const signOf = node => profile.diff ? ["− ", "", "+ "][Math.sign(profile.diff.shade[node.index]) + 1] : "";
+const nameOf = node => signOf(node) + labelOf(node).text;
+const wordsOf = node => profile.diff ? `${labelOf(node).text}, ${profile.diff.says[node.index]}` :
+	`${labelOf(node).text}, ${percent(node.value, profile.nodes[0].value)}`;
+const fillOf = node => colourOf(schemes[state.colour], labelOf(node), node, hits.has(node.label));
 
 const summary = profile.diff ? profile.diff.note : [amountOf(profile, profile.nodes[0]), profile.inverted ? "callers beyond what they call" : "",
 	profile.left_out ? `${profile.left_out} boxes below ${profile.limit} %${profile.depth ? ` or deeper than ${profile.depth}` : ""} left out` : "",
 ].filter(Boolean).join(" · ");
 
-/* ---- Drawing ---- */
+/* ---- The page ---- */
 
-const chart = flamegraph()
-	.cellHeight(18).minFrameSize(0.5).transitionDuration(quiet ? 0 : 200).sort(false).resetHeightOnZoom(true)
-	.setLabelHandler(d => linesOf(profile, d.data).join("\n"))
-	.setDetailsHandler(text => { if (text === null) note.textContent = summary; })
-	.getName(d => profile.labels[d.data.label].text)
-	.setColorMapper(d => colourOf(schemes[state.colour], profile.labels[d.data.label], d.data, hits.has(d.data.label)))
-	.onHover(d => { note.textContent = linesOf(profile, d.data).join("  ·  "); })
-	.onClick(d => { if (d.data.index !== state.zoom) change({zoom: d.data.index}); });
+const HINT = "Point at a box, or Tab to the graph: arrow keys move, Enter zooms, Escape resets";
+const input = element("input", {
+	type: "search", placeholder: "Search (Ctrl-F)", title: "A regular expression on names, files and modules",
+	oninput: () => change({search: input.value}, true), attributes: {"aria-label": "Search names, files and modules"},
+});
+const colours = element("select", {className: "colours", onchange: () => change({colour: colours.value}, true)},
+	...Object.keys(schemes).map(name => element("option", {value: name, textContent: name})));
+const icicle = element("button", {type: "button", className: "icicle", textContent: "Icicle", title: "Draw callers at the top",
+	onclick: () => change({icicle: state.icicle ? "" : "1"}, true)});
+const reset = element("button", {type: "button", className: "reset", textContent: "Reset zoom", title: "Esc", onclick: () => change({zoom: 0})});
+const matched = element("span", {className: "matched", attributes: {role: "status"}});
+const legend = element("div", {className: "legend"});
+const note = element("div", {className: "note", attributes: {role: "status"}});
+const flame = makeFlame({
+	label: "Flame graph: arrow keys move, Enter zooms, Escape resets", name: nameOf, words: wordsOf, lines: node => linesOf(profile, node),
+	fill: fillOf, onZoom: node => change({zoom: node.index}), onLook: describe,
+});
+const view = element("div", {className: "view flame"}, flame.host);
+const controls = element("div", {className: "controls"}, element("label", {}, "Colour", colours), icicle, reset,
+	element("label", {className: "search"}, matched, input));
 
-/* d3-flame-graph keeps a node of its own for each of ours. */
-const drawnOf = [];
+let paint = patterns();
+document.body.append(paint,
+	element("header", {}, element("h1", {textContent: document.title, title: document.title}), element("p", {className: "summary", textContent: summary}),
+		controls),
+	element("main", {}, view), element("footer", {}, note, legend));
 
-function draw() {
-	chart.width(graph.clientWidth);
-	select(graph).datum(profile.nodes[0]).call(chart);
-	select(graph).datum().each(node => { drawnOf[node.data.index] = node; });
+function describe(node) {
+	const shown = node || (document.activeElement === flame.host ? flame.current() : null);
+	note.textContent = shown ? linesOf(profile, shown).join("  ·  ") : HINT;
+	note.classList.toggle("hint", !shown);
 }
 
 /* ---- Searching ---- */
-
-/* Case matters only where the pattern has a capital letter. */
-function compile(pattern) {
-	try {
-		return pattern ? new RegExp(pattern, /[A-Z]/.test(pattern) ? "" : "i") : null;
-	} catch (error) {
-		return undefined;
-	}
-}
 
 /* What is inside of a box that was counted is not counted again. */
 function sumOfHits() {
@@ -98,63 +89,31 @@ function mark() {
 		});
 	hits.delete(profile.nodes[0].label);
 	input.classList.toggle("bad", pattern === undefined);
+	input.setAttribute("aria-invalid", String(pattern === undefined));
 	matched.textContent = pattern ? `matched ${(sumOfHits() / (profile.nodes[0].value || 1) * 100).toFixed(2)} %` : "";
 }
 
-/* ---- State ---- */
+/* ---- Showing ---- */
 
-function show() {
-	const scheme = schemes[state.colour];
+function show(changed) {
 	mark();
-	input.value = state.search;
+	if (document.activeElement !== input || input.value !== state.search)
+		input.value = state.search;
 	colours.value = state.colour;
-	icicle.classList.toggle("on", state.icicle);
-	reset.style.visibility = state.zoom ? "visible" : "hidden";
-	legend.replaceChildren(...scheme.legend.map(([colour, words]) => {
-		const box = element("i");
-		box.style.background = colour;
-		return element("span", {}, box, words);
-	}));
-	note.textContent = summary;
-	chart.inverted(state.icicle);
-	chart.zoomTo(drawnOf[state.zoom]);
-}
-
-function stateText() {
-	const text = new URLSearchParams();
-	if (state.zoom)
-		text.set("zoom", state.zoom);
-	if (state.search)
-		text.set("search", state.search);
-	if (state.colour !== usual)
-		text.set("colour", state.colour);
-	if (state.icicle)
-		text.set("icicle", "1");
-	return "#" + text;
-}
-
-function change(what, isSmall) {
-	Object.assign(state, what);
-	show();
-	if (isSmall)
-		history.replaceState(null, "", stateText());
-	else
-		history.pushState(null, "", stateText());
-}
-
-function restore() {
-	const text = new URLSearchParams(location.hash.slice(1));
-	const zoom = Number(text.get("zoom"));
-	state.zoom = Number.isInteger(zoom) && zoom > 0 && zoom < profile.nodes.length ? zoom : 0;
-	state.search = text.get("search") || "";
-	state.colour = Object.hasOwn(schemes, text.get("colour")) ? text.get("colour") : usual;
-	state.icicle = text.get("icicle") === "1";
-	show();
+	icicle.setAttribute("aria-pressed", String(Boolean(state.icicle)));
+	reset.hidden = state.zoom === 0;
+	legend.replaceChildren(...schemes[state.colour].legend().map(([fill, words]) => element("span", {}, swatch(fill), words)));
+	view.classList.toggle("icicle", Boolean(state.icicle));
+	flame.invert(Boolean(state.icicle));
+	flame.show(profile.nodes[state.zoom]);
+	if (changed.includes("zoom") || changed.includes("icicle"))
+		flame.scroll(view);
 }
 
 function onKey(event) {
 	if (event.key === "Escape") {
-		input.blur();
+		if (document.activeElement === input)
+			input.blur();
 		change({zoom: 0, search: ""});
 	} else if (event.key === "f" && (event.ctrlKey || event.metaKey)) {
 		event.preventDefault();
@@ -163,15 +122,32 @@ function onKey(event) {
 	}
 }
 
-document.body.append(head, graph);
-draw();
+/* Enter in the search field leads to the next box that matches. */
+input.addEventListener("keydown", event => {
+	if (event.key !== "Enter" || hits.size === 0)
+		return;
+	const from = flame.current().index, {nodes} = profile;
+	for (let i = 1; i <= nodes.length; i++) {
+		const node = nodes[(from + i) % nodes.length];
+		if (hits.has(node.label) && flame.isShown(node)) {
+			flame.host.focus();
+			flame.look(node);
+			return;
+		}
+	}
+});
+
+describe(null);
+flame.draw(profile.nodes[0]);
 restore();
-if (!state.icicle)
-	scrollTo(0, document.body.scrollHeight);
+flame.scroll(view);
 addEventListener("keydown", onKey);
 addEventListener("hashchange", restore);
 addEventListener("popstate", restore);
-addEventListener("resize", () => {
-	chart.width(graph.clientWidth);
-	chart.zoomTo(drawnOf[state.zoom]);
+addEventListener("resize", () => flame.resize());
+onThemeChange(() => {
+	const made = patterns();
+	paint.replaceWith(made);
+	paint = made;
+	show([]);
 });

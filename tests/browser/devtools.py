@@ -1,0 +1,184 @@
+"""Chromium by its DevTools protocol, through a pipe: pages are used with real keys and clicks, in any width and theme.
+
+https://chromedevtools.github.io/devtools-protocol/; messages are JSON, ended by NULs, on descriptors 3 and 4.
+"""
+import base64
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+from browser import find_browser  # noqa: E402, F401
+
+SECONDS = 120
+KEYS = {'Enter': ('Enter', 13, '\r'), 'Escape': ('Escape', 27, ''), 'Tab': ('Tab', 9, ''), 'Home': ('Home', 36, ''), 'End': ('End', 35, ''),
+        'ArrowLeft': ('ArrowLeft', 37, ''), 'ArrowUp': ('ArrowUp', 38, ''), 'ArrowRight': ('ArrowRight', 39, ''),
+        'ArrowDown': ('ArrowDown', 40, ''), ' ': ('Space', 32, ' ')}
+CONTROL = 2
+
+
+class Failure(Exception):
+    """What the browser or a script in it said went wrong."""
+
+
+class Page:
+    """One page of a browser. Requests that left this machine's files are in `fetched`, errors of scripts in `errors`."""
+
+    def __init__(self, browser, session):
+        self.browser, self.session = browser, session
+        self.errors, self.fetched = [], []
+
+    def send(self, method, **parameters):
+        return self.browser.send(method, parameters, self.session)
+
+    def heard(self, method, parameters):
+        if method == 'Runtime.exceptionThrown':
+            self.errors.append(parameters['exceptionDetails'].get('exception', {}).get('description', parameters['exceptionDetails']['text']))
+        elif method == 'Log.entryAdded' and parameters['entry']['level'] == 'error':
+            self.errors.append(parameters['entry']['text'])
+        elif method == 'Network.requestWillBeSent':
+            self.fetched.append(parameters['request']['url'])
+
+    def open(self, path, fragment=''):
+        """A file; it is loaded anew also where only the fragment is another one."""
+        self.send('Page.navigate', url='about:blank')
+        self.fetched.clear()
+        self.send('Page.navigate', url='file://' + os.path.abspath(path) + fragment)
+        self.until('document.readyState === "complete" && location.protocol === "file:"')
+        self.settle()
+
+    def run(self, script):
+        """The value of an expression, awaited."""
+        said = self.send('Runtime.evaluate', expression=script, awaitPromise=True, returnByValue=True, userGesture=True)
+        if 'exceptionDetails' in said:
+            details = said['exceptionDetails']
+            raise Failure(details.get('exception', {}).get('description', details['text']))
+        return said['result'].get('value')
+
+    def until(self, condition):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            with contextlib.suppress(Failure):  # of a page that goes
+                if self.run(condition):
+                    return
+            time.sleep(0.02)
+        raise Failure('not within %d s: %s' % (SECONDS, condition))
+
+    def settle(self):
+        """Behind all transitions: two frames, and no timer of them."""
+        self.run('new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => done(true))), 700))')
+
+    def press(self, *keys, modifiers=0):
+        for key in keys:
+            code, number, text = KEYS.get(key, ('Key' + key.upper(), ord(key.upper()), '' if modifiers else key))
+            event = dict(key=key, code=code, windowsVirtualKeyCode=number, modifiers=modifiers)
+            self.send('Input.dispatchKeyEvent', type='keyDown' if text else 'rawKeyDown', **event, **({'text': text} if text else {}))
+            self.send('Input.dispatchKeyEvent', type='keyUp', **event)
+
+    def type(self, text):
+        self.send('Input.insertText', text=text)
+
+    def mouse(self, kind, x, y):
+        self.send('Input.dispatchMouseEvent', type=kind, x=x, y=y, button='none' if kind == 'mouseMoved' else 'left', clickCount=1)
+
+    def click(self, element):
+        """@element: an expression."""
+        x, y = self.run('(element => { element.scrollIntoView({block: "nearest"}); const box = element.getBoundingClientRect();'
+                        ' return [box.x + box.width / 2, box.y + box.height / 2]; })(%s)' % element)
+        for kind in ('mouseMoved', 'mousePressed', 'mouseReleased'):
+            self.mouse(kind, x, y)
+
+    def resize(self, width, height=800, mobile=False):
+        self.send('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=mobile)
+
+    def prefer(self, **features):
+        """prefer(color_scheme='dark', reduced_motion='reduce')"""
+        self.send('Emulation.setEmulatedMedia', features=[
+            {'name': 'prefers-' + name.replace('_', '-'), 'value': value} for name, value in features.items()])
+
+    def picture(self, path):
+        with open(path, 'wb') as file:
+            file.write(base64.b64decode(self.send('Page.captureScreenshot', format='png')['data']))
+
+
+class Browser:
+    def __init__(self, program, folder):
+        command_in, commands = os.pipe()
+        answers, answers_out = os.pipe()
+        command = [program, '--headless', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+                   '--disable-component-update', '--disable-sync', '--hide-scrollbars', '--remote-debugging-pipe',
+                   '--user-data-dir=' + os.path.join(folder, 'profile'), 'about:blank']
+        if os.geteuid() == 0:
+            command.insert(1, '--no-sandbox')  # Chromium refuses to run as root otherwise
+        # The browser's 3 and 4, whatever has these numbers here.
+        self.process = subprocess.Popen(['sh', '-c', 'exec "$@" 3<&%d 4>&%d' % (command_in, answers_out), 'sh', *command],
+                                        pass_fds=(command_in, answers_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        os.close(command_in)
+        os.close(answers_out)
+        self.commands, self.answers, self.rest, self.number = commands, answers, b'', 0
+        self.page = None
+
+    def read(self):
+        end = time.monotonic() + SECONDS
+        while b'\0' not in self.rest:
+            if not select.select([self.answers], [], [], max(0, end - time.monotonic()))[0]:
+                raise Failure('the browser does not answer')
+            got = os.read(self.answers, 1 << 20)
+            if not got:
+                raise Failure('the browser has ended')
+            self.rest += got
+        message, _, self.rest = self.rest.partition(b'\0')
+        return json.loads(message)
+
+    def send(self, method, parameters, session=None):
+        self.number += 1
+        message = {'id': self.number, 'method': method, 'params': parameters}
+        if session:
+            message['sessionId'] = session
+        rest = json.dumps(message).encode() + b'\0'
+        while rest:
+            rest = rest[os.write(self.commands, rest):]
+        while True:
+            answer = self.read()
+            if answer.get('id') == self.number:
+                if 'error' in answer:
+                    raise Failure('%s: %s' % (method, answer['error']['message']))
+                return answer['result']
+            if self.page and answer.get('sessionId') == self.page.session:
+                self.page.heard(answer['method'], answer['params'])
+
+    def open_page(self):
+        target = self.send('Target.createTarget', {'url': 'about:blank'})['targetId']
+        session = self.send('Target.attachToTarget', {'targetId': target, 'flatten': True})['sessionId']
+        self.page = Page(self, session)
+        for domain in ('Page', 'Runtime', 'Log', 'Network'):
+            self.page.send(domain + '.enable')
+        return self.page
+
+    def close(self):
+        with contextlib.suppress(Failure, OSError):
+            self.send('Browser.close', {})
+        for descriptor in (self.commands, self.answers):
+            os.close(descriptor)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextlib.contextmanager
+def opened(program):
+    """A page of a new browser."""
+    with tempfile.TemporaryDirectory(prefix='browser.', ignore_cleanup_errors=True) as folder:
+        browser = Browser(program, folder)
+        try:
+            yield browser.open_page()
+        finally:
+            browser.close()
