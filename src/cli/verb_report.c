@@ -23,7 +23,7 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "rows", 'n', "ROWS", 0, "Show ROWS rows (default: 20)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
-	{ "by", OPTION_BY, "WHAT", 0, "Group by function, line, module, thread or process (default: function)", 0 },
+	{ "by", OPTION_BY, "WHAT", 0, "Group by function, line, module, thread, process or wait (default: function)", 0 },
 	{ "callers", OPTION_CALLERS, "NAME", 0, "Show the callers of this function; a glob (repeatable)", 0 },
 	{ "callees", OPTION_CALLEES, "NAME", 0, "Show the callees of this function; a glob (repeatable)", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
@@ -86,7 +86,7 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE|PID]",
-	.doc = "Print the functions, lines, modules, threads or processes with the most time in a recording "
+	.doc = "Print the functions, lines, modules, threads, processes or waits with the most time in a recording "
 	       "(default: probing.db), or record PID and print them. Self time is spent in a function itself, total "
 	       "time includes its callees.\v"
 	       "Examples:\n"
@@ -96,6 +96,7 @@ static const struct argp argp = {
 	       "  probing report --by line train.db\n"
 	       "  probing report --callers '*.forward'\n"
 	       "  probing report --by thread --json\n"
+	       "  probing report --by wait\n"
 	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
 

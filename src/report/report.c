@@ -8,8 +8,11 @@
 #include "base/util.h"
 #include "src/report/print.h"
 #include "src/report/table.h"
+#include "src/report/waits.h"
 
-const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process" };
+enum { LONGEST_WAITS = 10 }; /* below the functions */
+
+const char *const report_by_names[REPORT_N_BY] = { "function", "line", "module", "thread", "process", "wait" };
 
 /* What stands over the names. */
 static const char *const heads[REPORT_N_BY] = { "function", "function", "module", "thread", "process" };
@@ -94,7 +97,8 @@ static int make_rows(const struct report_sums *sums, struct table *table)
 	return r;
 }
 
-static int print_table(const struct report_sums *sums, const struct report_options *options, FILE *out)
+static int print_table(const struct report_sums *sums, const struct wait_sums *waits, const struct report_options *options,
+		       FILE *out)
 {
 	CLEANUP(table_done) struct table table = {
 		.options = options,
@@ -114,7 +118,7 @@ static int print_table(const struct report_sums *sums, const struct report_optio
 		return r;
 	table_put_whole(options, &sums->whole, out);
 	table_put(&table, out);
-	return 0;
+	return waits->n_items > 0 ? print_waits(waits, options, "The longest waits (all: --by wait):", LONGEST_WAITS, out) : 0;
 }
 
 /* ---- As JSON ---- */
@@ -141,7 +145,8 @@ static void put_sum(struct json *json, const struct report_sums *sums, const str
 	to_json_object_end(json);
 }
 
-static int print_json(const struct report_sums *sums, const struct report_options *options, FILE *out)
+static int print_json(const struct report_sums *sums, const struct wait_sums *waits, const struct report_options *options,
+		      FILE *out)
 {
 	CLEANUP(to_json_done) struct json json = { 0 };
 	size_t n = MIN(options->max_rows ?: REPORT_ROWS, sums->n_items);
@@ -156,17 +161,69 @@ static int print_json(const struct report_sums *sums, const struct report_option
 		put_sum(&json, sums, &sums->items[i], options->by);
 	to_json_array_end(&json);
 	to_json_put_integer(&json, "left_out", (int64_t)(sums->n_items - n));
+	if (waits->n_items > 0)
+		print_json_waits(&json, waits, "waits", LONGEST_WAITS);
 	to_json_object_end(&json);
 	return to_json_finish(&json, out);
 }
 
-int report_print(const struct profile *profile, const struct report_options *options, FILE *out)
+/* ---- Waits ---- */
+
+static int print_waits_table(const struct wait_sums *waits, const struct report_options *options, FILE *out)
+{
+	if (waits->n_items == 0) {
+		fputs("The recording holds no waits: record with --mode wall or --mode offcpu.\n", out);
+		return 0;
+	}
+	table_put_whole(options, &waits->whole, out);
+	return print_waits(waits, options, NULL, options->max_rows ?: REPORT_ROWS, out);
+}
+
+static int print_waits_json(const struct wait_sums *waits, const struct report_options *options, FILE *out)
+{
+	CLEANUP(to_json_done) struct json json = { 0 };
+	size_t n = MIN(options->max_rows ?: REPORT_ROWS, waits->n_items);
+	int r;
+
+	r = print_json_begin(&waits->whole, &json);
+	if (r < 0)
+		return r;
+	to_json_put_string(&json, "by", report_by_names[options->by]);
+	print_json_waits(&json, waits, "rows", n);
+	to_json_put_integer(&json, "left_out", (int64_t)(waits->n_items - n));
+	to_json_object_end(&json);
+	return to_json_finish(&json, out);
+}
+
+static int print_by_wait(const struct profile *profile, const struct report_options *options, FILE *out)
+{
+	CLEANUP(wait_sums_done) struct wait_sums waits = {};
+	int r;
+
+	r = wait_sums_make(profile, &waits);
+	if (r >= 0)
+		r = options->json ? print_waits_json(&waits, options, out) : print_waits_table(&waits, options, out);
+	return r;
+}
+
+static int print_sums(const struct profile *profile, const struct report_options *options, FILE *out)
 {
 	CLEANUP(report_sums_done) struct report_sums sums = {};
+	CLEANUP(wait_sums_done) struct wait_sums waits = {};
 	int r;
 
 	r = add_up(profile, options, &sums);
+	if (r >= 0 && options->by == REPORT_BY_FUNCTION)
+		r = wait_sums_make(profile, &waits);
 	if (r >= 0)
-		r = options->json ? print_json(&sums, options, out) : print_table(&sums, options, out);
+		r = options->json ? print_json(&sums, &waits, options, out) : print_table(&sums, &waits, options, out);
+	return r;
+}
+
+int report_print(const struct profile *profile, const struct report_options *options, FILE *out)
+{
+	int r;
+
+	r = options->by == REPORT_BY_WAIT ? print_by_wait(profile, options, out) : print_sums(profile, options, out);
 	return r < 0 ? r : text_finish(out);
 }

@@ -27,6 +27,7 @@ enum report_by {
 	REPORT_BY_MODULE,
 	REPORT_BY_THREAD,
 	REPORT_BY_PROCESS,
+	REPORT_BY_WAIT,
 	REPORT_N_BY
 };
 extern const char *const report_by_names[REPORT_N_BY]; /* "function"... */
@@ -45,6 +46,7 @@ struct report_options {
 
 /*
  * report_print - self and total time, kind and place of what took most; recursion counts once in total.
+ * By wait: which lines wait for what. By function, of a recording with waits, the longest of these follow.
  * Errors: -ENOMEM; -EIO and others of writing.
  */
 int report_print(const struct profile *profile, const struct report_options *options, FILE *out);

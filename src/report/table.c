@@ -1,6 +1,6 @@
 /* table.c - see table.h.
  *
- * What does not fit gives way in this order: the beginning of the place, all of it, the times (their
+ * What does not fit gives way in this order: the beginning of the place, all of it and the counts, the times (their
  * shares stay), the kind, and last the name. Where nobody says how wide a line is, nothing gives way.
  */
 #include "src/report/table.h"
@@ -29,7 +29,7 @@ enum {
 
 /* Which columns there are; widths of the last two. */
 struct layout {
-	bool has_kind, has_times, has_place;
+	bool has_kind, has_times, has_counts, has_place;
 	unsigned name_columns, place_columns;
 	bool has_room; /* for whatever there is: then these are what is padded to */
 };
@@ -125,6 +125,15 @@ static unsigned times_columns(const struct table *table, bool has_times)
 	return used;
 }
 
+static unsigned counts_columns(const struct table *table)
+{
+	unsigned used = 0;
+
+	for (int i = 0; i < TABLE_COUNTS; i++)
+		used += table->count_heads[i] ? (unsigned)strlen(table->count_heads[i]) + 1 : 0;
+	return used;
+}
+
 static void measure(const struct table *table, unsigned *ret_name, unsigned *ret_place)
 {
 	*ret_name = (unsigned)strlen(table->name_head);
@@ -144,7 +153,7 @@ static struct layout lay_out_all(const struct table *table)
 
 	measure(table, &longest_name, &longest_place);
 	return (struct layout){
-		.has_kind = table->has_kind, .has_times = true, .has_place = true, .has_room = true,
+		.has_kind = table->has_kind, .has_times = true, .has_counts = true, .has_place = true, .has_room = true,
 		.name_columns = MIN(longest_name, (unsigned)MOST_PADDING_COLUMNS),
 	};
 }
@@ -157,9 +166,11 @@ static struct layout lay_out(const struct table *table)
 	struct layout layout = {
 		.has_kind = table->has_kind && columns >= COLUMNS_FOR_KIND,
 		.has_times = columns >= COLUMNS_FOR_TIMES,
+		.has_counts = columns >= COLUMNS_FOR_PLACE,
 		.has_place = columns >= COLUMNS_FOR_PLACE,
 	};
-	unsigned rest = columns - times_columns(table, layout.has_times) - (layout.has_kind ? KIND_COLUMNS + 1 : 0);
+	unsigned rest = columns - times_columns(table, layout.has_times) - (layout.has_kind ? KIND_COLUMNS + 1 : 0) -
+			(layout.has_counts ? counts_columns(table) : 0);
 
 	measure(table, &longest_name, &longest_place);
 	layout.name_columns = rest;
@@ -216,6 +227,9 @@ static void put_row(const struct table *table, const struct layout *layout, cons
 		if (layout->has_times && table->times[i].has_time)
 			fprintf(out, "%*s ", TIME_COLUMNS, text);
 	}
+	for (int i = 0; layout->has_counts && i < TABLE_COUNTS; i++)
+		if (table->count_heads[i])
+			fprintf(out, "%*ju ", (int)strlen(table->count_heads[i]), (uintmax_t)row->counts[i]);
 	start_style(table, style, out);
 	if (layout->has_kind)
 		fprintf(out, "%-*s ", KIND_COLUMNS, row->kind);
@@ -239,6 +253,9 @@ static void put_head(const struct table *table, const struct layout *layout, FIL
 		if (layout->has_times && table->times[i].has_time)
 			fprintf(out, "%*s ", TIME_COLUMNS, table->times[i].head);
 	}
+	for (int i = 0; layout->has_counts && i < TABLE_COUNTS; i++)
+		if (table->count_heads[i])
+			fprintf(out, "%s ", table->count_heads[i]);
 	if (layout->has_kind)
 		fprintf(out, "%-*s ", KIND_COLUMNS, "kind");
 	if (layout->has_place)

@@ -5,7 +5,7 @@
 #include "src/report/report.h"
 #include "src/report/sums.h"
 
-enum { TABLE_TIMES = 2, REPORT_ROWS = 20 };
+enum { TABLE_TIMES = 2, TABLE_COUNTS = 2, REPORT_ROWS = 20 };
 
 struct table_row {
 	const char *name;
@@ -15,6 +15,7 @@ struct table_row {
 	unsigned indent;  /* of the name, in columns */
 	double shares[TABLE_TIMES]; /* percent */
 	uint64_t values[TABLE_TIMES];
+	uint64_t counts[TABLE_COUNTS];
 };
 
 struct table {
@@ -24,6 +25,7 @@ struct table {
 		const char *head; /* NULL: it is not there */
 		bool has_time;    /* its values stand beside its shares, where there is room */
 	} times[TABLE_TIMES];
+	const char *count_heads[TABLE_COUNTS]; /* NULL: it is not there */
 	const char *name_head; /* of the column of names */
 	bool has_kind;
 	struct table_row *rows;

@@ -12,12 +12,15 @@
  *    builtin nobody recognised; between two evaluations it therefore stays.)
  * 3. at the outer end of a stack that holds an evaluation: what libc does to
  *    start a process or thread, and behind that the nameless functions of an
- *    interpreter's own file. A purely native thread keeps its start.
+ *    interpreter's own file. A purely native thread keeps its start;
+ * 4. the kernel's functions between the one that waits and the frame of its wait: only stacks that
+ *    were taken as the thread left the CPU have them, and one wait is to be one stack. A wait for
+ *    something unknown keeps them, for they are all that explains it.
  *
  * What folding would leave empty keeps its innermost function.
  *
  * What is shown of what is left then is the caller's choice: from a certain function on, or
- * Python alone. That may leave nothing.
+ * Python alone, with what it waits for. That may leave nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +67,7 @@ static bool has_prefix(const char *module, const char *const *prefixes, size_t n
 	return false;
 }
 
-static bool is_in_libc(const struct profile_frame *frame)
+bool profile_frame_is_libc(const struct profile_frame *frame)
 {
 	return has_prefix(frame->module, libc_prefixes, N_ELEMENTS(libc_prefixes));
 }
@@ -94,12 +97,12 @@ static bool starts_thread(const struct profile_frame *frame)
 	if (frame->kind != FRAME_NATIVE)
 		return false;
 	if (is_nameless(frame))
-		return is_in_libc(frame);
+		return profile_frame_is_libc(frame);
 	if (strncmp(frame->name, start_prefix, strlen(start_prefix)) == 0)
 		return true;
 	for (size_t i = 0; i < N_ELEMENTS(start_names); i++)
 		if (strcmp(frame->name, start_names[i]) == 0)
-			return frame->name[0] == '_' || is_in_libc(frame);
+			return frame->name[0] == '_' || profile_frame_is_libc(frame);
 	return false;
 }
 
@@ -172,6 +175,20 @@ static void hide_start(const struct profile *profile, struct place *places, size
 	}
 }
 
+/* Rule 4. */
+static void hide_kernel_of_wait(const struct profile *profile, struct place *places, size_t n)
+{
+	const struct profile_frame *leaf = frame_of(profile, &places[n - 1]);
+	size_t first = n - 1;
+
+	if (leaf->kind != FRAME_WAIT || strcmp(leaf->name, "[blocked]") == 0)
+		return;
+	while (first > 0 && frame_of(profile, &places[first - 1])->kind == FRAME_KERNEL)
+		first--;
+	for (size_t i = first; first > 0 && i < n - 1; i++)
+		places[i].hidden = true;
+}
+
 static void fold(const struct profile *profile, struct place *places, size_t n)
 {
 	size_t first_eval;
@@ -181,6 +198,7 @@ static void fold(const struct profile *profile, struct place *places, size_t n)
 		hide_calls_of_builtins(profile, places, n);
 		hide_start(profile, places, first_eval);
 	}
+	hide_kernel_of_wait(profile, places, n);
 	for (size_t i = 0; i < n; i++)
 		if (!places[i].hidden)
 			return;
@@ -210,7 +228,7 @@ static void choose(const struct profile *profile, struct place *places, size_t n
 	for (size_t i = 0; profile->python_only && i < n; i++) {
 		enum frame_kind kind = frame_of(profile, &places[i])->kind;
 
-		places[i].hidden |= kind != FRAME_PYTHON && kind != FRAME_TASK;
+		places[i].hidden |= kind != FRAME_PYTHON && kind != FRAME_TASK && kind != FRAME_WAIT;
 	}
 }
 

@@ -473,7 +473,7 @@ struct profile {
 	const char *unit; /* what weights count ("page-faults"); NULL: nanoseconds */
 	void *strings; /* owner of the strings */
 	/* What profile_path() shows of a stack. Both are for whoever loaded the profile to set. */
-	bool python_only; /* Python functions, and tasks */
+	bool python_only; /* Python functions, tasks, and what they wait for */
 	bool *is_root;    /* by frame: a stack begins with the outermost of these that is shown; NULL: as it is; owned */
 };
 
@@ -512,6 +512,9 @@ bool profile_has_samples(sqlite3 *db);
  */
 const char *profile_frame_module(const struct profile_frame *frame);
 
+/* profile_frame_is_libc - whether a frame is code of the C library, by the name of the file that it was mapped from. */
+bool profile_frame_is_libc(const struct profile_frame *frame);
+
 /* The row of a thread, NULL: there is none. */
 const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid);
 
@@ -525,7 +528,8 @@ void profile_freep(struct profile **profile);
  * profile_path - one stack as it is shown, outermost first.
  * @show_interpreter: false folds the interpreter's plumbing away: evaluation
  *   frames, functions of role glue, and what stands between an evaluation
- *   and the builtin it calls. Nothing of the user's or a builtin's is hidden.
+ *   and the builtin it calls; also the kernel's functions in a wait whose kind is known.
+ *   Nothing of the user's or a builtin's is hidden.
  *   Inlined functions come as frames of their own.
  * @path: receives indices into profile->frames; at most max of them. Longer
  *   stacks keep their outermost max.

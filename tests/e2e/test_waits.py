@@ -62,6 +62,9 @@ class Waits(t.Case):
             with contextlib.closing(t.connect("out.db")) as db:
                 cls.held = db.execute("SELECT state, gil FROM sample").fetchall()
             cls.folded = probing("flamegraph", "out.db", "--format", "folded", "-o", "-", check=t.OK).stdout
+            cls.folded_python = probing("flamegraph", "out.db", "--format", "folded", "--no-native", "-o", "-", check=t.OK).stdout
+            cls.by_wait = json.loads(probing("report", "out.db", "--by", "wait", "-n", 1000, "--json", check=t.OK).stdout)
+            cls.report = probing("report", "out.db", check=t.OK).stdout
         parked = cls.of("do_park")
         cls.begin = min(row.start for row in parked)
         cls.end = cls.begin + sum(row.weight for row in parked)
@@ -152,6 +155,37 @@ class Common:
                 self.assertFalse(any(name.startswith("[") and name[1:-1] in OFF for name in row.names), row)
         self.assertRegex(self.folded, r"do_sleep[^\n]*;\[sleep\] \d+")
         self.assertRegex(self.folded, r"do_lock[^\n]*;\[lock\] \d+")
+
+    def test_waits_say_where(self):
+        """The line that waits, what for and in which native function; all waits of the recording once."""
+        waited = sum(row.weight for row in self.rows if row.state in OFF)
+        self.assertAbout(waited, sum(row["total"] for row in self.by_wait["rows"]) / 1e9, "all waits", 0.001, 0.001)
+        with open(os.path.join(t.ROOT, "fixtures", "waits.py")) as source:
+            lines = source.read().splitlines()
+        for step, state, function, line in (("do_sleep", "sleep", r"sleep", "time.sleep(0.05)"),
+                                            ("do_lock", "lock", r"acquire|wait", "with held:"),
+                                            ("do_read", "io", r"read", "os.read(reading, 1)")):
+            with self.subTest(step):
+                rows = [row for row in self.by_wait["rows"] if (row["name"], row["state"]) == (step, state)]
+                self.assertTrue(rows, self.by_wait["rows"])
+                longest = rows[0]
+                self.assertEqual(line, lines[longest["line"] - 1].strip())
+                self.assertTrue(longest["file"].endswith("fixtures/waits.py"), longest)
+                self.assertRegex(longest["wait_function"] or "", function)
+                self.assertEqual(1, longest["threads"])
+                self.assertAbout(self.by_own_clock(step), longest["total"] / 1e9, step, 0.9, 0.1)
+        self.assertRegex(self.report, r"The longest waits [^\n]*\n[^\n]*threads")
+        self.assertRegex(self.report, r" · \[sleep\] \S*sleep ")
+
+    def test_one_wait_is_one_stack(self):
+        """Whether it was read as the thread left its CPU, with the kernel's functions, or later. These are in the file."""
+        for line in self.folded.splitlines():
+            self.assertNotRegex(line, r"_\[k\];\[(sleep|lock|gil|io|child|runnable)\]")
+
+    def test_python_alone_keeps_what_it_waits_for(self):
+        self.assertRegex(self.folded_python, r"do_sleep[^\n;]*;\[sleep\] \d+")
+        self.assertRegex(self.folded_python, r"do_read[^\n;]*;\[io\] \d+")
+        self.assertNotIn("nanosleep", self.folded_python)
 
     def test_what_is_said_at_the_end(self):
         self.assertRegex(self.said, r"off CPU: [^\n]*sleep [\d.]+ m?s")

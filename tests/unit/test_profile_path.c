@@ -59,6 +59,9 @@ static const struct {
 	{ "plain", NATIVE("list_resize", PYTHON, ROLE_NONE) },
 	{ "syscall", { .kind = FRAME_KERNEL, .name = "do_syscall_64", .function = 3,
 		.inlined_into = -1 } },
+	{ "select", NATIVE("select", LIBC, ROLE_NONE) },
+	{ "io", { .kind = FRAME_WAIT, .name = "[io]", .inlined_into = -1 } },
+	{ "blocked", { .kind = FRAME_WAIT, .name = "[blocked]", .inlined_into = -1 } },
 	{ "jit", NAMELESS("[anonymous]", NULL) },
 	{ "_start", NATIVE("_start", PYTHON, ROLE_NONE) },
 	{ "libc_start", NATIVE("__libc_start_main_impl", LIBC, ROLE_NONE) },
@@ -180,6 +183,13 @@ static void test_folding(void **state)
 		/* inlined functions are frames */
 		{ "eval py innermost", "py gemm inner innermost" },
 		{ "eval py gemm syscall", "py gemm syscall" },
+		/* one wait is one stack, whether the kernel's functions were read or not */
+		{ "eval py builtin select syscall syscall io", "py builtin select io" },
+		{ "eval py builtin select io", "py builtin select io" },
+		{ "eval py syscall io", "py io" },
+		/* unless they are all there is to explain it */
+		{ "eval py gemm syscall blocked", "py gemm syscall blocked" },
+		{ "syscall syscall io", "syscall syscall io" },
 	};
 	struct made made;
 	char shown[512];
@@ -236,6 +246,8 @@ static void test_a_part(void **state)
 		{ "_start pymain eval py glue builtin eval py2 gemm", NULL, true, "py py2" },
 		{ "_start pymain eval py glue builtin eval py2 gemm", "builtin", true, "py2" },
 		{ "start_thread worker gemm", NULL, true, "" },
+		{ "_start pymain eval py builtin select syscall io", NULL, true, "py io" },
+		{ "start_thread worker gemm syscall io", NULL, true, "io" },
 	};
 
 	(void)state;

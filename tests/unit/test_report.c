@@ -433,6 +433,126 @@ static void test_by_task(void **state)
 				"  100.0  1.00 s python3 process 100\n");
 }
 
+/* Two threads that wait on one line, with and without the kernel's and native functions, and others. */
+static void made_waits(struct made_profile *made)
+{
+	static const char app[] = "/srv/app.py", python[] = "/usr/bin/python3", libc[] = "/lib/libc.so.6";
+	const struct profile_frame frames[] = {
+		{ .kind = FRAME_PYTHON, .name = "Arbiter.sleep", .file = app, .line = 344, .function = 1 },
+		{ .kind = FRAME_NATIVE, .role = ROLE_BUILTIN, .name = "select.select", .module = python, .function = 2 },
+		{ .kind = FRAME_NATIVE, .name = "select_inner", .module = python, .function = 3 },
+		{ .kind = FRAME_NATIVE, .name = "__select", .module = libc, .function = 4 },
+		{ .kind = FRAME_KERNEL, .name = "schedule", .function = 5 },
+		{ .kind = FRAME_WAIT, .name = "[io]", .function = 6 },
+		{ .kind = FRAME_NATIVE, .name = "serve", .file = "/src/serve.c", .line = 7, .module = "/usr/bin/served", .function = 7 },
+		{ .kind = FRAME_NATIVE, .name = "pthread_cond_wait", .module = libc, .function = 8 },
+		{ .kind = FRAME_NATIVE, .name = "futex_wait", .module = libc, .function = 9 },
+		{ .kind = FRAME_WAIT, .name = "[lock]", .function = 10 },
+		{ .kind = FRAME_WAIT, .name = "[runnable]", .function = 11 },
+		{ .kind = FRAME_WAIT, .name = "[gil]", .function = 12 },
+		{ .kind = FRAME_NATIVE, .name = "Engine::wait", .module = "/lib/libengine.so", .function = 13 },
+	};
+	static const struct {
+		int32_t tid;
+		uint64_t samples;
+		int32_t frames[8]; /* from 1 */
+	} stacks[] = {
+		{ 100, 30, { 1, 2, 3, 4, 6 } },
+		{ 101, 10, { 1, 2, 3, 4, 5, 6 } },
+		{ 100, 5, { 1, 6 } },              /* its native part could not be read */
+		{ 102, 20, { 7, 8, 9, 10 } },      /* no Python */
+		{ 100, 3, { 1, 2, 11 } },
+		{ 102, 1, { 7, 11 } },
+		{ 100, 2, { 1, 13, 8, 10 } },      /* not a builtin's own wait */
+		{ 101, 4, { 1, 3, 8, 9, 12 } },
+		{ 101, 25, { 1 } },                /* runs */
+	};
+	int32_t first = 0;
+
+	for (size_t i = 0; i < N_ELEMENTS(frames); i++)
+		first = made_frame(made, frames[i]) - (int32_t)i;
+	for (size_t i = 0; i < N_ELEMENTS(stacks); i++) {
+		int32_t stack = -1;
+
+		for (size_t k = 0; stacks[i].frames[k] > 0; k++)
+			stack = made_stack(made, stack, first + stacks[i].frames[k] - 1);
+		made_total(made, 100, stacks[i].tid, stack, stacks[i].samples);
+	}
+}
+
+static char *waits_text(const struct report_options *options, bool python_only)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+
+	made_waits(&made);
+	made.profile.python_only = python_only;
+	return report_text(&made.profile, options);
+}
+
+static void test_by_wait(void **state)
+{
+	static const char expected[] =
+		"100 samples, 1.00 s\n"
+		"\n"
+		"total %   total threads samples kind    wait                                where\n"
+		"   45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select  /srv/app.py:344\n"
+		"   20.0  200 ms       1      20 native  serve · [lock] pthread_cond_wait    /src/serve.c:7\n"
+		"    4.0   40 ms       1       4 py      Arbiter.sleep · [gil]               /srv/app.py:344\n"
+		"    4.0   40 ms       2       4 wait    [runnable]\n"
+		"    2.0   20 ms       1       2 py      Arbiter.sleep · [lock] Engine::wait /srv/app.py:344\n";
+	const struct report_options options = { .by = REPORT_BY_WAIT, .columns = 120 };
+
+	(void)state;
+	for (int python_only = 0; python_only < 2; python_only++) {
+		CLEANUP(freep) char *text = waits_text(&options, python_only);
+
+		assert_string_equal(text, expected);
+	}
+}
+
+/* They follow the functions of a recording that has any. */
+static void test_longest_waits(void **state)
+{
+	const struct report_options options = { .columns = 120, .max_rows = 1 };
+	const struct report_options json = { .json = true };
+	CLEANUP(freep) char *text = waits_text(&options, false), *object = waits_text(&json, false), *none;
+	CLEANUP(made_done) struct made_profile training = {};
+	const char *waits = strstr(text, "\n\nThe longest waits");
+
+	(void)state;
+	assert_non_null(waits);
+	assert_non_null(strstr(waits, " 45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select  /srv/app.py:344\n"));
+	assert_non_null(strstr(object, "\"waits\": ["));
+	assert_non_null(strstr(object, "\"state\": \"io\""));
+	assert_non_null(strstr(object, "\"wait_function\": \"select.select\""));
+	made_training(&training);
+	none = report_text(&training.profile, &options);
+	assert_null(strstr(none, "waits"));
+}
+
+static void test_no_waits(void **state)
+{
+	const struct report_options options = { .by = REPORT_BY_WAIT, .columns = 120 };
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *text = NULL;
+
+	(void)state;
+	made_training(&made);
+	text = report_text(&made.profile, &options);
+	assert_string_equal(text, "The recording holds no waits: record with --mode wall or --mode offcpu.\n");
+}
+
+static void test_waits_fit(void **state)
+{
+	(void)state;
+	for (unsigned columns = 24; columns < 130; columns += 5) {
+		const struct report_options options = { .by = REPORT_BY_WAIT, .columns = columns };
+		CLEANUP(freep) char *text = waits_text(&options, false);
+
+		assert_fits(text, columns);
+	}
+}
+
 static char *neighbours_text(const char *name, bool callers, bool json)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -570,6 +690,10 @@ int main(void)
 		cmocka_unit_test(test_by_line),
 		cmocka_unit_test(test_by_module),
 		cmocka_unit_test(test_by_task),
+		cmocka_unit_test(test_by_wait),
+		cmocka_unit_test(test_longest_waits),
+		cmocka_unit_test(test_no_waits),
+		cmocka_unit_test(test_waits_fit),
 		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_neighbours_of_nobody),
 		cmocka_unit_test(test_json),
