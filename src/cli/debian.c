@@ -1,4 +1,7 @@
-/* debian.c - which Debian package would help.
+/* debian.c - see debian.h.
+ *
+ * A package of debug files has the name of the package that it is for, or of its source: libfoo1-dbgsym, libc6-dbg,
+ * python3.11-dbg for python3.11-minimal. Whether it has the file of a build, apt's lists tell by build-id.
  *
  * dpkg keeps a list of its files for each package: NAME.list, or NAME:ARCH.list
  * for those that several architectures share. Since /lib, /bin and
@@ -10,22 +13,20 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 
-#define LISTS "/var/lib/dpkg/info"
+#define LISTS  "/var/lib/dpkg/info"
+#define STATUS "/var/lib/dpkg/status"
 
 enum { MAX_LIST_BYTES = 32 << 20 };
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-/* Packages whose debug information is not in NAME-dbgsym. */
-static const struct {
-	const char *package, *debug_package;
-} exceptions[] = {
-	{ "libc6", "libc6-dbg" },
-};
+/* What is not called NAME-dbgsym, where no list says so. */
+static const char *const exceptions[] = { "libc6-dbg" };
 
 static bool has_line(const char *text, const char *line)
 {
@@ -63,31 +64,104 @@ static bool owns(const char *list, const char *path)
 	return read_file(file, MAX_LIST_BYTES, &text, NULL) >= 0 && lists(text, path);
 }
 
-static void name_debug_package(const char *list, char *to, size_t n_bytes)
+/* The name before ".list" or ":ARCH.list". */
+static void name_package(const char *list, char *to)
 {
-	const int n = (int)MIN(strcspn(list, ":"), strlen(list) - strlen(".list"));
+	const size_t n = MIN(strcspn(list, ":"), strlen(list) - strlen(".list"));
 
-	snprintf(to, n_bytes, "%.*s", n, list);
-	for (size_t i = 0; i < N_ELEMENTS(exceptions); i++)
-		if (strcmp(to, exceptions[i].package) == 0) {
-			snprintf(to, n_bytes, "%s", exceptions[i].debug_package);
-			return;
-		}
-	snprintf(to, n_bytes, "%.*s-dbgsym", n, list);
+	snprintf(to, APT_PACKAGE_BYTES, "%.*s", (int)n, list);
 }
 
-void debian_debug_package(const char *path, char *to, size_t n_bytes)
+static bool find_owner(const char *path, char *to)
 {
 	CLEANUP(closedirp) DIR *folder = opendir(LISTS);
 	struct dirent *entry;
 
-	to[0] = '\0';
 	while (folder && (entry = readdir(folder)) != NULL) {
 		const char *dot = strrchr(entry->d_name, '.');
 
 		if (!dot || strcmp(dot, ".list") != 0 || !owns(entry->d_name, path))
 			continue;
-		name_debug_package(entry->d_name, to, n_bytes);
-		return;
+		name_package(entry->d_name, to);
+		return true;
 	}
+	return false;
+}
+
+/* The source package, whose debug files may be in a package of that name: python3.11 of python3.11-minimal. */
+static void find_source(const char *status, const char *package, char *to)
+{
+	CLEANUP(freep) char *head = NULL;
+	const char *stanza, *end, *source;
+
+	snprintf(to, APT_PACKAGE_BYTES, "%s", package);
+	if (!status || asprintf(&head, "\nPackage: %s\n", package) < 0 || !(stanza = strstr(status, head)))
+		return;
+	end = strstr(stanza + 1, "\n\n");
+	source = strstr(stanza + 1, "\nSource: ");
+	if (!source || (end && source > end))
+		return;
+	source += strlen("\nSource: ");
+	snprintf(to, APT_PACKAGE_BYTES, "%.*s", (int)MIN(strcspn(source, " \n"), (size_t)APT_PACKAGE_BYTES - 1), source);
+}
+
+/* How debug packages are called, by the package that owns the module and its source. */
+struct names {
+	char own_dbgsym[APT_PACKAGE_BYTES + 8], own_dbg[APT_PACKAGE_BYTES + 8], source_dbg[APT_PACKAGE_BYTES + 8];
+};
+
+static void make_candidates(const char *path, const char *status, struct names *names, struct apt_query *query)
+{
+	char owner[APT_PACKAGE_BYTES], source[APT_PACKAGE_BYTES];
+
+	if (path[0] != '/' || !find_owner(path, owner))
+		return;
+	find_source(status, owner, source);
+	snprintf(names->own_dbgsym, sizeof names->own_dbgsym, "%s-dbgsym", owner);
+	snprintf(names->own_dbg, sizeof names->own_dbg, "%s-dbg", owner);
+	snprintf(names->source_dbg, sizeof names->source_dbg, "%s-dbg", source);
+	query->candidates[0] = names->own_dbgsym;
+	query->candidates[1] = names->own_dbg;
+	query->candidates[2] = names->source_dbg;
+}
+
+static const char *guess(const struct apt_query *query)
+{
+	for (size_t i = 0; i < N_ELEMENTS(exceptions); i++)
+		if (query->candidates[1] && strcmp(query->candidates[1], exceptions[i]) == 0)
+			return exceptions[i];
+	return query->candidates[0] ?: "";
+}
+
+static void judge(const struct apt_query *query, struct debug_package *package)
+{
+	const char *name = query->package[0] ? query->package : guess(query);
+
+	snprintf(package->name, sizeof package->name, "%s", name);
+	package->trust = query->has_file	   ? DEBUG_PACKAGE_SURE :
+			 query->package[0]	   ? DEBUG_PACKAGE_OUTDATED :
+			 package->name[0]	   ? DEBUG_PACKAGE_GUESSED :
+						     DEBUG_PACKAGE_UNKNOWN;
+}
+
+void debian_find_debug_packages(struct debug_package *packages, unsigned n)
+{
+	CLEANUP(freep) struct apt_query *queries = calloc(n + 1, sizeof *queries);
+	CLEANUP(freep) struct names *names = calloc(n + 1, sizeof *names);
+	CLEANUP(freep) char *status = NULL;
+
+	for (unsigned i = 0; i < n; i++) {
+		packages[i].name[0] = '\0';
+		packages[i].trust = DEBUG_PACKAGE_UNKNOWN;
+	}
+	if (n == 0 || !queries || !names)
+		return;
+	(void)read_file(STATUS, MAX_LIST_BYTES, &status, NULL);
+	for (unsigned i = 0; i < n; i++) {
+		queries[i].build_id = packages[i].build_id;
+		make_candidates(packages[i].path, status, &names[i], &queries[i]);
+	}
+	apt_lists_search(APT_LISTS_FOLDER, queries, n);
+	for (unsigned i = 0; i < n; i++)
+		judge(&queries[i], &packages[i]);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "src/cli/debian.h"
@@ -47,17 +48,18 @@ static bool lacks_lines(const struct rename_module *module)
 	return !lacks_names(module) && module->n_places > 0 && module->n_lines == 0 && module->path[0] == '/';
 }
 
-static void print_package(const struct rename_module *module)
+/* Their packages, which are looked for all at once. */
+static void find_packages(const struct rename_module *const *modules, struct debug_package *packages, size_t n)
 {
-	char package[256];
-
-	debian_debug_package(module->path, package, sizeof package);
-	if (package[0])
-		cli_say("install %s, or ", package);
+	for (size_t i = 0; i < n; i++) {
+		packages[i].path = modules[i]->path;
+		packages[i].build_id = modules[i]->build_id;
+	}
+	debian_find_debug_packages(packages, (unsigned)n);
 }
 
 /* A file was found, and has no symbol for these places. */
-static void print_stripped(const struct rename_module *module)
+static void print_stripped(const struct rename_module *module, const struct debug_package *package)
 {
 	if (module->has_lines) {
 		fputs("no symbol covers them, as in the PLT; there is no more to find", stderr);
@@ -65,16 +67,17 @@ static void print_stripped(const struct rename_module *module)
 	}
 	fputs(module->is_debug_file ? "its debug file has no symbols for them; " :
 				      "its file has no symbols for them; ", stderr);
-	print_package(module);
+	if (package->name[0])
+		cli_say("install %s, or ", package->name);
 	fputs("give --debug-dir DIR or --debuginfod URLS", stderr);
 }
 
-static void print_reason(const struct rename_module *module)
+static void print_reason(const struct rename_module *module, const struct debug_package *package)
 {
 	switch (module->error) {
 	case 0:
 		if (module->was_searched)
-			print_stripped(module);
+			print_stripped(module, package);
 		else
 			fputs("not looked for", stderr);
 		break;
@@ -115,6 +118,7 @@ static int compare_unnamed(const void *a, const void *b)
 static void print_unnamed(const struct rename_result *result)
 {
 	CLEANUP(freep) const struct rename_module **modules = NULL;
+	struct debug_package packages[MAX_MODULES];
 	size_t n = 0;
 
 	modules = calloc(result->n_modules + 1, sizeof *modules);
@@ -124,6 +128,7 @@ static void print_unnamed(const struct rename_result *result)
 	if (n == 0)
 		return;
 	qsort(modules, n, sizeof *modules, compare_unnamed);
+	find_packages(modules, packages, MIN(n, (size_t)MAX_MODULES));
 	fputs("without a name:\n", stderr);
 	for (size_t i = 0; i < MIN(n, (size_t)MAX_MODULES); i++) {
 		size_t n_left = modules[i]->n_places - modules[i]->n_named;
@@ -131,7 +136,7 @@ static void print_unnamed(const struct rename_result *result)
 
 		rename_printable(modules[i]->path, path, sizeof path);
 		cli_say("  %s, %zu place%s: ", path, n_left, n_left == 1 ? "" : "s");
-		print_reason(modules[i]);
+		print_reason(modules[i], &packages[i]);
 		fputc('\n', stderr);
 	}
 	if (n > MAX_MODULES)
@@ -140,24 +145,26 @@ static void print_unnamed(const struct rename_result *result)
 
 static void print_without_lines(const struct rename_result *result)
 {
+	const struct rename_module *modules[MAX_MODULES];
+	struct debug_package packages[MAX_MODULES];
 	unsigned n = 0, n_more = 0;
 
 	for (size_t i = 0; i < result->n_modules; i++) {
-		const struct rename_module *module = &result->modules[i];
-		char name[MAX_PATH_SHOWN], package[256];
-		const char *slash = strrchr(module->path, '/');
-
-		if (!lacks_lines(module))
+		if (!lacks_lines(&result->modules[i]))
 			continue;
-		if (n == MAX_MODULES) {
+		if (n < MAX_MODULES)
+			modules[n++] = &result->modules[i];
+		else
 			n_more++;
-			continue;
-		}
-		rename_printable(slash ? slash + 1 : module->path, name, sizeof name);
-		debian_debug_package(module->path, package, sizeof package);
-		cli_say("%s%s", n++ == 0 ? "named, but without lines: " : ", ", name);
-		if (package[0])
-			cli_say(" (install %s)", package);
+	}
+	find_packages(modules, packages, n);
+	for (unsigned i = 0; i < n; i++) {
+		char name[MAX_PATH_SHOWN];
+
+		rename_printable(path_base_name(modules[i]->path), name, sizeof name);
+		cli_say("%s%s", i == 0 ? "named, but without lines: " : ", ", name);
+		if (packages[i].name[0])
+			cli_say(" (install %s)", packages[i].name);
 	}
 	if (n_more > 0)
 		cli_say(" and %u more", n_more);

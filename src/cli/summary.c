@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
+#include "src/cli/nameless.h"
 #include "src/cli/waits_summary.h"
 #include "src/report/report.h"
 
@@ -192,6 +193,7 @@ void summary_report(const char *path)
 	options.colour = cli_colour(STDERR_FILENO);
 	fputc('\n', stderr);
 	(void)report_print(profile, &options, stderr);
+	nameless_print(profile, &options, path, stderr);
 }
 
 void summary_counters(const struct capture_counts *captured, const struct pipeline_counts *counts,

@@ -7,6 +7,8 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/cli/endpoint.h"
+#include "src/cli/nameless.h"
 #include "src/cli/view.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
@@ -100,21 +102,33 @@ static const struct argp argp = {
 	       "  probing report --function Trainer.step --threads='loader-*'\n",
 };
 
+static const char *file_of(const struct options *options)
+{
+	const char *recording = options->recording ?: "probing.db";
+
+	return endpoint_is_process(recording) ? NULL : recording;
+}
+
 struct writing {
 	const struct profile *profile;
 	const struct options *options;
+	const char *recording; /* NULL: a process was recorded for this alone */
 };
 
 static int write_report(const void *data, FILE *out)
 {
 	const struct writing *writing = data;
 	const struct options *options = writing->options;
+	int r;
 
 	if (options->callers.n > 0)
 		return report_neighbours(writing->profile, &options->callers, true, &options->report, out);
 	if (options->callees.n > 0)
 		return report_neighbours(writing->profile, &options->callees, false, &options->report, out);
-	return report_print(writing->profile, &options->report, out);
+	r = report_print(writing->profile, &options->report, out);
+	if (r >= 0 && !options->report.json)
+		nameless_print(writing->profile, &options->report, writing->recording, out);
+	return r;
 }
 
 static int fail_report(const void *data, int error)
@@ -147,7 +161,7 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK)
 		options.report.lost = cli_counter(db, "lost");
 	if (status == EXIT_OK)
-		status = output_write("-", 0, write_report, fail_report, &(struct writing){ profile, &options });
+		status = output_write("-", 0, write_report, fail_report, &(struct writing){ profile, &options, file_of(&options) });
 	view_done(&options.view);
 	words_done(&options.callers);
 	words_done(&options.callees);

@@ -61,6 +61,26 @@ int report_print(const struct profile *profile, const struct report_options *opt
 int report_neighbours(const struct profile *profile, const struct words *names, bool callers,
 		      const struct report_options *options, FILE *out);
 
+/* The self time of functions that nothing names: "libx.so+0x12a0". */
+struct report_nameless_module {
+	const char *path, *build_id; /* of the profile; build_id NULL: unknown */
+	double share;                /* percent of all self time */
+	bool has_lines;              /* its debug information was read */
+};
+struct report_nameless {
+	double share;
+	struct report_nameless_module *modules; /* the largest share first */
+	size_t n;
+};
+
+/*
+ * report_nameless - which modules lack the names of functions, and how much that matters.
+ * @ret: ended with report_nameless_done(); borrows from the profile.
+ * Errors: -ENOMEM.
+ */
+int report_nameless(const struct profile *profile, bool show_interpreter, struct report_nameless *ret);
+void report_nameless_done(struct report_nameless *nameless);
+
 /* What became of a source that was to be shown. */
 enum annotate_source {
 	ANNOTATE_FOUND,

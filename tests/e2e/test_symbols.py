@@ -590,6 +590,82 @@ class Debuginfod(Symbols):
             self.assertIn("did not answer in time", done.stderr)
 
 
+def listed_debug_package():
+    """(package, a build-id) of apt's lists whose debug file is not here; None: there are no lists of any."""
+    package = None
+    for path in sorted(glob.glob("/var/lib/apt/lists/*_Packages*")):
+        if path.endswith("_Packages"):
+            command = ["cat", path]
+        elif shutil.which("lz4") and path.endswith(".lz4"):
+            command = ["lz4", "-dc", path]
+        else:
+            continue
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as listing:
+            for line in listing.stdout:
+                if line.startswith("Package: "):
+                    package = line.split()[1]
+                for identity in line.split()[1:] if line.startswith("Build-Ids: ") else ():
+                    if not os.path.exists(by_build_id_path("/usr/lib/debug", identity)):
+                        listing.kill()
+                        return package, identity
+    return None
+
+
+class Remedies(Symbols):
+    """What record and report say to do about functions without a name that take much time."""
+
+    def record_stripped(self, *flags):
+        build_library("full.so", 0, *flags)
+        run("strip", "full.so", "-o", "libshape.so")
+        return self.record_library("libshape.so").stderr
+
+    def assert_said(self, remedy, *texts):
+        for text in texts:
+            found = re.search(r"^(\d+\.\d) % of self time is in functions without a name:\n"
+                              r" +(\d+\.\d) % libshape\.so: " + remedy, text, re.M)
+            self.assertTrue(found, text)
+            self.assertGreater(float(found.group(1)), 50)
+            self.assertGreater(float(found.group(2)), 50)
+            self.assertIn("\nthen: probing symbolize probing.db\n", text)
+
+    def test_the_package_with_this_build_id(self):
+        package, identity = listed_debug_package() or (None, None)
+        if not package:
+            self.skipTest("apt has no list of a package with debug files that can be read here")
+        said = self.record_stripped("-Wl,--build-id=0x" + identity)
+        self.assertEqual(identity, build_id("libshape.so"))
+        self.assert_said("apt install %s\n" % re.escape(package), said, t.probing("report", check=t.OK).stdout)
+
+    def test_a_build_that_nobody_lists(self):
+        said = self.record_stripped()
+        shown = t.probing("report", check=t.OK).stdout
+        identity = build_id("libshape.so")
+        if os.access("/usr/bin/dnf", os.X_OK):
+            self.assert_said("dnf .* install %s\n" % by_build_id_path("/usr/lib/debug", identity), said, shown)
+        else:
+            self.assert_said(r"no package .* \(build-id %s\); find it.*--debug-dir DIR" % identity, said, shown)
+        # Servers may have it, and are asked by symbolize.
+        env = dict(os.environ, DEBUGINFOD_URLS="http://127.0.0.1:9")
+        self.assert_said("the debuginfod servers may have", t.probing("report", check=t.OK, env=env).stdout)
+        # It does what it says: with the file at hand, nothing is without a name, and nothing is said.
+        shutil.copy("full.so", by_build_id("debug", identity))
+        t.probing("symbolize", "--debug-dir", "debug", "probing.db", check=t.OK)
+        self.assertNotIn("without a name", t.probing("report", check=t.OK).stdout)
+
+    def test_silent_where_it_matters_little(self):
+        build_library("libshape.so")
+        said = self.record_library("libshape.so").stderr
+        self.assertNotIn("without a name", said + t.probing("report", check=t.OK).stdout)
+
+    def test_a_running_process_has_no_recording(self):
+        build_library("full.so")
+        run("strip", "full.so", "-o", "libshape.so")
+        with self.driver("libshape.so") as started:
+            shown = t.probing("report", started.pid, "-d", "0.5", check=t.OK).stdout
+        self.assertRegex(shown, r"% libshape\.so: ")
+        self.assertNotIn("probing symbolize", shown)
+
+
 class Afterwards(Symbols):
     """probing symbolize."""
 
