@@ -35,7 +35,9 @@ static void read_symbols(const struct cache_entry *entry)
 
 		if (found && strlen(found->name) == SIZE_MAX)
 			abort();
-		(void)symtab_find_name(symtab, symtab->entries[i].name, strlen(symtab->entries[i].name));
+		found = symtab_find(symtab, symtab->entries[i].parent);
+		if (found && strlen(found->name) == SIZE_MAX)
+			abort();
 	}
 }
 

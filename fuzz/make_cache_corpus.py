@@ -56,14 +56,14 @@ def entry(parts, table=None):
         places[part] = (len(out), len(parts[part]))
         out += parts[part]
     places.update(table or {})
-    struct.pack_into('<8sIIQQ', out, 0, b'prbNames', 1, 1, len(out), 0)
+    struct.pack_into('<8sIIQQ', out, 0, b'prbNames', 2, 1, len(out), 0)
     for part in range(7):
         struct.pack_into('<QQ', out, 32 + KEY_BYTES + 16 * part, *places.get(part, (0, 0)))
     return bytes(out)
 
 
-def symbol(address, name, size=16):
-    return struct.pack('<QIIBBB5x', address, size, name, 0, 0, 1)
+def symbol(address, name, size=16, parent=0):
+    return struct.pack('<QQIIBBB5x', address, parent, size, name, 0, 0, 1)
 
 
 def method(address, owner, member, kind=0):
@@ -75,7 +75,7 @@ def main():
              if name.startswith('.debug_') and name not in ('.debug_aranges', '.debug_loclists')}
     header_bytes = 12  # of a unit of DWARF 5
     whole = {
-        SYMBOLS: symbol(0x1000, 1) + symbol(0x1010, 7, 0),
+        SYMBOLS: symbol(0x1000, 1) + symbol(0x1010, 7, 0) + symbol(0x1020, 1, 16, 0x1000) + symbol(0x1030, 1, 16, 2**64 - 1),
         METHODS: method(0x1000, 1, 7) + method(0x1010, 0, 7, 1) + method(0x1020, 1, 0, 3),
         PLUMBING: struct.pack('<2Q', 0x1000, 0x1040),
         UNITS: struct.pack('<Q', header_bytes),
@@ -95,7 +95,7 @@ def main():
             struct.pack('<3Q', 0x1000 + 0x10 * i, 0x1010 + 0x10 * i, i) for i in range(4))}),
         'bad_unit_number': entry({**whole, RANGES: struct.pack('<3Q', 0x1000, 0x1100, 1)}),
         'bad_strings': entry({**whole, STRINGS: b'\0outer\0inner'}),
-        'bad_parts': entry(whole, {SYMBOLS: (HEAD_BYTES, 25)}),
+        'bad_parts': entry(whole, {SYMBOLS: (HEAD_BYTES, 33)}),
         'bad_overlap': entry(whole, {METHODS: (HEAD_BYTES, 24), PLUMBING: (HEAD_BYTES, 48), STRINGS: (HEAD_BYTES, 2**64 - 1)}),
         'bad_offset': entry(whole, {IMAGE: (2**64 - PAGE, PAGE)}),
         'packed': entry({**whole, IMAGE: image(debug, SHF_COMPRESSED)}),

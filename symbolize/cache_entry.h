@@ -40,7 +40,7 @@ enum cache_part {
 };
 
 struct cache_symbol {
-	uint64_t address;
+	uint64_t address, parent;
 	uint32_t size, name; /* name: its offset in CACHE_STRINGS */
 	uint8_t rank, n_underscores, exported;
 	uint8_t unused[5];

@@ -17,16 +17,16 @@
 struct place {
 	uint64_t start;      /* 0: unknown */
 	const char *linkage; /* NULL: unknown */
+	const char *named_by; /* the symbol that it is called by, where that is another one: of a part its function's */
 	bool is_interface;   /* part of Python's C API: its own name is the best one */
 };
 
 /* The function whose part or copy a symbol names: "f" of "f.cold"; NULL: none. */
-static const struct symtab_entry *find_parent(const struct symbol_module *module,
-					      const char *linkage)
+static const struct symtab_entry *find_parent(const struct symbol_module *module, const struct symtab_entry *part)
 {
-	size_t n = name_base_length(linkage);
+	const struct symtab_entry *parent = part->parent ? symtab_find(module->symtab, part->parent) : NULL;
 
-	return linkage[n] == '\0' ? NULL : symtab_find_name(module->symtab, linkage, n);
+	return parent && parent->address == part->parent ? parent : NULL;
 }
 
 static bool is_interface_name(const struct symtab_entry *entry)
@@ -48,10 +48,11 @@ static struct place find_place(const struct symbol_module *module, uint64_t addr
 		entry = NULL;
 	if (!entry)
 		return (struct place){ .start = has_entry ? start : 0 };
-	parent = find_parent(module, entry->name);
+	parent = find_parent(module, entry);
 	return (struct place){
 		.start = parent ? parent->address : entry->address,
 		.linkage = entry->name,
+		.named_by = parent ? parent->name : NULL,
 		.is_interface = is_interface_name(entry),
 	};
 }
@@ -110,7 +111,7 @@ static int name_by_linkage(struct symbol_module *module, const struct place *pla
 {
 	int r;
 
-	r = names_readable(module->readable, place->linkage, &symbol->name);
+	r = names_readable(module->readable, place->named_by ?: place->linkage, &symbol->name);
 	if (r < 0)
 		return r;
 	symbol->linkage = strcmp(symbol->name, place->linkage) == 0 ? NULL : place->linkage;

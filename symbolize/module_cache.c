@@ -208,7 +208,7 @@ static int keep_symbols(struct keeping *keeping, const struct symtab *symtab)
 		struct cache_symbol *to = &keeping->symbols[i];
 		int r;
 
-		*to = (struct cache_symbol){ .address = from->address, .size = from->size, .rank = from->rank,
+		*to = (struct cache_symbol){ .address = from->address, .parent = from->parent, .size = from->size, .rank = from->rank,
 					     .n_underscores = from->n_underscores, .exported = from->exported };
 		r = put_string(keeping, from->name, &to->name);
 		if (r < 0)

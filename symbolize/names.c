@@ -117,10 +117,20 @@ static void cut_template_arguments(char *name)
 	name[text.n_bytes] = '\0';
 }
 
+/* glibc's own name of a function that it exports: "__GI_" of "__GI_strtod_l_internal" (see symtab.c). */
+static size_t internal_length(const char *linkage)
+{
+	static const char mark[] = "__GI_";
+	const size_t n = sizeof mark - 1;
+
+	return strncmp(linkage, mark, n) == 0 && (isalpha((unsigned char)linkage[n]) || linkage[n] == '_') ? n : 0;
+}
+
 int name_readable(const char *linkage, char **ret)
 {
 	char *name = NULL;
 
+	linkage += internal_length(linkage);
 	if (linkage[0] == '_' && strlen(linkage) < NAME_MAX_BYTES)
 		name = cplus_demangle(linkage, DMGL_AUTO);
 	if (!name)

@@ -41,24 +41,48 @@ static uint8_t count_underscores(const char *name)
 	return (uint8_t)n;
 }
 
-/* Names with a known size first, then by binding; a compiler's clone last. */
+/*
+ * glibc has names of its own for what it exports, so that its calls need no PLT: __GI_read, and __EI_read of a version
+ * of it. Source: glibc 2.36, include/libc-symbols.h, hidden_proto and versioned_symbol.
+ */
+static bool is_internal(const char *name)
+{
+	const char *alias = strstr(name, "_alias_");
+
+	return strncmp(name, "__GI_", 5) == 0 || strncmp(name, "__EI_", 5) == 0 ||
+	       (alias && alias[7] && alias[7 + strspn(alias + 7, "0123456789")] == '\0');
+}
+
+enum rank {
+	RANK_OLD_VERSION = 1 << 0, /* "read@GLIBC_2.2.5"; "read@@GLIBC_2.34" is the one that programs are linked to */
+	RANK_WEAK = 1 << 1,
+	RANK_UNDERSCORES = 1 << 2, /* one to three: how many */
+	RANK_INTERNAL = 1 << 4,
+	RANK_LOCAL = 1 << 5, /* or hidden */
+	RANK_PART = 1 << 6,  /* a part or copy of another function */
+	RANK_NO_SIZE = 1 << 7,
+};
+
+/* The name that a function's callers use is the best one: the exported one of those without a dot. */
 static uint8_t rank_of(const GElf_Sym *symbol, const char *name)
 {
-	unsigned rank = symbol->st_size == 0 ? 8 : 0;
+	const int visibility = GELF_ST_VISIBILITY(symbol->st_other), binding = GELF_ST_BIND(symbol->st_info);
+	const char *version = strchr(name, '@');
+	unsigned rank = MIN(count_underscores(name), 3u) * RANK_UNDERSCORES;
 
-	switch (GELF_ST_BIND(symbol->st_info)) {
-	case STB_GLOBAL:
-	case STB_GNU_UNIQUE:
-		break;
-	case STB_WEAK:
-		rank += 1;
-		break;
-	default:
-		rank += 2; /* glibc has an internal __GI_name for each name it exports */
-		break;
-	}
-	if (strpbrk(name, ".@"))
-		rank += 4;
+	if (symbol->st_size == 0)
+		rank |= RANK_NO_SIZE;
+	if (memchr(name, '.', version ? (size_t)(version - name) : strlen(name)))
+		rank |= RANK_PART;
+	if (visibility == STV_HIDDEN || visibility == STV_INTERNAL ||
+	    (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE))
+		rank |= RANK_LOCAL;
+	if (is_internal(name))
+		rank |= RANK_INTERNAL;
+	if (binding == STB_WEAK)
+		rank |= RANK_WEAK;
+	if (version && version[1] != '@')
+		rank |= RANK_OLD_VERSION;
 	return (uint8_t)rank;
 }
 
@@ -110,14 +134,84 @@ static int collect(struct symtab *symtab, Dwfl_Module *dwfl_module, uint64_t bia
 	return 0;
 }
 
+/* ---- Functions by name, while all names are there ---- */
+
+struct name_index {
+	uint32_t *slots; /* numbers of entries from 1 on, 0: none */
+	size_t n_slots;  /* a power of two */
+};
+
+static size_t hash(const char *name, size_t n_bytes)
+{
+	return (size_t)mix64(hash_bytes(HASH_START, name, n_bytes));
+}
+
+/* By linear probing: of equal names the one that comes first is met first. -ENOMEM, -ETIME. */
+static int index_names(const struct symtab *symtab, struct name_index *index)
+{
+	index->n_slots = 16;
+	while (index->n_slots < 2 * symtab->n_entries)
+		index->n_slots *= 2;
+	index->slots = calloc(index->n_slots, sizeof *index->slots);
+	if (!index->slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < symtab->n_entries; i++) {
+		const char *name = symtab->entries[i].name;
+		size_t n_name = strlen(name), slot = hash(name, n_name) & (index->n_slots - 1);
+
+		while (index->slots[slot] != 0)
+			slot = (slot + 1) & (index->n_slots - 1);
+		index->slots[slot] = (uint32_t)i + 1;
+		if (!effort_go_on(2 + n_name / BYTES_A_STEP))
+			return -ETIME;
+	}
+	return 0;
+}
+
+static const struct symtab_entry *find_name(const struct symtab *symtab, const struct name_index *index, const char *name,
+					    size_t n_bytes)
+{
+	for (size_t slot = hash(name, n_bytes) & (index->n_slots - 1); index->slots[slot] != 0;
+	     slot = (slot + 1) & (index->n_slots - 1)) {
+		const struct symtab_entry *entry = &symtab->entries[index->slots[slot] - 1];
+
+		if (strncmp(entry->name, name, n_bytes) == 0 && entry->name[n_bytes] == '\0')
+			return entry;
+	}
+	return NULL;
+}
+
+/* Before names of one address give way to the preferred one: a part is called by any of them. */
+static int find_parents(struct symtab *symtab)
+{
+	CLEANUP(freep) uint32_t *slots = NULL;
+	struct name_index index = { 0 };
+
+	for (size_t i = 0; i < symtab->n_entries; i++) {
+		struct symtab_entry *entry = &symtab->entries[i];
+		const struct symtab_entry *parent;
+		const size_t n = entry->rank & RANK_PART ? name_base_length(entry->name) : 0;
+		int r = 0;
+
+		if (n == 0 || entry->name[n] != '.')
+			continue;
+		if (!slots) {
+			r = index_names(symtab, &index);
+			slots = index.slots;
+		}
+		if (r < 0)
+			return r;
+		parent = find_name(symtab, &index, entry->name, n);
+		entry->parent = parent ? parent->address : 0;
+	}
+	return 0;
+}
+
 /* Keep the preferred name of each address. */
-static void sort_unique(struct symtab *symtab)
+static void make_unique(struct symtab *symtab)
 {
 	size_t n = 0;
 
-	if (symtab->n_entries == 0)
-		return;
-	qsort(symtab->entries, symtab->n_entries, sizeof *symtab->entries, compare_entries);
 	for (size_t i = 0; i < symtab->n_entries; i++)
 		if (n == 0 || symtab->entries[i].address != symtab->entries[n - 1].address)
 			symtab->entries[n++] = symtab->entries[i];
@@ -138,7 +232,12 @@ int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret)
 	r = collect(symtab, dwfl_module, bias, n_symbols);
 	if (r < 0)
 		return r;
-	sort_unique(symtab);
+	if (symtab->n_entries > 0)
+		qsort(symtab->entries, symtab->n_entries, sizeof *symtab->entries, compare_entries);
+	r = find_parents(symtab);
+	if (r < 0)
+		return r;
+	make_unique(symtab);
 
 	*ret = TAKE(symtab);
 	return 0;
@@ -164,6 +263,7 @@ int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *str
 		symtab->entries[i] = (struct symtab_entry){
 			.address = symbols[i].address,
 			.name = strings + symbols[i].name,
+			.parent = symbols[i].parent,
 			.size = symbols[i].size,
 			.rank = symbols[i].rank,
 			.n_underscores = symbols[i].n_underscores,
@@ -180,7 +280,6 @@ void symtab_free(struct symtab *symtab)
 	if (!symtab)
 		return;
 	free(symtab->entries);
-	free(symtab->by_name);
 	free(symtab);
 }
 
@@ -212,64 +311,6 @@ const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t add
 		const struct symtab_entry *entry = &symtab->entries[low - 1 - back];
 
 		if (covers(entry, address, back == 0))
-			return entry;
-	}
-	return NULL;
-}
-
-static bool has_name(const struct symtab_entry *entry, const char *name, size_t n_bytes)
-{
-	return strncmp(entry->name, name, n_bytes) == 0 && entry->name[n_bytes] == '\0';
-}
-
-static size_t hash(const char *name, size_t n_bytes)
-{
-	return (size_t)mix64(hash_bytes(HASH_START, name, n_bytes));
-}
-
-/* By linear probing: of equal names the one that comes first is met first. */
-static bool index_names(struct symtab *symtab)
-{
-	size_t n_slots = 16;
-
-	while (n_slots < 2 * symtab->n_entries)
-		n_slots *= 2;
-	symtab->by_name = calloc(n_slots, sizeof *symtab->by_name);
-	if (!symtab->by_name)
-		return false;
-	symtab->n_slots = n_slots;
-	for (size_t i = 0; i < symtab->n_entries; i++) {
-		const char *name = symtab->entries[i].name;
-		size_t n_name = strlen(name), slot = hash(name, n_name) & (n_slots - 1);
-
-		if (!effort_go_on(2 + n_name / BYTES_A_STEP)) {
-			free(TAKE(symtab->by_name));
-			return false;
-		}
-		while (symtab->by_name[slot] != 0)
-			slot = (slot + 1) & (n_slots - 1);
-		symtab->by_name[slot] = (uint32_t)i + 1;
-	}
-	return true;
-}
-
-static const struct symtab_entry *find_name_slowly(const struct symtab *symtab, const char *name, size_t n_bytes)
-{
-	for (size_t i = 0; i < symtab->n_entries; i++)
-		if (has_name(&symtab->entries[i], name, n_bytes))
-			return &symtab->entries[i];
-	return NULL;
-}
-
-const struct symtab_entry *symtab_find_name(struct symtab *symtab, const char *name, size_t n_bytes)
-{
-	if (symtab->n_entries > UINT32_MAX / 2 || (!symtab->by_name && !index_names(symtab)))
-		return find_name_slowly(symtab, name, n_bytes);
-	for (size_t slot = hash(name, n_bytes) & (symtab->n_slots - 1); symtab->by_name[slot] != 0;
-	     slot = (slot + 1) & (symtab->n_slots - 1)) {
-		const struct symtab_entry *entry = &symtab->entries[symtab->by_name[slot] - 1];
-
-		if (has_name(entry, name, n_bytes))
 			return entry;
 	}
 	return NULL;

@@ -12,6 +12,7 @@
 struct symtab_entry {
 	uint64_t address;
 	const char *name; /* borrowed from the ELF file's string table */
+	uint64_t parent;  /* where the function begins that this is a part or copy of, "f" of "f.cold"; 0: of none */
 	uint32_t size;    /* 0: unknown; saturated */
 	uint8_t rank;     /* lower is preferred among names of one address */
 	uint8_t n_underscores; /* leading ones; saturated */
@@ -21,8 +22,6 @@ struct symtab_entry {
 struct symtab {
 	struct symtab_entry *entries; /* by address, one per address */
 	size_t n_entries;
-	uint32_t *by_name; /* made when the first name is asked for: numbers of entries from 1 on, 0: none; NULL: not yet */
-	size_t n_slots;    /* of by_name, a power of two */
 	bool has_static;   /* not only what a module exports: a whole table, or a debug file's */
 };
 
@@ -43,8 +42,5 @@ void symtab_freep(struct symtab **symtab);
 
 /* The function that holds an address; NULL: none. One of size 0 reaches to the next symbol. */
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t address);
-
-/* The function whose name is the first n_bytes of name, of several the one at the lowest address; NULL: none. */
-const struct symtab_entry *symtab_find_name(struct symtab *symtab, const char *name, size_t n_bytes);
 
 #endif

@@ -419,6 +419,63 @@ static void test_compiler_parts(void **state)
 	assert_true(symbol.start == symbol_address("cold", "often"));
 }
 
+/* As glibc makes them: several names for each function, some of them its own or of old versions. */
+static const char alias_source[] =
+	"#define ALIAS(to, name, ...) extern __typeof__(to) name __attribute__((alias(#to), ##__VA_ARGS__))\n"
+	"__attribute__((noinline)) int __shout(int x) { __asm__ volatile(\"\"); return x + 1; }\n"
+	"ALIAS(__shout, shout, weak); ALIAS(__shout, __GI___shout, visibility(\"hidden\"));\n"
+	"__attribute__((noinline)) int shape_alias_1(int x) { __asm__ volatile(\"\"); return x + 2; }\n"
+	"__asm__(\".symver shape_alias_1, shape@VERS_1, remove\");\n"
+	"ALIAS(shape_alias_1, __GI_shape, visibility(\"hidden\")); ALIAS(shape_alias_1, __EI_shape, visibility(\"hidden\"));\n"
+	"__attribute__((noinline)) int new_line(int x) { __asm__ volatile(\"\"); return x + 3; }\n"
+	"__asm__(\".symver new_line, line@@VERS_2, remove\");\n"
+	"ALIAS(new_line, old_line); __asm__(\".symver old_line, aged@VERS_1, remove\");\n"
+	"ALIAS(new_line, new_line_alias_1, visibility(\"hidden\"));\n"
+	"__attribute__((noinline)) int __GI___alone(int x) { __asm__ volatile(\"\"); return x + 4; }\n";
+
+static void expect_name_at(const char *file, const char *symbol_name, const char *name)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = open_module(file);
+	struct symbol symbol;
+
+	assert_int_equal(symbol_lookup(module, symbol_address(file, symbol_name), &symbol, 1), 1);
+	assert_string_equal(symbol.name, name);
+}
+
+static void test_exported_names(void **state)
+{
+	(void)state;
+	write_file("alias.c", alias_source);
+	write_file("alias.map", "VERS_1 { global: *; };\nVERS_2 { } VERS_1;\n");
+	require(run("cc -O2 -shared -fPIC -Wl,--version-script=alias.map alias.c -o alias.so"));
+	expect_name_at("alias.so", "__GI___shout", "shout");
+	expect_name_at("alias.so", "__GI_shape", "shape");
+	expect_name_at("alias.so", "new_line_alias_1", "line");
+	expect_name_at("alias.so", "__GI___alone", "__alone");
+}
+
+/* Its cold part is called by a name that gave way to another one of the same address. */
+static void test_part_of_a_function_of_several_names(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbol;
+
+	(void)state;
+	write_file("coldalias.c",
+		   "#include <stdlib.h>\n"
+		   "__attribute__((cold, noinline)) static void rare(int x) { if (x > 99) abort(); }\n"
+		   "__attribute__((noinline)) int __often(int x) { if (__builtin_expect(x > 7, 0)) "
+		   "{ rare(x); rare(x + 1); } return x; }\n"
+		   "extern int often(int x) __attribute__((weak, alias(\"__often\")));\n"
+		   "int main(int argc, char **argv) { (void)argv; return often(argc); }\n");
+	require(run("cc -O2 -freorder-blocks-and-partition coldalias.c -o coldalias"));
+	module = open_module("coldalias");
+	assert_int_equal(symbol_lookup(module, symbol_address("coldalias", "__often.cold"), &symbol, 1), 1);
+	assert_string_equal(symbol.name, "often");
+	assert_string_equal(symbol.linkage, "__often.cold");
+	assert_true(symbol.start == symbol_address("coldalias", "often"));
+}
+
 /* A symbol's size is its end: what follows is not in it. */
 static void test_size_is_respected(void **state)
 {
@@ -502,6 +559,9 @@ static void test_readable_names(void **state)
 	expect_readable("f.part.1.isra.0", "f");
 	expect_readable("f.coldness", "f.coldness");
 	expect_readable("_seterr_reply@GLIBC_2.2.5", "_seterr_reply");
+	expect_readable("__GI_strtod_l_internal", "strtod_l_internal");
+	expect_readable("__GI___libc_write", "__libc_write");
+	expect_readable("__GI_", "__GI_");
 	expect_readable(".cold", ".cold");
 }
 
@@ -761,6 +821,8 @@ int main(void)
 		cmocka_unit_test(test_mini_debug_information),
 		cmocka_unit_test(test_cxx),
 		cmocka_unit_test(test_compiler_parts),
+		cmocka_unit_test(test_exported_names),
+		cmocka_unit_test(test_part_of_a_function_of_several_names),
 		cmocka_unit_test(test_size_is_respected),
 		cmocka_unit_test(test_open_errors),
 		cmocka_unit_test(test_vdso),
