@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "symbolize/module.h"
+#include "symbolize/parts.h"
 #include "symbolize/search.h"
 
 /* What symbol table and unwind information say about an address. */
@@ -35,6 +36,22 @@ static bool is_interface_name(const struct symtab_entry *entry)
 	       (strncmp(entry->name, "Py", 2) == 0 || strncmp(entry->name, "_Py", 3) == 0);
 }
 
+/* What no symbol covers, by unwind information alone: a part of a function is called as that function is. */
+static struct place find_without_symbol(const struct symbol_module *module, uint64_t start, uint64_t end)
+{
+	const struct symtab_entry *entry;
+	struct place place = { .start = start };
+
+	if (!part_find_function(module->elf, start, end, &place.start))
+		return place;
+	entry = symtab_find(module->symtab, place.start);
+	if (entry && entry->address == place.start) {
+		place.linkage = entry->name;
+		place.is_interface = is_interface_name(entry);
+	}
+	return place;
+}
+
 static struct place find_place(const struct symbol_module *module, uint64_t address)
 {
 	const struct symtab_entry *entry = symtab_find(module->symtab, address);
@@ -46,8 +63,10 @@ static struct place find_place(const struct symbol_module *module, uint64_t addr
 	/* A symbol without size may have ended long before. */
 	if (entry && entry->size == 0 && has_entry && start > entry->address)
 		entry = NULL;
+	if (!entry && has_entry)
+		return find_without_symbol(module, start, end);
 	if (!entry)
-		return (struct place){ .start = has_entry ? start : 0 };
+		return (struct place){ .start = 0 };
 	parent = find_parent(module, entry);
 	return (struct place){
 		.start = parent ? parent->address : entry->address,

@@ -476,6 +476,36 @@ static void test_part_of_a_function_of_several_names(void **state)
 	assert_true(symbol.start == symbol_address("coldalias", "often"));
 }
 
+/* Without its own symbol a part is found by its frame, and by its jump back. */
+static void test_part_without_symbol(void **state)
+{
+	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
+	struct symbol symbol;
+	uint64_t part;
+
+	(void)state;
+	write_file("part.c",
+		   "#include <stdio.h>\n"
+		   "__attribute__((cold, noipa)) static int rare(int *x) { return printf(\"%d\", *x); }\n"
+		   "__attribute__((noinline)) int often(int *x) { int y = *x;\n"
+		   "if (__builtin_expect(y > 7, 0)) { y += rare(x); y *= rare(x) + *x; }\n"
+		   "for (int i = 0; i < y; i++) { rare(x); if (__builtin_expect(*x == i, 0)) y += rare(x); } return y; }\n");
+	require(run("cc -O2 -shared -fPIC -freorder-blocks-and-partition part.c -o part.full"));
+	part = symbol_address("part.full", "often.cold");
+	require(run("strip -o part.so part.full"));
+	module = open_module("part.so");
+	assert_int_equal(symbol_lookup(module, part, &symbol, 1), 1);
+#ifdef __x86_64__
+	assert_string_equal(symbol.name, "often");
+	assert_true(symbol.start == symbol_address("part.full", "often"));
+#else
+	assert_true(symbol.is_offset);
+#endif
+	/* A function of its own is nobody's part. */
+	assert_int_equal(symbol_lookup(module, symbol_address("part.full", "rare"), &symbol, 1), 1);
+	assert_true(symbol.is_offset);
+}
+
 /* A symbol's size is its end: what follows is not in it. */
 static void test_size_is_respected(void **state)
 {
@@ -822,6 +852,7 @@ int main(void)
 		cmocka_unit_test(test_cxx),
 		cmocka_unit_test(test_compiler_parts),
 		cmocka_unit_test(test_exported_names),
+		cmocka_unit_test(test_part_without_symbol),
 		cmocka_unit_test(test_part_of_a_function_of_several_names),
 		cmocka_unit_test(test_size_is_respected),
 		cmocka_unit_test(test_open_errors),
