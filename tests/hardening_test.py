@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Looks whether what is installed has the protections that meson.build asks for.
 
-Usage: hardening_test.py BUILD   a build folder; its program and SQLite's extension are installed into a scratch folder
+Usage: hardening_test.py BUILD   a build folder; its program, SQLite's extension and the agent are installed into a scratch folder
 Exit status: 0 all is there, 1 something is not, 77 this build cannot have it (the last line says why).
 """
 import json
@@ -79,9 +79,9 @@ def main():
         subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", folder, "--quiet"], check=True,
                        stdin=subprocess.DEVNULL)
         found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names
-                 if name in ("probing", "probing_sqlite.so") and not os.path.islink(os.path.join(at, name))]
+                 if name in ("probing", "probing_sqlite.so", "libprobing-agent.so") and not os.path.islink(os.path.join(at, name))]
         found = [path for path in found if open(path, "rb").read(4) == b"\x7fELF"]
-        if sorted(map(os.path.basename, found)) != ["probing", "probing_sqlite.so"]:
+        if sorted(map(os.path.basename, found)) != ["libprobing-agent.so", "probing", "probing_sqlite.so"]:
             failures.append("installed were %s" % found)
         for path in found:
             failures += ["%s: %s" % (os.path.basename(path), problem)

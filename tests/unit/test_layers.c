@@ -59,6 +59,8 @@ static const struct layer {
 
 	{ "src/extension", { "base", "src/store", "src/sql" } },
 
+	{ "src/agent", { NULL } },
+
 	{ "src/cli",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
 	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",

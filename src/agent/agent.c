@@ -1,0 +1,109 @@
+/* agent.c - the agent's start, its end, and what fork(2) does to it. See agent.h. */
+#include "src/agent/agent.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/agent/private.h"
+#include "src/agent/python.h"
+#include "src/agent/worker.h"
+
+__attribute__((section(AGENT_SECTION), used)) struct agent_state agent = { .magic = AGENT_MAGIC };
+
+static void set_status(enum agent_status status)
+{
+	__atomic_store_n(&agent.status, status, __ATOMIC_SEQ_CST);
+}
+
+void agent_off(const char *reason)
+{
+	snprintf(agent.reason, sizeof agent.reason, "%s", reason);
+	set_status(AGENT_OFF);
+}
+
+int agent_thread_with(void *(*body)(void *), void *data, size_t stack_bytes, pthread_t *ret)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int r;
+
+	r = pthread_attr_init(&attributes);
+	if (r != 0)
+		return -r;
+	(void)pthread_attr_setstacksize(&attributes, stack_bytes);
+	sigfillset(&all); /* but for those that libc keeps for itself */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(ret, &attributes, body, data);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return -r;
+}
+
+/* Its threads are not in the child, nor are the listener's files. */
+static void begin_child(void)
+{
+	bool follows = agent.options & AGENT_FOLLOW_FORKS && agent.status == AGENT_ARMED;
+	int saved = errno;
+
+	worker_reset();
+	agent.listener = agent.worker = 0;
+	agent_off("it is a forked child of the process that the agent was loaded into");
+	if (follows)
+		(void)probing_agent_start(agent.options);
+	errno = saved;
+}
+
+/* Whether this call is the one that starts it. */
+static bool begin_start(void)
+{
+	uint32_t before = __atomic_load_n(&agent.status, __ATOMIC_SEQ_CST);
+
+	if (before != AGENT_NONE && before != AGENT_OFF)
+		return false;
+	return __atomic_compare_exchange_n(&agent.status, &before, AGENT_STARTING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static int give_up(const char *reason, int error)
+{
+	agent_off(reason);
+	return error;
+}
+
+__attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
+{
+	static bool is_prepared;
+	const char *missing;
+	int r;
+
+	if (!begin_start())
+		return 0;
+	agent.reason[0] = '\0';
+	agent.pid = getpid();
+	agent.options = options;
+	missing = python_find();
+	if (missing)
+		return give_up(missing, -EOPNOTSUPP);
+	if (!python_is_running())
+		return give_up("its Python has not been started, or has ended", -EAGAIN);
+	if (!is_prepared) {
+		r = pthread_atfork(NULL, NULL, begin_child);
+		if (r != 0)
+			return give_up("there is no memory", -r);
+		is_prepared = true;
+	}
+	r = worker_start();
+	if (r < 0)
+		return give_up("it cannot have another thread", r);
+	agent.n_starts++;
+	r = listener_start(); /* which arms it */
+	if (r < 0) {
+		(void)worker_stop();
+		return give_up("it cannot have another thread", r);
+	}
+	return 0;
+}

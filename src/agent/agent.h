@@ -1,0 +1,67 @@
+/* agent.h - what the rest of probing knows of its agent: the library that is loaded into a Python process.
+ *
+ * libprobing-agent.so needs libc only, and is the same file for all releases of CPython: it looks the interpreter's
+ * functions up when it runs. It shows one symbol, probing_agent_start. Inside the process it has two threads, which
+ * sleep when nobody asks for anything: one that listens, one that runs Python code. It never prints, exits, or changes
+ * signals, locale or errno of other threads; on any doubt it switches itself off and leaves the reason in its state.
+ *
+ * The state is read from outside, from the process' memory: the section AGENT_SECTION of the library's file says where.
+ */
+#ifndef PROBING_AGENT_H
+#define PROBING_AGENT_H
+
+#include <stdint.h>
+
+#include "src/agent/protocol.h"
+
+#define AGENT_FILE "libprobing-agent.so"
+#define AGENT_SECTION ".probing_agent"
+#define AGENT_STUB_SECTION ".probing_stub"
+#define AGENT_ENTRY "probing_agent_start"
+#define AGENT_MAGIC UINT64_C(0x6167656e74303031) /* "agent001" */
+
+enum agent_status {
+	AGENT_NONE,     /* loaded, never started */
+	AGENT_STARTING,
+	AGENT_ARMED,    /* it listens */
+	AGENT_OFF,      /* it was detached, has switched itself off, or is in a forked child */
+};
+
+/* Options of a start, a bit each. */
+enum { AGENT_FOLLOW_FORKS = 1 }; /* a child that forks gets an agent of its own */
+
+struct agent_state {
+	uint64_t magic;
+	uint32_t status; /* enum agent_status */
+	uint32_t options;
+	int32_t pid;     /* that it was started in, as the process knows itself */
+	int32_t listener, worker; /* its threads, the same way; 0: ended */
+	uint32_t n_starts;
+	char socket[108]; /* abstract name, without the leading NUL */
+	char reason[128]; /* of AGENT_OFF: a clause; "" it was asked to */
+};
+
+/*
+ * probing_agent_start - start the agent in this process; harmless where it runs already.
+ * Returns 0, or a negative errno; the state then has the reason.
+ */
+int probing_agent_start(uint32_t options);
+
+/* What the stub finds in the process' memory; probing fills it in, and reads the results. */
+struct agent_stub {
+	/* Filled in: addresses of libc's functions, and the library. */
+	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location;
+	uint64_t entry; /* of a library that is loaded already; 0: it is not */
+	uint32_t options;
+	char path[256];
+	char entry_name[32];
+	/* Results. */
+	uint32_t is_called;  /* by the thread that was used, */
+	uint32_t is_done;    /* by the one that it has started: nothing of the stub runs any more, but for its end */
+	int32_t create_error; /* of pthread_create(), an errno; -1: not called yet */
+	int32_t start_error; /* what the entry returned */
+	uint64_t thread;
+	char error[256];     /* of dlopen() */
+};
+
+#endif

@@ -1,0 +1,487 @@
+/* listener.c - the agent's thread that listens, and what it answers.
+ *
+ * It has a table of files of its own (CLOSE_RANGE_UNSHARE), which is empty but for what it opens itself: nothing of
+ * the agent can be closed by the program, be inherited by its children, or be counted among its files, and no pipe of the
+ * program's is kept open by us. While nothing is evaluated it sleeps in poll(2) without a time-out. The worker cannot wake
+ * it, having other files; during an evaluation it therefore looks every few milliseconds.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/agent/private.h"
+#include "src/agent/python.h"
+#include "src/agent/worker.h"
+
+enum {
+	MAX_CLIENTS = 8,
+	STACK_BYTES = 1 << 18,
+	BACKLOG = 64,
+	FIRST_BYTES = 4096,   /* of a client's buffers, which grow */
+	PATIENCE_MS = 2000,   /* an evaluation that was interrupted may take as long to end */
+	FAST_MS = 1, SLOW_MS = 5, FAST_LOOKS = 50,
+};
+
+struct buffer {
+	char *bytes;
+	size_t n, allocated;
+};
+
+struct client {
+	int fd; /* -1: none */
+	struct buffer in, out;
+	bool is_closing; /* when all has been sent */
+};
+
+static struct {
+	int socket;
+	struct client clients[MAX_CLIENTS];
+	/* The evaluation. */
+	struct client *owner; /* NULL: there is none that anybody waits for */
+	bool is_started, is_interrupted;
+	uint64_t due_ns, patience_ns; /* CLOCK_MONOTONIC; 0: no bound */
+	unsigned n_looks;
+	/* The end. */
+	struct client *detaching;
+	bool ends;
+} on;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Clients ---- */
+
+static bool make_room(struct buffer *buffer, size_t n_bytes)
+{
+	size_t wanted = buffer->allocated ? buffer->allocated : FIRST_BYTES;
+	char *bytes;
+
+	while (wanted < buffer->n + n_bytes)
+		wanted *= 2;
+	if (wanted == buffer->allocated)
+		return true;
+	bytes = realloc(buffer->bytes, wanted);
+	if (!bytes)
+		return false;
+	buffer->bytes = bytes;
+	buffer->allocated = wanted;
+	return true;
+}
+
+static void take_off(struct buffer *buffer, size_t n_bytes)
+{
+	memmove(buffer->bytes, buffer->bytes + n_bytes, buffer->n - n_bytes);
+	buffer->n -= n_bytes;
+}
+
+static void drop(struct client *client)
+{
+	if (on.owner == client) {
+		on.owner = NULL;
+		if (worker_phase() == JOB_RUNNING)
+			worker_interrupt(); /* who asked for it has gone */
+		worker_abandon();
+	}
+	if (on.detaching == client)
+		on.detaching = NULL;
+	close(client->fd);
+	free(client->in.bytes);
+	free(client->out.bytes);
+	*client = (struct client){ .fd = -1 };
+}
+
+static void put(struct client *client, enum message_kind kind, uint32_t number, const char *text, size_t n_text)
+{
+	const struct message message = { .kind = kind, .numbers = { number }, .text = text, .n_text = n_text };
+	ssize_t n = -ENOMEM;
+
+	if (make_room(&client->out, PROTOCOL_HEADER_BYTES + sizeof message.numbers + n_text))
+		n = message_format(&message, client->out.bytes + client->out.n);
+	if (n < 0)
+		client->is_closing = true;
+	else
+		client->out.n += (size_t)n;
+}
+
+static void refuse(struct client *client, const char *why)
+{
+	put(client, MESSAGE_REFUSED, 0, why, strlen(why));
+}
+
+/* ---- The evaluation ---- */
+
+static void end_evaluation(enum outcome outcome, const char *text, size_t n_text)
+{
+	static const char cut[] = "... (cut)\n";
+	const size_t max = PROTOCOL_MAX_BYTES / 2;
+
+	if (n_text > max)
+		put(on.owner, MESSAGE_OUTPUT, 2, cut, sizeof cut - 1);
+	put(on.owner, MESSAGE_RESULT, outcome, text, n_text > max ? max : n_text);
+	on.owner = NULL;
+}
+
+static void send_output(void)
+{
+	static char bytes[PROTOCOL_MAX_OUTPUT]; /* of the one thread that this is */
+	int stream;
+	size_t n;
+
+	while (on.owner->out.n < PROTOCOL_MAX_OUTPUT && (n = worker_take_output(&stream, bytes, sizeof bytes)) > 0)
+		put(on.owner, MESSAGE_OUTPUT, (uint32_t)stream, bytes, n);
+}
+
+static void send_result(void)
+{
+	enum outcome outcome;
+	char *text;
+	size_t n;
+
+	if (on.owner->out.n >= PROTOCOL_MAX_OUTPUT)
+		return; /* there may be output left */
+	worker_take_result(&outcome, &text, &n);
+	end_evaluation(outcome, text, n);
+	free(text);
+}
+
+static void interrupt(void)
+{
+	if (worker_cancel()) {
+		end_evaluation(OUTCOME_NOT_STARTED, NULL, 0);
+		return;
+	}
+	if (!on.is_interrupted)
+		on.patience_ns = now_ns() + PATIENCE_MS * UINT64_C(1000000);
+	on.is_interrupted = true;
+	worker_interrupt();
+}
+
+static void advance(void)
+{
+	enum job_phase phase = worker_phase();
+
+	if (phase != JOB_QUEUED && !on.is_started) {
+		on.is_started = true;
+		put(on.owner, MESSAGE_STARTED, 0, NULL, 0);
+	}
+	send_output();
+	if (phase == JOB_DONE) {
+		send_result();
+	} else if (on.is_interrupted && now_ns() >= on.patience_ns) {
+		worker_abandon();
+		end_evaluation(OUTCOME_ABANDONED, NULL, 0);
+	} else if (on.due_ns && !on.is_interrupted && now_ns() >= on.due_ns) {
+		interrupt();
+	} else if (!agent.worker) {
+		worker_abandon();
+		refuse(on.owner, "the interpreter has ended");
+		on.owner = NULL;
+	}
+}
+
+static void begin(struct client *client, const struct message *message)
+{
+	char *code = malloc(message->n_text + 1);
+
+	if (!code) {
+		refuse(client, "there is no memory");
+		return;
+	}
+	memcpy(code, message->text, message->n_text);
+	if (on.owner || !worker_submit(code, message->n_text)) {
+		free(code);
+		refuse(client, agent.worker ? "another evaluation has not ended yet" : "the interpreter has ended");
+		return;
+	}
+	on.owner = client;
+	on.is_started = on.is_interrupted = false;
+	on.due_ns = message->numbers[0] ? now_ns() + message->numbers[0] * UINT64_C(1000000) : 0;
+	on.n_looks = 0;
+}
+
+/* ---- Messages ---- */
+
+static void answer(struct client *client, const struct message *message)
+{
+	switch (message->kind) {
+	case MESSAGE_HELLO:
+		put(client, MESSAGE_WELCOME, (uint32_t)agent.pid, python_version(), strlen(python_version()));
+		return;
+	case MESSAGE_EVALUATE:
+		begin(client, message);
+		return;
+	case MESSAGE_INTERRUPT:
+		if (on.owner == client)
+			interrupt();
+		return;
+	case MESSAGE_DETACH:
+		if (worker_phase() == JOB_RUNNING)
+			refuse(client, "an evaluation has not ended yet");
+		else
+			on.detaching = client;
+		return;
+	default: /* message_parse() lets no other kind through */
+		client->is_closing = true;
+	}
+}
+
+static void answer_all(struct client *client)
+{
+	struct message message;
+	ssize_t n = 0;
+
+	while (!client->is_closing &&
+	       (n = message_parse(client->in.bytes, client->in.n, PROTOCOL_PROBING, &message)) > 0) {
+		answer(client, &message);
+		take_off(&client->in, (size_t)n);
+	}
+	if (n < 0) {
+		refuse(client, n == -EPROTONOSUPPORT ? "this agent is of another version" : "that was no message");
+		client->is_closing = true;
+	}
+}
+
+static bool receive(struct client *client)
+{
+	ssize_t n;
+
+	if (!make_room(&client->in, FIRST_BYTES))
+		return false;
+	n = recv(client->fd, client->in.bytes + client->in.n, client->in.allocated - client->in.n, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	client->in.n += (size_t)n;
+	if (n > 0)
+		answer_all(client);
+	return n > 0;
+}
+
+static bool send_some(struct client *client)
+{
+	ssize_t n;
+
+	if (client->out.n == 0)
+		return !client->is_closing;
+	n = send(client->fd, client->out.bytes, client->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	take_off(&client->out, (size_t)n);
+	return client->out.n > 0 || !client->is_closing;
+}
+
+/* Only the process' own user, and root. */
+static bool is_allowed(int fd)
+{
+	struct ucred peer;
+	socklen_t n = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+		return false;
+	return peer.uid == geteuid() || peer.uid == 0;
+}
+
+static bool keep_client(int fd)
+{
+	for (int i = 0; i < MAX_CLIENTS && is_allowed(fd); i++)
+		if (on.clients[i].fd < 0) {
+			on.clients[i].fd = fd;
+			return true;
+		}
+	return false;
+}
+
+static void accept_all(void)
+{
+	int fd;
+
+	while ((fd = accept4(on.socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		if (!keep_client(fd))
+			close(fd);
+}
+
+/* ---- The loop ---- */
+
+static int time_out(void)
+{
+	if (!on.owner)
+		return -1;
+	return on.n_looks++ < FAST_LOOKS ? FAST_MS : SLOW_MS;
+}
+
+static bool look(void)
+{
+	struct pollfd polled[MAX_CLIENTS + 1] = { { .fd = on.socket, .events = POLLIN } };
+
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		polled[i + 1] = (struct pollfd){ .fd = on.clients[i].fd, .events = POLLIN | (on.clients[i].out.n > 0 ? POLLOUT : 0) };
+	if (poll(polled, MAX_CLIENTS + 1, time_out()) < 0 && errno != EINTR)
+		return false;
+	if (polled[0].revents & ~POLLIN)
+		return false;
+	for (int i = 0; i < MAX_CLIENTS; i++) {
+		struct client *client = &on.clients[i];
+
+		if (client->fd >= 0 && polled[i + 1].revents & ~POLLOUT && !receive(client))
+			drop(client);
+	}
+	if (on.owner)
+		advance();
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		if (on.clients[i].fd >= 0 && !send_some(&on.clients[i]))
+			drop(&on.clients[i]);
+	if (polled[0].revents & POLLIN)
+		accept_all();
+	return true;
+}
+
+static bool has_worker(void)
+{
+	return __atomic_load_n(&agent.worker, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* Its beginning and its end wait for no interpreter, but maybe for a processor. */
+static void wait_for_worker(bool is_there)
+{
+	const struct timespec a_while = { .tv_nsec = 1000000 };
+
+	for (int i = 0; i < 5000 && has_worker() != is_there; i++)
+		nanosleep(&a_while, NULL);
+}
+
+/* What is said last: the worker has been told to end, and so do we. */
+static void say_bye(void)
+{
+	wait_for_worker(false);
+	put(on.detaching, MESSAGE_BYE, 0, NULL, 0);
+	(void)send_some(on.detaching);
+}
+
+static void listen_until_detached(void)
+{
+	while (look()) {
+		if (!on.detaching)
+			continue;
+		if (worker_stop()) {
+			say_bye();
+			return;
+		}
+		refuse(on.detaching, "an evaluation has not ended yet");
+		on.detaching = NULL;
+	}
+	(void)worker_stop();
+	snprintf(agent.reason, sizeof agent.reason, "its socket failed");
+}
+
+/* ---- Start ---- */
+
+/* For kernels before 5.9, which have no close_range(2). */
+static int leave_files_one_by_one(void)
+{
+	struct rlimit most = { 0 };
+
+	if (unshare(CLONE_FILES) < 0 || getrlimit(RLIMIT_NOFILE, &most) < 0)
+		return -errno;
+	for (rlim_t fd = 0; fd < most.rlim_cur && fd < 1 << 20; fd++)
+		close((int)fd);
+	return 0;
+}
+
+static int leave_files(void)
+{
+	enum { CLOSE_RANGE = 436, UNSHARE = 2 }; /* on all machines: linux/close_range.h */
+
+	if (syscall(CLOSE_RANGE, 0u, ~0u, UNSHARE) < 0) {
+		int r = leave_files_one_by_one();
+
+		if (r < 0)
+			return r;
+	}
+	/* What libc says in despair is for nobody that talks to us. */
+	for (int i = 0; i < 3; i++)
+		(void)open("/dev/null", O_RDWR);
+	return 0;
+}
+
+/* By its own number, as people know it; where somebody has that name, another with it in it. */
+static int make_socket(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	for (unsigned i = 0; fd >= 0 && i < 100; i++) {
+		int n = snprintf(agent.socket, sizeof agent.socket - 1, i ? "probing-%d-%u" : "probing-%d", (int)agent.pid, i);
+
+		memcpy(address.sun_path + 1, agent.socket, (size_t)n);
+		if (bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
+			return listen(fd, BACKLOG) == 0 ? fd : -errno;
+		if (errno != EADDRINUSE)
+			break;
+	}
+	return -errno;
+}
+
+static const char *prepare(void)
+{
+	memset(&on, 0, sizeof on);
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		on.clients[i].fd = -1;
+	if (leave_files() < 0)
+		return "it may not have a table of files of its own (a seccomp filter forbids close_range and unshare)";
+	wait_for_worker(true);
+	on.socket = make_socket();
+	return on.socket < 0 ? "it cannot have a unix socket" : NULL;
+}
+
+static void *serve(void *unused)
+{
+	const char *problem;
+
+	(void)unused;
+	(void)prctl(PR_SET_NAME, "probing-agent");
+	__atomic_store_n(&agent.listener, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	problem = prepare();
+	if (problem) {
+		(void)worker_stop();
+		snprintf(agent.reason, sizeof agent.reason, "%s", problem);
+	} else {
+		__atomic_store_n(&agent.status, AGENT_ARMED, __ATOMIC_SEQ_CST);
+		listen_until_detached();
+	}
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		if (on.clients[i].fd >= 0)
+			drop(&on.clients[i]);
+	if (!problem)
+		close(on.socket);
+	__atomic_store_n(&agent.listener, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&agent.status, AGENT_OFF, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+int listener_start(void)
+{
+	pthread_t thread;
+	int r = agent_thread(serve, STACK_BYTES, &thread);
+
+	if (r == 0)
+		pthread_detach(thread);
+	return r;
+}

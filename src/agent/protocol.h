@@ -1,0 +1,84 @@
+/* protocol.h - what probing and the agent inside a process say to each other.
+ *
+ * A message is a header of 8 bytes, numbers of a fixed size, and text up to the end. All numbers are of this machine's
+ * byte order: both ends are on one machine. Each kind has one direction and bounds, which stand in one table
+ * (protocol.c); a message that breaks them ends the conversation. Neither end trusts the other.
+ *
+ * The first message of each end names the version: the header has it in each. There is one evaluation at a time in a
+ * process; STARTED, OUTPUT and RESULT belong to the last EVALUATE of their connection.
+ *
+ *   probing                      agent
+ *   HELLO                ──►
+ *                        ◄──     WELCOME
+ *   EVALUATE             ──►
+ *                        ◄──     STARTED, OUTPUT..., RESULT   or   REFUSED
+ *   INTERRUPT            ──►     (no answer of its own)
+ *   DETACH               ──►
+ *                        ◄──     BYE   or   REFUSED
+ */
+#ifndef PROBING_AGENT_PROTOCOL_H
+#define PROBING_AGENT_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+	PROTOCOL_VERSION = 1,
+	PROTOCOL_HEADER_BYTES = 8,
+	PROTOCOL_MAX_BYTES = 1 << 20,  /* of a message, its header included */
+	PROTOCOL_MAX_OUTPUT = 1 << 15, /* of text in an OUTPUT: a reader need not wait long for the next message */
+};
+
+enum message_kind {
+	MESSAGE_HELLO = 1,
+	MESSAGE_EVALUATE,  /* numbers: [0] ms it may run, 0: no bound; text: the code */
+	MESSAGE_INTERRUPT,
+	MESSAGE_DETACH,
+	MESSAGE_WELCOME,   /* numbers: [0] process id as it knows itself; text: Python's version */
+	MESSAGE_STARTED,   /* the code runs now: the interpreter's lock has been taken */
+	MESSAGE_OUTPUT,    /* numbers: [0] 1 stdout, 2 stderr */
+	MESSAGE_RESULT,    /* numbers: [0] enum outcome; text: repr() of the value, or a traceback */
+	MESSAGE_REFUSED,   /* text: why, a clause */
+	MESSAGE_BYE,
+};
+
+/* How an evaluation ended. */
+enum outcome {
+	OUTCOME_VALUE,       /* of the last expression */
+	OUTCOME_NOTHING,     /* it ends with no expression, or its value is None */
+	OUTCOME_EXCEPTION,
+	OUTCOME_INTERRUPTED, /* by INTERRUPT, or by its time bound */
+	OUTCOME_NOT_STARTED, /* its time was over before the interpreter's lock could be had: it will not run */
+	OUTCOME_ABANDONED,   /* it was interrupted and does not end: it is in C code. It goes on, unheard */
+	OUTCOME_N
+};
+
+enum { MESSAGE_MAX_NUMBERS = 1 };
+
+struct message {
+	enum message_kind kind;
+	uint32_t numbers[MESSAGE_MAX_NUMBERS];
+	const char *text; /* n_text bytes, without a NUL at the end; borrowed */
+	size_t n_text;
+};
+
+enum protocol_end { PROTOCOL_PROBING, PROTOCOL_AGENT };
+
+/*
+ * message_parse - the message that bytes begin with.
+ * @from: who sent it.
+ * @ret:  its text borrows the bytes.
+ * Returns how many bytes it takes; 0: there is more to come. Errors: -EPROTONOSUPPORT of another version of the
+ * protocol; -EBADMSG against the rules.
+ */
+ssize_t message_parse(const void *bytes, size_t n_bytes, enum protocol_end from, struct message *ret);
+
+/*
+ * message_format - the same the other way: @to holds PROTOCOL_HEADER_BYTES + 4 * MESSAGE_MAX_NUMBERS + n_text bytes.
+ * Returns how many bytes were written; -EMSGSIZE: more text than such a message may have.
+ */
+ssize_t message_format(const struct message *message, void *to);
+
+#endif

@@ -1,0 +1,273 @@
+/* python.c - see python.h. */
+#include "src/agent/python.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct object object; /* PyObject */
+typedef object *call(object *self, object *argument);
+
+/* PyMethodDef, part of the stable ABI (PEP 384). */
+struct method {
+	const char *name;
+	call *function;
+	int flags;
+	const char *text;
+};
+enum { METHOD_ONE_ARGUMENT = 8 /* METH_O */, FILE_INPUT = 257 /* Py_file_input */ };
+
+/* Source: Doc/c-api of CPython 3.6 to 3.15. */
+static struct {
+	int (*IsInitialized)(void);
+	const char *(*GetVersion)(void);
+	int (*Ensure)(void);
+	void (*Release)(int);
+	void *(*SaveThread)(void);
+	void (*RestoreThread)(void *);
+	int (*AddPendingCall)(int (*)(void *), void *);
+	object *(*RunString)(const char *, int, object *, object *, void *);
+	object *(*DictNew)(void);
+	int (*DictSet)(object *, const char *, object *);
+	object *(*DictGet)(object *, const char *);
+	object *(*Builtins)(void);
+	object *(*Callable)(struct method *, object *, object *);
+	object *(*CallObjects)(object *, ...);
+	object *(*Bytes)(const char *, ssize_t);
+	int (*BytesText)(object *, char **, ssize_t *);
+	object *(*Text)(const char *, ssize_t, const char *);
+	object *(*BuildValue)(const char *, ...);
+	void (*Forget)(object *);
+	object *(*Error)(void);
+	void (*ErrorClear)(void);
+	int (*AsyncError)(unsigned long, object *);
+	unsigned long (*ThreadIdent)(void);
+	object **KeyboardInterrupt;
+	/* Those that only some releases have; NULL in others. */
+	int (*IsFinalizing)(void);
+	int (*HasThreads)(void);
+	void (*InitThreads)(void);
+} py;
+
+static const struct {
+	const char *name;
+	void *to;
+	bool is_optional;
+} functions[] = {
+	{ "Py_IsInitialized", &py.IsInitialized, false },
+	{ "Py_GetVersion", &py.GetVersion, false },
+	{ "PyGILState_Ensure", &py.Ensure, false },
+	{ "PyGILState_Release", &py.Release, false },
+	{ "PyEval_SaveThread", &py.SaveThread, false },
+	{ "PyEval_RestoreThread", &py.RestoreThread, false },
+	{ "Py_AddPendingCall", &py.AddPendingCall, false },
+	{ "PyRun_StringFlags", &py.RunString, false },
+	{ "PyDict_New", &py.DictNew, false },
+	{ "PyDict_SetItemString", &py.DictSet, false },
+	{ "PyDict_GetItemString", &py.DictGet, false },
+	{ "PyEval_GetBuiltins", &py.Builtins, false },
+	{ "PyCFunction_NewEx", &py.Callable, false },
+	{ "PyObject_CallFunctionObjArgs", &py.CallObjects, false },
+	{ "PyBytes_FromStringAndSize", &py.Bytes, false },
+	{ "PyBytes_AsStringAndSize", &py.BytesText, false },
+	{ "PyUnicode_DecodeUTF8", &py.Text, false },
+	{ "Py_BuildValue", &py.BuildValue, false },
+	{ "Py_DecRef", &py.Forget, false },
+	{ "PyErr_Occurred", &py.Error, false },
+	{ "PyErr_Clear", &py.ErrorClear, false },
+	{ "PyThreadState_SetAsyncExc", &py.AsyncError, false },
+	{ "PyThread_get_thread_ident", &py.ThreadIdent, false },
+	{ "PyExc_KeyboardInterrupt", &py.KeyboardInterrupt, false },
+	{ "Py_IsFinalizing", &py.IsFinalizing, true },
+	{ "PyEval_ThreadsInitialized", &py.HasThreads, true },
+	{ "PyEval_InitThreads", &py.InitThreads, true },
+};
+
+extern const char evaluate_source[]; /* evaluate.py */
+
+static char missing[96], version[32];
+
+const char *python_find(void)
+{
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+		void *found = dlsym(RTLD_DEFAULT, functions[i].name);
+
+		if (!found && i == 0)
+			return "there is no Python in this process, or it is hidden from libraries";
+		if (!found && !functions[i].is_optional) {
+			snprintf(missing, sizeof missing, "its Python has no %s", functions[i].name);
+			return missing;
+		}
+		memcpy(functions[i].to, &found, sizeof found);
+	}
+	/* "3.11.2 (main, ...": what it was before 3.12, and _Py_IsFinalizing up to then. */
+	if (!py.IsFinalizing) {
+		void *found = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+
+		memcpy(&py.IsFinalizing, &found, sizeof found);
+	}
+	snprintf(version, sizeof version, "%.*s", (int)strcspn(py.GetVersion(), " "), py.GetVersion());
+	if (strncmp(version, "3.", 2) != 0 || atoi(version + 2) < 6)
+		return "its Python is older than 3.6";
+	return NULL;
+}
+
+const char *python_version(void)
+{
+	return version;
+}
+
+bool python_is_running(void)
+{
+	return py.IsInitialized() && !(py.IsFinalizing && py.IsFinalizing());
+}
+
+/* ---- Up to 3.6: the lock is made by the first thread ---- */
+
+static int make_lock(void *unused)
+{
+	(void)unused;
+	py.InitThreads();
+	return 0;
+}
+
+static bool has_lock(void)
+{
+	return atoi(version + 2) >= 7 || !py.HasThreads || !py.InitThreads || py.HasThreads();
+}
+
+bool python_prepare(bool (*is_wanted)(void))
+{
+	const struct timespec a_while = { .tv_nsec = 10 * 1000000 };
+
+	if (has_lock())
+		return true;
+	(void)py.AddPendingCall(make_lock, NULL); /* full: there are others before us, and it is asked again below */
+	while (!has_lock()) {
+		if (!is_wanted() || !python_is_running())
+			return false;
+		nanosleep(&a_while, NULL);
+	}
+	return true;
+}
+
+/* ---- The lock ---- */
+
+int python_enter(void)
+{
+	return py.Ensure();
+}
+
+void python_leave(int state)
+{
+	py.Release(state);
+}
+
+void *python_pause(void)
+{
+	return py.SaveThread();
+}
+
+void python_resume(void *paused)
+{
+	py.RestoreThread(paused);
+}
+
+unsigned long python_thread(void)
+{
+	return py.ThreadIdent();
+}
+
+void python_interrupt(unsigned long thread, bool on)
+{
+	(void)py.AsyncError(thread, on ? *py.KeyboardInterrupt : NULL);
+}
+
+/* ---- Evaluation ---- */
+
+static python_write *output;
+
+static object *take_output(object *self, object *argument)
+{
+	char *text;
+	ssize_t n;
+
+	(void)self;
+	if (py.BytesText(argument, &text, &n) < 0)
+		return NULL;
+	if (n > 1)
+		output(text[0], text + 1, (size_t)n - 1);
+	return py.BuildValue("");
+}
+
+static struct method write_method = { "write", take_output, METHOD_ONE_ARGUMENT, NULL };
+
+static void forget(object **pointer)
+{
+	if (*pointer)
+		py.Forget(*pointer);
+}
+#define OWNED __attribute__((cleanup(forget))) object *
+
+/* A new namespace with the function evaluate() in it. NULL with Python's error set. */
+static object *make_space(void)
+{
+	object *space = py.DictNew();
+	OWNED done = NULL;
+
+	if (space && py.DictSet(space, "__builtins__", py.Builtins()) == 0)
+		done = py.RunString(evaluate_source, FILE_INPUT, space, space, NULL);
+	if (!done)
+		forget(&space);
+	return done ? space : NULL;
+}
+
+/* The answer of evaluate(), NULL with Python's error set. */
+static object *call_evaluate(const char *code, size_t n_bytes)
+{
+	OWNED space = make_space();
+	OWNED source = space ? py.Bytes(code, (ssize_t)n_bytes) : NULL;
+	OWNED name = source ? py.Text("<probing>", 9, NULL) : NULL;
+	OWNED write = name ? py.Callable(&write_method, NULL, NULL) : NULL;
+
+	if (!write)
+		return NULL;
+	return py.CallObjects(py.DictGet(space, "evaluate"), source, name, write, NULL);
+}
+
+static char *copy_of(const char *text, size_t n_bytes)
+{
+	char *copy = malloc(n_bytes + 1);
+
+	if (copy)
+		memcpy(copy, text, n_bytes);
+	return copy;
+}
+
+void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text, size_t *ret_bytes)
+{
+	static const char refused[] = "the interpreter refused to run the code (an audit hook, or no memory)\n";
+	OWNED answer = NULL;
+	const char *text = refused;
+	char *bytes;
+	ssize_t n;
+
+	*ret = OUTCOME_EXCEPTION;
+	*ret_bytes = sizeof refused - 1;
+	output = write;
+	answer = call_evaluate(code, n_bytes);
+	if (answer && py.BytesText(answer, &bytes, &n) == 0 && n > 0 && (unsigned char)bytes[0] < OUTCOME_N) {
+		*ret = (enum outcome)bytes[0];
+		*ret_bytes = (size_t)n - 1;
+		text = bytes + 1;
+	}
+	if (py.Error())
+		py.ErrorClear();
+	*ret_text = copy_of(text, *ret_bytes);
+	if (!*ret_text)
+		*ret_bytes = 0;
+}

@@ -1,0 +1,331 @@
+/* worker.c - see worker.h. */
+#include "src/agent/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "src/agent/private.h"
+#include "src/agent/python.h"
+
+enum { STACK_BYTES = 8 << 20, OUTPUT_BYTES = PROTOCOL_MAX_OUTPUT };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+static struct {
+	pthread_t thread;
+	bool is_started, is_stopping, has_died;
+	enum job_phase phase;
+	bool is_abandoned;
+	uint64_t number; /* of the evaluation */
+	unsigned long python_thread;
+	char *code;
+	size_t n_code;
+	enum outcome outcome;
+	char *result;
+	size_t n_result;
+	int stream;
+	size_t n_output;
+	char output[OUTPUT_BYTES];
+} job;
+
+/* ---- The worker's side ---- */
+
+/* Room for output of this stream, waited for without the interpreter's lock. False: nobody listens. */
+static bool wait_for_room(int stream)
+{
+	void *paused = NULL;
+	bool is_heard;
+
+	pthread_mutex_lock(&lock);
+	while (!job.is_abandoned && job.n_output > 0 && (job.stream != stream || job.n_output == OUTPUT_BYTES)) {
+		if (!paused) {
+			pthread_mutex_unlock(&lock);
+			paused = python_pause();
+			pthread_mutex_lock(&lock);
+			continue;
+		}
+		pthread_cond_wait(&changed, &lock);
+	}
+	is_heard = !job.is_abandoned;
+	pthread_mutex_unlock(&lock);
+	if (paused)
+		python_resume(paused); /* not with our lock: who has the interpreter's may want it */
+	return is_heard;
+}
+
+static void take_output(int stream, const char *text, size_t n_bytes)
+{
+	while (n_bytes > 0 && wait_for_room(stream)) {
+		size_t n;
+
+		pthread_mutex_lock(&lock);
+		n = OUTPUT_BYTES - job.n_output < n_bytes ? OUTPUT_BYTES - job.n_output : n_bytes;
+		memcpy(job.output + job.n_output, text, n);
+		job.stream = stream;
+		job.n_output += n;
+		pthread_mutex_unlock(&lock);
+		text += n;
+		n_bytes -= n;
+	}
+}
+
+/* The queued evaluation, if it is wanted still; its code is the caller's then. */
+static char *take_job(size_t *ret_bytes)
+{
+	char *code = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (job.phase == JOB_QUEUED) {
+		job.phase = JOB_RUNNING;
+		job.python_thread = python_thread();
+		code = job.code;
+		*ret_bytes = job.n_code;
+		job.code = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+/* From here on nobody interrupts it: that is asked for with the interpreter's lock, which we have. */
+static void put_result(enum outcome outcome, char *text, size_t n_bytes)
+{
+	pthread_mutex_lock(&lock);
+	job.phase = job.is_abandoned ? JOB_NONE : JOB_DONE;
+	job.outcome = outcome;
+	job.number++;
+	if (job.is_abandoned) {
+		free(text);
+		text = NULL;
+		job.n_output = 0;
+	}
+	job.result = text;
+	job.n_result = text ? n_bytes : 0;
+	job.is_abandoned = false;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool is_queued(void)
+{
+	return worker_phase() == JOB_QUEUED;
+}
+
+static void run_job(void)
+{
+	enum outcome outcome;
+	char *code, *text;
+	size_t n_code, n_text;
+	int state;
+
+	if (!python_prepare(is_queued))
+		return;
+	state = python_enter();
+	code = take_job(&n_code);
+	if (code) {
+		python_evaluate(code, n_code, take_output, &outcome, &text, &n_text);
+		put_result(outcome, text, n_text);
+		python_interrupt(python_thread(), false);
+		free(code);
+	}
+	python_leave(state);
+}
+
+static bool wait_for_job(void)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&lock);
+	while (job.phase != JOB_QUEUED && !job.is_stopping)
+		pthread_cond_wait(&changed, &lock);
+	goes_on = !job.is_stopping;
+	pthread_mutex_unlock(&lock);
+	return goes_on;
+}
+
+/* Also when the interpreter, at its end, ends a thread that asks for its lock. */
+static void say_ended(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&lock);
+	job.has_died = true;
+	pthread_mutex_unlock(&lock);
+	__atomic_store_n(&agent.worker, 0, __ATOMIC_SEQ_CST);
+}
+
+static void *work(void *unused)
+{
+	(void)prctl(PR_SET_NAME, "probing-worker");
+	__atomic_store_n(&agent.worker, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	pthread_cleanup_push(say_ended, unused);
+	while (wait_for_job()) {
+		if (!python_is_running())
+			break;
+		run_job();
+	}
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+/* ---- The listener's side ---- */
+
+int worker_start(void)
+{
+	pthread_mutex_lock(&lock);
+	free(job.code);
+	free(job.result);
+	memset(&job, 0, sizeof job);
+	pthread_mutex_unlock(&lock);
+	return agent_thread(work, STACK_BYTES, &job.thread);
+}
+
+void worker_reset(void)
+{
+	const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+	const pthread_cond_t unused = PTHREAD_COND_INITIALIZER;
+
+	lock = unlocked; /* a thread that is not here may have had it */
+	changed = unused;
+	job.code = job.result = NULL; /* not freed: that thread may have been about to */
+}
+
+bool worker_submit(char *code, size_t n_bytes)
+{
+	bool is_free;
+
+	pthread_mutex_lock(&lock);
+	is_free = job.phase == JOB_NONE && !job.has_died;
+	if (is_free) {
+		free(job.code);
+		job.code = code;
+		job.n_code = n_bytes;
+		job.n_output = 0;
+		job.phase = JOB_QUEUED;
+		pthread_cond_broadcast(&changed);
+	}
+	pthread_mutex_unlock(&lock);
+	return is_free;
+}
+
+enum job_phase worker_phase(void)
+{
+	enum job_phase phase;
+
+	pthread_mutex_lock(&lock);
+	phase = job.phase;
+	pthread_mutex_unlock(&lock);
+	return phase;
+}
+
+bool worker_cancel(void)
+{
+	bool was_queued;
+
+	pthread_mutex_lock(&lock);
+	was_queued = job.phase == JOB_QUEUED;
+	if (was_queued)
+		job.phase = JOB_NONE;
+	pthread_mutex_unlock(&lock);
+	return was_queued;
+}
+
+void worker_abandon(void)
+{
+	pthread_mutex_lock(&lock);
+	if (job.phase == JOB_QUEUED || job.phase == JOB_DONE) {
+		job.phase = JOB_NONE;
+		job.n_output = 0;
+	}
+	job.is_abandoned = job.phase == JOB_RUNNING;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool runs(uint64_t number, unsigned long *ret_thread)
+{
+	bool is_it;
+
+	pthread_mutex_lock(&lock);
+	is_it = job.phase == JOB_RUNNING && job.number == number;
+	*ret_thread = job.python_thread;
+	pthread_mutex_unlock(&lock);
+	return is_it;
+}
+
+/* A thread for one question, as the listener must not wait for the interpreter's lock. */
+static void *interrupt(void *data)
+{
+	uint64_t number = (uint64_t)(uintptr_t)data;
+	unsigned long thread;
+	int state;
+
+	if (!runs(number, &thread) || !python_is_running())
+		return NULL;
+	state = python_enter();
+	if (runs(number, &thread))
+		python_interrupt(thread, true);
+	python_leave(state);
+	return NULL;
+}
+
+void worker_interrupt(void)
+{
+	pthread_t thread;
+	uint64_t number;
+
+	pthread_mutex_lock(&lock);
+	number = job.number;
+	pthread_mutex_unlock(&lock);
+	if (agent_thread_with(interrupt, (void *)(uintptr_t)number, 1 << 18, &thread) == 0)
+		pthread_detach(thread);
+}
+
+size_t worker_take_output(int *ret_stream, char *to, size_t room)
+{
+	size_t n;
+
+	pthread_mutex_lock(&lock);
+	n = job.n_output < room ? job.n_output : room;
+	memcpy(to, job.output, n);
+	memmove(job.output, job.output + n, job.n_output - n);
+	job.n_output -= n;
+	*ret_stream = job.stream;
+	if (n > 0)
+		pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+void worker_take_result(enum outcome *ret, char **ret_text, size_t *ret_bytes)
+{
+	pthread_mutex_lock(&lock);
+	*ret = job.outcome;
+	*ret_text = job.result;
+	*ret_bytes = job.n_result;
+	job.result = NULL;
+	job.phase = JOB_NONE;
+	pthread_mutex_unlock(&lock);
+}
+
+bool worker_stop(void)
+{
+	bool is_busy;
+
+	pthread_mutex_lock(&lock);
+	is_busy = job.phase == JOB_RUNNING;
+	if (!is_busy) {
+		job.is_stopping = true;
+		job.phase = JOB_NONE;
+		pthread_cond_broadcast(&changed);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!is_busy)
+		pthread_detach(job.thread);
+	return !is_busy;
+}

@@ -1,0 +1,44 @@
+/* worker.h - the agent's thread that runs Python code, and the one evaluation that it has at a time. Private.
+ *
+ *            submit          takes the lock        ends         take_result
+ *   JOB_NONE ──────► JOB_QUEUED ──────► JOB_RUNNING ──► JOB_DONE ──────► JOB_NONE
+ *                        │ cancel            │ abandon
+ *                        ▼                   ▼
+ *                     JOB_NONE         goes on, nobody hears of it
+ *
+ * The worker waits for the interpreter's lock outside of any lock of ours, since that may take for ever. All functions but
+ * worker_start() are for the listening thread, and never wait for the interpreter.
+ */
+#ifndef PROBING_AGENT_WORKER_H
+#define PROBING_AGENT_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/agent/protocol.h"
+
+enum job_phase { JOB_NONE, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
+
+/* worker_start - make the thread, by one that has the process' own files. Negative errno. */
+int worker_start(void);
+
+/* In a forked child, which has no thread of ours. */
+void worker_reset(void);
+
+/* @code: taken over, from malloc(3). False: there is an evaluation already; the code is the caller's still. */
+bool worker_submit(char *code, size_t n_bytes);
+enum job_phase worker_phase(void);
+bool worker_cancel(void);    /* false: it runs already, or has ended */
+void worker_interrupt(void); /* KeyboardInterrupt, when the lock can be had; may be asked again */
+void worker_abandon(void);
+
+/* Up to @room bytes of what the code has printed, of one stream; 0: nothing new. */
+size_t worker_take_output(int *ret_stream, char *to, size_t room);
+
+/* Of JOB_DONE, once its output has been taken. @ret_text: to be freed; may be NULL. */
+void worker_take_result(enum outcome *ret, char **ret_text, size_t *ret_bytes);
+
+/* worker_stop - end the thread; false: it runs code, and was left alone. */
+bool worker_stop(void);
+
+#endif

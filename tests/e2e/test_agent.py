@@ -1,0 +1,302 @@
+"""The agent alone, loaded by the program itself: what it answers, whom, and what it leaves of the program as it was."""
+import os
+import socket
+import struct
+import subprocess
+import textwrap
+import unittest
+
+import agent_client as agent
+import probing_test as p
+
+LIBRARY = os.environ.get("PROBING_AGENT") or os.path.abspath(os.path.join(
+    os.path.dirname(p.BINARY), "..", "agent", "libprobing-agent.so"))
+
+# Loads the agent as the start hook of an interpreter would, then runs a line of its own at each line of stdin.
+HOST = """
+import ctypes, sys, threading, time, os
+library = ctypes.CDLL(os.environ["AGENT"])
+print("started", library.probing_agent_start(int(os.environ.get("AGENT_OPTIONS", "0"))))
+answer = 41
+for i in range(1000):
+    if os.path.exists("/proc/self/fd") and b"@probing-%d" % os.getpid() in open("/proc/net/unix", "rb").read():
+        break
+    time.sleep(0.01)
+print("ready", flush=True)
+for line in sys.stdin:
+    exec(line)
+    print("done", flush=True)
+"""
+
+
+def threads_of(pid):
+    names = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, tid)) as comm:
+            names.append(comm.read().strip())
+    return sorted(names)
+
+
+class Host:
+    """A program with the agent in it."""
+
+    def __init__(self, python, source=HOST, **environment):
+        self.process = subprocess.Popen(
+            [python, "-u", "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=dict(os.environ, AGENT=LIBRARY, **environment))
+        self.pid = self.process.pid
+        self.first = self.process.stdout.readline()
+        line = self.process.stdout.readline()
+        if line != "ready\n":
+            raise AssertionError("%r %r %r" % (self.first, line, self.process.communicate()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *ignored):
+        self.process.kill()
+        self.process.communicate()
+
+    def begin(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def run(self, line):
+        """What the line prints, in the main thread."""
+        self.begin(line)
+        printed = []
+        while True:
+            line = self.process.stdout.readline()
+            if line in ("done\n", ""):
+                return "".join(printed)
+            printed.append(line)
+
+    def end(self):
+        """(status, stdout, stderr) once its stdin has ended."""
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out, err
+
+
+class AgentCase(unittest.TestCase):
+    interpreter = None
+
+    def setUp(self):
+        p.need_interpreter(self.interpreter)
+        if self.interpreter.version == "2.7":
+            self.skipTest("the agent is for Python 3.6 and later")
+        if not os.path.exists(LIBRARY):
+            self.skipTest("built without the agent")
+        if self.interpreter.place.prefix:
+            self.skipTest("the library is not in that place; test_inject takes it there")
+
+    def host(self, **environment):
+        return Host(self.interpreter.path, **environment)
+
+
+def evaluating_interpreters():
+    return [interpreter for interpreter in p.interpreters() if interpreter.version != "2.7"]
+
+
+class Evaluation(AgentCase):
+    def test_values_output_and_errors(self):
+        with self.host() as host, agent.Client(host.pid) as client:
+            self.assertEqual("started 0\n", host.first)
+            kind, pid, version = client.ask(agent.HELLO)
+            self.assertEqual((agent.WELCOME, host.pid), (kind, pid))
+            self.assertTrue(version.decode().startswith(self.interpreter.version), version)
+            self.assertEqual((agent.VALUE, "42", "", ""), client.evaluate("answer + 1"))
+            self.assertEqual((agent.NOTHING, "", "", ""), client.evaluate("answer = 7"))
+            self.assertEqual("7\n", host.run("print(answer)"))
+            self.assertEqual((agent.NOTHING, "", "a\u00e9\nb\n", "c"), client.evaluate(
+                "import sys\nfor x in 'a\u00e9', 'b':\n    print(x)\nsys.stderr.write('c') and None"))
+            outcome, text, out, _ = client.evaluate("print(1)\n1/0")
+            self.assertEqual((agent.EXCEPTION, "1\n"), (outcome, out))
+            self.assertRegex(text, r'^Traceback.*\n  File "<probing>", line 2, in <module>\nZeroDivisionError: .*\n$')
+            self.assertNotIn("evaluate", text)
+            outcome, text, _, _ = client.evaluate("def f(:")
+            self.assertEqual(agent.EXCEPTION, outcome)
+            self.assertIn("SyntaxError", text)
+            # neither the end of the program nor of the agent
+            self.assertEqual(agent.EXCEPTION, client.evaluate("import sys; sys.exit(3)")[0])
+            self.assertEqual("True\n", host.run("print(sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__)"))
+            status, out, err = host.end()
+            self.assertEqual((0, "", ""), (status, out, err))
+
+    def test_much_output_comes_whole(self):
+        with self.host() as host, agent.Client(host.pid) as client:
+            outcome, _, out, err = client.evaluate(
+                "import sys\nfor i in range(20000):\n    print(i)\n    i % 1000 or print(i, file=sys.stderr)")
+            self.assertEqual(agent.NOTHING, outcome)
+            self.assertEqual("".join("%d\n" % i for i in range(20000)), out)
+            self.assertEqual("".join("%d\n" % i for i in range(0, 20000, 1000)), err)
+
+    def test_other_threads_keep_their_output(self):
+        with self.host() as host, agent.Client(host.pid) as client:
+            host.begin("for i in range(20000): print('mine', i)")
+            for i in range(50):
+                self.assertEqual((agent.NOTHING, "", "yours\n" * 20, ""),
+                                 client.evaluate("for i in range(20): print('yours')"))
+            lines = []
+            while not lines or lines[-1] != "done\n":
+                lines.append(host.process.stdout.readline())
+            self.assertEqual(["mine %d\n" % i for i in range(20000)], lines[:-1])
+
+    def test_an_evaluation_is_interrupted(self):
+        with self.host() as host, agent.Client(host.pid) as client:
+            client.begin("while True: pass")
+            self.assertEqual(agent.STARTED, client.receive()[0])
+            client.send(agent.INTERRUPT)
+            outcome, text, _, _ = client.finish()
+            self.assertEqual(agent.INTERRUPTED, outcome)
+            self.assertIn("KeyboardInterrupt", text)
+            outcome, _, _, _ = client.evaluate("while True: pass", 100)
+            self.assertEqual(agent.INTERRUPTED, outcome)
+            # what comes after is not
+            for i in range(20):
+                self.assertEqual((agent.VALUE, str(i), "", ""), client.evaluate("sum([1] * %d)" % i))
+            self.assertEqual("41\n", host.run("print(answer)"))
+
+    def test_one_that_is_in_c_code_is_abandoned(self):
+        with self.host() as host, agent.Client(host.pid) as client, agent.Client(host.pid) as other:
+            self.assertEqual(agent.ABANDONED, client.evaluate("import time\nfor i in range(2): time.sleep(2.5)", 50)[0])
+            outcome, why, _, _ = other.evaluate("1")
+            self.assertEqual((None, "another evaluation has not ended yet"), (outcome, why))
+            p.wait_until(lambda: other.evaluate("2")[0] == agent.VALUE, 20, "the abandoned evaluation's end")
+
+    def test_where_the_lock_is_not_to_be_had_nothing_runs(self):
+        with self.host() as host, agent.Client(host.pid) as client:
+            host.begin("ctypes.PyDLL(None).usleep(2000000)")
+            p.wait_until(lambda: p.state_of(host.pid) == "S", 10, "the call")
+            self.assertEqual((agent.NOT_STARTED, "", "", ""), client.evaluate("answer = 'late'", 200))
+            self.assertEqual("done\n", host.process.stdout.readline())
+            self.assertEqual("41\n", host.run("print(answer)"))
+            self.assertEqual((agent.VALUE, "41", "", ""), client.evaluate("answer"))
+
+    def test_who_asked_has_gone(self):
+        with self.host() as host:
+            with agent.Client(host.pid) as client:
+                client.begin("n = 0\nwhile True: n += 1")
+                self.assertEqual(agent.STARTED, client.receive()[0])
+            with agent.Client(host.pid) as client:
+                p.wait_until(lambda: client.evaluate("1")[0] == agent.VALUE, 20, "the end of what nobody waits for")
+
+
+class Life(AgentCase):
+    def test_detach_leaves_nothing_that_runs(self):
+        with self.host() as host:
+            self.assertEqual(["probing-agent", "probing-worker"], [name for name in threads_of(host.pid) if "probing" in name])
+            with agent.Client(host.pid) as client:
+                self.assertEqual(agent.VALUE, client.evaluate("1")[0])
+                self.assertEqual(agent.BYE, client.ask(agent.DETACH)[0])
+            p.wait_until(lambda: len(threads_of(host.pid)) == 1, 10, "the agent's threads to end")
+            with self.assertRaises(ConnectionRefusedError):
+                agent.Client(host.pid)
+            self.assertEqual("0\n", host.run("print(library.probing_agent_start(0))"))
+            p.wait_until(lambda: len(threads_of(host.pid)) == 3, 10, "it is there again")
+
+    def test_the_program_has_no_file_more(self):
+        with self.host() as host:
+            with agent.Client(host.pid) as client:
+                client.evaluate("1")
+                files = {os.readlink("/proc/%d/fd/%s" % (host.pid, fd)).split(":")[0]
+                         for fd in os.listdir("/proc/%d/fd" % host.pid)}
+            self.assertEqual({"pipe"}, files)
+
+    def test_its_end_is_as_ever(self):
+        for ending, status in (("sys.exit(5)", 5), ("os._exit(6)", 6), ("raise SystemExit", 0)):
+            with self.host() as host, agent.Client(host.pid) as client:
+                client.begin("while True: pass")
+                self.assertEqual(agent.STARTED, client.receive()[0])
+                host.begin(ending)
+                self.assertEqual((status, "", ""), host.end(), ending)
+
+    def test_children(self):
+        fork = "pid = os.fork(); pid or os._exit(len(os.listdir('/proc/self/task'))); print(os.waitpid(pid, 0)[1] >> 8)"
+        with self.host(PYTHONWARNINGS="ignore") as host:
+            self.assertEqual("1\n", host.run(fork))
+        with self.host(PYTHONWARNINGS="ignore", AGENT_OPTIONS="1") as host:
+            self.assertEqual("3\n", host.run(fork))
+            out = host.run("pid = os.fork(); pid or (time.sleep(60), os._exit(0)); print(pid)")
+            child = int(out)
+            p.wait_until(lambda: ("@probing-%d\n" % child) in open("/proc/net/unix").read(), 10, "the child's agent")
+            with agent.Client(child) as client, agent.Client(host.pid) as parent:
+                self.assertEqual((agent.VALUE, str(child), "", ""), client.evaluate("os.getpid()"))
+                self.assertEqual((agent.VALUE, str(host.pid), "", ""), parent.evaluate("os.getpid()"))
+                os.kill(child, 9)
+
+    def test_the_kernel_changes_all_threads_ids(self):
+        """setgid(2) by libc waits for all threads: none of ours may keep its signal from coming."""
+        with self.host() as host:
+            self.assertEqual("ok\n", host.run("os.setgid(os.getgid()); print('ok')"))
+
+
+class Foreigners(AgentCase):
+    def test_other_users_are_not_heard(self):
+        p.need_root()
+        ask = textwrap.dedent("""
+            import os, socket, sys
+            os.setgid(65534), os.setuid(65534)
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(20)
+            s.connect("\\0probing-%s" % sys.argv[1])
+            try:
+                s.sendall(b"\\x08\\0\\0\\0\\1\\0\\1\\0")
+                print(len(s.recv(100)))
+            except ConnectionError:
+                print(0)
+            """)
+        with self.host() as host:
+            done = subprocess.run([p.DEBIAN_PYTHON, "-c", ask, str(host.pid)], capture_output=True, text=True, timeout=30)
+            self.assertEqual(("0\n", ""), (done.stdout, done.stderr))
+            with agent.Client(host.pid) as client:
+                self.assertEqual(agent.WELCOME, client.ask(agent.HELLO)[0])
+
+    def test_nonsense_ends_that_conversation_alone(self):
+        with self.host() as host, agent.Client(host.pid) as steady:
+            for bytes_sent in (b"\xff" * 64, struct.pack("=IHH", 1 << 31, agent.EVALUATE, 1),
+                               struct.pack("=IHH", 8, agent.RESULT, 1), struct.pack("=IHH", 8, agent.HELLO, 99)):
+                with agent.Client(host.pid) as client:
+                    client.socket.sendall(bytes_sent)
+                    self.assertEqual(agent.REFUSED, client.receive()[0])
+                    with self.assertRaises((EOFError, ConnectionResetError)):
+                        client.receive()
+            self.assertEqual((agent.VALUE, "1", "", ""), steady.evaluate("1"))
+
+    def test_more_than_it_serves(self):
+        with self.host() as host:
+            clients = [agent.Client(host.pid) for _ in range(12)]
+            answered = 0
+            for client in clients:
+                try:
+                    answered += client.ask(agent.HELLO)[0] == agent.WELCOME
+                except (EOFError, ConnectionError):
+                    pass
+                client.socket.close()
+            self.assertEqual(8, answered)
+            p.wait_until(lambda: self.greets(host.pid), 10, "a free place")
+
+    @staticmethod
+    def greets(pid):
+        try:
+            with agent.Client(pid) as client:
+                return client.ask(agent.HELLO)[0] == agent.WELCOME
+        except (EOFError, ConnectionError):
+            return False
+
+    def test_a_name_that_is_taken(self):
+        squatter = HOST.replace("library =", "import socket; s = socket.socket(socket.AF_UNIX);"
+                                " s.bind('\\0probing-%d' % os.getpid()); s.listen(1); library =", 1)
+        with Host(self.interpreter.path, squatter) as host:
+            client = socket.socket(socket.AF_UNIX)
+            client.settimeout(20)
+            p.wait_until(lambda: ("@probing-%d-1\n" % host.pid) in open("/proc/net/unix").read(), 10, "another name")
+            client.connect("\0probing-%d-1" % host.pid)
+            client.close()
+
+
+for case in (Evaluation, Life, Foreigners):
+    p.for_each_interpreter(globals(), evaluating_interpreters)(case)
+del AgentCase, Evaluation, Life, Foreigners, case
+
+if __name__ == "__main__":
+    unittest.main()
