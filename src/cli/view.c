@@ -105,6 +105,9 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 	case KEY_VIEW_INTERPRETER:
 		view->show_interpreter = true;
 		return 0;
+	case KEY_VIEW_FULL_PATHS:
+		view->full_paths = true;
+		return 0;
 	case KEY_VIEW_LINES:
 		view->lines = true;
 		return 0;
@@ -233,6 +236,8 @@ static int open_file(const char *file, const char *path, const struct view *view
 		return status;
 	if (!is_part(view) && cli_count_samples(profile) == 0)
 		return cli_fail(EXIT_BAD_DATA, "%s holds no samples: %s", path, cli_why_empty(db, profile));
+	if (view->full_paths)
+		profile_show_full_paths(profile);
 	if (view_keep(profile, view) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (cli_count_samples(profile) == 0)

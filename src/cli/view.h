@@ -30,6 +30,7 @@ struct view {
 	bool gil;               /* samples that held it */
 	bool no_native;         /* Python frames only */
 	bool show_interpreter;  /* the interpreter's own functions, too */
+	bool full_paths;        /* not the shortest ends of paths that are unique */
 	bool by_thread;         /* told apart; where the verb can */
 	bool merge_processes;   /* not told apart */
 	double live_s;          /* how long a process is recorded; 0: DEFAULT_LIVE_S */
@@ -55,6 +56,7 @@ enum {
 	KEY_VIEW_NATIVE,
 	KEY_VIEW_NO_NATIVE,
 	KEY_VIEW_INTERPRETER,
+	KEY_VIEW_FULL_PATHS,
 	KEY_VIEW_LINES,
 	KEY_VIEW_INVERTED,
 	KEY_VIEW_MIN_SHARE,
@@ -77,14 +79,16 @@ enum {
 	{ "focus", KEY_VIEW_FOCUS, "NAME", 0,                                                              \
 	  "Only stacks through this function, with their callers; a glob (repeatable)", 0 },               \
 	{ "module", KEY_VIEW_MODULE, "NAME", 0,                                                            \
-	  "Only stacks through this library or source file; a glob of its path or file name (repeatable)", 0 }, \
+	  "Only stacks through this library or source file; a glob of its path or of its end (repeatable)", 0 }, \
 	{ "ignore", KEY_VIEW_IGNORE, "NAME", 0, "Drop stacks through this function; a glob (repeatable)", 0 }, \
 	{ "gil", KEY_VIEW_GIL, NULL, 0, "Only samples of the thread that held the GIL", 0 },               \
 	{ "no-native", KEY_VIEW_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },                  \
 	{ "native", KEY_VIEW_NATIVE, NULL, 0, "Show native frames (default)", 0 },                         \
 	{ "interpreter-frames", KEY_VIEW_INTERPRETER, NULL, 0,                                             \
 	  "Show internal frames of the interpreter", 0 },                                                  \
-	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS, NULL, 0 }
+	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS, NULL, 0 },                               \
+	{ "full-paths", KEY_VIEW_FULL_PATHS, NULL, 0,                                                      \
+	  "Show full paths of files (default: the shortest unique end of each path)", 0 }
 
 /* Where a verb makes a tree of it: what view_export() hands on. */
 #define VIEW_TREE_ROWS                                                                                     \

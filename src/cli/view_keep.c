@@ -18,12 +18,16 @@ static bool is_function(const struct words *wanted, const struct profile_frame *
 	return words_match_function(wanted, frame->name);
 }
 
-/* By what a report of modules calls it. */
+/* By its path, or what stands behind one of its slashes: so it is called where modules are shown. */
 static bool is_of_module(const struct words *wanted, const struct profile_frame *frame)
 {
-	const char *module = profile_frame_module(frame), *slash = strrchr(module, '/');
-
-	return words_match(wanted, module) || (slash && words_match(wanted, slash + 1));
+	for (const char *end = profile_frame_module(frame); end;) {
+		if (words_match(wanted, end))
+			return true;
+		end = strchr(end, '/');
+		end = end ? end + 1 : NULL;
+	}
+	return false;
 }
 
 typedef bool match_function(const struct words *wanted, const struct profile_frame *frame);

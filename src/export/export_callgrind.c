@@ -96,9 +96,9 @@ static void put_text(FILE *out, const char *text)
 		text_put(out, c);
 }
 
-/* "fn=(7) name", or "fn=(7)" where that has been said. */
+/* "fn=(7) name (place)", or "fn=(7)" where that has been said. @place: NULL: none. */
 static void put_name(const struct writer *writer, const char *key, struct numbers *numbers, uint32_t function,
-		     const char *text, const char *suffix)
+		     const char *text, const char *place, const char *suffix)
 {
 	uint32_t number = numbers->of_function[function];
 
@@ -106,6 +106,11 @@ static void put_name(const struct writer *writer, const char *key, struct number
 	if (!numbers->is_written[number]) {
 		fputc(' ', writer->out);
 		put_text(writer->out, text);
+		if (place) {
+			fputs(" (", writer->out);
+			put_text(writer->out, place);
+			fputc(')', writer->out);
+		}
 		fputs(suffix, writer->out);
 		numbers->is_written[number] = true;
 	}
@@ -116,9 +121,10 @@ static void put_function(struct writer *writer, uint32_t number, bool is_callee)
 {
 	const struct graph_function *function = &writer->graph->functions[number];
 
-	put_name(writer, is_callee ? "cob" : "ob", &writer->objects, number, object_of(function), "");
-	put_name(writer, is_callee ? "cfi" : "fl", &writer->files, number, file_of(function), "");
-	put_name(writer, is_callee ? "cfn" : "fn", &writer->functions, number, function->name, function->nested ? "'2" : "");
+	put_name(writer, is_callee ? "cob" : "ob", &writer->objects, number, object_of(function), NULL, "");
+	put_name(writer, is_callee ? "cfi" : "fl", &writer->files, number, file_of(function), NULL, "");
+	put_name(writer, is_callee ? "cfn" : "fn", &writer->functions, number, function->name, function->place,
+		 function->nested ? "'2" : "");
 }
 
 static void put_cost(const struct writer *writer, int line, uint64_t samples, uint64_t weight_ns)

@@ -67,6 +67,7 @@ static int nested_function(struct walk *walk, uint32_t plain, uint32_t *ret)
 			.name = graph->functions[plain].name,
 			.file = graph->functions[plain].file,
 			.module = graph->functions[plain].module,
+			.place = graph->functions[plain].place,
 			.line = graph->functions[plain].line,
 			.nested = true,
 		};

@@ -18,6 +18,7 @@ enum graph_flags {
 struct graph_function {
 	enum label_kind kind;
 	const char *name, *file, *module; /* foreign bytes; NULL: unknown, never the name */
+	const char *place; /* what stands with the name where files are not told apart: profile_frame_place(); NULL: nothing */
 	int line;    /* where it begins, with GRAPH_LINES what it executes; 0: unknown */
 	bool nested; /* it stands under itself */
 	uint64_t self_samples, self_weight_ns;

@@ -58,6 +58,7 @@ static struct graph_function *describe(const struct profile *profile, const stru
 		function->name = *frame->name ? frame->name : "[unnamed]";
 		function->file = frame->file && *frame->file ? frame->file : NULL;
 		function->module = frame->module && *frame->module ? frame->module : NULL;
+		function->place = profile_frame_place(frame);
 		function->line = flags & GRAPH_LINES ? frame->line : frame->first_line;
 	}
 	return described;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/path.h"
 #include "base/text.h"
 #include "base/util.h"
 
@@ -47,16 +46,17 @@ static void put_name(FILE *out, const char *name, bool one_line)
 		text_put(out, one_line && c == ';' ? ':' : c);
 }
 
-/* Python names say little without their file; native ones carry it with their line only. */
+/* Python names say little without their file; native ones carry it with their line, or where several have that name. */
 static void put_place(FILE *out, const struct profile_frame *frame,
 		      const struct label_options *options)
 {
-	bool with_line = options->lines && frame->line > 0;
+	bool has_file = frame->file && *frame->file, with_line = options->lines && frame->line > 0 && has_file;
+	const char *place = with_line ? frame->file_label ?: frame->file : profile_frame_place(frame);
 
-	if (!frame->file || !*frame->file || (frame->kind != FRAME_PYTHON && !with_line))
+	if (!place)
 		return;
 	fputs(" (", out);
-	put_name(out, path_base_name(frame->file), options->one_line);
+	put_name(out, place, options->one_line);
 	if (with_line)
 		fprintf(out, ":%d", frame->line);
 	fputc(')', out);

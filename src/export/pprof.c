@@ -144,6 +144,16 @@ static int find_functions(struct pprof *pprof)
 	return 0;
 }
 
+/*
+ * pprof demangles a function whose two names are the same, and simplifies what it takes for C++: <module> becomes nothing.
+ * It leaves names alone where the other one differs or is empty.
+ * Source: github.com/google/pprof, internal/symbolizer/symbolizer.go, demangleSingleFunction().
+ */
+static const char *system_name(const char *name, const char *symbol)
+{
+	return symbol && strcmp(symbol, name) != 0 ? symbol : "";
+}
+
 static int put_function(struct pprof *pprof, const char *name, const char *symbol, const char *file, int first_line,
 			uint64_t id)
 {
@@ -154,7 +164,7 @@ static int put_function(struct pprof *pprof, const char *name, const char *symbo
 	function.start_line = first_line;
 	r = pprof_string(pprof, name, &function.name);
 	if (r == 0)
-		r = pprof_string(pprof, symbol ?: name, &function.system_name);
+		r = pprof_string(pprof, system_name(name, symbol), &function.system_name);
 	if (r == 0)
 		r = pprof_string(pprof, file, &function.filename);
 	return r < 0 ? r : pprof_put(pprof, &PPROF_PIECE(.n_function = 1, .function = &functions));
@@ -163,13 +173,20 @@ static int put_function(struct pprof *pprof, const char *name, const char *symbo
 static int add_function(struct pprof *pprof, int32_t frame, uint64_t *ret)
 {
 	const struct profile_frame *it = &pprof->profile->frames[frame];
+	const char *place = profile_frame_place(it);
+	CLEANUP(freep) char *name = NULL;
 	uint32_t id = pprof->function_of_frame[frame];
 
 	*ret = id;
 	if (pprof->functions_written[id])
 		return 0;
 	pprof->functions_written[id] = true;
-	return put_function(pprof, it->name, it->symbol, it->file, it->first_line, id);
+	/* pprof adds up by name alone, whatever the file. */
+	if (asprintf(&name, place ? "%s (%s)" : "%s%s", it->name, place ? place : "") < 0) {
+		name = NULL;
+		return -ENOMEM;
+	}
+	return put_function(pprof, name, it->symbol, it->file, it->first_line, id);
 }
 
 static int put_location(struct pprof *pprof, int32_t frame, unsigned n, uint64_t id)

@@ -6,13 +6,13 @@
  * unit than the one that is shown first cannot be added to it, and are left out.
  * Source: speedscope's file-format-spec.ts, version 0.0.1 of the schema.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "src/import/decimal.h"
+#include "src/import/name_place.h"
 #include "src/import/sink.h"
 
 enum { SPEEDSCOPE_PID = 1, LOOKED_AT = 1 << 16, MOST_VALUES = 1 << 24 };
@@ -53,30 +53,6 @@ static double number_of(const json_t *object, const char *key)
 	return json_number_value(json_object_get(object, key));
 }
 
-static bool cut_end(struct piece *piece, struct piece end)
-{
-	if (piece->n <= end.n || memcmp(piece->at + piece->n - end.n, end.at, end.n) != 0)
-		return false;
-	piece->n -= end.n;
-	return true;
-}
-
-/* "step (train.py:7)" of that file is "step": speedscope shows names alone, so some, and we, put the place there, too. */
-static struct piece without_place(struct piece name, struct piece file)
-{
-	const char *slash = file.n > 0 ? memrchr(file.at, '/', file.n) : NULL;
-	size_t n_folder = slash ? (size_t)(slash + 1 - file.at) : 0, n_digits = 0;
-	struct piece left = name, last = { file.at + n_folder, file.n - n_folder };
-
-	if (last.n == 0 || !cut_end(&left, piece_of(")")))
-		return name;
-	while (n_digits < left.n && isdigit((unsigned char)left.at[left.n - 1 - n_digits]))
-		n_digits++;
-	if (n_digits > 0 && n_digits < left.n && left.at[left.n - 1 - n_digits] == ':')
-		left.n -= n_digits + 1;
-	return cut_end(&left, last) && cut_end(&left, piece_of(" (")) ? left : name;
-}
-
 static int read_frame(struct speedscope *all, const json_t *json, int64_t *ret)
 {
 	struct sink_frame frame = { .name = text_of(json, "name"), .file = text_of(json, "file") };
@@ -84,7 +60,7 @@ static int read_frame(struct speedscope *all, const json_t *json, int64_t *ret)
 
 	if (frame.name.n == 0)
 		frame.name = piece_of("?");
-	frame.name = without_place(frame.name, frame.file);
+	frame.name = name_without_place(frame.name, frame.file);
 	frame.kind = kind_of_file(frame.file);
 	frame.line = line > 0 && line < INT32_MAX ? (int)line : 0;
 	return sink_frame(all->sink, &frame, ret);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "src/import/name_place.h"
 #include "src/import/pprof.h"
 
 #define KERNEL_HALF UINT64_C(0xffff800000000000)
@@ -67,6 +68,7 @@ static int put_line(struct pprof *pprof, const struct pprof_mapping *mapping, st
 	place.file = function ? pprof_string(pprof, function->file) : (struct piece){ 0 };
 	place.module = mapping ? pprof_string(pprof, mapping->file) : (struct piece){ 0 };
 	place.build_id = mapping ? pprof_string(pprof, mapping->build_id) : (struct piece){ 0 };
+	place.name = name_without_place(place.name, place.file.n > 0 ? place.file : place.module);
 	place.kind = kind_of_file(place.file);
 	place.first_line = function && function->first_line < INT32_MAX ? (int)function->first_line : 0;
 	place.line = of[2] < INT32_MAX ? (int)of[2] : 0;

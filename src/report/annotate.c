@@ -107,7 +107,8 @@ static int list_files(struct annotation *self)
 			if (grow(&self->files, self->n_files, &self->files_allocated, sizeof *self->files) < 0)
 				return -ENOMEM;
 			last = &self->files[self->n_files++];
-			*last = (struct annotated){ .file = sum->frame->file, .lines = sum };
+			*last = (struct annotated){ .file = sum->frame->file, .label = sum->frame->file_label ?: sum->frame->file,
+						    .lines = sum };
 		}
 		last->n_lines++;
 		last->self += sum->self;

@@ -9,6 +9,7 @@
 /* A file that is shown, with those of its lines that are meant, in their order. */
 struct annotated {
 	const char *file;
+	const char *label; /* how it is called */
 	const struct report_sum *lines;
 	size_t n_lines;
 	uint64_t self; /* of these */

@@ -96,14 +96,14 @@ static void put_head(const struct page *page)
 	FILE *out = page->out;
 
 	fputs(page->options->colour ? BOLD : "", out);
-	cell_put(out, page->file->file, HEAD_COLUMNS, CELL_CUT_START);
+	cell_put(out, page->file->label, HEAD_COLUMNS, CELL_CUT_START);
 	fputs(page->options->colour ? PLAIN : "", out);
 	table_format(whole, page->file->self, self, sizeof self);
 	table_format(whole, whole->weight_ns, all, sizeof all);
 	fprintf(out, "\nself %.1f %%", whole_share(whole, page->file->self));
 	if (whole->by_weight)
 		fprintf(out, ", %s of %s", self, all);
-	if (page->source && strcmp(page->source->path, page->file->file) != 0) {
+	if (page->source && strcmp(page->source->path, page->file->label) != 0) {
 		fputs("; source: ", out);
 		cell_put(out, page->source->path, HEAD_COLUMNS, CELL_CUT_START);
 	}

@@ -24,6 +24,7 @@ void print_json_frame(struct json *json, const struct profile_frame *frame, cons
 	to_json_put_string(json, "kind", frame ? frame_kind_name(frame->kind) : NULL);
 	to_json_put_bool(json, "builtin", frame && frame->role == ROLE_BUILTIN);
 	to_json_put_string(json, "file", frame ? frame->file : NULL);
+	to_json_put_string(json, "file_label", frame ? frame->file_label ?: frame->file : NULL);
 	to_json_put_known(json, "line", frame ? frame->line : 0, frame && frame->line > 0);
 	to_json_put_string(json, "module", frame ? frame->module : NULL);
 }

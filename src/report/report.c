@@ -28,10 +28,8 @@ static void name_modules(struct report_sums *sums)
 {
 	for (size_t i = 0; i < sums->n_items; i++) {
 		struct report_sum *sum = &sums->items[i];
-		const char *module = sum->frame ? profile_frame_module(sum->frame) : sum->name;
-		const char *slash = strrchr(module, '/');
 
-		sum->name = slash && slash[1] ? slash + 1 : module;
+		sum->name = sum->frame ? profile_frame_module_label(sum->frame) : sum->name;
 	}
 }
 
@@ -58,15 +56,18 @@ static int place_of(const struct report_sum *sum, enum report_by by, char **ret)
 	int n = 0;
 
 	*ret = NULL;
-	if (by == REPORT_BY_MODULE && sum->frame)
-		n = asprintf(ret, "%s", profile_frame_module(sum->frame));
-	else if (by == REPORT_BY_THREAD)
+	if (by == REPORT_BY_MODULE) {
+		/* What the name does not say. */
+		if (sum->frame && strcmp(sum->name, profile_frame_module(sum->frame)) != 0)
+			n = asprintf(ret, "%s", profile_frame_module(sum->frame));
+	} else if (by == REPORT_BY_THREAD) {
 		n = asprintf(ret, "process %d%s%s%s, thread %d", sum->pid, sum->process ? " (" : "", sum->process ?: "",
 			     sum->process ? ")" : "", sum->tid);
-	else if (by == REPORT_BY_PROCESS)
+	} else if (by == REPORT_BY_PROCESS) {
 		n = asprintf(ret, "process %d", sum->pid);
-	else
+	} else {
 		return table_place(sum->frame, ret);
+	}
 	if (n < 0)
 		*ret = NULL;
 	return n < 0 ? -ENOMEM : 0;

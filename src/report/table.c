@@ -76,11 +76,11 @@ int table_place(const struct profile_frame *frame, char **ret)
 	if (!frame || (!frame->file && !frame->module))
 		return 0;
 	if (!frame->file)
-		n = asprintf(ret, "%s", path_base_name(frame->module));
+		n = asprintf(ret, "%s", frame->module_label ?: path_base_name(frame->module));
 	else if (frame->line > 0)
-		n = asprintf(ret, "%s:%d", frame->file, frame->line);
+		n = asprintf(ret, "%s:%d", frame->file_label ?: frame->file, frame->line);
 	else
-		n = asprintf(ret, "%s", frame->file);
+		n = asprintf(ret, "%s", frame->file_label ?: frame->file);
 	if (n < 0) {
 		*ret = NULL;
 		return -ENOMEM;

@@ -37,7 +37,7 @@ struct table {
 void table_kind(const struct profile_frame *frame, bool ignore_role, struct table_row *row);
 
 /*
- * table_place - "file:line", or the module's name. @ret: owned by the caller; NULL where neither is known. -ENOMEM.
+ * table_place - "file:line", or the module, as the recording's labels call them. @ret: owned by the caller; NULL where neither is known. -ENOMEM.
  */
 int table_place(const struct profile_frame *frame, char **ret);
 

@@ -13,3 +13,12 @@ const char *profile_frame_module(const struct profile_frame *frame)
 		return frame->file ? frame->file : "[python]";
 	return frame->module ? frame->module : "[anonymous]";
 }
+
+const char *profile_frame_module_label(const struct profile_frame *frame)
+{
+	const char *path = frame->kind == FRAME_PYTHON ? frame->file : frame->module;
+	const char *label = frame->kind == FRAME_PYTHON ? frame->file_label : frame->module_label;
+	const char *module = profile_frame_module(frame);
+
+	return module == path && label ? label : module;
+}

@@ -126,6 +126,8 @@ static int load_all(struct loader *loader)
 		r = profile_check_inlined(loader->profile);
 	if (r == 0)
 		r = profile_order_stacks(loader->profile);
+	if (r == 0)
+		r = profile_label_files(loader->profile);
 	return r;
 }
 

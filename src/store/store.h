@@ -415,6 +415,8 @@ struct profile_frame {
 	const char *symbol; /* linkage name, NULL: the same */
 	const char *file;   /* NULL: unknown */
 	const char *module; /* path, NULL: unknown */
+	const char *file_label, *module_label; /* how they are called where they are shown; see profile_label_files() */
+	bool is_shared_name; /* native: functions of several files go by that name */
 	const char *build_id; /* of the module, hexadecimal; NULL: unknown */
 	int line, first_line; /* executing, and where the function begins; 0: unknown */
 	uint64_t address;
@@ -514,6 +516,23 @@ const char *profile_frame_module(const struct profile_frame *frame);
 
 /* profile_frame_is_libc - whether a frame is code of the C library, by the name of the file that it was mapped from. */
 bool profile_frame_is_libc(const struct profile_frame *frame);
+
+/*
+ * profile_label_files - set the labels of all frames: the shortest ends of paths that are unique among the recording's
+ * files and modules (base/file_labels.h). Loading a profile does that. -ENOMEM, -EOVERFLOW.
+ */
+int profile_label_files(struct profile *profile);
+/* profile_show_full_paths - labels are whole paths from now on. */
+void profile_show_full_paths(struct profile *profile);
+
+/*
+ * profile_frame_place - the file that stands with a function's name, "work (alpha/base.py)": of Python always, of native
+ * code where functions of several files have that name (the module where the file is not known). NULL: none. Borrowed.
+ */
+const char *profile_frame_place(const struct profile_frame *frame);
+
+/* profile_frame_module_label - profile_frame_module() as it is shown. */
+const char *profile_frame_module_label(const struct profile_frame *frame);
 
 /* The row of a thread, NULL: there is none. */
 const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid);

@@ -546,6 +546,27 @@ class Recording:
         return {frame.name for sample in self.samples if sample.stack for frame in self.path(sample.stack)}
 
 
+def file_labels(paths):
+    """How files are called: the shortest end that no other path has; see base/file_labels.h, which does it otherwise."""
+    ends = {path: ["/".join(path.split("/")[i:]) for i in range(path.count("/"), -1, -1)] for path in set(paths)}
+    met = collections.Counter(end for some in ends.values() for end in some)
+    labels = {}
+    for path, some in ends.items():
+        found = next((i for i, end in enumerate(some) if met[end] == 1 and end), len(some) - 1)
+        if some[0] in ("__init__.py", "__main__.py"):
+            found = min(max(found, 1), len(some) - 1)
+        root = re.match(r".*/((site|dist)-packages|(?<=/lib/)python[2-9][^/]*|(?<=/lib64/)python[2-9][^/]*)/", path)
+        imported = path[root.end():] if root and found > 0 else ""
+        labels[path] = max(some[found], imported, key=len)
+    return labels
+
+
+def labels_of(path):
+    """The labels of a recording's files and modules."""
+    with contextlib.closing(connect(path)) as db:
+        return file_labels(path for row in db.execute("SELECT DISTINCT file, module FROM named_frame") for path in row if path)
+
+
 def same_name(name, wanted):
     """Whether a shown name is that function: 'reduce' is also '_functools.reduce', 'qsort'
     also 'qsort_r', 'descend' also 'descend.constprop.0', 'main' also 'main (demo.py)'."""

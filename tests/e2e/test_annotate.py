@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -51,7 +52,7 @@ class Python(t.RecordedCase):
 
     def test_as_text(self):
         text = probing("annotate", "probing.db", "edit_distance", "--context", 0, check=t.OK).stdout
-        self.assertTrue(text.startswith(self.source + "\n"))
+        self.assertRegex(text, r"\Ademo\.py\nself .* of .*; source: %s\n" % re.escape(self.source))
         self.assertRegex(text, r"(?m)^ +\d+\.\d +\S+ \S+ +\d+\.\d +\S+ \S+ +\d+  +row\[j\] = min\(")
         self.assertNotIn("\x1b", text)
 

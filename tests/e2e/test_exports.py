@@ -116,9 +116,9 @@ class Truth:
     """What a recording says, from its tables alone: what each Python function weighs with all that it calls."""
 
     def __init__(self, path):
-        db = sqlite3.connect(path)
+        db, labels = sqlite3.connect(path), t.labels_of(path)
         with t.contextlib.closing(db):
-            frames = dict((frame, "%s (%s)" % (name, os.path.basename(file)) if kind == "python" else None)
+            frames = dict((frame, "%s (%s)" % (name, labels[file]) if kind == "python" else None)
                           for frame, kind, name, file in db.execute("SELECT frame, kind, name, file FROM named_frame"))
             stacks = {stack: (parent, frames[frame])
                       for stack, parent, frame in db.execute("SELECT stack, parent, frame FROM stack")}
@@ -166,8 +166,7 @@ class Exports(t.RecordedCase):
         self.assertEqual([["samples", "count"], [self.MODE, "nanoseconds"]], read["types"])
         found, samples = collections.Counter(), collections.Counter()
         for sample in read["samples"]:
-            names = {"%s (%s)" % (line["name"], os.path.basename(line["file"]))
-                     for place in sample["places"] for line in place["inlined"] if place["module"] is None}
+            names = {line["name"] for place in sample["places"] for line in place["inlined"] if place["module"] is None}
             for name in names:
                 found[name] += sample["values"][1]
                 samples[name] += sample["values"][0]

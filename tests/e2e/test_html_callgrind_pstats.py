@@ -49,11 +49,14 @@ def read_callgrind_annotate(inclusive):
                            "--inclusive=" + ("yes" if inclusive else "no"), "out.callgrind"], capture_output=True, text=True, check=True)
     if said.stderr:
         raise AssertionError(said.stderr)
-    rows = {}
+    rows, labels = {}, set(t.labels_of("probing.db").values())
     for line in said.stdout.splitlines():
         match = re.fullmatch(r" *([\d,]+) +([\d,]+)  (\S.*?):(.+) \[(.*)\]", line)
         if match:
             ns, samples, file, name, module = match.groups()
+            shown = re.fullmatch(r"(.+) \((.+)\)('2)?", name)
+            if shown and shown.group(2) in labels:
+                name = shown.group(1) + (shown.group(3) or "")
             rows[file, name, module] = int(ns.replace(",", "")), int(samples.replace(",", ""))
     return rows
 
@@ -246,11 +249,11 @@ class Html(Exports):
         for _, path, value in self.walk(data):
             if path and path[-1] not in path[:-1]:
                 sums[path[-1]] += value
-        n_compared = 0
+        n_compared, labels = 0, t.labels_of("probing.db")
         for name, file, module, _, ns in self.ask(INCLUSIVE):
             if module is None and file:
                 n_compared += 1
-                self.assertEqual(ns, sums["%s (%s)" % (name, os.path.basename(file)), file, None], name)
+                self.assertEqual(ns, sums["%s (%s)" % (name, labels[file]), file, None], name)
         self.assertGreater(n_compared, 10)
         self.assertEqual(self.ask("SELECT sum(samples), sum(weight_ns) FROM stack_total"),
                          [(data["samples"], data["nodes"]["value"][0] * data["scale"])])

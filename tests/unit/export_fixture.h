@@ -18,6 +18,7 @@ static __attribute__((noinline)) char *export_bytes(const char *name, const stru
 	FILE *out;
 
 	assert_non_null(exporter);
+	assert_int_equal(profile_label_files((struct profile *)profile), 0); /* as loading does */
 	out = open_memstream(&bytes, ret_bytes);
 	assert_non_null(out);
 	assert_int_equal(exporter->write(profile, options, out), 0);

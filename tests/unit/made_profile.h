@@ -99,6 +99,15 @@ static inline void made_done(struct made_profile *made)
 	free(made->profile.samples);
 }
 
+/* Names for its files, as loading a recording gives them. */
+static inline void made_labels(struct made_profile *made)
+{
+	int r = profile_label_files(&made->profile);
+
+	assert(r == 0);
+	(void)r;
+}
+
 /*
  * A small training program, with every kind of frame: Python, a builtin, native
  * code with and without a name, the kernel, two functions of the same name in
@@ -167,6 +176,7 @@ static inline void made_training(struct made_profile *made)
 	made_total(made, PID, WORKER, -1, 3);
 	made_thread(made, PID, PID, "python3", "python3");
 	made_thread(made, PID, WORKER, "pt_worker", "python3");
+	made_labels(made);
 }
 
 #endif

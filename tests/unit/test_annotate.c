@@ -219,7 +219,7 @@ static void test_listing(void **state)
 	put_train();
 	text = listing("walk", (struct annotate_options){ .context = 1 }, 0, &told);
 	snprintf(expected, sizeof expected,
-		 "/home/anna/train.py\n"
+		 "train.py\n"
 		 "self 15.0 %%, 150 ms of 1.00 s; source: %s/home/anna/train.py\n"
 		 "\n"
 		 "self %%    self total %%   total   line\n"
@@ -279,13 +279,13 @@ static void test_files_in_order(void **state)
 	put_train();
 	/* A file that is not here took more time: it has no lines to show. */
 	present = listing(NULL, (struct annotate_options){ .max_files = 1 }, 0, &told);
-	assert_non_null(strstr(present, "/home/anna/train.py\n"));
-	assert_null(strstr(present, "/src/gemm.cpp\n"));
+	assert_non_null(strstr(present, "train.py\n"));
+	assert_null(strstr(present, "gemm.cpp\n"));
 	assert_non_null(strstr(present, "\n(1 more file, of them 1 with more time whose sources are not here: "
 					"--source-root says where)\n"));
 	assert_int_not_equal(told.what, ANNOTATE_MISSING);
 	both = listing(NULL, (struct annotate_options){ .max_files = 2 }, 0, &told);
-	assert_true(strstr(both, "/home/anna/train.py\n") < strstr(both, "/src/gemm.cpp\n"));
+	assert_true(strstr(both, "train.py\n") < strstr(both, "gemm.cpp\n"));
 	assert_null(strstr(both, "more file"));
 	assert_int_equal(told.what, ANNOTATE_MISSING);
 }

@@ -192,7 +192,8 @@ static void test_folded_in_flamegraph_pl(void **state)
 	rmdir(folder);
 	assert_null(strstr(drawn, "Ignored"));
 	assert_non_null(strstr(drawn, "all (430 samples, 100%)"));
-	assert_non_null(strstr(drawn, "(int) (67 samples"));
+	assert_non_null(strstr(drawn, "(int) (gemm.cpp) (65 samples"));
+	assert_non_null(strstr(drawn, "(int) (libother.so) (2 samples"));
 	assert_non_null(strstr(drawn, "do_syscall_64_[k] (7 samples"));
 }
 
