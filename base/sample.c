@@ -29,6 +29,7 @@ static const char *const frame_kind_names[FRAME_N_KINDS] = {
 	[FRAME_KERNEL] = "kernel",
 	[FRAME_TASK] = "task",
 	[FRAME_WAIT] = "wait",
+	[FRAME_UNSAMPLED] = "unsampled",
 };
 
 static const char *const thread_state_names[STATE_N] = {

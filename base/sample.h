@@ -87,8 +87,9 @@ enum thread_state {
 };
 
 /* A task is no code: what stands above it runs, or waits, in the course of that asyncio task. A wait
- * is none either: the innermost frame of a stack that was off the processor, which says why. */
-enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_WAIT, FRAME_N_KINDS };
+ * is none either: the innermost frame of a stack that was off the processor, which says why. The last kind stands alone: for
+ * CPU time that the kernel accounts to a process, and no sample was taken of. */
+enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_WAIT, FRAME_UNSAMPLED, FRAME_N_KINDS };
 
 /* The words under which these are stored: "complete", "verified", "python"... */
 const char *stack_end_name(enum stack_end end);

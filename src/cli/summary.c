@@ -86,6 +86,18 @@ static void print_left_out(const struct summary *summary)
 	fputc('\n', stderr);
 }
 
+/* Every second that the kernel accounts to the program, and no sample shows. */
+static void print_account(const struct summary *summary)
+{
+	uint64_t used_ns = summary->captured.used_ns, sampled_ns = summary->captured.sampled_ns;
+	uint64_t missing_ns = used_ns > sampled_ns ? used_ns - sampled_ns : 0;
+
+	if (used_ns == 0)
+		return;
+	cli_say("CPU time by the kernel's account %.2f s, sampled %.2f s, not sampled %.2f s (%.1f %%)\n", (double)used_ns / 1e9,
+		(double)sampled_ns / 1e9, (double)missing_ns / 1e9, percent(missing_ns, used_ns));
+}
+
 static void print_held(const struct pipeline_counts *counts)
 {
 	struct held_time held = { counts->weight_ns, counts->gil_ns, counts->gil_known_ns, counts->gc_ns,
@@ -152,6 +164,7 @@ void summary_print(const struct summary *summary)
 		format_count(counts->samples - counts->dropped, samples);
 		cli_say("the newest %s are kept, as --max-size and --retention ask for\n", samples);
 	}
+	print_account(summary);
 	print_left_out(summary);
 	if (summary->mode != MODE_CPU)
 		waits_summary_print(counts, summary->seconds, &summary->waits_cost);
@@ -202,6 +215,11 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 	*ret++ = (struct pipeline_counter){ "samples", counts->samples };
 	*ret++ = (struct pipeline_counter){ "lost", captured->lost };
 	*ret++ = (struct pipeline_counter){ "throttled", captured->throttled };
+	if (captured->used_ns > 0) {
+		*ret++ = (struct pipeline_counter){ "cpu ns", captured->used_ns };
+		*ret++ = (struct pipeline_counter){ "sampled ns", captured->sampled_ns };
+		*ret++ = (struct pipeline_counter){ "not sampled ns", counts->unsampled_ns };
+	}
 	if (captured->looks > 0) {
 		*ret++ = (struct pipeline_counter){ "looks", captured->looks };
 		*ret++ = (struct pipeline_counter){ "lost looks", captured->lost_looks };

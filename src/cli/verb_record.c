@@ -212,7 +212,7 @@ static int finish(const struct record_options *options, struct recording *record
 	if (options->pipeline.no_symbols)
 		cli_say("native functions have no names yet: probing symbolize %s\n", options->path);
 	summary_report(options->path);
-	if (summary.counts.samples == 0)
+	if (summary.captured.samples == 0)
 		say_children(recording);
 	return EXIT_OK;
 }

@@ -73,6 +73,8 @@ static const char *kind_name(enum frame_kind kind)
 		return "task";
 	case FRAME_WAIT:
 		return "wait";
+	case FRAME_UNSAMPLED:
+		return "unsampled";
 	default:
 		return "native";
 	}

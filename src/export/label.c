@@ -31,6 +31,8 @@ static enum label_kind frame_label_kind(const struct profile_frame *frame)
 		return LABEL_TASK;
 	if (frame->kind == FRAME_WAIT)
 		return LABEL_WAIT;
+	if (frame->kind == FRAME_UNSAMPLED)
+		return LABEL_GROUP;
 	if (frame->role == ROLE_BUILTIN)
 		return LABEL_BUILTIN;
 	return frame->kind == FRAME_PYTHON ? LABEL_PYTHON : LABEL_NATIVE;

@@ -164,6 +164,7 @@ int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *e
 	case CAPTURE_COMM: return take_comm(pipeline, event);
 	case CAPTURE_FORK: return take_fork(pipeline, event);
 	case CAPTURE_EXIT: take_exit(pipeline, event); return 0;
+	case CAPTURE_UNSAMPLED: return pipeline_take_unsampled(pipeline, event);
 	case CAPTURE_SWITCH:
 	case CAPTURE_END: return 0; /* see off_cpu_event() */
 	case CAPTURE_LOST:

@@ -23,6 +23,7 @@ void intern_renew(struct intern *intern)
 	interner_done(&intern->task_names);
 	free(TAKE(intern->anonymous));
 	intern->n_anonymous = intern->anonymous_allocated = 0;
+	intern->unsampled = 0;
 }
 
 void intern_done(struct intern *intern)
@@ -416,6 +417,20 @@ int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, uns
 		row->state = state;
 	}
 	return add_stack(intern, batch, parent, intern->waits[state], depth, ret);
+}
+
+int intern_unsampled(struct intern *intern, struct batch *batch, uint32_t *ret)
+{
+	struct new_frame *row;
+
+	if (intern->unsampled == 0) {
+		row = BATCH_ADD(batch, frames);
+		if (!row)
+			return -ENOMEM;
+		row->id = intern->unsampled = ++intern->n_frames;
+		row->kind = FRAME_UNSAMPLED;
+	}
+	return add_stack(intern, batch, 0, intern->unsampled, 0, ret);
 }
 
 int intern_total(struct intern *intern, struct batch *batch, uint32_t thread, const struct sample_row *row)

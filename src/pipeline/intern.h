@@ -30,6 +30,7 @@ struct intern {
 	struct interner task_names;
 	struct id_map tasks;        /* number of the name + 1 -> frame */
 	uint32_t waits[STATE_N];    /* frame of each state; 0: none yet */
+	uint32_t unsampled;         /* the frame of what was not sampled; 0: none yet */
 	struct id_map stacks;       /* parent and frame -> stack */
 	struct id_map totals;       /* thread and stack -> index in the batch's totals + 1 */
 	uint8_t *module_is_known;   /* by module id */
@@ -59,6 +60,9 @@ int intern_stack(struct intern *intern, struct batch *batch, const struct stack 
  */
 int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, unsigned depth, enum thread_state state,
 		uint32_t *ret);
+
+/* intern_unsampled - the stack of time that no sample was taken of: one frame, which says so. */
+int intern_unsampled(struct intern *intern, struct batch *batch, uint32_t *ret);
 
 /* What lay at an address of a program's anonymous memory lies there no more. */
 void intern_forget(struct intern *intern, uint32_t program, uint64_t address);

@@ -118,6 +118,11 @@ bool keep_wants_sample(const struct keep *keep, const struct stack *stack, const
 	return keep->options->functions.n == 0 || runs_wanted(&keep->options->functions, stack);
 }
 
+bool keep_wants_all(const struct keep *keep)
+{
+	return keep->options->threads.n == 0 && keep->options->functions.n == 0 && !keep->options->gil;
+}
+
 void keep_trim(const struct keep *keep, struct stack *stack)
 {
 	size_t n = 0;

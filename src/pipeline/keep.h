@@ -33,6 +33,9 @@ void keep_forget_thread(struct keep *keep, pid_t tid);
 /* Whether the stack, and what its thread held, are what is wanted. */
 bool keep_wants_sample(const struct keep *keep, const struct stack *stack, const struct hold *hold);
 
+/* Whether all samples are wanted. */
+bool keep_wants_all(const struct keep *keep);
+
 /* Leave out the frames that are not to be stored. */
 void keep_trim(const struct keep *keep, struct stack *stack);
 

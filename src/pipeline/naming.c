@@ -378,6 +378,16 @@ static int put_wait(struct naming *names, const struct new_frame *frame)
 	return r < 0 ? r : store_put_frame(names->store, &row);
 }
 
+static int put_unsampled(struct naming *names, const struct new_frame *frame)
+{
+	struct function_row function = { .kind = FRAME_UNSAMPLED, .name = "[not sampled]" };
+	struct frame_row row = { .frame = frame->id, .kind = FRAME_UNSAMPLED };
+	int r;
+
+	r = put_function(names, &function, &row.function);
+	return r < 0 ? r : store_put_frame(names->store, &row);
+}
+
 static void open_kernel(struct naming *names)
 {
 	if (names->kernel_tried)
@@ -436,6 +446,8 @@ int naming_put_frames(struct naming *names, const struct new_frame *frames, size
 			r = put_task(names, &frames[i]);
 		else if (frames[i].kind == FRAME_WAIT)
 			r = put_wait(names, &frames[i]);
+		else if (frames[i].kind == FRAME_UNSAMPLED)
+			r = put_unsampled(names, &frames[i]);
 		else
 			r = put_unnamed(names, &frames[i]);
 	}

@@ -38,7 +38,8 @@ struct pipeline_counts {
 	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
 	uint64_t dropped; /* samples that had to go for newer ones */
 	struct symbol_limited limited; /* names that were given up; known once all is written */
-	uint64_t without_stack;   /* waits that were over before they could be looked at */
+	uint64_t without_stack;   /* waits that were over before they could be looked at, and rows of unsampled_ns */
+	uint64_t unsampled_ns;    /* of weight_ns: CPU time that no sample was taken of */
 	/* Of recordings that tell of waiting: */
 	uint64_t by_state[STATE_N]; /* nanoseconds; they add up to each thread's time */
 	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */

@@ -192,6 +192,30 @@ static int keep_switch(struct pipeline *pipeline, const struct sample *sample, s
 	return keep_wait(pipeline, process, sample->tid, stack, &wait);
 }
 
+/* Where only some samples were asked for, nobody knows whether it is of them. */
+int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_event *event)
+{
+	struct sample_row row = {
+		.pid = event->pid,
+		.tid = event->tid,
+		.weight_ns = event->unsampled.weight_ns,
+		.verdict = VERDICT_NATIVE,
+		.end = STACK_TRUNCATED,
+	};
+	uint32_t id;
+	int r;
+
+	if (!keep_wants_all(&pipeline->keep))
+		return 0;
+	r = intern_unsampled(&pipeline->intern, pipeline->batch, &id);
+	if (r < 0)
+		return r;
+	row.stack = id;
+	pipeline->counts.without_stack++;
+	pipeline->counts.unsampled_ns += row.weight_ns;
+	return put_row(pipeline, &row, event->time_ns);
+}
+
 static int add_tasks(struct pipeline *pipeline, struct process *process, const struct sample *sample,
 		     struct stack *stack)
 {

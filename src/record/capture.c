@@ -19,6 +19,7 @@
 #include "src/record/rights.h"
 #include "src/record/still.h"
 #include "src/record/switches.h"
+#include "src/record/unsampled.h"
 
 /* A record that is not ripe in one round is in the next, whose clock is later.
  * So many rounds in a row without a ripe one: its time is nonsense, or in the
@@ -255,12 +256,17 @@ static int open_any(const struct capture_options *options, const pid_t *pids, si
 static int start(const struct capture_options *options, const pid_t *pids, size_t n_pids, bool launch,
 		 struct capture **ret)
 {
+	CLEANUP(capture_freep) struct capture *capture = NULL;
 	int r;
 
-	r = open_any(options, pids, n_pids, launch, ret);
+	r = open_any(options, pids, n_pids, launch, &capture);
 	if (r >= 0)
-		(*ret)->began_ns = monotonic_ns();
-	return r;
+		r = unsampled_begin(capture, options, pids, n_pids);
+	if (r < 0)
+		return r;
+	capture->began_ns = monotonic_ns();
+	*ret = TAKE(capture);
+	return 0;
 }
 
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret)
@@ -291,6 +297,9 @@ int capture_add(struct capture *capture, pid_t pid)
 {
 	int r;
 
+	r = unsampled_add(capture, pid);
+	if (r < 0)
+		return r;
 	if (capture->poller)
 		return poller_add(capture->poller, pid);
 	r = task_set_add(&capture->wanted, pid);
@@ -330,6 +339,7 @@ void capture_free(struct capture *capture)
 	paces_done(&capture->paces);
 	follow_end(&capture->follow);
 	task_set_done(&capture->wanted);
+	accounts_done(&capture->accounts);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
 	streams_free(capture->streams);
@@ -557,9 +567,10 @@ static bool is_of_child(const struct capture *capture, const struct capture_even
 
 static void count(struct capture *capture, const struct capture_event *event)
 {
-	if (event->type == CAPTURE_SAMPLE)
+	if (event->type == CAPTURE_SAMPLE) {
 		capture->counts.samples++;
-	else if (event->type == CAPTURE_THROTTLE)
+		unsampled_count(capture, &event->sample);
+	} else if (event->type == CAPTURE_THROTTLE)
 		capture->counts.throttled++;
 	else if (event->type == CAPTURE_LOST)
 		capture->lost_records += event->lost.n;
@@ -644,6 +655,10 @@ static bool take_end(struct capture *capture, struct capture_event *ret)
 	if (follow_wants(&capture->follow))
 		follow_go(&capture->follow);
 	switches_clock_served(capture->clock);
+	if (!capture->stopped)
+		accounts_read_sometimes(&capture->accounts, monotonic_ns());
+	else if (unsampled_take(capture, ret))
+		return true;
 	if (capture->clock < 0 || capture->stopped_ns == 0)
 		return false;
 	*ret = (struct capture_event){ .type = CAPTURE_END, .time_ns = capture->stopped_ns };
@@ -697,12 +712,23 @@ static bool begin_round(struct capture *capture)
 	return any;
 }
 
+static int next_polled(struct capture *capture, struct capture_event *ret)
+{
+	int r = poller_next(capture->poller, ret);
+
+	if (r == 0)
+		return take_end(capture, ret);
+	if (r > 0 && ret->type == CAPTURE_SAMPLE)
+		unsampled_count(capture, &ret->sample);
+	return r;
+}
+
 int capture_next(struct capture *capture, struct capture_event *ret)
 {
 	int n_rounds = 0;
 
 	if (capture->poller)
-		return poller_next(capture->poller, ret);
+		return next_polled(capture, ret);
 	while (n_rounds < MOST_ROUNDS) {
 		bool any;
 		int r = take_next(capture, ret, &any);
@@ -750,6 +776,7 @@ void capture_pause(struct capture *capture)
 	if (capture->paused_ns != 0)
 		return;
 	capture->paused_ns = monotonic_ns();
+	accounts_pause(&capture->accounts);
 	if (capture->poller)
 		poller_pause(capture->poller);
 	else if (capture->events.is_wide)
@@ -763,6 +790,7 @@ int capture_resume(struct capture *capture)
 	if (capture->paused_ns == 0)
 		return 0;
 	capture->paused_ns = 0;
+	accounts_resume(&capture->accounts);
 	if (capture->poller)
 		return poller_resume(capture->poller);
 	if (capture->events.is_wide) {
@@ -793,6 +821,8 @@ void capture_stop(struct capture *capture)
 	if (capture->bpf)
 		bpf_source_stop(capture->bpf);
 	follow_end(&capture->follow);
+	if (!capture->stopped)
+		unsampled_stop(capture);
 	capture->reads_at_once = false;
 	capture->stopped = true;
 }
@@ -803,6 +833,8 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 
 	if (capture->poller) {
 		poller_read_counts(capture->poller, ret);
+		ret->sampled_ns = counts.sampled_ns;
+		ret->used_ns = capture->used_ns;
 		return;
 	}
 	counts.lost = events_count_losses(&capture->events)
@@ -814,6 +846,7 @@ void capture_read_counts(struct capture *capture, struct capture_counts *ret)
 		counts.malformed += capture->rings.ring[i].n_malformed;
 	counts.malformed += capture->pairs.malformed;
 	counts.unpaired = capture->pairs.unpaired;
+	counts.used_ns = capture->used_ns;
 	counts.n_events = capture->events.n_opened + capture->switches.n_opened;
 	counts.n_threads = capture->events.n_threads;
 	*ret = counts;

@@ -2,6 +2,7 @@
 #ifndef PROBING_RECORD_CAPTURE_H
 #define PROBING_RECORD_CAPTURE_H
 
+#include "src/record/accounts.h"
 #include "src/record/bpf_switches.h"
 #include "src/record/events.h"
 #include "src/record/follow.h"
@@ -37,6 +38,12 @@ struct capture {
 	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	int clock; /* of whoever looks at waiting threads; -1: nobody does */
 	uint64_t stopped_ns; /* of which CAPTURE_END is still to tell; 0: nothing to tell */
+	struct accounts accounts; /* of what is sampled; where is_accounted */
+	uint64_t period_ns;       /* what a sample stands for there */
+	bool is_accounted;        /* weights are CPU time, and ought to add up to the accounts */
+	uint64_t used_ns;         /* by them, once it is stopped */
+	uint64_t unsampled_ns;    /* of which CAPTURE_UNSAMPLED is still to tell ... */
+	size_t next_unsampled;    /* ... from this account on */
 	struct poller *poller; /* instead of all of the above; NULL: perf events */
 	int refusal;           /* why, where nobody asked for it */
 };

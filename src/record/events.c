@@ -476,14 +476,16 @@ bool events_count_losses(const struct event_set *set)
 	return set->attr.read_format & PERF_FORMAT_LOST;
 }
 
-/* Reading fails only for a buffer too small, and this one is as read_format says. */
-static uint64_t lost_of(int fd)
-{
-	struct {
-		uint64_t value, id, lost;
-	} values;
+struct event_values {
+	uint64_t value, id, lost;
+};
 
-	return read(fd, &values, sizeof values) == sizeof values ? values.lost : 0;
+/* Reading fails only for a buffer too small, and this one is as read_format says. */
+static struct event_values values_of(int fd)
+{
+	struct event_values values = { 0 };
+
+	return read(fd, &values, sizeof values) >= (ssize_t)offsetof(struct event_values, lost) ? values : (struct event_values){ 0 };
 }
 
 /*
@@ -495,11 +497,21 @@ uint64_t events_lost(const struct event_set *set)
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < set->n_fds; i++)
-		n += lost_of(set->fds[i]);
+		n += values_of(set->fds[i]).lost;
 	for (size_t i = 0; i < set->n_late; i++)
 		if (set->late[i].fd >= 0)
-			n += lost_of(set->late[i].fd);
+			n += values_of(set->late[i].fd).lost;
 	return n;
+}
+
+/* Late events may count what others count, too, until they are retired: better too little than twice. */
+uint64_t events_used(const struct event_set *set)
+{
+	uint64_t sum_ns = 0;
+
+	for (size_t i = 0; set->is_clock && !set->is_wide && i < set->n_fds; i++)
+		sum_ns += values_of(set->fds[i]).value;
+	return sum_ns;
 }
 
 static struct late_event *find_late(const struct event_set *set, uint64_t id)

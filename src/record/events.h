@@ -97,6 +97,9 @@ bool events_count_losses(const struct event_set *set);
 /* Records that found no room in the rings, by the kernel's count. */
 uint64_t events_lost(const struct event_set *set);
 
+/* CPU time of what is sampled by per-task clocks, with all that inherited from them: nanoseconds. Best when they are stopped. */
+uint64_t events_used(const struct event_set *set);
+
 /* Close a late event that is not needed. False: there is no such late event. */
 bool events_retire(struct event_set *set, uint64_t id);
 bool events_is_retired(const struct event_set *set, uint64_t id);

@@ -62,6 +62,7 @@ enum capture_event_type {
 	CAPTURE_LOST,   /* the kernel had no room for so many records */
 	CAPTURE_THROTTLE, /* the kernel paused sampling for a moment */
 	CAPTURE_SWITCH, /* a thread came to a processor, or left it; not of MODE_CPU */
+	CAPTURE_UNSAMPLED, /* CPU time by the kernel's account that no sample has told of; of MODE_CPU */
 	CAPTURE_END,    /* nothing more comes: sampling was stopped then; not of MODE_CPU */
 };
 
@@ -87,6 +88,9 @@ struct capture_event {
 			uint64_t n;
 		} lost;
 		struct {
+			uint64_t weight_ns;
+		} unsampled;
+		struct {
 			unsigned cpu;
 			bool is_out;
 			bool is_preempted; /* out: it could have gone on */
@@ -101,6 +105,8 @@ struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */
 	uint64_t unpaired; /* Python frames whose sample found no room, or no sample of theirs */
+	/* CPU time: of all samples, and by the kernel's account; 0: not known (waits, other events than the clock). */
+	uint64_t sampled_ns, used_ns;
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
 	/* Of SOURCE_POLL: looks done, those that fell out because one before came too late or took
 	 * too long, and the longest period, 0 where it never had to be lengthened. */

@@ -54,6 +54,7 @@ static const struct {
 	[FRAME_KERNEL] = { "kernel", STYLE_KERNEL },
 	[FRAME_TASK] = { "task", STYLE_PLAIN },
 	[FRAME_WAIT] = { "wait", STYLE_PLAIN },
+	[FRAME_UNSAMPLED] = { "", STYLE_PLAIN },
 };
 
 void table_kind(const struct profile_frame *frame, bool ignore_role, struct table_row *row)

@@ -9,6 +9,8 @@ const char *profile_frame_module(const struct profile_frame *frame)
 		return "[tasks]";
 	if (frame->kind == FRAME_WAIT)
 		return "[waits]";
+	if (frame->kind == FRAME_UNSAMPLED)
+		return "[not sampled]";
 	if (frame->kind == FRAME_PYTHON)
 		return frame->file ? frame->file : "[python]";
 	return frame->module ? frame->module : "[anonymous]";

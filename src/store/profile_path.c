@@ -228,7 +228,7 @@ static void choose(const struct profile *profile, struct place *places, size_t n
 	for (size_t i = 0; profile->python_only && i < n; i++) {
 		enum frame_kind kind = frame_of(profile, &places[i])->kind;
 
-		places[i].hidden |= kind != FRAME_PYTHON && kind != FRAME_TASK && kind != FRAME_WAIT;
+		places[i].hidden |= kind != FRAME_PYTHON && kind != FRAME_TASK && kind != FRAME_WAIT && kind != FRAME_UNSAMPLED;
 	}
 }
 

@@ -51,6 +51,7 @@ static const char *kind_word(const struct row *row, enum grid_style *ret_style)
 	switch (row->kind) {
 	case FRAME_KERNEL: *ret_style = GRID_KERNEL; return "kernel";
 	case FRAME_TASK: return "task";
+	case FRAME_UNSAMPLED: return "";
 	case FRAME_PYTHON: *ret_style = GRID_PYTHON; return "py";
 	default:
 		*ret_style = row->role == ROLE_BUILTIN ? GRID_BUILTIN : GRID_NATIVE;

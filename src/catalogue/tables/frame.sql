@@ -1,7 +1,7 @@
 -- A place in the code. function is NULL until its name has been looked up.
 CREATE TABLE frame(
   frame        INTEGER PRIMARY KEY,       -- its number
-  kind         TEXT NOT NULL,             -- python | native | kernel | task | wait
+  kind         TEXT NOT NULL,             -- python | native | kernel | task | wait | unsampled
   function     INTEGER REFERENCES function, -- the innermost, where several are inlined here
   line         INTEGER,                   -- executing line
   column       INTEGER,                   -- python, from 3.11: first byte of the executing expression in its line, from 1

@@ -1,0 +1,28 @@
+/* unsampled.h - what the kernel's account of CPU time has more than the samples of a capture. Private. */
+#ifndef PROBING_RECORD_UNSAMPLED_H
+#define PROBING_RECORD_UNSAMPLED_H
+
+#include "src/record/capture.h"
+
+/*
+ * unsampled_begin - account what these processes use from now on.
+ * Nothing happens where weights are not CPU time. Errors: -ENOMEM.
+ */
+int unsampled_begin(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids);
+
+/* The same of one more, which is sampled from now on. Errors: -ENOMEM. */
+int unsampled_add(struct capture *capture, pid_t pid);
+
+/* A sample that is given out. */
+void unsampled_count(struct capture *capture, const struct sample *sample);
+
+/* Sampling has just been stopped, and its events are still open. */
+void unsampled_stop(struct capture *capture);
+
+/*
+ * unsampled_take - all samples have been given out: what is missing, of one process after the other.
+ * Returns whether ret was filled.
+ */
+bool unsampled_take(struct capture *capture, struct capture_event *ret);
+
+#endif

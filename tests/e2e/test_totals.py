@@ -1,0 +1,148 @@
+"""Sums: what a recording weighs is what the kernel accounts to the program and its children, however short these are."""
+import json
+import math
+import unittest
+
+import probing_test as t
+from probing_test import fixture_command, probing
+
+HZ = 199
+ROOM_S = 0.05  # before the exec and after the program's last look at itself; clock ticks
+
+
+class Sums(t.Case):
+    """Whatever the source is, the sum is right."""
+
+    def setUp(self):
+        folder = t.scratch()
+        folder.__enter__()
+        self.addCleanup(folder.__exit__, None, None, None)
+
+    def record(self, work, source, *more):
+        command = fixture_command("totals.py", work)
+        done = probing("record", "--source", source, "-F", HZ, "-o", "out.db", *more, "--", *command, check=t.OK)
+        self.said = done.stderr
+        truth = json.loads(done.stdout.splitlines()[1])
+        return t.Recording("out.db"), truth
+
+    @staticmethod
+    def weight_s(samples):
+        return sum(sample.weight_ns for sample in samples) / 1e9
+
+    def assertSum(self, recording, wanted_s):
+        """Within two hundredths, or three standard errors of samples that were met by chance."""
+        sampled = [sample for sample in recording.samples if recording.names(sample.stack) != ["[not sampled]"]] \
+            if recording.samples else []
+        error_s = 3 * math.sqrt(len(sampled)) / HZ
+        self.assertAlmostEqual(wanted_s, self.weight_s(recording.samples), delta=max(0.02 * wanted_s, error_s) + ROOM_S,
+                               msg=self.said)
+
+    def assertSums(self, work, source):
+        recording, truth = self.record(work, source)
+        self.assertSum(recording, truth["own"] + truth["children"])
+        self.assertIn("by the kernel's account", self.said)
+        # A system's own account of it is not what was sampled alone: the rest is said.
+        counters = recording.counters
+        self.assertAlmostEqual(truth["own"] + truth["children"], counters["cpu ns"] / 1e9,
+                               delta=0.1 * (truth["own"] + truth["children"]) + ROOM_S)
+        self.assertEqual(sum(sample.weight_ns for sample in recording.samples),
+                         counters["sampled ns"] + counters["not sampled ns"])
+        return recording, truth
+
+
+class EverySource:
+    """The same programs for each source; see below."""
+    source = None
+
+    def need(self):
+        pass
+
+    def check(self, work):
+        self.need()
+        return self.assertSums(work, self.source)
+
+    def test_short_children(self):
+        self.check("short")
+
+    def test_a_shell_loop(self):
+        t.need_program("bash")
+        t.need_program("git")
+        self.check("shell")
+
+    def test_a_build(self):
+        t.need_program("make")
+        t.need_program("gcc")
+        self.check("build")
+
+    def test_posix_spawn(self):
+        self.check("spawn")
+
+    def test_threads(self):
+        self.check("threads")
+
+    def test_a_chain_of_programs(self):
+        self.check("chain")
+
+    def test_a_tree_of_forks(self):
+        self.check("tree")
+
+
+class ByDefault(EverySource, Sums):
+    source = "auto"
+
+    def need(self):
+        t.need_perf()
+
+    def test_a_daemon(self):
+        self.check("daemon")
+
+
+class ByReading(EverySource, Sums):
+    source = "read"
+
+    def need(self):
+        t.need_perf()
+
+    def test_a_daemon(self):
+        self.check("daemon")
+
+
+class ByPolling(EverySource, Sums):
+    source = "poll"
+
+
+class What(Sums):
+    """What of it is said, and when."""
+
+    def test_what_was_not_sampled_is_said_and_shown(self):
+        recording, truth = self.record("short", "poll")
+        missing_s = self.weight_s(s for s in recording.samples if s.stack and recording.names(s.stack) == ["[not sampled]"])
+        self.assertGreater(missing_s, 0.2 * truth["children"])
+        self.assertRegex(self.said, r"CPU time by the kernel's account \d+\.\d\d s, sampled \d+\.\d\d s, not sampled \d+\.\d\d s "
+                                    r"\(\d+\.\d %\)")
+        self.assertIn("[not sampled]", probing("report", "out.db", check=t.OK).stdout)
+        self.assertIn("[not sampled]", probing("flamegraph", "out.db", "-f", "folded", "-o", "-", check=t.OK).stdout)
+
+    def test_one_that_does_not_fork_has_all_of_its_time_in_samples(self):
+        t.need_perf()
+        probing("record", "-F", HZ, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
+                "import time\nwhile time.process_time() < 1: pass", check=t.OK)
+        recording = t.Recording("out.db")
+        self.assertNotIn("[not sampled]", recording.all_names())
+        self.assertAlmostEqual(1, self.weight_s(recording.samples), delta=0.1)
+
+    def test_filters_leave_it_out(self):
+        self.record("short", "poll", "--gil")
+        self.assertNotIn("[not sampled]", t.Recording("out.db").all_names())
+
+    def test_attached_to_one_that_forks(self):
+        t.need_perf()
+        with t.target(fixture_command("totals.py", "short", "--delay", 1)) as target:
+            done = probing("record", "--pid", target.pid, "-F", HZ, "-o", "out.db", check=t.OK)
+            truth = json.loads(target.process.stdout.read())
+        self.said = done.stderr
+        self.assertSum(t.Recording("out.db"), truth["own"] + truth["children"])
+
+
+if __name__ == "__main__":
+    unittest.main()
