@@ -199,7 +199,7 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 		.pid = event->pid,
 		.tid = event->tid,
 		.weight_ns = event->unsampled.weight_ns,
-		.verdict = VERDICT_NATIVE,
+		.verdict = VERDICT_NO_PYTHON,
 		.end = STACK_TRUNCATED,
 	};
 	uint32_t id;
