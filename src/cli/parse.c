@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "base/words.h"
@@ -199,4 +200,16 @@ void cli_parse_recording(struct argp_state *state, const char *path, const char 
 	if (*recording)
 		argp_error(state, "one recording at a time: %s?", path);
 	*recording = path;
+}
+
+/* A folder that is not there would only show in what is not found. */
+void cli_parse_source_root(struct argp_state *state, const char *root, struct words *to)
+{
+	const char *equals = strchr(root, '='), *folder = equals ? equals + 1 : root;
+	struct stat about;
+
+	if (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode))
+		argp_error(state, "--source-root: there is no folder %s%s", folder,
+			   strncmp(folder, "/proc/", strlen("/proc/")) == 0 ? "; has the process ended?" : "");
+	cli_parse_name(state, root, to);
 }

@@ -3,7 +3,6 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -36,25 +35,13 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-/* A folder that is not there would only show in what is not found. */
-static void add_root(struct argp_state *state, const char *root, struct words *to)
-{
-	const char *equals = strchr(root, '='), *folder = equals ? equals + 1 : root;
-	struct stat about;
-
-	if (stat(folder, &about) < 0 || !S_ISDIR(about.st_mode))
-		argp_error(state, "--source-root: there is no folder %s%s", folder,
-			   strncmp(folder, "/proc/", strlen("/proc/")) == 0 ? "; has the process ended?" : "");
-	cli_parse_name(state, root, to);
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
 
 	switch (key) {
 	case OPTION_ROOT:
-		add_root(state, argument, &options->roots);
+		cli_parse_source_root(state, argument, &options->roots);
 		return 0;
 	case OPTION_CONTEXT:
 		options->annotate.context = (unsigned)cli_parse_number(state, argument, "--context", 0, MAX_CONTEXT);

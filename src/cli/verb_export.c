@@ -16,6 +16,7 @@
 #include "src/cli/exporters.h"
 #include "src/cli/format_list.h"
 #include "src/cli/new_file_options.h"
+#include "src/cli/page_sources.h"
 #include "src/cli/sources.h"
 #include "src/cli/view.h"
 #include "src/cli/working.h"
@@ -31,6 +32,7 @@ struct options {
 	bool has_view, is_named;
 	struct view view;
 	struct export_options export;
+	struct page_sources sources;
 };
 
 static const struct argp_option option_list[] = {
@@ -41,6 +43,7 @@ static const struct argp_option option_list[] = {
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
 	{ "title", KEY_TITLE, "TEXT", 0, "Set the title (default: the command and the active filters)", 0 },
+	PAGE_SOURCES_OPTION_ROWS,
 	{ 0 },
 };
 
@@ -76,7 +79,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		check(state, options);
 		return view_parse(key, argument, state, &options->view);
 	default:
-		if (new_file_parse(key, argument, state, &options->place) == 0)
+		if (new_file_parse(key, argument, state, &options->place) == 0 || page_sources_parse(key, argument, state, &options->sources) == 0)
 			return 0;
 		error = view_parse(key, argument, state, &options->view);
 		options->has_view |= error == 0 && key >= KEY_VIEW_PID;
@@ -196,6 +199,8 @@ static int export_view(struct options *options)
 	status = exporters_check(options->exporter);
 	if (status == EXIT_OK)
 		status = view_open(options->recording, &options->view, &db, &profile);
+	if (status == EXIT_OK)
+		status = page_sources_make(&options->sources, profile, options->place.quiet, &options->export);
 	if (status != EXIT_OK)
 		return status;
 	if (!options->export.title)
@@ -218,7 +223,10 @@ static int run_export(int argc, char **argv)
 		options.place.out = out = default_out(options.recording, options.exporter);
 	if (!options.place.out)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	status = options.exporter->copy ? export_copy(&options) : export_view(&options);
+	status = page_sources_check(&options.sources, options.exporter);
+	if (status == EXIT_OK)
+		status = options.exporter->copy ? export_copy(&options) : export_view(&options);
+	page_sources_done(&options.sources);
 	view_done(&options.view);
 	return status;
 }

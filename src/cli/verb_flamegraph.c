@@ -11,6 +11,7 @@
 #include "src/cli/exporters.h"
 #include "src/cli/format_list.h"
 #include "src/cli/new_file_options.h"
+#include "src/cli/page_sources.h"
 #include "src/cli/view.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
@@ -24,6 +25,7 @@ struct options {
 	const struct exporter *exporter; /* NULL: by the ending of out */
 	struct view view;
 	struct export_options export;
+	struct page_sources sources;
 };
 
 static const struct argp_option option_list[] = {
@@ -36,6 +38,7 @@ static const struct argp_option option_list[] = {
 	VIEW_TREE_ROWS,
 	{ "title", OPTION_TITLE, "TEXT", 0,
 	  "Set the title (default: the command and the active filters)", 0 },
+	PAGE_SOURCES_OPTION_ROWS,
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ 0 },
 };
@@ -68,6 +71,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			options->exporter = exporters_of_path(state, options->out, true);
 		return 0;
 	default:
+		if (page_sources_parse(key, argument, state, &options->sources) == 0)
+			return 0;
 		return view_parse(key, argument, state, &options->view);
 	}
 }
@@ -97,6 +102,7 @@ static const struct argp argp = {
 	       "  probing flamegraph train.db -o train.svg --by-thread\n"
 	       "  probing flamegraph --function Trainer.step --no-native\n"
 	       "  probing flamegraph 4242 -d 10 -o now.html\n"
+	       "  probing flamegraph train.db -o train.html --sources\n"
 	       "  probing flamegraph --inverted --min-share 1 --where 'gil = 1'\n"
 	       "  probing flamegraph --format folded -o - | flamegraph.pl > other.svg\n",
 	.help_filter = list_formats,
@@ -134,16 +140,21 @@ static int run_flamegraph(int argc, char **argv)
 		options.out = out;
 	}
 	options.view.with_samples = options.exporter->needs_samples;
-	status = exporters_check(options.exporter);
+	status = page_sources_check(&options.sources, options.exporter);
+	if (status == EXIT_OK)
+		status = exporters_check(options.exporter);
 	if (status == EXIT_OK)
 		status = view_open(options.recording, &options.view, &db, &profile);
 	if (status == EXIT_OK && !options.export.title)
 		options.export.title = title = view_title(&options.view, db);
+	if (status == EXIT_OK)
+		status = page_sources_make(&options.sources, profile, options.quiet, &options.export);
 	view_done(&options.view);
-	if (status != EXIT_OK)
-		return status;
-	return exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile, &options.export,
-						   options.mode }, options.quiet);
+	if (status == EXIT_OK)
+		status = exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile, &options.export,
+							     options.mode }, options.quiet);
+	page_sources_done(&options.sources);
+	return status;
 }
 
 const struct verb verb_flamegraph = {

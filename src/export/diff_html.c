@@ -222,13 +222,13 @@ static int put_all(const struct data *data)
 	int r;
 
 	fputs("{\"samples\":0,\"scale\":0,\"unit\":null,\"inverted\":false,\"left_out\":0,\"depth\":0,\"limit\":0,\n"
-	      "\"kinds\":[\"\"],\"aspects\":[],\n\"strings\":[", data->out);
+	      "\"kinds\":[\"\"],\"aspects\":[],\"sources\":null,\n\"strings\":[", data->out);
 	put_strings(data);
 	fputs("],\n", data->out);
 	put_columns(data, "labels", labels, N_ELEMENTS(labels));
 	fputs("},\n", data->out);
 	put_columns(data, "nodes", nodes, N_ELEMENTS(nodes));
-	fputs(",\"samples\":null},\n", data->out);
+	fputs("},\n", data->out);
 	put_columns(data, "diff", diff, N_ELEMENTS(diff));
 	fputs(",\n", data->out);
 	r = put_note(data);

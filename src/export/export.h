@@ -19,6 +19,7 @@ struct export_options {
 	bool inverted;         /* the tree begins with leaves: callers above what they call */
 	double min_share;      /* 0..1: nodes with less of the whole are left out, their time stays with the caller */
 	const char *title;     /* NULL: none */
+	const char *sources;   /* html alone: the JSON of report_annotate(); NULL: none */
 	/* Of those that copy: called now and then with rows done; false ends it with -ECANCELED. May be NULL. */
 	bool (*keep_going)(void *data, uint64_t n);
 	void *data;

@@ -83,6 +83,7 @@ static int write_html(const struct profile *profile, const struct export_options
 	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
 	CLEANUP(fold_places_done) struct fold_places places = { 0 };
 	CLEANUP(html_boxes_done) struct html_boxes boxes = { 0 };
+	CLEANUP(html_sums_done) struct html_sums sums = { 0 };
 	CLEANUP(html_aspects_done) struct html_aspects aspects = { 0 };
 	int r;
 
@@ -90,11 +91,13 @@ static int write_html(const struct profile *profile, const struct export_options
 	if (r >= 0)
 		r = html_boxes_init(tree, &boxes);
 	if (r >= 0)
-		r = html_aspects_init(profile, &places, &boxes, &aspects);
+		r = html_sums_init(profile, &places, &boxes, options->inverted, &sums);
+	if (r >= 0)
+		r = html_aspects_init(profile, &places, &boxes, &sums, &aspects);
 	if (r < 0)
 		return r;
 	html_put_begin(options->title && *options->title ? options->title : "Flame graph", out);
-	r = html_put_profile(profile, &boxes, &aspects, options->inverted, out);
+	r = html_put_profile(profile, &boxes, &sums, &aspects, options, out);
 	if (r < 0)
 		return r;
 	html_put_end(out);
@@ -112,7 +115,7 @@ const char *html_lacks(void)
 const struct exporter export_html = {
 	.name = "html",
 	.endings = ".html .htm",
-	.summary = "flame graph as a page: search, zoom, colours by kind, module, verdict, GIL or waiting",
+	.summary = "flame graph as a page: search, zoom, threads, functions with callers and callees, colours by kind, module, verdict, GIL or waiting",
 	.needs_samples = true,
 	.lacks = html_lacks,
 	.write = write_html,

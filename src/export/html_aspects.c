@@ -1,7 +1,5 @@
 /*
- * html_aspects.c - what samples know, summed up by box; see html_page.h.
- *
- * Samples go to the box of their stack first, then boxes into those of their callers, which stand before them.
+ * html_aspects.c - what samples know, summed up by thread and box; see html_page.h.
  */
 #include <errno.h>
 
@@ -72,7 +70,7 @@ static bool is_known(const struct profile *profile, int (*value_of)(const struct
 	return false;
 }
 
-static int add_aspect(const struct profile *profile, const struct html_boxes *boxes, size_t kind, struct html_aspect *aspect)
+static int add_aspect(const struct profile *profile, const struct html_sums *sums, size_t kind, struct html_aspect *aspect)
 {
 	aspect->name = kinds[kind].name;
 	aspect->n_values = kinds[kind].n_values;
@@ -80,59 +78,48 @@ static int add_aspect(const struct profile *profile, const struct html_boxes *bo
 		aspect->values[i] = kinds[kind].name_of((int)i);
 	if (!is_known(profile, kinds[kind].value_of))
 		return 0;
-	aspect->sums = calloc(boxes->n * aspect->n_values, sizeof *aspect->sums);
+	aspect->sums = calloc(sums->n_cells * aspect->n_values + 1, sizeof *aspect->sums);
 	return aspect->sums ? 0 : -ENOMEM;
 }
 
-static void add_sample(struct html_aspects *aspects, const struct profile_sample *sample, uint32_t box, uint64_t weight)
+static void add_sample(struct html_aspects *aspects, const struct profile_sample *sample, size_t cell, uint64_t weight)
 {
 	for (size_t i = 0; i < HTML_N_ASPECTS; i++) {
 		struct html_aspect *aspect = &aspects->items[i];
 		int value = kinds[i].value_of(sample);
 
 		if (aspect->sums && value >= 0)
-			aspect->sums[box * aspect->n_values + (size_t)value] += weight;
+			aspect->sums[cell * aspect->n_values + (size_t)value] += weight;
 	}
 }
 
 static void add_samples(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes,
-			struct html_aspects *aspects)
+			const struct html_sums *sums, struct html_aspects *aspects)
 {
 	for (size_t i = 0; i < profile->n_samples; i++) {
 		const struct profile_sample *sample = &profile->samples[i];
 		const struct profile_thread *thread = &profile->threads[sample->thread];
 		uint32_t node = fold_find(places, thread->pid, thread->tid, sample->stack);
+		size_t cell = node != 0 ? html_sums_find(sums, (uint32_t)sample->thread, boxes->box_of[node]) : SIZE_MAX;
 
-		if (node != 0) /* it is of what is shown */
-			add_sample(aspects, sample, boxes->box_of[node], boxes->drawn.by_weight ? sample->weight_ns : 1);
-	}
-}
-
-static void add_to_callers(const struct html_boxes *boxes, struct html_aspect *aspect)
-{
-	for (uint32_t box = (uint32_t)boxes->n; aspect->sums && box-- > 1;) {
-		uint64_t *to = &aspect->sums[html_box_caller(boxes, box) * aspect->n_values];
-
-		for (size_t i = 0; i < aspect->n_values; i++)
-			to[i] += aspect->sums[box * aspect->n_values + i];
+		if (cell != SIZE_MAX) /* it is of what is shown */
+			add_sample(aspects, sample, cell, boxes->drawn.by_weight ? sample->weight_ns : 1);
 	}
 }
 
 int html_aspects_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes,
-		      struct html_aspects *ret)
+		      const struct html_sums *sums, struct html_aspects *ret)
 {
 	struct html_aspects aspects = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < HTML_N_ASPECTS; i++)
-		r = add_aspect(profile, boxes, i, &aspects.items[i]);
+		r = add_aspect(profile, sums, i, &aspects.items[i]);
 	if (r < 0) {
 		html_aspects_done(&aspects);
 		return r;
 	}
-	add_samples(profile, places, boxes, &aspects);
-	for (size_t i = 0; i < HTML_N_ASPECTS; i++)
-		add_to_callers(boxes, &aspects.items[i]);
+	add_samples(profile, places, boxes, sums, &aspects);
 	*ret = aspects;
 	return 0;
 }

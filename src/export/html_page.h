@@ -33,11 +33,44 @@ int html_boxes_init(const struct call_tree *tree, struct html_boxes *ret);
 void html_boxes_done(struct html_boxes *boxes);
 uint32_t html_box_caller(const struct html_boxes *boxes, uint32_t box); /* 0 of box 0 */
 
-/* What single samples know, summed up by box: "verdict", "gil", "gc", "state". */
+/* What a thread spent in a box itself; value: weights or, where boxes have none, samples. */
+struct html_cell {
+	uint32_t box;
+	uint64_t value, samples;
+};
+
+/* What a thread spent in a function, once for each sample that it is in. */
+struct html_function {
+	uint32_t label; /* of the tree */
+	uint64_t self, total;
+};
+
+struct html_thread {
+	const struct profile_thread *thread; /* borrowed; NULL: the rest of them */
+	size_t n_cells, n_functions;
+};
+
+/* Cells and functions stand thread by thread, cells by box there. Ended with html_sums_done(). */
+struct html_sums {
+	struct html_thread *threads; /* heaviest first; many share the last one */
+	struct html_cell *cells;
+	struct html_function *functions;
+	uint32_t *part_of; /* by thread of the profile, which of these; one more for what has no row there */
+	size_t n_threads, n_cells, n_functions;
+};
+
+/* html_sums_init - @inverted: the tree begins with leaves. -ENOMEM. */
+int html_sums_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes, bool inverted,
+		   struct html_sums *ret);
+void html_sums_done(struct html_sums *sums);
+/* The cell of a thread of the profile; SIZE_MAX: there is none. */
+size_t html_sums_find(const struct html_sums *sums, uint32_t thread, uint32_t box);
+
+/* What single samples know, summed up by cell: "verdict", "gil", "gc", "state". */
 struct html_aspect {
 	const char *name;
 	const char *values[8];
-	uint64_t *sums; /* n_values for each box, what is called from there included */
+	uint64_t *sums; /* n_values for each cell */
 	size_t n_values;
 };
 
@@ -52,14 +85,14 @@ struct html_aspects {
  * Errors: -ENOMEM.
  */
 int html_aspects_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes,
-		      struct html_aspects *ret);
+		      const struct html_sums *sums, struct html_aspects *ret);
 void html_aspects_done(struct html_aspects *aspects);
 
 /*
  * html_put_profile - the page's data, as JSON that no name can end early.
  * Errors: -ENOMEM; those of writing are left to the stream.
  */
-int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_aspects *aspects,
-		     bool inverted, FILE *out);
+int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_sums *sums,
+		     const struct html_aspects *aspects, const struct export_options *options, FILE *out);
 
 #endif

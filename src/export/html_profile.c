@@ -7,8 +7,13 @@
  *   inverted, left_out, limit, depth   how many boxes are left out: below limit %, or deeper than that
  *   kinds, strings         names; strings are referred to by number, from 1 on, 0 is none
  *   labels                 text, kind, file, first, last, module
- *   nodes                  label; up: so many before this one is its caller; value; samples, null: as value
- *   aspects                [{name, values, sums}]: sums[i][n] is how much of node n's value was values[i]
+ *   nodes                  label; up: so many before this one is its caller
+ *   threads                [{name, process, pid, tid, cells, functions}]: how many of the cells and functions that follow; pid 0:
+ *                          the rest of them
+ *   cells                  what a thread spent in a node itself: node, less that of the cell before; value; samples, null: as value
+ *   functions              label, self, total of each thread; functions_left_out: how many below 1/20000 of all
+ *   aspects                [{name, values, sums}]: sums[i][n] is how much of cell n's value was values[i]
+ *   sources                what report_annotate() has as JSON, or null
  *
  * Weights are mostly multiples of one period, so they are divided by what all of them have in common.
  */
@@ -28,11 +33,13 @@ struct label_strings {
 struct data {
 	const struct profile *profile;
 	const struct html_boxes *boxes;
+	const struct html_sums *sums;
 	const struct html_aspects *aspects;
 	FILE *out;
 	uint64_t scale;       /* 1 where values are samples */
 	uint32_t *labels;     /* of the tree, of those that are there */
 	uint32_t *label_of;   /* its number there, by label of the tree; UINT32_MAX: not there */
+	uint64_t *totals;     /* of functions in all threads, by label of the tree */
 	size_t n_labels;
 	struct names strings;
 	struct label_strings *of_labels;
@@ -42,6 +49,7 @@ static void data_done(struct data *data)
 {
 	free(data->labels);
 	free(data->label_of);
+	free(data->totals);
 	free(data->of_labels);
 	names_done(&data->strings);
 }
@@ -53,23 +61,37 @@ static const struct label *label_at(const struct data *data, size_t i)
 	return &data->boxes->tree->labels.items[data->labels[i]];
 }
 
+static void number_label(struct data *data, uint32_t label)
+{
+	if (data->label_of[label] != UINT32_MAX)
+		return;
+	data->label_of[label] = (uint32_t)data->n_labels;
+	data->labels[data->n_labels++] = label;
+}
+
+/* As boxes, functions of less than that are not worth their place. */
+static bool is_listed(const struct data *data, const struct html_function *function)
+{
+	return data->totals[function->label] > 0 && data->totals[function->label] >= data->boxes->drawn.all / 20000;
+}
+
 static int number_labels(struct data *data)
 {
 	const struct call_tree *tree = data->boxes->tree;
 
 	data->labels = calloc(tree->labels.n_items, sizeof *data->labels);
 	data->label_of = malloc(tree->labels.n_items * sizeof *data->label_of);
-	if (!data->labels || !data->label_of)
+	data->totals = calloc(tree->labels.n_items, sizeof *data->totals);
+	if (!data->labels || !data->label_of || !data->totals)
 		return -ENOMEM;
 	memset(data->label_of, 0xff, tree->labels.n_items * sizeof *data->label_of);
-	for (size_t i = 0; i < data->boxes->n; i++) {
-		uint32_t label = tree->nodes[data->boxes->node_of[i]].label;
-
-		if (data->label_of[label] != UINT32_MAX)
-			continue;
-		data->label_of[label] = (uint32_t)data->n_labels;
-		data->labels[data->n_labels++] = label;
-	}
+	for (size_t i = 0; i < data->boxes->n; i++)
+		number_label(data, tree->nodes[data->boxes->node_of[i]].label);
+	for (size_t i = 0; i < data->sums->n_functions; i++)
+		data->totals[data->sums->functions[i].label] += data->sums->functions[i].total;
+	for (size_t i = 0; i < data->sums->n_functions; i++)
+		if (is_listed(data, &data->sums->functions[i]))
+			number_label(data, data->sums->functions[i].label);
 	return 0;
 }
 
@@ -147,6 +169,22 @@ void html_put_string(FILE *out, const char *text)
 			fputs(spelled, out);
 	}
 	fputc('"', out);
+}
+
+/* Outside of its strings no JSON has any of these. */
+static void html_put_json(FILE *out, const char *json)
+{
+	char spelled[TEXT_SPELL_BYTES];
+	int32_t c;
+
+	while ((c = text_decode(&json)) != 0) {
+		if (c == '<')
+			fputs("\\u003c", out);
+		else if (c >= 0x80 && text_spell(c, spelled))
+			fprintf(out, "\\%s", spelled);
+		else
+			text_put(out, c);
+	}
 }
 
 static void put_strings(const struct data *data)
@@ -227,33 +265,120 @@ static uint64_t node_up(const struct data *data, size_t i)
 	return i - html_box_caller(data->boxes, (uint32_t)i);
 }
 
-static uint64_t node_value(const struct data *data, size_t i)
-{
-	return drawn_value(&data->boxes->drawn, data->boxes->node_of[i]) / data->scale;
-}
-
-static uint64_t node_samples(const struct data *data, size_t i)
-{
-	return node_at(data, i)->samples;
-}
-
 static void put_nodes(const struct data *data)
 {
-	bool same = true;
-
-	for (size_t i = 0; i < data->boxes->n; i++)
-		same &= node_value(data, i) == node_samples(data, i);
 	put_column(data, "label", data->boxes->n, node_label);
 	fputs(",\n", data->out);
 	put_column(data, "up", data->boxes->n, node_up);
-	fputs(",\n", data->out);
-	put_column(data, "value", data->boxes->n, node_value);
+}
+
+/* ---- Threads ---- */
+
+static void put_thread(const struct data *data, const struct html_thread *thread, size_t n_functions)
+{
+	FILE *out = data->out;
+
+	fputs("{\"name\":", out);
+	html_put_string(out, thread->thread ? thread->thread->name : "");
+	fputs(",\"process\":", out);
+	html_put_string(out, thread->thread ? thread->thread->process : "");
+	fprintf(out, ",\"pid\":%d,\"tid\":%d,\"cells\":%zu,\"functions\":%zu}", thread->thread ? thread->thread->pid : 0,
+		thread->thread ? thread->thread->tid : 0, thread->n_cells, n_functions);
+}
+
+static void put_threads(const struct data *data)
+{
+	const struct html_function *function = data->sums->functions;
+
+	for (size_t i = 0; i < data->sums->n_threads; i++) {
+		const struct html_thread *thread = &data->sums->threads[i];
+		size_t n_listed = 0;
+
+		for (size_t at = 0; at < thread->n_functions; at++)
+			n_listed += is_listed(data, function++);
+		fputs(i > 0 ? ",\n" : "", data->out);
+		put_thread(data, thread, n_listed);
+	}
+}
+
+static uint64_t cell_value(const struct data *data, size_t i)
+{
+	return data->sums->cells[i].value / data->scale;
+}
+
+static uint64_t cell_samples(const struct data *data, size_t i)
+{
+	return data->sums->cells[i].samples;
+}
+
+static void put_cells(const struct data *data)
+{
+	bool same = true;
+
+	fputs("\"node\":[", data->out);
+	for (size_t i = 0; i < data->sums->n_cells; i++) {
+		same &= cell_value(data, i) == cell_samples(data, i);
+		fprintf(data->out, i > 0 ? ",%jd" : "%jd",
+			(intmax_t)data->sums->cells[i].box - (i > 0 ? data->sums->cells[i - 1].box : 0));
+	}
+	fputs("],\n", data->out);
+	put_column(data, "value", data->sums->n_cells, cell_value);
 	fputs(",\n", data->out);
 	if (same)
 		fputs("\"samples\":null", data->out);
 	else
-		put_column(data, "samples", data->boxes->n, node_samples);
+		put_column(data, "samples", data->sums->n_cells, cell_samples);
 }
+
+static uint64_t function_label(const struct data *data, const struct html_function *function)
+{
+	return data->label_of[function->label];
+}
+
+static uint64_t function_self(const struct data *data, const struct html_function *function)
+{
+	return function->self / data->scale;
+}
+
+static uint64_t function_total(const struct data *data, const struct html_function *function)
+{
+	return function->total / data->scale;
+}
+
+static void put_functions(const struct data *data)
+{
+	static const struct {
+		const char *name;
+		uint64_t (*at)(const struct data *data, const struct html_function *function);
+	} columns[] = { { "label", function_label }, { "self", function_self }, { "total", function_total } };
+
+	for (size_t i = 0; i < N_ELEMENTS(columns); i++) {
+		const char *separator = "";
+
+		fprintf(data->out, "%s\"%s\":[", i > 0 ? ",\n" : "", columns[i].name);
+		for (size_t at = 0; at < data->sums->n_functions; at++) {
+			if (!is_listed(data, &data->sums->functions[at]))
+				continue;
+			fprintf(data->out, "%s%ju", separator, (uintmax_t)columns[i].at(data, &data->sums->functions[at]));
+			separator = ",";
+		}
+		fputc(']', data->out);
+	}
+}
+
+static size_t count_unlisted(const struct data *data)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < data->boxes->tree->labels.n_items; i++) {
+		struct html_function function = { .label = (uint32_t)i };
+
+		n += data->totals[i] > 0 && !is_listed(data, &function);
+	}
+	return n;
+}
+
+/* ---- The rest ---- */
 
 static void put_aspect(const struct data *data, const struct html_aspect *aspect)
 {
@@ -265,9 +390,9 @@ static void put_aspect(const struct data *data, const struct html_aspect *aspect
 	fputs("],\"sums\":[", out);
 	for (size_t i = 0; i < aspect->n_values; i++) {
 		fputs(i > 0 ? ",\n[" : "[", out);
-		for (size_t box = 0; box < data->boxes->n; box++)
-			fprintf(out, box > 0 ? ",%ju" : "%ju",
-				(uintmax_t)(aspect->sums[box * aspect->n_values + i] / data->scale));
+		for (size_t cell = 0; cell < data->sums->n_cells; cell++)
+			fprintf(out, cell > 0 ? ",%ju" : "%ju",
+				(uintmax_t)(aspect->sums[cell * aspect->n_values + i] / data->scale));
 		fputc(']', out);
 	}
 	fputs("]}", out);
@@ -308,12 +433,12 @@ static void put_head(const struct data *data, bool inverted)
 	text_put_fixed(out, 100000 / drawn->smallest_share, 3);
 }
 
-static void put_all(const struct data *data, bool inverted)
+static void put_all(const struct data *data, const struct export_options *options)
 {
 	FILE *out = data->out;
 
 	fputs("{", out);
-	put_head(data, inverted);
+	put_head(data, options->inverted);
 	fputs(",\n\"kinds\":[", out);
 	put_kinds(out);
 	fputs("],\n\"strings\":[", out);
@@ -322,17 +447,26 @@ static void put_all(const struct data *data, bool inverted)
 	put_labels(data);
 	fputs("},\n\"nodes\":{", out);
 	put_nodes(data);
-	fputs("},\n\"aspects\":[", out);
+	fputs("},\n\"threads\":[", out);
+	put_threads(data);
+	fputs("],\n\"cells\":{", out);
+	put_cells(data);
+	fputs("},\n\"functions\":{", out);
+	put_functions(data);
+	fprintf(out, "},\n\"functions_left_out\":%zu,\n\"aspects\":[", count_unlisted(data));
 	put_aspects(data);
-	fputs("]}\n", out);
+	fputs("],\n\"sources\":", out);
+	html_put_json(out, options->sources ?: "null");
+	fputs("}\n", out);
 }
 
-int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_aspects *aspects,
-		     bool inverted, FILE *out)
+int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_sums *sums,
+		     const struct html_aspects *aspects, const struct export_options *options, FILE *out)
 {
 	CLEANUP(data_done) struct data data = {
 		.profile = profile,
 		.boxes = boxes,
+		.sums = sums,
 		.aspects = aspects,
 		.out = out,
 		.scale = find_scale(profile, boxes),
@@ -344,6 +478,6 @@ int html_put_profile(const struct profile *profile, const struct html_boxes *box
 		r = number_strings(&data);
 	if (r < 0)
 		return r;
-	put_all(&data, inverted);
+	put_all(&data, options);
 	return 0;
 }

@@ -4,6 +4,7 @@ https://chromedevtools.github.io/devtools-protocol/; messages are JSON, ended by
 """
 import base64
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -75,7 +76,7 @@ class Page:
 
     def press(self, *keys, modifiers=0):
         for key in keys:
-            code, number, text = KEYS.get(key, ('Key' + key.upper(), ord(key.upper()), '' if modifiers else key))
+            code, number, text = KEYS.get(key) or ('Key' + key.upper(), ord(key.upper()), '' if modifiers else key)
             event = dict(key=key, code=code, windowsVirtualKeyCode=number, modifiers=modifiers)
             self.send('Input.dispatchKeyEvent', type='keyDown' if text else 'rawKeyDown', **event, **({'text': text} if text else {}))
             self.send('Input.dispatchKeyEvent', type='keyUp', **event)
@@ -106,17 +107,29 @@ class Page:
             file.write(base64.b64decode(self.send('Page.captureScreenshot', format='png')['data']))
 
 
+# Runs a command with two descriptors as its 3 and 4; shells know no numbers of two digits.
+WITH_PIPES = 'import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])'
+
+
+def high_pipe():
+    """Both ends above 3 and 4, which become these: none may be in another's way."""
+    ends = os.pipe()
+    moved = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 20) for end in ends)
+    for end in ends:
+        os.close(end)
+    return moved
+
+
 class Browser:
     def __init__(self, program, folder):
-        command_in, commands = os.pipe()
-        answers, answers_out = os.pipe()
+        command_in, commands = high_pipe()
+        answers, answers_out = high_pipe()
         command = [program, '--headless', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
                    '--disable-component-update', '--disable-sync', '--hide-scrollbars', '--remote-debugging-pipe',
                    '--user-data-dir=' + os.path.join(folder, 'profile'), 'about:blank']
         if os.geteuid() == 0:
             command.insert(1, '--no-sandbox')  # Chromium refuses to run as root otherwise
-        # The browser's 3 and 4, whatever has these numbers here.
-        self.process = subprocess.Popen(['sh', '-c', 'exec "$@" 3<&%d 4>&%d' % (command_in, answers_out), 'sh', *command],
+        self.process = subprocess.Popen([sys.executable, '-c', WITH_PIPES, str(command_in), str(answers_out), *command],
                                         pass_fds=(command_in, answers_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
         os.close(command_in)

@@ -8,7 +8,8 @@
 	addEventListener("securitypolicyviolation", event => errors.push(`refused: ${event.blockedURI}`));
 
 	const data = JSON.parse(document.getElementById("profile").textContent);
-	const {label, up, value} = data.nodes;
+	const {label, up} = data.nodes;
+	const value = data.nodes.value || sumCells();
 	const graph = document.querySelector(".graph");
 	const input = document.querySelector(".controls input");
 	const colours = document.querySelector(".controls .colours");
@@ -17,6 +18,15 @@
 	const HIT = "#ff5fb0";
 	const matched = document.querySelector(".matched");
 	const note = document.querySelector(".note");
+
+	function sumCells() {
+		const sums = up.map(() => 0);
+		let node = 0;
+		data.cells.node.forEach((step, i) => { sums[node += step] += data.cells.value[i]; });
+		for (let i = up.length - 1; i > 0; i--)
+			sums[i - up[i]] += sums[i];
+		return sums;
+	}
 
 	/* Of a comparison other things are told, by other colours. */
 	const told = data.diff ? /^[0-9.]+ % · .+, was .+: (new|[-+][0-9.]+ %)/ : /^[0-9.]+ % · \d+ samples?/;

@@ -1,5 +1,6 @@
 """probing export: callgrind, pstats and html, read by readers that are not ours, and held against SQL on the file."""
 import collections
+import itertools
 import json
 import os
 import re
@@ -233,14 +234,28 @@ class Html(Exports):
         return json.loads(re.search(r'<script type="application/json" id="profile">(.*?)</script>', self.text, re.S).group(1))
 
     def walk(self, data):
-        """Nodes as (label's text, file, module, value, callers' labels)."""
-        labels, nodes = data["labels"], data["nodes"]
-        string = [None, *data["strings"]]
-        paths = []
-        for i, (label, up, value) in enumerate(zip(nodes["label"], nodes["up"], nodes["value"])):
-            name = string[labels["text"][label]], string[labels["file"][label]], string[labels["module"][label]]
-            paths.append((*paths[i - up], name) if i else ())
-            yield i, paths[i], value * data["scale"]
+        """Nodes as (number, callers' labels and its own, what is spent there)."""
+        nodes, values = data["nodes"], self.values(data)
+        names, paths = self.names(data), []
+        for i, (label, up) in enumerate(zip(nodes["label"], nodes["up"])):
+            paths.append((*paths[i - up], names[label]) if i else ())
+            yield i, paths[i], values[i] * data["scale"]
+
+    @staticmethod
+    def names(data):
+        """Labels as (text, file, module)."""
+        labels, string = data["labels"], [None, *data["strings"]]
+        return [tuple(string[labels[column][i]] for column in ("text", "file", "module")) for i in range(len(labels["text"]))]
+
+    @staticmethod
+    def values(data):
+        """What is spent in each node, with what it calls, in all threads: cells summed up."""
+        values = [0] * len(data["nodes"]["up"])
+        for node, value in zip(itertools.accumulate(data["cells"]["node"]), data["cells"]["value"]):
+            values[node] += value
+        for i in range(len(values) - 1, 0, -1):
+            values[i - data["nodes"]["up"][i]] += values[i]
+        return values
 
     def test_functions_equal_sql(self):
         data = self.data()
@@ -256,12 +271,35 @@ class Html(Exports):
                 self.assertEqual(ns, sums["%s (%s)" % (name, labels[file]), file, None], name)
         self.assertGreater(n_compared, 10)
         self.assertEqual(self.ask("SELECT sum(samples), sum(weight_ns) FROM stack_total"),
-                         [(data["samples"], data["nodes"]["value"][0] * data["scale"])])
+                         [(data["samples"], sum(data["cells"]["value"]) * data["scale"])])
+
+    def test_function_sums_equal_sql(self):
+        """The table of functions, self and total, of all threads; and of each thread, how much it ran."""
+        data = self.data()
+        own, total, names = collections.Counter(), collections.Counter(), self.names(data)
+        for label, one, all_of_it in zip(*(data["functions"][column] for column in ("label", "self", "total"))):
+            own[names[label]] += one * data["scale"]
+            total[names[label]] += all_of_it * data["scale"]
+        expected = {(name, file): ns for name, file, module, _, ns in self.ask(OWN) if module is None and file}
+        n_compared = 0
+        for name, file, module, _, ns in self.ask(INCLUSIVE):
+            if module is None and file:
+                n_compared += 1
+                key = "%s (%s)" % (name, os.path.basename(file)), file, None
+                self.assertEqual((ns, expected.get((name, file), 0)), (total[key], own[key]), name)
+        self.assertGreater(n_compared, 10)
+        found, cells, at = {}, data["cells"]["value"], 0
+        for thread in data["threads"]:
+            found[thread["tid"]] = sum(cells[at:at + thread["cells"]]) * data["scale"]
+            at += thread["cells"]
+        ran = dict(self.ask("SELECT tid, sum(weight_ns) FROM stack_total GROUP BY 1"))
+        self.assertEqual(ran, found)
+        self.assertGreater(len(found), 1)
 
     def test_aspects_equal_samples(self):
         """The root has all samples: how many of each verdict, and how many held the GIL."""
         data = self.data()
-        aspects = {one["name"]: dict(zip(one["values"], (column[0] * data["scale"] for column in one["sums"])))
+        aspects = {one["name"]: dict(zip(one["values"], (sum(column) * data["scale"] for column in one["sums"])))
                    for one in data["aspects"]}
         said = probing("sql", "probing.db", "--format", "json", "SELECT verdict, gil, weight_ns FROM sample", check=t.OK).stdout
         rows = json.loads(said)
@@ -289,7 +327,7 @@ class Html(Exports):
         self.assertTrue(data["inverted"])
         first = {path[0][0]: value for _, path, value in self.walk(data) if len(path) == 1}
         self.assertIn("edit_distance (demo.py)", first)
-        self.assertEqual(data["nodes"]["value"][0] * data["scale"], sum(first.values()))
+        self.assertEqual(sum(data["cells"]["value"]) * data["scale"], sum(first.values()))
 
 
 if __name__ == "__main__":

@@ -167,11 +167,13 @@ static void test_html(void **state)
 	made.profile.samples = samples;
 	made.profile.n_samples = N_ELEMENTS(samples);
 	said = read_back("html", &made.profile, &plain, HTML_DATA
-			 "n = d[\"nodes\"]; print(d[\"samples\"], d[\"scale\"], n[\"samples\"], n[\"value\"][:3], n[\"up\"][:3], "
-			 "[(a[\"name\"], {v: s[0] for v, s in zip(a[\"values\"], a[\"sums\"]) if s[0]}) for a in d[\"aspects\"]], "
+			 "n = d[\"nodes\"]; c = d[\"cells\"]; print(d[\"samples\"], d[\"scale\"], c[\"samples\"], sum(c[\"value\"]), n[\"up\"][:3], "
+			 "[(a[\"name\"], {v: sum(s) for v, s in zip(a[\"values\"], a[\"sums\"]) if sum(s)}) for a in d[\"aspects\"]], "
+			 "[(t[\"name\"], t[\"tid\"], t[\"cells\"]) for t in d[\"threads\"]], "
 			 "d[\"strings\"][d[\"labels\"][\"text\"][n[\"label\"][1]] - 1])'");
-	assert_string_equal(said, "100 10000000 None [100, 97, 97] [0, 1, 1] "
-				  "[('verdict', {'verified': 1, 'no_python': 4}), ('gil', {'held': 1, 'not held': 2})] <module> (train.py)\n");
+	assert_string_equal(said, "100 10000000 None 100 [0, 1, 1] "
+				  "[('verdict', {'verified': 1, 'no_python': 4}), ('gil', {'held': 1, 'not held': 2})] "
+				  "[('python3', 100, 6), ('pt_worker', 101, 3)] <module> (train.py)\n");
 	made.profile.samples = NULL;
 }
 

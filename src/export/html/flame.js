@@ -138,6 +138,7 @@ export function makeFlame(options) {
 		host, draw, show, look, isShown,
 		current: () => current,
 		invert(is) { inverted = is; },
+		repaint() { show(zoomed); },
 		resize() {
 			if (!chart || canvas.clientWidth === 0)
 				return;

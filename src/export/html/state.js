@@ -11,7 +11,7 @@ export function makeState(limits, show) {
 	const readers = {
 		view: text => one(text, limits.views), zoom: text => whole(text, limits.nodes), search: text => text,
 		thread: text => one(text, limits.threads), colour: text => one(text, limits.colours), icicle: text => one(text, ["", "1"]),
-		function: text => whole(text, limits.labels), filter: text => text, sort: text => one(text, limits.sorts),
+		function: text => whole(text, limits.labels), sort: text => one(text, limits.sorts),
 		source: text => whole(text, limits.sources), line: text => whole(text, Infinity),
 	};
 	const usual = Object.fromEntries(Object.entries(readers).map(([name, read]) => [name, read("")]));
