@@ -14,7 +14,7 @@ enum { KEY_PAGE_SOURCES = 0xc00, KEY_PAGE_SOURCE_ROOT };
 	{ "sources", KEY_PAGE_SOURCES, NULL, 0,                                                            \
 	  "Embed the hottest source files in the HTML page, with times of their lines (up to 2 MB)", 0 },   \
 	{ "source-root", KEY_PAGE_SOURCE_ROOT, "FOLDER", 0,                                                \
-	  "Look for these sources below this folder first; FROM=TO: for those that stood at FROM, at TO; several times", 0 }
+	  "Search for these sources below this folder first; FROM=TO maps a path prefix (repeatable)", 0 }
 
 /* All zero: none are wanted. Ended with page_sources_done(). */
 struct page_sources {

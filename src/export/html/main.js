@@ -71,10 +71,10 @@ const picker = makePicker(choices, thread => change({thread, zoom: 0}));
 const tabs = makeTabs([{name: "flame", words: "Flame graph", host: view},
 	...hasFunctions ? [{name: "functions", words: "Functions", host: table.host}, {name: "callers", words: "Callers & callees", host: callers.host}] : [],
 	...hasSources ? [{name: "sources", words: "Sources", host: sources.host}] : []], name => change({view: name}));
-const forColour = element("label", {}, "Colour", colours);
+const forColour = element("label", {}, "Colour", colours), forThread = element("label", {}, "Thread", picker);
 const summary = element("p", {className: "summary"});
 const controls = element("div", {className: "controls"}, ...tabs.host ? [tabs.host] : [],
-	...choices.length > 2 ? [element("label", {}, "Thread", picker)] : [], forColour, icicle, reset, toCallers, toSource,
+	...choices.length > 2 ? [forThread] : [], forColour, icicle, reset, toCallers, toSource,
 	element("label", {className: "search"}, matched, input));
 const footer = element("footer", {}, note, legend);
 
@@ -156,6 +156,7 @@ function showControls() {
 	const {kind, file} = profile.labels[labelShown()];
 	tabs.show(state.view);
 	forColour.hidden = footer.hidden = !isDrawn;
+	forThread.hidden = state.view === "sources"; /* whose times are those of all */
 	icicle.hidden = !isFlame;
 	reset.hidden = !isZoomed;
 	toCallers.hidden = !isZoomed || !hasFunctions || kind === "";
