@@ -120,6 +120,9 @@ error_t view_parse(int key, char *argument, struct argp_state *state, struct vie
 	case KEY_VIEW_LIVE:
 		view->live_s = cli_parse_duration(state, argument, "the duration", 0.001, 1e6);
 		return 0;
+	case KEY_VIEW_COUNTS:
+		view->counts = true;
+		return 0;
 	case KEY_VIEW_MIN_SHARE:
 		view->min_share = cli_parse_number(state, argument, "--min-share", 0, 100) / 100;
 		return 0;
@@ -147,8 +150,8 @@ int view_fail_export(const char *path, const struct exporter *exporter, int erro
 		return cli_fail(EXIT_BAD_DATA, "%s holds sums alone, no single samples: %s shows when something ran; "
 				"folded, svg, speedscope and pprof do without", path, exporter->name);
 	if (error == -ENOTSUP)
-		return cli_fail(EXIT_BAD_DATA, "%s counts events, and %s shows time alone; the other formats take it",
-				path, exporter->name);
+		return cli_fail(EXIT_BAD_DATA, "%s shows time alone, and there is none: %s counts events, or --counts is given; the other formats "
+				"take it", exporter->name, path);
 	return cli_fail(EXIT_FAILED, "making the %s failed: %s", exporter->name, strerror(-error));
 }
 
@@ -236,6 +239,8 @@ static int open_file(const char *file, const char *path, const struct view *view
 		return status;
 	if (!is_part(view) && cli_count_samples(profile) == 0)
 		return cli_fail(EXIT_BAD_DATA, "%s holds no samples: %s", path, cli_why_empty(db, profile));
+	if (view->counts)
+		profile_drop_weights(profile);
 	if (view->full_paths)
 		profile_show_full_paths(profile);
 	if (view_keep(profile, view) < 0)

@@ -36,6 +36,7 @@ struct view {
 	double live_s;          /* how long a process is recorded; 0: DEFAULT_LIVE_S */
 	bool lines, inverted;   /* how a tree is made of it: struct export_options */
 	double min_share;
+	bool counts;            /* how many samples, not what they weigh */
 	bool can_split;         /* whether it can: set before parsing */
 	bool with_samples;      /* whether samples are wanted one by one, where there are any: set before opening */
 };
@@ -60,6 +61,7 @@ enum {
 	KEY_VIEW_LINES,
 	KEY_VIEW_INVERTED,
 	KEY_VIEW_MIN_SHARE,
+	KEY_VIEW_COUNTS,
 	KEY_VIEW_MERGE,
 	KEY_VIEW_LIVE = 'd',
 };
@@ -96,7 +98,8 @@ enum {
 	{ "inverted", KEY_VIEW_INVERTED, NULL, 0,                                                          \
 	  "Bottom-up: leaves at the root", 0 },                                                            \
 	{ "min-share", KEY_VIEW_MIN_SHARE, "PERCENT", 0,                                                   \
-	  "Hide frames below PERCENT of the total; their time counts for their caller", 0 }
+	  "Hide frames below PERCENT of the total; their time counts for their caller", 0 },       \
+	{ "counts", KEY_VIEW_COUNTS, NULL, 0, "Count samples instead of adding up their time", 0 }
 
 /* Where a verb shows processes, too, by the number that stands for a recording. */
 #define VIEW_LIVE_ROW                                                                                      \

@@ -362,8 +362,8 @@ static int write_chrome(const struct profile *profile, const struct export_optio
 	CLEANUP(timeline_freep) struct timeline *timeline = NULL;
 	int r;
 
-	if (profile->unit)
-		return -ENOTSUP; /* numbers of events have no length */
+	if (profile->unit || (profile->n_totals > 0 && !profile_has_weights(profile)))
+		return -ENOTSUP; /* numbers have no length */
 	if (profile->n_samples == 0)
 		return -ENODATA;
 	r = timeline_new(profile, options, &timeline);

@@ -1,5 +1,6 @@
-/* export_folded.c - one line per stack: "outer;inner;leaf samples".
+/* export_folded.c - one line per stack: "outer;inner;leaf 12".
  *
+ * The number is time, in microseconds, or how many events, where some samples weigh more than others; else it counts samples.
  * The format of Brendan Gregg's stackcollapse scripts, which flamegraph.pl,
  * inferno, speedscope and many others read. Lines are sorted frame by frame.
  *
@@ -13,6 +14,8 @@
 #include "base/util.h"
 #include "src/export/export.h"
 #include "src/export/fold.h"
+
+enum { NS_IN_US = 1000 };
 
 struct line {
 	char *text;
@@ -47,23 +50,43 @@ static int line_set(struct line *line, uint32_t depth, const char *name)
 	return 0;
 }
 
-static int write_lines(const struct call_tree *tree, FILE *out)
+/* What numbers are: so much weight is 1; 0: they are samples. */
+static uint64_t scale_of(const struct profile *profile)
+{
+	if (!profile_weights_differ(profile))
+		return 0;
+	return profile->unit ? 1 : NS_IN_US;
+}
+
+/* A node's own number. Rounding goes on from node to node, so that all of them add up. @sum: of weights before it. */
+static uint64_t own_value(const struct call_tree *tree, uint32_t node, uint64_t scale, uint64_t *sum)
+{
+	uint64_t before = *sum;
+
+	if (scale == 0)
+		return call_tree_self_samples(tree, node);
+	*sum += call_tree_self_weight(tree, node);
+	return (*sum + scale / 2) / scale - (before + scale / 2) / scale;
+}
+
+static int write_lines(const struct call_tree *tree, uint64_t scale, FILE *out)
 {
 	CLEANUP(line_done) struct line line = {};
+	uint64_t sum = 0;
 	int r;
 
 	for (uint32_t at = call_tree_next(tree, 0, true); at != 0;
 	     at = call_tree_next(tree, at, true)) {
 		uint32_t depth = tree->nodes[at].depth;
-		uint64_t samples = call_tree_self_samples(tree, at);
+		uint64_t value = own_value(tree, at, scale, &sum);
 
 		r = line_set(&line, depth, call_tree_label(tree, at)->text);
 		if (r < 0)
 			return r;
-		if (samples == 0)
+		if (value == 0)
 			continue;
 		fwrite(line.text, 1, line.ends[depth], out);
-		fprintf(out, " %ju\n", (uintmax_t)samples);
+		fprintf(out, " %ju\n", (uintmax_t)value);
 	}
 	return 0;
 }
@@ -77,7 +100,7 @@ static int write_folded(const struct profile *profile, const struct export_optio
 	r = fold_profile(profile, options, true, &tree);
 	if (r < 0)
 		return r;
-	r = write_lines(tree, out);
+	r = write_lines(tree, scale_of(profile), out);
 	if (r < 0)
 		return r;
 	return text_finish(out);
@@ -86,6 +109,6 @@ static int write_folded(const struct profile *profile, const struct export_optio
 const struct exporter export_folded = {
 	.name = "folded",
 	.endings = ".folded .collapsed",
-	.summary = "one line per stack with its samples, as flamegraph.pl and speedscope read it",
+	.summary = "one line per stack with its time (samples where all weigh the same), for flamegraph.pl and others",
 	.write = write_folded,
 };

@@ -39,6 +39,7 @@ static void put_cpu_times(struct json *json, const struct timeline *timeline, co
 static void put_samples(struct gecko *gecko, const struct timeline_thread *thread)
 {
 	const struct timeline *timeline = gecko->timeline;
+	bool is_time = timeline->has_weights && !gecko->profile->unit;
 	struct json *json = &gecko->json;
 
 	to_json_key(json, "samples");
@@ -63,11 +64,11 @@ static void put_samples(struct gecko *gecko, const struct timeline_thread *threa
 	to_json_key(json, "weight");
 	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++)
-		to_json_fixed(json, timeline_sample(timeline, thread, i)->weight_ns,
-			   gecko->profile->unit ? 0 : MILLISECOND_DECIMALS);
+		to_json_fixed(json, timeline_weight(timeline, timeline_sample(timeline, thread, i)),
+			      is_time ? MILLISECOND_DECIMALS : 0);
 	to_json_array_end(json);
-	to_json_put_string(json, "weightType", gecko->profile->unit ? "samples" : "tracing-ms");
-	if (!gecko->profile->unit)
+	to_json_put_string(json, "weightType", is_time ? "tracing-ms" : "samples");
+	if (is_time)
 		put_cpu_times(json, timeline, thread);
 	to_json_object_end(json);
 }

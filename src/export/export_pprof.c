@@ -21,7 +21,7 @@ typedef Perftools__Profiles__Sample sample_message;
 typedef Perftools__Profiles__Label label_message;
 typedef Perftools__Profiles__ValueType value_type;
 
-enum { MOST_LABELS = 8, NO_STACK = 0, REST = 1 };
+enum { MOST_VALUES = 2, MOST_LABELS = 8, NO_STACK = 0, REST = 1 };
 
 /* What samples have in common. */
 struct entry {
@@ -43,6 +43,7 @@ struct writing {
 	uint32_t *nodes;
 	uint64_t *locations;
 	size_t locations_allocated;
+	size_t n_values; /* 1: nothing weighs */
 };
 
 static void writing_done(struct writing *writing)
@@ -250,7 +251,7 @@ static void label_entry(struct label_list *list, const struct entry *entry)
 static int put_entry(struct writing *writing, const struct entry *entry)
 {
 	struct label_list labels = { .pprof = &writing->pprof };
-	int64_t values[] = { (int64_t)entry->samples, (int64_t)entry->weight_ns };
+	int64_t values[MOST_VALUES] = { (int64_t)entry->samples, (int64_t)entry->weight_ns };
 	sample_message sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *samples = &sample;
 	int r;
 
@@ -262,7 +263,7 @@ static int put_entry(struct writing *writing, const struct entry *entry)
 		return labels.error;
 	sample.location_id = writing->locations;
 	sample.value = values;
-	sample.n_value = N_ELEMENTS(values);
+	sample.n_value = writing->n_values;
 	sample.label = labels.list;
 	sample.n_label = labels.n;
 	return pprof_put(&writing->pprof, &PPROF_PIECE(.n_sample = 1, .sample = &samples));
@@ -284,21 +285,21 @@ static int put_head(struct writing *writing)
 	const struct profile_run *run = &writing->profile->run;
 	const char *unit = writing->profile->unit;
 	value_type samples, weight, *types[] = { &samples, &weight };
-	pprof_piece head = PPROF_PIECE(.n_sample_type = N_ELEMENTS(types));
+	pprof_piece head = PPROF_PIECE(.n_sample_type = writing->n_values);
 	int64_t comment = 0;
 	int r;
 
 	r = value_type_of(&writing->pprof, "samples", "count", &samples);
-	if (r == 0)
+	if (r == 0 && writing->n_values == MOST_VALUES)
 		r = value_type_of(&writing->pprof, unit ?: run->mode ?: "cpu", unit ? "count" : "nanoseconds", &weight);
 	if (r == 0 && run->command)
 		r = pprof_string(&writing->pprof, run->command, &comment);
 	if (r < 0)
 		return r;
 	head.sample_type = types;
-	head.default_sample_type = weight.type;
-	head.period_type = &weight;
-	head.period = run->hz > 0 && !unit ? (int64_t)(1e9 / run->hz) : 0;
+	head.default_sample_type = types[writing->n_values - 1]->type;
+	head.period_type = types[writing->n_values - 1];
+	head.period = run->hz > 0 && !unit && writing->n_values == MOST_VALUES ? (int64_t)(1e9 / run->hz) : 0;
 	head.time_nanos = (int64_t)run->started_ns;
 	head.duration_nanos = run->ended_ns > run->started_ns ? (int64_t)(run->ended_ns - run->started_ns) : 0;
 	head.comment = &comment;
@@ -325,7 +326,8 @@ static int write_pieces(struct writing *writing)
 
 static int write_pprof(const struct profile *profile, const struct export_options *options, FILE *out)
 {
-	CLEANUP(writing_done) struct writing writing = { .profile = profile, .options = options };
+	CLEANUP(writing_done) struct writing writing = { .profile = profile, .options = options,
+					       .n_values = profile_has_weights(profile) ? MOST_VALUES : 1 };
 	FILE *compressed;
 	int r;
 

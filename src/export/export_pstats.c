@@ -180,7 +180,7 @@ static int write_pstats(const struct profile *profile, const struct export_optio
 	CLEANUP(call_graph_freep) struct call_graph *graph = NULL;
 	int r;
 
-	if (profile->unit)
+	if (profile->unit || (profile->n_totals > 0 && !profile_has_weights(profile)))
 		return -ENOTSUP;
 	r = call_graph_new(profile, options, options->lines ? GRAPH_LINES : 0, &graph);
 	if (r < 0)

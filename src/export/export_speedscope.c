@@ -76,7 +76,7 @@ static uint64_t put_weights(struct json *json, const struct timeline *timeline, 
 	to_json_key(json, "weights");
 	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++) {
-		uint64_t weight = timeline_sample(timeline, thread, i)->weight_ns;
+		uint64_t weight = timeline_weight(timeline, timeline_sample(timeline, thread, i));
 
 		to_json_integer(json, (int64_t)weight);
 		sum += weight;
@@ -93,7 +93,7 @@ static void put_thread(struct json *json, const struct timeline *timeline, const
 	to_json_object(json);
 	to_json_put_string(json, "type", "sampled");
 	put_thread_name(json, thread->thread, first->thread->pid != last->thread->pid);
-	to_json_put_string(json, "unit", unit ? "none" : "nanoseconds");
+	to_json_put_string(json, "unit", unit || !timeline->has_weights ? "none" : "nanoseconds");
 	to_json_put_integer(json, "startValue", 0);
 	put_stacks(json, timeline, thread, path);
 	to_json_put_integer(json, "endValue", (int64_t)put_weights(json, timeline, thread));

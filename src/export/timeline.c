@@ -90,7 +90,7 @@ static int make_samples(struct timeline *timeline, const struct profile *profile
 		}
 		timeline->made[i] = (struct profile_sample){ .thread = (int32_t)n - 1,
 							     .stack = total->stack,
-							     .weight_ns = total->weight_ns };
+							     .weight_ns = timeline->has_weights ? total->weight_ns : total->samples };
 	}
 	*ret_threads = n;
 	return 0;
@@ -101,6 +101,7 @@ static int fill(struct timeline *timeline, const struct profile *profile)
 	size_t n_threads;
 	int r;
 
+	timeline->has_weights = profile_has_weights(profile);
 	timeline->has_times = profile->n_samples > 0;
 	timeline->samples = profile->samples;
 	if (timeline->has_times)

@@ -18,6 +18,7 @@ struct timeline {
 	uint32_t *order; /* indices of samples, by thread, then by time */
 	struct timeline_thread *threads; /* those with samples, by pid and tid */
 	size_t n_threads;
+	bool has_weights; /* otherwise weights are numbers of samples */
 	bool has_times; /* otherwise samples are sums, in the order of the recording's stacks */
 	struct profile_sample *made; /* then they are these */
 	struct profile_thread *made_threads;
@@ -41,6 +42,12 @@ static inline const struct profile_sample *timeline_sample(const struct timeline
 static inline uint32_t timeline_node(const struct timeline *timeline, const struct profile_sample *sample)
 {
 	return timeline->nodes[sample->stack + 1];
+}
+
+/* What a sample weighs, as the timeline counts. */
+static inline uint64_t timeline_weight(const struct timeline *timeline, const struct profile_sample *sample)
+{
+	return timeline->has_weights || !timeline->has_times ? sample->weight_ns : 1;
 }
 
 /* Whether a sample was taken while its thread had a processor, or else waits. */

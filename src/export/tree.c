@@ -249,6 +249,15 @@ uint64_t call_tree_self_samples(const struct call_tree *tree, uint32_t node)
 	return samples;
 }
 
+uint64_t call_tree_self_weight(const struct call_tree *tree, uint32_t node)
+{
+	uint64_t weight_ns = tree->nodes[node].weight_ns;
+
+	for (uint32_t child = tree->nodes[node].first_child; child != 0; child = tree->nodes[child].next_sibling)
+		weight_ns -= tree->nodes[child].weight_ns;
+	return weight_ns;
+}
+
 uint32_t call_tree_next(const struct call_tree *tree, uint32_t node, bool enter)
 {
 	if (enter && tree->nodes[node].first_child != 0)

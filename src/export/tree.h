@@ -61,6 +61,9 @@ bool call_tree_is_small(const struct call_tree *tree, uint32_t node);
 /* call_tree_self_samples - a node's own samples, after call_tree_finish(): those of left out callees, too. */
 uint64_t call_tree_self_samples(const struct call_tree *tree, uint32_t node);
 
+/* call_tree_self_weight - the same of weights. */
+uint64_t call_tree_self_weight(const struct call_tree *tree, uint32_t node);
+
 /*
  * call_tree_next - the node after this one, callers first, siblings in order.
  * @enter: false passes over what the node calls.

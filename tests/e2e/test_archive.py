@@ -309,7 +309,7 @@ class Merge(Archive):
         moved = self.pid + 10000000
         self.assertEqual([(1, self.pid, self.pid), (2, moved, self.pid)],
                          [tuple(row.values()) for row in ask("both.db", "SELECT run, pid, was FROM run_process ORDER BY run")])
-        text = probing("export", "both.db", "--to", "folded", "-o", "-", "--pid", moved, check=t.OK).stdout
+        text = probing("export", "both.db", "--to", "folded", "--counts", "-o", "-", "--pid", moved, check=t.OK).stdout
         self.assertEqual(info("two.db")["samples"], sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines()))
         info("both.db", "--check")
 

@@ -410,7 +410,7 @@ class Exports(t.RecordedCase):
     def test_views_hold_everywhere(self):
         """The same part of the recording, whichever format."""
         options = ("--focus", "edit_distance", "--no-native", "--since", "0.2")
-        folded = probing("export", "--to", "folded", "-o", "-", *options, check=t.OK).stdout
+        folded = probing("export", "--to", "folded", "--counts", "-o", "-", *options, check=t.OK).stdout
         n = sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines())
         self.assertEqual(n, sum(len(profile["samples"]) for profile in self.load("speedscope", *options)["profiles"]))
         gecko = self.load("gecko", *options)

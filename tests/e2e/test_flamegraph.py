@@ -30,7 +30,7 @@ def read_folded(text):
 
 class Flamegraph(t.RecordedCase):
     def folded(self, *options):
-        return read_folded(probing("flamegraph", "--format", "folded", "-o", "-", *options, check=t.OK).stdout)
+        return read_folded(probing("flamegraph", "--format", "folded", "--counts", "-o", "-", *options, check=t.OK).stdout)
 
     def svg(self, *options):
         probing("flamegraph", "probing.db", "-o", "out.svg", *options, check=t.OK)

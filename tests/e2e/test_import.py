@@ -44,7 +44,7 @@ def imported(name, *more):
 
 
 def folded(path, *more):
-    lines = probing("export", path, "--to", "folded", "-o", "-", *more, check=t.OK).stdout.splitlines()
+    lines = probing("export", path, "--to", "folded", "--counts", "-o", "-", *more, check=t.OK).stdout.splitlines()
     return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
 
 

@@ -188,9 +188,93 @@ class Labels(t.Case):
         self.assertRegex(probing("report", "--full-paths", "--by", "module", check=t.OK).stdout, r" py +%s\n" % re.escape(path))
         self.assertRegex(probing("annotate", "probing.db", "work", "--full-paths", check=t.OK).stdout, r"(?m)^%s$" % re.escape(path))
 
+    # ---- All formats give the same shares of time ----
+
+    def shares(self, found, all_of_it):
+        """Of the functions that run themselves."""
+        return {name: found.get(name, 0) / all_of_it for name in self.running}
+
+    def assertShares(self, expected, found, what, delta=1e-4):
+        self.assertEqual(set(expected), set(found), what)
+        for name, share in expected.items():
+            self.assertAlmostEqual(share, found[name], delta=delta, msg="%s: %s" % (what, name))
+
+    def own_times(self, *options):
+        """By format: what each function has itself, as a share."""
+        self.running = [name for name, (own, _) in self.functions().items() if own > 0]
+        leaf = collections.Counter()
+        for stack, value in read_folded(self.export("folded", *options)).items():
+            leaf[stack[-1]] += value
+        yield "folded", self.shares(leaf, sum(leaf.values()))
+        scope, leaf = json.loads(self.export("speedscope", *options)), collections.Counter()
+        for profile in scope["profiles"]:
+            for stack, weight in zip(profile["samples"], profile["weights"]):
+                leaf[scope["shared"]["frames"][stack[-1]]["name"]] += weight
+        yield "speedscope", self.shares(leaf, sum(leaf.values()))
+        gecko, leaf = json.loads(self.export("gecko", *options)), collections.Counter()
+        tables = gecko["shared"]
+        for thread in gecko["threads"]:
+            for stack, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"]):
+                function = tables["frameTable"]["func"][tables["stackTable"]["frame"][stack]]
+                leaf[tables["stringArray"][tables["funcTable"]["name"][function]]] += weight
+        yield "gecko", self.shares(leaf, sum(leaf.values()))
+        text = re.search(r'id="profile">(.*?)</script>', self.export("html", *options), re.DOTALL).group(1)
+        data, leaf = json.loads(text), collections.Counter()
+        nodes, strings = data["nodes"], data["strings"]
+        for i, (label, up, value) in enumerate(zip(nodes["label"], nodes["up"], nodes["value"])):
+            leaf[strings[data["labels"]["text"][label] - 1]] += value
+            if i > 0:
+                leaf[strings[data["labels"]["text"][nodes["label"][i - up]] - 1]] -= value
+        if data["left_out"] == 0:
+            yield "html", self.shares(leaf, nodes["value"][0])
+        leaf, name = collections.Counter(), {}
+        text = self.export("callgrind", *options)
+        column = re.search("^events: (.*)", text, re.MULTILINE).group(1).split().index("samples" if "--counts" in options else "ns")
+        called = False
+        for line in text.splitlines():
+            match = re.fullmatch(r"(c?)fn=\((\d+)\)(?: (.*?)(?:'2)?)?", line)
+            if match:
+                name.setdefault(match.group(2), match.group(3))
+                current = current if match.group(1) else name[match.group(2)]
+            elif re.fullmatch(r"\d+( \d+)+", line) and not called:
+                leaf[current] += int(line.split()[1 + column])
+            called = line.startswith("calls=")
+        yield "callgrind", self.shares(leaf, sum(leaf.values()))
+        tool = self.pprof(*options)
+        yield "pprof", self.shares(tool, sum(tool.values()))
+
+    def test_shares_of_time(self):
+        all_of_it = self.report()["weight"]
+        expected = {name: own / all_of_it for name, (own, _) in self.functions().items() if own > 0}
+        self.assertGreater(len(expected), 3)
+        for what, found in self.own_times():
+            # pprof rounds what it prints
+            self.assertShares(expected, found, what, delta=1e-3 if what == "pprof" else 1e-4)
+
+    def test_shares_of_samples(self):
+        found = dict(self.own_times("--counts"))
+        for what, shares in found.items():
+            self.assertShares(found["folded"], shares, what, delta=1e-3 if what == "pprof" else 1e-9)
+        n_samples = self.report()["samples"]
+        self.assertEqual(n_samples, sum(read_folded(self.export("folded", "--counts")).values()))
+        for to in ("chrome", "pstats"):
+            said = probing("export", "--to", to, "--counts", "-o", "-", check=t.BAD_DATA)
+            self.assertSentence(said.stderr, "--counts")
+
     # ---- A part of the recording has the names of the whole ----
 
     def test_names_do_not_depend_on_what_is_shown(self):
-        names = {name for stack in read_folded(self.export("folded", "--module", "beta/base.py")) for name in stack}
-        self.assertIn("work (beta/base.py)", names)
-        self.assertNotIn("work (alpha/base.py)", names)
+        part = {name for stack in read_folded(self.export("folded", "--module", "beta/base.py")) for name in stack}
+        self.assertIn("work (beta/base.py)", part)
+        self.assertLess(part, {name for stack in read_folded(self.export("folded")) for name in stack})
+
+
+class Waiting(Labels):
+    """The same of a recording whose samples weigh differently."""
+    OPTIONS = ("--mode", "wall")
+
+    def test_folded_is_in_microseconds(self):
+        values = read_folded(self.export("folded"))
+        self.assertAlmostEqual(self.report()["weight"] / 1e3, sum(values.values()), delta=1)
+        self.assertNotEqual(self.report()["samples"], sum(values.values()))
+

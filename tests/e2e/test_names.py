@@ -46,7 +46,7 @@ class Names(t.Case):
         self.assertIn(wanted, chains)
 
     def test_a_folded_stack_is_one_line(self):
-        stacks = read_folded(self.output("flamegraph", "--format", "folded", "-o", "-"))
+        stacks = read_folded(self.output("flamegraph", "--format", "folded", "--counts", "-o", "-"))
         self.assertEqual(len(self.recording.samples), sum(stacks.values()))
         deepest = max(stacks, key=len)
         self.assertTrue(any("burn" in frame for frame in deepest), deepest)

@@ -152,7 +152,7 @@ class Sql(t.RecordedCase):
         self.assertTrue(any(row["frame_type"] == "Python" and row["lineno"] for row in rows))
 
     def test_folded_is_what_flame_graphs_name(self):
-        probing("flamegraph", "probing.db", "--format", "folded", "-o", "out.folded", check=t.OK)
+        probing("flamegraph", "probing.db", "--format", "folded", "--counts", "-o", "out.folded", check=t.OK)
         with open("out.folded", encoding="utf-8") as file:
             exported = dict(line.rstrip("\n").rsplit(" ", 1) for line in file)
         ours = self.ask("SELECT stack, sum(samples) AS n, folded(stack) AS path FROM stack_total GROUP BY folded(stack)")

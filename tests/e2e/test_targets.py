@@ -473,7 +473,7 @@ class Views(t.Case):
         pass
 
     def folded(self, *options):
-        return read_folded(probing("flamegraph", "--format", "folded", "-o", "-", *options, check=t.OK).stdout)
+        return read_folded(probing("flamegraph", "--format", "folded", "--counts", "-o", "-", *options, check=t.OK).stdout)
 
     def sums(self, *conditions):
         with contextlib.closing(t.connect("probing.db", "rw")) as db:

@@ -14,7 +14,7 @@ SAME_FOR_ALL_USERS = True
 
 class Views(t.RecordedCase):
     def folded(self, *options):
-        return read_folded(probing("export", "--to", "folded", "-o", "-", *options, check=t.OK).stdout)
+        return read_folded(probing("export", "--to", "folded", "--counts", "-o", "-", *options, check=t.OK).stdout)
 
     def sql(self, query):
         """Rows of a query on the single samples."""

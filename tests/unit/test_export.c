@@ -1,4 +1,5 @@
 /* test_export.c - exporters, on profiles made by hand. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,6 +64,56 @@ static void test_folded_golden(void **state)
 	text_split = export_text("folded", &made.profile, &split);
 	compare_golden("training_threads_lines.folded", text_split);
 	assert_int_equal(folded_sum(text_split), 100);
+}
+
+/* Time where samples weigh differently: all of it, whatever is rounded. Else their number. */
+static void test_folded_weights(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *times = NULL, *events = NULL, *counts = NULL;
+
+	(void)state;
+	made_training(&made);
+	for (size_t i = 0; i < made.profile.n_totals; i++)
+		made.profile.totals[i].weight_ns = i == 0 ? 1000600 : 2400;
+	times = export_text("folded", &made.profile, &(struct export_options){ 0 });
+	assert_non_null(strstr(times, "<module> (train.py);Trainer.train (train.py) 1001\n"));
+	assert_int_equal(folded_sum(times), (1000600 + (made.profile.n_totals - 1) * 2400 + 500) / 1000);
+	made.profile.unit = "page-faults";
+	events = export_text("folded", &made.profile, &(struct export_options){ 0 });
+	assert_int_equal(folded_sum(events), 1000600 + (made.profile.n_totals - 1) * 2400);
+	profile_drop_weights(&made.profile);
+	counts = export_text("folded", &made.profile, &(struct export_options){ 0 });
+	assert_int_equal(folded_sum(counts), 100);
+}
+
+/* Without weights all that is shown is how many samples there are. */
+static void test_counts(void **state)
+{
+	CLEANUP(made_done) struct made_profile made = {};
+	CLEANUP(freep) char *svg = NULL, *scope = NULL, *gecko = NULL, *grind = NULL, *none = NULL;
+	struct export_options options = { 0 };
+	size_t n_bytes;
+	FILE *out;
+
+	(void)state;
+	made_training(&made);
+	made_samples(&made);
+	profile_drop_weights(&made.profile);
+	svg = export_text("svg", &made.profile, &options);
+	assert_non_null(strstr(svg, "97 % · 97 samples<"));
+	scope = export_text("speedscope", &made.profile, &options);
+	assert_non_null(strstr(scope, "\"unit\":\"none\""));
+	assert_non_null(strstr(scope, "\"endValue\":80"));
+	gecko = export_text("gecko", &made.profile, &options);
+	assert_non_null(strstr(gecko, "\"weightType\":\"samples\""));
+	grind = export_text("callgrind", &made.profile, &options);
+	assert_non_null(strstr(grind, "events: samples\ntotals: 100\n"));
+	out = open_memstream(&none, &n_bytes);
+	assert_non_null(out);
+	assert_int_equal(exporter_by_name("chrome")->write(&made.profile, &options, out), -ENOTSUP);
+	assert_int_equal(exporter_by_name("pstats")->write(&made.profile, &options, out), -ENOTSUP);
+	fclose(out);
 }
 
 static void test_svg_golden(void **state)
@@ -380,6 +431,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_folded_golden),
+		cmocka_unit_test(test_folded_weights),
+		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_svg_golden),
 		cmocka_unit_test(test_callgrind_golden),
 		cmocka_unit_test(test_callgrind_recursion),
