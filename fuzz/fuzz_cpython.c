@@ -41,6 +41,17 @@ static void find_codes(struct py_runtime *runtime)
 	}
 }
 
+/* Among words of the image, which point into it. */
+static void find_lock(struct py_runtime *runtime, const uint8_t *data, size_t n_bytes)
+{
+	uint64_t words[256] = { 0 };
+	struct py_lock lock = { 0 };
+
+	memcpy(words, data + (n_bytes / 2 & ~(size_t)7), MIN(n_bytes - (n_bytes / 2 & ~(size_t)7), sizeof words));
+	if (py_lock_find(runtime, words, N_ELEMENTS(words), words[0], &lock) == 0 && lock.object == 0)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	static struct memory_image image;
@@ -57,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	check_codes(runtime);
 	find_codes(runtime);
 	check_codes(runtime);
+	find_lock(runtime, data, n_bytes);
 	py_runtime_free(runtime);
 	return 0;
 }

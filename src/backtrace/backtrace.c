@@ -19,6 +19,7 @@
 #include "src/backtrace/stop.h"
 #include "src/backtrace/tasks.h"
 #include "src/backtrace/target.h"
+#include "src/backtrace/waits.h"
 
 enum { MAX_COMMAND_BYTES = 1 << 16, MAX_NAME_BYTES = 64, STOPPING_NICE = -10 };
 
@@ -35,6 +36,7 @@ struct look {
 	struct core_file *core; /* NULL: a process */
 	struct target *target;
 	struct backtrace *backtrace;
+	struct sockets *sockets;  /* of the process; NULL of a core file */
 	struct raw_stack *stacks; /* one per thread */
 	pid_t *tids;
 	size_t n_tids;
@@ -50,6 +52,7 @@ static void raw_done(struct raw_stack *raw)
 static void thread_done(struct backtrace_thread *thread)
 {
 	backtrace_tasks_done(thread);
+	backtrace_wait_done(&thread->wait);
 	free(thread->name);
 	free(thread->wchan);
 	free(thread->python_name);
@@ -161,6 +164,8 @@ static int take_stopped(struct look *look, struct backtrace_thread *thread, cons
 	int r;
 
 	r = stop_registers(stop, &regs);
+	if (r >= 0 && !backtrace_wait_is_of(&thread->wait, &regs))
+		backtrace_wait_done(&thread->wait);
 	if (r >= 0)
 		r = take_held(look, thread, &regs, raw);
 	thread->stopped_ns = stop_end(stop);
@@ -253,6 +258,8 @@ static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *th
 	if (!thread->name)
 		return -ENOMEM;
 	r = read_wchan(look, thread);
+	if (r >= 0 && (stat.state == 'S' || stat.state == 'D'))
+		r = backtrace_wait_read(look->target, look->sockets, tid, &thread->wait);
 	if (r < 0)
 		return r;
 	if (stat.state == 'Z') {
@@ -349,6 +356,8 @@ static int name_all(struct look *look)
 	int r;
 
 	r = name_threads(look);
+	if (!look->core)
+		backtrace_find_holders(backtrace, look->target, look->tids, look->n_tids);
 	if (r >= 0)
 		r = frame_names_new(look->session, look->target, &names);
 	if (r < 0)
@@ -375,6 +384,7 @@ static void look_done(struct look *look)
 	free(look->stacks);
 	free(look->tids);
 	core_file_free(look->core);
+	sockets_free(look->sockets);
 	target_free(look->target);
 	backtrace_free(look->backtrace);
 }
@@ -384,6 +394,8 @@ static int open_process(struct look *look)
 	int r;
 
 	r = proc_tasks(look->options->pid, &look->tids, &look->n_tids);
+	if (r >= 0)
+		r = sockets_new(look->options->pid, &look->sockets);
 	return r < 0 ? r : target_open(look->options->pid, look->session->modules, &look->target);
 }
 

@@ -69,6 +69,36 @@ enum backtrace_stop {
 	STOP_DUMPED         /* there is nobody to be stopped: a core file */
 };
 
+/* What kind of lock a thread waits for. */
+enum backtrace_lock {
+	LOCK_UNKNOWN,   /* none, or something else that is built on futex(2) */
+	LOCK_GIL,
+	LOCK_MUTEX,     /* of the C library */
+	LOCK_PYTHON,    /* threading.Lock: nothing tells who holds it */
+	LOCK_RECURSIVE, /* threading.RLock */
+	LOCK_FILE,      /* of flock(2) or fcntl(2) */
+};
+
+/* What a thread waits for, before it was stopped. */
+struct backtrace_wait {
+	const char *call; /* the system call that it sleeps in; NULL: not known, and so is all else */
+	struct backtrace_descriptor {
+		int number;
+		char *what; /* "tcp 127.0.0.1:80, listening": see descriptor_describe(); NULL: it cannot be told, */
+		int error;  /* and why: negative errno */
+	} descriptors[8];
+	size_t n_descriptors, n_more; /* of which there are more */
+	enum backtrace_lock lock;
+	uint64_t lock_address; /* of the Python object, or the mutex; 0: not known */
+	pid_t holder;          /* a thread of the process; of a file's lock a process; 0: not known */
+	uint64_t depth;        /* of a recursive lock: how often it is held */
+	bool is_for_child;
+	pid_t child; /* as the process knows it; 0: any */
+	/* To find the holder by, and whether it is the same wait. */
+	uint64_t owner_ident, sp;
+	pid_t owner_own;
+};
+
 /* A task of an event loop. */
 struct backtrace_task {
 	char *name;        /* "": it has none */
@@ -85,6 +115,7 @@ struct backtrace_thread {
 	char *python_name; /* as Python has it; NULL: it has none, or is not known */
 	char state;    /* before it was stopped; see struct proc_stat */
 	char *wchan;   /* where in the kernel it waits; "" it does not, or unknown */
+	struct backtrace_wait wait;
 	bool is_idle;  /* it slept there, and not because of a GIL */
 	enum backtrace_stop stop;
 	uint64_t stopped_ns; /* how long it was */

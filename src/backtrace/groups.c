@@ -49,6 +49,19 @@ static bool same_state(const struct py_state *a, const struct py_state *b)
 	return a->interpreter == b->interpreter && a->holds_gil == b->holds_gil && a->collects == b->collects;
 }
 
+/* Locks that do not say who holds them are alike. */
+static bool same_wait(const struct backtrace_wait *a, const struct backtrace_wait *b)
+{
+	if (!same_text(a->call, b->call) || a->n_descriptors != b->n_descriptors || a->n_more != b->n_more || a->lock != b->lock ||
+	    a->holder != b->holder || a->depth != b->depth || a->is_for_child != b->is_for_child || a->child != b->child)
+		return false;
+	for (size_t i = 0; i < a->n_descriptors; i++)
+		if (a->descriptors[i].number != b->descriptors[i].number ||
+		    !same_text(a->descriptors[i].what, b->descriptors[i].what))
+			return false;
+	return true;
+}
+
 static bool same_thread(const void *data, size_t left, size_t right)
 {
 	const struct backtrace *backtrace = data;
@@ -56,7 +69,7 @@ static bool same_thread(const void *data, size_t left, size_t right)
 
 	return a->n_tasks == 0 && b->n_tasks == 0 && a->is_idle == b->is_idle && a->state == b->state &&
 	       same_text(a->wchan, b->wchan) && a->stop == b->stop && a->verdict == b->verdict && a->end == b->end &&
-	       a->is_python == b->is_python && a->waits_for_gil == b->waits_for_gil && same_state(&a->python, &b->python) &&
+	       a->is_python == b->is_python && a->waits_for_gil == b->waits_for_gil && same_state(&a->python, &b->python) && same_wait(&a->wait, &b->wait) &&
 	       same_frames(a->frames, a->n_frames, b->frames, b->n_frames);
 }
 

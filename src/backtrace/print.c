@@ -71,6 +71,16 @@ const char *print_reason(enum backtrace_stop stop)
 	return reasons[stop];
 }
 
+const char *print_lock(enum backtrace_lock lock)
+{
+	static const char *const names[] = {
+		[LOCK_GIL] = "GIL", [LOCK_MUTEX] = "mutex", [LOCK_PYTHON] = "threading.Lock",
+		[LOCK_RECURSIVE] = "threading.RLock", [LOCK_FILE] = "file lock",
+	};
+
+	return names[lock];
+}
+
 /* Of a longer name the kernel keeps the beginning (TASK_COMM_LEN), maybe with a part of a character. */
 bool print_is_same_name(const char *kernel, const char *python)
 {
@@ -200,6 +210,57 @@ static void put_thread(const struct page *page, const struct backtrace_thread *t
 	} else {
 		fprintf(page->out, ", not stopped: %s; Python frames from memory", print_reason(thread->stop));
 	}
+	fputc('\n', page->out);
+}
+
+static void put_descriptors(const struct page *page, const struct backtrace_wait *wait)
+{
+	fputs(wait->n_descriptors + wait->n_more > 1 ? " for descriptors " : " for descriptor ", page->out);
+	for (size_t i = 0; i < wait->n_descriptors; i++) {
+		const struct backtrace_descriptor *descriptor = &wait->descriptors[i];
+
+		fprintf(page->out, "%s%d: ", i > 0 ? "; " : "", descriptor->number);
+		put(page, STYLE_PLAIN, descriptor->what ? descriptor->what : strerror(-descriptor->error));
+	}
+	if (wait->n_more > 0)
+		fprintf(page->out, "; and %zu more", wait->n_more);
+}
+
+static void put_holder(const struct page *page, const struct backtrace *backtrace, const struct backtrace_wait *wait)
+{
+	if (wait->holder == 0)
+		return;
+	fprintf(page->out, ", held by %s %d", wait->lock == LOCK_FILE ? "process" : "thread", (int)wait->holder);
+	for (size_t i = 0; wait->lock != LOCK_FILE && i < backtrace->n_threads; i++) {
+		const struct backtrace_thread *thread = &backtrace->threads[i];
+
+		if (thread->tid != wait->holder)
+			continue;
+		fputs(" \"", page->out);
+		put(page, STYLE_PLAIN, thread->python_name ? thread->python_name : thread->name);
+		fputc('"', page->out);
+	}
+	if (wait->depth > 1)
+		fprintf(page->out, ", acquired %ju times", (uintmax_t)wait->depth);
+}
+
+/* "  waits in accept4 for descriptor 3: tcp 127.0.0.1:8000, listening" */
+static void put_wait(const struct page *page, const struct backtrace *backtrace, const struct backtrace_wait *wait)
+{
+	if (wait->n_descriptors == 0 && wait->lock == LOCK_UNKNOWN && !wait->is_for_child)
+		return;
+	fputs("  waits", page->out);
+	if (wait->lock == LOCK_UNKNOWN || wait->lock == LOCK_FILE)
+		fprintf(page->out, " in %s", wait->call);
+	if (wait->n_descriptors > 0)
+		put_descriptors(page, wait);
+	else if (wait->is_for_child && wait->child > 0)
+		fprintf(page->out, " for process %d", (int)wait->child);
+	else if (wait->is_for_child)
+		fputs(" for any child process", page->out);
+	else
+		fprintf(page->out, " for %s%s", wait->lock == LOCK_GIL ? "the " : "a ", print_lock(wait->lock));
+	put_holder(page, backtrace, wait);
 	fputc('\n', page->out);
 }
 
@@ -364,6 +425,7 @@ static int put_threads(struct page *page, const struct backtrace *backtrace)
 			continue;
 		put_thread(page, thread);
 		put_alike(page, leaders, backtrace->n_threads, i, "thread", name_thread, backtrace);
+		put_wait(page, backtrace, &thread->wait);
 		for (size_t k = 0; k < thread->n_frames; k++) {
 			put_frame(page, &thread->frames[k]);
 			if (thread->frames[k].locals)

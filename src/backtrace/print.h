@@ -10,6 +10,9 @@ const char *print_state(char state);
 /* Why a thread was not stopped, in a few words; NULL: it was. */
 const char *print_reason(enum backtrace_stop stop);
 
+/* What a lock is called, "threading.RLock"; NULL: unknown. */
+const char *print_lock(enum backtrace_lock lock);
+
 /* Whether what Python calls a thread is what the kernel does, as far as that keeps it. */
 bool print_is_same_name(const char *kernel, const char *python);
 

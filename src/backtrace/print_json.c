@@ -75,6 +75,33 @@ static void put_tasks(struct json *json, const struct backtrace_thread *thread)
 	to_json_array_end(json);
 }
 
+static void put_wait(struct json *json, const struct backtrace_wait *wait)
+{
+	if (!wait->call) {
+		to_json_key(json, "wait");
+		to_json_null(json);
+		return;
+	}
+	to_json_key(json, "wait");
+	to_json_object(json);
+	to_json_put_string(json, "call", wait->call);
+	to_json_put_array(json, "descriptors");
+	for (size_t i = 0; i < wait->n_descriptors; i++) {
+		to_json_object(json);
+		to_json_put_integer(json, "descriptor", wait->descriptors[i].number);
+		to_json_put_string(json, "target", wait->descriptors[i].what);
+		to_json_object_end(json);
+	}
+	to_json_array_end(json);
+	to_json_put_integer(json, "more_descriptors", (int64_t)wait->n_more);
+	to_json_put_string(json, "lock", print_lock(wait->lock));
+	to_json_put_known(json, "lock_address", (int64_t)wait->lock_address, wait->lock_address != 0);
+	to_json_put_known(json, "holder", wait->holder, wait->holder != 0);
+	to_json_put_known(json, "depth", (int64_t)wait->depth, wait->lock == LOCK_RECURSIVE);
+	to_json_put_known(json, "child", wait->child, wait->child > 0);
+	to_json_object_end(json);
+}
+
 static void put_thread(struct json *json, const struct backtrace_thread *thread)
 {
 	const char state[2] = { thread->state, '\0' };
@@ -95,6 +122,7 @@ static void put_thread(struct json *json, const struct backtrace_thread *thread)
 	to_json_put_known(json, "stopped_us", (int64_t)(thread->stopped_ns + 999) / 1000, was_stopped);
 	to_json_put_string(json, "not_stopped", print_reason(thread->stop));
 	to_json_put_text(json, "wchan", thread->wchan);
+	put_wait(json, &thread->wait);
 	put_frames(json, thread->frames, thread->n_frames);
 	put_tasks(json, thread);
 	to_json_object_end(json);

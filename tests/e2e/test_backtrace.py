@@ -19,7 +19,7 @@ N_KILLED = int(os.environ.get("PROBING_KILLED") or 300)
 ORDINARY_USER = 65534
 
 Thread = t.collections.namedtuple("Thread", "tid name python_name state verdict stack_end interpreter "
-                                          "holds_gil waits_for_gil gc idle stopped_us not_stopped wchan frames")
+                                          "holds_gil waits_for_gil gc idle stopped_us not_stopped wchan wait frames")
 Frame = t.collections.namedtuple("Frame", "kind function file line module")
 
 
@@ -76,6 +76,103 @@ class Case(t.Case):
         folder = t.scratch()
         folder.__enter__()
         self.addCleanup(folder.__exit__, None, None, None)
+
+
+@t.for_each_interpreter(globals())
+class Blocked(Case):
+    """What threads wait for, against what they themselves know."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_interpreter(cls.interpreter)
+        with t.fixture("blocked.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
+            cls.truth = started.truth
+            # The second look meets calls that the first one has interrupted.
+            cls.looks = [Backtrace(started.pid), Backtrace(started.pid)]
+            cls.pid = started.pid
+            cls.one = Backtrace(started.pid, cls.looks[0].named("relocking").tid)
+            cls.memory = Backtrace(started.pid, "--no-stop")
+            cls.text = t.probing("backtrace", started.pid, check=t.OK).stdout
+
+    def waits(self, name):
+        return [look.named(name).wait for look in self.looks + [self.memory]]
+
+    def test_descriptors(self):
+        for name, wanted in self.truth["waits"].items():
+            for wait in self.waits(name):
+                with self.subTest(name):
+                    found = [[one["descriptor"], one["target"]] for one in wait["descriptors"]]
+                    self.assertEqual(wanted, found)
+                    self.assertEqual(0, wait["more_descriptors"])
+                    self.assertIsNone(wait["child"])
+
+    def test_names_of_calls(self):
+        for name, call in (("accepting", "accept"), ("receiving", "recv"), ("reading", "read"), ("selecting", "select"),
+                           ("polling", "poll"), ("watching", "epoll"), ("locking", "futex"), ("joining", "wait4"),
+                           ("sleeping", "nanosleep|select")):
+            for wait in self.waits(name):
+                self.assertRegex(wait["call"], call, name)
+
+    def test_locks(self):
+        for wait in self.waits("flocking"):
+            self.assertEqual(("file lock", self.pid), (wait["lock"], wait["holder"]))
+        for wait in self.waits("locking") + self.waits("getting"):
+            self.assertEqual(("threading.Lock", None), (wait["lock"], wait["holder"]))
+            self.assertTrue(wait["lock_address"])
+        for wait in self.waits("relocking") + [self.one.threads[0].wait]:
+            if self.interpreter.version == "2.7": # written in Python
+                self.assertEqual("threading.Lock", wait["lock"])
+                continue
+            self.assertEqual(("threading.RLock", 2), (wait["lock"], wait["depth"]))
+            self.assertEqual(self.looks[0].named("holding").tid, wait["holder"])
+
+    def test_child(self):
+        for wait in self.waits("joining"):
+            self.assertEqual(self.truth["child"], wait["child"])
+
+    def test_in_words(self):
+        for name, wanted in self.truth["waits"].items():
+            self.assertRegex(self.text, r'"%s"[^\n]*\n  waits in \w+ for descriptor %d: ' % (name, wanted[0][0]))
+        self.assertRegex(self.text, r'"joining"[^\n]*\n  waits in wait\w+ for process %d\n' % self.truth["child"])
+        self.assertRegex(self.text, r'"sleeping"[^\n]*\n  \S+  [[(]')
+
+
+class BlockedElsewhere(Case):
+    def test_a_file_that_another_process_has_locked(self):
+        code = ("import fcntl, time\nfile = open('locked', 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\n"
+                "print('ready {}', flush=True)\ntime.sleep(1000)")
+        with t.target([t.DEBIAN_PYTHON, "-c", code]) as holder:
+            waiting = subprocess.Popen(["flock", "locked", "true"])
+            self.addCleanup(waiting.wait)
+            self.addCleanup(waiting.kill)
+            t.wait_until(lambda: "lock" in task(waiting.pid, waiting.pid, "wchan"), what="a wait for the lock")
+            look = Backtrace(waiting.pid)
+            wait = look.threads[0].wait
+            self.assertEqual("file lock", wait["lock"])
+            self.assertTrue(wait["descriptors"][0]["target"].endswith("/locked"), wait)
+            self.assertEqual(holder.pid, wait["holder"])
+
+    def test_the_holder_of_a_mutex(self):
+        code = ("import ctypes, threading, time\n"
+                "libc = ctypes.CDLL(None)\n"
+                "mutex = ctypes.create_string_buffer(64)\n"
+                "libc.pthread_mutex_lock(mutex)\n"
+                "threading.Thread(target=libc.pthread_mutex_lock, args=(mutex,), daemon=True).start()\n"
+                "time.sleep(0.3)\n"
+                "print('ready {}', flush=True)\ntime.sleep(1000)")
+        with t.target([t.DEBIAN_PYTHON, "-c", code]) as started:
+            look = Backtrace(started.pid)
+            wait = [thread.wait for thread in look.threads if thread.tid != started.pid][0]
+            self.assertEqual(("mutex", started.pid), (wait["lock"], wait["holder"]))
+
+    def test_the_holder_of_the_gil(self):
+        with t.fixture("gil.py") as started:
+            def waits():
+                look = Backtrace(started.pid)
+                return [thread.wait for thread in look.threads if thread.waits_for_gil and thread.wait]
+            found = []
+            t.wait_until(lambda: found.extend(wait for wait in waits() if wait["holder"]) or found, what="a holder of the GIL")
+            self.assertEqual("GIL", found[0]["lock"])
 
 
 @t.for_each_interpreter(globals())

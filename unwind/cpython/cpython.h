@@ -287,6 +287,23 @@ int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline
  */
 enum py_answer py_waits_for_gil(struct py_runtime *runtime, pid_t tid, uint64_t futex);
 
+/* A lock object. */
+struct py_lock {
+	uint64_t object;   /* its address */
+	bool is_recursive; /* threading.RLock; else threading.Lock, which does not know who holds it */
+	uint64_t owner;    /* of a recursive one: threading.get_ident() of the thread that holds it; 0: none */
+	uint64_t depth;    /* and how many times */
+};
+
+/*
+ * py_lock_find - the lock object that a thread waits for.
+ * @words: the upper end of its stack, n words of it.
+ * @futex: address of the futex(2) that it waits on.
+ * Use it between samples: it reads memory anew.
+ * -ESRCH: it waits for none, or for one that cannot be told from another.
+ */
+int py_lock_find(struct py_runtime *runtime, const uint64_t *words, size_t n, uint64_t futex, struct py_lock *ret);
+
 /*
  * py_walk - append one evaluation's Python frames, innermost first.
  * @top:     its innermost frame.

@@ -36,6 +36,9 @@ enum { DICTS_TABLE, DICTS_KEYS_TABLE, DICTS_INDEX, DICTS_KINDS };
  * same, by the pointer to the dict less one; in values within the instance. */
 enum { INSTANCES_DICT, INSTANCES_VALUES, INSTANCES_TAGGED, INSTANCES_INLINE };
 
+/* What a thread that waits for a lock object sleeps on: a semaphore that the object points to, or one of its own. */
+enum { LOCKS_SEMAPHORE, LOCKS_PARKED };
+
 /* Where asyncio has its tasks: in its class, or variables of its C code; in its module; or in lists of the interpreter's. */
 enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 
@@ -160,6 +163,7 @@ enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 	X(ENTRY)                /* ENTRY_* */                                                      \
 	X(MAX_OWNER)            /* largest value of an owner */                                    \
 	X(GIL)                  /* GIL_* */                                                        \
+	X(LOCKS)                /* LOCKS_* */                                                      \
 	X(LINES)                /* LINES_* */                                                      \
 	X(STRINGS)              /* STRINGS_* */                                                    \
 	X(INSTRUCTION_BYTES)    /* smallest instruction */                                         \

@@ -1,0 +1,48 @@
+/* wait_call.h - what a system call waits for: descriptors, a lock, a child. Source: section 2 of the manual. */
+#ifndef PROBING_BASE_WAIT_CALL_H
+#define PROBING_BASE_WAIT_CALL_H
+
+#include "base/proc.h"
+#include "base/remote.h"
+
+enum wait_kind {
+	WAIT_UNKNOWN,     /* or for time alone */
+	WAIT_DESCRIPTORS,
+	WAIT_FUTEX,
+	WAIT_FILE_LOCK,   /* of the one descriptor: flock(2), or a lock of fcntl(2) */
+	WAIT_CHILD,
+};
+
+enum { WAIT_MAX_DESCRIPTORS = 8, WAIT_MAX_SEEN_DESCRIPTORS = 1024 };
+
+struct wait_call {
+	long number; /* of the system call; of one that was interrupted and goes on, the one that it was */
+	enum wait_kind kind;
+	int descriptors[WAIT_MAX_DESCRIPTORS];
+	size_t n_descriptors; /* in the array; */
+	size_t n_more;        /* and beside it, as far as they were counted */
+	uint64_t futex;       /* address of the word; 0: none */
+	uint32_t expected;    /* the value that the thread found in it */
+	pid_t child;          /* as the process knows it; 0: any, or one of a group */
+};
+
+/*
+ * wait_call_of - what a call waits for, by its arguments and what they point to.
+ * @pid:    whose call it is; 0: nobody is asked which descriptors an epoll instance has, and its own stands for them.
+ * @remote: its memory; NULL: sets of descriptors stay empty.
+ * What cannot be read is left out. At most WAIT_MAX_SEEN_DESCRIPTORS of a set are counted.
+ */
+void wait_call_of(const struct proc_call *call, pid_t pid, struct remote *remote, struct wait_call *ret);
+
+/* wait_call_parse_epoll - the descriptors that the "fdinfo" of an epoll instance lists. Source: proc_pid_fdinfo(5). */
+void wait_call_parse_epoll(const char *text, struct wait_call *ret);
+
+/*
+ * wait_call_mutex_owner - who holds the pthread mutex that a thread waits for: the id that the owner has in the process.
+ * Returns 0 where it is no mutex of the GNU C library, or one that does not say (those that inherit priorities do not).
+ * What looks like a mutex may be none: check that the process has such a thread.
+ * Source: glibc 2.17 to 2.42, sysdeps/nptl/bits/struct_mutex.h, nptl/lowlevellock.h (__lll_lock_wait waits for the value 2).
+ */
+pid_t wait_call_mutex_owner(const struct wait_call *call, struct remote *remote);
+
+#endif
