@@ -63,7 +63,7 @@ def entry(parts, table=None):
 
 
 def symbol(address, name, size=16, parent=0):
-    return struct.pack('<QQIIBBB5x', address, parent, size, name, 0, 0, 1)
+    return struct.pack('<QQQIIBBB5x', address, parent, parent, size, name, 0, 0, 1)
 
 
 def method(address, owner, member, kind=0):
@@ -95,7 +95,7 @@ def main():
             struct.pack('<3Q', 0x1000 + 0x10 * i, 0x1010 + 0x10 * i, i) for i in range(4))}),
         'bad_unit_number': entry({**whole, RANGES: struct.pack('<3Q', 0x1000, 0x1100, 1)}),
         'bad_strings': entry({**whole, STRINGS: b'\0outer\0inner'}),
-        'bad_parts': entry(whole, {SYMBOLS: (HEAD_BYTES, 33)}),
+        'bad_parts': entry(whole, {SYMBOLS: (HEAD_BYTES, 41)}),
         'bad_overlap': entry(whole, {METHODS: (HEAD_BYTES, 24), PLUMBING: (HEAD_BYTES, 48), STRINGS: (HEAD_BYTES, 2**64 - 1)}),
         'bad_offset': entry(whole, {IMAGE: (2**64 - PAGE, PAGE)}),
         'packed': entry({**whole, IMAGE: image(debug, SHF_COMPRESSED)}),

@@ -30,7 +30,7 @@ struct head {
 
 _Static_assert(sizeof(struct head) % STEP == 0 && sizeof(struct head) <= CACHE_HEAD_BYTES, "whole steps, and room for it");
 _Static_assert(offsetof(struct head, checksum) == CACHE_CHECKSUM_AT && offsetof(struct head, key) == CACHE_KEY_AT, "as told");
-_Static_assert(sizeof(struct cache_symbol) == 32 && sizeof(struct cache_method) == 24 && sizeof(struct cache_range) == 24,
+_Static_assert(sizeof(struct cache_symbol) == 40 && sizeof(struct cache_method) == 24 && sizeof(struct cache_range) == 24,
 	       "no padding, which would not be set");
 
 static const size_t element_bytes[CACHE_N_PARTS] = {

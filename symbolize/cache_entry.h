@@ -40,7 +40,7 @@ enum cache_part {
 };
 
 struct cache_symbol {
-	uint64_t address, parent;
+	uint64_t address, parent, body_of;
 	uint32_t size, name; /* name: its offset in CACHE_STRINGS */
 	uint8_t rank, n_underscores, exported;
 	uint8_t unused[5];
@@ -57,7 +57,7 @@ struct cache_range {
 	uint64_t start, end, unit; /* index into CACHE_UNITS */
 };
 
-enum { CACHE_HAS_STATIC = 1 /* struct symtab */, CACHE_HAS_NO_LINES = 2 /* there is no debug information */ };
+enum { CACHE_HAS_STATIC = 1, CACHE_HAS_GC_MAIN = 4 /* struct symtab */, CACHE_HAS_NO_LINES = 2 /* there is no debug information */ };
 
 enum { CACHE_IMAGE_ALIGNMENT = 4096, CACHE_MAX_ENTRY = 64 << 20 };
 

@@ -2,7 +2,7 @@
  *
  * What carries a call from one frame that matters to the next: the evaluation
  * loop, the calling conventions, slots that call Python methods, start-up and
- * thread start. What does work of its own is no plumbing and stays visible:
+ * thread start, what leads to the garbage collector. What does work of its own is no plumbing and stays visible:
  * builtins, imports, allocation, garbage collection, comparison, look-ups.
  *
  * A name that ends with '*' stands for all names that begin so; take care
@@ -73,6 +73,18 @@ static const char *const glue_names[] = {
 	"do_call_core",
 	"ext_do_call",
 	"trace_call_function",
+
+	/* to the import machinery in Python, which is plumbing as well */
+	"import_find_and_load",
+
+	/* to the collector, which is a frame of its own */
+	"collect_generations",
+	"collect_with_callback",
+	"gc_collect_generations",
+	"gc_collect_with_callback",
+	"gc_collect_internal",
+	"_Py_RunGC",
+	"_Py_HandlePending",
 
 	/* the callables themselves */
 	"_PyFunction_Vectorcall",
@@ -195,6 +207,40 @@ bool symbol_is_glue(const char *linkage)
 {
 	for (size_t i = 0; i < N_ELEMENTS(glue_names); i++)
 		if (matches(glue_names[i], linkage))
+			return true;
+	return false;
+}
+
+/* From files where the interpreter was built without frozen modules, and in 3.4. */
+bool symbol_is_import_file(const char *file)
+{
+	static const char *const frozen[] = { "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>" };
+	static const char *const files[] = { "/importlib/_bootstrap.py", "/importlib/_bootstrap_external.py" };
+	const size_t n = file ? strlen(file) : 0;
+
+	for (size_t i = 0; file && i < N_ELEMENTS(frozen); i++)
+		if (strcmp(file, frozen[i]) == 0)
+			return true;
+	for (size_t i = 0; file && i < N_ELEMENTS(files); i++)
+		if (n > strlen(files[i]) && strcmp(file + n - strlen(files[i]), files[i]) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * The innermost function that all collections pass through. Source: Modules/gcmodule.c of 2.7 and 3.6 to 3.12,
+ * Python/gc.c and Python/gc_free_threading.c from 3.13 on.
+ */
+bool symbol_is_collector(const char *linkage)
+{
+	static const char *const names[] = {
+		"collect",         /* to 3.8 */
+		"gc_collect_main", /* 3.9 to 3.13, and without the GIL */
+		"_PyGC_Collect",   /* 3.14 */
+	};
+
+	for (size_t i = 0; i < N_ELEMENTS(names); i++)
+		if (strcmp(linkage, names[i]) == 0)
 			return true;
 	return false;
 }

@@ -19,6 +19,7 @@ struct place {
 	uint64_t start;      /* 0: unknown */
 	const char *linkage; /* NULL: unknown */
 	const char *named_by; /* the symbol that it is called by, where that is another one: of a part its function's */
+	uint64_t body_of;    /* the function of Argument Clinic's that calls it; 0: none */
 	bool is_interface;   /* part of Python's C API: its own name is the best one */
 };
 
@@ -72,6 +73,7 @@ static struct place find_place(const struct symbol_module *module, uint64_t addr
 		.start = parent ? parent->address : entry->address,
 		.linkage = entry->name,
 		.named_by = parent ? parent->name : NULL,
+		.body_of = entry->body_of,
 		.is_interface = is_interface_name(entry),
 	};
 }
@@ -83,6 +85,14 @@ static bool is_plumbing(const struct symbol_module *module, const char *name)
 	/* A python executable that only starts the interpreter in a library. */
 	return module->python.is_launcher && strncmp(module->base_name, "python", 6) == 0 &&
 	       (strcmp(name, "main") == 0 || strcmp(name, "_start") == 0);
+}
+
+/* _PyGC_Collect only calls gc_collect_main, where there is one. */
+static bool is_collector(const struct symbol_module *module, const char *name)
+{
+	if (!module->python.is_interpreter || !symbol_is_collector(name))
+		return false;
+	return name[0] != '_' || !module->symtab->has_gc_main;
 }
 
 /* What Python calls the function; *ret is NULL: nothing. -ENOMEM. */
@@ -98,6 +108,8 @@ static int find_method(struct symbol_module *module, const struct place *place, 
 	if (r < 0 || !module->methods)
 		return r;
 	method = method_tables_find(module->methods, place->start);
+	if (!method && place->body_of != 0)
+		method = method_tables_find(module->methods, place->body_of);
 	if (method && (!place->is_interface || method->is_body))
 		*ret = method;
 	return 0;
@@ -133,6 +145,8 @@ static int name_by_linkage(struct symbol_module *module, const struct place *pla
 	r = names_readable(module->readable, place->named_by ?: place->linkage, &symbol->name);
 	if (r < 0)
 		return r;
+	if (is_collector(module, symbol->name))
+		symbol->name = SYMBOL_COLLECTOR;
 	symbol->linkage = strcmp(symbol->name, place->linkage) == 0 ? NULL : place->linkage;
 	if (is_plumbing(module, symbol->name))
 		symbol->role = SYMBOL_GLUE;
@@ -240,6 +254,36 @@ static int look_up_plumbing(struct symbol_module *module, uint64_t address, stru
 	return r < 0 ? r : symbols->role == SYMBOL_GLUE;
 }
 
+static const char *linkage_of(const struct debug_frame *frame)
+{
+	const char *linkage = frame->linkage ? frame->linkage : frame->name;
+
+	return linkage ? linkage : "";
+}
+
+/*
+ * Argument Clinic makes two functions of a method: select_select takes its arguments apart, select_select_impl does the
+ * work, and is mostly inlined. They are one, at the line of the work. Returns how many are left.
+ */
+static size_t join_bodies(const struct symbol_module *module, struct debug_frame *frames, size_t n)
+{
+	size_t n_joined = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *body = linkage_of(&frames[i]), *function = i + 1 < n ? linkage_of(&frames[i + 1]) : "";
+		const size_t n_function = strlen(function);
+
+		if (module->python.uses_python && n_function > 0 && strncmp(body, function, n_function) == 0 &&
+		    strcmp(body + n_function, "_impl") == 0 && frames[i].file) {
+			frames[i + 1].file = frames[i].file;
+			frames[i + 1].line = frames[i].line;
+			continue;
+		}
+		frames[n_joined++] = frames[i];
+	}
+	return n_joined;
+}
+
 static int look_up(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max)
 {
 	struct debug_frame frames[SYMBOL_MAX_INLINED] = { 0 };
@@ -255,7 +299,7 @@ static int look_up(struct symbol_module *module, uint64_t address, struct symbol
 			  : 0;
 	if (r < 0)
 		return r;
-	n_frames = (size_t)MAX(r, 1);
+	n_frames = join_bodies(module, frames, (size_t)MAX(r, 1));
 	n_symbols = MIN(n_frames, max);
 	for (size_t i = 0; i < n_symbols; i++) {
 		/* Of too many the innermost and the real function are kept. */

@@ -92,8 +92,10 @@ int module_cached_symbols(struct symbol_module *module)
 	if (!symbols->bytes)
 		return 0;
 	r = symtab_restore(symbols->bytes, symbols->n / sizeof(struct cache_symbol), strings->bytes, strings->n, &module->symtab);
-	if (r >= 0)
+	if (r >= 0) {
 		module->symtab->has_static = module->cached.flags & CACHE_HAS_STATIC;
+		module->symtab->has_gc_main = module->cached.flags & CACHE_HAS_GC_MAIN;
+	}
 	return restored(r);
 }
 
@@ -208,13 +210,15 @@ static int keep_symbols(struct keeping *keeping, const struct symtab *symtab)
 		struct cache_symbol *to = &keeping->symbols[i];
 		int r;
 
-		*to = (struct cache_symbol){ .address = from->address, .parent = from->parent, .size = from->size, .rank = from->rank,
+		*to = (struct cache_symbol){ .address = from->address, .parent = from->parent, .body_of = from->body_of,
+					     .size = from->size, .rank = from->rank,
 					     .n_underscores = from->n_underscores, .exported = from->exported };
 		r = put_string(keeping, from->name, &to->name);
 		if (r < 0)
 			return r;
 	}
 	keeping->entry.flags |= symtab->has_static ? CACHE_HAS_STATIC : 0;
+	keeping->entry.flags |= symtab->has_gc_main ? CACHE_HAS_GC_MAIN : 0;
 	set_part(keeping, CACHE_SYMBOLS, keeping->symbols, symtab->n_entries * sizeof *keeping->symbols);
 	return 0;
 }

@@ -320,4 +320,12 @@ int generated_code_lookup(struct generated_code *code, uint64_t address, uint64_
  */
 bool symbol_is_glue(const char *linkage);
 
+/* symbol_is_import_file - whether a Python function of that file is part of the import machinery, which is plumbing, too. */
+bool symbol_is_import_file(const char *file);
+
+/* symbol_is_collector - whether a name is that of the function that collects garbage. Of the interpreter's own module only. */
+bool symbol_is_collector(const char *linkage);
+
+#define SYMBOL_COLLECTOR "[GC]" /* what the collector is called, whatever its name is in a version */
+
 #endif

@@ -146,7 +146,22 @@ static size_t hash(const char *name, size_t n_bytes)
 	return (size_t)mix64(hash_bytes(HASH_START, name, n_bytes));
 }
 
-/* By linear probing: of equal names the one that comes first is met first. -ENOMEM, -ETIME. */
+/* Not a part or copy of a function; link-time optimisation tells statics of one name apart by ".lto_priv.0". */
+static bool is_whole(const char *name)
+{
+	static const char lto[] = ".lto_priv.";
+	const char *rest = name + name_base_length(name);
+	const size_t n = sizeof lto - 1;
+
+	return rest[0] != '.' || (strncmp(rest, lto, n) == 0 && rest[n + strspn(rest + n, "0123456789")] == '\0');
+}
+
+static bool has_base(const struct symtab_entry *entry, const char *name, size_t n_bytes)
+{
+	return strncmp(entry->name, name, n_bytes) == 0 && name_base_length(entry->name) == n_bytes;
+}
+
+/* By linear probing: of equal names the first one. -ENOMEM, -ETIME. */
 static int index_names(const struct symtab *symtab, struct name_index *index)
 {
 	index->n_slots = 16;
@@ -157,11 +172,12 @@ static int index_names(const struct symtab *symtab, struct name_index *index)
 		return -ENOMEM;
 	for (size_t i = 0; i < symtab->n_entries; i++) {
 		const char *name = symtab->entries[i].name;
-		size_t n_name = strlen(name), slot = hash(name, n_name) & (index->n_slots - 1);
+		size_t n_name = name_base_length(name), slot = hash(name, n_name) & (index->n_slots - 1);
 
-		while (index->slots[slot] != 0)
+		while (index->slots[slot] != 0 && !has_base(&symtab->entries[index->slots[slot] - 1], name, n_name))
 			slot = (slot + 1) & (index->n_slots - 1);
-		index->slots[slot] = (uint32_t)i + 1;
+		if (index->slots[slot] == 0 && is_whole(name))
+			index->slots[slot] = (uint32_t)i + 1;
 		if (!effort_go_on(2 + n_name / BYTES_A_STEP))
 			return -ETIME;
 	}
@@ -175,25 +191,40 @@ static const struct symtab_entry *find_name(const struct symtab *symtab, const s
 	     slot = (slot + 1) & (index->n_slots - 1)) {
 		const struct symtab_entry *entry = &symtab->entries[index->slots[slot] - 1];
 
-		if (strncmp(entry->name, name, n_bytes) == 0 && entry->name[n_bytes] == '\0')
+		if (has_base(entry, name, n_bytes))
 			return entry;
 	}
 	return NULL;
 }
 
-/* Before names of one address give way to the preferred one: a part is called by any of them. */
-static int find_parents(struct symtab *symtab)
+/* The bytes of the name of the function that this one belongs to, "f" of "f.cold", or of "f_impl" and its parts. 0: of none. */
+static size_t parent_length(const char *name)
+{
+	return is_whole(name) ? 0 : name_base_length(name);
+}
+
+static size_t function_length(const char *name)
+{
+	static const char mark[] = "_impl";
+	const size_t n = name_base_length(name), n_mark = sizeof mark - 1;
+
+	return n > n_mark && strncmp(name + n - n_mark, mark, n_mark) == 0 ? n - n_mark : 0;
+}
+
+/* Before names of one address give way to the preferred one: others are called by any of them. */
+static int find_relatives(struct symtab *symtab)
 {
 	CLEANUP(freep) uint32_t *slots = NULL;
 	struct name_index index = { 0 };
 
 	for (size_t i = 0; i < symtab->n_entries; i++) {
 		struct symtab_entry *entry = &symtab->entries[i];
-		const struct symtab_entry *parent;
-		const size_t n = entry->rank & RANK_PART ? name_base_length(entry->name) : 0;
+		const size_t n_parent = parent_length(entry->name), n_function = function_length(entry->name);
+		const struct symtab_entry *parent = NULL, *function = NULL;
 		int r = 0;
 
-		if (n == 0 || entry->name[n] != '.')
+		symtab->has_gc_main |= strncmp(entry->name, "gc_collect_main", 15) == 0;
+		if (n_parent == 0 && n_function == 0)
 			continue;
 		if (!slots) {
 			r = index_names(symtab, &index);
@@ -201,8 +232,12 @@ static int find_parents(struct symtab *symtab)
 		}
 		if (r < 0)
 			return r;
-		parent = find_name(symtab, &index, entry->name, n);
+		if (n_parent > 0)
+			parent = find_name(symtab, &index, entry->name, n_parent);
+		if (n_function > 0)
+			function = find_name(symtab, &index, entry->name, n_function);
 		entry->parent = parent ? parent->address : 0;
+		entry->body_of = function ? function->address : 0;
 	}
 	return 0;
 }
@@ -234,7 +269,7 @@ int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret)
 		return r;
 	if (symtab->n_entries > 0)
 		qsort(symtab->entries, symtab->n_entries, sizeof *symtab->entries, compare_entries);
-	r = find_parents(symtab);
+	r = find_relatives(symtab);
 	if (r < 0)
 		return r;
 	make_unique(symtab);
@@ -264,6 +299,7 @@ int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *str
 			.address = symbols[i].address,
 			.name = strings + symbols[i].name,
 			.parent = symbols[i].parent,
+			.body_of = symbols[i].body_of,
 			.size = symbols[i].size,
 			.rank = symbols[i].rank,
 			.n_underscores = symbols[i].n_underscores,

@@ -13,6 +13,7 @@ struct symtab_entry {
 	uint64_t address;
 	const char *name; /* borrowed from the ELF file's string table */
 	uint64_t parent;  /* where the function begins that this is a part or copy of, "f" of "f.cold"; 0: of none */
+	uint64_t body_of; /* where "f" begins of "f_impl"; 0: there is none */
 	uint32_t size;    /* 0: unknown; saturated */
 	uint8_t rank;     /* lower is preferred among names of one address */
 	uint8_t n_underscores; /* leading ones; saturated */
@@ -22,6 +23,7 @@ struct symtab_entry {
 struct symtab {
 	struct symtab_entry *entries; /* by address, one per address */
 	size_t n_entries;
+	bool has_gc_main;  /* a "gc_collect_main", or a part of it */
 	bool has_static;   /* not only what a module exports: a whole table, or a debug file's */
 };
 

@@ -181,6 +181,7 @@ static int put_python(struct frame_names *names, const struct frame *frame)
 		.kind = FRAME_PYTHON,
 		.name = code->qualname,
 		.file = code->file,
+		.role = symbol_is_import_file(code->file) ? ROLE_GLUE : ROLE_NONE,
 		.line = py_code_line(code, frame->python.instruction),
 		.inlined_into = -1,
 	};

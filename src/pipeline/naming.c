@@ -326,12 +326,18 @@ int naming_know_function(struct naming *names, const struct function_row *row)
 	return r;
 }
 
+static const char *role_name(enum symbol_role role)
+{
+	return role == SYMBOL_BUILTIN ? "builtin" : role == SYMBOL_GLUE ? "glue" : NULL;
+}
+
 static int put_python(struct naming *names, const struct new_frame *frame)
 {
 	struct function_row function = {
 		.kind = FRAME_PYTHON,
 		.name = frame->code->qualname,
 		.file = frame->code->file,
+		.role = symbol_is_import_file(frame->code->file) ? role_name(SYMBOL_GLUE) : NULL,
 		.first_line = frame->code->first_line,
 	};
 	struct frame_row row = {
@@ -503,11 +509,6 @@ void naming_close_module(struct naming *names, int64_t module_id)
 
 	if (slot)
 		symbol_module_free(TAKE(names->modules[slot->id].symbols));
-}
-
-static const char *role_name(enum symbol_role role)
-{
-	return role == SYMBOL_BUILTIN ? "builtin" : role == SYMBOL_GLUE ? "glue" : NULL;
 }
 
 static int put_symbol(struct naming *names, const struct new_frame *frame, const struct symbol *symbol,
