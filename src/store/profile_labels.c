@@ -84,12 +84,6 @@ void profile_show_full_paths(struct profile *profile)
 
 /* ---- Native names that several functions have ---- */
 
-/* Those whose names mean a place in one file; unnamed places have names of their own. */
-static bool is_named_native(const struct profile_frame *frame)
-{
-	return frame->kind == FRAME_NATIVE && frame->function != 0;
-}
-
 static int compare_texts(const char *a, const char *b)
 {
 	return a == b ? 0 : strcmp(a ? a : "", b ? b : "");
@@ -133,7 +127,7 @@ static int mark_shared_names(struct profile *profile)
 	if (!sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->n_frames; i++)
-		if (is_named_native(&profile->frames[i]))
+		if (profile->frames[i].kind == FRAME_NATIVE)
 			sorted[n++] = &profile->frames[i];
 	qsort(sorted, n, sizeof *sorted, compare_functions);
 	mark(sorted, n);

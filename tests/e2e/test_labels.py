@@ -125,6 +125,16 @@ class Labels(t.Case):
         stacks = read_folded(self.export("folded"))
         self.assertNames({name for stack in stacks for name in stack}, "folded")
 
+    def test_sql(self):
+        """The same of stacks that are read one by one, and of all of them."""
+        exported = {";".join(stack) for stack in read_folded(self.export("folded", "--counts"))}
+        sql = "SELECT DISTINCT folded(stack) AS path FROM stack_total%s"
+        for where, found in (("", self.assertEqual), (" ORDER BY samples DESC LIMIT 5", self.assertGreaterEqual)):
+            text = probing("sql", "probing.db", "--format", "json", sql % where, check=t.OK).stdout
+            found(exported, {row["path"] for row in json.loads(text)})
+        text = probing("sql", "probing.db", "SELECT stack_text(stack) FROM stack_total", "--format", "json", check=t.OK).stdout
+        self.assertRegex(text, r"work \(gamma/base\.py:\d+\)")
+
     def test_svg(self):
         titles = re.findall(r"<g><title>(.*)\n", self.export("svg"))
         self.assertNames(set(map(html.unescape, titles)), "svg")

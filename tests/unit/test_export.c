@@ -228,7 +228,7 @@ static void test_html(void **state)
 	made.profile.samples = NULL;
 }
 
-/* The same function name in two modules is two boxes, but one name in a folded line. */
+/* The same function name in two modules is two functions everywhere. */
 static void test_same_name_in_two_modules(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
@@ -244,10 +244,11 @@ static void test_same_name_in_two_modules(void **state)
 		made_total(&made, 1, 1, made_stack(&made, -1, made_frame(&made, frame)), 5);
 	}
 	svg = export_text("svg", &made.profile, &plain);
-	assert_int_equal(count(svg, "<title>init\n"), 2);
+	assert_int_equal(count(svg, "<title>init (a.so)\n"), 1);
+	assert_int_equal(count(svg, "<title>init (b.so)\n"), 1);
 	assert_int_equal(count(svg, "/lib/a.so"), 1);
 	folded = export_text("folded", &made.profile, &plain);
-	assert_string_equal(folded, "init 10\n");
+	assert_string_equal(folded, "init (a.so) 5\ninit (b.so) 5\n");
 }
 
 static void test_groups(void **state)

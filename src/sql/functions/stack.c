@@ -11,8 +11,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/path.h"
 #include "base/util.h"
+#include "src/sql/functions/frame_labels.h"
 #include "src/sql/functions/functions_private.h"
 #include "src/sql/functions/stack_tree.h"
 #include "src/sql/text.h"
@@ -50,6 +50,7 @@ struct stacks {
 	struct kept kept[2][N_KEPT]; /* by form */
 	unsigned n_read;         /* since the file changed */
 	struct stack_tree *tree; /* NULL: not read */
+	struct frame_labels *labels; /* likewise */
 };
 
 enum form { FORM_TEXT, FORM_FOLDED };
@@ -58,6 +59,8 @@ static void forget(struct stacks *stacks)
 {
 	stack_tree_free(stacks->tree);
 	stacks->tree = NULL;
+	frame_labels_free(stacks->labels);
+	stacks->labels = NULL;
 	stacks->n_read = 0;
 	for (size_t form = 0; form < 2; form++)
 		for (size_t i = 0; i < N_KEPT; i++) {
@@ -215,17 +218,18 @@ static int put_name(struct sql_text *text, const char *name, enum form form)
 
 static int put_frame(struct sql_text *text, const struct profile_frame *frame, enum form form)
 {
-	bool with_file = frame->file && *frame->file && (frame->kind == FRAME_PYTHON || form == FORM_TEXT);
+	bool with_line = frame->file && *frame->file && form == FORM_TEXT;
+	const char *place = with_line ? frame->file_label ?: frame->file : profile_frame_place(frame);
 	char line[32] = "";
 	int r;
 
 	r = put_name(text, frame->name, form);
-	if (r == 0 && with_file) {
-		if (form == FORM_TEXT && frame->line > 0)
+	if (r == 0 && place) {
+		if (with_line && frame->line > 0)
 			snprintf(line, sizeof line, ":%d", frame->line);
 		r = sql_text_put(text, " (", 2);
 		if (r == 0)
-			r = put_name(text, path_base_name(frame->file), form);
+			r = put_name(text, place, form);
 		if (r == 0)
 			r = sql_text_put(text, line, strlen(line));
 		if (r == 0)
@@ -287,7 +291,11 @@ static int make_text(struct stacks *stacks, int64_t stack, enum form form, char 
 		at = stack_tree_find(stacks->tree, stack);
 		return at < 0 ? -ENOENT : text_of(stack_tree_profile(stacks->tree), at, form, ret);
 	}
-	r = read_stack(stacks, stack, &reading);
+	r = stacks->labels ? 0 : frame_labels_load(stacks->db, &stacks->labels);
+	if (r == 0)
+		r = read_stack(stacks, stack, &reading);
+	for (size_t i = 0; r == 0 && i < reading.profile.n_frames; i++)
+		frame_labels_set(stacks->labels, &reading.profile.frames[i]);
 	if (r == 0 && reading.profile.n_frames == 0)
 		r = -ENOENT;
 	return r < 0 ? r : text_of(&reading.profile, 0, form, ret);

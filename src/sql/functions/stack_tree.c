@@ -191,6 +191,8 @@ int stack_tree_load(sqlite3 *db, struct stack_tree **ret)
 		r = resolve_inlined(tree);
 	if (r == 0)
 		r = load_rows(tree, db, "SELECT stack, parent, frame FROM stack ORDER BY stack", take_stack);
+	if (r == 0)
+		r = profile_label_files(&tree->profile);
 	if (r < 0)
 		return r;
 	*ret = TAKE(tree);
