@@ -94,6 +94,11 @@ static int capture_new(const struct capture_options *options, struct capture **r
 		return r;
 	if (!capture->bpf && !options->no_wakeup)
 		ask_for_stillness(capture);
+	capture->times_runs = unsampled_may_time_runs(capture, options);
+	if (capture->times_runs) {
+		capture->hides_switches = true;
+		capture->events.attr.context_switch = 1;
+	}
 
 	*ret = TAKE(capture);
 	return 0;
@@ -340,6 +345,7 @@ void capture_free(struct capture *capture)
 	follow_end(&capture->follow);
 	task_set_done(&capture->wanted);
 	accounts_done(&capture->accounts);
+	run_times_done(&capture->run_times);
 	merge_done(&capture->merge);
 	rings_close(&capture->rings);
 	streams_free(capture->streams);
@@ -595,6 +601,8 @@ static int weigh(struct capture *capture, struct sample *sample)
 {
 	const struct perf_event_attr *attr = &capture->events.attr;
 
+	if (capture->times_runs && !capture->events.is_wide)
+		return run_times_weigh(&capture->run_times, sample, &sample->weight_ns);
 	sample->weight_ns = events_weight(&capture->events) ?: sample->weight_ns;
 	/* Of all processes only the wanted ones' samples come: what another's told is not known. */
 	if (!attr->freq || capture->events.is_wide ||
@@ -634,8 +642,11 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	if (r < 0)
 		capture->counts.malformed++;
 	if (r <= 0 || ((capture->events.is_wide || capture->switches.is_wide) && is_wanted(capture, ret) <= 0) ||
-	    is_of_child(capture, ret) || (ret->type == CAPTURE_SWITCH && capture->hides_switches))
+	    is_of_child(capture, ret))
 		return 0;
+	r = unsampled_note(capture, ret);
+	if (r < 0 || (ret->type == CAPTURE_SWITCH && capture->hides_switches))
+		return r;
 	if (ret->type == CAPTURE_SAMPLE) {
 		ret->sample.python = python;
 		note_processor(capture, &ret->sample);
@@ -646,6 +657,7 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	count(capture, ret);
 	follow_threads(capture, ret);
 	forget_paces(capture, ret);
+	unsampled_put_before(capture, ret);
 	return 1;
 }
 
@@ -729,6 +741,11 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 
 	if (capture->poller)
 		return next_polled(capture, ret);
+	if (capture->has_pending) {
+		capture->has_pending = false;
+		*ret = capture->pending;
+		return 1;
+	}
 	while (n_rounds < MOST_ROUNDS) {
 		bool any;
 		int r = take_next(capture, ret, &any);
@@ -790,6 +807,7 @@ int capture_resume(struct capture *capture)
 	if (capture->paused_ns == 0)
 		return 0;
 	capture->paused_ns = 0;
+	run_times_forget(&capture->run_times);
 	accounts_resume(&capture->accounts);
 	if (capture->poller)
 		return poller_resume(capture->poller);

@@ -11,6 +11,7 @@
 #include "src/record/pairs.h"
 #include "src/record/poller.h"
 #include "src/record/record.h"
+#include "src/record/run_times.h"
 #include "src/record/streams.h"
 
 struct capture {
@@ -41,7 +42,13 @@ struct capture {
 	struct accounts accounts; /* of what is sampled; where is_accounted */
 	uint64_t period_ns;       /* what a sample stands for there */
 	bool is_accounted;        /* weights are CPU time, and ought to add up to the accounts */
+	struct run_times run_times; /* where records of switches come with samples of CPU time */
+	bool times_runs;
+	bool has_pending;           /* an event waits until the one before it has been given out */
+	struct capture_event pending;
+	uint64_t given_ns;        /* of CAPTURE_UNSAMPLED, up to now */
 	uint64_t used_ns;         /* by them, once it is stopped */
+	uint64_t missing_ns;      /* of it in no sample and no CAPTURE_UNSAMPLED of before */
 	uint64_t unsampled_ns;    /* of which CAPTURE_UNSAMPLED is still to tell ... */
 	size_t next_unsampled;    /* ... from this account on */
 	struct poller *poller; /* instead of all of the above; NULL: perf events */

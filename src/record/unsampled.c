@@ -38,6 +38,37 @@ void unsampled_count(struct capture *capture, const struct sample *sample)
 		capture->counts.sampled_ns += sample->weight_ns;
 }
 
+/* A recorder that is to be as quiet as can be does without. */
+bool unsampled_may_time_runs(const struct capture *capture, const struct capture_options *options)
+{
+	return options->mode == MODE_CPU && capture->events.is_clock && !options->no_children && !options->no_wakeup &&
+	       !capture->wakes_for_news;
+}
+
+int unsampled_note(struct capture *capture, const struct capture_event *event)
+{
+	return capture->times_runs && !capture->events.is_wide ? run_times_note(&capture->run_times, event) : 0;
+}
+
+static void give_out(struct capture *capture, pid_t pid, pid_t tid, uint64_t time_ns, uint64_t weight_ns,
+		     struct capture_event *ret)
+{
+	*ret = (struct capture_event){ .type = CAPTURE_UNSAMPLED, .time_ns = time_ns, .pid = pid, .tid = tid };
+	ret->unsampled.weight_ns = weight_ns;
+	capture->given_ns += weight_ns;
+}
+
+void unsampled_put_before(struct capture *capture, struct capture_event *ret)
+{
+	uint64_t weight_ns = ret->type == CAPTURE_EXIT && capture->times_runs ? run_times_unsampled(&capture->run_times, ret->tid) : 0;
+
+	if (weight_ns == 0)
+		return;
+	capture->pending = *ret;
+	capture->has_pending = true;
+	give_out(capture, ret->pid, ret->tid, ret->time_ns, weight_ns, ret);
+}
+
 /* Who outlives the parent that started it stands in no other account. */
 static void add_survivors(struct capture *capture)
 {
@@ -78,7 +109,7 @@ static bool may_be_chance(const struct capture *capture, uint64_t missing_ns)
 
 static uint64_t missing_ns(const struct capture *capture)
 {
-	uint64_t used_ns = capture->used_ns, sampled_ns = capture->counts.sampled_ns;
+	uint64_t used_ns = capture->used_ns, sampled_ns = capture->counts.sampled_ns + capture->given_ns;
 	uint64_t missing = used_ns > sampled_ns ? used_ns - sampled_ns : 0;
 	uint64_t least = MAX(used_ns / SHARE, MAX(capture->period_ns, accounts_resolution(&capture->accounts)));
 
@@ -93,17 +124,16 @@ bool unsampled_take(struct capture *capture, struct capture_event *ret)
 	uint64_t sum_ns = accounts_sum(accounts), weight_ns;
 
 	if (capture->next_unsampled == 0)
-		capture->unsampled_ns = missing_ns(capture);
+		capture->missing_ns = capture->unsampled_ns = missing_ns(capture);
 	while (capture->unsampled_ns > 0 && capture->next_unsampled < accounts->n) {
 		account = &accounts->items[capture->next_unsampled++];
-		weight_ns = sum_ns > 0 ? (uint64_t)((double)missing_ns(capture) * (double)account_used(account) / (double)sum_ns) : 0;
+		weight_ns = sum_ns > 0 ? (uint64_t)((double)capture->missing_ns * (double)account_used(account) / (double)sum_ns) : 0;
 		if (capture->next_unsampled == accounts->n || weight_ns > capture->unsampled_ns)
 			weight_ns = capture->unsampled_ns;
 		capture->unsampled_ns -= weight_ns;
 		if (weight_ns == 0)
 			continue;
-		*ret = (struct capture_event){ .type = CAPTURE_UNSAMPLED, .time_ns = monotonic_ns(), .pid = account->pid, .tid = account->pid };
-		ret->unsampled.weight_ns = weight_ns;
+		give_out(capture, account->pid, account->pid, monotonic_ns(), weight_ns, ret);
 		return true;
 	}
 	return false;

@@ -13,6 +13,18 @@ int unsampled_begin(struct capture *capture, const struct capture_options *optio
 /* The same of one more, which is sampled from now on. Errors: -ENOMEM. */
 int unsampled_add(struct capture *capture, pid_t pid);
 
+/* Whether records of switches shall come with the samples, to know what is shorter than the distance of two of them. */
+bool unsampled_may_time_runs(const struct capture *capture, const struct capture_options *options);
+
+/* unsampled_note - any event that has been read. Errors: -ENOMEM. */
+int unsampled_note(struct capture *capture, const struct capture_event *event);
+
+/*
+ * unsampled_put_before - of a thread that ends without having been sampled, its time is given out before its end.
+ * @ret: what is given out now, in place of the event, which then waits.
+ */
+void unsampled_put_before(struct capture *capture, struct capture_event *ret);
+
 /* A sample that is given out. */
 void unsampled_count(struct capture *capture, const struct sample *sample);
 

@@ -1,6 +1,8 @@
 """Sums: what a recording weighs is what the kernel accounts to the program and its children, however short these are."""
+import collections
 import json
 import math
+import shutil
 import unittest
 
 import probing_test as t
@@ -87,24 +89,48 @@ class EverySource:
         self.check("tree")
 
 
-class ByDefault(EverySource, Sums):
+class WithEvents(EverySource):
+    """Records of switches tell how long each thread ran, whether it was sampled or not."""
+
+    def by_command(self, recording):
+        names = {process["pid"]: process["name"] for process in recording.processes}
+        sums = collections.Counter()
+        for sample in recording.samples:
+            sums[names[sample.pid]] += sample.weight_ns / 1e9
+        return sums
+
+    def test_a_daemon(self):
+        self.check("daemon")
+
+    def test_two_programs_have_their_shares(self):
+        self.need()
+        for name in ("first", "second"):
+            shutil.copy(t.need_program("bash"), name)
+        recording, truth = self.record("two", self.source)
+        sums, programs = self.by_command(recording), truth["programs"]
+        for name in programs:
+            self.assertAlmostEqual(programs[name], sums[name], delta=0.1 * programs[name] + 0.02, msg=self.said)
+        self.assertAlmostEqual(programs["second"] / sum(programs.values()),
+                               sums["second"] / (sums["first"] + sums["second"]), delta=0.03)
+
+    def test_short_children_stand_under_their_command(self):
+        self.need()
+        recording, truth = self.record("short", self.source)
+        self.assertGreater(self.by_command(recording)["true"], 0.7 * truth["children"], self.said)
+
+
+class ByDefault(WithEvents, Sums):
     source = "auto"
 
     def need(self):
         t.need_perf()
 
-    def test_a_daemon(self):
-        self.check("daemon")
 
-
-class ByReading(EverySource, Sums):
+class ByReading(WithEvents, Sums):
     source = "read"
 
     def need(self):
         t.need_perf()
-
-    def test_a_daemon(self):
-        self.check("daemon")
 
 
 class ByPolling(EverySource, Sums):
