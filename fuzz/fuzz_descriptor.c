@@ -26,11 +26,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	unsigned major_number, minor_number;
 	uint64_t inode = 0;
 	pid_t pid = 0;
+	bool is_one;
 
 	if (!line)
 		return 0;
-	check(descriptor_parse_inet(line, "tcp6", &inode, text), inode, text);
-	check(descriptor_parse_unix(line, &inode, text), inode, text);
+	is_one = descriptor_parse_inet(line, "tcp6", &inode, text);
+	check(is_one, inode, text);
+	is_one = descriptor_parse_unix(line, &inode, text);
+	check(is_one, inode, text);
 	if (descriptor_parse_lock(line, &pid, &major_number, &minor_number, &inode) && pid <= 0)
 		abort();
 	(void)descriptor_socket_inode(line);
