@@ -48,6 +48,8 @@ static int read_lock(struct py_runtime *runtime, uint64_t object, uint64_t futex
 		r = object_word(runtime, parts + OWNER, &lock.owner);
 	if (lock.is_recursive && r >= 0)
 		r = object_word(runtime, parts + DEPTH, &lock.depth);
+	if (runtime->layout.field[LOCKS] == LOCKS_PARKED && lock.owner != 0)
+		lock.depth++; /* there it counts from 0 */
 	if (r >= 0)
 		*ret = lock;
 	return r;
