@@ -266,7 +266,8 @@ class Parked(Case):
         self.assertEqual(len(self.whole.threads), len(threads))
         block = next(block for block in threads if block.startswith('Thread %d "sorting", idle' % self.tid))
         self.assertRegex(block, r'^Thread \d+ "sorting", idle( in \w[\w.]*)?\n')
-        shown = [line for line in block.splitlines()[1:] if "  [" not in line]
+        self.assertIn("\n  waits for a threading.Lock\n", block)
+        shown = [line for line in block.splitlines()[2:] if "  [" not in line]
         files = [os.path.basename(f.file) for f in self.one.threads[0].frames]
         self.assertEqual(["  %s  (%s:%d)" % (name, file, line) for (name, line), file in
                           zip(self.truth["threads"]["sorting"], files)], shown)
