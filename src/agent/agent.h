@@ -50,8 +50,9 @@ int probing_agent_start(uint32_t options);
 /* What the stub finds in the process' memory; probing fills it in, and reads the results. */
 struct agent_stub {
 	/* Filled in: addresses of libc's functions, and the library. */
-	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location;
+	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location, close;
 	uint64_t entry; /* of a library that is loaded already; 0: it is not */
+	int32_t fd; /* what path leads to, to be closed once that is loaded; -1: none */
 	uint32_t options;
 	char path[256];
 	char entry_name[32];

@@ -28,6 +28,7 @@ typedef void *symbol_function(void *, const char *);
 typedef char *error_function(void);
 typedef int *errno_function(void);
 typedef int start_function(uint32_t);
+typedef int close_function(int);
 
 enum { OPEN_NOW = 2 }; /* RTLD_NOW */
 
@@ -48,6 +49,8 @@ static __attribute__((section(AGENT_STUB_SECTION), used, noinline)) UNPROTECTED 
 	if (!start) {
 		void *library = FUNCTION(open_function *, in->dlopen)(in->path, OPEN_NOW);
 
+		if (in->fd >= 0)
+			FUNCTION(close_function *, in->close)(in->fd);
 		if (library)
 			start = FUNCTION(start_function *, FUNCTION(symbol_function *, in->dlsym)(library, in->entry_name));
 	}

@@ -9,8 +9,6 @@
 
 #include "base/util.h"
 
-#define NAME "probing_sqlite.so"
-
 /* The folder of this program. */
 static int find_folder(char folder[PATH_MAX])
 {
@@ -24,26 +22,32 @@ static int find_folder(char folder[PATH_MAX])
 	return 0;
 }
 
-/* FOLDER/BELOW/probing_sqlite.so, in its plainest form; NULL: there is none. */
-static char *try(const char *folder, const char *below)
+/* FOLDER/BELOW/NAME, in its plainest form; NULL: there is none. */
+static char *try(const char *folder, const char *below, const char *name)
 {
 	CLEANUP(freep) char *candidate = NULL;
 
-	if (asprintf(&candidate, "%s%s/" NAME, folder, below) < 0)
+	if (asprintf(&candidate, "%s%s/%s", folder, below, name) < 0)
 		candidate = NULL;
 	return candidate && access(candidate, R_OK) == 0 ? realpath(candidate, NULL) : NULL;
 }
 
 /* By this program, so that a tree that was moved as a whole finds its own; then where it was configured to be. */
-char *extension_path(void)
+char *library_path(const char *name, const char *built_in)
 {
-	char folder[PATH_MAX], below[PATH_MAX], *path = NULL;
+	char folder[PATH_MAX], below[PATH_MAX], built[PATH_MAX], *path = NULL;
 
 	snprintf(below, sizeof below, "/../%s/probing", extension_libdir_below);
+	snprintf(built, sizeof built, "/../%s", built_in);
 	if (find_folder(folder) == 0) {
-		path = try(folder, below);
-		path = path ? path : try(folder, "");
-		path = path ? path : try(folder, "/../extension");
+		path = try(folder, below, name);
+		path = path ? path : try(folder, "", name);
+		path = path ? path : try(folder, built, name);
 	}
-	return path ? path : try(extension_libdir, "/probing");
+	return path ? path : try(extension_libdir, "/probing", name);
+}
+
+char *extension_path(void)
+{
+	return library_path("probing_sqlite.so", "extension");
 }

@@ -5,6 +5,12 @@
 /* Where libraries are installed: from the root, and below the folder that has bin (libdir.c.in). */
 extern const char extension_libdir[], extension_libdir_below[];
 
+/*
+ * library_path - a library of ours, where it was installed, or beside this program in a build.
+ * @built_in: the folder of src where it is built. To be freed; NULL: in neither place.
+ */
+char *library_path(const char *name, const char *built_in);
+
 /* The path, to be freed: where it was installed, or beside this program in a build. NULL: in neither place. */
 char *extension_path(void);
 

@@ -206,7 +206,7 @@ static void expect(const char *line, int status, const char *out, const char *er
 /* ---- Tests: arguments ---- */
 
 static const char *const verb_names[] = { "record", "backtrace", "list", "symbolize", "top", "flamegraph", "report", "annotate", "sql", "tables", "info", "export",
-					  "compact", "merge", "doctor", "help" };
+					  "compact", "merge", "inject", "detach", "eval", "doctor", "help" };
 
 static void help_is_data(void **state)
 {

@@ -19,7 +19,7 @@
 #include "base/util.h"
 
 #define MAX_NAME 512
-#define MAX_USES 20
+#define MAX_USES 24
 
 /*
  * The arrows, lower layers first. A folder uses itself without saying so; what
@@ -60,11 +60,12 @@ static const struct layer {
 	{ "src/extension", { "base", "src/store", "src/sql" } },
 
 	{ "src/agent", { NULL } },
+	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
 	{ "src/cli",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
 	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",
-	    "src/top", "src/live", "src/archive", "src/import", "src/compare" } },
+	    "src/top", "src/live", "src/archive", "src/import", "src/compare", "src/inject", "src/agent" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */

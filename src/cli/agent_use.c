@@ -1,0 +1,72 @@
+/* agent_use.c - see agent_use.h. */
+#include "src/cli/agent_use.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/backtrace/backtrace.h"
+#include "src/cli/cli.h"
+#include "src/cli/extension.h"
+
+enum { WELCOME_MS = 10000 };
+
+char *agent_path(void)
+{
+	return library_path(AGENT_FILE, "agent");
+}
+
+static int fail(pid_t pid, int error, const char *why)
+{
+	char text[1024];
+
+	if (why[0])
+		return cli_fail(cli_status(error), "%s", why);
+	if (error == -ESRCH)
+		return cli_fail(EXIT_NO_INPUT, "there is no process %d, or it has just ended", (int)pid);
+	if (error == -EPERM || error == -EACCES) {
+		backtrace_explain(pid, text, sizeof text);
+		return cli_fail(EXIT_NOT_PERMITTED, "%s", text);
+	}
+	return cli_fail(cli_status(error), "loading the agent into process %d failed: %s", (int)pid, strerror(-error));
+}
+
+int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_result *ret)
+{
+	CLEANUP(freep) char *path = agent_path();
+	const struct inject_options how = { .library = path, .agent = options, .patience_ms = wait_ms };
+	int r;
+
+	if (!path)
+		return cli_fail(EXIT_FAILED, "the agent's library %s was not found beside this program: install probing again",
+				AGENT_FILE);
+	r = inject(pid, &how, ret);
+	return r < 0 ? fail(pid, r, ret->why) : EXIT_OK;
+}
+
+int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *ret)
+{
+	struct agent_talk talk;
+	struct message message;
+	int fd, r;
+
+	r = agent_connect(pid, state, &fd);
+	if (r == -EPERM)
+		return cli_fail(EXIT_NOT_PERMITTED, "process %d is in a network namespace that you may not enter, and the agent listens "
+				"there: run probing as root, or in that namespace (nsenter -n -t %d)", (int)pid, (int)pid);
+	if (r < 0)
+		return cli_fail(cli_status(r), "the agent in process %d cannot be reached: %s", (int)pid, strerror(-r));
+	r = agent_talk_begin(fd, &talk);
+	if (r >= 0)
+		r = agent_say(&talk, MESSAGE_HELLO, 0, NULL, 0);
+	if (r >= 0)
+		r = agent_hear(&talk, WELCOME_MS, &message);
+	if (r >= 0 && message.kind != MESSAGE_WELCOME)
+		r = -EBADMSG;
+	if (r < 0) {
+		agent_talk_end(&talk);
+		return cli_fail(cli_status(r), "the agent in process %d does not answer: %s", (int)pid, strerror(-r));
+	}
+	*ret = talk;
+	return EXIT_OK;
+}

@@ -1,0 +1,20 @@
+/* agent_use.h - what the verbs share that need the agent in a process. */
+#ifndef PROBING_CLI_AGENT_USE_H
+#define PROBING_CLI_AGENT_USE_H
+
+#include "src/inject/inject.h"
+
+/* The agent's file: where it was installed, or beside this program in a build. To be freed; NULL: in neither place. */
+char *agent_path(void);
+
+/*
+ * agent_put - load it into a process, where it is not there yet.
+ * @wait_ms: for a thread at a safe place.
+ * Returns an exit status, after having said what was wrong.
+ */
+int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_result *ret);
+
+/* agent_open - connect, and hear it welcome us. Returns an exit status, as above. */
+int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *ret);
+
+#endif

@@ -1,0 +1,87 @@
+/* verb_inject.c - load the agent into a running process. */
+#include "base/util.h"
+#include "src/cli/agent_use.h"
+#include "src/cli/cli.h"
+
+enum { OPTION_WAIT = 0x200, OPTION_FOLLOW };
+
+struct options {
+	pid_t pid;
+	double wait_s;
+	uint32_t agent;
+};
+
+static const struct argp_option option_list[] = {
+	{ "pid", 'p', "PID", 0, "Load it into this process; PID alone says the same", 0 },
+	{ "wait", OPTION_WAIT, "TIME", 0, "Wait this long for a thread at a safe place [5s]", 0 },
+	{ "follow-forks", OPTION_FOLLOW, NULL, 0, "Give children that the process forks an agent of their own", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'p':
+	case ARGP_KEY_ARG:
+		if (options->pid)
+			argp_error(state, "one process at a time: %s?", argument);
+		options->pid = cli_parse_id(state, argument, "process");
+		return 0;
+	case OPTION_WAIT:
+		options->wait_s = cli_parse_duration(state, argument, "--wait", 0, 3600);
+		return 0;
+	case OPTION_FOLLOW:
+		options->agent |= AGENT_FOLLOW_FORKS;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->pid)
+			argp_error(state, "into which process? Give its PID");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "PID",
+	.doc = "Load the agent into a running Python process, for eval. A thread that the unwinder has found at a safe place is "
+	       "used for about a millisecond, and restores itself whatever happens to probing.\v"
+	       "Examples:\n"
+	       "  probing inject 4242\n"
+	       "  probing 4242 inject\n"
+	       "  probing detach 4242\n",
+};
+
+static int run_inject(int argc, char **argv)
+{
+	struct options options = { .wait_s = 5 };
+	struct inject_result result;
+	struct agent_talk talk;
+	int status;
+
+	cli_parse(&argp, argc, argv, 0, &options);
+	status = agent_put(options.pid, (unsigned)(options.wait_s * 1000), options.agent, &result);
+	if (status != EXIT_OK)
+		return status;
+	status = agent_open(options.pid, &result.state, &talk);
+	if (status != EXIT_OK)
+		return status;
+	agent_talk_end(&talk);
+	if (result.was_there)
+		printf("process %d has the agent already\n", (int)options.pid);
+	else
+		printf("the agent is in process %d (a thread was used for %.1f ms, after %u tries)\n", (int)options.pid,
+		       (double)result.stopped_ns / 1e6, result.n_tries);
+	return EXIT_OK;
+}
+
+const struct verb verb_inject = {
+	.name = "inject",
+	.aliases = "in i",
+	.summary = "load the agent into a running Python process",
+	.run = run_inject,
+};

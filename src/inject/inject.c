@@ -1,0 +1,502 @@
+/* inject.c - the order of it all: see inject.h.
+ *
+ * Threads are tried one after the other, those first that sleep in a call which can be begun again. A refused try stops a
+ * thread for some hundred microseconds. With the one that is used, in one stop:
+ *
+ *   mmap            a page for struct agent_stub
+ *   open            the agent's file; where it is another in the process' mounts, memfd_create(2), filled by us
+ *   mmap            the file's page with the stub
+ *   stub()          makes a thread, which does the rest
+ *
+ * What fails before the stub is called is taken back. The two pages stay mapped.
+ */
+#include "src/inject/inject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+#include "src/inject/call.h"
+
+enum {
+	PAGE = 4096,
+	STUB_BYTES = 2 * PAGE,
+	START_PATIENCE_MS = 15000, /* the process' loader may be busy, and so may the machine */
+	BETWEEN_ROUNDS_US = 2000,
+	MAX_FILE_BYTES = 8 << 20,
+	MFD_EXECUTABLE = 0x10, /* MFD_EXEC of Linux 6.3 */
+};
+
+struct injection {
+	const struct inject_options *options;
+	struct inject_result *result;
+	struct inject_target *target;
+	struct agent_library library;
+	struct call call;
+	uint64_t page, code; /* in the process; 0: not there */
+	int64_t fd;          /* in the process; -1: none */
+	bool is_copied;      /* the file is a memfd */
+};
+
+static void nap(unsigned us)
+{
+	const struct timespec a_while = { .tv_nsec = us * 1000L };
+
+	nanosleep(&a_while, NULL);
+}
+
+static int __attribute__((format(printf, 3, 4))) say(struct inject_result *result, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(result->why, sizeof result->why, format, arguments);
+	va_end(arguments);
+	return error;
+}
+
+/* ---- In the stopped thread ---- */
+
+static int system_call(struct injection *in, long number, const uint64_t arguments[6], int64_t *ret)
+{
+	int r = call_system(&in->call, number, arguments, ret);
+
+	return r < 0 ? r : *ret < 0 && *ret > -4096 ? (int)*ret : 0;
+}
+
+static int map_page(struct injection *in)
+{
+	const uint64_t arguments[6] = { 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0 };
+	int64_t got;
+	int r = system_call(in, SYS_mmap, arguments, &got);
+
+	if (r >= 0)
+		in->page = (uint64_t)got;
+	return r;
+}
+
+/* The same file, as the process sees it by that path. */
+static bool is_same_file(struct injection *in)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)in->target->pid, (int)in->fd);
+	return fstat(elf_file_fd(in->library.elf), &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino &&
+	       ours.st_dev == theirs.st_dev;
+}
+
+static void close_file(struct injection *in)
+{
+	const uint64_t arguments[6] = { (uint64_t)in->fd };
+	int64_t got;
+
+	(void)system_call(in, SYS_close, arguments, &got);
+	in->fd = -1;
+}
+
+static int open_file(struct injection *in)
+{
+	const uint64_t arguments[6] = { (uint64_t)AT_FDCWD, in->page, O_RDONLY | O_CLOEXEC, 0 };
+	int r = inject_target_write(in->target->pid, in->page, in->library.path, strlen(in->library.path) + 1);
+
+	if (r >= 0)
+		r = system_call(in, SYS_openat, arguments, &in->fd);
+	if (r < 0) {
+		in->fd = -1;
+		return r;
+	}
+	if (is_same_file(in))
+		return 0;
+	close_file(in);
+	return -ENOENT;
+}
+
+/* Written from here: the process' own file, by the name that it has in /proc. */
+static int fill_file(const struct injection *in)
+{
+	CLEANUP(freep) char *bytes = NULL;
+	CLEANUP(closep) int to = -1;
+	char path[64];
+	size_t n_bytes;
+	int r;
+
+	r = read_file(in->library.path, MAX_FILE_BYTES, &bytes, &n_bytes);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)in->target->pid, (int)in->fd);
+	to = open(path, O_WRONLY | O_CLOEXEC);
+	if (to < 0)
+		return -errno;
+	return write(to, bytes, n_bytes) == (ssize_t)n_bytes ? 0 : -EIO;
+}
+
+static int make_file(struct injection *in)
+{
+	uint64_t arguments[6] = { in->page, MFD_CLOEXEC | MFD_EXECUTABLE };
+	int r = inject_target_write(in->target->pid, in->page, AGENT_FILE, sizeof AGENT_FILE);
+
+	if (r >= 0)
+		r = system_call(in, SYS_memfd_create, arguments, &in->fd);
+	if (r == -EINVAL) {
+		arguments[1] = MFD_CLOEXEC;
+		r = system_call(in, SYS_memfd_create, arguments, &in->fd);
+	}
+	if (r < 0) {
+		in->fd = -1;
+		return r;
+	}
+	in->is_copied = true;
+	return fill_file(in);
+}
+
+static int map_code(struct injection *in)
+{
+	const uint64_t arguments[6] = { 0, STUB_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, (uint64_t)in->fd,
+					in->library.stub_offset & ~(uint64_t)(PAGE - 1) };
+	int64_t got;
+	int r = system_call(in, SYS_mmap, arguments, &got);
+
+	if (r >= 0)
+		in->code = (uint64_t)got;
+	return r;
+}
+
+static int put_stub(struct injection *in, uint64_t entry)
+{
+	const struct inject_target *target = in->target;
+	struct agent_stub stub = {
+		.pthread_create = target->pthread_create, .pthread_self = target->pthread_self,
+		.pthread_detach = target->pthread_detach, .dlopen = target->dlopen, .dlsym = target->dlsym,
+		.dlerror = target->dlerror, .errno_location = target->errno_location, .close = target->close, .entry = entry,
+		.fd = in->is_copied ? (int32_t)in->fd : -1, .options = in->options->agent, .entry_name = AGENT_ENTRY, .create_error = -1,
+	};
+
+	/* glibc knows a library by the path it was loaded by: this is nobody else's. */
+	if (in->is_copied)
+		snprintf(stub.path, sizeof stub.path, "/proc/self/task/../fd/%d", (int)in->fd);
+	else
+		memcpy(stub.path, in->library.path, sizeof stub.path);
+	return inject_target_write(target->pid, in->page, &stub, sizeof stub);
+}
+
+/* What has been made so far; of a thread that goes on by itself nothing can be asked any more. */
+static void take_back(struct injection *in)
+{
+	uint64_t arguments[6] = { in->page, PAGE };
+	int64_t got;
+
+	if (in->fd >= 0)
+		close_file(in);
+	if (in->page)
+		(void)system_call(in, SYS_munmap, arguments, &got);
+	arguments[0] = in->code;
+	arguments[1] = STUB_BYTES;
+	if (in->code)
+		(void)system_call(in, SYS_munmap, arguments, &got);
+	in->page = in->code = 0;
+}
+
+static int run_stub(struct injection *in, uint64_t entry)
+{
+	int r;
+
+	in->page = in->code = 0;
+	in->fd = -1;
+	in->is_copied = false;
+	r = map_page(in);
+	if (r >= 0)
+		r = open_file(in);
+	if (r < 0 && in->page && r != -ECANCELED && r != -ESRCH && r != -ETIMEDOUT)
+		r = make_file(in);
+	if (r >= 0)
+		r = map_code(in);
+	if (r >= 0 && !in->is_copied)
+		close_file(in);
+	if (r >= 0)
+		r = put_stub(in, entry);
+	if (r >= 0)
+		return call_function(&in->call, in->code + (in->library.stub_offset & (PAGE - 1)), in->page);
+	if (r != -ECANCELED && r != -ESRCH && r != -ETIMEDOUT)
+		take_back(in);
+	return r;
+}
+
+/* ---- Threads ---- */
+
+static int find_calls(struct injection *in)
+{
+	const struct inject_target *target = in->target;
+	size_t n_bytes = target->code_end - target->code_start;
+	CLEANUP(freep) uint8_t *code = malloc(n_bytes);
+
+	if (!code)
+		return -ENOMEM;
+	if (remote_read(target->remote, RADDR(target->code_start), code, n_bytes) < 0 ||
+	    call_find(code, n_bytes, target->code_start, &in->call) < 0)
+		return say(in->result, -EOPNOTSUPP, "the libc of process %d is of a kind that is not known here", (int)target->pid);
+	return 0;
+}
+
+/* With the thread standing: -EAGAIN and -EFAULT another one, or later. */
+static int use_stopped(struct injection *in, uint64_t entry)
+{
+	int r = call_look(&in->call);
+	uint64_t since_ns = monotonic_ns();
+
+	if (r >= 0)
+		r = place_is_safe(in->target, in->call.tid, &in->call.regs, &in->call.in);
+	if (r == 0)
+		return -EAGAIN;
+	if (r > 0)
+		r = call_begin(&in->call);
+	if (r >= 0)
+		r = run_stub(in, entry);
+	in->result->stopped_ns = monotonic_ns() - since_ns;
+	return r;
+}
+
+static int try_thread(struct injection *in, pid_t tid, uint64_t entry)
+{
+	int r;
+
+	in->call.pid = in->target->pid;
+	in->call.tid = tid;
+	r = trace_stop(in->target->pid, tid);
+	if (r < 0)
+		return r;
+	in->result->n_tries++;
+	r = use_stopped(in, entry);
+	trace_end(tid);
+	if (r == -EAGAIN && place_learn(in->target) < 0)
+		return -ENOMEM;
+	return r;
+}
+
+/* Lower is better. The sleep of some calls would end early: they come last. */
+static unsigned rank_of(pid_t pid, pid_t tid)
+{
+	struct proc_stat stat;
+	struct proc_call call;
+
+	if (proc_stat_read(pid, tid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X' || stat.state == 'D')
+		return 4;
+	if (proc_call_read(pid, tid, &call) < 0 || call.is_running)
+		return 1;
+	switch (call.number) {
+	case SYS_futex:
+	case SYS_read:
+	case SYS_wait4:
+	case SYS_pselect6:
+	case SYS_accept4:
+		return 0;
+	case SYS_epoll_pwait:
+	case SYS_nanosleep:
+	case SYS_ppoll:
+	case SYS_recvfrom:
+#ifdef SYS_epoll_wait
+	case SYS_epoll_wait:
+	case SYS_poll:
+#endif
+		return 3;
+	default:
+		return 2;
+	}
+}
+
+/* One after the other, the best first. -EAGAIN: none could be used now. */
+static int try_all(struct injection *in, uint64_t entry)
+{
+	CLEANUP(freep) pid_t *tids = NULL;
+	CLEANUP(freep) unsigned *ranks = NULL;
+	size_t n;
+	int r;
+
+	r = proc_tasks(in->target->pid, &tids, &n);
+	if (r < 0)
+		return r;
+	ranks = calloc(n + 1, sizeof *ranks);
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		ranks[i] = rank_of(in->target->pid, tids[i]);
+	for (unsigned rank = 0; rank < 4; rank++)
+		for (size_t i = 0; i < n; i++) {
+			if (ranks[i] != rank)
+				continue;
+			r = try_thread(in, tids[i], entry);
+			if (r != -EAGAIN && r != -EFAULT && r != -ESRCH && r != -ETIMEDOUT)
+				return r;
+		}
+	return -EAGAIN;
+}
+
+static int try_until_due(struct injection *in, uint64_t entry)
+{
+	uint64_t due_ns = monotonic_ns() + in->options->patience_ms * UINT64_C(1000000);
+	int r;
+
+	trace_prepare();
+	while ((r = try_all(in, entry)) == -EAGAIN) {
+		if (monotonic_ns() >= due_ns)
+			return say(in->result, -EBUSY, "no thread of process %d was at a place where the agent can be loaded safely, in "
+				   "%u tries: try again, or with a longer --wait", (int)in->target->pid, in->result->n_tries);
+		nap(BETWEEN_ROUNDS_US);
+		r = address_space_load(in->target->space);
+		if (r < 0)
+			return r;
+	}
+	if (r == -ECANCELED)
+		return say(in->result, -EBUSY, "process %d was stopped or signalled at that moment, and nothing was loaded: try again",
+			   (int)in->target->pid);
+	return r;
+}
+
+/* ---- Afterwards ---- */
+
+static int read_state(struct injection *in, struct agent_state *ret)
+{
+	uint64_t base;
+	int r = address_space_load(in->target->space);
+
+	if (r >= 0)
+		r = inject_target_agent(in->target->space, &in->library, &base);
+	if (r >= 0)
+		r = remote_read(in->target->remote, RADDR(base + in->library.state), ret, sizeof *ret);
+	if (r < 0)
+		return r;
+	ret->socket[sizeof ret->socket - 1] = ret->reason[sizeof ret->reason - 1] = '\0';
+	return ret->magic == AGENT_MAGIC ? 0 : -EXDEV;
+}
+
+static int judge_stub(struct injection *in, const struct agent_stub *stub)
+{
+	pid_t pid = in->target->pid;
+
+	if (stub->create_error > 0)
+		return say(in->result, -stub->create_error, "process %d can have no more threads: %s", (int)pid,
+			   strerror(stub->create_error));
+	if (stub->error[0])
+		return say(in->result, -EOPNOTSUPP, "process %d cannot load the agent: %s", (int)pid, stub->error);
+	return stub->is_done;
+}
+
+/* Until the agent says that it is armed, or why not. */
+static int wait_for_agent(struct injection *in)
+{
+	uint64_t due_ns = monotonic_ns() + START_PATIENCE_MS * UINT64_C(1000000);
+	pid_t pid = in->target->pid;
+	struct agent_stub stub;
+
+	while (monotonic_ns() < due_ns) {
+		struct agent_state *state = &in->result->state;
+		int r = remote_read(in->target->remote, RADDR(in->page), &stub, sizeof stub);
+
+		if (r < 0)
+			return r;
+		stub.error[sizeof stub.error - 1] = '\0';
+		r = judge_stub(in, &stub);
+		if (r > 0)
+			r = read_state(in, state);
+		if (r < 0)
+			return r;
+		if (stub.is_done && state->status == AGENT_ARMED)
+			return 0;
+		if (stub.is_done && state->status == AGENT_OFF)
+			return say(in->result, -EOPNOTSUPP, "the agent in process %d has switched itself off: %s", (int)pid, state->reason);
+		nap(500);
+	}
+	return say(in->result, -ETIMEDOUT, "process %d has a thread for the agent, which waits for the process' dynamic loader: it goes "
+		   "on by itself", (int)pid);
+}
+
+/* ---- Whole ---- */
+
+/* The entry of a library that is loaded and off; 0: there is none. 1: it is armed. */
+static int look_for_agent(struct injection *in, uint64_t *ret_entry)
+{
+	struct agent_state *state = &in->result->state;
+	uint64_t base;
+	int r = inject_target_agent(in->target->space, &in->library, &base);
+
+	*ret_entry = 0;
+	if (r == -ENOENT)
+		return 0;
+	if (r >= 0)
+		r = read_state(in, state);
+	if (r == -EXDEV)
+		return say(in->result, r, "another version of the agent is in process %d: only that version's probing can use it, or "
+			   "detach it", (int)in->target->pid);
+	if (r < 0)
+		return r;
+	*ret_entry = base + in->library.entry;
+	return state->status == AGENT_ARMED || state->status == AGENT_STARTING;
+}
+
+static int inject_into(struct injection *in)
+{
+	uint64_t entry;
+	int r = look_for_agent(in, &entry);
+
+	if (r > 0)
+		in->result->was_there = true;
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = find_calls(in);
+	if (r >= 0)
+		r = try_until_due(in, entry);
+	return r < 0 ? r : wait_for_agent(in);
+}
+
+int inject(pid_t pid, const struct inject_options *options, struct inject_result *ret)
+{
+	struct injection in = { .options = options, .result = ret, .fd = -1 };
+	int r;
+
+	*ret = (struct inject_result){ 0 };
+	if (call_refusal())
+		return say(ret, -EOPNOTSUPP, "%s", call_refusal());
+	r = agent_library_open(options->library, &in.library);
+	if (r < 0)
+		return say(ret, r, "the agent's library %s cannot be read: %s", options->library, strerror(-r));
+	r = inject_target_open(pid, &in.target, ret->why);
+	if (r >= 0)
+		r = inject_into(&in);
+	inject_target_free(in.target);
+	agent_library_done(&in.library);
+	return r;
+}
+
+int inject_find(pid_t pid, const char *library, struct agent_state *ret)
+{
+	CLEANUP(inject_target_freep) struct inject_target *target = calloc(1, sizeof *target);
+	struct inject_result result = { 0 };
+	struct injection in = { .target = target, .result = &result };
+	int r;
+
+	if (!target)
+		return -ENOMEM;
+	target->pid = pid;
+	r = agent_library_open(library, &in.library);
+	if (r < 0)
+		return r;
+	r = module_table_new(&target->modules);
+	if (r >= 0)
+		r = address_space_new(pid, target->modules, &target->space);
+	if (r >= 0)
+		r = remote_open_process(pid, &target->remote);
+	if (r >= 0)
+		r = read_state(&in, ret);
+	agent_library_done(&in.library);
+	return r;
+}

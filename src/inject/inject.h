@@ -1,0 +1,71 @@
+/* inject.h - load the agent into a running Python process, find the one that is there, talk to it.
+ *
+ * A thread of the process is stopped where our own unwinder says that it is safe to call libc (place.h), runs a few system
+ * calls and one function, and puts itself back to where it was (call.h). Nothing of that depends on probing staying alive.
+ */
+#ifndef PROBING_INJECT_H
+#define PROBING_INJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/agent/agent.h"
+
+enum { INJECT_WHY_BYTES = 512 };
+
+struct inject_options {
+	const char *library;   /* the agent's file, as this process sees it */
+	uint32_t agent;        /* options of its start */
+	unsigned patience_ms;  /* for a thread at a safe place */
+};
+
+struct inject_result {
+	bool was_there;      /* it ran already; nothing was done */
+	unsigned n_tries;    /* threads that were stopped */
+	uint64_t stopped_ns; /* for how long the one that was used did not do its own work */
+	struct agent_state state;
+	char why[INJECT_WHY_BYTES]; /* on failure: a sentence; "": none but the error's own */
+};
+
+/*
+ * inject - load the agent and start it. Called by a thread that ends soon, as with it ends whatever it still has seized.
+ * @ret: filled also on failure.
+ * Errors: -ESRCH no such process; -EPERM, -EACCES; -EOPNOTSUPP it cannot have an agent; -EXDEV it has one of another
+ *         version; -EBUSY no thread was at a safe place in time; -ETIMEDOUT; -ENOMEM; others with a sentence.
+ */
+int inject(pid_t pid, const struct inject_options *options, struct inject_result *ret);
+
+/*
+ * inject_find - the state of the agent in a process.
+ * Errors: -ENOENT there is none; -EXDEV it is of another version; -ESRCH, -EPERM, -EACCES, -ENOMEM; of @library: of open(2).
+ */
+int inject_find(pid_t pid, const char *library, struct agent_state *ret);
+
+/*
+ * agent_connect - to the agent of a process, also across a network namespace, where we may enter that.
+ * @ret: a socket, the caller's.
+ * Errors: -ECONNREFUSED nobody listens there, or not this process; -EPERM it is in a network namespace that we may not enter;
+ *         what socket(2) and connect(2) report.
+ */
+int agent_connect(pid_t pid, const struct agent_state *state, int *ret);
+
+/* A conversation with it. */
+struct agent_talk {
+	int fd;
+	char *bytes; /* PROTOCOL_MAX_BYTES */
+	size_t n, n_used; /* that have come; of them, those of the last message */
+};
+int agent_talk_begin(int fd, struct agent_talk *ret); /* takes fd, also on failure. -ENOMEM */
+void agent_talk_end(struct agent_talk *talk);
+int agent_say(struct agent_talk *talk, enum message_kind kind, uint32_t number, const char *text, size_t n_text);
+
+/*
+ * agent_hear - the next message.
+ * @ret: borrows the talk's bytes until the next call.
+ * Errors: -ETIMEDOUT none within @wait_ms (-1: no bound); -EINTR a signal; -EPIPE the agent has gone; -EBADMSG,
+ *         -EPROTONOSUPPORT.
+ */
+int agent_hear(struct agent_talk *talk, int wait_ms, struct message *ret);
+
+#endif
