@@ -367,21 +367,13 @@ static void wait_for_worker(bool is_there)
 		nanosleep(&a_while, NULL);
 }
 
-/* What is said last: the worker has been told to end, and so do we. */
-static void say_bye(void)
-{
-	wait_for_worker(false);
-	put(on.detaching, MESSAGE_BYE, 0, NULL, 0);
-	(void)send_some(on.detaching);
-}
-
 static void listen_until_detached(void)
 {
 	while (look()) {
 		if (!on.detaching)
 			continue;
 		if (worker_stop()) {
-			say_bye();
+			wait_for_worker(false);
 			return;
 		}
 		refuse(on.detaching, "an evaluation has not ended yet");
@@ -451,9 +443,36 @@ static const char *prepare(void)
 	return on.socket < 0 ? "it cannot have a unix socket" : NULL;
 }
 
+/* Who asked for the end; -1: nobody. */
+static int leave_clients(void)
+{
+	int last = on.detaching ? on.detaching->fd : -1;
+
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		if (on.clients[i].fd >= 0 && on.clients[i].fd != last)
+			drop(&on.clients[i]);
+	if (last >= 0) {
+		free(on.detaching->in.bytes);
+		free(on.detaching->out.bytes);
+	}
+	return last;
+}
+
+/* The last word: by now the agent can be started again, and all that is shared is that start's. */
+static void say_bye(int fd)
+{
+	const struct message bye = { .kind = MESSAGE_BYE };
+	char bytes[PROTOCOL_HEADER_BYTES];
+	ssize_t n = message_format(&bye, bytes);
+
+	(void)send(fd, bytes, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
+
 static void *serve(void *unused)
 {
 	const char *problem;
+	int last;
 
 	(void)unused;
 	(void)prctl(PR_SET_NAME, "probing-agent");
@@ -465,14 +484,13 @@ static void *serve(void *unused)
 	} else {
 		__atomic_store_n(&agent.status, AGENT_ARMED, __ATOMIC_SEQ_CST);
 		listen_until_detached();
-	}
-	for (int i = 0; i < MAX_CLIENTS; i++)
-		if (on.clients[i].fd >= 0)
-			drop(&on.clients[i]);
-	if (!problem)
 		close(on.socket);
+	}
+	last = leave_clients();
 	__atomic_store_n(&agent.listener, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&agent.status, AGENT_OFF, __ATOMIC_SEQ_CST);
+	if (last >= 0)
+		say_bye(last);
 	return NULL;
 }
 

@@ -443,15 +443,34 @@ static int look_for_agent(struct injection *in, uint64_t *ret_entry)
 	return state->status == AGENT_ARMED || state->status == AGENT_STARTING;
 }
 
+/* Somebody else has begun to start it, and may have been killed since. */
+static int wait_for_start(struct injection *in)
+{
+	uint64_t due_ns = monotonic_ns() + START_PATIENCE_MS * UINT64_C(1000000);
+	struct agent_state *state = &in->result->state;
+	int r = 0;
+
+	while (r >= 0 && state->status == AGENT_STARTING && monotonic_ns() < due_ns) {
+		nap(500);
+		r = read_state(in, state);
+	}
+	if (r < 0 || state->status == AGENT_ARMED)
+		return r;
+	return say(in->result, -EBUSY, "the agent in process %d did not start: %s", (int)in->target->pid,
+		   state->reason[0] ? state->reason : "try again");
+}
+
 static int inject_into(struct injection *in)
 {
 	uint64_t entry;
 	int r = look_for_agent(in, &entry);
 
-	if (r > 0)
+	if (r > 0) {
 		in->result->was_there = true;
-	if (r != 0)
-		return r < 0 ? r : 0;
+		return wait_for_start(in);
+	}
+	if (r < 0)
+		return r;
 	r = find_calls(in);
 	if (r >= 0)
 		r = try_until_due(in, entry);
