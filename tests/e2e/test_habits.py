@@ -327,9 +327,10 @@ class Reports(Habit):
                        "a_function_of_24_columns()\n")
         probing("record", "-q", "-F", 499, "--", t.DEBIAN_PYTHON, path, check=t.OK)
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-        whole = probing("report", "--no-native", check=t.OK, env=environment).stdout
+        report = ("report", "--no-native", "--full-paths")
+        whole = probing(*report, check=t.OK, env=environment).stdout
         self.assertRegex(whole, re.escape(path) + r":\d")
-        narrow = probing("report", "--no-native", check=t.OK, env=dict(environment, COLUMNS="80")).stdout
+        narrow = probing(*report, check=t.OK, env=dict(environment, COLUMNS="80")).stdout
         self.assertLessEqual(max(map(len, narrow.splitlines())), 80)
         self.assertIn("a_function_of_24_columns", narrow)
         self.assertRegex(narrow, r" …/?a?_?source\.py:\d")
