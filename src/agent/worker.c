@@ -117,7 +117,8 @@ static bool is_queued(void)
 	return worker_phase() == JOB_QUEUED;
 }
 
-static void run_job(void)
+/* Not inlined: the worker's loop is left by longjmp where its thread is cancelled, which may clobber variables. */
+static __attribute__((noinline)) void run_job(void)
 {
 	enum outcome outcome;
 	char *code, *text;

@@ -281,11 +281,11 @@ class Html(Exports):
             own[names[label]] += one * data["scale"]
             total[names[label]] += all_of_it * data["scale"]
         expected = {(name, file): ns for name, file, module, _, ns in self.ask(OWN) if module is None and file}
-        n_compared = 0
+        n_compared, labels = 0, t.labels_of("probing.db")
         for name, file, module, _, ns in self.ask(INCLUSIVE):
             if module is None and file:
                 n_compared += 1
-                key = "%s (%s)" % (name, os.path.basename(file)), file, None
+                key = "%s (%s)" % (name, labels[file]), file, None
                 self.assertEqual((ns, expected.get((name, file), 0)), (total[key], own[key]), name)
         self.assertGreater(n_compared, 10)
         found, cells, at = {}, data["cells"]["value"], 0
