@@ -212,7 +212,7 @@ static int open_by_mapping(const struct module *module, int *ret)
 	pid_t living = module->opener;
 	char link[96];
 
-	(void)proc_living(module->opener, &living); /* /proc/PID/task has no map_files */
+	(void)proc_live_tid(module->opener, &living); /* /proc/PID/task has no map_files */
 	snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)living, (unsigned long long)module->map_start, (unsigned long long)module->map_end);
 	return open_checked(module, link, ret);
 }

@@ -40,17 +40,17 @@ bool proc_has_ended(const struct proc_stat *stat);
 /*
  * The memory, the files and the mounts of a process are asked for by a thread of it, and its number is its main
  * thread's. Once that has ended (pthread_exit(3)) and others go on, it has none of them any more: they are found
- * by a thread that goes on (living.c).
+ * by a thread that goes on (live_tid.c).
  *
- * proc_living - a thread by which they are found: the main one as long as that can be.
+ * proc_live_tid - a thread by which they are found: the main one as long as that can be.
  * proc_path - of a file of /proc/PID of that kind: "exe", "root/tmp", "ns/mnt". What "task" and "map_files" have in them is not.
  * proc_read - such a file, whole: "maps", "environ", "cmdline". Costs more than read_file() only where there is nothing
  *             to read. May be empty, as a kernel thread's are.
- * @ret of proc_living(): may end at any time, and its number be another's then.
+ * @ret of proc_live_tid(): may end at any time, and its number be another's then.
  * Errors: -ESRCH the process has ended; -ENOMEM; proc_read(): what read(2) reports.
  */
 enum { PROC_PATH_BYTES = 128 };
-int proc_living(pid_t pid, pid_t *ret);
+int proc_live_tid(pid_t pid, pid_t *ret);
 void proc_path(pid_t pid, const char *file, char to[PROC_PATH_BYTES]);
 int proc_read(pid_t pid, const char *file, size_t max_bytes, char **ret, size_t *ret_bytes);
 

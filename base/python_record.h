@@ -1,4 +1,4 @@
-/* python_record.h - what the program in the kernel is told of an interpreter, and what it tells back.
+/* python_record.h - what the BPF program is told of an interpreter, and what it tells back.
  *
  * Compiled for BPF, too: fixed-size members only, nothing of libc. Both sides are built
  * together, so there is no version; a record that is not as described here is refused.

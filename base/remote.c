@@ -29,7 +29,7 @@ enum { STRING_PIECE_BYTES = 256 };
 enum { PARTS_PER_CALL = 64 };
 
 /* Threads may end one after the other while a read is tried. */
-enum { MOST_READERS = 8 };
+enum { MAX_READERS = 8 };
 
 struct process_remote {
 	struct remote base;
@@ -58,7 +58,7 @@ static int find_reader(struct process_remote *process)
 	pid_t living;
 	int r;
 
-	r = proc_living(process->pid, &living);
+	r = proc_live_tid(process->pid, &living);
 	if (r < 0)
 		return r;
 	if (living == process->pid && process->reader == process->pid)
@@ -89,7 +89,7 @@ static bool is_of_process(const struct process_remote *process, ssize_t got)
 static ssize_t read_vectors(struct process_remote *process, const struct iovec *local, const struct iovec *remote,
 			    size_t n)
 {
-	for (int i = 0; i < MOST_READERS; i++) {
+	for (int i = 0; i < MAX_READERS; i++) {
 		ssize_t got = process_vm_readv(process->reader, local, n, remote, n, 0);
 		int r;
 

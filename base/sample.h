@@ -30,7 +30,7 @@ struct sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	pid_t pid, tid;   /* as this process' PID namespace sees them */
 	unsigned cpu;
-	uint64_t weight_ns; /* where the event is no clock: of how many events it is one */
+	uint64_t weight; /* where the event is no clock: of how many events it is one */
 	bool has_user; /* regs and stack below are valid (a kernel thread has none) */
 	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
 	bool is_held;  /* the thread stands still until its stack has been made: its memory is

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/util.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 enum { MAX_DUMPS = 1 << 16, MAX_DUMP_BYTES = 512 << 20 };
 

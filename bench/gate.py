@@ -28,8 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"
 LEVELS = (0, 3, 5, 10)
 PERS = ("rest", "run")
-RULES = tuple((rule, ["--no-native", "--per", per]) for rule in ("self(func=planted)>+0%", "self(func=planted)>+5%", "any>+5%")
-              for per in PERS) + (("total>+2%", ["--per", "run"]),)
+RULES = tuple((rule, ["--no-native", "--normalize", per]) for rule in ("self(func=planted)>+0%", "self(func=planted)>+5%", "any>+5%")
+              for per in PERS) + (("total>+2%", ["--normalize", "run"]),)
 ANSWERS = {0: "passed", 2: "regressed", 3: "cannot tell"}
 
 
@@ -63,7 +63,7 @@ class Gate:
 
     def estimate(self, folder, per, level):
         text = subprocess.run([self.probing, "diff", os.path.join(folder, "base.*.db"), os.path.join(folder, "%d.*.db" % level),
-                               "-f", "json", "--no-native", "--per", per], check=True, stdout=subprocess.PIPE, text=True).stdout
+                               "-f", "json", "--no-native", "--normalize", per], check=True, stdout=subprocess.PIPE, text=True).stdout
         for row in json.loads(text)["functions"]:
             if row["name"] == "planted":
                 return 100 * row["self"]["change"]
@@ -105,7 +105,7 @@ class Gate:
                 low, high = interval(counts[0], n)
                 print("| `%s` | %d %% | %d | %d | %d | %.0f %% (%.0f to %.0f) |" % (
                     " ".join([rule] + options), level, *counts, 100 * counts[0] / n, low, high))
-        print("\n| `--per` | planted | estimated, mean of trials | half of them within | furthest off |")
+        print("\n| `--normalize` | planted | estimated, mean of trials | half of them within | furthest off |")
         print("|---|--:|--:|--:|--:|")
         for per in PERS:
             for level in LEVELS:

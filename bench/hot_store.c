@@ -37,7 +37,7 @@ static void make_rows(struct storing *self)
 		seed = seed * 6364136223846793005 + 1442695040888963407;
 		self->rows[i] = (struct sample_row){
 			.time_ns = UINT64_C(1700000000000000000) + i * 1001001 + (seed >> 40) % 2000,
-			.weight_ns = 1001001,
+			.weight = 1001001,
 			.pid = 42,
 			.tid = 42 + (pid_t)((seed >> 50) % 4),
 			.cpu = (unsigned)((seed >> 45) % 8),
@@ -115,7 +115,7 @@ static int decode(void *data)
 		struct sample_row row;
 
 		block_row(&block, i, &row);
-		sum += row.weight_ns;
+		sum += row.weight;
 	}
 	return r < 0 ? r : sum > 0 ? 0 : -EBADMSG;
 }
@@ -135,7 +135,7 @@ static int put_rows(struct store *store, const struct storing *self)
 /* @path: in a folder of its own. */
 static int write_recording(const char *path, const struct storing *self)
 {
-	static const struct run_row row = { .command = "", .mode = "cpu", .stack_source = "read", .host = "", .kernel = "",
+	static const struct run_row row = { .command = "", .mode = "cpu", .stack_source = "wakeup", .host = "", .kernel = "",
 					    .probing = "", .started_ns = 1 };
 	CLEANUP(store_closep) struct store *store = NULL;
 	int r;
@@ -186,7 +186,7 @@ static int query(void *data)
 	char *error = NULL;
 	int r;
 
-	r = sqlite3_exec(self->db, "SELECT stack, sum(weight_ns) FROM sample WHERE tid = 43 AND gil GROUP BY stack", NULL,
+	r = sqlite3_exec(self->db, "SELECT stack, sum(weight) FROM sample WHERE tid = 43 AND gil GROUP BY stack", NULL,
 			 NULL, &error);
 	if (r != SQLITE_OK)
 		fprintf(stderr, "bench_hot: %s\n", error ? error : sqlite3_errstr(r));

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What reading frames inside the sampling interrupt takes: bench/inside.py [INTERPRETER...]
 
-For a program that burns so many Python frames deep, what one run of the program in the kernel takes, by the
+For a program that burns so many Python frames deep, what one run of the BPF program takes, by the
 kernel's own count (kernel.bpf_stats_enabled, switched on meanwhile): the median of the means of stretches of 0.1 s, and the
 least of them, which what else runs on the machine disturbs less. As root.
 PROBING_BINARY: default build/src/cli/probing.

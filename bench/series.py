@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURES = os.path.join(os.path.dirname(HERE), "fixtures")
 COLUMNS = ("time", "thread", "cpu", "weight", "stack", "flags")
 PLAIN = """CREATE TABLE sample(timestamp REAL NOT NULL, pid INTEGER NOT NULL, tid INTEGER NOT NULL, cpu INTEGER NOT NULL,
-  weight_ns INTEGER NOT NULL, verdict TEXT NOT NULL, stack_end TEXT NOT NULL, stack INTEGER, gil INTEGER, gc INTEGER,
+  weight INTEGER NOT NULL, verdict TEXT NOT NULL, stack_end TEXT NOT NULL, stack INTEGER, gil INTEGER, gc INTEGER,
   state TEXT)"""
 NAMES = "JOIN stack USING (stack) JOIN named_frame USING (frame) GROUP BY name ORDER BY 2 DESC, 1 LIMIT 10"
 LOOP = """import time
@@ -95,7 +95,7 @@ def make_long(build, source, n):
         db.executescript("ATTACH 'plain.db' AS p; DROP TABLE p.sample_block; PRAGMA p.user_version = 1;"
                          "PRAGMA p.journal_mode = OFF; PRAGMA p.synchronous = OFF")
         db.execute(PLAIN.replace("TABLE sample", "TABLE p.sample"))
-        db.execute("INSERT INTO p.sample SELECT timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack, gil, gc, state "
+        db.execute("INSERT INTO p.sample SELECT timestamp, pid, tid, cpu, weight, verdict, stack_end, stack, gil, gc, state "
                    "FROM main.sample")
         db.commit()
 
@@ -114,16 +114,16 @@ def questions(first, last):
     middle = (first + last) / 2
     minute = (middle, middle + 60)
     totals = "SELECT name, sum(n) FROM (SELECT stack, sum(%s) AS n FROM %s GROUP BY stack) " + NAMES
-    plain = totals % ("weight_ns", "sample")
+    plain = totals % ("weight", "sample")
     tid = "tid = (SELECT max(tid) FROM thread)"
     within = "sample WHERE timestamp >= ? AND timestamp < ?"
     return [
-        ("top functions, `sample_total`", totals % ("weight_ns", "sample_total"), plain, ()),
+        ("top functions, `sample_total`", totals % ("weight", "sample_total"), plain, ()),
         ("top functions, `sample`", plain, plain, ()),
-        ("top functions of a minute, `sample_total`", totals % ("weight_ns", "sample_total(?, ?)"),
-         totals % ("weight_ns", within), minute),
-        ("top functions of a minute, `sample`", totals % ("weight_ns", within), totals % ("weight_ns", within), minute),
-        ("a minute: count, sum", "SELECT count(*), sum(weight_ns) FROM " + within, None, minute),
+        ("top functions of a minute, `sample_total`", totals % ("weight", "sample_total(?, ?)"),
+         totals % ("weight", within), minute),
+        ("top functions of a minute, `sample`", totals % ("weight", within), totals % ("weight", within), minute),
+        ("a minute: count, sum", "SELECT count(*), sum(weight) FROM " + within, None, minute),
         ("one thread: count", "SELECT count(*) FROM sample WHERE " + tid, None, ()),
         ("by verdict: count", "SELECT verdict, count(*) FROM sample GROUP BY 1 ORDER BY 1", None, ()),
         ("the same, `sample_total`", "SELECT verdict, sum(samples) FROM sample_total GROUP BY 1 ORDER BY 1",

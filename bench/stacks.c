@@ -20,8 +20,8 @@ enum {
 	N_CALLEES = 12, /* of a function */
 	N_MODULES = 50,
 	FIRST_PID = 1000,
-	LEAST_DEPTH = 10,
-	MOST_DEPTH = 60,
+	MIN_DEPTH = 10,
+	MAX_DEPTH = 60,
 	BATCH = 10000,
 	WEIGHT_NS = 2004008,
 };
@@ -31,8 +31,8 @@ struct maker {
 	uint64_t seed;
 	int64_t n_stacks;
 	unsigned n_threads;
-	int64_t path[MOST_DEPTH + 1], functions[MOST_DEPTH + 1]; /* by depth, outermost first */
-	uint32_t n_called[MOST_DEPTH + 1]; /* [d]: by what stands at depth d - 1 */
+	int64_t path[MAX_DEPTH + 1], functions[MAX_DEPTH + 1]; /* by depth, outermost first */
+	uint32_t n_called[MAX_DEPTH + 1]; /* [d]: by what stands at depth d - 1 */
 	unsigned depth;
 };
 
@@ -121,13 +121,13 @@ static void next_stack(struct maker *maker)
 {
 	unsigned out = 1 + next_random(maker, 4), in = 1 + next_random(maker, 3);
 
-	while (out-- > 0 && maker->depth > LEAST_DEPTH)
+	while (out-- > 0 && maker->depth > MIN_DEPTH)
 		maker->depth--;
 	while (maker->n_called[maker->depth] == N_CALLEES)
 		maker->depth--;
 	do
 		call(maker);
-	while ((in-- > 1 || maker->depth < LEAST_DEPTH + 1) && maker->depth < MOST_DEPTH);
+	while ((in-- > 1 || maker->depth < MIN_DEPTH + 1) && maker->depth < MAX_DEPTH);
 }
 
 static void put_sample(struct maker *maker, size_t i, uint64_t started_ns)
@@ -137,7 +137,7 @@ static void put_sample(struct maker *maker, size_t i, uint64_t started_ns)
 
 	must(store_put_sample(maker->store, &(struct sample_row){
 		.time_ns = started_ns + i * WEIGHT_NS,
-		.pid = FIRST_PID, .tid = tid, .cpu = i % maker->n_threads, .weight_ns = WEIGHT_NS,
+		.pid = FIRST_PID, .tid = tid, .cpu = i % maker->n_threads, .weight = WEIGHT_NS,
 		.verdict = i % 10 ? VERDICT_VERIFIED : VERDICT_NO_PYTHON,
 		.stack = stack, .gil = i % 3 ? ANSWER_YES : ANSWER_NO,
 	}), "sample");

@@ -8,7 +8,7 @@ machine does beside falls on all of them; medians are compared. Prints a
 Markdown table.
 
     bench/stolen.py [--build build] [--rounds 5] [--seconds 4] [--idle 0] [--busy 0]
-                    [--hz 99,999] [--profilers perf,bpf,read]
+                    [--hz 99,999] [--profilers perf,bpf,wakeup]
 """
 import argparse
 import contextlib
@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--idle", type=int, default=0, help="idle threads beside the busy one")
     parser.add_argument("--busy", type=int, default=0, help="more busy threads beside it")
     parser.add_argument("--hz", default="99,999", help="frequencies, separated by commas")
-    parser.add_argument("--profilers", default="perf,bpf,read", help="interrupt (perf, nothing copied), perf (stacks), or a stack source of probing")
+    parser.add_argument("--profilers", default="perf,bpf,wakeup", help="interrupt (perf, nothing copied), perf (stacks), or a stack source of probing")
     parser.add_argument("--target", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.target:

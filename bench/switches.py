@@ -27,7 +27,7 @@ PROBING = {
     "cpu": ("cpu", "auto"),
     "offcpu": ("offcpu", "auto"),
     "wall": ("wall", "auto"),
-    "wall-read": ("wall", "read"),
+    "wall-read": ("wall", "wakeup"),
 }
 PERF = {
     "perf-thread": ("-e", "dummy", "-p"),

@@ -1,6 +1,6 @@
 /* bench/unwind.c - what a native frame costs, on real dumps of a running process.
  *
- * Records registers and stack copies of a process with src/record, keeps them
+ * Records registers and stack copies of a process with src/capture, keeps them
  * in memory, then unwinds the same dumps with unwind/native and with libdwfl
  * (one Dwfl kept), so that the ratio of the two is of one run. The process
  * must go on living meanwhile: its maps and its vdso are read.
@@ -251,14 +251,14 @@ static void read_words(const struct dumps *dumps, const struct footprint *footpr
 /* All lines up to the last of a dump's words, in order, asked for as far ahead as pays. */
 static void read_lines(const struct dumps *dumps, const struct footprint *footprint, size_t dump)
 {
-	enum { LINE_BYTES = 64, AHEAD_BYTES = 4096, BEGINNING_BYTES = 2048 };
+	enum { LINE_BYTES = 64, PREFETCH_BYTES = 4096, BEGINNING_BYTES = 2048 };
 	size_t start = dump > 0 ? footprint->ends[dump - 1] : 0, end = footprint->ends[dump];
 	const uint8_t *stack = dumps->samples[dump].stack;
 
 	for (size_t offset = 0; dump + 1 < dumps->n && offset < BEGINNING_BYTES; offset += LINE_BYTES)
 		__builtin_prefetch(dumps->samples[dump + 1].stack + offset);
 	for (size_t offset = 0; start < end && offset <= footprint->offsets[end - 1]; offset += LINE_BYTES) {
-		__builtin_prefetch(stack + offset + AHEAD_BYTES);
+		__builtin_prefetch(stack + offset + PREFETCH_BYTES);
 		(void)*(const volatile uint8_t *)(stack + offset);
 	}
 }

@@ -75,7 +75,7 @@ static int put_rows(struct store *store)
 {
 	int r;
 
-	r = store_put_run(store, &(struct run_row){ .started_ns = 1000, .command = "c", .mode = "cpu", .stack_source = "read",
+	r = store_put_run(store, &(struct run_row){ .started_ns = 1000, .command = "c", .mode = "cpu", .stack_source = "wakeup",
 						    .host = "h", .kernel = "k", .probing = "0", .pid = 7, .hz = 9, .cpus = 1 });
 	if (r == 0)
 		r = store_put_module(store, &(struct module_row){ 1, "/lib/x.so", NULL });
@@ -83,7 +83,7 @@ static int put_rows(struct store *store)
 		r = put_tree(store);
 	for (int i = 0; r == 0 && i <= 8; i++) {
 		r = store_put_sample(store, &(struct sample_row){ .time_ns = 2000000000u + (unsigned)i, .pid = 7, .tid = 8,
-								  .weight_ns = 3, .stack = i });
+								  .weight = 3, .stack = i });
 		if (r == 0)
 			r = store_put_total(store, &(struct total_row){ 7, 8, i, 1, 3 });
 	}

@@ -37,7 +37,7 @@ static void check_rows(void)
 		for (size_t i = 0; i < n; i++) {
 			block_row(&again, i, &row);
 			must(row.time_ns == store_time(rows[i].time_ns) && row.stack == rows[i].stack &&
-			     row.weight_ns == rows[i].weight_ns && row.tid == rows[i].tid && row.state == rows[i].state);
+			     row.weight == rows[i].weight && row.tid == rows[i].tid && row.state == rows[i].state);
 		}
 	}
 	free(rows);

@@ -10,14 +10,14 @@ enum { N_BLOCKS = 4, MAX_CHANGES = 60 };
 
 static const char more_blocks[] =
 	"WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < 3)"
-	" INSERT INTO sample_block SELECT first + i * samples, samples, started, ended, weight_ns, threads, data FROM sample_block, i";
+	" INSERT INTO sample_block SELECT first + i * samples, samples, started, ended, weight, threads, data FROM sample_block, i";
 
 static const char *const updates[] = {
 	"UPDATE OR IGNORE sample_block SET first = ?2 WHERE rowid = ?1",
 	"UPDATE sample_block SET samples = ?2 WHERE rowid = ?1",
 	"UPDATE sample_block SET started = ?2 WHERE rowid = ?1",
 	"UPDATE sample_block SET ended = ?2 WHERE rowid = ?1",
-	"UPDATE sample_block SET weight_ns = ?2 WHERE rowid = ?1",
+	"UPDATE sample_block SET weight = ?2 WHERE rowid = ?1",
 	"UPDATE sample_block SET threads = zeroblob(?2 % 1000) WHERE rowid = ?1",
 	"UPDATE sample_block SET threads = NULL WHERE rowid = ?1",
 	"UPDATE sample_block SET data = substr(data, 1, ?2) WHERE rowid = ?1",

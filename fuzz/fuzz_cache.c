@@ -14,7 +14,7 @@
 #include "symbolize/effort.h"
 #include "symbolize/lines.h"
 #include "symbolize/method_tables.h"
-#include "symbolize/plumbing.h"
+#include "symbolize/internal_functions.h"
 #include "symbolize/symtab.h"
 #include "symbolize/unpack.h"
 
@@ -60,14 +60,14 @@ static void read_methods(const struct cache_entry *entry)
 
 static void read_plumbing(const struct cache_entry *entry)
 {
-	const struct cache_bytes *starts = &entry->parts[CACHE_PLUMBING];
-	CLEANUP(plumbing_freep) struct plumbing *plumbing = NULL;
+	const struct cache_bytes *starts = &entry->parts[CACHE_INTERNAL];
+	CLEANUP(internal_functions_freep) struct internal_functions *internal = NULL;
 	const uint64_t *all = starts->bytes;
 
-	if (!all || plumbing_restore(all, starts->n / sizeof *all, &plumbing) < 0)
+	if (!all || internal_functions_restore(all, starts->n / sizeof *all, &internal) < 0)
 		return;
 	for (size_t i = 0; i < starts->n / sizeof *all; i++)
-		if (!plumbing_holds(plumbing, all[i]))
+		if (!internal_functions_holds(internal, all[i]))
 			abort();
 }
 

@@ -1,6 +1,6 @@
 /* fuzz_method_tables.c - scan foreign bytes for Python's method tables.
  *
- * An input that is an ELF file goes the whole way, symbols and plumbing
+ * An input that is an ELF file goes the whole way, symbols and internal functions
  * included. Any other input is laid out as one data segment, at an address
  * that its own words can point into, with code behind it: so the fuzzer
  * reaches the recognisers without having to get a file's headers right.
@@ -12,7 +12,7 @@
 #include "base/elf_file.h"
 #include "base/util.h"
 #include "symbolize/method_tables.h"
-#include "symbolize/plumbing.h"
+#include "symbolize/internal_functions.h"
 #include "symbolize/symbolize.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -62,7 +62,7 @@ static void scan_bytes(const uint8_t *data, size_t n_bytes)
 static void scan_elf(struct elf_file *elf)
 {
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
-	CLEANUP(plumbing_freep) struct plumbing *plumbing = NULL;
+	CLEANUP(internal_functions_freep) struct internal_functions *internal = NULL;
 	struct symtab no_symbols = { 0 };
 	struct python_module python;
 	struct image image;
@@ -72,7 +72,7 @@ static void scan_elf(struct elf_file *elf)
 	if (image_init(&image, elf) == 0 &&
 	    method_tables_new(&image, &python, NULL, &tables) == 0) {
 		format_all(tables);
-		(void)plumbing_new(&image, &no_symbols, tables, &plumbing);
+		(void)internal_functions_new(&image, &no_symbols, tables, &internal);
 	}
 	image_done(&image);
 }

@@ -34,7 +34,7 @@ static int take_native(void *data, const struct new_frame *frame, const struct s
 	if (frame < frames || frame >= frames + N_FRAMES || n < 1 || n > SYMBOL_MAX_INLINED)
 		abort();
 	for (int i = 0; i < n; i++) {
-		if (!symbols[i].name || symbols[i].role > SYMBOL_GLUE || symbols[i].line < 0)
+		if (!symbols[i].name || symbols[i].role > SYMBOL_INTERNAL || symbols[i].line < 0)
 			abort();
 		take_text(symbols[i].name);
 		take_text(symbols[i].linkage);

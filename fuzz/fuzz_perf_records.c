@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/record/decode.h"
-#include "src/record/merge.h"
-#include "src/record/still.h"
+#include "src/capture/decode.h"
+#include "src/capture/merge.h"
+#include "src/capture/descheduled.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
@@ -88,10 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		abort();
 	merge_begin(&merge, UINT64_MAX);
 	while ((record = merge_next(&merge)) != NULL) {
-		const struct still_question question = { .tid = data[1], .lent = &ring };
+		const struct descheduled_query question = { .tid = data[1], .current = &ring };
 
 		decode_alone(record, data[0] & 7);
-		checksum += still_holds(&ring, 1, &question);
+		checksum += descheduled_since(&ring, 1, &question);
 	}
 	if (control.data_tail != control.data_head)
 		abort();

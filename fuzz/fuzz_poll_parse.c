@@ -8,7 +8,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
-#include "src/record/poll_parse.h"
+#include "src/capture/poll_parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

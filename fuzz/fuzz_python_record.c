@@ -1,4 +1,4 @@
-/* fuzz_python_record.c - what the program in the kernel reads and writes, where memory lies.
+/* fuzz_python_record.c - what the BPF program reads and writes, where memory lies.
  *
  * The first byte says what the rest is.
  * 0: an image of an interpreter's memory (tests/unit/memory_image.h); the program itself
@@ -6,7 +6,7 @@
  * else: a record as it comes out of a ring, 16 bits of its length before it, and then an
  *    image: it is read by that interpreter's layout, and over its memory.
  */
-#include "src/record/decode.h"
+#include "src/capture/decode.h"
 #include "tests/unit/bpf_here.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);

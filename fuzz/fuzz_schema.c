@@ -15,7 +15,7 @@ enum { MAX_TEXT = 4000 };
 
 static const char *const names[] = {
 	"run", "process", "thread", "module", "function", "frame", "stack", "stack_total", "counter", "sample_block",
-	"evaluation_place", "pause", "bench_run", "named_frame", "hot_function", "gil", "other", "seen", "other_x",
+	"anchor_location", "pause", "bench_run", "named_frame", "hot_function", "gil", "other", "seen", "other_x",
 };
 
 /* What is not ours is copied, too. */

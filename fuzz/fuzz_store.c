@@ -36,12 +36,12 @@ static const char *const updates[] = {
 	"UPDATE frame SET is_eval = ?2 WHERE frame = ?1",
 	"UPDATE frame SET kind = CASE ?2 WHEN 0 THEN 'python' WHEN 1 THEN 'native' ELSE 'kernel' END WHERE frame = ?1",
 	"UPDATE frame SET address = ?2 WHERE frame = ?1",
-	"UPDATE function SET role = CASE ?2 WHEN 0 THEN 'glue' WHEN 1 THEN 'builtin' END WHERE function = ?1",
+	"UPDATE function SET role = CASE ?2 WHEN 0 THEN 'internal' WHEN 1 THEN 'builtin' END WHERE function = ?1",
 	"UPDATE function SET module = ?2 WHERE function = ?1",
 	"UPDATE function SET name = zeroblob(?2) WHERE function = ?1",
 	"UPDATE module SET path = char(?2) WHERE module = ?1",
 	"UPDATE stack_total SET stack = ?2 WHERE stack = ?1",
-	"UPDATE stack_total SET weight_ns = ?2 WHERE stack = ?1",
+	"UPDATE stack_total SET weight = ?2 WHERE stack = ?1",
 	"DELETE FROM stack WHERE stack = ?1",
 	"DELETE FROM frame WHERE frame = ?1",
 	"INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into) SELECT max(frame) + 1, 'native', NULL, NULL, NULL, 1, 0, ?1 FROM frame",
@@ -69,7 +69,7 @@ static int put_rows(struct store *store)
 		r = store_put_function(store, &(struct function_row){
 			.function = i, .name = i == 6 ? "start_thread" : "f",
 			.kind = i == 4 ? FRAME_PYTHON : FRAME_NATIVE,
-			.role = i == 1 ? "glue" : i == 2 ? "builtin" : NULL, .file = "f.c",
+			.role = i == 1 ? "internal" : i == 2 ? "builtin" : NULL, .file = "f.c",
 			.module = i == 4 ? 0 : 1 + i / 3 });
 	for (int i = 1; r == 0 && i <= 12; i++)
 		r = store_put_frame(store, &(struct frame_row){
@@ -85,7 +85,7 @@ static int put_rows(struct store *store)
 			.depth = (unsigned)i });
 	for (int i = 0; r == 0 && i <= 20; i += 2)
 		r = store_put_total(store, &(struct total_row){ .pid = 1, .tid = 2, .stack = i,
-			.samples = 1, .weight_ns = 9 });
+			.samples = 1, .weight = 9 });
 	if (r == 0)
 		r = store_put_process(store, &(struct process_row){ .pid = 1, .name = "p",
 			.command = "p", .started_ns = 1 });
@@ -203,7 +203,7 @@ static void check_profile(sqlite3 *db)
 /* The same file's samples, one by one; a connection without their table has none. */
 static void check_samples(sqlite3 *db)
 {
-	static const struct profile_filter filter = { .with_samples = true, .has_since = true, .where = "weight_ns >= 0" };
+	static const struct profile_filter filter = { .with_samples = true, .has_since = true, .where = "weight >= 0" };
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 
 	if (profile_load_view(db, &filter, &profile) < 0)

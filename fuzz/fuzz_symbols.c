@@ -18,7 +18,7 @@
 #include "base/elf_file.h"
 #include "base/util.h"
 #include "symbolize/effort.h"
-#include "symbolize/fence.h"
+#include "symbolize/unpack_limits.h"
 #include "symbolize/names.h"
 #include "symbolize/symbolize.h"
 #include "symbolize/unpack.h"
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		return 0;
 	memcpy(image, data, n_bytes);
 	if (elf_file_open_memory(image, n_bytes, &elf) < 0) {
-		(void)fence_xz_bytes(image, n_bytes, &n_unpacked);
+		(void)unpack_limits_xz_bytes(image, n_bytes, &n_unpacked);
 		read_name(image, n_bytes);
 		return 0;
 	}

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/record/event.h"
+#include "src/capture/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

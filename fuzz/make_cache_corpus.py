@@ -3,7 +3,7 @@
 
     fuzz/make_cache_corpus.py
 
-  whole       symbols, methods, plumbing, an index and the debug sections of corpus/symbols/dwarf5
+  whole       symbols, methods, internal functions, an index and the debug sections of corpus/symbols/dwarf5
   empty       a head alone
   no_index    debug sections without an index of units
   bad_names   names that begin behind the strings
@@ -17,7 +17,7 @@ import pathlib
 import struct
 
 FOLDER = pathlib.Path(__file__).resolve().parent / 'corpus'
-SYMBOLS, METHODS, PLUMBING, UNITS, RANGES, STRINGS, IMAGE = range(7)
+SYMBOLS, METHODS, INTERNAL, UNITS, RANGES, STRINGS, IMAGE = range(7)
 HEAD_BYTES, KEY_BYTES, STEP, PAGE = 352, 184, 32, 4096
 SHF_COMPRESSED = 0x800
 
@@ -77,7 +77,7 @@ def main():
     whole = {
         SYMBOLS: symbol(0x1000, 1) + symbol(0x1010, 7, 0) + symbol(0x1020, 1, 16, 0x1000) + symbol(0x1030, 1, 16, 2**64 - 1),
         METHODS: method(0x1000, 1, 7) + method(0x1010, 0, 7, 1) + method(0x1020, 1, 0, 3),
-        PLUMBING: struct.pack('<2Q', 0x1000, 0x1040),
+        INTERNAL: struct.pack('<2Q', 0x1000, 0x1040),
         UNITS: struct.pack('<Q', header_bytes),
         RANGES: struct.pack('<3Q', 0x1000, 0x1100, 0),
         STRINGS: b'\0outer\0inner\0',
@@ -90,13 +90,13 @@ def main():
         'no_index': entry({part: whole[part] for part in (STRINGS, IMAGE)}),
         'bad_names': entry({**whole, SYMBOLS: symbol(0x1000, 13) + symbol(0x1010, 1), METHODS: method(1, 13, 1)}),
         'bad_order': entry({**whole, SYMBOLS: symbol(0x1010, 1) + symbol(0x1000, 1), METHODS: method(2, 1, 1) + method(1, 1, 1),
-                            PLUMBING: struct.pack('<2Q', 2, 1), RANGES: struct.pack('<6Q', 9, 12, 0, 1, 4, 0)}),
+                            INTERNAL: struct.pack('<2Q', 2, 1), RANGES: struct.pack('<6Q', 9, 12, 0, 1, 4, 0)}),
         'bad_units': entry({**whole, UNITS: struct.pack('<4Q', 13, 40, 0, 2**63), RANGES: b''.join(
             struct.pack('<3Q', 0x1000 + 0x10 * i, 0x1010 + 0x10 * i, i) for i in range(4))}),
         'bad_unit_number': entry({**whole, RANGES: struct.pack('<3Q', 0x1000, 0x1100, 1)}),
         'bad_strings': entry({**whole, STRINGS: b'\0outer\0inner'}),
         'bad_parts': entry(whole, {SYMBOLS: (HEAD_BYTES, 41)}),
-        'bad_overlap': entry(whole, {METHODS: (HEAD_BYTES, 24), PLUMBING: (HEAD_BYTES, 48), STRINGS: (HEAD_BYTES, 2**64 - 1)}),
+        'bad_overlap': entry(whole, {METHODS: (HEAD_BYTES, 24), INTERNAL: (HEAD_BYTES, 48), STRINGS: (HEAD_BYTES, 2**64 - 1)}),
         'bad_offset': entry(whole, {IMAGE: (2**64 - PAGE, PAGE)}),
         'packed': entry({**whole, IMAGE: image(debug, SHF_COMPRESSED)}),
         'cut_image': entry({**whole, IMAGE: whole[IMAGE][:-70]}),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes fuzz/corpus/python_record: images that the program in the kernel is run on, and records.
+"""Makes fuzz/corpus/python_record: images that the BPF program is run on, and records.
 
 Recipe: fuzz/make_python_record_corpus.py
   image_*   those of fuzz/corpus/cpython that differ in how frames are chained

@@ -4,7 +4,7 @@ import os
 import struct
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-NAMES = ("run process thread module function frame stack stack_total counter sample_block evaluation_place pause bench_run "
+NAMES = ("run process thread module function frame stack stack_total counter sample_block anchor_location pause bench_run "
          "named_frame hot_function gil other seen other_x").split()
 REPLACED, BEHIND, GENERATED, INSIDE = range(4)
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
@@ -54,7 +54,7 @@ SCHEMA = {
     "default_large": ("pause", INSIDE, "y DEFAULT (hex(zeroblob(90000000)))"),
     "column_too_much": ("frame", INSIDE, "y TEXT NOT NULL"),
     "column_twice": ("frame", INSIDE, "frame INTEGER"),
-    "many_columns": ("pause", INSIDE, ", ".join("c%d" % i for i in range(700))),
+    "multi_db_columns": ("pause", INSIDE, ", ".join("c%d" % i for i in range(700))),
     "deep": ("counter", GENERATED, "(" * 1500 + "1" + ")" * 1500),
     "references": ("stack", INSIDE, "FOREIGN KEY (frame) REFERENCES nothing ON DELETE CASCADE"),
     "collation": ("function", INSIDE, "y TEXT COLLATE nothing"),

@@ -66,7 +66,7 @@ static inline bool recording_is(const char *path, const void *bytes, size_t n_by
 
 static inline int recording_put(struct store *store)
 {
-	int r = store_put_run(store, &(struct run_row){ .started_ns = 1000, .command = "c", .mode = "cpu", .stack_source = "read",
+	int r = store_put_run(store, &(struct run_row){ .started_ns = 1000, .command = "c", .mode = "cpu", .stack_source = "wakeup",
 							 .host = "h", .kernel = "k", .probing = "0", .pid = 7, .hz = 9, .cpus = 1 });
 
 	for (int i = 1; r == 0 && i <= 3; i++) {
@@ -78,7 +78,7 @@ static inline int recording_put(struct store *store)
 	}
 	for (int i = 0; r == 0 && i < RECORDING_SAMPLES; i++)
 		r = store_put_sample(store, &(struct sample_row){ .time_ns = 2000000000u + 1000u * (unsigned)i, .pid = 7, .tid = 8,
-								  .weight_ns = 3, .stack = 1 + i % 3 });
+								  .weight = 3, .stack = 1 + i % 3 });
 	for (int i = 1; r == 0 && i <= 3; i++)
 		r = store_put_total(store, &(struct total_row){ 7, 8, i, RECORDING_SAMPLES / 3, RECORDING_SAMPLES });
 	if (r == 0)

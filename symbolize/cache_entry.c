@@ -36,7 +36,7 @@ _Static_assert(sizeof(struct cache_symbol) == 40 && sizeof(struct cache_method) 
 static const size_t element_bytes[CACHE_N_PARTS] = {
 	[CACHE_SYMBOLS] = sizeof(struct cache_symbol),
 	[CACHE_METHODS] = sizeof(struct cache_method),
-	[CACHE_PLUMBING] = sizeof(uint64_t),
+	[CACHE_INTERNAL] = sizeof(uint64_t),
 	[CACHE_UNITS] = sizeof(uint64_t),
 	[CACHE_RANGES] = sizeof(struct cache_range),
 	[CACHE_STRINGS] = 1,

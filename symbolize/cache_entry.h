@@ -31,7 +31,7 @@ struct cache_key {
 enum cache_part {
 	CACHE_SYMBOLS,  /* struct cache_symbol, by address */
 	CACHE_METHODS,  /* struct cache_method, by address */
-	CACHE_PLUMBING, /* uint64_t: starts of nameless functions that are plumbing, in order */
+	CACHE_INTERNAL, /* uint64_t: starts of nameless functions that are internal, in order */
 	CACHE_UNITS,    /* uint64_t: where units of debug information have their first entry */
 	CACHE_RANGES,   /* struct cache_range, by start */
 	CACHE_STRINGS,  /* ended by NUL; at 0 is an empty one, which stands for none */

@@ -54,7 +54,7 @@ bool effort_go_on(size_t n_steps);
 
 /*
  * effort_take - n_bytes of memory more. Other modules give theirs back, the one first that was used longest ago.
- * @is_derived: made entry by entry, as against unpacked, which fence.c judges.
+ * @is_derived: made entry by entry, as against unpacked, which unpack_limits.c judges.
  * Errors: -E2BIG too much for one module.
  */
 int effort_take(uint64_t n_bytes, bool is_derived);

@@ -3,7 +3,7 @@
  * A look-up asks, in this order: the symbol table and the unwind information
  * for the function and its start; the debug information for inlined functions,
  * files and lines; the Python method tables for what Python calls it; the
- * table of plumbing for its role.
+ * table of internal functions for its role.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static struct place find_place(const struct symbol_module *module, uint64_t addr
 static bool is_plumbing(const struct symbol_module *module, const char *name)
 {
 	if (module->python.is_interpreter)
-		return symbol_is_glue(name);
+		return symbol_is_internal(name);
 	/* A python executable that only starts the interpreter in a library. */
 	return module->python.is_launcher && strncmp(module->base_name, "python", 6) == 0 &&
 	       (strcmp(name, "main") == 0 || strcmp(name, "_start") == 0);
@@ -149,7 +149,7 @@ static int name_by_linkage(struct symbol_module *module, const struct place *pla
 		symbol->name = SYMBOL_COLLECTOR;
 	symbol->linkage = strcmp(symbol->name, place->linkage) == 0 ? NULL : place->linkage;
 	if (is_plumbing(module, symbol->name))
-		symbol->role = SYMBOL_GLUE;
+		symbol->role = SYMBOL_INTERNAL;
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int name_by_method(struct symbol_module *module, const struct place *plac
 {
 	int r;
 
-	symbol->role = method->kind == METHOD_GLUE ? SYMBOL_GLUE : SYMBOL_BUILTIN;
+	symbol->role = method->kind == METHOD_GLUE ? SYMBOL_INTERNAL : SYMBOL_BUILTIN;
 	/* Where types share a function, its own name says more than one of theirs. */
 	if (place->linkage && (method->is_shared || method->kind == METHOD_GLUE))
 		return 0;
@@ -167,7 +167,7 @@ static int name_by_method(struct symbol_module *module, const struct place *plac
 		return r;
 	symbol->linkage = place->linkage;
 	if (is_plumbing(module, symbol->name))
-		symbol->role = SYMBOL_GLUE;
+		symbol->role = SYMBOL_INTERNAL;
 	return 0;
 }
 
@@ -176,11 +176,11 @@ static int name_by_offset(struct symbol_module *module, const struct place *plac
 {
 	int r;
 
-	r = module_is_nameless_plumbing(module, place->start);
+	r = module_is_nameless_internal(module, place->start);
 	if (r < 0)
 		return r;
 	if (r > 0)
-		symbol->role = SYMBOL_GLUE;
+		symbol->role = SYMBOL_INTERNAL;
 	symbol->is_offset = true;
 	return keep_offset_name(module, place->start ? place->start : address, &symbol->name);
 }
@@ -194,7 +194,7 @@ static int name_function(struct symbol_module *module, const struct place *place
 	symbol->start = place->start;
 	if (place->linkage) {
 		r = name_by_linkage(module, place, symbol);
-		if (r < 0 || symbol->role == SYMBOL_GLUE)
+		if (r < 0 || symbol->role == SYMBOL_INTERNAL)
 			return r;
 	}
 	r = find_method(module, place, &method);
@@ -251,7 +251,7 @@ static int look_up_plumbing(struct symbol_module *module, uint64_t address, stru
 	if (!place.linkage || (!module->python.is_interpreter && !module->python.is_launcher))
 		return 0;
 	r = fill_symbol(module, &nothing, false, address, symbols);
-	return r < 0 ? r : symbols->role == SYMBOL_GLUE;
+	return r < 0 ? r : symbols->role == SYMBOL_INTERNAL;
 }
 
 static const char *linkage_of(const struct debug_frame *frame)
@@ -361,7 +361,7 @@ static int within_limits(struct symbol_module *module, uint64_t address, struct 
 	return -ENODATA;
 }
 
-int symbol_lookup_plumbing(struct symbol_module *module, uint64_t address, struct symbol *ret)
+int symbol_lookup_internal(struct symbol_module *module, uint64_t address, struct symbol *ret)
 {
 	int r = within_limits(module, address, ret, 1, look_up_plumbing);
 

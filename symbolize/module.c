@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "symbolize/fence.h"
+#include "symbolize/unpack_limits.h"
 #include "symbolize/module_cache.h"
 #include "symbolize/search.h"
 
@@ -129,7 +129,7 @@ static const Dwfl_Callbacks callbacks = {
 
 static void forget_sources(struct symbol_module *module)
 {
-	plumbing_free(TAKE(module->plumbing));
+	internal_functions_free(TAKE(module->internal));
 	method_tables_free(TAKE(module->methods));
 	debug_lines_free(TAKE(module->lines));
 	unpacked_free(TAKE(module->unpacked));
@@ -228,7 +228,7 @@ int symbol_module_open(const char *path, int fd, struct symbol_module **ret)
 		return r;
 	effort_allow(&module->effort, file_bytes(own_fd));
 	TAKE_FD(own_fd);
-	module->is_debug_file = !fence_has_code(module->elf);
+	module->is_debug_file = !unpack_limits_has_code(module->elf);
 
 	*ret = TAKE(module);
 	return 0;
@@ -350,7 +350,7 @@ static int report_what_passes(struct symbol_module *module, Dwfl_Module **ret)
 	int r;
 
 	*ret = NULL;
-	if (fence_unpacked_bytes(module->elf, &n_all, &n_symbols) < 0) {
+	if (unpack_limits_unpacked_bytes(module->elf, &n_all, &n_symbols) < 0) {
 		module->limit = SYMBOL_LIMIT_PACKED;
 		return 0;
 	}
@@ -470,28 +470,28 @@ void symbol_module_trim(struct symbol_module *module)
 	(void)file_guard_leave(&guard); /* whoever asks next finds zeros */
 }
 
-int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start)
+int module_is_nameless_internal(struct symbol_module *module, uint64_t start)
 {
 	struct image image;
 	int r = 0;
 
-	/* Where static functions have names, plumbing is known by them: what is left are stubs and start-up code. */
+	/* Where static functions have names, internal functions is known by them: what is left are stubs and start-up code. */
 	if (!module->python.is_interpreter || start == 0 || module->symtab->has_static)
 		return 0;
-	if (!module->plumbing) {
-		r = module_cached_plumbing(module);
+	if (!module->internal) {
+		r = module_cached_internal(module);
 		if (r != 0)
-			return r < 0 ? r : plumbing_holds(module->plumbing, start);
+			return r < 0 ? r : internal_functions_holds(module->internal, start);
 		r = module_open_methods(module);
 		if (r < 0)
 			return r;
 		module->n_found_out++;
 		r = image_init(&image, module->elf);
 		if (r >= 0)
-			r = plumbing_new(&image, module->symtab, module->methods,
-					 &module->plumbing);
+			r = internal_functions_new(&image, module->symtab, module->methods,
+					 &module->internal);
 		image_done(&image);
 		symbol_module_trim(module); /* all of its code has just been looked at */
 	}
-	return r < 0 ? r : plumbing_holds(module->plumbing, start);
+	return r < 0 ? r : internal_functions_holds(module->internal, start);
 }

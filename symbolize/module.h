@@ -14,7 +14,7 @@
 #include "symbolize/lines.h"
 #include "symbolize/method_tables.h"
 #include "symbolize/names.h"
-#include "symbolize/plumbing.h"
+#include "symbolize/internal_functions.h"
 #include "symbolize/python_module.h"
 #include "symbolize/symbolize.h"
 #include "symbolize/symtab.h"
@@ -53,7 +53,7 @@ struct symbol_module {
 	struct unpacked *unpacked; /* what they are in; NULL: that is libdwfl's */
 	struct method_tables *methods;
 	bool tried_lines, tried_methods;
-	struct plumbing *plumbing; /* NULL: no nameless function of an interpreter was met yet */
+	struct internal_functions *internal; /* NULL: no nameless function of an interpreter was met yet */
 
 	/* module_cache.h */
 	bool tried_cache, has_cache_key;
@@ -87,10 +87,10 @@ int module_open_lines(struct symbol_module *module);
 int module_open_methods(struct symbol_module *module);
 
 /*
- * module_is_nameless_plumbing - judge a function of an interpreter that has no name.
+ * module_is_nameless_internal - judge a function of an interpreter that has no name.
  * Reads all the interpreter's code the first time, unless its symbol table names the static functions as well.
- * Returns 1 where it is plumbing, 0 where not or not an interpreter; -ENOMEM, those of effort.h.
+ * Returns 1 where it is internal, 0 where not or not an interpreter; -ENOMEM, those of effort.h.
  */
-int module_is_nameless_plumbing(struct symbol_module *module, uint64_t start);
+int module_is_nameless_internal(struct symbol_module *module, uint64_t start);
 
 #endif

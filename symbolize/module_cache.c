@@ -109,13 +109,13 @@ int module_cached_methods(struct symbol_module *module)
 					      strings->n, &module->methods));
 }
 
-int module_cached_plumbing(struct symbol_module *module)
+int module_cached_internal(struct symbol_module *module)
 {
-	const struct cache_bytes *starts = &module->cached.parts[CACHE_PLUMBING];
+	const struct cache_bytes *starts = &module->cached.parts[CACHE_INTERNAL];
 
 	if (!starts->bytes)
 		return 0;
-	return restored(plumbing_restore(starts->bytes, starts->n / sizeof(uint64_t), &module->plumbing));
+	return restored(internal_functions_restore(starts->bytes, starts->n / sizeof(uint64_t), &module->internal));
 }
 
 bool module_cached_index(const struct symbol_module *module, struct debug_index *ret)
@@ -249,14 +249,14 @@ static int keep_methods(struct keeping *keeping, const struct method_tables *met
 	return 0;
 }
 
-static int keep_plumbing(struct keeping *keeping, const struct plumbing *plumbing)
+static int keep_internal(struct keeping *keeping, const struct internal_functions *internal)
 {
 	size_t n;
 	int r;
 
-	r = plumbing_starts(plumbing, &keeping->starts, &n);
+	r = internal_functions_starts(internal, &keeping->starts, &n);
 	if (r >= 0)
-		set_part(keeping, CACHE_PLUMBING, keeping->starts, n * sizeof *keeping->starts);
+		set_part(keeping, CACHE_INTERNAL, keeping->starts, n * sizeof *keeping->starts);
 	return r;
 }
 
@@ -284,12 +284,12 @@ static int keep_lines(struct keeping *keeping, const struct symbol_module *modul
 /* What this look has not needed is kept as it was: only names of methods move. */
 static int keep_what_was(struct keeping *keeping, struct symbol_module *module)
 {
-	static const enum cache_part parts[] = { CACHE_PLUMBING, CACHE_UNITS, CACHE_RANGES, CACHE_IMAGE };
+	static const enum cache_part parts[] = { CACHE_INTERNAL, CACHE_UNITS, CACHE_RANGES, CACHE_IMAGE };
 	bool has_lines = module->lines || (keeping->entry.flags & CACHE_HAS_NO_LINES);
 
 	keeping->entry.flags |= module->tried_lines ? 0 : module->cached.flags & CACHE_HAS_NO_LINES;
 	for (size_t i = 0; i < N_ELEMENTS(parts); i++)
-		if (!keeping->entry.parts[parts[i]].bytes && (parts[i] == CACHE_PLUMBING || !has_lines))
+		if (!keeping->entry.parts[parts[i]].bytes && (parts[i] == CACHE_INTERNAL || !has_lines))
 			keeping->entry.parts[parts[i]] = module->cached.parts[parts[i]];
 	return module->methods ? 1 : module_cached_methods(module);
 }
@@ -318,8 +318,8 @@ static int keep(struct symbol_module *module)
 		return -ENOMEM;
 	file_guard_enter(&guard);
 	r = keep_symbols(&keeping, module->symtab);
-	if (r >= 0 && module->plumbing)
-		r = keep_plumbing(&keeping, module->plumbing);
+	if (r >= 0 && module->internal)
+		r = keep_internal(&keeping, module->internal);
 	if (r >= 0)
 		r = keep_lines(&keeping, module);
 	if (r >= 0)

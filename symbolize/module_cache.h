@@ -13,7 +13,7 @@ int module_open_cached(struct symbol_module *module);
 /* What the cache has of it, after module_open_cached(). Returns 1, 0 not cached or not sound; -ENOMEM, those of effort.h. */
 int module_cached_symbols(struct symbol_module *module);
 int module_cached_methods(struct symbol_module *module);
-int module_cached_plumbing(struct symbol_module *module);
+int module_cached_internal(struct symbol_module *module);
 int module_cached_lines(struct symbol_module *module); /* of debug information that was packed */
 
 /* The index of debug information that was not packed; false: none. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "symbolize/fence.h"
+#include "symbolize/unpack_limits.h"
 #include "symbolize/module_cache.h"
 #include "symbolize/search.h"
 
@@ -82,11 +82,11 @@ static int take_unpacked(struct symbol_module *module)
 	uint64_t n_all = 0, n_symbols = 0;
 	int r;
 
-	(void)fence_unpacked_bytes(module->elf, &n_all, &n_symbols);
+	(void)unpack_limits_unpacked_bytes(module->elf, &n_all, &n_symbols);
 	r = effort_take(n_all - n_symbols, false);
 	if (r < 0 || module->memory || open_separate(module, &separate) < 0)
 		return r;
-	(void)fence_unpacked_bytes(separate, &n_all, &n_symbols);
+	(void)unpack_limits_unpacked_bytes(separate, &n_all, &n_symbols);
 	return effort_take(n_all, false);
 }
 

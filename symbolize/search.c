@@ -26,7 +26,7 @@
 
 #include "base/util.h"
 #include "symbolize/debuginfod.h"
-#include "symbolize/fence.h"
+#include "symbolize/unpack_limits.h"
 
 #define SYSTEM_FOLDER "/usr/lib/debug"
 
@@ -187,9 +187,9 @@ static int check_file(int fd, const struct build_id *id, bool *ret_has_code)
 	TAKE_FD(own_fd);
 	if (id && !build_id_equal(elf_file_build_id(elf), id))
 		return -ESTALE;
-	if (!fence_passes(elf))
+	if (!unpack_limits_passes(elf))
 		return -E2BIG;
-	*ret_has_code = fence_has_code(elf);
+	*ret_has_code = unpack_limits_has_code(elf);
 	return 0;
 }
 

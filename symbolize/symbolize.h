@@ -20,7 +20,7 @@
 enum symbol_role {
 	SYMBOL_PLAIN,
 	SYMBOL_BUILTIN, /* a C function that Python code can call: named "sorted", "str.join", "zlib.compress" */
-	SYMBOL_GLUE,    /* the interpreter's plumbing between two frames that matter */
+	SYMBOL_INTERNAL,    /* interpreter-internal functions between two frames that matter */
 };
 
 /* One function at a place; strings are owned by the symbolizer's module. */
@@ -188,7 +188,7 @@ struct symbol_sources {
 	enum symbol_limit limit;
 	uint64_t n_limited; /* look-ups that were answered with an offset because of it */
 	bool is_cached;     /* something came from the cache */
-	unsigned n_found_out; /* tables that were made: symbols, methods, plumbing, debug information */
+	unsigned n_found_out; /* tables that were made: symbols, methods, internal functions, debug information */
 	uint64_t n_unpacked_bytes;
 };
 void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret);
@@ -211,11 +211,11 @@ void symbol_search_limited(const struct symbol_search *search, struct symbol_lim
 int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max);
 
 /*
- * symbol_lookup_plumbing - whether an address is in the interpreter's plumbing, which costs no debug information.
- * For who leaves plumbing out. @ret: filled then, without file and line.
+ * symbol_lookup_internal - whether an address is in interpreter-internal functions, which costs no debug information.
+ * For who leaves internal functions out. @ret: filled then, without file and line.
  * Returns 1, 0 where it is not, or that is not known; -ENOMEM.
  */
-int symbol_lookup_plumbing(struct symbol_module *module, uint64_t address, struct symbol *ret);
+int symbol_lookup_internal(struct symbol_module *module, uint64_t address, struct symbol *ret);
 
 /* Give back the memory that a module's mapped files take; later look-ups fetch it again. */
 void symbol_module_trim(struct symbol_module *module);
@@ -315,12 +315,12 @@ int generated_code_lookup(struct generated_code *code, uint64_t address, uint64_
 			  struct generated_symbol *ret);
 
 /*
- * symbol_is_glue - whether a name belongs to the interpreter's plumbing.
+ * symbol_is_internal - whether a name belongs to interpreter-internal functions.
  * Only meant for functions of the interpreter's own module.
  */
-bool symbol_is_glue(const char *linkage);
+bool symbol_is_internal(const char *linkage);
 
-/* symbol_is_import_file - whether a Python function of that file is part of the import machinery, which is plumbing, too. */
+/* symbol_is_import_file - whether a Python function of that file is part of the import machinery, which is internal, too. */
 bool symbol_is_import_file(const char *file);
 
 /* symbol_is_collector - whether a name is that of the function that collects garbage. Of the interpreter's own module only. */

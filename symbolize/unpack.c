@@ -30,7 +30,7 @@
 
 #include "base/util.h"
 #include "symbolize/effort.h"
-#include "symbolize/fence.h"
+#include "symbolize/unpack_limits.h"
 #include "symbolize/prune.h"
 
 enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16, STEPS_OF_SECTION = 1 << 12 };
@@ -197,7 +197,7 @@ static int take_memory(const struct plan *plan, Elf *elf)
 	size_t n_file = 0;
 
 	(void)elf_rawfile(elf, &n_file);
-	return fence_is_sane(plan->n_image, n_file) ? effort_take(plan->n_image, false) : -E2BIG;
+	return unpack_limits_is_sane(plan->n_image, n_file) ? effort_take(plan->n_image, false) : -E2BIG;
 }
 
 #ifdef HAVE_LIBDEFLATE

@@ -7,7 +7,7 @@
  *
  * Invariants:
  * 1. Damage met on the way is one more thing that is wrong, never an end of the others.
- * 2. No more than MOST_SAID sentences are made; what comes after is counted.
+ * 2. No more than MAX_SAID sentences are made; what comes after is counted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 #include "src/archive/archive.h"
 #include "src/store/store.h"
 
-enum { MOST_SAID = 100, MOST_INTEGRITY = 20 };
+enum { MAX_SAID = 100, MAX_INTEGRITY = 20 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
@@ -36,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct check *check, con
 	char sentence[512];
 	va_list arguments;
 
-	if (check->result->n_wrong++ >= MOST_SAID)
+	if (check->result->n_wrong++ >= MAX_SAID)
 		return;
 	va_start(arguments, format);
 	vsnprintf(sentence, sizeof sentence, format, arguments);
@@ -63,7 +63,7 @@ static int check_pages(struct check *check)
 	char sql[64];
 	int code;
 
-	sqlite3_snprintf(sizeof sql, sql, "PRAGMA integrity_check(%d)", MOST_INTEGRITY);
+	sqlite3_snprintf(sizeof sql, sql, "PRAGMA integrity_check(%d)", MAX_INTEGRITY);
 	code = sqlite3_prepare_v2(check->db, sql, -1, &rows, NULL);
 	while (code == SQLITE_OK || code == SQLITE_ROW) {
 		const char *text;
@@ -101,9 +101,9 @@ static const struct question {
 	  " NULL AND o.frame IS NULL", "frames are inlined into one that is not there" },
 	{ "SELECT count(*) FROM stack_total AS t LEFT JOIN stack AS s USING (stack) WHERE t.stack <> 0 AND s.stack IS NULL",
 	  "totals have a stack that is not there" },
-	{ "SELECT count(*) FROM (SELECT pid, tid, stack, sum(samples) AS n, sum(weight_ns) AS weight FROM"
-	  " (SELECT pid, tid, stack, samples, weight_ns FROM stack_total UNION ALL"
-	  "  SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight_ns) FROM sample GROUP BY 1, 2, 3)"
+	{ "SELECT count(*) FROM (SELECT pid, tid, stack, sum(samples) AS n, sum(weight) AS weight FROM"
+	  " (SELECT pid, tid, stack, samples, weight FROM stack_total UNION ALL"
+	  "  SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample GROUP BY 1, 2, 3)"
 	  /* what others wrote often has no samples one by one */
 	  " GROUP BY 1, 2, 3) WHERE CASE WHEN EXISTS (SELECT 1 FROM run WHERE mode = 'imported') THEN n < 0 OR weight < 0"
 	  " ELSE n <> 0 OR weight <> 0 END", "totals are not the sums of their samples" },
@@ -153,7 +153,7 @@ static bool is_sample(sqlite3_stmt *row)
 static int check_samples(struct check *check)
 {
 	static const char sql[] =
-		"SELECT timestamp, pid, tid, weight_ns, verdict, stack_end, sample.stack, stack.stack FROM sample"
+		"SELECT timestamp, pid, tid, weight, verdict, stack_end, sample.stack, stack.stack FROM sample"
 		" LEFT JOIN stack ON stack.stack = sample.stack";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	uint64_t n_bad = 0;
@@ -174,10 +174,10 @@ static int check_samples(struct check *check)
 
 static int check_sum(struct check *check)
 {
-	enum store_seal seal = SEAL_NONE;
+	enum store_checksum seal = SEAL_NONE;
 	int r;
 
-	r = store_check_seal(check->db, &seal);
+	r = store_verify_checksum(check->db, &seal);
 	if (r == -ENOMEM || r == -EINTR)
 		return r;
 	if (r < 0)

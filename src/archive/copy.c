@@ -14,7 +14,7 @@
 
 #include "src/archive/copy_private.h"
 
-enum { STEP_ROWS = 2048, MOST_FIELDS = 1000 };
+enum { STEP_ROWS = 2048, MAX_FIELDS = 1000 };
 
 /* ---- What the files of this folder share ---- */
 
@@ -95,8 +95,8 @@ static int execute(sqlite3 *db, const char *sql)
 
 struct fields {
 	char *name;
-	struct field_column columns[MOST_FIELDS];
-	char *names[MOST_FIELDS], *types[MOST_FIELDS];
+	struct field_column columns[MAX_FIELDS];
+	char *names[MAX_FIELDS], *types[MAX_FIELDS];
 	size_t n;
 };
 
@@ -116,7 +116,7 @@ static int add_field(struct fields *fields, sqlite3_stmt *row)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0), *type = (const char *)sqlite3_column_text(row, 1);
 
-	if (fields->n == MOST_FIELDS)
+	if (fields->n == MAX_FIELDS)
 		return -EBADMSG;
 	fields->names[fields->n] = strdup(name ? name : "");
 	fields->types[fields->n] = strdup(type && strcmp(type, "BLOB") == 0 ? "BLOB" : type && strcmp(type, "INTEGER") == 0
@@ -221,7 +221,7 @@ static const char *const last_sql[] = {
 	 " DELETE FROM frame WHERE frame NOT IN live"),
 	"DELETE FROM function WHERE function NOT IN (SELECT function FROM frame WHERE function IS NOT NULL)",
 	("DELETE FROM module WHERE module NOT IN (SELECT module FROM frame WHERE module IS NOT NULL"
-	 " UNION SELECT module FROM function WHERE module IS NOT NULL UNION SELECT module FROM evaluation_place)"),
+	 " UNION SELECT module FROM function WHERE module IS NOT NULL UNION SELECT module FROM anchor_location)"),
 	"DROP INDEX copy_module", "DROP INDEX copy_function", "DROP INDEX copy_frame", "DROP INDEX copy_stack",
 	"DROP TABLE temp.taken",
 };
@@ -273,7 +273,7 @@ static int fill_and_settle(struct copy *copy, struct source *sources, size_t n_s
 	}
 	r = store_commit(copy->to);
 	if (r >= 0)
-		r = store_seal(copy->to);
+		r = store_checksum(copy->to);
 	if (r >= 0) /* values stay, so the sum does */
 		r = execute(copy->db, "VACUUM");
 	return r < 0 ? r : store_settle(copy->to);

@@ -13,7 +13,7 @@
 /* The columns that are read, as the table has them; older files have fewer. */
 enum { TIMESTAMP, PID, TID, CPU, WEIGHT, VERDICT, END, STACK, GIL, GC, STATE, N_COLUMNS };
 static const char *const names[N_COLUMNS] = {
-	[TIMESTAMP] = "timestamp", [PID] = "pid", [TID] = "tid",     [CPU] = "cpu", [WEIGHT] = "weight_ns",
+	[TIMESTAMP] = "timestamp", [PID] = "pid", [TID] = "tid",     [CPU] = "cpu", [WEIGHT] = "weight",
 	[VERDICT] = "verdict",	   [END] = "stack_end", [STACK] = "stack", [GIL] = "gil", [GC] = "gc",
 	[STATE] = "state",
 };
@@ -151,7 +151,7 @@ static int read_sample(const struct head *head, struct sample_row *ret)
 		.pid = (pid_t)moved,
 		.tid = (pid_t)(integer_at(head, TID) + moved - pid),
 		.cpu = (unsigned)integer_at(head, CPU),
-		.weight_ns = (uint64_t)integer_at(head, WEIGHT),
+		.weight = (uint64_t)integer_at(head, WEIGHT),
 		.verdict = verdict,
 		.end = (enum stack_end)end,
 		.stack = stack,
@@ -262,7 +262,7 @@ static int put_total(struct copy *copy, const struct source *source, sqlite3_stm
 	struct total_row total = {
 		.tid = (pid_t)sqlite3_column_int64(row, 1),
 		.samples = (uint64_t)sqlite3_column_int64(row, 3),
-		.weight_ns = (uint64_t)sqlite3_column_int64(row, 4),
+		.weight = (uint64_t)sqlite3_column_int64(row, 4),
 	};
 
 	if (!numbers_find(&source->numbers[KIND_PROCESS], pid, &moved) ||
@@ -279,7 +279,7 @@ int copy_totals(struct copy *copy, struct source *source)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int code, r;
 
-	r = store_errno(source->db, sqlite3_prepare_v2(source->db, "SELECT pid, tid, stack, samples, weight_ns FROM"
+	r = store_errno(source->db, sqlite3_prepare_v2(source->db, "SELECT pid, tid, stack, samples, weight FROM"
 								   " stack_total", -1, &rows, NULL));
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW)
 		r = put_total(copy, source, rows);

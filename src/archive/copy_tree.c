@@ -16,7 +16,7 @@
 #include "src/archive/copy_private.h"
 
 #define FIRST_INLINED (INT64_C(1) << 32)
-enum { MOST_COLUMNS = 16 };
+enum { MAX_COLUMNS = 16 };
 
 struct column {
 	const char *name;
@@ -27,7 +27,7 @@ struct column {
 struct table {
 	const char *name, *what, *order, *index;
 	enum kind kind;
-	struct column columns[MOST_COLUMNS];
+	struct column columns[MAX_COLUMNS];
 };
 
 static const struct table tables[] = {
@@ -49,7 +49,7 @@ static unsigned n_columns(const struct table *table)
 {
 	unsigned n = 0;
 
-	while (n < MOST_COLUMNS && table->columns[n].name)
+	while (n < MAX_COLUMNS && table->columns[n].name)
 		n++;
 	return n;
 }

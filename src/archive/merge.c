@@ -246,17 +246,17 @@ static int move_bench(struct copy *copy, struct source *source, int64_t n_before
 static int move_places(struct copy *copy, struct source *source)
 {
 	static const char write_sql[] =
-		"INSERT INTO evaluation_place(module, address, holds, is_leaf, below_cfa, register, agreed, tries)"
+		"INSERT INTO anchor_location(module, address, holds, is_leaf, below_cfa, register, agreed, tries)"
 		" VALUES(?1,?2,?3,?4,?5,?6,?7,?8) ON CONFLICT(module, address, holds, is_leaf) DO UPDATE SET"
 		" below_cfa = excluded.below_cfa, register = excluded.register, agreed = excluded.agreed, tries = excluded.tries"
 		" WHERE excluded.tries > tries";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *write = NULL;
 	int code, r;
 
-	if (!copy_has(source->db, "evaluation_place"))
+	if (!copy_has(source->db, "anchor_location"))
 		return 0;
 	r = copy_prepare(source->db, "SELECT module, address, holds, is_leaf, below_cfa, register, agreed, tries"
-				" FROM evaluation_place", &rows);
+				" FROM anchor_location", &rows);
 	if (r >= 0)
 		r = copy_prepare(copy->db, write_sql, &write);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {

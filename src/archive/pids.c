@@ -20,7 +20,7 @@
 #include "src/archive/copy_private.h"
 
 #define APART INT64_C(10000000)
-enum { MOST_APART = 200 }; /* all of them are below 2^31 */
+enum { MAX_APART = 200 }; /* all of them are below 2^31 */
 
 static const char run_process_sql[] =
 	"CREATE TABLE IF NOT EXISTS run_process( -- of recordings that were made from several: which process a run had\n"
@@ -97,7 +97,7 @@ static int choose(struct numbering *numbering, int64_t pid, int64_t *ret)
 {
 	bool is_process = false;
 
-	for (int i = 0; i < MOST_APART && pid + i * APART <= INT32_MAX; i++) {
+	for (int i = 0; i < MAX_APART && pid + i * APART <= INT32_MAX; i++) {
 		int64_t candidate = pid + i * APART;
 		bool is_taken = false, is_it = false, has_name = false;
 		int r;

@@ -38,7 +38,7 @@ struct backtrace_options {
 	const char *executable; /* of a core file: its program's file, where that has moved; NULL: it has not */
 	pid_t tid;    /* only this thread; 0: all */
 	bool no_stop; /* stop nobody: Python frames alone, from memory */
-	bool show_interpreter; /* the interpreter's plumbing as frames too */
+	bool show_interpreter; /* interpreter-internal functions as frames too */
 	bool no_native;        /* Python frames alone */
 	bool async;            /* the tasks of event loops, too */
 	bool locals;           /* the variables of Python frames, too */

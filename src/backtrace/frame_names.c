@@ -124,7 +124,7 @@ static int place_name(struct frame_names *names, const struct frame *frame, cons
 
 static enum frame_role role_of(enum symbol_role role)
 {
-	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_GLUE ? ROLE_GLUE : ROLE_NONE;
+	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_INTERNAL ? ROLE_GLUE : ROLE_NONE;
 }
 
 /*
@@ -134,7 +134,7 @@ static enum frame_role role_of(enum symbol_role role)
 static int look_up(struct symbol_module *symbols, const struct frame *frame, bool show_interpreter,
 		   struct symbol found[SYMBOL_MAX_INLINED])
 {
-	int r = show_interpreter ? 0 : symbol_lookup_plumbing(symbols, frame->native.address, found);
+	int r = show_interpreter ? 0 : symbol_lookup_internal(symbols, frame->native.address, found);
 
 	return r != 0 ? r : symbol_lookup(symbols, frame->native.address, found, SYMBOL_MAX_INLINED);
 }
@@ -224,7 +224,7 @@ static int open_generated(struct frame_names *names)
 
 /*
  * Code that no file holds. A trampoline of CPython's only leads to the evaluation of its
- * function: plumbing, unless the interpreter's own frames could not be read.
+ * function: internal functions, unless the interpreter's own frames could not be read.
  */
 static int put_generated(struct frame_names *names, const struct frame *frame, bool enters_python)
 {

@@ -13,7 +13,7 @@
 #include "base/new_file.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/sources.h"
+#include "src/cli/inputs.h"
 #include "src/store/store.h"
 
 enum { MAX_SENTENCE = 512 };
@@ -22,7 +22,7 @@ DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 static bool show(void *data, const struct copy_progress *progress)
 {
-	return working_show(data, progress->what, progress->n_done, progress->n_all);
+	return progress_show(data, progress->what, progress->n_done, progress->n_all);
 }
 
 /* Seconds that the process of a run lasted; -1: its end was not seen. */
@@ -77,7 +77,7 @@ static int add_results(const char *path, const struct bench_result *results, siz
 }
 
 static int make(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
-		const struct sources *sources, struct working *working)
+		const struct inputs *sources, struct progress *working)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
 	struct copy_options options = { .keep_going = show, .data = working };
@@ -87,24 +87,24 @@ static int make(const struct bench_result *results, size_t n, const char *comman
 
 	r = new_file_reserve(&file, out->out, out->force, out->mode);
 	if (r < 0)
-		return sources_fail_place(out->out, r);
+		return inputs_fail_place(out->out, r);
 	r = copy_recordings(sources->dbs, sources->n, file.path, &options, &copied);
 	if (r < 0)
-		return sources_fail(sources, out->out, r, &copied);
+		return inputs_fail(sources, out->out, r, &copied);
 	r = add_results(file.path, results, n, command, sources->dbs);
 	if (r < 0) {
 		store_explain(r, out->out, sentence, sizeof sentence);
 		return cli_fail(cli_status(r), "%s", sentence);
 	}
 	r = new_file_finish(&file);
-	return r < 0 ? sources_fail_place(out->out, r) : EXIT_OK;
+	return r < 0 ? inputs_fail_place(out->out, r) : EXIT_OK;
 }
 
 int bench_store(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
-		struct working *working)
+		struct progress *working)
 {
 	CLEANUP(freep) const char **paths = calloc(n + 1, sizeof(char *));
-	CLEANUP(sources_done) struct sources sources = { 0 };
+	CLEANUP(inputs_done) struct inputs sources = { 0 };
 	size_t n_paths = 0;
 	int status;
 
@@ -113,6 +113,6 @@ int bench_store(const struct bench_result *results, size_t n, const char *comman
 	for (size_t i = 0; i < n; i++)
 		if (results[i].recording)
 			paths[n_paths++] = results[i].recording;
-	status = sources_open(paths, n_paths, &sources);
+	status = inputs_open(paths, n_paths, &sources);
 	return status != EXIT_OK ? status : make(results, n, command, out, &sources, working);
 }

@@ -6,7 +6,7 @@
 
 #include "src/cli/bench_command.h"
 #include "src/cli/new_file_options.h"
-#include "src/cli/working.h"
+#include "src/cli/progress.h"
 
 struct bench_result {
 	char *recording; /* its file; NULL: it was only timed */
@@ -18,9 +18,9 @@ struct bench_result {
  * @results: in the order of time.
  * @command: as one line.
  * @out:     where it goes; its path is set.
- * Returns 0, or an exit status after having said why; working_end() is the caller's.
+ * Returns 0, or an exit status after having said why; progress_end() is the caller's.
  */
 int bench_store(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
-		struct working *working);
+		struct progress *working);
 
 #endif

@@ -77,11 +77,11 @@ pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *w
 mode_t cli_parse_mode(struct argp_state *state, const char *argument);
 
 /* One more name, or those of a list with commas, which is a usage error, @what, where there is none. */
-struct words;
-void cli_parse_name(struct argp_state *state, const char *name, struct words *to);
+struct glob_list;
+void cli_parse_name(struct argp_state *state, const char *name, struct glob_list *to);
 /* FOLDER or FROM=TO of --source-root; a usage error where there is no such folder. */
-void cli_parse_source_root(struct argp_state *state, const char *root, struct words *to);
-void cli_parse_list(struct argp_state *state, const char *list, const char *what, struct words *to);
+void cli_parse_source_root(struct argp_state *state, const char *root, struct glob_list *to);
+void cli_parse_list(struct argp_state *state, const char *list, const char *what, struct glob_list *to);
 
 /* The recording of a verb that takes one: a second is a usage error. */
 void cli_parse_recording(struct argp_state *state, const char *path, const char **recording);

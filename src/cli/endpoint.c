@@ -10,7 +10,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
-#include "src/cli/backtrace_say.h"
+#include "src/cli/backtrace_format.h"
 #include "src/cli/cli.h"
 #include "src/live/live.h"
 #include "src/sql/sql.h"
@@ -96,7 +96,7 @@ static int open_many(const char *const *paths, size_t n, struct endpoint *to)
 	size_t failed;
 	int r;
 
-	r = many_open(paths, n, &to->db, &to->many, &failed);
+	r = multi_db_open(paths, n, &to->db, &to->many, &failed);
 	if (r < 0)
 		return fail_recording(r, paths[failed]);
 	sqlite3_set_authorizer(to->db, forbid_files, NULL);
@@ -185,7 +185,7 @@ void endpoint_close(struct endpoint *endpoint)
 	if (!endpoint->store)
 		sqlite3_close(endpoint->db);
 	store_close(endpoint->store);
-	many_close(endpoint->many);
+	multi_db_close(endpoint->many);
 	live_close(endpoint->live);
 	*endpoint = (struct endpoint){ 0 };
 }

@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct many;
+struct multi_db;
 struct live;
 struct store;
 
 struct endpoint {
 	sqlite3 *db; /* to ask */
-	struct many *many;   /* several recordings, or NULL */
+	struct multi_db *many;   /* several recordings, or NULL */
 	struct live *live;   /* a process, or NULL */
 	struct store *store; /* a recording that may be changed, or NULL */
 	char title[256];

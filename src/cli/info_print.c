@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "src/cli/format.h"
 #include "src/cli/info.h"
-#include "src/cli/rename_summary.h"
+#include "src/cli/resymbolize_summary.h"
 
 enum { MAX_TIME = 64, MAX_SHOWN = 200 };
 

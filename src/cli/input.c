@@ -11,12 +11,12 @@
 #include "base/util.h"
 
 enum { FIRST_BYTES = 1 << 16 };
-#define MOST_BYTES ((uint64_t)8 << 30)
+#define MAX_BYTES ((uint64_t)8 << 30)
 
 uint64_t input_most(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-	uint64_t most = MOST_BYTES;
+	uint64_t most = MAX_BYTES;
 	struct rlimit limit;
 
 	if (pages > 0 && page > 0)

@@ -57,7 +57,7 @@ static bool has_child(const struct privilege_needs *needs)
 	return needs->has_child;
 }
 
-/* CAP_SYS_ADMIN does what these do before Linux 5.9, and where Debian's patch knows no other (src/record/explain.c). */
+/* CAP_SYS_ADMIN does what these do before Linux 5.9, and where Debian's patch knows no other (src/capture/explain.c). */
 static bool is_old(const struct privilege_needs *needs)
 {
 	(void)needs;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 /* What a recording does from now on, as far as it takes a privilege. */
 struct privilege_needs {

@@ -9,7 +9,7 @@
 
 #include "base/proc.h"
 #include "base/util.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 enum { LOOKS_EACH = 4 };
 

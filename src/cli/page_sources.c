@@ -45,7 +45,7 @@ int page_sources_check(const struct page_sources *sources, const struct exporter
 
 static int make(const struct page_sources *sources, const struct profile *profile, unsigned max_files, unsigned context, char **ret)
 {
-	const struct words all = { 0 };
+	const struct glob_list all = { 0 };
 	const struct annotate_options options = {
 		.what = &all,
 		.roots = &sources->roots,
@@ -94,7 +94,7 @@ int page_sources_make(struct page_sources *sources, const struct profile *profil
 
 void page_sources_done(struct page_sources *sources)
 {
-	words_done(&sources->roots);
+	glob_list_done(&sources->roots);
 	free(sources->json);
 	*sources = (struct page_sources){ 0 };
 }

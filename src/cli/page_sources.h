@@ -5,7 +5,7 @@
 #include <argp.h>
 #include <stdbool.h>
 
-#include "base/words.h"
+#include "base/glob_list.h"
 #include "src/export/export.h"
 
 enum { KEY_PAGE_SOURCES = 0xc00, KEY_PAGE_SOURCE_ROOT };
@@ -19,7 +19,7 @@ enum { KEY_PAGE_SOURCES = 0xc00, KEY_PAGE_SOURCE_ROOT };
 /* All zero: none are wanted. Ended with page_sources_done(). */
 struct page_sources {
 	bool wanted;
-	struct words roots;
+	struct glob_list roots;
 	char *json; /* for export_options.sources */
 };
 

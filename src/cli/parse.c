@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "base/words.h"
+#include "base/glob_list.h"
 #include "src/cli/aliases.h"
 #include "src/cli/cli.h"
 #include "src/cli/duration.h"
@@ -181,14 +181,14 @@ static void check_memory(struct argp_state *state, int r)
 		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
 }
 
-void cli_parse_name(struct argp_state *state, const char *name, struct words *to)
+void cli_parse_name(struct argp_state *state, const char *name, struct glob_list *to)
 {
-	check_memory(state, words_add(to, name));
+	check_memory(state, glob_list_add(to, name));
 }
 
-void cli_parse_list(struct argp_state *state, const char *list, const char *what, struct words *to)
+void cli_parse_list(struct argp_state *state, const char *list, const char *what, struct glob_list *to)
 {
-	int r = words_add_list(to, list);
+	int r = glob_list_add_list(to, list);
 
 	check_memory(state, r);
 	if (r < 0)
@@ -203,7 +203,7 @@ void cli_parse_recording(struct argp_state *state, const char *path, const char 
 }
 
 /* A folder that is not there would only show in what is not found. */
-void cli_parse_source_root(struct argp_state *state, const char *root, struct words *to)
+void cli_parse_source_root(struct argp_state *state, const char *root, struct glob_list *to)
 {
 	const char *equals = strchr(root, '='), *folder = equals ? equals + 1 : root;
 	struct stat about;

@@ -21,12 +21,12 @@ static void announce_source(const struct record_options *options, const struct r
 	}
 	if (source == SOURCE_BPF) {
 		cli_say("stack source: bpf (exact: frames are read inside the sampling interrupt)\n");
-	} else if (options->capture.source == SOURCE_READ ||
+	} else if (options->capture.source == SOURCE_WAKEUP ||
 		   (options->event.kind == EVENT_TRACEPOINT && options->capture.count != 1)) {
-		cli_say("stack source: read (memory read right after each sample)\n");
+		cli_say("stack source: wakeup (memory read right after each sample)\n");
 	} else {
 		capture_explain_source(why, sizeof why);
-		cli_say("stack source: read (memory read right after each sample; bpf %s)\n", why);
+		cli_say("stack source: wakeup (memory read right after each sample; bpf %s)\n", why);
 	}
 	if (capture_rings_are_small(recording->capture))
 		cli_say("rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "

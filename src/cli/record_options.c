@@ -12,7 +12,7 @@
 enum {
 	MAX_HZ = 20000,
 	MAX_STACK_BYTES = 65528,
-	MOST_SELDOM_HZ = 100, /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
+	MAX_SELDOM_HZ = 100, /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
 };
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE };
@@ -145,7 +145,7 @@ static void set_retention(struct argp_state *state, struct record_options *optio
 const char *const record_source_names[] = {
 	[SOURCE_AUTO] = "auto",
 	[SOURCE_BPF] = "bpf",
-	[SOURCE_READ] = "read",
+	[SOURCE_WAKEUP] = "wakeup",
 	[SOURCE_POLL] = "poll",
 };
 
@@ -155,7 +155,7 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 		if (strcmp(text, record_source_names[i]) == 0)
 			return (enum capture_source)i;
 	}
-	argp_error(state, "--source must be auto, bpf, read or poll, not %s", text);
+	argp_error(state, "--source must be auto, bpf, wakeup or poll, not %s", text);
 	return SOURCE_AUTO;
 }
 
@@ -170,7 +170,7 @@ const char *const record_mode_names[] = {
 static void check_mode(struct argp_state *state, const struct record_options *options)
 {
 	const char *mode = record_mode_names[options->capture.mode];
-	const struct keep_options *keep = &options->pipeline.keep;
+	const struct filter_options *keep = &options->pipeline.keep;
 
 	if (options->capture.mode == MODE_CPU)
 		return;
@@ -221,7 +221,7 @@ static void check(struct argp_state *state, struct record_options *options)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 	check_mode(state, options);
 	set_retention(state, options);
-	options->capture.wakes_for_news = store_has_limits(&options->pipeline.limits) && options->capture.hz <= MOST_SELDOM_HZ;
+	options->capture.wake_on_live_read = store_has_limits(&options->pipeline.limits) && options->capture.hz <= MAX_SELDOM_HZ;
 	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
 		argp_error(state, "--mode %s needs perf events, which tell when threads wait: --source poll does without "
 			   "them and sees threads that run alone", record_mode_names[options->capture.mode]);

@@ -10,7 +10,7 @@
 #include "src/cli/recording_run.h"
 #include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 struct record_options {
 	struct target_options targets;

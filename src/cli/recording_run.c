@@ -17,7 +17,7 @@
 
 #include "base/stack_reserve.h"
 #include "base/util.h"
-#include "src/cli/ends.h"
+#include "src/cli/pidfd_set.h"
 #include "src/cli/format.h"
 #include "src/cli/matching.h"
 #include "src/cli/recording_control.h"
@@ -39,7 +39,7 @@ enum source {
 struct loop {
 	struct recording *recording;
 	int epoll, fds[N_SOURCES]; /* -1: not there */
-	struct ends ends;
+	struct pidfd_set ends;
 	bool end;
 	uint64_t n_ticks;
 	unsigned n_waited; /* ticks since the last one that wrote */
@@ -107,8 +107,8 @@ static int open_processes(struct loop *loop)
 	const struct targets *targets = &recording->targets;
 	int r;
 
-	r = recording->is_child ? ends_open(&recording->pid, 1, &loop->ends)
-				: ends_open(targets->pids, targets->n, &loop->ends);
+	r = recording->is_child ? pidfd_set_open(&recording->pid, 1, &loop->ends)
+				: pidfd_set_open(targets->pids, targets->n, &loop->ends);
 	return r < 0 ? r : loop->ends.epoll;
 }
 
@@ -123,7 +123,7 @@ static void loop_done(struct loop *loop)
 	for (int i = 0; i < N_SOURCES; i++)
 		if (!is_borrowed((enum source)i) && loop->fds[i] >= 0)
 			close(loop->fds[i]);
-	ends_done(&loop->ends);
+	pidfd_set_done(&loop->ends);
 	if (loop->epoll >= 0)
 		close(loop->epoll);
 }
@@ -385,7 +385,7 @@ static int join(struct loop *loop, pid_t pid)
 	if (r >= 0)
 		r = pipeline_join(recording->pipeline, pid);
 	if (r >= 0)
-		r = ends_add(&loop->ends, pid);
+		r = pidfd_set_add(&loop->ends, pid);
 	recording->n_joined += r >= 0;
 	return r == -ENOMEM ? r : 0;
 }
@@ -434,7 +434,7 @@ static void serve(struct loop *loop, enum source source)
 		take_signals(loop);
 		break;
 	case SOURCE_PROCESS:
-		loop->end |= ends_all(&loop->ends);
+		loop->end |= pidfd_set_all(&loop->ends);
 		break;
 	case SOURCE_DURATION:
 		loop->end = true;

@@ -10,7 +10,7 @@
 #include "src/cli/least_privilege.h"
 #include "src/cli/targets.h"
 #include "src/pipeline/pipeline.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 struct matching;
 struct picture;

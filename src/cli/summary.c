@@ -64,7 +64,7 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 /* By what was asked for. A thread of which it is not known counts as one that does not hold the GIL. */
 static void print_left_out(const struct summary *summary)
 {
-	const struct keep_options *keep = summary->keep;
+	const struct filter_options *keep = summary->keep;
 	const char *const names[] = {
 		keep->threads.n > 0 ? "--threads" : NULL,
 		keep->functions.n > 0 ? "--function" : NULL,
@@ -100,7 +100,7 @@ static void print_account(const struct summary *summary)
 
 static void print_held(const struct pipeline_counts *counts)
 {
-	struct held_time held = { counts->weight_ns, counts->gil_ns, counts->gil_known_ns, counts->gc_ns,
+	struct held_time held = { counts->weight, counts->gil_ns, counts->gil_known_ns, counts->gc_ns,
 				  counts->gc_known_ns };
 
 	report_held(&held, cli_columns(STDERR_FILENO), stderr);
@@ -152,12 +152,12 @@ void summary_print(const struct summary *summary)
 
 	format_count(counts->samples, samples);
 	format_count(summary->captured.lost, lost);
-	format_count(counts->weight_ns, weight);
+	format_count(counts->weight, weight);
 	cli_say("%s samples in %.1f s (", samples, summary->seconds);
 	if (summary->unit)
 		cli_say("%s%s %s", summary->is_estimate ? "about " : "", weight, summary->unit);
 	else
-		cli_say("%.2f s of %s", (double)counts->weight_ns / 1e9,
+		cli_say("%.2f s of %s", (double)counts->weight / 1e9,
 			summary->is_idle || summary->mode != MODE_CPU ? "threads' time" : "CPU time");
 	cli_say("), %s lost; written to %s\n", lost, summary->path);
 	if (counts->dropped > 0) {

@@ -4,7 +4,7 @@
 
 #include "src/cli/waits_summary.h"
 #include "src/pipeline/pipeline.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 struct summary {
 	const char *path;
@@ -15,7 +15,7 @@ struct summary {
 	enum capture_mode mode;
 	struct capture_counts captured;
 	struct pipeline_counts counts;
-	const struct keep_options *keep; /* borrowed: what was asked for */
+	const struct filter_options *keep; /* borrowed: what was asked for */
 	bool is_idle; /* time is real time */
 	struct waits_cost waits_cost; /* not of MODE_CPU */
 	struct pipeline_name_troubles names;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/cli/cli.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 int target_fail_capture(int error, pid_t pid)
 {

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/cli/backtrace_say.h"
+#include "src/cli/backtrace_format.h"
 #include "src/cli/cli.h"
 #include "src/cli/record_options.h"
 
-enum { MOST_PID = 1 << 22 }; /* proc_sys_kernel(5), pid_max */
+enum { MAX_PID = 1 << 22 }; /* proc_sys_kernel(5), pid_max */
 
 static void check_memory(struct argp_state *state, int r)
 {
@@ -20,13 +20,13 @@ static void check_memory(struct argp_state *state, int r)
 
 static void add_pids(struct argp_state *state, const char *list, struct target_options *targets)
 {
-	CLEANUP(words_done) struct words words = { 0 };
+	CLEANUP(glob_list_done) struct glob_list words = { 0 };
 	int r;
 
-	r = words_add_list(&words, list);
+	r = glob_list_add_list(&words, list);
 	check_memory(state, r);
 	if (r < 0)
-		argp_error(state, "the process id must be a number from 1 to %d, not %s", MOST_PID, list);
+		argp_error(state, "the process id must be a number from 1 to %d, not %s", MAX_PID, list);
 	for (size_t i = 0; i < words.n; i++) {
 		pid_t pid = cli_parse_id(state, words.words[i], "process");
 
@@ -39,7 +39,7 @@ static void add_pids(struct argp_state *state, const char *list, struct target_o
 /* A thread is recorded as a part of its process, of which the others are left out. */
 static void add_threads(struct argp_state *state, const char *list, struct record_options *options)
 {
-	struct words *threads = &options->pipeline.keep.threads;
+	struct glob_list *threads = &options->pipeline.keep.threads;
 	size_t first = threads->n;
 
 	cli_parse_list(state, list, "--tid wants a thread's id", threads);
@@ -75,7 +75,7 @@ bool target_options_take_word(struct argp_state *state, const char *word, struct
 
 error_t target_options_parse(int key, char *argument, struct argp_state *state, struct record_options *options)
 {
-	struct keep_options *keep = &options->pipeline.keep;
+	struct filter_options *keep = &options->pipeline.keep;
 
 	switch (key) {
 	case 'p':

@@ -21,12 +21,12 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 enum {
-	MOST_PROCESSES = 1 << 16,
-	MOST_ROUNDS = 8, /* of looking for descendants of those that were found in the last one */
-	MOST_CMDLINE = 1 << 16,
+	MAX_PROCESSES = 1 << 16,
+	MAX_ROUNDS = 8, /* of looking for descendants of those that were found in the last one */
+	MAX_CMDLINE = 1 << 16,
 	WAIT_NS = 50000000,
 	NAMED = 8,       /* so many are named in a sentence */
 };
@@ -49,10 +49,10 @@ static void list_done(struct list *list)
 void target_options_done(struct target_options *options)
 {
 	free(options->pids);
-	words_done(&options->comms);
-	words_done(&options->cmdlines);
+	glob_list_done(&options->comms);
+	glob_list_done(&options->cmdlines);
 	free(options->uids);
-	words_done(&options->users);
+	glob_list_done(&options->users);
 	*options = (struct target_options){ 0 };
 }
 
@@ -87,7 +87,7 @@ static int list_all(struct list *list)
 
 	if (!folder)
 		return -errno;
-	while ((entry = readdir(folder)) != NULL && list->n < MOST_PROCESSES) {
+	while ((entry = readdir(folder)) != NULL && list->n < MAX_PROCESSES) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct proc_stat stat;
 
@@ -121,13 +121,13 @@ int targets_add(struct targets *targets, pid_t pid)
 
 /* ---- Names and users ---- */
 
-static bool has_name(const struct words *comms, pid_t pid)
+static bool has_name(const struct glob_list *comms, pid_t pid)
 {
 	CLEANUP(freep) char *comm = proc_text(pid, "comm", 64);
 	char path[PROC_PATH_BYTES], program[4096], *slash;
 	ssize_t n;
 
-	if (comm && comm[0] && words_match(comms, comm))
+	if (comm && comm[0] && glob_list_match(comms, comm))
 		return true;
 	proc_path(pid, "exe", path);
 	n = readlink(path, program, sizeof program - 1);
@@ -135,13 +135,13 @@ static bool has_name(const struct words *comms, pid_t pid)
 		return false;
 	program[n] = '\0';
 	slash = strrchr(program, '/');
-	return words_match(comms, slash ? slash + 1 : program);
+	return glob_list_match(comms, slash ? slash + 1 : program);
 }
 
 /* A part of it will do. */
-static bool has_cmdline(const struct words *texts, pid_t pid)
+static bool has_cmdline(const struct glob_list *texts, pid_t pid)
 {
-	CLEANUP(freep) char *cmdline = proc_text(pid, "cmdline", MOST_CMDLINE);
+	CLEANUP(freep) char *cmdline = proc_text(pid, "cmdline", MAX_CMDLINE);
 
 	for (size_t i = 0; cmdline && i < texts->n; i++) {
 		CLEANUP(freep) char *glob = NULL;
@@ -172,7 +172,7 @@ static bool is_of(const unsigned *uids, size_t n_uids, pid_t pid)
 	return false;
 }
 
-static int find_users(const struct words *users, unsigned *uids)
+static int find_users(const struct glob_list *users, unsigned *uids)
 {
 	for (size_t i = 0; i < users->n; i++) {
 		const struct passwd *user = getpwnam(users->words[i]);
@@ -246,7 +246,7 @@ int targets_add_descendants(struct targets *targets)
 {
 	int r = 0;
 
-	for (int i = 0; r >= 0 && i < MOST_ROUNDS; i++) {
+	for (int i = 0; r >= 0 && i < MAX_ROUNDS; i++) {
 		CLEANUP(list_done) struct list all = { 0 };
 		size_t n_before = targets->n;
 
@@ -370,7 +370,7 @@ void targets_say_refused(const struct targets *targets)
 		cli_say("left out, for they may not be looked at: %s: %s\n", refused, remedy);
 }
 
-static void put_words(const struct words *words, FILE *out)
+static void put_words(const struct glob_list *words, FILE *out)
 {
 	for (size_t i = 0; i < words->n; i++)
 		fprintf(out, "%s%s", i > 0 ? "," : "", words->words[i]);

@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/words.h"
+#include "base/glob_list.h"
 
 /* What was asked for. All zero: nothing. */
 struct target_options {
 	pid_t *pids;
 	size_t n_pids, pids_allocated;
-	struct words comms; /* globs of a process' name, or of its executable's */
-	struct words cmdlines; /* texts and globs of a part of a command line */
-	struct words users; /* names and numbers */
+	struct glob_list comms; /* globs of a process' name, or of its executable's */
+	struct glob_list cmdlines; /* texts and globs of a part of a command line */
+	struct glob_list users; /* names and numbers */
 	bool descendants;   /* those that are running already, too */
 	bool wait;          /* for a first one, where names and users find none */
 	unsigned *uids;     /* of users, once they have been looked up */

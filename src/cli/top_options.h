@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 #include "src/top/top.h"
 
 struct top_arguments {

@@ -7,7 +7,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/rename_summary.h"
+#include "src/cli/resymbolize_summary.h"
 #include "src/cli/view.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
@@ -17,7 +17,7 @@ enum { OPTION_ROOT = 0x200, OPTION_CONTEXT, OPTION_ALL, OPTION_JSON, MAX_FILES =
 struct options {
 	const char *recording;
 	struct view view;
-	struct words what, roots;
+	struct glob_list what, roots;
 	struct annotate_options annotate;
 	unsigned n_found, n_missing; /* sources */
 };
@@ -153,8 +153,8 @@ static int run_annotate(int argc, char **argv)
 		status = print(profile, &options);
 	}
 	view_done(&options.view);
-	words_done(&options.what);
-	words_done(&options.roots);
+	glob_list_done(&options.what);
+	glob_list_done(&options.roots);
 	return status;
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/util.h"
 #include "src/backtrace/backtrace.h"
-#include "src/cli/backtrace_say.h"
+#include "src/cli/backtrace_format.h"
 #include "src/cli/cli.h"
-#include "src/cli/working.h"
+#include "src/cli/progress.h"
 
 enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
        OPTION_CORE, OPTION_SUBPROCESSES, OPTION_NO_CACHE };
@@ -161,19 +161,19 @@ static int put(const struct backtrace *backtrace, const struct backtrace_place *
 
 static void show_progress(void *data, const char *what, size_t n_done, size_t n_all)
 {
-	working_show(data, what, n_done, n_all);
+	progress_show(data, what, n_done, n_all);
 }
 
 /* With what is said on a terminal while it lasts, of a process of thousands of threads. */
 static int take(struct backtrace_session *session, const struct backtrace_options *options, struct backtrace **ret)
 {
 	struct backtrace_options shown = *options;
-	struct working working;
+	struct progress working;
 
-	working_begin_shown(&working, false);
+	progress_begin_shown(&working, false);
 	shown.progress = show_progress;
 	shown.progress_data = &working;
-	return working_end(&working, backtrace_take(session, &shown, ret));
+	return progress_end(&working, backtrace_take(session, &shown, ret));
 }
 
 static int look_at_one(struct backtrace_session *session, const struct options *options, struct output *output)

@@ -17,18 +17,18 @@
 #include "src/cli/child.h"
 #include "src/cli/cli.h"
 #include "src/cli/new_file_options.h"
-#include "src/cli/sources.h"
+#include "src/cli/inputs.h"
 #include "src/cli/target_errors.h"
-#include "src/cli/working.h"
+#include "src/cli/progress.h"
 
 enum { KEY_WARMUP = 0x800, KEY_NO_TIMING, KEY_IGNORE, KEY_SHOW, KEY_MODE, KEY_SOURCE, KEY_NO_KERNEL };
-enum { MOST_RUNS = 200, MOST_OPTIONS = 32 };
+enum { MAX_RUNS = 200, MAX_OPTIONS = 32 };
 
 struct options {
 	unsigned n_runs, n_warmup;
 	struct new_file_options place;
 	bool no_timing, ignore_failure, has_pace;
-	char *record[MOST_OPTIONS]; /* ends with NULL */
+	char *record[MAX_OPTIONS]; /* ends with NULL */
 	size_t n_record;
 	struct bench_command command;
 };
@@ -38,7 +38,7 @@ struct bench {
 	struct private_folder folder; /* of recordings */
 	struct bench_result *results;
 	size_t n_results;
-	struct working working;
+	struct progress working;
 };
 
 static const struct argp_option option_list[] = {
@@ -62,7 +62,7 @@ static void pass_on(struct options *options, const char *name, const char *value
 {
 	char **word = &options->record[options->n_record];
 
-	if (options->n_record + 1 >= MOST_OPTIONS)
+	if (options->n_record + 1 >= MAX_OPTIONS)
 		argp_error(state, "too many options");
 	else if (asprintf(word, value ? "--%s=%s" : "--%s", name, value) < 0)
 		argp_failure(state, EXIT_FAILED, 0, "not enough memory");
@@ -90,10 +90,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case 'n':
-		options->n_runs = (unsigned)cli_parse_number(state, argument, "the number of runs", 1, MOST_RUNS);
+		options->n_runs = (unsigned)cli_parse_number(state, argument, "the number of runs", 1, MAX_RUNS);
 		return 0;
 	case KEY_WARMUP:
-		options->n_warmup = (unsigned)cli_parse_number(state, argument, "--warmup", 0, MOST_RUNS);
+		options->n_warmup = (unsigned)cli_parse_number(state, argument, "--warmup", 0, MAX_RUNS);
 		return 0;
 	case KEY_NO_TIMING:
 		options->no_timing = true;
@@ -156,7 +156,7 @@ static int run_once(struct bench *bench, bool is_recorded)
 	r = bench_measure(&bench->options->command, result->recording, &result->measure);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));
-	if (working_is_stopped())
+	if (progress_is_stopped())
 		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
 	if (is_recorded && access(result->recording, F_OK) != 0)
 		return cli_fail(EXIT_FAILED, "the run could not be recorded; nothing was made");
@@ -174,7 +174,7 @@ static int warm_up(struct bench *bench)
 
 		if (r < 0)
 			return cli_fail(EXIT_FAILED, "a process cannot be started: %s", strerror(-r));
-		if (working_is_stopped())
+		if (progress_is_stopped())
 			return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
 		if (measure.exit_status != 0 && !bench->options->ignore_failure)
 			return fail_run(bench->options, &measure);
@@ -188,7 +188,7 @@ static int run_all(struct bench *bench)
 	int status = warm_up(bench);
 
 	for (unsigned i = 0; i < n && status == EXIT_OK; i++) {
-		working_show(&bench->working, "runs", i, n);
+		progress_show(&bench->working, "runs", i, n);
 		/* Who comes first changes, too. */
 		for (unsigned turn = 0; turn < 2 && status == EXIT_OK; turn++)
 			if ((turn + i) % 2 == 0 || !bench->options->no_timing)
@@ -245,7 +245,7 @@ static int measure_all(struct bench *bench)
 
 	if (!command)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	working_begin(&bench->working, options->place.quiet);
+	progress_begin(&bench->working, options->place.quiet);
 	status = run_all(bench);
 	if (status == EXIT_OK)
 		status = bench_store(bench->results, bench->n_results, command, &options->place, &bench->working);
@@ -295,7 +295,7 @@ static int bench_in_folder(const struct options *options)
 		say_times(&bench, true);
 	}
 	remove_recordings(&bench);
-	return working_end(&bench.working, status);
+	return progress_end(&bench.working, status);
 }
 
 static int run_bench(int argc, char **argv)
@@ -309,7 +309,7 @@ static int run_bench(int argc, char **argv)
 	if (r < 0)
 		status = target_fail_command(options.command.command[0], r);
 	else if (!options.place.force && access(options.place.out, F_OK) == 0)
-		status = sources_fail_place(options.place.out, -EEXIST);
+		status = inputs_fail_place(options.place.out, -EEXIST);
 	else
 		status = bench_in_folder(&options);
 	for (size_t i = 0; i < options.n_record; i++)

@@ -4,17 +4,17 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/comparing.h"
+#include "src/cli/compare_arguments.h"
 
 enum { KEY_BASELINE = 0x800, KEY_FAIL_ON, KEY_ALLOW, KEY_JUNIT, KEY_GITHUB, KEY_HYPERFINE, KEY_GO, KEY_MARKDOWN, KEY_JSON };
 enum { MAX_WHY = 256, MARKDOWN_ROWS = 20 };
 static const char default_rule[] = "total>+5%";
 
 struct options {
-	struct comparing comparing;
+	struct compare_arguments comparing;
 	struct compare_rule *rules;
 	size_t n_rules, rules_allocated;
-	struct words allowed;
+	struct glob_list allowed;
 	const char *junit, *github, *hyperfine, *go, *markdown, *json; /* files; NULL: not wanted */
 	bool quiet;
 };
@@ -32,7 +32,7 @@ static const struct argp_option option_list[] = {
 	{ "hyperfine", KEY_HYPERFINE, "OUT", 0, "Write wall times as hyperfine's JSON", 0 },
 	{ "go-benchmark", KEY_GO, "OUT", 0, "Write HEAD's numbers in the format of Go's benchmarks", 0 },
 	{ "quiet", 'q', NULL, 0, "Do not print the results", 0 },
-	COMPARING_OPTION_ROWS,
+	COMPARE_ARGUMENTS_OPTION_ROWS,
 	VIEW_OPTION_ROWS,
 	{ 0 },
 };
@@ -58,7 +58,7 @@ static bool is_column(const char *word)
 
 static void add_allowed(struct options *options, const char *list, struct argp_state *state)
 {
-	if (words_add_list(&options->allowed, list) < 0)
+	if (glob_list_add_list(&options->allowed, list) < 0)
 		argp_error(state, "--allow wants a list");
 	for (size_t i = 0; i < options->allowed.n; i++)
 		if (!is_column(options->allowed.words[i]))
@@ -107,7 +107,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 	switch (key) {
 	case KEY_BASELINE:
-		comparing_add(&options->comparing, SIDE_BASE, argument, state);
+		compare_arguments_add(&options->comparing, SIDE_BASE, argument, state);
 		return 0;
 	case KEY_FAIL_ON:
 		add_rule(options, argument, state);
@@ -119,7 +119,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->quiet = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		comparing_add(&options->comparing, SIDE_HEAD, argument, state);
+		compare_arguments_add(&options->comparing, SIDE_HEAD, argument, state);
 		return 0;
 	case ARGP_KEY_END:
 		check(options, state);
@@ -127,7 +127,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	default:
 		break;
 	}
-	return comparing_parse(key, argument, state, &options->comparing);
+	return compare_arguments_parse(key, argument, state, &options->comparing);
 }
 
 static const struct argp argp = {
@@ -148,7 +148,7 @@ static const struct argp argp = {
 	       "Examples:\n"
 	       "  probing check --baseline base.db head.db --fail-on 'self(func=Trainer.step)>+5%'\n"
 	       "  probing check --baseline 'base*.db' head*.db --fail-on wall\\>+3% --junit probing.xml\n"
-	       "  probing check --baseline base.db head.db --per rest --fail-on 'any>+10%'\n"
+	       "  probing check --baseline base.db head.db --normalize rest --fail-on 'any>+10%'\n"
 	       "\n"
 	       "Exit status: 0 no significant regression; 2 regressed; 3 inconclusive: the recordings are not "
 	       "comparable, runs are too few, or the result is less certain than the rule requires.",
@@ -156,7 +156,7 @@ static const struct argp argp = {
 
 static bool allows(const void *data, const char *what)
 {
-	const struct words *allowed = data;
+	const struct glob_list *allowed = data;
 
 	for (size_t i = 0; i < allowed->n; i++)
 		if (strcmp(allowed->words[i], what) == 0 || strcmp(allowed->words[i], "all") == 0)
@@ -235,7 +235,7 @@ static int write_all(const struct options *options, const struct writing *writin
 
 	for (size_t i = 0; i < N_ELEMENTS(files) && status == EXIT_OK; i++)
 		if (files[i].path)
-			status = comparing_write(&options->comparing, files[i].path, files[i].put, writing);
+			status = compare_arguments_write(&options->comparing, files[i].path, files[i].put, writing);
 	return status;
 }
 
@@ -261,16 +261,16 @@ static int run_check(int argc, char **argv)
 	struct options options = { 0 };
 	int status;
 
-	comparing_init(&options.comparing);
+	compare_arguments_init(&options.comparing);
 	cli_parse(&argp, argc, argv, 0, &options);
-	status = comparing_run(&options.comparing, &compare);
+	status = compare_arguments_run(&options.comparing, &compare);
 	if (status == EXIT_OK)
 		status = judge(&options, compare);
 	for (size_t i = 0; i < options.n_rules; i++)
 		compare_rule_done(&options.rules[i]);
 	free(options.rules);
-	words_done(&options.allowed);
-	comparing_done(&options.comparing);
+	glob_list_done(&options.allowed);
+	compare_arguments_done(&options.comparing);
 	return status;
 }
 

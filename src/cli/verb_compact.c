@@ -11,8 +11,8 @@
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
 #include "src/cli/new_file_options.h"
-#include "src/cli/sources.h"
-#include "src/cli/working.h"
+#include "src/cli/inputs.h"
+#include "src/cli/progress.h"
 #include "src/store/store.h"
 
 enum { MAX_SENTENCE = 512 };
@@ -67,7 +67,7 @@ static int64_t bytes_of(const char *path)
 
 static bool show(void *data, const struct copy_progress *progress)
 {
-	return working_show(data, progress->what, progress->n_done, progress->n_all);
+	return progress_show(data, progress->what, progress->n_done, progress->n_all);
 }
 
 static void say_sizes(const char *path, int64_t before, int64_t after)
@@ -81,23 +81,23 @@ static void say_sizes(const char *path, int64_t before, int64_t after)
 }
 
 /* From one to the other, which takes its place. @old: the lock on what is replaced; NULL: nothing is. */
-static int rewrite(const struct options *options, const struct sources *sources, const char *out, struct store *old)
+static int rewrite(const struct options *options, const struct inputs *sources, const char *out, struct store *old)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
-	struct working working;
+	struct progress working;
 	struct copy_options wanted = { .keep_all = true, .keep_going = show, .data = &working };
 	struct copy_result result;
 	int64_t before = bytes_of(sources->paths[0]);
 	int r;
 
-	working_begin(&working, options->place.quiet);
+	progress_begin(&working, options->place.quiet);
 	r = new_file_reserve(&file, out, old || options->place.force, options->place.mode);
 	if (r < 0)
-		return sources_fail_place(out, r);
+		return inputs_fail_place(out, r);
 	r = copy_recordings(sources->dbs, 1, file.path, &wanted, &result);
 	if (r < 0)
-		return working_end(&working, sources_fail(sources, out, r, &result));
-	working_end(&working, EXIT_OK);
+		return progress_end(&working, inputs_fail(sources, out, r, &result));
+	progress_end(&working, EXIT_OK);
 	if (old) /* what its log holds goes into it */
 		r = store_settle(old);
 	if (r >= 0)
@@ -106,7 +106,7 @@ static int rewrite(const struct options *options, const struct sources *sources,
 		return cli_fail(EXIT_NO_OUTPUT, "%s is being read by somebody: try again after that, or write to another file "
 				"with -o OUT", out);
 	if (r < 0)
-		return sources_fail_place(out, r);
+		return inputs_fail_place(out, r);
 	if (!options->place.quiet)
 		say_sizes(out, before, bytes_of(out));
 	return EXIT_OK;
@@ -130,7 +130,7 @@ static int compact_in_place(const struct options *options, const char *path)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	sqlite3 *db;
-	struct sources sources = { .paths = &path, .dbs = &db, .n = 1 };
+	struct inputs sources = { .paths = &path, .dbs = &db, .n = 1 };
 	int r;
 
 	r = store_open(path, &store);
@@ -142,10 +142,10 @@ static int compact_in_place(const struct options *options, const char *path)
 
 static int compact_elsewhere(const struct options *options, const char *path)
 {
-	CLEANUP(sources_done) struct sources sources;
+	CLEANUP(inputs_done) struct inputs sources;
 	int status;
 
-	status = sources_open(&path, 1, &sources);
+	status = inputs_open(&path, 1, &sources);
 	return status != EXIT_OK ? status : rewrite(options, &sources, options->place.out, NULL);
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
-#include "src/cli/comparing.h"
+#include "src/cli/compare_arguments.h"
 #include "src/export/export.h"
 
 enum { KEY_AGAINST = 0x800, KEY_STACKS, KEY_TITLE, DEFAULT_ROWS = 20 };
@@ -14,7 +14,7 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN, FORMAT_SVG, FORMAT_HTML
 static const char *const format_names[] = { "text", "json", "markdown", "svg", "html" };
 
 struct options {
-	struct comparing comparing;
+	struct compare_arguments comparing;
 	bool is_head; /* what comes now is of head */
 	enum format format; /* N_FORMATS: by the ending of out */
 	const char *out, *title;
@@ -31,7 +31,7 @@ static const struct argp_option option_list[] = {
 	{ "rows", 'n', "N", 0, "Show N functions, 0: all (default: 20)", 0 },
 	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks as well as functions", 0 },
 	{ "title", KEY_TITLE, "TEXT", 0, "Set the title", 0 },
-	COMPARING_OPTION_ROWS,
+	COMPARE_ARGUMENTS_OPTION_ROWS,
 	VIEW_OPTION_ROWS,
 	{ 0 },
 };
@@ -39,7 +39,7 @@ static const struct argp_option option_list[] = {
 /* Without --against there is one of each. */
 static void check(struct options *options, struct argp_state *state)
 {
-	const struct words *files = options->comparing.files;
+	const struct glob_list *files = options->comparing.files;
 
 	if (files[SIDE_BASE].n == 0 || files[SIDE_HEAD].n == 0)
 		argp_error(state, "name what is compared: BASE HEAD, or BASE... --against HEAD...");
@@ -47,7 +47,7 @@ static void check(struct options *options, struct argp_state *state)
 
 static void parse_file(struct options *options, const char *argument, struct argp_state *state)
 {
-	const struct words *files = options->comparing.files;
+	const struct glob_list *files = options->comparing.files;
 	bool is_second = state->arg_num == 1 && files[SIDE_BASE].n > 0 && !options->is_head;
 
 	for (int i = state->next; is_second && state->argv[i]; i++)
@@ -55,7 +55,7 @@ static void parse_file(struct options *options, const char *argument, struct arg
 			is_second = false;
 	if (state->arg_num > 1 && !options->is_head && files[SIDE_HEAD].n > 0)
 		argp_error(state, "several recordings a side are written BASE... --against HEAD...");
-	comparing_add(&options->comparing, is_second || options->is_head ? SIDE_HEAD : SIDE_BASE, argument, state);
+	compare_arguments_add(&options->comparing, is_second || options->is_head ? SIDE_HEAD : SIDE_BASE, argument, state);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -65,7 +65,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case KEY_AGAINST:
 		options->is_head = true;
-		comparing_add(&options->comparing, SIDE_HEAD, argument, state);
+		compare_arguments_add(&options->comparing, SIDE_HEAD, argument, state);
 		return 0;
 	case KEY_STACKS:
 		options->comparing.options.stacks = true;
@@ -91,7 +91,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	default:
 		break;
 	}
-	return comparing_parse(key, argument, state, &options->comparing);
+	return compare_arguments_parse(key, argument, state, &options->comparing);
 }
 
 static const struct argp argp = {
@@ -105,7 +105,7 @@ static const struct argp argp = {
 	       "  probing diff before.db after.db\n"
 	       "  probing diff 'base*.db' 'head*.db' --format markdown\n"
 	       "  probing diff before.db after.db -o change.svg\n"
-	       "  probing diff b1.db b2.db b3.db --against h1.db h2.db h3.db --per samples\n"
+	       "  probing diff b1.db b2.db b3.db --against h1.db h2.db h3.db --normalize samples\n"
 	       "\n"
 	       "With four or more runs per side, the answer accounts for variation between runs; with one each it "
 	       "cannot. Functions match by kind, name and file name; lines and folders do not matter.",
@@ -155,7 +155,7 @@ static int print(struct options *options, const struct compare *compare)
 		options->look.columns = cli_columns(STDOUT_FILENO);
 		options->look.colour = cli_colour(STDOUT_FILENO);
 	}
-	return comparing_write(&options->comparing, options->out, write_out, &(struct writing){ options, compare });
+	return compare_arguments_write(&options->comparing, options->out, write_out, &(struct writing){ options, compare });
 }
 
 static int run_diff(int argc, char **argv)
@@ -164,19 +164,19 @@ static int run_diff(int argc, char **argv)
 	struct options options = { .format = N_FORMATS, .out = "-", .look.max_rows = DEFAULT_ROWS };
 	int status;
 
-	comparing_init(&options.comparing);
+	compare_arguments_init(&options.comparing);
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
 	if (options.format == N_FORMATS)
 		options.format = format_by_ending(options.out);
 	options.comparing.options.stacks |= options.format == FORMAT_SVG || options.format == FORMAT_HTML;
 	if (options.format == FORMAT_HTML && export_diff_html_lacks()) {
-		comparing_done(&options.comparing);
+		compare_arguments_done(&options.comparing);
 		return cli_fail(EXIT_FAILED, "no html: %s", export_diff_html_lacks());
 	}
-	status = comparing_run(&options.comparing, &compare);
+	status = compare_arguments_run(&options.comparing, &compare);
 	if (status == EXIT_OK)
 		status = print(&options, compare);
-	comparing_done(&options.comparing);
+	compare_arguments_done(&options.comparing);
 	return status;
 }
 

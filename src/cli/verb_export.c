@@ -17,9 +17,9 @@
 #include "src/cli/format_list.h"
 #include "src/cli/new_file_options.h"
 #include "src/cli/page_sources.h"
-#include "src/cli/sources.h"
+#include "src/cli/inputs.h"
 #include "src/cli/view.h"
-#include "src/cli/working.h"
+#include "src/cli/progress.h"
 #include "src/export/export.h"
 #include "src/store/store.h"
 
@@ -139,34 +139,34 @@ static int fail_export(const struct options *options, int error)
 
 static int fail_place(const struct options *options, int error)
 {
-	return sources_fail_place(options->place.out, error);
+	return inputs_fail_place(options->place.out, error);
 }
 
 static bool show_rows(void *data, uint64_t n)
 {
-	return working_show(data, "rows", n, 0);
+	return progress_show(data, "rows", n, 0);
 }
 
 static int export_copy(struct options *options)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
-	CLEANUP(sources_done) struct sources sources;
-	struct working working;
+	CLEANUP(inputs_done) struct inputs sources;
+	struct progress working;
 	int status, r;
 
-	status = sources_open(&options->recording, 1, &sources);
+	status = inputs_open(&options->recording, 1, &sources);
 	if (status != EXIT_OK)
 		return status;
 	r = new_file_reserve(&file, options->place.out, options->place.force, options->place.mode);
 	if (r < 0)
 		return fail_place(options, r);
-	working_begin(&working, options->place.quiet);
+	progress_begin(&working, options->place.quiet);
 	options->export.keep_going = show_rows;
 	options->export.data = &working;
 	r = options->exporter->copy(sources.dbs[0], &options->export, file.path);
 	if (r < 0)
-		return working_end(&working, fail_export(options, r));
-	working_end(&working, EXIT_OK);
+		return progress_end(&working, fail_export(options, r));
+	progress_end(&working, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
 		return fail_place(options, r);

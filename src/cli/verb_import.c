@@ -15,8 +15,8 @@
 #include "src/cli/format_list.h"
 #include "src/cli/input.h"
 #include "src/cli/new_file_options.h"
-#include "src/cli/sources.h"
-#include "src/cli/working.h"
+#include "src/cli/inputs.h"
+#include "src/cli/progress.h"
 #include "src/import/import.h"
 #include "src/pipeline/pipeline.h"
 
@@ -157,25 +157,25 @@ static void say_result(const struct options *options, const char *out, const str
 
 static bool show(void *data, uint64_t n)
 {
-	return working_show(data, "rows", n, 0);
+	return progress_show(data, "rows", n, 0);
 }
 
 static bool show_names(void *data, const struct rename_progress *progress)
 {
-	return working_show(data, "names", progress->n_done, progress->n_places);
+	return progress_show(data, "names", progress->n_done, progress->n_places);
 }
 
 /* Files on this machine name what was recorded as addresses only. */
-static int name_places(const char *path, struct working *working)
+static int name_places(const char *path, struct progress *working)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
-	CLEANUP(rename_result_done) struct rename_result result = { 0 };
-	const struct rename_options options = { .keep_going = show_names, .data = working };
+	CLEANUP(resymbolize_result_done) struct resymbolize_result result = { 0 };
+	const struct resymbolize_options options = { .keep_going = show_names, .data = working };
 	int r;
 
 	r = store_open(path, &store);
 	if (r >= 0)
-		r = pipeline_rename(store, &options, &result);
+		r = pipeline_resymbolize(store, &options, &result);
 	return r < 0 ? r : store_settle(store);
 }
 
@@ -199,22 +199,22 @@ static int import_new(const struct options *options, struct import_input *input,
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
 	struct import_result result = { 0 };
-	struct working working;
+	struct progress working;
 	int r;
 
 	r = new_file_reserve(&file, out, options->place.force, options->place.mode);
 	if (r < 0)
-		return sources_fail_place(out, r);
-	working_begin(&working, options->place.quiet);
+		return inputs_fail_place(out, r);
+	progress_begin(&working, options->place.quiet);
 	input->keep_going = show;
 	input->data = &working;
 	r = make(options, input, file.path, &result);
 	if (r < 0)
-		return working_end(&working, fail_read(options, r, &result));
-	working_end(&working, EXIT_OK);
+		return progress_end(&working, fail_read(options, r, &result));
+	progress_end(&working, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
-		return sources_fail_place(out, r);
+		return inputs_fail_place(out, r);
 	if (!options->place.quiet)
 		say_result(options, out, &result);
 	return EXIT_OK;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "base/words.h"
+#include "base/glob_list.h"
 #include "src/cli/cli.h"
 #include "src/cli/extension.h"
 #include "src/cli/info.h"
@@ -13,7 +13,7 @@
 enum { KEY_CHECK = 0x200, KEY_JSON, KEY_EXTENSION, MAX_SENTENCE = 512 };
 
 struct options {
-	struct words paths;
+	struct glob_list paths;
 	bool check, json, extension;
 };
 
@@ -195,7 +195,7 @@ static int run_info(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	status = options.extension ? print_extension() : info_all(&options);
-	words_done(&options.paths);
+	glob_list_done(&options.paths);
 	return status;
 }
 

@@ -211,7 +211,7 @@ static int run_list(int argc, char **argv)
 	int r, status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	r = words_add(&wanted.comms, "*");
+	r = glob_list_add(&wanted.comms, "*");
 	status = r < 0 ? cli_fail(EXIT_FAILED, "not enough memory") : targets_find(&wanted, &targets);
 	if (status != EXIT_OK)
 		return status;

@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "base/words.h"
+#include "base/glob_list.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
 #include "src/cli/new_file_options.h"
-#include "src/cli/sources.h"
-#include "src/cli/working.h"
+#include "src/cli/inputs.h"
+#include "src/cli/progress.h"
 
 struct options {
-	struct words paths;
+	struct glob_list paths;
 	struct new_file_options place;
 };
 
@@ -59,7 +59,7 @@ static const struct argp argp = {
 
 static bool show(void *data, const struct copy_progress *progress)
 {
-	return working_show(data, progress->what, progress->n_done, progress->n_all);
+	return progress_show(data, progress->what, progress->n_done, progress->n_all);
 }
 
 static void say_result(const char *out, const struct copy_result *result)
@@ -74,25 +74,25 @@ static void say_result(const char *out, const struct copy_result *result)
 			"run_process\n", result->n_moved, result->n_moved == 1 ? "" : "es");
 }
 
-static int merge(const struct options *options, const struct sources *sources)
+static int merge(const struct options *options, const struct inputs *sources)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
-	struct working working;
+	struct progress working;
 	struct copy_options wanted = { .keep_going = show, .data = &working };
 	struct copy_result result;
 	int r;
 
 	r = new_file_reserve(&file, options->place.out, options->place.force, options->place.mode);
 	if (r < 0)
-		return sources_fail_place(options->place.out, r);
-	working_begin(&working, options->place.quiet);
+		return inputs_fail_place(options->place.out, r);
+	progress_begin(&working, options->place.quiet);
 	r = copy_recordings(sources->dbs, sources->n, file.path, &wanted, &result);
 	if (r < 0)
-		return working_end(&working, sources_fail(sources, options->place.out, r, &result));
-	working_end(&working, EXIT_OK);
+		return progress_end(&working, inputs_fail(sources, options->place.out, r, &result));
+	progress_end(&working, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
-		return sources_fail_place(options->place.out, r);
+		return inputs_fail_place(options->place.out, r);
 	if (!options->place.quiet)
 		say_result(options->place.out, &result);
 	return EXIT_OK;
@@ -100,15 +100,15 @@ static int merge(const struct options *options, const struct sources *sources)
 
 static int run_merge(int argc, char **argv)
 {
-	CLEANUP(sources_done) struct sources sources = { 0 };
+	CLEANUP(inputs_done) struct inputs sources = { 0 };
 	struct options options = { 0 };
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	status = sources_open((const char *const *)options.paths.words, options.paths.n, &sources);
+	status = inputs_open((const char *const *)options.paths.words, options.paths.n, &sources);
 	if (status == EXIT_OK)
 		status = merge(&options, &sources);
-	words_done(&options.paths);
+	glob_list_done(&options.paths);
 	return status;
 }
 

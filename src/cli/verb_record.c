@@ -383,8 +383,8 @@ static int run_record(int argc, char **argv)
 	targets_done(&recording.targets);
 	target_options_done(&options.targets);
 	picture_done(&options.picture);
-	words_done(&options.pipeline.keep.threads);
-	words_done(&options.pipeline.keep.functions);
+	glob_list_done(&options.pipeline.keep.threads);
+	glob_list_done(&options.pipeline.keep.functions);
 	return status;
 }
 

@@ -19,7 +19,7 @@ struct options {
 	const char *recording;
 	struct view view;
 	struct report_options report;
-	struct words callers, callees;
+	struct glob_list callers, callees;
 };
 
 static const struct argp_option option_list[] = {
@@ -163,8 +163,8 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK)
 		status = output_write("-", 0, write_report, fail_report, &(struct writing){ profile, &options, file_of(&options) });
 	view_done(&options.view);
-	words_done(&options.callers);
-	words_done(&options.callees);
+	glob_list_done(&options.callers);
+	glob_list_done(&options.callees);
 	return status;
 }
 

@@ -176,7 +176,7 @@ static struct sql_session session_of(const struct endpoint *endpoint, const stru
 	};
 
 	if (endpoint->many)
-		session.behind = many_connections(endpoint->many, &session.n_behind);
+		session.behind = multi_db_connections(endpoint->many, &session.n_behind);
 	return session;
 }
 

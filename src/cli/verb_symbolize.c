@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/cli/format.h"
-#include "src/cli/rename_summary.h"
+#include "src/cli/resymbolize_summary.h"
 #include "src/pipeline/pipeline.h"
 #include "src/store/store.h"
 
@@ -177,10 +177,10 @@ static void end_by(int number)
 
 static int rename_all(const struct arguments *arguments, struct store *store, const char *path)
 {
-	CLEANUP(rename_result_done) struct rename_result result;
+	CLEANUP(resymbolize_result_done) struct resymbolize_result result;
 	struct screen screen = { .on = !arguments->quiet && isatty(STDERR_FILENO) };
 	const char *urls = getenv("DEBUGINFOD_URLS");
-	const struct rename_options wanted = {
+	const struct resymbolize_options wanted = {
 		.sysroot = arguments->sysroot,
 		.debug_dirs = arguments->debug_dirs,
 		.n_debug_dirs = arguments->n_debug_dirs,
@@ -192,7 +192,7 @@ static int rename_all(const struct arguments *arguments, struct store *store, co
 	};
 	int r;
 
-	r = pipeline_rename(store, &wanted, &result);
+	r = pipeline_resymbolize(store, &wanted, &result);
 	if (screen.is_dirty)
 		fputs("\r\033[K", stderr);
 	if (r >= 0)
@@ -200,7 +200,7 @@ static int rename_all(const struct arguments *arguments, struct store *store, co
 	if (r < 0)
 		return fail(r, path);
 	if (!arguments->quiet)
-		rename_summary(&result, path, &wanted);
+		resymbolize_summary(&result, path, &wanted);
 	return EXIT_OK;
 }
 

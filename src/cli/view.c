@@ -1,7 +1,7 @@
 /* view.c - see view.h.
  *
  * What can be asked of samples is asked of the file (src/store/profile_view.c); what is asked of stacks and threads
- * is asked in memory (view_keep.c).
+ * is asked in memory (view_filter.c).
  */
 #include "src/cli/view.h"
 
@@ -14,19 +14,19 @@
 #include "src/cli/cli.h"
 #include "src/cli/endpoint.h"
 #include "src/cli/live_recording.h"
-#include "src/cli/view_keep.h"
+#include "src/cli/view_filter.h"
 
 enum { MAX_ID = 1 << 22, DEFAULT_LIVE_S = 5 }; /* proc_sys_kernel(5), pid_max */
 
 void view_done(struct view *view)
 {
-	words_done(&view->pids);
-	words_done(&view->processes);
-	words_done(&view->threads);
-	words_done(&view->functions);
-	words_done(&view->focus);
-	words_done(&view->modules);
-	words_done(&view->ignore);
+	glob_list_done(&view->pids);
+	glob_list_done(&view->processes);
+	glob_list_done(&view->threads);
+	glob_list_done(&view->functions);
+	glob_list_done(&view->focus);
+	glob_list_done(&view->modules);
+	glob_list_done(&view->ignore);
 }
 
 /* Without a list it is the habit of other tools, and tells threads apart. */
@@ -52,7 +52,7 @@ static error_t parse_words(int key, char *argument, struct argp_state *state, st
 	switch (key) {
 	case KEY_VIEW_PID:
 		cli_parse_list(state, argument, "--pid wants a list", &view->pids);
-		if (!words_are_numbers(&view->pids))
+		if (!glob_list_are_numbers(&view->pids))
 			argp_error(state, "--pid wants process ids, not %s", argument);
 		return 0;
 	case KEY_VIEW_PROCESS:
@@ -243,7 +243,7 @@ static int open_file(const char *file, const char *path, const struct view *view
 		profile_drop_weights(profile);
 	if (view->full_paths)
 		profile_show_full_paths(profile);
-	if (view_keep(profile, view) < 0)
+	if (view_filter(profile, view) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (cli_count_samples(profile) == 0)
 		return cli_fail(EXIT_NO_INPUT, "no sample of %s is of what was asked for", path);
@@ -296,14 +296,14 @@ static bool read_row(sqlite3 *db, const char *sql, struct held_time *ret)
 bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret)
 {
 	static const char sums[] =
-		"SELECT (SELECT sum(weight_ns) FROM stack_total),"
+		"SELECT (SELECT sum(weight) FROM stack_total),"
 		" (SELECT value FROM counter WHERE name = 'gil ns'),"
 		" (SELECT value FROM counter WHERE name = 'gil known ns'),"
 		" (SELECT value FROM counter WHERE name = 'gc ns'),"
 		" (SELECT value FROM counter WHERE name = 'gc known ns')";
 #define SUMS_OF(table)                                                                                   \
-	"SELECT sum(weight_ns), sum(weight_ns * (gil IS 1)), sum(weight_ns * (gil IS NOT NULL)),"        \
-	" sum(weight_ns * (gc IS 1)), sum(weight_ns * (gc IS NOT NULL)) FROM " table
+	"SELECT sum(weight), sum(weight * (gil IS 1)), sum(weight * (gil IS NOT NULL)),"        \
+	" sum(weight * (gc IS 1)), sum(weight * (gc IS NOT NULL)) FROM " table
 
 	/* Files of version 1 have no blocks that could be added up. */
 	return !is_part(view) && (read_row(db, sums, ret) || read_row(db, SUMS_OF("sample_total"), ret) ||

@@ -10,7 +10,7 @@
 #include <argp.h>
 #include <stdbool.h>
 
-#include "base/words.h"
+#include "base/glob_list.h"
 #include "src/cli/view_time.h"
 #include "src/export/export.h"
 #include "src/report/report.h"
@@ -20,13 +20,13 @@
 struct view {
 	struct view_time since, until;
 	const char *where;      /* SQL over the columns of `sample`; borrowed */
-	struct words pids;      /* numbers */
-	struct words processes; /* numbers, and globs of names */
-	struct words threads;   /* numbers, and globs of names */
-	struct words functions; /* stacks begin there */
-	struct words focus;     /* stacks through these, as they are */
-	struct words modules;   /* stacks through code of these files */
-	struct words ignore;    /* no stacks through these */
+	struct glob_list pids;      /* numbers */
+	struct glob_list processes; /* numbers, and globs of names */
+	struct glob_list threads;   /* numbers, and globs of names */
+	struct glob_list functions; /* stacks begin there */
+	struct glob_list focus;     /* stacks through these, as they are */
+	struct glob_list modules;   /* stacks through code of these files */
+	struct glob_list ignore;    /* no stacks through these */
 	bool gil;               /* samples that held it */
 	bool no_native;         /* Python frames only */
 	bool show_interpreter;  /* the interpreter's own functions, too */

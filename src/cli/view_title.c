@@ -18,7 +18,7 @@ static void begin_part(struct writing *writing)
 	fputs(writing->n++ > 0 ? "; " : "", writing->out);
 }
 
-static void put_words(struct writing *writing, const char *what, const struct words *words)
+static void put_words(struct writing *writing, const char *what, const struct glob_list *words)
 {
 	if (words->n == 0)
 		return;

@@ -3,7 +3,7 @@
 #define PROBING_CLI_WAITS_SUMMARY_H
 
 #include "src/pipeline/pipeline.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 /* What recording the switches took. */
 struct waits_cost {

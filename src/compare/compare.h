@@ -4,7 +4,7 @@
  * wherever that file lies and whatever line they stand on. Each is compared on its own, by the time it took itself and
  * with all it called, and so is each stack. What is said to differ does so beyond what chance explains.
  *
- * Order of use: compare_new(), compare_add() for each recording, compare_settle(), then whoever writes.
+ * Order of use: compare_new(), compare_add() for each recording, compare_compute(), then whoever writes.
  */
 #ifndef PROBING_COMPARE_H
 #define PROBING_COMPARE_H
@@ -91,7 +91,7 @@ struct compare_options {
 
 struct compare {
 	struct compare_options options;
-	struct compare_run *runs; /* those of base first, in the order in which they were given, after compare_settle() */
+	struct compare_run *runs; /* those of base first, in the order in which they were given, after compare_compute() */
 	size_t n_runs, runs_allocated;
 	size_t n_side[N_SIDES];   /* recorded ones */
 	struct compare_function *functions;
@@ -100,9 +100,9 @@ struct compare {
 	size_t n_nodes, nodes_allocated;
 	size_t n_unmatched; /* names that a file may have taken along, but more than one fits */
 	char *unit;         /* of weights, where they are not nanoseconds; NULL: they are */
-	struct roster *roster;
+	struct function_table *table;
 
-	/* After compare_settle(); those known to have changed first, by how much they changed. */
+	/* After compare_compute(); those known to have changed first, by how much they changed. */
 	struct compare_row *rows, *stacks;
 	size_t n_rows, n_stacks;
 	double *self_values;       /* by function and recorded run: what the means are of; PER_REST: shares, whose mean it is of */
@@ -129,10 +129,10 @@ int compare_add(struct compare *compare, enum side side, const char *name, sqlit
 		char *why);
 
 /*
- * compare_settle - after the last: match what has moved, and ask of everything whether it has changed.
+ * compare_compute - after the last: match what has moved, and ask of everything whether it has changed.
  * Errors: -ENODATA a side has no recorded run; -EDOM a run lacks what is divided by; -E2BIG; -ENOMEM.
  */
-int compare_settle(struct compare *compare);
+int compare_compute(struct compare *compare);
 
 /* Whether runs differ in a field. @ret_base, @ret_head: two that do, borrowed. */
 bool compare_differs(const struct compare *compare, size_t field, const char **ret_base, const char **ret_head);

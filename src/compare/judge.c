@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "base/words.h"
-#include "src/compare/say.h"
+#include "base/glob_list.h"
+#include "src/compare/format.h"
 #include "src/compare/stats.h"
 
 #define LIMIT 0.05
@@ -141,11 +141,11 @@ static int cannot_tell(struct judging *judging, const struct compare_rule *rule,
 
 static bool is_meant(const struct compare_rule *rule, const struct compare_function *function)
 {
-	struct words names = { .words = (char **)&rule->function, .n = 1 }, files = { .words = (char **)&rule->file, .n = 1 };
+	struct glob_list names = { .words = (char **)&rule->function, .n = 1 }, files = { .words = (char **)&rule->file, .n = 1 };
 
-	if (rule->function && !words_match_function(&names, function->name))
+	if (rule->function && !glob_list_match_function(&names, function->name))
 		return false;
-	return !rule->file || words_match(&files, function->place);
+	return !rule->file || glob_list_match(&files, function->place);
 }
 
 static const struct estimate *estimate_of(const struct compare_rule *rule, const struct compare_row *row)
@@ -190,7 +190,7 @@ static int judge_function(struct judging *judging, const struct compare_rule *ru
 		return -ENOMEM;
 	if (estimate->has_no_rest)
 		return cannot_tell(judging, rule, title, "hardly a sample of a run is of anything else: there is no rest to measure it "
-				   "against (--per run does without)");
+				   "against (--normalize run does without)");
 	return add_estimate(judging, rule, estimate, TAKE(title));
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/compare/roster.h"
+#include "src/compare/function_table.h"
 
 enum { FIRST_PATH = 256 };
 
@@ -35,9 +35,9 @@ int compare_new(const struct compare_options *options, struct compare **ret)
 	if (!compare)
 		return -ENOMEM;
 	compare->options = *options;
-	r = roster_new(&compare->roster);
+	r = function_table_new(&compare->table);
 	if (r >= 0)
-		r = roster_forget_nodes(compare);
+		r = function_table_forget_nodes(compare);
 	if (r < 0)
 		return r;
 	*ret = TAKE(compare);
@@ -55,7 +55,7 @@ void compare_free(struct compare *compare)
 		free(compare->functions[i].place);
 		free(compare->functions[i].was_place);
 	}
-	roster_free(compare->roster);
+	function_table_free(compare->table);
 	free(compare->runs);
 	free(compare->functions);
 	free(compare->nodes);
@@ -102,7 +102,7 @@ static int function_of(struct loading *loading, int32_t frame, uint32_t *ret)
 	if (*known == 0) {
 		uint32_t function;
 
-		r = roster_enter_frame(loading->compare, &loading->profile->frames[frame], &function);
+		r = function_table_enter_frame(loading->compare, &loading->profile->frames[frame], &function);
 		if (r < 0)
 			return r;
 		*known = function + 1;
@@ -119,9 +119,9 @@ static int enter_nothing(struct loading *loading, uint32_t *ret)
 	int r;
 
 	if (loading->nothing == 0) {
-		r = roster_enter_frame(loading->compare, &frame, &function);
+		r = function_table_enter_frame(loading->compare, &frame, &function);
 		if (r >= 0)
-			r = roster_enter_node(loading->compare, 0, function, &loading->nothing);
+			r = function_table_enter_node(loading->compare, 0, function, &loading->nothing);
 		if (r < 0)
 			return r;
 		loading->compare->functions[function].is_seen[loading->side] = true;
@@ -147,7 +147,7 @@ static int enter_stack(struct loading *loading, int32_t stack, uint32_t *ret)
 
 		r = function_of(loading, loading->path[i], &function);
 		if (r >= 0)
-			r = roster_enter_node(loading->compare, node, function, &node);
+			r = function_table_enter_node(loading->compare, node, function, &node);
 		if (r < 0)
 			return r;
 	}
@@ -225,9 +225,9 @@ static int load_totals(struct loading *loading)
 			return -EBADMSG;
 		r = node_of(loading, total->stack, &node);
 		if (r >= 0)
-			r = put_weight(loading->compare, run, node, (double)total->weight_ns);
+			r = put_weight(loading->compare, run, node, (double)total->weight);
 		run->samples += total->samples;
-		run->weight += total->weight_ns;
+		run->weight += total->weight;
 	}
 	return r;
 }
@@ -260,7 +260,7 @@ int compare_add(struct compare *compare, enum side side, const char *name, sqlit
 	why[0] = '\0';
 	if (!functions || !nodes)
 		return -ENOMEM;
-	roster_begin(compare->roster);
+	function_table_begin(compare->table);
 	r = check_unit(compare, profile, why);
 	if (r >= 0)
 		r = runs_read(compare, side, name, db, &runs, why);

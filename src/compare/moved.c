@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/compare/roster.h"
+#include "src/compare/function_table.h"
 
 struct moving {
 	struct compare *compare;
@@ -168,16 +168,16 @@ static int rebuild(struct moving *moving)
 
 	compare->nodes = NULL;
 	compare->n_nodes = compare->nodes_allocated = 0;
-	r = roster_forget_nodes(compare);
+	r = function_table_forget_nodes(compare);
 	to = calloc(n + 1, sizeof *to);
 	if (!to)
 		return -ENOMEM;
 	for (size_t i = 1; i < n && r >= 0; i++)
-		r = roster_enter_node(compare, to[before[i].parent], moving->to[before[i].function], &to[i]);
+		r = function_table_enter_node(compare, to[before[i].parent], moving->to[before[i].function], &to[i]);
 	return r < 0 ? r : move_weights(compare, to);
 }
 
-int roster_match_moved(struct compare *compare)
+int function_table_match_moved(struct compare *compare)
 {
 	struct moving moving = { .compare = compare };
 	CLEANUP(freep) uint32_t *alone = calloc(compare->n_functions + 1, sizeof *alone);

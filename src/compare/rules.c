@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/compare/roster.h"
+#include "src/compare/function_table.h"
 
 /* Names of rules, and what they are without a threshold; 0: they need one. */
 static const struct {

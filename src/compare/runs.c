@@ -11,7 +11,7 @@
 
 #include "base/util.h"
 #include "src/compare/load.h"
-#include "src/compare/roster.h"
+#include "src/compare/function_table.h"
 
 const struct about_field about_fields[N_ABOUT] = {
 	{ "host", "host", false },

@@ -16,7 +16,7 @@
 
 #include "base/util.h"
 
-enum { MOST_DEALS = 20000, FEWEST_DEALS = 40 };
+enum { MAX_DEALS = 20000, FEWEST_DEALS = 40 };
 #define SEED UINT64_C(0x70726f62696e6721)
 #define SAME 1e-9 /* statistics that differ by less, of their size, are equal */
 
@@ -34,14 +34,14 @@ static size_t random_below(uint64_t *state, size_t n)
 	return (size_t)((next_random(state) >> 32) * n >> 32);
 }
 
-/* n over k, or MOST_DEALS + 1 where it is more. */
+/* n over k, or MAX_DEALS + 1 where it is more. */
 static size_t count_deals(size_t n, size_t k)
 {
 	double count = 1;
 
 	for (size_t i = 1; i <= MIN(k, n - k); i++)
 		count = count * (double)(n + 1 - i) / (double)i;
-	return count > MOST_DEALS ? MOST_DEALS + 1 : (size_t)(count + 0.5);
+	return count > MAX_DEALS ? MAX_DEALS + 1 : (size_t)(count + 0.5);
 }
 
 /* All choices of n_base out of all, in lexical order. */
@@ -115,12 +115,12 @@ int shuffles_init(size_t n_base, size_t n_head, struct shuffles *ret)
 	size_t n_deals;
 	int r;
 
-	if (n_base + n_head > MOST_RUNS)
+	if (n_base + n_head > MAX_RUNS)
 		return -E2BIG;
 	n_deals = count_deals(n_base + n_head, n_base);
 	if (n_base >= 2 && n_head >= 2 && n_deals >= FEWEST_DEALS) {
-		shuffles.is_complete = n_deals <= MOST_DEALS;
-		shuffles.n_deals = MIN(n_deals, (size_t)MOST_DEALS);
+		shuffles.is_complete = n_deals <= MAX_DEALS;
+		shuffles.n_deals = MIN(n_deals, (size_t)MAX_DEALS);
 		shuffles.deals = calloc(shuffles.n_deals * n_base, sizeof *shuffles.deals);
 		if (!shuffles.deals)
 			return -ENOMEM;

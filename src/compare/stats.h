@@ -21,9 +21,9 @@ struct shuffles {
 	double base_spread, head_spread; /* what a mean's bootstrap is too narrow by, with so few runs */
 	double *scratch;     /* N_RESAMPLES */
 };
-enum { N_RESAMPLES = 2000, MOST_RUNS = 1000 };
+enum { N_RESAMPLES = 2000, MAX_RUNS = 1000 };
 
-/* shuffles_init - for so many runs. @ret: ended with shuffles_done(). -ENOMEM; -E2BIG more than MOST_RUNS. */
+/* shuffles_init - for so many runs. @ret: ended with shuffles_done(). -ENOMEM; -E2BIG more than MAX_RUNS. */
 int shuffles_init(size_t n_base, size_t n_head, struct shuffles *ret);
 void shuffles_done(struct shuffles *shuffles);
 

@@ -8,7 +8,7 @@
 
 #include "src/compare/stats.h"
 
-enum { MOST_STEPS = 500 };
+enum { MAX_STEPS = 500 };
 #define TINY 1e-300
 
 static double not_zero(double x)
@@ -20,7 +20,7 @@ static double beta_fraction(double a, double b, double x)
 {
 	double c = 1, d = 1 / not_zero(1 - (a + b) * x / (a + 1)), h = d;
 
-	for (int m = 1; m <= MOST_STEPS; m++) {
+	for (int m = 1; m <= MAX_STEPS; m++) {
 		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
 		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), step;
 

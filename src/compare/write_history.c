@@ -12,10 +12,10 @@
 
 #include "base/json.h"
 #include "base/util.h"
-#include "src/compare/say.h"
+#include "src/compare/format.h"
 #include "src/compare/stats.h"
 
-enum { MOST_FUNCTIONS = 50, MAX_RANGE = 48 };
+enum { MAX_FUNCTIONS = 50, MAX_RANGE = 48 };
 
 /* ---- Lists of numbers ---- */
 
@@ -130,7 +130,7 @@ static int put_functions(struct json *json, const struct compare *compare)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < MIN(compare->n_rows, (size_t)MOST_FUNCTIONS) && r >= 0; i++) {
+	for (size_t i = 0; i < MIN(compare->n_rows, (size_t)MAX_FUNCTIONS) && r >= 0; i++) {
 		CLEANUP(series_done) struct series series = { 0 };
 		CLEANUP(freep) char *title = compare_title(&compare->functions[compare->rows[i].function]);
 
@@ -275,7 +275,7 @@ static int put_go_functions(const struct compare *compare, FILE *out)
 	bool is_time = !compare->unit && compare_has_whole(compare);
 	int r = 0;
 
-	for (size_t i = 0; i < MIN(compare->n_rows, (size_t)MOST_FUNCTIONS) && r >= 0; i++) {
+	for (size_t i = 0; i < MIN(compare->n_rows, (size_t)MAX_FUNCTIONS) && r >= 0; i++) {
 		const struct compare_function *function = &compare->functions[compare->rows[i].function];
 		CLEANUP(series_done) struct series series = { 0 };
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/util.h"
-#include "src/compare/say.h"
+#include "src/compare/format.h"
 
 static void put_estimate(struct json *json, const char *key, const struct estimate *estimate)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/compare/say.h"
+#include "src/compare/format.h"
 
 enum { MAX_CELL = 64 };
 

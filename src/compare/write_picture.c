@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/compare/say.h"
+#include "src/compare/format.h"
 #include "src/compare/stats.h"
 #include "src/export/export.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/text.h"
 #include "base/util.h"
-#include "src/compare/say.h"
+#include "src/compare/format.h"
 
-enum { NUMBER_COLUMNS = 9, CHANGE_COLUMNS = 10, LEAST_NAME_COLUMNS = 16, MAX_CELL = 64 };
+enum { NUMBER_COLUMNS = 9, CHANGE_COLUMNS = 10, MIN_NAME_COLUMNS = 16, MAX_CELL = 64 };
 
 static const char grown[] = "\033[31m", shrunk[] = "\033[32m", plain[] = "\033[0m";
 
@@ -51,7 +51,7 @@ static void put_change(const struct writing *writing, const struct estimate *est
 /* In what is left of the line; the names are clean. */
 static void put_cut(const struct writing *writing, const char *text, unsigned used)
 {
-	unsigned left = writing->look->columns > used + LEAST_NAME_COLUMNS ? writing->look->columns - used : LEAST_NAME_COLUMNS;
+	unsigned left = writing->look->columns > used + MIN_NAME_COLUMNS ? writing->look->columns - used : MIN_NAME_COLUMNS;
 
 	if (writing->look->columns == 0 || text_columns_shown(text) <= left) {
 		fputs(text, writing->out);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/compare/say.h"
+#include "src/compare/format.h"
 
 int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out)
 {

@@ -33,7 +33,7 @@ struct doctor_finding {
 enum doctor_recording {
 	RECORDING_NONE,
 	RECORDING_POLL, /* memory alone, on a timer */
-	RECORDING_READ,
+	RECORDING_WAKEUP,
 	RECORDING_BPF,
 };
 
@@ -66,7 +66,7 @@ void doctor_report_free(struct doctor_report *report);
 void doctor_report_freep(struct doctor_report **report);
 
 const char *doctor_state_name(enum doctor_state state);
-/* "bpf", "read", "poll" as --source has them; NULL: none. */
+/* "bpf", "wakeup", "poll" as --source has them; NULL: none. */
 const char *doctor_recording_name(enum doctor_recording recording);
 
 /* Both: 0, -ENOMEM, or what writing met. */

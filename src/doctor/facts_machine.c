@@ -17,7 +17,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/doctor/facts.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 #include "unwind/cpython/cpython.h"
 
 enum { SOME_HZ = 99, SOME_STACK_BYTES = 16384 };
@@ -43,7 +43,7 @@ static int sample_with(enum capture_source source, pid_t pid, struct tried_sampl
 
 int facts_try_sampling(pid_t pid, struct tried_sampling *ret)
 {
-	return sample_with(SOURCE_READ, pid, ret);
+	return sample_with(SOURCE_WAKEUP, pid, ret);
 }
 
 /* What makes bpf cheaper. */

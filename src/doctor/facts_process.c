@@ -11,7 +11,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/doctor/facts.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 /* False also where it may not be asked. */
 static bool has_other(pid_t pid, const char *namespace)

@@ -23,7 +23,7 @@ const char *doctor_state_name(enum doctor_state state)
 const char *doctor_recording_name(enum doctor_recording recording)
 {
 	static const char *const names[] = {
-		[RECORDING_POLL] = "poll", [RECORDING_READ] = "read", [RECORDING_BPF] = "bpf",
+		[RECORDING_POLL] = "poll", [RECORDING_WAKEUP] = "wakeup", [RECORDING_BPF] = "bpf",
 	};
 
 	return names[recording];
@@ -56,7 +56,7 @@ enum doctor_recording facts_recording(const struct facts *facts)
 		return RECORDING_NONE;
 	if (sampling < 0)
 		return RECORDING_POLL;
-	return facts->machine.bpf_error == 0 ? RECORDING_BPF : RECORDING_READ;
+	return facts->machine.bpf_error == 0 ? RECORDING_BPF : RECORDING_WAKEUP;
 }
 
 /* What comes from other programs must do nothing to a terminal, and be UTF-8. */

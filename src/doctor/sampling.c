@@ -58,7 +58,7 @@ static void run_perf_event(const struct facts *facts, struct doctor_finding *ret
 static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
 {
 	long level = facts->machine.paranoid;
-	/* From 3 on, which is a patch of distributions, CAP_PERFMON is mostly not asked for: src/record/explain.c. */
+	/* From 3 on, which is a patch of distributions, CAP_PERFMON is mostly not asked for: src/capture/explain.c. */
 	bool is_exempt = has_perfmon(facts) && !facts->rights.in_user_namespace &&
 			 (level < 3 || HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN) ||
 			  facts->machine.sampling.error != -EACCES);
@@ -158,19 +158,19 @@ static void run_switches(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_machine *machine = &facts->machine;
 
 	if (machine->bpf_error == 0 && machine->switches_error == 0) {
-		say_found(ret, DOCTOR_OK, "told by a program in the kernel");
+		say_found(ret, DOCTOR_OK, "traced by a BPF program");
 		return;
 	}
 	if (machine->sampling.error < 0) {
-		say_found(ret, DOCTOR_MISSING, "take perf_event, see there");
+		say_found(ret, DOCTOR_MISSING, "need perf_event, see there");
 		say_means(ret, "not here: --source poll does not see them");
 		return;
 	}
 	if (machine->bpf_error < 0)
-		say_found(ret, DOCTOR_LIMITED, "told by records of events: a program that tells of them takes bpf, see there");
+		say_found(ret, DOCTOR_LIMITED, "traced by perf events; a BPF program needs bpf, see there");
 	else
 		say_found(ret, DOCTOR_LIMITED,
-			  "told by records of events: a program takes Linux 5.18 or later with CONFIG_DEBUG_INFO_BTF (%s)",
+			  "traced by perf events; a BPF program needs Linux 5.18 or later with CONFIG_DEBUG_INFO_BTF (%s)",
 			  strerror(-machine->switches_error));
 	say_means(ret, "each costs the threads several times as much");
 }

@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 #include "base/util.h"
-#include "src/export/diff_say.h"
+#include "src/export/diff_format.h"
 #include "src/export/html_page.h"
 #include "src/export/names.h"
 

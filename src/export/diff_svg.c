@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "base/util.h"
-#include "src/export/diff_say.h"
+#include "src/export/diff_format.h"
 
 extern const char svg_script[], svg_style[];
 

@@ -13,7 +13,7 @@ uint64_t drawn_value(const struct drawn *drawn, uint32_t node)
 {
 	const struct node *it = &drawn->tree->nodes[node];
 
-	return drawn->by_weight ? it->weight_ns : it->samples;
+	return drawn->by_weight ? it->weight : it->samples;
 }
 
 bool drawn_has(const struct drawn *drawn, uint32_t node)
@@ -39,7 +39,7 @@ void drawn_measure(const struct call_tree *tree, uint32_t most_depth, struct dra
 {
 	struct drawn drawn = {
 		.tree = tree,
-		.by_weight = tree->nodes[0].weight_ns > 0,
+		.by_weight = tree->nodes[0].weight > 0,
 		.smallest_share = SMALLEST_SHARE,
 		.most_depth = most_depth > 0 ? most_depth : UINT32_MAX,
 	};

@@ -12,7 +12,7 @@
 #include "src/store/store.h"
 
 struct export_options {
-	bool show_interpreter; /* the interpreter's plumbing as frames too */
+	bool show_interpreter; /* interpreter-internal functions as frames too */
 	bool by_thread;        /* a root frame per thread */
 	bool merge_processes;  /* no root frame per process where there are several */
 	bool lines;            /* tell executing lines apart, not only functions */

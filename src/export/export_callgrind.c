@@ -127,11 +127,11 @@ static void put_function(struct writer *writer, uint32_t number, bool is_callee)
 		 function->nested ? "'2" : "");
 }
 
-static void put_cost(const struct writer *writer, int line, uint64_t samples, uint64_t weight_ns)
+static void put_cost(const struct writer *writer, int line, uint64_t samples, uint64_t weight)
 {
 	fprintf(writer->out, "%d ", line);
 	if (writer->by_weight)
-		fprintf(writer->out, "%ju ", (uintmax_t)weight_ns);
+		fprintf(writer->out, "%ju ", (uintmax_t)weight);
 	fprintf(writer->out, "%ju\n", (uintmax_t)samples);
 }
 
@@ -140,7 +140,7 @@ static void put_call(struct writer *writer, const struct graph_call *call)
 	put_function(writer, call->callee, true);
 	fprintf(writer->out, "calls=%ju %d\n", (uintmax_t)MAX(call->samples, (uint64_t)1),
 		writer->graph->functions[call->callee].line);
-	put_cost(writer, call->line, call->samples, call->weight_ns);
+	put_cost(writer, call->line, call->samples, call->weight);
 }
 
 /* Costs and calls are both in the order of functions. */
@@ -155,11 +155,11 @@ static void put_body(struct writer *writer)
 		for (; cost < graph->n_costs && graph->costs[cost].function == function; cost++) {
 			const struct graph_cost *it = &graph->costs[cost];
 
-			if (it->samples > 0 || it->weight_ns > 0)
-				put_cost(writer, it->line, it->samples, it->weight_ns);
+			if (it->samples > 0 || it->weight > 0)
+				put_cost(writer, it->line, it->samples, it->weight);
 		}
 		for (; call < graph->n_calls && graph->calls[call].caller == function; call++)
-			if (graph->calls[call].samples > 0 || graph->calls[call].weight_ns > 0)
+			if (graph->calls[call].samples > 0 || graph->calls[call].weight > 0)
 				put_call(writer, &graph->calls[call]);
 	}
 }
@@ -191,7 +191,7 @@ static void put_head(const struct writer *writer, const char *unit, const char *
 		put_event(out, unit ?: "ns");
 	fprintf(out, "%ssamples\ntotals: ", writer->by_weight ? " " : "");
 	if (writer->by_weight)
-		fprintf(out, "%ju ", (uintmax_t)all->weight_ns);
+		fprintf(out, "%ju ", (uintmax_t)all->weight);
 	fprintf(out, "%ju\n", (uintmax_t)all->samples);
 }
 
@@ -207,7 +207,7 @@ static int write_callgrind(const struct profile *profile, const struct export_op
 	if (r < 0)
 		return r;
 	writer.graph = graph;
-	writer.by_weight = graph->functions[0].weight_ns > 0;
+	writer.by_weight = graph->functions[0].weight > 0;
 	r = number_names(graph, object_of, &writer.objects);
 	if (r >= 0)
 		r = number_names(graph, file_of, &writer.files);

@@ -33,7 +33,7 @@
 #include "src/export/export.h"
 #include "src/export/timeline.h"
 
-enum { MOST_LEVELS = 512, OUTER_LEVELS = 128, LEFT_OUT = 256 }; /* what is left out of a deep stack is a multiple of the last */
+enum { MAX_LEVELS = 512, OUTER_LEVELS = 128, LEFT_OUT = 256 }; /* what is left out of a deep stack is a multiple of the last */
 enum { TICK_NS = 125, MICROSECOND_DECIMALS = 3, IDS_BYTES = 64, EVENT_BYTES = IDS_BYTES + 2 * TEXT_FIXED_BYTES + 32 };
 
 /* Before a sample. There may be millions, so nothing is lost to alignment. */
@@ -165,7 +165,7 @@ static int add_names(struct track *track)
 static uint32_t n_left_out(uint32_t depth)
 {
 	/* One more slice says so. */
-	return depth <= MOST_LEVELS ? 0 : (depth - MOST_LEVELS + LEFT_OUT) / LEFT_OUT * LEFT_OUT;
+	return depth <= MAX_LEVELS ? 0 : (depth - MAX_LEVELS + LEFT_OUT) / LEFT_OUT * LEFT_OUT;
 }
 
 /* How many slices the outermost calls of a stack make, down to that depth: a call that is left out makes none. */
@@ -197,7 +197,7 @@ static uint64_t start_of(const struct track *track, const struct profile_sample 
 	uint64_t since = sample->time_ns > track->origin_ns ? sample->time_ns - track->origin_ns : 0;
 
 	if (timeline_is_running(sample))
-		since -= MIN(since, sample->weight_ns);
+		since -= MIN(since, sample->weight);
 	return since;
 }
 
@@ -211,7 +211,7 @@ static bool begin_sample(struct track *track, const struct profile_sample *sampl
 {
 	uint64_t start = start_of(track, sample);
 
-	if (sample->weight_ns == 0 || start <= track->cursor_ns || start - track->cursor_ns < sample->weight_ns / 2)
+	if (sample->weight == 0 || start <= track->cursor_ns || start - track->cursor_ns < sample->weight / 2)
 		return false;
 	track->cursor_ns = start;
 	return true;
@@ -220,7 +220,7 @@ static bool begin_sample(struct track *track, const struct profile_sample *sampl
 /* Whether a sample, at the cursor, lasts longer than what ends before it leaves free. */
 static bool is_drawn(const struct track *track, const struct profile_sample *sample)
 {
-	return ticks(track->cursor_ns + sample->weight_ns) > ticks(track->cursor_ns) + 1;
+	return ticks(track->cursor_ns + sample->weight) > ticks(track->cursor_ns) + 1;
 }
 
 /* How many calls, outermost ones, two nodes have in common. */
@@ -263,7 +263,7 @@ static void plan_thread(struct track *track, const struct timeline_thread *threa
 
 		last = is_drawn(track, sample) ? timeline_node(track->timeline, sample) : before;
 		step->n_shared = shared_levels(nodes, before, last);
-		track->cursor_ns += sample->weight_ns;
+		track->cursor_ns += sample->weight;
 	}
 }
 
@@ -299,7 +299,7 @@ static void put_samples(struct track *track, const struct timeline_thread *threa
 		begin_sample(track, sample);
 		if (is_drawn(track, sample))
 			put_sample(track, timeline_node(track->timeline, sample), &track->steps[i]);
-		track->cursor_ns += sample->weight_ns;
+		track->cursor_ns += sample->weight;
 	}
 }
 
@@ -338,7 +338,7 @@ static int make_room(struct track *track)
 	for (size_t i = 0; i < timeline->n_threads; i++)
 		most = MAX(most, timeline->threads[i].n);
 	track->steps = calloc(most + 1, sizeof *track->steps);
-	track->slices = calloc(MOST_LEVELS, sizeof *track->slices);
+	track->slices = calloc(MAX_LEVELS, sizeof *track->slices);
 	return track->steps && track->slices ? add_names(track) : -ENOMEM;
 }
 

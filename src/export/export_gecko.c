@@ -31,7 +31,7 @@ static void put_cpu_times(struct json *json, const struct timeline *timeline, co
 	for (size_t i = 0; i < thread->n; i++) {
 		const struct profile_sample *sample = timeline_sample(timeline, thread, i);
 
-		to_json_integer(json, timeline_is_running(sample) ? (int64_t)sample->weight_ns : 0);
+		to_json_integer(json, timeline_is_running(sample) ? (int64_t)sample->weight : 0);
 	}
 	to_json_array_end(json);
 }

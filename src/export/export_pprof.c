@@ -21,14 +21,14 @@ typedef Perftools__Profiles__Sample sample_message;
 typedef Perftools__Profiles__Label label_message;
 typedef Perftools__Profiles__ValueType value_type;
 
-enum { MOST_VALUES = 2, MOST_LABELS = 8, NO_STACK = 0, REST = 1 };
+enum { MAX_VALUES = 2, MAX_LABELS = 8, NO_STACK = 0, REST = 1 };
 
 /* What samples have in common. */
 struct entry {
 	int32_t pid, tid, stack;
 	uint8_t verdict, state, gil, gc;
 	bool has_words; /* the four are known */
-	uint64_t samples, weight_ns;
+	uint64_t samples, weight;
 	const struct profile_thread *thread; /* NULL: not known */
 };
 
@@ -85,7 +85,7 @@ static void entries_of_samples(struct writing *writing)
 
 		writing->entries[i] = (struct entry){ thread->pid, thread->tid, sample->stack, sample->verdict,
 						      sample->state, sample->gil, sample->gc, true, 1,
-						      sample->weight_ns, thread };
+						      sample->weight, thread };
 	}
 	writing->n_entries = profile->n_samples;
 }
@@ -102,7 +102,7 @@ static void entries_of_totals(struct writing *writing)
 		if (!thread || thread->pid != total->pid || thread->tid != total->tid)
 			thread = profile_find_thread(profile, total->pid, total->tid);
 		writing->entries[i] = (struct entry){ .pid = total->pid, .tid = total->tid, .stack = total->stack,
-						      .samples = total->samples, .weight_ns = total->weight_ns,
+						      .samples = total->samples, .weight = total->weight,
 						      .thread = thread };
 	}
 	writing->n_entries = profile->n_totals;
@@ -126,7 +126,7 @@ static int collect_entries(struct writing *writing)
 
 		if (n > 0 && compare_entries(&writing->entries[n - 1], entry) == 0) {
 			writing->entries[n - 1].samples += entry->samples;
-			writing->entries[n - 1].weight_ns += entry->weight_ns;
+			writing->entries[n - 1].weight += entry->weight;
 		} else {
 			writing->entries[n++] = *entry;
 		}
@@ -195,7 +195,7 @@ static int put_locations(struct writing *writing, int32_t stack, size_t *ret)
 
 struct label_list {
 	struct pprof *pprof;
-	label_message labels[MOST_LABELS], *list[MOST_LABELS];
+	label_message labels[MAX_LABELS], *list[MAX_LABELS];
 	size_t n;
 	int error;
 };
@@ -251,7 +251,7 @@ static void label_entry(struct label_list *list, const struct entry *entry)
 static int put_entry(struct writing *writing, const struct entry *entry)
 {
 	struct label_list labels = { .pprof = &writing->pprof };
-	int64_t values[MOST_VALUES] = { (int64_t)entry->samples, (int64_t)entry->weight_ns };
+	int64_t values[MAX_VALUES] = { (int64_t)entry->samples, (int64_t)entry->weight };
 	sample_message sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *samples = &sample;
 	int r;
 
@@ -290,7 +290,7 @@ static int put_head(struct writing *writing)
 	int r;
 
 	r = value_type_of(&writing->pprof, "samples", "count", &samples);
-	if (r == 0 && writing->n_values == MOST_VALUES)
+	if (r == 0 && writing->n_values == MAX_VALUES)
 		r = value_type_of(&writing->pprof, unit ?: run->mode ?: "cpu", unit ? "count" : "nanoseconds", &weight);
 	if (r == 0 && run->command)
 		r = pprof_string(&writing->pprof, run->command, &comment);
@@ -299,7 +299,7 @@ static int put_head(struct writing *writing)
 	head.sample_type = types;
 	head.default_sample_type = types[writing->n_values - 1]->type;
 	head.period_type = types[writing->n_values - 1];
-	head.period = run->hz > 0 && !unit && writing->n_values == MOST_VALUES ? (int64_t)(1e9 / run->hz) : 0;
+	head.period = run->hz > 0 && !unit && writing->n_values == MAX_VALUES ? (int64_t)(1e9 / run->hz) : 0;
 	head.time_nanos = (int64_t)run->started_ns;
 	head.duration_nanos = run->ended_ns > run->started_ns ? (int64_t)(run->ended_ns - run->started_ns) : 0;
 	head.comment = &comment;
@@ -327,7 +327,7 @@ static int write_pieces(struct writing *writing)
 static int write_pprof(const struct profile *profile, const struct export_options *options, FILE *out)
 {
 	CLEANUP(writing_done) struct writing writing = { .profile = profile, .options = options,
-					       .n_values = profile_has_weights(profile) ? MOST_VALUES : 1 };
+					       .n_values = profile_has_weights(profile) ? MAX_VALUES : 1 };
 	FILE *compressed;
 	int r;
 

@@ -49,9 +49,9 @@ static void put_integer(FILE *out, uint64_t value)
 	fwrite(digits, sizeof *digits, n, out);
 }
 
-static void put_seconds(FILE *out, uint64_t weight_ns)
+static void put_seconds(FILE *out, uint64_t weight)
 {
-	double seconds = (double)weight_ns / 1e9;
+	double seconds = (double)weight / 1e9;
 	uint64_t bits;
 
 	memcpy(&bits, &seconds, sizeof bits);
@@ -95,12 +95,12 @@ static int put_key(FILE *out, const struct graph_function *function)
 	return put_string(out, function->name);
 }
 
-static void put_times(FILE *out, uint64_t samples, uint64_t self_ns, uint64_t weight_ns)
+static void put_times(FILE *out, uint64_t samples, uint64_t self_weight, uint64_t weight)
 {
 	put_integer(out, samples);
 	put_integer(out, samples);
-	put_seconds(out, self_ns);
-	put_seconds(out, weight_ns);
+	put_seconds(out, self_weight);
+	put_seconds(out, weight);
 }
 
 /* By callee, then by caller; nobody's callers are of interest but functions'. */
@@ -126,7 +126,7 @@ static struct graph_call add_up(const struct call_graph *graph, size_t *at)
 		if (call->callee != sum.callee || call->caller != sum.caller)
 			break;
 		sum.samples += call->samples;
-		sum.weight_ns += call->weight_ns;
+		sum.weight += call->weight;
 		sum.self_samples += call->self_samples;
 		sum.self_weight_ns += call->self_weight_ns;
 	}
@@ -146,7 +146,7 @@ static int put_callers(FILE *out, const struct call_graph *graph, uint32_t funct
 		if (r < 0)
 			return r;
 		put_tuple(out, 4);
-		put_times(out, call.samples, call.self_weight_ns, call.weight_ns);
+		put_times(out, call.samples, call.self_weight_ns, call.weight);
 	}
 	fputc('0', out);
 	return 0;
@@ -166,7 +166,7 @@ static int put_functions(FILE *out, const struct call_graph *graph)
 		if (r < 0)
 			return r;
 		put_tuple(out, 5);
-		put_times(out, function->samples, function->self_weight_ns, function->weight_ns);
+		put_times(out, function->samples, function->self_weight_ns, function->weight);
 		r = put_callers(out, graph, i, &call);
 		if (r < 0)
 			return r;

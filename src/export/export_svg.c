@@ -78,15 +78,15 @@ static unsigned shade_of(const char *name)
 	return (unsigned)(hash % N_SHADES);
 }
 
-static void put_amount(const struct picture *picture, uint64_t samples, uint64_t weight_ns)
+static void put_amount(const struct picture *picture, uint64_t samples, uint64_t weight)
 {
 	fprintf(picture->out, "%ju sample%s", (uintmax_t)samples, samples == 1 ? "" : "s");
 	if (picture->drawn.by_weight && picture->unit) {
-		fprintf(picture->out, " · %ju ", (uintmax_t)weight_ns);
+		fprintf(picture->out, " · %ju ", (uintmax_t)weight);
 		text_put_xml(picture->out, picture->unit);
 	} else if (picture->drawn.by_weight) {
 		fputs(" · ", picture->out);
-		text_put_fixed(picture->out, (weight_ns + 500000) / 1000000, 3);
+		text_put_fixed(picture->out, (weight + 500000) / 1000000, 3);
 		fputs(" s", picture->out);
 	}
 }
@@ -120,7 +120,7 @@ static void put_tooltip(const struct picture *picture, uint32_t node)
 	fputc('\n', picture->out);
 	text_put_fixed(picture->out, share(picture, drawn_value(&picture->drawn, node), 10000), 2);
 	fputs(" % · ", picture->out);
-	put_amount(picture, it->samples, it->weight_ns);
+	put_amount(picture, it->samples, it->weight);
 	fputs("</title>", picture->out);
 }
 
@@ -215,7 +215,7 @@ static void put_head(const struct picture *picture, const char *title)
 	fprintf(out, "<text class=\"name\" x=\"%d\" y=\"24\">", MARGIN);
 	text_put_xml_cut(out, title, 70);
 	fprintf(out, "</text>\n<text class=\"note\" x=\"%d\" y=\"44\">", MARGIN);
-	put_amount(picture, root->samples, root->weight_ns);
+	put_amount(picture, root->samples, root->weight);
 	if (picture->drawn.n_left_out > 0) {
 		fprintf(out, " · %zu boxes below ", picture->drawn.n_left_out);
 		text_put_fixed(out, 100000 / picture->drawn.smallest_share, 3);

@@ -133,7 +133,7 @@ static int fold_total(struct folding *folding, const struct profile_total *total
 		folding->node_of_stack[total->stack + 1] = *ret;
 	node = &folding->tree->nodes[*ret];
 	node->samples += total->samples;
-	node->weight_ns += total->weight_ns;
+	node->weight += total->weight;
 	return 0;
 }
 
@@ -147,7 +147,7 @@ static int fold_totals(struct folding *folding)
 	for (size_t i = 0; i < folding->profile->n_totals; i++) {
 		const struct profile_total *total = &folding->profile->totals[folding->order[i]];
 
-		if (total->samples == 0 && total->weight_ns == 0)
+		if (total->samples == 0 && total->weight == 0)
 			continue;
 		entry = fold_entry_of(total, folding->by_process, folding->by_thread);
 		if (!has_last || last.pid != entry.pid || last.tid != entry.tid) {

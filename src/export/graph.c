@@ -159,18 +159,18 @@ static void leave(struct walk *walk, size_t depth)
 	}
 }
 
-static void add_own(struct walk *walk, const struct step *step, bool is_root, uint64_t weight_ns, uint64_t samples)
+static void add_own(struct walk *walk, const struct step *step, bool is_root, uint64_t weight, uint64_t samples)
 {
 	struct call_graph *graph = walk->graph;
 
 	graph->functions[step->function].self_samples += samples;
-	graph->functions[step->function].self_weight_ns += weight_ns;
+	graph->functions[step->function].self_weight_ns += weight;
 	graph->costs[step->cost].samples += samples;
-	graph->costs[step->cost].weight_ns += weight_ns;
+	graph->costs[step->cost].weight += weight;
 	if (is_root)
 		return;
 	graph->calls[step->call].self_samples += samples;
-	graph->calls[step->call].self_weight_ns += weight_ns;
+	graph->calls[step->call].self_weight_ns += weight;
 }
 
 static void add(struct walk *walk, const struct node *node, const struct step *step, unsigned n_outside)
@@ -180,16 +180,16 @@ static void add(struct walk *walk, const struct node *node, const struct step *s
 
 	if (n_outside == 0 || (function->nested && n_outside == 1)) {
 		function->samples += node->samples;
-		function->weight_ns += node->weight_ns;
+		function->weight += node->weight;
 	}
-	add_own(walk, step, is_root, node->weight_ns, node->samples);
+	add_own(walk, step, is_root, node->weight, node->samples);
 	if (is_root)
 		return;
 	/* Not its own, but its caller's child. */
-	add_own(walk, &walk->path[walk->n_path - 1], walk->n_path == 1, -node->weight_ns, -node->samples);
+	add_own(walk, &walk->path[walk->n_path - 1], walk->n_path == 1, -node->weight, -node->samples);
 	if (walk->pairs[step->pair].n_active++ == 0) {
 		walk->graph->calls[step->call].samples += node->samples;
-		walk->graph->calls[step->call].weight_ns += node->weight_ns;
+		walk->graph->calls[step->call].weight += node->weight;
 	}
 }
 

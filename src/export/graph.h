@@ -22,20 +22,20 @@ struct graph_function {
 	int line;    /* where it begins, with GRAPH_LINES what it executes; 0: unknown */
 	bool nested; /* it stands under itself */
 	uint64_t self_samples, self_weight_ns;
-	uint64_t samples, weight_ns; /* once for each sample that it is in, however often */
+	uint64_t samples, weight; /* once for each sample that it is in, however often */
 };
 
 struct graph_cost {
 	uint32_t function;
 	int line; /* 0: unknown */
-	uint64_t samples, weight_ns; /* of its own */
+	uint64_t samples, weight; /* of its own */
 };
 
 /* A call inside another one of the same two functions is in that one's sums. */
 struct graph_call {
 	uint32_t caller, callee;
 	int line; /* of the caller; 0: unknown */
-	uint64_t samples, weight_ns;
+	uint64_t samples, weight;
 	uint64_t self_samples, self_weight_ns; /* the callee's own, of all such calls */
 };
 

@@ -103,7 +103,7 @@ static void add_samples(const struct profile *profile, const struct fold_places 
 		size_t cell = node != 0 ? html_sums_find(sums, (uint32_t)sample->thread, boxes->box_of[node]) : SIZE_MAX;
 
 		if (cell != SIZE_MAX) /* it is of what is shown */
-			add_sample(aspects, sample, cell, boxes->drawn.by_weight ? sample->weight_ns : 1);
+			add_sample(aspects, sample, cell, boxes->drawn.by_weight ? sample->weight : 1);
 	}
 }
 

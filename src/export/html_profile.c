@@ -145,9 +145,9 @@ static uint64_t find_scale(const struct profile *profile, const struct html_boxe
 	if (!boxes->drawn.by_weight)
 		return 1;
 	for (size_t i = 0; i < profile->n_totals; i++)
-		scale = common_divisor(profile->totals[i].weight_ns, scale);
+		scale = common_divisor(profile->totals[i].weight, scale);
 	for (size_t i = 0; i < profile->n_samples; i++)
-		scale = common_divisor(profile->samples[i].weight_ns, scale);
+		scale = common_divisor(profile->samples[i].weight, scale);
 	return scale;
 }
 

@@ -59,7 +59,7 @@ void html_sums_done(struct html_sums *sums)
 
 static uint64_t value_of(const struct summing *self, const struct profile_total *total)
 {
-	return self->boxes->drawn.by_weight ? total->weight_ns : total->samples;
+	return self->boxes->drawn.by_weight ? total->weight : total->samples;
 }
 
 static const struct profile_total *total_at(const struct summing *self, size_t place)

@@ -16,7 +16,7 @@ typedef Perftools__Profiles__Location location_message;
 typedef Perftools__Profiles__Function function_message;
 typedef Perftools__Profiles__Line line_message;
 
-enum { MOST_LINES = 64 }; /* bits of locations_written; deeper inlining is a recording's error */
+enum { MAX_LINES = 64 }; /* bits of locations_written; deeper inlining is a recording's error */
 
 int pprof_put(struct pprof *pprof, const pprof_piece *piece)
 {
@@ -191,7 +191,7 @@ static int add_function(struct pprof *pprof, int32_t frame, uint64_t *ret)
 
 static int put_location(struct pprof *pprof, int32_t frame, unsigned n, uint64_t id)
 {
-	line_message lines[MOST_LINES], *line_list[MOST_LINES];
+	line_message lines[MAX_LINES], *line_list[MAX_LINES];
 	location_message location = PERFTOOLS__PROFILES__LOCATION__INIT, *locations = &location;
 	int64_t at = frame;
 
@@ -218,9 +218,9 @@ int pprof_location(struct pprof *pprof, int32_t frame, unsigned n, uint64_t *ret
 {
 	uint64_t bit;
 
-	n = MIN(n, (unsigned)MOST_LINES);
+	n = MIN(n, (unsigned)MAX_LINES);
 	bit = (uint64_t)1 << (n - 1);
-	*ret = ((uint64_t)frame + 1) * MOST_LINES + n - 1;
+	*ret = ((uint64_t)frame + 1) * MAX_LINES + n - 1;
 	if (pprof->locations_written[frame] & bit)
 		return 0;
 	pprof->locations_written[frame] |= bit;

@@ -90,7 +90,7 @@ static int make_samples(struct timeline *timeline, const struct profile *profile
 		}
 		timeline->made[i] = (struct profile_sample){ .thread = (int32_t)n - 1,
 							     .stack = total->stack,
-							     .weight_ns = timeline->has_weights ? total->weight_ns : total->samples };
+							     .weight = timeline->has_weights ? total->weight : total->samples };
 	}
 	*ret_threads = n;
 	return 0;

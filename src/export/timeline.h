@@ -47,7 +47,7 @@ static inline uint32_t timeline_node(const struct timeline *timeline, const stru
 /* What a sample weighs, as the timeline counts. */
 static inline uint64_t timeline_weight(const struct timeline *timeline, const struct profile_sample *sample)
 {
-	return timeline->has_weights || !timeline->has_times ? sample->weight_ns : 1;
+	return timeline->has_weights || !timeline->has_times ? sample->weight : 1;
 }
 
 /* Whether a sample was taken while its thread had a processor, or else waits. */

@@ -98,17 +98,17 @@ static void sum_up(struct call_tree *tree)
 		struct node *parent = &tree->nodes[tree->nodes[i].parent];
 
 		parent->samples += tree->nodes[i].samples;
-		parent->weight_ns += tree->nodes[i].weight_ns;
+		parent->weight += tree->nodes[i].weight;
 	}
 }
 
 bool call_tree_is_small(const struct call_tree *tree, uint32_t node)
 {
 	const struct node *root = &tree->nodes[0], *it = &tree->nodes[node];
-	double whole = (double)(root->weight_ns > 0 ? root->weight_ns : root->samples);
+	double whole = (double)(root->weight > 0 ? root->weight : root->samples);
 
 	return (tree->rest == 0 || node != tree->rest) &&
-	       (double)(root->weight_ns > 0 ? it->weight_ns : it->samples) < tree->min_share * whole;
+	       (double)(root->weight > 0 ? it->weight : it->samples) < tree->min_share * whole;
 }
 
 /* What is left out becomes its caller's own. The root is no function: what would be its own gets a node. */
@@ -124,9 +124,9 @@ static int leave_out_small(struct call_tree *tree)
 		if (node->parent != 0 || !call_tree_is_small(tree, (uint32_t)i))
 			continue;
 		rest.samples += node->samples;
-		rest.weight_ns += node->weight_ns;
+		rest.weight += node->weight;
 	}
-	if (rest.samples == 0 && rest.weight_ns == 0)
+	if (rest.samples == 0 && rest.weight == 0)
 		return 0;
 	r = labels_add_group(&tree->labels, "[rest]", -1, &label);
 	if (r >= 0)
@@ -134,7 +134,7 @@ static int leave_out_small(struct call_tree *tree)
 	if (r < 0)
 		return r;
 	tree->nodes[tree->rest].samples = rest.samples;
-	tree->nodes[tree->rest].weight_ns = rest.weight_ns;
+	tree->nodes[tree->rest].weight = rest.weight;
 	return 0;
 }
 
@@ -251,11 +251,11 @@ uint64_t call_tree_self_samples(const struct call_tree *tree, uint32_t node)
 
 uint64_t call_tree_self_weight(const struct call_tree *tree, uint32_t node)
 {
-	uint64_t weight_ns = tree->nodes[node].weight_ns;
+	uint64_t weight = tree->nodes[node].weight;
 
 	for (uint32_t child = tree->nodes[node].first_child; child != 0; child = tree->nodes[child].next_sibling)
-		weight_ns -= tree->nodes[child].weight_ns;
-	return weight_ns;
+		weight -= tree->nodes[child].weight;
+	return weight;
 }
 
 uint32_t call_tree_next(const struct call_tree *tree, uint32_t node, bool enter)

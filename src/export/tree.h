@@ -17,7 +17,7 @@ struct __attribute__((packed, aligned(4))) node {
 	uint32_t parent, label;
 	uint32_t first_child, next_sibling; /* 0: none; siblings are sorted by text */
 	uint32_t depth;                     /* 0: the root */
-	uint64_t samples, weight_ns; /* own ones; with all callees' after call_tree_finish() */
+	uint64_t samples, weight; /* own ones; with all callees' after call_tree_finish() */
 };
 
 struct call_tree {

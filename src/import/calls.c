@@ -16,12 +16,12 @@
 #include <math.h>
 
 enum { MAX_CONTEXTS = 1 << 19, MAX_DEPTH = 400 };
-#define LEAST_SHARE 1e-6 /* of all time: less is not followed */
+#define MIN_SHARE 1e-6 /* of all time: less is not followed */
 
 struct context {
 	int64_t stack;
 	uint32_t function;
-	double calls, self_ns;
+	double calls, self_weight;
 };
 
 struct spread {
@@ -62,21 +62,21 @@ static double find_roots(struct calls *calls)
 		struct call_function *function = &calls->functions[i];
 
 		function->root_calls = function->calls;
-		function->root_self_ns = function->self_ns;
-		all_ns += function->self_ns;
+		function->root_self_ns = function->self_weight;
+		all_ns += function->self_weight;
 	}
 	for (size_t i = 0; i < calls->n_edges; i++) {
 		const struct call_edge *edge = &calls->edges[i];
 		struct call_function *callee = &calls->functions[edge->callee];
 
 		callee->root_calls -= edge->calls;
-		callee->root_self_ns -= edge->self_ns;
-		callee->in_ns += edge->caller == edge->callee ? 0 : edge->total_ns;
+		callee->root_self_ns -= edge->self_weight;
+		callee->in_ns += edge->caller == edge->callee ? 0 : edge->total_weight;
 	}
 	for (size_t i = 0; i < calls->n_functions; i++) {
 		struct call_function *function = &calls->functions[i];
 
-		function->in_ns = MAX(function->in_ns, function->total_ns);
+		function->in_ns = MAX(function->in_ns, function->total_weight);
 		function->root_share = function->in_ns > 0 ? 1 : 0;
 	}
 	for (size_t i = 0; i < calls->n_edges; i++) {
@@ -84,24 +84,24 @@ static double find_roots(struct calls *calls)
 		struct call_function *callee = &calls->functions[edge->callee];
 
 		if (callee->in_ns > 0 && edge->caller != edge->callee)
-			callee->root_share -= edge->total_ns / callee->in_ns;
+			callee->root_share -= edge->total_weight / callee->in_ns;
 	}
 	return all_ns;
 }
 
-static int add_context(struct spread *spread, uint32_t function, int64_t stack, double calls, double self_ns)
+static int add_context(struct spread *spread, uint32_t function, int64_t stack, double calls, double self_weight)
 {
 	int r = grow(&spread->contexts, spread->n_contexts, &spread->contexts_allocated, sizeof *spread->contexts);
 
 	if (r < 0)
 		return r;
-	spread->contexts[spread->n_contexts++] = (struct context){ stack, function, calls, self_ns };
+	spread->contexts[spread->n_contexts++] = (struct context){ stack, function, calls, self_weight };
 	spread->calls->functions[function].met_calls += calls;
-	spread->calls->functions[function].met_self_ns += self_ns;
+	spread->calls->functions[function].met_self_ns += self_weight;
 	return 0;
 }
 
-static int follow(struct spread *spread, uint32_t index, int64_t parent, unsigned depth, double share, double calls, double self_ns)
+static int follow(struct spread *spread, uint32_t index, int64_t parent, unsigned depth, double share, double calls, double self_weight)
 {
 	struct call_function *function = &spread->calls->functions[index];
 	int64_t stack;
@@ -109,7 +109,7 @@ static int follow(struct spread *spread, uint32_t index, int64_t parent, unsigne
 
 	r = sink_stack(spread->sink, parent, function->frame, &stack);
 	if (r >= 0)
-		r = add_context(spread, index, stack, calls, self_ns);
+		r = add_context(spread, index, stack, calls, self_weight);
 	if (r < 0 || function->is_on_path || depth == MAX_DEPTH)
 		return r;
 	function->is_on_path = true;
@@ -117,10 +117,10 @@ static int follow(struct spread *spread, uint32_t index, int64_t parent, unsigne
 		const struct call_edge *edge = &spread->calls->edges[function->first_edge + i];
 		const struct call_function *callee = &spread->calls->functions[edge->callee];
 
-		if (edge->total_ns * share < spread->least_ns || spread->n_contexts >= MAX_CONTEXTS)
+		if (edge->total_weight * share < spread->least_ns || spread->n_contexts >= MAX_CONTEXTS)
 			continue;
-		r = follow(spread, edge->callee, stack, depth + 1, callee->in_ns > 0 ? share * edge->total_ns / callee->in_ns : 0,
-			   edge->calls * share, edge->self_ns * share);
+		r = follow(spread, edge->callee, stack, depth + 1, callee->in_ns > 0 ? share * edge->total_weight / callee->in_ns : 0,
+			   edge->calls * share, edge->self_weight * share);
 	}
 	function->is_on_path = false;
 	return r;
@@ -132,7 +132,7 @@ static int follow_roots(struct spread *spread)
 
 	for (size_t i = 0; i < spread->calls->n_functions && r >= 0; i++) {
 		const struct call_function *function = &spread->calls->functions[i];
-		bool is_root = function->root_share > LEAST_SHARE || function->root_calls >= 1;
+		bool is_root = function->root_share > MIN_SHARE || function->root_calls >= 1;
 
 		if (is_root && spread->n_contexts < MAX_CONTEXTS)
 			r = follow(spread, (uint32_t)i, 0, 0, MAX(function->root_share, 0), MAX(function->root_calls, 0),
@@ -148,15 +148,15 @@ static int add_unmet(struct spread *spread)
 
 	for (size_t i = 0; i < spread->calls->n_functions && r >= 0; i++) {
 		const struct call_function *function = &spread->calls->functions[i];
-		double self_ns = function->met_self_ns > 0 ? 0 : function->self_ns;
+		double self_weight = function->met_self_ns > 0 ? 0 : function->self_weight;
 		double calls = function->met_calls > 0 ? 0 : function->calls;
 		int64_t stack;
 
-		if (self_ns == 0 && calls == 0)
+		if (self_weight == 0 && calls == 0)
 			continue;
 		r = sink_stack(spread->sink, 0, function->frame, &stack);
 		if (r >= 0)
-			r = add_context(spread, (uint32_t)i, stack, calls, self_ns);
+			r = add_context(spread, (uint32_t)i, stack, calls, self_weight);
 	}
 	return r;
 }
@@ -180,9 +180,9 @@ static int put_totals(struct spread *spread, pid_t pid)
 		const struct context *context = &spread->contexts[i];
 		const struct call_function *function = &functions[context->function];
 		double calls = function->met_calls > 0 ? context->calls * function->calls / function->met_calls : 0;
-		double self_ns = function->met_self_ns > 0 ? context->self_ns * function->self_ns / function->met_self_ns : 0;
+		double self_weight = function->met_self_ns > 0 ? context->self_weight * function->self_weight / function->met_self_ns : 0;
 		uint64_t n_calls = next_part(&done[2 * context->function], calls);
-		uint64_t n_ns = next_part(&done[2 * context->function + 1], self_ns);
+		uint64_t n_ns = next_part(&done[2 * context->function + 1], self_weight);
 
 		if (n_calls > 0 || n_ns > 0)
 			r = sink_total(spread->sink, pid, pid, context->stack, n_calls, n_ns);
@@ -196,7 +196,7 @@ int calls_spread(struct calls *calls, struct sink *sink, pid_t pid)
 	int r;
 
 	find_edges(calls);
-	spread.least_ns = find_roots(calls) * LEAST_SHARE;
+	spread.least_ns = find_roots(calls) * MIN_SHARE;
 	r = follow_roots(&spread);
 	if (r >= 0)
 		r = add_unmet(&spread);

@@ -6,7 +6,7 @@
 
 struct call_function {
 	int64_t frame; /* of the sink */
-	double calls, self_ns, total_ns;
+	double calls, self_weight, total_weight;
 	/* calls.c's own: */
 	double root_calls, root_self_ns, in_ns, root_share, met_self_ns, met_calls;
 	size_t first_edge, n_edges; /* of what it calls */
@@ -15,7 +15,7 @@ struct call_function {
 
 struct call_edge {
 	uint32_t caller, callee; /* indices of functions */
-	double calls, self_ns, total_ns; /* of the callee, when that one called it */
+	double calls, self_weight, total_weight; /* of the callee, when that one called it */
 };
 
 struct calls {

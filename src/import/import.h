@@ -49,7 +49,7 @@ struct import_result {
 	uint64_t n_timed;   /* with one */
 	uint64_t n_gpu;     /* rows of gpu_* */
 	uint64_t ended_ns;  /* CLOCK_REALTIME: for store_finish() */
-	bool has_places;    /* there are native frames that files may name: pipeline_rename() */
+	bool has_places;    /* there are native frames that files may name: pipeline_resymbolize() */
 	uint64_t n_skipped; /* entries that could not be made sense of */
 	char why[256];      /* what is wrong, where something is; else "" */
 };

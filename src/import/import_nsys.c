@@ -19,9 +19,9 @@
 enum {
 	WAL_AT = 18,
 	HEADER_BYTES = 100,
-	MOST_STEPS = 1 << 20,
+	MAX_STEPS = 1 << 20,
 	STEPS_PER_BYTE = 64,
-	MOST_TEXT_BYTES = 1 << 20, /* of a name; that of a kernel can have some thousand */
+	MAX_TEXT_BYTES = 1 << 20, /* of a name; that of a kernel can have some thousand */
 };
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
@@ -312,7 +312,7 @@ static int distrust(sqlite3 *db, uint64_t *steps)
 	code = store_distrust(db);
 	if (code == SQLITE_OK)
 		code = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MOST_TEXT_BYTES);
+	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MAX_TEXT_BYTES);
 	sqlite3_progress_handler(db, 1000, count_steps, steps);
 	return code;
 }
@@ -340,7 +340,7 @@ static int open_bytes(const struct import_input *input, uint64_t *steps, sqlite3
 static int read_nsys(const struct import_input *input, struct sink *sink)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
-	uint64_t steps = MOST_STEPS + input->n_bytes * STEPS_PER_BYTE / 1000;
+	uint64_t steps = MAX_STEPS + input->n_bytes * STEPS_PER_BYTE / 1000;
 	int r;
 
 	if (input->n_bytes < HEADER_BYTES)

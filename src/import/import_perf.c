@@ -132,7 +132,7 @@ static uint64_t real_time(const struct perf *perf, uint64_t time_ns)
 static int put_sample(struct perf *perf, const struct perf_event *event, const struct perf_sample *sample, uint16_t misc)
 {
 	struct sample_row row = { .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu & 0xffff, .verdict = VERDICT_NO_PYTHON,
-				  .weight_ns = sample->period };
+				  .weight = sample->period };
 	int r;
 
 	if (sample->pid < 0 || sample->tid < 0) {
@@ -144,7 +144,7 @@ static int put_sample(struct perf *perf, const struct perf_event *event, const s
 	if (r < 0)
 		return r;
 	if (sample->time_ns == 0)
-		return sink_total(perf->sink, row.pid, row.tid, row.stack, 1, row.weight_ns);
+		return sink_total(perf->sink, row.pid, row.tid, row.stack, 1, row.weight);
 	return sink_sample(perf->sink, &row);
 }
 

@@ -14,8 +14,8 @@
 #include "src/import/marshal.h"
 
 /* A dict of callers is there once, and may be that of many functions. */
-enum { PSTATS_PID = 1, MOST_EDGES = 1 << 22 };
-#define MOST_SECONDS 1e9 /* of one function; three decades */
+enum { PSTATS_PID = 1, MAX_EDGES = 1 << 22 };
+#define MAX_SECONDS 1e9 /* of one function; three decades */
 
 struct pstats {
 	struct sink *sink;
@@ -89,17 +89,17 @@ static int read_edge(struct pstats *pstats, uint32_t callee, uint32_t caller, co
 		double share = calls > 0 ? MIN(MAX(row->real, 0) / calls, 1) : 0;
 
 		edge.calls = share * calls;
-		edge.self_ns = share * own_s * 1e9;
-		edge.total_ns = share * all_s * 1e9;
+		edge.self_weight = share * own_s * 1e9;
+		edge.total_weight = share * all_s * 1e9;
 	} else {
-		if (!number_at(pstats, row, 0, MOST_SECONDS * 1e9, &edge.calls) ||
-		    !number_at(pstats, row, 2, MOST_SECONDS, &edge.self_ns) || !number_at(pstats, row, 3, MOST_SECONDS, &edge.total_ns))
+		if (!number_at(pstats, row, 0, MAX_SECONDS * 1e9, &edge.calls) ||
+		    !number_at(pstats, row, 2, MAX_SECONDS, &edge.self_weight) || !number_at(pstats, row, 3, MAX_SECONDS, &edge.total_weight))
 			return damaged(pstats);
-		edge.self_ns *= 1e9;
-		edge.total_ns *= 1e9;
+		edge.self_weight *= 1e9;
+		edge.total_weight *= 1e9;
 	}
-	if (all->n_edges == MOST_EDGES)
-		return sink_explain(pstats->sink, -EBADMSG, "it has more than %d pairs of callers and functions", MOST_EDGES);
+	if (all->n_edges == MAX_EDGES)
+		return sink_explain(pstats->sink, -EBADMSG, "it has more than %d pairs of callers and functions", MAX_EDGES);
 	r = grow(&all->edges, all->n_edges, &all->edges_allocated, sizeof *all->edges);
 	if (r >= 0)
 		all->edges[all->n_edges++] = edge;
@@ -114,8 +114,8 @@ static int read_entry(struct pstats *pstats, const struct marshal_value *key, co
 	uint32_t index, caller;
 	int r;
 
-	if (!callers || callers->type != MARSHAL_DICT || !number_at(pstats, row, 1, MOST_SECONDS * 1e9, &calls) ||
-	    !number_at(pstats, row, 2, MOST_SECONDS, &own_s) || !number_at(pstats, row, 3, MOST_SECONDS, &all_s))
+	if (!callers || callers->type != MARSHAL_DICT || !number_at(pstats, row, 1, MAX_SECONDS * 1e9, &calls) ||
+	    !number_at(pstats, row, 2, MAX_SECONDS, &own_s) || !number_at(pstats, row, 3, MAX_SECONDS, &all_s))
 		return damaged(pstats);
 	r = find_function(pstats, key, &index);
 	for (size_t i = 0; i + 1 < callers->n_items && r >= 0; i += 2) {
@@ -127,8 +127,8 @@ static int read_entry(struct pstats *pstats, const struct marshal_value *key, co
 		return r;
 	function = &pstats->calls.functions[index];
 	function->calls = calls;
-	function->self_ns = own_s * 1e9;
-	function->total_ns = all_s * 1e9;
+	function->self_weight = own_s * 1e9;
+	function->total_weight = all_s * 1e9;
 	return 0;
 }
 

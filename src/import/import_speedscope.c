@@ -15,8 +15,8 @@
 #include "src/import/name_place.h"
 #include "src/import/sink.h"
 
-enum { SPEEDSCOPE_PID = 1, LOOKED_AT = 1 << 16, MOST_VALUES = 1 << 24 };
-#define MOST_NS 9e17 /* three decades */
+enum { SPEEDSCOPE_PID = 1, LOOKED_AT = 1 << 16, MAX_VALUES = 1 << 24 };
+#define MAX_NS 9e17 /* three decades */
 
 struct speedscope {
 	struct sink *sink;
@@ -103,11 +103,11 @@ static int put_weight(struct track *track, int64_t stack, double weight)
 
 	track->value += weight;
 	track->given += weight * (all->unit > 0 ? all->unit : 1);
-	if (!(weight >= 0) || !(track->given < MOST_NS))
+	if (!(weight >= 0) || !(track->given < MAX_NS))
 		return damaged(all, "a weight is negative, or too large");
-	row.weight_ns = (uint64_t)(round(track->given) - before);
+	row.weight = (uint64_t)(round(track->given) - before);
 	if (all->unit == 0)
-		return sink_total(all->sink, SPEEDSCOPE_PID, track->tid, stack, 1, row.weight_ns);
+		return sink_total(all->sink, SPEEDSCOPE_PID, track->tid, stack, 1, row.weight);
 	ago_ns = all->span_ns - (track->value - all->first) * all->unit;
 	row.time_ns = all->input->modified_ns > ago_ns && ago_ns > 0 ? all->input->modified_ns - (uint64_t)ago_ns
 								      : MAX(all->input->modified_ns, 1);
@@ -232,7 +232,7 @@ static void find_span(struct speedscope *all, const json_t *profiles, struct pie
 		last = MAX(last, number_of(profile, "endValue"));
 	}
 	all->first = isfinite(first) ? first : 0;
-	all->span_ns = last > first && (last - first) * all->unit < MOST_NS ? (last - first) * all->unit : 0;
+	all->span_ns = last > first && (last - first) * all->unit < MAX_NS ? (last - first) * all->unit : 0;
 }
 
 static int read_profile(struct speedscope *all, const json_t *profile, size_t index)
@@ -282,7 +282,7 @@ static bool has_too_many_values(const uint8_t *bytes, size_t n_bytes)
 
 	for (size_t i = 0; i < n_bytes; i++)
 		n += bytes[i] == ',' || bytes[i] == '[' || bytes[i] == '{' || bytes[i] == ':';
-	return n > MOST_VALUES;
+	return n > MAX_VALUES;
 }
 
 static int read_speedscope(const struct import_input *input, struct sink *sink)
@@ -293,7 +293,7 @@ static int read_speedscope(const struct import_input *input, struct sink *sink)
 	int r;
 
 	if (has_too_many_values(input->bytes, input->n_bytes))
-		return sink_explain(sink, -EBADMSG, "it has more than %d values: export a shorter time, or fewer threads", MOST_VALUES);
+		return sink_explain(sink, -EBADMSG, "it has more than %d values: export a shorter time, or fewer threads", MAX_VALUES);
 	root = json_loadb((const char *)input->bytes, input->n_bytes, JSON_ALLOW_NUL, &error);
 	if (!root)
 		return sink_explain(sink, -EBADMSG, "line %d is no JSON: %.100s", error.line, error.text);

@@ -347,7 +347,7 @@ int sink_sample(struct sink *sink, const struct sample_row *row)
 {
 	int r;
 
-	r = sink_total(sink, row->pid, row->tid, row->stack, 1, row->weight_ns);
+	r = sink_total(sink, row->pid, row->tid, row->stack, 1, row->weight);
 	if (r >= 0)
 		r = grow(&sink->samples, sink->n_samples, &sink->samples_allocated, sizeof *sink->samples);
 	if (r < 0)

@@ -40,7 +40,7 @@ static int put_sums(struct sink *sink)
 		const struct sink_total *sum = &sink->sums[i];
 
 		r = store_put_total(sink->store, &(struct total_row){ .pid = sum->pid, .tid = sum->tid, .stack = sum->stack,
-								      .samples = sum->samples, .weight_ns = sum->weight });
+								      .samples = sum->samples, .weight = sum->weight });
 		if (r >= 0)
 			r = sink_step(sink);
 	}

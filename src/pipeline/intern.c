@@ -448,6 +448,6 @@ int intern_total(struct intern *intern, struct batch *batch, uint32_t thread, co
 		*total = (struct total_row){ .pid = row->pid, .tid = row->tid, .stack = row->stack };
 	}
 	total->samples++;
-	total->weight_ns += row->weight_ns;
+	total->weight += row->weight;
 	return 0;
 }

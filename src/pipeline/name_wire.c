@@ -297,7 +297,7 @@ static void take_symbol(struct cursor *from, struct wire_symbol *ret)
 	ret->name = take_string(from);
 	ret->linkage = take_string(from);
 	ret->file = take_string(from);
-	if (ret->role > SYMBOL_GLUE || !ret->name || ret->line < 0 || ret->first_line < 0)
+	if (ret->role > SYMBOL_INTERNAL || !ret->name || ret->line < 0 || ret->first_line < 0)
 		from->failed = true;
 }
 

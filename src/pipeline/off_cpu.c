@@ -28,7 +28,7 @@ bool off_cpu_affords(struct off_cpu *off_cpu, struct stack_budget *budget, uint6
 void off_cpu_done(struct off_cpu *off_cpu)
 {
 	waits_free(off_cpu->waits);
-	looker_done(&off_cpu->looker);
+	wait_stack_reader_done(&off_cpu->wait_stack_reader);
 	*off_cpu = (struct off_cpu){ 0 };
 }
 

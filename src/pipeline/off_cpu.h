@@ -2,9 +2,9 @@
 #ifndef PROBING_PIPELINE_OFF_CPU_H
 #define PROBING_PIPELINE_OFF_CPU_H
 
-#include "src/pipeline/looks.h"
+#include "src/pipeline/wait_stacks.h"
 #include "src/pipeline/waits.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 /* Stacks that are made in a while. What they cost is the recorder's own time, so there is a limit. */
 struct stack_budget {
@@ -14,7 +14,7 @@ struct stack_budget {
 
 struct off_cpu {
 	struct waits *waits; /* NULL: a recording of CPU time alone */
-	struct looker looker;
+	struct wait_stack_reader wait_stack_reader;
 	struct stack_budget at_switches, of_looks;
 	unsigned n_cpus;
 	bool has_switch_stacks;

@@ -15,13 +15,13 @@
 /* What is limited in the file is limited in memory, too. A stack takes about as much here as there. */
 static size_t most_tree_bytes(const struct store_limits *limits)
 {
-	enum { MOST_BYTES = 64 << 20, LEAST_BYTES = 256 << 10 };
+	enum { MAX_BYTES = 64 << 20, MIN_BYTES = 256 << 10 };
 
 	if (limits->max_bytes == 0 && limits->keep_ns == 0)
 		return 0;
 	if (limits->max_bytes == 0)
-		return MOST_BYTES;
-	return (size_t)MAX(MIN(limits->max_bytes / 2, (int64_t)MOST_BYTES), (int64_t)LEAST_BYTES);
+		return MAX_BYTES;
+	return (size_t)MAX(MIN(limits->max_bytes / 2, (int64_t)MAX_BYTES), (int64_t)MIN_BYTES);
 }
 
 static int begin_waits(struct pipeline *pipeline, enum capture_mode mode)
@@ -29,7 +29,7 @@ static int begin_waits(struct pipeline *pipeline, enum capture_mode mode)
 	if (mode == MODE_CPU)
 		return 0;
 	pipeline->off_cpu.n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	pipeline->off_cpu.looker = (struct looker){
+	pipeline->off_cpu.wait_stack_reader = (struct wait_stack_reader){
 		.stitcher = pipeline->stitcher,
 		.native = &pipeline->native,
 		.memory = &pipeline->memory_stitcher,
@@ -47,7 +47,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 		return -ENOMEM;
 	pipeline->options = *options;
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
-	keep_init(&pipeline->keep, &pipeline->options.keep, &pipeline->thread_names);
+	filter_init(&pipeline->keep, &pipeline->options.keep, &pipeline->thread_names);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = processes_init(&pipeline->processes);
 	if (r >= 0)
@@ -79,7 +79,7 @@ void pipeline_free(struct pipeline *pipeline)
 	stop_writer(pipeline);
 	batch_free(pipeline->batch);
 	intern_done(&pipeline->intern);
-	keep_done(&pipeline->keep);
+	filter_done(&pipeline->keep);
 	thread_names_done(&pipeline->thread_names);
 	task_frames_done(&pipeline->tasks);
 	off_cpu_done(&pipeline->off_cpu);
@@ -105,7 +105,7 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture)
 	pipeline->off_cpu.began_ns = capture_began_ns(capture);
 	pipeline->off_cpu.has_switch_stacks = capture_has_switch_stacks(capture);
 	pipeline->capture = capture_source(capture) == SOURCE_BPF ? capture : NULL;
-	pipeline->source = capture_source(capture) == SOURCE_READ ? capture : NULL;
+	pipeline->source = capture_source(capture) == SOURCE_WAKEUP ? capture : NULL;
 }
 
 /* @since_ns: when its threads' time began to count. */
@@ -218,7 +218,7 @@ int pipeline_flush(struct pipeline *pipeline)
 	intern_flushed(&pipeline->intern);
 	r = pipeline_renew_tree(pipeline);
 	if (r >= 0)
-		r = pipeline_forget_ended(pipeline);
+		r = pipeline_evict_ended(pipeline);
 	return r < 0 ? r : pipeline_error(pipeline);
 }
 

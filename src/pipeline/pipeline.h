@@ -16,8 +16,8 @@
 #include <sys/types.h>
 
 #include "base/sample.h"
-#include "base/words.h"
-#include "src/record/record.h"
+#include "base/glob_list.h"
+#include "src/capture/capture.h"
 #include "src/store/store.h"
 #include "symbolize/symbolize.h"
 
@@ -25,7 +25,7 @@ struct pipeline;
 
 struct pipeline_counts {
 	uint64_t samples;
-	uint64_t weight_ns; /* of all of them */
+	uint64_t weight; /* of all of them */
 	uint64_t by_verdict[VERDICT_N];
 	uint64_t by_end[STACK_N_ENDS];
 	uint64_t of_32_bit;  /* samples of 32-bit code: without a stack */
@@ -39,23 +39,23 @@ struct pipeline_counts {
 	uint64_t dropped; /* samples that had to go for newer ones */
 	struct symbol_limited limited; /* names that were given up; known once all is written */
 	uint64_t without_stack;   /* waits that were over before they could be looked at, and rows of unsampled_ns */
-	uint64_t unsampled_ns;    /* of weight_ns: CPU time that no sample was taken of */
+	uint64_t unsampled_ns;    /* of weight: CPU time that no sample was taken of */
 	/* Of recordings that tell of waiting: */
 	uint64_t by_state[STATE_N]; /* nanoseconds; they add up to each thread's time */
 	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */
 };
 
 /* Which samples are stored, and what of them. All zero: everything. */
-struct keep_options {
-	struct words threads;   /* numbers, and globs of their names; none: all */
-	struct words functions; /* globs of Python functions, one of which must be in the stack; none: any */
+struct filter_options {
+	struct glob_list threads;   /* numbers, and globs of their names; none: all */
+	struct glob_list functions; /* globs of Python functions, one of which must be in the stack; none: any */
 	bool gil;               /* only of threads that hold the GIL, as far as that is known */
 	bool no_native;         /* of stacks the Python frames only */
 };
 
 struct pipeline_options {
-	struct keep_options keep; /* its words are borrowed for the pipeline's life */
-	bool no_symbols; /* open no file for names; pipeline_rename() finds them later */
+	struct filter_options keep; /* its words are borrowed for the pipeline's life */
+	bool no_symbols; /* open no file for names; pipeline_resymbolize() finds them later */
 	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
 	bool is_seldom;  /* samples may be far between: interpreters are looked for between them, too */
@@ -171,7 +171,7 @@ void pipeline_read_name_troubles(const struct pipeline *pipeline, struct pipelin
 /* Bytes of the file as of the last write. */
 int64_t pipeline_store_bytes(const struct pipeline *pipeline);
 
-/* ---- Names for a recording that is there (rename.c) ---- */
+/* ---- Names for a recording that is there (resymbolize.c) ---- */
 
 /* How far it is; strings are borrowed for the call. */
 struct rename_progress {
@@ -180,7 +180,7 @@ struct rename_progress {
 	long downloaded, to_download; /* from a server; to_download 0: unknown; both 0: nothing */
 };
 
-struct rename_options {
+struct resymbolize_options {
 	const char *sysroot;            /* in front of paths; NULL: none */
 	const char *const *debug_dirs;
 	size_t n_debug_dirs;
@@ -212,7 +212,7 @@ enum rename_kernel {
 	RENAME_KERNEL_HIDDEN, /* addresses are hidden (kptr_restrict) */
 };
 
-struct rename_result {
+struct resymbolize_result {
 	struct rename_module *modules;
 	size_t n_modules, n_allocated;
 	size_t n_places, n_named_before, n_named, n_lines_before, n_lines; /* native and kernel */
@@ -225,13 +225,13 @@ struct rename_result {
 };
 
 /*
- * pipeline_rename - complete the names of a recording, in one transaction: what has no name
+ * pipeline_resymbolize - complete the names of a recording, in one transaction: what has no name
  * or no line, or all with redo. A name never gives way to one that says less.
  * @store:  opened with store_open(); not settled.
- * @ret:    ended with rename_result_done(), also after an error.
+ * @ret:    ended with resymbolize_result_done(), also after an error.
  * Errors: -ECANCELED; -ENOMEM; -EBADMSG; what the store reports. The file is then as it was.
  */
-int pipeline_rename(struct store *store, const struct rename_options *options, struct rename_result *ret);
-void rename_result_done(struct rename_result *result);
+int pipeline_resymbolize(struct store *store, const struct resymbolize_options *options, struct resymbolize_result *ret);
+void resymbolize_result_done(struct resymbolize_result *result);
 
 #endif

@@ -2,15 +2,15 @@
  *
  * known.c    processes, threads and generated code that have been met, and their rows
  * samples.c  from a sample, or a wait, to a row
- * changes.c  mappings, names, forks, ends; pauses
- * forget.c   what has ended, and trees that have become too large
+ * events.c  mappings, names, forks, ends; pauses
+ * evict.c   what has ended, and trees that have become too large
  * pipeline.c beginning and end
  */
 #ifndef PROBING_PIPELINE_PRIVATE_H
 #define PROBING_PIPELINE_PRIVATE_H
 
 #include "src/pipeline/intern.h"
-#include "src/pipeline/keep.h"
+#include "src/pipeline/filter.h"
 #include "src/pipeline/off_cpu.h"
 #include "src/pipeline/pipeline.h"
 #include "src/pipeline/process.h"
@@ -40,7 +40,7 @@ struct pipeline {
 	struct intern intern;
 	struct task_frames tasks;
 	struct pipeline_options options;
-	struct keep keep;
+	struct filter keep;
 	struct thread_names thread_names;
 	struct off_cpu off_cpu;
 	struct batch *batch;
@@ -111,13 +111,13 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 /* A stretch of a thread's time becomes a row; for waits_new(), data is the pipeline. */
 int pipeline_put_stretch(void *data, const struct stretch *stretch);
 
-/* ---- changes.c ---- */
+/* ---- events.c ---- */
 
 int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *event);
 
-/* ---- forget.c: after a batch has been handed over, or before one is ---- */
+/* ---- evict.c: after a batch has been handed over, or before one is ---- */
 
-int pipeline_forget_ended(struct pipeline *pipeline);
+int pipeline_evict_ended(struct pipeline *pipeline);
 int pipeline_renew_tree(struct pipeline *pipeline);
 
 #endif

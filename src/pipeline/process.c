@@ -382,7 +382,7 @@ static uint64_t image_of(pid_t pid)
 	struct proc_stat stat;
 	pid_t living;
 
-	return proc_living(pid, &living) == 0 && proc_stat_read(pid, living, &stat) == 0 ? stat.image : 0;
+	return proc_live_tid(pid, &living) == 0 && proc_stat_read(pid, living, &stat) == 0 ? stat.image : 0;
 }
 
 void processes_note_images(struct processes *processes)

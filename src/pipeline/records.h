@@ -6,7 +6,7 @@
 #define PROBING_PIPELINE_RECORDS_H
 
 #include "src/pipeline/batch.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 #include "src/store/store.h"
 
 /* records_add - copy what the sample of the batch's last row told, if anything. -ENOMEM. */

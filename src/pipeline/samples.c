@@ -8,17 +8,17 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/pipeline/hold.h"
+#include "src/pipeline/gil_state.h"
 #include "src/pipeline/pipeline_private.h"
 #include "src/pipeline/records.h"
 #include "src/pipeline/wait_state.h"
 
 static void count_hold(struct pipeline_counts *counts, const struct sample_row *row)
 {
-	counts->gil_ns += row->gil == ANSWER_YES ? row->weight_ns : 0;
-	counts->gil_known_ns += row->gil != ANSWER_UNKNOWN ? row->weight_ns : 0;
-	counts->gc_ns += row->gc == ANSWER_YES ? row->weight_ns : 0;
-	counts->gc_known_ns += row->gc != ANSWER_UNKNOWN ? row->weight_ns : 0;
+	counts->gil_ns += row->gil == ANSWER_YES ? row->weight : 0;
+	counts->gil_known_ns += row->gil != ANSWER_UNKNOWN ? row->weight : 0;
+	counts->gc_ns += row->gc == ANSWER_YES ? row->weight : 0;
+	counts->gc_known_ns += row->gc != ANSWER_UNKNOWN ? row->weight : 0;
 }
 
 static void count(struct pipeline *pipeline, const struct sample_row *row, uint64_t time_ns)
@@ -29,7 +29,7 @@ static void count(struct pipeline *pipeline, const struct sample_row *row, uint6
 
 	if (counts->samples++ == 0)
 		counts->first_sample_ns = time_ns;
-	counts->weight_ns += row->weight_ns;
+	counts->weight += row->weight;
 	counts->by_verdict[row->verdict]++;
 	counts->by_end[row->end]++;
 }
@@ -62,7 +62,7 @@ static int keep_stack(struct pipeline *pipeline, uint64_t time_ns, struct proces
 	size_t n_before = pipeline->batch->n_frames;
 	int r;
 
-	keep_trim(&pipeline->keep, stack);
+	filter_trim(&pipeline->keep, stack);
 	r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, ret);
 	return r < 0 ? r : pipeline_announce_new(pipeline, process->program, n_before);
 }
@@ -97,14 +97,14 @@ static int put_row(struct pipeline *pipeline, const struct sample_row *row, uint
 }
 
 static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
-		      struct stack *stack, const struct hold *hold)
+		      struct stack *stack, const struct gil_state *hold)
 {
 	struct waits *waits = pipeline->off_cpu.waits;
 	struct sample_row row = {
 		.pid = sample->pid,
 		.tid = sample->tid,
 		.cpu = sample->cpu,
-		.weight_ns = sample->weight_ns,
+		.weight = sample->weight,
 		.verdict = stack->verdict,
 		.end = stack->end,
 		.state = waits ? STATE_RUNNING : STATE_NONE,
@@ -114,13 +114,13 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 	uint32_t id;
 	int r = 0;
 
-	if (!keep_wants_sample(&pipeline->keep, stack, hold)) {
+	if (!filter_wants_sample(&pipeline->keep, stack, hold)) {
 		pipeline->counts.left_out++;
 		return 0;
 	}
 	if (waits)
-		r = waits_ran(waits, sample->pid, sample->tid, sample->weight_ns, sample->time_ns, &row.weight_ns);
-	if (r < 0 || (waits && row.weight_ns == 0)) /* from before the beginning */
+		r = waits_ran(waits, sample->pid, sample->tid, sample->weight, sample->time_ns, &row.weight);
+	if (r < 0 || (waits && row.weight == 0)) /* from before the beginning */
 		return r;
 	r = keep_stack(pipeline, sample->time_ns, process, stack, &id);
 	if (r < 0)
@@ -144,7 +144,7 @@ int pipeline_put_stretch(void *data, const struct stretch *stretch)
 		.pid = stretch->pid,
 		.tid = stretch->tid,
 		.cpu = stretch->cpu,
-		.weight_ns = stretch->weight_ns,
+		.weight = stretch->weight,
 		.verdict = stack->verdict,
 		.end = stack->end,
 		.state = stretch->state,
@@ -198,21 +198,21 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 	struct sample_row row = {
 		.pid = event->pid,
 		.tid = event->tid,
-		.weight_ns = event->unsampled.weight_ns,
+		.weight = event->unsampled.weight,
 		.verdict = VERDICT_NO_PYTHON,
 		.end = STACK_TRUNCATED,
 	};
 	uint32_t id;
 	int r;
 
-	if (!keep_wants_all(&pipeline->keep))
+	if (!filter_wants_all(&pipeline->keep))
 		return 0;
 	r = intern_unsampled(&pipeline->intern, pipeline->batch, &id);
 	if (r < 0)
 		return r;
 	row.stack = id;
 	pipeline->counts.without_stack++;
-	pipeline->counts.unsampled_ns += row.weight_ns;
+	pipeline->counts.unsampled_ns += row.weight;
 	return put_row(pipeline, &row, event->time_ns);
 }
 
@@ -228,7 +228,7 @@ static int add_tasks(struct pipeline *pipeline, struct process *process, const s
 /* Whether a sample's thread was asked for; one that was not costs no more than this. */
 static bool is_wanted(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
 {
-	if (keep_wants_thread(&pipeline->keep, process->runtime, sample->pid, sample->tid, sample->time_ns))
+	if (filter_wants_thread(&pipeline->keep, process->runtime, sample->pid, sample->tid, sample->time_ns))
 		return true;
 	pipeline->counts.left_out++;
 	return false;
@@ -239,7 +239,7 @@ int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 {
 	struct process *process;
 	struct stack stack;
-	struct hold hold;
+	struct gil_state hold;
 	int r = 0;
 
 	if (!pipeline->memory_stitcher)
@@ -254,7 +254,7 @@ int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
 				  sample->tid, &stack);
 	if (r >= 0)
-		hold_read(process->runtime, sample, &stack, &hold);
+		gil_state_read(process->runtime, sample, &stack, &hold);
 	if (r >= 0 && pipeline->options.async && !sample->is_elsewhere)
 		r = add_tasks(pipeline, process, sample, &stack);
 	return r < 0 ? r : put_sample(pipeline, sample, process, &stack, &hold);
@@ -295,7 +295,7 @@ static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 		r = process_search_python(process, wait.from_ns);
 	if (r < 0)
 		return r;
-	r = look_at_thread(&pipeline->off_cpu.looker, process, tid, &wait.state, &stack);
+	r = read_wait_stack(&pipeline->off_cpu.wait_stack_reader, process, tid, &wait.state, &stack);
 	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, &sample, &stack);
 	if (r < 0)
@@ -325,7 +325,7 @@ static int unwind(struct pipeline *pipeline, struct process *process, const stru
 
 static bool stands_still(const struct pipeline *pipeline, const struct sample *sample)
 {
-	return pipeline->source && !sample->is_switch && capture_stands_still(pipeline->source, sample);
+	return pipeline->source && !sample->is_switch && capture_is_descheduled(pipeline->source, sample);
 }
 
 /*
@@ -349,7 +349,7 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 	struct sample copy = *captured, *sample = &copy;
 	struct process *process;
 	struct stack stack;
-	struct hold hold;
+	struct gil_state hold;
 	int r;
 
 	if (sample->is_switch &&
@@ -369,7 +369,7 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 		sample->python = NULL;
 	r = make_stack(pipeline, process, sample, &stack);
 	if (r >= 0)
-		hold_read(process->runtime, sample, &stack, &hold);
+		gil_state_read(process->runtime, sample, &stack, &hold);
 	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)

@@ -23,7 +23,7 @@
 #include "base/id_map.h"
 #include "base/util.h"
 
-#define MOST_OWED_NS UINT64_C(10000000000)
+#define MAX_OWED_NS UINT64_C(10000000000)
 
 enum activity { UNKNOWN, RUNS, WAITS, ENDED };
 
@@ -146,21 +146,21 @@ static int know(struct waits *waits, pid_t pid, pid_t tid, enum activity until_n
 /* ---- Stretches ---- */
 
 static int put(struct waits *waits, const struct thread *thread, enum thread_state state, uint64_t since_ns,
-	       uint64_t weight_ns, const struct wait_stack *stack)
+	       uint64_t weight, const struct wait_stack *stack)
 {
 	const struct stretch stretch = {
 		.pid = thread->pid,
 		.tid = thread->tid,
 		.cpu = thread->cpu,
 		.since_ns = since_ns,
-		.weight_ns = weight_ns,
+		.weight = weight,
 		.state = state,
 		.stack = stack,
 	};
 
-	if (weight_ns == 0)
+	if (weight == 0)
 		return 0;
-	waits->sums.by_state[state] += weight_ns;
+	waits->sums.by_state[state] += weight;
 	return waits->put(waits->data, &stretch);
 }
 
@@ -168,22 +168,22 @@ static int put_owed(struct waits *waits, struct thread *thread, bool is_preempte
 {
 	struct kind *kind = &thread->kinds[is_preempted][is_long];
 	enum thread_state state = is_preempted ? STATE_RUNNABLE : kind->has_seen ? kind->seen.state : STATE_BLOCKED;
-	uint64_t weight_ns = kind->owed_ns;
+	uint64_t weight = kind->owed_ns;
 
 	kind->owed_ns = 0;
-	return put(waits, thread, state, kind->since_ns, weight_ns, kind->has_seen ? &kind->seen : NULL);
+	return put(waits, thread, state, kind->since_ns, weight, kind->has_seen ? &kind->seen : NULL);
 }
 
 /* A wait that has no stack. */
-static int owe(struct waits *waits, struct thread *thread, uint64_t weight_ns, uint64_t now_ns)
+static int owe(struct waits *waits, struct thread *thread, uint64_t weight, uint64_t now_ns)
 {
-	bool is_preempted = thread->is_preempted, is_long = weight_ns >= WAIT_SHORT_NS;
+	bool is_preempted = thread->is_preempted, is_long = weight >= WAIT_SHORT_NS;
 	struct kind *kind = &thread->kinds[is_preempted][is_long];
 
 	if (kind->owed_ns == 0)
 		kind->since_ns = thread->since_ns;
-	kind->owed_ns += weight_ns;
-	return span(kind->since_ns, now_ns) < MOST_OWED_NS ? 0 : put_owed(waits, thread, is_preempted, is_long);
+	kind->owed_ns += weight;
+	return span(kind->since_ns, now_ns) < MAX_OWED_NS ? 0 : put_owed(waits, thread, is_preempted, is_long);
 }
 
 /* Whether the stack is of the wait that ends now. One of the past is of no use any more. */
@@ -201,27 +201,27 @@ static bool takes_stack(struct thread *thread, uint64_t now_ns)
 
 static int put_wait(struct waits *waits, struct thread *thread, uint64_t now_ns)
 {
-	uint64_t weight_ns = span(thread->since_ns, now_ns);
-	struct kind *kind = &thread->kinds[thread->is_preempted][weight_ns >= WAIT_SHORT_NS];
+	uint64_t weight = span(thread->since_ns, now_ns);
+	struct kind *kind = &thread->kinds[thread->is_preempted][weight >= WAIT_SHORT_NS];
 	struct wait_stack stack = thread->stack;
 
 	thread->is_queued = false;
 	if (!takes_stack(thread, now_ns))
-		return owe(waits, thread, weight_ns, now_ns);
+		return owe(waits, thread, weight, now_ns);
 	waits->sums.n_stacks++;
-	weight_ns += kind->owed_ns;
+	weight += kind->owed_ns;
 	*kind = (struct kind){ .seen = stack, .has_seen = true };
-	return put(waits, thread, thread->is_preempted ? STATE_RUNNABLE : stack.state, thread->since_ns, weight_ns,
+	return put(waits, thread, thread->is_preempted ? STATE_RUNNABLE : stack.state, thread->since_ns, weight,
 		   &stack);
 }
 
 /* What it ran, and nobody sampled. */
 static int put_rest(struct waits *waits, struct thread *thread, uint64_t now_ns)
 {
-	uint64_t weight_ns = thread->owed_run_ns;
+	uint64_t weight = thread->owed_run_ns;
 
 	thread->owed_run_ns = 0;
-	return waits->running ? put(waits, thread, STATE_RUNNING, now_ns, weight_ns,
+	return waits->running ? put(waits, thread, STATE_RUNNING, now_ns, weight,
 				    thread->has_last ? &thread->last : NULL)
 			      : 0;
 }

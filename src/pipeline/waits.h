@@ -30,7 +30,7 @@ struct stretch {
 	pid_t pid, tid;
 	unsigned cpu;
 	uint64_t since_ns; /* CLOCK_MONOTONIC: when it left the processor; of running: the end of it */
-	uint64_t weight_ns;
+	uint64_t weight;
 	enum thread_state state;
 	const struct wait_stack *stack; /* NULL: was not taken */
 };

@@ -14,17 +14,17 @@
 
 #include "base/privilege.h"
 #include "base/util.h"
-#include "src/pipeline/naming.h"
+#include "src/pipeline/symbol_writer.h"
 #include "src/pipeline/records.h"
-#include "src/pipeline/trim.h"
+#include "src/pipeline/retention.h"
 
 enum { NAMES_AT_ONCE = 64 };
 
 struct writer {
 	struct store *store;
-	struct naming *names;
+	struct symbol_writer *names;
 	struct records records;
-	struct trim trim;
+	struct retention trim;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -86,11 +86,11 @@ static int write_batch(struct writer *writer, struct batch *batch)
 	r = store_begin(writer->store);
 	if (r < 0)
 		return r;
-	r = naming_put_modules(writer->names, batch->modules, batch->n_modules);
+	r = symbol_writer_put_modules(writer->names, batch->modules, batch->n_modules);
 	if (r >= 0)
-		r = naming_put_programs(writer->names, batch);
+		r = symbol_writer_put_programs(writer->names, batch);
 	if (r >= 0)
-		r = naming_put_frames(writer->names, batch->frames, batch->n_frames);
+		r = symbol_writer_put_frames(writer->names, batch->frames, batch->n_frames);
 	if (r >= 0)
 		r = put_rows(writer->store, &writer->records, batch);
 	if (r >= 0)
@@ -108,9 +108,9 @@ static int trim(struct writer *writer, const struct batch *batch)
 	int r;
 
 	if (batch->old_frames > 0)
-		trim_renewed(&writer->trim, batch->old_stacks, batch->old_frames);
+		retention_renewed(&writer->trim, batch->old_stacks, batch->old_frames);
 	asked = writer->trim.wants_renewal;
-	r = trim_after(&writer->trim, writer->store, writer->names, n_rows, realtime_ns());
+	r = retention_after(&writer->trim, writer->store, writer->names, n_rows, realtime_ns());
 	if (writer->trim.wants_renewal && !asked)
 		writer->wants_renewal = true;
 	writer->n_dropped = writer->trim.n_dropped;
@@ -124,7 +124,7 @@ static int name_some(struct writer *writer)
 	r = store_begin(writer->store);
 	if (r < 0)
 		return r;
-	r = naming_look_up(writer->names, NAMES_AT_ONCE);
+	r = symbol_writer_look_up(writer->names, NAMES_AT_ONCE);
 	if (r >= 0)
 		r = store_commit(writer->store);
 	if (r < 0) {
@@ -132,7 +132,7 @@ static int name_some(struct writer *writer)
 		return r;
 	}
 	pthread_mutex_lock(&writer->lock);
-	r = naming_take_stale(writer->names, &writer->stale);
+	r = symbol_writer_take_stale(writer->names, &writer->stale);
 	writer->has_stale = writer->stale.n > 0;
 	pthread_mutex_unlock(&writer->lock);
 	return r;
@@ -145,7 +145,7 @@ static struct batch *next_batch(struct writer *writer, bool *ret_end)
 
 	pthread_mutex_lock(&writer->lock);
 	for (;;) {
-		bool can_name = !writer->error && naming_is_waiting(writer->names) &&
+		bool can_name = !writer->error && symbol_writer_is_waiting(writer->names) &&
 				!(writer->stopping && writer->stop_without_names);
 
 		batch = writer->first;
@@ -201,14 +201,14 @@ static void *writer_main(void *data)
 }
 
 /* Before the thread is there: see confined.h. */
-static int confine_names(struct naming *names)
+static int confine_names(struct symbol_writer *names)
 {
 	struct name_client *client;
 	int r;
 
 	r = name_client_start(&client);
 	if (r >= 0)
-		naming_confine(names, client);
+		symbol_writer_confine(names, client);
 	return r;
 }
 
@@ -223,19 +223,19 @@ int writer_start(struct store *store, const struct pipeline_options *options, st
 	writer->last = &writer->first;
 	r = records_init(&writer->records, store, options->tracepoint);
 	if (r >= 0)
-		r = trim_init(&writer->trim, store, &options->limits);
+		r = retention_init(&writer->trim, store, &options->limits);
 	if (r >= 0)
-		r = naming_new(store, NULL, &writer->names);
+		r = symbol_writer_new(store, NULL, &writer->names);
 	if (r >= 0)
 		r = confine_names(writer->names);
 	if (r < 0) {
-		naming_free(writer->names);
+		symbol_writer_free(writer->names);
 		records_done(&writer->records);
 		free(writer);
 		return r;
 	}
 	if (options->no_symbols)
-		naming_without_files(writer->names);
+		symbol_writer_without_files(writer->names);
 	pthread_mutex_init(&writer->lock, NULL);
 	pthread_cond_init(&writer->wake, NULL);
 	writer->store = store;
@@ -243,7 +243,7 @@ int writer_start(struct store *store, const struct pipeline_options *options, st
 	writer->capabilities = options->capabilities ? *options->capabilities : 0;
 	r = pthread_create(&writer->thread, NULL, writer_main, writer);
 	if (r != 0) {
-		naming_free(writer->names);
+		symbol_writer_free(writer->names);
 		records_done(&writer->records);
 		free(writer);
 		return -r;
@@ -303,7 +303,7 @@ bool writer_take_renewal(struct writer *writer)
 
 void writer_limited(const struct writer *writer, struct symbol_limited *ret)
 {
-	naming_limited(writer->names, ret);
+	symbol_writer_limited(writer->names, ret);
 }
 
 uint64_t writer_dropped(const struct writer *writer)
@@ -323,7 +323,7 @@ int64_t writer_bytes(const struct writer *writer)
 
 void writer_name_troubles(const struct writer *writer, struct pipeline_name_troubles *ret)
 {
-	naming_troubles(writer->names, ret);
+	symbol_writer_troubles(writer->names, ret);
 }
 
 int writer_stop(struct writer *writer, bool names)
@@ -349,7 +349,7 @@ void writer_free(struct writer *writer)
 	batch_free(writer->spare);
 	free(writer->stale.places);
 	records_done(&writer->records);
-	naming_free(writer->names);
+	symbol_writer_free(writer->names);
 	store_close(writer->store);
 	pthread_mutex_destroy(&writer->lock);
 	pthread_cond_destroy(&writer->wake);

@@ -36,7 +36,7 @@ void writer_limited(const struct writer *writer, struct symbol_limited *ret);
 int writer_error(const struct writer *writer);
 int64_t writer_bytes(const struct writer *writer);
 
-/* See naming_troubles(); after writer_stop(). */
+/* See symbol_writer_troubles(); after writer_stop(). */
 void writer_name_troubles(const struct writer *writer, struct pipeline_name_troubles *ret);
 
 /*

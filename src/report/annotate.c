@@ -33,10 +33,10 @@ static bool has_place(const struct profile_frame *frame)
 }
 
 /* The whole path, or what stands behind one of its slashes. */
-static bool is_file_meant(const struct words *what, const char *file)
+static bool is_file_meant(const struct glob_list *what, const char *file)
 {
 	while (file) {
-		if (words_match(what, file))
+		if (glob_list_match(what, file))
 			return true;
 		file = strchr(file, '/');
 		file = file ? file + 1 : NULL;
@@ -44,10 +44,10 @@ static bool is_file_meant(const struct words *what, const char *file)
 	return false;
 }
 
-static bool is_meant(const struct words *what, const struct profile_frame *frame)
+static bool is_meant(const struct glob_list *what, const struct profile_frame *frame)
 {
 	return has_place(frame) &&
-	       (what->n == 0 || words_match_function(what, frame->name) || is_file_meant(what, frame->file));
+	       (what->n == 0 || glob_list_match_function(what, frame->name) || is_file_meant(what, frame->file));
 }
 
 static int compare_places(const void *a, const void *b)

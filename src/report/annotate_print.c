@@ -99,7 +99,7 @@ static void put_head(const struct page *page)
 	cell_put(out, page->file->label, HEAD_COLUMNS, CELL_CUT_START);
 	fputs(page->options->colour ? PLAIN : "", out);
 	table_format(whole, page->file->self, self, sizeof self);
-	table_format(whole, whole->weight_ns, all, sizeof all);
+	table_format(whole, whole->weight, all, sizeof all);
 	fprintf(out, "\nself %.1f %%", whole_share(whole, page->file->self));
 	if (whole->by_weight)
 		fprintf(out, ", %s of %s", self, all);

@@ -89,7 +89,7 @@ static void take_path(void *data, const int32_t *path, size_t n_path, const stru
 	}
 }
 
-static int want(struct neighbours *self, const struct words *names)
+static int want(struct neighbours *self, const struct glob_list *names)
 {
 	const struct profile *profile = self->profile;
 	bool any = false;
@@ -102,13 +102,13 @@ static int want(struct neighbours *self, const struct words *names)
 			continue;
 		group = self->grouping.of_frame[frame - profile->frames];
 		self->sum_of[group] = (int32_t)i;
-		self->is_wanted[group] = words_match_function(names, frame->name);
+		self->is_wanted[group] = glob_list_match_function(names, frame->name);
 		any |= self->is_wanted[group];
 	}
 	return any ? 0 : -ENODATA;
 }
 
-static int add_up(struct neighbours *self, const struct words *names)
+static int add_up(struct neighbours *self, const struct glob_list *names)
 {
 	int r;
 
@@ -273,7 +273,7 @@ static int print_json(const struct neighbours *self, FILE *out)
 	return to_json_finish(&json, out);
 }
 
-int report_neighbours(const struct profile *profile, const struct words *names, bool callers,
+int report_neighbours(const struct profile *profile, const struct glob_list *names, bool callers,
 		      const struct report_options *options, FILE *out)
 {
 	CLEANUP(neighbours_done) struct neighbours self = {

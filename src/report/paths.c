@@ -13,20 +13,20 @@ struct whole whole_of(const struct profile *profile)
 
 	for (size_t i = 0; i < profile->n_totals; i++) {
 		whole.samples += profile->totals[i].samples;
-		whole.weight_ns += profile->totals[i].weight_ns;
+		whole.weight += profile->totals[i].weight;
 	}
-	whole.by_weight = whole.weight_ns > 0;
+	whole.by_weight = whole.weight > 0;
 	return whole;
 }
 
 uint64_t whole_value(const struct whole *whole, const struct profile_total *total)
 {
-	return whole->by_weight ? total->weight_ns : total->samples;
+	return whole->by_weight ? total->weight : total->samples;
 }
 
 uint64_t whole_all(const struct whole *whole)
 {
-	return whole->by_weight ? whole->weight_ns : whole->samples;
+	return whole->by_weight ? whole->weight : whole->samples;
 }
 
 double whole_share(const struct whole *whole, uint64_t value)
@@ -59,7 +59,7 @@ static int merge_totals(const struct profile *profile, struct profile_total **re
 
 		if (n > 0 && totals[n - 1].stack == total->stack) {
 			totals[n - 1].samples += total->samples;
-			totals[n - 1].weight_ns += total->weight_ns;
+			totals[n - 1].weight += total->weight;
 		} else {
 			totals[n++] = *total;
 		}

@@ -6,7 +6,7 @@
 
 /* What a whole profile adds up to, and what its sums count. */
 struct whole {
-	uint64_t samples, weight_ns;
+	uint64_t samples, weight;
 	bool by_weight;   /* sums count weights; otherwise, for want of them, samples */
 	const char *unit; /* of weights, where they are not nanoseconds; NULL: they are */
 };

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/words.h"
+#include "base/glob_list.h"
 #include "src/store/store.h"
 
 /* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
@@ -55,10 +55,10 @@ int report_print(const struct profile *profile, const struct report_options *opt
  * report_neighbours - who calls the functions of these names, or whom they call, and for how long.
  * A stack counts once for each caller (callee) that a function has on it, so that those of one that
  * calls itself may add up to more than its time.
- * @names: as words_match_function() has them.
+ * @names: as glob_list_match_function() has them.
  * Errors: -ENODATA: no function in the profile is meant; as report_print().
  */
-int report_neighbours(const struct profile *profile, const struct words *names, bool callers,
+int report_neighbours(const struct profile *profile, const struct glob_list *names, bool callers,
 		      const struct report_options *options, FILE *out);
 
 /* The self time of functions that nothing names: "libx.so+0x12a0". */
@@ -89,8 +89,8 @@ enum annotate_source {
 };
 
 struct annotate_options {
-	const struct words *what;  /* globs of functions, or of files (their last parts will do); none: what took most */
-	const struct words *roots; /* where sources are, see source.h: folders and FROM=TO */
+	const struct glob_list *what;  /* globs of functions, or of files (their last parts will do); none: what took most */
+	const struct glob_list *roots; /* where sources are, see source.h: folders and FROM=TO */
 	unsigned max_files;        /* 0: 3, where nothing was asked for, otherwise any */
 	unsigned context;          /* lines shown around those with time */
 	bool all_lines;            /* show whole files */

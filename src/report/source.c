@@ -112,7 +112,7 @@ static int read_below(const char *root, const char *file, struct source *ret)
 	return -ENOENT;
 }
 
-int source_find(const struct words *roots, const char *file, struct source *ret)
+int source_find(const struct glob_list *roots, const char *file, struct source *ret)
 {
 	for (size_t i = 0; i < roots->n; i++) {
 		const char *root = roots->words[i], *equals = strchr(root, '=');

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/words.h"
+#include "base/glob_list.h"
 
 struct source {
 	char *path;          /* where it was found */
@@ -23,7 +23,7 @@ struct source {
  * @ret: ended with source_done().
  * Errors: -ENOENT; -EFBIG; -ENOMEM; -EACCES and the like where it stands but cannot be read.
  */
-int source_find(const struct words *roots, const char *file, struct source *ret);
+int source_find(const struct glob_list *roots, const char *file, struct source *ret);
 void source_done(struct source *source);
 
 #endif

@@ -23,8 +23,8 @@ enum {
 	TIME_COLUMNS = 7,
 	KIND_COLUMNS = 7,
 	LONGEST_UNIT = 60,
-	LEAST_PLACE_COLUMNS = 16, /* a file's name and a line, mostly */
-	MOST_PADDING_COLUMNS = 80, /* so that one long name does not widen all rows */
+	MIN_PLACE_COLUMNS = 16, /* a file's name and a line, mostly */
+	MAX_PADDING_COLUMNS = 80, /* so that one long name does not widen all rows */
 };
 
 /* Which columns there are; widths of the last two. */
@@ -155,7 +155,7 @@ static struct layout lay_out_all(const struct table *table)
 	measure(table, &longest_name, &longest_place);
 	return (struct layout){
 		.has_kind = table->has_kind, .has_times = true, .has_counts = true, .has_place = true, .has_room = true,
-		.name_columns = MIN(longest_name, (unsigned)MOST_PADDING_COLUMNS),
+		.name_columns = MIN(longest_name, (unsigned)MAX_PADDING_COLUMNS),
 	};
 }
 
@@ -177,7 +177,7 @@ static struct layout lay_out(const struct table *table)
 	layout.name_columns = rest;
 	if (layout.has_place) {
 		rest--;
-		layout.name_columns = MIN(longest_name, rest - MIN(MIN(longest_place, (unsigned)LEAST_PLACE_COLUMNS), rest));
+		layout.name_columns = MIN(longest_name, rest - MIN(MIN(longest_place, (unsigned)MIN_PLACE_COLUMNS), rest));
 		layout.place_columns = rest - layout.name_columns;
 	}
 	return layout;
@@ -273,7 +273,7 @@ void table_put_whole(const struct report_options *options, const struct whole *w
 
 	fprintf(out, "%ju sample%s", (uintmax_t)whole->samples, whole->samples == 1 ? "" : "s");
 	if (whole->by_weight) {
-		table_format(whole, whole->weight_ns, time, sizeof time);
+		table_format(whole, whole->weight, time, sizeof time);
 		fprintf(out, ", %s", time);
 	}
 	if (whole->by_weight && whole->unit) {

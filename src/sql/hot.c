@@ -5,7 +5,7 @@
  * Each stack with samples is walked once, in keys, from the innermost outwards; a stamp in each sum
  * says in which stack it was met last, so that recursion counts once.
  *
- * What is shown of a stack is what the view stack_path shows: all but evaluations and glue; where
+ * What is shown of a stack is what the view stack_path shows: all but evaluations and internal; where
  * that leaves nothing, its innermost place.
  */
 #include "src/sql/hot.h"
@@ -204,13 +204,13 @@ static void add(struct hot_sum *sum, const struct profile_total *total, size_t s
 {
 	if (is_self) {
 		sum->self_samples += total->samples;
-		sum->self_ns += total->weight_ns;
+		sum->self_weight += total->weight;
 	}
 	if (sum->stamp == stamp)
 		return;
 	sum->stamp = stamp;
 	sum->total_samples += total->samples;
-	sum->total_ns += total->weight_ns;
+	sum->total_weight += total->weight;
 }
 
 /* @stamp: a number from 1 that no other total has. */
@@ -244,7 +244,7 @@ static int add_up(struct summing *summing)
 	for (size_t i = 0; i < profile->n_totals && r == 0; i++) {
 		const struct profile_total *total = &profile->totals[i];
 
-		summing->sums.weight_ns += total->weight_ns;
+		summing->sums.weight += total->weight;
 		if (total->stack >= 0) {
 			r = add_total(summing, total, i + 1);
 			continue;
@@ -272,10 +272,10 @@ static int compare_sums(const void *a, const void *b, void *context)
 	const struct hot_sum *left = a, *right = b;
 	int order;
 
-	if (summing->by != HOT_BY_CALL && left->self_ns != right->self_ns)
-		return left->self_ns > right->self_ns ? -1 : 1;
-	if (left->total_ns != right->total_ns)
-		return left->total_ns > right->total_ns ? -1 : 1;
+	if (summing->by != HOT_BY_CALL && left->self_weight != right->self_weight)
+		return left->self_weight > right->self_weight ? -1 : 1;
+	if (left->total_weight != right->total_weight)
+		return left->total_weight > right->total_weight ? -1 : 1;
 	order = strcmp(name_of(summing->profile, left->frame), name_of(summing->profile, right->frame));
 	if (order == 0)
 		order = strcmp(name_of(summing->profile, left->caller), name_of(summing->profile, right->caller));

@@ -17,14 +17,14 @@ enum hot_by { HOT_BY_FUNCTION, HOT_BY_LINE, HOT_BY_CALL };
 struct hot_sum {
 	int32_t frame;  /* of the profile: a place of the function, the line, the callee; -1: no stack */
 	int32_t caller; /* a place of the calling function; -1: none */
-	uint64_t self_samples, self_ns, total_samples, total_ns;
+	uint64_t self_samples, self_weight, total_samples, total_weight;
 	size_t stamp; /* the last stack it was met in */
 };
 
 struct hot {
 	struct hot_sum *items; /* in the order of the view */
 	size_t n, allocated;
-	uint64_t weight_ns; /* of all samples */
+	uint64_t weight; /* of all samples */
 };
 
 /* hot_make - add up a profile. @ret: ended with hot_done(). Errors: -ENOMEM. */

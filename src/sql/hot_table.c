@@ -166,10 +166,10 @@ static void put_count(sqlite3_context *context, uint64_t count)
 	sqlite3_result_int64(context, (sqlite3_int64)count);
 }
 
-static void put_share(sqlite3_context *context, const struct row *row, uint64_t weight_ns)
+static void put_share(sqlite3_context *context, const struct row *row, uint64_t weight)
 {
-	if (row->cursor->sums.weight_ns > 0)
-		sqlite3_result_double(context, 100.0 * (double)weight_ns / (double)row->cursor->sums.weight_ns);
+	if (row->cursor->sums.weight > 0)
+		sqlite3_result_double(context, 100.0 * (double)weight / (double)row->cursor->sums.weight);
 }
 
 static void function(sqlite3_context *context, const struct row *row)
@@ -217,9 +217,9 @@ static void self_samples(sqlite3_context *context, const struct row *row)
 	put_count(context, row->sum->self_samples);
 }
 
-static void self_ns(sqlite3_context *context, const struct row *row)
+static void self_weight(sqlite3_context *context, const struct row *row)
 {
-	put_count(context, row->sum->self_ns);
+	put_count(context, row->sum->self_weight);
 }
 
 static void total_samples(sqlite3_context *context, const struct row *row)
@@ -227,19 +227,19 @@ static void total_samples(sqlite3_context *context, const struct row *row)
 	put_count(context, row->sum->total_samples);
 }
 
-static void total_ns(sqlite3_context *context, const struct row *row)
+static void total_weight(sqlite3_context *context, const struct row *row)
 {
-	put_count(context, row->sum->total_ns);
+	put_count(context, row->sum->total_weight);
 }
 
 static void self_share(sqlite3_context *context, const struct row *row)
 {
-	put_share(context, row, row->sum->self_ns);
+	put_share(context, row, row->sum->self_weight);
 }
 
 static void total_share(sqlite3_context *context, const struct row *row)
 {
-	put_share(context, row, row->sum->total_ns);
+	put_share(context, row, row->sum->total_weight);
 }
 
 static const struct {
@@ -251,9 +251,9 @@ static const struct {
 	{ "line", line },		      { "module", module },
 	{ "caller", caller },		      { "callee", name },
 	{ "caller_function", caller_function }, { "callee_function", function },
-	{ "self_samples", self_samples },     { "self_ns", self_ns },
-	{ "total_samples", total_samples },   { "total_ns", total_ns },
-	{ "samples", total_samples },	      { "weight_ns", total_ns },
+	{ "self_samples", self_samples },     { "self_weight", self_weight },
+	{ "total_samples", total_samples },   { "total_weight", total_weight },
+	{ "samples", total_samples },	      { "weight", total_weight },
 	{ "self_share", self_share },	      { "total_share", total_share },
 };
 

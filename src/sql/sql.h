@@ -101,24 +101,24 @@ struct sql_table {
 int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, const struct sql_table *table),
 		   void *data);
 
-/* ---- Several recordings as one (many.c) ---- */
+/* ---- Several recordings as one (multi_db.c) ---- */
 
-struct many;
+struct multi_db;
 
 /*
- * many_open - all tables of several recordings, each with a first column "run" that says which: 1 is the first.
+ * multi_db_open - all tables of several recordings, each with a first column "run" that says which: 1 is the first.
  * The table run itself gets that as its key, and "file". Columns are matched by name; what a file lacks is NULL.
  * @paths:      borrowed for the call.
- * @ret_db:     reads only. Ended with sqlite3_close() before many_close().
+ * @ret_db:     reads only. Ended with sqlite3_close() before multi_db_close().
  * @ret_failed: on failure: the file that cannot be opened.
  * Errors: those of store_open_reader(); -ENOMEM.
  */
-int many_open(const char *const *paths, size_t n, sqlite3 **ret_db, struct many **ret, size_t *ret_failed);
-void many_close(struct many *many);
-void many_closep(struct many **many);
+int multi_db_open(const char *const *paths, size_t n, sqlite3 **ret_db, struct multi_db **ret, size_t *ret_failed);
+void multi_db_close(struct multi_db *many);
+void multi_db_closep(struct multi_db **many);
 
 /* The files' own connections; borrowed. */
-sqlite3 *const *many_connections(const struct many *many, size_t *ret_n);
+sqlite3 *const *multi_db_connections(const struct multi_db *many, size_t *ret_n);
 
 /*
  * name_distance - edits between two names: letters inserted, removed, replaced

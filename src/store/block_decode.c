@@ -370,7 +370,7 @@ void block_row(const struct block *block, size_t i, struct sample_row *ret)
 		.pid = (pid_t)block->pids[thread],
 		.tid = (pid_t)block->tids[thread],
 		.cpu = (unsigned)block->values[BLOCK_CPU][i],
-		.weight_ns = block->values[BLOCK_WEIGHT][i],
+		.weight = block->values[BLOCK_WEIGHT][i],
 		.stack = (int64_t)block->stacks[block->values[BLOCK_STACK][i]],
 	};
 	/* Checked when they were loaded. */

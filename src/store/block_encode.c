@@ -342,9 +342,9 @@ static int encode_weights(struct block_encoder *encoder, const struct sample_row
 	int r;
 
 	for (size_t i = 0; i < n; i++)
-		least = MIN(least, rows[i].weight_ns);
+		least = MIN(least, rows[i].weight);
 	for (size_t i = 0; i < n; i++)
-		encoder->values[i] = rows[i].weight_ns - least;
+		encoder->values[i] = rows[i].weight - least;
 	r = put_number(&encoder->columns[BLOCK_WEIGHT], least);
 	return r < 0 ? r : put_values(encoder, encoder->values, n, &encoder->columns[BLOCK_WEIGHT]);
 }

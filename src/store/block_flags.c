@@ -53,7 +53,7 @@ int block_check_row(const struct sample_row *row)
 {
 	unsigned ignored;
 
-	if (row->time_ns == 0 || row->time_ns > TIMES_MAX_NS || row->weight_ns > INT64_MAX || row->stack < 0 ||
+	if (row->time_ns == 0 || row->time_ns > TIMES_MAX_NS || row->weight > INT64_MAX || row->stack < 0 ||
 	    row->stack == INT64_MAX || row->pid < 0 || row->tid < 0)
 		return -EINVAL;
 	return block_flags(row, &ignored);

@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "src/store/series_private.h"
 
-enum { MOST_COLUMNS = 1000 };
+enum { MAX_COLUMNS = 1000 };
 
 int store_set_run_event(struct store *store, const char *event, bool counts, uint64_t period)
 {
@@ -69,7 +69,7 @@ int store_create_fields(struct store *store, const char *name, const struct fiel
 	char *table, *insert;
 	int r = -ENOMEM;
 
-	if (n > MOST_COLUMNS || store->put_fields)
+	if (n > MAX_COLUMNS || store->put_fields)
 		return -EINVAL;
 	table = table_sql(name, columns, n);
 	insert = insert_sql(name, n);

@@ -72,7 +72,7 @@ int row_reference(const struct loader *loader, int column, const struct row_inde
 
 /* ---- profile_samples.c ---- */
 
-/* Columns: timestamp, pid, tid, cpu, weight_ns, verdict, stack, gil, gc, state. Threads have been loaded. */
+/* Columns: timestamp, pid, tid, cpu, weight, verdict, stack, gil, gc, state. Threads have been loaded. */
 int load_sample(struct loader *loader);
 
 /* Bring samples in the order of their times. */

@@ -109,7 +109,7 @@ enum frame_role frame_role_parse(const char *text)
 {
 	if (text && strcmp(text, "builtin") == 0)
 		return ROLE_BUILTIN;
-	if (text && strcmp(text, "glue") == 0)
+	if (text && strcmp(text, "internal") == 0)
 		return ROLE_GLUE;
 	return ROLE_NONE;
 }
@@ -274,7 +274,7 @@ int load_total(struct loader *loader)
 {
 	struct profile *profile = loader->profile;
 	struct profile_total total;
-	int64_t samples = 0, weight_ns = 0;
+	int64_t samples = 0, weight = 0;
 	int r;
 
 	r = grow(&profile->totals, profile->n_totals, &loader->total_room, sizeof *profile->totals);
@@ -288,13 +288,13 @@ int load_total(struct loader *loader)
 	if (r == 0)
 		r = row_integer(loader, 3, 0, loader->samples_left, &samples);
 	if (r == 0)
-		r = row_integer(loader, 4, 0, loader->weight_left, &weight_ns);
+		r = row_integer(loader, 4, 0, loader->weight_left, &weight);
 	if (r < 0)
 		return r;
 	loader->samples_left -= samples;
-	loader->weight_left -= weight_ns;
+	loader->weight_left -= weight;
 	total.samples = (uint64_t)samples;
-	total.weight_ns = (uint64_t)weight_ns;
+	total.weight = (uint64_t)weight;
 	profile->totals[profile->n_totals++] = total;
 	return 0;
 }

@@ -147,7 +147,7 @@ int load_sample(struct loader *loader)
 	if (r < 0)
 		return r;
 	sample.time_ns = time_ns;
-	sample.weight_ns = (uint64_t)weight;
+	sample.weight = (uint64_t)weight;
 	profile->samples[profile->n_samples++] = sample;
 	return 0;
 }
@@ -163,7 +163,7 @@ static int compare_samples(const void *a, const void *b)
 		return left->thread < right->thread ? -1 : 1;
 	if (left->stack != right->stack)
 		return left->stack < right->stack ? -1 : 1;
-	return left->weight_ns < right->weight_ns ? -1 : left->weight_ns > right->weight_ns;
+	return left->weight < right->weight ? -1 : left->weight > right->weight;
 }
 
 void profile_order_samples(struct profile *profile)

@@ -79,15 +79,15 @@ static char *totals_sql(sqlite3 *db, const struct profile_filter *filter)
 	sqlite3_str *sql = sqlite3_str_new(db);
 
 	if (is_all(filter)) {
-		sqlite3_str_appendall(sql, "SELECT pid, tid, stack, samples, weight_ns FROM stack_total");
+		sqlite3_str_appendall(sql, "SELECT pid, tid, stack, samples, weight FROM stack_total");
 	} else if (!filter->where && profile_can_ask(db, "SELECT data FROM sample_block LIMIT 0")) {
-		sqlite3_str_appendall(sql, "SELECT pid, tid, coalesce(stack, 0), samples, weight_ns FROM sample_total(");
+		sqlite3_str_appendall(sql, "SELECT pid, tid, coalesce(stack, 0), samples, weight FROM sample_total(");
 		put_bound(sql, filter->has_since, filter->since);
 		sqlite3_str_appendall(sql, ", ");
 		put_bound(sql, filter->has_until, filter->until);
 		sqlite3_str_appendf(sql, ")%s ORDER BY pid, tid, stack", filter->held ? " WHERE gil = 1" : "");
 	} else {
-		sqlite3_str_appendall(sql, "SELECT pid, tid, coalesce(stack, 0), count(*), sum(weight_ns) FROM sample");
+		sqlite3_str_appendall(sql, "SELECT pid, tid, coalesce(stack, 0), count(*), sum(weight) FROM sample");
 		put_conditions(sql, filter);
 		sqlite3_str_appendall(sql, " GROUP BY 1, 2, 3");
 	}
@@ -100,7 +100,7 @@ static char *samples_sql(sqlite3 *db, const struct profile_filter *filter)
 	bool has_state = profile_can_ask(db, "SELECT state FROM sample LIMIT 0");
 	sqlite3_str *sql = sqlite3_str_new(db);
 
-	sqlite3_str_appendf(sql, "SELECT timestamp, pid, tid, cpu, weight_ns, verdict, stack, %s, %s FROM sample",
+	sqlite3_str_appendf(sql, "SELECT timestamp, pid, tid, cpu, weight, verdict, stack, %s, %s FROM sample",
 			    has_gil ? "gil, gc" : "NULL, NULL", has_state ? "state" : "NULL");
 	put_conditions(sql, filter);
 	sqlite3_str_appendall(sql, " ORDER BY rowid");

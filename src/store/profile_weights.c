@@ -4,7 +4,7 @@
 bool profile_has_weights(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->n_totals; i++)
-		if (profile->totals[i].weight_ns > 0)
+		if (profile->totals[i].weight > 0)
 			return true;
 	return false;
 }
@@ -16,12 +16,12 @@ bool profile_weights_differ(const struct profile *profile)
 	for (size_t i = 0; i < profile->n_totals; i++) {
 		const struct profile_total *total = &profile->totals[i];
 
-		if (total->samples == 0 && total->weight_ns == 0)
+		if (total->samples == 0 && total->weight == 0)
 			continue;
 		if (!first)
 			first = total;
 		/* weight / samples of both */
-		if ((unsigned __int128)total->weight_ns * first->samples != (unsigned __int128)first->weight_ns * total->samples)
+		if ((unsigned __int128)total->weight * first->samples != (unsigned __int128)first->weight * total->samples)
 			return true;
 	}
 	return false;
@@ -30,7 +30,7 @@ bool profile_weights_differ(const struct profile *profile)
 void profile_drop_weights(struct profile *profile)
 {
 	for (size_t i = 0; i < profile->n_totals; i++)
-		profile->totals[i].weight_ns = 0;
+		profile->totals[i].weight = 0;
 	for (size_t i = 0; i < profile->n_samples; i++)
-		profile->samples[i].weight_ns = 0;
+		profile->samples[i].weight = 0;
 }

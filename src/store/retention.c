@@ -26,10 +26,10 @@ static const char find_sql[] =
 
 /* With ?1: the last of the samples that go. */
 static const char *const drop_sql[] = {
-	("INSERT INTO stack_total(pid, tid, stack, samples, weight_ns)"
-	" SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight_ns) FROM sample WHERE rowid <= ?1 GROUP BY 1, 2, 3"
+	("INSERT INTO stack_total(pid, tid, stack, samples, weight)"
+	" SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample WHERE rowid <= ?1 GROUP BY 1, 2, 3"
 	" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
-	" weight_ns = weight_ns + excluded.weight_ns"),
+	" weight = weight + excluded.weight"),
 	("DELETE FROM stack_total WHERE (pid, tid, stack) IN"
 	" (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
 };

@@ -1,7 +1,7 @@
 /*
  * series_check.c - which blocks of a damaged recording can still be read, as a function of SQL.
  *
- * SELECT sum(samples), sum(weight_ns) FROM sample_block WHERE block_error(samples, data) IS NULL
+ * SELECT sum(samples), sum(weight) FROM sample_block WHERE block_error(samples, data) IS NULL
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "src/catalogue/catalogue.h"
 #include "src/store/series_private.h"
 
-enum { MOST_FIELDS = 1500 }; /* SQLite's own limit of columns is 2000 */
+enum { MAX_FIELDS = 1500 }; /* SQLite's own limit of columns is 2000 */
 
 void series_fields_done(struct series_fields *fields)
 {
@@ -74,10 +74,10 @@ static int read_names(sqlite3 *db, const struct catalogue_table *described, stru
 				  &statement, NULL);
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_text(statement, 1, fields->table, -1, SQLITE_STATIC);
-	fields->names = calloc(MOST_FIELDS, sizeof *fields->names);
+	fields->names = calloc(MAX_FIELDS, sizeof *fields->names);
 	if (!fields->names)
 		code = SQLITE_NOMEM;
-	while (code == SQLITE_OK && fields->n < MOST_FIELDS && sqlite3_step(statement) == SQLITE_ROW)
+	while (code == SQLITE_OK && fields->n < MAX_FIELDS && sqlite3_step(statement) == SQLITE_ROW)
 		code = add_name(fields, described, sqlite3_mprintf("%s", sqlite3_column_text(statement, 0)));
 	sqlite3_finalize(statement);
 	return code;

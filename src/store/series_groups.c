@@ -11,7 +11,7 @@
 
 #include "base/util.h"
 
-enum { LEAST_SLOTS = 1024 };
+enum { MIN_SLOTS = 1024 };
 
 static uint64_t hash_key(const struct series_key *key)
 {
@@ -30,7 +30,7 @@ static struct series_group *find_slot(struct series_group *slots, size_t n_slots
 /* Room for one more. */
 static int make_room(struct series_groups *groups)
 {
-	size_t n_slots = MAX(2 * groups->n_slots, (size_t)LEAST_SLOTS);
+	size_t n_slots = MAX(2 * groups->n_slots, (size_t)MIN_SLOTS);
 	struct series_group *slots;
 
 	if (2 * (groups->n + 1) <= groups->n_slots)
@@ -47,7 +47,7 @@ static int make_room(struct series_groups *groups)
 	return SQLITE_OK;
 }
 
-int series_groups_add(struct series_groups *groups, const struct series_key *key, uint64_t weight_ns)
+int series_groups_add(struct series_groups *groups, const struct series_key *key, uint64_t weight)
 {
 	struct series_group *group;
 	int code = make_room(groups);
@@ -61,7 +61,7 @@ int series_groups_add(struct series_groups *groups, const struct series_key *key
 	}
 	group->samples++;
 	/* A sum that no number holds stays the largest one, as a damaged file may claim anything. */
-	group->weight_ns = MIN(group->weight_ns + weight_ns, (uint64_t)INT64_MAX);
+	group->weight = MIN(group->weight + weight, (uint64_t)INT64_MAX);
 	return SQLITE_OK;
 }
 

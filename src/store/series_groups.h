@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct series_key) == 24, "no padding");
 
 struct series_group {
 	struct series_key key;
-	uint64_t samples, weight_ns; /* samples 0: free */
+	uint64_t samples, weight; /* samples 0: free */
 };
 
 /* Zeroed it is empty. Groups stand in any of the slots. */
@@ -24,7 +24,7 @@ struct series_groups {
 };
 
 /* Returns SQLite's code. */
-int series_groups_add(struct series_groups *groups, const struct series_key *key, uint64_t weight_ns);
+int series_groups_add(struct series_groups *groups, const struct series_key *key, uint64_t weight);
 /* No groups any more; the memory stays. */
 void series_groups_clear(struct series_groups *groups);
 void series_groups_done(struct series_groups *groups);

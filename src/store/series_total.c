@@ -1,7 +1,7 @@
 /*
  * series_total.c - `sample_total`: samples of some time added up, without a step of SQL for each of them.
  *
- *   SELECT stack, sum(weight_ns) FROM sample_total(1700000000, 1700000060) GROUP BY stack
+ *   SELECT stack, sum(weight) FROM sample_total(1700000000, 1700000060) GROUP BY stack
  *
  * A row is what the samples have in common that agree in all columns that the query names: how many there are
  * and what they weigh. Without arguments it is all samples. Process and thread are asked of whole blocks first.
@@ -32,7 +32,7 @@ enum total_column {
 static const char declaration[] =
 	"CREATE TABLE sample_total(pid INTEGER NOT NULL, tid INTEGER NOT NULL, cpu INTEGER NOT NULL, verdict TEXT NOT NULL,"
 	" stack_end TEXT NOT NULL, stack INTEGER, gil INTEGER, gc INTEGER, state TEXT, samples INTEGER NOT NULL,"
-	" weight_ns INTEGER NOT NULL, since HIDDEN, until HIDDEN)";
+	" weight INTEGER NOT NULL, since HIDDEN, until HIDDEN)";
 
 struct totals {
 	sqlite3_vtab_cursor base; /* first: SQLite's pointers are to it */
@@ -376,7 +376,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int which
 	case TOTAL_TID: sqlite3_result_int64(context, (sqlite3_int64)(group->key.thread & UINT32_MAX)); break;
 	case TOTAL_CPU: sqlite3_result_int64(context, group->key.cpu); break;
 	case TOTAL_SAMPLES: sqlite3_result_int64(context, (sqlite3_int64)group->samples); break;
-	case TOTAL_WEIGHT: sqlite3_result_int64(context, (sqlite3_int64)group->weight_ns); break;
+	case TOTAL_WEIGHT: sqlite3_result_int64(context, (sqlite3_int64)group->weight); break;
 	case TOTAL_STACK:
 		if (group->key.stack != 0)
 			sqlite3_result_int64(context, (sqlite3_int64)group->key.stack);

@@ -20,7 +20,7 @@
 
 enum { PIECE_ROWS = 256, THREADS_TOLD = 64, THREAD_BYTES = 8 };
 
-static const char put_sql[] = "INSERT OR REPLACE INTO sample_block(first, samples, started, ended, weight_ns, threads, data)"
+static const char put_sql[] = "INSERT OR REPLACE INTO sample_block(first, samples, started, ended, weight, threads, data)"
 			      " VALUES(?,?,?,?,?,?,?)";
 static const char drop_sql[] = "DELETE FROM sample_block WHERE first BETWEEN ? AND ?";
 
@@ -94,13 +94,13 @@ static size_t tell_threads(const struct sample_row *rows, size_t n, uint32_t *to
 
 static int bind_summary(sqlite3_stmt *put, int64_t first, const struct sample_row *rows, size_t n)
 {
-	uint64_t started_ns = UINT64_MAX, ended_ns = 0, weight_ns = 0;
+	uint64_t started_ns = UINT64_MAX, ended_ns = 0, weight = 0;
 	int code;
 
 	for (size_t i = 0; i < n; i++) {
 		started_ns = MIN(started_ns, rows[i].time_ns);
 		ended_ns = MAX(ended_ns, rows[i].time_ns);
-		weight_ns += rows[i].weight_ns;
+		weight += rows[i].weight;
 	}
 	code = sqlite3_bind_int64(put, 1, first);
 	if (code == SQLITE_OK)
@@ -109,7 +109,7 @@ static int bind_summary(sqlite3_stmt *put, int64_t first, const struct sample_ro
 		code = sqlite3_bind_double(put, 3, store_seconds(started_ns));
 	if (code == SQLITE_OK)
 		code = sqlite3_bind_double(put, 4, store_seconds(ended_ns));
-	return code == SQLITE_OK ? sqlite3_bind_int64(put, 5, (int64_t)weight_ns) : code;
+	return code == SQLITE_OK ? sqlite3_bind_int64(put, 5, (int64_t)weight) : code;
 }
 
 static int put_block(struct store *store, int64_t first, const struct sample_row *rows, size_t n)

@@ -10,7 +10,7 @@
  * 3. A batch is whole or absent. SQLite may roll a transaction back by itself
  *    (full disk, no memory); the rows that follow must not slip in as
  *    transactions of their own, so the batch remembers and refuses them.
- * 4. What is finished, or changed and settled, says what it adds up to (seal.c).
+ * 4. What is finished, or changed and settled, says what it adds up to (checksum.c).
  * 5. A finished file stands alone, without a log beside it, unless a reader
  *    was at work just then: then the log stays, and is part of the recording.
  */
@@ -241,7 +241,7 @@ static int open_for_change(struct store *store)
 	if (r >= 0)
 		r = store_exec(store->db, "PRAGMA cache_spill = OFF");
 	if (r >= 0)
-		r = seal_is_there(store, &store->is_sealed);
+		r = checksum_is_there(store, &store->is_sealed);
 	if (r < 0)
 		return r;
 	return writer_prepare(store);
@@ -281,7 +281,7 @@ int store_begin(struct store *store)
 		return r;
 	store->in_batch = true;
 	store->batch_error = 0;
-	r = store->is_sealed ? seal_break(store) : 0;
+	r = store->is_sealed ? checksum_break(store) : 0;
 	if (r < 0)
 		store_rollback(store);
 	return r;
@@ -348,7 +348,7 @@ static int mark_and_seal(struct store *store, uint64_t ended_ns)
 		return r;
 	r = writer_end_run(store, ended_ns);
 	if (r == 0)
-		r = seal_make(store);
+		r = checksum_make(store);
 	if (r == 0)
 		return store_commit(store);
 	store_rollback(store);
@@ -386,15 +386,15 @@ int store_settle(struct store *store)
 {
 	int r;
 
-	r = store->is_sealed ? seal_make(store) : 0;
+	r = store->is_sealed ? checksum_make(store) : 0;
 	writer_finalize(store);
 	return r < 0 ? r : settle(store);
 }
 
-int store_seal(struct store *store)
+int store_checksum(struct store *store)
 {
 	end_series(store);
-	return seal_make(store);
+	return checksum_make(store);
 }
 
 sqlite3 *store_connection(const struct store *store)

@@ -71,7 +71,7 @@ struct sample_row {
 	uint64_t time_ns;
 	pid_t pid, tid;
 	unsigned cpu;
-	uint64_t weight_ns;
+	uint64_t weight;
 	enum verdict verdict;
 	enum stack_end end;
 	int64_t stack;
@@ -81,7 +81,7 @@ struct sample_row {
 struct total_row { /* added to what the file holds; stack 0 stays 0: nothing could be read */
 	pid_t pid, tid;
 	int64_t stack;
-	uint64_t samples, weight_ns;
+	uint64_t samples, weight;
 };
 
 /*
@@ -311,18 +311,18 @@ int64_t store_bytes(const struct store *store);
  */
 bool store_is_written(const char *path);
 
-/* ---- What a finished recording adds up to (seal.c) ---- */
+/* ---- What a finished recording adds up to (checksum.c) ---- */
 
 #define STORE_SEAL "checksum" /* the counter that holds it */
-enum store_seal {
+enum store_checksum {
 	SEAL_NONE,   /* it does not say: it did not end cleanly, or is of an older version */
 	SEAL_WHOLE,  /* all values are those of its end */
 	SEAL_BROKEN, /* some are not: damaged, or changed by another program */
 };
 /* Say so of a recording that was made from others, when all is in it. */
-int store_seal(struct store *store);
+int store_checksum(struct store *store);
 /* Add everything up again. Errors: those of reading; -EBADMSG damage that reading runs into. */
-int store_check_seal(sqlite3 *db, enum store_seal *ret);
+int store_verify_checksum(sqlite3 *db, enum store_checksum *ret);
 
 /*
  * store_open_reader - open a recording for reading only.
@@ -433,7 +433,7 @@ struct profile_stack {
 struct __attribute__((packed, aligned(4))) profile_total {
 	int32_t pid, tid;
 	int32_t stack; /* index, -1: nothing could be read */
-	uint64_t samples, weight_ns; /* where the profile has a unit: how many of it */
+	uint64_t samples, weight; /* where the profile has a unit: how many of it */
 };
 
 struct profile_thread {
@@ -444,7 +444,7 @@ struct profile_thread {
 /* One sample, as it was taken. As many as there are totals, or more. */
 struct __attribute__((packed, aligned(4))) profile_sample {
 	uint64_t time_ns;   /* CLOCK_REALTIME */
-	uint64_t weight_ns; /* as in profile_total */
+	uint64_t weight; /* as in profile_total */
 	int32_t thread;     /* index into threads */
 	int32_t stack;      /* index, -1: nothing could be read */
 	uint16_t cpu;
@@ -551,8 +551,8 @@ void profile_freep(struct profile **profile);
 
 /*
  * profile_path - one stack as it is shown, outermost first.
- * @show_interpreter: false folds the interpreter's plumbing away: evaluation
- *   frames, functions of role glue, and what stands between an evaluation
+ * @show_interpreter: false folds interpreter-internal functions away: evaluation
+ *   frames, functions of role internal, and what stands between an evaluation
  *   and the builtin it calls; also the kernel's functions in a wait whose kind is known.
  *   Nothing of the user's or a builtin's is hidden.
  *   Inlined functions come as frames of their own.

@@ -54,10 +54,10 @@ void store_notice(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* reader.c: distrust a foreign file's contents, and check that it is a recording. */
 int reader_check(sqlite3 *db);
 
-/* seal.c: say what the file adds up to; whether it says so; say nothing more, in a transaction. */
-int seal_make(struct store *store);
-int seal_is_there(struct store *store, bool *ret);
-int seal_break(struct store *store);
+/* checksum.c: say what the file adds up to; whether it says so; say nothing more, in a transaction. */
+int checksum_make(struct store *store);
+int checksum_is_there(struct store *store, bool *ret);
+int checksum_break(struct store *store);
 
 /* Mark the run clean. */
 int writer_end_run(struct store *store, uint64_t ended_ns);

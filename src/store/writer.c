@@ -31,9 +31,9 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		      " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
 	[PUT_TOTAL] =
-		"INSERT INTO stack_total(pid, tid, stack, samples, weight_ns) VALUES(?,?,?,?,?)"
+		"INSERT INTO stack_total(pid, tid, stack, samples, weight) VALUES(?,?,?,?,?)"
 		" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
-		" weight_ns = weight_ns + excluded.weight_ns",
+		" weight = weight + excluded.weight",
 	[PUT_COUNTER] = "INSERT OR REPLACE INTO counter(name, value) VALUES(?,?)",
 	[NAME_FRAME] = "UPDATE frame SET function = ?, line = ?, inlined_into = ? WHERE frame = ?",
 	[SET_FRAME_KIND] = "UPDATE frame SET kind = ? WHERE frame = ?",
@@ -262,7 +262,7 @@ int store_put_total(struct store *store, const struct total_row *row)
 	bind_integer(&to, row->tid);
 	bind_integer(&to, row->stack);
 	bind_integer(&to, (int64_t)row->samples);
-	bind_integer(&to, (int64_t)row->weight_ns);
+	bind_integer(&to, (int64_t)row->weight);
 	return run(&to);
 }
 
@@ -270,7 +270,7 @@ int store_put_total(struct store *store, const struct total_row *row)
 int store_put_evaluation_place(struct store *store, const struct evaluation_place_row *row)
 {
 	static const char sql[] =
-		"INSERT OR REPLACE INTO evaluation_place(module, address, holds, is_leaf, below_cfa, register, agreed,"
+		"INSERT OR REPLACE INTO anchor_location(module, address, holds, is_leaf, below_cfa, register, agreed,"
 		" tries) VALUES(?,?,?,?,?,?,?,?)";
 	struct binding to = { .store = store };
 	int r;

@@ -20,9 +20,9 @@ int cells_add(struct cells *cells, const struct cell *cell)
 		item = &cells->items[slot->id];
 	}
 	item->samples += cell->samples;
-	item->weight_ns += cell->weight_ns;
+	item->weight += cell->weight;
 	cells->samples += cell->samples;
-	cells->weight_ns += cell->weight_ns;
+	cells->weight += cell->weight;
 	return 0;
 }
 
@@ -38,7 +38,7 @@ int cells_add_all(struct cells *cells, const struct cells *more)
 void cells_clear(struct cells *cells)
 {
 	cells->n = 0;
-	cells->samples = cells->weight_ns = 0;
+	cells->samples = cells->weight = 0;
 	id_map_clear(&cells->index);
 }
 

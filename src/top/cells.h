@@ -7,7 +7,7 @@
 struct cell {
 	uint32_t thread; /* index */
 	uint32_t stack;  /* id; 0: nothing could be read */
-	uint64_t samples, weight_ns;
+	uint64_t samples, weight;
 };
 
 /* One for each pair of thread and stack. */
@@ -15,7 +15,7 @@ struct cells {
 	struct cell *items;
 	size_t n, allocated;
 	struct id_map index;
-	uint64_t samples, weight_ns; /* of all */
+	uint64_t samples, weight; /* of all */
 };
 
 /* -ENOMEM. */

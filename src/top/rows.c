@@ -260,7 +260,7 @@ static struct row node_row(const struct top *top, const struct tree_node *node, 
 static int pick_nodes(struct listing *listing)
 {
 	const struct sums *sums = &listing->top->sums;
-	uint64_t least = sums->weight_ns / TREE_SHARE;
+	uint64_t least = sums->weight / TREE_SHARE;
 
 	listing->nodes = calloc(sums->n_nodes + 1, sizeof *listing->nodes);
 	listing->row_of = calloc(sums->n_nodes + 1, sizeof *listing->row_of);

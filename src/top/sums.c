@@ -19,7 +19,7 @@ void sums_reset(struct sums *sums, const struct sums_options *options)
 		memset(sums->threads, 0, sums->n_threads * sizeof *sums->threads);
 	sums->n_nodes = 0;
 	id_map_clear(&sums->node_index);
-	sums->samples = sums->weight_ns = sums->stamp = 0;
+	sums->samples = sums->weight = sums->stamp = 0;
 }
 
 void sums_done(struct sums *sums)
@@ -88,7 +88,7 @@ static int read_path(struct sums *sums, const struct profile *profile, const str
 }
 
 /* Who called the focus, and whom it called, on one path. */
-static void add_neighbours(struct sums *sums, size_t n_path, uint64_t weight_ns)
+static void add_neighbours(struct sums *sums, size_t n_path, uint64_t weight)
 {
 	for (size_t i = 0; i < n_path; i++) {
 		struct sum *caller, *callee;
@@ -99,16 +99,16 @@ static void add_neighbours(struct sums *sums, size_t n_path, uint64_t weight_ns)
 		callee = i + 1 < n_path ? &sums->groups[sums->path[i + 1]] : NULL;
 		if (caller && caller->caller_stamp != sums->stamp) {
 			caller->caller_stamp = sums->stamp;
-			caller->as_caller += weight_ns;
+			caller->as_caller += weight;
 		}
 		if (callee && callee->callee_stamp != sums->stamp) {
 			callee->callee_stamp = sums->stamp;
-			callee->as_callee += weight_ns;
+			callee->as_callee += weight;
 		}
 	}
 }
 
-static void add_groups(struct sums *sums, size_t n_path, uint64_t weight_ns)
+static void add_groups(struct sums *sums, size_t n_path, uint64_t weight)
 {
 	for (size_t i = 0; i < n_path; i++) {
 		struct sum *sum = &sums->groups[sums->path[i]];
@@ -116,11 +116,11 @@ static void add_groups(struct sums *sums, size_t n_path, uint64_t weight_ns)
 		if (sum->total_stamp == sums->stamp)
 			continue;
 		sum->total_stamp = sums->stamp;
-		sum->total += weight_ns;
+		sum->total += weight;
 	}
-	sums->groups[sums->path[n_path - 1]].self += weight_ns;
+	sums->groups[sums->path[n_path - 1]].self += weight;
 	if (sums->options.focus != SUMS_NO_FOCUS)
-		add_neighbours(sums, n_path, weight_ns);
+		add_neighbours(sums, n_path, weight);
 }
 
 static int find_node(struct sums *sums, int32_t parent, uint32_t group, int32_t *ret)
@@ -144,16 +144,16 @@ static int find_node(struct sums *sums, int32_t parent, uint32_t group, int32_t 
 	return 0;
 }
 
-static int add_tree(struct sums *sums, size_t n_path, uint64_t weight_ns)
+static int add_tree(struct sums *sums, size_t n_path, uint64_t weight)
 {
 	int32_t node = -1;
 
 	for (size_t i = 0; i < n_path; i++) {
 		if (find_node(sums, node, (uint32_t)sums->path[i], &node) < 0)
 			return -ENOMEM;
-		sums->nodes[node].total += weight_ns;
+		sums->nodes[node].total += weight;
 	}
-	sums->nodes[node].self += weight_ns;
+	sums->nodes[node].self += weight;
 	return 0;
 }
 
@@ -166,17 +166,17 @@ static int add_cell(struct sums *sums, const struct cell *cell, const struct pro
 	r = widen(&sums->threads, &sums->n_threads, (size_t)cell->thread + 1, sizeof *sums->threads);
 	if (r < 0)
 		return r;
-	sums->threads[cell->thread] += cell->weight_ns;
+	sums->threads[cell->thread] += cell->weight;
 	if (sums->options.thread != SUMS_ALL_THREADS && sums->options.thread != cell->thread)
 		return 0;
 	sums->samples += cell->samples;
-	sums->weight_ns += cell->weight_ns;
+	sums->weight += cell->weight;
 	sums->stamp++;
 	r = read_path(sums, profile, groups, cell->stack, &n_path);
 	if (r < 0)
 		return r;
-	add_groups(sums, n_path, cell->weight_ns);
-	return sums->options.tree ? add_tree(sums, n_path, cell->weight_ns) : 0;
+	add_groups(sums, n_path, cell->weight);
+	return sums->options.tree ? add_tree(sums, n_path, cell->weight) : 0;
 }
 
 int sums_add(struct sums *sums, const struct cells *cells, const struct profile *profile,

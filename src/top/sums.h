@@ -43,7 +43,7 @@ struct sums {
 	struct tree_node *nodes;
 	size_t n_nodes, nodes_allocated;
 	struct id_map node_index;
-	uint64_t samples, weight_ns; /* of what was counted */
+	uint64_t samples, weight; /* of what was counted */
 	uint64_t stamp; /* of the path at hand */
 	int32_t *path;
 	size_t path_allocated;

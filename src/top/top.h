@@ -37,7 +37,7 @@ struct top_options {
 
 /* What the header says of the process. Strings are borrowed for the call. */
 struct top_status {
-	const char *command, *python, *source; /* python: "": none; source: bpf, read, poll */
+	const char *command, *python, *source; /* python: "": none; source: bpf, wakeup, poll */
 	pid_t pid;
 	double hz;
 	uint64_t lost;

@@ -61,7 +61,7 @@ static const char *kind_word(const struct row *row, enum grid_style *ret_style)
 
 static double share_of(const struct top *top, uint64_t ns)
 {
-	uint64_t all = top->sums.weight_ns;
+	uint64_t all = top->sums.weight;
 
 	if (top->ui.at.view == TOP_THREADS && top->ui.at.focus == 0) {
 		all = 0;

@@ -32,7 +32,7 @@ def need(*tools):
 
 def sources(build_root):
     left_out = set(OTHERS)
-    if not os.path.exists(os.path.join(build_root, "src/record/frames_object.h")):
+    if not os.path.exists(os.path.join(build_root, "src/capture/frames_object.h")):
         left_out |= {"bpf.c", "bpf_switches.c"}  # built without them
     if not os.path.exists("/usr/include/traceevent/event-parse.h"):
         left_out.add("tracepoint_format.c")  # the same

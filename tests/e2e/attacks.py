@@ -181,7 +181,7 @@ def export(form):
     return ("export", "--to", form, "-q", "-o", "out." + form, "--force")
 
 
-QUERY = "SELECT count(*), sum(weight_ns) FROM sample"
+QUERY = "SELECT count(*), sum(weight) FROM sample"
 
 # Name, then what comes before the recording and what behind it; they are run in a folder of root's own.
 FEW_VERBS = {

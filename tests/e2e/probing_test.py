@@ -463,7 +463,7 @@ def end(pid, timeout_s=10):
 # ---- Reading a recording ----
 
 Frame = collections.namedtuple("Frame", "kind name role file line module is_eval")
-Sample = collections.namedtuple("Sample", "timestamp pid tid weight_ns verdict stack_end stack")
+Sample = collections.namedtuple("Sample", "timestamp pid tid weight verdict stack_end stack")
 
 
 class Recording:
@@ -477,9 +477,9 @@ class Recording:
             self.processes = self._all(db, "SELECT * FROM process")
             self.threads = self._all(db, "SELECT * FROM thread")
             self.modules = self._all(db, "SELECT * FROM module")
-            self.evaluation_places = self._all(db, "SELECT * FROM evaluation_place JOIN module USING (module)")
+            self.evaluation_places = self._all(db, "SELECT * FROM anchor_location JOIN module USING (module)")
             self.samples = [Sample(*row) for row in db.execute(
-                "SELECT timestamp, pid, tid, weight_ns, verdict, stack_end, stack FROM sample ORDER BY timestamp")]
+                "SELECT timestamp, pid, tid, weight, verdict, stack_end, stack FROM sample ORDER BY timestamp")]
             self.total_samples = db.execute("SELECT sum(samples) FROM stack_total").fetchone()[0]
             self._load_frames(db)
             # The C runtime's own beginning and end of each file have none.

@@ -41,7 +41,7 @@ class Python(t.RecordedCase):
 
     def test_times_are_those_of_the_file(self):
         with contextlib.closing(sqlite3.connect("probing.db")) as db:
-            samples, = db.execute("SELECT sum(weight_ns) FROM stack_total").fetchone()
+            samples, = db.execute("SELECT sum(weight) FROM stack_total").fetchone()
         told = self.annotate("demo.py", "--all")
         report = json.loads(probing("report", "probing.db", "--by", "line", "-n", 100000, "--json", check=t.OK).stdout)
         wanted = sum(row["self"] for row in report["rows"]

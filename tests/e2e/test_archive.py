@@ -19,7 +19,7 @@ from probing_test import fixture, probing
 
 SAME_FOR_ALL_USERS = True
 
-FIELDS = ("timestamp", "pid", "tid", "cpu", "weight_ns", "verdict", "stack_end", "gil", "gc", "state")
+FIELDS = ("timestamp", "pid", "tid", "cpu", "weight", "verdict", "stack_end", "gil", "gc", "state")
 
 
 def ask(path, sql):
@@ -229,7 +229,7 @@ class Compact(Archive):
             raise unittest.SkipTest("no tracepoints here: " + done.stderr.strip())
         if "libtraceevent" in done.stderr:
             raise unittest.SkipTest("fields of tracepoints: built without libtraceevent")
-        sql = ("SELECT s.timestamp, s.weight_ns, w.* FROM sample AS s JOIN \"syscalls:sys_enter_write\" AS w ON w.sample = s.rowid"
+        sql = ("SELECT s.timestamp, s.weight, w.* FROM sample AS s JOIN \"syscalls:sys_enter_write\" AS w ON w.sample = s.rowid"
                " ORDER BY s.rowid")
         before = ask("writes.db", sql)
         self.assertGreater(len(before), 4)
@@ -290,7 +290,7 @@ class Merge(Archive):
         # equal functions and stacks are one
         self.assertLess(about["functions"], info("one.db")["functions"] + info("two.db")["functions"])
         self.assertLess(about["stacks"], info("one.db")["stacks"] + info("two.db")["stacks"])
-        weight = lambda path: ask(path, "SELECT sum(weight_ns) AS n FROM stack_total")[0]["n"]
+        weight = lambda path: ask(path, "SELECT sum(weight) AS n FROM stack_total")[0]["n"]
         self.assertEqual(weight("one.db") + weight("two.db"), weight("both.db"))
 
     def test_other_processes(self):

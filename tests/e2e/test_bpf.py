@@ -348,8 +348,8 @@ class Refused(t.Case):
             done = subprocess.run(list(prefix) + [t.BINARY, "record", "-o", "out.db", "--", "true"], text=True,
                                   capture_output=True, stdin=subprocess.DEVNULL, timeout=20)
             self.assertEqual(t.OK, done.returncode, done.stderr)
-            self.assertRegex(done.stderr.splitlines()[0], r"^stack source: read \(.*; bpf needs (%s)" % missing)
-            self.assertEqual("read", t.Recording("out.db").run["stack_source"])
+            self.assertRegex(done.stderr.splitlines()[0], r"^stack source: wakeup \(.*; bpf needs (%s)" % missing)
+            self.assertEqual("wakeup", t.Recording("out.db").run["stack_source"])
 
     def test_ordinary_user(self):
         t.need_perf()

@@ -131,10 +131,10 @@ class Diff(Compare):
     def test_numbers_are_those_of_the_file(self):
         diff = self.diff("base.db", "base.db", "--no-native", "--stacks")
         with contextlib.closing(sqlite3.connect("base.db")) as db:
-            weight, = db.execute("SELECT sum(weight_ns) / 1e9 FROM stack_total").fetchone()
+            weight, = db.execute("SELECT sum(weight) / 1e9 FROM stack_total").fetchone()
         self.assertAlmostEqual(weight / N_RUNS, diff["whole"]["base"], places=6)
         self.assertFalse([row["name"] for row in diff["functions"] if row["self"]["changed"] or row["self"]["change"] != 0])
-        shares = self.diff("base.db", "base.db", "--no-native", "--per", "samples", "--min-change-share", 0)
+        shares = self.diff("base.db", "base.db", "--no-native", "--normalize", "samples", "--min-change-share", 0)
         self.assertLessEqual(sum(row["self"]["base"] for row in shares["functions"]), 1.0001)
         self.assertGreater(sum(row["self"]["base"] for row in shares["functions"]), 0.9)
         main = next(row for row in diff["stacks"] if row["stack"] == "<module>;main")
@@ -203,18 +203,18 @@ class Diff(Compare):
         self.assertIn("%+.1f %%" % (100 * (whole["head"] / whole["base"] - 1)), diff["says"][0])
 
     def test_by_wall_and_by_counter(self):
-        wall = self.diff("base.db", "slow.db", "--per", "wall")["whole"]
+        wall = self.diff("base.db", "slow.db", "--normalize", "wall")["whole"]
         self.assertTrue(0.02 < wall["base"] < 1.3, wall)  # one thread that computes, and others beside it
-        done = probing("diff", "base.db", "slow.db", "--per", "requests", check=t.BAD_DATA)
+        done = probing("diff", "base.db", "slow.db", "--normalize", "requests", check=t.BAD_DATA)
         self.assertSentence(done.stderr, "requests")
 
     def slow_down(self, path, times):
         """As if the machine had been so many times as slow: each sample weighs as much more."""
         with contextlib.closing(sqlite3.connect(path)) as db, db:
-            db.execute("UPDATE stack_total SET weight_ns = weight_ns * ?", (times,))
+            db.execute("UPDATE stack_total SET weight = weight * ?", (times,))
 
     def test_by_the_rest(self):
-        per = ("--no-native", "--per", "rest")
+        per = ("--no-native", "--normalize", "rest")
         run = self.row(self.diff("base.db", "slow.db", "--no-native"), "planted")["self"]
         diff = self.diff("base.db", "slow.db", *per)
         planted, steady = (self.row(diff, name)["self"] for name in ("planted", "steady"))
@@ -223,7 +223,7 @@ class Diff(Compare):
         self.assertLess(steady["change"], 0)
         self.assertIsNone(diff["whole"]["base"])
         with contextlib.closing(sqlite3.connect("base.db")) as db:
-            rows = dict(db.execute("SELECT run, sum(weight_ns) / 1e9 FROM stack_total JOIN run_process USING (pid) GROUP BY run"))
+            rows = dict(db.execute("SELECT run, sum(weight) / 1e9 FROM stack_total JOIN run_process USING (pid) GROUP BY run"))
         self.assertAlmostEqual(planted["base"], run["base"] / (sum(rows.values()) / N_RUNS - run["base"]), delta=0.1 * planted["base"])
         self.slow_down("slow.db", 2)
         again = self.row(self.diff("base.db", "slow.db", *per), "planted")["self"]
@@ -276,16 +276,16 @@ class Check(Compare):
         bench("less.db", 0, "--no-timing", "-F", 1999)
         shutil.copy("base.db", "twice.db")
         with contextlib.closing(sqlite3.connect("twice.db")) as db, db:
-            db.execute("UPDATE stack_total SET weight_ns = weight_ns * 2")
+            db.execute("UPDATE stack_total SET weight = weight * 2")
         rules = ("--no-native", "--fail-on", "self(func=planted)>+0%", "--fail-on", "any>+5%")
         self.check("base.db", "twice.db", *rules, status=REGRESSED)
-        self.check("base.db", "twice.db", *rules, "--per", "rest", status=t.OK)
+        self.check("base.db", "twice.db", *rules, "--normalize", "rest", status=t.OK)
         with contextlib.closing(sqlite3.connect("more.db")) as db, db:
-            db.execute("UPDATE stack_total SET weight_ns = weight_ns / 2")
+            db.execute("UPDATE stack_total SET weight = weight / 2")
         rule = ("--no-native", "--fail-on", "self(func=planted)>+0%")
         self.check("less.db", "more.db", *rule, status=t.OK)  # half as slow a machine hides it
-        self.assertRegex(self.check("less.db", "more.db", *rule, "--per", "rest", status=REGRESSED), r"planted.*\+\d+\.\d %")
-        text = self.check("less.db", "more.db", "--no-native", "--per", "rest", status=CANNOT_TELL)  # total>+5%
+        self.assertRegex(self.check("less.db", "more.db", *rule, "--normalize", "rest", status=REGRESSED), r"planted.*\+\d+\.\d %")
+        text = self.check("less.db", "more.db", "--no-native", "--normalize", "rest", status=CANNOT_TELL)  # total>+5%
         self.assertIn("shares add up to the same", text)
 
     def test_another_machine_cannot_be_told(self):

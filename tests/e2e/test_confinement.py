@@ -129,7 +129,7 @@ class Privileges(t.Case):
 
     def test_waits_are_recorded_to_the_end(self):
         """What recording a switch takes is measured at the end, with events and programs of the kernel's."""
-        for source in ("read", "bpf"):
+        for source in ("wakeup", "bpf"):
             with self.subTest(source=source):
                 if source == "bpf":
                     t.need_bpf()

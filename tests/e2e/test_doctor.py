@@ -300,7 +300,7 @@ class Remedies(Case):
                 self.skipTest("capabilities cannot be given to a file here: %s" % done.stderr.strip())
             after = Doctor(command=command)
         self.assertEqual(0, after.status)
-        self.assertIn(after.all["recording"], ("read", "bpf"))
+        self.assertIn(after.all["recording"], ("wakeup", "bpf"))
         for name in ("owner", "memory", "sampling", "stopping", "capabilities", "perf_event_paranoid", "python"):
             self.assertEqual("ok", after.state(name), after[name])
 

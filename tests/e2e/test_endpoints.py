@@ -144,11 +144,11 @@ class Several(t.Case):
                         "SELECT run, n, count(*) FROM up GROUP BY run, n")
 
     def test_samples(self):
-        per_file = ask(self.files[0], "SELECT count(*), sum(weight_ns), min(timestamp) FROM sample")[0]
+        per_file = ask(self.files[0], "SELECT count(*), sum(weight), min(timestamp) FROM sample")[0]
         self.assertGreater(per_file[0], 0)
         self.assertEqual([[run] + per_file for run in (1, 2, 3)],
-                         ask(*self.files, "SELECT run, count(*), sum(weight_ns), min(timestamp) FROM sample GROUP BY run"))
-        self.assertEqual([[per_file[0]]], ask(*self.files, "SELECT count(*) FROM sample WHERE run = 2 AND weight_ns > 0"))
+                         ask(*self.files, "SELECT run, count(*), sum(weight), min(timestamp) FROM sample GROUP BY run"))
+        self.assertEqual([[per_file[0]]], ask(*self.files, "SELECT count(*) FROM sample WHERE run = 2 AND weight > 0"))
 
     def test_the_table_run(self):
         rows = ask(*self.files, "SELECT run, file, command, extra FROM run")
@@ -444,7 +444,7 @@ class Process(Folder):
 
 # ---- Formats and limits: of values alone, a process serves ----
 
-HARD = ("SELECT 'a|b' AS \"x|y\", 'back\\slash \\| both' AS b, '<module>' AS m, '__init__' AS u, 'weight_ns' AS w, NULL AS n, "
+HARD = ("SELECT 'a|b' AS \"x|y\", 'back\\slash \\| both' AS b, '<module>' AS m, '__init__' AS u, 'weight' AS w, NULL AS n, "
         "'two\nlines' AS l, 1.5 AS r, 'größe 本' AS g, '' AS e, x'00ff' AS h")
 COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n%s) SELECT i FROM n"
 
@@ -466,13 +466,13 @@ class Formats(Folder):
         header, rule, row = markdown_rows(self.run_on_myself(HARD, "-f", "markdown", check=t.OK).stdout)
         self.assertEqual(["x|y", "b", "m", "u", "w", "n", "l", "r", "g", "e", "h"], header)
         self.assertEqual({"---"}, set(rule))
-        self.assertEqual(["a|b", "back\\slash \\| both", "<module>", "__init__", "weight_ns", "", "two\\nlines", "1.5",
+        self.assertEqual(["a|b", "back\\slash \\| both", "<module>", "__init__", "weight", "", "two\\nlines", "1.5",
                           "größe 本", "", "00ff"], row)
 
     def test_markdown_means_nothing_else(self):
-        text = self.run_on_myself("SELECT '<module>' AS a, '__init__' AS weight_ns, '*x* `y` [z](u) &lt;' AS c", "-f", "markdown",
+        text = self.run_on_myself("SELECT '<module>' AS a, '__init__' AS weight, '*x* `y` [z](u) &lt;' AS c", "-f", "markdown",
                                   check=t.OK).stdout
-        self.assertIn("| weight_ns |", text)
+        self.assertIn("| weight |", text)
         self.assertIsNone(re.search(r"(?<!\\)[<*`\[&]", text), text)
         self.assertIn(r"\_\_init\_\_", text)
 

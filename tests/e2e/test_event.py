@@ -75,7 +75,7 @@ def once(event, *more, prefix=(), names=False):
 
 def counted(recording, function):
     """The weight of all samples under a Python function."""
-    return sum(sample.weight_ns for sample in recording.samples if sample.stack and
+    return sum(sample.weight for sample in recording.samples if sample.stack and
                any(t.same_name(frame.name, function) for frame in recording.python(sample.stack)))
 
 
@@ -89,7 +89,7 @@ class Software(t.Case):
         recording, truth, said = once("page-faults", "-c", 1)
         self.assertEqual((recording.run["event"], recording.run["unit"], recording.run["period"],
                           recording.run["mode"]), ("page-faults", "count", 1, "event"))
-        self.assertEqual({sample.weight_ns for sample in recording.samples}, {1})
+        self.assertEqual({sample.weight for sample in recording.samples}, {1})
         faults, lost = truth["touch_pages"]["faults"], recording.counters["lost"]
         self.assertGreaterEqual(faults, 2048)
         # Mapping and unmapping take faults of the kernel's, which an ordinary user does not see.
@@ -101,7 +101,7 @@ class Software(t.Case):
     def test_one_of_so_many(self):
         recording, truth, _ = once("page-faults")
         self.assertEqual(recording.run["period"], 100)
-        self.assertEqual({sample.weight_ns for sample in recording.samples}, {100})
+        self.assertEqual({sample.weight for sample in recording.samples}, {100})
         # Up to a period of each thread and processor is not full.
         faults = truth["touch_pages"]["faults"]
         self.assertGreater(counted(recording, "touch_pages"), faults - 100 * (os.cpu_count() + 2))
@@ -113,7 +113,7 @@ class Software(t.Case):
         self.assertIsNone(recording.run["period"])
         self.assertEqual(recording.run["hz"], 4999)
         self.assertIn("(about ", said)
-        total = sum(sample.weight_ns for sample in recording.samples)
+        total = sum(sample.weight for sample in recording.samples)
         self.assertGreater(total, 0.2 * truth["touch_pages"]["faults"])
         self.assertLess(total, 1.2 * truth["all_faults"] + 500)
 
@@ -130,8 +130,8 @@ class Software(t.Case):
                 self.assertEqual(recording.python(sample.stack)[-1].name, "touch_pages")
 
     def test_frames_read_afterwards(self):
-        recording, truth, _ = once("minor-faults", "-c", 20, "--source", "read")
-        self.assertEqual(recording.run["stack_source"], "read")
+        recording, truth, _ = once("minor-faults", "-c", 20, "--source", "wakeup")
+        self.assertEqual(recording.run["stack_source"], "wakeup")
         self.assertGreater(counted(recording, "touch_pages"), 0.7 * truth["touch_pages"]["faults"])
 
     def test_context_switches(self):
@@ -152,7 +152,7 @@ class Software(t.Case):
         self.assertFalse(os.path.exists("probing.db"))
 
     def test_usual_clock(self):
-        recording, _, _ = once("cpu-clock", "--source", "read")
+        recording, _, _ = once("cpu-clock", "--source", "wakeup")
         self.assertEqual((recording.run["event"], recording.run["unit"], recording.run["mode"], recording.run["hz"]),
                          ("cpu-clock", "ns", "cpu", 99))
 
@@ -161,7 +161,7 @@ class Software(t.Case):
         self.assertEqual((recording.run["event"], recording.run["unit"], recording.run["mode"]),
                          ("task-clock", "ns", "cpu"))
         self.assertIn("s of CPU time", said)
-        sampled = {sample.weight_ns for sample in recording.samples
+        sampled = {sample.weight for sample in recording.samples
                    if not any(frame.kind == "unsampled" for frame in recording.path(sample.stack))}
         self.assertEqual({1000000000 // 499}, sampled)
 
@@ -170,7 +170,7 @@ class Software(t.Case):
             done = probing("record", "-p", target.pid, "-d", 1, "-e", "page-faults", "-c", 50, check=t.OK)
         recording = t.Recording("probing.db")
         self.assertIn("one in 50 of its page-faults", done.stderr)
-        share = counted(recording, "touch_pages") / sum(sample.weight_ns for sample in recording.samples)
+        share = counted(recording, "touch_pages") / sum(sample.weight for sample in recording.samples)
         self.assertGreater(share, 0.5)
 
 
@@ -183,7 +183,7 @@ class Shown(t.Case):
         cls.folder = folder.__enter__()
         cls.addClassCleanup(folder.__exit__, None, None, None)
         cls.recording, _, _ = once("page-faults", "-c", 10)
-        cls.total = sum(sample.weight_ns for sample in cls.recording.samples)
+        cls.total = sum(sample.weight for sample in cls.recording.samples)
 
     def setUp(self):
         super().setUp()
@@ -288,9 +288,9 @@ class Tracepoints(t.Case):
 
     def test_one_of_so_many(self):
         recording, truth, _ = self.once("syscalls:sys_enter_write", "-c", 10)
-        self.assertEqual({sample.weight_ns for sample in recording.samples}, {10})
+        self.assertEqual({sample.weight for sample in recording.samples}, {10})
         # These writes are over before memory can be read.
-        of_thread = sum(sample.weight_ns for sample in recording.samples if sample.tid != truth["pid"])
+        of_thread = sum(sample.weight for sample in recording.samples if sample.tid != truth["pid"])
         self.assertAlmostEqual(of_thread, truth["writes"], delta=10 * (os.cpu_count() + 2))
 
     def test_in_sql(self):

@@ -122,7 +122,7 @@ class Truth:
                           for frame, kind, name, file in db.execute("SELECT frame, kind, name, file FROM named_frame"))
             stacks = {stack: (parent, frames[frame])
                       for stack, parent, frame in db.execute("SELECT stack, parent, frame FROM stack")}
-            self.totals = db.execute("SELECT tid, stack, samples, weight_ns FROM stack_total").fetchall()
+            self.totals = db.execute("SELECT tid, stack, samples, weight FROM stack_total").fetchall()
         self.by_thread = collections.defaultdict(collections.Counter)
         self.samples = collections.Counter()
         for tid, stack, samples, weight in self.totals:
@@ -219,7 +219,7 @@ class Exports(t.RecordedCase):
     def test_speedscope_is_in_the_order_of_time(self):
         """Stacks and weights of each thread are those of its samples, in that order."""
         read = self.load("speedscope")
-        text = probing("sql", "probing.db", "SELECT tid, weight_ns FROM sample ORDER BY timestamp", "--format", "csv",
+        text = probing("sql", "probing.db", "SELECT tid, weight FROM sample ORDER BY timestamp", "--format", "csv",
                        check=t.OK).stdout
         wanted = collections.defaultdict(list)
         for line in text.splitlines()[1:]:
@@ -348,7 +348,7 @@ class Exports(t.RecordedCase):
 
     def test_chrome_times_are_those_of_samples(self):
         """Slices begin and end with the recording, but for what samples weigh more than passed."""
-        text = probing("sql", "probing.db", "SELECT max(timestamp + weight_ns / 1e9 * (state IS NOT NULL AND state <> 'running'))"
+        text = probing("sql", "probing.db", "SELECT max(timestamp + weight / 1e9 * (state IS NOT NULL AND state <> 'running'))"
                        " - (SELECT started FROM run) AS s FROM sample", "--format", "csv", check=t.OK).stdout
         last_s = float(text.split()[1])
         times = [event["ts"] + event["dur"] for event in self.load("chrome")["traceEvents"] if "ts" in event]

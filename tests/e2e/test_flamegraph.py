@@ -87,7 +87,7 @@ class Flamegraph(t.RecordedCase):
         self.assertEqual(sum(hidden.values()), sum(shown.values()))
         depth = [sum(len(stack) * n for stack, n in stacks.items()) for stacks in (hidden, shown)]
         self.assertLess(depth[0], depth[1])
-        # Where a stack is nothing but plumbing (its Python could not be read), its innermost stays.
+        # Where a stack is nothing but internal functions (its Python could not be read), its innermost stays.
         glue = {stack: n for stack, n in hidden.items() if "_PyEval_EvalFrameDefault" in stack[-1]}
         self.assertFalse(any("_PyEval_EvalFrameDefault" in name for stack in hidden for name in stack[:-1]))
         self.assertTrue(all(len(stack) <= 2 for stack in glue), glue)

@@ -232,7 +232,7 @@ class Whom(Habit):
 
     def test_by_command_line_with_events(self):
         t.need_perf()
-        self.check_joining("read")
+        self.check_joining("wakeup")
 
     def test_by_command_line_with_bpf(self):
         t.need_bpf()
@@ -257,7 +257,7 @@ class Whom(Habit):
             with program(SLEEPY, marker) as second:
                 time.sleep(3)
                 t.stop_politely(recorder)
-        seconds = dict(self.rows("m.db", "SELECT pid, sum(weight_ns) / 1e9 FROM sample WHERE tid = pid GROUP BY pid"))
+        seconds = dict(self.rows("m.db", "SELECT pid, sum(weight) / 1e9 FROM sample WHERE tid = pid GROUP BY pid"))
         self.assertLess(seconds[second.pid], seconds[first.pid] - 1.5)
         self.assertGreater(seconds[second.pid], 1)
 

@@ -19,10 +19,10 @@ PLACES = """WITH RECURSIVE
   place(stack, frame) AS (SELECT walk.stack, frame FROM walk JOIN stack ON stack.stack = at
     UNION SELECT place.stack, inlined_into FROM place JOIN frame USING (frame) WHERE inlined_into IS NOT NULL)
 """
-INCLUSIVE = PLACES + """SELECT name, file, module, sum(samples), sum(weight_ns)
+INCLUSIVE = PLACES + """SELECT name, file, module, sum(samples), sum(weight)
   FROM (SELECT DISTINCT stack, name, file, module FROM place JOIN named_frame USING (frame)) JOIN stack_total USING (stack)
   GROUP BY 1, 2, 3"""
-OWN = """SELECT name, file, module, sum(samples), sum(weight_ns)
+OWN = """SELECT name, file, module, sum(samples), sum(weight)
   FROM stack_total JOIN stack USING (stack) JOIN named_frame USING (frame) GROUP BY 1, 2, 3"""
 
 # Prints what pstats has as JSON; for every Python, also one that sees another root.
@@ -151,7 +151,7 @@ class Callgrind(Exports):
     def test_totals(self):
         with open("out.callgrind", encoding="utf-8") as text:
             totals = re.search(r"^totals: (\d+) (\d+)$", text.read(), re.M).groups()
-        self.assertEqual(self.ask("SELECT sum(weight_ns), sum(samples) FROM stack_total"), [tuple(map(int, totals))])
+        self.assertEqual(self.ask("SELECT sum(weight), sum(samples) FROM stack_total"), [tuple(map(int, totals))])
 
 
 class Pstats(Exports):
@@ -168,7 +168,7 @@ class Pstats(Exports):
     def test_functions_equal_sql(self):
         self.make("out.pstats", "--interpreter-frames")
         total, rows = self.read(sys.executable)
-        self.assertAlmostEqual(self.ask("SELECT sum(weight_ns) FROM stack_total")[0][0] / 1e9, total, places=6)
+        self.assertAlmostEqual(self.ask("SELECT sum(weight) FROM stack_total")[0][0] / 1e9, total, places=6)
         by_key = collections.defaultdict(list)
         for (file, _, name), (calls, primitive, own, cumulative), _ in rows:
             self.assertEqual(calls, primitive)
@@ -270,7 +270,7 @@ class Html(Exports):
                 n_compared += 1
                 self.assertEqual(ns, sums["%s (%s)" % (name, labels[file]), file, None], name)
         self.assertGreater(n_compared, 10)
-        self.assertEqual(self.ask("SELECT sum(samples), sum(weight_ns) FROM stack_total"),
+        self.assertEqual(self.ask("SELECT sum(samples), sum(weight) FROM stack_total"),
                          [(data["samples"], sum(data["cells"]["value"]) * data["scale"])])
 
     def test_function_sums_equal_sql(self):
@@ -292,7 +292,7 @@ class Html(Exports):
         for thread in data["threads"]:
             found[thread["tid"]] = sum(cells[at:at + thread["cells"]]) * data["scale"]
             at += thread["cells"]
-        ran = dict(self.ask("SELECT tid, sum(weight_ns) FROM stack_total GROUP BY 1"))
+        ran = dict(self.ask("SELECT tid, sum(weight) FROM stack_total GROUP BY 1"))
         self.assertEqual(ran, found)
         self.assertGreater(len(found), 1)
 
@@ -301,12 +301,12 @@ class Html(Exports):
         data = self.data()
         aspects = {one["name"]: dict(zip(one["values"], (sum(column) * data["scale"] for column in one["sums"])))
                    for one in data["aspects"]}
-        said = probing("sql", "probing.db", "--format", "json", "SELECT verdict, gil, weight_ns FROM sample", check=t.OK).stdout
+        said = probing("sql", "probing.db", "--format", "json", "SELECT verdict, gil, weight FROM sample", check=t.OK).stdout
         rows = json.loads(said)
         for verdict, ns in aspects["verdict"].items():
-            self.assertEqual(sum(row["weight_ns"] for row in rows if row["verdict"] == verdict), ns, verdict)
-        self.assertEqual(sum(row["weight_ns"] for row in rows if row["gil"] == 1), aspects["gil"]["held"])
-        self.assertEqual(sum(row["weight_ns"] for row in rows if row["gil"] == 0), aspects["gil"]["not held"])
+            self.assertEqual(sum(row["weight"] for row in rows if row["verdict"] == verdict), ns, verdict)
+        self.assertEqual(sum(row["weight"] for row in rows if row["gil"] == 1), aspects["gil"]["held"])
+        self.assertEqual(sum(row["weight"] for row in rows if row["gil"] == 0), aspects["gil"]["not held"])
 
     def test_nothing_is_fetched(self):
         self.assertIn("default-src 'none'", self.text)

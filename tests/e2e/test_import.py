@@ -201,7 +201,7 @@ class Pstats(Import):
             theirs[(name, line or None, "calls")] += calls
             theirs[(name, line or None, "ns")] += round(own * 1e9)
         ours = collections.Counter()
-        for row in ask("out.db", "SELECT f.name, f.first_line, sum(t.samples) AS calls, sum(t.weight_ns) AS ns FROM stack_total AS t"
+        for row in ask("out.db", "SELECT f.name, f.first_line, sum(t.samples) AS calls, sum(t.weight) AS ns FROM stack_total AS t"
                                  " JOIN stack USING (stack) JOIN frame USING (frame) JOIN function AS f USING (function)"
                                  " GROUP BY function"):
             ours[(row["name"], row["first_line"], "calls")] += row["calls"]
@@ -232,7 +232,7 @@ class Pstats(Import):
         """Where contexts do not differ, whole times are right, too."""
         imported("pstats/cprofile.4")
         stats = pstats.Stats(given("pstats/cprofile.4")).stats
-        whole = {row["name"]: row["total_ns"] for row in ask("out.db", "SELECT name, total_ns FROM hot_function")}
+        whole = {row["name"]: row["total_weight"] for row in ask("out.db", "SELECT name, total_weight FROM hot_function")}
         for (_, _, name), (_, _, _, total, _) in stats.items():
             if name in ("work", "leaf", "light", "heavy"):
                 self.assertAlmostEqual(total * 1e9, whole[name], delta=max(3000, total * 1e7), msg=name)
@@ -243,7 +243,7 @@ class Speedscope(Import):
         imported("speedscope/small.speedscope.json")
         self.assertEqual({"main (train.py)": 3, "main (train.py);forward (model.py)": 1, "main (train.py);forward (model.py);gemm": 1,
                           "main (train.py);gemm": 1, "[no stack]": 1}, folded("out.db"))
-        sums = ask("out.db", "SELECT thread.name, sum(weight_ns) AS ns FROM stack_total JOIN thread USING (pid, tid) GROUP BY tid")
+        sums = ask("out.db", "SELECT thread.name, sum(weight) AS ns FROM stack_total JOIN thread USING (pid, tid) GROUP BY tid")
         self.assertEqual([("worker", 40000000), ("loader", 25000000)], [tuple(row.values()) for row in sums])
         self.assertEqual([{"s": 0.03}], ask("out.db", "SELECT round(max(timestamp) - min(timestamp), 4) AS s FROM sample"))
 
@@ -275,7 +275,7 @@ class Pprof(Import):
                 self.assertEqual({"main.main": 1, "main.main;main.work;runtime.memmove": 7, "main.main;prog+0x123": 1,
                                   "main.main;helper (train.py)": 2}, folded("out.db"))
                 self.assertEqual([(1, 90000000), (77, 20000000)], [tuple(row.values()) for row in ask(
-                    "out.db", "SELECT tid, sum(weight_ns) AS ns FROM stack_total GROUP BY tid")])
+                    "out.db", "SELECT tid, sum(weight) AS ns FROM stack_total GROUP BY tid")])
 
 
 class KernelAddresses(Import):

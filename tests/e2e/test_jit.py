@@ -96,7 +96,7 @@ class Trampolines:
         for sample in self.recording.samples:
             for frame in self.recording.path(sample.stack) if sample.stack else ():
                 if frame.name.startswith("py::") or frame.name == UNNAMED_TRAMPOLINE:
-                    self.assertEqual(("native", "glue"), (frame.kind, frame.role))
+                    self.assertEqual(("native", "internal"), (frame.kind, frame.role))
                     trampolines[frame.name] += 1
                 nameless += frame.name == NAMELESS
         self.assertGreater(sum(trampolines.values()), len(self.recording.samples))

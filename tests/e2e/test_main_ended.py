@@ -8,7 +8,7 @@ import probing_test as t
 
 
 def sources():
-    return ["poll", "read"] + ([] if t.bpf_refusal() else ["bpf"])
+    return ["poll", "wakeup"] + ([] if t.bpf_refusal() else ["bpf"])
 
 
 def await_main_end(pid):

@@ -57,7 +57,7 @@ class Threads(Shape):
 class ThreadsReadAtOnce(Threads):
     """While the reader has the sampled thread's processor, and no interpreter to read."""
 
-    source = "read"
+    source = "wakeup"
 
 
 class SignalFrames(Shape):

@@ -54,7 +54,7 @@ class Polled(t.Case):
         self.assertEqual(0, recording.run["kernel_frames"])
         self.assertLessEqual(set(recording.verdicts()), {"python", "approximate", "no_python"})
         self.assertEqual({"truncated"}, set(recording.ends()))
-        self.assertGreater(min(sample.weight_ns for sample in recording.samples), 0)
+        self.assertGreater(min(sample.weight for sample in recording.samples), 0)
         self.assertEqual(len(recording.samples), recording.counters["samples"])
         self.assertGreater(recording.counters["looks"], 0)
         self.assertIn("lost looks", recording.counters)
@@ -155,17 +155,17 @@ print(time.process_time(), flush=True)
         recording = t.Recording("out.db")
         self.assertPolled(recording)
         used = float(said.stdout)
-        self.assertAlmostEqual(used, sum(sample.weight_ns for sample in recording.samples) / 1e9, delta=used * 0.15)
+        self.assertAlmostEqual(used, sum(sample.weight for sample in recording.samples) / 1e9, delta=used * 0.15)
         of_threads = collections.Counter()
         for sample in recording.samples:
             if "burn" in self.python_names(recording, sample):
-                of_threads[sample.tid] += sample.weight_ns / 1e9
+                of_threads[sample.tid] += sample.weight / 1e9
         self.assertEqual(3, len(of_threads))
         for tid, seconds in of_threads.items():
             self.assertAlmostEqual(0.4, seconds, delta=0.25, msg=of_threads)
         # and what is printed is that sum
         printed = float(re.search(r"\(([0-9.]+) s of CPU time\)", said.stderr).group(1))
-        self.assertAlmostEqual(printed, sum(sample.weight_ns for sample in recording.samples) / 1e9, delta=0.006)
+        self.assertAlmostEqual(printed, sum(sample.weight for sample in recording.samples) / 1e9, delta=0.006)
 
     def test_other_programs_have_weights_and_no_frames(self):
         with fixture("native_only", "threads") as target:
@@ -219,7 +219,7 @@ class Processes(Polled):
                 seconds, others = 0, collections.Counter()
                 for sample in recording.samples:
                     names = self.python_names(recording, sample) if sample.pid == pid else []
-                    seconds += sample.weight_ns / 1e9 if function in names else 0
+                    seconds += sample.weight / 1e9 if function in names else 0
                     others.update(set(names) & set(pids) - {function})
                 self.assertGreater(seconds, 0.02)
                 self.assertEqual([], list(others))
@@ -244,7 +244,7 @@ class Processes(Polled):
         self.assertLess(last, order.index("second_program"))
         end = max(i for i, name in enumerate(order) if name)
         shell = [sample for sample in recording.samples[end + 1:] if not sample.stack]
-        self.assertGreater(sum(sample.weight_ns for sample in shell), 0.05e9)
+        self.assertGreater(sum(sample.weight for sample in shell), 0.05e9)
 
 
 class Ending(Polled):
@@ -313,7 +313,7 @@ class Refused(Polled):
 
     def test_who_asks_for_more_is_told(self):
         with fixture("demo.py") as target:
-            said = self.without_perf("--source", "read", "--pid", target.pid, "-d", 1, "-o", "out.db")
+            said = self.without_perf("--source", "wakeup", "--pid", target.pid, "-d", 1, "-o", "out.db")
         self.assertEqual(t.NOT_PERMITTED, said.returncode)
         self.assertSentence(said.stderr, "seccomp", "--cap-add PERFMON")
         self.assertEqual([], os.listdir("."))
@@ -358,7 +358,7 @@ class Limits(Polled):
         t.need_perf()
         with fixture("threads.py", "--busy", 2, "--idle", 40) as target:
             said = self.limited(resource.RLIMIT_NOFILE, 64, 64, "--pid", target.pid, "-d", 0.7, "-F", HZ, "-o", "out.db")
-            refused = self.limited(resource.RLIMIT_NOFILE, 64, 64, "--source", "read", "--pid", target.pid, "-d", 1)
+            refused = self.limited(resource.RLIMIT_NOFILE, 64, 64, "--source", "wakeup", "--pid", target.pid, "-d", 1)
         self.assertEqual(0, said.returncode, said.stderr)
         recording = t.Recording("out.db")
         if t.bpf_refusal() is None:  # one event a processor does it

@@ -66,7 +66,7 @@ WITH_PANDAS = r"""
 import math, pandas, probing
 frame = probing.query("SELECT * FROM stack_total", "out.db")
 assert isinstance(frame, pandas.DataFrame) and len(frame) > 10, frame
-assert str(frame["weight_ns"].dtype) == "int64", frame.dtypes
+assert str(frame["weight"].dtype) == "int64", frame.dtypes
 frame = probing.query("SELECT 9007199254740993 AS big, 1 AS some, 'a' AS text UNION ALL SELECT NULL, NULL, NULL", "out.db")
 assert frame["big"][0] == 2 ** 53 + 1, frame
 assert math.isnan(frame["some"][1]) and frame["some"][0] == 1, frame

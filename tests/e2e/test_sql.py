@@ -72,7 +72,7 @@ class Sql(t.RecordedCase):
 
     def test_samples_in_the_stock_shell(self):
         shell = t.need_program("sqlite3")
-        asked = ("SELECT rowid, printf('%.6f', timestamp) AS at, pid, tid, cpu, weight_ns, verdict, stack_end, stack, gil, gc,"
+        asked = ("SELECT rowid, printf('%.6f', timestamp) AS at, pid, tid, cpu, weight, verdict, stack_end, stack, gil, gc,"
                  " state, event, idle FROM sample ORDER BY rowid")  # the shell shows fewer digits
         ours = probing("sql", "probing.db", asked, "-f", "csv", check=t.OK).stdout
         with t.contextlib.closing(t.connect("probing.db")) as db:
@@ -104,7 +104,7 @@ class Sql(t.RecordedCase):
 
     def test_every_documented_table_is_there(self):
         for table in ("run", "process", "thread", "module", "function", "frame", "stack", "stack_total", "sample",
-                      "sample_block", "sample_total", "evaluation_place", "counter", "pause", "named_frame"):
+                      "sample_block", "sample_total", "anchor_location", "counter", "pause", "named_frame"):
             with self.subTest(table):
                 probing("sql", "probing.db", "SELECT * FROM %s LIMIT 1" % table, check=t.OK)
 
@@ -131,7 +131,7 @@ class Sql(t.RecordedCase):
         self.assertEqual(sorted(stock), sorted((row["name"], row["self_samples"], row["total_samples"]) for row in ours))
 
     def test_views_are_of_all_samples(self):
-        whole = self.ask("SELECT count(*) AS n, sum(weight_ns) AS ns FROM sample")[0]
+        whole = self.ask("SELECT count(*) AS n, sum(weight) AS ns FROM sample")[0]
         self.assertEqual(whole["n"], self.ask("SELECT sum(samples) AS n FROM timeline")[0]["n"])
         self.assertEqual(whole["ns"], self.ask("SELECT sum(cpu_ns + waiting_ns) AS ns FROM timeline")[0]["ns"])
         self.assertEqual(whole["ns"], self.ask("SELECT sum(cpu_ns + waiting_ns) AS ns FROM thread_time")[0]["ns"])
@@ -268,7 +268,7 @@ class FileOfVersion1(t.Case):
         shutil.copy(os.path.join(t.FIXTURES, "recordings", "version_1.db"), "probing.db")
 
     def test_samples(self):
-        said = probing("sql", "SELECT count(*) AS n, sum(weight_ns) AS w, sum(gil = 1) AS held FROM sample", "-f", "csv", check=t.OK)
+        said = probing("sql", "SELECT count(*) AS n, sum(weight) AS w, sum(gil = 1) AS held FROM sample", "-f", "csv", check=t.OK)
         self.assertEqual("57,575757570,19", said.stdout.split()[1])
         with t.contextlib.closing(t.connect("probing.db")) as db:
             self.assertEqual([(57,)], db.execute("SELECT count(*) FROM sample").fetchall())

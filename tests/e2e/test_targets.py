@@ -47,7 +47,7 @@ class WithBpf:
 
 
 class WithRead:
-    source = "read"
+    source = "wakeup"
 
     @staticmethod
     def need():
@@ -238,7 +238,7 @@ class Mistakes(Scratch, t.Case):
                                 (("--pid", "1,0"), "process id"),
                                 (("--comm", ","), "--comm wants a name"),
                                 (("--comm", "a", "--", "true"), "not both"),
-                                (("--idle", "--source", "read", "--pid", "1"), "--idle takes --source poll")):
+                                (("--idle", "--source", "wakeup", "--pid", "1"), "--idle takes --source poll")):
             with self.subTest(arguments):
                 self.assertIn(said, self.fails(t.USAGE, *arguments))
 
@@ -324,7 +324,7 @@ class Gil:
     def test_most_is_known(self):
         """Read afterwards it is known of a thread that stood still for so long, and of one in bytecode."""
         for name, counts in self.held.items():
-            if self.source != "read":
+            if self.source != "wakeup":
                 self.assertShare(0.8, known(counts, GIL) / sum(counts.values()), (name, counts))
 
     def test_only_who_holds_it(self):
@@ -337,8 +337,8 @@ class Gil:
         pattern = r"([\d.]+) % with the GIL, ([\d.]+) % collecting garbage"
         told = re.search(pattern, self.said)
         with contextlib.closing(t.connect("gil.db", "rw")) as db:
-            shares = db.execute("SELECT 100.0 * sum(weight_ns * (gil IS 1)) / sum(weight_ns),"
-                                " 100.0 * sum(weight_ns * (gc IS 1)) / sum(weight_ns) FROM sample").fetchone()
+            shares = db.execute("SELECT 100.0 * sum(weight * (gil IS 1)) / sum(weight),"
+                                " 100.0 * sum(weight * (gc IS 1)) / sum(weight) FROM sample").fetchone()
         for number, share in zip(told.groups(), shares):
             self.assertAlmostEqual(float(number), share, delta=0.1)
         self.assertEqual(told.group(), re.search(pattern, probing("report", "gil.db", check=t.OK).stdout).group())
@@ -441,7 +441,7 @@ class Idle(Scratch):
         weights = collections.Counter()
         for sample in recording.samples:
             for name in {"burn_red", "wait_for"} & functions_of(recording, sample):
-                weights[name] += sample.weight_ns / 1e9
+                weights[name] += sample.weight / 1e9
         self.assertEqual(("poll", "wall"), (recording.run["stack_source"], recording.run["mode"]))
         self.assertIn("s of threads' time", done.stderr)
         # Of the same time, whichever of them runs; what the first and the last look take is missing.
@@ -555,7 +555,7 @@ class Views(t.Case):
         with contextlib.closing(t.connect("old.db", "rw")) as db:
             t.drop_views(db)
             db.executescript("DELETE FROM counter WHERE name LIKE 'g%'; PRAGMA user_version = 1;"
-                             "CREATE TABLE rows AS SELECT timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack"
+                             "CREATE TABLE rows AS SELECT timestamp, pid, tid, cpu, weight, verdict, stack_end, stack"
                              " FROM sample; ALTER TABLE rows RENAME TO sample; DROP TABLE sample_block;")
         self.assertNotIn("with the GIL", probing("report", "old.db", check=t.OK).stdout)
         self.assertSentence(probing("report", "old.db", "--gil", check=t.BAD_DATA).stderr, "older probing")

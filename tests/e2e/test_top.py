@@ -408,7 +408,7 @@ class Batches(PrintsFrames, unittest.TestCase):
 
 
 class BatchesRead(PrintsFrames, unittest.TestCase):
-    source = "read"
+    source = "wakeup"
 
     def setUp(self):
         need_perf()

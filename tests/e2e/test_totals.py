@@ -29,7 +29,7 @@ class Sums(t.Case):
 
     @staticmethod
     def weight_s(samples):
-        return sum(sample.weight_ns for sample in samples) / 1e9
+        return sum(sample.weight for sample in samples) / 1e9
 
     def assertSum(self, recording, wanted_s):
         """Within two hundredths, or three standard errors of samples that were met by chance."""
@@ -47,7 +47,7 @@ class Sums(t.Case):
         counters = recording.counters
         self.assertAlmostEqual(truth["own"] + truth["children"], counters["cpu ns"] / 1e9,
                                delta=0.1 * (truth["own"] + truth["children"]) + ROOM_S)
-        self.assertEqual(sum(sample.weight_ns for sample in recording.samples),
+        self.assertEqual(sum(sample.weight for sample in recording.samples),
                          counters["sampled ns"] + counters["not sampled ns"])
         return recording, truth
 
@@ -96,7 +96,7 @@ class WithEvents(EverySource):
         names = {process["pid"]: process["name"] for process in recording.processes}
         sums = collections.Counter()
         for sample in recording.samples:
-            sums[names[sample.pid]] += sample.weight_ns / 1e9
+            sums[names[sample.pid]] += sample.weight / 1e9
         return sums
 
     def test_a_daemon(self):
@@ -127,7 +127,7 @@ class ByDefault(WithEvents, Sums):
 
 
 class ByReading(WithEvents, Sums):
-    source = "read"
+    source = "wakeup"
 
     def need(self):
         t.need_perf()

@@ -16,7 +16,7 @@ import truth_judge
 class Truth(t.Case):
     """Records one fixture once for all its tests."""
 
-    source = "read"
+    source = "wakeup"
     arguments = ()
     seconds = 2
     hz = 999

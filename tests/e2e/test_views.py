@@ -56,8 +56,8 @@ class Views(t.RecordedCase):
 
     def test_where_with_time_and_gil(self):
         start = self.start()
-        wanted = self.count("gil = 1 AND timestamp >= %r AND weight_ns > 0" % (start + 1))
-        self.assertEqual(wanted, sum(self.folded("--gil", "--since", "1", "--where", "weight_ns > 0").values()))
+        wanted = self.count("gil = 1 AND timestamp >= %r AND weight > 0" % (start + 1))
+        self.assertEqual(wanted, sum(self.folded("--gil", "--since", "1", "--where", "weight > 0").values()))
         wanted = self.count("gil = 1 AND timestamp >= %r" % (start + 1))
         self.assertEqual(wanted, sum(self.folded("--gil", "--since", "1").values()))
 

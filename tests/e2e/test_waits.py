@@ -39,7 +39,7 @@ def rows_of(path):
     with contextlib.closing(t.connect(path, "rw")) as db:
         return recording, [Row(start, weight / 1e9, tid, state, verdict, recording.names(stack) if stack else [])
                            for start, weight, tid, state, verdict, stack in db.execute(
-                               "SELECT timestamp, weight_ns, tid, state, verdict, stack FROM sample ORDER BY 1")]
+                               "SELECT timestamp, weight, tid, state, verdict, stack FROM sample ORDER BY 1")]
 
 
 class Waits(t.Case):
@@ -230,7 +230,7 @@ class OfWall(Whole, Waits):
 
 class OfWallRead(Whole, Waits):
     """Memory is read afterwards, and events are of single threads."""
-    source = "read"
+    source = "wakeup"
 
 
 class OfOffCpu(Common, Waits):
@@ -316,7 +316,7 @@ class OnItsOwn(t.Case):
                 "for thread in threads: thread.start()\n"
                 "for thread in threads: thread.join()\n"
                 "for tid, took in spans: print(tid, took)")
-        for source in ("auto", "read"):
+        for source in ("auto", "wakeup"):
             with self.subTest(source):
                 done = probing("record", "--mode", "wall", "--source", source, "-q", "-o", "out.db", "--", t.DEBIAN_PYTHON,
                                "-c", code, check=t.OK)

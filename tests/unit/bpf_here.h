@@ -19,7 +19,7 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-enum { MOST_MET = 256 };
+enum { MAX_MET_CODES = 256 };
 
 /* What the kernel would know. */
 static struct bpf_here {
@@ -32,7 +32,7 @@ static struct bpf_here {
 	uint64_t sp;       /* of the thread */
 	bool has_floor;
 	uint64_t floor;    /* that the thread has been told to have */
-	uint64_t met[MOST_MET]; /* code objects */
+	uint64_t met[MAX_MET_CODES]; /* code objects */
 	size_t n_met;
 	bool has_called;   /* the last run has woken the reader */
 	size_t n_output;   /* bytes that the last run has written; 0: nothing */
@@ -151,7 +151,7 @@ static uint64_t own_tables(void)
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wcast-function-type"
-#include "src/record/bpf/frames.bpf.c"
+#include "src/capture/bpf/frames.bpf.c"
 #pragma GCC diagnostic pop
 
 static bool is_call(const void *map)
@@ -161,7 +161,7 @@ static bool is_call(const void *map)
 
 static void *find_met(uint64_t key)
 {
-	for (size_t i = 0; i < bpf_here.n_met && i < MOST_MET; i++)
+	for (size_t i = 0; i < bpf_here.n_met && i < MAX_MET_CODES; i++)
 		if (bpf_here.met[i] == key)
 			return &bpf_here.met[i];
 	return NULL;
@@ -189,7 +189,7 @@ static long bpf_map_update_elem(void *map, const void *key, const void *value, u
 {
 	(void)flags;
 	if (map == (void *)&met) {
-		bpf_here.met[bpf_here.n_met++ % MOST_MET] = *(const uint64_t *)key;
+		bpf_here.met[bpf_here.n_met++ % MAX_MET_CODES] = *(const uint64_t *)key;
 		return 0;
 	}
 	bpf_here.has_known = true;

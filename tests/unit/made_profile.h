@@ -45,7 +45,7 @@ static inline void made_total(struct made_profile *made, int32_t pid, int32_t ti
 		   .tid = tid,
 		   .stack = stack,
 		   .samples = samples,
-		   .weight_ns = samples * 10000000 });
+		   .weight = samples * 10000000 });
 }
 
 static inline void made_thread(struct made_profile *made, int32_t pid, int32_t tid,
@@ -80,7 +80,7 @@ static inline void made_samples(struct made_profile *made)
 			bool waits = at == 2;
 
 			made_sample(made, (struct profile_sample){ .time_ns = made->profile.run.started_ns + (at + !waits) * 10000000,
-								   .weight_ns = 10000000,
+								   .weight = 10000000,
 								   .thread = thread,
 								   .stack = total->stack,
 								   .verdict = VERDICT_VERIFIED,

@@ -76,7 +76,7 @@ __attribute__((unused)) static uint8_t kernel_byte(uint64_t address)
 	return (uint8_t)read_end(address, sizeof(uint8_t));
 }
 
-#include "src/record/bpf/page_tables.h"
+#include "src/capture/bpf/page_tables.h"
 
 static inline void page_tables_begin(void)
 {

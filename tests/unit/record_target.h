@@ -1,4 +1,4 @@
-/* record_target.h - processes to sample, for the tests of src/record.
+/* record_target.h - processes to sample, for the tests of src/capture.
  *
  * A target is a child of the test that runs one function; the two talk through
  * a page of shared memory. It dies with the test.
@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "src/record/record.h"
+#include "src/capture/capture.h"
 
 enum { TARGET_MAX_THREADS = 64 };
 
@@ -125,7 +125,7 @@ static inline struct capture *attach_or_skip(const struct capture_options *optio
 	char reason[512];
 	int r;
 
-	by_events.source = SOURCE_READ;
+	by_events.source = SOURCE_WAKEUP;
 	r = capture_attach(&by_events, pid, &capture);
 	if (r == -EPERM || r == -EACCES || r == -ENOSYS) {
 		capture_explain(r, pid, reason, sizeof reason);

@@ -145,7 +145,7 @@ static inline int put_run(struct store *store)
 	return store_put_run(store, &(struct run_row){
 		.started_ns = 1700000000u * UINT64_C(1000000000), .command = "python3 train.py",
 		.mode = "cpu",
-		.stack_source = "read", .host = "here", .kernel = "6.1", .probing = "0.1",
+		.stack_source = "wakeup", .host = "here", .kernel = "6.1", .probing = "0.1",
 		.pid = 42, .hz = 99,
 		.kernel_frames = true, .cpus = 4,
 	});
@@ -160,7 +160,7 @@ static inline int put_samples(struct store *store, unsigned n)
 		int r = store_put_sample(store, &(struct sample_row){
 			.time_ns = 1700000000u * UINT64_C(1000000000) + (i > 0 ? noise >> 24 : 0), .pid = 42, .tid = 43,
 			.cpu = 1,
-			.weight_ns = i > 0 ? noise >> 12 & 0xffffffffff : 10101010, .verdict = VERDICT_VERIFIED, .end = STACK_COMPLETE,
+			.weight = i > 0 ? noise >> 12 & 0xffffffffff : 10101010, .verdict = VERDICT_VERIFIED, .end = STACK_COMPLETE,
 			.stack = 7,
 		});
 

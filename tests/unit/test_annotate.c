@@ -65,12 +65,12 @@ static int teardown(void **state)
 static void assert_found(const char *root, const char *file, const char *expected)
 {
 	CLEANUP(source_done) struct source source = {};
-	CLEANUP(words_done) struct words roots = {};
+	CLEANUP(glob_list_done) struct glob_list roots = {};
 	char text[512];
 	int r;
 
 	snprintf(text, sizeof text, root, folder);
-	assert_int_equal(words_add(&roots, text), 0);
+	assert_int_equal(glob_list_add(&roots, text), 0);
 	r = source_find(&roots, file, &source);
 	assert_int_equal(r, expected ? 0 : -ENOENT);
 	if (expected)
@@ -99,10 +99,10 @@ static void test_finding(void **state)
 static void test_lines(void **state)
 {
 	CLEANUP(source_done) struct source source = {};
-	CLEANUP(words_done) struct words roots = {};
+	CLEANUP(glob_list_done) struct glob_list roots = {};
 
 	(void)state;
-	assert_int_equal(words_add(&roots, folder), 0);
+	assert_int_equal(glob_list_add(&roots, folder), 0);
 	assert_int_equal(source_find(&roots, "train.py", &source), 0);
 	assert_int_equal(source.n_lines, 2);
 	assert_string_equal(source.lines[0], "outer");
@@ -181,7 +181,7 @@ static void take_told(void *data, const char *file, enum annotate_source what, i
 static char *listing(const char *what, struct annotate_options options, int expected, struct told *told)
 {
 	CLEANUP(made_done) struct made_profile made = {};
-	CLEANUP(words_done) struct words names = {}, roots = {};
+	CLEANUP(glob_list_done) struct glob_list names = {}, roots = {};
 	char *text = NULL;
 	size_t n_bytes;
 	FILE *out = open_memstream(&text, &n_bytes);
@@ -189,8 +189,8 @@ static char *listing(const char *what, struct annotate_options options, int expe
 	assert_non_null(out);
 	made_training(&made);
 	if (what)
-		assert_int_equal(words_add(&names, what), 0);
-	assert_int_equal(words_add(&roots, folder), 0);
+		assert_int_equal(glob_list_add(&names, what), 0);
+	assert_int_equal(glob_list_add(&roots, folder), 0);
 	options.what = &names;
 	options.roots = &roots;
 	options.tell = take_told;

@@ -111,7 +111,7 @@ static void put_sampled(struct store *store, const struct made *made)
 		int64_t stack = i % 3 == 2 ? 0 : 2 + i % 3 + made->shift;
 
 		assert_int_equal(store_put_sample(store, &(struct sample_row){
-			.time_ns = start_ns + i * SECOND / 7, .pid = made->pid, .tid = made->pid + 1, .cpu = i, .weight_ns = 100 + i,
+			.time_ns = start_ns + i * SECOND / 7, .pid = made->pid, .tid = made->pid + 1, .cpu = i, .weight = 100 + i,
 			.verdict = VERDICT_EXACT, .end = STACK_COMPLETE, .stack = stack, .gil = (enum answer)(i % 3),
 			.gc = ANSWER_NO }), 0);
 		assert_int_equal(store_put_total(store, &(struct total_row){ made->pid, made->pid + 1, stack, 1, 100 + i }), 0);
@@ -176,7 +176,7 @@ static const char *const sampled_sql =
 	"WITH RECURSIVE path(leaf, stack, names) AS (SELECT stack, stack, '' FROM stack UNION ALL"
 	" SELECT leaf, s.parent, coalesce(f.name, '?') || ifnull(f.line, '') || ';' || names FROM path JOIN stack AS s USING(stack)"
 	" JOIN named_frame AS f USING(frame) WHERE path.stack IS NOT NULL)"
-	" SELECT group_concat(printf('%.6f %d %d %d %s %s', timestamp, pid, tid, weight_ns, names, quote(gil)), char(10)) FROM"
+	" SELECT group_concat(printf('%.6f %d %d %d %s %s', timestamp, pid, tid, weight, names, quote(gil)), char(10)) FROM"
 	" (SELECT * FROM sample AS s LEFT JOIN path AS p ON p.leaf = s.stack AND p.stack IS NULL ORDER BY s.rowid)";
 
 static void test_compact(void **state)
@@ -201,7 +201,7 @@ static void test_compact(void **state)
 	assert_string_equal(answer(names.out, "SELECT x, hex(y) FROM mine; SELECT count(*) FROM seen"),
 			    "1|00FF\ntwo|\n2");
 	assert_string_equal(answer(names.out, "SELECT clean, ended - started FROM run; SELECT count(*) FROM pause;"
-							    " SELECT tries FROM evaluation_place;"
+							    " SELECT tries FROM anchor_location;"
 							    " SELECT count(*) FROM sqlite_schema WHERE name LIKE '%copy%' OR name = 'run_process'"),
 			    "1|9.0\n1\n3\n0");
 }

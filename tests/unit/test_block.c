@@ -29,7 +29,7 @@ static struct sample_row sound_row(void)
 static bool is_same(const struct sample_row *a, const struct sample_row *b)
 {
 	return store_time(a->time_ns) == store_time(b->time_ns) && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu &&
-	       a->weight_ns == b->weight_ns && a->verdict == b->verdict && a->end == b->end && a->stack == b->stack &&
+	       a->weight == b->weight && a->verdict == b->verdict && a->end == b->end && a->stack == b->stack &&
 	       a->gil == b->gil && a->gc == b->gc && a->state == b->state;
 }
 
@@ -71,7 +71,7 @@ static struct sample_row made_row(unsigned kind, size_t i)
 	struct sample_row row = sound_row();
 
 	row.time_ns += i * 1001001 + (kind > 0 ? noise() % 2000 : 0);
-	row.weight_ns = kind == 0 ? 1001001 : noise() >> (noise() % 60 + 1);
+	row.weight = kind == 0 ? 1001001 : noise() >> (noise() % 60 + 1);
 	row.stack = kind == 0 ? 7 : (int64_t)(noise() % (kind == 1 ? 30 : 100000));
 	row.tid = 43 + (int)(kind * (noise() % 5));
 	row.cpu = (unsigned)(kind == 2 ? noise() % 300 : 1);
@@ -111,7 +111,7 @@ static void the_ends_of_the_ranges(void **state)
 	for (size_t i = 0; i < 4; i++)
 		rows[i] = sound_row();
 	rows[1] = (struct sample_row){ .time_ns = INT64_MAX - 1000, .pid = INT32_MAX, .tid = INT32_MAX, .cpu = UINT32_MAX,
-				       .weight_ns = INT64_MAX, .stack = INT64_MAX - 1, .verdict = VERDICT_PYTHON,
+				       .weight = INT64_MAX, .stack = INT64_MAX - 1, .verdict = VERDICT_PYTHON,
 				       .end = STACK_FRAME_LIMIT, .gil = ANSWER_YES, .gc = ANSWER_YES, .state = STATE_BLOCKED };
 	rows[2] = (struct sample_row){ .time_ns = 1 };
 	round_trip(*state, rows, 4);
@@ -156,7 +156,7 @@ static void times_of_version_1_are_nanoseconds(void **state)
 	assert_int_equal(block.n_rows, 3);
 	for (size_t i = 0; i < 3; i++) {
 		block_row(&block, i, &row);
-		assert_true(row.time_ns == times[i] && row.pid == 42 && row.tid == 43 && row.stack == 7 && row.weight_ns == 5);
+		assert_true(row.time_ns == times[i] && row.pid == 42 && row.tid == 43 && row.stack == 7 && row.weight == 5);
 	}
 }
 
@@ -182,7 +182,7 @@ static void what_no_sample_has_is_refused(void **state)
 		rows[i] = sound_row();
 	rows[0].time_ns = 0;
 	rows[1].time_ns = INT64_MAX - 999;
-	rows[2].weight_ns = UINT64_MAX;
+	rows[2].weight = UINT64_MAX;
 	rows[3].stack = -1;
 	rows[4].pid = -1;
 	rows[5].verdict = VERDICT_N;
@@ -235,7 +235,7 @@ static void a_column_at_a_time(void **state)
 	assert_int_equal(block_load(&block, BLOCK_HAS(BLOCK_WEIGHT)), 0);
 	assert_int_equal(block.loaded, BLOCK_HAS(BLOCK_WEIGHT));
 	for (size_t i = 0; i < 100; i++)
-		assert_true(block.values[BLOCK_WEIGHT][i] == rows[i].weight_ns);
+		assert_true(block.values[BLOCK_WEIGHT][i] == rows[i].weight);
 	assert_int_equal(block_load(&block, BLOCK_HAS(BLOCK_TIME)), 0);
 	for (size_t i = 0; i < 100; i++)
 		assert_true(block.values[BLOCK_TIME][i] == store_time(rows[i].time_ns));

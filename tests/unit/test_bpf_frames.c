@@ -15,7 +15,7 @@
 
 #include "tests/unit/bpf_here.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, LEAST_FRAMES = 150, MOST_READS_OF_ONE = 12 };
+enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, MIN_FRAMES = 150, MAX_READS_OF_ONE = 12 };
 
 struct stack {
 	struct py_anchor anchors[MAX_ANCHORS];
@@ -222,7 +222,7 @@ static void compare_all(const char *pattern, bool whole, size_t least)
 static void records_say_what_memory_says(void **state)
 {
 	(void)state;
-	compare_all("fixtures/images/*.image", true, LEAST_FRAMES);
+	compare_all("fixtures/images/*.image", true, MIN_FRAMES);
 	compare_all("fuzz/corpus/cpython/[23].[0-9]", false, 1);
 	compare_all("fuzz/corpus/cpython/3.1[0-9]*", false, 20);
 	assert_true(n_told > 0);
@@ -457,7 +457,7 @@ static void a_circle_ends_in_a_cut_record(void **state)
 	assert_int_equal(record->flags & PYTHON_INCOMPLETE, PYTHON_CUT);
 	assert_int_equal(record->n_entries, PYTHON_MAX_ENTRIES);
 	/* Neither its code nor itself is read again. */
-	assert_true(bpf_here.n_reads < MOST_READS_OF_ONE);
+	assert_true(bpf_here.n_reads < MAX_READS_OF_ONE);
 	for (size_t i = 0; i < PYTHON_MAX_ENTRIES; i++)
 		assert_memory_equal(&python_entries(record)[i], python_entries(record), sizeof(struct python_entry));
 	py_begin_sample(runtime);

@@ -93,7 +93,7 @@ static void look(const char *path, uint64_t start, uint64_t step, bool use_cache
 	for (int i = 0; i < 40; i++) {
 		int n;
 
-		if (symbol_lookup_plumbing(module, start + step * (uint64_t)i, symbols) > 0)
+		if (symbol_lookup_internal(module, start + step * (uint64_t)i, symbols) > 0)
 			put_symbol(text, &used, &symbols[0]);
 		n = symbol_lookup(module, start + step * (uint64_t)i, symbols, N_ELEMENTS(symbols));
 		assert_true(n >= 1);
@@ -166,7 +166,7 @@ static void a_second_look_finds_nothing_out(void **state)
 	}
 }
 
-/* Method tables, plumbing, and whatever debug information there is: of an interpreter that is here. */
+/* Method tables, internal functions, and whatever debug information there is: of an interpreter that is here. */
 static void an_interpreter_is_found_again(void **state)
 {
 	CLEANUP(elf_file_freep) struct elf_file *elf = NULL;
@@ -208,7 +208,7 @@ static void look_at_symbols(const char *name, struct symbol_sources *ret)
 	assert_int_equal(symbol_search_new(&options, &search), 0);
 	assert_int_equal(symbol_module_open(path, -1, &module), 0);
 	assert_int_equal(symbol_module_set_search(module, search, NULL), 0);
-	assert_int_equal(symbol_lookup_plumbing(module, first_function(path), &symbol), 0);
+	assert_int_equal(symbol_lookup_internal(module, first_function(path), &symbol), 0);
 	symbol_module_sources(module, ret);
 	symbol_module_keep(module);
 }

@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "unwind/stitch/callers.h"
 
-enum { MOST_LATE_NS = 95000, SAMPLES = 40000, SAMPLE_NS = 1000000, GAP_NS = 300 };
+enum { MAX_LATE_NS = 95000, SAMPLES = 40000, SAMPLE_NS = 1000000, GAP_NS = 300 };
 
 struct program {
 	uint64_t random;
@@ -52,14 +52,14 @@ static struct result simulate(uint64_t call_ns, unsigned n_others)
 	struct program program = { .random = call_ns + n_others, .call_ns = call_ns, .n_others = n_others };
 	struct py_code third = { 0 }, caller = { 0 };
 	struct callers callers;
-	struct sample sample = { .tid = 1, .weight_ns = SAMPLE_NS };
+	struct sample sample = { .tid = 1, .weight = SAMPLE_NS };
 	struct result result = { 0 };
 	uint64_t free_ns = 0; /* when there is time for the next look */
 
 	assert_int_equal(callers_init(&callers), 0);
 	for (uint64_t n = 1; n <= SAMPLES; n++) {
 		uint64_t sample_ns = n * SAMPLE_NS + draw(&program, SAMPLE_NS / 2);
-		uint64_t look_ns = MAX(sample_ns, free_ns) + draw(&program, MOST_LATE_NS);
+		uint64_t look_ns = MAX(sample_ns, free_ns) + draw(&program, MAX_LATE_NS);
 		struct py_frame frames[2] = {
 			{ .address = 64, .code = &third },
 			{ .address = 32, .code = &caller },
@@ -151,7 +151,7 @@ static void test_what_waited_too_long_is_not(void **state)
 	(void)state;
 	assert_int_equal(callers_init(&callers), 0);
 	for (uint64_t n = 1; n <= 1000; n++) {
-		struct sample sample = { .tid = 1, .weight_ns = SAMPLE_NS, .time_ns = n * 100000000 };
+		struct sample sample = { .tid = 1, .weight = SAMPLE_NS, .time_ns = n * 100000000 };
 
 		callers_ran(&callers, &sample);
 		assert_false(callers_look(&callers, frames, 2, &sample, sample.time_ns + 50000000, &ask));
@@ -170,7 +170,7 @@ static void test_many_that_waited_are_one_look(void **state)
 
 	assert_int_equal(callers_init(&callers), 0);
 	for (unsigned i = 0; i < 1000; i++) {
-		struct sample sample = { .tid = 1, .weight_ns = SAMPLE_NS, .time_ns = 1000 + i };
+		struct sample sample = { .tid = 1, .weight = SAMPLE_NS, .time_ns = 1000 + i };
 
 		callers_ran(&callers, &sample);
 		assert_false(callers_look(&callers, frames, 2, &sample, 5000 + i, &ask));

@@ -68,7 +68,7 @@ static void tables_are_found(void **state)
 
 	(void)state;
 	assert_non_null(table);
-	assert_string_equal(catalogue_find_column(table, "weight_ns")->unit, "ns");
+	assert_string_equal(catalogue_find_column(table, "weight")->unit, "ns");
 	assert_null(catalogue_find_column(table, "nothing"));
 	assert_null(catalogue_find("python", "sample"));
 	assert_non_null(catalogue_find("python", "backtrace")->query);
@@ -110,7 +110,7 @@ static void an_older_file_gets_temporary_views(void **state)
 
 	(void)state;
 	run(db, "DROP VIEW thread_time; DROP VIEW timeline; DROP VIEW gil;"
-		"CREATE TABLE sample(timestamp, pid, tid, cpu, weight_ns, verdict, stack_end, stack, state);"
+		"CREATE TABLE sample(timestamp, pid, tid, cpu, weight, verdict, stack_end, stack, state);"
 		"CREATE VIEW broken AS SELECT nowhere FROM sample");
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 	db = open_file(SQLITE_OPEN_READONLY);

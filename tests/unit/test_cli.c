@@ -48,7 +48,7 @@ static const char samples_sql[] = "INSERT INTO stack_total VALUES(7, 7, 2, 3, 30
 static void put_sample(const char *path)
 {
 	const struct sample_row row = {
-		.time_ns = UINT64_C(1700000000500000000), .pid = 7, .tid = 7, .weight_ns = 10000000,
+		.time_ns = UINT64_C(1700000000500000000), .pid = 7, .tid = 7, .weight = 10000000,
 		.verdict = VERDICT_VERIFIED, .end = STACK_COMPLETE, .stack = 2,
 	};
 	struct store *store = NULL;

@@ -104,7 +104,7 @@ static void test_folders_and_lines_do_not_matter(void **state)
 	make_program(&head, "/new", 7, 100, 600);
 	assert_int_equal(add(compare, SIDE_BASE, &base, "", why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &head, "", why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_int_equal(compare->n_rows, 2);
 	assert_near(row_of(compare, "work")->self.base, 3);
 	assert_near(row_of(compare, "work")->self.head, 6);
@@ -144,7 +144,7 @@ static void test_moved_files(void **state)
 	one_function(&head, "helper", "/a/three.py", 50);
 	assert_int_equal(add(compare, SIDE_BASE, &base, "", why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &head, "", why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_near(row_of(compare, "Trainer.step")->self.base, 0.5);
 	assert_near(row_of(compare, "Trainer.step")->self.head, 0.5);
 	assert_string_equal(function_of(compare, "Trainer.step")->place, "trainer.py");
@@ -173,7 +173,7 @@ static void test_two_files_of_one_name(void **state)
 	one_function(&base, "load", "/b/util.py", 30);
 	assert_int_equal(add(compare, SIDE_BASE, &base, "", why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &base, "", why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_true(function_of(compare, "load")->is_ambiguous);
 	assert_near(row_of(compare, "load")->self.base, 0.8);
 	made_done(&base);
@@ -193,7 +193,7 @@ static void test_native_names(void **state)
 		   .name = "libx.so.2+0x77", .module = "/usr/lib/libx.so.2" })), 50);
 	assert_int_equal(add(compare, SIDE_BASE, &base, "", why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &head, "", why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_int_equal(compare->n_rows, 1);
 	assert_near(row_of(compare, "[no name]")->self.change, 0);
 	assert_string_equal(function_of(compare, "[no name]")->place, "libx");
@@ -236,7 +236,7 @@ static void test_runs_of_one_file(void **state)
 	made_total(&made, 8, 8, stack, 90);
 	assert_int_equal(add(compare, SIDE_BASE, &made, two_runs, why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &made, two_runs, why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_int_equal(compare->n_side[SIDE_BASE], 2);
 	assert_int_equal(compare->n_timed[SIDE_HEAD], 1);
 	assert_string_equal(compare->runs[1].name, "base.db#2");
@@ -270,7 +270,7 @@ static void test_what_cannot_be_compared(void **state)
 	assert_int_equal(add(counted, SIDE_BASE, &made, "DELETE FROM counter", why), -EDOM);
 	made.profile.unit = "page-faults";
 	assert_int_equal(add(compare, SIDE_HEAD, &made, "", why), -EDOM);
-	assert_int_equal(compare_settle(compare), -ENODATA);
+	assert_int_equal(compare_compute(compare), -ENODATA);
 	made_done(&made);
 }
 
@@ -285,7 +285,7 @@ static void test_by_a_counter(void **state)
 	one_function(&made, "f", "f.py", 10); /* 100 ms of 50 requests */
 	assert_int_equal(add(compare, SIDE_BASE, &made, "", why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &made, "UPDATE counter SET value = 25 WHERE name = 'requests'", why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_near(row_of(compare, "f")->self.base, 0.002);
 	assert_near(row_of(compare, "f")->self.head, 0.004);
 	compare_format(compare, row_of(compare, "f")->self.base, text, sizeof text);
@@ -296,7 +296,7 @@ static void test_by_a_counter(void **state)
 /* ---- Many runs ---- */
 
 /* n runs a side; f takes 100 samples, more by so many in head, give or take some; g always 100. */
-static struct compare *many_runs(unsigned n, int more, const char *head_sql)
+static struct compare *multi_db_runs(unsigned n, int more, const char *head_sql)
 {
 	struct compare *compare = new_compare(&(struct compare_options){ 0 });
 	char why[256];
@@ -312,7 +312,7 @@ static struct compare *many_runs(unsigned n, int more, const char *head_sql)
 		assert_int_equal(add(compare, side, &made, side == SIDE_HEAD ? head_sql : "", why), 0);
 		made_done(&made);
 	}
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	return compare;
 }
 
@@ -343,8 +343,8 @@ static enum outcome judge(const struct compare *compare, const char *text, const
 
 static void test_rules(void **state)
 {
-	CLEANUP(compare_freep) struct compare *slower = many_runs(6, 20, "");
-	CLEANUP(compare_freep) struct compare *same = many_runs(6, 0, "");
+	CLEANUP(compare_freep) struct compare *slower = multi_db_runs(6, 20, "");
+	CLEANUP(compare_freep) struct compare *same = multi_db_runs(6, 0, "");
 
 	(void)state;
 	assert_int_equal(judge(slower, "self(func=f)>+5%", NULL, NULL), OUTCOME_REGRESSED);
@@ -379,7 +379,7 @@ static void test_one_timed_run_tells_nothing(void **state)
 	one_function(&made, "f", "f.py", 60);
 	assert_int_equal(add(compare, SIDE_BASE, &made, timed_run, why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &made, slower_run, why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_near(compare->wall.change, 5);
 	assert_true(isnan(compare->wall.low) && isnan(compare->wall.high) && !compare->wall.is_known);
 	assert_int_equal(judge(compare, "wall>+5%", "runs", &verdict), OUTCOME_CANNOT_TELL);
@@ -390,7 +390,7 @@ static void test_one_timed_run_tells_nothing(void **state)
 /* A comment does not say less than the job's end. */
 static void test_comment_has_the_answers(void **state)
 {
-	CLEANUP(compare_freep) struct compare *slower = many_runs(6, 20, "");
+	CLEANUP(compare_freep) struct compare *slower = multi_db_runs(6, 20, "");
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
 	CLEANUP(freep) char *text = NULL;
 	size_t n_bytes;
@@ -416,7 +416,7 @@ static void test_shares_of_all(void **state)
 	one_function(&made, "g", "g.py", 10);
 	assert_int_equal(add(compare, SIDE_BASE, &made, "", why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &made, "", why), 0);
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	assert_near(row_of(compare, "f")->self.base, 0.75);
 	assert_int_equal(judge(compare, "total>+5%", "runs", NULL), OUTCOME_CANNOT_TELL);
 	made_done(&made);
@@ -454,7 +454,7 @@ static struct compare *six_runs(enum compare_per per, struct made_run base, stru
 		run.times *= varies ? 1 + i * 5 % 4 : 1;
 		add_made(compare, i < 6 ? SIDE_BASE : SIDE_HEAD, &run);
 	}
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	return compare;
 }
 
@@ -550,7 +550,7 @@ static void test_new_by_the_rest(void **state)
 
 static void test_another_machine(void **state)
 {
-	CLEANUP(compare_freep) struct compare *compare = many_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
+	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
 
 	(void)state;
@@ -561,7 +561,7 @@ static void test_another_machine(void **state)
 
 static void test_too_few_runs(void **state)
 {
-	CLEANUP(compare_freep) struct compare *compare = many_runs(2, 20, "");
+	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(2, 20, "");
 
 	(void)state;
 	assert_true(compare->by_count);
@@ -647,7 +647,7 @@ static void test_hostile_names(void **state)
 				     i ? "UPDATE run SET host = 'a|b<c>' || char(10) || '# x', command = '<!-- `'" : "", why), 0);
 		made_done(&made);
 	}
-	assert_int_equal(compare_settle(compare), 0);
+	assert_int_equal(compare_compute(compare), 0);
 	for (size_t i = 0; i < N_ELEMENTS(all); i++) {
 		CLEANUP(freep) char *text = written(compare, all[i]);
 
@@ -665,7 +665,7 @@ static void test_hostile_names(void **state)
 static void test_json_has_every_row(void **state)
 {
 	const char *path[] = { "functions", NULL }, *change[] = { "self", "change", NULL };
-	CLEANUP(compare_freep) struct compare *compare = many_runs(5, 20, "");
+	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(5, 20, "");
 	CLEANUP(freep) char *text = written(compare, compare_write_json);
 	char error[256];
 	yajl_val json = yajl_tree_parse(text, error, sizeof error), functions;
@@ -712,7 +712,7 @@ static void test_forms_of_the_rest(void **state)
 
 static void test_text_says_what_is_known(void **state)
 {
-	CLEANUP(compare_freep) struct compare *compare = many_runs(5, 20, "");
+	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(5, 20, "");
 	CLEANUP(freep) char *text = written(compare, write_text);
 
 	(void)state;

@@ -227,7 +227,7 @@ static void show_and_describe_answer(void **state)
 	expect_answer(*state, "SHOW TABLES FROM python", "python,backtrace,");
 	expect_answer(*state, "show tables in main like 'hot%';", "main,hot_line,");
 	expect_answer(*state, "SHOW SCHEMAS", "information_schema,");
-	expect_answer(*state, "SHOW COLUMNS FROM sample", "weight_ns,INTEGER,NO,ns,");
+	expect_answer(*state, "SHOW COLUMNS FROM sample", "weight,INTEGER,NO,ns,");
 	expect_answer(*state, "DESCRIBE hot_function", "self_share,REAL,YES,percent,");
 	expect_answer(*state, "DESC python.\"backtrace\"", "frame_type,TEXT,YES,,");
 	expect_answer(*state, "DESCRIBE backtrace", "lineno,INTEGER,");

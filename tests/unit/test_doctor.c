@@ -82,7 +82,7 @@ static void a_good_machine_lacks_nothing(void **state)
 			if (finding.state != DOCTOR_OK)
 				fail_msg("%s: %s", name, finding.found);
 		}
-	assert_int_equal(facts_recording(&facts), RECORDING_READ);
+	assert_int_equal(facts_recording(&facts), RECORDING_WAKEUP);
 	facts.machine.bpf_error = 0;
 	assert_int_equal(facts_recording(&facts), RECORDING_BPF);
 	assert_judged("direct_map", &facts, DOCTOR_OK, "page tables", "");
@@ -116,7 +116,7 @@ static void events_that_are_refused(void **state)
 	facts.rights.has_filter = facts.rights.is_filtered[CALL_PERF_EVENT_OPEN] = true;
 	assert_judged("perf_event", &facts, DOCTOR_MISSING, "seccomp", "--cap-add PERFMON");
 	assert_judged("seccomp", &facts, DOCTOR_LIMITED, "perf_event_open", "--cap-add PERFMON");
-	assert_judged("switches", &facts, DOCTOR_MISSING, "take perf_event", "");
+	assert_judged("switches", &facts, DOCTOR_MISSING, "need perf_event", "");
 
 	facts = good();
 	facts.machine.sampling.error = -EMFILE;
@@ -134,9 +134,9 @@ static void what_ordinary_users_lack(void **state)
 
 	(void)state;
 	assert_judged("bpf", &facts, DOCTOR_MISSING, "CAP_BPF", "setcap cap_perfmon,cap_bpf");
-	assert_judged("switches", &facts, DOCTOR_LIMITED, "takes bpf", "");
+	assert_judged("switches", &facts, DOCTOR_LIMITED, "needs bpf", "");
 	facts.machine.bpf_error = 0;
-	assert_judged("switches", &facts, DOCTOR_OK, "a program", "");
+	assert_judged("switches", &facts, DOCTOR_OK, "a BPF program", "");
 	facts.machine.switches_error = -ESRCH;
 	assert_judged("switches", &facts, DOCTOR_LIMITED, "CONFIG_DEBUG_INFO_BTF (No such process)", "");
 	assert_judged("capabilities", &facts, DOCTOR_LIMITED, "uid 1000 has none", "+ep /opt/probing");
@@ -195,7 +195,7 @@ static void what_a_process_forbids(void **state)
 	facts.process.tracer = 9;
 	assert_judged("tracer", &facts, DOCTOR_LIMITED, "process 9", "kill 9");
 	assert_judged("stopping", &facts, DOCTOR_MISSING, "traced", "kill 9");
-	assert_int_equal(facts_recording(&facts), RECORDING_READ);
+	assert_int_equal(facts_recording(&facts), RECORDING_WAKEUP);
 }
 
 static void pythons(void **state)

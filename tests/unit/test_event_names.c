@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "src/record/event.h"
+#include "src/capture/event.h"
 
 static void test_known_names(void **state)
 {

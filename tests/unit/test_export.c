@@ -75,7 +75,7 @@ static void test_folded_weights(void **state)
 	(void)state;
 	made_training(&made);
 	for (size_t i = 0; i < made.profile.n_totals; i++)
-		made.profile.totals[i].weight_ns = i == 0 ? 1000600 : 2400;
+		made.profile.totals[i].weight = i == 0 ? 1000600 : 2400;
 	times = export_text("folded", &made.profile, &(struct export_options){ 0 });
 	assert_non_null(strstr(times, "<module> (train.py);Trainer.train (train.py) 1001\n"));
 	assert_int_equal(folded_sum(times), (1000600 + (made.profile.n_totals - 1) * 2400 + 500) / 1000);
@@ -198,7 +198,7 @@ static void test_pstats_numbers(void **state)
 	(void)state;
 	made_total(&made, 1, 1, -1, 1);
 	made.profile.totals[0].samples = 123456789012345;
-	made.profile.totals[0].weight_ns = 1500000000;
+	made.profile.totals[0].weight = 1500000000;
 	said = read_back("pstats", &made.profile, &plain, reader);
 	assert_string_equal(said, "[(123456789012345, 123456789012345, 1.5, 1.5)]\n");
 }
@@ -208,9 +208,9 @@ static void test_html(void **state)
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *said = NULL;
 	static struct profile_sample samples[] = {
-		{ .weight_ns = 10000000, .thread = 0, .stack = 1, .verdict = VERDICT_VERIFIED, .gil = ANSWER_YES },
-		{ .weight_ns = 20000000, .thread = 0, .stack = 1, .verdict = VERDICT_NO_PYTHON, .gil = ANSWER_UNKNOWN },
-		{ .weight_ns = 20000000, .thread = 1, .stack = -1, .verdict = VERDICT_NO_PYTHON, .gil = ANSWER_NO },
+		{ .weight = 10000000, .thread = 0, .stack = 1, .verdict = VERDICT_VERIFIED, .gil = ANSWER_YES },
+		{ .weight = 20000000, .thread = 0, .stack = 1, .verdict = VERDICT_NO_PYTHON, .gil = ANSWER_UNKNOWN },
+		{ .weight = 20000000, .thread = 1, .stack = -1, .verdict = VERDICT_NO_PYTHON, .gil = ANSWER_NO },
 	};
 
 	(void)state;

@@ -176,9 +176,9 @@ static void test_chrome_slices(void **state)
 	made_thread(&made, 1, 1, "one", "one");
 	made_total(&made, 1, 1, stack, 3);
 	made.profile.run.started_ns = 1000000000;
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight_ns = 10000, .stack = stack, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000010500, .weight_ns = 20000, .stack = stack, .state = STATE_IO });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000060000, .weight_ns = 10000, .stack = stack, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight = 10000, .stack = stack, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000010500, .weight = 20000, .stack = stack, .state = STATE_IO });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000060000, .weight = 10000, .stack = stack, .state = STATE_RUNNING });
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
 	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 2);
@@ -207,12 +207,12 @@ static void test_chrome_slices_nest(void **state)
 	made_total(&made, 1, 1, in_g, 3);
 	made_total(&made, 1, 1, in_f_f, 2);
 	made.profile.run.started_ns = 1000000000;
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000001004, .weight_ns = 1004, .stack = in_g, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000001104, .weight_ns = 100, .stack = in_f, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000002004, .weight_ns = 900, .stack = in_g, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000003004, .weight_ns = 1000, .stack = in_f_f, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000009000, .weight_ns = 90, .stack = in_f_f, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight_ns = 1000, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000001004, .weight = 1004, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000001104, .weight = 100, .stack = in_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000002004, .weight = 900, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000003004, .weight = 1000, .stack = in_f_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000009000, .weight = 90, .stack = in_f_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight = 1000, .stack = in_g, .state = STATE_RUNNING });
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
 	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 5);
@@ -236,7 +236,7 @@ static int32_t made_deep(struct made_profile *made, int32_t frame, int32_t from,
 static void made_run(struct made_profile *made, int i, int32_t stack)
 {
 	made_total(made, 1, 1, stack, 1);
-	made_sample(made, (struct profile_sample){ .time_ns = 1000000000 + 10000 * ((unsigned)i + 1), .weight_ns = 10000, .stack = stack,
+	made_sample(made, (struct profile_sample){ .time_ns = 1000000000 + 10000 * ((unsigned)i + 1), .weight = 10000, .stack = stack,
 						   .state = STATE_RUNNING });
 }
 

@@ -17,7 +17,7 @@ static int setup(void **state)
 	static const char rows[] =
 		"CREATE TABLE n(x); INSERT INTO n VALUES (1), (2), (3), (4), (NULL), ('none');"
 		"INSERT INTO function VALUES(1, 'main', NULL, 'python', NULL, '/a/b/m.py', 1, NULL),"
-		" (2, 'eval', NULL, 'native', 'glue', NULL, NULL, NULL), (3, 'a;b', NULL, 'native', NULL, NULL, NULL, NULL),"
+		" (2, 'eval', NULL, 'native', 'internal', NULL, NULL, NULL), (3, 'a;b', NULL, 'native', NULL, NULL, NULL, NULL),"
 		" (4, 'sys', NULL, 'kernel', NULL, NULL, NULL, NULL), (5, 'outer', NULL, 'native', NULL, NULL, NULL, NULL);"
 		"INSERT INTO frame(frame, kind, function, line, is_eval, inlined_into) VALUES(1, 'python', 1, 7, 0, NULL),"
 		" (2, 'native', 2, NULL, 1, NULL), (3, 'native', 3, NULL, 0, 5), (4, 'kernel', 4, NULL, 0, NULL),"

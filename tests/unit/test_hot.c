@@ -31,13 +31,13 @@ static void run(sqlite3 *db, char *sql)
 	sqlite3_free(sql);
 }
 
-/* Recursion, inlined functions, evaluations, glue, nameless places, stacks of nothing but plumbing. */
+/* Recursion, inlined functions, evaluations, internal, nameless places, stacks of nothing but internal functions. */
 static void fill(sqlite3 *db, uint64_t seed)
 {
 	run(db, sqlite3_mprintf("INSERT INTO module VALUES(1, '/usr/lib/liba.so', NULL), (2, '/usr/lib/libb.so', NULL)"));
 	for (int i = 1; i <= N_FUNCTIONS; i++)
 		run(db, sqlite3_mprintf("INSERT INTO function VALUES(%d, 'f%d', NULL, %Q, %Q, %Q, %d, NULL)", i, i % 10,
-					i % 2 ? "python" : "native", i % 5 == 0 ? "glue" : NULL, i % 3 ? "/x/a.py" : NULL, i));
+					i % 2 ? "python" : "native", i % 5 == 0 ? "internal" : NULL, i % 3 ? "/x/a.py" : NULL, i));
 	for (int i = 1; i <= N_FRAMES; i++)
 		run(db, sqlite3_mprintf("INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into)"
 					" VALUES(%d, 'native', nullif(%u, 0), nullif(%u, 0), nullif(%u, 0), %u, %d, nullif(%u, 0))",
@@ -100,13 +100,13 @@ static void both_say_the_same(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		fill(*state, seed);
-		check_same(*state, "hot_function", "function, name, file, self_samples, self_ns, total_samples, total_ns,"
+		check_same(*state, "hot_function", "function, name, file, self_samples, self_weight, total_samples, total_weight,"
 						   " round(self_share, 9), round(total_share, 9)");
-		check_same(*state, "hot_line", "file, line, function, name, module, self_samples, self_ns, total_samples, total_ns,"
+		check_same(*state, "hot_line", "file, line, function, name, module, self_samples, self_weight, total_samples, total_weight,"
 					       " round(self_share, 9), round(total_share, 9)");
-		check_same(*state, "caller_callee", "caller, callee, caller_function, callee_function, samples, weight_ns");
-		assert_int_equal(number(*state, sqlite3_mprintf("SELECT sum(self_ns) FROM hot_function")),
-				 number(*state, sqlite3_mprintf("SELECT sum(weight_ns) FROM stack_total")));
+		check_same(*state, "caller_callee", "caller, callee, caller_function, callee_function, samples, weight");
+		assert_int_equal(number(*state, sqlite3_mprintf("SELECT sum(self_weight) FROM hot_function")),
+				 number(*state, sqlite3_mprintf("SELECT sum(weight) FROM stack_total")));
 		assert_int_equal(number(*state, sqlite3_mprintf("SELECT sum(self_samples) FROM main.hot_line")),
 				 number(*state, sqlite3_mprintf("SELECT sum(samples) FROM stack_total")));
 		run(*state, sqlite3_mprintf("DELETE FROM stack_total; DELETE FROM stack; DELETE FROM frame; DELETE FROM function;"
@@ -124,11 +124,11 @@ static void recursion_counts_once(void **state)
 			"INSERT INTO frame(frame, kind, function, line) VALUES(1, 'python', 1, 1), (2, 'python', 2, 5);"
 			"INSERT INTO stack VALUES(1, NULL, 1, 0), (2, 1, 1, 1), (3, 2, 1, 2), (4, 3, 2, 3);"
 			"INSERT INTO stack_total VALUES(1, 1, 3, 2, 20), (1, 1, 4, 3, 30)"));
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT total_ns FROM hot_function WHERE name = 'f'")), 50);
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT self_ns FROM hot_function WHERE name = 'f'")), 20);
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT total_ns FROM main.hot_function WHERE name = 'f'")), 50);
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT weight_ns FROM caller_callee WHERE caller = 'f' AND callee = 'f'")), 50);
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT weight_ns FROM caller_callee WHERE caller IS NULL")), 50);
+	assert_int_equal(number(db, sqlite3_mprintf("SELECT total_weight FROM hot_function WHERE name = 'f'")), 50);
+	assert_int_equal(number(db, sqlite3_mprintf("SELECT self_weight FROM hot_function WHERE name = 'f'")), 20);
+	assert_int_equal(number(db, sqlite3_mprintf("SELECT total_weight FROM main.hot_function WHERE name = 'f'")), 50);
+	assert_int_equal(number(db, sqlite3_mprintf("SELECT weight FROM caller_callee WHERE caller = 'f' AND callee = 'f'")), 50);
+	assert_int_equal(number(db, sqlite3_mprintf("SELECT weight FROM caller_callee WHERE caller IS NULL")), 50);
 }
 
 int main(void)

@@ -279,10 +279,10 @@ static void test_kernel(void **state)
 	assert_int_equal(fixture->batch->frames[0].address, ip);
 }
 
-static void add_total(struct fixture *fixture, uint32_t thread, int64_t stack, uint64_t weight_ns)
+static void add_total(struct fixture *fixture, uint32_t thread, int64_t stack, uint64_t weight)
 {
 	struct sample_row row = {
-		.pid = 1, .tid = (pid_t)(100 + thread), .stack = stack, .weight_ns = weight_ns,
+		.pid = 1, .tid = (pid_t)(100 + thread), .stack = stack, .weight = weight,
 	};
 
 	assert_int_equal(intern_total(&fixture->intern, fixture->batch, thread, &row), 0);
@@ -300,14 +300,14 @@ static void test_totals(void **state)
 	add_total(fixture, 0, 7, 20);
 	assert_int_equal(fixture->batch->n_totals, 3);
 	totals = fixture->batch->totals;
-	assert_true(totals[0].stack == 0 && totals[0].samples == 1 && totals[0].weight_ns == 1);
-	assert_true(totals[1].tid == 100 && totals[1].samples == 2 && totals[1].weight_ns == 30);
-	assert_true(totals[2].tid == 101 && totals[2].samples == 1 && totals[2].weight_ns == 100);
+	assert_true(totals[0].stack == 0 && totals[0].samples == 1 && totals[0].weight == 1);
+	assert_true(totals[1].tid == 100 && totals[1].samples == 2 && totals[1].weight == 30);
+	assert_true(totals[2].tid == 101 && totals[2].samples == 1 && totals[2].weight == 100);
 	batch_clear(fixture->batch);
 	intern_flushed(&fixture->intern);
 	add_total(fixture, 0, 7, 5);
 	assert_int_equal(fixture->batch->n_totals, 1);
-	assert_true(fixture->batch->totals[0].samples == 1 && fixture->batch->totals[0].weight_ns == 5);
+	assert_true(fixture->batch->totals[0].samples == 1 && fixture->batch->totals[0].weight == 5);
 }
 
 /* Totals of many pairs, each found again although the array moves as it grows. */
@@ -315,7 +315,7 @@ static void test_many_totals(void **state)
 {
 	enum { N_THREADS = 50, N_STACKS = 200 };
 	struct fixture *fixture = *state;
-	uint64_t samples = 0, weight_ns = 0;
+	uint64_t samples = 0, weight = 0;
 
 	for (int again = 0; again < 3; again++)
 		for (uint32_t thread = 0; thread < N_THREADS; thread++)
@@ -325,10 +325,10 @@ static void test_many_totals(void **state)
 	for (size_t i = 0; i < fixture->batch->n_totals; i++) {
 		assert_int_equal(fixture->batch->totals[i].samples, 3);
 		samples += fixture->batch->totals[i].samples;
-		weight_ns += fixture->batch->totals[i].weight_ns;
+		weight += fixture->batch->totals[i].weight;
 	}
 	assert_int_equal(samples, 3 * N_THREADS * N_STACKS);
-	assert_int_equal(weight_ns, 6 * N_THREADS * N_STACKS);
+	assert_int_equal(weight, 6 * N_THREADS * N_STACKS);
 }
 
 /* After a flush known places are not told again; new ones go on counting. */

@@ -35,7 +35,7 @@ static const struct layer {
 	{ "unwind/cpython", { "base" } },
 	{ "unwind/stitch", { "base", "unwind/native", "unwind/cpython" } },
 	{ "symbolize", { "base" } },
-	{ "src/record", { "base" } },
+	{ "src/capture", { "base" } },
 	{ "src/catalogue", { "base" } },
 	{ "src/store", { "base", "src/catalogue" } },
 
@@ -47,7 +47,7 @@ static const struct layer {
 	{ "src/compare", { "base", "src/store", "src/export" } },
 	{ "src/top", { "base", "src/store" } },
 	{ "src/pipeline",
-	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
+	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture",
 	    "src/store" } },
 
 	{ "src/backtrace",
@@ -55,7 +55,7 @@ static const struct layer {
 
 	{ "src/live", { "base", "src/catalogue", "src/backtrace" } },
 
-	{ "src/doctor", { "base", "unwind/cpython", "src/record" } },
+	{ "src/doctor", { "base", "unwind/cpython", "src/capture" } },
 
 	{ "src/extension", { "base", "src/store", "src/sql" } },
 
@@ -63,7 +63,7 @@ static const struct layer {
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
 	{ "src/cli",
-	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/record",
+	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture",
 	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",
 	    "src/top", "src/live", "src/archive", "src/import", "src/compare", "src/inject", "src/agent" } },
 };
@@ -270,7 +270,7 @@ static void the_checker_tells_right_from_wrong(void **state)
 		{ "src/export/export_svg.c", "src/store/rows.h", false }, /* private */
 		{ "src/export/export_svg.c", "src/report/report.h", false }, /* a sibling */
 		{ "src/export/deeper/a.c", "src/export/export.h", true },
-		{ "src/sql/run.c", "src/record/record.h", false },
+		{ "src/sql/run.c", "src/capture/capture.h", false },
 		{ "unwind/stitch/stitch.c", "unwind/native/native.h", true },
 		{ "unwind/stitch/stitch.c", "unwind/native/row.h", false },
 		{ "unwind/native/unwind.c", "unwind/cpython/cpython.h", false },

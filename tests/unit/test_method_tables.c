@@ -237,7 +237,7 @@ static void test_nameless_plumbing(void **state)
 	CLEANUP(symbol_module_freep) struct symbol_module *stripped = NULL;
 	char file[] = "/tmp/test_method_tables.XXXXXX", command[MAX_LINE], line[512], name[256],
 	     type;
-	unsigned n_nameless = 0, n_plumbing = 0;
+	unsigned n_nameless = 0, n_internal = 0;
 	unsigned long address;
 	struct symbol symbol;
 	FILE *symbols;
@@ -268,19 +268,19 @@ static void test_nameless_plumbing(void **state)
 		/* Neither the sorter nor the collector is hidden, whatever is known of them. */
 		if (strcmp(name, "list_sort_impl") == 0 || strcmp(name, "gc_collect_main") == 0 ||
 		    strncmp(name, "builtin_", 8) == 0)
-			assert_int_not_equal(symbol.role, SYMBOL_GLUE);
-		if (!symbol_is_glue(name) || !strchr(symbol.name, '+'))
+			assert_int_not_equal(symbol.role, SYMBOL_INTERNAL);
+		if (!symbol_is_internal(name) || !strchr(symbol.name, '+'))
 			continue;
 		n_nameless++;
-		n_plumbing += symbol.role == SYMBOL_GLUE;
+		n_internal += symbol.role == SYMBOL_INTERNAL;
 	}
 	assert_int_equal(pclose(symbols), 0);
 	unlink(file);
 	globfree(&found);
-	print_message("%u of %u nameless functions of the plumbing were recognised\n", n_plumbing,
+	print_message("%u of %u nameless functions of the internal functions were recognised\n", n_internal,
 		      n_nameless);
 	assert_true(n_nameless > 20);
-	assert_true(n_plumbing * 100 >= n_nameless * 70);
+	assert_true(n_internal * 100 >= n_nameless * 70);
 }
 
 int main(void)

@@ -17,21 +17,21 @@
 #include "src/pipeline/name_files.h"
 #include "src/pipeline/name_wire.h"
 
-struct ends {
+struct pidfd_set {
 	int a, b;
 };
 
-static struct ends make_ends(void)
+static struct pidfd_set make_ends(void)
 {
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-	return (struct ends){ ends[0], ends[1] };
+	return (struct pidfd_set){ ends[0], ends[1] };
 }
 
 static void test_carries_bytes_and_a_file(void **state)
 {
-	struct ends ends = make_ends();
+	struct pidfd_set ends = make_ends();
 	int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct stat sent, came;
 	struct wire wire;
@@ -63,7 +63,7 @@ static void test_carries_bytes_and_a_file(void **state)
 static void test_bounds_what_comes(void **state)
 {
 	const uint32_t head[] = { WIRE_ANSWERS, WIRE_MAX_BYTES + 1 };
-	struct ends ends = make_ends();
+	struct pidfd_set ends = make_ends();
 	struct wire wire;
 
 	(void)state;

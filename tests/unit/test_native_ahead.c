@@ -6,58 +6,58 @@
 
 #include <cmocka.h>
 
-#include "unwind/native/ahead.h"
+#include "unwind/native/prefetch.h"
 
 enum { FRAMES = 20, LONG_ENOUGH = 10000 };
 
 /* Walks that take so many nanoseconds each way; every so-manieth is interrupted for a millisecond. */
-static void walk(struct ahead *ahead, uint64_t guess_ns, uint64_t in_order_ns, unsigned interrupted)
+static void walk(struct prefetch *ahead, uint64_t guess_ns, uint64_t in_order_ns, unsigned interrupted)
 {
 	for (unsigned i = 1; i <= LONG_ENOUGH; i++) {
-		uint64_t ns = ahead->way == AHEAD_BY_GUESS ? guess_ns : in_order_ns;
+		uint64_t ns = ahead->way == PREFETCH_BY_GUESS ? guess_ns : in_order_ns;
 
-		ahead_note(ahead, interrupted && i % interrupted == 0 ? 1000000 : ns, FRAMES);
+		prefetch_note(ahead, interrupted && i % interrupted == 0 ? 1000000 : ns, FRAMES);
 	}
 	/* Not in a trial: those are few. */
 	while (ahead->trial.n_samples > 100)
-		ahead_note(ahead, ahead->way == AHEAD_BY_GUESS ? guess_ns : in_order_ns, FRAMES);
+		prefetch_note(ahead, ahead->way == PREFETCH_BY_GUESS ? guess_ns : in_order_ns, FRAMES);
 }
 
 static void test_the_faster_way(void **state)
 {
-	struct ahead ahead = { 0 };
+	struct prefetch ahead = { 0 };
 
 	(void)state;
 	walk(&ahead, 300, 500, 0);
-	assert_int_equal(ahead.way, AHEAD_BY_GUESS);
+	assert_int_equal(ahead.way, PREFETCH_BY_GUESS);
 	walk(&ahead, 500, 300, 0);
-	assert_int_equal(ahead.way, AHEAD_IN_ORDER);
+	assert_int_equal(ahead.way, PREFETCH_IN_ORDER);
 	walk(&ahead, 300, 500, 0);
-	assert_int_equal(ahead.way, AHEAD_BY_GUESS);
+	assert_int_equal(ahead.way, PREFETCH_BY_GUESS);
 }
 
 static void test_interruptions_do_not_matter(void **state)
 {
-	struct ahead ahead = { 0 };
+	struct prefetch ahead = { 0 };
 
 	(void)state;
 	walk(&ahead, 300, 500, 37);
-	assert_int_equal(ahead.way, AHEAD_BY_GUESS);
+	assert_int_equal(ahead.way, PREFETCH_BY_GUESS);
 	walk(&ahead, 500, 300, 37);
-	assert_int_equal(ahead.way, AHEAD_IN_ORDER);
+	assert_int_equal(ahead.way, PREFETCH_IN_ORDER);
 }
 
 /* Most walks are not tried upon: both ways are taken in few of them. */
 static void test_trials_are_rare(void **state)
 {
 	unsigned n_guessed = 0;
-	struct ahead ahead = { 0 };
+	struct prefetch ahead = { 0 };
 
 	(void)state;
 	walk(&ahead, 500, 300, 0);
 	for (unsigned i = 0; i < LONG_ENOUGH; i++) {
-		n_guessed += ahead.way == AHEAD_BY_GUESS;
-		ahead_note(&ahead, ahead.way == AHEAD_BY_GUESS ? 500 : 300, FRAMES);
+		n_guessed += ahead.way == PREFETCH_BY_GUESS;
+		prefetch_note(&ahead, ahead.way == PREFETCH_BY_GUESS ? 500 : 300, FRAMES);
 	}
 	assert_in_range(n_guessed, 1, LONG_ENOUGH / 50);
 }
@@ -76,24 +76,24 @@ static void test_not_behind_the_start(void **state)
 	enum { DEPTH = 1000, SP = 0x7000 };
 	static uint8_t bytes[4096];
 	struct pc_table pcs = { 0 };
-	struct ahead ahead = { .way = AHEAD_IN_ORDER };
+	struct prefetch ahead = { .way = PREFETCH_IN_ORDER };
 	struct sample sample = sample_of(1, bytes, sizeof bytes, SP), other = sample_of(2, bytes, sizeof bytes, SP);
 	struct native_frame frame = { .pc = 1, .sp = SP, .cfa = SP + DEPTH };
 	struct native_stack stack = { .frames = &frame, .n_frames = 1, .sample = &sample, .end = STACK_COMPLETE };
 
 	(void)state;
-	ahead_expect(&ahead, &pcs, &sample);
+	prefetch_expect(&ahead, &pcs, &sample);
 	assert_int_equal(ahead.end - ahead.next, sizeof bytes);
-	ahead_done(&ahead, &stack);
+	prefetch_done(&ahead, &stack);
 	assert_true(ahead.next >= ahead.end);
-	ahead_expect(&ahead, &pcs, &sample);
+	prefetch_expect(&ahead, &pcs, &sample);
 	assert_int_equal(ahead.end - ahead.next, DEPTH);
-	ahead_expect(&ahead, &pcs, &other);
+	prefetch_expect(&ahead, &pcs, &other);
 	assert_int_equal(ahead.end - ahead.next, sizeof bytes);
 
 	stack.end = STACK_TRUNCATED;
-	ahead_done(&ahead, &stack);
-	ahead_expect(&ahead, &pcs, &sample);
+	prefetch_done(&ahead, &stack);
+	prefetch_expect(&ahead, &pcs, &sample);
 	assert_int_equal(ahead.end - ahead.next, sizeof bytes);
 }
 

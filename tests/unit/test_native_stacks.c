@@ -87,7 +87,7 @@ static uint64_t sum_of(const struct native_stack *stack)
 }
 
 /* All places are known by now. That a stack was expected, in whichever way, changes nothing of it. */
-static void check_second_pass(struct stacks_home *home, enum ahead_way way)
+static void check_second_pass(struct stacks_home *home, enum prefetch_way way)
 {
 	size_t before = n_allocations;
 
@@ -96,7 +96,7 @@ static void check_second_pass(struct stacks_home *home, enum ahead_way way)
 
 		assert_int_equal(native_unwind(home->process, &home->samples[i], NULL, &home->stack), 0);
 		sum = sum_of(&home->stack);
-		home->unwinder->ahead.way = way;
+		home->unwinder->prefetch.way = way;
 		native_expect(home->process, &home->samples[i]);
 		assert_int_equal(native_unwind(home->process, &home->samples[i], NULL, &home->stack), 0);
 		assert_int_equal(sum_of(&home->stack), sum);
@@ -118,7 +118,7 @@ static size_t check_file(const char *path)
 	for (size_t i = 0; i < home.n_samples; i++)
 		check_sample(&file, &home, &home.samples[i], &tally);
 	assert_true(stacks_close(&file));
-	for (enum ahead_way way = 0; way < AHEAD_N_WAYS; way++)
+	for (enum prefetch_way way = 0; way < PREFETCH_N_WAYS; way++)
 		check_second_pass(&home, way);
 	print_message("%s: %zu samples, %zu frames, %zu as libdwfl has them, %zu to the thread's start\n",
 		      strrchr(path, '/') + 1, tally.n_samples, tally.n_frames, tally.n_equal, tally.n_reached);

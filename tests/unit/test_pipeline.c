@@ -10,7 +10,7 @@
 static struct pipeline *new_pipeline(const char *path)
 {
 	static const struct run_row run = { .started_ns = 1, .command = "none", .mode = "cpu", .host = "here",
-					    .kernel = "6", .probing = "0", .stack_source = "read" };
+					    .kernel = "6", .probing = "0", .stack_source = "wakeup" };
 	const struct pipeline_options options = { 0 };
 	struct pipeline *pipeline;
 	struct store *store;
@@ -83,7 +83,7 @@ static void threads_without_a_number_stay_one(void **state)
 		pipeline->threads[0].ended_ns = 2;
 		for (size_t i = 0; i < pipeline->n_threads; i++)
 			pipeline->threads[i].is_new = false;
-		assert_int_equal(pipeline_forget_ended(pipeline), 0);
+		assert_int_equal(pipeline_evict_ended(pipeline), 0);
 		assert_int_equal(pipeline_know_thread(pipeline, 1000, 0, 3, &again), 0);
 		assert_int_equal(again, 0);
 		assert_int_equal(pipeline->n_threads, 1);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/record/poll_pace.h"
+#include "src/capture/poll_pace.h"
 
 enum { MS = 1000000 };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "src/record/poll_parse.h"
+#include "src/capture/poll_parse.h"
 
 /* A "stat" file with a name, and with what its memory is like. */
 static const char *stat_of(const char *name, const char *code, const char *stack, const char *data)

@@ -41,7 +41,7 @@ static void run_one_of_two(struct target_page *page)
 /* What came of a recording. */
 struct seen {
 	pid_t pid;               /* samples of this thread are counted on their own */
-	uint64_t weight_ns, of_others_ns;
+	uint64_t weight, of_others_ns;
 	unsigned n, n_of_others;
 	pid_t forked, ended;
 	unsigned n_forks, n_execs, n_ended;
@@ -53,17 +53,17 @@ static void see_sample(const struct capture_event *event, struct seen *seen)
 {
 	const struct sample *sample = &event->sample;
 
-	seen->is_wrong |= !sample->is_polled || sample->has_user || sample->weight_ns == 0 ||
+	seen->is_wrong |= !sample->is_polled || sample->has_user || sample->weight == 0 ||
 			  sample->pid != event->pid || sample->tid != event->tid || sample->time_ns != event->time_ns;
 	seen->sample_before_exec |= seen->n_execs == 0;
 	if (event->tid == seen->pid) {
 		seen->n++;
-		seen->weight_ns += sample->weight_ns;
+		seen->weight += sample->weight;
 		return;
 	}
 	seen->sample_before_fork |= seen->n_forks == 0;
 	seen->n_of_others++;
-	seen->of_others_ns += sample->weight_ns;
+	seen->of_others_ns += sample->weight;
 }
 
 static void see(const struct capture_event *event, void *data)
@@ -122,7 +122,7 @@ static void weights_add_up_to_the_cpu_time(void **state)
 	finish(capture, &seen);
 	used_ns = cpu_of_thread_ns(target.pid, seen.pid) - before_ns;
 	assert_true(seen.n > 10);
-	assert_in_range(seen.weight_ns, used_ns / 2, used_ns);
+	assert_in_range(seen.weight, used_ns / 2, used_ns);
 	assert_int_equal(seen.n_of_others, 0); /* the one that sleeps */
 	capture_read_counts(capture, &counts);
 	assert_int_equal(counts.samples, seen.n);
@@ -172,7 +172,7 @@ static void a_thread_is_met_only_while_it_runs(void **state)
 	finish(capture, &seen);
 	used_ns = cpu_of_thread_ns(target.pid, seen.pid) - before_ns;
 	assert_true(used_ns >= 100000000);
-	assert_in_range(seen.weight_ns, used_ns / 2, used_ns);
+	assert_in_range(seen.weight, used_ns / 2, used_ns);
 	capture_free(capture);
 	target_end(&target);
 }

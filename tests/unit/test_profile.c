@@ -21,7 +21,7 @@ static const char rows_sql[] =
 	"INSERT INTO thread VALUES(42, 42, 'main', 1.0, NULL), (42, 43, 'worker', 1.0, NULL), (7, 7, 'lost', 1.0, NULL);"
 	"INSERT INTO module VALUES(1, '/usr/bin/python3.11', NULL), (2, '/lib/libc.so.6', 'abcd'), (3, 'relative.so', NULL);"
 	"INSERT INTO function VALUES"
-	" (1, '_PyEval_EvalFrameDefault', NULL, 'native', 'glue', NULL, NULL, 1),"
+	" (1, '_PyEval_EvalFrameDefault', NULL, 'native', 'internal', NULL, NULL, 1),"
 	" (2, 'train', NULL, 'python', NULL, 'train.py', 10, NULL),"
 	" (3, 'sorted', 'builtin_sorted', 'native', 'builtin', 'bltinmodule.c', 2300, 1),"
 	" (4, 'do_futex', NULL, 'kernel', NULL, NULL, NULL, NULL);"
@@ -97,7 +97,7 @@ static void test_all_of_it_is_there(void **state)
 	assert_int_equal(profile->n_totals, 3);
 	assert_int_equal(profile->totals[0].stack, 3);
 	assert_int_equal(profile->totals[0].samples, 3);
-	assert_int_equal(profile->totals[0].weight_ns, 30);
+	assert_int_equal(profile->totals[0].weight, 30);
 	assert_int_equal(profile->totals[1].stack, -1); /* nothing could be read */
 	assert_int_equal(profile->totals[1].samples, 2);
 
@@ -230,8 +230,8 @@ static void test_what_is_not_let_in(void **state)
 		"UPDATE function SET module = 77 WHERE function = 1",
 		"UPDATE stack_total SET stack = 77 WHERE stack = 4",
 		"UPDATE stack_total SET samples = -1",
-		"UPDATE stack_total SET weight_ns = -1",
-		"UPDATE stack_total SET weight_ns = 4611686018427387904",  /* three of them overflow */
+		"UPDATE stack_total SET weight = -1",
+		"UPDATE stack_total SET weight = 4611686018427387904",  /* three of them overflow */
 		"UPDATE stack_total SET pid = 2147483648",
 		"UPDATE thread SET tid = -5 WHERE tid = 43",
 		"ALTER TABLE frame RENAME COLUMN is_eval TO eval",

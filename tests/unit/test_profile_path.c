@@ -48,7 +48,7 @@ static const struct {
 			    .inlined_into = AT_EVAL } },
 	{ "py", { .kind = FRAME_PYTHON, .name = "train", .function = 1, .inlined_into = -1 } },
 	{ "py2", { .kind = FRAME_PYTHON, .name = "key", .function = 2, .inlined_into = -1 } },
-	{ "glue", NATIVE("_PyObject_Call", PYTHON, ROLE_GLUE) },
+	{ "internal", NATIVE("_PyObject_Call", PYTHON, ROLE_GLUE) },
 	{ "unnamed", NAMELESS("python3.11+0x1234", PYTHON) },
 	{ "unnamed2", { .kind = FRAME_NATIVE, .name = "python3.11+0x12340", .module = PYTHON,
 		.function = 9,
@@ -134,16 +134,16 @@ static void test_folding(void **state)
 	static const struct {
 		const char *stack, *shown;
 	} cases[] = {
-		/* evaluations and glue go, all else stays */
+		/* evaluations and internal go, all else stays */
 		{ "eval py eval py2", "py py2" },
-		{ "eval py glue eval py2 syscall", "py py2 syscall" },
+		{ "eval py internal eval py2 syscall", "py py2 syscall" },
 		{ "eval py plain", "py plain" },
 		{ "eval py jit syscall", "py jit syscall" },
 		{ "eval_inlined py", "py" },
 		/* on the way from an evaluation to a builtin */
 		{ "eval py eval unnamed builtin", "py builtin" },
-		{ "eval unnamed glue unnamed2 builtin", "builtin" },
-		{ "eval glue unnamed builtin unnamed eval py2", "builtin unnamed py2" },
+		{ "eval unnamed internal unnamed2 builtin", "builtin" },
+		{ "eval internal unnamed builtin unnamed eval py2", "builtin unnamed py2" },
 		{ "eval unnamed builtin unnamed builtin", "builtin unnamed builtin" },
 		/* may be a builtin itself: stays */
 		{ "eval unnamed eval py", "unnamed py" },
@@ -159,8 +159,8 @@ static void test_folding(void **state)
 		{ "unnamed libc_start libc+ unnamed2 pymain unnamed eval py", "py" },
 		{ "_start libc_alias libc_call pymain eval py", "py" },
 		{ "clone3 start_thread unnamed unnamed2 eval py", "py" },
-		{ "libc+ libc+ unnamed glue eval py", "py" },
-		{ "clone3 start_thread worker glue eval py", "worker py" },
+		{ "libc+ libc+ unnamed internal eval py", "py" },
+		{ "clone3 start_thread worker internal eval py", "worker py" },
 		{ "_start libc_start app app_glue app_eval py", "app py" },
 		{ "_start libc_start app_unnamed app_unnamed app_eval py",
 			"app_unnamed app_unnamed py" },
@@ -179,7 +179,7 @@ static void test_folding(void **state)
 		/* something is always left */
 		{ "eval", "eval" },
 		{ "_start libc_start pymain eval", "eval" },
-		{ "eval glue", "glue" },
+		{ "eval internal", "internal" },
 		/* inlined functions are frames */
 		{ "eval py innermost", "py gemm inner innermost" },
 		{ "eval py gemm syscall", "py gemm syscall" },
@@ -222,7 +222,7 @@ static void test_too_little_room_keeps_the_outermost(void **state)
 	int32_t path[4] = { -7, -7, -7, -7 };
 
 	(void)state;
-	make(&made, "eval py glue py2 gemm syscall");
+	make(&made, "eval py internal py2 gemm syscall");
 	assert_int_equal(profile_path(&made.profile, 5, false, path, 2), 2);
 	assert_int_equal(path[0], by_word("py"));
 	assert_int_equal(path[1], by_word("py2"));
@@ -238,13 +238,13 @@ static void test_a_part(void **state)
 		bool python_only;
 		const char *shown;
 	} cases[] = {
-		{ "_start pymain eval py glue builtin eval py2 gemm", "py", false, "py builtin py2 gemm" },
-		{ "_start pymain eval py glue builtin eval py2 gemm", "py2", false, "py2 gemm" },
+		{ "_start pymain eval py internal builtin eval py2 gemm", "py", false, "py builtin py2 gemm" },
+		{ "_start pymain eval py internal builtin eval py2 gemm", "py2", false, "py2 gemm" },
 		{ "_start pymain eval py eval py gemm", "py", false, "py py gemm" },
-		{ "_start pymain eval py glue builtin", "glue", false, "builtin" },
-		{ "_start pymain eval py glue builtin", "gemm", false, "py builtin" },
-		{ "_start pymain eval py glue builtin eval py2 gemm", NULL, true, "py py2" },
-		{ "_start pymain eval py glue builtin eval py2 gemm", "builtin", true, "py2" },
+		{ "_start pymain eval py internal builtin", "internal", false, "builtin" },
+		{ "_start pymain eval py internal builtin", "gemm", false, "py builtin" },
+		{ "_start pymain eval py internal builtin eval py2 gemm", NULL, true, "py py2" },
+		{ "_start pymain eval py internal builtin eval py2 gemm", "builtin", true, "py2" },
 		{ "start_thread worker gemm", NULL, true, "" },
 		{ "_start pymain eval py builtin select syscall io", NULL, true, "py io" },
 		{ "start_thread worker gemm syscall io", NULL, true, "io" },

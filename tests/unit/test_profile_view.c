@@ -17,11 +17,11 @@ static void put_all(struct store *store)
 		assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = i, .parent = i - 1, .frame = FRAME, .depth = (unsigned)i - 1 }), 0);
 	for (uint64_t i = 0; i < N_SAMPLES; i++) {
 		struct sample_row row = { .time_ns = start_ns + (i % 5 == 4 ? i - 2 : i) * second_ns / 100,
-					  .pid = 42, .tid = i % 2 ? 44 : 43, .cpu = (unsigned)i % 4, .weight_ns = 1000 + i,
+					  .pid = 42, .tid = i % 2 ? 44 : 43, .cpu = (unsigned)i % 4, .weight = 1000 + i,
 					  .verdict = (enum verdict)(i % VERDICT_N), .stack = (int64_t)(i % 4),
 					  .gil = (enum answer)(i % 3), .gc = ANSWER_NO,
 					  .state = (enum thread_state)(i % STATE_N) };
-		struct total_row total = { .pid = 42, .tid = row.tid, .stack = row.stack, .samples = 1, .weight_ns = row.weight_ns };
+		struct total_row total = { .pid = 42, .tid = row.tid, .stack = row.stack, .samples = 1, .weight = row.weight };
 
 		assert_int_equal(store_put_sample(store, &row), 0);
 		assert_int_equal(store_put_total(store, &total), 0);
@@ -48,7 +48,7 @@ static int64_t count(sqlite3 *db, const char *condition, int64_t *ret_weight)
 	char sql[512];
 
 	if (ret_weight) {
-		snprintf(sql, sizeof sql, "SELECT sum(weight_ns) FROM sample WHERE %s", condition);
+		snprintf(sql, sizeof sql, "SELECT sum(weight) FROM sample WHERE %s", condition);
 		*ret_weight = ask(db, sql);
 	}
 	snprintf(sql, sizeof sql, "SELECT count(*) FROM sample WHERE %s", condition);
@@ -65,12 +65,12 @@ static void check(sqlite3 *db, struct profile_filter filter, const char *conditi
 	assert_int_equal(profile_load_view(db, &filter, &profile), 0);
 	for (size_t i = 0; i < profile->n_totals; i++) {
 		samples += profile->totals[i].samples;
-		weight += profile->totals[i].weight_ns;
+		weight += profile->totals[i].weight;
 	}
 	for (size_t i = 0; i < profile->n_samples; i++) {
 		const struct profile_sample *sample = &profile->samples[i];
 
-		sample_weight += sample->weight_ns;
+		sample_weight += sample->weight;
 		assert_true(i == 0 || profile->samples[i - 1].time_ns <= sample->time_ns);
 		assert_true((size_t)sample->thread < profile->n_threads);
 		assert_true(sample->stack >= -1 && sample->stack < (int32_t)profile->n_stacks);
@@ -114,7 +114,7 @@ static void test_a_sample(void **state)
 	sample = &profile->samples[0]; /* i is 7 */
 	assert_int_equal(profile->threads[sample->thread].tid, 44);
 	assert_string_equal(profile->threads[sample->thread].name, "");
-	assert_int_equal(sample->weight_ns, 1007);
+	assert_int_equal(sample->weight, 1007);
 	assert_int_equal(sample->cpu, 3);
 	assert_int_equal(sample->verdict, 7 % VERDICT_N);
 	assert_int_equal(sample->state, 7 % STATE_N);

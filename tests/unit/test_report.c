@@ -161,10 +161,10 @@ static void test_sums(void **state)
 	assert_int_equal(report_sums_of_frames(&made.profile, false, order_by_function, &sums), 0);
 	assert_true(sums.whole.by_weight);
 	assert_int_equal(sums.whole.samples, 100);
-	assert_int_equal(sums.whole.weight_ns, 1000000000);
+	assert_int_equal(sums.whole.weight, 1000000000);
 	for (size_t i = 0; i < sums.n_items; i++)
 		self += sums.items[i].self;
-	assert_int_equal(self, sums.whole.weight_ns);
+	assert_int_equal(self, sums.whole.weight);
 	assert_int_equal(find(&sums, "Trainer.train")->total, 970000000);
 	assert_int_equal(find(&sums, "Trainer.train")->self, 100000000);
 	/* Three walk()s on every stack count once; line 23 is on it twice. */
@@ -186,7 +186,7 @@ static void test_without_weights(void **state)
 	(void)state;
 	made_training(&made);
 	for (size_t i = 0; i < made.profile.n_totals; i++)
-		made.profile.totals[i].weight_ns = 0;
+		made.profile.totals[i].weight = 0;
 	assert_int_equal(report_sums_of_frames(&made.profile, false, order_by_function, &sums), 0);
 	assert_false(sums.whole.by_weight);
 	assert_int_equal(find(&sums, "sorted")->self, 5);
@@ -371,9 +371,9 @@ static void test_many_stacks(void **state)
 	for (size_t i = 0; i < sums.n_items; i++) {
 		self += sums.items[i].self;
 		assert_true(sums.items[i].total >= sums.items[i].self);
-		assert_true(sums.items[i].total <= sums.whole.weight_ns);
+		assert_true(sums.items[i].total <= sums.whole.weight);
 	}
-	assert_int_equal(self, sums.whole.weight_ns);
+	assert_int_equal(self, sums.whole.weight);
 }
 
 /* Of a table, the lines behind its head. */
@@ -556,7 +556,7 @@ static void test_waits_fit(void **state)
 static char *neighbours_text(const char *name, bool callers, bool json)
 {
 	CLEANUP(made_done) struct made_profile made = {};
-	CLEANUP(words_done) struct words names = {};
+	CLEANUP(glob_list_done) struct glob_list names = {};
 	const struct report_options options = { .columns = 100, .json = json };
 	char *text = NULL;
 	size_t n_bytes;
@@ -564,7 +564,7 @@ static char *neighbours_text(const char *name, bool callers, bool json)
 
 	assert_non_null(out);
 	made_training(&made);
-	assert_int_equal(words_add(&names, name), 0);
+	assert_int_equal(glob_list_add(&names, name), 0);
 	assert_int_equal(report_neighbours(&made.profile, &names, callers, &options, out), 0);
 	assert_int_equal(fclose(out), 0);
 	return text;
@@ -600,12 +600,12 @@ static void test_neighbours(void **state)
 static void test_neighbours_of_nobody(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
-	CLEANUP(words_done) struct words names = {};
+	CLEANUP(glob_list_done) struct glob_list names = {};
 	const struct report_options options = {};
 
 	(void)state;
 	made_training(&made);
-	assert_int_equal(words_add(&names, "no such function"), 0);
+	assert_int_equal(glob_list_add(&names, "no such function"), 0);
 	assert_int_equal(report_neighbours(&made.profile, &names, true, &options, stdout), -ENODATA);
 }
 

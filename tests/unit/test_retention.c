@@ -7,10 +7,10 @@
 static int put_sample(struct store *store, uint64_t second, int64_t stack)
 {
 	const struct sample_row row = {
-		.time_ns = START + second * SECOND, .pid = 42, .tid = 43, .weight_ns = 10,
+		.time_ns = START + second * SECOND, .pid = 42, .tid = 43, .weight = 10,
 		.verdict = VERDICT_EXACT, .end = STACK_COMPLETE, .stack = stack,
 	};
-	const struct total_row total = { .pid = 42, .tid = 43, .stack = stack, .samples = 1, .weight_ns = 10 };
+	const struct total_row total = { .pid = 42, .tid = 43, .stack = stack, .samples = 1, .weight = 10 };
 	int r = store_put_sample(store, &row);
 
 	return r < 0 ? r : store_put_total(store, &total);
@@ -68,7 +68,7 @@ static void sweep(struct store *store, int64_t last_stack, int64_t last_frame)
 
 static const char *totals(const struct folder *f)
 {
-	return stock_shell(f->file, "SELECT stack, samples, weight_ns FROM stack_total");
+	return stock_shell(f->file, "SELECT stack, samples, weight FROM stack_total");
 }
 
 static void totals_are_those_of_what_is_left(void **state)

@@ -20,7 +20,7 @@ static struct sample_row made_row(size_t i)
 {
 	struct sample_row row = {
 		.time_ns = START + i * 10000000 + below(1000), .pid = 42 + (int)below(2), .cpu = below(4),
-		.weight_ns = below(1000), .verdict = (enum verdict)below(VERDICT_N), .end = (enum stack_end)below(STACK_N_ENDS),
+		.weight = below(1000), .verdict = (enum verdict)below(VERDICT_N), .end = (enum stack_end)below(STACK_N_ENDS),
 		.stack = below(100), .gil = (enum answer)below(3), .gc = (enum answer)below(3),
 		.state = (enum thread_state)below(STATE_N),
 	};
@@ -74,7 +74,7 @@ static void put_plain(sqlite3_stmt *put, const struct sample_row *row)
 	sqlite3_bind_int(put, 2, row->pid);
 	sqlite3_bind_int(put, 3, row->tid);
 	sqlite3_bind_int(put, 4, (int)row->cpu);
-	sqlite3_bind_int64(put, 5, (int64_t)row->weight_ns);
+	sqlite3_bind_int64(put, 5, (int64_t)row->weight);
 	bind_word(put, 6, verdict_name(row->verdict));
 	bind_word(put, 7, stack_end_name(row->end));
 	sqlite3_bind_null(put, 8);
@@ -97,7 +97,7 @@ static sqlite3 *open_both(const char *path, const struct sample_row *rows, size_
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(series_register(db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "ATTACH ':memory:' AS m; CREATE TABLE m.plain(id INTEGER PRIMARY KEY, timestamp REAL,"
-					  " pid INTEGER, tid INTEGER, cpu INTEGER, weight_ns INTEGER, verdict TEXT, stack_end TEXT,"
+					  " pid INTEGER, tid INTEGER, cpu INTEGER, weight INTEGER, verdict TEXT, stack_end TEXT,"
 					  " stack INTEGER, gil INTEGER, gc INTEGER, state TEXT, idle INTEGER, event TEXT); BEGIN",
 				      NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_prepare_v2(db, "INSERT INTO plain VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,'cpu-clock')", -1, &put, NULL),
@@ -151,7 +151,7 @@ static void add_condition(char *to, size_t n_bytes)
 		"gc IS %d %% 2", "idle = %d %% 2", "idle = -1 - %d", "state = 'lock' AND %d", "state IS NULL AND %d", "state = 3 + %d",
 		"verdict = 'exact' AND %d", "verdict = 'EXACT' COLLATE NOCASE AND %d", "stack_end = 'complete' AND %d",
 		"event = 'cpu-clock' AND %d", "event = 'other' AND %d", "cpu = %d %% 4", "(tid = 1 OR rowid < %d)",
-		"weight_ns > %d",
+		"weight > %d",
 	};
 	size_t used = strlen(to);
 
@@ -177,14 +177,14 @@ static void test_same_answers_as_a_plain_table(void **state)
 	put_rows(store, rows, N_ROWS);
 	finish(store);
 	db = open_both(f->file, rows, N_ROWS);
-	ask_both(db, "SELECT count(*), sum(h %% 1000003 * h) FROM (SELECT sum(rowid * weight_ns) AS h FROM %s%s GROUP BY pid, tid, cpu, verdict,"
+	ask_both(db, "SELECT count(*), sum(h %% 1000003 * h) FROM (SELECT sum(rowid * weight) AS h FROM %s%s GROUP BY pid, tid, cpu, verdict,"
 		     " stack_end, gil, gc, state, event, idle)", "");
 	for (unsigned i = 0; i < N_QUESTIONS; i++) {
 		char where[1024] = "";
 
 		for (unsigned n = 1 + below(3); n > 0; n--)
 			add_condition(where, sizeof where);
-		ask_both(db, "SELECT count(*), sum(rowid), sum(weight_ns), min(timestamp), max(stack), min(state) FROM %s WHERE %s", where);
+		ask_both(db, "SELECT count(*), sum(rowid), sum(weight), min(timestamp), max(stack), min(state) FROM %s WHERE %s", where);
 		ask_both(db, below(2) ? "SELECT rowid, timestamp, tid FROM %s WHERE %s ORDER BY rowid DESC LIMIT 20" :
 					"SELECT rowid, stack FROM %s WHERE %s ORDER BY rowid LIMIT 20", where);
 	}
@@ -223,9 +223,9 @@ static void test_totals(void **state)
 	static const struct {
 		const char *ours, *theirs;
 	} questions[] = {
-		{ "SELECT sum(samples), sum(weight_ns) FROM %s%s", "SELECT count(*), sum(weight_ns) FROM %s%s" },
-		{ "SELECT pid, tid, stack, sum(samples), sum(weight_ns) FROM %s%s GROUP BY 1, 2, 3",
-		  "SELECT pid, tid, stack, count(*), sum(weight_ns) FROM %s%s GROUP BY 1, 2, 3" },
+		{ "SELECT sum(samples), sum(weight) FROM %s%s", "SELECT count(*), sum(weight) FROM %s%s" },
+		{ "SELECT pid, tid, stack, sum(samples), sum(weight) FROM %s%s GROUP BY 1, 2, 3",
+		  "SELECT pid, tid, stack, count(*), sum(weight) FROM %s%s GROUP BY 1, 2, 3" },
 		{ "SELECT state, gil, cpu, sum(samples) FROM %s%s GROUP BY 1, 2, 3",
 		  "SELECT state, gil, cpu, count(*) FROM %s%s GROUP BY 1, 2, 3" },
 		{ "SELECT verdict, stack_end, gc, samples FROM %s%s WHERE tid = 1 AND gil = 1 ORDER BY 1, 2, 3",

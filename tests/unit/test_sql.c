@@ -204,8 +204,8 @@ static void json_lines(void **state)
 
 static void markdown_means_what_it_says(void **state)
 {
-	expect(*state, "SELECT 'a|b' AS weight_ns, '<module>' AS \"x|y\", NULL AS n, '\\|' AS s, 7 AS i", SQL_MARKDOWN, 10,
-	       "| weight_ns | x\\|y | n | s | i |\n| --- | --- | --- | --- | --- |\n"
+	expect(*state, "SELECT 'a|b' AS weight, '<module>' AS \"x|y\", NULL AS n, '\\|' AS s, 7 AS i", SQL_MARKDOWN, 10,
+	       "| weight | x\\|y | n | s | i |\n| --- | --- | --- | --- | --- |\n"
 	       "| a\\|b | \\<module> |  | \\\\\\| | 7 |\n");
 	expect(*state, "SELECT '__init__' AS a, '_x' || char(10) || 'y_' AS b WHERE 1", SQL_MARKDOWN, 0,
 	       "| a | b |\n| --- | --- |\n| \\_\\_init\\_\\_ | \\_x\\\\ny\\_ |\n");
@@ -299,9 +299,9 @@ static void mistakes_have_a_place(void **state)
 		     "line 1, column 8: no such column: f.nmae (did you mean name?)\n"
 		     "  SELECT f.nmae FROM function f\n"
 		     "         ^");
-	expect_error(*state, "SELECT 'ä', weight FROM sample",
-		     "line 1, column 13: no such column: weight (did you mean weight_ns?)\n"
-		     "  SELECT 'ä', weight FROM sample\n"
+	expect_error(*state, "SELECT 'ä', wieght FROM sample",
+		     "line 1, column 13: no such column: wieght (did you mean weight?)\n"
+		     "  SELECT 'ä', wieght FROM sample\n"
 		     "              ^");
 	expect_error(*state, "SELECT zzzzzzzz FROM sample",
 		     "line 1, column 8: no such column: zzzzzzzz\n"

@@ -16,7 +16,7 @@
 #include "memory_image.h"
 #include "unwind/stitch/stitch.h"
 
-enum { MAX_IMAGE_BYTES = 1 << 22, N_TOPS = 3, LEAST_FRAMES = 4 };
+enum { MAX_IMAGE_BYTES = 1 << 22, N_TOPS = 3, MIN_FRAMES = 4 };
 
 static struct memory_image image;
 
@@ -98,11 +98,11 @@ static void set_up(struct fixture *fixture, const char *name)
 	*fixture = (struct fixture){ .moving.base.ops = &ops };
 	assert_int_equal(image_open(&image, &fixture->moving.base, version, &fixture->runtime), 0);
 	assert_int_equal(memory_stitcher_new(&fixture->stitcher), 0);
-	for (size_t i = 0; i < IMAGE_N_THREADS && fixture->n < LEAST_FRAMES; i++) {
+	for (size_t i = 0; i < IMAGE_N_THREADS && fixture->n < MIN_FRAMES; i++) {
 		fixture->tid = image.threads[i];
 		fixture->n = read_frames(fixture->runtime, fixture->tid, fixture->frames, N_ELEMENTS(fixture->frames));
 	}
-	assert_true(fixture->n >= LEAST_FRAMES);
+	assert_true(fixture->n >= MIN_FRAMES);
 }
 
 static void tear_down(struct fixture *fixture)

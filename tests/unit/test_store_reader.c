@@ -87,7 +87,7 @@ static void test_tables_that_are_missing_or_fake(void **state)
 	stock_shell(f->file,
 		    "CREATE VIEW stack_total AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT "
 		    "x FROM c)"
-		    " SELECT x AS pid, x AS tid, x AS stack, x AS samples, x AS weight_ns FROM c");
+		    " SELECT x AS pid, x AS tid, x AS stack, x AS samples, x AS weight FROM c");
 	assert_int_equal(open_error(f->file), -EBADMSG);
 }
 

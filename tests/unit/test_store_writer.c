@@ -46,7 +46,7 @@ static void test_every_row_arrives(void **state)
 	assert_int_equal(put_samples(store, 1), 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(store_put_total(store, &(struct total_row){
-			.pid = 42, .tid = 43, .stack = 2, .samples = 5, .weight_ns = 50 }), 0);
+			.pid = 42, .tid = 43, .stack = 2, .samples = 5, .weight = 50 }), 0);
 	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){
 		.module = 1, .address = 0x1200, .holds = "anchor", .below_cfa = 48, .agreed = 3, .tries = 4 }), 0);
 	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){
@@ -62,7 +62,7 @@ static void test_every_row_arrives(void **state)
 	finish(store);
 
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM run"),
-		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|read|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns||Abacus 9");
+		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|wakeup|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns||Abacus 9");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM bench_run"),
 		"1|1|app|1700000000.0|0.5||||0\n2||app|1700000001.0|0.25|0.125|0.0|4096|3");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM process"),
@@ -79,7 +79,7 @@ static void test_every_row_arrives(void **state)
 	assert_string_equal(ask_samples(f->file, "SELECT * FROM sample"),
 		"1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack_total"), "42|43|2|10|100");
-	assert_string_equal(stock_shell(f->file, "SELECT * FROM evaluation_place"),
+	assert_string_equal(stock_shell(f->file, "SELECT * FROM anchor_location"),
 		"1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM counter WHERE name <> 'checksum'"), "lost|3");
 	assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "src/record/switch_rings.h"
+#include "src/capture/switch_rings.h"
 
 enum { N_CPUS = 3, PID = 100, OTHER_PID = 200 };
 

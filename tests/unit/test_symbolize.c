@@ -664,9 +664,9 @@ static void test_glue(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(glue); i++)
-		assert_true(symbol_is_glue(glue[i]));
+		assert_true(symbol_is_internal(glue[i]));
 	for (size_t i = 0; i < N_ELEMENTS(visible); i++)
-		assert_false(symbol_is_glue(visible[i]));
+		assert_false(symbol_is_internal(visible[i]));
 }
 
 /* The interpreter's names are nothing special in other people's programs. */

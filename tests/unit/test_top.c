@@ -95,7 +95,7 @@ static void name_native(struct bench *bench)
 
 static void sample(struct bench *bench, pid_t tid, int64_t stack, unsigned n)
 {
-	const struct sample_row row = { .pid = PID, .tid = tid, .weight_ns = 10000000, .stack = stack };
+	const struct sample_row row = { .pid = PID, .tid = tid, .weight = 10000000, .stack = stack };
 
 	while (n-- > 0)
 		assert_int_equal(top_take(bench->top, &row), 0);
@@ -191,7 +191,7 @@ static int setup_with(void **state, const struct top_options *options)
 
 	assert_non_null(bench);
 	bench->now_ns = 1000 * SECOND;
-	bench->status = (struct top_status){ .command = "python3 run.py", .python = "3.11.2", .source = "read",
+	bench->status = (struct top_status){ .command = "python3 run.py", .python = "3.11.2", .source = "wakeup",
 					     .pid = PID, .hz = 99, .cpu_share = 0.5, .gil_share = 0.75,
 					     .gc_share = -1, .n_threads = 3, .tids = tids,
 					     .n_tids = N_ELEMENTS(tids) };

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "src/record/tracefs.h"
+#include "src/capture/tracefs.h"
 
 #define COMMON                                                                                     \
 	"ID: 1\nformat:\n"                                                                         \

@@ -45,16 +45,16 @@ static uint64_t sum_of(pid_t tid)
 
 	for (size_t i = 0; i < kept.n; i++)
 		if (kept.stretches[i].tid == tid)
-			sum += kept.stretches[i].weight_ns;
+			sum += kept.stretches[i].weight;
 	return sum;
 }
 
-static void assert_stretch(size_t i, enum thread_state state, uint64_t since_ns, uint64_t weight_ns, uint32_t id)
+static void assert_stretch(size_t i, enum thread_state state, uint64_t since_ns, uint64_t weight, uint32_t id)
 {
 	assert_true(i < kept.n);
 	assert_int_equal(kept.stretches[i].state, state);
 	assert_int_equal(kept.stretches[i].since_ns, since_ns);
-	assert_int_equal(kept.stretches[i].weight_ns, weight_ns);
+	assert_int_equal(kept.stretches[i].weight, weight);
 	assert_int_equal(kept.ids[i], id);
 }
 

@@ -31,7 +31,7 @@ static uint64_t last_type_word(struct py_runtime *runtime, uint64_t page, uint64
 {
 	uint64_t words[WINDOW_PAGE_BYTES / sizeof(uint64_t)];
 
-	if (window_read(&runtime->window, page, words, sizeof words) < 0)
+	if (page_cache_read(&runtime->window, page, words, sizeof words) < 0)
 		return 0;
 	for (size_t i = (end - page) / sizeof *words; i-- > 0;)
 		if (words[i] == runtime->codes.type)

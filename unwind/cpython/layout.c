@@ -124,7 +124,7 @@ static bool measure_heads(struct layout *layout)
 	       measure_head(layout, string, N_ELEMENTS(string), &layout->string_bytes);
 }
 
-/* What the program in the kernel reads (record.c) lies where such numbers do. Of a process that says otherwise it is not true. */
+/* What the BPF program reads (record.c) lies where such numbers do. Of a process that says otherwise it is not true. */
 static bool are_aligned(const struct layout *layout)
 {
 	static const enum layout_field fields[] = {

@@ -15,11 +15,11 @@ enum { VERSION_BYTES = 32 };
  */
 enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 512, WINDOW_N_SLOTS = 1024, WINDOW_N_HABITS = 32 };
 
-struct window_habit;
+struct page_cache_habit;
 
-struct window {
+struct page_cache {
 	struct remote *remote;
-	struct window_page {
+	struct page_cache_page {
 		uint64_t address;
 		uint16_t start, end; /* what has been read of it */
 		uint16_t low, high;  /* what has been asked for; high 0: nothing */
@@ -28,22 +28,22 @@ struct window {
 	unsigned n;
 	bool is_touched;
 	uint16_t slots[WINDOW_N_SLOTS]; /* hash of the address -> index + 1 */
-	struct window_habit *habits;   /* WINDOW_N_HABITS, by thread; NULL: none yet */
-	struct window_habit *habit;    /* whose sample this is; NULL: not said */
+	struct page_cache_habit *habits;   /* WINDOW_N_HABITS, by thread; NULL: none yet */
+	struct page_cache_habit *habit;    /* whose sample this is; NULL: not said */
 };
 
 /* -ENOMEM. */
-int window_init(struct window *window, struct remote *remote);
-void window_done(struct window *window);
-void window_forget(struct window *window);
+int page_cache_init(struct page_cache *window, struct remote *remote);
+void page_cache_done(struct page_cache *window);
+void page_cache_forget(struct page_cache *window);
 /* Have the kernel give all memory that pages may need now. Forgets. */
-void window_touch(struct window *window);
+void page_cache_touch(struct page_cache *window);
 /* Read in one call what the last samples of a thread needed. -ENOMEM. */
-int window_expect(struct window *window, pid_t tid);
+int page_cache_expect(struct page_cache *window, pid_t tid);
 /* Read in one call what is missing of n things that are about to be asked for. */
-void window_prepare(struct window *window, const uint64_t *addresses, size_t n, size_t n_bytes);
+void page_cache_prepare(struct page_cache *window, const uint64_t *addresses, size_t n, size_t n_bytes);
 /* -EFAULT. */
-int window_read(struct window *window, uint64_t address, void *to, size_t n_bytes);
+int page_cache_read(struct page_cache *window, uint64_t address, void *to, size_t n_bytes);
 
 /* Where a thread's state was last found; in different interpreters one thread has several. */
 enum { PY_MAX_STATES = 16 };
@@ -115,7 +115,7 @@ struct py_runtime {
 	unsigned unicode_kind; /* 2.7: bytes of a character of text; 0: not known yet */
 	int pthread_tid;      /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[VERSION_BYTES];
-	struct window window;
+	struct page_cache window;
 	struct {
 		uint64_t sample; /* which it was read for */
 		struct object_type type;

@@ -1,4 +1,4 @@
-/* record.c - frames that a program in the kernel read at a sample's instant, instead of memory.
+/* record.c - frames that a BPF program read at a sample's instant, instead of memory.
  *
  * It is told where things are (py_describe) and says of each frame what it read, and of
  * each code object what tells it from all others (base/python_record.h). What stands in
@@ -262,5 +262,5 @@ int reader_top(struct py_runtime *runtime, uint64_t state, uint64_t field, uint6
 			*ret = runtime->record->states[i].top;
 			return 0;
 		}
-	return window_read(&runtime->window, state + field, ret, sizeof *ret);
+	return page_cache_read(&runtime->window, state + field, ret, sizeof *ret);
 }

@@ -213,7 +213,7 @@ int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *s
 	version[0] = '\0';
 	if (!runtime)
 		return -ENOMEM;
-	r = window_init(&runtime->window, remote);
+	r = page_cache_init(&runtime->window, remote);
 	if (r < 0)
 		return r;
 	runtime->remote = remote;
@@ -237,7 +237,7 @@ void py_runtime_free(struct py_runtime *runtime)
 	if (!runtime)
 		return;
 	asyncio_free(runtime->asyncio);
-	window_done(&runtime->window);
+	page_cache_done(&runtime->window);
 	reader_codes_done(&runtime->codes);
 	task_ids_free(runtime->ids);
 	free(runtime->threads);

@@ -21,7 +21,7 @@ static enum py_answer is_current(struct py_runtime *runtime, uint64_t address, u
 {
 	uint64_t current;
 
-	if (window_read(&runtime->window, address, &current, sizeof current) < 0)
+	if (page_cache_read(&runtime->window, address, &current, sizeof current) < 0)
 		return PY_UNKNOWN;
 	return answer(current == state);
 }
@@ -31,17 +31,17 @@ static enum py_answer holds_gil_of(struct py_runtime *runtime, uint64_t interpre
 	uint64_t own = reader_field(runtime, INTERPRETER_OWN_GIL), gil, holder;
 	uint32_t locked, enabled = 1;
 
-	if (window_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), &gil, sizeof gil) < 0)
+	if (page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), &gil, sizeof gil) < 0)
 		return PY_UNKNOWN;
 	if (gil == 0)
 		return PY_NO;
-	if (window_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_LOCKED) - own, &locked,
+	if (page_cache_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_LOCKED) - own, &locked,
 			sizeof locked) < 0 ||
-	    window_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_HOLDER) - own, &holder,
+	    page_cache_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_HOLDER) - own, &holder,
 			sizeof holder) < 0)
 		return PY_UNKNOWN;
 	if (reader_has(runtime, GIL_ENABLED) &&
-	    window_read(&runtime->window, gil + reader_field(runtime, GIL_ENABLED), &enabled, sizeof enabled) < 0)
+	    page_cache_read(&runtime->window, gil + reader_field(runtime, GIL_ENABLED), &enabled, sizeof enabled) < 0)
 		return PY_UNKNOWN;
 	return answer(enabled && locked == 1 && holder == state);
 }
@@ -66,7 +66,7 @@ static enum py_answer collects(struct py_runtime *runtime, uint64_t interpreter)
 	else if (reader_has(runtime, RUNTIME_GC))
 		address = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GC) +
 			  reader_field(runtime, GC_COLLECTING);
-	if (address == 0 || window_read(&runtime->window, address, &collecting, sizeof collecting) < 0)
+	if (address == 0 || page_cache_read(&runtime->window, address, &collecting, sizeof collecting) < 0)
 		return PY_UNKNOWN;
 	return answer(collecting != 0);
 }
@@ -76,10 +76,10 @@ static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, 
 	uint64_t id = 0, ident = 0;
 	int r;
 
-	r = window_read(&runtime->window, slot->state + reader_field(runtime, THREAD_IDENT), &ident, sizeof ident);
+	r = page_cache_read(&runtime->window, slot->state + reader_field(runtime, THREAD_IDENT), &ident, sizeof ident);
 
 	if (r >= 0 && reader_has(runtime, INTERPRETER_ID))
-		r = window_read(&runtime->window, slot->interpreter + reader_field(runtime, INTERPRETER_ID), &id,
+		r = page_cache_read(&runtime->window, slot->interpreter + reader_field(runtime, INTERPRETER_ID), &id,
 				sizeof id);
 	*ret = (struct py_state){
 		.ident = ident,
@@ -149,7 +149,7 @@ static int gil_of(struct py_runtime *runtime, uint64_t interpreter, uint64_t *re
 		*ret = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GIL);
 		return 0;
 	}
-	return window_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), ret, sizeof *ret);
+	return page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), ret, sizeof *ret);
 }
 
 static enum py_answer waits_for_any(struct py_runtime *runtime, const struct thread_slot *slots, int n, uint64_t futex)
@@ -172,7 +172,7 @@ static enum py_answer waits_for_lock(struct py_runtime *runtime, uint64_t futex)
 	uint64_t lock;
 
 	if (runtime->symbols.lock == 0 ||
-	    window_read(&runtime->window, runtime->symbols.lock, &lock, sizeof lock) < 0)
+	    page_cache_read(&runtime->window, runtime->symbols.lock, &lock, sizeof lock) < 0)
 		return PY_UNKNOWN;
 	return answer(is_within(futex, lock, SEMAPHORE_BYTES));
 }

@@ -385,7 +385,7 @@ static int step_by_row(struct walk *walk, const struct cfi_row *row)
  * compared. So the processor goes on to the outer frames by what it expects, many at
  * once, while the return addresses that prove it right are still on their way.
  */
-static inline __attribute__((always_inline)) void walk_plain_by(enum ahead_way way, struct walk *walk)
+static inline __attribute__((always_inline)) void walk_plain_by(enum prefetch_way way, struct walk *walk)
 {
 	struct native_stack *stack = walk->stack;
 	const struct pc_table *pcs = &walk->process->pcs;
@@ -400,8 +400,8 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum ahead_way w
 	bool is_return_address = walk->is_return_address;
 	struct pc_slot *callee = walk->callee < pcs->n_slots ? &pcs->slots[walk->callee] : NULL;
 	size_t expected = callee ? callee->caller : 0; /* slot of the next frame */
-	struct ahead *ahead = &walk->process->unwinder->ahead;
-	struct scout scout = { .lead = 0 };
+	struct prefetch *prefetch = &walk->process->unwinder->prefetch;
+	struct prefetch_guess prefetch_guess = { .lead = 0 };
 
 	if (walk->fp_is_lost || n_bytes < sizeof pc || !frame || pcs->n_slots == 0)
 		return;
@@ -416,7 +416,7 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum ahead_way w
 				break;
 			if (callee)
 				callee->caller = (uint32_t)(slot - pcs->slots);
-			scout.lead = 0; /* it has gone the wrong way */
+			prefetch_guess.lead = 0; /* it has gone the wrong way */
 		}
 		if (slot->plain == 0)
 			break;
@@ -443,10 +443,10 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum ahead_way w
 			memcpy(&saved_fp, bytes + fp_at, sizeof saved_fp);
 		}
 		memcpy(&next, bytes + at, sizeof next);
-		if (way == AHEAD_BY_GUESS)
-			scout_follow(&scout, pcs, sample, &pcs->slots[expected], cfa - base);
+		if (way == PREFETCH_BY_GUESS)
+			prefetch_guess_advance(&prefetch_guess, pcs, sample, &pcs->slots[expected], cfa - base);
 		else
-			ahead_ask(ahead, AHEAD_BYTES_A_FRAME);
+			prefetch_ask(prefetch, PREFETCH_BYTES_A_FRAME);
 		*frame++ = (struct native_frame){
 			.pc = pc, .sp = sp, .cfa = cfa, .fp = fp, .row = slot->row,
 			.is_return_address = is_return_address,
@@ -466,10 +466,10 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum ahead_way w
 
 static void walk_plain(struct walk *walk)
 {
-	if (walk->process->unwinder->ahead.way == AHEAD_BY_GUESS)
-		walk_plain_by(AHEAD_BY_GUESS, walk);
+	if (walk->process->unwinder->prefetch.way == PREFETCH_BY_GUESS)
+		walk_plain_by(PREFETCH_BY_GUESS, walk);
 	else
-		walk_plain_by(AHEAD_IN_ORDER, walk);
+		walk_plain_by(PREFETCH_IN_ORDER, walk);
 }
 
 /* The last frame was none of the usual ones: its slot is told what the others' know. */
@@ -550,7 +550,7 @@ int walk_on(struct walk *walk)
 
 void native_expect(struct native_process *process, const struct sample *sample)
 {
-	ahead_expect(&process->unwinder->ahead, &process->pcs, sample);
+	prefetch_expect(&process->unwinder->prefetch, &process->pcs, sample);
 }
 
 int native_unwind(struct native_process *process, const struct sample *sample, struct remote *remote,
@@ -584,9 +584,9 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		memset(process->known_callers, 0, sizeof process->known_callers);
 		process->generation = address_space_generation(process->space);
 	}
-	ahead_begin(&process->unwinder->ahead, &process->pcs, sample);
+	prefetch_begin(&process->unwinder->prefetch, &process->pcs, sample);
 	r = walk_on(&walk);
-	ahead_done(&process->unwinder->ahead, stack);
+	prefetch_done(&process->unwinder->prefetch, stack);
 	return r;
 }
 

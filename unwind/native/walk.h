@@ -2,7 +2,7 @@
 #ifndef PROBING_WALK_H
 #define PROBING_WALK_H
 
-#include "unwind/native/ahead.h"
+#include "unwind/native/prefetch.h"
 #include "unwind/native/cfi.h"
 #include "unwind/native/native.h"
 #include "unwind/native/pc_table.h"
@@ -10,7 +10,7 @@
 struct native_unwinder {
 	struct module_table *modules;
 	struct row_pool pool;
-	struct ahead ahead;
+	struct prefetch prefetch;
 };
 
 /* Who called code without CFI: its return address, how large the callee's frame is, and where that has saved FP. */

@@ -34,13 +34,13 @@ enum {
 	N_SLOTS = 8192, /* of two frames at the same one, the later is kept */
 	FIRST_NEEDED = 32, /* looks */
 	MORE_NEEDED = 4, /* times */
-	MOST_NEEDED = 8192,
+	MAX_NEEDED = 8192,
 	LONG_RUN = 512,
 	MAX_LATE_NS = 10000000, /* of samples whose looks are about them at all */
 	N_CODES = 2048,
 	N_THREADS = 1024,
 	ENOUGH_WAITS = 16,
-	MOST_WAITS = 128, /* of more, the half is forgotten */
+	MAX_WAITS = 128, /* of more, the half is forgotten */
 	TRY_OFTEN = 64,
 	TRY_EVERY = 16,   /* times, after that */
 };
@@ -92,7 +92,7 @@ void callers_ran(struct callers *callers, const struct sample *sample)
 	struct callers_thread *thread = thread_of(callers, sample->tid);
 
 	/* Of two at one place, what they ran is added up: that makes times longer, and nothing more believed. */
-	thread->ran_ns += sample->weight_ns;
+	thread->ran_ns += sample->weight;
 }
 
 static struct callers_lasting *lasting_of(struct callers *callers, const struct py_code *code)
@@ -121,7 +121,7 @@ void callers_waited(struct callers *callers, const struct py_code *code, bool ar
 {
 	struct callers_lasting *lasting = lasting_of(callers, code);
 
-	if (lasting->n_waits == MOST_WAITS) {
+	if (lasting->n_waits == MAX_WAITS) {
 		lasting->n_waits /= 2;
 		lasting->n_ended /= 2;
 	}
@@ -148,7 +148,7 @@ static uint64_t number_of_callers(const struct py_frame *frames, size_t n)
 static void begin_anew(struct callers_seen *seen)
 {
 	if (seen->run < LONG_RUN)
-		seen->needed = MIN(seen->needed * MORE_NEEDED, (uint32_t)MOST_NEEDED);
+		seen->needed = MIN(seen->needed * MORE_NEEDED, (uint32_t)MAX_NEEDED);
 	seen->run = 0;
 }
 

@@ -3,7 +3,7 @@
 #define PROBING_MERGE_H
 
 #include "unwind/stitch/callers.h"
-#include "unwind/stitch/places.h"
+#include "unwind/stitch/anchor_locations.h"
 #include "unwind/stitch/stitch.h"
 
 enum evaluation_state {

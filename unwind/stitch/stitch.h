@@ -73,7 +73,7 @@ int stitch_memory(struct memory_stitcher *stitcher, struct py_runtime *runtime, 
 struct stitch_place {
 	unsigned module;   /* id of struct module */
 	uint64_t address;  /* of the function, its own in the module */
-	const char *holds; /* "anchor", "bytecode", "next" or "frame" (places.h); static */
+	const char *holds; /* "anchor", "bytecode", "next" or "frame" (anchor_locations.h); static */
 	bool is_leaf;      /* where it is innermost; else: where it has called something */
 	uint64_t below_cfa; /* bytes from the CFA down to it; 0: it is in a register ... */
 	unsigned reg;       /* ... of this DWARF number */

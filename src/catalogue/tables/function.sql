@@ -4,7 +4,7 @@ CREATE TABLE function(
   name       TEXT NOT NULL,               -- qualified (Python), demangled (native), as Python calls it (builtins); 'task ...' of asyncio tasks, '[sleep]' and the like of waits
   symbol     TEXT,                        -- linkage name, where it differs
   kind       TEXT NOT NULL,               -- python | native | kernel | task | wait | unsampled
-  role       TEXT,                        -- builtin: a C function Python can call; glue: the interpreter's plumbing
+  role       TEXT,                        -- builtin: a C function Python can call; internal: interpreter-internal functions
   file       TEXT,                        -- source file
   first_line INTEGER,                     -- where it begins in file
   module     INTEGER REFERENCES module    -- NULL: Python, or generated code

@@ -9,7 +9,7 @@ CREATE VIEW gc(
   share                                   -- REAL [percent] of that time
 ) AS
   WITH sums(pid, tid, samples, gc_ns, known_ns) AS MATERIALIZED (
-    SELECT pid, tid, sum(gc IS 1), sum(weight_ns * (gc IS 1)), sum(weight_ns * (gc IS NOT NULL))
+    SELECT pid, tid, sum(gc IS 1), sum(weight * (gc IS 1)), sum(weight * (gc IS NOT NULL))
     FROM sample GROUP BY pid, tid)
   SELECT sums.pid, sums.tid, thread.name, samples, gc_ns, known_ns, 100.0 * gc_ns / nullif(known_ns, 0)
   FROM sums LEFT JOIN thread ON thread.pid = sums.pid AND thread.tid = sums.tid

@@ -10,9 +10,9 @@ CREATE VIEW gil(
   held_share                              -- REAL [percent] of the time of which it is known
 ) AS
   WITH sums(pid, tid, held_ns, free_ns, waiting_ns, unknown_ns) AS MATERIALIZED (
-    SELECT pid, tid, sum(weight_ns * (gil IS 1)), sum(weight_ns * (gil IS 0 AND state IS NOT 'gil')),
-           CASE WHEN count(state) > 0 THEN sum(weight_ns * (state IS 'gil')) END,
-           sum(weight_ns * (gil IS NULL AND state IS NOT 'gil'))
+    SELECT pid, tid, sum(weight * (gil IS 1)), sum(weight * (gil IS 0 AND state IS NOT 'gil')),
+           CASE WHEN count(state) > 0 THEN sum(weight * (state IS 'gil')) END,
+           sum(weight * (gil IS NULL AND state IS NOT 'gil'))
     FROM sample GROUP BY pid, tid)
   SELECT sums.pid, sums.tid, thread.name, held_ns, free_ns, waiting_ns, unknown_ns,
          100.0 * held_ns / nullif(held_ns + free_ns + COALESCE(waiting_ns, 0), 0)

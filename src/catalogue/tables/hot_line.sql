@@ -7,29 +7,29 @@ CREATE VIEW hot_line(
   kind,                                   -- TEXT python | native | kernel | task | wait
   module,                                 -- TEXT path of the file with the code
   self_samples,                           -- INTEGER samples in the line itself
-  self_ns,                                -- INTEGER [ns] their weight; where run.unit is count: events
+  self_weight,                                -- INTEGER [ns] their weight; where run.unit is count: events
   total_samples,                          -- INTEGER samples in it and in what it called
-  total_ns,                               -- INTEGER [ns] their weight
+  total_weight,                               -- INTEGER [ns] their weight
   self_share,                             -- REAL [percent] of the weight of the whole recording
   total_share                             -- REAL [percent] of the weight of the whole recording
 ) AS
   WITH
-    total(stack, samples, weight_ns) AS MATERIALIZED (
-      SELECT stack, sum(samples), sum(weight_ns) FROM stack_total GROUP BY stack ORDER BY stack),
+    total(stack, samples, weight) AS MATERIALIZED (
+      SELECT stack, sum(samples), sum(weight) FROM stack_total GROUP BY stack ORDER BY stack),
     place(frame, key) AS MATERIALIZED (
       SELECT frame, min(frame) OVER (PARTITION BY function, name, module, line)
       FROM (SELECT frame.frame, function, name, named_frame.module, nullif(named_frame.line, 0) AS line
             FROM named_frame JOIN frame USING(frame)) ORDER BY frame),
     met(stack, key, is_self) AS (
       SELECT stack, key, max(position = 0) FROM stack_path JOIN place USING(frame) GROUP BY stack, key),
-    sums(key, self_samples, self_ns, total_samples, total_ns) AS MATERIALIZED (
-      SELECT key, sum(samples * is_self), sum(weight_ns * is_self), sum(samples), sum(weight_ns)
+    sums(key, self_samples, self_weight, total_samples, total_weight) AS MATERIALIZED (
+      SELECT key, sum(samples * is_self), sum(weight * is_self), sum(samples), sum(weight)
       FROM met JOIN total USING(stack) GROUP BY key
       UNION ALL
-      SELECT NULL, samples, weight_ns, samples, weight_ns FROM total WHERE stack = 0)
+      SELECT NULL, samples, weight, samples, weight FROM total WHERE stack = 0)
   SELECT file, nullif(named_frame.line, 0), function, COALESCE(name, '[no stack]'), named_frame.kind, named_frame.module,
-         self_samples, self_ns, total_samples, total_ns,
-         100.0 * self_ns / (SELECT nullif(sum(weight_ns), 0) FROM total),
-         100.0 * total_ns / (SELECT nullif(sum(weight_ns), 0) FROM total)
+         self_samples, self_weight, total_samples, total_weight,
+         100.0 * self_weight / (SELECT nullif(sum(weight), 0) FROM total),
+         100.0 * total_weight / (SELECT nullif(sum(weight), 0) FROM total)
   FROM sums LEFT JOIN named_frame ON named_frame.frame = sums.key LEFT JOIN frame ON frame.frame = sums.key
-  ORDER BY self_ns DESC, total_ns DESC, name, named_frame.line;
+  ORDER BY self_weight DESC, total_weight DESC, name, named_frame.line;

@@ -3,7 +3,7 @@ CREATE VIEW named_frame(
   frame,                                  -- INTEGER its number
   kind,                                   -- TEXT python | native | kernel | task | wait
   name,                                   -- TEXT of its function; libfoo.so+0x1234 where no function is known
-  role,                                   -- TEXT builtin: a C function Python can call; glue: the interpreter's plumbing
+  role,                                   -- TEXT builtin: a C function Python can call; internal: interpreter-internal functions
   file,                                   -- TEXT source file
   line,                                   -- INTEGER executing line
   module,                                 -- TEXT path of the file with the code

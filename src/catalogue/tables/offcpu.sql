@@ -8,16 +8,16 @@ CREATE VIEW offcpu(
   file,                                   -- TEXT its source file
   line,                                   -- INTEGER executing line
   samples,                                -- INTEGER rows of sample; one may stand for several waits
-  weight_ns,                              -- INTEGER [ns] how long it waited
+  weight,                              -- INTEGER [ns] how long it waited
   longest_ns                              -- INTEGER [ns] the longest of them
 ) AS
-  WITH sums(pid, tid, state, stack, samples, weight_ns, longest_ns) AS MATERIALIZED (
-    SELECT pid, tid, state, stack, count(*), sum(weight_ns), max(weight_ns) FROM sample
+  WITH sums(pid, tid, state, stack, samples, weight, longest_ns) AS MATERIALIZED (
+    SELECT pid, tid, state, stack, count(*), sum(weight), max(weight) FROM sample
     WHERE state <> 'running' GROUP BY pid, tid, state, stack)
   SELECT sums.pid, sums.tid, thread.name, state, named_frame.name, file, line,
-         sum(samples), sum(weight_ns), max(longest_ns)
+         sum(samples), sum(weight), max(longest_ns)
   FROM sums LEFT JOIN thread ON thread.pid = sums.pid AND thread.tid = sums.tid
   LEFT JOIN stack_function ON stack_function.stack = sums.stack
   LEFT JOIN named_frame ON named_frame.frame = stack_function.frame
   GROUP BY sums.pid, sums.tid, state, named_frame.name, file, line
-  ORDER BY sum(weight_ns) DESC;
+  ORDER BY sum(weight) DESC;

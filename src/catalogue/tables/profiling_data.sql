@@ -1,8 +1,8 @@
 -- Samples as operations: what ran, when, and for how long.
 CREATE VIEW profiling_data(
   timestamp,                              -- REAL [seconds since 1970] of the sample
-  operation_name,                         -- TEXT innermost function, without the interpreter's own plumbing
+  operation_name,                         -- TEXT innermost function, without interpreter-internal functions
   duration_ms                             -- REAL [ms] time the sample stands for; where run.unit is count: millions of events
 ) AS
-  SELECT timestamp, COALESCE(named_frame.name, '[no stack]'), weight_ns / 1e6
+  SELECT timestamp, COALESCE(named_frame.name, '[no stack]'), weight / 1e6
   FROM sample LEFT JOIN stack_function USING(stack) LEFT JOIN named_frame USING(frame);

@@ -29,5 +29,5 @@ CREATE VIEW python.backtrace(
          upper(substr(frame.kind, 1, 1)) || substr(frame.kind, 2)
   FROM path JOIN named_frame USING(frame) JOIN frame USING(frame)
   LEFT JOIN thread ON thread.pid = path.pid AND thread.tid = path.tid
-  WHERE NOT path.is_eval AND named_frame.role IS NOT 'glue'
+  WHERE NOT path.is_eval AND named_frame.role IS NOT 'internal'
   ORDER BY path.pid, path.tid, path.depth;

@@ -5,7 +5,7 @@ CREATE VIRTUAL TABLE sample(
   pid       INTEGER NOT NULL,             -- the process
   tid       INTEGER NOT NULL,             -- the thread
   cpu       INTEGER NOT NULL,             -- the CPU it ran on
-  weight_ns INTEGER NOT NULL,             -- [ns] time this sample stands for, on a CPU or waiting; where run.unit is count: how many events
+  weight INTEGER NOT NULL,             -- [ns] time this sample stands for, on a CPU or waiting; where run.unit is count: how many events
   verdict   TEXT NOT NULL,                -- exact | verified | approximate | no_python | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
   stack     INTEGER,                      -- innermost frame; NULL: nothing could be read

@@ -11,5 +11,5 @@ CREATE VIRTUAL TABLE sample_total(
   gc        INTEGER,                      -- 1: and its interpreter collected garbage; 0: it did not; NULL: not known
   state     TEXT,                         -- as in sample
   samples   INTEGER NOT NULL,             -- how many
-  weight_ns INTEGER NOT NULL              -- [ns] what they weigh together; where run.unit is count: events
+  weight INTEGER NOT NULL              -- [ns] what they weigh together; where run.unit is count: events
 );

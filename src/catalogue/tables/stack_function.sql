@@ -1,4 +1,4 @@
--- The innermost function of each stack, without the interpreter's own plumbing, and without what a wait is for.
+-- The innermost function of each stack, without interpreter-internal functions, and without what a wait is for.
 CREATE VIEW stack_function(
   stack,                                  -- INTEGER the stack
   frame                                   -- INTEGER the place, with its name in named_frame
@@ -6,7 +6,7 @@ CREATE VIEW stack_function(
   WITH RECURSIVE
     hidden(frame) AS MATERIALIZED (
       SELECT frame FROM frame LEFT JOIN function USING(function)
-      WHERE is_eval OR role IS 'glue' OR frame.kind = 'wait' ORDER BY frame),
+      WHERE is_eval OR role IS 'internal' OR frame.kind = 'wait' ORDER BY frame),
     step(stack, parent, frame, is_eval) AS (
       SELECT stack, parent, frame, is_eval FROM stack JOIN frame USING(frame)
       UNION ALL

@@ -1,4 +1,4 @@
--- The functions of every stack with samples, as reports show them: the interpreter's own plumbing is left
+-- The functions of every stack with samples, as reports show them: interpreter-internal functions is left
 -- out, where something else is left, and inlined functions come as frames of their own.
 CREATE VIEW stack_path(
   stack,                                  -- INTEGER the stack
@@ -13,7 +13,7 @@ CREATE VIEW stack_path(
       WHERE frame.inlined_into IS NOT NULL AND rank < 100),
     shown(place, frame, rank) AS MATERIALIZED (
       SELECT place, frame, rank FROM inlined JOIN frame USING(frame) LEFT JOIN function USING(function)
-      WHERE NOT inlined.is_eval AND role IS NOT 'glue' ORDER BY place),
+      WHERE NOT inlined.is_eval AND role IS NOT 'internal' ORDER BY place),
     path(leaf, parent, frame, above) AS (
       SELECT stack, parent, frame, 0 FROM stack WHERE stack IN (SELECT stack FROM stack_total)
       UNION ALL

@@ -4,6 +4,6 @@ CREATE TABLE stack_total(
   tid       INTEGER NOT NULL,             -- the thread
   stack     INTEGER NOT NULL,             -- innermost frame's stack; 0: nothing could be read
   samples   INTEGER NOT NULL,             -- how many
-  weight_ns INTEGER NOT NULL,             -- [ns] see sample
+  weight INTEGER NOT NULL,             -- [ns] see sample
   PRIMARY KEY(pid, tid, stack)
 ) WITHOUT ROWID;

@@ -10,8 +10,8 @@ CREATE VIEW thread_time(
   share                                   -- REAL [percent] of all threads' time
 ) AS
   WITH sums(pid, tid, samples, cpu_ns, waiting_ns) AS MATERIALIZED (
-    SELECT pid, tid, sum(samples), sum(CASE WHEN frame.kind IS 'wait' THEN 0 ELSE weight_ns END),
-           sum(CASE WHEN frame.kind IS 'wait' THEN weight_ns ELSE 0 END)
+    SELECT pid, tid, sum(samples), sum(CASE WHEN frame.kind IS 'wait' THEN 0 ELSE weight END),
+           sum(CASE WHEN frame.kind IS 'wait' THEN weight ELSE 0 END)
     FROM stack_total LEFT JOIN stack USING(stack) LEFT JOIN frame USING(frame) GROUP BY pid, tid)
   SELECT sums.pid, sums.tid, thread.name, process.name, samples, cpu_ns, waiting_ns,
          100.0 * (cpu_ns + waiting_ns) / (SELECT nullif(sum(cpu_ns + waiting_ns), 0) FROM sums)

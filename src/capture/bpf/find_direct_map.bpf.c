@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* find_direct_map.bpf.c - where the kernel has all memory mapped: see direct_map.h.
+ *
+ * Runs once, in the process that has loaded it. Where that mapping begins is one of the kernel's variables, if its addresses
+ * are chosen anew at each start, and else a constant. A kernel whose table of symbols has no variables does not tell which, so
+ * it is tried: the table that it leads to has to lead to what the process has written. Nothing is looked at that is not
+ * within as many bytes from there as there is memory.
+ *
+ * Interrupts are on here. The tables are of the page that this process' own word is on, which goes nowhere but to
+ * another page meanwhile. Then nothing is found, and memory is copied.
+ */
+#include <linux/bpf.h>
+
+#include "src/capture/bpf/page_tables.h"
+
+char program_license[] SEC("license") = "Dual MIT/GPL";
+
+/* Source: arch/x86/include/asm/page_64_types.h, Linux 6.18. */
+#define BASE_OF_4_LEVELS 0xffff888000000000ull
+#define BASE_OF_5_LEVELS 0xff11000000000000ull
+
+static const char variable_name[] = "page_offset_base";
+
+static __always_inline bool is_right(const struct direct_map_trial *trial, const struct direct_map *map)
+{
+	struct place place;
+
+	return find_place(map, own_tables(), trial->address, sizeof trial->word, &place) &&
+	       kernel_word(place.address) == trial->word;
+}
+
+static __always_inline bool try_map(struct direct_map_trial *trial, uint64_t base, uint64_t n_levels)
+{
+	struct direct_map map = { .base = base, .end = trial->map.end, .n_levels = n_levels };
+
+	if (!is_right(trial, &map))
+		return false;
+	trial->map.base = base;
+	trial->map.n_levels = n_levels;
+	return true;
+}
+
+SEC("syscall")
+int find_direct_map(struct direct_map_trial *trial)
+{
+	unsigned long long variable = 0; /* the helper's type */
+	uint64_t base = 0;
+
+	if (bpf_kallsyms_lookup_name(variable_name, sizeof variable_name, 0, &variable) == 0)
+		base = kernel_word(variable);
+	if (base != 0)
+		return try_map(trial, base, 4) || try_map(trial, base, 5);
+	return try_map(trial, BASE_OF_4_LEVELS, 4) || try_map(trial, BASE_OF_5_LEVELS, 5);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* page_tables.h - a program's memory, read by the way that its page tables say.
+ *
+ * The kernel has all memory mapped in one place, its direct map. Whoever follows a program's page tables finds there what the
+ * program has at an address, in a tenth of the time that the helper takes which reads a program's memory.
+ *
+ * Interrupts must be off where this runs, so that no table is freed under it: the kernel frees them when all processors that
+ * may follow them have answered, or after a grace period that this processor holds up. A page may be moved all the
+ * same, and then what was read of it is another's. So its entry is looked at again afterwards. What the direct map does not
+ * have (of memory that was given up, or hidden) the kernel lets such a program read as zeros.
+ *
+ * x86-64 alone, four or five levels. Source: Documentation/arch/x86/x86_64/mm.rst, arch/x86/include/asm/pgtable_types.h and
+ * mm/gup.c, gup_fast(), Linux 6.18; Intel's Software Developer's Manual, volume 3, "4-level paging and 5-level paging".
+ */
+#ifndef PROBING_CAPTURE_BPF_PAGE_TABLES_H
+#define PROBING_CAPTURE_BPF_PAGE_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/capture/direct_map.h"
+
+#ifdef __bpf__
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+struct mm_struct {
+	uint64_t *pgd;
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+	struct mm_struct *mm; /* NULL: a thread of the kernel */
+} __attribute__((preserve_access_index));
+
+/* A type of the kernel's that begins with a number, not a pointer: memory is read as if it were one. To read
+ * it as a mere number takes Linux 6.17, this 6.2. */
+struct timespec64 {
+	int64_t tv_sec;
+};
+
+extern void *bpf_rdonly_cast(const void *from, uint32_t type) __ksym;
+
+/* What the kernel has at an address of its own; zeros where it has nothing. Instructions of their own: the kernel refuses one that
+ * loads from here at one time and from a map at another, as the compiler would have it. */
+#define LOAD_KERNEL(size, address)                                                                               \
+	({                                                                                                       \
+		const void *memory_ = bpf_rdonly_cast((const void *)(address),                                   \
+						      bpf_core_type_id_kernel(struct timespec64));               \
+		uint64_t loaded_;                                                                                \
+		asm volatile("%0 = *(" size " *)(%1 + 0)" : "=r"(loaded_) : "r"(memory_));                       \
+		loaded_;                                                                                         \
+	})
+
+static __always_inline uint64_t kernel_word(uint64_t address)
+{
+	return LOAD_KERNEL("u64", address);
+}
+
+static __always_inline uint32_t kernel_half(uint64_t address)
+{
+	return (uint32_t)LOAD_KERNEL("u32", address);
+}
+
+static __always_inline uint8_t kernel_byte(uint64_t address)
+{
+	return (uint8_t)LOAD_KERNEL("u8", address);
+}
+
+/* The uppermost page table of the running thread; 0: it has none. As a number, which the kernel would not take for one else. */
+static __always_inline uint64_t own_tables(void)
+{
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task_btf();
+
+	return task->mm ? kernel_word((uint64_t)&task->mm->pgd) : 0;
+}
+#endif /* a test has these functions of its own */
+
+enum {
+	TABLE_PAGE_BYTES = 4096,
+	TABLE_ENTRIES_MASK = 511,
+	/* Bits of an entry. */
+	TABLE_PRESENT = 1 << 0,
+	TABLE_USER = 1 << 2,
+	TABLE_LARGE = 1 << 7, /* of the third and second level: a page of 1 GiB, of 2 MiB */
+	/* Bits of an address that a level leaves to those below it. */
+	TABLE_SHIFT_1 = 12,
+	TABLE_SHIFT_2 = 21,
+	TABLE_SHIFT_3 = 30,
+	TABLE_SHIFT_4 = 39,
+	TABLE_SHIFT_5 = 48,
+};
+
+#define TABLE_ADDRESS_MASK 0x000ffffffffff000ull
+
+/* Where the direct map has some bytes of the program's, and which entry says so. */
+struct place {
+	uint64_t address; /* 0: nowhere */
+	uint64_t entry_address, entry;
+};
+
+/* Where the direct map has memory that an entry points to; 0: it does not. */
+static __always_inline uint64_t pointed_at(const volatile struct direct_map *map, uint64_t entry, uint32_t shift)
+{
+	uint64_t physical = entry & TABLE_ADDRESS_MASK & ~((1ull << shift) - 1);
+
+	return (entry & TABLE_PRESENT) && physical < map->end ? map->base + physical : 0;
+}
+
+static __always_inline uint64_t entry_address(uint64_t table, uint64_t address, uint32_t shift)
+{
+	return table + (address >> shift & TABLE_ENTRIES_MASK) * sizeof(uint64_t);
+}
+
+/* The entry of a level for an address, and where it stands. */
+static __always_inline void look_up(uint64_t table, uint64_t address, uint32_t shift, struct place *place)
+{
+	place->entry_address = entry_address(table, address, shift);
+	place->entry = kernel_word(place->entry_address);
+}
+
+static __always_inline uint64_t table_below(const volatile struct direct_map *map, uint64_t table, uint64_t address, uint32_t shift)
+{
+	return pointed_at(map, kernel_word(entry_address(table, address, shift)), TABLE_SHIFT_1);
+}
+
+/* The place in a page, whose entry is one of the level's. False: it is not the program's. */
+static __always_inline bool place_in_page(const volatile struct direct_map *map, uint64_t address, uint32_t shift, struct place *place)
+{
+	uint64_t page = pointed_at(map, place->entry, shift);
+
+	if (page == 0 || (place->entry & TABLE_USER) == 0)
+		return false;
+	place->address = page + (address & ((1ull << shift) - 1));
+	return true;
+}
+
+/*
+ * find_place - where n_bytes of the program's at an address are.
+ * @tables: see own_tables(). 0: nowhere.
+ * False: elsewhere than in one page, or not at a whole word, or nowhere that this can tell of.
+ */
+static __always_inline bool find_place(const volatile struct direct_map *map, uint64_t tables, uint64_t address,
+				       uint32_t n_bytes, struct place *ret)
+{
+	uint64_t table = tables;
+
+	if (table == 0 || (address & 7) != 0 || (address & (TABLE_PAGE_BYTES - 1)) + n_bytes > TABLE_PAGE_BYTES)
+		return false;
+	if (address >> (map->n_levels == 5 ? 56 : 47) != 0) /* the kernel's, or nobody's */
+		return false;
+	if (map->n_levels == 5)
+		table = table_below(map, table, address, TABLE_SHIFT_5);
+	if (table != 0)
+		table = table_below(map, table, address, TABLE_SHIFT_4);
+	if (table == 0)
+		return false;
+	for (uint32_t shift = TABLE_SHIFT_3; shift > TABLE_SHIFT_1; shift -= TABLE_SHIFT_2 - TABLE_SHIFT_1) {
+		look_up(table, address, shift, ret);
+		if (ret->entry & TABLE_LARGE)
+			return place_in_page(map, address, shift, ret);
+		table = pointed_at(map, ret->entry, TABLE_SHIFT_1);
+		if (table == 0)
+			return false;
+	}
+	look_up(table, address, TABLE_SHIFT_1, ret);
+	return place_in_page(map, address, TABLE_SHIFT_1, ret);
+}
+
+/* Whether the page is where it was; then what was read of it meanwhile is the program's. What the processor notes in an entry does not matter. */
+static __always_inline bool is_in_place(const struct place *place)
+{
+	return ((kernel_word(place->entry_address) ^ place->entry) & (TABLE_ADDRESS_MASK | TABLE_PRESENT | TABLE_USER)) == 0;
+}
+
+#endif

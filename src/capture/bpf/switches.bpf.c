@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* switches.bpf.c - who leaves a processor and who comes to it, told by one small record.
+ *
+ * Runs at each switch of each processor, with interrupts off and the run queue locked, so nothing else writes to that
+ * processor's ring meanwhile. PERF_RECORD_SWITCH tells the same, but takes two records a switch, each several times as
+ * dear as this program, and tells of everybody's.
+ *
+ * The thread is still current that leaves; its sample, if the event that counts switches takes one, comes after this.
+ */
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "src/capture/switch_record.h"
+
+char program_license[] SEC("license") = "Dual MIT/GPL";
+
+/* The fields that are read here; where they are the kernel's own description says. */
+struct sched_info {
+	unsigned long long last_arrival; /* by the scheduler's clock */
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+	int pid, tgid;
+	struct sched_info sched_info;
+} __attribute__((preserve_access_index));
+
+/* Whose switches are wanted: that of frames.bpf.c, put in its place when this is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} judged SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set when loaded */
+	__type(key, uint32_t);
+	__type(value, struct switch_ring);
+} switch_rings SEC(".maps");
+
+/*
+ * Who was not judged yet is told of, so that no child is missed. A processor that idles has the number 0. Who is wanted once is
+ * so to the end: what is told of another one with that number then is left out by who reads it.
+ */
+static __always_inline bool is_told(struct switch_ring *ring, uint32_t pid)
+{
+	const uint32_t *wanted;
+
+	if (pid == 0)
+		return false;
+	if (pid == ring->wanted_pid)
+		return true;
+	wanted = bpf_map_lookup_elem(&judged, &pid);
+	if (wanted && *wanted)
+		ring->wanted_pid = pid;
+	return !wanted || *wanted;
+}
+
+/* Seen by the reader once the head is. */
+static __always_inline void put(struct switch_ring *ring, uint64_t head, const struct switch_record *record)
+{
+	ring->records[head & (SWITCH_RING_RECORDS - 1)] = *record;
+	__sync_lock_test_and_set(&ring->head, head + 1); /* a full barrier, which a plain store is not everywhere */
+}
+
+/* For whom a record is not there that should be: the next one says so. */
+static __always_inline void miss(struct switch_ring *ring)
+{
+	ring->n_lost++;
+	ring->n_untold++;
+}
+
+static __always_inline void tell(struct switch_ring *ring, const struct switch_record *record)
+{
+	uint64_t head = ring->head, tail = *(const volatile uint64_t *)&ring->tail;
+	struct switch_record lost = { .time_ns = record->time_ns, .out_pid = (uint32_t)ring->n_untold };
+
+	/* One is kept for what is said of those that found no room. */
+	if (SWITCH_RING_RECORDS - (head - tail) < 2) {
+		miss(ring);
+		return;
+	}
+	if (lost.out_pid) {
+		ring->n_untold = 0;
+		put(ring, head++, &lost);
+	}
+	put(ring, head, record);
+}
+
+/*
+ * Of one that leaves now: its coming was told of, and the scheduler has noted the same moment by its own clock. Or it was
+ * hidden: then the scheduler knows.
+ */
+static __always_inline void note_arrival(struct switch_ring *ring, const struct task_struct *task, bool is_hidden,
+					 uint64_t now_ns)
+{
+	uint64_t arrived = bpf_core_field_exists(task->sched_info.last_arrival) ? task->sched_info.last_arrival : 0;
+	struct switch_record record = { .in = (uint32_t)task->pid, .in_pid = (uint32_t)task->tgid };
+
+	if (!is_hidden) {
+		ring->behind_ns = arrived && ring->arrived_ns ? ring->arrived_ns - arrived : 0;
+		return;
+	}
+	record.time_ns = arrived + ring->behind_ns;
+	if (arrived && ring->behind_ns && record.time_ns <= now_ns)
+		tell(ring, &record);
+	else
+		miss(ring);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int state)
+{
+	uint32_t out_pid = (uint32_t)prev->tgid, in_pid = (uint32_t)next->tgid, cpu = bpf_get_smp_processor_id();
+	struct switch_ring *ring = bpf_map_lookup_elem(&switch_rings, &cpu);
+	struct switch_record record = { .out_pid = out_pid, .in_pid = in_pid };
+	bool tells_out, tells_in, is_hidden;
+
+	if (!ring) /* a processor that came after we did has no ring for samples either */
+		return 0;
+	is_hidden = ring->running != 0 && ring->running != (uint64_t)(uint32_t)prev->pid + 1;
+	ring->running = (uint64_t)(uint32_t)next->pid + 1;
+	ring->n_hidden += is_hidden;
+	tells_out = is_told(ring, out_pid);
+	tells_in = in_pid == out_pid ? tells_out : is_told(ring, in_pid);
+	if (!tells_out && !tells_in)
+		return 0;
+	record.time_ns = bpf_ktime_get_ns();
+	if (tells_out) { /* who waits for nothing has no state of waiting */
+		note_arrival(ring, prev, is_hidden, record.time_ns);
+		record.out = (uint32_t)prev->pid | (preempt || state == 0 ? SWITCH_PREEMPTED : 0);
+	}
+	if (tells_in) {
+		record.in = (uint32_t)next->pid;
+		ring->arrived_ns = record.time_ns;
+	}
+	tell(ring, &record);
+	return 0;
+}
+
+/*
+ * Some kernels run no programs in some tasks, and then who comes after one of these is not told of there. So whoever has come looks
+ * whether it is the one that was told of. Preemption is off, so that there is no switch meanwhile. New threads do not
+ * pass here as they come for the first time; then it is told of as they leave.
+ */
+SEC("tp_btf/sched_exit_tp")
+int BPF_PROG(look_after_switch, bool is_switch)
+{
+	uint64_t ids = bpf_get_current_pid_tgid();
+	uint32_t cpu = bpf_get_smp_processor_id();
+	struct switch_ring *ring = bpf_map_lookup_elem(&switch_rings, &cpu);
+	struct switch_record record = { .in = (uint32_t)ids, .in_pid = (uint32_t)(ids >> 32) };
+
+	if (!is_switch || !ring || ring->running == (uint64_t)record.in + 1)
+		return 0;
+	ring->running = (uint64_t)record.in + 1;
+	ring->n_hidden++;
+	if (!is_told(ring, record.in_pid))
+		return 0;
+	record.time_ns = ring->arrived_ns = bpf_ktime_get_ns();
+	tell(ring, &record);
+	return 0;
+}

@@ -1,0 +1,102 @@
+/* descheduled.c - whether a sampled thread has stood still since its sample; see descheduled.h.
+ *
+ * Whoever is woken by a sample on the processor that it was taken on, is put in the place of the sampled thread: on
+ * the kernel's way back from the interrupt, before another instruction of the thread is run. What memory
+ * shows then is as of the sample, for as long as the thread does not come to a processor again.
+ *
+ * The kernel tells both. Each switch has a record in the ring of its processor, and that is complete before
+ * the thread runs on. So: behind the sample comes a record that the thread was made to leave, in so little time
+ * that the interrupt has taken it all; and no ring has one of its coming back.
+ *
+ * Invariants:
+ * 1. The rings' heads are read after the memory that the answer is about: what a thread that came back
+ *    has changed there, its record had been written before.
+ * 2. A record that found no room tells nothing, so there must be room, and few records to look through.
+ */
+#include "src/capture/descheduled.h"
+
+#include <string.h>
+
+#include "src/capture/decode.h"
+
+enum {
+	MAX_RECORDS = 64,      /* to look through: else we are late anyway */
+	MIN_FREE_BYTES = 1024,
+	MAX_SWITCH_BYTES = 64, /* of a record of a switch */
+	/*
+	 * From the time that a sample has to the thread's leaving: the stack is copied, we are woken and switched to,
+	 * 30 to 60 us here. Who was not let in then has to wait for the next tick, 1 to 10 ms later.
+	 */
+	MAX_LEAVING_NS = 100000,
+};
+
+static const void *at(const struct ring *ring, uint64_t position)
+{
+	return ring->data + (position & (ring->n_bytes - 1));
+}
+
+/* Records are told by words that never wrap around; the record itself may. */
+static void copy_record(const struct ring *ring, uint64_t position, size_t n_bytes, uint64_t *to)
+{
+	for (size_t i = 0; i < n_bytes / sizeof *to; i++)
+		memcpy(&to[i], at(ring, position + i * sizeof *to), sizeof *to);
+}
+
+/* A thread's comings and goings since a sample. */
+struct moves {
+	bool left, came;
+};
+
+static bool take_record(const struct ring *ring, uint64_t position, const struct perf_event_header *header,
+			const struct descheduled_query *question, struct moves *moves)
+{
+	uint64_t record[MAX_SWITCH_BYTES / sizeof(uint64_t)];
+	struct capture_event event;
+
+	if (header->type == PERF_RECORD_LOST)
+		return false;
+	if (header->type != PERF_RECORD_SWITCH && header->type != PERF_RECORD_SWITCH_CPU_WIDE)
+		return true;
+	if (header->size > sizeof record)
+		return false;
+	copy_record(ring, position, header->size, record);
+	if (record_decode((const struct perf_event_header *)record, 0, &event) <= 0)
+		return false;
+	if (event.tid != question->tid || event.time_ns < question->time_ns)
+		return true;
+	moves->came |= !event.change.is_out;
+	moves->left |= event.change.is_preempted && event.time_ns - question->time_ns <= MAX_LEAVING_NS;
+	return true;
+}
+
+/* False: a ring does not tell. */
+static bool take_ring(const struct ring *ring, const struct descheduled_query *question, struct moves *moves)
+{
+	uint64_t position = ring->position + (ring == question->current ? ring->n_record_bytes : 0);
+	uint64_t head = __atomic_load_n(&ring->control->data_head, __ATOMIC_ACQUIRE);
+	unsigned n = 0;
+
+	if (head - ring->control->data_tail > ring->n_bytes - MIN_FREE_BYTES)
+		return false;
+	while (position != head) {
+		struct perf_event_header header;
+
+		memcpy(&header, at(ring, position), sizeof header);
+		if (header.size < sizeof header || header.size % 8 != 0 || header.size > head - position ||
+		    n++ == MAX_RECORDS || !take_record(ring, position, &header, question, moves))
+			return false;
+		position += header.size;
+	}
+	return true;
+}
+
+bool descheduled_since(const struct ring *rings, size_t n_rings, const struct descheduled_query *question)
+{
+	struct moves moves = { 0 };
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (size_t i = 0; i < n_rings && !moves.came; i++)
+		if (!take_ring(&rings[i], question, &moves))
+			return false;
+	return moves.left && !moves.came;
+}

@@ -1,0 +1,22 @@
+/* descheduled.h - whether a sampled thread has stood still since its sample. Private. */
+#ifndef PROBING_CAPTURE_DESCHEDULED_H
+#define PROBING_CAPTURE_DESCHEDULED_H
+
+#include <sys/types.h>
+
+#include "src/capture/ring.h"
+
+struct descheduled_query {
+	pid_t tid;
+	uint64_t time_ns; /* of its sample */
+	const struct ring *current; /* the ring whose record that is, at its position */
+};
+
+/*
+ * descheduled_since - did the thread leave its processor right after the sample, and is it away still?
+ * By the switches that the rings tell of up to now, read or not. False also where that is not known.
+ * @rings: n_rings, of all processors, with events that tell of switches (PERF_RECORD_SWITCH).
+ */
+bool descheduled_since(const struct ring *rings, size_t n_rings, const struct descheduled_query *question);
+
+#endif

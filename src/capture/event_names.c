@@ -1,0 +1,161 @@
+/* event_names.c - the names of events; see event.h.
+ *
+ * Names are those that perf(1) has for them, so that what one knows from there works here.
+ * Everything but tracepoints stands in a table; a tracepoint is whatever has a colon in it.
+ *
+ * Source: perf_event_open(2); include/uapi/linux/perf_event.h, Linux 6.12.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/capture/event.h"
+
+#define CACHE(cache, operation, result)                                                            \
+	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_##operation << 8 |                   \
+	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
+
+/*
+ * Of page faults there are too many for a sample each, and they come in bursts, which are over
+ * before the kernel has found the pace for a frequency.
+ */
+enum { MANY = 100 };
+
+struct known_event {
+	const char *name, *other_name; /* NULL: it has no other */
+	const char *summary;
+	enum event_kind kind;
+	uint32_t type;
+	uint64_t config;
+	uint64_t usual_count;
+	bool in_kernel;
+};
+
+#define CLOCK(name, which, summary)                                                                \
+	{ name, NULL, summary, EVENT_CLOCK, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##which, 0, false },
+#define SOFTWARE(name, other, which, summary, count, kernel)                                        \
+	{ name, other, summary, EVENT_SOFTWARE, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##which, count, kernel },
+#define HARDWARE(name, other, which, summary)                                                      \
+	{ name, other, summary, EVENT_HARDWARE, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##which, 0, false },
+#define CACHED(name, cache, operation, result, summary)                                            \
+	{ name, NULL, summary, EVENT_HARDWARE, PERF_TYPE_HW_CACHE, CACHE(cache, operation, result), 0, false },
+
+static const struct known_event known_events[] = {
+	CLOCK("cpu-clock", CPU_CLOCK, "CPU time, by each processor's clock (the default)")
+	CLOCK("task-clock", TASK_CLOCK, "CPU time, by each thread's clock")
+	SOFTWARE("page-faults", "faults", PAGE_FAULTS, "memory touched that had no page", MANY, false)
+	SOFTWARE("minor-faults", NULL, PAGE_FAULTS_MIN, "page faults that took no reading from disk", MANY, false)
+	SOFTWARE("major-faults", NULL, PAGE_FAULTS_MAJ, "page faults that waited for the disk", 1, false)
+	SOFTWARE("context-switches", "cs", CONTEXT_SWITCHES, "a thread leaves its processor", 1, true)
+	SOFTWARE("cpu-migrations", "migrations", CPU_MIGRATIONS, "a thread goes on on another processor", 1, true)
+	SOFTWARE("cgroup-switches", NULL, CGROUP_SWITCHES, "the processor goes on to another control group", 1, true)
+	SOFTWARE("alignment-faults", NULL, ALIGNMENT_FAULTS, "unaligned accesses that the kernel repaired", 1, false)
+	SOFTWARE("emulation-faults", NULL, EMULATION_FAULTS, "instructions that the kernel did instead", 1, false)
+	HARDWARE("cycles", "cpu-cycles", CPU_CYCLES, "cycles of the processor")
+	HARDWARE("instructions", NULL, INSTRUCTIONS, "instructions that were retired")
+	HARDWARE("cache-references", NULL, CACHE_REFERENCES, "accesses to the last cache")
+	HARDWARE("cache-misses", NULL, CACHE_MISSES, "accesses that the last cache had not")
+	HARDWARE("branches", "branch-instructions", BRANCH_INSTRUCTIONS, "branches that were retired")
+	HARDWARE("branch-misses", NULL, BRANCH_MISSES, "branches that went another way than foreseen")
+	HARDWARE("bus-cycles", NULL, BUS_CYCLES, "cycles of the bus")
+	HARDWARE("ref-cycles", NULL, REF_CPU_CYCLES, "cycles at a steady frequency")
+	HARDWARE("stalled-cycles-frontend", "idle-cycles-frontend", STALLED_CYCLES_FRONTEND, "cycles without instructions to issue")
+	HARDWARE("stalled-cycles-backend", "idle-cycles-backend", STALLED_CYCLES_BACKEND, "cycles in which none could be issued")
+	CACHED("L1-dcache-loads", L1D, READ, ACCESS, "reads of the first data cache")
+	CACHED("L1-dcache-load-misses", L1D, READ, MISS, "reads that it had not")
+	CACHED("L1-dcache-stores", L1D, WRITE, ACCESS, "writes to the first data cache")
+	CACHED("L1-icache-load-misses", L1I, READ, MISS, "instructions that the first cache had not")
+	CACHED("LLC-loads", LL, READ, ACCESS, "reads of the last cache")
+	CACHED("LLC-load-misses", LL, READ, MISS, "reads that it had not")
+	CACHED("LLC-stores", LL, WRITE, ACCESS, "writes to the last cache")
+	CACHED("LLC-store-misses", LL, WRITE, MISS, "writes to what it had not")
+	CACHED("dTLB-loads", DTLB, READ, ACCESS, "look-ups of data's addresses")
+	CACHED("dTLB-load-misses", DTLB, READ, MISS, "look-ups of data's addresses that had to walk the tables")
+	CACHED("dTLB-store-misses", DTLB, WRITE, MISS, "the same, for writes")
+	CACHED("iTLB-load-misses", ITLB, READ, MISS, "the same, for instructions")
+	CACHED("node-loads", NODE, READ, ACCESS, "reads of memory")
+	CACHED("node-load-misses", NODE, READ, MISS, "reads of another node's memory")
+};
+
+static bool is_name_of(const struct known_event *known, const char *name)
+{
+	return strcmp(known->name, name) == 0 || (known->other_name && strcmp(known->other_name, name) == 0);
+}
+
+static struct sampled_event make_event(const struct known_event *known)
+{
+	struct sampled_event event = {
+		.kind = known->kind,
+		.type = known->type,
+		.config = known->config,
+		.usual_count = known->usual_count,
+		.in_kernel = known->in_kernel,
+	};
+
+	strcpy(event.name, known->name);
+	return event;
+}
+
+/* A name of tracefs: it becomes part of a path, and a table's. */
+static bool is_word(const char *text, size_t n)
+{
+	if (n == 0 || text[0] == '.')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-", text[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Where a system call begins and ends the user's registers are at hand, and the kernel takes
+ * it for the user's side: nothing else that tracepoints tell is.
+ */
+static int find_tracepoint(const char *name, const char *colon, struct sampled_event *ret)
+{
+	struct sampled_event event = {
+		.kind = EVENT_TRACEPOINT,
+		.type = PERF_TYPE_TRACEPOINT,
+		.usual_count = 1,
+		.in_kernel = strncmp(name, "syscalls:", strlen("syscalls:")) != 0,
+	};
+
+	if (!is_word(name, (size_t)(colon - name)) || !is_word(colon + 1, strlen(colon + 1)) ||
+	    strlen(name) >= sizeof event.name)
+		return -EINVAL;
+	strcpy(event.name, name);
+	*ret = event;
+	return 0;
+}
+
+int event_find(const char *name, struct sampled_event *ret)
+{
+	const char *colon = strchr(name, ':');
+
+	if (colon)
+		return find_tracepoint(name, colon, ret);
+	for (size_t i = 0; i < N_ELEMENTS(known_events); i++) {
+		if (is_name_of(&known_events[i], name)) {
+			*ret = make_event(&known_events[i]);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+bool event_nth(size_t n, struct sampled_event *ret)
+{
+	if (n >= N_ELEMENTS(known_events))
+		return false;
+	*ret = make_event(&known_events[n]);
+	return true;
+}
+
+const char *event_summary(const struct sampled_event *event)
+{
+	for (size_t i = 0; i < N_ELEMENTS(known_events); i++)
+		if (is_name_of(&known_events[i], event->name))
+			return known_events[i].summary;
+	return "";
+}

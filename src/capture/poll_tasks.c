@@ -1,0 +1,351 @@
+/* poll_tasks.c - what /proc tells of them; see poll_tasks.h.
+ *
+ * A thread's file is kept open where descriptors allow it: reading costs a third then, and the
+ * kernel says when that very thread has ended, whatever its number is used for since.
+ *
+ * A thread that is on a CPU has been put on one once more than it has left one: "schedstat" and
+ * "status" count both. One that is ready to run and not on a CPU was pushed off by another if it has
+ * not waited for anything since the last look; and it was at work then, rather than just woken, if it
+ * has run for a while. If it has waited, either came last, and one does without; but on the
+ * only CPU there is, which we are on, it would never be met otherwise.
+ *
+ * CPU time comes in nanoseconds from "schedstat"; kernels without CONFIG_SCHED_INFO have ticks
+ * only. Of a thread that is running both are as of the scheduler's last tick.
+ */
+#include "src/capture/poll_tasks.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/proc.h"
+#include "base/util.h"
+
+enum {
+	TEXT_BYTES = 4096,
+	MAX_CHILDREN_BYTES = 1 << 20,
+	KEPT_DESCRIPTORS = 64, /* for everything else that a recording opens */
+	MAX_PROCESSES = 1 << 16,
+	MAX_RUNS_BETWEEN = 100,
+	AT_WORK_NS = 250000,
+};
+
+static int read_fd(int fd, char text[TEXT_BYTES])
+{
+	ssize_t n = pread(fd, text, TEXT_BYTES - 1, 0);
+
+	if (n < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	text[n] = '\0';
+	return n > 0 ? 0 : -ESRCH;
+}
+
+static int open_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	return fd;
+}
+
+static void task_path(pid_t pid, pid_t tid, const char *file, char to[64])
+{
+	snprintf(to, 64, "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
+}
+
+static int read_path(const char *path, char text[TEXT_BYTES])
+{
+	CLEANUP(closep) int fd = open_file(path);
+
+	return fd < 0 ? fd : read_fd(fd, text);
+}
+
+void poll_tasks_init(struct poll_tasks *tasks)
+{
+	struct rlimit limit;
+	char text[TEXT_BYTES], path[64];
+	uint64_t used_ns, n_runs;
+	cpu_set_t cpus;
+
+	*tasks = (struct poll_tasks){ .by_ticks = true };
+	/* We have run; a kernel that does not count says 0. */
+	if (read_path("/proc/thread-self/schedstat", text) == 0 && poll_parse_schedstat(text, &used_ns, &n_runs) == 0 &&
+	    used_ns > 0)
+		tasks->by_ticks = false;
+	if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+		tasks->has_one_cpu = CPU_COUNT(&cpus) == 1;
+	task_path(getpid(), getpid(), "children", path);
+	tasks->without_children = access(path, R_OK) < 0;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * KEPT_DESCRIPTORS)
+		tasks->most_open = (size_t)limit.rlim_cur - 2 * KEPT_DESCRIPTORS;
+}
+
+static void close_thread(struct poll_tasks *tasks, struct poll_thread *thread)
+{
+	if (thread->fd < 0)
+		return;
+	close(TAKE_FD(thread->fd));
+	tasks->n_open--;
+}
+
+static void process_done(struct poll_tasks *tasks, struct poll_process *process)
+{
+	for (size_t i = 0; i < process->n; i++)
+		close_thread(tasks, &process->threads[i]);
+	free(process->threads);
+}
+
+void poll_tasks_done(struct poll_tasks *tasks)
+{
+	for (size_t i = 0; i < tasks->n; i++)
+		process_done(tasks, &tasks->processes[i]);
+	free(tasks->processes);
+	task_set_done(&tasks->ignored);
+	task_set_done(&tasks->still_ignored);
+	*tasks = (struct poll_tasks){ 0 };
+}
+
+int poll_tasks_add(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid)
+{
+	int r;
+
+	r = grow(&tasks->processes, tasks->n, &tasks->allocated, sizeof *tasks->processes);
+	if (r < 0)
+		return r;
+	tasks->processes[tasks->n++] = (struct poll_process){ .pid = pid, .parent_pid = parent_pid };
+	return 0;
+}
+
+/* Index of the first thread whose number is not below. */
+static size_t lower_bound(const struct poll_process *process, pid_t tid)
+{
+	size_t low = 0, high = process->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (process->threads[middle].tid < tid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int open_time(const struct poll_tasks *tasks, pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	task_path(pid, tid, tasks->by_ticks ? "stat" : "schedstat", path);
+	return open_file(path);
+}
+
+static int add_thread(struct poll_tasks *tasks, struct poll_process *process, pid_t tid)
+{
+	size_t i = lower_bound(process, tid);
+	struct poll_thread thread = { .tid = tid, .fd = -1, .is_new = true };
+	int r;
+
+	if (i < process->n && process->threads[i].tid == tid)
+		return 0;
+	r = grow(&process->threads, process->n, &process->allocated, sizeof *process->threads);
+	if (r < 0)
+		return r;
+	if (tasks->n_open < tasks->most_open) {
+		thread.fd = open_time(tasks, process->pid, tid);
+		if (thread.fd == -ESRCH)
+			return 0;
+		tasks->n_open += thread.fd >= 0;
+		thread.fd = MAX(thread.fd, -1);
+	}
+	memmove(process->threads + i + 1, process->threads + i, (process->n - i) * sizeof *process->threads);
+	process->threads[i] = thread;
+	process->n++;
+	return 0;
+}
+
+int poll_tasks_list(struct poll_tasks *tasks, size_t index)
+{
+	struct poll_process *process = &tasks->processes[index];
+	CLEANUP(freep) pid_t *tids = NULL;
+	size_t n;
+	int r;
+
+	r = proc_tasks(process->pid, &tids, &n);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = add_thread(tasks, process, tids[i]);
+	return r;
+}
+
+/* ---- Children ---- */
+
+static bool is_known(const struct poll_tasks *tasks, pid_t pid)
+{
+	for (size_t i = 0; i < tasks->n; i++)
+		if (tasks->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
+static int take_child(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid, bool ignore)
+{
+	int r;
+
+	if (ignore || task_set_has(&tasks->ignored, pid)) {
+		r = task_set_add(ignore ? &tasks->ignored : &tasks->still_ignored, pid);
+		return r < 0 ? r : 0;
+	}
+	if (is_known(tasks, pid) || tasks->n >= MAX_PROCESSES)
+		return 0;
+	return poll_tasks_add(tasks, pid, parent_pid);
+}
+
+static int adopt_of_thread(struct poll_tasks *tasks, pid_t pid, pid_t tid, bool ignore)
+{
+	CLEANUP(freep) char *text = NULL;
+	const char *rest;
+	char path[64];
+	pid_t child;
+	int r;
+
+	task_path(pid, tid, "children", path);
+	r = read_file(path, MAX_CHILDREN_BYTES, &text, NULL);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	rest = text;
+	while (r >= 0 && (child = poll_parse_child(&rest)) != 0)
+		r = take_child(tasks, child, pid, ignore);
+	return r;
+}
+
+static void closedirp(DIR **folder)
+{
+	if (*folder)
+		closedir(*folder);
+}
+
+static int adopt_of_all(struct poll_tasks *tasks, pid_t parent_pid, bool ignore)
+{
+	CLEANUP(closedirp) DIR *folder = opendir("/proc");
+	struct dirent *entry;
+	int r = 0;
+
+	while (r >= 0 && folder && (entry = readdir(folder)) != NULL) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct proc_stat stat;
+
+		if (pid > 0 && proc_stat_read(pid, 0, &stat) == 0 && stat.parent == parent_pid)
+			r = take_child(tasks, pid, parent_pid, ignore);
+	}
+	return r;
+}
+
+int poll_tasks_adopt(struct poll_tasks *tasks, size_t index, bool ignore)
+{
+	pid_t pid = tasks->processes[index].pid;
+	int r = 0;
+
+	if (tasks->without_children)
+		return adopt_of_all(tasks, pid, ignore);
+	for (size_t i = 0; r >= 0 && i < tasks->processes[index].n; i++)
+		r = adopt_of_thread(tasks, pid, tasks->processes[index].threads[i].tid, ignore);
+	return r;
+}
+
+void poll_tasks_settle_ignored(struct poll_tasks *tasks)
+{
+	task_set_done(&tasks->ignored);
+	tasks->ignored = tasks->still_ignored;
+	tasks->still_ignored = (struct task_set){ 0 };
+}
+
+/* ---- What they have used ---- */
+
+static uint64_t ticks_to_ns(uint64_t ticks)
+{
+	return ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+int poll_tasks_used(struct poll_tasks *tasks, pid_t pid, struct poll_thread *thread, uint64_t *ret_ns)
+{
+	CLEANUP(closep) int opened = -1;
+	struct poll_stat stat;
+	char text[TEXT_BYTES];
+	int r;
+
+	if (thread->fd < 0) {
+		opened = open_time(tasks, pid, thread->tid);
+		if (opened < 0)
+			return opened;
+	}
+	r = read_fd(thread->fd < 0 ? opened : thread->fd, text);
+	if (r >= 0 && !tasks->by_ticks)
+		return poll_parse_schedstat(text, ret_ns, &thread->n_runs);
+	if (r >= 0)
+		r = poll_parse_stat(text, &stat);
+	if (r < 0)
+		return r;
+	*ret_ns = ticks_to_ns(stat.ticks);
+	return 0;
+}
+
+int poll_tasks_stat(pid_t pid, pid_t tid, struct poll_stat *ret)
+{
+	char text[TEXT_BYTES], path[64];
+	int r;
+
+	task_path(pid, tid, "stat", path);
+	r = read_path(path, text);
+	return r < 0 ? r : poll_parse_stat(text, ret);
+}
+
+static int read_switches(pid_t pid, pid_t tid, uint64_t *ret_n_waits, uint64_t *ret_n_preempted)
+{
+	char text[TEXT_BYTES], path[64];
+	int r;
+
+	task_path(pid, tid, "status", path);
+	r = read_path(path, text);
+	return r < 0 ? r : poll_parse_status(text, ret_n_waits, ret_n_preempted);
+}
+
+bool poll_tasks_runs(const struct poll_tasks *tasks, pid_t pid, struct poll_thread *thread, uint64_t used_ns,
+		     char state)
+{
+	uint64_t n_waits, n_preempted, n_left;
+	bool was_pushed_off;
+
+	if (tasks->by_ticks || read_switches(pid, thread->tid, &n_waits, &n_preempted) < 0)
+		return state == 'R';
+	was_pushed_off = (n_waits == thread->n_waits && used_ns >= AT_WORK_NS) ||
+			 (n_preempted > thread->n_preempted && tasks->has_one_cpu);
+	thread->n_waits = n_waits;
+	thread->n_preempted = n_preempted;
+	n_left = n_waits + n_preempted;
+	/* The kernel can be told to begin to count at any time. Between the two files it may have run,
+	 * but not that often. */
+	thread->is_uncounted |= thread->n_runs + MAX_RUNS_BETWEEN < n_left;
+	return state == 'R' && (thread->is_uncounted || thread->n_runs > n_left || was_pushed_off);
+}
+
+void poll_tasks_remove_thread(struct poll_tasks *tasks, struct poll_process *process, size_t index)
+{
+	close_thread(tasks, &process->threads[index]);
+	process->n--;
+	memmove(process->threads + index, process->threads + index + 1,
+		(process->n - index) * sizeof *process->threads);
+}
+
+void poll_tasks_remove(struct poll_tasks *tasks, size_t index)
+{
+	process_done(tasks, &tasks->processes[index]);
+	tasks->n--;
+	memmove(tasks->processes + index, tasks->processes + index + 1,
+		(tasks->n - index) * sizeof *tasks->processes);
+}

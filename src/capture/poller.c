@@ -1,0 +1,548 @@
+/* poller.c - one look after the other; see poller.h.
+ *
+ * Invariants:
+ * 1. A thread's CPU time is read when the sample that it becomes is asked for, not when the look
+ *    begins: what comes next is reading its memory.
+ * 2. The weights of a thread's samples add up to what it used from the first look to the last.
+ *    What it used after its last one, and what one used that came and went between two, is
+ *    not seen.
+ * 3. A thread gives a sample when it is met running, for all that it used since the last. Where
+ *    it sleeps is not where it used its time, and it sleeps most of the time. What is owed when
+ *    it ends, or recording does, has no stack.
+ * 4. Whatever happens to a process (a fork, an exec) is told before a sample that shows it.
+ * 5. Lists are read when the kernel has given a number to a new thread since, and now and then
+ *    anyway, for a container may show another's number. A look that lists nothing costs one
+ *    read for each thread.
+ * 6. A pause begins with a last look, and ends with one that only learns who is there, and what they
+ *    have used: time used in between is in no sample.
+ * 7. Where idle threads are asked for, each gives a sample at each look, which weighs the time
+ *    since its last one, and at the first look at it none; 2 and 3 do not hold then.
+ */
+#include "src/capture/poller.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/capture/poll_pace.h"
+#include "src/capture/poll_tasks.h"
+
+enum { LIST_ANYWAY_NS = 100000000 };
+
+struct pending {
+	struct capture_event event;
+	char name[POLL_NAME_BYTES]; /* of a CAPTURE_COMM */
+};
+
+struct poller {
+	struct poll_pace pace;
+	struct poll_tasks tasks;
+	int timer, loadavg;
+	pid_t newest;       /* as of the last list; 0: not told */
+	/* When the last list began, and the one before: who is new on the last came after that. */
+	uint64_t listed_ns, listed_before_ns;
+	bool awaits_exec;
+
+	/* The look that is going on. */
+	bool is_looking, is_last;
+	uint64_t began_ns;
+	size_t process, thread; /* up to which it has got */
+
+	struct pending *pending; /* [first, n) are still to be handed out */
+	size_t first, n_pending, pending_allocated;
+	struct pending out;
+
+	bool no_children, idle; /* as struct capture_options has them */
+	bool stopped, has_ended;
+	bool paused, stock_is_due; /* the look that comes next ends a pause */
+	bool is_stocktaking;       /* the one that is going on does */
+	uint64_t n_samples, n_threads;
+};
+
+/* ---- Events on their way out ---- */
+
+static struct pending *put(struct poller *poller, enum capture_event_type type, pid_t pid, pid_t tid)
+{
+	struct pending *pending;
+
+	if (grow(&poller->pending, poller->n_pending, &poller->pending_allocated, sizeof *poller->pending) < 0)
+		return NULL;
+	pending = &poller->pending[poller->n_pending++];
+	pending->event = (struct capture_event){ .type = type, .time_ns = monotonic_ns(), .pid = pid, .tid = tid };
+	return pending;
+}
+
+static bool take_pending(struct poller *poller, struct capture_event *ret)
+{
+	if (poller->first == poller->n_pending) {
+		poller->first = poller->n_pending = 0;
+		return false;
+	}
+	poller->out = poller->pending[poller->first++];
+	*ret = poller->out.event;
+	if (ret->type == CAPTURE_COMM)
+		ret->comm.name = poller->out.name;
+	return true;
+}
+
+static int put_name(struct poller *poller, pid_t pid, pid_t tid, const char *name, bool is_exec)
+{
+	struct pending *pending = put(poller, CAPTURE_COMM, pid, tid);
+
+	if (!pending)
+		return -ENOMEM;
+	snprintf(pending->name, sizeof pending->name, "%s", name);
+	pending->event.comm.is_exec = is_exec;
+	return 0;
+}
+
+static int put_sample(struct poller *poller, pid_t pid, pid_t tid, uint64_t weight, unsigned cpu,
+		      bool is_elsewhere)
+{
+	struct pending *pending = put(poller, CAPTURE_SAMPLE, pid, tid);
+
+	if (!pending)
+		return -ENOMEM;
+	pending->event.sample = (struct sample){
+		.time_ns = pending->event.time_ns,
+		.pid = pid,
+		.tid = tid,
+		.cpu = cpu,
+		.weight = weight,
+		.is_polled = true,
+		.is_elsewhere = is_elsewhere,
+	};
+	poller->n_samples++;
+	return 0;
+}
+
+/* ---- Lists ---- */
+
+/* A process that is new on a list: a fork, and an exec where it runs another program by now. */
+static int tell_fork(struct poller *poller, const struct poll_process *parent, struct poll_process *child)
+{
+	struct pending *pending = put(poller, CAPTURE_FORK, child->pid, child->pid);
+	struct poll_stat stat;
+
+	if (!pending)
+		return -ENOMEM;
+	pending->event.fork.parent_pid = parent->pid;
+	pending->event.fork.parent_tid = parent->pid;
+	if (poll_tasks_stat(child->pid, child->pid, &stat) < 0)
+		return 0;
+	child->image = stat.image;
+	if (stat.image == 0 || stat.image == parent->image)
+		return 0;
+	return put_name(poller, child->pid, child->pid, stat.name, true);
+}
+
+/* Also those that are new themselves: they come later in the list. */
+static int list_all(struct poller *poller)
+{
+	struct poll_tasks *tasks = &poller->tasks;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < tasks->n; i++) {
+		size_t n_before = tasks->n;
+
+		r = poll_tasks_list(tasks, i);
+		if (r == -ESRCH)
+			r = 0; /* its threads will tell */
+		if (r >= 0 && !poller->no_children)
+			r = poll_tasks_adopt(tasks, i, false);
+		for (size_t k = n_before; r >= 0 && k < tasks->n; k++)
+			r = tell_fork(poller, &tasks->processes[i], &tasks->processes[k]);
+	}
+	poll_tasks_settle_ignored(tasks);
+	return r;
+}
+
+/* The number of the newest thread; 0: not told. */
+static pid_t read_newest(const struct poller *poller)
+{
+	char text[128];
+	pid_t newest = 0;
+	ssize_t n;
+
+	n = poller->loadavg >= 0 ? pread(poller->loadavg, text, sizeof text - 1, 0) : 0;
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return poll_parse_loadavg(text, &newest) < 0 ? 0 : newest;
+}
+
+static int list_if_new(struct poller *poller)
+{
+	pid_t newest = read_newest(poller);
+	int r;
+
+	if (newest != 0 && newest == poller->newest && poller->began_ns - poller->listed_ns < LIST_ANYWAY_NS)
+		return 0;
+	r = list_all(poller);
+	poller->newest = newest;
+	poller->listed_before_ns = poller->listed_ns;
+	poller->listed_ns = poller->began_ns;
+	return r;
+}
+
+/* ---- A look ---- */
+
+static int begin(struct poller *poller)
+{
+	poller->is_looking = true;
+	poller->is_last = poller->stopped || poller->paused;
+	poller->is_stocktaking = poller->stock_is_due;
+	poller->stock_is_due = false;
+	poller->process = poller->thread = 0;
+	poller->began_ns = monotonic_ns();
+	return list_if_new(poller);
+}
+
+/* Not while it is paused: zeros disarm. */
+static int arm(const struct poller *poller)
+{
+	struct itimerspec spec = {
+		.it_value = {
+			(time_t)(poller->pace.next_ns / 1000000000u),
+			(long)(poller->pace.next_ns % 1000000000u),
+		},
+	};
+
+	if (poller->paused)
+		spec = (struct itimerspec){ 0 };
+	return timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &spec, NULL) < 0 ? -errno : 0;
+}
+
+static int end(struct poller *poller)
+{
+	poller->is_looking = poller->is_stocktaking = false;
+	poller->has_ended = poller->is_last;
+	poll_pace_looked(&poller->pace, poller->began_ns, monotonic_ns());
+	return arm(poller);
+}
+
+/* Whether it runs what it did, and under which name. */
+static int follow(struct poller *poller, struct poll_process *process, struct poll_thread *thread,
+		  const struct poll_stat *stat)
+{
+	bool is_exec = stat->image != 0 && process->image != 0 && stat->image != process->image;
+	bool is_renamed = strcmp(stat->name, thread->name) != 0;
+
+	if (stat->image != 0)
+		process->image = stat->image;
+	poller->awaits_exec &= !is_exec;
+	memcpy(thread->name, stat->name, sizeof thread->name);
+	if (is_exec)
+		return put_name(poller, process->pid, process->pid, stat->name, true);
+	if (is_renamed && thread->n_samples > 0)
+		return put_name(poller, process->pid, thread->tid, stat->name, false);
+	return 0;
+}
+
+static int settle(struct poller *poller, pid_t pid, struct poll_thread *thread, unsigned cpu, bool is_elsewhere)
+{
+	uint64_t weight = thread->owed_ns;
+
+	thread->owed_ns = 0;
+	if (weight == 0 || poller->awaits_exec)
+		return 0;
+	thread->n_samples++;
+	return put_sample(poller, pid, thread->tid, weight, cpu, is_elsewhere);
+}
+
+/* It has used some time since the last look. */
+static int look_at(struct poller *poller, struct poll_process *process, struct poll_thread *thread, uint64_t used_ns)
+{
+	struct poll_stat stat;
+	bool runs;
+	int r;
+
+	r = poll_tasks_stat(process->pid, thread->tid, &stat);
+	if (r < 0)
+		return 0; /* then it is about to be lost */
+	r = follow(poller, process, thread, &stat);
+	if (r < 0)
+		return r;
+	runs = poll_tasks_runs(&poller->tasks, process->pid, thread, used_ns, stat.state);
+	/* One that has ended will not run again. */
+	if (!runs && !strchr("ZX", stat.state) && !poller->is_last)
+		return 0;
+	return settle(poller, process->pid, thread, stat.cpu, !runs);
+}
+
+/* Whether it runs or not. */
+static int look_anyway(struct poller *poller, struct poll_process *process, struct poll_thread *thread)
+{
+	uint64_t now_ns = monotonic_ns(), since_ns = thread->met_ns;
+	struct poll_stat stat;
+	int r;
+
+	r = poll_tasks_stat(process->pid, thread->tid, &stat);
+	if (r < 0 || strchr("ZX", stat.state))
+		return 0;
+	r = follow(poller, process, thread, &stat);
+	if (r < 0)
+		return r;
+	thread->met_ns = now_ns;
+	thread->owed_ns = since_ns != 0 && !poller->is_stocktaking ? now_ns - since_ns : 0;
+	return settle(poller, process->pid, thread, stat.cpu, false);
+}
+
+static int lose_thread(struct poller *poller, struct poll_process *process)
+{
+	struct poll_thread thread = process->threads[poller->thread];
+	int r;
+
+	r = settle(poller, process->pid, &thread, 0, true);
+	/* Whoever hears of it only now cannot ask for its name any more. */
+	if (r >= 0 && thread.n_samples == 1 && thread.name[0] != '\0')
+		r = put_name(poller, process->pid, thread.tid, thread.name, false);
+	poll_tasks_remove_thread(&poller->tasks, process, poller->thread);
+	return r >= 0 && put(poller, CAPTURE_EXIT, process->pid, thread.tid) ? 0 : -ENOMEM;
+}
+
+static int visit(struct poller *poller, struct poll_process *process)
+{
+	struct poll_thread *thread = &process->threads[poller->thread];
+	uint64_t used_ns, weight;
+	int r;
+
+	r = poll_tasks_used(&poller->tasks, process->pid, thread, &used_ns);
+	if (r == -ESRCH)
+		return lose_thread(poller, process);
+	poller->thread++;
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (poller->idle)
+		return look_anyway(poller, process, thread);
+	/* Its number may be another's by now, where the file is opened anew. */
+	weight = used_ns > thread->used_ns ? used_ns - thread->used_ns : 0;
+	if (poller->is_stocktaking)
+		weight = 0;
+	if (thread->is_new)
+		weight = MIN(weight, monotonic_ns() - poller->listed_before_ns);
+	thread->is_new = false;
+	thread->used_ns = used_ns;
+	thread->owed_ns += weight;
+	if (weight == 0 && !(poller->is_last && thread->owed_ns > 0))
+		return 0;
+	return look_at(poller, process, thread, weight);
+}
+
+/* One that has no threads left may have become another program in one that is not listed yet. */
+static int leave(struct poller *poller)
+{
+	struct poll_process *process = &poller->tasks.processes[poller->process];
+	int r = 0;
+
+	poller->thread = 0;
+	if (process->n == 0)
+		r = poll_tasks_list(&poller->tasks, poller->process);
+	if (r == -ENOMEM)
+		return r;
+	if (process->n > 0)
+		poller->process++;
+	else
+		poll_tasks_remove(&poller->tasks, poller->process);
+	return 0;
+}
+
+static int step(struct poller *poller)
+{
+	struct poll_process *process;
+
+	if (poller->process == poller->tasks.n)
+		return end(poller);
+	process = &poller->tasks.processes[poller->process];
+	return poller->thread < process->n ? visit(poller, process) : leave(poller);
+}
+
+static bool is_due(const struct poller *poller)
+{
+	return poller->stopped || poller->paused ? !poller->has_ended : monotonic_ns() >= poller->pace.next_ns;
+}
+
+int poller_next(struct poller *poller, struct capture_event *ret)
+{
+	while (!take_pending(poller, ret)) {
+		int r;
+
+		if (!poller->is_looking && !is_due(poller))
+			return 0;
+		r = poller->is_looking ? step(poller) : begin(poller);
+		if (r < 0)
+			return r;
+	}
+	return 1;
+}
+
+/* ---- Beginning and end ---- */
+
+static void poller_freep(struct poller **poller)
+{
+	poller_free(*poller);
+}
+
+static int poller_new(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct poller **ret)
+{
+	CLEANUP(poller_freep) struct poller *poller = NULL;
+	int r;
+
+	poller = calloc(1, sizeof *poller);
+	if (!poller)
+		return -ENOMEM;
+	poller->timer = -1;
+	poller->paused = options->paused;
+	poller->has_ended = options->paused;
+	poller->no_children = options->no_children;
+	poller->idle = options->idle;
+	poller->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	poll_tasks_init(&poller->tasks);
+	r = poll_pace_init(&poller->pace, options->hz, monotonic_ns());
+	if (r < 0)
+		return r;
+	poller->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (poller->timer < 0)
+		return -errno;
+	for (size_t i = 0; r >= 0 && i < n_pids; i++)
+		r = poll_tasks_add(&poller->tasks, pids[i], 0);
+	if (r >= 0)
+		r = arm(poller);
+	if (r < 0)
+		return r;
+	*ret = TAKE(poller);
+	return 0;
+}
+
+/* What was used up to now is not ours, and whose children there are is not either. -ESRCH: it has ended. */
+static int take_stock_of(struct poller *poller, size_t index)
+{
+	struct poll_process *process = &poller->tasks.processes[index];
+	struct poll_stat stat;
+	int r;
+
+	r = poll_tasks_list(&poller->tasks, index);
+	if (r >= 0)
+		r = poll_tasks_adopt(&poller->tasks, index, true);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < process->n; i++) {
+		process->threads[i].is_new = false;
+		(void)poll_tasks_used(&poller->tasks, process->pid, &process->threads[i], &process->threads[i].used_ns);
+	}
+	if (poll_tasks_stat(process->pid, process->pid, &stat) == 0)
+		process->image = stat.image;
+	poller->n_threads += process->n;
+	return process->n > 0 ? 0 : -ESRCH;
+}
+
+static int take_stock(struct poller *poller)
+{
+	int r;
+
+	poller->newest = read_newest(poller);
+	poller->listed_ns = poller->listed_before_ns = monotonic_ns();
+	for (size_t i = 0; i < poller->tasks.n;) {
+		r = take_stock_of(poller, i);
+		if (r == -ESRCH)
+			poll_tasks_remove(&poller->tasks, i);
+		else if (r < 0)
+			return r;
+		else
+			i++;
+	}
+	return poller->tasks.n > 0 ? 0 : -ESRCH;
+}
+
+int poller_attach(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct poller **ret)
+{
+	CLEANUP(poller_freep) struct poller *poller = NULL;
+	int r;
+
+	r = poller_new(options, pids, n_pids, &poller);
+	if (r >= 0)
+		r = take_stock(poller);
+	if (r < 0)
+		return r;
+	*ret = TAKE(poller);
+	return 0;
+}
+
+int poller_add(struct poller *poller, pid_t pid)
+{
+	size_t index = poller->tasks.n;
+	int r;
+
+	for (size_t i = 0; i < poller->tasks.n; i++)
+		if (poller->tasks.processes[i].pid == pid)
+			return 0;
+	r = poll_tasks_add(&poller->tasks, pid, 0);
+	if (r < 0)
+		return r;
+	r = take_stock_of(poller, index);
+	if (r < 0)
+		poll_tasks_remove(&poller->tasks, index);
+	return r;
+}
+
+int poller_launch(const struct capture_options *options, pid_t child, struct poller **ret)
+{
+	int r;
+
+	r = poller_attach(options, &child, 1, ret);
+	if (r >= 0)
+		(*ret)->awaits_exec = (*ret)->tasks.processes[0].image != 0;
+	return r;
+}
+
+void poller_free(struct poller *poller)
+{
+	if (!poller)
+		return;
+	closep(&poller->timer);
+	closep(&poller->loadavg);
+	poll_tasks_done(&poller->tasks);
+	free(poller->pending);
+	free(poller);
+}
+
+int poller_fd(const struct poller *poller)
+{
+	return poller->timer;
+}
+
+void poller_pause(struct poller *poller)
+{
+	poller->paused = true;
+	poller->has_ended = false;
+}
+
+int poller_resume(struct poller *poller)
+{
+	poller->paused = poller->has_ended = false;
+	poller->stock_is_due = true;
+	poll_pace_resume(&poller->pace, monotonic_ns());
+	poller->newest = 0;
+	return arm(poller);
+}
+
+void poller_stop(struct poller *poller)
+{
+	poller->has_ended = poller->has_ended && poller->paused; /* there is nothing to settle */
+	poller->stopped = true;
+}
+
+void poller_read_counts(const struct poller *poller, struct capture_counts *ret)
+{
+	*ret = (struct capture_counts){
+		.samples = poller->n_samples,
+		.n_threads = poller->n_threads,
+		.looks = poller->pace.n_looks,
+		.lost_looks = poller->pace.n_lost,
+		.longest_period_ns = poller->pace.longest_ns,
+	};
+}

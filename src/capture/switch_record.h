@@ -1,0 +1,41 @@
+/* switch_record.h - what the BPF program tells of switches, and where it puts it.
+ *
+ * Compiled for BPF, too: fixed-size members only. A ring a processor lies in memory that both sides see: the
+ * kernel's writes records and then the head, ours reads up to there and then moves the tail.
+ */
+#ifndef PROBING_CAPTURE_SWITCH_RECORD_H
+#define PROBING_CAPTURE_SWITCH_RECORD_H
+
+#include <stdint.h>
+
+/* A power of two. At 100,000 switches a second of one processor it takes more than half a second to fill it. */
+enum { SWITCH_RING_RECORDS = 1 << 16 };
+
+/* Beside the number of the thread that leaves: it could have gone on. Threads have no such numbers. */
+#define SWITCH_PREEMPTED (UINT32_C(1) << 31)
+
+/* One switch, as far as it is about threads that are wanted. */
+struct switch_record {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint32_t out, in; /* threads; 0: not wanted. Both 0: records are missing before this one, ... */
+	uint32_t out_pid; /* ... so many */
+	uint32_t in_pid;
+};
+
+struct switch_ring {
+	/* The kernel's side: records there ever were, those that are missing, and how many of these are still to be told of. */
+	uint64_t head, n_lost, n_untold;
+	/* One more than the number of the thread that came last, 0: none did yet; and how often another one was found there. */
+	uint64_t running, n_hidden;
+	/* When a wanted one came last; and what the scheduler's clock is behind CLOCK_MONOTONIC by, 0: not known. */
+	uint64_t arrived_ns, behind_ns;
+	uint64_t wanted_pid; /* the process that was found to be wanted last */
+	uint64_t tail; /* our side's: records that were read; in a cache line of its own */
+	uint64_t reserved_too[7];
+	struct switch_record records[SWITCH_RING_RECORDS];
+};
+
+_Static_assert(sizeof(struct switch_record) == 24, "padding");
+_Static_assert(sizeof(struct switch_ring) == 128 + 24 * SWITCH_RING_RECORDS, "padding");
+
+#endif

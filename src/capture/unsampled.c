@@ -1,0 +1,140 @@
+/* unsampled.c - see unsampled.h.
+ *
+ * An event that is inherited begins each child with a whole period, and a look on a timer meets a short child seldom: what is
+ * shorter than a period is hardly sampled. Records that found no room are missing, too. Both are in the kernel's account, and
+ * are given out at the end as time without a stack.
+ *
+ * Where each processor is sampled, a process is met in proportion to its time, and the sum is off by chance: three standard
+ * errors of that are no time that is missing.
+ */
+#include "src/capture/unsampled.h"
+
+#include "base/util.h"
+
+/* Less than such a part of all, than what one sample stands for, or than what the accounts are off by, is not worth a row. */
+enum { SHARE = 50 };
+
+int unsampled_begin(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids)
+{
+	int r = 0;
+
+	capture->is_accounted = options->mode == MODE_CPU && !options->idle &&
+				(!options->event || options->event->kind == EVENT_CLOCK);
+	capture->period_ns = (uint64_t)(1e9 / options->hz);
+	capture->accounts.no_children = options->no_children;
+	for (size_t i = 0; r >= 0 && i < n_pids; i++)
+		r = unsampled_add(capture, pids[i]);
+	return r;
+}
+
+int unsampled_add(struct capture *capture, pid_t pid)
+{
+	return capture->is_accounted ? accounts_add(&capture->accounts, pid) : 0;
+}
+
+void unsampled_count(struct capture *capture, const struct sample *sample)
+{
+	if (capture->is_accounted)
+		capture->counts.sampled_ns += sample->weight;
+}
+
+/* A recorder that is to be as quiet as can be does without. */
+bool unsampled_may_time_runs(const struct capture *capture, const struct capture_options *options)
+{
+	return options->mode == MODE_CPU && capture->events.is_clock && !options->no_children && !options->no_wakeup &&
+	       !capture->wake_on_live_read;
+}
+
+int unsampled_note(struct capture *capture, const struct capture_event *event)
+{
+	return capture->times_runs && !capture->events.system_wide ? run_times_note(&capture->run_times, event) : 0;
+}
+
+static void give_out(struct capture *capture, pid_t pid, pid_t tid, uint64_t time_ns, uint64_t weight,
+		     struct capture_event *ret)
+{
+	*ret = (struct capture_event){ .type = CAPTURE_UNSAMPLED, .time_ns = time_ns, .pid = pid, .tid = tid };
+	ret->unsampled.weight = weight;
+	capture->given_ns += weight;
+}
+
+void unsampled_put_before(struct capture *capture, struct capture_event *ret)
+{
+	uint64_t weight = ret->type == CAPTURE_EXIT && capture->times_runs ? run_times_unsampled(&capture->run_times, ret->tid) : 0;
+
+	if (weight == 0)
+		return;
+	capture->pending = *ret;
+	capture->has_pending = true;
+	give_out(capture, ret->pid, ret->tid, ret->time_ns, weight, ret);
+}
+
+/* Who outlives the parent that started it stands in no other account. */
+static void add_survivors(struct capture *capture)
+{
+	const pid_t *pids = capture->wanted.tids;
+	size_t n = capture->events.system_wide ? capture->wanted.n : 0;
+
+	/* Without memory the account is too small, and says so by being less than the samples. */
+	for (size_t i = 0; i < n; i++)
+		if (accounts_add_born(&capture->accounts, pids[i]) < 0)
+			return;
+}
+
+void unsampled_stop(struct capture *capture)
+{
+	uint64_t counted_ns = events_used(&capture->events), used_ns, unsure_ns;
+
+	if (!capture->is_accounted)
+		return;
+	if (capture->paused_ns == 0) {
+		add_survivors(capture);
+		accounts_read(&capture->accounts);
+	}
+	used_ns = accounts_sum(&capture->accounts);
+	unsure_ns = accounts_resolution(&capture->accounts);
+	/* Events count nanoseconds, of processes that nobody waits for, too, but not a process' last steps. */
+	if (counted_ns > 0)
+		used_ns = MAX(counted_ns, used_ns - MIN(used_ns, unsure_ns));
+	capture->used_ns = used_ns;
+}
+
+/* Whether chance may have left so much out of the samples. */
+static bool may_be_chance(const struct capture *capture, uint64_t missing_ns)
+{
+	double n = (double)capture->counts.samples, periods = (double)missing_ns / (double)capture->period_ns;
+
+	return capture->events.system_wide && periods * periods < 9 * n;
+}
+
+static uint64_t missing_ns(const struct capture *capture)
+{
+	uint64_t used_ns = capture->used_ns, sampled_ns = capture->counts.sampled_ns + capture->given_ns;
+	uint64_t missing = used_ns > sampled_ns ? used_ns - sampled_ns : 0;
+	uint64_t least = MAX(used_ns / SHARE, MAX(capture->period_ns, accounts_resolution(&capture->accounts)));
+
+	return missing > least && !may_be_chance(capture, missing) ? missing : 0;
+}
+
+/* Each process that was asked for gets its share; the last one the rest. */
+bool unsampled_take(struct capture *capture, struct capture_event *ret)
+{
+	const struct accounts *accounts = &capture->accounts;
+	const struct account *account;
+	uint64_t sum_ns = accounts_sum(accounts), weight;
+
+	if (capture->next_unsampled == 0)
+		capture->missing_ns = capture->unsampled_ns = missing_ns(capture);
+	while (capture->unsampled_ns > 0 && capture->next_unsampled < accounts->n) {
+		account = &accounts->items[capture->next_unsampled++];
+		weight = sum_ns > 0 ? (uint64_t)((double)capture->missing_ns * (double)account_used(account) / (double)sum_ns) : 0;
+		if (capture->next_unsampled == accounts->n || weight > capture->unsampled_ns)
+			weight = capture->unsampled_ns;
+		capture->unsampled_ns -= weight;
+		if (weight == 0)
+			continue;
+		give_out(capture, account->pid, account->pid, monotonic_ns(), weight, ret);
+		return true;
+	}
+	return false;
+}

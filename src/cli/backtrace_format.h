@@ -1,0 +1,24 @@
+/* backtrace_format.h - why nothing of a process can be shown, or less than was asked for. */
+#ifndef PROBING_CLI_BACKTRACE_FORMAT_H
+#define PROBING_CLI_BACKTRACE_FORMAT_H
+
+#include <sys/types.h>
+
+#include "src/backtrace/backtrace.h"
+
+enum { SAY_BYTES = 1024 };
+
+/* The process that a thread belongs to; 0: unknown. */
+pid_t backtrace_process_of(pid_t tid);
+
+/*
+ * backtrace_say_failure - the sentence for an error of backtrace_take().
+ * @to: SAY_BYTES.
+ * Returns the exit status that fits.
+ */
+int backtrace_say_failure(const struct backtrace_options *look, int error, char *to);
+
+/* To stderr. @whose: what such a line begins with, "process 12: " where there are several; "". */
+void backtrace_say_shortcomings(const struct backtrace *backtrace, const char *whose);
+
+#endif

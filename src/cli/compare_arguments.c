@@ -1,0 +1,153 @@
+/* compare_arguments.c - the recordings of two sides, read and compared; see compare_arguments.h. */
+#include "src/cli/compare_arguments.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+
+enum { MAX_WHY = 256 };
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
+static const char *const per_names[] = { [PER_RUN] = "run", [PER_WALL] = "wall", [PER_SAMPLES] = "samples",
+					 [PER_REST] = "rest" };
+
+void compare_arguments_init(struct compare_arguments *comparing)
+{
+	*comparing = (struct compare_arguments){ .options.min_share = 0.01 };
+}
+
+void compare_arguments_done(struct compare_arguments *comparing)
+{
+	for (int side = 0; side < N_SIDES; side++)
+		glob_list_done(&comparing->files[side]);
+	view_done(&comparing->view);
+}
+
+static void parse_per(const char *argument, struct compare_options *options)
+{
+	for (unsigned i = 0; i < N_ELEMENTS(per_names); i++) {
+		if (strcmp(argument, per_names[i]) != 0)
+			continue;
+		options->per = (enum compare_per)i;
+		return;
+	}
+	options->per = PER_COUNTER;
+	options->counter = argument;
+}
+
+error_t compare_arguments_parse(int key, char *argument, struct argp_state *state, struct compare_arguments *comparing)
+{
+	switch (key) {
+	case KEY_COMPARE_PER:
+		parse_per(argument, &comparing->options);
+		return 0;
+	case KEY_COMPARE_MIN_SHARE:
+		comparing->options.min_share = cli_parse_number(state, argument, "--min-change-share", 0, 100) / 100;
+		return 0;
+	case KEY_CHMOD:
+		comparing->mode = cli_parse_mode(state, argument);
+		return 0;
+	default:
+		return view_parse(key, argument, state, &comparing->view);
+	}
+}
+
+/* ---- Which files ---- */
+
+/* What fits no file stays as it is, for the sentence that it is not there. */
+static void add_glob(struct glob_list *files, const char *pattern, struct argp_state *state)
+{
+	glob_t found = { 0 };
+
+	if (access(pattern, F_OK) != 0 && glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			cli_parse_name(state, found.gl_pathv[i], files);
+	else
+		cli_parse_name(state, pattern, files);
+	globfree(&found);
+}
+
+void compare_arguments_add(struct compare_arguments *comparing, enum side side, const char *argument, struct argp_state *state)
+{
+	CLEANUP(glob_list_done) struct glob_list parts = { 0 };
+
+	if (access(argument, F_OK) == 0) {
+		cli_parse_name(state, argument, &comparing->files[side]);
+		return;
+	}
+	if (glob_list_add_list(&parts, argument) < 0)
+		argp_error(state, "%s is no list of recordings", argument);
+	for (size_t i = 0; i < parts.n; i++)
+		add_glob(&comparing->files[side], parts.words[i], state);
+}
+
+/* ---- Reading them ---- */
+
+static int fail_add(const char *path, int error, const char *why)
+{
+	if (error == -EDOM)
+		return cli_fail(EXIT_BAD_DATA, "%s cannot be compared: %s", path, why);
+	if (error == -EBADMSG)
+		return cli_fail(EXIT_BAD_DATA, "%s is damaged; 'probing info --check' says more", path);
+	return cli_fail(cli_status(error), "%s cannot be compared: %s", path, strerror(-error));
+}
+
+static int add_recording(struct compare_arguments *comparing, enum side side, const char *path, struct compare *compare)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
+	CLEANUP(profile_freep) struct profile *profile = NULL;
+	char why[MAX_WHY];
+	int status, r;
+
+	status = view_open(path, &comparing->view, &db, &profile);
+	if (status != EXIT_OK)
+		return status;
+	r = compare_add(compare, side, path, db, profile, why);
+	return r < 0 ? fail_add(path, r, why) : EXIT_OK;
+}
+
+static int settle(struct compare *compare)
+{
+	int r = compare_compute(compare);
+
+	if (r == -EDOM)
+		return cli_fail(EXIT_BAD_DATA, "a recording does not say how long it lasted, since its recorder was killed; compare "
+				"--normalize run or samples");
+	if (r == -E2BIG)
+		return cli_fail(EXIT_USAGE, "more than 1000 runs are too many to compare");
+	return r < 0 ? cli_fail(EXIT_FAILED, "comparing failed: %s", strerror(-r)) : EXIT_OK;
+}
+
+int compare_arguments_run(struct compare_arguments *comparing, struct compare **ret)
+{
+	CLEANUP(compare_freep) struct compare *compare = NULL;
+	int status = EXIT_OK;
+
+	comparing->options.show_interpreter = comparing->view.show_interpreter;
+	if (compare_new(&comparing->options, &compare) < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	for (int side = 0; side < N_SIDES && status == EXIT_OK; side++)
+		for (size_t i = 0; i < comparing->files[side].n && status == EXIT_OK; i++)
+			status = add_recording(comparing, (enum side)side, comparing->files[side].words[i], compare);
+	if (status == EXIT_OK)
+		status = settle(compare);
+	if (status == EXIT_OK)
+		*ret = TAKE(compare);
+	return status;
+}
+
+static int fail_write(const void *data, int error)
+{
+	(void)data;
+	return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-error));
+}
+
+int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put, const void *data)
+{
+	return output_write(path, comparing->mode, put, fail_write, data);
+}

@@ -1,0 +1,69 @@
+/* progress.c - see progress.h. */
+#include "src/cli/progress.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/cli.h"
+#include "src/cli/format.h"
+
+enum { PROGRESS_NS = 100000000 };
+
+static volatile sig_atomic_t caught; /* the signal that ends us; 0: none */
+
+static void catch(int number)
+{
+	caught = number;
+}
+
+void progress_begin_shown(struct progress *working, bool quiet)
+{
+	*working = (struct progress){ .on = !quiet && isatty(STDERR_FILENO), .next_ns = monotonic_ns() + PROGRESS_NS };
+}
+
+void progress_begin(struct progress *working, bool quiet)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = catch };
+	struct sigaction before;
+
+	progress_begin_shown(working, quiet);
+	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+}
+
+bool progress_show(struct progress *working, const char *what, uint64_t n_done, uint64_t n_all)
+{
+	uint64_t now = working->on ? monotonic_ns() : 0;
+	char done[32], all[32];
+
+	if (!working->on || now < working->next_ns)
+		return !caught;
+	working->next_ns = now + PROGRESS_NS;
+	working->is_dirty = true;
+	format_count(n_done, done);
+	format_count(n_all, all);
+	fprintf(stderr, "\r%s%s%s %s\033[K", done, n_all > 0 ? " of " : "", n_all > 0 ? all : "", what);
+	return !caught;
+}
+
+bool progress_is_stopped(void)
+{
+	return caught != 0;
+}
+
+int progress_end(struct progress *working, int status)
+{
+	if (working->is_dirty)
+		fputs("\r\033[K", stderr);
+	working->is_dirty = false;
+	if (caught && status != EXIT_OK) {
+		signal(caught, SIG_DFL);
+		raise(caught);
+	}
+	return status;
+}

@@ -1,0 +1,29 @@
+/* progress.h - verbs that make a file: how far they are, on a terminal, and ending them leaves nothing behind. */
+#ifndef PROBING_CLI_PROGRESS_H
+#define PROBING_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+	bool on; /* a terminal */
+	bool is_dirty;
+	uint64_t next_ns;
+};
+
+/* From here on signals that end a program are remembered. */
+void progress_begin(struct progress *working, bool quiet);
+
+/* The same, where nothing is left behind: signals stay as they are. */
+void progress_begin_shown(struct progress *working, bool quiet);
+
+/* Show it, ten times a second. @n_all 0: not known. Returns false when it is time to stop. */
+bool progress_show(struct progress *working, const char *what, uint64_t n_done, uint64_t n_all);
+
+/* Take the line away, and end as a shell would see it, where a signal came and the work was not done. */
+int progress_end(struct progress *working, int status);
+
+/* Whether such a signal came. */
+bool progress_is_stopped(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* resymbolize_summary.h - what symbolize says at its end. */
+#ifndef PROBING_CLI_RESYMBOLIZE_SUMMARY_H
+#define PROBING_CLI_RESYMBOLIZE_SUMMARY_H
+
+#include <stddef.h>
+
+#include "src/pipeline/pipeline.h"
+
+/* A few lines on stderr: names before and after, and for each module without them why. */
+void resymbolize_summary(const struct resymbolize_result *result, const char *path,
+		    const struct resymbolize_options *options);
+
+/* A name out of a file, cut to fit, what would act on a terminal as '?', a byte that is not UTF-8 as U+FFFD. */
+void rename_printable(const char *name, char *to, size_t n_bytes);
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * function_table.c - which functions are the same; see function_table.h.
+ *
+ * A function is told by its kind, its qualified name, and the last part of its file's or module's path: a project that
+ * was checked out elsewhere is the same one, and a line that shifted says nothing. Of a module's name what stands behind
+ * the first dot is left out, since it has versions ("libc.so.6", "_json.cpython-311-x86_64-linux-gnu.so").
+ */
+#include "src/compare/function_table.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/id_map.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "base/util.h"
+
+enum { REPLACEMENT = 0xfffd };
+
+struct function_table {
+	struct id_map functions; /* by hash of the text that tells them; to the first function of that hash, plus 1 */
+	struct id_map nodes;     /* by parent and function */
+	struct identity {
+		char *text;
+		uint32_t next; /* with the same hash, plus 1; 0: none */
+	} *identities;
+	size_t n, allocated;
+	char **paths; /* by function: where it was seen in the recording that is being added */
+	size_t paths_allocated;
+};
+
+int function_table_new(struct function_table **ret)
+{
+	struct function_table *roster = calloc(1, sizeof *roster);
+
+	if (!roster)
+		return -ENOMEM;
+	*ret = roster;
+	return 0;
+}
+
+void function_table_free(struct function_table *roster)
+{
+	if (!roster)
+		return;
+	for (size_t i = 0; i < roster->n; i++) {
+		free(roster->identities[i].text);
+		free(roster->paths[i]);
+	}
+	free(roster->identities);
+	free(roster->paths);
+	id_map_done(&roster->functions);
+	id_map_done(&roster->nodes);
+	free(roster);
+}
+
+/* ---- Names of others ---- */
+
+char *name_clean(const char *name)
+{
+	char *clean = malloc(strlen(name) * 3 + 1); /* a bad byte becomes three */
+	size_t n = 0;
+
+	if (!clean)
+		return NULL;
+	for (int32_t c; (c = text_next_shown(&name)) != 0;)
+		n += text_encode(c == 0xfffe || c == 0xffff ? REPLACEMENT : c, clean + n); /* what XML cannot hold */
+	clean[n] = '\0';
+	return clean;
+}
+
+/* "libx.so+0x12a0": an offset in a module instead of a name. */
+static bool is_offset(const char *name)
+{
+	const char *plus = strrchr(name, '+');
+
+	return plus && plus[1] == '0' && plus[2] == 'x' && plus[3] &&
+	       strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3);
+}
+
+/* File of Python, module of others. */
+static const char *path_of(const struct profile_frame *frame)
+{
+	const char *path = frame->kind == FRAME_PYTHON || frame->kind == FRAME_TASK ? frame->file : frame->module;
+
+	return path ? path : "";
+}
+
+/* For free(3). */
+static char *place_of(const struct profile_frame *frame)
+{
+	char *place = name_clean(path_base_name(path_of(frame)));
+
+	if (place && frame->kind != FRAME_PYTHON && place[0]) {
+		char *dot = strchr(place + 1, '.');
+
+		if (dot)
+			*dot = '\0';
+	}
+	return place;
+}
+
+static char *name_of(const struct profile_frame *frame)
+{
+	if (frame->kind != FRAME_PYTHON && is_offset(frame->name))
+		return strdup("[no name]");
+	return name_clean(frame->name[0] ? frame->name : "[unnamed]");
+}
+
+/* ---- Functions ---- */
+
+static uint64_t hash_text(const char *text)
+{
+	uint64_t hash = 1;
+
+	while (*text)
+		hash = mix64(hash ^ (uint8_t)*text++);
+	return hash ? hash : 1;
+}
+
+static bool find(const struct function_table *roster, uint64_t hash, const char *text, uint32_t *ret)
+{
+	const struct id_slot *slot = id_map_find(&roster->functions, hash);
+
+	for (uint32_t at = slot ? slot->id : 0; at != 0; at = roster->identities[at - 1].next) {
+		if (strcmp(roster->identities[at - 1].text, text) != 0)
+			continue;
+		*ret = at - 1;
+		return true;
+	}
+	return false;
+}
+
+static int link_identity(struct function_table *roster, uint64_t hash, uint32_t function)
+{
+	struct id_slot *slot = id_map_find(&roster->functions, hash);
+
+	if (!slot)
+		return id_map_add(&roster->functions, hash, function + 1);
+	roster->identities[function].next = slot->id;
+	slot->id = function + 1;
+	return 0;
+}
+
+/* Takes name, place and text, also on failure. */
+static int add_function(struct compare *compare, uint64_t hash, enum frame_kind kind, char *name, char *place, char *text)
+{
+	CLEANUP(freep) char *owned_name = name, *owned_place = place, *owned_text = text;
+	struct function_table *roster = compare->table;
+	int r;
+
+	if (compare->n_functions >= UINT32_MAX - 1)
+		return -EOVERFLOW;
+	r = grow(&compare->functions, compare->n_functions, &compare->functions_allocated, sizeof *compare->functions);
+	if (r >= 0)
+		r = grow(&roster->identities, roster->n, &roster->allocated, sizeof *roster->identities);
+	if (r >= 0)
+		r = grow(&roster->paths, roster->n, &roster->paths_allocated, sizeof *roster->paths);
+	if (r < 0)
+		return r;
+	roster->identities[roster->n] = (struct identity){ .text = TAKE(owned_text) };
+	roster->paths[roster->n++] = NULL;
+	compare->functions[compare->n_functions++] =
+		(struct compare_function){ .kind = kind, .name = TAKE(owned_name), .place = TAKE(owned_place) };
+	return link_identity(roster, hash, (uint32_t)(compare->n_functions - 1));
+}
+
+/* One recording that has two files of this name has two functions that look like one. */
+static int note_path(struct compare *compare, uint32_t function, const char *path)
+{
+	char **seen = &compare->table->paths[function];
+
+	if (!*seen) {
+		*seen = strdup(path);
+		return *seen ? 0 : -ENOMEM;
+	}
+	if (strcmp(*seen, path) != 0)
+		compare->functions[function].is_ambiguous = true;
+	return 0;
+}
+
+void function_table_begin(struct function_table *roster)
+{
+	for (size_t i = 0; i < roster->n; i++) {
+		free(roster->paths[i]);
+		roster->paths[i] = NULL;
+	}
+}
+
+int function_table_enter_frame(struct compare *compare, const struct profile_frame *frame, uint32_t *ret)
+{
+	CLEANUP(freep) char *name = name_of(frame);
+	CLEANUP(freep) char *place = place_of(frame);
+	CLEANUP(freep) char *text = NULL;
+	uint64_t hash;
+	uint32_t function = 0;
+	int r = 0;
+
+	if (!name || !place || asprintf(&text, "%d\n%s\n%s", (int)frame->kind, name, place) < 0)
+		return -ENOMEM;
+	hash = hash_text(text);
+	if (!find(compare->table, hash, text, &function)) {
+		function = (uint32_t)compare->n_functions;
+		r = add_function(compare, hash, frame->kind, TAKE(name), TAKE(place), TAKE(text));
+	}
+	if (r >= 0)
+		r = note_path(compare, function, path_of(frame));
+	if (r < 0)
+		return r;
+	*ret = function;
+	return 0;
+}
+
+/* ---- Nodes ---- */
+
+int function_table_enter_node(struct compare *compare, uint32_t parent, uint32_t function, uint32_t *ret)
+{
+	uint64_t key = (uint64_t)parent << 32 | ((uint64_t)function + 1);
+	const struct id_slot *slot = id_map_find(&compare->table->nodes, key);
+	int r;
+
+	if (slot) {
+		*ret = slot->id;
+		return 0;
+	}
+	if (compare->n_nodes >= UINT32_MAX - 1)
+		return -EOVERFLOW;
+	r = grow(&compare->nodes, compare->n_nodes, &compare->nodes_allocated, sizeof *compare->nodes);
+	if (r >= 0)
+		r = id_map_add(&compare->table->nodes, key, (uint32_t)compare->n_nodes);
+	if (r < 0)
+		return r;
+	compare->nodes[compare->n_nodes] = (struct compare_node){ parent, function };
+	*ret = (uint32_t)compare->n_nodes++;
+	return 0;
+}
+
+int function_table_forget_nodes(struct compare *compare)
+{
+	int r;
+
+	id_map_clear(&compare->table->nodes);
+	compare->n_nodes = 0;
+	r = grow(&compare->nodes, 0, &compare->nodes_allocated, sizeof *compare->nodes);
+	if (r < 0)
+		return r;
+	compare->nodes[0] = (struct compare_node){ 0 };
+	compare->n_nodes = 1;
+	return 0;
+}

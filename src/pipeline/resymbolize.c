@@ -1,0 +1,338 @@
+/* resymbolize.c - complete the names of a recording that is there; see pipeline.h.
+ *
+ * The places are read first, then looked up module by module, so that only one
+ * module's symbols are in memory; each is named by the same code that names
+ * them while recording.
+ *
+ * Invariants: one transaction holds all changes. A name never gives way to one
+ * that says less. Places in the kernel mean something to the same kernel only; absolute
+ * addresses, which recordings of before have, until its next boot.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/util.h"
+#include "src/pipeline/symbol_writer.h"
+#include "src/pipeline/resymbolize_files.h"
+#include "symbolize/symbolize.h"
+
+enum { PLACES_AT_ONCE = 64 };
+
+struct place {
+	struct new_frame frame;
+	enum symbol_quality quality;
+};
+
+struct renaming {
+	struct store *store;
+	const struct resymbolize_options *options;
+	struct resymbolize_result *result;
+	struct resymbolize_files *files;
+	struct symbol_writer *names;
+	struct place *places; /* by module */
+	size_t n_places, places_allocated;
+	bool kernel_is_ours, boot_is_ours;
+};
+
+void resymbolize_result_done(struct resymbolize_result *result)
+{
+	for (size_t i = 0; i < result->n_modules; i++) {
+		struct rename_module *module = &result->modules[i];
+
+		free(module->path);
+		free(module->build_id);
+		free(module->other_build_id);
+		free(module->file);
+		free(module->debug_file);
+	}
+	free(result->modules);
+	*result = (struct resymbolize_result){ 0 };
+}
+
+/* ---- What the file holds ---- */
+
+static int take_module(void *data, const struct module_row *row)
+{
+	struct resymbolize_result *result = ((struct renaming *)data)->result;
+	struct rename_module *module;
+	int r;
+
+	r = grow(&result->modules, result->n_modules, &result->n_allocated, sizeof *result->modules);
+	if (r < 0)
+		return r;
+	module = &result->modules[result->n_modules++];
+	*module = (struct rename_module){ .id = row->module, .path = strdup(row->path) };
+	if (row->build_id)
+		module->build_id = strdup(row->build_id);
+	return module->path && (module->build_id || !row->build_id) ? 0 : -ENOMEM;
+}
+
+static enum symbol_quality quality_of(const struct place_row *row)
+{
+	if (row->function == 0)
+		return UNNAMED;
+	return row->line > 0 ? NAMED_WITH_LINE : row->is_offset ? NAMED_BY_OFFSET : NAMED;
+}
+
+static int take_place(void *data, const struct place_row *row)
+{
+	struct renaming *renaming = data;
+	struct place *place;
+	int r;
+
+	if (row->kind == FRAME_NATIVE && row->module == 0) {
+		renaming->result->n_anonymous += row->function == 0;
+		return 0; /* what could name it is gone with its process */
+	}
+	if (!row->has_address)
+		return 0;
+	r = grow(&renaming->places, renaming->n_places, &renaming->places_allocated,
+		 sizeof *renaming->places);
+	if (r < 0)
+		return r;
+	place = &renaming->places[renaming->n_places++];
+	*place = (struct place){
+		.frame = {
+			.id = (uint32_t)row->frame,
+			.kind = row->kind,
+			.module_id = row->module,
+			.address = row->address,
+			.is_eval = row->is_eval,
+		},
+		.quality = quality_of(row),
+	};
+	return 0;
+}
+
+static int take_function(void *data, const struct function_row *row)
+{
+	return symbol_writer_know_function(((struct renaming *)data)->names, row);
+}
+
+static int read_file_rows(struct renaming *renaming)
+{
+	int64_t last_frame, last_function;
+	int r;
+
+	r = store_each_module(renaming->store, take_module, renaming);
+	if (r >= 0)
+		r = store_each_place(renaming->store, take_place, renaming);
+	if (r >= 0)
+		r = store_last_ids(renaming->store, &last_frame, &last_function);
+	if (r >= 0)
+		r = symbol_writer_know_ids(renaming->names, last_frame, last_function);
+	if (r >= 0)
+		r = store_each_function(renaming->store, take_function, renaming);
+	return r;
+}
+
+/* ---- The kernel ---- */
+
+static double booted(void)
+{
+	struct timespec up;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &up) < 0)
+		return 0;
+	return (double)realtime_ns() / 1e9 - ((double)up.tv_sec + (double)up.tv_nsec / 1e9);
+}
+
+static int check_kernel(struct renaming *renaming)
+{
+	struct resymbolize_result *result = renaming->result;
+	struct run_names run;
+	struct utsname here;
+	int r;
+
+	r = store_read_run(renaming->store, &run);
+	if (r < 0)
+		return r;
+	uname(&here);
+	memcpy(result->recorded_host, run.host, sizeof run.host);
+	memcpy(result->recorded_kernel, run.kernel, sizeof run.kernel);
+	renaming->kernel_is_ours = renaming->options->force || (strcmp(run.host, here.nodename) == 0 &&
+								strcmp(run.kernel, here.release) == 0);
+	renaming->boot_is_ours = renaming->options->force || run.started > booted();
+	return 0;
+}
+
+/* ---- Looking up ---- */
+
+/* Whether the symbols here are those that the place was recorded with. */
+static bool is_of_ours(const struct renaming *renaming, const struct place *place)
+{
+	return renaming->kernel_is_ours && (renaming->boot_is_ours || !kernel_place_is_absolute(place->frame.address));
+}
+
+/* False: leave it. */
+static bool is_wanted(const struct renaming *renaming, const struct place *place)
+{
+	bool is_kernel = place->frame.kind == FRAME_KERNEL;
+
+	if (is_kernel && !is_of_ours(renaming, place))
+		return false;
+	return renaming->options->redo || place->quality < (is_kernel ? NAMED : NAMED_WITH_LINE);
+}
+
+static int improve(struct renaming *renaming, struct place *place)
+{
+	enum symbol_quality least = renaming->options->redo ? MAX(place->quality, NAMED_BY_OFFSET) :
+							      place->quality + 1;
+	int r;
+
+	if (!is_wanted(renaming, place))
+		return 0;
+	r = symbol_writer_improve(renaming->names, &place->frame, least, &place->quality);
+	if (r > 0)
+		renaming->result->n_changed++;
+	return r;
+}
+
+static void count(struct renaming *renaming, const struct place *place, bool before)
+{
+	struct resymbolize_result *result = renaming->result;
+	struct rename_module *module = rename_find_module(result, place->frame.module_id);
+	const size_t named = place->quality >= NAMED, line = place->quality == NAMED_WITH_LINE;
+
+	if (before) {
+		result->n_places++;
+		result->n_kernel += place->frame.kind == FRAME_KERNEL;
+	}
+	*(before ? &result->n_named_before : &result->n_named) += named;
+	*(before ? &result->n_lines_before : &result->n_lines) += line;
+	if (!module)
+		return;
+	if (before)
+		module->n_places++;
+	*(before ? &module->n_named_before : &module->n_named) += named;
+	*(before ? &module->n_lines_before : &module->n_lines) += line;
+}
+
+static int keep_going(struct renaming *renaming, const struct place *place, size_t n_done)
+{
+	const struct resymbolize_options *options = renaming->options;
+	const struct rename_module *module = rename_find_module(renaming->result, place->frame.module_id);
+	const struct rename_progress progress = {
+		.path = module ? module->path : "kernel",
+		.n_done = n_done,
+		.n_places = renaming->n_places,
+	};
+
+	resymbolize_files_progress(renaming->files, &progress);
+	return !options->keep_going || options->keep_going(options->data, &progress) ? 0 : -ECANCELED;
+}
+
+/* All places of a module are done. */
+static int close_module(struct renaming *renaming, int64_t id)
+{
+	struct rename_module *module = rename_find_module(renaming->result, id);
+	struct symbol_sources sources;
+
+	if (!module || !symbol_writer_sources(renaming->names, id, &sources))
+		return 0;
+	module->is_debug_file = sources.is_debug_file;
+	module->has_symbols = sources.has_symbols;
+	module->has_lines = sources.has_lines;
+	if (sources.debug_path) {
+		module->debug_file = strdup(sources.debug_path);
+		if (!module->debug_file)
+			return -ENOMEM;
+	}
+	symbol_writer_close_module(renaming->names, id);
+	return 0;
+}
+
+static int improve_all(struct renaming *renaming)
+{
+	int64_t module = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < renaming->n_places && r >= 0; i++) {
+		struct place *place = &renaming->places[i];
+
+		count(renaming, place, true);
+		if (place->frame.module_id != module || i % PLACES_AT_ONCE == 0) {
+			r = keep_going(renaming, place, i);
+			if (r >= 0 && place->frame.module_id != module)
+				r = close_module(renaming, module);
+			module = place->frame.module_id;
+		}
+		if (r >= 0)
+			r = improve(renaming, place);
+		count(renaming, place, false);
+	}
+	return r < 0 ? r : close_module(renaming, module);
+}
+
+static void judge_kernel(struct renaming *renaming)
+{
+	for (size_t i = 0; i < renaming->n_places; i++) {
+		const struct place *place = &renaming->places[i];
+
+		if (place->frame.kind != FRAME_KERNEL || place->quality != UNNAMED)
+			continue;
+		if (!is_of_ours(renaming, place))
+			renaming->result->kernel = RENAME_KERNEL_OTHER;
+		else if (renaming->result->kernel == RENAME_KERNEL_FINE)
+			renaming->result->kernel = RENAME_KERNEL_HIDDEN;
+	}
+}
+
+static int change(struct renaming *renaming)
+{
+	int64_t n_inlined;
+	int r;
+
+	r = read_file_rows(renaming);
+	if (r >= 0)
+		r = check_kernel(renaming);
+	if (r < 0)
+		return r;
+	n_inlined = symbol_writer_inlined(renaming->names);
+	r = improve_all(renaming);
+	renaming->result->n_inlined = symbol_writer_inlined(renaming->names) - n_inlined;
+	renaming->result->server_error = resymbolize_files_server_error(renaming->files);
+	if (r >= 0 && renaming->result->server_error == -ECANCELED)
+		r = -ECANCELED;
+	if (r >= 0)
+		r = store_drop_unused_functions(renaming->store);
+	judge_kernel(renaming);
+	return r;
+}
+
+static int rename_in_transaction(struct renaming *renaming)
+{
+	int r;
+
+	r = store_begin(renaming->store);
+	if (r < 0)
+		return r;
+	r = change(renaming);
+	if (r >= 0)
+		return store_commit(renaming->store);
+	store_rollback(renaming->store);
+	return r;
+}
+
+int pipeline_resymbolize(struct store *store, const struct resymbolize_options *options, struct resymbolize_result *ret)
+{
+	struct renaming renaming = { .store = store, .options = options, .result = ret };
+	struct symbol_finder finder = { .open = resymbolize_files_open, .kallsyms = options->kallsyms };
+	int r;
+
+	*ret = (struct resymbolize_result){ 0 };
+	r = resymbolize_files_new(options, ret, &renaming.files);
+	finder.data = renaming.files;
+	if (r >= 0)
+		r = symbol_writer_new(store, &finder, &renaming.names);
+	if (r >= 0)
+		r = rename_in_transaction(&renaming);
+	symbol_writer_free(renaming.names);
+	resymbolize_files_free(renaming.files);
+	free(renaming.places);
+	return r;
+}

@@ -1,0 +1,33 @@
+/* wait_stacks.h - the stack of a thread that waits, read while it does. Private.
+ *
+ * Of a thread inside a system call the kernel tells the number, stack pointer and program
+ * counter; the rest is its memory, which nobody else writes to meanwhile. Nothing is stopped:
+ * whether it stood still all the time the records of switches will tell.
+ */
+#ifndef PROBING_PIPELINE_WAIT_STACKS_H
+#define PROBING_PIPELINE_WAIT_STACKS_H
+
+#include "base/sample.h"
+#include "src/pipeline/process.h"
+#include "unwind/native/native.h"
+#include "unwind/stitch/stitch.h"
+
+/* What looks need. */
+struct wait_stack_reader {
+	struct stitcher *stitcher;        /* borrowed, as is the next */
+	struct native_stack *native;
+	struct memory_stitcher **memory;  /* made when it is first needed */
+	uint8_t *bytes;                   /* of a stack */
+};
+void wait_stack_reader_done(struct wait_stack_reader *wait_stack_reader);
+
+/*
+ * read_wait_stack - where a thread waits, and what for.
+ * @ret_state: STATE_RUNNABLE where it is not in the kernel after all: its Python frames alone.
+ * @ret: frames are borrowed until the next stitching.
+ * Errors: -ESRCH it has ended; -EPERM, -EACCES; -ENOMEM.
+ */
+int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid, enum thread_state *ret_state,
+		   struct stack *ret);
+
+#endif

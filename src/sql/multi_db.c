@@ -1,0 +1,119 @@
+/* multi_db.c - several recordings in one connection; see sql.h.
+ *
+ * Each file keeps a connection of its own, opened as any recording is: SQLite attaches ten databases at most, and
+ * would make them one as far as trust goes. What is asked is a database in memory in which each table is a
+ * virtual one over that table of all files.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/sql/multi_db_private.h"
+#include "src/sql/sql.h"
+#include "src/store/store.h"
+
+DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
+
+void multi_db_close(struct multi_db *many)
+{
+	if (!many)
+		return;
+	for (size_t i = 0; i < many->n_tables; i++)
+		multi_db_table_done(&many->tables[i]);
+	free(many->tables);
+	for (size_t i = 0; i < many->n_files; i++) {
+		sqlite3_close(many->files[i]);
+		free(many->paths[i]);
+	}
+	free(many->files);
+	free(many->paths);
+	free(many);
+}
+
+void multi_db_closep(struct multi_db **many)
+{
+	multi_db_close(*many);
+}
+
+sqlite3 *const *multi_db_connections(const struct multi_db *many, size_t *ret_n)
+{
+	*ret_n = many->n_files;
+	return many->files;
+}
+
+static int create_table(sqlite3 *db, const struct multi_db_table *table)
+{
+	char *columns = multi_db_declaration(table), *sql = NULL;
+	int code = SQLITE_NOMEM;
+
+	if (columns)
+		sql = sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING recordings(\n%s)", table->name, columns);
+	if (sql)
+		code = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	sqlite3_free(columns);
+	sqlite3_free(sql);
+	return code == SQLITE_OK ? 0 : code == SQLITE_NOMEM ? -ENOMEM : -EBADMSG;
+}
+
+static int open_database(struct multi_db *many, sqlite3 **ret)
+{
+	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
+	int r = 0;
+
+	if (sqlite3_open(":memory:", &db) != SQLITE_OK ||
+	    sqlite3_create_module(db, "recordings", &multi_db_module, many) != SQLITE_OK)
+		return -ENOMEM;
+	for (size_t i = 0; i < many->n_tables && r >= 0; i++)
+		r = create_table(db, &many->tables[i]);
+	if (r < 0)
+		return r;
+	if (sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL) != SQLITE_OK)
+		return -ENOMEM;
+	*ret = TAKE(db);
+	return 0;
+}
+
+static int add_file(struct multi_db *many, const char *path)
+{
+	char *copy = strdup(path);
+	int r;
+
+	if (!copy)
+		return -ENOMEM;
+	r = store_open_reader(path, &many->files[many->n_files]);
+	if (r < 0) {
+		free(copy);
+		return r;
+	}
+	many->paths[many->n_files++] = copy;
+	return 0;
+}
+
+int multi_db_open(const char *const *paths, size_t n, sqlite3 **ret_db, struct multi_db **ret, size_t *ret_failed)
+{
+	CLEANUP(multi_db_closep) struct multi_db *many = calloc(1, sizeof *many);
+	int r = 0;
+
+	*ret_failed = 0;
+	if (!many)
+		return -ENOMEM;
+	many->paths = calloc(n, sizeof *many->paths);
+	many->files = calloc(n, sizeof *many->files);
+	if (!many->paths || !many->files)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		*ret_failed = i;
+		r = add_file(many, paths[i]);
+	}
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		*ret_failed = i;
+		r = multi_db_read_file(many, i);
+	}
+	if (r >= 0)
+		r = open_database(many, ret_db);
+	if (r < 0)
+		return r;
+	*ret = TAKE(many);
+	return 0;
+}

@@ -1,0 +1,339 @@
+/* multi_db_table.c - one table of several recordings: the rows of the first file, then of the second ...
+ *
+ * What a statement wants of it is asked of each file by a statement of its own: the columns that are used, and
+ * the comparisons that SQLite can leave to us. It makes them once more itself, so that passing on too few of them is
+ * never wrong; passing on one that the file judges in another way would be, and so only those go where
+ * the types are alike.
+ *
+ * SQLite knows a row again by its number: of "a = 1 OR b = 2" it takes the rows of the one, then those of the
+ * other that were not among them. Not all tables of a file number their rows, and so it is made of what
+ * stands in the row; the n-th of equal rows is always the same one, for a comparison leaves all of them or none.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/id_map.h"
+#include "base/util.h"
+#include "src/sql/multi_db_private.h"
+
+struct table {
+	sqlite3_vtab base;
+	struct multi_db *many;
+	const struct multi_db_table *table;
+};
+
+struct cursor {
+	sqlite3_vtab_cursor base;
+	char *text; /* of the plan that the statements are made for; NULL: none yet */
+	struct multi_db_plan plan;
+	sqlite3_value *values[MANY_MAX_COMPARED];
+	sqlite3_stmt **statements; /* one per file; NULL: not needed yet */
+	size_t file; /* that is being read */
+	size_t last; /* behind the last one to be read */
+	struct id_map seen; /* how many rows of some contents there were in this scan; for numbering */
+	uint64_t number;    /* of the row at hand; 0: not asked for yet */
+};
+
+/* ---- Declaring ---- */
+
+static const struct multi_db_table *find(const struct multi_db *many, const char *name)
+{
+	for (size_t i = 0; i < many->n_tables; i++)
+		if (strcasecmp(many->tables[i].name, name) == 0)
+			return &many->tables[i];
+	return NULL;
+}
+
+static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret, char **error)
+{
+	struct multi_db *many = aux;
+	const struct multi_db_table *found = argc > 2 ? find(many, argv[2]) : NULL;
+	char *columns = found ? multi_db_declaration(found) : NULL, *sql = NULL;
+	struct table *table;
+	int code = SQLITE_NOMEM;
+
+	if (columns)
+		sql = sqlite3_mprintf("CREATE TABLE x(%s)", columns);
+	if (sql)
+		code = sqlite3_declare_vtab(db, sql);
+	sqlite3_free(columns);
+	sqlite3_free(sql);
+	if (code != SQLITE_OK) {
+		*error = sqlite3_mprintf("%s", sqlite3_errmsg(db));
+		return code;
+	}
+	table = calloc(1, sizeof *table);
+	if (!table)
+		return SQLITE_NOMEM;
+	table->many = many;
+	table->table = found;
+	*ret = &table->base;
+	return SQLITE_OK;
+}
+
+static int disconnect_table(sqlite3_vtab *base)
+{
+	free(base);
+	return SQLITE_OK;
+}
+
+/* ---- Reading ---- */
+
+static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+	const struct table *table = (struct table *)base;
+
+	return multi_db_plan_make(table->many, table->table, info);
+}
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
+{
+	const struct table *table = (struct table *)base;
+	struct cursor *cursor = calloc(1, sizeof *cursor);
+
+	if (cursor)
+		cursor->statements = calloc(table->many->n_files, sizeof *cursor->statements);
+	if (!cursor || !cursor->statements) {
+		free(cursor);
+		return SQLITE_NOMEM;
+	}
+	*ret = &cursor->base;
+	return SQLITE_OK;
+}
+
+static void forget_values(struct cursor *cursor)
+{
+	for (size_t i = 0; i < MANY_MAX_COMPARED; i++)
+		sqlite3_value_free(TAKE(cursor->values[i]));
+}
+
+static void forget_statements(struct cursor *cursor, size_t n_files)
+{
+	for (size_t i = 0; i < n_files; i++)
+		sqlite3_finalize(TAKE(cursor->statements[i]));
+	free(TAKE(cursor->text));
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+	const struct table *table = (struct table *)base->pVtab;
+	struct cursor *cursor = (struct cursor *)base;
+
+	forget_values(cursor);
+	forget_statements(cursor, table->many->n_files);
+	id_map_done(&cursor->seen);
+	free(cursor->statements);
+	free(cursor);
+	return SQLITE_OK;
+}
+
+static int fail(struct table *table, size_t file, int code)
+{
+	sqlite3_free(table->base.zErrMsg);
+	table->base.zErrMsg = sqlite3_mprintf("%s: %s", table->many->paths[file],
+					      sqlite3_errmsg(table->many->files[file]));
+	return code & 0xff;
+}
+
+static int prepare(struct table *table, struct cursor *cursor)
+{
+	char *sql = multi_db_question(table->many, table->table, &cursor->plan, cursor->file);
+	int code;
+
+	if (!sql)
+		return SQLITE_NOMEM;
+	code = sqlite3_prepare_v2(table->many->files[cursor->file], sql, -1, &cursor->statements[cursor->file], NULL);
+	sqlite3_free(sql);
+	return code;
+}
+
+/* Get the statement of the file at hand ready for its first row. */
+static int start_file(struct table *table, struct cursor *cursor)
+{
+	sqlite3_stmt **statement = &cursor->statements[cursor->file];
+	int code = SQLITE_OK;
+
+	if (!*statement)
+		code = prepare(table, cursor);
+	else
+		sqlite3_reset(*statement);
+	for (size_t i = 0; i < cursor->plan.n_compared && code == SQLITE_OK; i++)
+		if ((int)i < sqlite3_bind_parameter_count(*statement))
+			code = sqlite3_bind_value(*statement, (int)i + 1, cursor->values[i]);
+	return code == SQLITE_OK ? SQLITE_OK : fail(table, cursor->file, code);
+}
+
+/* To the next row, of this file or a later one. @is_new: the file at hand has not begun. */
+static int advance(struct table *table, struct cursor *cursor, bool is_new)
+{
+	cursor->number = 0;
+	while (cursor->file < cursor->last) {
+		int code = SQLITE_DONE;
+
+		if (is_new && multi_db_file_has(table->many, table->table, cursor->file)) {
+			code = start_file(table, cursor);
+			if (code != SQLITE_OK)
+				return code;
+		}
+		if (cursor->statements[cursor->file] && multi_db_file_has(table->many, table->table, cursor->file))
+			code = sqlite3_step(cursor->statements[cursor->file]);
+		if (code == SQLITE_ROW)
+			return SQLITE_OK;
+		if (code != SQLITE_DONE)
+			return fail(table, cursor->file, code);
+		if (cursor->statements[cursor->file])
+			sqlite3_reset(cursor->statements[cursor->file]);
+		cursor->file++;
+		is_new = true;
+	}
+	return SQLITE_OK;
+}
+
+/* Of the files that a comparison of their numbers leaves; SQLite compares again. */
+static void choose_files(const struct table *table, struct cursor *cursor)
+{
+	cursor->file = 0;
+	cursor->last = table->many->n_files;
+	for (size_t i = 0; i < cursor->plan.n_compared; i++) {
+		const char *operator = cursor->plan.compared[i].operator;
+		int64_t value;
+
+		if (cursor->plan.compared[i].column != COLUMN_RUN ||
+		    sqlite3_value_type(cursor->values[i]) != SQLITE_INTEGER)
+			continue;
+		value = MAX(MIN(sqlite3_value_int64(cursor->values[i]), (int64_t)table->many->n_files + 1), 0);
+		if (operator[0] == '<')
+			cursor->last = MIN(cursor->last, (size_t)value);
+		if (operator[0] == '>')
+			cursor->file = MAX(cursor->file, (size_t)MAX(value - 1, 0));
+		if (operator[0] == '=') {
+			cursor->file = MAX(cursor->file, (size_t)MAX(value - 1, 0));
+			cursor->last = MIN(cursor->last, (size_t)value);
+		}
+	}
+}
+
+static int take_plan(struct table *table, struct cursor *cursor, const char *text)
+{
+	if (cursor->text && strcmp(cursor->text, text) == 0)
+		return SQLITE_OK;
+	forget_statements(cursor, table->many->n_files);
+	cursor->text = strdup(text);
+	return cursor->text ? multi_db_plan_parse(text, &cursor->plan) : SQLITE_NOMEM;
+}
+
+static int filter(sqlite3_vtab_cursor *base, int index, const char *plan, int argc, sqlite3_value **argv)
+{
+	struct cursor *cursor = (struct cursor *)base;
+	struct table *table = (struct table *)base->pVtab;
+	int code;
+
+	(void)index;
+	forget_values(cursor);
+	code = take_plan(table, cursor, plan);
+	for (int i = 0; i < argc && code == SQLITE_OK; i++) {
+		cursor->values[i] = sqlite3_value_dup(argv[i]);
+		code = cursor->values[i] ? SQLITE_OK : SQLITE_NOMEM;
+	}
+	if (code != SQLITE_OK)
+		return code;
+	id_map_clear(&cursor->seen);
+	choose_files(table, cursor);
+	return advance(table, cursor, true);
+}
+
+static int next(sqlite3_vtab_cursor *base)
+{
+	return advance((struct table *)base->pVtab, (struct cursor *)base, false);
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+	const struct cursor *cursor = (struct cursor *)base;
+
+	return cursor->file >= cursor->last;
+}
+
+static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n)
+{
+	const struct cursor *cursor = (struct cursor *)base;
+	const struct table *table = (struct table *)base->pVtab;
+
+	if (n == COLUMN_RUN)
+		sqlite3_result_int64(context, (sqlite3_int64)cursor->file + 1);
+	else if (n == COLUMN_FILE && table->table->is_run)
+		sqlite3_result_text(context, table->many->paths[cursor->file], -1, SQLITE_TRANSIENT);
+	else
+		sqlite3_result_value(context, sqlite3_column_value(cursor->statements[cursor->file], n));
+	return SQLITE_OK;
+}
+
+static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+	return mix64(hash_bytes(hash, bytes, n) + n);
+}
+
+static uint64_t mix_value(uint64_t hash, sqlite3_stmt *statement, int column)
+{
+	double real;
+	int64_t integer;
+
+	switch (sqlite3_column_type(statement, column)) {
+	case SQLITE_INTEGER:
+		integer = sqlite3_column_int64(statement, column);
+		return mix_bytes(hash + SQLITE_INTEGER, &integer, sizeof integer);
+	case SQLITE_FLOAT:
+		real = sqlite3_column_double(statement, column);
+		return mix_bytes(hash + SQLITE_FLOAT, &real, sizeof real);
+	case SQLITE_NULL:
+		return mix64(hash + SQLITE_NULL);
+	default:
+		return mix_bytes(hash + SQLITE_TEXT, sqlite3_column_blob(statement, column),
+				 (size_t)sqlite3_column_bytes(statement, column));
+	}
+}
+
+static int number_row(const struct table *table, struct cursor *cursor)
+{
+	uint64_t hash = mix64(cursor->file + 1), n = 0;
+	struct id_slot *seen;
+
+	for (size_t i = 0; i < table->table->n_columns; i++)
+		hash = mix_value(hash, cursor->statements[cursor->file], (int)i);
+	hash |= hash == 0;
+	seen = id_map_find(&cursor->seen, hash);
+	if (seen)
+		n = ++seen->id;
+	else if (id_map_add(&cursor->seen, hash, 0) < 0)
+		return SQLITE_NOMEM;
+	cursor->number = mix64(hash + n * UINT64_C(0x9e3779b97f4a7c15));
+	cursor->number |= cursor->number == 0;
+	return SQLITE_OK;
+}
+
+static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
+{
+	struct cursor *cursor = (struct cursor *)base;
+	int code = SQLITE_OK;
+
+	if (cursor->number == 0)
+		code = number_row((const struct table *)base->pVtab, cursor);
+	*ret = (sqlite3_int64)cursor->number;
+	return code;
+}
+
+const sqlite3_module multi_db_module = {
+	.xCreate = connect_table,
+	.xConnect = connect_table,
+	.xBestIndex = best_index,
+	.xDisconnect = disconnect_table,
+	.xDestroy = disconnect_table,
+	.xOpen = open_cursor,
+	.xClose = close_cursor,
+	.xFilter = filter,
+	.xNext = next,
+	.xEof = at_end,
+	.xColumn = column,
+	.xRowid = rowid,
+};

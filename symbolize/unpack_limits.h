@@ -1,0 +1,41 @@
+/* unpack_limits.h - what must not be handed to libdw: files that would exhaust memory. */
+#ifndef PROBING_SYMBOLIZE_UNPACK_LIMITS_H
+#define PROBING_SYMBOLIZE_UNPACK_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/elf_file.h"
+
+/* Of one file: all that it unpacks to together, and up to where that may be any multiple of what is packed. */
+#define FENCE_MAX_BYTES (UINT64_C(2) << 30)
+#define FENCE_SMALL_BYTES (UINT64_C(256) << 20)
+
+/*
+ * unpack_limits_passes - whether a file unpacks to something of a sane size, each section and all of them together.
+ * Looks at the compressed sections (SHF_COMPRESSED, .zdebug_*) and at
+ * .gnu_debugdata; nothing is unpacked for it.
+ */
+bool unpack_limits_passes(struct elf_file *elf);
+
+/*
+ * unpack_limits_unpacked_bytes - what the file unpacks to where libdw does that.
+ * @ret_all: all sections together. @ret_symbols: of these .gnu_debugdata. Errors: -E2BIG it does not pass.
+ */
+int unpack_limits_unpacked_bytes(struct elf_file *elf, uint64_t *ret_all, uint64_t *ret_symbols);
+
+/* unpack_limits_is_sane - whether n_unpacked bytes, of all sections of a file together, are as much as n_packed may become. */
+bool unpack_limits_is_sane(uint64_t n_unpacked, uint64_t n_packed);
+
+/*
+ * unpack_limits_xz_bytes - what an .xz file unpacks to, from the headers of its chunks.
+ * @ret: bytes; the decoder cannot put out more, since it follows the same headers.
+ * Errors: -EBADMSG not an .xz file of LZMA2 blocks, or cut.
+ */
+int unpack_limits_xz_bytes(const uint8_t *bytes, size_t n_bytes, uint64_t *ret);
+
+/* Whether code is in the file, as against a debug file, where only its place is described. */
+bool unpack_limits_has_code(struct elf_file *elf);
+
+#endif

@@ -1,0 +1,337 @@
+/* test_capture_switches.c - threads that come and go: each time is told, once, by whatever tells of it.
+ *
+ * Held against what the kernel counts of each thread anyway: how often it left because it waited, and how often though it
+ * could have gone on.
+ */
+#include "record_target.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+
+enum { TURNS = 20000, N_BRIEF = 50, N_THREADS = 3, TOO_MANY_TURNS = 100000, MAX_TOLD = 1 << 16 };
+
+/* Two that throw a byte to and fro on one processor, one that makes room for others: as often as they are told to. */
+static struct game {
+	struct target_page *page;
+	int there[2], back[2];
+} game;
+
+static pid_t own_tid(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+static void await_command(struct target_page *page, int command)
+{
+	while (load(&page->command) < command)
+		sleep_ms(1);
+}
+
+static void *echo(void *data)
+{
+	char byte;
+
+	(void)data;
+	game.page->tids[1] = own_tid();
+	__atomic_fetch_add(&game.page->ready, 1, __ATOMIC_ACQ_REL);
+	while (read(game.there[0], &byte, 1) == 1)
+		if (write(game.back[1], &byte, 1) != 1)
+			_exit(1);
+	return NULL;
+}
+
+static void *yield(void *data)
+{
+	(void)data;
+	game.page->tids[2] = own_tid();
+	__atomic_fetch_add(&game.page->ready, 1, __ATOMIC_ACQ_REL);
+	await_command(game.page, 1);
+	for (int i = 0; i < load(&game.page->command); i++)
+		sched_yield();
+	__atomic_fetch_add(&game.page->ready, 1, __ATOMIC_ACQ_REL);
+	pause();
+	return NULL;
+}
+
+static void *be_brief(void *data)
+{
+	sleep_ms(1);
+	return data;
+}
+
+static void start(pthread_t *thread, void *(*run)(void *data))
+{
+	if (pthread_create(thread, NULL, run, NULL) != 0)
+		_exit(1);
+}
+
+static void run_game(struct target_page *page)
+{
+	pthread_t thread;
+	cpu_set_t one;
+	char byte = 0;
+
+	game.page = page;
+	page->tids[0] = own_tid();
+	CPU_ZERO(&one);
+	CPU_SET((unsigned)sched_getcpu(), &one);
+	if (pipe(game.there) < 0 || pipe(game.back) < 0 || sched_setaffinity(0, sizeof one, &one) < 0)
+		_exit(1);
+	start(&thread, echo);
+	start(&thread, yield);
+	__atomic_fetch_add(&page->ready, 1, __ATOMIC_ACQ_REL);
+	await_command(page, 1);
+	for (int i = 0; i < load(&page->command); i++)
+		if (write(game.there[1], &byte, 1) != 1 || read(game.back[0], &byte, 1) != 1)
+			_exit(1);
+	for (int i = 0; i < N_BRIEF; i++) {
+		start(&thread, be_brief);
+		pthread_join(thread, NULL);
+	}
+	__atomic_fetch_add(&page->ready, 1, __ATOMIC_ACQ_REL);
+	pause();
+}
+
+/* What the kernel counts: nvcsw, nivcsw. Source: proc(5), /proc/pid/status. */
+struct kernels_counts {
+	uint64_t waited, preempted;
+};
+
+static uint64_t number_after(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	assert_non_null(at);
+	return strtoull(at + strlen(key), NULL, 10);
+}
+
+static struct kernels_counts counts_of(pid_t pid, pid_t tid)
+{
+	CLEANUP(freep) char *text = NULL;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	assert_true(read_file(path, 1 << 16, &text, NULL) >= 0);
+	return (struct kernels_counts){
+		.waited = number_after(text, "\nvoluntary_ctxt_switches:"),
+		.preempted = number_after(text, "\nnonvoluntary_ctxt_switches:"),
+	};
+}
+
+/* Of one thread, as the events have it. */
+struct history {
+	pid_t tid;
+	bool is_known, runs;
+	uint64_t n_waited, n_preempted, since_ns, on_ns, off_ns, first_ns, last_ns;
+	unsigned n_stacks;
+};
+
+struct seen {
+	pid_t pid;
+	struct history threads[N_THREADS];
+	uint64_t last_ns;
+	unsigned n_made, n_ended, n_lost;
+	bool has_ended, may_lose;
+};
+
+static struct history *history_of(struct seen *seen, pid_t tid)
+{
+	for (size_t i = 0; i < N_THREADS; i++)
+		if (seen->threads[i].tid == tid)
+			return &seen->threads[i];
+	return NULL;
+}
+
+/* It comes and goes by turns, and where one stretch ends the next one begins. */
+static void note_switch(struct history *history, const struct capture_event *event, bool may_lose)
+{
+	bool is_out = event->change.is_out;
+
+	if (!history->is_known)
+		*history = (struct history){ .tid = history->tid, .is_known = true, .runs = is_out,
+					     .since_ns = event->time_ns, .first_ns = event->time_ns };
+	assert_true(may_lose || history->runs == is_out);
+	assert_true(event->time_ns >= history->since_ns);
+	*(is_out ? &history->on_ns : &history->off_ns) += event->time_ns - history->since_ns;
+	history->n_waited += is_out && !event->change.is_preempted;
+	history->n_preempted += is_out && event->change.is_preempted;
+	history->since_ns = history->last_ns = event->time_ns;
+	history->runs = !is_out;
+}
+
+static void look_at(const struct capture_event *event, void *data)
+{
+	struct seen *seen = data;
+	struct history *history = history_of(seen, event->tid);
+
+	seen->n_lost += event->type == CAPTURE_LOST;
+	seen->has_ended |= event->type == CAPTURE_END;
+	if (event->type == CAPTURE_LOST || event->type == CAPTURE_THROTTLE || event->type == CAPTURE_END)
+		return;
+	assert_int_equal(event->pid, seen->pid);
+	assert_false(seen->has_ended);
+	seen->n_made += event->type == CAPTURE_FORK;
+	seen->n_ended += event->type == CAPTURE_EXIT;
+	if (event->type == CAPTURE_SWITCH) {
+		/* What caused what: one thread's switches on several processors, too. */
+		assert_true(event->time_ns >= seen->last_ns || !history);
+		if (history)
+			note_switch(history, event, seen->may_lose);
+		seen->last_ns = MAX(seen->last_ns, event->time_ns);
+	}
+	if (event->type == CAPTURE_SAMPLE && event->sample.is_switch && history)
+		history->n_stacks++;
+}
+
+static struct capture *attach(enum capture_source source, pid_t pid)
+{
+	const struct capture_options options = { .source = source, .mode = MODE_WALL, .hz = 99, .stack_bytes = 1024 };
+	struct capture *capture;
+	char text[512];
+	int r;
+
+	r = capture_attach(&options, pid, &capture);
+	if (r == -EPROTONOSUPPORT)
+		capture_explain_source(text, sizeof text);
+	else if (r < 0)
+		capture_explain(r, pid, text, sizeof text);
+	if (r == -EPROTONOSUPPORT || r == -EPERM || r == -EACCES || r == -ENOSYS) {
+		print_message("skipped: %s\n", text);
+		skip();
+	}
+	assert_int_equal(r, 0);
+	return capture;
+}
+
+/*
+ * Records the game. What the kernel counts is read between the beginning of the recording and that of the game, and when
+ * all three wait again; two of them wait in short sleeps before, of which some may be told that were not counted.
+ */
+static void play(enum capture_source source, bool by_program)
+{
+	struct target target = target_start(run_game);
+	static const unsigned uncounted[N_THREADS] = { 20, 0, 20 };
+	struct kernels_counts before[N_THREADS], after[N_THREADS];
+	struct seen seen = { .pid = target.pid };
+	struct capture_counts counts;
+	struct capture *capture;
+
+	wait_for(&target.page->ready, N_THREADS);
+	capture = attach(source, target.pid);
+	assert_int_equal(capture_switch_refusal(capture) == 0, by_program);
+	for (size_t i = 0; i < N_THREADS; i++) {
+		before[i] = counts_of(target.pid, target.page->tids[i]);
+		seen.threads[i].tid = target.page->tids[i];
+	}
+	store(&target.page->command, TURNS);
+	for (int i = 0; i < 600 && load(&target.page->ready) < N_THREADS + 2; i++)
+		read_for(capture, 50, look_at, &seen);
+	assert_int_equal(load(&target.page->ready), N_THREADS + 2);
+	read_for(capture, 50, look_at, &seen);
+	for (size_t i = 0; i < N_THREADS; i++)
+		after[i] = counts_of(target.pid, target.page->tids[i]);
+	capture_stop(capture);
+	drain(capture, look_at, &seen);
+	capture_read_counts(capture, &counts);
+	assert_int_equal(counts.lost, 0);
+	assert_int_equal(seen.n_lost, 0);
+	assert_true(seen.has_ended);
+	assert_int_equal(seen.n_made, N_BRIEF);
+	assert_int_equal(seen.n_ended, N_BRIEF);
+	for (size_t i = 0; i < N_THREADS; i++) {
+		const struct history *history = &seen.threads[i];
+		uint64_t waited = after[i].waited - before[i].waited, preempted = after[i].preempted - before[i].preempted;
+
+		print_message("waited %llu times, counted %llu; preempted %llu, counted %llu; %u stacks\n",
+			      (unsigned long long)history->n_waited, (unsigned long long)waited,
+			      (unsigned long long)history->n_preempted, (unsigned long long)preempted, history->n_stacks);
+		assert_in_range(history->n_waited, waited, waited + uncounted[i]);
+		assert_in_range(history->n_preempted, preempted, preempted + uncounted[i]);
+		assert_int_equal(history->on_ns + history->off_ns, history->last_ns - history->first_ns);
+	}
+	assert_true(seen.threads[1].n_waited + seen.threads[1].n_preempted >= TURNS);
+	assert_true(seen.threads[1].n_waited > 0 && seen.threads[2].n_preempted > 0);
+	assert_true(!capture_has_switch_stacks(capture) || seen.threads[0].n_stacks > 0);
+	capture_free(capture);
+	target_end(&target);
+}
+
+static void told_by_a_program(void **state)
+{
+	(void)state;
+	play(SOURCE_BPF, true);
+}
+
+/* Nobody reads until there is no room any more. Each time that one of these threads leaves is in one record: told, or counted. */
+static void what_finds_no_room_is_counted(void **state)
+{
+	struct target target = target_start(run_game);
+	struct seen seen = { .pid = target.pid, .may_lose = true };
+	struct capture_counts counts;
+	struct capture *capture;
+	uint64_t n_left = 0, n_told = 0;
+
+	(void)state;
+	wait_for(&target.page->ready, N_THREADS);
+	capture = attach(SOURCE_BPF, target.pid);
+	if (capture_switch_refusal(capture) < 0) {
+		print_message("skipped: no program tells of switches here: %s\n", strerror(-capture_switch_refusal(capture)));
+		capture_free(capture);
+		target_end(&target);
+		skip();
+	}
+	for (size_t i = 0; i < N_THREADS; i++)
+		seen.threads[i].tid = target.page->tids[i];
+	for (size_t i = 0; i < N_THREADS; i++)
+		n_left -= counts_of(target.pid, target.page->tids[i]).waited + counts_of(target.pid, target.page->tids[i]).preempted;
+	store(&target.page->command, TOO_MANY_TURNS);
+	wait_for(&target.page->ready, N_THREADS + 2);
+	sleep_ms(20);
+	for (size_t i = 0; i < N_THREADS; i++)
+		n_left += counts_of(target.pid, target.page->tids[i]).waited + counts_of(target.pid, target.page->tids[i]).preempted;
+	capture_stop(capture);
+	drain(capture, look_at, &seen);
+	capture_read_counts(capture, &counts);
+	for (size_t i = 0; i < N_THREADS; i++)
+		n_told += seen.threads[i].n_waited + seen.threads[i].n_preempted;
+	print_message("%llu left, %llu told, %llu lost\n", (unsigned long long)n_left, (unsigned long long)n_told,
+		      (unsigned long long)counts.lost);
+	assert_true(n_left > MAX_TOLD);
+	assert_in_range(n_told, MAX_TOLD / 2, n_left);
+	/* Who came after a thread of others has a record of that; besides, there are brief threads. */
+	assert_in_range(counts.lost, n_left - n_told, 2 * (n_left - n_told) + 20 * N_BRIEF);
+	capture_free(capture);
+	target_end(&target);
+}
+
+static void told_by_events_of_threads(void **state)
+{
+	(void)state;
+	play(SOURCE_WAKEUP, false);
+}
+
+/* Where the kernel does not describe its types. Last, for there is no way back. */
+static void told_by_events_of_processors(void **state)
+{
+	(void)state;
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL) < 0) {
+		print_message("skipped: the kernel's types cannot be hidden: %s\n", strerror(errno));
+		skip();
+	}
+	play(SOURCE_BPF, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(told_by_a_program),
+		cmocka_unit_test(what_finds_no_room_is_counted),
+		cmocka_unit_test(told_by_events_of_threads),
+		cmocka_unit_test(told_by_events_of_processors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* anchor_locations.h - what is learnt about a compiled evaluation function. Private.
+ *
+ * A place is one function (one FDE) of the interpreter that has been seen to
+ * hold anchors. Learnt are: the anchor's distance from the CFA, and where the
+ * function keeps three of its variables: a pointer into the running bytecode
+ * (its start will do), the pointer to the next instruction, and the current
+ * frame. A location is a callee-saved register or a slot at a distance from
+ * the CFA. Two things are counted of each: how often it agreed with what memory
+ * showed a moment later, and, of pointers into bytecode, how often it held one
+ * at all. The second needs no luck: of a program whose functions end sooner
+ * than its memory can be read, hardly one sample agrees with memory, but the
+ * right location always points into some bytecode. The first then decides
+ * among the few that do.
+ */
+#ifndef PROBING_UNWIND_STITCH_ANCHOR_LOCATIONS_H
+#define PROBING_UNWIND_STITCH_ANCHOR_LOCATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/cpython/cpython.h"
+#include "unwind/native/native.h"
+#include "unwind/stitch/stitch.h"
+
+enum {
+	LOCATION_N_REGISTERS = MACHINE_N_REGS, /* by DWARF number */
+	LOCATION_N_SLOTS = 96,     /* words below the CFA */
+	LOCATION_N = LOCATION_N_REGISTERS + LOCATION_N_SLOTS,
+	LOCATION_NONE = -1,
+	LOCATION_N_BEST = 3,
+};
+
+struct location_votes {
+	uint32_t tries;
+	uint32_t hits[LOCATION_N];   /* agreed with memory */
+	uint32_t points[LOCATION_N]; /* held a pointer into bytecode */
+	int best[LOCATION_N_BEST];   /* most hits first; LOCATION_NONE behind the last */
+};
+
+/* The word at one of a native frame's locations. -ENODATA, -EFAULT: not recoverable there. */
+int location_value(struct native_stack *stack, size_t frame, int location, uint64_t *ret);
+
+/* A frame that is the leaf keeps its variables elsewhere than one that calls. */
+enum { VIEW_CALLER, VIEW_LEAF, N_VIEWS };
+
+struct place {
+	unsigned module;
+	uint64_t start, end; /* own addresses of the module */
+	uint64_t anchor_distance; /* CFA minus anchor */
+	uint32_t anchor_votes;
+	struct location_votes bytecode[N_VIEWS], next[N_VIEWS], frame[N_VIEWS];
+};
+
+struct places {
+	struct place **places; /* each stays where it is */
+	size_t n, allocated;
+};
+
+void places_done(struct places *places);
+
+/* Nothing is known of it yet. */
+void place_init(struct place *place);
+
+/* The place of an own address; NULL: not seen yet. */
+struct place *places_find(struct places *places, unsigned module, uint64_t address);
+
+/* The same, added where missing; -ENOENT the address is in no known function. */
+int places_learn(struct places *places, const struct module *module, uint64_t address, struct place **ret);
+
+/* One anchor was seen at that distance from the CFA. */
+void place_vote_anchor(struct place *place, uint64_t distance);
+/* It is one that needs no votes. */
+void place_settle(struct place *place);
+
+bool place_is_settled(const struct place *place);
+
+/*
+ * location_vote - count which locations of a native frame hold a word within [low, high).
+ * @codes: of pointers into bytecode: the interpreter that knows what is bytecode; else NULL.
+ */
+void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low,
+		   uint64_t high, struct py_runtime *codes);
+
+/* Whether more votes would change nothing. */
+bool location_is_settled(const struct location_votes *votes);
+
+/*
+ * location_read - the word at one of the best locations, by rank from 0.
+ * Errors: -ENODATA there are no more; -EFAULT not recoverable in this frame.
+ */
+int location_read(const struct location_votes *votes, unsigned rank, struct native_stack *stack, size_t frame,
+		  uint64_t *ret);
+
+/* One of a place's PLACE_N_VARIABLES variables, as learnt so far; false: where it is, is not known. */
+enum { PLACE_N_VARIABLES = 1 + 3 * N_VIEWS };
+bool place_variable(const struct place *place, unsigned variable, struct stitch_place *ret);
+
+#endif
