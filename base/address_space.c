@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* address_space.c - what is mapped where in a process.
  *
  * Mappings arrive one by one, from /proc/PID/maps or as events of the kernel,
@@ -114,8 +115,8 @@ static bool is_anonymous(const char *path)
 {
 	if (path[0] != '/')
 		return strcmp(path, "[vdso]") != 0;
-	return starts_with(path, "//anon") || starts_with(path, "/dev/zero") ||
-	       starts_with(path, "/SYSV") || starts_with(path, "/anon_hugepage");
+	return starts_with(path, "//anon") || starts_with(path, "/dev/zero") || starts_with(path, "/SYSV") ||
+	       starts_with(path, "/anon_hugepage");
 }
 
 /* The kernel's name for a stack, or the one that glibc 2.39 can give it. */
@@ -141,8 +142,7 @@ static void remember_place(const struct address_space *space, const struct mappi
 }
 
 /* *ret is NULL for anonymous memory. */
-static int find_module(struct address_space *space, const struct mapping_source *source,
-		       struct module **ret)
+static int find_module(struct address_space *space, const struct mapping_source *source, struct module **ret)
 {
 	static const char mark[] = " (deleted)";
 	const size_t mark_bytes = sizeof mark - 1;
@@ -176,16 +176,13 @@ static int find_module(struct address_space *space, const struct mapping_source 
 static bool is_same(const struct mapping *a, const struct mapping *b)
 {
 	return a->start == b->start && a->end == b->end && a->file_offset == b->file_offset &&
-	       a->executable == b->executable && a->writable == b->writable &&
-	       a->module == b->module;
+	       a->executable == b->executable && a->writable == b->writable && a->module == b->module;
 }
 
 /* Replace [first, last) by n pieces; there is room. */
-static void splice(struct address_space *space, size_t first, size_t last,
-		   const struct mapping *pieces, size_t n)
+static void splice(struct address_space *space, size_t first, size_t last, const struct mapping *pieces, size_t n)
 {
-	memmove(space->mappings + first + n, space->mappings + last,
-		(space->n - last) * sizeof *pieces);
+	memmove(space->mappings + first + n, space->mappings + last, (space->n - last) * sizeof *pieces);
 	memcpy(space->mappings + first, pieces, n * sizeof *pieces);
 	space->n = space->n - (last - first) + n;
 }
@@ -282,11 +279,9 @@ static unsigned segment_fits(const struct elf_segment *segment, const struct map
 	uint64_t first_page = segment->file_offset & page_mask;
 
 	if (mapping->file_offset < first_page || segment->n_file_bytes == 0 ||
-	    mapping->file_offset - first_page >=
-		    segment->n_file_bytes + (segment->file_offset - first_page))
+	    mapping->file_offset - first_page >= segment->n_file_bytes + (segment->file_offset - first_page))
 		return 0;
-	return 1 + 8 * (segment->executable == mapping->executable) +
-	       4 * (first_page == mapping->file_offset) +
+	return 1 + 8 * (segment->executable == mapping->executable) + 4 * (first_page == mapping->file_offset) +
 	       2 * (segment->writable == mapping->writable);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* address_space.h - what is mapped where in a process, and the files behind it.
  *
  * A struct module is one file's contents, shared by every process that maps
@@ -15,10 +16,10 @@
 #include "base/remote.h"
 
 struct module {
-	unsigned id;   /* dense, from 0, in order of first sight */
-	char *path;    /* as the process names it, without " (deleted)" */
-	uint64_t device, inode; /* inode 0: unknown, the path alone identifies it */
-	pid_t opener;  /* a process in whose root the path is looked up */
+	unsigned id;                 /* dense, from 0, in order of first sight */
+	char *path;                  /* as the process names it, without " (deleted)" */
+	uint64_t device, inode;      /* inode 0: unknown, the path alone identifies it */
+	pid_t opener;                /* a process in whose root the path is looked up */
 	uint64_t map_start, map_end; /* one mapping of it in opener, for map_files */
 	uint64_t map_offset;         /* where in the file it begins */
 	bool is_vdso;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* call_filter.c - see call_filter.h.
  *
  * The program loads the call's number and compares it with that of one rule after the other. That takes no time

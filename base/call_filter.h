@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* call_filter.h - which system calls a process may still make.
  *
  * A table of rules becomes a seccomp program. A call that no rule lets through, and none kills for,
@@ -25,9 +26,9 @@
 
 enum call_verdict {
 	CALL_ALLOWED,
-	CALL_KILLS,       /* the whole process */
-	CALL_NOT_THERE,   /* ENOSYS */
-	CALL_SIGNALS,     /* SIGSYS, whose handler may make the call itself in another way */
+	CALL_KILLS,     /* the whole process */
+	CALL_NOT_THERE, /* ENOSYS */
+	CALL_SIGNALS,   /* SIGSYS, whose handler may make the call itself in another way */
 };
 
 /* When a rule applies: by the low 32 bits of one argument. */
@@ -46,9 +47,18 @@ struct call_rule {
 	uint32_t value;
 };
 
-#define ALLOW(name) { __NR_##name, CALL_ALLOWED, CALL_ALWAYS, 0, 0 }
-#define ALLOW_IF(name, condition, argument, value) { __NR_##name, CALL_ALLOWED, condition, argument, value }
-#define KILL(name) { __NR_##name, CALL_KILLS, CALL_ALWAYS, 0, 0 }
+#define ALLOW(name)                                                                                                    \
+	{                                                                                                              \
+		__NR_##name, CALL_ALLOWED, CALL_ALWAYS, 0, 0                                                           \
+	}
+#define ALLOW_IF(name, condition, argument, value)                                                                     \
+	{                                                                                                              \
+		__NR_##name, CALL_ALLOWED, condition, argument, value                                                  \
+	}
+#define KILL(name)                                                                                                     \
+	{                                                                                                              \
+		__NR_##name, CALL_KILLS, CALL_ALWAYS, 0, 0                                                             \
+	}
 
 struct call_table {
 	const struct call_rule *rules;
@@ -66,6 +76,7 @@ extern const struct call_table calls_basic; /* allows no opening, no starting of
  *          it starts. no_new_privs must be set.
  * Errors: -ENOSYS, -EINVAL this kernel has no filters; -EBUSY a thread has a filter of its own; -E2BIG too many rules.
  */
-int call_filter_install(const struct call_table *tables, size_t n_tables, enum call_verdict otherwise, bool all_threads);
+int call_filter_install(const struct call_table *tables, size_t n_tables, enum call_verdict otherwise,
+			bool all_threads);
 
 #endif

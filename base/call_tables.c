@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* call_tables.c - tables of system calls that more than one filter takes; see call_filter.h. */
 #include <sys/syscall.h>
 
@@ -8,6 +9,7 @@
  * Once a recording is under way nothing of ours starts a program, changes who it is, writes into another
  * process, or changes the machine. Who tries does not go on.
  */
+/* clang-format off */
 static const struct call_rule fatal[] = {
 	KILL(execve), KILL(execveat), KILL(ptrace), KILL(process_vm_writev),
 	KILL(setuid), KILL(setgid), KILL(setreuid), KILL(setregid), KILL(setresuid), KILL(setresgid), KILL(setfsuid),
@@ -23,8 +25,10 @@ static const struct call_rule fatal[] = {
 	KILL(setdomainname), KILL(syslog), KILL(add_key), KILL(request_key), KILL(keyctl), KILL(userfaultfd),
 	KILL(open_by_handle_at), KILL(quotactl), KILL(personality),
 };
+/* clang-format on */
 
 /* What any C program does: memory that is not code, time, locks, signals of its own, its end. */
+/* clang-format off */
 static const struct call_rule basic[] = {
 	ALLOW(futex), ALLOW(read), ALLOW(write), ALLOW(pread64), ALLOW(pwrite64), ALLOW(close), ALLOW(munmap),
 	ALLOW(madvise), ALLOW(brk), ALLOW(mremap), ALLOW_IF(mmap, CALL_WITHOUT_BITS, 2, 4 /* PROT_EXEC */),
@@ -44,6 +48,7 @@ static const struct call_rule basic[] = {
 	ALLOW_IF(newfstatat, CALL_WITH_BITS, 3, 0x1000),
 #endif
 };
+/* clang-format on */
 
 const struct call_table calls_fatal = { fatal, N_ELEMENTS(fatal) };
 const struct call_table calls_basic = { basic, N_ELEMENTS(basic) };

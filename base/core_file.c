@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* core_file.c - see core_file.h. */
 #include "base/core_file.h"
 
@@ -17,8 +18,14 @@ enum { MAX_NOTE_BYTES = 256 << 20, MAX_THREADS = 1 << 20, MAX_MAPPINGS = 1 << 20
 
 /* struct elf_prstatus and struct elf_prpsinfo, of 64-bit machines. */
 enum {
-	STATUS_SIGNAL = 12, STATUS_TID = 32, STATUS_REGS = 112,
-	INFO_PID = 24, INFO_NAME = 40, INFO_NAME_BYTES = 16, INFO_COMMAND = 56, INFO_COMMAND_BYTES = 80,
+	STATUS_SIGNAL = 12,
+	STATUS_TID = 32,
+	STATUS_REGS = 112,
+	INFO_PID = 24,
+	INFO_NAME = 40,
+	INFO_NAME_BYTES = 16,
+	INFO_COMMAND = 56,
+	INFO_COMMAND_BYTES = 80,
 };
 
 DEFINE_CLEANUP(Elf *, elf_end)

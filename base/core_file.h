@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* core_file.h - what a core file tells beside memory: who it was, its threads, what was mapped.
  *
  * Memory is remote_open_core()'s. Nothing in the file is trusted.
@@ -32,11 +33,11 @@ struct core_range {
 
 struct core_file {
 	pid_t pid;
-	int signal;         /* that ended it; 0: none, it was copied alive */
-	char name[17];      /* of the program, as the kernel shortens it */
-	char command[81];   /* the first 80 bytes of its command line */
-	uint64_t vdso;      /* where its image begins; 0: unknown */
-	uint64_t program;   /* an address in the program that was started; 0: unknown */
+	int signal;                  /* that ended it; 0: none, it was copied alive */
+	char name[17];               /* of the program, as the kernel shortens it */
+	char command[81];            /* the first 80 bytes of its command line */
+	uint64_t vdso;               /* where its image begins; 0: unknown */
+	uint64_t program;            /* an address in the program that was started; 0: unknown */
 	struct core_thread *threads; /* the one that met the signal, then the others by id */
 	size_t n_threads;
 	struct core_mapping *mappings; /* in order of address, as the kernel wrote them; not checked for overlaps */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cursor.h - reading foreign bytes from front to back.
  *
  * A cursor never moves past its end: once it would have, it has failed, yields

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* descriptor.c - see descriptor.h. */
 #include "base/descriptor.h"
 
@@ -24,7 +25,7 @@ struct sockets {
 	struct socket {
 		uint64_t inode;
 		char *text;
-	} *items; /* sorted by inode */
+	} * items; /* sorted by inode */
 	size_t n, allocated;
 };
 
@@ -121,12 +122,14 @@ bool descriptor_parse_unix(const char *line, uint64_t *ret_inode, char to[DESCRI
 	return true;
 }
 
-bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major, unsigned *ret_minor, uint64_t *ret_inode)
+bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major, unsigned *ret_minor,
+			   uint64_t *ret_inode)
 {
 	int pid;
 
 	/* "1: -> FLOCK": who waits stands behind who holds. */
-	if (sscanf(line, "%*d: %*[A-Z] %*s %*s %d %x:%x:%" SCNu64, &pid, ret_major, ret_minor, ret_inode) != 4 || pid <= 0)
+	if (sscanf(line, "%*d: %*[A-Z] %*s %*s %d %x:%x:%" SCNu64, &pid, ret_major, ret_minor, ret_inode) != 4 ||
+	    pid <= 0)
 		return false;
 	*ret_pid = pid;
 	return true;

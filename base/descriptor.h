@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* descriptor.h - what a descriptor of another process is: a file, a pipe, a socket with its addresses.
  *
  * Names and addresses are foreign text. Everything is read from /proc of that process, in its own
@@ -48,6 +49,7 @@ bool descriptor_parse_inet(const char *line, const char *protocol, uint64_t *ret
 bool descriptor_parse_unix(const char *line, uint64_t *ret_inode, char to[DESCRIPTOR_TEXT_BYTES]);
 
 /* A line of /proc/locks: a lock that is held; false also of one that is waited for. Source: proc_locks(5). */
-bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major, unsigned *ret_minor, uint64_t *ret_inode);
+bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major, unsigned *ret_minor,
+			   uint64_t *ret_inode);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* elf_eh_frame.c - where functions begin and end, and the programs that describe
  * their frames, by .eh_frame_hdr and .eh_frame.
  *
@@ -117,8 +118,8 @@ static uint64_t take_encoded(struct place *place, uint8_t encoding, uint64_t dat
 }
 
 /* Leaves the place at the table, limited to it. */
-static int open_table(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,
-		      struct place *place, size_t *ret_entries)
+static int open_table(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes, struct place *place,
+		      size_t *ret_entries)
 {
 	uint8_t version, pointer_encoding, count_encoding, table_encoding;
 	uint64_t n;
@@ -132,8 +133,7 @@ static int open_table(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_
 	pointer_encoding = take_u8(place);
 	count_encoding = take_u8(place);
 	table_encoding = take_u8(place);
-	if (version != 1 || count_encoding == PE_OMIT ||
-	    table_encoding != (PE_DATAREL | PE_SDATA4))
+	if (version != 1 || count_encoding == PE_OMIT || table_encoding != (PE_DATAREL | PE_SDATA4))
 		return -ENODATA;
 	take_encoded(place, pointer_encoding, hdr);
 	n = take_encoded(place, count_encoding, hdr);
@@ -152,8 +152,7 @@ static struct hdr_entry entry_at(const struct place *table, size_t i)
 }
 
 /* The last function that starts at or before the address. */
-static int find_fde(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,
-		    uint64_t address, uint64_t *ret)
+static int find_fde(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes, uint64_t address, uint64_t *ret)
 {
 	struct place table;
 	size_t low = 0, high;
@@ -194,8 +193,7 @@ static int open_entry(const struct elf_file *file, uint64_t address, struct plac
 }
 
 /* Reads the augmentation data: 'R' says how FDEs write addresses, 'S' marks signal frames. */
-static int read_augmentation(struct place *place, const char *augmentation, struct elf_cfi *cfi,
-			     uint8_t *ret_encoding)
+static int read_augmentation(struct place *place, const char *augmentation, struct elf_cfi *cfi, uint8_t *ret_encoding)
 {
 	for (const char *c = augmentation; *c != '\0'; c++) {
 		switch (*c) {
@@ -221,8 +219,7 @@ static int read_augmentation(struct place *place, const char *augmentation, stru
 	return place->bytes.failed ? -ENOENT : 0;
 }
 
-static int read_cie(const struct elf_file *file, uint64_t address, struct elf_cfi *cfi,
-		    uint8_t *ret_encoding)
+static int read_cie(const struct elf_file *file, uint64_t address, struct elf_cfi *cfi, uint8_t *ret_encoding)
 {
 	struct place place, data;
 	const char *augmentation;
@@ -299,8 +296,8 @@ static int read_fde(const struct elf_file *file, uint64_t address, struct elf_cf
 	return 0;
 }
 
-int eh_frame_find(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,
-		  uint64_t address, struct elf_cfi *ret)
+int eh_frame_find(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes, uint64_t address,
+		  struct elf_cfi *ret)
 {
 	struct elf_cfi cfi = { 0 };
 	uint64_t fde;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* elf_eh_frame.h - between elf_file.c and elf_eh_frame.c; nobody else's. */
 #ifndef PROBING_BASE_ELF_EH_FRAME_H
 #define PROBING_BASE_ELF_EH_FRAME_H
@@ -8,8 +9,7 @@
 #include "base/elf_file.h"
 
 /* All bytes of the file from where an address is loaded to the end of its segment. -ENOENT. */
-int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t **ret,
-		  size_t *ret_bytes);
+int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t **ret, size_t *ret_bytes);
 
 /*
  * eh_frame_find - the FDE that covers @address.
@@ -19,7 +19,7 @@ int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t *
  *         that linkers do not emit.
  * Source: Linux Standard Base Core 5.0, 10.6 "Exception Frames".
  */
-int eh_frame_find(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes,
-		  uint64_t address, struct elf_cfi *ret);
+int eh_frame_find(const struct elf_file *file, uint64_t hdr, uint64_t n_hdr_bytes, uint64_t address,
+		  struct elf_cfi *ret);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* elf_file.c - look-ups in an ELF file.
  *
  * The file is mapped, and libelf reads its headers; what is asked about later is
@@ -67,8 +68,7 @@ static bool find_build_id(struct elf_file *file, uint64_t offset, uint64_t n_byt
 
 	if (offset > file->n_image_bytes || n_bytes > file->n_image_bytes - offset)
 		return false;
-	data = elf_getdata_rawchunk(file->elf, (int64_t)offset, n_bytes,
-				    align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+	data = elf_getdata_rawchunk(file->elf, (int64_t)offset, n_bytes, align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
 	while (data && (next = gelf_getnote(data, at, &note, &name_at, &desc_at)) > 0) {
 		const char *bytes = data->d_buf;
 
@@ -286,8 +286,7 @@ int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t
 	return -ENOENT;
 }
 
-int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t **ret,
-		  size_t *ret_bytes)
+int elf_file_tail(const struct elf_file *file, uint64_t address, const uint8_t **ret, size_t *ret_bytes)
 {
 	for (size_t i = 0; i < file->n_segments; i++) {
 		const struct elf_segment *segment = &file->segments[i];
@@ -335,8 +334,7 @@ int elf_file_cfi(const struct elf_file *file, uint64_t address, struct elf_cfi *
 	return eh_frame_find(file, file->eh_frame_hdr, file->n_eh_frame_hdr_bytes, address, ret);
 }
 
-int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start,
-		      uint64_t *ret_end)
+int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
 {
 	struct elf_cfi cfi;
 	int r;
@@ -349,10 +347,11 @@ int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_sta
 	return 0;
 }
 
-static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shdr *header,
-			 const char *name, GElf_Sym *ret)
+static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shdr *header, const char *name,
+			 GElf_Sym *ret)
 {
-	Elf_Data *data = elf_getdata(section, NULL), *strings = elf_getdata(elf_getscn(file->elf, header->sh_link), NULL);
+	Elf_Data *data = elf_getdata(section, NULL),
+		 *strings = elf_getdata(elf_getscn(file->elf, header->sh_link), NULL);
 	size_t n_name = strlen(name) + 1;
 	GElf_Sym symbol;
 
@@ -368,8 +367,7 @@ static int find_in_table(struct elf_file *file, Elf_Scn *section, const GElf_Shd
 	return -ENOENT;
 }
 
-int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value,
-		    uint64_t *ret_size)
+int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value, uint64_t *ret_size)
 {
 	static const GElf_Word types[] = { SHT_DYNSYM, SHT_SYMTAB };
 	GElf_Shdr header;
@@ -393,8 +391,7 @@ int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value
 	return -ENOENT;
 }
 
-int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address,
-		     uint64_t *ret_size)
+int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address, uint64_t *ret_size)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* elf_file.h - an ELF file opened for look-ups: segments, sections, build-id,
  * dynamic symbols, and where functions begin. Addresses are the file's own
  * (as in its program headers), never run-time ones.
@@ -64,20 +65,19 @@ int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t
  * @ret_start, @ret_end: [start, end) of its code.
  * Errors: -ENOENT no FDE there, or no table.
  */
-int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start,
-		      uint64_t *ret_end);
+int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_start, uint64_t *ret_end);
 
 /* A function's frames, as .eh_frame describes them. Programs are DW_CFA_* instructions. */
 struct elf_cfi {
-	uint64_t start, end;      /* [start, end) of its code */
-	const uint8_t *initial;   /* program that all functions of its CIE begin with; borrowed */
+	uint64_t start, end;    /* [start, end) of its code */
+	const uint8_t *initial; /* program that all functions of its CIE begin with; borrowed */
 	size_t n_initial;
-	const uint8_t *program;   /* its own; borrowed */
+	const uint8_t *program; /* its own; borrowed */
 	size_t n_program;
 	const uint8_t *fde, *cie; /* where the two begin, at their length; borrowed */
 	uint64_t code_factor, return_register;
 	int64_t data_factor;
-	bool is_signal;           /* a signal trampoline */
+	bool is_signal; /* a signal trampoline */
 	bool has_augmentation;
 };
 
@@ -85,12 +85,10 @@ struct elf_cfi {
 int elf_file_cfi(const struct elf_file *file, uint64_t address, struct elf_cfi *ret);
 
 /* elf_file_symbol - value and size of a symbol in .dynsym, else .symtab. -ENOENT. */
-int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value,
-		    uint64_t *ret_size);
+int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value, uint64_t *ret_size);
 
 /* elf_file_section - where a section is loaded. -ENOENT. */
-int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address,
-		     uint64_t *ret_size);
+int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address, uint64_t *ret_size);
 
 /*
  * elf_file_packed_bytes - what the file's debug sections that are packed unpack to, all together, as their headers say.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* file_labels.h - short names for files: the shortest end of each path that tells it from the others.
  *
  *   /usr/lib/python3.11/json/__init__.py                        json/__init__.py

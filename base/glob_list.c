@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* glob_list.c - see glob_list.h. Source: fnmatch(3). */
 #include "base/glob_list.h"
 

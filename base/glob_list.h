@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* glob_list.h - lists of words that a user gave, and whether a name is meant by one of them. */
 #ifndef PROBING_BASE_GLOB_LIST_H
 #define PROBING_BASE_GLOB_LIST_H

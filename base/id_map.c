@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* id_map.c - see id_map.h. */
 #include "base/id_map.h"
 

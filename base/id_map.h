@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* id_map.h - a hash table from 64-bit keys to 32-bit ids, for the hot paths.
  *
  * Open addressing with linear probing, at most two thirds full. The key 0 is
@@ -12,7 +13,7 @@ struct id_map {
 	struct id_slot {
 		uint64_t key; /* 0: free */
 		uint32_t id;
-	} *slots;
+	} * slots;
 	size_t n, n_slots; /* n_slots is 0 or a power of two */
 };
 

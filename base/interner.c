@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* interner.c - see interner.h. */
 #include "base/interner.h"
 
@@ -10,7 +11,8 @@ static bool is_same(const struct interner *interner, uint32_t id, const void *by
 {
 	const struct interned *item = &interner->items[id];
 
-	return item->n_bytes == n_bytes && (n_bytes == 0 || memcmp(interner->bytes + item->offset, bytes, n_bytes) == 0);
+	return item->n_bytes == n_bytes &&
+	       (n_bytes == 0 || memcmp(interner->bytes + item->offset, bytes, n_bytes) == 0);
 }
 
 static int append(struct interner *interner, const void *bytes, size_t n_bytes, uint64_t key)

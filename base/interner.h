@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* interner.h - a set of byte strings, numbered from 0 in the order of their arrival.
  *
  * A 64-bit hash finds a string and the bytes decide, so that two strings are never taken for one another.
@@ -14,7 +15,7 @@ struct interner {
 	struct interned {
 		size_t offset; /* into bytes */
 		uint32_t n_bytes;
-	} *items;
+	} * items;
 	size_t n, allocated;
 	struct id_map by_hash; /* -> index into items */
 };

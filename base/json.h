@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* json.h - JSON made value by value, through yajl: written as it is made, or kept until it is whole.
  *
  * Errors are kept until to_json_finish(): what is put after one is dropped. Text may be any bytes; it becomes valid
@@ -14,7 +15,7 @@
 struct json {
 	yajl_gen generator;
 	int32_t (*next)(const char **at); /* what becomes of a text's characters */
-	char *text;			  /* the one being made clean */
+	char *text;                       /* the one being made clean */
 	size_t text_allocated;
 	int error;
 	bool is_kept;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live_tid.c - a process whose main thread has ended while others go on; see proc.h.
  *
  * A thread lets go of the process' memory, files and mounts while it ends (kernel/exit.c, do_exit()), before it is
@@ -111,6 +112,6 @@ bool proc_is_32_bit(pid_t pid)
 
 	proc_path(pid, "exe", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && read(fd, header, sizeof header) == sizeof header &&
-	       memcmp(header, ELFMAG, SELFMAG) == 0 && header[EI_CLASS] == ELFCLASS32;
+	return fd >= 0 && read(fd, header, sizeof header) == sizeof header && memcmp(header, ELFMAG, SELFMAG) == 0 &&
+	       header[EI_CLASS] == ELFCLASS32;
 }

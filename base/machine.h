@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine.h - what the rest needs to know about the processor.
  *
  * Registers are numbered as DWARF numbers them on the machine at hand. One

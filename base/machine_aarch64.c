@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine_aarch64.c - registers of AArch64, its calls and its signal frames.
  *
  * perf numbers registers X0..X29 LR SP PC (arch/arm64/include/uapi/asm/perf_regs.h),
@@ -37,8 +38,7 @@ void machine_regs_from_status(const uint64_t *status, struct regs *ret)
  */
 bool machine_is_after_call(const uint8_t *before)
 {
-	uint32_t code = before[0] | (uint32_t)before[1] << 8 | (uint32_t)before[2] << 16 |
-			(uint32_t)before[3] << 24;
+	uint32_t code = before[0] | (uint32_t)before[1] << 8 | (uint32_t)before[2] << 16 | (uint32_t)before[3] << 24;
 
 	return (code & 0xfc000000) == 0x94000000 || /* BL */
 	       (code & 0xfffffc1f) == 0xd63f0000 || /* BLR */
@@ -85,8 +85,7 @@ long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_
  */
 bool machine_is_sigreturn(const uint8_t *code)
 {
-	static const uint8_t trampoline[MACHINE_SIGRETURN_BYTES] = { 0x68, 0x11, 0x80, 0xd2,
-								     0x01, 0x00, 0x00, 0xd4 };
+	static const uint8_t trampoline[MACHINE_SIGRETURN_BYTES] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
 
 	return memcmp(code, trampoline, sizeof trampoline) == 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine_aarch64.h - constants of AArch64; included by machine.h only.
  *
  * Source: "DWARF for the Arm 64-bit Architecture", table "DWARF register names"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine_x86_64.c - registers of AMD64, its calls and its signal frames.
  *
  * perf numbers registers AX BX CX DX SI DI BP SP IP FLAGS CS SS DS ES FS GS
@@ -112,8 +113,7 @@ long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_
 /* mov $15, %rax (rt_sigreturn); syscall. glibc has CFI for its own, musl has none. */
 bool machine_is_sigreturn(const uint8_t *code)
 {
-	static const uint8_t trampoline[MACHINE_SIGRETURN_BYTES] = { 0x48, 0xc7, 0xc0, 0x0f, 0,
-								     0,	   0,	 0x0f, 0x05 };
+	static const uint8_t trampoline[MACHINE_SIGRETURN_BYTES] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 
 	return memcmp(code, trampoline, sizeof trampoline) == 0;
 }

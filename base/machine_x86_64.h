@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine_x86_64.h - constants of AMD64; included by machine.h only.
  *
  * Source: System V ABI, AMD64 supplement, figure 3.36.

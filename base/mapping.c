@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mapping.c - see mapping.h.
  *
  * The handler asks a list that it can read without a lock: whoever faults in a mapping is using it, so that entry does
@@ -66,8 +67,8 @@ static struct file_mapping *find(uintptr_t address, uintptr_t *ret_end)
 
 static bool make_zeros(uintptr_t from, uintptr_t to)
 {
-	return mmap((void *)from, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-		    -1, 0) != MAP_FAILED;
+	return mmap((void *)from, to - from, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
 /* Of a mapping that nobody has told of only the page is known. */
@@ -121,7 +122,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 /* Again where somebody has set another one since. */
 static void install(void)
 {
-	const struct sigaction action = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
+	const struct sigaction action = { .sa_sigaction = on_bus_error,
+					  .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
 	struct sigaction now;
 
 	pthread_mutex_lock(&lock);

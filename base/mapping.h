@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mapping.h - files of others, mapped so that their end cannot be ours.
  *
  * Who may write a file may also truncate it, and a look at a page that has gone raises SIGBUS. Here such pages become

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* maps.c - /proc/PID/maps, line by line.
  *
  * A line: "START-END rwxp OFFSET MAJOR:MINOR INODE    PATH", numbers in

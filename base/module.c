@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module.c - the files behind mappings, each once, and how to open them.
  *
  * A process names a mapped file by a path that held at the time of mapping,
@@ -89,8 +90,7 @@ struct module *module_table_get(struct module_table *table, size_t id)
 /* Without an inode, the path alone is the identity. */
 static bool is_same(const struct module *module, const struct module_identity *identity)
 {
-	return module->inode == identity->inode &&
-	       (identity->inode == 0 || module->device == identity->device) &&
+	return module->inode == identity->inode && (identity->inode == 0 || module->device == identity->device) &&
 	       strlen(module->path) == identity->path_bytes &&
 	       memcmp(module->path, identity->path, identity->path_bytes) == 0;
 }
@@ -106,8 +106,8 @@ static uint64_t hash_identity(const struct module_identity *identity)
 	return hash;
 }
 
-static int add_module(struct module_table *table, uint64_t key,
-		      const struct module_identity *identity, struct module **ret)
+static int add_module(struct module_table *table, uint64_t key, const struct module_identity *identity,
+		      struct module **ret)
 {
 	CLEANUP(module_freep) struct module *module = NULL;
 	int r;
@@ -133,8 +133,7 @@ static int add_module(struct module_table *table, uint64_t key,
 	return 0;
 }
 
-int module_table_intern(struct module_table *table, const struct module_identity *identity,
-			struct module **ret)
+int module_table_intern(struct module_table *table, const struct module_identity *identity, struct module **ret)
 {
 	uint64_t key = hash_identity(identity);
 
@@ -213,7 +212,8 @@ static int open_by_mapping(const struct module *module, int *ret)
 	char link[96];
 
 	(void)proc_live_tid(module->opener, &living); /* /proc/PID/task has no map_files */
-	snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)living, (unsigned long long)module->map_start, (unsigned long long)module->map_end);
+	snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)living, (unsigned long long)module->map_start,
+		 (unsigned long long)module->map_end);
 	return open_checked(module, link, ret);
 }
 

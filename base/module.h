@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module.h - between address_space.c and module.c; nobody else's. */
 #ifndef PROBING_BASE_MODULE_H
 #define PROBING_BASE_MODULE_H
@@ -11,8 +12,7 @@ struct module_identity {
 };
 
 /* The module of that identity, made at its first sight. -ENOMEM. */
-int module_table_intern(struct module_table *table, const struct module_identity *identity,
-			struct module **ret);
+int module_table_intern(struct module_table *table, const struct module_identity *identity, struct module **ret);
 
 /*
  * module_copy - the image of a file, out of the memory of the process that mapped it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module_memory.c - a file that is gone, put together again from who has it mapped.
  *
  * What the loader has mapped of a shared object is most of what matters: headers,
@@ -24,8 +25,7 @@ static bool is_of(const struct module *module, const struct mapping_source *sour
 }
 
 /* One mapping into its place in the image, which grows; gaps are zeros. */
-static int copy_mapping(struct remote *remote, const struct mapping_source *source, uint8_t **image,
-			size_t *n_bytes)
+static int copy_mapping(struct remote *remote, const struct mapping_source *source, uint8_t **image, size_t *n_bytes)
 {
 	uint64_t n = source->end - source->start, end;
 	uint8_t *moved;
@@ -45,8 +45,7 @@ static int copy_mapping(struct remote *remote, const struct mapping_source *sour
 	return 0;
 }
 
-static int copy_all(const struct module *module, char *maps, struct remote *remote, uint8_t **image,
-		    size_t *n_bytes)
+static int copy_all(const struct module *module, char *maps, struct remote *remote, uint8_t **image, size_t *n_bytes)
 {
 	char *rest = maps;
 	int r = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* new_file.c - see new_file.h.
  *
  * Where the file system can, the new file has no name until it is whole (O_TMPFILE), so that not even kill -9 leaves
@@ -86,8 +87,8 @@ static int open_temporary(struct new_file *file)
 	if (file->fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
 		return -errno;
 	if (file->fd < 0)
-		file->fd = openat(file->place.folder, file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-				  mode_or_default(file->mode));
+		file->fd = openat(file->place.folder, file->temporary,
+				  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_or_default(file->mode));
 	return file->fd < 0 ? -errno : 0;
 }
 
@@ -269,7 +270,9 @@ static int take_place(const struct new_file *file)
 		return unlinkat(folder, from, 0) < 0 ? -errno : 0;
 	if (errno != EPERM && errno != EOPNOTSUPP)
 		return -errno;
-	return faccessat(folder, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -EEXIST : renameat(folder, from, folder, to) < 0 ? -errno : 0;
+	return faccessat(folder, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -EEXIST
+	       : renameat(folder, from, folder, to) < 0              ? -errno
+								     : 0;
 }
 
 /* That it has its name shall survive a power loss, too; a folder that cannot be opened for it is no failure. */

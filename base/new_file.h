@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* new_file.h - a file that appears only when it is whole.
  *
  * It is made beside its place, in the same folder, under a name that nobody can guess or without one, and renamed at the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* path.c - see path.h. */
 #include "base/path.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* path.h - parts of a path. */
 #ifndef PROBING_BASE_PATH_H
 #define PROBING_BASE_PATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* place.c - see place.h.
  *
  * Whoever may create files in a folder can put a symbolic link under a name that another user is about to write to,
@@ -178,8 +179,8 @@ static int follow_magic(const char *text, unsigned *n_links, struct place *place
 
 	if (fstatat(place->folder, place->name, &st, 0) < 0)
 		return -errno;
-	if (S_ISREG(st.st_mode) && text[0] == '/' && find_in(place->folder, text, n_links, &by_path) == 0 && by_path.exists &&
-	    place_is_same(&by_path.st, &st)) {
+	if (S_ISREG(st.st_mode) && text[0] == '/' && find_in(place->folder, text, n_links, &by_path) == 0 &&
+	    by_path.exists && place_is_same(&by_path.st, &st)) {
 		place_done(place);
 		*place = by_path;
 		by_path = (struct place){ .folder = -1 };
@@ -290,8 +291,9 @@ void place_done(struct place *place)
 int place_open(const struct place *place)
 {
 	/* Without O_NONBLOCK a FIFO waits for a reader, and some devices for a line. */
-	CLEANUP(closep) int fd = openat(place->folder, place->name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
-					(place->is_magic ? 0 : O_NOFOLLOW));
+	CLEANUP(closep)
+	int fd = openat(place->folder, place->name,
+			O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (place->is_magic ? 0 : O_NOFOLLOW));
 	struct stat st;
 
 	if (fd < 0 && errno == ENXIO && S_ISFIFO(place->st.st_mode))
@@ -345,19 +347,25 @@ void place_explain(int error, const char *path, char *to, size_t n_bytes)
 {
 	switch (-error) {
 	case PLACE_EOTHERS_LINK:
-		snprintf(to, n_bytes, "%s leads through a symbolic link of another user, who may lead it anywhere: name the file "
-			 "itself", path);
+		snprintf(to, n_bytes,
+			 "%s leads through a symbolic link of another user, who may lead it anywhere: name the file "
+			 "itself",
+			 path);
 		return;
 	case PLACE_EOTHERS_FILE:
-		snprintf(to, n_bytes, "%s belongs to another user, in a folder where everybody may create files: name another "
-			 "file", path);
+		snprintf(to, n_bytes,
+			 "%s belongs to another user, in a folder where everybody may create files: name another "
+			 "file",
+			 path);
 		return;
 	case PLACE_ENO_READER:
 		snprintf(to, n_bytes, "%s is a FIFO that nobody reads: start its reader first", path);
 		return;
 	case PLACE_ECHANGED:
-		snprintf(to, n_bytes, "%s cannot be written: somebody replaces files in its folder meanwhile; name a file in "
-			 "another folder", path);
+		snprintf(to, n_bytes,
+			 "%s cannot be written: somebody replaces files in its folder meanwhile; name a file in "
+			 "another folder",
+			 path);
 		return;
 	default:
 		snprintf(to, n_bytes, "%s cannot be written: %s", path, strerror(-error));

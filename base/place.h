@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* place.h - where a file is to be: a folder, held by a descriptor, and a name in it.
  *
  * A path is walked once, part by part. Whoever renames folders or swaps links afterwards changes nothing: all
@@ -15,18 +16,19 @@
 enum {
 	PLACE_EOTHERS_LINK = EKEYREJECTED, /* a symbolic link of somebody who may have put it there to mislead */
 	PLACE_EOTHERS_FILE = EKEYREVOKED,  /* somebody else's file, in a folder where everybody may create files */
-	PLACE_EOTHERS_BESIDE = EKEYEXPIRED, /* a file of somebody else's beside a database, which would be taken for a part of it */
-	PLACE_ENO_READER = EPIPE,          /* a FIFO that nobody reads */
-	PLACE_ECHANGED = ESTALE,           /* the name means another file than it did a moment ago */
+	PLACE_EOTHERS_BESIDE =
+		EKEYEXPIRED, /* a file of somebody else's beside a database, which would be taken for a part of it */
+	PLACE_ENO_READER = EPIPE, /* a FIFO that nobody reads */
+	PLACE_ECHANGED = ESTALE,  /* the name means another file than it did a moment ago */
 };
 
 struct place {
-	int folder;            /* O_PATH: for the *at() calls; -1: not open */
-	char *name;            /* one part of a path, no symbolic link unless is_magic */
+	int folder; /* O_PATH: for the *at() calls; -1: not open */
+	char *name; /* one part of a path, no symbolic link unless is_magic */
 	bool exists;
-	bool is_others;        /* somebody may have put it there for us to find: place_find() refuses that */
-	bool is_magic;         /* a link of procfs to what has no path (a pipe): only the kernel can follow it */
-	struct stat st;        /* of what has the name; only where it exists */
+	bool is_others; /* somebody may have put it there for us to find: place_find() refuses that */
+	bool is_magic;  /* a link of procfs to what has no path (a pipe): only the kernel can follow it */
+	struct stat st; /* of what has the name; only where it exists */
 	struct stat folder_st;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* private_folder.c - see private_folder.h.
  *
  * Who may write to the parent can rename our folder and put another in its place, unless the parent is sticky. So what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* private_folder.h - a folder for our files alone, which goes with all that is in it. */
 #ifndef PROBING_BASE_PRIVATE_FOLDER_H
 #define PROBING_BASE_PRIVATE_FOLDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* privilege.c - see privilege.h.
  *
  * The system calls themselves, as they act on one thread; libcap is not needed for five of them.
@@ -47,7 +48,8 @@ int privilege_drop(uint64_t keep)
 	int r;
 
 	drop_bounding(keep);
-	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); /* Linux 4.3; inheritable is emptied below anyway */
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0,
+		    0); /* Linux 4.3; inheritable is emptied below anyway */
 	r = read_sets(&sets);
 	if (r < 0)
 		return r;

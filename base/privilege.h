@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* privilege.h - give up what a process may do and does not need to.
  *
  * Nothing given up here can be had back. Sources: capabilities(7), capset(2), prctl(2), credentials(7).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* proc.c - see proc.h. */
 #include "base/proc.h"
 
@@ -129,8 +130,7 @@ int proc_futex(pid_t pid, pid_t tid, uint64_t *ret)
 	if (sscanf(text, "%ld", &number) != 1)
 		return -EBADMSG;
 	/* A sleep that was interrupted goes on by a system call of its own, with the same arguments. */
-	if ((number == SYS_futex || number == SYS_restart_syscall) &&
-	    sscanf(text, "%*d %" SCNx64, &address) == 1)
+	if ((number == SYS_futex || number == SYS_restart_syscall) && sscanf(text, "%*d %" SCNx64, &address) == 1)
 		*ret = address;
 	return 0;
 }
@@ -145,7 +145,8 @@ int proc_call_parse(const char *text, struct proc_call *ret)
 		return 0;
 	}
 	if (sscanf(text, "-1 %" SCNx64 " %" SCNx64, &call.sp, &call.pc) != 2 &&
-	    sscanf(text, "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+	    sscanf(text,
+		   "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
 		   &call.number, &to[0], &to[1], &to[2], &to[3], &to[4], &to[5], &call.sp, &call.pc) != 9)
 		return -EBADMSG;
 	*ret = call;

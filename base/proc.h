@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* proc.h - what /proc tells of processes and threads. Source: proc(5). */
 #ifndef PROBING_BASE_PROC_H
 #define PROBING_BASE_PROC_H
@@ -26,7 +27,7 @@ struct proc_stat {
 	char state; /* R running, S sleeping, D not to be woken, T stopped, t traced, Z zombie, X dead, I idle */
 	pid_t parent;
 	bool is_kernel_thread;
-	bool is_ending; /* on its way out, and may have no memory any more */
+	bool is_ending;     /* on its way out, and may have no memory any more */
 	unsigned n_threads; /* of its process */
 	uint64_t image;     /* tells what an exec changes: other numbers, other program; 0: hidden from us, or gone */
 };

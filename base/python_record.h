@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python_record.h - what the BPF program is told of an interpreter, and what it tells back.
  *
  * Compiled for BPF, too: fixed-size members only, nothing of libc. Both sides are built
@@ -9,49 +10,49 @@
 #include <stdint.h>
 
 enum {
-	PYTHON_MAX_ENTRIES = 512, /* deeper stacks are cut, and marked */
-	PYTHON_MAX_STATES = 4,    /* interpreters that one thread is in */
-	PYTHON_MAX_SPAN = 504,    /* bytes from a structure's start to the end of its last field */
+	PYTHON_MAX_ENTRIES = 512,  /* deeper stacks are cut, and marked */
+	PYTHON_MAX_STATES = 4,     /* interpreters that one thread is in */
+	PYTHON_MAX_SPAN = 504,     /* bytes from a structure's start to the end of its last field */
 	PYTHON_MAX_STRETCH = 2040, /* bytes that are read at once, because of some fields in it: less than a page */
-	PYTHON_ABSENT = -1,       /* a field that a release does not have */
+	PYTHON_ABSENT = -1,        /* a field that a release does not have */
 };
 
 /* Where things are in one process' interpreter. Offsets in bytes from each structure's start;
  * spans: up to the end of the last field that is read. */
 struct python_layout {
-	uint64_t id;              /* not 0: comes back in each record that was made by this */
-	uint64_t interpreters;    /* address of the pointer to the first interpreter; 0: ... */
-	uint64_t interpreter;     /* ... it is this one */
-	uint64_t roots;           /* a stretch to read at once: that pointer, and what of the other single addresses lies near it */
+	uint64_t id;           /* not 0: comes back in each record that was made by this */
+	uint64_t interpreters; /* address of the pointer to the first interpreter; 0: ... */
+	uint64_t interpreter;  /* ... it is this one */
+	uint64_t roots; /* a stretch to read at once: that pointer, and what of the other single addresses lies near it */
 	uint64_t namespace_device, namespace_inode; /* of its PID namespace; 0: ours */
-	int32_t pthread_tid;      /* where libc's thread structure has the thread's id;
+	int32_t pthread_tid;                        /* where libc's thread structure has the thread's id;
 				   * PYTHON_ABSENT: thread states have it themselves */
 	int32_t interpreter_next, interpreter_threads;
 	int32_t interpreter_start; /* a stretch to read at once: these, and what of the other fields lies near them */
 	uint32_t roots_span, interpreter_span;
 	int32_t thread_span, thread_next, thread_interpreter;
-	int32_t thread_id;        /* the thread's id (64 bits), or pthread_self() */
-	int32_t thread_top;       /* innermost frame, or _PyCFrame where there are such */
+	int32_t thread_id;          /* the thread's id (64 bits), or pthread_self() */
+	int32_t thread_top;         /* innermost frame, or _PyCFrame where there are such */
 	int32_t thread_root_cframe; /* PYTHON_ABSENT: there are none */
 	int32_t cframe_span, cframe_frame, cframe_previous;
 	int32_t frame_span, frame_code, frame_previous;
-	uint32_t frame_before;    /* bytes to read with a frame, of what lies before it: words; 0: frames are not side by side */
-	int32_t frame_type;       /* where frames are objects */
+	uint32_t frame_before; /* bytes to read with a frame, of what lies before it: words; 0: frames are not side by side */
+	int32_t frame_type;                                 /* where frames are objects */
 	int32_t frame_instruction, frame_instruction_bytes; /* 4 or 8 */
 	int32_t frame_entry, frame_owner, frame_bytecode_index;
-	int32_t shim_owner;       /* from this owner on a frame has no code */
+	int32_t shim_owner; /* from this owner on a frame has no code */
 	int32_t code_span, code_name, code_file, code_lines, code_first_line, code_version;
-	int32_t code_size;        /* length of the bytecode, or the object that holds it */
-	int32_t name_identity;    /* in a name: length and hash; PYTHON_ABSENT: code_version tells more */
+	int32_t code_size;     /* length of the bytecode, or the object that holds it */
+	int32_t name_identity; /* in a name: length and hash; PYTHON_ABSENT: code_version tells more */
 	/* The GIL: one word says which state holds it, or each interpreter points to one, which says whether
 	 * it is taken (32 bits), by which state it was last, and maybe whether it is in use at all (32 bits). */
-	uint64_t gil_holder;      /* address; 0: by interpreter_gil */
-	int32_t interpreter_gil;  /* PYTHON_ABSENT: not known either */
+	uint64_t gil_holder;     /* address; 0: by interpreter_gil */
+	int32_t interpreter_gil; /* PYTHON_ABSENT: not known either */
 	int32_t gil_span, gil_locked, gil_last_holder, gil_enabled;
 	/* Whether garbage is collected (32 bits). */
-	uint64_t collecting;      /* address; 0: by interpreter_collecting */
+	uint64_t collecting;            /* address; 0: by interpreter_collecting */
 	int32_t interpreter_collecting; /* PYTHON_ABSENT: not known either */
-	uint32_t calls_for_new;   /* not 0: code that was not met before wakes the reader, who will look at it */
+	uint32_t calls_for_new;         /* not 0: code that was not met before wakes the reader, who will look at it */
 };
 
 enum { PYTHON_ENTRY_FRAME, PYTHON_ENTRY_CFRAME };
@@ -94,10 +95,10 @@ enum { PYTHON_MARK = 0x50790000 };
  * begins as its samples do (decode.c), with the mark where half of an event's number would be.
  */
 struct python_record {
-	uint32_t n_bytes; /* that follow; the kernel puts it before what it is given */
-	uint32_t mark;    /* PYTHON_MARK */
+	uint32_t n_bytes;  /* that follow; the kernel puts it before what it is given */
+	uint32_t mark;     /* PYTHON_MARK */
 	uint32_t pid, tid; /* as the kernel numbers them */
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t time_ns;  /* CLOCK_MONOTONIC */
 	uint32_t cpu, reserved;
 	uint64_t layout_id; /* 0: without frames, it only makes its sample be read at once */
 	uint32_t n_entries;

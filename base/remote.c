@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* remote.c - reading memory that belongs to somebody else.
  *
  * The generic half turns "as many bytes as are there" into exact reads,
@@ -150,8 +151,7 @@ static size_t n_whole_parts(const struct remote_part *parts, size_t n_parts, siz
 	return n;
 }
 
-static size_t read_some_parts(struct process_remote *process, const struct remote_part *parts,
-			      size_t n_parts)
+static size_t read_some_parts(struct process_remote *process, const struct remote_part *parts, size_t n_parts)
 {
 	struct iovec local[PARTS_PER_CALL], remote[PARTS_PER_CALL];
 	ssize_t got;
@@ -165,8 +165,7 @@ static size_t read_some_parts(struct process_remote *process, const struct remot
 	return got > 0 ? n_whole_parts(parts, n_parts, (size_t)got) : 0;
 }
 
-static int process_read_parts(struct remote *remote, const struct remote_part *parts,
-			      size_t n_parts)
+static int process_read_parts(struct remote *remote, const struct remote_part *parts, size_t n_parts)
 {
 	struct process_remote *process = (struct process_remote *)remote;
 	size_t done = 0;

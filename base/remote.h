@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* remote.h - memory that belongs to somebody else.
  *
  * Everything that reads another process reads through struct remote: a live

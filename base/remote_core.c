@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* remote_core.c - the memory of a process as a core file has it.
  *
  * A core file's PT_LOAD segments are the mappings; what of one the file does not
@@ -166,8 +167,8 @@ static void add_segment(struct core_remote *core, const Elf64_Phdr *header)
 	n_bytes = MIN(n_bytes, core->n_file_bytes - header->p_offset);
 	n_bytes = MIN(n_bytes, UINT64_MAX - header->p_vaddr);
 	if (n_bytes > 0)
-		core->segments[core->n_segments++] =
-			(struct core_segment){ header->p_vaddr, n_bytes, header->p_offset };
+		core->segments[core->n_segments++] = (struct core_segment){ header->p_vaddr, n_bytes,
+									    header->p_offset };
 }
 
 static int by_start(const void *a, const void *b)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sample.c - the words for the enumerations of sample.h. */
 #include "base/sample.h"
 
@@ -7,40 +8,25 @@
 #include "base/util.h"
 
 static const char *const stack_end_names[STACK_N_ENDS] = {
-	[STACK_COMPLETE] = "complete",
-	[STACK_COMPLETED] = "completed",
-	[STACK_TRUNCATED] = "truncated",
-	[STACK_NO_UNWIND_INFO] = "no unwind info",
-	[STACK_BAD_MEMORY] = "bad memory",
-	[STACK_FRAME_LIMIT] = "frame limit",
+	[STACK_COMPLETE] = "complete",     [STACK_COMPLETED] = "completed",
+	[STACK_TRUNCATED] = "truncated",   [STACK_NO_UNWIND_INFO] = "no unwind info",
+	[STACK_BAD_MEMORY] = "bad memory", [STACK_FRAME_LIMIT] = "frame limit",
 };
 
 static const char *const verdict_names[VERDICT_N] = {
-	[VERDICT_EXACT] = "exact",
-	[VERDICT_VERIFIED] = "verified",
-	[VERDICT_APPROXIMATE] = "approximate",
-	[VERDICT_NO_PYTHON] = "no_python",
-	[VERDICT_PYTHON] = "python",
+	[VERDICT_EXACT] = "exact",         [VERDICT_VERIFIED] = "verified", [VERDICT_APPROXIMATE] = "approximate",
+	[VERDICT_NO_PYTHON] = "no_python", [VERDICT_PYTHON] = "python",
 };
 
 static const char *const frame_kind_names[FRAME_N_KINDS] = {
-	[FRAME_PYTHON] = "python",
-	[FRAME_NATIVE] = "native",
-	[FRAME_KERNEL] = "kernel",
-	[FRAME_TASK] = "task",
-	[FRAME_WAIT] = "wait",
-	[FRAME_UNSAMPLED] = "unsampled",
+	[FRAME_PYTHON] = "python", [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel",
+	[FRAME_TASK] = "task",     [FRAME_WAIT] = "wait",     [FRAME_UNSAMPLED] = "unsampled",
 };
 
 static const char *const thread_state_names[STATE_N] = {
-	[STATE_RUNNING] = "running",
-	[STATE_RUNNABLE] = "runnable",
-	[STATE_SLEEP] = "sleep",
-	[STATE_LOCK] = "lock",
-	[STATE_GIL] = "gil",
-	[STATE_IO] = "io",
-	[STATE_CHILD] = "child",
-	[STATE_BLOCKED] = "blocked",
+	[STATE_RUNNING] = "running", [STATE_RUNNABLE] = "runnable", [STATE_SLEEP] = "sleep",
+	[STATE_LOCK] = "lock",       [STATE_GIL] = "gil",           [STATE_IO] = "io",
+	[STATE_CHILD] = "child",     [STATE_BLOCKED] = "blocked",
 };
 
 const char *stack_end_name(enum stack_end end)

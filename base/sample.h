@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sample.h - the shapes that flow through the house, leaf first everywhere:
  *
  *   struct sample (borrowed from the ring) -> struct native_frame[] and
@@ -30,15 +31,15 @@ struct sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	pid_t pid, tid;   /* as this process' PID namespace sees them */
 	unsigned cpu;
-	uint64_t weight; /* where the event is no clock: of how many events it is one */
-	bool has_user; /* regs and stack below are valid (a kernel thread has none) */
-	bool is_32_bit; /* then they are not: nothing here unwinds such a stack */
-	bool is_held;  /* the thread stands still until its stack has been made: its memory is
+	uint64_t weight;   /* where the event is no clock: of how many events it is one */
+	bool has_user;     /* regs and stack below are valid (a kernel thread has none) */
+	bool is_32_bit;    /* then they are not: nothing here unwinds such a stack */
+	bool is_held;      /* the thread stands still until its stack has been made: its memory is
 			* as of the sample, too */
-	bool is_still; /* the same by what the kernel tells of its comings and goings: it is held, and that
+	bool is_still;     /* the same by what the kernel tells of its comings and goings: it is held, and that
 			* is looked at once more when its stack has been made */
-	bool is_polled; /* neither registers nor stack were taken: memory has the Python frames of now */
-	bool is_switch; /* taken as the thread left the processor: it weighs what its wait will last */
+	bool is_polled;    /* neither registers nor stack were taken: memory has the Python frames of now */
+	bool is_switch;    /* taken as the thread left the processor: it weighs what its wait will last */
 	bool is_elsewhere; /* polled, and by now it is not where it used that time: no stack is its own */
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
@@ -74,7 +75,7 @@ enum verdict {
 
 /* What a thread did for some time. All but the first are off the processor. */
 enum thread_state {
-	STATE_NONE,     /* nobody asked: a recording of CPU time alone */
+	STATE_NONE, /* nobody asked: a recording of CPU time alone */
 	STATE_RUNNING,
 	STATE_RUNNABLE, /* it would have run, had there been a processor for it */
 	STATE_SLEEP,    /* for a time that it asked for */
@@ -104,9 +105,9 @@ const char *thread_state_name(enum thread_state state); /* NULL: STATE_NONE */
 /* One frame of a merged stack. */
 struct frame {
 	enum frame_kind kind;
-	bool is_evaluation;    /* native: the interpreter's loop that ran the Python frames above it */
-	bool without_cfi;      /* native: its caller was found without CFI */
-	bool is_uncertain;     /* python: read after the thread had moved on */
+	bool is_evaluation; /* native: the interpreter's loop that ran the Python frames above it */
+	bool without_cfi;   /* native: its caller was found without CFI */
+	bool is_uncertain;  /* python: read after the thread had moved on */
 	union {
 		struct {
 			struct module *module; /* NULL: anonymous code */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stack_reserve.c - see stack_reserve.h. */
 #include "base/stack_reserve.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stack_reserve.h - stack pages that are there before memory runs out. */
 #ifndef PROBING_BASE_STACK_RESERVE_H
 #define PROBING_BASE_STACK_RESERVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* syscall_name.c - see syscall_name.h. The table is made from the kernel's header when this is built. */
 #include "base/syscall_name.h"
 

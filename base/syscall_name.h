@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* syscall_name.h - what a system call of this machine is called. */
 #ifndef PROBING_BASE_SYSCALL_NAME_H
 #define PROBING_BASE_SYSCALL_NAME_H

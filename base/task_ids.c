@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* task_ids.c - see task_ids.h.
  *
  * The kernel lists a thread's ids in /proc/PID/task/TID/status, from the namespace

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* task_ids.h - the ids that threads have in their own PID namespace.
  *
  * What a process knows of its threads (CPython's native_thread_id, the tid in

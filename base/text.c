@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* text.c - foreign bytes as harmless text; see text.h.
  *
  * Everything an exporter writes that was not written there passes through

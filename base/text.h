@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* text.h - names as they may be shown, and written into somebody else's format.
  *
  * Names come from other programs: they may hold any byte. Here they become

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* util.c - small helpers; see util.h. */
 #include "base/util.h"
 

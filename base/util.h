@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* util.h - the few macros and helpers that every layer uses.
  *
  * Errors in this project are negative errno values returned as int; a
@@ -15,29 +16,29 @@
 #define CLEANUP(f) __attribute__((cleanup(f)))
 
 /* Hand a pointer over: yields it and leaves NULL behind. */
-#define TAKE(ptr)                                                              \
-	({                                                                     \
-		__typeof__(ptr) *taken_from_ = &(ptr);                         \
-		__typeof__(ptr) taken_ = *taken_from_;                         \
-		*taken_from_ = NULL;                                           \
-		taken_;                                                        \
+#define TAKE(ptr)                                                                                                      \
+	({                                                                                                             \
+		__typeof__(ptr) *taken_from_ = &(ptr);                                                                 \
+		__typeof__(ptr) taken_ = *taken_from_;                                                                 \
+		*taken_from_ = NULL;                                                                                   \
+		taken_;                                                                                                \
 	})
 
 /* Hand a file descriptor over: yields it and leaves -1 behind. */
-#define TAKE_FD(fd)                                                            \
-	({                                                                     \
-		int *taken_from_ = &(fd);                                      \
-		int taken_ = *taken_from_;                                     \
-		*taken_from_ = -1;                                             \
-		taken_;                                                        \
+#define TAKE_FD(fd)                                                                                                    \
+	({                                                                                                             \
+		int *taken_from_ = &(fd);                                                                              \
+		int taken_ = *taken_from_;                                                                             \
+		*taken_from_ = -1;                                                                                     \
+		taken_;                                                                                                \
 	})
 
 /* Define name##p(T **), fit for CLEANUP, out of name(T *). */
-#define DEFINE_CLEANUP(type, name)                                             \
-	static inline void name##p(type *p)                                    \
-	{                                                                      \
-		if (*p)                                                        \
-			name(*p);                                              \
+#define DEFINE_CLEANUP(type, name)                                                                                     \
+	static inline void name##p(type *p)                                                                            \
+	{                                                                                                              \
+		if (*p)                                                                                                \
+			name(*p);                                                                                      \
 	}
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))

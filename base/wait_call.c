@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wait_call.c - see wait_call.h. Arguments are foreign: nothing is believed but numbers of descriptors. */
 #include "base/wait_call.h"
 
@@ -18,23 +19,53 @@ static const struct {
 	long number;
 	enum source source;
 } calls[] = {
-	{ SYS_read, FIRST }, { SYS_readv, FIRST }, { SYS_pread64, FIRST }, { SYS_preadv, FIRST }, { SYS_preadv2, FIRST },
-	{ SYS_write, FIRST }, { SYS_writev, FIRST }, { SYS_pwrite64, FIRST }, { SYS_pwritev, FIRST }, { SYS_pwritev2, FIRST },
-	{ SYS_recvfrom, FIRST }, { SYS_recvmsg, FIRST }, { SYS_recvmmsg, FIRST },
-	{ SYS_sendto, FIRST }, { SYS_sendmsg, FIRST }, { SYS_sendmmsg, FIRST },
-	{ SYS_accept, FIRST }, { SYS_accept4, FIRST }, { SYS_connect, FIRST },
-	{ SYS_getdents64, FIRST }, { SYS_fsync, FIRST }, { SYS_fdatasync, FIRST }, { SYS_syncfs, FIRST },
-	{ SYS_sync_file_range, FIRST }, { SYS_sendfile, FIRST }, { SYS_splice, FIRST }, { SYS_copy_file_range, FIRST },
-	{ SYS_ioctl, FIRST }, { SYS_mq_timedreceive, FIRST }, { SYS_mq_timedsend, FIRST }, { SYS_io_uring_enter, FIRST },
+	{ SYS_read, FIRST },
+	{ SYS_readv, FIRST },
+	{ SYS_pread64, FIRST },
+	{ SYS_preadv, FIRST },
+	{ SYS_preadv2, FIRST },
+	{ SYS_write, FIRST },
+	{ SYS_writev, FIRST },
+	{ SYS_pwrite64, FIRST },
+	{ SYS_pwritev, FIRST },
+	{ SYS_pwritev2, FIRST },
+	{ SYS_recvfrom, FIRST },
+	{ SYS_recvmsg, FIRST },
+	{ SYS_recvmmsg, FIRST },
+	{ SYS_sendto, FIRST },
+	{ SYS_sendmsg, FIRST },
+	{ SYS_sendmmsg, FIRST },
+	{ SYS_accept, FIRST },
+	{ SYS_accept4, FIRST },
+	{ SYS_connect, FIRST },
+	{ SYS_getdents64, FIRST },
+	{ SYS_fsync, FIRST },
+	{ SYS_fdatasync, FIRST },
+	{ SYS_syncfs, FIRST },
+	{ SYS_sync_file_range, FIRST },
+	{ SYS_sendfile, FIRST },
+	{ SYS_splice, FIRST },
+	{ SYS_copy_file_range, FIRST },
+	{ SYS_ioctl, FIRST },
+	{ SYS_mq_timedreceive, FIRST },
+	{ SYS_mq_timedsend, FIRST },
+	{ SYS_io_uring_enter, FIRST },
 #ifdef SYS_select
-	{ SYS_select, SELECT }, { SYS_poll, POLL }, { SYS_epoll_wait, EPOLL },
+	{ SYS_select, SELECT },
+	{ SYS_poll, POLL },
+	{ SYS_epoll_wait, EPOLL },
 #endif
-	{ SYS_pselect6, SELECT }, { SYS_ppoll, POLL }, { SYS_epoll_pwait, EPOLL },
+	{ SYS_pselect6, SELECT },
+	{ SYS_ppoll, POLL },
+	{ SYS_epoll_pwait, EPOLL },
 #ifdef SYS_epoll_pwait2
 	{ SYS_epoll_pwait2, EPOLL },
 #endif
-	{ SYS_futex, FUTEX }, { SYS_flock, FLOCK }, { SYS_fcntl, FCNTL },
-	{ SYS_wait4, WAIT4 }, { SYS_waitid, WAITID },
+	{ SYS_futex, FUTEX },
+	{ SYS_flock, FLOCK },
+	{ SYS_fcntl, FCNTL },
+	{ SYS_wait4, WAIT4 },
+	{ SYS_waitid, WAITID },
 };
 
 static void add(struct wait_call *wait, int64_t descriptor)
@@ -78,7 +109,8 @@ static void add_selected(struct wait_call *wait, struct remote *remote, uint64_t
 	int bits = 8 * (int)sizeof *words;
 
 	n = MIN(n, WAIT_MAX_SEEN_DESCRIPTORS);
-	if (set == 0 || n <= 0 || remote_read(remote, RADDR(set), words, (size_t)((n + bits - 1) / bits) * sizeof *words) < 0)
+	if (set == 0 || n <= 0 ||
+	    remote_read(remote, RADDR(set), words, (size_t)((n + bits - 1) / bits) * sizeof *words) < 0)
 		return;
 	for (int i = 0; i < n; i++)
 		if (words[i / bits] >> i % bits & 1)
@@ -142,7 +174,8 @@ static pid_t child_of(const struct proc_call *call, enum source source)
 	return MAX(id, 0);
 }
 
-static void describe(const struct proc_call *call, pid_t pid, struct remote *remote, enum source source, struct wait_call *wait)
+static void describe(const struct proc_call *call, pid_t pid, struct remote *remote, enum source source,
+		     struct wait_call *wait)
 {
 	int first = int_of(call->arguments[0]);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wait_call.h - what a system call waits for: descriptors, a lock, a child. Source: section 2 of the manual. */
 #ifndef PROBING_BASE_WAIT_CALL_H
 #define PROBING_BASE_WAIT_CALL_H
@@ -6,10 +7,10 @@
 #include "base/remote.h"
 
 enum wait_kind {
-	WAIT_UNKNOWN,     /* or for time alone */
+	WAIT_UNKNOWN, /* or for time alone */
 	WAIT_DESCRIPTORS,
 	WAIT_FUTEX,
-	WAIT_FILE_LOCK,   /* of the one descriptor: flock(2), or a lock of fcntl(2) */
+	WAIT_FILE_LOCK, /* of the one descriptor: flock(2), or a lock of fcntl(2) */
 	WAIT_CHILD,
 };
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What a recorder that is always on takes: its CPU time at 19 Hz, with limits, ten seconds after ten seconds.
 
     bench/always_on.py [--build build] [--hz 19] [--warmup 10] [--seconds 60] [PROGRAM...]

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What it costs that foreign files are read by a process without privilege: CPU time and memory of two recorders.
 
     bench/confine.py BEFORE [--after build/src/cli/probing] [--hz 999] [--seconds 10] [--rounds 7] [LOAD...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The questions of bench/series.py, asked of DuckDB: node duckdb.mjs NODE_MODULES FOLDER QUESTIONS.json
  *

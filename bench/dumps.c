@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dumps.c - see dumps.h. */
 #include "bench/dumps.h"
 
@@ -26,8 +27,7 @@ int dumps_init(struct dumps *dumps)
 	dumps->samples = calloc(MAX_DUMPS, sizeof *dumps->samples);
 	if (!dumps->samples)
 		return -ENOMEM;
-	bytes = mmap(NULL, MAX_DUMP_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	bytes = mmap(NULL, MAX_DUMP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
 	/* A ring of some megabytes stays in the TLB; so shall what stands for it. */
@@ -40,8 +40,7 @@ static void keep(struct dumps *dumps, const struct sample *sample)
 {
 	struct sample *kept = &dumps->samples[dumps->n];
 
-	if (!sample->has_user || dumps->n == MAX_DUMPS ||
-	    MAX_DUMP_BYTES - dumps->n_bytes < sample->stack_bytes)
+	if (!sample->has_user || dumps->n == MAX_DUMPS || MAX_DUMP_BYTES - dumps->n_bytes < sample->stack_bytes)
 		return;
 	*kept = *sample;
 	kept->kernel_ips = NULL;

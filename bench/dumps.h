@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dumps.h - registers and stack copies of a running process, kept in memory. */
 #ifndef PROBING_BENCH_DUMPS_H
 #define PROBING_BENCH_DUMPS_H

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What exports of a big recording cost.
 
 Usage: bench/exports.py [BUILD_FOLDER] [--stacks N] [--threads N] [--format NAME]...

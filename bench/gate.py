@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """How often 'probing check' finds a planted slowdown, and how often it finds one that is not there.
 
     bench/gate.py [--trials N] [--runs N] [--scale S] [--frequency HZ] [--seed N] [--build DIR] [--json FILE]

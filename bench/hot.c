@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hot.c - runs one of probing's hot paths, for bench/instructions.py to count its instructions.
  *
  * Usage: bench_hot NAME ROOT [--planted | --seconds N]   ROOT: of the project's sources

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hot.h - probing's own hot paths, each on data that is always the same. */
 #ifndef PROBING_BENCH_HOT_H
 #define PROBING_BENCH_HOT_H

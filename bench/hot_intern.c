@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hot_intern.c - ids for stacks that have been met before, and for some that have not. */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,8 +48,12 @@ static void make_codes(struct interning *self)
 	}
 	for (size_t i = 0; i < N_CODES; i++)
 		self->codes[i] = (struct py_code){
-			.qualname = "f", .file = "f.py", .first_line = 10, .bytecode_bytes = BYTECODE_BYTES,
-			.line_table = self->line_table, .line_table_bytes = sizeof self->line_table,
+			.qualname = "f",
+			.file = "f.py",
+			.first_line = 10,
+			.bytecode_bytes = BYTECODE_BYTES,
+			.line_table = self->line_table,
+			.line_table_bytes = sizeof self->line_table,
 			.line_kind = LINES_LOCATIONS,
 		};
 }

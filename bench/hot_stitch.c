@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hot_stitch.c - Python frames of an interpreter's threads, read twice and compared: fixtures/images. */
 #include <errno.h>
 #include <stdio.h>

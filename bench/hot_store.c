@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hot_store.c - samples into a compressed block and back; a recording of them asked by SQL. */
 #include <errno.h>
 #include <stdio.h>
@@ -135,8 +136,13 @@ static int put_rows(struct store *store, const struct storing *self)
 /* @path: in a folder of its own. */
 static int write_recording(const char *path, const struct storing *self)
 {
-	static const struct run_row row = { .command = "", .mode = "cpu", .stack_source = "wakeup", .host = "", .kernel = "",
-					    .probing = "", .started_ns = 1 };
+	static const struct run_row row = { .command = "",
+					    .mode = "cpu",
+					    .stack_source = "wakeup",
+					    .host = "",
+					    .kernel = "",
+					    .probing = "",
+					    .started_ns = 1 };
 	CLEANUP(store_closep) struct store *store = NULL;
 	int r;
 

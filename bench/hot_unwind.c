@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hot_unwind.c - native frames of recorded stacks whose places are known by then: fixtures/stacks. */
 #include <errno.h>
 #include <stdlib.h>

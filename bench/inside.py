@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What reading frames inside the sampling interrupt takes: bench/inside.py [INTERPRETER...]
 
 For a program that burns so many Python frames deep, what one run of the BPF program takes, by the

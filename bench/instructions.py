@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Counts the instructions of probing's own hot paths, and compares them with those of before.
 
 Usage: instructions.py [--update | --planted NAME] BUILD

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench/keep_stacks.c - cut a fixture of recorded stacks out of a running process.
  *
  * Records a process, has libdwfl unwind all dumps, keeps those few that between
@@ -148,8 +149,7 @@ static int use_module(struct keeper *keeper, struct module *module, struct used_
 	for (size_t i = 0; i < n_headers; i++) {
 		GElf_Phdr header;
 
-		if (gelf_getphdr(elf_file_elf(used->elf), (int)i, &header) &&
-		    header.p_type == PT_GNU_EH_FRAME) {
+		if (gelf_getphdr(elf_file_elf(used->elf), (int)i, &header) && header.p_type == PT_GNU_EH_FRAME) {
 			used->hdr_address = header.p_vaddr;
 			used->hdr_offset = header.p_offset;
 		}
@@ -364,8 +364,7 @@ static int keep(const struct options *options, struct keeper *keeper, const stru
 	stacks_put(&file, n);
 	for (size_t i = 0; i < n; i++)
 		put_sample(&file, keeper, &dumps->samples[kept[i]]);
-	printf("%s: %zu samples, %zu modules, %zu places\n", options->output, n, keeper->n_used,
-	       keeper->places.n);
+	printf("%s: %zu samples, %zu modules, %zu places\n", options->output, n, keeper->n_used, keeper->places.n);
 	return stacks_close(&file) ? 0 : -EIO;
 }
 
@@ -374,10 +373,18 @@ static int parse_option(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
-	case 'n': options->n_samples = strtoul(argument, NULL, 10); return 0;
-	case 's': options->dump.stack_bytes = strtoul(argument, NULL, 10); return 0;
-	case 'o': options->output = argument; return 0;
-	case ARGP_KEY_ARG: options->dump.pid = (pid_t)strtol(argument, NULL, 10); return 0;
+	case 'n':
+		options->n_samples = strtoul(argument, NULL, 10);
+		return 0;
+	case 's':
+		options->dump.stack_bytes = strtoul(argument, NULL, 10);
+		return 0;
+	case 'o':
+		options->output = argument;
+		return 0;
+	case ARGP_KEY_ARG:
+		options->dump.pid = (pid_t)strtol(argument, NULL, 10);
+		return 0;
 	case ARGP_KEY_END:
 		return options->dump.pid > 0 && options->output ? 0 : (argp_usage(state), EINVAL);
 	}

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Kills recorders at random moments, and looks whether what they leave is what it should be.
 
 Usage: kills.py [--rounds 500] [--at-once 4] [--seed N] BINARY

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """How long one look at a process takes: the first one, later ones, and other programs that do the same.
 
 Usage: look.py [--build FOLDER] [--rounds N] [TARGET...]      TARGET: demo, sleeping, torch (default: those that are here)

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """How long `probing backtrace` takes of processes of more and more threads.
 
 Usage: many_threads.py [--build FOLDER] [--rounds N] [THREADS...]

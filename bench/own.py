@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Records probing's own hot paths with probing, and prints the functions in which their time goes.
 
 Usage: own.py [--seconds N] [--rows N] BUILD [NAME...]

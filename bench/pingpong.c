@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pingpong.c - two threads that do little but wait for each other.
  *
  * Usage: pingpong SECONDS NANOSECONDS. A byte goes to and fro over two pipes, and whoever has it

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Measures what unwinding and sampling cost, and prints Markdown tables.
 
     bench/run.py [unwind|attach|stolen ...] [--quick] [--build DIR]

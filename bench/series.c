@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* series.c - the samples of a recording again and again, into a copy of it; see bench/series.py.
  *
  * Usage: bench_series FROM TO N    TO: a copy of FROM without samples; N: how many samples it gets

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What compressed samples cost, and how fast they answer, against a plain table of the same rows.
 
 Usage: bench/series.py [BUILD_FOLDER] [--samples N] [--seconds S] [--from FILE]... [--duckdb NODE_MODULES]

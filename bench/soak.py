@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Whether a recorder that runs for days grows: hours of churn in minutes.
 
 Records fixtures/churn.py, whose threads, processes, libraries and functions come and go, with

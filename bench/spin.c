@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench/spin.c - how much of a thread's time goes elsewhere.
  *
  * A thread that does nothing but read the processor's counter sees everything

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stacks.c - a recording with as many distinct stacks as one likes; see bench/exports.py.
  *
  * Usage: bench_stacks OUT N THREADS    OUT: the recording to make; N: how many stacks are sampled, each once, by
@@ -32,7 +33,7 @@ struct maker {
 	int64_t n_stacks;
 	unsigned n_threads;
 	int64_t path[MAX_DEPTH + 1], functions[MAX_DEPTH + 1]; /* by depth, outermost first */
-	uint32_t n_called[MAX_DEPTH + 1]; /* [d]: by what stands at depth d - 1 */
+	uint32_t n_called[MAX_DEPTH + 1];                      /* [d]: by what stands at depth d - 1 */
 	unsigned depth;
 };
 
@@ -73,7 +74,8 @@ static void put_function(struct store *store, int64_t number)
 	};
 
 	snprintf(name, sizeof name, "%s_%lld", is_python ? "Class.method" : "library::function", (long long)number);
-	snprintf(file, sizeof file, "/srv/application/module_%lld.%s", (long long)number / 20, is_python ? "py" : "cpp");
+	snprintf(file, sizeof file, "/srv/application/module_%lld.%s", (long long)number / 20,
+		 is_python ? "py" : "cpp");
 	must(store_put_function(store, &function), "function");
 	must(store_put_frame(store, &frame), "frame");
 }
@@ -82,12 +84,29 @@ static void put_names(struct store *store, unsigned n_threads)
 {
 	char text[64];
 
-	must(store_put_run(store, &(struct run_row){ .started_ns = realtime_ns(), .command = "bench_stacks", .mode = "cpu",
-						     .stack_source = "memory", .host = "bench", .kernel = "-", .probing = "-", .hz = 499, .pid = FIRST_PID, .cpus = n_threads }), "run");
-	must(store_put_process(store, &(struct process_row){ .pid = FIRST_PID, .started_ns = realtime_ns(), .name = "bench", .command = "bench" }), "process");
+	must(store_put_run(store, &(struct run_row){ .started_ns = realtime_ns(),
+						     .command = "bench_stacks",
+						     .mode = "cpu",
+						     .stack_source = "memory",
+						     .host = "bench",
+						     .kernel = "-",
+						     .probing = "-",
+						     .hz = 499,
+						     .pid = FIRST_PID,
+						     .cpus = n_threads }),
+	     "run");
+	must(store_put_process(store, &(struct process_row){ .pid = FIRST_PID,
+							     .started_ns = realtime_ns(),
+							     .name = "bench",
+							     .command = "bench" }),
+	     "process");
 	for (unsigned i = 0; i < n_threads; i++) {
 		snprintf(text, sizeof text, "worker-%u", i);
-		must(store_put_thread(store, &(struct thread_row){ .pid = FIRST_PID, .tid = FIRST_PID + (pid_t)i, .name = text, .started_ns = realtime_ns() }), "thread");
+		must(store_put_thread(store, &(struct thread_row){ .pid = FIRST_PID,
+								   .tid = FIRST_PID + (pid_t)i,
+								   .name = text,
+								   .started_ns = realtime_ns() }),
+		     "thread");
 	}
 	for (int i = 1; i <= N_MODULES; i++) {
 		snprintf(text, sizeof text, "/usr/lib/liblibrary%d.so", i);
@@ -135,12 +154,18 @@ static void put_sample(struct maker *maker, size_t i, uint64_t started_ns)
 	int64_t stack = maker->path[maker->depth - 1];
 	pid_t tid = FIRST_PID + (pid_t)next_random(maker, maker->n_threads);
 
-	must(store_put_sample(maker->store, &(struct sample_row){
-		.time_ns = started_ns + i * WEIGHT_NS,
-		.pid = FIRST_PID, .tid = tid, .cpu = i % maker->n_threads, .weight = WEIGHT_NS,
-		.verdict = i % 10 ? VERDICT_VERIFIED : VERDICT_NO_PYTHON,
-		.stack = stack, .gil = i % 3 ? ANSWER_YES : ANSWER_NO,
-	}), "sample");
+	must(store_put_sample(maker->store,
+			      &(struct sample_row){
+				      .time_ns = started_ns + i * WEIGHT_NS,
+				      .pid = FIRST_PID,
+				      .tid = tid,
+				      .cpu = i % maker->n_threads,
+				      .weight = WEIGHT_NS,
+				      .verdict = i % 10 ? VERDICT_VERIFIED : VERDICT_NO_PYTHON,
+				      .stack = stack,
+				      .gil = i % 3 ? ANSWER_YES : ANSWER_NO,
+			      }),
+	     "sample");
 	must(store_put_total(maker->store, &(struct total_row){ FIRST_PID, tid, stack, 1, WEIGHT_NS }), "total");
 }
 

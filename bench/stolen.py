@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Time that a profiler takes from the thread it looks at.
 
 A Python thread, 20 frames deep, spins in C and sums what is taken from it

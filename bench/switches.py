@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What recording waits costs a program that does nothing but switch.
 
 Usage: switches.py PROBING PINGPONG [ROUNDS [KIND...]]

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Measures how many samples show functions that cannot have been there, and prints Markdown tables.
 
     bench/truth.py [--seconds N] [--hz N] [--source SOURCE] [--hogs N] [--python LABEL ...] [--program NAME ...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench/unwind.c - what a native frame costs, on real dumps of a running process.
  *
  * Records registers and stack copies of a process with src/capture, keeps them
@@ -23,8 +24,8 @@
 
 enum {
 	N_WARM_UP = 64,
-	N_ROUNDS = 9,           /* of each measurement; the median counts */
-	N_HOT_WALKS = 5000,     /* of one dump, in a round */
+	N_ROUNDS = 9,            /* of each measurement; the median counts */
+	N_HOT_WALKS = 5000,      /* of one dump, in a round */
 	EVICT_BYTES = 512 << 20, /* more than any cache's share */
 };
 
@@ -344,9 +345,9 @@ static struct spread measure_libdwfl(struct oracle *oracle, const struct dumps *
 /* ---- Comparing ---- */
 
 struct agreement {
-	uint64_t n_frames, n_equal; /* of the longer of two stacks; same pc and sp */
-	uint64_t n_compared;        /* samples */
-	uint64_t n_guessed;         /* samples left out: with code that has no CFI */
+	uint64_t n_frames, n_equal;  /* of the longer of two stacks; same pc and sp */
+	uint64_t n_compared;         /* samples */
+	uint64_t n_guessed;          /* samples left out: with code that has no CFI */
 	uint64_t n_all, n_all_equal; /* frames of all samples, those included */
 	uint64_t by_end[STACK_N_ENDS];
 };
@@ -363,8 +364,7 @@ static bool is_comparable(const struct native_stack *ours)
 	return ours->end != STACK_BAD_MEMORY && ours->end != STACK_NO_UNWIND_INFO;
 }
 
-static void compare(const struct native_stack *ours, const struct oracle *theirs,
-		    struct agreement *agreement)
+static void compare(const struct native_stack *ours, const struct oracle *theirs, struct agreement *agreement)
 {
 	size_t n = MIN(ours->n_frames, theirs->n_frames), n_equal = 0;
 
@@ -383,8 +383,7 @@ static void compare(const struct native_stack *ours, const struct oracle *theirs
 	agreement->n_compared++;
 }
 
-static int measure_agreement(struct ours *ours, struct oracle *oracle, const struct dumps *dumps,
-			     struct agreement *ret)
+static int measure_agreement(struct ours *ours, struct oracle *oracle, const struct dumps *dumps, struct agreement *ret)
 {
 	oracle->want_sp = true;
 	for (size_t i = 0; i < dumps->n; i++) {
@@ -447,8 +446,7 @@ static void print_spread(const char *name, const struct spread *spread)
 static void print_agreement(const struct agreement *agreement)
 {
 	printf("\"agreement\": %.6f, \"compared\": %" PRIu64 ", \"not_compared\": %" PRIu64,
-	       (double)agreement->n_equal / (double)agreement->n_frames, agreement->n_compared,
-	       agreement->n_guessed);
+	       (double)agreement->n_equal / (double)agreement->n_frames, agreement->n_compared, agreement->n_guessed);
 	printf(", \"agreement_all\": %.6f", (double)agreement->n_all_equal / (double)agreement->n_all);
 	for (unsigned i = 0; i < STACK_N_ENDS; i++)
 		if (agreement->by_end[i] > 0)
@@ -498,8 +496,8 @@ static int replay(const struct dump_options *options, const struct dumps *dumps,
 	lines = measure_reading(dumps, &footprint, read_lines);
 	native_unwinder_statistics(ours->unwinder, &statistics);
 
-	printf("{\"samples\": %zu, \"lost\": %" PRIu64 ", \"dump_mb\": %.1f, \"frames\": %" PRIu64 ", ",
-	       dumps->n, dumps->n_lost, (double)dumps->n_bytes / 1e6, n_frames);
+	printf("{\"samples\": %zu, \"lost\": %" PRIu64 ", \"dump_mb\": %.1f, \"frames\": %" PRIu64 ", ", dumps->n,
+	       dumps->n_lost, (double)dumps->n_bytes / 1e6, n_frames);
 	printf("\"places\": %zu, \"rows\": %zu, ", statistics.n_compiled, statistics.n_rows);
 	print_spread("streamed_ns", &streamed);
 	print_spread("hot_ns", &hot);
@@ -521,11 +519,20 @@ static int parse_option(int key, char *argument, struct argp_state *state)
 	struct dump_options *options = state->input;
 
 	switch (key) {
-	case 'd': options->seconds = strtod(argument, NULL); return 0;
-	case 'F': options->hz = strtod(argument, NULL); return 0;
-	case 's': options->stack_bytes = strtoul(argument, NULL, 10); return 0;
-	case ARGP_KEY_ARG: options->pid = (pid_t)strtol(argument, NULL, 10); return 0;
-	case ARGP_KEY_END: return options->pid > 0 ? 0 : (argp_usage(state), EINVAL);
+	case 'd':
+		options->seconds = strtod(argument, NULL);
+		return 0;
+	case 'F':
+		options->hz = strtod(argument, NULL);
+		return 0;
+	case 's':
+		options->stack_bytes = strtoul(argument, NULL, 10);
+		return 0;
+	case ARGP_KEY_ARG:
+		options->pid = (pid_t)strtol(argument, NULL, 10);
+		return 0;
+	case ARGP_KEY_END:
+		return options->pid > 0 ? 0 : (argp_usage(state), EINVAL);
 	}
 	return ARGP_ERR_UNKNOWN;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* exercise.h - all of the interpreter's reader let loose on one memory.
  *
  * Shared by fuzz_cpython.c, where memory lies, and tools/cut_image.c, which keeps the
@@ -95,7 +96,8 @@ static inline uint64_t exercise_set(struct py_runtime *runtime, uint64_t hash)
 	int r;
 
 	r = exercise_find_set(runtime, &walk);
-	for (unsigned i = 0; i < EXERCISE_MAX_ITEMS && r >= 0 && (r = object_item_next(runtime, &walk, &item)) > 0; i++) {
+	for (unsigned i = 0; i < EXERCISE_MAX_ITEMS && r >= 0 && (r = object_item_next(runtime, &walk, &item)) > 0;
+	     i++) {
 		hash = exercise_mix(hash, (uint64_t)(int64_t)object_weakref_target(runtime, item, &target));
 		hash = exercise_mix(hash, target);
 	}

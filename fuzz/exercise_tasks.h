@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* exercise_tasks.h - everything that is asked about an event loop's tasks, of an image. */
 #ifndef PROBING_FUZZ_EXERCISE_TASKS_H
 #define PROBING_FUZZ_EXERCISE_TASKS_H

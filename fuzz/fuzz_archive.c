@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_archive.c - damaged recordings that are looked at, checked and copied.
  *
  * An input changes a sound recording: its first byte chooses how, the rest says what.
@@ -60,14 +61,23 @@ static int put_tree(struct store *store)
 	int r = 0;
 
 	for (int i = 1; r == 0 && i <= 3; i++)
-		r = store_put_function(store, &(struct function_row){ .function = i, .name = "f", .kind = FRAME_NATIVE,
-								      .module = i == 3 ? 1 : 0 });
+		r = store_put_function(
+			store, &(struct function_row){
+				       .function = i, .name = "f", .kind = FRAME_NATIVE, .module = i == 3 ? 1 : 0 });
 	for (int i = 1; r == 0 && i <= 5; i++)
-		r = store_put_frame(store, &(struct frame_row){ .frame = i, .kind = FRAME_NATIVE, .function = i > 3 ? 0 : i,
-								.line = i, .inlined_into = i == 2 ? 3 : 0 });
+		r = store_put_frame(store, &(struct frame_row){ .frame = i,
+								.kind = FRAME_NATIVE,
+								.function = i > 3 ? 0 : i,
+								.line = i,
+								.inlined_into = i == 2 ? 3 : 0 });
 	for (int i = 1; r == 0 && i <= 8; i++)
-		r = store_put_stack(store, &(struct stack_row){ .stack = i, .parent = i / 2, .frame = 1 + i % 5,
-								.depth = i == 1 ? 0 : i < 4 ? 1 : i < 8 ? 2 : 3 });
+		r = store_put_stack(store, &(struct stack_row){ .stack = i,
+								.parent = i / 2,
+								.frame = 1 + i % 5,
+								.depth = i == 1  ? 0
+									 : i < 4 ? 1
+									 : i < 8 ? 2
+										 : 3 });
 	return r;
 }
 
@@ -75,21 +85,32 @@ static int put_rows(struct store *store)
 {
 	int r;
 
-	r = store_put_run(store, &(struct run_row){ .started_ns = 1000, .command = "c", .mode = "cpu", .stack_source = "wakeup",
-						    .host = "h", .kernel = "k", .probing = "0", .pid = 7, .hz = 9, .cpus = 1 });
+	r = store_put_run(store, &(struct run_row){ .started_ns = 1000,
+						    .command = "c",
+						    .mode = "cpu",
+						    .stack_source = "wakeup",
+						    .host = "h",
+						    .kernel = "k",
+						    .probing = "0",
+						    .pid = 7,
+						    .hz = 9,
+						    .cpus = 1 });
 	if (r == 0)
 		r = store_put_module(store, &(struct module_row){ 1, "/lib/x.so", NULL });
 	if (r == 0)
 		r = put_tree(store);
 	for (int i = 0; r == 0 && i <= 8; i++) {
-		r = store_put_sample(store, &(struct sample_row){ .time_ns = 2000000000u + (unsigned)i, .pid = 7, .tid = 8,
-								  .weight = 3, .stack = i });
+		r = store_put_sample(
+			store,
+			&(struct sample_row){
+				.time_ns = 2000000000u + (unsigned)i, .pid = 7, .tid = 8, .weight = 3, .stack = i });
 		if (r == 0)
 			r = store_put_total(store, &(struct total_row){ 7, 8, i, 1, 3 });
 	}
 	if (r == 0)
-		r = store_put_process(store, &(struct process_row){ .pid = 7, .parent_pid = 1, .name = "p", .command = "p",
-								    .started_ns = 1 });
+		r = store_put_process(
+			store, &(struct process_row){
+				       .pid = 7, .parent_pid = 1, .name = "p", .command = "p", .started_ns = 1 });
 	return r == 0 ? store_put_counter(store, "samples", 9) : r;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_asyncio.c - the reader of event loops' tasks on memory that lies.
  *
  * The corpus are images of real interpreters with tasks, and changes of them; fuzz/make_asyncio_corpus.py

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_beside.c - what lies beside a recording: a journal, a log and its index, of any bytes.
  *
  * The first byte of an input says what it is about, the next one how; groups of three bytes follow, a place (16 bits)
@@ -81,15 +82,22 @@ static void make_files(void)
 	recording_make(NULL);
 	recording_write(recording_path, recording_bytes, recording_n_bytes);
 	recording_must(sqlite3_open(recording_path, &db) == SQLITE_OK, "open");
-	recording_must(sqlite3_exec(db, "PRAGMA cache_size = 1; PRAGMA cache_spill = 1", NULL, NULL, NULL) == SQLITE_OK, "cache");
-	recording_must(sqlite3_exec(db, change, NULL, NULL, NULL) == SQLITE_OK && sqlite3_db_cacheflush(db) == SQLITE_OK, "change");
+	recording_must(sqlite3_exec(db, "PRAGMA cache_size = 1; PRAGMA cache_spill = 1", NULL, NULL, NULL) == SQLITE_OK,
+		       "cache");
+	recording_must(sqlite3_exec(db, change, NULL, NULL, NULL) == SQLITE_OK &&
+			       sqlite3_db_cacheflush(db) == SQLITE_OK,
+		       "change");
 	keep_file("x.db-journal", &journal);
 	recording_must(sqlite3_exec(db, "ROLLBACK; PRAGMA journal_mode = WAL", NULL, NULL, NULL) == SQLITE_OK, "log");
 	free(recording_bytes);
-	recording_must(sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) == SQLITE_OK, "checkpoint");
-	recording_must(read_file(recording_path, RECORDING_MAX_BYTES, (char **)&recording_bytes, &recording_n_bytes) == 0, "read");
+	recording_must(sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL) == SQLITE_OK,
+		       "checkpoint");
+	recording_must(read_file(recording_path, RECORDING_MAX_BYTES, (char **)&recording_bytes, &recording_n_bytes) ==
+			       0,
+		       "read");
 	recording_must(sqlite3_exec(db, change, NULL, NULL, NULL) == SQLITE_OK &&
-			       sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK, "commit");
+			       sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK,
+		       "commit");
 	keep_file("x.db-wal", &record_log);
 	sqlite3_close(db);
 	recording_remove();

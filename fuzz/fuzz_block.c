@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_block.c - damaged and made-up blocks of samples.
  *
  * The checksum is put right first: else nothing behind it would ever be reached. A block that is taken has to
@@ -33,7 +34,8 @@ static void check_rows(void)
 	for (size_t i = 0; i < n; i++)
 		block_row(&block, i, &rows[i]);
 	if (block_encode(encoder, rows, n, &bytes, &n_bytes) == 0) {
-		must(block_open(&again, bytes, n_bytes) == 0 && again.n_rows == n && block_load(&again, BLOCK_ALL) == 0);
+		must(block_open(&again, bytes, n_bytes) == 0 && again.n_rows == n &&
+		     block_load(&again, BLOCK_ALL) == 0);
 		for (size_t i = 0; i < n; i++) {
 			block_row(&again, i, &row);
 			must(row.time_ns == store_time(rows[i].time_ns) && row.stack == rows[i].stack &&

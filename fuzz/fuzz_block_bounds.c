@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_block_bounds.c - blocks of samples whose columns in the table say something else than their bytes.
  *
  * Groups of 4 bytes change a sound recording of several blocks: which block, which column, and a number (16 bits), as it is
@@ -38,7 +39,13 @@ static const char *const questions[] = {
 
 static int64_t number(unsigned word)
 {
-	static const int64_t ends[] = { -1, INT64_MIN, INT64_MAX, INT64_MAX - 1, INT32_MAX, (int64_t)INT32_MAX + 1, INT64_C(1) << 32,
+	static const int64_t ends[] = { -1,
+					INT64_MIN,
+					INT64_MAX,
+					INT64_MAX - 1,
+					INT32_MAX,
+					(int64_t)INT32_MAX + 1,
+					INT64_C(1) << 32,
 					INT64_C(1) << 62 };
 
 	return word >= 0xfff0 ? ends[word % N_ELEMENTS(ends)] : word;
@@ -53,7 +60,8 @@ static void change(const uint8_t *data, size_t n_bytes)
 	for (size_t i = 0; i + 4 <= n_bytes && i < 4 * MAX_CHANGES; i += 4) {
 		sqlite3_stmt *update = NULL;
 
-		recording_must(sqlite3_prepare_v2(db, updates[data[i + 1] % N_ELEMENTS(updates)], -1, &update, NULL) == SQLITE_OK,
+		recording_must(sqlite3_prepare_v2(db, updates[data[i + 1] % N_ELEMENTS(updates)], -1, &update, NULL) ==
+				       SQLITE_OK,
 			       "update");
 		sqlite3_bind_int64(update, 1, 1 + RECORDING_SAMPLES * (data[i] % N_BLOCKS));
 		sqlite3_bind_int64(update, 2, number((unsigned)data[i + 2] << 8 | data[i + 3]));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_cache.c - a file of the cache of names, which somebody may have changed: its head, and all tables in it.
  *
  * An input is such a file. Its size, checksum and format are set right, and its own key is taken for the one that is
@@ -27,8 +28,8 @@ static void read_symbols(const struct cache_entry *entry)
 	const struct cache_bytes *symbols = &entry->parts[CACHE_SYMBOLS], *strings = &entry->parts[CACHE_STRINGS];
 	CLEANUP(symtab_freep) struct symtab *symtab = NULL;
 
-	if (!symbols->bytes || symtab_restore(symbols->bytes, symbols->n / sizeof(struct cache_symbol), strings->bytes, strings->n,
-					      &symtab) < 0)
+	if (!symbols->bytes || symtab_restore(symbols->bytes, symbols->n / sizeof(struct cache_symbol), strings->bytes,
+					      strings->n, &symtab) < 0)
 		return;
 	for (size_t i = 0; i < MIN(symtab->n_entries, (size_t)MAX_ASKED); i++) {
 		const struct symtab_entry *found = symtab_find(symtab, symtab->entries[i].address);
@@ -47,8 +48,8 @@ static void read_methods(const struct cache_entry *entry)
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
 	const struct method *method;
 
-	if (!methods->bytes || method_tables_restore(methods->bytes, methods->n / sizeof(struct cache_method), strings->bytes,
-						     strings->n, &tables) < 0)
+	if (!methods->bytes || method_tables_restore(methods->bytes, methods->n / sizeof(struct cache_method),
+						     strings->bytes, strings->n, &tables) < 0)
 		return;
 	for (size_t i = 0; i < MAX_ASKED && (method = method_tables_nth(tables, i)) != NULL; i++) {
 		CLEANUP(freep) char *name = NULL;
@@ -82,8 +83,8 @@ static void read_lines(const struct cache_entry *entry)
 	struct debug_frame frames[8];
 
 	if (!image->bytes || unpacked_restore(image->bytes, image->n, &unpacked) < 0 ||
-	    debug_lines_new(unpacked_dwarf(unpacked), 0, "/nonexistent/fuzz.so", units->bytes && ranges->bytes ? &index : NULL,
-			    &lines) < 0)
+	    debug_lines_new(unpacked_dwarf(unpacked), 0, "/nonexistent/fuzz.so",
+			    units->bytes && ranges->bytes ? &index : NULL, &lines) < 0)
 		return;
 	for (size_t i = 0; i < MIN(index.n_ranges, (size_t)MAX_ASKED); i++)
 		for (uint64_t n = 0; n < 4; n++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_cfi.c - an ELF file's call frame information and a stack, both hostile.
  *
  * Input: 8 bytes of offsets of two PCs in the file's mapping, 1,024 bytes of

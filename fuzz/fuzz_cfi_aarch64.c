@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_cfi_aarch64.c - fuzz_cfi.c over the unwinder as compiled for aarch64.
  *
  * The input is the same. The corpus is made of fixtures/aarch64/, with the PC in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_compare.c - recordings whose rows say anything, compared and written in every format; rules that are none.
  *
  * The first byte of an input chooses what numbers are of, the second how many bytes behind it are a function's name. The
@@ -27,6 +28,7 @@ static const char schema[] =
 	"INSERT INTO bench_run VALUES(1, 1, 'app', 100, 1.5, NULL, NULL, NULL, 0), (2, NULL, 'app', 101, 1.5, 1, 0, 9, 0);"
 	"INSERT INTO counter VALUES('lost', 0), ('n', 5);";
 
+/* clang-format off */
 static const char *const updates[] = {
 	"UPDATE run SET run = ?1 - 1 WHERE run = 2", "UPDATE run SET started = ?1", "UPDATE run SET ended = ?1 * 1e300",
 	"UPDATE run SET command = char(?1) || x'ff0a'", "UPDATE run SET host = zeroblob(?1)", "UPDATE run SET cpus = ?1",
@@ -36,6 +38,7 @@ static const char *const updates[] = {
 	"UPDATE counter SET value = -?1", "DELETE FROM counter", "DROP TABLE bench_run", "INSERT INTO bench_run(wall) VALUES(?1)",
 	"INSERT INTO run(run) VALUES(?1)", "UPDATE process SET ended = ?1", "DROP TABLE pause",
 };
+/* clang-format on */
 
 static void change(sqlite3 *db, uint8_t which, uint8_t value)
 {
@@ -65,11 +68,18 @@ static int add(struct compare *compare, enum side side, const char *name, const 
 {
 	struct profile_frame frames[] = {
 		{ .kind = FRAME_PYTHON, .name = name, .file = name, .inlined_into = -1 },
-		{ .kind = FRAME_NATIVE, .name = "lib.so+0x10", .module = side == SIDE_BASE ? name : "/lib.so.2", .inlined_into = -1 },
+		{ .kind = FRAME_NATIVE,
+		  .name = "lib.so+0x10",
+		  .module = side == SIDE_BASE ? name : "/lib.so.2",
+		  .inlined_into = -1 },
 	};
 	struct profile_stack stacks[] = { { -1, 0 }, { 0, 1 }, { 1, 0 } };
-	struct profile_total totals[] = { { 7, 7, 0, 60, 600000 }, { 7, 7, 2, 30, 300000 }, { 8, 8, 1, 90, 900000 }, { 8, 8, -1, 1, 1 } };
-	const struct profile profile = { .frames = frames, .n_frames = 2, .stacks = stacks, .n_stacks = 3, .totals = totals, .n_totals = 4 };
+	struct profile_total totals[] = {
+		{ 7, 7, 0, 60, 600000 }, { 7, 7, 2, 30, 300000 }, { 8, 8, 1, 90, 900000 }, { 8, 8, -1, 1, 1 }
+	};
+	const struct profile profile = {
+		.frames = frames, .n_frames = 2, .stacks = stacks, .n_stacks = 3, .totals = totals, .n_totals = 4
+	};
 	sqlite3 *db = make_db(side, data, size);
 	char why[256];
 	int r = compare_add(compare, side, name, db, &profile, why);
@@ -117,8 +127,9 @@ static int put_svg(const struct compare *compare, FILE *out)
 static void write_all(const struct compare *compare)
 {
 	static int (*const json[])(const struct compare *, FILE *) = { compare_write_json, compare_write_github,
-									compare_write_hyperfine };
-	static int (*const other[])(const struct compare *, FILE *) = { put_text, put_markdown, put_svg, compare_write_go };
+								       compare_write_hyperfine };
+	static int (*const other[])(const struct compare *, FILE *) = { put_text, put_markdown, put_svg,
+									compare_write_go };
 
 	for (size_t i = 0; i < N_ELEMENTS(json); i++) {
 		CLEANUP(freep) char *text = written(compare, json[i]);
@@ -152,7 +163,8 @@ static void judge(const struct compare *compare, const char *text)
 		size_t n_bytes;
 		FILE *out = open_memstream(&junit, &n_bytes);
 
-		if (!out || compare_write_junit(compare, &verdict, out) < 0 || compare_write_verdict(compare, &verdict, out) < 0 ||
+		if (!out || compare_write_junit(compare, &verdict, out) < 0 ||
+		    compare_write_verdict(compare, &verdict, out) < 0 ||
 		    compare_write_markdown(compare, &verdict, &(struct compare_look){ 0 }, out) < 0)
 			abort();
 		fclose(out);

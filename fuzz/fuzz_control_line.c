@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_control_line.c - what somebody writes into the FIFO of a recorder.
  *
  * Whatever it is, each line ends, holds nothing a terminal obeys, and is a command only as such.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_core_file.c - what a core file from anywhere tells.
  *
  * The corpus is made by fuzz/make_core_corpus.py.

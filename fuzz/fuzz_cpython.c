@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_cpython.c - the interpreter's reader on memory that lies.
  *
  * The corpus are images of real interpreters, parked in known stacks, and changes of

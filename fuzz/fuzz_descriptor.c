@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_descriptor.c - lines of /proc that say what descriptors are.
  *
  * Whatever a line says, a text that is made of it ends, and of a set of descriptors no more is kept than there is room for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_dialect.c - SQL as people type it: any text.
  *
  * Whatever it is, the tokens cover it in order, every place of the outcome leads back into it, later
@@ -43,7 +44,8 @@ static void check_map(const struct dialect *dialect)
 			abort();
 		last = from;
 	}
-	if (dialect->has_mistake && (dialect->mistake_at > n_typed || dialect->mistaken_statement > dialect->mistake_at))
+	if (dialect->has_mistake &&
+	    (dialect->mistake_at > n_typed || dialect->mistaken_statement > dialect->mistake_at))
 		abort();
 }
 

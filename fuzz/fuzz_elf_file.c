@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_elf_file.c - an ELF image from anywhere, asked everything.
  *
  * Answers may be anything, but bytes that were said to be there are there,
@@ -34,8 +35,7 @@ static void ask_address(struct elf_file *file, uint64_t address)
 	const void *bytes;
 	uint64_t start, end;
 
-	if (elf_file_function(file, address, &start, &end) == 0 &&
-	    (address < start || address >= end))
+	if (elf_file_function(file, address, &start, &end) == 0 && (address < start || address >= end))
 		abort();
 	for (size_t n = 1; elf_file_data(file, address, n, &bytes) == 0; n *= 2)
 		touch(bytes, n);

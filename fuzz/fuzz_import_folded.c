@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_import_folded.c - any bytes as a file of the format folded. */
 #include "fuzz/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_import_nsys.c - any bytes as a file of the format nsys. */
 #include "fuzz/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_import_nvprof.c - any bytes as a file of the format nvprof. */
 #include "fuzz/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_import_perf.c - any bytes as a file of the format perf. */
 #include "fuzz/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_import_pprof.c - any bytes as a file of the format pprof. */
 #include "fuzz/import.h"
 

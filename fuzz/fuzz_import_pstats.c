@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_import_pstats.c - any bytes as a file of the format pstats. */
 #include "fuzz/import.h"
 

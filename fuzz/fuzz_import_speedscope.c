@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_import_speedscope.c - any bytes as a file of the format speedscope. */
 #include "fuzz/import.h"
 

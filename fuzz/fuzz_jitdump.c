@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_jitdump.c - a file as of jit-PID.dump, read while it grows.
  *
  * Whatever it holds: reading ends, an address that is found lies in the range
@@ -56,8 +57,7 @@ static void check(struct jitdump *dump)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	size_t n_first = n_bytes > HEADER_BYTES ? HEADER_BYTES + data[n_bytes - 1] % (n_bytes - HEADER_BYTES) :
-						  n_bytes;
+	size_t n_first = n_bytes > HEADER_BYTES ? HEADER_BYTES + data[n_bytes - 1] % (n_bytes - HEADER_BYTES) : n_bytes;
 	CLEANUP(closep) int fd = memfd_create("jitdump", MFD_CLOEXEC);
 	struct jitdump dump;
 

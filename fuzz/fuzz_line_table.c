@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_line_table.c - line tables of all kinds, against a second reading of the formats.
  *
  * Input: u32 first line, then the table, which is taken for each kind in turn. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_live.c - what /proc says of a process, whose names, paths and environment are its own choice.
  *
  * The first byte chooses the reader. Whatever the rest is, each ends, and what it hands out lies within.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_many.c - recordings whose tables are not what they should be, asked as several.
  *
  * The input is SQL that changes a sound recording, as whoever hands a file on could; its first byte chooses
@@ -40,7 +41,8 @@ static void make_sound(const char *path)
 
 	must(store_create(path, NULL, &store) == 0, "create");
 	must(store_begin(store) == 0, "begin");
-	must(store_put_process(store, &(struct process_row){ .pid = 1, .name = "p", .command = "p", .started_ns = 1 }) == 0,
+	must(store_put_process(store,
+			       &(struct process_row){ .pid = 1, .name = "p", .command = "p", .started_ns = 1 }) == 0,
 	     "process");
 	must(store_put_counter(store, "samples", 7) == 0, "counter");
 	must(store_commit(store) == 0 && store_finish(store, 1) == 0, "finish");
@@ -74,7 +76,8 @@ static int permit(void *data, int action, const char *a, const char *b, const ch
 	(void)b;
 	(void)c;
 	(void)d;
-	return action == SQLITE_ATTACH || action == SQLITE_PRAGMA || action == SQLITE_FUNCTION ? SQLITE_DENY : SQLITE_OK;
+	return action == SQLITE_ATTACH || action == SQLITE_PRAGMA || action == SQLITE_FUNCTION ? SQLITE_DENY
+											       : SQLITE_OK;
 }
 
 static void change(const char *sql)
@@ -105,7 +108,8 @@ static int read_table(void *data, const struct sql_table *table)
 {
 	sqlite3 *db = data;
 	sqlite3_stmt *statement = NULL;
-	char *sql = sqlite3_mprintf("SELECT *, rowid FROM \"%w\".\"%w\" WHERE run <> 7 OR run = 1", table->schema, table->name);
+	char *sql = sqlite3_mprintf("SELECT *, rowid FROM \"%w\".\"%w\" WHERE run <> 7 OR run = 1", table->schema,
+				    table->name);
 
 	if (sql && sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK)
 		for (unsigned i = 0; i < 100 && sqlite3_step(statement) == SQLITE_ROW; i++)

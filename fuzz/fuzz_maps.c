@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_maps.c - lines as of /proc/PID/maps, added to an address space.
  *
  * Whatever the lines say, the mappings stay sorted and apart, and each address

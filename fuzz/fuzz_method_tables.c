@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_method_tables.c - scan foreign bytes for Python's method tables.
  *
  * An input that is an ELF file goes the whole way, symbols and internal functions
@@ -69,8 +70,7 @@ static void scan_elf(struct elf_file *elf)
 
 	python_module_examine(elf_file_elf(elf), &python);
 	python.is_interpreter = true;
-	if (image_init(&image, elf) == 0 &&
-	    method_tables_new(&image, &python, NULL, &tables) == 0) {
+	if (image_init(&image, elf) == 0 && method_tables_new(&image, &python, NULL, &tables) == 0) {
 		format_all(tables);
 		(void)internal_functions_new(&image, &no_symbols, tables, &internal);
 	}
@@ -87,8 +87,7 @@ static void look_up(const uint8_t *data, size_t n_bytes, struct elf_file *elf)
 		return;
 	for (size_t i = 0; elf_file_segment(elf, i, &segment) && i < 4; i++)
 		for (uint64_t at = 0; at < 64; at += 16)
-			if (symbol_lookup(module, segment.address + at, symbols,
-					  N_ELEMENTS(symbols)) > 0 &&
+			if (symbol_lookup(module, segment.address + at, symbols, N_ELEMENTS(symbols)) > 0 &&
 			    !symbols[0].name)
 				abort();
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_name_answers.c - what the process that finds names answers, after a file has made it do as that file likes.
  *
  * The recorder, on the other end, takes names and nothing else: no file is opened beyond a module's places, no frame is
@@ -72,7 +73,7 @@ static int answer(const uint8_t *data, size_t n_bytes, struct name_client **ret,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	struct module module = { .path = (char *)(uintptr_t)"/nowhere/module.so" };
+	struct module module = { .path = (char *)(uintptr_t) "/nowhere/module.so" };
 	const struct new_module row = { .id = 1, .module = &module };
 	const struct new_program program = { .id = 1 };
 	struct new_frame frames[N_FRAMES] = { 0 };
@@ -84,8 +85,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	if (n_bytes == 0 || answer(data + 1, n_bytes - 1, &client, &other) < 0)
 		return 0;
 	for (uint32_t i = 0; i < N_FRAMES; i++)
-		frames[i] = (struct new_frame){ .id = FIRST_FRAME + i, .kind = FRAME_NATIVE, .program = 1,
-						.module = &module, .module_id = data[0] & 1, .address = i };
+		frames[i] = (struct new_frame){ .id = FIRST_FRAME + i,
+						.kind = FRAME_NATIVE,
+						.program = 1,
+						.module = &module,
+						.module_id = data[0] & 1,
+						.address = i };
 	if (name_client_put_module(client, &row) < 0 || name_client_put_programs(client, &program, 1, NULL, 0) < 0)
 		abort();
 	if (name_client_look_up(client, frames, N_FRAMES, &taker) < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_perf_map.c - text as of /tmp/perf-PID.map, in two readings cut at any byte.
  *
  * Whatever it says, an address that is found lies in the range it was found in,

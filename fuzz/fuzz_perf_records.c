@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_perf_records.c - arbitrary bytes as the contents of a perf ring.
  *
  * The first byte says what samples carry (RECORD_HAS_CHAIN and the like), the second where in

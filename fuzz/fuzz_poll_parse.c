@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_poll_parse.c - the files of /proc that a look reads.
  *
  * Whatever a text says, a name ends, and a list of children is read to an end.

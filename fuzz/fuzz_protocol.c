@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_protocol.c - what one end of the agent's socket may send to the other: the first byte says which end.
  *
  * Whatever it is, a message that is taken lies within its bytes and its bounds, and is written again as the same bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_python_record.c - what the BPF program reads and writes, where memory lies.
  *
  * The first byte says what the rest is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_remote_core.c - a core file from anywhere, read everywhere.
  *
  * What it reads is what the file has there, by the program headers as they stand.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_schema.c - recordings whose schema is somebody else's text: opened, read, copied.
  *
  * The first byte of an input chooses the table or view, the second how, the rest is SQL:
@@ -14,13 +15,16 @@
 enum { MAX_TEXT = 4000 };
 
 static const char *const names[] = {
-	"run", "process", "thread", "module", "function", "frame", "stack", "stack_total", "counter", "sample_block",
-	"anchor_location", "pause", "bench_run", "named_frame", "hot_function", "gil", "other", "seen", "other_x",
+	"run",       "process",     "thread",       "module",       "function",        "frame",
+	"stack",     "stack_total", "counter",      "sample_block", "anchor_location", "pause",
+	"bench_run", "named_frame", "hot_function", "gil",          "other",           "seen",
+	"other_x",
 };
 
 /* What is not ours is copied, too. */
-static const char others[] = "CREATE TABLE other(x); INSERT INTO other VALUES(1); CREATE VIEW seen AS SELECT x FROM other;"
-			     " CREATE INDEX other_x ON other(x)";
+static const char others[] =
+	"CREATE TABLE other(x); INSERT INTO other VALUES(1); CREATE VIEW seen AS SELECT x FROM other;"
+	" CREATE INDEX other_x ON other(x)";
 
 static char *new_text(const char *sql, unsigned how, const char *text)
 {
@@ -28,17 +32,22 @@ static char *new_text(const char *sql, unsigned how, const char *text)
 	int n = end ? (int)(end - sql) : (int)strlen(sql);
 
 	switch (how % 4) {
-	case 0: return sqlite3_mprintf("%s", text);
-	case 1: return sqlite3_mprintf("%s;%s", sql, text);
-	case 2: return sqlite3_mprintf("%.*s\n, made AS (%s))", n, sql, text);
-	default: return sqlite3_mprintf("%.*s\n, %s)", n, sql, text);
+	case 0:
+		return sqlite3_mprintf("%s", text);
+	case 1:
+		return sqlite3_mprintf("%s;%s", sql, text);
+	case 2:
+		return sqlite3_mprintf("%.*s\n, made AS (%s))", n, sql, text);
+	default:
+		return sqlite3_mprintf("%.*s\n, %s)", n, sql, text);
 	}
 }
 
 static void take_text(sqlite3_context *context, int n, sqlite3_value **values)
 {
 	const char *sql = (const char *)sqlite3_value_text(values[0]);
-	char *text = new_text(sql ? sql : "", (unsigned)sqlite3_value_int(values[1]), (const char *)sqlite3_value_text(values[2]));
+	char *text = new_text(sql ? sql : "", (unsigned)sqlite3_value_int(values[1]),
+			      (const char *)sqlite3_value_text(values[2]));
 
 	(void)n;
 	sqlite3_result_text(context, text, -1, sqlite3_free);
@@ -50,10 +59,15 @@ static void change_schema(const char *name, unsigned how, const char *text)
 	sqlite3 *db;
 
 	recording_must(sqlite3_open(recording_path, &db) == SQLITE_OK, "open");
-	recording_must(sqlite3_create_function(db, "new_text", 3, SQLITE_UTF8, NULL, take_text, NULL, NULL) == SQLITE_OK, "function");
-	recording_must(sqlite3_exec(db, "PRAGMA writable_schema = ON; PRAGMA synchronous = OFF", NULL, NULL, NULL) == SQLITE_OK, "pragma");
-	recording_must(sqlite3_prepare_v2(db, "UPDATE sqlite_schema SET sql = new_text(sql, ?1, ?2) WHERE name = ?3", -1, &update,
-					  NULL) == SQLITE_OK, "update");
+	recording_must(sqlite3_create_function(db, "new_text", 3, SQLITE_UTF8, NULL, take_text, NULL, NULL) ==
+			       SQLITE_OK,
+		       "function");
+	recording_must(sqlite3_exec(db, "PRAGMA writable_schema = ON; PRAGMA synchronous = OFF", NULL, NULL, NULL) ==
+			       SQLITE_OK,
+		       "pragma");
+	recording_must(sqlite3_prepare_v2(db, "UPDATE sqlite_schema SET sql = new_text(sql, ?1, ?2) WHERE name = ?3",
+					  -1, &update, NULL) == SQLITE_OK,
+		       "update");
 	sqlite3_bind_int(update, 1, (int)how);
 	sqlite3_bind_text(update, 2, text, -1, SQLITE_STATIC);
 	sqlite3_bind_text(update, 3, name, -1, SQLITE_STATIC);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_store.c - damaged recordings, from the file to the path on the screen.
  *
  * An input that begins as an SQLite file does is taken as a recording. Any
@@ -62,36 +63,43 @@ static int put_rows(struct store *store)
 	int r = 0;
 
 	for (int i = 1; r == 0 && i <= 3; i++)
-		r = store_put_module(store, &(struct module_row){
-			.module = i,
-			.path = i == 1 ? "/usr/bin/python3.11" : i == 2 ? "/lib/libc.so.6" : "/lib/x.so" });
+		r = store_put_module(store, &(struct module_row){ .module = i,
+								  .path = i == 1   ? "/usr/bin/python3.11"
+									  : i == 2 ? "/lib/libc.so.6"
+										   : "/lib/x.so" });
 	for (int i = 1; r == 0 && i <= 6; i++)
-		r = store_put_function(store, &(struct function_row){
-			.function = i, .name = i == 6 ? "start_thread" : "f",
-			.kind = i == 4 ? FRAME_PYTHON : FRAME_NATIVE,
-			.role = i == 1 ? "internal" : i == 2 ? "builtin" : NULL, .file = "f.c",
-			.module = i == 4 ? 0 : 1 + i / 3 });
+		r = store_put_function(store, &(struct function_row){ .function = i,
+								      .name = i == 6 ? "start_thread" : "f",
+								      .kind = i == 4 ? FRAME_PYTHON : FRAME_NATIVE,
+								      .role = i == 1   ? "internal"
+									      : i == 2 ? "builtin"
+										       : NULL,
+								      .file = "f.c",
+								      .module = i == 4 ? 0 : 1 + i / 3 });
 	for (int i = 1; r == 0 && i <= 12; i++)
-		r = store_put_frame(store, &(struct frame_row){
-			.frame = i,
-			.kind = i % 6 == 4 ? FRAME_PYTHON : i == 12 ? FRAME_KERNEL : FRAME_NATIVE,
-			.function = i <= 6 ? i : 0, .module = i == 4 || i > 10 ? 0 : 1 + i % 3,
-			.line = i,
-			.has_address = true, .address = 16u * (unsigned)i, .is_eval = i == 1,
-			.inlined_into = i == 9 ? 10 : 0 });
+		r = store_put_frame(store, &(struct frame_row){ .frame = i,
+								.kind = i % 6 == 4 ? FRAME_PYTHON
+									: i == 12  ? FRAME_KERNEL
+										   : FRAME_NATIVE,
+								.function = i <= 6 ? i : 0,
+								.module = i == 4 || i > 10 ? 0 : 1 + i % 3,
+								.line = i,
+								.has_address = true,
+								.address = 16u * (unsigned)i,
+								.is_eval = i == 1,
+								.inlined_into = i == 9 ? 10 : 0 });
 	for (int i = 1; r == 0 && i <= 20; i++)
-		r = store_put_stack(store, &(struct stack_row){
-			.stack = i, .parent = i / 2, .frame = 1 + i * 7 % 12,
-			.depth = (unsigned)i });
+		r = store_put_stack(
+			store, &(struct stack_row){
+				       .stack = i, .parent = i / 2, .frame = 1 + i * 7 % 12, .depth = (unsigned)i });
 	for (int i = 0; r == 0 && i <= 20; i += 2)
-		r = store_put_total(store, &(struct total_row){ .pid = 1, .tid = 2, .stack = i,
-			.samples = 1, .weight = 9 });
+		r = store_put_total(store,
+				    &(struct total_row){ .pid = 1, .tid = 2, .stack = i, .samples = 1, .weight = 9 });
 	if (r == 0)
-		r = store_put_process(store, &(struct process_row){ .pid = 1, .name = "p",
-			.command = "p", .started_ns = 1 });
+		r = store_put_process(store,
+				      &(struct process_row){ .pid = 1, .name = "p", .command = "p", .started_ns = 1 });
 	if (r == 0)
-		r = store_put_thread(store, &(struct thread_row){ .pid = 1, .tid = 2, .name = "t",
-			.started_ns = 1 });
+		r = store_put_thread(store, &(struct thread_row){ .pid = 1, .tid = 2, .name = "t", .started_ns = 1 });
 	return r;
 }
 
@@ -118,8 +126,7 @@ static void make_base(void)
 	must(store_begin(store) == 0 && put_rows(store) == 0 && store_commit(store) == 0, "rows");
 	must(store_finish(store, 1) == 0, "finish");
 	must(sqlite3_open(path, &db) == SQLITE_OK, "open");
-	must(sqlite3_exec(db, "PRAGMA page_size = 512; VACUUM", NULL, NULL, NULL) == SQLITE_OK,
-	     "vacuum");
+	must(sqlite3_exec(db, "PRAGMA page_size = 512; VACUUM", NULL, NULL, NULL) == SQLITE_OK, "vacuum");
 	sqlite3_close(db);
 	must(read_file(path, MAX_FILE_BYTES, (char **)&base_bytes, &n_base_bytes) == 0, "read");
 	remove_files();
@@ -149,8 +156,7 @@ static void change_bytes(const uint8_t *data, size_t n_bytes)
 /* Small numbers refer to rows, the last few are the ends of the range. */
 static int64_t number(uint8_t byte)
 {
-	static const int64_t ends[] = { -1, INT64_MIN, INT64_MAX, INT32_MAX,
-					(int64_t)INT32_MAX + 1 };
+	static const int64_t ends[] = { -1, INT64_MIN, INT64_MAX, INT32_MAX, (int64_t)INT32_MAX + 1 };
 
 	return byte >= 256 - N_ELEMENTS(ends) ? ends[255 - byte] : byte;
 }
@@ -160,8 +166,7 @@ static void change_cells(sqlite3 *db, const uint8_t *data, size_t n_bytes)
 	for (size_t i = 0; i + 3 <= n_bytes && i < 3 * MAX_CHANGES; i += 3) {
 		sqlite3_stmt *update;
 
-		must(sqlite3_prepare_v2(db, updates[data[i] % N_ELEMENTS(updates)], -1, &update,
-					NULL) == SQLITE_OK,
+		must(sqlite3_prepare_v2(db, updates[data[i] % N_ELEMENTS(updates)], -1, &update, NULL) == SQLITE_OK,
 		     "update");
 		sqlite3_bind_int64(update, 1, number(data[i + 1]));
 		sqlite3_bind_int64(update, 2, number(data[i + 2]));
@@ -178,8 +183,7 @@ static void check_path(const struct profile *profile, int32_t stack, bool show_i
 	if (n == 0 || n > MAX_PATH)
 		abort();
 	for (size_t i = 0; i < n; i++)
-		if (frames[i] < 0 || (size_t)frames[i] >= profile->n_frames ||
-		    !profile->frames[frames[i]].name)
+		if (frames[i] < 0 || (size_t)frames[i] >= profile->n_frames || !profile->frames[frames[i]].name)
 			abort();
 }
 
@@ -237,9 +241,8 @@ static void check_cells(const uint8_t *data, size_t n_bytes)
 
 	must(copy && sqlite3_open(":memory:", &db) == SQLITE_OK, "memory");
 	memcpy(copy, base_bytes, n_base_bytes);
-	must(sqlite3_deserialize(
-		     db, "main", copy, (sqlite3_int64)n_base_bytes, (sqlite3_int64)n_base_bytes,
-		     SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE) == SQLITE_OK,
+	must(sqlite3_deserialize(db, "main", copy, (sqlite3_int64)n_base_bytes, (sqlite3_int64)n_base_bytes,
+				 SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE) == SQLITE_OK,
 	     "deserialize");
 	sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
 	change_cells(db, data, n_bytes);

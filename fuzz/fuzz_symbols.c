@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_symbols.c - names out of a file that somebody else wrote: symbol tables, the packed
  * .gnu_debugdata, debug links, DWARF (also packed), and the names in them.
  *
@@ -47,8 +48,7 @@ static void look_up_functions(struct symbol_module *module, struct elf_file *elf
 	while ((section = elf_nextscn(elf_file_elf(elf), section)) != NULL) {
 		Elf_Data *data;
 
-		if (!gelf_getshdr(section, &header) ||
-		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
+		if (!gelf_getshdr(section, &header) || (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
 			continue;
 		data = elf_getdata(section, NULL);
 		for (int i = 0; data && gelf_getsym(data, i, &symbol) && n_left > 0; i++, n_left--)
@@ -79,8 +79,9 @@ static void unpack(struct elf_file *elf)
 	effort_end(&effort);
 	if (r < 0)
 		return;
-	for (unsigned n = 0; n < MAX_LOOKUPS &&
-	     dwarf_nextcu(unpacked_dwarf(unpacked), offset, &next, &header_bytes, NULL, NULL, NULL) == 0; n++)
+	for (unsigned n = 0; n < MAX_LOOKUPS && dwarf_nextcu(unpacked_dwarf(unpacked), offset, &next, &header_bytes,
+							     NULL, NULL, NULL) == 0;
+	     n++)
 		offset = next;
 }
 

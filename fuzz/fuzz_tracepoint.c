@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_tracepoint.c - a tracepoint's record, read by any fields.
  *
  * The first byte says how many fields there are; each takes 8 bytes: type and flags, bytes of an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* import.h - what a fuzz target of an importer does: whatever it takes is a sound recording. */
 #ifndef PROBING_FUZZ_IMPORT_H
 #define PROBING_FUZZ_IMPORT_H
@@ -59,7 +60,9 @@ static inline int fuzz_import(const char *format, const uint8_t *data, size_t n_
 {
 	const struct importer *importer = importer_by_name(format);
 	CLEANUP(freep) uint8_t *bytes = malloc(n_bytes + 1);
-	struct import_input input = { .name = "x", .bytes = bytes, .n_bytes = n_bytes, .modified_ns = 1700000000000000000 };
+	struct import_input input = {
+		.name = "x", .bytes = bytes, .n_bytes = n_bytes, .modified_ns = 1700000000000000000
+	};
 	struct import_result result;
 	struct store *store;
 	const char *folder = getenv("TMPDIR") ?: "/tmp";

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes fuzz/corpus/asyncio: images of interpreters whose event loops have tasks, and changes of them.
 
 Recipe: fuzz/make_asyncio_corpus.py [BUILD [INTERPRETER...]]

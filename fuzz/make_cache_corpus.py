@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes fuzz/corpus/cache: files of the cache of names (symbolize/cache_entry.h), sound and damaged.
 
     fuzz/make_cache_corpus.py

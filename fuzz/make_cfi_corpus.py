@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes fuzz/corpus/cfi: small shared objects with CFI of every kind, and stacks over them.
 
 Recipe: fuzz/make_cfi_corpus.py, with cc and objcopy on the PATH. The layout of

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes fuzz/corpus/remote_core and fuzz/corpus/core_file: small core files, sound and damaged.
 
 Recipe: fuzz/make_core_corpus.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes fuzz/corpus/cpython: images of interpreters that stand still, and changes of them.
 
 Recipe: fuzz/make_cpython_corpus.py [BUILD [INTERPRETER...]]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes the bombs of fuzz/corpus/import_*: small files of other profilers that would become much.
 
     fuzz/make_import_bombs.py

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """A small database as `nsys export --type sqlite` makes it: make_nsys_corpus.py OUTPUT
 
 Tables and columns are those of the "SQLite Schema Reference" in the Nsight Systems User Guide; the values are made up.

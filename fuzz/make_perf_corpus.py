@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Small perf.data files for fuzz/corpus/import_perf: make_perf_corpus.py FOLDER
 
 Written by hand after tools/perf/Documentation/perf.data-file-format.txt: one event (cpu-clock), a process that maps

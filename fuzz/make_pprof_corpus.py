@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """A small profile as pprof's profile.proto has it: make_pprof_corpus.py OUTPUT [--plain]
 
 Encoded by hand, field by field, from the comments in proto/profile.proto; packed with gzip unless --plain.

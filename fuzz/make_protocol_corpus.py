@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Writes fuzz/corpus/protocol: conversations with the agent as src/agent/protocol.h describes them, and broken ones."""
 import os
 import struct

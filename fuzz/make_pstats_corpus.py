@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Profiles of Python's own profilers for fuzz/corpus/import_pstats: make_pstats_corpus.py FOLDER
 
 Runs a small program under cProfile and under profile, and dumps what they have in each version of marshal, as every

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes fuzz/corpus/python_record: images that the BPF program is run on, and records.
 
 Recipe: fuzz/make_python_record_corpus.py

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Writes the corpora of fuzz_schema, fuzz_beside and fuzz_block_bounds, each case named for what it tries."""
 import os
 import struct

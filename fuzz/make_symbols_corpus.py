@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Makes the bombs of fuzz/corpus/symbols: small ELF files whose names would take all memory, or for ever.
 
     fuzz/make_symbols_corpus.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # -*- coding: utf-8 -*-
 """Stands still in a stack with a bit of everything, to be made an image of.
 

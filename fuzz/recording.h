@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* recording.h - a small sound recording, and what every reader does with a file. For fuzzers of whole recordings. */
 #ifndef PROBING_FUZZ_RECORDING_H
 #define PROBING_FUZZ_RECORDING_H
@@ -66,23 +67,40 @@ static inline bool recording_is(const char *path, const void *bytes, size_t n_by
 
 static inline int recording_put(struct store *store)
 {
-	int r = store_put_run(store, &(struct run_row){ .started_ns = 1000, .command = "c", .mode = "cpu", .stack_source = "wakeup",
-							 .host = "h", .kernel = "k", .probing = "0", .pid = 7, .hz = 9, .cpus = 1 });
+	int r = store_put_run(store, &(struct run_row){ .started_ns = 1000,
+							.command = "c",
+							.mode = "cpu",
+							.stack_source = "wakeup",
+							.host = "h",
+							.kernel = "k",
+							.probing = "0",
+							.pid = 7,
+							.hz = 9,
+							.cpus = 1 });
 
 	for (int i = 1; r == 0 && i <= 3; i++) {
-		r = store_put_function(store, &(struct function_row){ .function = i, .name = "f", .kind = FRAME_NATIVE });
+		r = store_put_function(store,
+				       &(struct function_row){ .function = i, .name = "f", .kind = FRAME_NATIVE });
 		if (r == 0)
-			r = store_put_frame(store, &(struct frame_row){ .frame = i, .kind = FRAME_NATIVE, .function = i, .line = i });
+			r = store_put_frame(
+				store,
+				&(struct frame_row){ .frame = i, .kind = FRAME_NATIVE, .function = i, .line = i });
 		if (r == 0)
-			r = store_put_stack(store, &(struct stack_row){ .stack = i, .parent = i - 1, .frame = i, .depth = (unsigned)i - 1 });
+			r = store_put_stack(
+				store, &(struct stack_row){
+					       .stack = i, .parent = i - 1, .frame = i, .depth = (unsigned)i - 1 });
 	}
 	for (int i = 0; r == 0 && i < RECORDING_SAMPLES; i++)
-		r = store_put_sample(store, &(struct sample_row){ .time_ns = 2000000000u + 1000u * (unsigned)i, .pid = 7, .tid = 8,
-								  .weight = 3, .stack = 1 + i % 3 });
+		r = store_put_sample(store, &(struct sample_row){ .time_ns = 2000000000u + 1000u * (unsigned)i,
+								  .pid = 7,
+								  .tid = 8,
+								  .weight = 3,
+								  .stack = 1 + i % 3 });
 	for (int i = 1; r == 0 && i <= 3; i++)
 		r = store_put_total(store, &(struct total_row){ 7, 8, i, RECORDING_SAMPLES / 3, RECORDING_SAMPLES });
 	if (r == 0)
-		r = store_put_process(store, &(struct process_row){ .pid = 7, .name = "p", .command = "p", .started_ns = 1 });
+		r = store_put_process(store,
+				      &(struct process_row){ .pid = 7, .name = "p", .command = "p", .started_ns = 1 });
 	if (r == 0)
 		r = store_put_thread(store, &(struct thread_row){ .pid = 7, .tid = 8, .name = "t", .started_ns = 1 });
 	return r == 0 ? store_put_counter(store, "samples", RECORDING_SAMPLES) : r;
@@ -101,10 +119,13 @@ static inline void recording_make(const char *change)
 	recording_must(store_finish(store, 3000) == 0, "finish");
 	recording_must(sqlite3_open(recording_path, &db) == SQLITE_OK, "open");
 	recording_must(!change || sqlite3_exec(db, change, NULL, NULL, NULL) == SQLITE_OK, "change");
-	recording_must(sqlite3_exec(db, "PRAGMA journal_mode = DELETE; PRAGMA page_size = 512; VACUUM", NULL, NULL, NULL) ==
-			       SQLITE_OK, "vacuum");
+	recording_must(sqlite3_exec(db, "PRAGMA journal_mode = DELETE; PRAGMA page_size = 512; VACUUM", NULL, NULL,
+				    NULL) == SQLITE_OK,
+		       "vacuum");
 	sqlite3_close(db);
-	recording_must(read_file(recording_path, RECORDING_MAX_BYTES, (char **)&recording_bytes, &recording_n_bytes) == 0, "read");
+	recording_must(read_file(recording_path, RECORDING_MAX_BYTES, (char **)&recording_bytes, &recording_n_bytes) ==
+			       0,
+		       "read");
 	recording_remove();
 	sqlite3_hard_heap_limit64(RECORDING_HEAP_BYTES);
 }

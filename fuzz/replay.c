@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* replay.c - feeds every file of a folder to a fuzz target, as an ordinary test.
  *
  * Arguments: files and folders; a folder that does not exist is an error, so

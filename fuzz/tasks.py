@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An event loop whose tasks wait in several ways, to be made an image of.
 
 Says its pid. For 3.7 and up; see make_asyncio_corpus.py.

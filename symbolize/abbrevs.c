@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* abbrevs.c - see abbrevs.h.
  *
  * An entry of debug information names an abbreviation by a number, and libdw reads the unit's table up to that number,
@@ -18,7 +19,13 @@
 #include "symbolize/effort.h"
 
 /* The largest of a unit that was made by optimising a whole program have some ten thousand, in 200 KB. */
-enum { MAX_ABBREVS = 1 << 16, MAX_TABLE_BYTES = 1 << 20, ABBREV_BYTES = 64, MAX_SECTIONS = 1 << 16, MAX_CODE_BYTES = 10 };
+enum {
+	MAX_ABBREVS = 1 << 16,
+	MAX_TABLE_BYTES = 1 << 20,
+	ABBREV_BYTES = 64,
+	MAX_SECTIONS = 1 << 16,
+	MAX_CODE_BYTES = 10
+};
 
 static bool find_section(Elf *elf, struct cursor *ret)
 {
@@ -59,12 +66,14 @@ static bool find_table(struct abbrevs_section *section, Dwarf_Die *root, struct 
 		section->is_found = find_section(dwarf_getelf(dwarf), &section->bytes);
 	}
 	if (!section->is_found ||
-	    dwarf_next_unit(dwarf, at - dwarf_cuoffset(root), &next, &n_header, NULL, &offset, NULL, NULL, NULL, NULL) != 0 ||
+	    dwarf_next_unit(dwarf, at - dwarf_cuoffset(root), &next, &n_header, NULL, &offset, NULL, NULL, NULL,
+			    NULL) != 0 ||
 	    next <= at || offset > cursor_left(&section->bytes))
 		return false;
 	*ret = section->bytes;
 	ret->at += offset;
-	*ret_entry = (struct cursor){ root->addr, (const uint8_t *)root->addr + MIN(next - at, (Dwarf_Off)MAX_CODE_BYTES), false };
+	*ret_entry = (struct cursor){ root->addr,
+				      (const uint8_t *)root->addr + MIN(next - at, (Dwarf_Off)MAX_CODE_BYTES), false };
 	return true;
 }
 

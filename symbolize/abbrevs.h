@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* abbrevs.h - how large the abbreviations of a unit are, which libdw keeps one by one. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_ABBREVS_H
 #define PROBING_SYMBOLIZE_ABBREVS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cache.c - the folder of what was found out about modules before: $XDG_CACHE_HOME/probing/names or ~/.cache/probing/names.
  *
  * What is in it decides which names people see, so it is read from nobody else: the folder must be ours and writable by us
@@ -217,7 +218,7 @@ static int list(int folder, DIR *entries, struct cached **files, size_t *n)
 	int r;
 
 	while (*n < MAX_FILES && (entry = readdir(entries)) != NULL) {
-		if (strlen(entry->d_name) >= sizeof (*files)->name ||
+		if (strlen(entry->d_name) >= sizeof(*files)->name ||
 		    fstatat(folder, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		r = grow(files, *n, &allocated, sizeof **files);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cache.h - the folder of what was found out about modules before. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_CACHE_H
 #define PROBING_SYMBOLIZE_CACHE_H

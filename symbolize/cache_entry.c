@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cache_entry.c - see cache_entry.h.
  *
  * The head, then each part that there is, aligned. A checksum over all of it tells a file that a crash has left half
@@ -15,7 +16,11 @@
 #include "base/util.h"
 
 static const char magic[8] = "prbNames";
-enum { VERSION = 2, LANES = 4, STEP = LANES * sizeof(uint64_t) }; /* VERSION: another one for each change of the structs */
+enum {
+	VERSION = 2,
+	LANES = 4,
+	STEP = LANES * sizeof(uint64_t)
+}; /* VERSION: another one for each change of the structs */
 
 struct head {
 	char magic[8];
@@ -28,9 +33,12 @@ struct head {
 	uint8_t unused[24];
 };
 
-_Static_assert(sizeof(struct head) % STEP == 0 && sizeof(struct head) <= CACHE_HEAD_BYTES, "whole steps, and room for it");
-_Static_assert(offsetof(struct head, checksum) == CACHE_CHECKSUM_AT && offsetof(struct head, key) == CACHE_KEY_AT, "as told");
-_Static_assert(sizeof(struct cache_symbol) == 40 && sizeof(struct cache_method) == 24 && sizeof(struct cache_range) == 24,
+_Static_assert(sizeof(struct head) % STEP == 0 && sizeof(struct head) <= CACHE_HEAD_BYTES,
+	       "whole steps, and room for it");
+_Static_assert(offsetof(struct head, checksum) == CACHE_CHECKSUM_AT && offsetof(struct head, key) == CACHE_KEY_AT,
+	       "as told");
+_Static_assert(sizeof(struct cache_symbol) == 40 && sizeof(struct cache_method) == 24 &&
+		       sizeof(struct cache_range) == 24,
 	       "no padding, which would not be set");
 
 static const size_t element_bytes[CACHE_N_PARTS] = {
@@ -165,7 +173,8 @@ static uint64_t checksum_of(const struct cache_pieces *pieces)
 	for (int i = 0; i < pieces->n; i++) {
 		const struct iovec *piece = &pieces->pieces[i];
 
-		sum_add(&sum, piece->iov_base, piece->iov_base == zeros ? piece->iov_len / STEP * STEP : piece->iov_len);
+		sum_add(&sum, piece->iov_base,
+			piece->iov_base == zeros ? piece->iov_len / STEP * STEP : piece->iov_len);
 	}
 	return sum_end(&sum);
 }
@@ -217,5 +226,6 @@ void cache_key_name(const struct cache_key *key, char to[CACHE_NAME_BYTES])
 
 	memcpy(id.bytes, key->id, sizeof id.bytes);
 	build_id_format(&id, to);
-	snprintf(to + 2 * key->n_id, 18, "-%016llx", (unsigned long long)mix64(hash_bytes(HASH_START, key, sizeof *key)));
+	snprintf(to + 2 * key->n_id, 18, "-%016llx",
+		 (unsigned long long)mix64(hash_bytes(HASH_START, key, sizeof *key)));
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cache_entry.h - what was found out about one module, as a file of the cache. Private to this folder.
  *
  * Arrays of the structs below, one behind the other, with a head that says where each begins. Offsets, never pointers: it
@@ -57,7 +58,11 @@ struct cache_range {
 	uint64_t start, end, unit; /* index into CACHE_UNITS */
 };
 
-enum { CACHE_HAS_STATIC = 1, CACHE_HAS_GC_MAIN = 4 /* struct symtab */, CACHE_HAS_NO_LINES = 2 /* there is no debug information */ };
+enum {
+	CACHE_HAS_STATIC = 1,
+	CACHE_HAS_GC_MAIN = 4 /* struct symtab */,
+	CACHE_HAS_NO_LINES = 2 /* there is no debug information */
+};
 
 enum { CACHE_IMAGE_ALIGNMENT = 4096, CACHE_MAX_ENTRY = 64 << 20 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* code_ranges.c - see code_ranges.h.
  *
  * Sorted lazily: a look-up sorts what was added since the last one and merges
@@ -39,8 +40,7 @@ static int add_name(struct code_ranges *ranges, const char *name, size_t n_name,
 	return 0;
 }
 
-int code_ranges_add(struct code_ranges *ranges, const struct code_range *range, const char *name,
-		    size_t n_name)
+int code_ranges_add(struct code_ranges *ranges, const struct code_range *range, const char *name, size_t n_name)
 {
 	struct code_range added = *range;
 	int r;
@@ -72,8 +72,8 @@ static void merge(struct code_ranges *ranges, const uint32_t *added, size_t n_ad
 	size_t i = 0, k = 0;
 
 	while (i < ranges->n_sorted || k < n_added) {
-		bool from_old = k == n_added || (i < ranges->n_sorted &&
-						 compare(&ranges->order[i], &added[k], ranges->ranges) < 0);
+		bool from_old = k == n_added ||
+				(i < ranges->n_sorted && compare(&ranges->order[i], &added[k], ranges->ranges) < 0);
 
 		to[i + k] = from_old ? ranges->order[i] : added[k];
 		*(from_old ? &i : &k) += 1;
@@ -129,8 +129,7 @@ static bool is_newer(const struct code_range *a, const struct code_range *b)
 	return a->since_ns != b->since_ns ? a->since_ns > b->since_ns : a > b;
 }
 
-int code_ranges_find(struct code_ranges *ranges, uint64_t address, uint64_t time_ns,
-		     const struct code_range **ret)
+int code_ranges_find(struct code_ranges *ranges, uint64_t address, uint64_t time_ns, const struct code_range **ret)
 {
 	const struct code_range *newest = NULL, *oldest = NULL;
 	int r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* code_ranges.h - what generated code lay where, and from when on. Private.
  *
  * Ranges are added in the order in which their source tells of them. They may
@@ -24,7 +25,7 @@ struct code_range {
 struct code_ranges {
 	struct code_range *ranges;
 	size_t n, ranges_allocated;
-	uint32_t *order;  /* the first n_sorted ranges by start, then by age */
+	uint32_t *order;    /* the first n_sorted ranges by start, then by age */
 	uint64_t *furthest; /* largest end among order[0..i] */
 	size_t n_sorted;
 	char *names; /* NUL-terminated, one after another */
@@ -38,8 +39,7 @@ void code_ranges_done(struct code_ranges *ranges);
  * @name: n_name bytes, copied, control characters replaced; NULL: the code there has gone.
  * An empty range, and one that wraps around, is left out. Returns 0 or -ENOMEM.
  */
-int code_ranges_add(struct code_ranges *ranges, const struct code_range *range, const char *name,
-		    size_t n_name);
+int code_ranges_add(struct code_ranges *ranges, const struct code_range *range, const char *name, size_t n_name);
 
 /*
  * code_ranges_find - what lay at an address at a time.
@@ -48,8 +48,7 @@ int code_ranges_add(struct code_ranges *ranges, const struct code_range *range, 
  * @ret: borrowed until the next addition; NULL: nothing known there.
  * Returns 0 or -ENOMEM.
  */
-int code_ranges_find(struct code_ranges *ranges, uint64_t address, uint64_t time_ns,
-		     const struct code_range **ret);
+int code_ranges_find(struct code_ranges *ranges, uint64_t address, uint64_t time_ns, const struct code_range **ret);
 
 /* Borrowed until the next addition. */
 const char *code_range_name(const struct code_ranges *ranges, const struct code_range *range);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* debuginfod.c - files by build-id from the servers that DEBUGINFOD_URLS names.
  *
  * libdebuginfod knows the protocol and keeps a cache; it is loaded when it is
@@ -29,8 +30,8 @@ struct debuginfod {
 	const struct symbol_search_options *options;
 	void *library, *client;
 	bool tried, too_slow, cancelled;
-	uint64_t spent_ns;              /* in questions that have ended */
-	uint64_t started_ns, moved_ns;  /* of the current one: begin, and last byte */
+	uint64_t spent_ns;             /* in questions that have ended */
+	uint64_t started_ns, moved_ns; /* of the current one: begin, and last byte */
 	long done;
 	void *(*begin)(void);
 	void (*end)(void *client);
@@ -71,8 +72,7 @@ static bool load(struct debuginfod *servers, const char *name, void *to)
 
 static bool load_all(struct debuginfod *servers)
 {
-	return load(servers, "debuginfod_begin", &servers->begin) &&
-	       load(servers, "debuginfod_end", &servers->end) &&
+	return load(servers, "debuginfod_begin", &servers->begin) && load(servers, "debuginfod_end", &servers->end) &&
 	       load(servers, "debuginfod_find_debuginfo", &servers->find_debuginfo) &&
 	       load(servers, "debuginfod_find_executable", &servers->find_executable) &&
 	       load(servers, "debuginfod_set_progressfn", &servers->set_progress);
@@ -102,8 +102,8 @@ static int progress(void *client, long done, long all)
 		servers->moved_ns = now;
 	}
 	if (now - servers->moved_ns > stall_ns() ||
-	    (options->patience_s > 0 && servers->spent_ns + (now - servers->started_ns) >
-						options->patience_s * SECOND_NS))
+	    (options->patience_s > 0 &&
+	     servers->spent_ns + (now - servers->started_ns) > options->patience_s * SECOND_NS))
 		servers->too_slow = true;
 	if (options->keep_going && !options->keep_going(options->data, done, all))
 		servers->cancelled = true;

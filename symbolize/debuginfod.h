@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* debuginfod.h - files by build-id from the servers that DEBUGINFOD_URLS names. Private. */
 #ifndef PROBING_SYMBOLIZE_DEBUGINFOD_H
 #define PROBING_SYMBOLIZE_DEBUGINFOD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* effort.c - see effort.h.
  *
  * Time is the thread's CPU time, so that neither a slow disk nor a busy machine takes a module's names away. The clock is
@@ -18,7 +19,7 @@ enum { CHECK_STEPS = 1 << 12 };
 #define NS_PER_S UINT64_C(1000000000)
 #define MODULE_NS (10 * NS_PER_S)
 #define LOOK_UP_NS (NS_PER_S / 1000)
-#define BYTE_NS 10                             /* 10 s for 1 GB */
+#define BYTE_NS 10 /* 10 s for 1 GB */
 #define MAX_ALLOWED_BYTES (UINT64_C(5) << 30)
 /* From here on a module has a part of that only. */
 #define ALL_NS (300 * NS_PER_S)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* effort.h - how much time and memory the names of one module may cost, and those of all modules together. Private.
  *
  * What is read here was written by others, and can be made to take for ever, or to become ever more. Loops whose length
@@ -19,13 +20,13 @@ struct effort_budget {
 };
 
 struct effort {
-	struct effort_budget *budget; /* NULL: this one alone */
+	struct effort_budget *budget;   /* NULL: this one alone */
 	void (*give_back)(void *owner); /* frees all that was taken, and says so with effort_return() */
 	void *owner;
 	struct effort *newer, *older;
 	bool is_listed;
-	uint64_t n_bytes;    /* taken now */
-	uint64_t n_derived;  /* of these, made out of the file entry by entry */
+	uint64_t n_bytes;   /* taken now */
+	uint64_t n_derived; /* of these, made out of the file entry by entry */
 	unsigned n_given_back;
 	uint64_t allowed_ns; /* beyond what each module has */
 	uint64_t n_allowed_bytes;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* functions.c - the functions that debug information describes, by address.
  *
  * Where a unit's code lies stands in .debug_aranges, by gcc, and in the unit's top entry, which takes longer to read: clang
@@ -40,8 +41,8 @@ struct ranges {
 };
 
 struct debug_unit {
-	Dwarf_Die lines; /* the unit in the file itself: has the line table */
-	Dwarf_Die root;  /* the same, or its other half in a .dwo file */
+	Dwarf_Die lines;         /* the unit in the file itself: has the line table */
+	Dwarf_Die root;          /* the same, or its other half in a .dwo file */
 	bool is_read, collected; /* !is_read: known by its offset only */
 	uint64_t offset;
 	uint64_t n_left; /* entries that may still be met, while collecting */
@@ -77,12 +78,10 @@ static int ranges_add(struct ranges *ranges, Dwarf_Die *die, size_t item)
 		/* Linkers leave 0 or -1 where they dropped a function. */
 		if (start == 0 || end <= start)
 			continue;
-		r = effort_grow(&ranges->items, ranges->n_items, &ranges->allocated,
-			 sizeof *ranges->items);
+		r = effort_grow(&ranges->items, ranges->n_items, &ranges->allocated, sizeof *ranges->items);
 		if (r < 0)
 			return r;
-		ranges->items[ranges->n_items++] =
-			(struct range){ .start = start, .end = end, .item = item };
+		ranges->items[ranges->n_items++] = (struct range){ .start = start, .end = end, .item = item };
 		n++;
 	}
 	return n;
@@ -147,8 +146,7 @@ static int add_function(struct debug_unit *unit, Dwarf_Die *die)
 	r = ranges_add(&unit->ranges, die, unit->n_functions);
 	if (r <= 0)
 		return r;
-	r = effort_grow(&unit->functions, unit->n_functions, &unit->functions_allocated,
-		 sizeof *unit->functions);
+	r = effort_grow(&unit->functions, unit->n_functions, &unit->functions_allocated, sizeof *unit->functions);
 	if (r < 0)
 		return r;
 	unit->functions[unit->n_functions++] = *die;
@@ -177,8 +175,8 @@ static uint64_t count_bytes(Dwarf_Die *root)
 	Dwarf_Off start = dwarf_dieoffset(root) - dwarf_cuoffset(root), next;
 	size_t n_header;
 
-	if (dwarf_next_unit(dwarf_cu_getdwarf(root->cu), start, &next, &n_header, NULL, NULL, NULL, NULL, NULL,
-			    NULL) != 0 ||
+	if (dwarf_next_unit(dwarf_cu_getdwarf(root->cu), start, &next, &n_header, NULL, NULL, NULL, NULL, NULL, NULL) !=
+		    0 ||
 	    next <= start)
 		return 0;
 	return next - start;
@@ -235,8 +233,7 @@ static int add_unit(struct debug_functions *functions, Dwarf_Die *lines, Dwarf_D
 	struct debug_unit *unit;
 	int r;
 
-	r = effort_grow(&functions->units, functions->n_units, &functions->units_allocated,
-		 sizeof *functions->units);
+	r = effort_grow(&functions->units, functions->n_units, &functions->units_allocated, sizeof *functions->units);
 	if (r < 0)
 		return r;
 	unit = &functions->units[functions->n_units];
@@ -291,7 +288,8 @@ static int take_listed(Dwarf *dwarf, bool *ret_is_sane)
 	return 0;
 }
 
-static bool listed_nth(const struct listed *listed, size_t i, Dwarf_Addr *ret_start, Dwarf_Word *ret_length, Dwarf_Off *ret_unit)
+static bool listed_nth(const struct listed *listed, size_t i, Dwarf_Addr *ret_start, Dwarf_Word *ret_length,
+		       Dwarf_Off *ret_unit)
 {
 	Dwarf_Arange *arange = dwarf_onearange(listed->aranges, i);
 
@@ -353,7 +351,8 @@ static int add_listed_ranges(struct debug_functions *functions, const struct lis
 
 		if (!effort_go_on(STEPS_OF_RANGE))
 			return -ETIME;
-		if (!listed_nth(listed, i, &start, &length, &unit) || unit == 0 || start == 0 || length == 0 || length > UINT64_MAX - start)
+		if (!listed_nth(listed, i, &start, &length, &unit) || unit == 0 || start == 0 || length == 0 ||
+		    length > UINT64_MAX - start)
 			continue;
 		entry = id_map_find(&listed->units, unit);
 		if (!entry || entry->id == NOT_MET)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* functions.h - the functions that debug information describes, by address. */
 #ifndef PROBING_SYMBOLIZE_FUNCTIONS_H
 #define PROBING_SYMBOLIZE_FUNCTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* generated.c - what a process' generated code is called.
  *
  * Two sources: jitdump files, whose records have times, come first; then the
@@ -365,8 +366,8 @@ static int describe(struct generated_code *code, const char *entry, struct gener
 	return MIN(r, 0);
 }
 
-static int look_in_dump(struct generated_code *code, struct jitdump *dump, uint64_t address,
-			uint64_t time_ns, struct generated_symbol *symbol)
+static int look_in_dump(struct generated_code *code, struct jitdump *dump, uint64_t address, uint64_t time_ns,
+			struct generated_symbol *symbol)
 {
 	const struct code_range *range;
 	const char *entry, *file;
@@ -388,8 +389,7 @@ static int look_in_dump(struct generated_code *code, struct jitdump *dump, uint6
 	return r < 0 ? r : 1;
 }
 
-int generated_code_lookup(struct generated_code *code, uint64_t address, uint64_t time_ns,
-			  struct generated_symbol *ret)
+int generated_code_lookup(struct generated_code *code, uint64_t address, uint64_t time_ns, struct generated_symbol *ret)
 {
 	struct generated_symbol symbol = { .entry = NULL };
 	const struct code_range *range;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* image.c - a module's memory as it stands after loading, for tables of pointers.
  *
  * In a file linked at a fixed address the pointers between its tables are in
@@ -57,11 +58,9 @@ static int add_segment(struct image *image, const struct elf_segment *from)
 	const void *bytes;
 	uint64_t end, memory_end;
 
-	if (from->n_file_bytes == 0 ||
-	    __builtin_add_overflow(from->address, from->n_file_bytes, &end) ||
-	    __builtin_add_overflow(from->address, from->n_memory_bytes, &memory_end) ||
-	    end > INT64_MAX || memory_end > INT64_MAX ||
-	    elf_file_data(image->elf, from->address, from->n_file_bytes, &bytes) < 0)
+	if (from->n_file_bytes == 0 || __builtin_add_overflow(from->address, from->n_file_bytes, &end) ||
+	    __builtin_add_overflow(from->address, from->n_memory_bytes, &memory_end) || end > INT64_MAX ||
+	    memory_end > INT64_MAX || elf_file_data(image->elf, from->address, from->n_file_bytes, &bytes) < 0)
 		return 0; /* nothing usable in the file */
 	*segment = (struct image_segment){
 		.start = from->address,
@@ -85,8 +84,7 @@ static void write_word(struct image *image, uint64_t address, uint64_t value)
 {
 	const struct image_segment *segment = image_segment_at(image, address);
 
-	if (segment && segment->relocated && address < segment->end &&
-	    segment->end - address >= sizeof value)
+	if (segment && segment->relocated && address < segment->end && segment->end - address >= sizeof value)
 		memcpy(segment->relocated + (address - segment->start), &value, sizeof value);
 }
 
@@ -136,8 +134,7 @@ static void apply_relocations(struct image *image)
 	GElf_Shdr header;
 
 	while ((section = elf_nextscn(elf, section)) != NULL)
-		if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA &&
-		    (header.sh_flags & SHF_ALLOC))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC))
 			apply_section(image, elf, section, &header);
 }
 
@@ -151,8 +148,7 @@ int image_init(struct image *image, struct elf_file *elf)
 		return 0; /* an image without segments: nothing is found in it */
 	image->machine = header.e_machine;
 	image->position_independent = header.e_type == ET_DYN;
-	for (size_t i = 0;
-	     elf_file_segment(elf, i, &segment) && image->n_segments < IMAGE_MAX_SEGMENTS; i++) {
+	for (size_t i = 0; elf_file_segment(elf, i, &segment) && image->n_segments < IMAGE_MAX_SEGMENTS; i++) {
 		int r = add_segment(image, &segment);
 
 		if (r < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* image.h - a module's memory as it stands after loading, for tables of pointers. */
 #ifndef PROBING_SYMBOLIZE_IMAGE_H
 #define PROBING_SYMBOLIZE_IMAGE_H

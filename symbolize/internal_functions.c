@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* internal_functions.c - which nameless functions of a stripped interpreter are its internal functions.
  *
  * internal_names.c knows internal functions by name, but in a stripped interpreter the static half
@@ -93,8 +94,8 @@ static enum kind kind_of_name(const char *name)
 	return symbol_is_internal(name) ? INTERNAL : VISIBLE;
 }
 
-static int judge_by_name(const struct symtab *symtab, const struct method_tables *methods,
-			 uint64_t start, enum kind *ret)
+static int judge_by_name(const struct symtab *symtab, const struct method_tables *methods, uint64_t start,
+			 enum kind *ret)
 {
 	CLEANUP(freep) char *name = NULL;
 	const struct symtab_entry *entry = symtab_find(symtab, start);
@@ -122,11 +123,10 @@ static int add_function(struct scan *scan, uint64_t start, uint64_t end)
 	if (internal->n_functions >= MAX_FUNCTIONS)
 		return 0;
 	r = effort_grow(&internal->functions, internal->n_functions, &internal->functions_allocated,
-		 sizeof *internal->functions);
+			sizeof *internal->functions);
 	if (r < 0)
 		return r;
-	internal->functions[internal->n_functions++] =
-		(struct function){ .start = start, .end = end };
+	internal->functions[internal->n_functions++] = (struct function){ .start = start, .end = end };
 	return 0;
 }
 
@@ -168,8 +168,7 @@ static struct function *find_function(const struct internal_functions *internal,
 	if (internal->n_functions == 0 || start < internal->functions[0].start ||
 	    start > internal->functions[internal->n_functions - 1].start)
 		return NULL;
-	return bsearch(&key, internal->functions, internal->n_functions, sizeof key,
-		       compare_functions);
+	return bsearch(&key, internal->functions, internal->n_functions, sizeof key, compare_functions);
 }
 
 /*
@@ -249,8 +248,7 @@ static inline bool any_may_refer(uint32_t first, uint32_t span, uint32_t next, c
 }
 
 /* What the four bytes at an offset of a function's code may refer to. */
-static int collect_reference(struct scan *scan, const struct function *from, const uint8_t *code,
-			     size_t at)
+static int collect_reference(struct scan *scan, const struct function *from, const uint8_t *code, size_t at)
 {
 	const struct function *to;
 	int32_t operand;
@@ -261,9 +259,8 @@ static int collect_reference(struct scan *scan, const struct function *from, con
 		bool is_jump = at > 0 && (code[at - 1] == 0xe9 || (code[at - 1] & 0xf0) == 0x80);
 		bool is_call = at > 0 && code[at - 1] == 0xe8;
 
-		return add_reference(
-			scan, from, to,
-			(struct reference){ .is_jump = is_jump, .is_taken = !is_jump && !is_call });
+		return add_reference(scan, from, to,
+				     (struct reference){ .is_jump = is_jump, .is_taken = !is_jump && !is_call });
 	}
 	if (scan->image->position_independent)
 		return 0;
@@ -329,8 +326,7 @@ static void keep_visible(struct scan *scan, const struct image_segment *segment)
 	}
 }
 
-static int judge_by_names(struct scan *scan, const struct symtab *symtab,
-			  const struct method_tables *methods)
+static int judge_by_names(struct scan *scan, const struct symtab *symtab, const struct method_tables *methods)
 {
 	for (size_t i = 0; i < scan->internal->n_functions; i++) {
 		enum kind kind;
@@ -355,8 +351,7 @@ static void judge_by_makers_and_loop(struct scan *scan)
 
 	for (size_t i = 0; i < scan->n_references; i++) {
 		const struct reference *reference = &scan->references[i];
-		struct function *from = &functions[reference->from],
-				*to = &functions[reference->to];
+		struct function *from = &functions[reference->from], *to = &functions[reference->to];
 
 		if (reference->is_taken && to->kind == NAMELESS && from->kind == MAKER)
 			to->kind = INTERNAL;
@@ -382,8 +377,8 @@ static size_t judge_by_referrers(struct scan *scan, uint8_t *opinions)
 
 	memset(opinions, 0, internal->n_functions);
 	for (size_t i = 0; i < scan->n_references; i++)
-		opinions[scan->references[i].to] |=
-			carries_over(scan, &scan->references[i]) ? REFERRED : ALSO_BY_OTHERS;
+		opinions[scan->references[i].to] |= carries_over(scan, &scan->references[i]) ? REFERRED
+											     : ALSO_BY_OTHERS;
 	for (size_t i = 0; i < internal->n_functions; i++) {
 		if (internal->functions[i].kind != NAMELESS || opinions[i] != REFERRED)
 			continue;
@@ -393,8 +388,7 @@ static size_t judge_by_referrers(struct scan *scan, uint8_t *opinions)
 	return n_found;
 }
 
-static int run_scan(struct scan *scan, const struct symtab *symtab,
-		    const struct method_tables *methods)
+static int run_scan(struct scan *scan, const struct symtab *symtab, const struct method_tables *methods)
 {
 	CLEANUP(freep) uint8_t *opinions = NULL;
 	int r;
@@ -408,8 +402,8 @@ static int run_scan(struct scan *scan, const struct symtab *symtab,
 	}
 	if (scan->internal->n_functions == 0)
 		return 0;
-	qsort(scan->internal->functions, scan->internal->n_functions,
-	      sizeof *scan->internal->functions, compare_functions);
+	qsort(scan->internal->functions, scan->internal->n_functions, sizeof *scan->internal->functions,
+	      compare_functions);
 	r = mark_starts(scan);
 	if (r < 0)
 		return r;
@@ -430,8 +424,8 @@ static int run_scan(struct scan *scan, const struct symtab *symtab,
 	return 0;
 }
 
-int internal_functions_new(const struct image *image, const struct symtab *symtab,
-		 const struct method_tables *methods, struct internal_functions **ret)
+int internal_functions_new(const struct image *image, const struct symtab *symtab, const struct method_tables *methods,
+			   struct internal_functions **ret)
 {
 	CLEANUP(internal_functions_freep) struct internal_functions *internal = NULL;
 	struct scan scan = { .image = image };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* internal_functions.h - which nameless functions of a stripped interpreter are its internal functions. */
 #ifndef PROBING_SYMBOLIZE_INTERNAL_FUNCTIONS_H
 #define PROBING_SYMBOLIZE_INTERNAL_FUNCTIONS_H
@@ -17,8 +18,8 @@ struct internal_functions;
  * @image: only used during the call. Takes some 30 ms on an interpreter.
  * Errors: -ENOMEM.
  */
-int internal_functions_new(const struct image *image, const struct symtab *symtab,
-		 const struct method_tables *methods, struct internal_functions **ret);
+int internal_functions_new(const struct image *image, const struct symtab *symtab, const struct method_tables *methods,
+			   struct internal_functions **ret);
 
 /* internal_functions_restore - the same out of a cache: @starts need not be sound. Errors: -EBADMSG out of order; -ENOMEM; those of effort.h. */
 int internal_functions_restore(const uint64_t *starts, size_t n, struct internal_functions **ret);

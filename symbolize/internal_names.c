@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* internal_names.c - names of interpreter-internal functions.
  *
  * What carries a call from one frame that matters to the next: the evaluation
@@ -214,7 +215,8 @@ bool symbol_is_internal(const char *linkage)
 /* From files where the interpreter was built without frozen modules, and in 3.4. */
 bool symbol_is_import_file(const char *file)
 {
-	static const char *const frozen[] = { "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>" };
+	static const char *const frozen[] = { "<frozen importlib._bootstrap>",
+					      "<frozen importlib._bootstrap_external>" };
 	static const char *const files[] = { "/importlib/_bootstrap.py", "/importlib/_bootstrap_external.py" };
 	const size_t n = file ? strlen(file) : 0;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* jitdump.c - see jitdump.h.
  *
  * Only heads, names and lines are read; the code itself is skipped. A record
@@ -104,8 +105,7 @@ static int see(struct reading *reading, uint64_t offset, size_t n_bytes, const v
 
 		r = grow(&reading->buffer, wanted, &reading->allocated, 1);
 		if (r >= 0)
-			r = read_at(reading->dump->fd, reading->buffer, wanted, offset,
-				    &reading->n_bytes);
+			r = read_at(reading->dump->fd, reading->buffer, wanted, offset, &reading->n_bytes);
 		if (r < 0)
 			return r;
 		reading->at = offset;
@@ -178,14 +178,12 @@ static int add_function(struct jitdump *dump, uint64_t code_address, uint32_t *r
 {
 	int r;
 
-	r = grow(&dump->functions, dump->n_functions, &dump->functions_allocated,
-		 sizeof *dump->functions);
+	r = grow(&dump->functions, dump->n_functions, &dump->functions_allocated, sizeof *dump->functions);
 	if (r < 0)
 		return r;
 	*ret = (uint32_t)dump->n_functions;
-	dump->functions[dump->n_functions++] = dump->next_address == code_address ?
-						       dump->next :
-						       (struct jitdump_function){};
+	dump->functions[dump->n_functions++] = dump->next_address == code_address ? dump->next
+										  : (struct jitdump_function){};
 	dump->next = (struct jitdump_function){};
 	return 0;
 }
@@ -238,8 +236,7 @@ static int take_move(struct reading *reading, uint64_t offset, size_t n_bytes, u
 		return r;
 	memcpy(&move, bytes, sizeof move);
 	slot = move.code_index == UINT64_MAX ? NULL : id_map_find(&dump->by_index, move.code_index + 1);
-	if (!slot || move.code_bytes > UINT64_MAX - move.new_address ||
-	    dump->ranges.n + 2 > CODE_RANGES_MAX)
+	if (!slot || move.code_bytes > UINT64_MAX - move.new_address || dump->ranges.n + 2 > CODE_RANGES_MAX)
 		return 0;
 	old = dump->ranges.ranges[slot->id];
 	name = strdup(code_range_name(&dump->ranges, &old));
@@ -290,17 +287,16 @@ static bool is_sensible(const struct debug_entry *entry, uint64_t code_address, 
 	return entry->address >= code_address && entry->line >= 0;
 }
 
-static int add_line(struct jitdump *dump, const struct debug_entry *entry, uint64_t code_address,
-		    uint32_t file)
+static int add_line(struct jitdump *dump, const struct debug_entry *entry, uint64_t code_address, uint32_t file)
 {
 	int r;
 
 	r = grow(&dump->lines, dump->n_lines, &dump->lines_allocated, sizeof *dump->lines);
 	if (r < 0)
 		return r;
-	dump->lines[dump->n_lines++] = (struct jitdump_line){
-		.offset = entry->address - code_address, .line = entry->line, .file = file
-	};
+	dump->lines[dump->n_lines++] = (struct jitdump_line){ .offset = entry->address - code_address,
+							      .line = entry->line,
+							      .file = file };
 	return 0;
 }
 
@@ -406,11 +402,17 @@ static int take_record(struct reading *reading, const struct prefix *prefix, uin
 	uint64_t since_ns = since(reading, prefix);
 
 	switch (prefix->id) {
-	case CODE_LOAD: return take_load(reading, offset, n_bytes, since_ns);
-	case CODE_MOVE: return take_move(reading, offset, n_bytes, since_ns);
-	case CODE_DEBUG_INFO: return take_debug_info(reading, offset, n_bytes);
-	case CODE_CLOSE: reading->dump->is_closed = true; return 0;
-	default: return 0; /* unwinding information, and what later versions add */
+	case CODE_LOAD:
+		return take_load(reading, offset, n_bytes, since_ns);
+	case CODE_MOVE:
+		return take_move(reading, offset, n_bytes, since_ns);
+	case CODE_DEBUG_INFO:
+		return take_debug_info(reading, offset, n_bytes);
+	case CODE_CLOSE:
+		reading->dump->is_closed = true;
+		return 0;
+	default:
+		return 0; /* unwinding information, and what later versions add */
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* jitdump.h - jit-PID.dump: a JIT's log of the code it loads, moves and replaces. Private.
  *
  * A header, then records with a time each; the file grows while the process
@@ -25,7 +26,7 @@ struct jitdump {
 	struct code_ranges ranges; /* user: index in functions */
 	struct jitdump_function {
 		uint32_t first_line, n_lines; /* in lines, ascending by offset */
-	} *functions;
+	} * functions;
 	size_t n_functions, functions_allocated;
 	struct jitdump_line *lines;
 	size_t n_lines, lines_allocated;

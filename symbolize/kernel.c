@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* kernel.c - kernel functions by address, from /proc/kallsyms.
  *
  * The file lists 100,000 to 200,000 symbols as "address type name [module]". It
@@ -40,8 +41,7 @@ static int keep_text(struct kernel_symbols *symbols, const char *text, size_t n)
 	if (symbols->n_name_bytes + n >= MAX_NAME_BYTES)
 		return -ENOMEM;
 	while (symbols->name_bytes_allocated < symbols->n_name_bytes + n + 1) {
-		r = grow(&symbols->names, symbols->name_bytes_allocated,
-			 &symbols->name_bytes_allocated, 1);
+		r = grow(&symbols->names, symbols->name_bytes_allocated, &symbols->name_bytes_allocated, 1);
 		if (r < 0)
 			return r;
 	}
@@ -102,8 +102,7 @@ static int take_line(struct kernel_symbols *symbols, const char *line, const cha
 		return 0;
 	name = rest + 3;
 	name_end = memchr(name, '\t', (size_t)(end - name)) ?: end;
-	r = grow(&symbols->entries, symbols->n_entries, &symbols->entries_allocated,
-		 sizeof *symbols->entries);
+	r = grow(&symbols->entries, symbols->n_entries, &symbols->entries_allocated, sizeof *symbols->entries);
 	if (r < 0)
 		return r;
 	module = memchr(name_end, '[', (size_t)(end - name_end));
@@ -184,8 +183,7 @@ static int compare_entries(const void *a, const void *b, void *data)
 static void sort_some(struct kernel_symbols *symbols, size_t from, size_t to)
 {
 	if (to - from > 1)
-		qsort_r(symbols->entries + from, to - from, sizeof *symbols->entries, compare_entries,
-			symbols->names);
+		qsort_r(symbols->entries + from, to - from, sizeof *symbols->entries, compare_entries, symbols->names);
 }
 
 /* How many come in the order of their addresses, from the first on. */
@@ -271,8 +269,7 @@ const struct kernel_entry *kernel_find_entry(const struct kernel_symbols *symbol
 	return low == 0 ? NULL : &symbols->entries[low - 1];
 }
 
-const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip,
-				 const char **ret_module)
+const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip, const char **ret_module)
 {
 	const struct kernel_entry *entry = kernel_find_entry(symbols, ip);
 

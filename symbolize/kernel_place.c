@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* kernel_place.c - a place in the kernel, without the address where this boot has loaded it.
  *
  * The kernel chooses where it and its modules lie at each boot (KASLR), so an absolute address in a file
@@ -20,9 +21,9 @@
 #include "base/util.h"
 #include "symbolize/kernel_private.h"
 
-#define ABSOLUTE  (UINT64_C(1) << 63)
+#define ABSOLUTE (UINT64_C(1) << 63)
 #define ELSEWHERE (UINT64_C(1) << 62)
-#define MADE      (UINT64_C(1) << 61)
+#define MADE (UINT64_C(1) << 61)
 
 enum { OFFSET_BITS = 31, HASH_BITS = 30 };
 
@@ -68,10 +69,11 @@ int kernel_find_modules(struct kernel_symbols *symbols)
 		hash = hash_of(module);
 		if (find_module(symbols, hash))
 			continue; /* entries are sorted: its first one was the lowest */
-		if (grow(&symbols->modules, symbols->n_modules, &symbols->modules_allocated, sizeof *symbols->modules) < 0)
+		if (grow(&symbols->modules, symbols->n_modules, &symbols->modules_allocated, sizeof *symbols->modules) <
+		    0)
 			return -ENOMEM;
-		symbols->modules[symbols->n_modules++] =
-			(struct kernel_module){ .start = symbols->entries[i].address, .hash = hash };
+		symbols->modules[symbols->n_modules++] = (struct kernel_module){ .start = symbols->entries[i].address,
+										 .hash = hash };
 	}
 	return 0;
 }

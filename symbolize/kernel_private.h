@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* kernel_private.h - what kernel.c reads of /proc/kallsyms, for kernel_place.c as well. Private. */
 #ifndef PROBING_SYMBOLIZE_KERNEL_PRIVATE_H
 #define PROBING_SYMBOLIZE_KERNEL_PRIVATE_H

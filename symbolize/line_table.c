@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* line_table.c - one unit's table of lines; see line_table.h.
  *
  * A table of lines is a program: run, it writes a row for each place where the line changes. libdw keeps
@@ -24,7 +25,14 @@
 #include "symbolize/effort.h"
 #include "symbolize/names.h"
 
-enum { BLOCK_ROWS = 64, BLOCK_BYTES = 4096, MAX_SECTIONS = 1 << 16, MAX_FORMATS = 16, OPCODES_A_CHECK = 1 << 12, STEPS_OF_NAME = 16 };
+enum {
+	BLOCK_ROWS = 64,
+	BLOCK_BYTES = 4096,
+	MAX_SECTIONS = 1 << 16,
+	MAX_FORMATS = 16,
+	OPCODES_A_CHECK = 1 << 12,
+	STEPS_OF_NAME = 16
+};
 
 /* The registers that are asked for. Those of a row, once it is written. */
 struct row {
@@ -507,8 +515,7 @@ static int next_row(const struct line_table *table, struct cursor *cursor, struc
 static bool ends_block(const struct mark *mark, const struct row *before, const struct row *row, unsigned n_rows,
 		       size_t at)
 {
-	return before->is_end || n_rows == BLOCK_ROWS || row->address < before->address ||
-	       at - mark->at > BLOCK_BYTES;
+	return before->is_end || n_rows == BLOCK_ROWS || row->address < before->address || at - mark->at > BLOCK_BYTES;
 }
 
 static int add_mark(struct line_table *table, const struct row *row, size_t at)
@@ -541,8 +548,8 @@ static int make_marks(struct line_table *table)
 
 		if (before.is_end)
 			is_left_out = is_dropped(row.address);
-		if (!is_left_out && (before.is_end ||
-				     ends_block(&table->marks[table->n_marks - 1], &before, &row, n_rows, at))) {
+		if (!is_left_out &&
+		    (before.is_end || ends_block(&table->marks[table->n_marks - 1], &before, &row, n_rows, at))) {
 			r = add_mark(table, &row, at);
 			if (r < 0)
 				return r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* line_table.h - one unit's table of lines: which file and line an address comes from. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_LINE_TABLE_H
 #define PROBING_SYMBOLIZE_LINE_TABLE_H
@@ -34,8 +35,7 @@ struct line_table;
  *         those of effort.h.
  * Source: DWARF 2 to 5, 6.2 "Line Number Information".
  */
-int line_table_new(const struct line_sections *sections, uint64_t offset, const char *folder,
-		   struct line_table **ret);
+int line_table_new(const struct line_sections *sections, uint64_t offset, const char *folder, struct line_table **ret);
 void line_table_free(struct line_table *table);
 void line_table_freep(struct line_table **table);
 

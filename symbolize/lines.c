@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lines.c - what debug information says about an address: functions, files, lines.
  *
  * The line table gives the file and line of the innermost function; for each
@@ -39,17 +40,18 @@ struct debug_lines {
 	Dwarf *dwarf;
 	bool has_sections;
 	struct line_sections sections;
-	struct id_map table_index; /* where a table of lines begins, plus 1 -> index */
+	struct id_map table_index;  /* where a table of lines begins, plus 1 -> index */
 	struct line_table **tables; /* NULL where libdw has to be asked */
 	size_t n_tables, tables_allocated;
-	uint64_t n_libdw_bytes; /* of tables that libdw was asked for */
+	uint64_t n_libdw_bytes;    /* of tables that libdw was asked for */
 	struct id_map libdw_index; /* where these begin, in one file or another -> 0: it may not be asked, 1: it may */
 	struct id_map whole_index; /* a relative name of libdw's, by its address -> its whole one */
 	char **wholes;
 	size_t n_wholes, wholes_allocated;
 };
 
-int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct debug_index *known, struct debug_lines **ret)
+int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct debug_index *known,
+		    struct debug_lines **ret)
 {
 	CLEANUP(debug_lines_freep) struct debug_lines *lines = NULL;
 	int r;
@@ -60,7 +62,8 @@ int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct
 	lines->shift = shift;
 	lines->dwarf = dwarf;
 	lines->has_sections = line_sections_of(dwarf, &lines->sections) >= 0;
-	r = known ? debug_functions_restore(dwarf, known, &lines->functions) : debug_functions_new(dwarf, path, &lines->functions);
+	r = known ? debug_functions_restore(dwarf, known, &lines->functions)
+		  : debug_functions_new(dwarf, path, &lines->functions);
 	if (r < 0)
 		return r;
 
@@ -299,8 +302,7 @@ static void ask_libdw(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr add
 		frame->line = 0;
 }
 
-static int set_executing_line(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr address,
-			      struct debug_frame *frame)
+static int set_executing_line(struct debug_lines *lines, Dwarf_Die *unit, Dwarf_Addr address, struct debug_frame *frame)
 {
 	struct line_table *table;
 	uint64_t file;
@@ -357,8 +359,7 @@ static uint64_t entry_of(const struct debug_lines *lines, Dwarf_Die *function)
 	return entry - lines->shift;
 }
 
-int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames,
-		     size_t max)
+int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames, size_t max)
 {
 	Dwarf_Die unit, function, chain[SYMBOL_MAX_INLINED];
 	Dwarf_Addr at = address + lines->shift;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lines.h - what debug information says about an address: functions, files, lines. */
 #ifndef PROBING_SYMBOLIZE_LINES_H
 #define PROBING_SYMBOLIZE_LINES_H
@@ -26,7 +27,8 @@ struct debug_lines;
  * @known: which unit describes which addresses, out of a cache; NULL: not known.
  * Errors: -ENOMEM; -EBADMSG what is known is not sound; those of effort.h.
  */
-int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct debug_index *known, struct debug_lines **ret);
+int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct debug_index *known,
+		    struct debug_lines **ret);
 
 /* The index of what was read; see functions.h. */
 int debug_lines_index(const struct debug_lines *lines, struct debug_index *ret);
@@ -40,7 +42,6 @@ void debug_lines_freep(struct debug_lines **lines);
  *          there is one frame without names.
  * Returns how many; 0 where nothing is known; -ENOMEM, those of effort.h.
  */
-int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames,
-		     size_t max);
+int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames, size_t max);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lookup.c - from a place in a module to the name a reader knows it by; see symbolize.h.
  *
  * A look-up asks, in this order: the symbol table and the unwind information
@@ -16,11 +17,11 @@
 
 /* What symbol table and unwind information say about an address. */
 struct place {
-	uint64_t start;      /* 0: unknown */
-	const char *linkage; /* NULL: unknown */
+	uint64_t start;       /* 0: unknown */
+	const char *linkage;  /* NULL: unknown */
 	const char *named_by; /* the symbol that it is called by, where that is another one: of a part its function's */
-	uint64_t body_of;    /* the function of Argument Clinic's that calls it; 0: none */
-	bool is_interface;   /* part of Python's C API: its own name is the best one */
+	uint64_t body_of;     /* the function of Argument Clinic's that calls it; 0: none */
+	bool is_interface;    /* part of Python's C API: its own name is the best one */
 };
 
 /* The function whose part or copy a symbol names: "f" of "f.cold"; NULL: none. */
@@ -33,8 +34,7 @@ static const struct symtab_entry *find_parent(const struct symbol_module *module
 
 static bool is_interface_name(const struct symtab_entry *entry)
 {
-	return entry->exported &&
-	       (strncmp(entry->name, "Py", 2) == 0 || strncmp(entry->name, "_Py", 3) == 0);
+	return entry->exported && (strncmp(entry->name, "Py", 2) == 0 || strncmp(entry->name, "_Py", 3) == 0);
 }
 
 /* What no symbol covers, by unwind information alone: a part of a function is called as that function is. */
@@ -58,8 +58,7 @@ static struct place find_place(const struct symbol_module *module, uint64_t addr
 	const struct symtab_entry *entry = symtab_find(module->symtab, address);
 	const struct symtab_entry *parent;
 	uint64_t start, end;
-	bool has_entry = !module->is_debug_file &&
-			 elf_file_function(module->elf, address, &start, &end) == 0;
+	bool has_entry = !module->is_debug_file && elf_file_function(module->elf, address, &start, &end) == 0;
 
 	/* A symbol without size may have ended long before. */
 	if (entry && entry->size == 0 && has_entry && start > entry->address)
@@ -115,8 +114,7 @@ static int find_method(struct symbol_module *module, const struct place *place, 
 	return 0;
 }
 
-static int keep_method_name(struct symbol_module *module, const struct method *method,
-			    const char **ret)
+static int keep_method_name(struct symbol_module *module, const struct method *method, const char **ret)
 {
 	CLEANUP(freep) char *name = NULL;
 	int r;
@@ -137,8 +135,7 @@ static int keep_offset_name(struct symbol_module *module, uint64_t offset, const
 }
 
 /* A function that stands in a symbol table or debug information. */
-static int name_by_linkage(struct symbol_module *module, const struct place *place,
-			   struct symbol *symbol)
+static int name_by_linkage(struct symbol_module *module, const struct place *place, struct symbol *symbol)
 {
 	int r;
 
@@ -153,8 +150,8 @@ static int name_by_linkage(struct symbol_module *module, const struct place *pla
 	return 0;
 }
 
-static int name_by_method(struct symbol_module *module, const struct place *place,
-			  const struct method *method, struct symbol *symbol)
+static int name_by_method(struct symbol_module *module, const struct place *place, const struct method *method,
+			  struct symbol *symbol)
 {
 	int r;
 
@@ -205,8 +202,7 @@ static int name_function(struct symbol_module *module, const struct place *place
 	return place->linkage ? 0 : name_by_offset(module, place, address, symbol);
 }
 
-static int name_inlined(struct symbol_module *module, const struct debug_frame *frame,
-			struct symbol *symbol)
+static int name_inlined(struct symbol_module *module, const struct debug_frame *frame, struct symbol *symbol)
 {
 	struct place place = { .linkage = frame->linkage ? frame->linkage : frame->name };
 
@@ -216,8 +212,8 @@ static int name_inlined(struct symbol_module *module, const struct debug_frame *
 }
 
 /* Fill one symbol from the function at frames[i]; the last one is not inlined. */
-static int fill_symbol(struct symbol_module *module, const struct debug_frame *frame,
-		       bool is_inlined, uint64_t address, struct symbol *symbol)
+static int fill_symbol(struct symbol_module *module, const struct debug_frame *frame, bool is_inlined, uint64_t address,
+		       struct symbol *symbol)
 {
 	struct place place;
 
@@ -295,8 +291,7 @@ static int look_up(struct symbol_module *module, uint64_t address, struct symbol
 		r = module_open_lines(module);
 	if (r < 0)
 		return r;
-	r = module->lines ? debug_lines_find(module->lines, address, frames, N_ELEMENTS(frames))
-			  : 0;
+	r = module->lines ? debug_lines_find(module->lines, address, frames, N_ELEMENTS(frames)) : 0;
 	if (r < 0)
 		return r;
 	n_frames = join_bodies(module, frames, (size_t)MAX(r, 1));
@@ -333,11 +328,15 @@ static int keep_texts(struct symbol_module *module, struct symbol *symbols, int 
 
 static enum symbol_limit limit_of(int result, bool is_cut)
 {
-	return is_cut ? SYMBOL_LIMIT_CUT : result == -ETIME ? SYMBOL_LIMIT_TIME : result == -E2BIG ? SYMBOL_LIMIT_MEMORY : SYMBOL_LIMIT_NONE;
+	return is_cut             ? SYMBOL_LIMIT_CUT
+	       : result == -ETIME ? SYMBOL_LIMIT_TIME
+	       : result == -E2BIG ? SYMBOL_LIMIT_MEMORY
+				  : SYMBOL_LIMIT_NONE;
 }
 
 /* Returns what looking does, or -ENODATA: the module's names have been given up. */
-static int within_limits(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max, looking_up *look)
+static int within_limits(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max,
+			 looking_up *look)
 {
 	enum symbol_limit limit;
 	struct file_guard guard;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mapped.c - names for a module of a process: from the file that it has mapped. */
 #include "base/proc.h"
 #include "base/util.h"
@@ -14,8 +15,8 @@ static int open_copy(const struct module *module, const struct build_id *id, str
 	return r < 0 ? r : symbol_module_open(module->path, fd, ret);
 }
 
-int symbol_module_open_mapped(const struct module *module, const struct build_id *id,
-			      struct symbol_search *search, struct symbol_module **ret)
+int symbol_module_open_mapped(const struct module *module, const struct build_id *id, struct symbol_search *search,
+			      struct symbol_module **ret)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *symbols = NULL;
 	char root[PROC_PATH_BYTES] = "";

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* method_scan.c - collect the C functions that Python code can call from an image.
  *
  * The scan goes over all data twice: first every PyMethodDef is collected,
@@ -22,8 +23,7 @@
 enum {
 	MAX_METHODS = 1 << 20,
 	MAX_ATTRIBUTES = 1024,
-	FLAG_HAS_AM_SEND =
-		1 << 21, /* Py_TPFLAGS_HAVE_AM_SEND: PyAsyncMethods has its fourth field */
+	FLAG_HAS_AM_SEND = 1 << 21, /* Py_TPFLAGS_HAVE_AM_SEND: PyAsyncMethods has its fourth field */
 };
 
 /* A PyMethodDef and where it stands. */
@@ -42,8 +42,7 @@ struct scan {
 	size_t n_definitions, allocated;
 };
 
-static int add_method(struct scan *scan, uint64_t address, const char *owner, const char *member,
-		      enum method_kind kind)
+static int add_method(struct scan *scan, uint64_t address, const char *owner, const char *member, enum method_kind kind)
 {
 	struct method_list *list = scan->list;
 	int r;
@@ -68,12 +67,10 @@ static int add_definition(struct scan *scan, uint64_t address, const struct foun
 
 	if (scan->n_definitions >= MAX_METHODS)
 		return 0;
-	r = effort_grow(&scan->definitions, scan->n_definitions, &scan->allocated,
-		 sizeof *scan->definitions);
+	r = effort_grow(&scan->definitions, scan->n_definitions, &scan->allocated, sizeof *scan->definitions);
 	if (r < 0)
 		return r;
-	scan->definitions[scan->n_definitions++] =
-		(struct definition){ .address = address, .method = *method };
+	scan->definitions[scan->n_definitions++] = (struct definition){ .address = address, .method = *method };
 	return 0;
 }
 
@@ -122,11 +119,12 @@ static bool may_own(const struct image_segment *segment, uint64_t address)
 		return true;
 	if (nth(words, 0) == 0) /* a name, or a count of references */
 		return false;
-	return (nth(words, 21) <= UINT32_MAX && nth(words, 2) == 0 && nth(words, 4) <= FOUND_MAX_BASIC_BYTES) || /* a type */
+	return (nth(words, 21) <= UINT32_MAX && nth(words, 2) == 0 &&
+		nth(words, 4) <= FOUND_MAX_BASIC_BYTES) || /* a type */
 	       (nth(words, 3) != 0 && nth(words, 2) <= UINT32_MAX &&
-		(uint32_t)nth(words, 1) <= FOUND_MAX_BASIC_BYTES) ||				  /* a spec */
+		(uint32_t)nth(words, 1) <= FOUND_MAX_BASIC_BYTES) ||                                     /* a spec */
 	       (nth(words, 8) != 0 && nth(words, 2) == 0 && nth(words, 3) == 0 && nth(words, 4) == 0) || /* a module */
-	       nth(words, 1) - 1 < FOUND_MAX_SLOT_OFFSET;					  /* a wrapper */
+	       nth(words, 1) - 1 < FOUND_MAX_SLOT_OFFSET;                                                /* a wrapper */
 }
 
 /* Asked at each eighth byte, looked at once a page. */
@@ -177,8 +175,7 @@ static int add_attributes(struct scan *scan, uint64_t address, const char *owner
 {
 	struct found_method getter;
 
-	for (unsigned n = 0; n < MAX_ATTRIBUTES && find_getset_def(scan->image, address, &getter);
-	     n++) {
+	for (unsigned n = 0; n < MAX_ATTRIBUTES && find_getset_def(scan->image, address, &getter); n++) {
 		int r;
 
 		address += GETSET_DEF_BYTES;
@@ -192,8 +189,7 @@ static int add_attributes(struct scan *scan, uint64_t address, const char *owner
 }
 
 /* Whether a slot exists in the type at hand, so that the word at its offset is its. */
-static bool has_slot(const struct scan *scan, const struct found_type *type,
-		     const struct python_slot *slot)
+static bool has_slot(const struct scan *scan, const struct found_type *type, const struct python_slot *slot)
 {
 	if (slot->table == SLOT_ASYNC && strcmp(slot->name, " am_send") == 0)
 		return (type->flags & FLAG_HAS_AM_SEND) != 0;
@@ -203,11 +199,9 @@ static bool has_slot(const struct scan *scan, const struct found_type *type,
 	return true;
 }
 
-static int add_slot(struct scan *scan, uint64_t function, const char *owner,
-		    const struct python_slot *slot)
+static int add_slot(struct scan *scan, uint64_t function, const char *owner, const struct python_slot *slot)
 {
-	if (function == 0 || function == IMAGE_EXTERNAL ||
-	    !image_is_function(scan->image, function))
+	if (function == 0 || function == IMAGE_EXTERNAL || !image_is_function(scan->image, function))
 		return 0;
 	return add_method(scan, function, owner, slot->name, METHOD_SLOT);
 }
@@ -222,9 +216,8 @@ static int add_type_slots(struct scan *scan, const struct found_type *type)
 		if (!has_slot(scan, type, slot))
 			continue;
 		if (slot->table != SLOT_TYPE &&
-		    (!image_word(scan->image, type->address + slot_table_offsets[slot->table],
-				 &table) ||
-		     table == 0 || !image_is_data(scan->image, table)))
+		    (!image_word(scan->image, type->address + slot_table_offsets[slot->table], &table) || table == 0 ||
+		     !image_is_data(scan->image, table)))
 			continue;
 		if (!image_word(scan->image, table + slot->offset, &function))
 			continue;
@@ -239,8 +232,7 @@ static int add_spec_slots(struct scan *scan, const struct found_spec *spec)
 {
 	uint64_t at = spec->slots, id, value;
 
-	for (unsigned n = 0; n <= SLOT_ID_MAX && find_spec_slot(scan->image, at, &id, &value);
-	     n++) {
+	for (unsigned n = 0; n <= SLOT_ID_MAX && find_spec_slot(scan->image, at, &id, &value); n++) {
 		const struct python_slot *slot = python_slot_by_id(id);
 		int r = 0;
 
@@ -290,8 +282,7 @@ static int collect_owner(struct scan *scan, uint64_t address)
 	if (find_spec(scan->image, address, &spec))
 		return add_spec_slots(scan, &spec);
 	if (find_module_def(scan->image, address, &module))
-		own_definitions(scan, module.methods,
-				strcmp(module.name, "builtins") == 0 ? NULL : module.name);
+		own_definitions(scan, module.methods, strcmp(module.name, "builtins") == 0 ? NULL : module.name);
 	else if (scan->python->is_interpreter && find_wrapper(scan->image, address, &wrapper))
 		return add_wrapper(scan, &wrapper);
 	return 0;
@@ -308,8 +299,7 @@ static int collect_owners(struct scan *scan, const struct image_segment *segment
 	return 0;
 }
 
-static int for_each_segment(struct scan *scan,
-			    int (*collect)(struct scan *, const struct image_segment *))
+static int for_each_segment(struct scan *scan, int (*collect)(struct scan *, const struct image_segment *))
 {
 	for (size_t i = 0; i < scan->image->n_segments; i++) {
 		int r;
@@ -327,8 +317,8 @@ static int add_definitions(struct scan *scan, const char *stem)
 {
 	for (size_t i = 0; i < scan->n_definitions; i++) {
 		const struct definition *at = &scan->definitions[i];
-		int r = add_method(scan, at->method.function, at->is_owned ? at->owner : stem,
-				   at->method.name, METHOD_DEFINED);
+		int r = add_method(scan, at->method.function, at->is_owned ? at->owner : stem, at->method.name,
+				   METHOD_DEFINED);
 
 		if (r < 0)
 			return r;
@@ -345,8 +335,7 @@ static int run_scan(struct scan *scan, const char *stem)
 	if (r < 0)
 		return r;
 	if (scan->n_definitions > 0)
-		qsort(scan->definitions, scan->n_definitions, sizeof *scan->definitions,
-		      compare_definitions);
+		qsort(scan->definitions, scan->n_definitions, sizeof *scan->definitions, compare_definitions);
 	r = for_each_segment(scan, collect_owners);
 	if (r < 0)
 		return r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* method_scan.h - collect the C functions that Python code can call from an image. */
 #ifndef PROBING_SYMBOLIZE_METHOD_SCAN_H
 #define PROBING_SYMBOLIZE_METHOD_SCAN_H

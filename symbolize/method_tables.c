@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* method_tables.c - C functions that Python code can call, by address.
  *
  * A function can stand in several tables. When all of them agree on its name
@@ -50,9 +51,8 @@ static int compare_methods(const void *a, const void *b)
 /* Whether a name is one of a method's own; "__trunc__" is what an operator finds it by. */
 static bool is_plain(const struct method *method)
 {
-	return method->member &&
-	       (strncmp(method->member, "__", 2) != 0 || strcmp(method->member, "__enter__") == 0 ||
-		strcmp(method->member, "__exit__") == 0);
+	return method->member && (strncmp(method->member, "__", 2) != 0 || strcmp(method->member, "__enter__") == 0 ||
+				  strcmp(method->member, "__exit__") == 0);
 }
 
 /* Whether two names of one owner mean the same to a reader: acquire, acquire_lock, __enter__. */
@@ -63,8 +63,7 @@ static bool are_aliases(const struct method *a, const struct method *b)
 
 static bool is_better_alias(const struct method *than, const struct method *method)
 {
-	if (method->kind != METHOD_DEFINED ||
-	    (than->member[0] == '_') != (method->member[0] == '_'))
+	if (method->kind != METHOD_DEFINED || (than->member[0] == '_') != (method->member[0] == '_'))
 		return method->kind == METHOD_DEFINED && than->member[0] == '_';
 	return strlen(method->member) < strlen(than->member);
 }
@@ -158,8 +157,8 @@ static int add_jump_targets(const struct image *image, struct method_tables *tab
 	return r;
 }
 
-int method_tables_new(const struct image *image, const struct python_module *python,
-		      const char *stem, struct method_tables **ret)
+int method_tables_new(const struct image *image, const struct python_module *python, const char *stem,
+		      struct method_tables **ret)
 {
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
 	int r;
@@ -239,9 +238,8 @@ const struct method *method_tables_find(const struct method_tables *tables, uint
 		else
 			high = middle;
 	}
-	return low < tables->list.n_methods && tables->list.methods[low].address == address
-		       ? &tables->list.methods[low]
-		       : NULL;
+	return low < tables->list.n_methods && tables->list.methods[low].address == address ? &tables->list.methods[low]
+											    : NULL;
 }
 
 const struct method *method_tables_nth(const struct method_tables *tables, size_t n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* method_tables.h - C functions that Python code can call, by address.
  *
  * An interpreter or extension module names its builtins in its data: arrays of
@@ -25,9 +26,8 @@ enum method_kind {
 
 struct method {
 	uint64_t address;
-	const char *owner; /* module or type; NULL: builtins */
-	const char
-		*member; /* begins with a blank where it is not a name; NULL: the owner is called */
+	const char *owner;  /* module or type; NULL: builtins */
+	const char *member; /* begins with a blank where it is not a name; NULL: the owner is called */
 	uint8_t kind;
 	bool is_body;      /* reached by a jump that is all of the method in the table */
 	bool is_shared;    /* several owners or names: this is one of them */
@@ -43,8 +43,8 @@ struct method_tables;
  * @stem:   owner of methods whose owner is not found; NULL: none. Borrowed.
  * Damaged or foreign data only finds less. Errors: -ENOMEM; those of effort.h.
  */
-int method_tables_new(const struct image *image, const struct python_module *python,
-		      const char *stem, struct method_tables **ret);
+int method_tables_new(const struct image *image, const struct python_module *python, const char *stem,
+		      struct method_tables **ret);
 
 /*
  * method_tables_restore - the same out of a cache. @methods: n of them, which need not be sound. @strings: borrowed,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module.c - one module's sources of names: opened at the first look-up, closed at the end.
  *
  * Each source is asked through an index of its own, since libdwfl's look-ups
@@ -109,8 +110,8 @@ static int find_debuginfo(Dwfl_Module *reported, void **userdata, const char *na
 	return fd;
 }
 
-static int find_no_elf(Dwfl_Module *reported, void **userdata, const char *name, Dwarf_Addr base,
-		       char **ret_name, Elf **ret_elf)
+static int find_no_elf(Dwfl_Module *reported, void **userdata, const char *name, Dwarf_Addr base, char **ret_name,
+		       Elf **ret_elf)
 {
 	(void)reported;
 	(void)userdata;
@@ -141,7 +142,8 @@ static void forget_sources(struct symbol_module *module)
 	module->reported = NULL;
 	file_mapping_free(TAKE(module->cache_file));
 	module->cached = (struct cache_entry){ 0 };
-	module->is_ready = module->tried_lines = module->tried_methods = module->tried_cache = module->has_cache_key = false;
+	module->is_ready = module->tried_lines = module->tried_methods = module->tried_cache = module->has_cache_key =
+		false;
 	module->n_found_out = 0;
 	effort_return(&module->effort, UINT64_MAX);
 }
@@ -234,8 +236,7 @@ int symbol_module_open(const char *path, int fd, struct symbol_module **ret)
 	return 0;
 }
 
-int symbol_module_open_memory(const char *name, const void *image, size_t n_bytes,
-			      struct symbol_module **ret)
+int symbol_module_open_memory(const char *name, const void *image, size_t n_bytes, struct symbol_module **ret)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
 	int r;
@@ -253,8 +254,7 @@ int symbol_module_open_memory(const char *name, const void *image, size_t n_byte
 	return 0;
 }
 
-int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search,
-			     const char *root)
+int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search, const char *root)
 {
 	CLEANUP(freep) char *copy = NULL;
 
@@ -292,8 +292,8 @@ static Dwfl_Module *report(struct symbol_module *module)
 	Dwfl_Module *reported;
 
 	if (module->memory)
-		return dwfl_report_offline_memory(module->dwfl, module->path, module->path,
-						  (char *)module->memory, module->memory_bytes);
+		return dwfl_report_offline_memory(module->dwfl, module->path, module->path, (char *)module->memory,
+						  module->memory_bytes);
 	fd = fcntl(elf_file_fd(module->elf), F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return NULL;
@@ -488,8 +488,7 @@ int module_is_nameless_internal(struct symbol_module *module, uint64_t start)
 		module->n_found_out++;
 		r = image_init(&image, module->elf);
 		if (r >= 0)
-			r = internal_functions_new(&image, module->symtab, module->methods,
-					 &module->internal);
+			r = internal_functions_new(&image, module->symtab, module->methods, &module->internal);
 		image_done(&image);
 		symbol_module_trim(module); /* all of its code has just been looked at */
 	}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module.h - one module's sources of names. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_MODULE_H
 #define PROBING_SYMBOLIZE_MODULE_H
@@ -28,17 +29,17 @@ struct symbol_module {
 	const void *memory; /* the file's image where there is no file; borrowed */
 	size_t memory_bytes;
 	struct names *kept, *readable;
-	bool is_debug_file; /* has names and lines, but no code and no unwind information */
+	bool is_debug_file;           /* has names and lines, but no code and no unwind information */
 	struct symbol_search *search; /* borrowed; NULL: the usual places */
 	struct effort effort;         /* what its names have cost, and its part of what those of all may cost */
 	enum symbol_limit limit;      /* why they were given up */
 	uint64_t n_limited;
-	char *root;                   /* in front of path; NULL: none */
+	char *root; /* in front of path; NULL: none */
 
 	/* From the first look-up on. */
 	bool is_ready;
 	Dwfl *dwfl;
-	Dwfl_Module *reported; /* the file as libdwfl knows it; NULL: it did not want it */
+	Dwfl_Module *reported;           /* the file as libdwfl knows it; NULL: it did not want it */
 	struct file_mapping *adopted[3]; /* what libdwfl has mapped: the file, its debug file, that with its symbols */
 	size_t n_adopted;
 	bool may_harm;    /* its debug information leads to a pipe or the like */

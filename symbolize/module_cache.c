@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module_cache.c - one module and the cache: what was found out about it comes from there, and goes there.
  *
  * A file of the cache counts where the module, its separate debug file and this program are the same as when it was
@@ -86,12 +87,14 @@ static int restored(int r)
 
 int module_cached_symbols(struct symbol_module *module)
 {
-	const struct cache_bytes *symbols = &module->cached.parts[CACHE_SYMBOLS], *strings = &module->cached.parts[CACHE_STRINGS];
+	const struct cache_bytes *symbols = &module->cached.parts[CACHE_SYMBOLS],
+				 *strings = &module->cached.parts[CACHE_STRINGS];
 	int r;
 
 	if (!symbols->bytes)
 		return 0;
-	r = symtab_restore(symbols->bytes, symbols->n / sizeof(struct cache_symbol), strings->bytes, strings->n, &module->symtab);
+	r = symtab_restore(symbols->bytes, symbols->n / sizeof(struct cache_symbol), strings->bytes, strings->n,
+			   &module->symtab);
 	if (r >= 0) {
 		module->symtab->has_static = module->cached.flags & CACHE_HAS_STATIC;
 		module->symtab->has_gc_main = module->cached.flags & CACHE_HAS_GC_MAIN;
@@ -101,7 +104,8 @@ int module_cached_symbols(struct symbol_module *module)
 
 int module_cached_methods(struct symbol_module *module)
 {
-	const struct cache_bytes *methods = &module->cached.parts[CACHE_METHODS], *strings = &module->cached.parts[CACHE_STRINGS];
+	const struct cache_bytes *methods = &module->cached.parts[CACHE_METHODS],
+				 *strings = &module->cached.parts[CACHE_STRINGS];
 
 	if (!methods->bytes)
 		return 0;
@@ -120,9 +124,11 @@ int module_cached_internal(struct symbol_module *module)
 
 bool module_cached_index(const struct symbol_module *module, struct debug_index *ret)
 {
-	const struct cache_bytes *units = &module->cached.parts[CACHE_UNITS], *ranges = &module->cached.parts[CACHE_RANGES];
+	const struct cache_bytes *units = &module->cached.parts[CACHE_UNITS],
+				 *ranges = &module->cached.parts[CACHE_RANGES];
 
-	*ret = (struct debug_index){ units->bytes, ranges->bytes, units->n / sizeof(uint64_t), ranges->n / sizeof(struct cache_range) };
+	*ret = (struct debug_index){ units->bytes, ranges->bytes, units->n / sizeof(uint64_t),
+				     ranges->n / sizeof(struct cache_range) };
 	return units->bytes && ranges->bytes;
 }
 
@@ -139,8 +145,9 @@ int module_cached_lines(struct symbol_module *module)
 		return 0;
 	r = unpacked_restore(image->bytes, image->n, &module->unpacked);
 	if (r >= 0)
-		r = debug_lines_new(unpacked_dwarf(module->unpacked), 0, module->debug_path ? module->debug_path : module->path,
-				    has_index ? &index : NULL, &module->lines);
+		r = debug_lines_new(unpacked_dwarf(module->unpacked), 0,
+				    module->debug_path ? module->debug_path : module->path, has_index ? &index : NULL,
+				    &module->lines);
 	if (r < 0)
 		unpacked_free(TAKE(module->unpacked));
 	return restored(r);
@@ -210,9 +217,13 @@ static int keep_symbols(struct keeping *keeping, const struct symtab *symtab)
 		struct cache_symbol *to = &keeping->symbols[i];
 		int r;
 
-		*to = (struct cache_symbol){ .address = from->address, .parent = from->parent, .body_of = from->body_of,
-					     .size = from->size, .rank = from->rank,
-					     .n_underscores = from->n_underscores, .exported = from->exported };
+		*to = (struct cache_symbol){ .address = from->address,
+					     .parent = from->parent,
+					     .body_of = from->body_of,
+					     .size = from->size,
+					     .rank = from->rank,
+					     .n_underscores = from->n_underscores,
+					     .exported = from->exported };
 		r = put_string(keeping, from->name, &to->name);
 		if (r < 0)
 			return r;
@@ -236,8 +247,11 @@ static int keep_methods(struct keeping *keeping, const struct method_tables *met
 		if (r < 0)
 			return r;
 		to = &keeping->methods[n];
-		*to = (struct cache_method){ .address = from->address, .kind = from->kind, .is_body = from->is_body,
-					     .is_shared = from->is_shared, .is_ambiguous = from->is_ambiguous };
+		*to = (struct cache_method){ .address = from->address,
+					     .kind = from->kind,
+					     .is_body = from->is_body,
+					     .is_shared = from->is_shared,
+					     .is_ambiguous = from->is_ambiguous };
 		r = put_string(keeping, from->member, &to->member);
 		if (r >= 0)
 			r = put_string(keeping, from->owner, &to->owner);
@@ -245,7 +259,8 @@ static int keep_methods(struct keeping *keeping, const struct method_tables *met
 			return r;
 	}
 	/* An interpreter's library without methods has been looked through all the same. */
-	set_part(keeping, CACHE_METHODS, keeping->methods ? (void *)keeping->methods : "", n * sizeof *keeping->methods);
+	set_part(keeping, CACHE_METHODS, keeping->methods ? (void *)keeping->methods : "",
+		 n * sizeof *keeping->methods);
 	return 0;
 }
 

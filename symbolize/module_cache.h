@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module_cache.h - one module and the cache. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_MODULE_CACHE_H
 #define PROBING_SYMBOLIZE_MODULE_CACHE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* module_lines.c - what of a module takes long to read: debug information and method tables.
  *
  * Each is opened at the first look-up that needs it, which many do not: the interpreter's own
@@ -111,7 +112,9 @@ static int open_libdwfls(struct symbol_module *module)
 	if (r < 0)
 		return r;
 	path = module->debug_path ? module->debug_path : module->path;
-	r = module_cached_index(module, &index) ? debug_lines_new(dwarf, bias - dwarf_bias, path, &index, &module->lines) : -EBADMSG;
+	r = module_cached_index(module, &index)
+		    ? debug_lines_new(dwarf, bias - dwarf_bias, path, &index, &module->lines)
+		    : -EBADMSG;
 	return r != -EBADMSG ? r : debug_lines_new(dwarf, bias - dwarf_bias, path, NULL, &module->lines);
 }
 
@@ -164,8 +167,7 @@ int module_open_methods(struct symbol_module *module)
 	module->n_found_out++;
 	r = image_init(&image, module->elf);
 	if (r >= 0)
-		r = method_tables_new(&image, &module->python,
-				      module->python.is_interpreter ? NULL : module->stem,
+		r = method_tables_new(&image, &module->python, module->python.is_interpreter ? NULL : module->stem,
 				      &module->methods);
 	image_done(&image);
 	if (r < 0)

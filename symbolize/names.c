@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* names.c - names made for display: demangled, shortened, kept once.
  *
  * Flame graphs want names that fit a box and that are equal for all places of
@@ -20,19 +21,17 @@
 #include "base/util.h"
 
 enum {
-	LONG_NAME = 120,         /* longer names lose their template arguments */
+	LONG_NAME = 120, /* longer names lose their template arguments */
 };
 
-static const char *const appendices[] = { "cold",     "part",       "constprop", "isra",
-					  "lto_priv", "localalias", "llvm" };
+static const char *const appendices[] = { "cold", "part", "constprop", "isra", "lto_priv", "localalias", "llvm" };
 
 static bool is_appendix(const char *dot)
 {
 	for (size_t i = 0; i < N_ELEMENTS(appendices); i++) {
 		size_t n = strlen(appendices[i]);
 
-		if (strncmp(dot + 1, appendices[i], n) == 0 &&
-		    (dot[1 + n] == '\0' || dot[1 + n] == '.'))
+		if (strncmp(dot + 1, appendices[i], n) == 0 && (dot[1 + n] == '\0' || dot[1 + n] == '.'))
 			return true;
 	}
 	return false;
@@ -49,13 +48,11 @@ size_t name_base_length(const char *linkage)
 /* Bytes of an operator's symbol that contain angle brackets: "operator<<" is no template. */
 static size_t operator_length(const char *at, const char *name)
 {
-	static const char *const operators[] = { "<=>", "<<=", ">>=", "->*", "<<", ">>",
-						 "<=",  ">=",  "->",  "<",   ">" };
+	static const char *const operators[] = { "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">" };
 	static const char word[] = "operator";
 	size_t n_word = sizeof word - 1;
 
-	if (strncmp(at, word, n_word) != 0 ||
-	    (at > name && (isalnum((unsigned char)at[-1]) || at[-1] == '_')))
+	if (strncmp(at, word, n_word) != 0 || (at > name && (isalnum((unsigned char)at[-1]) || at[-1] == '_')))
 		return 0;
 	for (size_t i = 0; i < N_ELEMENTS(operators); i++)
 		if (strncmp(at + n_word, operators[i], strlen(operators[i])) == 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* names.h - names made for display: demangled, shortened, kept once. */
 #ifndef PROBING_SYMBOLIZE_NAMES_H
 #define PROBING_SYMBOLIZE_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parts.c - see parts.h.
  *
  * Instructions are not decoded: each byte may begin a jump of 32 bits, which hits the middle of a function by chance once

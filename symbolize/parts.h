@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parts.h - parts of functions that no symbol names. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_PARTS_H
 #define PROBING_SYMBOLIZE_PARTS_H

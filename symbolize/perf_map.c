@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perf_map.c - see perf_map.h. */
 #include "symbolize/perf_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perf_map.h - /tmp/perf-PID.map: the names that a JIT writes down for profilers. Private.
  *
  * A line is "START SIZE NAME", numbers in hexadecimal, the name up to the end

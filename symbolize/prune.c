@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* prune.c - debug information without the types and variables of C; see prune.h.
  *
  * Two thirds of C's debug information describe types, as each unit has all types of the headers that it includes. A look-up
@@ -67,7 +68,7 @@ static int read_abbreviations(struct cursor cursor, struct abbreviations *abbrev
 		if (!effort_go_on(4))
 			return -ETIME;
 		r = effort_grow(&abbreviations->items, abbreviations->n, &abbreviations->allocated,
-			 sizeof *abbreviations->items);
+				sizeof *abbreviations->items);
 		if (r < 0)
 			return r;
 		abbreviation = &abbreviations->items[abbreviations->n++];
@@ -214,8 +215,8 @@ static bool read_entry(struct unit *unit, const struct abbreviations *abbreviati
 		if (!skip_value(unit, form) || cursor->failed)
 			return false;
 		if (name == DW_AT_language)
-			ret->language = form == DW_FORM_implicit_const ? read_number(&attributes) :
-									 number_at(value, form);
+			ret->language = form == DW_FORM_implicit_const ? read_number(&attributes)
+								       : number_at(value, form);
 		else if (form == DW_FORM_implicit_const)
 			(void)cursor_signed_leb128(&attributes);
 		if (name == DW_AT_sibling && form == DW_FORM_ref4)
@@ -367,8 +368,9 @@ int prune_types(uint8_t *info, size_t n_info, const uint8_t *abbrevs, size_t n_a
 			continue;
 		/* Units may share theirs. */
 		if (unit.abbrevs_offset != read_offset)
-			read_result = read_abbreviations((struct cursor){ abbrevs + unit.abbrevs_offset, abbrevs + n_abbrevs, false },
-							 &abbreviations);
+			read_result = read_abbreviations(
+				(struct cursor){ abbrevs + unit.abbrevs_offset, abbrevs + n_abbrevs, false },
+				&abbreviations);
 		read_offset = unit.abbrevs_offset;
 		r = read_result;
 		if (r >= 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* prune.h - debug information without the types and variables of C. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_PRUNE_H
 #define PROBING_SYMBOLIZE_PRUNE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python_module.c - what a file has to do with Python, by the names it defines and imports. */
 #include "symbolize/python_module.h"
 
@@ -9,8 +10,7 @@
 #include "base/util.h"
 #include "symbolize/effort.h"
 
-static const char *const interpreter_names[] = { "_PyRuntime", "_PyEval_EvalFrameDefault",
-						 "PyEval_EvalFrameEx" };
+static const char *const interpreter_names[] = { "_PyRuntime", "_PyEval_EvalFrameDefault", "PyEval_EvalFrameEx" };
 static const char *const main_names[] = { "Py_BytesMain", "Py_Main" };
 
 static bool is_among(const char *name, const char *const *names, size_t n_names)
@@ -25,8 +25,7 @@ static bool is_among(const char *name, const char *const *names, size_t n_names)
 static bool is_api_name(const char *name)
 {
 	name += name[0] == '_';
-	return name[0] == 'P' && name[1] == 'y' &&
-	       (name[2] == '_' || isupper((unsigned char)name[2]));
+	return name[0] == 'P' && name[1] == 'y' && (name[2] == '_' || isupper((unsigned char)name[2]));
 }
 
 static void examine_symbol(const char *name, bool defined, struct python_module *ret)
@@ -42,8 +41,7 @@ static void examine_symbol(const char *name, bool defined, struct python_module 
 		ret->is_launcher = true;
 }
 
-static void examine_section(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
-			    struct python_module *ret)
+static void examine_section(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct python_module *ret)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Sym symbol;
@@ -68,7 +66,6 @@ void python_module_examine(Elf *elf, struct python_module *ret)
 
 	*ret = (struct python_module){ 0 };
 	while ((section = elf_nextscn(elf, section)) != NULL && effort_go_on(1))
-		if (gelf_getshdr(section, &header) &&
-		    (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB))
+		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB))
 			examine_section(elf, section, &header, ret);
 }

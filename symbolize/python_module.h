@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python_module.h - what a file has to do with Python. */
 #ifndef PROBING_SYMBOLIZE_PYTHON_MODULE_H
 #define PROBING_SYMBOLIZE_PYTHON_MODULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python_types.c - recognise CPython's static structures in an image.
  *
  * There is no list of these structures in the file: every aligned address is
@@ -86,8 +87,7 @@ bool find_method_def(const struct image *image, uint64_t address, struct found_m
 	    !image_word(image, address + 8, &function))
 		return false;
 	name = find_name(image, word(image, address), "");
-	if (!name || !is_function(image, function) ||
-	    !is_optional_pointer(image, word(image, address + 24)))
+	if (!name || !is_function(image, function) || !is_optional_pointer(image, word(image, address + 24)))
 		return false;
 	*ret = (struct found_method){ .name = name, .function = function };
 	return true;
@@ -98,8 +98,7 @@ bool find_getset_def(const struct image *image, uint64_t address, struct found_m
 	uint64_t getter = word(image, address + 8);
 	const char *name = find_name(image, word(image, address), "");
 
-	if (!name || !is_optional_function(image, getter) ||
-	    !is_optional_function(image, word(image, address + 16)) ||
+	if (!name || !is_optional_function(image, getter) || !is_optional_function(image, word(image, address + 16)) ||
 	    !is_optional_pointer(image, word(image, address + 24)))
 		return false;
 	*ret = (struct found_method){
@@ -120,8 +119,8 @@ bool find_wrapper(const struct image *image, uint64_t address, struct found_wrap
 	function = word(image, address + 16);
 	wrapper = word(image, address + 24);
 	if (!name || strncmp(name, "__", 2) != 0 || !is_function(image, function) ||
-	    !is_optional_function(image, wrapper) ||
-	    !is_optional_pointer(image, word(image, address + 32)) || word(image, address + 40) > 3)
+	    !is_optional_function(image, wrapper) || !is_optional_pointer(image, word(image, address + 32)) ||
+	    word(image, address + 40) > 3)
 		return false;
 	*ret = (struct found_wrapper){
 		.name = name,
@@ -143,14 +142,12 @@ bool find_module_def(const struct image *image, uint64_t address, struct found_m
 	uint64_t methods, size;
 	const char *name;
 
-	if (!image_word(image, address + 64, &methods) || !methods ||
-	    !is_static_object(image, address) || word(image, address + 16) != 0 ||
-	    word(image, address + 24) != 0 || word(image, address + 32) != 0)
+	if (!image_word(image, address + 64, &methods) || !methods || !is_static_object(image, address) ||
+	    word(image, address + 16) != 0 || word(image, address + 24) != 0 || word(image, address + 32) != 0)
 		return false;
 	name = find_name(image, word(image, address + 40), ".");
 	size = word(image, address + 56);
-	if (!name || !image_is_data(image, methods) ||
-	    (size > MAX_MODULE_BYTES && size != UINT64_MAX) ||
+	if (!name || !image_is_data(image, methods) || (size > MAX_MODULE_BYTES && size != UINT64_MAX) ||
 	    !is_optional_pointer(image, word(image, address + 48)) ||
 	    !is_optional_data(image, word(image, address + 72)))
 		return false;
@@ -186,16 +183,14 @@ bool find_type(const struct image *image, uint64_t address, struct found_type *r
 	const char *name;
 
 	if (!image_word(image, address + 168, &flags) || flags > UINT32_MAX ||
-	    word(image, address + 32) > FOUND_MAX_BASIC_BYTES ||
-	    word(image, address + 40) > MAX_ITEM_BYTES || word(image, address + 16) != 0 ||
-	    !is_static_object(image, address))
+	    word(image, address + 32) > FOUND_MAX_BASIC_BYTES || word(image, address + 40) > MAX_ITEM_BYTES ||
+	    word(image, address + 16) != 0 || !is_static_object(image, address))
 		return false;
 	name = find_name(image, word(image, address + 24), ".-");
 	methods = word(image, address + 232);
 	getset = word(image, address + 248);
 	if (!name || !is_optional_data(image, methods) || !is_optional_data(image, getset) ||
-	    !is_optional_data(image, word(image, address + 256)) ||
-	    !has_type_functions(image, address))
+	    !is_optional_data(image, word(image, address + 256)) || !has_type_functions(image, address))
 		return false;
 	*ret = (struct found_type){
 		.name = name,
@@ -207,13 +202,11 @@ bool find_type(const struct image *image, uint64_t address, struct found_type *r
 	return true;
 }
 
-bool find_spec_slot(const struct image *image, uint64_t address, uint64_t *ret_id,
-		    uint64_t *ret_value)
+bool find_spec_slot(const struct image *image, uint64_t address, uint64_t *ret_id, uint64_t *ret_value)
 {
 	uint64_t id, value;
 
-	if (!image_word(image, address, &id) || id == 0 || id > SLOT_ID_MAX ||
-	    !image_word(image, address + 8, &value))
+	if (!image_word(image, address, &id) || id == 0 || id > SLOT_ID_MAX || !image_word(image, address + 8, &value))
 		return false;
 	*ret_id = id;
 	*ret_value = value;

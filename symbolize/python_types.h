@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python_types.h - recognise CPython's static structures in an image.
  *
  * Layouts are those of 64-bit CPython 3 without free threading. Each function
@@ -60,7 +61,6 @@ struct found_spec {
 bool find_spec(const struct image *image, uint64_t address, struct found_spec *ret);
 
 /* One PyType_Slot; false at the array's end and where there is none. */
-bool find_spec_slot(const struct image *image, uint64_t address, uint64_t *ret_id,
-		    uint64_t *ret_value);
+bool find_spec_slot(const struct image *image, uint64_t address, uint64_t *ret_id, uint64_t *ret_value);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* search.c - where separate debug files are looked for, and which are believed.
  *
  * In this order: DIR/.build-id/xx/yyyy.debug in each folder, /usr/lib/debug
@@ -121,7 +122,8 @@ int search_cached(struct symbol_search *search, const char *name, int *ret)
 
 	if (!search_has_cache(search))
 		return -ENOENT;
-	return search->options.cache ? symbol_cache_find(search->options.cache, name, ret) : opener->find_cached(opener->data, name, ret);
+	return search->options.cache ? symbol_cache_find(search->options.cache, name, ret)
+				     : opener->find_cached(opener->data, name, ret);
 }
 
 bool search_is_brief(const struct symbol_search *search)
@@ -306,8 +308,7 @@ try(const struct search_wanted *wanted, struct found *found, const char *format,
 	return 1;
 }
 
-static int try_build_id(const char *folder, const char *ending, const struct search_wanted *wanted,
-			struct found *found)
+static int try_build_id(const char *folder, const char *ending, const struct search_wanted *wanted, struct found *found)
 {
 	char text[2 * BUILD_ID_MAX + 1];
 
@@ -316,8 +317,7 @@ static int try_build_id(const char *folder, const char *ending, const struct sea
 }
 
 /* Beside the file, in .debug/ there, and as the folders mirror its place. */
-static int try_link(const struct symbol_search *search, const struct search_wanted *wanted,
-		    struct found *found)
+static int try_link(const struct symbol_search *search, const struct search_wanted *wanted, struct found *found)
 {
 	const char *slash = strrchr(wanted->path, '/');
 	int n = slash ? (int)(slash - wanted->path) : 0;
@@ -342,8 +342,7 @@ static int try_link(const struct symbol_search *search, const struct search_want
 }
 
 /* Only with a build-id: a file of that name says nothing about its contents. */
-static int try_folders(const struct symbol_search *search, const struct search_wanted *wanted,
-		       struct found *found)
+static int try_folders(const struct symbol_search *search, const struct search_wanted *wanted, struct found *found)
 {
 	int r = 0;
 
@@ -354,8 +353,7 @@ static int try_folders(const struct symbol_search *search, const struct search_w
 	return r;
 }
 
-static int try_mirrors(const struct symbol_search *search, const struct search_wanted *wanted,
-		       struct found *found)
+static int try_mirrors(const struct symbol_search *search, const struct search_wanted *wanted, struct found *found)
 {
 	int r = 0;
 
@@ -376,8 +374,7 @@ static int try_alternate(const struct search_wanted *wanted, struct found *found
 		return 0;
 	if (wanted->link[0] == '/')
 		return try(wanted, found, "%s", wanted->link);
-	return slash ? try(wanted, found, "%.*s/%s", (int)(slash - wanted->path), wanted->path,
-			   wanted->link) : 0;
+	return slash ? try(wanted, found, "%.*s/%s", (int)(slash - wanted->path), wanted->path, wanted->link) : 0;
 }
 
 int symbol_search_ask(struct symbol_search *search, const struct build_id *id, bool executable, int *ret)
@@ -394,8 +391,7 @@ int symbol_search_ask(struct symbol_search *search, const struct build_id *id, b
 	return r;
 }
 
-static int try_servers(struct symbol_search *search, const struct build_id *id, bool executable,
-		       struct found *found)
+static int try_servers(struct symbol_search *search, const struct build_id *id, bool executable, struct found *found)
 {
 	CLEANUP(closep) int fd = -1;
 	bool has_code;
@@ -415,8 +411,7 @@ static int try_servers(struct symbol_search *search, const struct build_id *id, 
 	return 1;
 }
 
-int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret,
-		      char **ret_path)
+int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret, char **ret_path)
 {
 	const bool has_id = wanted->id && wanted->id->n_bytes > 0;
 	struct found found = { .opener = search ? search->options.opener : NULL };
@@ -464,8 +459,8 @@ static bool put_back(struct found *found)
 	return true;
 }
 
-int symbol_search_find(struct symbol_search *search, const char *path, const struct build_id *id,
-		       int *ret, char **ret_path)
+int symbol_search_find(struct symbol_search *search, const char *path, const struct build_id *id, int *ret,
+		       char **ret_path)
 {
 	struct search_wanted wanted = { .path = path, .id = id };
 	struct found found = { .opener = search->options.opener };

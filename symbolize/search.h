@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* search.h - where separate debug files are looked for. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_SEARCH_H
 #define PROBING_SYMBOLIZE_SEARCH_H
@@ -25,8 +26,7 @@ struct search_wanted {
  * @ret_path: where it was, owned by the caller; "debuginfod" for a server's.
  * Errors: -ENOENT, -ENOMEM.
  */
-int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret,
-		      char **ret_path);
+int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret, char **ret_path);
 
 /*
  * search_cached - the file of a module in the cache. @name: of cache_key_name(). @ret: a descriptor, the caller's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* slots.h - the function slots of a Python type: where they stand, what Python calls them. */
 #ifndef PROBING_SYMBOLIZE_SLOTS_H
 #define PROBING_SYMBOLIZE_SLOTS_H
@@ -6,15 +7,7 @@
 #include <stdint.h>
 
 /* The structures that slots stand in. */
-enum slot_table {
-	SLOT_TYPE,
-	SLOT_ASYNC,
-	SLOT_NUMBER,
-	SLOT_SEQUENCE,
-	SLOT_MAPPING,
-	SLOT_BUFFER,
-	SLOT_N_TABLES
-};
+enum slot_table { SLOT_TYPE, SLOT_ASYNC, SLOT_NUMBER, SLOT_SEQUENCE, SLOT_MAPPING, SLOT_BUFFER, SLOT_N_TABLES };
 
 struct python_slot {
 	uint8_t id; /* in a PyType_Spec; 0: none */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* symbolize.h - from a place in a module to the name a reader knows it by.
  *
  * Sources, best first: debug information (separate files included), symbol
@@ -19,8 +20,8 @@
 
 enum symbol_role {
 	SYMBOL_PLAIN,
-	SYMBOL_BUILTIN, /* a C function that Python code can call: named "sorted", "str.join", "zlib.compress" */
-	SYMBOL_INTERNAL,    /* interpreter-internal functions between two frames that matter */
+	SYMBOL_BUILTIN,  /* a C function that Python code can call: named "sorted", "str.join", "zlib.compress" */
+	SYMBOL_INTERNAL, /* interpreter-internal functions between two frames that matter */
 };
 
 /* One function at a place; strings are owned by the symbolizer's module. */
@@ -95,7 +96,7 @@ struct symbol_opener {
 
 struct symbol_search_options {
 	const struct symbol_opener *opener; /* borrowed; NULL: the search opens files and asks servers itself */
-	const char *const *folders; /* looked through before /usr/lib/debug; copied */
+	const char *const *folders;         /* looked through before /usr/lib/debug; copied */
 	size_t n_folders;
 	/* What was found out before; borrowed. NULL: nothing. Not asked where folders are given, or servers. */
 	struct symbol_cache *cache;
@@ -140,8 +141,8 @@ int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_
  * @path: as the process named it. @ret: a descriptor; @ret_path: where it was; both the caller's.
  * Errors: -ENOENT; -ENOMEM.
  */
-int symbol_search_find(struct symbol_search *search, const char *path, const struct build_id *id,
-		       int *ret, char **ret_path);
+int symbol_search_find(struct symbol_search *search, const char *path, const struct build_id *id, int *ret,
+		       char **ret_path);
 
 /*
  * symbol_module_set_search - where this module's debug file is looked for, before the
@@ -149,8 +150,7 @@ int symbol_search_find(struct symbol_search *search, const char *path, const str
  * @search: borrowed. @root: in front of the module's path, as "/proc/12/root"; NULL: none.
  * Errors: -ENOMEM.
  */
-int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search,
-			     const char *root);
+int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search, const char *root);
 
 /*
  * symbol_module_open_mapped - the same as symbol_module_open() and _set_search(), for a module
@@ -158,8 +158,8 @@ int symbol_module_set_search(struct symbol_module *module, struct symbol_search 
  * at; by its build-id, which is in memory, another copy is as good.
  * @id: n_bytes 0: none. @search: borrowed.
  */
-int symbol_module_open_mapped(const struct module *module, const struct build_id *id,
-			      struct symbol_search *search, struct symbol_module **ret);
+int symbol_module_open_mapped(const struct module *module, const struct build_id *id, struct symbol_search *search,
+			      struct symbol_module **ret);
 
 /*
  * symbol_module_keep - put into the search's cache what was found out about a module and took long.
@@ -186,8 +186,8 @@ struct symbol_sources {
 	bool is_debug_file;     /* the module's own file was not at hand */
 	const char *debug_path; /* the separate debug file; NULL: none. The module's. */
 	enum symbol_limit limit;
-	uint64_t n_limited; /* look-ups that were answered with an offset because of it */
-	bool is_cached;     /* something came from the cache */
+	uint64_t n_limited;   /* look-ups that were answered with an offset because of it */
+	bool is_cached;       /* something came from the cache */
 	unsigned n_found_out; /* tables that were made: symbols, methods, internal functions, debug information */
 	uint64_t n_unpacked_bytes;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* symtab.c - the function symbols of one module, sorted once, searched often.
  *
  * libdwfl knows which table to read (the file's own, that of a separate debug
@@ -18,9 +19,9 @@
 #include "symbolize/names.h"
 
 enum {
-	MAX_NESTING = 16,       /* enclosing symbols are looked for this many entries back */
-	MAX_SYMBOLS = 1 << 23,  /* a web browser has some million */
-	MAX_COMPARED = 256,     /* bytes of two names at one address, which may be all alike */
+	MAX_NESTING = 16,      /* enclosing symbols are looked for this many entries back */
+	MAX_SYMBOLS = 1 << 23, /* a web browser has some million */
+	MAX_COMPARED = 256,    /* bytes of two names at one address, which may be all alike */
 	BYTES_A_STEP = 64,
 	STEPS_OF_LIBDW = 1 << 12, /* so that what it took counts at once */
 };
@@ -111,8 +112,7 @@ static int collect(struct symtab *symtab, Dwfl_Module *dwfl_module, uint64_t bia
 		size_t n_name;
 		int r;
 
-		name = dwfl_module_getsym_info(dwfl_module, i, &symbol, &address, &section, NULL,
-					       NULL);
+		name = dwfl_module_getsym_info(dwfl_module, i, &symbol, &address, &section, NULL, NULL);
 		n_name = name ? strnlen(name, NAME_MAX_BYTES) : 0;
 		if (!effort_go_on(8 + n_name / BYTES_A_STEP))
 			return -ETIME;
@@ -184,8 +184,8 @@ static int index_names(const struct symtab *symtab, struct name_index *index)
 	return 0;
 }
 
-static const struct symtab_entry *find_name(const struct symtab *symtab, const struct name_index *index, const char *name,
-					    size_t n_bytes)
+static const struct symtab_entry *find_name(const struct symtab *symtab, const struct name_index *index,
+					    const char *name, size_t n_bytes)
 {
 	for (size_t slot = hash(name, n_bytes) & (index->n_slots - 1); index->slots[slot] != 0;
 	     slot = (slot + 1) & (index->n_slots - 1)) {
@@ -278,7 +278,8 @@ int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret)
 	return 0;
 }
 
-int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *strings, size_t n_strings, struct symtab **ret)
+int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *strings, size_t n_strings,
+		   struct symtab **ret)
 {
 	CLEANUP(symtab_freep) struct symtab *symtab = calloc(1, sizeof *symtab);
 	int r;

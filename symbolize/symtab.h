@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* symtab.h - the function symbols of one module, sorted once, searched often. */
 #ifndef PROBING_SYMBOLIZE_SYMTAB_H
 #define PROBING_SYMBOLIZE_SYMTAB_H
@@ -17,14 +18,14 @@ struct symtab_entry {
 	uint32_t size;    /* 0: unknown; saturated */
 	uint8_t rank;     /* lower is preferred among names of one address */
 	uint8_t n_underscores; /* leading ones; saturated */
-	bool exported;    /* global binding */
+	bool exported;         /* global binding */
 };
 
 struct symtab {
 	struct symtab_entry *entries; /* by address, one per address */
 	size_t n_entries;
-	bool has_gc_main;  /* a "gc_collect_main", or a part of it */
-	bool has_static;   /* not only what a module exports: a whole table, or a debug file's */
+	bool has_gc_main; /* a "gc_collect_main", or a part of it */
+	bool has_static;  /* not only what a module exports: a whole table, or a debug file's */
 };
 
 /*
@@ -38,7 +39,8 @@ int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret);
  * symtab_restore - the same out of a cache. @symbols: n of them, which need not be sound. @strings: borrowed, n_strings
  * bytes that end with a NUL. Errors: -EBADMSG out of order, or without a name; -ENOMEM; those of effort.h.
  */
-int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *strings, size_t n_strings, struct symtab **ret);
+int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *strings, size_t n_strings,
+		   struct symtab **ret);
 void symtab_free(struct symtab *symtab);
 void symtab_freep(struct symtab **symtab);
 

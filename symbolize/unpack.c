@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unpack.c - an ELF image in memory, of the debug sections that names and lines take; see unpack.h.
  *
  * libdw unpacks all debug sections of a file at once, with zlib, before the first question. Half
@@ -40,7 +41,7 @@ enum { MAX_SECTIONS = 1 << 12, MAX_WANTED = 24, SECTION_ALIGNMENT = 16, STEPS_OF
 
 struct wanted {
 	const char *name;
-	const uint8_t *bytes; /* as in the file; borrowed */
+	const uint8_t *bytes;     /* as in the file; borrowed */
 	size_t n_bytes, n_packed; /* unpacked; in the file, 0: it is not packed */
 	GElf_Xword flags, entry_bytes;
 	size_t offset; /* in the image */
@@ -99,7 +100,7 @@ void unpacked_bytes(const struct unpacked *unpacked, uint64_t *ret_memory, uint6
 static bool is_asked_for(const char *name)
 {
 	static const char *const left_out[] = {
-		".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo", ".debug_frame",
+		".debug_loc",      ".debug_loclists", ".debug_macro",        ".debug_macinfo",      ".debug_frame",
 		".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames", ".debug_gnu_pubtypes", ".debug_names",
 	};
 
@@ -121,8 +122,10 @@ static int want(struct plan *plan, Elf_Scn *section, const GElf_Shdr *header, co
 		return -EBADMSG;
 	if (plan->n == MAX_WANTED)
 		return -ENOTSUP;
-	*wanted = (struct wanted){ name, data->d_buf, data->d_size, 0, header->sh_flags & ~(GElf_Xword)SHF_COMPRESSED,
-				   header->sh_entsize, 0 };
+	*wanted = (struct wanted){
+		name, data->d_buf, data->d_size, 0, header->sh_flags & ~(GElf_Xword)SHF_COMPRESSED, header->sh_entsize,
+		0
+	};
 	if (header->sh_flags & SHF_COMPRESSED) {
 		if (!gelf_getchdr(section, &packed) || data->d_size < sizeof(Elf64_Chdr))
 			return -EBADMSG;
@@ -243,23 +246,34 @@ static void fill_headers(const struct plan *plan, Elf *elf, uint8_t *image)
 
 	gelf_getehdr(elf, &original);
 	*header = (Elf64_Ehdr){
-		.e_type = original.e_type, .e_machine = original.e_machine, .e_version = EV_CURRENT,
-		.e_shoff = plan->headers_offset, .e_ehsize = sizeof *header, .e_shentsize = sizeof *sections,
-		.e_shnum = (Elf64_Half)(plan->n + 2), .e_shstrndx = (Elf64_Half)(plan->n + 1),
+		.e_type = original.e_type,
+		.e_machine = original.e_machine,
+		.e_version = EV_CURRENT,
+		.e_shoff = plan->headers_offset,
+		.e_ehsize = sizeof *header,
+		.e_shentsize = sizeof *sections,
+		.e_shnum = (Elf64_Half)(plan->n + 2),
+		.e_shstrndx = (Elf64_Half)(plan->n + 1),
 	};
 	memcpy(header->e_ident, original.e_ident, EI_NIDENT);
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct wanted *wanted = &plan->wanted[i];
 
 		sections[i + 1] = (Elf64_Shdr){
-			.sh_name = (Elf64_Word)at, .sh_type = SHT_PROGBITS, .sh_flags = wanted->flags,
-			.sh_offset = wanted->offset, .sh_size = wanted->n_bytes, .sh_addralign = 1,
+			.sh_name = (Elf64_Word)at,
+			.sh_type = SHT_PROGBITS,
+			.sh_flags = wanted->flags,
+			.sh_offset = wanted->offset,
+			.sh_size = wanted->n_bytes,
+			.sh_addralign = 1,
 			.sh_entsize = wanted->entry_bytes,
 		};
 		at += (size_t)(stpcpy(names + at, wanted->name) - (names + at)) + 1;
 	}
-	sections[plan->n + 1] = (Elf64_Shdr){ .sh_name = (Elf64_Word)at, .sh_type = SHT_STRTAB,
-					      .sh_offset = plan->names_offset, .sh_size = plan->n_names,
+	sections[plan->n + 1] = (Elf64_Shdr){ .sh_name = (Elf64_Word)at,
+					      .sh_type = SHT_STRTAB,
+					      .sh_offset = plan->names_offset,
+					      .sh_size = plan->n_names,
 					      .sh_addralign = 1 };
 	strcpy(names + at, ".shstrtab");
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unpack.h - debug information that is packed, without the parts that nobody asks for. Private to this folder. */
 #ifndef PROBING_SYMBOLIZE_UNPACK_H
 #define PROBING_SYMBOLIZE_UNPACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unpack_limits.c - what must not be handed to libdw: files that would exhaust memory.
  *
  * libdw and libelf check that they stay inside a file, but unpack what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unpack_limits.h - what must not be handed to libdw: files that would exhaust memory. */
 #ifndef PROBING_SYMBOLIZE_UNPACK_LIMITS_H
 #define PROBING_SYMBOLIZE_UNPACK_LIMITS_H

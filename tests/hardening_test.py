@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Looks whether what is installed has the protections that meson.build asks for.
 
 Usage: hardening_test.py BUILD   a build folder; its program, SQLite's extension and the agent are installed into a scratch folder

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Counts the results of 'meson test' from its logs (meson-logs/testlog.json).
 
 Usage: meson_results.py LABEL LOG...   a line per test that failed or was skipped,

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """The files of unwind/cpython/releases against the headers that are installed.
 
 Usage: releases_test.py SOURCE_ROOT. Exit status 77: no headers of any CPython.

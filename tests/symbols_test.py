@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """The program's own functions against those of the libraries that it is linked with.
 
 Usage: symbols_test.py PROGRAM. A function of ours that is called as one of theirs is called in its

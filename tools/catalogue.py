@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Tables as they are written down in src/catalogue/tables: as C descriptors, and as documentation.
 
 catalogue.py c OUTPUT FILE...         descriptors and the schema of a new recording

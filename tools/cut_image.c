@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cut_image.c - the little memory that the reader of CPython looks at, as a file.
  *
  * Runs the reader on an interpreter that stands still, keeps the pages that it reads,

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Turn a text file into a C string constant: embed.py NAME INPUT OUTPUT."""
 import sys
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Turn a file into a C array of bytes, aligned for whatever it holds: embed_bytes.py NAME INPUT OUTPUT."""
 import sys
 

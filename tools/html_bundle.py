@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Bundle the HTML flame graph's script and style: html_bundle.py NODE SOURCE MODULES OUTPUT.c LICENCES
 
 MODULES is the folder that html_modules.py filled. OUTPUT.c gets html_script, html_style and html_licences as strings;

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Fetch what the HTML flame graph is bundled from: html_modules.py NPM SOURCE BUILD
 
 Runs "npm ci" in BUILD for the package.json and the lock in SOURCE; no script of any package is run. What is there

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* layout_probe.c - prints where a CPython release has what probing reads.
  *
  * Compiled by tools/layout_probe.py against the headers of one release, 2.7 or 3.4
@@ -46,12 +47,11 @@
 static _PyRuntimeState runtime = _PyRuntimeState_INIT(runtime, _Py_Debug_Cookie);
 
 /* A field that the runtime tells, and what it says must be what the headers say. */
-#define TOLD(name, member, value)                                                                  \
-	do {                                                                                       \
-		if (runtime.debug_offsets.member != (value))                                       \
-			printf("wrong %s\n", #name);                                               \
-		printf("word %s %zu %zu\n", #name, offsetof(_Py_DebugOffsets, member) / 8,         \
-		       (size_t)(value));                                                           \
+#define TOLD(name, member, value)                                                                                      \
+	do {                                                                                                           \
+		if (runtime.debug_offsets.member != (value))                                                           \
+			printf("wrong %s\n", #name);                                                                   \
+		printf("word %s %zu %zu\n", #name, offsetof(_Py_DebugOffsets, member) / 8, (size_t)(value));           \
 	} while (0)
 #else
 #define TOLD(name, member, value) PRINT(name, value)
@@ -80,8 +80,7 @@ typedef struct {
 #endif
 #if PY_VERSION_HEX < 0x030a0000
 typedef struct {
-	PyObject_HEAD
-	PyObject *md_dict;
+	PyObject_HEAD PyObject *md_dict;
 } PyModuleObject;
 #endif
 
@@ -212,8 +211,7 @@ int main(void)
 	printf("FREE_THREADED 0\n");
 #endif
 #if PY_VERSION_HEX >= 0x03070000
-	TOLD(RUNTIME_INTERPRETERS, runtime_state.interpreters_head,
-	     offsetof(struct pyruntimestate, interpreters.head));
+	TOLD(RUNTIME_INTERPRETERS, runtime_state.interpreters_head, offsetof(struct pyruntimestate, interpreters.head));
 #endif
 #if PY_VERSION_HEX >= 0x030d0000
 	printf("N_WORDS %zu\n", sizeof(_Py_DebugOffsets) / 8);

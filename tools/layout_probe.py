@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Reads a CPython release's headers and says where it keeps what probing reads.
 
 Usage: layout_probe.py [--free-threaded] HEADERS [FILE]

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Turns the files of unwind/cpython/releases into a C table.
 
 Usage: layout_table.py OUTPUT RELEASE... Each file becomes one initialiser of

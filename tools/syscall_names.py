@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Writes the system calls of the machine that a compiler compiles for, one SYSCALL(number, "name") a line.
 
 Usage: syscall_names.py OUTPUT COMPILER...

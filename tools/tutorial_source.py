@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Extract the C file that a tutorial shows.
 
 usage: tutorial_source.py DOCUMENT OUTPUT

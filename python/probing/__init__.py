@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Recordings of probing, from Python.
 
     import probing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """python3 -m probing ...: the program probing, in place of this one."""
 import os
 import sys

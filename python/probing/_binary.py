@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where the program is, and what it says when something goes wrong."""
 import os
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python's own sqlite3, with probing's extension loaded."""
 import os
 import sqlite3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Questions in SQL, asked through the program."""
 import json
 import os

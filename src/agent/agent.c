@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* agent.c - the agent's start, its end, and what fork(2) does to it. See agent.h. */
 #include "src/agent/agent.h"
 
@@ -65,7 +66,8 @@ static bool begin_start(void)
 
 	if (before != AGENT_NONE && before != AGENT_OFF)
 		return false;
-	return __atomic_compare_exchange_n(&agent.status, &before, AGENT_STARTING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return __atomic_compare_exchange_n(&agent.status, &before, AGENT_STARTING, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
 }
 
 static int give_up(const char *reason, int error)

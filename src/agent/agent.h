@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* agent.h - what the rest of probing knows of its agent: the library that is loaded into a Python process.
  *
  * libprobing-agent.so needs libc only, and is the same file for all releases of CPython: it looks the interpreter's
@@ -21,10 +22,10 @@
 #define AGENT_MAGIC UINT64_C(0x6167656e74303031) /* "agent001" */
 
 enum agent_status {
-	AGENT_NONE,     /* loaded, never started */
+	AGENT_NONE, /* loaded, never started */
 	AGENT_STARTING,
-	AGENT_ARMED,    /* it listens */
-	AGENT_OFF,      /* it was detached, has switched itself off, or is in a forked child */
+	AGENT_ARMED, /* it listens */
+	AGENT_OFF,   /* it was detached, has switched itself off, or is in a forked child */
 };
 
 /* Options of a start, a bit each. */
@@ -34,7 +35,7 @@ struct agent_state {
 	uint64_t magic;
 	uint32_t status; /* enum agent_status */
 	uint32_t options;
-	int32_t pid;     /* that it was started in, as the process knows itself */
+	int32_t pid;              /* that it was started in, as the process knows itself */
 	int32_t listener, worker; /* its threads, the same way; 0: ended */
 	uint32_t n_starts;
 	char socket[108]; /* abstract name, without the leading NUL */
@@ -52,17 +53,17 @@ struct agent_stub {
 	/* Filled in: addresses of libc's functions, and the library. */
 	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location, close;
 	uint64_t entry; /* of a library that is loaded already; 0: it is not */
-	int32_t fd; /* what path leads to, to be closed once that is loaded; -1: none */
+	int32_t fd;     /* what path leads to, to be closed once that is loaded; -1: none */
 	uint32_t options;
 	char path[256];
 	char entry_name[32];
 	/* Results. */
-	uint32_t is_called;  /* by the thread that was used, */
-	uint32_t is_done;    /* by the one that it has started: nothing of the stub runs any more, but for its end */
+	uint32_t is_called;   /* by the thread that was used, */
+	uint32_t is_done;     /* by the one that it has started: nothing of the stub runs any more, but for its end */
 	int32_t create_error; /* of pthread_create(), an errno; -1: not called yet */
-	int32_t start_error; /* what the entry returned */
+	int32_t start_error;  /* what the entry returned */
 	uint64_t thread;
-	char error[256];     /* of dlopen() */
+	char error[256]; /* of dlopen() */
 };
 
 #endif

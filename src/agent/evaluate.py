@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What runs in the target for `probing PID eval`: Python code that works in CPython 3.6 and later alike.
 #
 # evaluate(source, name, write) runs text in __main__ and returns bytes: one that says how it ended (enum outcome of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* listener.c - the agent's thread that listens, and what it answers.
  *
  * It has a table of files of its own (CLOSE_RANGE_UNSHARE), which is empty but for what it opens itself: nothing of
@@ -31,9 +32,11 @@ enum {
 	MAX_CLIENTS = 8,
 	STACK_BYTES = 1 << 18,
 	BACKLOG = 64,
-	FIRST_BYTES = 4096,   /* of a client's buffers, which grow */
-	PATIENCE_MS = 2000,   /* an evaluation that was interrupted may take as long to end */
-	FAST_MS = 1, SLOW_MS = 5, FAST_LOOKS = 50,
+	FIRST_BYTES = 4096, /* of a client's buffers, which grow */
+	PATIENCE_MS = 2000, /* an evaluation that was interrupted may take as long to end */
+	FAST_MS = 1,
+	SLOW_MS = 5,
+	FAST_LOOKS = 50,
 };
 
 struct buffer {
@@ -332,7 +335,8 @@ static bool look(void)
 	struct pollfd polled[MAX_CLIENTS + 1] = { { .fd = on.socket, .events = POLLIN } };
 
 	for (int i = 0; i < MAX_CLIENTS; i++)
-		polled[i + 1] = (struct pollfd){ .fd = on.clients[i].fd, .events = POLLIN | (on.clients[i].out.n > 0 ? POLLOUT : 0) };
+		polled[i + 1] = (struct pollfd){ .fd = on.clients[i].fd,
+						 .events = POLLIN | (on.clients[i].out.n > 0 ? POLLOUT : 0) };
 	if (poll(polled, MAX_CLIENTS + 1, time_out()) < 0 && errno != EINTR)
 		return false;
 	if (polled[0].revents & ~POLLIN)
@@ -420,10 +424,12 @@ static int make_socket(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	for (unsigned i = 0; fd >= 0 && i < 100; i++) {
-		int n = snprintf(agent.socket, sizeof agent.socket - 1, i ? "probing-%d-%u" : "probing-%d", (int)agent.pid, i);
+		int n = snprintf(agent.socket, sizeof agent.socket - 1, i ? "probing-%d-%u" : "probing-%d",
+				 (int)agent.pid, i);
 
 		memcpy(address.sun_path + 1, agent.socket, (size_t)n);
-		if (bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
+		if (bind(fd, (struct sockaddr *)&address,
+			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0)
 			return listen(fd, BACKLOG) == 0 ? fd : -errno;
 		if (errno != EADDRINUSE)
 			break;

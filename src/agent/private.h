@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* private.h - what the parts of the agent share. Private. */
 #ifndef PROBING_AGENT_PRIVATE_H
 #define PROBING_AGENT_PRIVATE_H

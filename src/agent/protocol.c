@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* protocol.c - see protocol.h. */
 #include "src/agent/protocol.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* protocol.h - what probing and the agent inside a process say to each other.
  *
  * A message is a header of 8 bytes, numbers of a fixed size, and text up to the end. All numbers are of this machine's
@@ -33,21 +34,21 @@ enum {
 
 enum message_kind {
 	MESSAGE_HELLO = 1,
-	MESSAGE_EVALUATE,  /* numbers: [0] ms it may run, 0: no bound; text: the code */
+	MESSAGE_EVALUATE, /* numbers: [0] ms it may run, 0: no bound; text: the code */
 	MESSAGE_INTERRUPT,
 	MESSAGE_DETACH,
-	MESSAGE_WELCOME,   /* numbers: [0] process id as it knows itself; text: Python's version */
-	MESSAGE_STARTED,   /* the code runs now: the interpreter's lock has been taken */
-	MESSAGE_OUTPUT,    /* numbers: [0] 1 stdout, 2 stderr */
-	MESSAGE_RESULT,    /* numbers: [0] enum outcome; text: repr() of the value, or a traceback */
-	MESSAGE_REFUSED,   /* text: why, a clause */
+	MESSAGE_WELCOME, /* numbers: [0] process id as it knows itself; text: Python's version */
+	MESSAGE_STARTED, /* the code runs now: the interpreter's lock has been taken */
+	MESSAGE_OUTPUT,  /* numbers: [0] 1 stdout, 2 stderr */
+	MESSAGE_RESULT,  /* numbers: [0] enum outcome; text: repr() of the value, or a traceback */
+	MESSAGE_REFUSED, /* text: why, a clause */
 	MESSAGE_BYE,
 };
 
 /* How an evaluation ended. */
 enum outcome {
-	OUTCOME_VALUE,       /* of the last expression */
-	OUTCOME_NOTHING,     /* it ends with no expression, or its value is None */
+	OUTCOME_VALUE,   /* of the last expression */
+	OUTCOME_NOTHING, /* it ends with no expression, or its value is None */
 	OUTCOME_EXCEPTION,
 	OUTCOME_INTERRUPTED, /* by INTERRUPT, or by its time bound */
 	OUTCOME_NOT_STARTED, /* its time was over before the interpreter's lock could be had: it will not run */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python.c - see python.h. */
 #include "src/agent/python.h"
 
@@ -248,7 +249,8 @@ static char *copy_of(const char *text, size_t n_bytes)
 	return copy;
 }
 
-void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text, size_t *ret_bytes)
+void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text,
+		     size_t *ret_bytes)
 {
 	static const char refused[] = "the interpreter refused to run the code (an audit hook, or no memory)\n";
 	OWNED answer = NULL;

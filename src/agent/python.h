@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python.h - the interpreter that the agent is in, by functions that are looked up when it runs. Private.
  *
  * No header of Python is needed to build this, and no release is compiled in: what is called has had the same form in
@@ -42,7 +43,8 @@ void python_resume(void *paused);
  * @ret_text: to be freed; may be NULL.
  */
 typedef void python_write(int stream, const char *text, size_t n_bytes);
-void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text, size_t *ret_bytes);
+void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text,
+		     size_t *ret_bytes);
 
 /* Which thread this is to the interpreter; raise KeyboardInterrupt in that one, or take it back. Between enter and leave. */
 unsigned long python_thread(void);

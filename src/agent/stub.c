@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stub.c - the first code of ours that runs in a process.
  *
  * It is not loaded, but mapped: this section of the file, wherever there is room. Nothing in it is relocated, and it
@@ -52,7 +53,8 @@ static __attribute__((section(AGENT_STUB_SECTION), used, noinline)) UNPROTECTED 
 		if (in->fd >= 0)
 			FUNCTION(close_function *, in->close)(in->fd);
 		if (library)
-			start = FUNCTION(start_function *, FUNCTION(symbol_function *, in->dlsym)(library, in->entry_name));
+			start = FUNCTION(start_function *,
+					 FUNCTION(symbol_function *, in->dlsym)(library, in->entry_name));
 	}
 	if (start) {
 		in->start_error = start(in->options);

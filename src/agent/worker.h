@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* worker.h - the agent's thread that runs Python code, and the one evaluation that it has at a time. Private.
  *
  *            submit          takes the lock        ends         take_result

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* about.c - what a recording says of itself, and how large its parts are. */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +11,8 @@
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
 const char *const about_part_names[N_PARTS] = {
-	[PART_SAMPLES] = "samples", [PART_TREE] = "tree", [PART_NAMES] = "names", [PART_OTHER] = "other",
-	[PART_FREE] = "free",
+	[PART_SAMPLES] = "samples", [PART_TREE] = "tree", [PART_NAMES] = "names",
+	[PART_OTHER] = "other",     [PART_FREE] = "free",
 };
 
 /* A foreign file's mistakes in SQL are damage. */
@@ -61,8 +62,8 @@ static char *text_in(sqlite3_stmt *row, const char *name, const char *otherwise)
 
 static void run_done(struct about_run *run)
 {
-	char *texts[] = { run->command, run->mode, run->stack_source, run->python, run->host,
-			  run->kernel, run->probing, run->event, run->unit };
+	char *texts[] = { run->command, run->mode,    run->stack_source, run->python, run->host,
+			  run->kernel,  run->probing, run->event,        run->unit };
 
 	for (size_t i = 0; i < N_ELEMENTS(texts); i++)
 		free(texts[i]);
@@ -97,8 +98,10 @@ static int add_run(struct about *about, sqlite3_stmt *row)
 		.event = text_in(row, "event", "cpu-clock"),
 		.unit = text_in(row, "unit", "ns"),
 	};
-	return run->command && run->mode && run->stack_source && run->python && run->host && run->kernel && run->probing &&
-	       run->event && run->unit ? 0 : -ENOMEM;
+	return run->command && run->mode && run->stack_source && run->python && run->host && run->kernel &&
+			       run->probing && run->event && run->unit
+		       ? 0
+		       : -ENOMEM;
 }
 
 static int read_runs(sqlite3 *db, struct about *about)
@@ -136,15 +139,17 @@ static int read_counts(sqlite3 *db, struct about *about)
 		" coalesce((SELECT value FROM counter WHERE name = 'samples'), -1),"
 		" coalesce((SELECT value FROM counter WHERE name = 'lost'), -1),"
 		" coalesce((SELECT value FROM counter WHERE name = 'dropped'), -1)";
-	int64_t *const to[] = { &about->n_processes, &about->n_threads, &about->n_modules, &about->n_functions,
-				&about->n_frames, &about->n_stacks, &about->n_taken, &about->n_lost, &about->n_dropped };
+	int64_t *const to[] = { &about->n_processes, &about->n_threads, &about->n_modules,
+				&about->n_functions, &about->n_frames,  &about->n_stacks,
+				&about->n_taken,     &about->n_lost,    &about->n_dropped };
 	int64_t *const pauses[] = { &about->n_pauses }, *const version[] = { &about->schema_version };
 	int r;
 
 	r = read_numbers(db, sql, to, N_ELEMENTS(to));
 	if (r >= 0)
 		r = read_numbers(db, "PRAGMA user_version", version, 1);
-	if (r >= 0 && sqlite3_table_column_metadata(db, "main", "pause", NULL, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK)
+	if (r >= 0 &&
+	    sqlite3_table_column_metadata(db, "main", "pause", NULL, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK)
 		r = read_numbers(db, "SELECT count(*) FROM pause", pauses, 1);
 	return r;
 }
@@ -156,7 +161,7 @@ static enum about_part part_of(const char *table)
 		const char *table;
 		enum about_part part;
 	} parts[] = {
-		{ "stack", PART_TREE }, { "stack_total", PART_TREE }, { "frame", PART_TREE },
+		{ "stack", PART_TREE },     { "stack_total", PART_TREE }, { "frame", PART_TREE },
 		{ "function", PART_NAMES }, { "module", PART_NAMES },
 	};
 

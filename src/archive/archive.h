@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* archive.h - whole recordings: what one is, whether it is sound, and another one out of one or several.
  *
  * Readers come from store_open_reader(); samples are read as rows of the table sample and written by
@@ -62,8 +63,7 @@ struct check_result {
  * @say: hears a sentence for each thing that is wrong, at most some hundred. Borrowed for the call.
  * Errors: -ENOMEM, -EINTR. Damage is no error of this function, whatever it does to reading.
  */
-int check_recording(sqlite3 *db, void (*say)(void *data, const char *sentence), void *data,
-		    struct check_result *ret);
+int check_recording(sqlite3 *db, void (*say)(void *data, const char *sentence), void *data, struct check_result *ret);
 
 /* ---- Another one out of one or several (copy.c) ---- */
 
@@ -81,8 +81,8 @@ struct copy_options {
 
 struct copy_result {
 	uint64_t n_samples, n_runs, n_moved; /* processes that got another number */
-	char why[400]; /* of -EDOM, -ENOTUNIQ and -EBADMSG: a sentence's end; "" none */
-	size_t which;  /* the source that this is about */
+	char why[400];                       /* of -EDOM, -ENOTUNIQ and -EBADMSG: a sentence's end; "" none */
+	size_t which;                        /* the source that this is about */
 };
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * check.c - whether a recording is sound, all of it.
  *
@@ -87,18 +88,23 @@ static const struct question {
 	{ "SELECT count(*) FROM stack AS s LEFT JOIN frame AS f USING (frame) WHERE f.frame IS NULL",
 	  "stacks have a frame that is not there" },
 	{ "SELECT count(*) FROM stack AS s LEFT JOIN stack AS p ON p.stack = s.parent WHERE s.parent IS NOT NULL AND"
-	  " p.stack IS NULL", "stacks have a caller that is not there" },
+	  " p.stack IS NULL",
+	  "stacks have a caller that is not there" },
 	{ "SELECT count(*) FROM stack AS s LEFT JOIN stack AS p ON p.stack = s.parent"
 	  " WHERE s.depth IS NOT coalesce(p.depth + 1, 0) AND (s.parent IS NULL OR p.stack IS NOT NULL)",
 	  "stacks have a depth that is not their caller's and one more" },
 	{ "SELECT count(*) FROM frame AS f LEFT JOIN function AS n USING (function) WHERE f.function IS NOT NULL AND"
-	  " n.function IS NULL", "frames have a function that is not there" },
+	  " n.function IS NULL",
+	  "frames have a function that is not there" },
 	{ "SELECT count(*) FROM frame AS f LEFT JOIN module AS m USING (module) WHERE f.module IS NOT NULL AND"
-	  " m.module IS NULL", "frames have a module that is not there" },
+	  " m.module IS NULL",
+	  "frames have a module that is not there" },
 	{ "SELECT count(*) FROM function AS f LEFT JOIN module AS m USING (module) WHERE f.module IS NOT NULL AND"
-	  " m.module IS NULL", "functions have a module that is not there" },
+	  " m.module IS NULL",
+	  "functions have a module that is not there" },
 	{ "SELECT count(*) FROM frame AS f LEFT JOIN frame AS o ON o.frame = f.inlined_into WHERE f.inlined_into IS NOT"
-	  " NULL AND o.frame IS NULL", "frames are inlined into one that is not there" },
+	  " NULL AND o.frame IS NULL",
+	  "frames are inlined into one that is not there" },
 	{ "SELECT count(*) FROM stack_total AS t LEFT JOIN stack AS s USING (stack) WHERE t.stack <> 0 AND s.stack IS NULL",
 	  "totals have a stack that is not there" },
 	{ "SELECT count(*) FROM (SELECT pid, tid, stack, sum(samples) AS n, sum(weight) AS weight FROM"
@@ -106,7 +112,8 @@ static const struct question {
 	  "  SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample GROUP BY 1, 2, 3)"
 	  /* what others wrote often has no samples one by one */
 	  " GROUP BY 1, 2, 3) WHERE CASE WHEN EXISTS (SELECT 1 FROM run WHERE mode = 'imported') THEN n < 0 OR weight < 0"
-	  " ELSE n <> 0 OR weight <> 0 END", "totals are not the sums of their samples" },
+	  " ELSE n <> 0 OR weight <> 0 END",
+	  "totals are not the sums of their samples" },
 	{ "SELECT (SELECT value FROM counter WHERE name = 'samples') IS NOT NULL AND"
 	  " (SELECT value FROM counter WHERE name = 'samples')"
 	  " <> (SELECT count(*) FROM sample) + coalesce((SELECT value FROM counter WHERE name = 'dropped'), 0)",
@@ -168,7 +175,9 @@ static int check_samples(struct check *check)
 		n_bad += !is_sample(rows);
 	}
 	if (n_bad > 0)
-		wrong(check, "%" PRIu64 " samples hold values that no recorder writes, or have a stack that is not there", n_bad);
+		wrong(check,
+		      "%" PRIu64 " samples hold values that no recorder writes, or have a stack that is not there",
+		      n_bad);
 	return judge(check, code, "a sample");
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * copy.c - one recording made of one or several, from the first row to a file that stands alone.
  *
@@ -79,7 +80,8 @@ int copy_columns(sqlite3 *from, sqlite3 *to, const char *table, char **ret)
 		const char *name = (const char *)sqlite3_column_text(row, 0);
 
 		code = SQLITE_OK;
-		if (name && sqlite3_table_column_metadata(to, "main", table, name, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK)
+		if (name &&
+		    sqlite3_table_column_metadata(to, "main", table, name, NULL, NULL, NULL, NULL, NULL) == SQLITE_OK)
 			sqlite3_str_appendf(columns, sqlite3_str_length(columns) == 0 ? "\"%w\"" : ", \"%w\"", name);
 	}
 	*ret = sqlite3_str_finish(columns);
@@ -119,8 +121,9 @@ static int add_field(struct fields *fields, sqlite3_stmt *row)
 	if (fields->n == MAX_FIELDS)
 		return -EBADMSG;
 	fields->names[fields->n] = strdup(name ? name : "");
-	fields->types[fields->n] = strdup(type && strcmp(type, "BLOB") == 0 ? "BLOB" : type && strcmp(type, "INTEGER") == 0
-					  ? "INTEGER" : "TEXT");
+	fields->types[fields->n] = strdup(type && strcmp(type, "BLOB") == 0      ? "BLOB"
+					  : type && strcmp(type, "INTEGER") == 0 ? "INTEGER"
+										 : "TEXT");
 	fields->columns[fields->n] = (struct field_column){ fields->names[fields->n], fields->types[fields->n] };
 	fields->n++;
 	return fields->names[fields->n - 1] && fields->types[fields->n - 1] ? 0 : -ENOMEM;
@@ -176,7 +179,8 @@ static int make_fields(struct copy *copy, const struct source *sources, size_t n
 		if (r < 0 || are_same(first, other))
 			continue;
 		copy->result->which = i;
-		snprintf(copy->result->why, sizeof copy->result->why, "its tracepoint has other fields, as on another kernel");
+		snprintf(copy->result->why, sizeof copy->result->why,
+			 "its tracepoint has other fields, as on another kernel");
 		return -EDOM;
 	}
 	if (r < 0 || !first)
@@ -191,8 +195,9 @@ static int make_fields(struct copy *copy, const struct source *sources, size_t n
 /* What one of a newer version leaves behind is not taken for a user's. */
 static int copy_others(struct copy *copy, struct source *source)
 {
-	static const char sql[] = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
-				  " AND name <> 'sample'";
+	static const char sql[] =
+		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+		" AND name <> 'sample'";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int code = SQLITE_OK, r;
 
@@ -222,7 +227,10 @@ static const char *const last_sql[] = {
 	"DELETE FROM function WHERE function NOT IN (SELECT function FROM frame WHERE function IS NOT NULL)",
 	("DELETE FROM module WHERE module NOT IN (SELECT module FROM frame WHERE module IS NOT NULL"
 	 " UNION SELECT module FROM function WHERE module IS NOT NULL UNION SELECT module FROM anchor_location)"),
-	"DROP INDEX copy_module", "DROP INDEX copy_function", "DROP INDEX copy_frame", "DROP INDEX copy_stack",
+	"DROP INDEX copy_module",
+	"DROP INDEX copy_function",
+	"DROP INDEX copy_frame",
+	"DROP INDEX copy_stack",
 	"DROP TABLE temp.taken",
 };
 

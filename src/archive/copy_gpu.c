@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * copy_gpu.c - what ran on GPUs, of those recordings that were given it: the traces one after the other.
  *
@@ -23,7 +24,8 @@ static char *insert_sql(const char *table, const char *columns, int n)
 }
 
 /* @key: the table's own number; a trace's is kept behind those that are there. */
-static int bind_column(const struct source *source, sqlite3_stmt *row, int column, const char *key, int64_t n_before, sqlite3_stmt *to)
+static int bind_column(const struct source *source, sqlite3_stmt *row, int column, const char *key, int64_t n_before,
+		       sqlite3_stmt *to)
 {
 	const char *name = sqlite3_column_name(row, column);
 	sqlite3_value *value = sqlite3_column_value(row, column);
@@ -54,7 +56,8 @@ static int copy_rows(struct copy *copy, struct source *source, const char *table
 	sqlite3_free(sql);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		for (int i = 0; i < sqlite3_column_count(rows) && r >= 0; i++)
-			r = store_errno(copy->db, bind_column(source, rows, i, table + strlen("gpu_"), n_before, write));
+			r = store_errno(copy->db,
+					bind_column(source, rows, i, table + strlen("gpu_"), n_before, write));
 		if (r >= 0)
 			r = copy_run(copy->db, write);
 		if (r >= 0)

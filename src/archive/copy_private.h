@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* copy_private.h - what the files that make one recording out of others share. */
 #ifndef PROBING_COPY_PRIVATE_H
 #define PROBING_COPY_PRIVATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * copy_samples.c - the samples of all sources, in order of time, and what they add up to.
  *
@@ -13,8 +14,8 @@
 /* The columns that are read, as the table has them; older files have fewer. */
 enum { TIMESTAMP, PID, TID, CPU, WEIGHT, VERDICT, END, STACK, GIL, GC, STATE, N_COLUMNS };
 static const char *const names[N_COLUMNS] = {
-	[TIMESTAMP] = "timestamp", [PID] = "pid", [TID] = "tid",     [CPU] = "cpu", [WEIGHT] = "weight",
-	[VERDICT] = "verdict",	   [END] = "stack_end", [STACK] = "stack", [GIL] = "gil", [GC] = "gc",
+	[TIMESTAMP] = "timestamp", [PID] = "pid",       [TID] = "tid",     [CPU] = "cpu", [WEIGHT] = "weight",
+	[VERDICT] = "verdict",     [END] = "stack_end", [STACK] = "stack", [GIL] = "gil", [GC] = "gc",
 	[STATE] = "state",
 };
 
@@ -143,7 +144,8 @@ static int read_sample(const struct head *head, struct sample_row *ret)
 	int64_t pid = integer_at(head, PID), moved = 0, stack = 0;
 	enum verdict verdict;
 
-	if (verdict_parse(text_at(head, VERDICT), &verdict) < 0 || end < 0 || !numbers_find(&head->source->numbers[KIND_PROCESS], pid, &moved) ||
+	if (verdict_parse(text_at(head, VERDICT), &verdict) < 0 || end < 0 ||
+	    !numbers_find(&head->source->numbers[KIND_PROCESS], pid, &moved) ||
 	    !numbers_find(&head->source->numbers[KIND_STACK], integer_at(head, STACK), &stack))
 		return -EBADMSG;
 	*ret = (struct sample_row){
@@ -279,8 +281,10 @@ int copy_totals(struct copy *copy, struct source *source)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int code, r;
 
-	r = store_errno(source->db, sqlite3_prepare_v2(source->db, "SELECT pid, tid, stack, samples, weight FROM"
-								   " stack_total", -1, &rows, NULL));
+	r = store_errno(source->db, sqlite3_prepare_v2(source->db,
+						       "SELECT pid, tid, stack, samples, weight FROM"
+						       " stack_total",
+						       -1, &rows, NULL));
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW)
 		r = put_total(copy, source, rows);
 	if (r >= 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * copy_tree.c - modules, functions, frames and stacks of a source, where equal ones become one.
  *
@@ -30,6 +31,7 @@ struct table {
 	struct column columns[MAX_COLUMNS];
 };
 
+/* clang-format off */
 static const struct table tables[] = {
 	{ "module", "modules", "module", "path, build_id", KIND_MODULE,
 	  { { "module", KIND_NONE }, { "path", KIND_NONE }, { "build_id", KIND_NONE } } },
@@ -44,6 +46,7 @@ static const struct table tables[] = {
 	{ "stack", "stacks", "depth, stack", "frame, parent", KIND_STACK,
 	  { { "stack", KIND_NONE }, { "parent", KIND_STACK }, { "frame", KIND_FRAME }, { "depth", KIND_NONE } } },
 };
+/* clang-format on */
 
 static unsigned n_columns(const struct table *table)
 {
@@ -124,8 +127,8 @@ static int next_number(struct passage *passage)
 	char sql[160];
 	int r;
 
-	sqlite3_snprintf(sizeof sql, sql, "SELECT coalesce(max(\"%w\"), 0) + 1 FROM \"%w\" WHERE \"%w\" < %lld", name, name,
-			 name, (long long)FIRST_INLINED);
+	sqlite3_snprintf(sizeof sql, sql, "SELECT coalesce(max(\"%w\"), 0) + 1 FROM \"%w\" WHERE \"%w\" < %lld", name,
+			 name, name, (long long)FIRST_INLINED);
 	r = copy_number(passage->copy->db, sql, &passage->next);
 	if (r < 0)
 		return r;
@@ -144,8 +147,8 @@ static int open_passage(struct passage *passage)
 	sqlite3_snprintf(sizeof sql, sql, "SELECT count(*) FROM \"%w\"", table->name);
 	r = copy_number(passage->source->db, sql, &n);
 	passage->n_all = (uint64_t)n;
-	sqlite3_snprintf(sizeof sql, sql, "CREATE INDEX IF NOT EXISTS \"copy_%w\" ON \"%w\"(%s)", table->name, table->name,
-			 table->index);
+	sqlite3_snprintf(sizeof sql, sql, "CREATE INDEX IF NOT EXISTS \"copy_%w\" ON \"%w\"(%s)", table->name,
+			 table->name, table->index);
 	if (r >= 0)
 		r = store_errno(passage->copy->db, sqlite3_exec(passage->copy->db, sql, NULL, NULL, NULL));
 	if (r >= 0)
@@ -204,7 +207,8 @@ static int find_row(struct passage *passage, int64_t *ret)
 
 static int insert_row(struct passage *passage, int64_t old, int64_t *ret)
 {
-	int64_t number = passage->table->kind == KIND_FRAME && old >= FIRST_INLINED ? passage->next_inlined++ : passage->next++;
+	int64_t number = passage->table->kind == KIND_FRAME && old >= FIRST_INLINED ? passage->next_inlined++
+										    : passage->next++;
 	int code, r;
 
 	sqlite3_bind_int64(passage->insert, 1, number);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge.c - runs, processes and what else is told by a process' number, of several recordings in one.
  *
@@ -29,7 +30,8 @@ static int read_text(sqlite3 *db, const char *sql, char to[64])
 /* What weights are of: files of before samples had events are of time. */
 static int read_kind(sqlite3 *db, char mode[64], char event[64])
 {
-	bool has_event = sqlite3_table_column_metadata(db, "main", "run", "event", NULL, NULL, NULL, NULL, NULL) == SQLITE_OK;
+	bool has_event = sqlite3_table_column_metadata(db, "main", "run", "event", NULL, NULL, NULL, NULL, NULL) ==
+			 SQLITE_OK;
 	int r;
 
 	r = read_text(db, "SELECT mode FROM run LIMIT 1", mode);
@@ -50,8 +52,8 @@ int merge_check(struct copy *copy, const struct source *sources, size_t n_source
 			continue;
 		copy->result->which = i;
 		snprintf(copy->result->why, sizeof copy->result->why,
-			 "samples of mode %s at %s, of mode %s at %s before: what they weigh cannot be added up", other_mode,
-			 other_event, mode, event);
+			 "samples of mode %s at %s, of mode %s at %s before: what they weigh cannot be added up",
+			 other_mode, other_event, mode, event);
 		return -EDOM;
 	}
 	return r;
@@ -71,20 +73,25 @@ static const struct moved moved[] = {
 	{ "process", "SELECT pid, parent_pid, name, command, python, started, ended FROM process",
 	  "INSERT INTO process(pid, parent_pid, name, command, python, started, ended) VALUES(?1,?2,?3,?4,?5,?6,?7)"
 	  " ON CONFLICT(pid) DO UPDATE SET python = coalesce(python, excluded.python), started = min(started, excluded.started),"
-	  " ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended))", 3, 0 },
+	  " ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended))",
+	  3, 0 },
 	{ "thread", "SELECT pid, tid, name, started, ended FROM thread",
 	  "INSERT INTO thread(pid, tid, name, started, ended) VALUES(?1,?2,?3,?4,?5)"
 	  " ON CONFLICT(pid, tid) DO UPDATE SET started = min(started, excluded.started),"
-	  " ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended))", 1, 2 },
+	  " ended = max(coalesce(ended, excluded.ended), coalesce(excluded.ended, ended))",
+	  1, 2 },
 	{ "pause", "SELECT started, ended FROM pause",
-	  "INSERT INTO pause(started, ended) VALUES(?1,?2) ON CONFLICT(started) DO UPDATE SET ended = excluded.ended", 0, 0 },
+	  "INSERT INTO pause(started, ended) VALUES(?1,?2) ON CONFLICT(started) DO UPDATE SET ended = excluded.ended",
+	  0, 0 },
 	{ "counter", "SELECT name, value FROM counter WHERE name <> '" STORE_SEAL "'",
 	  "INSERT INTO counter(name, value) VALUES(?1,?2) ON CONFLICT(name) DO UPDATE SET value = CASE name"
-	  " WHEN 'first sample ns' THEN min(value, excluded.value) ELSE value + excluded.value END", 0, 0 },
+	  " WHEN 'first sample ns' THEN min(value, excluded.value) ELSE value + excluded.value END",
+	  0, 0 },
 };
 
 /* The value of a column, as it is in the new file. */
-static int bind_moved(const struct moved *what, const struct source *source, sqlite3_stmt *row, int column, sqlite3_stmt *to)
+static int bind_moved(const struct moved *what, const struct source *source, sqlite3_stmt *row, int column,
+		      sqlite3_stmt *to)
 {
 	const struct numbers *numbers = &source->numbers[KIND_PROCESS];
 	int64_t value = sqlite3_column_int64(row, column), pid = sqlite3_column_int64(row, 0), new = 0;
@@ -135,7 +142,8 @@ static int link_run(struct copy *copy, struct source *source, int64_t old, int64
 	const char *known = "SELECT pid, was FROM run_process WHERE run = ?1";
 	int code, r;
 
-	r = copy_prepare(source->db, copy_has(source->db, "run_process") ? known : "SELECT pid, pid FROM process", &rows);
+	r = copy_prepare(source->db, copy_has(source->db, "run_process") ? known : "SELECT pid, pid FROM process",
+			 &rows);
 	if (r >= 0)
 		r = copy_prepare(copy->db, "INSERT OR IGNORE INTO run_process(run, pid, was) VALUES(?1,?2,?3)", &write);
 	if (r < 0)
@@ -166,8 +174,9 @@ static int put_run(struct copy *copy, struct source *source, sqlite3_stmt *row, 
 	r = copy_number(copy->db, "SELECT coalesce(max(run), 0) + 1 FROM run", &run);
 	for (int i = 0; i < sqlite3_column_count(row) && r >= 0; i++)
 		r = store_errno(copy->db, i == run_at ? sqlite3_bind_int64(write, i + 1, run)
-					  : i == pid_at ? sqlite3_bind_int64(write, i + 1, pid)
-							: sqlite3_bind_value(write, i + 1, sqlite3_column_value(row, i)));
+					  : i == pid_at
+						  ? sqlite3_bind_int64(write, i + 1, pid)
+						  : sqlite3_bind_value(write, i + 1, sqlite3_column_value(row, i)));
 	if (r >= 0)
 		r = copy_run(copy->db, write);
 	if (r >= 0)
@@ -230,8 +239,10 @@ static int move_bench(struct copy *copy, struct source *source, int64_t n_before
 		return 0;
 	r = copy_prepare(source->db, read_sql, &rows);
 	if (r >= 0)
-		r = copy_prepare(copy->db, "INSERT INTO bench_run(run, command, started, wall, user, sys, max_rss, exit_status)"
-				 " VALUES(nullif(?1, 0) + ?9,?2,?3,?4,?5,?6,?7,?8)", &write);
+		r = copy_prepare(copy->db,
+				 "INSERT INTO bench_run(run, command, started, wall, user, sys, max_rss, exit_status)"
+				 " VALUES(nullif(?1, 0) + ?9,?2,?3,?4,?5,?6,?7,?8)",
+				 &write);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		for (int i = 0; i < sqlite3_column_count(rows); i++)
 			sqlite3_bind_value(write, i + 1, sqlite3_column_value(rows, i));
@@ -255,8 +266,10 @@ static int move_places(struct copy *copy, struct source *source)
 
 	if (!copy_has(source->db, "anchor_location"))
 		return 0;
-	r = copy_prepare(source->db, "SELECT module, address, holds, is_leaf, below_cfa, register, agreed, tries"
-				" FROM anchor_location", &rows);
+	r = copy_prepare(source->db,
+			 "SELECT module, address, holds, is_leaf, below_cfa, register, agreed, tries"
+			 " FROM anchor_location",
+			 &rows);
 	if (r >= 0)
 		r = copy_prepare(copy->db, write_sql, &write);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {

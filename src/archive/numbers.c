@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* numbers.c - which number a row of a source has in the new file. */
 #include <errno.h>
 

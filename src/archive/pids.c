@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pids.c - which number a process of one recording has in another, where there are others.
  *
@@ -41,10 +42,8 @@ static const char same_sql[] =
 	" WHERE p.pid = ?1 AND r.host = ?2 AND p.name = ?3 AND p.command = ?4"
 	" AND coalesce(p.ended >= ?5, 1) AND coalesce(?6 >= p.started, 1)";
 /* A parent that was not recorded is told by its number alone. */
-static const char nameless_sql[] =
-	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process WHERE pid = ?1)";
-static const char taken_sql[] =
-	"SELECT 1 FROM temp.taken WHERE pid = ?1";
+static const char nameless_sql[] = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM process WHERE pid = ?1)";
+static const char taken_sql[] = "SELECT 1 FROM temp.taken WHERE pid = ?1";
 static const char their_process_sql[] =
 	"SELECT ?1, (SELECT host FROM run LIMIT 1), name, command, started, ended FROM process WHERE pid = ?1";
 
@@ -116,7 +115,8 @@ static int choose(struct numbering *numbering, int64_t pid, int64_t *ret)
 		return 0;
 	}
 	snprintf(numbering->copy->result->why, sizeof numbering->copy->result->why,
-		 "there are no more numbers that keep its process %lld apart from others of that number", (long long)pid);
+		 "there are no more numbers that keep its process %lld apart from others of that number",
+		 (long long)pid);
 	numbering->copy->result->which = numbering->source->index;
 	return -ENOTUNIQ;
 }
@@ -150,8 +150,9 @@ int merge_numbers(struct copy *copy, struct source *source)
 	CLEANUP(numbering_done) struct numbering numbering = { .copy = copy, .source = source };
 	int code, r;
 
-	r = store_errno(copy->db, sqlite3_exec(copy->db, "CREATE TEMP TABLE IF NOT EXISTS taken(pid INTEGER PRIMARY KEY)",
-					       NULL, NULL, NULL));
+	r = store_errno(copy->db,
+			sqlite3_exec(copy->db, "CREATE TEMP TABLE IF NOT EXISTS taken(pid INTEGER PRIMARY KEY)", NULL,
+				     NULL, NULL));
 	if (r >= 0)
 		r = store_errno(copy->db, sqlite3_exec(copy->db, run_process_sql, NULL, NULL, NULL));
 	if (r >= 0)

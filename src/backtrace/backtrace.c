@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* backtrace.c - all threads of a process, one after the other; see backtrace.h.
  *
  * What stops threads is a thread of its own, which ends before anything is named: with
@@ -142,8 +143,7 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 }
 
 /* Nothing of it moves. */
-static int take_held(struct look *look, struct backtrace_thread *thread, const struct regs *regs,
-		     struct raw_stack *raw)
+static int take_held(struct look *look, struct backtrace_thread *thread, const struct regs *regs, struct raw_stack *raw)
 {
 	struct stack stack;
 	int r;
@@ -369,7 +369,7 @@ static int name_all(struct look *look)
 
 		tell_progress(look, "threads named", i, backtrace->n_threads);
 		r = frame_names_put(names, look->options, look->stacks[i].frames, look->stacks[i].n_frames,
-			      thread->locals, &thread->frames, &thread->n_frames);
+				    thread->locals, &thread->frames, &thread->n_frames);
 		if (r >= 0 && thread->has_tasks)
 			r = backtrace_name_tasks(names, look->options, &look->stacks[i].tasks, look->stacks[i].frames,
 						 look->stacks[i].n_frames, thread);
@@ -474,8 +474,7 @@ static int look_at(struct look *look)
 	return name_all(look);
 }
 
-int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options,
-		   struct backtrace **ret)
+int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options, struct backtrace **ret)
 {
 	CLEANUP(look_done) struct look look = { .session = session, .options = options };
 	int r;

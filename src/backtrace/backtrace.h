@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* backtrace.h - the stacks of a running process, of one instant each.
  *
  * Each thread is stopped by ptrace(2), read, and let go before the next one: no two
@@ -36,12 +37,12 @@ struct backtrace_options {
 	pid_t pid;
 	const char *core;       /* a core file instead of a process; NULL: none */
 	const char *executable; /* of a core file: its program's file, where that has moved; NULL: it has not */
-	pid_t tid;    /* only this thread; 0: all */
-	bool no_stop; /* stop nobody: Python frames alone, from memory */
-	bool show_interpreter; /* interpreter-internal functions as frames too */
-	bool no_native;        /* Python frames alone */
-	bool async;            /* the tasks of event loops, too */
-	bool locals;           /* the variables of Python frames, too */
+	pid_t tid;              /* only this thread; 0: all */
+	bool no_stop;           /* stop nobody: Python frames alone, from memory */
+	bool show_interpreter;  /* interpreter-internal functions as frames too */
+	bool no_native;         /* Python frames alone */
+	bool async;             /* the tasks of event loops, too */
+	bool locals;            /* the variables of Python frames, too */
 	/* Told between two threads, while none is stopped: how far the look is. NULL: nobody asks. */
 	void (*progress)(void *data, const char *what, size_t n_done, size_t n_all);
 	void *progress_data;
@@ -49,29 +50,29 @@ struct backtrace_options {
 
 struct backtrace_frame {
 	enum frame_kind kind;
-	bool is_builtin;    /* a C function that Python code can call */
-	const char *name;   /* never NULL */
-	const char *file;   /* NULL: unknown */
-	const char *module; /* path of a native frame's; NULL: none, or unknown */
-	int line;           /* executing; 0: unknown */
-	uint64_t address;   /* native: where it goes on, in the process; 0: Python, or unknown */
+	bool is_builtin;                /* a C function that Python code can call */
+	const char *name;               /* never NULL */
+	const char *file;               /* NULL: unknown */
+	const char *module;             /* path of a native frame's; NULL: none, or unknown */
+	int line;                       /* executing; 0: unknown */
+	uint64_t address;               /* native: where it goes on, in the process; 0: Python, or unknown */
 	const struct py_locals *locals; /* NULL: not asked for, or no Python frame */
 };
 
 /* Whether, and why not, a thread was stopped. */
 enum backtrace_stop {
 	STOP_DONE,
-	STOP_NOT_WANTED,   /* nobody was to be stopped */
-	STOP_REFUSED,      /* no permission */
-	STOP_TIMED_OUT,    /* it did not get to where it can be: see state and wchan */
-	STOP_HAS_ENDED,    /* a main thread that has ended before others */
+	STOP_NOT_WANTED,    /* nobody was to be stopped */
+	STOP_REFUSED,       /* no permission */
+	STOP_TIMED_OUT,     /* it did not get to where it can be: see state and wchan */
+	STOP_HAS_ENDED,     /* a main thread that has ended before others */
 	STOP_OTHER_MACHINE, /* it runs 32-bit code */
 	STOP_DUMPED         /* there is nobody to be stopped: a core file */
 };
 
 /* What kind of lock a thread waits for. */
 enum backtrace_lock {
-	LOCK_UNKNOWN,   /* none, or something else that is built on futex(2) */
+	LOCK_UNKNOWN, /* none, or something else that is built on futex(2) */
 	LOCK_GIL,
 	LOCK_MUTEX,     /* of the C library */
 	LOCK_PYTHON,    /* threading.Lock: nothing tells who holds it */
@@ -101,22 +102,22 @@ struct backtrace_wait {
 
 /* A task of an event loop. */
 struct backtrace_task {
-	char *name;        /* "": it has none */
-	bool is_running;   /* then its frames are those at the inner end of its thread's */
+	char *name;                     /* "": it has none */
+	bool is_running;                /* then its frames are those at the inner end of its thread's */
 	struct backtrace_frame *frames; /* innermost first */
 	size_t n_frames;
-	size_t *awaiters;  /* tasks that wait for it, by their place among those of the thread */
+	size_t *awaiters; /* tasks that wait for it, by their place among those of the thread */
 	size_t n_awaiters;
 };
 
 struct backtrace_thread {
 	pid_t tid;
-	char *name;    /* as the kernel has it */
+	char *name;        /* as the kernel has it */
 	char *python_name; /* as Python has it; NULL: it has none, or is not known */
-	char state;    /* before it was stopped; see struct proc_stat */
-	char *wchan;   /* where in the kernel it waits; "" it does not, or unknown */
+	char state;        /* before it was stopped; see struct proc_stat */
+	char *wchan;       /* where in the kernel it waits; "" it does not, or unknown */
 	struct backtrace_wait wait;
-	bool is_idle;  /* it slept there, and not because of a GIL */
+	bool is_idle; /* it slept there, and not because of a GIL */
 	enum backtrace_stop stop;
 	uint64_t stopped_ns; /* how long it was */
 	enum verdict verdict;
@@ -126,8 +127,8 @@ struct backtrace_thread {
 	enum py_answer waits_for_gil;
 	struct backtrace_frame *frames; /* innermost first */
 	size_t n_frames;
-	bool has_tasks;        /* they were asked for, and could be read */
-	bool tasks_cut;        /* there were too many of them */
+	bool has_tasks; /* they were asked for, and could be read */
+	bool tasks_cut; /* there were too many of them */
 	struct backtrace_task *tasks;
 	size_t n_tasks;
 	struct py_locals *locals; /* that frames point to; n_locals of them */
@@ -135,15 +136,15 @@ struct backtrace_thread {
 };
 
 struct backtrace {
-	pid_t pid;    /* of a core file: as the process knew itself, and so its threads */
+	pid_t pid; /* of a core file: as the process knew itself, and so its threads */
 	char *command;
-	bool is_dumped; /* it is from a core file */
-	int signal;     /* then: that ended the process; 0: none, it was copied alive */
-	pid_t signalled; /* then: the thread that received it */
-	size_t n_files_missing; /* then: files that were mapped, and are not here, or are others by now */
-	char python[64];  /* version, also of one that cannot be read; "" none */
-	int python_error; /* why its Python frames are missing; 0: they are not, or there are none */
-	int refused;      /* ptrace's error, where that is why threads were not stopped; else 0 */
+	bool is_dumped;                   /* it is from a core file */
+	int signal;                       /* then: that ended the process; 0: none, it was copied alive */
+	pid_t signalled;                  /* then: the thread that received it */
+	size_t n_files_missing;           /* then: files that were mapped, and are not here, or are others by now */
+	char python[64];                  /* version, also of one that cannot be read; "" none */
+	int python_error;                 /* why its Python frames are missing; 0: they are not, or there are none */
+	int refused;                      /* ptrace's error, where that is why threads were not stopped; else 0 */
 	struct backtrace_thread *threads; /* the main thread first */
 	size_t n_threads;
 	void *names; /* owner of the frames' strings */
@@ -158,8 +159,7 @@ struct backtrace {
  * kernel; -EPERM, -EACCES; -EOPNOTSUPP nothing can be told without stopping it; -ENOMEM.
  * Of a core file: -ESRCH no such thread; and those of core_file_read().
  */
-int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options,
-		   struct backtrace **ret);
+int backtrace_take(struct backtrace_session *session, const struct backtrace_options *options, struct backtrace **ret);
 void backtrace_free(struct backtrace *backtrace);
 void backtrace_freep(struct backtrace **backtrace);
 
@@ -167,7 +167,8 @@ void backtrace_freep(struct backtrace **backtrace);
 void backtrace_explain(pid_t pid, char *to, size_t n_bytes);
 
 /* What could not be shown that was asked for, and why: a sentence at a time. */
-void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void *data, const char *sentence), void *data);
+void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void *data, const char *sentence),
+			    void *data);
 
 /*
  * backtrace_descendants - a process and all that it has started, and those have, that live.

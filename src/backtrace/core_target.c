@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* core_target.c - a process that is no more, as its core file has it.
  *
  * A core file holds what the process wrote to; what it only mapped, code above all, is in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* explain.c - why stopping a process, or reading its memory, is refused.
  *
  * The kernel's rules (kernel/ptrace.c, __ptrace_may_access and ptrace_attach, Linux
@@ -33,18 +34,21 @@ static bool is_dumpable(pid_t pid, unsigned uid)
 static void say_scope(pid_t pid, long scope, char *to, size_t n_bytes)
 {
 	if (scope >= 3)
-		snprintf(to, n_bytes, "kernel.yama.ptrace_scope is 3: nobody may look into a process until "
+		snprintf(to, n_bytes,
+			 "kernel.yama.ptrace_scope is 3: nobody may look into a process until "
 			 "the next start of the system");
 	else if (scope > 0)
 		snprintf(to, n_bytes,
 			 "process %d may not be looked into, since kernel.yama.ptrace_scope is %ld: run "
 			 "`sysctl kernel.yama.ptrace_scope=0` as root, or run probing as root or with "
-			 "CAP_SYS_PTRACE", (int)pid, scope);
+			 "CAP_SYS_PTRACE",
+			 (int)pid, scope);
 	else
 		snprintf(to, n_bytes,
 			 "process %d may not be looked into: probably a seccomp filter, as containers have "
 			 "by default, or a security module forbids ptrace: run probing as root, outside of "
-			 "the container, or start that with `--cap-add SYS_PTRACE`", (int)pid);
+			 "the container, or start that with `--cap-add SYS_PTRACE`",
+			 (int)pid);
 }
 
 static void say_why(pid_t pid, const char *status, const unsigned uids[3], char *to, size_t n_bytes)
@@ -54,15 +58,18 @@ static void say_why(pid_t pid, const char *status, const unsigned uids[3], char 
 	if (tracer && strtol(tracer, NULL, 10) != 0)
 		snprintf(to, n_bytes,
 			 "process %d is being traced by process %ld (a debugger, or strace), and there can "
-			 "be only one: end that first", (int)pid, strtol(tracer, NULL, 10));
+			 "be only one: end that first",
+			 (int)pid, strtol(tracer, NULL, 10));
 	else if (geteuid() != 0 && (uids[0] != getuid() || uids[1] != getuid() || uids[2] != getuid()))
 		snprintf(to, n_bytes,
 			 "process %d belongs to uid %u and you are uid %u: run probing as that user or as "
-			 "root, or give it CAP_SYS_PTRACE", (int)pid, uids[1], getuid());
+			 "root, or give it CAP_SYS_PTRACE",
+			 (int)pid, uids[1], getuid());
 	else if (geteuid() != 0 && !is_dumpable(pid, uids[1]))
 		snprintf(to, n_bytes,
 			 "process %d is protected from its own user (a setuid program, or made not "
-			 "dumpable): run probing as root, or give it CAP_SYS_PTRACE", (int)pid);
+			 "dumpable): run probing as root, or give it CAP_SYS_PTRACE",
+			 (int)pid);
 	else
 		say_scope(pid, proc_number(PTRACE_SCOPE, 0), to, n_bytes);
 }
@@ -84,7 +91,8 @@ void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
 	snprintf(to + used, n_bytes - used, "; `probing doctor %d` says more", (int)pid);
 }
 
-void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void *data, const char *sentence), void *data)
+void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void *data, const char *sentence),
+			    void *data)
 {
 	char why[1024], sentence[sizeof why + 128];
 
@@ -97,7 +105,8 @@ void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void 
 	if (backtrace->n_files_missing > 0) {
 		snprintf(sentence, sizeof sentence,
 			 "%zu of the files that it had mapped are not here, or are others by now: stacks may end "
-			 "early, and names be missing", backtrace->n_files_missing);
+			 "early, and names be missing",
+			 backtrace->n_files_missing);
 		say(data, sentence);
 	}
 	if (backtrace->python_error == -EAGAIN) {

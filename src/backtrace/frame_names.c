@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frame_names.c - see frame_names.h.
  *
  * Names go into a profile of one stack at a time, so that what is folded away is what
@@ -19,7 +20,7 @@ struct frame_names {
 	struct backtrace_session *session;
 	struct target *target;
 	struct generated_code *generated; /* NULL: not asked for yet */
-	const struct mapping **code; /* of the process: executable ones of modules, borrowed */
+	const struct mapping **code;      /* of the process: executable ones of modules, borrowed */
 	size_t n_code;
 	char **texts; /* names that were made here */
 	size_t n_texts, texts_allocated;
@@ -334,7 +335,7 @@ static int show(const struct frame_names *names, const struct backtrace_options 
 }
 
 int frame_names_put(struct frame_names *names, const struct backtrace_options *options, const struct frame *frames,
-	      size_t n_frames, const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n)
+		    size_t n_frames, const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n)
 {
 	names->profile.n_frames = names->profile.n_stacks = 0;
 	names->has_python = false;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frame_names.h - frames get their names, after everybody runs again. Private. */
 #ifndef PROBING_BACKTRACE_FRAME_NAMES_H
 #define PROBING_BACKTRACE_FRAME_NAMES_H
@@ -20,6 +21,6 @@ void frame_names_freep(struct frame_names **names);
  * Errors: -ENOMEM.
  */
 int frame_names_put(struct frame_names *names, const struct backtrace_options *options, const struct frame *frames,
-	      size_t n_frames, const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n);
+		    size_t n_frames, const struct py_locals *locals, struct backtrace_frame **ret, size_t *ret_n);
 
 #endif

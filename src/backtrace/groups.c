@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* groups.c - see groups.h.
  *
  * Those with equal hashes stand side by side once they are sorted; among these all is compared.
@@ -23,15 +24,17 @@ static bool same_locals(const struct py_locals *a, const struct py_locals *b)
 	if (a->n != b->n || a->is_cut != b->is_cut)
 		return false;
 	for (size_t i = 0; i < a->n; i++)
-		if (strcmp(a->locals[i].name, b->locals[i].name) != 0 || strcmp(a->locals[i].value, b->locals[i].value) != 0)
+		if (strcmp(a->locals[i].name, b->locals[i].name) != 0 ||
+		    strcmp(a->locals[i].value, b->locals[i].value) != 0)
 			return false;
 	return true;
 }
 
 static bool same_frame(const struct backtrace_frame *a, const struct backtrace_frame *b)
 {
-	return a->kind == b->kind && a->is_builtin == b->is_builtin && a->line == b->line && same_text(a->name, b->name) &&
-	       same_text(a->file, b->file) && same_text(a->module, b->module) && same_locals(a->locals, b->locals);
+	return a->kind == b->kind && a->is_builtin == b->is_builtin && a->line == b->line &&
+	       same_text(a->name, b->name) && same_text(a->file, b->file) && same_text(a->module, b->module) &&
+	       same_locals(a->locals, b->locals);
 }
 
 static bool same_frames(const struct backtrace_frame *a, size_t n_a, const struct backtrace_frame *b, size_t n_b)
@@ -52,8 +55,9 @@ static bool same_state(const struct py_state *a, const struct py_state *b)
 /* Locks that do not say who holds them are alike. */
 static bool same_wait(const struct backtrace_wait *a, const struct backtrace_wait *b)
 {
-	if (!same_text(a->call, b->call) || a->n_descriptors != b->n_descriptors || a->n_more != b->n_more || a->lock != b->lock ||
-	    a->holder != b->holder || a->depth != b->depth || a->is_for_child != b->is_for_child || a->child != b->child)
+	if (!same_text(a->call, b->call) || a->n_descriptors != b->n_descriptors || a->n_more != b->n_more ||
+	    a->lock != b->lock || a->holder != b->holder || a->depth != b->depth ||
+	    a->is_for_child != b->is_for_child || a->child != b->child)
 		return false;
 	for (size_t i = 0; i < a->n_descriptors; i++)
 		if (a->descriptors[i].number != b->descriptors[i].number ||
@@ -69,7 +73,8 @@ static bool same_thread(const void *data, size_t left, size_t right)
 
 	return a->n_tasks == 0 && b->n_tasks == 0 && a->is_idle == b->is_idle && a->state == b->state &&
 	       same_text(a->wchan, b->wchan) && a->stop == b->stop && a->verdict == b->verdict && a->end == b->end &&
-	       a->is_python == b->is_python && a->waits_for_gil == b->waits_for_gil && same_state(&a->python, &b->python) && same_wait(&a->wait, &b->wait) &&
+	       a->is_python == b->is_python && a->waits_for_gil == b->waits_for_gil &&
+	       same_state(&a->python, &b->python) && same_wait(&a->wait, &b->wait) &&
 	       same_frames(a->frames, a->n_frames, b->frames, b->n_frames);
 }
 
@@ -144,7 +149,8 @@ size_t *groups_of_threads(const struct backtrace *backtrace)
 	if (!items)
 		return NULL;
 	for (size_t i = 0; i < backtrace->n_threads; i++)
-		items[i] = (struct hashed){ hash_frames(backtrace->threads[i].frames, backtrace->threads[i].n_frames), i };
+		items[i] = (struct hashed){ hash_frames(backtrace->threads[i].frames, backtrace->threads[i].n_frames),
+					    i };
 	return lead(items, backtrace->n_threads, same_thread, backtrace);
 }
 

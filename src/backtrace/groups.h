@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* groups.h - threads and tasks that look alike, so that a pool of hundreds is printed once. Private. */
 #ifndef PROBING_BACKTRACE_GROUPS_H
 #define PROBING_BACKTRACE_GROUPS_H

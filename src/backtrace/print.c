@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* print.c - stacks as text, innermost frame first.
  *
  * Names come from other programs: what would act on a terminal is left out of them.
@@ -23,7 +24,7 @@ enum {
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE };
 
 static const char *const styles[] = {
-	[STYLE_PLAIN] = "", [STYLE_HEAD] = "\033[1m", [STYLE_PYTHON] = "\033[34m",
+	[STYLE_PLAIN] = "",           [STYLE_HEAD] = "\033[1m",    [STYLE_PYTHON] = "\033[34m",
 	[STYLE_BUILTIN] = "\033[32m", [STYLE_NATIVE] = "\033[33m",
 };
 
@@ -47,8 +48,9 @@ const char *print_state(char state)
 		char state;
 		const char *meaning;
 	} states[] = {
-		{ 'R', "running" }, { 'S', "sleeping" }, { 'D', "uninterruptible sleep" }, { 'T', "stopped" },
-		{ 't', "traced" }, { 'Z', "ended" }, { 'X', "ended" }, { 'I', "idle" },
+		{ 'R', "running" }, { 'S', "sleeping" }, { 'D', "uninterruptible sleep" },
+		{ 'T', "stopped" }, { 't', "traced" },   { 'Z', "ended" },
+		{ 'X', "ended" },   { 'I', "idle" },
 	};
 
 	for (size_t i = 0; i < N_ELEMENTS(states); i++)
@@ -60,12 +62,9 @@ const char *print_state(char state)
 const char *print_reason(enum backtrace_stop stop)
 {
 	static const char *const reasons[] = {
-		[STOP_NOT_WANTED] = "not asked for",
-		[STOP_REFUSED] = "not permitted",
-		[STOP_TIMED_OUT] = "it could not be",
-		[STOP_HAS_ENDED] = "it has ended",
-		[STOP_OTHER_MACHINE] = "it runs 32-bit code",
-		[STOP_DUMPED] = "it is no more",
+		[STOP_NOT_WANTED] = "not asked for",          [STOP_REFUSED] = "not permitted",
+		[STOP_TIMED_OUT] = "it could not be",         [STOP_HAS_ENDED] = "it has ended",
+		[STOP_OTHER_MACHINE] = "it runs 32-bit code", [STOP_DUMPED] = "it is no more",
 	};
 
 	return reasons[stop];
@@ -74,8 +73,11 @@ const char *print_reason(enum backtrace_stop stop)
 const char *print_lock(enum backtrace_lock lock)
 {
 	static const char *const names[] = {
-		[LOCK_GIL] = "GIL", [LOCK_MUTEX] = "mutex", [LOCK_PYTHON] = "threading.Lock",
-		[LOCK_RECURSIVE] = "threading.RLock", [LOCK_FILE] = "file lock",
+		[LOCK_GIL] = "GIL",
+		[LOCK_MUTEX] = "mutex",
+		[LOCK_PYTHON] = "threading.Lock",
+		[LOCK_RECURSIVE] = "threading.RLock",
+		[LOCK_FILE] = "file lock",
 	};
 
 	return names[lock];
@@ -283,7 +285,10 @@ static void put_place(const struct page *page, const struct backtrace_frame *fra
 static void put_frame(const struct page *page, const struct backtrace_frame *frame)
 {
 	fputs("  ", page->out);
-	put(page, frame->kind == FRAME_PYTHON ? STYLE_PYTHON : frame->is_builtin ? STYLE_BUILTIN : STYLE_NATIVE,
+	put(page,
+	    frame->kind == FRAME_PYTHON ? STYLE_PYTHON
+	    : frame->is_builtin         ? STYLE_BUILTIN
+					: STYLE_NATIVE,
 	    frame->name[0] ? frame->name : "[unnamed]");
 	put_place(page, frame);
 	fputc('\n', page->out);
@@ -374,7 +379,8 @@ static int put_tasks(const struct page *page, const struct backtrace_thread *thr
 static const struct seen *find_seen(const struct page *page, const struct py_local *local)
 {
 	for (size_t i = 0; i < page->n_seen; i++)
-		if (page->seen[i].local->object == local->object && strcmp(page->seen[i].local->value, local->value) == 0)
+		if (page->seen[i].local->object == local->object &&
+		    strcmp(page->seen[i].local->value, local->value) == 0)
 			return &page->seen[i];
 	return NULL;
 }
@@ -436,8 +442,7 @@ static int put_threads(struct page *page, const struct backtrace *backtrace)
 	return r;
 }
 
-int backtrace_print_text(const struct backtrace *backtrace, const struct backtrace_place *place, bool colour,
-			 FILE *out)
+int backtrace_print_text(const struct backtrace *backtrace, const struct backtrace_place *place, bool colour, FILE *out)
 {
 	CLEANUP(freep) struct seen *seen = calloc(MAX_SEEN, sizeof *seen);
 	struct page page = { .out = out, .colour = colour, .seen = seen };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* print.h - what the two ways of printing share. Private. */
 #ifndef PROBING_BACKTRACE_PRINT_H
 #define PROBING_BACKTRACE_PRINT_H

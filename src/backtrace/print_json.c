@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* print_json.c - stacks as one JSON object.
  *
  * Names come from other programs: what is not UTF-8 in them becomes U+FFFD. What is not

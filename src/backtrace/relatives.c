@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* relatives.c - a process and its descendants; see backtrace.h.
  *
  * /proc has no list of a process' children that is whole while they run (proc_tid_children(5)), so

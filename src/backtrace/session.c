@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* session.c - see session.h.
  *
  * Workers that were forked have mapped the same files: each is opened, and its debug information

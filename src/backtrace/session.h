@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* session.h - what several looks share: files, and the names in them. Private. */
 #ifndef PROBING_BACKTRACE_SESSION_H
 #define PROBING_BACKTRACE_SESSION_H
@@ -15,7 +16,7 @@ struct backtrace_session {
 	struct session_symbols {
 		struct symbol_module *symbols; /* NULL: none to be had */
 		bool tried;
-	} *symbols; /* by a module's id */
+	} * symbols; /* by a module's id */
 	size_t n_symbols;
 };
 

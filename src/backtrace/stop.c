@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stop.c - see stop.h.
  *
  * What waitpid(2) tells of a seized thread (ptrace(2), "Stopped states"):
@@ -27,8 +28,8 @@
 #include "base/util.h"
 
 enum {
-	PATIENCE_MS = 5000,       /* it may have to wait for a processor */
-	PATIENCE_ASLEEP_MS = 50,  /* in uninterruptible sleep, whenever it was looked at */
+	PATIENCE_MS = 5000,      /* it may have to wait for a processor */
+	PATIENCE_ASLEEP_MS = 50, /* in uninterruptible sleep, whenever it was looked at */
 	LOOK_AGAIN_MS = 5,
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stop.h - one thread stopped by ptrace(2). Private.
  *
  * PTRACE_SEIZE leaves a thread running, and lets go of it by itself when who traces it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target.c - see target.h. */
 #include "src/backtrace/target.h"
 

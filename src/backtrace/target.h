@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target.h - the process that is looked at, and how a stack is made of one of its threads. Private. */
 #ifndef PROBING_BACKTRACE_TARGET_H
 #define PROBING_BACKTRACE_TARGET_H
@@ -9,10 +10,10 @@
 struct core_file;
 
 struct target {
-	pid_t pid; /* of a core file: as the process knew itself */
-	bool is_dumped; /* it is a core file, and no process */
-	size_t n_files_missing; /* then: of those that were mapped */
-	struct remote *dump; /* then: what the file itself holds of memory; borrowed from remote */
+	pid_t pid;                    /* of a core file: as the process knew itself */
+	bool is_dumped;               /* it is a core file, and no process */
+	size_t n_files_missing;       /* then: of those that were mapped */
+	struct remote *dump;          /* then: what the file itself holds of memory; borrowed from remote */
 	struct module_table *modules; /* borrowed */
 	struct address_space *space;
 	struct remote *remote;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tasks.h - the tasks of an event loop, as they are shown. Private. */
 #ifndef PROBING_BACKTRACE_TASKS_H
 #define PROBING_BACKTRACE_TASKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* waits.c - see waits.h.
  *
  * All is read before the thread is stopped: afterwards the kernel shows a call that was interrupted. Whether it was the same wait,
@@ -29,7 +30,8 @@ bool backtrace_wait_is_of(const struct backtrace_wait *wait, const struct regs *
 	return wait->sp == regs->value[MACHINE_REG_SP];
 }
 
-static int read_descriptors(const struct wait_call *call, pid_t pid, struct sockets *sockets, struct backtrace_wait *wait)
+static int read_descriptors(const struct wait_call *call, pid_t pid, struct sockets *sockets,
+			    struct backtrace_wait *wait)
 {
 	for (size_t i = 0; i < call->n_descriptors; i++) {
 		struct backtrace_descriptor *descriptor = &wait->descriptors[i];
@@ -101,7 +103,8 @@ int backtrace_wait_read(struct target *target, struct sockets *sockets, pid_t ti
 
 /* ---- Holders ---- */
 
-static pid_t find_ident(struct backtrace *backtrace, struct target *target, const pid_t *tids, size_t n_tids, uint64_t ident)
+static pid_t find_ident(struct backtrace *backtrace, struct target *target, const pid_t *tids, size_t n_tids,
+			uint64_t ident)
 {
 	struct py_state state;
 

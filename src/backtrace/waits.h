@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* waits.h - what a thread of a look waits for. Private. */
 #ifndef PROBING_BACKTRACE_WAITS_H
 #define PROBING_BACKTRACE_WAITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* accounts.c - see accounts.h.
  *
  * The kernel keeps nanoseconds, and tells ticks (_SC_CLK_TCK, mostly 10 ms), in four numbers: of the process and of the
@@ -56,7 +57,8 @@ static bool read_ticks(pid_t pid, bool no_children, uint64_t *ret_ns)
 	if (read_file(path, 4096, &text, NULL) < 0)
 		return false;
 	rest = strrchr(text, ')'); /* the name before may hold anything */
-	if (!rest || sscanf(rest + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+	if (!rest || sscanf(rest + 1,
+			    " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
 			    &own[0], &own[1], &children[0], &children[1]) != N_NUMBERS)
 		return false;
 	*ret_ns = (own[0] + own[1] + (no_children ? 0 : children[0] + children[1])) * tick_ns();

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* accounts.h - the CPU time of what is sampled by the kernel's own account, for samples to be compared with. Private.
  *
  * What a process and its children used is told by the kernel: exactly of a child of ours that has ended, and in

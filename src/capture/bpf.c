@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpf.c - the BPF program, its maps, and the events that it writes to; see bpf.h.
  *
  * Process and thread ids in the kernel are those of the initial PID namespace. Only where
@@ -36,7 +37,7 @@ struct bpf_source {
 	int program, at_switch, processes, quiet, calls, judged, floors;
 	int direct_refusal; /* why memory is not read by page tables; 0: it is */
 	struct bpf_source_options options;
-	int holder;          /* the event that keeps the program at the tracepoint; -1: none does */
+	int holder;              /* the event that keeps the program at the tracepoint; -1: none does */
 	struct outputs *outputs; /* by processor */
 	size_t n_outputs;
 };
@@ -93,7 +94,9 @@ static int choose_programs(struct bpf_source *source)
 	r = bpf_program__set_autoload(find_program(source, "read_frames"), !is_tracepoint);
 	if (r >= 0)
 		r = bpf_program__set_autoload(find_program(source, "read_tracepoint_frames"), is_tracepoint);
-	return r < 0 ? r : bpf_program__set_autoload(find_program(source, "read_frames_at_switch"), source->options.samples_switches);
+	return r < 0 ? r
+		     : bpf_program__set_autoload(find_program(source, "read_frames_at_switch"),
+						 source->options.samples_switches);
 }
 
 static int find_map(const struct bpf_source *source, const char *name)
@@ -117,7 +120,8 @@ static int load_object(struct bpf_source *source, uint32_t n_cpus, const struct 
 	int r = 0;
 
 	bpf_object__close(source->object);
-	source->object = direct_map ? bpf_object__open_mem(frames_direct_object_bytes, sizeof frames_direct_object_bytes, NULL)
+	source->object = direct_map ? bpf_object__open_mem(frames_direct_object_bytes,
+							   sizeof frames_direct_object_bytes, NULL)
 				    : bpf_object__open_mem(frames_object_bytes, sizeof frames_object_bytes, NULL);
 	if (!source->object)
 		return -errno;
@@ -148,15 +152,19 @@ static int load(struct bpf_source *source, uint32_t n_cpus)
 
 	if (r < 0)
 		return r;
-	source->program = bpf_program__fd(find_program(source, source->options.tracepoint ? "read_tracepoint_frames" : "read_frames"));
-	source->at_switch = bpf_program__fd(find_program(source, "read_frames_at_switch")); /* less than 0: it is not needed */
+	source->program = bpf_program__fd(
+		find_program(source, source->options.tracepoint ? "read_tracepoint_frames" : "read_frames"));
+	source->at_switch = bpf_program__fd(
+		find_program(source, "read_frames_at_switch")); /* less than 0: it is not needed */
 	source->processes = find_map(source, "processes");
 	source->quiet = find_map(source, "outputs");
 	source->calls = find_map(source, "calls");
 	source->judged = find_map(source, "judged");
 	source->floors = find_map(source, "floors");
 	return source->program < 0 || source->processes < 0 || source->quiet < 0 || source->calls < 0 ||
-			source->judged < 0 || source->floors < 0 ? -ENOENT : 0;
+			       source->judged < 0 || source->floors < 0
+		       ? -ENOENT
+		       : 0;
 }
 
 /* An event of one processor that the program writes to, redirected to that one's ring. */
@@ -261,7 +269,8 @@ int bpf_source_attach(const struct bpf_source *source, int event_fd, bool at_swi
 {
 	if (source->options.tracepoint)
 		return 0;
-	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, at_switch ? source->at_switch : source->program) < 0 ? -errno : 0;
+	return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, at_switch ? source->at_switch : source->program) < 0 ? -errno
+													    : 0;
 }
 
 int bpf_source_watch(struct bpf_source *source, pid_t pid, const struct python_layout *layout)

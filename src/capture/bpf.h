@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpf.h - Python frames out of the sampling interrupt. Private.
  *
  * A program is attached to the events that sample. Before the kernel writes a sample it
@@ -17,7 +18,7 @@ struct bpf_source;
 
 /* What will be sampled. */
 struct bpf_source_options {
-	uint64_t tracepoint;   /* number of the one that is, each time; then the program runs from now on, whenever anybody
+	uint64_t tracepoint; /* number of the one that is, each time; then the program runs from now on, whenever anybody
 				* passes there. 0: none, see bpf_source_attach() */
 	bool samples_switches; /* threads that leave their processor, too */
 	bool in_interrupt;     /* each sample is taken with interrupts off: memory may be read by page tables */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpf_explain.c - why Python frames cannot be read in the interrupt; see bpf.h.
  *
  * What it takes, by when the kernel got it: bounded loops in calls of their own and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpf_none.c - bpf.h and bpf_switches.h where the programs could not be built. */
 #include <errno.h>
 #include <stddef.h>

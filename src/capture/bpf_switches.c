@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpf_switches.c - the program at the switch, and the memory that it writes to; see bpf_switches.h.
  *
  * It needs more of the kernel than the one that reads frames: its BTF, for the program reads fields of tasks, and the
@@ -76,7 +77,8 @@ static struct bpf_program *find_program(const struct bpf_switches *switches, siz
 	return bpf_object__find_program_by_name(switches->object, program_names[i]);
 }
 
-static int load_programs(struct bpf_switches *switches, const struct bpf_source *source, size_t n_cpus, size_t n_programs)
+static int load_programs(struct bpf_switches *switches, const struct bpf_source *source, size_t n_cpus,
+			 size_t n_programs)
 {
 	int r;
 

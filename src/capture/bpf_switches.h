@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpf_switches.h - switches told by a BPF program, instead of by records of perf events. Private.
  *
  * It costs the threads that switch a fifth of what those do, and tells only of processes that are wanted: of

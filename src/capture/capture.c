@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* capture.c - the public face: rings, events, order and decoding put together.
  *
  * Invariants:
@@ -52,7 +53,8 @@ static int open_bpf(struct capture *capture, const struct capture_options *optio
 		return source == SOURCE_BPF ? -EPROTONOSUPPORT : 0;
 	capture->events.bpf = capture->bpf;
 	/* Of other events it is not known how many come in what time. */
-	capture->wake_on_live_read = options->wake_on_live_read && capture->events.is_clock && options->mode == MODE_CPU;
+	capture->wake_on_live_read = options->wake_on_live_read && capture->events.is_clock &&
+				     options->mode == MODE_CPU;
 	if (capture->wake_on_live_read)
 		capture->events.attr.watermark = 1;
 	else if (capture->events.is_clock)
@@ -127,13 +129,14 @@ static void tell_switches_by_events(struct capture *capture, int refusal)
  * With switches, events of all processes where there is a program to leave others out: those of single
  * threads cost them more. Returns whether they are open.
  */
-static bool start_wide(struct capture *capture, const struct capture_options *options, const pid_t *pids,
-		       size_t n_pids, bool launch)
+static bool start_wide(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids,
+		       bool launch)
 {
 	size_t n_threads = 0;
 	int r;
 
-	if (options->mode == MODE_CPU || !capture->bpf || events_count_threads(pids, n_pids, &n_threads) < 0 || n_threads == 0)
+	if (options->mode == MODE_CPU || !capture->bpf || events_count_threads(pids, n_pids, &n_threads) < 0 ||
+	    n_threads == 0)
 		return false;
 	for (size_t i = 0; i < n_pids; i++)
 		if (bpf_source_judge(capture->bpf, pids[i], true) < 0)
@@ -150,7 +153,7 @@ static bool start_wide(struct capture *capture, const struct capture_options *op
 
 /* Beside the events that are open. */
 static int start_switches(struct capture *capture, const struct capture_options *options, const pid_t *pids,
-		       size_t n_pids, bool launch)
+			  size_t n_pids, bool launch)
 {
 	int r;
 
@@ -161,8 +164,7 @@ static int start_switches(struct capture *capture, const struct capture_options 
 	return r < 0 ? r : switches_clock(capture->rings.epoll_fd, &capture->clock);
 }
 
-static int attach_events(const struct capture_options *options, const pid_t *pids, size_t n_pids,
-			 struct capture **ret)
+static int attach_events(const struct capture_options *options, const pid_t *pids, size_t n_pids, struct capture **ret)
 {
 	CLEANUP(capture_freep) struct capture *capture = NULL;
 	int r;
@@ -171,7 +173,9 @@ static int attach_events(const struct capture_options *options, const pid_t *pid
 	for (size_t i = 0; r >= 0 && i < n_pids; i++)
 		r = task_set_add(&capture->wanted, pids[i]);
 	if (r >= 0)
-		r = start_wide(capture, options, pids, n_pids, false) ? 0 : events_attach_all(&capture->events, pids, n_pids);
+		r = start_wide(capture, options, pids, n_pids, false)
+			    ? 0
+			    : events_attach_all(&capture->events, pids, n_pids);
 	if (r >= 0)
 		r = start_switches(capture, options, pids, n_pids, false);
 	if (r >= 0)
@@ -459,8 +463,8 @@ static bool is_duplicate(struct capture *capture, const struct perf_event_header
 		return false;
 	/* Tells of the whole ring, whichever event had to carry it. That a stack was taken twice as
 	 * a thread left does no harm: the second one takes the first one's place. */
-	if (record->type == PERF_RECORD_LOST ||
-	    (record->type == PERF_RECORD_SAMPLE && capture->switches.n_opened > 0 && origin.period <= RECORD_MOST_SWITCHES))
+	if (record->type == PERF_RECORD_LOST || (record->type == PERF_RECORD_SAMPLE && capture->switches.n_opened > 0 &&
+						 origin.period <= RECORD_MOST_SWITCHES))
 		return false;
 	if (events_is_retired(&capture->events, origin.id))
 		return true;
@@ -628,8 +632,7 @@ static void note_processor(struct capture *capture, const struct sample *sample)
 }
 
 /* Returns 1 where ret was filled, else 0. -ENOMEM. */
-static int take_record(struct capture *capture, const struct perf_event_header *record,
-			struct capture_event *ret)
+static int take_record(struct capture *capture, const struct perf_event_header *record, struct capture_event *ret)
 {
 	const struct python_record *python = NULL;
 	int r;
@@ -641,7 +644,8 @@ static int take_record(struct capture *capture, const struct perf_event_header *
 	r = record_decode(record, format_of(capture), ret);
 	if (r < 0)
 		capture->counts.malformed++;
-	if (r <= 0 || ((capture->events.system_wide || capture->switches.system_wide) && is_wanted(capture, ret) <= 0) ||
+	if (r <= 0 ||
+	    ((capture->events.system_wide || capture->switches.system_wide) && is_wanted(capture, ret) <= 0) ||
 	    is_of_child(capture, ret))
 		return 0;
 	r = unsampled_note(capture, ret);
@@ -765,9 +769,9 @@ int capture_next(struct capture *capture, struct capture_event *ret)
 
 bool capture_is_descheduled(const struct capture *capture, const struct sample *sample)
 {
-	const struct descheduled_query question = {
-		.tid = sample->tid, .time_ns = sample->time_ns, .current = capture->merge.current
-	};
+	const struct descheduled_query question = { .tid = sample->tid,
+						    .time_ns = sample->time_ns,
+						    .current = capture->merge.current };
 
 	return capture->reads_at_once && question.current &&
 	       descheduled_since(capture->rings.ring, capture->rings.n, &question);
@@ -780,8 +784,7 @@ bool capture_peek(const struct capture *capture, struct sample *ret)
 
 	if (record && capture->bpf && record_is_python(record)) /* it stands before its sample */
 		record = merge_peek(&capture->merge, record->size);
-	if (!record || record->type != PERF_RECORD_SAMPLE ||
-	    record_decode(record, format_of(capture), &event) <= 0)
+	if (!record || record->type != PERF_RECORD_SAMPLE || record_decode(record, format_of(capture), &event) <= 0)
 		return false;
 	*ret = event.sample;
 	return true;

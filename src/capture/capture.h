@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* capture.h - samples and what happens around them, from perf_event_open(2).
  *
  * One ring per CPU. Attaching opens an event per thread and CPU, redirected to
@@ -18,10 +19,10 @@
 
 /* Where a sample's Python frames come from. */
 enum capture_source {
-	SOURCE_AUTO, /* the best that is allowed here */
+	SOURCE_AUTO,   /* the best that is allowed here */
 	SOURCE_WAKEUP, /* the captured bytes, and memory read right after each sample */
-	SOURCE_BPF,  /* memory read inside the interrupt that takes the sample */
-	SOURCE_POLL, /* memory alone, of the threads that run when they are looked at */
+	SOURCE_BPF,    /* memory read inside the interrupt that takes the sample */
+	SOURCE_POLL,   /* memory alone, of the threads that run when they are looked at */
 };
 
 /* Which time of a thread is recorded. */
@@ -34,20 +35,20 @@ enum capture_mode {
 struct capture_options {
 	enum capture_source source;
 	enum capture_mode mode;
-	double hz;           /* samples a second of CPU time and thread */
+	double hz;                         /* samples a second of CPU time and thread */
 	const struct sampled_event *event; /* resolved; NULL: the CPU clock. SOURCE_POLL knows no other */
-	uint64_t count;      /* of events that are no clocks: a sample of so many, per thread and CPU; 0: by hz */
-	size_t stack_bytes;  /* user stack to copy, a multiple of 8, at most 65528 */
-	size_t ring_bytes;   /* per CPU, a power of two of pages; 0: as much as allowed */
-	bool no_kernel;      /* do not even ask for time inside the kernel */
+	uint64_t count;     /* of events that are no clocks: a sample of so many, per thread and CPU; 0: by hz */
+	size_t stack_bytes; /* user stack to copy, a multiple of 8, at most 65528 */
+	size_t ring_bytes;  /* per CPU, a power of two of pages; 0: as much as allowed */
+	bool no_kernel;     /* do not even ask for time inside the kernel */
 	/* capture_fd() gets readable only when a ring is a quarter full, not at each
 	 * sample: the waking is paid by the target. Call capture_next() on a timer. */
 	bool no_wakeup;
 	/* With SOURCE_BPF and the clock, the same of all that needs no memory of the program any more: it is
 	 * readable at once only for what does (see capture_note_stack). Call capture_next() on a timer. */
 	bool wake_on_live_read;
-	bool paused; /* begin as after capture_pause(); also a launched command's exec changes nothing */
-	bool no_children;    /* leave processes out that those recorded start */
+	bool paused;      /* begin as after capture_pause(); also a launched command's exec changes nothing */
+	bool no_children; /* leave processes out that those recorded start */
 	/* SOURCE_POLL only: a sample of each thread at each look, whether it runs or not; its weight is
 	 * the time that has passed. */
 	bool idle;
@@ -55,15 +56,15 @@ struct capture_options {
 
 enum capture_event_type {
 	CAPTURE_SAMPLE,
-	CAPTURE_MMAP,   /* an executable mapping */
-	CAPTURE_COMM,   /* new name; is_exec: also a new program */
-	CAPTURE_FORK,   /* new thread (pid == parent_pid) or process */
-	CAPTURE_EXIT,   /* of a thread */
-	CAPTURE_LOST,   /* the kernel had no room for so many records */
-	CAPTURE_THROTTLE, /* the kernel paused sampling for a moment */
-	CAPTURE_SWITCH, /* a thread came to a processor, or left it; not of MODE_CPU */
+	CAPTURE_MMAP,      /* an executable mapping */
+	CAPTURE_COMM,      /* new name; is_exec: also a new program */
+	CAPTURE_FORK,      /* new thread (pid == parent_pid) or process */
+	CAPTURE_EXIT,      /* of a thread */
+	CAPTURE_LOST,      /* the kernel had no room for so many records */
+	CAPTURE_THROTTLE,  /* the kernel paused sampling for a moment */
+	CAPTURE_SWITCH,    /* a thread came to a processor, or left it; not of MODE_CPU */
 	CAPTURE_UNSAMPLED, /* CPU time by the kernel's account that no sample has told of; of MODE_CPU */
-	CAPTURE_END,    /* nothing more comes: sampling was stopped then; not of MODE_CPU */
+	CAPTURE_END,       /* nothing more comes: sampling was stopped then; not of MODE_CPU */
 };
 
 struct capture_event {
@@ -104,7 +105,7 @@ struct capture_event {
 struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */
-	uint64_t unpaired; /* Python frames whose sample found no room, or no sample of theirs */
+	uint64_t unpaired;  /* Python frames whose sample found no room, or no sample of theirs */
 	/* CPU time: of all samples, and by the kernel's account; 0: not known (waits, other events than the clock). */
 	uint64_t sampled_ns, used_ns;
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cpus.c - CPU lists of sysfs; see cpus.h. */
 #include "src/capture/cpus.h"
 

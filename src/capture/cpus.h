@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cpus.h - which CPUs are online. */
 #ifndef PROBING_CAPTURE_CPUS_H
 #define PROBING_CAPTURE_CPUS_H

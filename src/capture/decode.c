@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* decode.c - raw perf records; see decode.h.
  *
  * A sample has its identifying words in front. Every other record, because of
@@ -59,8 +60,9 @@ _Static_assert(sizeof(struct trailer) == 32 && sizeof(struct sample_head) == 40,
 _Static_assert(sizeof(struct mmap_head) == 32 && sizeof(struct mmap2_tail) == 32, "padding");
 _Static_assert(sizeof(struct task_body) == 24, "padding");
 _Static_assert(offsetof(struct python_record, tid) == offsetof(struct sample_head, tid) &&
-	       offsetof(struct python_record, time_ns) == offsetof(struct sample_head, time) &&
-	       offsetof(struct python_record, cpu) == offsetof(struct sample_head, cpu), "it begins as a sample does");
+		       offsetof(struct python_record, time_ns) == offsetof(struct sample_head, time) &&
+		       offsetof(struct python_record, cpu) == offsetof(struct sample_head, cpu),
+	       "it begins as a sample does");
 
 /* What is left of a record. */
 struct cursor {
@@ -106,8 +108,8 @@ int record_time_offset(uint32_t type, size_t n_bytes)
 {
 	if (type == PERF_RECORD_SAMPLE)
 		return n_bytes < sizeof(struct perf_event_header) + sizeof(struct sample_head)
-			? -EBADMSG
-			: (int)(sizeof(struct perf_event_header) + offsetof(struct sample_head, time));
+			       ? -EBADMSG
+			       : (int)(sizeof(struct perf_event_header) + offsetof(struct sample_head, time));
 	if (n_bytes < sizeof(struct perf_event_header) + sizeof(struct trailer))
 		return -EBADMSG;
 	return (int)(n_bytes - sizeof(struct trailer) + offsetof(struct trailer, time));
@@ -251,8 +253,7 @@ static int decode_sample(struct cursor *cursor, unsigned format, struct capture_
 	return r < 0 ? r : 1;
 }
 
-static int decode_mmap(struct cursor *cursor, const struct perf_event_header *record,
-		       struct capture_event *event)
+static int decode_mmap(struct cursor *cursor, const struct perf_event_header *record, struct capture_event *event)
 {
 	struct mmap2_tail tail;
 	struct mmap_head head;
@@ -286,8 +287,7 @@ static int decode_mmap(struct cursor *cursor, const struct perf_event_header *re
 	return r < 0 ? r : 1;
 }
 
-static int decode_comm(struct cursor *cursor, const struct perf_event_header *record,
-		       struct capture_event *event)
+static int decode_comm(struct cursor *cursor, const struct perf_event_header *record, struct capture_event *event)
 {
 	uint32_t ids[2];
 	int r;
@@ -303,8 +303,7 @@ static int decode_comm(struct cursor *cursor, const struct perf_event_header *re
 	return r < 0 ? r : 1;
 }
 
-static int decode_task(struct cursor *cursor, const struct perf_event_header *record,
-		       struct capture_event *event)
+static int decode_task(struct cursor *cursor, const struct perf_event_header *record, struct capture_event *event)
 {
 	struct task_body body;
 	int r;
@@ -333,8 +332,7 @@ static bool has_trailer(const struct perf_event_header *record)
 	return record->type != PERF_RECORD_LOST || record->size != sizeof *record + sizeof(struct lost_body);
 }
 
-static int decode_lost(struct cursor *cursor, const struct perf_event_header *record,
-		       struct capture_event *event)
+static int decode_lost(struct cursor *cursor, const struct perf_event_header *record, struct capture_event *event)
 {
 	uint64_t id;
 	int r;
@@ -360,8 +358,7 @@ static int decode_switch(const struct perf_event_header *record, struct capture_
 	return 1;
 }
 
-static int decode_body(const struct perf_event_header *record, struct cursor *cursor,
-		       struct capture_event *event)
+static int decode_body(const struct perf_event_header *record, struct cursor *cursor, struct capture_event *event)
 {
 	switch (record->type) {
 	case PERF_RECORD_MMAP:
@@ -387,8 +384,7 @@ static int decode_body(const struct perf_event_header *record, struct cursor *cu
 	}
 }
 
-int record_decode(const struct perf_event_header *record, unsigned format,
-		  struct capture_event *ret)
+int record_decode(const struct perf_event_header *record, unsigned format, struct capture_event *ret)
 {
 	struct cursor cursor = { .at = (const uint8_t *)(record + 1) };
 	struct capture_event event = { 0 };
@@ -438,7 +434,8 @@ int record_decode_python(const struct perf_event_header *record, struct python_r
 	if (!record_is_python(record))
 		return -EBADMSG;
 	cursor.n_left = record->size - sizeof *record;
-	if (take_into(&cursor, &head, sizeof head) < 0 || head.n_entries > PYTHON_MAX_ENTRIES || head.n_states > PYTHON_MAX_STATES)
+	if (take_into(&cursor, &head, sizeof head) < 0 || head.n_entries > PYTHON_MAX_ENTRIES ||
+	    head.n_states > PYTHON_MAX_STATES)
 		return -EBADMSG;
 	n_bytes = sizeof head + head.n_entries * sizeof(struct python_entry);
 	if (head.n_bytes != n_bytes - sizeof head.n_bytes || cursor.n_left != n_bytes - sizeof head)

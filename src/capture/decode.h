@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* decode.h - one raw record of a perf ring into a struct capture_event.
  *
  * Nothing here touches the kernel: bytes in, a struct out.
@@ -17,9 +18,8 @@ enum { RECORD_MAX_BYTES = 65536 };
 
 /* What the events were opened with; decides which fields a record has. */
 enum {
-	RECORD_SAMPLE_TYPE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-			     PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER |
-			     PERF_SAMPLE_STACK_USER,
+	RECORD_SAMPLE_TYPE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+			     PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 	RECORD_SAMPLE_TYPE_KERNEL = RECORD_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN,
 	/* Of the events that the BPF program writes to: the rest it says itself (base/python_record.h). */
 	RECORD_SAMPLE_TYPE_PYTHON = PERF_SAMPLE_RAW,
@@ -60,8 +60,7 @@ int record_origin(const struct perf_event_header *record, struct record_origin *
  * -EBADMSG where a field does not fit into the record.
  * Source: perf_event_open(2), "MMAP layout"; include/uapi/linux/perf_event.h, Linux 6.12.
  */
-int record_decode(const struct perf_event_header *record, unsigned format,
-		  struct capture_event *ret);
+int record_decode(const struct perf_event_header *record, unsigned format, struct capture_event *ret);
 
 /* record_is_python - whether the BPF program has written it. Its header's size has been checked. */
 bool record_is_python(const struct perf_event_header *record);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* descheduled.c - whether a sampled thread has stood still since its sample; see descheduled.h.
  *
  * Whoever is woken by a sample on the processor that it was taken on, is put in the place of the sampled thread: on
@@ -20,7 +21,7 @@
 #include "src/capture/decode.h"
 
 enum {
-	MAX_RECORDS = 64,      /* to look through: else we are late anyway */
+	MAX_RECORDS = 64, /* to look through: else we are late anyway */
 	MIN_FREE_BYTES = 1024,
 	MAX_SWITCH_BYTES = 64, /* of a record of a switch */
 	/*

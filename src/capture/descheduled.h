@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* descheduled.h - whether a sampled thread has stood still since its sample. Private. */
 #ifndef PROBING_CAPTURE_DESCHEDULED_H
 #define PROBING_CAPTURE_DESCHEDULED_H
@@ -8,7 +9,7 @@
 
 struct descheduled_query {
 	pid_t tid;
-	uint64_t time_ns; /* of its sample */
+	uint64_t time_ns;           /* of its sample */
 	const struct ring *current; /* the ring whose record that is, at its position */
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* direct_map.c - where the kernel has all memory mapped; see direct_map.h. */
 #include "src/capture/direct_map.h"
 
@@ -29,7 +30,8 @@ static int find_end(uint64_t *ret)
 	if (r < 0)
 		return r;
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
-		if (sscanf(line, " spanned %" SCNu64, &n_pages) != 1 && sscanf(line, " start_pfn: %" SCNu64, &first) == 1)
+		if (sscanf(line, " spanned %" SCNu64, &n_pages) != 1 &&
+		    sscanf(line, " start_pfn: %" SCNu64, &first) == 1)
 			end = MAX(end, first + n_pages);
 	*ret = end * (uint64_t)sysconf(_SC_PAGESIZE);
 	return end == 0 ? -ENXIO : 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* direct_map.h - where the kernel has all memory mapped, so that a program in it can read a process' by its page tables.
  *
  * Compiled for BPF, too; see bpf/page_tables.h for what it is good for. Private.
@@ -8,8 +9,8 @@
 #include <stdint.h>
 
 struct direct_map {
-	uint64_t base; /* what has the physical address 0 */
-	uint64_t end;  /* the first physical address behind all memory */
+	uint64_t base;     /* what has the physical address 0 */
+	uint64_t end;      /* the first physical address behind all memory */
 	uint64_t n_levels; /* of page tables: 4 or 5 */
 };
 

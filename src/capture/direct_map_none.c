@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* direct_map_none.c - direct_map.h where page tables are not known, or programs for the kernel could not be built. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dup_events.c - the same thread from two events; see dup_events.h.
  *
  * A thread born while we attach may have inherited its creator's event, or may

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dup_events.h - notices threads that are sampled twice. */
 #ifndef PROBING_CAPTURE_DUP_EVENTS_H
 #define PROBING_CAPTURE_DUP_EVENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* event.h - what a sample is taken at: the CPU's clock, or another event. Part of capture.h.
  *
  * A name becomes a struct sampled_event (event_find), which says what to ask the kernel for.
@@ -83,11 +84,11 @@ enum tracepoint_type {
 struct tracepoint_field {
 	char name[64];
 	enum tracepoint_type type;
-	uint32_t offset, n_bytes;  /* of a dynamic one: where the word that leads to it stands */
-	uint32_t element_bytes;    /* of TRACEPOINT_NUMBERS */
-	bool is_signed;            /* of integers and numbers */
-	bool is_dynamic;           /* a word leads to it: length << 16 | offset */
-	bool is_relative;          /* that offset counts from the end of the word */
+	uint32_t offset, n_bytes; /* of a dynamic one: where the word that leads to it stands */
+	uint32_t element_bytes;   /* of TRACEPOINT_NUMBERS */
+	bool is_signed;           /* of integers and numbers */
+	bool is_dynamic;          /* a word leads to it: length << 16 | offset */
+	bool is_relative;         /* that offset counts from the end of the word */
 };
 
 enum { TRACEPOINT_MAX_FIELDS = 128 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* event_check.c - which events are to be had here, and why others are not; see event.h.
  *
  * The kernel's rules, beside those for any sampling (explain.c): what happens in the kernel
@@ -48,7 +49,8 @@ static void say_missing(const struct sampled_event *event, char *to, size_t n_by
 		snprintf(to, n_bytes,
 			 "this machine counts no %s: its processor, or the virtual machine that it is, shows no such "
 			 "counter. `--event cpu-clock` (CPU time) and `--event page-faults` need none; `--event list` "
-			 "shows what there is", event->name);
+			 "shows what there is",
+			 event->name);
 	else if (event->kind == EVENT_TRACEPOINT)
 		snprintf(to, n_bytes, "this kernel has no tracepoint %s; `--event list` shows those that it has",
 			 event->name);
@@ -64,19 +66,23 @@ static void say_refused(const struct sampled_event *event, char *to, size_t n_by
 	if (event->kind == EVENT_TRACEPOINT && event->config == 0)
 		snprintf(to, n_bytes,
 			 "tracefs, which says what %s is, may be read by root only: run probing as root, or, as root, "
-			 "`mount -o remount,mode=755,gid=%u /sys/kernel/tracing`%s", event->name, getgid(),
-			 event->in_kernel ? " and `sysctl kernel.perf_event_paranoid=-1`" : "");
+			 "`mount -o remount,mode=755,gid=%u /sys/kernel/tracing`%s",
+			 event->name, getgid(), event->in_kernel ? " and `sysctl kernel.perf_event_paranoid=-1`" : "");
 	else if (event->kind == EVENT_TRACEPOINT)
 		snprintf(to, n_bytes,
 			 "perf_event_paranoid is %ld, and %s takes -1: run probing as root%s, or run "
-			 "`sysctl kernel.perf_event_paranoid=-1` as root", paranoid, event->name, capability);
+			 "`sysctl kernel.perf_event_paranoid=-1` as root",
+			 paranoid, event->name, capability);
 	else if (event->in_kernel && paranoid > 1)
 		snprintf(to, n_bytes,
 			 "%s happen inside the kernel, and perf_event_paranoid is %ld: run probing as root%s, or run "
-			 "`sysctl kernel.perf_event_paranoid=1` as root", event->name, paranoid, capability);
+			 "`sysctl kernel.perf_event_paranoid=1` as root",
+			 event->name, paranoid, capability);
 	else
-		snprintf(to, n_bytes, "the kernel refuses to sample %s, although perf_event_paranoid is %ld: run probing "
-				      "as root, or give it CAP_PERFMON", event->name, paranoid);
+		snprintf(to, n_bytes,
+			 "the kernel refuses to sample %s, although perf_event_paranoid is %ld: run probing "
+			 "as root, or give it CAP_PERFMON",
+			 event->name, paranoid);
 }
 
 void event_explain(int error, const struct sampled_event *event, char *to, size_t n_bytes)
@@ -95,8 +101,10 @@ void event_explain(int error, const struct sampled_event *event, char *to, size_
 			say_missing(event, to, n_bytes);
 			break;
 		}
-		snprintf(to, n_bytes, "tracefs, which says what %s is, is not mounted: as root, run `mount -t tracefs none "
-				      "/sys/kernel/tracing`", event->name);
+		snprintf(to, n_bytes,
+			 "tracefs, which says what %s is, is not mounted: as root, run `mount -t tracefs none "
+			 "/sys/kernel/tracing`",
+			 event->name);
 		break;
 	case -EBADMSG:
 		snprintf(to, n_bytes, "the kernel's description of %s is not understood", event->name);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* event_names.c - the names of events; see event.h.
  *
  * Names are those that perf(1) has for them, so that what one knows from there works here.
@@ -12,9 +13,11 @@
 #include "base/util.h"
 #include "src/capture/event.h"
 
+/* clang-format off */
 #define CACHE(cache, operation, result)                                                            \
 	(PERF_COUNT_HW_CACHE_##cache | PERF_COUNT_HW_CACHE_OP_##operation << 8 |                   \
 	 PERF_COUNT_HW_CACHE_RESULT_##result << 16)
+/* clang-format on */
 
 /*
  * Of page faults there are too many for a sample each, and they come in bursts, which are over
@@ -32,6 +35,7 @@ struct known_event {
 	bool in_kernel;
 };
 
+/* clang-format off */
 #define CLOCK(name, which, summary)                                                                \
 	{ name, NULL, summary, EVENT_CLOCK, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##which, 0, false },
 #define SOFTWARE(name, other, which, summary, count, kernel)                                        \
@@ -77,6 +81,7 @@ static const struct known_event known_events[] = {
 	CACHED("node-loads", NODE, READ, ACCESS, "reads of memory")
 	CACHED("node-load-misses", NODE, READ, MISS, "reads of another node's memory")
 };
+/* clang-format on */
 
 static bool is_name_of(const struct known_event *known, const char *name)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* events.c - opening perf events; see events.h.
  *
  * What is inherited cannot be mapped unless it is bound to a CPU, and rings
@@ -39,10 +40,10 @@
 #include "src/capture/switch_rate.h"
 
 enum {
-	MAX_WAKEUPS_HZ = 20, /* where samples need not be read at once ... */
-	MIN_WAKEUPS = 4,    /* ... but each time that such a part of a ring may be full */
+	MAX_WAKEUPS_HZ = 20,       /* where samples need not be read at once ... */
+	MIN_WAKEUPS = 4,           /* ... but each time that such a part of a ring may be full */
 	BESIDE_STACK_BYTES = 4096, /* of a sample, with its record of Python frames: most are smaller */
-	MAX_HZ = 100000, /* the kernel rounds shorter periods up, silently */
+	MAX_HZ = 100000,           /* the kernel rounds shorter periods up, silently */
 	MAX_STACK_BYTES = 65528,
 	/* A program that only creates threads would keep us busy for ever. What
 	 * comes after this many lists was most likely inherited long before. */
@@ -101,8 +102,7 @@ static void set_event(struct event_set *set, const struct sampled_event *event)
 	set->in_kernel = event->in_kernel;
 }
 
-int events_init(struct event_set *set, const struct capture_options *options,
-		const struct rings *rings)
+int events_init(struct event_set *set, const struct capture_options *options, const struct rings *rings)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
@@ -200,8 +200,7 @@ static int open_event(struct event_set *set, pid_t tid, const struct ring *ring,
 	int r;
 
 	do {
-		fd = (int)syscall(SYS_perf_event_open, &set->attr, tid, (int)ring->cpu, -1,
-				  PERF_FLAG_FD_CLOEXEC);
+		fd = (int)syscall(SYS_perf_event_open, &set->attr, tid, (int)ring->cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	} while (fd < 0 && give_in(set, errno));
 	if (fd < 0)
 		return -errno;
@@ -485,7 +484,9 @@ static struct event_values values_of(int fd)
 {
 	struct event_values values = { 0 };
 
-	return read(fd, &values, sizeof values) >= (ssize_t)offsetof(struct event_values, lost) ? values : (struct event_values){ 0 };
+	return read(fd, &values, sizeof values) >= (ssize_t)offsetof(struct event_values, lost)
+		       ? values
+		       : (struct event_values){ 0 };
 }
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* events.h - the perf events that sample the target. */
 #ifndef PROBING_CAPTURE_EVENTS_H
 #define PROBING_CAPTURE_EVENTS_H
@@ -10,7 +11,7 @@
 #include "src/capture/tasks.h"
 
 struct event_set {
-	const struct rings *rings; /* borrowed */
+	const struct rings *rings;    /* borrowed */
 	const struct bpf_source *bpf; /* borrowed; runs at each sample; NULL: nothing does */
 	struct perf_event_attr attr;
 	int *fds;
@@ -19,14 +20,14 @@ struct event_set {
 	struct late_event {
 		uint64_t id;
 		int fd; /* -1: retired */
-	} *late;
+	} * late;
 	size_t n_late, late_allocated;
 	struct task_set covered; /* threads that were looked at */
 	size_t n_opened, n_threads;
-	bool is_clock;  /* periods are nanoseconds */
-	bool in_kernel; /* the event is there only: not to be given up */
-	bool is_paused; /* events are opened switched off, and an exec does not switch them on */
-	bool at_switch; /* samples threads that leave: without the right to see the kernel there is no use in it */
+	bool is_clock;    /* periods are nanoseconds */
+	bool in_kernel;   /* the event is there only: not to be given up */
+	bool is_paused;   /* events are opened switched off, and an exec does not switch them on */
+	bool at_switch;   /* samples threads that leave: without the right to see the kernel there is no use in it */
 	bool system_wide; /* one event a processor, which samples all processes: for each event too many threads */
 };
 
@@ -35,8 +36,7 @@ struct event_set {
  * @rings: borrowed, outlive the set. Ended with events_done().
  * Errors: -EINVAL options out of range.
  */
-int events_init(struct event_set *set, const struct capture_options *options,
-		const struct rings *rings);
+int events_init(struct event_set *set, const struct capture_options *options, const struct rings *rings);
 void events_done(struct event_set *set);
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* explain.c - why sampling is refused; see capture.h.
  *
  * The kernel's rules, in the order in which it asks (kernel/events/core.c,
@@ -54,8 +55,7 @@ static void gather_target(pid_t pid, struct explain_facts *facts)
 
 	/* Of a process that is not dumpable the folder belongs to root. */
 	snprintf(path, sizeof path, "/proc/%d", (int)pid);
-	facts->target_is_protected = !all_are(gids, getgid()) ||
-				     (stat(path, &st) == 0 && st.st_uid != uids[1]);
+	facts->target_is_protected = !all_are(gids, getgid()) || (stat(path, &st) == 0 && st.st_uid != uids[1]);
 }
 
 static void gather_rights(struct explain_facts *facts)
@@ -75,8 +75,8 @@ static void gather_rights(struct explain_facts *facts)
 	}
 	/* The initial namespace maps every number to itself. */
 	if (read_file("/proc/self/uid_map", 4096, &map, NULL) >= 0)
-		facts->in_user_namespace = sscanf(map, "%u %u %u", &first, &outside, &n) != 3 ||
-					   first != 0 || outside != 0 || n != UINT_MAX;
+		facts->in_user_namespace = sscanf(map, "%u %u %u", &first, &outside, &n) != 3 || first != 0 ||
+					   outside != 0 || n != UINT_MAX;
 }
 
 static void gather_limits(pid_t pid, struct explain_facts *facts)
@@ -118,29 +118,32 @@ static void say_refused(int error, const struct explain_facts *f, char *to, size
 		snprintf(to, n_bytes,
 			 "capabilities of a user namespace do not count for perf_event_open "
 			 "(perf_event_paranoid is %ld): run probing outside of it as root, or with "
-			 "CAP_PERFMON", f->paranoid);
+			 "CAP_PERFMON",
+			 f->paranoid);
 	else if (f->target_is_foreign)
 		snprintf(to, n_bytes,
 			 "process %d belongs to uid %u and you are uid %u: run probing as that "
-			 "user or as root%s", (int)f->pid, f->target_uid, f->uid,
+			 "user or as root%s",
+			 (int)f->pid, f->target_uid, f->uid,
 			 f->paranoid >= 3 ? "" : ", or give it CAP_PERFMON and CAP_SYS_PTRACE");
 	else if (f->paranoid >= 3 && !f->has_sys_admin)
 		snprintf(to, n_bytes,
 			 "perf_event_paranoid is %ld%s: run `sysctl kernel.perf_event_paranoid=2` as "
-			 "root, or run probing as root", f->paranoid,
-			 f->has_perfmon ? ", for which CAP_PERFMON is not enough" : "");
+			 "root, or run probing as root",
+			 f->paranoid, f->has_perfmon ? ", for which CAP_PERFMON is not enough" : "");
 	else if (f->target_is_protected)
 		snprintf(to, n_bytes,
 			 "process %d is protected from its own user (a setuid program, other "
 			 "groups, or made not dumpable): run probing as root, or give it "
-			 "CAP_PERFMON and CAP_SYS_PTRACE", (int)f->pid);
+			 "CAP_PERFMON and CAP_SYS_PTRACE",
+			 (int)f->pid);
 	else
 		snprintf(to, n_bytes,
 			 "the kernel refuses perf_event_open on process %d (%s), although "
 			 "perf_event_paranoid is %ld: probably a security module or lockdown "
-			 "forbids it; %s", (int)f->pid, strerror(-error), f->paranoid,
-			 f->has_perfmon ? "see the kernel's log"
-					: "run probing as root, or give it CAP_PERFMON");
+			 "forbids it; %s",
+			 (int)f->pid, strerror(-error), f->paranoid,
+			 f->has_perfmon ? "see the kernel's log" : "run probing as root, or give it CAP_PERFMON");
 }
 
 static void say_descriptors(const struct explain_facts *f, char *to, size_t n_bytes)
@@ -151,9 +154,8 @@ static void say_descriptors(const struct explain_facts *f, char *to, size_t n_by
 	snprintf(to, n_bytes,
 		 "sampling %llu threads on %llu CPUs takes about %llu file descriptors and at "
 		 "most %llu are allowed: run `ulimit -n %llu` first (as root)",
-		 (unsigned long long)f->n_threads, (unsigned long long)f->n_cpus,
-		 (unsigned long long)n_needed, (unsigned long long)f->n_descriptors_allowed,
-		 (unsigned long long)n_needed);
+		 (unsigned long long)f->n_threads, (unsigned long long)f->n_cpus, (unsigned long long)n_needed,
+		 (unsigned long long)f->n_descriptors_allowed, (unsigned long long)n_needed);
 }
 
 static void say_memory(const struct explain_facts *f, char *to, size_t n_bytes)
@@ -173,26 +175,23 @@ void explain_say(int error, const struct explain_facts *facts, char *to, size_t 
 		say_refused(error, facts, to, n_bytes);
 		break;
 	case -ESRCH:
-		snprintf(to, n_bytes, "there is no process %d, or it has just ended",
-			 (int)facts->pid);
+		snprintf(to, n_bytes, "there is no process %d, or it has just ended", (int)facts->pid);
 		break;
 	case -EMFILE:
 		say_descriptors(facts, to, n_bytes);
 		break;
 	case -ENFILE:
-		snprintf(to, n_bytes,
-			 "the system has no file descriptors left: raise `sysctl fs.file-max`");
+		snprintf(to, n_bytes, "the system has no file descriptors left: raise `sysctl fs.file-max`");
 		break;
 	case -ENOBUFS:
 		say_memory(facts, to, n_bytes);
 		break;
 	case -ENOSYS:
 		snprintf(to, n_bytes, "%s",
-			 facts->has_seccomp_filter
-				 ? "a seccomp filter hides perf_event_open: start the container "
-				   "with `--cap-add PERFMON`, or with a profile that allows it"
-				 : "this kernel was built without perf_event_open "
-				   "(CONFIG_PERF_EVENTS)");
+			 facts->has_seccomp_filter ? "a seccomp filter hides perf_event_open: start the container "
+						     "with `--cap-add PERFMON`, or with a profile that allows it"
+						   : "this kernel was built without perf_event_open "
+						     "(CONFIG_PERF_EVENTS)");
 		break;
 	case -EINVAL:
 		snprintf(to, n_bytes,
@@ -200,8 +199,7 @@ void explain_say(int error, const struct explain_facts *facts, char *to, size_t 
 			 "(a multiple of 8) and rings of a power of two of pages");
 		break;
 	default:
-		snprintf(to, n_bytes, "sampling process %d failed: %s", (int)facts->pid,
-			 strerror(-error));
+		snprintf(to, n_bytes, "sampling process %d failed: %s", (int)facts->pid, strerror(-error));
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* explain.h - what capture_explain() goes by, apart from how it finds out. */
 #ifndef PROBING_CAPTURE_EXPLAIN_H
 #define PROBING_CAPTURE_EXPLAIN_H
@@ -9,19 +10,19 @@
 
 struct explain_facts {
 	pid_t pid;
-	uid_t uid;                    /* ours */
-	long paranoid;                /* kernel.perf_event_paranoid */
-	bool has_perfmon;             /* CAP_PERFMON or CAP_SYS_ADMIN */
+	uid_t uid;        /* ours */
+	long paranoid;    /* kernel.perf_event_paranoid */
+	bool has_perfmon; /* CAP_PERFMON or CAP_SYS_ADMIN */
 	bool has_sys_admin;
-	bool in_user_namespace;       /* not the initial one: capabilities do not count */
+	bool in_user_namespace; /* not the initial one: capabilities do not count */
 	bool has_seccomp_filter;
-	bool target_is_foreign;       /* runs as another user */
+	bool target_is_foreign; /* runs as another user */
 	uid_t target_uid;
-	bool target_is_protected;     /* not dumpable, or other groups */
+	bool target_is_protected; /* not dumpable, or other groups */
 	uint64_t n_threads, n_cpus;
 	uint64_t n_descriptors_allowed; /* the hard limit */
-	long mlock_kib;               /* kernel.perf_event_mlock_kb */
-	uint64_t memlock_bytes;       /* RLIMIT_MEMLOCK */
+	long mlock_kib;                 /* kernel.perf_event_mlock_kb */
+	uint64_t memlock_bytes;         /* RLIMIT_MEMLOCK */
 };
 
 /* Find out. What cannot be found out is left at a harmless value. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frame_sample_match.c - see frame_sample_match.h. */
 #include "src/capture/frame_sample_match.h"
 
@@ -27,7 +28,8 @@ void frame_sample_match_done(struct frame_sample_match *pairs)
 	*pairs = (struct frame_sample_match){ 0 };
 }
 
-void frame_sample_match_keep(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed, const struct perf_event_header *record)
+void frame_sample_match_keep(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed,
+			     const struct perf_event_header *record)
 {
 	struct pending *pending = &pairs->rings[ring];
 
@@ -38,7 +40,7 @@ void frame_sample_match_keep(struct frame_sample_match *pairs, size_t ring, uint
 }
 
 const struct python_record *frame_sample_match_take(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed,
-				       const struct perf_event_header *record)
+						    const struct perf_event_header *record)
 {
 	struct pending *pending = &pairs->rings[ring];
 	struct record_origin origin;

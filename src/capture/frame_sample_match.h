@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frame_sample_match.h - Python frames and the samples that they belong to.
  *
  * One interrupt writes both into its processor's ring, the frames first, and nothing else
@@ -20,9 +21,9 @@ struct frame_sample_match {
 		bool is_full;
 		uint64_t n_malformed; /* of the ring, then: what was skipped since may have been between the two */
 		struct python_record *record;
-	} *rings; /* one a ring */
+	} * rings; /* one a ring */
 	size_t n;
-	uint64_t unpaired;  /* frames that no sample came for */
+	uint64_t unpaired; /* frames that no sample came for */
 	uint64_t malformed;
 };
 
@@ -31,13 +32,14 @@ int frame_sample_match_init(struct frame_sample_match *pairs, size_t n_rings);
 void frame_sample_match_done(struct frame_sample_match *pairs);
 
 /* frame_sample_match_keep - a record of Python frames, for the sample that comes next in its ring. */
-void frame_sample_match_keep(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed, const struct perf_event_header *record);
+void frame_sample_match_keep(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed,
+			     const struct perf_event_header *record);
 
 /*
  * frame_sample_match_take - what belongs to a record that is none of Python frames.
  * NULL: nothing, or it is no sample. Borrowed until the next frame_sample_match_keep() of that ring.
  */
 const struct python_record *frame_sample_match_take(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed,
-				       const struct perf_event_header *record);
+						    const struct perf_event_header *record);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* merge.c - order over the rings; see merge.h.
  *
  * Each ring is in order by itself, but a record in one may have been caused by

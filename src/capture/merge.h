@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* merge.h - the records of several rings as one stream in order of time. */
 #ifndef PROBING_CAPTURE_MERGE_H
 #define PROBING_CAPTURE_MERGE_H
@@ -11,7 +12,7 @@ struct merge {
 	size_t n_rings;
 	uint64_t horizon_ns;  /* records up to this time may be handed out */
 	struct ring *current; /* whose record is out; NULL: none */
-	void *copy;        /* for a record that wraps around */
+	void *copy;           /* for a record that wraps around */
 };
 
 /*

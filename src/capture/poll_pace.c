@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poll_pace.c - see poll_pace.h. */
 #include "src/capture/poll_pace.h"
 

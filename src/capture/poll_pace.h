@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poll_pace.h - when to look next.
  *
  * Looks are due at multiples of the period, whenever the last one ended. One that is not over
@@ -12,9 +13,9 @@
 struct poll_pace {
 	uint64_t wanted_ns, period_ns;
 	uint64_t longest_ns; /* 0: it was never lengthened */
-	uint64_t mean_ns;  /* how long looks took of late */
-	uint64_t next_ns;  /* CLOCK_MONOTONIC, when the next is due */
-	uint64_t began_ns; /* the last one; 0: none yet */
+	uint64_t mean_ns;    /* how long looks took of late */
+	uint64_t next_ns;    /* CLOCK_MONOTONIC, when the next is due */
+	uint64_t began_ns;   /* the last one; 0: none yet */
 	uint64_t n_looks, n_lost;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poll_parse.c - see poll_parse.h. */
 #include "src/capture/poll_parse.h"
 

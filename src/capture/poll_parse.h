@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poll_parse.h - the files of /proc that a look reads, as text in memory.
  *
  * A thread's name may hold anything, and so may these texts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poll_tasks.c - what /proc tells of them; see poll_tasks.h.
  *
  * A thread's file is kept open where descriptors allow it: reading costs a third then, and the
@@ -346,6 +347,5 @@ void poll_tasks_remove(struct poll_tasks *tasks, size_t index)
 {
 	process_done(tasks, &tasks->processes[index]);
 	tasks->n--;
-	memmove(tasks->processes + index, tasks->processes + index + 1,
-		(tasks->n - index) * sizeof *tasks->processes);
+	memmove(tasks->processes + index, tasks->processes + index + 1, (tasks->n - index) * sizeof *tasks->processes);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poll_tasks.h - the processes and threads that are looked at. Private. */
 #ifndef PROBING_CAPTURE_POLL_TASKS_H
 #define PROBING_CAPTURE_POLL_TASKS_H
@@ -12,8 +13,8 @@
 
 struct poll_thread {
 	pid_t tid;
-	int fd;          /* of the file with its CPU time; -1: opened at each look */
-	bool is_new;     /* not looked at yet */
+	int fd;           /* of the file with its CPU time; -1: opened at each look */
+	bool is_new;      /* not looked at yet */
 	uint64_t used_ns; /* at the last look */
 	uint64_t owed_ns; /* used since the last sample */
 	uint64_t met_ns;  /* where idle ones are sampled: when that was last; 0: never */
@@ -27,7 +28,7 @@ struct poll_thread {
 
 struct poll_process {
 	pid_t pid, parent_pid;
-	uint64_t image; /* see struct poll_stat; 0: not known */
+	uint64_t image;              /* see struct poll_stat; 0: not known */
 	struct poll_thread *threads; /* in order of tid */
 	size_t n, allocated;
 };
@@ -37,9 +38,9 @@ struct poll_tasks {
 	size_t n, allocated;
 	/* Children that were there before we were; those of them that the current list has shown. */
 	struct task_set ignored, still_ignored;
-	bool by_ticks;           /* there are no nanoseconds to be had: ticks of 10 ms */
-	bool without_children;   /* there is no list of a thread's children: all processes are asked */
-	bool has_one_cpu;        /* we run where they do */
+	bool by_ticks;         /* there are no nanoseconds to be had: ticks of 10 ms */
+	bool without_children; /* there is no list of a thread's children: all processes are asked */
+	bool has_one_cpu;      /* we run where they do */
 	size_t n_open, most_open;
 };
 

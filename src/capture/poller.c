@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poller.c - one look after the other; see poller.h.
  *
  * Invariants:
@@ -42,7 +43,7 @@ struct poller {
 	struct poll_pace pace;
 	struct poll_tasks tasks;
 	int timer, loadavg;
-	pid_t newest;       /* as of the last list; 0: not told */
+	pid_t newest; /* as of the last list; 0: not told */
 	/* When the last list began, and the one before: who is new on the last came after that. */
 	uint64_t listed_ns, listed_before_ns;
 	bool awaits_exec;
@@ -100,8 +101,7 @@ static int put_name(struct poller *poller, pid_t pid, pid_t tid, const char *nam
 	return 0;
 }
 
-static int put_sample(struct poller *poller, pid_t pid, pid_t tid, uint64_t weight, unsigned cpu,
-		      bool is_elsewhere)
+static int put_sample(struct poller *poller, pid_t pid, pid_t tid, uint64_t weight, unsigned cpu, bool is_elsewhere)
 {
 	struct pending *pending = put(poller, CAPTURE_SAMPLE, pid, tid);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* poller.h - threads looked at on a timer, where perf_event_open(2) is not to be had. Private.
  *
  * Of each thread the CPU time that it has used is read from /proc. One that is met running gives

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* reader_affinity.c - the reading thread goes where the samples come from; see reader_affinity.h. */
 #include "src/capture/reader_affinity.h"
 
@@ -12,7 +13,7 @@ enum {
 	LONG_STAY = 8, /* samples: it was worth to go */
 	SLICE_NS = 100000,
 	LATE_NS = 20000000,
-	MAX_LATE = 32,   /* in a row: we are not let in there */
+	MAX_LATE = 32,     /* in a row: we are not let in there */
 	FIRST_REST = 4096, /* samples; each time twice as many */
 	MAX_REST = 1 << 24,
 };

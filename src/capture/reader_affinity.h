@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* reader_affinity.h - on which processor samples are read. Private.
  *
  * Memory is as of a sample only where its reader takes the processor from the sampled thread (descheduled.c).
@@ -13,15 +14,15 @@
 #include <stdint.h>
 
 struct reader_affinity {
-	cpu_set_t allowed;   /* before we bound ourselves */
+	cpu_set_t allowed; /* before we bound ourselves */
 	bool is_on, is_bound;
-	unsigned cpu;        /* where we are, if bound */
-	unsigned wanted;     /* where the last samples came from */
-	unsigned n_wanted;   /* so many in a row */
-	unsigned n_stayed;   /* samples from where we are, since we came */
-	unsigned needed;     /* samples in a row that we go for */
-	unsigned n_late;     /* samples in a row that had waited for long */
-	unsigned rest;       /* samples until it is tried again to be there in time */
+	unsigned cpu;      /* where we are, if bound */
+	unsigned wanted;   /* where the last samples came from */
+	unsigned n_wanted; /* so many in a row */
+	unsigned n_stayed; /* samples from where we are, since we came */
+	unsigned needed;   /* samples in a row that we go for */
+	unsigned n_late;   /* samples in a row that had waited for long */
+	unsigned rest;     /* samples until it is tried again to be there in time */
 	unsigned next_rest;
 };
 

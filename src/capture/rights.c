@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rights.c - what we may: descriptors, another's memory; see rights.h and capture.h.
  *
  * Source: getrlimit(2), process_vm_readv(2).

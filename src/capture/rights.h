@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rights.h - what we may. Private. */
 #ifndef PROBING_CAPTURE_RIGHTS_H
 #define PROBING_CAPTURE_RIGHTS_H

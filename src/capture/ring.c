@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ring.c - perf's ring buffers; see ring.h.
  *
  * The ring of a CPU belongs to an event of our own process that counts nothing
@@ -34,8 +35,7 @@
 
 enum { RING_MOST_BYTES = 4 << 20, RING_LEAST_BYTES = 64 << 10 };
 
-void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const void *data,
-	       size_t n_bytes)
+void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const void *data, size_t n_bytes)
 {
 	*ring = (struct ring){ .fd = -1, .control = control, .data = data, .n_bytes = n_bytes };
 }
@@ -141,8 +141,7 @@ static void look(struct ring *ring)
 	ring->time_ns = 0;
 	offset = record_time_offset(header.type, header.size);
 	if (offset >= 0)
-		memcpy(&ring->time_ns, at(ring, ring->position + (uint64_t)offset),
-		       sizeof ring->time_ns);
+		memcpy(&ring->time_ns, at(ring, ring->position + (uint64_t)offset), sizeof ring->time_ns);
 	prefetch_next(ring);
 }
 
@@ -284,8 +283,7 @@ int rings_open(size_t ring_bytes, struct rings *ret)
 	rings.ring = calloc(n_cpus, sizeof *rings.ring);
 	if (!rings.ring)
 		return -ENOMEM;
-	r = ring_bytes ? open_all(cpus, n_cpus, ring_bytes, &rings)
-		       : open_largest(cpus, n_cpus, &rings);
+	r = ring_bytes ? open_all(cpus, n_cpus, ring_bytes, &rings) : open_largest(cpus, n_cpus, &rings);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < rings.n; i++) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ring.h - one CPU's perf ring, and all of them together. */
 #ifndef PROBING_CAPTURE_RING_H
 #define PROBING_CAPTURE_RING_H
@@ -26,8 +27,7 @@ struct ring {
  * ring_init - read a ring that lies in memory.
  * @control, @data: borrowed; data is n_bytes long, a power of two, aligned to 8.
  */
-void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const void *data,
-	       size_t n_bytes);
+void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const void *data, size_t n_bytes);
 
 /*
  * ring_open - a ring that events of one CPU can be redirected to.
@@ -66,7 +66,7 @@ struct rings {
 	size_t n;
 	size_t ring_bytes;
 	bool was_shrunk; /* the largest was not permitted */
-	int epoll_fd; /* readable when the kernel has woken us for any of them */
+	int epoll_fd;    /* readable when the kernel has woken us for any of them */
 };
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run_times.c - see run_times.h.
  *
  * Timers of events run a little longer than the records of switches say, for they are set before and taken down after. So a sample
@@ -61,7 +62,8 @@ int run_times_note(struct run_times *times, const struct capture_event *event)
 
 	if (event->type == CAPTURE_LOST)
 		run_times_forget(times);
-	if ((event->type != CAPTURE_SWITCH && event->type != CAPTURE_FORK && event->type != CAPTURE_EXIT && !is_exec) || event->tid <= 0)
+	if ((event->type != CAPTURE_SWITCH && event->type != CAPTURE_FORK && event->type != CAPTURE_EXIT && !is_exec) ||
+	    event->tid <= 0)
 		return 0;
 	time = find_or_add(times, event->tid);
 	if (!time)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run_times.h - how long each thread ran, by the records of switches, for weights to be held against. Private.
  *
  * A sample stands for a whole period. Events that are inherited carry what is left of one from thread to thread, and begin

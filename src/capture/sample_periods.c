@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sample_periods.c - see sample_periods.h.
  *
  * At a frequency the kernel changes after each sample how many events it lets pass until the next.

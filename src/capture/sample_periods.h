@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sample_periods.h - how many events a sample stands for, where the kernel seeks a pace for them. Private. */
 #ifndef PROBING_CAPTURE_SAMPLE_PERIODS_H
 #define PROBING_CAPTURE_SAMPLE_PERIODS_H

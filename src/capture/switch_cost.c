@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switch_cost.c - what it costs a thread that its switches are recorded.
  *
  * Two threads on one CPU hand a byte to and fro: each turn is two switches and little else. The CPU time

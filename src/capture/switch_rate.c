@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switch_rate.c - see switch_rate.h.
  *
  * An event of a thread is put on its processor and taken off again with it, which takes about 3 us a switch (docs/waiting.md). One

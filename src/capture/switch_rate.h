@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switch_rate.h - how often threads come to a processor, as far as they have lived. Private. */
 #ifndef PROBING_CAPTURE_SWITCH_RATE_H
 #define PROBING_CAPTURE_SWITCH_RATE_H

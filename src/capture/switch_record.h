@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switch_record.h - what the BPF program tells of switches, and where it puts it.
  *
  * Compiled for BPF, too: fixed-size members only. A ring a processor lies in memory that both sides see: the
@@ -30,7 +31,7 @@ struct switch_ring {
 	/* When a wanted one came last; and what the scheduler's clock is behind CLOCK_MONOTONIC by, 0: not known. */
 	uint64_t arrived_ns, behind_ns;
 	uint64_t wanted_pid; /* the process that was found to be wanted last */
-	uint64_t tail; /* our side's: records that were read; in a cache line of its own */
+	uint64_t tail;       /* our side's: records that were read; in a cache line of its own */
 	uint64_t reserved_too[7];
 	struct switch_record records[SWITCH_RING_RECORDS];
 };

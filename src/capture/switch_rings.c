@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switch_rings.c - see switch_rings.h.
  *
  * Read in rounds, as perf's rings are (merge.c), so that both together stay in order.
@@ -16,7 +17,9 @@ enum { RECORDS_AT_ONCE = SWITCH_RING_RECORDS / 4 };
 
 int switch_rings_init(struct switch_rings *rings, struct switch_ring *shared, size_t n)
 {
-	*rings = (struct switch_rings){ .rings = shared, .readers = calloc(n, sizeof *rings->readers), .n = n, .next = n };
+	*rings = (struct switch_rings){
+		.rings = shared, .readers = calloc(n, sizeof *rings->readers), .n = n, .next = n
+	};
 	return rings->readers ? 0 : -ENOMEM;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switch_rings.h - records of switches of all processors, as events in order of time. Private.
  *
  * Nothing here touches the kernel: the rings are memory that somebody else writes to.
@@ -12,11 +13,11 @@ struct switch_rings {
 	struct switch_ring *rings; /* one a processor; borrowed */
 	struct switch_reader {
 		uint64_t position, head; /* [position, head) has been seen, but not read */
-	} *readers;
+	} * readers;
 	size_t n;
 	uint64_t horizon_ns; /* records up to this time may be handed out */
-	size_t next;      /* the ring with the earliest one; n: none is ripe */
-	bool has_left;    /* of which the leaving thread was told already */
+	size_t next;         /* the ring with the earliest one; n: none is ripe */
+	bool has_left;       /* of which the leaving thread was told already */
 };
 
 /* switch_rings_init - @rings: n of them, borrowed, which outlive it. -ENOMEM. Ended with switch_rings_done(). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switches.c - see switches.h.
  *
  * A thread that switches very often would fill the rings with its stacks. The kernel is asked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* switches.h - samples taken as threads leave the processor. Private.
  *
  * That a thread comes and goes is told by records of the events that sample anyway

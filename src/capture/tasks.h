@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tasks.h - sets of threads. */
 #ifndef PROBING_CAPTURE_TASKS_H
 #define PROBING_CAPTURE_TASKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tracefs.c - tracepoints by their names; see event.h.
  *
  * tracefs has a folder events/GROUP/NAME for each, with its number in "id" and its record's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tracefs.h - where the kernel describes its tracepoints. Private. */
 #ifndef PROBING_CAPTURE_TRACEFS_H
 #define PROBING_CAPTURE_TRACEFS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tracepoint.c - the values of a tracepoint's raw record; see event.h.
  *
  * Invariant: no byte outside the record is read, whatever field and record say. The kernel
@@ -60,7 +61,8 @@ static bool is_kernel_address(const struct tracepoint_field *field, size_t n_byt
 {
 	enum { MAX_ERRNO = 4095 };
 
-	return n_bytes == 8 && !field->is_signed && (uint64_t)value >= UINT64_C(0xffff800000000000) && value < -MAX_ERRNO;
+	return n_bytes == 8 && !field->is_signed && (uint64_t)value >= UINT64_C(0xffff800000000000) &&
+	       value < -MAX_ERRNO;
 }
 
 /* The bytes of a field. NULL: they do not lie in the record. */
@@ -119,14 +121,14 @@ static struct tracepoint_value text_value(const uint8_t *bytes, size_t n_bytes)
 {
 	size_t n = strnlen((const char *)bytes, n_bytes);
 
-	return (struct tracepoint_value){
-		.type = is_utf8(bytes, n) ? VALUE_TEXT : VALUE_BYTES, .bytes = bytes, .n_bytes = n
-	};
+	return (struct tracepoint_value){ .type = is_utf8(bytes, n) ? VALUE_TEXT : VALUE_BYTES,
+					  .bytes = bytes,
+					  .n_bytes = n };
 }
 
 /* "1 2 3", as many as there is room for, "?" in place of a kernel address. */
-static struct tracepoint_value numbers_value(const struct tracepoint_field *field, const uint8_t *bytes,
-					     size_t n_bytes, char *room, size_t room_bytes)
+static struct tracepoint_value numbers_value(const struct tracepoint_field *field, const uint8_t *bytes, size_t n_bytes,
+					     char *room, size_t room_bytes)
 {
 	size_t n_element = field->element_bytes, used = 0;
 	int64_t value;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tracepoint_format.c - the fields of a tracepoint, with libtraceevent; see tracefs.h.
  *
  * The library reads the kernel's description; decoding is ours (tracepoint.c), so that a
@@ -31,8 +32,11 @@ static unsigned dynamic_element(const char *type)
 		const char *word;
 		unsigned n_bytes;
 	} words[] = {
-		{ "64", 8 }, { "long", sizeof(long) }, { "32", 4 }, { "16", 2 }, { "short", 2 },
-		{ "8", 1 }, { "char", 1 }, { "int", 4 }, { "pid_t", 4 },
+		{ "64", 8 },    { "long", sizeof(long) },
+		{ "32", 4 },    { "16", 2 },
+		{ "short", 2 }, { "8", 1 },
+		{ "char", 1 },  { "int", 4 },
+		{ "pid_t", 4 },
 	};
 
 	for (size_t i = 0; i < N_ELEMENTS(words); i++)

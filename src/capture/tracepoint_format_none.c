@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tracepoint_format_none.c - tracefs.h in a build without libtraceevent: samples, and no fields. */
 #include "src/capture/tracefs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unsampled.c - see unsampled.h.
  *
  * An event that is inherited begins each child with a whole period, and a look on a timer meets a short child seldom: what is
@@ -60,7 +61,9 @@ static void give_out(struct capture *capture, pid_t pid, pid_t tid, uint64_t tim
 
 void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 {
-	uint64_t weight = ret->type == CAPTURE_EXIT && capture->times_runs ? run_times_unsampled(&capture->run_times, ret->tid) : 0;
+	uint64_t weight = ret->type == CAPTURE_EXIT && capture->times_runs
+				  ? run_times_unsampled(&capture->run_times, ret->tid)
+				  : 0;
 
 	if (weight == 0)
 		return;
@@ -127,7 +130,9 @@ bool unsampled_take(struct capture *capture, struct capture_event *ret)
 		capture->missing_ns = capture->unsampled_ns = missing_ns(capture);
 	while (capture->unsampled_ns > 0 && capture->next_unsampled < accounts->n) {
 		account = &accounts->items[capture->next_unsampled++];
-		weight = sum_ns > 0 ? (uint64_t)((double)capture->missing_ns * (double)account_used(account) / (double)sum_ns) : 0;
+		weight = sum_ns > 0 ? (uint64_t)((double)capture->missing_ns * (double)account_used(account) /
+						 (double)sum_ns)
+				    : 0;
 		if (capture->next_unsampled == accounts->n || weight > capture->unsampled_ns)
 			weight = capture->unsampled_ns;
 		capture->unsampled_ns -= weight;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unsampled.h - what the kernel's account of CPU time has more than the samples of a capture. Private. */
 #ifndef PROBING_CAPTURE_UNSAMPLED_H
 #define PROBING_CAPTURE_UNSAMPLED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * catalogue.c - finding what is described, and helping SQLite to know it.
  */
@@ -73,6 +74,8 @@ int catalogue_execute(sqlite3 *db, const char *sql)
 
 bool catalogue_is_recording(sqlite3 *db)
 {
-	return catalogue_ask(db, "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0"
-				 " AND name IN ('stack', 'stack_total', 'frame', 'function')", NULL) == 4;
+	return catalogue_ask(db,
+			     "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0"
+			     " AND name IN ('stack', 'stack_total', 'frame', 'function')",
+			     NULL) == 4;
 }

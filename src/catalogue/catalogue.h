@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* catalogue.h - every table that can be asked for, described once.
  *
  * A table is a file in src/catalogue/tables: its CREATE statement with a comment on each column.
@@ -28,8 +29,8 @@ struct catalogue_column {
 struct catalogue_table {
 	const char *schema; /* "main" for what stands in a recording */
 	const char *name;
-	const char *doc; /* what a row is */
-	const char *ddl; /* the statement that makes it, with its comments */
+	const char *doc;   /* what a row is */
+	const char *ddl;   /* the statement that makes it, with its comments */
 	const char *query; /* of a view: its SELECT; else NULL */
 	enum catalogue_kind kind;
 	bool is_optional; /* a table that stands in the files only that have rows of it */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* private.h - what the files of this folder share. */
 #ifndef PROBING_CATALOGUE_PRIVATE_H
 #define PROBING_CATALOGUE_PRIVATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * query_table.c - a table of a schema of ours that is a query over what the connection has.
  *
@@ -21,8 +22,7 @@ struct query_cursor {
 };
 
 /* @arguments: module, schema, name. */
-static int query_connect(sqlite3 *db, void *data, int n, const char *const *arguments, sqlite3_vtab **ret,
-			 char **error)
+static int query_connect(sqlite3 *db, void *data, int n, const char *const *arguments, sqlite3_vtab **ret, char **error)
 {
 	const struct catalogue_table *table = n >= 3 ? catalogue_find(arguments[1], arguments[2]) : NULL;
 	struct query_table *made;

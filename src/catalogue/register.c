@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * register.c - what does not stand in a file, made known to a connection.
  *
@@ -22,8 +23,8 @@ static int attach(sqlite3 *db, const char *schema)
 	if (is_attached(db, schema))
 		return SQLITE_OK;
 	/* What a read-only connection attaches is read-only, too, but where it says otherwise itself. */
-	sql = sqlite3_mprintf(sqlite3_db_readonly(db, "main") == 1 ? "ATTACH 'file:%w?mode=memory' AS \"%w\"" :
-								     "ATTACH ':memory:' AS \"%.0s%w\"",
+	sql = sqlite3_mprintf(sqlite3_db_readonly(db, "main") == 1 ? "ATTACH 'file:%w?mode=memory' AS \"%w\""
+								   : "ATTACH ':memory:' AS \"%.0s%w\"",
 			      schema, schema);
 	code = sql ? sqlite3_exec(db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
 	sqlite3_free(sql);

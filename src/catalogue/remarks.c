@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remarks.c - what the catalogue knows, for SQL: information_schema is made of these.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* agent_use.c - see agent_use.h. */
 #include "src/cli/agent_use.h"
 
@@ -38,7 +39,8 @@ int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_resul
 	int r;
 
 	if (!path)
-		return cli_fail(EXIT_FAILED, "the agent's library %s was not found beside this program: install probing again",
+		return cli_fail(EXIT_FAILED,
+				"the agent's library %s was not found beside this program: install probing again",
 				AGENT_FILE);
 	r = inject(pid, &how, ret);
 	return r < 0 ? fail(pid, r, ret->why) : EXIT_OK;
@@ -52,8 +54,10 @@ int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *re
 
 	r = agent_connect(pid, state, &fd);
 	if (r == -EPERM)
-		return cli_fail(EXIT_NOT_PERMITTED, "process %d is in a network namespace that you may not enter, and the agent listens "
-				"there: run probing as root, or in that namespace (nsenter -n -t %d)", (int)pid, (int)pid);
+		return cli_fail(EXIT_NOT_PERMITTED,
+				"process %d is in a network namespace that you may not enter, and the agent listens "
+				"there: run probing as root, or in that namespace (nsenter -n -t %d)",
+				(int)pid, (int)pid);
 	if (r < 0)
 		return cli_fail(cli_status(r), "the agent in process %d cannot be reached: %s", (int)pid, strerror(-r));
 	r = agent_talk_begin(fd, &talk);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* agent_use.h - what the verbs share that need the agent in a process. */
 #ifndef PROBING_CLI_AGENT_USE_H
 #define PROBING_CLI_AGENT_USE_H

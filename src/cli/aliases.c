@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* aliases.c - see aliases.h.
  *
  * A letter means one thing in every verb that has it (docs/habits.md lists them). Where two tools
@@ -63,7 +64,10 @@ const struct alias aliases[] = {
 static const struct {
 	const char *typed, *means;
 } formats[] = {
-	{ "flamegraph", "svg" }, { "raw", "folded" }, { "collapsed", "folded" }, { "chrometrace", "chrome" },
+	{ "flamegraph", "svg" },
+	{ "raw", "folded" },
+	{ "collapsed", "folded" },
+	{ "chrometrace", "chrome" },
 };
 
 const char *aliases_format(const char *name)
@@ -132,8 +136,9 @@ int aliases_init(const char *verb, const struct argp *argp, struct aliased *ret)
 			aliases_done(&aliased);
 			return -ENOMEM;
 		}
-		aliased.options[n++] = (struct argp_option){ name, key_of(alias), strstr(alias->typed, " X") ? "X" : NULL,
-							     OPTION_HIDDEN, NULL, 0 };
+		aliased.options[n++] = (struct argp_option){
+			name, key_of(alias), strstr(alias->typed, " X") ? "X" : NULL, OPTION_HIDDEN, NULL, 0
+		};
 	}
 	if (n == 0)
 		free(TAKE(aliased.options)); /* argp never frees what it makes of an empty list */
@@ -176,7 +181,8 @@ static const struct alias *alias_of(const struct aliased *self, int key, const s
 	return NULL;
 }
 
-static error_t parse_alias(const struct aliased *self, const struct alias *alias, char *argument, struct argp_state *state)
+static error_t parse_alias(const struct aliased *self, const struct alias *alias, char *argument,
+			   struct argp_state *state)
 {
 	const char *means = alias->means, *value = strchr(means, '=');
 	const struct argp_option *option;
@@ -215,8 +221,8 @@ static void check_swallowed(const struct aliased *self, const char *argument, st
 
 	if (argument && state->next >= 2 && state->argv[state->next - 1] == argument && before[0] == '-' &&
 	    option_typed(self, argument))
-		argp_error(state, "%s wants a value, and %s is an option: write %s%s%s if it is meant", before, argument, before,
-			   before[1] == '-' ? "=" : "", argument);
+		argp_error(state, "%s wants a value, and %s is an option: write %s%s%s if it is meant", before,
+			   argument, before, before[1] == '-' ? "=" : "", argument);
 }
 
 /* argp's own keys are above. */

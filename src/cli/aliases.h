@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* aliases.h - what people type in other tools, as options of ours.
  *
  * An alias is one row of the table in aliases.c, and its line in docs/habits.md. cli_parse() adds those of a verb to
@@ -11,8 +12,10 @@
 
 struct alias {
 	const char *verb;
-	const char *typed; /* "-n", "--stdio"; "-f X" takes an argument, "-t N" one that begins with a digit, where one follows */
-	const char *means; /* "--native", "--comm=*": of the verb, which may hide it; "FILE": its argument is; "": it is so anyway */
+	const char *
+		typed; /* "-n", "--stdio"; "-f X" takes an argument, "-t N" one that begins with a digit, where one follows */
+	const char *
+		means; /* "--native", "--comm=*": of the verb, which may hide it; "FILE": its argument is; "": it is so anyway */
 	const char *whose; /* tool that has it */
 };
 extern const struct alias aliases[]; /* of a letter with "N" and without, that with it first; ends with a NULL verb */
@@ -20,7 +23,7 @@ extern const struct alias aliases[]; /* of a letter with "N" and without, that w
 /* A command line with its aliases. All zero: none. */
 struct aliased {
 	const char *verb;
-	const struct argp *argp; /* the verb's own; borrowed */
+	const struct argp *argp;     /* the verb's own; borrowed */
 	struct argp_option *options; /* the verb's, and rows for its aliases */
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* announce_targets.c - the first lines of a recording of several processes. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* apt_lists.c - see apt_lists.h.
  *
  * A list is some 50 MB of stanzas, one a package, each a field a line. It is read in pieces, plain or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* apt_lists.h - apt's package lists: which package has a debug file. */
 #ifndef PROBING_CLI_APT_LISTS_H
 #define PROBING_CLI_APT_LISTS_H
@@ -12,8 +13,8 @@ enum { APT_PACKAGE_BYTES = 256, APT_MAX_CANDIDATES = 4 };
 struct apt_query {
 	const char *build_id;                       /* hexadecimal; NULL: unknown */
 	const char *candidates[APT_MAX_CANDIDATES]; /* packages that may have it, the likeliest first; NULL: no more */
-	char package[APT_PACKAGE_BYTES];            /* that has the file, else the first candidate that is listed; "": none */
-	bool has_file;                              /* its list of build-ids has this one */
+	char package[APT_PACKAGE_BYTES]; /* that has the file, else the first candidate that is listed; "": none */
+	bool has_file;                   /* its list of build-ids has this one */
 };
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* backtrace_format.c - why nothing of a process can be shown, or less than was asked for; see backtrace_format.h. */
 #include "src/cli/backtrace_format.h"
 
@@ -51,7 +52,8 @@ static int say_empty(pid_t pid, char *to)
 	if (proc_stat_read(pid, 0, &stat) == 0 && stat.state == 'Z')
 		return say(to, EXIT_NO_INPUT,
 			   "process %d has ended and only waits for its parent, process %d, to take note "
-			   "(a zombie): it has no stack any more", (int)pid, (int)stat.parent);
+			   "(a zombie): it has no stack any more",
+			   (int)pid, (int)stat.parent);
 	return say(to, EXIT_NO_INPUT, "process %d has just ended", (int)pid);
 }
 
@@ -69,8 +71,9 @@ static int say_core(const struct backtrace_options *look, int error, char *to)
 		return say(to, EXIT_BAD_DATA, "%s tells of no thread", look->core);
 	default:
 		return say(to, cli_status(error), "%s cannot be read: %s",
-			   error == -ENOENT && look->executable && access(look->core, R_OK) == 0
-				   ? look->executable : look->core, strerror(-error));
+			   error == -ENOENT && look->executable && access(look->core, R_OK) == 0 ? look->executable
+												 : look->core,
+			   strerror(-error));
 	}
 }
 
@@ -90,10 +93,10 @@ int backtrace_say_failure(const struct backtrace_options *look, int error, char 
 	case -EOPNOTSUPP:
 		return say(to, EXIT_FAILED,
 			   "no Python that can be read is in process %d: without stopping its threads "
-			   "there is nothing to show", (int)look->pid);
+			   "there is nothing to show",
+			   (int)look->pid);
 	default:
-		return say(to, cli_status(error), "looking at process %d failed: %s", (int)look->pid,
-			   strerror(-error));
+		return say(to, cli_status(error), "looking at process %d failed: %s", (int)look->pid, strerror(-error));
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* backtrace_format.h - why nothing of a process can be shown, or less than was asked for. */
 #ifndef PROBING_CLI_BACKTRACE_FORMAT_H
 #define PROBING_CLI_BACKTRACE_FORMAT_H

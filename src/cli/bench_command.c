@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bench_command.c - a run of the command, alone or under probing record; see bench_command.h.
  *

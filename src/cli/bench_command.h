@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench_command.h - one run of a command, timed or recorded. */
 #ifndef PROBING_CLI_BENCH_COMMAND_H
 #define PROBING_CLI_BENCH_COMMAND_H
@@ -13,10 +14,10 @@ struct bench_command {
 };
 
 struct bench_measure {
-	uint64_t started_ns;         /* CLOCK_REALTIME */
+	uint64_t started_ns; /* CLOCK_REALTIME */
 	double wall_s, user_s, sys_s;
 	int64_t max_rss_bytes;
-	int exit_status;             /* as a shell has it */
+	int exit_status; /* as a shell has it */
 };
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bench_store.c - recordings of one command become one, with the table bench_run; see bench_store.h.
  *
@@ -30,8 +31,10 @@ static double read_wall(sqlite3 *db)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
 
-	if (sqlite3_prepare_v2(db, "SELECT process.ended - process.started FROM process JOIN run USING (pid)"
-			       " WHERE process.ended > process.started", -1, &row, NULL) != SQLITE_OK)
+	if (sqlite3_prepare_v2(db,
+			       "SELECT process.ended - process.started FROM process JOIN run USING (pid)"
+			       " WHERE process.ended > process.started",
+			       -1, &row, NULL) != SQLITE_OK)
 		return -1;
 	return sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_double(row, 0) : -1;
 }
@@ -45,9 +48,13 @@ static int put_results(struct store *store, const struct bench_result *results, 
 	r = store_begin(store);
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		const struct bench_measure *measure = &results[i].measure;
-		struct bench_run_row row = { .command = command, .started_ns = measure->started_ns, .wall_s = measure->wall_s,
-					     .user_s = measure->user_s, .sys_s = measure->sys_s,
-					     .max_rss_bytes = measure->max_rss_bytes, .exit_status = measure->exit_status };
+		struct bench_run_row row = { .command = command,
+					     .started_ns = measure->started_ns,
+					     .wall_s = measure->wall_s,
+					     .user_s = measure->user_s,
+					     .sys_s = measure->sys_s,
+					     .max_rss_bytes = measure->max_rss_bytes,
+					     .exit_status = measure->exit_status };
 
 		if (results[i].recording) {
 			row.wall_s = read_wall(dbs[run]);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench_store.h - the runs of a command as one recording. */
 #ifndef PROBING_CLI_BENCH_STORE_H
 #define PROBING_CLI_BENCH_STORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* child.c - a process that waits at the gate until somebody watches it.
  *
  * Two pipes: the child reads one before its exec, so that sampling can be set

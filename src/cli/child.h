@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* child.h - the command that record starts. */
 #ifndef PROBING_CLI_CHILD_H
 #define PROBING_CLI_CHILD_H

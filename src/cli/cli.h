@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cli.h - verbs, exit statuses, and how an error becomes a sentence.
  *
  * A verb is a const descriptor in verb_<name>.c and one word in meson.build,
@@ -21,14 +22,14 @@ extern const char cli_version[];
 /* Documented by cli_help; a new one gets its line in help.c. */
 enum exit_status {
 	EXIT_OK = 0,
-	EXIT_FAILED = 1,       /* something else; the sentence on stderr says what */
-	EXIT_REGRESSED = 2,    /* of check: a rule is broken */
-	EXIT_CANNOT_TELL = 3,  /* of check: too few runs, another machine, other versions */
-	EXIT_USAGE = 64,       /* wrong arguments */
-	EXIT_BAD_DATA = 65,    /* a damaged or foreign database, a mistake in SQL */
-	EXIT_NO_INPUT = 66,    /* no such file or process */
-	EXIT_NO_OUTPUT = 73,   /* the output cannot be made */
-	EXIT_IO = 74,          /* disk full, or another error while writing */
+	EXIT_FAILED = 1,      /* something else; the sentence on stderr says what */
+	EXIT_REGRESSED = 2,   /* of check: a rule is broken */
+	EXIT_CANNOT_TELL = 3, /* of check: too few runs, another machine, other versions */
+	EXIT_USAGE = 64,      /* wrong arguments */
+	EXIT_BAD_DATA = 65,   /* a damaged or foreign database, a mistake in SQL */
+	EXIT_NO_INPUT = 66,   /* no such file or process */
+	EXIT_NO_OUTPUT = 73,  /* the output cannot be made */
+	EXIT_IO = 74,         /* disk full, or another error while writing */
 	EXIT_NOT_PERMITTED = 77,
 	EXIT_NOT_EXECUTABLE = 126, /* of record -- CMD */
 	EXIT_NOT_FOUND = 127,      /* of record -- CMD */
@@ -132,10 +133,10 @@ const char *cli_why_empty(struct sqlite3 *db, const struct profile *profile);
  */
 struct output { /* stays where it is while it is open */
 	FILE *file;
-	const char *path; /* as given */
-	int fd;           /* borrowed */
-	int error;        /* of the first write that failed; 0: none */
-	char *buffer;     /* the file's */
+	const char *path;           /* as given */
+	int fd;                     /* borrowed */
+	int error;                  /* of the first write that failed; 0: none */
+	char *buffer;               /* the file's */
 	uint64_t n_written, n_sent; /* bytes; of them, those on their way to the disk */
 	struct new_file new;
 };

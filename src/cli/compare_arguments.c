@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* compare_arguments.c - the recordings of two sides, read and compared; see compare_arguments.h. */
 #include "src/cli/compare_arguments.h"
 
@@ -13,8 +14,9 @@ enum { MAX_WHY = 256 };
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
-static const char *const per_names[] = { [PER_RUN] = "run", [PER_WALL] = "wall", [PER_SAMPLES] = "samples",
-					 [PER_REST] = "rest" };
+static const char *const per_names[] = {
+	[PER_RUN] = "run", [PER_WALL] = "wall", [PER_SAMPLES] = "samples", [PER_REST] = "rest"
+};
 
 void compare_arguments_init(struct compare_arguments *comparing)
 {
@@ -72,7 +74,8 @@ static void add_glob(struct glob_list *files, const char *pattern, struct argp_s
 	globfree(&found);
 }
 
-void compare_arguments_add(struct compare_arguments *comparing, enum side side, const char *argument, struct argp_state *state)
+void compare_arguments_add(struct compare_arguments *comparing, enum side side, const char *argument,
+			   struct argp_state *state)
 {
 	CLEANUP(glob_list_done) struct glob_list parts = { 0 };
 
@@ -116,7 +119,8 @@ static int settle(struct compare *compare)
 	int r = compare_compute(compare);
 
 	if (r == -EDOM)
-		return cli_fail(EXIT_BAD_DATA, "a recording does not say how long it lasted, since its recorder was killed; compare "
+		return cli_fail(EXIT_BAD_DATA,
+				"a recording does not say how long it lasted, since its recorder was killed; compare "
 				"--normalize run or samples");
 	if (r == -E2BIG)
 		return cli_fail(EXIT_USAGE, "more than 1000 runs are too many to compare");
@@ -147,7 +151,8 @@ static int fail_write(const void *data, int error)
 	return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-error));
 }
 
-int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put, const void *data)
+int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put,
+			    const void *data)
 {
 	return output_write(path, comparing->mode, put, fail_write, data);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* compare_arguments.h - which recordings are compared with which, and how: what diff and check share. */
 #ifndef PROBING_CLI_COMPARE_ARGUMENTS_H
 #define PROBING_CLI_COMPARE_ARGUMENTS_H
@@ -19,14 +20,20 @@ struct compare_arguments {
 
 enum { KEY_COMPARE_PER = 0x700, KEY_COMPARE_MIN_SHARE };
 
-#define COMPARE_ARGUMENTS_OPTION_ROWS                                                                              \
-	CHMOD_OPTION_ROW,                                                                                  \
-	{ "normalize", KEY_COMPARE_PER, "WHAT", 0,                                                             \
-	  "Normalise by: run (default), wall (per second of wall time), samples (share of all samples), rest (ratio " \
-	  "to all other code of the same run, independent of the machine's speed), or a counter of the table " \
-	  "counter", 0 },                                                                                  \
-	{ "min-change-share", KEY_COMPARE_MIN_SHARE, "PERCENT", 0,                                       \
-	  "Ignore functions below PERCENT of the total on both sides (default: 1)", 0 }
+#define COMPARE_ARGUMENTS_OPTION_ROWS                                                                                         \
+	CHMOD_OPTION_ROW,                                                                                                     \
+		{ "normalize",                                                                                                \
+		  KEY_COMPARE_PER,                                                                                            \
+		  "WHAT",                                                                                                     \
+		  0,                                                                                                          \
+		  "Normalise by: run (default), wall (per second of wall time), samples (share of all samples), rest (ratio " \
+		  "to all other code of the same run, independent of the machine's speed), or a counter of the table "        \
+		  "counter",                                                                                                  \
+		  0 },                                                                                                        \
+	{                                                                                                                     \
+		"min-change-share", KEY_COMPARE_MIN_SHARE, "PERCENT", 0,                                                      \
+			"Ignore functions below PERCENT of the total on both sides (default: 1)", 0                           \
+	}
 
 void compare_arguments_init(struct compare_arguments *comparing);
 void compare_arguments_done(struct compare_arguments *comparing);
@@ -35,7 +42,8 @@ void compare_arguments_done(struct compare_arguments *comparing);
 error_t compare_arguments_parse(int key, char *argument, struct argp_state *state, struct compare_arguments *comparing);
 
 /* compare_arguments_add - recordings of a side: the name of a file, else a list with commas of files and globs. */
-void compare_arguments_add(struct compare_arguments *comparing, enum side side, const char *argument, struct argp_state *state);
+void compare_arguments_add(struct compare_arguments *comparing, enum side side, const char *argument,
+			   struct argp_state *state);
 
 /*
  * compare_arguments_run - read all of them and compare. Returns 0, or an exit status after having said why.
@@ -44,6 +52,7 @@ void compare_arguments_add(struct compare_arguments *comparing, enum side side, 
 int compare_arguments_run(struct compare_arguments *comparing, struct compare **ret);
 
 /* compare_arguments_write - a file, or - for stdout, of what put writes. Returns 0, or an exit status after having said why. */
-int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put, const void *data);
+int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put,
+			    const void *data);
 
 #endif

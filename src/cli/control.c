@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* control.c - see control.h.
  *
  * Both FIFOs are held open for reading and writing: then neither is at its end when a
@@ -43,7 +44,8 @@ static int open_fifo(const char *path, struct control_fifo *fifo)
 	made = !place->exists && mkfifoat(place->folder, place->name, 0600) == 0;
 	if (!place->exists && !made)
 		return errno == EEXIST ? -PLACE_ECHANGED : -errno;
-	fd = openat(place->folder, place->name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (place->is_magic ? 0 : O_NOFOLLOW));
+	fd = openat(place->folder, place->name,
+		    O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (place->is_magic ? 0 : O_NOFOLLOW));
 	if (fd < 0)
 		return errno == ELOOP ? -PLACE_ECHANGED : -errno;
 	if (fstat(fd, &fifo->st) < 0)
@@ -66,10 +68,13 @@ static void end_fifo(struct control_fifo *fifo)
 static int fail(const char *path, int error)
 {
 	if (error == -ENXIO || error == -EISDIR)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is no FIFO: give --control another name, or make one with mkfifo", path);
+		return cli_fail(EXIT_NO_OUTPUT, "%s is no FIFO: give --control another name, or make one with mkfifo",
+				path);
 	if (error == -PLACE_EOTHERS_FILE)
-		return cli_fail(EXIT_NO_OUTPUT, "the FIFO %s belongs to another user, who could give orders: give --control another "
-				"name", path);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"the FIFO %s belongs to another user, who could give orders: give --control another "
+				"name",
+				path);
 	if (error == -EPERM)
 		return cli_fail(EXIT_NO_OUTPUT, "everybody may write to the FIFO %s: chmod o-w it first", path);
 	if (error == -PLACE_EOTHERS_LINK || error == -PLACE_ECHANGED)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* control.h - commands to a recording under way, through a FIFO. */
 #ifndef PROBING_CLI_CONTROL_H
 #define PROBING_CLI_CONTROL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* control_line.c - see control_line.h.
  *
  * What comes may be anything: a line is never longer than its room, and what is no command is
@@ -10,11 +11,8 @@
 #include "base/util.h"
 
 static const char *const words[] = {
-	[CONTROL_PAUSE] = "pause",
-	[CONTROL_RESUME] = "resume",
-	[CONTROL_FLUSH] = "flush",
-	[CONTROL_STOP] = "stop",
-	[CONTROL_STATUS] = "status",
+	[CONTROL_PAUSE] = "pause", [CONTROL_RESUME] = "resume", [CONTROL_FLUSH] = "flush",
+	[CONTROL_STOP] = "stop",   [CONTROL_STATUS] = "status",
 };
 
 static enum control_command parse(const char *line)

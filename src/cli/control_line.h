@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* control_line.h - commands out of what has been written into a FIFO. */
 #ifndef PROBING_CLI_CONTROL_LINE_H
 #define PROBING_CLI_CONTROL_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* debian.c - see debian.h.
  *
  * A package of debug files has the name of the package that it is for, or of its source: libfoo1-dbgsym, libc6-dbg,
@@ -18,7 +19,7 @@
 
 #include "base/util.h"
 
-#define LISTS  "/var/lib/dpkg/info"
+#define LISTS "/var/lib/dpkg/info"
 #define STATUS "/var/lib/dpkg/status"
 
 enum { MAX_LIST_BYTES = 32 << 20 };
@@ -102,7 +103,8 @@ static void find_source(const char *status, const char *package, char *to)
 	if (!source || (end && source > end))
 		return;
 	source += strlen("\nSource: ");
-	snprintf(to, APT_PACKAGE_BYTES, "%.*s", (int)MIN(strcspn(source, " \n"), (size_t)APT_PACKAGE_BYTES - 1), source);
+	snprintf(to, APT_PACKAGE_BYTES, "%.*s", (int)MIN(strcspn(source, " \n"), (size_t)APT_PACKAGE_BYTES - 1),
+		 source);
 }
 
 /* How debug packages are called, by the package that owns the module and its source. */
@@ -138,10 +140,10 @@ static void judge(const struct apt_query *query, struct debug_package *package)
 	const char *name = query->package[0] ? query->package : guess(query);
 
 	snprintf(package->name, sizeof package->name, "%s", name);
-	package->trust = query->has_file	   ? DEBUG_PACKAGE_SURE :
-			 query->package[0]	   ? DEBUG_PACKAGE_OUTDATED :
-			 package->name[0]	   ? DEBUG_PACKAGE_GUESSED :
-						     DEBUG_PACKAGE_UNKNOWN;
+	package->trust = query->has_file     ? DEBUG_PACKAGE_SURE
+			 : query->package[0] ? DEBUG_PACKAGE_OUTDATED
+			 : package->name[0]  ? DEBUG_PACKAGE_GUESSED
+					     : DEBUG_PACKAGE_UNKNOWN;
 }
 
 void debian_find_debug_packages(struct debug_package *packages, unsigned n)

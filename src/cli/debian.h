@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* debian.h - which Debian package has a module's debug file. */
 #ifndef PROBING_CLI_DEBIAN_H
 #define PROBING_CLI_DEBIAN_H

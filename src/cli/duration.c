@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* duration.c - see duration.h. */
 #include "src/cli/duration.h"
 
@@ -13,7 +14,8 @@
 static const struct unit {
 	const char *name;
 	double seconds;
-} units[] = { { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 }, { "sec", 1 }, { "m", 60 }, { "min", 60 }, { "h", 3600 }, { "d", 86400 } };
+} units[] = { { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 },    { "sec", 1 },
+	      { "m", 60 },    { "min", 60 },  { "h", 3600 }, { "d", 86400 } };
 
 static const struct unit *find_unit(const char *text, size_t n)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* duration.h - lengths of time, as people write them. */
 #ifndef PROBING_CLI_DURATION_H
 #define PROBING_CLI_DURATION_H

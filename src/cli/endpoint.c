@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* endpoint.c - see endpoint.h. */
 #include "src/cli/endpoint.h"
 
@@ -32,8 +33,8 @@ bool endpoint_is_process(const char *word)
 
 bool endpoint_is_one(const char *word, bool surely)
 {
-	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN", "PRAGMA", "VALUES",
-						   "SHOW", "DESCRIBE", "DESC" };
+	static const char *const beginnings[] = { "SELECT", "WITH", "EXPLAIN",  "PRAGMA",
+						  "VALUES", "SHOW", "DESCRIBE", "DESC" };
 
 	if (endpoint_is_process(word) || access(word, F_OK) == 0)
 		return true;
@@ -114,7 +115,8 @@ static void make_title(pid_t pid, char *to, size_t n_bytes)
 {
 	CLEANUP(freep) char *command = proc_text(pid, "cmdline", n_bytes);
 
-	snprintf(to, n_bytes, "process %d%s%.*s", (int)pid, command && command[0] ? ": " : "", 60, command ? command : "");
+	snprintf(to, n_bytes, "process %d%s%.*s", (int)pid, command && command[0] ? ": " : "", 60,
+		 command ? command : "");
 	for (char *c = to; *c; c++)
 		if (iscntrl((unsigned char)*c))
 			*c = '?';
@@ -132,8 +134,8 @@ static int open_process(const char *word, struct endpoint *to)
 	options.pid = (pid_t)id;
 	process = backtrace_process_of(options.pid);
 	if (process != 0 && process != options.pid)
-		return cli_fail(EXIT_NO_INPUT, "%ld is a thread of process %d: ask that, WHERE tid = %ld", id, (int)process,
-				id);
+		return cli_fail(EXIT_NO_INPUT, "%ld is a thread of process %d: ask that, WHERE tid = %ld", id,
+				(int)process, id);
 	if (sqlite3_open(":memory:", &to->db) != SQLITE_OK)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	r = live_open(to->db, &options, &to->live);
@@ -145,7 +147,8 @@ static int open_process(const char *word, struct endpoint *to)
 	sqlite3_set_authorizer(to->db, forbid_files, NULL);
 	make_title(options.pid, to->title, sizeof to->title);
 	return sqlite3_exec(to->db, "PRAGMA query_only = ON", NULL, NULL, NULL) == SQLITE_OK
-		       ? EXIT_OK : cli_fail(EXIT_FAILED, "not enough memory");
+		       ? EXIT_OK
+		       : cli_fail(EXIT_FAILED, "not enough memory");
 }
 
 static int open_words(const char *const *words, size_t n, bool may_write, struct endpoint *to)

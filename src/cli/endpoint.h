@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* endpoint.h - what a question is asked of: recordings, or a running process. */
 #ifndef PROBING_CLI_ENDPOINT_H
 #define PROBING_CLI_ENDPOINT_H
@@ -11,10 +12,10 @@ struct live;
 struct store;
 
 struct endpoint {
-	sqlite3 *db; /* to ask */
-	struct multi_db *many;   /* several recordings, or NULL */
-	struct live *live;   /* a process, or NULL */
-	struct store *store; /* a recording that may be changed, or NULL */
+	sqlite3 *db;           /* to ask */
+	struct multi_db *many; /* several recordings, or NULL */
+	struct live *live;     /* a process, or NULL */
+	struct store *store;   /* a recording that may be changed, or NULL */
 	char title[256];
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* errors.c - from a negative errno to a sentence and an exit status. */
 #include <errno.h>
 #include <stdarg.h>
@@ -66,16 +67,25 @@ int cli_status(int error)
 	static const struct {
 		int error, status;
 	} statuses[] = {
-		{ ENOENT, EXIT_NO_INPUT },    { ESRCH, EXIT_NO_INPUT },
-		{ EISDIR, EXIT_NO_INPUT },    { ENOTDIR, EXIT_NO_INPUT },
-		{ ENXIO, EXIT_NO_INPUT },     { EBADMSG, EXIT_BAD_DATA },
-		{ EMEDIUMTYPE, EXIT_BAD_DATA }, { EPROTONOSUPPORT, EXIT_BAD_DATA },
-		{ EACCES, EXIT_NOT_PERMITTED }, { EPERM, EXIT_NOT_PERMITTED },
-		{ ENOSPC, EXIT_IO },          { EDQUOT, EXIT_IO },
-		{ EFBIG, EXIT_IO },           { EIO, EXIT_IO },
-		{ EPIPE, EXIT_IO },           { EROFS, EXIT_NO_OUTPUT },
+		{ ENOENT, EXIT_NO_INPUT },
+		{ ESRCH, EXIT_NO_INPUT },
+		{ EISDIR, EXIT_NO_INPUT },
+		{ ENOTDIR, EXIT_NO_INPUT },
+		{ ENXIO, EXIT_NO_INPUT },
+		{ EBADMSG, EXIT_BAD_DATA },
+		{ EMEDIUMTYPE, EXIT_BAD_DATA },
+		{ EPROTONOSUPPORT, EXIT_BAD_DATA },
+		{ EACCES, EXIT_NOT_PERMITTED },
+		{ EPERM, EXIT_NOT_PERMITTED },
+		{ ENOSPC, EXIT_IO },
+		{ EDQUOT, EXIT_IO },
+		{ EFBIG, EXIT_IO },
+		{ EIO, EXIT_IO },
+		{ EPIPE, EXIT_IO },
+		{ EROFS, EXIT_NO_OUTPUT },
 		{ ESTALE, EXIT_IO },
-		{ PLACE_EOTHERS_LINK, EXIT_NOT_PERMITTED }, { PLACE_EOTHERS_FILE, EXIT_NOT_PERMITTED },
+		{ PLACE_EOTHERS_LINK, EXIT_NOT_PERMITTED },
+		{ PLACE_EOTHERS_FILE, EXIT_NOT_PERMITTED },
 		{ PLACE_EOTHERS_BESIDE, EXIT_NOT_PERMITTED },
 	};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* exporters.c - see exporters.h. */
 #include "src/cli/exporters.h"
 
@@ -61,8 +62,9 @@ const struct exporter *exporters_of_path(struct argp_state *state, const char *p
 	if (!exporters_ending(path)[0])
 		return NULL;
 	all = list_all(views_only);
-	argp_error(state, "%s: no format ends in %s; name another file, a recording (.db), or the format with --format: %s", path,
-		   exporters_ending(path), all ? all : "--help lists them");
+	argp_error(state,
+		   "%s: no format ends in %s; name another file, a recording (.db), or the format with --format: %s",
+		   path, exporters_ending(path), all ? all : "--help lists them");
 	return NULL;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* exporters.h - whether this build has what a format needs, and a recording written as one. */
 #ifndef PROBING_CLI_EXPORTERS_H
 #define PROBING_CLI_EXPORTERS_H

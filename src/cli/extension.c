@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* extension.c - see extension.h. */
 #include "src/cli/extension.h"
 

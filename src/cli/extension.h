@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* extension.h - where the module lies that SQLite loads to read recordings without probing. */
 #ifndef PROBING_CLI_EXTENSION_H
 #define PROBING_CLI_EXTENSION_H

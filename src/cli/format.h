@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format.h - numbers as people read them. */
 #ifndef PROBING_CLI_FORMAT_H
 #define PROBING_CLI_FORMAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_list.c - see format_list.h. */
 #include "src/cli/format_list.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_list.h - the help of an option that takes the name of a format, from the table of formats. */
 #ifndef PROBING_CLI_FORMAT_LIST_H
 #define PROBING_CLI_FORMAT_LIST_H

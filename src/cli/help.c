@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* help.c - what "probing --help" prints. */
 #include "base/util.h"
 #include "src/cli/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* info.h - what probing info has found out about a file, and its two ways of saying so. */
 #ifndef PROBING_CLI_INFO_H
 #define PROBING_CLI_INFO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* info_json.c - what recordings are, for programs. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* info_print.c - what a recording is, a line for each thing one wants to know. */
 #include <inttypes.h>
 #include <string.h>
@@ -41,7 +42,8 @@ static void put_end(const struct info *info, const struct about_run *run, FILE *
 		fprintf(out, ", after %.1f s%s\n", run->ended - run->started, run->clean ? "" : ", not cleanly");
 		return;
 	}
-	fprintf(out, "%s; its samples reach to ", about->is_written ? "not yet: it is being recorded" : "not cleanly: its recorder was killed");
+	fprintf(out, "%s; its samples reach to ",
+		about->is_written ? "not yet: it is being recorded" : "not cleanly: its recorder was killed");
 	put_time(about->last, out);
 	if (about->last > 0)
 		fprintf(out, ", %.1f s after the start", about->last - run->started);
@@ -142,11 +144,13 @@ static void put_check(const struct info *info, FILE *out)
 		return;
 	fprintf(out, "  %-11s ", "check");
 	if (info->check.n_wrong > 0)
-		fprintf(out, "DAMAGED, %" PRIu64 " thing%s wrong:\n", info->check.n_wrong, info->check.n_wrong == 1 ? " is" : "s are");
+		fprintf(out, "DAMAGED, %" PRIu64 " thing%s wrong:\n", info->check.n_wrong,
+			info->check.n_wrong == 1 ? " is" : "s are");
 	else if (info->check.is_sealed)
 		fputs("sound: each value is the one that was written\n", out);
 	else
-		fputs("sound, as far as can be told: it has no checksum, which a recording gets when it ends cleanly\n", out);
+		fputs("sound, as far as can be told: it has no checksum, which a recording gets when it ends cleanly\n",
+		      out);
 	for (size_t i = 0; i < info->n_wrong; i++) {
 		char shown[MAX_SHOWN * 2];
 

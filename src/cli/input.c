@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* input.c - see input.h. Read, not mapped: a file that gets shorter meanwhile is a short file then. */
 #include "src/cli/input.h"
 

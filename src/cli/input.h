@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* input.h - a whole file in memory, or what comes on stdin, up to a bound. */
 #ifndef PROBING_CLI_INPUT_H
 #define PROBING_CLI_INPUT_H

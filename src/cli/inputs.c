@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* inputs.c - see inputs.h. */
 #include "src/cli/inputs.h"
 
@@ -53,7 +54,9 @@ int inputs_fail_place(const char *out, int error)
 	if (error == -EEXIST)
 		return cli_fail(EXIT_NO_OUTPUT, "%s exists: give another name with -o, or --force to replace it", out);
 	if (error == -EBUSY)
-		return cli_fail(EXIT_NO_OUTPUT, "a log (%s-wal or -journal) lies there, of a recording that is being written or "
-				"whose recorder was killed: give another name with -o", out);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"a log (%s-wal or -journal) lies there, of a recording that is being written or "
+				"whose recorder was killed: give another name with -o",
+				out);
 	return cli_fail_open(out, error);
 }

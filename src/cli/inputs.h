@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* inputs.h - recordings that a new one is made of, and what can go wrong with that. */
 #ifndef PROBING_CLI_INPUTS_H
 #define PROBING_CLI_INPUTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* least_privilege.c - see least_privilege.h.
  *
  * What is kept stands in two tables: capabilities, each with who needs it, and system calls. Neither can be
@@ -142,6 +143,7 @@ uint64_t privilege_of_writer(const struct privilege_needs *needs)
 /* ---- System calls ---- */
 
 /* No process is made, threads are; clone3(2) hides its flags, and C libraries do without it. */
+/* clang-format off */
 static const struct call_rule recording[] = {
 	/* Many a second. */
 	ALLOW(process_vm_readv), ALLOW(ioctl), ALLOW(openat), ALLOW(epoll_pwait), ALLOW(perf_event_open),
@@ -174,20 +176,24 @@ static const struct call_rule recording[] = {
 	ALLOW(uname), ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid), ALLOW(getgroups), ALLOW(getppid),
 	ALLOW(getpgid), ALLOW(getsid), ALLOW(capget), ALLOW(capset), ALLOW(getcpu),
 };
+/* clang-format on */
 
 /* What is in the kernel is told and asked; nothing is loaded any more. Source: enum bpf_cmd, include/uapi/linux/bpf.h. */
+/* clang-format off */
 static const struct call_rule maps_only[] = {
 	ALLOW_IF(bpf, CALL_EQUALS, 0, 1 /* BPF_MAP_LOOKUP_ELEM */), ALLOW_IF(bpf, CALL_EQUALS, 0, 2 /* _UPDATE_ELEM */),
 	ALLOW_IF(bpf, CALL_EQUALS, 0, 3 /* _DELETE_ELEM */), ALLOW_IF(bpf, CALL_EQUALS, 0, 4 /* _GET_NEXT_KEY */),
 	ALLOW_IF(bpf, CALL_EQUALS, 0, 15 /* BPF_OBJ_GET_INFO_BY_FD */),
 };
+/* clang-format on */
 
 static const struct call_rule all_of_bpf[] = { ALLOW(bpf) };
 
 static int install_filter(const struct privilege_needs *needs)
 {
-	const struct call_table bpf = measures_switches(needs) ? (struct call_table){ all_of_bpf, N_ELEMENTS(all_of_bpf) }
-							       : (struct call_table){ maps_only, N_ELEMENTS(maps_only) };
+	const struct call_table bpf = measures_switches(needs)
+					      ? (struct call_table){ all_of_bpf, N_ELEMENTS(all_of_bpf) }
+					      : (struct call_table){ maps_only, N_ELEMENTS(maps_only) };
 	const struct call_table tables[] = { calls_fatal, { recording, N_ELEMENTS(recording) }, calls_basic, bpf };
 
 	if (HAS_SANITIZER)

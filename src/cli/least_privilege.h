@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* least_privilege.h - after attaching, a recorder keeps only what the rest of the recording takes. */
 #ifndef PROBING_CLI_LEAST_PRIVILEGE_H
 #define PROBING_CLI_LEAST_PRIVILEGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live_recording.c - see live_recording.h.
  *
  * The recorder is a process of its own: it gives up its privileges, its priority and its signals, none of which could be
@@ -109,7 +110,8 @@ int live_recording_make(pid_t pid, double seconds, struct live_recording *ret)
 
 	r = live_folder(ret);
 	if (r < 0)
-		return cli_fail(EXIT_NO_OUTPUT, "no file for the samples can be made in $TMPDIR or /tmp: %s", strerror(-r));
+		return cli_fail(EXIT_NO_OUTPUT, "no file for the samples can be made in $TMPDIR or /tmp: %s",
+				strerror(-r));
 	cli_say("recording process %d for %.10g s; -d TIME changes that\n", (int)pid, seconds);
 	taken_signals(&taken);
 	pthread_sigmask(SIG_BLOCK, &taken, &before);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live_recording.h - a process is recorded for a while, so that it can be shown as a recording is. */
 #ifndef PROBING_CLI_LIVE_RECORDING_H
 #define PROBING_CLI_LIVE_RECORDING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* main.c - which verb is meant, and what happens to stdout at the end.
  *
  * SIGPIPE is left as it was found: a program that record starts inherits it.
@@ -44,8 +45,7 @@ static int unknown_verb(const char *typed)
 	if (strcmp(typed, "-t") == 0 || strcmp(typed, "--target") == 0)
 		return cli_fail(EXIT_USAGE, "%s wants a process, or a recording", typed);
 	if (typed[0] == '-')
-		return cli_fail(EXIT_USAGE,
-				"there is no option %s before a verb; see probing --help", typed);
+		return cli_fail(EXIT_USAGE, "there is no option %s before a verb; see probing --help", typed);
 	verb_suggest(typed, near, sizeof near);
 	if (near[0])
 		return cli_fail(EXIT_USAGE, "there is no verb %s; did you mean %s?", typed, near);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* matching.c - see matching.h. */
 #include "src/cli/matching.h"
 
@@ -82,7 +83,8 @@ static int judge(const struct matching *matching, struct known *known, struct ta
 		return 0;
 	known->n_looks++;
 	if (proc_stat_read(known->pid, 0, &stat) < 0 || stat.is_kernel_thread || stat.parent == getpid() ||
-	    proc_has_ended(&stat) || !targets_match(matching->options, known->pid) || capture_check_memory(known->pid) < 0)
+	    proc_has_ended(&stat) || !targets_match(matching->options, known->pid) ||
+	    capture_check_memory(known->pid) < 0)
 		return 0;
 	return targets_add(to, known->pid);
 }

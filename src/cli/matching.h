@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* matching.h - processes that start while others are recorded, and are meant as well: --comm, --cmdline, --user. */
 #ifndef PROBING_CLI_MATCHING_H
 #define PROBING_CLI_MATCHING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nameless.c - see nameless.h.
  *
  * What helps, the first that applies: a debug file that is installed already, the package that has it by its
@@ -16,7 +17,7 @@
 
 enum { MAX_MODULES = 3 };
 
-#define MIN_SHARE        5.0 /* percent, of all */
+#define MIN_SHARE 5.0 /* percent, of all */
 #define MIN_MODULE_SHARE 1.0
 
 static void put_name(const char *name, FILE *out)
@@ -122,8 +123,8 @@ static void put_wrapped(const char *text, unsigned columns, FILE *out)
 	fputc('\n', out);
 }
 
-static void print_module(const struct report_nameless_module *module, const struct debug_package *package, unsigned columns,
-			 FILE *out)
+static void print_module(const struct report_nameless_module *module, const struct debug_package *package,
+			 unsigned columns, FILE *out)
 {
 	CLEANUP(freep) char *text = NULL;
 	size_t n_text;
@@ -152,7 +153,8 @@ static void print_modules(const struct report_nameless_module *const *modules, u
 		print_module(modules[i], &packages[i], columns, out);
 }
 
-void nameless_print(const struct profile *profile, const struct report_options *options, const char *recording, FILE *out)
+void nameless_print(const struct profile *profile, const struct report_options *options, const char *recording,
+		    FILE *out)
 {
 	CLEANUP(report_nameless_done) struct report_nameless nameless = {};
 	const struct report_nameless_module *modules[MAX_MODULES];

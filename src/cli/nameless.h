@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nameless.h - what gives names to functions that have none, where these matter. */
 #ifndef PROBING_CLI_NAMELESS_H
 #define PROBING_CLI_NAMELESS_H
@@ -12,6 +13,7 @@
  * @options:   of the report that it follows: columns and show_interpreter.
  * @recording: its file, for the command that names them; NULL: the profile is of none.
  */
-void nameless_print(const struct profile *profile, const struct report_options *options, const char *recording, FILE *out);
+void nameless_print(const struct profile *profile, const struct report_options *options, const char *recording,
+		    FILE *out);
 
 #endif

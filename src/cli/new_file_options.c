@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* new_file_options.c - see new_file_options.h. */
 #include "src/cli/new_file_options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* output.c - a file that appears only when it is whole (base/new_file.h), written through stdio.
  *
  * Writers see a FILE of our own making, so that the reason of a failed write
@@ -17,7 +18,7 @@
 
 enum {
 	BUFFER_BYTES = 128 << 10, /* of a write: more costs as much, and leaves the processor's cache */
-	SEND_BYTES = 32 << 20, /* to the disk at a time */
+	SEND_BYTES = 32 << 20,    /* to the disk at a time */
 };
 
 /* Begins to bring to the disk what came since it last did; what fails there, fsync(2) tells in the end. */
@@ -117,7 +118,9 @@ int output_write(const char *path, mode_t mode, output_put *put, output_fail *fa
 
 	r = output_open(&output, path, mode);
 	if (r == -EEXIST)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is a recording, or another SQLite file, and stays: give another name with -o", path);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is a recording, or another SQLite file, and stays: give another name with -o",
+				path);
 	if (r < 0)
 		return cli_fail_open(path, r);
 	r = put(data, output.file);

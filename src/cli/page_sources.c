@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * page_sources.c - see page_sources.h.
  *
@@ -37,13 +38,17 @@ int page_sources_check(const struct page_sources *sources, const struct exporter
 	if (!sources->wanted && sources->roots.n == 0)
 		return EXIT_OK;
 	if (!sources->wanted)
-		return cli_fail(EXIT_USAGE, "--source-root says where sources are that --sources embeds: add --sources");
+		return cli_fail(EXIT_USAGE,
+				"--source-root says where sources are that --sources embeds: add --sources");
 	if (strcmp(exporter->name, "html") != 0)
-		return cli_fail(EXIT_USAGE, "--sources is for html: %s shows no sources; -o OUT.html makes a page that does", exporter->name);
+		return cli_fail(EXIT_USAGE,
+				"--sources is for html: %s shows no sources; -o OUT.html makes a page that does",
+				exporter->name);
 	return EXIT_OK;
 }
 
-static int make(const struct page_sources *sources, const struct profile *profile, unsigned max_files, unsigned context, char **ret)
+static int make(const struct page_sources *sources, const struct profile *profile, unsigned max_files, unsigned context,
+		char **ret)
 {
 	const struct glob_list all = { 0 };
 	const struct annotate_options options = {
@@ -72,7 +77,8 @@ static int make(const struct page_sources *sources, const struct profile *profil
 	return 0;
 }
 
-int page_sources_make(struct page_sources *sources, const struct profile *profile, bool quiet, struct export_options *options)
+int page_sources_make(struct page_sources *sources, const struct profile *profile, bool quiet,
+		      struct export_options *options)
 {
 	static const struct {
 		unsigned max_files, context;
@@ -87,8 +93,9 @@ int page_sources_make(struct page_sources *sources, const struct profile *profil
 	if (r == -ENOMEM)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (r < 0 && !quiet)
-		cli_say("probing: no sources are embedded: %s\n", r == -ENODATA ? "the recording knows no source line" :
-			r == -EFBIG ? "even one takes more than 2 MB" : strerror(-r));
+		cli_say("probing: no sources are embedded: %s\n", r == -ENODATA ? "the recording knows no source line"
+								  : r == -EFBIG ? "even one takes more than 2 MB"
+										: strerror(-r));
 	return EXIT_OK;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* page_sources.h - "--sources": the sources with the most time, for a page that shows them. */
 #ifndef PROBING_CLI_PAGE_SOURCES_H
 #define PROBING_CLI_PAGE_SOURCES_H
@@ -10,11 +11,17 @@
 
 enum { KEY_PAGE_SOURCES = 0xc00, KEY_PAGE_SOURCE_ROOT };
 
-#define PAGE_SOURCES_OPTION_ROWS                                                                           \
-	{ "sources", KEY_PAGE_SOURCES, NULL, 0,                                                            \
-	  "Embed the hottest source files in the HTML page, with times of their lines (up to 2 MB)", 0 },   \
-	{ "source-root", KEY_PAGE_SOURCE_ROOT, "FOLDER", 0,                                                \
-	  "Search for these sources below this folder first; FROM=TO maps a path prefix (repeatable)", 0 }
+#define PAGE_SOURCES_OPTION_ROWS                                                                                       \
+	{ "sources",                                                                                                   \
+	  KEY_PAGE_SOURCES,                                                                                            \
+	  NULL,                                                                                                        \
+	  0,                                                                                                           \
+	  "Embed the hottest source files in the HTML page, with times of their lines (up to 2 MB)",                   \
+	  0 },                                                                                                         \
+	{                                                                                                              \
+		"source-root", KEY_PAGE_SOURCE_ROOT, "FOLDER", 0,                                                      \
+			"Search for these sources below this folder first; FROM=TO maps a path prefix (repeatable)", 0 \
+	}
 
 /* All zero: none are wanted. Ended with page_sources_done(). */
 struct page_sources {
@@ -33,7 +40,8 @@ int page_sources_check(const struct page_sources *sources, const struct exporter
  * page_sources_make - read them, where they are wanted. Where none can be shown that is said, unless @quiet.
  * Returns 0, or an exit status after having said why.
  */
-int page_sources_make(struct page_sources *sources, const struct profile *profile, bool quiet, struct export_options *options);
+int page_sources_make(struct page_sources *sources, const struct profile *profile, bool quiet,
+		      struct export_options *options);
 void page_sources_done(struct page_sources *sources);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parse.c - options, the same way for every verb.
  *
  * argp's own help options are replaced, since they lack -h. --usage stays
@@ -129,8 +130,8 @@ double cli_parse_duration(struct argp_state *state, const char *text, const char
 	double seconds = 0;
 
 	if (duration_parse(text, &seconds) < 0 || !(seconds >= low && seconds <= high))
-		argp_error(state, "%s must be a time such as 10, 500ms, 2m or 1h, from %.10g to %.10g seconds, not %s", what,
-			   low, high, text);
+		argp_error(state, "%s must be a time such as 10, 500ms, 2m or 1h, from %.10g to %.10g seconds, not %s",
+			   what, low, high, text);
 	return seconds;
 }
 
@@ -169,9 +170,13 @@ mode_t cli_parse_mode(struct argp_state *state, const char *argument)
 
 	errno = 0;
 	mode = strtoul(argument, NULL, 8);
-	if (errno != 0 || argument[strspn(argument, "01234567")] != '\0' || mode == 0 || (mode & ~(unsigned long)ALLOWED) != 0)
-		argp_error(state, "--chmod must be octal permissions with which nobody but the owner writes, such as 600, 640 or 644, "
-				  "not %s", argument);
+	if (errno != 0 || argument[strspn(argument, "01234567")] != '\0' || mode == 0 ||
+	    (mode & ~(unsigned long)ALLOWED) != 0)
+		argp_error(
+			state,
+			"--chmod must be octal permissions with which nobody but the owner writes, such as 600, 640 or 644, "
+			"not %s",
+			argument);
 	return (mode_t)mode;
 }
 

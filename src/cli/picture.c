@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* picture.c - see picture.h.
  *
  * A picture is made by the verb that makes pictures. What is beside it stays: a recording answers more
@@ -93,7 +94,8 @@ void picture_choose(struct argp_state *state, struct picture *picture, const cha
 	if (out && picture->out && strcmp(picture->out, out) == 0)
 		*path = picture->recording = recording_beside(picture, out);
 	if (!picture->out || (out && !*path))
-		argp_failure(state, EXIT_FAILED, 0, "not enough memory, or no folder for files that go again ($TMPDIR, /tmp)");
+		argp_failure(state, EXIT_FAILED, 0,
+			     "not enough memory, or no folder for files that go again ($TMPDIR, /tmp)");
 }
 
 /* ---- Making it ---- */
@@ -101,7 +103,9 @@ void picture_choose(struct argp_state *state, struct picture *picture, const cha
 static int make(const struct picture *picture, const char *recording, mode_t mode, bool quiet)
 {
 	char name[] = "probing flamegraph", permissions[24];
-	const char *words[MAX_WORDS] = { name, recording, "--output", picture->out, "--format", picture->exporter->name };
+	const char *words[MAX_WORDS] = {
+		name, recording, "--output", picture->out, "--format", picture->exporter->name
+	};
 	int n = 6;
 
 	if (mode != 0) {
@@ -130,7 +134,8 @@ static int check_place(const struct picture *picture, mode_t mode)
 	int r = strcmp(picture->out, "-") == 0 ? 0 : output_open(&output, picture->out, mode);
 
 	if (r == -EEXIST)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is a recording, or another SQLite file, and stays: give another name with -o",
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is a recording, or another SQLite file, and stays: give another name with -o",
 				picture->out);
 	return r < 0 ? cli_fail_open(picture->out, r) : EXIT_OK;
 }
@@ -194,8 +199,10 @@ int picture_make(struct picture *picture)
 	if (picture->maker == 0)
 		return EXIT_OK;
 	if (write(picture->gate, "", 1) != 1)
-		return cli_fail(EXIT_FAILED, "%s cannot be made: the process that should has ended; probing flamegraph makes it of "
-				"the recording", picture->out);
+		return cli_fail(EXIT_FAILED,
+				"%s cannot be made: the process that should has ended; probing flamegraph makes it of "
+				"the recording",
+				picture->out);
 	return wait_for_maker(picture);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* picture.h - what a recording is shown as when it has ended: "record -o profile.svg", "record --format speedscope". */
 #ifndef PROBING_CLI_PICTURE_H
 #define PROBING_CLI_PICTURE_H
@@ -17,26 +18,31 @@ enum {
 	KEY_PICTURE_TITLE,
 };
 
-#define PICTURE_OPTION_ROWS                                                                                \
-	{ "format", KEY_PICTURE_FORMAT, "FORMAT", 0,                                                       \
-	  "Also export in this format (default: by OUT's ending)", 0 },                                    \
-	{ "by-thread", KEY_PICTURE_BY_THREAD, NULL, 0, "Split the export by thread", 0 },                  \
-	{ "merge-processes", KEY_PICTURE_MERGE, NULL, 0, "Merge processes into one tree in the export", 0 }, \
-	{ "show-gil", KEY_PICTURE_GIL, NULL, 0,                                                            \
-	  "Export only samples of the thread that held the GIL; record all", 0 },                          \
-	{ "title", KEY_PICTURE_TITLE, "TEXT", 0, "Set the title of the export", 0 }
+#define PICTURE_OPTION_ROWS                                                                                            \
+	{ "format", KEY_PICTURE_FORMAT, "FORMAT", 0, "Also export in this format (default: by OUT's ending)", 0 },     \
+		{ "by-thread", KEY_PICTURE_BY_THREAD, NULL, 0, "Split the export by thread", 0 },                      \
+		{ "merge-processes", KEY_PICTURE_MERGE, NULL, 0, "Merge processes into one tree in the export", 0 },   \
+		{ "show-gil",                                                                                          \
+		  KEY_PICTURE_GIL,                                                                                     \
+		  NULL,                                                                                                \
+		  0,                                                                                                   \
+		  "Export only samples of the thread that held the GIL; record all",                                   \
+		  0 },                                                                                                 \
+	{                                                                                                              \
+		"title", KEY_PICTURE_TITLE, "TEXT", 0, "Set the title of the export", 0                                \
+	}
 
 /* All zero: none. Ended with picture_done(). */
 struct picture {
-	const char *format;               /* as it was asked for; NULL: it was not */
-	const struct exporter *exporter;  /* NULL: no picture is wanted */
+	const char *format;              /* as it was asked for; NULL: it was not */
+	const struct exporter *exporter; /* NULL: no picture is wanted */
 	const char *title;
 	bool by_thread, merge_processes, held_gil;
-	char *out;                        /* "-" is stdout */
-	char *recording;                  /* what it is made of, where that was not named itself; else NULL */
-	struct live_recording temporary;  /* that, where it goes again */
-	pid_t maker;                      /* the process that makes it; 0: none */
-	int gate;                         /* written to: the recording is there */
+	char *out;                       /* "-" is stdout */
+	char *recording;                 /* what it is made of, where that was not named itself; else NULL */
+	struct live_recording temporary; /* that, where it goes again */
+	pid_t maker;                     /* the process that makes it; 0: none */
+	int gate;                        /* written to: the recording is there */
 };
 
 /* One option; ARGP_ERR_UNKNOWN: it is none of these. A mistake ends the process (argp_error). */

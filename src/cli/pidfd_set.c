@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pidfd_set.c - see pidfd_set.h.
  *
  * A pidfd stays readable once its process has ended, so each is closed when it is seen to be.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pidfd_set.h - waiting until the last of some processes has ended. */
 #ifndef PROBING_CLI_PIDFD_SET_H
 #define PROBING_CLI_PIDFD_SET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* progress.c - see progress.h. */
 #include "src/cli/progress.h"
 
@@ -14,7 +15,7 @@ enum { PROGRESS_NS = 100000000 };
 
 static volatile sig_atomic_t caught; /* the signal that ends us; 0: none */
 
-static void catch(int number)
+static void catch (int number)
 {
 	caught = number;
 }

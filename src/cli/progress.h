@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* progress.h - verbs that make a file: how far they are, on a terminal, and ending them leaves nothing behind. */
 #ifndef PROBING_CLI_PROGRESS_H
 #define PROBING_CLI_PROGRESS_H

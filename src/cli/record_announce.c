@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record_announce.c - the first lines of a recording: how it looks, at what, and what that leaves out. */
 #include <stdio.h>
 
@@ -30,12 +31,12 @@ static void announce_source(const struct record_options *options, const struct r
 	}
 	if (capture_rings_are_small(recording->capture))
 		cli_say("rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
-				"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
+			"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
 			capture_ring_bytes(recording->capture) / 1024);
 }
 
-void record_announce(const struct record_options *options, const struct recording *recording,
-		     const char *python, int python_error)
+void record_announce(const struct record_options *options, const struct recording *recording, const char *python,
+		     int python_error)
 {
 	bool is_polled = capture_source(recording->capture) == SOURCE_POLL;
 	const char *what = is_polled ? "when it runs, not where" : "its native frames";
@@ -46,22 +47,22 @@ void record_announce(const struct record_options *options, const struct recordin
 	announce_source(options, recording);
 	if (!is_polled && !capture_has_kernel(recording->capture) && !options->capture.no_kernel)
 		cli_say("time inside the kernel is not seen: needs root, CAP_PERFMON, or "
-				"`sysctl kernel.perf_event_paranoid=1`\n");
+			"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (options->capture.mode != MODE_CPU && !capture_has_switch_stacks(recording->capture))
 		cli_say("waits are looked at while they last: where those shorter than some milliseconds are is "
-				"sampled; with root or CAP_PERFMON it is seen as they begin\n");
+			"sampled; with root or CAP_PERFMON it is seen as they begin\n");
 	if (recording->is_child || recording->targets.n > 1)
 		return;
 	if (python_error == -EOPNOTSUPP)
-		cli_say("Python %s in process %d cannot be read (%s can): recording %s\n",
-			python, (int)recording->pid, py_known_versions(known, sizeof known), what);
+		cli_say("Python %s in process %d cannot be read (%s can): recording %s\n", python, (int)recording->pid,
+			py_known_versions(known, sizeof known), what);
 	else if (proc_is_32_bit(recording->pid))
 		cli_say("process %d is a 32-bit program, whose stacks cannot be read: recording "
-				"when it runs, not where\n", (int)recording->pid);
+			"when it runs, not where\n",
+			(int)recording->pid);
 	else if (!python[0])
 		cli_say("no Python in process %d: recording %s\n", (int)recording->pid, what);
 	else
-		cli_say("recording Python %s, process %d, %s%s\n", python,
-			(int)recording->pid, record_pace(options, pace, sizeof pace),
-			options->duration_s > 0 ? "" : "; Ctrl-C ends it");
+		cli_say("recording Python %s, process %d, %s%s\n", python, (int)recording->pid,
+			record_pace(options, pace, sizeof pace), options->duration_s > 0 ? "" : "; Ctrl-C ends it");
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record_event.c - probing record --event: which event, how often, and what to say where there is none. */
 #include <errno.h>
 #include <stdio.h>
@@ -47,11 +48,13 @@ static int check_options(const struct record_options *options)
 		return cli_fail(EXIT_USAGE, "--source poll looks at CPU time on a timer: it knows no events");
 	if (options->capture.source == SOURCE_BPF && event->kind == EVENT_TRACEPOINT &&
 	    (options->capture.count > 1 || options->hz_given))
-		return cli_fail(EXIT_USAGE, "--source bpf reads frames at a tracepoint each time: leave --source out, or "
-					    "--count and --frequency");
+		return cli_fail(EXIT_USAGE,
+				"--source bpf reads frames at a tracepoint each time: leave --source out, or "
+				"--count and --frequency");
 	if (store_has_limits(&options->pipeline.limits) && event->kind == EVENT_TRACEPOINT)
-		return cli_fail(EXIT_USAGE, "--max-size and --retention let samples go, not what a tracepoint told: leave "
-					    "them out, and end the recording with --duration");
+		return cli_fail(EXIT_USAGE,
+				"--max-size and --retention let samples go, not what a tracepoint told: leave "
+				"them out, and end the recording with --duration");
 	if (options->capture.no_kernel && event->in_kernel)
 		return cli_fail(EXIT_USAGE, "%s happens inside the kernel: without --no-kernel, then", event->name);
 	if (options->capture.count > 0 && event->kind == EVENT_CLOCK)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record_options.c - what can be asked of probing record. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,14 @@
 enum {
 	MAX_HZ = 20000,
 	MAX_STACK_BYTES = 65528,
-	MAX_SELDOM_HZ = 100, /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
+	MAX_SELDOM_HZ =
+		100, /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
 };
 #define MAX_COUNT 1e15
 enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE };
-enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, KEY_INTERVAL,
-       KEY_NO_SUMMARY };
+enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, KEY_INTERVAL, KEY_NO_SUMMARY };
 
+/* clang-format off */
 static const struct argp_option option_list[] = {
 	TARGET_OPTION_ROWS,
 	{ "duration", 'd', "TIME", 0,
@@ -71,6 +73,7 @@ static const struct argp_option option_list[] = {
 	{ "no-summary", KEY_NO_SUMMARY, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
+/* clang-format on */
 
 /* A number with a unit behind it, which multiplies. No unit: the number alone. */
 struct unit {
@@ -78,8 +81,8 @@ struct unit {
 	double factor;
 };
 
-static double parse_with_unit(struct argp_state *state, const char *text, const char *what,
-			      const struct unit *units, double low, double high)
+static double parse_with_unit(struct argp_state *state, const char *text, const char *what, const struct unit *units,
+			      double low, double high)
 {
 	char number[32];
 	size_t n = strlen(text);
@@ -117,8 +120,10 @@ static double parse_interval_hz(struct argp_state *state, const char *text)
 
 	interval_s *= is_number ? 1e-6 : 1;
 	if (r < 0 || !(interval_s >= 1.0 / MAX_HZ && interval_s <= 10))
-		argp_error(state, "the interval must be from 50us to 10s, such as 10ms (a number alone is of microseconds), not %s",
-			   text);
+		argp_error(
+			state,
+			"the interval must be from 50us to 10s, such as 10ms (a number alone is of microseconds), not %s",
+			text);
 	return 1 / interval_s;
 }
 
@@ -137,17 +142,21 @@ static void set_retention(struct argp_state *state, struct record_options *optio
 
 	if (!days || !days[0] || options->pipeline.limits.keep_ns > 0 || options->capture.mode != MODE_CPU)
 		return;
-	options->pipeline.limits.keep_ns =
-		(uint64_t)(cli_parse_number(state, days, "PROBING_RETENTION_DAYS (in the environment)", 0.00001, 10000) * day_ns);
+	options->pipeline.limits.keep_ns = (uint64_t)(cli_parse_number(state, days,
+								       "PROBING_RETENTION_DAYS (in the environment)",
+								       0.00001, 10000) *
+						      day_ns);
 }
 
 /* As the option names them, and the column run.stack_source. */
+/* clang-format off */
 const char *const record_source_names[] = {
 	[SOURCE_AUTO] = "auto",
 	[SOURCE_BPF] = "bpf",
 	[SOURCE_WAKEUP] = "wakeup",
 	[SOURCE_POLL] = "poll",
 };
+/* clang-format on */
 
 static enum capture_source parse_source(struct argp_state *state, const char *text)
 {
@@ -160,11 +169,13 @@ static enum capture_source parse_source(struct argp_state *state, const char *te
 }
 
 /* As the option names them, and the column run.mode. */
+/* clang-format off */
 const char *const record_mode_names[] = {
 	[MODE_CPU] = "cpu",
 	[MODE_WALL] = "wall",
 	[MODE_OFFCPU] = "offcpu",
 };
+/* clang-format on */
 
 /* What a recording that follows waits does not do as well: a wait is told by both of its ends. */
 static void check_mode(struct argp_state *state, const struct record_options *options)
@@ -179,13 +190,18 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 	if (options->capture.idle)
 		argp_error(state, "--mode %s tells of threads that do not run, too: leave --idle out", mode);
 	if (options->capture.paused || options->control)
-		argp_error(state, "--mode %s follows each wait from its beginning to its end, and has no pauses: leave "
-				  "--control, --paused and --delay out", mode);
+		argp_error(state,
+			   "--mode %s follows each wait from its beginning to its end, and has no pauses: leave "
+			   "--control, --paused and --delay out",
+			   mode);
 	if (store_has_limits(&options->pipeline.limits))
-		argp_error(state, "--max-size and --retention are not for --mode %s: end the recording with --duration", mode);
+		argp_error(state, "--max-size and --retention are not for --mode %s: end the recording with --duration",
+			   mode);
 	if (keep->gil || keep->threads.n > 0 || keep->functions.n > 0)
-		argp_error(state, "--mode %s records whole threads: give --threads, --function and --gil to probing report "
-				  "and flamegraph afterwards", mode);
+		argp_error(state,
+			   "--mode %s records whole threads: give --threads, --function and --gil to probing report "
+			   "and flamegraph afterwards",
+			   mode);
 }
 
 /* "-a -- sleep 10" is how perf is told how long to record others. */
@@ -221,10 +237,13 @@ static void check(struct argp_state *state, struct record_options *options)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 	check_mode(state, options);
 	set_retention(state, options);
-	options->capture.wake_on_live_read = store_has_limits(&options->pipeline.limits) && options->capture.hz <= MAX_SELDOM_HZ;
+	options->capture.wake_on_live_read = store_has_limits(&options->pipeline.limits) &&
+					     options->capture.hz <= MAX_SELDOM_HZ;
 	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
-		argp_error(state, "--mode %s needs perf events, which tell when threads wait: --source poll does without "
-			   "them and sees threads that run alone", record_mode_names[options->capture.mode]);
+		argp_error(state,
+			   "--mode %s needs perf events, which tell when threads wait: --source poll does without "
+			   "them and sees threads that run alone",
+			   record_mode_names[options->capture.mode]);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -236,7 +255,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->duration_s = parse_duration(state, argument);
 		return 0;
 	case KEY_DELAY:
-		options->delay_s = strcmp(argument, "-1") == 0 ? -1 : cli_parse_duration(state, argument, "the delay", 0, 1e9);
+		options->delay_s = strcmp(argument, "-1") == 0
+					   ? -1
+					   : cli_parse_duration(state, argument, "the delay", 0, 1e9);
 		options->capture.paused = true;
 		return 0;
 	case KEY_PAUSED:
@@ -278,16 +299,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->mode = cli_parse_mode(state, argument);
 		return 0;
 	case KEY_STACK_BYTES:
-		options->capture.stack_bytes =
-			(size_t)cli_parse_number(state, argument, "--stack-bytes", 256, MAX_STACK_BYTES);
+		options->capture.stack_bytes = (size_t)cli_parse_number(state, argument, "--stack-bytes", 256,
+									MAX_STACK_BYTES);
 		return 0;
 	case KEY_SOURCE:
 		options->capture.source = parse_source(state, argument);
 		return 0;
 	case KEY_MODE:
-		options->capture.mode = options->pipeline.mode =
-			(enum capture_mode)cli_parse_word(state, argument, "--mode", record_mode_names,
-							  N_ELEMENTS(record_mode_names));
+		options->capture.mode = options->pipeline.mode = (enum capture_mode)cli_parse_word(
+			state, argument, "--mode", record_mode_names, N_ELEMENTS(record_mode_names));
 		return 0;
 	case KEY_NO_KERNEL:
 		options->capture.no_kernel = true;
@@ -320,6 +340,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
+/* clang-format off */
 const struct argp record_argp = {
 	.options = option_list,
 	.parser = parse,
@@ -339,3 +360,4 @@ const struct argp record_argp = {
 	       "A command keeps its input, output and exit status; probing forwards signals to it. With --pid, "
 	       "Ctrl-C and SIGTERM end the recording, SIGUSR1 flushes it to disk, SIGUSR2 pauses and resumes.",
 };
+/* clang-format on */

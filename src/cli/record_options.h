@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record_options.h - what was asked of probing record, and what is said about it at the start. */
 #ifndef PROBING_CLI_RECORD_OPTIONS_H
 #define PROBING_CLI_RECORD_OPTIONS_H
@@ -15,13 +16,13 @@
 struct record_options {
 	struct target_options targets;
 	double duration_s, delay_s; /* delay_s negative: until told to begin */
-	const char *control; /* "FIFO" or "FIFO,REPLY"; NULL: none */
+	const char *control;        /* "FIFO" or "FIFO,REPLY"; NULL: none */
 	struct capture_options capture;
 	const char *event_name; /* NULL: the CPU clock; "list": say what there is, and end */
 	struct sampled_event event;
 	bool hz_given;
 	const char *path;
-	mode_t mode; /* of the recording; 0: not asked for */
+	mode_t mode;    /* of the recording; 0: not asked for */
 	char **command; /* NULL: attach to targets */
 	struct pipeline_options pipeline;
 	struct picture picture; /* of the recording, when it has ended */
@@ -40,8 +41,8 @@ extern const char *const record_mode_names[]; /* run.mode; by enum capture_mode 
  * @python:       the version that was found, "": none.
  * @python_error: why one that is there cannot be read, 0: it can.
  */
-void record_announce(const struct record_options *options, const struct recording *recording,
-		     const char *python, int python_error);
+void record_announce(const struct record_options *options, const struct recording *recording, const char *python,
+		     int python_error);
 
 /* record_announce_all - of those that were found, who is recorded, where they are several, and who is left out. */
 void record_announce_all(const struct record_options *options, const struct recording *recording);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* recording.c - opening a recording, and why that may fail. */
 #include "base/util.h"
 #include "src/cli/cli.h"
@@ -32,7 +33,8 @@ uint64_t cli_counter(sqlite3 *db, const char *name)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
 
 	if (sqlite3_prepare_v2(db, "SELECT value FROM counter WHERE name = ?", -1, &statement, NULL) != SQLITE_OK ||
-	    sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) != SQLITE_OK || sqlite3_step(statement) != SQLITE_ROW)
+	    sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC) != SQLITE_OK ||
+	    sqlite3_step(statement) != SQLITE_ROW)
 		return 0;
 	return (uint64_t)MAX(sqlite3_column_int64(statement, 0), 0);
 }

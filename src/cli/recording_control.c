@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* recording_control.c - see recording_control.h.
  *
  * A pause begins with the note of what each process runs, then no sample is taken any more, then
@@ -145,7 +146,8 @@ bool recording_obey(struct recording *recording)
 	enum control_command command;
 	const char *line;
 
-	for (int i = 0; i < AT_ONCE && recording->error == 0 && control_next(&recording->control, &command, &line); i++) {
+	for (int i = 0; i < AT_ONCE && recording->error == 0 && control_next(&recording->control, &command, &line);
+	     i++) {
 		obey(recording, command, line);
 		if (command == CONTROL_STOP)
 			return true;

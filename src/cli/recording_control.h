@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* recording_control.h - a recording is paused, resumed, and asked how it is. Private to recording_run.c. */
 #ifndef PROBING_CLI_RECORDING_CONTROL_H
 #define PROBING_CLI_RECORDING_CONTROL_H

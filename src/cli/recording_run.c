@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* recording_run.c - the loop: samples, signals, time, and the process' end.
  *
  * One epoll. Samples are drained in portions, so that signals and timers are
@@ -22,7 +23,15 @@
 #include "src/cli/matching.h"
 #include "src/cli/recording_control.h"
 
-enum { MATCH_MS = 500, PORTION = 256, PORTION_NS = 50000000, FLUSH_MS = 400, LONG_TICK = 6, MANY_SAMPLES = 64, CAPTURE_NICE = -10 };
+enum {
+	MATCH_MS = 500,
+	PORTION = 256,
+	PORTION_NS = 50000000,
+	FLUSH_MS = 400,
+	LONG_TICK = 6,
+	MANY_SAMPLES = 64,
+	CAPTURE_NICE = -10
+};
 
 enum source {
 	SOURCE_SAMPLES,
@@ -134,7 +143,8 @@ static int watch_orders(struct loop *loop, const struct recording *recording)
 	int r = 0;
 
 	if (recording->duration_s > 0) /* where it is paused, the resumption sets it */
-		r = watch(loop, SOURCE_DURATION, open_timer(recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0));
+		r = watch(loop, SOURCE_DURATION,
+			  open_timer(recording->is_paused ? 0 : (uint64_t)(recording->duration_s * 1e9), 0));
 	if (r >= 0 && recording->is_paused && recording->delay_s >= 0)
 		r = watch(loop, SOURCE_DELAY, open_timer((uint64_t)(recording->delay_s * 1e9) + 1, 0));
 	if (r >= 0 && recording->matching)
@@ -230,9 +240,8 @@ static void show_progress(const struct recording *recording)
 	capture_read_counts(recording->capture, &captured);
 	format_bytes((uint64_t)pipeline_store_bytes(recording->pipeline), size);
 	snprintf(seconds, sizeof seconds, "%.0f", (double)recording_recorded_ns(recording) / 1e9);
-	fprintf(stderr, "\r%s s  %llu samples  %llu lost  %s%s \033[K", seconds,
-		(unsigned long long)counts.samples, (unsigned long long)captured.lost, size,
-		recording->is_paused ? "  paused" : "");
+	fprintf(stderr, "\r%s s  %llu samples  %llu lost  %s%s \033[K", seconds, (unsigned long long)counts.samples,
+		(unsigned long long)captured.lost, size, recording->is_paused ? "  paused" : "");
 }
 
 /* A transaction costs as much as some samples do: few of them wait for a later time. */
@@ -500,7 +509,8 @@ int recording_run(struct recording *recording)
 			if (!is_served(events, i))
 				serve(&loop, events[i].data.u32);
 	}
-	recording->recorded_ns = recording_recorded_ns(recording); /* what the rings hold is still to be read, and is of before */
+	recording->recorded_ns = recording_recorded_ns(
+		recording); /* what the rings hold is still to be read, and is of before */
 	if (r >= 0 && recording->error == 0)
 		drain(recording);
 	capture_stop(recording->capture);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* resymbolize_summary.c - what symbolize says at its end; see resymbolize_summary.h.
  *
  * Modules whose functions have no names come one by one, with the reason and
@@ -65,8 +66,8 @@ static void print_stripped(const struct rename_module *module, const struct debu
 		fputs("no symbol covers them, as in the PLT; there is no more to find", stderr);
 		return;
 	}
-	fputs(module->is_debug_file ? "its debug file has no symbols for them; " :
-				      "its file has no symbols for them; ", stderr);
+	fputs(module->is_debug_file ? "its debug file has no symbols for them; " : "its file has no symbols for them; ",
+	      stderr);
 	if (package->name[0])
 		cli_say("install %s, or ", package->name);
 	fputs("give --debug-dir DIR or --debuginfod URLS", stderr);
@@ -96,7 +97,8 @@ static void print_reason(const struct rename_module *module, const struct debug_
 	case -ENOENT:
 	case -ENOTDIR:
 		cli_say("not on this machine (build-id %s): give --sysroot DIR, --debug-dir DIR or "
-			"--debuginfod URLS", module->build_id ? module->build_id : "unknown");
+			"--debuginfod URLS",
+			module->build_id ? module->build_id : "unknown");
 		break;
 	default:
 		cli_say("its file cannot be used: %s", strerror(-module->error));
@@ -180,32 +182,37 @@ static void print_kernel(const struct resymbolize_result *result)
 		return;
 	if (result->kernel == RENAME_KERNEL_HIDDEN) {
 		fputs("kernel functions stay without a name: run as root, or `sysctl kernel.kptr_restrict=0`; those of modules "
-		      "and BPF programs need these loaded\n", stderr);
+		      "and BPF programs need these loaded\n",
+		      stderr);
 		return;
 	}
 	rename_printable(result->recorded_host, host, sizeof host);
 	rename_printable(result->recorded_kernel, kernel, sizeof kernel);
 	cli_say("kernel functions stay without a name: they are those of %s's kernel %s; symbolize there "
-		"(recordings of older versions: before its next boot), or --force\n", host, kernel);
+		"(recordings of older versions: before its next boot), or --force\n",
+		host, kernel);
 }
 
 static void print_servers(int error)
 {
 	switch (error) {
-	case 0: return;
+	case 0:
+		return;
 	case -ENOSYS:
 		fputs("debuginfod was not asked: install libdebuginfod1\n", stderr);
 		return;
 	case -ETIMEDOUT:
 		fputs("the debuginfod servers did not answer in time and were not asked again: raise "
-		      "DEBUGINFOD_TIMEOUT (seconds)\n", stderr);
+		      "DEBUGINFOD_TIMEOUT (seconds)\n",
+		      stderr);
 		return;
-	default: cli_say("asking debuginfod failed: %s\n", strerror(-error));
+	default:
+		cli_say("asking debuginfod failed: %s\n", strerror(-error));
 	}
 }
 
 void resymbolize_summary(const struct resymbolize_result *result, const char *path,
-		    const struct resymbolize_options *options)
+			 const struct resymbolize_options *options)
 {
 	char all[32], before[32], after[32], lines_before[32], lines[32];
 
@@ -226,8 +233,8 @@ void resymbolize_summary(const struct resymbolize_result *result, const char *pa
 	print_unnamed(result);
 	print_without_lines(result);
 	if (result->n_anonymous > 0)
-		cli_say("%zu place%s in code made at run time can only be named while recording\n",
-			result->n_anonymous, result->n_anonymous == 1 ? "" : "s");
+		cli_say("%zu place%s in code made at run time can only be named while recording\n", result->n_anonymous,
+			result->n_anonymous == 1 ? "" : "s");
 	print_kernel(result);
 	print_servers(result->server_error);
 }

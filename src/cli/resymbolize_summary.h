@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* resymbolize_summary.h - what symbolize says at its end. */
 #ifndef PROBING_CLI_RESYMBOLIZE_SUMMARY_H
 #define PROBING_CLI_RESYMBOLIZE_SUMMARY_H
@@ -8,7 +9,7 @@
 
 /* A few lines on stderr: names before and after, and for each module without them why. */
 void resymbolize_summary(const struct resymbolize_result *result, const char *path,
-		    const struct resymbolize_options *options);
+			 const struct resymbolize_options *options);
 
 /* A name out of a file, cut to fit, what would act on a terminal as '?', a byte that is not UTF-8 as U+FFFD. */
 void rename_printable(const char *name, char *to, size_t n_bytes);

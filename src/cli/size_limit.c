@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* size_limit.c - see size_limit.h. */
 #include "src/cli/size_limit.h"
 

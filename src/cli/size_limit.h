@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* size_limit.h - the file size limit (RLIMIT_FSIZE) as an error of write(2) instead of a signal. */
 #ifndef PROBING_CLI_SIZE_LIMIT_H
 #define PROBING_CLI_SIZE_LIMIT_H

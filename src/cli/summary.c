@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* summary.c - see summary.h. */
 #include "src/cli/summary.h"
 
@@ -23,12 +24,9 @@ static const char *const verdict_counters[VERDICT_N] = {
 };
 
 static const char *const end_counters[STACK_N_ENDS] = {
-	[STACK_COMPLETE] = "stack complete",
-	[STACK_COMPLETED] = "stack completed",
-	[STACK_TRUNCATED] = "stack truncated",
-	[STACK_NO_UNWIND_INFO] = "stack no unwind info",
-	[STACK_BAD_MEMORY] = "stack bad memory",
-	[STACK_FRAME_LIMIT] = "stack frame limit",
+	[STACK_COMPLETE] = "stack complete",     [STACK_COMPLETED] = "stack completed",
+	[STACK_TRUNCATED] = "stack truncated",   [STACK_NO_UNWIND_INFO] = "stack no unwind info",
+	[STACK_BAD_MEMORY] = "stack bad memory", [STACK_FRAME_LIMIT] = "stack frame limit",
 };
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
@@ -94,8 +92,9 @@ static void print_account(const struct summary *summary)
 
 	if (used_ns == 0)
 		return;
-	cli_say("CPU time by the kernel's account %.2f s, sampled %.2f s, not sampled %.2f s (%.1f %%)\n", (double)used_ns / 1e9,
-		(double)sampled_ns / 1e9, (double)missing_ns / 1e9, percent(missing_ns, used_ns));
+	cli_say("CPU time by the kernel's account %.2f s, sampled %.2f s, not sampled %.2f s (%.1f %%)\n",
+		(double)used_ns / 1e9, (double)sampled_ns / 1e9, (double)missing_ns / 1e9,
+		percent(missing_ns, used_ns));
 }
 
 static void print_held(const struct pipeline_counts *counts)
@@ -109,11 +108,10 @@ static void print_held(const struct pipeline_counts *counts)
 /* CPU time is not lost with them: it goes to the next look. */
 static void print_lost_looks(const struct capture_counts *captured)
 {
-	cli_say("%llu of %llu looks fell out, for others came too late or took too long", (unsigned long long)captured->lost_looks,
-		(unsigned long long)(captured->looks + captured->lost_looks));
+	cli_say("%llu of %llu looks fell out, for others came too late or took too long",
+		(unsigned long long)captured->lost_looks, (unsigned long long)(captured->looks + captured->lost_looks));
 	if (captured->longest_period_ns > 0)
-		cli_say(" (down to one in %.1f ms): lower the rate with -F",
-			(double)captured->longest_period_ns / 1e6);
+		cli_say(" (down to one in %.1f ms): lower the rate with -F", (double)captured->longest_period_ns / 1e6);
 	fputs("; their time is in the samples after them\n", stderr);
 }
 
@@ -123,8 +121,8 @@ static void print_limited(const struct symbol_limited *limited)
 
 	if (limited->n_modules > 1)
 		snprintf(others, sizeof others, ", and %llu more", (unsigned long long)limited->n_modules - 1);
-	cli_say("%llu native places have no names: of %s%s (%s)\n", (unsigned long long)limited->n_places, limited->path, others,
-		symbol_limit_text(limited->limit));
+	cli_say("%llu native places have no names: of %s%s (%s)\n", (unsigned long long)limited->n_places,
+		limited->path, others, symbol_limit_text(limited->limit));
 }
 
 /* A file that the process which reads it died of may be damaged, or meant to do harm. */
@@ -181,7 +179,8 @@ void summary_print(const struct summary *summary)
 		print_lost_looks(&summary->captured);
 	if (summary->captured.lost > 0 && summary->unit)
 		fputs("events came faster than they could be kept: take fewer with -c N, or keep less of each with "
-		      "--stack-bytes 4096\n", stderr);
+		      "--stack-bytes 4096\n",
+		      stderr);
 	if (summary->captured.throttled > 0)
 		fprintf(stderr,
 			"the kernel paused sampling %llu times: %s, or raise "

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* summary.h - what is said when a recording has ended. */
 #ifndef PROBING_CLI_SUMMARY_H
 #define PROBING_CLI_SUMMARY_H
@@ -16,8 +17,8 @@ struct summary {
 	struct capture_counts captured;
 	struct pipeline_counts counts;
 	const struct filter_options *keep; /* borrowed: what was asked for */
-	bool is_idle; /* time is real time */
-	struct waits_cost waits_cost; /* not of MODE_CPU */
+	bool is_idle;                      /* time is real time */
+	struct waits_cost waits_cost;      /* not of MODE_CPU */
 	struct pipeline_name_troubles names;
 	int restrict_error; /* see struct recording */
 };

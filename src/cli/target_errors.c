@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target_errors.c - see target_errors.h. */
 #include "src/cli/target_errors.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target_errors.h - why a process or command cannot be sampled, as a sentence. */
 #ifndef PROBING_CLI_TARGET_ERRORS_H
 #define PROBING_CLI_TARGET_ERRORS_H

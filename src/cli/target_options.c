@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target_options.c - see target_options.h. */
 #include "src/cli/target_options.h"
 
@@ -30,8 +31,8 @@ static void add_pids(struct argp_state *state, const char *list, struct target_o
 	for (size_t i = 0; i < words.n; i++) {
 		pid_t pid = cli_parse_id(state, words.words[i], "process");
 
-		check_memory(state, grow(&targets->pids, targets->n_pids, &targets->pids_allocated,
-					 sizeof *targets->pids));
+		check_memory(state,
+			     grow(&targets->pids, targets->n_pids, &targets->pids_allocated, sizeof *targets->pids));
 		targets->pids[targets->n_pids++] = pid;
 	}
 }
@@ -127,17 +128,21 @@ void target_options_check(struct argp_state *state, struct record_options *optio
 	bool asked = targets_are_asked_for(&options->targets);
 
 	if (options->command && asked)
-		argp_error(state, "give either processes (--pid, --comm, --cmdline, --user), or a command, not both; -d TIME says "
-				  "how long to record");
+		argp_error(
+			state,
+			"give either processes (--pid, --comm, --cmdline, --user), or a command, not both; -d TIME says "
+			"how long to record");
 	if (!options->command && !asked)
-		argp_error(state, "what to record? Give a PID, --comm NAME, --cmdline TEXT, --user NAME, or -- COMMAND");
+		argp_error(state,
+			   "what to record? Give a PID, --comm NAME, --cmdline TEXT, --user NAME, or -- COMMAND");
 	if (options->targets.wait && !targets_are_matched(&options->targets))
 		argp_error(state, "--wait is for --comm, --cmdline and --user, which may find no process yet");
 	if (!options->capture.idle)
 		return;
 	if (options->capture.source != SOURCE_AUTO && options->capture.source != SOURCE_POLL)
-		argp_error(state, "--source %s sees threads while they run: --idle takes --source poll; threads that "
-				  "wait are shown with their native frames by --mode wall",
+		argp_error(state,
+			   "--source %s sees threads while they run: --idle takes --source poll; threads that "
+			   "wait are shown with their native frames by --mode wall",
 			   record_source_names[options->capture.source]);
 	options->capture.source = SOURCE_POLL;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target_options.h - the options that say whom to record, and which of the samples. */
 #ifndef PROBING_CLI_TARGET_OPTIONS_H
 #define PROBING_CLI_TARGET_OPTIONS_H
@@ -24,6 +25,7 @@ enum {
 };
 
 /* Rows for a list of options; what they mean is in target_options_parse(). */
+/* clang-format off */
 #define TARGET_OPTION_ROWS                                                                                 \
 	{ "pid", 'p', "PID[,PID...]", 0,                                                                   \
 	  "Record these processes and the children they start from now on", 0 },                           \
@@ -50,6 +52,7 @@ enum {
 	  "Include idle threads (wall-clock time; uses --source poll)", 0 },                               \
 	{ "no-native", KEY_TARGET_NO_NATIVE, NULL, 0, "Do not store native frames", 0 },                   \
 	{ "native", KEY_TARGET_NATIVE, NULL, 0, "Store native frames (default)", 0 }
+/* clang-format on */
 
 /* One option; ARGP_ERR_UNKNOWN: it is none of these. A mistake ends the process (argp_error). */
 error_t target_options_parse(int key, char *argument, struct argp_state *state, struct record_options *options);

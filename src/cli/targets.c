@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* targets.c - see targets.h.
  *
  * What is asked for is brought to a list of numbers in three steps: those that were given, those
@@ -28,7 +29,7 @@ enum {
 	MAX_ROUNDS = 8, /* of looking for descendants of those that were found in the last one */
 	MAX_CMDLINE = 1 << 16,
 	WAIT_NS = 50000000,
-	NAMED = 8,       /* so many are named in a sentence */
+	NAMED = 8, /* so many are named in a sentence */
 };
 
 /* A process as /proc has it. */
@@ -214,7 +215,8 @@ static int add_matching(struct target_options *options, const struct list *all, 
 
 	if (!options->uids) {
 		options->uids = calloc(options->users.n + 1, sizeof *options->uids);
-		status = options->uids ? find_users(&options->users, options->uids) : cli_fail(EXIT_FAILED, "not enough memory");
+		status = options->uids ? find_users(&options->users, options->uids)
+				       : cli_fail(EXIT_FAILED, "not enough memory");
 	}
 	if (status != EXIT_OK || !targets_are_matched(options))
 		return status;

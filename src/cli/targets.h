@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* targets.h - which running processes are meant: by number, by name, by whose they are, and their descendants. */
 #ifndef PROBING_CLI_TARGETS_H
 #define PROBING_CLI_TARGETS_H
@@ -12,12 +13,12 @@
 struct target_options {
 	pid_t *pids;
 	size_t n_pids, pids_allocated;
-	struct glob_list comms; /* globs of a process' name, or of its executable's */
+	struct glob_list comms;    /* globs of a process' name, or of its executable's */
 	struct glob_list cmdlines; /* texts and globs of a part of a command line */
-	struct glob_list users; /* names and numbers */
-	bool descendants;   /* those that are running already, too */
-	bool wait;          /* for a first one, where names and users find none */
-	unsigned *uids;     /* of users, once they have been looked up */
+	struct glob_list users;    /* names and numbers */
+	bool descendants;          /* those that are running already, too */
+	bool wait;                 /* for a first one, where names and users find none */
+	unsigned *uids;            /* of users, once they have been looked up */
 };
 void target_options_done(struct target_options *options);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* terminal.c - what may be shown where. */
 #include <stdlib.h>
 #include <string.h>

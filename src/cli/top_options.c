@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* top_options.c - what can be asked of probing top. */
 #include "src/cli/top_options.h"
 
@@ -10,9 +11,22 @@
 #include "src/cli/record_options.h"
 
 enum { MAX_HZ = 20000, MAX_FRAMES = 1 << 30, MAX_ROWS = 10000 };
-enum { KEY_ONCE = 0x300, KEY_SOURCE, KEY_NO_KERNEL, KEY_NO_NATIVE, KEY_INTERPRETER, KEY_FILTER, KEY_ROWS, KEY_EXIT,
-       KEY_OUTPUT, KEY_ASYNC, KEY_BY, KEY_SORT };
+enum {
+	KEY_ONCE = 0x300,
+	KEY_SOURCE,
+	KEY_NO_KERNEL,
+	KEY_NO_NATIVE,
+	KEY_INTERPRETER,
+	KEY_FILTER,
+	KEY_ROWS,
+	KEY_EXIT,
+	KEY_OUTPUT,
+	KEY_ASYNC,
+	KEY_BY,
+	KEY_SORT
+};
 
+/* clang-format off */
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Sample this process and the children it starts from now on", 0 },
 	{ "delay", 'd', "TIME", 0, "Refresh every TIME (default: 1s)", 0 },
@@ -38,6 +52,7 @@ static const struct argp_option option_list[] = {
 	{ "rows", KEY_ROWS, "N", 0, "Print N rows per screen (default: 20)", 0 },
 	{ 0 },
 };
+/* clang-format on */
 
 static unsigned parse_count(struct argp_state *state, const char *text, const char *what, unsigned high)
 {
@@ -83,28 +98,50 @@ static int parse_show(int key, char *argument, struct argp_state *state, struct 
 	case 'w':
 		arguments->top.window_s = cli_parse_duration(state, argument, "the window", 0, TOP_MAX_WINDOW_S);
 		return 0;
-	case KEY_FILTER: arguments->top.filter = argument; return 0;
-	case KEY_NO_NATIVE: arguments->top.hide_native = true; return 0;
-	case KEY_INTERPRETER: arguments->top.show_interpreter = true; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	case KEY_FILTER:
+		arguments->top.filter = argument;
+		return 0;
+	case KEY_NO_NATIVE:
+		arguments->top.hide_native = true;
+		return 0;
+	case KEY_INTERPRETER:
+		arguments->top.show_interpreter = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
 static int parse_run(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
 {
 	switch (key) {
-	case 'd': arguments->delay_s = cli_parse_duration(state, argument, "the delay", 0.1, 3600); return 0;
-	case 'n': arguments->n_frames = parse_count(state, argument, "--iterations", MAX_FRAMES); return 0;
-	case 'b': arguments->batch = true; return 0;
+	case 'd':
+		arguments->delay_s = cli_parse_duration(state, argument, "the delay", 0.1, 3600);
+		return 0;
+	case 'n':
+		arguments->n_frames = parse_count(state, argument, "--iterations", MAX_FRAMES);
+		return 0;
+	case 'b':
+		arguments->batch = true;
+		return 0;
 	case KEY_ONCE:
 		arguments->batch = true;
 		arguments->n_frames = 1;
 		return 0;
-	case KEY_ROWS: arguments->n_rows = parse_count(state, argument, "--rows", MAX_ROWS); return 0;
-	case KEY_EXIT: arguments->exit = true; return 0;
-	case KEY_CHMOD: arguments->mode = cli_parse_mode(state, argument); return 0;
-	case KEY_OUTPUT: arguments->output = argument; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	case KEY_ROWS:
+		arguments->n_rows = parse_count(state, argument, "--rows", MAX_ROWS);
+		return 0;
+	case KEY_EXIT:
+		arguments->exit = true;
+		return 0;
+	case KEY_CHMOD:
+		arguments->mode = cli_parse_mode(state, argument);
+		return 0;
+	case KEY_OUTPUT:
+		arguments->output = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -117,14 +154,23 @@ static int parse_capture(int key, char *argument, struct argp_state *state, stru
 		arguments->pid = (pid_t)cli_parse_number(state, argument, "the process id", 1, 1 << 22);
 		return 0;
 	case 'F':
-	case 'r': arguments->capture.hz = cli_parse_number(state, argument, "the frequency", 0.1, MAX_HZ); return 0;
+	case 'r':
+		arguments->capture.hz = cli_parse_number(state, argument, "the frequency", 0.1, MAX_HZ);
+		return 0;
 	case KEY_SOURCE:
 		arguments->capture.source = cli_parse_word(state, argument, "--source", record_source_names, N_SOURCES);
 		return 0;
-	case 's': arguments->subprocesses = true; return 0;
-	case KEY_NO_KERNEL: arguments->capture.no_kernel = true; return 0;
-	case KEY_ASYNC: arguments->async = true; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	case 's':
+		arguments->subprocesses = true;
+		return 0;
+	case KEY_NO_KERNEL:
+		arguments->capture.no_kernel = true;
+		return 0;
+	case KEY_ASYNC:
+		arguments->async = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -142,14 +188,18 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		arguments->command = state->argv + state->next;
 		state->next = state->argc;
 		return 0;
-	case ARGP_KEY_END: check(state, arguments); return 0;
-	default: break;
+	case ARGP_KEY_END:
+		check(state, arguments);
+		return 0;
+	default:
+		break;
 	}
 	if (parse_show(key, argument, state, arguments) == 0 || parse_run(key, argument, state, arguments) == 0)
 		return 0;
 	return parse_capture(key, argument, state, arguments);
 }
 
+/* clang-format off */
 const struct argp top_argp = {
 	.options = option_list,
 	.parser = parse,
@@ -167,3 +217,4 @@ const struct argp top_argp = {
 	       "NO_COLOR=1 turns colours off; COLUMNS sets the width of printed screens. To keep the samples, use "
 	       "probing record.",
 };
+/* clang-format on */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* top_run.c - see top_run.h.
  *
  * One epoll, as when recording. Samples are drained in portions, so that keys are served also
@@ -414,10 +415,19 @@ static void take_keys(struct loop *loop)
 
 	while (!loop->end && screen_key(session->screen, &key, &is_gone)) {
 		switch (top_key(session->top, key, monotonic_ns())) {
-		case TOP_QUIT_AND_END: session->end_command = true; loop->end = true; break;
-		case TOP_QUIT: loop->end = true; break;
-		case TOP_REPAINT: loop->repaint = true; break;
-		case TOP_STAY: case TOP_RESET: break;
+		case TOP_QUIT_AND_END:
+			session->end_command = true;
+			loop->end = true;
+			break;
+		case TOP_QUIT:
+			loop->end = true;
+			break;
+		case TOP_REPAINT:
+			loop->repaint = true;
+			break;
+		case TOP_STAY:
+		case TOP_RESET:
+			break;
 		}
 	}
 	if (is_gone)
@@ -439,8 +449,12 @@ static void serve(struct loop *loop, enum source source)
 		if (r < 0)
 			loop->session->error = r;
 		break;
-	case FROM_SIGNALS: take_signals(loop); break;
-	case FROM_PROCESS: process_ended(loop); break;
+	case FROM_SIGNALS:
+		take_signals(loop);
+		break;
+	case FROM_PROCESS:
+		process_ended(loop);
+		break;
 	case FROM_TICK:
 		if (read(loop->fds[source], &expirations, sizeof expirations) > 0)
 			tick(loop);
@@ -449,8 +463,11 @@ static void serve(struct loop *loop, enum source source)
 		if (read(loop->fds[source], &expirations, sizeof expirations) > 0)
 			refresh(loop);
 		break;
-	case FROM_KEYS: take_keys(loop); break;
-	case N_SOURCES: break;
+	case FROM_KEYS:
+		take_keys(loop);
+		break;
+	case N_SOURCES:
+		break;
 	}
 }
 

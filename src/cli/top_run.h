@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* top_run.h - the live view under way: samples in, keys in, pictures out. */
 #ifndef PROBING_CLI_TOP_RUN_H
 #define PROBING_CLI_TOP_RUN_H
@@ -20,12 +21,12 @@ struct top_session {
 	int keys;              /* where keys come from; -1: nowhere */
 	pid_t pid;
 	bool is_child;
-	char *command;         /* of the process, for the header */
+	char *command; /* of the process, for the header */
 	/* What became of it. */
-	int signal;            /* that ended it; 0: none */
-	int error;             /* negative errno on which it stopped */
-	bool end_command;      /* the user wants the command to end, too */
-	bool write_failed;     /* error is of printing */
+	int signal;        /* that ended it; 0: none */
+	int error;         /* negative errno on which it stopped */
+	bool end_command;  /* the user wants the command to end, too */
+	bool write_failed; /* error is of printing */
 };
 
 /* Block the signals that the loop takes. @ret_before: the mask to give to a child. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* top_watch.c - see top_watch.h.
  *
  * The GIL and the collector are looked at from outside, at intervals, in memory: a share is
@@ -18,10 +19,10 @@
 #include "unwind/cpython/cpython.h"
 
 enum {
-	N_LOOKS = 50,         /* that a share is of */
-	MAX_LOOKED_AT = 64,   /* threads in one look */
-	REST_LOOKS = 50,      /* before a thread that the interpreter does not know is asked for again */
-	MAX_FAILURES = 20,    /* looks at nothing, before the interpreter is searched anew */
+	N_LOOKS = 50,       /* that a share is of */
+	MAX_LOOKED_AT = 64, /* threads in one look */
+	REST_LOOKS = 50,    /* before a thread that the interpreter does not know is asked for again */
+	MAX_FAILURES = 20,  /* looks at nothing, before the interpreter is searched anew */
 	FIRST_RETRY_NS = 500000000,
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* top_watch.h - what /proc and the interpreter say of a process while it is looked at. */
 #ifndef PROBING_CLI_TOP_WATCH_H
 #define PROBING_CLI_TOP_WATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb.c - finding a verb by its name, an alias, or what somebody meant. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_annotate.c - sources with the time spent beside each line. */
 #include <errno.h>
 #include <sqlite3.h>
@@ -12,7 +13,15 @@
 #include "src/report/report.h"
 #include "src/store/store.h"
 
-enum { OPTION_ROOT = 0x200, OPTION_CONTEXT, OPTION_ALL, OPTION_JSON, MAX_FILES = 10000, MAX_CONTEXT = 100000, DEFAULT_CONTEXT = 3 };
+enum {
+	OPTION_ROOT = 0x200,
+	OPTION_CONTEXT,
+	OPTION_ALL,
+	OPTION_JSON,
+	MAX_FILES = 10000,
+	MAX_CONTEXT = 100000,
+	DEFAULT_CONTEXT = 3
+};
 
 struct options {
 	const char *recording;
@@ -96,7 +105,8 @@ static void tell(void *data, const char *file, enum annotate_source what, int er
 	options->n_missing++;
 	if (error == -ENOENT || error == -ENOTDIR)
 		cli_say("probing: %s is not here; --source-root says where it is "
-				"(of a container that runs: /proc/PID/root)\n", name);
+			"(of a container that runs: /proc/PID/root)\n",
+			name);
 	else
 		cli_say("probing: %s cannot be read: %s\n", name, strerror(-error));
 }
@@ -118,7 +128,8 @@ static int fail_listing(const void *data, int error)
 	const struct writing *writing = data;
 
 	if (error == -ENODATA)
-		return cli_fail(EXIT_NO_INPUT, "%s knows no source line of that; probing report --by line lists what it knows",
+		return cli_fail(EXIT_NO_INPUT,
+				"%s knows no source line of that; probing report --by line lists what it knows",
 				writing->options->recording ?: "probing.db");
 	return cli_fail(EXIT_FAILED, "making the listing failed: %s", strerror(-error));
 }

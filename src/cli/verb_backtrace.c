@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_backtrace.c - where a running process is now, all of its threads. */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +11,17 @@
 #include "src/cli/cli.h"
 #include "src/cli/progress.h"
 
-enum { OPTION_JSON = 0x200, OPTION_NO_STOP, OPTION_NO_NATIVE, OPTION_INTERPRETER, OPTION_ASYNC, OPTION_LOCALS,
-       OPTION_CORE, OPTION_SUBPROCESSES, OPTION_NO_CACHE };
+enum {
+	OPTION_JSON = 0x200,
+	OPTION_NO_STOP,
+	OPTION_NO_NATIVE,
+	OPTION_INTERPRETER,
+	OPTION_ASYNC,
+	OPTION_LOCALS,
+	OPTION_CORE,
+	OPTION_SUBPROCESSES,
+	OPTION_NO_CACHE
+};
 
 struct options {
 	struct backtrace_options look;
@@ -22,21 +32,15 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Show this process (same as a bare PID)", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Print one JSON object; with --subprocesses an array of them", 0 },
-	{ "core", OPTION_CORE, "FILE", 0,
-	  "Read a core file instead; PROGRAM is its executable, if that has moved", 0 },
-	{ "subprocesses", OPTION_SUBPROCESSES, NULL, 0,
-	  "Show all descendants as well, each under its own heading", 0 },
-	{ "no-stop", OPTION_NO_STOP, NULL, 0,
-	  "Stop no thread: read only Python frames, while the threads run", 0 },
+	{ "core", OPTION_CORE, "FILE", 0, "Read a core file instead; PROGRAM is its executable, if that has moved", 0 },
+	{ "subprocesses", OPTION_SUBPROCESSES, NULL, 0, "Show all descendants as well, each under its own heading", 0 },
+	{ "no-stop", OPTION_NO_STOP, NULL, 0, "Stop no thread: read only Python frames, while the threads run", 0 },
 	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },
 	{ "async", OPTION_ASYNC, NULL, 0,
 	  "Show the asyncio tasks of each event loop: where each waits, and for which task", 0 },
-	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0,
-	  "Show internal frames of the interpreter", 0 },
-	{ "no-cache", OPTION_NO_CACHE, NULL, 0,
-	  "Do not read or write the cache of names, ~/.cache/probing/names", 0 },
-	{ "locals", OPTION_LOCALS, NULL, 0,
-	  "Show local variables, read from memory; nothing runs in the process", 0 },
+	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0, "Show internal frames of the interpreter", 0 },
+	{ "no-cache", OPTION_NO_CACHE, NULL, 0, "Do not read or write the cache of names, ~/.cache/probing/names", 0 },
+	{ "locals", OPTION_LOCALS, NULL, 0, "Show local variables, read from memory; nothing runs in the process", 0 },
 	{ 0 },
 };
 
@@ -238,8 +242,8 @@ static int look_at_relatives(struct backtrace_session *session, const struct opt
 		fputs("]\n", output->file);
 	if (status != EXIT_OK || any)
 		return status;
-	return cli_fail(first_failure, "nothing of process %d%s can be shown, for the reasons given", (int)options->look.pid,
-			n > 1 ? " and its descendants" : "");
+	return cli_fail(first_failure, "nothing of process %d%s can be shown, for the reasons given",
+			(int)options->look.pid, n > 1 ? " and its descendants" : "");
 }
 
 static int look(const struct options *options)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * verb_bench.c - a command measured: run after run, recorded and only timed in turn.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_check.c - a gate: recordings held against a baseline and rules, with an exit status for each answer. */
 #include <errno.h>
 #include <string.h>
@@ -6,7 +7,17 @@
 #include "src/cli/cli.h"
 #include "src/cli/compare_arguments.h"
 
-enum { KEY_BASELINE = 0x800, KEY_FAIL_ON, KEY_ALLOW, KEY_JUNIT, KEY_GITHUB, KEY_HYPERFINE, KEY_GO, KEY_MARKDOWN, KEY_JSON };
+enum {
+	KEY_BASELINE = 0x800,
+	KEY_FAIL_ON,
+	KEY_ALLOW,
+	KEY_JUNIT,
+	KEY_GITHUB,
+	KEY_HYPERFINE,
+	KEY_GO,
+	KEY_MARKDOWN,
+	KEY_JSON
+};
 enum { MAX_WHY = 256, MARKDOWN_ROWS = 20 };
 static const char default_rule[] = "total>+5%";
 
@@ -24,11 +35,13 @@ static const struct argp_option option_list[] = {
 	{ "fail-on", KEY_FAIL_ON, "RULE", 0, "Fail on this rule (repeatable; default: total>+5%)", 0 },
 	{ "allow", KEY_ALLOW, "LIST", 0,
 	  "Compare even if these differ: cpu_model, cpus, kernel, python, probing, mode, event, unit, hz, period, "
-	  "stack_source, kernel_frames; runs: even if there are few; all", 0 },
+	  "stack_source, kernel_frames; runs: even if there are few; all",
+	  0 },
 	{ "junit", KEY_JUNIT, "OUT", 0, "Write the results as JUnit XML", 0 },
 	{ "markdown", KEY_MARKDOWN, "OUT", 0, "Write the results and the comparison as a review comment", 0 },
 	{ "json", KEY_JSON, "OUT", 0, "Write the comparison as JSON", 0 },
-	{ "github-benchmark", KEY_GITHUB, "OUT", 0, "Write HEAD's numbers for github-action-benchmark (customSmallerIsBetter)", 0 },
+	{ "github-benchmark", KEY_GITHUB, "OUT", 0,
+	  "Write HEAD's numbers for github-action-benchmark (customSmallerIsBetter)", 0 },
 	{ "hyperfine", KEY_HYPERFINE, "OUT", 0, "Write wall times as hyperfine's JSON", 0 },
 	{ "go-benchmark", KEY_GO, "OUT", 0, "Write HEAD's numbers in the format of Go's benchmarks", 0 },
 	{ "quiet", 'q', NULL, 0, "Do not print the results", 0 },
@@ -227,8 +240,12 @@ static int write_all(const struct options *options, const struct writing *writin
 		const char *path;
 		output_put *put;
 	} files[] = {
-		{ options->quiet ? NULL : "-", put_text }, { options->junit, put_junit }, { options->markdown, put_markdown },
-		{ options->json, put_json }, { options->github, put_github }, { options->hyperfine, put_hyperfine },
+		{ options->quiet ? NULL : "-", put_text },
+		{ options->junit, put_junit },
+		{ options->markdown, put_markdown },
+		{ options->json, put_json },
+		{ options->github, put_github },
+		{ options->hyperfine, put_hyperfine },
 		{ options->go, put_go },
 	};
 	int status = EXIT_OK;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_compact.c - a recording written anew, as small as it can be.
  *
  * The new file takes the old one's place in one step, after it has reached the disk; until then the old one is as
@@ -34,7 +35,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (options->recording)
-			argp_error(state, "one recording at a time: %s? (probing merge makes one of several)", argument);
+			argp_error(state, "one recording at a time: %s? (probing merge makes one of several)",
+				   argument);
 		options->recording = argument;
 		return 0;
 	default:
@@ -103,8 +105,10 @@ static int rewrite(const struct options *options, const struct inputs *sources, 
 	if (r >= 0)
 		r = new_file_finish(&file);
 	if (r == -EBUSY && old)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is being read by somebody: try again after that, or write to another file "
-				"with -o OUT", out);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is being read by somebody: try again after that, or write to another file "
+				"with -o OUT",
+				out);
 	if (r < 0)
 		return inputs_fail_place(out, r);
 	if (!options->place.quiet)
@@ -117,8 +121,10 @@ static int fail_open(int error, const char *path)
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EBUSY)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded, or changed by somebody else: wait for the end of that, or "
-				"copy what there is now with -o OUT", path);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is being recorded, or changed by somebody else: wait for the end of that, or "
+				"copy what there is now with -o OUT",
+				path);
 	if (error == -EACCES || error == -EROFS || error == -EPERM)
 		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; name another file with -o OUT", path,
 				strerror(-error));

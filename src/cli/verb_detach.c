@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_detach.c - end the agent in a process. */
 #include <errno.h>
 #include <string.h>
@@ -47,7 +48,8 @@ static int say_goodbye(pid_t pid, struct agent_talk *talk)
 	if (r < 0)
 		return cli_fail(cli_status(r), "the agent in process %d does not answer: %s", (int)pid, strerror(-r));
 	if (message.kind != MESSAGE_BYE)
-		return cli_fail(EXIT_FAILED, "the agent in process %d goes on: %.*s", (int)pid, (int)message.n_text, message.text);
+		return cli_fail(EXIT_FAILED, "the agent in process %d goes on: %.*s", (int)pid, (int)message.n_text,
+				message.text);
 	printf("the agent in process %d has ended\n", (int)pid);
 	return EXIT_OK;
 }
@@ -63,8 +65,10 @@ static int find(pid_t pid, struct agent_state *ret)
 	if (r == -ENOENT || (r >= 0 && ret->status != AGENT_ARMED))
 		return cli_fail(EXIT_FAILED, "process %d has no agent", (int)pid);
 	if (r == -EXDEV)
-		return cli_fail(EXIT_FAILED, "another version of the agent is in process %d: only that version's probing can detach it",
-				(int)pid);
+		return cli_fail(
+			EXIT_FAILED,
+			"another version of the agent is in process %d: only that version's probing can detach it",
+			(int)pid);
 	if (r >= 0)
 		return EXIT_OK;
 	backtrace_explain(pid, text, sizeof text);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_diff.c - what has changed between recordings. */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const char *const format_names[] = { "text", "json", "markdown", "svg", "
 
 struct options {
 	struct compare_arguments comparing;
-	bool is_head; /* what comes now is of head */
+	bool is_head;       /* what comes now is of head */
 	enum format format; /* N_FORMATS: by the ending of out */
 	const char *out, *title;
 	struct compare_look look;
@@ -26,7 +27,8 @@ static const struct argp_option option_list[] = {
 	  "Recordings before this option are the base, HEAD and those after it are the head", 0 },
 	{ "format", 'f', "FORMAT", 0,
 	  "text, json, markdown (for a review comment), or svg or html: a flame graph of HEAD, red where it takes "
-	  "more than BASE, blue where less (default: by OUT's ending, else text)", 0 },
+	  "more than BASE, blue where less (default: by OUT's ending, else text)",
+	  0 },
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
 	{ "rows", 'n', "N", 0, "Show N functions, 0: all (default: 20)", 0 },
 	{ "stacks", KEY_STACKS, NULL, 0, "Compare stacks as well as functions", 0 },
@@ -55,7 +57,8 @@ static void parse_file(struct options *options, const char *argument, struct arg
 			is_second = false;
 	if (state->arg_num > 1 && !options->is_head && files[SIDE_HEAD].n > 0)
 		argp_error(state, "several recordings a side are written BASE... --against HEAD...");
-	compare_arguments_add(&options->comparing, is_second || options->is_head ? SIDE_HEAD : SIDE_BASE, argument, state);
+	compare_arguments_add(&options->comparing, is_second || options->is_head ? SIDE_HEAD : SIDE_BASE, argument,
+			      state);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -116,8 +119,9 @@ static enum format format_by_ending(const char *out)
 	static const struct {
 		const char *ending;
 		enum format format;
-	} endings[] = { { ".json", FORMAT_JSON }, { ".md", FORMAT_MARKDOWN }, { ".svg", FORMAT_SVG },
-			{ ".html", FORMAT_HTML } };
+	} endings[] = {
+		{ ".json", FORMAT_JSON }, { ".md", FORMAT_MARKDOWN }, { ".svg", FORMAT_SVG }, { ".html", FORMAT_HTML }
+	};
 	const char *dot = strrchr(out, '.');
 
 	for (size_t i = 0; dot && i < N_ELEMENTS(endings); i++)
@@ -155,7 +159,8 @@ static int print(struct options *options, const struct compare *compare)
 		options->look.columns = cli_columns(STDOUT_FILENO);
 		options->look.colour = cli_colour(STDOUT_FILENO);
 	}
-	return compare_arguments_write(&options->comparing, options->out, write_out, &(struct writing){ options, compare });
+	return compare_arguments_write(&options->comparing, options->out, write_out,
+				       &(struct writing){ options, compare });
 }
 
 static int run_diff(int argc, char **argv)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_doctor.c - what works here and what does not, and the one command that changes it. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_eval.c - run Python code in a process. */
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +10,13 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_TIMEOUT = 0x200, MAX_CODE_BYTES = PROTOCOL_MAX_BYTES - 64, LOOK_AGAIN_MS = 100, INJECT_WAIT_MS = 5000, START_MS = 10000 };
+enum {
+	OPTION_TIMEOUT = 0x200,
+	MAX_CODE_BYTES = PROTOCOL_MAX_BYTES - 64,
+	LOOK_AGAIN_MS = 100,
+	INJECT_WAIT_MS = 5000,
+	START_MS = 10000
+};
 
 struct options {
 	pid_t pid;
@@ -166,11 +173,17 @@ static int finish(pid_t pid, const struct message *message)
 	case OUTCOME_INTERRUPTED:
 		return put_traceback(message);
 	case OUTCOME_NOT_STARTED:
-		return cli_fail(EXIT_FAILED, "process %d did not release its GIL, and the code was not run: a thread is in C code that "
-				"holds it; `probing backtrace %d` shows which", (int)pid, (int)pid);
+		return cli_fail(
+			EXIT_FAILED,
+			"process %d did not release its GIL, and the code was not run: a thread is in C code that "
+			"holds it; `probing backtrace %d` shows which",
+			(int)pid, (int)pid);
 	default:
-		return cli_fail(EXIT_FAILED, "the code was interrupted and has not ended: it is in C code, and goes on in process %d "
-				"until that returns", (int)pid);
+		return cli_fail(
+			EXIT_FAILED,
+			"the code was interrupted and has not ended: it is in C code, and goes on in process %d "
+			"until that returns",
+			(int)pid);
 	}
 }
 
@@ -189,8 +202,8 @@ static int take_message(pid_t pid, const struct message *message, bool *is_start
 	case MESSAGE_RESULT:
 		return finish(pid, message);
 	case MESSAGE_REFUSED:
-		return cli_fail(EXIT_FAILED, "the agent in process %d does not run the code: %.*s", (int)pid, (int)message->n_text,
-				message->text);
+		return cli_fail(EXIT_FAILED, "the agent in process %d does not run the code: %.*s", (int)pid,
+				(int)message->n_text, message->text);
 	default:
 		return cli_fail(EXIT_FAILED, "the agent in process %d sent what was not asked for", (int)pid);
 	}
@@ -232,14 +245,15 @@ static int evaluate(const struct options *options, const char *code, size_t n_co
 	if (status != EXIT_OK)
 		return status;
 	if (!result.was_there)
-		cli_say("probing: the agent was loaded into process %d; `probing detach %d` ends it\n", (int)options->pid,
-			(int)options->pid);
+		cli_say("probing: the agent was loaded into process %d; `probing detach %d` ends it\n",
+			(int)options->pid, (int)options->pid);
 	status = agent_open(options->pid, &result.state, &talk);
 	if (status != EXIT_OK)
 		return status;
 	catch_interrupts();
 	r = agent_say(&talk, MESSAGE_EVALUATE, (uint32_t)(options->timeout_s * 1000), code, n_code);
-	status = r < 0 ? cli_fail(cli_status(r), "the code cannot be sent to process %d: %s", (int)options->pid, strerror(-r))
+	status = r < 0 ? cli_fail(cli_status(r), "the code cannot be sent to process %d: %s", (int)options->pid,
+				  strerror(-r))
 		       : wait_for_end(options->pid, &talk);
 	agent_talk_end(&talk);
 	return status;

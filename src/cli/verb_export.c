@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_export.c - a recording in a format that others read.
  *
  * A format is a view of stacks, which is written as a stream, or a copy of all that the recording
@@ -54,7 +55,8 @@ static void check(struct argp_state *state, struct options *options)
 	if (!options->exporter)
 		argp_error(state, "say with --to which format it shall be; --help lists them");
 	else if (options->exporter->copy && options->has_view)
-		argp_error(state, "%s copies all of a recording: leave the options out that choose a part of its stacks",
+		argp_error(state,
+			   "%s copies all of a recording: leave the options out that choose a part of its stacks",
 			   options->exporter->name);
 	else if (options->exporter->copy && options->place.out && strcmp(options->place.out, "-") == 0)
 		argp_error(state, "%s is a file that SQLite makes: name one with -o", options->exporter->name);
@@ -79,7 +81,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		check(state, options);
 		return view_parse(key, argument, state, &options->view);
 	default:
-		if (new_file_parse(key, argument, state, &options->place) == 0 || page_sources_parse(key, argument, state, &options->sources) == 0)
+		if (new_file_parse(key, argument, state, &options->place) == 0 ||
+		    page_sources_parse(key, argument, state, &options->sources) == 0)
 			return 0;
 		error = view_parse(key, argument, state, &options->view);
 		options->has_view |= error == 0 && key >= KEY_VIEW_PID;
@@ -193,7 +196,8 @@ static int export_view(struct options *options)
 	int status;
 
 	if (is_in_the_way(options))
-		return cli_fail(EXIT_NO_OUTPUT, "%s exists: name it with -o to replace it, or another one", options->place.out);
+		return cli_fail(EXIT_NO_OUTPUT, "%s exists: name it with -o to replace it, or another one",
+				options->place.out);
 	view_export(&options->view, &options->export);
 	options->view.with_samples = options->exporter->needs_samples;
 	status = exporters_check(options->exporter);
@@ -206,7 +210,8 @@ static int export_view(struct options *options)
 	if (!options->export.title)
 		options->export.title = title = view_title(&options->view, db);
 	return exporters_write(&(struct exporting){ options->recording, options->place.out, options->exporter, profile,
-						     &options->export, options->place.mode }, options->place.quiet);
+						    &options->export, options->place.mode },
+			       options->place.quiet);
 }
 
 static int run_export(int argc, char **argv)

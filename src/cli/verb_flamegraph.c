@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_flamegraph.c - a recording as a flame graph, or in another exporter's format.
  *
  * The format is what --format says, else what OUT's ending means, else svg.
@@ -36,8 +37,7 @@ static const struct argp_option option_list[] = {
 	VIEW_SPLIT_ROW,
 	VIEW_OPTION_ROWS,
 	VIEW_TREE_ROWS,
-	{ "title", OPTION_TITLE, "TEXT", 0,
-	  "Set the title (default: the command and the active filters)", 0 },
+	{ "title", OPTION_TITLE, "TEXT", 0, "Set the title (default: the command and the active filters)", 0 },
 	PAGE_SOURCES_OPTION_ROWS,
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ 0 },
@@ -113,8 +113,7 @@ static char *default_out(const struct exporter *exporter)
 {
 	char *out;
 
-	if (asprintf(&out, "flamegraph%.*s", (int)strcspn(exporter->endings, " "),
-		     exporter->endings) < 0)
+	if (asprintf(&out, "flamegraph%.*s", (int)strcspn(exporter->endings, " "), exporter->endings) < 0)
 		return NULL;
 	return out;
 }
@@ -151,8 +150,9 @@ static int run_flamegraph(int argc, char **argv)
 		status = page_sources_make(&options.sources, profile, options.quiet, &options.export);
 	view_done(&options.view);
 	if (status == EXIT_OK)
-		status = exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile, &options.export,
-							     options.mode }, options.quiet);
+		status = exporters_write(&(struct exporting){ options.recording, options.out, options.exporter, profile,
+							      &options.export, options.mode },
+					 options.quiet);
 	page_sources_done(&options.sources);
 	return status;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_help.c - probing help [VERB]. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * verb_import.c - what another profiler wrote, as a recording.
  *
@@ -31,8 +32,7 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "from", KEY_FROM, "FORMAT", 0, "The format", 0 }, /* finished by list_formats */
 	NEW_FILE_OPTION_ROWS("Write to OUT (default: FILE with .db in place of its ending)"),
-	{ "into", KEY_INTO, "RECORDING", 0,
-	  "Add the GPU tables to an existing recording", 0 },
+	{ "into", KEY_INTO, "RECORDING", 0, "Add the GPU tables to an existing recording", 0 },
 	{ 0 },
 };
 
@@ -121,7 +121,8 @@ static int fail_read(const struct options *options, int error, const struct impo
 		return cli_fail(EXIT_BAD_DATA, "%s cannot be imported as %s: %s", options->path, format,
 				result->why[0] ? result->why : "it is damaged");
 	default:
-		return cli_fail(cli_status(error), "importing %s as %s failed: %s", options->path, format, strerror(-error));
+		return cli_fail(cli_status(error), "importing %s as %s failed: %s", options->path, format,
+				strerror(-error));
 	}
 }
 
@@ -130,9 +131,11 @@ static int fail_into(const char *path, int error)
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EBUSY)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded, or changed by somebody else: wait for the end of that", path);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is being recorded, or changed by somebody else: wait for the end of that", path);
 	if (error == -EACCES || error == -EROFS || error == -EPERM)
-		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own", path, strerror(-error));
+		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own", path,
+				strerror(-error));
 	store_explain(error, path, sentence, sizeof sentence);
 	return cli_fail(cli_status(error), "%s", sentence);
 }
@@ -179,7 +182,8 @@ static int name_places(const char *path, struct progress *working)
 	return r < 0 ? r : store_settle(store);
 }
 
-static int make(const struct options *options, const struct import_input *input, const char *path, struct import_result *result)
+static int make(const struct options *options, const struct import_input *input, const char *path,
+		struct import_result *result)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	int r;
@@ -227,8 +231,10 @@ static int import_into(const struct options *options, const struct import_input 
 	int r;
 
 	if (!options->importer->has_gpu)
-		return cli_fail(EXIT_USAGE, "%s has stacks of its own (%s): make a recording of it with -o, and probing merge or "
-				"probing diff of both", options->path, options->importer->name);
+		return cli_fail(EXIT_USAGE,
+				"%s has stacks of its own (%s): make a recording of it with -o, and probing merge or "
+				"probing diff of both",
+				options->path, options->importer->name);
 	r = store_open(options->into, &store);
 	if (r < 0)
 		return fail_into(options->into, r);
@@ -246,7 +252,9 @@ static int import_into(const struct options *options, const struct import_input 
 static int import_bytes(struct options *options, const struct input *bytes)
 {
 	CLEANUP(freep) char *out = default_out(options->path);
-	struct import_input input = { .name = options->path, .bytes = bytes->bytes, .n_bytes = bytes->n_bytes,
+	struct import_input input = { .name = options->path,
+				      .bytes = bytes->bytes,
+				      .n_bytes = bytes->n_bytes,
 				      .modified_ns = bytes->modified_ns };
 
 	if (!out)
@@ -254,8 +262,10 @@ static int import_bytes(struct options *options, const struct input *bytes)
 	if (!options->importer)
 		options->importer = importer_recognise(input.bytes, input.n_bytes);
 	if (!options->importer)
-		return cli_fail(EXIT_BAD_DATA, "%s is of no format that is known here; probing import --help lists them, and --from "
-				"says which it is", options->path);
+		return cli_fail(EXIT_BAD_DATA,
+				"%s is of no format that is known here; probing import --help lists them, and --from "
+				"says which it is",
+				options->path);
 	return options->into ? import_into(options, &input) : import_new(options, &input, options->place.out ?: out);
 }
 
@@ -270,10 +280,14 @@ static int run_import(int argc, char **argv)
 	is_stdin = strcmp(options.path, "-") == 0;
 	r = input_read(options.path, &input);
 	if (r == -ENODEV)
-		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for what comes on stdin", options.path);
+		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for what comes on stdin",
+				options.path);
 	if (r == -E2BIG)
-		return cli_fail(EXIT_BAD_DATA, "%s has more than %" PRIu64 " MiB, the most that is read with this machine's memory: export a "
-				"part of it with the profiler that made it", is_stdin ? "stdin" : options.path, input_most() >> 20);
+		return cli_fail(EXIT_BAD_DATA,
+				"%s has more than %" PRIu64
+				" MiB, the most that is read with this machine's memory: export a "
+				"part of it with the profiler that made it",
+				is_stdin ? "stdin" : options.path, input_most() >> 20);
 	if (r < 0)
 		return cli_fail(cli_status(r), "%s cannot be read: %s", options.path, strerror(-r));
 	if (input.n_bytes == 0)

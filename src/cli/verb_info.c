@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_info.c - what a recording is, and whether it is sound. */
 #include <errno.h>
 #include <stdlib.h>
@@ -131,7 +132,8 @@ static int look_at_all(const struct options *options, struct info *infos, bool *
 
 		ret_is_seen[i] = one == EXIT_OK || infos[i].is_checked;
 		if (one == EXIT_BAD_DATA && infos[i].is_checked)
-			cli_fail(one, "%s is damaged: %s", options->paths.words[i], infos[i].n_wrong > 0 ? infos[i].wrong[0] : "");
+			cli_fail(one, "%s is damaged: %s", options->paths.words[i],
+				 infos[i].n_wrong > 0 ? infos[i].wrong[0] : "");
 		if (status == EXIT_OK)
 			status = one;
 	}
@@ -183,7 +185,8 @@ static int print_extension(void)
 	CLEANUP(freep) char *path = extension_path();
 
 	if (!path)
-		return cli_fail(EXIT_NO_INPUT, "probing_sqlite.so is not where it was installed: install probing again");
+		return cli_fail(EXIT_NO_INPUT,
+				"probing_sqlite.so is not where it was installed: install probing again");
 	puts(path);
 	return EXIT_OK;
 }

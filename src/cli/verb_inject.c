@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_inject.c - load the agent into a running process. */
 #include "base/util.h"
 #include "src/cli/agent_use.h"

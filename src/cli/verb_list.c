@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_list.c - which Python processes there are to look at. */
 #include <errno.h>
 #include <pwd.h>
@@ -85,7 +86,8 @@ static bool is_python(const char *path, char version[VERSION_BYTES])
 	if (strncmp(name, "python", strlen("python")) != 0)
 		return false;
 	name += strlen("python");
-	snprintf(version, VERSION_BYTES, "%.*s", (int)MIN(strspn(name, "0123456789."), (size_t)VERSION_BYTES - 1), name);
+	snprintf(version, VERSION_BYTES, "%.*s", (int)MIN(strspn(name, "0123456789."), (size_t)VERSION_BYTES - 1),
+		 name);
 	if (strstr(version, ".."))
 		version[0] = '\0';
 	if (version[0] && version[strlen(version) - 1] == '.')
@@ -164,7 +166,8 @@ static void put_command(const char *command, unsigned columns)
 
 static void put(const struct process *process, unsigned depth, unsigned columns)
 {
-	int used = printf("%7d  %-10s  %-6s  %*s", (int)process->pid, process->user, process->version, (int)(2 * depth), "");
+	int used = printf("%7d  %-10s  %-6s  %*s", (int)process->pid, process->user, process->version, (int)(2 * depth),
+			  "");
 
 	put_command(process->command, columns > 0 ? MAX(columns, (unsigned)used + 8) - (unsigned)used : 0);
 	putchar('\n');

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_merge.c - one recording out of several. */
 #include <errno.h>
 #include <inttypes.h>
@@ -70,8 +71,10 @@ static void say_result(const char *out, const struct copy_result *result)
 	cli_say("probing: wrote %s: %s samples of %" PRIu64 " run%s\n", out, samples, result->n_runs,
 		result->n_runs == 1 ? "" : "s");
 	if (result->n_moved > 0)
-		cli_say("%" PRIu64 " process%s got another number, since there was one of that number already: see table "
-			"run_process\n", result->n_moved, result->n_moved == 1 ? "" : "es");
+		cli_say("%" PRIu64
+			" process%s got another number, since there was one of that number already: see table "
+			"run_process\n",
+			result->n_moved, result->n_moved == 1 ? "" : "es");
 }
 
 static int merge(const struct options *options, const struct inputs *sources)

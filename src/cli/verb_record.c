@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_record.c - probing record: from the arguments to a finished file.
  *
  * Order matters: permission and arguments are settled before the file is made,
@@ -57,15 +58,17 @@ static char *describe(const struct record_options *options, const struct recordi
 	return text;
 }
 
-static int put_run(struct store *store, const struct record_options *options, pid_t pid,
-		   const struct capture *capture, const char *command)
+static int put_run(struct store *store, const struct record_options *options, pid_t pid, const struct capture *capture,
+		   const char *command)
 {
 	char cpu_model[128];
 	struct utsname name;
 	struct run_row row = {
 		.started_ns = realtime_ns(),
 		.command = command,
-		.mode = record_unit(options) ? "event" : options->capture.idle ? "wall" : record_mode_names[options->capture.mode],
+		.mode = record_unit(options)    ? "event"
+			: options->capture.idle ? "wall"
+						: record_mode_names[options->capture.mode],
 		.stack_source = record_source_names[capture_source(capture)],
 		.probing = cli_version,
 		.pid = pid,
@@ -104,8 +107,10 @@ static int open_pipeline(const struct record_options *options, struct recording 
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	r = store_create(options->path, &kept, &store);
 	if (r == -EBUSY)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is being written by another recorder; choose another "
-				"file with -o", options->path);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is being written by another recorder; choose another "
+				"file with -o",
+				options->path);
 	if (r < 0)
 		return cli_fail_open(options->path, r);
 	if (kept && !options->quiet)
@@ -131,8 +136,8 @@ static int fail_stopped(const char *path, int error)
 	char sentence[512];
 
 	if (error != -ESTALE)
-		return cli_fail(cli_status(error), "recording stopped: %s; %s holds what was written until then", strerror(-error),
-				path);
+		return cli_fail(cli_status(error), "recording stopped: %s; %s holds what was written until then",
+				strerror(-error), path);
 	store_explain(error, path, sentence, sizeof sentence); /* the path holds nothing any more */
 	return cli_fail(cli_status(error), "recording stopped: %s", sentence);
 }
@@ -270,8 +275,8 @@ static int attach_all(const struct record_options *options, struct recording *re
 		if (r == -ENOMEM || (r < 0 && r != -ESRCH && targets->n == 1))
 			return target_fail_capture(r, targets->pids[i]);
 		if (r >= 0 && targets->n > 1 && *python_error == -EOPNOTSUPP && !options->quiet)
-			cli_say("Python %s in process %d cannot be read: its native frames are recorded\n",
-				python, (int)targets->pids[i]);
+			cli_say("Python %s in process %d cannot be read: its native frames are recorded\n", python,
+				(int)targets->pids[i]);
 	}
 	return EXIT_OK;
 }
@@ -307,8 +312,7 @@ static int record_targets(struct record_options *options, struct recording *reco
 }
 
 /* From the fork to the exec; the child is abandoned by the caller on failure. */
-static int start_command(const struct record_options *options, struct recording *recording,
-			 struct child *child)
+static int start_command(const struct record_options *options, struct recording *recording, struct child *child)
 {
 	int r, status;
 
@@ -328,8 +332,7 @@ static int start_command(const struct record_options *options, struct recording 
 	return r < 0 ? target_fail_command(options->command[0], r) : EXIT_OK;
 }
 
-static int record_command(const struct record_options *options, struct recording *recording,
-			  const sigset_t *mask)
+static int record_command(const struct record_options *options, struct recording *recording, const sigset_t *mask)
 {
 	struct child child;
 	int r, status;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_report.c - where the time of a recording went, as text or JSON. */
 #include <errno.h>
 #include <sqlite3.h>
@@ -25,7 +26,8 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "rows", 'n', "ROWS", 0, "Show ROWS rows (default: 20)", 0 },
 	{ "limit", 'n', NULL, OPTION_ALIAS, NULL, 0 },
-	{ "by", OPTION_BY, "WHAT", 0, "Group by function, line, module, thread, process or wait (default: function)", 0 },
+	{ "by", OPTION_BY, "WHAT", 0, "Group by function, line, module, thread, process or wait (default: function)",
+	  0 },
 	{ "callers", OPTION_CALLERS, "NAME", 0, "Show the callers of this function; a glob (repeatable)", 0 },
 	{ "callees", OPTION_CALLEES, "NAME", 0, "Show the callees of this function; a glob (repeatable)", 0 },
 	{ "json", OPTION_JSON, NULL, 0, "Write one JSON object", 0 },
@@ -161,7 +163,8 @@ static int run_report(int argc, char **argv)
 	if (status == EXIT_OK)
 		options.report.lost = cli_counter(db, "lost");
 	if (status == EXIT_OK)
-		status = output_write("-", 0, write_report, fail_report, &(struct writing){ profile, &options, file_of(&options) });
+		status = output_write("-", 0, write_report, fail_report,
+				      &(struct writing){ profile, &options, file_of(&options) });
 	view_done(&options.view);
 	glob_list_done(&options.callers);
 	glob_list_done(&options.callees);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_sql.c - ask recordings, or a process, in SQL.
  *
  * Where the question comes from: the last argument, else a script on stdin, else
@@ -34,7 +35,8 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "format", 'f', "FORMAT", 0, "Print results as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
+	{ "format", 'f', "FORMAT", 0,
+	  "Print results as table, box, markdown, csv, json, jsonl or rows (default: table)", 0 },
 	{ "no-header", OPTION_NO_HEADER, NULL, 0, "Omit column names (table, box, csv)", 0 },
 	{ "limit", OPTION_LIMIT, "ROWS", 0, "Print at most ROWS rows of each result, and report if there are more", 0 },
 	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "Cancel statements that take longer (default: no limit)", 0 },
@@ -51,7 +53,8 @@ static void tell_apart(struct options *options, struct argp_state *state)
 		options->sql = options->arguments[--options->n_arguments];
 	for (size_t i = 1; i < options->n_arguments; i++)
 		if (!endpoint_is_one(options->arguments[i], false))
-			argp_error(state, "recordings, or one process, and one text of SQL (in quotes): but what is %s?",
+			argp_error(state,
+				   "recordings, or one process, and one text of SQL (in quotes): but what is %s?",
 				   options->arguments[i]);
 }
 
@@ -194,7 +197,8 @@ static int run_text(const struct endpoint *endpoint, const char *sql, const stru
 	char error[MAX_ERROR] = "", note[MAX_NOTE] = "";
 	int status;
 
-	status = output_write("-", 0, put_answers, fail_asking, &(struct asking){ endpoint, options, sql, error, note });
+	status = output_write("-", 0, put_answers, fail_asking,
+			      &(struct asking){ endpoint, options, sql, error, note });
 	if (status == EXIT_OK && note[0])
 		cli_say("%s\n", note);
 	return status;
@@ -209,8 +213,7 @@ static int run_script(const struct endpoint *endpoint, const struct options *opt
 	if (r == -EINVAL)
 		return cli_fail(EXIT_BAD_DATA, "stdin holds a NUL byte: that is no text of SQL");
 	if (r < 0)
-		return cli_fail(cli_status(r), "the script on stdin cannot be read: %s",
-				strerror(-r));
+		return cli_fail(cli_status(r), "the script on stdin cannot be read: %s", strerror(-r));
 	return run_text(endpoint, script, options);
 }
 

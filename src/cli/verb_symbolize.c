@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_symbolize.c - find the names of a recording, here or on another machine.
  *
  * All changes are one transaction: whoever ends this, by Ctrl-C or kill -9,
@@ -30,14 +31,19 @@ struct arguments {
 static const struct argp_option options[] = {
 	{ "debug-dir", KEY_DEBUG_DIR, "DIR", 0,
 	  "Search DIR/.build-id/xx/yyyy.debug and DIR/PATH as well (repeatable; default: /usr/lib/debug only)", 0 },
-	{ "sysroot", KEY_SYSROOT, "DIR", 0, "Search for each module at DIR/PATH first (a copy of the recorded "
-					    "machine's files)", 0 },
+	{ "sysroot", KEY_SYSROOT, "DIR", 0,
+	  "Search for each module at DIR/PATH first (a copy of the recorded "
+	  "machine's files)",
+	  0 },
 	{ "debuginfod", KEY_DEBUGINFOD, "URLS", 0,
 	  "Fetch missing files from these servers (default: DEBUGINFOD_URLS, else none)", 0 },
-	{ "redo", KEY_REDO, NULL, 0, "Re-resolve all native and kernel symbols (default: those without a name or "
-				     "line)", 0 },
+	{ "redo", KEY_REDO, NULL, 0,
+	  "Re-resolve all native and kernel symbols (default: those without a name or "
+	  "line)",
+	  0 },
 	{ "force", KEY_FORCE, NULL, 0,
-	  "Match modules without a recorded build-id by path, and resolve kernel functions with the running kernel", 0 },
+	  "Match modules without a recorded build-id by path, and resolve kernel functions with the running kernel",
+	  0 },
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ 0 },
 };
@@ -107,7 +113,7 @@ static const struct argp argp = {
 
 static volatile sig_atomic_t caught; /* the signal that ends us; 0: none */
 
-static void catch(int number)
+static void catch (int number)
 {
 	caught = number;
 }
@@ -157,11 +163,13 @@ static int fail(int error, const char *path)
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EBUSY)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded, or changed by somebody else: wait for "
-				"the end of that", path);
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is being recorded, or changed by somebody else: wait for "
+				"the end of that",
+				path);
 	if (error == -EACCES || error == -EROFS || error == -EPERM)
-		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own",
-				path, strerror(-error));
+		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own", path,
+				strerror(-error));
 	if (error == -ECANCELED)
 		return cli_fail(EXIT_FAILED, "interrupted; %s is as it was", path);
 	store_explain(error, path, sentence, sizeof sentence);

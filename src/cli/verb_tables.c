@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_tables.c - which tables can be asked, and what is in them. */
 #include <errno.h>
 #include <sqlite3.h>
@@ -124,8 +125,9 @@ static int put_tables(const void *data, FILE *out)
 		" CASE description WHEN '' THEN columns ELSE description END AS description FROM list";
 	const struct writing *writing = data;
 
-	return sql_run(writing->tables, writing->json ? "SELECT * FROM list" : for_eyes, writing->json ? SQL_JSON : SQL_TABLE,
-		       cli_columns(STDOUT_FILENO), out, writing->error, MAX_ERROR);
+	return sql_run(writing->tables, writing->json ? "SELECT * FROM list" : for_eyes,
+		       writing->json ? SQL_JSON : SQL_TABLE, cli_columns(STDOUT_FILENO), out, writing->error,
+		       MAX_ERROR);
 }
 
 static int fail_tables(const void *data, int error)
@@ -161,8 +163,8 @@ static int show(const struct endpoint *endpoint, const struct options *options)
 
 	r = list(endpoint->db, options->pattern, &tables);
 	if (r < 0)
-		return cli_fail(r == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, "the tables of %s cannot be listed: %s", endpoint->title,
-				r == -EINVAL ? sqlite3_errmsg(endpoint->db) : strerror(-r));
+		return cli_fail(r == -EINVAL ? EXIT_BAD_DATA : EXIT_FAILED, "the tables of %s cannot be listed: %s",
+				endpoint->title, r == -EINVAL ? sqlite3_errmsg(endpoint->db) : strerror(-r));
 	if (is_empty(tables) && options->pattern)
 		return cli_fail(EXIT_NO_INPUT, "%s has no table like %s: probing tables lists all", endpoint->title,
 				options->pattern);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verb_top.c - probing top: from the arguments to a terminal that is as it was.
  *
  * As when recording, permission and arguments are settled first; the screen is taken last,
@@ -59,9 +60,9 @@ static int open_session(struct top_session *session)
 		r = top_watch_new(session->pid, &session->watch);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	session->pipeline_options = (struct pipeline_options){
-		.async = arguments->async, .take_sample = top_take, .take_data = session->top
-	};
+	session->pipeline_options = (struct pipeline_options){ .async = arguments->async,
+							       .take_sample = top_take,
+							       .take_data = session->top };
 	r = top_start_pipeline(session);
 	return r < 0 ? fail_store(r) : EXIT_OK;
 }
@@ -101,8 +102,10 @@ static int open_screen(struct top_session *session)
 		return cli_fail(EXIT_USAGE, "there is no terminal to read keys from: %s", use_instead);
 	r = screen_open(session->keys, STDOUT_FILENO, cli_colour(STDOUT_FILENO), &session->screen);
 	if (r == -EOPNOTSUPP)
-		return cli_fail(EXIT_USAGE, "a terminal of the kind \"%s\" (TERM) is not known here, or cannot be "
-				"drawn on: %s", kind, use_instead);
+		return cli_fail(EXIT_USAGE,
+				"a terminal of the kind \"%s\" (TERM) is not known here, or cannot be "
+				"drawn on: %s",
+				kind, use_instead);
 	return r < 0 ? cli_fail(EXIT_FAILED, "the terminal cannot be drawn on: %s", strerror(-r)) : EXIT_OK;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view.c - see view.h.
  *
  * What can be asked of samples is asked of the file (src/store/profile_view.c); what is asked of stacks and threads
@@ -43,7 +44,8 @@ static void parse_threads(struct argp_state *state, const char *list, struct vie
 static void parse_time(struct argp_state *state, const char *option, const char *text, struct view_time *to)
 {
 	if (view_time_parse(text, to) < 0)
-		argp_error(state, "%s wants a time: 12.5, 90s, 2m, 14:05:30 or '2026-03-01 14:05', not %s", option, text);
+		argp_error(state, "%s wants a time: 12.5, 90s, 2m, 14:05:30 or '2026-03-01 14:05', not %s", option,
+			   text);
 }
 
 /* Lists and names. */
@@ -147,11 +149,16 @@ int view_fail_export(const char *path, const struct exporter *exporter, int erro
 {
 	path = path ? path : "probing.db";
 	if (error == -ENODATA)
-		return cli_fail(EXIT_BAD_DATA, "%s holds sums alone, no single samples: %s shows when something ran; "
-				"folded, svg, speedscope and pprof do without", path, exporter->name);
+		return cli_fail(EXIT_BAD_DATA,
+				"%s holds sums alone, no single samples: %s shows when something ran; "
+				"folded, svg, speedscope and pprof do without",
+				path, exporter->name);
 	if (error == -ENOTSUP)
-		return cli_fail(EXIT_BAD_DATA, "%s shows time alone, and there is none: %s counts events, or --counts is given; the other formats "
-				"take it", exporter->name, path);
+		return cli_fail(
+			EXIT_BAD_DATA,
+			"%s shows time alone, and there is none: %s counts events, or --counts is given; the other formats "
+			"take it",
+			exporter->name, path);
 	return cli_fail(EXIT_FAILED, "making the %s failed: %s", exporter->name, strerror(-error));
 }
 
@@ -200,13 +207,17 @@ static int fail_load(sqlite3 *db, const char *path, const struct view *view, int
 	char sentence[512];
 
 	if (error == -ENODATA)
-		return cli_fail(EXIT_BAD_DATA, "%s does not say who held the GIL: it was recorded by an older probing", path);
+		return cli_fail(EXIT_BAD_DATA, "%s does not say who held the GIL: it was recorded by an older probing",
+				path);
 	if (error == -EINVAL)
-		return cli_fail(EXIT_BAD_DATA, "--where is no condition on samples: %s; 'probing tables sample' lists their columns",
+		return cli_fail(EXIT_BAD_DATA,
+				"--where is no condition on samples: %s; 'probing tables sample' lists their columns",
 				sqlite3_errcode(db) == SQLITE_OK ? "something follows it" : sqlite3_errmsg(db));
 	if (error == -EBADMSG && view->where)
-		return cli_fail(EXIT_BAD_DATA, "the samples of %s cannot be asked for --where: it is damaged ('probing info "
-				"--check' says more), or the condition cannot be worked out", path);
+		return cli_fail(EXIT_BAD_DATA,
+				"the samples of %s cannot be asked for --where: it is damaged ('probing info "
+				"--check' says more), or the condition cannot be worked out",
+				path);
 	store_explain(error, path, sentence, sizeof sentence);
 	return cli_fail(cli_status(error), "%s", sentence);
 }
@@ -217,14 +228,17 @@ static int load(sqlite3 *db, const char *path, const struct view *view, struct p
 	int r;
 
 	if (is_of_samples(view) && !profile_has_samples(db))
-		return cli_fail(EXIT_BAD_DATA, "%s holds no single samples: --since, --until and --where have nothing to choose "
-				"from", path);
+		return cli_fail(EXIT_BAD_DATA,
+				"%s holds no single samples: --since, --until and --where have nothing to choose "
+				"from",
+				path);
 	r = profile_load_view(db, &filter, ret);
 	return r < 0 ? fail_load(db, path, view, r) : EXIT_OK;
 }
 
 /* @file: what is opened; @path: how it is called. */
-static int open_file(const char *file, const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
+static int open_file(const char *file, const char *path, const struct view *view, sqlite3 **ret_db,
+		     struct profile **ret)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
@@ -271,7 +285,8 @@ static int open_process(const char *word, const struct view *view, sqlite3 **ret
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
 {
 	path = path ? path : "probing.db";
-	return endpoint_is_process(path) ? open_process(path, view, ret_db, ret) : open_file(path, path, view, ret_db, ret);
+	return endpoint_is_process(path) ? open_process(path, view, ret_db, ret)
+					 : open_file(path, path, view, ret_db, ret);
 }
 
 /* ---- The GIL ---- */
@@ -295,14 +310,13 @@ static bool read_row(sqlite3 *db, const char *sql, struct held_time *ret)
 /* A finished recording has the sums; of another one all samples are asked. */
 bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret)
 {
-	static const char sums[] =
-		"SELECT (SELECT sum(weight) FROM stack_total),"
-		" (SELECT value FROM counter WHERE name = 'gil ns'),"
-		" (SELECT value FROM counter WHERE name = 'gil known ns'),"
-		" (SELECT value FROM counter WHERE name = 'gc ns'),"
-		" (SELECT value FROM counter WHERE name = 'gc known ns')";
-#define SUMS_OF(table)                                                                                   \
-	"SELECT sum(weight), sum(weight * (gil IS 1)), sum(weight * (gil IS NOT NULL)),"        \
+	static const char sums[] = "SELECT (SELECT sum(weight) FROM stack_total),"
+				   " (SELECT value FROM counter WHERE name = 'gil ns'),"
+				   " (SELECT value FROM counter WHERE name = 'gil known ns'),"
+				   " (SELECT value FROM counter WHERE name = 'gc ns'),"
+				   " (SELECT value FROM counter WHERE name = 'gc known ns')";
+#define SUMS_OF(table)                                                                                                 \
+	"SELECT sum(weight), sum(weight * (gil IS 1)), sum(weight * (gil IS NOT NULL)),"                               \
 	" sum(weight * (gc IS 1)), sum(weight * (gc IS NOT NULL)) FROM " table
 
 	/* Files of version 1 have no blocks that could be added up. */

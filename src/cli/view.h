@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view.h - which part of a recording is shown: the options that all verbs share that show stacks.
  *
  * A verb puts VIEW_OPTION_ROWS into its list of options, hands what it does not know itself to
@@ -19,7 +20,7 @@
 /* All zero: everything. Ended with view_done(). */
 struct view {
 	struct view_time since, until;
-	const char *where;      /* SQL over the columns of `sample`; borrowed */
+	const char *where;          /* SQL over the columns of `sample`; borrowed */
 	struct glob_list pids;      /* numbers */
 	struct glob_list processes; /* numbers, and globs of names */
 	struct glob_list threads;   /* numbers, and globs of names */
@@ -27,18 +28,18 @@ struct view {
 	struct glob_list focus;     /* stacks through these, as they are */
 	struct glob_list modules;   /* stacks through code of these files */
 	struct glob_list ignore;    /* no stacks through these */
-	bool gil;               /* samples that held it */
-	bool no_native;         /* Python frames only */
-	bool show_interpreter;  /* the interpreter's own functions, too */
-	bool full_paths;        /* not the shortest ends of paths that are unique */
-	bool by_thread;         /* told apart; where the verb can */
-	bool merge_processes;   /* not told apart */
-	double live_s;          /* how long a process is recorded; 0: DEFAULT_LIVE_S */
-	bool lines, inverted;   /* how a tree is made of it: struct export_options */
+	bool gil;                   /* samples that held it */
+	bool no_native;             /* Python frames only */
+	bool show_interpreter;      /* the interpreter's own functions, too */
+	bool full_paths;            /* not the shortest ends of paths that are unique */
+	bool by_thread;             /* told apart; where the verb can */
+	bool merge_processes;       /* not told apart */
+	double live_s;              /* how long a process is recorded; 0: DEFAULT_LIVE_S */
+	bool lines, inverted;       /* how a tree is made of it: struct export_options */
 	double min_share;
-	bool counts;            /* how many samples, not what they weigh */
-	bool can_split;         /* whether it can: set before parsing */
-	bool with_samples;      /* whether samples are wanted one by one, where there are any: set before opening */
+	bool counts;       /* how many samples, not what they weigh */
+	bool can_split;    /* whether it can: set before parsing */
+	bool with_samples; /* whether samples are wanted one by one, where there are any: set before opening */
 };
 
 enum {
@@ -66,6 +67,7 @@ enum {
 	KEY_VIEW_LIVE = 'd',
 };
 
+/* clang-format off */
 #define VIEW_OPTION_ROWS                                                                                   \
 	{ "since", KEY_VIEW_SINCE, "TIME", 0,                                                              \
 	  "Only samples from TIME on: seconds after the start, 90s, 2m, a time of day, or a date with time", 0 }, \
@@ -91,8 +93,10 @@ enum {
 	{ "native-all", KEY_VIEW_INTERPRETER, NULL, OPTION_ALIAS, NULL, 0 },                               \
 	{ "full-paths", KEY_VIEW_FULL_PATHS, NULL, 0,                                                      \
 	  "Show full paths of files (default: the shortest unique end of each path)", 0 }
+/* clang-format on */
 
 /* Where a verb makes a tree of it: what view_export() hands on. */
+/* clang-format off */
 #define VIEW_TREE_ROWS                                                                                     \
 	{ "lines", KEY_VIEW_LINES, NULL, 0, "Split functions by line", 0 },                                \
 	{ "inverted", KEY_VIEW_INVERTED, NULL, 0,                                                          \
@@ -100,15 +104,20 @@ enum {
 	{ "min-share", KEY_VIEW_MIN_SHARE, "PERCENT", 0,                                                   \
 	  "Hide frames below PERCENT of the total; their time counts for their caller", 0 },       \
 	{ "counts", KEY_VIEW_COUNTS, NULL, 0, "Count samples instead of adding up their time", 0 }
+/* clang-format on */
 
 /* Where a verb shows processes, too, by the number that stands for a recording. */
+/* clang-format off */
 #define VIEW_LIVE_ROW                                                                                      \
 	{ "duration", KEY_VIEW_LIVE, "TIME", 0, "With a PID: record for TIME (default: 5s)", 0 }
+/* clang-format on */
 
 /* Where a verb can tell threads apart. */
+/* clang-format off */
 #define VIEW_SPLIT_ROW                                                                                     \
 	{ "merge-processes", KEY_VIEW_MERGE, NULL, 0, "Merge processes into one tree", 0 },                \
 	{ "by-thread", KEY_VIEW_BY_THREAD, NULL, 0, "Split by thread (also --threads without a list)", 0 }
+/* clang-format on */
 
 void view_done(struct view *view);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view_filter.h - what of a profile is shown, once it is in memory. Private to view.c. */
 #ifndef PROBING_CLI_VIEW_FILTER_H
 #define PROBING_CLI_VIEW_FILTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view_time.c - see view_time.h. */
 #include "src/cli/view_time.h"
 
@@ -78,7 +79,8 @@ static int parse_offset(const char *text, struct view_time *ret)
 
 	if (duration_parse(text, &value) < 0)
 		return -EINVAL;
-	*ret = (struct view_time){ !has_unit && value >= least_moment ? VIEW_TIME_MOMENT : VIEW_TIME_OFFSET, text, value };
+	*ret = (struct view_time){ !has_unit && value >= least_moment ? VIEW_TIME_MOMENT : VIEW_TIME_OFFSET, text,
+				   value };
 	return 0;
 }
 
@@ -102,10 +104,13 @@ double view_time_resolve(const struct view_time *time, double started)
 	struct tm day;
 
 	switch (time->type) {
-	case VIEW_TIME_OFFSET: return started + time->seconds;
-	case VIEW_TIME_OF_DAY: return localtime_r(&start, &day) ? moment_of(day, time->seconds, false) : 0;
+	case VIEW_TIME_OFFSET:
+		return started + time->seconds;
+	case VIEW_TIME_OF_DAY:
+		return localtime_r(&start, &day) ? moment_of(day, time->seconds, false) : 0;
 	case VIEW_TIME_NONE:
-	case VIEW_TIME_MOMENT: break;
+	case VIEW_TIME_MOMENT:
+		break;
 	}
 	return time->seconds;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view_time.h - moments of a recording, as people write them. */
 #ifndef PROBING_CLI_VIEW_TIME_H
 #define PROBING_CLI_VIEW_TIME_H
@@ -6,7 +7,7 @@
 struct view_time {
 	enum { VIEW_TIME_NONE, VIEW_TIME_OFFSET, VIEW_TIME_MOMENT, VIEW_TIME_OF_DAY } type;
 	const char *text; /* as it was given; borrowed */
-	double seconds; /* since the recording's start, since 1970, since midnight */
+	double seconds;   /* since the recording's start, since 1970, since midnight */
 };
 
 /*

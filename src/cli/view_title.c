@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view_title.c - which part of a recording a picture shows, in words: so nobody takes a part for the whole. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* waits_summary.c - see waits_summary.h. */
 #include "src/cli/cli.h"
 #include "src/cli/waits_summary.h"
@@ -59,8 +60,7 @@ static void print_cost(const struct pipeline_counts *counts, double seconds, con
 		taken_ns = cost->switch_ns * (double)counts->switches;
 		cli_say("to record a switch took about %.0f ns: ", cost->switch_ns);
 		if (running_ns > taken_ns)
-			cli_say("%.1f %% of the threads' time on a CPU; ",
-				100 * taken_ns / (running_ns - taken_ns));
+			cli_say("%.1f %% of the threads' time on a CPU; ", 100 * taken_ns / (running_ns - taken_ns));
 		else
 			cli_say("%.1f %% of a CPU; ", taken_ns / seconds / 1e7);
 	}
@@ -79,13 +79,15 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds, c
 		cli_say(" (%.0f a second)", (double)counts->switches / seconds);
 	cli_say(", stacks of %s waits%s\n", stacks,
 		counts->switches > 2 * counts->switch_stacks
-			? "; the time of the others is with those of their thread that are like them" : "");
+			? "; the time of the others is with those of their thread that are like them"
+			: "");
 	if (seconds > 0)
 		print_cost(counts, seconds, cost);
 	if (counts->unknown_ns > 0) {
 		fputs("of ", stderr);
 		print_time(counts->unknown_ns);
 		fputs(" of threads nothing is known, for records of switches fell out: raise "
-		      "kernel.perf_event_mlock_kb, or record fewer threads\n", stderr);
+		      "kernel.perf_event_mlock_kb, or record fewer threads\n",
+		      stderr);
 	}
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* waits_summary.h - what a recording of waits says at its end. */
 #ifndef PROBING_CLI_WAITS_SUMMARY_H
 #define PROBING_CLI_WAITS_SUMMARY_H

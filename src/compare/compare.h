@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* compare.h - recordings of one program against recordings of the same program, changed.
  *
  * Two sides, base and head, of one run each or several. Functions are the same if kind, name and file (or module) are,
@@ -27,7 +28,7 @@ struct estimate {
 	double low, high;   /* between which the change is with 95 % confidence */
 	double p, adjusted; /* how often chance alone makes such a difference; for as many questions as were asked */
 	bool is_known;      /* adjusted is below 5 %: it has changed */
-	bool has_no_rest;   /* by the rest: hardly a sample is of anything else. base, head are INFINITY, the others say nothing */
+	bool has_no_rest; /* by the rest: hardly a sample is of anything else. base, head are INFINITY, the others say nothing */
 };
 
 /* ---- The recordings (load.c, runs.c) ---- */
@@ -43,13 +44,13 @@ extern const struct about_field about_fields[N_ABOUT];
 
 struct compare_run {
 	enum side side;
-	char *name;               /* of its file, "base.db", with its number where that has several: "base.db#3" */
-	char *about[N_ABOUT];     /* never NULL; "": the file does not say */
+	char *name;           /* of its file, "base.db", with its number where that has several: "base.db#3" */
+	char *about[N_ABOUT]; /* never NULL; "": the file does not say */
 	char *command;
-	bool is_recorded;         /* otherwise it was only timed, by bench */
-	double started;           /* seconds since 1970 */
+	bool is_recorded;             /* otherwise it was only timed, by bench */
+	double started;               /* seconds since 1970 */
 	double wall_s, user_s, sys_s; /* NAN: not known */
-	int64_t max_rss_bytes;    /* -1: not known */
+	int64_t max_rss_bytes;        /* -1: not known */
 	int exit_status;
 	uint64_t samples, weight; /* of what is compared; weight in ns, or events */
 	uint64_t lost;            /* samples that the recorder lost; of a file of several, all of them at its first */
@@ -60,9 +61,9 @@ struct compare_run {
 
 struct compare_function {
 	enum frame_kind kind;
-	char *name, *place;   /* UTF-8 on one line; place: file, or module; "" not known */
-	char *was_place;      /* where base has it, if elsewhere; NULL: there */
-	bool is_ambiguous;    /* several functions of one recording go by this name and place: they are counted together */
+	char *name, *place; /* UTF-8 on one line; place: file, or module; "" not known */
+	char *was_place;    /* where base has it, if elsewhere; NULL: there */
+	bool is_ambiguous; /* several functions of one recording go by this name and place: they are counted together */
 	bool is_seen[N_SIDES];
 };
 
@@ -82,18 +83,19 @@ enum compare_per { PER_RUN, PER_WALL, PER_SAMPLES, PER_REST, PER_COUNTER };
 
 struct compare_options {
 	enum compare_per per;
-	const char *counter;   /* of PER_COUNTER */
+	const char *counter; /* of PER_COUNTER */
 	bool show_interpreter;
-	bool stacks;           /* ask of stacks, too; a picture wants it */
-	bool holm;             /* correct so that hardly one answer is wrong; otherwise hardly one in twenty of them */
-	double min_share;      /* functions with less of the whole on both sides are not asked about */
+	bool stacks;      /* ask of stacks, too; a picture wants it */
+	bool holm;        /* correct so that hardly one answer is wrong; otherwise hardly one in twenty of them */
+	double min_share; /* functions with less of the whole on both sides are not asked about */
 };
 
 struct compare {
 	struct compare_options options;
-	struct compare_run *runs; /* those of base first, in the order in which they were given, after compare_compute() */
+	struct compare_run
+		*runs; /* those of base first, in the order in which they were given, after compare_compute() */
 	size_t n_runs, runs_allocated;
-	size_t n_side[N_SIDES];   /* recorded ones */
+	size_t n_side[N_SIDES]; /* recorded ones */
 	struct compare_function *functions;
 	size_t n_functions, functions_allocated;
 	struct compare_node *nodes;
@@ -105,12 +107,12 @@ struct compare {
 	/* After compare_compute(); those known to have changed first, by how much they changed. */
 	struct compare_row *rows, *stacks;
 	size_t n_rows, n_stacks;
-	double *self_values;       /* by function and recorded run: what the means are of; PER_REST: shares, whose mean it is of */
-	double *means[N_SIDES];    /* by node, with all that is called from there; PER_REST: shares */
-	struct estimate whole;     /* all of it */
-	struct estimate wall;      /* wall time of runs that were only timed */
-	size_t n_timed[N_SIDES];   /* how many there were of those; wall is known where both have some */
-	bool by_count;             /* too few runs to know the spread from run to run */
+	double *self_values; /* by function and recorded run: what the means are of; PER_REST: shares, whose mean it is of */
+	double *means[N_SIDES];  /* by node, with all that is called from there; PER_REST: shares */
+	struct estimate whole;   /* all of it */
+	struct estimate wall;    /* wall time of runs that were only timed */
+	size_t n_timed[N_SIDES]; /* how many there were of those; wall is known where both have some */
+	bool by_count;           /* too few runs to know the spread from run to run */
 };
 
 /* compare_new - of nothing yet. @options: strings in it live as long. @ret: ended with compare_free(). -ENOMEM. */
@@ -170,9 +172,9 @@ enum rule_kind { RULE_SELF, RULE_TOTAL, RULE_WALL, RULE_ANY, RULE_NEW_HOT, RULE_
 /* What shall not happen: "self(func=Trainer.step)>+5%". */
 struct compare_rule {
 	enum rule_kind kind;
-	char *text;           /* as it was given */
+	char *text;            /* as it was given */
 	char *function, *file; /* globs; NULL: any. A total without a function is that of everything */
-	double threshold;     /* of base; of new-hot and lost: of the whole. 0.05 is 5 % */
+	double threshold;      /* of base; of new-hot and lost: of the whole. 0.05 is 5 % */
 };
 
 /*
@@ -186,12 +188,12 @@ enum outcome { OUTCOME_PASSED, OUTCOME_CANNOT_TELL, OUTCOME_REGRESSED };
 
 /* What a rule says of one quantity, or what stands against comparing at all. */
 struct compare_finding {
-	const struct compare_rule *rule;    /* NULL: it is about the recordings */
+	const struct compare_rule *rule; /* NULL: it is about the recordings */
 	enum outcome outcome;
-	char *subject;                      /* a function's title, "all of it", "processor" */
-	bool has_estimate, is_wall;         /* in seconds of wall time, whatever else is compared */
-	struct estimate estimate;           /* with p corrected for all that the rules ask */
-	char *why;                          /* where there is more to say; NULL: there is not */
+	char *subject;              /* a function's title, "all of it", "processor" */
+	bool has_estimate, is_wall; /* in seconds of wall time, whatever else is compared */
+	struct estimate estimate;   /* with p corrected for all that the rules ask */
+	char *why;                  /* where there is more to say; NULL: there is not */
 };
 
 struct compare_verdict {
@@ -207,19 +209,20 @@ typedef bool compare_allows(const void *data, const char *what);
  * compare_judge - hold a settled comparison against rules, which outlive the result.
  * @ret: ended with compare_verdict_done(). -ENOMEM.
  */
-int compare_judge(const struct compare *compare, const struct compare_rule *rules, size_t n_rules, compare_allows *allows,
-		  const void *data, struct compare_verdict *ret);
+int compare_judge(const struct compare *compare, const struct compare_rule *rules, size_t n_rules,
+		  compare_allows *allows, const void *data, struct compare_verdict *ret);
 void compare_verdict_done(struct compare_verdict *verdict);
 
 int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
 /* @verdict: what rules say of it; NULL: none were asked. */
-int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict, const struct compare_look *look,
-			   FILE *out);
+int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict,
+			   const struct compare_look *look, FILE *out);
 int compare_write_junit(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
 
 /* Of head alone, for what keeps a history of its own; formats of others. */
-int compare_write_github(const struct compare *compare, FILE *out);    /* github-action-benchmark, customSmallerIsBetter */
-int compare_write_hyperfine(const struct compare *compare, FILE *out); /* both sides, as results of hyperfine --export-json */
-int compare_write_go(const struct compare *compare, FILE *out);        /* the Go benchmark format, for benchstat */
+int compare_write_github(const struct compare *compare, FILE *out); /* github-action-benchmark, customSmallerIsBetter */
+int compare_write_hyperfine(const struct compare *compare,
+			    FILE *out);                         /* both sides, as results of hyperfine --export-json */
+int compare_write_go(const struct compare *compare, FILE *out); /* the Go benchmark format, for benchstat */
 
 #endif

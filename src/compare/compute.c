@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * compute.c - the matrix of functions and runs, and what is asked of each of its rows.
  *
@@ -14,7 +15,7 @@
 #include "src/compare/function_table.h"
 #include "src/compare/stats.h"
 
-#define LIMIT 0.05 /* of a wrong "has changed" */
+#define LIMIT 0.05            /* of a wrong "has changed" */
 enum { FEWEST_SAMPLES = 10 }; /* on a side, all runs together: with fewer nothing is ever known */
 
 /* By run: what makes of a weight a value, and a value's part that one sample is. */
@@ -32,9 +33,9 @@ struct computation {
 	size_t n_runs; /* recorded */
 	struct scale *scales;
 	struct shuffles shuffles;
-	bool *is_outermost;   /* by node: no caller of its function's above it */
+	bool *is_outermost; /* by node: no caller of its function's above it */
 	struct matrix functions, stacks;
-	double *counting;     /* of one row: variances */
+	double *counting;      /* of one row: variances */
 	double whole[N_SIDES]; /* what shares are of: mean of all of it */
 };
 
@@ -167,7 +168,8 @@ static void fill_column(struct computation *computation, size_t run, double *tot
 		means[node] += totals[node] / (double)compare->n_side[it->side];
 	for (size_t node = 1; node < compare->n_nodes; node++) {
 		if (computation->is_outermost[node])
-			computation->functions.total[compare->nodes[node].function * computation->n_runs + run] += totals[node];
+			computation->functions.total[compare->nodes[node].function * computation->n_runs + run] +=
+				totals[node];
 		if (compare->options.stacks)
 			computation->stacks.total[node * computation->n_runs + run] = totals[node];
 	}
@@ -211,7 +213,8 @@ static double samples_of_rest(const struct computation *computation, const doubl
 
 	for (size_t i = 0; i < computation->n_runs; i++)
 		if (computation->scales[i].one_sample > 0)
-			samples[computation->compare->runs[i].side] += (1 - shares[i]) / computation->scales[i].one_sample;
+			samples[computation->compare->runs[i].side] += (1 - shares[i]) /
+								       computation->scales[i].one_sample;
 	return MIN(samples[SIDE_BASE], samples[SIDE_HEAD]);
 }
 
@@ -224,8 +227,14 @@ static void estimate(struct computation *computation, const double *values, stru
 	if (per != PER_REST)
 		stats_estimate(&computation->shuffles, values, computation->counting, ret);
 	else if (samples_of_rest(computation, values) < FEWEST_SAMPLES - 0.5)
-		*ret = (struct estimate){ .base = INFINITY, .head = INFINITY, .change = NAN, .low = NAN, .high = NAN, .p = 1,
-					  .adjusted = 1, .has_no_rest = true };
+		*ret = (struct estimate){ .base = INFINITY,
+					  .head = INFINITY,
+					  .change = NAN,
+					  .low = NAN,
+					  .high = NAN,
+					  .p = 1,
+					  .adjusted = 1,
+					  .has_no_rest = true };
 	else
 		stats_estimate_odds(&computation->shuffles, values, computation->counting, ret);
 }
@@ -329,7 +338,8 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /* The rows of one matrix, those of nodes from 1 on, those of functions from 0. */
-static int ask_all(struct computation *computation, const struct matrix *matrix, bool by_node, struct compare_row **ret, size_t *ret_n)
+static int ask_all(struct computation *computation, const struct matrix *matrix, bool by_node, struct compare_row **ret,
+		   size_t *ret_n)
 {
 	struct compare *compare = computation->compare;
 	size_t n_all = by_node ? compare->n_nodes : compare->n_functions, n = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format.c - numbers, changes and remarks; see format.h. */
 #include "src/compare/format.h"
 
@@ -12,9 +13,11 @@ enum { MAX_NAMED = 3, MAX_CELL = 64 };
 const char *compare_quantity(const struct compare *compare)
 {
 	static const char *const of_time[] = { "time in a run", "time in a second of wall time", "share of all samples",
-					       "time as a part of all else's in the same run", "time for each unit of the counter" };
+					       "time as a part of all else's in the same run",
+					       "time for each unit of the counter" };
 	static const char *const of_events[] = { "events in a run", "events in a second of wall time",
-						 "share of all events", "events as a part of all others in the same run",
+						 "share of all events",
+						 "events as a part of all others in the same run",
 						 "events for each unit of the counter" };
 
 	return (compare->unit ? of_events : of_time)[compare->options.per];
@@ -35,7 +38,8 @@ bool compare_has_whole(const struct compare *compare)
 }
 
 /* Four digits at most, and a unit of a thousand's power. */
-static void format_scaled(double value, const char *const *units, size_t n_units, double first, char *to, size_t n_bytes)
+static void format_scaled(double value, const char *const *units, size_t n_units, double first, char *to,
+			  size_t n_bytes)
 {
 	size_t unit = 0;
 
@@ -180,18 +184,24 @@ void say_remarks(const struct compare *compare, const char *prefix, FILE *out)
 
 	say_differences(compare, prefix, out);
 	if (compare->n_side[SIDE_BASE] + compare->n_side[SIDE_HEAD] == 2)
-		fprintf(out, "%sone run each: how much runs differ by themselves is not known; what is said to have changed "
-			"has between these two\n", prefix);
+		fprintf(out,
+			"%sone run each: how much runs differ by themselves is not known; what is said to have changed "
+			"has between these two\n",
+			prefix);
 	else if (compare->by_count)
-		fprintf(out, "%sfew runs: how much runs differ by themselves is hardly known; 10 each say more\n", prefix);
+		fprintf(out, "%sfew runs: how much runs differ by themselves is hardly known; 10 each say more\n",
+			prefix);
 	if (n > 0)
-		fprintf(out, "%s* %zu name%s of several functions, in files of one name: they are counted together\n", prefix, n,
-			n == 1 ? " is" : "s are");
+		fprintf(out, "%s* %zu name%s of several functions, in files of one name: they are counted together\n",
+			prefix, n, n == 1 ? " is" : "s are");
 	if (has_no_rest(compare))
-		fprintf(out, "%sall: hardly a sample is of anything else, so there is no rest to measure it against\n", prefix);
+		fprintf(out, "%sall: hardly a sample is of anything else, so there is no rest to measure it against\n",
+			prefix);
 	if (compare->n_unmatched > 0)
-		fprintf(out, "%s%zu functions may have moved to another file, but more than one of their name fits: they are "
-			"told apart\n", prefix, compare->n_unmatched);
+		fprintf(out,
+			"%s%zu functions may have moved to another file, but more than one of their name fits: they are "
+			"told apart\n",
+			prefix, compare->n_unmatched);
 }
 
 char *compare_title(const struct compare_function *function)

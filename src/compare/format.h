@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format.h - how numbers and changes are written, in every output the same. */
 #ifndef PROBING_COMPARE_FORMAT_H
 #define PROBING_COMPARE_FORMAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * function_table.c - which functions are the same; see function_table.h.
  *
@@ -24,7 +25,7 @@ struct function_table {
 	struct identity {
 		char *text;
 		uint32_t next; /* with the same hash, plus 1; 0: none */
-	} *identities;
+	} * identities;
 	size_t n, allocated;
 	char **paths; /* by function: where it was seen in the recording that is being added */
 	size_t paths_allocated;
@@ -144,7 +145,8 @@ static int link_identity(struct function_table *roster, uint64_t hash, uint32_t 
 }
 
 /* Takes name, place and text, also on failure. */
-static int add_function(struct compare *compare, uint64_t hash, enum frame_kind kind, char *name, char *place, char *text)
+static int add_function(struct compare *compare, uint64_t hash, enum frame_kind kind, char *name, char *place,
+			char *text)
 {
 	CLEANUP(freep) char *owned_name = name, *owned_place = place, *owned_text = text;
 	struct function_table *roster = compare->table;
@@ -161,8 +163,9 @@ static int add_function(struct compare *compare, uint64_t hash, enum frame_kind 
 		return r;
 	roster->identities[roster->n] = (struct identity){ .text = TAKE(owned_text) };
 	roster->paths[roster->n++] = NULL;
-	compare->functions[compare->n_functions++] =
-		(struct compare_function){ .kind = kind, .name = TAKE(owned_name), .place = TAKE(owned_place) };
+	compare->functions[compare->n_functions++] = (struct compare_function){ .kind = kind,
+										.name = TAKE(owned_name),
+										.place = TAKE(owned_place) };
 	return link_identity(roster, hash, (uint32_t)(compare->n_functions - 1));
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* function_table.h - which functions are the same, and stacks of them as one tree. */
 #ifndef PROBING_COMPARE_FUNCTION_TABLE_H
 #define PROBING_COMPARE_FUNCTION_TABLE_H

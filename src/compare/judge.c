@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * judge.c - a comparison held against rules.
  *
@@ -80,9 +81,11 @@ static int check_runs(struct judging *judging, compare_allows *allows, const voi
 
 	if (!judging->compare->by_count || allows(data, "runs"))
 		return 0;
-	if (asprintf(&why, "%zu and %zu are too few to know how much they differ by themselves; 4 a side is the least, 10 are "
-		     "good (--allow=runs goes by the counts of samples)", judging->compare->n_side[SIDE_BASE],
-		     judging->compare->n_side[SIDE_HEAD]) < 0)
+	if (asprintf(
+		    &why,
+		    "%zu and %zu are too few to know how much they differ by themselves; 4 a side is the least, 10 are "
+		    "good (--allow=runs goes by the counts of samples)",
+		    judging->compare->n_side[SIDE_BASE], judging->compare->n_side[SIDE_HEAD]) < 0)
 		return -ENOMEM;
 	return add(judging, &finding, strdup("runs"), why);
 }
@@ -101,13 +104,16 @@ static enum outcome outcome_of(const struct estimate *estimate, double threshold
 static int add_estimate(struct judging *judging, const struct compare_rule *rule, const struct estimate *estimate,
 			char *subject)
 {
-	struct compare_finding finding = { .rule = rule, .has_estimate = true, .is_wall = rule->kind == RULE_WALL,
+	struct compare_finding finding = { .rule = rule,
+					   .has_estimate = true,
+					   .is_wall = rule->kind == RULE_WALL,
 					   .estimate = *estimate,
 					   .outcome = outcome_of(estimate, rule->threshold) };
 	char *why = NULL;
 
 	if (finding.outcome == OUTCOME_CANNOT_TELL) {
-		why = strdup("the interval is wider than the threshold: more runs, longer ones, or more samples a second are needed");
+		why = strdup(
+			"the interval is wider than the threshold: more runs, longer ones, or more samples a second are needed");
 		if (!why) {
 			free(subject);
 			return -ENOMEM;
@@ -141,7 +147,8 @@ static int cannot_tell(struct judging *judging, const struct compare_rule *rule,
 
 static bool is_meant(const struct compare_rule *rule, const struct compare_function *function)
 {
-	struct glob_list names = { .words = (char **)&rule->function, .n = 1 }, files = { .words = (char **)&rule->file, .n = 1 };
+	struct glob_list names = { .words = (char **)&rule->function, .n = 1 },
+			 files = { .words = (char **)&rule->file, .n = 1 };
 
 	if (rule->function && !glob_list_match_function(&names, function->name))
 		return false;
@@ -178,7 +185,8 @@ static int correct_rows(const struct compare *compare, const struct compare_rule
 
 static bool is_told(const struct compare_rule *rule, const struct estimate *estimate)
 {
-	return rule->kind != RULE_ANY || estimate->has_no_rest || outcome_of(estimate, rule->threshold) == OUTCOME_REGRESSED;
+	return rule->kind != RULE_ANY || estimate->has_no_rest ||
+	       outcome_of(estimate, rule->threshold) == OUTCOME_REGRESSED;
 }
 
 static int judge_function(struct judging *judging, const struct compare_rule *rule, const struct estimate *estimate,
@@ -189,7 +197,8 @@ static int judge_function(struct judging *judging, const struct compare_rule *ru
 	if (!title)
 		return -ENOMEM;
 	if (estimate->has_no_rest)
-		return cannot_tell(judging, rule, title, "hardly a sample of a run is of anything else: there is no rest to measure it "
+		return cannot_tell(judging, rule, title,
+				   "hardly a sample of a run is of anything else: there is no rest to measure it "
 				   "against (--normalize run does without)");
 	return add_estimate(judging, rule, estimate, TAKE(title));
 }
@@ -219,7 +228,8 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 	if (rule->kind != RULE_ANY)
 		return cannot_tell(judging, rule, rule->function,
 				   "no function of that name took enough time on either side to be asked about");
-	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED }, strdup("every function"), NULL);
+	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED },
+		   strdup("every function"), NULL);
 }
 
 /* ---- Rules on shares ---- */
@@ -240,8 +250,9 @@ static int judge_new(struct judging *judging, const struct compare_rule *rule)
 
 	for (size_t i = 0; i < compare->n_rows && r >= 0; i++) {
 		const struct compare_row *row = &compare->rows[i];
-		const struct compare_finding finding = { .rule = rule, .outcome = OUTCOME_REGRESSED, .has_estimate = true,
-							 .estimate = row->self };
+		const struct compare_finding finding = {
+			.rule = rule, .outcome = OUTCOME_REGRESSED, .has_estimate = true, .estimate = row->self
+		};
 
 		if (row->self.base > 0 || !row->self.is_known || share_of(compare, row->self.head) < rule->threshold)
 			continue;
@@ -250,7 +261,8 @@ static int judge_new(struct judging *judging, const struct compare_rule *rule)
 	}
 	if (r < 0 || n > 0)
 		return r;
-	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED }, strdup("new functions"), NULL);
+	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED },
+		   strdup("new functions"), NULL);
 }
 
 static int judge_lost(struct judging *judging, const struct compare_rule *rule)
@@ -284,14 +296,18 @@ static int judge_rule(struct judging *judging, const struct compare_rule *rule)
 		return judge_lost(judging, rule);
 	case RULE_WALL:
 		if (compare->n_timed[SIDE_BASE] == 0 || compare->n_timed[SIDE_HEAD] == 0)
-			return cannot_tell(judging, rule, "wall time", "no runs without a recorder were timed; probing bench does");
-		if (compare->n_timed[SIDE_BASE] < 2 || compare->n_timed[SIDE_HEAD] < 2) /* and no counts of samples tell */
-			return cannot_tell(judging, rule, "wall time", "one timed run of a side does not tell how much they differ by "
+			return cannot_tell(judging, rule, "wall time",
+					   "no runs without a recorder were timed; probing bench does");
+		if (compare->n_timed[SIDE_BASE] < 2 ||
+		    compare->n_timed[SIDE_HEAD] < 2) /* and no counts of samples tell */
+			return cannot_tell(judging, rule, "wall time",
+					   "one timed run of a side does not tell how much they differ by "
 					   "themselves");
 		return judge_one(judging, rule, &compare->wall, "wall time, not recorded");
 	case RULE_TOTAL:
 		if (!rule->function && !compare_has_whole(compare))
-			return cannot_tell(judging, rule, "all of it", "shares add up to the same, whatever they are of");
+			return cannot_tell(judging, rule, "all of it",
+					   "shares add up to the same, whatever they are of");
 		if (!rule->function)
 			return judge_one(judging, rule, &compare->whole, "all of it");
 		return judge_functions(judging, rule);
@@ -313,8 +329,8 @@ static enum outcome outcome_of_all(const struct compare_verdict *verdict)
 	return outcome;
 }
 
-int compare_judge(const struct compare *compare, const struct compare_rule *rules, size_t n_rules, compare_allows *allows,
-		  const void *data, struct compare_verdict *ret)
+int compare_judge(const struct compare *compare, const struct compare_rule *rules, size_t n_rules,
+		  compare_allows *allows, const void *data, struct compare_verdict *ret)
 {
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
 	struct judging judging = { .compare = compare, .verdict = &verdict, .n_rules = n_rules };

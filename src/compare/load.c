@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * load.c - the samples of a recording as weights of nodes, for each of its runs.
  *
@@ -24,7 +25,7 @@ struct loading {
 	uint32_t *nodes;     /* by stack of the profile, plus 1; 0: not met yet */
 	int32_t *path;
 	size_t path_allocated;
-	uint32_t nothing;    /* node of samples without a stack */
+	uint32_t nothing; /* node of samples without a stack */
 };
 
 int compare_new(const struct compare_options *options, struct compare **ret)
@@ -81,8 +82,8 @@ static int read_path(struct loading *loading, int32_t stack, size_t *ret)
 		int r;
 
 		if (loading->path_allocated > 0)
-			n = profile_path(loading->profile, stack, loading->compare->options.show_interpreter, loading->path,
-					 loading->path_allocated);
+			n = profile_path(loading->profile, stack, loading->compare->options.show_interpreter,
+					 loading->path, loading->path_allocated);
 		if (n < loading->path_allocated) {
 			*ret = n;
 			return 0;
@@ -253,8 +254,12 @@ int compare_add(struct compare *compare, enum side side, const char *name, sqlit
 	CLEANUP(file_runs_done) struct file_runs runs = { 0 };
 	CLEANUP(freep) uint32_t *functions = calloc(profile->n_frames + 1, sizeof *functions);
 	CLEANUP(freep) uint32_t *nodes = calloc(profile->n_stacks + 1, sizeof *nodes);
-	struct loading loading = { .compare = compare, .profile = profile, .side = side, .functions = functions,
-				   .nodes = nodes, .runs = &runs };
+	struct loading loading = { .compare = compare,
+				   .profile = profile,
+				   .side = side,
+				   .functions = functions,
+				   .nodes = nodes,
+				   .runs = &runs };
 	int r;
 
 	why[0] = '\0';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* load.h - recordings become rows of a matrix: who ran (runs.c), and where its samples were (load.c). */
 #ifndef PROBING_COMPARE_LOAD_H
 #define PROBING_COMPARE_LOAD_H
@@ -11,8 +12,8 @@ struct run_of_pid {
 
 /* The recorded runs of one file, as they were added to compare->runs. */
 struct file_runs {
-	size_t first, n;     /* in compare->runs */
-	int64_t *numbers;    /* by run: column run */
+	size_t first, n;         /* in compare->runs */
+	int64_t *numbers;        /* by run: column run */
 	struct run_of_pid *pids; /* sorted by pid; none: all processes are of the only run */
 	size_t n_pids, pids_allocated;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * moved.c - functions whose file has another name on the other side.
  *
@@ -16,7 +17,7 @@ struct moving {
 	struct compare *compare;
 	uint32_t *alone; /* functions of one side, sorted */
 	size_t n_alone;
-	uint32_t *to;    /* by function: itself, or who it is */
+	uint32_t *to; /* by function: itself, or who it is */
 };
 
 static int compare_alone(const void *a, const void *b, void *context)

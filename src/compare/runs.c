@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * runs.c - which runs a recording is of, when and on what; see load.h.
  *
@@ -195,7 +196,9 @@ static int count_runs(sqlite3 *db, size_t *ret)
 static int read_recorded(struct compare *compare, enum side side, const char *name, sqlite3 *db, struct file_runs *runs)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
-	struct compare_run like = { .side = side, .wall_s = NAN, .user_s = NAN, .sys_s = NAN, .max_rss_bytes = -1, .counter = NAN };
+	struct compare_run like = {
+		.side = side, .wall_s = NAN, .user_s = NAN, .sys_s = NAN, .max_rss_bytes = -1, .counter = NAN
+	};
 	size_t n = 0;
 	int code = SQLITE_DONE, r;
 
@@ -240,11 +243,13 @@ static int read_pids(sqlite3 *db, struct file_runs *runs, char *why)
 		r = grow(&runs->pids, runs->n_pids, &runs->pids_allocated, sizeof *runs->pids);
 		if (r < 0)
 			return r;
-		runs->pids[runs->n_pids] =
-			(struct run_of_pid){ sqlite3_column_int64(rows, 0), sqlite3_column_int64(rows, 1) };
+		runs->pids[runs->n_pids] = (struct run_of_pid){ sqlite3_column_int64(rows, 0),
+								sqlite3_column_int64(rows, 1) };
 		if (runs->n_pids > 0 && runs->pids[runs->n_pids - 1].pid == runs->pids[runs->n_pids].pid) {
-			snprintf(why, 256, "process %lld went on through several of its runs: give the recordings that it was "
-				 "made of", (long long)runs->pids[runs->n_pids].pid);
+			snprintf(why, 256,
+				 "process %lld went on through several of its runs: give the recordings that it was "
+				 "made of",
+				 (long long)runs->pids[runs->n_pids].pid);
 			return -EDOM;
 		}
 		runs->n_pids++;
@@ -268,8 +273,9 @@ static int read_counters(struct compare *compare, sqlite3 *db, const struct file
 	if (!wanted)
 		return 0;
 	if (runs->n > 1) {
-		snprintf(why, 256, "its counter '%.80s' is of %zu runs together: give the recordings that it was made of",
-			 wanted, runs->n);
+		snprintf(why, 256,
+			 "its counter '%.80s' is of %zu runs together: give the recordings that it was made of", wanted,
+			 runs->n);
 		return -EDOM;
 	}
 	r = prepare(db, "SELECT value FROM counter WHERE name = ?1", &row);

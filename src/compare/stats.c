@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stats.c - permutation, bootstrap, counts, and corrections; see stats.h.
  *
@@ -279,7 +280,8 @@ static int compare_doubles(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static void bootstrap(const struct shuffles *shuffles, const double *values, const struct scale *scale, struct estimate *estimate)
+static void bootstrap(const struct shuffles *shuffles, const double *values, const struct scale *scale,
+		      struct estimate *estimate)
 {
 	size_t n_base = shuffles->n_base, n = n_base + shuffles->n_head;
 
@@ -368,8 +370,8 @@ static void estimate_by_count(const struct shuffles *shuffles, const double *val
 	estimate->high = (1 + estimate->change) * exp(error) - 1;
 }
 
-static void estimate_as(const struct shuffles *shuffles, const double *values, const double *counting, const struct scale *scale,
-			struct estimate *ret)
+static void estimate_as(const struct shuffles *shuffles, const double *values, const double *counting,
+			const struct scale *scale, struct estimate *ret)
 {
 	struct sums base = sums_of(values, shuffles->n_base);
 	struct sums head = sums_of(values + shuffles->n_base, shuffles->n_head);
@@ -391,7 +393,8 @@ void stats_estimate(const struct shuffles *shuffles, const double *values, const
 	estimate_as(shuffles, values, counting, &plain, ret);
 }
 
-void stats_estimate_odds(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret)
+void stats_estimate_odds(const struct shuffles *shuffles, const double *values, const double *counting,
+			 struct estimate *ret)
 {
 	estimate_as(shuffles, values, counting, &odds, ret);
 }

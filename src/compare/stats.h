@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stats.h - whether two lists of measurements differ, by how much, and how sure that is.
  *
  * Nothing here depends on the time, the machine or the locale: shuffles come from a generator with a fixed seed, so
@@ -19,7 +20,7 @@ struct shuffles {
 	int is_complete;     /* all deals there are, each once; otherwise so many at random */
 	uint16_t *resamples; /* N_RESAMPLES times n_base + n_head runs, drawn with replacement from their side */
 	double base_spread, head_spread; /* what a mean's bootstrap is too narrow by, with so few runs */
-	double *scratch;     /* N_RESAMPLES */
+	double *scratch;                 /* N_RESAMPLES */
 };
 enum { N_RESAMPLES = 2000, MAX_RUNS = 1000 };
 
@@ -35,7 +36,8 @@ void shuffles_done(struct shuffles *shuffles);
  * a permutation can say), and the interval a bootstrap's, widened for few runs. With fewer both are those of the normal (Student's, where there are runs to estimate a spread from) with the
  * larger of the variances that counting and the runs say; of one value on a side that is no count p is 1, and low and high are NAN. p is not yet corrected for how many were asked.
  */
-void stats_estimate(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret);
+void stats_estimate(const struct shuffles *shuffles, const double *values, const double *counting,
+		    struct estimate *ret);
 
 /*
  * stats_estimate_odds - the same of shares, 0 to 1, as odds: base and head are m / (1 - m) of the shares' mean m, and change, low
@@ -43,7 +45,8 @@ void stats_estimate(const struct shuffles *shuffles, const double *values, const
  * varies by 1 / x + 1 / (T - x) where counting is the binomial's.
  * p is that of the shares: odds have the same order.
  */
-void stats_estimate_odds(const struct shuffles *shuffles, const double *values, const double *counting, struct estimate *ret);
+void stats_estimate_odds(const struct shuffles *shuffles, const double *values, const double *counting,
+			 struct estimate *ret);
 
 /* Of a share its odds; INFINITY of 1, or what sums of it may come to. */
 double stats_odds(double share);

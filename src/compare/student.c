@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * student.c - Student's distribution, by the continued fraction of the incomplete beta function.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * write_history.c - the numbers themselves, in formats of others that keep a history or have a test of their own.
  *
@@ -249,8 +250,8 @@ static void put_go_name(FILE *out, const char *text)
 		fputc(isspace((unsigned char)*text) || *text == '/' || *text == '=' ? '_' : *text, out);
 }
 
-static void put_go(const struct compare *compare, const char *group, const struct compare_function *function, double value,
-		   bool is_time, FILE *out)
+static void put_go(const struct compare *compare, const char *group, const struct compare_function *function,
+		   double value, bool is_time, FILE *out)
 {
 	fprintf(out, "Benchmark%s", group);
 	if (function) {
@@ -295,7 +296,8 @@ int compare_write_go(const struct compare *compare, FILE *out)
 	if (r < 0)
 		return r;
 	uname(&name);
-	fprintf(out, "goos: linux\ngoarch: %s\npkg: probing\n", strcmp(name.machine, "x86_64") == 0 ? "amd64" : "arm64");
+	fprintf(out, "goos: linux\ngoarch: %s\npkg: probing\n",
+		strcmp(name.machine, "x86_64") == 0 ? "amd64" : "arm64");
 	for (size_t i = 0; i < wall.n; i++)
 		put_go(compare, "Wall", NULL, wall.values[i], true, out);
 	r = put_go_functions(compare, out);

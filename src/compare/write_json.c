@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* write_json.c - a comparison for programs: every row, with interval and p; numbers are plain, in the unit that it names. */
 #include <errno.h>
 #include <string.h>
@@ -95,7 +96,8 @@ static int put_path(struct json *json, const struct compare *compare, uint32_t n
 	return 0;
 }
 
-static int put_rows(struct json *json, const struct compare *compare, const char *key, const struct compare_row *rows, size_t n)
+static int put_rows(struct json *json, const struct compare *compare, const char *key, const struct compare_row *rows,
+		    size_t n)
 {
 	int r = 0;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* write_markdown.c - a comparison as a comment on a change: what rules say of it, what has changed as a table, the rest in
  * one line. */
 #include <errno.h>
@@ -22,7 +23,17 @@ static void put_escaped(FILE *out, const char *text)
 		case '>':
 			fputs("&gt;", out);
 			break;
-		case '|': case '*': case '_': case '`': case '[': case ']': case '\\': case '~': case '@': case '#': case ':':
+		case '|':
+		case '*':
+		case '_':
+		case '`':
+		case '[':
+		case ']':
+		case '\\':
+		case '~':
+		case '@':
+		case '#':
+		case ':':
 			fprintf(out, "&#%d;", *text);
 			break;
 		default:
@@ -153,8 +164,8 @@ static int put_title(const struct compare *compare, const struct compare_verdict
 	return put_verdict(compare, verdict, out);
 }
 
-int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict, const struct compare_look *look,
-			   FILE *out)
+int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict,
+			   const struct compare_look *look, FILE *out)
 {
 	size_t n_known = count_known(compare), n = say_rows(n_known, look->max_rows);
 	int r;
@@ -165,7 +176,8 @@ int compare_write_markdown(const struct compare *compare, const struct compare_v
 	put_head(compare, out);
 	if (n > 0)
 		fputs("\n| function | self, base | head | change | total, base | head | change |\n"
-		      "|---|--:|--:|--:|--:|--:|--:|\n", out);
+		      "|---|--:|--:|--:|--:|--:|--:|\n",
+		      out);
 	for (size_t i = 0; i < n; i++)
 		put_row(compare, &compare->rows[i], out);
 	if (n < n_known)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* write_picture.c - a comparison as a flame graph: its tree of stacks, with what is known of each. */
 #include <errno.h>
 #include <math.h>
@@ -34,7 +35,8 @@ static void fill_boxes(const struct compare *compare, struct diff_box *boxes)
 		const struct compare_function *function = &compare->functions[compare->nodes[i].function];
 
 		if (i > 0)
-			boxes[i] = (struct diff_box){ .parent = compare->nodes[i].parent, .name = function->name,
+			boxes[i] = (struct diff_box){ .parent = compare->nodes[i].parent,
+						      .name = function->name,
 						      .place = function->place };
 		boxes[i].base = compare->means[SIDE_BASE][i];
 		boxes[i].head = compare->means[SIDE_HEAD][i];
@@ -76,8 +78,12 @@ static int write_picture(const struct compare *compare, const char *title, FILE 
 {
 	CLEANUP(freep) struct diff_box *boxes = calloc(compare->n_nodes, sizeof *boxes);
 	CLEANUP(freep) char *note = make_note(compare);
-	struct diff_picture picture = { .boxes = boxes, .n_boxes = compare->n_nodes, .note = note,
-					.title = title ? title : "What has changed", .format = format_value, .data = compare };
+	struct diff_picture picture = { .boxes = boxes,
+					.n_boxes = compare->n_nodes,
+					.note = note,
+					.title = title ? title : "What has changed",
+					.format = format_value,
+					.data = compare };
 
 	if (!boxes || !note)
 		return -ENOMEM;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * write_text.c - a comparison for a terminal: all of it, then functions, then stacks where they were asked.
  *
@@ -51,7 +52,8 @@ static void put_change(const struct writing *writing, const struct estimate *est
 /* In what is left of the line; the names are clean. */
 static void put_cut(const struct writing *writing, const char *text, unsigned used)
 {
-	unsigned left = writing->look->columns > used + MIN_NAME_COLUMNS ? writing->look->columns - used : MIN_NAME_COLUMNS;
+	unsigned left = writing->look->columns > used + MIN_NAME_COLUMNS ? writing->look->columns - used
+									 : MIN_NAME_COLUMNS;
 
 	if (writing->look->columns == 0 || text_columns_shown(text) <= left) {
 		fputs(text, writing->out);
@@ -77,8 +79,8 @@ static int name_row(const struct compare *compare, const struct compare_row *row
 	if (row->node != 0)
 		say_path(compare, row->node, out);
 	else
-		fprintf(out, "%s%s%s%s", function->is_ambiguous ? "* " : "", function->name, function->place[0] ? "  " : "",
-			function->place);
+		fprintf(out, "%s%s%s%s", function->is_ambiguous ? "* " : "", function->name,
+			function->place[0] ? "  " : "", function->place);
 	if (row->node == 0 && function->was_place)
 		fprintf(out, " (was %s)", function->was_place);
 	if (fclose(out) != 0) {
@@ -113,8 +115,9 @@ static int put_table(const struct writing *writing, const struct compare_row *ro
 	size_t n_shown = say_rows(n, writing->look->max_rows);
 	int r = 0;
 
-	fprintf(writing->out, "\n%*s%*s%*s%*s%*s%*s  %s\n", NUMBER_COLUMNS, "SELF", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS,
-		"CHANGE", NUMBER_COLUMNS, "TOTAL", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE", what);
+	fprintf(writing->out, "\n%*s%*s%*s%*s%*s%*s  %s\n", NUMBER_COLUMNS, "SELF", NUMBER_COLUMNS, "IS",
+		CHANGE_COLUMNS, "CHANGE", NUMBER_COLUMNS, "TOTAL", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE",
+		what);
 	for (size_t i = 0; i < n_shown && r >= 0; i++)
 		r = put_row(writing, &rows[i]);
 	if (n_shown < n && r >= 0)

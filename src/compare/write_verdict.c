@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* write_verdict.c - what the rules say, as text and as JUnit XML. */
 #include <errno.h>
 #include <string.h>

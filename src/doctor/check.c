@@ -1,11 +1,11 @@
+/* SPDX-License-Identifier: MIT */
 /* check.c - how a check says what it found; see check.h. */
 #include "src/doctor/check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-static void __attribute__((format(printf, 3, 0)))
-say(char *to, size_t n_bytes, const char *format, va_list arguments)
+static void __attribute__((format(printf, 3, 0))) say(char *to, size_t n_bytes, const char *format, va_list arguments)
 {
 	(void)vsnprintf(to, n_bytes, format, arguments);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* check.h - a check, and how it says what it found. Private.
  *
  * A new check is a line in the table of its group; a new group is a file with a table, and

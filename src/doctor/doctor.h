@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* doctor.h - what works here and what does not: each thing tried, judged, and with the one command that changes it.
  *
  * First facts are gathered, by really doing what a recording does; then each check judges
@@ -24,9 +25,9 @@ struct doctor_finding {
 	const char *purpose; /* what probing needs it for */
 	enum doctor_state state;
 	char found[256];
-	char means[256];   /* which feature is not there, or less good; "": none */
-	char remedy[512];  /* the command that changes it; "": none does, or none is needed */
-	bool as_root;      /* who has to run it */
+	char means[256];  /* which feature is not there, or less good; "": none */
+	char remedy[512]; /* the command that changes it; "": none does, or none is needed */
+	bool as_root;     /* who has to run it */
 };
 
 /* How a recording would get its stacks. */

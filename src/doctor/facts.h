@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* facts.h - what was found out, before it is judged. Private. */
 #ifndef PROBING_DOCTOR_FACTS_H
 #define PROBING_DOCTOR_FACTS_H
@@ -11,9 +12,16 @@
 #include "src/doctor/doctor.h"
 
 /* One of the capabilities that matter here, as bits of CapEff in proc_pid_status(5). */
-#define HAS_CAPABILITY(facts, number) (((facts)->capabilities >> (number) & 1) != 0)
-enum { CAPABILITY_DAC_READ_SEARCH = 2, CAPABILITY_IPC_LOCK = 14, CAPABILITY_SYS_PTRACE = 19,
-       CAPABILITY_SYS_ADMIN = 21, CAPABILITY_SYSLOG = 34, CAPABILITY_PERFMON = 38, CAPABILITY_BPF = 39 };
+#define HAS_CAPABILITY(facts, number) (((facts)->capabilities >> (number)&1) != 0)
+enum {
+	CAPABILITY_DAC_READ_SEARCH = 2,
+	CAPABILITY_IPC_LOCK = 14,
+	CAPABILITY_SYS_PTRACE = 19,
+	CAPABILITY_SYS_ADMIN = 21,
+	CAPABILITY_SYSLOG = 34,
+	CAPABILITY_PERFMON = 38,
+	CAPABILITY_BPF = 39
+};
 
 /* System calls, each made in a way that tells whether it gets as far as the kernel. */
 enum tried_call { CALL_PERF_EVENT_OPEN, CALL_PROCESS_VM_READV, CALL_PTRACE, CALL_BPF, N_CALLS };
@@ -81,11 +89,11 @@ struct facts_process {
 	size_t n_threads;
 	int memory_error;
 	struct tried_sampling sampling;
-	char python[64]; /* version; "": none */
-	int python_error; /* -ENOENT: none */
-	bool tells_offsets; /* it carries its own debug offsets */
+	char python[64];                           /* version; "": none */
+	int python_error;                          /* -ENOENT: none */
+	bool tells_offsets;                        /* it carries its own debug offsets */
 	struct facts_file executable, interpreter; /* the second: the file that CPython is in */
-	size_t n_generated; /* mappings of code that is in no file */
+	size_t n_generated;                        /* mappings of code that is in no file */
 	bool has_perf_map, has_jitdump;
 	bool has_asyncio;
 	size_t n_loops, n_tasks;

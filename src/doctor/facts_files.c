@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* facts_files.c - whether debug information of a file is at hand; see facts.h. */
 #include <gelf.h>
 #include <stdio.h>

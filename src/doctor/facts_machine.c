@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* facts_machine.c - the machine, as this user sees it; see facts.h.
  *
  * What can be tried is: events are opened and a program is loaded on ourselves.

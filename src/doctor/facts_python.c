@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* facts_python.c - which Python a process runs, and what can be told of it; see facts.h. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* facts_rights.c - ourselves, and what we may; see facts.h.
  *
  * A system call that a filter forbids fails before the kernel looks at its arguments. So each
@@ -19,7 +20,7 @@
 #include "src/doctor/facts.h"
 
 /* Of the initial ones. Source: include/linux/proc_ns.h. */
-#define INITIAL_PID_NAMESPACE  0xeffffffcu
+#define INITIAL_PID_NAMESPACE 0xeffffffcu
 #define INITIAL_USER_NAMESPACE 0xeffffffdu
 
 static bool is_initial(const char *path, ino_t initial)

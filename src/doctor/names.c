@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* names.c - checks: what names are made of, and where a recording goes. */
 #include <string.h>
 
@@ -5,7 +6,7 @@
 #include "src/doctor/check.h"
 
 /* Plenty for days of recording; and too little for an hour. */
-#define MUCH_BYTES   (UINT64_C(1) << 30)
+#define MUCH_BYTES (UINT64_C(1) << 30)
 #define LITTLE_BYTES (UINT64_C(16) << 20)
 
 static void run_kernel_names(const struct facts *facts, struct doctor_finding *ret)
@@ -75,7 +76,10 @@ static void run_disk(const struct facts *facts, struct doctor_finding *ret)
 		say_remedy(ret, false, "cd /tmp");
 		return;
 	}
-	say_found(ret, mib < LITTLE_BYTES >> 20 ? DOCTOR_MISSING : mib < MUCH_BYTES >> 20 ? DOCTOR_LIMITED : DOCTOR_OK,
+	say_found(ret,
+		  mib < LITTLE_BYTES >> 20 ? DOCTOR_MISSING
+		  : mib < MUCH_BYTES >> 20 ? DOCTOR_LIMITED
+					   : DOCTOR_OK,
 		  "%llu MiB are free in this folder", mib);
 	if (mib >= MUCH_BYTES >> 20)
 		return;

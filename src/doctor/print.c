@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* print.c - what was found, as text: a line per check, and below it what to do. */
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* print_json.c - what was found, as one JSON object. */
 #include "base/json.h"
 #include "base/util.h"

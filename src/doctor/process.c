@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* process.c - checks: whether a process may be looked at, in which way. */
 #include <errno.h>
 #include <string.h>
@@ -35,13 +36,15 @@ static void run_exists(const struct facts *facts, struct doctor_finding *ret)
 	switch (process->is) {
 	case PROCESS_THERE:
 		if (process->state == 'Z')
-			say_found(ret, DOCTOR_OK, "\"%s\", whose main thread has ended, and others go on", process->name);
+			say_found(ret, DOCTOR_OK, "\"%s\", whose main thread has ended, and others go on",
+				  process->name);
 		else
 			say_found(ret, DOCTOR_OK, "\"%s\", state %c", process->name, process->state);
 		return;
 	case PROCESS_ZOMBIE:
-		say_found(ret, DOCTOR_MISSING, "\"%s\" has ended, and only waits for process %d to take note (a zombie)",
-			  process->name, (int)process->parent);
+		say_found(ret, DOCTOR_MISSING,
+			  "\"%s\" has ended, and only waits for process %d to take note (a zombie)", process->name,
+			  (int)process->parent);
 		break;
 	case PROCESS_OF_KERNEL:
 		say_found(ret, DOCTOR_MISSING, "\"%s\" is a thread of the kernel", process->name);
@@ -64,7 +67,8 @@ static void run_owner(const struct facts *facts, struct doctor_finding *ret)
 		say_found(ret, DOCTOR_OK, "uid %u, and you may look at those of others", facts->process.uids[1]);
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "uid %u, and you are uid %u", facts->process.uids[1], (unsigned)facts->rights.uid);
+	say_found(ret, DOCTOR_MISSING, "uid %u, and you are uid %u", facts->process.uids[1],
+		  (unsigned)facts->rights.uid);
 	say_means(ret, "nothing of it can be looked at");
 	say_access_remedy(facts, ret);
 }
@@ -124,7 +128,8 @@ static void run_sampling(const struct facts *facts, struct doctor_finding *ret)
 	uint64_t needed = (facts->process.n_threads + 1) * facts->machine.n_cpus + 64;
 
 	if (tried->error == 0) {
-		say_found(ret, DOCTOR_OK, "events were opened on its threads%s", tried->has_kernel ? ", kernel time too" : "");
+		say_found(ret, DOCTOR_OK, "events were opened on its threads%s",
+			  tried->has_kernel ? ", kernel time too" : "");
 		return;
 	}
 	say_found(ret, DOCTOR_MISSING, "opening events on it is refused: %s", strerror(-tried->error));
@@ -152,7 +157,9 @@ static void run_stopping(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	}
 	say_found(ret, DOCTOR_MISSING, "it may not be%s",
-		  process->tracer ? ": it is traced already" : facts->rights.is_filtered[CALL_PTRACE] ? ": a filter" : "");
+		  process->tracer                          ? ": it is traced already"
+		  : facts->rights.is_filtered[CALL_PTRACE] ? ": a filter"
+							   : "");
 	say_means(ret, process->memory_error < 0 ? "no backtrace"
 						 : "backtrace shows Python frames from memory, no native ones");
 	if (facts->rights.is_filtered[CALL_PTRACE])

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python.c - checks: what is known of the Python that a process runs. */
 #include <errno.h>
 #include <stdio.h>
@@ -80,8 +81,8 @@ static void judge_file(const struct facts *facts, const struct facts_file *file,
 							     : strerror(-file->error));
 	say_means(ret, "it is read from memory: its functions may have no names");
 	if (!HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN))
-		say_remedy(ret, true, "%s record --pid %d", facts->rights.program[0] ? facts->rights.program : "probing",
-			   (int)facts->process.pid);
+		say_remedy(ret, true, "%s record --pid %d",
+			   facts->rights.program[0] ? facts->rights.program : "probing", (int)facts->process.pid);
 }
 
 static void run_executable(const struct facts *facts, struct doctor_finding *ret)
@@ -137,9 +138,11 @@ static void run_loops(const struct facts *facts, struct doctor_finding *ret)
 	if (say_unreadable(process, ret))
 		return;
 	if (process->n_tasks > 0)
-		say_found(ret, DOCTOR_OK, "%zu tasks of %zu event loops can be read", process->n_tasks, process->n_loops);
+		say_found(ret, DOCTOR_OK, "%zu tasks of %zu event loops can be read", process->n_tasks,
+			  process->n_loops);
 	else
-		say_found(ret, DOCTOR_OK, "%s", process->has_asyncio ? "asyncio is loaded, and no task waits" : "none runs");
+		say_found(ret, DOCTOR_OK, "%s",
+			  process->has_asyncio ? "asyncio is loaded, and no task waits" : "none runs");
 }
 
 static const struct doctor_check checks[] = {

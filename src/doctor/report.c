@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report.c - all checks in order, and what they come to; see doctor.h. */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@ static const struct doctor_group *const groups[] = {
 const char *doctor_state_name(enum doctor_state state)
 {
 	static const char *const names[] = {
-		[DOCTOR_OK] = "ok", [DOCTOR_LIMITED] = "limited", [DOCTOR_MISSING] = "missing",
+		[DOCTOR_OK] = "ok",
+		[DOCTOR_LIMITED] = "limited",
+		[DOCTOR_MISSING] = "missing",
 	};
 
 	return names[state];
@@ -23,7 +26,9 @@ const char *doctor_state_name(enum doctor_state state)
 const char *doctor_recording_name(enum doctor_recording recording)
 {
 	static const char *const names[] = {
-		[RECORDING_POLL] = "poll", [RECORDING_WAKEUP] = "wakeup", [RECORDING_BPF] = "bpf",
+		[RECORDING_POLL] = "poll",
+		[RECORDING_WAKEUP] = "wakeup",
+		[RECORDING_BPF] = "bpf",
 	};
 
 	return names[recording];
@@ -66,8 +71,8 @@ static void make_harmless(char *text)
 
 	for (const char *at = text; *at;) {
 		utf8proc_int32_t c;
-		utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)at,
-						      (utf8proc_ssize_t)strnlen(at, 4), &c);
+		utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)at, (utf8proc_ssize_t)strnlen(at, 4),
+						      &c);
 		utf8proc_category_t category = n > 0 ? utf8proc_category(c) : UTF8PROC_CATEGORY_CC;
 		bool is_harmless = category != UTF8PROC_CATEGORY_CC && category != UTF8PROC_CATEGORY_CF &&
 				   category != UTF8PROC_CATEGORY_ZL && category != UTF8PROC_CATEGORY_ZP;

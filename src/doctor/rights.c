@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rights.c - checks: what we may do to others. */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static void list_capabilities(const struct facts *facts, bool present, char *to,
 		int number;
 		const char *name;
 	} known[] = {
-		{ CAPABILITY_PERFMON, "CAP_PERFMON" }, { CAPABILITY_BPF, "CAP_BPF" },
+		{ CAPABILITY_PERFMON, "CAP_PERFMON" },       { CAPABILITY_BPF, "CAP_BPF" },
 		{ CAPABILITY_SYS_PTRACE, "CAP_SYS_PTRACE" }, { CAPABILITY_IPC_LOCK, "CAP_IPC_LOCK" },
 		{ CAPABILITY_SYSLOG, "CAP_SYSLOG" },
 	};
@@ -36,7 +37,8 @@ static void run_capabilities(const struct facts *facts, struct doctor_finding *r
 			say_means(ret, "in this user namespace they do not count for events and BPF");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "uid %u has %s; not %s", (unsigned)facts->rights.uid, have[0] ? have : "none", lack);
+	say_found(ret, DOCTOR_LIMITED, "uid %u has %s; not %s", (unsigned)facts->rights.uid, have[0] ? have : "none",
+		  lack);
 	say_means(ret, "only your own processes can be looked at");
 	say_setcap(facts, ret);
 }
@@ -44,8 +46,10 @@ static void run_capabilities(const struct facts *facts, struct doctor_finding *r
 static void run_seccomp(const struct facts *facts, struct doctor_finding *ret)
 {
 	static const char *const names[N_CALLS] = {
-		[CALL_PERF_EVENT_OPEN] = "perf_event_open", [CALL_PROCESS_VM_READV] = "process_vm_readv",
-		[CALL_PTRACE] = "ptrace", [CALL_BPF] = "bpf",
+		[CALL_PERF_EVENT_OPEN] = "perf_event_open",
+		[CALL_PROCESS_VM_READV] = "process_vm_readv",
+		[CALL_PTRACE] = "ptrace",
+		[CALL_BPF] = "bpf",
 	};
 	char list[128] = "";
 	size_t used = 0;
@@ -54,15 +58,16 @@ static void run_seccomp(const struct facts *facts, struct doctor_finding *ret)
 		if (facts->rights.is_filtered[i] && used < sizeof list)
 			used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", names[i]);
 	if (!list[0]) {
-		say_found(ret, DOCTOR_OK, "%s", facts->rights.has_filter ? "a filter that lets pass what is needed"
-									  : "no filter");
+		say_found(ret, DOCTOR_OK, "%s",
+			  facts->rights.has_filter ? "a filter that lets pass what is needed" : "no filter");
 		return;
 	}
 	say_found(ret, facts->rights.is_filtered[CALL_PROCESS_VM_READV] ? DOCTOR_MISSING : DOCTOR_LIMITED,
 		  "%s forbids %s", facts->rights.has_filter ? "a filter" : "something", list);
-	say_means(ret, "%s", facts->rights.is_filtered[CALL_PROCESS_VM_READV]
-			     ? "memory of processes cannot be read: no Python frames"
-			     : "see the checks of what is forbidden");
+	say_means(ret, "%s",
+		  facts->rights.is_filtered[CALL_PROCESS_VM_READV]
+			  ? "memory of processes cannot be read: no Python frames"
+			  : "see the checks of what is forbidden");
 	say_remedy(ret, false, CONTAINER_REMEDY);
 }
 
@@ -71,13 +76,15 @@ static void run_ptrace_scope(const struct facts *facts, struct doctor_finding *r
 	long scope = facts->rights.ptrace_scope;
 
 	if (scope <= 0 || (scope < 3 && HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_PTRACE))) {
-		say_found(ret, DOCTOR_OK, scope <= 0 ? "%ld" : "%ld, which does not count for you: you have CAP_SYS_PTRACE",
-			  scope);
+		say_found(ret, DOCTOR_OK,
+			  scope <= 0 ? "%ld" : "%ld, which does not count for you: you have CAP_SYS_PTRACE", scope);
 	} else if (scope >= 3) {
-		say_found(ret, DOCTOR_MISSING, "%ld: nobody may look into a process until the next start of the system", scope);
+		say_found(ret, DOCTOR_MISSING, "%ld: nobody may look into a process until the next start of the system",
+			  scope);
 		say_means(ret, "record and backtrace work on no process");
 	} else {
-		say_found(ret, DOCTOR_LIMITED, "%ld: %s", scope, scope == 1 ? "your own children only" : "administrators only");
+		say_found(ret, DOCTOR_LIMITED, "%ld: %s", scope,
+			  scope == 1 ? "your own children only" : "administrators only");
 		say_means(ret, scope == 1 ? "record -- CMD works; record --pid and backtrace do not"
 					  : "record and backtrace do not work");
 		say_remedy(ret, true, "sysctl kernel.yama.ptrace_scope=0");
@@ -95,9 +102,10 @@ static void run_namespaces(const struct facts *facts, struct doctor_finding *ret
 	say_found(ret, DOCTOR_LIMITED, "in %s%s%s", rights->in_container ? "a container" : "a namespace",
 		  rights->in_pid_namespace ? ", process ids are its own" : "",
 		  rights->in_user_namespace ? ", users are its own" : "");
-	say_means(ret, "%s", rights->in_pid_namespace || rights->in_user_namespace
-			     ? "no --source bpf here; from the machine itself all of this can be looked at"
-			     : "what the container was started with decides");
+	say_means(ret, "%s",
+		  rights->in_pid_namespace || rights->in_user_namespace
+			  ? "no --source bpf here; from the machine itself all of this can be looked at"
+			  : "what the container was started with decides");
 }
 
 static const struct doctor_check checks[] = {

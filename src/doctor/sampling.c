@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sampling.c - checks: what a recording takes its samples with. */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +11,8 @@ enum { OTHER_DESCRIPTORS = 64, MANY_THREADS = 200 };
 
 static bool has_perfmon(const struct facts *facts)
 {
-	return HAS_CAPABILITY(&facts->rights, CAPABILITY_PERFMON) || HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN);
+	return HAS_CAPABILITY(&facts->rights, CAPABILITY_PERFMON) ||
+	       HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN);
 }
 
 static bool is_filtered(const struct facts *facts)
@@ -50,7 +52,8 @@ static void run_perf_event(const struct facts *facts, struct doctor_finding *ret
 	say_found(ret, DOCTOR_MISSING, "perf_event_open is refused: %s%s", strerror(-tried->error),
 		  is_filtered(facts) ? " (a seccomp filter)"
 		  : has_perfmon(facts) && facts->rights.in_user_namespace
-			  ? " (capabilities of a user namespace do not count)" : "");
+			  ? " (capabilities of a user namespace do not count)"
+			  : "");
 	say_means(ret, "Python frames are read from memory on a timer (--source poll): no native frames");
 	say_perf_remedy(facts, tried->error, ret);
 }
@@ -88,7 +91,8 @@ static void run_rings(const struct facts *facts, struct doctor_finding *ret)
 		snprintf(memlock, sizeof memlock, "%llu KiB", (unsigned long long)facts->rights.memlock_bytes / 1024);
 	if (tried->error < 0) {
 		say_found(ret, tried->error == -ENOBUFS ? DOCTOR_MISSING : DOCTOR_LIMITED,
-			  "none could be made; perf_event_mlock_kb is %ld, ulimit -l %s", facts->machine.mlock_kib, memlock);
+			  "none could be made; perf_event_mlock_kb is %ld, ulimit -l %s", facts->machine.mlock_kib,
+			  memlock);
 		if (tried->error == -ENOBUFS)
 			say_perf_remedy(facts, tried->error, ret);
 		return;
@@ -145,11 +149,13 @@ static void run_direct_map(const struct facts *facts, struct doctor_finding *ret
 	if (machine->bpf_error < 0)
 		say_found(ret, DOCTOR_LIMITED, "not looked for: it takes bpf, see there");
 	else if (machine->direct_error == -ECANCELED)
-		say_found(ret, DOCTOR_LIMITED, "memory is copied by the kernel: PROBING_DIRECT_MAP=0 is in the environment");
-	else
 		say_found(ret, DOCTOR_LIMITED,
-			  "memory is copied by the kernel: page tables take x86-64, Linux 6.2 and CONFIG_DEBUG_INFO_BTF (%s)",
-			  strerror(-machine->direct_error));
+			  "memory is copied by the kernel: PROBING_DIRECT_MAP=0 is in the environment");
+	else
+		say_found(
+			ret, DOCTOR_LIMITED,
+			"memory is copied by the kernel: page tables take x86-64, Linux 6.2 and CONFIG_DEBUG_INFO_BTF (%s)",
+			strerror(-machine->direct_error));
 	say_means(ret, "a sample takes some microseconds more, and is as exact");
 }
 
@@ -169,9 +175,10 @@ static void run_switches(const struct facts *facts, struct doctor_finding *ret)
 	if (machine->bpf_error < 0)
 		say_found(ret, DOCTOR_LIMITED, "traced by perf events; a BPF program needs bpf, see there");
 	else
-		say_found(ret, DOCTOR_LIMITED,
-			  "traced by perf events; a BPF program needs Linux 5.18 or later with CONFIG_DEBUG_INFO_BTF (%s)",
-			  strerror(-machine->switches_error));
+		say_found(
+			ret, DOCTOR_LIMITED,
+			"traced by perf events; a BPF program needs Linux 5.18 or later with CONFIG_DEBUG_INFO_BTF (%s)",
+			strerror(-machine->switches_error));
 	say_means(ret, "each costs the threads several times as much");
 }
 
@@ -201,7 +208,8 @@ static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	}
 	say_means(ret, "not here; samples by time need none of them");
-	say_found(ret, DOCTOR_MISSING, "%s", machine->has_tracefs ? "mounted, but not readable for you" : "not mounted");
+	say_found(ret, DOCTOR_MISSING, "%s",
+		  machine->has_tracefs ? "mounted, but not readable for you" : "not mounted");
 	if (machine->has_tracefs)
 		say_remedy(ret, true, "mount -o remount,mode=755,gid=%u /sys/kernel/tracing", facts->rights.gid);
 	else

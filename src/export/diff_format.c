@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* diff_format.c - see diff_format.h. */
 #include "src/export/diff_format.h"
 
@@ -34,7 +35,9 @@ void diff_say_change(const struct diff_picture *picture, const struct diff_box *
 
 	picture->format(picture->data, box->base, base, sizeof base);
 	picture->format(picture->data, box->head, head, sizeof head);
-	fprintf(out, "%.2f %% · %s, was %s: ", picture->boxes[0].head > 0 ? 100 * box->head / picture->boxes[0].head : 0, head, base);
+	fprintf(out,
+		"%.2f %% · %s, was %s: ", picture->boxes[0].head > 0 ? 100 * box->head / picture->boxes[0].head : 0,
+		head, base);
 	if (isnan(box->change)) {
 		fputs("all there is", out);
 		return;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* diff_format.h - what the two pictures of a comparison, SVG and HTML, say of a box alike. Private. */
 #ifndef PROBING_EXPORT_DIFF_FORMAT_H
 #define PROBING_EXPORT_DIFF_FORMAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * diff_html.c - a flame graph of two measurements as one HTML page: the boxes and colours of diff_svg.c, drawn by what
  * draws other profiles as HTML.
@@ -144,7 +145,8 @@ static void put_strings(const struct data *data)
 
 	for (size_t i = 0; i < data->names.n + data->places.n; i++) {
 		fputs(separator, data->out);
-		html_put_string(data->out, i < data->names.n ? data->names.texts[i] : data->places.texts[i - data->names.n]);
+		html_put_string(data->out,
+				i < data->names.n ? data->names.texts[i] : data->places.texts[i - data->names.n]);
 		separator = ",\n";
 	}
 }
@@ -214,15 +216,16 @@ static void put_columns(const struct data *data, const char *name, const struct 
 static int put_all(const struct data *data)
 {
 	static const struct column labels[] = {
-		{ "text", label_text }, { "module", label_module }, { "kind", label_none }, { "file", label_none },
-		{ "first", label_none }, { "last", label_none },
+		{ "text", label_text }, { "module", label_module }, { "kind", label_none },
+		{ "file", label_none }, { "first", label_none },    { "last", label_none },
 	};
 	static const struct column nodes[] = { { "label", node_number }, { "up", node_up }, { "value", node_value } };
 	static const struct column diff[] = { { "shade", node_shade }, { "is_known", node_is_known } };
 	int r;
 
 	fputs("{\"samples\":0,\"scale\":0,\"unit\":null,\"inverted\":false,\"left_out\":0,\"depth\":0,\"limit\":0,\n"
-	      "\"kinds\":[\"\"],\"aspects\":[],\"sources\":null,\n\"strings\":[", data->out);
+	      "\"kinds\":[\"\"],\"aspects\":[],\"sources\":null,\n\"strings\":[",
+	      data->out);
 	put_strings(data);
 	fputs("],\n", data->out);
 	put_columns(data, "labels", labels, N_ELEMENTS(labels));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * diff_svg.c - a flame graph of two measurements, as one self-contained SVG picture.
  *
@@ -25,8 +26,8 @@ enum {
 	PADDING = 3,
 	MIN_COLUMNS = 3,
 	SIGN_COLUMNS = 2,
-	PIXEL = 10000,        /* positions are integers, so that neighbours meet and no locale matters */
-	COLUMN = 66300,       /* width of a character of the 11 pixel monospaced font */
+	PIXEL = 10000,  /* positions are integers, so that neighbours meet and no locale matters */
+	COLUMN = 66300, /* width of a character of the 11 pixel monospaced font */
 	LEGEND_STEP = 26,
 };
 
@@ -206,8 +207,10 @@ static void put_patterns(FILE *out)
 {
 	fputs("<defs>\n", out);
 	for (int i = 1; i <= DIFF_SHADES; i++)
-		fprintf(out, "<pattern id=\"less%d\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
-			"<rect class=\"c%d\" width=\"7\" height=\"7\"/><rect class=\"stripe\" width=\"2.5\" height=\"7\"/></pattern>\n", i, i);
+		fprintf(out,
+			"<pattern id=\"less%d\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
+			"<rect class=\"c%d\" width=\"7\" height=\"7\"/><rect class=\"stripe\" width=\"2.5\" height=\"7\"/></pattern>\n",
+			i, i);
 	fputs("</defs>\n", out);
 }
 
@@ -218,7 +221,10 @@ static void put_legend(FILE *out)
 
 	fprintf(out, "<g class=\"legend\"><text x=\"%d\" y=\"22\">%s</text>", left, words[0]);
 	for (int i = -DIFF_SHADES; i <= DIFF_SHADES; i++)
-		fprintf(out, "<rect class=\"%c%d\" x=\"%d\" y=\"12\" width=\"%d\" height=\"12\"/>", i < 0 ? 'l' : i > 0 ? 'm' : 'd',
+		fprintf(out, "<rect class=\"%c%d\" x=\"%d\" y=\"12\" width=\"%d\" height=\"12\"/>",
+			i < 0   ? 'l'
+			: i > 0 ? 'm'
+				: 'd',
 			abs(i), left + 52 + (i + DIFF_SHADES) * LEGEND_STEP, LEGEND_STEP);
 	fprintf(out, "<text x=\"%d\" y=\"22\">%s</text></g>\n", WIDTH - MARGIN - 50, words[1]);
 }
@@ -244,11 +250,12 @@ static void put_document(const struct layout *layout)
 	unsigned height = HEAD_HEIGHT + (layout->max_depth + 1) * BOX_PITCH + MARGIN;
 	FILE *out = layout->out;
 
-	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\"", out);
+	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"flame\"",
+	      out);
 	fprintf(out, " width=\"%d\" height=\"%u\" viewBox=\"0 0 %d %u\">\n<title>", WIDTH, height, WIDTH, height);
 	text_put_xml(out, layout->picture->title);
-	fprintf(out, "</title>\n<style>\n%s%s</style>\n<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n", svg_style,
-		diff_style);
+	fprintf(out, "</title>\n<style>\n%s%s</style>\n<rect class=\"page\" width=\"100%%\" height=\"100%%\"/>\n",
+		svg_style, diff_style);
 	put_patterns(out);
 	put_boxes(layout);
 	put_head(layout);

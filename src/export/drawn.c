@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* drawn.c - see drawn.h. */
 #include "src/export/drawn.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* drawn.h - which nodes of a call tree a picture has room for. */
 #ifndef PROBING_EXPORT_DRAWN_H
 #define PROBING_EXPORT_DRAWN_H
@@ -16,8 +17,8 @@ struct drawn {
 	uint32_t most_depth;     /* and what is deeper */
 	uint32_t max_depth;      /* of what is drawn */
 	size_t n;
-	size_t n_left_out;       /* but those that call_tree_finish() left out */
-	size_t n_too_deep;       /* of these */
+	size_t n_left_out; /* but those that call_tree_finish() left out */
+	size_t n_too_deep; /* of these */
 };
 
 /* @most_depth: 0: any. @ret borrows the tree. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* export.c - finding an exporter by its name or by a file's ending. */
 #include "src/export/export.h"
 

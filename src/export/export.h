@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* export.h - a profile in the formats that others read.
  *
  * An exporter is a const descriptor in export_<name>.c and one word in
@@ -29,7 +30,7 @@ struct exporter {
 	const char *name;    /* "svg" */
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
-	bool needs_samples;  /* reads profile->samples; NULL where the recording has sums alone: it does without, or -ENODATA */
+	bool needs_samples; /* reads profile->samples; NULL where the recording has sums alone: it does without, or -ENODATA */
 	/* NULL, or what the build lacked that this one needs, and the command that changes it. May be NULL. */
 	const char *(*lacks)(void);
 	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. NULL: the format is no view of stacks. */
@@ -47,11 +48,11 @@ const struct exporter *exporter_by_path(const char *path); /* NULL: no such endi
 /* ---- Two measurements of one tree as a picture (diff_svg.c, diff_html.c) ---- */
 
 struct diff_box {
-	uint32_t parent;   /* a box before this one; box 0 is the root */
+	uint32_t parent;          /* a box before this one; box 0 is the root */
 	const char *name, *place; /* UTF-8; place may be "" */
-	double base, head; /* with all that is called from there; base 0: it was not there */
-	double change;     /* 0.05 is 5 % more than base, INFINITY: it is new, NAN: it is all there is, which says nothing */
-	bool is_known;     /* that it has changed */
+	double base, head;        /* with all that is called from there; base 0: it was not there */
+	double change; /* 0.05 is 5 % more than base, INFINITY: it is new, NAN: it is all there is, which says nothing */
+	bool is_known; /* that it has changed */
 };
 
 struct diff_picture {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * export_callgrind.c - what functions and lines cost, and who calls whom, for KCachegrind and callgrind_annotate.
  *
@@ -17,7 +18,7 @@
 /* Names that were written once go by number from then on. */
 struct numbers {
 	uint32_t *of_function;
-	bool *is_written;  /* by number */
+	bool *is_written; /* by number */
 };
 
 struct writer {
@@ -169,7 +170,9 @@ static void put_event(FILE *out, const char *unit)
 {
 	for (; *unit; unit++)
 		fputc((*unit >= 'a' && *unit <= 'z') || (*unit >= 'A' && *unit <= 'Z') || (*unit >= '0' && *unit <= '9')
-		      ? *unit : '_', out);
+			      ? *unit
+			      : '_',
+		      out);
 }
 
 static void put_head(const struct writer *writer, const char *unit, const char *title)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * export_chrome.c - Chrome's trace events as JSON: a track per thread, for Perfetto and chrome://tracing.
  *
@@ -33,12 +34,16 @@
 #include "src/export/export.h"
 #include "src/export/timeline.h"
 
-enum { MAX_LEVELS = 512, OUTER_LEVELS = 128, LEFT_OUT = 256 }; /* what is left out of a deep stack is a multiple of the last */
+enum {
+	MAX_LEVELS = 512,
+	OUTER_LEVELS = 128,
+	LEFT_OUT = 256
+}; /* what is left out of a deep stack is a multiple of the last */
 enum { TICK_NS = 125, MICROSECOND_DECIMALS = 3, IDS_BYTES = 64, EVENT_BYTES = IDS_BYTES + 2 * TEXT_FIXED_BYTES + 32 };
 
 /* Before a sample. There may be millions, so nothing is lost to alignment. */
 struct __attribute__((packed, aligned(4))) step {
-	uint64_t end; /* of what does not go on, in ticks */
+	uint64_t end;      /* of what does not go on, in ticks */
 	uint32_t n_shared; /* slices that go on, outermost ones */
 };
 
@@ -53,19 +58,19 @@ struct track {
 	struct label_text {
 		char *text; /* the rest of an event */
 		size_t n_bytes;
-	} *names; /* by label; behind these, of LEFT_OUT calls left out, of twice as many ... */
+	} * names; /* by label; behind these, of LEFT_OUT calls left out, of twice as many ... */
 	size_t n_names;
-	uint64_t origin_ns; /* what times are counted from */
-	uint64_t cursor_ns; /* where the last sample ends, from there */
-	char ids[IDS_BYTES]; /* the thread's text */
-	struct step *steps; /* of the thread, one for each sample and one for its end */
+	uint64_t origin_ns;   /* what times are counted from */
+	uint64_t cursor_ns;   /* where the last sample ends, from there */
+	char ids[IDS_BYTES];  /* the thread's text */
+	struct step *steps;   /* of the thread, one for each sample and one for its end */
 	struct slice *slices; /* by level, what begins with the sample at hand */
 	bool has_events;
 };
 
 static const char *const categories[LABEL_N_KINDS] = {
 	[LABEL_PYTHON] = "python", [LABEL_BUILTIN] = "builtin", [LABEL_NATIVE] = "native", [LABEL_KERNEL] = "kernel",
-	[LABEL_TASK] = "task",	   [LABEL_WAIT] = "wait",	[LABEL_GROUP] = "none",
+	[LABEL_TASK] = "task",     [LABEL_WAIT] = "wait",       [LABEL_GROUP] = "none",
 };
 
 static void track_done(struct track *track)
@@ -119,7 +124,8 @@ static void put_slices(struct track *track, uint32_t first, uint32_t n, uint64_t
 		size_t skipped = track->has_events ? 0 : 1;
 
 		if (slice->end != end)
-			n_bytes = begin_bytes + text_fixed((slice->end - begin) * TICK_NS, MICROSECOND_DECIMALS, event + begin_bytes);
+			n_bytes = begin_bytes +
+				  text_fixed((slice->end - begin) * TICK_NS, MICROSECOND_DECIMALS, event + begin_bytes);
 		end = slice->end;
 		fwrite_unlocked(event + skipped, 1, n_bytes - skipped, track->out);
 		fwrite_unlocked(name->text, 1, name->n_bytes, track->out);
@@ -241,7 +247,8 @@ static uint32_t shared_levels(const struct node *nodes, uint32_t one, uint32_t o
 	uint32_t depth = shared_depth(nodes, one, other);
 	uint32_t left_out = n_left_out(nodes[one].depth);
 
-	return left_out == n_left_out(nodes[other].depth) ? level_of(depth, left_out) : MIN(depth, (uint32_t)OUTER_LEVELS);
+	return left_out == n_left_out(nodes[other].depth) ? level_of(depth, left_out)
+							  : MIN(depth, (uint32_t)OUTER_LEVELS);
 }
 
 /* What ends where. */
@@ -325,7 +332,8 @@ static int put_head(struct track *track, const char *title)
 
 	if (!quoted)
 		return -ENOMEM;
-	fprintf(track->out, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"producer\":\"probing\",\"title\":%s},\"traceEvents\":[",
+	fprintf(track->out,
+		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"producer\":\"probing\",\"title\":%s},\"traceEvents\":[",
 		quoted);
 	return 0;
 }
@@ -345,7 +353,8 @@ static int make_room(struct track *track)
 static int write_events(const struct profile *profile, const struct export_options *options,
 			const struct timeline *timeline, FILE *out)
 {
-	CLEANUP(track_done) struct track track = { .out = out, .timeline = timeline, .origin_ns = timeline_origin(profile) };
+	CLEANUP(track_done)
+	struct track track = { .out = out, .timeline = timeline, .origin_ns = timeline_origin(profile) };
 	int r;
 
 	r = make_room(&track);

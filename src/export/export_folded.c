@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* export_folded.c - one line per stack: "outer;inner;leaf 12".
  *
  * The number is time, in microseconds, or how many events, where some samples weigh more than others; else it counts samples.
@@ -75,8 +76,7 @@ static int write_lines(const struct call_tree *tree, uint64_t scale, FILE *out)
 	uint64_t sum = 0;
 	int r;
 
-	for (uint32_t at = call_tree_next(tree, 0, true); at != 0;
-	     at = call_tree_next(tree, at, true)) {
+	for (uint32_t at = call_tree_next(tree, 0, true); at != 0; at = call_tree_next(tree, at, true)) {
 		uint32_t depth = tree->nodes[at].depth;
 		uint64_t value = own_value(tree, at, scale, &sum);
 
@@ -91,8 +91,7 @@ static int write_lines(const struct call_tree *tree, uint64_t scale, FILE *out)
 	return 0;
 }
 
-static int write_folded(const struct profile *profile, const struct export_options *options,
-			FILE *out)
+static int write_folded(const struct profile *profile, const struct export_options *options, FILE *out)
 {
 	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
 	int r;

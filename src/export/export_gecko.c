@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * export_gecko.c - the format of profiler.firefox.com: samples with times, weights and categories, by thread.
  *
@@ -16,8 +17,8 @@ static const struct {
 	const char *name, *colour;
 } categories[LABEL_N_KINDS] = {
 	[LABEL_PYTHON] = { "Python", "yellow" }, [LABEL_BUILTIN] = { "Builtin", "lightblue" },
-	[LABEL_NATIVE] = { "Native", "blue" },	 [LABEL_KERNEL] = { "Kernel", "orange" },
-	[LABEL_TASK] = { "Task", "green" },	 [LABEL_WAIT] = { "Waiting", "red" },
+	[LABEL_NATIVE] = { "Native", "blue" },   [LABEL_KERNEL] = { "Kernel", "orange" },
+	[LABEL_TASK] = { "Task", "green" },      [LABEL_WAIT] = { "Waiting", "red" },
 	[LABEL_GROUP] = { "Other", "grey" },
 };
 
@@ -59,7 +60,8 @@ static void put_samples(struct gecko *gecko, const struct timeline_thread *threa
 	to_json_key(json, "time");
 	to_json_array(json);
 	for (size_t i = 0; i < thread->n; i++)
-		to_json_fixed(json, timeline_sample(timeline, thread, i)->time_ns - timeline_origin(gecko->profile), MILLISECOND_DECIMALS);
+		to_json_fixed(json, timeline_sample(timeline, thread, i)->time_ns - timeline_origin(gecko->profile),
+			      MILLISECOND_DECIMALS);
 	to_json_array_end(json);
 	to_json_key(json, "weight");
 	to_json_array(json);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* export_html.c - a flame graph as one HTML page, drawn by d3-flame-graph.
  *
  * The page holds its data, its style, its script and the licences of what the script is bundled from; nothing is
@@ -64,17 +65,21 @@ void html_put_begin(const char *title, FILE *out)
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\""
 	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-	      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>", out);
+	      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
+	      out);
 	text_put_xml(out, title);
-	fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n"
+	fprintf(out,
+		"</title>\n<style>\n%s</style>\n</head>\n<body>\n"
 		"<noscript>This flame graph is drawn by a script. A picture that needs none: --format svg</noscript>\n"
-		"<script type=\"application/json\" id=\"profile\">\n", html_style);
+		"<script type=\"application/json\" id=\"profile\">\n",
+		html_style);
 }
 
 void html_put_end(FILE *out)
 {
 	fprintf(out, "</script>\n<script>\n%s</script>\n", html_script);
-	fputs("<script type=\"text/plain\" id=\"licences\">\nThe script above is bundled from these packages:\n\n", out);
+	fputs("<script type=\"text/plain\" id=\"licences\">\nThe script above is bundled from these packages:\n\n",
+	      out);
 	fprintf(out, "%s</script>\n</body>\n</html>\n", html_licences);
 }
 
@@ -115,7 +120,8 @@ const char *html_lacks(void)
 const struct exporter export_html = {
 	.name = "html",
 	.endings = ".html .htm",
-	.summary = "flame graph as a page: search, zoom, threads, functions with callers and callees, colours by kind, module, verdict, GIL or waiting",
+	.summary =
+		"flame graph as a page: search, zoom, threads, functions with callers and callees, colours by kind, module, verdict, GIL or waiting",
 	.needs_samples = true,
 	.lacks = html_lacks,
 	.write = write_html,

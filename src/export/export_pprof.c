@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * export_pprof.c - pprof's format: profile.proto of github.com/google/pprof, compressed.
  *
@@ -83,9 +84,10 @@ static void entries_of_samples(struct writing *writing)
 		const struct profile_sample *sample = &profile->samples[i];
 		const struct profile_thread *thread = &profile->threads[sample->thread];
 
-		writing->entries[i] = (struct entry){ thread->pid, thread->tid, sample->stack, sample->verdict,
-						      sample->state, sample->gil, sample->gc, true, 1,
-						      sample->weight, thread };
+		writing->entries[i] = (struct entry){ thread->pid,     thread->tid,   sample->stack,
+						      sample->verdict, sample->state, sample->gil,
+						      sample->gc,      true,          1,
+						      sample->weight,  thread };
 	}
 	writing->n_entries = profile->n_samples;
 }
@@ -101,8 +103,11 @@ static void entries_of_totals(struct writing *writing)
 
 		if (!thread || thread->pid != total->pid || thread->tid != total->tid)
 			thread = profile_find_thread(profile, total->pid, total->tid);
-		writing->entries[i] = (struct entry){ .pid = total->pid, .tid = total->tid, .stack = total->stack,
-						      .samples = total->samples, .weight = total->weight,
+		writing->entries[i] = (struct entry){ .pid = total->pid,
+						      .tid = total->tid,
+						      .stack = total->stack,
+						      .samples = total->samples,
+						      .weight = total->weight,
 						      .thread = thread };
 	}
 	writing->n_entries = profile->n_totals;
@@ -326,8 +331,10 @@ static int write_pieces(struct writing *writing)
 
 static int write_pprof(const struct profile *profile, const struct export_options *options, FILE *out)
 {
-	CLEANUP(writing_done) struct writing writing = { .profile = profile, .options = options,
-					       .n_values = profile_has_weights(profile) ? MAX_VALUES : 1 };
+	CLEANUP(writing_done)
+	struct writing writing = { .profile = profile,
+				   .options = options,
+				   .n_values = profile_has_weights(profile) ? MAX_VALUES : 1 };
 	FILE *compressed;
 	int r;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * export_pstats.c - functions and their callers, as Python's own profilers keep them: for pstats, SnakeViz, gprof2dot.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * export_speedscope.c - for https://www.speedscope.app: a profile per thread, samples in the order of time.
  *
@@ -88,7 +89,8 @@ static uint64_t put_weights(struct json *json, const struct timeline *timeline, 
 static void put_thread(struct json *json, const struct timeline *timeline, const struct timeline_thread *thread,
 		       const char *unit, uint32_t *path)
 {
-	const struct timeline_thread *first = &timeline->threads[0], *last = &timeline->threads[timeline->n_threads - 1];
+	const struct timeline_thread *first = &timeline->threads[0],
+				     *last = &timeline->threads[timeline->n_threads - 1];
 
 	to_json_object(json);
 	to_json_put_string(json, "type", "sampled");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * export_sqlite.c - everything as plain tables in a SQLite file of its own.
  *
@@ -39,7 +40,8 @@ static int create_sample(sqlite3 *from, sqlite3 *to)
 	sql = sqlite3_str_new(NULL);
 	sqlite3_str_appendf(sql, "CREATE TABLE sample");
 	for (int i = 0; i < sqlite3_column_count(rows); i++)
-		sqlite3_str_appendf(sql, "%s\n  \"%w\" %s", i == 0 ? "(" : ",", sqlite3_column_name(rows, i), type_of(rows, i));
+		sqlite3_str_appendf(sql, "%s\n  \"%w\" %s", i == 0 ? "(" : ",", sqlite3_column_name(rows, i),
+				    type_of(rows, i));
 	sqlite3_str_appendf(sql, "\n)");
 	text = sqlite3_str_finish(sql);
 	r = text ? execute(to, text) : -ENOMEM;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* export_svg.c - a flame graph as one self-contained SVG picture.
  *
  * Callers stand below what they call, the width of a box is its share of the
@@ -38,7 +39,7 @@ enum {
 /* Letters of classes in svg_style.css. */
 static const char kinds[LABEL_N_KINDS] = {
 	[LABEL_PYTHON] = 'p', [LABEL_BUILTIN] = 'b', [LABEL_NATIVE] = 'n', [LABEL_KERNEL] = 'k',
-	[LABEL_TASK] = 'g', [LABEL_WAIT] = 'w', [LABEL_GROUP] = 'g',
+	[LABEL_TASK] = 'g',   [LABEL_WAIT] = 'w',    [LABEL_GROUP] = 'g',
 };
 
 struct picture {
@@ -210,8 +211,7 @@ static void put_head(const struct picture *picture, const char *title)
 	const struct node *root = &picture->tree->nodes[0];
 	FILE *out = picture->out;
 
-	fprintf(out, "<g class=\"head\"><rect class=\"page\" width=\"100%%\" height=\"%d\"/>\n",
-		HEAD_HEIGHT - 2);
+	fprintf(out, "<g class=\"head\"><rect class=\"page\" width=\"100%%\" height=\"%d\"/>\n", HEAD_HEIGHT - 2);
 	fprintf(out, "<text class=\"name\" x=\"%d\" y=\"24\">", MARGIN);
 	text_put_xml_cut(out, title, 70);
 	fprintf(out, "</text>\n<text class=\"note\" x=\"%d\" y=\"44\">", MARGIN);
@@ -260,8 +260,7 @@ static int write_svg(const struct profile *profile, const struct export_options 
 		return r;
 	picture.tree = tree;
 	measure(&picture);
-	r = put_document(&picture,
-			 options->title && *options->title ? options->title : "Flame graph");
+	r = put_document(&picture, options->title && *options->title ? options->title : "Flame graph");
 	free(picture.starts);
 	if (r < 0)
 		return r;

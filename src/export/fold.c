@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fold.c - merging a profile's stacks into a call tree.
  *
  * Totals are sorted by group and stack, so that each stack is walked once and
@@ -21,7 +22,7 @@ struct folding {
 	bool by_process, by_thread;
 	uint32_t *order;   /* of the profile's totals, as entries */
 	uint32_t *node_of; /* by order: where they went; NULL: nobody asks */
-	struct path path; /* of the entry at hand */
+	struct path path;  /* of the entry at hand */
 	/* The nodes of the path last folded, outermost first, groups left out. */
 	uint32_t *nodes;
 	size_t n_nodes, nodes_allocated;
@@ -30,8 +31,7 @@ struct folding {
 	uint32_t *node_of_stack; /* by index + 1; NULL: nobody asks */
 };
 
-static int enter_group(struct folding *folding, uint32_t parent, const char *name, int32_t id,
-		       uint32_t *ret)
+static int enter_group(struct folding *folding, uint32_t parent, const char *name, int32_t id, uint32_t *ret)
 {
 	uint32_t label;
 	int r;
@@ -41,10 +41,10 @@ static int enter_group(struct folding *folding, uint32_t parent, const char *nam
 }
 
 /* Makes folding->group the node of the entry's process and thread. */
-static int change_group(struct folding *folding, const struct fold_entry *last,
-			const struct fold_entry *entry)
+static int change_group(struct folding *folding, const struct fold_entry *last, const struct fold_entry *entry)
 {
-	const struct profile_thread *thread = fold_find_thread(folding->threads, folding->profile->n_threads, &folding->next_thread, entry);
+	const struct profile_thread *thread = fold_find_thread(folding->threads, folding->profile->n_threads,
+							       &folding->next_thread, entry);
 	uint32_t group = 0;
 	int r;
 
@@ -53,16 +53,15 @@ static int change_group(struct folding *folding, const struct fold_entry *last,
 	if (folding->by_process && last && last->pid == entry->pid) {
 		group = folding->tree->nodes[folding->group].parent;
 	} else if (folding->by_process) {
-		r = enter_group(folding, 0, thread && thread->process ? thread->process : "process",
-				entry->pid, &group);
+		r = enter_group(folding, 0, thread && thread->process ? thread->process : "process", entry->pid,
+				&group);
 		if (r < 0)
 			return r;
 	}
 	if (thread && thread->tid != entry->tid)
 		thread = NULL;
 	if (folding->by_thread) {
-		r = enter_group(folding, group, thread && thread->name ? thread->name : "thread",
-				entry->tid, &group);
+		r = enter_group(folding, group, thread && thread->name ? thread->name : "thread", entry->tid, &group);
 		if (r < 0)
 			return r;
 	}
@@ -75,8 +74,7 @@ static int append_node(struct folding *folding, uint32_t node)
 {
 	int r;
 
-	r = grow(&folding->nodes, folding->n_nodes, &folding->nodes_allocated,
-		 sizeof *folding->nodes);
+	r = grow(&folding->nodes, folding->n_nodes, &folding->nodes_allocated, sizeof *folding->nodes);
 	if (r < 0)
 		return r;
 	folding->nodes[folding->n_nodes++] = node;
@@ -93,8 +91,7 @@ static int fold_path(struct folding *folding, uint32_t *ret)
 	int r;
 
 	while (shared < n_path && shared < folding->n_nodes &&
-	       tree->nodes[folding->nodes[shared]].label ==
-		       tree->labels.of_frame[folding->path.frames[shared]])
+	       tree->nodes[folding->nodes[shared]].label == tree->labels.of_frame[folding->path.frames[shared]])
 		node = folding->nodes[shared++];
 	folding->n_nodes = shared;
 	for (size_t i = shared; i < n_path; i++) {
@@ -232,7 +229,8 @@ static int make_tree(struct folding *folding, bool one_line, struct call_tree **
 int fold_profile_places(const struct profile *profile, const struct export_options *options, bool one_line,
 			struct fold_places *places, struct call_tree **ret)
 {
-	CLEANUP(folding_done) struct folding folding = {
+	CLEANUP(folding_done)
+	struct folding folding = {
 		.profile = profile,
 		.options = options,
 		.by_process = is_by_process(profile, options),
@@ -271,8 +269,8 @@ uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, i
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		struct fold_entry entry = fold_entry_of(&places->profile->totals[places->order[middle]], places->by_process,
-					      places->by_thread);
+		struct fold_entry entry = fold_entry_of(&places->profile->totals[places->order[middle]],
+							places->by_process, places->by_thread);
 		int order = fold_compare(&entry, &wanted);
 
 		if (order == 0)
@@ -288,7 +286,8 @@ uint32_t fold_find(const struct fold_places *places, int32_t pid, int32_t tid, i
 int fold_profile(const struct profile *profile, const struct export_options *options, bool one_line,
 		 struct call_tree **ret)
 {
-	CLEANUP(folding_done) struct folding folding = {
+	CLEANUP(folding_done)
+	struct folding folding = {
 		.profile = profile,
 		.options = options,
 		.by_process = is_by_process(profile, options),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fold.h - a profile's stacks merged into one call tree. */
 #ifndef PROBING_EXPORT_FOLD_H
 #define PROBING_EXPORT_FOLD_H
@@ -20,9 +21,9 @@ int fold_profile(const struct profile *profile, const struct export_options *opt
 /* Where each total of a profile went. Ended with fold_places_done(). */
 struct fold_places {
 	const struct profile *profile; /* borrowed */
-	uint32_t *order;   /* of its totals */
-	uint32_t *node_of; /* by order */
-	bool by_process, by_thread; /* whether they are told apart */
+	uint32_t *order;               /* of its totals */
+	uint32_t *node_of;             /* by order */
+	bool by_process, by_thread;    /* whether they are told apart */
 };
 
 /* fold_profile_places - as fold_profile(), and where it went. */

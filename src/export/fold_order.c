@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fold_order.c - see fold_order.h. */
 #include "src/export/fold_order.h"
 
@@ -33,8 +34,10 @@ static int compare_totals(const void *a, const void *b, void *context)
 {
 	const struct ordering *ordering = context;
 	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-	struct fold_entry l = fold_entry_of(&ordering->profile->totals[left], ordering->by_process, ordering->by_thread);
-	struct fold_entry r = fold_entry_of(&ordering->profile->totals[right], ordering->by_process, ordering->by_thread);
+	struct fold_entry l = fold_entry_of(&ordering->profile->totals[left], ordering->by_process,
+					    ordering->by_thread);
+	struct fold_entry r = fold_entry_of(&ordering->profile->totals[right], ordering->by_process,
+					    ordering->by_thread);
 	int order = fold_compare(&l, &r);
 
 	return order != 0 ? order : (left > right) - (left < right);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fold_order.h - in which order the totals of a profile are folded: by group, then by stack. */
 #ifndef PROBING_EXPORT_FOLD_ORDER_H
 #define PROBING_EXPORT_FOLD_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gecko.c - see gecko.h. */
 #include "src/export/gecko.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gecko.h - the tables of a profile of profiler.firefox.com that all its threads share. Private to export_gecko.c.
  *
  * Format: the "processed" one, src/types/profile.ts of github.com/firefox-devtools/profiler, version 60: tables are

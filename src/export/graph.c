@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * graph.c - a call tree as a call graph; see graph.h.
  *
@@ -141,7 +142,9 @@ static int find_call(struct walk *walk, const struct step *caller, struct step *
 		r = number(&walk->call_ids, step->pair, (uint32_t)caller->line, graph->n_calls, &is_new, &step->call);
 	if (r >= 0 && is_new)
 		graph->calls[graph->n_calls++] = (struct graph_call){
-			.caller = caller->function, .callee = step->function, .line = caller->line,
+			.caller = caller->function,
+			.callee = step->function,
+			.line = caller->line,
 		};
 	return r;
 }
@@ -265,7 +268,8 @@ static int make(struct walk *walk, const struct profile *profile)
 	struct call_graph *graph = walk->graph;
 	int r;
 
-	r = graph_sort_labels(profile, walk->tree, walk->flags, &graph->functions, &graph->n_functions, &walk->of_label);
+	r = graph_sort_labels(profile, walk->tree, walk->flags, &graph->functions, &graph->n_functions,
+			      &walk->of_label);
 	if (r < 0)
 		return r;
 	walk->functions_room = graph->n_functions;
@@ -282,8 +286,8 @@ static int make(struct walk *walk, const struct profile *profile)
 	return 0;
 }
 
-int call_graph_new(const struct profile *profile, const struct export_options *options,
-		   enum graph_flags flags, struct call_graph **ret)
+int call_graph_new(const struct profile *profile, const struct export_options *options, enum graph_flags flags,
+		   struct call_graph **ret)
 {
 	CLEANUP(call_graph_freep) struct call_graph *graph = calloc(1, sizeof *graph);
 	CLEANUP(walk_done) struct walk walk = { .graph = graph, .flags = flags };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* graph.h - a call tree as a call graph: functions, what their lines cost, who calls whom.
  *
  * For formats that know functions and calls, not stacks.
@@ -18,8 +19,9 @@ enum graph_flags {
 struct graph_function {
 	enum label_kind kind;
 	const char *name, *file, *module; /* foreign bytes; NULL: unknown, never the name */
-	const char *place; /* what stands with the name where files are not told apart: profile_frame_place(); NULL: nothing */
-	int line;    /* where it begins, with GRAPH_LINES what it executes; 0: unknown */
+	const char *
+		place; /* what stands with the name where files are not told apart: profile_frame_place(); NULL: nothing */
+	int line;      /* where it begins, with GRAPH_LINES what it executes; 0: unknown */
 	bool nested; /* it stands under itself */
 	uint64_t self_samples, self_weight_ns;
 	uint64_t samples, weight; /* once for each sample that it is in, however often */
@@ -27,7 +29,7 @@ struct graph_function {
 
 struct graph_cost {
 	uint32_t function;
-	int line; /* 0: unknown */
+	int line;                 /* 0: unknown */
 	uint64_t samples, weight; /* of its own */
 };
 
@@ -41,8 +43,8 @@ struct graph_call {
 
 struct call_graph {
 	struct graph_function *functions; /* [0]: "all", which calls the outermost ones */
-	struct graph_cost *costs; /* by function and line */
-	struct graph_call *calls; /* by caller, line and callee */
+	struct graph_cost *costs;         /* by function and line */
+	struct graph_call *calls;         /* by caller, line and callee */
 	size_t n_functions, n_costs, n_calls;
 	struct call_tree *tree; /* owner of names */
 };
@@ -52,8 +54,8 @@ struct call_graph {
  * Its order depends on names alone.
  * Errors: as fold_profile().
  */
-int call_graph_new(const struct profile *profile, const struct export_options *options,
-		   enum graph_flags flags, struct call_graph **ret);
+int call_graph_new(const struct profile *profile, const struct export_options *options, enum graph_flags flags,
+		   struct call_graph **ret);
 void call_graph_free(struct call_graph *graph);
 void call_graph_freep(struct call_graph **graph);
 

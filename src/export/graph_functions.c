@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * graph_functions.c - which labels are the same function.
  *
@@ -45,7 +46,8 @@ static int compare_labels(const void *a, const void *b, void *context)
 }
 
 /* What each label stands for; groups have no frame. NULL: no memory. */
-static struct graph_function *describe(const struct profile *profile, const struct labels *labels, enum graph_flags flags)
+static struct graph_function *describe(const struct profile *profile, const struct labels *labels,
+				       enum graph_flags flags)
 {
 	struct graph_function *described = calloc(labels->n_items + 1, sizeof *described);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* graph_private.h - what the two parts of making a call graph share. */
 #ifndef PROBING_EXPORT_GRAPH_PRIVATE_H
 #define PROBING_EXPORT_GRAPH_PRIVATE_H

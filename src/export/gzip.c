@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gzip.c - see gzip.h. */
 #include "src/export/gzip.h"
 

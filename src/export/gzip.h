@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gzip.h - a stream whose bytes arrive compressed at another one. */
 #ifndef PROBING_EXPORT_GZIP_H
 #define PROBING_EXPORT_GZIP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * html_aspects.c - what samples know, summed up by thread and box; see html_page.h.
  */
@@ -70,7 +71,8 @@ static bool is_known(const struct profile *profile, int (*value_of)(const struct
 	return false;
 }
 
-static int add_aspect(const struct profile *profile, const struct html_sums *sums, size_t kind, struct html_aspect *aspect)
+static int add_aspect(const struct profile *profile, const struct html_sums *sums, size_t kind,
+		      struct html_aspect *aspect)
 {
 	aspect->name = kinds[kind].name;
 	aspect->n_values = kinds[kind].n_values;
@@ -100,7 +102,8 @@ static void add_samples(const struct profile *profile, const struct fold_places 
 		const struct profile_sample *sample = &profile->samples[i];
 		const struct profile_thread *thread = &profile->threads[sample->thread];
 		uint32_t node = fold_find(places, thread->pid, thread->tid, sample->stack);
-		size_t cell = node != 0 ? html_sums_find(sums, (uint32_t)sample->thread, boxes->box_of[node]) : SIZE_MAX;
+		size_t cell = node != 0 ? html_sums_find(sums, (uint32_t)sample->thread, boxes->box_of[node])
+					: SIZE_MAX;
 
 		if (cell != SIZE_MAX) /* it is of what is shown */
 			add_sample(aspects, sample, cell, boxes->drawn.by_weight ? sample->weight : 1);

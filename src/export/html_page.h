@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* html_page.h - what the parts of the HTML flame graph share. */
 #ifndef PROBING_EXPORT_HTML_PAGE_H
 #define PROBING_EXPORT_HTML_PAGE_H
@@ -60,8 +61,8 @@ struct html_sums {
 };
 
 /* html_sums_init - @inverted: the tree begins with leaves. -ENOMEM. */
-int html_sums_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes, bool inverted,
-		   struct html_sums *ret);
+int html_sums_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes,
+		   bool inverted, struct html_sums *ret);
 void html_sums_done(struct html_sums *sums);
 /* The cell of a thread of the profile; SIZE_MAX: there is none. */
 size_t html_sums_find(const struct html_sums *sums, uint32_t thread, uint32_t box);

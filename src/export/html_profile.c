@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * html_profile.c - the data of an HTML flame graph.
  *
@@ -36,10 +37,10 @@ struct data {
 	const struct html_sums *sums;
 	const struct html_aspects *aspects;
 	FILE *out;
-	uint64_t scale;       /* 1 where values are samples */
-	uint32_t *labels;     /* of the tree, of those that are there */
-	uint32_t *label_of;   /* its number there, by label of the tree; UINT32_MAX: not there */
-	uint64_t *totals;     /* of functions in all threads, by label of the tree */
+	uint64_t scale;     /* 1 where values are samples */
+	uint32_t *labels;   /* of the tree, of those that are there */
+	uint32_t *label_of; /* its number there, by label of the tree; UINT32_MAX: not there */
+	uint64_t *totals;   /* of functions in all threads, by label of the tree */
 	size_t n_labels;
 	struct names strings;
 	struct label_strings *of_labels;
@@ -196,7 +197,8 @@ static void put_strings(const struct data *data)
 }
 
 /* One column: "name":[...] */
-static void put_column(const struct data *data, const char *name, size_t n, uint64_t (*at)(const struct data *data, size_t i))
+static void put_column(const struct data *data, const char *name, size_t n,
+		       uint64_t (*at)(const struct data *data, size_t i))
 {
 	fprintf(data->out, "\"%s\":[", name);
 	for (size_t i = 0; i < n; i++)
@@ -240,7 +242,7 @@ static void put_labels(const struct data *data)
 		const char *name;
 		uint64_t (*at)(const struct data *data, size_t i);
 	} columns[] = {
-		{ "text", label_text }, { "kind", label_kind }, { "file", label_file },
+		{ "text", label_text },   { "kind", label_kind }, { "file", label_file },
 		{ "first", label_first }, { "last", label_last }, { "module", label_module },
 	};
 
@@ -282,8 +284,9 @@ static void put_thread(const struct data *data, const struct html_thread *thread
 	html_put_string(out, thread->thread ? thread->thread->name : "");
 	fputs(",\"process\":", out);
 	html_put_string(out, thread->thread ? thread->thread->process : "");
-	fprintf(out, ",\"pid\":%d,\"tid\":%d,\"cells\":%zu,\"functions\":%zu}", thread->thread ? thread->thread->pid : 0,
-		thread->thread ? thread->thread->tid : 0, thread->n_cells, n_functions);
+	fprintf(out, ",\"pid\":%d,\"tid\":%d,\"cells\":%zu,\"functions\":%zu}",
+		thread->thread ? thread->thread->pid : 0, thread->thread ? thread->thread->tid : 0, thread->n_cells,
+		n_functions);
 }
 
 static void put_threads(const struct data *data)
@@ -359,7 +362,8 @@ static void put_functions(const struct data *data)
 		for (size_t at = 0; at < data->sums->n_functions; at++) {
 			if (!is_listed(data, &data->sums->functions[at]))
 				continue;
-			fprintf(data->out, "%s%ju", separator, (uintmax_t)columns[i].at(data, &data->sums->functions[at]));
+			fprintf(data->out, "%s%ju", separator,
+				(uintmax_t)columns[i].at(data, &data->sums->functions[at]));
 			separator = ",";
 		}
 		fputc(']', data->out);
@@ -463,7 +467,8 @@ static void put_all(const struct data *data, const struct export_options *option
 int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_sums *sums,
 		     const struct html_aspects *aspects, const struct export_options *options, FILE *out)
 {
-	CLEANUP(data_done) struct data data = {
+	CLEANUP(data_done)
+	struct data data = {
 		.profile = profile,
 		.boxes = boxes,
 		.sums = sums,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * html_sums.c - what each thread spent in each box and in each function; see html_page.h.
  *
@@ -20,17 +21,17 @@ struct summing {
 	const struct html_boxes *boxes;
 	bool inverted;
 	struct html_sums sums;
-	uint32_t *thread_of;  /* by place: a thread of the profile; n_threads: it has no row */
-	uint32_t *by_thread;  /* places, sorted by the rank of their threads */
-	uint32_t *order;      /* threads of the profile, heaviest first */
-	size_t *first;        /* of by_thread, by thread of the profile; one more ends the last */
-	uint64_t *weights;    /* by thread of the profile */
+	uint32_t *thread_of;             /* by place: a thread of the profile; n_threads: it has no row */
+	uint32_t *by_thread;             /* places, sorted by the rank of their threads */
+	uint32_t *order;                 /* threads of the profile, heaviest first */
+	size_t *first;                   /* of by_thread, by thread of the profile; one more ends the last */
+	uint64_t *weights;               /* by thread of the profile */
 	struct html_cell *cells;         /* by box, of the thread at hand */
 	struct html_function *functions; /* by label, likewise */
 	uint32_t *touched_boxes, *touched_labels;
-	size_t n_boxes, n_labels;        /* touched */
+	size_t n_boxes, n_labels; /* touched */
 	size_t cells_allocated, functions_allocated;
-	uint32_t *mark;       /* by label: the last place that it was seen at, + 1 */
+	uint32_t *mark; /* by label: the last place that it was seen at, + 1 */
 };
 
 static void summing_done(struct summing *self)
@@ -71,14 +72,16 @@ static const struct profile_total *total_at(const struct summing *self, size_t p
 
 static int compare_threads(const void *a, const void *b)
 {
-	const struct profile_thread *left = *(const struct profile_thread *const *)a, *right = *(const struct profile_thread *const *)b;
+	const struct profile_thread *left = *(const struct profile_thread *const *)a,
+				    *right = *(const struct profile_thread *const *)b;
 
 	if (left->pid != right->pid)
 		return left->pid < right->pid ? -1 : 1;
 	return (left->tid > right->tid) - (left->tid < right->tid);
 }
 
-static uint32_t find_thread(const struct summing *self, const struct profile_thread **sorted, const struct profile_total *total)
+static uint32_t find_thread(const struct summing *self, const struct profile_thread **sorted,
+			    const struct profile_total *total)
 {
 	const struct profile_thread sought = { .pid = total->pid, .tid = total->tid }, *key = &sought, **found = NULL;
 
@@ -244,16 +247,18 @@ static int sum_up(struct summing *self)
 	return r;
 }
 
-int html_sums_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes, bool inverted,
-		   struct html_sums *ret)
+int html_sums_init(const struct profile *profile, const struct fold_places *places, const struct html_boxes *boxes,
+		   bool inverted, struct html_sums *ret)
 {
 	size_t n_threads = profile->n_threads + 1, n_labels = boxes->tree->labels.n_items;
-	CLEANUP(summing_done) struct summing self = {
+	CLEANUP(summing_done)
+	struct summing self = {
 		.profile = profile,
 		.places = places,
 		.boxes = boxes,
 		.inverted = inverted,
-		.sums = { .threads = calloc(MAX_THREADS, sizeof(struct html_thread)), .part_of = calloc(n_threads, sizeof(uint32_t)) },
+		.sums = { .threads = calloc(MAX_THREADS, sizeof(struct html_thread)),
+			  .part_of = calloc(n_threads, sizeof(uint32_t)) },
 		.thread_of = calloc(profile->n_totals + 1, sizeof(uint32_t)),
 		.by_thread = calloc(profile->n_totals + 1, sizeof(uint32_t)),
 		.order = calloc(n_threads, sizeof(uint32_t)),
@@ -267,8 +272,9 @@ int html_sums_init(const struct profile *profile, const struct fold_places *plac
 	};
 	int r;
 
-	if (!self.sums.threads || !self.sums.part_of || !self.thread_of || !self.by_thread || !self.order || !self.first || !self.weights ||
-	    !self.cells || !self.functions || !self.touched_boxes || !self.touched_labels || !self.mark)
+	if (!self.sums.threads || !self.sums.part_of || !self.thread_of || !self.by_thread || !self.order ||
+	    !self.first || !self.weights || !self.cells || !self.functions || !self.touched_boxes ||
+	    !self.touched_labels || !self.mark)
 		return -ENOMEM;
 	r = sort_places(&self);
 	if (r >= 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* label.c - what a frame is called, and which frames are called the same.
  *
  * Every frame gets a text of its own first; sorting the frames by everything
@@ -17,7 +18,7 @@ const char *label_kind_name(enum label_kind kind)
 {
 	static const char *const names[LABEL_N_KINDS] = {
 		[LABEL_PYTHON] = "Python", [LABEL_BUILTIN] = "builtin", [LABEL_NATIVE] = "native",
-		[LABEL_KERNEL] = "kernel", [LABEL_TASK] = "task", [LABEL_WAIT] = "waiting",
+		[LABEL_KERNEL] = "kernel", [LABEL_TASK] = "task",       [LABEL_WAIT] = "waiting",
 	};
 
 	return names[kind];
@@ -49,8 +50,7 @@ static void put_name(FILE *out, const char *name, bool one_line)
 }
 
 /* Python names say little without their file; native ones carry it with their line, or where several have that name. */
-static void put_place(FILE *out, const struct profile_frame *frame,
-		      const struct label_options *options)
+static void put_place(FILE *out, const struct profile_frame *frame, const struct label_options *options)
 {
 	bool has_file = frame->file && *frame->file, with_line = options->lines && frame->line > 0 && has_file;
 	const char *place = with_line ? frame->file_label ?: frame->file : profile_frame_place(frame);
@@ -140,8 +140,7 @@ static void widen_lines(struct label *label, int line)
 }
 
 /* One label per frame, in the order of the frames. */
-static int name_frames(const struct profile *profile, const struct label_options *options,
-		       struct labels *labels)
+static int name_frames(const struct profile *profile, const struct label_options *options, struct labels *labels)
 {
 	labels->items = calloc(profile->n_frames + 1, sizeof *labels->items);
 	labels->of_frame = calloc(profile->n_frames + 1, sizeof *labels->of_frame);
@@ -196,8 +195,7 @@ static int merge_equal(struct labels *labels)
 	return 0;
 }
 
-int labels_init(const struct profile *profile, const struct label_options *options,
-		struct labels *ret)
+int labels_init(const struct profile *profile, const struct label_options *options, struct labels *ret)
 {
 	struct labels labels = { .one_line = options->one_line };
 	int r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* label.h - the names under which frames appear in an export.
  *
  * Frames that should look the same are one label: all places of a function,
@@ -17,8 +18,8 @@ enum label_kind {
 	LABEL_BUILTIN,
 	LABEL_NATIVE,
 	LABEL_KERNEL,
-	LABEL_TASK, /* not a function either */
-	LABEL_WAIT, /* nor is what a thread waits for */
+	LABEL_TASK,  /* not a function either */
+	LABEL_WAIT,  /* nor is what a thread waits for */
 	LABEL_GROUP, /* not a function: a process, a thread, a missing stack */
 	LABEL_N_KINDS
 };
@@ -48,8 +49,7 @@ struct labels {
 };
 
 /* labels_init - name all frames of a profile, which must outlive @ret. -ENOMEM. */
-int labels_init(const struct profile *profile, const struct label_options *options,
-		struct labels *ret);
+int labels_init(const struct profile *profile, const struct label_options *options, struct labels *ret);
 void labels_done(struct labels *labels);
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* names.h - texts by number: each once, in the order in which they came. */
 #ifndef PROBING_EXPORT_NAMES_H
 #define PROBING_EXPORT_NAMES_H
@@ -8,7 +9,7 @@
 
 /* All zero: none. Ended with names_done(). */
 struct names {
-	void *tree; /* tsearch(3) */
+	void *tree;         /* tsearch(3) */
 	const char **texts; /* valid UTF-8 on one line */
 	size_t n, allocated;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* path.c - see path.h. */
 #include "src/export/path.h"
 
@@ -24,7 +25,8 @@ int path_read(struct path *path, const struct profile *profile, const struct exp
 
 	for (path->n = 0; stack >= 0;) {
 		if (path->allocated > 0)
-			path->n = profile_path(profile, stack, options->show_interpreter, path->frames, path->allocated);
+			path->n = profile_path(profile, stack, options->show_interpreter, path->frames,
+					       path->allocated);
 		if (path->n < path->allocated)
 			break;
 		/* Full: there may be more of it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* path.h - the shown frames of a stack, whatever its length. */
 #ifndef PROBING_EXPORT_PATH_H
 #define PROBING_EXPORT_PATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pprof.c - see pprof.h.
  *
  * Addresses are those of the ELF file, as the recording has them, so every mapping begins at 0. Several of them
@@ -65,8 +66,8 @@ static int add_mapping(struct pprof *pprof, const struct profile_frame *frame, u
 		r = grow(&pprof->mappings, i, &pprof->mappings_allocated, sizeof *pprof->mappings);
 		if (r < 0)
 			return r;
-		pprof->mappings[pprof->n_mappings++] =
-			(struct pprof_mapping){ .path = frame->module, .build_id = frame->build_id };
+		pprof->mappings[pprof->n_mappings++] = (struct pprof_mapping){ .path = frame->module,
+									       .build_id = frame->build_id };
 	}
 	mapping = &pprof->mappings[i];
 	if (frame->has_address)
@@ -84,7 +85,8 @@ static int put_mappings(struct pprof *pprof)
 
 		mapping.id = i + 1;
 		mapping.memory_limit = it->end;
-		mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = mapping.has_inline_frames = true;
+		mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = mapping.has_inline_frames =
+			true;
 		r = pprof_string(pprof, it->path, &mapping.filename);
 		if (r == 0)
 			r = pprof_string(pprof, it->build_id, &mapping.build_id);
@@ -101,9 +103,9 @@ static int find_mappings(struct pprof *pprof)
 	const struct profile *profile = pprof->profile;
 
 	for (size_t i = 0; i < profile->n_frames; i++) {
-		int r = profile->frames[i].kind == FRAME_NATIVE && profile->frames[i].module ?
-				add_mapping(pprof, &profile->frames[i], &pprof->mapping_of_frame[i]) :
-				0;
+		int r = profile->frames[i].kind == FRAME_NATIVE && profile->frames[i].module
+				? add_mapping(pprof, &profile->frames[i], &pprof->mapping_of_frame[i])
+				: 0;
 
 		if (r < 0)
 			return r;
@@ -138,8 +140,7 @@ static int find_functions(struct pprof *pprof)
 		int64_t function = profile->frames[sorted[i]].function;
 		bool is_same = i > 0 && function > 0 && function == profile->frames[sorted[i - 1]].function;
 
-		pprof->function_of_frame[sorted[i]] =
-			is_same ? pprof->function_of_frame[sorted[i - 1]] : sorted[i] + 1;
+		pprof->function_of_frame[sorted[i]] = is_same ? pprof->function_of_frame[sorted[i - 1]] : sorted[i] + 1;
 	}
 	return 0;
 }
@@ -258,9 +259,9 @@ int pprof_open(const struct profile *profile, FILE *out, struct pprof *ret)
 	pprof.function_of_frame = calloc(profile->n_frames + 1, sizeof *pprof.function_of_frame);
 	pprof.locations_written = calloc(profile->n_frames + 1, sizeof *pprof.locations_written);
 	pprof.functions_written = calloc(profile->n_frames + 1 + PPROF_MAX_NOWHERE, sizeof *pprof.functions_written);
-	r = pprof.mapping_of_frame && pprof.function_of_frame && pprof.locations_written && pprof.functions_written ?
-		    0 :
-		    -ENOMEM;
+	r = pprof.mapping_of_frame && pprof.function_of_frame && pprof.locations_written && pprof.functions_written
+		    ? 0
+		    : -ENOMEM;
 	if (r == 0)
 		r = pprof_string(&pprof, "", &empty); /* the first has to be that */
 	if (r == 0)

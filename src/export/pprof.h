@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pprof.h - the tables of a pprof file: strings, mappings, functions, locations. Private to export_pprof.c.
  *
  * A message is the sum of its pieces: fields may be written in any order, one at a time, and a repeated one goes on
@@ -18,7 +19,8 @@
 #include "src/store/store.h"
 
 typedef Perftools__Profiles__Profile pprof_piece;
-#define PPROF_PIECE(...) ((pprof_piece){ PROTOBUF_C_MESSAGE_INIT(&perftools__profiles__profile__descriptor), __VA_ARGS__ })
+#define PPROF_PIECE(...)                                                                                               \
+	((pprof_piece){ PROTOBUF_C_MESSAGE_INIT(&perftools__profiles__profile__descriptor), __VA_ARGS__ })
 
 struct pprof {
 	FILE *out;
@@ -29,7 +31,7 @@ struct pprof {
 	struct pprof_mapping {
 		const char *path, *build_id; /* the profile's */
 		uint64_t end;
-	} *mappings; /* their ids are index + 1 */
+	} * mappings; /* their ids are index + 1 */
 	size_t n_mappings, mappings_allocated;
 	uint32_t *mapping_of_frame;  /* ids; 0: none */
 	uint32_t *function_of_frame; /* ids: 1 + the first frame of that function */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* svg_script.js - zoom, search, keys and details for a flame graph.
  *
  * Without it the picture is complete but still. The frames come callers

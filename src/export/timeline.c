@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * timeline.c - see timeline.h.
  *
@@ -38,8 +39,8 @@ static int place_threads(struct timeline *timeline, const struct profile_thread 
 
 		counts[sorted[i]] = first;
 		if (count > 0)
-			timeline->threads[timeline->n_threads++] =
-				(struct timeline_thread){ &threads[sorted[i]], first, count };
+			timeline->threads[timeline->n_threads++] = (struct timeline_thread){ &threads[sorted[i]], first,
+											     count };
 		first += count;
 	}
 	return 0;
@@ -85,12 +86,13 @@ static int make_samples(struct timeline *timeline, const struct profile *profile
 
 			if (grow(&timeline->made_threads, n, &allocated, sizeof *timeline->made_threads) < 0)
 				return -ENOMEM;
-			timeline->made_threads[n++] =
-				known ? *known : (struct profile_thread){ total->pid, total->tid, "", "" };
+			timeline->made_threads[n++] = known ? *known
+							    : (struct profile_thread){ total->pid, total->tid, "", "" };
 		}
 		timeline->made[i] = (struct profile_sample){ .thread = (int32_t)n - 1,
 							     .stack = total->stack,
-							     .weight = timeline->has_weights ? total->weight : total->samples };
+							     .weight = timeline->has_weights ? total->weight
+											     : total->samples };
 	}
 	*ret_threads = n;
 	return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* timeline.h - samples thread by thread, in the order of time, each with its place in one call tree: what formats
  * are made of that show when something ran.
  */
@@ -15,11 +16,11 @@ struct timeline {
 	struct call_tree *tree;
 	uint32_t *nodes; /* of each stack, see fold_stacks() */
 	const struct profile_sample *samples;
-	uint32_t *order; /* indices of samples, by thread, then by time */
+	uint32_t *order;                 /* indices of samples, by thread, then by time */
 	struct timeline_thread *threads; /* those with samples, by pid and tid */
 	size_t n_threads;
-	bool has_weights; /* otherwise weights are numbers of samples */
-	bool has_times; /* otherwise samples are sums, in the order of the recording's stacks */
+	bool has_weights;            /* otherwise weights are numbers of samples */
+	bool has_times;              /* otherwise samples are sums, in the order of the recording's stacks */
 	struct profile_sample *made; /* then they are these */
 	struct profile_thread *made_threads;
 };

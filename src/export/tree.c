@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tree.c - the call tree's nodes: a table by (parent, label), sums and order.
  *
  * Invariants: a node's parent has a smaller index; node 0 is the root and
@@ -206,8 +207,7 @@ static int add_root(struct call_tree *tree, const char *nothing)
 	return 0;
 }
 
-int call_tree_new(const struct profile *profile, const struct label_options *options,
-		  struct call_tree **ret)
+int call_tree_new(const struct profile *profile, const struct label_options *options, struct call_tree **ret)
 {
 	CLEANUP(call_tree_freep) struct call_tree *tree = NULL;
 	int r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tree.h - a call tree: one node per (caller's node, label).
  *
  * The recording tells stacks apart by address; a reader wants them by
@@ -17,7 +18,7 @@ struct __attribute__((packed, aligned(4))) node {
 	uint32_t parent, label;
 	uint32_t first_child, next_sibling; /* 0: none; siblings are sorted by text */
 	uint32_t depth;                     /* 0: the root */
-	uint64_t samples, weight; /* own ones; with all callees' after call_tree_finish() */
+	uint64_t samples, weight;           /* own ones; with all callees' after call_tree_finish() */
 };
 
 struct call_tree {
@@ -36,8 +37,7 @@ struct call_tree {
  * @profile: outlives the result.
  * @ret: ended with call_tree_free(). Errors: -ENOMEM.
  */
-int call_tree_new(const struct profile *profile, const struct label_options *options,
-		  struct call_tree **ret);
+int call_tree_new(const struct profile *profile, const struct label_options *options, struct call_tree **ret);
 void call_tree_free(struct call_tree *tree);
 void call_tree_freep(struct call_tree **tree);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * extension.c - what SQLite loads to read recordings by itself: in its shell, in Python's sqlite3, anywhere.
  *
@@ -31,8 +32,9 @@ static void put_version(sqlite3_context *context, int n, sqlite3_value **values)
 
 static int register_version(sqlite3 *db)
 {
-	return sqlite3_create_function_v2(db, "probing_version", 0, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
-					  put_version, NULL, NULL, NULL);
+	return sqlite3_create_function_v2(db, "probing_version", 0,
+					  SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL, put_version,
+					  NULL, NULL, NULL);
 }
 
 /* Functions, and tables that stand in no file. */
@@ -47,7 +49,7 @@ static int attach(sqlite3 *db)
 static int (*const registrations[])(sqlite3 *db) = { register_version, series_register, attach };
 
 __attribute__((visibility("default"))) int sqlite3_probingsqlite_init(sqlite3 *db, char **error,
-								     const sqlite3_api_routines *api);
+								      const sqlite3_api_routines *api);
 
 int sqlite3_probingsqlite_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
 {
@@ -56,8 +58,10 @@ int sqlite3_probingsqlite_init(sqlite3 *db, char **error, const sqlite3_api_rout
 	SQLITE_EXTENSION_INIT2(api);
 	/* The loading program's own SQLite, asked through its table, must be the one that we are linked with. */
 	if (api->create_function_v2 != sqlite3_create_function_v2) {
-		*error = api->mprintf("this program has a SQLite of its own inside (%s), and probing_sqlite.so works with the "
-				      "system's: use the system's sqlite3 or Python, or 'probing sql'", api->sourceid());
+		*error = api->mprintf(
+			"this program has a SQLite of its own inside (%s), and probing_sqlite.so works with the "
+			"system's: use the system's sqlite3 or Python, or 'probing sql'",
+			api->sourceid());
 		return SQLITE_ERROR;
 	}
 	for (size_t i = 0; i < N_ELEMENTS(registrations) && code == SQLITE_OK; i++)

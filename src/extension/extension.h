@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* extension.h - what the build says to the module that SQLite loads. */
 #ifndef PROBING_EXTENSION_H
 #define PROBING_EXTENSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * calls.c - see calls.h.
  *
@@ -101,7 +102,8 @@ static int add_context(struct spread *spread, uint32_t function, int64_t stack, 
 	return 0;
 }
 
-static int follow(struct spread *spread, uint32_t index, int64_t parent, unsigned depth, double share, double calls, double self_weight)
+static int follow(struct spread *spread, uint32_t index, int64_t parent, unsigned depth, double share, double calls,
+		  double self_weight)
 {
 	struct call_function *function = &spread->calls->functions[index];
 	int64_t stack;
@@ -119,8 +121,9 @@ static int follow(struct spread *spread, uint32_t index, int64_t parent, unsigne
 
 		if (edge->total_weight * share < spread->least_ns || spread->n_contexts >= MAX_CONTEXTS)
 			continue;
-		r = follow(spread, edge->callee, stack, depth + 1, callee->in_ns > 0 ? share * edge->total_weight / callee->in_ns : 0,
-			   edge->calls * share, edge->self_weight * share);
+		r = follow(spread, edge->callee, stack, depth + 1,
+			   callee->in_ns > 0 ? share * edge->total_weight / callee->in_ns : 0, edge->calls * share,
+			   edge->self_weight * share);
 	}
 	function->is_on_path = false;
 	return r;
@@ -135,8 +138,8 @@ static int follow_roots(struct spread *spread)
 		bool is_root = function->root_share > MIN_SHARE || function->root_calls >= 1;
 
 		if (is_root && spread->n_contexts < MAX_CONTEXTS)
-			r = follow(spread, (uint32_t)i, 0, 0, MAX(function->root_share, 0), MAX(function->root_calls, 0),
-				   MAX(function->root_self_ns, 0));
+			r = follow(spread, (uint32_t)i, 0, 0, MAX(function->root_share, 0),
+				   MAX(function->root_calls, 0), MAX(function->root_self_ns, 0));
 	}
 	return r;
 }
@@ -180,7 +183,9 @@ static int put_totals(struct spread *spread, pid_t pid)
 		const struct context *context = &spread->contexts[i];
 		const struct call_function *function = &functions[context->function];
 		double calls = function->met_calls > 0 ? context->calls * function->calls / function->met_calls : 0;
-		double self_weight = function->met_self_ns > 0 ? context->self_weight * function->self_weight / function->met_self_ns : 0;
+		double self_weight = function->met_self_ns > 0
+					     ? context->self_weight * function->self_weight / function->met_self_ns
+					     : 0;
 		uint64_t n_calls = next_part(&done[2 * context->function], calls);
 		uint64_t n_ns = next_part(&done[2 * context->function + 1], self_weight);
 

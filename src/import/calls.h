@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* calls.h - functions that call each other, with times, spread over the stacks in which they may have run. */
 #ifndef PROBING_IMPORT_CALLS_H
 #define PROBING_IMPORT_CALLS_H
@@ -14,7 +15,7 @@ struct call_function {
 };
 
 struct call_edge {
-	uint32_t caller, callee; /* indices of functions */
+	uint32_t caller, callee;                 /* indices of functions */
 	double calls, self_weight, total_weight; /* of the callee, when that one called it */
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* csv.c - see csv.h. Source: RFC 4180, without values of several lines. */
 #include "src/import/csv.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* csv.h - a line of values with commas between them, some in quotes. */
 #ifndef PROBING_IMPORT_CSV_H
 #define PROBING_IMPORT_CSV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* decimal.h - numbers of text, whatever the locale. */
 #ifndef PROBING_IMPORT_DECIMAL_H
 #define PROBING_IMPORT_DECIMAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ids.c - see ids.h: open addressing, at most half full, nothing is ever removed. */
 #include "src/import/ids.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ids.h - equal things get one number: rows that come again and again in what is imported. */
 #ifndef PROBING_IMPORT_IDS_H
 #define PROBING_IMPORT_IDS_H
@@ -11,7 +12,7 @@ struct ids {
 		uint64_t hash;
 		size_t at, n_bytes; /* its key, in bytes */
 		int64_t id;         /* 0: free */
-	} *slots;
+	} * slots;
 	size_t n_slots; /* 0 or a power of two */
 	int64_t n;      /* ids 1 ... n are given */
 	char *bytes;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* import.c - finding an importer, and its whole way from bytes to rows. */
 #include "src/import/import.h"
 
@@ -24,8 +25,8 @@ const struct importer *importer_recognise(const uint8_t *bytes, size_t n_bytes)
 
 static void sink_done(struct sink *sink)
 {
-	struct ids *all[] = { &sink->modules, &sink->functions, &sink->frames, &sink->stacks, &sink->processes,
-				     &sink->threads, &sink->totals };
+	struct ids *all[] = { &sink->modules,   &sink->functions, &sink->frames, &sink->stacks,
+			      &sink->processes, &sink->threads,   &sink->totals };
 
 	for (size_t i = 0; i < N_ELEMENTS(all); i++)
 		ids_done(all[i]);

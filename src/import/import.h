@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* import.h - what other profilers wrote, as a recording of ours.
  *
  * An importer is a const descriptor in import_<name>.c and one word in meson.build, which generates
@@ -29,7 +30,7 @@ struct import_input {
 struct importer {
 	const char *name;    /* "folded" */
 	const char *summary; /* one line for --help */
-	bool has_gpu; /* it has nothing but tables of GPUs: a recording that is there may be given them, too */
+	bool has_gpu;        /* it has nothing but tables of GPUs: a recording that is there may be given them, too */
 	/* Whether it looks like the format; cheap. */
 	bool (*recognise)(const uint8_t *bytes, size_t n_bytes);
 	/*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import_folded.c - one line per stack: "outer;inner;leaf 12".
  *
@@ -41,7 +42,8 @@ static bool split_place(struct piece place, struct piece *ret_file, int *ret_lin
 		n--;
 	*ret_file = place;
 	*ret_line = 0;
-	if (n > 1 && place.at[n - 1] == ':' && piece_number((struct piece){ place.at + n, place.n - n }, &line) && line < INT32_MAX) {
+	if (n > 1 && place.at[n - 1] == ':' && piece_number((struct piece){ place.at + n, place.n - n }, &line) &&
+	    line < INT32_MAX) {
 		*ret_file = (struct piece){ place.at, n - 1 };
 		*ret_line = (int)line;
 	}
@@ -51,7 +53,8 @@ static bool split_place(struct piece place, struct piece *ret_file, int *ret_lin
 static void read_place(struct sink_frame *frame)
 {
 	const char *open = frame->name.n > 0 && frame->name.at[frame->name.n - 1] == ')'
-				   ? memrchr(frame->name.at, '(', frame->name.n) : NULL;
+				   ? memrchr(frame->name.at, '(', frame->name.n)
+				   : NULL;
 	size_t before = open ? (size_t)(open - frame->name.at) : 0;
 	struct piece place = { open ? open + 1 : NULL, open ? frame->name.n - before - 2 : 0 };
 	struct piece file;
@@ -71,7 +74,8 @@ static struct sink_frame read_frame(struct piece text)
 
 	if (ends_with(frame.name, "_[k]"))
 		frame.kind = FRAME_KERNEL;
-	if (frame.name.n > 4 && (frame.kind == FRAME_KERNEL || ends_with(frame.name, "_[j]") || ends_with(frame.name, "_[i]")))
+	if (frame.name.n > 4 &&
+	    (frame.kind == FRAME_KERNEL || ends_with(frame.name, "_[j]") || ends_with(frame.name, "_[i]")))
 		frame.name.n -= 4;
 	if (frame.kind == FRAME_NATIVE)
 		read_place(&frame);

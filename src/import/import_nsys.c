@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import_nsys.c - what Nsight Systems exports as SQLite: kernels, copies, calls of CUDA, ranges of NVTX.
  *
@@ -53,15 +54,21 @@ static bool read_span(sqlite3_stmt *row, const char *name, struct gpu_span *ret)
 
 	if (start == GPU_UNKNOWN || end == GPU_UNKNOWN || __builtin_sub_overflow(end, start, &duration) || duration < 0)
 		return false;
-	*ret = (struct gpu_span){ .name = name, .calls = 1, .duration_ns = duration, .min_ns = duration, .max_ns = duration,
+	*ret = (struct gpu_span){ .name = name,
+				  .calls = 1,
+				  .duration_ns = duration,
+				  .min_ns = duration,
+				  .max_ns = duration,
 				  .start_ns = start };
 	return true;
 }
 
 static struct gpu_place place_in(sqlite3_stmt *row)
 {
-	return (struct gpu_place){ .device = text_in(row, DEVICE), .context = number_in(row, CONTEXT),
-				   .stream = number_in(row, STREAM), .correlation = number_in(row, CORRELATION) };
+	return (struct gpu_place){ .device = text_in(row, DEVICE),
+				   .context = number_in(row, CONTEXT),
+				   .stream = number_in(row, STREAM),
+				   .correlation = number_in(row, CORRELATION) };
 }
 
 static int put_kernel(struct sink *sink, sqlite3_stmt *row)
@@ -83,9 +90,10 @@ static int put_kernel(struct sink *sink, sqlite3_stmt *row)
 }
 
 /* CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind, as nvprof calls them. */
-static const char *const copy_kinds[] = { "unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP" };
-static const char *const memory_kinds[] = { NULL, "Pageable", "Pinned", "Device", "Array", "Managed", "Device static",
-					    "Managed static" };
+static const char *const copy_kinds[] = { "unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+					  "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP" };
+static const char *const memory_kinds[] = { NULL,    "Pageable", "Pinned",        "Device",
+					    "Array", "Managed",  "Device static", "Managed static" };
 
 static const char *word_of(int64_t number, const char *const *words, size_t n, const char *otherwise)
 {
@@ -127,7 +135,8 @@ static void split_id(int64_t global, int64_t *ret_pid, int64_t *ret_tid)
 /* "cudaLaunchKernel_v7000" is the seventh version's notion of cudaLaunchKernel. */
 static int put_call(struct sink *sink, sqlite3_stmt *row)
 {
-	struct gpu_call_row call = { .correlation = number_in(row, CORRELATION), .result = number_in(row, FIRST_OWN + 1) };
+	struct gpu_call_row call = { .correlation = number_in(row, CORRELATION),
+				     .result = number_in(row, FIRST_OWN + 1) };
 	const char *name = text_in(row, NAME) ?: "[unnamed]", *version = strstr(name, "_v");
 	bool has_version = version && version[2] && version[2 + strspn(version + 2, "0123456789")] == '\0' &&
 			   strncmp(name, "cuda", 4) == 0;
@@ -160,24 +169,26 @@ static int put_range(struct sink *sink, sqlite3_stmt *row)
 
 static const struct kind kinds[] = {
 	{ "CUPTI_ACTIVITY_KIND_KERNEL",
-	  { "start", "end", STRING_OF("demangledName"), STRING_OF("shortName"), "correlationId",
-	    DEVICE_NAME, "contextId", "streamId", "gridX", "gridY",
-	    "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory",
-	    "dynamicSharedMemory" }, put_kernel },
+	  { "start", "end", STRING_OF("demangledName"), STRING_OF("shortName"), "correlationId", DEVICE_NAME,
+	    "contextId", "streamId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread",
+	    "staticSharedMemory", "dynamicSharedMemory" },
+	  put_kernel },
 	{ "CUPTI_ACTIVITY_KIND_MEMCPY",
-	  { "start", "end", NULL, NULL, "correlationId",
-	    DEVICE_NAME, "contextId", "streamId", "bytes", "copyKind",
-	    "srcKind", "dstKind" }, put_copy },
+	  { "start", "end", NULL, NULL, "correlationId", DEVICE_NAME, "contextId", "streamId", "bytes", "copyKind",
+	    "srcKind", "dstKind" },
+	  put_copy },
 	{ "CUPTI_ACTIVITY_KIND_MEMSET",
-	  { "start", "end", NULL, NULL, "correlationId",
-	    DEVICE_NAME, "contextId", "streamId", "bytes",
-	    "memKind" }, put_fill },
+	  { "start", "end", NULL, NULL, "correlationId", DEVICE_NAME, "contextId", "streamId", "bytes", "memKind" },
+	  put_fill },
 	{ "CUPTI_ACTIVITY_KIND_RUNTIME",
-	  { "start", "end", STRING_OF("nameId"), NULL, "correlationId", NULL, NULL, NULL, "globalTid", "returnValue" }, put_call },
+	  { "start", "end", STRING_OF("nameId"), NULL, "correlationId", NULL, NULL, NULL, "globalTid", "returnValue" },
+	  put_call },
 	{ "CUPTI_ACTIVITY_KIND_DRIVER",
-	  { "start", "end", STRING_OF("nameId"), NULL, "correlationId", NULL, NULL, NULL, "globalTid", "returnValue" }, put_call },
+	  { "start", "end", STRING_OF("nameId"), NULL, "correlationId", NULL, NULL, NULL, "globalTid", "returnValue" },
+	  put_call },
 	{ "NVTX_EVENTS",
-	  { "start", "end", "text", STRING_OF("textId"), NULL, NULL, NULL, NULL, "globalTid", NULL }, put_range },
+	  { "start", "end", "text", STRING_OF("textId"), NULL, NULL, NULL, NULL, "globalTid", NULL },
+	  put_range },
 };
 
 /* ---- Queries of what is there ---- */
@@ -195,13 +206,15 @@ static bool can_ask(sqlite3 *db, const char *table, const char *expression)
 
 static void add_column(sqlite3 *db, const struct kind *kind, const char *column, sqlite3_str *sql)
 {
-	char *quoted = !column ? NULL : column[0] == '=' ? sqlite3_mprintf("%s", column + 1)
-						       : sqlite3_mprintf("\"%w\".\"%w\"", kind->table, column);
+	char *quoted = !column            ? NULL
+		       : column[0] == '=' ? sqlite3_mprintf("%s", column + 1)
+					  : sqlite3_mprintf("\"%w\".\"%w\"", kind->table, column);
 
 	if (quoted && !can_ask(db, kind->table, quoted)) {
 		sqlite3_free(quoted);
 		quoted = column && strcmp(column, DEVICE_NAME) == 0 && can_ask(db, kind->table, DEVICE_NUMBER)
-				 ? sqlite3_mprintf("%s", DEVICE_NUMBER) : NULL;
+				 ? sqlite3_mprintf("%s", DEVICE_NUMBER)
+				 : NULL;
 	}
 	sqlite3_str_appendf(sql, ", %s", quoted ? quoted : "NULL");
 	sqlite3_free(quoted);
@@ -251,7 +264,8 @@ static int read_kind(struct sink *sink, sqlite3 *db, const struct kind *kind)
 	if (code != SQLITE_OK)
 		return code == SQLITE_NOMEM ? -ENOMEM : damaged(sink, db);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW)
-		r = is_next(rows, &last) ? kind->put(sink, rows) : sink_explain(sink, -EBADMSG, "rows of %s come twice", kind->table);
+		r = is_next(rows, &last) ? kind->put(sink, rows)
+					 : sink_explain(sink, -EBADMSG, "rows of %s come twice", kind->table);
 	if (r >= 0 && code != SQLITE_DONE)
 		return code == SQLITE_NOMEM ? -ENOMEM : damaged(sink, db);
 	return r;
@@ -263,7 +277,8 @@ static void read_text(sqlite3 *db, const char *sql, char *to, size_t n_bytes)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *row = NULL;
 
-	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW && text_in(row, 0))
+	if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW &&
+	    text_in(row, 0))
 		snprintf(to, n_bytes, "%s", text_in(row, 0));
 }
 
@@ -286,9 +301,10 @@ static int read_trace(struct sink *sink, sqlite3 *db, const struct import_input 
 
 	trace.started_ns = started > 0 ? (uint64_t)started : 0;
 	trace.pid = read_number(db, process_sql);
-	read_text(db, "SELECT value FROM META_DATA_CAPTURE WHERE name IN ('COMMAND_LINE', 'TARGET_COMMAND') LIMIT 1", run->command,
-		  sizeof run->command);
-	read_text(db, "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname' LIMIT 1", run->host, sizeof run->host);
+	read_text(db, "SELECT value FROM META_DATA_CAPTURE WHERE name IN ('COMMAND_LINE', 'TARGET_COMMAND') LIMIT 1",
+		  run->command, sizeof run->command);
+	read_text(db, "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname' LIMIT 1", run->host,
+		  sizeof run->host);
 	trace.command = run->command[0] ? run->command : NULL;
 	run->started_ns = trace.started_ns;
 	strcpy(run->event, "cuda");
@@ -329,8 +345,8 @@ static int open_bytes(const struct import_input *input, uint64_t *steps, sqlite3
 	if (code == SQLITE_OK)
 		code = distrust(db, steps);
 	if (code == SQLITE_OK)
-		code = sqlite3_deserialize(db, "main", input->bytes, (sqlite3_int64)input->n_bytes, (sqlite3_int64)input->n_bytes,
-					   SQLITE_DESERIALIZE_READONLY);
+		code = sqlite3_deserialize(db, "main", input->bytes, (sqlite3_int64)input->n_bytes,
+					   (sqlite3_int64)input->n_bytes, SQLITE_DESERIALIZE_READONLY);
 	if (code != SQLITE_OK)
 		return code == SQLITE_NOMEM ? -ENOMEM : -EBADMSG;
 	*ret = TAKE(db);
@@ -350,7 +366,8 @@ static int read_nsys(const struct import_input *input, struct sink *sink)
 		return sink_explain(sink, r, "it is damaged");
 	r = store_check_schema(db);
 	if (r == -EMEDIUMTYPE)
-		return sink_explain(sink, -EBADMSG, "its tables are computed or made by other code, which no export of nsys has");
+		return sink_explain(sink, -EBADMSG,
+				    "its tables are computed or made by other code, which no export of nsys has");
 	if (r < 0)
 		return damaged(sink, db);
 	r = read_trace(sink, db, input);
@@ -362,7 +379,8 @@ static int read_nsys(const struct import_input *input, struct sink *sink)
 /* A database, with such tables; our own have a mark in their head. */
 static bool is_nsys(const uint8_t *bytes, size_t n_bytes)
 {
-	static const char magic[] = "SQLite format 3", table[] = "CREATE TABLE", sign[] = "CUPTI_ACTIVITY_KIND_", nvtx[] = "NVTX_EVENTS";
+	static const char magic[] = "SQLite format 3", table[] = "CREATE TABLE", sign[] = "CUPTI_ACTIVITY_KIND_",
+			  nvtx[] = "NVTX_EVENTS";
 	size_t looked_at = MIN(n_bytes, (size_t)1 << 24);
 
 	if (!bytes || n_bytes < HEADER_BYTES || memcmp(bytes, magic, sizeof magic) != 0)

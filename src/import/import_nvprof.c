@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import_nvprof.c - what nvprof printed: summaries as text, summaries and traces as CSV.
  *
@@ -28,15 +29,19 @@ enum { LOOKED_AT = 1 << 20 };
 
 enum nvprof_type nvprof_type_of(struct piece text)
 {
-	return piece_begins(text, "GPU activities") ? NVPROF_ACTIVITIES : piece_begins(text, "API calls") ? NVPROF_CALLS
-	       : piece_begins(text, "Range") ? NVPROF_RANGES : NVPROF_NONE;
+	return piece_begins(text, "GPU activities") ? NVPROF_ACTIVITIES
+	       : piece_begins(text, "API calls")    ? NVPROF_CALLS
+	       : piece_begins(text, "Range")        ? NVPROF_RANGES
+						    : NVPROF_NONE;
 }
 
 int nvprof_begin(struct nvprof *nvprof)
 {
 	const char *slash = strrchr(nvprof->file, '/');
-	const struct gpu_trace_row trace = { .format = "nvprof", .file = slash ? slash + 1 : nvprof->file,
-					     .command = nvprof->command[0] ? nvprof->command : NULL, .pid = nvprof->pid };
+	const struct gpu_trace_row trace = { .format = "nvprof",
+					     .file = slash ? slash + 1 : nvprof->file,
+					     .command = nvprof->command[0] ? nvprof->command : NULL,
+					     .pid = nvprof->pid };
 	int r;
 
 	if (nvprof->has_trace)
@@ -69,9 +74,13 @@ static int put_activity(struct nvprof *nvprof, const struct gpu_span *span, stru
 	return read_kind(span->name, kind) ? sink_memcpy(nvprof->sink, copy) : sink_kernel(nvprof->sink, kernel);
 }
 
-int nvprof_put(struct nvprof *nvprof, const struct gpu_span *span, struct gpu_kernel_row *kernel, struct gpu_memcpy_row *copy)
+int nvprof_put(struct nvprof *nvprof, const struct gpu_span *span, struct gpu_kernel_row *kernel,
+	       struct gpu_memcpy_row *copy)
 {
-	struct gpu_call_row call = { .span = *span, .pid = nvprof->pid, .tid = GPU_UNKNOWN, .result = GPU_UNKNOWN,
+	struct gpu_call_row call = { .span = *span,
+				     .pid = nvprof->pid,
+				     .tid = GPU_UNKNOWN,
+				     .result = GPU_UNKNOWN,
 				     .correlation = kernel->place.correlation };
 	struct gpu_range_row range = { .span = *span, .pid = nvprof->pid, .tid = GPU_UNKNOWN };
 	int r;
@@ -112,8 +121,9 @@ static bool read_text_row(struct piece line, struct gpu_span *ret, struct piece 
 	uint64_t n;
 	int64_t ignored;
 
-	if (share.n == 0 || share.at[share.n - 1] != '%' || !piece_time(time, &ret->duration_ns) || !piece_number(calls, &n) ||
-	    n > INT64_MAX || !piece_time(avg, &ignored) || !piece_time(least, &ret->min_ns) || !piece_time(most, &ret->max_ns))
+	if (share.n == 0 || share.at[share.n - 1] != '%' || !piece_time(time, &ret->duration_ns) ||
+	    !piece_number(calls, &n) || n > INT64_MAX || !piece_time(avg, &ignored) ||
+	    !piece_time(least, &ret->min_ns) || !piece_time(most, &ret->max_ns))
 		return false;
 	ret->calls = (int64_t)n;
 	ret->start_ns = GPU_UNKNOWN;
@@ -123,10 +133,14 @@ static bool read_text_row(struct piece line, struct gpu_span *ret, struct piece 
 
 static int read_text_line(struct nvprof *nvprof, struct piece line)
 {
-	struct gpu_kernel_row kernel = { .grid = { GPU_UNKNOWN, GPU_UNKNOWN, GPU_UNKNOWN },
-		.block = { GPU_UNKNOWN, GPU_UNKNOWN, GPU_UNKNOWN }, .registers = GPU_UNKNOWN, .static_shared_bytes = GPU_UNKNOWN,
+	struct gpu_kernel_row kernel = {
+		.grid = { GPU_UNKNOWN, GPU_UNKNOWN, GPU_UNKNOWN },
+		.block = { GPU_UNKNOWN, GPU_UNKNOWN, GPU_UNKNOWN },
+		.registers = GPU_UNKNOWN,
+		.static_shared_bytes = GPU_UNKNOWN,
 		.dynamic_shared_bytes = GPU_UNKNOWN,
-		.place = { .context = GPU_UNKNOWN, .stream = GPU_UNKNOWN, .correlation = GPU_UNKNOWN } };
+		.place = { .context = GPU_UNKNOWN, .stream = GPU_UNKNOWN, .correlation = GPU_UNKNOWN }
+	};
 	struct gpu_memcpy_row copy = { .bytes = GPU_UNKNOWN, .place = kernel.place };
 	CLEANUP(freep) char *text = NULL;
 	struct gpu_span span = { 0 };
@@ -163,7 +177,8 @@ static bool read_own(struct piece line, int64_t *ret_pid, struct piece *ret_rest
 static void keep_command(struct nvprof *nvprof, struct piece command)
 {
 	command = piece_trim(command);
-	snprintf(nvprof->command, sizeof nvprof->command, "%.*s", (int)MIN(command.n, sizeof nvprof->command - 1), command.at);
+	snprintf(nvprof->command, sizeof nvprof->command, "%.*s", (int)MIN(command.n, sizeof nvprof->command - 1),
+		 command.at);
 }
 
 /* Another process in the same log is another trace. */
@@ -187,7 +202,8 @@ static void read_sentence(struct nvprof *nvprof, int64_t pid, struct piece sente
 		keep_command(nvprof, (struct piece){ found, sentence.n - (size_t)(found - sentence.at) });
 	} else if (piece_begins(sentence, application)) {
 		begin_process(nvprof, pid);
-		keep_command(nvprof, (struct piece){ sentence.at + strlen(application), sentence.n - strlen(application) });
+		keep_command(nvprof,
+			     (struct piece){ sentence.at + strlen(application), sentence.n - strlen(application) });
 	} else if (piece_begins(sentence, "Profiling result:")) {
 		begin_process(nvprof, pid);
 		nvprof->type = NVPROF_ACTIVITIES;
@@ -200,7 +216,8 @@ static void read_sentence(struct nvprof *nvprof, int64_t pid, struct piece sente
 
 static bool is_text_head(struct piece line)
 {
-	return (piece_begins(line, "Time(%)") || piece_begins(line, "Type  Time(%)")) && memmem(line.at, line.n, "Name", 4);
+	return (piece_begins(line, "Time(%)") || piece_begins(line, "Type  Time(%)")) &&
+	       memmem(line.at, line.n, "Name", 4);
 }
 
 static int read_line(struct nvprof *nvprof, struct piece line)
@@ -221,7 +238,8 @@ static int read_line(struct nvprof *nvprof, struct piece line)
 		return 0;
 	}
 	if (piece_begins(line, "Start  Duration"))
-		return sink_explain(nvprof->sink, -EPROTONOSUPPORT, "a trace as text cannot be told into columns: let nvprof print it with --csv");
+		return sink_explain(nvprof->sink, -EPROTONOSUPPORT,
+				    "a trace as text cannot be told into columns: let nvprof print it with --csv");
 	if (!nvprof->is_table)
 		return 0;
 	return nvprof->is_csv ? nvprof_csv_line(nvprof, line) : read_text_line(nvprof, line);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import_perf.c - perf.data: samples of perf record, with or without stacks.
  *
@@ -115,7 +116,10 @@ static void choose_event(struct perf *perf, const struct perf_event *event)
 		run->hz = (double)event->attr.sample_freq;
 	else
 		run->period = event->attr.sample_period;
-	snprintf(run->event, sizeof run->event, "%s", event->name[0] ? event->name : run->counts ? "events" : "cpu-clock");
+	snprintf(run->event, sizeof run->event, "%s",
+		 event->name[0] ? event->name
+		 : run->counts  ? "events"
+				: "cpu-clock");
 }
 
 /* Without a date the last sample is as of when the file was written. */
@@ -129,9 +133,13 @@ static uint64_t real_time(const struct perf *perf, uint64_t time_ns)
 	return MAX(perf->input->modified_ns - MIN(last - MIN(time_ns, last), perf->input->modified_ns), 1);
 }
 
-static int put_sample(struct perf *perf, const struct perf_event *event, const struct perf_sample *sample, uint16_t misc)
+static int put_sample(struct perf *perf, const struct perf_event *event, const struct perf_sample *sample,
+		      uint16_t misc)
 {
-	struct sample_row row = { .pid = sample->pid, .tid = sample->tid, .cpu = sample->cpu & 0xffff, .verdict = VERDICT_NO_PYTHON,
+	struct sample_row row = { .pid = sample->pid,
+				  .tid = sample->tid,
+				  .cpu = sample->cpu & 0xffff,
+				  .verdict = VERDICT_NO_PYTHON,
 				  .weight = sample->period };
 	int r;
 
@@ -189,8 +197,10 @@ static int read_record(struct perf *perf, const struct perf_record *record)
 
 static int read_perf(const struct import_input *input, struct sink *sink)
 {
-	CLEANUP(perf_done) struct perf perf = { .sink = sink, .input = input,
-						.file = { .sink = sink, .bytes = input->bytes, .n_bytes = input->n_bytes } };
+	CLEANUP(perf_done)
+	struct perf perf = { .sink = sink,
+			     .input = input,
+			     .file = { .sink = sink, .bytes = input->bytes, .n_bytes = input->n_bytes } };
 	int r;
 
 	r = perf_file_read(&perf.file);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import_pprof.c - pprof's profile.proto, packed with gzip or not: Go, perf_to_profile, py-spy's and our own.
  *
@@ -14,8 +15,18 @@
 
 enum { PPROF_PID = 1 };
 
-enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION, PROFILE_STRING,
-       PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_PERIOD = 12, PROFILE_DEFAULT = 14 };
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION,
+	PROFILE_PERIOD = 12,
+	PROFILE_DEFAULT = 14
+};
 
 static void pprof_done(struct pprof *pprof)
 {
@@ -45,7 +56,8 @@ static int add_number(const struct pprof *pprof, uint64_t number, struct numbers
 	int r;
 
 	if (to->n == PPROF_MOST_LOCATIONS)
-		return sink_explain(pprof->sink, -EBADMSG, "a sample has more than %d locations or values", PPROF_MOST_LOCATIONS);
+		return sink_explain(pprof->sink, -EBADMSG, "a sample has more than %d locations or values",
+				    PPROF_MOST_LOCATIONS);
 	r = grow(&to->items, to->n, &to->allocated, sizeof *to->items);
 	if (r >= 0)
 		to->items[to->n++] = number;
@@ -106,8 +118,9 @@ static int put_stack(struct pprof *pprof, const struct numbers *locations, int64
 	int r = 0;
 
 	for (size_t i = locations->n; i > 0 && r >= 0; i--) {
-		const struct id_slot *slot =
-			locations->items[i - 1] != 0 ? id_map_find(&pprof->location_ids, locations->items[i - 1]) : NULL;
+		const struct id_slot *slot = locations->items[i - 1] != 0
+						     ? id_map_find(&pprof->location_ids, locations->items[i - 1])
+						     : NULL;
 
 		if (!slot)
 			return damaged(pprof, "a sample has a location that is not there");
@@ -117,7 +130,8 @@ static int put_stack(struct pprof *pprof, const struct numbers *locations, int64
 	return r;
 }
 
-static int put_sample(struct pprof *pprof, const struct numbers *locations, const struct numbers *values, struct labels labels)
+static int put_sample(struct pprof *pprof, const struct numbers *locations, const struct numbers *values,
+		      struct labels labels)
 {
 	double value;
 	int64_t weight, count = 1, stack = 0;
@@ -203,7 +217,8 @@ static void choose_value(struct pprof *pprof)
 	for (size_t i = 0; i < pprof->n_types; i++) {
 		if (pprof->default_type != 0 && pprof->types[i].type == pprof->default_type)
 			pprof->shown = i;
-		if (is_one_of(pprof_string(pprof, pprof->types[i].type), (const char *const[]){ "samples", "sample" }, 2))
+		if (is_one_of(pprof_string(pprof, pprof->types[i].type), (const char *const[]){ "samples", "sample" },
+			      2))
 			pprof->counted = i;
 	}
 	type = pprof_string(pprof, pprof->types[pprof->shown].type);
@@ -212,7 +227,8 @@ static void choose_value(struct pprof *pprof)
 		if (is_one_of(unit, &units[i].name, 1))
 			pprof->unit = units[i].ns;
 	run->counts = pprof->unit == 0;
-	snprintf(run->event, sizeof run->event, "%.*s", (int)MIN(type.n, sizeof run->event - 1), type.n > 0 ? type.at : "");
+	snprintf(run->event, sizeof run->event, "%.*s", (int)MIN(type.n, sizeof run->event - 1),
+		 type.n > 0 ? type.at : "");
 }
 
 /* What a field of the profile says; one pass for each kind, since they may come in any order. */
@@ -225,16 +241,20 @@ static int read_field(struct pprof *pprof, enum pass pass, const struct wire_fie
 		unsigned number;
 		int (*read)(struct pprof *pprof, struct piece message);
 	} readers[] = {
-		{ PASS_STRINGS, PROFILE_SAMPLE_TYPE, read_type }, { PASS_STRINGS, PROFILE_STRING, add_string },
-		{ PASS_FUNCTIONS, PROFILE_FUNCTION, pprof_read_function }, { PASS_FUNCTIONS, PROFILE_MAPPING, pprof_read_mapping },
-		{ PASS_LOCATIONS, PROFILE_LOCATION, pprof_read_location }, { PASS_SAMPLES, PROFILE_SAMPLE, read_sample },
+		{ PASS_STRINGS, PROFILE_SAMPLE_TYPE, read_type },
+		{ PASS_STRINGS, PROFILE_STRING, add_string },
+		{ PASS_FUNCTIONS, PROFILE_FUNCTION, pprof_read_function },
+		{ PASS_FUNCTIONS, PROFILE_MAPPING, pprof_read_mapping },
+		{ PASS_LOCATIONS, PROFILE_LOCATION, pprof_read_location },
+		{ PASS_SAMPLES, PROFILE_SAMPLE, read_sample },
 	};
 	struct sink_run *run = sink_run(pprof->sink);
 
 	if (pass == PASS_STRINGS && !field->bytes.at) {
 		if (field->number == PROFILE_TIME && field->value < INT64_MAX)
 			run->started_ns = field->value;
-		else if (field->number == PROFILE_DURATION && field->value < INT64_MAX / 4 && run->started_ns < INT64_MAX / 2)
+		else if (field->number == PROFILE_DURATION && field->value < INT64_MAX / 4 &&
+			 run->started_ns < INT64_MAX / 2)
 			run->ended_ns = run->started_ns + field->value;
 		else if (field->number == PROFILE_DEFAULT)
 			pprof->default_type = field->value;
@@ -278,8 +298,10 @@ static int read_pprof(const struct import_input *input, struct sink *sink)
 		bytes.at = (const char *)unpacked;
 	}
 	if (r == -E2BIG)
-		return sink_explain(sink, -EBADMSG, "its %zu KiB unpack to more than %zu MiB; if you trust it, unpack it with gunzip "
-				    "and import the result", input->n_bytes >> 10, unzip_most(input->n_bytes) >> 20);
+		return sink_explain(sink, -EBADMSG,
+				    "its %zu KiB unpack to more than %zu MiB; if you trust it, unpack it with gunzip "
+				    "and import the result",
+				    input->n_bytes >> 10, unzip_most(input->n_bytes) >> 20);
 	if (r < 0)
 		return r == -ENOMEM ? r : sink_explain(sink, -EBADMSG, "it cannot be unpacked");
 	return read_profile(&pprof, bytes);
@@ -292,9 +314,11 @@ static bool is_pprof(const uint8_t *bytes, size_t n_bytes)
 					   bytes[1] <= 12 && bytes[2] == (1 << 3));
 }
 
+/* clang-format off */
 const struct importer import_pprof = {
 	.name = "pprof",
 	.summary = "pprof's profile.proto, packed or not",
 	.recognise = is_pprof,
 	.read = read_pprof,
 };
+/* clang-format on */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import_pstats.c - what cProfile and profile dump, and pstats reads.
  *
@@ -38,7 +39,8 @@ static int damaged(const struct pstats *pstats)
 /* (file, line, name) as the index of a function. */
 static int find_function(struct pstats *pstats, const struct marshal_value *key, uint32_t *ret)
 {
-	const struct marshal_value *file = marshal_item(pstats->marshal, key, 0), *line = marshal_item(pstats->marshal, key, 1);
+	const struct marshal_value *file = marshal_item(pstats->marshal, key, 0),
+				   *line = marshal_item(pstats->marshal, key, 1);
 	const struct marshal_value *name = marshal_item(pstats->marshal, key, 2);
 	struct sink_frame frame = { .kind = FRAME_PYTHON };
 	struct calls *calls = &pstats->calls;
@@ -78,8 +80,8 @@ static bool number_at(const struct pstats *pstats, const struct marshal_value *r
 	return true;
 }
 
-static int read_edge(struct pstats *pstats, uint32_t callee, uint32_t caller, const struct marshal_value *row, double calls,
-		     double own_s, double all_s)
+static int read_edge(struct pstats *pstats, uint32_t callee, uint32_t caller, const struct marshal_value *row,
+		     double calls, double own_s, double all_s)
 {
 	struct call_edge edge = { .caller = caller, .callee = callee };
 	struct calls *all = &pstats->calls;
@@ -93,13 +95,15 @@ static int read_edge(struct pstats *pstats, uint32_t callee, uint32_t caller, co
 		edge.total_weight = share * all_s * 1e9;
 	} else {
 		if (!number_at(pstats, row, 0, MAX_SECONDS * 1e9, &edge.calls) ||
-		    !number_at(pstats, row, 2, MAX_SECONDS, &edge.self_weight) || !number_at(pstats, row, 3, MAX_SECONDS, &edge.total_weight))
+		    !number_at(pstats, row, 2, MAX_SECONDS, &edge.self_weight) ||
+		    !number_at(pstats, row, 3, MAX_SECONDS, &edge.total_weight))
 			return damaged(pstats);
 		edge.self_weight *= 1e9;
 		edge.total_weight *= 1e9;
 	}
 	if (all->n_edges == MAX_EDGES)
-		return sink_explain(pstats->sink, -EBADMSG, "it has more than %d pairs of callers and functions", MAX_EDGES);
+		return sink_explain(pstats->sink, -EBADMSG, "it has more than %d pairs of callers and functions",
+				    MAX_EDGES);
 	r = grow(&all->edges, all->n_edges, &all->edges_allocated, sizeof *all->edges);
 	if (r >= 0)
 		all->edges[all->n_edges++] = edge;
@@ -121,7 +125,8 @@ static int read_entry(struct pstats *pstats, const struct marshal_value *key, co
 	for (size_t i = 0; i + 1 < callers->n_items && r >= 0; i += 2) {
 		r = find_function(pstats, marshal_item(pstats->marshal, callers, i), &caller);
 		if (r >= 0)
-			r = read_edge(pstats, index, caller, marshal_item(pstats->marshal, callers, i + 1), calls, own_s, all_s);
+			r = read_edge(pstats, index, caller, marshal_item(pstats->marshal, callers, i + 1), calls,
+				      own_s, all_s);
 	}
 	if (r < 0)
 		return r;
@@ -158,7 +163,8 @@ static bool is_pstats(const uint8_t *bytes, size_t n_bytes)
 {
 	if (n_bytes < 8 || (bytes[0] & 0x7f) != '{')
 		return false;
-	return ((bytes[1] & 0x7f) == '(' && bytes[2] == 3 && bytes[3] == 0) || ((bytes[1] & 0x7f) == ')' && bytes[2] == 3);
+	return ((bytes[1] & 0x7f) == '(' && bytes[2] == 3 && bytes[3] == 0) ||
+	       ((bytes[1] & 0x7f) == ')' && bytes[2] == 3);
 }
 
 const struct importer import_pstats = {

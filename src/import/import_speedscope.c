@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * import_speedscope.c - speedscope's own file format, which many profilers write.
  *
@@ -23,8 +24,8 @@ struct speedscope {
 	const struct import_input *input;
 	int64_t *frames; /* of the sink, by index of the file */
 	size_t n_frames;
-	double unit;     /* nanoseconds of a number; 0: it is no time */
-	double span_ns;  /* from the first time to the last, of all */
+	double unit;    /* nanoseconds of a number; 0: it is no time */
+	double span_ns; /* from the first time to the last, of all */
 	double first;
 };
 
@@ -32,8 +33,8 @@ struct speedscope {
 struct track {
 	struct speedscope *all;
 	pid_t tid;
-	double value;    /* where it is */
-	double given;    /* weights up to now, in nanoseconds or numbers */
+	double value; /* where it is */
+	double given; /* weights up to now, in nanoseconds or numbers */
 };
 
 static int damaged(const struct speedscope *all, const char *what)
@@ -45,7 +46,8 @@ static struct piece text_of(const json_t *object, const char *key)
 {
 	const json_t *text = json_object_get(object, key);
 
-	return json_is_string(text) ? (struct piece){ json_string_value(text), json_string_length(text) } : (struct piece){ 0 };
+	return json_is_string(text) ? (struct piece){ json_string_value(text), json_string_length(text) }
+				    : (struct piece){ 0 };
 }
 
 static double number_of(const json_t *object, const char *key)
@@ -97,7 +99,10 @@ static int put_weight(struct track *track, int64_t stack, double weight)
 {
 	struct speedscope *all = track->all;
 	double before = round(track->given);
-	struct sample_row row = { .pid = SPEEDSCOPE_PID, .tid = track->tid, .stack = stack, .verdict = VERDICT_APPROXIMATE,
+	struct sample_row row = { .pid = SPEEDSCOPE_PID,
+				  .tid = track->tid,
+				  .stack = stack,
+				  .verdict = VERDICT_APPROXIMATE,
 				  .end = stack > 0 ? STACK_COMPLETE : STACK_NO_UNWIND_INFO };
 	double ago_ns;
 
@@ -110,7 +115,7 @@ static int put_weight(struct track *track, int64_t stack, double weight)
 		return sink_total(all->sink, SPEEDSCOPE_PID, track->tid, stack, 1, row.weight);
 	ago_ns = all->span_ns - (track->value - all->first) * all->unit;
 	row.time_ns = all->input->modified_ns > ago_ns && ago_ns > 0 ? all->input->modified_ns - (uint64_t)ago_ns
-								      : MAX(all->input->modified_ns, 1);
+								     : MAX(all->input->modified_ns, 1);
 	return sink_sample(all->sink, &row);
 }
 
@@ -145,7 +150,7 @@ static int read_samples(struct track *track, const json_t *profile)
 struct open_stacks {
 	struct open_stack {
 		int64_t stack, frame;
-	} *items;
+	} * items;
 	size_t n, allocated;
 };
 
@@ -199,8 +204,8 @@ static bool read_unit(struct piece text, double *ret)
 	static const struct {
 		const char *name;
 		double ns;
-	} units[] = { { "nanoseconds", 1 }, { "microseconds", 1e3 }, { "milliseconds", 1e6 }, { "seconds", 1e9 }, { "none", 0 },
-		      { "bytes", 0 } };
+	} units[] = { { "nanoseconds", 1 }, { "microseconds", 1e3 }, { "milliseconds", 1e6 },
+		      { "seconds", 1e9 },   { "none", 0 },           { "bytes", 0 } };
 
 	for (size_t i = 0; i < N_ELEMENTS(units); i++) {
 		if (text.n == strlen(units[i].name) && memcmp(text.at, units[i].name, text.n) == 0) {
@@ -263,7 +268,10 @@ static int read_root(struct speedscope *all, const json_t *root)
 		return damaged(all, "its numbers have no unit that the format knows");
 	snprintf(run->command, sizeof run->command, "%s", json_string_value(json_object_get(root, "name")) ?: "");
 	run->counts = all->unit == 0;
-	snprintf(run->event, sizeof run->event, "%s", all->unit > 0 ? "speedscope" : unit.at[0] == 'b' ? "bytes" : "samples");
+	snprintf(run->event, sizeof run->event, "%s",
+		 all->unit > 0       ? "speedscope"
+		 : unit.at[0] == 'b' ? "bytes"
+				     : "samples");
 	find_span(all, profiles, unit);
 	r = read_frames(all, json_object_get(json_object_get(root, "shared"), "frames"));
 	for (size_t i = 0; i < n && r >= 0; i++) {
@@ -293,7 +301,8 @@ static int read_speedscope(const struct import_input *input, struct sink *sink)
 	int r;
 
 	if (has_too_many_values(input->bytes, input->n_bytes))
-		return sink_explain(sink, -EBADMSG, "it has more than %d values: export a shorter time, or fewer threads", MAX_VALUES);
+		return sink_explain(sink, -EBADMSG,
+				    "it has more than %d values: export a shorter time, or fewer threads", MAX_VALUES);
 	root = json_loadb((const char *)input->bytes, input->n_bytes, JSON_ALLOW_NUL, &error);
 	if (!root)
 		return sink_explain(sink, -EBADMSG, "line %d is no JSON: %.100s", error.line, error.text);

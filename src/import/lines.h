@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lines.h - text line by line, without copying it. */
 #ifndef PROBING_IMPORT_LINES_H
 #define PROBING_IMPORT_LINES_H
@@ -67,7 +68,8 @@ static inline bool piece_number(struct piece piece, uint64_t *ret)
 	for (size_t i = 0; i < piece.n; i++) {
 		unsigned digit = (unsigned char)piece.at[i] - '0';
 
-		if (digit > 9 || __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+		if (digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
 			return false;
 	}
 	*ret = value;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * marshal.c - see marshal.h.
  *
@@ -29,7 +30,9 @@ static int read_value(struct reader *reader, unsigned depth, uint32_t *ret);
 static int add_value(struct reader *reader, uint32_t *ret)
 {
 	struct marshal *to = reader->to;
-	int r = to->n_values == MARSHAL_MOST_VALUES ? -E2BIG : grow(&to->values, to->n_values, &to->values_allocated, sizeof *to->values);
+	int r = to->n_values == MARSHAL_MOST_VALUES
+			? -E2BIG
+			: grow(&to->values, to->n_values, &to->values_allocated, sizeof *to->values);
 
 	if (r < 0)
 		return r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* marshal.h - Python's marshal format, as far as profiles need it: numbers, text, tuples and dicts in each other. */
 #ifndef PROBING_IMPORT_MARSHAL_H
 #define PROBING_IMPORT_MARSHAL_H
@@ -8,10 +9,10 @@ enum marshal_type { MARSHAL_NONE, MARSHAL_INTEGER, MARSHAL_REAL, MARSHAL_TEXT, M
 
 struct marshal_value {
 	enum marshal_type type;
-	int64_t integer; /* also of a real, where it is whole */
-	double real;     /* also of an integer */
+	int64_t integer;   /* also of a real, where it is whole */
+	double real;       /* also of an integer */
 	struct piece text; /* borrowed from what was read */
-	uint32_t *items; /* values of a tuple; of a dict keys and values in turn */
+	uint32_t *items;   /* values of a tuple; of a dict keys and values in turn */
 	size_t n_items, items_allocated;
 };
 

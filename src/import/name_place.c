@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_place.c - see name_place.h. */
 #include "src/import/name_place.h"
 
@@ -31,8 +32,8 @@ struct piece name_without_place(struct piece name, struct piece file)
 	for (size_t from = 0; from < file.n; from++) {
 		struct piece left = inner;
 
-		if ((from == 0 || file.at[from - 1] == '/') && cut_end(&left, (struct piece){ file.at + from, file.n - from }) &&
-		    cut_end(&left, piece_of(" (")))
+		if ((from == 0 || file.at[from - 1] == '/') &&
+		    cut_end(&left, (struct piece){ file.at + from, file.n - from }) && cut_end(&left, piece_of(" (")))
 			return left;
 	}
 	return name;

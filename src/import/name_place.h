@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_place.h - names that say where a function stands, for readers that show names alone. */
 #ifndef PROBING_IMPORT_NAME_PLACE_H
 #define PROBING_IMPORT_NAME_PLACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nvprof.h - what the two notations of nvprof have in common. Private to import_nvprof.c and nvprof_csv.c. */
 #ifndef PROBING_IMPORT_NVPROF_H
 #define PROBING_IMPORT_NVPROF_H
@@ -9,10 +10,31 @@
 enum nvprof_type { NVPROF_NONE, NVPROF_ACTIVITIES, NVPROF_CALLS, NVPROF_RANGES };
 
 enum nvprof_column {
-	COLUMN_TYPE, COLUMN_TIME, COLUMN_CALLS, COLUMN_AVG, COLUMN_MIN, COLUMN_MAX, COLUMN_NAME,
-	COLUMN_START, COLUMN_DURATION, COLUMN_GRID_X, COLUMN_GRID_Y, COLUMN_GRID_Z, COLUMN_BLOCK_X, COLUMN_BLOCK_Y,
-	COLUMN_BLOCK_Z, COLUMN_REGISTERS, COLUMN_STATIC, COLUMN_DYNAMIC, COLUMN_SIZE, COLUMN_SOURCE, COLUMN_DESTINATION,
-	COLUMN_DEVICE, COLUMN_CONTEXT, COLUMN_STREAM, COLUMN_CORRELATION,
+	COLUMN_TYPE,
+	COLUMN_TIME,
+	COLUMN_CALLS,
+	COLUMN_AVG,
+	COLUMN_MIN,
+	COLUMN_MAX,
+	COLUMN_NAME,
+	COLUMN_START,
+	COLUMN_DURATION,
+	COLUMN_GRID_X,
+	COLUMN_GRID_Y,
+	COLUMN_GRID_Z,
+	COLUMN_BLOCK_X,
+	COLUMN_BLOCK_Y,
+	COLUMN_BLOCK_Z,
+	COLUMN_REGISTERS,
+	COLUMN_STATIC,
+	COLUMN_DYNAMIC,
+	COLUMN_SIZE,
+	COLUMN_SOURCE,
+	COLUMN_DESTINATION,
+	COLUMN_DEVICE,
+	COLUMN_CONTEXT,
+	COLUMN_STREAM,
+	COLUMN_CORRELATION,
 	N_COLUMNS
 };
 
@@ -20,12 +42,12 @@ struct nvprof {
 	struct sink *sink;
 	const char *file;
 	char command[512];
-	int64_t pid; /* GPU_UNKNOWN: not said */
-	bool has_trace;  /* rows have a trace to belong to */
-	bool is_ranges;  /* within "NVTX result:", where activities come a second time */
+	int64_t pid;    /* GPU_UNKNOWN: not said */
+	bool has_trace; /* rows have a trace to belong to */
+	bool is_ranges; /* within "NVTX result:", where activities come a second time */
 	bool is_csv, wants_units, is_table;
 	enum nvprof_type type;
-	int columns[N_COLUMNS]; /* where each stands, of a table in CSV; -1: nowhere */
+	int columns[N_COLUMNS];  /* where each stands, of a table in CSV; -1: nowhere */
 	double units[N_COLUMNS]; /* nanoseconds, or bytes */
 };
 

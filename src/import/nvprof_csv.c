@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nvprof_csv.c - tables of nvprof --csv: summaries, and traces of activities or of calls. Which it is its head says. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include "src/import/lines.h"
 #include "src/import/nvprof.h"
 
+/* clang-format off */
 static const char *const names[N_COLUMNS] = {
 	[COLUMN_TYPE] = "Type", [COLUMN_TIME] = "Time", [COLUMN_CALLS] = "Calls", [COLUMN_AVG] = "Avg", [COLUMN_MIN] = "Min",
 	[COLUMN_MAX] = "Max", [COLUMN_NAME] = "Name", [COLUMN_START] = "Start", [COLUMN_DURATION] = "Duration",
@@ -16,6 +18,7 @@ static const char *const names[N_COLUMNS] = {
 	[COLUMN_SOURCE] = "SrcMemType", [COLUMN_DESTINATION] = "DstMemType", [COLUMN_DEVICE] = "Device",
 	[COLUMN_CONTEXT] = "Context", [COLUMN_STREAM] = "Stream", [COLUMN_CORRELATION] = "Correlation_ID",
 };
+/* clang-format on */
 
 bool nvprof_csv_head(struct nvprof *nvprof, struct piece line)
 {
@@ -45,8 +48,11 @@ bool nvprof_csv_head(struct nvprof *nvprof, struct piece line)
 
 static double byte_unit(struct piece unit)
 {
-	return piece_is(unit, "KB") ? 1024 : piece_is(unit, "MB") ? 1 << 20 : piece_is(unit, "GB") ? 1 << 30
-	       : piece_is(unit, "B") ? 1 : 0;
+	return piece_is(unit, "KB")   ? 1024
+	       : piece_is(unit, "MB") ? 1 << 20
+	       : piece_is(unit, "GB") ? 1 << 30
+	       : piece_is(unit, "B")  ? 1
+				      : 0;
 }
 
 static void read_units(struct nvprof *nvprof, const struct piece *fields, size_t n)
@@ -83,7 +89,8 @@ static int64_t number_of(const struct row *row, enum nvprof_column column)
 	int64_t value;
 	double number;
 
-	if (!piece_decimal(field_of(row, column), &number) || !whole_number(number * row->nvprof->units[column], &value))
+	if (!piece_decimal(field_of(row, column), &number) ||
+	    !whole_number(number * row->nvprof->units[column], &value))
 		return GPU_UNKNOWN;
 	return value;
 }
@@ -108,7 +115,8 @@ static bool read_span(const struct row *row, struct gpu_span *ret)
 	return ret->name && ret->duration_ns >= 0 && ret->calls >= 0 && ret->min_ns >= 0 && ret->max_ns >= 0;
 }
 
-static void read_numbers(const struct row *row, const char *device, struct gpu_kernel_row *kernel, struct gpu_memcpy_row *copy)
+static void read_numbers(const struct row *row, const char *device, struct gpu_kernel_row *kernel,
+			 struct gpu_memcpy_row *copy)
 {
 	for (int i = 0; i < 3; i++) {
 		kernel->grid[i] = number_of(row, COLUMN_GRID_X + i);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * perf_file.c - the head of a perf.data file, its events, and where its records are.
  *
@@ -9,7 +10,10 @@
 #include <errno.h>
 
 enum {
-	HEADER_BYTES = 104, ATTR_LEAST = 64, PERF_RECORD_AUXTRACE_TYPE = 71, PERF_RECORD_COMPRESSED_TYPE = 81,
+	HEADER_BYTES = 104,
+	ATTR_LEAST = 64,
+	PERF_RECORD_AUXTRACE_TYPE = 71,
+	PERF_RECORD_COMPRESSED_TYPE = 81,
 	FIRST_OF_PERF = 64, /* types from there on are perf's own, without a trailer */
 };
 
@@ -27,7 +31,8 @@ static struct cursor open_section(const struct perf_file *file, struct section s
 {
 	if (section.offset > file->n_bytes || section.size > file->n_bytes - section.offset)
 		return (struct cursor){ .failed = true };
-	return (struct cursor){ .at = file->bytes + section.offset, .end = file->bytes + section.offset + section.size };
+	return (struct cursor){ .at = file->bytes + section.offset,
+				.end = file->bytes + section.offset + section.size };
 }
 
 static struct section read_section(struct cursor *in)
@@ -257,7 +262,8 @@ struct cursor perf_record_body(const struct perf_file *file, const struct perf_r
 {
 	struct perf_event_header header = perf_record_header(file, record);
 
-	return (struct cursor){ .at = file->bytes + record->at + sizeof header, .end = file->bytes + record->at + header.size };
+	return (struct cursor){ .at = file->bytes + record->at + sizeof header,
+				.end = file->bytes + record->at + header.size };
 }
 
 static const struct perf_event *event_by_id(const struct perf_file *file, uint64_t id)
@@ -281,7 +287,8 @@ const struct perf_event *perf_event_of(const struct perf_file *file, const struc
 /* Words of a trailer, in this order: TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER; the time's distance from the end. */
 static size_t time_from_end(uint64_t type)
 {
-	return 8 * (1 + bits_of(type & (PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)));
+	return 8 * (1 + bits_of(type &
+				(PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)));
 }
 
 static size_t sample_time_at(uint64_t type)
@@ -305,7 +312,8 @@ static uint64_t time_of(const struct perf_file *file, const struct perf_record *
 		skip(&body, sample_time_at(event->attr.sample_type));
 		return cursor_fixed(&body, 8);
 	}
-	if (!attr->sample_id_all || !(attr->sample_type & PERF_SAMPLE_TIME) || cursor_left(&body) < time_from_end(attr->sample_type))
+	if (!attr->sample_id_all || !(attr->sample_type & PERF_SAMPLE_TIME) ||
+	    cursor_left(&body) < time_from_end(attr->sample_type))
 		return 0;
 	body.at = body.end - time_from_end(attr->sample_type);
 	return cursor_fixed(&body, 8);
@@ -370,9 +378,11 @@ int perf_file_read(struct perf_file *file)
 	magic = cursor_fixed(&in, 8);
 	head_bytes = cursor_fixed(&in, 8);
 	if (magic == __builtin_bswap64(UINT64_C(0x32454c4946524550)))
-		return sink_explain(file->sink, -EPROTONOSUPPORT, "it was recorded on a machine of the other byte order");
+		return sink_explain(file->sink, -EPROTONOSUPPORT,
+				    "it was recorded on a machine of the other byte order");
 	if (head_bytes == 16)
-		return sink_explain(file->sink, -EPROTONOSUPPORT, "it was written to a pipe: let perf record write to a file");
+		return sink_explain(file->sink, -EPROTONOSUPPORT,
+				    "it was written to a pipe: let perf record write to a file");
 	attr_bytes = cursor_fixed(&in, 8);
 	attrs = read_section(&in);
 	data = read_section(&in);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perf_file.h - the parts of a perf.data file. Private to import_perf.c and its neighbours.
  *
  * Source: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h, Linux 6.12.
@@ -74,7 +75,7 @@ struct perf_sample {
 	uint32_t cpu;
 	const uint8_t *chain; /* n_chain words, not aligned; NULL: none */
 	size_t n_chain;
-	uint64_t abi; /* PERF_SAMPLE_REGS_ABI_* */
+	uint64_t abi;        /* PERF_SAMPLE_REGS_ABI_* */
 	const uint8_t *regs; /* a word for each bit of the event's mask; NULL: none */
 	const uint8_t *stack;
 	size_t stack_bytes;

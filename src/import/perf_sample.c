@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perf_sample.c - a sample of perf's, field by field, in the order of the kernel's perf_output_sample(). */
 #include <errno.h>
 
@@ -6,9 +7,9 @@
 /* What stands in a sample before the stack, and is understood; others behind it are not looked at. */
 enum {
 	KNOWN_BEFORE = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |
-		       PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ |
-		       PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER |
-		       PERF_SAMPLE_STACK_USER,
+		       PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+		       PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK |
+		       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 };
 
 static const uint8_t *skip(struct cursor *in, uint64_t n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * perf_stack.c - stacks of samples that perf took.
  *
@@ -63,7 +64,8 @@ static int add_process(struct perf_stacks *stacks, pid_t pid, struct address_spa
 
 	r = native_process_new(stacks->unwinder, space, &process.native);
 	if (r >= 0)
-		r = grow(&stacks->processes, stacks->n_processes, &stacks->processes_allocated, sizeof *stacks->processes);
+		r = grow(&stacks->processes, stacks->n_processes, &stacks->processes_allocated,
+			 sizeof *stacks->processes);
 	if (r >= 0 && slot)
 		slot->id = (uint32_t)stacks->n_processes;
 	else if (r >= 0)
@@ -115,7 +117,8 @@ void perf_stacks_kernel_map(struct perf_stacks *stacks, const struct mapping_sou
 		stacks->kernel_text = source->file_offset;
 		stacks->kernel_end = MIN(source->end, source->file_offset + MAX_KERNEL_BYTES);
 	} else if (source->start > stacks->kernel_text) {
-		stacks->kernel_end = MIN(stacks->kernel_end, source->start); /* older versions let it reach into modules */
+		stacks->kernel_end = MIN(stacks->kernel_end,
+					 source->start); /* older versions let it reach into modules */
 	}
 }
 
@@ -201,10 +204,12 @@ static int check_modules(struct perf_stacks *stacks)
 /* ---- Frames ---- */
 
 /* An address in the user's code, moved into the call instruction where it is a return address. */
-static int put_user(struct perf_stacks *stacks, struct perf_process *process, uint64_t address, bool without_cfi, int64_t parent,
-		    int64_t *ret)
+static int put_user(struct perf_stacks *stacks, struct perf_process *process, uint64_t address, bool without_cfi,
+		    int64_t parent, int64_t *ret)
 {
-	struct sink_frame frame = { .kind = FRAME_NATIVE, .has_address = true, .without_cfi = without_cfi, .address = address };
+	struct sink_frame frame = {
+		.kind = FRAME_NATIVE, .has_address = true, .without_cfi = without_cfi, .address = address
+	};
 	struct build_id own = { 0 };
 	const struct build_id *id;
 	struct module *module = NULL;
@@ -256,7 +261,8 @@ static bool read_regs(const struct perf_event_attr *attr, const struct perf_samp
 		return false;
 	for (unsigned bit = 0; bit < 64; bit++)
 		if (machine_perf_regs_mask >> bit & 1)
-			memcpy(&dump[n++], sample->regs + 8 * bits_of(attr->sample_regs_user & ((UINT64_C(1) << bit) - 1)), 8);
+			memcpy(&dump[n++],
+			       sample->regs + 8 * bits_of(attr->sample_regs_user & ((UINT64_C(1) << bit) - 1)), 8);
 	machine_regs_from_perf(dump, ret);
 	return true;
 }
@@ -280,7 +286,9 @@ static int copy_stack(struct perf_stacks *stacks, const struct perf_sample *samp
 static int put_unwound(struct perf_stacks *stacks, struct perf_process *process, const struct perf_sample *sample,
 		       const struct regs *regs, int64_t *stack, enum stack_end *ret_end)
 {
-	struct sample one = { .time_ns = sample->time_ns, .pid = sample->pid, .tid = sample->tid, .has_user = true, .regs = *regs };
+	struct sample one = {
+		.time_ns = sample->time_ns, .pid = sample->pid, .tid = sample->tid, .has_user = true, .regs = *regs
+	};
 	int r;
 
 	r = copy_stack(stacks, sample);
@@ -309,8 +317,8 @@ static uint64_t chain_at(const struct perf_sample *sample, size_t i)
 }
 
 /* From the outermost on. Words above PERF_CONTEXT_MAX say of what the ones behind them are; the first behind is exact. */
-static int put_chain(struct perf_stacks *stacks, struct perf_process *process, const struct perf_sample *sample, bool of_kernel,
-		     int64_t *stack)
+static int put_chain(struct perf_stacks *stacks, struct perf_process *process, const struct perf_sample *sample,
+		     bool of_kernel, int64_t *stack)
 {
 	uint64_t wanted = of_kernel ? (uint64_t)PERF_CONTEXT_KERNEL : (uint64_t)PERF_CONTEXT_USER;
 	size_t first = 0, end = 0, n = MIN(sample->n_chain, (size_t)MAX_CHAIN);
@@ -333,8 +341,8 @@ static int put_chain(struct perf_stacks *stacks, struct perf_process *process, c
 	return r;
 }
 
-int perf_stacks_put(struct perf_stacks *stacks, const struct perf_event *event, const struct perf_sample *sample, uint16_t misc,
-		    int64_t *ret, enum stack_end *ret_end)
+int perf_stacks_put(struct perf_stacks *stacks, const struct perf_event *event, const struct perf_sample *sample,
+		    uint16_t misc, int64_t *ret, enum stack_end *ret_end)
 {
 	bool is_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 	struct perf_process *process = find(stacks, sample->pid);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* perf_stack.h - the processes of a perf.data file, and stacks of their samples. Private. */
 #ifndef PROBING_IMPORT_PERF_STACK_H
 #define PROBING_IMPORT_PERF_STACK_H
@@ -43,7 +44,7 @@ int perf_stacks_exec(struct perf_stacks *stacks, pid_t pid);
  * where registers and stack were recorded, else out of the chain.
  * @misc: of the record's header. @ret: number of a stack; 0: none.
  */
-int perf_stacks_put(struct perf_stacks *stacks, const struct perf_event *event, const struct perf_sample *sample, uint16_t misc,
-		    int64_t *ret, enum stack_end *ret_end);
+int perf_stacks_put(struct perf_stacks *stacks, const struct perf_event *event, const struct perf_sample *sample,
+		    uint16_t misc, int64_t *ret, enum stack_end *ret_end);
 
 #endif

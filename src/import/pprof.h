@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pprof.h - what the files that read pprof's profiles share. Private to import_pprof.c and pprof_places.c. */
 #ifndef PROBING_IMPORT_PPROF_H
 #define PROBING_IMPORT_PPROF_H
@@ -48,7 +49,8 @@ static inline struct piece pprof_string(const struct pprof *pprof, uint64_t inde
 static inline int pprof_grow(struct pprof *pprof, void *array, size_t n, size_t *allocated, size_t size)
 {
 	if (n >= PPROF_MOST_ENTRIES)
-		return sink_explain(pprof->sink, -EBADMSG, "it has more than %d strings, functions, mappings or locations",
+		return sink_explain(pprof->sink, -EBADMSG,
+				    "it has more than %d strings, functions, mappings or locations",
 				    PPROF_MOST_ENTRIES);
 	return grow(array, n, allocated, size);
 }

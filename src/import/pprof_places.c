@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pprof_places.c - functions, files with code, and the places of pprof's profiles. */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,9 +21,11 @@ int pprof_read_function(struct pprof *pprof, struct piece message)
 	uint64_t of[6];
 	int r;
 
-	r = pprof_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->function_ids, of[1], pprof->n_functions) : -EBADMSG;
+	r = pprof_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->function_ids, of[1], pprof->n_functions)
+						       : -EBADMSG;
 	if (r >= 0)
-		r = pprof_grow(pprof, &pprof->functions, pprof->n_functions, &pprof->functions_allocated, sizeof *pprof->functions);
+		r = pprof_grow(pprof, &pprof->functions, pprof->n_functions, &pprof->functions_allocated,
+			       sizeof *pprof->functions);
 	if (r >= 0)
 		pprof->functions[pprof->n_functions++] = (struct pprof_function){ of[2], of[4], of[5] };
 	return r;
@@ -33,9 +36,11 @@ int pprof_read_mapping(struct pprof *pprof, struct piece message)
 	uint64_t of[7];
 	int r;
 
-	r = pprof_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->mapping_ids, of[1], pprof->n_mappings) : -EBADMSG;
+	r = pprof_numbers(message, of, N_ELEMENTS(of)) ? add_id(&pprof->mapping_ids, of[1], pprof->n_mappings)
+						       : -EBADMSG;
 	if (r >= 0)
-		r = pprof_grow(pprof, &pprof->mappings, pprof->n_mappings, &pprof->mappings_allocated, sizeof *pprof->mappings);
+		r = pprof_grow(pprof, &pprof->mappings, pprof->n_mappings, &pprof->mappings_allocated,
+			       sizeof *pprof->mappings);
 	if (r >= 0)
 		pprof->mappings[pprof->n_mappings++] = (struct pprof_mapping){ of[2], of[4], of[5], of[6] };
 	return r;
@@ -93,7 +98,9 @@ static int put_unnamed(struct pprof *pprof, const struct pprof_mapping *mapping,
 		n = snprintf(name, sizeof name, "%.*s", n_name > 0 ? n_name : 8, n_name > 0 ? at : "[kernel]");
 	else
 		n = snprintf(name, sizeof name, "%.*s+0x%" PRIx64, n_name, at, in_file);
-	return sink_frame(pprof->sink, &(struct sink_frame){ .kind = FRAME_NATIVE, .name = { name, (size_t)n }, .module = file }, frame);
+	return sink_frame(pprof->sink,
+			  &(struct sink_frame){ .kind = FRAME_NATIVE, .name = { name, (size_t)n }, .module = file },
+			  frame);
 }
 
 int pprof_read_location(struct pprof *pprof, struct piece message)
@@ -109,7 +116,8 @@ int pprof_read_location(struct pprof *pprof, struct piece message)
 	while (r >= 0 && wire_next(&in, &field)) {
 		if (field.number != 4 || !field.bytes.at)
 			continue;
-		r = n == PPROF_MOST_LINES ? sink_explain(pprof->sink, -EBADMSG, "a location has more than %d functions", PPROF_MOST_LINES)
+		r = n == PPROF_MOST_LINES ? sink_explain(pprof->sink, -EBADMSG, "a location has more than %d functions",
+							 PPROF_MOST_LINES)
 					  : grow(&lines, n, &allocated, sizeof *lines);
 		if (r >= 0)
 			lines[n++] = field.bytes;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sink.c - rows out of what importers read.
  *
@@ -51,7 +52,8 @@ int sink_step(struct sink *sink)
 {
 	int r;
 
-	if (++sink->n_put % ASK_ROWS == 0 && sink->input->keep_going && !sink->input->keep_going(sink->input->data, sink->n_put))
+	if (++sink->n_put % ASK_ROWS == 0 && sink->input->keep_going &&
+	    !sink->input->keep_going(sink->input->data, sink->n_put))
 		return -ECANCELED;
 	if (sink->into || sink->n_put % STEP_ROWS != 0)
 		return 0;
@@ -151,7 +153,8 @@ static int key_add(struct sink *sink, const void *bytes, size_t n)
 	return 0;
 }
 
-static int key_of(struct sink *sink, const int64_t *numbers, size_t n_numbers, const struct piece *pieces, size_t n_pieces)
+static int key_of(struct sink *sink, const int64_t *numbers, size_t n_numbers, const struct piece *pieces,
+		  size_t n_pieces)
 {
 	int r;
 
@@ -195,8 +198,9 @@ static int add_module(struct sink *sink, const struct sink_frame *frame, int64_t
 	build_id = piece_text(frame->build_id);
 	if (!path || !build_id)
 		return -ENOMEM;
-	return store_put_module(sink->store, &(struct module_row){ .module = *ret, .path = path,
-								   .build_id = build_id[0] ? build_id : NULL });
+	return store_put_module(
+		sink->store,
+		&(struct module_row){ .module = *ret, .path = path, .build_id = build_id[0] ? build_id : NULL });
 }
 
 static int add_function(struct sink *sink, const struct sink_frame *frame, int64_t module, int64_t *ret)
@@ -219,9 +223,13 @@ static int add_function(struct sink *sink, const struct sink_frame *frame, int64
 	file = piece_text(frame->file);
 	if (!name || !file)
 		return -ENOMEM;
-	return store_put_function(sink->store, &(struct function_row){ .function = *ret, .name = name, .kind = frame->kind,
-			.file = file[0] ? file : NULL, .first_line = MAX(frame->first_line, 0),
-			.module = frame->kind == FRAME_PYTHON ? 0 : module });
+	return store_put_function(sink->store,
+				  &(struct function_row){ .function = *ret,
+							  .name = name,
+							  .kind = frame->kind,
+							  .file = file[0] ? file : NULL,
+							  .first_line = MAX(frame->first_line, 0),
+							  .module = frame->kind == FRAME_PYTHON ? 0 : module });
 }
 
 static bool ends_with(struct piece piece, const char *ending)
@@ -242,8 +250,11 @@ int sink_frame(struct sink *sink, const struct sink_frame *given, int64_t *ret)
 {
 	struct sink_frame texts = *given;
 	const struct sink_frame *frame = &texts;
-	struct frame_row row = { .kind = frame->kind, .line = MAX(frame->line, 0), .has_address = frame->has_address,
-				 .address = frame->has_address ? frame->address : 0, .without_cfi = frame->without_cfi,
+	struct frame_row row = { .kind = frame->kind,
+				 .line = MAX(frame->line, 0),
+				 .has_address = frame->has_address,
+				 .address = frame->has_address ? frame->address : 0,
+				 .without_cfi = frame->without_cfi,
 				 .inlined_into = frame->inlined_into };
 	int r;
 
@@ -259,8 +270,8 @@ int sink_frame(struct sink *sink, const struct sink_frame *given, int64_t *ret)
 	if (r >= 0)
 		r = add_function(sink, frame, row.module, &row.function);
 	if (r >= 0) {
-		const int64_t numbers[] = { row.kind, row.function, row.module, row.line, row.has_address, (int64_t)row.address,
-					    row.without_cfi, row.inlined_into };
+		const int64_t numbers[] = { row.kind,        row.function,         row.module,      row.line,
+					    row.has_address, (int64_t)row.address, row.without_cfi, row.inlined_into };
 
 		r = key_of(sink, numbers, N_ELEMENTS(numbers), NULL, 0);
 	}
@@ -286,7 +297,8 @@ int sink_stack(struct sink *sink, int64_t parent, int64_t frame, int64_t *ret)
 	if (row.depth >= MAX_DEPTH)
 		return sink_explain(sink, -EBADMSG, "a stack has more than %d frames", MAX_DEPTH);
 	if (sink->stacks.n >= MAX_STACKS)
-		return sink_explain(sink, -EBADMSG, "it has more than %d different stacks: export a part of it", MAX_STACKS);
+		return sink_explain(sink, -EBADMSG, "it has more than %d different stacks: export a part of it",
+				    MAX_STACKS);
 	r = ids_add(&sink->stacks, key, sizeof key, &row.stack);
 	if (r > 0) {
 		r = grow(&sink->depths, sink->n_depths, &sink->depths_allocated, sizeof *sink->depths);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sink.h - where importers put what they read: equal names, places and stacks become one row. Private.
  *
  * All: 0 or negative errno; -EBADMSG where numbers lead nowhere or add up to too much.
@@ -31,7 +32,7 @@ struct sink_run {
 	double hz;
 	uint64_t period;
 	unsigned cpus;
-	bool counts;        /* weights are numbers of the event, not nanoseconds */
+	bool counts; /* weights are numbers of the event, not nanoseconds */
 	bool kernel_frames;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sink_end.c - what is only known when all has been read: the order of samples, sums, what the run was. */
 #include <errno.h>
 #include <stdio.h>
@@ -39,8 +40,11 @@ static int put_sums(struct sink *sink)
 	for (size_t i = 0; i < sink->n_sums && r >= 0; i++) {
 		const struct sink_total *sum = &sink->sums[i];
 
-		r = store_put_total(sink->store, &(struct total_row){ .pid = sum->pid, .tid = sum->tid, .stack = sum->stack,
-								      .samples = sum->samples, .weight = sum->weight });
+		r = store_put_total(sink->store, &(struct total_row){ .pid = sum->pid,
+								      .tid = sum->tid,
+								      .stack = sum->stack,
+								      .samples = sum->samples,
+								      .weight = sum->weight });
 		if (r >= 0)
 			r = sink_step(sink);
 	}
@@ -69,9 +73,16 @@ static int put_run(struct sink *sink, const char *format, const char *version)
 	const struct sink_run *run = &sink->run;
 	const char *slash = strrchr(sink->input->name, '/');
 	CLEANUP(freep) char *command = NULL;
-	struct run_row row = { .mode = "imported", .stack_source = format, .host = run->host, .kernel = run->kernel,
-			       .probing = version, .python = run->python[0] ? run->python : NULL, .pid = sink->first_pid,
-			       .hz = run->hz, .kernel_frames = run->kernel_frames, .cpus = run->cpus };
+	struct run_row row = { .mode = "imported",
+			       .stack_source = format,
+			       .host = run->host,
+			       .kernel = run->kernel,
+			       .probing = version,
+			       .python = run->python[0] ? run->python : NULL,
+			       .pid = sink->first_pid,
+			       .hz = run->hz,
+			       .kernel_frames = run->kernel_frames,
+			       .cpus = run->cpus };
 	uint64_t ended;
 	int r;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sink_gpu.c - what ran on GPUs: rows of tables, and stacks of one function.
  *

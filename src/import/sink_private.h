@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sink_private.h - what the files that make up the sink share. */
 #ifndef PROBING_IMPORT_SINK_PRIVATE_H
 #define PROBING_IMPORT_SINK_PRIVATE_H
@@ -16,7 +17,7 @@ struct sink {
 		pid_t pid, tid;
 		int64_t stack;
 		uint64_t samples, weight;
-	} *sums; /* by the numbers of totals */
+	} * sums; /* by the numbers of totals */
 	size_t n_sums, sums_allocated;
 	uint32_t *depths; /* by the numbers of stacks */
 	size_t n_depths, depths_allocated;

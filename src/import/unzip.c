@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unzip.c - see unzip.h. */
 #include "src/import/unzip.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unzip.h - what gzip packed. */
 #ifndef PROBING_IMPORT_UNZIP_H
 #define PROBING_IMPORT_UNZIP_H

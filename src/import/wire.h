@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wire.h - messages of protocol buffers, field by field, without a copy.
  *
  * Source: protobuf.dev, "Encoding".

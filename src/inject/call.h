@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* call.h - a stopped thread makes calls for us, and puts itself back. Private; one file per machine.
  *
  * Below the thread's stack, and its red zone, goes a signal frame with all that it was: registers, vector state, signal mask.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* call_other.c - machines whose signal frames nobody has written down here yet: see call.h and call_x86_64.c. */
 #include "src/inject/call.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* call_x86_64.c - see call.h.
  *
  * Sources: arch/x86/kernel/signal_64.c and fpu/signal.c of Linux 6.12 (what rt_sigreturn(2) reads, and checks),
@@ -26,16 +27,23 @@ enum {
 	RED_ZONE = 128,
 	FRAME_ALIGNMENT = 16,
 	VECTOR_ALIGNMENT = 64,
-	LEGACY_BYTES = 512, HEADER_BYTES = 64, /* of the XSAVE area */
-	SOFTWARE_AT = 464, FEATURES_AT = 464,  /* ptrace(2) has the features there, the kernel's frames more */
-	MAGIC_1 = 0x46505853, MAGIC_2 = 0x46505845,
-	FLAG_TRAP = 0x100, FLAG_DIRECTION = 0x400,
+	LEGACY_BYTES = 512,
+	HEADER_BYTES = 64, /* of the XSAVE area */
+	SOFTWARE_AT = 464,
+	FEATURES_AT = 464, /* ptrace(2) has the features there, the kernel's frames more */
+	MAGIC_1 = 0x46505853,
+	MAGIC_2 = 0x46505845,
+	FLAG_TRAP = 0x100,
+	FLAG_DIRECTION = 0x400,
 	CONTEXT_FLAGS = 1 | 2 | 4, /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
-	NO_STACK_MODE = 4,         /* sigaltstack(2) knows no such mode: rt_sigreturn(2) then leaves that stack as it is */
-	ERESTART_FIRST = 512, ERESTART_LAST = 514, ERESTART_BLOCK = 516,
+	NO_STACK_MODE = 4, /* sigaltstack(2) knows no such mode: rt_sigreturn(2) then leaves that stack as it is */
+	ERESTART_FIRST = 512,
+	ERESTART_LAST = 514,
+	ERESTART_BLOCK = 516,
 	SYSTEM_CALL_BYTES = 2,
 	MAX_STEPS = 400,
-	LIBC_FIRST_SIGNAL = 32, LIBC_N_SIGNALS = 2, /* cancellation, and setuid(2) of all threads: never blocked */
+	LIBC_FIRST_SIGNAL = 32,
+	LIBC_N_SIGNALS = 2, /* cancellation, and setuid(2) of all threads: never blocked */
 };
 #define TILE_FEATURES (UINT64_C(3) << 17) /* AMX: of those that asked for it */
 
@@ -108,7 +116,8 @@ int call_look(struct call *call)
 	machine_regs_from_status(call->status, &call->regs);
 	call->frame = 0;
 	call->in = (struct place_call){ .number = (long)registers->orig_rax,
-					.arguments = { registers->rdi, registers->rsi, registers->rdx, registers->r10, registers->r8, registers->r9 } };
+					.arguments = { registers->rdi, registers->rsi, registers->rdx, registers->r10,
+						       registers->r8, registers->r9 } };
 	return 0;
 }
 
@@ -155,7 +164,9 @@ static int read_vectors(struct call *call)
 static bool is_in_sequence(const struct call *call)
 {
 	struct __ptrace_rseq_configuration where;
-	struct { uint64_t versions, start, n_bytes, abort; } section;
+	struct {
+		uint64_t versions, start, n_bytes, abort;
+	} section;
 	uint64_t address;
 	struct iovec to = { &address, sizeof address }, from;
 
@@ -179,11 +190,31 @@ static int fill_registers(const struct call *call, struct signal_frame *frame)
 	int64_t error = -(int64_t)now->rax;
 
 	*frame = (struct signal_frame){
-		.restorer = call->restorer, .flags = CONTEXT_FLAGS, .stack_mode = NO_STACK_MODE,
-		.r8 = now->r8, .r9 = now->r9, .r10 = now->r10, .r11 = now->r11, .r12 = now->r12, .r13 = now->r13, .r14 = now->r14,
-		.r15 = now->r15, .di = now->rdi, .si = now->rsi, .bp = now->rbp, .bx = now->rbx, .dx = now->rdx, .ax = now->rax,
-		.cx = now->rcx, .sp = now->rsp, .ip = now->rip, .eflags = now->eflags,
-		.cs = (uint16_t)now->cs, .gs = (uint16_t)now->gs, .fs = (uint16_t)now->fs, .ss = (uint16_t)now->ss,
+		.restorer = call->restorer,
+		.flags = CONTEXT_FLAGS,
+		.stack_mode = NO_STACK_MODE,
+		.r8 = now->r8,
+		.r9 = now->r9,
+		.r10 = now->r10,
+		.r11 = now->r11,
+		.r12 = now->r12,
+		.r13 = now->r13,
+		.r14 = now->r14,
+		.r15 = now->r15,
+		.di = now->rdi,
+		.si = now->rsi,
+		.bp = now->rbp,
+		.bx = now->rbx,
+		.dx = now->rdx,
+		.ax = now->rax,
+		.cx = now->rcx,
+		.sp = now->rsp,
+		.ip = now->rip,
+		.eflags = now->eflags,
+		.cs = (uint16_t)now->cs,
+		.gs = (uint16_t)now->gs,
+		.fs = (uint16_t)now->fs,
+		.ss = (uint16_t)now->ss,
 	};
 	if ((int64_t)now->orig_rax < 0)
 		return 0;

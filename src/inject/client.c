@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* client.c - the way to an agent, and the talk with it: see inject.h.
  *
  * Its socket's name belongs to a network namespace. Where that is not ours, a child enters it, connects, and ends: the
@@ -28,7 +29,9 @@ static int connect_by_name(int fd, const char *name)
 	size_t n = strnlen(name, sizeof address.sun_path - 1);
 
 	memcpy(address.sun_path + 1, name, n);
-	return connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0 ? -errno : 0;
+	return connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0
+		       ? -errno
+		       : 0;
 }
 
 static bool is_ours(pid_t pid, const char *namespace)
@@ -58,7 +61,10 @@ static int enter(pid_t pid, const char *namespace)
 /* The socket must be made there: it belongs to the namespace of who makes it. */
 static void connect_in_child(pid_t pid, const char *name, int to)
 {
-	union { struct cmsghdr header; char bytes[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
 	int r, fd = -1;
 	struct iovec part = { &r, sizeof r };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
@@ -81,10 +87,15 @@ static void connect_in_child(pid_t pid, const char *name, int to)
 
 static int receive_socket(int from, int *ret)
 {
-	union { struct cmsghdr header; char bytes[CMSG_SPACE(sizeof(int))]; } control = { 0 };
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
 	int r = -EIO;
 	struct iovec part = { &r, sizeof r };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+	};
 	ssize_t n = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
 
 	if (n != (ssize_t)sizeof r)

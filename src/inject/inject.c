@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* inject.c - the order of it all: see inject.h.
  *
  * Threads are tried one after the other, those first that sleep in a call which can be begun again. A refused try stops a
@@ -92,8 +93,8 @@ static bool is_same_file(struct injection *in)
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)in->target->pid, (int)in->fd);
-	return fstat(elf_file_fd(in->library.elf), &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino &&
-	       ours.st_dev == theirs.st_dev;
+	return fstat(elf_file_fd(in->library.elf), &ours) == 0 && stat(path, &theirs) == 0 &&
+	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
 static void close_file(struct injection *in)
@@ -162,8 +163,8 @@ static int make_file(struct injection *in)
 
 static int map_code(struct injection *in)
 {
-	const uint64_t arguments[6] = { 0, STUB_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, (uint64_t)in->fd,
-					in->library.stub_offset & ~(uint64_t)(PAGE - 1) };
+	const uint64_t arguments[6] = { 0,           STUB_BYTES,       PROT_READ | PROT_EXEC,
+					MAP_PRIVATE, (uint64_t)in->fd, in->library.stub_offset & ~(uint64_t)(PAGE - 1) };
 	int64_t got;
 	int r = system_call(in, SYS_mmap, arguments, &got);
 
@@ -176,10 +177,19 @@ static int put_stub(struct injection *in, uint64_t entry)
 {
 	const struct inject_target *target = in->target;
 	struct agent_stub stub = {
-		.pthread_create = target->pthread_create, .pthread_self = target->pthread_self,
-		.pthread_detach = target->pthread_detach, .dlopen = target->dlopen, .dlsym = target->dlsym,
-		.dlerror = target->dlerror, .errno_location = target->errno_location, .close = target->close, .entry = entry,
-		.fd = in->is_copied ? (int32_t)in->fd : -1, .options = in->options->agent, .entry_name = AGENT_ENTRY, .create_error = -1,
+		.pthread_create = target->pthread_create,
+		.pthread_self = target->pthread_self,
+		.pthread_detach = target->pthread_detach,
+		.dlopen = target->dlopen,
+		.dlsym = target->dlsym,
+		.dlerror = target->dlerror,
+		.errno_location = target->errno_location,
+		.close = target->close,
+		.entry = entry,
+		.fd = in->is_copied ? (int32_t)in->fd : -1,
+		.options = in->options->agent,
+		.entry_name = AGENT_ENTRY,
+		.create_error = -1,
 	};
 
 	/* glibc knows a library by the path it was loaded by: this is nobody else's. */
@@ -244,7 +254,8 @@ static int find_calls(struct injection *in)
 		return -ENOMEM;
 	if (remote_read(target->remote, RADDR(target->code_start), code, n_bytes) < 0 ||
 	    call_find(code, n_bytes, target->code_start, &in->call) < 0)
-		return say(in->result, -EOPNOTSUPP, "the libc of process %d is of a kind that is not known here", (int)target->pid);
+		return say(in->result, -EOPNOTSUPP, "the libc of process %d is of a kind that is not known here",
+			   (int)target->pid);
 	return 0;
 }
 
@@ -349,15 +360,18 @@ static int try_until_due(struct injection *in, uint64_t entry)
 	trace_prepare();
 	while ((r = try_all(in, entry)) == -EAGAIN) {
 		if (monotonic_ns() >= due_ns)
-			return say(in->result, -EBUSY, "no thread of process %d was at a place where the agent can be loaded safely, in "
-				   "%u tries: try again, or with a longer --wait", (int)in->target->pid, in->result->n_tries);
+			return say(in->result, -EBUSY,
+				   "no thread of process %d was at a place where the agent can be loaded safely, in "
+				   "%u tries: try again, or with a longer --wait",
+				   (int)in->target->pid, in->result->n_tries);
 		nap(BETWEEN_ROUNDS_US);
 		r = address_space_load(in->target->space);
 		if (r < 0)
 			return r;
 	}
 	if (r == -ECANCELED)
-		return say(in->result, -EBUSY, "process %d was stopped or signalled at that moment, and nothing was loaded: try again",
+		return say(in->result, -EBUSY,
+			   "process %d was stopped or signalled at that moment, and nothing was loaded: try again",
 			   (int)in->target->pid);
 	return r;
 }
@@ -413,11 +427,14 @@ static int wait_for_agent(struct injection *in)
 		if (stub.is_done && state->status == AGENT_ARMED)
 			return 0;
 		if (stub.is_done && state->status == AGENT_OFF)
-			return say(in->result, -EOPNOTSUPP, "the agent in process %d has switched itself off: %s", (int)pid, state->reason);
+			return say(in->result, -EOPNOTSUPP, "the agent in process %d has switched itself off: %s",
+				   (int)pid, state->reason);
 		nap(500);
 	}
-	return say(in->result, -ETIMEDOUT, "process %d has a thread for the agent, which waits for the process' dynamic loader: it goes "
-		   "on by itself", (int)pid);
+	return say(in->result, -ETIMEDOUT,
+		   "process %d has a thread for the agent, which waits for the process' dynamic loader: it goes "
+		   "on by itself",
+		   (int)pid);
 }
 
 /* ---- Whole ---- */
@@ -435,8 +452,10 @@ static int look_for_agent(struct injection *in, uint64_t *ret_entry)
 	if (r >= 0)
 		r = read_state(in, state);
 	if (r == -EXDEV)
-		return say(in->result, r, "another version of the agent is in process %d: only that version's probing can use it, or "
-			   "detach it", (int)in->target->pid);
+		return say(in->result, r,
+			   "another version of the agent is in process %d: only that version's probing can use it, or "
+			   "detach it",
+			   (int)in->target->pid);
 	if (r < 0)
 		return r;
 	*ret_entry = base + in->library.entry;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* inject.h - load the agent into a running Python process, find the one that is there, talk to it.
  *
  * A thread of the process is stopped where our own unwinder says that it is safe to call libc (place.h), runs a few system
@@ -15,9 +16,9 @@
 enum { INJECT_WHY_BYTES = 512 };
 
 struct inject_options {
-	const char *library;   /* the agent's file, as this process sees it */
-	uint32_t agent;        /* options of its start */
-	unsigned patience_ms;  /* for a thread at a safe place */
+	const char *library;  /* the agent's file, as this process sees it */
+	uint32_t agent;       /* options of its start */
+	unsigned patience_ms; /* for a thread at a safe place */
 };
 
 struct inject_result {
@@ -53,7 +54,7 @@ int agent_connect(pid_t pid, const struct agent_state *state, int *ret);
 /* A conversation with it. */
 struct agent_talk {
 	int fd;
-	char *bytes; /* PROTOCOL_MAX_BYTES */
+	char *bytes;      /* PROTOCOL_MAX_BYTES */
 	size_t n, n_used; /* that have come; of them, those of the last message */
 };
 int agent_talk_begin(int fd, struct agent_talk *ret); /* takes fd, also on failure. -ENOMEM */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* place.c - see place.h. */
 #include "src/inject/place.h"
 
@@ -23,6 +24,7 @@ struct place_names {
 };
 
 /* Of libc: what holds no lock of libc's while it runs or waits. Sorted. */
+/* clang-format off */
 static const char *const allowed[] = {
 	"__clock_gettime", "__close", "__connect", "__errno_location", "__fcntl", "__libc_read", "__libc_write", "__poll", "__poll_chk",
 	"__read", "__read_chk", "__recv", "__recv_chk", "__sched_yield", "__select", "__send", "__wait", "__waitpid", "__write",
@@ -37,8 +39,10 @@ static const char *const allowed[] = {
 	"sendfile64", "sendmmsg", "sendmsg", "sendto", "shutdown", "sigsuspend", "sigtimedwait", "sigwait", "sigwaitinfo", "socket", "splice",
 	"stat", "stat64", "statx", "syscall", "time", "unlink", "usleep", "wait", "wait3", "wait4", "waitid", "waitpid", "write", "writev",
 };
+/* clang-format on */
 
 /* In any module. Sorted. */
+/* clang-format off */
 static const char *const refused[] = {
 	"_Exit", "_Fork", "_ZdaPv", "_ZdaPvm", "_ZdlPv", "_ZdlPvm", "_Znam", "_ZnamRKSt9nothrow_t", "_Znwm", "_ZnwmRKSt9nothrow_t",
 	"__libc_calloc", "__libc_fork", "__libc_free", "__libc_malloc", "__libc_memalign", "__libc_realloc", "aligned_alloc",
@@ -48,6 +52,7 @@ static const char *const refused[] = {
 	"pthread_exit", "pvalloc", "quick_exit", "realloc", "reallocarray", "sdallocx", "tc_calloc", "tc_free", "tc_malloc", "tc_realloc",
 	"valloc", "vfork",
 };
+/* clang-format on */
 
 static int compare_names(const void *a, const void *b)
 {
@@ -61,7 +66,8 @@ static bool is_among(const char *name, const char *const *names, size_t n)
 
 static bool is_of_libc(const struct module *module)
 {
-	return is_library(module, "libc") || is_library(module, "libpthread") || is_library(module, "libdl") || is_library(module, "librt");
+	return is_library(module, "libc") || is_library(module, "libpthread") || is_library(module, "libdl") ||
+	       is_library(module, "librt");
 }
 
 static bool is_loader(const struct module *module)
@@ -101,7 +107,8 @@ static int add_symbol(struct place_names *names, const GElf_Sym *symbol, const c
 	if (grow(&names->ranges, names->n, &names->allocated, sizeof *names->ranges) < 0)
 		return -ENOMEM;
 	names->ranges[names->n++] = (struct named_range){ symbol->st_value, symbol->st_value + symbol->st_size,
-							   libc && !is_refused && is_among(name, allowed, N_ELEMENTS(allowed)) };
+							  libc && !is_refused &&
+								  is_among(name, allowed, N_ELEMENTS(allowed)) };
 	return 0;
 }
 
@@ -228,10 +235,28 @@ static int look_at(struct inject_target *target, const struct native_frame *fram
 static bool is_plain_call(const struct place_call *call)
 {
 	static const long plain[] = {
-		SYS_read, SYS_write, SYS_recvfrom, SYS_sendto, SYS_recvmsg, SYS_sendmsg, SYS_accept4, SYS_connect, SYS_pselect6, SYS_ppoll,
-		SYS_epoll_pwait, SYS_nanosleep, SYS_clock_nanosleep, SYS_wait4, SYS_waitid, SYS_rt_sigtimedwait,
+		SYS_read,
+		SYS_write,
+		SYS_recvfrom,
+		SYS_sendto,
+		SYS_recvmsg,
+		SYS_sendmsg,
+		SYS_accept4,
+		SYS_connect,
+		SYS_pselect6,
+		SYS_ppoll,
+		SYS_epoll_pwait,
+		SYS_nanosleep,
+		SYS_clock_nanosleep,
+		SYS_wait4,
+		SYS_waitid,
+		SYS_rt_sigtimedwait,
 #ifdef SYS_poll
-		SYS_poll, SYS_select, SYS_epoll_wait, SYS_accept, SYS_pause,
+		SYS_poll,
+		SYS_select,
+		SYS_epoll_wait,
+		SYS_accept,
+		SYS_pause,
 #endif
 	};
 
@@ -295,13 +320,19 @@ int place_is_safe(struct inject_target *target, pid_t tid, const struct regs *re
 {
 	CLEANUP(freep) struct place_frame *frames = NULL;
 	struct sample sample = {
-		.time_ns = monotonic_ns(), .pid = target->pid, .tid = tid, .has_user = true, .is_held = true, .regs = *regs,
+		.time_ns = monotonic_ns(),
+		.pid = target->pid,
+		.tid = tid,
+		.has_user = true,
+		.is_held = true,
+		.regs = *regs,
 		.stack = target->stack_bytes,
 	};
 	ssize_t n;
 	int r;
 
-	n = remote_read_some(target->remote, RADDR(regs->value[MACHINE_REG_SP]), target->stack_bytes, SAMPLE_STACK_BYTES);
+	n = remote_read_some(target->remote, RADDR(regs->value[MACHINE_REG_SP]), target->stack_bytes,
+			     SAMPLE_STACK_BYTES);
 	sample.stack_bytes = n > 0 ? (size_t)n : 0;
 	r = native_unwind(target->native, &sample, target->remote, &target->walked);
 	if (r < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* place.h - whether a thread that stands still is where libc may be called by it. Private.
  *
  * Calling pthread_create() and dlopen() needs locks of the allocator, of the dynamic loader and of libc's threads. A thread

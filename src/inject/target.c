@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target.c - see target.h. */
 #include "src/inject/target.h"
 
@@ -123,10 +124,18 @@ static const struct {
 	const char *name;
 	size_t at;
 } functions[] = {
-#define FUNCTION(name, member) { name, offsetof(struct inject_target, member) }
-	FUNCTION("pthread_create", pthread_create), FUNCTION("pthread_self", pthread_self),
-	FUNCTION("pthread_detach", pthread_detach), FUNCTION("dlopen", dlopen), FUNCTION("dlsym", dlsym),
-	FUNCTION("dlerror", dlerror), FUNCTION("__errno_location", errno_location), FUNCTION("close", close),
+#define FUNCTION(name, member)                                                                                         \
+	{                                                                                                              \
+		name, offsetof(struct inject_target, member)                                                           \
+	}
+	FUNCTION("pthread_create", pthread_create),
+	FUNCTION("pthread_self", pthread_self),
+	FUNCTION("pthread_detach", pthread_detach),
+	FUNCTION("dlopen", dlopen),
+	FUNCTION("dlsym", dlsym),
+	FUNCTION("dlerror", dlerror),
+	FUNCTION("__errno_location", errno_location),
+	FUNCTION("close", close),
 #undef FUNCTION
 };
 
@@ -145,7 +154,8 @@ static void find_in(struct inject_target *target, struct elf_file *elf, int64_t 
 	for (size_t i = 0; i < N_ELEMENTS(functions); i++) {
 		uint64_t value, n_bytes;
 
-		if (*function_at(target, i) == 0 && elf_file_symbol(elf, functions[i].name, &value, &n_bytes) == 0 && value != 0)
+		if (*function_at(target, i) == 0 && elf_file_symbol(elf, functions[i].name, &value, &n_bytes) == 0 &&
+		    value != 0)
 			*function_at(target, i) = value + (uint64_t)bias;
 	}
 }
@@ -162,8 +172,10 @@ static int find_functions(struct inject_target *target, char *why)
 		if (!mapping->executable || !mapping->module)
 			continue;
 		if (strstr(path_base_name(mapping->module->path), "ld-musl"))
-			return refuse(why, -EOPNOTSUPP, "process %d runs on musl: the agent is for glibc", (int)target->pid);
-		if (!is_libc(mapping->module) || address_space_resolve(target->space, mapping->start, &module, &address) < 0 ||
+			return refuse(why, -EOPNOTSUPP, "process %d runs on musl: the agent is for glibc",
+				      (int)target->pid);
+		if (!is_libc(mapping->module) ||
+		    address_space_resolve(target->space, mapping->start, &module, &address) < 0 ||
 		    module_elf(module, &elf) < 0)
 			continue;
 		find_in(target, elf, mapping->bias);
@@ -173,12 +185,14 @@ static int find_functions(struct inject_target *target, char *why)
 		}
 	}
 	if (!target->code_start)
-		return refuse(why, -EOPNOTSUPP, "process %d is a static program, or its libc cannot be read: the agent needs a "
-			      "shared glibc", (int)target->pid);
+		return refuse(why, -EOPNOTSUPP,
+			      "process %d is a static program, or its libc cannot be read: the agent needs a "
+			      "shared glibc",
+			      (int)target->pid);
 	for (size_t i = 0; i < N_ELEMENTS(functions); i++)
 		if (*function_at(target, i) == 0)
-			return refuse(why, -EOPNOTSUPP, "process %d has no %s: the agent needs a glibc with it", (int)target->pid,
-				      functions[i].name);
+			return refuse(why, -EOPNOTSUPP, "process %d has no %s: the agent needs a glibc with it",
+				      (int)target->pid, functions[i].name);
 	return 0;
 }
 
@@ -204,19 +218,25 @@ static int check_kind(pid_t pid, char *why)
 		return -ESRCH;
 	value = status_of(status, "TracerPid");
 	if (strtol(value, NULL, 10) != 0)
-		return refuse(why, -EPERM, "process %d is being traced by process %ld (a debugger, or strace), and there can be "
-			      "only one: end that first", (int)pid, strtol(value, NULL, 10));
+		return refuse(why, -EPERM,
+			      "process %d is being traced by process %ld (a debugger, or strace), and there can be "
+			      "only one: end that first",
+			      (int)pid, strtol(value, NULL, 10));
 	if (strncmp(status_of(status, "x86_Thread_features"), "shstk", 5) == 0)
-		return refuse(why, -EOPNOTSUPP, "process %d has a shadow stack, which forbids to let a thread of it run other "
-			      "code", (int)pid);
+		return refuse(why, -EOPNOTSUPP,
+			      "process %d has a shadow stack, which forbids to let a thread of it run other "
+			      "code",
+			      (int)pid);
 	value = status_of(status, "State");
 	if (*value == 'T' || *value == 't')
-		return refuse(why, -EBUSY, "process %d is stopped (SIGSTOP): continue it first, with `kill -CONT %d`", (int)pid,
-			      (int)pid);
+		return refuse(why, -EBUSY, "process %d is stopped (SIGSTOP): continue it first, with `kill -CONT %d`",
+			      (int)pid, (int)pid);
 	if (*value == 'Z')
-		return refuse(why, -ESRCH, "process %d has ended and only waits for its parent to take note (a zombie)", (int)pid);
+		return refuse(why, -ESRCH, "process %d has ended and only waits for its parent to take note (a zombie)",
+			      (int)pid);
 	if (proc_is_32_bit(pid))
-		return refuse(why, -EOPNOTSUPP, "process %d is a 32-bit program: the agent is for those of this machine's kind",
+		return refuse(why, -EOPNOTSUPP,
+			      "process %d is a 32-bit program: the agent is for those of this machine's kind",
 			      (int)pid);
 	return 0;
 }
@@ -231,13 +251,14 @@ static int check_python(struct inject_target *target, char *why)
 	if (r == -ENOMEM || r == -EPERM || r == -ESRCH)
 		return r;
 	if (r == -EAGAIN)
-		return refuse(why, -EOPNOTSUPP, "Python in process %d is still starting up: try again in a moment", (int)target->pid);
+		return refuse(why, -EOPNOTSUPP, "Python in process %d is still starting up: try again in a moment",
+			      (int)target->pid);
 	if (target->python[0] == '\0')
 		return refuse(why, -EOPNOTSUPP, "no Python was found in process %d: the agent is for Python processes",
 			      (int)target->pid);
 	if (sscanf(target->python, "3.%d", &minor) != 1 || minor < 6)
-		return refuse(why, -EOPNOTSUPP, "process %d runs Python %s: the agent is for 3.6 and later", (int)target->pid,
-			      target->python);
+		return refuse(why, -EOPNOTSUPP, "process %d runs Python %s: the agent is for 3.6 and later",
+			      (int)target->pid, target->python);
 	return 0;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* target.h - the process that the agent is loaded into, and what is known of it before anything is stopped. Private. */
 #ifndef PROBING_INJECT_TARGET_H
 #define PROBING_INJECT_TARGET_H

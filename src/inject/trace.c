@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* trace.c - one thread at a time under ptrace(2): see call.h. A seized thread is let go by the kernel when we end. */
 #include <errno.h>
 #include <pthread.h>

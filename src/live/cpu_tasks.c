@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cpu_tasks.c - cpu.tasks: the threads of a process, where they run and what they wait for. */
 #include <errno.h>
 #include <stdio.h>

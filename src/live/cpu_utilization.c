@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cpu_utilization.c - cpu.utilization: what the machine's CPUs did since it was started. */
 #include "base/util.h"
 #include "src/live/parse.h"

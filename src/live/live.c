@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live.c - virtual tables over what is read from a process; see live.h.
  *
  * Invariants:
@@ -77,8 +78,10 @@ static void explain(pid_t pid, int error, char *to, size_t n_bytes)
 		snprintf(to, n_bytes, "there is no process %d, or it has just ended", (int)pid);
 		break;
 	case -ENODATA:
-		snprintf(to, n_bytes, "process %d has nothing of a program any more: it has ended, or is a thread of "
-			 "the kernel", (int)pid);
+		snprintf(to, n_bytes,
+			 "process %d has nothing of a program any more: it has ended, or is a thread of "
+			 "the kernel",
+			 (int)pid);
 		break;
 	default:
 		snprintf(to, n_bytes, "%s", strerror(-error));
@@ -301,8 +304,8 @@ static int create(struct live *live, const struct live_table *table, const char 
 	int r = -ENOMEM;
 
 	if (lines)
-		r = execute(live->db, sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)", table->schema,
-						      table->name, module_name, described->doc, lines));
+		r = execute(live->db, sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\".\"%w\" USING %s( -- %s\n%s)",
+						      table->schema, table->name, module_name, described->doc, lines));
 	sqlite3_free(lines);
 	return r;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* live.h - a running process and its machine as tables: what they are at the moment of the question.
  *
  * Nothing is kept. A table is read when a statement asks it, as a whole, and stays what it was until that
@@ -16,7 +17,7 @@ struct live_rows;
 
 /* How a table's rows are read. What it is, and its columns, stands in src/catalogue/tables. */
 struct live_table {
-	const char *schema;  /* "main", or the name of a database that is attached for it */
+	const char *schema; /* "main", or the name of a database that is attached for it */
 	const char *name;
 	/*
 	 * Put a value for each column of each row (rows.h). Negative errno where there is nothing to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* memory_usage.c - memory_usage: how much memory a process takes, now. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parse.c - see parse.h. The kernel writes these files, but programs choose names, paths and environments in them. */
 #include "src/live/parse.h"
 
@@ -16,18 +17,17 @@
 #define SKIP_3 " %*s %*s %*s"
 #define SKIP_7 SKIP_3 SKIP_3 " %*s"
 #define STAT_FORMAT                                                                                                    \
-	" %c %d" SKIP_3 SKIP_3 SKIP_3 " %" SCNu64 " %" SCNu64 " %*s %*s %d %d %u %*s %" SCNu64 " %" SCNu64 " %" SCNd64 \
-	SKIP_7 SKIP_7 " %d %u %u"
+	" %c %d" SKIP_3 SKIP_3 SKIP_3 " %" SCNu64 " %" SCNu64 " %*s %*s %d %d %u %*s %" SCNu64 " %" SCNu64             \
+	" %" SCNd64 SKIP_7 SKIP_7 " %d %u %u"
 
 int parse_stat(const char *text, struct stat_line *ret)
 {
 	const char *rest = strrchr(text, ')'); /* the name before may hold anything */
 	struct stat_line line;
 
-	if (!rest ||
-	    sscanf(rest + 1, STAT_FORMAT, &line.state, &line.parent, &line.user_ticks, &line.system_ticks, &line.priority,
-		   &line.nice, &line.n_threads, &line.start_ticks, &line.virtual_bytes, &line.resident_pages, &line.cpu,
-		   &line.real_time_priority, &line.policy) != 13)
+	if (!rest || sscanf(rest + 1, STAT_FORMAT, &line.state, &line.parent, &line.user_ticks, &line.system_ticks,
+			    &line.priority, &line.nice, &line.n_threads, &line.start_ticks, &line.virtual_bytes,
+			    &line.resident_pages, &line.cpu, &line.real_time_priority, &line.policy) != 13)
 		return -EBADMSG;
 	*ret = line;
 	return 0;
@@ -145,7 +145,8 @@ bool parse_cpu(const char *line, struct cpu_line *ret)
 
 	if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char)line[3]))
 		return false;
-	n = sscanf(line + 3, "%d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+	n = sscanf(line + 3,
+		   "%d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
 		   &cpu.cpu, &cpu.user, &cpu.nice, &cpu.system, &cpu.idle, &cpu.iowait, &cpu.irq, &cpu.softirq,
 		   &cpu.steal);
 	if (n < 5 || cpu.cpu < 0)
@@ -160,7 +161,7 @@ void parse_flags(int64_t flags, char *to, size_t n_bytes)
 		int64_t flag;
 		const char *name;
 	} names[] = {
-		{ O_APPEND, "append" }, { O_NONBLOCK, "nonblock" }, { O_DIRECT, "direct" },
+		{ O_APPEND, "append" },        { O_NONBLOCK, "nonblock" },   { O_DIRECT, "direct" },
 		{ O_SYNC & ~O_DSYNC, "sync" }, { O_DIRECTORY, "directory" }, { O_PATH, "path" },
 		{ O_CLOEXEC, "cloexec" },
 	};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parse.h - what files of /proc say, out of bytes that may be anything. Private.
  *
  * Source: proc(5), and Documentation/filesystems/proc.rst of Linux 6.12.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* process_envs.c - process.envs: the environment of a process. */
 #include "base/util.h"
 #include "src/live/parse.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* process_fds.c - process.fds: what a process has open. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* process_maps.c - process.maps: what is mapped where in a process, and how much of it is in memory. */
 #include <errno.h>
 #include <inttypes.h>

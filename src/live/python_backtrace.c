@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python_backtrace.c - python.backtrace: the frames of all threads, as the verb backtrace shows them. */
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +21,8 @@ static const char *type_of(const struct backtrace_frame *frame)
 	}
 }
 
-static void put_frame(struct live_rows *rows, const struct backtrace *backtrace,
-		      const struct backtrace_thread *thread, size_t depth)
+static void put_frame(struct live_rows *rows, const struct backtrace *backtrace, const struct backtrace_thread *thread,
+		      size_t depth)
 {
 	const struct backtrace_frame *frame = &thread->frames[depth];
 

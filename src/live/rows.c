@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rows.c - see rows.h. */
 #include "src/live/rows.h"
 
@@ -79,8 +80,8 @@ void live_result(sqlite3_context *context, const struct live_rows *rows, size_t 
 		break;
 	case LIVE_TEXT:
 		/* Copied: a sorter may hold it for longer than the rows live. */
-		sqlite3_result_text(context, value->n_bytes > 0 ? rows->bytes + value->text : "",
-				    (int)value->n_bytes, SQLITE_TRANSIENT);
+		sqlite3_result_text(context, value->n_bytes > 0 ? rows->bytes + value->text : "", (int)value->n_bytes,
+				    SQLITE_TRANSIENT);
 		break;
 	default:
 		sqlite3_result_null(context);

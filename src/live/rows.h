@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rows.h - the rows of a table while they are read; and what tables share. Private.
  *
  * Values are put column by column, row by row. What cannot be kept for want of memory is
@@ -23,7 +24,7 @@ struct live_rows {
 			size_t text; /* where it begins in bytes */
 		};
 		size_t n_bytes; /* of a text */
-	} *values;
+	} * values;
 	size_t n_values, values_allocated;
 	char *bytes;
 	size_t n_bytes, bytes_allocated;
@@ -60,7 +61,7 @@ struct live {
 	unsigned n_cursors; /* open: while there are, rows stay */
 	int error;
 	struct backtrace_session *session; /* NULL: not needed yet */
-	struct live_place *places; /* one per table */
+	struct live_place *places;         /* one per table */
 	size_t n_places;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* system_process.c - system.process: the processes of the machine that may be seen. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,16 +1,11 @@
+/* SPDX-License-Identifier: MIT */
 /* tables.c - the tables there are, in the order of their list. */
 #include "src/live/tables.h"
 
 #include <stddef.h>
 
 const struct live_table *const live_tables[] = {
-	&live_python_backtrace,
-	&live_system_process,
-	&live_process_envs,
-	&live_process_maps,
-	&live_process_fds,
-	&live_memory_usage,
-	&live_cpu_tasks,
-	&live_cpu_utilization,
-	NULL,
+	&live_python_backtrace, &live_system_process,  &live_process_envs,
+	&live_process_maps,     &live_process_fds,     &live_memory_usage,
+	&live_cpu_tasks,        &live_cpu_utilization, NULL,
 };

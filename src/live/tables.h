@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tables.h - the descriptors, each in its table's own file. Private. */
 #ifndef PROBING_LIVE_TABLES_H
 #define PROBING_LIVE_TABLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* batch.c - see batch.h. */
 #include "src/pipeline/batch.h"
 
@@ -48,8 +49,8 @@ void batch_free(struct batch *batch)
 
 bool batch_is_empty(const struct batch *batch)
 {
-#define X(type, name)                                                                              \
-	if (batch->n_##name > 0)                                                                   \
+#define X(type, name)                                                                                                  \
+	if (batch->n_##name > 0)                                                                                       \
 		return false;
 	BATCH_ARRAYS(X)
 #undef X

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* batch.h - what is new since the last flush, on its way to the writer. Private.
  *
  * A batch owns its strings. Modules and codes are pointed to: both live as
@@ -37,8 +38,8 @@ struct new_frame {
 	const struct py_code *code;  /* python */
 	const struct module *module; /* native; NULL anonymous */
 	int64_t module_id;
-	uint64_t address; /* native: own address, absolute when anonymous; kernel: ip, in the naming its place */
-	char *task; /* its name; owned by the batch */
+	uint64_t address;        /* native: own address, absolute when anonymous; kernel: ip, in the naming its place */
+	char *task;              /* its name; owned by the batch */
 	enum thread_state state; /* a wait's */
 	/* Anonymous code: */
 	uint32_t program;
@@ -75,28 +76,28 @@ struct new_thread {
 	char name[THREAD_NAME_BYTES];
 };
 
-#define BATCH_ARRAYS(X)                                                                            \
-	X(struct new_module, modules)                                                              \
-	X(struct new_program, programs)                                                            \
-	X(struct new_dump, dumps)                                                                  \
-	X(struct new_process, processes)                                                           \
-	X(struct new_thread, threads)                                                              \
-	X(struct new_frame, frames)                                                                \
-	X(struct stack_row, stacks)                                                                \
-	X(struct sample_row, samples)                                                              \
-	X(struct new_record, records)                                                              \
-	X(uint8_t, raw)                                                                            \
-	X(struct total_row, totals)                                                                \
+#define BATCH_ARRAYS(X)                                                                                                \
+	X(struct new_module, modules)                                                                                  \
+	X(struct new_program, programs)                                                                                \
+	X(struct new_dump, dumps)                                                                                      \
+	X(struct new_process, processes)                                                                               \
+	X(struct new_thread, threads)                                                                                  \
+	X(struct new_frame, frames)                                                                                    \
+	X(struct stack_row, stacks)                                                                                    \
+	X(struct sample_row, samples)                                                                                  \
+	X(struct new_record, records)                                                                                  \
+	X(uint8_t, raw)                                                                                                \
+	X(struct total_row, totals)                                                                                    \
 	X(struct pause_row, pauses)
 
 struct batch {
-#define X(type, name)                                                                              \
-	type *name;                                                                                \
+#define X(type, name)                                                                                                  \
+	type *name;                                                                                                    \
 	size_t n_##name, name##_allocated;
 	BATCH_ARRAYS(X)
 #undef X
 	uint32_t old_stacks, old_frames; /* a new tree begins here: the last numbers before it; 0: none does */
-	struct batch *next; /* in the queue */
+	struct batch *next;              /* in the queue */
 };
 
 int batch_new(struct batch **ret);
@@ -106,10 +107,9 @@ void batch_clear(struct batch *batch);
 bool batch_is_empty(const struct batch *batch);
 
 /* Appends a zeroed element; NULL: out of memory. */
-#define BATCH_ADD(batch, name)                                                                     \
-	(grow(&(batch)->name, (batch)->n_##name, &(batch)->name##_allocated,                       \
-	      sizeof *(batch)->name) < 0                                                           \
-		 ? NULL                                                                            \
+#define BATCH_ADD(batch, name)                                                                                         \
+	(grow(&(batch)->name, (batch)->n_##name, &(batch)->name##_allocated, sizeof *(batch)->name) < 0                \
+		 ? NULL                                                                                                \
 		 : memset(&(batch)->name[(batch)->n_##name++], 0, sizeof *(batch)->name))
 
 #endif

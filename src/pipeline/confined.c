@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* confined.c - see confined.h.
  *
  * The order matters: files are closed while that is allowed, the user is changed while the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* confined.h - a process of ours that has no privilege. Private. */
 #ifndef PROBING_CONFINED_H
 #define PROBING_CONFINED_H
@@ -13,7 +14,9 @@ struct confinement {
 	const struct call_table *tables;
 	size_t n_tables;
 	enum call_verdict otherwise;
-	void (*run)(int socket, int filter_error); /* filter_error: 0, or why there is no filter. When it returns the process ends. */
+	void (*run)(
+		int socket,
+		int filter_error); /* filter_error: 0, or why there is no filter. When it returns the process ends. */
 };
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* events.c - mappings, names, forks and ends, as events tell of them, and pauses, in which none does; see
  * pipeline_private.h. */
 #include <errno.h>
@@ -159,16 +160,25 @@ static int take_sample(struct pipeline *pipeline, const struct sample *sample)
 int pipeline_take_event(struct pipeline *pipeline, const struct capture_event *event)
 {
 	switch (event->type) {
-	case CAPTURE_SAMPLE: return take_sample(pipeline, &event->sample);
-	case CAPTURE_MMAP: return take_mmap(pipeline, event);
-	case CAPTURE_COMM: return take_comm(pipeline, event);
-	case CAPTURE_FORK: return take_fork(pipeline, event);
-	case CAPTURE_EXIT: take_exit(pipeline, event); return 0;
-	case CAPTURE_UNSAMPLED: return pipeline_take_unsampled(pipeline, event);
+	case CAPTURE_SAMPLE:
+		return take_sample(pipeline, &event->sample);
+	case CAPTURE_MMAP:
+		return take_mmap(pipeline, event);
+	case CAPTURE_COMM:
+		return take_comm(pipeline, event);
+	case CAPTURE_FORK:
+		return take_fork(pipeline, event);
+	case CAPTURE_EXIT:
+		take_exit(pipeline, event);
+		return 0;
+	case CAPTURE_UNSAMPLED:
+		return pipeline_take_unsampled(pipeline, event);
 	case CAPTURE_SWITCH:
-	case CAPTURE_END: return 0; /* see off_cpu_event() */
+	case CAPTURE_END:
+		return 0; /* see off_cpu_event() */
 	case CAPTURE_LOST:
-	case CAPTURE_THROTTLE: return 0; /* counted exactly where they are read */
+	case CAPTURE_THROTTLE:
+		return 0; /* counted exactly where they are read */
 	}
 	return 0;
 }

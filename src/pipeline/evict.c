@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* evict.c - what has ended, and trees that have become too large, is forgotten; see pipeline_private.h.
  *
  * Processes and threads come and go for as long as a recording lasts. Nothing that a batch points to
@@ -64,7 +65,8 @@ int pipeline_evict_ended(struct pipeline *pipeline)
 	r = forget_threads(pipeline);
 	end_threads(pipeline);
 	forget_all_watched(pipeline);
-	return r < 0 ? r : processes_forget(&pipeline->processes, pipeline->n_batches, writer_written(pipeline->writer));
+	return r < 0 ? r
+		     : processes_forget(&pipeline->processes, pipeline->n_batches, writer_written(pipeline->writer));
 }
 
 int pipeline_renew_tree(struct pipeline *pipeline)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* filter.c - see filter.h.
  *
  * What a thread is called is asked again now and then, for names are given late and change: soon
@@ -89,8 +90,7 @@ bool filter_wants_thread(struct filter *keep, struct py_runtime *runtime, pid_t 
 		return thread->is_wanted;
 	thread->next_ns = time_ns + thread->wait_ns;
 	thread->wait_ns = MIN(thread->wait_ns * 2, (uint64_t)LATEST_NS);
-	thread->is_wanted = has_name(keep, pid, tid) ||
-			    has_python_name(keep, runtime, pid, tid, time_ns);
+	thread->is_wanted = has_name(keep, pid, tid) || has_python_name(keep, runtime, pid, tid, time_ns);
 	return thread->is_wanted;
 }
 

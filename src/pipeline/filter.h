@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* filter.h - which samples are wanted, and which of their frames. Private. */
 #ifndef PROBING_PIPELINE_FILTER_H
 #define PROBING_PIPELINE_FILTER_H
@@ -11,7 +12,7 @@ struct filter_thread;
 
 struct filter {
 	const struct filter_options *options; /* borrowed */
-	struct thread_names *names;         /* borrowed */
+	struct thread_names *names;           /* borrowed */
 	struct filter_thread *threads;
 	size_t n_threads, threads_allocated;
 	struct id_map thread_index; /* tid -> index */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* generated_names.c - see generated_names.h.
  *
  * A forked child began with its parent's code: what its own files do not name
@@ -105,8 +106,8 @@ static int put_dump(struct generated_names *names, struct new_dump *dump)
 	return generated_code_add_dump(program->code, TAKE_FD(dump->fd)) == -ENOMEM ? -ENOMEM : 0;
 }
 
-int generated_names_put(struct generated_names *names, const struct new_program *programs,
-			size_t n_programs, struct new_dump *dumps, size_t n_dumps)
+int generated_names_put(struct generated_names *names, const struct new_program *programs, size_t n_programs,
+			struct new_dump *dumps, size_t n_dumps)
 {
 	int r = 0;
 
@@ -131,8 +132,8 @@ bool generated_names_is_open(const struct generated_names *names)
 	return names->is_open;
 }
 
-static int look_up(struct generated_names *names, const struct program_names *program,
-		   uint64_t address, uint64_t time_ns, struct generated_symbol *ret)
+static int look_up(struct generated_names *names, const struct program_names *program, uint64_t address,
+		   uint64_t time_ns, struct generated_symbol *ret)
 {
 	int r = 0;
 
@@ -144,8 +145,7 @@ static int look_up(struct generated_names *names, const struct program_names *pr
 	return r;
 }
 
-int generated_names_look_up(struct generated_names *names, const struct new_frame *frame,
-			    struct generated_symbol *ret)
+int generated_names_look_up(struct generated_names *names, const struct new_frame *frame, struct generated_symbol *ret)
 {
 	struct program_names *program = find(names, frame->program);
 	int r, found;
@@ -155,12 +155,10 @@ int generated_names_look_up(struct generated_names *names, const struct new_fram
 	found = look_up(names, program, frame->address, frame->time_ns, ret);
 	if (found < 0)
 		return found;
-	r = grow(&program->frames, program->n_frames, &program->frames_allocated,
-		 sizeof *program->frames);
+	r = grow(&program->frames, program->n_frames, &program->frames_allocated, sizeof *program->frames);
 	if (r < 0)
 		return r;
-	program->frames[program->n_frames++] =
-		(struct kept_frame){ .frame = *frame, .is_named = found > 0 };
+	program->frames[program->n_frames++] = (struct kept_frame){ .frame = *frame, .is_named = found > 0 };
 	return found;
 }
 
@@ -198,14 +196,13 @@ static int add_stale(struct stale_places *stale, const struct new_frame *frame)
 	r = grow(&stale->places, stale->n, &stale->allocated, sizeof *stale->places);
 	if (r < 0)
 		return r;
-	stale->places[stale->n++] =
-		(struct stale_place){ .program = frame->program, .address = frame->address };
+	stale->places[stale->n++] = (struct stale_place){ .program = frame->program, .address = frame->address };
 	return 0;
 }
 
 /* Returns 1 where other code lies there now. */
-static int check_frame(struct generated_names *names, const struct program_names *program,
-		       struct kept_frame *kept, generated_name_again again, void *data)
+static int check_frame(struct generated_names *names, const struct program_names *program, struct kept_frame *kept,
+		       generated_name_again again, void *data)
 {
 	const struct new_frame *frame = &kept->frame;
 	struct generated_symbol then, now;
@@ -225,8 +222,8 @@ static int check_frame(struct generated_names *names, const struct program_names
 }
 
 /* A frame whose code has been replaced keeps its name, and is not looked at again. */
-static int check_frames(struct generated_names *names, struct program_names *program,
-			generated_name_again again, void *data, struct stale_places *stale)
+static int check_frames(struct generated_names *names, struct program_names *program, generated_name_again again,
+			void *data, struct stale_places *stale)
 {
 	size_t n = 0;
 	int r = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* generated_names.h - names of frames in generated code, as its programs tell them. Private,
  * used by the writing thread alone.
  *
@@ -29,8 +30,8 @@ int generated_names_new(struct generated_names **ret);
 void generated_names_free(struct generated_names *names);
 
 /* Descriptors of dumps are taken. -ENOMEM. */
-int generated_names_put(struct generated_names *names, const struct new_program *programs,
-			size_t n_programs, struct new_dump *dumps, size_t n_dumps);
+int generated_names_put(struct generated_names *names, const struct new_program *programs, size_t n_programs,
+			struct new_dump *dumps, size_t n_dumps);
 
 /* See generated_code_feed(). */
 void generated_names_feed(struct generated_names *names, uint32_t program, int map_fd, bool is_gone);
@@ -42,12 +43,10 @@ bool generated_names_is_open(const struct generated_names *names);
  * generated_names_look_up - the name of a frame in anonymous memory, by the time of its first sample.
  * The frame is remembered. @ret: strings live as long as names. Returns 1, 0 unknown, or -ENOMEM.
  */
-int generated_names_look_up(struct generated_names *names, const struct new_frame *frame,
-			    struct generated_symbol *ret);
+int generated_names_look_up(struct generated_names *names, const struct new_frame *frame, struct generated_symbol *ret);
 
 /* A frame that had no name has one now. Returns 0 or negative errno. */
-typedef int (*generated_name_again)(const struct new_frame *frame, const struct generated_symbol *symbol,
-				    void *data);
+typedef int (*generated_name_again)(const struct new_frame *frame, const struct generated_symbol *symbol, void *data);
 
 /*
  * generated_names_refresh - read what programs have written since the last time.

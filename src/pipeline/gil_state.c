@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gil_state.c - what may be said of the GIL at a sample's instant.
  *
  * Only what was read inside the sampling interrupt is of that instant, and it is believed.
@@ -54,7 +55,8 @@ static void read_now(struct py_runtime *runtime, const struct sample *sample, co
 		*ret = (struct gil_state){ answer_of(now.gil), answer_of(now.collects) };
 }
 
-void gil_state_read(struct py_runtime *runtime, const struct sample *sample, const struct stack *stack, struct gil_state *ret)
+void gil_state_read(struct py_runtime *runtime, const struct sample *sample, const struct stack *stack,
+		    struct gil_state *ret)
 {
 	*ret = (struct gil_state){ ANSWER_UNKNOWN, ANSWER_UNKNOWN };
 	if (!runtime || sample->is_elsewhere)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* intern.c - see intern.h. */
 #include "src/pipeline/intern.h"
 
@@ -7,10 +8,12 @@
 #include "base/util.h"
 
 /* Everything that leads to the number of a frame or of a stack. */
-#define MAPS_OF(intern)                                                                                    \
-	{ &(intern)->native,	   &(intern)->kernel,	    &(intern)->programs, &(intern)->positions,         \
-	  &(intern)->expressions, &(intern)->instructions, &(intern)->tasks,	 &(intern)->stacks,	       \
-	  &(intern)->totals }
+#define MAPS_OF(intern)                                                                                                \
+	{                                                                                                              \
+		&(intern)->native, &(intern)->kernel, &(intern)->programs, &(intern)->positions,                       \
+			&(intern)->expressions, &(intern)->instructions, &(intern)->tasks, &(intern)->stacks,          \
+			&(intern)->totals                                                                              \
+	}
 
 void intern_renew(struct intern *intern)
 {
@@ -50,8 +53,7 @@ void intern_flushed(struct intern *intern)
 	id_map_clear(&intern->totals);
 }
 
-static struct new_frame *add_frame(struct intern *intern, struct batch *batch, struct id_map *map,
-				   uint64_t key)
+static struct new_frame *add_frame(struct intern *intern, struct batch *batch, struct id_map *map, uint64_t key)
 {
 	struct new_frame *row = BATCH_ADD(batch, frames);
 
@@ -175,12 +177,10 @@ void intern_forget(struct intern *intern, uint32_t program, uint64_t address)
 /* Module number, address and the evaluation flag in 64 bits: addresses have 47. */
 static uint64_t native_key(const struct frame *frame)
 {
-	return ((uint64_t)frame->native.module->id + 1) << 48 | frame->native.address << 1 |
-	       frame->is_evaluation;
+	return ((uint64_t)frame->native.module->id + 1) << 48 | frame->native.address << 1 | frame->is_evaluation;
 }
 
-static int intern_native(struct intern *intern, struct batch *batch, const struct frame *frame,
-			 uint32_t *ret)
+static int intern_native(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
 {
 	struct module *module = frame->native.module;
 	uint64_t key = native_key(frame);
@@ -275,8 +275,7 @@ static int intern_expression(struct intern *intern, struct batch *batch, const s
 	return 0;
 }
 
-static int intern_python(struct intern *intern, struct batch *batch, const struct frame *frame,
-			 uint32_t *ret)
+static int intern_python(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
 {
 	uint32_t number = code_number(intern, frame->python.code);
 	uint64_t key = (uint64_t)number << 32 | (uint32_t)(frame->python.instruction + 1);
@@ -293,8 +292,7 @@ static int intern_python(struct intern *intern, struct batch *batch, const struc
 	return id_map_add(&intern->instructions, key, *ret);
 }
 
-static int intern_kernel(struct intern *intern, struct batch *batch, const struct frame *frame,
-			 uint32_t *ret)
+static int intern_kernel(struct intern *intern, struct batch *batch, const struct frame *frame, uint32_t *ret)
 {
 	const struct id_slot *slot = id_map_find(&intern->kernel, frame->kernel.ip);
 	struct new_frame *row;
@@ -342,9 +340,12 @@ static int intern_frame(struct intern *intern, struct batch *batch, const struct
 			const struct stack_origin *origin, enum anonymous_role role, uint32_t *ret)
 {
 	switch (frame->kind) {
-	case FRAME_PYTHON: return intern_python(intern, batch, frame, ret);
-	case FRAME_KERNEL: return intern_kernel(intern, batch, frame, ret);
-	case FRAME_TASK: return intern_task(intern, batch, frame, ret);
+	case FRAME_PYTHON:
+		return intern_python(intern, batch, frame, ret);
+	case FRAME_KERNEL:
+		return intern_kernel(intern, batch, frame, ret);
+	case FRAME_TASK:
+		return intern_task(intern, batch, frame, ret);
 	default:
 		if (!frame->native.module)
 			return intern_anonymous(intern, batch, frame, origin, role, ret);
@@ -392,8 +393,8 @@ int intern_stack(struct intern *intern, struct batch *batch, const struct stack 
 		uint32_t frame;
 		int r;
 
-		r = intern_frame(intern, batch, &stack->frames[i], origin,
-				 enters ? ANONYMOUS_ENTERS_PYTHON : beside, &frame);
+		r = intern_frame(intern, batch, &stack->frames[i], origin, enters ? ANONYMOUS_ENTERS_PYTHON : beside,
+				 &frame);
 		if (r >= 0)
 			r = add_stack(intern, batch, parent, frame, depth, &parent);
 		if (r < 0)

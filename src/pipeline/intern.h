@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* intern.h - frames and stacks get their ids. Private.
  *
  * Ids are dense from 1. A frame is a place: a native address of a module, an
@@ -28,12 +29,12 @@ struct intern {
 	struct id_map expressions;  /* code and number of a position -> frame */
 	struct id_map instructions; /* code and instruction -> frame, without decoding a line table */
 	struct interner task_names;
-	struct id_map tasks;        /* number of the name + 1 -> frame */
-	uint32_t waits[STATE_N];    /* frame of each state; 0: none yet */
-	uint32_t unsampled;         /* the frame of what was not sampled; 0: none yet */
-	struct id_map stacks;       /* parent and frame -> stack */
-	struct id_map totals;       /* thread and stack -> index in the batch's totals + 1 */
-	uint8_t *module_is_known;   /* by module id */
+	struct id_map tasks;      /* number of the name + 1 -> frame */
+	uint32_t waits[STATE_N];  /* frame of each state; 0: none yet */
+	uint32_t unsampled;       /* the frame of what was not sampled; 0: none yet */
+	struct id_map stacks;     /* parent and frame -> stack */
+	struct id_map totals;     /* thread and stack -> index in the batch's totals + 1 */
+	uint8_t *module_is_known; /* by module id */
 	size_t n_modules;
 	uint32_t n_frames, n_stacks, n_codes, n_positions;
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* known.c - processes, threads and generated code that have been met, and their rows; see pipeline_private.h.
  *
  * A process is known before its first sample is unwound: from its parent's fork, from
@@ -131,8 +132,7 @@ int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64
 		*ret = slot->id;
 		return 0;
 	}
-	r = grow(&pipeline->threads, pipeline->n_threads, &pipeline->threads_allocated,
-		 sizeof *pipeline->threads);
+	r = grow(&pipeline->threads, pipeline->n_threads, &pipeline->threads_allocated, sizeof *pipeline->threads);
 	if (r < 0)
 		return r;
 	if (slot)
@@ -188,7 +188,8 @@ void pipeline_name_threads(struct pipeline *pipeline, uint64_t now_ns)
 		struct known_thread *thread = &pipeline->threads[i];
 
 		if (thread->ended_ns == 0 && now_ns >= thread->next_name_ns)
-			pipeline_name_thread(pipeline, processes_find(&pipeline->processes, thread->pid), thread, now_ns);
+			pipeline_name_thread(pipeline, processes_find(&pipeline->processes, thread->pid), thread,
+					     now_ns);
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_client.c - see name_client.h.
  *
  * One request is under way at a time, and is about one module, so that whoever dies of it is known by it. While
@@ -64,8 +65,8 @@ struct name_client {
 	struct client_program *programs;
 	size_t n_programs, programs_allocated;
 	struct id_map programs_by_id;
-	bool is_without_generated; /* somebody died of such files: all are left alone */
-	struct id_map roles; /* of frames in generated code: id -> enum anonymous_role */
+	bool is_without_generated;         /* somebody died of such files: all are left alone */
+	struct id_map roles;               /* of frames in generated code: id -> enum anonymous_role */
 	const struct client_module *asked; /* the module that the request is about; NULL: generated code */
 };
 
@@ -247,8 +248,9 @@ static int find_wanted(struct name_client *client, int *ret)
 	if (!client->asked)
 		return -EACCES;
 	if (wire->kind == WIRE_WANT_ID)
-		return wire_struct(wire, &wanted, sizeof wanted) && wanted.id.n_bytes <= BUILD_ID_MAX ? fetch(client, &wanted, ret)
-											      : -EINVAL;
+		return wire_struct(wire, &wanted, sizeof wanted) && wanted.id.n_bytes <= BUILD_ID_MAX
+			       ? fetch(client, &wanted, ret)
+			       : -EINVAL;
 	if (wire->n_bytes == 0 || path[wire->n_bytes - 1] != '\0')
 		return -EINVAL;
 	if (wire->kind == WIRE_WANT_CACHED)
@@ -270,11 +272,11 @@ static int hand_over(struct name_client *client)
 struct request {
 	const struct name_taker *taker;
 	const struct new_frame *frames;
-	const uint32_t *places;  /* indices of frames, as they were asked for; NULL: answers bear frames' ids */
+	const uint32_t *places; /* indices of frames, as they were asked for; NULL: answers bear frames' ids */
 	uint32_t n;
-	bool *is_answered;       /* by place */
+	bool *is_answered; /* by place */
 	struct stale_places *stale;
-	int taken_error;         /* of the taker: not the other process' fault */
+	int taken_error; /* of the taker: not the other process' fault */
 };
 
 /* By a number that the other process says. No map has 0 in it, and may not be asked for it. */
@@ -293,13 +295,18 @@ static int take_native(struct request *request, const struct wire_answer *answer
 	for (uint32_t i = 0; i < answer->n; i++) {
 		const struct wire_symbol *symbol = &answer->symbols[i];
 
-		symbols[i] = (struct symbol){ .name = symbol->name, .linkage = symbol->linkage, .start = symbol->start,
-					      .file = symbol->file, .line = symbol->line,
-					      .role = (enum symbol_role)symbol->role, .is_offset = symbol->is_offset };
+		symbols[i] = (struct symbol){ .name = symbol->name,
+					      .linkage = symbol->linkage,
+					      .start = symbol->start,
+					      .file = symbol->file,
+					      .line = symbol->line,
+					      .role = (enum symbol_role)symbol->role,
+					      .is_offset = symbol->is_offset };
 	}
 	if (answer->n > 0)
-		request->taken_error = request->taker->take_native(
-			request->taker->data, &request->frames[request->places[answer->subject]], symbols, (int)answer->n);
+		request->taken_error = request->taker->take_native(request->taker->data,
+								   &request->frames[request->places[answer->subject]],
+								   symbols, (int)answer->n);
 	return 0;
 }
 
@@ -312,12 +319,18 @@ static int take_generated(struct name_client *client, struct request *request, c
 
 	if (!slot || answer->n > 1)
 		return -EBADMSG;
-	frame = (struct new_frame){ .id = answer->subject, .kind = FRAME_NATIVE, .role = (enum anonymous_role)slot->id };
+	frame = (struct new_frame){ .id = answer->subject,
+				    .kind = FRAME_NATIVE,
+				    .role = (enum anonymous_role)slot->id };
 	if (answer->n > 0)
-		symbol = (struct generated_symbol){ .entry = found->linkage ?: found->name, .name = found->name, .file = found->file,
-						    .first_line = found->first_line, .line = found->line,
+		symbol = (struct generated_symbol){ .entry = found->linkage ?: found->name,
+						    .name = found->name,
+						    .file = found->file,
+						    .first_line = found->first_line,
+						    .line = found->line,
 						    .is_python = found->is_python };
-	request->taken_error = request->taker->take_generated(request->taker->data, &frame, answer->n > 0 ? &symbol : NULL);
+	request->taken_error = request->taker->take_generated(request->taker->data, &frame,
+							      answer->n > 0 ? &symbol : NULL);
 	return 0;
 }
 
@@ -365,7 +378,8 @@ static int take_end(struct name_client *client)
 	    memchr(end.path, '\0', sizeof end.path) == NULL || end.n_places > UINT32_MAX || end.n_modules > UINT32_MAX)
 		return -EBADMSG;
 	client->limited = (struct symbol_limited){ .n_places = end.limit != SYMBOL_LIMIT_NONE ? end.n_places : 0,
-						   .n_modules = end.n_modules, .limit = (enum symbol_limit)end.limit };
+						   .n_modules = end.n_modules,
+						   .limit = (enum symbol_limit)end.limit };
 	memcpy(client->limited.path, end.path, sizeof end.path);
 	return 0;
 }
@@ -380,10 +394,19 @@ static int converse(struct name_client *client, struct request *request)
 		if (r < 0 || client->wire.kind == WIRE_END)
 			return r < 0 ? r : take_end(client);
 		switch ((enum wire_kind)client->wire.kind) {
-		case WIRE_WANT_PATH: case WIRE_WANT_ID: case WIRE_WANT_CACHED: r = hand_over(client); break;
-		case WIRE_ANSWERS: r = take_answers(client, request); break;
-		case WIRE_STALE: r = take_stale(client, request); break;
-		default: r = -EBADMSG;
+		case WIRE_WANT_PATH:
+		case WIRE_WANT_ID:
+		case WIRE_WANT_CACHED:
+			r = hand_over(client);
+			break;
+		case WIRE_ANSWERS:
+			r = take_answers(client, request);
+			break;
+		case WIRE_STALE:
+			r = take_stale(client, request);
+			break;
+		default:
+			r = -EBADMSG;
 		}
 		if (r < 0 || request->taken_error < 0)
 			return r < 0 ? r : -ECANCELED;
@@ -462,7 +485,8 @@ static int send_module(struct name_client *client, struct client_module *module)
 	return r;
 }
 
-static int name_by_offset(const struct client_module *module, const struct new_frame *frame, const struct name_taker *taker)
+static int name_by_offset(const struct client_module *module, const struct new_frame *frame,
+			  const struct name_taker *taker)
 {
 	CLEANUP(freep) char *name = NULL;
 	struct symbol symbol = { .is_offset = true };
@@ -520,7 +544,8 @@ static int look_up_module(struct name_client *client, struct client_module *modu
 		note_death(client, module->module->path);
 	}
 	for (uint32_t i = 0; i < request->n && module->is_given_up && r <= 0; i++)
-		if (!is_answered[i] && (r = name_by_offset(module, &request->frames[request->places[i]], request->taker)) < 0)
+		if (!is_answered[i] &&
+		    (r = name_by_offset(module, &request->frames[request->places[i]], request->taker)) < 0)
 			return r;
 	return 0;
 }
@@ -646,8 +671,8 @@ static int request_generated(struct name_client *client, const struct wire_gener
 	return r < 0 ? r : converse(client, request);
 }
 
-static int look_up_generated(struct name_client *client, const struct new_frame *frames, const uint32_t *places, uint32_t n,
-			     const struct name_taker *taker)
+static int look_up_generated(struct name_client *client, const struct new_frame *frames, const uint32_t *places,
+			     uint32_t n, const struct name_taker *taker)
 {
 	struct request request = { .taker = taker };
 	struct wire_generated wanted;
@@ -657,8 +682,11 @@ static int look_up_generated(struct name_client *client, const struct new_frame 
 	for (uint32_t i = 0; i < n && r >= 0; i++) {
 		const struct new_frame *frame = &frames[places[i]];
 
-		wanted.frames[wanted.n++] = (struct wire_frame){ frame->id, frame->program, frame->address, frame->time_ns };
-		r = id_map_find(&client->roles, frame->id) ? 0 : id_map_add(&client->roles, frame->id, (uint32_t)frame->role);
+		wanted.frames[wanted.n++] = (struct wire_frame){ frame->id, frame->program, frame->address,
+								 frame->time_ns };
+		r = id_map_find(&client->roles, frame->id)
+			    ? 0
+			    : id_map_add(&client->roles, frame->id, (uint32_t)frame->role);
 		if (r >= 0 && client->is_without_generated)
 			r = taker->take_generated(taker->data, frame, NULL);
 	}
@@ -683,7 +711,8 @@ static bool look_for_files(struct name_client *client)
 			continue;
 		program->is_gone = generated_owner_is_gone(&program->program.owner);
 		if (program->map < 0)
-			(void)generated_map_open(&program->program.owner, &program->map); /* most processes write none */
+			(void)generated_map_open(&program->program.owner,
+						 &program->map); /* most processes write none */
 		found |= program->map >= 0 || program->n_dumps > 0;
 		if (program->map < 0 && program->n_dumps == 0)
 			program->is_final = program->is_gone;
@@ -731,7 +760,8 @@ static int look_up_same(struct name_client *client, const struct new_frame *fram
 	if (frames[places[0]].module_id == 0)
 		return look_up_generated(client, frames, places, n, taker);
 	slot = id_map_find(&client->modules_by_id, (uint64_t)frames[places[0]].module_id);
-	return slot && client->modules[slot->id].module ? look_up_module(client, &client->modules[slot->id], &request) : 0;
+	return slot && client->modules[slot->id].module ? look_up_module(client, &client->modules[slot->id], &request)
+							: 0;
 }
 
 int name_client_look_up(struct name_client *client, const struct new_frame *frames, size_t n,

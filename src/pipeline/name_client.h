@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_client.h - names out of files that are read in another process, which has no privilege. Private.
  *
  * The recorder opens what is to be read, and hands it over (name_wire.h, name_server.h). Where the other process dies of

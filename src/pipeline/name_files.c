@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_files.c - see name_files.h. */
 #include "src/pipeline/name_files.h"
 
@@ -61,7 +62,8 @@ static bool is_expected(const char *path, const char *module_path, const char *r
 	size_t n_root = strlen(root);
 
 	return is_below(path, DEBUG_FOLDER, strlen(DEBUG_FOLDER)) || is_beside(path, module_path) ||
-	       (n_root > 0 && strncmp(path, root, n_root) == 0 && path[n_root] == '/' && is_beside(path + n_root, module_path));
+	       (n_root > 0 && strncmp(path, root, n_root) == 0 && path[n_root] == '/' &&
+		is_beside(path + n_root, module_path));
 }
 
 static bool is_elf(int fd)

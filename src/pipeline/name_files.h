@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_files.h - the files that the recorder opens for the process that finds names. Private. */
 #ifndef PROBING_NAME_FILES_H
 #define PROBING_NAME_FILES_H

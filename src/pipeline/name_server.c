@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_server.c - see name_server.h. */
 #include "src/pipeline/name_server.h"
 
@@ -107,8 +108,12 @@ int name_keeper_start(int *ret_socket, pid_t *ret_pid)
 {
 	const struct call_table tables[] = { calls_fatal, { keeper_rules, N_ELEMENTS(keeper_rules) }, calls_basic };
 	const struct confinement confinement = {
-		.name = "probing-names", .is_nobody = true, .tables = tables, .n_tables = N_ELEMENTS(tables),
-		.otherwise = CALL_NOT_THERE, .run = keep,
+		.name = "probing-names",
+		.is_nobody = true,
+		.tables = tables,
+		.n_tables = N_ELEMENTS(tables),
+		.otherwise = CALL_NOT_THERE,
+		.run = keep,
 	};
 
 	return confined_start(&confinement, ret_socket, ret_pid);
@@ -151,7 +156,11 @@ static void fetch(int socket, int filter_error)
 int name_fetcher_start(int *ret_socket, pid_t *ret_pid)
 {
 	const struct confinement confinement = {
-		.name = "probing-fetch", .tables = &calls_fatal, .n_tables = 1, .otherwise = CALL_ALLOWED, .run = fetch,
+		.name = "probing-fetch",
+		.tables = &calls_fatal,
+		.n_tables = 1,
+		.otherwise = CALL_ALLOWED,
+		.run = fetch,
 	};
 
 	return confined_start(&confinement, ret_socket, ret_pid);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_server.h - the processes that read foreign files for the recorder. Private.
  *
  * The keeper has a worker: the process that parses. It starts a new one where that one has died of a file, and

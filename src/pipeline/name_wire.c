@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_wire.c - see name_wire.h. */
 #include "src/pipeline/name_wire.h"
 
@@ -136,7 +137,9 @@ static int receive_part(int socket, struct wire *wire, void *to, size_t n_bytes,
 		char bytes[CMSG_SPACE(4 * sizeof(int))];
 	} room;
 	struct iovec part = { to, n_bytes };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room
+	};
 	ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 
 	if (n < 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_wire.h - what the recorder and the process that finds names say to each other. Private.
  *
  * A message is a head, its bytes, and at most one descriptor. Both ends are the same program on one machine, so
@@ -26,14 +27,14 @@ enum wire_kind {
 	WIRE_FEED,      /* struct wire_feed; the perf map, or nothing */
 	WIRE_GENERATED, /* struct wire_generated */
 	WIRE_REFRESH,
-	WIRE_FILE,      /* int32_t error; the file that was wanted, where it is 0 */
+	WIRE_FILE, /* int32_t error; the file that was wanted, where it is 0 */
 	/* Of the other end. */
-	WIRE_ANSWERS,   /* struct wire_answer, as encoded below, one after another */
-	WIRE_STALE,     /* struct wire_stale, one after another */
-	WIRE_WANT_PATH, /* the path, NUL included */
-	WIRE_WANT_ID,   /* struct wire_wanted_id */
+	WIRE_ANSWERS,     /* struct wire_answer, as encoded below, one after another */
+	WIRE_STALE,       /* struct wire_stale, one after another */
+	WIRE_WANT_PATH,   /* the path, NUL included */
+	WIRE_WANT_ID,     /* struct wire_wanted_id */
 	WIRE_WANT_CACHED, /* a file's name in the cache, NUL included */
-	WIRE_END,       /* struct wire_limited: all was done that was asked for */
+	WIRE_END,         /* struct wire_limited: all was done that was asked for */
 };
 
 /* Modules have numbers of the recorder's. */

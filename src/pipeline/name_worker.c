@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_worker.c - the process that reads files which anybody may have made: ELF, DWARF, perf maps, jitdumps.
  *
  * It has no privilege and opens nothing (name_server.c, confined.c): what it needs, it asks the recorder for, which looks
@@ -299,8 +300,9 @@ static int take_generated(struct worker *worker)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < wanted.n && r >= 0; i++) {
 		const struct wire_frame *asked = &wanted.frames[i];
-		const struct new_frame frame = { .id = asked->id, .program = asked->program, .address = asked->address,
-						 .time_ns = asked->time_ns };
+		const struct new_frame frame = {
+			.id = asked->id, .program = asked->program, .address = asked->address, .time_ns = asked->time_ns
+		};
 		struct generated_symbol symbol;
 
 		r = generated_names_look_up(worker->generated, &frame, &symbol);
@@ -359,14 +361,22 @@ static int end_answers(struct worker *worker, int r)
 static int serve(struct worker *worker)
 {
 	switch ((enum wire_kind)worker->request.kind) {
-	case WIRE_MODULE: return take_module(worker);
-	case WIRE_PLACES: return end_answers(worker, take_places(worker));
-	case WIRE_PROGRAM: return take_program(worker);
-	case WIRE_DUMP: return take_dump(worker);
-	case WIRE_FEED: return take_feed(worker);
-	case WIRE_GENERATED: return end_answers(worker, take_generated(worker));
-	case WIRE_REFRESH: return end_answers(worker, take_refresh(worker));
-	default: return -EBADMSG;
+	case WIRE_MODULE:
+		return take_module(worker);
+	case WIRE_PLACES:
+		return end_answers(worker, take_places(worker));
+	case WIRE_PROGRAM:
+		return take_program(worker);
+	case WIRE_DUMP:
+		return take_dump(worker);
+	case WIRE_FEED:
+		return take_feed(worker);
+	case WIRE_GENERATED:
+		return end_answers(worker, take_generated(worker));
+	case WIRE_REFRESH:
+		return end_answers(worker, take_refresh(worker));
+	default:
+		return -EBADMSG;
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* off_cpu.c - see off_cpu.h.
  *
  * Where a thread's stack is taken as it leaves the processor, it is looked at only when it has stayed
@@ -76,14 +77,21 @@ int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event)
 	if (!waits)
 		return 0;
 	switch (event->type) {
-	case CAPTURE_SWITCH: return take_switch(waits, event);
-	case CAPTURE_FORK: return waits_make(waits, event->pid, event->tid, event->time_ns);
-	case CAPTURE_EXIT: return waits_exit(waits, event->tid, event->time_ns);
-	case CAPTURE_LOST: waits_doubt(waits); return 0;
-	case CAPTURE_END: return waits_end(waits, event->time_ns);
+	case CAPTURE_SWITCH:
+		return take_switch(waits, event);
+	case CAPTURE_FORK:
+		return waits_make(waits, event->pid, event->tid, event->time_ns);
+	case CAPTURE_EXIT:
+		return waits_exit(waits, event->tid, event->time_ns);
+	case CAPTURE_LOST:
+		waits_doubt(waits);
+		return 0;
+	case CAPTURE_END:
+		return waits_end(waits, event->time_ns);
 	case CAPTURE_COMM:
 		return event->comm.is_exec ? waits_exec(waits, event->pid, event->tid, event->time_ns) : 0;
-	default: return 0;
+	default:
+		return 0;
 	}
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* off_cpu.h - recordings that tell of waiting, too: events and looks into stretches of time. Private. */
 #ifndef PROBING_PIPELINE_OFF_CPU_H
 #define PROBING_PIPELINE_OFF_CPU_H

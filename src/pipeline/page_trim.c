@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* page_trim.c - see page_trim.h. */
 #include "src/pipeline/page_trim.h"
 

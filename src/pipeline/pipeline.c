@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pipeline.c - beginning and end of a pipeline; see pipeline.h and pipeline_private.h.
  *
  * Everything a batch points to (modules, codes) lives until the writer has ended.
@@ -137,8 +138,7 @@ static int attach(struct pipeline *pipeline, pid_t pid, uint64_t since_ns, char 
 	return 0;
 }
 
-int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,
-		    int *python_error)
+int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes, int *python_error)
 {
 	return attach(pipeline, pid, pipeline->off_cpu.began_ns, python, python_bytes, python_error);
 }

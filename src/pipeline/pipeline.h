@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pipeline.h - from captured events to rows.
  *
  * Two threads. The capturing thread (the caller's) keeps the processes and
@@ -31,17 +32,17 @@ struct pipeline_counts {
 	uint64_t of_32_bit;  /* samples of 32-bit code: without a stack */
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
-	uint64_t left_out;   /* samples that were not asked for; they count nowhere else */
-	uint64_t nobodys;    /* samples of a process that was no more; they count nowhere else */
+	uint64_t left_out;             /* samples that were not asked for; they count nowhere else */
+	uint64_t nobodys;              /* samples of a process that was no more; they count nowhere else */
 	uint64_t gil_ns, gil_known_ns; /* weight of samples that held the GIL, and of those of which that is known */
 	uint64_t gc_ns, gc_known_ns;   /* the same of collecting garbage */
-	uint64_t first_sample_ns; /* CLOCK_MONOTONIC; 0: none yet */
-	uint64_t dropped; /* samples that had to go for newer ones */
+	uint64_t first_sample_ns;      /* CLOCK_MONOTONIC; 0: none yet */
+	uint64_t dropped;              /* samples that had to go for newer ones */
 	struct symbol_limited limited; /* names that were given up; known once all is written */
-	uint64_t without_stack;   /* waits that were over before they could be looked at, and rows of unsampled_ns */
-	uint64_t unsampled_ns;    /* of weight: CPU time that no sample was taken of */
+	uint64_t without_stack; /* waits that were over before they could be looked at, and rows of unsampled_ns */
+	uint64_t unsampled_ns;  /* of weight: CPU time that no sample was taken of */
 	/* Of recordings that tell of waiting: */
-	uint64_t by_state[STATE_N]; /* nanoseconds; they add up to each thread's time */
+	uint64_t by_state[STATE_N];                   /* nanoseconds; they add up to each thread's time */
 	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */
 };
 
@@ -49,25 +50,25 @@ struct pipeline_counts {
 struct filter_options {
 	struct glob_list threads;   /* numbers, and globs of their names; none: all */
 	struct glob_list functions; /* globs of Python functions, one of which must be in the stack; none: any */
-	bool gil;               /* only of threads that hold the GIL, as far as that is known */
-	bool no_native;         /* of stacks the Python frames only */
+	bool gil;                   /* only of threads that hold the GIL, as far as that is known */
+	bool no_native;             /* of stacks the Python frames only */
 };
 
 struct pipeline_options {
 	struct filter_options keep; /* its words are borrowed for the pipeline's life */
-	bool no_symbols; /* open no file for names; pipeline_resymbolize() finds them later */
+	bool no_symbols;            /* open no file for names; pipeline_resymbolize() finds them later */
 	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
-	bool is_seldom;  /* samples may be far between: interpreters are looked for between them, too */
+	bool is_seldom; /* samples may be far between: interpreters are looked for between them, too */
 	enum capture_mode mode;
-	bool async;      /* put the asyncio tasks into stacks, in whose course they ran */
+	bool async; /* put the asyncio tasks into stacks, in whose course they ran */
 	/* Gets each sample, in the capturing thread, instead of the file, which then holds the tree and
 	 * its names alone: a sample's stack stands there some time after the next flush. NULL: the file
 	 * gets them. Negative errno: handed on by pipeline_event(). */
 	int (*take_sample)(void *data, const struct sample_row *row);
 	void *take_data;
 	const uint64_t *capabilities; /* which the writing thread keeps, as bits; NULL: all */
-	struct store_limits limits; /* how much of the newest is kept */
+	struct store_limits limits;   /* how much of the newest is kept */
 };
 
 /*
@@ -93,8 +94,7 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture);
  *          @python_error why one that is there cannot be read (0: none, or fine).
  * Errors: -ESRCH, -EPERM its memory may not be read, -ENOMEM.
  */
-int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes,
-		    int *python_error);
+int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes, int *python_error);
 
 /*
  * pipeline_join - the same of one more process, while others are recorded. Nothing happens where it is known.
@@ -161,10 +161,10 @@ const char *pipeline_python(const struct pipeline *pipeline);
 
 /* What became of the processes in which names are found; after pipeline_finish(). */
 struct pipeline_name_troubles {
-	unsigned n_deaths; /* of processes that read files */
-	const char *path;  /* of the first module that one died of; NULL: none did. Borrowed. */
+	unsigned n_deaths;    /* of processes that read files */
+	const char *path;     /* of the first module that one died of; NULL: none did. Borrowed. */
 	bool is_of_generated; /* one died of a perf map or a jitdump */
-	int filter_error;  /* why they had no filter of system calls; 0: they had */
+	int filter_error;     /* why they had no filter of system calls; 0: they had */
 };
 void pipeline_read_name_troubles(const struct pipeline *pipeline, struct pipeline_name_troubles *ret);
 
@@ -181,12 +181,12 @@ struct rename_progress {
 };
 
 struct resymbolize_options {
-	const char *sysroot;            /* in front of paths; NULL: none */
+	const char *sysroot; /* in front of paths; NULL: none */
 	const char *const *debug_dirs;
 	size_t n_debug_dirs;
-	bool debuginfod; /* ask the servers that DEBUGINFOD_URLS names */
-	bool redo;       /* look up also what has a name and a line */
-	bool force;      /* take modules without a build-id by their path, and any kernel */
+	bool debuginfod;      /* ask the servers that DEBUGINFOD_URLS names */
+	bool redo;            /* look up also what has a name and a line */
+	bool force;           /* take modules without a build-id by their path, and any kernel */
 	const char *kallsyms; /* the kernel's symbols; NULL: those of /proc */
 	bool (*keep_going)(void *data, const struct rename_progress *progress); /* false: -ECANCELED */
 	void *data;
@@ -200,8 +200,8 @@ struct rename_module {
 	/* Why no file was found: 0 it was, -ENOENT none there, -ESTALE another build only,
 	 * -ENODATA no build-id to tell by, -ENOEXEC, -E2BIG not sane, -EACCES... */
 	int error;
-	bool was_searched; /* there was something to look up */
-	char *other_build_id; /* of the file that stands at the path; NULL: none stands there */
+	bool was_searched;       /* there was something to look up */
+	char *other_build_id;    /* of the file that stands at the path; NULL: none stands there */
 	char *file, *debug_file; /* where its names came from; NULL: nowhere */
 	bool is_debug_file, has_symbols, has_lines;
 };
@@ -231,7 +231,8 @@ struct resymbolize_result {
  * @ret:    ended with resymbolize_result_done(), also after an error.
  * Errors: -ECANCELED; -ENOMEM; -EBADMSG; what the store reports. The file is then as it was.
  */
-int pipeline_resymbolize(struct store *store, const struct resymbolize_options *options, struct resymbolize_result *ret);
+int pipeline_resymbolize(struct store *store, const struct resymbolize_options *options,
+			 struct resymbolize_result *ret);
 void resymbolize_result_done(struct resymbolize_result *result);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pipeline_private.h - what a pipeline consists of, and what its rooms ask of each other.
  *
  * known.c    processes, threads and generated code that have been met, and their rows
@@ -24,7 +25,7 @@ struct known_thread {
 	char name[THREAD_NAME_BYTES]; /* its title: see py_thread_title() */
 	char comm[32];                /* as the kernel told it last */
 	uint64_t started_ns, ended_ns;
-	uint64_t next_name_ns, name_wait_ns; /* CLOCK_MONOTONIC: when to ask Python again, and how long after that */
+	uint64_t next_name_ns, name_wait_ns;  /* CLOCK_MONOTONIC: when to ask Python again, and how long after that */
 	uint64_t stack_start, stack_noted_ns; /* as the capture was told last; 0: it was not */
 	bool is_new, has_python_name;
 };
@@ -50,12 +51,12 @@ struct pipeline {
 	struct capture *capture; /* reads frames inside the interrupt; NULL: none does */
 	struct capture *source;  /* knows who stands still; NULL: none does */
 	uint64_t n_layouts;
-	uint64_t n_batches; /* handed over */
-	uint64_t n_dropped; /* once the writing thread is no more */
+	uint64_t n_batches;                          /* handed over */
+	uint64_t n_dropped;                          /* once the writing thread is no more */
 	struct pipeline_name_troubles name_troubles; /* once the writer has gone */
-	size_t most_tree_bytes; /* a larger tree of stacks is begun anew; 0: any */
-	uint64_t paused_ns; /* CLOCK_MONOTONIC, since when; 0: it is not paused */
-	uint64_t since_ns;  /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
+	size_t most_tree_bytes;                      /* a larger tree of stacks is begun anew; 0: any */
+	uint64_t paused_ns;                          /* CLOCK_MONOTONIC, since when; 0: it is not paused */
+	uint64_t since_ns; /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
 	char python[64];
 	int64_t to_realtime_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at the start */
 };

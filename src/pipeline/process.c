@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* process.c - see process.h.
  *
  * An interpreter is searched for when the executable mappings have changed,
@@ -126,8 +127,7 @@ static int insert(struct processes *processes, struct process *process)
 	struct id_slot *slot = id_map_find(&processes->by_pid, (uint64_t)process->pid + 1);
 	int r;
 
-	r = grow(&processes->processes, processes->n, &processes->allocated,
-		 sizeof *processes->processes);
+	r = grow(&processes->processes, processes->n, &processes->allocated, sizeof *processes->processes);
 	if (r < 0)
 		return r;
 	if (slot)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* process.h - the processes being recorded, as the capturing thread knows them. Private. */
 #ifndef PROBING_PIPELINE_PROCESS_H
 #define PROBING_PIPELINE_PROCESS_H
@@ -27,20 +28,20 @@ struct process {
 	struct native_process *native;
 	struct py_runtime *runtime; /* NULL: none found (yet) */
 	uint64_t layout_id;         /* of its description for the capture; 0: was not told of it */
-	uint64_t mapped_ns; /* CLOCK_MONOTONIC: when code was mapped last, or found to be; 0: never */
+	uint64_t mapped_ns;         /* CLOCK_MONOTONIC: when code was mapped last, or found to be; 0: never */
 	uint64_t loaded_ns; /* CLOCK_MONOTONIC: when its maps were read from /proc; events of before are part of them */
-	uint64_t next_watch_ns;     /* when to try that again */
-	int python_error;           /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
-	char python[64];            /* version, or what was refused */
-	char *name, *command;       /* as events and /proc last told them; NULL before */
-	unsigned generation_tried;  /* of the address space, at the last search */
+	uint64_t next_watch_ns;    /* when to try that again */
+	int python_error;          /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
+	char python[64];           /* version, or what was refused */
+	char *name, *command;      /* as events and /proc last told them; NULL before */
+	unsigned generation_tried; /* of the address space, at the last search */
 	uint64_t next_try_ns;
 	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, where no event tells of mappings */
-	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	uint64_t started_ns, ended_ns;         /* CLOCK_REALTIME */
 	uint64_t left_ns; /* CLOCK_REALTIME: when its main thread ended, or the last one after it that did; 0: it has not */
-	uint64_t last_batch;        /* of those that may point to its codes; 0: not known yet */
-	uint64_t image;             /* when recording was paused; 0: not known */
-	bool is_new;                /* its row has to be written (again) */
+	uint64_t last_batch; /* of those that may point to its codes; 0: not known yet */
+	uint64_t image;      /* when recording was paused; 0: not known */
+	bool is_new;         /* its row has to be written (again) */
 };
 
 struct processes {
@@ -57,7 +58,7 @@ struct processes {
 		struct py_runtime *runtime;
 		struct py_codes *codes;
 		uint64_t last_batch; /* as that of a process */
-	} *retired;
+	} * retired;
 	size_t n_retired, retired_allocated;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* records.c - see records.h. */
 #include "src/pipeline/records.h"
 
@@ -41,7 +42,8 @@ static int create_table(struct store *store, const struct tracepoint *tracepoint
 	if (!columns)
 		return -ENOMEM;
 	for (size_t i = 0; i < tracepoint->n_fields; i++)
-		columns[i] = (struct field_column){ tracepoint->fields[i].name, column_type(tracepoint->fields[i].type) };
+		columns[i] = (struct field_column){ tracepoint->fields[i].name,
+						    column_type(tracepoint->fields[i].type) };
 	r = store_begin(store);
 	if (r < 0)
 		return r;
@@ -76,10 +78,18 @@ static struct field_value to_column(const struct tracepoint_value *value)
 	struct field_value column = { .integer = value->integer, .bytes = value->bytes, .n_bytes = value->n_bytes };
 
 	switch (value->type) {
-	case VALUE_INTEGER: column.type = FIELD_INTEGER; break;
-	case VALUE_TEXT: column.type = FIELD_TEXT; break;
-	case VALUE_BYTES: column.type = FIELD_BLOB; break;
-	case VALUE_NONE: column.type = FIELD_NULL; break;
+	case VALUE_INTEGER:
+		column.type = FIELD_INTEGER;
+		break;
+	case VALUE_TEXT:
+		column.type = FIELD_TEXT;
+		break;
+	case VALUE_BYTES:
+		column.type = FIELD_BLOB;
+		break;
+	case VALUE_NONE:
+		column.type = FIELD_NULL;
+		break;
 	}
 	return column;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* records.h - what tracepoints tell, from samples to the table of the tracepoint. Private.
  *
  * The capturing thread copies the bytes into the batch; the writing thread decodes them.

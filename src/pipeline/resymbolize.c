@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* resymbolize.c - complete the names of a recording that is there; see pipeline.h.
  *
  * The places are read first, then looked up module by module, so that only one
@@ -90,8 +91,7 @@ static int take_place(void *data, const struct place_row *row)
 	}
 	if (!row->has_address)
 		return 0;
-	r = grow(&renaming->places, renaming->n_places, &renaming->places_allocated,
-		 sizeof *renaming->places);
+	r = grow(&renaming->places, renaming->n_places, &renaming->places_allocated, sizeof *renaming->places);
 	if (r < 0)
 		return r;
 	place = &renaming->places[renaming->n_places++];
@@ -154,8 +154,8 @@ static int check_kernel(struct renaming *renaming)
 	uname(&here);
 	memcpy(result->recorded_host, run.host, sizeof run.host);
 	memcpy(result->recorded_kernel, run.kernel, sizeof run.kernel);
-	renaming->kernel_is_ours = renaming->options->force || (strcmp(run.host, here.nodename) == 0 &&
-								strcmp(run.kernel, here.release) == 0);
+	renaming->kernel_is_ours = renaming->options->force ||
+				   (strcmp(run.host, here.nodename) == 0 && strcmp(run.kernel, here.release) == 0);
 	renaming->boot_is_ours = renaming->options->force || run.started > booted();
 	return 0;
 }
@@ -180,8 +180,7 @@ static bool is_wanted(const struct renaming *renaming, const struct place *place
 
 static int improve(struct renaming *renaming, struct place *place)
 {
-	enum symbol_quality least = renaming->options->redo ? MAX(place->quality, NAMED_BY_OFFSET) :
-							      place->quality + 1;
+	enum symbol_quality least = renaming->options->redo ? MAX(place->quality, NAMED_BY_OFFSET) : place->quality + 1;
 	int r;
 
 	if (!is_wanted(renaming, place))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* resymbolize_files.c - the files of a recording's modules, on whatever machine this is.
  *
  * A module is known by its build-id; a file counts when it has the same one,
@@ -39,7 +40,7 @@ static bool keep_going(void *data, long done, long all)
 }
 
 int resymbolize_files_new(const struct resymbolize_options *options, struct resymbolize_result *result,
-		     struct resymbolize_files **ret)
+			  struct resymbolize_files **ret)
 {
 	struct symbol_search_options search = {
 		.folders = options->debug_dirs,
@@ -162,15 +163,15 @@ static int try_path(struct rename_module *module, const char *folder, const stru
 }
 
 /* Below each folder, the first reason kept. @id NULL: any file will do. */
-static int try_paths(struct resymbolize_files *files, struct rename_module *module, const struct build_id *id,
-		     int *ret)
+static int try_paths(struct resymbolize_files *files, struct rename_module *module, const struct build_id *id, int *ret)
 {
 	const struct resymbolize_options *options = files->options;
 	int error = -ENOENT;
 
 	for (size_t i = 0; i < options->n_debug_dirs + 2; i++) {
-		const char *folder = i == 0 ? options->sysroot :
-				     i <= options->n_debug_dirs ? options->debug_dirs[i - 1] : "";
+		const char *folder = i == 0                       ? options->sysroot
+				     : i <= options->n_debug_dirs ? options->debug_dirs[i - 1]
+								  : "";
 		int r;
 
 		if (!folder || module->path[0] != '/')

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* resymbolize_files.h - the files of a recording's modules, on whatever machine this is. Private. */
 #ifndef PROBING_PIPELINE_RESYMBOLIZE_FILES_H
 #define PROBING_PIPELINE_RESYMBOLIZE_FILES_H
@@ -9,7 +10,7 @@ struct resymbolize_files;
 
 /* @options, @result: borrowed; the result's modules are told what became of them. -ENOMEM. */
 int resymbolize_files_new(const struct resymbolize_options *options, struct resymbolize_result *result,
-		     struct resymbolize_files **ret);
+			  struct resymbolize_files **ret);
 void resymbolize_files_free(struct resymbolize_files *files);
 
 /* For a struct symbol_finder; @data is the struct resymbolize_files. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* retention.c - see retention.h.
  *
  * Samples go by themselves. Stacks, frames and names cannot while the capturing thread may still
@@ -13,13 +14,13 @@
 #include "base/util.h"
 
 enum {
-	STEP = 4096,        /* samples that go in one transaction */
-	MAX_STEPS = 64,     /* after one batch */
-	ENOUGH_ROWS = 512,  /* some ten KiB */
+	STEP = 4096,       /* samples that go in one transaction */
+	MAX_STEPS = 64,    /* after one batch */
+	ENOUGH_ROWS = 512, /* some ten KiB */
 	MAX_LOG_BYTES = 4 << 20,
 	MIN_LOG_BYTES = 64 << 10,
-	ROOM_PARTS = 16,    /* so large a part of the limit is made free at once */
-	SLACK_PARTS = 32,   /* by so large a part of its time a sample may be too old */
+	ROOM_PARTS = 16,  /* so large a part of the limit is made free at once */
+	SLACK_PARTS = 32, /* by so large a part of its time a sample may be too old */
 	MIN_VACUUM_BYTES = 1 << 20,
 	VACUUM_STEP_BYTES = 4 << 20,
 };
@@ -118,7 +119,8 @@ static int drop_old(struct retention *trim, struct store *store, uint64_t now_ns
 }
 
 /* The oldest go first, and with them, in the end, what only they led to. */
-static int make_room(struct retention *trim, struct store *store, struct symbol_writer *names, struct store_space *space)
+static int make_room(struct retention *trim, struct store *store, struct symbol_writer *names,
+		     struct store_space *space)
 {
 	int r = 0;
 
@@ -167,7 +169,8 @@ static bool is_early(struct retention *trim, size_t n_rows)
 	return false;
 }
 
-int retention_after(struct retention *trim, struct store *store, struct symbol_writer *names, size_t n_rows, uint64_t now_ns)
+int retention_after(struct retention *trim, struct store *store, struct symbol_writer *names, size_t n_rows,
+		    uint64_t now_ns)
 {
 	struct store_space space;
 	int r;

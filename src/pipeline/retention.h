@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* retention.h - keeps a recording within its limits, in the writing thread. Private. */
 #ifndef PROBING_PIPELINE_RETENTION_H
 #define PROBING_PIPELINE_RETENTION_H
@@ -28,7 +29,8 @@ int retention_init(struct retention *trim, struct store *store, const struct sto
  * Afterwards wants_renewal says whether a new tree of stacks should be begun, so that what only
  * former samples used can go. Errors: what the store reports.
  */
-int retention_after(struct retention *trim, struct store *store, struct symbol_writer *names, size_t n_rows, uint64_t now_ns);
+int retention_after(struct retention *trim, struct store *store, struct symbol_writer *names, size_t n_rows,
+		    uint64_t now_ns);
 
 /* A new tree has begun; the last numbers of those before it. */
 void retention_renewed(struct retention *trim, int64_t last_stack, int64_t last_frame);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* samples.c - from a sample, or a wait, to a row; see pipeline_private.h.
  *
  * Events come in time order, so the maps are those of the sample's instant.
@@ -55,8 +56,8 @@ static int forget_replaced(struct pipeline *pipeline)
 	return r;
 }
 
-static int keep_stack(struct pipeline *pipeline, uint64_t time_ns, struct process *process,
-		      struct stack *stack, uint32_t *ret)
+static int keep_stack(struct pipeline *pipeline, uint64_t time_ns, struct process *process, struct stack *stack,
+		      uint32_t *ret)
 {
 	struct stack_origin origin = { .program = process->program->id, .time_ns = time_ns };
 	size_t n_before = pipeline->batch->n_frames;
@@ -352,8 +353,7 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 	struct gil_state hold;
 	int r;
 
-	if (sample->is_switch &&
-	    !off_cpu_affords(&pipeline->off_cpu, &pipeline->off_cpu.at_switches, sample->time_ns))
+	if (sample->is_switch && !off_cpu_affords(&pipeline->off_cpu, &pipeline->off_cpu.at_switches, sample->time_ns))
 		return 0;
 	r = pipeline_know_process(pipeline, sample->pid, &process);
 	if (r >= 0)

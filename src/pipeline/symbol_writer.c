@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* symbol_writer.c - see symbol_writer.h.
  *
  * A function is its kind, module, name, file and first line. Where a module's file is found is not decided here but by a
@@ -53,8 +54,8 @@ struct symbol_writer {
 	struct id_map module_index; /* id -> index */
 	struct function_set functions;
 	uint32_t n_functions;
-	uint32_t n_known;    /* those that were in the file before: their rows may be less than is found now */
-	uint8_t *refreshed;  /* by function id, n_known + 1 of them */
+	uint32_t n_known;   /* those that were in the file before: their rows may be less than is found now */
+	uint8_t *refreshed; /* by function id, n_known + 1 of them */
 	int64_t n_inlined;
 	struct new_frame *waiting;
 	size_t first_waiting, n_waiting, waiting_allocated;
@@ -151,8 +152,7 @@ static int copy_function(const struct function_set *from, struct function_set *t
 static int open_recorded(void *data, int64_t module_id, struct symbol_module **ret)
 {
 	struct symbol_writer *names = data;
-	const struct named_module *named =
-		&names->modules[id_map_find(&names->module_index, (uint64_t)module_id)->id];
+	const struct named_module *named = &names->modules[id_map_find(&names->module_index, (uint64_t)module_id)->id];
 
 	if (!named->module)
 		return -ENOENT;
@@ -639,12 +639,12 @@ int symbol_writer_put_programs(struct symbol_writer *names, struct batch *batch)
 	int r;
 
 	if (names->client) {
-		r = name_client_put_programs(names->client, batch->programs, batch->n_programs, batch->dumps, batch->n_dumps);
+		r = name_client_put_programs(names->client, batch->programs, batch->n_programs, batch->dumps,
+					     batch->n_dumps);
 		names->refresh_generated = name_client_is_open(names->client);
 		return r;
 	}
-	r = generated_names_put(names->generated, batch->programs, batch->n_programs, batch->dumps,
-				batch->n_dumps);
+	r = generated_names_put(names->generated, batch->programs, batch->n_programs, batch->dumps, batch->n_dumps);
 	names->refresh_generated = generated_names_is_open(names->generated);
 	return r;
 }
@@ -683,7 +683,7 @@ static enum symbol_quality quality_of(const struct symbol *innermost)
 }
 
 int symbol_writer_improve(struct symbol_writer *names, const struct new_frame *frame, enum symbol_quality least,
-		   enum symbol_quality *ret)
+			  enum symbol_quality *ret)
 {
 	struct symbol found[SYMBOL_MAX_INLINED];
 	int n, r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* symbol_writer.h - modules, functions and frames get their rows and names. Private;
  * used by one thread at a time: the writing thread, or resymbolize.c afterwards. */
 #ifndef PROBING_PIPELINE_SYMBOL_WRITER_H
@@ -69,7 +70,7 @@ enum symbol_quality { UNNAMED, NAMED_BY_OFFSET, NAMED, NAMED_WITH_LINE };
  * Returns 1 where it was named, 0 where all is as it was, -ENOMEM, or what the store reports.
  */
 int symbol_writer_improve(struct symbol_writer *names, const struct new_frame *frame, enum symbol_quality least,
-		   enum symbol_quality *ret);
+			  enum symbol_quality *ret);
 
 /* What the files of a module have turned out to hold, until it is closed; false: it has none. */
 bool symbol_writer_sources(const struct symbol_writer *names, int64_t module_id, struct symbol_sources *ret);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tasks.c - see tasks.h. */
 #include "src/pipeline/tasks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tasks.h - in whose course a sample was taken. Private. */
 #ifndef PROBING_PIPELINE_TASKS_H
 #define PROBING_PIPELINE_TASKS_H

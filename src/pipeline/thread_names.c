@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* thread_names.c - see thread_names.h. */
 #include "src/pipeline/thread_names.h"
 

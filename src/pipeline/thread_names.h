@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* thread_names.h - what Python calls the threads of the processes being recorded. Private. */
 #ifndef PROBING_PIPELINE_THREAD_NAMES_H
 #define PROBING_PIPELINE_THREAD_NAMES_H

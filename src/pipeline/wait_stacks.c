@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wait_stacks.c - see wait_stacks.h.
  *
  * The kernel tells two registers. The others are recovered as far as inner functions saved
@@ -21,7 +22,8 @@ void wait_stack_reader_done(struct wait_stack_reader *wait_stack_reader)
 	wait_stack_reader->bytes = NULL;
 }
 
-static int python_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid, struct stack *ret)
+static int python_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid,
+			struct stack *ret)
 {
 	int r = 0;
 
@@ -30,17 +32,21 @@ static int python_stack(struct wait_stack_reader *wait_stack_reader, struct proc
 	return r < 0 ? r : stitch_memory(*wait_stack_reader->memory, process->runtime, tid, ret);
 }
 
-static int whole_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, struct sample *sample, struct stack *ret)
+static int whole_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, struct sample *sample,
+		       struct stack *ret)
 {
 	ssize_t n;
 	int r;
 
-	n = remote_read_some(process->remote, RADDR(sample->regs.value[MACHINE_REG_SP]), wait_stack_reader->bytes, LOOK_BYTES);
+	n = remote_read_some(process->remote, RADDR(sample->regs.value[MACHINE_REG_SP]), wait_stack_reader->bytes,
+			     LOOK_BYTES);
 	if (n < 0)
 		return (int)n;
 	sample->stack_bytes = (size_t)n & ~(size_t)7;
 	r = native_unwind(process->native, sample, process->remote, wait_stack_reader->native);
-	return r < 0 ? r : stitch(wait_stack_reader->stitcher, process->space, process->runtime, wait_stack_reader->native, ret);
+	return r < 0 ? r
+		     : stitch(wait_stack_reader->stitcher, process->space, process->runtime, wait_stack_reader->native,
+			      ret);
 }
 
 static bool is_whole(const struct stack *stack)
@@ -48,8 +54,8 @@ static bool is_whole(const struct stack *stack)
 	return stack->end == STACK_COMPLETE || stack->end == STACK_COMPLETED;
 }
 
-int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid, enum thread_state *ret_state,
-		   struct stack *ret)
+int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid,
+		    enum thread_state *ret_state, struct stack *ret)
 {
 	struct sample sample = { .pid = process->pid, .tid = tid, .has_user = true, .is_held = true };
 	struct proc_call call;

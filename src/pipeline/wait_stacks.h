@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wait_stacks.h - the stack of a thread that waits, read while it does. Private.
  *
  * Of a thread inside a system call the kernel tells the number, stack pointer and program
@@ -14,10 +15,10 @@
 
 /* What looks need. */
 struct wait_stack_reader {
-	struct stitcher *stitcher;        /* borrowed, as is the next */
+	struct stitcher *stitcher; /* borrowed, as is the next */
 	struct native_stack *native;
-	struct memory_stitcher **memory;  /* made when it is first needed */
-	uint8_t *bytes;                   /* of a stack */
+	struct memory_stitcher **memory; /* made when it is first needed */
+	uint8_t *bytes;                  /* of a stack */
 };
 void wait_stack_reader_done(struct wait_stack_reader *wait_stack_reader);
 
@@ -27,7 +28,7 @@ void wait_stack_reader_done(struct wait_stack_reader *wait_stack_reader);
  * @ret: frames are borrowed until the next stitching.
  * Errors: -ESRCH it has ended; -EPERM, -EACCES; -ENOMEM.
  */
-int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid, enum thread_state *ret_state,
-		   struct stack *ret);
+int read_wait_stack(struct wait_stack_reader *wait_stack_reader, struct process *process, pid_t tid,
+		    enum thread_state *ret_state, struct stack *ret);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wait_state.c - see wait_state.h.
  *
  * A table of system calls that wait. What is not in it, and a thread that left the processor
@@ -15,64 +16,40 @@ static const struct {
 	enum thread_state state;
 	int n_descriptors; /* which argument counts what is waited for, from 1; 0: none does */
 } calls[] = {
-	{ SYS_nanosleep, STATE_SLEEP, 0 },
-	{ SYS_clock_nanosleep, STATE_SLEEP, 0 },
-	{ SYS_futex, STATE_LOCK, 0 },
-	{ SYS_flock, STATE_LOCK, 0 },
-	{ SYS_semop, STATE_LOCK, 0 },
-	{ SYS_semtimedop, STATE_LOCK, 0 },
+	{ SYS_nanosleep, STATE_SLEEP, 0 },  { SYS_clock_nanosleep, STATE_SLEEP, 0 },
+	{ SYS_futex, STATE_LOCK, 0 },       { SYS_flock, STATE_LOCK, 0 },
+	{ SYS_semop, STATE_LOCK, 0 },       { SYS_semtimedop, STATE_LOCK, 0 },
 #ifdef SYS_futex_waitv
 	{ SYS_futex_waitv, STATE_LOCK, 0 },
 #endif
 #ifdef SYS_select
-	{ SYS_select, STATE_IO, 1 },
-	{ SYS_poll, STATE_IO, 2 },
+	{ SYS_select, STATE_IO, 1 },        { SYS_poll, STATE_IO, 2 },
 	{ SYS_epoll_wait, STATE_IO, 0 },
 #endif
-	{ SYS_pselect6, STATE_IO, 1 },
-	{ SYS_ppoll, STATE_IO, 2 },
+	{ SYS_pselect6, STATE_IO, 1 },      { SYS_ppoll, STATE_IO, 2 },
 	{ SYS_epoll_pwait, STATE_IO, 0 },
 #ifdef SYS_epoll_pwait2
 	{ SYS_epoll_pwait2, STATE_IO, 0 },
 #endif
-	{ SYS_read, STATE_IO, 0 },
-	{ SYS_readv, STATE_IO, 0 },
-	{ SYS_pread64, STATE_IO, 0 },
-	{ SYS_preadv, STATE_IO, 0 },
-	{ SYS_preadv2, STATE_IO, 0 },
-	{ SYS_write, STATE_IO, 0 },
-	{ SYS_writev, STATE_IO, 0 },
-	{ SYS_pwrite64, STATE_IO, 0 },
-	{ SYS_pwritev, STATE_IO, 0 },
-	{ SYS_pwritev2, STATE_IO, 0 },
-	{ SYS_recvfrom, STATE_IO, 0 },
-	{ SYS_recvmsg, STATE_IO, 0 },
-	{ SYS_recvmmsg, STATE_IO, 0 },
-	{ SYS_sendto, STATE_IO, 0 },
-	{ SYS_sendmsg, STATE_IO, 0 },
-	{ SYS_sendmmsg, STATE_IO, 0 },
-	{ SYS_accept, STATE_IO, 0 },
-	{ SYS_accept4, STATE_IO, 0 },
-	{ SYS_connect, STATE_IO, 0 },
-	{ SYS_openat, STATE_IO, 0 },
-	{ SYS_getdents64, STATE_IO, 0 },
-	{ SYS_fsync, STATE_IO, 0 },
-	{ SYS_fdatasync, STATE_IO, 0 },
-	{ SYS_sync, STATE_IO, 0 },
-	{ SYS_syncfs, STATE_IO, 0 },
-	{ SYS_sync_file_range, STATE_IO, 0 },
-	{ SYS_msync, STATE_IO, 0 },
-	{ SYS_sendfile, STATE_IO, 0 },
-	{ SYS_splice, STATE_IO, 0 },
-	{ SYS_copy_file_range, STATE_IO, 0 },
-	{ SYS_io_getevents, STATE_IO, 0 },
-	{ SYS_io_uring_enter, STATE_IO, 0 },
-	{ SYS_ioctl, STATE_IO, 0 },
-	{ SYS_msgrcv, STATE_IO, 0 },
-	{ SYS_msgsnd, STATE_IO, 0 },
-	{ SYS_mq_timedreceive, STATE_IO, 0 },
-	{ SYS_mq_timedsend, STATE_IO, 0 },
-	{ SYS_wait4, STATE_CHILD, 0 },
+	{ SYS_read, STATE_IO, 0 },          { SYS_readv, STATE_IO, 0 },
+	{ SYS_pread64, STATE_IO, 0 },       { SYS_preadv, STATE_IO, 0 },
+	{ SYS_preadv2, STATE_IO, 0 },       { SYS_write, STATE_IO, 0 },
+	{ SYS_writev, STATE_IO, 0 },        { SYS_pwrite64, STATE_IO, 0 },
+	{ SYS_pwritev, STATE_IO, 0 },       { SYS_pwritev2, STATE_IO, 0 },
+	{ SYS_recvfrom, STATE_IO, 0 },      { SYS_recvmsg, STATE_IO, 0 },
+	{ SYS_recvmmsg, STATE_IO, 0 },      { SYS_sendto, STATE_IO, 0 },
+	{ SYS_sendmsg, STATE_IO, 0 },       { SYS_sendmmsg, STATE_IO, 0 },
+	{ SYS_accept, STATE_IO, 0 },        { SYS_accept4, STATE_IO, 0 },
+	{ SYS_connect, STATE_IO, 0 },       { SYS_openat, STATE_IO, 0 },
+	{ SYS_getdents64, STATE_IO, 0 },    { SYS_fsync, STATE_IO, 0 },
+	{ SYS_fdatasync, STATE_IO, 0 },     { SYS_sync, STATE_IO, 0 },
+	{ SYS_syncfs, STATE_IO, 0 },        { SYS_sync_file_range, STATE_IO, 0 },
+	{ SYS_msync, STATE_IO, 0 },         { SYS_sendfile, STATE_IO, 0 },
+	{ SYS_splice, STATE_IO, 0 },        { SYS_copy_file_range, STATE_IO, 0 },
+	{ SYS_io_getevents, STATE_IO, 0 },  { SYS_io_uring_enter, STATE_IO, 0 },
+	{ SYS_ioctl, STATE_IO, 0 },         { SYS_msgrcv, STATE_IO, 0 },
+	{ SYS_msgsnd, STATE_IO, 0 },        { SYS_mq_timedreceive, STATE_IO, 0 },
+	{ SYS_mq_timedsend, STATE_IO, 0 },  { SYS_wait4, STATE_CHILD, 0 },
 	{ SYS_waitid, STATE_CHILD, 0 },
 #ifdef SYS_vfork
 	{ SYS_vfork, STATE_CHILD, 0 },
@@ -90,8 +67,7 @@ static bool locks_file(const struct proc_call *call)
 
 static enum thread_state lock_state(const struct proc_call *call, struct py_runtime *runtime, pid_t tid)
 {
-	if (runtime && call->number == SYS_futex &&
-	    py_waits_for_gil(runtime, tid, call->arguments[0]) == PY_YES)
+	if (runtime && call->number == SYS_futex && py_waits_for_gil(runtime, tid, call->arguments[0]) == PY_YES)
 		return STATE_GIL;
 	return STATE_LOCK;
 }
@@ -125,8 +101,7 @@ enum thread_state wait_state(const struct proc_call *call, struct py_runtime *ru
 	return STATE_BLOCKED;
 }
 
-enum thread_state wait_state_of_sample(const struct sample *sample, struct remote *remote,
-				       struct py_runtime *runtime)
+enum thread_state wait_state_of_sample(const struct sample *sample, struct remote *remote, struct py_runtime *runtime)
 {
 	uint8_t before[MACHINE_CALL_NUMBER_BYTES];
 	struct proc_call call = { .number = -1 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wait_state.h - what a thread waits for, by the system call that it is in. Private. */
 #ifndef PROBING_PIPELINE_WAIT_STATE_H
 #define PROBING_PIPELINE_WAIT_STATE_H
@@ -11,7 +12,6 @@
 enum thread_state wait_state(const struct proc_call *call, struct py_runtime *runtime, pid_t tid);
 
 /* wait_state_of_sample - of one that was taken as the thread left the processor. @remote: its memory. */
-enum thread_state wait_state_of_sample(const struct sample *sample, struct remote *remote,
-				       struct py_runtime *runtime);
+enum thread_state wait_state_of_sample(const struct sample *sample, struct remote *remote, struct py_runtime *runtime);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* waits.c - see waits.h.
  *
  * Invariants:
@@ -34,13 +35,13 @@ struct thread {
 	bool has_stack, has_last;
 	bool is_queued; /* to be looked at */
 	unsigned cpu;
-	uint64_t since_ns;  /* from when on its present activity is to be put */
+	uint64_t since_ns; /* from when on its present activity is to be put */
 	uint64_t owed_run_ns;
 	struct kind {
 		uint64_t owed_ns, since_ns;
 		struct wait_stack seen; /* the last one with a stack */
 		bool has_seen;
-	} kinds[2][2]; /* blocked, preempted; short, long */
+	} kinds[2][2];           /* blocked, preempted; short, long */
 	struct wait_stack stack; /* of this wait, or of one that is still to be told of */
 	struct wait_stack last;  /* of the last time that it left */
 };
@@ -50,14 +51,14 @@ struct queue {
 	struct queued {
 		uint32_t thread;
 		uint64_t since_ns;
-	} *items;
+	} * items;
 	size_t first, n, allocated;
 };
 
 struct waits {
 	struct thread *threads;
 	size_t n, allocated;
-	struct id_map index; /* tid -> index */
+	struct id_map index;   /* tid -> index */
 	struct queue queue[2]; /* blocked, preempted */
 	bool running;
 	uint64_t began_ns;
@@ -105,8 +106,7 @@ static struct thread *find(struct waits *waits, pid_t tid)
 	return thread && thread->activity != ENDED ? thread : NULL;
 }
 
-static int add(struct waits *waits, pid_t pid, pid_t tid, enum activity activity, uint64_t time_ns,
-	       struct thread **ret)
+static int add(struct waits *waits, pid_t pid, pid_t tid, enum activity activity, uint64_t time_ns, struct thread **ret)
 {
 	struct id_slot *slot = id_map_find(&waits->index, (uint64_t)tid + 1);
 	int r;
@@ -221,16 +221,16 @@ static int put_rest(struct waits *waits, struct thread *thread, uint64_t now_ns)
 	uint64_t weight = thread->owed_run_ns;
 
 	thread->owed_run_ns = 0;
-	return waits->running ? put(waits, thread, STATE_RUNNING, now_ns, weight,
-				    thread->has_last ? &thread->last : NULL)
-			      : 0;
+	return waits->running
+		       ? put(waits, thread, STATE_RUNNING, now_ns, weight, thread->has_last ? &thread->last : NULL)
+		       : 0;
 }
 
 /* One that never switched ran all the time, or waited: then it was met doing so. */
 static bool ran_to_the_end(const struct thread *thread)
 {
-	return thread->activity == RUNS || (thread->activity == UNKNOWN &&
-					    (!thread->has_stack || thread->stack.state == STATE_RUNNABLE));
+	return thread->activity == RUNS ||
+	       (thread->activity == UNKNOWN && (!thread->has_stack || thread->stack.state == STATE_RUNNABLE));
 }
 
 static int put_last(struct waits *waits, struct thread *thread, uint64_t now_ns)
@@ -487,8 +487,7 @@ int waits_portion(struct waits *waits, uint64_t until_ns)
 
 	for (size_t i = 0; i < waits->n && r >= 0; i++) {
 		struct thread *thread = &waits->threads[i];
-		bool waited = thread->activity == WAITS ||
-			      (thread->activity == UNKNOWN && !ran_to_the_end(thread));
+		bool waited = thread->activity == WAITS || (thread->activity == UNKNOWN && !ran_to_the_end(thread));
 
 		if (waited && thread->has_stack && span(thread->since_ns, until_ns) >= WAIT_PORTION_NS &&
 		    thread->stack.from_ns >= thread->since_ns && thread->stack.to_ns <= until_ns)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* waits.h - what each thread did from its first moment to its last: it ran, or it waited. Private.
  *
  * Pure accounting: switches and stacks in, stretches of time out. Of each thread the

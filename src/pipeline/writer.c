@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* writer.c - see writer.h.
  *
  * The thread has two kinds of work, in this order: a batch in the queue is
@@ -39,7 +40,7 @@ struct writer {
 	_Atomic int64_t bytes;
 	_Atomic uint64_t n_written, n_dropped;
 	_Atomic bool wants_renewal;
-	bool drops;            /* its capabilities, down to: */
+	bool drops; /* its capabilities, down to: */
 	uint64_t capabilities;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* writer.h - the thread that puts batches into the store and looks names up. Private. */
 #ifndef PROBING_WRITER_H
 #define PROBING_WRITER_H

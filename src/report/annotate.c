@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* annotate.c - which files and lines are meant, and which of a file are shown. */
 #include "src/report/annotate.h"
 
@@ -107,7 +108,8 @@ static int list_files(struct annotation *self)
 			if (grow(&self->files, self->n_files, &self->files_allocated, sizeof *self->files) < 0)
 				return -ENOMEM;
 			last = &self->files[self->n_files++];
-			*last = (struct annotated){ .file = sum->frame->file, .label = sum->frame->file_label ?: sum->frame->file,
+			*last = (struct annotated){ .file = sum->frame->file,
+						    .label = sum->frame->file_label ?: sum->frame->file,
 						    .lines = sum };
 		}
 		last->n_lines++;
@@ -161,7 +163,8 @@ static bool is_near(const struct annotated *file, size_t next, size_t number, si
 	       (next < file->n_lines && line_of(file, next) - number <= context);
 }
 
-int annotate_each_line(const struct annotated *file, const struct source *source, const struct annotate_options *options,
+int annotate_each_line(const struct annotated *file, const struct source *source,
+		       const struct annotate_options *options,
 		       int (*put)(void *data, const struct annotated_line *line), void *data)
 {
 	size_t next = 0, last = 0;
@@ -180,7 +183,8 @@ int annotate_each_line(const struct annotated *file, const struct source *source
 	}
 	/* A source that has become shorter, or is not there. */
 	for (; next < file->n_lines && r >= 0; next++)
-		r = put(data, &(struct annotated_line){ .number = (int)line_of(file, next), .sum = &file->lines[next] });
+		r = put(data,
+			&(struct annotated_line){ .number = (int)line_of(file, next), .sum = &file->lines[next] });
 	return r;
 }
 
@@ -224,7 +228,8 @@ static int print_all(const struct annotation *self, FILE *out)
 	if (n < self->n_files)
 		fprintf(out, "\n(%zu more file%s", self->n_files - n, self->n_files - n == 1 ? "" : "s");
 	if (n < self->n_files && self->n_passed > 0)
-		fprintf(out, ", of them %zu with more time whose sources are not here: --source-root says where", self->n_passed);
+		fprintf(out, ", of them %zu with more time whose sources are not here: --source-root says where",
+			self->n_passed);
 	if (n < self->n_files)
 		fputs(")\n", out);
 	return r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* annotate.h - lines with time, by file; what is printed of them. Private to reports. */
 #ifndef PROBING_REPORT_ANNOTATE_H
 #define PROBING_REPORT_ANNOTATE_H
@@ -28,7 +29,8 @@ struct annotated_line {
  * @source: NULL: it is not there.
  * Returns the first negative result of @put, or 0.
  */
-int annotate_each_line(const struct annotated *file, const struct source *source, const struct annotate_options *options,
+int annotate_each_line(const struct annotated *file, const struct source *source,
+		       const struct annotate_options *options,
 		       int (*put)(void *data, const struct annotated_line *line), void *data);
 
 struct json;
@@ -37,6 +39,6 @@ void annotate_put(const struct annotated *file, const struct source *source, con
 		  const struct annotate_options *options, FILE *out);
 /* As an object of a list. -ENOMEM. */
 void annotate_put_json(const struct annotated *file, const struct source *source, const struct whole *whole,
-		      const struct annotate_options *options, struct json *json);
+		       const struct annotate_options *options, struct json *json);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* annotate_print.c - a file's lines with their times, as text and as JSON. */
 #include <errno.h>
 #include <string.h>
@@ -121,8 +122,8 @@ void annotate_put(const struct annotated *file, const struct source *source, con
 	page.has_times = columns == 0 || columns >= COLUMNS_FOR_TIMES;
 	page.margin = 7 + 8 + LINE_COLUMNS + (page.has_times ? 2 * (TIME_COLUMNS + 1) : 0);
 	if (columns > 0)
-		page.text_columns = columns > page.margin + 2 + MIN_TEXT_COLUMNS ? columns - page.margin - 2 :
-										   MIN_TEXT_COLUMNS;
+		page.text_columns = columns > page.margin + 2 + MIN_TEXT_COLUMNS ? columns - page.margin - 2
+										 : MIN_TEXT_COLUMNS;
 	put_head(&page);
 	(void)annotate_each_line(file, source, options, put_line, &page); /* put_line() does not fail */
 }
@@ -144,14 +145,15 @@ static int put_json_line(void *data, const struct annotated_line *line)
 }
 
 void annotate_put_json(const struct annotated *file, const struct source *source, const struct whole *whole,
-		      const struct annotate_options *options, struct json *json)
+		       const struct annotate_options *options, struct json *json)
 {
 	struct page page = { .file = file, .source = source, .whole = whole, .options = options, .json = json };
 
 	to_json_object(json);
 	to_json_put_string(json, "file", file->file);
 	to_json_put_string(json, "source", source ? source->path : NULL);
-	to_json_put_bool(json, "newer", source && options->recorded_ns > 0 && source->changed_ns > options->recorded_ns);
+	to_json_put_bool(json, "newer",
+			 source && options->recorded_ns > 0 && source->changed_ns > options->recorded_ns);
 	print_json_time(json, whole, "self", file->self);
 	to_json_put_array(json, "lines");
 	(void)annotate_each_line(file, source, options, put_json_line, &page); /* nor does put_json_line() */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cell.c - fitting foreign names into columns; see cell.h. */
 #include "src/report/cell.h"
 
@@ -92,11 +93,9 @@ void cell_format_ns(uint64_t ns, char *to, size_t n_bytes)
 	else if (seconds < 99.995)
 		snprintf(to, n_bytes, "%.2f s", seconds);
 	else if (whole < 100 * 60)
-		snprintf(to, n_bytes, "%jum %02jus", (uintmax_t)(whole / 60),
-			 (uintmax_t)(whole % 60));
+		snprintf(to, n_bytes, "%jum %02jus", (uintmax_t)(whole / 60), (uintmax_t)(whole % 60));
 	else if (whole < 100 * 3600)
-		snprintf(to, n_bytes, "%juh %02jum", (uintmax_t)(whole / 3600),
-			 (uintmax_t)(whole / 60 % 60));
+		snprintf(to, n_bytes, "%juh %02jum", (uintmax_t)(whole / 3600), (uintmax_t)(whole / 60 % 60));
 	else
 		snprintf(to, n_bytes, "%ju h", (uintmax_t)(whole / 3600));
 }

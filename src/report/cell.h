@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cell.h - text in a column of a terminal. */
 #ifndef PROBING_REPORT_CELL_H
 #define PROBING_REPORT_CELL_H

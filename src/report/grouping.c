@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* grouping.c - see grouping.h. Frames are put into groups by sorting them. */
 #include "src/report/grouping.h"
 
@@ -71,7 +72,8 @@ static int compare_indices(const void *a, const void *b, void *context)
 int grouping_make(const struct profile *profile, frame_order *order, struct grouping *ret)
 {
 	CLEANUP(freep) uint32_t *sorted = calloc(profile->n_frames + 1, sizeof *sorted);
-	CLEANUP(grouping_done) struct grouping grouping = {
+	CLEANUP(grouping_done)
+	struct grouping grouping = {
 		.of_frame = calloc(profile->n_frames + 1, sizeof *grouping.of_frame),
 	};
 	struct sorting sorting = { profile->frames, order };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* grouping.h - frames that are told apart by function, line, module or place in a source. */
 #ifndef PROBING_REPORT_GROUPING_H
 #define PROBING_REPORT_GROUPING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* held.c - the shares of the GIL and of the garbage collector, in a line that fits. */
 #include <string.h>
 

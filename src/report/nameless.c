@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nameless.c - how much time is in functions that go by an offset in their module. */
 #include "src/report/report.h"
 
@@ -35,8 +36,8 @@ static struct report_nameless_module *module_of(struct report_nameless *nameless
 	for (size_t i = 0; i < nameless->n; i++)
 		if (is_of(&nameless->modules[i], frame))
 			return &nameless->modules[i];
-	nameless->modules[nameless->n] =
-		(struct report_nameless_module){ .path = frame->module, .build_id = frame->build_id };
+	nameless->modules[nameless->n] = (struct report_nameless_module){ .path = frame->module,
+									  .build_id = frame->build_id };
 	return &nameless->modules[nameless->n++];
 }
 

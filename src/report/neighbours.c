@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* neighbours.c - who calls a function, and whom it calls.
  *
  * An edge leads from a function that was asked for to a neighbour on a stack: the one right outside of it,
@@ -27,8 +28,8 @@ struct neighbours {
 	bool callers;
 	struct grouping grouping;
 	struct report_sums sums;
-	int32_t *sum_of;  /* by group: index into sums; -1: no time */
-	bool *is_wanted;  /* by group */
+	int32_t *sum_of; /* by group: index into sums; -1: no time */
+	bool *is_wanted; /* by group */
 	struct id_map index;
 	struct edge *edges;
 	size_t n_edges, edges_allocated;
@@ -171,8 +172,8 @@ static double share_of(uint64_t value, uint64_t all)
 /* ---- As a table ---- */
 
 /* @of_it: percent of the function's time. */
-static int add_row(const struct neighbours *self, const struct report_sum *sum, uint64_t value, double of_it, unsigned indent,
-		   struct table *table)
+static int add_row(const struct neighbours *self, const struct report_sum *sum, uint64_t value, double of_it,
+		   unsigned indent, struct table *table)
 {
 	struct table_row *row = &table->rows[table->n_rows++];
 
@@ -209,7 +210,8 @@ static int make_rows(const struct neighbours *self, struct table *table)
 
 static int print_table(const struct neighbours *self, FILE *out)
 {
-	CLEANUP(table_done) struct table table = {
+	CLEANUP(table_done)
+	struct table table = {
 		.options = self->options,
 		.whole = &self->sums.whole,
 		.times = { { "total", true }, { "of it", false } },
@@ -276,7 +278,8 @@ static int print_json(const struct neighbours *self, FILE *out)
 int report_neighbours(const struct profile *profile, const struct glob_list *names, bool callers,
 		      const struct report_options *options, FILE *out)
 {
-	CLEANUP(neighbours_done) struct neighbours self = {
+	CLEANUP(neighbours_done)
+	struct neighbours self = {
 		.profile = profile,
 		.options = options,
 		.callers = callers,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* paths.c - see paths.h. */
 #include "src/report/paths.h"
 
@@ -100,7 +101,8 @@ static int read_path(const struct profile *profile, bool show_interpreter, int32
 }
 
 int paths_each(const struct profile *profile, bool show_interpreter,
-	       void (*take)(void *data, const int32_t *path, size_t n_path, const struct profile_total *total), void *data)
+	       void (*take)(void *data, const int32_t *path, size_t n_path, const struct profile_total *total),
+	       void *data)
 {
 	CLEANUP(freep) struct profile_total *totals = NULL;
 	CLEANUP(path_done) struct path path = {};

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* paths.h - each stack of a profile once, as it is shown, with what was spent on it. */
 #ifndef PROBING_REPORT_PATHS_H
 #define PROBING_REPORT_PATHS_H
@@ -24,6 +25,7 @@ double whole_share(const struct whole *whole, uint64_t value);
  * Errors: -ENOMEM.
  */
 int paths_each(const struct profile *profile, bool show_interpreter,
-	       void (*take)(void *data, const int32_t *path, size_t n_path, const struct profile_total *total), void *data);
+	       void (*take)(void *data, const int32_t *path, size_t n_path, const struct profile_total *total),
+	       void *data);
 
 #endif

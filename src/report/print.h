@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* print.h - what all reports say in JSON alike. Private to reports. */
 #ifndef PROBING_REPORT_PRINT_H
 #define PROBING_REPORT_PRINT_H

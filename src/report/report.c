@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report.c - what took most time, by whatever it is told apart. */
 #include "src/report/report.h"
 
@@ -98,10 +99,11 @@ static int make_rows(const struct report_sums *sums, struct table *table)
 	return r;
 }
 
-static int print_table(const struct report_sums *sums, const struct wait_sums *waits, const struct report_options *options,
-		       FILE *out)
+static int print_table(const struct report_sums *sums, const struct wait_sums *waits,
+		       const struct report_options *options, FILE *out)
 {
-	CLEANUP(table_done) struct table table = {
+	CLEANUP(table_done)
+	struct table table = {
 		.options = options,
 		.whole = &sums->whole,
 		.times = { { is_of_tasks(options->by) ? NULL : "self", true }, { "total", true } },
@@ -119,7 +121,9 @@ static int print_table(const struct report_sums *sums, const struct wait_sums *w
 		return r;
 	table_put_whole(options, &sums->whole, out);
 	table_put(&table, out);
-	return waits->n_items > 0 ? print_waits(waits, options, "The longest waits (all: --by wait):", LONGEST_WAITS, out) : 0;
+	return waits->n_items > 0
+		       ? print_waits(waits, options, "The longest waits (all: --by wait):", LONGEST_WAITS, out)
+		       : 0;
 }
 
 /* ---- As JSON ---- */
@@ -146,8 +150,8 @@ static void put_sum(struct json *json, const struct report_sums *sums, const str
 	to_json_object_end(json);
 }
 
-static int print_json(const struct report_sums *sums, const struct wait_sums *waits, const struct report_options *options,
-		      FILE *out)
+static int print_json(const struct report_sums *sums, const struct wait_sums *waits,
+		      const struct report_options *options, FILE *out)
 {
 	CLEANUP(to_json_done) struct json json = { 0 };
 	size_t n = MIN(options->max_rows ?: REPORT_ROWS, sums->n_items);

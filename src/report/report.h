@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* report.h - where the time of a profile went, as text or JSON: tables, neighbours of functions, sources. */
 #ifndef PROBING_REPORT_H
 #define PROBING_REPORT_H
@@ -35,13 +36,13 @@ extern const char *const report_by_names[REPORT_N_BY]; /* "function"... */
 struct report_options {
 	enum report_by by;
 	bool show_interpreter;
-	unsigned max_rows;  /* 0: 20 */
-	unsigned columns;   /* width to fit; 0: any */
+	unsigned max_rows; /* 0: 20 */
+	unsigned columns;  /* width to fit; 0: any */
 	bool colour;
-	bool by_total;      /* sort by total time rather than self */
-	bool json;          /* one JSON object instead of a table */
+	bool by_total;                /* sort by total time rather than self */
+	bool json;                    /* one JSON object instead of a table */
 	const struct held_time *held; /* told as well; NULL: it is not */
-	uint64_t lost;      /* samples of the recording that nobody has; told where there are any */
+	uint64_t lost;                /* samples of the recording that nobody has; told where there are any */
 };
 
 /*
@@ -89,14 +90,15 @@ enum annotate_source {
 };
 
 struct annotate_options {
-	const struct glob_list *what;  /* globs of functions, or of files (their last parts will do); none: what took most */
+	const struct glob_list
+		*what; /* globs of functions, or of files (their last parts will do); none: what took most */
 	const struct glob_list *roots; /* where sources are, see source.h: folders and FROM=TO */
-	unsigned max_files;        /* 0: 3, where nothing was asked for, otherwise any */
-	unsigned context;          /* lines shown around those with time */
-	bool all_lines;            /* show whole files */
+	unsigned max_files;            /* 0: 3, where nothing was asked for, otherwise any */
+	unsigned context;              /* lines shown around those with time */
+	bool all_lines;                /* show whole files */
 	bool show_interpreter, colour, json;
-	unsigned columns;          /* width to fit; 0: any */
-	uint64_t recorded_ns;      /* CLOCK_REALTIME; 0: not known */
+	unsigned columns;     /* width to fit; 0: any */
+	uint64_t recorded_ns; /* CLOCK_REALTIME; 0: not known */
 	/* Called for each file, before it is printed. @error: of ANNOTATE_MISSING, negative errno. May be NULL. */
 	void (*tell)(void *data, const char *file, enum annotate_source what, int error);
 	void *data;

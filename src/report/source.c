@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* source.c - see source.h. Names come from a recording: only regular files of a bounded size are opened. */
 #include "src/report/source.h"
 
@@ -101,8 +102,9 @@ static int read_below(const char *root, const char *file, struct source *ret)
 	const char *part = file + strspn(file, "/");
 
 	while (*part) {
-		int r = strncmp(part, "../", 3) == 0 || strstr(part, "/../") ? -ENOENT :
-			read_joined(root, strlen(root), part, ret);
+		int r = strncmp(part, "../", 3) == 0 || strstr(part, "/../")
+				? -ENOENT
+				: read_joined(root, strlen(root), part, ret);
 
 		if (!is_absent(r))
 			return r;

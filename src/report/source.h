@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* source.h - the text of a source that a recording names. Private to reports. */
 #ifndef PROBING_REPORT_SOURCE_H
 #define PROBING_REPORT_SOURCE_H
@@ -8,9 +9,9 @@
 #include "base/glob_list.h"
 
 struct source {
-	char *path;          /* where it was found */
-	char *text;          /* lines end with NULs */
-	const char **lines;  /* lines[0] is line 1 */
+	char *path;         /* where it was found */
+	char *text;         /* lines end with NULs */
+	const char **lines; /* lines[0] is line 1 */
 	size_t n_lines;
 	uint64_t changed_ns; /* CLOCK_REALTIME */
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sums.c - adding up self and total time.
  *
  * Each distinct stack is walked once; a stamp per group holds the last stack
@@ -100,7 +101,8 @@ static int list_items(struct summing *summing, struct report_sums *sums)
 	return 0;
 }
 
-int report_sums_of_frames(const struct profile *profile, bool show_interpreter, frame_order *order, struct report_sums *ret)
+int report_sums_of_frames(const struct profile *profile, bool show_interpreter, frame_order *order,
+			  struct report_sums *ret)
 {
 	CLEANUP(summing_done) struct summing summing = { .profile = profile, .whole = whole_of(profile) };
 	struct report_sums sums = { .whole = summing.whole };

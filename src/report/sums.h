@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sums.h - self and total time of every function, line, module, thread or process of a profile. */
 #ifndef PROBING_REPORT_SUMS_H
 #define PROBING_REPORT_SUMS_H
@@ -27,7 +28,8 @@ struct report_sums {
  * @ret: ended with report_sums_done(); borrows from the profile.
  * Errors: -ENOMEM.
  */
-int report_sums_of_frames(const struct profile *profile, bool show_interpreter, frame_order *order, struct report_sums *ret);
+int report_sums_of_frames(const struct profile *profile, bool show_interpreter, frame_order *order,
+			  struct report_sums *ret);
 void report_sums_done(struct report_sums *sums);
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* table.c - see table.h.
  *
  * What does not fit gives way in this order: the beginning of the place, all of it and the counts, the times (their
@@ -23,7 +24,7 @@ enum {
 	TIME_COLUMNS = 7,
 	KIND_COLUMNS = 7,
 	LONGEST_UNIT = 60,
-	MIN_PLACE_COLUMNS = 16, /* a file's name and a line, mostly */
+	MIN_PLACE_COLUMNS = 16,   /* a file's name and a line, mostly */
 	MAX_PADDING_COLUMNS = 80, /* so that one long name does not widen all rows */
 };
 
@@ -37,24 +38,17 @@ struct layout {
 enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_PYTHON, STYLE_BUILTIN, STYLE_NATIVE, STYLE_KERNEL };
 
 static const char *const styles[] = {
-	[STYLE_PLAIN] = "",
-	[STYLE_HEAD] = "\033[1m",
-	[STYLE_PYTHON] = "\033[34m",
-	[STYLE_BUILTIN] = "\033[32m",
-	[STYLE_NATIVE] = "\033[33m",
-	[STYLE_KERNEL] = "\033[35m",
+	[STYLE_PLAIN] = "",           [STYLE_HEAD] = "\033[1m",    [STYLE_PYTHON] = "\033[34m",
+	[STYLE_BUILTIN] = "\033[32m", [STYLE_NATIVE] = "\033[33m", [STYLE_KERNEL] = "\033[35m",
 };
 
 static const struct {
 	const char *word;
 	enum style style;
 } kinds[] = {
-	[FRAME_PYTHON] = { "py", STYLE_PYTHON },
-	[FRAME_NATIVE] = { "native", STYLE_NATIVE },
-	[FRAME_KERNEL] = { "kernel", STYLE_KERNEL },
-	[FRAME_TASK] = { "task", STYLE_PLAIN },
-	[FRAME_WAIT] = { "wait", STYLE_PLAIN },
-	[FRAME_UNSAMPLED] = { "", STYLE_PLAIN },
+	[FRAME_PYTHON] = { "py", STYLE_PYTHON },     [FRAME_NATIVE] = { "native", STYLE_NATIVE },
+	[FRAME_KERNEL] = { "kernel", STYLE_KERNEL }, [FRAME_TASK] = { "task", STYLE_PLAIN },
+	[FRAME_WAIT] = { "wait", STYLE_PLAIN },      [FRAME_UNSAMPLED] = { "", STYLE_PLAIN },
 };
 
 void table_kind(const struct profile_frame *frame, bool ignore_role, struct table_row *row)
@@ -154,7 +148,11 @@ static struct layout lay_out_all(const struct table *table)
 
 	measure(table, &longest_name, &longest_place);
 	return (struct layout){
-		.has_kind = table->has_kind, .has_times = true, .has_counts = true, .has_place = true, .has_room = true,
+		.has_kind = table->has_kind,
+		.has_times = true,
+		.has_counts = true,
+		.has_place = true,
+		.has_room = true,
 		.name_columns = MIN(longest_name, (unsigned)MAX_PADDING_COLUMNS),
 	};
 }
@@ -177,7 +175,8 @@ static struct layout lay_out(const struct table *table)
 	layout.name_columns = rest;
 	if (layout.has_place) {
 		rest--;
-		layout.name_columns = MIN(longest_name, rest - MIN(MIN(longest_place, (unsigned)MIN_PLACE_COLUMNS), rest));
+		layout.name_columns = MIN(longest_name,
+					  rest - MIN(MIN(longest_place, (unsigned)MIN_PLACE_COLUMNS), rest));
 		layout.place_columns = rest - layout.name_columns;
 	}
 	return layout;

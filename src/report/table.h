@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* table.h - rows of times and names that fit a terminal. Private to reports. */
 #ifndef PROBING_REPORT_TABLE_H
 #define PROBING_REPORT_TABLE_H
@@ -9,10 +10,10 @@ enum { TABLE_TIMES = 2, TABLE_COUNTS = 2, REPORT_ROWS = 20 };
 
 struct table_row {
 	const char *name;
-	char *place;      /* NULL: unknown; owned */
-	const char *kind; /* "" for none */
-	int style;        /* of the kind; see table_kind() */
-	unsigned indent;  /* of the name, in columns */
+	char *place;                /* NULL: unknown; owned */
+	const char *kind;           /* "" for none */
+	int style;                  /* of the kind; see table_kind() */
+	unsigned indent;            /* of the name, in columns */
 	double shares[TABLE_TIMES]; /* percent */
 	uint64_t values[TABLE_TIMES];
 	uint64_t counts[TABLE_COUNTS];
@@ -26,11 +27,11 @@ struct table {
 		bool has_time;    /* its values stand beside its shares, where there is room */
 	} times[TABLE_TIMES];
 	const char *count_heads[TABLE_COUNTS]; /* NULL: it is not there */
-	const char *name_head; /* of the column of names */
+	const char *name_head;                 /* of the column of names */
 	bool has_kind;
 	struct table_row *rows;
 	size_t n_rows;
-	size_t n_more;         /* rows left out */
+	size_t n_more; /* rows left out */
 };
 
 /* The kind of a frame as a word, "" for NULL; what @row shows of it. @ignore_role: builtins are native, too. */

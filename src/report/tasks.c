@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tasks.c - adding up by thread and by process: every sample is of one of them. */
 #include <errno.h>
 #include <string.h>
@@ -27,11 +28,12 @@ static int compare_totals(const void *a, const void *b)
 }
 
 /* Its name in the recording, which may not know it: then with empty ones. */
-static struct profile_thread name_thread(const struct profile_thread *threads, size_t n, const struct profile_total *total)
+static struct profile_thread name_thread(const struct profile_thread *threads, size_t n,
+					 const struct profile_total *total)
 {
 	struct profile_thread wanted = { .pid = total->pid, .tid = total->tid, .name = "", .process = "" };
-	const struct profile_thread *found =
-		n > 0 ? bsearch(&wanted, threads, n, sizeof wanted, compare_threads) : NULL;
+	const struct profile_thread *found = n > 0 ? bsearch(&wanted, threads, n, sizeof wanted, compare_threads)
+						   : NULL;
 
 	return found ? *found : wanted;
 }
@@ -41,7 +43,9 @@ static struct report_sum name_task(const struct profile_thread *thread, bool by_
 	const char *name = by_process ? thread->process : thread->name;
 
 	return (struct report_sum){
-		.name = name[0] ? name : by_process ? "[process]" : "[thread]",
+		.name = name[0]      ? name
+			: by_process ? "[process]"
+				     : "[thread]",
 		.pid = thread->pid,
 		.tid = by_process ? 0 : thread->tid,
 		.process = thread->process[0] ? thread->process : NULL,
@@ -71,7 +75,8 @@ int report_sums_of_tasks(const struct profile *profile, bool by_process, struct 
 {
 	CLEANUP(freep) struct profile_total *totals = calloc(profile->n_totals + 1, sizeof *totals);
 	CLEANUP(freep) struct profile_thread *threads = calloc(profile->n_threads + 1, sizeof *threads);
-	CLEANUP(report_sums_done) struct report_sums sums = {
+	CLEANUP(report_sums_done)
+	struct report_sums sums = {
 		.whole = whole_of(profile),
 		.items = calloc(profile->n_totals + 1, sizeof *sums.items),
 	};

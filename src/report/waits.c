@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * waits.c - see waits.h.
  *
@@ -136,7 +137,8 @@ static struct wait_sum describe(const struct profile *profile, const int32_t *pa
 
 /* ---- Adding up ---- */
 
-static uint32_t group_of(const struct grouping *grouping, const struct profile *profile, const struct profile_frame *frame)
+static uint32_t group_of(const struct grouping *grouping, const struct profile *profile,
+			 const struct profile_frame *frame)
 {
 	return frame ? grouping->of_frame[frame - profile->frames] + 1 : 0;
 }
@@ -256,7 +258,8 @@ static int compare_waits(const void *a, const void *b)
 	if (order == 0 && left->caller && right->caller)
 		order = order_by_source(left->caller, right->caller);
 	if (order == 0)
-		order = strcmp(left->function ? left->function->name : "", right->function ? right->function->name : "");
+		order = strcmp(left->function ? left->function->name : "",
+			       right->function ? right->function->name : "");
 	return order;
 }
 
@@ -337,8 +340,8 @@ static char *name_of(const struct wait_sum *wait)
 	char *name;
 	int n;
 
-	n = asprintf(&name, "%s%s%s%s%s", wait->caller ? wait->caller->name : "", wait->caller ? " · " : "", wait->wait->name,
-		     wait->function ? " " : "", wait->function ? wait->function->name : "");
+	n = asprintf(&name, "%s%s%s%s%s", wait->caller ? wait->caller->name : "", wait->caller ? " · " : "",
+		     wait->wait->name, wait->function ? " " : "", wait->function ? wait->function->name : "");
 	return n < 0 ? NULL : name;
 }
 
@@ -364,11 +367,13 @@ static void names_done(char ***names)
 	free(*names);
 }
 
-int print_waits(const struct wait_sums *sums, const struct report_options *options, const char *heading, size_t max, FILE *out)
+int print_waits(const struct wait_sums *sums, const struct report_options *options, const char *heading, size_t max,
+		FILE *out)
 {
 	size_t n = MIN(max, sums->n_items);
 	CLEANUP(names_done) char **names = calloc(n + 1, sizeof *names);
-	CLEANUP(table_done) struct table table = {
+	CLEANUP(table_done)
+	struct table table = {
 		.options = options,
 		.whole = &sums->whole,
 		.times = { { "total", true } },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* waits.h - the waits of a profile: which line waits, for what kind of thing, in which native function. */
 #ifndef PROBING_REPORT_WAITS_H
 #define PROBING_REPORT_WAITS_H
@@ -34,7 +35,8 @@ void wait_sums_done(struct wait_sums *sums);
  * print_waits - as a table of at most @max rows. @heading: a line above it; NULL: none. -ENOMEM.
  * print_json_waits - as a key "waits" of an object.
  */
-int print_waits(const struct wait_sums *sums, const struct report_options *options, const char *heading, size_t max, FILE *out);
+int print_waits(const struct wait_sums *sums, const struct report_options *options, const char *heading, size_t max,
+		FILE *out);
 struct json;
 void print_json_waits(struct json *json, const struct wait_sums *sums, const char *key, size_t max);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* attach.c - what can be asked beyond what stands in the file. */
 #include <errno.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* commands.c - what can be typed at the prompt that is no SQL: lines that begin with a dot. */
 #include <ctype.h>
 #include <errno.h>
@@ -70,15 +71,16 @@ static char *schema_sql_of(sqlite3 *db)
 	while (sqlite3_step(statement) == SQLITE_ROW) {
 		const char *schema = (const char *)sqlite3_column_text(statement, 0);
 
-		sqlite3_str_appendf(text, "%sSELECT sql FROM \"%w\".sqlite_schema WHERE sql IS NOT NULL AND"
+		sqlite3_str_appendf(text,
+				    "%sSELECT sql FROM \"%w\".sqlite_schema WHERE sql IS NOT NULL AND"
 				    " (?1 = '' OR name = ?1 COLLATE NOCASE OR %Q || '.' || name = ?1 COLLATE NOCASE)",
 				    word, schema, schema);
 		word = " UNION ALL ";
 	}
 	sqlite3_str_appendall(text, " UNION ALL SELECT 'CREATE TABLE sample(' || char(10) ||"
-			      " group_concat('  ' || trim(name || ' ' || type), ',' || char(10)) || ')'"
-			      " FROM pragma_table_xinfo('sample') WHERE ?1 IN ('', 'sample') AND NOT EXISTS"
-			      " (SELECT 1 FROM sqlite_schema WHERE name = 'sample') HAVING count(*) > 0");
+				    " group_concat('  ' || trim(name || ' ' || type), ',' || char(10)) || ')'"
+				    " FROM pragma_table_xinfo('sample') WHERE ?1 IN ('', 'sample') AND NOT EXISTS"
+				    " (SELECT 1 FROM sqlite_schema WHERE name = 'sample') HAVING count(*) > 0");
 	return sqlite3_str_finish(text);
 }
 
@@ -152,7 +154,8 @@ static int fail_output(struct prompt *prompt, const char *path, int error)
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EEXIST)
-		snprintf(sentence, sizeof sentence, "%s is a recording, or another SQLite file, and stays: name another file", path);
+		snprintf(sentence, sizeof sentence,
+			 "%s is a recording, or another SQLite file, and stays: name another file", path);
 	else
 		place_explain(error, path, sentence, sizeof sentence);
 	fprintf(prompt->screen, "%s\n", sentence);
@@ -223,7 +226,8 @@ static const struct command {
 	{ ".mode", "FORMAT", "how answers look: table, box, markdown, csv, json, jsonl", command_mode },
 	{ ".timing", "on|off", "say how long each question took", command_timing },
 	{ ".run", "FILE", "run the statements of a file", command_run },
-	{ ".output", "[FILE]", "write answers to a file, which appears at the end; without one, here again", command_output },
+	{ ".output", "[FILE]", "write answers to a file, which appears at the end; without one, here again",
+	  command_output },
 	{ ".help", "", "this list", command_help },
 	{ ".quit", "", "leave (also Ctrl-D)", command_quit },
 	{ ".exit", "", "the same", command_quit },
@@ -238,9 +242,8 @@ static int command_help(struct prompt *prompt, const char *argument)
 {
 	(void)argument;
 	for (size_t i = 0; i < N_ELEMENTS(commands); i++)
-		fprintf(prompt->screen, "%s %-*s  %s\n", commands[i].name,
-			(int)(18 - strlen(commands[i].name)), commands[i].arguments,
-			commands[i].summary);
+		fprintf(prompt->screen, "%s %-*s  %s\n", commands[i].name, (int)(18 - strlen(commands[i].name)),
+			commands[i].arguments, commands[i].summary);
 	fprintf(prompt->screen, "Anything else is SQL and ends with ';'. Ctrl-C drops a line or "
 				"stops a query, Tab completes a name.\n");
 	if (prompt->session.n_behind > 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* complete.c - the Tab key: names of tables, columns, functions, words of SQL, commands.
  *
  * Columns of the tables that the statement names come before those of others. What all candidates begin with is
@@ -147,7 +148,9 @@ static char *whole_statement(const struct prompt *prompt, const char *line)
 	char *text;
 
 	return asprintf(&text, "%.*s%s", (int)prompt->statement.n,
-			prompt->statement.n > 0 ? prompt->statement.bytes : "", line) < 0 ? NULL : text;
+			prompt->statement.n > 0 ? prompt->statement.bytes : "", line) < 0
+		       ? NULL
+		       : text;
 }
 
 static int find(struct prompt *prompt, const char *before, const char *whole, const char **word, struct found *found)
@@ -162,8 +165,7 @@ static int find(struct prompt *prompt, const char *before, const char *whole, co
 
 static unsigned char show(struct prompt *prompt, const struct found *found)
 {
-	fprintf(prompt->screen, "\n%.*s%s\n", (int)found->list.n, found->list.bytes,
-		found->n > MAX_SHOWN ? "..." : "");
+	fprintf(prompt->screen, "\n%.*s%s\n", (int)found->list.n, found->list.bytes, found->n > MAX_SHOWN ? "..." : "");
 	return CC_REDISPLAY;
 }
 

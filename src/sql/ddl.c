@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ddl.c - see ddl.h. Declarations are written a column a line, with its comment behind it. */
 #include "src/sql/ddl.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ddl.h - what comments in a table's declaration say. Private. */
 #ifndef PROBING_SQL_DDL_H
 #define PROBING_SQL_DDL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dialect.c - going through a text's tokens with the rules of the dialect.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dialect.h - SQL as people type it, into SQL as SQLite takes it.
  *
  *	now() - interval '5 minutes'            seconds: so are all times here
@@ -26,7 +27,7 @@ struct dialect {
 	size_t n_pieces;
 	/* The first thing that could not be understood; from there on the text is as typed. */
 	bool has_mistake;
-	size_t mistake_at; /* in what was typed */
+	size_t mistake_at;         /* in what was typed */
 	size_t mistaken_statement; /* where its statement begins: behind a ';', or at 0 */
 	char mistake[DIALECT_MAX_MISTAKE];
 };

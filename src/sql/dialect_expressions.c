@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dialect_expressions.c - rules for what stands in expressions.
  */
@@ -45,7 +46,8 @@ static int refuse_interval(struct rewriting *rewriting, size_t i, int error)
 
 	if (error == -ERANGE)
 		return rewriting_refuse(rewriting, i, "months and years have no fixed length: say 30 days, 365 days");
-	return rewriting_refuse(rewriting, i, "%.*s is no length of time: say '5 minutes', '1.5 hours', '1 day 2 hours'",
+	return rewriting_refuse(rewriting, i,
+				"%.*s is no length of time: say '5 minutes', '1.5 hours', '1 day 2 hours'",
 				shown_length(token), text_of(rewriting, i));
 }
 
@@ -129,7 +131,8 @@ static int put_within_group(struct rewriting *rewriting, size_t i, size_t close)
 	size_t open = close + 3, end = tokens_closing(tokens, open), first = open + 3, comma;
 	int r;
 
-	if (end == tokens->n || !token_is(tokens, open + 1, "order") || !token_is(tokens, open + 2, "by") || end <= first)
+	if (end == tokens->n || !token_is(tokens, open + 1, "order") || !token_is(tokens, open + 2, "by") ||
+	    end <= first)
 		return rewriting_refuse(rewriting, open, "WITHIN GROUP is followed by (ORDER BY expression)");
 	comma = find_comma(tokens, first, end);
 	if (comma < end)
@@ -150,13 +153,15 @@ int rule_within_group(struct rewriting *rewriting, size_t i)
 		if (!token_is(tokens, i, ordered[n]))
 			continue;
 		close = tokens_closing(tokens, i + 1);
-		if (close == tokens->n || !token_is(tokens, close + 1, "within") || !token_is(tokens, close + 2, "group"))
+		if (close == tokens->n || !token_is(tokens, close + 1, "within") ||
+		    !token_is(tokens, close + 2, "group"))
 			return 0;
 		if (close == i + 2)
 			return rewriting_refuse(rewriting, close, "%s takes a share from 0 to 1, as in %s(0.99)",
 						ordered[n], ordered[n]);
 		if (!token_is(tokens, close + 3, "("))
-			return rewriting_refuse(rewriting, close + 3, "WITHIN GROUP is followed by (ORDER BY expression)");
+			return rewriting_refuse(rewriting, close + 3,
+						"WITHIN GROUP is followed by (ORDER BY expression)");
 		return put_within_group(rewriting, i, close);
 	}
 	return 0;
@@ -292,7 +297,8 @@ int rule_cast(struct rewriting *rewriting, size_t i)
 		if (is_among(rewriting, i + 1, types[n].names))
 			return put_cast(rewriting, i, first, n);
 	if (type->kind != TOKEN_NAME)
-		return rewriting_refuse(rewriting, i, ":: is followed by a type: integer, real, text, boolean, timestamp, interval");
+		return rewriting_refuse(rewriting, i,
+					":: is followed by a type: integer, real, text, boolean, timestamp, interval");
 	return rewriting_refuse(rewriting, i + 1,
 				"there is no type %.*s: there are integer, real, text, boolean, timestamp, interval",
 				shown_length(type), text_of(rewriting, i + 1));
@@ -326,8 +332,8 @@ int rule_ilike(struct rewriting *rewriting, size_t i)
 	/* Else it is a name that somebody has given. */
 	if (behind == TOKEN_STRING || behind == TOKEN_PARAMETER || behind == TOKEN_QUOTED || behind == TOKEN_NUMBER ||
 	    token_is(tokens, i + 1, "(") ||
-	    (behind == TOKEN_NAME && !is_among(rewriting, i + 1, before_brackets) && !token_is(tokens, i + 1, "group") &&
-	     !token_is(tokens, i + 1, "order")))
+	    (behind == TOKEN_NAME && !is_among(rewriting, i + 1, before_brackets) &&
+	     !token_is(tokens, i + 1, "group") && !token_is(tokens, i + 1, "order")))
 		return rewriting_replace(rewriting, i, i, "LIKE");
 	return 0;
 }

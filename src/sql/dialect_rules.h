@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dialect_rules.h - the rules of dialect.c, and what they share. */
 #ifndef PROBING_SQL_DIALECT_RULES_H
 #define PROBING_SQL_DIALECT_RULES_H

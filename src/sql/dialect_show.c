@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dialect_show.c - SHOW and DESCRIBE, as questions to information_schema.
  *
@@ -71,9 +72,10 @@ static bool is_over(const struct show *show)
 
 static int refuse(struct show *show)
 {
-	return rewriting_refuse(show->rewriting, show->at,
-				"there are SHOW TABLES [FROM schema] [LIKE pattern], SHOW COLUMNS FROM table, SHOW SCHEMAS, "
-				"SHOW FUNCTIONS [LIKE pattern] and DESCRIBE table");
+	return rewriting_refuse(
+		show->rewriting, show->at,
+		"there are SHOW TABLES [FROM schema] [LIKE pattern], SHOW COLUMNS FROM table, SHOW SCHEMAS, "
+		"SHOW FUNCTIONS [LIKE pattern] and DESCRIBE table");
 }
 
 /*
@@ -106,7 +108,8 @@ static int end_with_like(struct show *show, const char *more, const char *column
 
 static int show_tables(struct show *show)
 {
-	static const char select[] = "SELECT table_schema, table_name, table_type, remarks FROM information_schema.tables WHERE ";
+	static const char select[] =
+		"SELECT table_schema, table_name, table_type, remarks FROM information_schema.tables WHERE ";
 	static const char order[] = " ORDER BY table_schema <> 'main', table_schema, table_name";
 	CLEANUP(freep) char *name = NULL, *head = NULL, *tail = NULL;
 	int r;
@@ -132,8 +135,9 @@ static int show_tables(struct show *show)
 /* [schema.]table, and then nothing. */
 static int describe(struct show *show)
 {
-	static const char head[] = "SELECT column_name, data_type, is_nullable, unit, remarks FROM information_schema.columns"
-				   " WHERE (1 OR EXISTS(SELECT 1 FROM ";
+	static const char head[] =
+		"SELECT column_name, data_type, is_nullable, unit, remarks FROM information_schema.columns"
+		" WHERE (1 OR EXISTS(SELECT 1 FROM ";
 	CLEANUP(freep) char *schema = NULL, *table = NULL, *tail = NULL;
 	size_t name = show->at;
 	int r;
@@ -150,11 +154,15 @@ static int describe(struct show *show)
 	show->at++;
 	if (!is_over(show))
 		return refuse(show);
-	r = schema ? asprintf(&tail, ")) AND table_schema = %s COLLATE NOCASE AND table_name = %s COLLATE NOCASE"
-			      " ORDER BY ordinal_position", schema, table) :
-		     asprintf(&tail, ")) AND table_name = %s COLLATE NOCASE AND table_schema = (SELECT table_schema"
+	r = schema ? asprintf(&tail,
+			      ")) AND table_schema = %s COLLATE NOCASE AND table_name = %s COLLATE NOCASE"
+			      " ORDER BY ordinal_position",
+			      schema, table)
+		   : asprintf(&tail,
+			      ")) AND table_name = %s COLLATE NOCASE AND table_schema = (SELECT table_schema"
 			      " FROM information_schema.tables WHERE table_name = %s COLLATE NOCASE"
-			      " ORDER BY table_schema <> 'main' LIMIT 1) ORDER BY ordinal_position", table, table);
+			      " ORDER BY table_schema <> 'main' LIMIT 1) ORDER BY ordinal_position",
+			      table, table);
 	if (r < 0)
 		return -ENOMEM;
 	r = rewriting_replace(show->rewriting, show->first, name - 1, head);
@@ -172,15 +180,18 @@ static int show_schemas(struct show *show)
 {
 	int r = replace_taken(show, "SELECT table_schema, count(*) AS tables FROM information_schema.tables WHERE 1");
 
-	return r < 0 ? r : end_with_like(show, "", "table_schema", " GROUP BY table_schema ORDER BY table_schema <> 'main', 1");
+	return r < 0 ? r
+		     : end_with_like(show, "", "table_schema",
+				     " GROUP BY table_schema ORDER BY table_schema <> 'main', 1");
 }
 
 static int show_functions(struct show *show)
 {
-	int r = replace_taken(show, "SELECT name AS function_name, CASE min(type) WHEN 's' THEN 'scalar' WHEN 'a' THEN 'aggregate'"
-				    " ELSE 'window' END AS function_type, probing_function_remarks(name) AS remarks"
-				    " FROM pragma_function_list WHERE name NOT LIKE 'probing\\_%' ESCAPE '\\'"
-				    " AND name GLOB '[a-z]*'");
+	int r = replace_taken(
+		show, "SELECT name AS function_name, CASE min(type) WHEN 's' THEN 'scalar' WHEN 'a' THEN 'aggregate'"
+		      " ELSE 'window' END AS function_type, probing_function_remarks(name) AS remarks"
+		      " FROM pragma_function_list WHERE name NOT LIKE 'probing\\_%' ESCAPE '\\'"
+		      " AND name GLOB '[a-z]*'");
 
 	return r < 0 ? r : end_with_like(show, "", "name", " GROUP BY name ORDER BY name");
 }

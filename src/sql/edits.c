@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * edits.c - applying changes to a text in one pass, with a map back.
  *
@@ -74,8 +75,7 @@ static int put(struct applying *applying, const char *bytes, size_t n, size_t fr
 	r = grow(&applying->pieces, applying->n, &applying->allocated, sizeof *applying->pieces);
 	if (r < 0)
 		return r;
-	applying->pieces[applying->n++] =
-		(struct piece){ .to = applying->out.n, .from = from, .n = n, .kind = kind };
+	applying->pieces[applying->n++] = (struct piece){ .to = applying->out.n, .from = from, .n = n, .kind = kind };
 	return sql_text_put(&applying->out, bytes, n);
 }
 

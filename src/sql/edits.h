@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* edits.h - changes to a text, and where what comes out stood in what went in. */
 #ifndef PROBING_SQL_EDITS_H
 #define PROBING_SQL_EDITS_H
@@ -5,7 +6,7 @@
 #include <stddef.h>
 
 struct edit {
-	size_t at, n; /* bytes of the text that go; n 0: nothing does */
+	size_t at, n;  /* bytes of the text that go; n 0: nothing does */
 	char *instead; /* owned */
 	size_t order;  /* in which it was asked for */
 };
@@ -24,8 +25,7 @@ struct piece {
 
 /* Both: 0 or -ENOMEM. Changes must not overlap; at one place what is asked for last comes first. */
 int edits_add(struct edits *edits, size_t at, size_t n, const char *instead);
-int edits_addf(struct edits *edits, size_t at, size_t n, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+int edits_addf(struct edits *edits, size_t at, size_t n, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /*
  * edits_apply - the text with all changes.

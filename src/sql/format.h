@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format.h - how the rows of a result become text.
  *
  * A format is a const descriptor in format_<name>.c. A result set goes through

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_box.c - a table in a frame of lines. */
 #include "src/sql/grid.h"
 

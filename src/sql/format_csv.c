@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_csv.c - RFC 4180: a header, comma, CRLF, quotes where they are needed.
  *
  * NULL is an empty field and an empty text is "", so that the two can be told

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_json.c - an array of objects, a row each, on a line of its own; and such lines alone (jsonl).
  *
  * Numbers stay numbers (what JSON cannot say, infinity, is null), a blob is its

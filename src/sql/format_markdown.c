@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_markdown.c - a table of Markdown, as GitHub and others read it (GFM, "Tables").
  *
  * A row is a line, so that what would end one is written out (\n). What would mean something in Markdown is

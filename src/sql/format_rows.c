@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_rows.c - for programs that want values as they are: types, order and names of columns are kept.
  *
  * A line for each result set, {"columns": ["a", "b"]}, then a line for each row, [1, "x"]. Integers and reals are
@@ -44,7 +45,8 @@ static int put_text(struct rows *rows, const char *bytes, size_t n)
 	r = sql_text_put_utf8(&rows->clean, bytes, n);
 	if (r < 0)
 		return r;
-	yajl_gen_string(rows->generator, (const unsigned char *)(rows->clean.n > 0 ? rows->clean.bytes : ""), rows->clean.n);
+	yajl_gen_string(rows->generator, (const unsigned char *)(rows->clean.n > 0 ? rows->clean.bytes : ""),
+			rows->clean.n);
 	return 0;
 }
 

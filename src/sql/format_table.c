@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* format_table.c - a table without lines but the one under its names. */
 #include "src/sql/grid.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* formats.c - the formats there are: a new one is its file, a line here, and one in enum sql_format. */
 #include <errno.h>
 #include <string.h>
@@ -7,12 +8,8 @@
 #include "src/sql/sql.h"
 
 const struct sql_writer *const sql_writers[] = {
-	[SQL_TABLE] = &sql_writer_table,
-	[SQL_CSV] = &sql_writer_csv,
-	[SQL_JSON] = &sql_writer_json,
-	[SQL_JSONL] = &sql_writer_jsonl,
-	[SQL_MARKDOWN] = &sql_writer_markdown,
-	[SQL_BOX] = &sql_writer_box,
+	[SQL_TABLE] = &sql_writer_table, [SQL_CSV] = &sql_writer_csv,           [SQL_JSON] = &sql_writer_json,
+	[SQL_JSONL] = &sql_writer_jsonl, [SQL_MARKDOWN] = &sql_writer_markdown, [SQL_BOX] = &sql_writer_box,
 	[SQL_ROWS] = &sql_writer_rows,
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* functions.h - what SQL can call here beyond SQLite's own functions. */
 #ifndef PROBING_SQL_FUNCTIONS_H
 #define PROBING_SQL_FUNCTIONS_H

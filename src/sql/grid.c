@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* grid.c - columns that line up, for the eye; see grid.h.
  *
  * Widths must be known before the first line goes out, but a result may have
@@ -114,8 +115,7 @@ static int add_value(struct table *table, int column)
 		text = (const char *)sqlite3_column_text(table->statement, column);
 		if (!text)
 			return -ENOMEM;
-		return add_text(table, text,
-				(size_t)sqlite3_column_bytes(table->statement, column));
+		return add_text(table, text, (size_t)sqlite3_column_bytes(table->statement, column));
 	}
 	r = add_plain(table, column);
 	if (r < 0)
@@ -208,8 +208,7 @@ static void print_row(struct table *table, const struct cell *cells)
 	for (int i = 0; i < table->n_columns; i++) {
 		if (i > 0)
 			fputs(style->between, table->out);
-		print_cell(table, &cells[i], table->columns[i].width,
-			   i == table->n_columns - 1 && !style->pads_last);
+		print_cell(table, &cells[i], table->columns[i].width, i == table->n_columns - 1 && !style->pads_last);
 	}
 	fprintf(table->out, "%s\n", style->after);
 }

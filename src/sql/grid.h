@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* grid.h - columns that line up, in one style or another. Private. */
 #ifndef PROBING_SQL_GRID_H
 #define PROBING_SQL_GRID_H

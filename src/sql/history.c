@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* history.c - the file behind the prompt's memory.
  *
  * What people ask may name their files and functions, so the file and the

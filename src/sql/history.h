@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* history.h - what was typed at the prompt, kept from one time to the next. */
 #ifndef PROBING_SQL_HISTORY_H
 #define PROBING_SQL_HISTORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hot.c - adding up a profile by function, by line, or by call.
  *
@@ -223,7 +224,8 @@ static int add_total(struct summing *summing, const struct profile_total *total,
 		size_t sum = 0;
 
 		if (summing->by == HOT_BY_CALL)
-			r = find_call(summing, summing->path[i], i + 1 < summing->n_path ? summing->path[i + 1] : -1, &sum);
+			r = find_call(summing, summing->path[i], i + 1 < summing->n_path ? summing->path[i + 1] : -1,
+				      &sum);
 		else
 			r = find_place(summing, summing->path[i], &sum);
 		if (r == 0)

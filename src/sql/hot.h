@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hot.h - hot_function, hot_line and caller_callee without SQL.
  *
  * The views of these names in the file walk every stack in SQL, which takes seconds where there are

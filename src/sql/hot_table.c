@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hot_table.c - sums as virtual tables, in front of the views of the same names.
  *
@@ -246,15 +247,24 @@ static const struct {
 	const char *name;
 	void (*put)(sqlite3_context *context, const struct row *row);
 } columns[] = {
-	{ "function", function },	      { "name", name },
-	{ "kind", kind },		      { "file", file },
-	{ "line", line },		      { "module", module },
-	{ "caller", caller },		      { "callee", name },
-	{ "caller_function", caller_function }, { "callee_function", function },
-	{ "self_samples", self_samples },     { "self_weight", self_weight },
-	{ "total_samples", total_samples },   { "total_weight", total_weight },
-	{ "samples", total_samples },	      { "weight", total_weight },
-	{ "self_share", self_share },	      { "total_share", total_share },
+	{ "function", function },
+	{ "name", name },
+	{ "kind", kind },
+	{ "file", file },
+	{ "line", line },
+	{ "module", module },
+	{ "caller", caller },
+	{ "callee", name },
+	{ "caller_function", caller_function },
+	{ "callee_function", function },
+	{ "self_samples", self_samples },
+	{ "self_weight", self_weight },
+	{ "total_samples", total_samples },
+	{ "total_weight", total_weight },
+	{ "samples", total_samples },
+	{ "weight", total_weight },
+	{ "self_share", self_share },
+	{ "total_share", total_share },
 };
 
 static int sums_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
@@ -298,8 +308,9 @@ int hot_register(sqlite3 *db)
 		return SQLITE_OK;
 	code = sqlite3_create_module_v2(db, "probing_hot", &sums_module, NULL, NULL);
 	for (size_t i = 0; i < N_ELEMENTS(tables) && code == SQLITE_OK; i++) {
-		char *sql = sqlite3_mprintf("DROP VIEW IF EXISTS temp.%s; CREATE VIRTUAL TABLE temp.%s USING probing_hot",
-					    tables[i].name, tables[i].name);
+		char *sql = sqlite3_mprintf(
+			"DROP VIEW IF EXISTS temp.%s; CREATE VIRTUAL TABLE temp.%s USING probing_hot", tables[i].name,
+			tables[i].name);
 
 		code = sql ? catalogue_execute(db, sql) : SQLITE_NOMEM;
 		sqlite3_free(sql);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * interval.c - lengths of time: numbers with units, one after another, added up.
  */
@@ -18,10 +19,17 @@ static const struct {
 	const char *names; /* separated by blanks; an s may follow those of three letters and more */
 	double seconds;    /* 0: not fixed */
 } units[] = {
-	{ "ns nsec nanosecond", 1e-9 }, { "us usec microsecond", 1e-6 }, { "ms msec millisecond", 1e-3 },
-	{ "s sec second", 1 },		{ "m min minute", 60 },		 { "h hr hour", 3600 },
-	{ "d day", 86400 },		{ "w week", 604800 },		 { "mon month", 0 },
-	{ "quarter", 0 },		{ "y yr year", 0 },
+	{ "ns nsec nanosecond", 1e-9 },
+	{ "us usec microsecond", 1e-6 },
+	{ "ms msec millisecond", 1e-3 },
+	{ "s sec second", 1 },
+	{ "m min minute", 60 },
+	{ "h hr hour", 3600 },
+	{ "d day", 86400 },
+	{ "w week", 604800 },
+	{ "mon month", 0 },
+	{ "quarter", 0 },
+	{ "y yr year", 0 },
 };
 
 static bool is_one_of(const char *names, const char *name, size_t n)

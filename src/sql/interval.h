@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* interval.h - lengths of time as people write them. */
 #ifndef PROBING_SQL_INTERVAL_H
 #define PROBING_SQL_INTERVAL_H

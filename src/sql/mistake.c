@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mistake.c - from an error of SQLite to a sentence that helps.
  *
  * SQLite gives the byte offset of many mistakes, but not of all: for a table
@@ -34,7 +35,8 @@ static const struct {
 			      " pragma_table_xinfo(t.name, t.schema) c"
 			      " WHERE t.name NOT LIKE 'sqlite_%'"
 			      " UNION SELECT name, 'sample' FROM pragma_table_xinfo('sample')" },
-	{ "no such function: ", "SELECT DISTINCT name FROM pragma_function_list WHERE name NOT LIKE 'probing\\_%' ESCAPE '\\'" },
+	{ "no such function: ",
+	  "SELECT DISTINCT name FROM pragma_function_list WHERE name NOT LIKE 'probing\\_%' ESCAPE '\\'" },
 	{ "no such schema: ", "SELECT name FROM pragma_database_list" },
 	{ "unknown database ", "SELECT name FROM pragma_database_list" },
 };
@@ -66,8 +68,7 @@ static void find_nearest(sqlite3 *db, const char *candidates, const char *name, 
 	while (sqlite3_step(statement) == SQLITE_ROW) {
 		const char *candidate = (const char *)sqlite3_column_text(statement, 0);
 
-		if (!candidate || !name_is_near(name, candidate) ||
-		    name_distance(name, candidate) >= best)
+		if (!candidate || !name_is_near(name, candidate) || name_distance(name, candidate) >= best)
 			continue;
 		best = name_distance(name, candidate);
 		snprintf(nearest, MAX_NAME, "%s", candidate);
@@ -143,14 +144,12 @@ static void print_context(FILE *out, const char *line, const char *at)
 	if (sql_text_put_visible(&shown, from, (size_t)(at - from), &before) == 0) {
 		all = before;
 		if (sql_text_put_visible(&shown, at, (size_t)(to - at), &all) == 0)
-			fprintf(out, "\n  %.*s\n  %*s^", (int)shown.n, shown.n ? shown.bytes : "",
-				(int)before, "");
+			fprintf(out, "\n  %.*s\n  %*s^", (int)shown.n, shown.n ? shown.bytes : "", (int)before, "");
 	}
 	sql_text_done(&shown);
 }
 
-static void explain_at(const char *sentence, const char *text, const char *at, char *to,
-		       size_t n_bytes)
+static void explain_at(const char *sentence, const char *text, const char *at, char *to, size_t n_bytes)
 {
 	unsigned n_line = 1;
 	const char *line = text;
@@ -182,8 +181,7 @@ static const char *typed_place(const struct dialect *dialect, const char *at)
 	return dialect->typed + dialect_origin(dialect, (size_t)(at - dialect->text));
 }
 
-void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *statement, char *to,
-		     size_t n_bytes)
+void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *statement, char *to, size_t n_bytes)
 {
 	char message[MAX_MESSAGE], name[MAX_NAME], nearest[MAX_NAME] = "", owner[MAX_NAME] = "";
 	char sentence[MAX_MESSAGE + MAX_NAME + 32];

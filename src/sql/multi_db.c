@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* multi_db.c - several recordings in one connection; see sql.h.
  *
  * Each file keeps a connection of its own, opened as any recording is: SQLite attaches ten databases at most, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* multi_db_plan.c - what SQLite leaves to us of a statement, and how it is asked of a file.
  *
  * A plan is a text, for SQLite hands it on as one: which columns are used, in hexadecimal, then "COLUMN OPERATOR" for
@@ -63,7 +64,8 @@ struct estimate {
 	bool is_found; /* by a key */
 };
 
-static void estimate(const struct multi_db *many, const struct multi_db_table *table, int column, bool is_equal, struct estimate *to)
+static void estimate(const struct multi_db *many, const struct multi_db_table *table, int column, bool is_equal,
+		     struct estimate *to)
 {
 	if (is_equal && column == COLUMN_RUN) {
 		to->rows /= (double)many->n_files;
@@ -135,7 +137,8 @@ bool multi_db_file_has(const struct multi_db *many, const struct multi_db_table 
 }
 
 /* Columns stand where they stand in the table; those that nobody wants are NULL. */
-char *multi_db_question(const struct multi_db *many, const struct multi_db_table *table, const struct multi_db_plan *plan, size_t file)
+char *multi_db_question(const struct multi_db *many, const struct multi_db_table *table,
+			const struct multi_db_plan *plan, size_t file)
 {
 	sqlite3_str *text = sqlite3_str_new(NULL);
 	const char *word = " WHERE";
@@ -157,7 +160,7 @@ char *multi_db_question(const struct multi_db *many, const struct multi_db_table
 			continue;
 		if (has_column(many, table, compared->column, file))
 			sqlite3_str_appendf(text, "%s \"%w\" %s ?%d", word, table->columns[compared->column].source,
-					    compared->operator, (int)i + 1);
+					    compared->operator,(int) i + 1);
 		else
 			sqlite3_str_appendf(text, "%s 0", word); /* NULL compares with nothing */
 		word = " AND";

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* multi_db_private.h - what the files of "several recordings as one" share. */
 #ifndef PROBING_SQL_MULTI_DB_PRIVATE_H
 #define PROBING_SQL_MULTI_DB_PRIVATE_H
@@ -22,7 +23,7 @@ struct multi_db_table {
 	bool is_run; /* the table run, whose key is the file's number */
 	struct multi_db_column *columns;
 	size_t n_columns, columns_allocated;
-	bool *has; /* column c of file f: [c * n_files + f] */
+	bool *has;      /* column c of file f: [c * n_files + f] */
 	int64_t n_rows; /* of all files, as far as that is known at once: a guess */
 };
 
@@ -67,7 +68,8 @@ bool multi_db_file_has(const struct multi_db *many, const struct multi_db_table 
  * Parameter n is the value of the n-th comparison, from 1; those of the file's number are not in it.
  * Of sqlite3_malloc(), NULL: no memory.
  */
-char *multi_db_question(const struct multi_db *many, const struct multi_db_table *table, const struct multi_db_plan *plan, size_t file);
+char *multi_db_question(const struct multi_db *many, const struct multi_db_table *table,
+			const struct multi_db_plan *plan, size_t file);
 
 /* The columns as between the brackets of CREATE TABLE, with comments; of sqlite3_malloc(), NULL: no memory. */
 char *multi_db_declaration(const struct multi_db_table *table);

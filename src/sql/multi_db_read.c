@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* multi_db_read.c - which tables and columns the files have.
  *
  * Names are compared as SQL compares them, without regard to case. A column of a file that is called as ours
@@ -134,8 +135,8 @@ static int free_name(const struct multi_db_table *table, const char *source, cha
 }
 
 /* @key: its place in the table's key, from 1; 0: it is in none. */
-static int take_column(struct multi_db *many, size_t n, struct multi_db_table *table, const char *source, const char *type,
-		       int key, const char *ddl)
+static int take_column(struct multi_db *many, size_t n, struct multi_db_table *table, const char *source,
+		       const char *type, int key, const char *ddl)
 {
 	CLEANUP(freep) char *name = NULL;
 	size_t column = find_column(table, source);

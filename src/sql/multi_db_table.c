@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* multi_db_table.c - one table of several recordings: the rows of the first file, then of the second ...
  *
  * What a statement wants of it is asked of each file by a statement of its own: the columns that are used, and
@@ -29,10 +30,10 @@ struct cursor {
 	struct multi_db_plan plan;
 	sqlite3_value *values[MANY_MAX_COMPARED];
 	sqlite3_stmt **statements; /* one per file; NULL: not needed yet */
-	size_t file; /* that is being read */
-	size_t last; /* behind the last one to be read */
-	struct id_map seen; /* how many rows of some contents there were in this scan; for numbering */
-	uint64_t number;    /* of the row at hand; 0: not asked for yet */
+	size_t file;               /* that is being read */
+	size_t last;               /* behind the last one to be read */
+	struct id_map seen;        /* how many rows of some contents there were in this scan; for numbering */
+	uint64_t number;           /* of the row at hand; 0: not asked for yet */
 };
 
 /* ---- Declaring ---- */
@@ -196,7 +197,7 @@ static void choose_files(const struct table *table, struct cursor *cursor)
 	cursor->file = 0;
 	cursor->last = table->many->n_files;
 	for (size_t i = 0; i < cursor->plan.n_compared; i++) {
-		const char *operator = cursor->plan.compared[i].operator;
+		const char *operator= cursor->plan.compared[i].operator;
 		int64_t value;
 
 		if (cursor->plan.compared[i].column != COLUMN_RUN ||

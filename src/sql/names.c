@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* names.c - how far apart two names are: what somebody may have meant.
  *
  * The distance is the one of Damerau and Levenshtein with adjacent swaps
@@ -36,8 +37,7 @@ unsigned name_distance(const char *a, const char *b)
 
 			best = MIN(best, above[j] + 1);
 			best = MIN(best, row[j - 1] + 1);
-			if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
-			    same_letter(a[i - 2], b[j - 1]))
+			if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
 				best = MIN(best, before[j - 2] + 1);
 			row[j] = best;
 		}

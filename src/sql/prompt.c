@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* prompt.c - questions typed at a terminal.
  *
  * A statement may take several lines and ends with ';'. Ctrl-C means "not
@@ -211,10 +212,12 @@ static void say_no_history(const struct prompt *prompt, int error)
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EPERM)
-		snprintf(sentence, sizeof sentence, "%s or its folder belongs to another user, or others may write to the folder",
+		snprintf(sentence, sizeof sentence,
+			 "%s or its folder belongs to another user, or others may write to the folder",
 			 prompt->history_path);
 	else
-		place_explain(error, prompt->history_path ? prompt->history_path : "the history", sentence, sizeof sentence);
+		place_explain(error, prompt->history_path ? prompt->history_path : "the history", sentence,
+			      sizeof sentence);
 	fprintf(prompt->screen, "what is typed here cannot be remembered: %s\n", sentence);
 }
 
@@ -261,7 +264,8 @@ static int prompt_open(struct prompt *prompt)
 
 int sql_prompt(const struct sql_session *session, const char *title, FILE *out)
 {
-	CLEANUP(prompt_close) struct prompt prompt = {
+	CLEANUP(prompt_close)
+	struct prompt prompt = {
 		.session = *session,
 		.out = out,
 		.screen = isatty(fileno(out)) ? out : stderr,
@@ -273,8 +277,7 @@ int sql_prompt(const struct sql_session *session, const char *title, FILE *out)
 	r = prompt_open(&prompt);
 	if (r < 0)
 		return r;
-	fprintf(prompt.screen, "%s: statements end with ';', .help lists commands, Ctrl-D leaves\n",
-		title);
+	fprintf(prompt.screen, "%s: statements end with ';', .help lists commands, Ctrl-D leaves\n", title);
 	interrupted = 0;
 	sigaction(SIGINT, &action, &before);
 	r = read_lines(&prompt);

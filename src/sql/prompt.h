@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* prompt.h - what the files of the prompt share. Private. */
 #ifndef PROBING_SQL_PROMPT_H
 #define PROBING_SQL_PROMPT_H
@@ -15,13 +16,13 @@ enum { MAX_SENTENCE = 4096 + 256 }; /* a path, and what is wrong with it */
 
 struct prompt {
 	struct sql_session session;
-	FILE *out;    /* answers */
-	FILE *file;   /* answers instead, after .output; NULL: none */
+	FILE *out;              /* answers */
+	FILE *file;             /* answers instead, after .output; NULL: none */
 	struct new_file output; /* what file writes */
-	FILE *screen; /* prompt and messages */
+	FILE *screen;           /* prompt and messages */
 	EditLine *editor;
 	History *history;
-	char *history_path; /* NULL: not kept */
+	char *history_path;        /* NULL: not kept */
 	struct sql_text statement; /* lines typed so far */
 	bool is_timing;
 	bool is_done;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run.c - run the statements of a text and write their rows.
  *
  * Invariants:
@@ -116,10 +117,11 @@ static int fail(const struct place *place, int code)
 	return step_errno(code);
 }
 
-static int run_statement(const struct place *place, sqlite3_stmt *statement,
-			 const struct sql_rules *rules, FILE *out, bool *ret_cut)
+static int run_statement(const struct place *place, sqlite3_stmt *statement, const struct sql_rules *rules, FILE *out,
+			 bool *ret_cut)
 {
-	CLEANUP(answer_free) struct answer answer = {
+	CLEANUP(answer_free)
+	struct answer answer = {
 		.writer = sql_writers[rules->format],
 		.out = out,
 		.look = { rules->columns, rules->no_header },
@@ -158,8 +160,8 @@ static bool is_mistaken(const struct place *place)
 	return dialect->has_mistake && dialect_origin(dialect, at) == dialect->mistaken_statement;
 }
 
-int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error,
-	       size_t error_bytes, bool *ret_cut)
+int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error, size_t error_bytes,
+	       bool *ret_cut)
 {
 	CLEANUP(dialect_done) struct dialect dialect = { 0 };
 	struct place place = { db, &dialect, NULL, error, error_bytes };
@@ -194,8 +196,8 @@ int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FIL
 	return 0;
 }
 
-int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out,
-	    char *error, size_t error_bytes)
+int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out, char *error,
+	    size_t error_bytes)
 {
 	const struct sql_rules rules = { .format = format, .columns = columns };
 	bool is_cut;

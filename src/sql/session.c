@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* session.c - a question under its limits: it ends when it takes too long, or somebody wants it to.
  *
  * SQLite asks now and then whether to go on, on each connection for what runs there: a table of one
@@ -35,8 +36,8 @@ static void set_watch(const struct sql_session *session, int (*look)(void *), st
 		sqlite3_progress_handler(session->behind[i], look ? STEPS_PER_LOOK : 0, look, watch);
 }
 
-int sql_ask(const struct sql_session *session, const char *text, FILE *out, char *error, size_t error_bytes,
-	    char *note, size_t note_bytes)
+int sql_ask(const struct sql_session *session, const char *text, FILE *out, char *error, size_t error_bytes, char *note,
+	    size_t note_bytes)
 {
 	struct watch watch = { .session = session };
 	bool is_cut;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sql.h - questions to a recording, and answers as text. */
 #ifndef PROBING_SQL_H
 #define PROBING_SQL_H
@@ -39,18 +40,18 @@ struct sql_rules {
  * Errors: -EINVAL SQL error, -EINTR interrupted, -ENOMEM (message in @error);
  *         what write(2) reports (-ENOSPC, -EPIPE, ...) with ferror(out) set.
  */
-int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out,
-	    char *error, size_t error_bytes);
+int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned columns, FILE *out, char *error,
+	    size_t error_bytes);
 
 /* The same by other rules. @ret_cut: whether an answer had more rows than were to be written; always set. */
-int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error,
-	       size_t error_bytes, bool *ret_cut);
+int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error, size_t error_bytes,
+	       bool *ret_cut);
 
 /* What is asked, and what holds for every question. */
 struct sql_session {
 	sqlite3 *db;
 	struct sql_rules rules;
-	uint64_t timeout_ns; /* a text that takes longer is ended; 0: however long it takes */
+	uint64_t timeout_ns;    /* a text that takes longer is ended; 0: however long it takes */
 	sqlite3 *const *behind; /* connections that tables of db read through; they are stopped with it */
 	size_t n_behind;
 	const volatile sig_atomic_t *interrupted; /* not 0: stop what runs; NULL: nobody does */
@@ -61,8 +62,8 @@ struct sql_session {
  * @note: receives a sentence where the answer is less than was asked for; "" else. 256 bytes.
  * Errors: those of sql_run(); -ETIME it took too long.
  */
-int sql_ask(const struct sql_session *session, const char *text, FILE *out, char *error, size_t error_bytes,
-	    char *note, size_t note_bytes);
+int sql_ask(const struct sql_session *session, const char *text, FILE *out, char *error, size_t error_bytes, char *note,
+	    size_t note_bytes);
 
 /*
  * sql_attach - make known to a connection what can be asked beyond its file's tables: functions,
@@ -86,10 +87,10 @@ int sql_prompt(const struct sql_session *session, const char *title, FILE *out);
 
 struct sql_table {
 	const char *schema, *name;
-	const char *type; /* table, view, virtual */
-	const char *doc;  /* one line; "": none is known */
+	const char *type;    /* table, view, virtual */
+	const char *doc;     /* one line; "": none is known */
 	const char *columns; /* their names: "pid, tid, name" */
-	int64_t n_rows;   /* -1: counting them would take its time */
+	int64_t n_rows;      /* -1: counting them would take its time */
 };
 
 /*

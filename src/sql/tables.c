@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tables.c - which tables a connection has, and what is in them.
  *
  * SQLite lists all but the virtual tables that stand in no schema: the samples of a recording may be one
@@ -81,12 +82,12 @@ static const char *text_of(sqlite3_stmt *statement, int column)
 /* "samp" is looked for anywhere, "stack%" at the beginning. */
 static char *like_of(const char *pattern)
 {
-	return !pattern ? sqlite3_mprintf("%%")
-	       : strchr(pattern, '%') ? sqlite3_mprintf("%s", pattern) : sqlite3_mprintf("%%%s%%", pattern);
+	return !pattern               ? sqlite3_mprintf("%%")
+	       : strchr(pattern, '%') ? sqlite3_mprintf("%s", pattern)
+				      : sqlite3_mprintf("%%%s%%", pattern);
 }
 
-int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, const struct sql_table *table),
-		   void *data)
+int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, const struct sql_table *table), void *data)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
 	char doc[MAX_DOC], *sql = NULL;
@@ -95,7 +96,8 @@ int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, con
 	sql = sqlite3_mprintf("SELECT t.schema, t.name, t.type, (SELECT group_concat(c.name, ', ') FROM"
 			      " pragma_table_xinfo(t.name, t.schema) c WHERE c.hidden <> 1) FROM (%s) t"
 			      " WHERE t.type <> 'shadow' AND (t.name LIKE ?1 OR t.schema || '.' || t.name LIKE ?1)"
-			      " ORDER BY t.schema <> 'main', t.schema, t.name", tables_sql);
+			      " ORDER BY t.schema <> 'main', t.schema, t.name",
+			      tables_sql);
 	if (!sql)
 		return -ENOMEM;
 	code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tables.h - which tables there are, as a question. Private. */
 #ifndef PROBING_SQL_TABLES_H
 #define PROBING_SQL_TABLES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* text.c - values of SQL as text.
  *
  * Names in a recording come from the programs that were watched: they may hold
@@ -111,8 +112,7 @@ int sql_text_put_utf8(struct sql_text *text, const char *bytes, size_t n)
 		utf8proc_int32_t character;
 		bool valid;
 		size_t used = next_character(bytes, n, &character, &valid);
-		int r = valid ? sql_text_put(text, bytes, used)
-			      : sql_text_put(text, REPLACEMENT, strlen(REPLACEMENT));
+		int r = valid ? sql_text_put(text, bytes, used) : sql_text_put(text, REPLACEMENT, strlen(REPLACEMENT));
 
 		if (r < 0)
 			return r;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* text.h - a growing text, and values of SQL in it. */
 #ifndef PROBING_SQL_TEXT_H
 #define PROBING_SQL_TEXT_H

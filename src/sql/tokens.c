@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokens.c - cutting SQL into tokens, as SQLite's own tokenizer does (tokenize.c of 3.40).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tokens.h - a text of SQL, cut into the pieces that SQLite sees. */
 #ifndef PROBING_SQL_TOKENS_H
 #define PROBING_SQL_TOKENS_H
@@ -6,10 +7,10 @@
 #include <stddef.h>
 
 enum token_kind {
-	TOKEN_END,       /* behind the last one, of no length */
-	TOKEN_NAME,      /* a word: a name or a keyword */
-	TOKEN_QUOTED,    /* a quoted name: "x", `x`, [x] */
-	TOKEN_STRING,    /* 'x', x'00' */
+	TOKEN_END,    /* behind the last one, of no length */
+	TOKEN_NAME,   /* a word: a name or a keyword */
+	TOKEN_QUOTED, /* a quoted name: "x", `x`, [x] */
+	TOKEN_STRING, /* 'x', x'00' */
 	TOKEN_NUMBER,
 	TOKEN_PARAMETER, /* ?, ?1, :x, @x, $x */
 	TOKEN_CAST,      /* :: */

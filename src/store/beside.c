@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* beside.c - see beside.h. */
 #include "src/store/beside.h"
 

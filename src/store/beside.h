@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* beside.h - the files that SQLite keeps beside a database, and whether they may be believed. Private.
  *
  * NAME-journal, NAME-wal and NAME-shm are found by name alone. Where others may write to the folder, they may have

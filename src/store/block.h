@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* block.h - a few thousand samples as compressed columns: bytes that stand in sample_block.data. Private.
  *
  *   1 byte    version of this format, 2; 1 is read, too
@@ -31,7 +32,7 @@
 
 enum {
 	BLOCK_VERSION = 2,
-	BLOCK_OLDEST = 1, /* that is read */
+	BLOCK_OLDEST = 1,       /* that is read */
 	BLOCK_ROWS = 8192,      /* of a full one; docs/performance.md has the choice */
 	BLOCK_MAX_ROWS = 65536, /* more are not read */
 	BLOCK_MAX_BYTES = 8 << 20,
@@ -87,7 +88,7 @@ struct block {
 		const uint8_t *at;
 		size_t n_bytes;
 	} parts[BLOCK_N_COLUMNS];
-	unsigned loaded;                  /* columns that stand in values */
+	unsigned loaded;                   /* columns that stand in values */
 	uint64_t *values[BLOCK_N_COLUMNS]; /* of thread, stack and flags an index into these: */
 	uint64_t *pids, *tids, *stacks, *flags;
 	size_t n_threads, n_stacks, n_flags;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * block_decode.c - compressed columns back into samples; block.h has the format.
  *
@@ -218,7 +219,9 @@ static int load_times(struct block *block, struct cursor *from, uint64_t *to)
 
 	if (from->failed || base >= BASE_N)
 		return -EBADMSG;
-	r = block_load(block, base == BASE_CPU ? BLOCK_HAS(BLOCK_CPU) : base == BASE_THREAD ? BLOCK_HAS(BLOCK_THREAD) : 0);
+	r = block_load(block, base == BASE_CPU      ? BLOCK_HAS(BLOCK_CPU)
+			      : base == BASE_THREAD ? BLOCK_HAS(BLOCK_THREAD)
+						    : 0);
 	if (r >= 0 && base == BASE_CPU)
 		r = check_below(block->values[BLOCK_CPU], block->n_rows, BLOCK_MAX_CPUS);
 	if (r >= 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * block_encode.c - samples into compressed columns; block.h has the format.
  *
@@ -255,9 +256,9 @@ static void find_bases(struct block_encoder *encoder, const struct sample_row *r
 	forget_keys(encoder, n);
 	for (size_t i = 0; i < n; i++) {
 		size_t known = encoder->n_dictionary;
-		uint32_t key = base == BASE_ROW ? index_of(encoder, 0, 0) :
-			       base == BASE_CPU ? index_of(encoder, rows[i].cpu, 0) :
-						  index_of(encoder, (uint32_t)rows[i].pid, (uint32_t)rows[i].tid);
+		uint32_t key = base == BASE_ROW   ? index_of(encoder, 0, 0)
+			       : base == BASE_CPU ? index_of(encoder, rows[i].cpu, 0)
+						  : index_of(encoder, (uint32_t)rows[i].pid, (uint32_t)rows[i].tid);
 
 		encoder->bases[i] = key == known ? encoder->times[0] : encoder->last[key];
 		encoder->last[key] = encoder->times[i];
@@ -353,8 +354,8 @@ static int encode_weights(struct block_encoder *encoder, const struct sample_row
 
 static int (*const encode_column[BLOCK_N_COLUMNS])(struct block_encoder *encoder, const struct sample_row *rows,
 						   size_t n) = {
-	[BLOCK_TIME] = encode_times,	 [BLOCK_THREAD] = encode_threads, [BLOCK_CPU] = encode_cpus,
-	[BLOCK_WEIGHT] = encode_weights, [BLOCK_STACK] = encode_stacks,	  [BLOCK_FLAGS] = encode_flags,
+	[BLOCK_TIME] = encode_times,     [BLOCK_THREAD] = encode_threads, [BLOCK_CPU] = encode_cpus,
+	[BLOCK_WEIGHT] = encode_weights, [BLOCK_STACK] = encode_stacks,   [BLOCK_FLAGS] = encode_flags,
 };
 
 static int join(struct block_encoder *encoder, size_t n)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * block_flags.c - verdict, end, GIL, garbage collection and state of a sample as one number.
  *
@@ -19,7 +20,8 @@ enum {
 _Static_assert(VERDICT_EXACT == 0 && VERDICT_PYTHON == 4 && VERDICT_N <= 8, "in files");
 _Static_assert(STACK_COMPLETE == 0 && STACK_FRAME_LIMIT == 5 && STACK_N_ENDS <= 8, "in files");
 _Static_assert(ANSWER_UNKNOWN == 0 && ANSWER_NO == 1 && ANSWER_YES == 2, "in files");
-_Static_assert(STATE_NONE == 0 && STATE_RUNNING == 1 && STATE_SLEEP == 3 && STATE_BLOCKED == 8 && STATE_N <= 16, "in files");
+_Static_assert(STATE_NONE == 0 && STATE_RUNNING == 1 && STATE_SLEEP == 3 && STATE_BLOCKED == 8 && STATE_N <= 16,
+	       "in files");
 
 int block_flags(const struct sample_row *row, unsigned *ret)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bytes.h - bytes that are written one after the other. Private. */
 #ifndef PROBING_STORE_BYTES_H
 #define PROBING_STORE_BYTES_H

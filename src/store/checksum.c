@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * checksum.c - one number that stands for all that a finished recording holds.
  *
@@ -121,8 +122,7 @@ static int add_tables(sqlite3 *db, uint64_t *sum)
 		if (code != SQLITE_ROW)
 			break;
 		name = (const char *)sqlite3_column_text(tables, 0);
-		r = i < MAX_TABLES ? add_table(db, name, has_rowid(db, name), sum)
-				    : -EBADMSG;
+		r = i < MAX_TABLES ? add_table(db, name, has_rowid(db, name), sum) : -EBADMSG;
 	}
 	return r < 0 ? r : store_read_errno(db, code);
 }
@@ -132,7 +132,8 @@ static int add_up(sqlite3 *db, int64_t *ret)
 {
 	static const char *const others[] = {
 		"SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name",
-		"PRAGMA application_id", "PRAGMA user_version",
+		"PRAGMA application_id",
+		"PRAGMA user_version",
 	};
 	uint64_t sum = 0;
 	int r = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * error.c - SQLite's result codes as errno values, and errno values as sentences.
  *
@@ -128,10 +129,8 @@ static const struct {
 	{ ENOTDIR, "a part of ", " that should be a folder is a file: check the path" },
 	{ EISDIR, "", " is a folder: name a file in it" },
 	{ ENXIO, "", " is not a regular file: name one, or a file that does not exist yet" },
-	{ EACCES, "permission denied for ",
-	  ": use a file in a folder of your own, or run as the owner" },
-	{ EPERM, "permission denied for ",
-	  ": use a file in a folder of your own, or run as the owner" },
+	{ EACCES, "permission denied for ", ": use a file in a folder of your own, or run as the owner" },
+	{ EPERM, "permission denied for ", ": use a file in a folder of your own, or run as the owner" },
 	{ EROFS, "", " lies on a read-only file system: choose another place with -o" },
 	{ ENOSPC, "no space left for ",
 	  ": free some, or record to another disk with -o; what was flushed before is kept" },
@@ -140,8 +139,7 @@ static const struct {
 	{ EFBIG, "",
 	  " has reached the file size limit: raise it with 'ulimit -f';"
 	  " what was flushed before is kept" },
-	{ EBUSY, "",
-	  " is being written by somebody else: wait or stop that, or choose another file with -o" },
+	{ EBUSY, "", " is being written by somebody else: wait or stop that, or choose another file with -o" },
 	{ PLACE_EOTHERS_BESIDE, "beside ",
 	  " lies a file of somebody else's (-journal, -wal or -shm), which would be taken for a part of it:"
 	  " remove that, or use a file in a folder of your own" },
@@ -154,8 +152,7 @@ static const struct {
 	{ EPROTONOSUPPORT, "", " was written by a newer version: update probing to read it" },
 	{ EIO, "the disk failed to read or write ",
 	  ": see the kernel's log (dmesg), and record to another disk with -o" },
-	{ ENOMEM, "not enough memory for ",
-	  ": free some, or raise the limit (ulimit -v, the container's)" },
+	{ ENOMEM, "not enough memory for ", ": free some, or raise the limit (ulimit -v, the container's)" },
 	{ ESTALE, "",
 	  " was moved or deleted while it was written: where it was moved to it holds what was written until then;"
 	  " move a recording when its recorder has ended" },
@@ -163,8 +160,7 @@ static const struct {
 };
 
 /* A long path loses its beginning rather than the sentence its end. */
-static void write_sentence(const char *before, const char *path, const char *after, char *to,
-			   size_t n_bytes)
+static void write_sentence(const char *before, const char *path, const char *after, char *to, size_t n_bytes)
 {
 	size_t room = n_bytes - 1, used = strlen(before) + strlen(after), n = strlen(path);
 	const char *dots = "";
@@ -194,7 +190,6 @@ void store_explain(int error, const char *path, char *to, size_t n_bytes)
 		write_sentence(sentences[i].before, path, sentences[i].after, to, n_bytes);
 		return;
 	}
-	snprintf(unknown, sizeof unknown, ": %.60s; try another file",
-		 strerrordesc_np(error) ?: "unknown error");
+	snprintf(unknown, sizeof unknown, ": %.60s; try another file", strerrordesc_np(error) ?: "unknown error");
 	write_sentence("cannot use ", path, unknown, to, n_bytes);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * event_table.c - what samples were taken at, and what a tracepoint told then.
  *
@@ -45,7 +46,8 @@ static char *table_sql(const char *name, const struct field_column *columns, siz
 {
 	sqlite3_str *sql = sqlite3_str_new(NULL);
 
-	sqlite3_str_appendf(sql, "CREATE TABLE \"%w\"(\n  sample INTEGER PRIMARY KEY -- rowid of the row of sample", name);
+	sqlite3_str_appendf(sql, "CREATE TABLE \"%w\"(\n  sample INTEGER PRIMARY KEY -- rowid of the row of sample",
+			    name);
 	for (size_t i = 0; i < n; i++)
 		sqlite3_str_appendf(sql, "\n  , \"%w%s\" %s", columns[i].name,
 				    is_taken(columns, i, columns[i].name) ? "_" : "", columns[i].type);

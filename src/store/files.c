@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * files.c - moving a recording's files out of the way, and the recorder's lock.
  *
@@ -106,9 +107,7 @@ static int move_all(const struct place *place, const char *from_infix, const cha
 
 static int lock(int fd, short type)
 {
-	struct flock range = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1
-	};
+	struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1 };
 
 	if (fcntl(fd, F_OFD_SETLK, &range) == 0)
 		return 0;
@@ -127,7 +126,8 @@ static int check_same(int fd, const struct place *place)
 
 static int open_regular(const struct place *place, int flags)
 {
-	CLEANUP(closep) int fd = openat(place->folder, place->name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	CLEANUP(closep)
+	int fd = openat(place->folder, place->name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -229,9 +229,7 @@ int files_lock(const struct place *place, int *ret_fd)
 bool files_is_locked(const char *path)
 {
 	CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct flock range = {
-		.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1
-	};
+	struct flock range = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1 };
 
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
@@ -282,8 +280,8 @@ int files_set_mode(const struct place *place, int fd, mode_t mode)
 		if (file_name(place, "", i, name) < 0)
 			continue;
 		beside = openat(place->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-		if (beside >= 0 && fstat(fd, &database) == 0 && fstat(beside, &st) == 0 && beside_belongs(&database, &st) &&
-		    fchmod(beside, mode) < 0)
+		if (beside >= 0 && fstat(fd, &database) == 0 && fstat(beside, &st) == 0 &&
+		    beside_belongs(&database, &st) && fchmod(beside, mode) < 0)
 			return -errno;
 	}
 	return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* files.h - the files a recording consists of, and who may write them. */
 #ifndef PROBING_STORE_FILES_H
 #define PROBING_STORE_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frame_module.c - whose code a frame is, where frames are told apart by that. */
 #include "src/store/store.h"
 

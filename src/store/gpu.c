@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu.c - rows of what ran on GPUs.
  *
@@ -15,15 +16,19 @@
 enum table { PUT_KERNEL, PUT_MEMCPY, PUT_CALL, PUT_RANGE, N_TABLES };
 
 static const char *const sql_of[N_TABLES] = {
-	[PUT_KERNEL] = "INSERT INTO gpu_kernel(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, grid_x, grid_y, grid_z,"
-		       " block_x, block_y, block_z, registers, static_shared_bytes, dynamic_shared_bytes, device, context, stream,"
-		       " correlation) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-	[PUT_MEMCPY] = "INSERT INTO gpu_memcpy(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, kind, bytes, source,"
-		       " destination, device, context, stream, correlation) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-	[PUT_CALL] = "INSERT INTO gpu_api_call(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, pid, tid, result,"
-		     " correlation) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
-	[PUT_RANGE] = "INSERT INTO gpu_range(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, pid, tid, domain)"
-		      " VALUES(?,?,?,?,?,?,?,?,?,?)",
+	[PUT_KERNEL] =
+		"INSERT INTO gpu_kernel(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, grid_x, grid_y, grid_z,"
+		" block_x, block_y, block_z, registers, static_shared_bytes, dynamic_shared_bytes, device, context, stream,"
+		" correlation) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_MEMCPY] =
+		"INSERT INTO gpu_memcpy(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, kind, bytes, source,"
+		" destination, device, context, stream, correlation) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_CALL] =
+		"INSERT INTO gpu_api_call(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, pid, tid, result,"
+		" correlation) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+	[PUT_RANGE] =
+		"INSERT INTO gpu_range(trace, name, calls, duration_ns, min_ns, max_ns, start_ns, pid, tid, domain)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?)",
 };
 
 struct gpu_writer {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gpu.h - rows of what ran on GPUs, as other programs measured it: tables gpu_*, in the files only that have them. */
 #ifndef PROBING_STORE_GPU_H
 #define PROBING_STORE_GPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* notice.c - sentences that are no errors, for whoever prints. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * places.c - what a file knows of native and kernel code, for who completes its names.
  *
@@ -28,8 +29,7 @@ static const char *text(sqlite3_stmt *statement, int column)
 }
 
 /* Hand each row of a question to @take. */
-static int each_row(struct store *store, const char *sql, int (*take)(void *context, sqlite3_stmt *row),
-		    void *context)
+static int each_row(struct store *store, const char *sql, int (*take)(void *context, sqlite3_stmt *row), void *context)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
 	int code, r;
@@ -68,8 +68,7 @@ int store_each_module(struct store *store, int (*take)(void *data, const struct 
 {
 	struct module_taker taker = { take, data };
 
-	return each_row(store, "SELECT module, path, build_id FROM module ORDER BY module", take_module,
-			&taker);
+	return each_row(store, "SELECT module, path, build_id FROM module ORDER BY module", take_module, &taker);
 }
 
 /* Places that a stack refers to; frames that inlining made are part of one of them. */
@@ -101,8 +100,8 @@ static int take_place(void *context, sqlite3_stmt *statement)
 		.is_offset = sqlite3_column_int(statement, 8),
 	};
 
-	if (!is_id(statement, 0, UINT32_MAX) || !is_id(statement, 1, UINT32_MAX) ||
-	    !is_id(statement, 2, UINT32_MAX) || !is_id(statement, 3, MAX_FRAME))
+	if (!is_id(statement, 0, UINT32_MAX) || !is_id(statement, 1, UINT32_MAX) || !is_id(statement, 2, UINT32_MAX) ||
+	    !is_id(statement, 3, MAX_FRAME))
 		return -EBADMSG;
 	return taker->take(taker->data, &row);
 }
@@ -135,8 +134,7 @@ static int take_function(void *context, sqlite3_stmt *statement)
 	return taker->take(taker->data, &row);
 }
 
-int store_each_function(struct store *store, int (*take)(void *data, const struct function_row *row),
-			void *data)
+int store_each_function(struct store *store, int (*take)(void *data, const struct function_row *row), void *data)
 {
 	struct function_taker taker = { take, data };
 
@@ -176,8 +174,8 @@ int store_last_ids(struct store *store, int64_t *ret_frame, int64_t *ret_functio
 	int64_t last[2] = { 0, 0 };
 	int r;
 
-	r = each_row(store, "SELECT (SELECT max(frame) FROM frame), (SELECT max(function) FROM function)",
-		     take_last, last);
+	r = each_row(store, "SELECT (SELECT max(frame) FROM frame), (SELECT max(function) FROM function)", take_last,
+		     last);
 	if (r < 0)
 		return r;
 	*ret_frame = last[0];
@@ -187,7 +185,6 @@ int store_last_ids(struct store *store, int64_t *ret_frame, int64_t *ret_functio
 
 int store_drop_unused_functions(struct store *store)
 {
-	return store_exec(store->db,
-			  "DELETE FROM function WHERE kind IN ('native', 'kernel') AND function NOT IN"
-			  " (SELECT function FROM frame WHERE function IS NOT NULL)");
+	return store_exec(store->db, "DELETE FROM function WHERE kind IN ('native', 'kernel') AND function NOT IN"
+				     " (SELECT function FROM frame WHERE function IS NOT NULL)");
 }

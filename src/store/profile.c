@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile.c - a recording's calling-context tree, out of the file into memory.
  *

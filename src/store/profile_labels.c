@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile_labels.c - how files are called where a profile is shown.
  *
@@ -91,7 +92,8 @@ static int compare_texts(const char *a, const char *b)
 
 static int compare_functions(const void *a, const void *b)
 {
-	const struct profile_frame *left = *(struct profile_frame *const *)a, *right = *(struct profile_frame *const *)b;
+	const struct profile_frame *left = *(struct profile_frame *const *)a,
+				   *right = *(struct profile_frame *const *)b;
 	int order = compare_texts(left->name, right->name);
 
 	if (order == 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile_order.c - references between a profile's rows: found, acyclic, in order.
  *

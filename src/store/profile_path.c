@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile_path.c - one stack as a reader wants to see it.
  *
@@ -39,8 +40,7 @@ static const char *const start_names[] = {
 static const char start_prefix[] = "__libc_start_";
 
 /* How the files of libc, and of an interpreter, are called. */
-static const char *const libc_prefixes[] = { "libc.so", "libc-", "libpthread", "ld-musl",
-					     "libc.musl" };
+static const char *const libc_prefixes[] = { "libc.so", "libc-", "libpthread", "ld-musl", "libc.musl" };
 static const char *const interpreter_prefixes[] = { "python", "libpython" };
 
 /* Deeper stacks take their scratch memory from the heap. */
@@ -108,8 +108,7 @@ static bool starts_thread(const struct profile_frame *frame)
 
 /* ---- Folding ---- */
 
-static const struct profile_frame *frame_of(const struct profile *profile,
-					    const struct place *place)
+static const struct profile_frame *frame_of(const struct profile *profile, const struct place *place)
 {
 	return &profile->frames[place->frame];
 }
@@ -120,8 +119,7 @@ static size_t hide_glue(const struct profile *profile, struct place *places, siz
 	size_t first_eval = n;
 
 	for (size_t i = 0; i < n; i++) {
-		places[i].hidden =
-			places[i].is_eval || frame_of(profile, &places[i])->role == ROLE_GLUE;
+		places[i].hidden = places[i].is_eval || frame_of(profile, &places[i])->role == ROLE_GLUE;
 		if (places[i].is_eval && first_eval == n)
 			first_eval = i;
 	}
@@ -155,8 +153,7 @@ static void hide_calls_of_builtins(const struct profile *profile, struct place *
 static void hide_start(const struct profile *profile, struct place *places, size_t first_eval)
 {
 	const char *module = frame_of(profile, &places[first_eval])->module;
-	bool is_interpreter =
-		has_prefix(module, interpreter_prefixes, N_ELEMENTS(interpreter_prefixes));
+	bool is_interpreter = has_prefix(module, interpreter_prefixes, N_ELEMENTS(interpreter_prefixes));
 	bool started = false;
 
 	for (size_t i = 0; i < first_eval; i++) {
@@ -228,7 +225,8 @@ static void choose(const struct profile *profile, struct place *places, size_t n
 	for (size_t i = 0; profile->python_only && i < n; i++) {
 		enum frame_kind kind = frame_of(profile, &places[i])->kind;
 
-		places[i].hidden |= kind != FRAME_PYTHON && kind != FRAME_TASK && kind != FRAME_WAIT && kind != FRAME_UNSAMPLED;
+		places[i].hidden |= kind != FRAME_PYTHON && kind != FRAME_TASK && kind != FRAME_WAIT &&
+				    kind != FRAME_UNSAMPLED;
 	}
 }
 
@@ -246,8 +244,7 @@ static size_t count_places(const struct profile *profile, int32_t stack)
 }
 
 /* The stack's n places, outermost first; those from room on are left out. */
-static void expand(const struct profile *profile, int32_t stack, struct place *places, size_t n,
-		   size_t room)
+static void expand(const struct profile *profile, int32_t stack, struct place *places, size_t n, size_t room)
 {
 	for (; stack >= 0; stack = profile->stacks[stack].parent) {
 		int64_t frame = profile->stacks[stack].frame;
@@ -255,13 +252,11 @@ static void expand(const struct profile *profile, int32_t stack, struct place *p
 
 		for (; frame >= 0; frame = profile->frames[frame].inlined_into)
 			if (--n < room)
-				places[n] = (struct place){ .frame = (int32_t)frame,
-							    .is_eval = is_eval };
+				places[n] = (struct place){ .frame = (int32_t)frame, .is_eval = is_eval };
 	}
 }
 
-size_t profile_path(const struct profile *profile, int32_t stack, bool show_interpreter,
-		    int32_t *path, size_t max)
+size_t profile_path(const struct profile *profile, int32_t stack, bool show_interpreter, int32_t *path, size_t max)
 {
 	struct place scratch[SCRATCH_PLACES], *places = scratch;
 	CLEANUP(freep) struct place *heap = NULL;

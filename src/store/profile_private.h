@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* profile_private.h - what the parts of loading a profile share. */
 #ifndef PROBING_STORE_PROFILE_PRIVATE_H
 #define PROBING_STORE_PROFILE_PRIVATE_H
@@ -43,7 +44,7 @@ struct loader {
 	struct forwards parents, inlined;
 	size_t module_room, function_room, frame_room, stack_room, total_room, thread_room, sample_room;
 	const char *totals, *samples; /* SQL of these; samples NULL: none */
-	size_t n_sorted_threads; /* those of the table; the rest came with samples */
+	size_t n_sorted_threads;      /* those of the table; the rest came with samples */
 	int32_t last_thread;
 	int64_t samples_left, weight_left; /* so that no sum over totals overflows */
 };

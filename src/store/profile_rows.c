@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile_rows.c - one row of each table of a recording, into the profile.
  *
@@ -78,8 +79,8 @@ int row_time(const struct loader *loader, int column, uint64_t *ret_ns)
 }
 
 /* A reference where the row may come later: then -1, and noted. */
-static int get_forward(const struct loader *loader, int column, const struct row_index *map,
-		       size_t from, struct forwards *later, int32_t *ret)
+static int get_forward(const struct loader *loader, int column, const struct row_index *map, size_t from,
+		       struct forwards *later, int32_t *ret)
 {
 	int r;
 
@@ -120,8 +121,7 @@ int load_module(struct loader *loader)
 {
 	int r;
 
-	r = grow(&loader->module_rows, loader->modules.n, &loader->module_room,
-		 sizeof *loader->module_rows);
+	r = grow(&loader->module_rows, loader->modules.n, &loader->module_room, sizeof *loader->module_rows);
 	if (r < 0)
 		return r;
 	r = row_string(loader, 1, &loader->module_rows[loader->modules.n].path);
@@ -138,8 +138,7 @@ int load_function(struct loader *loader)
 	int64_t first_line = 0;
 	int r;
 
-	r = grow(&loader->function_rows, loader->functions.n, &loader->function_room,
-		 sizeof *loader->function_rows);
+	r = grow(&loader->function_rows, loader->functions.n, &loader->function_room, sizeof *loader->function_rows);
 	if (r < 0)
 		return r;
 	function = &loader->function_rows[loader->functions.n];
@@ -164,8 +163,7 @@ int load_function(struct loader *loader)
 }
 
 /* What a place is called whose function is not known; as in the view named_frame. */
-static int name_place(struct loader *loader, const struct profile_frame *frame, uint64_t address,
-		      const char **ret)
+static int name_place(struct loader *loader, const struct profile_frame *frame, uint64_t address, const char **ret)
 {
 	CLEANUP(freep) char *text = NULL;
 	const char *slash;
@@ -233,8 +231,7 @@ int load_frame(struct loader *loader)
 	if (r == 0)
 		r = row_int32(loader, 6, &is_eval);
 	if (r == 0)
-		r = get_forward(loader, 7, &loader->frames, profile->n_frames, &loader->inlined,
-				&inlined_into);
+		r = get_forward(loader, 7, &loader->frames, profile->n_frames, &loader->inlined, &inlined_into);
 	if (r < 0)
 		return r;
 	frame.is_eval = is_eval != 0;
@@ -258,8 +255,7 @@ int load_stack(struct loader *loader)
 
 	r = grow(&profile->stacks, profile->n_stacks, &loader->stack_room, sizeof *profile->stacks);
 	if (r == 0)
-		r = get_forward(loader, 1, &loader->stacks, profile->n_stacks, &loader->parents,
-				&stack.parent);
+		r = get_forward(loader, 1, &loader->stacks, profile->n_stacks, &loader->parents, &stack.parent);
 	if (r == 0)
 		r = row_reference(loader, 2, &loader->frames, &stack.frame);
 	if (r < 0)
@@ -305,8 +301,7 @@ int load_thread(struct loader *loader)
 	struct profile_thread thread;
 	int r;
 
-	r = grow(&profile->threads, profile->n_threads, &loader->thread_room,
-		 sizeof *profile->threads);
+	r = grow(&profile->threads, profile->n_threads, &loader->thread_room, sizeof *profile->threads);
 	if (r == 0)
 		r = row_int32(loader, 0, &thread.pid);
 	if (r == 0)

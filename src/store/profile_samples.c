@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile_samples.c - the samples themselves, in the order of time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile_view.c - which samples a profile is made of, as SQL.
  *

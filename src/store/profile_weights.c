@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* profile_weights.c - whether a profile is one of weights, or of numbers of samples. */
 #include "src/store/store.h"
 
@@ -21,7 +22,8 @@ bool profile_weights_differ(const struct profile *profile)
 		if (!first)
 			first = total;
 		/* weight / samples of both */
-		if ((unsigned __int128)total->weight * first->samples != (unsigned __int128)first->weight * total->samples)
+		if ((unsigned __int128)total->weight * first->samples !=
+		    (unsigned __int128)first->weight * total->samples)
 			return true;
 	}
 	return false;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * read_vfs.c - a way for SQLite to read a database and its log that can change nothing.
  *
@@ -42,13 +43,13 @@ enum { SALT_BYTES = 8, SALT_IN_INDEX = 32, SALT_IN_LOG = 16, IS_MADE_IN_INDEX = 
 
 struct read_file {
 	sqlite3_file base;
-	const char *name; /* SQLite's, as long as the file is open */
-	int fd;       /* -1: there is no such file: nothing can be read from it */
-	int index_fd; /* of a database: its NAME-shm, for locks; -1: none */
-	int lock;     /* SQLITE_LOCK_... */
-	int error;    /* errno of the last call that failed */
+	const char *name;        /* SQLite's, as long as the file is open */
+	int fd;                  /* -1: there is no such file: nothing can be read from it */
+	int index_fd;            /* of a database: its NAME-shm, for locks; -1: none */
+	int lock;                /* SQLITE_LOCK_... */
+	int error;               /* errno of the last call that failed */
 	struct read_file *other; /* of a database its log, of a log its database; NULL: not open */
-	bool is_old;  /* a log of which all is in the database */
+	bool is_old;             /* a log of which all is in the database */
 };
 
 static sqlite3_vfs *usual_vfs(void)
@@ -417,7 +418,8 @@ static int open_journal(const char *name, struct read_file *file)
 
 static bool is_temporary(const char *name, int flags)
 {
-	return !name || flags & (SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL);
+	return !name || flags & (SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL |
+				 SQLITE_OPEN_SUBJOURNAL);
 }
 
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int flags, int *ret_flags)

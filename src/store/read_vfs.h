@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* read_vfs.h - how SQLite reaches the files of a recording that is only read. Private. */
 #ifndef PROBING_STORE_READ_VFS_H
 #define PROBING_STORE_READ_VFS_H

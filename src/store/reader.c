@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader.c - opening a recording that somebody else wrote, or is writing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * recover.c - see recover.h.
  *
@@ -150,7 +151,8 @@ static int open_in(int folder, const char *path, int (*open_name)(const char *na
 int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **ret), sqlite3 **ret)
 {
 	const char *parent = getenv("TMPDIR");
-	CLEANUP(closep) int fd = open(parent && parent[0] == '/' ? parent : "/var/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(closep)
+	int fd = open(parent && parent[0] == '/' ? parent : "/var/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(private_folder_remove) struct private_folder folder = { 0 };
 	int r;
 
@@ -160,7 +162,8 @@ int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **
 	if (r >= 0)
 		r = open_in(folder.fd, path, open_name, ret);
 	if (r >= 0)
-		store_notice("the last change of %s was cut off: a copy of it, as it was before, is read; the file stays as it is",
-			     path);
+		store_notice(
+			"the last change of %s was cut off: a copy of it, as it was before, is read; the file stays as it is",
+			path);
 	return r;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* recover.h - a recording whose last change was cut off, read without touching it. Private. */
 #ifndef PROBING_STORE_RECOVER_H
 #define PROBING_STORE_RECOVER_H

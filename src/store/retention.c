@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * retention.c - a recording that keeps only its newest samples.
  *
@@ -27,28 +28,28 @@ static const char find_sql[] =
 /* With ?1: the last of the samples that go. */
 static const char *const drop_sql[] = {
 	("INSERT INTO stack_total(pid, tid, stack, samples, weight)"
-	" SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample WHERE rowid <= ?1 GROUP BY 1, 2, 3"
-	" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
-	" weight = weight + excluded.weight"),
+	 " SELECT pid, tid, coalesce(stack, 0), -count(*), -sum(weight) FROM sample WHERE rowid <= ?1 GROUP BY 1, 2, 3"
+	 " ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
+	 " weight = weight + excluded.weight"),
 	("DELETE FROM stack_total WHERE (pid, tid, stack) IN"
-	" (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
+	 " (SELECT pid, tid, coalesce(stack, 0) FROM sample WHERE rowid <= ?1) AND samples <= 0"),
 };
 
 /* With ?1 and ?2: the last stack and frame of former trees. */
 static const char *const unused_sql[] = {
 	("WITH RECURSIVE live(stack) AS (SELECT stack FROM stack_total"
-	" UNION SELECT parent FROM stack JOIN live USING (stack) WHERE parent IS NOT NULL)"
-	" DELETE FROM stack WHERE stack <= ?1 AND stack NOT IN live"),
+	 " UNION SELECT parent FROM stack JOIN live USING (stack) WHERE parent IS NOT NULL)"
+	 " DELETE FROM stack WHERE stack <= ?1 AND stack NOT IN live"),
 	("WITH RECURSIVE live(frame) AS (SELECT frame FROM stack"
-	" UNION SELECT frame FROM frame WHERE frame > ?2 AND frame < " FIRST_INLINED
-	" UNION SELECT inlined_into FROM frame JOIN live USING (frame) WHERE inlined_into IS NOT NULL)"
-	" DELETE FROM frame WHERE frame NOT IN live"),
+	 " UNION SELECT frame FROM frame WHERE frame > ?2 AND frame < " FIRST_INLINED
+	 " UNION SELECT inlined_into FROM frame JOIN live USING (frame) WHERE inlined_into IS NOT NULL)"
+	 " DELETE FROM frame WHERE frame NOT IN live"),
 	"DELETE FROM function WHERE function NOT IN (SELECT function FROM frame WHERE function IS NOT NULL)",
 	("DELETE FROM thread WHERE ended IS NOT NULL AND NOT EXISTS"
-	" (SELECT 1 FROM stack_total AS t WHERE t.pid = thread.pid AND t.tid = thread.tid)"),
+	 " (SELECT 1 FROM stack_total AS t WHERE t.pid = thread.pid AND t.tid = thread.tid)"),
 	("DELETE FROM process WHERE ended IS NOT NULL AND pid NOT IN (SELECT pid FROM thread)"
-	" AND pid NOT IN (SELECT pid FROM run) AND NOT EXISTS"
-	" (SELECT 1 FROM stack_total AS t WHERE t.pid = process.pid)"),
+	 " AND pid NOT IN (SELECT pid FROM run) AND NOT EXISTS"
+	 " (SELECT 1 FROM stack_total AS t WHERE t.pid = process.pid)"),
 	"DELETE FROM pause WHERE ended < (SELECT timestamp FROM sample ORDER BY rowid LIMIT 1)",
 };
 
@@ -107,8 +108,10 @@ int store_read_space(struct store *store, struct store_space *ret)
 	if (r >= 0)
 		r = read_number(store, "PRAGMA freelist_count", &n_free);
 	if (r >= 0) /* rows go at one end and come at the other */
-		r = read_number(store, "SELECT coalesce((SELECT first + samples FROM sample_block ORDER BY first DESC LIMIT 1)"
-				       " - (SELECT min(first) FROM sample_block), 0)", &n_samples);
+		r = read_number(store,
+				"SELECT coalesce((SELECT first + samples FROM sample_block ORDER BY first DESC LIMIT 1)"
+				" - (SELECT min(first) FROM sample_block), 0)",
+				&n_samples);
 	if (r < 0)
 		return r;
 	*ret = (struct store_space){

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * rows.c - tables of one database made again in another.
  *
@@ -42,7 +43,8 @@ static bool is_in_schema(sqlite3 *db, const char *name)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *found = NULL;
 
-	return prepare(db, sqlite3_mprintf("SELECT 1 FROM sqlite_schema WHERE name = %Q COLLATE NOCASE", name), &found) >= 0 &&
+	return prepare(db, sqlite3_mprintf("SELECT 1 FROM sqlite_schema WHERE name = %Q COLLATE NOCASE", name),
+		       &found) >= 0 &&
 	       sqlite3_step(found) == SQLITE_ROW;
 }
 
@@ -56,7 +58,8 @@ static char *common_columns(sqlite3_stmt *rows, sqlite3 *to, const char *table, 
 	*ret_n = 0;
 	for (int i = 0; i < sqlite3_column_count(rows); i++)
 		if (has_column(to, table, sqlite3_column_name(rows, i)))
-			sqlite3_str_appendf(columns, (*ret_n)++ == 0 ? "\"%w\"" : ", \"%w\"", sqlite3_column_name(rows, i));
+			sqlite3_str_appendf(columns, (*ret_n)++ == 0 ? "\"%w\"" : ", \"%w\"",
+					    sqlite3_column_name(rows, i));
 	if (*ret_n == 0) /* else finishing gives NULL, as without memory */
 		sqlite3_str_appendf(columns, " ");
 	return sqlite3_str_finish(columns);
@@ -74,7 +77,8 @@ static char *insert_sql(const char *table, const char *columns, int n)
 }
 
 /* Statements that read what both have and write it; *ret_rows stays NULL where they have nothing in common. */
-static int prepare_both(sqlite3 *from, sqlite3 *to, const char *table, sqlite3_stmt **ret_rows, sqlite3_stmt **ret_write)
+static int prepare_both(sqlite3 *from, sqlite3 *to, const char *table, sqlite3_stmt **ret_rows,
+			sqlite3_stmt **ret_write)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *all = NULL;
 	char *columns;
@@ -106,7 +110,8 @@ static int copy_row(sqlite3 *to, sqlite3_stmt *row, sqlite3_stmt *write)
 	return r;
 }
 
-int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n), void *data)
+int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n),
+		    void *data)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL, *write = NULL;
 	uint64_t n = 0;
@@ -153,12 +158,14 @@ static int describe(sqlite3 *from, const char *table, sqlite3_str *columns)
 	char *key_columns;
 	int code = SQLITE_OK, r;
 
-	r = prepare(from, sqlite3_mprintf("SELECT name, type, pk FROM pragma_table_xinfo(%Q, 'main') ORDER BY cid", table), &rows);
+	r = prepare(from,
+		    sqlite3_mprintf("SELECT name, type, pk FROM pragma_table_xinfo(%Q, 'main') ORDER BY cid", table),
+		    &rows);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(rows, 0);
 
-		sqlite3_str_appendf(columns, "%s\"%w\" %s", sqlite3_str_length(columns) > 0 ? ", " : "", name ? name : "",
-				    plain_type((const char *)sqlite3_column_text(rows, 1)));
+		sqlite3_str_appendf(columns, "%s\"%w\" %s", sqlite3_str_length(columns) > 0 ? ", " : "",
+				    name ? name : "", plain_type((const char *)sqlite3_column_text(rows, 1)));
 		if (sqlite3_column_int(rows, 2) > 0)
 			sqlite3_str_appendf(key, "%s\"%w\"", sqlite3_str_length(key) > 0 ? ", " : "", name ? name : "");
 	}
@@ -217,7 +224,8 @@ static int index_columns(sqlite3 *from, const char *index, char **ret)
 	bool is_plain = true;
 	int code = SQLITE_OK, r;
 
-	r = prepare(from, sqlite3_mprintf("SELECT name FROM pragma_index_info(%Q, 'main') ORDER BY seqno", index), &rows);
+	r = prepare(from, sqlite3_mprintf("SELECT name FROM pragma_index_info(%Q, 'main') ORDER BY seqno", index),
+		    &rows);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(rows, 0);
 
@@ -239,8 +247,8 @@ static int copy_index(sqlite3 *from, sqlite3 *to, const char *table, const char 
 
 	r = is_partial ? 0 : index_columns(from, index, &columns);
 	if (r >= 0 && columns)
-		r = execute(to, sqlite3_mprintf("CREATE %s INDEX main.\"%w\" ON \"%w\"(%s)", is_unique ? "UNIQUE" : "", index, table,
-						columns));
+		r = execute(to, sqlite3_mprintf("CREATE %s INDEX main.\"%w\" ON \"%w\"(%s)", is_unique ? "UNIQUE" : "",
+						index, table, columns));
 	if (r >= 0 && !columns)
 		store_notice("the index %s is not copied: it is over expressions, or over a part of the rows", index);
 	sqlite3_free(columns);
@@ -252,11 +260,14 @@ static int copy_indexes(sqlite3 *from, sqlite3 *to, const char *table)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int code = SQLITE_OK, r;
 
-	r = prepare(from, sqlite3_mprintf("SELECT name, \"unique\", partial FROM pragma_index_list(%Q, 'main')"
-					  " WHERE origin = 'c'", table), &rows);
+	r = prepare(from,
+		    sqlite3_mprintf("SELECT name, \"unique\", partial FROM pragma_index_list(%Q, 'main')"
+				    " WHERE origin = 'c'",
+				    table),
+		    &rows);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW)
-		r = copy_index(from, to, table, (const char *)sqlite3_column_text(rows, 0), sqlite3_column_int(rows, 1) != 0,
-			       sqlite3_column_int(rows, 2) != 0);
+		r = copy_index(from, to, table, (const char *)sqlite3_column_text(rows, 0),
+			       sqlite3_column_int(rows, 1) != 0, sqlite3_column_int(rows, 2) != 0);
 	return r < 0 ? r : store_read_errno(from, code);
 }
 
@@ -265,7 +276,8 @@ bool store_is_own_name(const char *name)
 	return catalogue_find("main", name) != NULL;
 }
 
-int store_copy_table(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n), void *data)
+int store_copy_table(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n),
+		     void *data)
 {
 	int r = is_in_schema(to, table) ? -EBADMSG : create_table(from, to, table);
 
@@ -277,7 +289,8 @@ int store_copy_table(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_
 /* ---- Views ---- */
 
 /* Nothing but one view may be made, and noted down in the schema. @data: its name. */
-static int permit_view(void *data, int action, const char *first, const char *second, const char *database, const char *trigger)
+static int permit_view(void *data, int action, const char *first, const char *second, const char *database,
+		       const char *trigger)
 {
 	const char *name = data;
 
@@ -333,9 +346,12 @@ int store_copy_views(sqlite3 *from, sqlite3 *to)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int code = SQLITE_OK, r;
 
-	r = prepare(from, sqlite3_mprintf("SELECT name, sql FROM sqlite_schema WHERE type = 'view' AND sql IS NOT NULL"), &rows);
+	r = prepare(from,
+		    sqlite3_mprintf("SELECT name, sql FROM sqlite_schema WHERE type = 'view' AND sql IS NOT NULL"),
+		    &rows);
 	while (r >= 0 && (code = sqlite3_step(rows)) == SQLITE_ROW) {
-		const char *name = (const char *)sqlite3_column_text(rows, 0), *sql = (const char *)sqlite3_column_text(rows, 1);
+		const char *name = (const char *)sqlite3_column_text(rows, 0),
+			   *sql = (const char *)sqlite3_column_text(rows, 1);
 
 		if (!name || !sql)
 			r = -EBADMSG;

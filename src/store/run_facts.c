@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_facts.c - what is known of a run besides its samples.
  *
@@ -39,8 +40,10 @@ int store_put_bench_run(struct store *store, const struct bench_run_row *row)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *insert = NULL;
 	int r;
 
-	r = prepare(store, "INSERT INTO bench_run(run, command, started, wall, user, sys, max_rss, exit_status)"
-		    " VALUES(nullif(?1, 0),?2,?3,?4,?5,?6,?7,?8)", &insert);
+	r = prepare(store,
+		    "INSERT INTO bench_run(run, command, started, wall, user, sys, max_rss, exit_status)"
+		    " VALUES(nullif(?1, 0),?2,?3,?4,?5,?6,?7,?8)",
+		    &insert);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int64(insert, 1, row->run);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* series.h - the samples of a recording, which stand in it as compressed columns, as tables of SQL. */
 #ifndef PROBING_STORE_SERIES_H
 #define PROBING_STORE_SERIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_check.c - which blocks of a damaged recording can still be read, as a function of SQL.
  *
@@ -12,9 +13,12 @@
 static const char *words_of(int error)
 {
 	switch (error) {
-	case -ENOMEM: return "not enough memory";
-	case -EPROTONOSUPPORT: return "of a newer version";
-	default: return "damaged";
+	case -ENOMEM:
+		return "not enough memory";
+	case -EPROTONOSUPPORT:
+		return "of a newer version";
+	default:
+		return "damaged";
 	}
 }
 
@@ -38,6 +42,6 @@ static void check_block(sqlite3_context *context, int n_arguments, sqlite3_value
 
 int series_register_check(sqlite3 *db)
 {
-	return sqlite3_create_function_v2(db, "block_error", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
-					  check_block, NULL, NULL, NULL);
+	return sqlite3_create_function_v2(db, "block_error", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
+					  NULL, check_block, NULL, NULL, NULL);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_cursor.c - rows of `sample`, block by block.
  *
@@ -16,7 +17,7 @@ struct cursor_of_samples {
 	struct series_scan scan;
 	struct series_range range;
 	struct series_words words;
-	int64_t stack; /* -1: any */
+	int64_t stack;    /* -1: any */
 	unsigned columns; /* to be unpacked */
 	bool is_backward, is_picky, is_at_end;
 	size_t row, n_left;      /* in the block, and how many of it come after */
@@ -146,10 +147,18 @@ static void want_number(struct series_range *range, char want, int64_t value)
 static void want_integer(struct cursor_of_samples *cursor, char want, int64_t value)
 {
 	switch (want) {
-	case WANT_STACK: cursor->stack = value; break;
-	case WANT_GIL: cursor->words.gil = value; break;
-	case WANT_GC: cursor->words.gc = value; break;
-	case WANT_IDLE: cursor->words.idle = value; break;
+	case WANT_STACK:
+		cursor->stack = value;
+		break;
+	case WANT_GIL:
+		cursor->words.gil = value;
+		break;
+	case WANT_GC:
+		cursor->words.gc = value;
+		break;
+	case WANT_IDLE:
+		cursor->words.idle = value;
+		break;
 	}
 }
 
@@ -321,8 +330,8 @@ static bool find_row(struct cursor_of_samples *cursor)
 	if (cursor->n_left == 0)
 		return false;
 	if (cursor->is_backward) {
-		found = cursor->is_picky ? memrchr(wanted + cursor->row - cursor->n_left, 1, cursor->n_left) :
-					   wanted + cursor->row - 1;
+		found = cursor->is_picky ? memrchr(wanted + cursor->row - cursor->n_left, 1, cursor->n_left)
+					 : wanted + cursor->row - 1;
 		skipped = found ? (size_t)(wanted + cursor->row - 1 - found) : 0;
 	} else {
 		found = cursor->is_picky ? memchr(wanted + cursor->row, 1, cursor->n_left) : wanted + cursor->row;
@@ -340,7 +349,8 @@ static int next_block(struct cursor_of_samples *cursor)
 	unsigned telling = telling_columns(cursor);
 	int code;
 
-	while ((code = series_scan_next(&cursor->scan, cursor->columns | telling, &cursor->base.pVtab->zErrMsg)) == SQLITE_ROW) {
+	while ((code = series_scan_next(&cursor->scan, cursor->columns | telling, &cursor->base.pVtab->zErrMsg)) ==
+	       SQLITE_ROW) {
 		code = pick_rows(cursor, telling);
 		if (code != SQLITE_OK)
 			return code;
@@ -440,13 +450,26 @@ int series_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, in
 	size_t row = cursor->row;
 
 	switch (column) {
-	case SAMPLE_TIMESTAMP: sqlite3_result_double(context, store_seconds(block->values[BLOCK_TIME][row])); break;
-	case SAMPLE_PID: sqlite3_result_int64(context, (sqlite3_int64)block->pids[block->values[BLOCK_THREAD][row]]); break;
-	case SAMPLE_TID: sqlite3_result_int64(context, (sqlite3_int64)block->tids[block->values[BLOCK_THREAD][row]]); break;
-	case SAMPLE_CPU: sqlite3_result_int64(context, (sqlite3_int64)block->values[BLOCK_CPU][row]); break;
-	case SAMPLE_WEIGHT: sqlite3_result_int64(context, (sqlite3_int64)block->values[BLOCK_WEIGHT][row]); break;
-	case SAMPLE_STACK: result_stack(context, block, row); break;
-	case SAMPLE_EVENT: return result_event(cursor, context);
+	case SAMPLE_TIMESTAMP:
+		sqlite3_result_double(context, store_seconds(block->values[BLOCK_TIME][row]));
+		break;
+	case SAMPLE_PID:
+		sqlite3_result_int64(context, (sqlite3_int64)block->pids[block->values[BLOCK_THREAD][row]]);
+		break;
+	case SAMPLE_TID:
+		sqlite3_result_int64(context, (sqlite3_int64)block->tids[block->values[BLOCK_THREAD][row]]);
+		break;
+	case SAMPLE_CPU:
+		sqlite3_result_int64(context, (sqlite3_int64)block->values[BLOCK_CPU][row]);
+		break;
+	case SAMPLE_WEIGHT:
+		sqlite3_result_int64(context, (sqlite3_int64)block->values[BLOCK_WEIGHT][row]);
+		break;
+	case SAMPLE_STACK:
+		result_stack(context, block, row);
+		break;
+	case SAMPLE_EVENT:
+		return result_event(cursor, context);
 	default:
 		if (column >= SAMPLE_N_COLUMNS)
 			return result_field(cursor, context, column - SAMPLE_N_COLUMNS + 1);

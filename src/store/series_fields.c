@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_fields.c - what a tracepoint told at a sample, as further columns of the sample.
  *
@@ -90,9 +91,12 @@ int series_fields_read(sqlite3 *db, const struct catalogue_table *described, str
 	int code = SQLITE_OK;
 
 	if (event)
-		fields.table = read_text(db, "SELECT s.name FROM main.sqlite_schema AS s, pragma_table_info(s.name, 'main') AS c"
-					     " WHERE s.type = 'table' AND s.rootpage > 0 AND s.name = ?1"
-					     " AND c.cid = 0 AND c.name = 'sample' AND c.pk = 1", event);
+		fields.table = read_text(
+			db,
+			"SELECT s.name FROM main.sqlite_schema AS s, pragma_table_info(s.name, 'main') AS c"
+			" WHERE s.type = 'table' AND s.rootpage > 0 AND s.name = ?1"
+			" AND c.cid = 0 AND c.name = 'sample' AND c.pk = 1",
+			event);
 	sqlite3_free(event);
 	if (fields.table)
 		code = read_names(db, described, &fields);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_groups.c - a hash table of sums; see series_groups.h.
  *
@@ -15,7 +16,8 @@ enum { MIN_SLOTS = 1024 };
 
 static uint64_t hash_key(const struct series_key *key)
 {
-	return mix64(key->thread ^ key->stack * 0x9e3779b97f4a7c15u ^ ((uint64_t)key->cpu << 40) ^ ((uint64_t)key->flags << 20));
+	return mix64(key->thread ^ key->stack * 0x9e3779b97f4a7c15u ^ ((uint64_t)key->cpu << 40) ^
+		     ((uint64_t)key->flags << 20));
 }
 
 static struct series_group *find_slot(struct series_group *slots, size_t n_slots, const struct series_key *key)

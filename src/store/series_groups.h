@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* series_groups.h - what samples add up to, by what they have in common. Private. */
 #ifndef PROBING_STORE_SERIES_GROUPS_H
 #define PROBING_STORE_SERIES_GROUPS_H

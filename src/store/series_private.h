@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* series_private.h - what the tables over sample_block share, and what writes it. Private. */
 #ifndef PROBING_STORE_SERIES_PRIVATE_H
 #define PROBING_STORE_SERIES_PRIVATE_H
@@ -48,7 +49,8 @@ struct series_range {
 	int64_t pid, tid;            /* -1: any */
 };
 
-#define SERIES_ALL ((struct series_range){ .first = 1, .last = INT64_MAX, .until_ns = UINT64_MAX, .pid = -1, .tid = -1 })
+#define SERIES_ALL                                                                                                     \
+	((struct series_range){ .first = 1, .last = INT64_MAX, .until_ns = UINT64_MAX, .pid = -1, .tid = -1 })
 
 struct series_scan {
 	sqlite3 *db;
@@ -88,8 +90,8 @@ uint64_t series_first_time(double seconds, bool is_after);
 struct catalogue_table;
 
 struct series_fields {
-	char *table;   /* of the tracepoint; NULL: there is none */
-	char **names;  /* of columns, as `sample` shows them */
+	char *table;  /* of the tracepoint; NULL: there is none */
+	char **names; /* of columns, as `sample` shows them */
 	int n;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_scan.c - blocks out of a file, only those that may hold what is wanted.
  *
@@ -14,9 +15,9 @@
 /* A file of before may have rounded what spans a block to the neighbouring time. */
 #define ROUNDED 1e-6
 
-#define BLOCKS_SQL(order)                                                                                    \
-	"SELECT first, samples, threads, data FROM main.sample_block"                                        \
-	" WHERE first >= coalesce((SELECT max(first) FROM main.sample_block WHERE first <= ?1), ?1)"         \
+#define BLOCKS_SQL(order)                                                                                              \
+	"SELECT first, samples, threads, data FROM main.sample_block"                                                  \
+	" WHERE first >= coalesce((SELECT max(first) FROM main.sample_block WHERE first <= ?1), ?1)"                   \
 	" AND first <= ?2 AND ended >= ?3 AND started <= ?4 ORDER BY first " order
 
 uint64_t series_first_time(double seconds, bool is_after)
@@ -44,11 +45,13 @@ static int prepare(struct series_scan *scan, bool is_backward, char **ret_error)
 	if (scan->blocks && scan->is_backward == is_backward)
 		return SQLITE_OK;
 	sqlite3_finalize(TAKE(scan->blocks));
-	code = sqlite3_prepare_v2(scan->db, is_backward ? BLOCKS_SQL("DESC") : BLOCKS_SQL("ASC"), -1, &scan->blocks, NULL);
+	code = sqlite3_prepare_v2(scan->db, is_backward ? BLOCKS_SQL("DESC") : BLOCKS_SQL("ASC"), -1, &scan->blocks,
+				  NULL);
 	scan->is_backward = is_backward;
 	if (code == SQLITE_ERROR && ret_error)
-		*ret_error = sqlite3_mprintf("there is no table sample_block: this is no recording, or one of a version "
-					     "that kept samples in another way");
+		*ret_error = sqlite3_mprintf(
+			"there is no table sample_block: this is no recording, or one of a version "
+			"that kept samples in another way");
 	return code;
 }
 
@@ -138,11 +141,14 @@ static char *explain_damage(int64_t first, int64_t n_samples)
 	int64_t after;
 
 	if (first < 1 || n_samples < 1 || __builtin_add_overflow(first, n_samples, &after))
-		return sqlite3_mprintf("block %lld of sample_block is damaged, and so are its numbers: ask for the samples "
-				       "before it with 'WHERE rowid < %lld'", (long long)first, (long long)first);
+		return sqlite3_mprintf(
+			"block %lld of sample_block is damaged, and so are its numbers: ask for the samples "
+			"before it with 'WHERE rowid < %lld'",
+			(long long)first, (long long)first);
 	return sqlite3_mprintf("block %lld of sample_block is damaged, and with it the samples %lld to %lld: ask "
 			       "for the others with 'WHERE rowid < %lld OR rowid >= %lld'",
-			       (long long)first, (long long)first, (long long)after - 1, (long long)first, (long long)after);
+			       (long long)first, (long long)first, (long long)after - 1, (long long)first,
+			       (long long)after);
 }
 
 static int fail(struct series_scan *scan, int error, char **ret_error)
@@ -153,8 +159,10 @@ static int fail(struct series_scan *scan, int error, char **ret_error)
 	if (error == -ENOMEM)
 		return SQLITE_NOMEM;
 	if (ret_error && error == -EPROTONOSUPPORT)
-		*ret_error = sqlite3_mprintf("block %lld of sample_block was written by a newer version: update probing to "
-					     "read it", (long long)first);
+		*ret_error = sqlite3_mprintf(
+			"block %lld of sample_block was written by a newer version: update probing to "
+			"read it",
+			(long long)first);
 	else if (ret_error)
 		*ret_error = explain_damage(first, sqlite3_column_int64(scan->blocks, 1));
 	return SQLITE_CORRUPT_VTAB;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_table.c - the table `sample`: how it is declared, and how a query is planned.
  *
@@ -20,10 +21,10 @@ enum { LOOK_UP_COST = 300 }; /* in rows: a block has to be unpacked for one */
 /* What has to be unpacked for a column. */
 static const unsigned needs[SAMPLE_N_COLUMNS] = {
 	[SAMPLE_TIMESTAMP] = BLOCK_HAS(BLOCK_TIME), [SAMPLE_PID] = BLOCK_HAS(BLOCK_THREAD),
-	[SAMPLE_TID] = BLOCK_HAS(BLOCK_THREAD),	    [SAMPLE_CPU] = BLOCK_HAS(BLOCK_CPU),
+	[SAMPLE_TID] = BLOCK_HAS(BLOCK_THREAD),     [SAMPLE_CPU] = BLOCK_HAS(BLOCK_CPU),
 	[SAMPLE_WEIGHT] = BLOCK_HAS(BLOCK_WEIGHT),  [SAMPLE_VERDICT] = BLOCK_HAS(BLOCK_FLAGS),
-	[SAMPLE_END] = BLOCK_HAS(BLOCK_FLAGS),	    [SAMPLE_STACK] = BLOCK_HAS(BLOCK_STACK),
-	[SAMPLE_GIL] = BLOCK_HAS(BLOCK_FLAGS),	    [SAMPLE_GC] = BLOCK_HAS(BLOCK_FLAGS),
+	[SAMPLE_END] = BLOCK_HAS(BLOCK_FLAGS),      [SAMPLE_STACK] = BLOCK_HAS(BLOCK_STACK),
+	[SAMPLE_GIL] = BLOCK_HAS(BLOCK_FLAGS),      [SAMPLE_GC] = BLOCK_HAS(BLOCK_FLAGS),
 	[SAMPLE_STATE] = BLOCK_HAS(BLOCK_FLAGS),    [SAMPLE_IDLE] = BLOCK_HAS(BLOCK_FLAGS),
 };
 
@@ -100,12 +101,18 @@ static char time_want_of(unsigned op)
 {
 	switch (op) {
 	case SQLITE_INDEX_CONSTRAINT_EQ:
-	case SQLITE_INDEX_CONSTRAINT_IS: return WANT_AT;
-	case SQLITE_INDEX_CONSTRAINT_GE: return WANT_SINCE;
-	case SQLITE_INDEX_CONSTRAINT_GT: return WANT_AFTER;
-	case SQLITE_INDEX_CONSTRAINT_LE: return WANT_UNTIL;
-	case SQLITE_INDEX_CONSTRAINT_LT: return WANT_BEFORE;
-	default: return 0;
+	case SQLITE_INDEX_CONSTRAINT_IS:
+		return WANT_AT;
+	case SQLITE_INDEX_CONSTRAINT_GE:
+		return WANT_SINCE;
+	case SQLITE_INDEX_CONSTRAINT_GT:
+		return WANT_AFTER;
+	case SQLITE_INDEX_CONSTRAINT_LE:
+		return WANT_UNTIL;
+	case SQLITE_INDEX_CONSTRAINT_LT:
+		return WANT_BEFORE;
+	default:
+		return 0;
 	}
 }
 
@@ -114,12 +121,18 @@ static char number_want_of(unsigned op)
 {
 	switch (op) {
 	case SQLITE_INDEX_CONSTRAINT_EQ:
-	case SQLITE_INDEX_CONSTRAINT_IS: return WANT_NUMBER;
-	case SQLITE_INDEX_CONSTRAINT_GE: return WANT_FIRST;
-	case SQLITE_INDEX_CONSTRAINT_GT: return WANT_ABOVE;
-	case SQLITE_INDEX_CONSTRAINT_LE: return WANT_LAST;
-	case SQLITE_INDEX_CONSTRAINT_LT: return WANT_BELOW;
-	default: return 0;
+	case SQLITE_INDEX_CONSTRAINT_IS:
+		return WANT_NUMBER;
+	case SQLITE_INDEX_CONSTRAINT_GE:
+		return WANT_FIRST;
+	case SQLITE_INDEX_CONSTRAINT_GT:
+		return WANT_ABOVE;
+	case SQLITE_INDEX_CONSTRAINT_LE:
+		return WANT_LAST;
+	case SQLITE_INDEX_CONSTRAINT_LT:
+		return WANT_BELOW;
+	default:
+		return 0;
 	}
 }
 
@@ -127,9 +140,9 @@ static char number_want_of(unsigned op)
 static char want_of(int column, unsigned op)
 {
 	static const char equal[SAMPLE_N_COLUMNS] = {
-		[SAMPLE_PID] = WANT_PID,     [SAMPLE_TID] = WANT_TID,	[SAMPLE_VERDICT] = WANT_VERDICT,
+		[SAMPLE_PID] = WANT_PID,     [SAMPLE_TID] = WANT_TID,     [SAMPLE_VERDICT] = WANT_VERDICT,
 		[SAMPLE_END] = WANT_END,     [SAMPLE_STACK] = WANT_STACK, [SAMPLE_GIL] = WANT_GIL,
-		[SAMPLE_GC] = WANT_GC,	     [SAMPLE_STATE] = WANT_STATE, [SAMPLE_IDLE] = WANT_IDLE,
+		[SAMPLE_GC] = WANT_GC,       [SAMPLE_STATE] = WANT_STATE, [SAMPLE_IDLE] = WANT_IDLE,
 		[SAMPLE_EVENT] = WANT_EVENT,
 	};
 
@@ -170,8 +183,9 @@ static int use_conditions(sqlite3_index_info *info, char **ret)
 
 int64_t series_count(sqlite3 *db)
 {
-	static const char sql[] = "SELECT (SELECT first + samples FROM main.sample_block ORDER BY first DESC LIMIT 1) - min(first)"
-				  " FROM main.sample_block";
+	static const char sql[] =
+		"SELECT (SELECT first + samples FROM main.sample_block ORDER BY first DESC LIMIT 1) - min(first)"
+		" FROM main.sample_block";
 	sqlite3_stmt *statement = NULL;
 	int64_t n = 0;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* series_table.h - what planning and reading of the table `sample` share. Private. */
 #ifndef PROBING_STORE_SERIES_TABLE_H
 #define PROBING_STORE_SERIES_TABLE_H
@@ -46,7 +47,7 @@ enum sample_column {
 #define WANT_NUMBERS "<>+-"
 #define WANT_SINCES "sa"
 #define WANT_UNTILS "ub"
-#define WANT_EXACT "=saubpt" /* those of which the cursor gives no row that SQLite had to check again */
+#define WANT_EXACT "=saubpt"   /* those of which the cursor gives no row that SQLite had to check again */
 #define WANT_WORDS "ptkvewgci" /* those that take rows out of blocks */
 
 struct series_table {

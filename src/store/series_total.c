@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_total.c - `sample_total`: samples of some time added up, without a step of SQL for each of them.
  *
@@ -89,11 +90,16 @@ static int disconnect(sqlite3_vtab *base)
 static char want_of(int column)
 {
 	switch (column) {
-	case TOTAL_PID: return WANT_PID;
-	case TOTAL_TID: return WANT_TID;
-	case TOTAL_SINCE: return WANT_SINCE;
-	case TOTAL_UNTIL: return WANT_UNTIL;
-	default: return 0;
+	case TOTAL_PID:
+		return WANT_PID;
+	case TOTAL_TID:
+		return WANT_TID;
+	case TOTAL_SINCE:
+		return WANT_SINCE;
+	case TOTAL_UNTIL:
+		return WANT_UNTIL;
+	default:
+		return 0;
 	}
 }
 
@@ -109,7 +115,9 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 	info->idxStr = wants;
 	info->needToFreeIdxStr = 1;
 	for (int i = 0; i < info->nConstraint; i++) {
-		char want = info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ ? want_of(info->aConstraint[i].iColumn) : 0;
+		char want = info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ
+				    ? want_of(info->aConstraint[i].iColumn)
+				    : 0;
 		bool is_argument = want == WANT_SINCE || want == WANT_UNTIL;
 
 		if (is_argument && !info->aConstraint[i].usable)
@@ -150,8 +158,8 @@ static unsigned columns_of(const struct totals *totals)
 		columns |= BLOCK_HAS(BLOCK_STACK);
 	if (uses(totals, TOTAL_WEIGHT))
 		columns |= BLOCK_HAS(BLOCK_WEIGHT);
-	if (uses(totals, TOTAL_VERDICT) || uses(totals, TOTAL_END) || uses(totals, TOTAL_GIL) || uses(totals, TOTAL_GC) ||
-	    uses(totals, TOTAL_STATE))
+	if (uses(totals, TOTAL_VERDICT) || uses(totals, TOTAL_END) || uses(totals, TOTAL_GIL) ||
+	    uses(totals, TOTAL_GC) || uses(totals, TOTAL_STATE))
 		columns |= BLOCK_HAS(BLOCK_FLAGS);
 	return columns;
 }
@@ -277,8 +285,9 @@ static int want_time(struct totals *totals, char want, sqlite3_value *value)
 	if (type == SQLITE_NULL)
 		return SQLITE_OK;
 	if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) {
-		totals->base.pVtab->zErrMsg = sqlite3_mprintf("sample_total(since, until) takes times as timestamp has them: "
-							      "seconds since 1970");
+		totals->base.pVtab->zErrMsg = sqlite3_mprintf(
+			"sample_total(since, until) takes times as timestamp has them: "
+			"seconds since 1970");
 		return SQLITE_ERROR;
 	}
 	if (want == WANT_SINCE) {
@@ -358,11 +367,16 @@ static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 static enum sample_column word_of(int column)
 {
 	switch (column) {
-	case TOTAL_VERDICT: return SAMPLE_VERDICT;
-	case TOTAL_END: return SAMPLE_END;
-	case TOTAL_GIL: return SAMPLE_GIL;
-	case TOTAL_GC: return SAMPLE_GC;
-	default: return SAMPLE_STATE;
+	case TOTAL_VERDICT:
+		return SAMPLE_VERDICT;
+	case TOTAL_END:
+		return SAMPLE_END;
+	case TOTAL_GIL:
+		return SAMPLE_GIL;
+	case TOTAL_GC:
+		return SAMPLE_GC;
+	default:
+		return SAMPLE_STATE;
 	}
 }
 
@@ -372,11 +386,21 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int which
 	const struct series_group *group = &totals->groups.slots[totals->at];
 
 	switch (which) {
-	case TOTAL_PID: sqlite3_result_int64(context, (sqlite3_int64)(group->key.thread >> 32)); break;
-	case TOTAL_TID: sqlite3_result_int64(context, (sqlite3_int64)(group->key.thread & UINT32_MAX)); break;
-	case TOTAL_CPU: sqlite3_result_int64(context, group->key.cpu); break;
-	case TOTAL_SAMPLES: sqlite3_result_int64(context, (sqlite3_int64)group->samples); break;
-	case TOTAL_WEIGHT: sqlite3_result_int64(context, (sqlite3_int64)group->weight); break;
+	case TOTAL_PID:
+		sqlite3_result_int64(context, (sqlite3_int64)(group->key.thread >> 32));
+		break;
+	case TOTAL_TID:
+		sqlite3_result_int64(context, (sqlite3_int64)(group->key.thread & UINT32_MAX));
+		break;
+	case TOTAL_CPU:
+		sqlite3_result_int64(context, group->key.cpu);
+		break;
+	case TOTAL_SAMPLES:
+		sqlite3_result_int64(context, (sqlite3_int64)group->samples);
+		break;
+	case TOTAL_WEIGHT:
+		sqlite3_result_int64(context, (sqlite3_int64)group->weight);
+		break;
 	case TOTAL_STACK:
 		if (group->key.stack != 0)
 			sqlite3_result_int64(context, (sqlite3_int64)group->key.stack);
@@ -389,11 +413,13 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int which
 		if (totals->has_until)
 			sqlite3_result_double(context, totals->until);
 		break;
-	default: series_result_flags(context, word_of(which), group->key.flags);
+	default:
+		series_result_flags(context, word_of(which), group->key.flags);
 	}
 	return SQLITE_OK;
 }
 
+/* clang-format off */
 const sqlite3_module series_total_module = {
 	.iVersion = 0,
 	.xConnect = connect,
@@ -407,3 +433,4 @@ const sqlite3_module series_total_module = {
 	.xColumn = column,
 	.xRowid = rowid,
 };
+/* clang-format on */

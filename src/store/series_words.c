@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_words.c - the answers about a sample that stand in few combinations: verdict, end, GIL, collecting, state.
  *
@@ -71,12 +72,25 @@ void series_result_flags(sqlite3_context *context, enum sample_column column, ui
 
 	block_unflags(flags, &row);
 	switch (column) {
-	case SAMPLE_VERDICT: result_word(context, verdict_name(row.verdict)); break;
-	case SAMPLE_END: result_word(context, stack_end_name(row.end)); break;
-	case SAMPLE_STATE: result_word(context, thread_state_name(row.state)); break;
-	case SAMPLE_GIL: result_answer(context, row.gil); break;
-	case SAMPLE_GC: result_answer(context, row.gc); break;
-	case SAMPLE_IDLE: sqlite3_result_int(context, is_idle(row.state)); break;
-	default: break;
+	case SAMPLE_VERDICT:
+		result_word(context, verdict_name(row.verdict));
+		break;
+	case SAMPLE_END:
+		result_word(context, stack_end_name(row.end));
+		break;
+	case SAMPLE_STATE:
+		result_word(context, thread_state_name(row.state));
+		break;
+	case SAMPLE_GIL:
+		result_answer(context, row.gil);
+		break;
+	case SAMPLE_GC:
+		result_answer(context, row.gc);
+		break;
+	case SAMPLE_IDLE:
+		sqlite3_result_int(context, is_idle(row.state));
+		break;
+	default:
+		break;
 	}
 }

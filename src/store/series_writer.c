@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series_writer.c - samples into blocks, batch by batch.
  *
@@ -20,8 +21,9 @@
 
 enum { PIECE_ROWS = 256, THREADS_TOLD = 64, THREAD_BYTES = 8 };
 
-static const char put_sql[] = "INSERT OR REPLACE INTO sample_block(first, samples, started, ended, weight, threads, data)"
-			      " VALUES(?,?,?,?,?,?,?)";
+static const char put_sql[] =
+	"INSERT OR REPLACE INTO sample_block(first, samples, started, ended, weight, threads, data)"
+	" VALUES(?,?,?,?,?,?,?)";
 static const char drop_sql[] = "DELETE FROM sample_block WHERE first BETWEEN ? AND ?";
 
 void series_finalize(struct store *store)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * store.c - the life of a recording file: created, filled batch by batch, finished.
  *
@@ -33,17 +34,17 @@ enum {
 #define TEXT_OF(number) TEXT_OF_(number)
 #define TEXT_OF_(number) #number
 
-static const char setup_sql[] =
-	"PRAGMA page_size = " TEXT_OF(STORE_PAGE_BYTES) ";"
-	"PRAGMA auto_vacuum = INCREMENTAL;" /* now or never: only an empty file can be made so */
-	"PRAGMA synchronous = OFF;"
-	"PRAGMA journal_mode = WAL;"
-	"PRAGMA cache_size = -4096;";
+static const char setup_sql[] = "PRAGMA page_size = " TEXT_OF(
+	STORE_PAGE_BYTES) ";"
+			  "PRAGMA auto_vacuum = INCREMENTAL;" /* now or never: only an empty file can be made so */
+			  "PRAGMA synchronous = OFF;"
+			  "PRAGMA journal_mode = WAL;"
+			  "PRAGMA cache_size = -4096;";
 
 /* In one transaction with the tables: who is killed before it leaves an empty database, not half a recording. */
-static const char identity_sql[] =
-	"PRAGMA application_id = " TEXT_OF(STORE_APPLICATION_ID) ";"
-	"PRAGMA user_version = " TEXT_OF(STORE_SCHEMA_VERSION) ";";
+static const char identity_sql[] = "PRAGMA application_id = " TEXT_OF(
+	STORE_APPLICATION_ID) ";"
+			      "PRAGMA user_version = " TEXT_OF(STORE_SCHEMA_VERSION) ";";
 
 /* A reader that holds on to the log is no failure of ours. */
 static int unless_busy(int r)
@@ -54,8 +55,7 @@ static int unless_busy(int r)
 /* Move the log into the database; -EBUSY: somebody reads. */
 static int checkpoint(sqlite3 *db)
 {
-	return store_errno(
-		db, sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
+	return store_errno(db, sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL));
 }
 
 static int create_schema(sqlite3 *db)
@@ -94,7 +94,8 @@ static int connect(const char *name, sqlite3 **ret)
 	sqlite3 *db = NULL;
 	int code, r;
 
-	code = sqlite3_open_v2(name, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, WRITE_VFS);
+	code = sqlite3_open_v2(name, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+			       WRITE_VFS);
 	if (code == SQLITE_OK)
 		code = sqlite3_busy_timeout(db, BUSY_MS);
 	if (code == SQLITE_OK)
@@ -200,9 +201,11 @@ int store_create(const char *path, bool *ret_kept, struct store **ret)
 /* It appears only when it is whole, so it needs no way back. */
 static int fill_plain(struct store *store)
 {
-	static const char sql[] = "PRAGMA page_size = " TEXT_OF(STORE_PAGE_BYTES) "; PRAGMA journal_mode = OFF;"
-				  "PRAGMA synchronous = OFF; PRAGMA application_id = " TEXT_OF(STORE_APPLICATION_ID) ";"
-				  "PRAGMA user_version = " TEXT_OF(STORE_PLAIN_VERSION);
+	static const char sql[] = "PRAGMA page_size = " TEXT_OF(
+		STORE_PAGE_BYTES) "; PRAGMA journal_mode = OFF;"
+				  "PRAGMA synchronous = OFF; PRAGMA application_id = " TEXT_OF(
+					  STORE_APPLICATION_ID) ";"
+								"PRAGMA user_version = " TEXT_OF(STORE_PLAIN_VERSION);
 	int r;
 
 	r = open_database(store);

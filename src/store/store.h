@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* store.h - a recording as one SQLite file.
  *
  * The writer puts rows, in transactions of its caller's making; the reader
@@ -230,13 +231,15 @@ int store_create_plain(const char *path, struct store **ret);
  * @keep_going: called every some thousand rows; false ends it with -ECANCELED. May be NULL.
  * Errors: -EBADMSG damaged; those of writing.
  */
-int store_copy_table(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n), void *data);
+int store_copy_table(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n),
+		     void *data);
 
 /*
  * store_copy_rows - all rows of a table into one of that name elsewhere, as far as both have the columns.
  * The rest as store_copy_table().
  */
-int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n), void *data);
+int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_going)(void *data, uint64_t n),
+		    void *data);
 
 /* Whether that is the name of a table or view that recordings have; capitals do not matter. */
 bool store_is_own_name(const char *name);
@@ -385,13 +388,10 @@ struct run_names {
 
 /* All: rows go to @take, which must not change the file; a negative result ends it and is
  * returned. Strings are borrowed for the call. -EBADMSG: ids that no recorder gives out. */
-int store_each_module(struct store *store, int (*take)(void *data, const struct module_row *row),
-		      void *data);
-int store_each_place(struct store *store, int (*take)(void *data, const struct place_row *row),
-		     void *data);
+int store_each_module(struct store *store, int (*take)(void *data, const struct module_row *row), void *data);
+int store_each_place(struct store *store, int (*take)(void *data, const struct place_row *row), void *data);
 /* Of native and kernel functions; symbol, role and file are left out. */
-int store_each_function(struct store *store, int (*take)(void *data, const struct function_row *row),
-			void *data);
+int store_each_function(struct store *store, int (*take)(void *data, const struct function_row *row), void *data);
 int store_read_run(struct store *store, struct run_names *ret);
 /* The largest frame and function there is; 0: none. */
 int store_last_ids(struct store *store, int64_t *ret_frame, int64_t *ret_function);
@@ -410,17 +410,17 @@ struct profile_frame {
 	enum frame_kind kind;
 	enum frame_role role;
 	bool is_eval;
-	bool has_address;   /* native: in its module's own address space */
-	const char *name;   /* never NULL */
-	const char *symbol; /* linkage name, NULL: the same */
-	const char *file;   /* NULL: unknown */
-	const char *module; /* path, NULL: unknown */
+	bool has_address;                      /* native: in its module's own address space */
+	const char *name;                      /* never NULL */
+	const char *symbol;                    /* linkage name, NULL: the same */
+	const char *file;                      /* NULL: unknown */
+	const char *module;                    /* path, NULL: unknown */
 	const char *file_label, *module_label; /* how they are called where they are shown; see profile_label_files() */
-	bool is_shared_name; /* native: functions of several files go by that name */
-	const char *build_id; /* of the module, hexadecimal; NULL: unknown */
-	int line, first_line; /* executing, and where the function begins; 0: unknown */
+	bool is_shared_name;                   /* native: functions of several files go by that name */
+	const char *build_id;                  /* of the module, hexadecimal; NULL: unknown */
+	int line, first_line;                  /* executing, and where the function begins; 0: unknown */
 	uint64_t address;
-	int64_t function;   /* 0: unknown */
+	int64_t function;     /* 0: unknown */
 	int64_t inlined_into; /* index into frames of the profile, -1 none */
 };
 
@@ -432,7 +432,7 @@ struct profile_stack {
 /* There may be millions, so nothing is lost to alignment. */
 struct __attribute__((packed, aligned(4))) profile_total {
 	int32_t pid, tid;
-	int32_t stack; /* index, -1: nothing could be read */
+	int32_t stack;            /* index, -1: nothing could be read */
 	uint64_t samples, weight; /* where the profile has a unit: how many of it */
 };
 
@@ -443,10 +443,10 @@ struct profile_thread {
 
 /* One sample, as it was taken. As many as there are totals, or more. */
 struct __attribute__((packed, aligned(4))) profile_sample {
-	uint64_t time_ns;   /* CLOCK_REALTIME */
-	uint64_t weight; /* as in profile_total */
-	int32_t thread;     /* index into threads */
-	int32_t stack;      /* index, -1: nothing could be read */
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint64_t weight;  /* as in profile_total */
+	int32_t thread;   /* index into threads */
+	int32_t stack;    /* index, -1: nothing could be read */
 	uint16_t cpu;
 	uint8_t verdict : 4, state : 4, gil : 2, gc : 2; /* enum verdict, thread_state, answer, answer */
 };
@@ -473,10 +473,10 @@ struct profile {
 	size_t n_samples;
 	struct profile_run run;
 	const char *unit; /* what weights count ("page-faults"); NULL: nanoseconds */
-	void *strings; /* owner of the strings */
+	void *strings;    /* owner of the strings */
 	/* What profile_path() shows of a stack. Both are for whoever loaded the profile to set. */
 	bool python_only; /* Python functions, tasks, and what they wait for */
-	bool *is_root;    /* by frame: a stack begins with the outermost of these that is shown; NULL: as it is; owned */
+	bool *is_root; /* by frame: a stack begins with the outermost of these that is shown; NULL: as it is; owned */
 };
 
 /*
@@ -560,7 +560,6 @@ void profile_freep(struct profile **profile);
  *   stacks keep their outermost max.
  * Returns how many were written.
  */
-size_t profile_path(const struct profile *profile, int32_t stack, bool show_interpreter, int32_t *path,
-		    size_t max);
+size_t profile_path(const struct profile *profile, int32_t stack, bool show_interpreter, int32_t *path, size_t max);
 
 #endif

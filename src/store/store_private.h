@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* store_private.h - what the files of this folder share. */
 #ifndef PROBING_STORE_PRIVATE_H
 #define PROBING_STORE_PRIVATE_H
@@ -31,12 +32,12 @@ struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[N_STATEMENTS];
 	sqlite3_stmt *put_fields; /* of the tracepoint's table (event_table.c); NULL: there is none */
-	struct series *series; /* the newest samples (series_writer.c); NULL: none was put */
+	struct series *series;    /* the newest samples (series_writer.c); NULL: none was put */
 	/* Holds the recorder's lock. Closing any descriptor of a file drops the
 	 * locks that SQLite holds on it in this process, so it goes after db. */
 	int lock_fd;
 	struct place place; /* SQLite reaches its files through the folder's descriptor */
-	bool is_sealed; /* it was when it was opened: the first change breaks the seal, settling makes one */
+	bool is_sealed;     /* it was when it was opened: the first change breaks the seal, settling makes one */
 	bool in_batch;
 	int batch_error; /* why SQLite gave the whole batch up; 0 while it is whole */
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * strings.c - strings packed into big blocks.
  *

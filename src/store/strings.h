@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* strings.h - strings that live and die together. */
 #ifndef PROBING_STORE_STRINGS_H
 #define PROBING_STORE_STRINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* times.c - instants between nanoseconds and a file's seconds; times.h has why. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* times.h - instants as a recording keeps them: in steps of 2^-22 seconds, about 238 ns. Private.
  *
  * That is what a timestamp, seconds since 1970 as REAL, tells apart until 2038, so that nothing that anybody

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trust.c - what a connection to a file that others made may do.
  *
@@ -18,9 +19,9 @@
 
 enum {
 	BUSY_MS = 1000,
-	MAX_ENTRIES = 4096,     /* tables, indexes, views and triggers of a file */
-	MAX_NAME_BYTES = 256,   /* of one of them */
-	MAX_TEXT_BYTES = 1 << 20, /* that describe one of them */
+	MAX_ENTRIES = 4096,         /* tables, indexes, views and triggers of a file */
+	MAX_NAME_BYTES = 256,       /* of one of them */
+	MAX_TEXT_BYTES = 1 << 20,   /* that describe one of them */
 	MAX_HEAP_BYTES = 384 << 20, /* of SQLite's own, of all its connections in this process */
 };
 
@@ -110,11 +111,12 @@ static int check_names(sqlite3 *db)
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *rows = NULL;
 	int code, r = 0;
 
-	code = sqlite3_prepare_v2(db, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')", -1, &rows, NULL);
+	code = sqlite3_prepare_v2(db, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')", -1, &rows,
+				  NULL);
 	while (r == 0 && (code == SQLITE_OK || code == SQLITE_ROW)) {
 		code = sqlite3_step(rows);
-		if (code == SQLITE_ROW && !is_as_ours((const char *)sqlite3_column_text(rows, 0),
-						      (const char *)sqlite3_column_text(rows, 1)))
+		if (code == SQLITE_ROW &&
+		    !is_as_ours((const char *)sqlite3_column_text(rows, 0), (const char *)sqlite3_column_text(rows, 1)))
 			r = -EMEDIUMTYPE;
 	}
 	return r < 0 ? r : store_read_errno(db, code);
@@ -147,9 +149,10 @@ static bool is_of(const char *const *words, const char *word)
 static bool may_ask(const char *pragma, const char *argument)
 {
 	static const char *const with_argument[] = {
-		"table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list",
-		"integrity_check", "quick_check", "query_only", "cell_size_check", "busy_timeout", "case_sensitive_like",
-		"cache_size", "temp_store", "wal_checkpoint", "optimize", "user_version", "application_id", NULL,
+		"table_info",      "table_xinfo",      "table_list",          "index_list",     "index_info",
+		"index_xinfo",     "foreign_key_list", "integrity_check",     "quick_check",    "query_only",
+		"cell_size_check", "busy_timeout",     "case_sensitive_like", "cache_size",     "temp_store",
+		"wal_checkpoint",  "optimize",         "user_version",        "application_id", NULL,
 	};
 
 	return !argument || is_of(with_argument, pragma);
@@ -165,7 +168,9 @@ static int permit_reading(void *data, int action, const char *first, const char 
 	switch (action) {
 	case SQLITE_ATTACH: /* schemas of memory, which hold views of ours */
 		return data || (first && (strcmp(first, ":memory:") == 0 ||
-				 (strncmp(first, "file:", 5) == 0 && strstr(first, "?mode=memory")))) ? SQLITE_OK : SQLITE_DENY;
+					  (strncmp(first, "file:", 5) == 0 && strstr(first, "?mode=memory"))))
+			       ? SQLITE_OK
+			       : SQLITE_DENY;
 	case SQLITE_PRAGMA:
 		return may_ask(first, second) ? SQLITE_OK : SQLITE_DENY;
 	case SQLITE_FUNCTION:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* trust.h - what a connection to a file that others made may do. Private. */
 #ifndef PROBING_STORE_TRUST_H
 #define PROBING_STORE_TRUST_H

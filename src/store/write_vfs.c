@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * write_vfs.c - SQLite's usual way to its files, without the turns that others could send it on.
  *

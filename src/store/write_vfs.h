@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* write_vfs.h - how SQLite reaches the files of a recording that is made or changed. Private. */
 #ifndef PROBING_STORE_WRITE_VFS_H
 #define PROBING_STORE_WRITE_VFS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * writer.c - rows into a recording.
  *
@@ -20,29 +21,25 @@ static const char *const statement_sql[N_STATEMENTS] = {
 	[PUT_PROCESS] = "INSERT OR REPLACE INTO process(pid, parent_pid, name, command, python, "
 			"started, ended)"
 			" VALUES(?,?,?,?,?,?,?)",
-	[PUT_THREAD] =
-		"INSERT OR REPLACE INTO thread(pid, tid, name, started, ended) VALUES(?,?,?,?,?)",
+	[PUT_THREAD] = "INSERT OR REPLACE INTO thread(pid, tid, name, started, ended) VALUES(?,?,?,?,?)",
 	[PUT_MODULE] = "INSERT INTO module(module, path, build_id) VALUES(?,?,?)",
-	[PUT_FUNCTION] =
-		"INSERT INTO function(function, name, symbol, kind, role, file, first_line, module)"
-		" VALUES(?,?,?,?,?,?,?,?)",
+	[PUT_FUNCTION] = "INSERT INTO function(function, name, symbol, kind, role, file, first_line, module)"
+			 " VALUES(?,?,?,?,?,?,?,?)",
 	[PUT_FRAME] = "INSERT INTO frame(frame, kind, function, line, column, end_line, end_column, module, "
 		      "address, is_eval, without_cfi, inlined_into)"
 		      " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
 	[PUT_STACK] = "INSERT INTO stack(stack, parent, frame, depth) VALUES(?,?,?,?)",
-	[PUT_TOTAL] =
-		"INSERT INTO stack_total(pid, tid, stack, samples, weight) VALUES(?,?,?,?,?)"
-		" ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
-		" weight = weight + excluded.weight",
+	[PUT_TOTAL] = "INSERT INTO stack_total(pid, tid, stack, samples, weight) VALUES(?,?,?,?,?)"
+		      " ON CONFLICT(pid, tid, stack) DO UPDATE SET samples = samples + excluded.samples,"
+		      " weight = weight + excluded.weight",
 	[PUT_COUNTER] = "INSERT OR REPLACE INTO counter(name, value) VALUES(?,?)",
 	[NAME_FRAME] = "UPDATE frame SET function = ?, line = ?, inlined_into = ? WHERE frame = ?",
 	[SET_FRAME_KIND] = "UPDATE frame SET kind = ? WHERE frame = ?",
-	[DROP_INLINED] =
-		"WITH RECURSIVE chain(frame) AS ("
-		" SELECT inlined_into FROM frame WHERE frame = ? AND inlined_into IS NOT NULL"
-		" UNION SELECT inlined_into FROM frame JOIN chain USING (frame)"
-		" WHERE inlined_into IS NOT NULL)"
-		" DELETE FROM frame WHERE frame IN (SELECT frame FROM chain) AND frame >= 1 << 32",
+	[DROP_INLINED] = "WITH RECURSIVE chain(frame) AS ("
+			 " SELECT inlined_into FROM frame WHERE frame = ? AND inlined_into IS NOT NULL"
+			 " UNION SELECT inlined_into FROM frame JOIN chain USING (frame)"
+			 " WHERE inlined_into IS NOT NULL)"
+			 " DELETE FROM frame WHERE frame IN (SELECT frame FROM chain) AND frame >= 1 << 32",
 	[REFRESH_FUNCTION] = "UPDATE function SET symbol = coalesce(?, symbol),"
 			     " role = coalesce(?, role), file = coalesce(?, file) WHERE function = ?",
 	[SET_RUN_PYTHON] = "UPDATE run SET python = ?",
@@ -52,9 +49,8 @@ static const char *const statement_sql[N_STATEMENTS] = {
 int writer_prepare(struct store *store)
 {
 	for (size_t i = 0; i < N_STATEMENTS; i++) {
-		int code =
-			sqlite3_prepare_v3(store->db, statement_sql[i], -1,
-					   SQLITE_PREPARE_PERSISTENT, &store->statements[i], NULL);
+		int code = sqlite3_prepare_v3(store->db, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+					      &store->statements[i], NULL);
 
 		if (code != SQLITE_OK)
 			return store_errno(store->db, code);
@@ -81,9 +77,7 @@ struct binding {
 
 static struct binding bind_to(struct store *store, enum statement which)
 {
-	return (struct binding){ .store = store,
-				 .statement = store->statements[which],
-				 .code = SQLITE_OK };
+	return (struct binding){ .store = store, .statement = store->statements[which], .code = SQLITE_OK };
 }
 
 static void bind_integer(struct binding *to, int64_t value)
@@ -301,8 +295,7 @@ int store_put_counter(struct store *store, const char *name, int64_t value)
 	return run(&to);
 }
 
-int store_name_frame(struct store *store, int64_t frame, int64_t function, int line,
-		     int64_t inlined_into)
+int store_name_frame(struct store *store, int64_t frame, int64_t function, int line, int64_t inlined_into)
 {
 	struct binding to = bind_to(store, NAME_FRAME);
 

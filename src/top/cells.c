@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cells.c - see cells.h. */
 #include "src/top/cells.h"
 

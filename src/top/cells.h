@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cells.h - how often which thread was seen in which stack. Private. */
 #ifndef PROBING_TOP_CELLS_H
 #define PROBING_TOP_CELLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* grid.c - a picture of characters, before anybody shows it.
  *
  * Names are foreign: control characters, what turns the direction of writing

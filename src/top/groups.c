@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* groups.c - see groups.h. Two frames are in one group when their keys, 64-bit hashes, are the same.
  * These are odd; groups that are no frames have even ones. */
 #include "src/top/groups.h"
@@ -40,7 +41,9 @@ static struct group describe(enum grouping by, uint64_t key, const struct profil
 		.name = frame->name,
 		.file = frame->file,
 		.module = frame->module,
-		.line = by == GROUP_LINES ? frame->line : function ? function->first_line : 0,
+		.line = by == GROUP_LINES ? frame->line
+			: function        ? function->first_line
+					  : 0,
 		.kind = frame->kind,
 		.role = frame->role,
 	};
@@ -69,8 +72,8 @@ static int add_special(struct groups *groups)
 	int r = 0;
 
 	for (int i = 0; i < GROUP_N_SPECIAL && r >= 0; i++)
-		r = add_group(groups, &(struct group){ .key = 2 + 2 * (uint64_t)i, .name = special[i],
-							 .kind = FRAME_N_KINDS });
+		r = add_group(groups,
+			      &(struct group){ .key = 2 + 2 * (uint64_t)i, .name = special[i], .kind = FRAME_N_KINDS });
 	return r;
 }
 

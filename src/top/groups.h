@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* groups.h - frames that count as one: of a function, a line, a module. Private. */
 #ifndef PROBING_TOP_GROUPS_H
 #define PROBING_TOP_GROUPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* keys.c - what a key does to what is shown. */
 #include <errno.h>
 #include <stdio.h>
@@ -83,13 +84,30 @@ static bool move(struct top *top, uint32_t key)
 	struct top_ui *ui = &top->ui;
 
 	switch (key) {
-	case TOP_KEY_UP: case 'k': select_before(top, 1); return true;
-	case TOP_KEY_DOWN: case 'j': select_row(top, ui->selected + 1); return true;
-	case TOP_KEY_PAGE_UP: select_before(top, ui->page); return true;
-	case TOP_KEY_PAGE_DOWN: select_row(top, ui->selected + ui->page); return true;
-	case TOP_KEY_HOME: case 'g': drop_selection(top); return true;
-	case TOP_KEY_END: case 'G': select_row(top, top->n_rows); return true;
-	default: return false;
+	case TOP_KEY_UP:
+	case 'k':
+		select_before(top, 1);
+		return true;
+	case TOP_KEY_DOWN:
+	case 'j':
+		select_row(top, ui->selected + 1);
+		return true;
+	case TOP_KEY_PAGE_UP:
+		select_before(top, ui->page);
+		return true;
+	case TOP_KEY_PAGE_DOWN:
+		select_row(top, ui->selected + ui->page);
+		return true;
+	case TOP_KEY_HOME:
+	case 'g':
+		drop_selection(top);
+		return true;
+	case TOP_KEY_END:
+	case 'G':
+		select_row(top, top->n_rows);
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -167,12 +185,15 @@ static void enter(struct top *top)
 		(void)fold(top, row->key); /* without memory it stays open */
 		top_changed(top);
 		break;
-	case ROW_THREAD: open_thread(top, row); break;
+	case ROW_THREAD:
+		open_thread(top, row);
+		break;
 	case ROW_GROUP:
 		if (row->key != top->ui.at.focus)
 			go_on(top, (struct place){ top->ui.at.view, row->key, top->ui.at.thread });
 		break;
-	case ROW_TITLE: break;
+	case ROW_TITLE:
+		break;
 	}
 }
 
@@ -231,17 +252,41 @@ static bool toggle(struct top *top, uint32_t key)
 	struct top_ui *ui = &top->ui;
 
 	switch (key) {
-	case 'n': ui->show_native = !ui->show_native; break;
-	case 'K': ui->show_kernel = !ui->show_kernel; break;
-	case 'x': ui->show_interpreter = !ui->show_interpreter; break;
-	case 'i': ui->show_idle = !ui->show_idle; break;
-	case 'R': ui->is_reversed = !ui->is_reversed; break;
-	case '1': case 's': ui->sort = TOP_BY_SELF; break;
-	case '2': ui->sort = TOP_BY_TOTAL; break;
-	case '3': ui->sort = TOP_BY_NAME; break;
-	case '>': case '.': ui->sort = (ui->sort + 1) % TOP_N_SORTS; break;
-	case '<': case ',': ui->sort = (ui->sort + TOP_N_SORTS - 1) % TOP_N_SORTS; break;
-	default: return false;
+	case 'n':
+		ui->show_native = !ui->show_native;
+		break;
+	case 'K':
+		ui->show_kernel = !ui->show_kernel;
+		break;
+	case 'x':
+		ui->show_interpreter = !ui->show_interpreter;
+		break;
+	case 'i':
+		ui->show_idle = !ui->show_idle;
+		break;
+	case 'R':
+		ui->is_reversed = !ui->is_reversed;
+		break;
+	case '1':
+	case 's':
+		ui->sort = TOP_BY_SELF;
+		break;
+	case '2':
+		ui->sort = TOP_BY_TOTAL;
+		break;
+	case '3':
+		ui->sort = TOP_BY_NAME;
+		break;
+	case '>':
+	case '.':
+		ui->sort = (ui->sort + 1) % TOP_N_SORTS;
+		break;
+	case '<':
+	case ',':
+		ui->sort = (ui->sort + TOP_N_SORTS - 1) % TOP_N_SORTS;
+		break;
+	default:
+		return false;
 	}
 	top_changed(top);
 	return true;
@@ -267,14 +312,29 @@ static bool switch_view(struct top *top, uint32_t key)
 	enum top_view view = top->ui.at.view;
 
 	switch (key) {
-	case 'f': show(top, TOP_FUNCTIONS); return true;
-	case 'l': show(top, TOP_LINES); return true;
-	case 'm': show(top, TOP_MODULES); return true;
-	case 't': show(top, TOP_THREADS); return true;
-	case 'c': show(top, TOP_TREE); return true;
-	case TOP_KEY_TAB: show(top, (view + 1) % TOP_N_VIEWS); return true;
-	case TOP_KEY_BACK_TAB: show(top, (view + TOP_N_VIEWS - 1) % TOP_N_VIEWS); return true;
-	default: return false;
+	case 'f':
+		show(top, TOP_FUNCTIONS);
+		return true;
+	case 'l':
+		show(top, TOP_LINES);
+		return true;
+	case 'm':
+		show(top, TOP_MODULES);
+		return true;
+	case 't':
+		show(top, TOP_THREADS);
+		return true;
+	case 'c':
+		show(top, TOP_TREE);
+		return true;
+	case TOP_KEY_TAB:
+		show(top, (view + 1) % TOP_N_VIEWS);
+		return true;
+	case TOP_KEY_BACK_TAB:
+		show(top, (view + TOP_N_VIEWS - 1) % TOP_N_VIEWS);
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -359,22 +419,42 @@ static enum top_action table_key(struct top *top, uint32_t key, uint64_t now_ns)
 	if (move(top, key) || toggle(top, key) || switch_view(top, key) || change_time(top, key))
 		return TOP_STAY;
 	switch (key) {
-	case 'q': case 'Q':
+	case 'q':
+	case 'Q':
 		if (!top->options.is_child || top->status.has_ended)
 			return TOP_QUIT;
 		ui->mode = MODE_QUIT;
 		break;
-	case '?': case 'h': case TOP_KEY_HELP:
+	case '?':
+	case 'h':
+	case TOP_KEY_HELP:
 		ui->mode = MODE_HELP;
 		ui->help_scroll = 0;
 		break;
-	case '/': case '\\': start_filter(top); break;
-	case 'p': case ' ': case 'Z': pause_or_go_on(top); break;
-	case 'r': return reset(top, now_ns);
-	case TOP_KEY_ENTER: case TOP_KEY_RIGHT: enter(top); break;
-	case TOP_KEY_ESCAPE: case TOP_KEY_BACKSPACE: case TOP_KEY_LEFT: go_back(top); break;
-	case TOP_KEY_REDRAW: return TOP_REPAINT;
-	default: break;
+	case '/':
+	case '\\':
+		start_filter(top);
+		break;
+	case 'p':
+	case ' ':
+	case 'Z':
+		pause_or_go_on(top);
+		break;
+	case 'r':
+		return reset(top, now_ns);
+	case TOP_KEY_ENTER:
+	case TOP_KEY_RIGHT:
+		enter(top);
+		break;
+	case TOP_KEY_ESCAPE:
+	case TOP_KEY_BACKSPACE:
+	case TOP_KEY_LEFT:
+		go_back(top);
+		break;
+	case TOP_KEY_REDRAW:
+		return TOP_REPAINT;
+	default:
+		break;
 	}
 	return TOP_STAY;
 }
@@ -384,9 +464,15 @@ enum top_action top_key(struct top *top, uint32_t key, uint64_t now_ns)
 	if (key == TOP_KEY_REDRAW)
 		return TOP_REPAINT;
 	switch (top->ui.mode) {
-	case MODE_FILTER: type_filter(top, key); return TOP_STAY;
-	case MODE_HELP: help_key(top, key); return TOP_STAY;
-	case MODE_QUIT: return quit_key(top, key);
-	default: return table_key(top, key, now_ns);
+	case MODE_FILTER:
+		type_filter(top, key);
+		return TOP_STAY;
+	case MODE_HELP:
+		help_key(top, key);
+		return TOP_STAY;
+	case MODE_QUIT:
+		return quit_key(top, key);
+	default:
+		return table_key(top, key, now_ns);
 	}
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* model.c - samples come in, rows come out.
  *
  * What is shown is a window of seconds, added up anew at each refresh, or all
@@ -19,12 +20,14 @@
 enum { MAX_STACKS = 1 << 19, MAX_CELLS = 1 << 19, MAX_THREADS = 1 << 18 };
 
 const char *const top_view_names[TOP_N_VIEWS] = {
-	[TOP_FUNCTIONS] = "function", [TOP_LINES] = "line",   [TOP_MODULES] = "module",
+	[TOP_FUNCTIONS] = "function", [TOP_LINES] = "line", [TOP_MODULES] = "module",
 	[TOP_THREADS] = "thread",     [TOP_TREE] = "tree",
 };
 
 const char *const top_sort_names[TOP_N_SORTS] = {
-	[TOP_BY_SELF] = "self", [TOP_BY_TOTAL] = "total", [TOP_BY_NAME] = "name",
+	[TOP_BY_SELF] = "self",
+	[TOP_BY_TOTAL] = "total",
+	[TOP_BY_NAME] = "name",
 };
 
 int top_new(const struct top_options *options, uint64_t now_ns, struct top **ret)
@@ -176,9 +179,12 @@ bool top_is_full(const struct top *top)
 static enum grouping grouping_of(enum top_view view)
 {
 	switch (view) {
-	case TOP_LINES: return GROUP_LINES;
-	case TOP_MODULES: return GROUP_MODULES;
-	default: return GROUP_FUNCTIONS;
+	case TOP_LINES:
+		return GROUP_LINES;
+	case TOP_MODULES:
+		return GROUP_MODULES;
+	default:
+		return GROUP_FUNCTIONS;
 	}
 }
 

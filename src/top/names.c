@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* names.c - see names.h.
  *
  * One read transaction an update, so that what refers to each other is of one
@@ -61,7 +62,7 @@ struct top_names {
 	struct unnamed *unnamed;
 	size_t n_unnamed, unnamed_allocated;
 	int64_t last_function, last_frame, last_later_frame;
-	int64_t version; /* of what was read */
+	int64_t version;    /* of what was read */
 	uint32_t n_updates; /* that there was something to read */
 	uint32_t n_calls;
 };
@@ -284,9 +285,9 @@ static int wait_for_name(struct top_names *names, int64_t id, size_t index)
 {
 	if (grow(&names->unnamed, names->n_unnamed, &names->unnamed_allocated, sizeof *names->unnamed) < 0)
 		return -ENOMEM;
-	names->unnamed[names->n_unnamed++] = (struct unnamed){
-		.frame = id, .index = (uint32_t)index, .since = names->n_calls
-	};
+	names->unnamed[names->n_unnamed++] = (struct unnamed){ .frame = id,
+							       .index = (uint32_t)index,
+							       .since = names->n_calls };
 	return 0;
 }
 
@@ -364,7 +365,8 @@ static int take_thread(struct top_names *names, sqlite3_stmt *row)
 
 /* ---- Reading on ---- */
 
-static int read_rows(struct top_names *names, enum statement which, int (*take)(struct top_names *names, sqlite3_stmt *row))
+static int read_rows(struct top_names *names, enum statement which,
+		     int (*take)(struct top_names *names, sqlite3_stmt *row))
 {
 	sqlite3_stmt *row = names->statements[which];
 	int code = SQLITE_DONE, r = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* names.h - what stacks consist of, read from the store as it grows. Private.
  *
  * Only what is new is read, and what had no name the last time. Rows do not

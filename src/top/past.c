@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* past.c - see past.h.
  *
  * Memory is bounded: buckets older than the longest window go, and the oldest
@@ -96,8 +97,7 @@ int past_absorb(struct past *past, uint32_t last_stack, uint64_t now_ns)
 	return r;
 }
 
-int past_window(const struct past *past, uint64_t window_ns, uint64_t now_ns, struct cells *ret,
-		   uint64_t *ret_ns)
+int past_window(const struct past *past, uint64_t window_ns, uint64_t now_ns, struct cells *ret, uint64_t *ret_ns)
 {
 	uint64_t start_ns = now_ns;
 	int r = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* past.h - samples since the start, and those of the last seconds. Private.
  *
  * Samples come in fresh, with stacks whose rows may not be readable yet;
@@ -23,9 +24,9 @@ struct bucket {
 };
 
 struct past {
-	struct cells fresh; /* not counted yet */
-	struct cells all;   /* since the start */
-	struct cells news;  /* of all, what the sums since the start have not taken in yet */
+	struct cells fresh;     /* not counted yet */
+	struct cells all;       /* since the start */
+	struct cells news;      /* of all, what the sums since the start have not taken in yet */
 	struct bucket *buckets; /* a ring of PAST_MAX_BUCKETS */
 	size_t first, n;
 	size_t n_cells; /* in all of them */
@@ -46,7 +47,6 @@ int past_absorb(struct past *past, uint32_t last_stack, uint64_t now_ns);
  * @ret: added to.
  * @ret_ns: how long that is: less after the start, or where too much happened in it.
  */
-int past_window(const struct past *past, uint64_t window_ns, uint64_t now_ns, struct cells *ret,
-		   uint64_t *ret_ns);
+int past_window(const struct past *past, uint64_t window_ns, uint64_t now_ns, struct cells *ret, uint64_t *ret_ns);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* private.h - what the files of this folder share. */
 #ifndef PROBING_TOP_PRIVATE_H
 #define PROBING_TOP_PRIVATE_H
@@ -32,8 +33,8 @@ struct row {
 	uint64_t key; /* the same at the next refresh */
 	unsigned depth;
 	bool has_children, is_open;
-	pid_t pid, tid;   /* of a thread */
-	bool is_child;    /* thread of another process than the one looked at */
+	pid_t pid, tid; /* of a thread */
+	bool is_child;  /* thread of another process than the one looked at */
 };
 
 enum top_mode { MODE_TABLE, MODE_FILTER, MODE_HELP, MODE_QUIT };
@@ -56,11 +57,11 @@ struct top_ui {
 	double window_s;
 	char filter[TOP_MAX_FILTER];
 	char filter_before[TOP_MAX_FILTER]; /* while one is being typed */
-	bool has_selection;  /* one was made: it stays with its row */
+	bool has_selection;                 /* one was made: it stays with its row */
 	uint64_t selected_key;
-	size_t selected;     /* index of the row */
-	size_t scroll;       /* first row that is shown */
-	size_t page;         /* rows that there were room for */
+	size_t selected; /* index of the row */
+	size_t scroll;   /* first row that is shown */
+	size_t page;     /* rows that there were room for */
 	size_t help_scroll;
 };
 
@@ -73,18 +74,18 @@ struct top {
 	struct id_map thread_index; /* pid and tid -> index */
 	struct groups groups;
 	struct sums sums;
-	struct sums_options counted;  /* what sums holds ... */
+	struct sums_options counted; /* what sums holds ... */
 	enum grouping counted_by;
-	bool is_current;              /* ... if so, all but the news */
-	uint64_t shown_ns;            /* how long what is shown took */
-	struct cells frozen;          /* while it is paused */
+	bool is_current;     /* ... if so, all but the news */
+	uint64_t shown_ns;   /* how long what is shown took */
+	struct cells frozen; /* while it is paused */
 	uint64_t frozen_all_ns;
-	struct id_map closed;         /* nodes of the tree that are folded, by the hash of their path */
+	struct id_map closed; /* nodes of the tree that are folded, by the hash of their path */
 	bool renamed;
-	bool begun_anew;              /* since the start means: since the tree grew too large */
-	uint64_t counted_since_ns;    /* start of what counts */
-	uint64_t now_ns;              /* of the last refresh */
-	uint64_t ended_ns;            /* when the process was first said to have ended: then time stands still */
+	bool begun_anew;           /* since the start means: since the tree grew too large */
+	uint64_t counted_since_ns; /* start of what counts */
+	uint64_t now_ns;           /* of the last refresh */
+	uint64_t ended_ns;         /* when the process was first said to have ended: then time stands still */
 	struct top_ui ui;
 	struct row *rows;
 	size_t n_rows, rows_allocated;

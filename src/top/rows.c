@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rows.c - from sums to the rows of a view, sorted and filtered. */
 #include <errno.h>
 #include <stdio.h>
@@ -63,9 +64,15 @@ static int compare_rows(const void *a, const void *b, void *context)
 	int order;
 
 	switch (top_sort_in(ui)) {
-	case TOP_BY_NAME: order = strcasecmp(left->name, right->name); break;
-	case TOP_BY_TOTAL: order = total != 0 ? total : self; break;
-	default: order = self != 0 ? self : total; break;
+	case TOP_BY_NAME:
+		order = strcasecmp(left->name, right->name);
+		break;
+	case TOP_BY_TOTAL:
+		order = total != 0 ? total : self;
+		break;
+	default:
+		order = self != 0 ? self : total;
+		break;
 	}
 	if (ui->is_reversed)
 		order = -order;
@@ -222,8 +229,8 @@ static int list_threads(struct top *top)
 
 struct listing {
 	struct top *top;
-	struct row *nodes;    /* of all that are large enough, in order of the tree's numbers */
-	int32_t *row_of;      /* by node: index into nodes; -1 too small */
+	struct row *nodes;     /* of all that are large enough, in order of the tree's numbers */
+	int32_t *row_of;       /* by node: index into nodes; -1 too small */
 	int32_t *first, *next; /* by index into nodes: children, siblings */
 	bool *is_wanted;
 	size_t n;
@@ -274,8 +281,7 @@ static int pick_nodes(struct listing *listing)
 		listing->row_of[i] = -1;
 		if (node->total < least || (node->parent >= 0 && parent < 0))
 			continue;
-		listing->nodes[listing->n] =
-			node_row(listing->top, node, parent < 0 ? 0 : listing->nodes[parent].key);
+		listing->nodes[listing->n] = node_row(listing->top, node, parent < 0 ? 0 : listing->nodes[parent].key);
 		listing->nodes[listing->n].tid = parent; /* borrowed until the rows are made */
 		listing->row_of[i] = (int32_t)listing->n++;
 	}
@@ -354,8 +360,11 @@ int top_list_rows(struct top *top)
 	if (top->ui.at.focus != 0)
 		return list_focus(top);
 	switch (top->ui.at.view) {
-	case TOP_THREADS: return list_threads(top);
-	case TOP_TREE: return list_tree(top);
-	default: return list_groups(top);
+	case TOP_THREADS:
+		return list_threads(top);
+	case TOP_TREE:
+		return list_tree(top);
+	default:
+		return list_groups(top);
 	}
 }

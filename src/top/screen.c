@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* screen.c - a grid on a terminal, by ncurses; and its keys.
  *
  * Signals are the caller's: SIGWINCH becomes screen_resize(), and the handlers that
@@ -29,10 +30,12 @@ struct screen {
 };
 
 /* 0: that of other text. */
+/* clang-format off */
 static const short colours[GRID_N_STYLES] = {
 	[GRID_PYTHON] = COLOR_CYAN,    [GRID_BUILTIN] = COLOR_GREEN, [GRID_NATIVE] = COLOR_YELLOW,
 	[GRID_KERNEL] = COLOR_MAGENTA, [GRID_WARNING] = COLOR_RED,
 };
+/* clang-format on */
 
 static void start_colours(struct screen *screen)
 {
@@ -143,7 +146,9 @@ void screen_resize(struct screen *screen)
 static attr_t attributes(const struct grid_cell *cell)
 {
 	static const attr_t plain[GRID_N_STYLES] = {
-		[GRID_TITLE] = A_BOLD, [GRID_HEAD] = A_REVERSE, [GRID_WARNING] = A_BOLD,
+		[GRID_TITLE] = A_BOLD,
+		[GRID_HEAD] = A_REVERSE,
+		[GRID_WARNING] = A_BOLD,
 	};
 
 	return plain[cell->style] | (cell->is_selected ? A_REVERSE : A_NORMAL);
@@ -204,32 +209,55 @@ void screen_show(struct screen *screen, const struct grid *grid, bool anew)
 static uint32_t special_key(wint_t key)
 {
 	switch (key) {
-	case KEY_UP: return TOP_KEY_UP;
-	case KEY_DOWN: return TOP_KEY_DOWN;
-	case KEY_LEFT: return TOP_KEY_LEFT;
-	case KEY_RIGHT: return TOP_KEY_RIGHT;
-	case KEY_PPAGE: return TOP_KEY_PAGE_UP;
-	case KEY_NPAGE: return TOP_KEY_PAGE_DOWN;
-	case KEY_HOME: return TOP_KEY_HOME;
-	case KEY_END: return TOP_KEY_END;
-	case KEY_ENTER: return TOP_KEY_ENTER;
-	case KEY_BACKSPACE: case KEY_DC: return TOP_KEY_BACKSPACE;
-	case KEY_BTAB: return TOP_KEY_BACK_TAB;
-	case KEY_F(1): return TOP_KEY_HELP;
-	case KEY_F(10): return 'q';
-	default: return 0;
+	case KEY_UP:
+		return TOP_KEY_UP;
+	case KEY_DOWN:
+		return TOP_KEY_DOWN;
+	case KEY_LEFT:
+		return TOP_KEY_LEFT;
+	case KEY_RIGHT:
+		return TOP_KEY_RIGHT;
+	case KEY_PPAGE:
+		return TOP_KEY_PAGE_UP;
+	case KEY_NPAGE:
+		return TOP_KEY_PAGE_DOWN;
+	case KEY_HOME:
+		return TOP_KEY_HOME;
+	case KEY_END:
+		return TOP_KEY_END;
+	case KEY_ENTER:
+		return TOP_KEY_ENTER;
+	case KEY_BACKSPACE:
+	case KEY_DC:
+		return TOP_KEY_BACKSPACE;
+	case KEY_BTAB:
+		return TOP_KEY_BACK_TAB;
+	case KEY_F(1):
+		return TOP_KEY_HELP;
+	case KEY_F(10):
+		return 'q';
+	default:
+		return 0;
 	}
 }
 
 static uint32_t character_key(wint_t key)
 {
 	switch (key) {
-	case '\r': case '\n': return TOP_KEY_ENTER;
-	case '\t': return TOP_KEY_TAB;
-	case 0x1b: return TOP_KEY_ESCAPE;
-	case '\b': case 0x7f: return TOP_KEY_BACKSPACE;
-	case 'L' - '@': return TOP_KEY_REDRAW;
-	default: return (uint32_t)key;
+	case '\r':
+	case '\n':
+		return TOP_KEY_ENTER;
+	case '\t':
+		return TOP_KEY_TAB;
+	case 0x1b:
+		return TOP_KEY_ESCAPE;
+	case '\b':
+	case 0x7f:
+		return TOP_KEY_BACKSPACE;
+	case 'L' - '@':
+		return TOP_KEY_REDRAW;
+	default:
+		return (uint32_t)key;
 	}
 }
 

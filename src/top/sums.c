@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sums.c - see sums.h.
  *
  * Each cell's stack is walked once. A stamp per group holds the last path it was
@@ -53,9 +54,12 @@ static int widen(void *array, size_t *n, size_t wanted, size_t size)
 static bool is_shown(const struct sums_options *options, const struct profile_frame *frame)
 {
 	switch (frame->kind) {
-	case FRAME_NATIVE: return options->show_native;
-	case FRAME_KERNEL: return options->show_kernel && options->show_native;
-	default: return true;
+	case FRAME_NATIVE:
+		return options->show_native;
+	case FRAME_KERNEL:
+		return options->show_kernel && options->show_native;
+	default:
+		return true;
 	}
 }
 
@@ -136,9 +140,9 @@ static int find_node(struct sums *sums, int32_t parent, uint32_t group, int32_t 
 	    id_map_add(&sums->node_index, key, (uint32_t)sums->n_nodes) < 0)
 		return -ENOMEM;
 	*ret = (int32_t)sums->n_nodes;
-	sums->nodes[sums->n_nodes++] = (struct tree_node){
-		.parent = parent, .group = group, .depth = parent < 0 ? 0 : sums->nodes[parent].depth + 1
-	};
+	sums->nodes[sums->n_nodes++] = (struct tree_node){ .parent = parent,
+							   .group = group,
+							   .depth = parent < 0 ? 0 : sums->nodes[parent].depth + 1 };
 	if (parent >= 0)
 		sums->nodes[parent].has_children = true;
 	return 0;
@@ -179,8 +183,7 @@ static int add_cell(struct sums *sums, const struct cell *cell, const struct pro
 	return sums->options.tree ? add_tree(sums, n_path, cell->weight) : 0;
 }
 
-int sums_add(struct sums *sums, const struct cells *cells, const struct profile *profile,
-	     const struct groups *groups)
+int sums_add(struct sums *sums, const struct cells *cells, const struct profile *profile, const struct groups *groups)
 {
 	int r;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sums.h - self and total time by group, by thread, and in a tree of calls. Private.
  *
  * Sums only grow: samples that have come are added to what is there, so that a
@@ -44,7 +45,7 @@ struct sums {
 	size_t n_nodes, nodes_allocated;
 	struct id_map node_index;
 	uint64_t samples, weight; /* of what was counted */
-	uint64_t stamp; /* of the path at hand */
+	uint64_t stamp;           /* of the path at hand */
 	int32_t *path;
 	size_t path_allocated;
 };
@@ -53,8 +54,7 @@ struct sums {
 void sums_reset(struct sums *sums, const struct sums_options *options);
 
 /* sums_add - count cells. @groups knows all frames. -ENOMEM. */
-int sums_add(struct sums *sums, const struct cells *cells, const struct profile *profile,
-	     const struct groups *groups);
+int sums_add(struct sums *sums, const struct cells *cells, const struct profile *profile, const struct groups *groups);
 void sums_done(struct sums *sums);
 
 #endif

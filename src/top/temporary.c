@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* temporary.c - see temporary.h.
  *
  * Writer and reader open the database, its log and the log's index before their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* temporary.h - a recording file that nobody else sees. Private. */
 #ifndef PROBING_TOP_TEMPORARY_H
 #define PROBING_TOP_TEMPORARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* terminal.c - see terminal.h. A file of its own: <term.h> defines words like "lines" and "columns". */
 #include <curses.h>
 #include <term.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* terminal.h - what kind of terminal this is. Private. */
 #ifndef PROBING_TOP_TERMINAL_H
 #define PROBING_TOP_TERMINAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* top.h - where a process spends its time, live: a model, keys that steer it, and its picture.
  *
  * Three parts that know each other in this direction only: the screen (ncurses)
@@ -28,11 +29,11 @@ enum { TOP_MAX_WINDOW_S = 300 };
 struct top_options {
 	enum top_view view;
 	enum top_sort sort;
-	double window_s;      /* what is shown first: so many seconds, at most TOP_MAX_WINDOW_S; 0: since the start */
+	double window_s; /* what is shown first: so many seconds, at most TOP_MAX_WINDOW_S; 0: since the start */
 	bool hide_native, hide_kernel, show_interpreter;
-	const char *filter;   /* only names and places with this in them; NULL: all */
-	bool is_child;        /* we started the process: leaving asks what becomes of it */
-	bool is_interactive;  /* false: no selection, no hints about keys */
+	const char *filter;  /* only names and places with this in them; NULL: all */
+	bool is_child;       /* we started the process: leaving asks what becomes of it */
+	bool is_interactive; /* false: no selection, no hints about keys */
 };
 
 /* What the header says of the process. Strings are borrowed for the call. */
@@ -42,9 +43,9 @@ struct top_status {
 	double hz;
 	uint64_t lost;
 	bool has_ended;
-	double cpu_share; /* of one core, 1.0 is one; negative: not known */
+	double cpu_share;           /* of one core, 1.0 is one; negative: not known */
 	double gil_share, gc_share; /* of the looks; negative: not known */
-	unsigned n_threads; /* 0: not known */
+	unsigned n_threads;         /* 0: not known */
 	/* Threads of the process now, for those that are idle; sorted in no way. */
 	const pid_t *tids;
 	size_t n_tids;
@@ -101,11 +102,11 @@ enum top_key {
 };
 
 enum top_action {
-	TOP_STAY,     /* draw again */
-	TOP_RESET,    /* forget what was counted: top_reset() has been done already, draw again */
+	TOP_STAY,  /* draw again */
+	TOP_RESET, /* forget what was counted: top_reset() has been done already, draw again */
 	TOP_QUIT,
 	TOP_QUIT_AND_END, /* and end the command */
-	TOP_REPAINT,  /* draw all of the screen again */
+	TOP_REPAINT,      /* draw all of the screen again */
 };
 
 /* top_key - what a key does. @key: a character (Unicode) or one of enum top_key. */

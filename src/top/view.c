@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view.c - the model as a picture, whatever its size.
  *
  * From the top: a title, two lines on the process, the columns' names, the rows,
@@ -49,10 +50,16 @@ static const char *kind_word(const struct row *row, enum grid_style *ret_style)
 	if (row->type == ROW_TITLE || row->kind == FRAME_N_KINDS)
 		return "";
 	switch (row->kind) {
-	case FRAME_KERNEL: *ret_style = GRID_KERNEL; return "kernel";
-	case FRAME_TASK: return "task";
-	case FRAME_UNSAMPLED: return "";
-	case FRAME_PYTHON: *ret_style = GRID_PYTHON; return "py";
+	case FRAME_KERNEL:
+		*ret_style = GRID_KERNEL;
+		return "kernel";
+	case FRAME_TASK:
+		return "task";
+	case FRAME_UNSAMPLED:
+		return "";
+	case FRAME_PYTHON:
+		*ret_style = GRID_PYTHON;
+		return "py";
 	default:
 		*ret_style = row->role == ROLE_BUILTIN ? GRID_BUILTIN : GRID_NATIVE;
 		return row->role == ROLE_BUILTIN ? "builtin" : "native";
@@ -94,7 +101,8 @@ static struct columns lay_out(const struct top *top, unsigned width, size_t firs
 
 		row_place(row, text, sizeof text);
 		if (row->type != ROW_TITLE)
-			name = MAX(name, text_columns_shown(row->name) + (row->type == ROW_NODE ? 2 * row->depth + 2 : 0));
+			name = MAX(name,
+				   text_columns_shown(row->name) + (row->type == ROW_NODE ? 2 * row->depth + 2 : 0));
 		place = MAX(place, text_columns_shown(text));
 	}
 	rest--;
@@ -106,8 +114,9 @@ static struct columns lay_out(const struct top *top, unsigned width, size_t firs
 
 static void draw_column_names(const struct top *top, struct grid *grid, unsigned row, const struct columns *columns)
 {
-	const char *what = top->ui.at.focus != 0 ? "function" : top->ui.at.view == TOP_TREE ? "call tree" :
-			   top_view_names[top->ui.at.view];
+	const char *what = top->ui.at.focus != 0         ? "function"
+			   : top->ui.at.view == TOP_TREE ? "call tree"
+							 : top_view_names[top->ui.at.view];
 	enum top_sort sort = top_sort_in(&top->ui);
 	const char *mark = top->ui.is_reversed ? "^" : "";
 	char text[160];
@@ -208,10 +217,10 @@ void draw_table(struct top *top, struct grid *grid, unsigned first_row, unsigned
 	}
 	if (top->n_rows == 0 && n_rows > 1)
 		grid_put(grid, first_row + 1, 1, GRID_DIM, grid->columns - 1,
-			 ui->filter[0]		    ? "nothing has that in its name or place" :
-			 top->status.has_ended      ? "no samples" :
-			 top->past.all.n > 0	    ? "no samples in this time: it used no CPU" :
-						      "no samples yet: it has used no CPU");
+			 ui->filter[0]           ? "nothing has that in its name or place"
+			 : top->status.has_ended ? "no samples"
+			 : top->past.all.n > 0   ? "no samples in this time: it used no CPU"
+						 : "no samples yet: it has used no CPU");
 }
 
 /* ---- All of it ---- */
@@ -219,8 +228,8 @@ void draw_table(struct top *top, struct grid *grid, unsigned first_row, unsigned
 static void draw_keys(const struct top *top, struct grid *grid, unsigned row)
 {
 	static const char *const words[] = {
-		"? help", "q quit", "Tab view", "1/2/3 sort", "w window", "/ filter", "p pause", "Enter details",
-		"r reset", "n native", "+/- seconds",
+		"? help",  "q quit",        "Tab view", "1/2/3 sort", "w window",    "/ filter",
+		"p pause", "Enter details", "r reset",  "n native",   "+/- seconds",
 	};
 	char text[TOP_MAX_FILTER + 16];
 	unsigned at = 0;

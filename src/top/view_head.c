@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view_head.c - the lines above the table: whose time it is, and how it was looked at. */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -54,8 +55,8 @@ static void draw_process(const struct top *top, struct grid *grid, unsigned row)
 	add(&line, GRID_PLAIN, "pid %d", (int)status->pid);
 	add(&line, GRID_PLAIN, status->python[0] ? "Python %s" : "no Python%s", status->python);
 	if (status->has_ended) {
-		add(&line, GRID_WARNING, top->options.is_interactive ? "the process has ended: q leaves" :
-								       "the process has ended");
+		add(&line, GRID_WARNING,
+		    top->options.is_interactive ? "the process has ended: q leaves" : "the process has ended");
 	} else {
 		if (status->cpu_share >= 0)
 			add(&line, GRID_PLAIN, "CPU %.0f%%", 100 * status->cpu_share);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* view_help.c - what the keys do. */
 #include "base/util.h"
 #include "src/top/private.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the tests in a browser share: Chromium, headless, with a page of ours and a script of checks in it."""
 import html
 import json

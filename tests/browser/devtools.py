@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Chromium by its DevTools protocol, through a pipe: pages are used with real keys and clicks, in any width and theme.
 
 https://chromedevtools.github.io/devtools-protocol/; messages are JSON, ended by NULs, on descriptors 3 and 4.

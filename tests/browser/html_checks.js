@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* html_checks.js - runs inside an HTML flame graph, behind its own script, and uses it as a reader would.
  * What went wrong ends up in a p element of class "checks", for html_test.py to read. */
 "use strict";

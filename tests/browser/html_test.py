@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Use an HTML flame graph in a real browser: html_test.py FLAMEGRAPH.html
 
 Chromium opens a copy of the page with html_checks.js behind its own script.

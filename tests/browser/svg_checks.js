@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* svg_checks.js - runs inside a flame graph, behind its own script, and uses it as a reader would.
  * What went wrong ends up in a desc element of class "checks", for svg_test.py to read. */
 "use strict";

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Use a flame graph in a real browser: svg_test.py FLAMEGRAPH.svg
 
 Chromium opens a copy of the picture with svg_checks.js behind its own script.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What can be tested of aarch64 on another machine.
 
 Usage: aarch64.py compile BUILD_ROOT    does the whole tree compile for it?

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine_return_address() where it is an instruction: on aarch64, or qemu-aarch64.
  *
  * Exit status: 0 what was signed comes back, 1 it does not, 2 nothing is ever signed here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The agent's protocol once more, in Python: what the tests hold the real one against. See src/agent/protocol.h."""
 import socket
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What another user may try on a recording that root reads: files beside it, made-up contents, and how to watch root meanwhile."""
 import collections
 import contextlib

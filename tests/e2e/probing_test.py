@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the end-to-end tests share: the binary, interpreters, targets, recordings.
 
 A test starts a program of fixtures/ under a real interpreter, records it with

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Runs the end-to-end tests and counts them.
 
 Usage: run.py [--jobs N] [--by-user] [PATTERN...]   a pattern is a part of a test's name, e.g. test_stacks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A program on a terminal of its own, and what stands on it: a pseudo-terminal and pyte.
 
 Debian's python3-pyte is for every Python 3, so it is looked for where Debian puts it, too. It does not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The agent alone, loaded by the program itself: what it answers, whom, and what it leaves of the program as it was."""
 import os
 import socket

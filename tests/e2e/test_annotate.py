@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing annotate: time beside the lines of Python and native sources."""
 import contextlib
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whole recordings: what they are, in other formats, written anew, several as one."""
 import atexit
 import contextlib

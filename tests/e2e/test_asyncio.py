@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tasks of asyncio: where they wait and for whom, and whose task a sample was taken in."""
 import json
 import re

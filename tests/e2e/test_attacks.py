@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Another user attacks while root reads recordings: by files beside them, by what is in them, and by changing both meanwhile.
 
 Reading removes, changes and creates nothing but what the verb's output is; it does not crash, hang or take much memory.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing backtrace: what it shows, of whom, and that those it looks at never notice."""
 import contextlib
 import json

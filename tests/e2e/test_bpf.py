@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Frames that are read inside the sampling interrupt: what is called exact is what was.
 
 Unlike what is read afterwards, nothing here depends on how late that is: nearly all samples

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The cache of names: a second look says the same, who may use it, and that a recorder's reader is given it to read."""
 import glob
 import os

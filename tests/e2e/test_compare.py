@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Recordings against recordings: what has changed, the gate, and what measures for it."""
 import atexit
 import functools

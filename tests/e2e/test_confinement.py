@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a recorder may do after it has attached, who reads foreign files, and that recordings do not suffer from it."""
 import contextlib
 import glob

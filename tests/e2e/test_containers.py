@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Programs in PID and mount namespaces of their own, recorded from outside.
 
 In a namespace of its own a program has other process and thread ids than we see,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing backtrace --core: what a core file shows is what the process showed while it lived."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Libraries that are mapped while the recording runs."""
 import sys
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing doctor: what it says of this machine and of processes, and that its remedies are some."""
 import contextlib
 import json

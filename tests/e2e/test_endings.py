@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python code that the program does not call itself: finalizers, atexit, the interpreter's end."""
 import collections
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What probing sql can be asked of: several recordings, a running process; formats, limits, the prompt."""
 import contextlib
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing record --event: samples at other events than CPU time, and what they count.
 
 fixtures/events.py counts its own events, or has the kernel count them. What a recording says

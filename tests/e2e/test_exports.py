@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing export: formats of others, read by readers of others, function by function against the file itself.
 
 scripts/readers installs those that come from npm.

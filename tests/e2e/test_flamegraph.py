@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing flamegraph: both formats, read by readers that are not ours."""
 import collections
 import os

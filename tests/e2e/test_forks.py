@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Children: by fork, by exec of Python and of something else, by spawn."""
 import collections
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What people type in py-spy, perf, austin and the older probing, and what they expect of it."""
 import contextlib
 import json

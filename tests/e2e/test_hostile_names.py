@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names that try to act on the terminal they are shown on: escape sequences, and marks that turn the direction of writing."""
 import contextlib
 import json

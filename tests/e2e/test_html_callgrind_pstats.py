@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing export: callgrind, pstats and html, read by readers that are not ours, and held against SQL on the file."""
 import collections
 import itertools

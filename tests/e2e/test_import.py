@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What other profilers wrote, as recordings: their numbers in our tables, told by readers that are not ours."""
 import collections
 import contextlib

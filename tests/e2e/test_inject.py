@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The agent loaded into programs that run already: all interpreters, hard loads, our own death at any moment."""
 import os
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Frames of the interpreter that matter to its user by other names, or not at all: collector, methods' bodies, imports."""
 import contextlib
 import re

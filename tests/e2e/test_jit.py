@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Code that was generated at run time bears the names that its maker writes down.
 
 Real makers: CPython's trampolines (-X perf, -X perf_jit) and Node.js; and

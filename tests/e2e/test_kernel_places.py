@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where a boot has put the kernel and its modules is told by no recording, and by nothing that is made of one."""
 import contextlib
 import gzip

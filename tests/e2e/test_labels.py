@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names of files and functions are the same in all outputs, and tell functions of one name in several files apart.
 
 The program has three packages, each with an __init__.py and a base.py, whose functions have the same names.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What becomes of a recording's file: killed recorders, damage of every kind, full and read-only disks, power loss."""
 import contextlib
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A recording's life: pauses, commands, limits, load, and ends of every kind."""
 import contextlib
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing backtrace --locals: variables as they are, and what Python calls its threads."""
 import json
 import subprocess

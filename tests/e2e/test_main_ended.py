@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A process whose main thread has ended while others go on is looked at like any other."""
 import json
 import os

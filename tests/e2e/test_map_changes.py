@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Code that comes, goes and changes at one place while it is recorded."""
 import collections
 import os

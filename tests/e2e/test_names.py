@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names from a program may hold anything: they arrive whole, and do no harm in any output."""
 import csv
 import io

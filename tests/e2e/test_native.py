@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Native stacks in shapes that are hard to unwind, in a program without Python."""
 import collections
 import sys

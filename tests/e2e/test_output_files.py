@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Files that verbs make: whom they are for, what is replaced, and what others can reach through them.
 
 The attacks run as root in folders that user 65534 may write to, while a process of that user plants links, FIFOs and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Flame graphs as pages, HTML and SVG, used in Chromium with real keys: focus, words for who listens, themes, widths,
 the address, tables of functions, threads, and sources that are hostile."""
 import json

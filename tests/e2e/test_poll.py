@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing record --source poll: memory alone, looked at on a timer, where perf events are not to be had.
 
 Frames and weights are held against what the programs know of themselves. How often a thread

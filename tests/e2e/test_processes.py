@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Python wherever it runs: several interpreters, embedded ones, children of every kind, odd files.
 
 A recording goes on until it shows what is asked for, so that a busy machine makes it

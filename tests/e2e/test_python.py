@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package 'probing': questions from Python, under several interpreters."""
 import json
 import os

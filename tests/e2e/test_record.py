@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing record: attaching, launching, ending, and everything that can go wrong."""
 import contextlib
 import os

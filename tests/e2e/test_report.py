@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing report: the top functions as text."""
 import contextlib
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing sql: answers, formats, mistakes, and the prompt."""
 import contextlib
 import csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The stacks themselves, against what each interpreter knows about its own.
 
 Every class exists once per interpreter: Debian's stripped static ones, also those of

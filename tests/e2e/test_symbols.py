@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names of native code: each source of them, and 'probing symbolize' afterwards and elsewhere.
 
 A library built here has one function that stays, shape_outer, and one that is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whom probing record records, and which of the samples; and which part of a recording is shown."""
 import collections
 import contextlib

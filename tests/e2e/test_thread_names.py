@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Threads are called in recordings as they are in Python."""
 import contextlib
 import time

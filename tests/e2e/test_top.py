@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing top: on a terminal of its own, in batches, and without what it needs.
 
 What stands on the screen is compared with what the fixtures say of themselves, and with the clock of

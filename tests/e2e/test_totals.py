@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Sums: what a recording weighs is what the kernel accounts to the program and its children, however short these are."""
 import collections
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A real training step: Python, torch's Python, libtorch's C++ in one stack."""
 import collections
 import subprocess

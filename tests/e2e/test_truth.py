@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is called verified was so, whatever happens between a sample and the look at memory.
 
 Most samples are (bench/truth.py measures how many), for the reader takes the processor from the sampled

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A library that is truncated while the program that has it mapped is recorded."""
 import contextlib
 import os

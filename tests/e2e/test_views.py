@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is shown of a recording: the options that report, flamegraph and export share, against SQL on the file."""
 import collections
 import json

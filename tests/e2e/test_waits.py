@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """probing record --mode wall and offcpu: how long threads wait, and what for.
 
 What the recording says is held against the program's own clock, over the time that both know of. Sums

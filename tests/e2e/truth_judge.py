@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which samples cannot have been, by what the fixtures know of themselves.
 
 A judge is made of a recording and a fixture's truth, and says of each sample whether the

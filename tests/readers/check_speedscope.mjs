@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // check_speedscope.mjs FILE - hold a file against the JSON schema that speedscope publishes; says what is wrong.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

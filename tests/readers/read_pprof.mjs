@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 // read_pprof.mjs FILE - what a pprof file holds, as JSON, read with the package pprof-format.
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';

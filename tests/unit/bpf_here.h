@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpf_here.h - the program that runs in the kernel, compiled into a test, on an image of memory.
  *
  * The kernel's helpers are functions here; one thread is sampled at a time. Includes the
@@ -13,7 +14,7 @@
 
 /* In place of libbpf's bpf_helpers.h. */
 #define SEC(name)
-#define __uint(name, value) int (*name)[value]
+#define __uint(name, value) int(*name)[value]
 #define __type(name, value) value *name
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -26,16 +27,16 @@ static struct bpf_here {
 	struct memory_image *image;
 	struct python_layout layout;
 	uint32_t pid, tid;
-	bool has_known;    /* the thread of known_tid was met before */
+	bool has_known; /* the thread of known_tid was met before */
 	uint32_t known_tid;
 	unsigned n_reads;
-	uint64_t sp;       /* of the thread */
+	uint64_t sp; /* of the thread */
 	bool has_floor;
-	uint64_t floor;    /* that the thread has been told to have */
+	uint64_t floor;              /* that the thread has been told to have */
 	uint64_t met[MAX_MET_CODES]; /* code objects */
 	size_t n_met;
-	bool has_called;   /* the last run has woken the reader */
-	size_t n_output;   /* bytes that the last run has written; 0: nothing */
+	bool has_called; /* the last run has woken the reader */
+	size_t n_output; /* bytes that the last run has written; 0: nothing */
 	_Alignas(8) uint8_t output[PYTHON_RECORD_BYTES];
 } bpf_here;
 
@@ -72,7 +73,8 @@ static inline uint32_t bpf_get_smp_processor_id(void)
 	return 0;
 }
 
-static inline long bpf_get_ns_current_pid_tgid(uint64_t device, uint64_t inode, struct bpf_pidns_info *ret, uint32_t n_bytes)
+static inline long bpf_get_ns_current_pid_tgid(uint64_t device, uint64_t inode, struct bpf_pidns_info *ret,
+					       uint32_t n_bytes)
 {
 	(void)device, (void)inode, (void)n_bytes;
 	*ret = (struct bpf_pidns_info){ .pid = bpf_here.tid, .tgid = bpf_here.pid };
@@ -133,8 +135,8 @@ static void map_pages(void)
 {
 	for (size_t i = 0; i < bpf_here.image->n_pages; i++)
 		if (bpf_here.image->pages[i].address >> 47 == 0)
-			*page_tables_entry(bpf_here.image->pages[i].address, 4, 1) =
-				place_of_page(i) | TABLE_PRESENT | TABLE_USER;
+			*page_tables_entry(bpf_here.image->pages[i].address, 4, 1) = place_of_page(i) | TABLE_PRESENT |
+										     TABLE_USER;
 }
 
 static uint64_t own_tables(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dwfl_oracle.h - the same stack as libdwfl unwinds it, to compare ours with.
  *
  * One Dwfl is kept per process; registers and stack bytes come from a struct
@@ -76,9 +77,8 @@ static inline bool oracle_get_thread(Dwfl *dwfl, pid_t tid, void *argument, void
 }
 
 /* Separate debug files are not looked for: nothing may reach for the network. */
-static inline int oracle_no_debuginfo(Dwfl_Module *module, void **data, const char *name,
-				      Dwarf_Addr base, const char *file, const char *link,
-				      GElf_Word crc, char **ret)
+static inline int oracle_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+				      const char *file, const char *link, GElf_Word crc, char **ret)
 {
 	(void)module, (void)data, (void)name, (void)base, (void)file, (void)link, (void)crc, (void)ret;
 	return -1;
@@ -132,8 +132,7 @@ static inline int oracle_visit(Dwfl_Frame *state, void *argument)
 }
 
 /* Returns 0 when libdwfl reached an end it believes in, -EIO when it gave up on the way. */
-static inline int oracle_unwind(struct oracle *oracle, const struct sample *sample,
-				struct remote *remote)
+static inline int oracle_unwind(struct oracle *oracle, const struct sample *sample, struct remote *remote)
 {
 	oracle->sample = sample;
 	oracle->remote = remote;

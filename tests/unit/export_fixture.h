@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* export_fixture.h - what tests of exporters share. After cmocka.h. */
 #ifndef PROBING_TESTS_EXPORT_FIXTURE_H
 #define PROBING_TESTS_EXPORT_FIXTURE_H
@@ -37,7 +38,7 @@ static inline char *export_text(const char *name, const struct profile *profile,
 
 /* What a script prints that reads an export on its standard input; free(3) ends it. */
 static inline char *read_back(const char *name, const struct profile *profile, const struct export_options *options,
-		       const char *command)
+			      const char *command)
 {
 	CLEANUP(freep) char *bytes = NULL, *whole = NULL;
 	char path[] = "/tmp/test_export.XXXXXX", *said = NULL;
@@ -61,8 +62,8 @@ static inline char *read_back(const char *name, const struct profile *profile, c
 }
 
 /* What the page is drawn from. */
-#define HTML_DATA                                                                                          \
-	"python3 -c 'import sys, json, re; t = sys.stdin.read(); "                                         \
+#define HTML_DATA                                                                                                      \
+	"python3 -c 'import sys, json, re; t = sys.stdin.read(); "                                                     \
 	"d = json.loads(re.search(r\"id=.profile.>(.*?)</script>\", t, re.S).group(1)); "
 
 static inline unsigned count(const char *text, const char *what)

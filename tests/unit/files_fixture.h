@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* files_fixture.h - an empty folder for each test of files, and somebody else's things in it. */
 #ifndef PROBING_FILES_FIXTURE_H
 #define PROBING_FILES_FIXTURE_H

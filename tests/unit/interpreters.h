@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* interpreters.h - real CPythons for tests: found, started, asked for the truth. */
 #ifndef PROBING_TESTS_INTERPRETERS_H
 #define PROBING_TESTS_INTERPRETERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_kallsyms.h - /proc/kallsyms of a kernel that is not there, loaded where a test says. */
 #ifndef PROBING_TESTS_MADE_KALLSYMS_H
 #define PROBING_TESTS_MADE_KALLSYMS_H
@@ -13,8 +14,10 @@ struct made_boot {
 	uint64_t text, net, disk, bpf;
 };
 
-static const struct made_boot first_boot = { 0xffffffff81000000, 0xffffffffc0100000, 0xffffffffc0300000, 0xffffffffc0500000 };
-static const struct made_boot second_boot = { 0xffffffffa5200000, 0xffffffffc0877000, 0xffffffffc0412000, 0xffffffffc0031000 };
+static const struct made_boot first_boot = { 0xffffffff81000000, 0xffffffffc0100000, 0xffffffffc0300000,
+					     0xffffffffc0500000 };
+static const struct made_boot second_boot = { 0xffffffffa5200000, 0xffffffffc0877000, 0xffffffffc0412000,
+					      0xffffffffc0031000 };
 static const struct made_boot hidden_boot = { 0 };
 
 /* Offsets of what the tests look for, and the names. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_profile.h - profiles made by hand, for tests of what reads them. */
 #ifndef PROBING_TESTS_MADE_PROFILE_H
 #define PROBING_TESTS_MADE_PROFILE_H
@@ -13,15 +14,15 @@ struct made_profile {
 	size_t frames_allocated, stacks_allocated, totals_allocated, threads_allocated, samples_allocated;
 };
 
-#define MADE_ADD(made, array, ...)                                                                 \
-	({                                                                                         \
-		struct profile *profile_ = &(made)->profile;                                       \
-		int r_ = grow(&profile_->array, profile_->n_##array, &(made)->array##_allocated,   \
-			      sizeof *profile_->array);                                            \
-		assert(r_ == 0);                                                                   \
-		(void)r_;                                                                          \
-		profile_->array[profile_->n_##array] = (__typeof__(*profile_->array))__VA_ARGS__;  \
-		(int32_t)profile_->n_##array++;                                                    \
+#define MADE_ADD(made, array, ...)                                                                                     \
+	({                                                                                                             \
+		struct profile *profile_ = &(made)->profile;                                                           \
+		int r_ = grow(&profile_->array, profile_->n_##array, &(made)->array##_allocated,                       \
+			      sizeof *profile_->array);                                                                \
+		assert(r_ == 0);                                                                                       \
+		(void)r_;                                                                                              \
+		profile_->array[profile_->n_##array] = (__typeof__(*profile_->array))__VA_ARGS__;                      \
+		(int32_t) profile_->n_##array++;                                                                       \
 	})
 
 /* Each returns the index of what it added. */
@@ -37,19 +38,14 @@ static inline int32_t made_stack(struct made_profile *made, int32_t parent, int3
 }
 
 /* Samples of 10 ms each. */
-static inline void made_total(struct made_profile *made, int32_t pid, int32_t tid, int32_t stack,
-			      uint64_t samples)
+static inline void made_total(struct made_profile *made, int32_t pid, int32_t tid, int32_t stack, uint64_t samples)
 {
 	MADE_ADD(made, totals,
-		 { .pid = pid,
-		   .tid = tid,
-		   .stack = stack,
-		   .samples = samples,
-		   .weight = samples * 10000000 });
+		 { .pid = pid, .tid = tid, .stack = stack, .samples = samples, .weight = samples * 10000000 });
 }
 
-static inline void made_thread(struct made_profile *made, int32_t pid, int32_t tid,
-			       const char *name, const char *process)
+static inline void made_thread(struct made_profile *made, int32_t pid, int32_t tid, const char *name,
+			       const char *process)
 {
 	MADE_ADD(made, threads, { .pid = pid, .tid = tid, .name = name, .process = process });
 }
@@ -67,8 +63,12 @@ static inline void made_samples(struct made_profile *made)
 {
 	uint64_t time_ns[8] = { 0 };
 
-	made->profile.run = (struct profile_run){ .started_ns = 1700000000000000000, .ended_ns = 1700000002000000000, .pid = 100,
-						  .command = "python3 train.py", .mode = "wall", .hz = 100 };
+	made->profile.run = (struct profile_run){ .started_ns = 1700000000000000000,
+						  .ended_ns = 1700000002000000000,
+						  .pid = 100,
+						  .command = "python3 train.py",
+						  .mode = "wall",
+						  .hz = 100 };
 	for (size_t i = 0; i < made->profile.n_totals; i++) {
 		const struct profile_total *total = &made->profile.totals[i];
 		int32_t thread = 0;
@@ -79,7 +79,8 @@ static inline void made_samples(struct made_profile *made)
 			uint64_t at = time_ns[thread]++;
 			bool waits = at == 2;
 
-			made_sample(made, (struct profile_sample){ .time_ns = made->profile.run.started_ns + (at + !waits) * 10000000,
+			made_sample(made, (struct profile_sample){ .time_ns = made->profile.run.started_ns +
+									      (at + !waits) * 10000000,
 								   .weight = 10000000,
 								   .thread = thread,
 								   .stack = total->stack,
@@ -120,26 +121,19 @@ static inline void made_training(struct made_profile *made)
 	int32_t module, train, walk, walk_deeper, builtin, gemm, other_gemm, unnamed, kernel;
 	int32_t in_train, in_walk, in_gemm;
 
-	module = made_frame(made, (struct profile_frame){ .kind = FRAME_PYTHON,
-							  .name = "<module>",
-							  .file = script,
-							  .line = 40,
-							  .function = 1 });
-	train = made_frame(made, (struct profile_frame){ .kind = FRAME_PYTHON,
-							 .name = "Trainer.train",
-							 .file = script,
-							 .line = 12,
-							 .function = 2 });
-	walk = made_frame(made, (struct profile_frame){ .kind = FRAME_PYTHON,
-							.name = "walk",
-							.file = script,
-							.line = 21,
-							.function = 3 });
-	walk_deeper = made_frame(made, (struct profile_frame){ .kind = FRAME_PYTHON,
-							       .name = "walk",
-							       .file = script,
-							       .line = 23,
-							       .function = 3 });
+	module = made_frame(
+		made, (struct profile_frame){
+			      .kind = FRAME_PYTHON, .name = "<module>", .file = script, .line = 40, .function = 1 });
+	train = made_frame(
+		made,
+		(struct profile_frame){
+			.kind = FRAME_PYTHON, .name = "Trainer.train", .file = script, .line = 12, .function = 2 });
+	walk = made_frame(made,
+			  (struct profile_frame){
+				  .kind = FRAME_PYTHON, .name = "walk", .file = script, .line = 21, .function = 3 });
+	walk_deeper = made_frame(
+		made, (struct profile_frame){
+			      .kind = FRAME_PYTHON, .name = "walk", .file = script, .line = 23, .function = 3 });
 	builtin = made_frame(made, (struct profile_frame){ .kind = FRAME_NATIVE,
 							   .role = ROLE_BUILTIN,
 							   .name = "sorted",
@@ -155,15 +149,12 @@ static inline void made_training(struct made_profile *made)
 							      .name = "at::gemm<float>(int)",
 							      .module = "/usr/lib/libother.so",
 							      .function = 6 });
-	unnamed = made_frame(made, (struct profile_frame){ .kind = FRAME_NATIVE,
-							   .name = "libtorch_cpu.so+0x12a0",
-							   .module = torch });
-	kernel = made_frame(made, (struct profile_frame){ .kind = FRAME_KERNEL,
-							  .name = "do_syscall_64",
-							  .function = 7 });
+	unnamed = made_frame(made, (struct profile_frame){
+					   .kind = FRAME_NATIVE, .name = "libtorch_cpu.so+0x12a0", .module = torch });
+	kernel = made_frame(made,
+			    (struct profile_frame){ .kind = FRAME_KERNEL, .name = "do_syscall_64", .function = 7 });
 	in_train = made_stack(made, made_stack(made, -1, module), train);
-	in_walk = made_stack(
-		made, made_stack(made, made_stack(made, in_train, walk_deeper), walk_deeper), walk);
+	in_walk = made_stack(made, made_stack(made, made_stack(made, in_train, walk_deeper), walk_deeper), walk);
 	in_gemm = made_stack(made, in_train, gemm);
 	made_total(made, PID, PID, in_train, 10);
 	made_total(made, PID, PID, in_walk, 15);

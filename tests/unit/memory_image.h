@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* memory_image.h - what a reader looked at of an interpreter's memory, in a small file.
  *
  * Shared by the tests, the fuzz target and tools/cut_image.c, which makes them. The

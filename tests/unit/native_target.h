@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* native_target.h - threads stopped at an instant, for the tests of unwind/native.
  *
  * A target is a child of the test: another program, or one function of the test
@@ -78,8 +79,7 @@ static inline struct target target_fork(void (*run)(struct target_page *page))
 {
 	struct target target;
 
-	target.page = mmap(NULL, sizeof *target.page, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	target.page = mmap(NULL, sizeof *target.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(target.page, MAP_FAILED);
 	target.pid = fork();
 	assert_true(target.pid >= 0);
@@ -198,8 +198,8 @@ static inline void thread_registers(pid_t tid, struct regs *ret)
 
 	assert_int_equal(ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &where), 0);
 #ifdef __x86_64__
-	*ret = (struct regs){ .value = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp, u.r8,
-					 u.r9, u.r10, u.r11, u.r12, u.r13, u.r14, u.r15, u.rip } };
+	*ret = (struct regs){ .value = { u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, u.rbp, u.rsp, u.r8, u.r9, u.r10,
+					 u.r11, u.r12, u.r13, u.r14, u.r15, u.rip } };
 #else /* aarch64: regs[31], sp, pc, as DWARF has them */
 	memcpy(ret->value, &u, sizeof ret->value);
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* page_tables_here.h - x86-64's page tables, and the direct map that they are read in, in a test's own memory.
  *
  * Physical memory begins with the tables, the uppermost first; what lies behind them is the includer's. Nothing else is in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* python_target.h - a script under a real interpreter, with that interpreter found in it. For cmocka tests. */
 #ifndef PROBING_TESTS_PYTHON_TARGET_H
 #define PROBING_TESTS_PYTHON_TARGET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record_target.h - processes to sample, for the tests of src/capture.
  *
  * A target is a child of the test that runs one function; the two talk through
@@ -28,8 +29,8 @@
 enum { TARGET_MAX_THREADS = 64 };
 
 struct target_page {
-	int ready;       /* set by the target */
-	int command;     /* set by the test, counted up */
+	int ready;   /* set by the target */
+	int command; /* set by the test, counted up */
 	int n_tids;
 	pid_t tids[TARGET_MAX_THREADS];
 	pid_t child;
@@ -71,8 +72,7 @@ static inline struct target target_start(void (*run)(struct target_page *page))
 {
 	struct target target;
 
-	target.page = mmap(NULL, sizeof *target.page, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	target.page = mmap(NULL, sizeof *target.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(target.page, MAP_FAILED);
 	target.pid = fork();
 	assert_true(target.pid >= 0);
@@ -151,8 +151,7 @@ static inline void drain(struct capture *capture, target_visit *visit, void *dat
 }
 
 /* Read as a recorder does, woken by the descriptor, for some time. */
-static inline unsigned read_for(struct capture *capture, unsigned ms, target_visit *visit,
-				void *data)
+static inline unsigned read_for(struct capture *capture, unsigned ms, target_visit *visit, void *data)
 {
 	uint64_t end = monotonic_ns() + ms * UINT64_C(1000000);
 	struct pollfd woken = { .fd = capture_fd(capture), .events = POLLIN };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shell.h - what tests have compilers and other programs make, in a folder of their own. */
 #ifndef PROBING_TESTS_SHELL_H
 #define PROBING_TESTS_SHELL_H

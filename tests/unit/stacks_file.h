@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stacks_file.h - recorded stacks with all that unwinding them needs, in one small file.
  *
  * A gzip stream of little-endian 64-bit words and blocks of bytes (a word of

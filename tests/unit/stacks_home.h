@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stacks_home.h - what a file of recorded stacks is unwound in: its modules, mapped as they were.
  *
  * Nothing of the programs need be here: modules are told apart by an inode of our own, their number, from 1.
@@ -22,7 +23,7 @@ struct stacks_home {
 		char *path;
 		uint8_t *bytes;
 		size_t n_bytes;
-	} *images;
+	} * images;
 	size_t n_images;
 	struct sample *samples; /* their stacks owned */
 	size_t n_samples;

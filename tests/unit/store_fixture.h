@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* store_fixture.h - a temporary folder per test, and recordings in it. */
 #ifndef PROBING_TESTS_STORE_FIXTURE_H
 #define PROBING_TESTS_STORE_FIXTURE_H
@@ -35,8 +36,7 @@ static inline int folder_setup(void **state)
 
 	if (!folder)
 		return -1;
-	snprintf(folder->path, sizeof folder->path, "%.200s/probing-store-XXXXXX",
-		 under ? under : "/tmp");
+	snprintf(folder->path, sizeof folder->path, "%.200s/probing-store-XXXXXX", under ? under : "/tmp");
 	if (!mkdtemp(folder->path) || chmod(folder->path, 0755) < 0) {
 		free(folder);
 		return -1;
@@ -128,8 +128,8 @@ static inline const char *stock_shell(const char *path, const char *sql)
 	size_t n;
 	FILE *pipe;
 
-	assert_true((size_t)snprintf(command, sizeof command, "sqlite3 -batch '%s' \"%s\" 2>&1",
-				     path, sql) < sizeof command);
+	assert_true((size_t)snprintf(command, sizeof command, "sqlite3 -batch '%s' \"%s\" 2>&1", path, sql) <
+		    sizeof command);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	n = fread(answer, 1, sizeof answer - 1, pipe);
@@ -143,12 +143,18 @@ static inline const char *stock_shell(const char *path, const char *sql)
 static inline int put_run(struct store *store)
 {
 	return store_put_run(store, &(struct run_row){
-		.started_ns = 1700000000u * UINT64_C(1000000000), .command = "python3 train.py",
-		.mode = "cpu",
-		.stack_source = "wakeup", .host = "here", .kernel = "6.1", .probing = "0.1",
-		.pid = 42, .hz = 99,
-		.kernel_frames = true, .cpus = 4,
-	});
+					    .started_ns = 1700000000u * UINT64_C(1000000000),
+					    .command = "python3 train.py",
+					    .mode = "cpu",
+					    .stack_source = "wakeup",
+					    .host = "here",
+					    .kernel = "6.1",
+					    .probing = "0.1",
+					    .pid = 42,
+					    .hz = 99,
+					    .kernel_frames = true,
+					    .cpus = 4,
+				    });
 }
 
 /* All but the first are of no order, so that they take room whatever is done to make them small. */
@@ -157,12 +163,17 @@ static inline int put_samples(struct store *store, unsigned n)
 	static uint64_t noise = 1;
 
 	for (unsigned i = 0; i < n; i++) {
-		int r = store_put_sample(store, &(struct sample_row){
-			.time_ns = 1700000000u * UINT64_C(1000000000) + (i > 0 ? noise >> 24 : 0), .pid = 42, .tid = 43,
-			.cpu = 1,
-			.weight = i > 0 ? noise >> 12 & 0xffffffffff : 10101010, .verdict = VERDICT_VERIFIED, .end = STACK_COMPLETE,
-			.stack = 7,
-		});
+		int r = store_put_sample(
+			store, &(struct sample_row){
+				       .time_ns = 1700000000u * UINT64_C(1000000000) + (i > 0 ? noise >> 24 : 0),
+				       .pid = 42,
+				       .tid = 43,
+				       .cpu = 1,
+				       .weight = i > 0 ? noise >> 12 & 0xffffffffff : 10101010,
+				       .verdict = VERDICT_VERIFIED,
+				       .end = STACK_COMPLETE,
+				       .stack = 7,
+			       });
 
 		noise = noise * 6364136223846793005 + 1442695040888963407;
 
@@ -239,16 +250,18 @@ static inline int become_ordinary(void)
 	if (setgroups(0, NULL) < 0)
 		return -errno;
 	return setresgid(ORDINARY_UID, ORDINARY_UID, ORDINARY_UID) < 0 ||
-	       setresuid(ORDINARY_UID, ORDINARY_UID, ORDINARY_UID) < 0 ? -errno : 0;
+			       setresuid(ORDINARY_UID, ORDINARY_UID, ORDINARY_UID) < 0
+		       ? -errno
+		       : 0;
 }
 
 /* In a child: leave with the line that went wrong. */
-#define EXPECT(condition)                                                                         \
-	do {                                                                                      \
-		if (!(condition)) {                                                               \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);           \
-			return 1;                                                                 \
-		}                                                                                 \
+#define EXPECT(condition)                                                                                              \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                \
+			return 1;                                                                                      \
+		}                                                                                                      \
 	} while (0)
 
 #endif

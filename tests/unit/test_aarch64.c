@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The unwinder as compiled for aarch64, on stacks recorded there.
  *
  * fixtures/aarch64/record.py has stepped through programs, one instruction at a
@@ -71,8 +72,8 @@ static void read_map(struct trace *trace, const char *line)
 	struct elf_file *elf;
 	int fd;
 
-	assert_int_equal(sscanf(line, "map %lx %lx %lx %63s", &source.start, &source.end,
-				&source.file_offset, name), 4);
+	assert_int_equal(sscanf(line, "map %lx %lx %lx %63s", &source.start, &source.end, &source.file_offset, name),
+			 4);
 	path = fixture_path(name);
 	source.path = trace->hide_libraries && strstr(name, ".so") ? "" : path;
 	assert_int_equal(address_space_add(trace->space, &source), 0);
@@ -94,8 +95,7 @@ static void read_code(struct trace *trace, const char *line)
 		assert_int_equal(sscanf(hex + 2 * i, "%2hhx", &trace->code[i]), 1);
 	source.end = source.start + 4096;
 	assert_int_equal(address_space_add(trace->space, &source), 0);
-	assert_int_equal(remote_open_buffer(RADDR(source.start), trace->code, sizeof trace->code,
-					    &trace->remote), 0);
+	assert_int_equal(remote_open_buffer(RADDR(source.start), trace->code, sizeof trace->code, &trace->remote), 0);
 }
 
 static void read_stack(struct trace *trace, const char *line)
@@ -232,11 +232,10 @@ static void assert_frame(const struct trace *trace, size_t i)
 	const struct native_frame *frame = &trace->native.frames[i];
 	const struct call *call = &trace->calls[trace->n_calls - i];
 
-	if (frame->pc != call->pc || frame->sp != call->sp ||
-	    frame->is_return_address != (call->kind == '>') || frame->is_trampoline != (call->kind == '*'))
-		fail_msg("at %lx: frame %zu is %lx, sp %lx, not %c%lx, sp %lx",
-			 trace->regs.value[MACHINE_REG_PC], i, frame->pc, frame->sp, call->kind, call->pc,
-			 call->sp);
+	if (frame->pc != call->pc || frame->sp != call->sp || frame->is_return_address != (call->kind == '>') ||
+	    frame->is_trampoline != (call->kind == '*'))
+		fail_msg("at %lx: frame %zu is %lx, sp %lx, not %c%lx, sp %lx", trace->regs.value[MACHINE_REG_PC], i,
+			 frame->pc, frame->sp, call->kind, call->pc, call->sp);
 }
 
 static void assert_truth(const struct trace *trace)
@@ -244,9 +243,8 @@ static void assert_truth(const struct trace *trace)
 	const struct native_stack *native = &trace->native;
 
 	if (native->end != STACK_COMPLETE || native->n_frames != trace->n_calls + 1)
-		fail_msg("at %lx: %s after %zu frames, not complete after %zu",
-			 trace->regs.value[MACHINE_REG_PC], stack_end_name(native->end), native->n_frames,
-			 trace->n_calls + 1);
+		fail_msg("at %lx: %s after %zu frames, not complete after %zu", trace->regs.value[MACHINE_REG_PC],
+			 stack_end_name(native->end), native->n_frames, trace->n_calls + 1);
 	for (size_t i = 1; i <= trace->n_calls; i++)
 		assert_frame(trace, i);
 	for (size_t i = 0; i < trace->n_calls; i++)
@@ -259,7 +257,8 @@ static void assert_register(struct trace *trace, size_t i, unsigned reg)
 	uint64_t value = 0;
 
 	if (native_register(&trace->native, i, reg, &value) != 0 || value != call->regs.value[reg])
-		fail_msg("at %lx: x%u of frame %zu is %lx, not %lx", trace->regs.value[MACHINE_REG_PC], reg, i, value, call->regs.value[reg]);
+		fail_msg("at %lx: x%u of frame %zu is %lx, not %lx", trace->regs.value[MACHINE_REG_PC], reg, i, value,
+			 call->regs.value[reg]);
 }
 
 /* What callers have in callee-saved registers, and what a signal interrupted has in all. */
@@ -290,9 +289,9 @@ static bool is_in(struct trace *trace, size_t i, const char *name)
 
 	if (strcmp(name, "*") == 0)
 		return frame->is_trampoline;
-	return address_space_resolve(trace->space, native_frame_lookup(frame), &module, &address) == 0 &&
-	       module && module_elf(module, &elf) == 0 && elf_file_symbol(elf, name, &start, &size) == 0 &&
-	       address >= start && address < start + size;
+	return address_space_resolve(trace->space, native_frame_lookup(frame), &module, &address) == 0 && module &&
+	       module_elf(module, &elf) == 0 && elf_file_symbol(elf, name, &start, &size) == 0 && address >= start &&
+	       address < start + size;
 }
 
 /* 1: the chain holds here, 0: another function runs. */
@@ -533,10 +532,10 @@ static void test_calls(void **state)
 		0xd73f0801, 0xd73f0d3f, /* blraa x0, x1; blrab x9, sp */
 	};
 	static const uint32_t others[] = {
-		0x14000000, 0x17ffffff, /* b */
-		0xd61f0000, 0xd71f0801, /* br x0; braa x0, x1 */
-		0xd65f03c0, 0xd65f0bff, /* ret, retaa */
-		0xd4000001, 0xd503201f, /* svc #0, nop */
+		0x14000000, 0x17ffffff,                /* b */
+		0xd61f0000, 0xd71f0801,                /* br x0; braa x0, x1 */
+		0xd65f03c0, 0xd65f0bff,                /* ret, retaa */
+		0xd4000001, 0xd503201f,                /* svc #0, nop */
 		0x54000000, 0xb4000000, 0, 0xffffffff, /* b.eq, cbz, data */
 	};
 
@@ -589,12 +588,18 @@ static void test_registers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls),         cmocka_unit_test(test_signatures),
-		cmocka_unit_test(test_registers),     cmocka_unit_test(test_frame_pointer),
-		cmocka_unit_test(test_no_frame_pointer), cmocka_unit_test(test_unoptimised),
-		cmocka_unit_test(test_signed),        cmocka_unit_test(test_signed_leaves),
-		cmocka_unit_test(test_shared),        cmocka_unit_test(test_library_without_cfi),
-		cmocka_unit_test(test_frame_records), cmocka_unit_test(test_with_libc),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_signatures),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_frame_pointer),
+		cmocka_unit_test(test_no_frame_pointer),
+		cmocka_unit_test(test_unoptimised),
+		cmocka_unit_test(test_signed),
+		cmocka_unit_test(test_signed_leaves),
+		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_library_without_cfi),
+		cmocka_unit_test(test_frame_records),
+		cmocka_unit_test(test_with_libc),
 		cmocka_unit_test(test_file_of_another_machine),
 	};
 

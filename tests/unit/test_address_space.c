@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_address_space.c - maps lines, carving, and modules of real processes.
  *
  * What the dynamic linker says of this process is the truth that biases and
@@ -75,8 +76,7 @@ static void lines_are_parsed(void **state)
 		{ "1000-2000 rwxp 00000000 fd:01 0 ", { 0x1000, 0x2000, 0, true, true, 0, 0, "" } },
 		{ "1000-2000 rwxp 00000000 fd:01 0", { 0x1000, 0x2000, 0, true, true, 0, 0, "" } },
 		{ "fffffffffffff000-ffffffffffffffff r--p fffffffffffff000 fd:01 0 x\\01",
-		  { 0xfffffffffffff000, UINT64_MAX, 0xfffffffffffff000, false, false, 0, 0,
-		    "x\\01" } },
+		  { 0xfffffffffffff000, UINT64_MAX, 0xfffffffffffff000, false, false, 0, 0, "x\\01" } },
 	};
 
 	(void)state;
@@ -149,9 +149,8 @@ static void describe(struct address_space *space, char *to, size_t n_bytes)
 
 	to[0] = '\0';
 	for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++)
-		at += (size_t)snprintf(to + at, n_bytes - at, "%s%llx-%llx@%llx %s",
-				       n > 0 ? ", " : "", (unsigned long long)mapping->start,
-				       (unsigned long long)mapping->end,
+		at += (size_t)snprintf(to + at, n_bytes - at, "%s%llx-%llx@%llx %s", n > 0 ? ", " : "",
+				       (unsigned long long)mapping->start, (unsigned long long)mapping->end,
 				       (unsigned long long)mapping->file_offset,
 				       mapping->module ? module_name(mapping->module) : "-");
 }
@@ -162,29 +161,22 @@ static void newer_mappings_carve_older_ones(void **state)
 		const char *lines[5];
 		const char *result;
 	} cases[] = {
-		{ { "3000-4000 r-xp 0 0:1 1 /a", "1000-2000 r-xp 0 0:1 2 /b" },
-		  "1000-2000@0 b, 3000-4000@0 a" },
-		{ { "1000-2000 r-xp 0 0:1 1 /a", "2000-3000 r-xp 1000 0:1 1 /a" },
-		  "1000-2000@0 a, 2000-3000@1000 a" },
+		{ { "3000-4000 r-xp 0 0:1 1 /a", "1000-2000 r-xp 0 0:1 2 /b" }, "1000-2000@0 b, 3000-4000@0 a" },
+		{ { "1000-2000 r-xp 0 0:1 1 /a", "2000-3000 r-xp 1000 0:1 1 /a" }, "1000-2000@0 a, 2000-3000@1000 a" },
 		/* head, tail, middle, all, exactly */
-		{ { "2000-6000 r-xp 1000 0:1 1 /a", "1000-3000 r--p 0 0:1 2 /b" },
-		  "1000-3000@0 b, 3000-6000@2000 a" },
-		{ { "2000-6000 r-xp 1000 0:1 1 /a", "5000-8000 r--p 0 0:1 2 /b" },
-		  "2000-5000@1000 a, 5000-8000@0 b" },
+		{ { "2000-6000 r-xp 1000 0:1 1 /a", "1000-3000 r--p 0 0:1 2 /b" }, "1000-3000@0 b, 3000-6000@2000 a" },
+		{ { "2000-6000 r-xp 1000 0:1 1 /a", "5000-8000 r--p 0 0:1 2 /b" }, "2000-5000@1000 a, 5000-8000@0 b" },
 		{ { "2000-6000 r-xp 1000 0:1 1 /a", "3000-4000 r--p 0 0:1 2 /b" },
 		  "2000-3000@1000 a, 3000-4000@0 b, 4000-6000@3000 a" },
-		{ { "2000-6000 r-xp 1000 0:1 1 /a", "1000-7000 r--p 0 0:1 2 /b" },
-		  "1000-7000@0 b" },
-		{ { "2000-6000 r-xp 1000 0:1 1 /a", "2000-6000 r--p 0 0:0 0 " },
-		  "2000-6000@0 -" },
+		{ { "2000-6000 r-xp 1000 0:1 1 /a", "1000-7000 r--p 0 0:1 2 /b" }, "1000-7000@0 b" },
+		{ { "2000-6000 r-xp 1000 0:1 1 /a", "2000-6000 r--p 0 0:0 0 " }, "2000-6000@0 -" },
 		/* over several, with what stands between and beyond */
-		{ { "1000-3000 r-xp 0 0:1 1 /a", "4000-5000 r-xp 0 0:1 2 /b",
-		    "6000-8000 r-xp 4000 0:1 3 /c", "2000-7000 r-xp 0 0:1 4 /d" },
+		{ { "1000-3000 r-xp 0 0:1 1 /a", "4000-5000 r-xp 0 0:1 2 /b", "6000-8000 r-xp 4000 0:1 3 /c",
+		    "2000-7000 r-xp 0 0:1 4 /d" },
 		  "1000-2000@0 a, 2000-7000@0 d, 7000-8000@5000 c" },
 		/* a loader's reservation, mapped over piece by piece */
-		{ { "1000-9000 r--p 0 0:1 1 /a", "2000-4000 r-xp 1000 0:1 1 /a",
-		    "4000-6000 r--p 3000 0:1 1 /a", "6000-8000 rw-p 4000 0:1 1 /a",
-		    "8000-9000 rw-p 0 0:0 0 " },
+		{ { "1000-9000 r--p 0 0:1 1 /a", "2000-4000 r-xp 1000 0:1 1 /a", "4000-6000 r--p 3000 0:1 1 /a",
+		    "6000-8000 rw-p 4000 0:1 1 /a", "8000-9000 rw-p 0 0:0 0 " },
 		  "1000-2000@0 a, 2000-4000@1000 a, 4000-6000@3000 a, 6000-8000@4000 a, "
 		  "8000-9000@0 -" },
 		{ { "f000-ffffffffffffffff r-xp 0 0:1 1 /a", "fffffffffffff000-ffffffffffffffff "
@@ -227,8 +219,7 @@ static void compare_with_model(struct address_space *space, const struct model_p
 		assert_non_null(mapping);
 		snprintf(name, sizeof name, "%u", model[page].owner);
 		assert_string_equal(module_name(mapping->module), name);
-		assert_int_equal(address - mapping->start + mapping->file_offset,
-				 model[page].file_offset + 0x123);
+		assert_int_equal(address - mapping->start + mapping->file_offset, model[page].file_offset + 0x123);
 		assert_int_equal(mapping->executable, model[page].executable);
 	}
 }
@@ -238,12 +229,10 @@ static bool model_add(struct model_page *model, const struct mapping_source *sou
 	bool touches_code = false, changes = false;
 
 	for (uint64_t page = source->start >> 12; page < source->end >> 12; page++) {
-		struct model_page new = { owner,
-					  source->file_offset + (page << 12) - source->start,
+		struct model_page new = { owner, source->file_offset + (page << 12) - source->start,
 					  source->executable };
 
-		changes |= model[page].owner != owner ||
-			   model[page].file_offset != new.file_offset ||
+		changes |= model[page].owner != owner || model[page].file_offset != new.file_offset ||
 			   model[page].executable != new.executable;
 		touches_code |= model[page].executable | new.executable;
 		model[page] = new;
@@ -362,9 +351,7 @@ static void names_decide_what_is_a_module(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
 		struct home home = open_home(1);
-		struct mapping_source source = {
-			.start = 0x1000, .end = 0x2000, .inode = 9, .path = cases[i].path
-		};
+		struct mapping_source source = { .start = 0x1000, .end = 0x2000, .inode = 9, .path = cases[i].path };
 		const struct mapping *mapping;
 
 		assert_int_equal(address_space_add(home.space, &source), 0);
@@ -612,13 +599,12 @@ static void free_scratch(const struct scratch *scratch)
 /* Whether the kernel lets us through /proc/PID/map_files. */
 static bool may_follow_map_files(struct home *home)
 {
-	const struct mapping *mapping =
-		address_space_find(home->space, (uintptr_t)may_follow_map_files);
+	const struct mapping *mapping = address_space_find(home->space, (uintptr_t)may_follow_map_files);
 	char link[96];
 	int fd;
 
-	snprintf(link, sizeof link, "/proc/self/map_files/%llx-%llx",
-		 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+	snprintf(link, sizeof link, "/proc/self/map_files/%llx-%llx", (unsigned long long)mapping->start,
+		 (unsigned long long)mapping->end);
 	fd = open(link, O_PATH | O_CLOEXEC);
 	closep(&fd);
 	return fd >= 0;
@@ -681,8 +667,7 @@ static void copies_from_memory_have_the_same_functions(void **state)
 	void *image;
 
 	(void)state;
-	assert_int_equal(address_space_resolve(home.space, (uintptr_t)dlsym(library, "cbrt"), &module,
-					       &address), 0);
+	assert_int_equal(address_space_resolve(home.space, (uintptr_t)dlsym(library, "cbrt"), &module, &address), 0);
 	assert_int_equal(module_elf(module, &file), 0);
 	assert_int_equal(module_copy(module, &image, &n_bytes), 0);
 	assert_int_equal(elf_file_open_memory(image, n_bytes, &copy), 0);
@@ -909,8 +894,7 @@ static const struct mapping *find_by_name(struct address_space *space, const cha
 	const struct mapping *mapping;
 
 	for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++)
-		if (mapping->module && mapping->executable &&
-		    strcmp(module_name(mapping->module), name) == 0)
+		if (mapping->module && mapping->executable && strcmp(module_name(mapping->module), name) == 0)
 			return mapping;
 	return NULL;
 }

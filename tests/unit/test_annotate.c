@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_annotate.c - sources found where they are now, and time beside their lines. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -227,7 +228,8 @@ static void test_listing(void **state)
 		 "  15.0  150 ms    20.0  200 ms     21  line 21\n"
 		 "                                   22  line 22\n"
 		 "   0.0       0    20.0  200 ms     23  line 23\n"
-		 "                                   24  line 24\n", folder);
+		 "                                   24  line 24\n",
+		 folder);
 	assert_string_equal(text, expected);
 	assert_int_equal(told.n, 1);
 	assert_int_equal(told.what, ANNOTATE_FOUND);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_apt_lists.c - apt's lists of packages, plain and compressed. */
 #include <lz4frame.h>
 #include <setjmp.h>
@@ -14,10 +15,10 @@
 #include "base/util.h"
 #include "src/cli/apt_lists.h"
 
-#define PLAIN  "example.org_dists_stable_main_binary-amd64_Packages"
+#define PLAIN "example.org_dists_stable_main_binary-amd64_Packages"
 #define PACKED PLAIN ".lz4"
-#define OURS   "00112233445566778899aabbccddeeff00112233"
-#define OTHER  "ffeeddccbbaa99887766554433221100ffeeddcc"
+#define OURS "00112233445566778899aabbccddeeff00112233"
+#define OTHER "ffeeddccbbaa99887766554433221100ffeeddcc"
 
 static const char list[] = "Package: shape\nSource: shapes (1.2)\nDescription: Build-Ids: " OURS "\n\n"
 			   "Package: shapes-dbg\nVersion: 1.2\nBuild-Ids: " OTHER " " OURS "\nSection: debug\n\n"

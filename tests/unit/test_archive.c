@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_archive.c - recordings made of others, what is said of them, and damage of every kind. */
 #include "tests/unit/store_fixture.h"
 
@@ -32,7 +33,11 @@ static int append_row(void *data, int n, char **values, char **names)
 
 	(void)names;
 	for (int i = 0; i < n; i++)
-		snprintf(to + strlen(to), 4096 - strlen(to), "%s%s", i > 0 ? "|" : *to ? "\n" : "", values[i] ? values[i] : "");
+		snprintf(to + strlen(to), 4096 - strlen(to), "%s%s",
+			 i > 0 ? "|"
+			 : *to ? "\n"
+			       : "",
+			 values[i] ? values[i] : "");
 	return 0;
 }
 
@@ -71,50 +76,93 @@ static void put_names(struct store *store, int64_t shift)
 {
 	assert_int_equal(store_put_module(store, &(struct module_row){ 1 + shift, "/lib/a.so", "0102" }), 0);
 	assert_int_equal(store_put_module(store, &(struct module_row){ 2 + shift, "/lib/unused.so", NULL }), 0);
-	assert_int_equal(store_put_function(store, &(struct function_row){
-		.function = 1 + shift, .name = "main", .kind = FRAME_PYTHON, .file = "x.py", .first_line = 3 }), 0);
-	assert_int_equal(store_put_function(store, &(struct function_row){
-		.function = 2 + shift, .name = "inner", .kind = FRAME_NATIVE, .module = 1 + shift }), 0);
-	assert_int_equal(store_put_function(store, &(struct function_row){
-		.function = 3 + shift, .name = "nobody calls it", .kind = FRAME_NATIVE, .module = 2 + shift }), 0);
+	assert_int_equal(store_put_function(store, &(struct function_row){ .function = 1 + shift,
+									   .name = "main",
+									   .kind = FRAME_PYTHON,
+									   .file = "x.py",
+									   .first_line = 3 }),
+			 0);
+	assert_int_equal(store_put_function(store, &(struct function_row){ .function = 2 + shift,
+									   .name = "inner",
+									   .kind = FRAME_NATIVE,
+									   .module = 1 + shift }),
+			 0);
+	assert_int_equal(store_put_function(store, &(struct function_row){ .function = 3 + shift,
+									   .name = "nobody calls it",
+									   .kind = FRAME_NATIVE,
+									   .module = 2 + shift }),
+			 0);
 }
 
 /* A Python function that calls a native one, inlined twice; and a place of which nothing is known. */
 static void put_tree(struct store *store, int64_t shift)
 {
-	assert_int_equal(store_put_frame(store, &(struct frame_row){
-		.frame = 1 + shift, .kind = FRAME_PYTHON, .function = 1 + shift, .line = 5, .has_address = true, .address = 8 }), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){
-		.frame = 2 + shift, .kind = FRAME_NATIVE, .function = 2 + shift, .module = 1 + shift, .has_address = true,
-		.address = 16, .inlined_into = FIRST_INLINED + shift }), 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 1 + shift,
+								     .kind = FRAME_PYTHON,
+								     .function = 1 + shift,
+								     .line = 5,
+								     .has_address = true,
+								     .address = 8 }),
+			 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 2 + shift,
+								     .kind = FRAME_NATIVE,
+								     .function = 2 + shift,
+								     .module = 1 + shift,
+								     .has_address = true,
+								     .address = 16,
+								     .inlined_into = FIRST_INLINED + shift }),
+			 0);
 	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 3 + shift, .kind = FRAME_NATIVE }), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){
-		.frame = FIRST_INLINED + shift, .kind = FRAME_NATIVE, .function = 2 + shift, .module = 1 + shift,
-		.inlined_into = FIRST_INLINED + 1 + shift }), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){
-		.frame = FIRST_INLINED + 1 + shift, .kind = FRAME_NATIVE, .function = 2 + shift, .module = 1 + shift, .line = 7 }), 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = FIRST_INLINED + shift,
+								     .kind = FRAME_NATIVE,
+								     .function = 2 + shift,
+								     .module = 1 + shift,
+								     .inlined_into = FIRST_INLINED + 1 + shift }),
+			 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = FIRST_INLINED + 1 + shift,
+								     .kind = FRAME_NATIVE,
+								     .function = 2 + shift,
+								     .module = 1 + shift,
+								     .line = 7 }),
+			 0);
 	assert_int_equal(store_put_stack(store, &(struct stack_row){ 1 + shift, 0, 1 + shift, 0 }), 0);
 	assert_int_equal(store_put_stack(store, &(struct stack_row){ 2 + shift, 1 + shift, 2 + shift, 1 }), 0);
 	assert_int_equal(store_put_stack(store, &(struct stack_row){ 3 + shift, 1 + shift, 3 + shift, 1 }), 0);
-	assert_int_equal(store_put_stack(store, &(struct stack_row){ 4 + shift, 0, 2 + shift, 0 }), 0); /* no sample leads to it */
+	assert_int_equal(store_put_stack(store, &(struct stack_row){ 4 + shift, 0, 2 + shift, 0 }),
+			 0); /* no sample leads to it */
 }
 
 static void put_sampled(struct store *store, const struct made *made)
 {
 	uint64_t start_ns = (STARTED + made->at_s) * SECOND;
 
-	assert_int_equal(store_put_process(store, &(struct process_row){
-		.pid = made->pid, .parent_pid = 1, .name = "python3", .command = made->command, .started_ns = start_ns }), 0);
-	assert_int_equal(store_put_thread(store, &(struct thread_row){
-		.pid = made->pid, .tid = made->pid + 1, .name = "worker", .started_ns = start_ns }), 0);
+	assert_int_equal(store_put_process(store, &(struct process_row){ .pid = made->pid,
+									 .parent_pid = 1,
+									 .name = "python3",
+									 .command = made->command,
+									 .started_ns = start_ns }),
+			 0);
+	assert_int_equal(store_put_thread(store, &(struct thread_row){ .pid = made->pid,
+								       .tid = made->pid + 1,
+								       .name = "worker",
+								       .started_ns = start_ns }),
+			 0);
 	for (unsigned i = 0; i < 6; i++) {
 		int64_t stack = i % 3 == 2 ? 0 : 2 + i % 3 + made->shift;
 
-		assert_int_equal(store_put_sample(store, &(struct sample_row){
-			.time_ns = start_ns + i * SECOND / 7, .pid = made->pid, .tid = made->pid + 1, .cpu = i, .weight = 100 + i,
-			.verdict = VERDICT_EXACT, .end = STACK_COMPLETE, .stack = stack, .gil = (enum answer)(i % 3),
-			.gc = ANSWER_NO }), 0);
-		assert_int_equal(store_put_total(store, &(struct total_row){ made->pid, made->pid + 1, stack, 1, 100 + i }), 0);
+		assert_int_equal(store_put_sample(store, &(struct sample_row){ .time_ns = start_ns + i * SECOND / 7,
+									       .pid = made->pid,
+									       .tid = made->pid + 1,
+									       .cpu = i,
+									       .weight = 100 + i,
+									       .verdict = VERDICT_EXACT,
+									       .end = STACK_COMPLETE,
+									       .stack = stack,
+									       .gil = (enum answer)(i % 3),
+									       .gc = ANSWER_NO }),
+				 0);
+		assert_int_equal(
+			store_put_total(store, &(struct total_row){ made->pid, made->pid + 1, stack, 1, 100 + i }), 0);
 	}
 }
 
@@ -125,14 +173,27 @@ static void make(const char *path, const struct made *made)
 
 	assert_int_equal(store_create(path, NULL, &store), 0);
 	assert_int_equal(store_begin(store), 0);
-	assert_int_equal(store_put_run(store, &(struct run_row){
-		.started_ns = start_ns, .command = made->command, .mode = made->mode ? made->mode : "cpu", .stack_source = "bpf",
-		.host = made->host, .kernel = "6.1", .probing = "0.1", .pid = made->pid, .hz = 99, .cpus = 4 }), 0);
+	assert_int_equal(store_put_run(store, &(struct run_row){ .started_ns = start_ns,
+								 .command = made->command,
+								 .mode = made->mode ? made->mode : "cpu",
+								 .stack_source = "bpf",
+								 .host = made->host,
+								 .kernel = "6.1",
+								 .probing = "0.1",
+								 .pid = made->pid,
+								 .hz = 99,
+								 .cpus = 4 }),
+			 0);
 	put_names(store, made->shift);
 	put_tree(store, made->shift);
 	put_sampled(store, made);
-	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){
-		.module = 1 + made->shift, .address = 5, .holds = "anchor", .below_cfa = 16, .agreed = 3, .tries = 3 }), 0);
+	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){ .module = 1 + made->shift,
+											   .address = 5,
+											   .holds = "anchor",
+											   .below_cfa = 16,
+											   .agreed = 3,
+											   .tries = 3 }),
+			 0);
 	assert_int_equal(store_put_pause(store, &(struct pause_row){ start_ns + 1, start_ns + 2 * SECOND }), 0);
 	assert_int_equal(store_put_counter(store, "samples", 6), 0);
 	assert_int_equal(store_put_counter(store, "lost", 2), 0);
@@ -189,21 +250,24 @@ static void test_compact(void **state)
 	make(path, &(struct made){ "here", "python3 a.py", NULL, 42, 0, 100 });
 	snprintf(before, sizeof before, "%s", answer(path, sampled_sql));
 	change(path, "CREATE TABLE mine(x, y); INSERT INTO mine VALUES(1, x'00ff'), ('two', NULL);"
-			  " CREATE VIEW seen AS SELECT x FROM mine");
+		     " CREATE VIEW seen AS SELECT x FROM mine");
 	assert_int_equal(copy(&path, 1, names.out, true, &result), 0);
 	expect_sound(names.out);
 	assert_int_equal(result.n_samples, 6);
 	assert_string_equal(answer(names.out, sampled_sql), before);
 	/* what no sample leads to is gone, frames of inlining keep their range, and others' tables are there */
-	assert_string_equal(answer(names.out, "SELECT count(*) FROM stack; SELECT count(*) FROM function;"
-							    " SELECT path FROM module; SELECT count(*), sum(frame >= 1 << 32) FROM frame"),
+	assert_string_equal(answer(names.out,
+				   "SELECT count(*) FROM stack; SELECT count(*) FROM function;"
+				   " SELECT path FROM module; SELECT count(*), sum(frame >= 1 << 32) FROM frame"),
 			    "3\n2\n/lib/a.so\n5|2");
 	assert_string_equal(answer(names.out, "SELECT x, hex(y) FROM mine; SELECT count(*) FROM seen"),
 			    "1|00FF\ntwo|\n2");
-	assert_string_equal(answer(names.out, "SELECT clean, ended - started FROM run; SELECT count(*) FROM pause;"
-							    " SELECT tries FROM anchor_location;"
-							    " SELECT count(*) FROM sqlite_schema WHERE name LIKE '%copy%' OR name = 'run_process'"),
-			    "1|9.0\n1\n3\n0");
+	assert_string_equal(
+		answer(names.out,
+		       "SELECT clean, ended - started FROM run; SELECT count(*) FROM pause;"
+		       " SELECT tries FROM anchor_location;"
+		       " SELECT count(*) FROM sqlite_schema WHERE name LIKE '%copy%' OR name = 'run_process'"),
+		"1|9.0\n1\n3\n0");
 }
 
 static void test_two_parts_of_one_process(void **state)
@@ -218,17 +282,21 @@ static void test_two_parts_of_one_process(void **state)
 	assert_int_equal(copy(paths, 2, out, false, &result), 0);
 	assert_int_equal(result.n_moved, 0);
 	expect_sound(out);
-	assert_string_equal(answer(out, "SELECT count(*), min(pid), max(pid) FROM process; SELECT count(*) FROM thread"),
-			    "1|42|42\n1");
+	assert_string_equal(
+		answer(out, "SELECT count(*), min(pid), max(pid) FROM process; SELECT count(*) FROM thread"),
+		"1|42|42\n1");
 	/* equal rows are one, but for a place of which nothing is known */
 	assert_string_equal(answer(out, "SELECT count(*) FROM module; SELECT count(*) FROM function;"
-					     " SELECT count(*) FROM frame; SELECT count(*) FROM stack"), "1\n2\n6\n4");
+					" SELECT count(*) FROM frame; SELECT count(*) FROM stack"),
+			    "1\n2\n6\n4");
 	assert_string_equal(answer(out, "SELECT run, pid, was FROM run_process; SELECT run, started FROM run"),
 			    "1|42|42\n2|42|42\n1|1700000010.0\n2|1700000000.0");
-	assert_string_equal(answer(out, "SELECT count(*), count(DISTINCT timestamp) FROM sample;"
-					     " SELECT sum(later < earlier) FROM (SELECT timestamp AS later, lag(timestamp) OVER (ORDER BY"
-					     " rowid) AS earlier FROM sample); SELECT value FROM counter WHERE name IN ('lost', 'samples')"),
-			    "12|12\n0\n4\n12");
+	assert_string_equal(
+		answer(out,
+		       "SELECT count(*), count(DISTINCT timestamp) FROM sample;"
+		       " SELECT sum(later < earlier) FROM (SELECT timestamp AS later, lag(timestamp) OVER (ORDER BY"
+		       " rowid) AS earlier FROM sample); SELECT value FROM counter WHERE name IN ('lost', 'samples')"),
+		"12|12\n0\n4\n12");
 }
 
 static void test_two_processes_of_one_number(void **state)
@@ -247,7 +315,8 @@ static void test_two_processes_of_one_number(void **state)
 			    "1|42|42\n2|10000042|42\n3|20000042|42");
 	assert_string_equal(answer(out, "SELECT pid, tid, count(*) FROM sample GROUP BY 1, 2"),
 			    "42|43|6\n10000042|10000043|6\n20000042|20000043|6");
-	assert_string_equal(answer(out, "SELECT count(*) FROM thread NATURAL JOIN (SELECT DISTINCT pid, tid FROM sample)"), "3");
+	assert_string_equal(
+		answer(out, "SELECT count(*) FROM thread NATURAL JOIN (SELECT DISTINCT pid, tid FROM sample)"), "3");
 	/* what was merged can be merged again */
 	assert_int_equal(copy((const char *const[]){ out, paths[1] }, 2, names.again, false, &result), 0);
 	expect_sound(names.again);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_asyncio.c - the tasks of event loops that are not here, read from images of their memory.
  *
  * The images are those that fuzz/make_asyncio_corpus.py makes of fuzz/tasks.py, which has the truth: what each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Threads stopped and let go: registers, and that no signal is lost or made. */
 #include <errno.h>
 #include <setjmp.h>

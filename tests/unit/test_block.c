@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_block.c - samples into bytes and back, whatever they are; and what is damaged is not let in. */
 #include <errno.h>
 #include <math.h>
@@ -28,9 +29,9 @@ static struct sample_row sound_row(void)
 
 static bool is_same(const struct sample_row *a, const struct sample_row *b)
 {
-	return store_time(a->time_ns) == store_time(b->time_ns) && a->pid == b->pid && a->tid == b->tid && a->cpu == b->cpu &&
-	       a->weight == b->weight && a->verdict == b->verdict && a->end == b->end && a->stack == b->stack &&
-	       a->gil == b->gil && a->gc == b->gc && a->state == b->state;
+	return store_time(a->time_ns) == store_time(b->time_ns) && a->pid == b->pid && a->tid == b->tid &&
+	       a->cpu == b->cpu && a->weight == b->weight && a->verdict == b->verdict && a->end == b->end &&
+	       a->stack == b->stack && a->gil == b->gil && a->gc == b->gc && a->state == b->state;
 }
 
 static int setup(void **state)
@@ -110,9 +111,17 @@ static void the_ends_of_the_ranges(void **state)
 
 	for (size_t i = 0; i < 4; i++)
 		rows[i] = sound_row();
-	rows[1] = (struct sample_row){ .time_ns = INT64_MAX - 1000, .pid = INT32_MAX, .tid = INT32_MAX, .cpu = UINT32_MAX,
-				       .weight = INT64_MAX, .stack = INT64_MAX - 1, .verdict = VERDICT_PYTHON,
-				       .end = STACK_FRAME_LIMIT, .gil = ANSWER_YES, .gc = ANSWER_YES, .state = STATE_BLOCKED };
+	rows[1] = (struct sample_row){ .time_ns = INT64_MAX - 1000,
+				       .pid = INT32_MAX,
+				       .tid = INT32_MAX,
+				       .cpu = UINT32_MAX,
+				       .weight = INT64_MAX,
+				       .stack = INT64_MAX - 1,
+				       .verdict = VERDICT_PYTHON,
+				       .end = STACK_FRAME_LIMIT,
+				       .gil = ANSWER_YES,
+				       .gc = ANSWER_YES,
+				       .state = STATE_BLOCKED };
 	rows[2] = (struct sample_row){ .time_ns = 1 };
 	round_trip(*state, rows, 4);
 	round_trip(*state, rows + 1, 1);
@@ -140,11 +149,11 @@ static void times_are_what_a_timestamp_shows(void **state)
 static void times_of_version_1_are_nanoseconds(void **state)
 {
 	static const uint8_t bytes[] = {
-		1, 0x32, 0xd4, 0xb0, 0xab,                      /* version, checksum */
-		3, 10, 8, 1, 2, 5, 3,                           /* rows, lengths of columns */
-		0xe8, 0x07, 0, 0xd0, 0x0f, 1, 1, 0, 2, 1,       /* from 1000 ns on, by rows, in steps of 1000: 0, +1, -1 */
-		1, 1, 0, 42, 1, 0, 43, 0, 0, 5, 0,              /* one thread, CPU 0, weight 5 */
-		1, 1, 0, 7, 0, 1, 0, 0,                         /* stack 7, no flags */
+		1,    0x32, 0xd4, 0xb0, 0xab,                 /* version, checksum */
+		3,    10,   8,    1,    2,    5, 3,           /* rows, lengths of columns */
+		0xe8, 0x07, 0,    0xd0, 0x0f, 1, 1,  0, 2, 1, /* from 1000 ns on, by rows, in steps of 1000: 0, +1, -1 */
+		1,    1,    0,    42,   1,    0, 43, 0, 0, 5, 0, /* one thread, CPU 0, weight 5 */
+		1,    1,    0,    7,    0,    1, 0,  0,          /* stack 7, no flags */
 	};
 	static const uint64_t times[] = { 2000, 3001, 4000 };
 	CLEANUP(block_done) struct block block = { 0 };
@@ -156,7 +165,8 @@ static void times_of_version_1_are_nanoseconds(void **state)
 	assert_int_equal(block.n_rows, 3);
 	for (size_t i = 0; i < 3; i++) {
 		block_row(&block, i, &row);
-		assert_true(row.time_ns == times[i] && row.pid == 42 && row.tid == 43 && row.stack == 7 && row.weight == 5);
+		assert_true(row.time_ns == times[i] && row.pid == 42 && row.tid == 43 && row.stack == 7 &&
+			    row.weight == 5);
 	}
 }
 
@@ -244,14 +254,10 @@ static void a_column_at_a_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BLOCK_TEST(what_goes_in_comes_out),
-		BLOCK_TEST(the_ends_of_the_ranges),
-		BLOCK_TEST(times_are_what_a_timestamp_shows),
-		BLOCK_TEST(times_of_version_1_are_nanoseconds),
-		BLOCK_TEST(regular_samples_are_small),
-		BLOCK_TEST(what_no_sample_has_is_refused),
-		BLOCK_TEST(each_flipped_bit_is_noticed),
-		BLOCK_TEST(a_column_at_a_time),
+		BLOCK_TEST(what_goes_in_comes_out),           BLOCK_TEST(the_ends_of_the_ranges),
+		BLOCK_TEST(times_are_what_a_timestamp_shows), BLOCK_TEST(times_of_version_1_are_nanoseconds),
+		BLOCK_TEST(regular_samples_are_small),        BLOCK_TEST(what_no_sample_has_is_refused),
+		BLOCK_TEST(each_flipped_bit_is_noticed),      BLOCK_TEST(a_column_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

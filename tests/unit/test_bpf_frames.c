@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_bpf_frames.c - the program that runs in the kernel, on images of interpreters' memory.
  *
  * What it records must lead to the same frames as reading that memory does, for each release
@@ -336,7 +337,8 @@ static void fields_that_lie_together_are_read_at_once(void **state)
 	struct python_layout apart = bpf_here.layout;
 
 	(void)state;
-	apart.interpreter_span = (uint32_t)(apart.interpreter_threads + (int32_t)sizeof(uint64_t) - apart.interpreter_start);
+	apart.interpreter_span = (uint32_t)(apart.interpreter_threads + (int32_t)sizeof(uint64_t) -
+					    apart.interpreter_start);
 	assert_true(apart.interpreter_span < bpf_here.layout.interpreter_span);
 	assert_fewer_readings(&apart);
 }
@@ -402,8 +404,8 @@ static void only_what_cannot_wait_calls_the_reader(void **state)
 		{ true, 0x7fff0000, false },
 		{ true, 0x7fff0000ull + MAX_STACK_BYTES, false },
 		{ true, 0x7fff0000ull + MAX_STACK_BYTES + 1, true }, /* another stack */
-		{ true, 0x7fff0000 - 1, true },	      /* deeper than what is copied */
-		{ true, 0xffffc90000000000, true },   /* in the kernel */
+		{ true, 0x7fff0000 - 1, true },                      /* deeper than what is copied */
+		{ true, 0xffffc90000000000, true },                  /* in the kernel */
 	};
 
 	(void)state;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_cache.c - what was found out about a module is found again, by its owner alone, and never believed blindly. */
 #include <dirent.h>
 #include <errno.h>
@@ -23,12 +24,13 @@
 #include "tests/unit/shell.h"
 
 /* Functions enough to be worth a file, and an inlined one. */
-static const char program[] = "#define F(n) int f##n(int x); __attribute__((noinline)) int f##n(int x) { return inner(x) + n; }\n"
-			      "#define G(n) F(n##0) F(n##1) F(n##2) F(n##3) F(n##4) F(n##5) F(n##6) F(n##7)\n"
-			      "#define H(n) G(n##0) G(n##1) G(n##2) G(n##3) G(n##4) G(n##5) G(n##6) G(n##7)\n"
-			      "static inline __attribute__((always_inline)) int inner(int x)\n"
-			      "{ __asm__ volatile(\"nop; nop\"); return x * 3; }\n"
-			      "H(1) H(2) H(3) H(4) H(5)\n";
+static const char program[] =
+	"#define F(n) int f##n(int x); __attribute__((noinline)) int f##n(int x) { return inner(x) + n; }\n"
+	"#define G(n) F(n##0) F(n##1) F(n##2) F(n##3) F(n##4) F(n##5) F(n##6) F(n##7)\n"
+	"#define H(n) G(n##0) G(n##1) G(n##2) G(n##3) G(n##4) G(n##5) G(n##6) G(n##7)\n"
+	"static inline __attribute__((always_inline)) int inner(int x)\n"
+	"{ __asm__ volatile(\"nop; nop\"); return x * 3; }\n"
+	"H(1) H(2) H(3) H(4) H(5)\n";
 
 enum { MAX_TEXT = 1 << 15 };
 
@@ -46,8 +48,9 @@ static int make_files(void **state)
 	if (!mkdtemp(folder) || write_in(folder, "a.c", program) < 0)
 		return -1;
 	snprintf(cache_path, sizeof cache_path, "%s/cache", folder);
-	return run("cc -O2 -g -shared -fPIC -Wl,--build-id a.c -o plain.so && objcopy --compress-debug-sections=zlib plain.so packed.so && "
-		   "cc -O2 -shared -fPIC -Wl,--build-id a.c -o bare.so && cc -O2 -shared -fPIC -Wl,--build-id=none a.c -o nameless.so");
+	return run(
+		"cc -O2 -g -shared -fPIC -Wl,--build-id a.c -o plain.so && objcopy --compress-debug-sections=zlib plain.so packed.so && "
+		"cc -O2 -shared -fPIC -Wl,--build-id a.c -o bare.so && cc -O2 -shared -fPIC -Wl,--build-id=none a.c -o nameless.so");
 }
 
 static int remove_files(void **state)
@@ -67,8 +70,9 @@ static int make_cache(void **state)
 static void put_symbol(char *to, size_t *used, const struct symbol *symbol)
 {
 	*used += (size_t)snprintf(to + *used, MAX_TEXT - *used, "%s %s %s:%d %llx %d %d\n", symbol->name,
-				  symbol->linkage ? symbol->linkage : "-", symbol->file ? symbol->file : "-", symbol->line,
-				  (unsigned long long)symbol->start, (int)symbol->role, symbol->is_offset);
+				  symbol->linkage ? symbol->linkage : "-", symbol->file ? symbol->file : "-",
+				  symbol->line, (unsigned long long)symbol->start, (int)symbol->role,
+				  symbol->is_offset);
 	assert_true(*used < MAX_TEXT);
 }
 
@@ -333,7 +337,9 @@ static void folders_of_others_are_not_used(void **state)
 	is_refused(-EPERM);
 	assert_int_equal(run("chmod 707 cache/probing"), 0);
 	is_refused(-EPERM);
-	assert_int_equal(run("chmod 700 cache/probing cache/probing/names && mv cache/probing moved && ln -s ../moved cache/probing"), 0);
+	assert_int_equal(
+		run("chmod 700 cache/probing cache/probing/names && mv cache/probing moved && ln -s ../moved cache/probing"),
+		0);
 	is_refused(-ENOTDIR);
 	assert_int_equal(run("rm cache/probing && mv moved cache/probing"), 0);
 	assert_true(find_only(path));
@@ -391,7 +397,8 @@ static void nothing_is_made_in_a_home_of_others(void **state)
 	(void)symbol_cache_open(&cache);
 	assert_int_not_equal(run("test -e home/.cache/probing"), 0);
 	if (!is_there)
-		assert_int_equal(run("rmdir -p --ignore-fail-on-non-empty /var/cache/probing/names"), 0); /* where root goes then */
+		assert_int_equal(run("rmdir -p --ignore-fail-on-non-empty /var/cache/probing/names"),
+				 0); /* where root goes then */
 }
 
 static void names_lead_nowhere_else(void **state)
@@ -415,10 +422,14 @@ static void the_oldest_go(void **state)
 	struct symbol_sources sources;
 
 	(void)state;
-	assert_int_equal(run("mkdir -m 700 cache/probing cache/probing/names && cd cache/probing/names && for i in 1 2 3 4 5 6; do truncate -s 50M aa-$i && "
-			     "touch -d \"$i hours ago\" aa-$i; done"), 0);
+	assert_int_equal(
+		run("mkdir -m 700 cache/probing cache/probing/names && cd cache/probing/names && for i in 1 2 3 4 5 6; do truncate -s 50M aa-$i && "
+		    "touch -d \"$i hours ago\" aa-$i; done"),
+		0);
 	look_in_folder("packed.so", true, true, text, &sources);
-	assert_int_equal(run("cd cache/probing/names && test -e aa-1 -a -e aa-2 -a -e aa-3 -a ! -e aa-4 -a ! -e aa-5 -a ! -e aa-6"), 0);
+	assert_int_equal(
+		run("cd cache/probing/names && test -e aa-1 -a -e aa-2 -a -e aa-3 -a ! -e aa-4 -a ! -e aa-5 -a ! -e aa-6"),
+		0);
 	look_in_folder("packed.so", true, false, text, &sources);
 	assert_true(sources.is_cached);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a filter lets through, refuses and kills for, each in a child of ours. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,8 @@ enum { NO_FILTERS = 77 };
 
 /* Calls that the tests make of their own beside those of calls_basic. */
 static const struct call_rule own[] = {
-	ALLOW_IF(openat, CALL_EQUALS, 2, O_RDONLY), ALLOW_IF(dup3, CALL_WITH_BITS, 2, O_CLOEXEC),
+	ALLOW_IF(openat, CALL_EQUALS, 2, O_RDONLY),
+	ALLOW_IF(dup3, CALL_WITH_BITS, 2, O_CLOEXEC),
 };
 
 static int install(enum call_verdict otherwise, bool all_threads)
@@ -72,7 +74,8 @@ static bool is_refused(long result)
 
 static int make_what_has_no_rule(void)
 {
-	return is_refused(syscall(SYS_socket, 1, 1, 0)) && is_refused(syscall(SYS_mkdirat, AT_FDCWD, "/tmp", 0)) ? 0 : 1;
+	return is_refused(syscall(SYS_socket, 1, 1, 0)) && is_refused(syscall(SYS_mkdirat, AT_FDCWD, "/tmp", 0)) ? 0
+														 : 1;
 }
 
 static void test_refuses_what_has_no_rule(void **state)
@@ -200,12 +203,9 @@ static void test_takes_no_more_than_fits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refuses_what_has_no_rule),
-		cmocka_unit_test(test_kills_for_what_is_never_needed),
-		cmocka_unit_test(test_judges_by_arguments),
-		cmocka_unit_test(test_lets_nobody_make_code),
-		cmocka_unit_test(test_holds_for_all_threads),
-		cmocka_unit_test(test_takes_no_more_than_fits),
+		cmocka_unit_test(test_refuses_what_has_no_rule), cmocka_unit_test(test_kills_for_what_is_never_needed),
+		cmocka_unit_test(test_judges_by_arguments),      cmocka_unit_test(test_lets_nobody_make_code),
+		cmocka_unit_test(test_holds_for_all_threads),    cmocka_unit_test(test_takes_no_more_than_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

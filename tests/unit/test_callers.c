@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_callers.c - what is believed of a program that is looked at too late.
  *
  * The program is made here: two functions call a third by turns, for times that are known.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture.c - sampling real processes from attach to the end. */
 #include "record_target.h"
 
@@ -81,8 +82,7 @@ static void find_text(uint64_t *ret_start, uint64_t *ret_end)
 
 	assert_int_equal(read_file("/proc/self/maps", 1 << 20, &maps, NULL), 0);
 	for (char *line = strtok(maps, "\n"); line; line = strtok(NULL, "\n"))
-		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && start <= (uintptr_t)burn &&
-		    (uintptr_t)burn < end) {
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && start <= (uintptr_t)burn && (uintptr_t)burn < end) {
 			*ret_start = start;
 			*ret_end = end;
 			return;
@@ -111,8 +111,7 @@ static void test_samples_match_cpu_time(void **state)
 	drain(capture, look_at, &looks);
 
 	for (int i = 0; i < 3; i++)
-		assert_plausible(*tally_of(&looks.tally, target.page->tids[i]),
-				 after[i] - before[i], usual.hz);
+		assert_plausible(*tally_of(&looks.tally, target.page->tids[i]), after[i] - before[i], usual.hz);
 	assert_int_equal(looks.tally.n, 3);
 	assert_true(looks.n_user > looks.tally.n_samples * 9 / 10);
 	assert_true(looks.n_in_text > looks.tally.n_samples * 9 / 10);
@@ -202,8 +201,7 @@ static void run_on_command(struct target_page *page)
 		while (load(&page->command) < 2)
 			for (volatile int i = 0; i < 100000; i++)
 				;
-		execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done",
-		      NULL);
+		execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", NULL);
 		_exit(1);
 	}
 	if (child < 0 || !dlopen("libresolv.so.2", RTLD_NOW))
@@ -245,8 +243,7 @@ static void follow(const struct capture_event *event, void *data)
 	case CAPTURE_SAMPLE:
 		story->n_thread += event->tid == story->thread;
 		if (event->pid == story->child)
-			++*(story->child_executed ? &story->n_child_after_exec
-						  : &story->n_child_before_exec);
+			++*(story->child_executed ? &story->n_child_after_exec : &story->n_child_before_exec);
 		break;
 	case CAPTURE_FORK:
 		if (event->pid == story->pid) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_decode.c - raw records, made here word by word. */
 #include <errno.h>
 #include <setjmp.h>
@@ -184,7 +185,8 @@ static void test_sample_with_record(void **state)
 	assert_int_equal(((const uint32_t *)event.sample.raw)[2], 0x33333333);
 	assert_int_equal(event.sample.stack_bytes, 16);
 	/* Its length leads beyond the end. */
-	((uint32_t *)draft.bytes)[(sizeof(struct perf_event_header) + 4 * sizeof(uint64_t) + sizeof(uint64_t)) / 4] = 4000;
+	((uint32_t *)draft.bytes)[(sizeof(struct perf_event_header) + 4 * sizeof(uint64_t) + sizeof(uint64_t)) / 4] =
+		4000;
 	assert_int_equal(record_decode(seal(&draft), format, &event), -EBADMSG);
 }
 
@@ -440,7 +442,8 @@ static void test_samples_at_switches(void **state)
 	for (uint64_t period = 1; period < 100000; period *= 9) {
 		whole_sample(&draft);
 		memcpy(draft.bytes + sizeof(struct perf_event_header) + 32, &period, sizeof period);
-		assert_int_equal(record_decode((void *)draft.bytes, RECORD_HAS_CHAIN | RECORD_TELLS_SWITCHES, &event), 1);
+		assert_int_equal(record_decode((void *)draft.bytes, RECORD_HAS_CHAIN | RECORD_TELLS_SWITCHES, &event),
+				 1);
 		assert_int_equal(event.sample.is_switch, period < 10000);
 		assert_int_equal(event.sample.weight, period < 10000 ? 0 : period);
 		assert_int_equal(record_decode((void *)draft.bytes, RECORD_HAS_CHAIN, &event), 1);
@@ -469,8 +472,7 @@ static void test_origin_and_time(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct perf_event_header *record =
-			i ? whole_sample(&draft) : mmap2(&draft, 0, "/x");
+		struct perf_event_header *record = i ? whole_sample(&draft) : mmap2(&draft, 0, "/x");
 
 		assert_int_equal(record_origin(record, &origin), 0);
 		assert_int_equal(origin.id, ID);

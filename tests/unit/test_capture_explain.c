@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_explain.c - what is refused, and what is said then. */
 #include "record_target.h"
 
@@ -29,7 +30,8 @@ static void test_sentences(void **state)
 		struct explain_facts facts;
 		const char *words;
 	} cases[] = {
-		{ -EACCES, { .paranoid = 3 },
+		{ -EACCES,
+		  { .paranoid = 3 },
 		  "perf_event_paranoid is 3: run `sysctl kernel.perf_event_paranoid=2` as root, or "
 		  "run probing as root" },
 		{ -EACCES, { .paranoid = 3, .has_perfmon = true }, "CAP_PERFMON is not enough: run `sysctl" },
@@ -38,18 +40,19 @@ static void test_sentences(void **state)
 		{ -EPERM, { .paranoid = 2, .has_seccomp_filter = true }, "--cap-add PERFMON" },
 		{ -ENOSYS, { .has_seccomp_filter = true }, "seccomp" },
 		{ -ENOSYS, { .paranoid = 2 }, "CONFIG_PERF_EVENTS" },
-		{ -EACCES, { .pid = 7, .paranoid = 2, .uid = 1000, .target_is_foreign = true },
+		{ -EACCES,
+		  { .pid = 7, .paranoid = 2, .uid = 1000, .target_is_foreign = true },
 		  "process 7 belongs to uid 0 and you are uid 1000" },
 		{ -EACCES, { .paranoid = 2, .target_is_foreign = true }, "or as root, or give it CAP_PERFMON" },
-		{ -EACCES, { .pid = 7, .paranoid = 4, .uid = 1000, .target_is_foreign = true },
+		{ -EACCES,
+		  { .pid = 7, .paranoid = 4, .uid = 1000, .target_is_foreign = true },
 		  "process 7 belongs to uid 0 and you are uid 1000: run probing as that user or as root" },
-		{ -EACCES, { .pid = 7, .paranoid = 2, .target_is_protected = true },
-		  "process 7 is protected" },
-		{ -EACCES, { .has_perfmon = true, .in_user_namespace = true, .paranoid = 3 },
-		  "user namespace" },
+		{ -EACCES, { .pid = 7, .paranoid = 2, .target_is_protected = true }, "process 7 is protected" },
+		{ -EACCES, { .has_perfmon = true, .in_user_namespace = true, .paranoid = 3 }, "user namespace" },
 		{ -EPERM, { .has_perfmon = true, .paranoid = 2 }, "lockdown" },
 		{ -ESRCH, { .pid = 7 }, "no process 7" },
-		{ -EMFILE, { .n_threads = 200, .n_cpus = 2, .n_descriptors_allowed = 100 },
+		{ -EMFILE,
+		  { .n_threads = 200, .n_cpus = 2, .n_descriptors_allowed = 100 },
 		  "at most 100 are allowed: run `ulimit -n 466`" },
 		{ -ENFILE, { .pid = 7 }, "fs.file-max" },
 		{ -ENOBUFS, { .mlock_kib = 516 }, "perf_event_mlock_kb is 516" },
@@ -270,8 +273,7 @@ static int attach_to_protected(pid_t unused)
 	kill(child, SIGKILL);
 	if (r != -EACCES && r != -EPERM)
 		return 2;
-	return strstr(text, "protected") || strstr(text, "perf_event_paranoid") ||
-		       strstr(text, "seccomp") ? 0 : 3;
+	return strstr(text, "protected") || strstr(text, "perf_event_paranoid") || strstr(text, "seccomp") ? 0 : 3;
 }
 
 static void test_protected_process(void **state)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_instant.c - memory of a thread that stands still is as of its sample.
  *
  * The target counts in a variable on its stack, and then in memory that we share. The sample has the first as

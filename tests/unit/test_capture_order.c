@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_order.c - rings in ordinary memory, and the order over several. */
 #include <errno.h>
 #include <setjmp.h>
@@ -55,8 +56,7 @@ static void write_record(struct writer *writer, uint64_t time, uint64_t number, 
 		words[1 + i] = number;
 	words[1 + n_words + 1] = time;
 	for (size_t i = 0; i < header.size / 8; i++)
-		memcpy(&writer->data[(writer->control.data_head + i * 8) % RING_BYTES], &words[i],
-		       8);
+		memcpy(&writer->data[(writer->control.data_head + i * 8) % RING_BYTES], &words[i], 8);
 	writer->control.data_head += header.size;
 }
 
@@ -148,8 +148,8 @@ static void test_the_next_record_can_be_looked_at(void **state)
 	assert_null(merge_peek(&merge, 0));
 	write_record(&writers[0], 91, n_whole + 2, 1);
 	write_record(&writers[0], 92, n_whole + 3, 1);
-	writers[0].data[(writers[0].control.data_head - 48 + offsetof(struct perf_event_header, size)) %
-			RING_BYTES] = 0xff;
+	writers[0].data[(writers[0].control.data_head - 48 + offsetof(struct perf_event_header, size)) % RING_BYTES] =
+		0xff;
 	assert_true(merge_begin(&merge, 100));
 	assert_next(&merge, n_whole + 2);
 	assert_null(merge_peek(&merge, 0));
@@ -262,9 +262,16 @@ static void test_cpu_lists(void **state)
 		{ "0-3\n", 0, 4, 0, 3 },
 		{ "0-1,8,10-11", 0, 5, 0, 11 },
 		{ "5-5", 0, 1, 5, 5 },
-		{ "", -EINVAL }, { "\n", -EINVAL }, { "a", -EINVAL }, { "3-1", -EINVAL },
-		{ "1,", -EINVAL }, { "1 2", -EINVAL }, { "-1", -EINVAL }, { "65536", -EINVAL },
-		{ "0-99999999999999999999", -EINVAL }, { "0-65535,0-65535", -EINVAL },
+		{ "", -EINVAL },
+		{ "\n", -EINVAL },
+		{ "a", -EINVAL },
+		{ "3-1", -EINVAL },
+		{ "1,", -EINVAL },
+		{ "1 2", -EINVAL },
+		{ "-1", -EINVAL },
+		{ "65536", -EINVAL },
+		{ "0-99999999999999999999", -EINVAL },
+		{ "0-65535,0-65535", -EINVAL },
 	};
 
 	(void)state;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_races.c - threads that come and go while we attach, and losses. */
 #include "record_target.h"
 
@@ -6,7 +7,10 @@
 #include "src/capture/capture_private.h"
 
 static const struct capture_options fast = {
-	.hz = 1999, .stack_bytes = 512, .ring_bytes = 512 << 10, .no_wakeup = true,
+	.hz = 1999,
+	.stack_bytes = 512,
+	.ring_bytes = 512 << 10,
+	.no_wakeup = true,
 };
 
 static void *burn(void *argument)
@@ -186,8 +190,8 @@ static void test_burst_of_threads_during_attach(void **state)
 	for (unsigned i = 0; i < 8; i++)
 		attach_during_burst(i * 400, &burst);
 	print_message("%llu samples of %.0f expected; %u late events, %u of them retired\n",
-		      (unsigned long long)burst.n_samples,
-		      (double)burst.cpu_ns * 1e-9 * fast.hz, burst.n_late, burst.n_retired);
+		      (unsigned long long)burst.n_samples, (double)burst.cpu_ns * 1e-9 * fast.hz, burst.n_late,
+		      burst.n_retired);
 }
 
 static void *burn_shortly(void *argument)
@@ -357,11 +361,13 @@ static void sum_losses(const struct capture_event *event, void *data)
 }
 
 /* Rings that hold three samples are read so seldom that most are lost. */
-static struct capture *lose(struct target *target, bool with_counter, struct losses *losses,
-			    uint64_t *ret_cpu_ns)
+static struct capture *lose(struct target *target, bool with_counter, struct losses *losses, uint64_t *ret_cpu_ns)
 {
 	const struct capture_options options = {
-		.hz = 4999, .stack_bytes = 16384, .ring_bytes = 64 << 10, .no_wakeup = true,
+		.hz = 4999,
+		.stack_bytes = 16384,
+		.ring_bytes = 64 << 10,
+		.no_wakeup = true,
 	};
 	struct capture *capture;
 	uint64_t before;
@@ -430,7 +436,10 @@ static void test_losses_by_records_alone(void **state)
 static void test_losses_of_new_threads(void **state)
 {
 	const struct capture_options options = {
-		.hz = 4999, .stack_bytes = 16384, .ring_bytes = 16 << 10, .no_wakeup = true,
+		.hz = 4999,
+		.stack_bytes = 16384,
+		.ring_bytes = 16 << 10,
+		.no_wakeup = true,
 	};
 	struct target target = target_start(run_grandparent);
 	struct capture_counts counts;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_switches.c - threads that come and go: each time is told, once, by whatever tells of it.
  *
  * Held against what the kernel counts of each thread anyway: how often it left because it waited, and how often though it
@@ -150,8 +151,11 @@ static void note_switch(struct history *history, const struct capture_event *eve
 	bool is_out = event->change.is_out;
 
 	if (!history->is_known)
-		*history = (struct history){ .tid = history->tid, .is_known = true, .runs = is_out,
-					     .since_ns = event->time_ns, .first_ns = event->time_ns };
+		*history = (struct history){ .tid = history->tid,
+					     .is_known = true,
+					     .runs = is_out,
+					     .since_ns = event->time_ns,
+					     .first_ns = event->time_ns };
 	assert_true(may_lose || history->runs == is_out);
 	assert_true(event->time_ns >= history->since_ns);
 	*(is_out ? &history->on_ns : &history->off_ns) += event->time_ns - history->since_ns;
@@ -242,11 +246,13 @@ static void play(enum capture_source source, bool by_program)
 	assert_int_equal(seen.n_ended, N_BRIEF);
 	for (size_t i = 0; i < N_THREADS; i++) {
 		const struct history *history = &seen.threads[i];
-		uint64_t waited = after[i].waited - before[i].waited, preempted = after[i].preempted - before[i].preempted;
+		uint64_t waited = after[i].waited - before[i].waited,
+			 preempted = after[i].preempted - before[i].preempted;
 
 		print_message("waited %llu times, counted %llu; preempted %llu, counted %llu; %u stacks\n",
 			      (unsigned long long)history->n_waited, (unsigned long long)waited,
-			      (unsigned long long)history->n_preempted, (unsigned long long)preempted, history->n_stacks);
+			      (unsigned long long)history->n_preempted, (unsigned long long)preempted,
+			      history->n_stacks);
 		assert_in_range(history->n_waited, waited, waited + uncounted[i]);
 		assert_in_range(history->n_preempted, preempted, preempted + uncounted[i]);
 		assert_int_equal(history->on_ns + history->off_ns, history->last_ns - history->first_ns);
@@ -277,7 +283,8 @@ static void what_finds_no_room_is_counted(void **state)
 	wait_for(&target.page->ready, N_THREADS);
 	capture = attach(SOURCE_BPF, target.pid);
 	if (capture_switch_refusal(capture) < 0) {
-		print_message("skipped: no program tells of switches here: %s\n", strerror(-capture_switch_refusal(capture)));
+		print_message("skipped: no program tells of switches here: %s\n",
+			      strerror(-capture_switch_refusal(capture)));
 		capture_free(capture);
 		target_end(&target);
 		skip();
@@ -285,12 +292,14 @@ static void what_finds_no_room_is_counted(void **state)
 	for (size_t i = 0; i < N_THREADS; i++)
 		seen.threads[i].tid = target.page->tids[i];
 	for (size_t i = 0; i < N_THREADS; i++)
-		n_left -= counts_of(target.pid, target.page->tids[i]).waited + counts_of(target.pid, target.page->tids[i]).preempted;
+		n_left -= counts_of(target.pid, target.page->tids[i]).waited +
+			  counts_of(target.pid, target.page->tids[i]).preempted;
 	store(&target.page->command, TOO_MANY_TURNS);
 	wait_for(&target.page->ready, N_THREADS + 2);
 	sleep_ms(20);
 	for (size_t i = 0; i < N_THREADS; i++)
-		n_left += counts_of(target.pid, target.page->tids[i]).waited + counts_of(target.pid, target.page->tids[i]).preempted;
+		n_left += counts_of(target.pid, target.page->tids[i]).waited +
+			  counts_of(target.pid, target.page->tids[i]).preempted;
 	capture_stop(capture);
 	drain(capture, look_at, &seen);
 	capture_read_counts(capture, &counts);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_system_wide.c - more threads than events: all processors are sampled, and others' samples dropped. */
 #include "record_target.h"
 

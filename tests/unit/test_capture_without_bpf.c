@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_capture_without_bpf.c - a build without programs for the kernel records all the same, and says what it lacks. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is described, and what a connection gets of it: also one that may not write, and an older file. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +84,8 @@ static void what_a_row_is_stands_in_the_file(void **state)
 
 	(void)state;
 	assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE type IN ('table', 'view')"
-				    " AND sql NOT LIKE '%(' || char(10) || '  -- %'"), 0);
+				    " AND sql NOT LIKE '%(' || char(10) || '  -- %'"),
+			 0);
 	assert_int_equal(number(db, "SELECT count(*) FROM hot_function"), 0);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -99,7 +101,8 @@ static void a_reader_gets_schemas(void **state)
 	assert_int_equal(number(db, "SELECT count(*) FROM python.backtrace"), 0);
 	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.tables WHERE remarks IS NULL"), 0);
 	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.columns WHERE remarks IS NULL"), 0);
-	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.columns WHERE table_name = 'stack_path'"), 3);
+	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.columns WHERE table_name = 'stack_path'"),
+			 3);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
@@ -117,9 +120,13 @@ static void an_older_file_gets_temporary_views(void **state)
 	assert_int_equal(catalogue_register(db), SQLITE_OK);
 	assert_int_equal(number(db, "SELECT count(*) FROM thread_time"), 0);
 	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'main'"
-				    " AND table_name = 'thread_time' AND remarks LIKE 'The time of each thread%'"), 1);
-	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.tables WHERE table_name IN ('gil', 'timeline')"), 0);
-	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.columns WHERE table_name = 'thread_time'"), 8);
+				    " AND table_name = 'thread_time' AND remarks LIKE 'The time of each thread%'"),
+			 1);
+	assert_int_equal(
+		number(db, "SELECT count(*) FROM information_schema.tables WHERE table_name IN ('gil', 'timeline')"),
+		0);
+	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.columns WHERE table_name = 'thread_time'"),
+			 8);
 	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.columns WHERE table_name = 'broken'"), 0);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -133,9 +140,13 @@ static void another_database_gets_information_alone(void **state)
 	assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
 	run(db, "CREATE TABLE mine(x INTEGER NOT NULL, y)");
 	assert_int_equal(catalogue_register(db), SQLITE_OK);
-	assert_int_equal(number(db, "SELECT count(*) FROM information_schema.tables WHERE table_schema <> 'information_schema'"), 1);
-	assert_int_equal(number(db, "SELECT ordinal_position FROM information_schema.columns WHERE column_name = 'y'"), 2);
-	assert_int_equal(number(db, "SELECT is_nullable = 'NO' FROM information_schema.columns WHERE column_name = 'x'"), 1);
+	assert_int_equal(
+		number(db, "SELECT count(*) FROM information_schema.tables WHERE table_schema <> 'information_schema'"),
+		1);
+	assert_int_equal(number(db, "SELECT ordinal_position FROM information_schema.columns WHERE column_name = 'y'"),
+			 2);
+	assert_int_equal(
+		number(db, "SELECT is_nullable = 'NO' FROM information_schema.columns WHERE column_name = 'x'"), 1);
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 

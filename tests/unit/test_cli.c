@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The program as a user meets it: exit statuses, sentences, files that appear
  * whole or not at all. Runs the built binary in an empty folder. */
 #include <dirent.h>
@@ -48,8 +49,13 @@ static const char samples_sql[] = "INSERT INTO stack_total VALUES(7, 7, 2, 3, 30
 static void put_sample(const char *path)
 {
 	const struct sample_row row = {
-		.time_ns = UINT64_C(1700000000500000000), .pid = 7, .tid = 7, .weight = 10000000,
-		.verdict = VERDICT_VERIFIED, .end = STACK_COMPLETE, .stack = 2,
+		.time_ns = UINT64_C(1700000000500000000),
+		.pid = 7,
+		.tid = 7,
+		.weight = 10000000,
+		.verdict = VERDICT_VERIFIED,
+		.end = STACK_COMPLETE,
+		.stack = 2,
 	};
 	struct store *store = NULL;
 
@@ -178,8 +184,7 @@ static void run_with(const char *line, const char *in, const char *out, struct r
 		int in_fd = open(in ? in : "/dev/null", O_RDONLY);
 		int to_fd = out ? open(out, O_WRONLY | O_CREAT, 0666) : out_fd;
 
-		if (in_fd < 0 || to_fd < 0 || dup2(in_fd, 0) < 0 || dup2(to_fd, 1) < 0 ||
-		    dup2(err_fd, 2) < 0)
+		if (in_fd < 0 || to_fd < 0 || dup2(in_fd, 0) < 0 || dup2(to_fd, 1) < 0 || dup2(err_fd, 2) < 0)
 			_exit(99);
 		execv(program, words);
 		_exit(98);
@@ -205,8 +210,10 @@ static void expect(const char *line, int status, const char *out, const char *er
 
 /* ---- Tests: arguments ---- */
 
-static const char *const verb_names[] = { "record", "backtrace", "list", "symbolize", "top", "flamegraph", "report", "annotate", "sql", "tables", "info", "export",
-					  "compact", "merge", "inject", "detach", "eval", "doctor", "help" };
+static const char *const verb_names[] = { "record",     "backtrace", "list",     "symbolize", "top",
+					  "flamegraph", "report",    "annotate", "sql",       "tables",
+					  "info",       "export",    "compact",  "merge",     "inject",
+					  "detach",     "eval",      "doctor",   "help" };
 
 static void help_is_data(void **state)
 {
@@ -234,8 +241,7 @@ static void wrong_arguments_are_64(void **state)
 {
 	(void)state;
 	expect("", EXIT_USAGE, NULL, "Usage: probing VERB");
-	expect("flamegrph", EXIT_USAGE, NULL,
-	       "probing: there is no verb flamegrph; did you mean flamegraph?\n");
+	expect("flamegrph", EXIT_USAGE, NULL, "probing: there is no verb flamegrph; did you mean flamegraph?\n");
 	expect("xyzzy", EXIT_USAGE, NULL, "probing: there is no verb xyzzy; see probing --help\n");
 	expect("help reprot", EXIT_USAGE, NULL, "did you mean report?");
 	expect("--nonsense", EXIT_USAGE, NULL, "there is no option --nonsense");
@@ -345,13 +351,11 @@ static void outputs_fail_with_a_sentence(void **state)
 	expect("flamegraph -o /dev/null", EXIT_OK, NULL, "wrote /dev/null");
 	run_with("report", NULL, "/dev/full", &run);
 	assert_int_equal(run.status, EXIT_IO);
-	assert_string_equal(run.err,
-			    "probing: writing standard output failed: No space left on device\n");
+	assert_string_equal(run.err, "probing: writing standard output failed: No space left on device\n");
 	run_done(&run);
 	run_with("sql 'SELECT 1'", NULL, "/dev/full", &run);
 	assert_int_equal(run.status, EXIT_IO);
-	assert_string_equal(run.err,
-			    "probing: writing standard output failed: No space left on device\n");
+	assert_string_equal(run.err, "probing: writing standard output failed: No space left on device\n");
 	run_done(&run);
 	run_with("--help", NULL, "/dev/full", &run);
 	assert_int_equal(run.status, EXIT_IO);
@@ -403,7 +407,8 @@ static void sql_mistakes_are_65(void **state)
 	expect("sql 'SELECT nmae FROM function'", EXIT_BAD_DATA, NULL,
 	       "probing: line 1, column 8: no such column: nmae (did you mean name?)\n");
 	expect("sql 'SELECT 1 FROM functoin'", EXIT_BAD_DATA, NULL, "(did you mean function?)\n");
-	expect("sql 'DELETE FROM stack_total'", EXIT_BAD_DATA, NULL, "which is only read here: with --write it may be\n");
+	expect("sql 'DELETE FROM stack_total'", EXIT_BAD_DATA, NULL,
+	       "which is only read here: with --write it may be\n");
 	/* Even where SQLite itself would: another file. */
 	expect("sql 'ATTACH \"made.db\" AS x; CREATE TABLE x.t(y)'", EXIT_BAD_DATA, NULL, "probing: ");
 	assert_int_equal(access("made.db", F_OK), -1);

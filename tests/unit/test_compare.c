@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_compare.c - which functions are the same, which runs a sample is of, what rules say, and what is written of it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,8 @@ static sqlite3 *make_db(const char *more)
 
 static int32_t python(struct made_profile *made, const char *name, const char *file, int line)
 {
-	return made_frame(made, (struct profile_frame){ .kind = FRAME_PYTHON, .name = name, .file = file, .line = line });
+	return made_frame(made,
+			  (struct profile_frame){ .kind = FRAME_PYTHON, .name = name, .file = file, .line = line });
 }
 
 static int add(struct compare *compare, enum side side, const struct made_profile *made, const char *more, char *why)
@@ -187,10 +189,18 @@ static void test_native_names(void **state)
 	char why[256];
 
 	(void)state;
-	made_total(&base, 7, 7, made_stack(&base, -1, made_frame(&base, (struct profile_frame){ .kind = FRAME_NATIVE,
-		   .name = "libx.so.1+0x12a0", .module = "/lib/libx.so.1" })), 50);
-	made_total(&head, 7, 7, made_stack(&head, -1, made_frame(&head, (struct profile_frame){ .kind = FRAME_NATIVE,
-		   .name = "libx.so.2+0x77", .module = "/usr/lib/libx.so.2" })), 50);
+	made_total(&base, 7, 7,
+		   made_stack(&base, -1,
+			      made_frame(&base, (struct profile_frame){ .kind = FRAME_NATIVE,
+									.name = "libx.so.1+0x12a0",
+									.module = "/lib/libx.so.1" })),
+		   50);
+	made_total(&head, 7, 7,
+		   made_stack(&head, -1,
+			      made_frame(&head, (struct profile_frame){ .kind = FRAME_NATIVE,
+									.name = "libx.so.2+0x77",
+									.module = "/usr/lib/libx.so.2" })),
+		   50);
 	assert_int_equal(add(compare, SIDE_BASE, &base, "", why), 0);
 	assert_int_equal(add(compare, SIDE_HEAD, &head, "", why), 0);
 	assert_int_equal(compare_compute(compare), 0);
@@ -203,24 +213,23 @@ static void test_native_names(void **state)
 
 /* ---- Runs ---- */
 
+/* clang-format off */
 #define BENCH_RUN_TABLE \
 	"CREATE TABLE bench_run(bench_run INTEGER PRIMARY KEY, run INTEGER, command TEXT, started REAL, wall REAL, user REAL," \
 	" sys REAL, max_rss INTEGER, exit_status INTEGER);"
+/* clang-format on */
 
 static const char two_runs[] =
 	"INSERT INTO run VALUES(2, 110, 114, 'app', 8, 'cpu', 99, 'here', '6.1', '3.11.2', 4);"
 	"CREATE TABLE run_process(run INTEGER, pid INTEGER, was INTEGER);"
-	"INSERT INTO run_process VALUES(1, 7, 7), (2, 8, 8);"
-	BENCH_RUN_TABLE
+	"INSERT INTO run_process VALUES(1, 7, 7), (2, 8, 8);" BENCH_RUN_TABLE
 	"INSERT INTO bench_run VALUES(1, 1, 'app', 100, 1.5, NULL, NULL, NULL, 0), (2, NULL, 'app', 103, 1.25, 1, 0.1, 4096, 0),"
 	" (3, 2, 'app', 110, 3, NULL, NULL, NULL, 0);";
 
-static const char timed_run[] =
-	BENCH_RUN_TABLE
+static const char timed_run[] = BENCH_RUN_TABLE
 	"INSERT INTO bench_run VALUES(1, 1, 'app', 100, 1.5, NULL, NULL, NULL, 0), (2, NULL, 'app', 103, 1.5, 1, 0.1, 4096, 0);";
 
-static const char slower_run[] =
-	BENCH_RUN_TABLE
+static const char slower_run[] = BENCH_RUN_TABLE
 	"INSERT INTO bench_run VALUES(1, 1, 'app', 100, 9, NULL, NULL, NULL, 0), (2, NULL, 'app', 109, 9, 1, 0.1, 4096, 0);";
 
 static void test_runs_of_one_file(void **state)
@@ -252,8 +261,8 @@ static void test_runs_of_one_file(void **state)
 static void test_what_cannot_be_compared(void **state)
 {
 	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ 0 });
-	CLEANUP(compare_freep) struct compare *counted =
-		new_compare(&(struct compare_options){ .per = PER_COUNTER, .counter = "requests" });
+	CLEANUP(compare_freep)
+	struct compare *counted = new_compare(&(struct compare_options){ .per = PER_COUNTER, .counter = "requests" });
 	struct made_profile made = { 0 };
 	char why[256];
 
@@ -261,9 +270,12 @@ static void test_what_cannot_be_compared(void **state)
 	one_function(&made, "f", "f.py", 10);
 	assert_int_equal(add(compare, SIDE_BASE, &made, "DELETE FROM run", why), -EBADMSG);
 	assert_int_equal(add(compare, SIDE_BASE, &made, "INSERT INTO run(run) VALUES(2)", why), -EBADMSG);
-	assert_int_equal(add(compare, SIDE_BASE, &made, "INSERT INTO run(run) VALUES(2);"
+	assert_int_equal(add(compare, SIDE_BASE, &made,
+			     "INSERT INTO run(run) VALUES(2);"
 			     "CREATE TABLE run_process(run INTEGER, pid INTEGER, was INTEGER);"
-			     "INSERT INTO run_process VALUES(1, 7, 7), (2, 7, 7);", why), -EDOM);
+			     "INSERT INTO run_process VALUES(1, 7, 7), (2, 7, 7);",
+			     why),
+			 -EDOM);
 	assert_non_null(strstr(why, "process 7"));
 	assert_int_equal(add(counted, SIDE_BASE, &made, two_runs, why), -EDOM);
 	assert_non_null(strstr(why, "requests"));
@@ -276,15 +288,16 @@ static void test_what_cannot_be_compared(void **state)
 
 static void test_by_a_counter(void **state)
 {
-	CLEANUP(compare_freep) struct compare *compare =
-		new_compare(&(struct compare_options){ .per = PER_COUNTER, .counter = "requests" });
+	CLEANUP(compare_freep)
+	struct compare *compare = new_compare(&(struct compare_options){ .per = PER_COUNTER, .counter = "requests" });
 	struct made_profile made = { 0 };
 	char why[256], text[32];
 
 	(void)state;
 	one_function(&made, "f", "f.py", 10); /* 100 ms of 50 requests */
 	assert_int_equal(add(compare, SIDE_BASE, &made, "", why), 0);
-	assert_int_equal(add(compare, SIDE_HEAD, &made, "UPDATE counter SET value = 25 WHERE name = 'requests'", why), 0);
+	assert_int_equal(add(compare, SIDE_HEAD, &made, "UPDATE counter SET value = 25 WHERE name = 'requests'", why),
+			 0);
 	assert_int_equal(compare_compute(compare), 0);
 	assert_near(row_of(compare, "f")->self.base, 0.002);
 	assert_near(row_of(compare, "f")->self.head, 0.004);
@@ -321,7 +334,8 @@ static bool allow_list(const void *data, const char *what)
 	return data && strstr(data, what) != NULL;
 }
 
-static enum outcome judge(const struct compare *compare, const char *text, const char *allowed, struct compare_verdict *ret)
+static enum outcome judge(const struct compare *compare, const char *text, const char *allowed,
+			  struct compare_verdict *ret)
 {
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
 	struct compare_rule rule;
@@ -435,8 +449,10 @@ static void add_made(struct compare *compare, enum side side, const struct made_
 	int32_t in_main = made_stack(&made, -1, python(&made, "main", "m.py", 1));
 	char why[256];
 
-	made_total(&made, 7, 7, made_stack(&made, in_main, python(&made, "f", "f.py", 1)), (uint64_t)run->f * run->times);
-	made_total(&made, 7, 7, made_stack(&made, in_main, python(&made, "g", "g.py", 1)), (uint64_t)run->g * run->times);
+	made_total(&made, 7, 7, made_stack(&made, in_main, python(&made, "f", "f.py", 1)),
+		   (uint64_t)run->f * run->times);
+	made_total(&made, 7, 7, made_stack(&made, in_main, python(&made, "g", "g.py", 1)),
+		   (uint64_t)run->g * run->times);
 	made_total(&made, 7, 7, in_main, (uint64_t)run->main * run->times);
 	assert_int_equal(add(compare, side, &made, "", why), 0);
 	made_done(&made);
@@ -550,7 +566,8 @@ static void test_new_by_the_rest(void **state)
 
 static void test_another_machine(void **state)
 {
-	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
+	CLEANUP(compare_freep)
+	struct compare *compare = multi_db_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
 
 	(void)state;
@@ -566,14 +583,31 @@ static void test_too_few_runs(void **state)
 	(void)state;
 	assert_true(compare->by_count);
 	assert_int_equal(judge(compare, "self(func=f)>+5%", NULL, NULL), OUTCOME_CANNOT_TELL);
-	assert_int_not_equal(judge(compare, "self(func=f)>+1%", "runs", NULL), OUTCOME_REGRESSED); /* 100 samples say little */
+	assert_int_not_equal(judge(compare, "self(func=f)>+1%", "runs", NULL),
+			     OUTCOME_REGRESSED); /* 100 samples say little */
 }
 
 static void test_what_is_no_rule(void **state)
 {
-	static const char *const wrong[] = { "", "self", "self>+5%", "self()>+5%", "self(func=)>+5%", "self(func=f>+5%", "slef(func=f)>+5%",
-		"total", "total>", "total>5", "total>+5%%", "total>-5%", "total>nan%", "wall(func=f)>+5%", "self(file=a.py)>+5%",
-		"self(file=a,file=b)>+5%", "any(func=f)", "lost<5%", "new-hot>x%" };
+	static const char *const wrong[] = { "",
+					     "self",
+					     "self>+5%",
+					     "self()>+5%",
+					     "self(func=)>+5%",
+					     "self(func=f>+5%",
+					     "slef(func=f)>+5%",
+					     "total",
+					     "total>",
+					     "total>5",
+					     "total>+5%%",
+					     "total>-5%",
+					     "total>nan%",
+					     "wall(func=f)>+5%",
+					     "self(file=a.py)>+5%",
+					     "self(file=a,file=b)>+5%",
+					     "any(func=f)",
+					     "lost<5%",
+					     "new-hot>x%" };
 	struct compare_rule rule;
 	char why[256];
 
@@ -633,8 +667,10 @@ static int write_junit(const struct compare *compare, FILE *out)
 static void test_hostile_names(void **state)
 {
 	static const char name[] = "x|</code>`*_\"&']]>\n\033[31m\xff;\\";
-	static write_function *const all[] = { write_text, write_markdown, write_junit, write_svg, compare_write_json, compare_write_github,
-					       compare_write_hyperfine, compare_write_go };
+	static write_function *const all[] = {
+		write_text,           write_markdown,          write_junit,     write_svg, compare_write_json,
+		compare_write_github, compare_write_hyperfine, compare_write_go
+	};
 	CLEANUP(compare_freep) struct compare *compare = new_compare(&(struct compare_options){ .stacks = true });
 	char why[256];
 
@@ -644,7 +680,9 @@ static void test_hostile_names(void **state)
 
 		one_function(&made, name, "/a/b|c<d>.py", 100 + 100 * i);
 		assert_int_equal(add(compare, (enum side)i, &made,
-				     i ? "UPDATE run SET host = 'a|b<c>' || char(10) || '# x', command = '<!-- `'" : "", why), 0);
+				     i ? "UPDATE run SET host = 'a|b<c>' || char(10) || '# x', command = '<!-- `'" : "",
+				     why),
+				 0);
 		made_done(&made);
 	}
 	assert_int_equal(compare_compute(compare), 0);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_compare_stats.c - estimates, against numbers known from tables and against chance itself. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -278,18 +279,12 @@ static void test_too_many_runs(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_student),
-		cmocka_unit_test(test_corrections),
-		cmocka_unit_test(test_all_deals),
-		cmocka_unit_test(test_none_before),
-		cmocka_unit_test(test_counts_alone),
-		cmocka_unit_test(test_few_runs_go_by_their_spread),
-		cmocka_unit_test(test_false_alarms),
-		cmocka_unit_test(test_false_alarms_of_many),
-		cmocka_unit_test(test_intervals),
-		cmocka_unit_test(test_too_many_runs),
-		cmocka_unit_test(test_odds_of_counts),
-		cmocka_unit_test(test_intervals_of_odds),
+		cmocka_unit_test(test_student),        cmocka_unit_test(test_corrections),
+		cmocka_unit_test(test_all_deals),      cmocka_unit_test(test_none_before),
+		cmocka_unit_test(test_counts_alone),   cmocka_unit_test(test_few_runs_go_by_their_spread),
+		cmocka_unit_test(test_false_alarms),   cmocka_unit_test(test_false_alarms_of_many),
+		cmocka_unit_test(test_intervals),      cmocka_unit_test(test_too_many_runs),
+		cmocka_unit_test(test_odds_of_counts), cmocka_unit_test(test_intervals_of_odds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

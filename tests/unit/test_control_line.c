@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_control_line.c - commands in the bytes of a FIFO. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_core_file.c - what core files tell: of ones that were made by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,9 +62,9 @@ static void test_damaged_ones_are_refused(void **state)
 		const char *name;
 		int error;
 	} examples[] = {
-		{ "no_thread", -ENODATA }, { "short_thread", -EBADMSG }, { "short_who", -EBADMSG },
-		{ "too_many_files", -EBADMSG }, { "countless_files", -EBADMSG }, { "huge_pages", -EBADMSG },
-		{ "files_twice", -EBADMSG }, { "notes_past_the_file", -EBADMSG }, { "there_is_none", -ENOENT },
+		{ "no_thread", -ENODATA },      { "short_thread", -EBADMSG },        { "short_who", -EBADMSG },
+		{ "too_many_files", -EBADMSG }, { "countless_files", -EBADMSG },     { "huge_pages", -EBADMSG },
+		{ "files_twice", -EBADMSG },    { "notes_past_the_file", -EBADMSG }, { "there_is_none", -ENOENT },
 	};
 
 	(void)state;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_cpython.c - reading real interpreters that say themselves what is true.
  *
  * A script parks its threads in known stacks and prints what the interpreter
@@ -236,7 +237,8 @@ static void check_lines(const struct interpreter *interpreter)
 			int line;
 
 			assert_int_equal(fscanf(script.output, "%d", &line), 1);
-			assert_int_equal(line_at((unsigned)layout.field[LINES], table, n_bytes, first_line, offset), line);
+			assert_int_equal(line_at((unsigned)layout.field[LINES], table, n_bytes, first_line, offset),
+					 line);
 		}
 		check_columns(script.output, &layout, table, n_bytes, first_line);
 		n_codes++;
@@ -280,17 +282,16 @@ static void test_damaged_lines(void **state)
 }
 
 /* Functions made and dropped again and again at the same address: never a name of before. */
-static const char reused[] =
-	"import os, sys\n"
-	"def run(i):\n"
-	"    space = {'turn': turn}\n"
-	"    exec('def f%d():\\n    turn(%d)\\n' % (i, i), space)\n"
-	"    space['f%d' % i]()\n"
-	"def turn(i):\n"
-	"    sys.stdout.write('%d f%d\\n' % (os.getpid(), i))\n"
-	"    sys.stdout.flush()\n"
-	"    sys.stdin.readline()\n"
-	"for i in range(1000): run(i % 7)\n";
+static const char reused[] = "import os, sys\n"
+			     "def run(i):\n"
+			     "    space = {'turn': turn}\n"
+			     "    exec('def f%d():\\n    turn(%d)\\n' % (i, i), space)\n"
+			     "    space['f%d' % i]()\n"
+			     "def turn(i):\n"
+			     "    sys.stdout.write('%d f%d\\n' % (os.getpid(), i))\n"
+			     "    sys.stdout.flush()\n"
+			     "    sys.stdin.readline()\n"
+			     "for i in range(1000): run(i % 7)\n";
 
 static void check_reused(const struct interpreter *interpreter)
 {
@@ -338,34 +339,33 @@ static void test_reused(void **state)
  * Three phases, each told by a line "tid of main, tid of worker", and ended by one of ours: the
  * worker computes while the main thread waits; both wait; both wait within a collection.
  */
-static const char states[] =
-	"import ctypes, gc, os, sys, threading, weakref\n"
-	"gc.disable()\n"
-	"SYS_gettid = {'x86_64': 186, 'aarch64': 178}[os.uname()[4]]\n"
-	"def tid(): return ctypes.CDLL(None).syscall(SYS_gettid)\n"
-	"worker, ready, gate = [0], threading.Event(), threading.Event()\n"
-	"busy = [True]\n"
-	"def work():\n"
-	"    worker[0] = tid()\n"
-	"    ready.set()\n"
-	"    while busy[0]: pass\n"
-	"    gate.wait()\n"
-	"thread = threading.Thread(target=work)\n"
-	"thread.daemon = True\n"
-	"thread.start()\n"
-	"ready.wait()\n"
-	"def turn():\n"
-	"    os.write(1, ('%d %d\\n' % (os.getpid(), worker[0])).encode())\n"
-	"    os.read(0, 1)\n"
-	"turn()\n"
-	"busy[0] = False\n"
-	"turn()\n"
-	"class Ring(object): pass\n"
-	"ring = Ring()\n"
-	"ring.ring = ring\n"
-	"watch = weakref.ref(ring, lambda _: turn())\n"
-	"del ring\n"
-	"gc.collect()\n";
+static const char states[] = "import ctypes, gc, os, sys, threading, weakref\n"
+			     "gc.disable()\n"
+			     "SYS_gettid = {'x86_64': 186, 'aarch64': 178}[os.uname()[4]]\n"
+			     "def tid(): return ctypes.CDLL(None).syscall(SYS_gettid)\n"
+			     "worker, ready, gate = [0], threading.Event(), threading.Event()\n"
+			     "busy = [True]\n"
+			     "def work():\n"
+			     "    worker[0] = tid()\n"
+			     "    ready.set()\n"
+			     "    while busy[0]: pass\n"
+			     "    gate.wait()\n"
+			     "thread = threading.Thread(target=work)\n"
+			     "thread.daemon = True\n"
+			     "thread.start()\n"
+			     "ready.wait()\n"
+			     "def turn():\n"
+			     "    os.write(1, ('%d %d\\n' % (os.getpid(), worker[0])).encode())\n"
+			     "    os.read(0, 1)\n"
+			     "turn()\n"
+			     "busy[0] = False\n"
+			     "turn()\n"
+			     "class Ring(object): pass\n"
+			     "ring = Ring()\n"
+			     "ring.ring = ring\n"
+			     "watch = weakref.ref(ring, lambda _: turn())\n"
+			     "del ring\n"
+			     "gc.collect()\n";
 
 static struct py_state state_of(struct python_target *target, pid_t tid)
 {
@@ -481,9 +481,9 @@ static void test_thread_titles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_python), cmocka_unit_test(test_damaged_lines),
-		cmocka_unit_test(test_lines),      cmocka_unit_test(test_parked),
-		cmocka_unit_test(test_reused),     cmocka_unit_test(test_states),
+		cmocka_unit_test(test_not_python),    cmocka_unit_test(test_damaged_lines),
+		cmocka_unit_test(test_lines),         cmocka_unit_test(test_parked),
+		cmocka_unit_test(test_reused),        cmocka_unit_test(test_states),
 		cmocka_unit_test(test_thread_titles),
 	};
 

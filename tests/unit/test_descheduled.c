@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_descheduled.c - what rings tell of a thread's comings and goings since a sample. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,9 @@ static void put_record(struct writer *writer, uint32_t type, uint16_t misc, pid_
 		uint64_t time_ns, cpu, id;
 	} record = {
 		.header = { .type = type, .misc = misc, .size = sizeof record },
-		.pid = TID, .tid = (uint32_t)tid, .time_ns = time_ns,
+		.pid = TID,
+		.tid = (uint32_t)tid,
+		.time_ns = time_ns,
 	};
 
 	put(writer, &record, sizeof record);

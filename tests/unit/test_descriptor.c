@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lines of /proc/net and /proc/locks, and this process' own descriptors. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,17 +36,19 @@ static void test_inet_lines(void **state)
 		const char *line, *protocol, *text;
 		uint64_t inode; /* 0: it is none */
 	} cases[] = {
-		{ "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0\n", "tcp",
-		  "tcp 127.0.0.1:8080, listening", 4711 },
-		{ "  12: 0100007F:C350 0200000A:1538 01 00000000:00000000 00:00000000 00000000  1000        0 99 1 0 20 4\n", "tcp",
-		  "tcp 127.0.0.1:50000 to 10.0.0.2:5432", 99 },
-		{ " 3: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 5 1\n", "tcp6",
-		  "tcp6 [::1]:80, listening", 5 },
-		{ " 9: 00000000:14E9 00000000:0000 07 00000000:00000000 00:00000000 00000000   0        0 6 2 0\n", "udp",
-		  "udp 0.0.0.0:5353", 6 },
+		{ "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0\n",
+		  "tcp", "tcp 127.0.0.1:8080, listening", 4711 },
+		{ "  12: 0100007F:C350 0200000A:1538 01 00000000:00000000 00:00000000 00000000  1000        0 99 1 0 20 4\n",
+		  "tcp", "tcp 127.0.0.1:50000 to 10.0.0.2:5432", 99 },
+		{ " 3: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 5 1\n",
+		  "tcp6", "tcp6 [::1]:80, listening", 5 },
+		{ " 9: 00000000:14E9 00000000:0000 07 00000000:00000000 00:00000000 00000000   0        0 6 2 0\n",
+		  "udp", "udp 0.0.0.0:5353", 6 },
 		/* a socket that has been closed belongs to nobody */
-		{ "   0: 0100007F:1F90 0100007F:0001 06 00000000:00000000 03:00000000 00000000     0        0 0 1 0 100 0\n", "tcp", NULL, 0 },
-		{ "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n", "tcp", NULL, 0 },
+		{ "   0: 0100007F:1F90 0100007F:0001 06 00000000:00000000 03:00000000 00000000     0        0 0 1 0 100 0\n",
+		  "tcp", NULL, 0 },
+		{ "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n",
+		  "tcp", NULL, 0 },
 		{ "   0: 0100007F:1F90", "tcp", NULL, 0 },
 		{ "   0: 0100:1F90 00000000:0000 0A 0:0 00:0 0 0 0 4711", "tcp", NULL, 0 },
 		{ "", "tcp", NULL, 0 },
@@ -56,7 +59,8 @@ static void test_inet_lines(void **state)
 		char text[DESCRIPTOR_TEXT_BYTES];
 		uint64_t inode = 0;
 
-		assert_int_equal(descriptor_parse_inet(cases[i].line, cases[i].protocol, &inode, text), cases[i].text != NULL);
+		assert_int_equal(descriptor_parse_inet(cases[i].line, cases[i].protocol, &inode, text),
+				 cases[i].text != NULL);
 		if (!cases[i].text)
 			continue;
 		assert_string_equal(text, cases[i].text);
@@ -70,7 +74,8 @@ static void test_unix_lines(void **state)
 	uint64_t inode;
 
 	(void)state;
-	assert_true(descriptor_parse_unix("0000000000000000: 00000002 00000000 00010000 0001 01 20123 /run/a b.sock\n", &inode, text));
+	assert_true(descriptor_parse_unix("0000000000000000: 00000002 00000000 00010000 0001 01 20123 /run/a b.sock\n",
+					  &inode, text));
 	assert_int_equal(inode, 20123);
 	assert_string_equal(text, "unix /run/a b.sock");
 	assert_true(descriptor_parse_unix("ffff888100a1b000: 00000003 00000000 00000000 0001 03 77\n", &inode, text));
@@ -88,15 +93,19 @@ static void test_lock_lines(void **state)
 	pid_t pid;
 
 	(void)state;
-	assert_true(descriptor_parse_lock("3: FLOCK  ADVISORY  WRITE 3333 fe:01:1234 0 EOF\n", &pid, &major_number, &minor_number, &inode));
+	assert_true(descriptor_parse_lock("3: FLOCK  ADVISORY  WRITE 3333 fe:01:1234 0 EOF\n", &pid, &major_number,
+					  &minor_number, &inode));
 	assert_int_equal(pid, 3333);
 	assert_int_equal(major_number, 0xfe);
 	assert_int_equal(minor_number, 1);
 	assert_int_equal(inode, 1234);
-	assert_true(descriptor_parse_lock("1: POSIX  ADVISORY  READ  7 00:2e:9 0 99\n", &pid, &major_number, &minor_number, &inode));
+	assert_true(descriptor_parse_lock("1: POSIX  ADVISORY  READ  7 00:2e:9 0 99\n", &pid, &major_number,
+					  &minor_number, &inode));
 	/* who waits, and who is in no PID namespace of ours */
-	assert_false(descriptor_parse_lock("3: -> FLOCK  ADVISORY  WRITE 3333 fe:01:1234 0 EOF\n", &pid, &major_number, &minor_number, &inode));
-	assert_false(descriptor_parse_lock("3: OFDLCK ADVISORY  WRITE -1 fe:01:1234 0 EOF\n", &pid, &major_number, &minor_number, &inode));
+	assert_false(descriptor_parse_lock("3: -> FLOCK  ADVISORY  WRITE 3333 fe:01:1234 0 EOF\n", &pid, &major_number,
+					   &minor_number, &inode));
+	assert_false(descriptor_parse_lock("3: OFDLCK ADVISORY  WRITE -1 fe:01:1234 0 EOF\n", &pid, &major_number,
+					   &minor_number, &inode));
 	assert_false(descriptor_parse_lock("", &pid, &major_number, &minor_number, &inode));
 }
 
@@ -127,7 +136,8 @@ static void test_own_sockets(void **state)
 	assert_int_equal(sockets_new(getpid(), &sockets), 0);
 	snprintf(wanted, sizeof wanted, "tcp 127.0.0.1:%u, listening", ntohs(address.sin_port));
 	assert_described(listening, sockets, wanted);
-	snprintf(wanted, sizeof wanted, "tcp 127.0.0.1:%u to 127.0.0.1:%u", ntohs(own.sin_port), ntohs(address.sin_port));
+	snprintf(wanted, sizeof wanted, "tcp 127.0.0.1:%u to 127.0.0.1:%u", ntohs(own.sin_port),
+		 ntohs(address.sin_port));
 	assert_described(connected, sockets, wanted);
 	close(listening);
 	close(connected);
@@ -157,8 +167,9 @@ static void test_own_files(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_links),	   cmocka_unit_test(test_inet_lines), cmocka_unit_test(test_unix_lines),
-		cmocka_unit_test(test_lock_lines), cmocka_unit_test(test_own_sockets), cmocka_unit_test(test_own_files),
+		cmocka_unit_test(test_links),       cmocka_unit_test(test_inet_lines),
+		cmocka_unit_test(test_unix_lines),  cmocka_unit_test(test_lock_lines),
+		cmocka_unit_test(test_own_sockets), cmocka_unit_test(test_own_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

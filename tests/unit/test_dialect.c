@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* SQL as people type it: what it becomes, what is left alone, and where mistakes are shown. */
 #include <errno.h>
 #include <setjmp.h>
@@ -44,16 +45,26 @@ static void tokens_are_those_of_sqlite(void **state)
 		enum token_kind kind;
 		size_t n;
 	} cases[] = {
-		{ "abc_1$ x", TOKEN_NAME, 6 },	     { "\xc3\xa4x+", TOKEN_NAME, 3 },
-		{ "'it''s' x", TOKEN_STRING, 7 },    { "X'00' x", TOKEN_STRING, 5 },
-		{ "'open", TOKEN_STRING, 5 },	     { "\"a\"\"b\" x", TOKEN_QUOTED, 6 },
-		{ "[a]] x", TOKEN_QUOTED, 3 },	     { "`a` x", TOKEN_QUOTED, 3 },
-		{ "1.5e-3x", TOKEN_NUMBER, 6 },	     { "0x1Fg", TOKEN_NUMBER, 4 },
-		{ ".5.", TOKEN_NUMBER, 2 },	     { "1e", TOKEN_NUMBER, 1 },
-		{ "?12a", TOKEN_PARAMETER, 3 },	     { ":name ", TOKEN_PARAMETER, 5 },
-		{ "$a::b ", TOKEN_PARAMETER, 5 },    { "::int", TOKEN_CAST, 2 },
-		{ ":::x", TOKEN_CAST, 2 },	     { "<=", TOKEN_MARK, 1 },
-		{ "-- x\n/* y */ z", TOKEN_NAME, 1 }, { "/* open", TOKEN_END, 0 },
+		{ "abc_1$ x", TOKEN_NAME, 6 },
+		{ "\xc3\xa4x+", TOKEN_NAME, 3 },
+		{ "'it''s' x", TOKEN_STRING, 7 },
+		{ "X'00' x", TOKEN_STRING, 5 },
+		{ "'open", TOKEN_STRING, 5 },
+		{ "\"a\"\"b\" x", TOKEN_QUOTED, 6 },
+		{ "[a]] x", TOKEN_QUOTED, 3 },
+		{ "`a` x", TOKEN_QUOTED, 3 },
+		{ "1.5e-3x", TOKEN_NUMBER, 6 },
+		{ "0x1Fg", TOKEN_NUMBER, 4 },
+		{ ".5.", TOKEN_NUMBER, 2 },
+		{ "1e", TOKEN_NUMBER, 1 },
+		{ "?12a", TOKEN_PARAMETER, 3 },
+		{ ":name ", TOKEN_PARAMETER, 5 },
+		{ "$a::b ", TOKEN_PARAMETER, 5 },
+		{ "::int", TOKEN_CAST, 2 },
+		{ ":::x", TOKEN_CAST, 2 },
+		{ "<=", TOKEN_MARK, 1 },
+		{ "-- x\n/* y */ z", TOKEN_NAME, 1 },
+		{ "/* open", TOKEN_END, 0 },
 	};
 
 	(void)state;
@@ -62,7 +73,8 @@ static void tokens_are_those_of_sqlite(void **state)
 
 		assert_int_equal(tokens_read(cases[i].text, &tokens), 0);
 		if (token_at(&tokens, 0)->kind != cases[i].kind || token_at(&tokens, 0)->n != cases[i].n)
-			fail_msg("%s: kind %d, %zu bytes", cases[i].text, token_at(&tokens, 0)->kind, token_at(&tokens, 0)->n);
+			fail_msg("%s: kind %d, %zu bytes", cases[i].text, token_at(&tokens, 0)->kind,
+				 token_at(&tokens, 0)->n);
 	}
 }
 
@@ -72,9 +84,10 @@ static void intervals_are_seconds(void **state)
 		const char *text;
 		double seconds;
 	} cases[] = {
-		{ "5 minutes", 300 }, { "5 min", 300 },	 { "1 hour", 3600 },	   { "1 day 2 hours", 93600 }, { "1.5h", 5400 },
-		{ "90", 90 },	      { "-30 s", -30 },	 { "01:30:00", 5400 },	   { "00:00:01.5", 1.5 },      { "250ms", 0.25 },
-		{ "2 WEEKS", 1209600 }, { " 3 d ", 259200 }, { "1 hour, 1 sec", 3601 },
+		{ "5 minutes", 300 },      { "5 min", 300 },  { "1 hour", 3600 },     { "1 day 2 hours", 93600 },
+		{ "1.5h", 5400 },          { "90", 90 },      { "-30 s", -30 },       { "01:30:00", 5400 },
+		{ "00:00:01.5", 1.5 },     { "250ms", 0.25 }, { "2 WEEKS", 1209600 }, { " 3 d ", 259200 },
+		{ "1 hour, 1 sec", 3601 },
 	};
 	double seconds;
 
@@ -241,19 +254,23 @@ static void mistakes_are_shown_where_they_were_typed(void **state)
 		     "line 1, column 8: no such column: a");
 	expect_error(*state, "SELECT name::int,\n interval '5 minutes' + nmae FROM function",
 		     "line 2, column 25: no such column: nmae (did you mean name?)");
-	expect_error(*state, "SELECT verdict FROM function", "line 1, column 8: no such column: verdict (sample has one)");
+	expect_error(*state, "SELECT verdict FROM function",
+		     "line 1, column 8: no such column: verdict (sample has one)");
 	expect_error(*state, "DESCRIBE smaple", "line 1, column 10: no such table: smaple (did you mean sample?)");
-	expect_error(*state, "SHOW TABLES FROM pyton", "line 1, column 18: no such schema: pyton (did you mean python?)");
+	expect_error(*state, "SHOW TABLES FROM pyton",
+		     "line 1, column 18: no such schema: pyton (did you mean python?)");
 	expect_error(*state, "SELECT * FROM pythn.backtrace",
 		     "line 1, column 15: no such table: pythn.backtrace (did you mean python.backtrace?)");
-	expect_error(*state, "SELECT 1; SELECT interval '5 minuts'",
-		     "line 1, column 27: '5 minuts' is no length of time: say '5 minutes', '1.5 hours', '1 day 2 hours'");
+	expect_error(
+		*state, "SELECT 1; SELECT interval '5 minuts'",
+		"line 1, column 27: '5 minuts' is no length of time: say '5 minutes', '1.5 hours', '1 day 2 hours'");
 	expect_error(*state, "SELECT nowhere; SELECT interval '5 minuts'", "line 1, column 8: no such column: nowhere");
 	expect_error(*state, "SELECT percentil_cont(name, 1) FROM function",
 		     "line 1, column 8: no such function: percentil_cont (did you mean percentile_cont?)");
-	expect_error(*state, "SHOW TABLE",
-		     "line 1, column 6: there are SHOW TABLES [FROM schema] [LIKE pattern], SHOW COLUMNS FROM table, SHOW SCHEMAS, "
-		     "SHOW FUNCTIONS [LIKE pattern] and DESCRIBE table");
+	expect_error(
+		*state, "SHOW TABLE",
+		"line 1, column 6: there are SHOW TABLES [FROM schema] [LIKE pattern], SHOW COLUMNS FROM table, SHOW SCHEMAS, "
+		"SHOW FUNCTIONS [LIKE pattern] and DESCRIBE table");
 }
 
 int main(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_direct_map.c - where the direct map has what a program has at an address: by tables of a test's own, and by the kernel's. */
 #include <errno.h>
 #include <setjmp.h>
@@ -14,10 +15,10 @@
 #include "tests/unit/page_tables_here.h"
 
 /* The program's page, and where it is. */
-#define ADDRESS  0x00007f1234567000ull
+#define ADDRESS 0x00007f1234567000ull
 #define PHYSICAL (PAGE_TABLES_END + 0x40000000ull)
-#define FLAGS    (TABLE_PRESENT | TABLE_USER | (uint64_t)1 << 63)
-#define ROOT     DIRECT_MAP_BASE
+#define FLAGS (TABLE_PRESENT | TABLE_USER | (uint64_t)1 << 63)
+#define ROOT DIRECT_MAP_BASE
 
 _Static_assert(PHYSICAL % (1 << TABLE_SHIFT_2) == 0, "a large page lies at a multiple of its size");
 
@@ -159,7 +160,8 @@ static void a_page_that_moves_is_noticed(void **state)
 {
 	(void)state;
 	for (unsigned level = 1; level <= 3; level++) {
-		uint64_t *entry = map_page(level, PHYSICAL & ~((1ull << (12 + 9 * (level - 1))) - 1), FLAGS), before = *entry;
+		uint64_t *entry = map_page(level, PHYSICAL & ~((1ull << (12 + 9 * (level - 1))) - 1), FLAGS),
+			 before = *entry;
 		struct place place = { 0 };
 
 		assert_true(find_place(&map, ROOT, ADDRESS, 8, &place));

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_doctor.c - how facts are judged, and that each fault has its remedy. */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,15 +19,34 @@
 static struct facts good(void)
 {
 	struct facts facts = {
-		.rights = { .uid = 1000, .gid = 1001, .memlock_bytes = 8 << 20, .descriptors_soft = 1024, .descriptors_hard = 100000,
+		.rights = { .uid = 1000,
+			    .gid = 1001,
+			    .memlock_bytes = 8 << 20,
+			    .descriptors_soft = 1024,
+			    .descriptors_hard = 100000,
 			    .program = "/opt/probing" },
-		.machine = { .n_cpus = 4, .paranoid = 1, .mlock_kib = 516, .sampling = { .ring_bytes = 1 << 20 },
-			     .bpf_error = -EPROTONOSUPPORT, .bpf_reason = "needs root, or CAP_BPF and CAP_PERFMON",
-			     .reads_tracefs = true, .has_tracefs = true, .has_kernel_names = true, .has_libc = true,
-			     .has_libc_debug = true, .distribution = "debian", .has_servers = true,
-			     .folder_is_writable = true, .disk_free_bytes = UINT64_C(1) << 40 },
-		.process = { .pid = 77, .is = PROCESS_THERE, .uids = { 1000, 1000, 1000 }, .is_dumpable = true,
-			     .own_pid = 77, .n_threads = 3, .python = "3.12.1",
+		.machine = { .n_cpus = 4,
+			     .paranoid = 1,
+			     .mlock_kib = 516,
+			     .sampling = { .ring_bytes = 1 << 20 },
+			     .bpf_error = -EPROTONOSUPPORT,
+			     .bpf_reason = "needs root, or CAP_BPF and CAP_PERFMON",
+			     .reads_tracefs = true,
+			     .has_tracefs = true,
+			     .has_kernel_names = true,
+			     .has_libc = true,
+			     .has_libc_debug = true,
+			     .distribution = "debian",
+			     .has_servers = true,
+			     .folder_is_writable = true,
+			     .disk_free_bytes = UINT64_C(1) << 40 },
+		.process = { .pid = 77,
+			     .is = PROCESS_THERE,
+			     .uids = { 1000, 1000, 1000 },
+			     .is_dumpable = true,
+			     .own_pid = 77,
+			     .n_threads = 3,
+			     .python = "3.12.1",
 			     .interpreter = { .path = "/usr/bin/python3", .has_debug = true },
 			     .executable = { .path = "/usr/bin/python3" } },
 	};
@@ -76,8 +96,8 @@ static void a_good_machine_lacks_nothing(void **state)
 
 			assert_true(groups[i]->checks[k].purpose[0] != '\0');
 			/* What an ordinary user never has. */
-			if (strcmp(name, "bpf") == 0 || strcmp(name, "direct_map") == 0 || strcmp(name, "switches") == 0 ||
-			    strcmp(name, "capabilities") == 0)
+			if (strcmp(name, "bpf") == 0 || strcmp(name, "direct_map") == 0 ||
+			    strcmp(name, "switches") == 0 || strcmp(name, "capabilities") == 0)
 				continue;
 			if (finding.state != DOCTOR_OK)
 				fail_msg("%s: %s", name, finding.found);
@@ -161,7 +181,8 @@ static void addresses_of_the_kernel_are_hidden_when_all_are(void **state)
 {
 	(void)state;
 	assert_true(facts_shows_addresses("ffffffff81000000 T _text\n"));
-	assert_true(facts_shows_addresses("0000000000000000 A fixed_percpu_data\n0000000000001000 A cpu_debug_store\n"));
+	assert_true(
+		facts_shows_addresses("0000000000000000 A fixed_percpu_data\n0000000000001000 A cpu_debug_store\n"));
 	assert_false(facts_shows_addresses("0000000000000000 A fixed_percpu_data\n0000000000000000 T _text\n00000"));
 	assert_false(facts_shows_addresses(""));
 }

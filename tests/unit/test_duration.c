@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Lengths of time, as people write them. */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,8 +17,9 @@ static void units_multiply(void **state)
 		const char *text;
 		double seconds;
 	} durations[] = {
-		{ "0", 0 }, { "90", 90 }, { "1.5", 1.5 }, { ".5", 0.5 }, { "500ms", 0.5 }, { "250us", 250e-6 }, { "90s", 90 },
-		{ "2m", 120 }, { "2min", 120 }, { "2M", 120 }, { "1h", 3600 }, { "1h30m", 5400 }, { "1d", 86400 }, { "1e3", 1000 },
+		{ "0", 0 },          { "90", 90 },      { "1.5", 1.5 },  { ".5", 0.5 },   { "500ms", 0.5 },
+		{ "250us", 250e-6 }, { "90s", 90 },     { "2m", 120 },   { "2min", 120 }, { "2M", 120 },
+		{ "1h", 3600 },      { "1h30m", 5400 }, { "1d", 86400 }, { "1e3", 1000 },
 	};
 
 	(void)state;
@@ -31,8 +33,8 @@ static void units_multiply(void **state)
 
 static void what_is_no_duration_is_refused(void **state)
 {
-	static const char *const texts[] = { "", "s", "-1", "+1", " 1", "1 s", "1x", "1h30", "5parsecs", "inf", "nan", "0x10", "1s,",
-					     "1e999", "m5" };
+	static const char *const texts[] = { "",         "s",   "-1",  "+1",   " 1",  "1 s",   "1x", "1h30",
+					     "5parsecs", "inf", "nan", "0x10", "1s,", "1e999", "m5" };
 	double seconds = -1;
 
 	(void)state;

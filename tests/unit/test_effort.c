@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_effort.c - what the names of one module, and of all, may cost. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_elf_file.c - look-ups in files that are really there: this program,
  * libc, the vdso, a stripped interpreter; and in damaged copies.
  */
@@ -40,7 +41,7 @@ struct loaded {
 	const char *part_of_name; /* "": the program itself */
 	char path[4096];
 	uint64_t bias;
-	const ElfW(Phdr) *headers;
+	const ElfW(Phdr) * headers;
 	size_t n_headers;
 };
 
@@ -49,11 +50,9 @@ static int match_loaded(struct dl_phdr_info *info, size_t n_bytes, void *data)
 	struct loaded *loaded = data;
 
 	(void)n_bytes;
-	if (*loaded->part_of_name ? !strstr(info->dlpi_name, loaded->part_of_name) :
-				    *info->dlpi_name != '\0')
+	if (*loaded->part_of_name ? !strstr(info->dlpi_name, loaded->part_of_name) : *info->dlpi_name != '\0')
 		return 0;
-	snprintf(loaded->path, sizeof loaded->path, "%s",
-		 *info->dlpi_name ? info->dlpi_name : "/proc/self/exe");
+	snprintf(loaded->path, sizeof loaded->path, "%s", *info->dlpi_name ? info->dlpi_name : "/proc/self/exe");
 	loaded->bias = info->dlpi_addr;
 	loaded->headers = info->dlpi_phdr;
 	loaded->n_headers = info->dlpi_phnum;
@@ -133,14 +132,13 @@ static void segments_are_those_loaded(void **state)
 	assert_int_equal(elf_file_address(file, UINT64_MAX, &address), -ENOENT);
 }
 
-static bool is_build_id(const ElfW(Nhdr) *note)
+static bool is_build_id(const ElfW(Nhdr) * note)
 {
-	return note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-	       memcmp(note + 1, "GNU", 4) == 0;
+	return note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(note + 1, "GNU", 4) == 0;
 }
 
 /* The build-id as it lies in memory, found without libelf. */
-static const ElfW(Nhdr) *note_in_memory(const struct loaded *loaded)
+static const ElfW(Nhdr) * note_in_memory(const struct loaded *loaded)
 {
 	for (size_t i = 0; i < loaded->n_headers; i++) {
 		const ElfW(Phdr) *header = &loaded->headers[i];
@@ -195,8 +193,7 @@ static void compare_symbol(struct elf_file *file, const GElf_Sym *symbol, struct
 {
 	uint64_t start, end;
 
-	if (GELF_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
-	    symbol->st_size == 0)
+	if (GELF_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF || symbol->st_size == 0)
 		return;
 	counts->n_functions++;
 	if (elf_file_function(file, symbol->st_value, &start, &end) < 0)
@@ -369,8 +366,7 @@ static void truncated_images_are_survived(void **state)
 	struct vdso vdso = find_vdso();
 	size_t page = (size_t)getpagesize(), n_opened = 0;
 	size_t room = (vdso.n_bytes + page - 1) / page * page;
-	uint8_t *ground = mmap(NULL, room + page, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *ground = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)state;
 	assert_true(ground != MAP_FAILED);
@@ -425,18 +421,12 @@ static void other_files_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(own_program_is_understood),
-		cmocka_unit_test(bytes_are_those_in_memory),
-		cmocka_unit_test(segments_are_those_loaded),
-		cmocka_unit_test(build_id_is_that_in_memory),
-		cmocka_unit_test(build_ids_are_written_in_hex),
-		cmocka_unit_test(functions_agree_with_symbols),
-		cmocka_unit_test(padding_is_no_function),
-		cmocka_unit_test(a_stripped_interpreter_is_understood),
-		cmocka_unit_test(the_vdso_is_understood),
-		cmocka_unit_test(the_vdso_needs_no_sections),
-		cmocka_unit_test(truncated_images_are_survived),
-		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(own_program_is_understood),     cmocka_unit_test(bytes_are_those_in_memory),
+		cmocka_unit_test(segments_are_those_loaded),     cmocka_unit_test(build_id_is_that_in_memory),
+		cmocka_unit_test(build_ids_are_written_in_hex),  cmocka_unit_test(functions_agree_with_symbols),
+		cmocka_unit_test(padding_is_no_function),        cmocka_unit_test(a_stripped_interpreter_is_understood),
+		cmocka_unit_test(the_vdso_is_understood),        cmocka_unit_test(the_vdso_needs_no_sections),
+		cmocka_unit_test(truncated_images_are_survived), cmocka_unit_test(other_files_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

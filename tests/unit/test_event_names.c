@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_event_names.c - names of events, and what they ask the kernel for. */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -87,8 +88,8 @@ static void test_tracepoints(void **state)
 /* It becomes a path and a table. */
 static void test_no_tracepoints(void **state)
 {
-	static const char *const names[] = { ":", "a:", ":b", "a:b:c", "../a:b", "a:../b", "..:b", "a:.", "a b:c",
-					     "a:b\"", "a:b/c", "\303\244:b" };
+	static const char *const names[] = { ":",    "a:",  ":b",    "a:b:c", "../a:b", "a:../b",
+					     "..:b", "a:.", "a b:c", "a:b\"", "a:b/c",  "\303\244:b" };
 	struct sampled_event event = { .name = "untouched" };
 	char longest[2 * EVENT_MAX_NAME];
 
@@ -168,14 +169,10 @@ static void test_check(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_names),
-		cmocka_unit_test(test_other_names),
-		cmocka_unit_test(test_no_names),
-		cmocka_unit_test(test_tracepoints),
-		cmocka_unit_test(test_no_tracepoints),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_sentences),
-		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_known_names),    cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_no_names),       cmocka_unit_test(test_tracepoints),
+		cmocka_unit_test(test_no_tracepoints), cmocka_unit_test(test_list),
+		cmocka_unit_test(test_sentences),      cmocka_unit_test(test_check),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

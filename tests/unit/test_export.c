@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_export.c - exporters, on profiles made by hand. */
 #include <errno.h>
 #include <setjmp.h>
@@ -184,8 +185,9 @@ static void test_pstats(void **state)
 	(void)state;
 	made_training(&made);
 	said = read_back("pstats", &made.profile, &plain, reader);
-	assert_string_equal(said, "[('sorted', '/python3', 5, 0.05, 0.05, [('walk', 5, 0.05)]), "
-				  "('walk', 'train.py', 20, 0.15, 0.2, [('Trainer.train', 20, 0.2), ('walk', 20, 0.2)])]\n");
+	assert_string_equal(said,
+			    "[('sorted', '/python3', 5, 0.05, 0.05, [('walk', 5, 0.05)]), "
+			    "('walk', 'train.py', 20, 0.15, 0.2, [('Trainer.train', 20, 0.2), ('walk', 20, 0.2)])]\n");
 }
 
 static void test_pstats_numbers(void **state)
@@ -217,11 +219,13 @@ static void test_html(void **state)
 	made_training(&made);
 	made.profile.samples = samples;
 	made.profile.n_samples = N_ELEMENTS(samples);
-	said = read_back("html", &made.profile, &plain, HTML_DATA
-			 "n = d[\"nodes\"]; c = d[\"cells\"]; print(d[\"samples\"], d[\"scale\"], c[\"samples\"], sum(c[\"value\"]), n[\"up\"][:3], "
-			 "[(a[\"name\"], {v: sum(s) for v, s in zip(a[\"values\"], a[\"sums\"]) if sum(s)}) for a in d[\"aspects\"]], "
-			 "[(t[\"name\"], t[\"tid\"], t[\"cells\"]) for t in d[\"threads\"]], "
-			 "d[\"strings\"][d[\"labels\"][\"text\"][n[\"label\"][1]] - 1])'");
+	said = read_back(
+		"html", &made.profile, &plain,
+		HTML_DATA
+		"n = d[\"nodes\"]; c = d[\"cells\"]; print(d[\"samples\"], d[\"scale\"], c[\"samples\"], sum(c[\"value\"]), n[\"up\"][:3], "
+		"[(a[\"name\"], {v: sum(s) for v, s in zip(a[\"values\"], a[\"sums\"]) if sum(s)}) for a in d[\"aspects\"]], "
+		"[(t[\"name\"], t[\"tid\"], t[\"cells\"]) for t in d[\"threads\"]], "
+		"d[\"strings\"][d[\"labels\"][\"text\"][n[\"label\"][1]] - 1])'");
 	assert_string_equal(said, "100 10000000 None 100 [0, 1, 1] "
 				  "[('verdict', {'verified': 1, 'no_python': 4}), ('gil', {'held': 1, 'not held': 2})] "
 				  "[('python3', 100, 6), ('pt_worker', 101, 3)] <module> (train.py)\n");
@@ -260,9 +264,7 @@ static void test_groups(void **state)
 	int32_t stack;
 
 	(void)state;
-	stack = made_stack(
-		&made, -1,
-		made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = "f" }));
+	stack = made_stack(&made, -1, made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = "f" }));
 	made_total(&made, 9, 9, stack, 1);
 	made_total(&made, 7, 8, stack, 2);
 	made_total(&made, 7, 7, stack, 3);
@@ -306,9 +308,9 @@ static void test_deep_stack(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++)
-		frames[i] = made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON,
-								      .name = i ? "odd" : "even",
-								      .file = "n.py" });
+		frames[i] = made_frame(
+			&made,
+			(struct profile_frame){ .kind = FRAME_PYTHON, .name = i ? "odd" : "even", .file = "n.py" });
 	for (int i = 0; i < DEPTH; i++)
 		stack = made_stack(&made, stack, frames[i % 2]);
 	made_total(&made, 1, 1, stack, 3);
@@ -331,9 +333,8 @@ static void test_narrow_boxes(void **state)
 	int32_t outer, rare;
 
 	(void)state;
-	outer = made_stack(
-		&made, -1,
-		made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON, .name = "outer" }));
+	outer = made_stack(&made, -1,
+			   made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON, .name = "outer" }));
 	rare = made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = "rare" });
 	made_total(&made, 1, 1, outer, 99999);
 	made_total(&made, 1, 1, made_stack(&made, made_stack(&made, outer, rare), rare), 1);
@@ -357,8 +358,7 @@ static void test_many_boxes(void **state)
 		int32_t stack = -1, frame;
 
 		snprintf(names[i], sizeof names[i], "f%d", i);
-		frame = made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE,
-								  .name = names[i] });
+		frame = made_frame(&made, (struct profile_frame){ .kind = FRAME_NATIVE, .name = names[i] });
 		for (int depth = 0; depth < DEPTH; depth++)
 			stack = made_stack(&made, stack, frame);
 		made_total(&made, 1, 1, stack, i == 0 ? N_CHAINS : 1);
@@ -389,8 +389,7 @@ static void test_many_stacks(void **state)
 	for (int i = 0; i < N_FRAMES; i++) {
 		snprintf(names[i], sizeof names[i], "f%d", i);
 		made_frame(&made,
-			   (struct profile_frame){ .kind = (enum frame_kind)(i % FRAME_N_KINDS),
-						   .name = names[i] });
+			   (struct profile_frame){ .kind = (enum frame_kind)(i % FRAME_N_KINDS), .name = names[i] });
 	}
 	for (int i = 0; i < N_STACKS; i++) {
 		int32_t parent = i == 0 ? -1 : (int32_t)(next_random(&seed) % (unsigned)i);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_export_names.c - exporters, on names as nobody expects them: they come from other programs, and may be any bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,8 +43,7 @@ static void made_hostile(struct made_profile *made)
 				.line = (int)i,
 			};
 
-			made_total(made, 1, 1, made_stack(made, -1, made_frame(made, frame)),
-				   i + 1);
+			made_total(made, 1, 1, made_stack(made, -1, made_frame(made, frame)), i + 1);
 		}
 	}
 	made_thread(made, 1, 1, hostile_names[2], hostile_names[2]);
@@ -89,8 +89,7 @@ static void test_hostile_svg(void **state)
 	assert_int_equal(count(text, "]]>"), 1);
 	assert_null(strstr(text, "<img"));
 	assert_null(strstr(text, "\xff"));
-	parser = popen("python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.stdin.buffer)'",
-		       "w");
+	parser = popen("python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.stdin.buffer)'", "w");
 	assert_non_null(parser);
 	assert_int_equal(fwrite(text, 1, strlen(text), parser), strlen(text));
 	assert_int_equal(pclose(parser), 0);
@@ -110,7 +109,8 @@ static void test_hostile_html(void **state)
 	assert_int_equal(count(text, "</script"), 3);
 	assert_null(strstr(text, "<img"));
 	said = read_back("html", &made.profile, &options,
-			 HTML_DATA "print(d[\"samples\"], \"</text></svg><script>alert(1)</script>\" in d[\"strings\"])'");
+			 HTML_DATA
+			 "print(d[\"samples\"], \"</text></svg><script>alert(1)</script>\" in d[\"strings\"])'");
 	assert_string_equal(said, "396 True\n");
 }
 
@@ -141,8 +141,9 @@ static void test_hostile_callgrind_annotate(void **state)
 	}
 	made_hostile(&made);
 	made_training(&made);
-	said = read_back("callgrind", &made.profile, &plain,
-			 "sh -c 'f=$(mktemp) && cat >$f && callgrind_annotate --threshold=100 --auto=no --show-percs=no $f; rm -f $f'");
+	said = read_back(
+		"callgrind", &made.profile, &plain,
+		"sh -c 'f=$(mktemp) && cat >$f && callgrind_annotate --threshold=100 --auto=no --show-percs=no $f; rm -f $f'");
 	assert_null(strstr(said, "WARNING"));
 	assert_null(strstr(said, "malformed"));
 	assert_non_null(strstr(said, "496  PROGRAM TOTALS"));

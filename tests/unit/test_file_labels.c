@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Short names for files. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,17 +27,19 @@ static void check(const struct expected *expected, size_t n)
 	assert_int_equal(file_labels_find(paths, n, labels), 0);
 	for (size_t i = 0; i < n; i++) {
 		assert_string_equal(labels[i], expected[i].label);
-		assert_ptr_equal(labels[i] + strlen(labels[i]), paths[i] + strlen(paths[i])); /* the end of that very path */
+		assert_ptr_equal(labels[i] + strlen(labels[i]),
+				 paths[i] + strlen(paths[i])); /* the end of that very path */
 	}
 }
 
-#define CHECK(...) check((struct expected[]){ __VA_ARGS__ }, sizeof((struct expected[]){ __VA_ARGS__ }) / sizeof(struct expected))
+#define CHECK(...)                                                                                                     \
+	check((struct expected[]){ __VA_ARGS__ }, sizeof((struct expected[]){ __VA_ARGS__ }) / sizeof(struct expected))
 
 static void the_last_component_where_it_is_unique(void **state)
 {
 	(void)state;
-	CHECK({ "/home/anna/train.py", "train.py" }, { "/home/anna/data.py", "data.py" }, { "<frozen os>", "<frozen os>" },
-	      { "/usr/lib/libc.so.6", "libc.so.6" }, { "retrain.py", "retrain.py" });
+	CHECK({ "/home/anna/train.py", "train.py" }, { "/home/anna/data.py", "data.py" },
+	      { "<frozen os>", "<frozen os>" }, { "/usr/lib/libc.so.6", "libc.so.6" }, { "retrain.py", "retrain.py" });
 }
 
 static void as_many_as_tell_it_apart(void **state)
@@ -51,7 +54,8 @@ static void as_many_as_tell_it_apart(void **state)
 static void a_path_within_another(void **state)
 {
 	(void)state;
-	CHECK({ "base.py", "base.py" }, { "/base.py", "/base.py" }, { "/a/base.py", "/a/base.py" }, { "a/base.py", "a/base.py" });
+	CHECK({ "base.py", "base.py" }, { "/base.py", "/base.py" }, { "/a/base.py", "/a/base.py" },
+	      { "a/base.py", "a/base.py" });
 }
 
 static void relative_and_absolute(void **state)
@@ -105,7 +109,8 @@ static void many(void **state)
 	assert_non_null(paths);
 	assert_non_null(labels);
 	for (size_t i = 0; i < N; i++)
-		assert_true(asprintf(&paths[i], "/srv/%zu/%zu/package/with/a/long/name/module%zu.py", i % 100, i / 1000, i / 100 % 10) > 0);
+		assert_true(asprintf(&paths[i], "/srv/%zu/%zu/package/with/a/long/name/module%zu.py", i % 100, i / 1000,
+				     i / 100 % 10) > 0);
 	assert_int_equal(file_labels_find((const char *const *)paths, N, labels), 0);
 	for (size_t i = 0; i < N; i++)
 		assert_true(strlen(labels[i]) <= strlen(paths[i]));
@@ -124,8 +129,9 @@ static void shared_components(void **state)
 		const char *a, *b;
 		size_t n;
 	} cases[] = {
-		{ "/a/b.py", "/c/b.py", 1 }, { "/a/b.py", "/c/d.py", 0 }, { "/x/a/b.py", "/y/a/b.py", 2 }, { "b.py", "/a/b.py", 1 },
-		{ "rb.py", "b.py", 0 }, { "/a/b.py", "/a/b.py", 3 }, { "a/b.py", "a/b.py", 2 }, { "/xa/b.py", "/a/b.py", 1 },
+		{ "/a/b.py", "/c/b.py", 1 }, { "/a/b.py", "/c/d.py", 0 },  { "/x/a/b.py", "/y/a/b.py", 2 },
+		{ "b.py", "/a/b.py", 1 },    { "rb.py", "b.py", 0 },       { "/a/b.py", "/a/b.py", 3 },
+		{ "a/b.py", "a/b.py", 2 },   { "/xa/b.py", "/a/b.py", 1 },
 	};
 
 	(void)state;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_formats.c - exporters that others read as data, on profiles made by hand; and how a tree is chosen. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,9 +177,12 @@ static void test_chrome_slices(void **state)
 	made_thread(&made, 1, 1, "one", "one");
 	made_total(&made, 1, 1, stack, 3);
 	made.profile.run.started_ns = 1000000000;
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight = 10000, .stack = stack, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000010500, .weight = 20000, .stack = stack, .state = STATE_IO });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000060000, .weight = 10000, .stack = stack, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000010000, .weight = 10000, .stack = stack, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000010500, .weight = 20000, .stack = stack, .state = STATE_IO });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000060000, .weight = 10000, .stack = stack, .state = STATE_RUNNING });
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
 	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 2);
@@ -207,12 +211,18 @@ static void test_chrome_slices_nest(void **state)
 	made_total(&made, 1, 1, in_g, 3);
 	made_total(&made, 1, 1, in_f_f, 2);
 	made.profile.run.started_ns = 1000000000;
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000001004, .weight = 1004, .stack = in_g, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000001104, .weight = 100, .stack = in_f, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000002004, .weight = 900, .stack = in_g, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000003004, .weight = 1000, .stack = in_f_f, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000009000, .weight = 90, .stack = in_f_f, .state = STATE_RUNNING });
-	made_sample(&made, (struct profile_sample){ .time_ns = 1000010000, .weight = 1000, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000001004, .weight = 1004, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000001104, .weight = 100, .stack = in_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000002004, .weight = 900, .stack = in_g, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000003004, .weight = 1000, .stack = in_f_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000009000, .weight = 90, .stack = in_f_f, .state = STATE_RUNNING });
+	made_sample(&made, (struct profile_sample){
+				   .time_ns = 1000010000, .weight = 1000, .stack = in_g, .state = STATE_RUNNING });
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
 	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 5);
@@ -236,7 +246,9 @@ static int32_t made_deep(struct made_profile *made, int32_t frame, int32_t from,
 static void made_run(struct made_profile *made, int i, int32_t stack)
 {
 	made_total(made, 1, 1, stack, 1);
-	made_sample(made, (struct profile_sample){ .time_ns = 1000000000 + 10000 * ((unsigned)i + 1), .weight = 10000, .stack = stack,
+	made_sample(made, (struct profile_sample){ .time_ns = 1000000000 + 10000 * ((unsigned)i + 1),
+						   .weight = 10000,
+						   .stack = stack,
 						   .state = STATE_RUNNING });
 }
 
@@ -305,14 +317,17 @@ static void test_inverted(void **state)
 	(void)state;
 	made_training(&made);
 	text = export_text("folded", &made.profile, &inverted);
-	assert_non_null(strstr(text, "do_syscall_64_[k];at::gemm<float>(int) (gemm.cpp);Trainer.train (train.py);<module> (train.py) 7\n"));
+	assert_non_null(strstr(
+		text,
+		"do_syscall_64_[k];at::gemm<float>(int) (gemm.cpp);Trainer.train (train.py);<module> (train.py) 7\n"));
 	assert_non_null(strstr(text, "\n[no stack] 3\n"));
 }
 
 /* Of 100 samples: what has less than 10 is its caller's own, and where that is nobody, a rest. */
 static void test_min_share(void **state)
 {
-	static const struct export_options large = { .min_share = 0.1 }, larger = { .min_share = 0.1, .inverted = true };
+	static const struct export_options large = { .min_share = 0.1 },
+					   larger = { .min_share = 0.1, .inverted = true };
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *text = NULL, *turned = NULL, *scope = NULL, *gecko = NULL;
 	yajl_val root;
@@ -338,17 +353,23 @@ static void test_min_share(void **state)
 
 /* ---- Foreign bytes ---- */
 
-static const char *const hostile[] = { "\"},{\"x\":\"", "\\", "a\nb\x01\x7f", "\xff\xfe\xc3", "", "</script>", "\xf0\x9f\x90\x8d", "%s%n" };
+static const char *const hostile[] = { "\"},{\"x\":\"",    "\\",  "a\nb\x01\x7f", "\xff\xfe\xc3", "", "</script>",
+				       "\xf0\x9f\x90\x8d", "%s%n" };
 
 static void made_hostile(struct made_profile *made)
 {
 	int32_t stack = -1;
 
 	for (size_t i = 0; i < N_ELEMENTS(hostile); i++) {
-		stack = made_stack(made, stack, made_frame(made, (struct profile_frame){ .kind = (enum frame_kind)(i % FRAME_N_KINDS),
-											 .name = hostile[i], .file = hostile[i],
-											 .module = hostile[i], .build_id = hostile[i],
-											 .symbol = hostile[i], .line = 1 }));
+		stack = made_stack(
+			made, stack,
+			made_frame(made, (struct profile_frame){ .kind = (enum frame_kind)(i % FRAME_N_KINDS),
+								 .name = hostile[i],
+								 .file = hostile[i],
+								 .module = hostile[i],
+								 .build_id = hostile[i],
+								 .symbol = hostile[i],
+								 .line = 1 }));
 		made_total(made, 1, (int32_t)i, stack, 1);
 		made_thread(made, 1, (int32_t)i, hostile[i], hostile[i]);
 	}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_frame_sample_match.c - which Python frames belong to which sample. */
 #include <errno.h>
 #include <setjmp.h>
@@ -162,10 +163,8 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 	const struct CMUnitTest tests[] = {
-		TEST(neighbours_of_one_thread_are_a_pair),
-		TEST(rings_do_not_mix),
-		TEST(a_lost_sample_leaves_its_frames_alone),
-		TEST(a_gap_in_the_ring_is_no_neighbourhood),
+		TEST(neighbours_of_one_thread_are_a_pair),   TEST(rings_do_not_mix),
+		TEST(a_lost_sample_leaves_its_frames_alone), TEST(a_gap_in_the_ring_is_no_neighbourhood),
 		TEST(what_is_not_whole_is_not_kept),
 	};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions of SQL against values known from elsewhere. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +76,8 @@ static void times_have_parts(void **state)
 	expect(*state, "SELECT to_timestamp('2024-05-01 12:30:45.25')", "1714566645.25");
 	expect(*state, "SELECT to_timestamp('2024-05-01 14:30:45+02:00')", "1714566645.0");
 	expect(*state, "SELECT to_timestamp('2024-05-01')", "1714521600.0");
-	expect(*state, "SELECT to_timestamp('soon')", "a time is seconds since 1970, or a text like 2024-05-01 12:30:00");
+	expect(*state, "SELECT to_timestamp('soon')",
+	       "a time is seconds since 1970, or a text like 2024-05-01 12:30:00");
 	expect(*state, "SELECT time_text(1714566645.25)", "2024-05-01 12:30:45.250");
 	expect(*state, "SELECT time_text(1714566645.9999)", "2024-05-01 12:30:46.000");
 	expect(*state, "SELECT interval_seconds('1 day 2 hours')", "93600.0");
@@ -122,17 +124,21 @@ static void an_approximate_percentile_is_near(void **state)
 	       "WITH RECURSIVE i(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM i LIMIT 10000),"
 	       " v(x) AS (SELECT (x - 2000) * (x - 2000.0) * (x - 2000) FROM i), p(p) AS (VALUES (0), (0.01), (0.5), (0.99), (1))"
 	       " SELECT count(*) FROM (SELECT p, approx_percentile(x, p) AS a, percentile_disc(x, p) AS e FROM v, p GROUP BY p)"
-	       " WHERE abs(a - e) > abs(e) * 0.012", "0");
+	       " WHERE abs(a - e) > abs(e) * 0.012",
+	       "0");
 	expect(*state, "SELECT approx_percentile(x, 0.5) FROM (SELECT 0 AS x UNION ALL SELECT 0)", "0.0");
-	expect(*state, "SELECT approx_percentile(x, 0.5) BETWEEN 0.99e300 AND 1.01e300 FROM (SELECT 1e-290 AS x UNION ALL SELECT 1e300"
-	       " UNION ALL SELECT 9e999)", "1");
+	expect(*state,
+	       "SELECT approx_percentile(x, 0.5) BETWEEN 0.99e300 AND 1.01e300 FROM (SELECT 1e-290 AS x UNION ALL SELECT 1e300"
+	       " UNION ALL SELECT 9e999)",
+	       "1");
 }
 
 static void spreads(void **state)
 {
 	expect(*state, "SELECT round(variance(x), 6) FROM n", "1.666667");
 	expect(*state, "SELECT var_pop(x) FROM n", "1.25");
-	expect(*state, "SELECT round(stddev(x + 1e9), 6) FROM n WHERE x IS NOT NULL AND typeof(x) = 'integer'", "1.290994");
+	expect(*state, "SELECT round(stddev(x + 1e9), 6) FROM n WHERE x IS NOT NULL AND typeof(x) = 'integer'",
+	       "1.290994");
 	expect(*state, "SELECT stddev_pop(5)", "0.0");
 	expect(*state, "SELECT stddev(5)", "NULL");
 }
@@ -166,23 +172,32 @@ static void stacks_are_texts(void **state)
 	expect(*state, "SELECT folded(NULL)", "[no stack]");
 	expect(*state, "SELECT folded(99)", "NULL");
 	/* Many at once are the same texts. */
-	expect(*state, "SELECT count(DISTINCT folded(1 + value - value)) || folded(4) || ifnull(folded(98), '-') || stack_text(4)"
-		       " FROM generate_series(1, 100)", "1main (m.py);outer;a:b;sys_[k]-sys\na;b\nouter\nmain (m.py:7)");
+	expect(*state,
+	       "SELECT count(DISTINCT folded(1 + value - value)) || folded(4) || ifnull(folded(98), '-') || stack_text(4)"
+	       " FROM generate_series(1, 100)",
+	       "1main (m.py);outer;a:b;sys_[k]-sys\na;b\nouter\nmain (m.py:7)");
 	expect(*state, "SELECT count(folded(100 + value)) FROM generate_series(1, 100)", "0");
 	expect(*state, "SELECT folded(4) || ifnull(folded(98), '-') || stack_text(4)",
 	       "main (m.py);outer;a:b;sys_[k]-sys\na;b\nouter\nmain (m.py:7)");
 	expect(*state, "SELECT folded(3)", "main (m.py);outer;a:b");
 	/* A name that comes later is seen. */
-	assert_int_equal(sqlite3_exec(*state, "UPDATE function SET name = 'late' WHERE function = 1", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(*state, "UPDATE function SET name = 'late' WHERE function = 1", NULL, NULL, NULL),
+			 SQLITE_OK);
 	expect(*state, "SELECT folded(2)", "late (m.py)");
 	/* A file of another's making: a stack before its parent, and one in a circle. */
-	assert_int_equal(sqlite3_exec(*state, "INSERT INTO stack VALUES(5, 6, 4, 1), (6, NULL, 1, 0), (7, 7, 1, 0)", NULL, NULL,
-				      NULL), SQLITE_OK);
-	expect(*state, "SELECT count(folded(100 + value)) || folded(5) FROM generate_series(1, 100)", "0late (m.py);sys_[k]");
+	assert_int_equal(sqlite3_exec(*state, "INSERT INTO stack VALUES(5, 6, 4, 1), (6, NULL, 1, 0), (7, 7, 1, 0)",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	expect(*state, "SELECT count(folded(100 + value)) || folded(5) FROM generate_series(1, 100)",
+	       "0late (m.py);sys_[k]");
 	expect(*state, "SELECT folded(7) LIKE 'late (m.py);late (m.py);%'", "1");
-	assert_int_equal(sqlite3_exec(*state, "DELETE FROM stack WHERE stack > 4; UPDATE frame SET inlined_into = 3 WHERE frame = 5",
-				      NULL, NULL, NULL), SQLITE_OK);
-	expect(*state, "SELECT count(folded(100 + value)) || (folded(3) LIKE '%a:b') FROM generate_series(1, 100)", "01");
+	assert_int_equal(
+		sqlite3_exec(*state,
+			     "DELETE FROM stack WHERE stack > 4; UPDATE frame SET inlined_into = 3 WHERE frame = 5",
+			     NULL, NULL, NULL),
+		SQLITE_OK);
+	expect(*state, "SELECT count(folded(100 + value)) || (folded(3) LIKE '%a:b') FROM generate_series(1, 100)",
+	       "01");
 }
 
 int main(void)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_generated_names.c - names that come late, code that is replaced, and forks.
  *
  * The programs are processes that sleep; their perf maps are written here.
@@ -42,8 +43,7 @@ static int set_up(void **state)
 			for (;;)
 				pause();
 		assert_true(fixture->pids[i] > 0);
-		snprintf(fixture->paths[i], sizeof fixture->paths[i], "/tmp/perf-%d.map",
-			 (int)fixture->pids[i]);
+		snprintf(fixture->paths[i], sizeof fixture->paths[i], "/tmp/perf-%d.map", (int)fixture->pids[i]);
 		unlink(fixture->paths[i]);
 	}
 	*state = fixture;
@@ -111,9 +111,7 @@ static void refresh(struct fixture *fixture)
 /* A frame of a program, seen now. */
 static struct new_frame frame_of(uint32_t program, uint32_t id, uint64_t address)
 {
-	return (struct new_frame){
-		.id = id, .program = program, .address = address, .time_ns = monotonic_ns()
-	};
+	return (struct new_frame){ .id = id, .program = program, .address = address, .time_ns = monotonic_ns() };
 }
 
 static void assert_name(struct fixture *fixture, const struct new_frame *frame, const char *name)
@@ -233,8 +231,10 @@ int main(void)
 {
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_a_name_that_comes_late), WITH_FIXTURE(test_replaced_code),
-		WITH_FIXTURE(test_a_forked_child),	   WITH_FIXTURE(test_strange_programs),
+		WITH_FIXTURE(test_a_name_that_comes_late),
+		WITH_FIXTURE(test_replaced_code),
+		WITH_FIXTURE(test_a_forked_child),
+		WITH_FIXTURE(test_strange_programs),
 		WITH_FIXTURE(test_it_ends),
 	};
 

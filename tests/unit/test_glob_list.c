@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_glob_list.c - lists of words, and what they mean. */
 #include <errno.h>
 #include <setjmp.h>
@@ -85,10 +86,8 @@ static void numbers_are_whole_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(commas_part_words),
-		cmocka_unit_test(globs_are_of_whole_names),
-		cmocka_unit_test(a_name_fits_itself),
-		cmocka_unit_test(functions_go_by_their_last_name_too),
+		cmocka_unit_test(commas_part_words),       cmocka_unit_test(globs_are_of_whole_names),
+		cmocka_unit_test(a_name_fits_itself),      cmocka_unit_test(functions_go_by_their_last_name_too),
 		cmocka_unit_test(numbers_are_whole_words),
 	};
 

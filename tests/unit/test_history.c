@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The prompt's history: for the user alone, whole, and in nobody else's file or folder. */
 #include "files_fixture.h"
 
@@ -118,12 +119,9 @@ static void a_file_of_others_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST_IN_SCRATCH(it_is_kept_for_the_user),
-		TEST_IN_SCRATCH(folders_are_made),
-		TEST_IN_SCRATCH(what_is_no_file_is_refused),
-		TEST_IN_SCRATCH(a_folder_of_others_is_refused),
-		TEST_IN_SCRATCH(a_link_of_others_is_refused),
-		TEST_IN_SCRATCH(a_file_of_others_is_refused),
+		TEST_IN_SCRATCH(it_is_kept_for_the_user),     TEST_IN_SCRATCH(folders_are_made),
+		TEST_IN_SCRATCH(what_is_no_file_is_refused),  TEST_IN_SCRATCH(a_folder_of_others_is_refused),
+		TEST_IN_SCRATCH(a_link_of_others_is_refused), TEST_IN_SCRATCH(a_file_of_others_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

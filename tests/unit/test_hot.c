@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The views of the file and the tables in front of them: the same rows, of stacks made at random. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,15 +35,19 @@ static void run(sqlite3 *db, char *sql)
 /* Recursion, inlined functions, evaluations, internal, nameless places, stacks of nothing but internal functions. */
 static void fill(sqlite3 *db, uint64_t seed)
 {
-	run(db, sqlite3_mprintf("INSERT INTO module VALUES(1, '/usr/lib/liba.so', NULL), (2, '/usr/lib/libb.so', NULL)"));
+	run(db,
+	    sqlite3_mprintf("INSERT INTO module VALUES(1, '/usr/lib/liba.so', NULL), (2, '/usr/lib/libb.so', NULL)"));
 	for (int i = 1; i <= N_FUNCTIONS; i++)
 		run(db, sqlite3_mprintf("INSERT INTO function VALUES(%d, 'f%d', NULL, %Q, %Q, %Q, %d, NULL)", i, i % 10,
-					i % 2 ? "python" : "native", i % 5 == 0 ? "internal" : NULL, i % 3 ? "/x/a.py" : NULL, i));
+					i % 2 ? "python" : "native", i % 5 == 0 ? "internal" : NULL,
+					i % 3 ? "/x/a.py" : NULL, i));
 	for (int i = 1; i <= N_FRAMES; i++)
-		run(db, sqlite3_mprintf("INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into)"
-					" VALUES(%d, 'native', nullif(%u, 0), nullif(%u, 0), nullif(%u, 0), %u, %d, nullif(%u, 0))",
-					i, draw(&seed, N_FUNCTIONS + 1), draw(&seed, 3), draw(&seed, 3), draw(&seed, 2) * 16,
-					draw(&seed, 6) == 0, draw(&seed, 4) == 0 ? draw(&seed, (unsigned)i) : 0));
+		run(db,
+		    sqlite3_mprintf(
+			    "INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into)"
+			    " VALUES(%d, 'native', nullif(%u, 0), nullif(%u, 0), nullif(%u, 0), %u, %d, nullif(%u, 0))",
+			    i, draw(&seed, N_FUNCTIONS + 1), draw(&seed, 3), draw(&seed, 3), draw(&seed, 2) * 16,
+			    draw(&seed, 6) == 0, draw(&seed, 4) == 0 ? draw(&seed, (unsigned)i) : 0));
 	for (int i = 1; i <= N_STACKS; i++) {
 		unsigned parent = draw(&seed, (unsigned)i);
 
@@ -90,27 +95,38 @@ static void check_same(sqlite3 *db, const char *table, const char *columns)
 	assert_true(number(db, sqlite3_mprintf("SELECT count(*) FROM main.%s", table)) > 5);
 	assert_int_equal(number(db, sqlite3_mprintf("SELECT count(*) FROM main.%s", table)),
 			 number(db, sqlite3_mprintf("SELECT count(*) FROM temp.%s", table)));
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT count(*) FROM (SELECT %s FROM main.%s EXCEPT SELECT %s FROM temp.%s)",
-						    columns, table, columns, table)), 0);
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT count(*) FROM (SELECT %s FROM temp.%s EXCEPT SELECT %s FROM main.%s)",
-						    columns, table, columns, table)), 0);
+	assert_int_equal(
+		number(db,
+		       sqlite3_mprintf("SELECT count(*) FROM (SELECT %s FROM main.%s EXCEPT SELECT %s FROM temp.%s)",
+				       columns, table, columns, table)),
+		0);
+	assert_int_equal(
+		number(db,
+		       sqlite3_mprintf("SELECT count(*) FROM (SELECT %s FROM temp.%s EXCEPT SELECT %s FROM main.%s)",
+				       columns, table, columns, table)),
+		0);
 }
 
 static void both_say_the_same(void **state)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		fill(*state, seed);
-		check_same(*state, "hot_function", "function, name, file, self_samples, self_weight, total_samples, total_weight,"
-						   " round(self_share, 9), round(total_share, 9)");
-		check_same(*state, "hot_line", "file, line, function, name, module, self_samples, self_weight, total_samples, total_weight,"
-					       " round(self_share, 9), round(total_share, 9)");
-		check_same(*state, "caller_callee", "caller, callee, caller_function, callee_function, samples, weight");
+		check_same(*state, "hot_function",
+			   "function, name, file, self_samples, self_weight, total_samples, total_weight,"
+			   " round(self_share, 9), round(total_share, 9)");
+		check_same(*state, "hot_line",
+			   "file, line, function, name, module, self_samples, self_weight, total_samples, total_weight,"
+			   " round(self_share, 9), round(total_share, 9)");
+		check_same(*state, "caller_callee",
+			   "caller, callee, caller_function, callee_function, samples, weight");
 		assert_int_equal(number(*state, sqlite3_mprintf("SELECT sum(self_weight) FROM hot_function")),
 				 number(*state, sqlite3_mprintf("SELECT sum(weight) FROM stack_total")));
 		assert_int_equal(number(*state, sqlite3_mprintf("SELECT sum(self_samples) FROM main.hot_line")),
 				 number(*state, sqlite3_mprintf("SELECT sum(samples) FROM stack_total")));
-		run(*state, sqlite3_mprintf("DELETE FROM stack_total; DELETE FROM stack; DELETE FROM frame; DELETE FROM function;"
-					    "DELETE FROM module"));
+		run(*state,
+		    sqlite3_mprintf(
+			    "DELETE FROM stack_total; DELETE FROM stack; DELETE FROM frame; DELETE FROM function;"
+			    "DELETE FROM module"));
 	}
 }
 
@@ -126,8 +142,11 @@ static void recursion_counts_once(void **state)
 			"INSERT INTO stack_total VALUES(1, 1, 3, 2, 20), (1, 1, 4, 3, 30)"));
 	assert_int_equal(number(db, sqlite3_mprintf("SELECT total_weight FROM hot_function WHERE name = 'f'")), 50);
 	assert_int_equal(number(db, sqlite3_mprintf("SELECT self_weight FROM hot_function WHERE name = 'f'")), 20);
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT total_weight FROM main.hot_function WHERE name = 'f'")), 50);
-	assert_int_equal(number(db, sqlite3_mprintf("SELECT weight FROM caller_callee WHERE caller = 'f' AND callee = 'f'")), 50);
+	assert_int_equal(number(db, sqlite3_mprintf("SELECT total_weight FROM main.hot_function WHERE name = 'f'")),
+			 50);
+	assert_int_equal(
+		number(db, sqlite3_mprintf("SELECT weight FROM caller_callee WHERE caller = 'f' AND callee = 'f'")),
+		50);
 	assert_int_equal(number(db, sqlite3_mprintf("SELECT weight FROM caller_callee WHERE caller IS NULL")), 50);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_id_map.c - the hash table of the hot paths. */
 #include <errno.h>
 #include <setjmp.h>
@@ -117,9 +118,12 @@ static void test_clear(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),      cmocka_unit_test(test_key_zero),
-		cmocka_unit_test(test_growth),     cmocka_unit_test(test_collisions),
-		cmocka_unit_test(test_ids_may_be_changed), cmocka_unit_test(test_clear),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_key_zero),
+		cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_collisions),
+		cmocka_unit_test(test_ids_may_be_changed),
+		cmocka_unit_test(test_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Relocations of another machine: the library of fixtures/aarch64/. */
 #include <fcntl.h>
 #include <setjmp.h>

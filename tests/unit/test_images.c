@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_images.c - interpreters that are not installed here, read from images of their memory.
  *
  * fixtures/images has an image and a truth for each, made by cut.py there: what the
@@ -17,7 +18,14 @@
 #include "fuzz/exercise.h"
 #include "tests/unit/memory_image.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_ANCHORS = 256, MAX_LINE = 1024, N_IMAGES = 4, N_THREADS = 5, N_LOCALS = 2 * 41 + 4 + 3 };
+enum {
+	MAX_BYTES = 1 << 20,
+	MAX_ANCHORS = 256,
+	MAX_LINE = 1024,
+	N_IMAGES = 4,
+	N_THREADS = 5,
+	N_LOCALS = 2 * 41 + 4 + 3
+};
 
 /* All Python frames of a thread; how many there are. */
 static size_t read_thread(struct py_runtime *runtime, pid_t tid, struct py_frames *frames)
@@ -73,7 +81,9 @@ static size_t check_locals(struct py_runtime *runtime, const struct py_frames *f
 {
 	static const struct {
 		const char *function, *variable, *value;
-	} known[] = { { "pick", "i", "2" }, { "counting", "n", "5" }, { "callback", "x", "1" },
+	} known[] = { { "pick", "i", "2" },
+		      { "counting", "n", "5" },
+		      { "callback", "x", "1" },
 		      { "step", "self", "<Trainer object>" } };
 	char tag[32], depth[32];
 	unsigned n_steps = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What importers share: numbers of text, values with commas, numbers for keys, calls spread over stacks, marshal. */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,9 +25,10 @@ static void test_decimals(void **state)
 		double value;
 		bool is_number;
 	} cases[] = {
-		{ "12", 12, true }, { "1.5", 1.5, true }, { "-0.25", -0.25, true }, { ".5", 0.5, true }, { "3e+02", 300, true },
-		{ "25e-1", 2.5, true }, { "", 0, false }, { ".", 0, false }, { "1,5", 0, false }, { "1e", 0, false },
-		{ "1e999", 0, false }, { "12x", 0, false }, { "nan", 0, false }, { "-", 0, false },
+		{ "12", 12, true },     { "1.5", 1.5, true },   { "-0.25", -0.25, true }, { ".5", 0.5, true },
+		{ "3e+02", 300, true }, { "25e-1", 2.5, true }, { "", 0, false },         { ".", 0, false },
+		{ "1,5", 0, false },    { "1e", 0, false },     { "1e999", 0, false },    { "12x", 0, false },
+		{ "nan", 0, false },    { "-", 0, false },
 	};
 	double value;
 
@@ -44,7 +46,7 @@ static void test_times(void **state)
 		const char *text;
 		int64_t ns; /* -1: none */
 	} cases[] = { { "801ns", 801 }, { "1.0240us", 1024 }, { "737.97ms", 737970000 }, { "1.86200s", 1862000000 },
-		      { "12", -1 }, { "us", -1 }, { "1.5parsec", -1 }, { "1e300s", -1 } };
+		      { "12", -1 },     { "us", -1 },         { "1.5parsec", -1 },       { "1e300s", -1 } };
 	int64_t ns;
 
 	(void)state;
@@ -130,7 +132,9 @@ static void test_marshal(void **state)
 /* Cut anywhere it is refused; so is what refers to itself, and what has no end. */
 static void test_marshal_damaged(void **state)
 {
-	static const uint8_t itself[] = "\xa9\x01r\x00\x00\x00\x00", text[] = "{)\x02z\x01xi\x01\x00\x00\x00i\x02\x00\x00\x00" "0";
+	static const uint8_t itself[] = "\xa9\x01r\x00\x00\x00\x00",
+			     text[] = "{)\x02z\x01xi\x01\x00\x00\x00i\x02\x00\x00\x00"
+				      "0";
 	uint8_t deep[4096];
 
 	(void)state;
@@ -145,7 +149,9 @@ static void test_marshal_damaged(void **state)
 	for (int i = 0; i < 2; i++) {
 		CLEANUP(marshal_done) struct marshal marshal;
 
-		assert_int_equal(marshal_read(i == 0 ? itself : deep, i == 0 ? sizeof itself - 1 : sizeof deep, &marshal), -EBADMSG);
+		assert_int_equal(
+			marshal_read(i == 0 ? itself : deep, i == 0 ? sizeof itself - 1 : sizeof deep, &marshal),
+			-EBADMSG);
 	}
 }
 
@@ -168,8 +174,8 @@ static void test_wire(void **state)
 static void test_unzip(void **state)
 {
 	/* printf hello | gzip -n9 */
-	static const uint8_t packed[] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 7, 0, 0x86, 0xa6, 0x10, 0x36,
-					  5, 0, 0, 0 };
+	static const uint8_t packed[] = { 0x1f, 0x8b, 8, 0, 0,    0,    0,    0,    2, 3, 0xcb, 0x48, 0xcd,
+					  0xc9, 0xc9, 7, 0, 0x86, 0xa6, 0x10, 0x36, 5, 0, 0,    0 };
 	CLEANUP(freep) uint8_t *bytes = NULL;
 	size_t n = 0;
 
@@ -200,9 +206,15 @@ static void test_what_may_be_unpacked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_decimals), cmocka_unit_test(test_times), cmocka_unit_test(test_commas),
-		cmocka_unit_test(test_lines), cmocka_unit_test(test_ids), cmocka_unit_test(test_marshal),
-		cmocka_unit_test(test_marshal_damaged), cmocka_unit_test(test_wire), cmocka_unit_test(test_unzip),
+		cmocka_unit_test(test_decimals),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_commas),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_marshal),
+		cmocka_unit_test(test_marshal_damaged),
+		cmocka_unit_test(test_wire),
+		cmocka_unit_test(test_unzip),
 		cmocka_unit_test(test_what_may_be_unpacked),
 	};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_intern.c - frames, stacks and totals get dense ids, each once. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,8 +31,12 @@ static int set_up(void **state)
 		fixture->modules[i].id = i * 1000; /* ids need not be met in order */
 	for (unsigned i = 0; i < N_ELEMENTS(fixture->codes); i++)
 		fixture->codes[i] = (struct py_code){
-			.qualname = "f", .file = "f.py", .first_line = 10, .bytecode_bytes = 6,
-			.line_table = line_table, .line_table_bytes = sizeof line_table,
+			.qualname = "f",
+			.file = "f.py",
+			.first_line = 10,
+			.bytecode_bytes = 6,
+			.line_table = line_table,
+			.line_table_bytes = sizeof line_table,
 			.line_kind = LINES_LOCATIONS,
 		};
 	*state = fixture;
@@ -79,8 +84,7 @@ static uint32_t intern_frames(struct fixture *fixture, struct frame *frames, siz
 	struct stack stack = { .frames = frames, .n_frames = n };
 	uint32_t id = UINT32_MAX;
 
-	assert_int_equal(
-		intern_stack(&fixture->intern, fixture->batch, &stack, &fixture->origin, &id), 0);
+	assert_int_equal(intern_stack(&fixture->intern, fixture->batch, &stack, &fixture->origin, &id), 0);
 	return id;
 }
 
@@ -140,8 +144,7 @@ static void test_anonymous(void **state)
 	assert_int_equal(fixture->batch->n_frames, 4);
 	assert_true(rows[0].program == 1 && rows[0].time_ns == 10 && rows[0].role == ANONYMOUS_ALONE);
 	assert_true(rows[1].kind == FRAME_PYTHON && rows[1].program == 0);
-	assert_true(rows[2].program == 1 && rows[2].time_ns == 20 &&
-		    rows[2].role == ANONYMOUS_BESIDE_PYTHON);
+	assert_true(rows[2].program == 1 && rows[2].time_ns == 20 && rows[2].role == ANONYMOUS_BESIDE_PYTHON);
 	assert_true(rows[3].program == 2 && rows[3].address == 0x1000);
 
 	intern_forget(&fixture->intern, 1, 0x1000);
@@ -282,7 +285,10 @@ static void test_kernel(void **state)
 static void add_total(struct fixture *fixture, uint32_t thread, int64_t stack, uint64_t weight)
 {
 	struct sample_row row = {
-		.pid = 1, .tid = (pid_t)(100 + thread), .stack = stack, .weight = weight,
+		.pid = 1,
+		.tid = (pid_t)(100 + thread),
+		.stack = stack,
+		.weight = weight,
 	};
 
 	assert_int_equal(intern_total(&fixture->intern, fixture->batch, thread, &row), 0);
@@ -407,11 +413,19 @@ static void test_batch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_FIXTURE(test_anonymous), WITH_FIXTURE(test_no_frames), WITH_FIXTURE(test_tree),
-		WITH_FIXTURE(test_deep),      WITH_FIXTURE(test_native),
-		WITH_FIXTURE(test_python),    WITH_FIXTURE(test_kernel), WITH_FIXTURE(test_task),
-		WITH_FIXTURE(test_totals),    WITH_FIXTURE(test_many_totals),
-		WITH_FIXTURE(test_flush_keeps_ids), WITH_FIXTURE(test_renewal), WITH_FIXTURE(test_batch),
+		WITH_FIXTURE(test_anonymous),
+		WITH_FIXTURE(test_no_frames),
+		WITH_FIXTURE(test_tree),
+		WITH_FIXTURE(test_deep),
+		WITH_FIXTURE(test_native),
+		WITH_FIXTURE(test_python),
+		WITH_FIXTURE(test_kernel),
+		WITH_FIXTURE(test_task),
+		WITH_FIXTURE(test_totals),
+		WITH_FIXTURE(test_many_totals),
+		WITH_FIXTURE(test_flush_keeps_ids),
+		WITH_FIXTURE(test_renewal),
+		WITH_FIXTURE(test_batch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

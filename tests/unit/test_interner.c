@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_interner.c - numbers of byte strings, also of those whose hashes are the same. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_jitdump.c - jitdump files written here, record by record. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,8 +55,7 @@ static void put_prefix(int fd, uint32_t id, uint64_t time_ns, size_t n_bytes)
 	append(fd, &prefix, sizeof prefix);
 }
 
-static void put_load(int fd, uint64_t time_ns, uint64_t address, uint64_t n_bytes, uint64_t index,
-		     const char *name)
+static void put_load(int fd, uint64_t time_ns, uint64_t address, uint64_t n_bytes, uint64_t index, const char *name)
 {
 	static const char code[16];
 	struct {
@@ -211,15 +211,15 @@ static void test_lines(void **state)
 {
 	CLEANUP(jitdump_done) struct jitdump dump;
 	/* "\xff" repeats the file before it; line 0 is none; entries need not be sorted. */
-	const struct entry lines[] = { { 0x1004, 4, "a.src" }, { 0x1008, 8, "\xff" },
-				       { 0x1002, 2, "b.src" }, { 0x100c, 0, "a.src" } };
+	const struct entry lines[] = {
+		{ 0x1004, 4, "a.src" }, { 0x1008, 8, "\xff" }, { 0x1002, 2, "b.src" }, { 0x100c, 0, "a.src" }
+	};
 	static const struct {
 		uint64_t address;
 		int line;
 		const char *file;
-	} wanted[] = { { 0x1001, 0, NULL },	{ 0x1002, 2, "b.src" }, { 0x1003, 2, "b.src" },
-		       { 0x1004, 4, "a.src" }, { 0x1008, 8, "a.src" }, { 0x100b, 8, "a.src" },
-		       { 0x100c, 0, NULL } };
+	} wanted[] = { { 0x1001, 0, NULL },    { 0x1002, 2, "b.src" }, { 0x1003, 2, "b.src" }, { 0x1004, 4, "a.src" },
+		       { 0x1008, 8, "a.src" }, { 0x100b, 8, "a.src" }, { 0x100c, 0, NULL } };
 	const char *file;
 	int line;
 
@@ -372,8 +372,7 @@ static void test_generated_code(void **state)
 	assert_int_equal(generated_code_add_dump(code, dup(fd)), 0);
 	assert_int_equal(generated_code_add_dump(code, dup(fd)), 0);
 	other.version = 9;
-	assert_int_equal(generated_code_add_dump(code, open_memory(&other, sizeof other)),
-			 -EPROTONOSUPPORT);
+	assert_int_equal(generated_code_add_dump(code, open_memory(&other, sizeof other)), -EPROTONOSUPPORT);
 	assert_int_equal(generated_code_refresh(code), 1);
 	assert_int_equal(generated_code_lookup(code, 0x1008, 1, &symbol), 1);
 	assert_string_equal(symbol.name, "f");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* JSON, as it is written and as it is kept. */
 #include <errno.h>
 #include <math.h>
@@ -58,9 +59,14 @@ static void fixed_numbers_have_the_digits_they_need(void **state)
 		unsigned decimals;
 		const char *text;
 	} cases[] = {
-		{ 0, 0, "0" },	       { 0, 3, "0" },	       { 1, 3, "0.001" },
-		{ 10, 3, "0.01" },     { 120500, 3, "120.5" }, { 7000, 3, "7" },
-		{ 1200, 0, "1200" },   { UINT64_MAX, 0, "18446744073709551615" },
+		{ 0, 0, "0" },
+		{ 0, 3, "0" },
+		{ 1, 3, "0.001" },
+		{ 10, 3, "0.01" },
+		{ 120500, 3, "120.5" },
+		{ 7000, 3, "7" },
+		{ 1200, 0, "1200" },
+		{ UINT64_MAX, 0, "18446744073709551615" },
 		{ UINT64_MAX, 19, "1.8446744073709551615" },
 	};
 	char text[TEXT_FIXED_BYTES];
@@ -73,7 +79,7 @@ static void fixed_numbers_have_the_digits_they_need(void **state)
 }
 
 #define MEMBERS                                                                                                        \
-	"\"broken\":\"a\xef\xbf\xbd\xef\xbf\xbd\",\"none\":null,\"empty\":null,"                                    \
+	"\"broken\":\"a\xef\xbf\xbd\xef\xbf\xbd\",\"none\":null,\"empty\":null,"                                       \
 	"\"numbers\":[0.5,null,1.5,-1.250,-3],\"known\":7,\"unknown\":null}\n"
 
 static void what_is_kept_has_the_characters_that_a_text_has(void **state)

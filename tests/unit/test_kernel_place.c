@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_kernel_place.c - places in the kernel that outlive a boot, and do not tell where it has put anything. */
 #include <errno.h>
 #include <setjmp.h>
@@ -47,7 +48,8 @@ static uint64_t address_of(const struct kernel_symbols *symbols, uint64_t place)
 
 static void test_same_place_after_another_boot(void **state)
 {
-	CLEANUP(kernel_symbols_freep) struct kernel_symbols *first = open_made(&first_boot), *second = open_made(&second_boot);
+	CLEANUP(kernel_symbols_freep)
+	struct kernel_symbols *first = open_made(&first_boot), *second = open_made(&second_boot);
 	const uint64_t ips[][2] = {
 		{ first_boot.text, second_boot.text },
 		{ first_boot.text + SYSCALL_OFFSET + 7, second_boot.text + SYSCALL_OFFSET + 7 },
@@ -66,7 +68,8 @@ static void test_same_place_after_another_boot(void **state)
 		assert_true(place == place_of(second, ips[i][1]));
 		assert_true(address_of(first, place) == ips[i][0]);
 		assert_true(address_of(second, place) == ips[i][1]);
-		assert_string_equal(kernel_symbol_lookup(first, ips[i][0], NULL), kernel_symbol_lookup(second, ips[i][1], NULL));
+		assert_string_equal(kernel_symbol_lookup(first, ips[i][0], NULL),
+				    kernel_symbol_lookup(second, ips[i][1], NULL));
 		for (size_t k = 0; k < i; k++)
 			assert_true(place != place_of(first, ips[k][0]));
 	}
@@ -76,8 +79,14 @@ static void test_same_place_after_another_boot(void **state)
 static void test_what_is_not_listed_has_no_place(void **state)
 {
 	CLEANUP(kernel_symbols_freep) struct kernel_symbols *symbols = open_made(&first_boot);
-	const uint64_t ips[] = { 0, 0x1000, first_boot.text - 1, first_boot.text + (64 << 20), first_boot.net - 1,
-				 first_boot.bpf + (8 << 20), 0xffff888000000000, UINT64_MAX };
+	const uint64_t ips[] = { 0,
+				 0x1000,
+				 first_boot.text - 1,
+				 first_boot.text + (64 << 20),
+				 first_boot.net - 1,
+				 first_boot.bpf + (8 << 20),
+				 0xffff888000000000,
+				 UINT64_MAX };
 	uint64_t place = 1;
 
 	(void)state;
@@ -89,7 +98,8 @@ static void test_what_is_not_listed_has_no_place(void **state)
 static void test_places_of_code_that_is_gone(void **state)
 {
 	static const struct made_boot without = { 0xffffffff81000000, 0, 0, 0 };
-	CLEANUP(kernel_symbols_freep) struct kernel_symbols *symbols = open_made(&first_boot), *bare = open_made(&without);
+	CLEANUP(kernel_symbols_freep)
+	struct kernel_symbols *symbols = open_made(&first_boot), *bare = open_made(&without);
 	const uint64_t places[] = { place_of(symbols, first_boot.net + 3), place_of(symbols, first_boot.bpf + 3),
 				    UINT64_C(1) << 40 };
 	uint64_t address;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The picture of the layers, and the check that it is true.
  *
  * Each folder and what it may use stand in one table; every #include "..." of
@@ -47,11 +48,9 @@ static const struct layer {
 	{ "src/compare", { "base", "src/store", "src/export" } },
 	{ "src/top", { "base", "src/store" } },
 	{ "src/pipeline",
-	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture",
-	    "src/store" } },
+	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture", "src/store" } },
 
-	{ "src/backtrace",
-	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/store" } },
+	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/store" } },
 
 	{ "src/live", { "base", "src/catalogue", "src/backtrace" } },
 
@@ -63,9 +62,9 @@ static const struct layer {
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
 	{ "src/cli",
-	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture",
-	    "src/store", "src/sql", "src/export", "src/report", "src/pipeline", "src/backtrace", "src/doctor",
-	    "src/top", "src/live", "src/archive", "src/import", "src/compare", "src/inject", "src/agent" } },
+	  { "base",     "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",     "src/capture", "src/store",
+	    "src/sql",  "src/export",    "src/report",     "src/pipeline",  "src/backtrace", "src/doctor",  "src/top",
+	    "src/live", "src/archive",   "src/import",     "src/compare",   "src/inject",    "src/agent" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */
@@ -81,8 +80,7 @@ static const struct layer *layer_of(const char *path)
 	for (size_t i = 0; i < N_ELEMENTS(layers); i++) {
 		size_t n = strlen(layers[i].folder);
 
-		if (strncmp(path, layers[i].folder, n) == 0 && path[n] == '/' &&
-		    (!best || n > strlen(best->folder)))
+		if (strncmp(path, layers[i].folder, n) == 0 && path[n] == '/' && (!best || n > strlen(best->folder)))
 			best = &layers[i];
 	}
 	return best;
@@ -262,12 +260,12 @@ static void the_checker_tells_right_from_wrong(void **state)
 		bool is_right;
 	} cases[] = {
 		{ "base/maps.c", "base/util.h", true },
-		{ "base/maps.c", "src/store/store.h", false },     /* up */
+		{ "base/maps.c", "src/store/store.h", false }, /* up */
 		{ "src/store/writer.c", "base/util.h", true },
 		{ "src/store/writer.c", "src/store/rows.h", true }, /* one's own private header */
-		{ "src/store/writer.c", "src/sql/sql.h", false },  /* up */
+		{ "src/store/writer.c", "src/sql/sql.h", false },   /* up */
 		{ "src/export/export_svg.c", "src/store/store.h", true },
-		{ "src/export/export_svg.c", "src/store/rows.h", false }, /* private */
+		{ "src/export/export_svg.c", "src/store/rows.h", false },    /* private */
 		{ "src/export/export_svg.c", "src/report/report.h", false }, /* a sibling */
 		{ "src/export/deeper/a.c", "src/export/export.h", true },
 		{ "src/sql/run.c", "src/capture/capture.h", false },

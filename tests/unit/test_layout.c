@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_layout.c - the table of layouts: what is refused, and what the runtime may say.
  *
  * That the table agrees with the headers of the releases is tested by
@@ -22,10 +23,10 @@ static void test_refused(void **state)
 	struct layout layout = { .version = 7 };
 
 	(void)state;
-	assert_int_equal(layout_of(0x030300f0, false, &layout), -EOPNOTSUPP);              /* 3.3 */
-	assert_int_equal(layout_of(0x03630000 | 0xf0, false, &layout), -EOPNOTSUPP);       /* 3.99 */
-	assert_int_equal(layout_of(0x030d00b1, false, &layout), -EOPNOTSUPP);              /* a beta */
-	assert_int_equal(layout_of(0x030c00f0, true, &layout), -EOPNOTSUPP);               /* 3.12 always has a GIL */
+	assert_int_equal(layout_of(0x030300f0, false, &layout), -EOPNOTSUPP);        /* 3.3 */
+	assert_int_equal(layout_of(0x03630000 | 0xf0, false, &layout), -EOPNOTSUPP); /* 3.99 */
+	assert_int_equal(layout_of(0x030d00b1, false, &layout), -EOPNOTSUPP);        /* a beta */
+	assert_int_equal(layout_of(0x030c00f0, true, &layout), -EOPNOTSUPP);         /* 3.12 always has a GIL */
 	assert_int_equal(layout.version, 7);
 }
 

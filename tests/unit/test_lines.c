@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_lines.c - tables of lines tell what libdw says of them, in little memory, also of damaged ones. */
 #include <dwarf.h>
 #include <errno.h>
@@ -106,7 +107,8 @@ static void compare_files(const char *theirs, const char *ours)
 
 	assert_non_null(ours);
 	n_ours = strlen(ours);
-	if (n_ours < n_theirs || strcmp(ours + n_ours - n_theirs, theirs) != 0 || (theirs[0] == '/' && n_ours != n_theirs))
+	if (n_ours < n_theirs || strcmp(ours + n_ours - n_theirs, theirs) != 0 ||
+	    (theirs[0] == '/' && n_ours != n_theirs))
 		fail_msg("%s, not %s", ours, theirs);
 }
 
@@ -168,7 +170,9 @@ static void compare_file(const char *name)
 
 static void all_versions_are_read(void **state)
 {
-	static const char *const names[] = { "v2", "v3", "v4", "v5", "sections2", "sections3", "sections4", "sections5" };
+	static const char *const names[] = {
+		"v2", "v3", "v4", "v5", "sections2", "sections3", "sections4", "sections5"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(names); i++)

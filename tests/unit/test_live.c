@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What /proc says, read; and the tables over this process itself. */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,11 @@ static void stat_lines(void **state)
 	struct stat_line line;
 
 	(void)state;
-	assert_int_equal(parse_stat("12 (a) R (b) S 3 4 5 6 7 8 9 10 11 12 14 15 16 17 -18 19 20 21 22 23 24 25 26 27 28 29 30 "
-				    "31 32 33 34 35 36 37 38 39 40 41", &line), 0);
+	assert_int_equal(
+		parse_stat("12 (a) R (b) S 3 4 5 6 7 8 9 10 11 12 14 15 16 17 -18 19 20 21 22 23 24 25 26 27 28 29 30 "
+			   "31 32 33 34 35 36 37 38 39 40 41",
+			   &line),
+		0);
 	assert_int_equal(line.state, 'S');
 	assert_int_equal(line.parent, 3);
 	assert_int_equal(line.user_ticks, 14);
@@ -189,8 +193,11 @@ static void a_statement_sees_one_moment(void **state)
 	(void)state;
 	asked_open(&asked);
 	before = number_of(&asked, "SELECT count(*) FROM process.fds");
-	assert_int_equal(sqlite3_prepare_v2(asked.db, "SELECT (SELECT count(*) FROM process.fds b WHERE b.fd >= a.fd * 0) FROM "
-					    "process.fds a", -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(asked.db,
+					    "SELECT (SELECT count(*) FROM process.fds b WHERE b.fd >= a.fd * 0) FROM "
+					    "process.fds a",
+					    -1, &statement, NULL),
+			 SQLITE_OK);
 	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
 	fd = open("/dev/null", O_RDONLY);
 	while (sqlite3_step(statement) == SQLITE_ROW)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_live_tid.c - a process whose main thread has ended: its memory, files and mounts are found by the threads that go on. */
 #include <errno.h>
 #include <inttypes.h>
@@ -68,7 +69,8 @@ static void *be_orphan(struct orphan *orphan)
 	value = 42;
 	for (int i = 0; i < N_THREADS; i++) {
 		threads[i] = (struct thread){ orphan, i };
-		if (pthread_create(&ignored, NULL, live, &threads[i]) != 0 || read(orphan->main_words[0], &word, 1) != 1)
+		if (pthread_create(&ignored, NULL, live, &threads[i]) != 0 ||
+		    read(orphan->main_words[0], &word, 1) != 1)
 			_exit(1);
 	}
 	if (read(orphan->main_words[0], &word, 1) != 1)
@@ -331,12 +333,9 @@ static void descriptors_are_given_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_lives_is_found),
-		cmocka_unit_test(files_are_read),
-		cmocka_unit_test(modules_are_opened),
-		cmocka_unit_test(memory_is_read),
-		cmocka_unit_test(an_exec_is_followed),
-		cmocka_unit_test(descriptors_are_given_back),
+		cmocka_unit_test(one_that_lives_is_found), cmocka_unit_test(files_are_read),
+		cmocka_unit_test(modules_are_opened),      cmocka_unit_test(memory_is_read),
+		cmocka_unit_test(an_exec_is_followed),     cmocka_unit_test(descriptors_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_mapping.c - a file that is truncated while it is mapped ends no process. */
 #include <fcntl.h>
 #include <pthread.h>

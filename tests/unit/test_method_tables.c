@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_method_tables.c - the names of builtins in real interpreters, against what those say
  * themselves.
  *
@@ -27,60 +28,59 @@
 
 /* Prints "KIND NAME FILE-OFFSET PATH" per builtin: "must" for those looked for by name, else "all".
  */
-static const char script[] =
-	"import sys, types, ctypes, builtins, zlib, json, math, functools, time, collections\n"
-	"import _json, _functools, _io, _sre, itertools, operator, _struct, _datetime, _hashlib, "
-	"_thread\n"
-	"word = lambda at: ctypes.c_uint64.from_address(at).value\n"
-	"maps = []\n"
-	"for line in open('/proc/self/maps'):\n"
-	"    f = line.split(None, 5)\n"
-	"    if len(f) == 6 and f[5].startswith('/'):\n"
-	"        a, b = (int(x, 16) for x in f[0].split('-'))\n"
-	"        maps.append((a, b, int(f[2], 16), f[5].strip()))\n"
-	"def show(kind, name, address):\n"
-	"    for a, b, offset, path in maps:\n"
-	"        if a <= address < b:\n"
-	"            print(kind, name.replace(' ', '_'), '%x' % (address - a + offset), path)\n"
-	"def function(f):\n"
-	"    return word(word(id(f) + (16 if isinstance(f, types.BuiltinFunctionType) else 40)) + "
-	"8)\n"
-	"def type_name(t):\n"
-	"    return ctypes.string_at(word(id(t) + 24)).decode()\n"
-	"def name(owner, f):\n"
-	"    return f.__name__ if owner == 'builtins' else owner + '.' + f.__name__\n"
-	"show('must', 'len', function(len))\n"
-	"show('must', 'sorted', function(sorted))\n"
-	"show('must', 'str.join', function(str.join))\n"
-	"show('must', 'list.sort', function(list.sort))\n"
-	"show('must', 'dict.get', function(dict.get))\n"
-	"show('must', '_thread.lock.acquire', function(type(_thread.allocate_lock()).acquire))\n"
-	"show('must', 'math.sqrt', function(math.sqrt))\n"
-	"show('must', 'time.sleep', function(time.sleep))\n"
-	"show('must', 'zlib.compress', function(zlib.compress))\n"
-	"show('must', '_json.scanstring', function(_json.scanstring))\n"
-	"show('must', '_hashlib.HASH.update', function(type(_hashlib.openssl_sha256()).update))\n"
-	"show('must', '_json.Scanner.__call__', word(id(_json.make_scanner) + 128))\n"
-	"show('must', '_json.Encoder.__call__', word(id(_json.make_encoder) + 128))\n"
-	"show('must', 'functools.partial.__call__', word(id(functools.partial) + 128))\n"
-	"show('must', 'list.__init__', word(id(list) + 296))\n"
-	"show('must', 'int.__add__', word(word(id(int) + 96)))\n"
-	"show('must', 'map.__next__', word(id(map) + 224))\n"
-	"types_seen, todo = set(), [object]\n"
-	"while todo:\n"
-	"    t = todo.pop()\n"
-	"    if t not in types_seen:\n"
-	"        types_seen.add(t)\n"
-	"        todo += type.__subclasses__(t)\n"
-	"for t in types_seen:\n"
-	"    for f in list(vars(t).values()):\n"
-	"        if isinstance(f, types.MethodDescriptorType):\n"
-	"            show('all', type_name(f.__objclass__) + '.' + f.__name__, function(f))\n"
-	"for m in list(sys.modules.values()):\n"
-	"    for f in list(vars(m).values()):\n"
-	"        if isinstance(f, types.BuiltinFunctionType) and isinstance(f.__self__, "
-	"types.ModuleType):\n"
-	"            show('all', name(f.__self__.__name__, f), function(f))\n";
+static const char script[] = "import sys, types, ctypes, builtins, zlib, json, math, functools, time, collections\n"
+			     "import _json, _functools, _io, _sre, itertools, operator, _struct, _datetime, _hashlib, "
+			     "_thread\n"
+			     "word = lambda at: ctypes.c_uint64.from_address(at).value\n"
+			     "maps = []\n"
+			     "for line in open('/proc/self/maps'):\n"
+			     "    f = line.split(None, 5)\n"
+			     "    if len(f) == 6 and f[5].startswith('/'):\n"
+			     "        a, b = (int(x, 16) for x in f[0].split('-'))\n"
+			     "        maps.append((a, b, int(f[2], 16), f[5].strip()))\n"
+			     "def show(kind, name, address):\n"
+			     "    for a, b, offset, path in maps:\n"
+			     "        if a <= address < b:\n"
+			     "            print(kind, name.replace(' ', '_'), '%x' % (address - a + offset), path)\n"
+			     "def function(f):\n"
+			     "    return word(word(id(f) + (16 if isinstance(f, types.BuiltinFunctionType) else 40)) + "
+			     "8)\n"
+			     "def type_name(t):\n"
+			     "    return ctypes.string_at(word(id(t) + 24)).decode()\n"
+			     "def name(owner, f):\n"
+			     "    return f.__name__ if owner == 'builtins' else owner + '.' + f.__name__\n"
+			     "show('must', 'len', function(len))\n"
+			     "show('must', 'sorted', function(sorted))\n"
+			     "show('must', 'str.join', function(str.join))\n"
+			     "show('must', 'list.sort', function(list.sort))\n"
+			     "show('must', 'dict.get', function(dict.get))\n"
+			     "show('must', '_thread.lock.acquire', function(type(_thread.allocate_lock()).acquire))\n"
+			     "show('must', 'math.sqrt', function(math.sqrt))\n"
+			     "show('must', 'time.sleep', function(time.sleep))\n"
+			     "show('must', 'zlib.compress', function(zlib.compress))\n"
+			     "show('must', '_json.scanstring', function(_json.scanstring))\n"
+			     "show('must', '_hashlib.HASH.update', function(type(_hashlib.openssl_sha256()).update))\n"
+			     "show('must', '_json.Scanner.__call__', word(id(_json.make_scanner) + 128))\n"
+			     "show('must', '_json.Encoder.__call__', word(id(_json.make_encoder) + 128))\n"
+			     "show('must', 'functools.partial.__call__', word(id(functools.partial) + 128))\n"
+			     "show('must', 'list.__init__', word(id(list) + 296))\n"
+			     "show('must', 'int.__add__', word(word(id(int) + 96)))\n"
+			     "show('must', 'map.__next__', word(id(map) + 224))\n"
+			     "types_seen, todo = set(), [object]\n"
+			     "while todo:\n"
+			     "    t = todo.pop()\n"
+			     "    if t not in types_seen:\n"
+			     "        types_seen.add(t)\n"
+			     "        todo += type.__subclasses__(t)\n"
+			     "for t in types_seen:\n"
+			     "    for f in list(vars(t).values()):\n"
+			     "        if isinstance(f, types.MethodDescriptorType):\n"
+			     "            show('all', type_name(f.__objclass__) + '.' + f.__name__, function(f))\n"
+			     "for m in list(sys.modules.values()):\n"
+			     "    for f in list(vars(m).values()):\n"
+			     "        if isinstance(f, types.BuiltinFunctionType) and isinstance(f.__self__, "
+			     "types.ModuleType):\n"
+			     "            show('all', name(f.__self__.__name__, f), function(f))\n";
 
 enum { MAX_MODULES = 64, MAX_LINE = 4096 };
 
@@ -183,9 +183,8 @@ static void check_python(const char *python)
 		symbol_module_free(check->opened[i].module);
 		elf_file_free(check->opened[i].elf);
 	}
-	print_message("%s: %u of %u by name; of all %u: %u the same, %u of several\n", python,
-		      check->n_must_right, check->n_must, check->n_all, check->n_all_right,
-		      check->n_shared);
+	print_message("%s: %u of %u by name; of all %u: %u the same, %u of several\n", python, check->n_must_right,
+		      check->n_must, check->n_all, check->n_all_right, check->n_shared);
 	assert_true(check->n_must >= 17);
 	assert_int_equal(check->n_must_right, check->n_must);
 	assert_true(check->n_all > 1000);
@@ -235,8 +234,7 @@ static void test_nameless_plumbing(void **state)
 {
 	CLEANUP(symbol_module_freep) struct symbol_module *module = NULL;
 	CLEANUP(symbol_module_freep) struct symbol_module *stripped = NULL;
-	char file[] = "/tmp/test_method_tables.XXXXXX", command[MAX_LINE], line[512], name[256],
-	     type;
+	char file[] = "/tmp/test_method_tables.XXXXXX", command[MAX_LINE], line[512], name[256], type;
 	unsigned n_nameless = 0, n_internal = 0;
 	unsigned long address;
 	struct symbol symbol;
@@ -245,8 +243,7 @@ static void test_nameless_plumbing(void **state)
 	int fd;
 
 	(void)state;
-	if (glob("~/.pyenv/versions/3.1[123].*/lib/libpython3.1[123].so.1.0", GLOB_TILDE, NULL,
-		 &found) != 0) {
+	if (glob("~/.pyenv/versions/3.1[123].*/lib/libpython3.1[123].so.1.0", GLOB_TILDE, NULL, &found) != 0) {
 		print_message("no shared interpreter with symbols to strip\n");
 		skip();
 	}
@@ -261,8 +258,7 @@ static void test_nameless_plumbing(void **state)
 	symbols = popen(command, "r");
 	assert_non_null(symbols);
 	while (fgets(line, sizeof line, symbols)) {
-		if (sscanf(line, "%lx %c %255s", &address, &type, name) != 3 || type != 't' ||
-		    strchr(name, '.'))
+		if (sscanf(line, "%lx %c %255s", &address, &type, name) != 3 || type != 't' || strchr(name, '.'))
 			continue;
 		assert_int_equal(symbol_lookup(stripped, address, &symbol, 1), 1);
 		/* Neither the sorter nor the collector is hidden, whatever is known of them. */

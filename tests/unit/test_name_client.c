@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names out of another process: as good as those found here, and whatever becomes of that process. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,8 +45,9 @@ static int open_own(void **state)
 
 		if (elf_file_symbol(file, functions[i], &start, &n_bytes) < 0)
 			return -1;
-		frames[i] = (struct new_frame){ .id = i + 1, .kind = FRAME_NATIVE, .module = &own, .module_id = MODULE,
-						.address = start + 1 };
+		frames[i] = (struct new_frame){
+			.id = i + 1, .kind = FRAME_NATIVE, .module = &own, .module_id = MODULE, .address = start + 1
+		};
 	}
 	return 0;
 }
@@ -382,8 +384,8 @@ static void end_without_end(int socket)
 
 static void test_lies_name_nothing(void **state)
 {
-	static void (*const lies[])(int socket) = { say_nothing, say_nonsense, say_much, name_others, say_unknown, end_shortly,
-						    end_for_no_reason, end_without_end };
+	static void (*const lies[])(int socket) = { say_nothing, say_nonsense, say_much,          name_others,
+						    say_unknown, end_shortly,  end_for_no_reason, end_without_end };
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(lies); i++) {
@@ -423,7 +425,9 @@ static void test_what_was_answered_before_stays(void **state)
 
 static void tell_limits(int socket)
 {
-	static const struct wire_limited end = { .n_places = 3, .n_modules = 1, .limit = SYMBOL_LIMIT_MEMORY, .path = "/lib/big.so" };
+	static const struct wire_limited end = {
+		.n_places = 3, .n_modules = 1, .limit = SYMBOL_LIMIT_MEMORY, .path = "/lib/big.so"
+	};
 
 	for (uint32_t i = 0; i < N_FRAMES; i++)
 		send_answer(socket, i, "big.so+0x1");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages and answers between the recorder and the process that finds names, and which files it gets. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,10 +84,12 @@ static struct wire_answer an_answer(void)
 {
 	struct wire_answer answer = { .subject = 12, .n = 2 };
 
-	answer.symbols[0] = (struct wire_symbol){ .name = "inner", .file = "a.c", .start = 0x1122334455667788, .line = 7,
-						  .role = SYMBOL_BUILTIN };
-	answer.symbols[1] = (struct wire_symbol){ .name = "", .linkage = "_Z5outerv", .first_line = 3, .is_offset = true,
-						  .is_python = true };
+	answer.symbols[0] = (struct wire_symbol){
+		.name = "inner", .file = "a.c", .start = 0x1122334455667788, .line = 7, .role = SYMBOL_BUILTIN
+	};
+	answer.symbols[1] = (struct wire_symbol){
+		.name = "", .linkage = "_Z5outerv", .first_line = 3, .is_offset = true, .is_python = true
+	};
 	return answer;
 }
 
@@ -213,7 +216,8 @@ static int try(const char *path, const char *module, const char *root)
 
 static void test_opens_what_may_be_a_modules(void **state)
 {
-	char folder[] = "/tmp/probing-test.XXXXXX", module[128], text[128], elf[128], pipe[128], wanted[512], above[128];
+	char folder[] = "/tmp/probing-test.XXXXXX", module[128], text[128], elf[128], pipe[128], wanted[512],
+	     above[128];
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
@@ -256,12 +260,9 @@ static void test_opens_what_may_be_a_modules(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_carries_bytes_and_a_file),
-		cmocka_unit_test(test_bounds_what_comes),
-		cmocka_unit_test(test_answers_come_as_they_were),
-		cmocka_unit_test(test_long_names_are_cut),
-		cmocka_unit_test(test_damaged_answers_are_no_answers),
-		cmocka_unit_test(test_resolves_by_text),
+		cmocka_unit_test(test_carries_bytes_and_a_file),       cmocka_unit_test(test_bounds_what_comes),
+		cmocka_unit_test(test_answers_come_as_they_were),      cmocka_unit_test(test_long_names_are_cut),
+		cmocka_unit_test(test_damaged_answers_are_no_answers), cmocka_unit_test(test_resolves_by_text),
 		cmocka_unit_test(test_opens_what_may_be_a_modules),
 	};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Native stacks in shapes that are hard: registers, cut dumps, generated code, calls to nowhere. */
 #include "native_target.h"
 
@@ -102,8 +103,7 @@ static void check_pinned(void (*run)(struct target_page *page))
 		value = 0;
 		assert_int_equal(native_register(&view.stack, frame, pinned[i].reg, &value), 0);
 		if (value != pinned[i].value)
-			fail_msg("register %u of frame %zu: %#llx", pinned[i].reg, frame,
-				 (unsigned long long)value);
+			fail_msg("register %u of frame %zu: %#llx", pinned[i].reg, frame, (unsigned long long)value);
 	}
 	/* What a callee may change is known in the leaf only. */
 	assert_int_equal(native_register(&view.stack, frame, 0, &value), -ENODATA);
@@ -290,7 +290,8 @@ static struct later later_open(const struct whole *whole)
 	assert_non_null(later.bytes);
 	memcpy(later.bytes, whole->sample.stack, whole->sample.stack_bytes);
 	assert_int_equal(remote_open_buffer(RADDR(whole->sample.regs.value[MACHINE_REG_SP]), later.bytes,
-					    whole->sample.stack_bytes, &later.remote), 0);
+					    whole->sample.stack_bytes, &later.remote),
+			 0);
 	return later;
 }
 
@@ -307,9 +308,12 @@ static void seam_is_compared(void **state)
 		size_t captured, changed; /* offsets */
 		enum stack_end end;
 	} cases[] = {
-		{ 1024, 1023, STACK_TRUNCATED },      { 1024, 512, STACK_TRUNCATED },
-		{ 1024, 511, STACK_COMPLETED },       { 4096, 4095, STACK_TRUNCATED },
-		{ 4096, 4096 - 512, STACK_TRUNCATED }, { 4096, 4096 - 513, STACK_COMPLETED },
+		{ 1024, 1023, STACK_TRUNCATED },
+		{ 1024, 512, STACK_TRUNCATED },
+		{ 1024, 511, STACK_COMPLETED },
+		{ 4096, 4095, STACK_TRUNCATED },
+		{ 4096, 4096 - 512, STACK_TRUNCATED },
+		{ 4096, 4096 - 513, STACK_COMPLETED },
 		{ 64, 0, STACK_TRUNCATED },
 	};
 	struct whole whole;
@@ -328,8 +332,8 @@ static void seam_is_compared(void **state)
 		assert_beginning(&whole);
 		/* Nor is anything behind a bad seam given out. */
 		assert_int_equal(native_stack_read(&whole.view.stack,
-						   sample.regs.value[MACHINE_REG_SP] + cases[i].captured,
-						   &word, sizeof word),
+						   sample.regs.value[MACHINE_REG_SP] + cases[i].captured, &word,
+						   sizeof word),
 				 cases[i].end == STACK_COMPLETED ? 0 : -EFAULT);
 		later_close(&later);
 	}
@@ -372,8 +376,9 @@ static void seam_is_compared_each_time(void **state)
 		assert_true(fickle.n_reads > n_same);
 		assert_end(&whole.view.stack, STACK_TRUNCATED);
 		assert_beginning(&whole);
-		assert_int_equal(native_stack_read(&whole.view.stack, sample.regs.value[MACHINE_REG_SP] + 1024,
-						   &word, sizeof word), -EFAULT);
+		assert_int_equal(native_stack_read(&whole.view.stack, sample.regs.value[MACHINE_REG_SP] + 1024, &word,
+						   sizeof word),
+				 -EFAULT);
 		later_close(&fickle.later);
 	}
 	whole_close(&whole);
@@ -409,9 +414,11 @@ static void rest_is_kept(void **state)
 		int after_ms, tid;
 		enum stack_end end;
 	} cases[] = {
-		{ 1024, 0, 1, 0, STACK_COMPLETED },    { 1024, 0, 199, 0, STACK_COMPLETED }, { 2048, 0, 2, 0, STACK_COMPLETED },
-		{ 1024, 0, 201, 0, STACK_TRUNCATED },  { 1024, 0, -1, 0, STACK_TRUNCATED },  { 1024, 0, 1, 1, STACK_TRUNCATED },
-		{ 1024, 600, 1, 0, STACK_TRUNCATED },  { 1024, 400, 1, 0, STACK_COMPLETED }, { 256, 0, 1, 0, STACK_COMPLETED },
+		{ 1024, 0, 1, 0, STACK_COMPLETED },   { 1024, 0, 199, 0, STACK_COMPLETED },
+		{ 2048, 0, 2, 0, STACK_COMPLETED },   { 1024, 0, 201, 0, STACK_TRUNCATED },
+		{ 1024, 0, -1, 0, STACK_TRUNCATED },  { 1024, 0, 1, 1, STACK_TRUNCATED },
+		{ 1024, 600, 1, 0, STACK_TRUNCATED }, { 1024, 400, 1, 0, STACK_COMPLETED },
+		{ 256, 0, 1, 0, STACK_COMPLETED },
 	};
 	struct whole whole;
 
@@ -460,8 +467,7 @@ static void rest_too_short(void **state)
 	(void)state;
 	whole_open(&whole, run_deep);
 	sample = cut(&whole, 1024);
-	assert_int_equal(remote_open_buffer(RADDR(sample.regs.value[MACHINE_REG_SP]), sample.stack, 8192,
-					    &remote), 0);
+	assert_int_equal(remote_open_buffer(RADDR(sample.regs.value[MACHINE_REG_SP]), sample.stack, 8192, &remote), 0);
 	view_unwind(&whole.view, &sample, remote);
 	assert_end(&whole.view.stack, STACK_TRUNCATED);
 	assert_beginning(&whole);
@@ -527,8 +533,7 @@ static void without_user_registers(void **state)
 /* ---- Code that nobody describes ---- */
 
 /* push rbp; mov rbp, rsp; sub rsp, 64; call rsi; leave; ret */
-static const uint8_t code_with_fp[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 64,
-					0xff, 0xd6, 0xc9, 0xc3 };
+static const uint8_t code_with_fp[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 64, 0xff, 0xd6, 0xc9, 0xc3 };
 /* xor eax, eax; mov rcx, rdx; 1: push rax; dec ecx; jnz 1b; call rsi; lea rsp, [rsp + 8 * rdx]; ret
  * As many words as are asked for. Words left as they were could be a whole chain of frames
  * that have ended, which no search can tell from living ones. */
@@ -539,8 +544,7 @@ typedef void generated(void *page, void (*leaf)(void *page), uint64_t n_words);
 
 static generated *generate(const uint8_t *code, size_t n_bytes)
 {
-	uint8_t *place = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *place = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (place == MAP_FAILED)
 		_exit(1);
@@ -782,8 +786,7 @@ static void nothing_to_go_by(void **state)
 {
 	static const uint64_t words[64];
 	struct target target = target_fork(run_with_fp);
-	struct sample sample = { .has_user = true, .stack = (const uint8_t *)words,
-				 .stack_bytes = sizeof words };
+	struct sample sample = { .has_user = true, .stack = (const uint8_t *)words, .stack_bytes = sizeof words };
 	struct view view;
 
 	(void)state;
@@ -834,8 +837,7 @@ static void call_of_null(void **state)
 	assert_end(&view.stack, STACK_COMPLETE);
 	assert_true(view.stack.frames[0].without_cfi);
 	assert_int_equal(view.stack.frames[0].pc, 0);
-	assert_in_range(view.stack.frames[1].pc, (uint64_t)(uintptr_t)call_null,
-			(uint64_t)(uintptr_t)call_null + 512);
+	assert_in_range(view.stack.frames[1].pc, (uint64_t)(uintptr_t)call_null, (uint64_t)(uintptr_t)call_null + 512);
 	assert_int_equal(find_pinned(&view.stack), 2);
 	view_close(&view);
 	target_end(&target);
@@ -875,8 +877,7 @@ static void map_at(struct view *view, uint64_t start, const struct mapping *mapp
 static uint64_t leaf_cfa(struct view *view, uint64_t pc)
 {
 	static const uint64_t words[512];
-	struct sample sample = { .has_user = true, .stack = (const uint8_t *)words,
-				 .stack_bytes = sizeof words };
+	struct sample sample = { .has_user = true, .stack = (const uint8_t *)words, .stack_bytes = sizeof words };
 
 	sample.regs.value[MACHINE_REG_PC] = pc;
 	sample.regs.value[MACHINE_REG_SP] = UINT64_C(0x7ffd00000000);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which way captured bytes are asked for: what took less time, whatever else happened meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The evaluator of DWARF operations: every operation, its bounds, what it refuses. */
 #include <dwarf.h>
 #include <errno.h>
@@ -43,9 +44,18 @@ static int evaluate(const Dwarf_Op *ops, size_t n_ops, uint64_t *ret)
 	return expression_evaluate(&expression, &context, ret);
 }
 
-#define OP(a) { .atom = DW_OP_##a }
-#define OP1(a, n) { .atom = DW_OP_##a, .number = (Dwarf_Word)(n) }
-#define OP2(a, n, m) { .atom = DW_OP_##a, .number = (Dwarf_Word)(n), .number2 = (Dwarf_Word)(m) }
+#define OP(a)                                                                                                          \
+	{                                                                                                              \
+		.atom = DW_OP_##a                                                                                      \
+	}
+#define OP1(a, n)                                                                                                      \
+	{                                                                                                              \
+		.atom = DW_OP_##a, .number = (Dwarf_Word)(n)                                                           \
+	}
+#define OP2(a, n, m)                                                                                                   \
+	{                                                                                                              \
+		.atom = DW_OP_##a, .number = (Dwarf_Word)(n), .number2 = (Dwarf_Word)(m)                               \
+	}
 #define NUMBER(n) OP1(consts, n)
 
 static const struct {
@@ -94,7 +104,7 @@ static const struct {
 	/* Arithmetic. */
 	{ "plus_uconst", { NUMBER(7), OP1(plus_uconst, 100) }, 0, 107 },
 	{ "neg", { NUMBER(7), OP(neg) }, 0, (uint64_t)-7 },
-	{ "not", { NUMBER(0), OP(not) }, 0, UINT64_MAX },
+	{ "not", { NUMBER(0), OP(not ) }, 0, UINT64_MAX },
 	{ "plus", { NUMBER(-1), NUMBER(3), OP(plus) }, 0, 2 },
 	{ "minus", { NUMBER(3), NUMBER(5), OP(minus) }, 0, (uint64_t)-2 },
 	{ "mul", { NUMBER(-3), NUMBER(5), OP(mul) }, 0, (uint64_t)-15 },
@@ -115,8 +125,7 @@ static const struct {
 	{ "ge", { NUMBER(1), NUMBER(1), OP(ge) }, 0, 1 },
 
 	/* As compilers write them. */
-	{ "a frame whose CFA lies in memory", { OP1(breg6, -0x1000), OP(deref), OP1(plus_uconst, 8) }, 0,
-	  WORD + 8 },
+	{ "a frame whose CFA lies in memory", { OP1(breg6, -0x1000), OP(deref), OP1(plus_uconst, 8) }, 0, WORD + 8 },
 
 	/* Refused. */
 	{ "deref on an empty stack", { OP(deref) }, -EBADMSG, 0 },
@@ -155,7 +164,7 @@ static void each_operation(void **state)
 static void procedure_linkage(void **state)
 {
 	const Dwarf_Op ops[] = { OP1(breg7, 8), OP1(breg16, 0), OP(lit15), OP(and), OP(lit11),
-				 OP(ge), OP(lit3), OP(shl), OP(plus) };
+				 OP(ge),        OP(lit3),       OP(shl),   OP(plus) };
 	uint64_t value;
 
 	(void)state;

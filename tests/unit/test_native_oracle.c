@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Native stacks of real programs, frame by frame the same as libdwfl's. */
 #include "native_target.h"
 
@@ -6,9 +7,9 @@
 #include "dwfl_oracle.h"
 
 enum {
-	N_ROUNDS = 120,        /* of stopping each thread of a program */
-	N_STEPS = 20000,       /* of single instructions */
-	MAX_EXAMPLES = 3,      /* printed of a program's differences */
+	N_ROUNDS = 120,   /* of stopping each thread of a program */
+	N_STEPS = 20000,  /* of single instructions */
+	MAX_EXAMPLES = 3, /* printed of a program's differences */
 };
 
 /* What is counted of one program. */
@@ -30,16 +31,15 @@ static void print_place(struct view *view, const struct native_frame *frame)
 	if (address_space_resolve(view->space, native_frame_lookup(frame), &module, &address) < 0)
 		print_message(" %#llx", (unsigned long long)frame->pc);
 	else
-		print_message(" %s+%#llx", module ? module_name(module) : "anonymous",
-			      (unsigned long long)address);
+		print_message(" %s+%#llx", module ? module_name(module) : "anonymous", (unsigned long long)address);
 }
 
 static void print_difference(struct view *view, const struct oracle *oracle, size_t at)
 {
 	const struct native_stack *stack = &view->stack;
 
-	print_message("    frame %zu, ours %zu (%s), libdwfl's %zu; the rule that differs is at", at,
-		      stack->n_frames, stack_end_name(stack->end), oracle->n_frames);
+	print_message("    frame %zu, ours %zu (%s), libdwfl's %zu; the rule that differs is at", at, stack->n_frames,
+		      stack_end_name(stack->end), oracle->n_frames);
 	print_place(view, &stack->frames[at ? at - 1 : 0]);
 	if (at < stack->n_frames)
 		print_message(", ours went to %#llx", (unsigned long long)stack->frames[at].pc);
@@ -64,20 +64,17 @@ static bool is_in_plt(struct view *view, uint64_t pc)
 	struct module *module;
 	struct elf_file *elf;
 
-	if (address_space_resolve(view->space, pc, &module, &own) < 0 || !module ||
-	    module_elf(module, &elf) < 0)
+	if (address_space_resolve(view->space, pc, &module, &own) < 0 || !module || module_elf(module, &elf) < 0)
 		return false;
 	for (size_t i = 0; i < N_ELEMENTS(sections); i++)
-		if (elf_file_section(elf, sections[i], &address, &n_bytes) == 0 &&
-		    own - address < n_bytes)
+		if (elf_file_section(elf, sections[i], &address, &n_bytes) == 0 && own - address < n_bytes)
 			return true;
 	return false;
 }
 
 static bool frame_equal(const struct native_frame *ours, const struct oracle_frame *theirs)
 {
-	return ours->pc == theirs->pc && ours->sp == theirs->sp &&
-	       ours->is_return_address == !theirs->is_activation;
+	return ours->pc == theirs->pc && ours->sp == theirs->sp && ours->is_return_address == !theirs->is_activation;
 }
 
 static void compare(struct view *view, const struct oracle *oracle, struct tally *tally)
@@ -126,8 +123,8 @@ static void assert_agreement(const char *name, const struct tally *tally)
 
 	print_message("  %s: %zu stacks, %zu frames, %.4f %% equal, %zu stacks wholly; first "
 		      "differences: pc %zu, cfa %zu, ours longer %zu, ours shorter %zu\n",
-		      name, tally->n_samples, tally->n_frames, 100 * share, tally->n_samples_equal,
-		      tally->n_pc, tally->n_cfa, tally->n_longer, tally->n_shorter);
+		      name, tally->n_samples, tally->n_frames, 100 * share, tally->n_samples_equal, tally->n_pc,
+		      tally->n_cfa, tally->n_longer, tally->n_shorter);
 	for (unsigned i = 0; i < STACK_N_ENDS; i++)
 		if (tally->by_end[i] > 0)
 			print_message("    %s: %zu\n", stack_end_name(i), tally->by_end[i]);
@@ -223,8 +220,7 @@ static void mixed_python(void **state)
 
 	(void)state;
 	need(python);
-	check_program("Debian's python, demo.py",
-		      (const char *[]){ python, source_path("demo.py"), NULL }, 2);
+	check_program("Debian's python, demo.py", (const char *[]){ python, source_path("demo.py"), NULL }, 2);
 }
 
 static void python_threads(void **state)
@@ -234,8 +230,7 @@ static void python_threads(void **state)
 	(void)state;
 	need(python);
 	check_program("Debian's python, threads.py",
-		      (const char *[]){ python, source_path("threads.py"), "--busy", "3", "--idle", "3",
-					NULL }, 7);
+		      (const char *[]){ python, source_path("threads.py"), "--busy", "3", "--idle", "3", NULL }, 7);
 }
 
 static void libcrypto(void **state)
@@ -252,8 +247,7 @@ static void libcrypto(void **state)
 
 	(void)state;
 	need(python);
-	check_program("libcrypto under Debian's python",
-		      (const char *[]){ python, "-c", script, NULL }, 1);
+	check_program("libcrypto under Debian's python", (const char *[]){ python, "-c", script, NULL }, 1);
 }
 
 /* A Python built with other flags, libpython shared or not. */
@@ -373,8 +367,7 @@ static void steps_with_realigned_stack(void **state)
 	(void)state;
 	need(native_only_path());
 	for (size_t i = 0; i < N_ELEMENTS(modes); i++) {
-		struct target target =
-			target_exec((const char *[]){ native_only_path(), modes[i], NULL });
+		struct target target = target_exec((const char *[]){ native_only_path(), modes[i], NULL });
 		struct tally tally = { 0 };
 
 		check_steps(modes[i], &target, N_STEPS, &tally);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Our own reading of .eh_frame against libdw's, at every row of real files.
  *
  * Each file's functions are walked row by row, as libdw divides them; at a row's

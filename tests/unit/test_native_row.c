@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Hand-made call frame information: the rows it compiles to, and walks over it.
  *
  * The functions below are in the test's own code and never run; the walks are
@@ -10,14 +11,14 @@
 #include "unwind/native/walk.h"
 
 /* Two instructions under the given directives; the second byte is looked up. */
-#define FUNCTION(name, directives)                                                                 \
-	__asm__(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n" #name   \
-		":\n.cfi_startproc\n" directives "\nnop\nnop\nnop\nnop\n.cfi_endproc\n.size " #name    \
-		", . - " #name "\n");                                                              \
+#define FUNCTION(name, directives)                                                                                     \
+	__asm__(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n" #name                       \
+		":\n.cfi_startproc\n" directives "\nnop\nnop\nnop\nnop\n.cfi_endproc\n.size " #name ", . - " #name     \
+		"\n");                                                                                                 \
 	extern const char name[] __attribute__((visibility("hidden")))
 
 /* The looked up byte is a return, a jump to itself, a jump out: registers were popped, and no rule says so. */
-#define FUNCTION_ENDING(name, ending)                                                              \
+#define FUNCTION_ENDING(name, ending)                                                                                  \
 	FUNCTION(name, ".cfi_def_cfa_offset 16\n.cfi_offset 6, -16\nnop\n.cfi_def_cfa_offset 8\n" ending)
 FUNCTION_ENDING(ends_by_return, "ret");
 FUNCTION_ENDING(ends_by_jump, ".byte 0xe9, 0, 1, 0, 0");
@@ -45,8 +46,8 @@ FUNCTION(value_of_cfa, ".cfi_escape 0x14, 3, 2");
 /* return address: an expression on r10, which no caller can recover */
 FUNCTION(pc_by_r10, ".cfi_escape 0x10, 16, 2, 0x7a, 0");
 /* breg7 8 and 69 nops: more operations than anybody writes. */
-#define NOPS_23                                                                                    \
-	".cfi_escape 0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,"      \
+#define NOPS_23                                                                                                        \
+	".cfi_escape 0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96,"                      \
 	"0x96,0x96,0x96,0x96,0x96,0x96,0x96,0x96\n"
 FUNCTION(too_long, ".cfi_escape 0x0f, 71, 0x77, 8\n" NOPS_23 NOPS_23 NOPS_23);
 /* rbx is saved at the CFA, after a look at rbx of the frame before: four times, or once. */
@@ -104,8 +105,8 @@ static int16_t saved(const struct cfi_row *row, unsigned reg)
 
 static void restored_rows(void **state)
 {
-	static const uint8_t ret[] = { 0xc3 }, bnd_ret[] = { 0xf2, 0xc3 }, ret_n[] = { 0xc2, 8, 0 }, jump[] = { 0xeb, 2 },
-			     cut[] = { 0xe9, 0, 1 }, add[] = { 0x48, 0x83, 0xc4, 0x18 };
+	static const uint8_t ret[] = { 0xc3 }, bnd_ret[] = { 0xf2, 0xc3 }, ret_n[] = { 0xc2, 8, 0 },
+			     jump[] = { 0xeb, 2 }, cut[] = { 0xe9, 0, 1 }, add[] = { 0x48, 0x83, 0xc4, 0x18 };
 
 	(void)state;
 	assert_int_equal(saved(row_of(ends_by_return), MACHINE_REG_FP), SAVED_SAME);
@@ -421,7 +422,8 @@ static void map_code_of(const char *path, const char **ret_code, size_t *ret_byt
 		assert_true(elf_file_segment(elf, n++, &segment));
 	while (!segment.executable);
 	*ret_bytes = segment.n_file_bytes;
-	*ret_code = mmap(NULL, *ret_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)(segment.file_offset / page * page));
+	*ret_code = mmap(NULL, *ret_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
+			 (off_t)(segment.file_offset / page * page));
 	assert_true(*ret_code != MAP_FAILED);
 }
 
@@ -434,7 +436,8 @@ static unsigned count_rows(struct view *of, const char *code, size_t n_bytes, si
 		uint64_t address;
 		uint32_t id;
 
-		assert_int_equal(address_space_resolve(of->space, (uint64_t)(uintptr_t)code + at, &module, &address), 0);
+		assert_int_equal(address_space_resolve(of->space, (uint64_t)(uintptr_t)code + at, &module, &address),
+				 0);
 		assert_non_null(module);
 		assert_int_equal(cfi_row_at(&of->unwinder->pool, module, address, &id), 0);
 		n += id != ROW_NONE;

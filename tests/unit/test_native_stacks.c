@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Recorded stacks of real programs, with libdwfl's frames beside them: fixtures/stacks.
  *
  * Made on another day and perhaps another machine: nothing of the programs need
@@ -53,8 +54,7 @@ struct tally {
 	size_t n_samples, n_frames, n_equal, n_reached;
 };
 
-static void check_sample(struct stacks_file *file, struct stacks_home *home, struct sample *sample,
-			 struct tally *tally)
+static void check_sample(struct stacks_file *file, struct stacks_home *home, struct sample *sample, struct tally *tally)
 {
 	const struct native_frame *frames;
 	size_t n_frames, n_equal = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Out of a signal handler whose trampoline has no CFI, as musl's: by its instructions. */
 #include <sys/syscall.h>
 

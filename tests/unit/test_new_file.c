@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Files that appear whole: their rights, and what others can do between the beginning and the end. */
 #include "files_fixture.h"
 
@@ -53,8 +54,11 @@ static unsigned n_names(const char *folder)
 /* As on NFS: neither O_TMPFILE nor RENAME_NOREPLACE. Source: seccomp(2). */
 static int lose_abilities(void)
 {
-	enum { NUMBER = offsetof(struct seccomp_data, nr), FLAGS_OF_OPEN = offsetof(struct seccomp_data, args[2]),
-	       FLAGS_OF_RENAME = offsetof(struct seccomp_data, args[4]) };
+	enum {
+		NUMBER = offsetof(struct seccomp_data, nr),
+		FLAGS_OF_OPEN = offsetof(struct seccomp_data, args[2]),
+		FLAGS_OF_RENAME = offsetof(struct seccomp_data, args[4])
+	};
 	struct sock_filter rules[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
@@ -121,7 +125,8 @@ static bool is_careful_with_less(void)
 {
 	struct new_file file;
 
-	if (new_file_open(&file, "name", 0) < 0 || rename(file.temporary, "moved") < 0 || symlink("precious", file.temporary) < 0)
+	if (new_file_open(&file, "name", 0) < 0 || rename(file.temporary, "moved") < 0 ||
+	    symlink("precious", file.temporary) < 0)
 		return false;
 	if (new_file_finish(&file) != -PLACE_ECHANGED)
 		return false;

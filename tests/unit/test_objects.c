@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_objects.c - objects of real interpreters, which say themselves what they hold.
  *
  * A program makes containers and instances of all kinds, and prints for each its address and
@@ -209,7 +210,8 @@ static void check_weak(struct target *target)
 {
 	uint64_t referent = 0;
 
-	assert_int_equal(object_weakref_target(target->python.runtime, target->object, &referent), target->n ? 0 : -ENOENT);
+	assert_int_equal(object_weakref_target(target->python.runtime, target->object, &referent),
+			 target->n ? 0 : -ENOENT);
 	if (target->n)
 		assert_int_equal(referent, target->items[0]);
 }
@@ -233,8 +235,10 @@ static const struct {
 	const char *kind;
 	void (*check)(struct target *target);
 } checks[] = {
-	{ "dict", check_dict }, { "attributes", check_attributes }, { "list", check_list }, { "tuple", check_tuple },
-	{ "set", check_set }, { "weak", check_weak }, { "size", check_size },
+	{ "dict", check_dict }, { "attributes", check_attributes },
+	{ "list", check_list }, { "tuple", check_tuple },
+	{ "set", check_set },   { "weak", check_weak },
+	{ "size", check_size },
 };
 
 static void check_find(struct target *target, const char *rest)

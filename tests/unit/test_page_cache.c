@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_page_cache.c - reading another process' memory a page at a time, and what is read at once. */
 #include <setjmp.h>
 #include <stdarg.h>

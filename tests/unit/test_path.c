@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Parts of paths. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +24,15 @@ static void without_its_ending(void **state)
 	static const struct {
 		const char *path, *stem;
 	} cases[] = {
-		{ "train.db", "train" }, { "a.b/train", "a.b/train" }, { "a.b/train.tar.gz", "a.b/train.tar" },
-		{ ".hidden", ".hidden" }, { "a/.hidden", "a/.hidden" }, { "a/.hidden.db", "a/.hidden" },
-		{ "", "" }, { "a.b/", "a.b/" }, { "train.", "train" },
+		{ "train.db", "train" },
+		{ "a.b/train", "a.b/train" },
+		{ "a.b/train.tar.gz", "a.b/train.tar" },
+		{ ".hidden", ".hidden" },
+		{ "a/.hidden", "a/.hidden" },
+		{ "a/.hidden.db", "a/.hidden" },
+		{ "", "" },
+		{ "a.b/", "a.b/" },
+		{ "train.", "train" },
 	};
 
 	(void)state;

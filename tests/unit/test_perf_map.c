@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_perf_map.c - the text of perf maps, files that grow, files that are not to be
  * believed, and the names that come out of it.
  */
@@ -74,7 +75,10 @@ static void test_nonsense_is_left_out(void **state)
 	    "1000 0 empty\nfffffffffffffff0 20 wraps\n1000 10name\n# a comment\n",
 	    0);
 	assert_int_equal(map.ranges.n, 0);
-	add(&map, "2000 10 a\x01" "b\x7f\n", 0);
+	add(&map,
+	    "2000 10 a\x01"
+	    "b\x7f\n",
+	    0);
 	assert_name(&map, 0x2000, "a?b?");
 }
 
@@ -147,8 +151,7 @@ static void test_against_linear_search(void **state)
 			const struct code_range *found, *wanted = NULL;
 
 			for (size_t i = 0; i < map.ranges.n; i++)
-				if (map.ranges.ranges[i].start <= address &&
-				    address < map.ranges.ranges[i].end &&
+				if (map.ranges.ranges[i].start <= address && address < map.ranges.ranges[i].end &&
 				    map.ranges.ranges[i].since_ns <= round / 2)
 					wanted = &map.ranges.ranges[i];
 			assert_int_equal(code_ranges_find(&map.ranges, address, round / 2, &found), 0);
@@ -355,8 +358,8 @@ static struct generated_symbol look_up(struct sleeper *sleeper, const char *entr
 	return symbol;
 }
 
-static void check_symbol(struct sleeper *sleeper, const char *entry, const char *name,
-			 const char *file, int first_line, bool is_python)
+static void check_symbol(struct sleeper *sleeper, const char *entry, const char *name, const char *file, int first_line,
+			 bool is_python)
 {
 	struct generated_symbol symbol = look_up(sleeper, entry);
 
@@ -381,8 +384,7 @@ static void test_names(void **state)
 	check_symbol(*state, "py::", "py::", NULL, 0, false);
 	check_symbol(*state, "py::nofile", "py::nofile", NULL, 0, false);
 	check_symbol(*state, "JS:*fib /app/my file.js:12:13", "fib", "/app/my file.js", 12, false);
-	check_symbol(*state, "JS:~get size node:internal/util:3:1", "get size", "node:internal/util", 3,
-		     false);
+	check_symbol(*state, "JS:~get size node:internal/util:3:1", "get size", "node:internal/util", 3, false);
 	check_symbol(*state, "LazyCompile:^f file:///a.mjs:7:2", "f", "file:///a.mjs", 7, false);
 	check_symbol(*state, "Eval:~ /a.js:1:1", "(anonymous)", "/a.js", 1, false);
 	check_symbol(*state, "JS:~f a.js", "f", "a.js", 0, false);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_pipeline.c - how a pipeline ends: which recordings are marked as clean. */
 #include "tests/unit/store_fixture.h"
 
@@ -9,8 +10,13 @@
 
 static struct pipeline *new_pipeline(const char *path)
 {
-	static const struct run_row run = { .started_ns = 1, .command = "none", .mode = "cpu", .host = "here",
-					    .kernel = "6", .probing = "0", .stack_source = "wakeup" };
+	static const struct run_row run = { .started_ns = 1,
+					    .command = "none",
+					    .mode = "cpu",
+					    .host = "here",
+					    .kernel = "6",
+					    .probing = "0",
+					    .stack_source = "wakeup" };
 	const struct pipeline_options options = { 0 };
 	struct pipeline *pipeline;
 	struct store *store;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where a file goes: which links are followed, what is refused, and what a swap between two steps can reach. */
 #include "files_fixture.h"
 
@@ -272,7 +273,8 @@ static void only_what_was_made_is_removed(void **state)
 
 static void errors_are_sentences(void **state)
 {
-	static const int errors[] = { PLACE_EOTHERS_LINK, PLACE_EOTHERS_FILE, PLACE_ENO_READER, PLACE_ECHANGED, ENOSPC };
+	static const int errors[] = { PLACE_EOTHERS_LINK, PLACE_EOTHERS_FILE, PLACE_ENO_READER, PLACE_ECHANGED,
+				      ENOSPC };
 	char sentence[256];
 
 	(void)state;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_poll_pace.c - when to look next, by a clock of the test's own. */
 #include <errno.h>
 #include <math.h>

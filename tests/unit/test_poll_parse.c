@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_poll_parse.c - the files of /proc that a look reads. */
 #include <errno.h>
 #include <setjmp.h>
@@ -79,8 +80,17 @@ static void an_image_is_where_a_program_lies(void **state)
 static void what_is_cut_or_foreign_is_refused(void **state)
 {
 	static const char *const texts[] = {
-		"", "1", "1 (x", "1 x) S", "1 )x( S 1", "1 (x)", "1 (x) ", "1 (x) S", "1 (x) 5 1 2",
-		"1 (x) S 1 2 3 4 5 6 7 8 9 10 x 12 13", "1 (x) S 1 2 3 4 5 6 7 8 9 10 11 12",
+		"",
+		"1",
+		"1 (x",
+		"1 x) S",
+		"1 )x( S 1",
+		"1 (x)",
+		"1 (x) ",
+		"1 (x) S",
+		"1 (x) 5 1 2",
+		"1 (x) S 1 2 3 4 5 6 7 8 9 10 x 12 13",
+		"1 (x) S 1 2 3 4 5 6 7 8 9 10 11 12",
 		"1 (x) S 1 2 3 4 5 6 7 8 9 10 99999999999999999999 12",
 	};
 	struct poll_stat stat = { .cpu = 77 };
@@ -115,7 +125,9 @@ static void numbers_are_read(void **state)
 	assert_true(ns == UINT64_C(123456789012));
 	assert_int_equal(n, 78);
 	assert_int_equal(poll_parse_status("Name:\tx\nvoluntary_ctxt_switches:\t5\n"
-					   "nonvoluntary_ctxt_switches:\t7\n", &ns, &n), 0);
+					   "nonvoluntary_ctxt_switches:\t7\n",
+					   &ns, &n),
+			 0);
 	assert_int_equal(ns, 5);
 	assert_int_equal(n, 7);
 	assert_int_equal(poll_parse_loadavg("0.18 0.65 0.46 1/89 23681\n", &pid), 0);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_poller.c - looking at threads on a timer, on real processes.
  *
  * It needs no privilege. How often a thread is seen depends on the machine; the sum of the
@@ -40,21 +41,21 @@ static void run_one_of_two(struct target_page *page)
 
 /* What came of a recording. */
 struct seen {
-	pid_t pid;               /* samples of this thread are counted on their own */
+	pid_t pid; /* samples of this thread are counted on their own */
 	uint64_t weight, of_others_ns;
 	unsigned n, n_of_others;
 	pid_t forked, ended;
 	unsigned n_forks, n_execs, n_ended;
 	bool sample_before_fork, sample_before_exec, is_wrong;
-	char name[64];           /* of what was executed */
+	char name[64]; /* of what was executed */
 };
 
 static void see_sample(const struct capture_event *event, struct seen *seen)
 {
 	const struct sample *sample = &event->sample;
 
-	seen->is_wrong |= !sample->is_polled || sample->has_user || sample->weight == 0 ||
-			  sample->pid != event->pid || sample->tid != event->tid || sample->time_ns != event->time_ns;
+	seen->is_wrong |= !sample->is_polled || sample->has_user || sample->weight == 0 || sample->pid != event->pid ||
+			  sample->tid != event->tid || sample->time_ns != event->time_ns;
 	seen->sample_before_exec |= seen->n_execs == 0;
 	if (event->tid == seen->pid) {
 		seen->n++;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A folder for our files alone, also where others rename folders. */
 #include "files_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Privileges that are given up are gone, of the thread that gives them up. Run by an ordinary user, who has none, the sets
  * stay empty. */
 #include <setjmp.h>
@@ -65,7 +66,9 @@ static int empty_the_bounding_set(void)
 	if (privilege_drop(CAPABILITY(CAP_SYS_PTRACE)) < 0)
 		return 1;
 	return prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 0 &&
-			       prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE, 0, 0, 0) == 1 ? 0 : 2;
+			       prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE, 0, 0, 0) == 1
+		       ? 0
+		       : 2;
 }
 
 static void test_programs_get_no_more(void **state)
@@ -96,7 +99,9 @@ static int become_nobody(void)
 	if (r == -EPERM)
 		return 0; /* root of a container, without CAP_SETUID */
 	return geteuid() == 65534 && getegid() == 65534 && getgroups(0, NULL) == 0 && setuid(0) < 0 &&
-			       privilege_effective() == 0 ? 0 : 2;
+			       privilege_effective() == 0
+		       ? 0
+		       : 2;
 }
 
 static void test_becomes_nobody(void **state)
@@ -108,10 +113,8 @@ static void test_becomes_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keeps_what_is_named),
-		cmocka_unit_test(test_cannot_be_had_back),
-		cmocka_unit_test(test_programs_get_no_more),
-		cmocka_unit_test(test_locks),
+		cmocka_unit_test(test_keeps_what_is_named),  cmocka_unit_test(test_cannot_be_had_back),
+		cmocka_unit_test(test_programs_get_no_more), cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_becomes_nobody),
 	};
 

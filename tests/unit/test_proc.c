@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What /proc tells, asked about this process and its children. */
 #include <errno.h>
 #include <linux/futex.h>
@@ -211,14 +212,10 @@ static void an_exec_shows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tasks_are_listed),
-		cmocka_unit_test(texts_are_one_line),
-		cmocka_unit_test(states_are_told),
-		cmocka_unit_test(what_a_thread_sleeps_on_is_told),
-		cmocka_unit_test(system_calls_are_told),
-		cmocka_unit_test(values_of_a_status),
-		cmocka_unit_test(numbers_of_the_kernel),
-		cmocka_unit_test(an_exec_shows),
+		cmocka_unit_test(tasks_are_listed),      cmocka_unit_test(texts_are_one_line),
+		cmocka_unit_test(states_are_told),       cmocka_unit_test(what_a_thread_sleeps_on_is_told),
+		cmocka_unit_test(system_calls_are_told), cmocka_unit_test(values_of_a_status),
+		cmocka_unit_test(numbers_of_the_kernel), cmocka_unit_test(an_exec_shows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_profile.c - a recording's tree in memory: what is in it, and what is not let in. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,8 +84,7 @@ static void test_all_of_it_is_there(void **state)
 	assert_int_equal(frames[1].function, 2);
 	assert_null(frames[1].module);
 	assert_int_equal(frames[2].role, ROLE_BUILTIN);
-	assert_string_equal(frames[2].module,
-			    "/usr/bin/python3.11"); /* the function's, where the frame has none */
+	assert_string_equal(frames[2].module, "/usr/bin/python3.11"); /* the function's, where the frame has none */
 	assert_int_equal(frames[2].inlined_into, -1);
 	assert_int_equal(frames[9].inlined_into, 2);
 	assert_int_equal(frames[4].function, 0);
@@ -115,15 +115,13 @@ static void test_names_are_those_of_the_view(void **state)
 	sqlite3_stmt *view = NULL;
 	size_t n = 0;
 
-	assert_int_equal(sqlite3_prepare_v2(*state,
-					    "SELECT name, module FROM named_frame ORDER BY frame",
-					    -1, &view, NULL),
-			 SQLITE_OK);
+	assert_int_equal(
+		sqlite3_prepare_v2(*state, "SELECT name, module FROM named_frame ORDER BY frame", -1, &view, NULL),
+		SQLITE_OK);
 	for (; sqlite3_step(view) == SQLITE_ROW; n++) {
 		const char *module = (const char *)sqlite3_column_text(view, 1);
 
-		assert_string_equal(profile->frames[n].name,
-				    (const char *)sqlite3_column_text(view, 0));
+		assert_string_equal(profile->frames[n].name, (const char *)sqlite3_column_text(view, 0));
 		if (module)
 			assert_string_equal(profile->frames[n].module, module);
 		else
@@ -141,13 +139,11 @@ static void test_an_empty_recording(void **state)
 {
 	struct profile *profile;
 
-	assert_int_equal(store_exec(*state,
-				    "DELETE FROM stack_total; DELETE FROM stack; DELETE FROM frame;"
-				    "DELETE FROM thread"),
+	assert_int_equal(store_exec(*state, "DELETE FROM stack_total; DELETE FROM stack; DELETE FROM frame;"
+					    "DELETE FROM thread"),
 			 0);
 	profile = load(*state);
-	assert_int_equal(
-		profile->n_frames + profile->n_stacks + profile->n_totals + profile->n_threads, 0);
+	assert_int_equal(profile->n_frames + profile->n_stacks + profile->n_totals + profile->n_threads, 0);
 	profile_free(profile);
 	profile_free(NULL);
 }
@@ -156,12 +152,11 @@ static void test_sparse_ids(void **state)
 {
 	struct profile *profile;
 
-	assert_int_equal(store_exec(*state,
-				    "UPDATE stack SET stack = stack * 1000, parent = parent * 1000;"
-				    "UPDATE stack_total SET stack = stack * 1000;"
-				    "UPDATE frame SET frame = frame * frame - 50;"
-				    "UPDATE frame SET inlined_into = -41 WHERE inlined_into;"
-				    "UPDATE stack SET frame = frame * frame - 50"),
+	assert_int_equal(store_exec(*state, "UPDATE stack SET stack = stack * 1000, parent = parent * 1000;"
+					    "UPDATE stack_total SET stack = stack * 1000;"
+					    "UPDATE frame SET frame = frame * frame - 50;"
+					    "UPDATE frame SET inlined_into = -41 WHERE inlined_into;"
+					    "UPDATE stack SET frame = frame * frame - 50"),
 			 0);
 	profile = load(*state);
 	assert_int_equal(profile->stacks[3].parent, 2);
@@ -177,10 +172,9 @@ static void test_parents_come_first(void **state)
 	struct profile *profile;
 	int32_t path[8];
 
-	assert_int_equal(store_exec(*state,
-				    "UPDATE stack SET stack = 100 - stack, parent = 100 - parent;"
-				    "UPDATE stack_total SET stack = 100 - stack WHERE stack;"
-				    "INSERT INTO stack VALUES(50, 98, 5, 2)"),
+	assert_int_equal(store_exec(*state, "UPDATE stack SET stack = 100 - stack, parent = 100 - parent;"
+					    "UPDATE stack_total SET stack = 100 - stack WHERE stack;"
+					    "INSERT INTO stack VALUES(50, 98, 5, 2)"),
 			 0);
 	profile = load(*state);
 	assert_int_equal(profile->n_stacks, 5);
@@ -212,9 +206,9 @@ static void drop_views(sqlite3 *db)
 static void test_what_is_not_let_in(void **state)
 {
 	static const char *const damages[] = {
-		"UPDATE stack SET parent = 4 WHERE stack = 2",             /* a cycle */
-		"UPDATE stack SET parent = 2 WHERE stack = 2",             /* of one */
-		"UPDATE stack SET parent = 77 WHERE stack = 3",            /* no such parent */
+		"UPDATE stack SET parent = 4 WHERE stack = 2",  /* a cycle */
+		"UPDATE stack SET parent = 2 WHERE stack = 2",  /* of one */
+		"UPDATE stack SET parent = 77 WHERE stack = 3", /* no such parent */
 		"UPDATE stack SET frame = 77 WHERE stack = 3",
 		"UPDATE stack SET frame = 0 WHERE stack = 3",
 		"UPDATE stack SET frame = -9223372036854775808 WHERE stack = 3",
@@ -226,12 +220,12 @@ static void test_what_is_not_let_in(void **state)
 		"UPDATE frame SET line = 2147483648 WHERE frame = 2",
 		"UPDATE frame SET inlined_into = 77 WHERE frame = 5",
 		"UPDATE frame SET inlined_into = 5 WHERE frame = 5",
-		"UPDATE frame SET inlined_into = 10 WHERE frame = 3",      /* 10 -> 3 -> 10 */
+		"UPDATE frame SET inlined_into = 10 WHERE frame = 3", /* 10 -> 3 -> 10 */
 		"UPDATE function SET module = 77 WHERE function = 1",
 		"UPDATE stack_total SET stack = 77 WHERE stack = 4",
 		"UPDATE stack_total SET samples = -1",
 		"UPDATE stack_total SET weight = -1",
-		"UPDATE stack_total SET weight = 4611686018427387904",  /* three of them overflow */
+		"UPDATE stack_total SET weight = 4611686018427387904", /* three of them overflow */
 		"UPDATE stack_total SET pid = 2147483648",
 		"UPDATE thread SET tid = -5 WHERE tid = 43",
 		"ALTER TABLE frame RENAME COLUMN is_eval TO eval",
@@ -242,8 +236,7 @@ static void test_what_is_not_let_in(void **state)
 		struct profile *profile = NULL;
 
 		drop_views(*state);
-		assert_int_equal(store_exec(*state,
-			"SAVEPOINT sound"), 0);
+		assert_int_equal(store_exec(*state, "SAVEPOINT sound"), 0);
 		assert_int_equal(store_exec(*state, damages[i]), 0);
 		if (profile_load(*state, &profile) != -EBADMSG)
 			fail_msg("let in: %s", damages[i]);
@@ -272,7 +265,8 @@ static void test_first_lines_of_any_size(void **state)
 		assert_int_equal(store_exec(*state, cases[i].sql), 0);
 		profile = load(*state);
 		for (size_t at = 0; at < profile->n_frames; at++)
-			assert_true(profile->frames[at].function == 0 || profile->frames[at].first_line == cases[i].expected);
+			assert_true(profile->frames[at].function == 0 ||
+				    profile->frames[at].first_line == cases[i].expected);
 		profile_free(profile);
 	}
 }
@@ -283,8 +277,7 @@ static void test_inlined_chains_have_a_limit(void **state)
 	char sql[256];
 
 	for (int i = 0; i <= MAX_INLINED; i++) {
-		snprintf(sql, sizeof sql,
-			 "INSERT INTO frame(frame, kind, inlined_into) VALUES(%d, 'native', %d)",
+		snprintf(sql, sizeof sql, "INSERT INTO frame(frame, kind, inlined_into) VALUES(%d, 'native', %d)",
 			 101 + i, i == 0 ? 1 : 100 + i);
 		assert_int_equal(store_exec(*state, sql), 0);
 		if (i < MAX_INLINED)
@@ -317,15 +310,17 @@ static void test_a_deep_tree_in_disorder(void **state)
 	struct profile *profile;
 	static int32_t path[N + 4];
 
-	assert_int_equal(store_exec(*state,
-		"WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 49999)"
-		"INSERT INTO stack SELECT 1000 + (i * 7919) % 50000, CASE i WHEN 0 THEN 4 ELSE 1000 + ((i - 1) * 7919) % 50000"
-		" END, 2, i FROM c"), 0);
+	assert_int_equal(
+		store_exec(
+			*state,
+			"WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 49999)"
+			"INSERT INTO stack SELECT 1000 + (i * 7919) % 50000, CASE i WHEN 0 THEN 4 ELSE 1000 + ((i - 1) * 7919) % 50000"
+			" END, 2, i FROM c"),
+		0);
 	profile = load(*state);
 	for (size_t i = 0; i < profile->n_stacks; i++)
 		assert_true(profile->stacks[i].parent < (int32_t)i);
-	assert_int_equal(profile_path(profile, (int32_t)profile->n_stacks - 1, true, path, N + 4),
-		N + 4);
+	assert_int_equal(profile_path(profile, (int32_t)profile->n_stacks - 1, true, path, N + 4), N + 4);
 	assert_int_equal(profile_path(profile, (int32_t)profile->n_stacks - 1, true, path, 5), 5);
 	assert_int_equal(path[3], 3);
 	assert_int_equal(path[4], 1);

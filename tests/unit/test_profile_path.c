@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_profile_path.c - what folding hides, and what it must not.
  *
@@ -21,17 +22,24 @@
 #define APP "/opt/app/renderer"
 #define TORCH "/lib/libtorch_cpu.so"
 
-#define NATIVE(name_, module_, role_)                                                  \
-	{ .kind = FRAME_NATIVE, .name = name_, .module = module_, .role = role_,        \
-	  .function = 1, .inlined_into = -1 }
-#define EVAL(module_)                                                                  \
-	{ .kind = FRAME_NATIVE, .name = "_PyEval_EvalFrameDefault", .module = module_,  \
-	  .is_eval = true, .role = ROLE_GLUE, .function = 1, .inlined_into = -1 }
-#define NAMELESS(name_, module_)                                                       \
-	{ .kind = FRAME_NATIVE, .name = name_, .module = module_, .inlined_into = -1 }
-#define INLINED(name_, module_, into)                                                  \
-	{ .kind = FRAME_NATIVE, .name = name_, .module = module_, .function = 1,        \
-	  .inlined_into = into }
+#define NATIVE(name_, module_, role_)                                                                                  \
+	{                                                                                                              \
+		.kind = FRAME_NATIVE, .name = name_, .module = module_, .role = role_, .function = 1,                  \
+		.inlined_into = -1                                                                                     \
+	}
+#define EVAL(module_)                                                                                                  \
+	{                                                                                                              \
+		.kind = FRAME_NATIVE, .name = "_PyEval_EvalFrameDefault", .module = module_, .is_eval = true,          \
+		.role = ROLE_GLUE, .function = 1, .inlined_into = -1                                                   \
+	}
+#define NAMELESS(name_, module_)                                                                                       \
+	{                                                                                                              \
+		.kind = FRAME_NATIVE, .name = name_, .module = module_, .inlined_into = -1                             \
+	}
+#define INLINED(name_, module_, into)                                                                                  \
+	{                                                                                                              \
+		.kind = FRAME_NATIVE, .name = name_, .module = module_, .function = 1, .inlined_into = into            \
+	}
 
 /* Named by the word in front; inlined functions refer by place in this list. */
 enum { AT_EVAL = 0, AT_OUTER = 1, AT_INNER = 2 };
@@ -43,22 +51,24 @@ static const struct {
 	[AT_OUTER] = { "gemm", NATIVE("at::gemm()", TORCH, ROLE_NONE) },
 	[AT_INNER] = { "inner", INLINED("at::inner()", TORCH, AT_OUTER) },
 	{ "innermost", INLINED("at::innermost()", TORCH, AT_INNER) },
-	{ "eval_inlined", { .kind = FRAME_NATIVE, .name = "long_add", .module = PYTHON,
-		.is_eval = true, .function = 1,
-			    .inlined_into = AT_EVAL } },
+	{ "eval_inlined",
+	  { .kind = FRAME_NATIVE,
+	    .name = "long_add",
+	    .module = PYTHON,
+	    .is_eval = true,
+	    .function = 1,
+	    .inlined_into = AT_EVAL } },
 	{ "py", { .kind = FRAME_PYTHON, .name = "train", .function = 1, .inlined_into = -1 } },
 	{ "py2", { .kind = FRAME_PYTHON, .name = "key", .function = 2, .inlined_into = -1 } },
 	{ "internal", NATIVE("_PyObject_Call", PYTHON, ROLE_GLUE) },
 	{ "unnamed", NAMELESS("python3.11+0x1234", PYTHON) },
-	{ "unnamed2", { .kind = FRAME_NATIVE, .name = "python3.11+0x12340", .module = PYTHON,
-		.function = 9,
-			.inlined_into = -1 } },
+	{ "unnamed2",
+	  { .kind = FRAME_NATIVE, .name = "python3.11+0x12340", .module = PYTHON, .function = 9, .inlined_into = -1 } },
 	{ "builtin", NATIVE("sorted", PYTHON, ROLE_BUILTIN) },
 	{ "zlib", NATIVE("zlib.compress", "/lib/zlib.so", ROLE_BUILTIN) },
 	{ "crc", NAMELESS("zlib.so+0x88", "/lib/zlib.so") },
 	{ "plain", NATIVE("list_resize", PYTHON, ROLE_NONE) },
-	{ "syscall", { .kind = FRAME_KERNEL, .name = "do_syscall_64", .function = 3,
-		.inlined_into = -1 } },
+	{ "syscall", { .kind = FRAME_KERNEL, .name = "do_syscall_64", .function = 3, .inlined_into = -1 } },
 	{ "select", NATIVE("select", LIBC, ROLE_NONE) },
 	{ "io", { .kind = FRAME_WAIT, .name = "[io]", .inlined_into = -1 } },
 	{ "blocked", { .kind = FRAME_WAIT, .name = "[blocked]", .inlined_into = -1 } },
@@ -111,8 +121,7 @@ static void make(struct made *made, const char *words)
 		size_t n = made->profile.n_stacks++;
 
 		assert_true(n < MAX_DEPTH);
-		made->stacks[n] = (struct profile_stack){ .parent = (int32_t)n - 1,
-			.frame = by_word(word) };
+		made->stacks[n] = (struct profile_stack){ .parent = (int32_t)n - 1, .frame = by_word(word) };
 	}
 }
 
@@ -121,12 +130,10 @@ static void path_words(const struct made *made, bool show_interpreter, char *to,
 	int32_t path[MAX_DEPTH];
 	size_t n, used = 0;
 
-	n = profile_path(&made->profile, (int32_t)made->profile.n_stacks - 1, show_interpreter,
-		path, MAX_DEPTH);
+	n = profile_path(&made->profile, (int32_t)made->profile.n_stacks - 1, show_interpreter, path, MAX_DEPTH);
 	to[0] = '\0';
 	for (size_t i = 0; i < n; i++)
-		used += (size_t)snprintf(to + used, n_bytes - used, "%s%s", i ? " " : "",
-			catalogue[path[i]].word);
+		used += (size_t)snprintf(to + used, n_bytes - used, "%s%s", i ? " " : "", catalogue[path[i]].word);
 }
 
 static void test_folding(void **state)
@@ -162,8 +169,7 @@ static void test_folding(void **state)
 		{ "libc+ libc+ unnamed internal eval py", "py" },
 		{ "clone3 start_thread worker internal eval py", "worker py" },
 		{ "_start libc_start app app_glue app_eval py", "app py" },
-		{ "_start libc_start app_unnamed app_unnamed app_eval py",
-			"app_unnamed app_unnamed py" },
+		{ "_start libc_start app_unnamed app_unnamed app_eval py", "app_unnamed app_unnamed py" },
 		/* no interpreter: nothing is folded */
 		{ "clone3 start_thread worker gemm", "clone3 start_thread worker gemm" },
 		{ "_start libc_start app", "_start libc_start app" },
@@ -199,8 +205,7 @@ static void test_folding(void **state)
 		make(&made, cases[i].stack);
 		path_words(&made, false, shown, sizeof shown);
 		if (strcmp(shown, cases[i].shown) != 0)
-			fail_msg("%s: shown as %s, not as %s", cases[i].stack, shown,
-				cases[i].shown);
+			fail_msg("%s: shown as %s, not as %s", cases[i].stack, shown, cases[i].shown);
 	}
 }
 
@@ -213,7 +218,7 @@ static void test_all_is_shown_when_asked(void **state)
 	make(&made, "_start libc_start pymain eval py unnamed builtin eval_inlined innermost");
 	path_words(&made, true, shown, sizeof shown);
 	assert_string_equal(shown,
-		"_start libc_start pymain eval py unnamed builtin eval eval_inlined gemm inner innermost");
+			    "_start libc_start pymain eval py unnamed builtin eval eval_inlined gemm inner innermost");
 }
 
 static void test_too_little_room_keeps_the_outermost(void **state)

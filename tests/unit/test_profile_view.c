@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_profile_view.c - samples chosen by time, GIL and SQL, and one by one. */
 #include "tests/unit/store_fixture.h"
 
@@ -11,17 +12,31 @@ enum { N_SAMPLES = 1000, FRAME = 1 };
 static void put_all(struct store *store)
 {
 	assert_int_equal(store_begin(store), 0);
-	assert_int_equal(store_put_thread(store, &(struct thread_row){ .pid = 42, .tid = 43, .name = "one", .started_ns = start_ns }), 0);
+	assert_int_equal(
+		store_put_thread(store,
+				 &(struct thread_row){ .pid = 42, .tid = 43, .name = "one", .started_ns = start_ns }),
+		0);
 	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = FRAME, .kind = FRAME_KERNEL }), 0);
 	for (int64_t i = 1; i <= 3; i++)
-		assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = i, .parent = i - 1, .frame = FRAME, .depth = (unsigned)i - 1 }), 0);
+		assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = i,
+									     .parent = i - 1,
+									     .frame = FRAME,
+									     .depth = (unsigned)i - 1 }),
+				 0);
 	for (uint64_t i = 0; i < N_SAMPLES; i++) {
 		struct sample_row row = { .time_ns = start_ns + (i % 5 == 4 ? i - 2 : i) * second_ns / 100,
-					  .pid = 42, .tid = i % 2 ? 44 : 43, .cpu = (unsigned)i % 4, .weight = 1000 + i,
-					  .verdict = (enum verdict)(i % VERDICT_N), .stack = (int64_t)(i % 4),
-					  .gil = (enum answer)(i % 3), .gc = ANSWER_NO,
+					  .pid = 42,
+					  .tid = i % 2 ? 44 : 43,
+					  .cpu = (unsigned)i % 4,
+					  .weight = 1000 + i,
+					  .verdict = (enum verdict)(i % VERDICT_N),
+					  .stack = (int64_t)(i % 4),
+					  .gil = (enum answer)(i % 3),
+					  .gc = ANSWER_NO,
 					  .state = (enum thread_state)(i % STATE_N) };
-		struct total_row total = { .pid = 42, .tid = row.tid, .stack = row.stack, .samples = 1, .weight = row.weight };
+		struct total_row total = {
+			.pid = 42, .tid = row.tid, .stack = row.stack, .samples = 1, .weight = row.weight
+		};
 
 		assert_int_equal(store_put_sample(store, &row), 0);
 		assert_int_equal(store_put_total(store, &total), 0);
@@ -91,13 +106,17 @@ static void test_what_passes(void **state)
 	check(db, (struct profile_filter){ 0 }, "1");
 	check(db, (struct profile_filter){ .has_since = true, .since = start + 2 }, "timestamp >= 1700000002.0");
 	check(db, (struct profile_filter){ .has_until = true, .until = start + 2 }, "timestamp < 1700000002.0");
-	check(db, (struct profile_filter){ .has_since = true, .since = start + 1.005, .has_until = true, .until = start + 2.5 },
+	check(db,
+	      (struct profile_filter){
+		      .has_since = true, .since = start + 1.005, .has_until = true, .until = start + 2.5 },
 	      "timestamp >= 1700000001.005 AND timestamp < 1700000002.5");
 	check(db, (struct profile_filter){ .held = true }, "gil = 1");
 	check(db, (struct profile_filter){ .held = true, .has_since = true, .since = start + 2 },
 	      "gil = 1 AND timestamp >= 1700000002.0");
 	check(db, (struct profile_filter){ .where = "cpu = 1 OR state = 'io'" }, "cpu = 1 OR state = 'io'");
-	check(db, (struct profile_filter){ .where = "tid = 44 -- the other", .held = true, .has_until = true, .until = start + 5 },
+	check(db,
+	      (struct profile_filter){
+		      .where = "tid = 44 -- the other", .held = true, .has_until = true, .until = start + 5 },
 	      "tid = 44 AND gil = 1 AND timestamp < 1700000005.0");
 	sqlite3_close(db);
 }
@@ -144,7 +163,8 @@ static void test_run(void **state)
 
 static void test_where_that_is_none(void **state)
 {
-	static const char *const wrong[] = { "", "colour", "1;", "1); SELECT (1", "1) GROUP BY (pid", "sum(cpu) > 1", "(1", "'" };
+	static const char *const wrong[] = { "",   "colour", "1;", "1); SELECT (1", "1) GROUP BY (pid", "sum(cpu) > 1",
+					     "(1", "'" };
 	sqlite3 *db = open_made(*state);
 	struct profile *profile = NULL;
 
@@ -175,8 +195,11 @@ static void test_whether_there_are_any(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		FOLDER_TEST(test_what_passes), FOLDER_TEST(test_a_sample), FOLDER_TEST(test_run),
-		FOLDER_TEST(test_where_that_is_none), FOLDER_TEST(test_whether_there_are_any),
+		FOLDER_TEST(test_what_passes),
+		FOLDER_TEST(test_a_sample),
+		FOLDER_TEST(test_run),
+		FOLDER_TEST(test_where_that_is_none),
+		FOLDER_TEST(test_whether_there_are_any),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

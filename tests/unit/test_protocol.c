@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The messages between probing and its agent: each there and back, and the bounds that neither end may break. */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,18 +19,20 @@ static const struct {
 	enum protocol_end from;
 	bool has_number, has_text;
 } kinds[] = {
-	{ MESSAGE_HELLO, PROTOCOL_PROBING, false, false },  { MESSAGE_EVALUATE, PROTOCOL_PROBING, true, true },
+	{ MESSAGE_HELLO, PROTOCOL_PROBING, false, false },     { MESSAGE_EVALUATE, PROTOCOL_PROBING, true, true },
 	{ MESSAGE_INTERRUPT, PROTOCOL_PROBING, false, false }, { MESSAGE_DETACH, PROTOCOL_PROBING, false, false },
-	{ MESSAGE_WELCOME, PROTOCOL_AGENT, true, true },    { MESSAGE_STARTED, PROTOCOL_AGENT, false, false },
-	{ MESSAGE_OUTPUT, PROTOCOL_AGENT, true, true },     { MESSAGE_RESULT, PROTOCOL_AGENT, true, true },
-	{ MESSAGE_REFUSED, PROTOCOL_AGENT, false, true },   { MESSAGE_BYE, PROTOCOL_AGENT, false, false },
+	{ MESSAGE_WELCOME, PROTOCOL_AGENT, true, true },       { MESSAGE_STARTED, PROTOCOL_AGENT, false, false },
+	{ MESSAGE_OUTPUT, PROTOCOL_AGENT, true, true },        { MESSAGE_RESULT, PROTOCOL_AGENT, true, true },
+	{ MESSAGE_REFUSED, PROTOCOL_AGENT, false, true },      { MESSAGE_BYE, PROTOCOL_AGENT, false, false },
 };
 
 static void each_kind_comes_back(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(kinds); i++) {
-		struct message sent = { .kind = kinds[i].kind, .numbers = { kinds[i].has_number ? 2 : 0 }, .text = "abc",
+		struct message sent = { .kind = kinds[i].kind,
+					.numbers = { kinds[i].has_number ? 2 : 0 },
+					.text = "abc",
 					.n_text = kinds[i].has_text ? 3 : 0 };
 		struct message got = { 0 };
 		ssize_t n = message_format(&sent, bytes);
@@ -50,7 +53,9 @@ static void each_kind_comes_back(void **state)
 
 static void text_has_a_bound(void **state)
 {
-	struct message message = { .kind = MESSAGE_OUTPUT, .numbers = { 1 }, .text = text, .n_text = PROTOCOL_MAX_OUTPUT };
+	struct message message = {
+		.kind = MESSAGE_OUTPUT, .numbers = { 1 }, .text = text, .n_text = PROTOCOL_MAX_OUTPUT
+	};
 	struct message got;
 	uint32_t n_bytes = PROTOCOL_HEADER_BYTES + 4 + PROTOCOL_MAX_OUTPUT + 1;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_read_vfs.c - readers beside files that others have planted, and beside a recorder at work. */
 #include <sched.h>
 #include <signal.h>
@@ -57,16 +58,17 @@ static void plant_journal(const char *path, const char *super)
 
 	assert_non_null(file);
 	memcpy(header, magic, sizeof magic);
-	header[19] = 1;   /* pages in the database at first */
-	header[22] = 2;   /* bytes of a sector: 512 */
-	header[26] = 16;  /* of a page: 4096 */
+	header[19] = 1;  /* pages in the database at first */
+	header[22] = 2;  /* bytes of a sector: 512 */
+	header[26] = 16; /* of a page: 4096 */
 	assert_int_equal(fwrite(header, 1, sizeof header, file), sizeof header);
 	for (uint32_t i = 0; i < n; i++)
 		sum += (unsigned char)super[i];
 	const unsigned char before[] = { 0, 4, 0, 1 };
-	const unsigned char after[] = { (unsigned char)(n >> 24), (unsigned char)(n >> 16), (unsigned char)(n >> 8), (unsigned char)n,
-					(unsigned char)(sum >> 24), (unsigned char)(sum >> 16), (unsigned char)(sum >> 8),
-					(unsigned char)sum };
+	const unsigned char after[] = { (unsigned char)(n >> 24),   (unsigned char)(n >> 16),
+					(unsigned char)(n >> 8),    (unsigned char)n,
+					(unsigned char)(sum >> 24), (unsigned char)(sum >> 16),
+					(unsigned char)(sum >> 8),  (unsigned char)sum };
 	fwrite(before, 1, sizeof before, file);
 	fwrite(super, 1, n, file);
 	fwrite(after, 1, sizeof after, file);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_reader_affinity.c - where the reading thread goes, and that it comes back. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_remote.c - reads of this process, of a child, of a stranger and of a buffer. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,8 +36,7 @@ static struct ground make_ground(void)
 	size_t page = (size_t)getpagesize();
 	struct ground ground = { .n_bytes = N_PAGES * page };
 
-	ground.bytes = mmap(NULL, ground.n_bytes + page, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ground.bytes = mmap(NULL, ground.n_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(ground.bytes != MAP_FAILED);
 	assert_int_equal(mprotect(ground.bytes + ground.n_bytes, page, PROT_NONE), 0);
 	for (size_t i = 0; i < ground.n_bytes; i++)
@@ -134,8 +134,8 @@ static void strings_end_or_fail(void **state)
 }
 
 /* Parts of 16 bytes from all over the ground; the one numbered @bad leads away. */
-static int read_many(struct remote *remote, const struct ground *ground, size_t bad,
-		     struct raddr away, uint8_t (*to)[16])
+static int read_many(struct remote *remote, const struct ground *ground, size_t bad, struct raddr away,
+		     uint8_t (*to)[16])
 {
 	struct remote_part parts[N_MANY_PARTS];
 
@@ -165,12 +165,10 @@ static void leading_whole_parts_are_counted(void **state)
 	assert_int_equal(remote_open_buffer(start, ground.bytes, ground.n_bytes, &buffer), 0);
 	for (size_t i = 0; i < N_ELEMENTS(bads); i++) {
 		for (size_t k = 0; k < N_ELEMENTS(aways); k++) {
-			assert_int_equal(read_many(process, &ground, bads[i], aways[k], to),
-					 bads[i]);
+			assert_int_equal(read_many(process, &ground, bads[i], aways[k], to), bads[i]);
 			for (size_t n = 0; n < bads[i]; n++)
 				assert_memory_equal(to[n], ground.bytes + n * 100, sizeof to[n]);
-			assert_int_equal(read_many(buffer, &ground, bads[i], aways[k], to),
-					 bads[i]);
+			assert_int_equal(read_many(buffer, &ground, bads[i], aways[k], to), bads[i]);
 		}
 	}
 	free_ground(&ground);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_remote_core.c - core files made here, read back; damaged ones refused. */
 #include <setjmp.h>
 #include <stdarg.h>

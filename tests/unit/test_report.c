@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_report.c - the table of top functions, on profiles made by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,8 +73,7 @@ static void assert_fits(const char *text, unsigned columns)
 		line[n] = '\0';
 		for (const char *at = line; *at;) {
 			utf8proc_int32_t c;
-			utf8proc_ssize_t got = utf8proc_iterate((const utf8proc_uint8_t *)at, -1,
-								&c);
+			utf8proc_ssize_t got = utf8proc_iterate((const utf8proc_uint8_t *)at, -1, &c);
 
 			assert_true(got > 0);
 			assert_true(c >= 0x20 && c != 0x7f);
@@ -266,18 +266,16 @@ static void test_200_columns(void **state)
 	(void)state;
 	made_training(&made);
 	text = report_text(&made.profile, &options);
-	assert_string_equal(
-		text,
-		"100 samples, 1.00 s\n"
-		"\n"
-		"self %    self total %   total kind    function               where\n"
-		"  50.0  500 ms    65.0  650 ms native  at::gemm<float>(int)   gemm.cpp:7\n"
-		"  15.0  150 ms    20.0  200 ms py      walk                   train.py:23\n"
-		"  10.0  100 ms    97.0  970 ms py      Trainer.train          train.py:12\n"
-		"   8.0   80 ms     8.0   80 ms native  libtorch_cpu.so+0x12a0 libtorch_cpu.so\n"
-		"   7.0   70 ms     7.0   70 ms kernel  do_syscall_64\n"
-		"   5.0   50 ms     5.0   50 ms builtin sorted                 python3\n"
-		"(3 more)\n");
+	assert_string_equal(text, "100 samples, 1.00 s\n"
+				  "\n"
+				  "self %    self total %   total kind    function               where\n"
+				  "  50.0  500 ms    65.0  650 ms native  at::gemm<float>(int)   gemm.cpp:7\n"
+				  "  15.0  150 ms    20.0  200 ms py      walk                   train.py:23\n"
+				  "  10.0  100 ms    97.0  970 ms py      Trainer.train          train.py:12\n"
+				  "   8.0   80 ms     8.0   80 ms native  libtorch_cpu.so+0x12a0 libtorch_cpu.so\n"
+				  "   7.0   70 ms     7.0   70 ms kernel  do_syscall_64\n"
+				  "   5.0   50 ms     5.0   50 ms builtin sorted                 python3\n"
+				  "(3 more)\n");
 }
 
 static void test_40_columns_by_total(void **state)
@@ -334,8 +332,7 @@ static void test_deep_stack(void **state)
 	int32_t frame, stack = -1;
 
 	(void)state;
-	frame = made_frame(&made, (struct profile_frame){
-					  .kind = FRAME_PYTHON, .name = "deep", .file = "n.py" });
+	frame = made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON, .name = "deep", .file = "n.py" });
 	for (int i = 0; i < DEPTH; i++)
 		stack = made_stack(&made, stack, frame);
 	made_total(&made, 1, 1, stack, 3);
@@ -355,9 +352,7 @@ static void test_many_stacks(void **state)
 
 	(void)state;
 	for (int i = 0; i < N_FRAMES; i++)
-		made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON,
-							  .name = "f",
-							  .function = 1 + i / 3 });
+		made_frame(&made, (struct profile_frame){ .kind = FRAME_PYTHON, .name = "f", .function = 1 + i / 3 });
 	for (int i = 0; i < N_STACKS; i++) {
 		int32_t parent;
 
@@ -396,13 +391,12 @@ static void test_by_line(void **state)
 
 	(void)state;
 	/* Line 23 of walk() is on each stack of it, and line 21 is where its time is spent. */
-	assert_rows(&options,
-		    "self %    self total %   total kind    function               where\n"
-		    "  50.0  500 ms    65.0  650 ms native  at::gemm<float>(int)   gemm.cpp:7\n"
-		    "  15.0  150 ms    20.0  200 ms py      walk                   train.py:21\n"
-		    "  10.0  100 ms    97.0  970 ms py      Trainer.train          train.py:12\n"
-		    "   8.0   80 ms     8.0   80 ms native  libtorch_cpu.so+0x12a0 libtorch_cpu.so\n"
-		    "(6 more)\n");
+	assert_rows(&options, "self %    self total %   total kind    function               where\n"
+			      "  50.0  500 ms    65.0  650 ms native  at::gemm<float>(int)   gemm.cpp:7\n"
+			      "  15.0  150 ms    20.0  200 ms py      walk                   train.py:21\n"
+			      "  10.0  100 ms    97.0  970 ms py      Trainer.train          train.py:12\n"
+			      "   8.0   80 ms     8.0   80 ms native  libtorch_cpu.so+0x12a0 libtorch_cpu.so\n"
+			      "(6 more)\n");
 }
 
 static void test_by_module(void **state)
@@ -410,14 +404,13 @@ static void test_by_module(void **state)
 	const struct report_options options = { .by = REPORT_BY_MODULE, .columns = 100 };
 
 	(void)state;
-	assert_rows(&options,
-		    "self %    self total %   total kind    module          where\n"
-		    "  58.0  580 ms    65.0  650 ms native  libtorch_cpu.so /usr/lib/libtorch_cpu.so\n"
-		    "  25.0  250 ms    97.0  970 ms py      train.py        /home/anna/train.py\n"
-		    "   7.0   70 ms     7.0   70 ms kernel  [kernel]\n"
-		    "   5.0   50 ms     5.0   50 ms native  python3         /usr/bin/python3\n"
-		    "   3.0   30 ms     3.0   30 ms         [no stack]\n"
-		    "   2.0   20 ms     2.0   20 ms native  libother.so     /usr/lib/libother.so\n");
+	assert_rows(&options, "self %    self total %   total kind    module          where\n"
+			      "  58.0  580 ms    65.0  650 ms native  libtorch_cpu.so /usr/lib/libtorch_cpu.so\n"
+			      "  25.0  250 ms    97.0  970 ms py      train.py        /home/anna/train.py\n"
+			      "   7.0   70 ms     7.0   70 ms kernel  [kernel]\n"
+			      "   5.0   50 ms     5.0   50 ms native  python3         /usr/bin/python3\n"
+			      "   3.0   30 ms     3.0   30 ms         [no stack]\n"
+			      "   2.0   20 ms     2.0   20 ms native  libother.so     /usr/lib/libother.so\n");
 }
 
 static void test_by_task(void **state)
@@ -444,7 +437,12 @@ static void made_waits(struct made_profile *made)
 		{ .kind = FRAME_NATIVE, .name = "__select", .module = libc, .function = 4 },
 		{ .kind = FRAME_KERNEL, .name = "schedule", .function = 5 },
 		{ .kind = FRAME_WAIT, .name = "[io]", .function = 6 },
-		{ .kind = FRAME_NATIVE, .name = "serve", .file = "/src/serve.c", .line = 7, .module = "/usr/bin/served", .function = 7 },
+		{ .kind = FRAME_NATIVE,
+		  .name = "serve",
+		  .file = "/src/serve.c",
+		  .line = 7,
+		  .module = "/usr/bin/served",
+		  .function = 7 },
 		{ .kind = FRAME_NATIVE, .name = "pthread_cond_wait", .module = libc, .function = 8 },
 		{ .kind = FRAME_NATIVE, .name = "futex_wait", .module = libc, .function = 9 },
 		{ .kind = FRAME_WAIT, .name = "[lock]", .function = 10 },
@@ -457,15 +455,12 @@ static void made_waits(struct made_profile *made)
 		uint64_t samples;
 		int32_t frames[8]; /* from 1 */
 	} stacks[] = {
-		{ 100, 30, { 1, 2, 3, 4, 6 } },
-		{ 101, 10, { 1, 2, 3, 4, 5, 6 } },
-		{ 100, 5, { 1, 6 } },              /* its native part could not be read */
-		{ 102, 20, { 7, 8, 9, 10 } },      /* no Python */
-		{ 100, 3, { 1, 2, 11 } },
-		{ 102, 1, { 7, 11 } },
-		{ 100, 2, { 1, 13, 8, 10 } },      /* not a builtin's own wait */
-		{ 101, 4, { 1, 3, 8, 9, 12 } },
-		{ 101, 25, { 1 } },                /* runs */
+		{ 100, 30, { 1, 2, 3, 4, 6 } }, { 101, 10, { 1, 2, 3, 4, 5, 6 } },
+		{ 100, 5, { 1, 6 } },         /* its native part could not be read */
+		{ 102, 20, { 7, 8, 9, 10 } }, /* no Python */
+		{ 100, 3, { 1, 2, 11 } },       { 102, 1, { 7, 11 } },
+		{ 100, 2, { 1, 13, 8, 10 } },                       /* not a builtin's own wait */
+		{ 101, 4, { 1, 3, 8, 9, 12 } }, { 101, 25, { 1 } }, /* runs */
 	};
 	int32_t first = 0;
 
@@ -521,7 +516,8 @@ static void test_longest_waits(void **state)
 
 	(void)state;
 	assert_non_null(waits);
-	assert_non_null(strstr(waits, " 45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select  /srv/app.py:344\n"));
+	assert_non_null(strstr(
+		waits, " 45.0  450 ms       2      45 py      Arbiter.sleep · [io] select.select  /srv/app.py:344\n"));
 	assert_non_null(strstr(object, "\"waits\": ["));
 	assert_non_null(strstr(object, "\"state\": \"io\""));
 	assert_non_null(strstr(object, "\"wait_function\": \"select.select\""));
@@ -620,13 +616,14 @@ static void test_json(void **state)
 	made_training(&made);
 	made.profile.frames[5].name = "not\xffUTF-8\x1b";
 	text = report_text(&made.profile, &options);
-	assert_string_equal(text, "{\n \"samples\": 100,\n \"weight\": 1000000000,\n \"unit\": \"ns\",\n \"by\": \"function\",\n"
-				  " \"rows\": [\n  {\n   \"name\": \"not\xef\xbf\xbdUTF-8\\u001B\",\n   \"kind\": \"native\",\n"
-				  "   \"builtin\": false,\n   \"file\": \"/src/gemm.cpp\",\n   \"file_label\": \"gemm.cpp\",\n"
-				  "   \"line\": 7,\n"
-				  "   \"module\": \"/usr/lib/libtorch_cpu.so\",\n   \"self\": 500000000,\n"
-				  "   \"self_share\": 50.000,\n   \"total\": 650000000,\n   \"total_share\": 65.000,\n"
-				  "   \"samples\": 65\n  }\n ],\n \"left_out\": 8\n}\n");
+	assert_string_equal(
+		text, "{\n \"samples\": 100,\n \"weight\": 1000000000,\n \"unit\": \"ns\",\n \"by\": \"function\",\n"
+		      " \"rows\": [\n  {\n   \"name\": \"not\xef\xbf\xbdUTF-8\\u001B\",\n   \"kind\": \"native\",\n"
+		      "   \"builtin\": false,\n   \"file\": \"/src/gemm.cpp\",\n   \"file_label\": \"gemm.cpp\",\n"
+		      "   \"line\": 7,\n"
+		      "   \"module\": \"/usr/lib/libtorch_cpu.so\",\n   \"self\": 500000000,\n"
+		      "   \"self_share\": 50.000,\n   \"total\": 650000000,\n   \"total_share\": 65.000,\n"
+		      "   \"samples\": 65\n  }\n ],\n \"left_out\": 8\n}\n");
 	edges = neighbours_text("sorted", true, true);
 	assert_non_null(strstr(edges, "\"callers\": [\n    {\n     \"name\": \"walk\""));
 	assert_non_null(strstr(edges, "\"of_it\": 100.000"));

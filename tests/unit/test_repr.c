@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_repr.c - values as text, as far as no interpreter is needed for it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,11 +18,25 @@ static void numbers_are_the_shortest_that_read_the_same(void **state)
 		double value;
 		const char *text;
 	} known[] = {
-		{ 0, "0.0" }, { -0.0, "-0.0" }, { 1, "1.0" }, { 0.1, "0.1" }, { -2.5, "-2.5" }, { 100, "100.0" },
-		{ 123456.789, "123456.789" }, { 1e15, "1000000000000000.0" }, { 1e16, "1e+16" }, { 1.5e16, "1.5e+16" },
-		{ 9999999999999998, "9999999999999998.0" }, { 0.0001, "0.0001" }, { 0.00012, "0.00012" },
-		{ 0.00001, "1e-05" }, { 1.0 / 3, "0.3333333333333333" }, { 5e-324, "5e-324" },
-		{ 1.7976931348623157e308, "1.7976931348623157e+308" }, { 1e300 * 1e10, "inf" }, { -1e300 * 1e10, "-inf" },
+		{ 0, "0.0" },
+		{ -0.0, "-0.0" },
+		{ 1, "1.0" },
+		{ 0.1, "0.1" },
+		{ -2.5, "-2.5" },
+		{ 100, "100.0" },
+		{ 123456.789, "123456.789" },
+		{ 1e15, "1000000000000000.0" },
+		{ 1e16, "1e+16" },
+		{ 1.5e16, "1.5e+16" },
+		{ 9999999999999998, "9999999999999998.0" },
+		{ 0.0001, "0.0001" },
+		{ 0.00012, "0.00012" },
+		{ 0.00001, "1e-05" },
+		{ 1.0 / 3, "0.3333333333333333" },
+		{ 5e-324, "5e-324" },
+		{ 1.7976931348623157e308, "1.7976931348623157e+308" },
+		{ 1e300 * 1e10, "inf" },
+		{ -1e300 * 1e10, "-inf" },
 	};
 
 	(void)state;
@@ -48,15 +63,17 @@ static void without_a_point_where_none_is_wanted(void **state)
 /* What controls a terminal, or hides, is told by its number. */
 static void text_is_harmless(void **state)
 {
-	static const uint32_t characters[] = { 'a', '\n', 0x1b, 0x7f, 0x9b, 0xe9, 0x202e, 0x540d, 0xd800, 0x1f600,
-					       0xe0001 + 0x200000, '\'', '"', '\\' };
+	static const uint32_t characters[] = {
+		'a', '\n', 0x1b, 0x7f, 0x9b, 0xe9, 0x202e, 0x540d, 0xd800, 0x1f600, 0xe0001 + 0x200000, '\'', '"', '\\'
+	};
 	struct repr text = { 0 }, bytes = { 0 };
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(characters); i++)
 		repr_put_escaped(&text, characters[i], '\'', false);
-	assert_string_equal(text.text, "a\\n\\x1b\\x7f\\x9b\xc3\xa9\\u202e\xe5\x90\x8d\\ud800\xf0\x9f\x98\x80\\U002e0001"
-				       "\\'\"\\\\");
+	assert_string_equal(text.text,
+			    "a\\n\\x1b\\x7f\\x9b\xc3\xa9\\u202e\xe5\x90\x8d\\ud800\xf0\x9f\x98\x80\\U002e0001"
+			    "\\'\"\\\\");
 	for (uint32_t c = 0xfe; c <= 0xff; c++)
 		repr_put_escaped(&bytes, c, '\'', true);
 	assert_string_equal(bytes.text, "\\xfe\\xff");
@@ -68,8 +85,10 @@ static void names_become_utf8(void **state)
 	struct repr repr = { 0 };
 
 	(void)state;
-	repr_put(&repr, "Gr\xc3\xb6\xc3\x9f" "e \xff\xc3 \x1b[m");
-	assert_string_equal(repr.text, "Gr\xc3\xb6\xc3\x9f" "e \xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd[m");
+	repr_put(&repr, "Gr\xc3\xb6\xc3\x9f"
+			"e \xff\xc3 \x1b[m");
+	assert_string_equal(repr.text, "Gr\xc3\xb6\xc3\x9f"
+				       "e \xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd[m");
 }
 
 static void what_is_too_long_is_cut_between_characters(void **state)

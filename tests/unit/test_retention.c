@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_retention.c - the oldest go, and what is left belongs together. */
 #include "tests/unit/store_fixture.h"
 
@@ -7,8 +8,13 @@
 static int put_sample(struct store *store, uint64_t second, int64_t stack)
 {
 	const struct sample_row row = {
-		.time_ns = START + second * SECOND, .pid = 42, .tid = 43, .weight = 10,
-		.verdict = VERDICT_EXACT, .end = STACK_COMPLETE, .stack = stack,
+		.time_ns = START + second * SECOND,
+		.pid = 42,
+		.tid = 43,
+		.weight = 10,
+		.verdict = VERDICT_EXACT,
+		.end = STACK_COMPLETE,
+		.stack = stack,
 	};
 	const struct total_row total = { .pid = 42, .tid = 43, .stack = stack, .samples = 1, .weight = 10 };
 	int r = store_put_sample(store, &row);
@@ -21,10 +27,15 @@ static void put_frame(struct store *store, int64_t frame, int64_t inlined_into)
 	char name[16];
 
 	snprintf(name, sizeof name, "f%d", (int)(frame % 1000));
-	assert_int_equal(store_put_function(store, &(struct function_row){
-		.function = frame, .name = name, .kind = FRAME_NATIVE }), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){
-		.frame = frame, .kind = FRAME_NATIVE, .function = frame, .inlined_into = inlined_into }), 0);
+	assert_int_equal(
+		store_put_function(store,
+				   &(struct function_row){ .function = frame, .name = name, .kind = FRAME_NATIVE }),
+		0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = frame,
+								     .kind = FRAME_NATIVE,
+								     .function = frame,
+								     .inlined_into = inlined_into }),
+			 0);
 }
 
 /* Stacks 1 > 2 and 1 > 3, a sample each second of 2 (0 to 9), then of 3 (10 to 19), then of none. */
@@ -40,8 +51,11 @@ static struct store *filled(const char *path)
 	put_frame(store, 2, inlined + 1);
 	put_frame(store, 3, 0);
 	for (int64_t stack = 1; stack <= 3; stack++)
-		assert_int_equal(store_put_stack(store, &(struct stack_row){
-			.stack = stack, .parent = stack > 1, .frame = stack, .depth = stack > 1 }), 0);
+		assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = stack,
+									     .parent = stack > 1,
+									     .frame = stack,
+									     .depth = stack > 1 }),
+				 0);
 	for (unsigned i = 0; i < 20; i++)
 		assert_int_equal(put_sample(store, i, i < 10 ? 2 : 3), 0);
 	for (unsigned i = 20; i < 25; i++)
@@ -132,12 +146,19 @@ static void who_has_ended_and_has_no_sample_goes(void **state)
 	struct store *store = filled(f->file);
 
 	for (int pid = 42; pid < 45; pid++) { /* 42 is the run's own */
-		assert_int_equal(store_put_process(store, &(struct process_row){
-			.pid = pid, .name = "", .command = "", .started_ns = START,
-			.ended_ns = pid == 44 ? 0 : START + 1 }), 0);
-		assert_int_equal(store_put_thread(store, &(struct thread_row){
-			.pid = pid, .tid = pid + 1, .name = "", .started_ns = START,
-			.ended_ns = pid == 44 ? 0 : START + 1 }), 0);
+		assert_int_equal(
+			store_put_process(store, &(struct process_row){ .pid = pid,
+									.name = "",
+									.command = "",
+									.started_ns = START,
+									.ended_ns = pid == 44 ? 0 : START + 1 }),
+			0);
+		assert_int_equal(store_put_thread(store, &(struct thread_row){ .pid = pid,
+									       .tid = pid + 1,
+									       .name = "",
+									       .started_ns = START,
+									       .ended_ns = pid == 44 ? 0 : START + 1 }),
+				 0);
 	}
 	sweep(store, 0, 0);
 	assert_string_equal(stock_shell(f->file, "SELECT pid FROM process"), "42\n44");
@@ -175,7 +196,8 @@ static void a_pause_is_put_twice(void **state)
 
 	assert_int_equal(store_put_pause(store, &(struct pause_row){ .started_ns = 1500000000 }), 0);
 	assert_string_equal(stock_shell(f->file, "SELECT started, ended IS NULL FROM pause"), "1.5|1");
-	assert_int_equal(store_put_pause(store, &(struct pause_row){ .started_ns = 1500000000, .ended_ns = 2500000000 }), 0);
+	assert_int_equal(
+		store_put_pause(store, &(struct pause_row){ .started_ns = 1500000000, .ended_ns = 2500000000 }), 0);
 	assert_string_equal(stock_shell(f->file, "SELECT started, ended FROM pause"), "1.5|2.5");
 	store_close(store);
 }

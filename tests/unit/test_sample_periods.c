@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_sample_periods.c - each sample stands for what the one before it has told. */
 #include <setjmp.h>
 #include <stdarg.h>

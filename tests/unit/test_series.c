@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_series.c - the table `sample` against a plain table of the same rows, whatever is asked of both. */
 #include "base/util.h"
 #include "src/store/series_private.h"
@@ -19,9 +20,15 @@ static unsigned below(unsigned limit)
 static struct sample_row made_row(size_t i)
 {
 	struct sample_row row = {
-		.time_ns = START + i * 10000000 + below(1000), .pid = 42 + (int)below(2), .cpu = below(4),
-		.weight = below(1000), .verdict = (enum verdict)below(VERDICT_N), .end = (enum stack_end)below(STACK_N_ENDS),
-		.stack = below(100), .gil = (enum answer)below(3), .gc = (enum answer)below(3),
+		.time_ns = START + i * 10000000 + below(1000),
+		.pid = 42 + (int)below(2),
+		.cpu = below(4),
+		.weight = below(1000),
+		.verdict = (enum verdict)below(VERDICT_N),
+		.end = (enum stack_end)below(STACK_N_ENDS),
+		.stack = below(100),
+		.gil = (enum answer)below(3),
+		.gc = (enum answer)below(3),
 		.state = (enum thread_state)below(STATE_N),
 	};
 
@@ -96,11 +103,15 @@ static sqlite3 *open_both(const char *path, const struct sample_row *rows, size_
 
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(series_register(db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "ATTACH ':memory:' AS m; CREATE TABLE m.plain(id INTEGER PRIMARY KEY, timestamp REAL,"
-					  " pid INTEGER, tid INTEGER, cpu INTEGER, weight INTEGER, verdict TEXT, stack_end TEXT,"
-					  " stack INTEGER, gil INTEGER, gc INTEGER, state TEXT, idle INTEGER, event TEXT); BEGIN",
-				      NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_prepare_v2(db, "INSERT INTO plain VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,'cpu-clock')", -1, &put, NULL),
+	assert_int_equal(
+		sqlite3_exec(db,
+			     "ATTACH ':memory:' AS m; CREATE TABLE m.plain(id INTEGER PRIMARY KEY, timestamp REAL,"
+			     " pid INTEGER, tid INTEGER, cpu INTEGER, weight INTEGER, verdict TEXT, stack_end TEXT,"
+			     " stack INTEGER, gil INTEGER, gc INTEGER, state TEXT, idle INTEGER, event TEXT); BEGIN",
+			     NULL, NULL, NULL),
+		SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "INSERT INTO plain VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,'cpu-clock')",
+					    -1, &put, NULL),
 			 SQLITE_OK);
 	for (size_t i = 0; i < n; i++)
 		put_plain(put, &rows[i]);
@@ -135,22 +146,79 @@ static void ask_both(sqlite3 *db, const char *select, const char *rest)
 static void add_condition(char *to, size_t n_bytes)
 {
 	static const char *const forms[] = {
-		"timestamp >= %d + 1.7e9", "timestamp < %d + 1.7e9", "timestamp > 1.7e9 + %d", "timestamp <= 1.7e9 + %d",
-		"timestamp = 1.7e9 + %d", "timestamp = (SELECT timestamp FROM plain WHERE id = %d)",
-		"timestamp > (SELECT timestamp FROM plain WHERE id = %d * 7)", "timestamp < (SELECT timestamp FROM plain WHERE id = %d * 7)",
-		"timestamp >= (SELECT timestamp FROM plain WHERE id = %d * 7)", "timestamp <= (SELECT timestamp FROM plain WHERE id = %d * 7)",
-		"timestamp > 1700000000 + %d", "timestamp < '1.7e9 ' AND %d", "timestamp >= CAST(1.7e9 + %d AS TEXT)", "timestamp = 'x%d'",
-		"timestamp < 'text%d'", "timestamp <= x'31' AND %d", "timestamp >= x'31' AND %d", "timestamp > -9e999 * %d", "timestamp < 9e999 * %d",
-		"timestamp >= 9e999 * %d", "timestamp <= 9223372036854775807 - %d", "timestamp < -%d", "timestamp >= -%d", "timestamp IS NULL AND %d",
-		"timestamp IS NOT NULL AND %d", "timestamp = NULL + %d", "timestamp IN (1.7e9 + %d, 1.7e9)", "(timestamp, tid) > (1.7e9 + %d, 3)",
-		"(timestamp, tid) <= (1.7e9 + %d, 3)", "timestamp <> 1.7e9 + %d", "timestamp BETWEEN 1.7e9 + %1$d / 2 AND 1.7e9 + %1$d", "timestamp > 'text%d'", "timestamp < NULL + %d",
-		"rowid = %d * 50", "rowid > %d * 50", "rowid <= %d * 50.5", "rowid < -%d", "rowid IN (1, %1$d, %1$d * 90)",
-		"pid = 42 + %d %% 3", "pid = '42' AND %d", "tid = %d %% 7", "tid IS %d %% 7", "tid IN (1, %d %% 7, 5)", "tid = 2.0 + 0 * %d",
-		"tid = '2' AND %d", "tid = ' 2.0' AND %d", "tid = '2x%d'", "tid = 2.5 + %d", "tid = x'32' AND %d", "tid = -1 - %d", "pid = NULL + %d",
-		"pid = 9223372036854775807 - %d", "tid = 9e999 * %d", "tid = 1 AND tid = %d %% 3", "tid > %d %% 7", "stack = %d %% 100", "stack IS NULL AND %d", "stack = 0 + 0 * %d", "gil = %d %% 2", "gil IS NULL AND %d",
-		"gc IS %d %% 2", "idle = %d %% 2", "idle = -1 - %d", "state = 'lock' AND %d", "state IS NULL AND %d", "state = 3 + %d",
-		"verdict = 'exact' AND %d", "verdict = 'EXACT' COLLATE NOCASE AND %d", "stack_end = 'complete' AND %d",
-		"event = 'cpu-clock' AND %d", "event = 'other' AND %d", "cpu = %d %% 4", "(tid = 1 OR rowid < %d)",
+		"timestamp >= %d + 1.7e9",
+		"timestamp < %d + 1.7e9",
+		"timestamp > 1.7e9 + %d",
+		"timestamp <= 1.7e9 + %d",
+		"timestamp = 1.7e9 + %d",
+		"timestamp = (SELECT timestamp FROM plain WHERE id = %d)",
+		"timestamp > (SELECT timestamp FROM plain WHERE id = %d * 7)",
+		"timestamp < (SELECT timestamp FROM plain WHERE id = %d * 7)",
+		"timestamp >= (SELECT timestamp FROM plain WHERE id = %d * 7)",
+		"timestamp <= (SELECT timestamp FROM plain WHERE id = %d * 7)",
+		"timestamp > 1700000000 + %d",
+		"timestamp < '1.7e9 ' AND %d",
+		"timestamp >= CAST(1.7e9 + %d AS TEXT)",
+		"timestamp = 'x%d'",
+		"timestamp < 'text%d'",
+		"timestamp <= x'31' AND %d",
+		"timestamp >= x'31' AND %d",
+		"timestamp > -9e999 * %d",
+		"timestamp < 9e999 * %d",
+		"timestamp >= 9e999 * %d",
+		"timestamp <= 9223372036854775807 - %d",
+		"timestamp < -%d",
+		"timestamp >= -%d",
+		"timestamp IS NULL AND %d",
+		"timestamp IS NOT NULL AND %d",
+		"timestamp = NULL + %d",
+		"timestamp IN (1.7e9 + %d, 1.7e9)",
+		"(timestamp, tid) > (1.7e9 + %d, 3)",
+		"(timestamp, tid) <= (1.7e9 + %d, 3)",
+		"timestamp <> 1.7e9 + %d",
+		"timestamp BETWEEN 1.7e9 + %1$d / 2 AND 1.7e9 + %1$d",
+		"timestamp > 'text%d'",
+		"timestamp < NULL + %d",
+		"rowid = %d * 50",
+		"rowid > %d * 50",
+		"rowid <= %d * 50.5",
+		"rowid < -%d",
+		"rowid IN (1, %1$d, %1$d * 90)",
+		"pid = 42 + %d %% 3",
+		"pid = '42' AND %d",
+		"tid = %d %% 7",
+		"tid IS %d %% 7",
+		"tid IN (1, %d %% 7, 5)",
+		"tid = 2.0 + 0 * %d",
+		"tid = '2' AND %d",
+		"tid = ' 2.0' AND %d",
+		"tid = '2x%d'",
+		"tid = 2.5 + %d",
+		"tid = x'32' AND %d",
+		"tid = -1 - %d",
+		"pid = NULL + %d",
+		"pid = 9223372036854775807 - %d",
+		"tid = 9e999 * %d",
+		"tid = 1 AND tid = %d %% 3",
+		"tid > %d %% 7",
+		"stack = %d %% 100",
+		"stack IS NULL AND %d",
+		"stack = 0 + 0 * %d",
+		"gil = %d %% 2",
+		"gil IS NULL AND %d",
+		"gc IS %d %% 2",
+		"idle = %d %% 2",
+		"idle = -1 - %d",
+		"state = 'lock' AND %d",
+		"state IS NULL AND %d",
+		"state = 3 + %d",
+		"verdict = 'exact' AND %d",
+		"verdict = 'EXACT' COLLATE NOCASE AND %d",
+		"stack_end = 'complete' AND %d",
+		"event = 'cpu-clock' AND %d",
+		"event = 'other' AND %d",
+		"cpu = %d %% 4",
+		"(tid = 1 OR rowid < %d)",
 		"weight > %d",
 	};
 	size_t used = strlen(to);
@@ -177,16 +245,24 @@ static void test_same_answers_as_a_plain_table(void **state)
 	put_rows(store, rows, N_ROWS);
 	finish(store);
 	db = open_both(f->file, rows, N_ROWS);
-	ask_both(db, "SELECT count(*), sum(h %% 1000003 * h) FROM (SELECT sum(rowid * weight) AS h FROM %s%s GROUP BY pid, tid, cpu, verdict,"
-		     " stack_end, gil, gc, state, event, idle)", "");
+	ask_both(
+		db,
+		"SELECT count(*), sum(h %% 1000003 * h) FROM (SELECT sum(rowid * weight) AS h FROM %s%s GROUP BY pid, tid, cpu, verdict,"
+		" stack_end, gil, gc, state, event, idle)",
+		"");
 	for (unsigned i = 0; i < N_QUESTIONS; i++) {
 		char where[1024] = "";
 
 		for (unsigned n = 1 + below(3); n > 0; n--)
 			add_condition(where, sizeof where);
-		ask_both(db, "SELECT count(*), sum(rowid), sum(weight), min(timestamp), max(stack), min(state) FROM %s WHERE %s", where);
-		ask_both(db, below(2) ? "SELECT rowid, timestamp, tid FROM %s WHERE %s ORDER BY rowid DESC LIMIT 20" :
-					"SELECT rowid, stack FROM %s WHERE %s ORDER BY rowid LIMIT 20", where);
+		ask_both(
+			db,
+			"SELECT count(*), sum(rowid), sum(weight), min(timestamp), max(stack), min(state) FROM %s WHERE %s",
+			where);
+		ask_both(db,
+			 below(2) ? "SELECT rowid, timestamp, tid FROM %s WHERE %s ORDER BY rowid DESC LIMIT 20"
+				  : "SELECT rowid, stack FROM %s WHERE %s ORDER BY rowid LIMIT 20",
+			 where);
 	}
 	sqlite3_close(db);
 	free(rows);
@@ -205,10 +281,14 @@ static void test_joins(void **state)
 	assert_int_equal(put_run(store), 0);
 	put_rows(store, rows, 900);
 	db = open_both(f->file, rows, 900);
-	ask_both(db, "SELECT count(*), sum(s.rowid) FROM %s AS s JOIN plain AS p ON p.id = s.rowid%s AND p.tid = s.tid", "");
+	ask_both(db, "SELECT count(*), sum(s.rowid) FROM %s AS s JOIN plain AS p ON p.id = s.rowid%s AND p.tid = s.tid",
+		 "");
 	ask_both(db, "SELECT count(*), sum(s.rowid) FROM plain AS p LEFT JOIN %s AS s ON s.rowid = p.id + 400%s", "");
-	ask_both(db, "SELECT count(*), sum(s.rowid) FROM plain AS p JOIN %s AS s ON s.timestamp BETWEEN p.timestamp AND p.timestamp + 0.01%s"
-		     " WHERE p.id < 30", "");
+	ask_both(
+		db,
+		"SELECT count(*), sum(s.rowid) FROM plain AS p JOIN %s AS s ON s.timestamp BETWEEN p.timestamp AND p.timestamp + 0.01%s"
+		" WHERE p.id < 30",
+		"");
 	ask_both(db, "SELECT count(*) FROM %1$s AS a JOIN %1$s AS b USING (pid, tid, stack)%2$s", "");
 	sqlite3_close(db);
 	store_close(store);
@@ -235,7 +315,8 @@ static void test_totals(void **state)
 		{ "SELECT sum(t.samples) FROM plain AS p JOIN %s(p.timestamp, p.timestamp + 1) AS t%s WHERE p.id < 9",
 		  "SELECT count(*) FROM plain AS p JOIN %s AS t ON t.timestamp >= p.timestamp AND t.timestamp < p.timestamp + 1%s"
 		  " WHERE p.id < 9" },
-		{ "SELECT sum(samples) FROM %s(NULL, 1700000003)%s", "SELECT count(*) FROM %s%s WHERE timestamp < 1700000003" },
+		{ "SELECT sum(samples) FROM %s(NULL, 1700000003)%s",
+		  "SELECT count(*) FROM %s%s WHERE timestamp < 1700000003" },
 	};
 	sqlite3 *db;
 
@@ -323,7 +404,8 @@ static void test_the_oldest_go_one_by_one(void **state)
 		snprintf(expected, sizeof expected, "%d|%d", (int)(there - gone), (int)(gone + 1));
 		if (there > gone)
 			assert_string_equal(ask_samples(f->file, "SELECT count(*), min(rowid) FROM sample"), expected);
-		assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample WHERE block_error(1, x'') IS NULL"), "0");
+		assert_string_equal(
+			ask_samples(f->file, "SELECT count(*) FROM sample WHERE block_error(1, x'') IS NULL"), "0");
 	}
 	finish(store);
 	assert_int_equal(atoll(ask_samples(f->file, "SELECT count(*) FROM sample")), there - gone);
@@ -342,18 +424,26 @@ static void test_a_damaged_block_is_named_and_avoided(void **state)
 	for (int i = 0; i < 200; i++)
 		assert_int_equal(put_batch(store), 0);
 	finish(store);
-	stock_shell(f->file, "UPDATE sample_block SET data = CAST(substr(data, 1, 900) || x'00' || substr(data, 902) AS BLOB)"
-			     " WHERE first = 8193");
-	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample"),
-			    "block 8193 of sample_block is damaged, and with it the samples 8193 to 16384: ask for the others"
-			    " with 'WHERE rowid < 8193 OR rowid >= 16385'");
+	stock_shell(f->file,
+		    "UPDATE sample_block SET data = CAST(substr(data, 1, 900) || x'00' || substr(data, 902) AS BLOB)"
+		    " WHERE first = 8193");
+	assert_string_equal(
+		ask_samples(f->file, "SELECT count(*) FROM sample"),
+		"block 8193 of sample_block is damaged, and with it the samples 8193 to 16384: ask for the others"
+		" with 'WHERE rowid < 8193 OR rowid >= 16385'");
 	assert_non_null(strstr(ask_samples(f->file, "SELECT sum(samples) FROM sample_total"), "block 8193"));
-	assert_string_equal(ask_samples(f->file, "SELECT count(*), sum(tid) FROM sample WHERE rowid < 8193"), "8192|352256");
-	assert_string_equal(ask_samples(f->file, "SELECT count(*), sum(tid) FROM sample WHERE rowid >= 16385"), "3616|155488");
-	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample WHERE rowid < 8193 OR rowid >= 16385"), "11808");
-	assert_string_equal(ask_samples(f->file, "SELECT sum(samples) FROM sample_block WHERE block_error(samples, data) IS NULL"), "11808");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*), sum(tid) FROM sample WHERE rowid < 8193"),
+			    "8192|352256");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*), sum(tid) FROM sample WHERE rowid >= 16385"),
+			    "3616|155488");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample WHERE rowid < 8193 OR rowid >= 16385"),
+			    "11808");
+	assert_string_equal(
+		ask_samples(f->file, "SELECT sum(samples) FROM sample_block WHERE block_error(samples, data) IS NULL"),
+		"11808");
 	assert_string_equal(ask_samples(f->file, "SELECT first, block_error(samples, data) FROM sample_block"
-						 " WHERE block_error(samples, data) IS NOT NULL"), "8193|damaged");
+						 " WHERE block_error(samples, data) IS NOT NULL"),
+			    "8193|damaged");
 	stock_shell(f->file, "UPDATE sample_block SET samples = 5 WHERE first = 1");
 	assert_string_equal(ask_samples(f->file, "SELECT block_error(samples, data) FROM sample_block WHERE first = 1"),
 			    "another number of samples");
@@ -365,8 +455,14 @@ static void test_a_damaged_block_is_named_and_avoided(void **state)
 /* A block's numbers as foreign as its bytes, whatever stands there; the sanitizers watch. */
 static void test_numbers_of_blocks_at_the_ends_of_their_range(void **state)
 {
-	static const char *const ends[] = { "-9223372036854775808", "-1", "0", "1", "9223372036854767615",
-					    "9223372036854767616", "9223372036854775806", "9223372036854775807" };
+	static const char *const ends[] = { "-9223372036854775808",
+					    "-1",
+					    "0",
+					    "1",
+					    "9223372036854767615",
+					    "9223372036854767616",
+					    "9223372036854775806",
+					    "9223372036854775807" };
 	const struct sample_row row = { .time_ns = START, .pid = 1, .tid = 1 };
 	const struct folder *f = *state;
 	struct store *store = NULL;
@@ -379,13 +475,16 @@ static void test_numbers_of_blocks_at_the_ends_of_their_range(void **state)
 		assert_int_equal(put_run(store), 0);
 		assert_int_equal(put_batch(store), 0);
 		finish(store);
-		snprintf(sql, sizeof sql, "UPDATE sample_block SET first = %s, samples = %s, data = x'01'", first, samples);
+		snprintf(sql, sizeof sql, "UPDATE sample_block SET first = %s, samples = %s, data = x'01'", first,
+			 samples);
 		stock_shell(f->file, sql);
 		if (first[0] != '-' && first[0] != '0') {
 			assert_non_null(strstr(ask_samples(f->file, "SELECT count(*) FROM sample"), "damaged"));
-			assert_non_null(strstr(ask_samples(f->file, "SELECT sum(samples) FROM sample_total"), "damaged"));
-			assert_non_null(strstr(ask_samples(f->file, "SELECT rowid FROM sample ORDER BY rowid DESC LIMIT 1"),
-					       "damaged"));
+			assert_non_null(
+				strstr(ask_samples(f->file, "SELECT sum(samples) FROM sample_total"), "damaged"));
+			assert_non_null(
+				strstr(ask_samples(f->file, "SELECT rowid FROM sample ORDER BY rowid DESC LIMIT 1"),
+				       "damaged"));
 		}
 		assert_int_equal(store_open(f->file, &store), 0);
 		assert_int_equal(store_begin(store), 0);

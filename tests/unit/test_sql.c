@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Questions and answers: the three formats, mistakes with their place, the refusal to write,
  * names that are near, and the prompt on a terminal of its own. */
 #include <errno.h>
@@ -54,8 +55,7 @@ static int teardown(void **state)
 	return sqlite3_close(*state) == SQLITE_OK ? 0 : -1;
 }
 
-static void ask(sqlite3 *db, const char *sql, enum sql_format format, unsigned columns,
-		struct answer *ret)
+static void ask(sqlite3 *db, const char *sql, enum sql_format format, unsigned columns, struct answer *ret)
 {
 	FILE *out;
 
@@ -66,8 +66,7 @@ static void ask(sqlite3 *db, const char *sql, enum sql_format format, unsigned c
 	fclose(out);
 }
 
-static void expect(sqlite3 *db, const char *sql, enum sql_format format, unsigned columns,
-		   const char *wanted)
+static void expect(sqlite3 *db, const char *sql, enum sql_format format, unsigned columns, const char *wanted)
 {
 	CLEANUP(answer_done) struct answer answer;
 
@@ -137,10 +136,11 @@ static void table_cuts_text_only_and_only_on_a_terminal(void **state)
 
 static void table_is_harmless_on_a_terminal(void **state)
 {
-	expect(*state, "SELECT char(27) || '[2J' || char(10) || char(0x202e) || 'x' AS name",
-	       SQL_TABLE, 0, "name\n----------------\n\\x1b[2J\\n\\u202ex\n");
+	expect(*state, "SELECT char(27) || '[2J' || char(10) || char(0x202e) || 'x' AS name", SQL_TABLE, 0,
+	       "name\n----------------\n\\x1b[2J\\n\\u202ex\n");
 	expect(*state, "SELECT CAST(x'61ff62' AS TEXT) AS name", SQL_TABLE, 0,
-	       "name\n----\na\xef\xbf\xbd" "b\n");
+	       "name\n----\na\xef\xbf\xbd"
+	       "b\n");
 }
 
 /* Rows past the ones that are held keep the settled widths. */
@@ -189,10 +189,10 @@ static void json_keeps_types(void **state)
 	       "{\"i\":-9223372036854775808,\"f\":1e+300,\"t\":0.0,\"two\":0,\"inf\":null,"
 	       "\"n\":\"x\",\"s\":\"\",\"b\":\"\"}]\n");
 	expect(*state, "SELECT 1 WHERE 0", SQL_JSON, 0, "[]\n");
-	expect(*state, "SELECT 1 AS a, 2 AS a, 3 AS a_2", SQL_JSON, 0,
-	       "[{\"a\":1,\"a_2\":2,\"a_2_2\":3}]\n");
+	expect(*state, "SELECT 1 AS a, 2 AS a, 3 AS a_2", SQL_JSON, 0, "[{\"a\":1,\"a_2\":2,\"a_2_2\":3}]\n");
 	expect(*state, "SELECT CAST(x'61ff62' AS TEXT) AS s", SQL_JSON, 0,
-	       "[{\"s\":\"a\xef\xbf\xbd" "b\"}]\n");
+	       "[{\"s\":\"a\xef\xbf\xbd"
+	       "b\"}]\n");
 }
 
 static void json_lines(void **state)
@@ -232,11 +232,13 @@ static void rules_are_kept(void **state)
 	assert_non_null(out);
 	assert_int_equal(sql_run_by(*state, "VALUES (1), (2)", &rules, out, error, sizeof error, &is_cut), 0);
 	assert_false(is_cut);
-	assert_int_equal(sql_run_by(*state, "VALUES (3), (4), (5); VALUES (6)", &rules, out, error, sizeof error, &is_cut), 0);
+	assert_int_equal(
+		sql_run_by(*state, "VALUES (3), (4), (5); VALUES (6)", &rules, out, error, sizeof error, &is_cut), 0);
 	assert_true(is_cut);
 	rules.may_write = true;
-	assert_int_equal(sql_run_by(*state, "CREATE TABLE mine(x); DROP TABLE mine", &rules, out, error, sizeof error,
-				    &is_cut), 0);
+	assert_int_equal(
+		sql_run_by(*state, "CREATE TABLE mine(x); DROP TABLE mine", &rules, out, error, sizeof error, &is_cut),
+		0);
 	fclose(out);
 	assert_string_equal(text, "1\r\n2\r\n3\r\n4\r\n6\r\n");
 }
@@ -269,7 +271,8 @@ static void tables_are_listed(void **state)
 
 static void rows_keep_all(void **state)
 {
-	expect(*state, "SELECT 9007199254740993 AS i, 2.0 AS r, -9e999 AS f, NULL AS n, 'a' || char(10) AS s, x'00ff' AS b, 1 AS i",
+	expect(*state,
+	       "SELECT 9007199254740993 AS i, 2.0 AS r, -9e999 AS f, NULL AS n, 'a' || char(10) AS s, x'00ff' AS b, 1 AS i",
 	       SQL_ROWS, 0,
 	       "{\"columns\":[\"i\",\"r\",\"f\",\"n\",\"s\",\"b\",\"i\"]}\n"
 	       "[9007199254740993,2.0,{\"real\":\"-inf\"},null,\"a\\n\",{\"blob\":\"00ff\"},1]\n");
@@ -279,8 +282,7 @@ static void rows_keep_all(void **state)
 
 static void several_statements_answer_in_order(void **state)
 {
-	expect(*state, "SELECT 1 AS a; -- a comment\nSELECT 2 AS b;  ", SQL_CSV, 0,
-	       "a\r\n1\r\nb\r\n2\r\n");
+	expect(*state, "SELECT 1 AS a; -- a comment\nSELECT 2 AS b;  ", SQL_CSV, 0, "a\r\n1\r\nb\r\n2\r\n");
 	expect(*state, "", SQL_CSV, 0, "");
 	expect(*state, " -- only a comment\n", SQL_CSV, 0, "");
 }
@@ -307,9 +309,10 @@ static void mistakes_have_a_place(void **state)
 		     "line 1, column 8: no such column: zzzzzzzz\n"
 		     "  SELECT zzzzzzzz FROM sample\n"
 		     "         ^");
-	expect_error(*state, "SELECT 1 +", "line 1, column 11: incomplete input\n"
-				   "  SELECT 1 +\n"
-				   "            ^");
+	expect_error(*state, "SELECT 1 +",
+		     "line 1, column 11: incomplete input\n"
+		     "  SELECT 1 +\n"
+		     "            ^");
 	expect_error(*state, "SELECT json('{')", "malformed JSON");
 }
 
@@ -393,9 +396,8 @@ static void a_query_can_be_interrupted(void **state)
 	signal(SIGALRM, on_alarm);
 	/* Again and again: an interrupt before the query has begun is forgotten. */
 	ualarm(100000, 100000);
-	ask(*state,
-	    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT count(*) FROM n",
-	    SQL_TABLE, 0, &answer);
+	ask(*state, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT count(*) FROM n", SQL_TABLE, 0,
+	    &answer);
 	ualarm(0, 0);
 	assert_int_equal(answer.r, -EINTR);
 	assert_string_equal(answer.error, "the query was interrupted");
@@ -470,8 +472,7 @@ static void terminal_expect(struct terminal *terminal, const char *wanted)
 		}
 		if (poll(&poll_fd, 1, PATIENCE_MS) != 1)
 			fail_msg("never came: %s\nbut: %s", wanted, terminal->seen);
-		n = read(terminal->fd, terminal->seen + terminal->n_seen,
-			 sizeof terminal->seen - terminal->n_seen - 1);
+		n = read(terminal->fd, terminal->seen + terminal->n_seen, sizeof terminal->seen - terminal->n_seen - 1);
 		if (n <= 0)
 			fail_msg("the prompt ended before: %s\nwith: %s", wanted, terminal->seen);
 		terminal->n_seen += (size_t)n;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_stack_reserve.c - a main thread's stack when no memory is left. */
 #include <setjmp.h>
 #include <signal.h>

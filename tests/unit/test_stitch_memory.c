@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_stitch_memory.c - stacks of a thread that runs while its memory is read.
  *
  * An image of an interpreter's memory stands still. Here it is made to move: whenever a
@@ -26,10 +27,10 @@ static struct memory_image image;
  */
 struct moving {
 	struct remote base;
-	uint64_t top;            /* what stands in the image */
-	uint64_t tops[N_TOPS];   /* 0: as it is; one per reading, then the last */
+	uint64_t top;          /* what stands in the image */
+	uint64_t tops[N_TOPS]; /* 0: as it is; one per reading, then the last */
 	unsigned n_readings;
-	struct raddr seen_at;    /* where it was met first in a reading */
+	struct raddr seen_at; /* where it was met first in a reading */
 	bool is_armed;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_store_open.c - changing a recording that is there: whole or not at all, and by one at a time. */
 #include "tests/unit/store_fixture.h"
 
@@ -15,19 +16,35 @@ static void make(const char *path)
 	assert_int_equal(store_begin(store), 0);
 	assert_int_equal(store_put_module(store, &(struct module_row){ 1, "/lib/a.so", "0102" }), 0);
 	for (int64_t i = 1; i <= 3; i++)
-		assert_int_equal(store_put_function(store, &(struct function_row){
-			.function = i, .name = i == 1 ? "a.so+0x10" : "f", .kind = FRAME_NATIVE, .module = i < 3 }), 0);
-	assert_int_equal(store_put_function(store, &(struct function_row){
-		.function = 4, .name = "main", .kind = FRAME_PYTHON, .file = "x.py" }), 0);
+		assert_int_equal(store_put_function(store, &(struct function_row){ .function = i,
+										   .name = i == 1 ? "a.so+0x10" : "f",
+										   .kind = FRAME_NATIVE,
+										   .module = i < 3 }),
+				 0);
+	assert_int_equal(
+		store_put_function(
+			store,
+			&(struct function_row){ .function = 4, .name = "main", .kind = FRAME_PYTHON, .file = "x.py" }),
+		0);
 	for (int64_t i = 1; i <= 3; i++)
-		assert_int_equal(store_put_frame(store, &(struct frame_row){
-			.frame = i, .kind = FRAME_NATIVE, .function = i == 3 ? 0 : i, .module = 1,
-			.has_address = true, .address = (uint64_t)(i * 16), .line = i == 2 ? 9 : 0,
-			.inlined_into = i == 2 ? FIRST_INLINED + 1 : 0 }), 0);
+		assert_int_equal(
+			store_put_frame(store, &(struct frame_row){ .frame = i,
+								    .kind = FRAME_NATIVE,
+								    .function = i == 3 ? 0 : i,
+								    .module = 1,
+								    .has_address = true,
+								    .address = (uint64_t)(i * 16),
+								    .line = i == 2 ? 9 : 0,
+								    .inlined_into = i == 2 ? FIRST_INLINED + 1 : 0 }),
+			0);
 	for (int64_t i = 0; i < 2; i++)
-		assert_int_equal(store_put_frame(store, &(struct frame_row){
-			.frame = FIRST_INLINED + i, .kind = FRAME_NATIVE, .function = 3, .module = 1,
-			.inlined_into = i == 1 ? FIRST_INLINED : 0 }), 0);
+		assert_int_equal(
+			store_put_frame(store, &(struct frame_row){ .frame = FIRST_INLINED + i,
+								    .kind = FRAME_NATIVE,
+								    .function = 3,
+								    .module = 1,
+								    .inlined_into = i == 1 ? FIRST_INLINED : 0 }),
+			0);
 	assert_int_equal(store_commit(store), 0);
 	finish(store);
 }
@@ -121,10 +138,11 @@ static void change(struct store *store)
 
 static const char *state_of(const struct folder *f)
 {
-	return ask_samples(f->file, "SELECT (SELECT group_concat(frame || ':' || coalesce(function, '-') || ':' "
-				    "|| coalesce(line, '-')) FROM frame), (SELECT group_concat(function) FROM function), "
-				    "(SELECT coalesce(file, '-') FROM function WHERE function = 2), "
-				    "(SELECT count(*) FROM sample)");
+	return ask_samples(f->file,
+			   "SELECT (SELECT group_concat(frame || ':' || coalesce(function, '-') || ':' "
+			   "|| coalesce(line, '-')) FROM frame), (SELECT group_concat(function) FROM function), "
+			   "(SELECT coalesce(file, '-') FROM function WHERE function = 2), "
+			   "(SELECT count(*) FROM sample)");
 }
 
 static const char before_change[] = "1:1:-,2:2:9,3:-:-,4294967296:3:-,4294967297:3:-|1,2,3,4|-|100";
@@ -159,9 +177,10 @@ static int change_and_die(const struct folder *f)
 		return 1;
 	/* More than a page cache holds. */
 	for (int i = 0; i < 20000; i++)
-		if (store_put_function(store, &(struct function_row){
-			    .function = 100 + i, .name = "a name that takes its room in a page of the file",
-			    .kind = FRAME_NATIVE }) < 0)
+		if (store_put_function(
+			    store, &(struct function_row){ .function = 100 + i,
+							   .name = "a name that takes its room in a page of the file",
+							   .kind = FRAME_NATIVE }) < 0)
 			return 2;
 	_exit(0);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_store_reader.c - opening recordings in every state they are found in, and what is none. */
 #include <signal.h>
 
@@ -23,14 +24,11 @@ static void test_reads_and_does_not_write(void **state)
 	assert_int_equal(store_open_reader(f->file, &reader), 0);
 	assert_int_equal(ask(reader, "SELECT count(*) FROM sample"), 100);
 	assert_int_equal(ask(reader, "SELECT count(*) FROM named_frame"), 0);
-	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample_block", NULL, NULL, NULL) & 0xff,
-			 SQLITE_READONLY);
+	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample_block", NULL, NULL, NULL) & 0xff, SQLITE_READONLY);
 	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample", NULL, NULL, NULL), SQLITE_ERROR);
-	assert_int_equal(sqlite3_exec(reader, "PRAGMA user_version = 3", NULL, NULL, NULL) & 0xff,
-			 SQLITE_READONLY);
+	assert_int_equal(sqlite3_exec(reader, "PRAGMA user_version = 3", NULL, NULL, NULL) & 0xff, SQLITE_READONLY);
 	sqlite3_close(reader);
-	assert_string_equal(
-		ask_samples(f->file, "SELECT count(*) FROM sample; PRAGMA user_version"), "100\n2");
+	assert_string_equal(ask_samples(f->file, "SELECT count(*) FROM sample; PRAGMA user_version"), "100\n2");
 }
 
 static void test_what_is_no_recording(void **state)
@@ -84,10 +82,9 @@ static void test_tables_that_are_missing_or_fake(void **state)
 	assert_int_equal(open_error(f->file), 0);
 	stock_shell(f->file, "DROP TABLE stack_total");
 	assert_int_equal(open_error(f->file), -EBADMSG);
-	stock_shell(f->file,
-		    "CREATE VIEW stack_total AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT "
-		    "x FROM c)"
-		    " SELECT x AS pid, x AS tid, x AS stack, x AS samples, x AS weight FROM c");
+	stock_shell(f->file, "CREATE VIEW stack_total AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT "
+			     "x FROM c)"
+			     " SELECT x AS pid, x AS tid, x AS stack, x AS samples, x AS weight FROM c");
 	assert_int_equal(open_error(f->file), -EBADMSG);
 }
 
@@ -240,11 +237,10 @@ static int die_in_a_transaction(const struct folder *f)
 	sqlite3 *db = NULL;
 
 	EXPECT(sqlite3_open(f->file, &db) == SQLITE_OK);
-	EXPECT(sqlite3_exec(
-		       db,
-		       "PRAGMA cache_size = 1; BEGIN; UPDATE sample_block SET data = zeroblob(400000);"
-		       "DELETE FROM run; UPDATE sample_block SET samples = 99",
-		       NULL, NULL, NULL) == SQLITE_OK);
+	EXPECT(sqlite3_exec(db,
+			    "PRAGMA cache_size = 1; BEGIN; UPDATE sample_block SET data = zeroblob(400000);"
+			    "DELETE FROM run; UPDATE sample_block SET samples = 99",
+			    NULL, NULL, NULL) == SQLITE_OK);
 	raise(SIGKILL);
 	return 1;
 }
@@ -286,10 +282,8 @@ static void test_hot_journal(void **state)
 	}
 	assert_int_equal(chmod(f->path, 0755), 0);
 	assert_int_equal(store_open_reader(f->file, &reader), 0);
-	assert_int_equal(ask(reader, "SELECT count(*) FROM sample WHERE tid = 43 AND cpu = 1"),
-			 2100);
-	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample_block", NULL, NULL, NULL) & 0xff,
-			 SQLITE_READONLY);
+	assert_int_equal(ask(reader, "SELECT count(*) FROM sample WHERE tid = 43 AND cpu = 1"), 2100);
+	assert_int_equal(sqlite3_exec(reader, "DELETE FROM sample_block", NULL, NULL, NULL) & 0xff, SQLITE_READONLY);
 	sqlite3_close(reader);
 	assert_true(exists(with(f->file, "-journal")));
 }
@@ -302,18 +296,28 @@ static void test_sentences_name_the_file_and_what_to_do(void **state)
 		int error;
 		const char *remedy;
 	} cases[] = {
-		{ -ENOENT, "probing record" }, { -EISDIR, "name a file in it" },
+		{ -ENOENT, "probing record" },
+		{ -EISDIR, "name a file in it" },
 		{ -ENXIO, "name one" },
-		{ -ENOTDIR, "check the path" }, { -EACCES, "folder of your own" },
+		{ -ENOTDIR, "check the path" },
+		{ -EACCES, "folder of your own" },
 		{ -EPERM, "folder of your own" },
-		{ -EROFS, "-o" }, { -ENOSPC, "free some" }, { -EDQUOT, "free some" },
+		{ -EROFS, "-o" },
+		{ -ENOSPC, "free some" },
+		{ -EDQUOT, "free some" },
 		{ -EFBIG, "ulimit -f" },
-		{ -EBUSY, "another file" }, { -EBADMSG, ".recover" },
+		{ -EBUSY, "another file" },
+		{ -EBADMSG, ".recover" },
 		{ -EMEDIUMTYPE, "'probing record' wrote" },
-		{ -EPROTONOSUPPORT, "update probing" }, { -EIO, "dmesg" },
-		{ -ENOMEM, "raise the limit" }, { -ESTALE, "when its recorder has ended" },
-		{ -EMFILE, "ulimit -n" }, { -PLACE_EOTHERS_BESIDE, "remove that" },
-		{ -PLACE_EOTHERS_LINK, "the file itself" }, { -PLACE_EOTHERS_FILE, "another file" }, { -ELOOP, "Too many levels" },
+		{ -EPROTONOSUPPORT, "update probing" },
+		{ -EIO, "dmesg" },
+		{ -ENOMEM, "raise the limit" },
+		{ -ESTALE, "when its recorder has ended" },
+		{ -EMFILE, "ulimit -n" },
+		{ -PLACE_EOTHERS_BESIDE, "remove that" },
+		{ -PLACE_EOTHERS_LINK, "the file itself" },
+		{ -PLACE_EOTHERS_FILE, "another file" },
+		{ -ELOOP, "Too many levels" },
 		{ -99999, "unknown error" },
 	};
 	char sentence[256];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_store_writer.c - a recording file from its creation to its end, whatever end that is. */
 #include <sched.h>
 #include <signal.h>
@@ -17,70 +18,113 @@ static void test_every_row_arrives(void **state)
 	assert_false(kept);
 	assert_int_equal(put_run(store), 0);
 	assert_int_equal(store_set_run_python(store, "3.11.2"), 0);
-	assert_int_equal(store_put_process(store, &(struct process_row){
-		.pid = 42, .parent_pid = 1, .name = "python3", .command = "python3 train.py",
-		.started_ns = 1500000000 }), 0);
-	assert_int_equal(store_put_thread(store, &(struct thread_row){
-		.pid = 42, .tid = 43, .name = "worker", .started_ns = 2000000000,
-		.ended_ns = 2500000000 }), 0);
-	assert_int_equal(store_put_module(store, &(struct module_row){ .module = 1,
-		.path = "/lib/libx.so" }), 0);
-	assert_int_equal(store_put_function(store, &(struct function_row){
-		.function = 1, .name = "x::f()", .symbol = "_ZN1x1fEv", .kind = FRAME_NATIVE,
-		.role = "builtin",
-		.file = "x.cc", .first_line = 10, .module = 1 }), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){
-		.frame = 1, .kind = FRAME_NATIVE, .module = 1, .has_address = true,
-		.address = 0x1234, .is_eval = true, .without_cfi = true }), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 2,
-		.kind = FRAME_KERNEL }), 0);
+	assert_int_equal(store_put_process(store, &(struct process_row){ .pid = 42,
+									 .parent_pid = 1,
+									 .name = "python3",
+									 .command = "python3 train.py",
+									 .started_ns = 1500000000 }),
+			 0);
+	assert_int_equal(store_put_thread(store, &(struct thread_row){ .pid = 42,
+								       .tid = 43,
+								       .name = "worker",
+								       .started_ns = 2000000000,
+								       .ended_ns = 2500000000 }),
+			 0);
+	assert_int_equal(store_put_module(store, &(struct module_row){ .module = 1, .path = "/lib/libx.so" }), 0);
+	assert_int_equal(store_put_function(store, &(struct function_row){ .function = 1,
+									   .name = "x::f()",
+									   .symbol = "_ZN1x1fEv",
+									   .kind = FRAME_NATIVE,
+									   .role = "builtin",
+									   .file = "x.cc",
+									   .first_line = 10,
+									   .module = 1 }),
+			 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 1,
+								     .kind = FRAME_NATIVE,
+								     .module = 1,
+								     .has_address = true,
+								     .address = 0x1234,
+								     .is_eval = true,
+								     .without_cfi = true }),
+			 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 2, .kind = FRAME_KERNEL }), 0);
 	assert_int_equal(store_name_frame(store, 2, 1, 12, 1), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 3,
-		.kind = FRAME_NATIVE }), 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 3, .kind = FRAME_NATIVE }), 0);
 	assert_int_equal(store_set_frame_kind(store, 3, FRAME_PYTHON), 0);
-	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 4, .kind = FRAME_PYTHON,
-		.line = 7, .column = 5, .end_line = 8, .end_column = 9 }), 0);
+	assert_int_equal(store_put_frame(store, &(struct frame_row){ .frame = 4,
+								     .kind = FRAME_PYTHON,
+								     .line = 7,
+								     .column = 5,
+								     .end_line = 8,
+								     .end_column = 9 }),
+			 0);
 	assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = 1, .frame = 1 }), 0);
-	assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = 2, .parent = 1,
-		.frame = 2, .depth = 1 }), 0);
+	assert_int_equal(store_put_stack(store, &(struct stack_row){ .stack = 2, .parent = 1, .frame = 2, .depth = 1 }),
+			 0);
 	assert_int_equal(put_samples(store, 1), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(store_put_total(store, &(struct total_row){
-			.pid = 42, .tid = 43, .stack = 2, .samples = 5, .weight = 50 }), 0);
-	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){
-		.module = 1, .address = 0x1200, .holds = "anchor", .below_cfa = 48, .agreed = 3, .tries = 4 }), 0);
-	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){
-		.module = 1, .address = 0x1200, .holds = "bytecode", .is_leaf = true, .reg = 3, .agreed = 9, .tries = 9 }), 0);
+		assert_int_equal(
+			store_put_total(
+				store,
+				&(struct total_row){ .pid = 42, .tid = 43, .stack = 2, .samples = 5, .weight = 50 }),
+			0);
+	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){ .module = 1,
+											   .address = 0x1200,
+											   .holds = "anchor",
+											   .below_cfa = 48,
+											   .agreed = 3,
+											   .tries = 4 }),
+			 0);
+	assert_int_equal(store_put_evaluation_place(store, &(struct evaluation_place_row){ .module = 1,
+											   .address = 0x1200,
+											   .holds = "bytecode",
+											   .is_leaf = true,
+											   .reg = 3,
+											   .agreed = 9,
+											   .tries = 9 }),
+			 0);
 	assert_int_equal(store_put_counter(store, "lost", 1), 0);
 	assert_int_equal(store_put_counter(store, "lost", 3), 0);
 	assert_int_equal(store_set_run_cpu(store, "Abacus 9"), 0);
-	assert_int_equal(store_put_bench_run(store, &(struct bench_run_row){ .run = 1, .command = "app",
-		.started_ns = 1700000000000000000, .wall_s = 0.5, .user_s = -1, .sys_s = -1, .max_rss_bytes = -1 }), 0);
+	assert_int_equal(store_put_bench_run(store, &(struct bench_run_row){ .run = 1,
+									     .command = "app",
+									     .started_ns = 1700000000000000000,
+									     .wall_s = 0.5,
+									     .user_s = -1,
+									     .sys_s = -1,
+									     .max_rss_bytes = -1 }),
+			 0);
 	assert_int_equal(store_put_bench_run(store, &(struct bench_run_row){ .command = "app",
-		.started_ns = 1700000001000000000, .wall_s = 0.25, .user_s = 0.125, .sys_s = 0, .max_rss_bytes = 4096,
-		.exit_status = 3 }), 0);
+									     .started_ns = 1700000001000000000,
+									     .wall_s = 0.25,
+									     .user_s = 0.125,
+									     .sys_s = 0,
+									     .max_rss_bytes = 4096,
+									     .exit_status = 3 }),
+			 0);
 	finish(store);
 
-	assert_string_equal(stock_shell(f->file, "SELECT * FROM run"),
+	assert_string_equal(
+		stock_shell(f->file, "SELECT * FROM run"),
 		"1|1700000000.0|1700000009.0|1|python3 train.py|42|cpu|99.0|wakeup|3.11.2|1|here|6.1|4|0.1|cpu-clock|ns||Abacus 9");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM bench_run"),
-		"1|1|app|1700000000.0|0.5||||0\n2||app|1700000001.0|0.25|0.125|0.0|4096|3");
-	assert_string_equal(stock_shell(f->file, "SELECT * FROM process"),
-		"42|1|python3|python3 train.py||1.5|");
+			    "1|1|app|1700000000.0|0.5||||0\n2||app|1700000001.0|0.25|0.125|0.0|4096|3");
+	assert_string_equal(stock_shell(f->file, "SELECT * FROM process"), "42|1|python3|python3 train.py||1.5|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM thread"), "42|43|worker|2.0|2.5");
-	assert_string_equal(stock_shell(f->file,
-		"SELECT module, path, build_id IS NULL FROM module"), "1|/lib/libx.so|1");
+	assert_string_equal(stock_shell(f->file, "SELECT module, path, build_id IS NULL FROM module"),
+			    "1|/lib/libx.so|1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM function"),
-		"1|x::f()|_ZN1x1fEv|native|builtin|x.cc|10|1");
+			    "1|x::f()|_ZN1x1fEv|native|builtin|x.cc|10|1");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM frame"),
-		"1|native||||||1|4660|1|1|\n2|kernel|1|12||||||0|0|1\n3|python||||||||0|0|\n"
-		"4|python||7|5|8|9|||0|0|");
+			    "1|native||||||1|4660|1|1|\n2|kernel|1|12||||||0|0|1\n3|python||||||||0|0|\n"
+			    "4|python||7|5|8|9|||0|0|");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack"), "1||1|0\n2|1|2|1");
 	assert_string_equal(ask_samples(f->file, "SELECT * FROM sample"),
-		"1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0");
+			    "1700000000.0|42|43|1|10101010|verified|complete|7||||cpu-clock|0");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM stack_total"), "42|43|2|10|100");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM anchor_location"),
-		"1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");
+			    "1|4608|anchor|0|48||3|4\n1|4608|bytecode|1||3|9|9");
 	assert_string_equal(stock_shell(f->file, "SELECT * FROM counter WHERE name <> 'checksum'"), "lost|3");
 	assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
 }
@@ -89,9 +133,7 @@ static void test_a_second_row_replaces_process_and_thread(void **state)
 {
 	const struct folder *f = *state;
 	struct store *store = new_store(f->file);
-	struct process_row process = {
-		.pid = 7, .name = "sh", .command = "sh", .started_ns = 1000000000
-	};
+	struct process_row process = { .pid = 7, .name = "sh", .command = "sh", .started_ns = 1000000000 };
 	struct thread_row thread = { .pid = 7, .tid = 7, .name = "sh", .started_ns = 1000000000 };
 
 	assert_int_equal(store_put_process(store, &process), 0);
@@ -102,9 +144,7 @@ static void test_a_second_row_replaces_process_and_thread(void **state)
 	assert_int_equal(store_put_thread(store, &thread), 0);
 	finish(store);
 	assert_string_equal(
-		stock_shell(
-			f->file,
-			"SELECT name, ended FROM process UNION ALL SELECT name, ended FROM thread"),
+		stock_shell(f->file, "SELECT name, ended FROM process UNION ALL SELECT name, ended FROM thread"),
 		"python3|3.0\npython3|3.0");
 }
 
@@ -112,8 +152,9 @@ static void test_what_a_tracepoint_tells(void **state)
 {
 	const struct folder *f = *state;
 	struct store *store = new_store(f->file);
-	const struct field_column columns[] = { { "fd", "INTEGER" }, { "Sample", "TEXT" }, { "FD", "BLOB" },
-						{ "odd name", "TEXT" } };
+	const struct field_column columns[] = {
+		{ "fd", "INTEGER" }, { "Sample", "TEXT" }, { "FD", "BLOB" }, { "odd name", "TEXT" }
+	};
 	const struct field_value values[] = { { .type = FIELD_INTEGER, .integer = -3 },
 					      { .type = FIELD_TEXT, .bytes = "abc", .n_bytes = 2 },
 					      { .type = FIELD_BLOB, .bytes = "\0\1", .n_bytes = 2 },
@@ -127,9 +168,11 @@ static void test_what_a_tracepoint_tells(void **state)
 	assert_int_equal(store_put_fields(store, values, 3), -EINVAL);
 	finish(store);
 	assert_string_equal(stock_shell(f->file, "SELECT event, unit, period FROM run"), "a:b|count|1");
-	assert_string_equal(ask_samples(f->file, "SELECT sample.rowid, [a:b].fd, [a:b].Sample_, hex(sample.fd_), sample.[odd name] IS NULL"
-						 " FROM [a:b] JOIN sample ON sample.rowid = [a:b].sample"),
-			    "102|-3|ab|0001|1");
+	assert_string_equal(
+		ask_samples(f->file,
+			    "SELECT sample.rowid, [a:b].fd, [a:b].Sample_, hex(sample.fd_), sample.[odd name] IS NULL"
+			    " FROM [a:b] JOIN sample ON sample.rowid = [a:b].sample"),
+		"102|-3|ab|0001|1");
 }
 
 static void test_a_forbidden_row_is_refused_alone(void **state)
@@ -139,10 +182,8 @@ static void test_a_forbidden_row_is_refused_alone(void **state)
 
 	assert_int_equal(store_begin(store), 0);
 	assert_int_equal(store_put_module(store, &(struct module_row){ .module = 1 }), -EINVAL);
-	assert_int_equal(store_put_module(store, &(struct module_row){ .module = 1, .path = "/a" }),
-		0);
-	assert_int_equal(store_put_module(store, &(struct module_row){ .module = 1, .path = "/b" }),
-		-EINVAL);
+	assert_int_equal(store_put_module(store, &(struct module_row){ .module = 1, .path = "/a" }), 0);
+	assert_int_equal(store_put_module(store, &(struct module_row){ .module = 1, .path = "/b" }), -EINVAL);
 	assert_int_equal(store_commit(store), 0);
 	finish(store);
 	assert_string_equal(stock_shell(f->file, "SELECT path FROM module"), "/a");
@@ -233,8 +274,7 @@ static void test_finish_beside_a_busy_reader(void **state)
 	sqlite3_stmt *half_read = NULL;
 
 	assert_int_equal(store_open_reader(f->file, &reader), 0);
-	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT * FROM sample", -1, &half_read, NULL),
-			 SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(reader, "SELECT * FROM sample", -1, &half_read, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_step(half_read), SQLITE_ROW);
 	assert_int_equal(put_batch(store), 0);
 	finish(store);
@@ -242,9 +282,7 @@ static void test_finish_beside_a_busy_reader(void **state)
 	sqlite3_finalize(half_read);
 	assert_int_equal(ask(reader, "SELECT clean FROM run"), 1);
 	sqlite3_close(reader);
-	assert_string_equal(
-		ask_samples(f->file, "SELECT clean, (SELECT count(*) FROM sample) FROM run"),
-		"1|200");
+	assert_string_equal(ask_samples(f->file, "SELECT clean, (SELECT count(*) FROM sample) FROM run"), "1|200");
 }
 
 /* ---- The file that was there before ---- */
@@ -284,9 +322,7 @@ static void test_old_file_takes_its_log_along(void **state)
 	assert_true(exists(with(f->file, "-wal")));
 	finish(new_store(f->file));
 	assert_true(exists(with(f->old, "-wal")));
-	assert_string_equal(
-		ask_samples(f->old, "SELECT count(*), (SELECT clean FROM run) FROM sample"),
-		"100|0");
+	assert_string_equal(ask_samples(f->old, "SELECT count(*), (SELECT clean FROM run) FROM sample"), "100|0");
 	assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
 }
 
@@ -452,8 +488,7 @@ static void test_killed_recorder_loses_nothing_flushed(void **state)
 		assert_int_equal(ask(reader, "SELECT clean FROM run"), 0);
 		sqlite3_close(reader);
 		assert_string_equal(stock_shell(f->file, "PRAGMA integrity_check"), "ok");
-		assert_int_equal(atoll(ask_samples(f->file, "SELECT count(*) FROM sample")),
-				 n_samples);
+		assert_int_equal(atoll(ask_samples(f->file, "SELECT count(*) FROM sample")), n_samples);
 	}
 }
 
@@ -558,8 +593,7 @@ static int create_on_full_disk(const struct folder *f)
 	EXPECT(stat(filler, &st) == 0 && st.st_size > 0);
 	store = NULL;
 	EXPECT(store_create(f->file, NULL, &store) == -ENOSPC);
-	EXPECT(!store && !exists(f->old) && !exists(with(f->file, "-wal")) &&
-	       !exists(with(f->file, "-shm")));
+	EXPECT(!store && !exists(f->old) && !exists(with(f->file, "-wal")) && !exists(with(f->file, "-shm")));
 	EXPECT(unlink(filler) == 0);
 	return check_samples(f->file, BATCH_SAMPLES, 1);
 }
@@ -627,8 +661,7 @@ static int overflow_within_a_batch(const struct folder *f)
 	EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
 	limit.rlim_cur = 1 << 20;
 	EXPECT(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setrlimit(RLIMIT_FSIZE, &limit) == 0);
-	EXPECT(store_create(f->file, NULL, &store) == 0 && put_run(store) == 0 &&
-	       put_batch(store) == 0);
+	EXPECT(store_create(f->file, NULL, &store) == 0 && put_run(store) == 0 && put_batch(store) == 0);
 	EXPECT(store_begin(store) == 0);
 	for (int i = 0; (r = put_samples(store, 1000)) == 0; i++)
 		EXPECT(i < 10000);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_switch_rings.c - switches out of memory that the kernel's side, here the test, writes to. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +42,8 @@ static void put(struct fixture *fixture, unsigned cpu, struct switch_record reco
 
 static void put_switch(struct fixture *fixture, unsigned cpu, uint64_t time_ns, uint32_t out, uint32_t in)
 {
-	put(fixture, cpu, (struct switch_record){ .time_ns = time_ns, .out = out, .in = in, .out_pid = PID, .in_pid = OTHER_PID });
+	put(fixture, cpu,
+	    (struct switch_record){ .time_ns = time_ns, .out = out, .in = in, .out_pid = PID, .in_pid = OTHER_PID });
 }
 
 static struct capture_event take(struct fixture *fixture)

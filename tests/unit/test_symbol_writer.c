@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_symbol_writer.c - keys that tell functions apart; places in the kernel, named now and after another boot. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,10 +31,12 @@ static void functions_are_told_apart(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2 * N_NAMES * N_MODULES * N_LINES; i++) {
-		uint32_t expected = i < N_NAMES * N_MODULES * N_LINES ? 0 : n % (N_NAMES * N_MODULES * N_LINES) + 1, *id;
+		uint32_t expected = i < N_NAMES * N_MODULES * N_LINES ? 0 : n % (N_NAMES * N_MODULES * N_LINES) + 1,
+			 *id;
 
 		name[0] = (char)('a' + i % N_NAMES);
-		id = id_of(&set, &(struct function_row){ .kind = FRAME_NATIVE, .name = name,
+		id = id_of(&set, &(struct function_row){ .kind = FRAME_NATIVE,
+							 .name = name,
 							 .module = i / N_NAMES % N_MODULES,
 							 .first_line = i / N_NAMES / N_MODULES % N_LINES });
 		assert_int_equal(*id, expected);
@@ -84,16 +87,29 @@ static void record_kernel(const char *path, const char *kallsyms, const uint64_t
 
 	uname(&here);
 	assert_int_equal(store_create(path, NULL, &store), 0);
-	assert_int_equal(store_put_run(store, &(struct run_row){
-		.started_ns = 1000000000, .command = "made", .mode = "cpu", .stack_source = "wakeup", .host = here.nodename,
-		.kernel = here.release, .probing = "0", .pid = 1, .hz = 99, .kernel_frames = true, .cpus = 1 }), 0);
+	assert_int_equal(store_put_run(store, &(struct run_row){ .started_ns = 1000000000,
+								 .command = "made",
+								 .mode = "cpu",
+								 .stack_source = "wakeup",
+								 .host = here.nodename,
+								 .kernel = here.release,
+								 .probing = "0",
+								 .pid = 1,
+								 .hz = 99,
+								 .kernel_frames = true,
+								 .cpus = 1 }),
+			 0);
 	assert_int_equal(symbol_writer_new(store, &finder, &names), 0);
 	if (without_files)
 		symbol_writer_without_files(names);
 	assert_int_equal(store_begin(store), 0);
 	for (size_t i = 0; i < n; i++)
-		assert_int_equal(symbol_writer_put_frames(names, &(struct new_frame){ .id = (uint32_t)i + 1, .kind = FRAME_KERNEL,
-									       .address = ips[i] }, 1), 0);
+		assert_int_equal(
+			symbol_writer_put_frames(
+				names,
+				&(struct new_frame){ .id = (uint32_t)i + 1, .kind = FRAME_KERNEL, .address = ips[i] },
+				1),
+			0);
 	while (symbol_writer_is_waiting(names))
 		assert_int_equal(symbol_writer_look_up(names, 64), 0);
 	assert_int_equal(store_commit(store), 0);
@@ -117,10 +133,12 @@ static enum rename_kernel rename_with(const char *path, const char *kallsyms)
 	return kernel;
 }
 
-static const char places_sql[] = "SELECT frame.frame, address, name FROM frame LEFT JOIN function USING (function) ORDER BY 1";
+static const char places_sql[] =
+	"SELECT frame.frame, address, name FROM frame LEFT JOIN function USING (function) ORDER BY 1";
 static const char absolute_sql[] = "SELECT count(*) FROM frame WHERE address < 0";
-static const char names_sql[] = "SELECT group_concat(name, ' ') FROM (SELECT name FROM frame JOIN function USING (function)"
-				" ORDER BY frame)";
+static const char names_sql[] =
+	"SELECT group_concat(name, ' ') FROM (SELECT name FROM frame JOIN function USING (function)"
+	" ORDER BY frame)";
 static const char forget_sql[] = "UPDATE frame SET function = NULL; DELETE FROM function;";
 static const char all_names[] = "do_made_syscall net_send disk_read bpf_prog_fedcba9876543210_second";
 
@@ -188,7 +206,8 @@ static void kernel_that_hides_its_addresses(void **state)
 	make_kallsyms(kallsyms, &hidden_boot);
 	fill_ips(&first_boot, ips);
 	record_kernel(folder->file, kallsyms, ips, N_ELEMENTS(ips), false);
-	assert_string_equal(stock_shell(folder->file, "SELECT count(*), count(address), count(function) FROM frame"), "5|0|0");
+	assert_string_equal(stock_shell(folder->file, "SELECT count(*), count(address), count(function) FROM frame"),
+			    "5|0|0");
 }
 
 /* They were of a boot that is over, as their run says, so they are nobody's; of this one they are read. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_symbolize.c - names, files, lines and inlined callers of places in programs compiled here.
  *
  * The programs carry a label inside their innermost inlined function; its
@@ -44,18 +45,17 @@ static const char program[] = "static inline __attribute__((always_inline)) int 
 			      "	return outer(argc);\n"
 			      "}\n";
 
-static const char program_cxx[] =
-	"namespace shop {\n"
-	"template <class T> struct Cart {\n"
-	"	static inline __attribute__((always_inline)) T price(T x)\n"
-	"	{\n"
-	"		__asm__ volatile(\".globl here\\nhere: nop\");\n" /* line 5 */
-	"		return x * 3;\n"
-	"	}\n"
-	"	__attribute__((noinline)) T total(T x) { return price(x) + 1; }\n" /* line 8 */
-	"};\n"
-	"}\n"
-	"int main(int argc, char **) { return shop::Cart<int>().total(argc); }\n";
+static const char program_cxx[] = "namespace shop {\n"
+				  "template <class T> struct Cart {\n"
+				  "	static inline __attribute__((always_inline)) T price(T x)\n"
+				  "	{\n"
+				  "		__asm__ volatile(\".globl here\\nhere: nop\");\n" /* line 5 */
+				  "		return x * 3;\n"
+				  "	}\n"
+				  "	__attribute__((noinline)) T total(T x) { return price(x) + 1; }\n" /* line 8 */
+				  "};\n"
+				  "}\n"
+				  "int main(int argc, char **) { return shop::Cart<int>().total(argc); }\n";
 
 static char folder[] = "/tmp/test_symbolize.XXXXXX";
 
@@ -138,8 +138,7 @@ static struct symbol_module *open_module(const char *name)
 
 static bool ends_with(const char *text, const char *end)
 {
-	return text && strlen(text) >= strlen(end) &&
-	       strcmp(text + strlen(text) - strlen(end), end) == 0;
+	return text && strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
 }
 
 static void expect(const struct symbol *symbol, const char *name, const char *file, int line)
@@ -208,9 +207,8 @@ static void test_separate_debug_file(void **state)
 	uint64_t here, outer;
 
 	(void)state;
-	require(run(
-		"cc -O2 -g chain.c -o chain && objcopy --only-keep-debug chain separate.debug && "
-		"strip -o separate chain && objcopy --add-gnu-debuglink=separate.debug separate"));
+	require(run("cc -O2 -g chain.c -o chain && objcopy --only-keep-debug chain separate.debug && "
+		    "strip -o separate chain && objcopy --add-gnu-debuglink=separate.debug separate"));
 	here = symbol_address("chain", "here");
 	outer = symbol_address("chain", "outer");
 	expect_chain("separate", here, outer);
@@ -228,62 +226,60 @@ static void test_separate_debug_file(void **state)
 }
 
 /* DWARF by hand, since no compiler refers to a common file (dwz does, afterwards). */
-static const char common_source[] =
-	"\t.section .debug_str,\"MS\",@progbits,1\n"
-	"\t.asciz \"pad\"\n"
-	"\t.asciz \"named_in_common\"\n"
-	"\t.section .debug_abbrev,\"\",@progbits\n"
-	"\t.byte 1, 0x11, 0, 0, 0, 0\n"
-	"\t.section .debug_info,\"\",@progbits\n"
-	"\t.long 2f-1f\n"
-	"1:\t.short 4\n"
-	"\t.long 0\n"
-	"\t.byte 8\n"
-	"\t.byte 1\n"
-	"2:\n";
+static const char common_source[] = "\t.section .debug_str,\"MS\",@progbits,1\n"
+				    "\t.asciz \"pad\"\n"
+				    "\t.asciz \"named_in_common\"\n"
+				    "\t.section .debug_abbrev,\"\",@progbits\n"
+				    "\t.byte 1, 0x11, 0, 0, 0, 0\n"
+				    "\t.section .debug_info,\"\",@progbits\n"
+				    "\t.long 2f-1f\n"
+				    "1:\t.short 4\n"
+				    "\t.long 0\n"
+				    "\t.byte 8\n"
+				    "\t.byte 1\n"
+				    "2:\n";
 
 /* DW_TAG_subprogram with its DW_AT_name as DW_FORM_GNU_strp_alt. */
-static const char referring_source[] =
-	"\t.text\n"
-	"\t.globl _start\n"
-	"_start: nop\n"
-	".Lf:\tnop\n"
-	"\tnop\n"
-	".Lend:\n"
-	"\t.section .debug_abbrev,\"\",@progbits\n"
-	"\t.uleb128 1\n"
-	"\t.uleb128 0x11\n"
-	"\t.byte 1\n"
-	"\t.uleb128 0x11\n"
-	"\t.uleb128 1\n"
-	"\t.uleb128 0x12\n"
-	"\t.uleb128 7\n"
-	"\t.byte 0, 0\n"
-	"\t.uleb128 2\n"
-	"\t.uleb128 0x2e\n"
-	"\t.byte 0\n"
-	"\t.uleb128 3\n"
-	"\t.uleb128 0x1f21\n"
-	"\t.uleb128 0x11\n"
-	"\t.uleb128 1\n"
-	"\t.uleb128 0x12\n"
-	"\t.uleb128 7\n"
-	"\t.byte 0, 0\n"
-	"\t.byte 0\n"
-	"\t.section .debug_info,\"\",@progbits\n"
-	"\t.long 2f-1f\n"
-	"1:\t.short 4\n"
-	"\t.long .debug_abbrev\n"
-	"\t.byte 8\n"
-	"\t.uleb128 1\n"
-	"\t.quad _start\n"
-	"\t.quad .Lend-_start\n"
-	"\t.uleb128 2\n"
-	"\t.long 4\n"
-	"\t.quad .Lf\n"
-	"\t.quad .Lend-.Lf\n"
-	"\t.byte 0\n"
-	"2:\n";
+static const char referring_source[] = "\t.text\n"
+				       "\t.globl _start\n"
+				       "_start: nop\n"
+				       ".Lf:\tnop\n"
+				       "\tnop\n"
+				       ".Lend:\n"
+				       "\t.section .debug_abbrev,\"\",@progbits\n"
+				       "\t.uleb128 1\n"
+				       "\t.uleb128 0x11\n"
+				       "\t.byte 1\n"
+				       "\t.uleb128 0x11\n"
+				       "\t.uleb128 1\n"
+				       "\t.uleb128 0x12\n"
+				       "\t.uleb128 7\n"
+				       "\t.byte 0, 0\n"
+				       "\t.uleb128 2\n"
+				       "\t.uleb128 0x2e\n"
+				       "\t.byte 0\n"
+				       "\t.uleb128 3\n"
+				       "\t.uleb128 0x1f21\n"
+				       "\t.uleb128 0x11\n"
+				       "\t.uleb128 1\n"
+				       "\t.uleb128 0x12\n"
+				       "\t.uleb128 7\n"
+				       "\t.byte 0, 0\n"
+				       "\t.byte 0\n"
+				       "\t.section .debug_info,\"\",@progbits\n"
+				       "\t.long 2f-1f\n"
+				       "1:\t.short 4\n"
+				       "\t.long .debug_abbrev\n"
+				       "\t.byte 8\n"
+				       "\t.uleb128 1\n"
+				       "\t.quad _start\n"
+				       "\t.quad .Lend-_start\n"
+				       "\t.uleb128 2\n"
+				       "\t.long 4\n"
+				       "\t.quad .Lf\n"
+				       "\t.quad .Lend-.Lf\n"
+				       "\t.byte 0\n"
+				       "2:\n";
 
 static void expect_common_name(struct symbol_search *search, const char *name)
 {
@@ -331,8 +327,7 @@ static void test_stripped(void **state)
 	char name[64];
 
 	(void)state;
-	require(run(
-		"cc -O2 -g chain.c -o chain && strip -g -o nolines chain && strip -o bare chain"));
+	require(run("cc -O2 -g chain.c -o chain && strip -g -o nolines chain && strip -o bare chain"));
 	here = symbol_address("chain", "here");
 	outer = symbol_address("chain", "outer");
 	{
@@ -351,8 +346,7 @@ static void test_stripped(void **state)
 		assert_true(symbols[0].start == outer);
 
 		/* Where there is no function at all. */
-		assert_int_equal(symbol_lookup(module, 0x7fff0001, symbols, N_ELEMENTS(symbols)),
-				 1);
+		assert_int_equal(symbol_lookup(module, 0x7fff0001, symbols, N_ELEMENTS(symbols)), 1);
 		expect(&symbols[0], "bare+0x7fff0001", NULL, 0);
 		assert_true(symbols[0].start == 0);
 	}
@@ -392,8 +386,7 @@ static void test_cxx(void **state)
 	expect(&symbols[0], "shop::Cart<int>::price", "cart.cc", 5);
 	expect(&symbols[1], "shop::Cart<int>::total", "cart.cc", 8);
 	/* The compiler may have appended ".isra.0" or the like. */
-	assert_ptr_equal(strstr(symbols[1].linkage, "_ZN4shop4CartIiE5totalEi"),
-			 symbols[1].linkage);
+	assert_ptr_equal(strstr(symbols[1].linkage, "_ZN4shop4CartIiE5totalEi"), symbols[1].linkage);
 }
 
 static void test_compiler_parts(void **state)
@@ -403,13 +396,11 @@ static void test_compiler_parts(void **state)
 	uint64_t cold;
 
 	(void)state;
-	write_file(
-		"cold.c",
-		"#include <stdlib.h>\n"
-		"__attribute__((cold, noinline)) static void rare(int x) { if (x > 99) abort(); }\n"
-		"__attribute__((noinline)) int often(int x) { if (__builtin_expect(x > 7, 0)) "
-		"{ rare(x); rare(x + 1); } return x; }\n"
-		"int main(int argc, char **argv) { (void)argv; return often(argc); }\n");
+	write_file("cold.c", "#include <stdlib.h>\n"
+			     "__attribute__((cold, noinline)) static void rare(int x) { if (x > 99) abort(); }\n"
+			     "__attribute__((noinline)) int often(int x) { if (__builtin_expect(x > 7, 0)) "
+			     "{ rare(x); rare(x + 1); } return x; }\n"
+			     "int main(int argc, char **argv) { (void)argv; return often(argc); }\n");
 	require(run("cc -O2 -freorder-blocks-and-partition cold.c -o cold"));
 	cold = symbol_address("cold", "often.cold");
 	module = open_module("cold");
@@ -461,13 +452,12 @@ static void test_part_of_a_function_of_several_names(void **state)
 	struct symbol symbol;
 
 	(void)state;
-	write_file("coldalias.c",
-		   "#include <stdlib.h>\n"
-		   "__attribute__((cold, noinline)) static void rare(int x) { if (x > 99) abort(); }\n"
-		   "__attribute__((noinline)) int __often(int x) { if (__builtin_expect(x > 7, 0)) "
-		   "{ rare(x); rare(x + 1); } return x; }\n"
-		   "extern int often(int x) __attribute__((weak, alias(\"__often\")));\n"
-		   "int main(int argc, char **argv) { (void)argv; return often(argc); }\n");
+	write_file("coldalias.c", "#include <stdlib.h>\n"
+				  "__attribute__((cold, noinline)) static void rare(int x) { if (x > 99) abort(); }\n"
+				  "__attribute__((noinline)) int __often(int x) { if (__builtin_expect(x > 7, 0)) "
+				  "{ rare(x); rare(x + 1); } return x; }\n"
+				  "extern int often(int x) __attribute__((weak, alias(\"__often\")));\n"
+				  "int main(int argc, char **argv) { (void)argv; return often(argc); }\n");
 	require(run("cc -O2 -freorder-blocks-and-partition coldalias.c -o coldalias"));
 	module = open_module("coldalias");
 	assert_int_equal(symbol_lookup(module, symbol_address("coldalias", "__often.cold"), &symbol, 1), 1);
@@ -484,12 +474,13 @@ static void test_part_without_symbol(void **state)
 	uint64_t part;
 
 	(void)state;
-	write_file("part.c",
-		   "#include <stdio.h>\n"
-		   "__attribute__((cold, noipa)) static int rare(int *x) { return printf(\"%d\", *x); }\n"
-		   "__attribute__((noinline)) int often(int *x) { int y = *x;\n"
-		   "if (__builtin_expect(y > 7, 0)) { y += rare(x); y *= rare(x) + *x; }\n"
-		   "for (int i = 0; i < y; i++) { rare(x); if (__builtin_expect(*x == i, 0)) y += rare(x); } return y; }\n");
+	write_file(
+		"part.c",
+		"#include <stdio.h>\n"
+		"__attribute__((cold, noipa)) static int rare(int *x) { return printf(\"%d\", *x); }\n"
+		"__attribute__((noinline)) int often(int *x) { int y = *x;\n"
+		"if (__builtin_expect(y > 7, 0)) { y += rare(x); y *= rare(x) + *x; }\n"
+		"for (int i = 0; i < y; i++) { rare(x); if (__builtin_expect(*x == i, 0)) y += rare(x); } return y; }\n");
 	require(run("cc -O2 -shared -fPIC -freorder-blocks-and-partition part.c -o part.full"));
 	part = symbol_address("part.full", "often.cold");
 	require(run("strip -o part.so part.full"));
@@ -514,10 +505,9 @@ static void test_size_is_respected(void **state)
 	uint64_t small;
 
 	(void)state;
-	write_file("gap.s",
-		   ".text\n.globl small\n.type small, @function\nsmall: nop\n.size small, 1\n"
-		   ".zero 64\n.globl open_end\n.type open_end, @function\nopen_end: nop\n.zero 64\n"
-		   ".section .note.GNU-stack,\"\",@progbits\n");
+	write_file("gap.s", ".text\n.globl small\n.type small, @function\nsmall: nop\n.size small, 1\n"
+			    ".zero 64\n.globl open_end\n.type open_end, @function\nopen_end: nop\n.zero 64\n"
+			    ".section .note.GNU-stack,\"\",@progbits\n");
 	require(run("cc -nostdlib -shared gap.s -o gap.so"));
 	small = symbol_address("gap.so", "small");
 	module = open_module("gap.so");
@@ -555,8 +545,7 @@ static void test_vdso(void **state)
 		skip();
 	}
 	/* Section headers lie at the end: take as many pages as they need. */
-	n_bytes = (*(const uint64_t *)((const char *)image + 0x28) + 64 * 64 + n_bytes) &
-		  ~(n_bytes - 1);
+	n_bytes = (*(const uint64_t *)((const char *)image + 0x28) + 64 * 64 + n_bytes) & ~(n_bytes - 1);
 	assert_int_equal(elf_file_open_memory(image, n_bytes, &elf), 0);
 	assert_int_equal(elf_file_symbol(elf, "__vdso_clock_gettime", &value, &size), 0);
 	assert_int_equal(symbol_module_open_memory("[vdso]", image, n_bytes, &module), 0);
@@ -581,8 +570,7 @@ static void test_readable_names(void **state)
 	expect_readable("_ZN3fooIiE3barEv", "foo<int>::bar");
 	expect_readable("_ZZ3fooiENKUliE_clEi", "foo(int)::{lambda(int)#1}::operator()");
 	expect_readable("_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo");
-	expect_readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
-			"core::fmt::Write::write_fmt");
+	expect_readable("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt");
 	expect_readable("_RNvCs1234_7mycrate3foo", "mycrate::foo");
 	expect_readable("_ZN3foo", "_ZN3foo");
 	expect_readable("list_sort_impl.constprop.0", "list_sort_impl");
@@ -694,8 +682,7 @@ static uint64_t find_in_kallsyms(const char *wanted)
 	if (!file)
 		return 0;
 	while (!found && fgets(line, sizeof line, file))
-		if (sscanf(line, "%lx %c %255s", &address, &type, name) == 3 &&
-		    strcmp(name, wanted) == 0)
+		if (sscanf(line, "%lx %c %255s", &address, &type, name) == 3 && strcmp(name, wanted) == 0)
 			found = address;
 	fclose(file);
 	return found;
@@ -818,8 +805,10 @@ static void test_truncated_debug_file(void **state)
 	(void)state;
 	copy_self(path);
 	snprintf(debug, sizeof debug, "%s.debug", path);
-	snprintf(line, sizeof line, "objcopy --only-keep-debug %s %s && objcopy --strip-all --remove-section=.note.gnu.build-id "
-		 "--add-gnu-debuglink=%s %s 2>/dev/null", path, debug, debug, path);
+	snprintf(line, sizeof line,
+		 "objcopy --only-keep-debug %s %s && objcopy --strip-all --remove-section=.note.gnu.build-id "
+		 "--add-gnu-debuglink=%s %s 2>/dev/null",
+		 path, debug, debug, path);
 	assert_int_equal(system(line), 0);
 	assert_int_equal(symbol_module_open(path, -1, &module), 0);
 	assert_true(symbol_lookup(module, 0x4000, &symbol, 1) >= 1);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_task_ids.c - threads of real processes in PID namespaces, as they and as we see them.
  *
  * The whole program runs in a PID namespace of its own, so that nobody else takes
@@ -43,9 +44,9 @@ struct seen {
 };
 
 struct target {
-	pid_t child;     /* our child; ends with the target, which is it or a descendant */
-	int begin, end;  /* a byte written begins a thread, ends one */
-	int reports;     /* a struct seen of each that has begun */
+	pid_t child;    /* our child; ends with the target, which is it or a descendant */
+	int begin, end; /* a byte written begins a thread, ends one */
+	int reports;    /* a struct seen of each that has begun */
 	struct seen main;
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The live view without a terminal: samples and rows of a store go in as the pipeline would put
  * them, keys are pressed, and the text of the picture comes out. */
 #include <errno.h>
@@ -36,16 +37,19 @@ static const pid_t tids[] = { PID, OTHER, 44 };
 static void put_function(struct store *store, int64_t id, enum frame_kind kind, const char *name, const char *file,
 			 int line)
 {
-	const struct function_row row = { .function = id, .name = name, .kind = kind, .file = file,
-					  .first_line = line };
+	const struct function_row row = { .function = id, .name = name, .kind = kind, .file = file, .first_line = line };
 
 	assert_int_equal(store_put_function(store, &row), 0);
 }
 
 static void put_frame(struct store *store, int64_t id, enum frame_kind kind, int64_t function, int line)
 {
-	const struct frame_row row = { .frame = id, .kind = kind, .function = function, .line = line,
-				       .module = kind == FRAME_NATIVE ? 1 : 0, .has_address = kind == FRAME_NATIVE,
+	const struct frame_row row = { .frame = id,
+				       .kind = kind,
+				       .function = function,
+				       .line = line,
+				       .module = kind == FRAME_NATIVE ? 1 : 0,
+				       .has_address = kind == FRAME_NATIVE,
 				       .address = 0x1200 };
 
 	assert_int_equal(store_put_frame(store, &row), 0);
@@ -62,8 +66,7 @@ static void put_rows(struct store *store)
 {
 	const struct module_row module = { .module = 1, .path = "/opt/lib/libnumbers.so" };
 	const struct thread_row threads[] = { { .pid = PID, .tid = PID, .name = "main", .started_ns = 1 },
-					      { .pid = PID, .tid = OTHER, .name = "worker",
-						.started_ns = 1 } };
+					      { .pid = PID, .tid = OTHER, .name = "worker", .started_ns = 1 } };
 
 	assert_int_equal(store_begin(store), 0);
 	for (size_t i = 0; i < N_ELEMENTS(threads); i++)
@@ -191,9 +194,16 @@ static int setup_with(void **state, const struct top_options *options)
 
 	assert_non_null(bench);
 	bench->now_ns = 1000 * SECOND;
-	bench->status = (struct top_status){ .command = "python3 run.py", .python = "3.11.2", .source = "wakeup",
-					     .pid = PID, .hz = 99, .cpu_share = 0.5, .gil_share = 0.75,
-					     .gc_share = -1, .n_threads = 3, .tids = tids,
+	bench->status = (struct top_status){ .command = "python3 run.py",
+					     .python = "3.11.2",
+					     .source = "wakeup",
+					     .pid = PID,
+					     .hz = 99,
+					     .cpu_share = 0.5,
+					     .gil_share = 0.75,
+					     .gc_share = -1,
+					     .n_threads = 3,
+					     .tids = tids,
 					     .n_tids = N_ELEMENTS(tids) };
 	assert_int_equal(top_new(options, bench->now_ns, &bench->top), 0);
 	assert_int_equal(top_begin(bench->top, bench->now_ns, &bench->store), 0);
@@ -282,13 +292,17 @@ static void a_stack_that_is_not_there_yet_is_waited_for(void **state)
 
 static void rows_come_in_the_order_of_their_use(void **state)
 {
-	const struct module_row late = { .module = 3, .path = "/lib/late.so" }, later = { .module = 2, .path = "/lib/later.so" };
+	const struct module_row late = { .module = 3, .path = "/lib/late.so" },
+				later = { .module = 2, .path = "/lib/later.so" };
 	const struct module_row *modules[] = { &late, &later };
 	struct bench *bench = *state;
 
 	for (int i = 0; i < 2; i++) {
-		const struct frame_row frame = { .frame = 6 + i, .kind = FRAME_NATIVE, .has_address = true,
-						 .module = modules[i]->module, .address = 0x10 };
+		const struct frame_row frame = { .frame = 6 + i,
+						 .kind = FRAME_NATIVE,
+						 .has_address = true,
+						 .module = modules[i]->module,
+						 .address = 0x10 };
 
 		assert_int_equal(store_begin(bench->store), 0);
 		assert_int_equal(store_put_module(bench->store, modules[i]), 0);
@@ -304,7 +318,9 @@ static void rows_come_in_the_order_of_their_use(void **state)
 
 static void inlined_functions_are_callers(void **state)
 {
-	const struct frame_row outer = { .frame = 1ll << 32, .kind = FRAME_NATIVE, .module = 1, .function = 5, .line = 3 };
+	const struct frame_row outer = {
+		.frame = 1ll << 32, .kind = FRAME_NATIVE, .module = 1, .function = 5, .line = 3
+	};
 	struct bench *bench = *state;
 
 	sample(bench, PID, STACK_CRUNCH, 1);
@@ -642,7 +658,8 @@ static void foreign_names_stay_in_their_columns(void **state)
 
 	assert_int_equal(store_begin(store), 0);
 	put_function(store, 5, FRAME_PYTHON, "evil\033[2J\nname\xff\xe2\x80\xae", "/x\ty.py", 1);
-	put_function(store, 6, FRAME_PYTHON, "\xe5\xb9\x85\xe5\xba\x83\xe3\x81\x84\xe5\x90\x8d\xe5\x89\x8d", "/w.py", 1);
+	put_function(store, 6, FRAME_PYTHON, "\xe5\xb9\x85\xe5\xba\x83\xe3\x81\x84\xe5\x90\x8d\xe5\x89\x8d", "/w.py",
+		     1);
 	put_function(store, 7, FRAME_PYTHON, "cafe\xcc\x81", "/c.py", 1);
 	for (int i = 0; i < 3; i++) {
 		put_frame(store, 6 + i, FRAME_PYTHON, 5 + i, 1);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_tracepoint.c - from a tracepoint's description to its fields, and from a record to their values. */
 #include <errno.h>
 #include <setjmp.h>
@@ -12,26 +13,24 @@
 #include "base/util.h"
 #include "src/capture/tracefs.h"
 
-#define COMMON                                                                                     \
-	"ID: 1\nformat:\n"                                                                         \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                     \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"                     \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"             \
+#define COMMON                                                                                                         \
+	"ID: 1\nformat:\n"                                                                                             \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"                                         \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"                                 \
 	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 /* One field of each kind, as the kernel describes them. */
-static const char description[] =
-	"name: kinds\n" COMMON
-	"\tfield:int number;\toffset:8;\tsize:4;\tsigned:1;\n"
-	"\tfield:unsigned short half;\toffset:12;\tsize:2;\tsigned:0;\n"
-	"\tfield:const char * address;\toffset:16;\tsize:8;\tsigned:0;\n"
-	"\tfield:char comm[8];\toffset:24;\tsize:8;\tsigned:0;\n"
-	"\tfield:__u8 hardware[4];\toffset:32;\tsize:4;\tsigned:0;\n"
-	"\tfield:__data_loc char[] text;\toffset:36;\tsize:4;\tsigned:0;\n"
-	"\tfield:int pair[2];\toffset:40;\tsize:8;\tsigned:1;\n"
-	"\tfield:__data_loc u64[] many;\toffset:48;\tsize:4;\tsigned:0;\n"
-	"\n"
-	"print fmt: \"%d %s\", REC->number, no_such_function(REC->text)\n";
+static const char description[] = "name: kinds\n" COMMON "\tfield:int number;\toffset:8;\tsize:4;\tsigned:1;\n"
+				  "\tfield:unsigned short half;\toffset:12;\tsize:2;\tsigned:0;\n"
+				  "\tfield:const char * address;\toffset:16;\tsize:8;\tsigned:0;\n"
+				  "\tfield:char comm[8];\toffset:24;\tsize:8;\tsigned:0;\n"
+				  "\tfield:__u8 hardware[4];\toffset:32;\tsize:4;\tsigned:0;\n"
+				  "\tfield:__data_loc char[] text;\toffset:36;\tsize:4;\tsigned:0;\n"
+				  "\tfield:int pair[2];\toffset:40;\tsize:8;\tsigned:1;\n"
+				  "\tfield:__data_loc u64[] many;\toffset:48;\tsize:4;\tsigned:0;\n"
+				  "\n"
+				  "print fmt: \"%d %s\", REC->number, no_such_function(REC->text)\n";
 
 struct record {
 	uint32_t common[2];
@@ -217,8 +216,9 @@ static void test_syscall_names(void **state)
 /* From Linux 5.18 an offset may count from behind the word. */
 static void test_relative(void **state)
 {
-	struct tracepoint_field field = { .type = TRACEPOINT_TEXT, .offset = 4, .n_bytes = 4, .is_dynamic = true,
-					  .is_relative = true };
+	struct tracepoint_field field = {
+		.type = TRACEPOINT_TEXT, .offset = 4, .n_bytes = 4, .is_dynamic = true, .is_relative = true
+	};
 	struct {
 		uint32_t first, word;
 		char text[8];
@@ -248,14 +248,10 @@ static void test_no_descriptions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_kernel_addresses_are_left_out),
-		cmocka_unit_test(test_cut_records),
-		cmocka_unit_test(test_text_that_is_none),
-		cmocka_unit_test(test_room),
-		cmocka_unit_test(test_syscall_names),
-		cmocka_unit_test(test_relative),
-		cmocka_unit_test(test_no_descriptions),
+		cmocka_unit_test(test_values),      cmocka_unit_test(test_kernel_addresses_are_left_out),
+		cmocka_unit_test(test_cut_records), cmocka_unit_test(test_text_that_is_none),
+		cmocka_unit_test(test_room),        cmocka_unit_test(test_syscall_names),
+		cmocka_unit_test(test_relative),    cmocka_unit_test(test_no_descriptions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_trust.c - schemas that were made to hurt: what is refused, and what copies of them are made of. */
 #include "tests/unit/store_fixture.h"
 
@@ -53,19 +54,21 @@ static void test_schemas_that_are_read(void **state)
 	const struct folder *f = *state;
 
 	finish(new_store(f->file));
-	change(f->file, "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT DEFAULT 'x' CHECK(length(text) < 100), \"a \"\"b\" REAL);"
-			"CREATE INDEX by_text ON note(text); CREATE VIEW notes AS SELECT * FROM note;"
-			"CREATE TRIGGER noted AFTER INSERT ON note BEGIN DELETE FROM run; END;"
-			"INSERT INTO note(text) VALUES('mine')");
+	change(f->file,
+	       "CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT DEFAULT 'x' CHECK(length(text) < 100), \"a \"\"b\" REAL);"
+	       "CREATE INDEX by_text ON note(text); CREATE VIEW notes AS SELECT * FROM note;"
+	       "CREATE TRIGGER noted AFTER INSERT ON note BEGIN DELETE FROM run; END;"
+	       "INSERT INTO note(text) VALUES('mine')");
 	assert_int_equal(open_error(f->file), 0);
 }
 
 static void test_limits_of_what_is_asked(void **state)
 {
 	static const char *const refused[] = {
-		"ATTACH '/etc/passwd' AS other", "SELECT zeroblob(900000000)", "SELECT load_extension('x')",
-		"PRAGMA writable_schema = ON",	 "PRAGMA temp_store_directory = '/'", "PRAGMA journal_mode = DELETE",
-		"PRAGMA mmap_size = 1000000",	 "DETACH temp",
+		"ATTACH '/etc/passwd' AS other",     "SELECT zeroblob(900000000)",
+		"SELECT load_extension('x')",        "PRAGMA writable_schema = ON",
+		"PRAGMA temp_store_directory = '/'", "PRAGMA journal_mode = DELETE",
+		"PRAGMA mmap_size = 1000000",        "DETACH temp",
 	};
 	const struct folder *f = *state;
 	sqlite3 *reader = NULL;
@@ -113,21 +116,24 @@ static void test_copies_are_made_by_our_own_words(void **state)
 	const char *answer;
 
 	finish(new_store(f->file));
-	change(f->file, "CREATE TABLE note(id INTEGER PRIMARY KEY, text VARCHAR(9) NOT NULL CHECK(abs(id) >= 0), \"a \"\"b\" REAL);"
-			"CREATE UNIQUE INDEX by_text ON note(text, \"a \"\"b\"); CREATE INDEX by_sum ON note(id + 1);"
-			"CREATE VIEW notes AS SELECT text FROM note; INSERT INTO note VALUES(3, 'mine', 0.5)");
+	change(f->file,
+	       "CREATE TABLE note(id INTEGER PRIMARY KEY, text VARCHAR(9) NOT NULL CHECK(abs(id) >= 0), \"a \"\"b\" REAL);"
+	       "CREATE UNIQUE INDEX by_text ON note(text, \"a \"\"b\"); CREATE INDEX by_sum ON note(id + 1);"
+	       "CREATE VIEW notes AS SELECT text FROM note; INSERT INTO note VALUES(3, 'mine', 0.5)");
 	/* More than one statement, under the name of one: the second one made files. */
-	snprintf(sql, sizeof sql,
-		 "UPDATE sqlite_schema SET sql = 'CREATE VIEW notes AS SELECT text FROM note; ATTACH ''%s/made'' AS made;"
-		 "CREATE TABLE made.x(y)' WHERE name = 'notes';"
-		 "UPDATE sqlite_schema SET sql = sql || '; ATTACH ''%s/made'' AS made; CREATE TABLE made.x(y)' WHERE name = 'note'",
-		 f->path, f->path);
+	snprintf(
+		sql, sizeof sql,
+		"UPDATE sqlite_schema SET sql = 'CREATE VIEW notes AS SELECT text FROM note; ATTACH ''%s/made'' AS made;"
+		"CREATE TABLE made.x(y)' WHERE name = 'notes';"
+		"UPDATE sqlite_schema SET sql = sql || '; ATTACH ''%s/made'' AS made; CREATE TABLE made.x(y)' WHERE name = 'note'",
+		f->path, f->path);
 	change(f->file, sql);
-	answer = copy_and_ask(f, (const char *const[]){ "note", "run", NULL },
-			      "SELECT text, \"a \"\"b\" FROM note; SELECT text FROM notes; SELECT count(*) FROM run;"
-			      "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE tbl_name LIKE 'note%' ORDER BY name);"
-			      "SELECT sql LIKE '%-- %' FROM sqlite_schema WHERE name = 'run'; SELECT sql LIKE '%CHECK%' OR sql LIKE '%ATTACH%'"
-			      " FROM sqlite_schema WHERE name = 'note'");
+	answer = copy_and_ask(
+		f, (const char *const[]){ "note", "run", NULL },
+		"SELECT text, \"a \"\"b\" FROM note; SELECT text FROM notes; SELECT count(*) FROM run;"
+		"SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE tbl_name LIKE 'note%' ORDER BY name);"
+		"SELECT sql LIKE '%-- %' FROM sqlite_schema WHERE name = 'run'; SELECT sql LIKE '%CHECK%' OR sql LIKE '%ATTACH%'"
+		" FROM sqlite_schema WHERE name = 'note'");
 	assert_string_equal(answer, "mine|0.5\nmine\n1\nby_text,note,notes\n1\n0");
 	assert_false(exists(with(f->path, "/made")));
 }
@@ -136,9 +142,15 @@ static void test_copies_are_made_by_our_own_words(void **state)
 static void test_views_that_are_none(void **state)
 {
 	static const char *const texts[] = {
-		"CREATE TABLE notes(x)", "CREATE VIEW main.other AS SELECT 1", "ATTACH 'made' AS made", "DELETE FROM run",
-		"CREATE TEMP VIEW notes AS SELECT 1", "CREATE TRIGGER notes AFTER INSERT ON run BEGIN DELETE FROM run; END",
-		"PRAGMA writable_schema = ON", "", "-- nothing",
+		"CREATE TABLE notes(x)",
+		"CREATE VIEW main.other AS SELECT 1",
+		"ATTACH 'made' AS made",
+		"DELETE FROM run",
+		"CREATE TEMP VIEW notes AS SELECT 1",
+		"CREATE TRIGGER notes AFTER INSERT ON run BEGIN DELETE FROM run; END",
+		"PRAGMA writable_schema = ON",
+		"",
+		"-- nothing",
 	};
 	const struct folder *f = *state;
 

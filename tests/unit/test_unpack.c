@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_unpack.c - packed debug information says the same as when it was not packed. */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,9 +51,10 @@ static int make_files(void **state)
 	(void)state;
 	if (!mkdtemp(folder) || write_in(folder, "a.c", program) < 0)
 		return -1;
-	return run("cc -O2 -g a.c -o plain && cc -x c++ -O2 -g -gz=zlib a.c -o cxx && objcopy --compress-debug-sections=zlib plain within && "
-		   "objcopy --only-keep-debug --compress-debug-sections=zlib plain packed.debug && "
-		   "strip -o apart plain && objcopy --add-gnu-debuglink=packed.debug apart");
+	return run(
+		"cc -O2 -g a.c -o plain && cc -x c++ -O2 -g -gz=zlib a.c -o cxx && objcopy --compress-debug-sections=zlib plain within && "
+		"objcopy --only-keep-debug --compress-debug-sections=zlib plain packed.debug && "
+		"strip -o apart plain && objcopy --add-gnu-debuglink=packed.debug apart");
 }
 
 static int remove_files(void **state)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_unpack_limits.c - what is packed in a file is measured before libdw unpacks it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,7 +142,8 @@ static void test_mini_debug_information(void **state)
 			     "head -c 300000000 /dev/zero | xz > large.xz && "
 			     "objcopy --add-section .gnu_debugdata=small.xz a.so small.so && "
 			     "objcopy --add-section .gnu_debugdata=large.xz a.so large.so && "
-			     "objcopy --add-section .gnu_debugdata=a.c a.so other.so"), 0);
+			     "objcopy --add-section .gnu_debugdata=a.c a.so other.so"),
+			 0);
 	assert_true(passes("a.so"));
 	assert_true(passes("small.so"));
 	assert_false(passes("large.so"));
@@ -219,8 +221,10 @@ static void test_sum_of_sections(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(run("for i in $(seq 300); do echo \"struct s$i { int x; } v$i; int f$i(int a) { return a < $i ? v$i.x : f$((i-1))(a); }\"; done | "
-			     "sed '1i int f0(int a) { return a; }' > b.c && cc -O2 -shared -fPIC -g -gz b.c -o z.so"), 0);
+	assert_int_equal(
+		run("for i in $(seq 300); do echo \"struct s$i { int x; } v$i; int f$i(int a) { return a < $i ? v$i.x : f$((i-1))(a); }\"; done | "
+		    "sed '1i int f0(int a) { return a; }' > b.c && cc -O2 -shared -fPIC -g -gz b.c -o z.so"),
+		0);
 	bytes = contents("z.so", &n);
 	n_sections = claim(bytes, n, 1);
 	assert_true(n_sections >= 4);
@@ -257,7 +261,8 @@ static void test_debug_files_have_no_code(void **state)
 
 	(void)state;
 	assert_int_equal(run("echo 'int f(void) { return 1; }' > a.c && cc -shared -fPIC -g a.c -o a.so && "
-			     "objcopy --only-keep-debug a.so a.debug"), 0);
+			     "objcopy --only-keep-debug a.so a.debug"),
+			 0);
 	bytes = contents("a.so", &n);
 	elf = open_elf(bytes, n);
 	assert_true(unpack_limits_has_code(elf));
@@ -275,7 +280,8 @@ static void test_files_by_build_id(void **state)
 
 	(void)state;
 	assert_int_equal(run("echo 'int f(void) { return 1; }' > a.c && mkfifo pipe && "
-			     "cc -shared -fPIC -g a.c -o id.so -Wl,--build-id=0xabcdef01"), 0);
+			     "cc -shared -fPIC -g a.c -o id.so -Wl,--build-id=0xabcdef01"),
+			 0);
 	snprintf(path, sizeof path, "%s/id.so", folder);
 	assert_int_equal(symbol_file_open(path, &id, &has_code, &fd), 0);
 	assert_true(has_code);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a system call waits for, by arguments made by hand and by this process' own memory. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,7 +150,9 @@ static void test_mutex_owner(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_arguments), cmocka_unit_test(test_sets), cmocka_unit_test(test_epoll),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_sets),
+		cmocka_unit_test(test_epoll),
 		cmocka_unit_test(test_mutex_owner),
 	};
 

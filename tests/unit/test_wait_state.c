@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_wait_state.c - what a thread waits for, by the system call that it is in. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -56,8 +57,10 @@ static void locks_of_files_are_told_from_other_uses(void **state)
 #if defined(PROBING_MACHINE_X86_64)
 static void registers_tell_the_call(void **state)
 {
-	static const uint8_t futex[] = { 0xb8, 0xca, 0, 0, 0, 0x0f, 0x05 }, wait[] = { 0x90, 0x90, 0x90, 0x31, 0xc0, 0x0f, 0x05 };
-	static const uint8_t other[] = { 0x48, 0x89, 0xf8, 0x90, 0x90, 0x0f, 0x05 }, none[] = { 0xb8, 0xca, 0, 0, 0, 0x90, 0x90 };
+	static const uint8_t futex[] = { 0xb8, 0xca, 0, 0, 0, 0x0f, 0x05 },
+			     wait[] = { 0x90, 0x90, 0x90, 0x31, 0xc0, 0x0f, 0x05 };
+	static const uint8_t other[] = { 0x48, 0x89, 0xf8, 0x90, 0x90, 0x0f, 0x05 },
+			     none[] = { 0xb8, 0xca, 0, 0, 0, 0x90, 0x90 };
 	struct regs regs = { .value = { [5] = 11, [4] = 12, [1] = 13, [10] = 14, [8] = 15, [9] = 16 } };
 	uint64_t arguments[6] = { 0 };
 
@@ -100,10 +103,8 @@ static void nothing_is_read_where_nothing_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(calls_tell_what_is_waited_for),
-		cmocka_unit_test(a_select_of_nothing_sleeps),
-		cmocka_unit_test(locks_of_files_are_told_from_other_uses),
-		cmocka_unit_test(registers_tell_the_call),
+		cmocka_unit_test(calls_tell_what_is_waited_for),           cmocka_unit_test(a_select_of_nothing_sleeps),
+		cmocka_unit_test(locks_of_files_are_told_from_other_uses), cmocka_unit_test(registers_tell_the_call),
 		cmocka_unit_test(nothing_is_read_where_nothing_is),
 	};
 

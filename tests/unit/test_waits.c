@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_waits.c - each thread's stretches of time, from switches that are made here. */
 #include <errno.h>
 #include <setjmp.h>
@@ -71,7 +72,12 @@ static void enter(struct waits *waits, pid_t tid, uint64_t time_ns)
 static void stack_at(struct waits *waits, uint32_t id, uint64_t from_ns, uint64_t to_ns, bool at_switch)
 {
 	const struct wait_stack stack = {
-		.id = id, .depth = 3, .state = STATE_IO, .from_ns = from_ns, .to_ns = to_ns, .at_switch = at_switch,
+		.id = id,
+		.depth = 3,
+		.state = STATE_IO,
+		.from_ns = from_ns,
+		.to_ns = to_ns,
+		.at_switch = at_switch,
 	};
 
 	assert_int_equal(waits_stack(waits, PID, TID, &stack), 0);
@@ -142,12 +148,8 @@ static void looks_are_held_against_switches(void **state)
 		uint64_t from_ns, to_ns;
 		bool fits;
 	} looks[] = {
-		{ 20 * MS, 50 * MS, true },
-		{ 30 * MS, 31 * MS, true },
-		{ 19 * MS, 31 * MS, false },
-		{ 30 * MS, 50 * MS + 1, false },
-		{ 12 * MS, 13 * MS, false },
-		{ 51 * MS, 52 * MS, false },
+		{ 20 * MS, 50 * MS, true },      { 30 * MS, 31 * MS, true },  { 19 * MS, 31 * MS, false },
+		{ 30 * MS, 50 * MS + 1, false }, { 12 * MS, 13 * MS, false }, { 51 * MS, 52 * MS, false },
 	};
 
 	(void)state;
@@ -445,10 +447,21 @@ static void sums_hold_for_any_history(void **state)
 			seed = mix64(seed + 1);
 			now += seed % (9 * MS);
 			switch (seed >> 32 & 7) {
-			case 0: case 1: case 2: enter(waits, TID, now); break;
-			case 3: case 4: leave(waits, TID, now); break;
-			case 5: assert_int_equal(waits_leave(waits, PID, TID, 0, true, now), 0); break;
-			case 6: stack_at(waits, 2, now - seed % MS, now, seed & 1 << 20); break;
+			case 0:
+			case 1:
+			case 2:
+				enter(waits, TID, now);
+				break;
+			case 3:
+			case 4:
+				leave(waits, TID, now);
+				break;
+			case 5:
+				assert_int_equal(waits_leave(waits, PID, TID, 0, true, now), 0);
+				break;
+			case 6:
+				stack_at(waits, 2, now - seed % MS, now, seed & 1 << 20);
+				break;
 			default:
 				assert_int_equal(waits_ran(waits, PID, TID, PERIOD, now, &weight), 0);
 				ran += weight;

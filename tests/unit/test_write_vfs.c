@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_write_vfs.c - recordings that are made or changed in a folder where somebody else has put things. */
 #include <signal.h>
 
@@ -158,9 +159,12 @@ static void test_the_recording_is_swapped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FOLDER_TEST(test_foreign_files_refuse_a_new_recording), FOLDER_TEST(test_foreign_files_refuse_a_change),
-		FOLDER_TEST(test_orphans_of_our_own_go),		FOLDER_TEST(test_links_planted_while_it_is_open),
-		FOLDER_TEST(test_files_planted_while_it_is_open),	FOLDER_TEST(test_the_folder_is_swapped),
+		FOLDER_TEST(test_foreign_files_refuse_a_new_recording),
+		FOLDER_TEST(test_foreign_files_refuse_a_change),
+		FOLDER_TEST(test_orphans_of_our_own_go),
+		FOLDER_TEST(test_links_planted_while_it_is_open),
+		FOLDER_TEST(test_files_planted_while_it_is_open),
+		FOLDER_TEST(test_the_folder_is_swapped),
 		FOLDER_TEST(test_the_recording_is_swapped),
 	};
 

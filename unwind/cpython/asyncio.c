@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* asyncio.c - which tasks there are, what they are called, and who waits for whom; see cpython.h.
  *
  * From 3.14 each thread, and each interpreter for those of threads that have ended, has a list of its
@@ -20,12 +21,12 @@
 
 enum {
 	WORD = sizeof(uint64_t),
-	MAX_STRUCTURE = 1 << 20,   /* bytes: larger ones are no offsets */
-	MAX_VARIABLES = 1 << 16,   /* bytes */
+	MAX_STRUCTURE = 1 << 20, /* bytes: larger ones are no offsets */
+	MAX_VARIABLES = 1 << 16, /* bytes */
 	MAX_TASK_BYTES = 1 << 10,
-	MAX_VARIABLES_KEPT = 64,   /* of one function */
-	MAX_AWAITERS = 1 << 10,    /* of one task */
-	FORGET_AFTER = 256,        /* samples */
+	MAX_VARIABLES_KEPT = 64, /* of one function */
+	MAX_AWAITERS = 1 << 10,  /* of one task */
+	FORGET_AFTER = 256,      /* samples */
 	MAX_LOOPS = 16,
 };
 
@@ -51,14 +52,14 @@ struct asyncio {
 	uint64_t section; /* that they were read from */
 	struct asyncio_offsets offsets;
 	uint64_t variables_bytes; /* in 3.6: of asyncio's C code, from symbols.asyncio on */
-	unsigned generation; /* of the address space, at the last search */
+	unsigned generation;      /* of the address space, at the last search */
 	bool has_looked;
 	uint64_t coroutine_at; /* in tasks written in C, up to 3.13; 0: not found yet */
 	bool has_names;        /* behind it */
 	struct known_loop loops[MAX_LOOPS];
 	unsigned n_loops, age;
 	uint64_t interpreter, running_tasks; /* its dict of them, up to 3.13; 0: not found */
-	bool has_no_tasks; /* it was looked for */
+	bool has_no_tasks;                   /* it was looked for */
 	struct link_memory links[PY_MAX_LINKS];
 };
 
@@ -146,7 +147,8 @@ void py_asyncio_look(struct py_runtime *runtime, struct address_space *space)
 	for (size_t n = 0; (mapping = address_space_nth(space, n)) != NULL; n++) {
 		if (!mapping->executable || !mapping->module || mapping->module->is_vdso)
 			continue;
-		if ((mapping->module != runtime->module || !has_lists(runtime)) && !strstr(module_name(mapping->module), "_asyncio"))
+		if ((mapping->module != runtime->module || !has_lists(runtime)) &&
+		    !strstr(module_name(mapping->module), "_asyncio"))
 			continue;
 		if (look_in(runtime, space, mapping))
 			return;
@@ -184,7 +186,8 @@ static const struct asyncio_offsets *offsets_of(struct py_runtime *runtime)
 	if (asyncio->section != section) {
 		asyncio->section = section;
 		asyncio->has_offsets = page_cache_read(&runtime->window, section, &asyncio->offsets,
-						   sizeof asyncio->offsets) >= 0 && can_be(&asyncio->offsets);
+						       sizeof asyncio->offsets) >= 0 &&
+				       can_be(&asyncio->offsets);
 	}
 	return asyncio->has_offsets ? &asyncio->offsets : NULL;
 }
@@ -206,8 +209,8 @@ static int read_number(struct py_runtime *runtime, uint64_t object, uint64_t *re
 		r = object_size(runtime, object, &n);
 	}
 	for (uint64_t i = 0; r >= 0 && i < MIN(n, (uint64_t)MAX_DIGITS); i++) {
-		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS) + i * sizeof digit, &digit,
-				sizeof digit);
+		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS) + i * sizeof digit,
+				    &digit, sizeof digit);
 		if (r >= 0)
 			value |= (uint64_t)digit << i * DIGIT_BITS;
 	}
@@ -438,9 +441,8 @@ static uint64_t thread_of_loop(struct py_runtime *runtime, uint64_t loop)
 	struct object_type type;
 	uint64_t number, value;
 
-	if (object_attribute(runtime, loop, "_thread_id", &number) < 0 ||
-	    object_type_of(runtime, number, &type) < 0 || !(type.flags & TYPE_LONG) ||
-	    read_number(runtime, number, &value) < 0)
+	if (object_attribute(runtime, loop, "_thread_id", &number) < 0 || object_type_of(runtime, number, &type) < 0 ||
+	    !(type.flags & TYPE_LONG) || read_number(runtime, number, &value) < 0)
 		return 0;
 	return value;
 }
@@ -628,8 +630,8 @@ static int link_group(struct py_runtime *runtime, const struct id_map *map, size
 
 	if (object_word(runtime, address + head + WORD, &callback) < 0 ||
 	    object_type_of(runtime, callback, &type) < 0 || strcmp(type.name, "method") != 0 ||
-	    object_word(runtime, callback + head + WORD, &group) < 0 ||
-	    object_type_of(runtime, group, &type) < 0 || !object_is_a(runtime, &type, "TaskGroup", NULL))
+	    object_word(runtime, callback + head + WORD, &group) < 0 || object_type_of(runtime, group, &type) < 0 ||
+	    !object_is_a(runtime, &type, "TaskGroup", NULL))
 		return 0;
 	parent = attribute(runtime, group, "_parent_task");
 	if (parent != 0) {
@@ -759,8 +761,8 @@ static uint64_t kept_by_function(struct py_runtime *runtime, uint64_t function, 
 	struct item_walk walk;
 	uint64_t word, cell;
 
-	for (int64_t at = (int64_t)reader_field(runtime, OBJECT_SIZE); at + WORD <= MIN(n_bytes, (int64_t)MAX_TASK_BYTES);
-	     at += WORD) {
+	for (int64_t at = (int64_t)reader_field(runtime, OBJECT_SIZE);
+	     at + WORD <= MIN(n_bytes, (int64_t)MAX_TASK_BYTES); at += WORD) {
 		if (object_word(runtime, function + (uint64_t)at, &word) < 0 ||
 		    object_type_of(runtime, word, &type) < 0 || strcmp(type.name, "tuple") != 0 ||
 		    object_tuple_walk(runtime, word, &walk) < 0)

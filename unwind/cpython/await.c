@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* await.c - from a coroutine to the one it awaits, and on to the innermost.
  *
  * A coroutine that waits has its frame, in itself (from 3.11) or as an object of its own; on top of that
@@ -21,14 +22,10 @@ static enum awaitable kind_of(struct py_runtime *runtime, uint64_t object)
 		const char *type;
 		enum awaitable kind;
 	} kinds[] = {
-		{ "coroutine", AWAITS_COROUTINE },
-		{ "generator", AWAITS_COROUTINE },
-		{ "async_generator", AWAITS_COROUTINE },
-		{ "coroutine_wrapper", AWAITS_WRAPPER },
-		{ "async_generator_asend", AWAITS_WRAPPER },
-		{ "async_generator_athrow", AWAITS_WRAPPER },
-		{ "anext_awaitable", AWAITS_WRAPPER },
-		{ "_asyncio.FutureIter", AWAITS_FUTURE },
+		{ "coroutine", AWAITS_COROUTINE },           { "generator", AWAITS_COROUTINE },
+		{ "async_generator", AWAITS_COROUTINE },     { "coroutine_wrapper", AWAITS_WRAPPER },
+		{ "async_generator_asend", AWAITS_WRAPPER }, { "async_generator_athrow", AWAITS_WRAPPER },
+		{ "anext_awaitable", AWAITS_WRAPPER },       { "_asyncio.FutureIter", AWAITS_FUTURE },
 	};
 	struct object_type type;
 
@@ -91,7 +88,7 @@ static int stack_bottom(struct py_runtime *runtime, uint64_t frame, uint64_t *re
 	r = reader_frame(runtime, frame, &head);
 	if (r >= 0)
 		r = page_cache_read(&runtime->window, head.code + reader_field(runtime, CODE_N_LOCALS), &n_locals,
-				sizeof n_locals);
+				    sizeof n_locals);
 	if (r < 0)
 		return r;
 	*ret = frame + reader_field(runtime, FRAME_LOCALS) + n_locals * sizeof(uint64_t);

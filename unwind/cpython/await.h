@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* await.h - what coroutines are in the middle of. Private. */
 #ifndef PROBING_AWAIT_H
 #define PROBING_AWAIT_H

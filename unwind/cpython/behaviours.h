@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* behaviours.h - BEHAVIOUR(major, minor, field, value): since this release.
  *
  * What changed between releases and is no offset; replayed up to the version at
@@ -10,10 +11,10 @@ BEHAVIOUR(2, 7, GIL, GIL_LOCK)
 BEHAVIOUR(2, 7, LOCKS, LOCKS_SEMAPHORE)
 BEHAVIOUR(2, 7, LINES, LINES_UNSIGNED_DELTAS)
 BEHAVIOUR(2, 7, STRINGS, STRINGS_BYTES)
-BEHAVIOUR(2, 7, INSTRUCTION_BYTES, 1)      /* some have three; any byte of one finds its line */
+BEHAVIOUR(2, 7, INSTRUCTION_BYTES, 1) /* some have three; any byte of one finds its line */
 BEHAVIOUR(2, 7, LAST_INSTRUCTION_BYTES, 1)
 BEHAVIOUR(2, 7, AWAITED_SLOT, 1)
-BEHAVIOUR(2, 7, TASKS, TASKS_CLASS)        /* no release before 3.4 has any */
+BEHAVIOUR(2, 7, TASKS, TASKS_CLASS) /* no release before 3.4 has any */
 BEHAVIOUR(2, 7, DICTS, DICTS_TABLE)
 BEHAVIOUR(2, 7, INSTANCES, INSTANCES_DICT)
 BEHAVIOUR(3, 4, STRINGS, STRINGS_COMPACT)

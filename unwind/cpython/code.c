@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* code.c - code objects, read once and known again by identity.
  *
  * An address says nothing: the target frees code objects and puts others in
@@ -93,12 +94,12 @@ static bool is_code_type(struct py_runtime *runtime, uint64_t address)
 	return runtime->codes.type == 0 || address == runtime->codes.type || is_copied_type(runtime, address);
 }
 
-static int parse_head(struct py_runtime *runtime, uint64_t address, const uint8_t *head,
-		      struct code_identity *ret)
+static int parse_head(struct py_runtime *runtime, uint64_t address, const uint8_t *head, struct code_identity *ret)
 {
 	struct code_identity identity = {
 		.address = address,
-		.qualname = word_at(head, reader_field(runtime, reader_has(runtime, CODE_QUALNAME) ? CODE_QUALNAME : CODE_NAME)),
+		.qualname = word_at(
+			head, reader_field(runtime, reader_has(runtime, CODE_QUALNAME) ? CODE_QUALNAME : CODE_NAME)),
 		.file = word_at(head, reader_field(runtime, CODE_FILE)),
 		.lines = word_at(head, reader_field(runtime, CODE_LINES)),
 		.first_line = half_at(head, reader_field(runtime, CODE_FIRST_LINE)),
@@ -114,7 +115,8 @@ static int parse_head(struct py_runtime *runtime, uint64_t address, const uint8_
 		if (n_units == 0 || n_units > MAX_BYTECODE_BYTES / UNIT_BYTES)
 			return -EBADMSG;
 	}
-	if (identity.qualname == 0 || identity.file == 0 || (identity.first_line > MAX_LINES && identity.first_line < -(uint32_t)MAX_LINES))
+	if (identity.qualname == 0 || identity.file == 0 ||
+	    (identity.first_line > MAX_LINES && identity.first_line < -(uint32_t)MAX_LINES))
 		return -EBADMSG;
 	identity.bytecode_bytes = n_units * UNIT_BYTES;
 	if (reader_has(runtime, CODE_VERSION))
@@ -130,11 +132,11 @@ static uint64_t identity_hash(const struct code_identity *identity)
 
 static bool identity_equal(const struct code_identity *a, const struct code_identity *b)
 {
-	return a->address == b->address && a->qualname == b->qualname && a->file == b->file &&
-	       a->lines == b->lines && a->first_line == b->first_line &&
+	return a->address == b->address && a->qualname == b->qualname && a->file == b->file && a->lines == b->lines &&
+	       a->first_line == b->first_line &&
 	       (a->bytecode_bytes == b->bytecode_bytes || a->bytecode_bytes == 0 || b->bytecode_bytes == 0) &&
-	       a->bytecode_object == b->bytecode_object && a->version == b->version && a->name_length == b->name_length &&
-	       a->name_hash == b->name_hash;
+	       a->bytecode_object == b->bytecode_object && a->version == b->version &&
+	       a->name_length == b->name_length && a->name_hash == b->name_hash;
 }
 
 static struct code_entry *find_entry(const struct code_cache *codes, const struct code_identity *identity)
@@ -200,8 +202,7 @@ static int add_range(struct code_cache *codes, struct py_code *code, uint64_t st
 		return r;
 	for (last = first; last < codes->n_ranges && codes->ranges[last].start < end;)
 		last++;
-	memmove(&codes->ranges[first + 1], &codes->ranges[last],
-		(codes->n_ranges - last) * sizeof *codes->ranges);
+	memmove(&codes->ranges[first + 1], &codes->ranges[last], (codes->n_ranges - last) * sizeof *codes->ranges);
 	codes->ranges[first] = (struct code_range){ start, end, code };
 	codes->n_ranges = codes->n_ranges - (last - first) + 1;
 	return 0;
@@ -237,8 +238,7 @@ static int read_line_table(struct py_runtime *runtime, uint64_t address, struct 
 	uint64_t n_bytes;
 	int r;
 
-	r = page_cache_read(&runtime->window, address + reader_field(runtime, OBJECT_SIZE), &n_bytes,
-			sizeof n_bytes);
+	r = page_cache_read(&runtime->window, address + reader_field(runtime, OBJECT_SIZE), &n_bytes, sizeof n_bytes);
 	if (r < 0)
 		return r;
 	if (n_bytes > MAX_LINE_TABLE_BYTES || n_bytes > runtime->table_bytes_left)
@@ -247,8 +247,7 @@ static int read_line_table(struct py_runtime *runtime, uint64_t address, struct 
 	table = malloc(n_bytes + 1);
 	if (!table)
 		return -ENOMEM;
-	r = n_bytes ? remote_read(runtime->remote, RADDR(address + reader_field(runtime, BYTES_DATA)),
-				  table, n_bytes)
+	r = n_bytes ? remote_read(runtime->remote, RADDR(address + reader_field(runtime, BYTES_DATA)), table, n_bytes)
 		    : 0;
 	if (r < 0)
 		return r;
@@ -287,8 +286,7 @@ static int check_same(struct py_runtime *runtime, const struct code_identity *be
 	return identity_equal(&now, before) ? 0 : -EBADMSG;
 }
 
-static int read_entry(struct py_runtime *runtime, const struct code_identity *identity,
-		      struct code_entry **ret)
+static int read_entry(struct py_runtime *runtime, const struct code_identity *identity, struct code_entry **ret)
 {
 	CLEANUP(entry_freep) struct code_entry *entry = NULL;
 	char *text;
@@ -359,7 +357,7 @@ static int read_bytecode_sizes(struct py_runtime *runtime, struct code_identity 
 	page_cache_prepare(&runtime->window, addresses, n, sizeof identities[0].bytecode_bytes);
 	for (size_t i = 0; i < n; i++) {
 		int r = page_cache_read(&runtime->window, addresses[i], &identities[i].bytecode_bytes,
-				    sizeof identities[i].bytecode_bytes);
+					sizeof identities[i].bytecode_bytes);
 
 		if (r < 0)
 			return r;
@@ -416,8 +414,7 @@ static struct py_code *seen_code(const struct py_runtime *runtime, uint64_t addr
 }
 
 /* The addresses from the first unseen one on that are not seen yet, each once. */
-static size_t collect_unseen(const struct py_runtime *runtime, const uint64_t *addresses, size_t n,
-			     uint64_t *batch)
+static size_t collect_unseen(const struct py_runtime *runtime, const uint64_t *addresses, size_t n, uint64_t *batch)
 {
 	size_t n_batch = 0;
 

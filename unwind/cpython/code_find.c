@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* code_find.c - the code object around a pointer into bytecode.
  *
  * A function that has ended by the time memory is read leaves nothing but the

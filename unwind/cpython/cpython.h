@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cpython.h - an interpreter's frames, read from outside.
  *
  * Words used here:
@@ -32,26 +33,26 @@ struct py_code {
 	const char *qualname; /* UTF-8 */
 	const char *file;     /* as the interpreter has it */
 	int first_line;
-	uint64_t bytecode;    /* where the bytecode was when last seen */
+	uint64_t bytecode; /* where the bytecode was when last seen */
 	uint32_t bytecode_bytes;
 	const uint8_t *line_table;
 	uint32_t line_table_bytes;
-	uint8_t line_kind;    /* LINES_* of layout.h */
-	bool is_internal;     /* the interpreter's own few instructions, without a line: no function of anybody's */
+	uint8_t line_kind;     /* LINES_* of layout.h */
+	bool is_internal;      /* the interpreter's own few instructions, without a line: no function of anybody's */
 	uint64_t first_sample; /* the number of the sample that it was first met in */
 	uint64_t number;       /* no other code ever has it, though it be put where this one was in our memory */
-	void *user;           /* the caller's */
+	void *user;            /* the caller's */
 };
 
 enum { PY_INSTRUCTION_NONE = -1 /* before the first */, PY_INSTRUCTION_UNKNOWN = -2 };
 
 struct py_frame {
-	uint64_t address;    /* of the interpreter's frame */
+	uint64_t address; /* of the interpreter's frame */
 	struct py_code *code;
-	uint64_t kept;       /* what the frame keeps of where it is */
-	uint64_t pointer;    /* into the bytecode: where that is */
+	uint64_t kept;           /* what the frame keeps of where it is */
+	uint64_t pointer;        /* into the bytecode: where that is */
 	uint32_t bytecode_index; /* which of its code's bytecodes it runs (free-threaded builds) */
-	int32_t instruction; /* the same in bytes from the start of the bytecode, or PY_INSTRUCTION_* */
+	int32_t instruction;     /* the same in bytes from the start of the bytecode, or PY_INSTRUCTION_* */
 };
 
 /* Growable, reused from sample to sample. */
@@ -101,8 +102,7 @@ int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *s
  *         cannot be read (version, debug or free-threaded build); -EPERM memory not
  *         readable.
  */
-int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
-		    struct py_runtime **ret);
+int py_runtime_find(struct address_space *space, struct remote *remote, char *version, struct py_runtime **ret);
 /* "CPython 2.7, 3.4 to 3.15": what py_runtime_find() does not refuse. Returns @to. */
 char *py_known_versions(char *to, size_t n_bytes);
 
@@ -165,8 +165,7 @@ bool py_record_sufficed(const struct py_runtime *runtime);
 
 /* py_anchor_parse - an anchor out of bytes of the stack, py_anchor_bytes() of them; from 3.11. */
 size_t py_anchor_bytes(const struct py_runtime *runtime);
-int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_t address,
-		    struct py_anchor *ret);
+int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_t address, struct py_anchor *ret);
 
 /*
  * py_live_anchors - the anchors of a thread as memory shows them now, with their tops.
@@ -253,8 +252,8 @@ const char *py_thread_title(const char *python, const char *comm, const char *pr
 /* A variable of a frame, as text: UTF-8, in a line. */
 struct py_local {
 	char *name;
-	char *value; /* as repr() would have it, read without running anything; cut where it is long */
-	char *type;  /* the name of the value's type */
+	char *value;     /* as repr() would have it, read without running anything; cut where it is long */
+	char *type;      /* the name of the value's type */
 	uint64_t object; /* its address in the process: of two variables the same where they are one object */
 };
 
@@ -313,8 +312,7 @@ int py_lock_find(struct py_runtime *runtime, const uint64_t *words, size_t n, ui
  * Errors: -EFAULT, -ELOOP, -EBADMSG no frame or code object there; what had
  *         been appended until then is taken back. -ENOMEM.
  */
-int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end,
-	    uint64_t *ret_outer);
+int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end, uint64_t *ret_outer);
 
 /*
  * py_prefetch - read frame objects, and the codes behind them, that are about to be walked.
@@ -386,11 +384,11 @@ enum { PY_MAX_TASKS = 1 << 16, PY_TASK_NAME_BYTES = 256 };
 
 struct py_task {
 	uint64_t address;
-	char *name;       /* UTF-8; "": it has none, up to 3.7 */
-	bool is_running;  /* then its frames are part of the thread's stack */
-	uint64_t frame;   /* of its outermost coroutine; 0: not known */
+	char *name;                   /* UTF-8; "": it has none, up to 3.7 */
+	bool is_running;              /* then its frames are part of the thread's stack */
+	uint64_t frame;               /* of its outermost coroutine; 0: not known */
 	size_t first_frame, n_frames; /* of all coroutines, the awaited ones too; innermost first */
-	uint64_t future;  /* what it waits for; 0: not known */
+	uint64_t future;              /* what it waits for; 0: not known */
 };
 
 /* One task waits for another. */
@@ -425,9 +423,9 @@ int py_tasks_of(struct py_runtime *runtime, pid_t tid, struct py_tasks *ret);
 
 /* A task for which a thread runs, and those that wait for it. */
 struct py_task_link {
-	const char *name;               /* as in struct py_task */
-	uint64_t frame;                 /* of its outermost coroutine */
-	const struct py_frame *frames;  /* innermost first; none of the one that runs */
+	const char *name;              /* as in struct py_task */
+	uint64_t frame;                /* of its outermost coroutine */
+	const struct py_frame *frames; /* innermost first; none of the one that runs */
 	size_t n_frames;
 };
 

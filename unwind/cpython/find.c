@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* find.c - the interpreter among the files that a process has mapped.
  *
  * Its roots are dynamic symbols, also in stripped static executables: _PyRuntime
@@ -72,8 +73,8 @@ static void find_text(struct address_space *space, struct py_runtime *runtime)
 }
 
 /* @own_pid: of a process that is no more; 0: it lives. */
-static int try_mapping(struct address_space *space, struct remote *remote, const struct mapping *mapping,
-		       pid_t own_pid, char *version, struct py_runtime **ret)
+static int try_mapping(struct address_space *space, struct remote *remote, const struct mapping *mapping, pid_t own_pid,
+		       char *version, struct py_runtime **ret)
 {
 	CLEANUP(task_ids_freep) struct task_ids *ids = NULL;
 	pid_t pid = address_space_pid(space);
@@ -113,8 +114,7 @@ static int try_mapping(struct address_space *space, struct remote *remote, const
 
 static bool is_likely(const struct mapping *mapping, bool by_name)
 {
-	if (!mapping->executable || !mapping->module || mapping->module->is_vdso ||
-	    mapping->module->without_python)
+	if (!mapping->executable || !mapping->module || mapping->module->is_vdso || mapping->module->without_python)
 		return false;
 	return (strstr(module_name(mapping->module), "python") != NULL) == by_name;
 }
@@ -150,8 +150,7 @@ static int find(struct address_space *space, struct remote *remote, pid_t own_pi
 	return found;
 }
 
-int py_runtime_find(struct address_space *space, struct remote *remote, char *version,
-		    struct py_runtime **ret)
+int py_runtime_find(struct address_space *space, struct remote *remote, char *version, struct py_runtime **ret)
 {
 	return find(space, remote, 0, version, ret);
 }

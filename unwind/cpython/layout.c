@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* layout.c - a release's offsets, the behaviours up to it, and what the runtime tells. */
 #include "unwind/cpython/layout.h"
 
@@ -110,12 +111,12 @@ static bool measure_head(const struct layout *layout, const enum layout_field *f
 static bool measure_heads(struct layout *layout)
 {
 	static const enum layout_field thread[] = { THREAD_NEXT, THREAD_INTERPRETER, THREAD_NATIVE_ID, THREAD_PTHREAD };
-	static const enum layout_field frame[] = { FRAME_PREVIOUS, FRAME_CODE, FRAME_INSTRUCTION,
+	static const enum layout_field frame[] = { FRAME_PREVIOUS,         FRAME_CODE,  FRAME_INSTRUCTION,
 						   FRAME_LAST_INSTRUCTION, FRAME_ENTRY, FRAME_OWNER,
 						   FRAME_BYTECODE_INDEX };
-	static const enum layout_field code[] = { CODE_FILE, CODE_NAME, CODE_QUALNAME, CODE_LINES, CODE_FIRST_LINE,
-						  CODE_VERSION, CODE_BYTECODE_OBJECT, CODE_BYTECODES, OBJECT_TYPE,
-						  OBJECT_SIZE };
+	static const enum layout_field code[] = { CODE_FILE,       CODE_NAME,    CODE_QUALNAME,        CODE_LINES,
+						  CODE_FIRST_LINE, CODE_VERSION, CODE_BYTECODE_OBJECT, CODE_BYTECODES,
+						  OBJECT_TYPE,     OBJECT_SIZE };
 	static const enum layout_field string[] = { STRING_STATE, STRING_LENGTH, STRING_HASH };
 
 	return measure_head(layout, thread, N_ELEMENTS(thread), &layout->thread_bytes) &&
@@ -128,12 +129,36 @@ static bool measure_heads(struct layout *layout)
 static bool are_aligned(const struct layout *layout)
 {
 	static const enum layout_field fields[] = {
-		INTERPRETER_NEXT, INTERPRETER_THREADS, INTERPRETER_GIL, INTERPRETER_OWN_GIL, INTERPRETER_OWN_GIL_LOCKED,
-		INTERPRETER_OWN_GIL_HOLDER, INTERPRETER_GC, GIL_ENABLED, GC_COLLECTING,
-		THREAD_NEXT, THREAD_INTERPRETER, THREAD_NATIVE_ID, THREAD_PTHREAD, THREAD_FRAME,
-		FRAME_PREVIOUS, FRAME_CODE, FRAME_INSTRUCTION, FRAME_LAST_INSTRUCTION, FRAME_BYTECODE_INDEX,
-		CODE_FILE, CODE_NAME, CODE_QUALNAME, CODE_LINES, CODE_FIRST_LINE, CODE_VERSION, CODE_BYTECODE_OBJECT,
-		OBJECT_TYPE, OBJECT_SIZE, STRING_LENGTH, STRING_HASH,
+		INTERPRETER_NEXT,
+		INTERPRETER_THREADS,
+		INTERPRETER_GIL,
+		INTERPRETER_OWN_GIL,
+		INTERPRETER_OWN_GIL_LOCKED,
+		INTERPRETER_OWN_GIL_HOLDER,
+		INTERPRETER_GC,
+		GIL_ENABLED,
+		GC_COLLECTING,
+		THREAD_NEXT,
+		THREAD_INTERPRETER,
+		THREAD_NATIVE_ID,
+		THREAD_PTHREAD,
+		THREAD_FRAME,
+		FRAME_PREVIOUS,
+		FRAME_CODE,
+		FRAME_INSTRUCTION,
+		FRAME_LAST_INSTRUCTION,
+		FRAME_BYTECODE_INDEX,
+		CODE_FILE,
+		CODE_NAME,
+		CODE_QUALNAME,
+		CODE_LINES,
+		CODE_FIRST_LINE,
+		CODE_VERSION,
+		CODE_BYTECODE_OBJECT,
+		OBJECT_TYPE,
+		OBJECT_SIZE,
+		STRING_LENGTH,
+		STRING_HASH,
 	};
 
 	for (size_t i = 0; i < N_ELEMENTS(fields); i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* layout.h - where things are inside an interpreter: data, not code.
  *
  * A release has a file in unwind/cpython/releases, made from its headers by
@@ -42,138 +43,138 @@ enum { LOCKS_SEMAPHORE, LOCKS_PARKED };
 /* Where asyncio has its tasks: in its class, or variables of its C code; in its module; or in lists of the interpreter's. */
 enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 
-#define LAYOUT_FIELDS(X)                                                                           \
-	X(RUNTIME_INTERPRETERS) /* _PyRuntime: head of the list of interpreters */                 \
-	X(OBJECT_TYPE)                                                                             \
-	X(OBJECT_SIZE)          /* number of items, of objects that have some */                   \
-	X(INTERPRETER_NEXT)                                                                        \
-	X(INTERPRETER_ID)                                                                          \
-	X(INTERPRETER_THREADS)  /* head of its list of threads */                                  \
-	X(THREAD_NEXT)                                                                             \
-	X(THREAD_INTERPRETER)                                                                      \
-	X(THREAD_NATIVE_ID)     /* the operating system's thread id */                             \
-	X(THREAD_PTHREAD)       /* pthread_self(), where there is no such id */                    \
-	X(THREAD_IDENT)         /* threading.get_ident(), which is pthread_self() */               \
-	X(RUNTIME_CURRENT_THREAD) /* the thread that holds the GIL; before: a symbol, later: in the GIL */ \
-	X(RUNTIME_GC)           /* state of the garbage collector */                               \
-	X(INTERPRETER_GC)       /* the same, one an interpreter */                                 \
-	X(INTERPRETER_GIL)      /* pointer to the GIL it uses */                                   \
-	X(INTERPRETER_OWN_GIL)  /* a GIL, used or not; tells how one is laid out */                \
-	X(INTERPRETER_OWN_GIL_LOCKED)                                                              \
-	X(INTERPRETER_OWN_GIL_HOLDER)                                                              \
-	X(RUNTIME_GIL)          /* the GIL itself, where there is one for all interpreters */      \
-	X(GIL_BYTES)            /* size of one, with all that threads wait on */                   \
-	X(GIL_ENABLED)          /* free-threaded builds: whether there is one at all */            \
-	X(GC_COLLECTING)        /* in the collector's state: whether it runs */                    \
-	X(THREAD_CFRAME)                                                                           \
-	X(THREAD_ROOT_CFRAME)   /* inside the thread state: the outermost _PyCFrame */             \
-	X(THREAD_FRAME)         /* innermost frame */                                              \
-	X(CFRAME_FRAME)                                                                            \
-	X(CFRAME_PREVIOUS)                                                                         \
-	X(FRAME_CODE)                                                                              \
-	X(FRAME_PREVIOUS)                                                                          \
-	X(FRAME_INSTRUCTION)    /* pointer into the bytecode */                                    \
-	X(FRAME_LAST_INSTRUCTION) /* index of the running instruction */                           \
-	X(FRAME_ENTRY)          /* byte: this is an evaluation's outermost frame */                \
-	X(FRAME_OWNER)          /* byte: who holds the frame's memory */                           \
-	X(FRAME_BYTECODE_INDEX) /* which of the code's bytecodes, one a thread, it runs */         \
-	X(FRAME_LOCALS)         /* where its local variables begin, and behind them its stack */   \
-	X(FRAME_STACK)          /* pointer to where its stack begins, of frame objects */          \
-	X(FRAME_STACK_TOP)      /* pointer behind what is on its stack */                          \
-	X(FRAME_STACK_DEPTH)    /* how much that is, where no pointer tells; with its local variables, if these are in the frame */ \
-	X(GENERATOR_FRAME)      /* of generators and coroutines: the frame, or a pointer to the frame object */ \
-	X(GENERATOR_STATE)      /* byte, signed */                                                 \
-	X(GENERATOR_AWAITS)     /* first of its values that say so, */                             \
-	X(GENERATOR_RUNS)       /* behind which this one follows; larger ones: it has ended */     \
-	X(CODE_N_LOCALS)        /* of the local variables in the frame */                          \
-	X(CODE_FIRST_LINE)                                                                         \
-	X(CODE_FILE)                                                                               \
-	X(CODE_NAME)                                                                               \
-	X(CODE_QUALNAME)                                                                           \
-	X(CODE_LINES)           /* line table, a bytes object */                                   \
-	X(CODE_BYTECODE)        /* first byte of the bytecode */                                   \
-	X(CODE_BYTECODE_OBJECT) /* the bytecode, a bytes object */                                 \
-	X(CODE_BYTECODES)       /* array of bytecodes, one a thread */                             \
-	X(CODE_VERSION)         /* a number no other code object has had */                        \
-	X(BYTES_DATA)                                                                              \
-	X(STRING_LENGTH)                                                                           \
-	X(STRING_HASH)                                                                             \
-	X(STRING_STATE)                                                                            \
-	X(STRING_KIND_BIT)      /* first bit of the kind in the state */                           \
-	X(STRING_ASCII_DATA)                                                                       \
-	X(STRING_COMPACT_DATA)  /* of compact strings that are not ASCII */                        \
-	X(TYPE_NAME)            /* a C string */                                                   \
-	X(TYPE_FLAGS)                                                                              \
-	X(TYPE_BASIC_SIZE)                                                                         \
-	X(TYPE_ITEM_SIZE)                                                                          \
-	X(TYPE_DICT_OFFSET)     /* where its instances point to their dict */                      \
-	X(TYPE_WEAKREF_OFFSET)  /* where its instances have the list of weak references to them */ \
-	X(TYPE_BASE)                                                                               \
-	X(TYPE_DICT)                                                                               \
-	X(TYPE_KEYS)            /* keys that its instances share */                                \
-	X(MODULE_DICT)                                                                             \
-	X(INTERPRETER_MODULES)  /* sys.modules */                                                  \
-	X(MANAGED_DICT)         /* this far before an instance: its dict */                        \
-	X(MANAGED_VALUES)       /* this far before an instance: the values of its attributes */    \
-	X(VALUES_ITEMS)         /* in such values: the first */                                    \
-	X(VALUES_VALID)         /* byte: whether they are in use */                                \
-	X(DICT_USED)                                                                               \
-	X(DICT_MASK)            /* size of the table less one */                                   \
-	X(DICT_TABLE)                                                                              \
-	X(DICT_KEYS)                                                                               \
-	X(DICT_VALUES)          /* apart from the keys, which are shared; 0: they are with them */ \
-	X(KEYS_SIZE)            /* slots of the index */                                           \
-	X(KEYS_LOG2_INDEX_BYTES) /* byte */                                                        \
-	X(KEYS_KIND)            /* byte; 0: entries have a hash */                                 \
-	X(KEYS_N_ENTRIES)                                                                          \
-	X(KEYS_TABLE)           /* the index, which the entries follow; or entries */              \
-	X(LIST_ITEMS)           /* pointer to them */                                              \
-	X(TUPLE_ITEMS)          /* the items themselves */                                         \
-	X(SET_USED)                                                                                \
-	X(SET_MASK)                                                                                \
-	X(SET_TABLE)                                                                               \
-	X(SET_ENTRY_KEY)                                                                           \
-	X(SET_ENTRY_HASH)                                                                          \
-	X(WEAKREF_OBJECT)                                                                          \
-	X(CELL_OBJECT)                                                                             \
-	X(MEMBER_DEFINITION)    /* of a slot's descriptor: its PyMemberDef */                      \
-	X(INT_VALUE)            /* of an int that is a machine word */                             \
-	X(LONG_TAG)             /* number of digits and sign */                                    \
-	X(LONG_DIGITS)          /* of 30 bits, the lowest first */                                 \
-	X(FLOAT_VALUE)                                                                             \
-	X(COMPLEX_VALUE)                                                                           \
-	X(UNICODE_LENGTH)       /* text, where names are bytes */                                  \
-	X(UNICODE_DATA)                                                                            \
-	X(EXCEPTION_ARGUMENTS)                                                                     \
-	X(FUNCTION_NAME)        /* qualified where there is such */                                \
-	X(FRAME_VARIABLES)      /* first of its variables */                                       \
-	X(FRAME_NAMESPACE)      /* f_locals */                                                     \
-	X(CODE_FLAGS)                                                                              \
-	X(CODE_N_VARIABLES)                                                                        \
-	X(CODE_VARIABLES)       /* tuple of names */                                               \
-	X(CODE_VARIABLE_KINDS)  /* bytes, one each */                                              \
-	X(CODE_CELLS)           /* tuples of names, which follow the others */                     \
-	X(CODE_FREE_VARIABLES)                                                                     \
-	X(TASKS)                /* TASKS_* */                                                      \
-	X(AWAITED_SLOT)         /* of what is on a frame's stack: which one, from the top, is awaited */ \
-	X(DICTS)                /* DICTS_* */                                                      \
-	X(INSTANCES)            /* INSTANCES_* */                                                  \
-	X(ROOT)                 /* ROOT_* */                                                       \
-	X(ANCHOR)               /* ANCHOR_* */                                                     \
-	X(ENTRY)                /* ENTRY_* */                                                      \
-	X(MAX_OWNER)            /* largest value of an owner */                                    \
-	X(GIL)                  /* GIL_* */                                                        \
-	X(LOCKS)                /* LOCKS_* */                                                      \
-	X(LINES)                /* LINES_* */                                                      \
-	X(STRINGS)              /* STRINGS_* */                                                    \
-	X(INSTRUCTION_BYTES)    /* smallest instruction */                                         \
+#define LAYOUT_FIELDS(X)                                                                                                         \
+	X(RUNTIME_INTERPRETERS) /* _PyRuntime: head of the list of interpreters */                                               \
+	X(OBJECT_TYPE)                                                                                                           \
+	X(OBJECT_SIZE) /* number of items, of objects that have some */                                                          \
+	X(INTERPRETER_NEXT)                                                                                                      \
+	X(INTERPRETER_ID)                                                                                                        \
+	X(INTERPRETER_THREADS) /* head of its list of threads */                                                                 \
+	X(THREAD_NEXT)                                                                                                           \
+	X(THREAD_INTERPRETER)                                                                                                    \
+	X(THREAD_NATIVE_ID)       /* the operating system's thread id */                                                         \
+	X(THREAD_PTHREAD)         /* pthread_self(), where there is no such id */                                                \
+	X(THREAD_IDENT)           /* threading.get_ident(), which is pthread_self() */                                           \
+	X(RUNTIME_CURRENT_THREAD) /* the thread that holds the GIL; before: a symbol, later: in the GIL */                       \
+	X(RUNTIME_GC)             /* state of the garbage collector */                                                           \
+	X(INTERPRETER_GC)         /* the same, one an interpreter */                                                             \
+	X(INTERPRETER_GIL)        /* pointer to the GIL it uses */                                                               \
+	X(INTERPRETER_OWN_GIL)    /* a GIL, used or not; tells how one is laid out */                                            \
+	X(INTERPRETER_OWN_GIL_LOCKED)                                                                                            \
+	X(INTERPRETER_OWN_GIL_HOLDER)                                                                                            \
+	X(RUNTIME_GIL)   /* the GIL itself, where there is one for all interpreters */                                           \
+	X(GIL_BYTES)     /* size of one, with all that threads wait on */                                                        \
+	X(GIL_ENABLED)   /* free-threaded builds: whether there is one at all */                                                 \
+	X(GC_COLLECTING) /* in the collector's state: whether it runs */                                                         \
+	X(THREAD_CFRAME)                                                                                                         \
+	X(THREAD_ROOT_CFRAME) /* inside the thread state: the outermost _PyCFrame */                                             \
+	X(THREAD_FRAME)       /* innermost frame */                                                                              \
+	X(CFRAME_FRAME)                                                                                                          \
+	X(CFRAME_PREVIOUS)                                                                                                       \
+	X(FRAME_CODE)                                                                                                            \
+	X(FRAME_PREVIOUS)                                                                                                        \
+	X(FRAME_INSTRUCTION)      /* pointer into the bytecode */                                                                \
+	X(FRAME_LAST_INSTRUCTION) /* index of the running instruction */                                                         \
+	X(FRAME_ENTRY)            /* byte: this is an evaluation's outermost frame */                                            \
+	X(FRAME_OWNER)            /* byte: who holds the frame's memory */                                                       \
+	X(FRAME_BYTECODE_INDEX)   /* which of the code's bytecodes, one a thread, it runs */                                     \
+	X(FRAME_LOCALS)           /* where its local variables begin, and behind them its stack */                               \
+	X(FRAME_STACK)            /* pointer to where its stack begins, of frame objects */                                      \
+	X(FRAME_STACK_TOP)        /* pointer behind what is on its stack */                                                      \
+	X(FRAME_STACK_DEPTH) /* how much that is, where no pointer tells; with its local variables, if these are in the frame */ \
+	X(GENERATOR_FRAME)  /* of generators and coroutines: the frame, or a pointer to the frame object */                      \
+	X(GENERATOR_STATE)  /* byte, signed */                                                                                   \
+	X(GENERATOR_AWAITS) /* first of its values that say so, */                                                               \
+	X(GENERATOR_RUNS)   /* behind which this one follows; larger ones: it has ended */                                       \
+	X(CODE_N_LOCALS)    /* of the local variables in the frame */                                                            \
+	X(CODE_FIRST_LINE)                                                                                                       \
+	X(CODE_FILE)                                                                                                             \
+	X(CODE_NAME)                                                                                                             \
+	X(CODE_QUALNAME)                                                                                                         \
+	X(CODE_LINES)           /* line table, a bytes object */                                                                 \
+	X(CODE_BYTECODE)        /* first byte of the bytecode */                                                                 \
+	X(CODE_BYTECODE_OBJECT) /* the bytecode, a bytes object */                                                               \
+	X(CODE_BYTECODES)       /* array of bytecodes, one a thread */                                                           \
+	X(CODE_VERSION)         /* a number no other code object has had */                                                      \
+	X(BYTES_DATA)                                                                                                            \
+	X(STRING_LENGTH)                                                                                                         \
+	X(STRING_HASH)                                                                                                           \
+	X(STRING_STATE)                                                                                                          \
+	X(STRING_KIND_BIT) /* first bit of the kind in the state */                                                              \
+	X(STRING_ASCII_DATA)                                                                                                     \
+	X(STRING_COMPACT_DATA) /* of compact strings that are not ASCII */                                                       \
+	X(TYPE_NAME)           /* a C string */                                                                                  \
+	X(TYPE_FLAGS)                                                                                                            \
+	X(TYPE_BASIC_SIZE)                                                                                                       \
+	X(TYPE_ITEM_SIZE)                                                                                                        \
+	X(TYPE_DICT_OFFSET)    /* where its instances point to their dict */                                                     \
+	X(TYPE_WEAKREF_OFFSET) /* where its instances have the list of weak references to them */                                \
+	X(TYPE_BASE)                                                                                                             \
+	X(TYPE_DICT)                                                                                                             \
+	X(TYPE_KEYS) /* keys that its instances share */                                                                         \
+	X(MODULE_DICT)                                                                                                           \
+	X(INTERPRETER_MODULES) /* sys.modules */                                                                                 \
+	X(MANAGED_DICT)        /* this far before an instance: its dict */                                                       \
+	X(MANAGED_VALUES)      /* this far before an instance: the values of its attributes */                                   \
+	X(VALUES_ITEMS)        /* in such values: the first */                                                                   \
+	X(VALUES_VALID)        /* byte: whether they are in use */                                                               \
+	X(DICT_USED)                                                                                                             \
+	X(DICT_MASK) /* size of the table less one */                                                                            \
+	X(DICT_TABLE)                                                                                                            \
+	X(DICT_KEYS)                                                                                                             \
+	X(DICT_VALUES)           /* apart from the keys, which are shared; 0: they are with them */                              \
+	X(KEYS_SIZE)             /* slots of the index */                                                                        \
+	X(KEYS_LOG2_INDEX_BYTES) /* byte */                                                                                      \
+	X(KEYS_KIND)             /* byte; 0: entries have a hash */                                                              \
+	X(KEYS_N_ENTRIES)                                                                                                        \
+	X(KEYS_TABLE)  /* the index, which the entries follow; or entries */                                                     \
+	X(LIST_ITEMS)  /* pointer to them */                                                                                     \
+	X(TUPLE_ITEMS) /* the items themselves */                                                                                \
+	X(SET_USED)                                                                                                              \
+	X(SET_MASK)                                                                                                              \
+	X(SET_TABLE)                                                                                                             \
+	X(SET_ENTRY_KEY)                                                                                                         \
+	X(SET_ENTRY_HASH)                                                                                                        \
+	X(WEAKREF_OBJECT)                                                                                                        \
+	X(CELL_OBJECT)                                                                                                           \
+	X(MEMBER_DEFINITION) /* of a slot's descriptor: its PyMemberDef */                                                       \
+	X(INT_VALUE)         /* of an int that is a machine word */                                                              \
+	X(LONG_TAG)          /* number of digits and sign */                                                                     \
+	X(LONG_DIGITS)       /* of 30 bits, the lowest first */                                                                  \
+	X(FLOAT_VALUE)                                                                                                           \
+	X(COMPLEX_VALUE)                                                                                                         \
+	X(UNICODE_LENGTH) /* text, where names are bytes */                                                                      \
+	X(UNICODE_DATA)                                                                                                          \
+	X(EXCEPTION_ARGUMENTS)                                                                                                   \
+	X(FUNCTION_NAME)   /* qualified where there is such */                                                                   \
+	X(FRAME_VARIABLES) /* first of its variables */                                                                          \
+	X(FRAME_NAMESPACE) /* f_locals */                                                                                        \
+	X(CODE_FLAGS)                                                                                                            \
+	X(CODE_N_VARIABLES)                                                                                                      \
+	X(CODE_VARIABLES)      /* tuple of names */                                                                              \
+	X(CODE_VARIABLE_KINDS) /* bytes, one each */                                                                             \
+	X(CODE_CELLS)          /* tuples of names, which follow the others */                                                    \
+	X(CODE_FREE_VARIABLES)                                                                                                   \
+	X(TASKS)                  /* TASKS_* */                                                                                  \
+	X(AWAITED_SLOT)           /* of what is on a frame's stack: which one, from the top, is awaited */                       \
+	X(DICTS)                  /* DICTS_* */                                                                                  \
+	X(INSTANCES)              /* INSTANCES_* */                                                                              \
+	X(ROOT)                   /* ROOT_* */                                                                                   \
+	X(ANCHOR)                 /* ANCHOR_* */                                                                                 \
+	X(ENTRY)                  /* ENTRY_* */                                                                                  \
+	X(MAX_OWNER)              /* largest value of an owner */                                                                \
+	X(GIL)                    /* GIL_* */                                                                                    \
+	X(LOCKS)                  /* LOCKS_* */                                                                                  \
+	X(LINES)                  /* LINES_* */                                                                                  \
+	X(STRINGS)                /* STRINGS_* */                                                                                \
+	X(INSTRUCTION_BYTES)      /* smallest instruction */                                                                     \
 	X(LAST_INSTRUCTION_BYTES) /* what FRAME_LAST_INSTRUCTION counts in */
 
 enum layout_field {
 #define X(name) name,
 	LAYOUT_FIELDS(X)
 #undef X
-	LAYOUT_N_FIELDS
+		LAYOUT_N_FIELDS
 };
 
 /* frame.owner: who holds it (Include/internal/pycore_frame.h, 3.12 to 3.15). From the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* line_table.c - from an instruction to its line.
  *
  * up to 3.9  pairs of bytes: how far the bytecode and the line go on; both unsigned up

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* locals.c - the variables of a frame, and what they hold.
  *
  * Fast locals, then cells and free variables stand in the frame, and their names in its code: in one
@@ -12,14 +13,14 @@
 #include "unwind/cpython/repr.h"
 
 enum {
-	MAX_LOCALS = 64, /* of a frame that are shown */
-	MAX_VARIABLES = 1024, /* that are looked at */
-	MAX_NAMES = 4096, /* of a namespace that are looked at */
-	MAX_OBJECTS = 200, /* of a value that are looked at */
-	MAX_ALL_OBJECTS = 4000, /* of a frame */
+	MAX_LOCALS = 64,               /* of a frame that are shown */
+	MAX_VARIABLES = 1024,          /* that are looked at */
+	MAX_NAMES = 4096,              /* of a namespace that are looked at */
+	MAX_OBJECTS = 200,             /* of a value that are looked at */
+	MAX_ALL_OBJECTS = 4000,        /* of a frame */
 	KIND_HOLDS_CELL = 0x40 | 0x80, /* co_localspluskinds: CO_FAST_CELL, CO_FAST_FREE */
-	CODE_IS_OPTIMISED = 1, /* co_flags: a function's, which has no namespace */
-	VALUE_TAG = 3, /* low bits of a frame's values */
+	CODE_IS_OPTIMISED = 1,         /* co_flags: a function's, which has no namespace */
+	VALUE_TAG = 3,                 /* low bits of a frame's values */
 };
 
 struct reading {
@@ -137,7 +138,8 @@ static int read_all_variables(struct reading *reading)
 	for (uint64_t i = 0; i < MAX_VARIABLES && (r = object_item_next(runtime, &walk, &name)) > 0; i++) {
 		uint8_t kind;
 
-		r = page_cache_read(&runtime->window, kinds + reader_field(runtime, BYTES_DATA) + i, &kind, sizeof kind);
+		r = page_cache_read(&runtime->window, kinds + reader_field(runtime, BYTES_DATA) + i, &kind,
+				    sizeof kind);
 		if (r >= 0)
 			r = read_variable(reading, i, name, kind & KIND_HOLDS_CELL);
 		if (r != 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lock.c - the lock object that a thread waits for, and who holds it.
  *
  * Neither threading.Lock nor the futex(2) that a thread sleeps on points back to the object. The C function that waits has it at
@@ -62,7 +63,8 @@ int py_lock_find(struct py_runtime *runtime, const uint64_t *words, size_t n, ui
 
 	py_begin_sample(runtime);
 	for (size_t i = 0; i < n; i++) {
-		if (words[i] < 4096 || words[i] % sizeof(uint64_t) != 0 || read_lock(runtime, words[i], futex, &lock) < 0)
+		if (words[i] < 4096 || words[i] % sizeof(uint64_t) != 0 ||
+		    read_lock(runtime, words[i], futex, &lock) < 0)
 			continue;
 		if (has_lock && lock.object != ret->object)
 			return -ESRCH; /* which of them cannot be told */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* object.c - what kind of object it is, and where it keeps its attributes.
  *
  * A word is an object if what it points to as its type is a type, that is, an instance of one
@@ -49,8 +50,9 @@ static int check_is_type(struct py_runtime *runtime, uint64_t address)
 
 static int read_type(struct py_runtime *runtime, uint64_t address, struct object_type *ret)
 {
-	static const enum layout_field fields[] = { TYPE_NAME, TYPE_FLAGS, TYPE_BASE, TYPE_BASIC_SIZE, TYPE_ITEM_SIZE,
-						    TYPE_DICT_OFFSET, TYPE_WEAKREF_OFFSET };
+	static const enum layout_field fields[] = { TYPE_NAME,          TYPE_FLAGS,     TYPE_BASE,
+						    TYPE_BASIC_SIZE,    TYPE_ITEM_SIZE, TYPE_DICT_OFFSET,
+						    TYPE_WEAKREF_OFFSET };
 	uint64_t value[N_ELEMENTS(fields)];
 	int r;
 
@@ -170,7 +172,8 @@ int object_int(struct py_runtime *runtime, uint64_t object, int64_t *ret)
 	if (r >= 0 && n > N_ELEMENTS(digits))
 		return -ERANGE;
 	if (r >= 0 && n > 0)
-		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS), digits, n * sizeof *digits);
+		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS), digits,
+				    n * sizeof *digits);
 	if (r < 0)
 		return r;
 	value = (int64_t)((uint64_t)digits[1] << OBJECT_DIGIT_BITS | digits[0]);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* object.h - the target's objects, read. Private.
  *
  * Nothing is executed there, and nothing is believed: a list's end, a dict's size, an object's
@@ -69,9 +70,9 @@ int object_text(struct py_runtime *runtime, uint64_t object, const struct object
 enum { DICT_MAX_ENTRIES = 1 << 22 };
 
 struct dict_walk {
-	uint64_t entries;  /* the first */
-	uint64_t values;   /* where they lie apart; 0: with the keys */
-	uint64_t n, at;    /* DICT_MAX_ENTRIES at most */
+	uint64_t entries; /* the first */
+	uint64_t values;  /* where they lie apart; 0: with the keys */
+	uint64_t n, at;   /* DICT_MAX_ENTRIES at most */
 	uint32_t entry_bytes, key_offset;
 };
 
@@ -108,7 +109,7 @@ struct item_walk {
 	uint64_t items; /* the first slot */
 	uint64_t n, at; /* ITEMS_MAX at most */
 	uint32_t slot_bytes;
-	bool is_set;    /* slots are an entry of a hash table: with a hash, used or not */
+	bool is_set; /* slots are an entry of a hash table: with a hash, used or not */
 };
 
 int object_list_walk(struct py_runtime *runtime, uint64_t list, struct item_walk *ret);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* object_items.c - what containers hold: dicts, lists, tuples, sets.
  *
  * A dict is (Objects/dictobject.c, 2.7 to 3.15)
@@ -16,9 +17,9 @@
 
 enum {
 	WORD = sizeof(uint64_t),
-	ENTRY_BYTES = 3 * WORD, /* hash, key, value */
+	ENTRY_BYTES = 3 * WORD,       /* hash, key, value */
 	SHORT_ENTRY_BYTES = 2 * WORD, /* key, value */
-	KEYS_GENERAL = 0, /* of kinds: entries have a hash */
+	KEYS_GENERAL = 0,             /* of kinds: entries have a hash */
 	MAX_LOG2_INDEX_BYTES = 40,
 };
 
@@ -272,8 +273,8 @@ int object_item_next(struct py_runtime *runtime, struct item_walk *walk, uint64_
 		if (r < 0)
 			return r;
 		item = walk->is_set ? words[reader_field(runtime, SET_ENTRY_KEY) / WORD] : words[0];
-		if (item == 0 || (walk->is_set &&
-				  is_dummy(runtime, item, words[reader_field(runtime, SET_ENTRY_HASH) / WORD])))
+		if (item == 0 ||
+		    (walk->is_set && is_dummy(runtime, item, words[reader_field(runtime, SET_ENTRY_HASH) / WORD])))
 			continue;
 		*ret = item;
 		return 1;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* page_cache.c - the pages of the target that the current sample has touched.
  *
  * To read a page costs some microseconds, most of which the system call takes: each further page of the same call costs a
@@ -189,7 +190,8 @@ void page_cache_prepare(struct page_cache *window, const uint64_t *addresses, si
 	struct request wanted = { .n = 0 };
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t offset = addresses[i] % WINDOW_PAGE_BYTES, end = MIN(offset + n_bytes, (uint64_t)WINDOW_PAGE_BYTES);
+		uint64_t offset = addresses[i] % WINDOW_PAGE_BYTES,
+			 end = MIN(offset + n_bytes, (uint64_t)WINDOW_PAGE_BYTES);
 		struct page_cache_page *page = find(window, addresses[i] - offset);
 
 		if (page && has(page, offset, end - offset))
@@ -223,7 +225,8 @@ static int fill(struct page_cache *window, struct page_cache_page *page, uint64_
 	return r;
 }
 
-static int load(struct page_cache *window, uint64_t address, uint64_t offset, size_t n_bytes, struct page_cache_page **ret)
+static int load(struct page_cache *window, uint64_t address, uint64_t offset, size_t n_bytes,
+		struct page_cache_page **ret)
 {
 	struct page_cache_page *page = find(window, address);
 	int r = 0;

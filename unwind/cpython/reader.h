@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* reader.h - what the files of this folder share. Private. */
 #ifndef PROBING_READER_H
 #define PROBING_READER_H
@@ -27,9 +28,9 @@ struct page_cache {
 	uint8_t (*bytes)[WINDOW_PAGE_BYTES]; /* of each */
 	unsigned n;
 	bool is_touched;
-	uint16_t slots[WINDOW_N_SLOTS]; /* hash of the address -> index + 1 */
-	struct page_cache_habit *habits;   /* WINDOW_N_HABITS, by thread; NULL: none yet */
-	struct page_cache_habit *habit;    /* whose sample this is; NULL: not said */
+	uint16_t slots[WINDOW_N_SLOTS];  /* hash of the address -> index + 1 */
+	struct page_cache_habit *habits; /* WINDOW_N_HABITS, by thread; NULL: none yet */
+	struct page_cache_habit *habit;  /* whose sample this is; NULL: not said */
 };
 
 /* -ENOMEM. */
@@ -82,7 +83,7 @@ struct code_cache {
 	struct code_range {
 		uint64_t start, end;
 		struct py_code *code;
-	} *ranges;
+	} * ranges;
 	size_t n_ranges, ranges_allocated;
 	uint64_t type; /* what all code objects have as their type; 0: no symbol says it, and none was seen yet */
 	/* Addresses that no code object was found around; forgotten when codes are added. */
@@ -103,17 +104,17 @@ struct object_type {
 
 struct py_runtime {
 	struct remote *remote;
-	pid_t pid; /* as the process knows itself */
+	pid_t pid;            /* as the process knows itself */
 	struct task_ids *ids; /* what its threads are to themselves; NULL: what they are to us */
 	const struct module *module;
 	uint64_t text_start, text_end;
 	int64_t bias;
 	struct py_symbols symbols;
 	struct layout layout;
-	uint64_t interpreter; /* one of them; where they are found by a running thread only */
-	uint64_t frame_type;  /* what all frame objects have as their type; 0: none seen yet */
+	uint64_t interpreter;  /* one of them; where they are found by a running thread only */
+	uint64_t frame_type;   /* what all frame objects have as their type; 0: none seen yet */
 	unsigned unicode_kind; /* 2.7: bytes of a character of text; 0: not known yet */
-	int pthread_tid;      /* where libc's thread structure has its id; ABSENT: not known yet */
+	int pthread_tid;       /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[VERSION_BYTES];
 	struct page_cache window;
 	struct {
@@ -121,7 +122,7 @@ struct py_runtime {
 		struct object_type type;
 	} types[OBJECT_N_TYPES]; /* by hash of the address */
 	uint64_t n_samples;
-	uint64_t sample;             /* changes with each sample, and when memory is to be read anew */
+	uint64_t sample; /* changes with each sample, and when memory is to be read anew */
 	/* What one sample may cost at most, whatever memory says: frames to look at, and
 	 * bytes of line tables. */
 	unsigned frames_left;
@@ -210,8 +211,8 @@ struct frame_head {
 	uint64_t instruction;    /* pointer into the bytecode, or index of the last instruction */
 	uint64_t type;           /* where frames are objects */
 	uint32_t bytecode_index; /* free-threaded builds: which bytecode it runs */
-	bool is_entry; /* outermost of its evaluation */
-	bool is_shim;  /* 3.12 and later: belongs to the evaluation itself, is no Python frame */
+	bool is_entry;           /* outermost of its evaluation */
+	bool is_shim;            /* 3.12 and later: belongs to the evaluation itself, is no Python frame */
 };
 int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head *ret);
 

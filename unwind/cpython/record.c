@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record.c - frames that a BPF program read at a sample's instant, instead of memory.
  *
  * It is told where things are (py_describe) and says of each frame what it read, and of
@@ -21,8 +22,8 @@ static int32_t end_of(const int32_t *offsets, size_t n, int32_t n_bytes)
 }
 
 /* Each field is read as a word, whatever its size. */
-#define SPAN(...)                                                                                  \
-	end_of((const int32_t[]){ __VA_ARGS__ }, sizeof((const int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t), \
+#define SPAN(...)                                                                                                      \
+	end_of((const int32_t[]){ __VA_ARGS__ }, sizeof((const int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t),           \
 	       sizeof(uint64_t))
 
 static int describe_roots(struct py_runtime *runtime, struct python_layout *layout)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* repr.c - an object as text, by reading alone.
  *
  * What Python's own repr() would say of it where that can be told, in one short line: of
@@ -114,7 +115,8 @@ static const char *name_of(const struct object_type *type)
 static int put_text(struct repr *repr, uint64_t object, const struct object_type *type, const struct object_type *base,
 		    unsigned depth)
 {
-	bool is_bytes = type->flags & TYPE_BYTES, names_are_bytes = repr->runtime->layout.field[STRINGS] == STRINGS_BYTES;
+	bool is_bytes = type->flags & TYPE_BYTES,
+	     names_are_bytes = repr->runtime->layout.field[STRINGS] == STRINGS_BYTES;
 	uint32_t characters[MAX_CHARACTERS];
 	size_t n = depth > 0 ? MAX_INNER_CHARACTERS : MAX_CHARACTERS;
 	bool has_single = false, has_double = false;
@@ -224,8 +226,9 @@ static int put_none(struct repr *repr, uint64_t object, const struct object_type
 	(void)object;
 	(void)type;
 	(void)depth;
-	repr_put(repr, strcmp(base->name, "NoneType") == 0 ? "None" :
-		 strcmp(base->name, "ellipsis") == 0 ? "Ellipsis" : "NotImplemented");
+	repr_put(repr, strcmp(base->name, "NoneType") == 0   ? "None"
+		       : strcmp(base->name, "ellipsis") == 0 ? "Ellipsis"
+							     : "NotImplemented");
 	return 0;
 }
 
@@ -521,7 +524,8 @@ static int put_exception(struct repr *repr, uint64_t object, const struct object
 /* ---- Instances ---- */
 
 /* One attribute; the type stands before the first. */
-static void put_attribute(struct repr *repr, const char *type, unsigned *n, uint64_t name, uint64_t value, unsigned depth)
+static void put_attribute(struct repr *repr, const char *type, unsigned *n, uint64_t name, uint64_t value,
+			  unsigned depth)
 {
 	if (*n == 0)
 		repr_printf(repr, "%s(", type);
@@ -545,10 +549,10 @@ static bool is_slot(struct repr *repr, uint64_t descriptor, uint64_t *ret_offset
 	uint32_t kind;
 
 	return object_type_of(repr->runtime, descriptor, &type) >= 0 && strcmp(type.name, "member_descriptor") == 0 &&
-	       object_word(repr->runtime, descriptor + reader_field(repr->runtime, MEMBER_DEFINITION), &definition) >= 0 &&
+	       object_word(repr->runtime, descriptor + reader_field(repr->runtime, MEMBER_DEFINITION), &definition) >=
+		       0 &&
 	       page_cache_read(&repr->runtime->window, definition + DEFINITION_TYPE, &kind, sizeof kind) >= 0 &&
-	       kind == T_OBJECT_EX &&
-	       object_word(repr->runtime, definition + DEFINITION_OFFSET, ret_offset) >= 0;
+	       kind == T_OBJECT_EX && object_word(repr->runtime, definition + DEFINITION_OFFSET, ret_offset) >= 0;
 }
 
 /* Slots that a class statement gave a type: its namespace has a descriptor of each. */
@@ -561,8 +565,7 @@ static void put_slots_of(struct repr *repr, uint64_t object, const struct object
 	if (object_word(repr->runtime, type->address + reader_field(repr->runtime, TYPE_DICT), &dict) < 0 ||
 	    object_dict_walk(repr->runtime, dict, &walk) < 0)
 		return;
-	while (*n < max && repr->objects_left > 0 &&
-	       object_dict_next(repr->runtime, &walk, &name, &descriptor) > 0) {
+	while (*n < max && repr->objects_left > 0 && object_dict_next(repr->runtime, &walk, &name, &descriptor) > 0) {
 		repr->objects_left--;
 		if (is_slot(repr, descriptor, &offset) && offset < (uint64_t)type->basic_size &&
 		    object_word(repr->runtime, object + offset, &value) >= 0 && value != 0)
@@ -722,7 +725,7 @@ static const char *name_by_flags(const struct object_type *type)
 		uint32_t flag;
 		const char *name;
 	} names[] = {
-		{ TYPE_INT, "int" }, { TYPE_LONG, "int" }, { TYPE_LIST, "list" }, { TYPE_TUPLE, "tuple" },
+		{ TYPE_INT, "int" },     { TYPE_LONG, "int" },    { TYPE_LIST, "list" },       { TYPE_TUPLE, "tuple" },
 		{ TYPE_BYTES, "bytes" }, { TYPE_UNICODE, "str" }, { TYPE_DICTIONARY, "dict" }, { TYPE_TYPE, "type" },
 	};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* repr.h - what the files that write values share. Private. */
 #ifndef PROBING_REPR_H
 #define PROBING_REPR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* repr_array.c - arrays and tensors: their type, shape and device.
  *
  * NumPy's structures are its C interface and do not change (numpy/ndarraytypes.h,
@@ -32,9 +33,9 @@ static uint64_t fields_of(const struct py_runtime *runtime, uint64_t object)
 enum { ARRAY_N_DIMENSIONS = 8, ARRAY_DIMENSIONS = 16, ARRAY_TYPE = 40, TYPE_NUMBER = 12 };
 
 static const char *const numpy_types[] = {
-	"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "longlong", "ulonglong",
-	"float32", "float64", "longdouble", "complex64", "complex128", "clongdouble", "object", "bytes", "str", "void",
-	"datetime64", "timedelta64", "float16",
+	"bool",        "int8",     "uint8",     "int16",   "uint16",  "int32",      "uint32",      "int64",
+	"uint64",      "longlong", "ulonglong", "float32", "float64", "longdouble", "complex64",   "complex128",
+	"clongdouble", "object",   "bytes",     "str",     "void",    "datetime64", "timedelta64", "float16",
 };
 
 static int array_type(struct py_runtime *runtime, uint64_t array, const char **ret)
@@ -52,8 +53,8 @@ static int array_type(struct py_runtime *runtime, uint64_t array, const char **r
 	return 0;
 }
 
-int repr_put_ndarray(struct repr *repr, uint64_t object, const struct object_type *type,
-		     const struct object_type *base, unsigned depth)
+int repr_put_ndarray(struct repr *repr, uint64_t object, const struct object_type *type, const struct object_type *base,
+		     unsigned depth)
 {
 	struct py_runtime *runtime = repr->runtime;
 	int64_t shape[MAX_DIMENSIONS];
@@ -141,19 +142,30 @@ enum {
 };
 
 static const char *const torch_types[] = {
-	"uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
-	"complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4",
-	"bits4x2", "bits8", "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16",
-	"uint32", "uint64",
+	"uint8",           "int8",
+	"int16",           "int32",
+	"int64",           "float16",
+	"float32",         "float64",
+	"complex32",       "complex64",
+	"complex128",      "bool",
+	"qint8",           "quint8",
+	"qint32",          "bfloat16",
+	"quint4x2",        "quint2x4",
+	"bits1x8",         "bits2x4",
+	"bits4x2",         "bits8",
+	"bits16",          "float8_e5m2",
+	"float8_e4m3fn",   "float8_e5m2fnuz",
+	"float8_e4m3fnuz", "uint16",
+	"uint32",          "uint64",
 };
 static const char *const torch_devices[] = {
-	"cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan", "metal", "xpu",
-	"mps", "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone",
+	"cpu",   "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",  "fpga", "maia", "xla",           "vulkan",
+	"metal", "xpu",  "mps",    "meta",   "hpu",    "ve",    "lazy", "ipu",  "mtia", "privateuseone",
 };
 
 struct tensor {
 	const char *type;
-	unsigned device; /* index of torch_devices */
+	unsigned device;   /* index of torch_devices */
 	int device_number; /* -1: of which there is one */
 	unsigned n_dimensions;
 	int64_t shape[MAX_DIMENSIONS];
@@ -176,8 +188,7 @@ static int check_shape(const struct tensor *tensor, uint64_t n_elements)
 	uint64_t product = 1;
 
 	for (unsigned i = 0; i < tensor->n_dimensions; i++)
-		if (tensor->shape[i] < 0 ||
-		    __builtin_mul_overflow(product, (uint64_t)tensor->shape[i], &product))
+		if (tensor->shape[i] < 0 || __builtin_mul_overflow(product, (uint64_t)tensor->shape[i], &product))
 			return -EBADMSG;
 	return product == n_elements ? 0 : -EBADMSG;
 }
@@ -198,7 +209,7 @@ static int parse_tensor(struct py_runtime *runtime, uint64_t address, struct ten
 		memcpy(tensor->shape, words + IMPL_SHAPE, tensor->n_dimensions * sizeof *tensor->shape);
 	else
 		r = page_cache_read(&runtime->window, words[IMPL_SHAPE], tensor->shape,
-				tensor->n_dimensions * sizeof *tensor->shape);
+				    tensor->n_dimensions * sizeof *tensor->shape);
 	if (r >= 0)
 		r = check_shape(tensor, words[IMPL_N_ELEMENTS]);
 	if (r < 0)

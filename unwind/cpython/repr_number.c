@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* repr_number.c - numbers as Python writes them. */
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 enum {
 	DIGIT_BITS = OBJECT_DIGIT_BITS,
-	MAX_DIGITS = 24, /* larger ones are told by their size */
+	MAX_DIGITS = 24,    /* larger ones are told by their size */
 	CHUNK = 1000000000, /* nine decimal digits at a time */
 	MAX_CHUNKS = MAX_DIGITS * DIGIT_BITS / 29 + 1,
 	FIRST_EXPONENT = -4, /* of those written without one */
@@ -69,8 +70,8 @@ void repr_put_double(struct repr *repr, double value, bool with_point)
 	if (exponent >= FIRST_EXPONENT && exponent <= LAST_EXPONENT)
 		put_plain(repr, digits, exponent, with_point);
 	else
-		repr_printf(repr, "%c%s%se%c%02d", digits[0], digits[1] ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
-			    exponent < 0 ? -exponent : exponent);
+		repr_printf(repr, "%c%s%se%c%02d", digits[0], digits[1] ? "." : "", digits + 1,
+			    exponent < 0 ? '-' : '+', exponent < 0 ? -exponent : exponent);
 }
 
 /* Digits of 30 bits as decimal text. */
@@ -114,7 +115,7 @@ static int put_long(struct repr *repr, uint64_t object)
 	}
 	if (n > 0)
 		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS), digits,
-				(size_t)n * sizeof *digits);
+				    (size_t)n * sizeof *digits);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* runtime.c - which CPython this is, and making sure that it is one.
  *
  * Its version decides how its memory is read. From 3.13 the runtime says it beside
@@ -19,7 +20,7 @@ enum {
 	MAX_WORDS = 256,           /* of _Py_DebugOffsets */
 	MAX_DATA_BYTES = 64 << 20, /* that the text of a version is looked for in */
 	CHUNK_BYTES = 64 << 10,
-	TEXT_BYTES = 256,          /* longest sys.version */
+	TEXT_BYTES = 256, /* longest sys.version */
 };
 
 static void format_version(unsigned version, char *to)
@@ -97,8 +98,7 @@ static int search_version(struct remote *remote, const struct py_symbols *symbol
 	return -EAGAIN;
 }
 
-static int find_version(struct remote *remote, const struct py_symbols *symbols, unsigned *ret,
-			bool *ret_free_threaded)
+static int find_version(struct remote *remote, const struct py_symbols *symbols, unsigned *ret, bool *ret_free_threaded)
 {
 	uint64_t words[3];
 	int r;
@@ -158,7 +158,8 @@ static int interpreter_of_current(struct py_runtime *runtime, uint64_t *ret)
 		return r;
 	if (!raddr_is_null(thread)) {
 		r = remote_read_pointer(runtime->remote,
-					raddr_add(thread, (int64_t)reader_field(runtime, THREAD_INTERPRETER)), &interpreter);
+					raddr_add(thread, (int64_t)reader_field(runtime, THREAD_INTERPRETER)),
+					&interpreter);
 		if (r >= 0)
 			runtime->interpreter = interpreter.value;
 	}
@@ -193,12 +194,12 @@ static int prove(struct py_runtime *runtime)
 	r = reader_interpreters(runtime, &interpreter);
 	if (r < 0)
 		return r;
-	r = remote_read_pointer(runtime->remote,
-				RADDR(interpreter + reader_field(runtime, INTERPRETER_THREADS)), &thread);
+	r = remote_read_pointer(runtime->remote, RADDR(interpreter + reader_field(runtime, INTERPRETER_THREADS)),
+				&thread);
 	if (r < 0 || raddr_is_null(thread))
 		return -EAGAIN;
-	r = remote_read_pointer(runtime->remote,
-				raddr_add(thread, (int64_t)reader_field(runtime, THREAD_INTERPRETER)), &back);
+	r = remote_read_pointer(runtime->remote, raddr_add(thread, (int64_t)reader_field(runtime, THREAD_INTERPRETER)),
+				&back);
 	if (r < 0)
 		return -EAGAIN;
 	return back.value == interpreter ? 0 : -EOPNOTSUPP;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* state.c - who holds the GIL, who waits for it, and whether garbage is being collected.
  *
  * up to 3.11  the runtime has the thread that holds the GIL, or 0.
@@ -31,14 +32,15 @@ static enum py_answer holds_gil_of(struct py_runtime *runtime, uint64_t interpre
 	uint64_t own = reader_field(runtime, INTERPRETER_OWN_GIL), gil, holder;
 	uint32_t locked, enabled = 1;
 
-	if (page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), &gil, sizeof gil) < 0)
+	if (page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), &gil, sizeof gil) <
+	    0)
 		return PY_UNKNOWN;
 	if (gil == 0)
 		return PY_NO;
 	if (page_cache_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_LOCKED) - own, &locked,
-			sizeof locked) < 0 ||
+			    sizeof locked) < 0 ||
 	    page_cache_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_HOLDER) - own, &holder,
-			sizeof holder) < 0)
+			    sizeof holder) < 0)
 		return PY_UNKNOWN;
 	if (reader_has(runtime, GIL_ENABLED) &&
 	    page_cache_read(&runtime->window, gil + reader_field(runtime, GIL_ENABLED), &enabled, sizeof enabled) < 0)
@@ -80,7 +82,7 @@ static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, 
 
 	if (r >= 0 && reader_has(runtime, INTERPRETER_ID))
 		r = page_cache_read(&runtime->window, slot->interpreter + reader_field(runtime, INTERPRETER_ID), &id,
-				sizeof id);
+				    sizeof id);
 	*ret = (struct py_state){
 		.ident = ident,
 		.interpreter = id,
@@ -149,7 +151,8 @@ static int gil_of(struct py_runtime *runtime, uint64_t interpreter, uint64_t *re
 		*ret = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GIL);
 		return 0;
 	}
-	return page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), ret, sizeof *ret);
+	return page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), ret,
+			       sizeof *ret);
 }
 
 static enum py_answer waits_for_any(struct py_runtime *runtime, const struct thread_slot *slots, int n, uint64_t futex)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* string.c - a Python str of the target as UTF-8 of ours.
  *
  * Compact strings only (names and file names always are): the state word
@@ -160,7 +161,8 @@ bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *t
 	struct object_type type;
 	struct text string;
 
-	if (n > sizeof there || read_header(runtime, object, &string) < 0 || string.n_characters != n || string.kind != 1)
+	if (n > sizeof there || read_header(runtime, object, &string) < 0 || string.n_characters != n ||
+	    string.kind != 1)
 		return false;
 	if (n > 0 && page_cache_read(&runtime->window, string.data, there, n) < 0)
 		return false;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* thread.c - from an operating system's thread id to the interpreter's state of it.
  *
  * Up to 3.10 a thread state has no such id but pthread_self(), the address of libc's
@@ -81,7 +82,8 @@ static int read_state(struct py_runtime *runtime, bool is_remembered, uint64_t a
 	if (reader_has(runtime, THREAD_NATIVE_ID))
 		ret->tid = (pid_t)word_at(bytes, reader_field(runtime, THREAD_NATIVE_ID));
 	else
-		ret->tid = tid_of_pthread(runtime, is_remembered, word_at(bytes, reader_field(runtime, THREAD_PTHREAD)));
+		ret->tid = tid_of_pthread(runtime, is_remembered,
+					  word_at(bytes, reader_field(runtime, THREAD_PTHREAD)));
 	return 0;
 }
 
@@ -89,8 +91,7 @@ static int remember(struct py_runtime *runtime, pid_t tid, uint64_t state, uint6
 {
 	int r;
 
-	r = grow(&runtime->threads, runtime->n_threads, &runtime->threads_allocated,
-		 sizeof *runtime->threads);
+	r = grow(&runtime->threads, runtime->n_threads, &runtime->threads_allocated, sizeof *runtime->threads);
 	if (r < 0)
 		return r;
 	runtime->threads[runtime->n_threads++] = (struct thread_slot){ tid, state, interpreter };
@@ -104,8 +105,8 @@ static int list_threads(struct py_runtime *runtime, uint64_t interpreter, unsign
 	struct raddr state;
 	int r;
 
-	r = remote_read_pointer(runtime->remote,
-				RADDR(interpreter + reader_field(runtime, INTERPRETER_THREADS)), &state);
+	r = remote_read_pointer(runtime->remote, RADDR(interpreter + reader_field(runtime, INTERPRETER_THREADS)),
+				&state);
 	while (r >= 0 && !raddr_is_null(state)) {
 		struct thread_state thread;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* thread_names.c - what Python calls its threads.
  *
  * threading._active maps what threading.get_ident() is of a thread to its Thread object, and that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* walk.c - anchors and the frames between them.
  *
  * up to 3.10:    thread -> innermost frame object -> f_back ...; each is an
@@ -154,8 +155,7 @@ int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head
 	return is_foreign(runtime, bytes, ret) ? -EBADMSG : 0;
 }
 
-int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_t address,
-		    struct py_anchor *ret)
+int py_anchor_parse(const struct py_runtime *runtime, const void *bytes, uint64_t address, struct py_anchor *ret)
 {
 	struct py_anchor anchor = { .address = address };
 	struct frame_head shim;
@@ -180,7 +180,9 @@ static int read_cframe(struct py_runtime *runtime, uint64_t address, struct py_a
 	int r;
 
 	if (entry) {
-		*ret = (struct py_anchor){ .address = address, .top = entry->instruction, .outer_anchor = entry->previous };
+		*ret = (struct py_anchor){ .address = address,
+					   .top = entry->instruction,
+					   .outer_anchor = entry->previous };
 		return 0;
 	}
 	r = page_cache_read(&runtime->window, address, bytes, py_anchor_bytes(runtime));
@@ -232,7 +234,9 @@ static int live_frames(struct py_runtime *runtime, uint64_t state, struct py_anc
 		if (r < 0)
 			return r;
 		if (each || frame.is_shim) {
-			anchors[n++] = (struct py_anchor){ .address = address, .top = top, .outer_top = frame.previous };
+			anchors[n++] = (struct py_anchor){ .address = address,
+							   .top = top,
+							   .outer_top = frame.previous };
 			top = frame.previous;
 		}
 		address = frame.previous;
@@ -285,8 +289,7 @@ bool py_is_outermost(struct py_runtime *runtime, const struct py_anchor *anchor)
 
 	if (runtime->layout.field[ANCHOR] != ANCHOR_SHIM)
 		return false;
-	return anchor->outer_top == 0 ||
-	       (reader_frame(runtime, anchor->outer_top, &frame) == 0 && frame.is_shim);
+	return anchor->outer_top == 0 || (reader_frame(runtime, anchor->outer_top, &frame) == 0 && frame.is_shim);
 }
 
 static int append(struct py_runtime *runtime, struct py_frames *frames, size_t n_new, uint64_t address,
@@ -296,8 +299,7 @@ static int append(struct py_runtime *runtime, struct py_frames *frames, size_t n
 
 	r = grow(&frames->frames, frames->n, &frames->allocated, sizeof *frames->frames);
 	if (r >= 0)
-		r = grow(&runtime->walk_codes, n_new, &runtime->walk_codes_allocated,
-			 sizeof *runtime->walk_codes);
+		r = grow(&runtime->walk_codes, n_new, &runtime->walk_codes_allocated, sizeof *runtime->walk_codes);
 	if (r >= 0)
 		r = grow(&runtime->walk_results, n_new, &runtime->walk_results_allocated,
 			 sizeof *runtime->walk_results);
@@ -323,8 +325,8 @@ static int locate(struct py_runtime *runtime, uint64_t code, struct py_frame *fr
 	uint64_t start = frame->code->bytecode;
 
 	if (reader_has(runtime, FRAME_LAST_INSTRUCTION)) { /* -1 before the first, as 32 bits */
-		frame->instruction = instruction_offset(frame->code, frame->kept *
-							reader_field(runtime, LAST_INSTRUCTION_BYTES));
+		frame->instruction = instruction_offset(frame->code,
+							frame->kept * reader_field(runtime, LAST_INSTRUCTION_BYTES));
 		frame->pointer = start + (uint64_t)MAX(frame->instruction, 0);
 		return 0;
 	}
@@ -421,8 +423,7 @@ static void learn_frame_type(struct py_runtime *runtime, uint64_t frame)
 		runtime->frame_type = head.type;
 }
 
-int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end,
-	    uint64_t *ret_outer)
+int py_walk(struct py_runtime *runtime, uint64_t top, struct py_frames *frames, uint64_t *ret_end, uint64_t *ret_outer)
 {
 	size_t before = frames->n;
 	uint64_t end, outer;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cfi.c - rows of a module, compiled one PC at a time.
  *
  * Programs of .eh_frame are run by program.c; what it leaves, and .debug_frame,
@@ -18,11 +19,11 @@
 #include "unwind/native/program.h"
 
 struct cfi_module {
-	struct id_map pcs; /* own address + 1 -> row */
+	struct id_map pcs;   /* own address + 1 -> row */
 	Dwarf_CFI *eh_frame; /* only opened where our own reading of the programs has no answer */
 	bool eh_frame_tried;
-	Dwarf *dwarf;             /* only opened where .eh_frame has no answer */
-	Dwarf_CFI *debug_frame;   /* borrowed from dwarf */
+	Dwarf *dwarf;           /* only opened where .eh_frame has no answer */
+	Dwarf_CFI *debug_frame; /* borrowed from dwarf */
 	bool debug_frame_tried;
 };
 
@@ -106,8 +107,7 @@ static int pool_add_slow(struct row_pool *pool, struct cfi_row *row, struct cfi_
 }
 
 /* What was compiled (kept: with expressions), into the pool. */
-static int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, bool kept,
-		    uint32_t *ret)
+static int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, bool kept, uint32_t *ret)
 {
 	int r;
 

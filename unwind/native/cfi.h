@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* cfi.h - compiled rows: the pool of distinct rows, and a module's PCs. Private. */
 #ifndef PROBING_CFI_H
 #define PROBING_CFI_H

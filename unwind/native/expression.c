@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expression.c - a small reader and evaluator of the DWARF operations that occur in CFI.
  *
  * The operations come from a file that nobody vouches for: the stack of
@@ -26,8 +27,7 @@ static int push(struct machine_state *state, uint64_t value)
 	return 0;
 }
 
-static int push_register(struct machine_state *state, const struct cfi_context *context, uint64_t reg,
-			 uint64_t offset)
+static int push_register(struct machine_state *state, const struct cfi_context *context, uint64_t reg, uint64_t offset)
 {
 	uint64_t value;
 	int r;
@@ -44,21 +44,51 @@ static int push_register(struct machine_state *state, const struct cfi_context *
 static int binary(unsigned atom, uint64_t a, uint64_t b, uint64_t *ret)
 {
 	switch (atom) {
-	case DW_OP_plus: *ret = a + b; return 0;
-	case DW_OP_minus: *ret = a - b; return 0;
-	case DW_OP_mul: *ret = a * b; return 0;
-	case DW_OP_and: *ret = a & b; return 0;
-	case DW_OP_or: *ret = a | b; return 0;
-	case DW_OP_xor: *ret = a ^ b; return 0;
-	case DW_OP_shl: *ret = b < 64 ? a << b : 0; return 0;
-	case DW_OP_shr: *ret = b < 64 ? a >> b : 0; return 0;
-	case DW_OP_shra: *ret = (uint64_t)((int64_t)a >> (b < 64 ? b : 63)); return 0;
-	case DW_OP_eq: *ret = a == b; return 0;
-	case DW_OP_ne: *ret = a != b; return 0;
-	case DW_OP_lt: *ret = (int64_t)a < (int64_t)b; return 0;
-	case DW_OP_le: *ret = (int64_t)a <= (int64_t)b; return 0;
-	case DW_OP_gt: *ret = (int64_t)a > (int64_t)b; return 0;
-	case DW_OP_ge: *ret = (int64_t)a >= (int64_t)b; return 0;
+	case DW_OP_plus:
+		*ret = a + b;
+		return 0;
+	case DW_OP_minus:
+		*ret = a - b;
+		return 0;
+	case DW_OP_mul:
+		*ret = a * b;
+		return 0;
+	case DW_OP_and:
+		*ret = a & b;
+		return 0;
+	case DW_OP_or:
+		*ret = a | b;
+		return 0;
+	case DW_OP_xor:
+		*ret = a ^ b;
+		return 0;
+	case DW_OP_shl:
+		*ret = b < 64 ? a << b : 0;
+		return 0;
+	case DW_OP_shr:
+		*ret = b < 64 ? a >> b : 0;
+		return 0;
+	case DW_OP_shra:
+		*ret = (uint64_t)((int64_t)a >> (b < 64 ? b : 63));
+		return 0;
+	case DW_OP_eq:
+		*ret = a == b;
+		return 0;
+	case DW_OP_ne:
+		*ret = a != b;
+		return 0;
+	case DW_OP_lt:
+		*ret = (int64_t)a < (int64_t)b;
+		return 0;
+	case DW_OP_le:
+		*ret = (int64_t)a <= (int64_t)b;
+		return 0;
+	case DW_OP_gt:
+		*ret = (int64_t)a > (int64_t)b;
+		return 0;
+	case DW_OP_ge:
+		*ret = (int64_t)a >= (int64_t)b;
+		return 0;
 	}
 	return -EBADMSG;
 }
@@ -69,12 +99,22 @@ static int unary(struct machine_state *state, const struct cfi_context *context,
 	uint64_t *top = &state->values[state->n - 1];
 
 	switch (op->atom) {
-	case DW_OP_deref: return context->load(context->data, *top, top);
-	case DW_OP_plus_uconst: *top += op->number; return 0;
-	case DW_OP_neg: *top = -*top; return 0;
-	case DW_OP_not: *top = ~*top; return 0;
-	case DW_OP_dup: return push(state, *top);
-	case DW_OP_drop: state->n--; return 0;
+	case DW_OP_deref:
+		return context->load(context->data, *top, top);
+	case DW_OP_plus_uconst:
+		*top += op->number;
+		return 0;
+	case DW_OP_neg:
+		*top = -*top;
+		return 0;
+	case DW_OP_not:
+		*top = ~*top;
+		return 0;
+	case DW_OP_dup:
+		return push(state, *top);
+	case DW_OP_drop:
+		state->n--;
+		return 0;
 	}
 	if (state->n < 2)
 		return -EBADMSG;
@@ -98,8 +138,10 @@ static int step(struct machine_state *state, const struct cfi_context *context, 
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
 		return push(state, op->atom - DW_OP_lit0);
 	switch (op->atom) {
-	case DW_OP_bregx: return push_register(state, context, op->number, op->number2);
-	case DW_OP_regx: return push_register(state, context, op->number, 0);
+	case DW_OP_bregx:
+		return push_register(state, context, op->number, op->number2);
+	case DW_OP_regx:
+		return push_register(state, context, op->number, 0);
 	case DW_OP_const1u:
 	case DW_OP_const1s:
 	case DW_OP_const2u:
@@ -109,18 +151,20 @@ static int step(struct machine_state *state, const struct cfi_context *context, 
 	case DW_OP_const8u:
 	case DW_OP_const8s:
 	case DW_OP_constu:
-	case DW_OP_consts: return push(state, op->number); /* libdw has extended the sign */
-	case DW_OP_call_frame_cfa: return push(state, context->cfa);
+	case DW_OP_consts:
+		return push(state, op->number); /* libdw has extended the sign */
+	case DW_OP_call_frame_cfa:
+		return push(state, context->cfa);
 	case DW_OP_nop:
-	case DW_OP_stack_value: return 0;
+	case DW_OP_stack_value:
+		return 0;
 	}
 	if (state->n == 0)
 		return -EBADMSG;
 	return unary(state, context, op);
 }
 
-int expression_evaluate(const struct cfi_expression *expression, const struct cfi_context *context,
-			uint64_t *ret)
+int expression_evaluate(const struct cfi_expression *expression, const struct cfi_context *context, uint64_t *ret)
 {
 	struct machine_state state = { .n = 0 };
 
@@ -153,24 +197,61 @@ static int decode_one(struct cursor *cursor, Dwarf_Op *op)
 		op->number = cursor_leb128(cursor);
 		op->number2 = (uint64_t)cursor_signed_leb128(cursor);
 		return 0;
-	case DW_OP_const1u: op->number = cursor_fixed(cursor, 1); return 0;
-	case DW_OP_const1s: op->number = (uint64_t)cursor_signed(cursor, 1); return 0;
-	case DW_OP_const2u: op->number = cursor_fixed(cursor, 2); return 0;
-	case DW_OP_const2s: op->number = (uint64_t)cursor_signed(cursor, 2); return 0;
-	case DW_OP_const4u: op->number = cursor_fixed(cursor, 4); return 0;
-	case DW_OP_const4s: op->number = (uint64_t)cursor_signed(cursor, 4); return 0;
+	case DW_OP_const1u:
+		op->number = cursor_fixed(cursor, 1);
+		return 0;
+	case DW_OP_const1s:
+		op->number = (uint64_t)cursor_signed(cursor, 1);
+		return 0;
+	case DW_OP_const2u:
+		op->number = cursor_fixed(cursor, 2);
+		return 0;
+	case DW_OP_const2s:
+		op->number = (uint64_t)cursor_signed(cursor, 2);
+		return 0;
+	case DW_OP_const4u:
+		op->number = cursor_fixed(cursor, 4);
+		return 0;
+	case DW_OP_const4s:
+		op->number = (uint64_t)cursor_signed(cursor, 4);
+		return 0;
 	case DW_OP_const8u:
-	case DW_OP_const8s: op->number = cursor_fixed(cursor, 8); return 0;
+	case DW_OP_const8s:
+		op->number = cursor_fixed(cursor, 8);
+		return 0;
 	case DW_OP_regx:
 	case DW_OP_constu:
-	case DW_OP_plus_uconst: op->number = cursor_leb128(cursor); return 0;
-	case DW_OP_consts: op->number = (uint64_t)cursor_signed_leb128(cursor); return 0;
-	case DW_OP_call_frame_cfa: case DW_OP_nop: case DW_OP_stack_value:
-	case DW_OP_deref: case DW_OP_neg: case DW_OP_not: case DW_OP_dup: case DW_OP_drop:
-	case DW_OP_swap: case DW_OP_over: case DW_OP_plus: case DW_OP_minus: case DW_OP_mul:
-	case DW_OP_and: case DW_OP_or: case DW_OP_xor: case DW_OP_shl: case DW_OP_shr:
-	case DW_OP_shra: case DW_OP_eq: case DW_OP_ne: case DW_OP_lt: case DW_OP_le:
-	case DW_OP_gt: case DW_OP_ge:
+	case DW_OP_plus_uconst:
+		op->number = cursor_leb128(cursor);
+		return 0;
+	case DW_OP_consts:
+		op->number = (uint64_t)cursor_signed_leb128(cursor);
+		return 0;
+	case DW_OP_call_frame_cfa:
+	case DW_OP_nop:
+	case DW_OP_stack_value:
+	case DW_OP_deref:
+	case DW_OP_neg:
+	case DW_OP_not:
+	case DW_OP_dup:
+	case DW_OP_drop:
+	case DW_OP_swap:
+	case DW_OP_over:
+	case DW_OP_plus:
+	case DW_OP_minus:
+	case DW_OP_mul:
+	case DW_OP_and:
+	case DW_OP_or:
+	case DW_OP_xor:
+	case DW_OP_shl:
+	case DW_OP_shr:
+	case DW_OP_shra:
+	case DW_OP_eq:
+	case DW_OP_ne:
+	case DW_OP_lt:
+	case DW_OP_le:
+	case DW_OP_gt:
+	case DW_OP_ge:
 		return 0;
 	}
 	return -EBADMSG;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* memory.c - stack bytes that the capture left out; see memory.h for the rules. */
 #include "unwind/native/memory.h"
 

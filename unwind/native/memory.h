@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* memory.h - the memory a stack is unwound over. Private to this folder.
  *
  * Three grounds, tried in this order: the bytes captured with the sample; the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* native.h - native stacks out of captured registers and stack bytes, by CFI.
  *
  * Rows of call frame information are compiled through libdw when a PC is met
@@ -26,10 +27,10 @@ struct native_frame {
 	uint64_t fp;  /* frame pointer register, whatever the code there uses it for */
 	uint32_t row; /* compiled row, the unwinder's own business */
 	bool is_return_address : 1;
-	bool is_signal : 1; /* a signal trampoline: what it returns to was interrupted, not calling */
+	bool is_signal : 1;     /* a signal trampoline: what it returns to was interrupted, not calling */
 	bool is_trampoline : 1; /* one without CFI: the kernel's signal frame begins at sp */
-	bool fp_is_lost : 1; /* fp is not what it was there: nobody saved it */
-	bool without_cfi : 1; /* its caller was found by the frame pointer, or by search */
+	bool fp_is_lost : 1;    /* fp is not what it was there: nobody saved it */
+	bool without_cfi : 1;   /* its caller was found by the frame pointer, or by search */
 };
 
 /* The address to look a frame up by: inside the call instruction for callers. */
@@ -64,8 +65,8 @@ struct native_stack {
 	const struct sample *sample;
 	struct remote *remote;
 	const struct native_unwinder *unwinder;
-	struct stack_rest rest; /* after the captured bytes */
-	bool rest_refused;      /* the seam did not match, or nothing could be read */
+	struct stack_rest rest;                    /* after the captured bytes */
+	bool rest_refused;                         /* the seam did not match, or nothing could be read */
 	struct stack_rest kept[NATIVE_KEPT_RESTS]; /* of samples before, for those that are come to too late */
 	unsigned next_kept;
 };
@@ -76,8 +77,7 @@ void native_unwinder_free(struct native_unwinder *unwinder);
 void native_unwinder_freep(struct native_unwinder **unwinder);
 
 /* Per-process cache. @space: borrowed, outlives the result. */
-int native_process_new(struct native_unwinder *unwinder, struct address_space *space,
-		       struct native_process **ret);
+int native_process_new(struct native_unwinder *unwinder, struct address_space *space, struct native_process **ret);
 void native_process_free(struct native_process *process);
 void native_process_freep(struct native_process **process);
 

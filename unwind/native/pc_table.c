@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pc_table.c - see pc_table.h. */
 #include "unwind/native/pc_table.h"
 
@@ -39,7 +40,9 @@ static int enlarge(struct pc_table *table)
 int pc_table_add(struct pc_table *table, uint64_t pc, uint32_t row, uint32_t plain)
 {
 	const struct pc_slot slot = {
-		.pc = pc, .row = row, .plain = plain,
+		.pc = pc,
+		.row = row,
+		.plain = plain,
 		.bytes = plain & PLAIN_BASE_IS_FP ? 0 : plain_cfa_offset(plain),
 	};
 

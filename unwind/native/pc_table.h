@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pc_table.h - which row holds at which PC of one process. Private to this folder.
  *
  * An open-addressing table of 32-byte slots, at most half full, never with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* prefetch.c - see prefetch.h. */
 #include "unwind/native/prefetch.h"
 
@@ -58,9 +59,11 @@ void prefetch_done(struct prefetch *prefetch, const struct native_stack *stack)
 
 	prefetch_ask(prefetch, prefetch->end - prefetch->next);
 	*start_of(prefetch, tid) = (struct stack_start){
-		.tid = tid, .address = is_whole ? stack->frames[stack->n_frames - 1].cfa : 0,
+		.tid = tid,
+		.address = is_whole ? stack->frames[stack->n_frames - 1].cfa : 0,
 	};
-	prefetch_note(prefetch, prefetch->trial.began_ns ? monotonic_ns() - prefetch->trial.began_ns : 0, stack->n_frames);
+	prefetch_note(prefetch, prefetch->trial.began_ns ? monotonic_ns() - prefetch->trial.began_ns : 0,
+		      stack->n_frames);
 }
 
 /* One stretch each way is over: which one took less time a frame? */

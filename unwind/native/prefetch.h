@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* prefetch.h - captured bytes, asked for before they are needed. Private to this folder.
  *
  * They are cold, and a walk that has to wait for each word that is not there takes many times what it
@@ -47,7 +48,7 @@ struct prefetch {
 		unsigned n_samples; /* since the last one began */
 		int score;          /* pairs of stretches that guessing has won, less those that it has lost */
 		uint64_t ns[PREFETCH_N_WAYS], n_frames[PREFETCH_N_WAYS]; /* of this pair */
-		uint64_t began_ns;  /* the walk under way; 0: its time does not matter */
+		uint64_t began_ns; /* the walk under way; 0: its time does not matter */
 	} trial;
 };
 
@@ -83,8 +84,8 @@ struct prefetch_guess {
 };
 
 /* So many frames more. */
-static inline void prefetch_guess_on(struct prefetch_guess *prefetch_guess, const struct pc_table *pcs, const struct sample *sample,
-			    unsigned n_frames)
+static inline void prefetch_guess_on(struct prefetch_guess *prefetch_guess, const struct pc_table *pcs,
+				     const struct sample *sample, unsigned n_frames)
 {
 	for (unsigned i = 0; i < n_frames; i++) {
 		uint64_t end = prefetch_guess->start + prefetch_guess->slot->bytes;
@@ -101,8 +102,8 @@ static inline void prefetch_guess_on(struct prefetch_guess *prefetch_guess, cons
 }
 
 /* The walk has gone on by a frame: two more, until the lead is as large as it shall be. */
-static inline void prefetch_guess_advance(struct prefetch_guess *prefetch_guess, const struct pc_table *pcs, const struct sample *sample,
-				const struct pc_slot *next, uint64_t next_start)
+static inline void prefetch_guess_advance(struct prefetch_guess *prefetch_guess, const struct pc_table *pcs,
+					  const struct sample *sample, const struct pc_slot *next, uint64_t next_start)
 {
 	if (prefetch_guess->lead == 0)
 		*prefetch_guess = (struct prefetch_guess){ .slot = next, .start = next_start };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* program.c - call frame instructions, executed up to one address.
  *
  * A program is a list of instructions that change rules (where the CFA is,
@@ -48,7 +49,7 @@ struct rules {
 struct execution {
 	struct cursor bytes; /* of the program */
 	const struct elf_cfi *cfi;
-	uint64_t address; /* the one wanted */
+	uint64_t address;  /* the one wanted */
 	uint64_t location; /* up to where the rules hold so far */
 	struct rules rules, initial, remembered[MAX_REMEMBERED];
 	unsigned n_remembered;
@@ -296,8 +297,7 @@ static int cfa_to_row(const struct rules *rules, struct cfi_row *row, struct cfi
 		r = decode(&rules->cfa, false, ops, &n_ops);
 		return r < 0 ? r : row_set_cfa(row, slow, ops, n_ops);
 	}
-	if (rules->cfa_register >= MACHINE_N_REGS || rules->cfa_offset < INT32_MIN ||
-	    rules->cfa_offset > INT32_MAX)
+	if (rules->cfa_register >= MACHINE_N_REGS || rules->cfa_offset < INT32_MIN || rules->cfa_offset > INT32_MAX)
 		return -EOPNOTSUPP;
 	row->cfa_kind = CFA_REGISTER;
 	row->cfa_register = (uint8_t)rules->cfa_register;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* program.h - rows straight from the programs in .eh_frame. Private to this folder. */
 #ifndef PROBING_PROGRAM_H
 #define PROBING_PROGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record.c - callers by frame records, where there is no CFI.
  *
  * A frame record is the pair that the frame pointer points at: the caller's
@@ -40,8 +41,8 @@ static int sp_of_caller(struct walk *walk, uint64_t pc, uint64_t fp, uint64_t ab
 		return r;
 	row = &walk->process->unwinder->pool.rows[id];
 	saved_fp = row->saved[row_saved_index(MACHINE_REG_FP)];
-	if (id == ROW_NONE || !row->is_plain || row->cfa_register != MACHINE_REG_SP ||
-	    saved_fp < SAVED_FIRST_OFFSET || row->saved[0] != saved_fp + (int)sizeof fp)
+	if (id == ROW_NONE || !row->is_plain || row->cfa_register != MACHINE_REG_SP || saved_fp < SAVED_FIRST_OFFSET ||
+	    row->saved[0] != saved_fp + (int)sizeof fp)
 		return -ENODATA;
 	sp = fp - (uint64_t)(int64_t)saved_fp - (uint64_t)(int64_t)row->cfa_offset;
 	if (sp < above || fp < above)
@@ -107,8 +108,7 @@ static bool load_record(struct walk *walk, uint64_t *ret_pc, uint64_t *ret_fp)
 {
 	struct native_stack *stack = walk->stack;
 
-	if (walk->fp < walk->sp || walk->fp % sizeof *ret_fp != 0 ||
-	    memory_load(stack, walk->fp, ret_fp) < 0 ||
+	if (walk->fp < walk->sp || walk->fp % sizeof *ret_fp != 0 || memory_load(stack, walk->fp, ret_fp) < 0 ||
 	    memory_load(stack, walk->fp + sizeof *ret_fp, ret_pc) < 0)
 		return false;
 	*ret_pc = machine_return_address(*ret_pc);

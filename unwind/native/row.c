@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* row.c - from libdw's description of a frame to a compiled row.
  *
  * libdw gives a register's rule as a location expression. The forms that
@@ -72,8 +73,7 @@ int row_set_cfa(struct cfi_row *row, struct cfi_slow *slow, const Dwarf_Op *ops,
 		row->cfa_kind = CFA_NONE;
 		return 0;
 	}
-	if (is_base_register(&ops[0], &reg, &offset) &&
-	    (n_ops == 1 || (n_ops == 2 && ops[1].atom == DW_OP_deref))) {
+	if (is_base_register(&ops[0], &reg, &offset) && (n_ops == 1 || (n_ops == 2 && ops[1].atom == DW_OP_deref))) {
 		row->cfa_kind = n_ops == 1 ? CFA_REGISTER : CFA_DEREF;
 		row->cfa_register = (uint8_t)reg;
 		row->cfa_offset = (int32_t)offset;
@@ -118,8 +118,7 @@ static bool may_be_undefined(unsigned reg)
 	return reg == MACHINE_REG_RETURN || reg == MACHINE_REG_FP;
 }
 
-int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, const Dwarf_Op *ops,
-		  size_t n_ops)
+int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, const Dwarf_Op *ops, size_t n_ops)
 {
 	int64_t offset;
 	int r;
@@ -164,8 +163,7 @@ static bool row_is_plain(const struct cfi_row *row)
 
 	return row->cfa_kind == CFA_REGISTER &&
 	       (row->cfa_register == MACHINE_REG_SP || row->cfa_register == MACHINE_REG_FP) &&
-	       row->saved[0] >= SAVED_FIRST_OFFSET &&
-	       (fp >= SAVED_FIRST_OFFSET || fp == SAVED_SAME) && !row->is_signal;
+	       row->saved[0] >= SAVED_FIRST_OFFSET && (fp >= SAVED_FIRST_OFFSET || fp == SAVED_SAME) && !row->is_signal;
 }
 
 void row_classify(struct cfi_row *row)

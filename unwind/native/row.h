@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* row.h - one compiled row of call frame information. Private to this folder.
  *
  * A row says how to find the caller's registers from the callee's at one PC.
@@ -24,9 +25,9 @@ enum cfa_kind {
 
 /* Where a register of the caller is: an offset from the CFA, or one of these. */
 enum {
-	SAVED_SAME = INT16_MIN,       /* not touched: as in the callee */
-	SAVED_UNDEFINED,              /* lost */
-	SAVED_EXPRESSION,             /* slow->registers */
+	SAVED_SAME = INT16_MIN, /* not touched: as in the callee */
+	SAVED_UNDEFINED,        /* lost */
+	SAVED_EXPRESSION,       /* slow->registers */
 	SAVED_FIRST_OFFSET,
 };
 
@@ -39,12 +40,12 @@ struct cfi_row {
 	uint8_t cfa_kind;
 	uint8_t cfa_register;
 	bool is_signal;
-	bool is_outermost;  /* the return address is undefined: nothing called this */
+	bool is_outermost; /* the return address is undefined: nothing called this */
 	int32_t cfa_offset;
 	int16_t saved[ROW_N_SAVED]; /* [0] the return address, then machine_callee_saved */
-	uint32_t slow;      /* index of the expressions; 0: none */
-	bool is_guess;      /* found by search, to be checked at each use; see search.c */
-	bool is_plain;      /* offsets from SP or FP alone, nothing special: the short way */
+	uint32_t slow;              /* index of the expressions; 0: none */
+	bool is_guess;              /* found by search, to be checked at each use; see search.c */
+	bool is_plain;              /* offsets from SP or FP alone, nothing special: the short way */
 	uint8_t unused[2];
 };
 
@@ -87,8 +88,7 @@ void cfi_slow_done(struct cfi_slow *slow);
  * Return 1 when they were kept in slow, 0 when the row holds the rule, -ENOMEM, -EBADMSG.
  */
 int row_set_cfa(struct cfi_row *row, struct cfi_slow *slow, const Dwarf_Op *ops, size_t n_ops);
-int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, const Dwarf_Op *ops,
-		  size_t n_ops);
+int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, const Dwarf_Op *ops, size_t n_ops);
 
 /* Fill is_outermost and is_plain from the rest of a row. */
 void row_classify(struct cfi_row *row);
@@ -101,7 +101,6 @@ void row_classify(struct cfi_row *row);
 int expression_decode(const uint8_t *bytes, size_t n_bytes, Dwarf_Op *ops, size_t max);
 
 /* Evaluate; for a location the result is the address. -EBADMSG, -ENODATA, -EFAULT. */
-int expression_evaluate(const struct cfi_expression *expression, const struct cfi_context *context,
-			uint64_t *ret);
+int expression_evaluate(const struct cfi_expression *expression, const struct cfi_context *context, uint64_t *ret);
 
 #endif

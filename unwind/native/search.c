@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* search.c - callers of code that has no CFI.
  *
  * Code that was generated at run time (oneDNN's kernels, a JIT's functions)
@@ -226,7 +227,9 @@ static void remember_caller(struct walk *walk, const struct supposition *caller)
 {
 	struct known_caller *known = walk->process->known_callers;
 	const struct known_caller found = {
-		.pc = caller->pc, .bytes = (uint32_t)(caller->sp - walk->sp), .saved_fp = caller->saved_fp,
+		.pc = caller->pc,
+		.bytes = (uint32_t)(caller->sp - walk->sp),
+		.saved_fp = caller->saved_fp,
 	};
 	size_t i = 0;
 
@@ -293,13 +296,15 @@ static bool is_known_here(struct walk *walk, const struct known_caller *known, s
 {
 	uint64_t pc, cfa = walk->sp + known->bytes, fp = walk->fp;
 
-	if (native_stack_read(walk->stack, cfa - sizeof pc, &pc, sizeof pc) < 0 || machine_return_address(pc) != known->pc)
+	if (native_stack_read(walk->stack, cfa - sizeof pc, &pc, sizeof pc) < 0 ||
+	    machine_return_address(pc) != known->pc)
 		return false;
 	if (known->saved_fp != SAVED_SAME &&
 	    (memory_load(walk->stack, cfa + (uint64_t)(int64_t)known->saved_fp, &fp) < 0 || fp < cfa))
 		return false;
-	*ret = (struct supposition){ .pc = known->pc, .sp = cfa, .fp = fp, .saved_pc = -(int16_t)sizeof pc,
-				     .saved_fp = known->saved_fp };
+	*ret = (struct supposition){
+		.pc = known->pc, .sp = cfa, .fp = fp, .saved_pc = -(int16_t)sizeof pc, .saved_fp = known->saved_fp
+	};
 	return true;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* trampoline.c - out of a signal handler where no CFI leads out.
  *
  * A handler returns to a few instructions that make the system call

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unwind.c - from captured registers and stack bytes to native frames.
  *
  * Invariants of a walk:
@@ -53,8 +54,7 @@ void native_unwinder_freep(struct native_unwinder **unwinder)
 	native_unwinder_free(*unwinder);
 }
 
-int native_process_new(struct native_unwinder *unwinder, struct address_space *space,
-		       struct native_process **ret)
+int native_process_new(struct native_unwinder *unwinder, struct address_space *space, struct native_process **ret)
 {
 	struct native_process *process;
 
@@ -138,8 +138,7 @@ struct frame_view {
 	struct effort *effort;
 };
 
-static int recover(struct native_stack *stack, size_t frame, unsigned reg, struct effort *effort,
-		   uint64_t *ret);
+static int recover(struct native_stack *stack, size_t frame, unsigned reg, struct effort *effort, uint64_t *ret);
 
 static int view_register(void *data, unsigned reg, uint64_t *ret)
 {
@@ -173,8 +172,7 @@ static int evaluate(struct native_stack *stack, size_t frame, const struct cfi_e
 }
 
 /* Where a register of the caller of @frame comes from. 1: as in @frame itself. */
-static int saved_register(struct native_stack *stack, size_t frame, int index, struct effort *effort,
-			  uint64_t *ret)
+static int saved_register(struct native_stack *stack, size_t frame, int index, struct effort *effort, uint64_t *ret)
 {
 	const struct row_pool *pool = &stack->unwinder->pool;
 	const struct cfi_row *row = &pool->rows[stack->frames[frame].row];
@@ -198,8 +196,7 @@ static int saved_register(struct native_stack *stack, size_t frame, int index, s
 	return 0;
 }
 
-static int recover(struct native_stack *stack, size_t frame, unsigned reg, struct effort *effort,
-		   uint64_t *ret)
+static int recover(struct native_stack *stack, size_t frame, unsigned reg, struct effort *effort, uint64_t *ret)
 {
 	int index;
 
@@ -220,8 +217,7 @@ static int recover(struct native_stack *stack, size_t frame, unsigned reg, struc
 		int r;
 
 		if (stack->frames[frame].is_trampoline)
-			return memory_load(stack, stack->frames[frame].sp + (uint64_t)machine_signal_slot(reg),
-					   ret);
+			return memory_load(stack, stack->frames[frame].sp + (uint64_t)machine_signal_slot(reg), ret);
 		if (index < 0 || stack->frames[frame].row == ROW_NONE || effort->n_frames == 0)
 			return -ENODATA;
 		effort->n_frames--;
@@ -248,8 +244,7 @@ static int compute_cfa(struct walk *walk, const struct cfi_row *row, uint64_t *r
 	int r;
 
 	if (row->cfa_kind == CFA_EXPRESSION)
-		return evaluate(stack, frame, &stack->unwinder->pool.slow[row->slow].cfa, &walk->effort,
-				ret);
+		return evaluate(stack, frame, &stack->unwinder->pool.slow[row->slow].cfa, &walk->effort, ret);
 	r = recover(stack, frame, row->cfa_register, &walk->effort, &base);
 	if (r < 0)
 		return r;
@@ -394,8 +389,9 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum prefetch_wa
 	const uint8_t *bytes = sample->stack;
 	uint64_t n_bytes = sample->stack_bytes;
 	struct native_frame *frame = stack->frames ? stack->frames + stack->n_frames : NULL;
-	const struct native_frame *end =
-		stack->frames ? stack->frames + MIN(stack->frames_allocated, (size_t)NATIVE_MAX_FRAMES) : NULL;
+	const struct native_frame *end = stack->frames ? stack->frames +
+								 MIN(stack->frames_allocated, (size_t)NATIVE_MAX_FRAMES)
+						       : NULL;
 	uint64_t pc = walk->pc, sp = walk->sp, fp = walk->fp;
 	bool is_return_address = walk->is_return_address;
 	struct pc_slot *callee = walk->callee < pcs->n_slots ? &pcs->slots[walk->callee] : NULL;
@@ -448,7 +444,11 @@ static inline __attribute__((always_inline)) void walk_plain_by(enum prefetch_wa
 		else
 			prefetch_ask(prefetch, PREFETCH_BYTES_A_FRAME);
 		*frame++ = (struct native_frame){
-			.pc = pc, .sp = sp, .cfa = cfa, .fp = fp, .row = slot->row,
+			.pc = pc,
+			.sp = sp,
+			.cfa = cfa,
+			.fp = fp,
+			.row = slot->row,
 			.is_return_address = is_return_address,
 		};
 		pc = machine_return_address(next);
@@ -496,8 +496,7 @@ static inline int push_frame(struct walk *walk)
 	int r;
 
 	if (stack->n_frames == stack->frames_allocated) {
-		r = grow(&stack->frames, stack->n_frames, &stack->frames_allocated,
-			 sizeof *stack->frames);
+		r = grow(&stack->frames, stack->n_frames, &stack->frames_allocated, sizeof *stack->frames);
 		if (r < 0)
 			return r;
 	}

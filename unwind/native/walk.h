@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* walk.h - one walk under way, shared by the files of this folder. Private. */
 #ifndef PROBING_WALK_H
 #define PROBING_WALK_H
@@ -26,7 +27,7 @@ enum { N_KNOWN_CALLERS = 8 };
 struct native_process {
 	struct native_unwinder *unwinder;
 	struct address_space *space;
-	struct pc_table pcs; /* by run-time look-up PC */
+	struct pc_table pcs;      /* by run-time look-up PC */
 	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
 	struct known_caller known_callers[N_KNOWN_CALLERS]; /* what searches found, the last one first */
@@ -41,8 +42,8 @@ enum { WALK_MAX_SEARCHES = 128 };
  * each can hang on many others in all inner frames.
  */
 struct effort {
-	unsigned n_frames; /* frames still to be looked at */
-	unsigned depth;    /* expressions within expressions now */
+	unsigned n_frames;  /* frames still to be looked at */
+	unsigned depth;     /* expressions within expressions now */
 	bool read_below_sp; /* an expression of the leaf's did: a word that was not captured */
 };
 
@@ -70,11 +71,11 @@ struct walk {
 	bool is_unproven; /* a caller was found by the frame pointer alone: a zero may be any word */
 	unsigned searches_left;
 	struct walk_search *search; /* NULL: none */
-	bool may_end_early; /* a search may believe a walk that ends where the captured bytes do */
+	bool may_end_early;         /* a search may believe a walk that ends where the captured bytes do */
 	bool is_at_start; /* what was reached is nobody's callee by its own rules, and not by a word that is zero */
 	struct effort effort;
 	size_t callee; /* slot of the last frame; SIZE_MAX: none, or not known */
-	int fp_index; /* of the frame pointer in a row's saved[] */
+	int fp_index;  /* of the frame pointer in a row's saved[] */
 };
 
 /* From walk->pc on to the end of the stack. 0, or -ENOMEM; stack->end says the rest. */

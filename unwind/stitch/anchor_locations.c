@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* anchor_locations.c - learning where evaluations keep what identifies their frames. */
 #include "unwind/stitch/anchor_locations.h"
 
@@ -10,7 +11,7 @@
 enum {
 	SETTLED_VOTES = 3,
 	ENOUGH_TRIES = 4,
-	ENOUGH_HITS = 3,     /* where a location holds what it should all the time, by itself */
+	ENOUGH_HITS = 3, /* where a location holds what it should all the time, by itself */
 	SETTLED_HITS = 200,
 	MAX_TRIES = 16384, /* then what is learnt stays */
 };
@@ -152,8 +153,8 @@ bool location_is_settled(const struct location_votes *votes)
 	       (votes->best[0] != LOCATION_NONE && votes->hits[votes->best[0]] >= SETTLED_HITS);
 }
 
-void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low,
-		   uint64_t high, struct py_runtime *codes)
+void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low, uint64_t high,
+		   struct py_runtime *codes)
 {
 	if (location_is_settled(votes))
 		return;

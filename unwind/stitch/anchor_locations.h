@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* anchor_locations.h - what is learnt about a compiled evaluation function. Private.
  *
  * A place is one function (one FDE) of the interpreter that has been seen to
@@ -25,7 +26,7 @@
 
 enum {
 	LOCATION_N_REGISTERS = MACHINE_N_REGS, /* by DWARF number */
-	LOCATION_N_SLOTS = 96,     /* words below the CFA */
+	LOCATION_N_SLOTS = 96,                 /* words below the CFA */
 	LOCATION_N = LOCATION_N_REGISTERS + LOCATION_N_SLOTS,
 	LOCATION_NONE = -1,
 	LOCATION_N_BEST = 3,
@@ -46,7 +47,7 @@ enum { VIEW_CALLER, VIEW_LEAF, N_VIEWS };
 
 struct place {
 	unsigned module;
-	uint64_t start, end; /* own addresses of the module */
+	uint64_t start, end;      /* own addresses of the module */
 	uint64_t anchor_distance; /* CFA minus anchor */
 	uint32_t anchor_votes;
 	struct location_votes bytecode[N_VIEWS], next[N_VIEWS], frame[N_VIEWS];
@@ -79,8 +80,8 @@ bool place_is_settled(const struct place *place);
  * location_vote - count which locations of a native frame hold a word within [low, high).
  * @codes: of pointers into bytecode: the interpreter that knows what is bytecode; else NULL.
  */
-void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low,
-		   uint64_t high, struct py_runtime *codes);
+void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low, uint64_t high,
+		   struct py_runtime *codes);
 
 /* Whether more votes would change nothing. */
 bool location_is_settled(const struct location_votes *votes);

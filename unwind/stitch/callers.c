@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* callers.c - whether callers that were read late can be believed.
  *
  * From 3.11 on functions that call each other share a native frame. The captured bytes prove
@@ -31,9 +32,9 @@
 #include "base/util.h"
 
 enum {
-	N_SLOTS = 8192, /* of two frames at the same one, the later is kept */
+	N_SLOTS = 8192,    /* of two frames at the same one, the later is kept */
 	FIRST_NEEDED = 32, /* looks */
-	MORE_NEEDED = 4, /* times */
+	MORE_NEEDED = 4,   /* times */
 	MAX_NEEDED = 8192,
 	LONG_RUN = 512,
 	MAX_LATE_NS = 10000000, /* of samples whose looks are about them at all */
@@ -42,12 +43,12 @@ enum {
 	ENOUGH_WAITS = 16,
 	MAX_WAITS = 128, /* of more, the half is forgotten */
 	TRY_OFTEN = 64,
-	TRY_EVERY = 16,   /* times, after that */
+	TRY_EVERY = 16, /* times, after that */
 };
 
 struct callers_seen {
-	uint64_t frame;   /* which frame this is about, as a number; 0: a free slot */
-	uint64_t callers; /* who called it, as a number */
+	uint64_t frame;    /* which frame this is about, as a number; 0: a free slot */
+	uint64_t callers;  /* who called it, as a number */
 	uint64_t look_ns;  /* the last look */
 	uint64_t ran_ns;   /* what its thread had run until then, at least */
 	uint64_t since_ns; /* the first of those looks up to it that nobody else's call fits between */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* callers.h - whether callers that were read late can be believed. Private. */
 #ifndef PROBING_CALLERS_H
 #define PROBING_CALLERS_H

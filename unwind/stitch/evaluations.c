@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* evaluations.c - which native frames are evaluations.
  *
  * Captured bytes first: a native frame in a settled place has its anchor at
@@ -115,8 +116,7 @@ bool merge_is_outermost(const struct merge *merge, size_t n)
 static void check_chain(struct merge *merge, bool are_live)
 {
 	/* A leaf that has not made its anchor yet holds an old one in its place. */
-	if (merge->n > 1 && merge->evaluations[0].native == 0 && !leads_on(merge, 0) &&
-	    !merge_is_outermost(merge, 0)) {
+	if (merge->n > 1 && merge->evaluations[0].native == 0 && !leads_on(merge, 0) && !merge_is_outermost(merge, 0)) {
 		merge->n--;
 		for (size_t i = 0; i < merge->n; i++)
 			merge->evaluations[i] = merge->evaluations[i + 1];
@@ -125,8 +125,7 @@ static void check_chain(struct merge *merge, bool are_live)
 	for (size_t i = 0; i + 1 < merge->n; i++)
 		merge->chain_is_whole &= leads_on(merge, i) || (are_live && merge_is_outermost(merge, i));
 	if (merge->n > 0)
-		merge->chain_is_whole &=
-			!on_this_stack(merge, merge->evaluations[merge->n - 1].anchor.outer_anchor);
+		merge->chain_is_whole &= !on_this_stack(merge, merge->evaluations[merge->n - 1].anchor.outer_anchor);
 }
 
 /*
@@ -180,8 +179,8 @@ static int place_at(struct merge *merge, const struct native_frame *frame, struc
 	const struct mapping *mapping;
 
 	if (merge_is_interpreter(merge, frame))
-		return places_learn(merge->places, py_runtime_module(merge->runtime),
-				    merge_own_address(merge, frame), ret);
+		return places_learn(merge->places, py_runtime_module(merge->runtime), merge_own_address(merge, frame),
+				    ret);
 	mapping = address_space_find(merge->space, native_frame_lookup(frame));
 	if (!mapping || mapping->module)
 		return -ENOENT;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frame_objects.c - evaluations where each has a frame object of its own (up to 3.10).
  *
  * The loop is an exported function, and each call of it an evaluation. It keeps the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frames.c - the Python frames of each evaluation, and how sure they are.
  *
  * An evaluation's innermost frame comes from captured bytes: its own anchor
@@ -61,8 +62,7 @@ static int walk_to_anchor(struct merge *merge, size_t n, uint64_t top)
 		ends_here = end == evaluation->anchor.address;
 	else
 		ends_here = (end >= native->sp && end < native->cfa) ||
-			    (merge->frames.n > before &&
-			     end == merge->frames.frames[merge->frames.n - 1].address);
+			    (merge->frames.n > before && end == merge->frames.frames[merge->frames.n - 1].address);
 	if (ends_here && is_caller(merge, n, outer))
 		return 0;
 	merge->frames.n = before;
@@ -102,8 +102,8 @@ static int read_evaluation(struct merge *merge, size_t n, bool *ret_captured)
 	else if (merge_is_held(merge))
 		top = live_top(merge, evaluation);
 	else
-		location_read(&evaluation->place->frame[view_of(evaluation)], 0, merge->native,
-			      evaluation->native, &top);
+		location_read(&evaluation->place->frame[view_of(evaluation)], 0, merge->native, evaluation->native,
+			      &top);
 	if (top != 0)
 		r = walk_to_anchor(merge, n, top);
 	if (r < 0 && r != -ENOMEM) {
@@ -135,8 +135,8 @@ static void learn_locations(struct merge *merge, struct evaluation *evaluation)
 		      bytecode + innermost->code->bytecode_bytes, merge->runtime);
 	location_vote(&place->next[view], merge->native, evaluation->native, innermost->pointer,
 		      innermost->pointer + MAX_INSTRUCTION_BYTES, merge->runtime);
-	location_vote(&place->frame[view], merge->native, evaluation->native, evaluation->top,
-		      evaluation->top + 1, NULL);
+	location_vote(&place->frame[view], merge->native, evaluation->native, evaluation->top, evaluation->top + 1,
+		      NULL);
 }
 
 static bool knows_locations(const struct evaluation *evaluation)
@@ -183,8 +183,7 @@ static bool is_reused(const struct merge *merge, const struct evaluation *evalua
  * for something else at this call. Where none does, the function may be one
  * that was never there when memory was looked at.
  */
-static struct py_code *captured_code(struct merge *merge, const struct evaluation *evaluation,
-				     struct py_code *expected)
+static struct py_code *captured_code(struct merge *merge, const struct evaluation *evaluation, struct py_code *expected)
 {
 	const struct location_votes *votes = &evaluation->place->bytecode[view_of(evaluation)];
 	uint64_t best = 0;
@@ -272,8 +271,8 @@ static bool callers_hold(struct merge *merge, const struct evaluation *evaluatio
 		return !evaluation->is_stale;
 	if (!callers_stay(merge, evaluation))
 		return false;
-	are_believed = callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample,
-				    monotonic_ns(), &ask);
+	are_believed = callers_look(merge->callers, frames, evaluation->n_frames, merge->native->sample, monotonic_ns(),
+				    &ask);
 	if (ask && !merge->asked)
 		merge->asked = evaluation;
 	return are_believed;
@@ -317,8 +316,9 @@ static enum evaluation_state compare_captured(struct merge *merge, struct evalua
 	if (code != innermost || !still_calls(merge, evaluation))
 		evaluation->captured_instruction = captured_instruction(merge, evaluation, code);
 	if (code == innermost)
-		return !py_code_may_be_newer(merge->runtime, code) && callers_hold(merge, evaluation) ?
-			       EVALUATION_VERIFIED : EVALUATION_UNCERTAIN;
+		return !py_code_may_be_newer(merge->runtime, code) && callers_hold(merge, evaluation)
+			       ? EVALUATION_VERIFIED
+			       : EVALUATION_UNCERTAIN;
 	drop_newer(merge, evaluation);
 	return EVALUATION_MOVED_ON;
 }

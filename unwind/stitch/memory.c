@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* memory.c - a stack out of memory alone, of a thread that runs meanwhile; see stitch.h.
  *
  * Nothing was captured, so nothing proves a reading but another one. Memory is read twice. Where

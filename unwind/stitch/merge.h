@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* merge.h - one sample's evaluations on their way to a merged stack. Private. */
 #ifndef PROBING_MERGE_H
 #define PROBING_MERGE_H
@@ -20,7 +21,7 @@ struct evaluation {
 	struct py_anchor anchor;
 	uint64_t top;                 /* innermost frame; 0: none or not known */
 	size_t first_frame, n_frames; /* in py_frames, innermost first */
-	bool is_stale; /* another frame called it than what calls it by now */
+	bool is_stale;                /* another frame called it than what calls it by now */
 	enum evaluation_state state;
 	struct py_code *captured_code; /* what ran, by the captured pointer; NULL: not captured */
 	int32_t captured_instruction;  /* PY_INSTRUCTION_UNKNOWN: not captured */
@@ -32,8 +33,8 @@ struct merge {
 	struct address_space *space;
 	struct py_runtime *runtime;
 	struct native_stack *native;
-	bool explore; /* compare with live memory also where nothing seems missing */
-	bool explore_anyway; /* also where everything is learnt that can be missing */
+	bool explore;                   /* compare with live memory also where nothing seems missing */
+	bool explore_anyway;            /* also where everything is learnt that can be missing */
 	struct evaluation *evaluations; /* innermost first */
 	size_t n, allocated;
 	struct py_frames frames;
@@ -41,12 +42,12 @@ struct merge {
 	struct py_anchor *live;
 	int n_live; /* negative errno: could not be read */
 	bool live_is_read;
-	struct place generated; /* stands for all generated code: nothing is learnt of it */
+	struct place generated;         /* stands for all generated code: nothing is learnt of it */
 	const struct evaluation *asked; /* whether calls of its innermost function last; NULL: none */
-	bool seam_is_gone; /* while frames were read, another stack stood where this one goes on */
-	bool chain_is_whole; /* no evaluation is missing between the anchors found */
-	bool is_recorded; /* the Python frames were read in the sample's interrupt */
-	bool is_refuted;  /* they were, but do not fit what memory or the native stack shows */
+	bool seam_is_gone;              /* while frames were read, another stack stood where this one goes on */
+	bool chain_is_whole;            /* no evaluation is missing between the anchors found */
+	bool is_recorded;               /* the Python frames were read in the sample's interrupt */
+	bool is_refuted;                /* they were, but do not fit what memory or the native stack shows */
 };
 
 /* Did the walk reach the thread's start? */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stitch.c - putting the merged stack together, and the verdict; see stitch.h. */
 #include "unwind/stitch/stitch.h"
 
@@ -61,8 +62,7 @@ static int emit(struct stitcher *stitcher, const struct frame *frame)
 {
 	int r;
 
-	r = grow(&stitcher->frames, stitcher->n_frames, &stitcher->frames_allocated,
-		 sizeof *stitcher->frames);
+	r = grow(&stitcher->frames, stitcher->n_frames, &stitcher->frames_allocated, sizeof *stitcher->frames);
 	if (r < 0)
 		return r;
 	stitcher->frames[stitcher->n_frames++] = *frame;
@@ -82,8 +82,8 @@ static int emit_kernel(struct stitcher *stitcher, const struct sample *sample)
 	return r;
 }
 
-static int emit_native(struct stitcher *stitcher, struct address_space *space,
-		       const struct native_frame *native, bool is_evaluation)
+static int emit_native(struct stitcher *stitcher, struct address_space *space, const struct native_frame *native,
+		       bool is_evaluation)
 {
 	struct frame frame = {
 		.kind = FRAME_NATIVE,
@@ -91,8 +91,8 @@ static int emit_native(struct stitcher *stitcher, struct address_space *space,
 		.without_cfi = native->without_cfi,
 	};
 
-	if (address_space_resolve(space, native_frame_lookup(native), &frame.native.module,
-				  &frame.native.address) < 0) {
+	if (address_space_resolve(space, native_frame_lookup(native), &frame.native.module, &frame.native.address) <
+	    0) {
 		frame.native.module = NULL;
 		frame.native.address = native_frame_lookup(native);
 	}
@@ -109,8 +109,7 @@ static int emit_python(struct stitcher *stitcher, const struct py_frame *python,
 	return emit(stitcher, &frame);
 }
 
-static int emit_evaluation(struct stitcher *stitcher, const struct merge *merge,
-			   const struct evaluation *evaluation)
+static int emit_evaluation(struct stitcher *stitcher, const struct merge *merge, const struct evaluation *evaluation)
 {
 	const struct py_frame *frames = merge->frames.frames + evaluation->first_frame;
 	int r = 0;
@@ -189,7 +188,8 @@ static bool is_entering(const struct merge *merge)
 	const struct place *place;
 	uint64_t own;
 
-	if (!merge->runtime || merge->native->n_frames == 0 || py_anchor_is_frame(merge->runtime) || !merge_is_interpreter(merge, leaf))
+	if (!merge->runtime || merge->native->n_frames == 0 || py_anchor_is_frame(merge->runtime) ||
+	    !merge_is_interpreter(merge, leaf))
 		return false;
 	own = merge_own_address(merge, leaf);
 	place = places_find(merge->places, py_runtime_module(merge->runtime)->id, own);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stitch.h - one stack out of native and Python frames.
  *
  * The rule needs no symbol names from 3.11 on (before: frame_objects.c). Every evaluation of the interpreter keeps
@@ -71,12 +72,12 @@ int stitch_memory(struct memory_stitcher *stitcher, struct py_runtime *runtime, 
 
 /* Where a function of an interpreter was found to keep one thing that its Python frames are known by. */
 struct stitch_place {
-	unsigned module;   /* id of struct module */
-	uint64_t address;  /* of the function, its own in the module */
-	const char *holds; /* "anchor", "bytecode", "next" or "frame" (anchor_locations.h); static */
-	bool is_leaf;      /* where it is innermost; else: where it has called something */
-	uint64_t below_cfa; /* bytes from the CFA down to it; 0: it is in a register ... */
-	unsigned reg;       /* ... of this DWARF number */
+	unsigned module;        /* id of struct module */
+	uint64_t address;       /* of the function, its own in the module */
+	const char *holds;      /* "anchor", "bytecode", "next" or "frame" (anchor_locations.h); static */
+	bool is_leaf;           /* where it is innermost; else: where it has called something */
+	uint64_t below_cfa;     /* bytes from the CFA down to it; 0: it is in a register ... */
+	unsigned reg;           /* ... of this DWARF number */
 	uint32_t agreed, tries; /* with what memory showed */
 };
 

@@ -78,7 +78,8 @@ static __always_inline uint8_t view_byte(const struct view *view, int32_t offset
 	return view->bytes ? byte_at(view->bytes, offset) : kernel_byte(at(view->address, offset));
 }
 
-static __always_inline void take_frame(const struct python_layout *layout, const struct view *frame, struct python_entry *entry)
+static __always_inline void take_frame(const struct python_layout *layout, const struct view *frame,
+				       struct python_entry *entry)
 {
 	entry->previous = view_word(frame, layout->frame_previous);
 	entry->instruction = layout->frame_instruction_bytes == 8 ? view_word(frame, layout->frame_instruction)
@@ -86,13 +87,15 @@ static __always_inline void take_frame(const struct python_layout *layout, const
 	entry->code = view_word(frame, layout->frame_code) & ~(uint64_t)3;
 	entry->type = layout->frame_type == PYTHON_ABSENT ? 0 : view_word(frame, layout->frame_type);
 	entry->bytecode_index = layout->frame_bytecode_index == PYTHON_ABSENT
-					? 0 : view_half(frame, layout->frame_bytecode_index);
+					? 0
+					: view_half(frame, layout->frame_bytecode_index);
 	entry->kind = PYTHON_ENTRY_FRAME;
 	entry->owner = layout->frame_owner == PYTHON_ABSENT ? 0 : view_byte(frame, layout->frame_owner);
 	entry->is_entry = layout->frame_entry == PYTHON_ABSENT ? 0 : view_byte(frame, layout->frame_entry);
 }
 
-static __always_inline void take_code(const struct python_layout *layout, const struct view *code, struct python_entry *entry)
+static __always_inline void take_code(const struct python_layout *layout, const struct view *code,
+				      struct python_entry *entry)
 {
 	entry->name = view_word(code, layout->code_name);
 	entry->file = view_word(code, layout->code_file);
@@ -109,7 +112,8 @@ static __always_inline int32_t name_span(const struct python_layout *layout)
 	return layout->name_identity + 2 * (int32_t)sizeof(uint64_t);
 }
 
-static __always_inline void take_name(const struct python_layout *layout, const struct view *name, struct python_entry *entry)
+static __always_inline void take_name(const struct python_layout *layout, const struct view *name,
+				      struct python_entry *entry)
 {
 	entry->name_length = view_word(name, layout->name_identity);
 	entry->name_hash = view_word(name, layout->name_identity + (int32_t)sizeof(uint64_t));
@@ -135,7 +139,8 @@ static __always_inline bool find_structure(uint64_t tables, uint64_t address, in
 
 /* Both below are functions to the kernel, too, which looks at each but once, and at all ways through it. */
 
-__attribute__((noinline)) int take_frame_in_place(const struct python_layout *layout, uint64_t tables, struct python_entry *entry)
+__attribute__((noinline)) int take_frame_in_place(const struct python_layout *layout, uint64_t tables,
+						  struct python_entry *entry)
 {
 	struct place place;
 	struct view frame = { 0 };
@@ -147,7 +152,8 @@ __attribute__((noinline)) int take_frame_in_place(const struct python_layout *la
 	return is_in_place(&place) ? IN_PLACE : MOVED;
 }
 
-__attribute__((noinline)) int take_code_in_place(const struct python_layout *layout, uint64_t tables, struct python_entry *entry)
+__attribute__((noinline)) int take_code_in_place(const struct python_layout *layout, uint64_t tables,
+						 struct python_entry *entry)
 {
 	struct place code_place, name_place;
 	struct view code = { 0 }, name = { 0 };
@@ -168,12 +174,14 @@ __attribute__((noinline)) int take_code_in_place(const struct python_layout *lay
 }
 
 #else
-static __always_inline int take_frame_in_place(const struct python_layout *layout, uint64_t tables, struct python_entry *entry)
+static __always_inline int take_frame_in_place(const struct python_layout *layout, uint64_t tables,
+					       struct python_entry *entry)
 {
 	return NOT_IN_PLACE;
 }
 
-static __always_inline int take_code_in_place(const struct python_layout *layout, uint64_t tables, struct python_entry *entry)
+static __always_inline int take_code_in_place(const struct python_layout *layout, uint64_t tables,
+					      struct python_entry *entry)
 {
 	return NOT_IN_PLACE;
 }

@@ -36,8 +36,8 @@ enum {
 	MAX_JUDGED = 16384,
 	MAX_MET = 16384,
 	MAX_INTERPRETERS = 64,
-	PAUSED = 0, /* of judged, as bpf.h has it: the number of no process that is sampled */
-	MAX_STEPS = 1 << 14, /* over all threads of all interpreters */
+	PAUSED = 0,                /* of judged, as bpf.h has it: the number of no process that is sampled */
+	MAX_STEPS = 1 << 14,       /* over all threads of all interpreters */
 	MAX_STACK_BYTES = 1 << 16, /* more is never copied */
 	STRETCH_MASK = 2047,
 	ENTRIES_MASK = PYTHON_MAX_ENTRIES - 1,
@@ -156,9 +156,9 @@ struct walk {
 	const struct python_layout *layout;
 	struct known_thread thread;
 	uint64_t interpreter, state, address, root;
-	uint32_t tid; /* as it knows itself */
+	uint32_t tid;                   /* as it knows itself */
 	uint32_t failed, ended, is_new; /* no bool: the kernel would not see that it is 0 or 1 */
-	uint64_t tables; /* the process' page tables; 0: memory is not read by them */
+	uint64_t tables;                /* the process' page tables; 0: memory is not read by them */
 };
 
 static __always_inline long read_bytes(struct room *room, int32_t n_bytes, uint64_t address)
@@ -212,7 +212,8 @@ static __always_inline const uint8_t *read_stretch(struct stretch *stretch, uint
  * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with it
  * as far as there is room. Other pages may not be there, and a fault costs more than all of this.
  */
-static __always_inline const uint8_t *copy_frame(struct room *room, const struct python_layout *layout, uint64_t address)
+static __always_inline const uint8_t *copy_frame(struct room *room, const struct python_layout *layout,
+						 uint64_t address)
 {
 	uint32_t span = (uint32_t)layout->frame_span;
 	uint64_t start = address - layout->frame_before, page = address & ~(uint64_t)PAGE_MASK;
@@ -590,7 +591,8 @@ static __always_inline uint32_t judge_gil(struct walk *walk, const struct python
 }
 
 /* PYTHON_GC_*. Without a GIL, or not knowing it, nobody knows which thread collects. */
-static __always_inline uint32_t judge_collector(struct walk *walk, const struct python_state *state, uint32_t gil, uint32_t exists)
+static __always_inline uint32_t judge_collector(struct walk *walk, const struct python_state *state, uint32_t gil,
+						uint32_t exists)
 {
 	const struct python_layout *layout = walk->layout;
 	uint32_t collecting = 0;
@@ -599,7 +601,8 @@ static __always_inline uint32_t judge_collector(struct walk *walk, const struct 
 		if (!find_half(&walk->room->roots, layout->collecting, &collecting))
 			return 0;
 	} else if (layout->interpreter_collecting == PYTHON_ABSENT ||
-		   !find_half(&walk->room->interpreter, at(state->interpreter, layout->interpreter_collecting), &collecting)) {
+		   !find_half(&walk->room->interpreter, at(state->interpreter, layout->interpreter_collecting),
+			      &collecting)) {
 		return 0;
 	}
 	if (!collecting)
@@ -752,7 +755,8 @@ static __always_inline int read_any(struct bpf_perf_event_data *context, bool ma
 		return 1;
 	}
 	walk.room->record.layout_id = walk.layout->id;
-	if (!may_call || (!walk.is_new && (walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
+	if (!may_call ||
+	    (!walk.is_new && (walk.room->record.flags & PYTHON_INCOMPLETE) == 0 && is_copied(context, tid)))
 		write_record(context, &outputs, walk.room);
 	else
 		write_record(context, &calls, walk.room);

@@ -42,13 +42,13 @@ extern void *bpf_rdonly_cast(const void *from, uint32_t type) __ksym;
 
 /* What the kernel has at an address of its own; zeros where it has nothing. Instructions of their own: the kernel refuses one that
  * loads from here at one time and from a map at another, as the compiler would have it. */
-#define LOAD_KERNEL(size, address)                                                                               \
-	({                                                                                                       \
-		const void *memory_ = bpf_rdonly_cast((const void *)(address),                                   \
-						      bpf_core_type_id_kernel(struct timespec64));               \
-		uint64_t loaded_;                                                                                \
-		asm volatile("%0 = *(" size " *)(%1 + 0)" : "=r"(loaded_) : "r"(memory_));                       \
-		loaded_;                                                                                         \
+#define LOAD_KERNEL(size, address)                                                                                     \
+	({                                                                                                             \
+		const void *memory_ = bpf_rdonly_cast((const void *)(address),                                         \
+						      bpf_core_type_id_kernel(struct timespec64));                     \
+		uint64_t loaded_;                                                                                      \
+		asm volatile("%0 = *(" size " *)(%1 + 0)" : "=r"(loaded_) : "r"(memory_));                             \
+		loaded_;                                                                                               \
 	})
 
 static __always_inline uint64_t kernel_word(uint64_t address)
@@ -118,13 +118,15 @@ static __always_inline void look_up(uint64_t table, uint64_t address, uint32_t s
 	place->entry = kernel_word(place->entry_address);
 }
 
-static __always_inline uint64_t table_below(const volatile struct direct_map *map, uint64_t table, uint64_t address, uint32_t shift)
+static __always_inline uint64_t table_below(const volatile struct direct_map *map, uint64_t table, uint64_t address,
+					    uint32_t shift)
 {
 	return pointed_at(map, kernel_word(entry_address(table, address, shift)), TABLE_SHIFT_1);
 }
 
 /* The place in a page, whose entry is one of the level's. False: it is not the program's. */
-static __always_inline bool place_in_page(const volatile struct direct_map *map, uint64_t address, uint32_t shift, struct place *place)
+static __always_inline bool place_in_page(const volatile struct direct_map *map, uint64_t address, uint32_t shift,
+					  struct place *place)
 {
 	uint64_t page = pointed_at(map, place->entry, shift);
 
@@ -169,7 +171,8 @@ static __always_inline bool find_place(const volatile struct direct_map *map, ui
 /* Whether the page is where it was; then what was read of it meanwhile is the program's. What the processor notes in an entry does not matter. */
 static __always_inline bool is_in_place(const struct place *place)
 {
-	return ((kernel_word(place->entry_address) ^ place->entry) & (TABLE_ADDRESS_MASK | TABLE_PRESENT | TABLE_USER)) == 0;
+	return ((kernel_word(place->entry_address) ^ place->entry) &
+		(TABLE_ADDRESS_MASK | TABLE_PRESENT | TABLE_USER)) == 0;
 }
 
 #endif

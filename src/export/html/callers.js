@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* callers.js - one function between those that call it and those that it calls: two flame graphs, merged from all places it
  * is at. A function under itself counts once, at its outermost place. */
 import {amountOf, percent, placeOf} from "./data.js";

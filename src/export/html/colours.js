@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* colours.js - what the colour of a box can say, in a light and in a dark page.
  *
  * All of these leave a contrast of 4.5 or more to the text on them: --text in style.css.

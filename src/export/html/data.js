@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* data.js - the profile out of the page: columns become nodes. See export_html.c for what stands there. */
 
 /* @returns nodes, callers first; [0] is the root. Of a comparison they have values; otherwise sumUp() gives them theirs. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dom.js - elements, and the patterns that people type. */
 
 export function element(name, properties, ...children) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* flame.js - one flame graph: d3-flame-graph draws, this brings keys, a focus, and words for who listens.
  *
  * The picture is for the eye alone. Beside it stands a tree of the boxes around the one in focus (its callers, its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* functions.js - the table of functions: self and total time, sorted by what its heads say, filtered by the search. */
 import {percent, placeOf, weightOf} from "./data.js";
 import {element} from "./dom.js";

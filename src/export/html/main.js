@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* main.js - the page of an HTML flame graph: its controls, its views, and what is looked at. */
 import {amountOf, baseName, functionsOf, linesOf, load, percent, sumUp} from "./data.js";
 import {makeCallers} from "./callers.js";

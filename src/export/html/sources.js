@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sources.js - sources with the time of each line. Their text is only ever text. */
 import {percent} from "./data.js";
 import {element} from "./dom.js";

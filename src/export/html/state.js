@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* state.js - what is looked at, kept in the page's address, so that a view can be bookmarked and Back undoes a step. */
 
 const whole = (text, n) => /^\d+$/.test(text) && Number(text) < n ? Number(text) : 0;

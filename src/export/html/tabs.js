@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tabs.js - views of which one is seen; arrow keys go from tab to tab, as ARIA's authoring practices have it. */
 import {element} from "./dom.js";
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* threads.js - the choice of a thread, or of all those of a process. */
 import {element} from "./dom.js";
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * frame_labels.c - see frame_labels.h.
  *
@@ -130,7 +131,8 @@ void frame_labels_set(const struct frame_labels *labels, struct profile_frame *f
 {
 	const struct profile *profile = &labels->profile;
 	const struct profile_frame *known = profile->n_frames > 0 ? bsearch(frame, profile->frames, profile->n_frames,
-									     sizeof *frame, compare_frames) : NULL;
+									    sizeof *frame, compare_frames)
+								  : NULL;
 
 	if (!known)
 		return;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* frame_labels.h - how the files of a recording are called, for frames that are read one stack at a time. */
 #ifndef PROBING_SQL_FUNCTIONS_FRAME_LABELS_H
 #define PROBING_SQL_FUNCTIONS_FRAME_LABELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * functions.c - the families of functions, registered with a connection.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* functions_private.h - a function of SQL is an entry in the table of its family. */
 #ifndef PROBING_SQL_FUNCTIONS_PRIVATE_H
 #define PROBING_SQL_FUNCTIONS_PRIVATE_H

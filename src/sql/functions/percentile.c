@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * percentile.c - percentiles: exact ones of all values, and one in little memory.
  *
@@ -234,13 +235,21 @@ static void sketch_finish(sqlite3_context *context)
 
 static const struct form continuous = { false }, discrete = { true };
 
-#define EXACT(name_, n_, form_, doc_) { name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, exact_step, exact_finish }
-#define ABOUT(name_, n_, form_, doc_) { name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, sketch_step, sketch_finish }
+#define EXACT(name_, n_, form_, doc_)                                                                                  \
+	{                                                                                                              \
+		name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, exact_step, exact_finish                      \
+	}
+#define ABOUT(name_, n_, form_, doc_)                                                                                  \
+	{                                                                                                              \
+		name_, n_, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, sketch_step, sketch_finish                    \
+	}
 
 const struct sql_function percentile_functions[] = {
-	EXACT("percentile_cont", 2, continuous, "percentile_cont(x, 0.99): that share of the values is below it; between two "
+	EXACT("percentile_cont", 2, continuous,
+	      "percentile_cont(x, 0.99): that share of the values is below it; between two "
 	      "values where it falls there. Also percentile_cont(0.99) WITHIN GROUP (ORDER BY x)"),
-	EXACT("percentile_disc", 2, discrete, "percentile_disc(x, 0.99): the first value whose share is reached. Also "
+	EXACT("percentile_disc", 2, discrete,
+	      "percentile_disc(x, 0.99): the first value whose share is reached. Also "
 	      "percentile_disc(0.99) WITHIN GROUP (ORDER BY x)"),
 	EXACT("median", 1, continuous, "median(x): the middle one, percentile_cont(x, 0.5)"),
 	ABOUT("approx_percentile", 2, continuous, "approx_percentile(x, 0.99): within 1 %, in little memory"),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series.c - generate_series(start, stop [, step]): integers as rows, where nobody else brings it.
  *
@@ -17,7 +18,8 @@ struct series_cursor {
 	bool is_end;
 };
 
-static int series_connect(sqlite3 *db, void *data, int n, const char *const *arguments, sqlite3_vtab **ret, char **error)
+static int series_connect(sqlite3 *db, void *data, int n, const char *const *arguments, sqlite3_vtab **ret,
+			  char **error)
 {
 	int code;
 
@@ -49,7 +51,8 @@ static int series_best_index(sqlite3_vtab *table, sqlite3_index_info *info)
 	for (int i = 0; i < info->nConstraint; i++) {
 		int column = info->aConstraint[i].iColumn;
 
-		if (column < COLUMN_START || column > COLUMN_STEP || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
+		if (column < COLUMN_START || column > COLUMN_STEP ||
+		    info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
 			continue;
 		if (info->aConstraint[i].usable)
 			place[column - COLUMN_START] = i;

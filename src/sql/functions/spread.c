@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * spread.c - how far values lie apart: variance and standard deviation.
  *
@@ -52,10 +53,13 @@ static void finish(sqlite3_context *context)
 	sqlite3_result_double(context, form->root ? sqrt(variance) : variance);
 }
 
-static const struct form variance_sample = { true, false }, variance_all = { false, false }, deviation_sample = { true, true },
-			 deviation_all = { false, true };
+static const struct form variance_sample = { true, false }, variance_all = { false, false },
+			 deviation_sample = { true, true }, deviation_all = { false, true };
 
-#define SPREAD(name_, form_, doc_) { name_, 1, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, step, finish }
+#define SPREAD(name_, form_, doc_)                                                                                     \
+	{                                                                                                              \
+		name_, 1, doc_, SQLITE_INNOCUOUS, (void *)&form_, NULL, step, finish                                   \
+	}
 
 const struct sql_function spread_functions[] = {
 	SPREAD("variance", variance_sample, "variance(x): of a sample, divided by n - 1"),

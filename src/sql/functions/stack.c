@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stack.c - a stack in one text: stack_text(stack) and folded(stack).
  *
@@ -20,9 +21,9 @@
 
 enum {
 	N_KEPT = 4096,
-	N_SINGLE = 30, /* stacks that are read one by one */
+	N_SINGLE = 30,          /* stacks that are read one by one */
 	MAX_KEPT_BYTES = 16384, /* of one text */
-	MAX_PLACES = 100000, /* rows of one stack that are read */
+	MAX_PLACES = 100000,    /* rows of one stack that are read */
 };
 
 /* In rows: from the innermost stack to the outermost, in each from the innermost function outwards. */
@@ -48,8 +49,8 @@ struct stacks {
 	sqlite3 *db;
 	unsigned seen_version;
 	struct kept kept[2][N_KEPT]; /* by form */
-	unsigned n_read;         /* since the file changed */
-	struct stack_tree *tree; /* NULL: not read */
+	unsigned n_read;             /* since the file changed */
+	struct stack_tree *tree;     /* NULL: not read */
 	struct frame_labels *labels; /* likewise */
 };
 
@@ -361,9 +362,11 @@ static void call_folded(sqlite3_context *context, int n, sqlite3_value **argumen
 }
 
 const struct sql_function stack_functions[] = {
-	{ .name = "stack_text", .doc = "stack_text(stack): its functions with file and line, innermost first, a line each" },
-	{ .name = "folded", .doc = "folded(stack): its functions, outermost first, as outer;inner;innermost, as flamegraph "
-				   "--format folded names them" },
+	{ .name = "stack_text",
+	  .doc = "stack_text(stack): its functions with file and line, innermost first, a line each" },
+	{ .name = "folded",
+	  .doc = "folded(stack): its functions, outermost first, as outer;inner;innermost, as flamegraph "
+		 "--format folded names them" },
 	{ 0 },
 };
 
@@ -386,6 +389,7 @@ int stack_functions_register(sqlite3 *db)
 	/* The one that owns goes first: on failure SQLite frees what it was given. */
 	code = sqlite3_create_function_v2(db, "folded", 1, SQLITE_UTF8, stacks, call_folded, NULL, NULL, stacks_free);
 	if (code == SQLITE_OK)
-		code = sqlite3_create_function_v2(db, "stack_text", 1, SQLITE_UTF8, stacks, call_text, NULL, NULL, NULL);
+		code = sqlite3_create_function_v2(db, "stack_text", 1, SQLITE_UTF8, stacks, call_text, NULL, NULL,
+						  NULL);
 	return code;
 }

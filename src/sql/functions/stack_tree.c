@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stack_tree.c - frames and stacks out of the file, in the order of their numbers.
  *
@@ -146,7 +147,8 @@ static int load_rows(struct stack_tree *tree, sqlite3 *db, const char *sql,
 	code = sqlite3_prepare_v2(db, sql, -1, &row, NULL);
 	if (code == SQLITE_OK)
 		while (r == 0 && (code = sqlite3_step(row)) == SQLITE_ROW)
-			r = tree->profile.n_stacks < INT32_MAX && tree->profile.n_frames < INT32_MAX ? take(tree, row) : -EBADMSG;
+			r = tree->profile.n_stacks < INT32_MAX && tree->profile.n_frames < INT32_MAX ? take(tree, row)
+												     : -EBADMSG;
 	if (r == 0 && code != SQLITE_DONE)
 		r = code == SQLITE_NOMEM ? -ENOMEM : -EIO;
 	sqlite3_finalize(row);
@@ -185,8 +187,10 @@ int stack_tree_load(sqlite3 *db, struct stack_tree **ret)
 
 	if (!tree)
 		return -ENOMEM;
-	r = load_rows(tree, db, "SELECT frame, kind, name, role, file, line, module, is_eval, inlined_into FROM named_frame"
-				" ORDER BY frame", take_frame);
+	r = load_rows(tree, db,
+		      "SELECT frame, kind, name, role, file, line, module, is_eval, inlined_into FROM named_frame"
+		      " ORDER BY frame",
+		      take_frame);
 	if (r == 0)
 		r = resolve_inlined(tree);
 	if (r == 0)

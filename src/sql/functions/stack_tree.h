@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stack_tree.h - all stacks of a recording in memory, to be found by their numbers. */
 #ifndef PROBING_SQL_FUNCTIONS_STACK_TREE_H
 #define PROBING_SQL_FUNCTIONS_STACK_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text.c - regular expressions: POSIX's extended ones, as grep -E has them (regex(7)).
  *
@@ -76,9 +77,9 @@ static const int exact_case = 0, any_case = REG_ICASE;
 #define PURE (SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS)
 
 const struct sql_function text_functions[] = {
-	{ "regexp", 2, "regexp(pattern, text): 1 where it matches somewhere, as text REGEXP pattern; POSIX extended", PURE,
-	  (void *)&exact_case, call_regexp, NULL, NULL },
-	{ "regexpi", 2, "regexpi(pattern, text): the same without regard to capitals", PURE, (void *)&any_case, call_regexp,
-	  NULL, NULL },
+	{ "regexp", 2, "regexp(pattern, text): 1 where it matches somewhere, as text REGEXP pattern; POSIX extended",
+	  PURE, (void *)&exact_case, call_regexp, NULL, NULL },
+	{ "regexpi", 2, "regexpi(pattern, text): the same without regard to capitals", PURE, (void *)&any_case,
+	  call_regexp, NULL, NULL },
 	{ 0 },
 };

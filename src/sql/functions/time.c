@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * time.c - times: seconds since 1970 (UTC) as numbers, everywhere.
  *
@@ -14,14 +15,30 @@
 #include "src/sql/functions/functions_private.h"
 #include "src/sql/interval.h"
 
-enum unit { UNIT_YEAR, UNIT_QUARTER, UNIT_MONTH, UNIT_WEEK, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND,
-	    UNIT_MILLISECOND, UNIT_DOW, UNIT_ISODOW, UNIT_DOY, UNIT_EPOCH, N_UNITS };
+enum unit {
+	UNIT_YEAR,
+	UNIT_QUARTER,
+	UNIT_MONTH,
+	UNIT_WEEK,
+	UNIT_DAY,
+	UNIT_HOUR,
+	UNIT_MINUTE,
+	UNIT_SECOND,
+	UNIT_MILLISECOND,
+	UNIT_DOW,
+	UNIT_ISODOW,
+	UNIT_DOY,
+	UNIT_EPOCH,
+	N_UNITS
+};
 
+/* clang-format off */
 static const char *const unit_names[N_UNITS] = {
 	[UNIT_YEAR] = "year", [UNIT_QUARTER] = "quarter", [UNIT_MONTH] = "month", [UNIT_WEEK] = "week", [UNIT_DAY] = "day",
 	[UNIT_HOUR] = "hour", [UNIT_MINUTE] = "minute", [UNIT_SECOND] = "second", [UNIT_MILLISECOND] = "millisecond",
 	[UNIT_DOW] = "dow", [UNIT_ISODOW] = "isodow", [UNIT_DOY] = "doy", [UNIT_EPOCH] = "epoch",
 };
+/* clang-format on */
 
 /* Years 1 to 9999. */
 static const double first_time = -62135596800.0, last_time = 253402300799.0;
@@ -38,8 +55,8 @@ static bool parse_zone(const char *text, double *ret)
 	*ret = 0;
 	if (strcmp(text, "") == 0 || strcmp(text, "Z") == 0 || strcmp(text, "z") == 0 || strcmp(text, "UTC") == 0)
 		return true;
-	if (sscanf(text, "%c%2d%n:%2d%n", &sign, &hours, &n, &minutes, &n) < 2 || (sign != '+' && sign != '-') || text[n] ||
-	    hours < 0 || hours > 14 || minutes < 0 || minutes > 59)
+	if (sscanf(text, "%c%2d%n:%2d%n", &sign, &hours, &n, &minutes, &n) < 2 || (sign != '+' && sign != '-') ||
+	    text[n] || hours < 0 || hours > 14 || minutes < 0 || minutes > 59)
 		return false;
 	*ret = (sign == '-' ? -1 : 1) * (hours * 3600.0 + minutes * 60.0);
 	return true;
@@ -125,20 +142,47 @@ static void part(sqlite3_context *context, enum unit unit, double seconds)
 	double second = tm.tm_sec + (seconds - floor(seconds));
 
 	switch (unit) {
-	case UNIT_YEAR: sqlite3_result_int(context, tm.tm_year + 1900); break;
-	case UNIT_QUARTER: sqlite3_result_int(context, tm.tm_mon / 3 + 1); break;
-	case UNIT_MONTH: sqlite3_result_int(context, tm.tm_mon + 1); break;
-	case UNIT_WEEK: sqlite3_result_int(context, iso_week(&tm)); break;
-	case UNIT_DAY: sqlite3_result_int(context, tm.tm_mday); break;
-	case UNIT_HOUR: sqlite3_result_int(context, tm.tm_hour); break;
-	case UNIT_MINUTE: sqlite3_result_int(context, tm.tm_min); break;
-	case UNIT_SECOND: sqlite3_result_double(context, second); break;
-	case UNIT_MILLISECOND: sqlite3_result_double(context, second * 1000); break;
-	case UNIT_DOW: sqlite3_result_int(context, tm.tm_wday); break;
-	case UNIT_ISODOW: sqlite3_result_int(context, tm.tm_wday == 0 ? 7 : tm.tm_wday); break;
-	case UNIT_DOY: sqlite3_result_int(context, tm.tm_yday + 1); break;
-	case UNIT_EPOCH: sqlite3_result_double(context, seconds); break;
-	case N_UNITS: break;
+	case UNIT_YEAR:
+		sqlite3_result_int(context, tm.tm_year + 1900);
+		break;
+	case UNIT_QUARTER:
+		sqlite3_result_int(context, tm.tm_mon / 3 + 1);
+		break;
+	case UNIT_MONTH:
+		sqlite3_result_int(context, tm.tm_mon + 1);
+		break;
+	case UNIT_WEEK:
+		sqlite3_result_int(context, iso_week(&tm));
+		break;
+	case UNIT_DAY:
+		sqlite3_result_int(context, tm.tm_mday);
+		break;
+	case UNIT_HOUR:
+		sqlite3_result_int(context, tm.tm_hour);
+		break;
+	case UNIT_MINUTE:
+		sqlite3_result_int(context, tm.tm_min);
+		break;
+	case UNIT_SECOND:
+		sqlite3_result_double(context, second);
+		break;
+	case UNIT_MILLISECOND:
+		sqlite3_result_double(context, second * 1000);
+		break;
+	case UNIT_DOW:
+		sqlite3_result_int(context, tm.tm_wday);
+		break;
+	case UNIT_ISODOW:
+		sqlite3_result_int(context, tm.tm_wday == 0 ? 7 : tm.tm_wday);
+		break;
+	case UNIT_DOY:
+		sqlite3_result_int(context, tm.tm_yday + 1);
+		break;
+	case UNIT_EPOCH:
+		sqlite3_result_double(context, seconds);
+		break;
+	case N_UNITS:
+		break;
 	}
 }
 
@@ -154,8 +198,10 @@ static bool unit_of(sqlite3_context *context, sqlite3_value *value, enum unit *r
 			*ret = (enum unit)unit;
 			return true;
 		}
-	sentence = sqlite3_mprintf("there is no part %Q of a time: there are year, quarter, month, week, day, hour, minute, "
-				   "second, millisecond, dow, isodow, doy, epoch", name);
+	sentence = sqlite3_mprintf(
+		"there is no part %Q of a time: there are year, quarter, month, week, day, hour, minute, "
+		"second, millisecond, dow, isodow, doy, epoch",
+		name);
 	sqlite3_result_error(context, sentence ? sentence : "there is no such part of a time", -1);
 	sqlite3_free(sentence);
 	return false;
@@ -185,8 +231,9 @@ static void call_date_part(sqlite3_context *context, int n, sqlite3_value **argu
 
 static double truncated(enum unit unit, double seconds)
 {
-	static const double lengths[N_UNITS] = { [UNIT_DAY] = 86400, [UNIT_HOUR] = 3600, [UNIT_MINUTE] = 60,
-						 [UNIT_SECOND] = 1, [UNIT_MILLISECOND] = 1e-3 };
+	static const double lengths[N_UNITS] = {
+		[UNIT_DAY] = 86400, [UNIT_HOUR] = 3600, [UNIT_MINUTE] = 60, [UNIT_SECOND] = 1, [UNIT_MILLISECOND] = 1e-3
+	};
 	struct tm tm = parts_of(seconds), begin = { .tm_year = tm.tm_year, .tm_mday = 1 };
 
 	if (unit == UNIT_MILLISECOND)
@@ -211,8 +258,9 @@ static void call_date_trunc(sqlite3_context *context, int n, sqlite3_value **arg
 	if (!unit_of(context, arguments[0], &unit))
 		return;
 	if (unit > UNIT_MILLISECOND)
-		sqlite3_result_error(context, "a time is cut to year, quarter, month, week, day, hour, minute, second, millisecond",
-				     -1);
+		sqlite3_result_error(
+			context, "a time is cut to year, quarter, month, week, day, hour, minute, second, millisecond",
+			-1);
 	else if (seconds_of(arguments[1], &seconds))
 		sqlite3_result_double(context, truncated(unit, seconds));
 }
@@ -277,17 +325,21 @@ static void call_interval_seconds(sqlite3_context *context, int n, sqlite3_value
 	if (!text)
 		return;
 	if (interval_parse(text, strlen(text), &seconds) < 0)
-		sqlite3_result_error(context, "a length of time is a text like 5 minutes, 1.5 hours, 1 day 2 hours", -1);
+		sqlite3_result_error(context, "a length of time is a text like 5 minutes, 1.5 hours, 1 day 2 hours",
+				     -1);
 	else
 		sqlite3_result_double(context, seconds);
 }
 
+/* clang-format off */
 static const enum unit units[N_UNITS] = {
 	UNIT_YEAR, UNIT_QUARTER, UNIT_MONTH, UNIT_WEEK, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND,
 	UNIT_MILLISECOND, UNIT_DOW, UNIT_ISODOW, UNIT_DOY, UNIT_EPOCH,
 };
+/* clang-format on */
 
 #define PURE (SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS)
+/* clang-format off */
 #define PART(name_, unit_, what_) { name_, 1, name_ "(timestamp): " what_, PURE, (void *)&units[unit_], call_part, NULL, NULL }
 
 const struct sql_function time_functions[] = {
@@ -318,3 +370,4 @@ const struct sql_function time_functions[] = {
 	  call_interval_seconds, NULL, NULL },
 	{ 0 },
 };
+/* clang-format on */
