@@ -73,11 +73,13 @@ def version_of(path):
 
 def candidate_interpreters():
     if os.environ.get("PROBING_INTERPRETERS"):
-        return os.environ["PROBING_INTERPRETERS"].split(":")
-    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python")))
+        yield from os.environ["PROBING_INTERPRETERS"].split(":")
+        return
+    yield from sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python")))
     for version in WANTED_VERSIONS:
-        found.append(shutil.which("python" + version))
-    return [path for path in found if path]
+        path = shutil.which("python" + version)
+        if path:
+            yield path
 
 
 @functools.lru_cache(maxsize=None)
@@ -86,6 +88,9 @@ def interpreters():
     result = [Interpreter(DEBIAN_PYTHON, version_of(DEBIAN_PYTHON), "debian")]
     by_version = {}
     for path in candidate_interpreters():
+        # Starting one takes time, above all where it is a script of pyenv's: whoever has all need not go on.
+        if all(version in by_version for version in WANTED_VERSIONS):
+            break
         if os.path.realpath(path) != os.path.realpath(DEBIAN_PYTHON):
             by_version.setdefault(version_of(path), path)
     for version in WANTED_VERSIONS:
