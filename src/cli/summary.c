@@ -36,13 +36,18 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static uint64_t sampled(const struct pipeline_counts *counts)
+{
+	return counts->samples - counts->n_unsampled;
+}
+
 static void print_verdicts(const struct pipeline_counts *counts, enum capture_source source)
 {
 	uint64_t with_python = counts->samples - counts->by_verdict[VERDICT_NO_PYTHON];
 	const char *separator = "";
 
 	if (source == SOURCE_POLL)
-		cli_say("%.1f %% of samples run Python", percent(with_python, counts->samples));
+		cli_say("%.1f %% of samples run Python", percent(with_python, sampled(counts)));
 	else
 		cli_say("%.1f %% of stacks reach the thread's start",
 			percent(counts->by_end[STACK_COMPLETE] + counts->by_end[STACK_COMPLETED],
@@ -148,10 +153,10 @@ void summary_print(const struct summary *summary)
 	const struct pipeline_counts *counts = &summary->counts;
 	char samples[32], lost[32], weight[32];
 
-	format_count(counts->samples, samples);
+	format_count(sampled(counts), samples);
 	format_count(summary->captured.lost, lost);
 	format_count(counts->weight, weight);
-	cli_say("%s samples in %.1f s (", samples, summary->seconds);
+	cli_say("%s sample%s in %.1f s (", samples, sampled(counts) == 1 ? "" : "s", summary->seconds);
 	if (summary->unit)
 		cli_say("%s%s %s", summary->is_estimate ? "about " : "", weight, summary->unit);
 	else
@@ -166,7 +171,7 @@ void summary_print(const struct summary *summary)
 	print_left_out(summary);
 	if (summary->mode != MODE_CPU)
 		waits_summary_print(counts, summary->seconds, &summary->waits_cost);
-	if (counts->samples > 0)
+	if (sampled(counts) > 0)
 		print_verdicts(counts, summary->source);
 	print_held(counts);
 	if (counts->of_32_bit > 0)

@@ -25,8 +25,8 @@
 struct pipeline;
 
 struct pipeline_counts {
-	uint64_t samples;
-	uint64_t weight; /* of all of them */
+	uint64_t samples; /* rows, n_unsampled included */
+	uint64_t weight;  /* of all of them */
 	uint64_t by_verdict[VERDICT_N];
 	uint64_t by_end[STACK_N_ENDS];
 	uint64_t of_32_bit;  /* samples of 32-bit code: without a stack */
@@ -40,7 +40,8 @@ struct pipeline_counts {
 	uint64_t dropped;              /* samples that had to go for newer ones */
 	struct symbol_limited limited; /* names that were given up; known once all is written */
 	uint64_t without_stack; /* waits that were over before they could be looked at, and rows of unsampled_ns */
-	uint64_t unsampled_ns;  /* of weight: CPU time that no sample was taken of */
+	uint64_t unsampled_ns;  /* of weight: CPU time without a sample */
+	uint64_t n_unsampled;   /* rows that hold unsampled_ns */
 	/* Of recordings that tell of waiting: */
 	uint64_t by_state[STATE_N];                   /* nanoseconds; they add up to each thread's time */
 	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */

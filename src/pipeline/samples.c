@@ -214,6 +214,7 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 	row.stack = id;
 	pipeline->counts.without_stack++;
 	pipeline->counts.unsampled_ns += row.weight;
+	pipeline->counts.n_unsampled++;
 	return put_row(pipeline, &row, event->time_ns);
 }
 

@@ -162,9 +162,12 @@ class Software(t.Case):
         self.assertEqual((recording.run["event"], recording.run["unit"], recording.run["mode"]),
                          ("task-clock", "ns", "cpu"))
         self.assertIn("s of CPU time", said)
-        sampled = {sample.weight for sample in recording.samples
-                   if not any(frame.kind == "unsampled" for frame in recording.path(sample.stack))}
-        self.assertEqual({1000000000 // 499}, sampled)
+        weights = [sample.weight for sample in recording.samples
+                   if not any(frame.kind == "unsampled" for frame in recording.path(sample.stack))]
+        # Each processor has a timer of its own: a sample after a migration may come early, and weighs less then.
+        self.assertEqual(1000000000 // 499, max(weights))
+        self.assertGreater(min(weights), 0)
+        self.assertEqual(sum(weights), recording.counters["sampled ns"])
 
     def test_running_process(self):
         with t.fixture("events.py") as target:

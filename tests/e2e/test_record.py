@@ -301,8 +301,20 @@ class Launch(t.Case):
         result = t.Recording("out.db")
         self.assertLess(result.run["ended"] - result.run["started"], 1.2)
 
-    def test_a_command_of_no_samples(self):
-        self.launch("true", options=("-F", "1", "-o", "out.db"), check=0)
+    def test_a_command_shorter_than_a_period(self):
+        """The kernel accounts its CPU time, so the recording holds that time; a timer of one second of it cannot expire."""
+        done = self.launch("true", options=("-F", "1", "-o", "out.db"), check=0)
+        self.assertRegex(done.stderr, r"(?m)^0 samples in ")
+        self.assertNotIn("reach the thread's start", done.stderr)
+        result = t.Recording("out.db")
+        self.assertEqual({("[not sampled]",)}, {tuple(result.names(sample.stack)) for sample in result.samples})
+        self.assertEqual({"true"}, {process["name"] for process in result.processes})
+        self.assertIn("[not sampled]", probing("report", "out.db", check=t.OK).stdout)
+        probing("flamegraph", "out.db", "-o", "out.svg", check=t.OK)
+
+    def test_a_recording_of_no_samples(self):
+        """No thread has the name that the filter asks for."""
+        self.launch("true", options=("--threads", "nobody", "-o", "out.db"), check=0)
         result = t.Recording("out.db")
         self.assertEqual(("ok", 1), (result.integrity, result.run["clean"]))
         for verb in (["report", "out.db"], ["flamegraph", "out.db", "-o", "out.svg"]):
