@@ -80,6 +80,7 @@ class Host:
 
 class AgentCase(unittest.TestCase):
     interpreter = None
+    alone = True  # it counts on an answer while the program still does what it was told
 
     def setUp(self):
         p.need_interpreter(self.interpreter)
