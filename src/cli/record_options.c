@@ -58,7 +58,7 @@ static const struct argp_option option_list[] = {
 	  "Capture N bytes of each thread's stack, a multiple of 8 up to 65528 (default: 32768; deeper stacks are "
 	  "completed from memory)", 0 },
 	{ "source", KEY_SOURCE, "NAME", 0,
-	  "Read Python frames inside the sampling interrupt (bpf), from memory after each sample (read), or from "
+	  "Read Python frames inside the sampling interrupt (bpf), from memory after each sample (wakeup), or from "
 	  "memory at intervals without native frames (poll); auto: the best that is permitted (default)", 0 },
 	{ "mode", KEY_MODE, "NAME", 0,
 	  "Record time on a CPU (cpu, default), waiting (offcpu: what each thread waits for, and how long), or both "
