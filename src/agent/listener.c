@@ -194,7 +194,7 @@ static void advance(void)
 		end_evaluation(OUTCOME_ABANDONED, NULL, 0);
 	} else if (on.due_ns && !on.is_interrupted && now_ns() >= on.due_ns) {
 		interrupt();
-	} else if (!agent.worker) {
+	} else if (worker_has_died()) {
 		worker_abandon();
 		refuse(on.owner, "the interpreter has ended");
 		on.owner = NULL;
@@ -212,7 +212,8 @@ static void begin(struct client *client, const struct message *message)
 	memcpy(code, message->text, message->n_text);
 	if (on.owner || !worker_submit(code, message->n_text)) {
 		free(code);
-		refuse(client, agent.worker ? "another evaluation has not ended yet" : "the interpreter has ended");
+		refuse(client,
+		       worker_has_died() ? "the interpreter has ended" : "another evaluation has not ended yet");
 		return;
 	}
 	on.owner = client;

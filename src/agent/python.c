@@ -156,6 +156,11 @@ bool python_prepare(bool (*is_wanted)(void))
 	return true;
 }
 
+void python_call_soon(int (*function)(void *))
+{
+	(void)py.AddPendingCall(function, NULL);
+}
+
 /* ---- The lock ---- */
 
 int python_enter(void)

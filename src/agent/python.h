@@ -29,6 +29,9 @@ bool python_is_running(void);
  */
 bool python_prepare(bool (*is_wanted)(void));
 
+/* Have the main thread call a function between two of its instructions, if there is room for one more. Any thread. */
+void python_call_soon(int (*function)(void *));
+
 /* Take the interpreter's lock, and give it back. It may never be had, and at the interpreter's end the calling thread may end in it. */
 int python_enter(void);
 void python_leave(int state);

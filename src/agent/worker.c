@@ -19,6 +19,8 @@ enum { STACK_BYTES = 8 << 20, OUTPUT_BYTES = PROTOCOL_MAX_OUTPUT };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static uintptr_t
+	generation; /* of the worker: one that was stopped while it waited for the interpreter may end later than the next begins */
 
 static struct {
 	pthread_t thread;
@@ -139,34 +141,38 @@ static __attribute__((noinline)) void run_job(void)
 	python_leave(state);
 }
 
-static bool wait_for_job(void)
+static bool wait_for_job(uintptr_t mine)
 {
 	bool goes_on;
 
 	pthread_mutex_lock(&lock);
-	while (job.phase != JOB_QUEUED && !job.is_stopping)
+	while (job.phase != JOB_QUEUED && !job.is_stopping && generation == mine)
 		pthread_cond_wait(&changed, &lock);
-	goes_on = !job.is_stopping;
+	goes_on = !job.is_stopping && generation == mine;
 	pthread_mutex_unlock(&lock);
 	return goes_on;
 }
 
 /* Also when the interpreter, at its end, ends a thread that asks for its lock. */
-static void say_ended(void *unused)
+static void say_ended(void *mine)
 {
-	(void)unused;
 	pthread_mutex_lock(&lock);
-	job.has_died = true;
+	if (generation == (uintptr_t)mine) {
+		job.has_died = true;
+		__atomic_store_n(&agent.worker, 0, __ATOMIC_SEQ_CST);
+	}
 	pthread_mutex_unlock(&lock);
-	__atomic_store_n(&agent.worker, 0, __ATOMIC_SEQ_CST);
 }
 
-static void *work(void *unused)
+static void *work(void *mine)
 {
 	(void)prctl(PR_SET_NAME, "probing-worker");
-	__atomic_store_n(&agent.worker, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
-	pthread_cleanup_push(say_ended, unused);
-	while (wait_for_job()) {
+	pthread_mutex_lock(&lock);
+	if (generation == (uintptr_t)mine)
+		__atomic_store_n(&agent.worker, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&lock);
+	pthread_cleanup_push(say_ended, mine);
+	while (wait_for_job((uintptr_t)mine)) {
 		if (!python_is_running())
 			break;
 		run_job();
@@ -179,12 +185,17 @@ static void *work(void *unused)
 
 int worker_start(void)
 {
+	uintptr_t number;
+
 	pthread_mutex_lock(&lock);
 	free(job.code);
 	free(job.result);
 	memset(&job, 0, sizeof job);
+	agent.worker = 0;
+	number = ++generation;
+	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
-	return agent_thread(work, STACK_BYTES, &job.thread);
+	return agent_thread_with(work, (void *)number, STACK_BYTES, &job.thread);
 }
 
 void worker_reset(void)
@@ -223,6 +234,16 @@ enum job_phase worker_phase(void)
 	phase = job.phase;
 	pthread_mutex_unlock(&lock);
 	return phase;
+}
+
+bool worker_has_died(void)
+{
+	bool has_died;
+
+	pthread_mutex_lock(&lock);
+	has_died = job.has_died;
+	pthread_mutex_unlock(&lock);
+	return has_died;
 }
 
 bool worker_cancel(void)
