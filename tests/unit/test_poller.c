@@ -246,11 +246,12 @@ static void run_executing(struct target_page *page)
 	_exit(1);
 }
 
-static unsigned read_until_exec(struct capture *capture, struct seen *seen)
+/* It is told once, or twice where a poll tick falls into the exec: /proc then shows parts of both programs. */
+static void read_until_exec(struct capture *capture, struct seen *seen)
 {
 	for (int i = 0; i < 200 && (seen->n_execs == 0 || seen->n < 5); i++)
 		read_for(capture, 50, see, seen);
-	return seen->n_execs;
+	assert_in_range(seen->n_execs, 1, 2);
 }
 
 static void another_program_is_told_before_its_samples(void **state)
@@ -265,7 +266,7 @@ static void another_program_is_told_before_its_samples(void **state)
 	assert_int_equal(seen.n_execs, 0);
 	n_before = seen.n;
 	store(&target.page->command, 1);
-	assert_int_equal(read_until_exec(capture, &seen), 1);
+	read_until_exec(capture, &seen);
 	assert_true(seen.n > n_before);
 	finish(capture, &seen);
 	assert_true(strlen(seen.name) > 0);
@@ -284,7 +285,7 @@ static void a_child_is_not_looked_at_before_its_exec(void **state)
 	read_for(capture, 60, see, &seen);
 	assert_int_equal(seen.n, 0);
 	store(&target.page->command, 1);
-	assert_int_equal(read_until_exec(capture, &seen), 1);
+	read_until_exec(capture, &seen);
 	assert_false(seen.sample_before_exec);
 	finish(capture, &seen);
 	capture_free(capture);
