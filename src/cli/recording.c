@@ -2,6 +2,7 @@
 /* recording.c - opening a recording, and why that may fail. */
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum { MAX_SENTENCE = 512 };
