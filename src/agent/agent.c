@@ -48,7 +48,7 @@ int agent_thread_with(void *(*body)(void *), void *data, size_t stack_bytes, pth
 /* Its threads are not in the child, nor are the listener's files. */
 static void begin_child(void)
 {
-	bool follows = agent.options & AGENT_FOLLOW_FORKS && agent.status == AGENT_ARMED;
+	bool follows = config_is_on(&agent.config, &config_follow_forks) && agent.status == AGENT_ARMED;
 	int saved = errno;
 
 	worker_reset();
@@ -70,6 +70,18 @@ static bool begin_start(void)
 					   __ATOMIC_SEQ_CST);
 }
 
+/* What is set stays set when it is started again. */
+static void set_options(uint32_t options)
+{
+	char why[CONFIG_MAX_WHY];
+
+	agent.options |= options;
+	if (options & AGENT_FOLLOW_FORKS)
+		(void)config_assign(&agent.config, "follow_forks=on", why);
+	if (options & AGENT_NO_EVAL)
+		(void)config_assign(&agent.config, "eval=off", why);
+}
+
 static int give_up(const char *reason, int error)
 {
 	agent_off(reason);
@@ -86,7 +98,7 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 		return 0;
 	agent.reason[0] = '\0';
 	agent.pid = getpid();
-	agent.options = options;
+	set_options(options);
 	missing = python_find();
 	if (missing)
 		return give_up(missing, -EOPNOTSUPP);
@@ -108,4 +120,13 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 		return give_up("it cannot have another thread", r);
 	}
 	return 0;
+}
+
+__attribute__((visibility("default"))) int probing_agent_configure(const char *assignment, char why[CONFIG_MAX_WHY])
+{
+	if (agent.status == AGENT_STARTING || agent.status == AGENT_ARMED) {
+		snprintf(why, CONFIG_MAX_WHY, "the agent runs already: its socket is the way to configure it");
+		return -EBUSY;
+	}
+	return config_assign(&agent.config, assignment, why);
 }

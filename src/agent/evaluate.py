@@ -3,7 +3,7 @@
 #
 # evaluate(source, name, write) runs text in __main__ and returns bytes: one that says how it ended (enum outcome of
 # protocol.h), then the value's repr() or the traceback. write(bytes) takes what the code prints, after one byte that says
-# where: 1 stdout, 2 stderr. What other threads print meanwhile goes where it always went.
+# where: 1 stdout, 2 stderr. What other threads print meanwhile goes where it always went. The code has no stdin.
 #
 # Nothing is imported but what is built into the interpreter; `traceback` where there is one to print.
 def evaluate(source, name, write):
@@ -42,6 +42,32 @@ def evaluate(source, name, write):
         def __getattr__(self, attribute):
             return getattr(self._real, attribute)
 
+    class Input(object):
+        # the program's own is not to be read, waited for, or closed by quit()
+        def __init__(self, real):
+            self._real = real
+
+        def read(self, *n):
+            return "" if _thread.get_ident() == me else self._real.read(*n)
+
+        def readline(self, *n):
+            return "" if _thread.get_ident() == me else self._real.readline(*n)
+
+        def fileno(self):
+            if _thread.get_ident() == me:
+                raise OSError("evaluated code has no stdin")
+            return self._real.fileno()
+
+        def __iter__(self):
+            return iter(()) if _thread.get_ident() == me else iter(self._real)
+
+        def close(self):
+            if _thread.get_ident() != me:
+                self._real.close()
+
+        def __getattr__(self, attribute):
+            return getattr(self._real, attribute)
+
     def run():
         space = sys.modules["__main__"].__dict__
         tree = compile(source, name, "exec", 0x400, True)
@@ -62,11 +88,11 @@ def evaluate(source, name, write):
         except Exception:
             return "%s: %s\n" % (type(error).__name__, error)
 
-    out, err = Stream(sys.stdout, b"\1"), Stream(sys.stderr, b"\2")
-    before = sys.stdout, sys.stderr
+    out, err, nothing = Stream(sys.stdout, b"\1"), Stream(sys.stderr, b"\2"), Input(sys.stdin)
+    before = sys.stdout, sys.stderr, sys.stdin
     try:
         try:
-            sys.stdout, sys.stderr = out, err
+            sys.stdout, sys.stderr, sys.stdin = out, err, nothing
             value = run()
             return NOTHING if value is None else VALUE + encode(repr(value))
         except KeyboardInterrupt as error:
@@ -79,3 +105,5 @@ def evaluate(source, name, write):
             sys.stdout = before[0]
         if sys.stderr is err:
             sys.stderr = before[1]
+        if sys.stdin is nothing:
+            sys.stdin = before[2]

@@ -252,6 +252,8 @@ static char *copy_of(const char *text, size_t n_bytes)
 void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text,
 		     size_t *ret_bytes)
 {
+	static const char interrupted[] =
+		"KeyboardInterrupt\n"; /* before the code's first instruction, or behind its last */
 	static const char refused[] = "the interpreter refused to run the code (an audit hook, or no memory)\n";
 	OWNED answer = NULL;
 	const char *text = refused;
@@ -266,6 +268,11 @@ void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum
 		*ret = (enum outcome)bytes[0];
 		*ret_bytes = (size_t)n - 1;
 		text = bytes + 1;
+	}
+	if (!answer && py.Error() == *py.KeyboardInterrupt) {
+		*ret = OUTCOME_INTERRUPTED;
+		*ret_bytes = sizeof interrupted - 1;
+		text = interrupted;
 	}
 	if (py.Error())
 		py.ErrorClear();
