@@ -1,23 +1,28 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""How long one look at a process takes: the first one, later ones, and other programs that do the same.
+"""Measure one look at a process: the first, later ones, the starts of top and record, and other programs that do the same.
 
 Usage: look.py [--build FOLDER] [--rounds N] [TARGET...]      TARGET: demo, sleeping, torch (default: those that are here)
 
-Starts the targets and looks at each N times (default 15), all programs in turns:
+Starts the targets and runs each program N times (default 15), all programs in turns:
 
-  first       probing backtrace with an empty cache
-  second      with what the first one has left there
-  no cache    probing backtrace --no-cache
-  no native   probing backtrace --no-native
-  version     probing --version: what any command takes
-  py-spy      py-spy dump --native, of PATH or $PY_SPY
-  gdb         gdb --batch -ex 'thread apply all bt'
-  eu-stack    eu-stack -p
+  first         probing backtrace with an empty cache
+  second        probing backtrace with the cache that the first look wrote
+  no cache      probing backtrace --no-cache
+  no native     probing backtrace --no-native
+  first record  probing record for 50 ms with an empty cache: its start, and the end of the recording
+  record        the same with the cache
+  first top     probing top --once for 50 ms with an empty cache
+  top           the same with the cache
+  version       probing --version: the start of any command
+  py-spy        py-spy dump --native, from PATH or $PY_SPY
+  gdb           gdb --batch -ex 'thread apply all bt'
+  eu-stack      eu-stack -p
 
-A line each: the median of milliseconds elapsed and the range of the middle half, and the same of CPU time. A program that is
-not here is named and left out. 'demo' is stopped (SIGSTOP) at another place in each round: what a busy program shows is
-another place each time. The last line of a target says where the second look stands to py-spy's.
+Prints a line for each program: the median of milliseconds elapsed, the range of the middle half, and the same for CPU time. On
+a busy machine only CPU time means something. Names the programs that are missing. Stops 'demo' (SIGSTOP) at another place in
+each round, and lets it run again for top and record. Then prints the second look's and the first look's share of the time of
+each other program.
 """
 import argparse
 import os
@@ -33,11 +38,13 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SLEEP = "import time; time.sleep(3600)"
 LONGEST_S = 60
+STARTS = {"record": ["-q", "-d", "50ms", "-o"], "top": ["--once", "-d", "50ms", "--output"]}  # and a file
 
 
-def programs_of(build, cache, empty, pid):
+def programs_of(build, folder, pid):
     """{name: (command, environment, what to do before)}; the reasons of those that are missing."""
     probing = os.path.join(build, "src", "cli", "probing")
+    cache, empty = os.path.join(folder, "cache"), os.path.join(folder, "empty")
     found, missing = {}, []
 
     def forget():
@@ -56,6 +63,10 @@ def programs_of(build, cache, empty, pid):
             found[name] = (command, {}, None)
         else:
             missing.append("%s is not here" % name)
+    for verb, options in STARTS.items():
+        command = [probing, verb, *options, os.path.join(folder, verb), pid]
+        found["first " + verb] = (command, {"XDG_CACHE_HOME": empty}, forget)
+        found[verb] = (command, {"XDG_CACHE_HOME": cache}, None)
     return found, missing
 
 
@@ -83,15 +94,14 @@ def middle_half(values):
 
 
 def describe(looks):
-    return "   ".join("%6.1f ms (%.1f to %.1f)" % tuple(1000 * v for v in (statistics.median(column), *middle_half(column)))
+    return "   ".join("%7.1f ms (%.1f to %.1f)" % tuple(1000 * v for v in (statistics.median(column), *middle_half(column)))
                       for column in zip(*looks))
 
 
 def measure(name, process, options):
     with tempfile.TemporaryDirectory(prefix="probing-look.") as folder:
-        cache, empty = os.path.join(folder, "cache"), os.path.join(folder, "empty")
-        os.mkdir(cache, 0o700)
-        programs, missing = programs_of(options.build, cache, empty, str(process.pid))
+        os.mkdir(os.path.join(folder, "cache"), 0o700)
+        programs, missing = programs_of(options.build, folder, str(process.pid))
         looks = {program: [] for program in programs}
         run(*programs["second"])
         for _ in range(options.rounds):
@@ -100,17 +110,28 @@ def measure(name, process, options):
                 time.sleep(0.05)
                 process.send_signal(signal.SIGSTOP)
             for program, how in programs.items():
+                if program.split()[-1] in STARTS:
+                    process.send_signal(signal.SIGCONT)
                 took = run(*how)
                 if took:
                     looks[program].append(took)
-    print("%s (process %d)%30s" % (name, process.pid, "elapsed") + "%31s" % "CPU")
+    print("%s (process %d)%31s" % (name, process.pid, "elapsed") + "%32s" % "CPU")
     for program, values in looks.items():
-        print("  %-10s %s" % (program, describe(values) if values else "failed each time"), flush=True)
+        print("  %-13s %s" % (program, describe(values) if values else "failed each time"), flush=True)
     for reason in missing:
         print("  skip: %s" % reason)
-    if looks.get("py-spy"):
-        ours, theirs = (statistics.median(v[0] for v in looks[program]) for program in ("second", "py-spy"))
-        print("  the second look takes %.2f of py-spy's time" % (ours / theirs))
+    print_ratios(looks)
+
+
+def print_ratios(looks):
+    """The two looks' shares of each other program's time, elapsed and of CPU."""
+    for look in "first", "second":
+        for program in "py-spy", "gdb", "eu-stack":
+            if looks.get(look) and looks.get(program):
+                elapsed, cpu = (statistics.median(column) for column in zip(*looks[look]))
+                their_elapsed, their_cpu = (statistics.median(column) for column in zip(*looks[program]))
+                print("  %s / %s: %.3f of the time elapsed, %.3f of the CPU time" % (
+                    look, program, elapsed / their_elapsed, cpu / their_cpu))
 
 
 def targets():

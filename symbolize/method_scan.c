@@ -38,6 +38,7 @@ struct scan {
 	const struct image *image;
 	const struct python_module *python;
 	struct method_list *list;
+	uint64_t start, end;            /* [start, end): all segments */
 	struct definition *definitions; /* by address */
 	size_t n_definitions, allocated;
 };
@@ -102,29 +103,51 @@ static uint64_t nth(const uint8_t *words, size_t n)
 	return word;
 }
 
+/* Whether a word may point into the file: names do. */
+static bool is_address(const struct scan *scan, uint64_t word)
+{
+	return word != 0 && word - scan->start < scan->end - scan->start;
+}
+
 /* Hardly any address begins something. What tells that of most is decided here, on plain words: the least that
  * find_method_def() and the others below ask for, which then look at the few that are left. */
-static bool may_define(const struct image_segment *segment, uint64_t address)
+static bool may_define(const struct scan *scan, const struct image_segment *segment, uint64_t address)
 {
 	const uint8_t *words = words_at(segment, address, 3);
 
-	return !words || (nth(words, 0) != 0 && nth(words, 2) != 0 && nth(words, 2) < 0x400);
+	return !words || (nth(words, 2) != 0 && nth(words, 2) < 0x400 && is_address(scan, nth(words, 0)));
 }
 
-static bool may_own(const struct image_segment *segment, uint64_t address)
+/* What may begin at an address, by the least that the functions of the same names ask for. */
+enum owner_kinds {
+	MAY_BE_TYPE = 1 << 0,
+	MAY_BE_SPEC = 1 << 1,
+	MAY_BE_MODULE = 1 << 2,
+	MAY_BE_WRAPPER = 1 << 3,
+	MAY_BE_ANY = MAY_BE_TYPE | MAY_BE_SPEC | MAY_BE_MODULE | MAY_BE_WRAPPER,
+};
+
+static unsigned may_own(const struct scan *scan, const struct image_segment *segment, uint64_t address)
 {
 	const uint8_t *words = words_at(segment, address, 22);
+	unsigned kinds = 0;
 
 	if (!words)
-		return true;
+		return MAY_BE_ANY;
 	if (nth(words, 0) == 0) /* a name, or a count of references */
-		return false;
-	return (nth(words, 21) <= UINT32_MAX && nth(words, 2) == 0 &&
-		nth(words, 4) <= FOUND_MAX_BASIC_BYTES) || /* a type */
-	       (nth(words, 3) != 0 && nth(words, 2) <= UINT32_MAX &&
-		(uint32_t)nth(words, 1) <= FOUND_MAX_BASIC_BYTES) ||                                     /* a spec */
-	       (nth(words, 8) != 0 && nth(words, 2) == 0 && nth(words, 3) == 0 && nth(words, 4) == 0) || /* a module */
-	       nth(words, 1) - 1 < FOUND_MAX_SLOT_OFFSET;                                                /* a wrapper */
+		return 0;
+	if (nth(words, 2) == 0 && nth(words, 21) <= UINT32_MAX && nth(words, 4) <= FOUND_MAX_BASIC_BYTES &&
+	    is_address(scan, nth(words, 3)))
+		kinds |= MAY_BE_TYPE;
+	if (nth(words, 3) != 0 && nth(words, 2) <= UINT32_MAX && (uint32_t)nth(words, 1) <= FOUND_MAX_BASIC_BYTES &&
+	    is_address(scan, nth(words, 0)))
+		kinds |= MAY_BE_SPEC;
+	if (nth(words, 8) != 0 && nth(words, 2) == 0 && nth(words, 3) == 0 && nth(words, 4) == 0 &&
+	    is_address(scan, nth(words, 5)))
+		kinds |= MAY_BE_MODULE;
+	if (nth(words, 1) - 1 < FOUND_MAX_SLOT_OFFSET && is_address(scan, nth(words, 0)))
+		kinds |= MAY_BE_WRAPPER;
+	return kinds;
 }
 
 /* Asked at each eighth byte, looked at once a page. */
@@ -144,7 +167,7 @@ static int collect_definitions(struct scan *scan, const struct image_segment *se
 
 		if (is_out_of_time(at))
 			return -ETIME;
-		if (!may_define(segment, at) || !find_method_def(scan->image, at, &method))
+		if (!may_define(scan, segment, at) || !find_method_def(scan->image, at, &method))
 			continue;
 		r = add_definition(scan, at, &method);
 		if (r < 0)
@@ -270,20 +293,21 @@ static int add_wrapper(struct scan *scan, const struct found_wrapper *wrapper)
 	return add_method(scan, wrapper->wrapper, "slot wrapper", NULL, METHOD_GLUE);
 }
 
-static int collect_owner(struct scan *scan, uint64_t address)
+static int collect_owner(struct scan *scan, uint64_t address, unsigned kinds)
 {
 	struct found_wrapper wrapper;
 	struct found_module module;
 	struct found_type type;
 	struct found_spec spec;
 
-	if (find_type(scan->image, address, &type))
+	if ((kinds & MAY_BE_TYPE) && find_type(scan->image, address, &type))
 		return add_type(scan, &type);
-	if (find_spec(scan->image, address, &spec))
+	if ((kinds & MAY_BE_SPEC) && find_spec(scan->image, address, &spec))
 		return add_spec_slots(scan, &spec);
-	if (find_module_def(scan->image, address, &module))
+	if ((kinds & MAY_BE_MODULE) && find_module_def(scan->image, address, &module))
 		own_definitions(scan, module.methods, strcmp(module.name, "builtins") == 0 ? NULL : module.name);
-	else if (scan->python->is_interpreter && find_wrapper(scan->image, address, &wrapper))
+	else if ((kinds & MAY_BE_WRAPPER) && scan->python->is_interpreter &&
+		 find_wrapper(scan->image, address, &wrapper))
 		return add_wrapper(scan, &wrapper);
 	return 0;
 }
@@ -291,7 +315,8 @@ static int collect_owner(struct scan *scan, uint64_t address)
 static int collect_owners(struct scan *scan, const struct image_segment *segment)
 {
 	for (uint64_t at = (segment->start + 7) & ~7ULL; at < segment->end; at += 8) {
-		int r = is_out_of_time(at) ? -ETIME : may_own(segment, at) ? collect_owner(scan, at) : 0;
+		unsigned kinds = may_own(scan, segment, at);
+		int r = is_out_of_time(at) ? -ETIME : kinds ? collect_owner(scan, at, kinds) : 0;
 
 		if (r < 0)
 			return r;
@@ -345,9 +370,13 @@ static int run_scan(struct scan *scan, const char *stem)
 int method_scan(const struct image *image, const struct python_module *python, const char *stem,
 		struct method_list *list)
 {
-	struct scan scan = { .image = image, .python = python, .list = list };
+	struct scan scan = { .image = image, .python = python, .list = list, .start = UINT64_MAX };
 	int r;
 
+	for (size_t i = 0; i < image->n_segments; i++) {
+		scan.start = MIN(scan.start, image->segments[i].start);
+		scan.end = MAX(scan.end, image->segments[i].memory_end);
+	}
 	r = run_scan(&scan, stem);
 	free(scan.definitions);
 	return r;

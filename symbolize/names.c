@@ -42,7 +42,7 @@ size_t name_base_length(const char *linkage)
 	for (const char *dot = strchr(linkage, '.'); dot; dot = strchr(dot + 1, '.'))
 		if (dot != linkage && is_appendix(dot))
 			return (size_t)(dot - linkage);
-	return strcspn(linkage, "@");
+	return (size_t)(strchrnul(linkage, '@') - linkage);
 }
 
 /* Bytes of an operator's symbol that contain angle brackets: "operator<<" is no template. */

@@ -55,7 +55,7 @@ struct plan {
 
 struct unpacked {
 	void *image;
-	size_t n_image;
+	size_t n_image, n_mapped;
 	bool is_in_file, is_borrowed;
 	Elf *elf;
 	Dwarf *dwarf;
@@ -70,7 +70,7 @@ void unpacked_free(struct unpacked *unpacked)
 	if (unpacked->elf)
 		elf_end(unpacked->elf);
 	if (unpacked->image && !unpacked->is_borrowed)
-		munmap(unpacked->image, unpacked->n_image);
+		munmap(unpacked->image, unpacked->n_mapped);
 	free(unpacked);
 }
 
@@ -310,18 +310,29 @@ static bool is_filled(const struct wanted *wanted)
 	return strcmp(wanted->name, ".debug_info") == 0 || strcmp(wanted->name, ".debug_abbrev") == 0;
 }
 
-/* In large pages where these are to be had: a page fault each 4 KiB takes longer than unpacking them. */
+/* Whole huge pages, where the last one is at least a quarter full: memory of the rest is cheaper than its page faults. */
+static size_t mapped_bytes(size_t n_image)
+{
+	enum { HUGE = 2 << 20 };
+	const size_t n_last = n_image % HUGE;
+
+	return n_last < HUGE / 4 ? n_image : n_image - n_last + HUGE;
+}
+
+/* In huge pages where these are to be had: a page fault each 4 KiB takes longer than unpacking them. */
 static int make_image(const struct plan *plan, Elf *elf, bool is_brief, struct unpacked *unpacked)
 {
+	const size_t n_mapped = mapped_bytes(plan->n_image);
 	int r;
 
-	unpacked->image = mmap(NULL, plan->n_image, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unpacked->image = mmap(NULL, n_mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (unpacked->image == MAP_FAILED) {
 		unpacked->image = NULL;
 		return -ENOMEM;
 	}
 	unpacked->n_image = plan->n_image;
-	(void)madvise(unpacked->image, plan->n_image, MADV_HUGEPAGE);
+	unpacked->n_mapped = n_mapped;
+	(void)madvise(unpacked->image, n_mapped, MADV_HUGEPAGE);
 	fill_headers(plan, elf, unpacked->image);
 	r = fill_info(plan, elf, is_brief, unpacked->image);
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
@@ -366,8 +377,9 @@ static void move_to_file(struct unpacked *unpacked, const char *folder)
 	mapped = mmap(NULL, unpacked->n_image, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (mapped == MAP_FAILED)
 		return;
-	munmap(unpacked->image, unpacked->n_image);
+	munmap(unpacked->image, unpacked->n_mapped);
 	unpacked->image = mapped;
+	unpacked->n_mapped = unpacked->n_image;
 	unpacked->is_in_file = true;
 }
 
