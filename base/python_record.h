@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* python_record.h - what the BPF program is told of an interpreter, and what it tells back.
+/* python_record.h - the description of an interpreter for the BPF program, and the records that the program writes.
  *
  * Compiled for BPF, too: fixed-size members only, nothing of libc. Both sides are built
  * together, so there is no version; a record that is not as described here is refused.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* internal_functions.c - which nameless functions of a stripped interpreter are its internal functions.
+/* internal_functions.c - which nameless functions of a stripped interpreter are internal.
  *
  * internal_names.c knows internal functions by name, but in a stripped interpreter the static half
  * of it has none: run_mod, cfunction_vectorcall_FASTCALL, pymain_run_python.
- * Three observations find it. The functions that implement calling conventions
+ * Three observations find them. The functions that implement calling conventions
  * are referred to where callables are made (PyCMethod_New, PyDescr_NewMethod).
  * What calls the evaluation loop only enters it. And a function that only
- * internal functions refers to is internal.
+ * internal functions refer to is internal.
  *
  * References are found without decoding instructions: four bytes of code that
  * are the address of a function, or the distance to one, are taken as a
@@ -367,7 +367,7 @@ static bool carries_over(const struct scan *scan, const struct reference *refere
 	return from == INTERNAL || (from == LOOP && reference->is_jump);
 }
 
-/* One step of the rule that what only internal functions refers to is internal. Returns how many were found.
+/* One step of the rule that what only internal functions refer to is internal. Returns how many were found.
  */
 static size_t judge_by_referrers(struct scan *scan, uint8_t *opinions)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* internal_functions.h - which nameless functions of a stripped interpreter are its internal functions. */
+/* internal_functions.h - which nameless functions of a stripped interpreter are internal. */
 #ifndef PROBING_SYMBOLIZE_INTERNAL_FUNCTIONS_H
 #define PROBING_SYMBOLIZE_INTERNAL_FUNCTIONS_H
 

@@ -475,7 +475,7 @@ int module_is_nameless_internal(struct symbol_module *module, uint64_t start)
 	struct image image;
 	int r = 0;
 
-	/* Where static functions have names, internal functions is known by them: what is left are stubs and start-up code. */
+	/* Where static functions have names, internal ones are known by name; PLT entries and start-up code remain. */
 	if (!module->python.is_interpreter || start == 0 || module->symtab->has_static)
 		return 0;
 	if (!module->internal) {

@@ -211,8 +211,8 @@ void symbol_search_limited(const struct symbol_search *search, struct symbol_lim
 int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max);
 
 /*
- * symbol_lookup_internal - whether an address is in interpreter-internal functions, which costs no debug information.
- * For who leaves internal functions out. @ret: filled then, without file and line.
+ * symbol_lookup_internal - whether an address is in an interpreter-internal function. Reads no debug information.
+ * For callers that hide internal functions. @ret: filled where it is, without file and line.
  * Returns 1, 0 where it is not, or that is not known; -ENOMEM.
  */
 int symbol_lookup_internal(struct symbol_module *module, uint64_t address, struct symbol *ret);

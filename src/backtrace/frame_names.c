@@ -225,7 +225,7 @@ static int open_generated(struct frame_names *names)
 
 /*
  * Code that no file holds. A trampoline of CPython's only leads to the evaluation of its
- * function: internal functions, unless the interpreter's own frames could not be read.
+ * function: it is internal, unless the interpreter's own frames could not be read.
  */
 static int put_generated(struct frame_names *names, const struct frame *frame, bool enters_python)
 {

@@ -208,8 +208,8 @@ uint64_t capture_began_ns(const struct capture *capture);
 bool capture_has_switch_stacks(const struct capture *capture);
 
 /*
- * capture_switch_refusal - why switches are told by records of events, and not by a BPF program, which
- * costs a fraction of that: a negative errno; 0: the program tells of them, or nobody does (MODE_CPU).
+ * capture_switch_refusal - why perf events record context switches, and not a BPF program, which
+ * costs a fraction of that: a negative errno; 0: the program records them, or nothing does (MODE_CPU).
  */
 int capture_switch_refusal(const struct capture *capture);
 

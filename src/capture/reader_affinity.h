@@ -37,7 +37,7 @@ bool reader_affinity_wants(const struct reader_affinity *follow);
 
 /* Go to where samples come from, if that is allowed. Best when all that waited has been read. */
 void reader_affinity_go(struct reader_affinity *follow);
-/* We are there: it is decided anew from here. */
+/* The reader runs on the processor that it wanted: reset the counts that decide on the next move. */
 void reader_affinity_went(struct reader_affinity *follow);
 
 /* Go wherever we might have gone before. */

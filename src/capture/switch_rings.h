@@ -17,7 +17,7 @@ struct switch_rings {
 	size_t n;
 	uint64_t horizon_ns; /* records up to this time may be handed out */
 	size_t next;         /* the ring with the earliest one; n: none is ripe */
-	bool has_left;       /* of which the leaving thread was told already */
+	bool has_left;       /* the event of the leaving thread has been given out */
 };
 
 /* switch_rings_init - @rings: n of them, borrowed, which outlive it. -ENOMEM. Ended with switch_rings_done(). */

@@ -29,7 +29,7 @@ struct recording {
 	size_t n_joined;           /* of them */
 	bool follows_children;     /* of those recorded */
 	struct picture *picture;   /* to be made when it has ended; borrowed */
-	bool follows_waits;        /* has no pauses: a wait is told by both of its ends */
+	bool follows_waits;        /* has no pauses: a wait needs both of its context switches */
 	bool keeps_newest; /* always on: what was gathered may wait for seconds, for the sake of a quiet machine */
 	struct privilege_needs needs; /* of privileges, from the loop's beginning on */
 	uint64_t writer_capabilities; /* the writing thread's */

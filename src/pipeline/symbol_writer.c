@@ -571,7 +571,7 @@ static int put_native(struct symbol_writer *names, const struct new_frame *frame
 
 /*
  * A trampoline of CPython's only leads to the evaluation of its function. Where
- * the interpreter's own frames are in the stack that is internal; where they could
+ * the interpreter's own frames are in the stack, the trampoline is internal; where they could
  * not be read, it is all that tells of the function, and stands for it.
  */
 static int put_generated(struct symbol_writer *names, const struct new_frame *frame,

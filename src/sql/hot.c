@@ -6,7 +6,7 @@
  * Each stack with samples is walked once, in keys, from the innermost outwards; a stamp in each sum
  * says in which stack it was met last, so that recursion counts once.
  *
- * What is shown of a stack is what the view stack_path shows: all but evaluations and internal; where
+ * What is shown of a stack is what the view stack_path shows: all but evaluations and internal functions; where
  * that leaves nothing, its innermost place.
  */
 #include "src/sql/hot.h"

@@ -3,13 +3,13 @@
  * profile_path.c - one stack as a reader wants to see it.
  *
  * A stack of places becomes a path of functions: each place expands to the
- * functions inlined there, outermost first, and interpreter-internal functions is
- * folded away. Plumbing is, and nothing else is:
+ * functions inlined there, outermost first, and interpreter-internal functions are
+ * folded away. These are internal, and nothing else is:
  *
  * 1. evaluation frames, and functions of role internal;
  * 2. functions without a name of the evaluation's own module, where they lead
  *    from an evaluation to a builtin of that module and nothing but their like
- *    and internal stands between. (A function without a name may itself be a
+ *    and internal functions stand between. (A function without a name may itself be a
  *    builtin nobody recognised; between two evaluations it therefore stays.)
  * 3. at the outer end of a stack that holds an evaluation: what libc does to
  *    start a process or thread, and behind that the nameless functions of an

@@ -1,5 +1,5 @@
--- Where the time went, by function. One that calls itself counts once in a stack. The interpreter's own
--- internal functions is left out: its time is that of the function it runs.
+-- Where the time went, by function. One that calls itself counts once in a stack. Interpreter-internal
+-- functions are left out: their time counts for the function that they run.
 CREATE VIEW hot_function(
   function,                               -- INTEGER its number; NULL: no function is known
   name,                                   -- TEXT as in named_frame; [no stack]: samples whose stack could not be read

@@ -1,4 +1,4 @@
--- The functions of every stack with samples, as reports show them: interpreter-internal functions is left
+-- The functions of every stack with samples, as reports show them: interpreter-internal functions are left
 -- out, where something else is left, and inlined functions come as frames of their own.
 CREATE VIEW stack_path(
   stack,                                  -- INTEGER the stack
