@@ -155,7 +155,9 @@ class What(Sums):
         probing("record", "-F", HZ, "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
                 "import time\nwhile time.process_time() < 1: pass", check=t.OK)
         recording = t.Recording("out.db")
-        self.assertNotIn("[not sampled]", recording.all_names())
+        # A hypervisor that takes the processor away makes timers late, and that time has no sample.
+        missing_s = self.weight_s(s for s in recording.samples if recording.names(s.stack) == ["[not sampled]"])
+        self.assertLess(missing_s, 0.1)
         self.assertAlmostEqual(1, self.weight_s(recording.samples), delta=0.1)
 
     def test_filters_leave_it_out(self):
