@@ -66,7 +66,7 @@ int target_python_stack(struct target *target, pid_t tid, struct stack *ret);
  * @locals: n_frames, those of native frames stay empty.
  * Errors: -ENOMEM.
  */
-enum { LOCALS_NS = 2000000 };
+enum { LOCALS_NS = 10000000 };
 int target_locals(struct target *target, const struct stack *stack, struct py_locals *locals);
 
 /* What its interpreter says of a thread; false: none knows it. */

@@ -415,7 +415,7 @@ class FirstLine(Polled):
 
     def test_an_unknown_one(self):
         said = probing("record", "--source", "guess", "--pid", 1, check=t.USAGE)
-        self.assertRegex(said.stderr, "auto.*read.*poll.*guess")
+        self.assertRegex(said.stderr, "auto.*wakeup.*poll.*guess")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ longer, not wrong.
 """
 import collections
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -420,6 +421,13 @@ class Refused(Processes):
                                 os.path.join(t.FIXTURES, "ia32.c"), "-o", "ia32"], capture_output=True, text=True)
         if built.returncode != 0:
             self.skipTest("no 32-bit program can be built: " + built.stderr.strip().splitlines()[-1])
+        try:
+            with subprocess.Popen(["./ia32"]) as program:
+                program.kill()
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            self.skipTest("this kernel executes no 32-bit programs")
 
     def test_32_bit_program(self):
         self.build_32_bit()
