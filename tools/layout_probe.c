@@ -275,6 +275,21 @@ int main(void)
 	PRINT(GIL_ENABLED, offsetof(struct _gil_runtime_state, enabled));
 #endif
 
+	/* Scripts that are run for somebody outside: PEP 768. */
+#if PY_VERSION_HEX >= 0x030e0000
+	TOLD(INTERPRETER_REMOTE_DEBUG, debugger_support.remote_debugging_enabled,
+	     offsetof(PyInterpreterState, config.remote_debug));
+	TOLD(THREAD_BREAKER, debugger_support.eval_breaker, offsetof(PyThreadState, eval_breaker));
+	TOLD(THREAD_DEBUGGER, debugger_support.remote_debugger_support,
+	     offsetof(PyThreadState, remote_debugger_support));
+	TOLD(DEBUGGER_PENDING, debugger_support.debugger_pending_call,
+	     offsetof(_PyRemoteDebuggerSupport, debugger_pending_call));
+	TOLD(DEBUGGER_SCRIPT, debugger_support.debugger_script_path,
+	     offsetof(_PyRemoteDebuggerSupport, debugger_script_path));
+	TOLD(DEBUGGER_SCRIPT_BYTES, debugger_support.debugger_script_path_size,
+	     sizeof((_PyRemoteDebuggerSupport *)0)->debugger_script_path);
+#endif
+
 	/* Frames. */
 #if PY_VERSION_HEX >= 0x030b0000
 	TOLD(FRAME_PREVIOUS, interpreter_frame.previous, offsetof(_PyInterpreterFrame, previous));

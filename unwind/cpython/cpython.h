@@ -212,6 +212,23 @@ struct py_hold {
  */
 int py_hold_of(struct py_runtime *runtime, pid_t tid, struct py_hold *ret);
 
+/* Where a thread looks for a script that somebody outside wants it to run (PEP 768): addresses in the process. */
+struct py_script_slot {
+	uint64_t breaker; /* a word, this bit of which makes the thread look, */
+	uint64_t breaker_bit;
+	uint64_t pending; /* whether this int is 1, */
+	uint64_t script;  /* and for the path here */
+	size_t script_bytes;
+};
+
+/*
+ * py_script_slot - that of a thread of the main interpreter, read anew.
+ * @tid: as we see it.
+ * Errors: -EOPNOTSUPP a release before 3.14; -EACCES it is switched off (PYTHON_DISABLE_REMOTE_DEBUG, -X, or the build); -ESRCH
+ *         the main interpreter does not know the thread; -EFAULT.
+ */
+int py_script_slot(struct py_runtime *runtime, pid_t tid, struct py_script_slot *ret);
+
 /* Whether it was built to have a GIL in any case: who runs bytecode holds it. */
 bool py_has_gil(const struct py_runtime *runtime);
 

@@ -62,10 +62,16 @@ enum { TASKS_CLASS, TASKS_MODULE, TASKS_LISTS };
 	X(INTERPRETER_OWN_GIL)    /* a GIL, used or not; tells how one is laid out */                                            \
 	X(INTERPRETER_OWN_GIL_LOCKED)                                                                                            \
 	X(INTERPRETER_OWN_GIL_HOLDER)                                                                                            \
-	X(RUNTIME_GIL)   /* the GIL itself, where there is one for all interpreters */                                           \
-	X(GIL_BYTES)     /* size of one, with all that threads wait on */                                                        \
-	X(GIL_ENABLED)   /* free-threaded builds: whether there is one at all */                                                 \
-	X(GC_COLLECTING) /* in the collector's state: whether it runs */                                                         \
+	X(RUNTIME_GIL)              /* the GIL itself, where there is one for all interpreters */                                \
+	X(GIL_BYTES)                /* size of one, with all that threads wait on */                                             \
+	X(GIL_ENABLED)              /* free-threaded builds: whether there is one at all */                                      \
+	X(GC_COLLECTING)            /* in the collector's state: whether it runs */                                              \
+	X(INTERPRETER_REMOTE_DEBUG) /* int: whether scripts are run for somebody outside (PEP 768) */                            \
+	X(THREAD_BREAKER)           /* what makes a thread leave its instructions for a moment */                                \
+	X(THREAD_DEBUGGER)          /* what it is asked to run then: */                                                          \
+	X(DEBUGGER_PENDING)         /* int: whether there is something */                                                        \
+	X(DEBUGGER_SCRIPT)          /* its path, */                                                                              \
+	X(DEBUGGER_SCRIPT_BYTES)    /* which has that much room */                                                               \
 	X(THREAD_CFRAME)                                                                                                         \
 	X(THREAD_ROOT_CFRAME) /* inside the thread state: the outermost _PyCFrame */                                             \
 	X(THREAD_FRAME)       /* innermost frame */                                                                              \
