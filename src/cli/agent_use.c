@@ -32,18 +32,26 @@ static int fail(pid_t pid, int error, const char *why)
 	return cli_fail(cli_status(error), "loading the agent into process %d failed: %s", (int)pid, strerror(-error));
 }
 
-int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_result *ret)
+int agent_put_by(pid_t pid, const struct inject_options *options, struct inject_result *ret)
 {
 	CLEANUP(freep) char *path = agent_path();
-	const struct inject_options how = { .library = path, .agent = options, .patience_ms = wait_ms };
+	struct inject_options how = *options;
 	int r;
 
 	if (!path)
 		return cli_fail(EXIT_FAILED,
 				"the agent's library %s was not found beside this program: install probing again",
 				AGENT_FILE);
+	how.library = path;
 	r = inject(pid, &how, ret);
 	return r < 0 ? fail(pid, r, ret->why) : EXIT_OK;
+}
+
+int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_result *ret)
+{
+	const struct inject_options how = { .agent = options, .patience_ms = wait_ms };
+
+	return agent_put_by(pid, &how, ret);
 }
 
 int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *ret)

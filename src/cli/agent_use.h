@@ -15,6 +15,9 @@ char *agent_path(void);
  */
 int agent_put(pid_t pid, unsigned wait_ms, uint32_t options, struct inject_result *ret);
 
+/* agent_put_by - the same with all options but the library, which is found here. */
+int agent_put_by(pid_t pid, const struct inject_options *options, struct inject_result *ret);
+
 /* agent_open - connect, and hear it welcome us. Returns an exit status, as above. */
 int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *ret);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* inject.c - the order of it all: see inject.h.
  *
- * Threads are tried one after the other, those first that sleep in a call which can be begun again. A refused try stops a
- * thread for some hundred microseconds. With the one that is used, in one stop:
+ * Where a thread is used, all are tried one after the other, those first that sleep in a call which can be begun
+ * again. A refused try stops a thread for some hundred microseconds. With the one that is used, in one stop:
  *
  *   mmap            a page for struct agent_stub
  *   open            the agent's file; where it is another in the process' mounts, memfd_create(2), filled by us
@@ -28,6 +28,7 @@
 #include "base/proc.h"
 #include "base/util.h"
 #include "src/inject/call.h"
+#include "src/inject/script.h"
 
 enum {
 	PAGE = 4096,
@@ -479,6 +480,53 @@ static int wait_for_start(struct injection *in)
 		   state->reason[0] ? state->reason : "try again");
 }
 
+static bool is_armed(void *data)
+{
+	struct injection *in = data;
+
+	return read_state(in, &in->result->state) == 0 && in->result->state.status == AGENT_ARMED;
+}
+
+/* 1: it is armed; 0: another way. */
+static int by_interpreter(struct injection *in, uint64_t entry)
+{
+	const struct script_job job = {
+		.target = in->target,
+		.library = &in->library,
+		.entry = entry,
+		.options = in->options->agent,
+		.patience_ms = in->options->patience_ms,
+		.is_armed = is_armed,
+		.data = in,
+	};
+	char why[INJECT_WHY_BYTES];
+	int r;
+
+	if (in->options->method == INJECT_BY_THREAD)
+		return 0;
+	in->result->method = INJECT_BY_INTERPRETER;
+	r = script_inject(&job, why);
+	if (r == 0 && in->options->method == INJECT_BY_INTERPRETER)
+		return say(in->result, -EOPNOTSUPP, "Python in process %d does not load the agent itself: %s",
+			   (int)in->target->pid, why);
+	return r;
+}
+
+static int by_thread(struct injection *in, uint64_t entry)
+{
+	int r;
+
+	in->result->method = INJECT_BY_THREAD;
+	if (call_refusal())
+		return say(in->result, -EOPNOTSUPP, "%s", call_refusal());
+	if (in->target->untraceable[0])
+		return say(in->result, -EPERM, "%s", in->target->untraceable);
+	r = find_calls(in);
+	if (r >= 0)
+		r = try_until_due(in, entry);
+	return r < 0 ? r : wait_for_agent(in);
+}
+
 static int inject_into(struct injection *in)
 {
 	uint64_t entry;
@@ -488,12 +536,11 @@ static int inject_into(struct injection *in)
 		in->result->was_there = true;
 		return wait_for_start(in);
 	}
-	if (r < 0)
-		return r;
-	r = find_calls(in);
 	if (r >= 0)
-		r = try_until_due(in, entry);
-	return r < 0 ? r : wait_for_agent(in);
+		r = by_interpreter(in, entry);
+	if (r == 0)
+		r = by_thread(in, entry);
+	return r < 0 ? r : 0;
 }
 
 int inject(pid_t pid, const struct inject_options *options, struct inject_result *ret)
@@ -502,8 +549,6 @@ int inject(pid_t pid, const struct inject_options *options, struct inject_result
 	int r;
 
 	*ret = (struct inject_result){ 0 };
-	if (call_refusal())
-		return say(ret, -EOPNOTSUPP, "%s", call_refusal());
 	r = agent_library_open(options->library, &in.library);
 	if (r < 0)
 		return say(ret, r, "the agent's library %s cannot be read: %s", options->library, strerror(-r));

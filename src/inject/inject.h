@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* inject.h - load the agent into a running Python process, find the one that is there, talk to it.
  *
- * A thread of the process is stopped where our own unwinder says that it is safe to call libc (place.h), runs a few system
- * calls and one function, and puts itself back to where it was (call.h). Nothing of that depends on probing staying alive.
+ * CPython 3.14 and later load it themselves, by a script that one of their threads runs between two instructions (script.h). Else,
+ * or where no thread does so in time, a thread of the process is stopped where our own unwinder says that it is safe to call libc
+ * (place.h), runs a few system calls and one function, and puts itself back to where it was (call.h). Nothing of that depends on
+ * probing staying alive.
  */
 #ifndef PROBING_INJECT_H
 #define PROBING_INJECT_H
@@ -15,16 +17,25 @@
 
 enum { INJECT_WHY_BYTES = 512 };
 
+/* How it gets in. */
+enum inject_method {
+	INJECT_AUTO,           /* by the interpreter where that is possible, else by a thread */
+	INJECT_BY_INTERPRETER, /* it runs a script (PEP 768, CPython 3.14 and later) */
+	INJECT_BY_THREAD,      /* one is stopped by ptrace(2), and used */
+};
+
 struct inject_options {
 	const char *library;  /* the agent's file, as this process sees it */
 	uint32_t agent;       /* options of its start */
 	unsigned patience_ms; /* for a thread at a safe place */
+	enum inject_method method;
 };
 
 struct inject_result {
-	bool was_there;      /* it ran already; nothing was done */
-	unsigned n_tries;    /* threads that were stopped */
-	uint64_t stopped_ns; /* for how long the one that was used did not do its own work */
+	bool was_there;            /* it ran already; nothing was done */
+	enum inject_method method; /* that was used */
+	unsigned n_tries;          /* threads that were stopped for INJECT_BY_THREAD */
+	uint64_t stopped_ns;       /* for how long the one that was used did not do its own work */
 	struct agent_state state;
 	char why[INJECT_WHY_BYTES]; /* on failure: a sentence; "": none but the error's own */
 };

@@ -207,8 +207,9 @@ static const char *status_of(const char *status, const char *key)
 }
 
 /* Before anything else of it is read. */
-static int check_kind(pid_t pid, char *why)
+static int check_kind(struct inject_target *target, char *why)
 {
+	pid_t pid = target->pid;
 	CLEANUP(freep) char *status = NULL;
 	char path[64];
 	const char *value;
@@ -218,17 +219,17 @@ static int check_kind(pid_t pid, char *why)
 		return -ESRCH;
 	value = status_of(status, "TracerPid");
 	if (strtol(value, NULL, 10) != 0)
-		return refuse(why, -EPERM,
-			      "process %d is being traced by process %ld (a debugger, or strace), and there can be "
-			      "only one: end that first",
-			      (int)pid, strtol(value, NULL, 10));
+		snprintf(target->untraceable, sizeof target->untraceable,
+			 "process %d is being traced by process %ld (a debugger, or strace), and there can be only "
+			 "one: end that first",
+			 (int)pid, strtol(value, NULL, 10));
 	if (strncmp(status_of(status, "x86_Thread_features"), "shstk", 5) == 0)
-		return refuse(why, -EOPNOTSUPP,
-			      "process %d has a shadow stack, which forbids to let a thread of it run other "
-			      "code",
-			      (int)pid);
+		snprintf(target->untraceable, sizeof target->untraceable,
+			 "process %d has a shadow stack, which forbids to let a thread of it run other code", (int)pid);
 	value = status_of(status, "State");
-	if (*value == 'T' || *value == 't')
+	if (*value == 't')
+		return refuse(why, -EBUSY, "process %d is stopped by its tracer: let that continue it first", (int)pid);
+	if (*value == 'T')
 		return refuse(why, -EBUSY, "process %d is stopped (SIGSTOP): continue it first, with `kill -CONT %d`",
 			      (int)pid, (int)pid);
 	if (*value == 'Z')
@@ -243,11 +244,9 @@ static int check_kind(pid_t pid, char *why)
 
 static int check_python(struct inject_target *target, char *why)
 {
-	struct py_runtime *runtime = NULL;
-	int r = py_runtime_find(target->space, target->remote, target->python, &runtime);
+	int r = py_runtime_find(target->space, target->remote, target->python, &target->runtime);
 	int minor;
 
-	py_runtime_free(runtime);
 	if (r == -ENOMEM || r == -EPERM || r == -ESRCH)
 		return r;
 	if (r == -EAGAIN)
@@ -267,6 +266,7 @@ void inject_target_free(struct inject_target *target)
 	if (!target)
 		return;
 	place_names_free(target);
+	py_runtime_free(target->runtime);
 	native_stack_done(&target->walked);
 	native_process_free(target->native);
 	native_unwinder_free(target->unwinder);
@@ -312,7 +312,7 @@ int inject_target_open(pid_t pid, struct inject_target **ret, char *why)
 	if (!target)
 		return -ENOMEM;
 	target->pid = pid;
-	r = check_kind(pid, why);
+	r = check_kind(target, why);
 	if (r >= 0)
 		r = load(target);
 	if (r >= 0)

@@ -27,8 +27,10 @@ struct inject_target {
 	struct native_unwinder *unwinder;
 	struct native_process *native;
 	struct native_stack walked;
-	uint8_t *stack_bytes;      /* SAMPLE_STACK_BYTES */
-	char python[64];           /* version; "" none */
+	uint8_t *stack_bytes; /* SAMPLE_STACK_BYTES */
+	char python[64];      /* version; "" none */
+	struct py_runtime *runtime;
+	char untraceable[160]; /* why no thread of it can be stopped by us, a sentence; "": nothing is known of that */
 	struct place_names *names; /* by a module's id */
 	size_t n_names;
 	/* Of libc; run-time addresses. */

@@ -1,60 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The agent loaded into programs that run already: all interpreters, hard loads, our own death at any moment."""
+import ctypes
 import os
-import random
+import re
 import signal
 import subprocess
 import time
 import unittest
 
 import probing_test as p
-
-# Checks its own computation, its system calls and its children, and says so when it is asked to end.
-CHECKED = """
-import hashlib, os, signal, sys, threading, time
-kind = sys.argv[1]
-ends = []
-signal.signal(signal.SIGTERM, lambda number, frame: ends.append(number))
-expected = hashlib.md5(b"x" * 100000).hexdigest()
-def allocate():
-    return sum(len(bytearray(n)) for n in range(1000, 60000, 997)) == sum(range(1000, 60000, 997))
-def fork():
-    pid = os.fork()
-    if pid == 0:
-        os._exit(7)
-    return os.waitpid(pid, 0)[1] >> 8 == 7
-def imports():
-    for name in ("json", "json.decoder", "json.encoder", "json.scanner", "colorsys"):
-        sys.modules.pop(name, None)
-    import json, colorsys
-    return json.loads("[1, 2]") == [1, 2]
-def calls():
-    r, w = os.pipe()
-    os.write(w, b"abc")
-    got = os.read(r, 10)
-    os.close(r), os.close(w)
-    return got == b"abc"
-def sleep():
-    before = time.monotonic()
-    time.sleep(0.003)
-    return time.monotonic() - before >= 0.003
-works = {"allocate": allocate, "fork": fork, "imports": imports, "calls": calls, "sleep": sleep, "threads": calls}
-work = works[kind]
-rounds = wrong = 0
-def run():
-    global rounds, wrong
-    while not ends:
-        if not work() or hashlib.md5(b"x" * 100000).hexdigest() != expected:
-            wrong += 1
-        rounds += 1
-more = [threading.Thread(target=run) for _ in range(100 if kind == "threads" else 0)]
-[thread.start() for thread in more]
-print("ready {}", flush=True)
-run()
-[thread.join() for thread in more]
-print("rounds", rounds, "wrong", wrong, flush=True)
-"""
-
 
 def need_injection():
     if os.uname().machine != "x86_64":
@@ -106,42 +60,101 @@ class Inject(InjectCase):
 
 
 class Loads(unittest.TestCase):
-    """Hundreds of injections, a part of them with probing killed: the program notices nothing."""
-    ROUNDS, KILLED = int(os.environ.get("PROBING_INJECT_ROUNDS", "25")), 3
+    """Dozens of injections into programs that check themselves (fixtures/guarded.py), in a part of them with probing killed."""
+    alone = True
 
     def setUp(self):
         need_injection()
-        self.interpreter = p.Interpreter(p.DEBIAN_PYTHON, None, "debian")
 
-    def load(self, kind):
-        with p.target([p.DEBIAN_PYTHON, "-W", "ignore", "-c", CHECKED, kind], stderr=subprocess.PIPE) as target:
-            injected = 0
-            for i in range(self.ROUNDS):
-                self.assertTrue(target.is_running(), "round %d" % i)
-                if i % self.KILLED == 0:
-                    self.kill_one(target.pid)
-                done = p.probing("inject", target.pid, "--wait", "10s")
-                self.assertIn(done.returncode, (p.OK, p.FAILED), done.stderr)
-                if done.returncode == p.OK:
-                    injected += 1
-                    p.probing("detach", target.pid, check=p.OK)
-            target.process.send_signal(signal.SIGTERM)
-            out, err = target.process.communicate(timeout=60)
-            self.assertEqual((0, ""), (target.process.returncode, err))
-            self.assertRegex(out, r"^rounds [1-9]\d* wrong 0\n$")
-            self.assertGreaterEqual(injected, self.ROUNDS * 0.9)
+    def load(self, *names):
+        done = subprocess.run([p.DEBIAN_PYTHON, os.path.join(p.ROOT, "bench", "inject.py"), "--injections", str(6 * len(names)), "--killed",
+                               "0.3", "--load"] + list(names), capture_output=True, text=True, timeout=300,
+                              env=dict(os.environ, PROBING_BINARY=p.BINARY, PROBING_FIXTURES=p.BUILT_FIXTURES))
+        self.assertEqual((0, ""), (done.returncode, done.stderr), done.stdout)
+        self.assertRegex(done.stdout, r"%d injections, \d+ killed, 0 broken\n$" % (6 * len(names)))
 
-    @staticmethod
-    def kill_one(pid):
-        """At a random moment of what takes some 50 ms."""
-        process = subprocess.Popen([p.BINARY, "inject", str(pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(random.uniform(0, 0.06))
-        process.kill()
-        process.wait()
+    def test_python(self):
+        self.load("allocate", "fork", "imports", "calls", "sleep")
+
+    def test_threads(self):
+        self.load("threads")
+
+    def test_registers_heap_and_calls(self):
+        self.load("native")
 
 
-for kind in ("allocate", "fork", "imports", "calls", "sleep", "threads"):
-    setattr(Loads, "test_" + kind, lambda self, kind=kind: self.load(kind))
+def sid_interpreters():
+    return [interpreter for interpreter in p.interpreters() if interpreter.label.startswith("sid_")]
+
+
+@p.for_each_interpreter(globals(), sid_interpreters)
+class ByInterpreter(InjectCase):
+    """CPython 3.14 and later load the agent themselves (PEP 768), in a container whose only place to write is TMPDIR."""
+
+    def program(self, source, *environment):
+        return p.target(self.interpreter.place.prefix + ["env", "TMPDIR=/mnt"] + list(environment) +
+                        [self.interpreter.path, "-W", "ignore", "-u", "-c", source], stderr=subprocess.PIPE)
+
+    def left_behind(self, pid):
+        return [name for name in os.listdir("/proc/%d/root/mnt" % pid) if "probing" in name]
+
+    def test_there_and_back_and_there(self):
+        with self.program(SLEEPS) as target:
+            for _ in range(3):
+                done = p.probing("inject", target.pid, "--method", "interpreter", check=p.OK)
+                self.assertEqual("the agent is in process %d (its Python loaded it)\n" % target.pid, done.stdout)
+                self.assertEqual("42\n", p.probing("eval", target.pid, "answer + 1", check=p.OK).stdout)
+                p.probing("detach", target.pid, check=p.OK)
+                # in turns with the other way it is the same library
+                p.probing("inject", target.pid, "--method", "thread", check=p.OK)
+                p.probing("detach", target.pid, check=p.OK)
+            with open("/proc/%d/maps" % target.pid) as maps:
+                self.assertEqual(1, len({line.split()[4] for line in maps if "libprobing-agent" in line}))
+            self.assertEqual([], self.left_behind(target.pid))
+            target.process.kill()
+            self.assertEqual("", target.process.communicate()[1])
+
+    def test_in_a_container_that_is_traced(self):
+        """Only memory need be written: another tracer is no matter."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        with self.program(SLEEPS) as target:
+            self.assertEqual(0, libc.ptrace(0x4206, target.pid, None, None))  # PTRACE_SEIZE
+            self.assertRegex(p.probing("inject", target.pid, check=p.OK).stdout, "its Python loaded it")
+            p.probing("detach", target.pid, check=p.OK)
+            self.assertRegex(p.probing("inject", target.pid, "--method", "thread", check=p.NOT_PERMITTED).stderr, "is being traced by")
+
+    def test_where_that_is_switched_off(self):
+        with self.program(SLEEPS, "PYTHON_DISABLE_REMOTE_DEBUG=1") as target:
+            done = p.probing("inject", target.pid, "--method", "interpreter", check=p.FAILED)
+            self.assertRegex(done.stderr, "does not load the agent itself: its interpreter was started without remote debugging\n$")
+            self.assertRegex(p.probing("inject", target.pid, check=p.OK).stdout, "a thread was used")
+
+    def test_where_an_audit_hook_forbids_it(self):
+        hook = ("import sys\ndef hook(event, arguments):\n    if event.startswith('%s'): raise RuntimeError('no')\n"
+                "sys.addaudithook(hook)\n")
+        for event, why in ("ctypes.dlopen", "could not load it: RuntimeError"), ("cpython.remote", "did not run the script"):
+            with self.program(hook % event + SLEEPS) as target:
+                done = p.probing("inject", target.pid, "--method", "interpreter", check=p.FAILED)
+                self.assertRegex(done.stderr, why)
+                self.assertEqual([], self.left_behind(target.pid))
+                p.probing("inject", target.pid, "--method", "thread", check=p.OK)
+                self.assertEqual("42\n", p.probing("eval", target.pid, "answer + 1", check=p.OK).stdout)
+
+    def test_a_thread_that_sleeps_on_is_left_to_the_other_way(self):
+        with self.program(SLEEPS.replace("0.01", "1000")) as target:
+            self.assertRegex(p.probing("inject", target.pid, check=p.OK).stdout, "a thread was used")
+            self.assertEqual([], self.left_behind(target.pid))
+
+    def test_what_a_signal_handler_raises_meanwhile_reaches_the_program(self):
+        source = ("import signal, sys, time\nclass Mine(Exception): pass\ndef handler(number, frame): raise Mine(7)\n"
+                  "signal.signal(signal.SIGUSR1, handler)\n"
+                  "todo = [signal.SIGUSR1]\nsys.addaudithook(lambda event, a: event == 'ctypes.dlopen' and todo and signal.raise_signal(todo.pop()))\n"
+                  "print('ready {}', flush=True)\n"
+                  "try:\n    while True: sum(range(1000))\nexcept Mine as error:\n    print('caught', error.args[0], flush=True)\n"
+                  "time.sleep(60)\n")
+        with self.program(source) as target:
+            p.probing("inject", target.pid, "--method", "interpreter")
+            self.assertEqual("caught 7\n", target.process.stdout.readline())
 
 
 class Refusals(unittest.TestCase):
@@ -175,6 +188,74 @@ class Refusals(unittest.TestCase):
         self.assertRegex(done.stderr, "there is no process 4194303")
         p.probing("inject", check=p.USAGE)
         p.probing("eval", 1, check=p.USAGE)
+
+    def start(self, *command, **more):
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **more)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        p.wait_until(lambda: p.state_of(process.pid) == "S", 20, "the program's start")
+        time.sleep(0.3)
+        return process
+
+    def test_another_user(self):
+        p.need_root()
+        process = self.start(p.DEBIAN_PYTHON, "-c", "import time; time.sleep(60)")
+        done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", p.BINARY, "inject", str(process.pid)],
+                              capture_output=True, text=True, timeout=30)
+        if "Permission denied" in done.stderr and not done.stderr.startswith("probing:"):
+            self.skipTest("the binary is out of that user's reach")
+        self.assertEqual(p.NOT_PERMITTED, done.returncode, done.stderr)
+        self.assertEqual(1, done.stderr.count("\n"), done.stderr)
+
+    def test_a_filter_without_ptrace(self):
+        process = self.start(p.DEBIAN_PYTHON, "-c", "import time; time.sleep(60)")
+        done = subprocess.run([os.path.join(p.BUILT_FIXTURES, "without_perf"), "--memory", p.BINARY, "inject", str(process.pid)],
+                              capture_output=True, text=True, timeout=30)
+        self.assertEqual(p.NOT_PERMITTED, done.returncode, done.stderr)
+        self.assertRegex(done.stderr, "seccomp")
+        self.assertEqual(1, done.stderr.count("\n"), done.stderr)
+
+    def test_a_tracer(self):
+        process = self.start(p.DEBIAN_PYTHON, "-c", "import time; time.sleep(60)")
+        self.assertEqual(0, ctypes.CDLL(None).ptrace(0x4206, process.pid, None, None))  # PTRACE_SEIZE
+        done = p.probing("inject", process.pid, check=p.NOT_PERMITTED)
+        self.assertRegex(done.stderr, "is being traced by process %d " % os.getpid())
+
+    def test_another_version(self):
+        library = os.path.abspath(os.path.join(os.path.dirname(p.BINARY), "..", "agent", "libprobing-agent.so"))
+        if not os.path.exists(library):
+            self.skipTest("built without the agent")
+        build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", library], capture_output=True, text=True).stdout)
+        with p.scratch() as folder:
+            with open(library, "rb") as file:
+                code = file.read()
+            identity = bytes.fromhex(build_id.group(1))
+            with open("libprobing-agent.so", "wb") as file:
+                file.write(code.replace(identity, identity[::-1]))
+            process = self.start(p.DEBIAN_PYTHON, "-c",
+                                 "import ctypes, time; ctypes.CDLL('%s/libprobing-agent.so'); time.sleep(60)" % folder)
+            for verb, status in ("inject", p.FAILED), ("detach", p.FAILED):
+                self.assertRegex(p.probing(verb, process.pid, check=status).stderr, "another version of the agent is in process")
+
+    def test_static(self):
+        """A program without a dynamic loader has no Python that could be found, and nothing to load into."""
+        with p.scratch() as folder:
+            with open("main.c", "w") as file:
+                file.write("#include <unistd.h>\nint main(void) { sleep(60); }\n")
+            subprocess.run(["cc", "-static", "-o", "main", "main.c"], check=True, timeout=60)
+            self.refused([folder + "/main"], "no Python was found")
+
+    def test_the_gil_is_held_in_c(self):
+        """The agent gets in, eval keeps its time and runs nothing later, and the view from outside works."""
+        process = self.start(p.DEBIAN_PYTHON, "-c", "import ctypes; answer = 41; ctypes.PyDLL(None).usleep(8000000); answer += 1\n"
+                             "import time; time.sleep(60)")
+        p.probing("inject", process.pid, check=p.OK)
+        since = time.monotonic()
+        done = p.probing("eval", process.pid, "answer = 0", "--timeout", "1s", check=p.FAILED)
+        self.assertRegex(done.stderr, "was not run")
+        self.assertLess(time.monotonic() - since, 4)
+        self.assertRegex(p.probing("backtrace", process.pid, check=p.OK).stdout, "usleep")
+        p.wait_until(lambda: p.probing("eval", process.pid, "answer", "--timeout", "1s").stdout == "42\n", 30, "the call's end")
 
     def test_stopped(self):
         process = subprocess.Popen([p.DEBIAN_PYTHON, "-c", "import time; time.sleep(60)"])

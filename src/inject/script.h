@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* script.h - the interpreter loads the agent itself, where it runs scripts for somebody outside (PEP 768). Private.
+ *
+ * A thread that runs Python does so within a millisecond; one in C code when that returns. So it has a time limit, and another
+ * way follows. Nothing is stopped, but a thread that sleeps, to wake it.
+ */
+#ifndef PROBING_INJECT_SCRIPT_H
+#define PROBING_INJECT_SCRIPT_H
+
+#include "src/inject/target.h"
+
+struct script_job {
+	struct inject_target *target;
+	const struct agent_library *library;
+	uint64_t entry; /* of the library where it is loaded already; 0: it is not */
+	uint32_t options;
+	unsigned patience_ms;         /* for a thread to take it, where there is no other way in */
+	bool (*is_armed)(void *data); /* whether the agent says so */
+	void *data;
+};
+
+/*
+ * script_inject - have a thread of the interpreter load and start the agent.
+ * @why: INJECT_WHY_BYTES; a clause where it did not.
+ * Returns 1: done; 0: not here, or not in time. Errors: -ESRCH, -ENOMEM.
+ */
+int script_inject(const struct script_job *job, char *why);
+
+#endif
