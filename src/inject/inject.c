@@ -6,10 +6,10 @@
  *
  *   mmap            a page for struct agent_stub
  *   open            the agent's file; where it is another in the process' mounts, memfd_create(2), filled by us
- *   mmap            the file's page with the stub
+ *   mmap            the file's pages with the stub; where the library is loaded already, they are there, and no file is opened
  *   stub()          makes a thread, which does the rest
  *
- * What fails before the stub is called is taken back. The two pages stay mapped.
+ * What fails before the stub is called is taken back. The pages stay mapped.
  */
 #include "src/inject/inject.h"
 
@@ -218,27 +218,43 @@ static void take_back(struct injection *in)
 	in->page = in->code = 0;
 }
 
+/* Whether the thread is still ours after a failure. */
+static bool is_held(int error)
+{
+	return error != -ECANCELED && error != -ESRCH && error != -ETIMEDOUT;
+}
+
+static int map_stub(struct injection *in)
+{
+	int r = open_file(in);
+
+	if (r < 0 && is_held(r))
+		r = make_file(in);
+	if (r >= 0)
+		r = map_code(in);
+	if (r >= 0 && !in->is_copied)
+		close_file(in);
+	return r;
+}
+
 static int run_stub(struct injection *in, uint64_t entry)
 {
+	uint64_t stub = entry - in->library.entry + in->library.stub; /* of a library that is loaded already */
 	int r;
 
 	in->page = in->code = 0;
 	in->fd = -1;
 	in->is_copied = false;
 	r = map_page(in);
-	if (r >= 0)
-		r = open_file(in);
-	if (r < 0 && in->page && r != -ECANCELED && r != -ESRCH && r != -ETIMEDOUT)
-		r = make_file(in);
-	if (r >= 0)
-		r = map_code(in);
-	if (r >= 0 && !in->is_copied)
-		close_file(in);
+	if (r >= 0 && !entry) {
+		r = map_stub(in);
+		stub = in->code + (in->library.stub_offset & (PAGE - 1));
+	}
 	if (r >= 0)
 		r = put_stub(in, entry);
 	if (r >= 0)
-		return call_function(&in->call, in->code + (in->library.stub_offset & (PAGE - 1)), in->page);
-	if (r != -ECANCELED && r != -ESRCH && r != -ETIMEDOUT)
+		return call_function(&in->call, stub, in->page);
+	if (is_held(r))
 		take_back(in);
 	return r;
 }

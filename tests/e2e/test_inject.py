@@ -109,7 +109,7 @@ class ByInterpreter(InjectCase):
                 p.probing("inject", target.pid, "--method", "thread", check=p.OK)
                 p.probing("detach", target.pid, check=p.OK)
             with open("/proc/%d/maps" % target.pid) as maps:
-                self.assertEqual(1, len({line.split()[4] for line in maps if "libprobing-agent" in line}))
+                self.assertEqual(1, len({line.split()[4] for line in maps if "libprobing-agent" in line}))  # inodes
             self.assertEqual([], self.left_behind(target.pid))
             target.process.kill()
             self.assertEqual("", target.process.communicate()[1])
@@ -150,7 +150,8 @@ class ByInterpreter(InjectCase):
                   "signal.signal(signal.SIGUSR1, handler)\n"
                   "todo = [signal.SIGUSR1]\nsys.addaudithook(lambda event, a: event == 'ctypes.dlopen' and todo and signal.raise_signal(todo.pop()))\n"
                   "print('ready {}', flush=True)\n"
-                  "try:\n    while True: sum(range(1000))\nexcept Mine as error:\n    print('caught', error.args[0], flush=True)\n"
+                  "end = time.monotonic() + 30\ntry:\n    while time.monotonic() < end: sum(range(1000))\n    print('not raised', flush=True)\n"
+                  "except Mine as error:\n    print('caught', error.args[0], flush=True)\n"
                   "time.sleep(60)\n")
         with self.program(source) as target:
             p.probing("inject", target.pid, "--method", "interpreter")
@@ -247,15 +248,19 @@ class Refusals(unittest.TestCase):
 
     def test_the_gil_is_held_in_c(self):
         """The agent gets in, eval keeps its time and runs nothing later, and the view from outside works."""
-        process = self.start(p.DEBIAN_PYTHON, "-c", "import ctypes; answer = 41; ctypes.PyDLL(None).usleep(8000000); answer += 1\n"
-                             "import time; time.sleep(60)")
-        p.probing("inject", process.pid, check=p.OK)
-        since = time.monotonic()
-        done = p.probing("eval", process.pid, "answer = 0", "--timeout", "1s", check=p.FAILED)
-        self.assertRegex(done.stderr, "was not run")
-        self.assertLess(time.monotonic() - since, 4)
-        self.assertRegex(p.probing("backtrace", process.pid, check=p.OK).stdout, "usleep")
-        p.wait_until(lambda: p.probing("eval", process.pid, "answer", "--timeout", "1s").stdout == "42\n", 30, "the call's end")
+        holds = ("import ctypes, subprocess, time; answer = 41; child = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL)\n"
+                 "wait = ctypes.PyDLL(None).waitpid; print('ready {\"child\": %d}' % child.pid, flush=True)\n"
+                 "wait(child.pid, None, 0); answer += 1; time.sleep(60)")
+        with p.target([p.DEBIAN_PYTHON, "-c", holds]) as target:
+            try:
+                p.wait_until(lambda: p.state_of(target.pid) == "S", 20, "the call")
+                p.probing("inject", target.pid, check=p.OK)
+                done = p.probing("eval", target.pid, "answer = 0", "--timeout", "1s", check=p.FAILED)
+                self.assertRegex(done.stderr, "was not run")
+                self.assertRegex(p.probing("backtrace", target.pid, check=p.OK).stdout, "wait(pid|4)")
+            finally:
+                os.kill(target.truth["child"], signal.SIGKILL)
+            self.assertEqual("42\n", p.probing("eval", target.pid, "answer", check=p.OK).stdout)
 
     def test_stopped(self):
         process = subprocess.Popen([p.DEBIAN_PYTHON, "-c", "import time; time.sleep(60)"])
