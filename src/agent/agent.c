@@ -45,19 +45,59 @@ int agent_thread_with(void *(*body)(void *), void *data, size_t stack_bytes, pth
 	return -r;
 }
 
+/* ---- fork(2) ---- */
+
+/*
+ * A forked child is no place for Python code until PyOS_AfterFork_Child() has made its locks anew, and has removed all states
+ * of threads but one. So what starts the child's agent is queued before the fork, and the child's interpreter calls it when it runs
+ * again. A child that only executes a program never does.
+ */
+static bool child_starts;
+static bool is_queued; /* once: the main thread may be in C code for long, while others fork */
+
+static bool follows_forks(void)
+{
+	return agent.options & AGENT_FOLLOW_FORKS && (agent.status == AGENT_ARMED || agent.status == AGENT_STARTING);
+}
+
+/* In the parent it has nothing to do. */
+static int start_in_child(void *unused)
+{
+	int saved = errno;
+
+	(void)unused;
+	__atomic_store_n(&is_queued, false, __ATOMIC_SEQ_CST);
+	if (child_starts) {
+		child_starts = false;
+		(void)probing_agent_start(agent.options);
+	}
+	errno = saved;
+	return 0;
+}
+
+static void before_fork(void)
+{
+	int saved = errno;
+
+	if (follows_forks() && python_is_running() && !__atomic_exchange_n(&is_queued, true, __ATOMIC_SEQ_CST) &&
+	    !python_call_soon(start_in_child))
+		__atomic_store_n(&is_queued, false, __ATOMIC_SEQ_CST);
+	errno = saved;
+}
+
 /* Its threads are not in the child, nor are the listener's files. */
 static void begin_child(void)
 {
-	bool follows = agent.options & AGENT_FOLLOW_FORKS && agent.status == AGENT_ARMED;
 	int saved = errno;
 
+	child_starts = follows_forks();
 	worker_reset();
 	agent.listener = agent.worker = 0;
 	agent_off("it is a forked child of the process that the agent was loaded into");
-	if (follows)
-		(void)probing_agent_start(agent.options);
 	errno = saved;
 }
+
+/* ---- Start ---- */
 
 /* Whether this call is the one that starts it. */
 static bool begin_start(void)
@@ -87,13 +127,14 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 	agent.reason[0] = '\0';
 	agent.pid = getpid();
 	agent.options = options;
+	__atomic_store_n(&is_queued, false, __ATOMIC_SEQ_CST); /* an interpreter that has ended has dropped it */
 	missing = python_find();
 	if (missing)
 		return give_up(missing, -EOPNOTSUPP);
 	if (!python_is_running())
 		return give_up("its Python has not been started, or has ended", -EAGAIN);
 	if (!is_prepared) {
-		r = pthread_atfork(NULL, NULL, begin_child);
+		r = pthread_atfork(before_fork, NULL, begin_child);
 		if (r != 0)
 			return give_up("there is no memory", -r);
 		is_prepared = true;

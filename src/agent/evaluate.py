@@ -1,81 +1,121 @@
 # SPDX-License-Identifier: MIT
 # What runs in the target for `probing PID eval`: Python code that works in CPython 3.6 and later alike.
 #
-# evaluate(source, name, write) runs text in __main__ and returns bytes: one that says how it ended (enum outcome of
-# protocol.h), then the value's repr() or the traceback. write(bytes) takes what the code prints, after one byte that says
-# where: 1 stdout, 2 stderr. What other threads print meanwhile goes where it always went.
+# The agent calls begin(writer), run(source, name), absorb() and end(), in this order (python.c). run() executes text in __main__ and
+# returns bytes: one that says how it ended (enum outcome of protocol.h), then the value's repr() or the traceback. Only run() may be
+# interrupted. writer(bytes) takes what the code prints, after one byte that says where: 1 stdout, 2 stderr; it returns false where
+# nobody listens (a forked child). What other threads print meanwhile goes where it always went.
 #
 # Nothing is imported but what is built into the interpreter; `traceback` where there is one to print.
-def evaluate(source, name, write):
-    import sys
-    import _ast
-    import _thread
-    me = _thread.get_ident()
-    VALUE, NOTHING, EXCEPTION, INTERRUPTED = b"\0", b"\1", b"\2", b"\3"
+import sys
+import _ast
+import _thread
 
-    def encode(text):
-        return text.encode("utf-8", "backslashreplace")
+VALUE, NOTHING, EXCEPTION, INTERRUPTED = b"\0", b"\1", b"\2", b"\3"
+MAX_STAND_INS = 64
 
-    class Stream(object):
-        def __init__(self, real, number):
-            self._real, self._number = real, number
+thread = write = None  # of the evaluation that runs
 
-        def write(self, text):
-            if _thread.get_ident() != me:
-                return self._real.write(text)
+# print() of CPython before 3.14 borrows sys.stdout: a thread of the program may be in it, and use a stand-in after the evaluation has
+# ended. So stand-ins are kept, and used again for the same stream. The namespace itself lives as long as the interpreter.
+stand_ins = []
+
+
+def encode(text):
+    return text.encode("utf-8", "backslashreplace")
+
+
+class Output(object):
+    """Stands for a stream while code runs: for the agent's thread it is the agent, for all others the stream itself."""
+
+    def __init__(self, real, number):
+        self._real, self._number = real, number
+
+    def write(self, text):
+        if _thread.get_ident() == thread:
             if not isinstance(text, str):
                 raise TypeError("write() argument must be str, not " + type(text).__name__)
-            write(self._number + encode(text))
-            return len(text)
+            if write(self._number + encode(text)):
+                return len(text)
+        # without a stream (a daemon's None), print() does nothing
+        return len(text) if self._real is None else self._real.write(text)
 
-        def writelines(self, lines):
-            for line in lines:
-                self.write(line)
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
 
-        def flush(self):
-            if _thread.get_ident() != me:
-                self._real.flush()
+    def flush(self):
+        if _thread.get_ident() != thread and self._real is not None:
+            self._real.flush()
 
-        def isatty(self):
-            return _thread.get_ident() != me and self._real.isatty()
+    def isatty(self):
+        return _thread.get_ident() != thread and self._real is not None and self._real.isatty()
 
-        def __getattr__(self, attribute):
-            return getattr(self._real, attribute)
+    def __getattr__(self, attribute):
+        return getattr(self._real, attribute)
 
-    def run():
-        space = sys.modules["__main__"].__dict__
-        tree = compile(source, name, "exec", 0x400, True)
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], _ast.Expr) else None
-        exec(compile(tree, name, "exec", 0, True), space)
-        if last is None:
-            return None
-        return eval(compile(_ast.Expression(last.value), name, "eval", 0, True), space)
 
-    def describe(error):
-        # from the frame of the code itself on
-        trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename != name:
-            trace = trace.tb_next
-        try:
-            import traceback
-            return "".join(traceback.format_exception(type(error), error, trace))
-        except Exception:
-            return "%s: %s\n" % (type(error).__name__, error)
+def stand_in(real, number):
+    if type(real) is Output:  # the program has put it back
+        return real
+    for one in stand_ins:
+        if one._real is real and one._number == number:
+            return one
+    one = Output(real, number)
+    stand_ins.append(one)
+    del stand_ins[:-MAX_STAND_INS]
+    return one
 
-    out, err = Stream(sys.stdout, b"\1"), Stream(sys.stderr, b"\2")
-    before = sys.stdout, sys.stderr
+
+def begin(writer):
+    global thread, write
+    write, thread = writer, _thread.get_ident()
+    for name, number in ("stdout", b"\1"), ("stderr", b"\2"):
+        setattr(sys, name, stand_in(getattr(sys, name, None), number))
+
+
+def end():
+    global thread, write
+    thread = write = None
+    for name in "stdout", "stderr":
+        stream = getattr(sys, name, None)
+        if type(stream) is Output:  # else the code has put another there
+            setattr(sys, name, stream._real)
+
+
+def execute(source, name):
+    space = sys.modules["__main__"].__dict__
+    tree = compile(source, name, "exec", 0x400, True)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], _ast.Expr) else None
+    exec(compile(tree, name, "exec", 0, True), space)
+    if last is None:
+        return None
+    return eval(compile(_ast.Expression(last.value), name, "eval", 0, True), space)
+
+
+def describe(error, name):
+    # from the frame of the code itself on
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != name:
+        trace = trace.tb_next
     try:
-        try:
-            sys.stdout, sys.stderr = out, err
-            value = run()
-            return NOTHING if value is None else VALUE + encode(repr(value))
-        except KeyboardInterrupt as error:
-            return INTERRUPTED + encode(describe(error))
-        except BaseException as error:
-            return EXCEPTION + encode(describe(error))
-    finally:
-        # unless the code has put others there
-        if sys.stdout is out:
-            sys.stdout = before[0]
-        if sys.stderr is err:
-            sys.stderr = before[1]
+        import traceback
+        return "".join(traceback.format_exception(type(error), error, trace))
+    except Exception:
+        return "%s: %s\n" % (type(error).__name__, error)
+
+
+def run(source, name):
+    try:
+        value = execute(source, name)
+        return NOTHING if value is None else VALUE + encode(repr(value))
+    except KeyboardInterrupt as error:
+        return INTERRUPTED + encode(describe(error, name))
+    except BaseException as error:
+        return EXCEPTION + encode(describe(error, name))
+
+
+def absorb():
+    # An interrupt that has come too late for run() is raised here.
+    for _ in range(100):
+        pass

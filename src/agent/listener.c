@@ -55,8 +55,9 @@ static struct {
 	struct client clients[MAX_CLIENTS];
 	/* The evaluation. */
 	struct client *owner; /* NULL: there is none that anybody waits for */
-	bool is_started, is_interrupted;
+	bool is_started, is_interrupted, asks_again;
 	uint64_t due_ns, patience_ns; /* CLOCK_MONOTONIC; 0: no bound */
+	uint64_t delay_ns;            /* of the worker, when it was interrupted */
 	unsigned n_looks;
 	/* The end. */
 	struct client *detaching;
@@ -101,7 +102,7 @@ static void drop(struct client *client)
 	if (on.owner == client) {
 		on.owner = NULL;
 		if (worker_phase() == JOB_RUNNING)
-			worker_interrupt(); /* who asked for it has gone */
+			(void)worker_interrupt(); /* who asked for it has gone */
 		worker_abandon();
 	}
 	if (on.detaching == client)
@@ -166,16 +167,46 @@ static void send_result(void)
 	free(text);
 }
 
+/* How long the worker has waited for a processor so far; 0: the kernel does not say. Source: sched-stats.rst, "/proc/<pid>/schedstat". */
+static uint64_t worker_delay_ns(void)
+{
+	char path[64], text[96] = "";
+	unsigned long long ran, waited = 0;
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)agent.worker);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof text - 1);
+		close(fd);
+	}
+	return n > 0 && sscanf(text, "%llu %llu", &ran, &waited) == 2 ? waited : 0;
+}
+
 static void interrupt(void)
 {
 	if (worker_cancel()) {
 		end_evaluation(OUTCOME_NOT_STARTED, NULL, 0);
 		return;
 	}
-	if (!on.is_interrupted)
+	if (!on.is_interrupted) {
 		on.patience_ns = now_ns() + PATIENCE_MS * UINT64_C(1000000);
+		on.delay_ns = worker_delay_ns();
+	}
 	on.is_interrupted = true;
-	worker_interrupt();
+	on.asks_again = !worker_interrupt();
+}
+
+/* A busy machine, which keeps the code from going on, is not C code that does not end. */
+static bool is_hopeless(void)
+{
+	uint64_t now = now_ns(), delay;
+
+	if (!on.is_interrupted || now < on.patience_ns)
+		return false;
+	delay = worker_delay_ns();
+	return delay <= on.delay_ns || now - on.patience_ns >= delay - on.delay_ns;
 }
 
 static void advance(void)
@@ -186,15 +217,17 @@ static void advance(void)
 		on.is_started = true;
 		put(on.owner, MESSAGE_STARTED, 0, NULL, 0);
 	}
+	if (on.asks_again)
+		on.asks_again = !worker_interrupt();
 	send_output();
 	if (phase == JOB_DONE) {
 		send_result();
-	} else if (on.is_interrupted && now_ns() >= on.patience_ns) {
+	} else if (is_hopeless()) {
 		worker_abandon();
 		end_evaluation(OUTCOME_ABANDONED, NULL, 0);
 	} else if (on.due_ns && !on.is_interrupted && now_ns() >= on.due_ns) {
 		interrupt();
-	} else if (!agent.worker) {
+	} else if (worker_has_died()) {
 		worker_abandon();
 		refuse(on.owner, "the interpreter has ended");
 		on.owner = NULL;
@@ -212,11 +245,12 @@ static void begin(struct client *client, const struct message *message)
 	memcpy(code, message->text, message->n_text);
 	if (on.owner || !worker_submit(code, message->n_text)) {
 		free(code);
-		refuse(client, agent.worker ? "another evaluation has not ended yet" : "the interpreter has ended");
+		refuse(client,
+		       worker_has_died() ? "the interpreter has ended" : "another evaluation has not ended yet");
 		return;
 	}
 	on.owner = client;
-	on.is_started = on.is_interrupted = false;
+	on.is_started = on.is_interrupted = on.asks_again = false;
 	on.due_ns = message->numbers[0] ? now_ns() + message->numbers[0] * UINT64_C(1000000) : 0;
 	on.n_looks = 0;
 }

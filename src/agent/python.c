@@ -42,11 +42,15 @@ static struct {
 	int (*BytesText)(object *, char **, ssize_t *);
 	object *(*Text)(const char *, ssize_t, const char *);
 	object *(*BuildValue)(const char *, ...);
+	void (*Keep)(object *);
 	void (*Forget)(object *);
+	object *(*SysGet)(const char *);
+	int (*SysSet)(const char *, object *);
 	object *(*Error)(void);
 	void (*ErrorClear)(void);
 	int (*AsyncError)(unsigned long, object *);
 	unsigned long (*ThreadIdent)(void);
+	int (*IsError)(object *);
 	object **KeyboardInterrupt;
 	/* Those that only some releases have; NULL in others. */
 	int (*IsFinalizing)(void);
@@ -77,11 +81,15 @@ static const struct {
 	{ "PyBytes_AsStringAndSize", &py.BytesText, false },
 	{ "PyUnicode_DecodeUTF8", &py.Text, false },
 	{ "Py_BuildValue", &py.BuildValue, false },
+	{ "Py_IncRef", &py.Keep, false },
 	{ "Py_DecRef", &py.Forget, false },
+	{ "PySys_GetObject", &py.SysGet, false },
+	{ "PySys_SetObject", &py.SysSet, false },
 	{ "PyErr_Occurred", &py.Error, false },
 	{ "PyErr_Clear", &py.ErrorClear, false },
 	{ "PyThreadState_SetAsyncExc", &py.AsyncError, false },
 	{ "PyThread_get_thread_ident", &py.ThreadIdent, false },
+	{ "PyErr_ExceptionMatches", &py.IsError, false },
 	{ "PyExc_KeyboardInterrupt", &py.KeyboardInterrupt, false },
 	{ "Py_IsFinalizing", &py.IsFinalizing, true },
 	{ "PyEval_ThreadsInitialized", &py.HasThreads, true },
@@ -90,10 +98,16 @@ static const struct {
 
 extern const char evaluate_source[]; /* evaluate.py */
 
+#define SPACE "_probing_agent" /* in sys */
+
 static char missing[96], version[32];
 
 const char *python_find(void)
 {
+	static bool is_found;
+
+	if (is_found) /* a forked child does not ask its loader, whose lock a thread of the parent may have had */
+		return NULL;
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
 		void *found = dlsym(RTLD_DEFAULT, functions[i].name);
 
@@ -114,6 +128,7 @@ const char *python_find(void)
 	snprintf(version, sizeof version, "%.*s", (int)strcspn(py.GetVersion(), " "), py.GetVersion());
 	if (strncmp(version, "3.", 2) != 0 || atoi(version + 2) < 6)
 		return "its Python is older than 3.6";
+	is_found = true;
 	return NULL;
 }
 
@@ -156,6 +171,11 @@ bool python_prepare(bool (*is_wanted)(void))
 	return true;
 }
 
+bool python_call_soon(int (*function)(void *))
+{
+	return py.AddPendingCall(function, NULL) == 0;
+}
+
 /* ---- The lock ---- */
 
 int python_enter(void)
@@ -183,14 +203,14 @@ unsigned long python_thread(void)
 	return py.ThreadIdent();
 }
 
-void python_interrupt(unsigned long thread, bool on)
+void python_interrupt(unsigned long thread)
 {
-	(void)py.AsyncError(thread, on ? *py.KeyboardInterrupt : NULL);
+	(void)py.AsyncError(thread, *py.KeyboardInterrupt);
 }
 
 /* ---- Evaluation ---- */
 
-static python_write *output;
+static const struct python_side *side; /* NULL in a forked child: nobody hears what is left of an evaluation there */
 
 static object *take_output(object *self, object *argument)
 {
@@ -200,12 +220,17 @@ static object *take_output(object *self, object *argument)
 	(void)self;
 	if (py.BytesText(argument, &text, &n) < 0)
 		return NULL;
-	if (n > 1)
-		output(text[0], text + 1, (size_t)n - 1);
-	return py.BuildValue("");
+	if (side && n > 1)
+		side->write(text[0], text + 1, (size_t)n - 1);
+	return py.BuildValue("i", side != NULL);
 }
 
 static struct method write_method = { "write", take_output, METHOD_ONE_ARGUMENT, NULL };
+
+void python_forget_evaluation(void)
+{
+	side = NULL;
+}
 
 static void forget(object **pointer)
 {
@@ -214,7 +239,7 @@ static void forget(object **pointer)
 }
 #define OWNED __attribute__((cleanup(forget))) object *
 
-/* A new namespace with the function evaluate() in it. NULL with Python's error set. */
+/* A new namespace with the functions of evaluate.py in it. NULL with Python's error set. */
 static object *make_space(void)
 {
 	object *space = py.DictNew();
@@ -222,22 +247,32 @@ static object *make_space(void)
 
 	if (space && py.DictSet(space, "__builtins__", py.Builtins()) == 0)
 		done = py.RunString(evaluate_source, FILE_INPUT, space, space, NULL);
-	if (!done)
-		forget(&space);
-	return done ? space : NULL;
+	if (done && py.SysSet(SPACE, space) == 0)
+		return space;
+	forget(&space);
+	return NULL;
 }
 
-/* The answer of evaluate(), NULL with Python's error set. */
-static object *call_evaluate(const char *code, size_t n_bytes)
+/* It is kept where the interpreter drops it at its end: see evaluate.py for why. */
+static object *get_space(void)
 {
-	OWNED space = make_space();
-	OWNED source = space ? py.Bytes(code, (ssize_t)n_bytes) : NULL;
-	OWNED name = source ? py.Text("<probing>", 9, NULL) : NULL;
-	OWNED write = name ? py.Callable(&write_method, NULL, NULL) : NULL;
+	object *space = py.SysGet(SPACE);
 
-	if (!write)
-		return NULL;
-	return py.CallObjects(py.DictGet(space, "evaluate"), source, name, write, NULL);
+	if (!space || !py.DictGet(space, "run"))
+		return make_space();
+	py.Keep(space);
+	return space;
+}
+
+/* A function of ours: false where the code has broken it, or the interpreter refuses to run it. */
+static bool call_ours(object *space, const char *function, object *argument)
+{
+	object *callee = py.DictGet(space, function);
+	OWNED done = callee ? py.CallObjects(callee, argument, NULL) : NULL;
+
+	if (!done && py.Error())
+		py.ErrorClear();
+	return done != NULL;
 }
 
 static char *copy_of(const char *text, size_t n_bytes)
@@ -249,27 +284,54 @@ static char *copy_of(const char *text, size_t n_bytes)
 	return copy;
 }
 
-void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text,
-		     size_t *ret_bytes)
+/* @answer: of run(); NULL: there is none, and maybe Python's error is set. */
+static void judge(object *answer, enum outcome *ret, char **ret_text, size_t *ret_bytes)
 {
 	static const char refused[] = "the interpreter refused to run the code (an audit hook, or no memory)\n";
-	OWNED answer = NULL;
+	static const char interrupted[] = "KeyboardInterrupt\n"; /* again, while the first was being described */
 	const char *text = refused;
 	char *bytes;
 	ssize_t n;
 
 	*ret = OUTCOME_EXCEPTION;
 	*ret_bytes = sizeof refused - 1;
-	output = write;
-	answer = call_evaluate(code, n_bytes);
 	if (answer && py.BytesText(answer, &bytes, &n) == 0 && n > 0 && (unsigned char)bytes[0] < OUTCOME_N) {
 		*ret = (enum outcome)bytes[0];
 		*ret_bytes = (size_t)n - 1;
 		text = bytes + 1;
+	} else if (py.Error() && py.IsError(*py.KeyboardInterrupt)) {
+		*ret = OUTCOME_INTERRUPTED;
+		*ret_bytes = sizeof interrupted - 1;
+		text = interrupted;
 	}
 	if (py.Error())
 		py.ErrorClear();
 	*ret_text = copy_of(text, *ret_bytes);
 	if (!*ret_text)
 		*ret_bytes = 0;
+}
+
+void python_evaluate(const char *code, size_t n_bytes, const struct python_side *in, enum outcome *ret, char **ret_text,
+		     size_t *ret_bytes)
+{
+	OWNED space = get_space();
+	OWNED source = space ? py.Bytes(code, (ssize_t)n_bytes) : NULL;
+	OWNED name = source ? py.Text("<probing>", 9, NULL) : NULL;
+	OWNED write = name ? py.Callable(&write_method, NULL, NULL) : NULL;
+	OWNED answer = NULL;
+	object *run = write ? py.DictGet(space, "run") : NULL;
+	bool may_be_pending = false;
+
+	side = in;
+	if (run && call_ours(space, "begin", write)) {
+		in->allow_interrupts(true);
+		answer = py.CallObjects(run, source, name, NULL);
+		may_be_pending = in->allow_interrupts(false);
+	}
+	judge(answer, ret, ret_text, ret_bytes);
+	if (may_be_pending)
+		(void)call_ours(space, "absorb", NULL);
+	if (write)
+		(void)call_ours(space, "end", NULL);
+	side = NULL;
 }

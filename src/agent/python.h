@@ -29,6 +29,9 @@ bool python_is_running(void);
  */
 bool python_prepare(bool (*is_wanted)(void));
 
+/* Have the main thread call a function between two of its instructions. False: there are too many already. Any thread. */
+bool python_call_soon(int (*function)(void *));
+
 /* Take the interpreter's lock, and give it back. It may never be had, and at the interpreter's end the calling thread may end in it. */
 int python_enter(void);
 void python_leave(int state);
@@ -37,17 +40,31 @@ void python_leave(int state);
 void *python_pause(void);
 void python_resume(void *paused);
 
+/* What an evaluation asks of the other side, between enter and leave. */
+struct python_side {
+	void (*write)(int stream, const char *text, size_t n_bytes); /* takes the code's output as it comes */
+	/*
+	 * The code runs from true to false; only then may python_interrupt() be called, or the agent's own code would fail.
+	 * Returns whether it was called in between, so that what it raised may be pending.
+	 */
+	bool (*allow_interrupts)(bool allowed);
+};
+
 /*
  * python_evaluate - run code. Between enter and leave.
- * @write: takes the code's output as it comes, between enter and leave.
  * @ret_text: to be freed; may be NULL.
  */
-typedef void python_write(int stream, const char *text, size_t n_bytes);
-void python_evaluate(const char *code, size_t n_bytes, python_write *write, enum outcome *ret, char **ret_text,
+void python_evaluate(const char *code, size_t n_bytes, const struct python_side *in, enum outcome *ret, char **ret_text,
 		     size_t *ret_bytes);
 
-/* Which thread this is to the interpreter; raise KeyboardInterrupt in that one, or take it back. Between enter and leave. */
+/* In a forked child: nobody hears what an evaluation of the parent would print there. */
+void python_forget_evaluation(void);
+
+/*
+ * Which thread this is to the interpreter; raise KeyboardInterrupt in that one. Between enter and leave. It is never taken back
+ * by PyThreadState_SetAsyncExc(NULL): in CPython 3.12 that leaves all threads on the slow path of the evaluation loop for ever.
+ */
 unsigned long python_thread(void);
-void python_interrupt(unsigned long thread, bool on);
+void python_interrupt(unsigned long thread);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ enum { STACK_BYTES = 8 << 20, OUTPUT_BYTES = PROTOCOL_MAX_OUTPUT };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+/* Of the worker: one that was stopped while it waited for the interpreter may end later than the next begins. */
+static uintptr_t generation;
 
 static struct {
 	pthread_t thread;
@@ -26,6 +29,9 @@ static struct {
 	enum job_phase phase;
 	bool is_abandoned;
 	uint64_t number; /* of the evaluation */
+	/* The code's interrupts: it is ours that runs before it and behind it, and that must not be hit. */
+	bool is_interruptible, is_interrupt_wanted, was_interrupted;
+	unsigned n_interrupting; /* threads that raise one right now */
 	unsigned long python_thread;
 	char *code;
 	size_t n_code;
@@ -86,6 +92,7 @@ static char *take_job(size_t *ret_bytes)
 	pthread_mutex_lock(&lock);
 	if (job.phase == JOB_QUEUED) {
 		job.phase = JOB_RUNNING;
+		job.is_interruptible = job.is_interrupt_wanted = job.was_interrupted = false;
 		job.python_thread = python_thread();
 		code = job.code;
 		*ret_bytes = job.n_code;
@@ -95,7 +102,45 @@ static char *take_job(size_t *ret_bytes)
 	return code;
 }
 
-/* From here on nobody interrupts it: that is asked for with the interpreter's lock, which we have. */
+static void stop_interrupts(void)
+{
+	pthread_mutex_lock(&lock);
+	job.is_interruptible = false;
+	while (job.n_interrupting > 0) { /* only where there is no GIL, which we would have */
+		void *paused;
+
+		pthread_mutex_unlock(&lock);
+		paused = python_pause();
+		sched_yield();
+		python_resume(paused);
+		pthread_mutex_lock(&lock);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* What was asked for before the code began is raised in its first instruction. */
+static void begin_interrupts(void)
+{
+	bool is_wanted;
+
+	pthread_mutex_lock(&lock);
+	job.is_interruptible = true;
+	is_wanted = job.is_interrupt_wanted;
+	job.was_interrupted |= is_wanted;
+	pthread_mutex_unlock(&lock);
+	if (is_wanted)
+		python_interrupt(python_thread());
+}
+
+static bool allow_interrupts(bool allowed)
+{
+	if (allowed)
+		begin_interrupts();
+	else
+		stop_interrupts();
+	return job.was_interrupted; /* by now nobody else changes it */
+}
+
 static void put_result(enum outcome outcome, char *text, size_t n_bytes)
 {
 	pthread_mutex_lock(&lock);
@@ -122,6 +167,7 @@ static bool is_queued(void)
 static __attribute__((noinline)) void run_job(void)
 {
 	enum outcome outcome;
+	static const struct python_side side = { take_output, allow_interrupts };
 	char *code, *text;
 	size_t n_code, n_text;
 	int state;
@@ -131,42 +177,45 @@ static __attribute__((noinline)) void run_job(void)
 	state = python_enter();
 	code = take_job(&n_code);
 	if (code) {
-		python_evaluate(code, n_code, take_output, &outcome, &text, &n_text);
+		python_evaluate(code, n_code, &side, &outcome, &text, &n_text);
 		put_result(outcome, text, n_text);
-		python_interrupt(python_thread(), false);
 		free(code);
 	}
 	python_leave(state);
 }
 
-static bool wait_for_job(void)
+static bool wait_for_job(uintptr_t mine)
 {
 	bool goes_on;
 
 	pthread_mutex_lock(&lock);
-	while (job.phase != JOB_QUEUED && !job.is_stopping)
+	while (job.phase != JOB_QUEUED && !job.is_stopping && generation == mine)
 		pthread_cond_wait(&changed, &lock);
-	goes_on = !job.is_stopping;
+	goes_on = !job.is_stopping && generation == mine;
 	pthread_mutex_unlock(&lock);
 	return goes_on;
 }
 
 /* Also when the interpreter, at its end, ends a thread that asks for its lock. */
-static void say_ended(void *unused)
+static void say_ended(void *mine)
 {
-	(void)unused;
 	pthread_mutex_lock(&lock);
-	job.has_died = true;
+	if (generation == (uintptr_t)mine) {
+		job.has_died = true;
+		__atomic_store_n(&agent.worker, 0, __ATOMIC_SEQ_CST);
+	}
 	pthread_mutex_unlock(&lock);
-	__atomic_store_n(&agent.worker, 0, __ATOMIC_SEQ_CST);
 }
 
-static void *work(void *unused)
+static void *work(void *mine)
 {
 	(void)prctl(PR_SET_NAME, "probing-worker");
-	__atomic_store_n(&agent.worker, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
-	pthread_cleanup_push(say_ended, unused);
-	while (wait_for_job()) {
+	pthread_mutex_lock(&lock);
+	if (generation == (uintptr_t)mine)
+		__atomic_store_n(&agent.worker, (int32_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&lock);
+	pthread_cleanup_push(say_ended, mine);
+	while (wait_for_job((uintptr_t)mine)) {
 		if (!python_is_running())
 			break;
 		run_job();
@@ -179,12 +228,17 @@ static void *work(void *unused)
 
 int worker_start(void)
 {
+	uintptr_t number;
+
 	pthread_mutex_lock(&lock);
 	free(job.code);
 	free(job.result);
 	memset(&job, 0, sizeof job);
+	agent.worker = 0;
+	number = ++generation;
+	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
-	return agent_thread(work, STACK_BYTES, &job.thread);
+	return agent_thread_with(work, (void *)number, STACK_BYTES, &job.thread);
 }
 
 void worker_reset(void)
@@ -195,6 +249,7 @@ void worker_reset(void)
 	lock = unlocked; /* a thread that is not here may have had it */
 	changed = unused;
 	job.code = job.result = NULL; /* not freed: that thread may have been about to */
+	python_forget_evaluation();
 }
 
 bool worker_submit(char *code, size_t n_bytes)
@@ -225,6 +280,16 @@ enum job_phase worker_phase(void)
 	return phase;
 }
 
+bool worker_has_died(void)
+{
+	bool has_died;
+
+	pthread_mutex_lock(&lock);
+	has_died = job.has_died;
+	pthread_mutex_unlock(&lock);
+	return has_died;
+}
+
 bool worker_cancel(void)
 {
 	bool was_queued;
@@ -249,43 +314,65 @@ void worker_abandon(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static bool runs(uint64_t number, unsigned long *ret_thread)
+/* ---- Interrupts ---- */
+
+/* Whether that evaluation can be interrupted; if so, it waits for end_interrupt(). */
+static bool begin_interrupt(uint64_t number, unsigned long *ret_thread)
 {
 	bool is_it;
 
 	pthread_mutex_lock(&lock);
-	is_it = job.phase == JOB_RUNNING && job.number == number;
-	*ret_thread = job.python_thread;
+	is_it = job.phase == JOB_RUNNING && job.number == number && job.is_interruptible;
+	if (is_it) {
+		job.n_interrupting++;
+		job.was_interrupted = true;
+		*ret_thread = job.python_thread;
+	}
 	pthread_mutex_unlock(&lock);
 	return is_it;
+}
+
+static void end_interrupt(void)
+{
+	pthread_mutex_lock(&lock);
+	job.n_interrupting--;
+	pthread_mutex_unlock(&lock);
 }
 
 /* A thread for one question, as the listener must not wait for the interpreter's lock. */
 static void *interrupt(void *data)
 {
-	uint64_t number = (uint64_t)(uintptr_t)data;
 	unsigned long thread;
 	int state;
 
-	if (!runs(number, &thread) || !python_is_running())
+	if (!python_is_running())
 		return NULL;
 	state = python_enter();
-	if (runs(number, &thread))
-		python_interrupt(thread, true);
+	if (begin_interrupt((uint64_t)(uintptr_t)data, &thread)) {
+		python_interrupt(thread);
+		end_interrupt();
+	}
 	python_leave(state);
 	return NULL;
 }
 
-void worker_interrupt(void)
+bool worker_interrupt(void)
 {
+	bool needs_thread;
 	pthread_t thread;
 	uint64_t number;
 
 	pthread_mutex_lock(&lock);
 	number = job.number;
+	needs_thread = job.phase == JOB_RUNNING && job.is_interruptible;
+	job.is_interrupt_wanted = job.phase == JOB_RUNNING;
 	pthread_mutex_unlock(&lock);
-	if (agent_thread_with(interrupt, (void *)(uintptr_t)number, 1 << 18, &thread) == 0)
-		pthread_detach(thread);
+	if (!needs_thread)
+		return true;
+	if (agent_thread_with(interrupt, (void *)(uintptr_t)number, 1 << 18, &thread) < 0)
+		return false;
+	pthread_detach(thread);
+	return true;
 }
 
 size_t worker_take_output(int *ret_stream, char *to, size_t room)

@@ -29,8 +29,10 @@ void worker_reset(void);
 /* @code: taken over, from malloc(3). False: there is an evaluation already; the code is the caller's still. */
 bool worker_submit(char *code, size_t n_bytes);
 enum job_phase worker_phase(void);
-bool worker_cancel(void);    /* false: it runs already, or has ended */
-void worker_interrupt(void); /* KeyboardInterrupt, when the lock can be had; may be asked again */
+bool worker_has_died(void); /* as the interpreter has ended; one that has not begun yet has not */
+bool worker_cancel(void);   /* false: it runs already, or has ended */
+bool worker_interrupt(
+	void); /* KeyboardInterrupt, when the lock can be had; false: there is no thread for it, ask again */
 void worker_abandon(void);
 
 /* Up to @room bytes of what the code has printed, of one stream; 0: nothing new. */

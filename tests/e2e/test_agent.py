@@ -5,6 +5,7 @@ import socket
 import struct
 import subprocess
 import textwrap
+import threading
 import unittest
 
 import agent_client as agent
@@ -39,13 +40,17 @@ def threads_of(pid):
 
 
 class Host:
-    """A program with the agent in it."""
+    """A program with the agent in it. One that hangs is killed, and what waits for its output reads its end."""
+    MAX_S = 120
 
     def __init__(self, python, source=HOST, **environment):
         self.process = subprocess.Popen(
             [python, "-u", "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=dict(os.environ, AGENT=LIBRARY, **environment))
         self.pid = self.process.pid
+        self.limit = threading.Timer(self.MAX_S, self.process.kill)
+        self.limit.daemon = True
+        self.limit.start()
         self.first = self.process.stdout.readline()
         line = self.process.stdout.readline()
         if line != "ready\n":
@@ -55,6 +60,7 @@ class Host:
         return self
 
     def __exit__(self, *ignored):
+        self.limit.cancel()
         self.process.kill()
         self.process.communicate()
 
@@ -134,7 +140,7 @@ class Evaluation(AgentCase):
 
     def test_other_threads_keep_their_output(self):
         with self.host() as host, agent.Client(host.pid) as client:
-            host.begin("for i in range(20000): print('mine', i)")
+            host.begin("for mine in range(20000): print('mine', mine)")  # in the same namespace as the evaluations
             for i in range(50):
                 self.assertEqual((agent.NOTHING, "", "yours\n" * 20, ""),
                                  client.evaluate("for i in range(20): print('yours')"))
@@ -142,6 +148,84 @@ class Evaluation(AgentCase):
             while not lines or lines[-1] != "done\n":
                 lines.append(host.process.stdout.readline())
             self.assertEqual(["mine %d\n" % i for i in range(20000)], lines[:-1])
+
+    def test_a_print_goes_on_after_the_evaluation(self):
+        """print() before CPython 3.14 borrows sys.stdout: what stands for it during an evaluation must outlive that."""
+        with self.host() as host, agent.Client(host.pid) as client:
+            self.assertEqual(agent.NOTHING, client.evaluate(textwrap.dedent("""
+                import sys, threading, time
+                entered, left = threading.Event(), threading.Event()
+                class Slow:
+                    def __str__(self):
+                        entered.set()
+                        left.wait(20)
+                        return 'slow'
+                def hold():
+                    while sys.stdout is sys.__stdout__:
+                        time.sleep(0.001)
+                    print(Slow(), 'and more')
+                    print(Slow(), 'and more', file=sys.stdout)
+                """))[0])
+            host.begin("hold()")
+            self.assertEqual(agent.VALUE, client.evaluate("entered.wait(20)")[0])
+            self.assertEqual(agent.NOTHING, client.evaluate(
+                "more = [type('T%d' % i, (), {})() for i in range(2000)]\nleft.set()")[0])
+            self.assertEqual(["slow and more\n", "slow and more\n", "done\n"],
+                             [host.process.stdout.readline() for _ in range(3)])
+            self.assertEqual("True\n", host.run("print(sys.stdout is sys.__stdout__)"))
+
+    def test_the_program_redirects_its_output_meanwhile(self):
+        with self.host() as host, agent.Client(host.pid) as client:
+            self.assertEqual(agent.NOTHING, client.evaluate(textwrap.dedent("""
+                import contextlib, io, sys, threading, time
+                first, second, third, mine = threading.Event(), threading.Event(), threading.Event(), io.StringIO()
+                def redirect():
+                    while sys.stdout is sys.__stdout__:
+                        time.sleep(0.001)
+                    with contextlib.redirect_stdout(mine):
+                        first.set()
+                        second.wait(20)
+                        print('in')
+                    print('out')
+                    third.set()
+                """))[0])
+            host.begin("redirect()")
+            self.assertEqual((agent.VALUE, "True", "", ""), client.evaluate("first.wait(20)"))
+            self.assertEqual((agent.VALUE, "True", "", ""), client.evaluate("second.set(); third.wait(20)"))
+            self.assertEqual(["out\n", "done\n"], [host.process.stdout.readline() for _ in range(2)])
+            self.assertEqual((agent.NOTHING, "", "in\n\n", ""), client.evaluate("print(mine.getvalue())"))
+            self.assertEqual("True\n", host.run("print(sys.stdout is sys.__stdout__)"))
+
+    def test_an_interrupt_at_any_moment_hits_the_code_alone(self):
+        with self.host() as host, agent.Client(host.pid) as client:
+            for i in range(100):
+                client.begin("while True: pass")
+                if i % 2:
+                    self.assertEqual(agent.STARTED, client.receive()[0])
+                client.send(agent.INTERRUPT)
+                outcome, text, out, err = client.finish()
+                self.assertIn(outcome, (agent.INTERRUPTED,) if i % 2 else (agent.INTERRUPTED, agent.NOT_STARTED), text)
+                # and one that comes too late hits nothing
+                client.begin("answer")
+                client.send(agent.INTERRUPT)
+                self.assertIn(client.finish()[0], (agent.VALUE, agent.INTERRUPTED, agent.NOT_STARTED))
+                self.assertEqual((agent.VALUE, "41", "", ""), client.evaluate("answer"))
+            self.assertEqual((0, "", ""), host.end())
+
+    def test_the_program_is_as_fast_as_before(self):
+        """In CPython 3.12 PyThreadState_SetAsyncExc(NULL) leaves all threads on the slow path of the evaluation loop."""
+        with self.host() as host, agent.Client(host.pid) as client:
+            host.run(r"exec('def spin(n):\n while n: n -= 1')")
+            measure = ("clock = time.perf_counter; spent = lambda since: (spin(200000), clock() - since)[1]; "
+                       "print(min(spent(clock()) for i in range(15)))")
+            before = float(host.run(measure))
+            for _ in range(3):
+                self.assertEqual(agent.VALUE, client.evaluate("answer")[0])
+            client.begin("while True: pass")
+            self.assertEqual(agent.STARTED, client.receive()[0])
+            client.send(agent.INTERRUPT)
+            self.assertEqual(agent.INTERRUPTED, client.finish()[0])
+            self.assertLess(float(host.run(measure)), before * 1.25)
 
     def test_an_evaluation_is_interrupted(self):
         with self.host() as host, agent.Client(host.pid) as client:
@@ -151,7 +235,7 @@ class Evaluation(AgentCase):
             outcome, text, _, _ = client.finish()
             self.assertEqual(agent.INTERRUPTED, outcome)
             self.assertIn("KeyboardInterrupt", text)
-            outcome, _, _, _ = client.evaluate("while True: pass", 100)
+            outcome, _, _, _ = client.evaluate("while True: pass", 500)
             self.assertEqual(agent.INTERRUPTED, outcome)
             # what comes after is not
             for i in range(20):
@@ -225,6 +309,30 @@ class Life(AgentCase):
                 self.assertEqual((agent.VALUE, str(child), "", ""), client.evaluate("os.getpid()"))
                 self.assertEqual((agent.VALUE, str(host.pid), "", ""), parent.evaluate("os.getpid()"))
                 os.kill(child, 9)
+
+    def test_children_of_another_thread(self):
+        """The main thread is in C code meanwhile, and calls nothing that is queued for it."""
+        fork = textwrap.dedent("""
+            import threading
+            def fork():
+                for i in range(40):
+                    pid = os.fork()
+                    if pid == 0:
+                        for j in range(2000):
+                            if len(os.listdir('/proc/self/task')) == 3:
+                                os._exit(7)
+                            time.sleep(0.01)
+                        os._exit(8)
+                    print(os.waitpid(pid, 0)[1] >> 8)
+            def all_of_them():
+                thread = threading.Thread(target=fork)
+                thread.start()
+                thread.join()
+            """)
+        with self.host(PYTHONWARNINGS="ignore", AGENT_OPTIONS="1") as host:
+            with agent.Client(host.pid) as client:
+                self.assertEqual(agent.NOTHING, client.evaluate(fork)[0])
+            self.assertEqual("7\n" * 40, host.run("all_of_them()"))
 
     def test_the_kernel_changes_all_threads_ids(self):
         """setgid(2) by libc waits for all threads: none of ours may keep its signal from coming."""
