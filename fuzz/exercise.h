@@ -92,6 +92,7 @@ static inline int exercise_find_set(struct py_runtime *runtime, struct item_walk
 static inline uint64_t exercise_set(struct py_runtime *runtime, uint64_t hash)
 {
 	struct item_walk walk = { 0 };
+	struct object_type type;
 	uint64_t item, target = 0;
 	int r;
 
@@ -100,6 +101,8 @@ static inline uint64_t exercise_set(struct py_runtime *runtime, uint64_t hash)
 	     i++) {
 		hash = exercise_mix(hash, (uint64_t)(int64_t)object_weakref_target(runtime, item, &target));
 		hash = exercise_mix(hash, target);
+		if (object_type_of(runtime, target, &type) >= 0)
+			hash = exercise_mix_text(hash, type.name);
 	}
 	return exercise_mix(hash, (uint64_t)(int64_t)r);
 }

@@ -102,8 +102,8 @@ static void leave_out_pages(uint64_t hash)
 	}
 }
 
-/* Halves of halves, so that what is not needed goes in large pieces. */
-static void leave_out_lines(uint8_t *bytes, size_t n_bytes, uint64_t hash)
+/* Halves of halves, so that what is not needed goes in large pieces; none is cut smaller than what a margin would restore. */
+static void leave_out_lines(uint8_t *bytes, size_t n_bytes, size_t least, uint64_t hash)
 {
 	uint8_t copy[IMAGE_PAGE_BYTES];
 
@@ -114,10 +114,10 @@ static void leave_out_lines(uint8_t *bytes, size_t n_bytes, uint64_t hash)
 	if (answers_stay(hash))
 		return;
 	memcpy(bytes, copy, n_bytes);
-	if (n_bytes == LINE_BYTES)
+	if (n_bytes / 2 < least)
 		return;
-	leave_out_lines(bytes, n_bytes / 2, hash);
-	leave_out_lines(bytes + n_bytes / 2, n_bytes / 2, hash);
+	leave_out_lines(bytes, n_bytes / 2, least, hash);
+	leave_out_lines(bytes + n_bytes / 2, n_bytes / 2, least, hash);
 }
 
 /* Whether a line, or one near it, is needed. */
@@ -280,7 +280,8 @@ static int cut_out(const struct options *options)
 	leave_out_pages(hash);
 	for (size_t i = 0; i < cut.n_pages; i++)
 		if (cut.pages[i].address != NO_PAGE)
-			leave_out_lines(cut.pages[i].bytes, IMAGE_PAGE_BYTES, hash);
+			leave_out_lines(cut.pages[i].bytes, IMAGE_PAGE_BYTES, MAX((size_t)LINE_BYTES, options->margin),
+					hash);
 	if (options->margin > 0)
 		restore_margins(options->margin, hash);
 	return answers_stay(hash) ? 0 : -EBADMSG;
