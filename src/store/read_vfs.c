@@ -15,7 +15,10 @@
  *    a read-only descriptor) for its transaction: byte 123 (WAL_READ_LOCK(0)) keeps the database as it is, byte 127
  *    (WAL_READ_LOCK(4)) the log. Where there is no NAME-shm nobody writes;
  * 5. a recorder whose log is all in the database may have decided already to write it from its start again. That stands
- *    in NAME-shm alone, as another salt than the log's. Such a log is read as an empty one.
+ *    in NAME-shm alone, as another salt than the log's. Such a log is read as an empty one;
+ * 6. so is a log whose first transaction since then is not complete. SQLite would make an index of it, and never see that
+ *    transaction complete (wal.c, walIndexRecover() keeps no checksum of a log without one). It makes the index before it
+ *    asks for a lock, so the locks are taken as soon as it asks how long the log is.
  *
  * Temporary files (sorting) are SQLite's usual ones.
  * Source: SQLite 3.40, os_unix.c "Shared memory", wal.c, pager.h "Locking bytes"; sqlite.org/walformat.html.
@@ -38,8 +41,18 @@
 enum { PENDING_BYTES = 1, RESERVED_AT = 1, SHARED_AT = 2, SHARED_BYTES = 510 };
 enum { INDEX_LOCKS = 120, READ_LOCK_0 = 3, READ_LOCK_4 = 7, LIVE_LOCK = 8 };
 
-/* What tells one run through the log from the next: where it stands in NAME-shm and in the log. */
-enum { SALT_BYTES = 8, SALT_IN_INDEX = 32, SALT_IN_LOG = 16, IS_MADE_IN_INDEX = 12 };
+/*
+ * Where things stand in NAME-shm and in the log: the salt, which tells one run through the log from the next; and how many
+ * frames are complete.
+ */
+enum {
+	INDEX_BYTES = 48,
+	IS_MADE_IN_INDEX = 12,
+	FRAMES_IN_INDEX = 16,
+	SALT_IN_INDEX = 32,
+	SALT_IN_LOG = 16,
+	SALT_BYTES = 8
+};
 
 struct read_file {
 	sqlite3_file base;
@@ -49,7 +62,9 @@ struct read_file {
 	int lock;                /* SQLITE_LOCK_... */
 	int error;               /* errno of the last call that failed */
 	struct read_file *other; /* of a database its log, of a log its database; NULL: not open */
-	bool is_old;             /* a log of which all is in the database */
+	bool is_log;
+	bool is_old;  /* a log of which all is in the database */
+	bool has_log; /* a database whose log is locked */
 };
 
 static sqlite3_vfs *usual_vfs(void)
@@ -157,19 +172,6 @@ static int sync_nothing(sqlite3_file *base, int flags)
 {
 	(void)base;
 	(void)flags;
-	return SQLITE_OK;
-}
-
-static int file_bytes(sqlite3_file *base, sqlite3_int64 *ret)
-{
-	struct read_file *file = (struct read_file *)base;
-	struct stat st = { 0 };
-
-	if (file->fd >= 0 && fstat(file->fd, &st) < 0) {
-		file->error = errno;
-		return SQLITE_IOERR_FSTAT;
-	}
-	*ret = file->is_old ? 0 : st.st_size;
 	return SQLITE_OK;
 }
 
@@ -289,15 +291,17 @@ static bool is_live(int index_fd)
 	return fcntl(index_fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-/* Under the locks of lock_index(), so that it stays as it is. */
+/* Under the locks of lock_log(), so that no log that has complete frames begins again. */
 static bool is_old_log(int index_fd, int log_fd)
 {
-	uint8_t index[SALT_BYTES], log[SALT_BYTES], is_made;
+	uint8_t index[INDEX_BYTES], log[SALT_BYTES];
+	uint32_t n_frames;
 
-	return log_fd >= 0 && pread(index_fd, &is_made, 1, IS_MADE_IN_INDEX) == 1 && is_made &&
-	       pread(index_fd, index, sizeof index, SALT_IN_INDEX) == sizeof index &&
-	       pread(log_fd, log, sizeof log, SALT_IN_LOG) == sizeof log && memcmp(index, log, sizeof log) != 0 &&
-	       is_live(index_fd);
+	if (log_fd < 0 || pread(index_fd, index, sizeof index, 0) != sizeof index || !index[IS_MADE_IN_INDEX] ||
+	    pread(log_fd, log, sizeof log, SALT_IN_LOG) != sizeof log)
+		return false;
+	memcpy(&n_frames, index + FRAMES_IN_INDEX, sizeof n_frames);
+	return (n_frames == 0 || memcmp(index + SALT_IN_INDEX, log, sizeof log) != 0) && is_live(index_fd);
 }
 
 /* The index may have come since the database was opened, or be another one by now. */
@@ -316,10 +320,17 @@ static int find_index(struct read_file *file)
 	return -file->error;
 }
 
+static int unlock_log(struct read_file *file)
+{
+	file->has_log = false;
+	return file->index_fd < 0 ? 0 : set_lock(file->index_fd, F_UNLCK, INDEX_LOCKS, SQLITE_SHM_NLOCK);
+}
+
 static int lock_log(struct read_file *file)
 {
 	int r = find_index(file);
 
+	file->has_log = r == 0;
 	if (file->other)
 		file->other->is_old = false;
 	if (r < 0 || file->index_fd < 0)
@@ -328,7 +339,7 @@ static int lock_log(struct read_file *file)
 	if (r == 0)
 		r = set_lock(file->index_fd, F_RDLCK, INDEX_LOCKS + READ_LOCK_4, 1);
 	if (r < 0)
-		set_lock(file->index_fd, F_UNLCK, INDEX_LOCKS, SQLITE_SHM_NLOCK);
+		(void)unlock_log(file);
 	else if (file->other)
 		file->other->is_old = is_old_log(file->index_fd, file->other->fd);
 	return r;
@@ -343,8 +354,23 @@ static int lock_index(sqlite3_file *base, int first, int n, int flags)
 		return flags & SQLITE_SHM_UNLOCK ? SQLITE_OK : SQLITE_BUSY;
 	if (flags & SQLITE_SHM_LOCK)
 		return lock_code(file, lock_log(file));
-	return file->index_fd < 0 ? SQLITE_OK
-				  : lock_code(file, set_lock(file->index_fd, F_UNLCK, INDEX_LOCKS, SQLITE_SHM_NLOCK));
+	return lock_code(file, unlock_log(file));
+}
+
+/* A log that cannot be locked is about to change: it is taken for an empty one, which SQLite looks at again. */
+static int file_bytes(sqlite3_file *base, sqlite3_int64 *ret)
+{
+	struct read_file *file = (struct read_file *)base, *database = file->is_log ? file->other : NULL;
+	struct stat st = { 0 };
+
+	if (database && !database->has_log && lock_log(database) < 0)
+		file->is_old = true;
+	if (file->fd >= 0 && fstat(file->fd, &st) < 0) {
+		file->error = errno;
+		return SQLITE_IOERR_FSTAT;
+	}
+	*ret = file->is_old ? 0 : st.st_size;
+	return SQLITE_OK;
 }
 
 static void barrier(sqlite3_file *base)
@@ -404,6 +430,7 @@ static int open_log(const char *name, struct read_file *file)
 	if (fd < 0 && fd != -ENOENT)
 		return fd;
 	file->fd = MAX(fd, -1);
+	file->is_log = true;
 	file->other = database;
 	database->other = file;
 	return 0;

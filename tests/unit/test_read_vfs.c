@@ -225,6 +225,48 @@ static void expect_whole_batches(sqlite3 *reader, int64_t *n)
 	*n = now;
 }
 
+static void read_head(const char *log, uint8_t head[32])
+{
+	FILE *file = fopen(log, "r");
+
+	assert_non_null(file);
+	assert_int_equal(fread(head, 1, 32, file), 32);
+	fclose(file);
+}
+
+/* A log that begins again: a first transaction of which a part is in it, as it did not fit into memory. */
+static void test_a_transaction_that_is_not_complete(void **state)
+{
+	static const char many[] = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+				   " INSERT INTO counter(name, value) SELECT 'counter ' || i, i FROM n";
+	const struct folder *f = *state;
+	struct store *store = new_store(f->file);
+	sqlite3 *db = store_connection(store), *reader = NULL, *first = NULL;
+	uint8_t before[32], now[32];
+
+	/* Whoever closes a file gives up all POSIX locks of its process: this one stays open to the end. */
+	assert_int_equal(store_open_reader(f->file, &first), 0);
+	assert_int_equal(ask(first, "SELECT count(*) FROM counter WHERE name LIKE 'counter %'"), 0);
+	read_head(with(f->file, "-wal"), before);
+	assert_int_equal(sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA cache_size = 4; BEGIN", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, many, NULL, NULL, NULL), SQLITE_OK);
+	read_head(with(f->file, "-wal"), now);
+	assert_memory_not_equal(before, now, sizeof now);
+	assert_int_equal(store_open_reader(f->file, &reader), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ask(first, "SELECT count(*) FROM counter WHERE name LIKE 'counter %'"), 0);
+		assert_int_equal(ask(reader, "SELECT count(*) FROM counter WHERE name LIKE 'counter %'"), 0);
+	}
+	assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(ask(first, "SELECT count(*) FROM counter WHERE name LIKE 'counter %'"), 3000);
+	assert_int_equal(ask(reader, "SELECT count(*) FROM counter WHERE name LIKE 'counter %'"), 3000);
+	assert_int_equal(ask(reader, "SELECT count(*) FROM sample"), BATCH_SAMPLES);
+	sqlite3_close(reader);
+	sqlite3_close(first);
+	finish(store);
+}
+
 static void test_beside_a_recorder(void **state)
 {
 	const struct folder *f = *state;
@@ -265,6 +307,7 @@ int main(void)
 		FOLDER_TEST(test_planted_links_and_pipes_are_ignored),
 		FOLDER_TEST(test_a_journal_of_the_owner_names_no_other_file),
 		FOLDER_TEST(test_nothing_is_made_beside_a_log),
+		FOLDER_TEST(test_a_transaction_that_is_not_complete),
 		FOLDER_TEST(test_beside_a_recorder),
 	};
 
