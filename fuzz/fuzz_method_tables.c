@@ -3,9 +3,10 @@
  *
  * An input that is an ELF file goes the whole way, symbols and internal functions
  * included. Any other input is laid out as one data segment, at an address
- * that its own words can point into, with code behind it: so the fuzzer
+ * that its own words can point into, with the same bytes as code behind it: so the fuzzer
  * reaches the recognisers without having to get a file's headers right.
  */
+#include <elf.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-enum { DATA_START = 0x1000, CODE_START = 0x100000 };
+enum { DATA_START = 0x1000, CODE_START = 0x100000, CODE_BYTES = 0x10000 };
+
+static const struct method_file file_names = { .stem = "stem", .package = "package" };
 
 /* All names must be printable as they are found. */
 static void format_all(const struct method_tables *tables)
@@ -40,7 +43,7 @@ static void scan(const struct image *image)
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
 	struct python_module python = { .uses_python = true, .is_interpreter = true };
 
-	if (method_tables_new(image, &python, "stem", &tables) == 0)
+	if (method_tables_new(image, &python, &file_names, &tables) == 0)
 		format_all(tables);
 }
 
@@ -50,10 +53,11 @@ static void scan_bytes(const uint8_t *data, size_t n_bytes)
 		.segments = {
 			{ .start = DATA_START, .end = DATA_START + n_bytes, .memory_end = DATA_START + n_bytes,
 			  .bytes = data, .writable = true },
-			{ .start = CODE_START, .end = CODE_START, .memory_end = CODE_START + 0x10000,
-			  .bytes = data, .executable = true },
+			{ .start = CODE_START, .end = CODE_START + MIN(n_bytes, (size_t)CODE_BYTES),
+			  .memory_end = CODE_START + CODE_BYTES, .bytes = data, .executable = true },
 		},
 		.n_segments = 2,
+		.machine = EM_X86_64,
 	};
 
 	if (n_bytes < CODE_START - DATA_START)
@@ -64,13 +68,14 @@ static void scan_elf(struct elf_file *elf)
 {
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
 	CLEANUP(internal_functions_freep) struct internal_functions *internal = NULL;
+	const struct method_file no_names = { 0 };
 	struct symtab no_symbols = { 0 };
 	struct python_module python;
 	struct image image;
 
 	python_module_examine(elf_file_elf(elf), &python);
 	python.is_interpreter = true;
-	if (image_init(&image, elf) == 0 && method_tables_new(&image, &python, NULL, &tables) == 0) {
+	if (image_init(&image, elf) == 0 && method_tables_new(&image, &python, &no_names, &tables) == 0) {
 		format_all(tables);
 		(void)internal_functions_new(&image, &no_symbols, tables, &internal);
 	}

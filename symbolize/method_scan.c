@@ -4,7 +4,8 @@
  * The scan goes over all data twice: first every PyMethodDef is collected,
  * then modules, types and type specs are looked for, which say whom an array
  * of methods belongs to and have slots of their own. Entries follow each
- * other without gaps, so that an owner of the first one owns the run.
+ * other without gaps, so that an owner of the first one owns the run. Where a
+ * file has no pointer to a method's function, code that stores it is looked for.
  *
  * Invariants: definitions are sorted by address before owners are looked for;
  * strings lie in the file and are not copied.
@@ -19,6 +20,7 @@
 #include "symbolize/effort.h"
 #include "symbolize/python_types.h"
 #include "symbolize/slots.h"
+#include "symbolize/stored_methods.h"
 
 enum {
 	MAX_METHODS = 1 << 20,
@@ -74,16 +76,58 @@ static int add_definition(struct scan *scan, uint64_t address, const struct foun
 	return 0;
 }
 
-static bool same_string(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static int compare_definitions(const void *a, const void *b)
 {
 	const struct definition *x = a, *y = b;
 
 	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static struct definition *find_definition(const struct scan *scan, uint64_t address)
+{
+	const struct definition key = { .address = address };
+
+	if (address == 0 || scan->n_definitions == 0)
+		return NULL;
+	return bsearch(&key, scan->definitions, scan->n_definitions, sizeof key, compare_definitions);
+}
+
+/* Code stores a word. */
+static int fill_definition(void *context, uint64_t address, uint64_t word)
+{
+	struct scan *scan = context;
+	struct definition *definition = find_definition(scan, address - METHOD_DEF_FUNCTION);
+
+	if (definition && definition->method.function == 0 && image_is_function(scan->image, word))
+		definition->method.function = word;
+	return 0;
+}
+
+/* Functions that the file has no pointer to, by the code that stores it; what is left without one is no method. */
+static int fill_definitions(struct scan *scan)
+{
+	size_t n = 0, n_empty = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < scan->n_definitions; i++)
+		n_empty += scan->definitions[i].method.function == 0;
+	if (n_empty == 0)
+		return 0;
+	/* An interpreter's tables are data: its code need not be read. */
+	if (!scan->python->is_interpreter)
+		r = stored_words_find(scan->image, fill_definition, scan);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < scan->n_definitions; i++)
+		if (scan->definitions[i].method.function != 0)
+			scan->definitions[n++] = scan->definitions[i];
+	scan->n_definitions = n;
+	return 0;
+}
+
+static bool same_string(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* Words from an address on, as many as stand there; NULL: fewer than that. */
@@ -156,13 +200,8 @@ static int collect_definitions(struct scan *scan, const struct image_segment *se
 /* Give the run of methods that starts at an address to its owner. */
 static void own_definitions(struct scan *scan, uint64_t address, const char *owner)
 {
-	struct definition key = { .address = address };
-	struct definition *at, *end;
+	struct definition *at = find_definition(scan, address), *end = scan->definitions + scan->n_definitions;
 
-	if (address == 0 || scan->n_definitions == 0)
-		return;
-	end = scan->definitions + scan->n_definitions;
-	at = bsearch(&key, scan->definitions, scan->n_definitions, sizeof key, compare_definitions);
 	for (; at && at < end && at->address == address && effort_go_on(1); at++) {
 		at->is_shared |= at->is_owned && !same_string(at->owner, owner);
 		at->owner = owner;
@@ -313,12 +352,18 @@ static int for_each_segment(struct scan *scan, int (*collect)(struct scan *, con
 	return 0;
 }
 
-static int add_definitions(struct scan *scan, const char *stem)
+static const char *owner_of(const struct definition *definition, const struct method_file *file)
+{
+	if (definition->is_owned)
+		return definition->owner;
+	return definition->method.is_static ? file->package : file->stem;
+}
+
+static int add_definitions(struct scan *scan, const struct method_file *file)
 {
 	for (size_t i = 0; i < scan->n_definitions; i++) {
 		const struct definition *at = &scan->definitions[i];
-		int r = add_method(scan, at->method.function, at->is_owned ? at->owner : stem, at->method.name,
-				   METHOD_DEFINED);
+		int r = add_method(scan, at->method.function, owner_of(at, file), at->method.name, METHOD_DEFINED);
 
 		if (r < 0)
 			return r;
@@ -327,7 +372,7 @@ static int add_definitions(struct scan *scan, const char *stem)
 	return 0;
 }
 
-static int run_scan(struct scan *scan, const char *stem)
+static int run_scan(struct scan *scan, const struct method_file *file)
 {
 	int r;
 
@@ -336,19 +381,22 @@ static int run_scan(struct scan *scan, const char *stem)
 		return r;
 	if (scan->n_definitions > 0)
 		qsort(scan->definitions, scan->n_definitions, sizeof *scan->definitions, compare_definitions);
+	r = fill_definitions(scan);
+	if (r < 0)
+		return r;
 	r = for_each_segment(scan, collect_owners);
 	if (r < 0)
 		return r;
-	return add_definitions(scan, stem);
+	return add_definitions(scan, file);
 }
 
-int method_scan(const struct image *image, const struct python_module *python, const char *stem,
+int method_scan(const struct image *image, const struct python_module *python, const struct method_file *file,
 		struct method_list *list)
 {
 	struct scan scan = { .image = image, .python = python, .list = list };
 	int r;
 
-	r = run_scan(&scan, stem);
+	r = run_scan(&scan, file);
 	free(scan.definitions);
 	return r;
 }

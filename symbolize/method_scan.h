@@ -17,11 +17,11 @@ struct method_list {
 
 /*
  * method_scan - find modules, types and methods in an image.
- * @stem: owner of methods whose owner is not found; NULL: none.
+ * @file: owners of methods whose owner is not found. Borrowed.
  * @list: zeroed by the caller, who frees its methods, also after an error.
  * Errors: -ENOMEM.
  */
-int method_scan(const struct image *image, const struct python_module *python, const char *stem,
+int method_scan(const struct image *image, const struct python_module *python, const struct method_file *file,
 		struct method_list *list);
 
 #endif

@@ -157,7 +157,7 @@ static int add_jump_targets(const struct image *image, struct method_tables *tab
 	return r;
 }
 
-int method_tables_new(const struct image *image, const struct python_module *python, const char *stem,
+int method_tables_new(const struct image *image, const struct python_module *python, const struct method_file *file,
 		      struct method_tables **ret)
 {
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
@@ -166,7 +166,7 @@ int method_tables_new(const struct image *image, const struct python_module *pyt
 	tables = calloc(1, sizeof *tables);
 	if (!tables)
 		return -ENOMEM;
-	r = method_scan(image, python, stem, &tables->list);
+	r = method_scan(image, python, file, &tables->list);
 	if (r < 0)
 		return r;
 	sort_unique(&tables->list);

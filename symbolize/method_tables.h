@@ -34,16 +34,22 @@ struct method {
 	bool is_ambiguous; /* the members differ as well */
 };
 
+/* What a file is called where its methods have no owner; NULL: nothing. */
+struct method_file {
+	const char *stem;    /* "torch_python" of libtorch_python.so */
+	const char *package; /* owner of static methods, which packages show as their functions: "torch" */
+};
+
 struct method_tables;
 
 /*
  * method_tables_new - scan an image for tables.
  * @image:  may end before the result; the file behind it may not.
  * @python: what the file is.
- * @stem:   owner of methods whose owner is not found; NULL: none. Borrowed.
+ * @file:   owners of methods whose owner is not found. Its strings are borrowed.
  * Damaged or foreign data only finds less. Errors: -ENOMEM; those of effort.h.
  */
-int method_tables_new(const struct image *image, const struct python_module *python, const char *stem,
+int method_tables_new(const struct image *image, const struct python_module *python, const struct method_file *file,
 		      struct method_tables **ret);
 
 /*

@@ -165,6 +165,7 @@ void symbol_module_free(struct symbol_module *module)
 	closep(&module->debug_fd);
 	free(module->debug_path);
 	free(module->root);
+	free(module->package);
 	free(module->stem);
 	free(module->path);
 	free(module);
@@ -181,6 +182,16 @@ static char *stem_of(const char *base_name)
 	if (strncmp(base_name, "lib", 3) == 0)
 		base_name += 3;
 	return strndup(base_name, strcspn(base_name, "."));
+}
+
+/* "torch" of "torch_python"; else the stem. */
+static char *package_of(const char *stem)
+{
+	static const char suffix[] = "_python";
+	const size_t n = strlen(stem), n_suffix = sizeof suffix - 1;
+	const bool has_suffix = n > n_suffix && strcmp(stem + n - n_suffix, suffix) == 0;
+
+	return strndup(stem, has_suffix ? n - n_suffix : n);
 }
 
 static int module_new(const char *path, struct symbol_module **ret)
@@ -201,6 +212,9 @@ static int module_new(const char *path, struct symbol_module **ret)
 	module->base_name = slash ? slash + 1 : module->path;
 	module->stem = stem_of(module->base_name);
 	if (!module->stem)
+		return -ENOMEM;
+	module->package = package_of(module->stem);
+	if (!module->package)
 		return -ENOMEM;
 	r = names_new(&module->kept);
 	if (r < 0)

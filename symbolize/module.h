@@ -25,6 +25,7 @@ struct symbol_module {
 	char *path;
 	const char *base_name; /* in path */
 	char *stem;            /* what Python would call a module in this file */
+	char *package;         /* what Python calls the package that this file is a part of */
 	struct elf_file *elf;
 	const void *memory; /* the file's image where there is no file; borrowed */
 	size_t memory_bytes;

@@ -154,6 +154,11 @@ int module_open_lines(struct symbol_module *module)
 
 int module_open_methods(struct symbol_module *module)
 {
+	const bool is_interpreter = module->python.is_interpreter;
+	const struct method_file file = {
+		.stem = is_interpreter ? NULL : module->stem,
+		.package = is_interpreter ? NULL : module->package,
+	};
 	struct image image;
 	int r;
 
@@ -167,8 +172,7 @@ int module_open_methods(struct symbol_module *module)
 	module->n_found_out++;
 	r = image_init(&image, module->elf);
 	if (r >= 0)
-		r = method_tables_new(&image, &module->python, module->python.is_interpreter ? NULL : module->stem,
-				      &module->methods);
+		r = method_tables_new(&image, &module->python, &file, &module->methods);
 	image_done(&image);
 	if (r < 0)
 		return r;

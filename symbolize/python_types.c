@@ -17,6 +17,7 @@
 #include "symbolize/slots.h"
 
 enum {
+	METH_STATIC = 0x20,
 	MAX_NAME = 256,
 	MAX_ITEM_BYTES = 1 << 12,
 	MAX_MODULE_BYTES = 1 << 24,
@@ -87,9 +88,10 @@ bool find_method_def(const struct image *image, uint64_t address, struct found_m
 	    !image_word(image, address + 8, &function))
 		return false;
 	name = find_name(image, word(image, address), "");
-	if (!name || !is_function(image, function) || !is_optional_pointer(image, word(image, address + 24)))
+	if (!name || (function != 0 && !is_function(image, function)) ||
+	    !is_optional_pointer(image, word(image, address + 24)))
 		return false;
-	*ret = (struct found_method){ .name = name, .function = function };
+	*ret = (struct found_method){ .name = name, .function = function, .is_static = (flags & METH_STATIC) != 0 };
 	return true;
 }
 

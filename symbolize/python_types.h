@@ -14,6 +14,7 @@
 
 enum {
 	METHOD_DEF_BYTES = 32,
+	METHOD_DEF_FUNCTION = 8, /* offset of ml_meth */
 	GETSET_DEF_BYTES = 40,
 	TYPE_SLOT_BYTES = 16,
 	FOUND_MAX_BASIC_BYTES = 1 << 20, /* what a type's objects take */
@@ -22,7 +23,8 @@ enum {
 
 struct found_method {
 	const char *name;
-	uint64_t function;
+	uint64_t function; /* 0: code stores it when the module is loaded */
+	bool is_static;    /* METH_STATIC: takes no object of its class */
 };
 
 /* PyMethodDef {ml_name, ml_meth, ml_flags, ml_doc} */

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
@@ -279,12 +280,48 @@ static void test_nameless_plumbing(void **state)
 	assert_true(n_internal * 100 >= n_nameless * 70);
 }
 
+static void check_made(struct opened *made, const char *symbol, const char *expected)
+{
+	uint64_t address, size;
+	struct symbol found;
+
+	assert_int_equal(elf_file_symbol(made->elf, symbol, &address, &size), 0);
+	assert_int_equal(symbol_lookup(made->module, address, &found, 1), 1);
+	assert_string_equal(found.name, expected);
+}
+
+/* Where code fills the tables at start-up, as in torch, the file has no pointers to functions in them. */
+static void test_tables_filled_by_code(void **state)
+{
+	CLEANUP(freep) struct check *check = calloc(1, sizeof *check);
+	const char *root = getenv("PROBING_BUILD_ROOT");
+	struct opened *made;
+	char path[MAX_LINE];
+
+	(void)state;
+	assert_non_null(check);
+	assert_non_null(root);
+	snprintf(path, sizeof path, "%s/tests/unit/libmade_python.so", root);
+	made = open_once(check, path);
+	if (elf_file_machine(made->elf) != EM_X86_64) {
+		print_message("code of this machine is not read\n");
+		skip();
+	}
+	check_made(made, "made_convolve", "made.convolve");
+	check_made(made, "made_add", "made.add");
+	check_made(made, "made_relu", "made_python.relu");
+	check_made(made, "made_exp", "made_python.exp");
+	check_made(made, "made_helper", "made_helper");
+	symbol_module_free(made->module);
+	elf_file_free(made->elf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_system_python),     cmocka_unit_test(test_python_3_11),
 		cmocka_unit_test(test_python_3_12),       cmocka_unit_test(test_python_3_13),
-		cmocka_unit_test(test_nameless_plumbing),
+		cmocka_unit_test(test_nameless_plumbing), cmocka_unit_test(test_tables_filled_by_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* stored_methods.h - functions that code stores into method tables. Private to this folder.
+ *
+ * A C++ compiler fills a PyMethodDef at start-up where its function needs a cast that is no constant expression. The file
+ * then holds the method's name and flags, and a zero where the function belongs.
+ */
+#ifndef PROBING_SYMBOLIZE_STORED_METHODS_H
+#define PROBING_SYMBOLIZE_STORED_METHODS_H
+
+#include <stdint.h>
+
+#include "symbolize/image.h"
+
+/*
+ * stored_words_find - look for code that stores a known word at a known address.
+ * Follows words in general registers through straight code: LEA and MOV. x86-64 only; elsewhere nothing is found.
+ * @on_store: called for each store that is found, also for what only looks like one. The search ends when it returns
+ * below 0.
+ * Errors: what on_store returns; -ETIME.
+ */
+typedef int stored_word(void *context, uint64_t address, uint64_t word);
+int stored_words_find(const struct image *image, stored_word *on_store, void *context);
+
+#endif
