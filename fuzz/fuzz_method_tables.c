@@ -38,10 +38,11 @@ static void format_all(const struct method_tables *tables)
 	}
 }
 
-static void scan(const struct image *image)
+/* Code that stores into tables is looked for in extensions only, some structures in interpreters only. */
+static void scan(const struct image *image, bool is_interpreter)
 {
 	CLEANUP(method_tables_freep) struct method_tables *tables = NULL;
-	struct python_module python = { .uses_python = true, .is_interpreter = true };
+	struct python_module python = { .uses_python = true, .is_interpreter = is_interpreter };
 
 	if (method_tables_new(image, &python, &file_names, &tables) == 0)
 		format_all(tables);
@@ -60,8 +61,10 @@ static void scan_bytes(const uint8_t *data, size_t n_bytes)
 		.machine = EM_X86_64,
 	};
 
-	if (n_bytes < CODE_START - DATA_START)
-		scan(&image);
+	if (n_bytes >= CODE_START - DATA_START)
+		return;
+	scan(&image, true);
+	scan(&image, false);
 }
 
 static void scan_elf(struct elf_file *elf)
