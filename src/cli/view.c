@@ -251,7 +251,7 @@ static int open_file(const char *file, const char *path, const struct view *view
 		status = load(db, path, view, &profile);
 	if (status != EXIT_OK)
 		return status;
-	if (!is_part(view) && cli_count_samples(profile) == 0)
+	if (!is_part(view) && profile_is_empty(profile))
 		return cli_fail(EXIT_BAD_DATA, "%s holds no samples: %s", path, cli_why_empty(db, profile));
 	if (view->counts)
 		profile_drop_weights(profile);
@@ -259,7 +259,7 @@ static int open_file(const char *file, const char *path, const struct view *view
 		profile_show_full_paths(profile);
 	if (view_filter(profile, view) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	if (cli_count_samples(profile) == 0)
+	if (profile_is_empty(profile))
 		return cli_fail(EXIT_NO_INPUT, "no sample of %s is of what was asked for", path);
 	*ret_db = TAKE(db);
 	*ret = TAKE(profile);

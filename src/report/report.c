@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/util.h"
+#include "src/report/paths.h"
 #include "src/report/print.h"
 #include "src/report/table.h"
 #include "src/report/waits.h"
@@ -112,7 +113,7 @@ static int print_table(const struct report_sums *sums, const struct wait_sums *w
 	};
 	int r;
 
-	if (sums->whole.samples == 0) {
+	if (whole_all(&sums->whole) == 0) {
 		fputs("The recording holds no samples.\n", out);
 		return 0;
 	}

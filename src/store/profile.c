@@ -129,6 +129,8 @@ static int load_all(struct loader *loader)
 		r = profile_order_stacks(loader->profile);
 	if (r == 0)
 		r = profile_label_files(loader->profile);
+	if (r == 0)
+		profile_count_sampled(loader->profile);
 	return r;
 }
 

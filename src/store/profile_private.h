@@ -115,4 +115,9 @@ int profile_check_inlined(const struct profile *profile);
  */
 int profile_order_stacks(struct profile *profile);
 
+/* ---- profile_weights.c ---- */
+
+/* Rows of time that was not sampled are no samples: their totals keep a weight alone. */
+void profile_count_sampled(struct profile *profile);
+
 #endif

@@ -534,10 +534,15 @@ const char *profile_frame_place(const struct profile_frame *frame);
 /* profile_frame_module_label - profile_frame_module() as it is shown. */
 const char *profile_frame_module_label(const struct profile_frame *frame);
 
+/* Whether it has neither samples nor time that was not sampled. */
+bool profile_is_empty(const struct profile *profile);
 /* Whether samples weigh anything at all, and whether some weigh more than others. */
 bool profile_has_weights(const struct profile *profile);
 bool profile_weights_differ(const struct profile *profile);
-/* profile_drop_weights - samples weigh nothing from now on: what is shown of them is their number. */
+/*
+ * profile_drop_weights - samples weigh nothing from now on: what is shown of them is their number. Time that was not sampled
+ * is then left out.
+ */
 void profile_drop_weights(struct profile *profile);
 
 /* The row of a thread, NULL: there is none. */

@@ -60,6 +60,14 @@ static int database_teardown(void **state)
 
 #define DATABASE_TEST(f) cmocka_unit_test_setup_teardown(f, database_setup, database_teardown)
 
+/* Time that was not sampled: a frame alone in its stack. */
+static const char unsampled_sql[] =
+	"INSERT INTO function VALUES(5, '[not sampled]', NULL, 'unsampled', NULL, NULL, NULL, NULL);"
+	"INSERT INTO frame(frame, kind, function, line, module, address, is_eval, inlined_into) VALUES"
+	" (11, 'unsampled', 5, NULL, NULL, NULL, 0, NULL);"
+	"INSERT INTO stack VALUES(5, NULL, 11, 0);"
+	"INSERT INTO stack_total VALUES(42, 42, 5, 2, 7);";
+
 static struct profile *load(sqlite3 *db)
 {
 	struct profile *profile = NULL;
@@ -357,9 +365,52 @@ static void test_strings_stay_where_they_are(void **state)
 	free(long_text);
 }
 
+static uint64_t count_samples(const struct profile *profile)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < profile->n_totals; i++)
+		n += profile->totals[i].samples;
+	return n;
+}
+
+/* It has a weight, and is no sample. */
+static void test_time_that_was_not_sampled(void **state)
+{
+	struct profile *profile;
+	uint64_t weight = 0;
+
+	assert_int_equal(store_exec(*state, unsampled_sql), 0);
+	profile = load(*state);
+	assert_int_equal(profile->n_totals, 4);
+	assert_int_equal(count_samples(profile), 6);
+	for (size_t i = 0; i < profile->n_totals; i++)
+		weight += profile->totals[i].weight;
+	assert_int_equal(weight, 67);
+	profile_drop_weights(profile);
+	assert_int_equal(count_samples(profile), 6);
+	profile_free(profile);
+}
+
+static void test_nothing_but_time_that_was_not_sampled(void **state)
+{
+	struct profile *profile;
+
+	assert_int_equal(store_exec(*state, "DELETE FROM stack_total;"), 0);
+	assert_int_equal(store_exec(*state, unsampled_sql), 0);
+	profile = load(*state);
+	assert_int_equal(count_samples(profile), 0);
+	assert_false(profile_is_empty(profile));
+	profile_drop_weights(profile);
+	assert_true(profile_is_empty(profile));
+	profile_free(profile);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		DATABASE_TEST(test_time_that_was_not_sampled),
+		DATABASE_TEST(test_nothing_but_time_that_was_not_sampled),
 		DATABASE_TEST(test_all_of_it_is_there),
 		DATABASE_TEST(test_names_are_those_of_the_view),
 		DATABASE_TEST(test_an_empty_recording),
