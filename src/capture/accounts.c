@@ -65,6 +65,13 @@ static bool read_ticks(pid_t pid, bool no_children, uint64_t *ret_ns)
 	return true;
 }
 
+/* It used so much in all. */
+static void end(struct account *account, uint64_t used_ns)
+{
+	account->now_ns = MAX(account->now_ns, used_ns);
+	account->has_ended = account->is_exact = true;
+}
+
 static void read_one(const struct accounts *accounts, struct account *account)
 {
 	uint64_t now_ns;
@@ -72,10 +79,9 @@ static void read_one(const struct accounts *accounts, struct account *account)
 	if (account->has_ended)
 		return;
 	if (!accounts->no_children && read_ended_child(account->pid, &now_ns))
-		account->has_ended = account->is_exact = true;
-	else if (!read_ticks(account->pid, accounts->no_children, &now_ns))
-		return;
-	account->now_ns = MAX(account->now_ns, now_ns);
+		end(account, now_ns);
+	else if (read_ticks(account->pid, accounts->no_children, &now_ns))
+		account->now_ns = MAX(account->now_ns, now_ns);
 }
 
 static int add(struct accounts *accounts, pid_t pid, struct account **ret)
@@ -116,6 +122,34 @@ int accounts_add_born(struct accounts *accounts, pid_t pid)
 	struct account *account;
 
 	return is_there(accounts, pid) ? 0 : add(accounts, pid, &account);
+}
+
+int accounts_add_orphan(struct accounts *accounts, pid_t pid)
+{
+	struct account *account;
+	int r;
+
+	r = add(accounts, pid, &account);
+	if (r < 0)
+		return r;
+	account->is_orphan = true;
+	accounts->n_orphans++;
+	return 0;
+}
+
+void accounts_reap(struct accounts *accounts)
+{
+	for (size_t i = 0; accounts->n_orphans > 0 && i < accounts->n; i++) {
+		struct account *account = &accounts->items[i];
+		uint64_t used_ns;
+
+		if (!account->is_orphan || !read_ended_child(account->pid, &used_ns))
+			continue;
+		end(account, used_ns);
+		(void)waitpid(account->pid, NULL, WNOHANG);
+		account->is_orphan = false;
+		accounts->n_orphans--;
+	}
 }
 
 void accounts_read(struct accounts *accounts)

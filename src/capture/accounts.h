@@ -19,12 +19,14 @@ struct account {
 	uint64_t now_ns;  /* used up to the last reading, base_ns included */
 	bool is_exact;    /* now_ns is no multiple of a clock tick */
 	bool has_ended;   /* now_ns is what it used in all */
+	bool is_orphan;   /* a child of ours that nobody waits for but accounts_reap() */
 };
 
 /* All zero is empty. */
 struct accounts {
 	struct account *items;
 	size_t n, allocated;
+	size_t n_orphans;   /* of the items */
 	bool no_children;   /* what children used does not count */
 	uint64_t before_ns; /* used in former stretches, see accounts_pause() */
 	uint64_t read_ns;   /* CLOCK_MONOTONIC, when they were read last */
@@ -36,6 +38,12 @@ int accounts_add(struct accounts *accounts, pid_t pid);
 
 /* accounts_add_born - the same of one whose whole life counts, unless it is there already. Errors: -ENOMEM. */
 int accounts_add_born(struct accounts *accounts, pid_t pid);
+
+/* accounts_add_orphan - the same of one that has just become a child of this process. Errors: -ENOMEM. */
+int accounts_add_orphan(struct accounts *accounts, pid_t pid);
+
+/* Orphans that have ended are waited for, as init would, and what they used in all is known. */
+void accounts_reap(struct accounts *accounts);
 
 /* Read all of them; one that is gone keeps what was read last. */
 void accounts_read(struct accounts *accounts);

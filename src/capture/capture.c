@@ -728,10 +728,25 @@ static bool begin_round(struct capture *capture)
 	return any;
 }
 
+/* Between two ticks: daemons that we are the parent of. */
+static int tend_orphans(struct capture *capture)
+{
+	pid_t pid;
+	int r = 0;
+
+	while (r >= 0 && (pid = poller_take_orphan(capture->poller)) != 0)
+		r = accounts_add_orphan(&capture->accounts, pid);
+	if (r >= 0)
+		accounts_reap(&capture->accounts);
+	return r;
+}
+
 static int next_polled(struct capture *capture, struct capture_event *ret)
 {
 	int r = poller_next(capture->poller, ret);
 
+	if (r == 0)
+		r = tend_orphans(capture);
 	if (r == 0)
 		return take_end(capture, ret);
 	if (r > 0 && ret->type == CAPTURE_SAMPLE)

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -109,6 +110,8 @@ void poll_tasks_done(struct poll_tasks *tasks)
 	free(tasks->processes);
 	task_set_done(&tasks->ignored);
 	task_set_done(&tasks->still_ignored);
+	task_set_done(&tasks->orphans);
+	task_set_done(&tasks->new_orphans);
 	*tasks = (struct poll_tasks){ 0 };
 }
 
@@ -194,12 +197,41 @@ static bool is_known(const struct poll_tasks *tasks, pid_t pid)
 	return false;
 }
 
-static int take_child(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid, bool ignore)
+/* Processes that read files without privilege run our own program; a zombie runs none. */
+static bool runs_our_program(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	return stat("/proc/self/exe", &ours) == 0 && stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+	       ours.st_ino == theirs.st_ino;
+}
+
+static int take_orphan(struct poll_tasks *tasks, pid_t pid)
 {
 	int r;
 
-	if (ignore || task_set_has(&tasks->ignored, pid)) {
-		r = task_set_add(ignore ? &tasks->ignored : &tasks->still_ignored, pid);
+	if (pid == tasks->command || task_set_has(&tasks->orphans, pid) || runs_our_program(pid))
+		return 0;
+	r = task_set_add(&tasks->orphans, pid);
+	if (r >= 0)
+		r = task_set_add(&tasks->new_orphans, pid);
+	if (r < 0 || is_known(tasks, pid) || tasks->n >= MAX_PROCESSES)
+		return MIN(r, 0);
+	return poll_tasks_add(tasks, pid, 0);
+}
+
+enum adoption { ADOPT, IGNORE, ADOPT_ORPHANS };
+
+static int take_child(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid, enum adoption how)
+{
+	int r;
+
+	if (how == ADOPT_ORPHANS)
+		return take_orphan(tasks, pid);
+	if (how == IGNORE || task_set_has(&tasks->ignored, pid)) {
+		r = task_set_add(how == IGNORE ? &tasks->ignored : &tasks->still_ignored, pid);
 		return r < 0 ? r : 0;
 	}
 	if (is_known(tasks, pid) || tasks->n >= MAX_PROCESSES)
@@ -207,7 +239,7 @@ static int take_child(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid, boo
 	return poll_tasks_add(tasks, pid, parent_pid);
 }
 
-static int adopt_of_thread(struct poll_tasks *tasks, pid_t pid, pid_t tid, bool ignore)
+static int adopt_of_thread(struct poll_tasks *tasks, pid_t pid, pid_t tid, enum adoption how)
 {
 	CLEANUP(freep) char *text = NULL;
 	const char *rest;
@@ -221,7 +253,7 @@ static int adopt_of_thread(struct poll_tasks *tasks, pid_t pid, pid_t tid, bool 
 		return r == -ENOMEM ? r : 0;
 	rest = text;
 	while (r >= 0 && (child = poll_parse_child(&rest)) != 0)
-		r = take_child(tasks, child, pid, ignore);
+		r = take_child(tasks, child, pid, how);
 	return r;
 }
 
@@ -231,7 +263,7 @@ static void closedirp(DIR **folder)
 		closedir(*folder);
 }
 
-static int adopt_of_all(struct poll_tasks *tasks, pid_t parent_pid, bool ignore)
+static int adopt_of_all(struct poll_tasks *tasks, pid_t parent_pid, enum adoption how)
 {
 	CLEANUP(closedirp) DIR *folder = opendir("/proc");
 	struct dirent *entry;
@@ -242,21 +274,31 @@ static int adopt_of_all(struct poll_tasks *tasks, pid_t parent_pid, bool ignore)
 		struct proc_stat stat;
 
 		if (pid > 0 && proc_stat_read(pid, 0, &stat) == 0 && stat.parent == parent_pid)
-			r = take_child(tasks, pid, parent_pid, ignore);
+			r = take_child(tasks, pid, parent_pid, how);
 	}
 	return r;
 }
 
 int poll_tasks_adopt(struct poll_tasks *tasks, size_t index, bool ignore)
 {
+	const enum adoption how = ignore ? IGNORE : ADOPT;
 	pid_t pid = tasks->processes[index].pid;
 	int r = 0;
 
 	if (tasks->without_children)
-		return adopt_of_all(tasks, pid, ignore);
+		return adopt_of_all(tasks, pid, how);
 	for (size_t i = 0; r >= 0 && i < tasks->processes[index].n; i++)
-		r = adopt_of_thread(tasks, pid, tasks->processes[index].threads[i].tid, ignore);
+		r = adopt_of_thread(tasks, pid, tasks->processes[index].threads[i].tid, how);
 	return r;
+}
+
+/* A subreaper's main thread gets them (find_new_reaper() in kernel/exit.c). */
+int poll_tasks_adopt_orphans(struct poll_tasks *tasks)
+{
+	if (tasks->command == 0)
+		return 0;
+	return tasks->without_children ? adopt_of_all(tasks, getpid(), ADOPT_ORPHANS)
+				       : adopt_of_thread(tasks, getpid(), getpid(), ADOPT_ORPHANS);
 }
 
 void poll_tasks_settle_ignored(struct poll_tasks *tasks)
@@ -345,6 +387,7 @@ void poll_tasks_remove_thread(struct poll_tasks *tasks, struct poll_process *pro
 
 void poll_tasks_remove(struct poll_tasks *tasks, size_t index)
 {
+	task_set_remove(&tasks->orphans, tasks->processes[index].pid);
 	process_done(tasks, &tasks->processes[index]);
 	tasks->n--;
 	memmove(tasks->processes + index, tasks->processes + index + 1, (tasks->n - index) * sizeof *tasks->processes);

@@ -41,6 +41,9 @@ struct poll_tasks {
 	bool by_ticks;         /* there are no nanoseconds to be had: ticks of 10 ms */
 	bool without_children; /* there is no list of a thread's children: all processes are asked */
 	bool has_one_cpu;      /* we run where they do */
+	pid_t command;         /* whose descendants become children of this process when their parents end; 0: none */
+	/* Those that have; those of them that nobody has asked for yet. */
+	struct task_set orphans, new_orphans;
 	size_t n_open, most_open;
 };
 
@@ -62,6 +65,13 @@ int poll_tasks_list(struct poll_tasks *tasks, size_t index);
  * Processes may move. Errors: -ENOMEM.
  */
 int poll_tasks_adopt(struct poll_tasks *tasks, size_t index, bool ignore);
+
+/*
+ * poll_tasks_adopt_orphans - add processes whose parent ended, as daemons' do, before its children were listed.
+ * All of those that became children of this process are orphans from now on, whether they are new or not. Processes may move.
+ * Errors: -ENOMEM.
+ */
+int poll_tasks_adopt_orphans(struct poll_tasks *tasks);
 
 /* All processes have been asked: who was not there any more is forgotten, and its number free. */
 void poll_tasks_settle_ignored(struct poll_tasks *tasks);

@@ -25,6 +25,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -140,12 +141,40 @@ static int tell_fork(struct poller *poller, const struct poll_process *parent, s
 	return put_name(poller, child->pid, child->pid, stat.name, true);
 }
 
+/* Who started it is not known: it is told of as a child of the command's that has become another program. */
+static int tell_orphan(struct poller *poller, struct poll_process *orphan)
+{
+	struct pending *pending = put(poller, CAPTURE_FORK, orphan->pid, orphan->pid);
+	struct poll_stat stat;
+
+	if (!pending)
+		return -ENOMEM;
+	pending->event.fork.parent_pid = pending->event.fork.parent_tid = poller->tasks.command;
+	if (poll_tasks_stat(orphan->pid, orphan->pid, &stat) < 0)
+		return 0;
+	orphan->image = stat.image;
+	return put_name(poller, orphan->pid, orphan->pid, stat.name, true);
+}
+
+static int list_orphans(struct poller *poller)
+{
+	struct poll_tasks *tasks = &poller->tasks;
+	size_t n_before = tasks->n;
+	int r;
+
+	r = poll_tasks_adopt_orphans(tasks);
+	for (size_t i = n_before; r >= 0 && i < tasks->n; i++)
+		r = tell_orphan(poller, &tasks->processes[i]);
+	return r;
+}
+
 /* Also those that are new themselves: they come later in the list. */
 static int list_all(struct poller *poller)
 {
 	struct poll_tasks *tasks = &poller->tasks;
-	int r = 0;
+	int r;
 
+	r = list_orphans(poller);
 	for (size_t i = 0; r >= 0 && i < tasks->n; i++) {
 		size_t n_before = tasks->n;
 
@@ -489,25 +518,49 @@ int poller_add(struct poller *poller, pid_t pid)
 	return r;
 }
 
+/* Where a process' parent ends first, it becomes our child instead of init's, and is found. Source: prctl(2). */
+static void follow_orphans(struct poller *poller, pid_t command)
+{
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+		poller->tasks.command = command;
+}
+
 int poller_launch(const struct capture_options *options, pid_t child, struct poller **ret)
 {
+	struct poller *poller;
 	int r;
 
-	r = poller_attach(options, &child, 1, ret);
-	if (r >= 0)
-		(*ret)->awaits_exec = (*ret)->tasks.processes[0].image != 0;
-	return r;
+	r = poller_attach(options, &child, 1, &poller);
+	if (r < 0)
+		return r;
+	poller->awaits_exec = poller->tasks.processes[0].image != 0;
+	if (!options->no_children)
+		follow_orphans(poller, child);
+	*ret = poller;
+	return 0;
 }
 
 void poller_free(struct poller *poller)
 {
 	if (!poller)
 		return;
+	if (poller->tasks.command != 0)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
 	closep(&poller->timer);
 	closep(&poller->loadavg);
 	poll_tasks_done(&poller->tasks);
 	free(poller->pending);
 	free(poller);
+}
+
+pid_t poller_take_orphan(struct poller *poller)
+{
+	struct task_set *orphans = &poller->tasks.new_orphans;
+	pid_t pid = orphans->n > 0 ? orphans->tids[0] : 0;
+
+	if (pid != 0)
+		task_set_remove(orphans, pid);
+	return pid;
 }
 
 int poller_fd(const struct poller *poller)

@@ -23,8 +23,14 @@ int poller_attach(const struct capture_options *options, const pid_t *pids, size
 /* poller_add - look at one more running process; nothing happens where it is looked at. -ESRCH, -ENOMEM. */
 int poller_add(struct poller *poller, pid_t pid);
 
-/* poller_launch - the same of a child, from its coming exec on. */
+/*
+ * poller_launch - the same of a child, from its coming exec on. Unless children are not followed, this process becomes the
+ * parent of its descendants whose own parent ends, until poller_free().
+ */
 int poller_launch(const struct capture_options *options, pid_t child, struct poller **ret);
+
+/* A process that this one has become the parent of, and has to wait for: each is told once. 0: there is none. */
+pid_t poller_take_orphan(struct poller *poller);
 
 void poller_free(struct poller *poller);
 

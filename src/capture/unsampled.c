@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 
-/* Less than such a part of all, than what one sample stands for, or than what the accounts are off by, is not worth a row. */
+/* Less than such a part of all, or than what the accounts are off by, is not worth a row. */
 enum { SHARE = 50 };
 
 int unsampled_begin(struct capture *capture, const struct capture_options *options, const pid_t *pids, size_t n_pids)
@@ -114,8 +114,11 @@ static uint64_t missing_ns(const struct capture *capture)
 {
 	uint64_t used_ns = capture->used_ns, sampled_ns = capture->counts.sampled_ns + capture->given_ns;
 	uint64_t missing = used_ns > sampled_ns ? used_ns - sampled_ns : 0;
-	uint64_t least = MAX(used_ns / SHARE, MAX(capture->period_ns, accounts_resolution(&capture->accounts)));
+	uint64_t least = MAX(used_ns / SHARE, accounts_resolution(&capture->accounts));
 
+	/* Samples of a whole period each do not tell of its parts. Those of the poller weigh what was used. */
+	if (!capture->poller && sampled_ns > 0)
+		least = MAX(least, capture->period_ns);
 	return missing > least && !may_be_chance(capture, missing) ? missing : 0;
 }
 

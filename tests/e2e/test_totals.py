@@ -10,6 +10,14 @@ import probing_test as t
 from probing_test import fixture_command, probing
 
 HZ = 199
+# The daemon writes its number, and ends; its starter looks until there is no such process.
+GONE = """(setsid sh -c 'echo $$ > number; exec sleep 0.3' &)
+until [ -s number ]; do sleep 0.05; done
+for i in $(seq 200); do
+    kill -0 $(cat number) 2> /dev/null || { echo gone after $i; exit; }
+    sleep 0.05
+done
+echo still there; exit 1"""
 ROOM_S = 0.05  # before the exec and after the program's last look at itself; clock ticks
 
 
@@ -136,6 +144,17 @@ class ByReading(WithEvents, Sums):
 
 class ByPolling(EverySource, Sums):
     source = "poll"
+
+    def test_a_daemon(self):
+        recording, truth = self.check("daemon")
+        # It has samples of its own, under its own number.
+        burnt = self.weight_s(sample for sample in recording.samples if any("burn" in name for name in recording.names(sample.stack)))
+        self.assertGreater(burnt, 0.8 * truth["children"], self.said)
+
+    def test_a_daemon_that_ends_leaves_no_zombie(self):
+        """Who waits for it to be gone waits for the recorder, which is its parent then."""
+        done = probing("record", "--source", "poll", "-o", "out.db", "--", "sh", "-c", GONE, check=t.OK)
+        self.assertRegex(done.stdout, r"gone after \d+")
 
 
 class What(Sums):
