@@ -57,7 +57,8 @@ static bool is_queued; /* once: the main thread may be in C code for long, while
 
 static bool follows_forks(void)
 {
-	return agent.options & AGENT_FOLLOW_FORKS && (agent.status == AGENT_ARMED || agent.status == AGENT_STARTING);
+	return config_is_on(&agent.config, &config_follow_forks) &&
+	       (agent.status == AGENT_ARMED || agent.status == AGENT_STARTING);
 }
 
 /* In the parent it has nothing to do. */
@@ -66,10 +67,11 @@ static int start_in_child(void *unused)
 	int saved = errno;
 
 	(void)unused;
-	__atomic_store_n(&is_queued, false, __ATOMIC_SEQ_CST);
-	if (child_starts) {
+	if (!child_starts || !python_is_forking() || !python_call_soon(start_in_child)) {
+		__atomic_store_n(&is_queued, false, __ATOMIC_SEQ_CST);
+		if (child_starts)
+			(void)probing_agent_start(0); /* its configuration is the parent's */
 		child_starts = false;
-		(void)probing_agent_start(agent.options);
 	}
 	errno = saved;
 	return 0;
@@ -110,6 +112,18 @@ static bool begin_start(void)
 					   __ATOMIC_SEQ_CST);
 }
 
+/* What is set stays set when it is started again. */
+static void set_options(uint32_t options)
+{
+	char why[CONFIG_MAX_WHY];
+
+	agent.options |= options;
+	if (options & AGENT_FOLLOW_FORKS)
+		(void)config_assign(&agent.config, "follow_forks=on", why);
+	if (options & AGENT_NO_EVAL)
+		(void)config_assign(&agent.config, "eval=off", why);
+}
+
 static int give_up(const char *reason, int error)
 {
 	agent_off(reason);
@@ -126,7 +140,7 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 		return 0;
 	agent.reason[0] = '\0';
 	agent.pid = getpid();
-	agent.options = options;
+	set_options(options);
 	__atomic_store_n(&is_queued, false, __ATOMIC_SEQ_CST); /* an interpreter that has ended has dropped it */
 	missing = python_find();
 	if (missing)
@@ -149,4 +163,13 @@ __attribute__((visibility("default"))) int probing_agent_start(uint32_t options)
 		return give_up("it cannot have another thread", r);
 	}
 	return 0;
+}
+
+__attribute__((visibility("default"))) int probing_agent_configure(const char *assignment, char why[CONFIG_MAX_WHY])
+{
+	if (agent.status == AGENT_STARTING || agent.status == AGENT_ARMED) {
+		snprintf(why, CONFIG_MAX_WHY, "the agent runs already: its socket is the way to configure it");
+		return -EBUSY;
+	}
+	return config_assign(&agent.config, assignment, why);
 }

@@ -2,7 +2,7 @@
 /* agent.h - what the rest of probing knows of its agent: the library that is loaded into a Python process.
  *
  * libprobing-agent.so needs libc only, and is the same file for all releases of CPython: it looks the interpreter's
- * functions up when it runs. It shows one symbol, probing_agent_start. Inside the process it has two threads, which
+ * functions up when it runs. It shows two symbols, probing_agent_start and probing_agent_configure. Inside the process it has two threads, which
  * sleep when nobody asks for anything: one that listens, one that runs Python code. It never prints, exits, or changes
  * signals, locale or errno of other threads; on any doubt it switches itself off and leaves the reason in its state.
  *
@@ -14,12 +14,13 @@
 #include <stdint.h>
 
 #include "src/agent/protocol.h"
+#include "src/config/config.h"
 
 #define AGENT_FILE "libprobing-agent.so"
 #define AGENT_SECTION ".probing_agent"
 #define AGENT_STUB_SECTION ".probing_stub"
 #define AGENT_ENTRY "probing_agent_start"
-#define AGENT_MAGIC UINT64_C(0x6167656e74303031) /* "agent001" */
+#define AGENT_MAGIC UINT64_C(0x6167656e74303032) /* "agent002" */
 
 enum agent_status {
 	AGENT_NONE, /* loaded, never started */
@@ -29,7 +30,10 @@ enum agent_status {
 };
 
 /* Options of a start, a bit each. */
-enum { AGENT_FOLLOW_FORKS = 1 }; /* a child that forks gets an agent of its own */
+enum {
+	AGENT_FOLLOW_FORKS = 1, /* a child that forks gets an agent of its own: switches probing.follow_forks on */
+	AGENT_NO_EVAL = 2,      /* it runs no code that is sent: switches probing.eval off */
+};
 
 struct agent_state {
 	uint64_t magic;
@@ -40,6 +44,7 @@ struct agent_state {
 	uint32_t n_starts;
 	char socket[108]; /* abstract name, without the leading NUL */
 	char reason[128]; /* of AGENT_OFF: a clause; "" it was asked to */
+	struct config config;
 };
 
 /*
@@ -47,6 +52,12 @@ struct agent_state {
  * Returns 0, or a negative errno; the state then has the reason.
  */
 int probing_agent_start(uint32_t options);
+
+/*
+ * probing_agent_configure - set a key before the agent is started, KEY=VALUE: for the start hook.
+ * @why: on failure a sentence. Errors: as config_assign(); -EBUSY it runs already.
+ */
+int probing_agent_configure(const char *assignment, char why[CONFIG_MAX_WHY]);
 
 /* What the stub finds in the process' memory; probing fills it in, and reads the results. */
 struct agent_stub {

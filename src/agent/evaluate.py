@@ -4,7 +4,7 @@
 # The agent calls begin(writer), run(source, name), absorb() and end(), in this order (python.c). run() executes text in __main__ and
 # returns bytes: one that says how it ended (enum outcome of protocol.h), then the value's repr() or the traceback. Only run() may be
 # interrupted. writer(bytes) takes what the code prints, after one byte that says where: 1 stdout, 2 stderr; it returns false where
-# nobody listens (a forked child). What other threads print meanwhile goes where it always went.
+# nobody listens (a forked child). What other threads print meanwhile goes where it always went. The code has no stdin.
 #
 # Nothing is imported but what is built into the interpreter; `traceback` where there is one to print.
 import sys
@@ -16,8 +16,8 @@ MAX_STAND_INS = 64
 
 thread = write = None  # of the evaluation that runs
 
-# print() of CPython before 3.14 borrows sys.stdout: a thread of the program may be in it, and use a stand-in after the evaluation has
-# ended. So stand-ins are kept, and used again for the same stream. The namespace itself lives as long as the interpreter.
+# print() and input() of CPython before 3.14 borrow sys.stdout and sys.stdin: a thread of the program may be in them, and use a stand-in
+# after the evaluation has ended. So stand-ins are kept, and used again for the same stream. The namespace itself lives as long as the interpreter.
 stand_ins = []
 
 
@@ -55,13 +55,45 @@ class Output(object):
         return getattr(self._real, attribute)
 
 
-def stand_in(real, number):
-    if type(real) is Output:  # the program has put it back
+class Input(object):
+    """Stands for stdin: the program's own is not to be read, waited for, or closed by quit()."""
+    _number = b"\0"
+
+    def __init__(self, real, number):
+        self._real = real
+
+    def read(self, *n):
+        return "" if _thread.get_ident() == thread else self._real.read(*n)
+
+    def readline(self, *n):
+        return "" if _thread.get_ident() == thread else self._real.readline(*n)
+
+    def fileno(self):
+        if _thread.get_ident() == thread:
+            raise OSError("evaluated code has no stdin")
+        return self._real.fileno()
+
+    def __iter__(self):
+        return iter(()) if _thread.get_ident() == thread else iter(self._real)
+
+    def close(self):
+        if _thread.get_ident() != thread:
+            self._real.close()
+
+    def __getattr__(self, attribute):
+        return getattr(self._real, attribute)
+
+
+STREAMS = ("stdin", Input, b"\0"), ("stdout", Output, b"\1"), ("stderr", Output, b"\2")
+
+
+def stand_in(real, kind, number):
+    if type(real) in (Input, Output):  # the program has put it back
         return real
     for one in stand_ins:
         if one._real is real and one._number == number:
             return one
-    one = Output(real, number)
+    one = kind(real, number)
     stand_ins.append(one)
     del stand_ins[:-MAX_STAND_INS]
     return one
@@ -70,16 +102,16 @@ def stand_in(real, number):
 def begin(writer):
     global thread, write
     write, thread = writer, _thread.get_ident()
-    for name, number in ("stdout", b"\1"), ("stderr", b"\2"):
-        setattr(sys, name, stand_in(getattr(sys, name, None), number))
+    for name, kind, number in STREAMS:
+        setattr(sys, name, stand_in(getattr(sys, name, None), kind, number))
 
 
 def end():
     global thread, write
     thread = write = None
-    for name in "stdout", "stderr":
+    for name, kind, _ in STREAMS:
         stream = getattr(sys, name, None)
-        if type(stream) is Output:  # else the code has put another there
+        if type(stream) is kind:  # else the code has put another there
             setattr(sys, name, stream._real)
 
 

@@ -236,8 +236,13 @@ static void advance(void)
 
 static void begin(struct client *client, const struct message *message)
 {
-	char *code = malloc(message->n_text + 1);
+	char *code;
 
+	if (!config_is_on(&agent.config, &config_eval)) {
+		refuse(client, "probing.eval is off in this process");
+		return;
+	}
+	code = malloc(message->n_text + 1);
 	if (!code) {
 		refuse(client, "there is no memory");
 		return;
@@ -255,6 +260,35 @@ static void begin(struct client *client, const struct message *message)
 	on.n_looks = 0;
 }
 
+/* ---- Settings ---- */
+
+static void put_configuration(struct client *client)
+{
+	char list[CONFIG_MAX_KEYS * 2 * CONFIG_MAX_TEXT], value[CONFIG_MAX_TEXT];
+	size_t n = 0;
+
+	for (unsigned i = 0; i < n_config_keys; i++) {
+		config_format(&agent.config, i, value);
+		n += (size_t)snprintf(list + n, sizeof list - n, "%.63s=%s\n", config_keys[i]->name, value);
+	}
+	put(client, MESSAGE_CONFIGURATION, 0, list, n);
+}
+
+static void configure(struct client *client, const struct message *message)
+{
+	char assignment[2 * CONFIG_MAX_TEXT] = "", why[CONFIG_MAX_WHY];
+
+	if (message->n_text >= sizeof assignment || memchr(message->text, '\0', message->n_text)) {
+		refuse(client, "that is no KEY=VALUE");
+		return;
+	}
+	memcpy(assignment, message->text, message->n_text);
+	if (assignment[0] && config_assign(&agent.config, assignment, why) < 0)
+		refuse(client, why);
+	else
+		put_configuration(client);
+}
+
 /* ---- Messages ---- */
 
 static void answer(struct client *client, const struct message *message)
@@ -269,6 +303,9 @@ static void answer(struct client *client, const struct message *message)
 	case MESSAGE_INTERRUPT:
 		if (on.owner == client)
 			interrupt();
+		return;
+	case MESSAGE_CONFIGURE:
+		configure(client, message);
 		return;
 	case MESSAGE_DETACH:
 		if (worker_phase() == JOB_RUNNING)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MAX_CODE = PROTOCOL_MAX_BYTES - 64, MAX_WORDS = 1024 };
+enum { MAX_CODE = PROTOCOL_MAX_BYTES - 64, MAX_WORDS = 1024, MAX_LIST = 4096 };
 
 /* The rules of each kind; a new one is a row here. */
 static const struct rule {
@@ -24,6 +24,8 @@ static const struct rule {
 	[MESSAGE_RESULT] = { PROTOCOL_AGENT, 1, OUTCOME_N - 1, MAX_CODE },
 	[MESSAGE_REFUSED] = { PROTOCOL_AGENT, 0, 0, MAX_WORDS },
 	[MESSAGE_BYE] = { PROTOCOL_AGENT, 0, 0, 0 },
+	[MESSAGE_CONFIGURE] = { PROTOCOL_PROBING, 0, 0, MAX_WORDS },
+	[MESSAGE_CONFIGURATION] = { PROTOCOL_AGENT, 0, 0, MAX_LIST },
 };
 
 struct header {

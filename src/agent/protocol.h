@@ -14,6 +14,8 @@
  *   EVALUATE             ──►
  *                        ◄──     STARTED, OUTPUT..., RESULT   or   REFUSED
  *   INTERRUPT            ──►     (no answer of its own)
+ *   CONFIGURE            ──►
+ *                        ◄──     CONFIGURATION   or   REFUSED
  *   DETACH               ──►
  *                        ◄──     BYE   or   REFUSED
  */
@@ -43,6 +45,8 @@ enum message_kind {
 	MESSAGE_RESULT,  /* numbers: [0] enum outcome; text: repr() of the value, or a traceback */
 	MESSAGE_REFUSED, /* text: why, a clause */
 	MESSAGE_BYE,
+	MESSAGE_CONFIGURE,     /* text: KEY=VALUE to set (src/config); none: only tell */
+	MESSAGE_CONFIGURATION, /* text: KEY=VALUE of each key, a line each */
 };
 
 /* How an evaluation ended. */

@@ -46,6 +46,9 @@ static struct {
 	void (*Forget)(object *);
 	object *(*SysGet)(const char *);
 	int (*SysSet)(const char *, object *);
+	object *(*Modules)(void);
+	object *(*Attribute)(object *, const char *);
+	int (*IsTrue)(object *);
 	object *(*Error)(void);
 	void (*ErrorClear)(void);
 	int (*AsyncError)(unsigned long, object *);
@@ -85,6 +88,9 @@ static const struct {
 	{ "Py_DecRef", &py.Forget, false },
 	{ "PySys_GetObject", &py.SysGet, false },
 	{ "PySys_SetObject", &py.SysSet, false },
+	{ "PyImport_GetModuleDict", &py.Modules, false },
+	{ "PyObject_GetAttrString", &py.Attribute, false },
+	{ "PyObject_IsTrue", &py.IsTrue, false },
 	{ "PyErr_Occurred", &py.Error, false },
 	{ "PyErr_Clear", &py.ErrorClear, false },
 	{ "PyThreadState_SetAsyncExc", &py.AsyncError, false },
@@ -176,6 +182,25 @@ bool python_call_soon(int (*function)(void *))
 	return py.AddPendingCall(function, NULL) == 0;
 }
 
+static void forget(object **pointer)
+{
+	if (*pointer)
+		py.Forget(*pointer);
+}
+#define OWNED __attribute__((cleanup(forget))) object *
+
+/* os.fork() holds the import lock until PyOS_AfterFork() ends. Source: Modules/posixmodule.c of 3.6. */
+bool python_is_forking(void)
+{
+	object *imp = atoi(version + 2) < 7 ? py.DictGet(py.Modules(), "_imp") : NULL;
+	OWNED lock_held = imp ? py.Attribute(imp, "lock_held") : NULL;
+	OWNED is_held = lock_held ? py.CallObjects(lock_held, NULL) : NULL;
+
+	if (py.Error())
+		py.ErrorClear();
+	return is_held && py.IsTrue(is_held) > 0;
+}
+
 /* ---- The lock ---- */
 
 int python_enter(void)
@@ -231,13 +256,6 @@ void python_forget_evaluation(void)
 {
 	side = NULL;
 }
-
-static void forget(object **pointer)
-{
-	if (*pointer)
-		py.Forget(*pointer);
-}
-#define OWNED __attribute__((cleanup(forget))) object *
 
 /* A new namespace with the functions of evaluate.py in it. NULL with Python's error set. */
 static object *make_space(void)

@@ -32,6 +32,12 @@ bool python_prepare(bool (*is_wanted)(void));
 /* Have the main thread call a function between two of its instructions. False: there are too many already. Any thread. */
 bool python_call_soon(int (*function)(void *));
 
+/*
+ * Whether this is a forked child whose interpreter does not run again yet, though it calls what is queued: up to 3.6 it calls
+ * threading._after_fork(), and drops the states of other threads afterwards. Between enter and leave.
+ */
+bool python_is_forking(void);
+
 /* Take the interpreter's lock, and give it back. It may never be had, and at the interpreter's end the calling thread may end in it. */
 int python_enter(void);
 void python_leave(int state);

@@ -82,3 +82,31 @@ int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *re
 	*ret = talk;
 	return EXIT_OK;
 }
+
+int agent_configure(pid_t pid, struct agent_talk *talk, const char *assignment)
+{
+	struct message message;
+	int r = agent_say(talk, MESSAGE_CONFIGURE, 0, assignment, strlen(assignment));
+
+	if (r >= 0)
+		r = agent_hear(talk, WELCOME_MS, &message);
+	if (r >= 0 && message.kind == MESSAGE_REFUSED)
+		return cli_fail(EXIT_FAILED, "process %d: %.*s", (int)pid, (int)message.n_text, message.text);
+	if (r >= 0 && message.kind != MESSAGE_CONFIGURATION)
+		r = -EBADMSG;
+	return r < 0 ? cli_fail(cli_status(r), "the agent in process %d does not answer: %s", (int)pid, strerror(-r))
+		     : EXIT_OK;
+}
+
+int agent_look(pid_t pid, struct agent_state *ret)
+{
+	CLEANUP(freep) char *path = agent_path();
+	struct agent_state state;
+	int r = path ? inject_find(pid, path, &state) : -ENOENT;
+
+	if (r >= 0 && state.status != AGENT_ARMED)
+		return -ENOENT;
+	if (r >= 0)
+		*ret = state;
+	return r;
+}

@@ -21,4 +21,13 @@ int agent_put_by(pid_t pid, const struct inject_options *options, struct inject_
 /* agent_open - connect, and hear it welcome us. Returns an exit status, as above. */
 int agent_open(pid_t pid, const struct agent_state *state, struct agent_talk *ret);
 
+/*
+ * agent_configure - set a key of the agent, KEY=VALUE.
+ * Returns an exit status, after having said what was wrong.
+ */
+int agent_configure(pid_t pid, struct agent_talk *talk, const char *assignment);
+
+/* agent_look - the state of the agent in a process, without a note. Errors: as inject_find(); -ENOENT also where it is off. */
+int agent_look(pid_t pid, struct agent_state *ret);
+
 #endif

@@ -118,6 +118,15 @@ bool cli_colour(int fd);
 struct sqlite3;
 int cli_open_recording(const char *path, struct sqlite3 **ret);
 
+/*
+ * cli_default_recording - the recording that is meant where none is named: probing.db in this folder, or in PROBING_DATA_DIR.
+ * One that is no folder ends the process with a sentence.
+ */
+const char *cli_default_recording(void);
+
+/* Whether PROBING_LOGLEVEL asks for errors alone. A word that is no level ends the process with a sentence. */
+bool cli_is_quiet(void);
+
 /* What a recording counted under that name; 0 also where it did not. */
 uint64_t cli_counter(struct sqlite3 *db, const char *name);
 

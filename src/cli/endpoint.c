@@ -165,7 +165,7 @@ static int open_words(const char *const *words, size_t n, bool may_write, struct
 		return open_process(words[0], to);
 	if (n > 1)
 		return open_many(words, n, to);
-	return open_recording(n > 0 ? words[0] : "probing.db", may_write, to);
+	return open_recording(n > 0 ? words[0] : cli_default_recording(), may_write, to);
 }
 
 int endpoint_open(const char *const *words, size_t n, bool may_write, struct endpoint *ret)

@@ -7,6 +7,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/duration.h"
 #include "src/cli/new_file_options.h"
+#include "src/cli/record_defaults.h"
 #include "src/cli/record_options.h"
 #include "src/cli/target_options.h"
 
@@ -35,8 +36,8 @@ static const struct argp_option option_list[] = {
 	{ "max-size", KEY_MAX_SIZE, "BYTES[K|M|G]", 0,
 	  "Keep the file below BYTES: drop the oldest samples (at least 1M)", 0 },
 	{ "retention", KEY_RETENTION, "TIME", 0,
-	  "Drop samples older than TIME, such as 90, 10m, 1h, 2d (default: PROBING_RETENTION_DAYS from the "
-	  "environment, in days, else keep all)", 0 },
+	  "Drop samples older than TIME, such as 90, 10m, 1h, 2d (default: the process' "
+	  "probing.retention_days, else PROBING_RETENTION_DAYS from the environment, else keep all)", 0 },
 	{ "event", 'e', "NAME", 0,
 	  "Sample on this event instead of CPU time: cycles, cache-misses, page-faults, context-switches, "
 	  "syscalls:sys_enter_write...; 'list' prints the events of this machine", 0 },
@@ -44,7 +45,8 @@ static const struct argp_option option_list[] = {
 	{ "count", 'c', "N", 0,
 	  "Sample every Nth event (default: 100 for page faults, 1 for rarer events and tracepoints; hardware "
 	  "events use the frequency of -F)", 0 },
-	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time, per thread (default: 99)", 0 },
+	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time, per thread (default: the process' probing.sample_rate, else "
+	  "PROBING_SAMPLE_RATE from the environment, in seconds, else 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
 	{ "interval", KEY_INTERVAL, "TIME", 0, "Sample every TIME instead: 10ms; a plain number is in microseconds", 0 },
 	{ "output", 'o', "OUT", 0,
@@ -134,20 +136,6 @@ static int64_t parse_size(struct argp_state *state, const char *text)
 	return (int64_t)parse_with_unit(state, text, "the size in bytes", units, 1 << 20, 1e15);
 }
 
-/* What the environment says of all recordings; those that cannot have limits (check_mode()) have none. */
-static void set_retention(struct argp_state *state, struct record_options *options)
-{
-	static const double day_ns = 86400e9;
-	const char *days = getenv("PROBING_RETENTION_DAYS");
-
-	if (!days || !days[0] || options->pipeline.limits.keep_ns > 0 || options->capture.mode != MODE_CPU)
-		return;
-	options->pipeline.limits.keep_ns = (uint64_t)(cli_parse_number(state, days,
-								       "PROBING_RETENTION_DAYS (in the environment)",
-								       0.00001, 10000) *
-						      day_ns);
-}
-
 /* As the option names them, and the column run.stack_source. */
 /* clang-format off */
 const char *const record_source_names[] = {
@@ -226,7 +214,7 @@ static void check(struct argp_state *state, struct record_options *options)
 	picture_choose(state, &options->picture, &options->path);
 	options->no_summary |= options->picture.temporary.path != NULL;
 	if (!options->path)
-		options->path = "probing.db";
+		options->path = cli_default_recording();
 	if (options->capture.count > 0 && (!options->event_name || options->hz_given))
 		argp_error(state, options->hz_given ? "give either --count or --frequency, not both"
 						    : "--count counts events: give --event NAME, too");
@@ -236,7 +224,7 @@ static void check(struct argp_state *state, struct record_options *options)
 	if (options->capture.stack_bytes % 8 != 0)
 		argp_error(state, "--stack-bytes must be a multiple of 8");
 	check_mode(state, options);
-	set_retention(state, options);
+	record_defaults(state, options);
 	options->capture.wake_on_live_read = store_has_limits(&options->pipeline.limits) &&
 					     options->capture.hz <= MAX_SELDOM_HZ;
 	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* recording.c - opening a recording, and why that may fail. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "base/util.h"
 #include "src/cli/cli.h"
 #include "src/store/store.h"
@@ -8,9 +13,42 @@ enum { MAX_SENTENCE = 512 };
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
+const char *cli_default_recording(void)
+{
+	static char path[PATH_MAX];
+	const char *folder = getenv("PROBING_DATA_DIR");
+	struct stat st;
+
+	if (!folder || !folder[0])
+		return "probing.db";
+	if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))
+		exit(cli_fail(
+			EXIT_USAGE,
+			"PROBING_DATA_DIR (in the environment) is %s, which is no folder: make it, or unset PROBING_DATA_DIR",
+			folder));
+	if (snprintf(path, sizeof path, "%s/probing.db", folder) >= (int)sizeof path)
+		exit(cli_fail(EXIT_USAGE, "PROBING_DATA_DIR (in the environment) is too long"));
+	return path;
+}
+
+bool cli_is_quiet(void)
+{
+	static const char *const levels[] = { "off", "error", "warn", "info", "debug", "trace" };
+	const char *level = getenv("PROBING_LOGLEVEL");
+
+	if (!level || !level[0])
+		return false;
+	for (size_t i = 0; i < N_ELEMENTS(levels); i++)
+		if (strcasecmp(level, levels[i]) == 0)
+			return i < 2;
+	exit(cli_fail(EXIT_USAGE,
+		      "PROBING_LOGLEVEL (in the environment) is %s: it is off, error, warn, info, debug or trace",
+		      level));
+}
+
 static const char *recording_path(const char *path)
 {
-	return path ? path : "probing.db";
+	return path ? path : cli_default_recording();
 }
 
 static int fail(int error, const char *path)

@@ -130,7 +130,7 @@ static int fail_listing(const void *data, int error)
 	if (error == -ENODATA)
 		return cli_fail(EXIT_NO_INPUT,
 				"%s knows no source line of that; probing report --by line lists what it knows",
-				writing->options->recording ?: "probing.db");
+				writing->options->recording ?: cli_default_recording());
 	return cli_fail(EXIT_FAILED, "making the listing failed: %s", strerror(-error));
 }
 

@@ -161,7 +161,7 @@ static int run_compact(int argc, char **argv)
 	const char *path;
 
 	cli_parse(&argp, argc, argv, 0, &options);
-	path = options.recording ? options.recording : "probing.db";
+	path = options.recording ? options.recording : cli_default_recording();
 	return options.place.out ? compact_elsewhere(&options, path) : compact_in_place(&options, path);
 }
 

@@ -7,16 +7,10 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "src/cli/agent_use.h"
+#include "src/cli/agent_eval.h"
 #include "src/cli/cli.h"
 
-enum {
-	OPTION_TIMEOUT = 0x200,
-	MAX_CODE_BYTES = PROTOCOL_MAX_BYTES - 64,
-	LOOK_AGAIN_MS = 100,
-	INJECT_WAIT_MS = 5000,
-	START_MS = 10000
-};
+enum { OPTION_TIMEOUT = 0x200, MAX_CODE_BYTES = AGENT_EVAL_MAX_BYTES };
 
 struct options {
 	pid_t pid;
@@ -137,124 +131,52 @@ static void catch_interrupts(void)
 	sigaction(SIGINT, &action, NULL);
 }
 
-static int put(FILE *to, const struct message *message)
+static int put(FILE *to, const char *text, size_t n_text)
 {
-	if (message->n_text > 0 && fwrite(message->text, 1, message->n_text, to) != message->n_text)
+	if (n_text > 0 && fwrite(text, 1, n_text, to) != n_text)
 		return cli_fail_write("-", -errno);
 	return fflush(to) == 0 ? EXIT_OK : cli_fail_write("-", -errno);
 }
 
-/* A traceback has its own line ends, which cli_say() would write out. */
-static int put_traceback(const struct message *message)
+static int put_output(void *unused, int stream, const char *text, size_t n_text)
 {
-	for (size_t at = 0; at < message->n_text;) {
-		const char *line = message->text + at, *end = memchr(line, '\n', message->n_text - at);
-		size_t n = end ? (size_t)(end - line) : message->n_text - at;
-
-		cli_say("%.*s\n", (int)n, line);
-		at += n + 1;
-	}
-	return EXIT_FAILED;
+	(void)unused;
+	return put(stream == 2 ? stderr : stdout, text, n_text);
 }
 
-static int finish(pid_t pid, const struct message *message)
+static int finish(pid_t pid, const struct agent_value *value)
 {
 	int status;
 
-	switch ((enum outcome)message->numbers[0]) {
-	case OUTCOME_VALUE:
-		status = put(stdout, message);
-		if (status == EXIT_OK)
-			putchar('\n');
-		return status;
-	case OUTCOME_NOTHING:
+	if (value->outcome == OUTCOME_NOTHING)
 		return EXIT_OK;
-	case OUTCOME_EXCEPTION:
-	case OUTCOME_INTERRUPTED:
-		return put_traceback(message);
-	case OUTCOME_NOT_STARTED:
-		return cli_fail(
-			EXIT_FAILED,
-			"process %d did not release its GIL, and the code was not run: a thread is in C code that "
-			"holds it; `probing backtrace %d` shows which",
-			(int)pid, (int)pid);
-	default:
-		return cli_fail(
-			EXIT_FAILED,
-			"the code was interrupted and has not ended: it is in C code, and goes on in process %d "
-			"until that returns",
-			(int)pid);
-	}
-}
-
-/* Until it ends. -1 as a status: not yet. */
-static int take_message(pid_t pid, const struct message *message, bool *is_started)
-{
-	int status;
-
-	switch (message->kind) {
-	case MESSAGE_STARTED:
-		*is_started = true;
-		return -1;
-	case MESSAGE_OUTPUT:
-		status = put(message->numbers[0] == 2 ? stderr : stdout, message);
-		return status == EXIT_OK ? -1 : status;
-	case MESSAGE_RESULT:
-		return finish(pid, message);
-	case MESSAGE_REFUSED:
-		return cli_fail(EXIT_FAILED, "the agent in process %d does not run the code: %.*s", (int)pid,
-				(int)message->n_text, message->text);
-	default:
-		return cli_fail(EXIT_FAILED, "the agent in process %d sent what was not asked for", (int)pid);
-	}
-}
-
-static int wait_for_end(pid_t pid, struct agent_talk *talk)
-{
-	uint64_t since_ns = monotonic_ns();
-	bool is_started = false, gave_up = false;
-	int sent = 0, status = -1, r = 0;
-
-	while (status < 0 && (r >= 0 || r == -ETIMEDOUT || r == -EINTR)) {
-		struct message message;
-
-		/* What holds its GIL for so long may do so for ever: it is said at once, and nothing runs later. */
-		gave_up = !is_started && monotonic_ns() - since_ns >= START_MS * UINT64_C(1000000);
-		if (interrupts > sent || (gave_up && sent == 0)) {
-			sent++;
-			(void)agent_say(talk, MESSAGE_INTERRUPT, 0, NULL, 0);
-		}
-		r = agent_hear(talk, LOOK_AGAIN_MS, &message);
-		if (r >= 0)
-			status = take_message(pid, &message, &is_started);
-	}
-	if (status >= 0)
-		return status;
-	if (r == -EPIPE)
-		return cli_fail(EXIT_FAILED, "process %d, or its agent, ended before the code did", (int)pid);
-	return cli_fail(cli_status(r), "the agent in process %d cannot be understood: %s", (int)pid, strerror(-r));
+	if (value->outcome != OUTCOME_VALUE)
+		return agent_eval_fail(pid, value);
+	status = put(stdout, value->text, value->n_text);
+	if (status == EXIT_OK)
+		putchar('\n');
+	return status;
 }
 
 static int evaluate(const struct options *options, const char *code, size_t n_code)
 {
-	struct inject_result result;
+	const struct agent_eval eval = {
+		.code = code,
+		.n_code = n_code,
+		.timeout_ms = (uint32_t)(options->timeout_s * 1000),
+		.output = put_output,
+		.interrupts = &interrupts,
+	};
 	struct agent_talk talk;
-	int r, status;
+	struct agent_value value;
+	int status = agent_get(options->pid, &talk);
 
-	status = agent_put(options->pid, INJECT_WAIT_MS, 0, &result);
-	if (status != EXIT_OK)
-		return status;
-	if (!result.was_there)
-		cli_say("probing: the agent was loaded into process %d; `probing detach %d` ends it\n",
-			(int)options->pid, (int)options->pid);
-	status = agent_open(options->pid, &result.state, &talk);
 	if (status != EXIT_OK)
 		return status;
 	catch_interrupts();
-	r = agent_say(&talk, MESSAGE_EVALUATE, (uint32_t)(options->timeout_s * 1000), code, n_code);
-	status = r < 0 ? cli_fail(cli_status(r), "the code cannot be sent to process %d: %s", (int)options->pid,
-				  strerror(-r))
-		       : wait_for_end(options->pid, &talk);
+	status = agent_eval(options->pid, &talk, &eval, &value);
+	if (status == EXIT_OK)
+		status = finish(options->pid, &value);
 	agent_talk_end(&talk);
 	return status;
 }

@@ -222,7 +222,7 @@ static int run_export(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	if (!options.recording)
-		options.recording = "probing.db";
+		options.recording = cli_default_recording();
 	options.is_named = options.place.out != NULL;
 	if (!options.is_named)
 		options.place.out = out = default_out(options.recording, options.exporter);

@@ -48,7 +48,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (options->extension && (options->paths.n > 0 || options->check || options->json))
 			argp_error(state, "--extension is about no recording: give it alone");
 		if (!options->extension && options->paths.n == 0)
-			cli_parse_name(state, "probing.db", &options->paths);
+			cli_parse_name(state, cli_default_recording(), &options->paths);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -6,18 +6,22 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_WAIT = 0x200, OPTION_FOLLOW, OPTION_METHOD };
+enum { OPTION_WAIT = 0x200, OPTION_FOLLOW, OPTION_METHOD, MAX_ASSIGNMENTS = CONFIG_MAX_KEYS };
 
 struct options {
 	pid_t pid;
 	double wait_s;
 	uint32_t agent;
 	enum inject_method method;
+	const char *assignments[MAX_ASSIGNMENTS];
+	size_t n_assignments;
+	struct config config; /* what they come to */
 };
 
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Load it into this process; PID alone says the same", 0 },
 	{ "wait", OPTION_WAIT, "TIME", 0, "Wait this long for a thread at a safe place [5s]", 0 },
+	{ "define", 'D', "KEY=VALUE", 0, "Set a key of its configuration (repeatable); probing config lists them", 0 },
 	{ "follow-forks", OPTION_FOLLOW, NULL, 0, "Give children that the process forks an agent of their own", 0 },
 	{ "method", OPTION_METHOD, "METHOD", 0,
 	  "Load it by this method: interpreter (Python 3.14 and later run a script), thread (a stopped thread is used), or auto: "
@@ -41,6 +45,17 @@ static enum inject_method parse_method(struct argp_state *state, const char *wor
 	return INJECT_AUTO;
 }
 
+static void take_assignment(struct argp_state *state, const char *assignment, struct options *options)
+{
+	char why[CONFIG_MAX_WHY];
+
+	if (config_assign(&options->config, assignment, why) < 0)
+		argp_error(state, "%s", why);
+	if (options->n_assignments == MAX_ASSIGNMENTS)
+		argp_error(state, "each key once");
+	options->assignments[options->n_assignments++] = assignment;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
@@ -57,6 +72,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_METHOD:
 		options->method = parse_method(state, argument);
+		return 0;
+	case 'D':
+		take_assignment(state, argument, options);
 		return 0;
 	case OPTION_FOLLOW:
 		options->agent |= AGENT_FOLLOW_FORKS;
@@ -79,7 +97,7 @@ static const struct argp argp = {
 	       "happens to probing.\v"
 	       "Examples:\n"
 	       "  probing inject 4242\n"
-	       "  probing 4242 inject\n"
+	       "  probing 4242 inject -D eval=off\n"
 	       "  probing detach 4242\n",
 };
 
@@ -92,6 +110,9 @@ static int run_inject(int argc, char **argv)
 	int status;
 
 	cli_parse(&argp, argc, argv, 0, &options);
+	/* From its first moment on; the others follow when it answers. */
+	if (!config_is_on(&options.config, &config_eval))
+		options.agent |= AGENT_NO_EVAL;
 	how = (struct inject_options){
 		.agent = options.agent,
 		.patience_ms = (unsigned)(options.wait_s * 1000),
@@ -103,7 +124,11 @@ static int run_inject(int argc, char **argv)
 	status = agent_open(options.pid, &result.state, &talk);
 	if (status != EXIT_OK)
 		return status;
+	for (size_t i = 0; i < options.n_assignments && status == EXIT_OK; i++)
+		status = agent_configure(options.pid, &talk, options.assignments[i]);
 	agent_talk_end(&talk);
+	if (status != EXIT_OK)
+		return status;
 	if (result.was_there)
 		printf("process %d has the agent already\n", (int)options.pid);
 	else if (result.method == INJECT_BY_INTERPRETER)

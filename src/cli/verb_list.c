@@ -11,6 +11,7 @@
 #include "base/proc.h"
 #include "base/text.h"
 #include "base/util.h"
+#include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 #include "src/cli/targets.h"
 
@@ -19,6 +20,7 @@ enum { OPTION_TREE = 0x200, MAX_COMMAND = 4096, VERSION_BYTES = 16, MAX_DEPTH = 
 struct process {
 	pid_t pid, parent;
 	char version[VERSION_BYTES]; /* as its file's name says; "" it does not */
+	const char *agent;           /* in one word */
 	char *user, *command;
 };
 
@@ -59,7 +61,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
-	.doc = "List the running Python processes you can inspect.\v"
+	.doc = "List the running Python processes you can inspect, and whether they have the agent: on, no-eval (it runs no code), "
+	       "off (it has ended), other (of another version of probing), - (none), ? (you may not look).\v"
 	       "Examples:\n"
 	       "  probing list\n"
 	       "  probing list --tree -v\n",
@@ -138,8 +141,22 @@ static char *user_of(pid_t pid)
 	return asprintf(&text, "%u", (unsigned)st.st_uid) < 0 ? NULL : text;
 }
 
+static const char *agent_of(pid_t pid, const char *library)
+{
+	struct agent_state state;
+	int r = library ? inject_find(pid, library, &state) : -ENOENT;
+
+	if (r == -EXDEV)
+		return "other"; /* of another version */
+	if (r < 0)
+		return r == -ENOENT ? "-" : "?";
+	if (state.status != AGENT_ARMED)
+		return state.status == AGENT_STARTING ? "starting" : "off";
+	return config_is_on(&state.config, &config_eval) ? "on" : "no-eval";
+}
+
 /* -ENOMEM. One that has ended meanwhile is left out. */
-static int add(struct list *list, pid_t pid)
+static int add(struct list *list, pid_t pid, const char *library)
 {
 	struct process process = { .pid = pid };
 	struct proc_stat stat;
@@ -147,6 +164,7 @@ static int add(struct list *list, pid_t pid)
 	if (!runs_python(pid, process.version) || proc_stat_read(pid, 0, &stat) < 0)
 		return 0;
 	process.parent = stat.parent;
+	process.agent = agent_of(pid, library);
 	process.user = user_of(pid);
 	process.command = proc_text(pid, "cmdline", MAX_COMMAND);
 	list->items[list->n++] = process;
@@ -166,8 +184,8 @@ static void put_command(const char *command, unsigned columns)
 
 static void put(const struct process *process, unsigned depth, unsigned columns)
 {
-	int used = printf("%7d  %-10s  %-6s  %*s", (int)process->pid, process->user, process->version, (int)(2 * depth),
-			  "");
+	int used = printf("%7d  %-10s  %-6s  %-8s  %*s", (int)process->pid, process->user, process->version,
+			  process->agent, (int)(2 * depth), "");
 
 	put_command(process->command, columns > 0 ? MAX(columns, (unsigned)used + 8) - (unsigned)used : 0);
 	putchar('\n');
@@ -195,7 +213,7 @@ static void put_list(const struct list *list, const struct options *options)
 {
 	unsigned columns = options->whole_commands ? 0 : cli_columns(STDOUT_FILENO);
 
-	printf("%7s  %-10s  %-6s  %s\n", "PID", "USER", "PYTHON", "COMMAND");
+	printf("%7s  %-10s  %-6s  %-8s  %s\n", "PID", "USER", "PYTHON", "AGENT", "COMMAND");
 	for (size_t i = 0; i < list->n; i++) {
 		if (options->tree && has(list, list->items[i].parent))
 			continue; /* stands below it */
@@ -210,6 +228,7 @@ static int run_list(int argc, char **argv)
 	CLEANUP(target_options_done) struct target_options wanted = { 0 };
 	CLEANUP(targets_done) struct targets targets = { 0 };
 	CLEANUP(list_done) struct list list = { 0 };
+	CLEANUP(freep) char *library = agent_path();
 	struct options options = { 0 };
 	int r, status;
 
@@ -221,7 +240,7 @@ static int run_list(int argc, char **argv)
 	list.items = calloc(targets.n + 1, sizeof *list.items);
 	r = list.items ? 0 : -ENOMEM;
 	for (size_t i = 0; r >= 0 && i < targets.n; i++)
-		r = add(&list, targets.pids[i]);
+		r = add(&list, targets.pids[i], library);
 	if (r < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	put_list(&list, &options);

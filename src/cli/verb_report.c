@@ -106,7 +106,7 @@ static const struct argp argp = {
 
 static const char *file_of(const struct options *options)
 {
-	const char *recording = options->recording ?: "probing.db";
+	const char *recording = options->recording ?: cli_default_recording();
 
 	return endpoint_is_process(recording) ? NULL : recording;
 }
@@ -139,7 +139,7 @@ static int fail_report(const void *data, int error)
 
 	if (error == -ENODATA)
 		return cli_fail(EXIT_NO_INPUT, "no function in %s is called so; probing report -n 1000 lists them",
-				writing->options->recording ?: "probing.db");
+				writing->options->recording ?: cli_default_recording());
 	return cli_fail(EXIT_FAILED, "making the report failed: %s", strerror(-error));
 }
 

@@ -220,7 +220,7 @@ static int run_symbolize(int argc, char **argv)
 	int r, status;
 
 	cli_parse(&argp, argc, argv, 0, &arguments);
-	path = arguments.recording ? arguments.recording : "probing.db";
+	path = arguments.recording ? arguments.recording : cli_default_recording();
 	if (arguments.debuginfod)
 		setenv("DEBUGINFOD_URLS", arguments.debuginfod, 1);
 	catch_signals();

@@ -147,7 +147,7 @@ void view_export(const struct view *view, struct export_options *options)
 
 int view_fail_export(const char *path, const struct exporter *exporter, int error)
 {
-	path = path ? path : "probing.db";
+	path = path ? path : cli_default_recording();
 	if (error == -ENODATA)
 		return cli_fail(EXIT_BAD_DATA,
 				"%s holds sums alone, no single samples: %s shows when something ran; "
@@ -284,7 +284,7 @@ static int open_process(const char *word, const struct view *view, sqlite3 **ret
 
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret)
 {
-	path = path ? path : "probing.db";
+	path = path ? path : cli_default_recording();
 	return endpoint_is_process(path) ? open_process(path, view, ret_db, ret)
 					 : open_file(path, path, view, ret_db, ret);
 }

@@ -174,12 +174,11 @@ unsigned char prompt_complete(EditLine *editor, int key)
 	CLEANUP(found_done) struct found found = { 0 };
 	CLEANUP(freep) char *before = NULL, *whole = NULL;
 	const LineInfo *line = el_line(editor);
-	struct prompt *prompt;
+	struct prompt *prompt = line_editor_data(editor);
 	const char *word;
 	size_t n;
 
 	(void)key;
-	el_get(editor, EL_CLIENTDATA, &prompt);
 	before = strndup(line->buffer, (size_t)(line->cursor - line->buffer));
 	whole = strndup(line->buffer, (size_t)(line->lastchar - line->buffer));
 	if (!before || !whole)

@@ -3,12 +3,11 @@
 #ifndef PROBING_SQL_PROMPT_H
 #define PROBING_SQL_PROMPT_H
 
-#include <histedit.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "base/new_file.h"
+#include "src/prompt/prompt.h"
 #include "src/sql/sql.h"
 #include "src/sql/text.h"
 
@@ -20,13 +19,10 @@ struct prompt {
 	FILE *file;             /* answers instead, after .output; NULL: none */
 	struct new_file output; /* what file writes */
 	FILE *screen;           /* prompt and messages */
-	EditLine *editor;
-	History *history;
-	char *history_path;        /* NULL: not kept */
+	struct line_editor line;
 	struct sql_text statement; /* lines typed so far */
 	bool is_timing;
 	bool is_done;
-	sigset_t mask; /* as it was before the prompt */
 };
 
 /* prompt.c: run a text. 0 as long as the output can be written, mistakes included. */

@@ -2,7 +2,7 @@
 /* The prompt's history: for the user alone, whole, and in nobody else's file or folder. */
 #include "files_fixture.h"
 
-#include "src/sql/history.h"
+#include "src/prompt/history.h"
 
 /* What is kept after one line more. */
 static int save_line(const char *path, const char *line)
@@ -58,7 +58,7 @@ static void folders_are_made(void **state)
 
 	(void)state;
 	assert_int_equal(setenv("XDG_STATE_HOME", scratch, 1), 0);
-	assert_int_equal(history_path(&path), 0);
+	assert_int_equal(history_path("sql_history", &path), 0);
 	assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
 	assert_int_equal(mode_of("probing"), 0700);
 	assert_int_equal(save_line(path, "SELECT 1;\n"), 0);

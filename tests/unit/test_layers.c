@@ -40,7 +40,8 @@ static const struct layer {
 	{ "src/catalogue", { "base" } },
 	{ "src/store", { "base", "src/catalogue" } },
 
-	{ "src/sql", { "base", "src/catalogue", "src/store" } },
+	{ "src/prompt", { "base" } },
+	{ "src/sql", { "base", "src/catalogue", "src/store", "src/prompt" } },
 	{ "src/export", { "base", "src/store" } },
 	{ "src/report", { "base", "src/store" } },
 	{ "src/archive", { "base", "src/store" } },
@@ -58,13 +59,15 @@ static const struct layer {
 
 	{ "src/extension", { "base", "src/store", "src/sql" } },
 
-	{ "src/agent", { NULL } },
+	{ "src/config", { NULL } },
+	{ "src/agent", { "src/config" } },
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
 	{ "src/cli",
-	  { "base",     "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",     "src/capture", "src/store",
-	    "src/sql",  "src/export",    "src/report",     "src/pipeline",  "src/backtrace", "src/doctor",  "src/top",
-	    "src/live", "src/archive",   "src/import",     "src/compare",   "src/inject",    "src/agent" } },
+	  { "base",       "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",    "src/capture",
+	    "src/store",  "src/sql",       "src/export",     "src/report",    "src/pipeline", "src/backtrace",
+	    "src/doctor", "src/top",       "src/live",       "src/archive",   "src/import",   "src/compare",
+	    "src/inject", "src/agent",     "src/prompt",     "src/config" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */

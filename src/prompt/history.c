@@ -5,7 +5,7 @@
  * folder made for it are for the user alone. The file is replaced as a whole:
  * of two prompts the one that ends last is remembered.
  */
-#include "src/sql/history.h"
+#include "src/prompt/history.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static int make_folders(const char *path)
 	return 0;
 }
 
-int history_path(char **ret)
+int history_path(const char *name, char **ret)
 {
 	CLEANUP(freep) char *path = NULL;
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -43,9 +43,9 @@ int history_path(char **ret)
 
 	/* The standard asks to ignore a relative folder. */
 	if (state && state[0] == '/')
-		n = asprintf(&path, "%s/probing/sql_history", state);
+		n = asprintf(&path, "%s/probing/%s", state, name);
 	else if (home && home[0] == '/')
-		n = asprintf(&path, "%s/.local/state/probing/sql_history", home);
+		n = asprintf(&path, "%s/.local/state/probing/%s", home, name);
 	else
 		return -ENOENT;
 	if (n < 0) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* history.h - what was typed at the prompt, kept from one time to the next. */
-#ifndef PROBING_SQL_HISTORY_H
-#define PROBING_SQL_HISTORY_H
+#ifndef PROBING_PROMPT_HISTORY_H
+#define PROBING_PROMPT_HISTORY_H
 
 #include <histedit.h>
 
 /*
- * history_path - ${XDG_STATE_HOME:-~/.local/state}/probing/sql_history.
+ * history_path - ${XDG_STATE_HOME:-~/.local/state}/probing/NAME.
  * Folders that are missing are made, for the user alone.
  * Errors: -ENOENT no home is known; what mkdir(2) reports; -ENOMEM.
  */
-int history_path(char **ret);
+int history_path(const char *name, char **ret);
 
 /*
  * history_load - read a kept history; a file that is not there yet is an empty one.

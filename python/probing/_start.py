@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+"""The start hook: what PROBING in the environment asks for, done when an interpreter starts.
+
+    PROBING=0                   nothing
+    PROBING=1, followed         the agent in this process
+    PROBING=2, nested           and in its children
+    PROBING=regex:PATTERN       where PATTERN is found in the script's name
+    PROBING=SCRIPT.py           where the script is called so
+    PROBING=init:SCRIPT[+MODE]  run SCRIPT first, then as MODE says (followed)
+
+",KEY=VALUE" behind it sets keys of the configuration, as PROBING_SAMPLE_RATE and PROBING_RETENTION_DAYS do. Launchers (torchrun)
+are left alone, and pass it on to what they start.
+
+This runs before the program, in all of its interpreters: nothing is imported but where the agent is started, nothing is raised,
+and one line goes to stderr. CPython 3.6 or newer; the file is also read without its package (../start/sitecustomize.py).
+"""
+import os
+import sys
+
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "torch.distributed.run", "torch.distributed.launch",
+             "accelerate.commands.launch", "deepspeed.launcher.runner", "deepspeed.launcher.launch", "horovod.runner",
+             "horovod.runner.launch")
+TRACKERS = ("from multiprocessing.resource_tracker", "from multiprocessing.semaphore_tracker")
+VARIABLES = (("PROBING_SAMPLE_RATE", "sample_rate"), ("PROBING_RETENTION_DAYS", "retention_days"))
+QUIET = ("off", "error", "warn")  # of PROBING_LOGLEVEL
+FOLLOW_FORKS = 1  # src/agent/agent.h
+WHY_BYTES = 512  # src/config/config.h
+
+_is_begun = False
+
+
+class Mistake(Exception):
+    pass
+
+
+def _say(sentence):
+    try:
+        os.write(2, ("probing: %s\n" % sentence).encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass
+
+
+def script_of(words):
+    """The name of the script, or module, of an interpreter's command line; "" for code of -c, which comes second."""
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word == "-" or not word.startswith("-"):
+            return os.path.basename(word), ""
+        if word in ("-W", "-X", "--check-hash-based-pycs"):
+            at += 2
+            continue
+        if not word.startswith("--"):
+            for i, letter in enumerate(word[1:], 1):
+                rest = word[i + 1:] or (words[at + 1] if at + 1 < len(words) else "")
+                if letter == "m":
+                    return rest, ""
+                if letter == "c":
+                    return "", rest
+                if letter in "WX":
+                    break
+        at += 1
+    return "", ""
+
+
+def split(value):
+    """(mode, [KEY=VALUE])"""
+    parts = value.split(",")
+    assignments = []
+    while len(parts) > 1 and parts[-1].partition("=")[1] and \
+            parts[-1].partition("=")[0].replace("_", "a").replace(".", "a").isalpha():
+        assignments.insert(0, parts.pop())
+    return ",".join(parts), assignments
+
+
+def decide(mode, script):
+    """None: not in this process; else whether its children are followed, too, and the mode in words."""
+    if mode in ("1", "followed"):
+        return False, "followed: this process only"
+    if mode in ("2", "nested"):
+        return True, "nested: this process and its children"
+    if mode.startswith("regex:"):
+        import re
+        try:
+            found = re.search(mode[len("regex:"):], script)
+        except re.error as error:
+            raise Mistake("PROBING=%s is no regular expression: %s" % (mode, error))
+        return (True, "%s matches %s" % (mode, script)) if found else None
+    if mode.endswith(".py"):
+        return (True, "the script is %s" % script) if script == os.path.basename(mode) else None
+    raise Mistake("PROBING=%s means nothing: it is 0, 1, followed, 2, nested, regex:PATTERN, SCRIPT.py or init:SCRIPT[+MODE]"
+                  % mode)
+
+
+def library():
+    here = os.path.dirname(os.path.abspath(__file__))
+    name = "libprobing-agent.so"
+    wanted = os.environ.get("PROBING_AGENT")
+    candidates = [wanted] if wanted else [os.path.join(here, name), os.path.join(os.path.dirname(here), name)]
+    for _ in range(0 if wanted else 6):
+        here = os.path.dirname(here)
+        for folder in ("lib", os.path.join("lib", os.uname().machine + "-linux-gnu"), "lib64"):
+            candidates.append(os.path.join(here, folder, "probing", name))
+    for path in candidates:
+        if os.path.isfile(path):
+            return path
+    raise Mistake("the agent's library %s is not there: install probing again" % (wanted or name))
+
+
+def start(assignments, follows):
+    import ctypes
+    try:
+        agent = ctypes.CDLL(library())
+    except OSError as error:
+        raise Mistake("the agent cannot be loaded: %s" % error)
+    why = ctypes.create_string_buffer(WHY_BYTES)
+    for assignment in assignments:
+        if agent.probing_agent_configure(assignment.encode("utf-8", "replace"), why) < 0:
+            raise Mistake(why.value.decode("utf-8", "replace"))
+    r = agent.probing_agent_start(FOLLOW_FORKS if follows else 0)
+    if r < 0:
+        raise Mistake("the agent could not be started: %s" % os.strerror(-r))
+
+
+def run_script(path):
+    try:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec")
+        exec(code, {"__name__": "__probing_init__", "__file__": path, "__builtins__": __builtins__})
+    except Exception:
+        import traceback
+        _say("init:%s failed:\n%s" % (path, traceback.format_exc().rstrip()))
+
+
+def _command_line():
+    with open("/proc/self/cmdline", "rb") as file:
+        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+
+
+def _activate(value):
+    """Whether what this process starts is to have PROBING, too."""
+    script, code = script_of(_command_line())
+    if script in LAUNCHERS or code.startswith(TRACKERS):
+        return True
+    mode, assignments = split(value)
+    if mode.startswith("init:"):
+        path, _, mode = mode[len("init:"):].partition("+")
+        run_script(path)
+        mode = mode or "followed"
+        if mode == "0":
+            return False
+    decision = decide(mode, script)
+    if decision is None:
+        return True
+    for variable, key in VARIABLES:
+        if os.environ.get(variable):
+            assignments.insert(0, "%s=%s" % (key, os.environ[variable]))
+    start(assignments, decision[0])
+    if os.environ.get("PROBING_LOGLEVEL") not in QUIET:
+        _say("active in process %d (%s)" % (os.getpid(), decision[1]))
+    return decision[0]
+
+
+def begin():
+    """Returns whether what this process starts is to have PROBING, too."""
+    global _is_begun
+    value = os.environ.get("PROBING", "")
+    if _is_begun or value in ("", "0"):
+        return True
+    _is_begun = True
+    try:
+        passes_on = _activate(value)
+    except Mistake as mistake:
+        _say("not active: %s" % mistake)
+        return True
+    except Exception as error:
+        _say("not active: %s: %s" % (type(error).__name__, error))
+        return True
+    if not passes_on:
+        os.environ.pop("PROBING", None)
+    return passes_on

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* agent_eval.h - Python code run in a process by its agent, and what comes of it. For eval, repl, memory and attach. */
+#ifndef PROBING_CLI_AGENT_EVAL_H
+#define PROBING_CLI_AGENT_EVAL_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "src/cli/agent_use.h"
+
+enum { AGENT_EVAL_MAX_BYTES = PROTOCOL_MAX_BYTES - 64 };
+
+struct agent_eval {
+	const char *code;
+	size_t n_code;
+	uint32_t timeout_ms; /* 0: no bound */
+	/* Takes what the code prints; an exit status. @stream: 1 stdout, 2 stderr. */
+	int (*output)(void *data, int stream, const char *text, size_t n_text);
+	void *data;
+	const volatile sig_atomic_t *interrupts; /* counts up: each interrupts the code once; NULL: nothing does */
+};
+
+struct agent_value {
+	enum outcome outcome;
+	const char *text; /* repr() of the value, or a traceback; borrowed from the talk until its next use */
+	size_t n_text;
+	bool is_refused; /* by the agent, with a sentence on stderr: agent_eval() has failed, and the talk can go on */
+};
+
+/*
+ * agent_eval - run code, and wait for its end.
+ * Returns EXIT_OK, also where the code raised an exception; else an exit status, after having said what was wrong.
+ */
+int agent_eval(pid_t pid, struct agent_talk *talk, const struct agent_eval *eval, struct agent_value *ret);
+
+/* agent_eval_fail - say on stderr why code gave no value: a traceback, or a sentence. Returns an exit status. */
+int agent_eval_fail(pid_t pid, const struct agent_value *value);
+
+/* A traceback, or a part of one, on stderr: its line ends stay, what would act on a terminal is written out. */
+void agent_put_traceback(const char *text, size_t n_text);
+
+/* agent_get - have the agent in a process, loading it with a note on stderr where it is not there, and a talk with it. */
+int agent_get(pid_t pid, struct agent_talk *ret);
+
+/*
+ * agent_call - the code of function(bytes), with the Python source that defines the function: it runs in a namespace of its
+ * own, and leaves no name in the process. To be freed; NULL: no memory.
+ */
+char *agent_call(const char *source, const char *function, const char *bytes, size_t n_bytes);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* verb_run.c - start a command with the agent in its Python processes.
+ *
+ * probing becomes the command: nothing of it is left. The start hook comes by PYTHONPATH, as a sitecustomize that gives way
+ * to the program's own (python/start), so that the package need not be installed for the command's interpreter.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "src/cli/agent_use.h"
+#include "src/cli/cli.h"
+#include "src/cli/extension.h"
+
+enum { MAX_ASSIGNMENTS = CONFIG_MAX_KEYS };
+static const char start_file[] = "start/sitecustomize.py";
+
+struct options {
+	bool recursive;
+	char **command;
+	const char *assignments[MAX_ASSIGNMENTS];
+	size_t n_assignments;
+	struct config config; /* what they come to */
+};
+
+static const struct argp_option option_list[] = {
+	{ "recursive", 'r', NULL, 0, "Load the agent into Python processes that the command starts, too", 0 },
+	{ "define", 'D', "KEY=VALUE", 0,
+	  "Set a key of the agent's configuration (repeatable); probing config lists them", 0 },
+	{ 0 },
+};
+
+static void take_assignment(struct argp_state *state, const char *assignment, struct options *options)
+{
+	char why[CONFIG_MAX_WHY];
+
+	if (config_assign(&options->config, assignment, why) < 0)
+		argp_error(state, "%s", why);
+	if (options->n_assignments == MAX_ASSIGNMENTS)
+		argp_error(state, "each key once");
+	options->assignments[options->n_assignments++] = assignment;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'r':
+		options->recursive = true;
+		return 0;
+	case 'D':
+		take_assignment(state, argument, options);
+		return 0;
+	case ARGP_KEY_ARGS:
+		options->command = state->argv + state->next;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->command)
+			argp_error(state, "the command is missing");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse,
+	.args_doc = "COMMAND [ARGUMENT...]",
+	.doc = "Start a command with the agent in it, as PROBING=1 does where the package is installed; with --recursive as "
+	       "PROBING=2. A PROBING of yours in the environment is kept. Interpreters started with -I, -E or -S are left alone.\v"
+	       "Examples:\n"
+	       "  probing run python3 train.py --epochs 1\n"
+	       "  probing launch -r torchrun --nproc-per-node 2 train.py\n",
+};
+
+static int set_mode(const struct options *options)
+{
+	const char *given = getenv("PROBING");
+	CLEANUP(freep) char *value = NULL;
+	size_t n_bytes;
+	FILE *out = open_memstream(&value, &n_bytes);
+
+	if (!out)
+		return -ENOMEM;
+	fputs(given && given[0] && !options->recursive ? given : options->recursive ? "2" : "1", out);
+	for (size_t i = 0; i < options->n_assignments; i++)
+		fprintf(out, ",%s", options->assignments[i]);
+	return fclose(out) != 0 || setenv("PROBING", value, 1) < 0 ? -ENOMEM : 0;
+}
+
+static int set_environment(const struct options *options, const char *library, char *start)
+{
+	const char *before = getenv("PYTHONPATH");
+	CLEANUP(freep) char *path = NULL;
+	int r = set_mode(options);
+
+	if (r < 0)
+		return r;
+	*strrchr(start, '/') = '\0';
+	if (asprintf(&path, "%s%s%s", start, before && before[0] ? ":" : "", before && before[0] ? before : "") < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	return setenv("PYTHONPATH", path, 1) < 0 || setenv("PROBING_AGENT", library, 1) < 0 ? -ENOMEM : 0;
+}
+
+static int run_run(int argc, char **argv)
+{
+	CLEANUP(freep) char *library = agent_path(), *start = library_path(start_file, "../python");
+	struct options options = { 0 };
+
+	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
+	if (!library || !start)
+		return cli_fail(EXIT_FAILED, "%s was not found beside this program: install probing again",
+				library ? start_file : AGENT_FILE);
+	if (set_environment(&options, library, start) < 0)
+		return cli_fail(EXIT_FAILED, "not enough memory");
+	execvp(options.command[0], options.command);
+	return cli_fail(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s cannot be executed: %s",
+			options.command[0], strerror(errno));
+}
+
+const struct verb verb_run = {
+	.name = "run",
+	.aliases = "launch",
+	.summary = "start a command with the agent in it",
+	.run = run_run,
+};

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* config.c - see config.h. No number is read or written by the locale of the process, which may have a comma in it. */
+#include "src/config/config.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char unset[] = "default";
+enum { PREFIX_BYTES = sizeof "probing." - 1 };
+
+static bool is_called(const struct config_key *key, const char *name, size_t n_name)
+{
+	const char *plain = key->name + PREFIX_BYTES;
+
+	return (strlen(key->name) == n_name && memcmp(key->name, name, n_name) == 0) ||
+	       (strlen(plain) == n_name && memcmp(plain, name, n_name) == 0);
+}
+
+int config_find(const char *name, size_t n_name)
+{
+	for (unsigned i = 0; i < n_config_keys; i++)
+		if (is_called(config_keys[i], name, n_name))
+			return (int)i;
+	return -1;
+}
+
+/* ---- Numbers: digits, and a part behind a point ---- */
+
+static bool parse_number(const char *text, double *ret)
+{
+	double value = 0, unit = 1;
+	unsigned n_digits = 0, n_points = 0;
+
+	for (; *text; text++) {
+		if (*text == '.' && n_points++ == 0)
+			continue;
+		if (*text < '0' || *text > '9' || ++n_digits > 15)
+			return false;
+		value = value * 10 + (*text - '0');
+		unit *= n_points > 0 ? 10 : 1;
+	}
+	*ret = value / unit;
+	return n_digits > 0;
+}
+
+/* Up to 6 places, no zeros at the end. */
+static void format_number(double value, char to[CONFIG_MAX_TEXT])
+{
+	uint64_t millionths = (uint64_t)(value * 1e6 + 0.5);
+	char *end;
+
+	snprintf(to, CONFIG_MAX_TEXT, "%llu.%06llu", (unsigned long long)(millionths / 1000000),
+		 (unsigned long long)(millionths % 1000000));
+	end = to + strlen(to);
+	while (end[-1] == '0')
+		*--end = '\0';
+	if (end[-1] == '.')
+		end[-1] = '\0';
+}
+
+void config_allowed(const struct config_key *key, char to[CONFIG_MAX_TEXT])
+{
+	char low[CONFIG_MAX_TEXT], high[CONFIG_MAX_TEXT];
+
+	if (key->type == CONFIG_SWITCH) {
+		snprintf(to, CONFIG_MAX_TEXT, "on or off");
+		return;
+	}
+	format_number(key->low, low);
+	format_number(key->high, high);
+	snprintf(to, CONFIG_MAX_TEXT, "%.20s to %.20s %s", low, high, key->unit);
+}
+
+/* ---- Assignments ---- */
+
+static bool parse_switch(const char *text, double *ret)
+{
+	static const struct {
+		const char *word;
+		int value;
+	} words[] = { { "on", 1 }, { "off", 0 }, { "1", 1 }, { "0", 0 }, { "true", 1 }, { "false", 0 } };
+
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strcmp(text, words[i].word) == 0) {
+			*ret = words[i].value;
+			return true;
+		}
+	return false;
+}
+
+static int no_such_key(const char *name, size_t n_name, char why[CONFIG_MAX_WHY])
+{
+	size_t n = (size_t)snprintf(why, CONFIG_MAX_WHY, "there is no key %.*s: the keys are",
+				    (int)(n_name < 64 ? n_name : 64), name);
+
+	for (unsigned i = 0; i < n_config_keys && n < CONFIG_MAX_WHY; i++)
+		n += (size_t)snprintf(why + n, CONFIG_MAX_WHY - n, "%s %s", i > 0 ? "," : "", config_keys[i]->name);
+	return -EINVAL;
+}
+
+static int no_such_value(const struct config_key *key, const char *text, char why[CONFIG_MAX_WHY])
+{
+	char allowed[CONFIG_MAX_TEXT];
+
+	config_allowed(key, allowed);
+	snprintf(why, CONFIG_MAX_WHY, "%s cannot be '%.64s': it is %s, or default", key->name, text, allowed);
+	return -EINVAL;
+}
+
+int config_assign(struct config *config, const char *assignment, char why[CONFIG_MAX_WHY])
+{
+	const char *is = strchr(assignment, '='), *text;
+	size_t n_name = is ? (size_t)(is - assignment) : strlen(assignment);
+	int at = config_find(assignment, n_name);
+	struct config_value value = { .is_set = true };
+	const struct config_key *key;
+
+	if (at < 0)
+		return no_such_key(assignment, n_name, why);
+	if (!is) {
+		snprintf(why, CONFIG_MAX_WHY, "%.64s has no value: write %.64s=VALUE", assignment, assignment);
+		return -EINVAL;
+	}
+	key = config_keys[at];
+	text = is + 1;
+	if (strcmp(text, unset) == 0)
+		value.is_set = false;
+	else if (key->type == CONFIG_SWITCH
+			 ? !parse_switch(text, &value.number)
+			 : !parse_number(text, &value.number) || value.number < key->low || value.number > key->high)
+		return no_such_value(key, text, why);
+	if (key->off_is_final && !config_is_on(config, key) && (!value.is_set || value.number != 0)) {
+		snprintf(why, CONFIG_MAX_WHY, "%s is off, and stays off until the process ends", key->name);
+		return -EPERM;
+	}
+	config->values[at] = value;
+	return 0;
+}
+
+/* ---- Values ---- */
+
+static const struct config_value *value_of(const struct config *config, const struct config_key *key)
+{
+	int at = config_find(key->name, strlen(key->name));
+
+	return &config->values[at];
+}
+
+void config_format(const struct config *config, unsigned key, char to[CONFIG_MAX_TEXT])
+{
+	const struct config_value *value = &config->values[key];
+
+	if (!value->is_set)
+		snprintf(to, CONFIG_MAX_TEXT, "%s", unset);
+	else if (config_keys[key]->type == CONFIG_SWITCH)
+		snprintf(to, CONFIG_MAX_TEXT, "%s", value->number != 0 ? "on" : "off");
+	else
+		format_number(value->number, to);
+}
+
+bool config_is_on(const struct config *config, const struct config_key *key)
+{
+	const struct config_value *value = value_of(config, key);
+
+	return value->is_set ? value->number != 0 : strcmp(key->by_default, "on") == 0;
+}
+
+bool config_number(const struct config *config, const struct config_key *key, double *ret)
+{
+	const struct config_value *value = value_of(config, key);
+
+	if (value->is_set)
+		*ret = value->number;
+	return value->is_set;
+}
