@@ -33,7 +33,7 @@
 enum {
 	BLOCK_VERSION = 2,
 	BLOCK_OLDEST = 1,       /* that is read */
-	BLOCK_ROWS = 8192,      /* of a full one; docs/performance.md has the choice */
+	BLOCK_ROWS = 8192,      /* of a full one; bench/NOTEBOOK.md has the choice */
 	BLOCK_MAX_ROWS = 65536, /* more are not read */
 	BLOCK_MAX_BYTES = 8 << 20,
 	BLOCK_MAX_CPUS = 8192, /* numbers of CPUs that times are told by */
