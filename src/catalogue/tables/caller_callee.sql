@@ -1,11 +1,11 @@
--- Who calls whom, and what the call costs. A pair counts once in a stack, however often it is in it.
+-- Callers and callees, with the time of the calls. A pair counts once in a stack, even if it occurs several times.
 CREATE VIEW caller_callee(
-  caller,                                 -- TEXT name of the calling function; NULL: nobody, the stack begins here
+  caller,                                 -- TEXT name of the calling function; NULL: none, the root of the stack
   callee,                                 -- TEXT name of the called one
-  caller_function,                        -- INTEGER its number; NULL: none, or no function is known
-  callee_function,                        -- INTEGER its number; NULL: no function is known
-  samples,                                -- INTEGER samples in the callee, called by the caller, and in what it called
-  weight                               -- INTEGER [ns] their weight; where run.unit is count: events
+  caller_function,                        -- INTEGER its number; NULL: none, or unknown
+  callee_function,                        -- INTEGER its number; NULL: unknown
+  samples,                                -- INTEGER samples in the callee and its callees, called by the caller
+  weight                               -- INTEGER [ns] their weight; if run.unit is count: number of events
 ) AS
   WITH
     total(stack, samples, weight) AS MATERIALIZED (

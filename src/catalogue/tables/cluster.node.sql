@@ -1,9 +1,9 @@
--- The machines that the recording's runs are of: several where recordings of several were merged.
+-- The machines of the recording's runs: several in merged recordings.
 CREATE VIEW cluster.node(
   host,                                   -- TEXT its name
   kernel,                                 -- TEXT uname -r, of the last run
   cpus,                                   -- INTEGER online CPUs, of the last run
-  runs,                                   -- INTEGER how many runs are of it
+  runs,                                   -- INTEGER number of its runs
   started,                                -- REAL [seconds since 1970] when its first run began
   ended                                   -- REAL [seconds since 1970] when its last run ended; NULL: one lasts, or its recorder was killed
 ) AS

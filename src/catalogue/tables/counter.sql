@@ -1,5 +1,5 @@
 -- Exact counts of the recording: samples, lost, throttled, dropped, ...
 CREATE TABLE counter(
-  name  TEXT PRIMARY KEY,                 -- of what
-  value INTEGER NOT NULL                  -- how many
+  name  TEXT PRIMARY KEY,                 -- its name
+  value INTEGER NOT NULL                  -- its value
 ) WITHOUT ROWID;

@@ -1,11 +1,11 @@
--- The time each thread spent collecting garbage, where that is known.
+-- Time that each thread spent collecting garbage, as far as known.
 CREATE VIEW gc(
   pid,                                    -- INTEGER its process
   tid,                                    -- INTEGER its number
-  thread,                                 -- TEXT its name; NULL: not known
+  thread,                                 -- TEXT its name; NULL: unknown
   samples,                                -- INTEGER samples in which it collected
   gc_ns,                                  -- INTEGER [ns] their weight
-  known_ns,                               -- INTEGER [ns] time of which it is known whether it did
+  known_ns,                               -- INTEGER [ns] time for which this is known
   share                                   -- REAL [percent] of that time
 ) AS
   WITH sums(pid, tid, samples, gc_ns, known_ns) AS MATERIALIZED (

@@ -1,13 +1,13 @@
--- What each thread had to do with the interpreter's lock, where that is known.
+-- Time of each thread with, without and waiting for the GIL, as far as known.
 CREATE VIEW gil(
   pid,                                    -- INTEGER its process
   tid,                                    -- INTEGER its number
-  thread,                                 -- TEXT its name; NULL: not known
+  thread,                                 -- TEXT its name; NULL: unknown
   held_ns,                                -- INTEGER [ns] the thread held the GIL
   free_ns,                                -- INTEGER [ns] it did not, nor did it wait for it
   waiting_ns,                             -- INTEGER [ns] it waited for the GIL; NULL: run.mode is neither wall nor offcpu
-  unknown_ns,                             -- INTEGER [ns] it is not known whether it held it
-  held_share                              -- REAL [percent] of the time of which it is known
+  unknown_ns,                             -- INTEGER [ns] time for which this is unknown
+  held_share                              -- REAL [percent] of the known time
 ) AS
   WITH sums(pid, tid, held_ns, free_ns, waiting_ns, unknown_ns) AS MATERIALIZED (
     SELECT pid, tid, sum(weight * (gil IS 1)), sum(weight * (gil IS 0 AND state IS NOT 'gil')),

@@ -1,21 +1,21 @@
--- Memory that GPUs copied or filled, as imported; of a summary all of one kind are a row.
+-- Memory that GPUs copied or filled, as imported; in a summary a row is all of one kind.
 CREATE VIEW gpu.memcpy(
   memcpy,                                 -- INTEGER its number
-  trace,                                  -- INTEGER where this comes from
-  name,                                   -- TEXT as nvprof has it: [CUDA memcpy HtoD]
+  trace,                                  -- INTEGER its source, a row of gpu_trace
+  name,                                   -- TEXT in nvprof's form: [CUDA memcpy HtoD]
   kind,                                   -- TEXT HtoD | DtoH | DtoD | HtoH | PtoP ... | memset
-  calls,                                  -- INTEGER 1: one of them; of a summary all of that name, as one row
-  duration_ns,                            -- INTEGER [ns] how long it took; of a summary all together
+  calls,                                  -- INTEGER 1: a single one; in a summary: number of those with that name
+  duration_ns,                            -- INTEGER [ns] its duration; in a summary the sum
   min_ns,                                 -- INTEGER [ns] the shortest
   max_ns,                                 -- INTEGER [ns] the longest
-  start_ns,                               -- INTEGER [ns] when it began, after the start of its trace; NULL: a summary
-  bytes,                                  -- INTEGER [bytes] how much; NULL: it is not said
-  source,                                 -- TEXT Pageable | Pinned | Device ...; NULL: it is not said
-  destination,                            -- TEXT Pageable | Pinned | Device ...; NULL: it is not said
-  device,                                 -- TEXT the GPU; NULL: it is not said
-  context,                                -- INTEGER number of its context; NULL: it is not said
-  stream,                                 -- INTEGER number of its stream; NULL: it is not said
-  correlation                             -- INTEGER the same number as the API call that asked for it; NULL: it is not said
+  start_ns,                               -- INTEGER [ns] its start, counted from the start of its trace; NULL: a summary
+  bytes,                                  -- INTEGER [bytes] size; NULL: unknown
+  source,                                 -- TEXT Pageable | Pinned | Device ...; NULL: unknown
+  destination,                            -- TEXT Pageable | Pinned | Device ...; NULL: unknown
+  device,                                 -- TEXT the GPU; NULL: unknown
+  context,                                -- INTEGER number of its context; NULL: unknown
+  stream,                                 -- INTEGER number of its stream; NULL: unknown
+  correlation                             -- INTEGER equals that of the API call that started it; NULL: unknown
 ) AS
   SELECT memcpy, trace, name, kind, calls, duration_ns, min_ns, max_ns, start_ns, bytes, source,
          destination, device, context, stream, correlation

@@ -1,4 +1,4 @@
--- The same as gpu.summary, as nvprof prints it: times as text with the unit that fits.
+-- The same as gpu.summary, in nvprof's layout: times as text with a suitable unit.
 CREATE VIEW gpu.nvprof(
   type,                                   -- TEXT GPU activities | API calls | NVTX ranges
   "time(%)",                              -- TEXT share of the time of its type

@@ -1,4 +1,4 @@
--- What took how long on GPUs, and in calls of CUDA: nvprof's summary, of summaries and of traces alike.
+-- Time on GPUs and in CUDA calls: nvprof's summary, from summaries and from traces.
 CREATE VIEW gpu.summary(
   type,                                   -- TEXT GPU activities | API calls | NVTX ranges
   time_percent,                           -- REAL [percent] of the time of its type

@@ -1,14 +1,14 @@
--- Where the time went, by function. One that calls itself counts once in a stack. Interpreter-internal
+-- Time by function. A recursive function counts once in a stack. Interpreter-internal
 -- functions are left out: their time counts for the function that they run.
 CREATE VIEW hot_function(
-  function,                               -- INTEGER its number; NULL: no function is known
-  name,                                   -- TEXT as in named_frame; [no stack]: samples whose stack could not be read
+  function,                               -- INTEGER its number; NULL: unknown
+  name,                                   -- TEXT as in named_frame; [no stack]: samples without a readable stack
   kind,                                   -- TEXT python | native | kernel | task | wait
   file,                                   -- TEXT source file
   module,                                 -- TEXT path of the file with the code
   self_samples,                           -- INTEGER samples in the function itself
-  self_weight,                                -- INTEGER [ns] their weight; where run.unit is count: events
-  total_samples,                          -- INTEGER samples in it and in what it called
+  self_weight,                                -- INTEGER [ns] their weight; if run.unit is count: number of events
+  total_samples,                          -- INTEGER samples in it and its callees
   total_weight,                               -- INTEGER [ns] their weight
   self_share,                             -- REAL [percent] of the weight of the whole recording
   total_share                             -- REAL [percent] of the weight of the whole recording

@@ -1,14 +1,14 @@
--- Where the time went, by line of source. A line counts once in a stack, however often it is in it.
+-- Time by source line. A line counts once in a stack, even if it occurs several times.
 CREATE VIEW hot_line(
-  file,                                   -- TEXT source file; NULL: not known
-  line,                                   -- INTEGER executing line; NULL: not known
-  function,                               -- INTEGER number of its function; NULL: no function is known
-  name,                                   -- TEXT of its function, as in named_frame; [no stack]: samples whose stack could not be read
+  file,                                   -- TEXT source file; NULL: unknown
+  line,                                   -- INTEGER executing line; NULL: unknown
+  function,                               -- INTEGER number of its function; NULL: unknown
+  name,                                   -- TEXT of its function, as in named_frame; [no stack]: samples without a readable stack
   kind,                                   -- TEXT python | native | kernel | task | wait
   module,                                 -- TEXT path of the file with the code
   self_samples,                           -- INTEGER samples in the line itself
-  self_weight,                                -- INTEGER [ns] their weight; where run.unit is count: events
-  total_samples,                          -- INTEGER samples in it and in what it called
+  self_weight,                                -- INTEGER [ns] their weight; if run.unit is count: number of events
+  total_samples,                          -- INTEGER samples in it and its callees
   total_weight,                               -- INTEGER [ns] their weight
   self_share,                             -- REAL [percent] of the weight of the whole recording
   total_share                             -- REAL [percent] of the weight of the whole recording

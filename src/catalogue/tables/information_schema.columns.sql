@@ -1,13 +1,13 @@
--- Every column of every table that can be asked for here.
+-- Every column of every table available here.
 CREATE VIEW information_schema.columns(
   table_schema,                           -- TEXT of its table
   table_name,                             -- TEXT its table
   column_name,                            -- TEXT its name
   ordinal_position,                       -- INTEGER from 1
-  data_type,                              -- TEXT INTEGER | REAL | TEXT | BLOB; empty: of each row its own
+  data_type,                              -- TEXT INTEGER | REAL | TEXT | BLOB; empty: varies by row
   is_nullable,                            -- TEXT YES | NO
-  unit,                                   -- TEXT ns, bytes, seconds since 1970 ...; NULL: none, or not known
-  remarks                                 -- TEXT what it means; NULL: nothing is known of it
+  unit,                                   -- TEXT ns, bytes, seconds since 1970 ...; NULL: none, or unknown
+  remarks                                 -- TEXT description; NULL: no description
 ) AS
   SELECT table_schema, table_name, c.name, c.cid + 1,
          COALESCE(probing_column_type(table_schema, table_name, c.name), c.type),

@@ -1,9 +1,9 @@
--- Every table that can be asked for here.
+-- Every table available here.
 CREATE VIEW information_schema.tables(
-  table_schema,                           -- TEXT main: the recording's own; it need not be written
+  table_schema,                           -- TEXT main: the recording's own; may be omitted
   table_name,                             -- TEXT its name
   table_type,                             -- TEXT BASE TABLE | VIEW | VIRTUAL TABLE
-  remarks                                 -- TEXT what a row is; NULL: nothing is known of it
+  remarks                                 -- TEXT description of a row; NULL: no description
 ) AS
   SELECT schema, name, CASE type WHEN 'table' THEN 'BASE TABLE' WHEN 'view' THEN 'VIEW' ELSE 'VIRTUAL TABLE' END,
          probing_table_remarks(schema, name)

@@ -1,8 +1,8 @@
--- Every frame with a name, also while names are still being looked up.
+-- Every frame with a name, even before it is resolved.
 CREATE VIEW named_frame(
   frame,                                  -- INTEGER its number
   kind,                                   -- TEXT python | native | kernel | task | wait
-  name,                                   -- TEXT of its function; libfoo.so+0x1234 where no function is known
+  name,                                   -- TEXT of its function; libfoo.so+0x1234 if the function is unknown
   role,                                   -- TEXT builtin: a C function Python can call; internal: interpreter-internal functions
   file,                                   -- TEXT source file
   line,                                   -- INTEGER executing line

@@ -1,14 +1,14 @@
--- What threads waited for, and where in the program. Recordings of mode wall and offcpu have it.
+-- Waits of threads, with the reason and the code that waits. In recordings of mode wall and offcpu.
 CREATE VIEW offcpu(
   pid,                                    -- INTEGER the process
   tid,                                    -- INTEGER the thread
-  thread,                                 -- TEXT its name; NULL: not known
+  thread,                                 -- TEXT its name; NULL: unknown
   state,                                  -- TEXT runnable | sleep | lock | gil | io | child | blocked
-  name,                                   -- TEXT innermost function; NULL: its stack could not be read
+  name,                                   -- TEXT innermost function; NULL: no stack
   file,                                   -- TEXT its source file
   line,                                   -- INTEGER executing line
   samples,                                -- INTEGER rows of sample; one may stand for several waits
-  weight,                              -- INTEGER [ns] how long it waited
+  weight,                              -- INTEGER [ns] duration of the waits
   longest_ns                              -- INTEGER [ns] the longest of them
 ) AS
   WITH sums(pid, tid, state, stack, samples, weight, longest_ns) AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- When recording was paused: nothing is known of these times.
+-- Pauses: times without samples.
 CREATE TABLE pause(
   started REAL PRIMARY KEY,               -- [seconds since 1970] UTC
   ended   REAL                            -- [seconds since 1970] NULL: it lasts, or the recorder was killed in it

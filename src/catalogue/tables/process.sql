@@ -1,10 +1,10 @@
--- A process that was seen.
+-- A process.
 CREATE TABLE process(
   pid        INTEGER PRIMARY KEY,         -- as probing saw it: of its own PID namespace
-  parent_pid INTEGER,                     -- who made it; NULL: not known
+  parent_pid INTEGER,                     -- its parent; NULL: unknown
   name       TEXT NOT NULL,               -- comm
-  command    TEXT NOT NULL,               -- command line, '' where it was gone
+  command    TEXT NOT NULL,               -- command line, '' if the process had ended
   python     TEXT,                        -- version of its interpreter; NULL: none found
-  started    REAL NOT NULL,               -- [seconds since 1970] its fork, where that was seen, else when it was met
-  ended      REAL                         -- [seconds since 1970] its exit, where that was seen, else when it was missed
+  started    REAL NOT NULL,               -- [seconds since 1970] its fork, if observed, otherwise its first sample
+  ended      REAL                         -- [seconds since 1970] its exit, if observed, otherwise when it was found missing
 );

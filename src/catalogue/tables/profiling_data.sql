@@ -1,4 +1,4 @@
--- Samples as operations: what ran, when, and for how long.
+-- Samples as operations, with start and duration.
 CREATE VIEW profiling_data(
   timestamp,                              -- REAL [seconds since 1970] of the sample
   operation_name,                         -- TEXT innermost function, without interpreter-internal functions

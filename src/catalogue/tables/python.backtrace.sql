@@ -1,10 +1,10 @@
--- The stack of each thread, a row for each frame, innermost first. Of a recording the last one; of a running process
--- the one it has now, for which each thread is stopped for about a millisecond.
+-- The stack of each thread, a row for each frame, innermost first. In a recording the last one. In a running process
+-- the current one: probing stops each thread for about a millisecond.
 CREATE VIEW python.backtrace(
   tid,                                    -- INTEGER the thread
   thread,                                 -- TEXT its name
-  ip,                                     -- INTEGER native code: address in its module, of a running process in that; NULL: Python, or not known
-  file,                                   -- TEXT source file; where it is not known, the file with the code
+  ip,                                     -- INTEGER native code: address in its module, of a running process in that; NULL: Python, or unknown
+  file,                                   -- TEXT source file; if unknown, the file with the code
   func,                                   -- TEXT name of the function
   lineno,                                 -- INTEGER executing line
   depth,                                  -- INTEGER 0: innermost

@@ -3,21 +3,21 @@
 CREATE TABLE run(
   run           INTEGER PRIMARY KEY,      -- 1
   started       REAL NOT NULL,            -- [seconds since 1970] UTC
-  ended         REAL,                     -- [seconds since 1970] when sampling did; names may have been looked up after it; NULL: it lasts, or its recorder was killed
-  clean         INTEGER NOT NULL DEFAULT 0, -- 1: it ended by itself
-  command       TEXT NOT NULL,            -- what was recorded: a command line
-  pid           INTEGER NOT NULL,         -- of what was recorded; its children have rows in process
-  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time, of threads that do not run, too; offcpu: of those alone; event: something else than time; imported: another profiler's
-  hz            REAL NOT NULL,            -- [1/s] 0: samples were taken by period
-  stack_source  TEXT NOT NULL,            -- interpreter memory is read, bpf: inside the sampling interrupt; wakeup: right after the sample; poll: at intervals, nothing else; of what was imported its format
+  ended         REAL,                     -- [seconds since 1970] end of sampling; NULL: in progress, or the recorder was killed
+  clean         INTEGER NOT NULL DEFAULT 0, -- 1: it ended without an error
+  command       TEXT NOT NULL,            -- command line of the recorded program
+  pid           INTEGER NOT NULL,         -- the recorded process; its children have rows in process
+  mode          TEXT NOT NULL,            -- cpu: CPU time; wall: time on and off CPU; offcpu: time off CPU; event: an event other than time; imported: from another profiler
+  hz            REAL NOT NULL,            -- [1/s] 0: sampled by period
+  stack_source  TEXT NOT NULL,            -- reader of Python frames: bpf: inside the sampling interrupt; wakeup: directly after the sample; poll: on a timer, without native frames; of imports the format
   python        TEXT,                     -- version of the first interpreter found; NULL: none
-  kernel_frames INTEGER NOT NULL,         -- 1: time inside the kernel was sampled as well
+  kernel_frames INTEGER NOT NULL,         -- 1: time inside the kernel is included
   host          TEXT NOT NULL,            -- its name
   kernel        TEXT NOT NULL,            -- uname -r
   cpus          INTEGER NOT NULL,         -- online CPUs
   probing       TEXT NOT NULL,            -- version that wrote the file
-  event         TEXT NOT NULL DEFAULT 'cpu-clock', -- what samples were taken at; a tracepoint's values are in the table of its name
-  unit          TEXT NOT NULL DEFAULT 'ns', -- of weight: ns, nanoseconds; count, how many of that event
-  period        INTEGER,                  -- a sample at one event of so many; NULL: at a frequency
-  cpu_model     TEXT                      -- the processor, as it calls itself; NULL: not known
+  event         TEXT NOT NULL DEFAULT 'cpu-clock', -- the sampling event; the values of a tracepoint are in the table of its name
+  unit          TEXT NOT NULL DEFAULT 'ns', -- of weight: ns, nanoseconds; count, number of that event
+  period        INTEGER,                  -- a sample at every Nth event; NULL: at a frequency
+  cpu_model     TEXT                      -- the processor's own name; NULL: unknown
 );

@@ -1,4 +1,4 @@
--- Samples added up while they are unpacked: a row for all that agree in those columns that the query names.
+-- Samples added up during decoding: a row for all that agree in those columns that the query names.
 -- sample_total(since, until) is of a time, since <= timestamp < until; NULL is no limit.
 CREATE VIRTUAL TABLE sample_total(
   pid       INTEGER NOT NULL,             -- the process
@@ -6,10 +6,10 @@ CREATE VIRTUAL TABLE sample_total(
   cpu       INTEGER NOT NULL,             -- the CPU
   verdict   TEXT NOT NULL,                -- exact | verified | approximate | no_python | python
   stack_end TEXT NOT NULL,                -- complete | completed | truncated | no unwind info | bad memory | frame limit
-  stack     INTEGER,                      -- innermost frame; NULL: nothing could be read
-  gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: not known
-  gc        INTEGER,                      -- 1: and its interpreter collected garbage; 0: it did not; NULL: not known
+  stack     INTEGER,                      -- innermost frame; NULL: none
+  gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: unknown
+  gc        INTEGER,                      -- 1: and its interpreter collected garbage; 0: it did not; NULL: unknown
   state     TEXT,                         -- as in sample
-  samples   INTEGER NOT NULL,             -- how many
-  weight INTEGER NOT NULL              -- [ns] what they weigh together; where run.unit is count: events
+  samples   INTEGER NOT NULL,             -- number of samples
+  weight INTEGER NOT NULL              -- [ns] sum of their weights; if run.unit is count: number of events
 );

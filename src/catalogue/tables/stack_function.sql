@@ -1,4 +1,4 @@
--- The innermost function of each stack, without interpreter-internal functions, and without what a wait is for.
+-- The innermost function of each stack, without interpreter-internal functions and wait frames.
 CREATE VIEW stack_function(
   stack,                                  -- INTEGER the stack
   frame                                   -- INTEGER the place, with its name in named_frame

@@ -2,8 +2,8 @@
 CREATE TABLE stack_total(
   pid       INTEGER NOT NULL,             -- the process
   tid       INTEGER NOT NULL,             -- the thread
-  stack     INTEGER NOT NULL,             -- innermost frame's stack; 0: nothing could be read
-  samples   INTEGER NOT NULL,             -- how many
+  stack     INTEGER NOT NULL,             -- innermost frame's stack; 0: none
+  samples   INTEGER NOT NULL,             -- number of samples
   weight INTEGER NOT NULL,             -- [ns] see sample
   PRIMARY KEY(pid, tid, stack)
 ) WITHOUT ROWID;

@@ -2,10 +2,10 @@
 CREATE VIEW thread_time(
   pid,                                    -- INTEGER its process
   tid,                                    -- INTEGER its number
-  thread,                                 -- TEXT its name; NULL: not known
-  process,                                -- TEXT its process' name; NULL: not known
+  thread,                                 -- TEXT its name; NULL: unknown
+  process,                                -- TEXT its process' name; NULL: unknown
   samples,                                -- INTEGER how many
-  cpu_ns,                                 -- INTEGER [ns] on a CPU; where run.unit is count: events
+  cpu_ns,                                 -- INTEGER [ns] on a CPU; if run.unit is count: number of events
   waiting_ns,                             -- INTEGER [ns] waiting, for a CPU or for something else; 0 in recordings of mode cpu
   share                                   -- REAL [percent] of all threads' time
 ) AS

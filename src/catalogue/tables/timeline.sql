@@ -4,10 +4,10 @@ CREATE VIEW timeline(
   timestamp,                              -- REAL [seconds since 1970] its beginning
   samples,                                -- INTEGER how many
   threads,                                -- INTEGER threads with samples
-  cpu_ns,                                 -- INTEGER [ns] on a CPU; where run.unit is count: events
-  waiting_ns,                             -- INTEGER [ns] waiting, put down to the second it began in
-  gil_ns,                                 -- INTEGER [ns] a thread held the GIL; NULL: not known of any sample
-  gc_ns                                   -- INTEGER [ns] garbage was collected; NULL: not known of any sample
+  cpu_ns,                                 -- INTEGER [ns] on a CPU; if run.unit is count: number of events
+  waiting_ns,                             -- INTEGER [ns] waiting, in the second in which the wait began
+  gil_ns,                                 -- INTEGER [ns] a thread held the GIL; NULL: unknown for all samples
+  gc_ns                                   -- INTEGER [ns] garbage was collected; NULL: unknown for all samples
 ) AS
   WITH begin(started) AS MATERIALIZED (SELECT min(started) FROM run)
   SELECT CAST(timestamp - started AS INTEGER), started + CAST(timestamp - started AS INTEGER),
