@@ -348,7 +348,7 @@ void place_explain(int error, const char *path, char *to, size_t n_bytes)
 	switch (-error) {
 	case PLACE_EOTHERS_LINK:
 		snprintf(to, n_bytes,
-			 "%s leads through a symbolic link of another user, who may lead it anywhere: name the file "
+			 "%s leads through a symbolic link of another user, who may change its target: name the file "
 			 "itself",
 			 path);
 		return;
@@ -363,8 +363,8 @@ void place_explain(int error, const char *path, char *to, size_t n_bytes)
 		return;
 	case PLACE_ECHANGED:
 		snprintf(to, n_bytes,
-			 "%s cannot be written: somebody replaces files in its folder meanwhile; name a file in "
-			 "another folder",
+			 "%s cannot be written: another process replaces files in its folder; name a file in another "
+			 "folder",
 			 path);
 		return;
 	default:

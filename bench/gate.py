@@ -31,7 +31,7 @@ LEVELS = (0, 3, 5, 10)
 PERS = ("rest", "run")
 RULES = tuple((rule, ["--no-native", "--normalize", per]) for rule in ("self(func=planted)>+0%", "self(func=planted)>+5%", "any>+5%")
               for per in PERS) + (("total>+2%", ["--normalize", "run"]),)
-ANSWERS = {0: "passed", 2: "regressed", 3: "cannot tell"}
+ANSWERS = {0: "passed", 2: "regressed", 3: "inconclusive"}
 
 
 def interval(k, n):
@@ -98,11 +98,11 @@ class Gate:
         return n
 
     def print(self, n):
-        print("| rule | planted | regressed | cannot tell | passed | regressed, of all trials |")
+        print("| rule | planted | regressed | inconclusive | passed | regressed, of all trials |")
         print("|---|--:|--:|--:|--:|--:|")
         for i, (rule, options) in enumerate(RULES):
             for level in LEVELS:
-                counts = [self.answers[i, level, answer] for answer in ("regressed", "cannot tell", "passed")]
+                counts = [self.answers[i, level, answer] for answer in ("regressed", "inconclusive", "passed")]
                 low, high = interval(counts[0], n)
                 print("| `%s` | %d %% | %d | %d | %d | %.0f %% (%.0f to %.0f) |" % (
                     " ".join([rule] + options), level, *counts, 100 * counts[0] / n, low, high))

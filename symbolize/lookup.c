@@ -401,7 +401,7 @@ const char *symbol_limit_text(enum symbol_limit limit)
 	case SYMBOL_LIMIT_MEMORY:
 		return "its symbols or debug information take too much memory";
 	case SYMBOL_LIMIT_CUT:
-		return "it, or its debug file, was truncated while it was read";
+		return "it, or its debug file, was truncated during reading";
 	case SYMBOL_LIMIT_NONE:
 		break;
 	}

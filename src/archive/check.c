@@ -117,7 +117,7 @@ static const struct question {
 	{ "SELECT (SELECT value FROM counter WHERE name = 'samples') IS NOT NULL AND"
 	  " (SELECT value FROM counter WHERE name = 'samples')"
 	  " <> (SELECT count(*) FROM sample) + coalesce((SELECT value FROM counter WHERE name = 'dropped'), 0)",
-	  "counter samples is not what is there and what was dropped" },
+	  "counter samples is not the sum of existing and dropped samples" },
 };
 
 static int ask(struct check *check, const struct question *question)
@@ -175,8 +175,7 @@ static int check_samples(struct check *check)
 		n_bad += !is_sample(rows);
 	}
 	if (n_bad > 0)
-		wrong(check,
-		      "%" PRIu64 " samples hold values that no recorder writes, or have a stack that is not there",
+		wrong(check, "%" PRIu64 " samples have values that no recorder writes, or refer to a missing stack",
 		      n_bad);
 	return judge(check, code, "a sample");
 }
@@ -190,9 +189,9 @@ static int check_sum(struct check *check)
 	if (r == -ENOMEM || r == -EINTR)
 		return r;
 	if (r < 0)
-		wrong(check, "what it holds cannot be added up: %s", sqlite3_errmsg(check->db));
+		wrong(check, "its checksum cannot be computed: %s", sqlite3_errmsg(check->db));
 	else if (seal == SEAL_BROKEN)
-		wrong(check, "its values are not those of its end: it is damaged, or was changed by another program");
+		wrong(check, "its values do not match its checksum: it is damaged, or another program changed it");
 	check->result->is_sealed = r >= 0 && seal == SEAL_WHOLE;
 	return 0;
 }

@@ -52,7 +52,7 @@ int merge_check(struct copy *copy, const struct source *sources, size_t n_source
 			continue;
 		copy->result->which = i;
 		snprintf(copy->result->why, sizeof copy->result->why,
-			 "samples of mode %s at %s, of mode %s at %s before: what they weigh cannot be added up",
+			 "samples of mode %s at %s, and of mode %s at %s before: their weights do not add up",
 			 other_mode, other_event, mode, event);
 		return -EDOM;
 	}

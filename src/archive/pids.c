@@ -24,12 +24,9 @@
 enum { MAX_APART = 200 }; /* all of them are below 2^31 */
 
 static const char run_process_sql[] =
-	"CREATE TABLE IF NOT EXISTS run_process( -- of recordings that were made from several: which process a run had\n"
-	"  run INTEGER NOT NULL REFERENCES run,\n"
-	"  pid INTEGER NOT NULL,                   -- in this recording\n"
-	"  was INTEGER NOT NULL,                   -- when it was recorded\n"
-	"  PRIMARY KEY(run, pid)\n"
-	") WITHOUT ROWID";
+	"CREATE TABLE IF NOT EXISTS run_process( -- of merged recordings: the processes of each run\n  run INTEGER NOT "
+	"NULL REFERENCES run,\n  pid INTEGER NOT NULL,                   -- in this recording\n  was INTEGER NOT NULL, "
+	"                  -- its original PID\n  PRIMARY KEY(run, pid)\n) WITHOUT ROWID";
 
 /* Every number by which the source tells a process. */
 static const char all_pids_sql[] =
@@ -115,8 +112,7 @@ static int choose(struct numbering *numbering, int64_t pid, int64_t *ret)
 		return 0;
 	}
 	snprintf(numbering->copy->result->why, sizeof numbering->copy->result->why,
-		 "there are no more numbers that keep its process %lld apart from others of that number",
-		 (long long)pid);
+		 "no more PIDs are free for its process %lld, whose PID another process has", (long long)pid);
 	numbering->copy->result->which = numbering->source->index;
 	return -ENOTUNIQ;
 }

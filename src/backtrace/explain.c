@@ -35,19 +35,17 @@ static void say_scope(pid_t pid, long scope, char *to, size_t n_bytes)
 {
 	if (scope >= 3)
 		snprintf(to, n_bytes,
-			 "kernel.yama.ptrace_scope is 3: nobody may look into a process until "
-			 "the next start of the system");
+			 "kernel.yama.ptrace_scope is 3: the kernel forbids reading processes until the next boot");
 	else if (scope > 0)
 		snprintf(to, n_bytes,
-			 "process %d may not be looked into, since kernel.yama.ptrace_scope is %ld: run "
-			 "`sysctl kernel.yama.ptrace_scope=0` as root, or run probing as root or with "
-			 "CAP_SYS_PTRACE",
+			 "process %d may not be read, because kernel.yama.ptrace_scope is %ld: run `sysctl "
+			 "kernel.yama.ptrace_scope=0` as root, or run probing as root or with CAP_SYS_PTRACE",
 			 (int)pid, scope);
 	else
 		snprintf(to, n_bytes,
-			 "process %d may not be looked into: probably a seccomp filter, as containers have "
-			 "by default, or a security module forbids ptrace: run probing as root, outside of "
-			 "the container, or start that with `--cap-add SYS_PTRACE`",
+			 "process %d may not be read: probably a seccomp filter, as containers have by default, or a "
+			 "security module forbids ptrace: run probing as root, outside the container, or start the "
+			 "container with `--cap-add SYS_PTRACE`",
 			 (int)pid);
 }
 
@@ -88,7 +86,7 @@ void backtrace_explain(pid_t pid, char *to, size_t n_bytes)
 	}
 	say_why(pid, status, uids, to, n_bytes);
 	used = strlen(to);
-	snprintf(to + used, n_bytes - used, "; `probing doctor %d` says more", (int)pid);
+	snprintf(to + used, n_bytes - used, "; run `probing doctor %d` for details", (int)pid);
 }
 
 void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void *data, const char *sentence),
@@ -104,8 +102,8 @@ void backtrace_shortcomings(const struct backtrace *backtrace, void (*say)(void 
 	}
 	if (backtrace->n_files_missing > 0) {
 		snprintf(sentence, sizeof sentence,
-			 "%zu of the files that it had mapped are not here, or are others by now: stacks may end "
-			 "early, and names be missing",
+			 "%zu of its mapped files are missing or have changed: stacks may end early, and names may be "
+			 "missing",
 			 backtrace->n_files_missing);
 		say(data, sentence);
 	}

@@ -62,9 +62,12 @@ const char *print_state(char state)
 const char *print_reason(enum backtrace_stop stop)
 {
 	static const char *const reasons[] = {
-		[STOP_NOT_WANTED] = "not asked for",          [STOP_REFUSED] = "not permitted",
-		[STOP_TIMED_OUT] = "it could not be",         [STOP_HAS_ENDED] = "it has ended",
-		[STOP_OTHER_MACHINE] = "it runs 32-bit code", [STOP_DUMPED] = "it is no more",
+		[STOP_NOT_WANTED] = "--no-stop",
+		[STOP_REFUSED] = "not permitted",
+		[STOP_TIMED_OUT] = "not possible",
+		[STOP_HAS_ENDED] = "it has ended",
+		[STOP_OTHER_MACHINE] = "it runs 32-bit code",
+		[STOP_DUMPED] = "it is no more",
 	};
 
 	return reasons[stop];

@@ -47,15 +47,16 @@ static void say_missing(const struct sampled_event *event, char *to, size_t n_by
 {
 	if (event->kind == EVENT_HARDWARE)
 		snprintf(to, n_bytes,
-			 "this machine counts no %s: its processor, or the virtual machine that it is, shows no such "
-			 "counter. `--event cpu-clock` (CPU time) and `--event page-faults` need none; `--event list` "
-			 "shows what there is",
+			 "this machine cannot count %s: its processor or virtual machine has no such counter. `--event "
+			 "cpu-clock` (CPU time) and `--event page-faults` need none; `--event list` shows the "
+			 "available events",
 			 event->name);
 	else if (event->kind == EVENT_TRACEPOINT)
-		snprintf(to, n_bytes, "this kernel has no tracepoint %s; `--event list` shows those that it has",
+		snprintf(to, n_bytes, "this kernel has no tracepoint %s; `--event list` shows its tracepoints",
 			 event->name);
 	else
-		snprintf(to, n_bytes, "this kernel counts no %s; `--event list` shows what there is", event->name);
+		snprintf(to, n_bytes, "this kernel cannot count %s; `--event list` shows the available events",
+			 event->name);
 }
 
 static void say_refused(const struct sampled_event *event, char *to, size_t n_bytes)
@@ -65,8 +66,8 @@ static void say_refused(const struct sampled_event *event, char *to, size_t n_by
 
 	if (event->kind == EVENT_TRACEPOINT && event->config == 0)
 		snprintf(to, n_bytes,
-			 "tracefs, which says what %s is, may be read by root only: run probing as root, or, as root, "
-			 "`mount -o remount,mode=755,gid=%u /sys/kernel/tracing`%s",
+			 "only root may read tracefs, which describes %s: run probing as root, or, as root, `mount -o "
+			 "remount,mode=755,gid=%u /sys/kernel/tracing`%s",
 			 event->name, getgid(), event->in_kernel ? " and `sysctl kernel.perf_event_paranoid=-1`" : "");
 	else if (event->kind == EVENT_TRACEPOINT)
 		snprintf(to, n_bytes,
@@ -102,7 +103,7 @@ void event_explain(int error, const struct sampled_event *event, char *to, size_
 			break;
 		}
 		snprintf(to, n_bytes,
-			 "tracefs, which says what %s is, is not mounted: as root, run `mount -t tracefs none "
+			 "tracefs, which describes %s, is not mounted: as root, run `mount -t tracefs none "
 			 "/sys/kernel/tracing`",
 			 event->name);
 		break;

@@ -116,9 +116,8 @@ static void say_refused(int error, const struct explain_facts *f, char *to, size
 			 "`--security-opt seccomp=FILE` and a profile that allows it");
 	else if (f->has_perfmon && f->in_user_namespace)
 		snprintf(to, n_bytes,
-			 "capabilities of a user namespace do not count for perf_event_open "
-			 "(perf_event_paranoid is %ld): run probing outside of it as root, or with "
-			 "CAP_PERFMON",
+			 "capabilities of a user namespace do not count for perf_event_open (perf_event_paranoid is "
+			 "%ld): run probing outside it as root, or with CAP_PERFMON",
 			 f->paranoid);
 	else if (f->target_is_foreign)
 		snprintf(to, n_bytes,
@@ -212,9 +211,9 @@ static void point_to_doctor(int error, pid_t pid, char *to, size_t n_bytes)
 	if (error != -EACCES && error != -EPERM && error != -ENOSYS && error != -ENOBUFS)
 		return;
 	if (proc_stat_read(pid, 0, &stat) == 0 && stat.parent != getpid() && pid != getpid())
-		snprintf(to + used, n_bytes - used, "; `probing doctor %d` says more", (int)pid);
+		snprintf(to + used, n_bytes - used, "; run `probing doctor %d` for details", (int)pid);
 	else
-		snprintf(to + used, n_bytes - used, "; `probing doctor` says more");
+		snprintf(to + used, n_bytes - used, "; run `probing doctor` for details");
 }
 
 void capture_explain(int error, pid_t pid, char *to, size_t n_bytes)

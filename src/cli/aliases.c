@@ -221,7 +221,7 @@ static void check_swallowed(const struct aliased *self, const char *argument, st
 
 	if (argument && state->next >= 2 && state->argv[state->next - 1] == argument && before[0] == '-' &&
 	    option_typed(self, argument))
-		argp_error(state, "%s wants a value, and %s is an option: write %s%s%s if it is meant", before,
+		argp_error(state, "%s needs a value, and %s is an option: write %s%s%s to use it as the value", before,
 			   argument, before, before[1] == '-' ? "=" : "", argument);
 }
 

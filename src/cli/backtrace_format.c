@@ -47,12 +47,11 @@ static int say_empty(pid_t pid, char *to)
 	struct proc_stat stat;
 
 	if (proc_stat_read(pid, 0, &stat) == 0 && stat.is_kernel_thread)
-		return say(to, EXIT_FAILED, "process %d is a thread of the kernel: it has no stack of a program",
-			   (int)pid);
+		return say(to, EXIT_FAILED, "process %d is a kernel thread: it has no user stack", (int)pid);
 	if (proc_stat_read(pid, 0, &stat) == 0 && stat.state == 'Z')
 		return say(to, EXIT_NO_INPUT,
-			   "process %d has ended and only waits for its parent, process %d, to take note "
-			   "(a zombie): it has no stack any more",
+			   "process %d has ended and is a zombie until its parent, process %d, reaps it: it has no "
+			   "stack",
 			   (int)pid, (int)stat.parent);
 	return say(to, EXIT_NO_INPUT, "process %d has just ended", (int)pid);
 }
@@ -68,7 +67,7 @@ static int say_core(const struct backtrace_options *look, int error, char *to)
 		return say(to, EXIT_BAD_DATA, "%s is a core file of another kind of machine, or of a 32-bit program",
 			   look->core);
 	case -ENODATA:
-		return say(to, EXIT_BAD_DATA, "%s tells of no thread", look->core);
+		return say(to, EXIT_BAD_DATA, "%s contains no threads", look->core);
 	default:
 		return say(to, cli_status(error), "%s cannot be read: %s",
 			   error == -ENOENT && look->executable && access(look->core, R_OK) == 0 ? look->executable

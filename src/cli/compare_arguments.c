@@ -96,7 +96,7 @@ static int fail_add(const char *path, int error, const char *why)
 	if (error == -EDOM)
 		return cli_fail(EXIT_BAD_DATA, "%s cannot be compared: %s", path, why);
 	if (error == -EBADMSG)
-		return cli_fail(EXIT_BAD_DATA, "%s is damaged; 'probing info --check' says more", path);
+		return cli_fail(EXIT_BAD_DATA, "%s is damaged; run 'probing info --check' for details", path);
 	return cli_fail(cli_status(error), "%s cannot be compared: %s", path, strerror(-error));
 }
 
@@ -120,8 +120,8 @@ static int settle(struct compare *compare)
 
 	if (r == -EDOM)
 		return cli_fail(EXIT_BAD_DATA,
-				"a recording does not say how long it lasted, since its recorder was killed; compare "
-				"--normalize run or samples");
+				"a recording has no duration, because its recorder was killed: use --normalize run or "
+				"samples");
 	if (r == -E2BIG)
 		return cli_fail(EXIT_USAGE, "more than 1000 runs are too many to compare");
 	return r < 0 ? cli_fail(EXIT_FAILED, "comparing failed: %s", strerror(-r)) : EXIT_OK;

@@ -68,12 +68,14 @@ static void end_fifo(struct control_fifo *fifo)
 static int fail(const char *path, int error)
 {
 	if (error == -ENXIO || error == -EISDIR)
-		return cli_fail(EXIT_NO_OUTPUT, "%s is no FIFO: give --control another name, or make one with mkfifo",
+		return cli_fail(EXIT_NO_OUTPUT,
+				"%s is not a FIFO: give --control another name, or create one with "
+				"mkfifo",
 				path);
 	if (error == -PLACE_EOTHERS_FILE)
 		return cli_fail(EXIT_NO_OUTPUT,
-				"the FIFO %s belongs to another user, who could give orders: give --control another "
-				"name",
+				"the FIFO %s belongs to another user, who could control the recorder: give --control "
+				"another name",
 				path);
 	if (error == -EPERM)
 		return cli_fail(EXIT_NO_OUTPUT, "everybody may write to the FIFO %s: chmod o-w it first", path);

@@ -142,7 +142,7 @@ static int open_process(const char *word, struct endpoint *to)
 	if (r == -ESRCH)
 		return cli_fail(EXIT_NO_INPUT, "there is no process %ld", id);
 	if (r < 0)
-		return cli_fail(cli_status(r), "process %ld cannot be asked: %s", id,
+		return cli_fail(cli_status(r), "process %ld cannot be queried: %s", id,
 				r == -EINVAL ? sqlite3_errmsg(to->db) : strerror(-r));
 	sqlite3_set_authorizer(to->db, forbid_files, NULL);
 	make_title(options.pid, to->title, sizeof to->title);
@@ -175,7 +175,7 @@ int endpoint_open(const char *const *words, size_t n, bool may_write, struct end
 
 	status = open_words(words, n, may_write, &endpoint);
 	if (status == EXIT_OK && sql_attach(endpoint.db) < 0)
-		status = cli_fail(EXIT_FAILED, "%s cannot be asked: %s", endpoint.title, sqlite3_errmsg(endpoint.db));
+		status = cli_fail(EXIT_FAILED, "%s cannot be queried: %s", endpoint.title, sqlite3_errmsg(endpoint.db));
 	if (status == EXIT_OK)
 		*ret = endpoint;
 	else

@@ -73,7 +73,7 @@ int exporters_check(const struct exporter *exporter)
 	const char *lacks = exporter->lacks ? exporter->lacks() : NULL;
 
 	if (lacks)
-		return cli_fail(EXIT_FAILED, "this probing cannot make %s: %s", exporter->name, lacks);
+		return cli_fail(EXIT_FAILED, "this build of probing cannot write %s: %s", exporter->name, lacks);
 	return EXIT_OK;
 }
 

@@ -149,7 +149,7 @@ static void put_check(const struct info *info, FILE *out)
 	else if (info->check.is_sealed)
 		fputs("sound: each value is the one that was written\n", out);
 	else
-		fputs("sound, as far as can be told: it has no checksum, which a recording gets when it ends cleanly\n",
+		fputs("sound, but not verified: it has no checksum, which a recording gets when it ends cleanly\n",
 		      out);
 	for (size_t i = 0; i < info->n_wrong; i++) {
 		char shown[MAX_SHOWN * 2];
@@ -170,7 +170,7 @@ void info_print(const struct info *info, FILE *out)
 	for (size_t i = 0; i < info->about.n_runs; i++)
 		put_run(info, &info->about.runs[i], out);
 	if (info->about.n_runs == 0)
-		fprintf(out, "  %-11s %s\n", "command", "not known: its recorder was killed before the first sample");
+		fprintf(out, "  %-11s %s\n", "command", "unknown: its recorder was killed before the first sample");
 	put_samples(&info->about, out);
 	put_size(&info->about, out);
 	put_check(info, out);

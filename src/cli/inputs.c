@@ -39,12 +39,12 @@ int inputs_fail(const struct inputs *sources, const char *out, int error, const 
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EBADMSG)
-		return cli_fail(EXIT_BAD_DATA, "%s is damaged: %s; 'probing info --check' says more", which,
+		return cli_fail(EXIT_BAD_DATA, "%s is damaged: %s; run 'probing info --check' for details", which,
 				result->why[0] ? result->why : "its rows cannot be read");
 	if (error == -EDOM || error == -ENOTUNIQ)
 		return cli_fail(EXIT_BAD_DATA, "%s cannot be added: %s", which, result->why);
 	if (error == -ECANCELED)
-		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+		return cli_fail(EXIT_FAILED, "interrupted; no file was created");
 	store_explain(error, out, sentence, sizeof sentence);
 	return cli_fail(cli_status(error), "%s", sentence);
 }
@@ -55,8 +55,8 @@ int inputs_fail_place(const char *out, int error)
 		return cli_fail(EXIT_NO_OUTPUT, "%s exists: give another name with -o, or --force to replace it", out);
 	if (error == -EBUSY)
 		return cli_fail(EXIT_NO_OUTPUT,
-				"a log (%s-wal or -journal) lies there, of a recording that is being written or "
-				"whose recorder was killed: give another name with -o",
+				"there is a log (%s-wal or -journal) of a recording in progress, or of a killed "
+				"recorder: give another name with -o",
 				out);
 	return cli_fail_open(out, error);
 }

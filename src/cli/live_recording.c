@@ -110,7 +110,7 @@ int live_recording_make(pid_t pid, double seconds, struct live_recording *ret)
 
 	r = live_folder(ret);
 	if (r < 0)
-		return cli_fail(EXIT_NO_OUTPUT, "no file for the samples can be made in $TMPDIR or /tmp: %s",
+		return cli_fail(EXIT_NO_OUTPUT, "no file for the samples can be created in $TMPDIR or /tmp: %s",
 				strerror(-r));
 	cli_say("recording process %d for %.10g s; -d TIME changes that\n", (int)pid, seconds);
 	taken_signals(&taken);

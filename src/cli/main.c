@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 	if (target.name && argc > target.n_words + 1)
 		return run_with_target(&target, argc - target.n_words - 1, argv + target.n_words + 1);
 	if (target.name)
-		return cli_fail(EXIT_USAGE, "what is wanted of %s? For example: probing backtrace %s", target.name,
+		return cli_fail(EXIT_USAGE, "verb missing after %s, for example: probing backtrace %s", target.name,
 				target.name);
 	verb = verb_find(argv[1]);
 	if (!verb)

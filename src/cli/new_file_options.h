@@ -19,7 +19,7 @@ enum { KEY_NEW_FILE_FORCE = 0x900, KEY_CHMOD };
 #define CHMOD_OPTION_ROW                                                                                                           \
 	{                                                                                                                          \
 		"chmod", KEY_CHMOD, "MODE", 0,                                                                                     \
-			"Set the output file's permissions, octal, minus the umask (default: those of the file it replaces, else " \
+			"Set the output file's permissions, octal, minus the umask (default: those of the file it replaces, or " \
 			"600)",                                                                                                    \
 			0                                                                                                          \
 	}

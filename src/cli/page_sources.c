@@ -38,11 +38,9 @@ int page_sources_check(const struct page_sources *sources, const struct exporter
 	if (!sources->wanted && sources->roots.n == 0)
 		return EXIT_OK;
 	if (!sources->wanted)
-		return cli_fail(EXIT_USAGE,
-				"--source-root says where sources are that --sources embeds: add --sources");
+		return cli_fail(EXIT_USAGE, "--source-root needs --sources, which embeds the sources found there");
 	if (strcmp(exporter->name, "html") != 0)
-		return cli_fail(EXIT_USAGE,
-				"--sources is for html: %s shows no sources; -o OUT.html makes a page that does",
+		return cli_fail(EXIT_USAGE, "--sources works with html only, not with %s: use -o OUT.html",
 				exporter->name);
 	return EXIT_OK;
 }
@@ -93,7 +91,7 @@ int page_sources_make(struct page_sources *sources, const struct profile *profil
 	if (r == -ENOMEM)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (r < 0 && !quiet)
-		cli_say("probing: no sources are embedded: %s\n", r == -ENODATA ? "the recording knows no source line"
+		cli_say("probing: no sources are embedded: %s\n", r == -ENODATA ? "the recording has no source lines"
 								  : r == -EFBIG ? "even one takes more than 2 MB"
 										: strerror(-r));
 	return EXIT_OK;

@@ -174,7 +174,7 @@ mode_t cli_parse_mode(struct argp_state *state, const char *argument)
 	    (mode & ~(unsigned long)ALLOWED) != 0)
 		argp_error(
 			state,
-			"--chmod must be octal permissions with which nobody but the owner writes, such as 600, 640 or 644, "
+			"--chmod takes octal permissions in which only the owner may write, such as 600, 640 or 644, "
 			"not %s",
 			argument);
 	return (mode_t)mode;

@@ -95,7 +95,7 @@ void picture_choose(struct argp_state *state, struct picture *picture, const cha
 		*path = picture->recording = recording_beside(picture, out);
 	if (!picture->out || (out && !*path))
 		argp_failure(state, EXIT_FAILED, 0,
-			     "not enough memory, or no folder for files that go again ($TMPDIR, /tmp)");
+			     "not enough memory, or no folder for temporary files ($TMPDIR, /tmp)");
 }
 
 /* ---- Making it ---- */
@@ -166,7 +166,7 @@ int picture_prepare(struct picture *picture, const char *recording, mode_t mode,
 	if (status != EXIT_OK)
 		return status;
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return cli_fail(EXIT_FAILED, "a pipe cannot be made: %s", strerror(errno));
+		return cli_fail(EXIT_FAILED, "a pipe cannot be created: %s", strerror(errno));
 	fflush(NULL);
 	picture->maker = fork();
 	if (picture->maker == 0) {
@@ -200,8 +200,8 @@ int picture_make(struct picture *picture)
 		return EXIT_OK;
 	if (write(picture->gate, "", 1) != 1)
 		return cli_fail(EXIT_FAILED,
-				"%s cannot be made: the process that should has ended; probing flamegraph makes it of "
-				"the recording",
+				"%s cannot be created: its process has ended; probing flamegraph creates it from the "
+				"recording",
 				picture->out);
 	return wait_for_maker(picture);
 }

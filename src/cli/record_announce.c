@@ -30,8 +30,8 @@ static void announce_source(const struct record_options *options, const struct r
 		cli_say("stack source: wakeup (memory read right after each sample; bpf %s)\n", why);
 	}
 	if (capture_rings_are_small(recording->capture))
-		cli_say("rings of %zu KiB per CPU, for no more may be locked: raise kernel.perf_event_mlock_kb "
-			"or `ulimit -l`, or give probing CAP_IPC_LOCK, should samples be lost\n",
+		cli_say("rings of %zu KiB per CPU, the limit of locked memory: if samples are lost, raise "
+			"kernel.perf_event_mlock_kb or `ulimit -l`, or give probing CAP_IPC_LOCK\n",
 			capture_ring_bytes(recording->capture) / 1024);
 }
 
@@ -39,7 +39,7 @@ void record_announce(const struct record_options *options, const struct recordin
 		     int python_error)
 {
 	bool is_polled = capture_source(recording->capture) == SOURCE_POLL;
-	const char *what = is_polled ? "when it runs, not where" : "its native frames";
+	const char *what = is_polled ? "its times without stacks" : "its native frames";
 	char known[128], pace[256];
 
 	if (options->quiet)
@@ -49,16 +49,16 @@ void record_announce(const struct record_options *options, const struct recordin
 		cli_say("time inside the kernel is not seen: needs root, CAP_PERFMON, or "
 			"`sysctl kernel.perf_event_paranoid=1`\n");
 	if (options->capture.mode != MODE_CPU && !capture_has_switch_stacks(recording->capture))
-		cli_say("waits are looked at while they last: where those shorter than some milliseconds are is "
-			"sampled; with root or CAP_PERFMON it is seen as they begin\n");
+		cli_say("stacks of waits are read during the wait, so waits of less than some milliseconds have stacks "
+			"by chance; root or CAP_PERFMON gives stacks at the switch\n");
 	if (recording->is_child || recording->targets.n > 1)
 		return;
 	if (python_error == -EOPNOTSUPP)
 		cli_say("Python %s in process %d cannot be read (%s can): recording %s\n", python, (int)recording->pid,
 			py_known_versions(known, sizeof known), what);
 	else if (proc_is_32_bit(recording->pid))
-		cli_say("process %d is a 32-bit program, whose stacks cannot be read: recording "
-			"when it runs, not where\n",
+		cli_say("process %d is a 32-bit program, whose stacks cannot be read: recording its times without "
+			"stacks\n",
 			(int)recording->pid);
 	else if (!python[0])
 		cli_say("no Python in process %d: recording %s\n", (int)recording->pid, what);

@@ -45,7 +45,7 @@ static int check_options(const struct record_options *options)
 	const struct sampled_event *event = &options->event;
 
 	if (options->capture.source == SOURCE_POLL && !is_usual(event))
-		return cli_fail(EXIT_USAGE, "--source poll looks at CPU time on a timer: it knows no events");
+		return cli_fail(EXIT_USAGE, "--source poll reads stacks on a timer and has no events");
 	if (options->capture.source == SOURCE_BPF && event->kind == EVENT_TRACEPOINT &&
 	    (options->capture.count > 1 || options->hz_given))
 		return cli_fail(EXIT_USAGE,
@@ -53,12 +53,12 @@ static int check_options(const struct record_options *options)
 				"--count and --frequency");
 	if (store_has_limits(&options->pipeline.limits) && event->kind == EVENT_TRACEPOINT)
 		return cli_fail(EXIT_USAGE,
-				"--max-size and --retention let samples go, not what a tracepoint told: leave "
-				"them out, and end the recording with --duration");
+				"--max-size and --retention drop samples, but not values of tracepoints: omit them, "
+				"and end the recording with --duration");
 	if (options->capture.no_kernel && event->in_kernel)
 		return cli_fail(EXIT_USAGE, "%s happens inside the kernel: without --no-kernel, then", event->name);
 	if (options->capture.count > 0 && event->kind == EVENT_CLOCK)
-		return cli_fail(EXIT_USAGE, "%s is a clock: say how often with -F", event->name);
+		return cli_fail(EXIT_USAGE, "%s is a clock: set the rate with -F", event->name);
 	return EXIT_OK;
 }
 
@@ -97,7 +97,7 @@ int record_choose_event(struct record_options *options, struct tracepoint **ret)
 	options->pipeline.tracepoint = *ret;
 	options->pipeline.is_seldom = event->kind != EVENT_CLOCK;
 	if (event->kind == EVENT_TRACEPOINT && !*ret && !options->quiet)
-		cli_say("what %s tells is not kept: that needs a build with libtraceevent\n", event->name);
+		cli_say("the values of %s are not stored: that needs a build with libtraceevent\n", event->name);
 	return EXIT_OK;
 }
 

@@ -37,7 +37,7 @@ static const struct argp_option option_list[] = {
 	  "Keep the file below BYTES: drop the oldest samples (at least 1M)", 0 },
 	{ "retention", KEY_RETENTION, "TIME", 0,
 	  "Drop samples older than TIME, such as 90, 10m, 1h, 2d (default: the process' "
-	  "probing.retention_days, else PROBING_RETENTION_DAYS from the environment, else keep all)", 0 },
+	  "probing.retention_days, PROBING_RETENTION_DAYS from the environment, or keep all)", 0 },
 	{ "event", 'e', "NAME", 0,
 	  "Sample on this event instead of CPU time: cycles, cache-misses, page-faults, context-switches, "
 	  "syscalls:sys_enter_write...; 'list' prints the events of this machine", 0 },
@@ -63,7 +63,7 @@ static const struct argp_option option_list[] = {
 	  "Read Python frames inside the sampling interrupt (bpf), from memory after each sample (wakeup), or from "
 	  "memory at intervals without native frames (poll); auto: the best that is permitted (default)", 0 },
 	{ "mode", KEY_MODE, "NAME", 0,
-	  "Record time on a CPU (cpu, default), waiting (offcpu: what each thread waits for, and how long), or both "
+	  "Record time on a CPU (cpu, default), off a CPU (offcpu: the reason and duration of each wait), or both "
 	  "(wall)", 0 },
 	{ "no-kernel", KEY_NO_KERNEL, NULL, 0, "Exclude time in the kernel", 0 },
 	{ "no-symbols", KEY_NO_SYMBOLS, NULL, 0,
@@ -176,7 +176,7 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 	if (options->event_name)
 		argp_error(state, "--mode %s is about time: leave --event out", mode);
 	if (options->capture.idle)
-		argp_error(state, "--mode %s tells of threads that do not run, too: leave --idle out", mode);
+		argp_error(state, "--mode %s includes idle threads: omit --idle", mode);
 	if (options->capture.paused || options->control)
 		argp_error(state,
 			   "--mode %s follows each wait from its beginning to its end, and has no pauses: leave "
@@ -229,8 +229,8 @@ static void check(struct argp_state *state, struct record_options *options)
 					     options->capture.hz <= MAX_SELDOM_HZ;
 	if (options->capture.mode != MODE_CPU && options->capture.source == SOURCE_POLL)
 		argp_error(state,
-			   "--mode %s needs perf events, which tell when threads wait: --source poll does without "
-			   "them and sees threads that run alone",
+			   "--mode %s needs perf events, which report waits: --source poll has none and sees running "
+			   "threads only",
 			   record_mode_names[options->capture.mode]);
 }
 

@@ -89,13 +89,13 @@ uint64_t cli_count_samples(const struct profile *profile)
 const char *cli_why_empty(sqlite3 *db, const struct profile *profile)
 {
 	if (profile->run.ended_ns == 0)
-		return "nothing has been written yet, or its recorder ended before it could be";
+		return "nothing has been written yet, or its recorder ended before that";
 	if (cli_counter(db, "left out") > 0)
-		return "those that were taken were left out by --threads, --function or --gil when it was recorded";
+		return "--threads, --function or --gil dropped all samples while recording";
 	if (cli_counter(db, "lost") > 0)
-		return "all were lost while it was recorded ('probing info' counts them)";
+		return "all were lost while recording ('probing info' counts them)";
 	if (profile->unit)
-		return "the event did not happen, or less often than one sample stands for (record -c 1 takes each)";
-	return "what was recorded used no CPU time, or too little for a sample (record -F takes more, --mode wall shows what is "
-	       "waited for)";
+		return "the event did not happen, or fewer times than a sample stands for (record -c 1 samples each)";
+	return "the program used no CPU time, or too little for a sample (record -F takes more samples, --mode wall "
+	       "shows waits)";
 }

@@ -80,7 +80,7 @@ static void print_reason(const struct rename_module *module, const struct debug_
 		if (module->was_searched)
 			print_stripped(module, package);
 		else
-			fputs("not looked for", stderr);
+			fputs("not searched", stderr);
 		break;
 	case -ESTALE:
 		cli_say("another build is here (build-id %s) and was not used; %s was recorded: give "
@@ -202,9 +202,7 @@ static void print_servers(int error)
 		fputs("debuginfod was not asked: install libdebuginfod1\n", stderr);
 		return;
 	case -ETIMEDOUT:
-		fputs("the debuginfod servers did not answer in time and were not asked again: raise "
-		      "DEBUGINFOD_TIMEOUT (seconds)\n",
-		      stderr);
+		fputs("the debuginfod servers did not answer in time: raise DEBUGINFOD_TIMEOUT (seconds)\n", stderr);
 		return;
 	default:
 		cli_say("asking debuginfod failed: %s\n", strerror(-error));

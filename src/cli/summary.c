@@ -113,10 +113,11 @@ static void print_held(const struct pipeline_counts *counts)
 /* CPU time is not lost with them: it goes to the next look. */
 static void print_lost_looks(const struct capture_counts *captured)
 {
-	cli_say("%llu of %llu looks fell out, for others came too late or took too long",
+	cli_say("%llu of %llu polls skipped (the previous one overran, or the recorder got no CPU)",
 		(unsigned long long)captured->lost_looks, (unsigned long long)(captured->looks + captured->lost_looks));
 	if (captured->longest_period_ns > 0)
-		cli_say(" (down to one in %.1f ms): lower the rate with -F", (double)captured->longest_period_ns / 1e6);
+		cli_say("; the period grew to %.1f ms: lower the rate with -F",
+			(double)captured->longest_period_ns / 1e6);
 	fputs("; their time is in the samples after them\n", stderr);
 }
 
@@ -139,9 +140,10 @@ static void print_confinement(const struct summary *summary)
 		cli_say("the process that reads foreign files died %u time%s\n", names->n_deaths,
 			names->n_deaths > 1 ? "s" : "");
 	if (names->path)
-		cli_say("its first death was over %s, whose functions go by their offsets\n", names->path);
+		cli_say("it first died while reading %s, whose functions are shown by their offsets\n", names->path);
 	if (names->is_of_generated)
-		fputs("it died over a perf map or a jitdump: generated code has no names from then on\n", stderr);
+		fputs("it died while reading a perf map or a jitdump: generated code has no names from then on\n",
+		      stderr);
 	if (names->filter_error < 0)
 		cli_say("files were read without a seccomp filter: %s\n", strerror(-names->filter_error));
 	if (summary->restrict_error < 0)
@@ -165,7 +167,7 @@ void summary_print(const struct summary *summary)
 	cli_say("), %s lost; written to %s\n", lost, summary->path);
 	if (counts->dropped > 0) {
 		format_count(counts->samples - counts->dropped, samples);
-		cli_say("the newest %s are kept, as --max-size and --retention ask for\n", samples);
+		cli_say("the newest %s are kept (--max-size, --retention)\n", samples);
 	}
 	print_account(summary);
 	print_left_out(summary);
@@ -175,7 +177,7 @@ void summary_print(const struct summary *summary)
 		print_verdicts(counts, summary->source);
 	print_held(counts);
 	if (counts->of_32_bit > 0)
-		cli_say("%llu samples are of a 32-bit program, whose stacks cannot be read\n",
+		cli_say("%llu samples are of a 32-bit program and have no stacks\n",
 			(unsigned long long)counts->of_32_bit);
 	if (counts->limited.n_places > 0)
 		print_limited(&counts->limited);

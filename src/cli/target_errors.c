@@ -36,7 +36,7 @@ int target_check_memory(pid_t pid)
 	if (r != -EPERM && r != -EACCES && r != -ENOSYS)
 		return EXIT_OK;
 	return cli_fail(EXIT_NOT_PERMITTED,
-			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, "
-			"for your own processes, `sysctl kernel.yama.ptrace_scope=0`; `probing doctor %d` says more",
+			"the memory of process %d may not be read%s: run as root or with CAP_SYS_PTRACE, or, for your "
+			"own processes, `sysctl kernel.yama.ptrace_scope=0`; run `probing doctor %d` for details",
 			(int)pid, r == -ENOSYS ? " (a filter hides process_vm_readv)" : "", (int)pid);
 }

@@ -128,13 +128,11 @@ void target_options_check(struct argp_state *state, struct record_options *optio
 	bool asked = targets_are_asked_for(&options->targets);
 
 	if (options->command && asked)
-		argp_error(
-			state,
-			"give either processes (--pid, --comm, --cmdline, --user), or a command, not both; -d TIME says "
-			"how long to record");
-	if (!options->command && !asked)
 		argp_error(state,
-			   "what to record? Give a PID, --comm NAME, --cmdline TEXT, --user NAME, or -- COMMAND");
+			   "give either processes (--pid, --comm, --cmdline, --user), or a command, not both; -d TIME "
+			   "limits the duration");
+	if (!options->command && !asked)
+		argp_error(state, "no target: give a PID, --comm NAME, --cmdline TEXT, --user NAME, or -- COMMAND");
 	if (options->targets.wait && !targets_are_matched(&options->targets))
 		argp_error(state, "--wait is for --comm, --cmdline and --user, which may find no process yet");
 	if (!options->capture.idle)

@@ -367,9 +367,9 @@ void targets_say_refused(const struct targets *targets)
 	CLEANUP(freep) char *missing = text_of_refused(targets, true), *refused = text_of_refused(targets, false);
 
 	if (missing && missing[0])
-		cli_say("there is no process %s: the others are recorded\n", missing);
+		cli_say("no process %s: recording the others\n", missing);
 	if (refused && refused[0])
-		cli_say("left out, for they may not be looked at: %s: %s\n", refused, remedy);
+		cli_say("not recorded (no permission): %s: %s\n", refused, remedy);
 }
 
 static void put_words(const struct glob_list *words, FILE *out)
@@ -411,7 +411,7 @@ static int fail_refused(const struct targets *targets)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (!refused[0])
 		return cli_fail(EXIT_NO_INPUT, "there is no process %s", missing);
-	return cli_fail(EXIT_NOT_PERMITTED, "none of the processes may be looked at: %s: %s", refused, remedy);
+	return cli_fail(EXIT_NOT_PERMITTED, "no permission to record any of the processes: %s: %s", refused, remedy);
 }
 
 /* Signals that end us may be blocked here: whoever records takes them in a loop of its own. */

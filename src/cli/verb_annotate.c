@@ -99,13 +99,13 @@ static void tell(void *data, const char *file, enum annotate_source what, int er
 	if (what != ANNOTATE_MISSING) {
 		options->n_found++;
 		if (what == ANNOTATE_NEWER)
-			cli_say("probing: %s was changed after the recording began: its lines may be others\n", name);
+			cli_say("probing: %s changed after the recording began: its lines may have moved\n", name);
 		return;
 	}
 	options->n_missing++;
 	if (error == -ENOENT || error == -ENOTDIR)
-		cli_say("probing: %s is not here; --source-root says where it is "
-			"(of a container that runs: /proc/PID/root)\n",
+		cli_say("probing: %s not found; name its folder with --source-root (of a running container: "
+			"/proc/PID/root)\n",
 			name);
 	else
 		cli_say("probing: %s cannot be read: %s\n", name, strerror(-error));
@@ -129,7 +129,7 @@ static int fail_listing(const void *data, int error)
 
 	if (error == -ENODATA)
 		return cli_fail(EXIT_NO_INPUT,
-				"%s knows no source line of that; probing report --by line lists what it knows",
+				"%s has no source lines for that; probing report --by line lists all lines",
 				writing->options->recording ?: cli_default_recording());
 	return cli_fail(EXIT_FAILED, "making the listing failed: %s", strerror(-error));
 }

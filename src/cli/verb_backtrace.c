@@ -36,8 +36,7 @@ static const struct argp_option option_list[] = {
 	{ "subprocesses", OPTION_SUBPROCESSES, NULL, 0, "Show all descendants as well, each under its own heading", 0 },
 	{ "no-stop", OPTION_NO_STOP, NULL, 0, "Stop no thread: read only Python frames, while the threads run", 0 },
 	{ "no-native", OPTION_NO_NATIVE, NULL, 0, "Hide native and kernel frames", 0 },
-	{ "async", OPTION_ASYNC, NULL, 0,
-	  "Show the asyncio tasks of each event loop: where each waits, and for which task", 0 },
+	{ "async", OPTION_ASYNC, NULL, 0, "Show the asyncio tasks of each event loop, with the awaited task", 0 },
 	{ "interpreter-frames", OPTION_INTERPRETER, NULL, 0, "Show internal frames of the interpreter", 0 },
 	{ "no-cache", OPTION_NO_CACHE, NULL, 0, "Do not read or write the cache of names, ~/.cache/probing/names", 0 },
 	{ "locals", OPTION_LOCALS, NULL, 0, "Show local variables, read from memory; nothing runs in the process", 0 },
@@ -52,7 +51,7 @@ static void parse_of_core(struct options *options, const char *argument, struct 
 	else if (!options->look.executable)
 		options->look.executable = argument;
 	else
-		argp_error(state, "one program's path, and one thread's id: but what is %s?", argument);
+		argp_error(state, "unexpected argument %s: give at most one program and one TID", argument);
 }
 
 static void parse_of_process(struct options *options, const char *argument, struct argp_state *state)
@@ -66,7 +65,7 @@ static void parse_of_process(struct options *options, const char *argument, stru
 static void keep_word(struct options *options, const char *argument, struct argp_state *state)
 {
 	if (options->words[1])
-		argp_error(state, "one process, and one thread of it: but what is %s?", argument);
+		argp_error(state, "unexpected argument %s: give one PID and at most one TID", argument);
 	options->words[options->words[0] != NULL] = argument;
 }
 
@@ -75,9 +74,9 @@ static void understand(struct argp_state *state, struct options *options)
 	for (size_t i = 0; i < N_ELEMENTS(options->words) && options->words[i]; i++)
 		(options->look.core ? parse_of_core : parse_of_process)(options, options->words[i], state);
 	if (options->look.core && options->look.no_stop)
-		argp_error(state, "--no-stop is for processes: nobody runs in a core file");
+		argp_error(state, "--no-stop works with processes only, not with --core");
 	if (options->look.core && options->subprocesses)
-		argp_error(state, "--subprocesses is for processes: a core file is of one");
+		argp_error(state, "--subprocesses works with processes only, not with --core");
 	if (options->look.tid && options->subprocesses)
 		argp_error(state, "one thread, or --subprocesses?");
 	if (!options->look.core && !options->look.pid)
@@ -242,8 +241,8 @@ static int look_at_relatives(struct backtrace_session *session, const struct opt
 		fputs("]\n", output->file);
 	if (status != EXIT_OK || any)
 		return status;
-	return cli_fail(first_failure, "nothing of process %d%s can be shown, for the reasons given",
-			(int)options->look.pid, n > 1 ? " and its descendants" : "");
+	return cli_fail(first_failure, "process %d%s cannot be shown, for the reasons above", (int)options->look.pid,
+			n > 1 ? " and its descendants" : "");
 }
 
 static int look(const struct options *options)

@@ -111,7 +111,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!options->command.command)
-			argp_error(state, "say what to run: probing bench -- COMMAND");
+			argp_error(state, "command missing: probing bench -- COMMAND");
 		if (!options->has_pace)
 			pass_on(options, "frequency", "999", state);
 		return 0;
@@ -139,7 +139,7 @@ static const struct argp argp = {
 
 static int fail_run(const struct options *options, const struct bench_measure *measure)
 {
-	return cli_fail(EXIT_FAILED, "%s ended with status %d; nothing was made (--ignore-failure goes on)",
+	return cli_fail(EXIT_FAILED, "%s ended with status %d; no file was created (--ignore-failure continues)",
 			options->command.command[0], measure->exit_status);
 }
 
@@ -160,7 +160,7 @@ static int run_once(struct bench *bench, bool is_recorded)
 	if (progress_is_stopped())
 		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
 	if (is_recorded && access(result->recording, F_OK) != 0)
-		return cli_fail(EXIT_FAILED, "the run could not be recorded; nothing was made");
+		return cli_fail(EXIT_FAILED, "the run could not be recorded; no file was created");
 	if (result->measure.exit_status != 0 && !bench->options->ignore_failure)
 		return fail_run(bench->options, &result->measure);
 	return EXIT_OK;

@@ -75,13 +75,14 @@ static void add_allowed(struct options *options, const char *list, struct argp_s
 		argp_error(state, "--allow wants a list");
 	for (size_t i = 0; i < options->allowed.n; i++)
 		if (!is_column(options->allowed.words[i]))
-			argp_error(state, "--allow knows no %s; --help lists them", options->allowed.words[i]);
+			argp_error(state, "--allow does not accept %s; --help lists its values",
+				   options->allowed.words[i]);
 }
 
 static void check(struct options *options, struct argp_state *state)
 {
 	if (options->comparing.files[SIDE_BASE].n == 0)
-		argp_error(state, "say with --baseline what to compare with");
+		argp_error(state, "baseline missing: give --baseline FILE");
 	if (options->comparing.files[SIDE_HEAD].n == 0)
 		argp_error(state, "name the recordings that are checked");
 	if (options->n_rules == 0)

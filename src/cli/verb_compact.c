@@ -35,7 +35,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (options->recording)
-			argp_error(state, "one recording at a time: %s? (probing merge makes one of several)",
+			argp_error(state,
+				   "unexpected argument %s: compact takes one recording (probing merge combines "
+				   "several)",
 				   argument);
 		options->recording = argument;
 		return 0;
@@ -48,16 +50,12 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "[FILE]",
-	.doc = "Rewrite a recording (default: probing.db) in the current schema, without free space, duplicate "
-	       "stacks and unreferenced rows. No sample is lost.\v"
-	       "Examples:\n"
-	       "  probing compact train.db\n"
-	       "  probing compact train.db -o small.db\n"
-	       "\n"
-	       "The old file stays until the new one is complete. A file that is still being recorded is refused, "
-	       "unless -o names the copy; the copy then holds what was written when it began. Exit status: 65 not a "
-	       "sound recording; 66 no such file; 73 it is being recorded, or OUT cannot be made; 74 the disk is "
-	       "full.",
+	.doc = "Rewrite a recording (default: probing.db) in the current schema, without free space, duplicate stacks "
+	       "and unreferenced rows. No sample is lost.\vExamples:\n  probing compact train.db\n  probing compact "
+	       "train.db -o small.db\n\nThe old file stays until the new one is complete. A file that is still being "
+	       "recorded is refused, unless -o names the copy; the copy then holds what was written when it began. "
+	       "Exit status: 65 not a sound recording; 66 no such file; 73 it is being recorded, or OUT cannot be "
+	       "created; 74 the disk is full.",
 };
 
 static int64_t bytes_of(const char *path)
@@ -122,8 +120,8 @@ static int fail_open(int error, const char *path)
 
 	if (error == -EBUSY)
 		return cli_fail(EXIT_NO_OUTPUT,
-				"%s is being recorded, or changed by somebody else: wait for the end of that, or "
-				"copy what there is now with -o OUT",
+				"%s is being recorded or changed: wait until that ends, or copy its current state with "
+				"-o OUT",
 				path);
 	if (error == -EACCES || error == -EROFS || error == -EPERM)
 		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; name another file with -o OUT", path,

@@ -48,7 +48,7 @@ static int say_goodbye(pid_t pid, struct agent_talk *talk)
 	if (r < 0)
 		return cli_fail(cli_status(r), "the agent in process %d does not answer: %s", (int)pid, strerror(-r));
 	if (message.kind != MESSAGE_BYE)
-		return cli_fail(EXIT_FAILED, "the agent in process %d goes on: %.*s", (int)pid, (int)message.n_text,
+		return cli_fail(EXIT_FAILED, "the agent in process %d continues: %.*s", (int)pid, (int)message.n_text,
 				message.text);
 	printf("the agent in process %d has ended\n", (int)pid);
 	return EXIT_OK;

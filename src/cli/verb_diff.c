@@ -26,8 +26,8 @@ static const struct argp_option option_list[] = {
 	{ "against", KEY_AGAINST, "HEAD", 0,
 	  "Recordings before this option are the base, HEAD and those after it are the head", 0 },
 	{ "format", 'f', "FORMAT", 0,
-	  "text, json, markdown (for a review comment), or svg or html: a flame graph of HEAD, red where it takes "
-	  "more than BASE, blue where less (default: by OUT's ending, else text)",
+	  "text, json, markdown (for a review comment), or svg or html: a flame graph of HEAD, red where it takes more "
+	  "than BASE, blue where less (default: by OUT's ending, otherwise text)",
 	  0 },
 	{ "output", 'o', "OUT", 0, "Write to OUT (default: -, stdout)", 0 },
 	{ "rows", 'n', "N", 0, "Show N functions, 0: all (default: 20)", 0 },
@@ -44,7 +44,7 @@ static void check(struct options *options, struct argp_state *state)
 	const struct glob_list *files = options->comparing.files;
 
 	if (files[SIDE_BASE].n == 0 || files[SIDE_HEAD].n == 0)
-		argp_error(state, "name what is compared: BASE HEAD, or BASE... --against HEAD...");
+		argp_error(state, "recordings missing: give BASE HEAD, or BASE... --against HEAD...");
 }
 
 static void parse_file(struct options *options, const char *argument, struct argp_state *state)

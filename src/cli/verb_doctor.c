@@ -102,6 +102,6 @@ static int run_doctor(int argc, char **argv)
 const struct verb verb_doctor = {
 	.name = "doctor",
 	.aliases = NULL,
-	.summary = "test what works here, and say how to fix the rest",
+	.summary = "test what works on this machine, and how to fix the rest",
 	.run = run_doctor,
 };

@@ -31,7 +31,7 @@ static void take_word(struct options *options, const char *word, struct argp_sta
 	else if (!options->code && !options->file)
 		options->code = word;
 	else
-		argp_error(state, "one piece of code at a time: but what is %s?", word);
+		argp_error(state, "unexpected argument %s: give one piece of code", word);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -65,14 +65,11 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "PID CODE",
-	.doc = "Run Python code in a process, in its __main__: print what the code prints, and the value of its last expression. "
-	       "A traceback goes to stderr, with exit status 1. Loads the agent first where the process has none. Ctrl-C interrupts the "
-	       "code, not the process.\v"
-	       "Examples:\n"
-	       "  probing eval 4242 'import torch; torch.cuda.is_available()'\n"
-	       "  probing 4242 eval 'len(threading.enumerate())' --timeout 5s\n"
-	       "  probing eval 4242 --file look.py\n"
-	       "  probing eval 4242 - < look.py\n",
+	.doc = "Run Python code in a process, in its __main__: print what the code prints, and the value of its last "
+	       "expression. A traceback goes to stderr, with exit status 1. Loads the agent first if the process has "
+	       "none. Ctrl-C interrupts the code, not the process.\vExamples:\n  probing eval 4242 'import torch; "
+	       "torch.cuda.is_available()'\n  probing 4242 eval 'len(threading.enumerate())' --timeout 5s\n  probing "
+	       "eval 4242 --file look.py\n  probing eval 4242 - < look.py\n",
 };
 
 /* ---- The code ---- */

@@ -53,13 +53,13 @@ static void check(struct argp_state *state, struct options *options)
 	if (!options->exporter && options->place.out)
 		options->exporter = exporters_of_path(state, options->place.out, false);
 	if (!options->exporter)
-		argp_error(state, "say with --to which format it shall be; --help lists them");
+		argp_error(state, "format missing: give --to FORMAT; --help lists the formats");
 	else if (options->exporter->copy && options->has_view)
 		argp_error(state,
 			   "%s copies all of a recording: leave the options out that choose a part of its stacks",
 			   options->exporter->name);
 	else if (options->exporter->copy && options->place.out && strcmp(options->place.out, "-") == 0)
-		argp_error(state, "%s is a file that SQLite makes: name one with -o", options->exporter->name);
+		argp_error(state, "%s writes an SQLite file: give its name with -o", options->exporter->name);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -132,9 +132,10 @@ static char *default_out(const char *recording, const struct exporter *exporter)
 static int fail_export(const struct options *options, int error)
 {
 	if (error == -ECANCELED)
-		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+		return cli_fail(EXIT_FAILED, "interrupted; no file was created");
 	if (error == -EBADMSG)
-		return cli_fail(EXIT_BAD_DATA, "%s is damaged; 'probing info --check' says more", options->recording);
+		return cli_fail(EXIT_BAD_DATA, "%s is damaged; run 'probing info --check' for details",
+				options->recording);
 	if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG || error == -EIO)
 		return cli_fail_write(options->place.out, error);
 	return view_fail_export(options->recording, options->exporter, error);

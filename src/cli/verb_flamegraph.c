@@ -89,7 +89,7 @@ static char *list_formats(int key, const char *text, void *input)
 	for (size_t i = 0; exporters[i]; i++)
 		if (exporters[i]->write)
 			format_list_add(&list, exporters[i]->name, exporters[i]->summary);
-	return format_list_end(&list, "; default: by OUT's ending, else svg");
+	return format_list_end(&list, "; default: by OUT's ending, otherwise svg");
 }
 
 static const struct argp argp = {

@@ -83,15 +83,11 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "FILE",
-	.doc = "Import the profile of another profiler (- is stdin) as a recording for report, flamegraph, sql, "
-	       "diff and export.\v"
-	       "Examples:\n"
-	       "  probing import out.folded\n"
-	       "  probing import nvprof.log -o gpu.db && probing sql gpu.db 'SELECT * FROM gpu.nvprof'\n"
-	       "  probing import nvprof.csv --into train.db\n"
-	       "\n"
-	       "Exit status: 65 FILE is damaged, or its format is not recognised; 66 no such file; 73 OUT cannot be "
-	       "made; 74 the disk is full.",
+	.doc = "Import the profile of another profiler (- is stdin) as a recording for report, flamegraph, sql, diff "
+	       "and export.\vExamples:\n  probing import out.folded\n  probing import nvprof.log -o gpu.db && probing "
+	       "sql gpu.db 'SELECT * FROM gpu.nvprof'\n  probing import nvprof.csv --into train.db\n\nExit status: 65 "
+	       "FILE is damaged, or its format is not recognised; 66 no such file; 73 OUT cannot be created; 74 the "
+	       "disk is full.",
 	.help_filter = list_formats,
 };
 
@@ -113,7 +109,7 @@ static int fail_read(const struct options *options, int error, const struct impo
 
 	switch (error) {
 	case -ECANCELED:
-		return cli_fail(EXIT_FAILED, "interrupted; nothing was made");
+		return cli_fail(EXIT_FAILED, "interrupted; no file was created");
 	case -EBADMSG:
 	case -ENODATA:
 	case -EPROTONOSUPPORT:
@@ -131,10 +127,9 @@ static int fail_into(const char *path, int error)
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EBUSY)
-		return cli_fail(EXIT_NO_OUTPUT,
-				"%s is being recorded, or changed by somebody else: wait for the end of that", path);
+		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded or changed: wait until that ends", path);
 	if (error == -EACCES || error == -EROFS || error == -EPERM)
-		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own", path,
+		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a folder of your own", path,
 				strerror(-error));
 	store_explain(error, path, sentence, sizeof sentence);
 	return cli_fail(cli_status(error), "%s", sentence);
@@ -232,8 +227,8 @@ static int import_into(const struct options *options, const struct import_input 
 
 	if (!options->importer->has_gpu)
 		return cli_fail(EXIT_USAGE,
-				"%s has stacks of its own (%s): make a recording of it with -o, and probing merge or "
-				"probing diff of both",
+				"%s has stacks of its own (%s): import it with -o, then use probing merge or probing "
+				"diff",
 				options->path, options->importer->name);
 	r = store_open(options->into, &store);
 	if (r < 0)
@@ -263,8 +258,7 @@ static int import_bytes(struct options *options, const struct input *bytes)
 		options->importer = importer_recognise(input.bytes, input.n_bytes);
 	if (!options->importer)
 		return cli_fail(EXIT_BAD_DATA,
-				"%s is of no format that is known here; probing import --help lists them, and --from "
-				"says which it is",
+				"%s: unrecognised format; probing import --help lists the formats, --from names one",
 				options->path);
 	return options->into ? import_into(options, &input) : import_new(options, &input, options->place.out ?: out);
 }
@@ -280,8 +274,7 @@ static int run_import(int argc, char **argv)
 	is_stdin = strcmp(options.path, "-") == 0;
 	r = input_read(options.path, &input);
 	if (r == -ENODEV)
-		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for what comes on stdin",
-				options.path);
+		return cli_fail(EXIT_NO_INPUT, "%s is a device: name a file, or - for stdin", options.path);
 	if (r == -E2BIG)
 		return cli_fail(EXIT_BAD_DATA,
 				"%s has more than %" PRIu64

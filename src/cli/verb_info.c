@@ -46,7 +46,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (options->extension && (options->paths.n > 0 || options->check || options->json))
-			argp_error(state, "--extension is about no recording: give it alone");
+			argp_error(state, "--extension takes no recording: give it alone");
 		if (!options->extension && options->paths.n == 0)
 			cli_parse_name(state, cli_default_recording(), &options->paths);
 		return 0;
@@ -186,7 +186,7 @@ static int print_extension(void)
 
 	if (!path)
 		return cli_fail(EXIT_NO_INPUT,
-				"probing_sqlite.so is not where it was installed: install probing again");
+				"probing_sqlite.so is missing from its install folder: reinstall probing");
 	puts(path);
 	return EXIT_OK;
 }

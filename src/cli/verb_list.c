@@ -51,7 +51,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->tree = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "all processes are listed: what is %s?", argument);
+		argp_error(state, "unexpected argument %s: list takes none", argument);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -35,7 +35,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		if (options->paths.n < 2)
 			argp_error(state, "name the recordings that become one, two at least");
 		if (!options->place.out)
-			argp_error(state, "say with -o OUT where the new recording goes");
+			argp_error(state, "output missing: give -o OUT");
 		return 0;
 	default:
 		return new_file_parse(key, argument, state, &options->place);
@@ -46,16 +46,12 @@ static const struct argp argp = {
 	.options = option_list,
 	.parser = parse,
 	.args_doc = "FILE FILE...",
-	.doc = "Merge recordings of ranks, hosts or successive runs into one. Equal functions and stacks become "
-	       "one, samples are ordered by time, and the table run has a row per recording.\v"
-	       "Examples:\n"
-	       "  probing merge rank0.db rank1.db -o all.db\n"
-	       "  probing flamegraph all.db --by-thread\n"
-	       "\n"
-	       "Equal PIDs of different recordings stay apart: the later one is 10,000,000 larger; the table "
-	       "run_process has the original PIDs. Recordings of different modes or events are refused. Exit "
-	       "status: 65 not a sound recording, or they do not go together; 66 no such file; 73 OUT cannot be "
-	       "made; 74 the disk is full.",
+	.doc = "Merge recordings of ranks, hosts or successive runs into one. Equal functions and stacks become one, "
+	       "samples are ordered by time, and the table run has a row per recording.\vExamples:\n  probing merge "
+	       "rank0.db rank1.db -o all.db\n  probing flamegraph all.db --by-thread\n\nEqual PIDs of different "
+	       "recordings stay apart: the later one is 10,000,000 larger; the table run_process has the original "
+	       "PIDs. Recordings of different modes or events are refused. Exit status: 65 not a sound recording, or "
+	       "they do not go together; 66 no such file; 73 OUT cannot be created; 74 the disk is full.",
 };
 
 static bool show(void *data, const struct copy_progress *progress)

@@ -136,7 +136,7 @@ static int fail_stopped(const char *path, int error)
 	char sentence[512];
 
 	if (error != -ESTALE)
-		return cli_fail(cli_status(error), "recording stopped: %s; %s holds what was written until then",
+		return cli_fail(cli_status(error), "recording stopped: %s; %s has everything written so far",
 				strerror(-error), path);
 	store_explain(error, path, sentence, sizeof sentence); /* the path holds nothing any more */
 	return cli_fail(cli_status(error), "recording stopped: %s", sentence);

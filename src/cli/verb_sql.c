@@ -54,7 +54,7 @@ static void tell_apart(struct options *options, struct argp_state *state)
 	for (size_t i = 1; i < options->n_arguments; i++)
 		if (!endpoint_is_one(options->arguments[i], false))
 			argp_error(state,
-				   "recordings, or one process, and one text of SQL (in quotes): but what is %s?",
+				   "unexpected argument %s: give recordings or one PID, and one SQL text in quotes",
 				   options->arguments[i]);
 }
 
@@ -211,7 +211,7 @@ static int run_script(const struct endpoint *endpoint, const struct options *opt
 
 	r = read_script(&script);
 	if (r == -EINVAL)
-		return cli_fail(EXIT_BAD_DATA, "stdin holds a NUL byte: that is no text of SQL");
+		return cli_fail(EXIT_BAD_DATA, "stdin contains a NUL byte: it is not SQL text");
 	if (r < 0)
 		return cli_fail(cli_status(r), "the script on stdin cannot be read: %s", strerror(-r));
 	return run_text(endpoint, script, options);

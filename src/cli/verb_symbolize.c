@@ -36,7 +36,7 @@ static const struct argp_option options[] = {
 	  "machine's files)",
 	  0 },
 	{ "debuginfod", KEY_DEBUGINFOD, "URLS", 0,
-	  "Fetch missing files from these servers (default: DEBUGINFOD_URLS, else none)", 0 },
+	  "Fetch missing files from these servers (default: DEBUGINFOD_URLS, otherwise none)", 0 },
 	{ "redo", KEY_REDO, NULL, 0,
 	  "Re-resolve all native and kernel symbols (default: those without a name or "
 	  "line)",
@@ -163,15 +163,12 @@ static int fail(int error, const char *path)
 	char sentence[MAX_SENTENCE];
 
 	if (error == -EBUSY)
-		return cli_fail(EXIT_NO_OUTPUT,
-				"%s is being recorded, or changed by somebody else: wait for "
-				"the end of that",
-				path);
+		return cli_fail(EXIT_NO_OUTPUT, "%s is being recorded or changed: wait until that ends", path);
 	if (error == -EACCES || error == -EROFS || error == -EPERM)
-		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a place of your own", path,
+		return cli_fail(EXIT_NO_OUTPUT, "%s cannot be changed: %s; copy it to a folder of your own", path,
 				strerror(-error));
 	if (error == -ECANCELED)
-		return cli_fail(EXIT_FAILED, "interrupted; %s is as it was", path);
+		return cli_fail(EXIT_FAILED, "interrupted; %s is unchanged", path);
 	store_explain(error, path, sentence, sizeof sentence);
 	return cli_fail(cli_status(error), "%s", sentence);
 }

@@ -33,7 +33,7 @@ static void tell_apart(struct options *options, struct argp_state *state)
 		options->pattern = options->arguments[--options->n_arguments];
 	for (size_t i = 1; i < options->n_arguments; i++)
 		if (!endpoint_is_one(options->arguments[i], true))
-			argp_error(state, "recordings, or one process, and one pattern: but what is %s?",
+			argp_error(state, "unexpected argument %s: give recordings or one PID, and one pattern",
 				   options->arguments[i]);
 }
 
@@ -61,13 +61,9 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "[FILE...|PID] [PATTERN]",
 	.doc = "List the tables of recordings (default: probing.db) or of a running process. PATTERN is a part of a "
-	       "name, or a LIKE pattern with %.\v"
-	       "Examples:\n"
-	       "  probing tables\n"
-	       "  probing tables train.db stack\n"
-	       "  probing tables 4242 'process.%'\n"
-	       "\n"
-	       "Row counts are shown where they are cheap. In probing sql, .schema TABLE explains the columns.\n",
+	       "name, or a LIKE pattern with %.\vExamples:\n  probing tables\n  probing tables train.db stack\n  "
+	       "probing tables 4242 'process.%'\n\nRow counts are shown if they are cheap. In probing sql, .schema "
+	       "TABLE describes the columns.\n",
 };
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)

@@ -43,7 +43,7 @@ static char *words_of(char **command)
 
 static int fail_store(int error)
 {
-	return cli_fail(cli_status(error), "no file for the samples can be made in $TMPDIR, /tmp or /dev/shm: %s",
+	return cli_fail(cli_status(error), "no file for the samples can be created in $TMPDIR, /tmp or /dev/shm: %s",
 			strerror(-error));
 }
 
@@ -79,7 +79,7 @@ static int check_terminal(const struct top_arguments *arguments)
 	if (!isatty(STDOUT_FILENO))
 		return cli_fail(EXIT_USAGE, "standard output is no terminal to draw on: %s", use_instead);
 	if (!kind || !kind[0] || strcmp(kind, "dumb") == 0)
-		return cli_fail(EXIT_USAGE, "a terminal of the kind \"%s\" (TERM) cannot be drawn on: %s",
+		return cli_fail(EXIT_USAGE, "the terminal type \"%s\" (TERM) does not support full-screen output: %s",
 				kind ? kind : "", use_instead);
 	return EXIT_OK;
 }
@@ -102,10 +102,10 @@ static int open_screen(struct top_session *session)
 		return cli_fail(EXIT_USAGE, "there is no terminal to read keys from: %s", use_instead);
 	r = screen_open(session->keys, STDOUT_FILENO, cli_colour(STDOUT_FILENO), &session->screen);
 	if (r == -EOPNOTSUPP)
-		return cli_fail(EXIT_USAGE,
-				"a terminal of the kind \"%s\" (TERM) is not known here, or cannot be "
-				"drawn on: %s",
-				kind, use_instead);
+		return cli_fail(
+			EXIT_USAGE,
+			"the terminal type \"%s\" (TERM) is unknown, or does not support full-screen output: %s", kind,
+			use_instead);
 	return r < 0 ? cli_fail(EXIT_FAILED, "the terminal cannot be drawn on: %s", strerror(-r)) : EXIT_OK;
 }
 
@@ -285,6 +285,6 @@ const struct verb verb_top = {
 	.name = "top",
 	.aliases = NULL,
 	.target = "--pid",
-	.summary = "show live where a process or a command spends its time",
+	.summary = "show the time of a process or a command live",
 	.run = run_top,
 };

@@ -150,15 +150,13 @@ int view_fail_export(const char *path, const struct exporter *exporter, int erro
 	path = path ? path : cli_default_recording();
 	if (error == -ENODATA)
 		return cli_fail(EXIT_BAD_DATA,
-				"%s holds sums alone, no single samples: %s shows when something ran; "
-				"folded, svg, speedscope and pprof do without",
+				"%s has only sums, no single samples, which %s needs; use folded, svg, speedscope or "
+				"pprof",
 				path, exporter->name);
 	if (error == -ENOTSUP)
-		return cli_fail(
-			EXIT_BAD_DATA,
-			"%s shows time alone, and there is none: %s counts events, or --counts is given; the other formats "
-			"take it",
-			exporter->name, path);
+		return cli_fail(EXIT_BAD_DATA,
+				"%s shows time only, but %s counts events, or --counts is given: use another format",
+				exporter->name, path);
 	return cli_fail(EXIT_FAILED, "making the %s failed: %s", exporter->name, strerror(-error));
 }
 
@@ -207,16 +205,15 @@ static int fail_load(sqlite3 *db, const char *path, const struct view *view, int
 	char sentence[512];
 
 	if (error == -ENODATA)
-		return cli_fail(EXIT_BAD_DATA, "%s does not say who held the GIL: it was recorded by an older probing",
-				path);
+		return cli_fail(EXIT_BAD_DATA, "%s has no GIL data: an older probing recorded it", path);
 	if (error == -EINVAL)
 		return cli_fail(EXIT_BAD_DATA,
-				"--where is no condition on samples: %s; 'probing tables sample' lists their columns",
+				"--where is not a condition on samples: %s; 'probing tables sample' lists the columns",
 				sqlite3_errcode(db) == SQLITE_OK ? "something follows it" : sqlite3_errmsg(db));
 	if (error == -EBADMSG && view->where)
 		return cli_fail(EXIT_BAD_DATA,
-				"the samples of %s cannot be asked for --where: it is damaged ('probing info "
-				"--check' says more), or the condition cannot be worked out",
+				"--where cannot be evaluated on %s: the file is damaged (run 'probing info --check'), "
+				"or the condition fails",
 				path);
 	store_explain(error, path, sentence, sizeof sentence);
 	return cli_fail(cli_status(error), "%s", sentence);
@@ -228,9 +225,7 @@ static int load(sqlite3 *db, const char *path, const struct view *view, struct p
 	int r;
 
 	if (is_of_samples(view) && !profile_has_samples(db))
-		return cli_fail(EXIT_BAD_DATA,
-				"%s holds no single samples: --since, --until and --where have nothing to choose "
-				"from",
+		return cli_fail(EXIT_BAD_DATA, "%s has no single samples, which --since, --until and --where need",
 				path);
 	r = profile_load_view(db, &filter, ret);
 	return r < 0 ? fail_load(db, path, view, r) : EXIT_OK;
@@ -252,7 +247,7 @@ static int open_file(const char *file, const char *path, const struct view *view
 	if (status != EXIT_OK)
 		return status;
 	if (!is_part(view) && profile_is_empty(profile))
-		return cli_fail(EXIT_BAD_DATA, "%s holds no samples: %s", path, cli_why_empty(db, profile));
+		return cli_fail(EXIT_BAD_DATA, "%s has no samples: %s", path, cli_why_empty(db, profile));
 	if (view->counts)
 		profile_drop_weights(profile);
 	if (view->full_paths)
@@ -260,7 +255,7 @@ static int open_file(const char *file, const char *path, const struct view *view
 	if (view_filter(profile, view) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	if (profile_is_empty(profile))
-		return cli_fail(EXIT_NO_INPUT, "no sample of %s is of what was asked for", path);
+		return cli_fail(EXIT_NO_INPUT, "no samples in %s match the filter", path);
 	*ret_db = TAKE(db);
 	*ret = TAKE(profile);
 	return EXIT_OK;

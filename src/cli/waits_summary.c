@@ -79,14 +79,14 @@ void waits_summary_print(const struct pipeline_counts *counts, double seconds, c
 		cli_say(" (%.0f a second)", (double)counts->switches / seconds);
 	cli_say(", stacks of %s waits%s\n", stacks,
 		counts->switches > 2 * counts->switch_stacks
-			? "; the time of the others is with those of their thread that are like them"
+			? "; the others' time is added to similar waits of their thread"
 			: "");
 	if (seconds > 0)
 		print_cost(counts, seconds, cost);
 	if (counts->unknown_ns > 0) {
 		fputs("of ", stderr);
 		print_time(counts->unknown_ns);
-		fputs(" of threads nothing is known, for records of switches fell out: raise "
+		fputs(" of threads' time is unknown, because records of context switches were lost: raise "
 		      "kernel.perf_event_mlock_kb, or record fewer threads\n",
 		      stderr);
 	}

@@ -13,12 +13,11 @@ enum { MAX_NAMED = 3, MAX_CELL = 64 };
 const char *compare_quantity(const struct compare *compare)
 {
 	static const char *const of_time[] = { "time in a run", "time in a second of wall time", "share of all samples",
-					       "time as a part of all else's in the same run",
-					       "time for each unit of the counter" };
+					       "time relative to the rest of the same run",
+					       "time per unit of the counter" };
 	static const char *const of_events[] = { "events in a run", "events in a second of wall time",
-						 "share of all events",
-						 "events as a part of all others in the same run",
-						 "events for each unit of the counter" };
+						 "share of all events", "events relative to the rest of the same run",
+						 "events per unit of the counter" };
 
 	return (compare->unit ? of_events : of_time)[compare->options.per];
 }
@@ -94,7 +93,7 @@ const char *say_outcome(enum outcome outcome)
 {
 	static const char *const words[] = {
 		[OUTCOME_PASSED] = "passed",
-		[OUTCOME_CANNOT_TELL] = "cannot tell",
+		[OUTCOME_CANNOT_TELL] = "inconclusive",
 		[OUTCOME_REGRESSED] = "REGRESSED",
 	};
 
@@ -174,7 +173,7 @@ static void say_differences(const struct compare *compare, const char *prefix, F
 
 		if (compare_differs(compare, field, &base, &head))
 			fprintf(out, "%s%s differs: %s, %s%s\n", prefix, about_fields[field].name, base, head,
-				about_fields[field].matters ? "; numbers may differ for that" : "");
+				about_fields[field].matters ? "; this may explain differences" : "");
 	}
 }
 
@@ -185,22 +184,20 @@ void say_remarks(const struct compare *compare, const char *prefix, FILE *out)
 	say_differences(compare, prefix, out);
 	if (compare->n_side[SIDE_BASE] + compare->n_side[SIDE_HEAD] == 2)
 		fprintf(out,
-			"%sone run each: how much runs differ by themselves is not known; what is said to have changed "
-			"has between these two\n",
+			"%sone run each: the variation between runs is unknown; changes are significant between these "
+			"two runs only\n",
 			prefix);
 	else if (compare->by_count)
-		fprintf(out, "%sfew runs: how much runs differ by themselves is hardly known; 10 each say more\n",
-			prefix);
+		fprintf(out, "%sfew runs: the variation between runs is uncertain; use 10 each\n", prefix);
 	if (n > 0)
-		fprintf(out, "%s* %zu name%s of several functions, in files of one name: they are counted together\n",
-			prefix, n, n == 1 ? " is" : "s are");
+		fprintf(out, "%s* %zu name%s of several functions, in files of one name: they are added up\n", prefix,
+			n, n == 1 ? " is" : "s are");
 	if (has_no_rest(compare))
-		fprintf(out, "%sall: hardly a sample is of anything else, so there is no rest to measure it against\n",
-			prefix);
+		fprintf(out, "%sall: nothing else ran to normalise against\n", prefix);
 	if (compare->n_unmatched > 0)
 		fprintf(out,
-			"%s%zu functions may have moved to another file, but more than one of their name fits: they are "
-			"told apart\n",
+			"%s%zu functions may have moved to another file, but several have their name: they stay "
+			"separate\n",
 			prefix, compare->n_unmatched);
 }
 

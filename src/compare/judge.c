@@ -66,7 +66,7 @@ static int check_fields(struct judging *judging, compare_allows *allows, const v
 		if (!about_fields[field].matters || allows(data, about_fields[field].column) ||
 		    !compare_differs(judging->compare, field, &base, &head))
 			continue;
-		if (asprintf(&why, "differs: %s, %s (--allow=%s compares nevertheless)", base, head,
+		if (asprintf(&why, "differs: %s, %s (--allow=%s ignores that)", base, head,
 			     about_fields[field].column) < 0)
 			return -ENOMEM;
 		r = add(judging, &finding, strdup(about_fields[field].name), why);
@@ -81,11 +81,10 @@ static int check_runs(struct judging *judging, compare_allows *allows, const voi
 
 	if (!judging->compare->by_count || allows(data, "runs"))
 		return 0;
-	if (asprintf(
-		    &why,
-		    "%zu and %zu are too few to know how much they differ by themselves; 4 a side is the least, 10 are "
-		    "good (--allow=runs goes by the counts of samples)",
-		    judging->compare->n_side[SIDE_BASE], judging->compare->n_side[SIDE_HEAD]) < 0)
+	if (asprintf(&why,
+		     "%zu and %zu are too few to know the variation between runs; use 10 a side, or at least 4 "
+		     "(--allow=runs uses counts of samples instead)",
+		     judging->compare->n_side[SIDE_BASE], judging->compare->n_side[SIDE_HEAD]) < 0)
 		return -ENOMEM;
 	return add(judging, &finding, strdup("runs"), why);
 }
@@ -113,7 +112,7 @@ static int add_estimate(struct judging *judging, const struct compare_rule *rule
 
 	if (finding.outcome == OUTCOME_CANNOT_TELL) {
 		why = strdup(
-			"the interval is wider than the threshold: more runs, longer ones, or more samples a second are needed");
+			"the interval is wider than the threshold: use more runs, longer runs, or a higher frequency");
 		if (!why) {
 			free(subject);
 			return -ENOMEM;
@@ -197,9 +196,7 @@ static int judge_function(struct judging *judging, const struct compare_rule *ru
 	if (!title)
 		return -ENOMEM;
 	if (estimate->has_no_rest)
-		return cannot_tell(judging, rule, title,
-				   "hardly a sample of a run is of anything else: there is no rest to measure it "
-				   "against (--normalize run does without)");
+		return cannot_tell(judging, rule, title, "nothing else ran to normalise against (use --normalize run)");
 	return add_estimate(judging, rule, estimate, TAKE(title));
 }
 
@@ -227,7 +224,7 @@ static int judge_functions(struct judging *judging, const struct compare_rule *r
 		return r;
 	if (rule->kind != RULE_ANY)
 		return cannot_tell(judging, rule, rule->function,
-				   "no function of that name took enough time on either side to be asked about");
+				   "no function of that name has enough samples on either side");
 	return add(judging, &(struct compare_finding){ .rule = rule, .outcome = OUTCOME_PASSED },
 		   strdup("every function"), NULL);
 }
@@ -297,17 +294,15 @@ static int judge_rule(struct judging *judging, const struct compare_rule *rule)
 	case RULE_WALL:
 		if (compare->n_timed[SIDE_BASE] == 0 || compare->n_timed[SIDE_HEAD] == 0)
 			return cannot_tell(judging, rule, "wall time",
-					   "no runs without a recorder were timed; probing bench does");
+					   "there are no runs without a recorder; probing bench makes them");
 		if (compare->n_timed[SIDE_BASE] < 2 ||
 		    compare->n_timed[SIDE_HEAD] < 2) /* and no counts of samples tell */
 			return cannot_tell(judging, rule, "wall time",
-					   "one timed run of a side does not tell how much they differ by "
-					   "themselves");
-		return judge_one(judging, rule, &compare->wall, "wall time, not recorded");
+					   "one timed run a side does not show the variation between runs");
+		return judge_one(judging, rule, &compare->wall, "wall time without a recorder");
 	case RULE_TOTAL:
 		if (!rule->function && !compare_has_whole(compare))
-			return cannot_tell(judging, rule, "all of it",
-					   "shares add up to the same, whatever they are of");
+			return cannot_tell(judging, rule, "all of it", "shares always add up to the same total");
 		if (!rule->function)
 			return judge_one(judging, rule, &compare->whole, "all of it");
 		return judge_functions(judging, rule);

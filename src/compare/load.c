@@ -239,7 +239,7 @@ static int check_unit(struct compare *compare, const struct profile *profile, ch
 	const char *unit = profile->unit ? profile->unit : "ns", *before = compare->unit ? compare->unit : "ns";
 
 	if (compare->n_runs > 0 && strcmp(unit, before) != 0) {
-		snprintf(why, 256, "its samples weigh %.60s, those before it %.60s", unit, before);
+		snprintf(why, 256, "its weights are in %.60s, those before in %.60s", unit, before);
 		return -EDOM;
 	}
 	if (!profile->unit || compare->unit)

@@ -63,7 +63,7 @@ static int parse_glob(const char **at, struct compare_rule *rule, char *why)
 	const char *end, *comma;
 
 	if ((!is_function && strncmp(*at, "file=", 5) != 0) || *to)
-		return fail(why, "in parentheses stands func=NAME, and file=NAME behind a comma");
+		return fail(why, "parentheses contain func=NAME, optionally followed by ,file=NAME");
 	*at += 5;
 	end = strstr(*at, ")>");
 	comma = strstr(*at, is_function ? ",file=" : ",func=");
@@ -101,7 +101,7 @@ static int parse_threshold(const char *at, struct compare_rule *rule, char *why)
 	double percent;
 
 	if (!*at)
-		return rule->threshold > 0 ? 0 : fail(why, "it says not how much is too much: add >+5%");
+		return rule->threshold > 0 ? 0 : fail(why, "it has no threshold: add >+5%");
 	if (*at != '>')
 		return fail(why, "'>' and a percentage end a rule");
 	percent = strtod(at + 1, &end);

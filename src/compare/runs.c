@@ -247,8 +247,7 @@ static int read_pids(sqlite3 *db, struct file_runs *runs, char *why)
 								sqlite3_column_int64(rows, 1) };
 		if (runs->n_pids > 0 && runs->pids[runs->n_pids - 1].pid == runs->pids[runs->n_pids].pid) {
 			snprintf(why, 256,
-				 "process %lld went on through several of its runs: give the recordings that it was "
-				 "made of",
+				 "process %lld lasts through several of its runs: give the original recordings",
 				 (long long)runs->pids[runs->n_pids].pid);
 			return -EDOM;
 		}
@@ -273,8 +272,7 @@ static int read_counters(struct compare *compare, sqlite3 *db, const struct file
 	if (!wanted)
 		return 0;
 	if (runs->n > 1) {
-		snprintf(why, 256,
-			 "its counter '%.80s' is of %zu runs together: give the recordings that it was made of", wanted,
+		snprintf(why, 256, "its counter '%.80s' is the sum of %zu runs: give the original recordings", wanted,
 			 runs->n);
 		return -EDOM;
 	}

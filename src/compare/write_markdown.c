@@ -115,12 +115,12 @@ static void put_head(const struct compare *compare, FILE *out)
 
 	fputs("| | base | head | change |\n|---|--:|--:|--:|\n", out);
 	if (compare_has_whole(compare)) {
-		fputs("| all of it |", out);
+		fputs("| total |", out);
 		put_estimate(compare, &compare->whole, out);
 		fputc('\n', out);
 	}
 	if (compare->n_timed[SIDE_BASE] > 0 && compare->n_timed[SIDE_HEAD] > 0) {
-		fputs("| wall time, not recorded |", out);
+		fputs("| wall time without a recorder |", out);
 		put_estimate(&time, &compare->wall, out);
 		fputc('\n', out);
 	}

@@ -142,7 +142,7 @@ static void put_wall(const struct writing *writing)
 	struct writing of_time = { &time, writing->look, writing->out };
 
 	if (writing->compare->n_timed[SIDE_BASE] > 0 && writing->compare->n_timed[SIDE_HEAD] > 0)
-		put_whole(&of_time, "wall time, not recorded", &writing->compare->wall);
+		put_whole(&of_time, "wall time without a recorder", &writing->compare->wall);
 }
 
 int compare_write_text(const struct compare *compare, const struct compare_look *look, FILE *out)
@@ -154,11 +154,11 @@ int compare_write_text(const struct compare *compare, const struct compare_look 
 	say_runs(compare, SIDE_BASE, out);
 	fputs("\nhead  ", out);
 	say_runs(compare, SIDE_HEAD, out);
-	fprintf(out, "\n%s; ~ is not known to have changed\n", compare_quantity(compare));
+	fprintf(out, "\n%s; ~ no significant change\n", compare_quantity(compare));
 	say_remarks(compare, "note: ", out);
 	fprintf(out, "\n%*s%*s%*s\n", NUMBER_COLUMNS, "WAS", NUMBER_COLUMNS, "IS", CHANGE_COLUMNS, "CHANGE");
 	if (compare_has_whole(compare))
-		put_whole(&writing, "all of it", &compare->whole);
+		put_whole(&writing, "total", &compare->whole);
 	put_wall(&writing);
 	r = put_table(&writing, compare->rows, compare->n_rows, "FUNCTION");
 	if (r >= 0 && compare->options.stacks)

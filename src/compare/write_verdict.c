@@ -16,7 +16,7 @@ int compare_write_verdict(const struct compare *compare, const struct compare_ve
 	for (size_t i = 0; i < verdict->n_findings; i++) {
 		const struct compare_finding *finding = &verdict->findings[i];
 
-		fprintf(out, "%-11s  %s%s%s", say_outcome(finding->outcome), finding->rule ? finding->rule->text : "",
+		fprintf(out, "%-12s  %s%s%s", say_outcome(finding->outcome), finding->rule ? finding->rule->text : "",
 			finding->rule ? ": " : "", finding->subject);
 		if (finding->has_estimate || finding->why)
 			fputs(": ", out);

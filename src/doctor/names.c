@@ -45,7 +45,7 @@ static void run_debug_files(const struct facts *facts, struct doctor_finding *re
 		return;
 	}
 	say_found(ret, DOCTOR_LIMITED, "/usr/lib/debug has none for %s", machine->libc);
-	say_means(ret, "its functions have no lines, and only those that it exports have names");
+	say_means(ret, "its functions have no lines, and only exported ones have names");
 	say_package(facts, ret);
 }
 
@@ -55,14 +55,14 @@ static void run_servers(const struct facts *facts, struct doctor_finding *ret)
 		say_found(ret, DOCTOR_OK, "DEBUGINFOD_URLS is set");
 		return;
 	}
-	say_found(ret, DOCTOR_LIMITED, "DEBUGINFOD_URLS is not set: no server is asked");
-	say_means(ret, "what has no debug file here stays without lines");
+	say_found(ret, DOCTOR_LIMITED, "DEBUGINFOD_URLS is not set");
+	say_means(ret, "files without an installed debug file stay without lines");
 	say_remedy(ret, false, "export DEBUGINFOD_URLS=\"URL\"");
 }
 
 static void run_pythons(const struct facts *facts, struct doctor_finding *ret)
 {
-	say_found(ret, DOCTOR_OK, "%s are known", facts->machine.pythons);
+	say_found(ret, DOCTOR_OK, "%s are supported", facts->machine.pythons);
 }
 
 static void run_disk(const struct facts *facts, struct doctor_finding *ret)
@@ -72,7 +72,7 @@ static void run_disk(const struct facts *facts, struct doctor_finding *ret)
 
 	if (!machine->folder_is_writable) {
 		say_found(ret, DOCTOR_MISSING, "you may not write into this folder");
-		say_means(ret, "record needs another one for its file");
+		say_means(ret, "record needs another folder for its file");
 		say_remedy(ret, false, "cd /tmp");
 		return;
 	}

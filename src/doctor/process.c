@@ -36,15 +36,13 @@ static void run_exists(const struct facts *facts, struct doctor_finding *ret)
 	switch (process->is) {
 	case PROCESS_THERE:
 		if (process->state == 'Z')
-			say_found(ret, DOCTOR_OK, "\"%s\", whose main thread has ended, and others go on",
-				  process->name);
+			say_found(ret, DOCTOR_OK, "\"%s\", whose main thread has ended; others run", process->name);
 		else
 			say_found(ret, DOCTOR_OK, "\"%s\", state %c", process->name, process->state);
 		return;
 	case PROCESS_ZOMBIE:
-		say_found(ret, DOCTOR_MISSING,
-			  "\"%s\" has ended, and only waits for process %d to take note (a zombie)", process->name,
-			  (int)process->parent);
+		say_found(ret, DOCTOR_MISSING, "\"%s\" has ended, and is a zombie until process %d reaps it",
+			  process->name, (int)process->parent);
 		break;
 	case PROCESS_OF_KERNEL:
 		say_found(ret, DOCTOR_MISSING, "\"%s\" is a thread of the kernel", process->name);
@@ -54,7 +52,7 @@ static void run_exists(const struct facts *facts, struct doctor_finding *ret)
 			  facts->rights.in_pid_namespace ? " in this namespace" : "");
 		break;
 	}
-	say_means(ret, "there is nothing to look at");
+	say_means(ret, "there is nothing to record or read");
 }
 
 static void run_owner(const struct facts *facts, struct doctor_finding *ret)
@@ -64,7 +62,7 @@ static void run_owner(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	}
 	if (may_all(facts)) {
-		say_found(ret, DOCTOR_OK, "uid %u, and you may look at those of others", facts->process.uids[1]);
+		say_found(ret, DOCTOR_OK, "uid %u, and you may read other users' processes", facts->process.uids[1]);
 		return;
 	}
 	say_found(ret, DOCTOR_MISSING, "uid %u, and you are uid %u", facts->process.uids[1],
@@ -78,7 +76,7 @@ static void run_dumpable(const struct facts *facts, struct doctor_finding *ret)
 	if (facts->process.is_dumpable) {
 		say_found(ret, DOCTOR_OK, "not protected");
 	} else if (may_all(facts)) {
-		say_found(ret, DOCTOR_OK, "protected from its own user, which does not count for you");
+		say_found(ret, DOCTOR_OK, "protected from its own user, but not from you");
 	} else {
 		say_found(ret, DOCTOR_MISSING, "protected from its own user: a setuid program, or made not dumpable");
 		say_means(ret, "nothing of it can be looked at");
@@ -104,7 +102,7 @@ static void run_namespace(const struct facts *facts, struct doctor_finding *ret)
 		say_found(ret, DOCTOR_OK, "the same as yours");
 		return;
 	}
-	say_found(ret, DOCTOR_OK, "others than yours:%s%s%s; to itself it is process %d",
+	say_found(ret, DOCTOR_OK, "different from yours:%s%s%s; its own PID is %d",
 		  process->has_other_pids ? " pid" : "", process->has_other_files ? " mnt" : "",
 		  process->has_other_users ? " user" : "", (int)process->own_pid);
 }
@@ -153,11 +151,11 @@ static void run_stopping(const struct facts *facts, struct doctor_finding *ret)
 	const struct facts_process *process = &facts->process;
 
 	if (process->memory_error >= 0 && process->tracer == 0 && !facts->rights.is_filtered[CALL_PTRACE]) {
-		say_found(ret, DOCTOR_OK, "it may be (nothing was stopped to find out)");
+		say_found(ret, DOCTOR_OK, "permitted (not tried)");
 		return;
 	}
-	say_found(ret, DOCTOR_MISSING, "it may not be%s",
-		  process->tracer                          ? ": it is traced already"
+	say_found(ret, DOCTOR_MISSING, "not permitted%s",
+		  process->tracer                          ? ": it already has a tracer"
 		  : facts->rights.is_filtered[CALL_PTRACE] ? ": a filter"
 							   : "");
 	say_means(ret, process->memory_error < 0 ? "no backtrace"
@@ -175,7 +173,7 @@ static void run_tracer(const struct facts *facts, struct doctor_finding *ret)
 	pid_t tracer = facts->process.tracer;
 
 	if (tracer == 0) {
-		say_found(ret, DOCTOR_OK, "nobody traces it");
+		say_found(ret, DOCTOR_OK, "no tracer");
 		return;
 	}
 	say_found(ret, DOCTOR_LIMITED, "process %d does: a debugger, or strace", (int)tracer);

@@ -23,8 +23,8 @@ static const char *how(const struct facts_process *process)
 		return "";
 	if (major == 3 && minor >= 13)
 		return "by the symbol _PyRuntime and its own debug offsets";
-	return major == 3 && minor >= 7 ? "by the symbol _PyRuntime and the layout known of that release"
-					: "by the symbol _PyThreadState_Current and the layout known of that release";
+	return major == 3 && minor >= 7 ? "by the symbol _PyRuntime and the layout of that release"
+					: "by the symbol _PyThreadState_Current and the layout of that release";
 }
 
 /* Of what stands in memory nothing is known then. */
@@ -32,7 +32,7 @@ static bool say_unreadable(const struct facts_process *process, struct doctor_fi
 {
 	if (process->memory_error >= 0)
 		return false;
-	say_found(ret, DOCTOR_MISSING, "not known: its memory cannot be read");
+	say_found(ret, DOCTOR_MISSING, "unknown: its memory cannot be read");
 	return true;
 }
 
@@ -48,7 +48,7 @@ static void run_python(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	}
 	if (process->python_error == -ENOENT) {
-		say_found(ret, DOCTOR_MISSING, "there is none in it");
+		say_found(ret, DOCTOR_MISSING, "none found");
 		say_means(ret, "native frames alone");
 	} else if (process->python_error == -EAGAIN) {
 		say_found(ret, DOCTOR_LIMITED, "it is still starting up");
@@ -56,7 +56,7 @@ static void run_python(const struct facts *facts, struct doctor_finding *ret)
 		say_remedy(ret, false, "probing doctor %d", (int)process->pid);
 	} else {
 		say_found(ret, DOCTOR_MISSING, "Python %s cannot be read", process->python);
-		say_means(ret, "native frames alone; %s are known", facts->machine.pythons);
+		say_means(ret, "native frames only; supported are %s", facts->machine.pythons);
 	}
 }
 
@@ -77,9 +77,9 @@ static void judge_file(const struct facts *facts, const struct facts_file *file,
 		return;
 	}
 	say_found(ret, DOCTOR_LIMITED, "%.160s: %s", file->path,
-		  file->is_deleted || file->error == -ESTALE ? "deleted or replaced since it was started"
+		  file->is_deleted || file->error == -ESTALE ? "deleted or replaced since the process started"
 							     : strerror(-file->error));
-	say_means(ret, "it is read from memory: its functions may have no names");
+	say_means(ret, "probing reads it from memory: its functions may have no names");
 	if (!HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN))
 		say_remedy(ret, true, "%s record --pid %d",
 			   facts->rights.program[0] ? facts->rights.program : "probing", (int)facts->process.pid);
@@ -111,7 +111,7 @@ static void run_debug(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	}
 	say_found(ret, DOCTOR_LIMITED, "there is none for %s", file->path[0] ? file_name(file->path) : "it");
-	say_means(ret, "builtins have names, but C functions of it no lines");
+	say_means(ret, "builtins have names, but its C functions have no lines");
 }
 
 static void run_generated(const struct facts *facts, struct doctor_finding *ret)
@@ -127,7 +127,7 @@ static void run_generated(const struct facts *facts, struct doctor_finding *ret)
 			  process->has_jitdump ? "a jitdump file" : "a perf map");
 	} else {
 		say_found(ret, DOCTOR_LIMITED, "%zu pieces of memory, which nothing names", process->n_generated);
-		say_means(ret, "what a JIT has compiled is [anonymous code]; Python frames are all there");
+		say_means(ret, "code of the JIT is [anonymous code]; all Python frames are shown");
 	}
 }
 
@@ -150,7 +150,7 @@ static const struct doctor_check checks[] = {
 	{ "executable", "names of its functions", run_executable },
 	{ "interpreter", "native frames of Python, and names of builtins", run_interpreter },
 	{ "interpreter_debug", "lines in the C code of Python", run_debug },
-	{ "generated_code", "names of what was compiled at run time", run_generated },
+	{ "generated_code", "names of code compiled at run time", run_generated },
 	{ "event_loops", "backtrace --async", run_loops },
 };
 

@@ -34,12 +34,12 @@ static void run_capabilities(const struct facts *facts, struct doctor_finding *r
 	if (!lack[0]) {
 		say_found(ret, facts->rights.in_user_namespace ? DOCTOR_LIMITED : DOCTOR_OK, "%s", have);
 		if (facts->rights.in_user_namespace)
-			say_means(ret, "in this user namespace they do not count for events and BPF");
+			say_means(ret, "in this user namespace they have no effect on events and BPF");
 		return;
 	}
 	say_found(ret, DOCTOR_LIMITED, "uid %u has %s; not %s", (unsigned)facts->rights.uid, have[0] ? have : "none",
 		  lack);
-	say_means(ret, "only your own processes can be looked at");
+	say_means(ret, "only your own processes can be read");
 	say_setcap(facts, ret);
 }
 
@@ -59,7 +59,7 @@ static void run_seccomp(const struct facts *facts, struct doctor_finding *ret)
 			used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", names[i]);
 	if (!list[0]) {
 		say_found(ret, DOCTOR_OK, "%s",
-			  facts->rights.has_filter ? "a filter that lets pass what is needed" : "no filter");
+			  facts->rights.has_filter ? "a filter that allows the needed calls" : "no filter");
 		return;
 	}
 	say_found(ret, facts->rights.is_filtered[CALL_PROCESS_VM_READV] ? DOCTOR_MISSING : DOCTOR_LIMITED,
@@ -67,7 +67,7 @@ static void run_seccomp(const struct facts *facts, struct doctor_finding *ret)
 	say_means(ret, "%s",
 		  facts->rights.is_filtered[CALL_PROCESS_VM_READV]
 			  ? "memory of processes cannot be read: no Python frames"
-			  : "see the checks of what is forbidden");
+			  : "see the checks of the forbidden calls");
 	say_remedy(ret, false, CONTAINER_REMEDY);
 }
 
@@ -76,11 +76,9 @@ static void run_ptrace_scope(const struct facts *facts, struct doctor_finding *r
 	long scope = facts->rights.ptrace_scope;
 
 	if (scope <= 0 || (scope < 3 && HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_PTRACE))) {
-		say_found(ret, DOCTOR_OK,
-			  scope <= 0 ? "%ld" : "%ld, which does not count for you: you have CAP_SYS_PTRACE", scope);
+		say_found(ret, DOCTOR_OK, scope <= 0 ? "%ld" : "%ld, without effect: you have CAP_SYS_PTRACE", scope);
 	} else if (scope >= 3) {
-		say_found(ret, DOCTOR_MISSING, "%ld: nobody may look into a process until the next start of the system",
-			  scope);
+		say_found(ret, DOCTOR_MISSING, "%ld: the kernel forbids reading processes until the next boot", scope);
 		say_means(ret, "record and backtrace work on no process");
 	} else {
 		say_found(ret, DOCTOR_LIMITED, "%ld: %s", scope,
@@ -104,13 +102,13 @@ static void run_namespaces(const struct facts *facts, struct doctor_finding *ret
 		  rights->in_user_namespace ? ", users are its own" : "");
 	say_means(ret, "%s",
 		  rights->in_pid_namespace || rights->in_user_namespace
-			  ? "no --source bpf here; from the machine itself all of this can be looked at"
-			  : "what the container was started with decides");
+			  ? "no --source bpf here; run probing on the host"
+			  : "the container's options decide");
 }
 
 static const struct doctor_check checks[] = {
-	{ "capabilities", "processes of others", run_capabilities },
-	{ "seccomp", "the system calls that all of this is made of", run_seccomp },
+	{ "capabilities", "other users' processes", run_capabilities },
+	{ "seccomp", "the system calls that probing needs", run_seccomp },
 	{ "ptrace_scope", "memory of processes, and stopping them", run_ptrace_scope },
 	{ "namespaces", "process ids and capabilities that count", run_namespaces },
 };

@@ -67,7 +67,7 @@ static void run_paranoid(const struct facts *facts, struct doctor_finding *ret)
 			  facts->machine.sampling.error != -EACCES);
 
 	if (is_exempt) {
-		say_found(ret, DOCTOR_OK, "%ld, which does not count for you: you have CAP_PERFMON", level);
+		say_found(ret, DOCTOR_OK, "%ld, without effect: you have CAP_PERFMON", level);
 	} else if (level <= 1) {
 		say_found(ret, DOCTOR_OK, "%ld: your own processes, kernel included", level);
 	} else if (level == 2) {
@@ -91,7 +91,7 @@ static void run_rings(const struct facts *facts, struct doctor_finding *ret)
 		snprintf(memlock, sizeof memlock, "%llu KiB", (unsigned long long)facts->rights.memlock_bytes / 1024);
 	if (tried->error < 0) {
 		say_found(ret, tried->error == -ENOBUFS ? DOCTOR_MISSING : DOCTOR_LIMITED,
-			  "none could be made; perf_event_mlock_kb is %ld, ulimit -l %s", facts->machine.mlock_kib,
+			  "none could be created; perf_event_mlock_kb is %ld, ulimit -l %s", facts->machine.mlock_kib,
 			  memlock);
 		if (tried->error == -ENOBUFS)
 			say_perf_remedy(facts, tried->error, ret);
@@ -102,7 +102,7 @@ static void run_rings(const struct facts *facts, struct doctor_finding *ret)
 		  facts->machine.mlock_kib, memlock);
 	if (!tried->rings_are_small)
 		return;
-	say_means(ret, "bursts of samples may be lost (that is counted)");
+	say_means(ret, "bursts of samples may be lost (and are counted)");
 	say_remedy(ret, true, "sysctl kernel.perf_event_mlock_kb=4100");
 }
 
@@ -131,7 +131,8 @@ static void run_bpf(const struct facts *facts, struct doctor_finding *ret)
 	}
 	say_found(ret, DOCTOR_MISSING, "%s",
 		  machine->bpf_error == -EPROTONOSUPPORT ? machine->bpf_reason : "takes perf_event, see there");
-	say_means(ret, "Python frames are read just after a sample instead of within it: some are approximate");
+	say_means(ret, "Python frames are read directly after a sample instead of inside the interrupt: some are "
+		       "approximate");
 	if (strstr(machine->bpf_reason, "needs a build"))
 		say_remedy(ret, false, "meson configure build -Dbpf=enabled");
 	else if (strstr(machine->bpf_reason, "CAP_BPF"))
@@ -147,7 +148,7 @@ static void run_direct_map(const struct facts *facts, struct doctor_finding *ret
 		return;
 	}
 	if (machine->bpf_error < 0)
-		say_found(ret, DOCTOR_LIMITED, "not looked for: it takes bpf, see there");
+		say_found(ret, DOCTOR_LIMITED, "not tested: it needs bpf, see there");
 	else if (machine->direct_error == -ECANCELED)
 		say_found(ret, DOCTOR_LIMITED,
 			  "memory is copied by the kernel: PROBING_DIRECT_MAP=0 is in the environment");
@@ -208,8 +209,7 @@ static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
 		return;
 	}
 	say_means(ret, "not here; samples by time need none of them");
-	say_found(ret, DOCTOR_MISSING, "%s",
-		  machine->has_tracefs ? "mounted, but not readable for you" : "not mounted");
+	say_found(ret, DOCTOR_MISSING, "%s", machine->has_tracefs ? "mounted, but you may not read it" : "not mounted");
 	if (machine->has_tracefs)
 		say_remedy(ret, true, "mount -o remount,mode=755,gid=%u /sys/kernel/tracing", facts->rights.gid);
 	else
@@ -218,7 +218,7 @@ static void run_tracefs(const struct facts *facts, struct doctor_finding *ret)
 
 static const struct doctor_check checks[] = {
 	{ "perf_event", "samples with native frames", run_perf_event },
-	{ "perf_event_paranoid", "samples of time in the kernel, and of others' processes", run_paranoid },
+	{ "perf_event_paranoid", "samples of time in the kernel, and of other users' processes", run_paranoid },
 	{ "rings", "room for samples until they are read", run_rings },
 	{ "descriptors", "one event per thread and CPU", run_descriptors },
 	{ "bpf", "Python frames of the very instant of a sample", run_bpf },

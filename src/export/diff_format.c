@@ -47,7 +47,7 @@ void diff_say_change(const struct diff_picture *picture, const struct diff_box *
 	else
 		fprintf(out, "%+.1f %%", 100 * box->change);
 	if (!box->is_known)
-		fputs(", which may be chance", out);
+		fputs(", not significant", out);
 }
 
 void diff_say_gone(const struct diff_picture *picture, FILE *out)

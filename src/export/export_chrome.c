@@ -382,7 +382,7 @@ static int write_chrome(const struct profile *profile, const struct export_optio
 const struct exporter export_chrome = {
 	.name = "chrome",
 	.endings = ".trace.json",
-	.summary = "trace events, for Perfetto and chrome://tracing: when what ran",
+	.summary = "trace events, for Perfetto and chrome://tracing: a timeline",
 	.needs_samples = true,
 	.write = write_chrome,
 };

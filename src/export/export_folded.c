@@ -108,6 +108,6 @@ static int write_folded(const struct profile *profile, const struct export_optio
 const struct exporter export_folded = {
 	.name = "folded",
 	.endings = ".folded .collapsed",
-	.summary = "one line per stack with its time (samples where all weigh the same), for flamegraph.pl and others",
+	.summary = "one line per stack with its time (samples if all weigh the same), for flamegraph.pl and others",
 	.write = write_folded,
 };

@@ -113,8 +113,8 @@ const char *html_lacks(void)
 {
 	if (html_script[0])
 		return NULL;
-	return "it was built without d3-flame-graph; with npm and a network,"
-	       " 'meson setup --reconfigure -Dhtml=enabled BUILD_FOLDER' and building again changes that";
+	return "it was built without d3-flame-graph; with npm and a network, run 'meson setup --reconfigure "
+	       "-Dhtml=enabled BUILD_FOLDER' and build again";
 }
 
 const struct exporter export_html = {

@@ -352,7 +352,7 @@ static int write_pprof(const struct profile *profile, const struct export_option
 const struct exporter export_pprof = {
 	.name = "pprof",
 	.endings = ".pb.gz .pprof",
-	.summary = "for pprof and what reads its files: lines, inlined functions, build ids, labels",
+	.summary = "for pprof and compatible readers: lines, inlined functions, build ids, labels",
 	.needs_samples = true,
 	.write = write_pprof,
 };

@@ -195,6 +195,6 @@ static int write_pstats(const struct profile *profile, const struct export_optio
 const struct exporter export_pstats = {
 	.name = "pstats",
 	.endings = ".pstats .prof",
-	.summary = "functions and their callers, as cProfile saves them; for Python's pstats, SnakeViz, gprof2dot",
+	.summary = "functions and their callers in cProfile's format, for Python's pstats, SnakeViz, gprof2dot",
 	.write = write_pstats,
 };

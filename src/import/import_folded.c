@@ -153,7 +153,7 @@ static bool is_folded(const uint8_t *bytes, size_t n_bytes)
 
 const struct importer import_folded = {
 	.name = "folded",
-	.summary = "one line per stack with a number, as stackcollapse, py-spy and --to folded write it",
+	.summary = "one line per stack with a number, from stackcollapse, py-spy or --to folded",
 	.recognise = is_folded,
 	.read = read_folded,
 };

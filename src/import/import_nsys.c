@@ -366,8 +366,7 @@ static int read_nsys(const struct import_input *input, struct sink *sink)
 		return sink_explain(sink, r, "it is damaged");
 	r = store_check_schema(db);
 	if (r == -EMEDIUMTYPE)
-		return sink_explain(sink, -EBADMSG,
-				    "its tables are computed or made by other code, which no export of nsys has");
+		return sink_explain(sink, -EBADMSG, "it has computed or virtual tables, which no export of nsys has");
 	if (r < 0)
 		return damaged(sink, db);
 	r = read_trace(sink, db, input);
@@ -391,7 +390,7 @@ static bool is_nsys(const uint8_t *bytes, size_t n_bytes)
 
 const struct importer import_nsys = {
 	.name = "nsys",
-	.summary = "what nsys export --type sqlite made of a report of Nsight Systems",
+	.summary = "output of nsys export --type sqlite for a report of Nsight Systems",
 	.has_gpu = true,
 	.recognise = is_nsys,
 	.read = read_nsys,

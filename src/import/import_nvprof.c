@@ -239,7 +239,7 @@ static int read_line(struct nvprof *nvprof, struct piece line)
 	}
 	if (piece_begins(line, "Start  Duration"))
 		return sink_explain(nvprof->sink, -EPROTONOSUPPORT,
-				    "a trace as text cannot be told into columns: let nvprof print it with --csv");
+				    "a trace as text has no column borders: run nvprof with --csv");
 	if (!nvprof->is_table)
 		return 0;
 	return nvprof->is_csv ? nvprof_csv_line(nvprof, line) : read_text_line(nvprof, line);
@@ -274,7 +274,7 @@ static bool is_nvprof(const uint8_t *bytes, size_t n_bytes)
 
 const struct importer import_nvprof = {
 	.name = "nvprof",
-	.summary = "what nvprof printed: summaries, with --csv traces, too",
+	.summary = "output of nvprof: summaries, and traces with --csv",
 	.has_gpu = true,
 	.recognise = is_nvprof,
 	.read = read_nvprof,

@@ -168,7 +168,7 @@ static int read_sample(struct perf *perf, const struct perf_record *record)
 	}
 	r = perf_sample_read(&perf->file, record, event, &sample);
 	if (r == -EPROTONOSUPPORT)
-		return sink_explain(perf->sink, r, "its samples have fields that are not known here");
+		return sink_explain(perf->sink, r, "its samples have unknown fields");
 	if (r < 0) {
 		sink_skip(perf->sink);
 		return r == -EBADMSG ? 0 : r;

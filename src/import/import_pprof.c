@@ -275,7 +275,7 @@ static int read_profile(struct pprof *pprof, struct piece bytes)
 
 		if (pass == PASS_SAMPLES) {
 			if (pprof->n_types == 0)
-				return damaged(pprof, "it does not say what its values are");
+				return damaged(pprof, "it does not name its values");
 			choose_value(pprof);
 		}
 		while (r >= 0 && wire_next(&in, &field))
@@ -299,11 +299,11 @@ static int read_pprof(const struct import_input *input, struct sink *sink)
 	}
 	if (r == -E2BIG)
 		return sink_explain(sink, -EBADMSG,
-				    "its %zu KiB unpack to more than %zu MiB; if you trust it, unpack it with gunzip "
+				    "its %zu KiB expand to more than %zu MiB; if you trust it, expand it with gunzip "
 				    "and import the result",
 				    input->n_bytes >> 10, unzip_most(input->n_bytes) >> 20);
 	if (r < 0)
-		return r == -ENOMEM ? r : sink_explain(sink, -EBADMSG, "it cannot be unpacked");
+		return r == -ENOMEM ? r : sink_explain(sink, -EBADMSG, "it cannot be decompressed");
 	return read_profile(&pprof, bytes);
 }
 

@@ -33,7 +33,7 @@ static void pstats_done(struct pstats *pstats)
 
 static int damaged(const struct pstats *pstats)
 {
-	return sink_explain(pstats->sink, -EBADMSG, "it is not what pstats reads");
+	return sink_explain(pstats->sink, -EBADMSG, "it is not in the format of pstats");
 }
 
 /* (file, line, name) as the index of a function. */
@@ -169,7 +169,7 @@ static bool is_pstats(const uint8_t *bytes, size_t n_bytes)
 
 const struct importer import_pstats = {
 	.name = "pstats",
-	.summary = "what cProfile and profile dump, and pstats reads",
+	.summary = "dumps of cProfile and profile, as pstats reads them",
 	.recognise = is_pstats,
 	.read = read_pstats,
 };

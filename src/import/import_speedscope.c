@@ -265,7 +265,7 @@ static int read_root(struct speedscope *all, const json_t *root)
 		return damaged(all, "it has no profiles");
 	unit = text_of(json_array_get(profiles, first < n ? first : 0), "unit");
 	if (!read_unit(unit, &all->unit))
-		return damaged(all, "its numbers have no unit that the format knows");
+		return damaged(all, "its numbers have an unknown unit");
 	snprintf(run->command, sizeof run->command, "%s", json_string_value(json_object_get(root, "name")) ?: "");
 	run->counts = all->unit == 0;
 	snprintf(run->event, sizeof run->event, "%s",

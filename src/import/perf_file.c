@@ -23,7 +23,7 @@ struct section {
 
 static int damaged(const struct perf_file *file)
 {
-	return sink_explain(file->sink, -EBADMSG, "it is damaged, or was cut");
+	return sink_explain(file->sink, -EBADMSG, "it is damaged or truncated");
 }
 
 /* What a section holds; empty and failed where it is not in the file. */

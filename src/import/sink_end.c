@@ -117,7 +117,7 @@ int sink_end(struct sink *sink, const char *format, const char *version)
 	int r;
 
 	if (sink->result->n_samples == 0 && sink->result->n_gpu == 0)
-		return sink_explain(sink, -ENODATA, "there is nothing in it that was measured");
+		return sink_explain(sink, -ENODATA, "it contains no measurements");
 	if (sink->into)
 		return 0;
 	r = put_samples(sink);

@@ -78,10 +78,7 @@ static void explain(pid_t pid, int error, char *to, size_t n_bytes)
 		snprintf(to, n_bytes, "there is no process %d, or it has just ended", (int)pid);
 		break;
 	case -ENODATA:
-		snprintf(to, n_bytes,
-			 "process %d has nothing of a program any more: it has ended, or is a thread of "
-			 "the kernel",
-			 (int)pid);
+		snprintf(to, n_bytes, "process %d has no program: it has ended, or is a kernel thread", (int)pid);
 		break;
 	default:
 		snprintf(to, n_bytes, "%s", strerror(-error));

@@ -228,7 +228,7 @@ static int print_all(const struct annotation *self, FILE *out)
 	if (n < self->n_files)
 		fprintf(out, "\n(%zu more file%s", self->n_files - n, self->n_files - n == 1 ? "" : "s");
 	if (n < self->n_files && self->n_passed > 0)
-		fprintf(out, ", of them %zu with more time whose sources are not here: --source-root says where",
+		fprintf(out, ", %zu of them with more time but without a source: name its folder with --source-root",
 			self->n_passed);
 	if (n < self->n_files)
 		fputs(")\n", out);

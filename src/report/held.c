@@ -21,7 +21,7 @@ static void write_held(const struct held_time *held, int how, char *to)
 	if (how == SHORT)
 		snprintf(to, MAX_TEXT, "GIL %.1f %%, GC %.1f %%", gil, gc);
 	else if (how == LONG && (gil_unknown >= 0.05 || gc_unknown >= 0.05))
-		snprintf(to, MAX_TEXT, "%.1f %% with the GIL, %.1f %% collecting garbage (not known: %.1f %%, %.1f %%)",
+		snprintf(to, MAX_TEXT, "%.1f %% with the GIL, %.1f %% collecting garbage (unknown: %.1f %%, %.1f %%)",
 			 gil, gc, gil_unknown, gc_unknown);
 	else
 		snprintf(to, MAX_TEXT, "%.1f %% with the GIL, %.1f %% collecting garbage", gil, gc);

@@ -161,7 +161,7 @@ static size_t edges_of_same(const struct neighbours *self, size_t from)
 
 static const char *nobody(const struct neighbours *self)
 {
-	return self->callers ? "[nobody: it begins a stack]" : "[itself]";
+	return self->callers ? "[none: root of the stack]" : "[itself]";
 }
 
 static double share_of(uint64_t value, uint64_t all)

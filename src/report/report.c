@@ -114,7 +114,7 @@ static int print_table(const struct report_sums *sums, const struct wait_sums *w
 	int r;
 
 	if (whole_all(&sums->whole) == 0) {
-		fputs("The recording holds no samples.\n", out);
+		fputs("The recording has no samples.\n", out);
 		return 0;
 	}
 	r = make_rows(sums, &table);
@@ -178,7 +178,7 @@ static int print_json(const struct report_sums *sums, const struct wait_sums *wa
 static int print_waits_table(const struct wait_sums *waits, const struct report_options *options, FILE *out)
 {
 	if (waits->n_items == 0) {
-		fputs("The recording holds no waits: record with --mode wall or --mode offcpu.\n", out);
+		fputs("The recording has no waits: record with --mode wall or --mode offcpu.\n", out);
 		return 0;
 	}
 	table_put_whole(options, &waits->whole, out);

@@ -281,7 +281,7 @@ void table_put_whole(const struct report_options *options, const struct whole *w
 	}
 	fputc('\n', out);
 	if (options->lost > 0)
-		fprintf(out, "%ju more were lost while it was recorded\n", (uintmax_t)options->lost);
+		fprintf(out, "%ju more were lost while recording\n", (uintmax_t)options->lost);
 	if (options->held)
 		report_held(options->held, options->columns, out);
 	fputc('\n', out);

@@ -145,7 +145,7 @@ static int command_run(struct prompt *prompt, const char *argument)
 	if (r < 0)
 		fprintf(prompt->screen, "%s cannot be read: %s\n", argument, strerror(-r));
 	else if (memchr(text, '\0', n))
-		fprintf(prompt->screen, "%s holds a NUL byte: that is no text of SQL\n", argument);
+		fprintf(prompt->screen, "%s contains a NUL byte: it is not SQL text\n", argument);
 	return r < 0 || memchr(text, '\0', n) ? 0 : prompt_run(prompt, text);
 }
 
@@ -221,10 +221,10 @@ static const struct command {
 	const char *name, *arguments, *summary;
 	int (*run)(struct prompt *prompt, const char *argument);
 } commands[] = {
-	{ ".tables", "[PATTERN]", "list tables and views, and what is in them", command_tables },
-	{ ".schema", "[TABLE]", "columns and what they mean", command_schema },
-	{ ".mode", "FORMAT", "how answers look: table, box, markdown, csv, json, jsonl", command_mode },
-	{ ".timing", "on|off", "say how long each question took", command_timing },
+	{ ".tables", "[PATTERN]", "list tables and views", command_tables },
+	{ ".schema", "[TABLE]", "describe columns", command_schema },
+	{ ".mode", "FORMAT", "set the output format: table, box, markdown, csv, json, jsonl", command_mode },
+	{ ".timing", "on|off", "show the time of each query", command_timing },
 	{ ".run", "FILE", "run the statements of a file", command_run },
 	{ ".output", "[FILE]", "write answers to a file, which appears at the end; without one, here again",
 	  command_output },
@@ -247,8 +247,8 @@ static int command_help(struct prompt *prompt, const char *argument)
 	fprintf(prompt->screen, "Anything else is SQL and ends with ';'. Ctrl-C drops a line or "
 				"stops a query, Tab completes a name.\n");
 	if (prompt->session.n_behind > 0)
-		fprintf(prompt->screen, "The column run says which file a row is of, and table run which that is. "
-					"Ids are of their file: join USING (run, stack).\n");
+		fprintf(prompt->screen, "The column run is the number of a row's file, and the table run names it. IDs "
+					"are unique per file: join USING (run, stack).\n");
 	return 0;
 }
 

@@ -45,9 +45,8 @@ static int refuse_interval(struct rewriting *rewriting, size_t i, int error)
 	const struct token *token = token_at(rewriting->tokens, i);
 
 	if (error == -ERANGE)
-		return rewriting_refuse(rewriting, i, "months and years have no fixed length: say 30 days, 365 days");
-	return rewriting_refuse(rewriting, i,
-				"%.*s is no length of time: say '5 minutes', '1.5 hours', '1 day 2 hours'",
+		return rewriting_refuse(rewriting, i, "months and years have no fixed length: use 30 days, 365 days");
+	return rewriting_refuse(rewriting, i, "%.*s is not a duration: use '5 minutes', '1.5 hours', '1 day 2 hours'",
 				shown_length(token), text_of(rewriting, i));
 }
 

@@ -130,9 +130,8 @@ static int run_statement(const struct place *place, sqlite3_stmt *statement, con
 	int r, code;
 
 	if (!rules->may_write && !sqlite3_stmt_readonly(statement) && !sqlite3_stmt_isexplain(statement)) {
-		mistake_refuse("this statement would change the recording, which is only read here: with "
-			       "--write it may be",
-			       place->dialect, place->statement, place->error, place->error_bytes);
+		mistake_refuse("this statement would change the recording: add --write to allow that", place->dialect,
+			       place->statement, place->error, place->error_bytes);
 		return -EINVAL;
 	}
 	r = put_rows(&answer, statement, &code);
@@ -142,7 +141,7 @@ static int run_statement(const struct place *place, sqlite3_stmt *statement, con
 	if (r == 0)
 		r = answer_end(&answer, statement);
 	if (r == -ENOMEM)
-		snprintf(place->error, place->error_bytes, "not enough memory for the answer");
+		snprintf(place->error, place->error_bytes, "not enough memory for the result");
 	return r;
 }
 
@@ -168,7 +167,7 @@ int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FIL
 
 	*ret_cut = false;
 	if (sql_dialect_rewrite(text, &dialect) < 0) {
-		snprintf(error, error_bytes, "not enough memory for the question");
+		snprintf(error, error_bytes, "not enough memory for the query");
 		return -ENOMEM;
 	}
 	place.statement = dialect.text;

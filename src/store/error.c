@@ -139,10 +139,10 @@ static const struct {
 	{ EFBIG, "",
 	  " has reached the file size limit: raise it with 'ulimit -f';"
 	  " what was flushed before is kept" },
-	{ EBUSY, "", " is being written by somebody else: wait or stop that, or choose another file with -o" },
+	{ EBUSY, "", " is being written by another process: wait, stop it, or choose another file with -o" },
 	{ PLACE_EOTHERS_BESIDE, "beside ",
-	  " lies a file of somebody else's (-journal, -wal or -shm), which would be taken for a part of it:"
-	  " remove that, or use a file in a folder of your own" },
+	  " is another user's file (-journal, -wal or -shm), which would count as a part of it: remove that, or use a "
+	  "folder of your own" },
 	{ EBADMSG, "",
 	  " is damaged or not an SQLite file: take a good copy, or save what is left with"
 	  " 'sqlite3 FILE .recover'" },
@@ -154,8 +154,8 @@ static const struct {
 	  ": see the kernel's log (dmesg), and record to another disk with -o" },
 	{ ENOMEM, "not enough memory for ", ": free some, or raise the limit (ulimit -v, the container's)" },
 	{ ESTALE, "",
-	  " was moved or deleted while it was written: where it was moved to it holds what was written until then;"
-	  " move a recording when its recorder has ended" },
+	  " was moved or deleted during the recording: at its new place it has everything written until then; move a "
+	  "recording after its recorder has ended" },
 	{ EMFILE, "too many open files for ", ": raise the limit with 'ulimit -n'" },
 };
 

@@ -111,7 +111,7 @@ static int copy_journal(const char *path, const struct stat *database, int folde
 	copy = copy_file(from, folder, COPY BESIDE_JOURNAL);
 	r = copy < 0 ? copy : check_journal(copy);
 	if (r == -EBADMSG)
-		store_notice("%s names another file, which no recorder's does: it is not rolled back", journal);
+		store_notice("%s names another file, which a recorder never does: it is not rolled back", journal);
 	return r;
 }
 
@@ -163,7 +163,7 @@ int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **
 		r = open_in(folder.fd, path, open_name, ret);
 	if (r >= 0)
 		store_notice(
-			"the last change of %s was cut off: a copy of it, as it was before, is read; the file stays as it is",
+			"the last change of %s is incomplete: probing reads a copy without it; the file is unchanged",
 			path);
 	return r;
 }

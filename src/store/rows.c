@@ -250,7 +250,7 @@ static int copy_index(sqlite3 *from, sqlite3 *to, const char *table, const char 
 		r = execute(to, sqlite3_mprintf("CREATE %s INDEX main.\"%w\" ON \"%w\"(%s)", is_unique ? "UNIQUE" : "",
 						index, table, columns));
 	if (r >= 0 && !columns)
-		store_notice("the index %s is not copied: it is over expressions, or over a part of the rows", index);
+		store_notice("the index %s is not copied: it has expressions or a WHERE clause", index);
 	sqlite3_free(columns);
 	return r;
 }
@@ -337,7 +337,7 @@ static int copy_view(sqlite3 *to, const char *name, const char *sql)
 	r = create_view(to, name, sql);
 	if (r != -EINVAL && r != -EACCES)
 		return r;
-	store_notice("the view %s is not copied: it is no plain view", name);
+	store_notice("the view %s is not copied: it is not a plain view", name);
 	return 0;
 }
 

@@ -77,8 +77,7 @@ static void add_time(const struct top *top, struct line *line)
 		add(line, GRID_WARNING, "PAUSED");
 	format_time(top->shown_ns, time, sizeof time);
 	if (top->ui.since_start)
-		add(line, GRID_PLAIN, top->begun_anew ? "last %s (begun anew: too many stacks)" : "since start, %s",
-		    time);
+		add(line, GRID_PLAIN, top->begun_anew ? "last %s (reset: too many stacks)" : "since start, %s", time);
 	else
 		add(line, GRID_PLAIN, "last %s", time);
 }

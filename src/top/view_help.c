@@ -4,11 +4,11 @@
 #include "src/top/private.h"
 
 static const char *const lines[] = {
-	"What the keys do (arrows scroll, any other key goes back)",
+	"Keys (arrows scroll, any other key goes back)",
 	"",
 	"  f l m t c   functions, lines, modules, threads, call tree",
 	"  Tab         the next of these views; Shift-Tab: the one before",
-	"  Enter       function: who calls it, whom it calls; thread: its functions;",
+	"  Enter       function: its callers and callees; thread: its functions;",
 	"              call tree: fold, unfold. Esc goes back",
 	"  arrows j k  select; PgUp PgDn Home End",
 	"",
@@ -22,14 +22,14 @@ static const char *const lines[] = {
 	"  x           the interpreter's own frames",
 	"  i           threads: those too that used no CPU",
 	"",
-	"  p Space     pause: what is shown stays, samples are taken all the same",
-	"  r           reset: forget what was counted",
+	"  p Space     pause the display; sampling continues",
+	"  r           reset all counts",
 	"  Ctrl-L      draw the screen again",
 	"  q           quit",
 	"",
-	"self: time in the function's own code. total: with all that it calls.",
+	"self: time in the function's own code. total: includes its callees.",
 	"Shares are of the CPU time in the window; CPU in the header is of one core.",
-	"GIL, GC: how often somebody held it, collected, when it was looked at.",
+	"GIL, GC: share of readings in which a thread held it, or collected.",
 };
 
 void draw_help(struct top *top, struct grid *grid)

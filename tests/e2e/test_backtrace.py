@@ -254,7 +254,7 @@ class Parked(Case):
                 self.assertEqual(frames, python(thread))
                 self.assertEqual({"python"}, {frame.kind for frame in thread.frames})
                 self.assertEqual(("python", None), (thread.verdict, thread.stopped_us))
-                self.assertEqual("not asked for", thread.not_stopped)
+                self.assertEqual("--no-stop", thread.not_stopped)
 
     def test_one_thread_without_native_frames(self):
         self.assertEqual([self.tid], [thread.tid for thread in self.one.threads])
@@ -322,7 +322,7 @@ class Hanging(Case):
             place = task(started.pid, asleep.tid, "wchan")
         self.assertTrue(t.subsequence(functions(burning), ["native_burn", "burn_in_c", "named"]), burning)
         self.assertEqual("exact", burning.verdict)
-        self.assertEqual(("D", "it could not be", None, "python"),
+        self.assertEqual(("D", "not possible", None, "python"),
                          (asleep.state, asleep.not_stopped, asleep.stopped_us, asleep.verdict))
         self.assertEqual("hang_in_c", functions(asleep)[0])
         # Some kernels do not know (Linux 5.10, for one).
@@ -350,7 +350,7 @@ class MainThreadHangs(Case):
             main, = Backtrace(started.pid).threads
             text = t.probing("backtrace", started.pid, "--locals", check=t.OK).stdout
             self.assertEqual({started.pid: "D"}, states(started.pid))
-        self.assertEqual(("D", "it could not be", "python"), (main.state, main.not_stopped, main.verdict))
+        self.assertEqual(("D", "not possible", "python"), (main.state, main.not_stopped, main.verdict))
         self.assertEqual(["hang", "<module>"], functions(main))
         self.assertIn(", not stopped: D (uninterruptible sleep)", text)
 
@@ -488,7 +488,7 @@ class Nobody(Case):
         if pid is None:
             self.skipTest("no thread of the kernel is seen here")
         done = t.probing("backtrace", pid, check=t.FAILED)
-        self.assertSentence(done.stderr, "process %d is a thread of the kernel" % pid)
+        self.assertSentence(done.stderr, "process %d is a kernel thread" % pid)
 
     @staticmethod
     def is_of_kernel(pid):
@@ -593,7 +593,7 @@ parent()
             self.assertEqual(2, len(shown))
             parent, child = shown.values()
             asleep = next(thread for thread in parent["threads"] if thread["name"] == "asleep")
-            self.assertEqual(("D", "it could not be"), (asleep["state"], asleep["not_stopped"]))
+            self.assertEqual(("D", "not possible"), (asleep["state"], asleep["not_stopped"]))
             self.assertEqual("hang_in_c", asleep["frames"][0]["function"])
             self.assertEqual((started.pid, None), (child["parent"], child["problem"]))
             self.assertEqual([None], [thread["not_stopped"] for thread in child["threads"]])
@@ -619,8 +619,8 @@ parent()
         if not Nobody.is_of_kernel(2):
             self.skipTest("no thread of the kernel is seen here")
         done = t.probing("backtrace", 2, "--json", "--subprocesses", check=t.FAILED)
-        self.assertSentence(done.stderr, "nothing of process 2 and its descendants")
-        self.assertTrue(all("thread of the kernel" in process["problem"] or "ended" in process["problem"]
+        self.assertSentence(done.stderr, "process 2 and its descendants cannot be shown")
+        self.assertTrue(all("kernel thread" in process["problem"] or "ended" in process["problem"]
                             for process in json.loads(done.stdout)))
 
     def test_nobody_and_wrong_arguments(self):

@@ -219,7 +219,7 @@ class Diff(Compare):
         run = self.row(self.diff("base.db", "slow.db", "--no-native"), "planted")["self"]
         diff = self.diff("base.db", "slow.db", *per)
         planted, steady = (self.row(diff, name)["self"] for name in ("planted", "steady"))
-        self.assertEqual(("of the rest", "time as a part of all else's in the same run"), (diff["unit"], diff["quantity"]))
+        self.assertEqual(("of the rest", "time relative to the rest of the same run"), (diff["unit"], diff["quantity"]))
         self.assertTrue(planted["changed"] and 1.5 < planted["change"] < 6, planted)
         self.assertLess(steady["change"], 0)
         self.assertIsNone(diff["whole"]["base"])
@@ -232,8 +232,8 @@ class Diff(Compare):
             self.assertAlmostEqual(planted[key], again[key], places=9)
         self.assertAlmostEqual(2, self.row(self.diff("base.db", "slow.db", "--no-native"), "planted")["self"]["head"] / run["head"], places=6)
         text = probing("diff", "base.db", "slow.db", *per, check=t.OK).stdout
-        self.assertIn("time as a part of all else's in the same run; ~ is not known to have changed", text)
-        self.assertNotIn("all of it", text)
+        self.assertIn("time relative to the rest of the same run; ~ no significant change", text)
+        self.assertNotIn("  total", text)
         self.assertRegex(text, r"\d %\s+\d+\.\d %\s+\+\d+\.\d %.*planted +slower\.py")
         probing("diff", "base.db", "slow.db", *per, "-o", "rest.svg", check=t.OK)
         root = ElementTree.parse("rest.svg").getroot()
@@ -268,7 +268,7 @@ class Check(Compare):
         self.check("base.db", "slow.db", "--no-native", "--fail-on", "any>+15%", status=REGRESSED)
         done = probing("check", "--baseline", "base.db", "slow.db", "--fail-on", "wall>+5%")  # others may be at work here
         self.assertIn(done.returncode, (t.OK, REGRESSED, CANNOT_TELL))
-        self.assertRegex(done.stdout, r"wall>\+5%: wall time, not recorded: [\d.]+ m?s to [\d.]+ m?s")
+        self.assertRegex(done.stdout, r"wall>\+5%: wall time without a recorder: [\d.]+ m?s to [\d.]+ m?s")
         probing("check", "base.db", check=t.USAGE)
         probing("check", "--baseline", "base.db", "slow.db", "--fail-on", "planted>5%", check=t.USAGE)
 
@@ -287,12 +287,12 @@ class Check(Compare):
         self.check("less.db", "more.db", *rule, status=t.OK)  # half as slow a machine hides it
         self.assertRegex(self.check("less.db", "more.db", *rule, "--normalize", "rest", status=REGRESSED), r"planted.*\+\d+\.\d %")
         text = self.check("less.db", "more.db", "--no-native", "--normalize", "rest", status=CANNOT_TELL)  # total>+5%
-        self.assertIn("shares add up to the same", text)
+        self.assertIn("shares always add up to the same", text)
 
     def test_another_machine_cannot_be_told(self):
         with contextlib.closing(sqlite3.connect("slow.db")) as db, db:
             db.execute("UPDATE run SET cpu_model = 'Another'")
-        self.assertRegex(self.check("base.db", "slow.db", status=CANNOT_TELL), r"cannot tell +processor: differs: .*Another")
+        self.assertRegex(self.check("base.db", "slow.db", status=CANNOT_TELL), r"inconclusive +processor: differs: .*Another")
         self.check("base.db", "slow.db", "--allow", "cpu_model", "--fail-on", "total>+5%", status=REGRESSED)
         probing("check", "--baseline", "base.db", "slow.db", "--allow", "everything", check=t.USAGE)
 
@@ -326,7 +326,7 @@ class Check(Compare):
             comment = file.read()
         self.assertTrue(comment.startswith("### Profile: REGRESSED\n"), comment)
         self.assertRegex(comment, r"(?m)^- REGRESSED <code>self\(func=planted\)&gt;\+15%</code>, planted \(slower.py\)")
-        self.assertRegex(comment, r"(?m)^- cannot tell <code>self\(func=nobody\)")
+        self.assertRegex(comment, r"(?m)^- inconclusive <code>self\(func=nobody\)")
         self.assertTrue(json.load(open("c.json"))["functions"])
 
 

@@ -153,7 +153,7 @@ class Files(Case):
         core = self.crash("./prog")
         os.rename("prog", "moved")
         without, said = look("--core", core)
-        self.assertRegex(said, "1 of the files that it had mapped are not here")
+        self.assertRegex(said, "1 of its mapped files are missing")
         self.assertIsNone(without["python"])
         done = t.probing("backtrace", "--core", core, "./lost", check=t.NO_INPUT)
         self.assertSentence(done.stderr, "./lost cannot be read: No such file")
@@ -165,7 +165,7 @@ class Files(Case):
         core = self.crash("./prog")
         shutil.copy("/bin/sleep", "prog")
         other, said = look("--core", core)
-        self.assertRegex(said, "1 of the files that it had mapped are not here, or are others")
+        self.assertRegex(said, "1 of its mapped files are missing or have changed")
         self.assertIsNone(other["python"])
 
     def test_one_thread(self):

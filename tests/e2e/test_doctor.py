@@ -188,7 +188,7 @@ class Python(Case):
         for name in ("process", "owner", "dumpable", "width", "memory", "stopping", "tracer", "interpreter"):
             self.assertEqual("ok", said.state(name), said[name])
         if self.interpreter.place is not t.MACHINE:
-            self.assertIn("to itself it is process 1", said["process_namespaces"]["found"])
+            self.assertIn("its own PID is 1", said["process_namespaces"]["found"])
 
 
 class Processes(Case):
@@ -202,7 +202,7 @@ class Processes(Case):
             t.wait_until(lambda: t.state_of(target.pid) == "Z", what="the main thread's end")
             said = Doctor(target.pid)
         self.assertEqual((t.OK, "ok"), (said.status, said.state("process")))
-        self.assertRegex(said["process"]["found"], "main thread has ended, and others go on")
+        self.assertRegex(said["process"]["found"], "main thread has ended; others run")
 
     def test_zombie(self):
         child = subprocess.Popen(["true"])
@@ -337,7 +337,7 @@ class Remedies(Case):
                               ["backtrace"]):
                 done = subprocess.run(front[:-1] + [binary] + arguments + [str(started.pid)], capture_output=True, text=True)
                 self.assertEqual(t.NOT_PERMITTED, done.returncode, done.stderr)
-                self.assertSentence(done.stderr, r"`probing doctor( %d)?` says more" % started.pid)
+                self.assertSentence(done.stderr, r"run `probing doctor( %d)?` for details" % started.pid)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ class Damage(Recorded):
             db.execute("UPDATE function SET name = 'renamed' WHERE function = (SELECT min(function) FROM function)")
         status, about, said = check("probing.db")
         self.assertEqual((t.BAD_DATA, 1), (status, about["check"]["n_wrong"]))
-        self.assertSentence(said, "changed by another program")
+        self.assertSentence(said, "another program changed it")
 
     def test_symbolize_keeps_the_sum(self):
         probing("symbolize", "--redo", "-q", "probing.db", check=t.OK)
@@ -157,7 +157,7 @@ class Killed(t.Case):
             process.wait()
         text = probing("info", "--check", "out.db", check=t.OK).stdout
         self.assertRegex(text, r"ended +not cleanly: its recorder was killed; its samples reach to \d{4}-\d\d-\d\d .*, \d+\.\d s after")
-        self.assertRegex(text, "check +sound, as far as can be told")
+        self.assertRegex(text, "check +sound, but not verified")
         self.assertRegex(text, "in the log beside it")
         # written anew it stands alone, and what there is of it has a sum
         probing("compact", "-q", "out.db", check=t.OK)
@@ -181,7 +181,7 @@ class Killed(t.Case):
                 os.rename("out.db", where) if where else os.unlink("out.db")
                 status, _, said = t.stop_politely(process)
                 self.assertEqual(t.IO, status, said)
-                self.assertSentence(said, "out.db was moved or deleted .*: .* when its recorder has ended")
+                self.assertSentence(said, "out.db was moved or deleted .*: .* after its recorder has ended")
             if where:
                 status, about, said = check(where)
                 self.assertEqual(t.OK, status, said)

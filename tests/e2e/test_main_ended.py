@@ -74,7 +74,7 @@ class Ended(t.Case):
     def test_doctor(self):
         done = t.probing("doctor", self.pid, "--json", check=t.OK)
         checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-        self.assertRegex(checks["process"]["found"], "main thread has ended, and others go on")
+        self.assertRegex(checks["process"]["found"], "main thread has ended; others run")
         self.assertEqual(["ok", "ok", "ok"], [checks[name]["state"] for name in ("process", "memory", "python")])
 
     def test_tables_of_it(self):

@@ -444,7 +444,7 @@ class Refused(Processes):
     def test_32_bit_command(self):
         self.build_32_bit()
         done = probing("record", "-o", "out.db", "--", "timeout", "0.5", "./ia32")
-        self.assertRegex(done.stderr, r"\d+ samples are of a 32-bit program, whose stacks cannot be read")
+        self.assertRegex(done.stderr, r"\d+ samples are of a 32-bit program and have no stacks")
         self.assertNotIn("no Python was found", done.stderr)
 
 

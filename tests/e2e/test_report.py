@@ -61,7 +61,7 @@ class Report(t.RecordedCase):
         with contextlib.closing(sqlite3.connect("lossy.db")) as db:
             db.execute("UPDATE counter SET value = 7 WHERE name = 'lost'")
             db.commit()
-        self.assertIn("\n7 more were lost while it was recorded\n", probing("report", "lossy.db", check=t.OK).stdout)
+        self.assertIn("\n7 more were lost while recording\n", probing("report", "lossy.db", check=t.OK).stdout)
 
     def test_totals_never_exceed_the_whole(self):
         text = probing("report", "probing.db", check=t.OK).stdout

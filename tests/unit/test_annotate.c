@@ -283,8 +283,8 @@ static void test_files_in_order(void **state)
 	present = listing(NULL, (struct annotate_options){ .max_files = 1 }, 0, &told);
 	assert_non_null(strstr(present, "train.py\n"));
 	assert_null(strstr(present, "gemm.cpp\n"));
-	assert_non_null(strstr(present, "\n(1 more file, of them 1 with more time whose sources are not here: "
-					"--source-root says where)\n"));
+	assert_non_null(strstr(present, "\n(1 more file, 1 of them with more time but without a source: "
+					"name its folder with --source-root)\n"));
 	assert_int_not_equal(told.what, ANNOTATE_MISSING);
 	both = listing(NULL, (struct annotate_options){ .max_files = 2 }, 0, &told);
 	assert_true(strstr(both, "train.py\n") < strstr(both, "gemm.cpp\n"));

@@ -301,8 +301,8 @@ static void an_empty_recording_draws_nothing(void **state)
 {
 	(void)state;
 	make_recording("empty.db", "");
-	expect("flamegraph empty.db", EXIT_BAD_DATA, NULL, "empty.db holds no samples");
-	expect("report empty.db", EXIT_BAD_DATA, NULL, "empty.db holds no samples");
+	expect("flamegraph empty.db", EXIT_BAD_DATA, NULL, "empty.db has no samples");
+	expect("report empty.db", EXIT_BAD_DATA, NULL, "empty.db has no samples");
 	expect("sql empty.db 'SELECT count(*) AS n FROM sample' -f csv", EXIT_OK, "n\r\n0\r\n", NULL);
 	assert_int_equal(n_names(), 2);
 }
@@ -408,7 +408,7 @@ static void sql_mistakes_are_65(void **state)
 	       "probing: line 1, column 8: no such column: nmae (did you mean name?)\n");
 	expect("sql 'SELECT 1 FROM functoin'", EXIT_BAD_DATA, NULL, "(did you mean function?)\n");
 	expect("sql 'DELETE FROM stack_total'", EXIT_BAD_DATA, NULL,
-	       "which is only read here: with --write it may be\n");
+	       "this statement would change the recording: add --write to allow that\n");
 	/* Even where SQLite itself would: another file. */
 	expect("sql 'ATTACH \"made.db\" AS x; CREATE TABLE x.t(y)'", EXIT_BAD_DATA, NULL, "probing: ");
 	assert_int_equal(access("made.db", F_OK), -1);

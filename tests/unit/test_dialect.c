@@ -261,9 +261,8 @@ static void mistakes_are_shown_where_they_were_typed(void **state)
 		     "line 1, column 18: no such schema: pyton (did you mean python?)");
 	expect_error(*state, "SELECT * FROM pythn.backtrace",
 		     "line 1, column 15: no such table: pythn.backtrace (did you mean python.backtrace?)");
-	expect_error(
-		*state, "SELECT 1; SELECT interval '5 minuts'",
-		"line 1, column 27: '5 minuts' is no length of time: say '5 minutes', '1.5 hours', '1 day 2 hours'");
+	expect_error(*state, "SELECT 1; SELECT interval '5 minuts'",
+		     "line 1, column 27: '5 minuts' is not a duration: use '5 minutes', '1.5 hours', '1 day 2 hours'");
 	expect_error(*state, "SELECT nowhere; SELECT interval '5 minuts'", "line 1, column 8: no such column: nowhere");
 	expect_error(*state, "SELECT percentil_cont(name, 1) FROM function",
 		     "line 1, column 8: no such function: percentil_cont (did you mean percentile_cont?)");

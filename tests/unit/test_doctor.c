@@ -124,12 +124,12 @@ static void events_that_are_refused(void **state)
 	assert_judged("sampling", &facts, DOCTOR_MISSING, "refused", "sysctl kernel.perf_event_paranoid=2");
 	assert_int_equal(facts_recording(&facts), RECORDING_POLL);
 	facts.rights.capabilities = ALL_CAPABILITIES;
-	assert_judged("perf_event_paranoid", &facts, DOCTOR_OK, "does not count for you", "");
+	assert_judged("perf_event_paranoid", &facts, DOCTOR_OK, "without effect: you have CAP_PERFMON", "");
 	facts.rights.capabilities = ALL_CAPABILITIES & ~(UINT64_C(1) << CAPABILITY_SYS_ADMIN);
 	assert_judged("perf_event_paranoid", &facts, DOCTOR_MISSING, "CAP_PERFMON is not enough",
 		      "sysctl kernel.perf_event_paranoid=2");
 	facts.machine.sampling.error = 0;
-	assert_judged("perf_event_paranoid", &facts, DOCTOR_OK, "does not count for you", "");
+	assert_judged("perf_event_paranoid", &facts, DOCTOR_OK, "without effect: you have CAP_PERFMON", "");
 	facts.rights.capabilities = 0;
 
 	facts.machine.sampling.error = -EPERM;
@@ -142,7 +142,7 @@ static void events_that_are_refused(void **state)
 	facts.machine.sampling.error = -EMFILE;
 	assert_judged("perf_event", &facts, DOCTOR_MISSING, "Too many open files", "--nofile=80");
 	facts.machine.sampling.error = -ENOBUFS;
-	assert_judged("rings", &facts, DOCTOR_MISSING, "none could be made", "perf_event_mlock_kb=1032");
+	assert_judged("rings", &facts, DOCTOR_MISSING, "none could be created", "perf_event_mlock_kb=1032");
 	facts = good();
 	facts.machine.sampling.rings_are_small = true;
 	assert_judged("rings", &facts, DOCTOR_LIMITED, "1024 KiB", "perf_event_mlock_kb");
@@ -167,7 +167,7 @@ static void what_ordinary_users_lack(void **state)
 	assert_judged("capabilities", &facts, DOCTOR_OK, "CAP_PERFMON", "");
 	facts = good();
 	facts.machine.reads_tracefs = false;
-	assert_judged("tracefs", &facts, DOCTOR_MISSING, "not readable for you", "remount,mode=755,gid=1001 ");
+	assert_judged("tracefs", &facts, DOCTOR_MISSING, "you may not read it", "remount,mode=755,gid=1001 ");
 	facts.machine.has_tracefs = false;
 	assert_judged("tracefs", &facts, DOCTOR_MISSING, "not mounted", "mount -t tracefs");
 	facts = good();
@@ -197,7 +197,7 @@ static void what_a_process_forbids(void **state)
 	assert_judged("memory", &facts, DOCTOR_MISSING, "refused", "sysctl kernel.yama.ptrace_scope=0");
 	assert_judged("stopping", &facts, DOCTOR_MISSING, "may not be", "sysctl kernel.yama.ptrace_scope=0");
 	assert_judged("ptrace_scope", &facts, DOCTOR_LIMITED, "1", "sysctl kernel.yama.ptrace_scope=0");
-	assert_judged("python", &facts, DOCTOR_MISSING, "not known", "");
+	assert_judged("python", &facts, DOCTOR_MISSING, "unknown", "");
 	assert_int_equal(facts_recording(&facts), RECORDING_NONE);
 	facts.rights.ptrace_scope = 3;
 	assert_judged("ptrace_scope", &facts, DOCTOR_MISSING, "nobody", "");
@@ -224,7 +224,7 @@ static void pythons(void **state)
 	struct facts facts = good();
 
 	(void)state;
-	assert_judged("python", &facts, DOCTOR_OK, "layout known of that release", "");
+	assert_judged("python", &facts, DOCTOR_OK, "layout of that release", "");
 	strcpy(facts.process.python, "3.14.0");
 	assert_judged("python", &facts, DOCTOR_OK, "debug offsets", "");
 	facts.process.python_error = -EAGAIN;

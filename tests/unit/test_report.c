@@ -321,7 +321,7 @@ static void test_empty(void **state)
 
 	(void)state;
 	text = report_text(&made.profile, &options);
-	assert_string_equal(text, "The recording holds no samples.\n");
+	assert_string_equal(text, "The recording has no samples.\n");
 }
 
 static void test_deep_stack(void **state)
@@ -535,7 +535,7 @@ static void test_no_waits(void **state)
 	(void)state;
 	made_training(&made);
 	text = report_text(&made.profile, &options);
-	assert_string_equal(text, "The recording holds no waits: record with --mode wall or --mode offcpu.\n");
+	assert_string_equal(text, "The recording has no waits: record with --mode wall or --mode offcpu.\n");
 }
 
 static void test_waits_fit(void **state)
@@ -590,7 +590,7 @@ static void test_neighbours(void **state)
 			  "    5.0   50 ms    25.0 builtin   sorted              python3\n");
 	assert_neighbours("<mod*", true,
 			  "   97.0  970 ms   100.0 py      <module>                      train.py:40\n"
-			  "   97.0  970 ms   100.0           [nobody: it begins a stack]\n");
+			  "   97.0  970 ms   100.0           [none: root of the stack]\n");
 }
 
 static void test_neighbours_of_nobody(void **state)
@@ -648,7 +648,7 @@ static void test_what_was_held(void **state)
 
 	(void)state;
 	assert_held(&whole, 0, "80.1 % with the GIL, 3.0 % collecting garbage\n");
-	assert_held(&part, 0, "80.1 % with the GIL, 3.0 % collecting garbage (not known: 10.0 %, 15.0 %)\n");
+	assert_held(&part, 0, "80.1 % with the GIL, 3.0 % collecting garbage (unknown: 10.0 %, 15.0 %)\n");
 	assert_held(&part, 60, "80.1 % with the GIL, 3.0 % collecting garbage\n");
 	assert_held(&part, 24, "GIL 80.1 %, GC 3.0 %\n");
 	assert_held(&part, 1, "GIL 80.1 %, GC 3.0 %\n");

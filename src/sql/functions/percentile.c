@@ -246,11 +246,11 @@ static const struct form continuous = { false }, discrete = { true };
 
 const struct sql_function percentile_functions[] = {
 	EXACT("percentile_cont", 2, continuous,
-	      "percentile_cont(x, 0.99): that share of the values is below it; between two "
-	      "values where it falls there. Also percentile_cont(0.99) WITHIN GROUP (ORDER BY x)"),
+	      "percentile_cont(x, 0.99): the value above that share of the values, interpolated between two values. "
+	      "Also percentile_cont(0.99) WITHIN GROUP (ORDER BY x)"),
 	EXACT("percentile_disc", 2, discrete,
-	      "percentile_disc(x, 0.99): the first value whose share is reached. Also "
-	      "percentile_disc(0.99) WITHIN GROUP (ORDER BY x)"),
+	      "percentile_disc(x, 0.99): the first value that reaches that share. Also percentile_disc(0.99) WITHIN "
+	      "GROUP (ORDER BY x)"),
 	EXACT("median", 1, continuous, "median(x): the middle one, percentile_cont(x, 0.5)"),
 	ABOUT("approx_percentile", 2, continuous, "approx_percentile(x, 0.99): within 1 %, in little memory"),
 	EXACT("percentile_cont", 3, continuous, NULL),

@@ -36,7 +36,7 @@ static regex_t *compile(sqlite3_context *context, const char *pattern, int flags
 	int error;
 
 	if (strlen(pattern) > MAX_PATTERN) {
-		sqlite3_result_error(context, "a regular expression may have 1000 bytes", -1);
+		sqlite3_result_error(context, "a regular expression may have at most 1000 bytes", -1);
 		return NULL;
 	}
 	regex = malloc(sizeof *regex);
@@ -77,7 +77,9 @@ static const int exact_case = 0, any_case = REG_ICASE;
 #define PURE (SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS)
 
 const struct sql_function text_functions[] = {
-	{ "regexp", 2, "regexp(pattern, text): 1 where it matches somewhere, as text REGEXP pattern; POSIX extended",
+	{ "regexp", 2,
+	  "regexp(pattern, text): 1 if the pattern matches anywhere, as text REGEXP pattern; POSIX "
+	  "extended",
 	  PURE, (void *)&exact_case, call_regexp, NULL, NULL },
 	{ "regexpi", 2, "regexpi(pattern, text): the same without regard to capitals", PURE, (void *)&any_case,
 	  call_regexp, NULL, NULL },
