@@ -43,7 +43,7 @@ static int unknown_verb(const char *typed)
 	char near[256];
 
 	if (strcmp(typed, "-t") == 0 || strcmp(typed, "--target") == 0)
-		return cli_fail(EXIT_USAGE, "%s wants a process, or a recording", typed);
+		return cli_fail(EXIT_USAGE, "%s needs a process, or a recording", typed);
 	if (typed[0] == '-')
 		return cli_fail(EXIT_USAGE, "there is no option %s before a verb; see probing --help", typed);
 	verb_suggest(typed, near, sizeof near);

@@ -43,7 +43,7 @@ static void add_threads(struct argp_state *state, const char *list, struct recor
 	struct glob_list *threads = &options->pipeline.keep.threads;
 	size_t first = threads->n;
 
-	cli_parse_list(state, list, "--tid wants a thread's id", threads);
+	cli_parse_list(state, list, "--tid needs a thread's id", threads);
 	for (size_t i = first; i < threads->n; i++) {
 		pid_t tid = cli_parse_id(state, threads->words[i], "thread"), pid = backtrace_process_of(tid);
 		char text[16];
@@ -61,7 +61,7 @@ static void parse_threads(struct argp_state *state, const char *list, struct rec
 	if (!list && state->next < state->argc && state->argv[state->next][0] != '-')
 		list = state->argv[state->next++];
 	if (list)
-		cli_parse_list(state, list, "--threads wants a name", &options->pipeline.keep.threads);
+		cli_parse_list(state, list, "--threads needs a name", &options->pipeline.keep.threads);
 	else
 		options->picture.by_thread = true;
 }
@@ -83,7 +83,7 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 		add_pids(state, argument, &options->targets);
 		return 0;
 	case KEY_TARGET_COMM:
-		cli_parse_list(state, argument, "--comm wants a name", &options->targets.comms);
+		cli_parse_list(state, argument, "--comm needs a name", &options->targets.comms);
 		return 0;
 	case KEY_TARGET_CMDLINE:
 		cli_parse_name(state, argument, &options->targets.cmdlines);
@@ -95,7 +95,7 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 		add_threads(state, argument, options);
 		return 0;
 	case KEY_TARGET_USER:
-		cli_parse_list(state, argument, "--user wants a name", &options->targets.users);
+		cli_parse_list(state, argument, "--user needs a name", &options->targets.users);
 		return 0;
 	case KEY_TARGET_SUBPROCESSES:
 	case KEY_TARGET_NO_SUBPROCESSES:

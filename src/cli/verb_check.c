@@ -72,7 +72,7 @@ static bool is_column(const char *word)
 static void add_allowed(struct options *options, const char *list, struct argp_state *state)
 {
 	if (glob_list_add_list(&options->allowed, list) < 0)
-		argp_error(state, "--allow wants a list");
+		argp_error(state, "--allow needs a list");
 	for (size_t i = 0; i < options->allowed.n; i++)
 		if (!is_column(options->allowed.words[i]))
 			argp_error(state, "--allow does not accept %s; --help lists its values",

@@ -45,7 +45,7 @@ static unsigned parse_rows(const char *argument, struct argp_state *state)
 	errno = 0;
 	rows = strtol(argument, &end, 10);
 	if (errno != 0 || end == argument || *end != '\0' || rows < 1 || rows > MAX_ROWS)
-		argp_error(state, "-n wants a number from 1 to %d, not %s", MAX_ROWS, argument);
+		argp_error(state, "-n needs a number from 1 to %d, not %s", MAX_ROWS, argument);
 	return (unsigned)rows;
 }
 

@@ -34,17 +34,17 @@ void view_done(struct view *view)
 static void parse_threads(struct argp_state *state, const char *list, struct view *view)
 {
 	if (list)
-		cli_parse_list(state, list, "--threads wants a list", &view->threads);
+		cli_parse_list(state, list, "--threads needs a list", &view->threads);
 	else if (view->can_split)
 		view->by_thread = true;
 	else
-		argp_error(state, "--threads wants a list: --threads='busy-*,4243'");
+		argp_error(state, "--threads needs a list: --threads='busy-*,4243'");
 }
 
 static void parse_time(struct argp_state *state, const char *option, const char *text, struct view_time *to)
 {
 	if (view_time_parse(text, to) < 0)
-		argp_error(state, "%s wants a time: 12.5, 90s, 2m, 14:05:30 or '2026-03-01 14:05', not %s", option,
+		argp_error(state, "%s needs a time: 12.5, 90s, 2m, 14:05:30 or '2026-03-01 14:05', not %s", option,
 			   text);
 }
 
@@ -53,12 +53,12 @@ static error_t parse_words(int key, char *argument, struct argp_state *state, st
 {
 	switch (key) {
 	case KEY_VIEW_PID:
-		cli_parse_list(state, argument, "--pid wants a list", &view->pids);
+		cli_parse_list(state, argument, "--pid needs a list", &view->pids);
 		if (!glob_list_are_numbers(&view->pids))
-			argp_error(state, "--pid wants process ids, not %s", argument);
+			argp_error(state, "--pid needs process ids, not %s", argument);
 		return 0;
 	case KEY_VIEW_PROCESS:
-		cli_parse_list(state, argument, "--process wants a list", &view->processes);
+		cli_parse_list(state, argument, "--process needs a list", &view->processes);
 		return 0;
 	case KEY_VIEW_THREADS:
 		parse_threads(state, argument, view);

@@ -106,7 +106,7 @@ static int parse_threshold(const char *at, struct compare_rule *rule, char *why)
 		return fail(why, "'>' and a percentage end a rule");
 	percent = strtod(at + 1, &end);
 	if (end == at + 1 || !(percent >= 0 && percent <= 1e6))
-		return fail(why, "'>' wants a percentage, 0 or more");
+		return fail(why, "'>' needs a percentage, 0 or more");
 	end += strspn(end, " ");
 	if (strcmp(end, "%") != 0)
 		return fail(why, "a percentage ends with '%'");

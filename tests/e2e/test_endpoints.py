@@ -374,7 +374,7 @@ class Process(Folder):
                 self.assertIn(name, tables)
             self.assertIn("process.envs", probing("tables", pid, "process.%", check=t.OK).stdout)
             self.assertSentence(probing(pid, check=t.USAGE).stderr, "probing backtrace " + pid)
-            self.assertSentence(probing("-t", check=t.USAGE).stderr, "wants a process")
+            self.assertSentence(probing("-t", check=t.USAGE).stderr, "needs a process")
             self.assertSentence(probing(pid, "bactrace", check=t.USAGE).stderr, "did you mean backtrace")
             self.assertSentence(probing("sql", pid, pid, "SELECT 1", check=t.USAGE).stderr, "one process")
 

@@ -237,7 +237,7 @@ class Mistakes(Scratch, t.Case):
                                 (("--pid", "1x"), "process id"),
                                 (("--pid", ","), "process id"),
                                 (("--pid", "1,0"), "process id"),
-                                (("--comm", ","), "--comm wants a name"),
+                                (("--comm", ","), "--comm needs a name"),
                                 (("--comm", "a", "--", "true"), "not both"),
                                 (("--idle", "--source", "wakeup", "--pid", "1"), "--idle takes --source poll")):
             with self.subTest(arguments):
@@ -547,8 +547,8 @@ class Views(t.Case):
                 with self.subTest(verb=verb, options=options):
                     done = probing(verb, *options, check=t.NO_INPUT)
                     self.assertSentence(done.stderr, "no samples in probing.db match the filter")
-            self.assertIn("--pid wants", probing(verb, "--pid", "x", check=t.USAGE).stderr)
-        self.assertIn("--threads wants a list", probing("report", "--threads", check=t.USAGE).stderr)
+            self.assertIn("--pid needs", probing(verb, "--pid", "x", check=t.USAGE).stderr)
+        self.assertIn("--threads needs a list", probing("report", "--threads", check=t.USAGE).stderr)
         self.assertFalse(os.path.exists("flamegraph.svg"))
 
     def test_files_from_before(self):

@@ -112,7 +112,7 @@ static void intervals_become_numbers(void **state)
 	expect("SELECT now() - interval 5 minutes", "SELECT now() - 300");
 	expect("SELECT interval '-1 hour' + 1", "SELECT (-3600) + 1");
 	expect("SELECT interval '0.5 s'::text", "SELECT CAST(0.5 AS TEXT)");
-	expect_mistake("SELECT interval '5 minuts'", 16, "'5 minuts' is no length of time");
+	expect_mistake("SELECT interval '5 minuts'", 16, "'5 minuts' is not a duration");
 	expect_mistake("SELECT interval '2 months'", 16, "no fixed length");
 	/* A column of that name, and its other name. */
 	expect("SELECT interval FROM t", "SELECT interval FROM t");

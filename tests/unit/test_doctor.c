@@ -195,12 +195,12 @@ static void what_a_process_forbids(void **state)
 	facts.process.memory_error = -EPERM;
 	facts.rights.ptrace_scope = 1;
 	assert_judged("memory", &facts, DOCTOR_MISSING, "refused", "sysctl kernel.yama.ptrace_scope=0");
-	assert_judged("stopping", &facts, DOCTOR_MISSING, "may not be", "sysctl kernel.yama.ptrace_scope=0");
+	assert_judged("stopping", &facts, DOCTOR_MISSING, "not permitted", "sysctl kernel.yama.ptrace_scope=0");
 	assert_judged("ptrace_scope", &facts, DOCTOR_LIMITED, "1", "sysctl kernel.yama.ptrace_scope=0");
 	assert_judged("python", &facts, DOCTOR_MISSING, "unknown", "");
 	assert_int_equal(facts_recording(&facts), RECORDING_NONE);
 	facts.rights.ptrace_scope = 3;
-	assert_judged("ptrace_scope", &facts, DOCTOR_MISSING, "nobody", "");
+	assert_judged("ptrace_scope", &facts, DOCTOR_MISSING, "the kernel forbids", "");
 
 	facts = good();
 	facts.process.uids[1] = 5;

@@ -589,7 +589,7 @@ static void test_neighbours(void **state)
 			  "   15.0  150 ms    75.0           [itself]\n"
 			  "    5.0   50 ms    25.0 builtin   sorted              python3\n");
 	assert_neighbours("<mod*", true,
-			  "   97.0  970 ms   100.0 py      <module>                      train.py:40\n"
+			  "   97.0  970 ms   100.0 py      <module>                    train.py:40\n"
 			  "   97.0  970 ms   100.0           [none: root of the stack]\n");
 }
 
