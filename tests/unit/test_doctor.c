@@ -215,7 +215,7 @@ static void what_a_process_forbids(void **state)
 	assert_judged("width", &facts, DOCTOR_MISSING, "32-bit", "");
 	facts.process.tracer = 9;
 	assert_judged("tracer", &facts, DOCTOR_LIMITED, "process 9", "kill 9");
-	assert_judged("stopping", &facts, DOCTOR_MISSING, "traced", "kill 9");
+	assert_judged("stopping", &facts, DOCTOR_MISSING, "already has a tracer", "kill 9");
 	assert_int_equal(facts_recording(&facts), RECORDING_WAKEUP);
 }
 
