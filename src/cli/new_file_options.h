@@ -16,12 +16,12 @@ struct new_file_options {
 enum { KEY_NEW_FILE_FORCE = 0x900, KEY_CHMOD };
 
 /* Of every verb that makes files; cli_parse_mode() reads its argument. */
-#define CHMOD_OPTION_ROW                                                                                                           \
-	{                                                                                                                          \
-		"chmod", KEY_CHMOD, "MODE", 0,                                                                                     \
+#define CHMOD_OPTION_ROW                                                                                                         \
+	{                                                                                                                        \
+		"chmod", KEY_CHMOD, "MODE", 0,                                                                                   \
 			"Set the output file's permissions, octal, minus the umask (default: those of the file it replaces, or " \
-			"600)",                                                                                                    \
-			0                                                                                                          \
+			"600)",                                                                                                  \
+			0                                                                                                        \
 	}
 
 /* Rows for an argp; @out_help: what becomes of -o OUT, which differs. */

@@ -190,7 +190,7 @@ class Nsys(Import):
     def test_a_recording_of_ours_is_none(self):
         imported("folded/pyspy.folded")
         done = probing("import", "out.db", "-o", "again.db", check=t.BAD_DATA)
-        self.assertSentence(done.stderr, "no format")
+        self.assertSentence(done.stderr, "unrecognised format")
 
 
 class Pstats(Import):
@@ -456,7 +456,7 @@ class Files(Import):
     def test_what_is_none(self):
         with open("text.txt", "w") as file:
             file.write("hello\nworld\n")
-        self.assertSentence(probing("import", "text.txt", check=t.BAD_DATA).stderr, "no format")
+        self.assertSentence(probing("import", "text.txt", check=t.BAD_DATA).stderr, "unrecognised format")
         self.assertSentence(probing("import", "none.txt", check=t.NO_INPUT).stderr, "none.txt")
         self.assertSentence(probing("import", ".", check=t.NO_INPUT).stderr, "directory")
         self.assertSentence(probing("import", "/dev/zero", check=t.NO_INPUT).stderr, "/dev/zero")

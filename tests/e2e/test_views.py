@@ -73,7 +73,7 @@ class Views(t.RecordedCase):
 
     def test_nothing_of_it(self):
         said = probing("report", "--since", "1h", check=t.NO_INPUT)
-        self.assertSentence(said.stderr, "probing.db", "asked for")
+        self.assertSentence(said.stderr, "probing.db", "match the filter")
 
     def test_times_that_are_none(self):
         for text in ("yesterday", "-5", "12:", "25:99", "2026-13-45", "1x", "", "12:30:xx", "nan"):
