@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/elf_file.h"
+#include "base/elf_reader.h"
 #include "base/remote.h"
 
 struct module {
@@ -29,6 +30,7 @@ struct module {
 	int open_error;
 	void *image; /* a copy, where there is no file to open (a vdso, a deleted file); else NULL */
 	size_t n_image_bytes;
+	const struct elf_reader *reader; /* parses it; NULL: this process does */
 	/* Slots for the layers above; freed by them. */
 	void *cfi;
 	bool without_python; /* looked through: there is no interpreter in it */
@@ -38,6 +40,9 @@ struct module_table;
 int module_table_new(struct module_table **ret);
 void module_table_free(struct module_table *table);
 void module_table_freep(struct module_table **table);
+
+/* New modules are parsed by a reader from now on. @reader: borrowed, outlives the table. */
+void module_table_set_reader(struct module_table *table, const struct elf_reader *reader);
 size_t module_table_size(const struct module_table *table);
 struct module *module_table_get(struct module_table *table, size_t id);
 

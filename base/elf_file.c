@@ -8,7 +8,7 @@
  *
  * Invariants:
  * 1. Every byte of the file is reached through elf_file_data() or libelf;
- *    both check bounds. Nothing in the file is believed.
+ *    both check bounds. Neither the file nor answers of a reader (elf_reader.h) are trusted.
  * 2. segments[] is what the program headers say; it may reach beyond the file.
  * 3. libelf keeps state in the handle: one thread at a time.
  */
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/elf_eh_frame.h"
+#include "base/elf_reader.h"
 #include "base/mapping.h"
 #include "base/util.h"
 
@@ -42,6 +43,8 @@ struct elf_file {
 	struct elf_segment *segments;
 	size_t n_segments;
 	uint64_t eh_frame_hdr, n_eh_frame_hdr_bytes; /* 0 bytes: none */
+	const struct elf_reader *reader;             /* parses the file; NULL: libelf does, and elf is set */
+	uint32_t number;                             /* of the file, at the reader */
 };
 
 void build_id_format(const struct build_id *id, char *to)
@@ -223,10 +226,82 @@ int elf_file_open_memory(const void *image, size_t n_bytes, struct elf_file **re
 	return open_elf(elf, NULL, ret);
 }
 
+/* The reader's answer takes the place of the headers. */
+static int read_summary(struct elf_file *file, const char *name, int fd)
+{
+	struct elf_summary summary;
+	int r;
+
+	r = file->reader->open(file->reader->data, name, fd, file->image, file->n_image_bytes, &summary, &file->number);
+	if (r < 0) {
+		file->reader = NULL; /* which has nothing to close */
+		return r;
+	}
+	if (summary.n_segments > ELF_SUMMARY_MAX_SEGMENTS || summary.build_id.n_bytes > BUILD_ID_MAX)
+		return -ENOEXEC;
+	file->segments = calloc(summary.n_segments + 1, sizeof *file->segments);
+	if (!file->segments)
+		return -ENOMEM;
+	memcpy(file->segments, summary.segments, summary.n_segments * sizeof *file->segments);
+	file->n_segments = summary.n_segments;
+	file->machine = summary.machine;
+	file->build_id = summary.build_id;
+	return 0;
+}
+
+int elf_file_open_through(const struct elf_reader *reader, const char *name, int fd, const void *image, size_t n_bytes,
+			  struct elf_file **ret)
+{
+	CLEANUP(elf_file_freep) struct elf_file *file = calloc(1, sizeof *file);
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	file->fd = -1;
+	file->reader = reader;
+	file->image = image;
+	file->n_image_bytes = n_bytes;
+	r = fd < 0 ? 0 : file_mapping_new(fd, &file->mapping);
+	if (r < 0)
+		file->reader = NULL;
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOEXEC;
+	if (file->mapping)
+		file->image = file_mapping_bytes(file->mapping, &file->n_image_bytes);
+	r = read_summary(file, name, fd);
+	if (r < 0)
+		return r;
+	file->fd = fd;
+	*ret = TAKE(file);
+	return 0;
+}
+
+bool elf_file_number(const struct elf_file *file, uint32_t *ret)
+{
+	if (!file->reader)
+		return false;
+	*ret = file->number;
+	return true;
+}
+
+int elf_file_summary(const struct elf_file *file, struct elf_summary *ret)
+{
+	if (file->n_segments > ELF_SUMMARY_MAX_SEGMENTS)
+		return -E2BIG;
+	memset(ret, 0, sizeof *ret);
+	ret->machine = file->machine;
+	ret->build_id = file->build_id;
+	ret->n_segments = file->n_segments;
+	memcpy(ret->segments, file->segments, file->n_segments * sizeof *file->segments);
+	return 0;
+}
+
 void elf_file_free(struct elf_file *file)
 {
 	if (!file)
 		return;
+	if (file->reader)
+		file->reader->close(file->reader->data, file->number);
 	elf_end(file->elf);
 	file_mapping_free(file->mapping);
 	closep(&file->fd);
@@ -331,6 +406,8 @@ void elf_forget_pages(Elf *elf)
 
 int elf_file_cfi(const struct elf_file *file, uint64_t address, struct elf_cfi *ret)
 {
+	if (file->reader)
+		return -ENODATA;
 	return eh_frame_find(file, file->eh_frame_hdr, file->n_eh_frame_hdr_bytes, address, ret);
 }
 
@@ -339,6 +416,8 @@ int elf_file_function(struct elf_file *file, uint64_t address, uint64_t *ret_sta
 	struct elf_cfi cfi;
 	int r;
 
+	if (file->reader)
+		return file->reader->function(file->reader->data, file->number, address, ret_start, ret_end);
 	r = elf_file_cfi(file, address, &cfi);
 	if (r < 0)
 		return -ENOENT;
@@ -373,6 +452,8 @@ int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value
 	GElf_Shdr header;
 	GElf_Sym symbol;
 
+	if (file->reader)
+		return file->reader->symbol(file->reader->data, file->number, name, ret_value, ret_size);
 	for (size_t i = 0; i < N_ELEMENTS(types); i++) {
 		Elf_Scn *section = NULL;
 		unsigned n_tables = 0;
@@ -397,6 +478,8 @@ int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_addr
 	GElf_Shdr header;
 	size_t names;
 
+	if (file->reader)
+		return file->reader->section(file->reader->data, file->number, name, ret_address, ret_size);
 	if (elf_getshdrstrndx(file->elf, &names) < 0)
 		return -ENOENT;
 	while ((section = elf_nextscn(file->elf, section)) != NULL) {

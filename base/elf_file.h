@@ -45,7 +45,7 @@ void elf_file_freep(struct elf_file **file);
  */
 void elf_forget_pages(Elf *elf);
 
-/* Borrowed; for libdw. */
+/* Borrowed; for libdw. NULL: another process parses the file (elf_reader.h). */
 Elf *elf_file_elf(struct elf_file *file);
 int elf_file_fd(const struct elf_file *file); /* -1: in memory */
 const struct build_id *elf_file_build_id(const struct elf_file *file);

@@ -38,6 +38,7 @@ struct module_table {
 	struct module **modules;
 	size_t n, n_allocated;
 	struct id_map by_identity;
+	const struct elf_reader *reader; /* NULL: none */
 };
 
 int module_table_new(struct module_table **ret)
@@ -75,6 +76,11 @@ void module_table_free(struct module_table *table)
 void module_table_freep(struct module_table **table)
 {
 	module_table_free(*table);
+}
+
+void module_table_set_reader(struct module_table *table, const struct elf_reader *reader)
+{
+	table->reader = reader;
 }
 
 size_t module_table_size(const struct module_table *table)
@@ -121,6 +127,7 @@ static int add_module(struct module_table *table, uint64_t key, const struct mod
 	module->id = (unsigned)table->n;
 	module->device = identity->device;
 	module->inode = identity->inode;
+	module->reader = table->reader;
 	module->is_vdso = strcmp(module->path, "[vdso]") == 0;
 	r = grow(&table->modules, table->n, &table->n_allocated, sizeof(struct module *));
 	if (r < 0)
@@ -227,6 +234,13 @@ int module_open_file(const struct module *module, int *ret)
 	return r;
 }
 
+static int open_image(const struct module *module, const void *image, size_t n_bytes, struct elf_file **ret)
+{
+	if (module->reader)
+		return elf_file_open_through(module->reader, module->path, -1, image, n_bytes, ret);
+	return elf_file_open_memory(image, n_bytes, ret);
+}
+
 static int open_file(const struct module *module, struct elf_file **ret)
 {
 	CLEANUP(closep) int fd = -1;
@@ -235,7 +249,10 @@ static int open_file(const struct module *module, struct elf_file **ret)
 	r = module_open_file(module, &fd);
 	if (r < 0)
 		return r;
-	r = elf_file_open(fd, ret);
+	if (module->reader)
+		r = elf_file_open_through(module->reader, module->path, fd, NULL, 0, ret);
+	else
+		r = elf_file_open(fd, ret);
 	if (r < 0)
 		return r;
 	TAKE_FD(fd);
@@ -272,7 +289,7 @@ static int open_vdso(struct module *module, struct elf_file **ret)
 		r = 0;
 	if (r < 0)
 		return r;
-	r = elf_file_open_memory(image, n_bytes, ret);
+	r = open_image(module, image, n_bytes, ret);
 	if (r < 0)
 		return r;
 	module->image = TAKE(image);
@@ -288,7 +305,7 @@ static int open_copy(struct module *module, struct elf_file **ret)
 
 	r = module_copy(module, &image, &n_bytes);
 	if (r >= 0)
-		r = elf_file_open_memory(image, n_bytes, ret);
+		r = open_image(module, image, n_bytes, ret);
 	if (r < 0)
 		return r;
 	module->image = TAKE(image);
@@ -338,7 +355,7 @@ static int read_mapped_build_id(const struct module *module, struct build_id *re
 	n = remote_read_some(remote, RADDR(module->map_start - module->map_offset), head, sizeof head);
 	if (n < 0)
 		return (int)n;
-	r = elf_file_open_memory(head, (size_t)n, &elf);
+	r = open_image(module, head, (size_t)n, &elf);
 	if (r < 0)
 		return r;
 	*ret = *elf_file_build_id(elf);

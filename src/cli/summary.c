@@ -135,6 +135,7 @@ static void print_limited(const struct symbol_limited *limited)
 static void print_confinement(const struct summary *summary)
 {
 	const struct pipeline_name_troubles *names = &summary->names;
+	const struct pipeline_cfi_troubles *cfi = &summary->cfi;
 
 	if (names->n_deaths > 0)
 		cli_say("the process that reads foreign files died %u time%s\n", names->n_deaths,
@@ -144,8 +145,15 @@ static void print_confinement(const struct summary *summary)
 	if (names->is_of_generated)
 		fputs("it died while reading a perf map or a jitdump: generated code has no names from then on\n",
 		      stderr);
-	if (names->filter_error < 0)
-		cli_say("files were read without a seccomp filter: %s\n", strerror(-names->filter_error));
+	if (cfi->n_deaths > 0)
+		cli_say("the process that reads call frame information died %u time%s\n", cfi->n_deaths,
+			cfi->n_deaths > 1 ? "s" : "");
+	if (cfi->path)
+		cli_say("%u file%s unwound without call frame information, the first is %s\n", cfi->n_unread,
+			cfi->n_unread > 1 ? "s are" : " is", cfi->path);
+	if (names->filter_error < 0 || cfi->filter_error < 0)
+		cli_say("files were read without a seccomp filter: %s\n",
+			strerror(names->filter_error < 0 ? -names->filter_error : -cfi->filter_error));
 	if (summary->restrict_error < 0)
 		cli_say("the recorder kept more privileges than it needed: %s\n", strerror(-summary->restrict_error));
 }

@@ -20,6 +20,7 @@ struct summary {
 	bool is_idle;                      /* time is real time */
 	struct waits_cost waits_cost;      /* not of MODE_CPU */
 	struct pipeline_name_troubles names;
+	struct pipeline_cfi_troubles cfi;
 	int restrict_error; /* see struct recording */
 };
 

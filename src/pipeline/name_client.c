@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +20,8 @@
 #include "base/id_map.h"
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/pipeline/image_file.h"
+#include "src/pipeline/keeper.h"
 #include "src/pipeline/name_files.h"
 #include "src/pipeline/name_server.h"
 #include "src/pipeline/name_wire.h"
@@ -74,20 +75,11 @@ struct name_client {
 
 static int ask_keeper(struct name_client *client)
 {
-	struct name_server_answer answer;
 	int r;
 
-	if (write(client->keeper, "", 1) != 1)
-		return -errno;
-	r = wire_receive(client->keeper, PATIENCE_MS, &client->wire);
+	r = keeper_ask(client->keeper, &client->troubles.filter_error, &client->worker);
 	if (r < 0)
 		return r;
-	if (!wire_struct(&client->wire, &answer, sizeof answer))
-		return -EBADMSG;
-	client->troubles.filter_error = answer.filter_error;
-	if (answer.error < 0 || client->wire.fd < 0)
-		return answer.error < 0 ? answer.error : -EBADMSG;
-	client->worker = TAKE_FD(client->wire.fd);
 	client->n_workers++;
 	name_client_limited(client, &client->limited_before);
 	client->limited = (struct symbol_limited){ 0 };
@@ -430,27 +422,6 @@ int name_client_put_module(struct name_client *client, const struct new_module *
 	return 0;
 }
 
-/* What is in memory only becomes a file without a name. */
-static int make_file(const struct module *module, int *ret)
-{
-	CLEANUP(closep) int fd = memfd_create("module", MFD_CLOEXEC);
-	const char *at = module->image;
-	size_t left = module->n_image_bytes;
-
-	if (fd < 0)
-		return -errno;
-	while (left > 0) {
-		ssize_t n = write(fd, at, left);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		at += MAX(n, 0);
-		left -= (size_t)MAX(n, 0);
-	}
-	*ret = TAKE_FD(fd);
-	return 0;
-}
-
 static int send_module(struct name_client *client, struct client_module *module)
 {
 	const struct module *named = module->module;
@@ -462,7 +433,7 @@ static int send_module(struct name_client *client, struct client_module *module)
 
 	memset(&head, 0, sizeof head);
 	if (named->image) {
-		r = make_file(named, &made);
+		r = image_file_make(named->image, named->n_image_bytes, &made);
 		fd = made;
 	} else if (named->elf) { /* once it is open, the opener stays the same */
 		char root[PROC_PATH_BYTES];

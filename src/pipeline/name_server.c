@@ -2,17 +2,12 @@
 /* name_server.c - see name_server.h. */
 #include "src/pipeline/name_server.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/util.h"
-#include "src/pipeline/confined.h"
+#include "src/pipeline/keeper.h"
 #include "src/pipeline/name_wire.h"
 
 /* How long all questions to servers may take together. */
@@ -23,12 +18,7 @@ enum { SERVER_PATIENCE_S = 30 };
 #define MAX_WORKER_FILE (4ULL << 30)
 #define MAX_WORKER_FILES (1ULL << 14)
 
-/* ---- The keeper ---- */
-
-/* It starts workers, which open one file more before their own filter. */
-static const struct call_rule keeper_rules[] = {
-	ALLOW(clone), ALLOW(wait4), ALLOW(kill), ALLOW(socketpair), ALLOW(openat), ALLOW(seccomp), ALLOW(prlimit64),
-};
+/* ---- The keeper and its workers ---- */
 
 /*
  * The one file that a worker opens has no name. Others, which libdw opens by itself, are asked for by the worker's handler
@@ -39,84 +29,22 @@ static const struct call_rule worker_rules[] = {
 	{ __NR_openat, CALL_SIGNALS, CALL_WITHOUT_BITS, 2, O_ACCMODE | O_CREAT | O_TRUNC },
 };
 
-static void limit_memory(void)
-{
-	if (!HAS_SANITIZER) /* whose shadow counts */
-		confined_limit(RLIMIT_DATA, MAX_WORKER_MEMORY);
-}
-
-static void __attribute__((noreturn)) run_worker(int socket)
-{
-	name_worker_run(socket);
-	_exit(0);
-}
-
-static pid_t start_worker(int keeper_socket, int *ret)
-{
-	CLEANUP(closep) int own = -1;
-	CLEANUP(closep) int other = -1;
-	int ends[2];
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	own = ends[0];
-	other = ends[1];
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		close(keeper_socket);
-		close(own);
-		run_worker(other);
-	}
-	*ret = TAKE_FD(own);
-	return pid;
-}
-
-static void end_worker(pid_t worker)
-{
-	if (worker <= 0)
-		return;
-	kill(worker, SIGKILL);
-	while (waitpid(worker, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 static void keep(int socket, int filter_error)
 {
-	pid_t worker = -1;
-	char asked;
+	static const struct keeper_kind names = {
+		.socket_type = SOCK_STREAM,
+		.max_memory = MAX_WORKER_MEMORY,
+		.max_file = MAX_WORKER_FILE,
+		.max_files = MAX_WORKER_FILES,
+		.run_worker = name_worker_run,
+	};
 
-	confined_limit(RLIMIT_NOFILE, MAX_WORKER_FILES);
-	confined_limit(RLIMIT_FSIZE, MAX_WORKER_FILE);
-	limit_memory();
-	while (read(socket, &asked, 1) == 1) {
-		struct name_server_answer answer = { .filter_error = filter_error };
-		CLEANUP(closep) int fd = -1;
-
-		end_worker(worker);
-		worker = start_worker(socket, &fd);
-		answer.error = worker < 0 ? worker : 0;
-		if (wire_send(socket, WIRE_FILE, &answer, sizeof answer, fd) < 0)
-			break;
-	}
-	end_worker(worker);
+	keeper_run(socket, filter_error, &names);
 }
 
 int name_keeper_start(int *ret_socket, pid_t *ret_pid)
 {
-	const struct call_table tables[] = { calls_fatal, { keeper_rules, N_ELEMENTS(keeper_rules) }, calls_basic };
-	const struct confinement confinement = {
-		.name = "probing-names",
-		.is_nobody = true,
-		.tables = tables,
-		.n_tables = N_ELEMENTS(tables),
-		.otherwise = CALL_NOT_THERE,
-		.run = keep,
-	};
-
-	return confined_start(&confinement, ret_socket, ret_pid);
+	return keeper_start("probing-names", keep, ret_socket, ret_pid);
 }
 
 /* The keeper's filter is in force, too: what either refuses is refused. */

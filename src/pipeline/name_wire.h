@@ -35,6 +35,8 @@ enum wire_kind {
 	WIRE_WANT_ID,     /* struct wire_wanted_id */
 	WIRE_WANT_CACHED, /* a file's name in the cache, NUL included */
 	WIRE_END,         /* struct wire_limited: all was done that was asked for */
+	/* Of both ends of another conversation: see cfi_wire.h. */
+	WIRE_CFI,
 };
 
 /* Modules have numbers of the recorder's. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/pipeline/cfi_client.h"
 #include "src/pipeline/pipeline_private.h"
 #include "src/pipeline/records.h"
 
@@ -50,7 +51,9 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
 	filter_init(&pipeline->keep, &pipeline->options.keep, &pipeline->thread_names);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
-	r = processes_init(&pipeline->processes);
+	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before there are threads */
+	if (r >= 0)
+		r = processes_init(&pipeline->processes, pipeline->cfi);
 	if (r >= 0)
 		r = stitcher_new(&pipeline->stitcher);
 	if (r >= 0)
@@ -88,6 +91,7 @@ void pipeline_free(struct pipeline *pipeline)
 	stitcher_free(pipeline->stitcher);
 	memory_stitcher_free(pipeline->memory_stitcher);
 	processes_done(&pipeline->processes);
+	cfi_client_free(pipeline->cfi);
 	free(pipeline->threads);
 	free(pipeline->stale.places);
 	id_map_done(&pipeline->thread_index);
@@ -264,6 +268,7 @@ static int put_places(struct store *store, const struct pipeline *pipeline)
 static int put_end(struct store *store, const struct pipeline *pipeline, const struct pipeline_counter *counters,
 		   const char *python)
 {
+	struct pipeline_cfi_troubles cfi;
 	int r;
 
 	r = store_begin(store);
@@ -276,6 +281,11 @@ static int put_end(struct store *store, const struct pipeline *pipeline, const s
 		r = store_put_counter(store, "dropped", (int64_t)pipeline->n_dropped);
 	if (r >= 0 && pipeline->counts.limited.n_places > 0)
 		r = store_put_counter(store, "names given up", (int64_t)pipeline->counts.limited.n_places);
+	cfi_client_troubles(pipeline->cfi, &cfi);
+	if (r >= 0)
+		r = store_put_counter(store, "elf questions", (int64_t)cfi.n_asked);
+	if (r >= 0 && cfi.n_unread > 0)
+		r = store_put_counter(store, "elf files given up", (int64_t)cfi.n_unread);
 	if (r >= 0 && python[0])
 		r = store_set_run_python(store, python);
 	if (r >= 0)
@@ -334,6 +344,11 @@ void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_count
 void pipeline_read_name_troubles(const struct pipeline *pipeline, struct pipeline_name_troubles *ret)
 {
 	*ret = pipeline->name_troubles;
+}
+
+void pipeline_read_cfi_troubles(const struct pipeline *pipeline, struct pipeline_cfi_troubles *ret)
+{
+	cfi_client_troubles(pipeline->cfi, ret);
 }
 
 const char *pipeline_python(const struct pipeline *pipeline)

@@ -169,6 +169,16 @@ struct pipeline_name_troubles {
 };
 void pipeline_read_name_troubles(const struct pipeline *pipeline, struct pipeline_name_troubles *ret);
 
+/* What became of the processes that read the ELF files of modules, so far. */
+struct pipeline_cfi_troubles {
+	unsigned n_deaths;
+	unsigned n_unread; /* files given up: processes died of them, or none was left */
+	const char *path;  /* of the first of them; NULL: none. Borrowed. */
+	int filter_error;  /* why they had no filter of system calls; 0: they had */
+	uint64_t n_asked;  /* questions that they were asked */
+};
+void pipeline_read_cfi_troubles(const struct pipeline *pipeline, struct pipeline_cfi_troubles *ret);
+
 /* Bytes of the file as of the last write. */
 int64_t pipeline_store_bytes(const struct pipeline *pipeline);
 

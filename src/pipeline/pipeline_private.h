@@ -31,6 +31,7 @@ struct known_thread {
 };
 
 struct pipeline {
+	struct cfi_client *cfi; /* reads the ELF files of processes' modules; outlives them */
 	struct processes processes;
 	struct known_thread *threads;
 	size_t n_threads, threads_allocated;

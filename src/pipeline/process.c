@@ -15,10 +15,11 @@
 
 #include "base/proc.h"
 #include "base/util.h"
+#include "src/pipeline/cfi_client.h"
 
 enum { RETRY_NS = 5000000, LOAD_FIRST_NS = 5000000, LOAD_LAST_NS = 1000000000, SEEK_BATCHES = 64, MANY_CODES = 8192 };
 
-int processes_init(struct processes *processes)
+int processes_init(struct processes *processes, struct cfi_client *cfi)
 {
 	int r;
 
@@ -26,7 +27,11 @@ int processes_init(struct processes *processes)
 	r = module_table_new(&processes->modules);
 	if (r < 0)
 		return r;
-	return native_unwinder_new(processes->modules, &processes->unwinder);
+	module_table_set_reader(processes->modules, cfi_client_reader(cfi));
+	r = native_unwinder_new(processes->modules, &processes->unwinder);
+	if (r >= 0)
+		native_unwinder_set_source(processes->unwinder, cfi_client_rows(cfi));
+	return r;
 }
 
 /* One user less; the last one takes it along, and with it perhaps those it was forked from. */

@@ -44,6 +44,8 @@ struct process {
 	bool is_new;         /* its row has to be written (again) */
 };
 
+struct cfi_client;
+
 struct processes {
 	struct module_table *modules;
 	struct native_unwinder *unwinder;
@@ -62,7 +64,8 @@ struct processes {
 	size_t n_retired, retired_allocated;
 };
 
-int processes_init(struct processes *processes);
+/* @cfi: who reads the files of modules; borrowed, outlives them. */
+int processes_init(struct processes *processes, struct cfi_client *cfi);
 void processes_done(struct processes *processes);
 
 /* NULL: not known. */

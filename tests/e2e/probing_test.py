@@ -322,7 +322,7 @@ def children_of(pid):
 
 def child_of(pid):
     """The program that a process has started; a recorder also has processes of its own, which read files for it."""
-    child, = (child for child in children_of(pid) if comm_of(child) not in ("probing-names", "probing-fetch"))
+    child, = (child for child in children_of(pid) if comm_of(child) not in ("probing-names", "probing-cfi", "probing-fetch"))
     return child
 
 

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What a recorder may do after it has attached, who reads foreign files, and that recordings do not suffer from it."""
 import contextlib
+import ctypes
 import glob
 import os
+import shutil
 import signal
+import socket
+import struct
+import subprocess
 import sys
 import time
 
@@ -11,6 +16,7 @@ import probing_test as t
 from probing_test import fixture, probing, recorder
 
 WAIT_S = 20
+SYS_PIDFD_GETFD = 438  # on all machines; Linux 5.6
 # Bits of CapEff. Source: include/uapi/linux/capability.h
 DAC_OVERRIDE, DAC_READ_SEARCH, KILL, SETGID, SETUID, SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN, SYSLOG, PERFMON, BPF = (
     1 << n for n in (1, 2, 5, 6, 7, 16, 17, 19, 21, 34, 38, 39))
@@ -29,9 +35,9 @@ def statuses_of(pid):
     return [status_of(pid, int(os.path.basename(path))) for path in glob.glob("/proc/%d/task/*" % pid)]
 
 
-def readers_of(pid):
+def readers_of(pid, name="probing-names"):
     """(the process that keeps it, the process that reads files), of a recorder."""
-    keeper, = (child for child in t.children_of(pid) if t.comm_of(child) == "probing-names")
+    keeper, = (child for child in t.children_of(pid) if t.comm_of(child) == name)
     return keeper, t.children_of(keeper)[0]
 
 
@@ -61,9 +67,9 @@ class Privileges(t.Case):
             self.assertEqual("1", status["NoNewPrivs"])
             self.assertEqual("2" if has_filters() else "0", status["Seccomp"])
 
-    def check_reader(self, pid):
+    def check_reader(self, pid, name):
         status = status_of(pid)
-        self.assertEqual(["probing-names", "1", "2"], [status[field] for field in ("Name", "NoNewPrivs", "Seccomp")])
+        self.assertEqual([name, "1", "2"], [status[field] for field in ("Name", "NoNewPrivs", "Seccomp")])
         for kind in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
             self.assertEqual(0, int(status[kind], 16), kind)
         if os.geteuid() == 0:
@@ -71,27 +77,33 @@ class Privileges(t.Case):
             self.assertEqual("", status["Groups"].strip())
 
     def check_files(self, pid):
-        """Its socket, modules and debug files, which were handed over: nothing that is written but /dev/null."""
+        """Its socket, modules and debug files, which were handed over: nothing that is written but /dev/null, and no network."""
         if os.geteuid() != 0:
             return
+        with open("/proc/net/unix") as sockets:
+            local = {"socket:[%s]" % line.split()[6] for line in sockets.readlines()[1:]}
         for path in glob.glob("/proc/%d/fdinfo/*" % pid):
             with open(path) as info:
                 flags = int(dict(line.split(":\t") for line in info if ":\t" in line)["flags"], 8)
             name = os.readlink(path.replace("fdinfo", "fd"))
+            if name.startswith("socket:"):
+                self.assertIn(name, local)
             if flags & os.O_ACCMODE != os.O_RDONLY:
                 self.assertRegex(name, "^(socket:|/dev/null$|.* \\(deleted\\)$)")
 
     def test_while_recording(self):
         with fixture("demo.py") as target, recording(target.pid) as (process, keeper, reader):
             self.check_threads(process.pid)
-            for pid in (keeper, reader):
-                self.check_reader(pid)
+            others = readers_of(process.pid, "probing-cfi")
+            for pid in (keeper, reader) + others:
+                self.check_reader(pid, "probing-cfi" if pid in others else "probing-names")
                 self.check_files(pid)
             self.assertEqual(t.OK, t.stop_politely(process)[0])
         result = t.Recording("out.db")
         self.assertEqual((1, "ok"), (result.run["clean"], result.integrity))
         self.assertIn("edit_distance", result.all_names())
-        for pid in (keeper, reader):
+        self.assertGreater(result.counters["elf questions"], 10)
+        for pid in (keeper, reader) + others:
             self.assertEqual({}, status_of(pid), "it has ended with the recorder")
 
     def test_capabilities_that_are_left(self):
@@ -179,9 +191,155 @@ class Deaths(t.Case):
     def test_of_the_recorder(self):
         """Nobody is left behind."""
         with fixture("demo.py") as target, recording(target.pid) as (process, keeper, reader):
+            others = (keeper, reader) + readers_of(process.pid, "probing-cfi")
             process.kill()
             process.wait()
-            t.wait_until(lambda: not status_of(keeper) and not status_of(reader), WAIT_S, "the others to end")
+            t.wait_until(lambda: not any(map(status_of, others)), WAIT_S, "the others to end")
+
+
+N_LIBRARIES = 100
+
+# Loads libraries when a file appears, one after another; functions of each run for a moment.
+PROGRAM = """
+import ctypes, os, time
+
+def run_for(seconds, function):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        function(20000)
+
+print("ready {}", flush=True)
+while not os.path.exists("go"):
+    run_for(0.02, range)
+while True:
+    for i in range(%d):
+        library = ctypes.CDLL(os.path.abspath("burning%%d.so" %% i))
+        run_for(0.03, library.burn_0)
+        run_for(0.03, library.burn_1)
+""" % N_LIBRARIES
+
+
+@contextlib.contextmanager
+def recording_of_libraries():
+    """(recorder, the keeper of its process that reads ELF files, that process), before the libraries are loaded."""
+    source = "".join("int burn_%d(int n);\nint burn_%d(int n)\n{\n\tvolatile int sum = %d;\n\n\tfor (int i = 0; i < n; i++)\n"
+                     "\t\tsum += i;\n\treturn sum;\n}\n" % (i, i, i) for i in range(2))
+    subprocess.run(["cc", "-x", "c", "-", "-O1", "-shared", "-fPIC", "-o", "burning0.so"], input=source, text=True, check=True)
+    for i in range(1, N_LIBRARIES):
+        shutil.copy("burning0.so", "burning%d.so" % i)
+    with t.target([t.DEBIAN_PYTHON, "-c", PROGRAM]) as target, recording(target.pid) as (process, _, _):
+        yield (process,) + readers_of(process.pid, "probing-cfi")
+
+
+def go():
+    with open("go", "w"):
+        pass
+
+
+WIRE_CFI = 14  # src/pipeline/name_wire.h
+
+
+def head(contents):
+    """A message of src/pipeline/cfi_wire.h."""
+    return struct.pack("<2I", WIRE_CFI, len(contents)) + contents
+
+
+OPEN, CLOSE, SYMBOL, SECTION, FUNCTION, ROWS = range(6)
+NONSENSE = (b"", b"nonsense, and more of it", struct.pack("<2I", WIRE_CFI, 0xffffffff), head(b"\0"), head(b"\0" * 30000),
+            head(b"\0" * 4 + b"\xff" * 100))
+
+
+def false_answer(question):
+    """Of the right form: rows that lead nowhere, segments and symbols that are not there."""
+    kind, _, address = struct.unpack("<2IQ", question[8:24])
+    if kind == ROWS:
+        row = struct.pack("<2I4Bi8h", 0, 1, 2, 7, 0, 0, 0x7ffffff0, *(-8,) * 8)
+        return head(struct.pack("<i2QI", 0, address, address + 1, 1) + row)
+    if kind == OPEN:
+        segments = [struct.pack("<4Q2I", 1 << n, 1 << 62, 1 << n, 1 << n, 0, 1) for n in range(64)]
+        return head(struct.pack("<i3I", 0, 62, 32, len(segments)) + b"\xff" * 32 + b"".join(segments))
+    return head(struct.pack("<i4x2Q", 0, address, 0xffffffffffffffff))
+
+
+class ElfFiles(t.Case):
+    """Whoever reads ELF files dies, or is taken over: files are given up and counted, and the recording goes on."""
+
+    def setUp(self):
+        super().setUp()
+        t.need_program("cc")
+
+    def steal_socket(self, pid):
+        """Speak for a process, which is stopped. A file could have it do the same."""
+        def sockets():
+            return [int(number) for number in os.listdir("/proc/%d/fd" % pid)
+                    if os.readlink("/proc/%d/fd/%s" % (pid, number)).startswith("socket:")]
+
+        t.wait_until(lambda: len(sockets()) == 1, WAIT_S, "it to have closed its keeper's")
+        os.kill(pid, signal.SIGSTOP)
+        libc, pidfd = ctypes.CDLL(None, use_errno=True), os.pidfd_open(pid)
+        stolen = libc.syscall(SYS_PIDFD_GETFD, pidfd, sockets()[0], 0)
+        os.close(pidfd)
+        self.assertGreaterEqual(stolen, 0, os.strerror(ctypes.get_errno()))
+        return socket.socket(fileno=stolen)
+
+    def finish(self, process, seconds=1):
+        """What the recorder said, and the recording, which has gone on to the end."""
+        time.sleep(seconds)
+        status, _, stderr = t.stop_politely(process)
+        self.assertEqual(t.OK, status, stderr)
+        result = t.Recording("out.db")
+        self.assertEqual((1, "ok"), (result.run["clean"], result.integrity))
+        self.assertIn("run_for", result.all_names(), "Python's own names are no file's")
+        return stderr, result
+
+    def test_death(self):
+        with recording_of_libraries() as (process, _, reader):
+            os.kill(reader, signal.SIGKILL)
+            go()
+            stderr, result = self.finish(process)
+        self.assertIn("the process that reads call frame information died 1 time\n", stderr)
+        self.assertNotIn("elf files given up", result.counters)
+        stacks = [result.names(sample.stack) for sample in result.samples if sample.stack]
+        burning = [names for names in stacks if any(name.startswith("burn_") for name in names)]
+        self.assertGreater(len(burning), 20)
+        self.assertShare(0.9, sum("run_for" in names for names in burning) / len(burning), "unwound to Python")
+
+    def test_death_of_both(self):
+        with recording_of_libraries() as (process, keeper, reader):
+            os.kill(keeper, signal.SIGKILL)
+            os.kill(reader, signal.SIGKILL)
+            go()
+            stderr, result = self.finish(process)
+        self.assertRegex(stderr, "files? (is|are) unwound without call frame information, the first is /")
+        self.assertGreaterEqual(result.counters["elf files given up"], 1)
+
+    def test_nonsense(self):
+        t.need_root()
+        with recording_of_libraries() as (process, keeper, _):
+            go()
+            for nonsense in NONSENSE:
+                reader, = t.children_of(keeper)
+                with self.steal_socket(reader) as stolen:
+                    stolen.send(nonsense)
+                t.wait_until(lambda: t.children_of(keeper) not in ([], [reader]), WAIT_S, "another reader")
+            stderr, result = self.finish(process)
+        self.assertIn("the process that reads call frame information died %d times\n" % len(NONSENSE), stderr)
+        self.assertGreaterEqual(result.counters["elf files given up"], 1)
+
+    def test_false_answers(self):
+        t.need_root()
+        n = 0
+        with recording_of_libraries() as (process, _, reader):
+            with self.steal_socket(reader) as stolen:
+                stolen.settimeout(2)
+                go()
+                with contextlib.suppress(OSError):  # no more is asked
+                    while n < 40:
+                        stolen.send(false_answer(stolen.recv(4096)))
+                        n += 1
+            os.kill(reader, signal.SIGKILL)
+            self.finish(process)
+        self.assertGreater(n, 0)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@
 
 #include "base/util.h"
 #include "unwind/native/native.h"
+#ifdef THROUGH_SERVER /* ELF files are read by another process */
+#include "src/pipeline/cfi_client.h"
+#endif
 
 enum { MAX_STACK_BYTES = 16 << 20, MAX_TARGET_THREADS = 64 };
 
@@ -216,17 +219,47 @@ struct view {
 	struct native_process *process;
 	struct native_stack stack;
 	uint8_t *bytes; /* room for one stack */
+#ifdef THROUGH_SERVER
+	struct cfi_client *cfi;
+#endif
 };
+
+/* Whoever reads files for the unwinder has the last word. */
+static inline void view_read_elsewhere(struct view *view)
+{
+#ifdef THROUGH_SERVER
+	assert_int_equal(cfi_client_start(CFI_CLIENT_PATIENCE_MS, &view->cfi), 0);
+	module_table_set_reader(view->modules, cfi_client_reader(view->cfi));
+	native_unwinder_set_source(view->unwinder, cfi_client_rows(view->cfi));
+#else
+	(void)view;
+#endif
+}
+
+static inline void view_stop_reading(struct view *view)
+{
+#ifdef THROUGH_SERVER
+	struct pipeline_cfi_troubles troubles;
+
+	cfi_client_troubles(view->cfi, &troubles);
+	assert_int_equal(troubles.n_deaths, 0);
+	assert_true(troubles.n_asked > 0);
+	cfi_client_free(view->cfi);
+#else
+	(void)view;
+#endif
+}
 
 static inline void view_open(struct view *view, pid_t pid)
 {
 	memset(view, 0, sizeof *view);
 	view->pid = pid;
 	assert_int_equal(module_table_new(&view->modules), 0);
+	assert_int_equal(native_unwinder_new(view->modules, &view->unwinder), 0);
+	view_read_elsewhere(view);
 	assert_int_equal(address_space_new(pid, view->modules, &view->space), 0);
 	assert_int_equal(address_space_load(view->space), 0);
 	assert_int_equal(remote_open_process(pid, &view->remote), 0);
-	assert_int_equal(native_unwinder_new(view->modules, &view->unwinder), 0);
 	assert_int_equal(native_process_new(view->unwinder, view->space, &view->process), 0);
 	view->bytes = malloc(MAX_STACK_BYTES);
 	assert_non_null(view->bytes);
@@ -240,6 +273,7 @@ static inline void view_close(struct view *view)
 	remote_free(view->remote);
 	address_space_free(view->space);
 	module_table_free(view->modules);
+	view_stop_reading(view);
 	free(view->bytes);
 }
 

@@ -87,7 +87,7 @@ static uint32_t row_id(const char *function)
 
 	assert_int_equal(address_space_resolve(view.space, inside(function), &module, &address), 0);
 	assert_non_null(module);
-	assert_int_equal(cfi_row_at(&view.unwinder->pool, module, address, &id), 0);
+	assert_int_equal(cfi_row_at(&view.unwinder->pool, NULL, module, address, &id), 0);
 	return id;
 }
 
@@ -439,7 +439,7 @@ static unsigned count_rows(struct view *of, const char *code, size_t n_bytes, si
 		assert_int_equal(address_space_resolve(of->space, (uint64_t)(uintptr_t)code + at, &module, &address),
 				 0);
 		assert_non_null(module);
-		assert_int_equal(cfi_row_at(&of->unwinder->pool, module, address, &id), 0);
+		assert_int_equal(cfi_row_at(&of->unwinder->pool, NULL, module, address, &id), 0);
 		n += id != ROW_NONE;
 	}
 	return n;

@@ -16,16 +16,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "unwind/native/function_rows.h"
 #include "unwind/native/program.h"
-
-struct cfi_module {
-	struct id_map pcs;   /* own address + 1 -> row */
-	Dwarf_CFI *eh_frame; /* only opened where our own reading of the programs has no answer */
-	bool eh_frame_tried;
-	Dwarf *dwarf;           /* only opened where .eh_frame has no answer */
-	Dwarf_CFI *debug_frame; /* borrowed from dwarf */
-	bool debug_frame_tried;
-};
 
 int row_pool_init(struct row_pool *pool)
 {
@@ -106,8 +98,7 @@ static int pool_add_slow(struct row_pool *pool, struct cfi_row *row, struct cfi_
 	return 0;
 }
 
-/* What was compiled (kept: with expressions), into the pool. */
-static int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, bool kept, uint32_t *ret)
+int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, bool kept, uint32_t *ret)
 {
 	int r;
 
@@ -121,21 +112,35 @@ static int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow 
 }
 
 /* The way of libdw. -ENOENT: it has no answer either. */
-static int ask_libdw(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, uint32_t *ret)
+static int ask_libdw(Dwarf_CFI *cfi, uint64_t address, struct cfi_row *row, struct cfi_slow *slow, uint64_t *ret_start,
+		     uint64_t *ret_end)
 {
 	CLEANUP(freep) Dwarf_Frame *frame = NULL;
-	struct cfi_slow slow;
-	struct cfi_row row;
+	Dwarf_Addr start, end;
 	int r;
 
 	if (dwarf_cfi_addrframe(cfi, address, &frame) != 0) {
 		frame = NULL;
 		return -ENOENT;
 	}
-	r = row_compile(frame, &row, &slow);
+	if (dwarf_frame_info(frame, &start, &end, NULL) < 0)
+		return -ENOENT;
+	r = row_compile(frame, row, slow);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
-	return pool_add(pool, &row, &slow, r > 0, ret);
+	*ret_start = start;
+	*ret_end = end;
+	return r;
+}
+
+bool cfi_leaves_restored(const struct cfi_row *row)
+{
+	if (row->cfa_kind != CFA_REGISTER || row->cfa_register != MACHINE_REG_SP)
+		return false;
+	for (unsigned i = 1; i < ROW_N_SAVED; i++)
+		if (row->saved[i] >= SAVED_FIRST_OFFSET && row->saved[i] < -row->cfa_offset)
+			return true;
+	return false;
 }
 
 /*
@@ -143,18 +148,13 @@ static int ask_libdw(struct row_pool *pool, Dwarf_CFI *cfi, uint64_t address, ui
  * before stays, and leads below the stack pointer, where whatever interrupts the thread next
  * may write. What ends the call has restored all.
  */
-static void forget_restored(struct elf_file *elf, const struct elf_cfi *cfi, uint64_t address, struct cfi_row *row)
+void cfi_forget_restored(struct elf_file *elf, const struct elf_cfi *cfi, uint64_t address, struct cfi_row *row)
 {
 	enum { LONGEST_INSTRUCTION = 16 };
 	size_t n_bytes = (size_t)MIN(cfi->end - address, (uint64_t)LONGEST_INSTRUCTION);
-	bool leads_below = false;
 	const void *code;
 
-	if (row->cfa_kind != CFA_REGISTER || row->cfa_register != MACHINE_REG_SP)
-		return;
-	for (unsigned i = 1; i < ROW_N_SAVED; i++)
-		leads_below |= row->saved[i] >= SAVED_FIRST_OFFSET && row->saved[i] < -row->cfa_offset;
-	if (!leads_below || elf_file_data(elf, address, n_bytes, &code) < 0 ||
+	if (!cfi_leaves_restored(row) || elf_file_data(elf, address, n_bytes, &code) < 0 ||
 	    !machine_is_leaving(code, n_bytes, address, cfi->start, cfi->end))
 		return;
 	for (unsigned i = 1; i < ROW_N_SAVED; i++)
@@ -182,7 +182,7 @@ static int run_program(struct row_pool *pool, struct module *module, uint64_t ad
 	if (r >= 0)
 		r = program_row(&cfi, address, &row, &slow);
 	if (r >= 0)
-		forget_restored(elf, &cfi, address, &row);
+		cfi_forget_restored(elf, &cfi, address, &row);
 	return r < 0 ? r : pool_add(pool, &row, &slow, r > 0, ret);
 }
 
@@ -234,7 +234,40 @@ static Dwarf_CFI *debug_frame(struct module *module, struct cfi_module *cfi)
 	return cfi->debug_frame;
 }
 
-int cfi_row_at(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret)
+int cfi_row_by_libdw(struct module *module, uint64_t address, int error, struct cfi_row *row, struct cfi_slow *slow,
+		     uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct cfi_module *cfi;
+	int r;
+
+	r = module_cfi(module, &cfi);
+	if (r < 0)
+		return r;
+	r = -ENOENT;
+	if (error != -ENOENT && eh_frame(module, cfi))
+		r = ask_libdw(cfi->eh_frame, address, row, slow, ret_start, ret_end);
+	if (r == -ENOENT && debug_frame(module, cfi))
+		r = ask_libdw(cfi->debug_frame, address, row, slow, ret_start, ret_end);
+	return r;
+}
+
+/* Compile it here. -ENOENT: there is no CFI for it. */
+static int compile(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret)
+{
+	struct cfi_slow slow;
+	struct cfi_row row;
+	uint64_t start, end;
+	int r;
+
+	r = run_program(pool, module, address, ret);
+	if (r >= 0 || r == -ENOMEM)
+		return r;
+	r = cfi_row_by_libdw(module, address, r, &row, &slow, &start, &end);
+	return r < 0 ? r : pool_add(pool, &row, &slow, r > 0, ret);
+}
+
+int cfi_row_at(struct row_pool *pool, const struct native_row_source *source, struct module *module, uint64_t address,
+	       uint32_t *ret)
 {
 	struct cfi_module *cfi;
 	const struct id_slot *slot;
@@ -249,11 +282,15 @@ int cfi_row_at(struct row_pool *pool, struct module *module, uint64_t address, u
 		*ret = slot->id;
 		return 0;
 	}
-	r = run_program(pool, module, address, &row);
-	if (r < 0 && r != -ENOENT && r != -ENOMEM)
-		r = eh_frame(module, cfi) ? ask_libdw(pool, cfi->eh_frame, address, &row) : -ENOENT;
-	if (r == -ENOENT && debug_frame(module, cfi))
-		r = ask_libdw(pool, cfi->debug_frame, address, &row);
+	if (source) {
+		r = function_rows_find(pool, source, module, cfi, address, &row);
+		if (r == 0)
+			*ret = row;
+		if (r == 0)
+			return 0;
+	} else {
+		r = compile(pool, module, address, &row);
+	}
 	if (r < 0 && r != -ENOENT)
 		return r;
 	r = id_map_add(&cfi->pcs, address + 1, row);
@@ -271,6 +308,8 @@ void cfi_module_done(struct module *module)
 		return;
 	module->cfi = NULL;
 	id_map_done(&cfi->pcs);
+	free(cfi->functions);
+	free(cfi->ranges);
 	dwarf_cfi_end(cfi->eh_frame);
 	dwarf_end(cfi->dwarf);
 	free(cfi);

@@ -5,6 +5,7 @@
 
 #include "base/address_space.h"
 #include "base/id_map.h"
+#include "unwind/native/native.h"
 #include "unwind/native/row.h"
 
 enum { ROW_NONE = 0 }; /* the pool's first row: no CFI */
@@ -16,6 +17,7 @@ struct row_pool {
 	size_t n_slow, slow_allocated;
 	struct id_map index; /* hash of a row -> its number, for sharing */
 	size_t n_compiled;
+	size_t n_kept_bytes; /* of answers whose rows are kept; see function_rows.c */
 };
 
 int row_pool_init(struct row_pool *pool);
@@ -23,13 +25,58 @@ void row_pool_done(struct row_pool *pool);
 
 /*
  * cfi_row_at - the row of one address of a module, compiled at the first call.
+ * @source: who compiles; NULL: this process.
  * @address: the module's own. ROW_NONE where the module has no CFI for it.
  * Errors: -ENOMEM.
  */
-int cfi_row_at(struct row_pool *pool, struct module *module, uint64_t address, uint32_t *ret);
+int cfi_row_at(struct row_pool *pool, const struct native_row_source *source, struct module *module, uint64_t address,
+	       uint32_t *ret);
 
 /* A row that no CFI gave. Shares equal ones. -ENOMEM. */
 int row_pool_share(struct row_pool *pool, const struct cfi_row *row, uint32_t *ret);
+
+/* pool_add - what was compiled, into the pool. Takes slow over where it is kept, on failure as well. -ENOMEM. */
+int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, bool kept, uint32_t *ret);
+
+/*
+ * cfi_row_by_libdw - what libdw knows of one address.
+ * @error: why our own reading had no answer; -ENOENT: .eh_frame has no function there.
+ * @ret_start, @ret_end: the code that the row is for.
+ * Returns 1 when slow was filled, 0 when not, -ENOENT, -ENOMEM.
+ */
+int cfi_row_by_libdw(struct module *module, uint64_t address, int error, struct cfi_row *row, struct cfi_slow *slow,
+		     uint64_t *ret_start, uint64_t *ret_end);
+
+/*
+ * cfi_leaves_restored - does the row read registers from below the stack pointer, where a call's end has left them?
+ * Such a row is another one at instructions that end the call: see cfi_forget_restored().
+ */
+bool cfi_leaves_restored(const struct cfi_row *row);
+void cfi_forget_restored(struct elf_file *elf, const struct elf_cfi *cfi, uint64_t address, struct cfi_row *row);
+
+/* Code of a module whose rows another process has compiled: [start, end), and the rows in it. */
+struct cfi_function {
+	uint64_t start, end;
+	uint32_t first, n; /* of ranges[] */
+};
+
+struct cfi_range {
+	uint32_t from, to; /* from the function's start */
+	uint32_t row;
+};
+
+struct cfi_module {
+	struct id_map pcs;   /* own address + 1 -> row */
+	Dwarf_CFI *eh_frame; /* only opened where our own reading of the programs has no answer */
+	bool eh_frame_tried;
+	Dwarf *dwarf;           /* only opened where .eh_frame has no answer */
+	Dwarf_CFI *debug_frame; /* borrowed from dwarf */
+	bool debug_frame_tried;
+	struct cfi_function *functions; /* sorted, none overlaps */
+	size_t n_functions, functions_allocated;
+	struct cfi_range *ranges; /* of a function in order of address, with gaps */
+	size_t n_ranges, ranges_allocated;
+};
 
 /* Frees module->cfi. */
 void cfi_module_done(struct module *module);

@@ -121,6 +121,36 @@ bool native_seam_holds(const struct native_stack *stack);
  */
 int native_register(struct native_stack *stack, size_t frame, unsigned reg, uint64_t *ret);
 
+/* ---- Rows that another process compiles ---- */
+
+enum { NATIVE_ROWS_MAX_BYTES = 32 << 10 };
+
+/*
+ * Compiles rows for an unwinder that must not read call frame information itself. One answer has the rows of a whole
+ * function, as native_rows_compile() writes them. The unwinder does not trust it.
+ */
+struct native_row_source {
+	/*
+	 * ask - the rows around an address of a module.
+	 * @ret: borrowed until the next call. Errors: -ENOENT nobody knows, and is not asked for that address again.
+	 */
+	int (*ask)(void *data, struct module *module, uint64_t address, const uint8_t **ret, size_t *ret_bytes);
+	/* The last answer was malformed: native_rows_compile() did not write it. */
+	void (*refuse)(void *data, struct module *module);
+	void *data;
+};
+
+/* @source: borrowed, outlives the unwinder; NULL: rows are compiled here. Set it before the first walk. */
+void native_unwinder_set_source(struct native_unwinder *unwinder, const struct native_row_source *source);
+
+/*
+ * native_rows_compile - the rows of the function that holds an address, in bytes.
+ * @module: only its elf is used, and its slot cfi; ended with native_rows_done().
+ * @to: NATIVE_ROWS_MAX_BYTES. Where there is no CFI, the answer says so. Errors: -ENOMEM.
+ */
+int native_rows_compile(struct module *module, uint64_t address, uint8_t *to, size_t *ret_bytes);
+void native_rows_done(struct module *module);
+
 /* Distinct rows held, and places compiled so far. */
 struct native_statistics {
 	size_t n_rows, n_compiled;

@@ -49,8 +49,9 @@ struct rules {
 struct execution {
 	struct cursor bytes; /* of the program */
 	const struct elf_cfi *cfi;
-	uint64_t address;  /* the one wanted */
-	uint64_t location; /* up to where the rules hold so far */
+	uint64_t address;                  /* the one wanted */
+	uint64_t location;                 /* up to where the rules hold so far */
+	const struct program_taker *taker; /* NULL: only the row at the address is wanted */
 	struct rules rules, initial, remembered[MAX_REMEMBERED];
 	unsigned n_remembered;
 };
@@ -169,13 +170,37 @@ static int recall(struct execution *run)
 	return 0;
 }
 
-/* 1: the address is reached, the rules are its row. */
+static int to_row(const struct execution *run, struct cfi_row *row, struct cfi_slow *slow);
+
+/* The rules hold up to there. */
+static int hand_out(const struct execution *run, uint64_t end)
+{
+	struct cfi_slow slow;
+	struct cfi_row row;
+	int kept;
+
+	end = MIN(end, run->cfi->end);
+	if (run->location >= end)
+		return 0;
+	kept = to_row(run, &row, &slow);
+	if (kept < 0)
+		return kept == -ENOMEM ? kept : 0;
+	return run->taker->take(run->taker->data, run->location, end, &row, &slow, kept > 0);
+}
+
+/* Not 0: the address is reached, the rules are its row; or who takes all rows wants no more. */
 static int advance(struct execution *run, uint64_t delta)
 {
+	uint64_t next;
+	int r = 0;
+
 	if (__builtin_mul_overflow(delta, run->cfi->code_factor, &delta) ||
-	    __builtin_add_overflow(run->location, delta, &run->location))
+	    __builtin_add_overflow(run->location, delta, &next))
 		return -EBADMSG;
-	return run->location > run->address;
+	if (run->taker)
+		r = hand_out(run, next);
+	run->location = next;
+	return r != 0 ? r : next > run->address;
 }
 
 static int execute_extended(struct execution *run, uint8_t opcode)
@@ -254,6 +279,7 @@ static int execute_one(struct execution *run)
 	}
 }
 
+/* Returns what ended it: 0 the end of the program; 1 see advance(). */
 static int execute(struct execution *run, const uint8_t *program, size_t n_bytes)
 {
 	int r = 0;
@@ -264,7 +290,7 @@ static int execute(struct execution *run, const uint8_t *program, size_t n_bytes
 		if (run->bytes.failed)
 			return -EBADMSG;
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
 /* A block as operations: a register's begins with the CFA on the stack of values. */
@@ -339,23 +365,45 @@ static int to_row(const struct execution *run, struct cfi_row *row, struct cfi_s
 	return kept;
 }
 
-int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret, struct cfi_slow *slow)
+/* What all functions of a CIE begin with. */
+static int begin(struct execution *run)
 {
-	struct execution run = { .cfi = cfi, .address = address, .location = cfi->start };
+	const struct elf_cfi *cfi = run->cfi;
 	int r;
 
 	if (cfi->return_register != MACHINE_REG_RETURN)
 		return -EOPNOTSUPP;
 	for (unsigned i = 0; i < ROW_N_SAVED; i++)
-		run.rules.saved[i] = SAVED_SAME;
-	r = execute(&run, cfi->initial, cfi->n_initial);
+		run->rules.saved[i] = SAVED_SAME;
+	r = execute(run, cfi->initial, cfi->n_initial);
 	if (r < 0)
 		return r;
-	if (run.location != cfi->start)
+	if (run->location != cfi->start)
 		return -EBADMSG; /* what is common to many functions can not move in one */
-	run.initial = run.rules;
-	r = execute(&run, cfi->program, cfi->n_program);
+	run->initial = run->rules;
+	return 0;
+}
+
+int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret, struct cfi_slow *slow)
+{
+	struct execution run = { .cfi = cfi, .address = address, .location = cfi->start };
+	int r;
+
+	r = begin(&run);
+	if (r >= 0)
+		r = execute(&run, cfi->program, cfi->n_program);
+	return r < 0 ? r : to_row(&run, ret, slow);
+}
+
+int program_rows(const struct elf_cfi *cfi, const struct program_taker *taker)
+{
+	struct execution run = { .cfi = cfi, .address = UINT64_MAX, .location = cfi->start };
+	int r;
+
+	r = begin(&run);
 	if (r < 0)
 		return r;
-	return to_row(&run, ret, slow);
+	run.taker = taker;
+	r = execute(&run, cfi->program, cfi->n_program);
+	return r == 0 ? hand_out(&run, cfi->end) : r;
 }

@@ -19,4 +19,17 @@
  */
 int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret, struct cfi_slow *slow);
 
+/*
+ * program_rows - all rows of a function, by one run of its program.
+ * @take: called for [start, end) after [start, end), in order of address; takes slow over where it is kept; not called
+ *        for what only libdw may know. Anything but 0 ends the run.
+ * Returns 0, what take() returned, or errors as above: what was taken before stays true.
+ */
+struct program_taker {
+	int (*take)(void *data, uint64_t start, uint64_t end, const struct cfi_row *row, struct cfi_slow *slow,
+		    bool kept);
+	void *data;
+};
+int program_rows(const struct elf_cfi *cfi, const struct program_taker *taker);
+
 #endif

@@ -49,6 +49,11 @@ void native_unwinder_free(struct native_unwinder *unwinder)
 	free(unwinder);
 }
 
+void native_unwinder_set_source(struct native_unwinder *unwinder, const struct native_row_source *source)
+{
+	unwinder->source = source;
+}
+
 void native_unwinder_freep(struct native_unwinder **unwinder)
 {
 	native_unwinder_free(*unwinder);
@@ -105,7 +110,7 @@ static int find_new_row(struct native_process *process, uint64_t pc, uint32_t *r
 	}
 	r = address_space_resolve(process->space, pc, &module, &address);
 	if (r >= 0 && module)
-		r = cfi_row_at(&process->unwinder->pool, module, address, &row);
+		r = cfi_row_at(&process->unwinder->pool, process->unwinder->source, module, address, &row);
 	if (r == -ENOMEM)
 		return r;
 	*ret = row;

@@ -10,6 +10,7 @@
 
 struct native_unwinder {
 	struct module_table *modules;
+	const struct native_row_source *source; /* NULL: rows are compiled here */
 	struct row_pool pool;
 	struct prefetch prefetch;
 };

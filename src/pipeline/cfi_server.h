@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* cfi_server.h - the process that reads the ELF files of modules for the capturing thread. Private. */
+#ifndef PROBING_CFI_SERVER_H
+#define PROBING_CFI_SERVER_H
+
+#include <sys/types.h>
+
+/* Its keeper; see keeper_start(). */
+int cfi_keeper_start(int *ret_socket, pid_t *ret_pid);
+
+/* The worker's work, without its filter: answer what comes through a socket, until its other end is closed. */
+void cfi_serve(int socket);
+
+#endif

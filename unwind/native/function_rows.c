@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/* function_rows.c - the rows of a whole function, compiled by one process for another.
+ *
+ * A question takes about 10 µs, so an answer has all rows of a function, and the unwinder keeps them: three of four places
+ * that it meets later are among them. An answer is a head and its rows:
+ *	start, end (8 bytes each), number of rows (4)
+ *	from, to, relative to the start (4 each); kind of CFA, its register, is it a signal frame, 0 (1 each); offset of
+ *	the CFA (4); saved[] (2 each); an expression for the CFA and for each register that needs one:
+ *	number of operations (1), and of each its code (1) and two numbers (8 each).
+ * Places in [start, end) that no row covers are unknown, and asked for later. An answer without rows means: no CFI.
+ *
+ * Invariants of an answer that is taken, whoever has made it: rows are in order of address, within [start, end), and none
+ * overlaps; the address that was asked for has one, or there is none; each is one that row.c could have made; what follows
+ * from the rest of a row is computed here. A whole function's rows are kept only where none of its code was told before, and
+ * only up to a limit; of other answers the row that was asked for is kept, as if it had been compiled here.
+ */
+#include "unwind/native/function_rows.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "base/util.h"
+#include "unwind/native/program.h"
+
+enum {
+	MAX_ROWS = 128,            /* of an answer */
+	MAX_KEPT_BYTES = 32 << 20, /* of answers, of all modules: a hostile file has a row for each byte */
+	MAX_SPLIT_BYTES = 64,      /* of code that is looked at byte by byte */
+};
+
+/* ---- Compiling ---- */
+
+struct compiled_row {
+	uint64_t start, end;
+	struct cfi_row row;
+	struct cfi_slow slow;
+	bool kept; /* slow is filled */
+};
+
+struct compilation {
+	struct elf_file *elf;
+	const struct elf_cfi *cfi; /* NULL: what libdw said */
+	uint64_t address;
+	size_t n;
+	struct compiled_row rows[MAX_ROWS];
+};
+
+static void drop(struct compilation *compilation, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		cfi_slow_done(&compilation->rows[i].slow);
+	compilation->n -= n;
+	memmove(compilation->rows, compilation->rows + n, compilation->n * sizeof compilation->rows[0]);
+}
+
+/* 1: there is room for no more, and the address has been passed. */
+static int add_row(struct compilation *compilation, const struct compiled_row *row)
+{
+	if (compilation->n == MAX_ROWS && compilation->rows[compilation->n - 1].end > compilation->address)
+		return 1;
+	if (compilation->n == MAX_ROWS)
+		drop(compilation, MAX_ROWS / 2);
+	compilation->rows[compilation->n++] = *row;
+	return 0;
+}
+
+/* At each instruction that ends the call the row is another one. */
+static int split_row(struct compilation *compilation, const struct compiled_row *whole)
+{
+	struct compiled_row part = *whole, next = *whole;
+	int r = 0;
+
+	if (whole->end - whole->start > MAX_SPLIT_BYTES) { /* who asks for another address there asks again */
+		if (compilation->address < whole->start || compilation->address >= whole->end)
+			return 0;
+		part.start = compilation->address;
+		part.end = part.start + 1;
+		cfi_forget_restored(compilation->elf, compilation->cfi, part.start, &part.row);
+		return add_row(compilation, &part);
+	}
+	cfi_forget_restored(compilation->elf, compilation->cfi, part.start, &part.row);
+	for (uint64_t address = whole->start + 1; address < whole->end && r == 0; address++) {
+		next.row = whole->row;
+		cfi_forget_restored(compilation->elf, compilation->cfi, address, &next.row);
+		if (memcmp(&next.row, &part.row, sizeof part.row) == 0)
+			continue;
+		part.end = address;
+		r = add_row(compilation, &part);
+		part.start = address;
+		part.end = whole->end;
+		part.row = next.row;
+	}
+	return r != 0 ? r : add_row(compilation, &part);
+}
+
+static int take_row(void *data, uint64_t start, uint64_t end, const struct cfi_row *row, struct cfi_slow *slow,
+		    bool kept)
+{
+	struct compiled_row compiled = { .start = start, .end = end, .row = *row, .kept = kept };
+	int r;
+
+	if (!kept && cfi_leaves_restored(row))
+		return split_row(data, &compiled);
+	if (kept)
+		compiled.slow = *slow;
+	r = add_row(data, &compiled);
+	if (r != 0)
+		cfi_slow_done(&compiled.slow);
+	return r;
+}
+
+static const struct compiled_row *row_of(const struct compilation *compilation, uint64_t address)
+{
+	for (size_t i = 0; i < compilation->n; i++)
+		if (address >= compilation->rows[i].start && address < compilation->rows[i].end)
+			return &compilation->rows[i];
+	return NULL;
+}
+
+/* One row alone, which libdw has found. @error: see cfi_row_by_libdw(). */
+static int compile_by_libdw(struct compilation *compilation, struct module *module, int error)
+{
+	struct compiled_row found = { .start = 0 };
+	int r;
+
+	r = cfi_row_by_libdw(module, compilation->address, error, &found.row, &found.slow, &found.start, &found.end);
+	if (r < 0)
+		return r;
+	found.kept = r > 0;
+	if (compilation->address < found.start || compilation->address >= found.end ||
+	    found.end - found.start > UINT32_MAX) {
+		found.start = compilation->address;
+		found.end = found.start + 1;
+	}
+	return add_row(compilation, &found);
+}
+
+static int compile(struct compilation *compilation, struct module *module)
+{
+	const struct program_taker taker = { take_row, compilation };
+	struct elf_cfi cfi;
+	int r;
+
+	r = module_elf(module, &compilation->elf);
+	if (r < 0 || elf_file_machine(compilation->elf) != MACHINE_ELF)
+		return -ENOENT;
+	r = elf_file_cfi(compilation->elf, compilation->address, &cfi);
+	if (r >= 0) {
+		compilation->cfi = &cfi;
+		r = cfi.end - cfi.start > UINT32_MAX ? -EOPNOTSUPP : program_rows(&cfi, &taker);
+		compilation->cfi = NULL;
+	}
+	if (r == -ENOMEM || row_of(compilation, compilation->address))
+		return MIN(r, 0) == -ENOMEM ? r : 0;
+	drop(compilation, compilation->n);
+	return compile_by_libdw(compilation, module, r < 0 ? r : -EOPNOTSUPP);
+}
+
+/* ---- Writing ---- */
+
+struct writer {
+	uint8_t *at, *end;
+	bool is_full;
+};
+
+static void put(struct writer *to, uint64_t number, size_t n_bytes)
+{
+	if ((size_t)(to->end - to->at) < n_bytes) {
+		to->is_full = true;
+		return;
+	}
+	memcpy(to->at, &number, n_bytes); /* little-endian, as all machines here */
+	to->at += n_bytes;
+}
+
+static void put_expression(struct writer *to, const struct cfi_expression *expression)
+{
+	put(to, expression->n_ops, 1);
+	for (size_t i = 0; i < expression->n_ops; i++) {
+		put(to, expression->ops[i].atom, 1);
+		put(to, expression->ops[i].number, 8);
+		put(to, expression->ops[i].number2, 8);
+	}
+}
+
+static void put_row(struct writer *to, const struct compiled_row *row, uint64_t start)
+{
+	put(to, row->start - start, 4);
+	put(to, row->end - start, 4);
+	put(to, row->row.cfa_kind, 1);
+	put(to, row->row.cfa_register, 1);
+	put(to, row->row.is_signal, 1);
+	put(to, 0, 1);
+	put(to, (uint32_t)row->row.cfa_offset, 4);
+	for (unsigned i = 0; i < ROW_N_SAVED; i++)
+		put(to, (uint16_t)row->row.saved[i], 2);
+	if (row->row.cfa_kind == CFA_EXPRESSION)
+		put_expression(to, &row->slow.cfa);
+	for (unsigned i = 0; i < ROW_N_SAVED; i++)
+		if (row->row.saved[i] == SAVED_EXPRESSION)
+			put_expression(to, &row->slow.saved[i]);
+}
+
+static void put_head(uint8_t *to, uint64_t start, uint64_t end, uint32_t n)
+{
+	memcpy(to, &start, sizeof start);
+	memcpy(to + 8, &end, sizeof end);
+	memcpy(to + 16, &n, sizeof n);
+}
+
+enum { HEAD_BYTES = 20 };
+
+/* As many as there is room for, from one on. Returns how many. */
+static size_t write_rows(const struct compilation *compilation, size_t first, uint8_t *to, size_t *ret_bytes)
+{
+	struct writer writer = { to + HEAD_BYTES, to + NATIVE_ROWS_MAX_BYTES, false };
+	uint64_t start = compilation->rows[first].start;
+	size_t n = first;
+
+	for (; n < compilation->n; n++) {
+		uint8_t *before = writer.at;
+
+		put_row(&writer, &compilation->rows[n], start);
+		if (writer.is_full) {
+			writer.at = before;
+			break;
+		}
+	}
+	*ret_bytes = (size_t)(writer.at - to);
+	if (n > first)
+		put_head(to, start, compilation->rows[n - 1].end, (uint32_t)(n - first));
+	return n - first;
+}
+
+int native_rows_compile(struct module *module, uint64_t address, uint8_t *to, size_t *ret_bytes)
+{
+	CLEANUP(freep) struct compilation *compilation = malloc(sizeof *compilation);
+	size_t wanted, n;
+	int r;
+
+	if (!compilation)
+		return -ENOMEM;
+	compilation->cfi = NULL;
+	compilation->address = address;
+	compilation->n = 0;
+	r = compile(compilation, module);
+	if (r < 0) {
+		drop(compilation, compilation->n);
+		put_head(to, address, address + 1, 0);
+		*ret_bytes = HEAD_BYTES;
+		return r == -ENOMEM ? r : 0;
+	}
+	wanted = (size_t)(row_of(compilation, address) - compilation->rows);
+	n = write_rows(compilation, 0, to, ret_bytes);
+	if (n <= wanted)
+		(void)write_rows(compilation, wanted, to, ret_bytes);
+	drop(compilation, compilation->n);
+	return 0;
+}
+
+void native_rows_done(struct module *module)
+{
+	cfi_module_done(module);
+}
+
+/* ---- Reading ---- */
+
+static int take_expression(struct cursor *from, Dwarf_Op *ops, size_t *ret)
+{
+	size_t n = cursor_fixed(from, 1);
+
+	if (n == 0 || n > ROW_MAX_OPS)
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++) {
+		ops[i] = (Dwarf_Op){ .atom = (uint8_t)cursor_fixed(from, 1) };
+		ops[i].number = cursor_fixed(from, 8);
+		ops[i].number2 = cursor_fixed(from, 8);
+	}
+	*ret = n;
+	return from->failed ? -EBADMSG : 0;
+}
+
+/* Returns 1 when slow was filled, 0 when not, -EBADMSG, -ENOMEM; slow is to be ended in any case. */
+static int take_expressions(struct cursor *from, struct cfi_row *row, struct cfi_slow *slow)
+{
+	Dwarf_Op ops[ROW_MAX_OPS];
+	size_t n;
+	int r = 0, kept = 0;
+
+	if (row->cfa_kind == CFA_EXPRESSION) {
+		r = take_expression(from, ops, &n);
+		kept |= r = r < 0 ? r : row_set_cfa(row, slow, ops, n);
+	}
+	for (unsigned i = 0; i < ROW_N_SAVED && r >= 0; i++) {
+		if (row->saved[i] != SAVED_EXPRESSION)
+			continue;
+		r = take_expression(from, ops, &n);
+		kept |= r = r < 0 ? r : row_set_saved(row, slow, i, ops, n);
+	}
+	return r < 0 ? r : kept;
+}
+
+static int take_cfi_row(struct cursor *from, struct cfi_row *row, struct cfi_slow *slow)
+{
+	memset(row, 0, sizeof *row);
+	memset(slow, 0, sizeof *slow);
+	row->cfa_kind = (uint8_t)cursor_fixed(from, 1);
+	row->cfa_register = (uint8_t)cursor_fixed(from, 1);
+	row->is_signal = cursor_fixed(from, 1) != 0;
+	(void)cursor_fixed(from, 1);
+	row->cfa_offset = (int32_t)cursor_signed(from, 4);
+	for (unsigned i = 0; i < ROW_N_SAVED; i++)
+		row->saved[i] = (int16_t)cursor_signed(from, 2);
+	if (from->failed || row->cfa_kind > CFA_EXPRESSION || row->cfa_register >= MACHINE_N_REGS)
+		return -EBADMSG;
+	return take_expressions(from, row, slow);
+}
+
+struct rows_answer {
+	uint64_t start, end;
+	uint32_t n_rows;
+	uint64_t offset; /* of the address that was asked for */
+	bool is_kept;    /* with all its rows; else with that of the address */
+	uint32_t last;   /* where the last range has ended */
+	bool has_found;  /* the row of the address */
+	uint32_t found;
+};
+
+/* The row of a range that is not kept is 0. */
+static int take_range(struct row_pool *pool, struct cursor *from, struct rows_answer *answer, struct cfi_range *ret)
+{
+	uint64_t span = answer->end - answer->start;
+	struct cfi_range range = { 0 };
+	bool is_wanted;
+	struct cfi_slow slow;
+	struct cfi_row row;
+	int r;
+
+	range.from = (uint32_t)cursor_fixed(from, 4);
+	range.to = (uint32_t)cursor_fixed(from, 4);
+	if (from->failed || range.from < answer->last || range.to <= range.from || range.to > span)
+		return -EBADMSG;
+	is_wanted = answer->offset >= range.from && answer->offset < range.to;
+	r = take_cfi_row(from, &row, &slow);
+	if (r < 0 || (!answer->is_kept && !is_wanted)) {
+		cfi_slow_done(&slow);
+	} else {
+		row_classify(&row);
+		r = pool_add(pool, &row, &slow, r > 0, &range.row);
+	}
+	if (r < 0)
+		return r;
+	if (is_wanted) {
+		answer->has_found = true;
+		answer->found = range.row;
+	}
+	answer->last = range.to;
+	*ret = range;
+	return 0;
+}
+
+/* The first function that ends behind an address. */
+static size_t first_ending_after(const struct cfi_module *cfi, uint64_t address)
+{
+	size_t low = 0, high = cfi->n_functions;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (cfi->functions[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool find_known(const struct cfi_module *cfi, uint64_t address, uint32_t *ret)
+{
+	size_t at = first_ending_after(cfi, address);
+	const struct cfi_function *function;
+
+	if (at == cfi->n_functions || address < cfi->functions[at].start)
+		return false;
+	function = &cfi->functions[at];
+	for (uint32_t i = 0; i < function->n; i++) {
+		const struct cfi_range *range = &cfi->ranges[function->first + i];
+
+		if (address - function->start < range->from)
+			return false;
+		if (address - function->start < range->to) {
+			*ret = range->row;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int take_head(const struct row_pool *pool, const struct cfi_module *cfi, struct cursor *from, uint64_t address,
+		     struct rows_answer *answer)
+{
+	size_t n_bytes = cursor_left(from), at;
+
+	answer->start = cursor_fixed(from, 8);
+	answer->end = cursor_fixed(from, 8);
+	answer->n_rows = (uint32_t)cursor_fixed(from, 4);
+	if (from->failed || answer->n_rows > MAX_ROWS || answer->end <= answer->start ||
+	    answer->end - answer->start > UINT32_MAX || address < answer->start || address >= answer->end)
+		return -EBADMSG;
+	answer->offset = address - answer->start;
+	at = first_ending_after(cfi, answer->start);
+	answer->is_kept = (at == cfi->n_functions || cfi->functions[at].start >= answer->end) &&
+			  pool->n_kept_bytes + n_bytes <= MAX_KEPT_BYTES;
+	return 0;
+}
+
+/* Ranges go behind those of the module; they become its own once all have been read. */
+static int take_answer(struct row_pool *pool, struct cfi_module *cfi, struct cursor *from, uint64_t address,
+		       struct rows_answer *answer)
+{
+	int r;
+
+	r = take_head(pool, cfi, from, address, answer);
+	for (uint32_t i = 0; r >= 0 && i < answer->n_rows; i++) {
+		r = grow(&cfi->ranges, cfi->n_ranges + i, &cfi->ranges_allocated, sizeof *cfi->ranges);
+		if (r >= 0)
+			r = take_range(pool, from, answer, &cfi->ranges[cfi->n_ranges + i]);
+	}
+	if (r < 0)
+		return r;
+	return cursor_left(from) == 0 && answer->has_found == (answer->n_rows > 0) ? 0 : -EBADMSG;
+}
+
+static int keep(struct row_pool *pool, struct cfi_module *cfi, const struct rows_answer *answer, size_t n_bytes)
+{
+	size_t at = first_ending_after(cfi, answer->start);
+	int r;
+
+	r = grow(&cfi->functions, cfi->n_functions, &cfi->functions_allocated, sizeof *cfi->functions);
+	if (r < 0)
+		return r;
+	memmove(cfi->functions + at + 1, cfi->functions + at, (cfi->n_functions - at) * sizeof *cfi->functions);
+	cfi->functions[at] = (struct cfi_function){ answer->start, answer->end, (uint32_t)cfi->n_ranges,
+						    answer->n_rows };
+	cfi->n_functions++;
+	cfi->n_ranges += answer->n_rows;
+	pool->n_kept_bytes += n_bytes;
+	return 0;
+}
+
+int function_rows_find(struct row_pool *pool, const struct native_row_source *source, struct module *module,
+		       struct cfi_module *cfi, uint64_t address, uint32_t *ret)
+{
+	struct rows_answer answer = { .n_rows = 0 };
+	struct cursor from = { .failed = false };
+	const uint8_t *bytes;
+	size_t n_bytes;
+	int r;
+
+	if (find_known(cfi, address, ret))
+		return 0;
+	r = source->ask(source->data, module, address, &bytes, &n_bytes);
+	if (r < 0)
+		return r;
+	from.at = bytes;
+	from.end = bytes + n_bytes;
+	r = take_answer(pool, cfi, &from, address, &answer);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		source->refuse(source->data, module);
+	if (r < 0 || !answer.has_found)
+		return -ENOENT;
+	*ret = answer.found;
+	return answer.is_kept ? keep(pool, cfi, &answer, n_bytes) : 1;
+}
