@@ -94,6 +94,8 @@ const char *cli_why_empty(sqlite3 *db, const struct profile *profile)
 		return "--threads, --function or --gil dropped all samples while recording";
 	if (cli_counter(db, "lost") > 0)
 		return "all were lost while recording ('probing info' counts them)";
+	if (cli_counter(db, "cpu ns") > 0)
+		return "the program used too little CPU time for a sample (record -F takes more samples, --mode wall shows waits)";
 	if (profile->unit)
 		return "the event did not happen, or fewer times than a sample stands for (record -c 1 samples each)";
 	return "the program used no CPU time, or too little for a sample (record -F takes more samples, --mode wall "

@@ -161,7 +161,7 @@ class What(Sums):
     """What of it is said, and when."""
 
     def test_what_was_not_sampled_is_said_and_shown(self):
-        recording, truth = self.record("short", "poll")
+        recording, truth = self.record("short", "poll", "-F", 9)  # most children come and go between two ticks
         missing_s = self.weight_s(s for s in recording.samples if s.stack and recording.names(s.stack) == ["[not sampled]"])
         self.assertGreater(missing_s, 0.2 * truth["children"])
         self.assertRegex(self.said, r"CPU time by the kernel's account \d+\.\d\d s, sampled \d+\.\d\d s, not sampled \d+\.\d\d s "
@@ -182,6 +182,24 @@ class What(Sums):
     def test_filters_leave_it_out(self):
         self.record("short", "poll", "--gil")
         self.assertNotIn("[not sampled]", t.Recording("out.db").all_names())
+
+    def test_a_command_that_no_tick_meets(self):
+        """Its time is a row, which is no sample, and reports show it."""
+        done = probing("record", "--source", "poll", "-F", "1", "-o", "out.db", "--", "true", check=t.OK)
+        recording = t.Recording("out.db")
+        self.assertEqual([["[not sampled]"]], [recording.names(sample.stack) for sample in recording.samples], done.stderr)
+        self.assertEqual(recording.counters["cpu ns"], self.weight_s(recording.samples) * 1e9)
+        self.assertRegex(done.stderr, r"(?m)^0 samples, ")
+        done = probing("flamegraph", "out.db", "-f", "folded", "--counts", "-o", "-", check=t.NO_INPUT)
+        self.assertIn("no samples in", done.stderr)
+
+    def test_why_a_filter_leaves_nothing(self):
+        t.need_perf()
+        done = probing("record", "--source", "wakeup", "-F", "1", "--threads", "nobody", "-o", "out.db", "--", "true", check=t.OK)
+        self.assertIn("the program used too little CPU time for a sample", done.stderr)
+        done = probing("record", "--source", "poll", "-F", HZ, "--threads", "nobody", "-o", "out.db", "--", t.DEBIAN_PYTHON, "-c",
+                       "import time\nwhile time.process_time() < 0.3: pass", check=t.OK)
+        self.assertIn("--threads, --function or --gil dropped all samples", done.stderr)
 
     def test_attached_to_one_that_forks(self):
         t.need_perf()
