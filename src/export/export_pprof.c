@@ -84,10 +84,12 @@ static void entries_of_samples(struct writing *writing)
 		const struct profile_sample *sample = &profile->samples[i];
 		const struct profile_thread *thread = &profile->threads[sample->thread];
 
-		writing->entries[i] = (struct entry){ thread->pid,     thread->tid,   sample->stack,
-						      sample->verdict, sample->state, sample->gil,
-						      sample->gc,      true,          1,
-						      sample->weight,  thread };
+		writing->entries[i] = (struct entry){
+			thread->pid,     thread->tid,   sample->stack,
+			sample->verdict, sample->state, sample->gil,
+			sample->gc,      true,          profile_is_sampled(profile, sample->stack),
+			sample->weight,  thread
+		};
 	}
 	writing->n_entries = profile->n_samples;
 }

@@ -150,6 +150,14 @@ static struct html_function *touch_label(struct summing *self, uint32_t label)
 	return function;
 }
 
+/* Whether a label has a row in the table of functions: also time without a stack, but neither processes nor threads. */
+static bool is_listed(const struct call_tree *tree, uint32_t label)
+{
+	const struct label *it = &tree->labels.items[label];
+
+	return it->kind != LABEL_GROUP || it->function != 0 || label == tree->no_stack;
+}
+
 /* Once for each function on the stack; self is the leaf's, with which an inverted tree begins. */
 static void add_functions(struct summing *self, size_t place, uint32_t node, uint64_t value)
 {
@@ -161,7 +169,7 @@ static void add_functions(struct summing *self, size_t place, uint32_t node, uin
 		return;
 	for (uint32_t at = node; at != 0; at = tree->nodes[at].parent) {
 		uint32_t label = tree->nodes[at].label;
-		bool is_function = tree->labels.items[label].kind != LABEL_GROUP;
+		bool is_function = is_listed(tree, label);
 
 		if (is_function && (is_first || self->inverted))
 			leaf = label;

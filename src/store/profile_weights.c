@@ -2,7 +2,7 @@
 /* profile_weights.c - whether a profile is one of weights, or of numbers of samples. */
 #include "src/store/profile_private.h"
 
-static bool is_sampled(const struct profile *profile, int32_t stack)
+bool profile_is_sampled(const struct profile *profile, int32_t stack)
 {
 	return stack < 0 || profile->frames[profile->stacks[stack].frame].kind != FRAME_UNSAMPLED;
 }
@@ -10,7 +10,7 @@ static bool is_sampled(const struct profile *profile, int32_t stack)
 void profile_count_sampled(struct profile *profile)
 {
 	for (size_t i = 0; i < profile->n_totals; i++)
-		if (!is_sampled(profile, profile->totals[i].stack))
+		if (!profile_is_sampled(profile, profile->totals[i].stack))
 			profile->totals[i].samples = 0;
 }
 
@@ -56,7 +56,7 @@ void profile_drop_weights(struct profile *profile)
 	for (size_t i = 0; i < profile->n_totals; i++)
 		profile->totals[i].weight = 0;
 	for (size_t i = 0; i < profile->n_samples; i++) {
-		if (!is_sampled(profile, profile->samples[i].stack))
+		if (!profile_is_sampled(profile, profile->samples[i].stack))
 			continue;
 		profile->samples[n] = profile->samples[i];
 		profile->samples[n++].weight = 0;

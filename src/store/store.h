@@ -534,6 +534,8 @@ const char *profile_frame_place(const struct profile_frame *frame);
 /* profile_frame_module_label - profile_frame_module() as it is shown. */
 const char *profile_frame_module_label(const struct profile_frame *frame);
 
+/* Whether a stack, -1: none, is one of samples, and not of time that was not sampled. */
+bool profile_is_sampled(const struct profile *profile, int32_t stack);
 /* Whether it has neither samples nor time that was not sampled. */
 bool profile_is_empty(const struct profile *profile);
 /* Whether samples weigh anything at all, and whether some weigh more than others. */
