@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum { MAX_FILE_BYTES = 1 << 20, MAX_PATH = 64, MAX_CHANGES = 200 };

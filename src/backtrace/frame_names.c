@@ -13,7 +13,7 @@
 
 #include "base/util.h"
 #include "src/backtrace/session.h"
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 #include "symbolize/symbolize.h"
 
 struct frame_names {

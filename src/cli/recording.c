@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "src/cli/cli.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum { MAX_SENTENCE = 512 };

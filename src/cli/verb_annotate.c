@@ -10,6 +10,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/resymbolize_summary.h"
 #include "src/cli/view.h"
+#include "src/profile/profile.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
 

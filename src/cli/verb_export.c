@@ -22,6 +22,7 @@
 #include "src/cli/view.h"
 #include "src/cli/progress.h"
 #include "src/export/export.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum { KEY_TO = 0x200, KEY_TITLE };

@@ -15,6 +15,7 @@
 #include "src/cli/page_sources.h"
 #include "src/cli/view.h"
 #include "src/export/export.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum { OPTION_FORMAT = 'f', OPTION_TITLE = 0x200 };

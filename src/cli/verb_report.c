@@ -11,6 +11,7 @@
 #include "src/cli/endpoint.h"
 #include "src/cli/nameless.h"
 #include "src/cli/view.h"
+#include "src/profile/profile.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
 

@@ -14,6 +14,7 @@
 #include "base/glob_list.h"
 #include "src/cli/view_time.h"
 #include "src/export/export.h"
+#include "src/profile/profile.h"
 #include "src/report/report.h"
 #include "src/store/store.h"
 

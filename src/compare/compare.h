@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 enum side { SIDE_BASE, SIDE_HEAD, N_SIDES };
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 struct export_options {
 	bool show_interpreter; /* interpreter-internal functions as frames too */
@@ -26,6 +26,8 @@ struct export_options {
 	void *data;
 };
 
+struct sqlite3;
+
 struct exporter {
 	const char *name;    /* "svg" */
 	const char *endings; /* file name endings, space separated: ".svg" */
@@ -37,7 +39,7 @@ struct exporter {
 	int (*write)(const struct profile *profile, const struct export_options *options, FILE *out);
 	/* Instead: makes a file at path, where none is, of all that the recording holds. The caller removes what
 	 * a failure leaves. */
-	int (*copy)(sqlite3 *db, const struct export_options *options, const char *path);
+	int (*copy)(struct sqlite3 *db, const struct export_options *options, const char *path);
 };
 
 /* All exporters, ending with NULL. */

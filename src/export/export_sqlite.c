@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "src/export/export.h"
+#include "src/store/store.h"
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 

@@ -3,7 +3,7 @@
 #ifndef PROBING_EXPORT_FOLD_ORDER_H
 #define PROBING_EXPORT_FOLD_ORDER_H
 
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 /* What a total is folded as; pid and tid are 0 where groups do not tell them apart. */
 struct fold_entry {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 enum label_kind {
 	LABEL_PYTHON,

@@ -16,7 +16,7 @@
 #include <profile.pb-c.h> /* generated from pprof's schema */
 
 #include "src/export/names.h"
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 typedef Perftools__Profiles__Profile pprof_piece;
 #define PPROF_PIECE(...)                                                                                               \

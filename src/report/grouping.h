@@ -3,7 +3,7 @@
 #ifndef PROBING_REPORT_GROUPING_H
 #define PROBING_REPORT_GROUPING_H
 
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 /* 0: the two are in the same group. */
 typedef int frame_order(const struct profile_frame *a, const struct profile_frame *b);

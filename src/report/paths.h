@@ -3,7 +3,7 @@
 #ifndef PROBING_REPORT_PATHS_H
 #define PROBING_REPORT_PATHS_H
 
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 /* What a whole profile adds up to, and what its sums count. */
 struct whole {

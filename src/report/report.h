@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/glob_list.h"
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 /* How much time held the GIL, and how much collected garbage; nanoseconds, or samples. */
 struct held_time {

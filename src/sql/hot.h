@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum hot_by { HOT_BY_FUNCTION, HOT_BY_LINE, HOT_BY_CALL };

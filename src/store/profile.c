@@ -15,7 +15,6 @@
 #include "base/util.h"
 #include "src/store/profile_private.h"
 #include "src/store/store_private.h"
-#include "src/store/strings.h"
 
 static void loader_done(struct loader *loader)
 {
@@ -134,38 +133,6 @@ static int load_all(struct loader *loader)
 	return r;
 }
 
-static int profile_new(struct profile **ret)
-{
-	struct profile *profile;
-	struct strings *strings;
-	int r;
-
-	profile = calloc(1, sizeof *profile);
-	if (!profile)
-		return -ENOMEM;
-	r = strings_new(&strings);
-	if (r < 0) {
-		free(profile);
-		return r;
-	}
-	profile->strings = strings;
-	*ret = profile;
-	return 0;
-}
-
-const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid)
-{
-	for (size_t i = 0; i < profile->n_threads; i++)
-		if (profile->threads[i].pid == pid && profile->threads[i].tid == tid)
-			return &profile->threads[i];
-	return NULL;
-}
-
-const char *profile_nothing(const struct profile *profile)
-{
-	return profile->python_only ? "[no Python]" : "[no stack]";
-}
-
 static int load(sqlite3 *db, const char *totals, const char *samples, struct profile **ret)
 {
 	CLEANUP(loader_done) struct loader loader = { .db = db, .totals = totals, .samples = samples };
@@ -207,23 +174,4 @@ int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct p
 	sqlite3_free(totals);
 	sqlite3_free(samples);
 	return r;
-}
-
-void profile_free(struct profile *profile)
-{
-	if (!profile)
-		return;
-	free(profile->is_root);
-	free(profile->frames);
-	free(profile->stacks);
-	free(profile->totals);
-	free(profile->threads);
-	free(profile->samples);
-	strings_free(profile->strings);
-	free(profile);
-}
-
-void profile_freep(struct profile **profile)
-{
-	profile_free(*profile);
 }

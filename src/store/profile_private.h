@@ -3,6 +3,7 @@
 #ifndef PROBING_STORE_PROFILE_PRIVATE_H
 #define PROBING_STORE_PROFILE_PRIVATE_H
 
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 /* ---- profile_rows.c ---- */
@@ -12,6 +13,12 @@ struct row_index {
 	int64_t *ids;
 	size_t n, allocated;
 };
+
+/* The id of the next row. -EBADMSG not above the last one, or too many; -ENOMEM. */
+int row_index_add(struct row_index *map, int64_t id);
+
+/* Index of the row with that id. -EBADMSG: there is none. */
+int row_index_find(const struct row_index *map, int64_t id, int32_t *ret);
 
 struct function {
 	const char *name, *symbol, *role, *file;
@@ -76,9 +83,6 @@ int row_reference(const struct loader *loader, int column, const struct row_inde
 /* Columns: timestamp, pid, tid, cpu, weight, verdict, stack, gil, gc, state. Threads have been loaded. */
 int load_sample(struct loader *loader);
 
-/* Bring samples in the order of their times. */
-void profile_order_samples(struct profile *profile);
-
 /* ---- profile_view.c ---- */
 
 /* Whether SQL can be prepared: there are such tables and columns. */
@@ -90,34 +94,5 @@ bool profile_can_ask(sqlite3 *db, const char *sql);
  * Errors: as profile_load_view().
  */
 int profile_view_sql(sqlite3 *db, const struct profile_filter *filter, char **ret_totals, char **ret_samples);
-
-/* ---- profile_order.c ---- */
-
-/* A function inlined deeper than this is damage; compilers stop far earlier. */
-enum { MAX_INLINED = 64 };
-
-/* The id of the next row. -EBADMSG not above the last one, or too many; -ENOMEM. */
-int row_index_add(struct row_index *map, int64_t id);
-
-/* Index of the row with that id. -EBADMSG: there is none. */
-int row_index_find(const struct row_index *map, int64_t id, int32_t *ret);
-
-/*
- * profile_check_inlined - every chain of inlined functions ends, within MAX_INLINED.
- * Errors: -EBADMSG.
- */
-int profile_check_inlined(const struct profile *profile);
-
-/*
- * profile_order_stacks - bring parents before their children.
- * Stacks' parents and totals' stacks are valid indices or -1; they follow.
- * Errors: -EBADMSG a stack is its own ancestor; -ENOMEM.
- */
-int profile_order_stacks(struct profile *profile);
-
-/* ---- profile_weights.c ---- */
-
-/* Rows of time that was not sampled are no samples: their totals keep a weight alone. */
-void profile_count_sampled(struct profile *profile);
 
 #endif

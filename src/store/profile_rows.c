@@ -13,7 +13,51 @@
 
 #include "base/util.h"
 #include "src/store/profile_private.h"
-#include "src/store/strings.h"
+
+/* ---- From ids to indices ---- */
+
+/*
+ * Ids are dense in what our writer made: then an id's index is its distance
+ * from the first. Other ids are searched for; the rows come in their order.
+ */
+int row_index_add(struct row_index *map, int64_t id)
+{
+	int r;
+
+	if (map->n >= INT32_MAX || (map->n > 0 && id <= map->ids[map->n - 1]))
+		return -EBADMSG;
+	r = grow(&map->ids, map->n, &map->allocated, sizeof *map->ids);
+	if (r < 0)
+		return r;
+	map->ids[map->n++] = id;
+	return 0;
+}
+
+int row_index_find(const struct row_index *map, int64_t id, int32_t *ret)
+{
+	size_t low = 0, high = map->n;
+	uint64_t guess;
+
+	if (map->n == 0 || id < map->ids[0])
+		return -EBADMSG;
+	guess = (uint64_t)id - (uint64_t)map->ids[0];
+	if (guess < map->n && map->ids[guess] == id) {
+		*ret = (int32_t)guess;
+		return 0;
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (map->ids[middle] < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == map->n || map->ids[low] != id)
+		return -EBADMSG;
+	*ret = (int32_t)low;
+	return 0;
+}
 
 /* ---- Values of the row at hand ---- */
 
@@ -56,7 +100,7 @@ int row_string(const struct loader *loader, int column, const char **ret)
 	text = (const char *)sqlite3_column_text(loader->row, column);
 	if (!text)
 		return -ENOMEM;
-	return strings_add(loader->profile->strings, text, strlen(text), ret);
+	return profile_add_string(loader->profile, text, strlen(text), ret);
 }
 
 int row_reference(const struct loader *loader, int column, const struct row_index *map, int32_t *ret)
@@ -104,15 +148,6 @@ static int get_kind(const struct loader *loader, int column, enum frame_kind *re
 	const char *text = (const char *)sqlite3_column_text(loader->row, column);
 
 	return frame_kind_parse(text, ret) < 0 ? -EBADMSG : 0;
-}
-
-enum frame_role frame_role_parse(const char *text)
-{
-	if (text && strcmp(text, "builtin") == 0)
-		return ROLE_BUILTIN;
-	if (text && strcmp(text, "internal") == 0)
-		return ROLE_GLUE;
-	return ROLE_NONE;
 }
 
 /* ---- One row of each table ---- */
@@ -179,7 +214,7 @@ static int name_place(struct loader *loader, const struct profile_frame *frame, 
 	}
 	if (n < 0)
 		return -ENOMEM;
-	return strings_add(loader->profile->strings, text, (size_t)n, ret);
+	return profile_add_string(loader->profile, text, (size_t)n, ret);
 }
 
 static void set_module(const struct loader *loader, struct profile_frame *frame, int32_t module)

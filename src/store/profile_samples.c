@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile_samples.c - the samples themselves, in the order of time.
+ * profile_samples.c - the samples themselves.
  *
  * Rows come in the order in which they were written. Times go up and down a little there: a wait is told when it
  * has ended, with the time when it began. A thread that has no row of its own gets one here, without a name.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -151,27 +150,4 @@ int load_sample(struct loader *loader)
 	sample.weight = (uint64_t)weight;
 	profile->samples[profile->n_samples++] = sample;
 	return 0;
-}
-
-/* Those of the same time come by thread, then by stack: the order is the same whatever sorts. */
-static int compare_samples(const void *a, const void *b)
-{
-	const struct profile_sample *left = a, *right = b;
-
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	if (left->thread != right->thread)
-		return left->thread < right->thread ? -1 : 1;
-	if (left->stack != right->stack)
-		return left->stack < right->stack ? -1 : 1;
-	return left->weight < right->weight ? -1 : left->weight > right->weight;
-}
-
-void profile_order_samples(struct profile *profile)
-{
-	for (size_t i = 1; i < profile->n_samples; i++)
-		if (compare_samples(&profile->samples[i - 1], &profile->samples[i]) > 0) {
-			qsort(profile->samples, profile->n_samples, sizeof *profile->samples, compare_samples);
-			return;
-		}
 }

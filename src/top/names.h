@@ -8,6 +8,7 @@
 #define PROBING_TOP_NAMES_H
 
 #include "base/id_map.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 struct name_function {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 struct made_profile {
 	struct profile profile;

@@ -38,20 +38,21 @@ static const struct layer {
 	{ "symbolize", { "base" } },
 	{ "src/capture", { "base" } },
 	{ "src/catalogue", { "base" } },
-	{ "src/store", { "base", "src/catalogue" } },
+	{ "src/profile", { "base" } },
+	{ "src/store", { "base", "src/catalogue", "src/profile" } },
 
 	{ "src/prompt", { "base" } },
-	{ "src/sql", { "base", "src/catalogue", "src/store", "src/prompt" } },
-	{ "src/export", { "base", "src/store" } },
-	{ "src/report", { "base", "src/store" } },
+	{ "src/sql", { "base", "src/catalogue", "src/profile", "src/store", "src/prompt" } },
+	{ "src/export", { "base", "src/profile", "src/store" } },
+	{ "src/report", { "base", "src/profile" } },
 	{ "src/archive", { "base", "src/store" } },
 	{ "src/import", { "base", "unwind/native", "src/store" } },
-	{ "src/compare", { "base", "src/store", "src/export" } },
-	{ "src/top", { "base", "src/store" } },
+	{ "src/compare", { "base", "src/profile", "src/export" } },
+	{ "src/top", { "base", "src/profile", "src/store" } },
 	{ "src/pipeline",
 	  { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/capture", "src/store" } },
 
-	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/store" } },
+	{ "src/backtrace", { "base", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize", "src/profile" } },
 
 	{ "src/live", { "base", "src/catalogue", "src/backtrace" } },
 
@@ -64,10 +65,10 @@ static const struct layer {
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
 	{ "src/cli",
-	  { "base",       "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",    "src/capture",
-	    "src/store",  "src/sql",       "src/export",     "src/report",    "src/pipeline", "src/backtrace",
-	    "src/doctor", "src/top",       "src/live",       "src/archive",   "src/import",   "src/compare",
-	    "src/inject", "src/agent",     "src/prompt",     "src/config" } },
+	  { "base",          "src/profile", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",
+	    "src/capture",   "src/store",   "src/sql",       "src/export",     "src/report",    "src/pipeline",
+	    "src/backtrace", "src/doctor",  "src/top",       "src/live",       "src/archive",   "src/import",
+	    "src/compare",   "src/inject",  "src/agent",     "src/prompt",     "src/config" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */
@@ -270,6 +271,8 @@ static void the_checker_tells_right_from_wrong(void **state)
 		{ "src/export/export_svg.c", "src/store/store.h", true },
 		{ "src/export/export_svg.c", "src/store/rows.h", false },    /* private */
 		{ "src/export/export_svg.c", "src/report/report.h", false }, /* a sibling */
+		{ "src/report/report.h", "src/profile/profile.h", true },
+		{ "src/report/report.h", "src/store/store.h", false }, /* profiles come without SQLite */
 		{ "src/export/deeper/a.c", "src/export/export.h", true },
 		{ "src/sql/run.c", "src/capture/capture.h", false },
 		{ "unwind/stitch/stitch.c", "unwind/native/native.h", true },

@@ -12,9 +12,10 @@
 #include <string.h>
 
 #include "src/catalogue/catalogue.h"
+#include "src/profile/profile.h"
+#include "src/profile/strings.h"
 #include "src/store/profile_private.h"
 #include "src/store/store_private.h"
-#include "src/store/strings.h"
 
 /* Two threads of a Python program: main -> eval -> train (python) -> sorted, and a kernel leaf. */
 static const char rows_sql[] =
@@ -284,11 +285,11 @@ static void test_inlined_chains_have_a_limit(void **state)
 	struct profile *profile = NULL;
 	char sql[256];
 
-	for (int i = 0; i <= MAX_INLINED; i++) {
+	for (int i = 0; i <= PROFILE_MAX_INLINED; i++) {
 		snprintf(sql, sizeof sql, "INSERT INTO frame(frame, kind, inlined_into) VALUES(%d, 'native', %d)",
 			 101 + i, i == 0 ? 1 : 100 + i);
 		assert_int_equal(store_exec(*state, sql), 0);
-		if (i < MAX_INLINED)
+		if (i < PROFILE_MAX_INLINED)
 			profile_free(load(*state));
 	}
 	assert_int_equal(profile_load(*state, &profile), -EBADMSG);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 #define PYTHON "/usr/bin/python3.11"
 #define LIBC "/lib/x86_64-linux-gnu/libc.so.6"

@@ -3,7 +3,9 @@
 #ifndef PROBING_SQL_FUNCTIONS_FRAME_LABELS_H
 #define PROBING_SQL_FUNCTIONS_FRAME_LABELS_H
 
-#include "src/store/store.h"
+#include <sqlite3.h>
+
+#include "src/profile/profile.h"
 
 struct frame_labels;
 

@@ -17,6 +17,7 @@
 #include "src/sql/functions/functions_private.h"
 #include "src/sql/functions/stack_tree.h"
 #include "src/sql/text.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* strings.h - strings that live and die together. */
-#ifndef PROBING_STORE_STRINGS_H
-#define PROBING_STORE_STRINGS_H
+#ifndef PROBING_PROFILE_STRINGS_H
+#define PROBING_PROFILE_STRINGS_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile_path.c - one stack as a reader wants to see it.
+ * path.c - one stack as a reader wants to see it.
  *
  * A stack of places becomes a path of functions: each place expands to the
  * functions inlined there, outermost first, and interpreter-internal functions are
@@ -28,7 +28,7 @@
 
 #include "base/path.h"
 #include "base/util.h"
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 /* libc's functions that start a process or a thread. Reserved names mean them
  * wherever they lie (a static program holds them itself). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile_labels.c - how files are called where a profile is shown.
+ * labels.c - how files are called where a profile is shown.
  *
  * Labels are unique among all files and modules of the recording, whichever part of it is shown, so that every output
  * calls a file the same. Frames share their strings by function, so each string is looked at once.
@@ -11,7 +11,7 @@
 #include "base/file_labels.h"
 #include "base/id_map.h"
 #include "base/util.h"
-#include "src/store/store.h"
+#include "src/profile/profile.h"
 
 /* ---- Labels ---- */
 

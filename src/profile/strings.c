@@ -6,7 +6,7 @@
  * together. Blocks never move, so a string's address holds. A string that
  * would waste much of a block gets one of its own, behind the block in use.
  */
-#include "src/store/strings.h"
+#include "src/profile/strings.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile_order.c - references between a profile's rows: found, acyclic, in order.
- *
- * Ids are dense in what our writer made: then an id's index is its distance
- * from the first. Other ids are searched for; the rows come in their order.
+ * order.c - references between a profile's rows: acyclic, in order; samples by time.
  *
  * A file may list a stack before its parent, or let stacks be their own
  * ancestors. Both are found by the depth of each stack, computed from parents
@@ -14,48 +11,9 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "src/store/profile_private.h"
+#include "src/profile/profile.h"
 
 enum { DEPTH_UNKNOWN = -1 };
-
-int row_index_add(struct row_index *map, int64_t id)
-{
-	int r;
-
-	if (map->n >= INT32_MAX || (map->n > 0 && id <= map->ids[map->n - 1]))
-		return -EBADMSG;
-	r = grow(&map->ids, map->n, &map->allocated, sizeof *map->ids);
-	if (r < 0)
-		return r;
-	map->ids[map->n++] = id;
-	return 0;
-}
-
-int row_index_find(const struct row_index *map, int64_t id, int32_t *ret)
-{
-	size_t low = 0, high = map->n;
-	uint64_t guess;
-
-	if (map->n == 0 || id < map->ids[0])
-		return -EBADMSG;
-	guess = (uint64_t)id - (uint64_t)map->ids[0];
-	if (guess < map->n && map->ids[guess] == id) {
-		*ret = (int32_t)guess;
-		return 0;
-	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (map->ids[middle] < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == map->n || map->ids[low] != id)
-		return -EBADMSG;
-	*ret = (int32_t)low;
-	return 0;
-}
 
 int profile_check_inlined(const struct profile *profile)
 {
@@ -63,7 +21,7 @@ int profile_check_inlined(const struct profile *profile)
 		int64_t frame = (int64_t)i;
 
 		for (unsigned n = 0; frame >= 0; n++) {
-			if (n > MAX_INLINED)
+			if (n > PROFILE_MAX_INLINED)
 				return -EBADMSG;
 			frame = profile->frames[frame].inlined_into;
 		}
@@ -158,4 +116,27 @@ int profile_order_stacks(struct profile *profile)
 	}
 	rank(places, n, starts);
 	return move_stacks(profile, places);
+}
+
+/* Those of the same time come by thread, then by stack: the order is the same whatever sorts. */
+static int compare_samples(const void *a, const void *b)
+{
+	const struct profile_sample *left = a, *right = b;
+
+	if (left->time_ns != right->time_ns)
+		return left->time_ns < right->time_ns ? -1 : 1;
+	if (left->thread != right->thread)
+		return left->thread < right->thread ? -1 : 1;
+	if (left->stack != right->stack)
+		return left->stack < right->stack ? -1 : 1;
+	return left->weight < right->weight ? -1 : left->weight > right->weight;
+}
+
+void profile_order_samples(struct profile *profile)
+{
+	for (size_t i = 1; i < profile->n_samples; i++)
+		if (compare_samples(&profile->samples[i - 1], &profile->samples[i]) > 0) {
+			qsort(profile->samples, profile->n_samples, sizeof *profile->samples, compare_samples);
+			return;
+		}
 }
