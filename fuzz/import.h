@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "src/archive/archive.h"
 #include "src/import/import.h"
+#include "src/profile/profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 

@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "src/archive/archive.h"
+#include "src/profile/profile.h"
 #include "src/store/store.h"
 
 enum { RECORDING_MAX_BYTES = 4 << 20, RECORDING_SAMPLES = 60, RECORDING_HEAP_BYTES = 200 << 20 };
