@@ -103,8 +103,8 @@ class OnTerminal(unittest.TestCase):
                     ("\t", " line "), (BACK_TAB, " function "), ("2", ">total%"), ("3", ">function"), ("1", ">self%"),
                     ("R", "^self%"), ("R", ">self%"), (">", ">total%"), ("<", ">self%"), ("w", "since start"),
                     ("w", "last "), ("+", "last "), ("x", "interpreter"), ("x", "? help"), ("K", "no kernel"),
-                    ("K", "? help"), ("p", "PAUSED"), ("p", "last "), ("?", "What the keys do"), ("z", "self%"),
-                    (F1, "What the keys do"), (ESCAPE, "self%"), ("/", "/_"), ("burn_b", "/burn_b_"),
+                    ("K", "? help"), ("p", "PAUSED"), ("p", "last "), ("?", "Keys (arrows scroll"), ("z", "self%"),
+                    (F1, "Keys (arrows scroll"), (ESCAPE, "self%"), ("/", "/_"), ("burn_b", "/burn_b_"),
                     (ENTER, "burn_blue"), (ESCAPE, "  burn "), ("\x0c", "self%")):
                 terminal.press(keys)
                 terminal.wait_for(expected)

@@ -312,7 +312,7 @@ static void test_sentences_name_the_file_and_what_to_do(void **state)
 		{ -EPROTONOSUPPORT, "update probing" },
 		{ -EIO, "dmesg" },
 		{ -ENOMEM, "raise the limit" },
-		{ -ESTALE, "when its recorder has ended" },
+		{ -ESTALE, "after its recorder has ended" },
 		{ -EMFILE, "ulimit -n" },
 		{ -PLACE_EOTHERS_BESIDE, "remove that" },
 		{ -PLACE_EOTHERS_LINK, "the file itself" },
