@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* made_python.c - a library of a Python package whose method tables get their functions when it is loaded. */
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 struct method {
@@ -39,7 +40,7 @@ struct method made_option = { "option", NULL, METH_VARARGS, NULL };
 #define METHOD(name, operation)                                                                                        \
 	void *name(void *self, void *arguments)                                                                        \
 	{                                                                                                              \
-		return (char *)self operation((char *)arguments - (char *)NULL);                                       \
+		return (char *)self operation(uintptr_t) arguments;                                                    \
 	}
 METHOD(made_convolve, +1 +)
 METHOD(made_add, +2 +)
