@@ -376,7 +376,7 @@ class Process(Folder):
             self.assertSentence(probing(pid, check=t.USAGE).stderr, "probing backtrace " + pid)
             self.assertSentence(probing("-t", check=t.USAGE).stderr, "needs a process")
             self.assertSentence(probing(pid, "bactrace", check=t.USAGE).stderr, "did you mean backtrace")
-            self.assertSentence(probing("sql", pid, pid, "SELECT 1", check=t.USAGE).stderr, "one PID")
+            self.assertSentence(probing("sql", pid, pid, "SELECT 1", check=t.USAGE).stderr, "one process")
 
     def test_record_with_the_process_first(self):
         t.need_perf()
