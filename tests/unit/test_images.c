@@ -422,84 +422,6 @@ static void put_word(struct memory_image *image, uint64_t address, uint64_t valu
 	memcpy(page->bytes + address % IMAGE_PAGE_BYTES, &value, sizeof value);
 }
 
-/* As an object looks like that has been destroyed: counts are 0. @next: what the allocator puts there; 0: nothing yet. */
-static void destroy(struct memory_image *image, bool is_free_threaded, uint64_t object, uint64_t next)
-{
-	put_word(image, object, next);
-	if (is_free_threaded) {
-		put_word(image, object + 8, 0);
-		put_word(image, object + 16, 3); /* _Py_REF_MERGED */
-	}
-}
-
-/* Freed, and not reused: the type is still there. */
-static void check_destroyed(struct fixture *fixture)
-{
-	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
-	struct memory_image *image = &fixture->image;
-	uint64_t code, top;
-	char version[32];
-
-	free(fixture->truth);
-	assert_int_equal(image_open(image, &image->base, version, &runtime), 0);
-	code = innermost(runtime, image->threads[0], &top);
-	assert_int_equal(walk_from(runtime, top), 0);
-	destroy(image, runtime->layout.free_threaded, code, 0);
-	assert_int_equal(walk_from(runtime, top), -EBADMSG);
-	destroy(image, runtime->layout.free_threaded, code, 0x7f1234567890);
-	assert_int_equal(walk_from(runtime, top), -EBADMSG);
-}
-
-static void memory_of_destroyed_code_is_none(void **state)
-{
-	(void)state;
-	check_each(check_destroyed);
-}
-
-/* What happens when the text of a file is read. */
-static struct {
-	uint64_t code, file, text;
-	bool is_free_threaded;
-} destroyed;
-
-static ssize_t read_and_destroy(struct remote *remote, struct raddr from, void *to, size_t n_bytes)
-{
-	struct memory_image *image = (struct memory_image *)remote;
-
-	if (from.value <= destroyed.file && destroyed.file < from.value + n_bytes) {
-		destroy(image, destroyed.is_free_threaded, destroyed.code, 0x7f1234567890);
-		put_word(image, destroyed.text, 0x726f665f63657073); /* "spec_for" */
-	}
-	return image_read(remote, from, to, n_bytes);
-}
-
-/* Its head has been read; then it is freed, and another string takes the place of its file's. */
-static void check_destroyed_meanwhile(struct fixture *fixture)
-{
-	static const struct remote_ops ops = { .read = read_and_destroy };
-	CLEANUP(py_runtime_freep) struct py_runtime *runtime = NULL;
-	CLEANUP(py_runtime_freep) struct py_runtime *other = NULL;
-	struct memory_image *image = &fixture->image;
-	uint64_t top;
-	char version[32];
-
-	free(fixture->truth);
-	assert_int_equal(image_open(image, &image->base, version, &runtime), 0);
-	destroyed.code = innermost(runtime, image->threads[0], &top);
-	assert_int_equal(object_word(runtime, destroyed.code + reader_field(runtime, CODE_FILE), &destroyed.file), 0);
-	destroyed.text = destroyed.file + reader_field(runtime, STRING_ASCII_DATA);
-	destroyed.is_free_threaded = runtime->layout.free_threaded;
-	assert_int_equal(image_open(image, &image->base, version, &other), 0);
-	image->base.ops = &ops;
-	assert_int_equal(walk_from(other, top), -EBADMSG);
-}
-
-static void strings_of_code_that_is_freed_meanwhile_are_not_believed(void **state)
-{
-	(void)state;
-	check_each(check_destroyed_meanwhile);
-}
-
 /* The program has a copy of PyCode_Type: the symbol of the library says another address. */
 static void the_type_of_code_may_be_a_copy(void **state)
 {
@@ -534,8 +456,6 @@ int main(void)
 		cmocka_unit_test(images_show_what_the_interpreter_knew),
 		cmocka_unit_test(a_thread_is_known_without_its_list_of_mutexes),
 		cmocka_unit_test(memory_that_was_code_is_none),
-		cmocka_unit_test(memory_of_destroyed_code_is_none),
-		cmocka_unit_test(strings_of_code_that_is_freed_meanwhile_are_not_believed),
 		cmocka_unit_test(the_type_of_code_may_be_a_copy),
 	};
 

@@ -10,8 +10,6 @@
  *
  * While a code object is freed its frame may still stand, and its memory may be
  * something else's already: what does not have the type of code objects is none.
- * Freed memory that nobody has reused looks like the object it was, but its strings
- * may be other objects' by then: what has no reference count is none, either.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -96,21 +94,6 @@ static bool is_code_type(struct py_runtime *runtime, uint64_t address)
 	return runtime->codes.type == 0 || address == runtime->codes.type || is_copied_type(runtime, address);
 }
 
-/*
- * The count of references is 0 from when an object is destroyed on, and the allocator then writes the address of another
- * free block over it. Counts of 3.12 and later have 32 bits; flags may follow behind 16 bits that stay 0.
- * Source: Include/object.h, from 3.14 on Include/refcount.h; pymalloc_free() in Objects/obmalloc.c.
- */
-static bool is_freed(const struct py_runtime *runtime, const uint8_t *head)
-{
-	enum { LOCAL_COUNT = 12, SHARED_COUNT = 16, SHARED_FLAG_BITS = 2 };
-	const uint64_t word = word_at(head, 0);
-
-	if (runtime->layout.free_threaded)
-		return half_at(head, LOCAL_COUNT) == 0 && word_at(head, SHARED_COUNT) >> SHARED_FLAG_BITS == 0;
-	return (uint32_t)word == 0 || (uint16_t)(word >> 32) != 0;
-}
-
 static int parse_head(struct py_runtime *runtime, uint64_t address, const uint8_t *head, struct code_identity *ret)
 {
 	struct code_identity identity = {
@@ -123,7 +106,7 @@ static int parse_head(struct py_runtime *runtime, uint64_t address, const uint8_
 	};
 	uint64_t n_units = 0;
 
-	if (is_freed(runtime, head) || !is_code_type(runtime, word_at(head, reader_field(runtime, OBJECT_TYPE))))
+	if (!is_code_type(runtime, word_at(head, reader_field(runtime, OBJECT_TYPE))))
 		return -EBADMSG;
 	if (reader_has(runtime, CODE_BYTECODE_OBJECT)) {
 		identity.bytecode_object = word_at(head, reader_field(runtime, CODE_BYTECODE_OBJECT));
@@ -286,24 +269,20 @@ static bool has_no_line(const struct py_code *code)
 	return true;
 }
 
-/* Its strings are what was read as long as it refers to them: it must not have been freed in between, nor replaced. */
+/* What its names were read from must be what it was: it may have been freed in between. */
 static int check_same(struct py_runtime *runtime, const struct code_identity *before)
 {
 	struct code_identity now;
 	uint8_t head[MAX_HEAD_BYTES];
-	uint64_t words[2] = { 0 };
 	int r;
 
 	r = remote_read(runtime->remote, RADDR(before->address), head, runtime->layout.code_bytes);
 	if (r >= 0)
 		r = parse_head(runtime, before->address, head, &now);
-	if (r >= 0 && !reader_has(runtime, CODE_VERSION))
-		r = remote_read(runtime->remote, RADDR(now.qualname + reader_field(runtime, STRING_LENGTH)), words,
-				sizeof words);
 	if (r < 0)
 		return r;
-	now.name_length = words[0];
-	now.name_hash = words[1];
+	now.name_length = before->name_length;
+	now.name_hash = before->name_hash;
 	return identity_equal(&now, before) ? 0 : -EBADMSG;
 }
 
