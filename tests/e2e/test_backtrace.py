@@ -356,6 +356,8 @@ class MainThreadHangs(Case):
 
 
 class ManyThreads(Case):
+    alone = True  # thousands of threads leave others no processor
+
     def test_a_hundred(self):
         with t.fixture("threads.py", "--busy", 1, "--idle", 98) as started:
             await_threads(started, {"busy-0"})
