@@ -247,8 +247,8 @@ static int command_help(struct prompt *prompt, const char *argument)
 	fprintf(prompt->screen, "Anything else is SQL and ends with ';'. Ctrl-C drops a line or "
 				"stops a query, Tab completes a name.\n");
 	if (prompt->session.n_behind > 0)
-		fprintf(prompt->screen, "The column run is the number of a row's file, and the table run names it. IDs "
-					"are unique per file: join USING (run, stack).\n");
+		fprintf(prompt->screen, "The column run is the number of a row's file, and the table run names it.\n"
+					"IDs are unique per file: join USING (run, stack).\n");
 	return 0;
 }
 

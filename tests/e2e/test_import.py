@@ -412,7 +412,7 @@ class Bombs(Import):
         self.assertFalse(os.path.exists("out.db"))
 
     def test_packed(self):
-        self.refused(gzip.compress(bytes(300 << 20), 9), "unpack to more than 256 MiB", "gunzip")
+        self.refused(gzip.compress(bytes(300 << 20), 9), "expand to more than 256 MiB", "gunzip")
 
     def test_tables_of_pprof(self):
         self.refused(gzip.compress(b"\x32\x00" * (20 << 20), 9), "more than 16777216 strings")
