@@ -11,8 +11,16 @@ import unittest
 import agent_client as agent
 import probing_test as p
 
-LIBRARY = os.environ.get("PROBING_AGENT") or os.path.abspath(os.path.join(
-    os.path.dirname(p.BINARY), "..", "agent", "libprobing-agent.so"))
+
+
+def find_library():
+    """Beside the program, as in a copy for another user, or where it is built."""
+    folder = os.path.dirname(p.BINARY)
+    beside = os.path.join(folder, "libprobing-agent.so")
+    return os.path.abspath(beside if os.path.exists(beside) else os.path.join(folder, "..", "agent", "libprobing-agent.so"))
+
+
+LIBRARY = os.environ.get("PROBING_AGENT") or find_library()
 
 # Loads the agent as the start hook of an interpreter would, then runs a line of its own at each line of stdin.
 HOST = """

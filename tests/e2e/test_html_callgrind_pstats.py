@@ -26,7 +26,7 @@ INCLUSIVE = PLACES + """SELECT name, file, module, sum(samples), sum(weight)
 # Time that was not sampled has a weight, and is no sample.
 SAMPLES = """(SELECT sum(samples) FROM stack_total WHERE stack NOT IN
   (SELECT stack FROM stack JOIN named_frame USING (frame) WHERE kind = 'unsampled'))"""
-OWN = """SELECT name, file, module, sum(samples), sum(weight)
+OWN = """SELECT name, file, module, sum(CASE WHEN kind = 'unsampled' THEN 0 ELSE samples END), sum(weight)
   FROM stack_total JOIN stack USING (stack) JOIN named_frame USING (frame) GROUP BY 1, 2, 3"""
 
 # Prints what pstats has as JSON; for every Python, also one that sees another root.

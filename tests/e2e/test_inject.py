@@ -9,6 +9,8 @@ import time
 import unittest
 
 import probing_test as p
+from test_agent import find_library
+
 
 def need_injection():
     if os.uname().machine != "x86_64":
@@ -223,7 +225,7 @@ class Refusals(unittest.TestCase):
         self.assertRegex(done.stderr, "is being traced by process %d " % os.getpid())
 
     def test_another_version(self):
-        library = os.path.abspath(os.path.join(os.path.dirname(p.BINARY), "..", "agent", "libprobing-agent.so"))
+        library = find_library()
         if not os.path.exists(library):
             self.skipTest("built without the agent")
         build_id = re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", library], capture_output=True, text=True).stdout)

@@ -98,7 +98,7 @@ class Ends(t.Case):
 
     def test_recording_goes_on(self):
         for source in sources():
-            with self.subTest(source=source), t.fixture("without_main.py", "--main", 1) as started:
+            with self.subTest(source=source), t.fixture("without_main.py", "--main", 2) as started:
                 result = t.record(started.pid, 3, 199, source + ".db", "--source", source)
                 ended = {row["tid"]: row["ended"] for row in result.threads}
                 self.assertEqual("Z", t.state_of(started.pid))

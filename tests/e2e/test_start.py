@@ -135,6 +135,8 @@ class Installed(unittest.TestCase):
     def test_meson_installs_the_hook(self):
         need_injection()
         build = os.path.join(os.path.dirname(p.BINARY), "..", "..")
+        if not os.path.exists(os.path.join(build, "build.ninja")):
+            self.skipTest("the program is a copy, outside of its build folder")
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", folder, "--quiet"], check=True, timeout=60,
                            stdout=subprocess.DEVNULL)
@@ -152,7 +154,7 @@ class Run(StartCase):
     interpreter = None
 
     def setUp(self):
-        mine = self.interpreter
+        mine = type(self).interpreter
         super().setUp()
         self.interpreter = mine.path
         p.need_interpreter(mine)
