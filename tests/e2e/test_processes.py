@@ -276,9 +276,11 @@ class Children(Processes):
         """A forked child has Python frames from its first sample on, and its parent's among them."""
         samples = [sample for sample in recording.samples if sample.pid == pid]
         found = [self.python_names(recording, sample)[:2] for sample in samples]
-        n_right = sum(names == ["<module>", "main"] for names in found)
         self.assertGreater(len(samples), 50)
-        self.assertNearlyAll(n_right, len(samples), "below main of the parent")
+        # What is approximate was read late, and says so.
+        sure = [names for sample, names in zip(samples, found) if sample.verdict in t.SURE]
+        self.assertGreater(len(sure), 0)
+        self.assertNearlyAll(sum(names == ["<module>", "main"] for names in sure), len(sure), "below main of the parent")
         self.assertIn(["<module>", "main"], found[:3])
 
     def test_of_a_command(self):
