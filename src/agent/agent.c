@@ -48,8 +48,8 @@ int agent_thread_with(void *(*body)(void *), void *data, size_t stack_bytes, pth
 /* ---- fork(2) ---- */
 
 /*
- * A forked child is no place for Python code until PyOS_AfterFork_Child() has made its locks anew, and has removed all states
- * of threads but one. So what starts the child's agent is queued before the fork, and the child's interpreter calls it when it runs
+ * A forked child cannot run Python code until PyOS_AfterFork_Child() has reset its locks and removed the other threads' states.
+ * So what starts the child's agent is queued before the fork, and the child's interpreter calls it when it runs
  * again. A child that only executes a program never does.
  */
 static bool child_starts;

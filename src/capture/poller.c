@@ -141,7 +141,7 @@ static int tell_fork(struct poller *poller, const struct poll_process *parent, s
 	return put_name(poller, child->pid, child->pid, stat.name, true);
 }
 
-/* Who started it is not known: it is told of as a child of the command's that has become another program. */
+/* Nobody knows its parent any more: report it as a child of the command that has executed another program. */
 static int tell_orphan(struct poller *poller, struct poll_process *orphan)
 {
 	struct pending *pending = put(poller, CAPTURE_FORK, orphan->pid, orphan->pid);

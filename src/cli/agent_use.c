@@ -12,6 +12,17 @@
 
 enum { WELCOME_MS = 10000 };
 
+void assignments_take(struct assignments *given, struct argp_state *state, const char *assignment)
+{
+	char why[CONFIG_MAX_WHY];
+
+	if (config_assign(&given->config, assignment, why) < 0)
+		argp_error(state, "%s", why);
+	if (given->n == N_ELEMENTS(given->items))
+		argp_error(state, "each key once");
+	given->items[given->n++] = assignment;
+}
+
 char *agent_path(void)
 {
 	return library_path(AGENT_FILE, "agent");

@@ -3,7 +3,20 @@
 #ifndef PROBING_CLI_AGENT_USE_H
 #define PROBING_CLI_AGENT_USE_H
 
+#include <argp.h>
+
+#include "src/config/config.h"
 #include "src/inject/inject.h"
+
+/* What -D KEY=VALUE gave; the texts are the command line's. All zero is none. */
+struct assignments {
+	struct config config;
+	const char *items[CONFIG_MAX_KEYS];
+	size_t n;
+};
+
+/* assignments_take - one more of them; ends the program with a message where the key or the value is wrong. */
+void assignments_take(struct assignments *given, struct argp_state *state, const char *assignment);
 
 /* The agent's file: where it was installed, or beside this program in a build. To be freed; NULL: in neither place. */
 char *agent_path(void);

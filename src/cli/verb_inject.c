@@ -6,16 +6,14 @@
 #include "src/cli/agent_use.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_WAIT = 0x200, OPTION_FOLLOW, OPTION_METHOD, MAX_ASSIGNMENTS = CONFIG_MAX_KEYS };
+enum { OPTION_WAIT = 0x200, OPTION_FOLLOW, OPTION_METHOD };
 
 struct options {
 	pid_t pid;
 	double wait_s;
 	uint32_t agent;
 	enum inject_method method;
-	const char *assignments[MAX_ASSIGNMENTS];
-	size_t n_assignments;
-	struct config config; /* what they come to */
+	struct assignments given;
 };
 
 static const struct argp_option option_list[] = {
@@ -45,17 +43,6 @@ static enum inject_method parse_method(struct argp_state *state, const char *wor
 	return INJECT_AUTO;
 }
 
-static void take_assignment(struct argp_state *state, const char *assignment, struct options *options)
-{
-	char why[CONFIG_MAX_WHY];
-
-	if (config_assign(&options->config, assignment, why) < 0)
-		argp_error(state, "%s", why);
-	if (options->n_assignments == MAX_ASSIGNMENTS)
-		argp_error(state, "each key once");
-	options->assignments[options->n_assignments++] = assignment;
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
@@ -74,7 +61,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->method = parse_method(state, argument);
 		return 0;
 	case 'D':
-		take_assignment(state, argument, options);
+		assignments_take(&options->given, state, argument);
 		return 0;
 	case OPTION_FOLLOW:
 		options->agent |= AGENT_FOLLOW_FORKS;
@@ -111,7 +98,7 @@ static int run_inject(int argc, char **argv)
 
 	cli_parse(&argp, argc, argv, 0, &options);
 	/* From its first moment on; the others follow when it answers. */
-	if (!config_is_on(&options.config, &config_eval))
+	if (!config_is_on(&options.given.config, &config_eval))
 		options.agent |= AGENT_NO_EVAL;
 	how = (struct inject_options){
 		.agent = options.agent,
@@ -124,8 +111,8 @@ static int run_inject(int argc, char **argv)
 	status = agent_open(options.pid, &result.state, &talk);
 	if (status != EXIT_OK)
 		return status;
-	for (size_t i = 0; i < options.n_assignments && status == EXIT_OK; i++)
-		status = agent_configure(options.pid, &talk, options.assignments[i]);
+	for (size_t i = 0; i < options.given.n && status == EXIT_OK; i++)
+		status = agent_configure(options.pid, &talk, options.given.items[i]);
 	agent_talk_end(&talk);
 	if (status != EXIT_OK)
 		return status;

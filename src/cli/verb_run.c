@@ -14,15 +14,12 @@
 #include "src/cli/cli.h"
 #include "src/cli/extension.h"
 
-enum { MAX_ASSIGNMENTS = CONFIG_MAX_KEYS };
 static const char start_file[] = "start/sitecustomize.py";
 
 struct options {
 	bool recursive;
 	char **command;
-	const char *assignments[MAX_ASSIGNMENTS];
-	size_t n_assignments;
-	struct config config; /* what they come to */
+	struct assignments given;
 };
 
 static const struct argp_option option_list[] = {
@@ -31,17 +28,6 @@ static const struct argp_option option_list[] = {
 	  "Set a key of the agent's configuration (repeatable); probing config lists them", 0 },
 	{ 0 },
 };
-
-static void take_assignment(struct argp_state *state, const char *assignment, struct options *options)
-{
-	char why[CONFIG_MAX_WHY];
-
-	if (config_assign(&options->config, assignment, why) < 0)
-		argp_error(state, "%s", why);
-	if (options->n_assignments == MAX_ASSIGNMENTS)
-		argp_error(state, "each key once");
-	options->assignments[options->n_assignments++] = assignment;
-}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -52,7 +38,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->recursive = true;
 		return 0;
 	case 'D':
-		take_assignment(state, argument, options);
+		assignments_take(&options->given, state, argument);
 		return 0;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
@@ -88,8 +74,8 @@ static int set_mode(const struct options *options)
 	if (!out)
 		return -ENOMEM;
 	fputs(given && given[0] && !options->recursive ? given : options->recursive ? "2" : "1", out);
-	for (size_t i = 0; i < options->n_assignments; i++)
-		fprintf(out, ",%s", options->assignments[i]);
+	for (size_t i = 0; i < options->given.n; i++)
+		fprintf(out, ",%s", options->given.items[i]);
 	return fclose(out) != 0 || setenv("PROBING", value, 1) < 0 ? -ENOMEM : 0;
 }
 

@@ -538,6 +538,9 @@ class Recording:
     def names(self, stack):
         return [frame.name for frame in self.path(stack)]
 
+    def is_unsampled(self, sample):
+        return self.names(sample.stack) == ["[not sampled]"]
+
     def share(self, condition):
         """Share of the samples that fulfil a condition."""
         return sum(map(bool, map(condition, self.samples))) / max(1, len(self.samples))

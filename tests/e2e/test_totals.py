@@ -42,8 +42,7 @@ class Sums(t.Case):
 
     def assertSum(self, recording, wanted_s):
         """Within two hundredths, or three standard errors of samples that were met by chance."""
-        sampled = [sample for sample in recording.samples if recording.names(sample.stack) != ["[not sampled]"]] \
-            if recording.samples else []
+        sampled = [sample for sample in recording.samples if not recording.is_unsampled(sample)]
         error_s = 3 * math.sqrt(len(sampled)) / HZ
         self.assertAlmostEqual(wanted_s, self.weight_s(recording.samples), delta=max(0.02 * wanted_s, error_s) + ROOM_S,
                                msg=self.said)
@@ -162,7 +161,7 @@ class What(Sums):
 
     def test_what_was_not_sampled_is_said_and_shown(self):
         recording, truth = self.record("short", "poll", "-F", 9)  # most children come and go between two ticks
-        missing_s = self.weight_s(s for s in recording.samples if s.stack and recording.names(s.stack) == ["[not sampled]"])
+        missing_s = self.weight_s(s for s in recording.samples if s.stack and recording.is_unsampled(s))
         self.assertGreater(missing_s, 0.2 * truth["children"])
         self.assertRegex(self.said, r"CPU time by the kernel's account \d+\.\d\d s, sampled \d+\.\d\d s, not sampled \d+\.\d\d s "
                                     r"\(\d+\.\d %\)")
@@ -176,7 +175,7 @@ class What(Sums):
         recording = t.Recording("out.db")
         # An ordinary user has no samples of the kernel: few system calls. A hypervisor that takes the processor away makes timers
         # late, and that time has no sample either.
-        missing_s = self.weight_s(s for s in recording.samples if recording.names(s.stack) == ["[not sampled]"])
+        missing_s = self.weight_s(s for s in recording.samples if recording.is_unsampled(s))
         self.assertLess(missing_s, 0.1)
         self.assertAlmostEqual(1, self.weight_s(recording.samples), delta=0.1)
 
