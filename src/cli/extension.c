@@ -2,10 +2,12 @@
 /* extension.c - see extension.h. */
 #include "src/cli/extension.h"
 
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -33,6 +35,32 @@ static char *try(const char *folder, const char *below, const char *name)
 	return candidate && access(candidate, R_OK) == 0 ? realpath(candidate, NULL) : NULL;
 }
 
+/* In the Python package, where a wheel was installed: of several Pythons that share this program the newest file. */
+static char *try_packages(const char *folder, const char *name)
+{
+	CLEANUP(freep) char *pattern = NULL;
+	glob_t found = { 0 };
+	const char *best = NULL;
+	struct stat st, best_st;
+	char *path;
+
+	if (asprintf(&pattern, "%s/../lib*/python3*/*-packages/probing/%s", folder, name) < 0) {
+		pattern = NULL;
+		return NULL;
+	}
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return NULL;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		if (stat(found.gl_pathv[i], &st) < 0 || (best && st.st_mtime <= best_st.st_mtime))
+			continue;
+		best = found.gl_pathv[i];
+		best_st = st;
+	}
+	path = best ? realpath(best, NULL) : NULL;
+	globfree(&found);
+	return path;
+}
+
 /* By this program, so that a tree that was moved as a whole finds its own; then where it was configured to be. */
 char *library_path(const char *name, const char *built_in)
 {
@@ -44,6 +72,7 @@ char *library_path(const char *name, const char *built_in)
 		path = try(folder, below, name);
 		path = path ? path : try(folder, "", name);
 		path = path ? path : try(folder, built, name);
+		path = path ? path : try_packages(folder, name);
 	}
 	return path ? path : try(extension_libdir, "/probing", name);
 }
