@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* core_file.h - what a core file tells beside memory: who it was, its threads, what was mapped.
+/* core_file.h - contents of a core file other than memory: the process, its threads, its mappings.
  *
  * Memory is remote_open_core()'s. Nothing in the file is trusted.
  */
@@ -19,7 +19,7 @@ struct core_thread {
 	struct regs regs;
 };
 
-/* A part of a file; what was dumped of it stands in memory. */
+/* A mapped part of a file; its dumped pages are in memory. */
 struct core_mapping {
 	uint64_t start, end, file_offset;
 	const char *path; /* as in /proc/PID/maps */

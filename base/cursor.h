@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cursor.h - reading foreign bytes from front to back.
  *
- * A cursor never moves past its end: once it would have, it has failed, yields
- * zeros, and stays where it is. Who uses what was read asks failed first.
+ * A cursor never moves past its end: a read beyond it fails the cursor, which then
+ * yields zeros and does not move. Check failed before you use a value.
  */
 #ifndef PROBING_BASE_CURSOR_H
 #define PROBING_BASE_CURSOR_H

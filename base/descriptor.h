@@ -32,8 +32,8 @@ void sockets_freep(struct sockets **sockets);
 int descriptor_describe(pid_t pid, int descriptor, struct sockets *sockets, char to[DESCRIPTOR_TEXT_BYTES]);
 
 /*
- * descriptor_lock_holder - a process that holds a lock of the file that a descriptor is of, by /proc/locks.
- * Returns its id as we see it; 0: none is told of.
+ * descriptor_lock_holder - a process that holds a lock on a descriptor's file, by /proc/locks.
+ * Returns its PID in our namespace; 0: none listed.
  */
 pid_t descriptor_lock_holder(pid_t pid, int descriptor);
 
@@ -42,7 +42,7 @@ pid_t descriptor_lock_holder(pid_t pid, int descriptor);
 /* The number in "socket:[123]"; 0: it is something else. */
 uint64_t descriptor_socket_inode(const char *link);
 
-/* A line of /proc/net/tcp, tcp6, udp, udp6. @protocol: "tcp". False: it is none, or has no inode. */
+/* A line of /proc/net/tcp, tcp6, udp, udp6. @protocol: "tcp". False: not such a line, or without an inode. */
 bool descriptor_parse_inet(const char *line, const char *protocol, uint64_t *ret_inode, char to[DESCRIPTOR_TEXT_BYTES]);
 
 /* A line of /proc/net/unix. */

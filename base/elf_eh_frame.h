@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_eh_frame.h - between elf_file.c and elf_eh_frame.c; nobody else's. */
+/* elf_eh_frame.h - private to elf_file.c and elf_eh_frame.c. */
 #ifndef PROBING_BASE_ELF_EH_FRAME_H
 #define PROBING_BASE_ELF_EH_FRAME_H
 

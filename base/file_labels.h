@@ -21,7 +21,7 @@
  */
 int file_labels_find(const char *const *paths, size_t n, const char **ret);
 
-/* How many components the ends of two paths have in common. */
+/* Number of components that the ends of two paths share. Public for its test: labels are as long as this says. */
 size_t file_labels_shared(const char *a, const char *b);
 
 #endif

@@ -17,15 +17,15 @@ void glob_list_done(struct glob_list *words);
 /* glob_list_add - one more, as it is; copied. -ENOMEM. */
 int glob_list_add(struct glob_list *words, const char *word);
 
-/* glob_list_add_list - those between commas; empty ones are left out. -EINVAL: there is none; -ENOMEM. */
+/* glob_list_add_list - add a comma-separated list; skips empty items. -EINVAL: no items; -ENOMEM. */
 int glob_list_add_list(struct glob_list *words, const char *list);
 
 /* Whether a whole name is one of them, or fits one as a glob (glob(7)): "[lock]" is itself, not a letter. */
 bool glob_list_match(const struct glob_list *words, const char *name);
 
 /*
- * glob_list_match_function - the same for a function's name, of which also what stands behind the last
- * dot will do: "step" is also "Trainer.step".
+ * glob_list_match_function - the same for a function's name, or the part after its last
+ * dot: "step" matches "Trainer.step".
  */
 bool glob_list_match_function(const struct glob_list *words, const char *name);
 

@@ -61,12 +61,6 @@ int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, u
 	return r;
 }
 
-void interner_clear(struct interner *interner)
-{
-	interner->n = interner->n_bytes = 0;
-	id_map_clear(&interner->by_hash);
-}
-
 void interner_done(struct interner *interner)
 {
 	free(interner->bytes);

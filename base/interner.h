@@ -35,8 +35,6 @@ static inline const void *interner_get(const struct interner *interner, uint32_t
 	return interner->bytes + interner->items[id].offset;
 }
 
-/* Forget all strings and keep the memory. */
-void interner_clear(struct interner *interner);
 void interner_done(struct interner *interner);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* machine.h - what the rest needs to know about the processor.
+/* machine.h - everything that depends on the processor.
  *
- * Registers are numbered as DWARF numbers them on the machine at hand. One
- * pair of files per machine, machine_<name>.h with the constants and what has
- * to be inline, machine_<name>.c with the tables; nothing else in this tree
- * depends on the processor, except what says so of itself. The machine is the
- * one that is compiled for. -DPROBING_MACHINE_X86_64 or
- * -DPROBING_MACHINE_AARCH64 asks for another, so that tests can unwind its
- * stacks anywhere. docs/adding-a-machine.md goes through all of it.
+ * Registers have the machine's DWARF numbers. Each machine is one pair of
+ * files, machine_<name>.h with constants and inline functions, and
+ * machine_<name>.c with tables. Other code depends on the processor only if
+ * its header says so. The default is the machine that the compiler targets;
+ * -DPROBING_MACHINE_X86_64 or -DPROBING_MACHINE_AARCH64 selects another, so
+ * that tests can unwind its stacks anywhere. See docs/adding-a-machine.md.
  *
  * A machine_<name>.h defines:
  *   MACHINE_ELF              e_machine of its ELF files
@@ -107,7 +106,7 @@ bool machine_is_after_call(const uint8_t *before);
  * machine_system_call - the system call that a thread is in, by its registers in the kernel.
  * @before: the MACHINE_CALL_NUMBER_BYTES bytes before its PC.
  * @ret_arguments: its arguments, as they were passed.
- * Returns its number; -1: it is in none, or that cannot be told.
+ * Returns its number; -1: in none, or unknown.
  * Source: syscall(2), "Architecture calling conventions".
  */
 long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_t ret_arguments[6]);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* mapping.h - files of others, mapped so that their end cannot be ours.
+/* mapping.h - foreign files, mapped so that truncating them does not end this process.
  *
- * Who may write a file may also truncate it, and a look at a page that has gone raises SIGBUS. Here such pages become
- * zeros, and the mapping is marked: whoever reads it then finds a damaged file, which all readers here expect.
- * Reading costs nothing more than in any other mapping.
+ * A writer may truncate a file, and access to a missing page raises SIGBUS. A handler replaces such pages by zeros and
+ * marks the mapping: readers then see a damaged file, which all readers here handle. Reading costs the same as in any
+ * other mapping.
  *
- * Mapping installs a handler for SIGBUS. What is no business of this file goes to the handler that was there.
+ * Mapping installs a handler for SIGBUS. Other SIGBUS signals go to the previous handler.
  */
 #ifndef PROBING_BASE_MAPPING_H
 #define PROBING_BASE_MAPPING_H
@@ -17,7 +17,7 @@ struct file_mapping;
 
 /*
  * file_mapping_new - map a whole file for reading.
- * @fd:  borrowed, needed no more afterwards.
+ * @fd:  borrowed; may be closed after the call.
  * @ret: ended with file_mapping_free().
  * Errors: -ENODATA the file is empty, or has no size; -ENOMEM; what fstat(2) and mmap(2) report.
  */
@@ -35,7 +35,7 @@ void file_mapping_freep(struct file_mapping **mapping);
 /* Borrowed, as long as the mapping. */
 const void *file_mapping_bytes(const struct file_mapping *mapping, size_t *ret_bytes);
 
-/* Whether pages have gone. Once true, what was read may be made of zeros. */
+/* Whether pages are missing. Once true, data may contain zeros instead of the file's bytes. */
 bool file_mapping_is_cut(const struct file_mapping *mapping);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* module.h - between address_space.c and module.c; nobody else's. */
+/* module.h - private to address_space.c and module.c. */
 #ifndef PROBING_BASE_MODULE_H
 #define PROBING_BASE_MODULE_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* new_file.h - a file that appears only when it is whole.
  *
- * It is made beside its place, in the same folder, under a name that nobody can guess or without one, and renamed at the
- * end. All of that is relative to the folder's descriptor (place.h). A new file is for its user alone; one that is replaced
- * keeps its owner, where we may give files away, and its permissions unless others are asked for.
+ * It is created in the same folder, under an unpredictable name or without one, and renamed at the end, all relative to
+ * the folder's descriptor (place.h). Only its user may read a new file. A replaced file keeps its owner, if the caller may
+ * give files away, and its permissions, unless the caller sets others.
  */
 #ifndef PROBING_BASE_NEW_FILE_H
 #define PROBING_BASE_NEW_FILE_H
@@ -17,7 +17,7 @@ enum { NEW_FILE_MODE = 0600 };
 
 struct new_file { /* zeros: none, which is harmless to abandon */
 	struct place place;
-	int fd;          /* what is written; -1: others make the file, by its path */
+	int fd;          /* open for writing; -1: other code creates the file by its path */
 	char *temporary; /* its name in the folder; NULL: written directly, or finished */
 	char *path;      /* of the temporary, for others; NULL: it is written through fd */
 	mode_t mode;     /* 0: NEW_FILE_MODE, or that of the file which is replaced */
@@ -35,8 +35,8 @@ struct new_file { /* zeros: none, which is harmless to abandon */
 int new_file_open(struct new_file *file, const char *path, mode_t mode);
 
 /*
- * new_file_reserve - choose a path for a file that others make: SQLite opens its files by name.
- * Nothing is at file->path yet. Whoever makes the file there must refuse what is (O_EXCL).
+ * new_file_reserve - choose a path for a file that other code creates: SQLite opens its files by name.
+ * file->path does not exist yet. Its creator must refuse an existing file (O_EXCL).
  * @replaces: what is at path goes when the new one is whole; else it is refused now, and at the end, too.
  * Errors: those of place_find(); -EEXIST; -EISDIR; -ENXIO it is no regular file; -EACCES and others of its folder.
  */

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* What stands behind the last slash; all of it where nothing stands there. Borrowed. */
+/* The part after the last slash; the whole path if that part is empty. Borrowed. */
 const char *path_base_name(const char *path);
 
 /* Bytes of a path without the ending of its last part, such as ".db"; all of it where that has none. A dot that begins a

@@ -14,21 +14,21 @@
 
 /* Errors of this header, negated as others are; place_explain() has their sentences. */
 enum {
-	PLACE_EOTHERS_LINK = EKEYREJECTED, /* a symbolic link of somebody who may have put it there to mislead */
-	PLACE_EOTHERS_FILE = EKEYREVOKED,  /* somebody else's file, in a folder where everybody may create files */
+	PLACE_EOTHERS_LINK = EKEYREJECTED, /* another user's symbolic link, which may mislead */
+	PLACE_EOTHERS_FILE = EKEYREVOKED,  /* another user's file, in a folder where everybody may create files */
 	PLACE_EOTHERS_BESIDE =
-		EKEYEXPIRED, /* a file of somebody else's beside a database, which would be taken for a part of it */
-	PLACE_ENO_READER = EPIPE, /* a FIFO that nobody reads */
-	PLACE_ECHANGED = ESTALE,  /* the name means another file than it did a moment ago */
+		EKEYEXPIRED,      /* another user's file beside a database, which SQLite would use as a part of it */
+	PLACE_ENO_READER = EPIPE, /* a FIFO without a reader */
+	PLACE_ECHANGED = ESTALE,  /* the name now refers to another file */
 };
 
 struct place {
 	int folder; /* O_PATH: for the *at() calls; -1: not open */
 	char *name; /* one part of a path, no symbolic link unless is_magic */
 	bool exists;
-	bool is_others; /* somebody may have put it there for us to find: place_find() refuses that */
-	bool is_magic;  /* a link of procfs to what has no path (a pipe): only the kernel can follow it */
-	struct stat st; /* of what has the name; only where it exists */
+	bool is_others; /* another user may have planted it: place_find() refuses it */
+	bool is_magic;  /* a procfs link without a path (a pipe): only the kernel can follow it */
+	struct stat st; /* of the named file; valid if exists */
 	struct stat folder_st;
 };
 

@@ -16,7 +16,7 @@ struct private_folder { /* zeros: none, which is harmless to remove */
  * private_folder_make - make a folder that only our user can enter, under a name that cannot be guessed.
  * @parent: a folder's descriptor; borrowed for the call.
  * @prefix: what the name begins with.
- * Errors: -PLACE_ECHANGED somebody has put another in its place; -ENOMEM; what mkdirat(2) and getrandom(2) report.
+ * Errors: -PLACE_ECHANGED another process replaced it; -ENOMEM; what mkdirat(2) and getrandom(2) report.
  */
 int private_folder_make(int parent, const char *prefix, struct private_folder *ret);
 

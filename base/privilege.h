@@ -19,7 +19,7 @@
  */
 int privilege_drop(uint64_t keep);
 
-/* The calling thread's effective capabilities; 0 where the kernel does not tell. */
+/* The calling thread's effective capabilities, for tests of privilege_drop(); 0: unknown. */
 uint64_t privilege_effective(void);
 
 /* privilege_lock - set no_new_privs: no program that the calling thread starts gains rights by its file. Errors: of prctl(2). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* proc.h - what /proc tells of processes and threads. Source: proc(5). */
+/* proc.h - processes and threads as /proc describes them. Source: proc(5). */
 #ifndef PROBING_BASE_PROC_H
 #define PROBING_BASE_PROC_H
 
@@ -29,7 +29,7 @@ struct proc_stat {
 	bool is_kernel_thread;
 	bool is_ending;     /* on its way out, and may have no memory any more */
 	unsigned n_threads; /* of its process */
-	uint64_t image;     /* tells what an exec changes: other numbers, other program; 0: hidden from us, or gone */
+	uint64_t image;     /* changes with an exec; 0: hidden, or gone */
 };
 
 /* @tid: one of its threads; 0: the process itself. -ESRCH, -EBADMSG, -ENOMEM. */
@@ -39,15 +39,14 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
 bool proc_has_ended(const struct proc_stat *stat);
 
 /*
- * The memory, the files and the mounts of a process are asked for by a thread of it, and its number is its main
- * thread's. Once that has ended (pthread_exit(3)) and others go on, it has none of them any more: they are found
- * by a thread that goes on (live_tid.c).
+ * /proc/PID resolves memory, files and mounts through the thread-group leader. After it exits (pthread_exit(3)) while
+ * other threads run, use /proc/TID of a surviving thread (live_tid.c).
  *
- * proc_live_tid - a thread by which they are found: the main one as long as that can be.
- * proc_path - of a file of /proc/PID of that kind: "exe", "root/tmp", "ns/mnt". What "task" and "map_files" have in them is not.
- * proc_read - such a file, whole: "maps", "environ", "cmdline". Costs more than read_file() only where there is nothing
- *             to read. May be empty, as a kernel thread's are.
- * @ret of proc_live_tid(): may end at any time, and its number be another's then.
+ * proc_live_tid - a thread for such look-ups: the thread-group leader while it lives.
+ * proc_path - path of such a file: "exe", "root/tmp", "ns/mnt". Not for entries of "task" and "map_files".
+ * proc_read - contents of such a file: "maps", "environ", "cmdline". Costs more than read_file() only if there is nothing
+ *             to read. May be empty, as for a kernel thread.
+ * @ret of proc_live_tid(): may end at any time, and another thread may then get its TID.
  * Errors: -ESRCH the process has ended; -ENOMEM; proc_read(): what read(2) reports.
  */
 enum { PROC_PATH_BYTES = 128 };

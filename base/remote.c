@@ -24,7 +24,6 @@
 #include "base/util.h"
 
 /* Strings are fetched in pieces of this size, none of which crosses a page. */
-enum { STRING_PIECE_BYTES = 256 };
 
 /* Parts handed to the kernel in one call; well under IOV_MAX. */
 enum { PARTS_PER_CALL = 64 };
@@ -292,23 +291,4 @@ int remote_read_pointer(struct remote *remote, struct raddr from, struct raddr *
 		return r;
 	*ret = RADDR(value);
 	return 0;
-}
-
-int remote_read_string(struct remote *remote, struct raddr from, char *to, size_t max_bytes)
-{
-	size_t done = 0;
-
-	while (done < max_bytes) {
-		struct raddr at = raddr_add(from, (int64_t)done);
-		size_t piece = bytes_to_page_end(at.value, STRING_PIECE_BYTES);
-		ssize_t got;
-
-		got = remote_read_some(remote, at, to + done, MIN(piece, max_bytes - done));
-		if (got < 0)
-			return (int)got;
-		if (memchr(to + done, '\0', (size_t)got))
-			return 0;
-		done += (size_t)got;
-	}
-	return -ENAMETOOLONG;
 }

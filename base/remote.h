@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* remote.h - memory that belongs to somebody else.
+/* remote.h - memory of another process.
  *
  * Everything that reads another process reads through struct remote: a live
  * process, a core file, an image in fixtures/images or a fuzzer's buffer. Nothing
@@ -97,8 +97,5 @@ ssize_t remote_read_some(struct remote *remote, struct raddr from, void *to, siz
 int remote_read_parts(struct remote *remote, const struct remote_part *parts, size_t n_parts);
 
 int remote_read_pointer(struct remote *remote, struct raddr from, struct raddr *ret);
-
-/* A C string of at most max_bytes - 1 bytes; longer ones are -ENAMETOOLONG. */
-int remote_read_string(struct remote *remote, struct raddr from, char *to, size_t max_bytes);
 
 #endif

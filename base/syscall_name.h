@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* "futex" for its number; NULL: there is none of that number. Source: <asm/unistd.h>. */
+/* "futex" for its number; NULL: unknown number. Source: <asm/unistd.h>. */
 const char *syscall_name(int64_t number);
 
 #endif

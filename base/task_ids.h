@@ -14,7 +14,7 @@ struct task_ids;
 
 /*
  * task_ids_new - for the threads of one process.
- * @pid: as we see it. It stays in its namespace, and so do all of its threads, also
+ * @pid: in our PID namespace. It stays in its namespace, and so do all of its threads, also
  *       through exec; a forked child may be in another one, and needs its own.
  * @ret: ended with task_ids_free().
  * Errors: -ESRCH no such process; -ENOMEM; whatever open(2) reports.

@@ -2,13 +2,12 @@
 /*
  * edits.c - applying changes to a text in one pass, with a map back.
  *
- * Changes are sorted by where they are. What is put in at one place stands in the opposite order of
- * the asking: what was asked for later goes around what was asked for before.
+ * Changes are sorted by position. Insertions at one position appear in reverse order of the calls, so that a later one
+ * encloses an earlier one.
  */
 #include "src/sql/edits.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,18 +33,6 @@ static int add(struct edits *edits, size_t at, size_t n, char *instead)
 int edits_add(struct edits *edits, size_t at, size_t n, const char *instead)
 {
 	return add(edits, at, n, strdup(instead));
-}
-
-int edits_addf(struct edits *edits, size_t at, size_t n, const char *format, ...)
-{
-	char *instead = NULL;
-	va_list arguments;
-
-	va_start(arguments, format);
-	if (vasprintf(&instead, format, arguments) < 0)
-		instead = NULL;
-	va_end(arguments);
-	return add(edits, at, n, instead);
 }
 
 /* At one place: first what only puts something in. */

@@ -23,9 +23,8 @@ struct piece {
 	enum { PIECE_COPIED, PIECE_PUT } kind;
 };
 
-/* Both: 0 or -ENOMEM. Changes must not overlap; at one place what is asked for last comes first. */
+/* Returns 0 or -ENOMEM. Changes must not overlap; of several at one position the last call comes first. */
 int edits_add(struct edits *edits, size_t at, size_t n, const char *instead);
-int edits_addf(struct edits *edits, size_t at, size_t n, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /*
  * edits_apply - the text with all changes.

@@ -345,13 +345,6 @@ void top_changed(struct top *top)
 	(void)make_rows(top);
 }
 
-const struct group *top_focus(const struct top *top)
-{
-	uint32_t focus = top_group(top, top->ui.at.focus);
-
-	return focus != SUMS_NO_FOCUS ? &top->groups.items[focus] : NULL;
-}
-
 uint32_t top_group(const struct top *top, uint64_t key)
 {
 	const struct id_slot *slot = key ? id_map_find(&top->groups.index, key) : NULL;

@@ -111,9 +111,6 @@ void top_settle_selection(struct top *top);
 /* model.c: the rows have to be made anew: another view, filter or order. */
 void top_changed(struct top *top);
 
-/* The group that is looked at from both sides; NULL: none. */
-const struct group *top_focus(const struct top *top);
-
 /* Index of the group with that key; SUMS_NO_FOCUS: there is none. */
 uint32_t top_group(const struct top *top, uint64_t key);
 

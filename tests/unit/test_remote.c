@@ -111,28 +111,6 @@ static void pointers_are_read_whole(void **state)
 	assert_int_equal(pointer.value, there);
 }
 
-static void strings_end_or_fail(void **state)
-{
-	CLEANUP(remote_freep) struct remote *remote = open_self();
-	struct ground ground = make_ground();
-	struct raddr from = RADDR((uintptr_t)ground.bytes);
-	struct raddr tail = raddr_add(from, (int64_t)ground.n_bytes - 10);
-	char to[1001];
-
-	(void)state;
-	assert_int_equal(remote_read_string(remote, from, to, sizeof to), -ENAMETOOLONG);
-	ground.bytes[1000] = '\0';
-	assert_int_equal(remote_read_string(remote, from, to, sizeof to), 0);
-	assert_memory_equal(to, ground.bytes, 1001);
-	assert_int_equal(remote_read_string(remote, from, to, sizeof to - 1), -ENAMETOOLONG);
-	assert_int_equal(remote_read_string(remote, from, to, 0), -ENAMETOOLONG);
-	assert_int_equal(remote_read_string(remote, tail, to, sizeof to), -EFAULT);
-	ground.bytes[ground.n_bytes - 1] = '\0';
-	assert_int_equal(remote_read_string(remote, tail, to, sizeof to), 0);
-	assert_int_equal(strlen(to), 9);
-	free_ground(&ground);
-}
-
 /* Parts of 16 bytes from all over the ground; the one numbered @bad leads away. */
 static int read_many(struct remote *remote, const struct ground *ground, size_t bad, struct raddr away,
 		     uint8_t (*to)[16])
@@ -275,7 +253,7 @@ static void a_buffer_has_bounds(void **state)
 	assert_memory_equal(to, "78", 2);
 	assert_int_equal(remote_read_some(remote, RADDR(start - 1), to, 2), -EFAULT);
 	assert_int_equal(remote_read_some(remote, RADDR(0), to, 1), -EFAULT);
-	assert_int_equal(remote_read_string(remote, RADDR(start + 8), to, sizeof to), 0);
+	assert_int_equal(remote_read(remote, RADDR(start + 8), to, 3), 0);
 	assert_string_equal(to, "89");
 	assert_int_equal(remote_read(remote, RADDR(start + 8), to, 4), -EFAULT);
 	remote_free(NULL);
@@ -284,15 +262,10 @@ static void a_buffer_has_bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_stop_at_a_hole),
-		cmocka_unit_test(unreadable_ground_is_an_error),
-		cmocka_unit_test(pointers_are_read_whole),
-		cmocka_unit_test(strings_end_or_fail),
-		cmocka_unit_test(leading_whole_parts_are_counted),
-		cmocka_unit_test(empty_parts_are_whole),
-		cmocka_unit_test(a_child_is_read_until_it_is_gone),
-		cmocka_unit_test(a_strangers_memory_is_refused),
-		cmocka_unit_test(a_buffer_has_bounds),
+		cmocka_unit_test(reads_stop_at_a_hole),          cmocka_unit_test(unreadable_ground_is_an_error),
+		cmocka_unit_test(pointers_are_read_whole),       cmocka_unit_test(leading_whole_parts_are_counted),
+		cmocka_unit_test(empty_parts_are_whole),         cmocka_unit_test(a_child_is_read_until_it_is_gone),
+		cmocka_unit_test(a_strangers_memory_is_refused), cmocka_unit_test(a_buffer_has_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

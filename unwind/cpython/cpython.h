@@ -112,7 +112,7 @@ int py_runtime_find_dumped(struct address_space *space, struct remote *remote, p
 
 void py_runtime_free(struct py_runtime *runtime);
 void py_runtime_freep(struct py_runtime **runtime);
-const char *py_runtime_version(const struct py_runtime *runtime);
+const char *py_runtime_version(const struct py_runtime *runtime); /* for tests, which print it */
 
 /* Whether a run-time PC lies in the interpreter's own code, and in which module. */
 bool py_runtime_owns(const struct py_runtime *runtime, uint64_t pc);
@@ -376,7 +376,7 @@ struct py_code *py_code_find(struct py_runtime *runtime, uint64_t address);
 /* May a code have been made since the sample that is being read? It may if it was never met before. */
 bool py_code_may_be_newer(const struct py_runtime *runtime, const struct py_code *code);
 
-/* All codes seen, in order of first sight. */
+/* All known code objects, in the order in which they were found; py_code_nth() is for the fuzzer, which visits each. */
 size_t py_code_count(const struct py_runtime *runtime);
 struct py_code *py_code_nth(const struct py_runtime *runtime, size_t n);
 

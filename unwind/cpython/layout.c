@@ -44,17 +44,6 @@ static unsigned minor_key(unsigned major, unsigned minor)
 	return major << 8 | minor;
 }
 
-const char *layout_field_name(enum layout_field field)
-{
-	static const char *const names[] = {
-#define X(name) #name,
-		LAYOUT_FIELDS(X)
-#undef X
-	};
-
-	return (unsigned)field < LAYOUT_N_FIELDS ? names[field] : "?";
-}
-
 static const struct release *find_release(unsigned version, bool free_threaded)
 {
 	for (size_t i = 0; i < N_ELEMENTS(releases); i++)

@@ -198,8 +198,6 @@ struct layout {
 	uint16_t thread_bytes, frame_bytes, code_bytes, string_bytes;
 };
 
-const char *layout_field_name(enum layout_field field);
-
 /*
  * layout_releases - which releases there are layouts of.
  * The n-th, default builds only, in order. False: there are no more.
