@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* address_space.c - what is mapped where in a process.
+/* address_space.c - the mappings of a process.
  *
  * Mappings arrive one by one, from /proc/PID/maps or as events of the kernel,
- * and each is newer than all before it. Nobody reports what was unmapped, so
- * a mapping lives until something newer covers it.
+ * and each is newer than all before it. Nothing reports an unmapping, so
+ * a mapping remains until a newer one covers it.
  *
  * Invariants:
  * 1. mappings[] is sorted by start, start < end, and no two overlap.
- * 2. Carving keeps address - file_offset, so a bias once known stays true for
+ * 2. Carving keeps address - file_offset, so a known bias stays valid for
  *    each piece that remains.
- * 3. Any change of executable ground changes the generation; a mapping that
- *    is there already, added again, changes nothing.
+ * 3. Any change of executable mappings changes the generation; adding a
+ *    known mapping again changes nothing.
  */
 #include "base/address_space.h"
 

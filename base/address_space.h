@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* address_space.h - what is mapped where in a process, and the files behind it.
+/* address_space.h - the mappings of a process, and the files behind them.
  *
  * A struct module is one file's contents, shared by every process that maps
  * it. An address space is a sorted array of mappings that never overlap: a
- * newer mapping carves what it covers out of older ones.
+ * newer mapping replaces the parts of older ones that it covers.
  */
 #ifndef PROBING_BASE_ADDRESS_SPACE_H
 #define PROBING_BASE_ADDRESS_SPACE_H
@@ -21,10 +21,10 @@ struct module {
 	char *path;                  /* as the process names it, without " (deleted)" */
 	uint64_t device, inode;      /* inode 0: unknown, the path alone identifies it */
 	pid_t opener;                /* a process in whose root the path is looked up */
-	uint64_t map_start, map_end; /* one mapping of it in opener, for map_files */
+	uint64_t map_start, map_end; /* one of its mappings in opener, for map_files */
 	uint64_t map_offset;         /* where in the file it begins */
 	bool is_vdso;
-	bool is_deleted; /* seen as "PATH (deleted)": the path leads to it no more */
+	bool is_deleted; /* listed as "PATH (deleted)": the path no longer names the file */
 	/* Opened at the first need; NULL with open_error set where that failed. */
 	struct elf_file *elf;
 	int open_error;
@@ -48,10 +48,10 @@ struct module *module_table_get(struct module_table *table, size_t id);
 
 /*
  * module_elf - the module's ELF file, opened at the first call.
- * Looks in /proc/OPENER/root/PATH, at PATH itself, then in /proc/OPENER/map_files
- * (which needs privilege), and at last in the opener's memory. A file whose inode is
- * not the mapped one is not used; the device is not compared, because overlay and
- * btrfs report two of them. A vdso is always copied from memory.
+ * Tries /proc/OPENER/root/PATH, PATH itself, /proc/OPENER/map_files (which needs
+ * privilege), and finally the opener's memory. It rejects a file whose inode is not
+ * the mapped one; it does not compare the device, because overlay and btrfs report
+ * two of them. A vdso is always copied from memory.
  * @ret: borrowed; lives as long as the module.
  * Errors: negative errno of the first attempt, kept, not retried: -ESTALE replaced or
  * deleted since, -ENOENT, -EACCES, -ENOEXEC not an ELF file of this machine's class.
@@ -59,15 +59,15 @@ struct module *module_table_get(struct module_table *table, size_t id);
 int module_elf(struct module *module, struct elf_file **ret);
 
 /*
- * module_open_file - the file behind a module, whatever is in it, found as above.
+ * module_open_file - open the file behind a module, of any format; searches as module_elf() does.
  * @ret: opened for reading; closed by the caller. Errors: as above.
  */
 int module_open_file(const struct module *module, int *ret);
 
 /*
- * module_build_id - the build-id of the file, opened where it was not yet; of one that
- * cannot be opened, from what the opener has mapped of its beginning.
- * Errors: -ENOENT it has none, or that could not be read either.
+ * module_build_id - the build-id of the file; opens the file if necessary. If that fails, the build-id
+ * comes from the mapped first pages in the opener's memory.
+ * Errors: -ENOENT the file has no build-id, or neither could be read.
  */
 int module_build_id(struct module *module, struct build_id *ret);
 
@@ -110,13 +110,13 @@ struct mapping_source {
 	const char *path; /* as in /proc/PID/maps: "", "[vdso]", "//anon", "/x y (deleted)" */
 };
 
-/* Add one mapping; what it covers of older ones is carved away. -ENOMEM, -EINVAL. */
+/* Add one mapping; it replaces the parts of older ones that it covers. -ENOMEM, -EINVAL. */
 int address_space_add(struct address_space *space, const struct mapping_source *source);
 
 /*
- * address_space_mapped - add a mapping that has just come about.
- * Unlike one that is only seen once more, anonymous code that is there already has
- * been writable in between (mprotect), and may be other code now. -ENOMEM, -EINVAL.
+ * address_space_mapped - add a mapping that the process has just created.
+ * Known anonymous code at the same place has been writable in between (mprotect), and
+ * may be other code now. address_space_add() assumes the opposite. -ENOMEM, -EINVAL.
  */
 int address_space_mapped(struct address_space *space, const struct mapping_source *source);
 
@@ -127,7 +127,7 @@ int address_space_load(struct address_space *space);
 int maps_parse_line(char *line, struct mapping_source *ret);
 
 /*
- * address_space_find - the mapping that holds an address; NULL: none.
+ * address_space_find - the mapping that contains an address; NULL: none.
  * Borrowed, valid until the next change of the space.
  */
 struct mapping *address_space_find(struct address_space *space, uint64_t address);
@@ -135,7 +135,7 @@ struct mapping *address_space_find(struct address_space *space, uint64_t address
 /* n-th mapping in order of address; NULL past the last. */
 struct mapping *address_space_nth(struct address_space *space, size_t n);
 
-/* Changes whenever an executable mapping appears or goes: caches keyed by address end. */
+/* Changes whenever an executable mapping appears or disappears: it invalidates caches keyed by address. */
 unsigned address_space_generation(const struct address_space *space);
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* call_filter.c - see call_filter.h.
  *
- * The program loads the call's number and compares it with that of one rule after the other. That takes no time
- * in the steady state: since Linux 5.11 the kernel keeps which numbers are allowed whatever their arguments
- * (seccomp_cache_prepare(), kernel/seccomp.c). A call of another instruction set kills, since its numbers
+ * The BPF program loads the call's number and compares it with one rule after the other. That costs no time in the
+ * steady state: since Linux 5.11 the kernel caches the numbers that are allowed with any arguments
+ * (seccomp_cache_prepare(), kernel/seccomp.c). A call of another instruction set kills the process, since its numbers
  * mean other calls.
  */
 #include "base/call_filter.h"

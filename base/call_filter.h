@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Address and leak sanitizers map what no limit expects, and trace the process they are in. */
+/* Address and leak sanitizers map more memory than any limit allows, and trace their own process. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_SANITIZER 1
 #elif defined(__has_feature)
@@ -28,7 +28,7 @@ enum call_verdict {
 	CALL_ALLOWED,
 	CALL_KILLS,     /* the whole process */
 	CALL_NOT_THERE, /* ENOSYS */
-	CALL_SIGNALS,   /* SIGSYS, whose handler may make the call itself in another way */
+	CALL_SIGNALS,   /* SIGSYS, whose handler may emulate the call */
 };
 
 /* When a rule applies: by the low 32 bits of one argument. */
@@ -72,8 +72,8 @@ extern const struct call_table calls_basic; /* allows no opening, no starting of
 /*
  * call_filter_install - from now on the first rule that applies to a call decides; of the tables, in their order.
  * @otherwise: for calls without a rule.
- * @all_threads: also for the process' other threads, which get no_new_privs with it; else for the calling one, and those
- *          it starts. no_new_privs must be set.
+ * @all_threads: also for the process' other threads, which get no_new_privs with it; else for the calling one, and
+ *          those it starts. no_new_privs must be set.
  * Errors: -ENOSYS, -EINVAL this kernel has no filters; -EBUSY a thread has a filter of its own; -E2BIG too many rules.
  */
 int call_filter_install(const struct call_table *tables, size_t n_tables, enum call_verdict otherwise,

@@ -25,7 +25,7 @@ struct core_mapping {
 	const char *path; /* as in /proc/PID/maps */
 };
 
-/* Memory with what it was allowed to be, dumped or not. */
+/* A range of memory with its permissions, dumped or not. */
 struct core_range {
 	uint64_t start, end;
 	bool writable, executable;
@@ -38,20 +38,20 @@ struct core_file {
 	char command[81];            /* the first 80 bytes of its command line */
 	uint64_t vdso;               /* where its image begins; 0: unknown */
 	uint64_t program;            /* an address in the program that was started; 0: unknown */
-	struct core_thread *threads; /* the one that met the signal, then the others by id */
+	struct core_thread *threads; /* the one that received the signal, then the others by id */
 	size_t n_threads;
 	struct core_mapping *mappings; /* in order of address, as the kernel wrote them; not checked for overlaps */
 	size_t n_mappings;
 	struct core_range *ranges;
 	size_t n_ranges;
-	char *paths; /* what the mappings' point into */
+	char *paths; /* the mappings' paths point into it */
 };
 
 /*
  * core_file_read - the headers and notes of a core file.
  * @path: of an ELF file of this machine.
  * @ret:  ended with core_file_free().
- * Errors: -EBADMSG no core file; -EOPNOTSUPP of another machine; -ENODATA it tells of no thread;
+ * Errors: -EBADMSG no core file; -EOPNOTSUPP of another machine; -ENODATA it lists no thread;
  *         -ENOMEM; what open(2) reports.
  * Source: core(5), elf(5); fs/binfmt_elf.c and include/linux/elfcore.h, Linux 6.12.
  */

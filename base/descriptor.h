@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* descriptor.h - what a descriptor of another process is: a file, a pipe, a socket with its addresses.
+/* descriptor.h - the target of another process' descriptor: a file, a pipe, a socket with its addresses.
  *
- * Names and addresses are foreign text. Everything is read from /proc of that process, in its own
+ * Names and addresses are foreign text. Everything comes from /proc of that process, in its own
  * network namespace.
  */
 #ifndef PROBING_BASE_DESCRIPTOR_H
@@ -14,7 +14,7 @@
 
 enum { DESCRIPTOR_TEXT_BYTES = 512 };
 
-/* The sockets of a process' network namespace, as of when they were last asked for. */
+/* The sockets of a process' network namespace, as of the last reading. */
 struct sockets;
 
 int sockets_new(pid_t pid, struct sockets **ret); /* -ENOMEM */
@@ -48,7 +48,7 @@ bool descriptor_parse_inet(const char *line, const char *protocol, uint64_t *ret
 /* A line of /proc/net/unix. */
 bool descriptor_parse_unix(const char *line, uint64_t *ret_inode, char to[DESCRIPTOR_TEXT_BYTES]);
 
-/* A line of /proc/locks: a lock that is held; false also of one that is waited for. Source: proc_locks(5). */
+/* A line of /proc/locks: a lock that a process holds; false also for one that it waits for. Source: proc_locks(5). */
 bool descriptor_parse_lock(const char *line, pid_t *ret_pid, unsigned *ret_major, unsigned *ret_minor,
 			   uint64_t *ret_inode);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* elf_eh_frame.c - where functions begin and end, and the programs that describe
- * their frames, by .eh_frame_hdr and .eh_frame.
+/* elf_eh_frame.c - function bounds, and the CFI programs of functions, from
+ * .eh_frame_hdr and .eh_frame.
  *
- * The header section holds a table of (function start, FDE), sorted by start.
- * The FDE found there tells the function's true start and length, and holds its
- * program; the CIE before it tells how those two numbers are written, and what
+ * The header section has a table of (function start, FDE), sorted by start.
+ * The FDE has the function's exact start and length, and its program; its CIE
+ * has the encoding of those two numbers, and the instructions that all its
+ * functions share.
  * all its functions have in common.
  */
 #include "base/elf_eh_frame.h"

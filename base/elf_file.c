@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* elf_file.c - look-ups in an ELF file.
  *
- * The file is mapped, and libelf reads its headers; what is asked about later is
- * read at the time of asking, so that a library of several hundred megabytes
- * opens as fast as a small one. What is cut off the file meanwhile reads as zeros (mapping.h). Function bounds come from .eh_frame_hdr,
- * which stripped files keep; elf_eh_frame.c reads it.
+ * The file is mapped, and libelf reads its headers; everything else is read on
+ * demand, so that a library of several hundred megabytes opens as fast as a small
+ * one. A part that another process truncates reads as zeros (mapping.h). Function
+ * bounds come from .eh_frame_hdr, which stripped files keep; elf_eh_frame.c reads it.
  *
  * Invariants:
  * 1. Every byte of the file is reached through elf_file_data() or libelf;
  *    both check bounds. Neither the file nor answers of a reader (elf_reader.h) are trusted.
- * 2. segments[] is what the program headers say; it may reach beyond the file.
+ * 2. segments[] has the values of the program headers; it may reach beyond the file.
  * 3. libelf keeps state in the handle: one thread at a time.
  */
 #include "base/elf_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* elf_file.h - an ELF file opened for look-ups: segments, sections, build-id,
- * dynamic symbols, and where functions begin. Addresses are the file's own
- * (as in its program headers), never run-time ones.
+ * dynamic symbols, and function bounds. Addresses are the file's own (as in its
+ * program headers), never run-time ones.
  */
 #ifndef PROBING_BASE_ELF_FILE_H
 #define PROBING_BASE_ELF_FILE_H
@@ -18,7 +18,7 @@ struct build_id {
 	unsigned n_bytes; /* 0: none */
 };
 
-/* Lower-case hexadecimal; "" where there is none. @to holds 2 * BUILD_ID_MAX + 1. */
+/* Lower-case hexadecimal; "" if there is none. @to has room for 2 * BUILD_ID_MAX + 1 bytes. */
 void build_id_format(const struct build_id *id, char *to);
 bool build_id_equal(const struct build_id *a, const struct build_id *b);
 
@@ -39,9 +39,9 @@ void elf_file_free(struct elf_file *file);
 void elf_file_freep(struct elf_file **file);
 
 /*
- * elf_forget_pages - take the pages of a mapped file out of our memory.
- * They come back from the page cache at the next look. For files that are only
- * read: a private change to them would be lost. What is no mapping is left alone.
+ * elf_forget_pages - drop the pages of a mapped file from our memory.
+ * The next access takes them from the page cache. Only for files that nobody writes:
+ * a private change to a page would be lost. Memory that is not mapped stays as it is.
  */
 void elf_forget_pages(Elf *elf);
 
@@ -49,18 +49,18 @@ void elf_forget_pages(Elf *elf);
 Elf *elf_file_elf(struct elf_file *file);
 int elf_file_fd(const struct elf_file *file); /* -1: in memory */
 const struct build_id *elf_file_build_id(const struct elf_file *file);
-/* Whether the file has been truncated since it was opened, as far as anybody has looked: that part reads as zeros. */
+/* Whether a reader has found the file truncated since it was opened: the missing part reads as zeros. */
 bool elf_file_is_cut(const struct elf_file *file);
 unsigned elf_file_machine(const struct elf_file *file); /* e_machine */
 
 /*
- * elf_file_address - which address a byte of the file is loaded at.
- * Errors: -ENOENT no loadable segment holds that file offset.
+ * elf_file_address - the address at which a byte of the file is loaded.
+ * Errors: -ENOENT no loadable segment contains that file offset.
  */
 int elf_file_address(const struct elf_file *file, uint64_t file_offset, uint64_t *ret);
 
 /*
- * elf_file_function - the function (FDE) that holds an address.
+ * elf_file_function - the function (FDE) that contains an address.
  * Found through the sorted table of .eh_frame_hdr; works on stripped files.
  * @ret_start, @ret_end: [start, end) of its code.
  * Errors: -ENOENT no FDE there, or no table.
@@ -91,8 +91,8 @@ int elf_file_symbol(struct elf_file *file, const char *name, uint64_t *ret_value
 int elf_file_section(struct elf_file *file, const char *name, uint64_t *ret_address, uint64_t *ret_size);
 
 /*
- * elf_file_packed_bytes - what the file's debug sections that are packed unpack to, all together, as their headers say.
- * libdw unpacks them all once it opens the file.
+ * elf_file_packed_bytes - the uncompressed size of all compressed debug sections, as their headers state it.
+ * libdw uncompresses all of them when it opens the file.
  */
 uint64_t elf_file_packed_bytes(const struct elf_file *file);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* glob_list.h - lists of words that a user gave, and whether a name is meant by one of them. */
+/* glob_list.h - lists of names, globs and numbers that a user gives, and the test whether a name matches one. */
 #ifndef PROBING_BASE_GLOB_LIST_H
 #define PROBING_BASE_GLOB_LIST_H
 
@@ -20,7 +20,7 @@ int glob_list_add(struct glob_list *words, const char *word);
 /* glob_list_add_list - add a comma-separated list; skips empty items. -EINVAL: no items; -ENOMEM. */
 int glob_list_add_list(struct glob_list *words, const char *list);
 
-/* Whether a whole name is one of them, or fits one as a glob (glob(7)): "[lock]" is itself, not a letter. */
+/* Whether a whole name equals an item, or matches one as a glob (glob(7)): "[lock]" matches itself, not a letter. */
 bool glob_list_match(const struct glob_list *words, const char *name);
 
 /*
@@ -29,10 +29,10 @@ bool glob_list_match(const struct glob_list *words, const char *name);
  */
 bool glob_list_match_function(const struct glob_list *words, const char *name);
 
-/* Whether one of them is that number. */
+/* Whether an item is that number. */
 bool glob_list_have_number(const struct glob_list *words, int64_t number);
 
-/* Whether all of them are numbers. True for none. */
+/* Whether all items are numbers. True for an empty list. */
 bool glob_list_are_numbers(const struct glob_list *words);
 
 #endif

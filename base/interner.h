@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* interner.h - a set of byte strings, numbered from 0 in the order of their arrival.
+/* interner.h - a set of byte strings, numbered from 0 in the order of insertion.
  *
- * A 64-bit hash finds a string and the bytes decide, so that two strings are never taken for one another.
+ * A 64-bit hash finds a string, and its bytes decide: two different strings never share a number.
  */
 #ifndef PROBING_BASE_INTERNER_H
 #define PROBING_BASE_INTERNER_H
@@ -21,10 +21,11 @@ struct interner {
 };
 
 /*
- * interner_add - the number of a string, which is copied where it is new.
- * @bytes: NULL where n_bytes is 0.
- * @ret:   set to its number.
- * Returns 1 it is new, 0 it was there; -ENOMEM, -EOVERFLOW more than 4 GiB in one or 2^32 of them: nothing has changed.
+ * interner_add - the number of a string; copies a new one.
+ * @bytes: NULL if n_bytes is 0.
+ * @ret:   its number.
+ * Returns 1 if it is new, 0 if it is known; -ENOMEM, -EOVERFLOW more than 4 GiB in one or 2^32 strings: nothing has
+ * changed.
  */
 int interner_add(struct interner *interner, const void *bytes, size_t n_bytes, uint32_t *ret);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* json.h - JSON made value by value, through yajl: written as it is made, or kept until it is whole.
+/* json.h - a JSON writer, value by value, through yajl: written at once, or buffered until the document is complete.
  *
- * Errors are kept until to_json_finish(): what is put after one is dropped. Text may be any bytes; it becomes valid
- * UTF-8, with U+FFFD for what is not.
+ * Errors are kept until to_json_finish(); values after an error are dropped. Text may be any bytes; it becomes valid
+ * UTF-8, with U+FFFD for invalid bytes.
  */
 #ifndef PROBING_BASE_JSON_H
 #define PROBING_BASE_JSON_H
@@ -14,16 +14,17 @@
 
 struct json {
 	yajl_gen generator;
-	int32_t (*next)(const char **at); /* what becomes of a text's characters */
+	int32_t (*next)(const char **at); /* replaces or keeps each character of a text */
 	char *text;                       /* the one being made clean */
 	size_t text_allocated;
 	int error;
 	bool is_kept;
 };
 
-/* Written to @out as it is made; a text stands on one line (text_next()). -ENOMEM. */
+/* Writes to @out at once; a text becomes one line (text_next()). -ENOMEM. */
 int to_json_open(FILE *out, struct json *ret);
-/* Kept until to_json_finish(), which writes all or nothing. @indent: of a level, on lines of their own; NULL: none. -ENOMEM. */
+/* Buffers until to_json_finish(), which writes all or nothing. @indent: per level, one value a line; NULL: none.
+ * -ENOMEM. */
 int to_json_keep(const char *indent, struct json *ret);
 void to_json_done(struct json *json);
 
@@ -41,7 +42,7 @@ void to_json_bool(struct json *json, bool value);
 void to_json_null(struct json *json);
 /* In units of 10^-@decimals. */
 void to_json_fixed(struct json *json, uint64_t value, unsigned decimals);
-/* A number as it is to be read, such as "-1.50". */
+/* A number in its written form, such as "-1.50". */
 void to_json_digits(struct json *json, const char *digits);
 
 /* Whole members. */
@@ -60,7 +61,7 @@ void to_json_put_array(struct json *json, const char *name);
 /* A text as JSON on one line, in its quotes; free(3) ends it. NULL: no memory. */
 char *to_json_quote(const char *text);
 
-/* The end of the document with a line end; 0, or the first thing that went wrong, on the way to out, too. */
+/* Ends the document with a line end. Returns 0, or the first error, including errors of writing. */
 int to_json_finish(struct json *json, FILE *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* live_tid.c - a process whose main thread has ended while others go on; see proc.h.
  *
- * A thread lets go of the process' memory, files and mounts while it ends (kernel/exit.c, do_exit()), before it is
- * a zombie, and is marked as ending before that. A main thread stays in /proc for as long as the others.
+ * An exiting thread releases the process' memory, files and mounts (kernel/exit.c, do_exit()) before it becomes
+ * a zombie, and is marked as exiting before that. A thread-group leader stays in /proc as long as the others.
  */
 #include <elf.h>
 #include <errno.h>

@@ -14,18 +14,18 @@
  *   MACHINE_REG_FP, _SP, _PC DWARF numbers of the frame pointer, stack pointer
  *                            and program counter
  *   MACHINE_REG_RETURN       the return-address column of its CFI: the PC itself
- *                            where a call pushes the return address; a register of
- *                            its own where a call leaves it in one
+ *                            if a call pushes the return address; another register
+ *                            if a call leaves it there
  *   MACHINE_N_CALLEE_SAVED   length of machine_callee_saved[]
  *   MACHINE_CODE_ALIGNMENT   every instruction's address is a multiple of it
- *   MACHINE_CALL_BYTES       how far back machine_is_after_call() looks
- *   MACHINE_CALL_NUMBER_BYTES  how far back machine_system_call() looks
- *   MACHINE_SIGRETURN_BYTES  length of the code that machine_is_sigreturn() knows
- *   MACHINE_SIGRETURN_CALL_AT  where in it the system call instruction is
- *   MACHINE_RECORD_ENDS_AT_CFA  1: the pair that the frame pointer points at
- *                            (caller's frame pointer, return address) is the last
- *                            thing below the CFA; 0: it may be anywhere in the frame
- *   MACHINE_STATUS_WORDS     registers that NT_PRSTATUS holds, a word each
+ *   MACHINE_CALL_BYTES       bytes before a PC that machine_is_after_call() reads
+ *   MACHINE_CALL_NUMBER_BYTES  bytes before a PC that machine_system_call() reads
+ *   MACHINE_SIGRETURN_BYTES  length of the code that machine_is_sigreturn() recognises
+ *   MACHINE_SIGRETURN_CALL_AT  offset of its system call instruction
+ *   MACHINE_RECORD_ENDS_AT_CFA  1: the pair at the frame pointer (caller's frame
+ *                            pointer, return address) is the last one below the
+ *                            CFA; 0: it may be anywhere in the frame
+ *   MACHINE_STATUS_WORDS     registers in NT_PRSTATUS, a word each
  *   machine_return_address() see below
  */
 #ifndef PROBING_BASE_MACHINE_H
@@ -52,14 +52,14 @@
 #error "this processor has no machine_<name>.h; see docs/adding-a-machine.md"
 #endif
 
-/* No address of a program lies behind. */
+/* Every address of a program is below it. */
 #define MACHINE_USER_END (UINT64_C(1) << 56)
 
 struct regs {
 	uint64_t value[MACHINE_N_REGS];
 };
 
-/* Mask for perf_event_attr.sample_regs_user: all that struct regs holds. */
+/* Mask for perf_event_attr.sample_regs_user: all registers of struct regs. */
 extern const uint64_t machine_perf_regs_mask;
 
 /* Registers that a called function must keep (without SP), as DWARF numbers. */
@@ -75,23 +75,23 @@ void machine_regs_from_perf(const void *dump, struct regs *ret);
 
 /*
  * machine_regs_from_status - put the registers of NT_PRSTATUS into DWARF order.
- * @status: as PTRACE_GETREGSET gives them, and as they stand in a core file;
- *          MACHINE_STATUS_WORDS of them.
+ * @status: in the order of PTRACE_GETREGSET and of core files;
+ *          MACHINE_STATUS_WORDS words.
  * Source: arch/x86/include/uapi/asm/ptrace.h (struct user_regs_struct) and
  * arch/arm64/include/uapi/asm/ptrace.h (struct user_pt_regs), Linux 6.12.
  */
 void machine_regs_from_status(const uint64_t *status, struct regs *ret);
 
 /*
- * machine_return_address - the address that a stored return address leads to.
- * Takes off what the processor puts into unused bits to sign it; the identity
- * on machines that sign nothing. Defined inline in machine_<name>.h:
+ * machine_return_address - the address behind a stored return address.
+ * Removes a signature from its unused bits; the identity on machines that do not
+ * sign addresses. Defined inline in machine_<name>.h:
  *	static inline uint64_t machine_return_address(uint64_t stored);
  */
 
 /*
- * machine_is_leaving - does the instruction at a place end its function's call?
- * A return, or a jump out of the function: whatever was saved has been restored.
+ * machine_is_leaving - does the instruction at an address end its function's call?
+ * A return, or a jump out of the function: all saved registers are restored by then.
  * @code: n_bytes at @address, of a function at [start, end).
  */
 bool machine_is_leaving(const uint8_t *code, size_t n_bytes, uint64_t address, uint64_t start, uint64_t end);
@@ -113,16 +113,16 @@ long machine_system_call(const struct regs *regs, const uint8_t *before, uint64_
 
 /*
  * machine_is_sigreturn - is this the code that a signal handler returns to?
- * @code: MACHINE_SIGRETURN_BYTES bytes. Where libc or the kernel describe that
- * code by CFI nobody has to ask.
+ * @code: MACHINE_SIGRETURN_BYTES bytes. Not needed if libc or the kernel describes
+ * that code by CFI.
  */
 bool machine_is_sigreturn(const uint8_t *code);
 
 /*
- * machine_signal_slot - where the kernel keeps an interrupted register.
- * Returns its distance in bytes from the stack pointer as it is in the code
- * that machine_is_sigreturn() knows; -1: it is not kept.
- * @reg: DWARF number; all of struct regs are kept.
+ * machine_signal_slot - the place at which the kernel saves an interrupted register.
+ * Returns its distance in bytes from the stack pointer in the code that
+ * machine_is_sigreturn() recognises; -1: the kernel does not save it.
+ * @reg: DWARF number; the kernel saves all of struct regs.
  */
 int machine_signal_slot(unsigned reg);
 

@@ -30,8 +30,8 @@ enum {
 
 /*
  * machine_strip_signature - an address without its pointer authentication code.
- * Bit 55 says which half of the address space it belongs to; the code stands in
- * all other bits from the size of a virtual address on.
+ * Bit 55 selects the half of the address space; the code occupies
+ * all other bits above the size of a virtual address.
  * @n_bits: 48, or 52 with FEAT_LVA.
  * Source: Arm Architecture Reference Manual, pseudocode of Strip().
  */
@@ -43,10 +43,10 @@ static inline uint64_t machine_strip_signature(uint64_t address, unsigned n_bits
 }
 
 /*
- * The processor itself knows how long its virtual addresses are: XPACLRI, which
- * works on x30 and is no operation where nothing is signed. Elsewhere the stack
- * was brought from such a machine, and Linux gives addresses beyond 48 bits only
- * to programs that ask for them.
+ * The processor knows the size of its virtual addresses: XPACLRI works on x30, and
+ * is a no-op if addresses are not signed. On other machines the stack comes from a
+ * file or a test, and Linux gives addresses beyond 48 bits only to programs that
+ * request them.
  */
 static inline uint64_t machine_return_address(uint64_t stored)
 {

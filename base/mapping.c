@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* mapping.c - see mapping.h.
  *
- * The handler asks a list that it can read without a lock: whoever faults in a mapping is using it, so that entry does
- * not change meanwhile. Others may; a sequence number, odd while an entry changes, tells them apart. Entries are
- * used again and never freed, so the list leads somewhere at any time.
+ * The handler searches a list without a lock: the faulting thread uses the mapping, so that entry does not change
+ * meanwhile. Others may; a sequence number, odd during a change, reveals that. Entries are reused and never freed, so
+ * the list is valid at any time.
  *
- * All from the faulting page to the end of the mapping becomes zeros at once: what is behind the end of a file that was
- * truncated has gone as well, and a mapping falls into two parts at most, however often it is looked at.
+ * Everything from the faulting page to the end of the mapping becomes zeros at once: the rest of a truncated file is
+ * missing as well, and a mapping splits into two parts at most, however many faults follow.
  *
  * Source: mmap(2) on SIGBUS; sigaction(2), BUS_ADRERR; signal-safety(7), by which mmap(2) is one system call and
  * takes no lock.

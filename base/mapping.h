@@ -39,10 +39,10 @@ const void *file_mapping_bytes(const struct file_mapping *mapping, size_t *ret_b
 bool file_mapping_is_cut(const struct file_mapping *mapping);
 
 /*
- * file_guard_enter, file_guard_leave - protect this thread's reading of private mappings that nobody has told of, as
- * libelf and libdw make while they open files. Between the two calls the thread looks at such files only. May be nested.
- * Needs a mapping that was made or adopted before, which installs the handler.
- * Returns whether any page has gone since, of a mapping told of or not.
+ * file_guard_enter, file_guard_leave - protect this thread's reading of private mappings that have no struct
+ * file_mapping: libelf and libdw create such ones while they open files. Between the two calls the thread reads only
+ * such files. Calls nest. An earlier file_mapping_new() or adoption must have installed the handler.
+ * file_guard_leave() returns whether any page was missing meanwhile, of a mapping of either kind.
  */
 struct file_guard {
 	unsigned n_cut;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* module.c - the files behind mappings, each once, and how to open them.
+/* module.c - the files behind mappings, one struct each, and how to open them.
  *
- * A process names a mapped file by a path that held at the time of mapping,
+ * A process names a mapped file by a path that was valid at the time of mapping,
  * in its own mount namespace. By now the file may be replaced or deleted, the
- * process gone, the path in sight of that process only. So a file found by
- * path counts only when its inode is the mapped one; where it is not, the
- * kernel's own link in map_files still leads to the right one, given the
- * privilege; and what the process has of it in memory needs none.
+ * process may have ended, and the path may be visible to that process only. So a
+ * file found by path counts only if its inode is the mapped one. Otherwise the
+ * kernel's link in map_files still refers to the right file, which needs
+ * privilege; the mapped copy in the process' memory needs none.
  *
  * Invariants:
- * 1. Modules never move and never go before their table.
+ * 1. Modules never move, and live until module_table ends.
  * 2. elf and open_error change once, at the first module_elf(), together.
- * 3. Nothing but a regular file is ever opened for reading: opening a device
- *    or a pipe can block or act.
+ * 3. Only regular files are opened for reading: opening a device or a pipe can
+ *    block or have side effects.
  */
 #include "base/address_space.h"
 

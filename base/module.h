@@ -11,13 +11,13 @@ struct module_identity {
 	size_t path_bytes;
 };
 
-/* The module of that identity, made at its first sight. -ENOMEM. */
+/* The module with that identity; creates it on first use. -ENOMEM. */
 int module_table_intern(struct module_table *table, const struct module_identity *identity, struct module **ret);
 
 /*
- * module_copy - the image of a file, out of the memory of the process that mapped it.
- * @ret: owned by the caller; laid out as the file was, without section headers.
- * Errors: -ESRCH, -EPERM, -EFBIG, -ENOEXEC it holds no ELF file, -ENOMEM.
+ * module_copy - the image of a file, copied from the memory of the process that mapped it.
+ * @ret: owned by the caller; laid out like the file, without section headers.
+ * Errors: -ESRCH, -EPERM, -EFBIG, -ENOEXEC no ELF file there, -ENOMEM.
  */
 int module_copy(const struct module *module, void **ret, size_t *ret_bytes);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* module_memory.c - a file that is gone, put together again from who has it mapped.
+/* module_memory.c - a deleted file, rebuilt from the memory of a process that maps it.
  *
- * What the loader has mapped of a shared object is most of what matters: headers,
- * code, unwind tables, dynamic symbols. Section headers are not among it, so the
- * image is made to have none. Needs no privilege beyond reading the process.
+ * The loader maps the parts of a shared object that unwinding needs: headers, code,
+ * unwind tables, dynamic symbols. It does not map section headers, so the image has
+ * none. Needs no privilege beyond reading the process.
  */
 #include <elf.h>
 #include <errno.h>

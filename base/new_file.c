@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* new_file.c - see new_file.h.
  *
- * Where the file system can, the new file has no name until it is whole (O_TMPFILE), so that not even kill -9 leaves
- * anything behind; elsewhere, and where SQLite makes the file, it has a hidden name beside its place. The last step is a
- * rename in both cases: who reads the path sees the old file or the new one, never a part.
+ * If the file system permits, the new file has no name until it is complete (O_TMPFILE), so that not even kill -9
+ * leaves a rest. Otherwise, and if SQLite creates the file, it has a hidden name in the same folder. The last step is
+ * a rename in both cases: a reader of the path sees the old file or the new one, never a part.
  *
  * Invariants:
- * 1. Owner and permissions are set by descriptor, on a file of which fstat(2) has said that it is ours.
- * 2. A name is unlinked only while it means the file that we made.
+ * 1. Owner and permissions are set by descriptor, after fstat(2) has shown that the file is ours.
+ * 2. A name is unlinked only if it refers to the file that we created.
  */
 #include "base/new_file.h"
 
@@ -184,7 +184,8 @@ int new_file_reserve(struct new_file *file, const char *path, bool replaces, mod
 	return r;
 }
 
-/* The file that others have made, which nobody else can have made: the name was not to be guessed. Still it is checked. */
+/* The file that others have made, which nobody else can have made: the name was not to be guessed. Still it is
+ * checked. */
 static int adopt(struct new_file *file)
 {
 	struct stat st;

@@ -8,8 +8,8 @@
 /* The part after the last slash; the whole path if that part is empty. Borrowed. */
 const char *path_base_name(const char *path);
 
-/* Bytes of a path without the ending of its last part, such as ".db"; all of it where that has none. A dot that begins a
- * name begins no ending. */
+/* Bytes of a path without the extension of its last part, such as ".db"; all bytes if it has none. A leading dot of a
+ * name is part of the name. */
 size_t path_stem_bytes(const char *path);
 
 #endif

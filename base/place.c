@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* place.c - see place.h.
  *
- * Whoever may create files in a folder can put a symbolic link under a name that another user is about to write to,
- * and that user's rights then work on a file of the attacker's choice. The kernel can refuse such links
- * (fs.protected_symlinks), but only in sticky folders and only where it is told to. So the walk is our own.
+ * An attacker with write access to a folder can create a symbolic link under a name that another user is about to
+ * write. That user's rights then apply to a file of the attacker's choice. The kernel can refuse such links
+ * (fs.protected_symlinks), but only in sticky folders and only if configured. So this file walks paths itself.
  *
- * Invariant: a link's owner and its text are read through one descriptor of the link, so that they are of the same link.
+ * Invariant: a link's owner and its text are read through one descriptor of the link, so that both belong to it.
  */
 #include "base/place.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* place.h - where a file is to be: a folder, held by a descriptor, and a name in it.
+/* place.h - the destination of a file: a folder, held by a descriptor, and a name in it.
  *
- * A path is walked once, part by part. Whoever renames folders or swaps links afterwards changes nothing: all
- * that follows is relative to the descriptor.
+ * A path is walked once, part by part. Renamed folders and swapped links have no effect afterwards: all later
+ * calls are relative to the descriptor.
  */
 #ifndef PROBING_BASE_PLACE_H
 #define PROBING_BASE_PLACE_H
@@ -33,26 +33,26 @@ struct place {
 };
 
 /*
- * place_find - walk a path; nothing is opened for writing, and nothing made.
- * Symbolic links are followed where the caller or root has made them, or the owner of the file that they lead to (of its
- * folder, where there is no file yet); links to folders also where the owner of the folder in which they lie has. In a
- * folder that everybody may write to nothing is used that belongs to anybody but the caller, root and the owner of the
- * folder. This is stricter than the kernel, which has sysctls for it that may be off.
- * @ret: ended with place_done(), which a failed call makes harmless, too.
- * Errors: -EISDIR a path that ends with a slash, "." or ".."; -PLACE_EOTHERS_LINK, -PLACE_EOTHERS_FILE; -ELOOP more than
- * 40 links; -ENOMEM; what openat(2) and fstatat(2) report.
+ * place_find - walk a path; opens nothing for writing, and creates nothing.
+ * Follows a symbolic link if its owner is the caller, root, or the owner of the file behind it (of that file's folder,
+ * if there is no file yet); also a link to a folder if its owner owns the folder that contains it. In a folder that
+ * everybody may write to, it accepts only files of the caller, root and the folder's owner. This is stricter than the
+ * kernel, whose sysctls for it may be off.
+ * @ret: ended with place_done(), also after a failed call.
+ * Errors: -EISDIR a path that ends with a slash, "." or ".."; -PLACE_EOTHERS_LINK, -PLACE_EOTHERS_FILE; -ELOOP more
+ * than 40 links; -ENOMEM; what openat(2) and fstatat(2) report.
  * Source: Documentation/admin-guide/sysctl/fs.rst, protected_symlinks, protected_fifos and protected_regular.
  */
 int place_find(const char *path, struct place *ret);
 /*
- * place_find_file - the same of a file that its user names to be changed where it is: it may belong to anybody, since
- * whoever owns it could change it, too. Errors: those of place_find() but -PLACE_EOTHERS_FILE.
+ * place_find_file - the same for a file that the user names to change it in place. It may have any owner, since its
+ * owner can change it anyway. Errors: those of place_find() except -PLACE_EOTHERS_FILE.
  */
 int place_find_file(const char *path, struct place *ret);
 void place_done(struct place *place);
 
 /*
- * place_open - open what is there for writing; its contents stay. Never waits.
+ * place_open - open an existing file for writing; keeps its contents. Never waits.
  * Returns a descriptor without O_NONBLOCK. Errors: -PLACE_ENO_READER; -PLACE_ECHANGED; what openat(2) reports.
  */
 int place_open(const struct place *place);
@@ -60,14 +60,14 @@ int place_open(const struct place *place);
 /* place_folder_path - the path of a folder's descriptor, without links, as it is now. Owned by the caller. */
 int place_folder_path(int folder, char **ret);
 
-/* Whether a name in a folder means this file; whether both are one file. */
+/* Whether a name in a folder refers to this file; whether both are one file. */
 bool place_is(int folder, const char *name, const struct stat *file);
 bool place_is_same(const struct stat *one, const struct stat *other);
 
-/* place_remove - unlink a name, but only while it means the file that we made. Negative errno; 0 where it does not. */
+/* place_remove - unlink a name if it still refers to the file that we created. Negative errno; 0 if it does not. */
 int place_remove(int folder, const char *name, const struct stat *made);
 
-/* place_explain - a negative errno of a file that is to be written, as one sentence that begins with its path. */
+/* place_explain - one sentence for a negative errno of a file to be written; it begins with the path. */
 void place_explain(int error, const char *path, char *to, size_t n_bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* private_folder.c - see private_folder.h.
  *
- * Who may write to the parent can rename our folder and put another in its place, unless the parent is sticky. So what
- * is removed is named relative to the descriptor of the folder that we made.
+ * A process that may write to the parent can replace our folder, unless the parent is sticky. So all removals are
+ * relative to the descriptor of the folder that we created.
  */
 #include "base/private_folder.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* private_folder.h - a folder for our files alone, which goes with all that is in it. */
+/* private_folder.h - a folder that only our user can enter; it is removed with its contents. */
 #ifndef PROBING_BASE_PRIVATE_FOLDER_H
 #define PROBING_BASE_PRIVATE_FOLDER_H
 
@@ -13,9 +13,9 @@ struct private_folder { /* zeros: none, which is harmless to remove */
 };
 
 /*
- * private_folder_make - make a folder that only our user can enter, under a name that cannot be guessed.
+ * private_folder_make - create a folder that only our user can enter, under an unpredictable name.
  * @parent: a folder's descriptor; borrowed for the call.
- * @prefix: what the name begins with.
+ * @prefix: of the name.
  * Errors: -PLACE_ECHANGED another process replaced it; -ENOMEM; what mkdirat(2) and getrandom(2) report.
  */
 int private_folder_make(int parent, const char *prefix, struct private_folder *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* privilege.c - see privilege.h.
  *
- * The system calls themselves, as they act on one thread; libcap is not needed for five of them.
+ * Direct system calls, because they affect one thread; five of them do not justify libcap.
  */
 #include "base/privilege.h"
 

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /*
- * proc_tasks - the threads that /proc/PID/task names, the main thread first.
+ * proc_tasks - the threads in /proc/PID/task, the thread-group leader first.
  * @ret: owned by the caller; not sorted; may be empty only for a process at its end.
  * Errors: -ESRCH no such process; -ENOMEM.
  */
@@ -17,17 +17,17 @@ int proc_tasks(pid_t pid, pid_t **ret, size_t *ret_n);
 
 /*
  * proc_text - a small file of /proc/PID as one line: "comm", "cmdline", "task/12/wchan".
- * What separates the arguments of a command becomes a space. "" where it cannot be read.
+ * The separators of a command's arguments become spaces. "" if it cannot be read.
  * Owned by the caller; NULL: no memory.
  */
 char *proc_text(pid_t pid, const char *file, size_t max_bytes);
 
-/* What a "stat" file says of a process or thread. */
+/* Fields of the "stat" file of a process or thread. */
 struct proc_stat {
-	char state; /* R running, S sleeping, D not to be woken, T stopped, t traced, Z zombie, X dead, I idle */
+	char state; /* R running, S sleeping, D uninterruptible, T stopped, t traced, Z zombie, X dead, I idle */
 	pid_t parent;
 	bool is_kernel_thread;
-	bool is_ending;     /* on its way out, and may have no memory any more */
+	bool is_ending;     /* it exits, and may have no memory any more */
 	unsigned n_threads; /* of its process */
 	uint64_t image;     /* changes with an exec; 0: hidden, or gone */
 };
@@ -44,8 +44,8 @@ bool proc_has_ended(const struct proc_stat *stat);
  *
  * proc_live_tid - a thread for such look-ups: the thread-group leader while it lives.
  * proc_path - path of such a file: "exe", "root/tmp", "ns/mnt". Not for entries of "task" and "map_files".
- * proc_read - contents of such a file: "maps", "environ", "cmdline". Costs more than read_file() only if there is nothing
- *             to read. May be empty, as for a kernel thread.
+ * proc_read - contents of such a file: "maps", "environ", "cmdline". Costs more than read_file() only if there is
+ *             nothing to read. May be empty, as for a kernel thread.
  * @ret of proc_live_tid(): may end at any time, and another thread may then get its TID.
  * Errors: -ESRCH the process has ended; -ENOMEM; proc_read(): what read(2) reports.
  */
@@ -54,13 +54,13 @@ int proc_live_tid(pid_t pid, pid_t *ret);
 void proc_path(pid_t pid, const char *file, char to[PROC_PATH_BYTES]);
 int proc_read(pid_t pid, const char *file, size_t max_bytes, char **ret, size_t *ret_bytes);
 
-/* Whether its program is one of 32 bits. False also where it may not be asked. Source: elf(5), e_ident. */
+/* Whether its program is a 32-bit one. False also without permission to read it. Source: elf(5), e_ident. */
 bool proc_is_32_bit(pid_t pid);
 
 /*
  * proc_futex - the futex(2) that a thread sleeps on.
  * @ret: its address; 0: it sleeps on none.
- * Errors: -ESRCH, -EPERM, -EACCES; -EBADMSG the kernel does not tell.
+ * Errors: -ESRCH, -EPERM, -EACCES; -EBADMSG the kernel does not report it.
  * Source: proc_pid_syscall(5).
  */
 int proc_futex(pid_t pid, pid_t tid, uint64_t *ret);
@@ -87,12 +87,12 @@ const char *proc_status_value(const char *status, const char *key);
 /* Real, effective and saved id of a "Uid:" or "Gid:" line. */
 bool proc_status_ids(const char *status, const char *key, unsigned ids[3]);
 
-/* The number in a file of one, as those of /proc/sys. */
+/* The number in a file that contains only one, as in /proc/sys. */
 long proc_number(const char *path, long otherwise);
 
 /*
- * proc_cpu_model - what the processor calls itself, "" where it does not.
- * Of ARM its numbers: "implementer 0x41 part 0xd0c".
+ * proc_cpu_model - the processor's model name; "" if /proc/cpuinfo has none.
+ * On ARM its numbers: "implementer 0x41 part 0xd0c".
  * Source: proc_cpuinfo(5), which leaves the keys to the architecture.
  */
 void proc_cpu_model(char *to, size_t n_bytes);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* remote.c - reading memory that belongs to somebody else.
+/* remote.c - reading the memory of another process.
  *
- * The generic half turns "as many bytes as are there" into exact reads,
- * strings and scattered reads. The backends here are a live process and a
- * buffer; others (remote_core.c) embed struct remote the same way.
+ * The generic half turns partial reads into exact and scattered ones. The
+ * backends here are a live process and a buffer; others (remote_core.c) embed
+ * struct remote the same way.
  *
  * Invariants:
- * 1. A backend's read() never reports more bytes than were asked for, and
- *    never 0 for a request that was not empty.
+ * 1. A backend's read() never reports more bytes than requested, and
+ *    never 0 for a non-empty request.
  * 2. No function here allocates after the remote was opened.
  */
 #include "base/remote.h"

@@ -47,7 +47,7 @@ struct remote_ops {
 	 * not even the first could be read.
 	 */
 	ssize_t (*read)(struct remote *remote, struct raddr from, void *to, size_t n_bytes);
-	/* Reads all parts; returns how many were read whole, in order. NULL: one by one. */
+	/* Reads all parts; returns how many leading parts were read completely. NULL: one by one. */
 	int (*read_parts)(struct remote *remote, const struct remote_part *parts, size_t n_parts);
 	void (*free)(struct remote *remote);
 };
@@ -59,9 +59,9 @@ struct remote {
 
 /*
  * remote_open_process - read a live process with process_vm_readv(2).
- * Nothing is stopped, written or signalled. Needs what PTRACE_MODE_ATTACH
- * needs (same user and dumpable, or CAP_SYS_PTRACE). Goes on by another thread once the main
- * one has ended, with one descriptor and one more system call a read from then on.
+ * It does not stop, write to or signal the process. Needs PTRACE_MODE_ATTACH
+ * (same user and dumpable, or CAP_SYS_PTRACE). After the main thread's end it uses another
+ * thread, with one descriptor, and one more system call for each read.
  * @ret: ended with remote_free().
  * Errors: -ENOMEM only; a missing permission shows at the first read.
  */
@@ -74,8 +74,8 @@ int remote_open_process(pid_t pid, struct remote **ret);
 int remote_open_buffer(struct raddr start, const void *bytes, size_t n_bytes, struct remote **ret);
 
 /*
- * remote_open_core - read the memory that a core file holds.
- * What was not dumped is unreadable. The file may be cut short, damaged or lie.
+ * remote_open_core - read the memory in a core file.
+ * Memory that was not dumped is unreadable. The file may be truncated, damaged or crafted.
  * @path: of an ELF file of this machine's word size and byte order.
  * @ret:  ended with remote_free(); keeps the file open.
  * Errors: -EBADMSG no core file, or segments that overlap; -EOPNOTSUPP one of another
@@ -87,13 +87,13 @@ int remote_open_core(const char *path, struct remote **ret);
 void remote_free(struct remote *remote);
 void remote_freep(struct remote **remote);
 
-/* Exactly n_bytes or an error: -EFAULT unreadable, -EPERM, -ESRCH gone. */
+/* Exactly n_bytes or an error: -EFAULT unreadable, -EPERM, -ESRCH the process has ended. */
 int remote_read(struct remote *remote, struct raddr from, void *to, size_t n_bytes);
 
 /* As many bytes as are there, up to n_bytes; 0 is an error (-EFAULT). */
 ssize_t remote_read_some(struct remote *remote, struct raddr from, void *to, size_t n_bytes);
 
-/* Several reads in one call; returns how many parts, from the first, are whole. */
+/* Several reads in one call; returns how many leading parts were read completely. */
 int remote_read_parts(struct remote *remote, const struct remote_part *parts, size_t n_parts);
 
 int remote_read_pointer(struct remote *remote, struct raddr from, struct raddr *ret);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* remote_core.c - the memory of a process as a core file has it.
+/* remote_core.c - the memory of a process from its core file.
  *
- * A core file's PT_LOAD segments are the mappings; what of one the file does not
- * hold (program text as a rule) was not dumped, and is no zeros.
+ * A core file's PT_LOAD segments are the mappings. Parts that the file does not
+ * contain (usually program text) were not dumped; they are unreadable, not zeros.
  * Source: elf(5), core(5); for many segments PN_XNUM in elf(5).
  *
  * Invariants:
  * 1. segments[] is sorted by address, none is empty, none reaches past the end of the
  *    file or of the address space, and no two overlap.
- * 2. The file is read, not mapped: one that is cut short meanwhile reads short.
+ * 2. The file is read, not mapped: a truncated file causes short reads.
  */
 #include <elf.h>
 #include <errno.h>

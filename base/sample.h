@@ -22,11 +22,11 @@ struct py_code;
 /* To a question that memory may not answer. */
 enum answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES };
 
-/* How much of a stack is copied where nobody says otherwise; what is deeper is read later. */
+/* Default size of the copied part of a stack; deeper parts are read later. */
 #define SAMPLE_STACK_BYTES 32768
 
 /* One sample as the kernel took it. Pointers are borrowed: valid until the
- * next record is asked for. */
+ * next record is read. */
 struct sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	pid_t pid, tid;   /* as this process' PID namespace sees them */
@@ -34,19 +34,19 @@ struct sample {
 	uint64_t weight;   /* where the event is no clock: of how many events it is one */
 	bool has_user;     /* regs and stack below are valid (a kernel thread has none) */
 	bool is_32_bit;    /* then they are not: nothing here unwinds such a stack */
-	bool is_held;      /* the thread stands still until its stack has been made: its memory is
+	bool is_held;      /* the thread is stopped until its stack is complete: its memory is
 			* as of the sample, too */
-	bool is_still;     /* the same by what the kernel tells of its comings and goings: it is held, and that
-			* is looked at once more when its stack has been made */
+	bool is_still;     /* the same by the kernel's records of context switches: it is off-CPU, which
+			* is checked again when its stack is complete */
 	bool is_polled;    /* neither registers nor stack were taken: memory has the Python frames of now */
-	bool is_switch;    /* taken as the thread left the processor: it weighs what its wait will last */
+	bool is_switch;    /* taken as the thread left the processor: its weight is the coming wait */
 	bool is_elsewhere; /* polled, and by now it is not where it used that time: no stack is its own */
 	struct regs regs;
 	const uint8_t *stack; /* copy of [regs.value[SP], + stack_bytes) */
 	size_t stack_bytes;
 	/* The thread's Python frames, read in the same interrupt; NULL: were not. */
 	const struct python_record *python;
-	const void *raw; /* what the event itself has to say (a tracepoint's record); NULL: nothing */
+	const void *raw; /* the event's own data (a tracepoint's record); NULL: none */
 	size_t raw_bytes;
 	const uint64_t *kernel_ips; /* innermost first; kernel addresses only */
 	size_t n_kernel_ips;
@@ -63,33 +63,33 @@ enum stack_end {
 	STACK_N_ENDS
 };
 
-/* How sure we are that Python and native frames belong together. */
+/* How sure it is that Python and native frames belong together. */
 enum verdict {
 	VERDICT_EXACT,       /* same instant by construction */
-	VERDICT_VERIFIED,    /* what was read agrees with the captured bytes, or the thread stood still meanwhile */
+	VERDICT_VERIFIED,    /* memory agrees with the captured bytes, or the thread did not run meanwhile */
 	VERDICT_APPROXIMATE, /* the thread moved on; the common outer part is certain */
 	VERDICT_NO_PYTHON,   /* no Python on this thread */
 	VERDICT_PYTHON,      /* native part unusable */
 	VERDICT_N
 };
 
-/* What a thread did for some time. All but the first are off the processor. */
+/* State of a thread in an interval. All but the first are off-CPU. */
 enum thread_state {
-	STATE_NONE, /* nobody asked: a recording of CPU time alone */
+	STATE_NONE, /* unknown: a recording of CPU time alone */
 	STATE_RUNNING,
 	STATE_RUNNABLE, /* it would have run, had there been a processor for it */
-	STATE_SLEEP,    /* for a time that it asked for */
+	STATE_SLEEP,    /* until a timeout */
 	STATE_LOCK,     /* a lock, a condition, a semaphore */
 	STATE_GIL,      /* the interpreter's */
 	STATE_IO,       /* a file, a pipe, a socket, or whichever of some gets ready */
 	STATE_CHILD,    /* a child process */
-	STATE_BLOCKED,  /* something else, or it could not be told */
+	STATE_BLOCKED,  /* anything else, or unknown */
 	STATE_N
 };
 
-/* A task is no code: what stands above it runs, or waits, in the course of that asyncio task. A wait
- * is none either: the innermost frame of a stack that was off the processor, which says why. The last kind stands alone: for
- * CPU time that the kernel accounts to a process, and no sample was taken of. */
+/* A task is no code: the frames above it run, or wait, on behalf of that asyncio task. A wait is no code either: it is
+ * the innermost frame of an off-CPU stack, and names the reason. FRAME_UNSAMPLED is the only frame of its stack: it
+ * has the CPU time that the kernel accounts to a process, and for which there is no sample. */
 enum frame_kind { FRAME_PYTHON, FRAME_NATIVE, FRAME_KERNEL, FRAME_TASK, FRAME_WAIT, FRAME_UNSAMPLED, FRAME_N_KINDS };
 
 /* The words under which these are stored: "complete", "verified", "python"... */

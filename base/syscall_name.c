@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* syscall_name.c - see syscall_name.h. The table is made from the kernel's header when this is built. */
+/* syscall_name.c - see syscall_name.h. The build makes the table from the kernel's header. */
 #include "base/syscall_name.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* syscall_name.h - what a system call of this machine is called. */
+/* syscall_name.h - names of this machine's system calls. */
 #ifndef PROBING_BASE_SYSCALL_NAME_H
 #define PROBING_BASE_SYSCALL_NAME_H
 

@@ -5,19 +5,19 @@
  * of /proc inwards: one number for a thread of our own namespace, more for others.
  * Kernels without PID namespaces do not have the line.
  *
- * Reading that for each sample would cost more than unwinding it, so answers are
- * kept. But an id is given again once its thread has ended (after as few as 32,767
- * others), and then means a thread with another id of its own.
+ * Reading that for each sample would cost more than unwinding it, so results are
+ * cached. But the kernel reuses an id after its thread's end (after as few as 32,767
+ * others), and it then means a thread with another id of its own.
  *
  * Invariants:
  * 1. An open file of /proc/PID/task/TID belongs to the thread, not to its number:
- *    reading it is -ESRCH when the thread has ended, whoever has its number by then.
- *    (fs/proc/base.c keeps a reference to the struct pid, which holds all of a
- *    thread's ids, and these never change.)
- * 2. Each kept answer has such a file, and is given only after a read of it worked.
- *    So it is as old as the thread at most.
+ *    reading it fails with -ESRCH after the thread's end, also if another thread has
+ *    its number. (fs/proc/base.c keeps a reference to the struct pid, which contains
+ *    all of a thread's ids, and these never change.)
+ * 2. Each cached result has such a file, and is returned only after a successful read
+ *    of it. So it is never older than the thread.
  * 3. The table is bounded, and so is the number of open files: threads whose ids
- *    collide take turns.
+ *    collide replace each other.
  */
 #include "base/task_ids.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* text.h - names as they may be shown, and written into somebody else's format.
+/* text.h - names made safe to display, and to write into other formats.
  *
- * Names come from other programs: they may hold any byte. Here they become
- * valid UTF-8, on one line where that is asked for, and from there XML.
+ * Names come from other programs: they may contain any byte. These functions make
+ * them valid UTF-8, optionally on one line, and from there XML.
  */
 #ifndef PROBING_BASE_TEXT_H
 #define PROBING_BASE_TEXT_H
@@ -14,22 +14,22 @@
 /* The next character as it is; U+FFFD for a byte that is not UTF-8, 0 at the end. @at: moved behind it. */
 int32_t text_decode(const char **at);
 
-/* The same, fit for a terminal: a space for what would act on one (controls, the direction of writing, line ends). */
+/* The same for a terminal: a space for characters that act on one (controls, bidirectional marks, line ends). */
 int32_t text_next_shown(const char **at);
 
 /*
- * text_next - the next character, made harmless.
- * @at: moved behind it.
- * Returns its code point: U+FFFD for a byte that is not UTF-8 and for what
- * XML cannot hold, a space for a control character or line end, 0 at the end.
+ * text_next - the next character, in a harmless form.
+ * @at: advances past it.
+ * Returns its code point: U+FFFD for a byte that is not UTF-8 and for characters that
+ * XML cannot contain, a space for a control character or line end, 0 at the end.
  */
 int32_t text_next(const char **at);
 
 /*
- * text_spell - a character for the eye: what acts on a terminal, or reorders or hides its neighbours, written out
- * (\n, \x1b, \u202e), all others as they are.
+ * text_spell - a character in visible form: escapes one that acts on a terminal, or reorders or hides its neighbours
+ * (\n, \x1b, \u202e); copies all others.
  * @to: at least TEXT_SPELL_BYTES, ended with a NUL.
- * Returns whether it was written out.
+ * Returns whether it was escaped.
  */
 #define TEXT_SPELL_BYTES 12
 bool text_spell(int32_t character, char *to);
@@ -46,25 +46,25 @@ unsigned text_columns_shown(const char *text); /* of text_next_shown() */
 size_t text_encode(int32_t character, char *to);
 void text_put(FILE *out, int32_t character);
 
-/* Write a name as XML character data or attribute value; what reorders or hides its neighbours is spelled out. */
+/* Write a name as XML character data or attribute value; escapes characters that reorder or hide their neighbours. */
 void text_put_xml(FILE *out, const char *text);
 
 /* The same, cut after @columns with an ellipsis as the last of them. */
 void text_put_xml_cut(FILE *out, const char *text, unsigned columns);
 
 /*
- * text_fixed - a decimal number whatever the locale.
- * @value: in units of 10^-@decimals, at most 19; trailing zeros are left out.
+ * text_fixed - a decimal number, independent of the locale.
+ * @value: in units of 10^-@decimals, at most 19; trailing zeros are omitted.
  * @to: at least TEXT_FIXED_BYTES. Returns its length.
  */
 #define TEXT_FIXED_BYTES 48
 size_t text_fixed(uint64_t value, unsigned decimals, char *to);
 void text_put_fixed(FILE *out, uint64_t value, unsigned decimals);
 
-/* As strcmp(3), of what becomes of two names. */
+/* As strcmp(3), of the displayed forms of two names. */
 int text_compare(const char *a, const char *b);
 
-/* End of an export: 0, or what went wrong with writing to out. */
+/* End of an export: 0, or the error of writing to out. */
 int text_finish(FILE *out);
 
 #endif

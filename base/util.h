@@ -45,7 +45,7 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* For CLEANUP: free(3) and close(2) of what the variable holds. */
+/* For CLEANUP: free(3) and close(2) of the variable's value. */
 void freep(void *pointer_to_pointer);
 void closep(const int *fd);
 
@@ -66,21 +66,21 @@ uint64_t thread_cpu_ns(void); /* CPU time of the calling thread */
 
 /*
  * read_file - read a whole small file (procfs included) into a string.
- * @max_bytes: longer contents are cut there.
+ * @max_bytes: longer contents are truncated.
  * @ret:       NUL-terminated, owned by the caller.
  * @ret_bytes: length without the NUL; may be NULL.
  */
 int read_file(const char *path, size_t max_bytes, char **ret, size_t *ret_bytes);
 
 /*
- * reopen_to_read - open the file that an O_PATH descriptor stands for. To look at a file by such a
- * descriptor first neither blocks, as opening a FIFO does, nor acts, as opening some devices does.
+ * reopen_to_read - open the file behind an O_PATH descriptor. Examining a file through such a descriptor first
+ * neither blocks, as opening a FIFO does, nor has side effects, as opening some devices does.
  * Returns a descriptor, or what open(2) reports, negated. Source: open(2), O_PATH; proc(5), /proc/pid/fd.
  */
 int reopen_to_read(int looked_at);
 
 /*
- * hash_bytes - FNV-1a, in 64 bits: goes on from hash with n bytes; HASH_START begins one.
+ * hash_bytes - FNV-1a, 64 bits: continues hash with n bytes; HASH_START begins one.
  * Source: Fowler, Noll, Vo, draft-eastlake-fnv.
  */
 #define HASH_START UINT64_C(0xcbf29ce484222325)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wait_call.h - what a system call waits for: descriptors, a lock, a child. Source: section 2 of the manual. */
+/* wait_call.h - the object that a system call waits for: descriptors, a lock, a child. Source: section 2 of the
+ * manual. */
 #ifndef PROBING_BASE_WAIT_CALL_H
 #define PROBING_BASE_WAIT_CALL_H
 
@@ -17,7 +18,7 @@ enum wait_kind {
 enum { WAIT_MAX_DESCRIPTORS = 8, WAIT_MAX_SEEN_DESCRIPTORS = 1024 };
 
 struct wait_call {
-	long number; /* of the system call; of one that was interrupted and goes on, the one that it was */
+	long number; /* of the system call; of an interrupted one that is restarted, the original number */
 	enum wait_kind kind;
 	int descriptors[WAIT_MAX_DESCRIPTORS];
 	size_t n_descriptors; /* in the array; */
@@ -28,10 +29,10 @@ struct wait_call {
 };
 
 /*
- * wait_call_of - what a call waits for, by its arguments and what they point to.
- * @pid:    whose call it is; 0: nobody is asked which descriptors an epoll instance has, and its own stands for them.
+ * wait_call_of - the object of a call's wait, from its arguments and the memory behind them.
+ * @pid:    the calling process; 0: does not read an epoll instance's descriptors, and uses its own descriptor instead.
  * @remote: its memory; NULL: sets of descriptors stay empty.
- * What cannot be read is left out. At most WAIT_MAX_SEEN_DESCRIPTORS of a set are counted.
+ * Unreadable parts are omitted. Counts at most WAIT_MAX_SEEN_DESCRIPTORS descriptors of a set.
  */
 void wait_call_of(const struct proc_call *call, pid_t pid, struct remote *remote, struct wait_call *ret);
 
@@ -39,10 +40,11 @@ void wait_call_of(const struct proc_call *call, pid_t pid, struct remote *remote
 void wait_call_parse_epoll(const char *text, struct wait_call *ret);
 
 /*
- * wait_call_mutex_owner - who holds the pthread mutex that a thread waits for: the id that the owner has in the process.
- * Returns 0 where it is no mutex of the GNU C library, or one that does not say (those that inherit priorities do not).
- * What looks like a mutex may be none: check that the process has such a thread.
- * Source: glibc 2.17 to 2.42, sysdeps/nptl/bits/struct_mutex.h, nptl/lowlevellock.h (__lll_lock_wait waits for the value 2).
+ * wait_call_mutex_owner - the owner of the pthread mutex that a thread waits for: its id in the process.
+ * Returns 0 for anything but a mutex of the GNU C library, and for one without an owner field (priority inheritance).
+ * The memory may only resemble a mutex: check that the process has such a thread.
+ * Source: glibc 2.17 to 2.42, sysdeps/nptl/bits/struct_mutex.h, nptl/lowlevellock.h (__lll_lock_wait waits for the
+ * value 2).
  */
 pid_t wait_call_mutex_owner(const struct wait_call *call, struct remote *remote);
 
