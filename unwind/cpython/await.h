@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* await.h - what coroutines are in the middle of. Private. */
+/* await.h - the chain of coroutines that await each other. Private. */
 #ifndef PROBING_AWAIT_H
 #define PROBING_AWAIT_H
 
@@ -13,8 +13,8 @@ int await_frame(struct py_runtime *runtime, uint64_t object, uint64_t *ret);
 
 /*
  * await_walk - append the frames of a coroutine and of those that it awaits, innermost first.
- * @ret_future: what the innermost waits for, the address of a C future; 0: not known, or it runs.
- * What cannot be read ends the chain, and is no error. -ENOMEM.
+ * @ret_future: address of the C future that the innermost waits for; 0: unknown, or it runs.
+ * Unreadable memory ends the chain, and is no error. -ENOMEM.
  */
 int await_walk(struct py_runtime *runtime, uint64_t object, struct py_frames *frames, uint64_t *ret_future);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* behaviours.h - BEHAVIOUR(major, minor, field, value): since this release.
  *
- * What changed between releases and is no offset; replayed up to the version at
- * hand. docs/adding-a-python.md says what to ask of a new one.
+ * Changes between releases that are no offsets; replayed up to the given version.
+ * docs/adding-a-python.md lists the questions for a new release.
  */
 BEHAVIOUR(2, 7, ROOT, ROOT_CURRENT_THREAD)
 BEHAVIOUR(2, 7, ANCHOR, ANCHOR_FRAME)

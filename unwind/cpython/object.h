@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* object.h - the target's objects, read. Private.
+/* object.h - readers of the target's objects. Private.
  *
- * Nothing is executed there, and nothing is believed: a list's end, a dict's size, an object's
- * type may have changed between two reads, or never have been. What is torn gives an error
- * or wrong values, never more reads than are bounded here.
- * Addresses are those of objects, without tags. Errors throughout: -EFAULT memory that is not
- * there; -EBADMSG what cannot be such an object.
+ * They execute nothing there, and trust nothing: a list's end, a dict's size, an object's
+ * type may change between two reads, or be invalid. A torn object causes an error
+ * or wrong values, never more reads than the bounds here.
+ * Addresses are those of objects, without tags. Errors throughout: -EFAULT unreadable
+ * memory; -EBADMSG no such object there.
  */
 #ifndef PROBING_OBJECT_H
 #define PROBING_OBJECT_H
@@ -52,7 +52,7 @@ int object_word(struct py_runtime *runtime, uint64_t address, uint64_t *ret);
 /* Whether an object is a str (2.7: or bytes) of exactly this ASCII text. */
 bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *text);
 
-/* A C string; as much of it as there is and as fits. */
+/* A C string, truncated to n_bytes. */
 void object_c_string(struct py_runtime *runtime, uint64_t address, char *to, size_t n_bytes);
 
 /*
@@ -65,26 +65,26 @@ void object_c_string(struct py_runtime *runtime, uint64_t address, char *to, siz
 int object_text(struct py_runtime *runtime, uint64_t object, const struct object_type *type, uint32_t *characters,
 		size_t max, uint64_t *ret_length);
 
-/* A dict's entries, or an instance's attributes, one after the other: as they were put in, but in a
- * hash table's order up to 3.5. */
+/* A dict's entries, or an instance's attributes, one after the other: in insertion order, up to 3.5 in
+ * hash table order. */
 enum { DICT_MAX_ENTRIES = 1 << 22 };
 
 struct dict_walk {
 	uint64_t entries; /* the first */
-	uint64_t values;  /* where they lie apart; 0: with the keys */
+	uint64_t values;  /* address of separate values; 0: with the keys */
 	uint64_t n, at;   /* DICT_MAX_ENTRIES at most */
 	uint32_t entry_bytes, key_offset;
 };
 
 /*
- * object_dict_walk - begin with a dict's first entry.
- * object_attributes_walk - with the first of an instance's __dict__, wherever it keeps that; of an
- *                          object that has none the walk is empty.
- * Nothing is held: a walk may be given up at any place.
+ * object_dict_walk - start at a dict's first entry.
+ * object_attributes_walk - start at the first entry of an instance's __dict__, in any representation; the walk
+ *                          is empty for an object without one.
+ * A walk holds no resources: it may stop anywhere.
  */
 int object_dict_walk(struct py_runtime *runtime, uint64_t dict, struct dict_walk *ret);
 int object_attributes_walk(struct py_runtime *runtime, uint64_t object, struct dict_walk *ret);
-/* The same of keys as dicts and types have them. @values: where they lie apart; 0: with the keys. */
+/* The same for keys as dicts and types have them. @values: address of separate values; 0: with the keys. */
 int object_keys_walk(struct py_runtime *runtime, uint64_t keys, uint64_t values, struct dict_walk *ret);
 
 /* The next entry. 1: there was one; 0: no more. */
@@ -94,11 +94,11 @@ int object_dict_next(struct py_runtime *runtime, struct dict_walk *walk, uint64_
 int object_dict_size(struct py_runtime *runtime, uint64_t dict, uint64_t *ret);
 int object_set_size(struct py_runtime *runtime, uint64_t set, uint64_t *ret);
 
-/* What a dict has under a str of ASCII, an instance as an attribute of its own (no class's, no slot; among the first
+/* A dict's value under an ASCII str; an instance's own attribute (no class attribute, no slot; among the first
  * ATTRIBUTE_MAX). -ENOENT. */
 enum { ATTRIBUTE_MAX = 4096 };
 int object_dict_find(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t *ret);
-/* The same, where no more than the first max entries are looked at. */
+/* The same, limited to the first max entries. */
 int object_dict_find_among(struct py_runtime *runtime, uint64_t dict, const char *key, uint64_t max, uint64_t *ret);
 int object_attribute(struct py_runtime *runtime, uint64_t object, const char *name, uint64_t *ret);
 
@@ -118,7 +118,7 @@ int object_set_walk(struct py_runtime *runtime, uint64_t set, struct item_walk *
 /* The next item. 1: there was one; 0: no more. */
 int object_item_next(struct py_runtime *runtime, struct item_walk *walk, uint64_t *ret);
 
-/* What a weak reference refers to. -ENOENT: that is gone. */
+/* The referent of a weak reference. -ENOENT: it has been freed. */
 int object_weakref_target(struct py_runtime *runtime, uint64_t reference, uint64_t *ret);
 
 /*

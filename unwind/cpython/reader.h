@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reader.h - what the files of this folder share. Private. */
+/* reader.h - declarations that the files of this folder share. Private. */
 #ifndef PROBING_READER_H
 #define PROBING_READER_H
 
@@ -7,12 +7,12 @@
 #include "unwind/cpython/cpython.h"
 #include "unwind/cpython/layout.h"
 
-/* Longest version, with what kind of build it is. */
+/* Longest version, including the kind of build. */
 enum { VERSION_BYTES = 32 };
 
 /*
  * Pages of the target read for the current sample. Frames lie close together,
- * so that one page serves many of them; forgotten before each sample.
+ * so that one page serves many of them; dropped before each sample.
  */
 enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 512, WINDOW_N_SLOTS = 1024, WINDOW_N_HABITS = 32 };
 
@@ -22,15 +22,15 @@ struct page_cache {
 	struct remote *remote;
 	struct page_cache_page {
 		uint64_t address;
-		uint16_t start, end; /* what has been read of it */
-		uint16_t low, high;  /* what has been asked for; high 0: nothing */
+		uint16_t start, end; /* the part that was read */
+		uint16_t low, high;  /* the part that was requested; high 0: nothing */
 	} pages[WINDOW_N_PAGES];
 	uint8_t (*bytes)[WINDOW_PAGE_BYTES]; /* of each */
 	unsigned n;
 	bool is_touched;
 	uint16_t slots[WINDOW_N_SLOTS];  /* hash of the address -> index + 1 */
 	struct page_cache_habit *habits; /* WINDOW_N_HABITS, by thread; NULL: none yet */
-	struct page_cache_habit *habit;  /* whose sample this is; NULL: not said */
+	struct page_cache_habit *habit;  /* of this sample's thread; NULL: unknown thread */
 };
 
 /* -ENOMEM. */
@@ -41,7 +41,7 @@ void page_cache_forget(struct page_cache *window);
 void page_cache_touch(struct page_cache *window);
 /* Read in one call what the last samples of a thread needed. -ENOMEM. */
 int page_cache_expect(struct page_cache *window, pid_t tid);
-/* Read in one call what is missing of n things that are about to be asked for. */
+/* Read in one call the missing ones of n objects that are about to be read. */
 void page_cache_prepare(struct page_cache *window, const uint64_t *addresses, size_t n, size_t n_bytes);
 /* -EFAULT. */
 int page_cache_read(struct page_cache *window, uint64_t address, void *to, size_t n_bytes);
@@ -85,13 +85,13 @@ struct code_cache {
 		struct py_code *code;
 	} * ranges;
 	size_t n_ranges, ranges_allocated;
-	uint64_t type; /* what all code objects have as their type; 0: no symbol says it, and none was seen yet */
+	uint64_t type; /* type of all code objects; 0: no symbol for it, and none found yet */
 	/* Addresses that no code object was found around; forgotten when codes are added. */
 	uint64_t not_code[64];
 	size_t not_code_as_of; /* n, then */
 };
 
-/* What is known of a type (object.h). */
+/* Properties of a type (object.h). */
 enum { TYPE_NAME_BYTES = 96, OBJECT_N_TYPES = 64 };
 
 struct object_type {
@@ -104,15 +104,15 @@ struct object_type {
 
 struct py_runtime {
 	struct remote *remote;
-	pid_t pid;            /* as the process knows itself */
-	struct task_ids *ids; /* what its threads are to themselves; NULL: what they are to us */
+	pid_t pid;            /* in the process' PID namespace */
+	struct task_ids *ids; /* its threads' ids in that namespace; NULL: as ours */
 	const struct module *module;
 	uint64_t text_start, text_end;
 	int64_t bias;
 	struct py_symbols symbols;
 	struct layout layout;
-	uint64_t interpreter;  /* one of them; where they are found by a running thread only */
-	uint64_t frame_type;   /* what all frame objects have as their type; 0: none seen yet */
+	uint64_t interpreter;  /* one of them, in releases that find them by a running thread only */
+	uint64_t frame_type;   /* type of all frame objects; 0: none found yet */
 	unsigned unicode_kind; /* 2.7: bytes of a character of text; 0: not known yet */
 	int pthread_tid;       /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[VERSION_BYTES];
@@ -122,16 +122,16 @@ struct py_runtime {
 		struct object_type type;
 	} types[OBJECT_N_TYPES]; /* by hash of the address */
 	uint64_t n_samples;
-	uint64_t sample; /* changes with each sample, and when memory is to be read anew */
-	/* What one sample may cost at most, whatever memory says: frames to look at, and
+	uint64_t sample; /* changes with each sample, and to make later reads see new memory */
+	/* Limits for one sample, independent of the memory's contents: frames to read, and
 	 * bytes of line tables. */
 	unsigned frames_left;
 	size_t table_bytes_left;
 	struct thread_slot *threads;
 	size_t n_threads, threads_allocated;
 	struct code_cache codes;
-	struct asyncio *asyncio; /* NULL: not asked for yet */
-	/* What was read of the current sample in its own interrupt; NULL: nothing. */
+	struct asyncio *asyncio; /* NULL: not used yet */
+	/* The record of the current sample's interrupt; NULL: none. */
 	const struct python_record *record;
 	size_t record_next;
 	bool record_is_whole; /* so far */
@@ -169,8 +169,8 @@ static inline uint32_t half_at(const uint8_t *bytes, uint64_t offset)
 }
 
 /*
- * A list that is followed through foreign memory. Every circle is met within some times
- * its length, with nothing kept of the addresses but one (Brent).
+ * A linked list in foreign memory. Brent's algorithm detects every cycle within a small multiple of
+ * its length, and stores one address.
  */
 struct circle {
 	uint64_t mark;
@@ -193,17 +193,17 @@ static inline bool circle_met(struct circle *circle, uint64_t address)
 int reader_interpreters(struct py_runtime *runtime, uint64_t *ret);
 
 /*
- * reader_states - the states that interpreters keep of an operating system's thread, one in each
+ * reader_states - the thread states of an operating system's thread, one for each interpreter
  * that it has entered, those of younger interpreters first.
- * Remembered ones are checked before they are given out.
+ * Checks cached ones before it returns them.
  * @tid:    as we see it.
- * @anew:   read the list of threads even where there are such.
+ * @anew:   read the list of threads even if some are cached.
  * @states: room for max.
  * Returns how many. -ESRCH, -EFAULT.
  */
 int reader_states(struct py_runtime *runtime, pid_t tid, bool anew, struct thread_slot *states, size_t max);
 
-/* The same of what is remembered only. -ESRCH: there is nothing. */
+/* The same, from the cache only. -ESRCH: it has none. */
 int reader_known_states(struct py_runtime *runtime, pid_t tid, struct thread_slot *states, size_t max);
 
 struct frame_head {
@@ -212,11 +212,11 @@ struct frame_head {
 	uint64_t type;           /* where frames are objects */
 	uint32_t bytecode_index; /* free-threaded builds: which bytecode it runs */
 	bool is_entry;           /* outermost of its evaluation */
-	bool is_shim;            /* 3.12 and later: belongs to the evaluation itself, is no Python frame */
+	bool is_shim;            /* 3.12 and later: belongs to the evaluation, no Python frame */
 };
 int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head *ret);
 
-/* Append one frame, whatever called it; nobody's function is left out. -EFAULT, -EBADMSG, -ELOOP, -ENOMEM. */
+/* Append one frame, without its callers; includes internal code. -EFAULT, -EBADMSG, -ELOOP, -ENOMEM. */
 int reader_walk_one(struct py_runtime *runtime, uint64_t address, struct py_frames *frames);
 
 /*
@@ -231,7 +231,7 @@ void reader_codes_done(struct code_cache *codes);
 /* A str of at most max_bytes as UTF-8, owned by the caller; longer ones end in "...". */
 int reader_string(struct py_runtime *runtime, uint64_t address, size_t max_bytes, char **ret);
 
-/* A character in UTF-8, four bytes at most; what is none as U+FFFD, and so is what controls a terminal. */
+/* A character in UTF-8, at most four bytes; U+FFFD for invalid ones and terminal controls. */
 size_t reader_put_utf8(char *to, uint32_t character);
 
 /*
@@ -254,7 +254,7 @@ void position_at(unsigned kind, const uint8_t *table, size_t n_bytes, int first_
 
 /* ---- Frames read in the sample's own interrupt (record.c) ---- */
 
-/* What a record says of a frame or _PyCFrame. NULL: nothing, which is remembered. */
+/* A record's entry for a frame or _PyCFrame. NULL: none, and py_record_sufficed() becomes false. */
 const struct python_entry *reader_recorded(struct py_runtime *runtime, unsigned kind, uint64_t address);
 
 /* The same as reader_states(), by the record. */
@@ -265,7 +265,7 @@ int reader_top(struct py_runtime *runtime, uint64_t state, uint64_t field, uint6
 
 /*
  * reader_recorded_code - the code object that a frame ran, by its identity at that instant.
- * Errors: -ESTALE it was never seen, and there is another one by now; -EFAULT, -EBADMSG; -ENOMEM.
+ * Errors: -ESTALE it is unknown, and another one has its address now; -EFAULT, -EBADMSG; -ENOMEM.
  */
 int reader_recorded_code(struct py_runtime *runtime, const struct python_entry *entry, struct py_code **ret);
 
@@ -275,7 +275,7 @@ int reader_bytecode(struct py_runtime *runtime, uint64_t code, uint32_t index, u
 /* Where the bytecode begins that py_code_at() found an address in. */
 uint64_t reader_bytecode_start(const struct py_runtime *runtime, uint64_t address);
 
-/* Bytecode of a code object that lies elsewhere than the code says. -ENOMEM. */
+/* Bytecode of a code object at another address than in the code object. -ENOMEM. */
 int reader_add_bytecode(struct py_runtime *runtime, struct py_code *code, uint64_t start);
 
 #endif

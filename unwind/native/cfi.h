@@ -25,24 +25,24 @@ void row_pool_done(struct row_pool *pool);
 
 /*
  * cfi_row_at - the row of one address of a module, compiled at the first call.
- * @source: who compiles; NULL: this process.
- * @address: the module's own. ROW_NONE where the module has no CFI for it.
+ * @source: compiles it; NULL: this process does.
+ * @address: the module's own. ROW_NONE if the module has no CFI for it.
  * Errors: -ENOMEM.
  */
 int cfi_row_at(struct row_pool *pool, const struct native_row_source *source, struct module *module, uint64_t address,
 	       uint32_t *ret);
 
-/* A row that no CFI gave. Shares equal ones. -ENOMEM. */
+/* Add a row that does not come from CFI. Equal rows share an entry. -ENOMEM. */
 int row_pool_share(struct row_pool *pool, const struct cfi_row *row, uint32_t *ret);
 
-/* pool_add - what was compiled, into the pool. Takes slow over where it is kept, on failure as well. -ENOMEM. */
+/* pool_add - put a compiled row into the pool. Takes ownership of slow if kept, on failure as well. -ENOMEM. */
 int pool_add(struct row_pool *pool, struct cfi_row *row, struct cfi_slow *slow, bool kept, uint32_t *ret);
 
 /*
- * cfi_row_by_libdw - what libdw knows of one address.
- * @error: why our own reading had no answer; -ENOENT: .eh_frame has no function there.
- * @ret_start, @ret_end: the code that the row is for.
- * Returns 1 when slow was filled, 0 when not, -ENOENT, -ENOMEM.
+ * cfi_row_by_libdw - libdw's row of one address.
+ * @error: why our own reader failed; -ENOENT: .eh_frame has no function there.
+ * @ret_start, @ret_end: the code range of the row.
+ * Returns 1 if slow was filled, 0 if not, -ENOENT, -ENOMEM.
  */
 int cfi_row_by_libdw(struct module *module, uint64_t address, int error, struct cfi_row *row, struct cfi_slow *slow,
 		     uint64_t *ret_start, uint64_t *ret_end);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h - the memory a stack is unwound over. Private to this folder.
+/* memory.h - the memory of the unwound stack. Private to this folder.
  *
- * Three grounds, tried in this order: the bytes captured with the sample; the
- * rest of the stack, read afterwards and accepted only when 512 bytes at the
- * seam were what was captured before and after that, or, where that comes too late, kept from a sample
- * before, with the same bytes at the seam; single words elsewhere (below SP, on another stack), read live.
+ * Three sources, in this order: the bytes captured with the sample; the rest of the
+ * stack, read afterwards and accepted only if 512 bytes at the seam match the captured
+ * ones before and after the read, or, if that is too late, the rest read for an earlier
+ * sample with the same bytes at the seam; single words elsewhere (below SP, on another stack), read live.
  */
 #ifndef PROBING_MEMORY_H
 #define PROBING_MEMORY_H
@@ -16,11 +16,11 @@
 
 enum { MEMORY_SEAM_BYTES = 512 };
 
-/* Before a sample's stack is walked: what was read for the last one is kept for those of its thread. */
+/* Before a sample's stack is unwound: memory read for the last one remains usable for its thread. */
 void memory_begin(struct native_stack *stack);
 void memory_done(struct native_stack *stack);
 
-/* What the captured bytes do not hold. -EFAULT, -ENOMEM. */
+/* A word outside the captured bytes. -EFAULT, -ENOMEM. */
 int memory_load_elsewhere(struct native_stack *stack, uint64_t address, uint64_t *ret);
 
 /* A word of the captured bytes; false: it is not among them. */
@@ -41,7 +41,7 @@ static inline int memory_load(struct native_stack *stack, uint64_t address, uint
 	return memory_load_elsewhere(stack, address, ret);
 }
 
-/* Whether an address lies behind the captured bytes, where the stack goes on. */
+/* Whether an address is above the captured bytes, in the rest of the stack. */
 bool memory_is_beyond(const struct native_stack *stack, uint64_t address);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* native.h - native stacks out of captured registers and stack bytes, by CFI.
+/* native.h - native stacks from captured registers and stack bytes, by CFI.
  *
- * Rows of call frame information are compiled through libdw when a PC is met
- * for the first time, kept per module (so shared by all processes that map
+ * Rows of call frame information are compiled through libdw for the first
+ * sample with a PC, cached per module (so shared by all processes that map
  * it), and found again through a hash of run-time PCs per process. A warm
  * frame costs one hash probe and two or three loads from the captured bytes.
  */
@@ -21,15 +21,15 @@
 #define NATIVE_MAX_FRAMES 65536
 
 struct native_frame {
-	uint64_t pc;  /* where it stands: the instruction itself, or the return address */
+	uint64_t pc;  /* the instruction itself, or the return address */
 	uint64_t sp;  /* its part of the stack is [sp, cfa) */
 	uint64_t cfa; /* canonical frame address; 0 where no rule was found */
-	uint64_t fp;  /* frame pointer register, whatever the code there uses it for */
+	uint64_t fp;  /* frame pointer register, which code may use for anything */
 	uint32_t row; /* compiled row, the unwinder's own business */
 	bool is_return_address : 1;
-	bool is_signal : 1;     /* a signal trampoline: what it returns to was interrupted, not calling */
+	bool is_signal : 1;     /* a signal trampoline: its caller was interrupted, and did not call */
 	bool is_trampoline : 1; /* one without CFI: the kernel's signal frame begins at sp */
-	bool fp_is_lost : 1;    /* fp is not what it was there: nobody saved it */
+	bool fp_is_lost : 1;    /* fp differs from its value there: no callee saved it */
 	bool without_cfi : 1;   /* its caller was found by the frame pointer, or by search */
 };
 
@@ -54,8 +54,8 @@ struct stack_rest {
 };
 
 /*
- * A native stack, together with the memory that it was read from. Reused from
- * sample to sample; the arrays grow and stay.
+ * A native stack, together with its memory. Reused for the next sample; the
+ * arrays keep their size.
  */
 struct native_stack {
 	struct native_frame *frames; /* leaf first */
@@ -82,8 +82,8 @@ void native_process_free(struct native_process *process);
 void native_process_freep(struct native_process **process);
 
 /*
- * native_unwind - walk the stack of one sample.
- * @remote: live memory of the process for what the capture left out; NULL: none.
+ * native_unwind - unwind the stack of one sample.
+ * @remote: live memory of the process for uncaptured parts; NULL: none.
  * @stack:  zeroed before its first use, ended with native_stack_done(); keeps
  *          borrowing sample and remote until the next call.
  * An incomplete stack is not an error: stack->end says why it ended.
@@ -93,24 +93,24 @@ int native_unwind(struct native_process *process, const struct sample *sample, s
 		  struct native_stack *stack);
 
 /*
- * native_expect - say which sample is unwound next, before this one is.
- * Captured bytes are cold; they are asked for meanwhile. A wrong word costs time only.
- * @sample: its bytes need not stay: none is read.
+ * native_expect - announce the sample that is unwound next, before this one is.
+ * Captured bytes are cold; this prefetches them. A wrong announcement only costs time.
+ * @sample: need not outlive the call: none of its bytes is read.
  */
 void native_expect(struct native_process *process, const struct sample *sample);
 void native_stack_done(struct native_stack *stack);
 
 /*
  * native_stack_read - bytes of the stack as of the sample.
- * Only what was captured (or completed behind a matching seam) is given out.
+ * Only captured bytes (or those read behind a matching seam).
  * Errors: -EFAULT not there.
  */
 int native_stack_read(struct native_stack *stack, uint64_t address, void *to, size_t n_bytes);
 
 /*
- * native_seam_holds - does what was read behind the captured bytes still belong to them?
- * True where nothing was. To be asked again and again while more of live memory is read
- * that hangs on it: of two stacks that take turns, each is the sample's some of the time.
+ * native_seam_holds - do the bytes read behind the captured ones still belong to them?
+ * True if there are none. Recheck after each live read that depends on them: a thread that
+ * alternates between stacks may match by chance.
  */
 bool native_seam_holds(const struct native_stack *stack);
 
@@ -126,13 +126,14 @@ int native_register(struct native_stack *stack, size_t frame, unsigned reg, uint
 enum { NATIVE_ROWS_MAX_BYTES = 32 << 10 };
 
 /*
- * Compiles rows for an unwinder that must not read call frame information itself. One answer has the rows of a whole
+ * Compiles rows for an unwinder that must not read call frame information itself. One answer has the rows of a
  * function, as native_rows_compile() writes them. The unwinder does not trust it.
  */
 struct native_row_source {
 	/*
 	 * ask - the rows around an address of a module.
-	 * @ret: borrowed until the next call. Errors: -ENOENT nobody knows, and is not asked for that address again.
+	 * @ret: borrowed until the next call. Errors: -ENOENT no answer; the unwinder does not ask for that address
+	 *       again.
 	 */
 	int (*ask)(void *data, struct module *module, uint64_t address, const uint8_t **ret, size_t *ret_bytes);
 	/* The last answer was malformed: native_rows_compile() did not write it. */
@@ -144,9 +145,9 @@ struct native_row_source {
 void native_unwinder_set_source(struct native_unwinder *unwinder, const struct native_row_source *source);
 
 /*
- * native_rows_compile - the rows of the function that holds an address, in bytes.
+ * native_rows_compile - serialise the rows of the function that contains an address.
  * @module: only its elf is used, and its slot cfi; ended with native_rows_done().
- * @to: NATIVE_ROWS_MAX_BYTES. Where there is no CFI, the answer says so. Errors: -ENOMEM.
+ * @to: NATIVE_ROWS_MAX_BYTES. The result can state that there is no CFI. Errors: -ENOMEM.
  */
 int native_rows_compile(struct module *module, uint64_t address, uint8_t *to, size_t *ret_bytes);
 void native_rows_done(struct module *module);

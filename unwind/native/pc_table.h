@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* pc_table.h - which row holds at which PC of one process. Private to this folder.
+/* pc_table.h - the rows of one process by PC. Private to this folder.
  *
  * An open-addressing table of 32-byte slots, at most half full, never with the
- * same PC twice. The rule of the usual frame stands in the slot itself, so that
- * a warm frame costs one probe and no second look-up, and mostly not even that:
- * a slot remembers which one its caller had the last time. It also remembers how
- * large its frame was, so that a whole stack can be guessed with none of it read.
+ * same PC twice. The rule of a plain frame is in the slot itself, so that a warm
+ * frame costs one probe and no second look-up, and mostly not even that: a slot
+ * remembers its last caller. It also remembers the size of its last frame, so
+ * that the unwinder can guess a whole stack without reading it.
  */
 #ifndef PROBING_PC_TABLE_H
 #define PROBING_PC_TABLE_H
@@ -16,7 +16,7 @@
 #include "unwind/native/row.h"
 
 /*
- * The usual frame in 32 bits; 0: the row has to be asked. CFA = SP or FP + offset, the
+ * A plain frame in 32 bits; 0: the row decides. CFA = SP or FP + offset, the
  * return address right below it, FP untouched or at a distance from the CFA.
  */
 enum {

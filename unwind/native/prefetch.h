@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* prefetch.h - captured bytes, asked for before they are needed. Private to this folder.
+/* prefetch.h - prefetching of captured bytes. Private to this folder.
  *
- * They are cold, and a walk that has to wait for each word that is not there takes many times what it
- * computes. There are two ways to have them in time:
+ * They are cold, and an unwinding that waits for each missing word takes many times longer than
+ * its computation. There are two ways to have them in time:
  *
- * by guess: a slot knows how large its last frame was and who called it, so that the places of return addresses
- *     can be guessed before they are read, some frames ahead of the walk, and of the next sample's stack. Too far
- *     ahead too few guesses are right, and lines asked for in vain are in the way of those that
- *     are needed; of every five of a C++ program's frames one is not the expected.
- * in order: all lines of the next sample's stack, some with each frame of this one's. More at once would
+ * by guess: a slot has the size of its last frame and its last caller, so that the places of return addresses
+ *     can be guessed before they are read, some frames ahead of the unwinding, and of the next sample's stack.
+ *     Too far ahead too few guesses are right, and useless lines delay the needed
+ *     ones; one in five of a C++ program's frames differs from the guess.
+ * in order: all lines of the next sample's stack, some with each frame of this one. More at once would
  *     only wait for each other.
  *
- * How many lines in order a machine's memory gives in the time that it takes to answer for one makes the one or
- * the other twice as fast. So both are tried now and then, in turns, and the better one is kept.
+ * One or the other is twice as fast, depending on the lines that a machine's memory delivers in order
+ * within one latency. So both are tried from time to time, in turns, and the better one is used.
  */
 #ifndef PROBING_UNWIND_NATIVE_PREFETCH_H
 #define PROBING_UNWIND_NATIVE_PREFETCH_H
@@ -38,8 +38,8 @@ enum prefetch_way { PREFETCH_BY_GUESS, PREFETCH_IN_ORDER, PREFETCH_N_WAYS };
 /* Zeroed to begin with. */
 struct prefetch {
 	enum prefetch_way way;
-	uintptr_t next, end; /* of the sample after this one, in order: what has not been asked for yet */
-	/* Where stacks begin: a thread's captured bytes may go on behind that. */
+	uintptr_t next, end; /* of the sample after this one, in order: not prefetched yet */
+	/* Where stacks begin: a thread's captured bytes may extend beyond. */
 	struct stack_start {
 		pid_t tid;
 		uint64_t address; /* 0: not known */
@@ -59,7 +59,7 @@ void prefetch_expect(struct prefetch *prefetch, const struct pc_table *pcs, cons
 void prefetch_begin(struct prefetch *prefetch, const struct pc_table *pcs, const struct sample *sample);
 void prefetch_done(struct prefetch *prefetch, const struct native_stack *stack);
 
-/* What a walk has taken, for the choice; the end of prefetch_done(). */
+/* Duration of an unwinding, for the choice; the end of prefetch_done(). */
 void prefetch_note(struct prefetch *prefetch, uint64_t ns, size_t n_frames);
 
 /* ---- In order ---- */
@@ -71,14 +71,14 @@ static inline void prefetch_ask(struct prefetch *prefetch, uintptr_t n_bytes)
 
 	for (; prefetch->next < stop; prefetch->next += PREFETCH_LINE_BYTES)
 		__builtin_prefetch((const void *)prefetch->next);
-	/* GCC drops what does nothing but prefetch. */
+	/* GCC removes functions that only prefetch. */
 	__asm__ volatile("");
 }
 
 /* ---- By guess ---- */
 
 struct prefetch_guess {
-	const struct pc_slot *slot; /* of the next frame to be asked for */
+	const struct pc_slot *slot; /* of the next frame to prefetch */
 	uint64_t start;             /* of that frame, from the dump's beginning */
 	unsigned lead;              /* frames between the walk and here */
 };
@@ -101,7 +101,7 @@ static inline void prefetch_guess_on(struct prefetch_guess *prefetch_guess, cons
 	__asm__ volatile("");
 }
 
-/* The walk has gone on by a frame: two more, until the lead is as large as it shall be. */
+/* The unwinder has advanced by a frame: prefetch two more, until the lead has its full size. */
 static inline void prefetch_guess_advance(struct prefetch_guess *prefetch_guess, const struct pc_table *pcs,
 					  const struct sample *sample, const struct pc_slot *next, uint64_t next_start)
 {

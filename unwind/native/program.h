@@ -12,8 +12,8 @@
  * @address: the module's own.
  * @slow:    filled (owned by the caller, ended with cfi_slow_done) when needed.
  * Returns 1 when slow was filled, 0 when not.
- * Errors: -EOPNOTSUPP something rare: libdw may know; -EBADMSG no program that ends
- *         well; -ENOMEM.
+ * Errors: -EOPNOTSUPP rare operations, which libdw may support; -EBADMSG an invalid
+ *         program; -ENOMEM.
  * Source: DWARF 5, 6.4.2 "Call Frame Instructions"; System V ABI, AMD64 supplement;
  *         DWARF for the Arm 64-bit Architecture, 2023Q3.
  */
@@ -21,9 +21,9 @@ int program_row(const struct elf_cfi *cfi, uint64_t address, struct cfi_row *ret
 
 /*
  * program_rows - all rows of a function, by one run of its program.
- * @take: called for [start, end) after [start, end), in order of address; takes slow over where it is kept; not called
- *        for what only libdw may know. Anything but 0 ends the run.
- * Returns 0, what take() returned, or errors as above: what was taken before stays true.
+ * @take: called for [start, end) after [start, end), in order of address; takes ownership of a slow that it keeps; not
+ *        called for ranges that need libdw. A value other than 0 ends the run.
+ * Returns 0, the value of take(), or errors as above: ranges taken before remain valid.
  */
 struct program_taker {
 	int (*take)(void *data, uint64_t start, uint64_t end, const struct cfi_row *row, struct cfi_slow *slow,

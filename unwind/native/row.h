@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* row.h - one compiled row of call frame information. Private to this folder.
  *
- * A row says how to find the caller's registers from the callee's at one PC.
+ * A row describes how to find the caller's registers from the callee's at one PC.
  * The common forms fit into 32 bytes (40 on aarch64), shared by all PCs with equal
- * rules (fewer than 800 distinct ones in a module); whatever needs a DWARF
- * expression keeps its operations beside.
+ * rules (fewer than 800 distinct ones in a module); rules with a DWARF expression
+ * keep its operations separately.
  */
 #ifndef PROBING_ROW_H
 #define PROBING_ROW_H
@@ -31,10 +31,10 @@ enum {
 	SAVED_FIRST_OFFSET,
 };
 
-/* The return address and what a called function keeps, made even: a row has no padding. */
+/* The return address and the callee-saved registers, rounded up to even: a row has no padding. */
 enum { ROW_N_SAVED = (1 + MACHINE_N_CALLEE_SAVED + 1) & ~1 };
 
-enum { ROW_MAX_OPS = 64 }; /* of an expression; nobody writes longer ones */
+enum { ROW_MAX_OPS = 64 }; /* of an expression; compilers do not generate longer ones */
 
 struct cfi_row {
 	uint8_t cfa_kind;
@@ -63,7 +63,7 @@ struct cfi_slow {
 	struct cfi_expression saved[ROW_N_SAVED];
 };
 
-/* What an expression may look at. */
+/* Inputs of an expression. */
 struct cfi_context {
 	int (*get_register)(void *data, unsigned reg, uint64_t *ret);
 	int (*load)(void *data, uint64_t address, uint64_t *ret);
@@ -83,9 +83,9 @@ int row_compile(Dwarf_Frame *frame, struct cfi_row *row, struct cfi_slow *slow);
 void cfi_slow_done(struct cfi_slow *slow);
 
 /*
- * row_set_cfa, row_set_saved - a rule given by operations.
+ * row_set_cfa, row_set_saved - set a rule from operations.
  * @index: of saved[]; for a register the operations begin with DW_OP_call_frame_cfa.
- * Return 1 when they were kept in slow, 0 when the row holds the rule, -ENOMEM, -EBADMSG.
+ * Return 1 if slow keeps the operations, 0 if the row contains the rule, -ENOMEM, -EBADMSG.
  */
 int row_set_cfa(struct cfi_row *row, struct cfi_slow *slow, const Dwarf_Op *ops, size_t n_ops);
 int row_set_saved(struct cfi_row *row, struct cfi_slow *slow, unsigned index, const Dwarf_Op *ops, size_t n_ops);

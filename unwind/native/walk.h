@@ -15,7 +15,7 @@ struct native_unwinder {
 	struct prefetch prefetch;
 };
 
-/* Who called code without CFI: its return address, how large the callee's frame is, and where that has saved FP. */
+/* A caller of code without CFI: its return address, the callee's frame size, and its slot for FP. */
 struct known_caller {
 	uint64_t pc; /* 0: none */
 	uint32_t bytes;
@@ -31,7 +31,7 @@ struct native_process {
 	struct pc_table pcs;      /* by run-time look-up PC */
 	struct pc_table returns;  /* return addresses that were checked; row 1: can be one, 0: not */
 	struct pc_table failures; /* PCs without CFI -> searches that failed since the last that did not */
-	struct known_caller known_callers[N_KNOWN_CALLERS]; /* what searches found, the last one first */
+	struct known_caller known_callers[N_KNOWN_CALLERS]; /* results of searches, the last one first */
 	unsigned generation;
 };
 
@@ -39,18 +39,18 @@ struct native_process {
 enum { WALK_MAX_SEARCHES = 128 };
 
 /*
- * What recovering registers may cost one walk. In the CFI of a hostile file
- * each can hang on many others in all inner frames.
+ * Limits of recovering registers in one unwinding. In the CFI of a hostile file
+ * each can depend on many others in all inner frames.
  */
 struct effort {
-	unsigned n_frames;  /* frames still to be looked at */
+	unsigned n_frames;  /* frames still to examine */
 	unsigned depth;     /* expressions within expressions now */
 	bool read_below_sp; /* an expression of the leaf's did: a word that was not captured */
 };
 
 enum { EFFORT_MAX_FRAMES = 4 * NATIVE_MAX_FRAMES, EFFORT_MAX_DEPTH = 8 };
 
-/* What the caller of the last frame may be, and where that has its PC and frame pointer from. */
+/* A possible caller of the last frame, and the source of its PC and frame pointer. */
 struct supposition {
 	uint64_t pc, sp, fp;
 	int16_t saved_pc, saved_fp; /* as in a row */
@@ -61,7 +61,7 @@ struct walk_search {
 	uint64_t pc;
 	struct walk_search *outer;
 	bool has_early;
-	struct supposition early; /* the first from which the walk went far, to where the captured bytes end */
+	struct supposition early; /* the first from which unwinding reached the end of the captured bytes */
 };
 
 struct walk {
@@ -73,7 +73,7 @@ struct walk {
 	unsigned searches_left;
 	struct walk_search *search; /* NULL: none */
 	bool may_end_early;         /* a search may believe a walk that ends where the captured bytes do */
-	bool is_at_start; /* what was reached is nobody's callee by its own rules, and not by a word that is zero */
+	bool is_at_start;           /* the last frame has no caller by its own rules, and not because of a zero word */
 	struct effort effort;
 	size_t callee; /* slot of the last frame; SIZE_MAX: none, or not known */
 	int fp_index;  /* of the frame pointer in a row's saved[] */
@@ -86,52 +86,53 @@ int walk_on(struct walk *walk);
 int walk_find_row(struct native_process *process, uint64_t pc, uint32_t *ret);
 
 /*
- * step_without_cfi - find the caller of the last frame where there is no row.
- * Returns 1 to go on from walk, 0 when the walk has ended (stack->end is set).
+ * step_without_cfi - find the caller of the last frame without a row.
+ * Returns 1 to continue from walk, 0 when unwinding has ended (stack->end is set).
  */
 int step_without_cfi(struct walk *walk);
 
 /*
- * link_register - the return address of the last frame, where its rules say that the
- * register in which a call leaves it has not been touched.
- * That can be believed of the leaf and of what a signal interrupted; a frame that has
- * called another has lost it. -ENODATA: so it is here, or the machine has no such register.
+ * link_register - the return address of the last frame, if its rules leave the
+ * link register untouched.
+ * Valid for the leaf and for a frame that a signal interrupted; a frame that has
+ * called another has lost it. -ENODATA: that is the case, or the machine has no such register.
  */
 int link_register(struct walk *walk, uint64_t *ret);
 
 /*
- * Does the last frame stand in the code that a signal handler returns to, and
- * is that code known by nothing but its instructions?
+ * Is the last frame in the code that a signal handler returns to, and only its
+ * instructions reveal that?
  */
 bool is_trampoline(struct walk *walk, const struct cfi_row *row);
 
 /* Out of a signal handler by the kernel's frame. Returns 1 or 0 like step_without_cfi. */
 int step_by_trampoline(struct walk *walk);
 
-/* Is the address in executable memory; and does it lie behind a call, in a function with CFI? */
+/* Is the address in executable memory; and does it follow a call, in a function with CFI? */
 bool is_code(struct native_process *process, uint64_t pc);
 bool is_return_address(struct native_process *process, uint64_t pc);
 
 /*
- * suppose - go on from there to the end of the stack, and keep what led to the thread's start.
- * Counts as a search. 1: it did, 0: it did not and nothing has changed; -ENOMEM.
+ * suppose - unwind from there to the end of the stack; keeps the frames if they reach the thread's start.
+ * Counts as a search. 1: they did, 0: they did not and nothing has changed; -ENOMEM.
  */
 int suppose(struct walk *walk, const struct supposition *caller);
 
 /*
  * search_by_record - find the caller by the link register and the frame record.
- * Only where frame records do not tell the CFA; elsewhere 0 at once. Returns as suppose().
+ * Only if frame records do not determine the CFA; otherwise 0 at once. Returns as suppose().
  */
 int search_by_record(struct walk *walk);
 
-/* Return address and frame pointer of the last frame's caller, by its row and its CFA, into walk. -EFAULT and others. */
+/* Return address and frame pointer of the last frame's caller, by its row and its CFA, into walk. -EFAULT and others.
+ * */
 int load_caller(struct walk *walk);
 
 /*
- * search_in_place - find the leaf's CFA where its rule reads it from below SP.
- * That word was not captured. What it is by now is taken if the walk goes on from there to
- * the thread's start, else the stack is searched. The row stays what it is.
- * @read_cfa: what the rule gave; 0: nothing. Returns as suppose(); 0: neither led anywhere.
+ * search_in_place - find the leaf's CFA if its rule reads it from below SP.
+ * That word was not captured. Its present value counts if unwinding from it reaches
+ * the thread's start; otherwise the stack is searched. The row remains unchanged.
+ * @read_cfa: the rule's result; 0: none. Returns as suppose(); 0: neither reached the start.
  */
 int search_in_place(struct walk *walk, uint64_t read_cfa);
 

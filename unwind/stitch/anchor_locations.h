@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* anchor_locations.h - what is learnt about a compiled evaluation function. Private.
+/* anchor_locations.h - learnt facts of a compiled evaluation function. Private.
  *
- * A place is one function (one FDE) of the interpreter that has been seen to
- * hold anchors. Learnt are: the anchor's distance from the CFA, and where the
+ * A struct place is one function (one FDE) of the interpreter whose frames have
+ * contained anchors. It learns the anchor's distance from the CFA, and where the
  * function keeps three of its variables: a pointer into the running bytecode
- * (its start will do), the pointer to the next instruction, and the current
- * frame. A location is a callee-saved register or a slot at a distance from
- * the CFA. Two things are counted of each: how often it agreed with what memory
- * showed a moment later, and, of pointers into bytecode, how often it held one
- * at all. The second needs no luck: of a program whose functions end sooner
- * than its memory can be read, hardly one sample agrees with memory, but the
- * right location always points into some bytecode. The first then decides
- * among the few that do.
+ * (possibly its start), the pointer to the next instruction, and the current
+ * frame. A location is a callee-saved register or a slot at a distance from the
+ * CFA. Each has two counts: agreements with memory a moment later, and, for
+ * pointers into bytecode, samples in which it pointed into any. The second needs
+ * no luck: if functions end sooner than memory can be read, hardly one sample
+ * agrees with memory, but the right location always points into some bytecode.
+ * The first then decides among the few that do.
  */
 #ifndef PROBING_UNWIND_STITCH_ANCHOR_LOCATIONS_H
 #define PROBING_UNWIND_STITCH_ANCHOR_LOCATIONS_H
@@ -54,31 +53,31 @@ struct place {
 };
 
 struct places {
-	struct place **places; /* each stays where it is */
+	struct place **places; /* their addresses never change */
 	size_t n, allocated;
 };
 
 void places_done(struct places *places);
 
-/* Nothing is known of it yet. */
+/* Nothing learnt yet. */
 void place_init(struct place *place);
 
-/* The place of an own address; NULL: not seen yet. */
+/* The place of a module's address; NULL: unknown. */
 struct place *places_find(struct places *places, unsigned module, uint64_t address);
 
 /* The same, added where missing; -ENOENT the address is in no known function. */
 int places_learn(struct places *places, const struct module *module, uint64_t address, struct place **ret);
 
-/* One anchor was seen at that distance from the CFA. */
+/* An anchor was found at that distance from the CFA. */
 void place_vote_anchor(struct place *place, uint64_t distance);
-/* It is one that needs no votes. */
+/* The distance is certain without votes. */
 void place_settle(struct place *place);
 
 bool place_is_settled(const struct place *place);
 
 /*
- * location_vote - count which locations of a native frame hold a word within [low, high).
- * @codes: of pointers into bytecode: the interpreter that knows what is bytecode; else NULL.
+ * location_vote - count the locations of a native frame that contain a word within [low, high).
+ * @codes: for pointers into bytecode: the interpreter with the known bytecode; else NULL.
  */
 void location_vote(struct location_votes *votes, struct native_stack *stack, size_t frame, uint64_t low, uint64_t high,
 		   struct py_runtime *codes);

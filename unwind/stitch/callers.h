@@ -31,16 +31,16 @@ void callers_done(struct callers *callers);
 void callers_ran(struct callers *callers, const struct sample *sample);
 
 /*
- * callers_look - note who called a frame, and whether that can be believed of the sample.
- * @frames:  n of one evaluation, innermost first, of which captured bytes prove the innermost;
- *           it was still there when the others had been read.
- * @now_ns:  when its callers were looked at (CLOCK_MONOTONIC).
- * @ret_ask: shall memory be looked at once more, after CALLERS_WAIT_NS, to learn whether calls last?
+ * callers_look - note the callers of a frame, and whether they are valid for the sample.
+ * @frames:  n of one evaluation, innermost first; captured bytes prove the innermost;
+ *           it still existed after the others had been read.
+ * @now_ns:  time at which its callers were read (CLOCK_MONOTONIC).
+ * @ret_ask: whether to read memory once more, after CALLERS_WAIT_NS, to learn whether calls last.
  */
 bool callers_look(struct callers *callers, const struct py_frame *frames, size_t n, const struct sample *sample,
 		  uint64_t now_ns, bool *ret_ask);
 
-/* What that showed: are its callers still there? Only of time in which the process ran. */
+/* The result: are its callers still there? Only for time in which the process ran. */
 void callers_waited(struct callers *callers, const struct py_code *code, bool are_there);
 
 #endif

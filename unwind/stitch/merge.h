@@ -21,9 +21,9 @@ struct evaluation {
 	struct py_anchor anchor;
 	uint64_t top;                 /* innermost frame; 0: none or not known */
 	size_t first_frame, n_frames; /* in py_frames, innermost first */
-	bool is_stale;                /* another frame called it than what calls it by now */
+	bool is_stale;                /* its caller has changed since the sample */
 	enum evaluation_state state;
-	struct py_code *captured_code; /* what ran, by the captured pointer; NULL: not captured */
+	struct py_code *captured_code; /* the code that ran, by the captured pointer; NULL: not captured */
 	int32_t captured_instruction;  /* PY_INSTRUCTION_UNKNOWN: not captured */
 };
 
@@ -42,12 +42,12 @@ struct merge {
 	struct py_anchor *live;
 	int n_live; /* negative errno: could not be read */
 	bool live_is_read;
-	struct place generated;         /* stands for all generated code: nothing is learnt of it */
+	struct place generated;         /* for all generated code: learns nothing */
 	const struct evaluation *asked; /* whether calls of its innermost function last; NULL: none */
-	bool seam_is_gone;              /* while frames were read, another stack stood where this one goes on */
+	bool seam_is_gone;              /* while frames were read, another stack was behind the seam */
 	bool chain_is_whole;            /* no evaluation is missing between the anchors found */
 	bool is_recorded;               /* the Python frames were read in the sample's interrupt */
-	bool is_refuted;                /* they were, but do not fit what memory or the native stack shows */
+	bool is_refuted;                /* they were, but contradict memory or the native stack */
 };
 
 /* Did the walk reach the thread's start? */
@@ -56,7 +56,7 @@ static inline bool native_is_whole(const struct native_stack *native)
 	return native->end == STACK_COMPLETE || native->end == STACK_COMPLETED;
 }
 
-/* Is memory, or what stands for it, as of the sample? Then it is not compared with captured bytes, but told from. */
+/* Is memory, or the record in its place, as of the sample? Then it needs no comparison with captured bytes. */
 static inline bool merge_is_held(const struct merge *merge)
 {
 	return merge->native->sample->is_held || merge->is_recorded;
@@ -71,10 +71,10 @@ uint64_t merge_own_address(const struct merge *merge, const struct native_frame 
 /* Is this native frame in the interpreter's code? */
 bool merge_is_interpreter(const struct merge *merge, const struct native_frame *frame);
 
-/* Is evaluation n the outermost of its interpreter? What calls it is another interpreter's, if anything. */
+/* Is evaluation n the outermost of its interpreter? Its caller, if any, belongs to another interpreter. */
 bool merge_is_outermost(const struct merge *merge, size_t n);
 
-/* Insert an evaluation at its place among those found, innermost first. -ENOMEM. */
+/* Insert an evaluation at its position, innermost first. -ENOMEM. */
 int merge_add(struct merge *merge, size_t native, struct place *place, const struct py_anchor *anchor);
 
 /* A frame that is the leaf keeps its variables elsewhere than one that calls: VIEW_*. */
@@ -92,7 +92,7 @@ int merge_find_evaluations(struct merge *merge);
 /* Read and check the Python frames of all evaluations found. -ENOMEM. */
 int merge_read_frames(struct merge *merge);
 
-/* When the sample is done with: wait, and see whether the call that was asked for lasts. */
+/* After the sample: wait, and check whether the noted call lasts. */
 void merge_look_again(struct merge *merge);
 
 #endif
