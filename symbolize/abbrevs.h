@@ -8,18 +8,18 @@
 
 #include "base/cursor.h"
 
-/* Where those of a file are; zeroed at first. */
+/* The section of one file; zeroed at first. */
 struct abbrevs_section {
-	Dwarf *dwarf; /* of which it was found */
+	Dwarf *dwarf; /* in which it was found */
 	bool is_found;
 	struct cursor bytes;
 };
 
 /*
- * abbrevs_take - account for those that libdw reads of a unit's, before it does.
+ * abbrevs_take - account for the abbreviations of a unit, before libdw reads them.
  * @root:  the unit's first entry.
- * @whole: all of them, as whoever reads the unit's other entries needs; else those up to the first entry's own.
- * Errors: -E2BIG more than any compiler makes, or than this module may take; -ETIME. Where the section cannot be found
+ * @whole: all of them, for callers that read the unit's other entries; else those up to the first entry's own.
+ * Errors: -E2BIG more than any compiler generates, or than the module's limit; -ETIME. If the section is not available
  * as bytes, nothing is accounted for.
  */
 int abbrevs_take(struct abbrevs_section *section, Dwarf_Die *root, bool whole);

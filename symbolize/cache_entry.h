@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* cache_entry.h - what was found out about one module, as a file of the cache. Private to this folder.
+/* cache_entry.h - the symbols of one module, as a file of the cache. Private to this folder.
  *
- * Arrays of the structs below, one behind the other, with a head that says where each begins. Offsets, never pointers: it
- * is used as it is mapped. Its reader believes nothing in it that was not compared or bounded.
+ * Arrays of the structs below, one after the other, with a head that contains their offsets. Offsets, never pointers:
+ * the file is used as it is mapped. Its reader compares or bounds everything in it.
  */
 #ifndef PROBING_SYMBOLIZE_CACHE_ENTRY_H
 #define PROBING_SYMBOLIZE_CACHE_ENTRY_H
@@ -15,13 +15,13 @@
 
 #include "base/elf_file.h"
 
-/* A file as fstat(2) tells it: who may not write to it cannot make another that is the same in all of this. */
+/* Identity of a file by fstat(2): without write access nobody can make another file with the same values. */
 struct cache_file {
 	uint64_t device, inode, n_bytes;
 	int64_t modified_s, modified_ns, changed_s, changed_ns;
 };
 
-/* All that what was found out depends on. */
+/* Everything that the cached symbols depend on. */
 struct cache_key {
 	uint8_t id[BUILD_ID_MAX];      /* of the module; zeros behind n_id */
 	uint8_t program[BUILD_ID_MAX]; /* of the program that found it out */
@@ -35,7 +35,7 @@ enum cache_part {
 	CACHE_INTERNAL, /* uint64_t: starts of nameless functions that are internal, in order */
 	CACHE_UNITS,    /* uint64_t: where units of debug information have their first entry */
 	CACHE_RANGES,   /* struct cache_range, by start */
-	CACHE_STRINGS,  /* ended by NUL; at 0 is an empty one, which stands for none */
+	CACHE_STRINGS,  /* ended by NUL; the one at 0 is empty, and means none */
 	CACHE_IMAGE,    /* an ELF file: debug sections, unpacked */
 	CACHE_N_PARTS
 };
@@ -77,18 +77,18 @@ struct cache_entry {
 /*
  * cache_entry_read - the parts of a file.
  * @bytes: aligned to a page; borrowed, also by the result.
- * Errors: -EBADMSG damaged, or no such file; -ESTALE whole, but of another module, file or program.
+ * Errors: -EBADMSG damaged, or another kind of file; -ESTALE intact, but of another module, file or program.
  */
 int cache_entry_read(const void *bytes, size_t n, const struct cache_key *key, struct cache_entry *ret);
 
 /*
- * cache_checksum - that of a whole file, whose own place counts as zero; @n: at least CACHE_KEY_AT.
- * The fuzz target sets it, so that what it changes is read.
+ * cache_checksum - that of a whole file, whose own bytes count as zero; @n: at least CACHE_KEY_AT.
+ * The fuzz target sets it, so that the reader accepts its changes.
  */
 enum { CACHE_CHECKSUM_AT = 24, CACHE_KEY_AT = 32 };
 uint64_t cache_checksum(const void *bytes, size_t n);
 
-/* What a file is made of, to be written one after the other. */
+/* The pieces of a file, to be written one after the other. */
 enum { CACHE_MAX_PIECES = 2 * CACHE_N_PARTS + 1, CACHE_HEAD_BYTES = 512 };
 struct cache_pieces {
 	struct iovec pieces[CACHE_MAX_PIECES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* code_ranges.h - what generated code lay where, and from when on. Private.
+/* code_ranges.h - ranges of generated code, with the time from which each is valid. Private.
  *
- * Ranges are added in the order in which their source tells of them. They may
- * overlap: each holds from its time until a newer one covers the address.
+ * Ranges are added in the order of their source. They may
+ * overlap: each is valid from its time until a newer one covers the address.
  */
 #ifndef PROBING_SYMBOLIZE_CODE_RANGES_H
 #define PROBING_SYMBOLIZE_CODE_RANGES_H
@@ -36,15 +36,15 @@ void code_ranges_done(struct code_ranges *ranges);
 
 /*
  * code_ranges_add - one more range.
- * @name: n_name bytes, copied, control characters replaced; NULL: the code there has gone.
- * An empty range, and one that wraps around, is left out. Returns 0 or -ENOMEM.
+ * @name: n_name bytes, copied, control characters replaced; NULL: the code has been removed.
+ * Ignores an empty range, and one that wraps around. Returns 0 or -ENOMEM.
  */
 int code_ranges_add(struct code_ranges *ranges, const struct code_range *range, const char *name, size_t n_name);
 
 /*
- * code_ranges_find - what lay at an address at a time.
- * The newest range of that time or before; where all are newer, the oldest, for code
- * may run before its source tells of it.
+ * code_ranges_find - the code at an address at a time.
+ * The newest range of that time or before; if all are newer, the oldest, because code
+ * may run before its source reports it.
  * @ret: borrowed until the next addition; NULL: nothing known there.
  * Returns 0 or -ENOMEM.
  */

@@ -9,20 +9,20 @@
 struct debuginfod;
 
 /*
- * debuginfod_open - get ready to ask; libdebuginfod is loaded at the first question.
- * @options: patience_s and keep_going are taken from there, borrowed.
+ * debuginfod_open - prepare requests; the first one loads libdebuginfod.
+ * @options: borrows patience_s and keep_going.
  * Errors: -ENOMEM.
  */
 int debuginfod_open(const struct symbol_search_options *options, struct debuginfod **ret);
 void debuginfod_close(struct debuginfod *servers);
 
 /*
- * debuginfod_get - fetch a file, from the client's cache where it is there.
+ * debuginfod_get - fetch a file, from the client's cache if it is there.
  * @executable: the program or library itself; false: its debug file.
- * @ret: a descriptor of the caller's.
- * Errors: -ENOENT no server has it; -ETIMEDOUT they are too slow, and are not
- * asked again; -ENOSYS no libdebuginfod; -ECANCELED keep_going said no;
- * whatever the client reports.
+ * @ret: a descriptor, owned by the caller.
+ * Errors: -ENOENT no server has it; -ETIMEDOUT they are too slow, and are not used
+ * again; -ENOSYS no libdebuginfod; -ECANCELED keep_going returned false;
+ * other errors of the client.
  */
 int debuginfod_get(struct debuginfod *servers, const struct build_id *id, bool executable, int *ret);
 

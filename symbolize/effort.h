@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* effort.h - how much time and memory the names of one module may cost, and those of all modules together. Private.
+/* effort.h - limits of time and memory for the names of one module, and of all modules together. Private.
  *
- * What is read here was written by others, and can be made to take for ever, or to become ever more. Loops whose length
- * is a file's ask effort_go_on(), and arrays that grow with it ask effort_grow(). Both know of no bound in a thread that
- * works for nobody.
+ * Foreign files can be crafted to take unlimited time or memory. Loops whose length comes from a file call
+ * effort_go_on(), and arrays that grow with it call effort_grow(). In a thread outside effort_begin() and effort_end()
+ * neither has a limit.
  */
 #ifndef PROBING_SYMBOLIZE_EFFORT_H
 #define PROBING_SYMBOLIZE_EFFORT_H
@@ -28,7 +28,7 @@ struct effort {
 	uint64_t n_bytes;   /* taken now */
 	uint64_t n_derived; /* of these, made out of the file entry by entry */
 	unsigned n_given_back;
-	uint64_t allowed_ns; /* beyond what each module has */
+	uint64_t allowed_ns; /* in addition to the basic time of each module */
 	uint64_t n_allowed_bytes;
 	uint64_t used_ns;    /* CPU time */
 	uint64_t entered_ns; /* CLOCK_MONOTONIC */
@@ -38,12 +38,13 @@ struct effort {
 };
 
 /*
- * effort_allow - time for what is large: n_bytes of a file, or unpacked. effort_allow_one: for one look-up more.
+ * effort_allow - allow time for large input: n_bytes of a file, or uncompressed. effort_allow_one: for one more
+ * look-up.
  */
 void effort_allow(struct effort *effort, uint64_t n_bytes);
 void effort_allow_one(struct effort *effort);
 
-/* effort_begin, effort_end - what the thread does between the two is for this module. Not nested. */
+/* effort_begin, effort_end - the thread's work between the two counts for this module. Not nested. */
 void effort_begin(struct effort *effort);
 void effort_end(struct effort *effort);
 
@@ -60,10 +61,10 @@ bool effort_go_on(size_t n_steps);
  */
 int effort_take(uint64_t n_bytes, bool is_derived);
 
-/* Some of it is on disk, or free again. */
+/* Part of the memory is on disk, or free again. */
 void effort_return(struct effort *effort, uint64_t n_bytes);
 
-/* The same as grow(), with what is added taken. -E2BIG, too. */
+/* The same as grow(), and accounts for the addition. Also -E2BIG. */
 int effort_grow(void *array, size_t n, size_t *allocated, size_t size);
 
 #endif

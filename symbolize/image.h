@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* image.h - a module's memory as it stands after loading, for tables of pointers. */
+/* image.h - a module's memory after loading, for tables of pointers. */
 #ifndef PROBING_SYMBOLIZE_IMAGE_H
 #define PROBING_SYMBOLIZE_IMAGE_H
 
@@ -11,11 +11,11 @@
 
 #define IMAGE_MAX_SEGMENTS 32
 
-/* What a pointer to another module's symbol reads as. */
+/* Value of a pointer to another module's symbol. */
 #define IMAGE_EXTERNAL UINT64_MAX
 
 struct image_segment {
-	uint64_t start, end;  /* [start, end): what the file holds of it */
+	uint64_t start, end;  /* [start, end): the part that the file contains */
 	uint64_t memory_end;  /* end of the zeroed rest */
 	const uint8_t *bytes; /* as in the file; borrowed */
 	uint8_t *relocated;   /* copy with pointers filled in; NULL: bytes are right */
@@ -40,7 +40,7 @@ struct image {
 int image_init(struct image *image, struct elf_file *elf);
 void image_done(struct image *image);
 
-/* The segment that holds an address; NULL: none. Most questions are about data, which comes last. */
+/* The segment that contains an address; NULL: none. Most look-ups are of data, which comes last. */
 static inline const struct image_segment *image_segment_at(const struct image *image, uint64_t address)
 {
 	for (size_t i = image->n_segments; i-- > 0;)
@@ -50,8 +50,8 @@ static inline const struct image_segment *image_segment_at(const struct image *i
 }
 
 /*
- * image_word - the pointer-sized word at an address. False where the file holds none.
- * Inline, since all data of an interpreter is gone through, some ten words a step.
+ * image_word - the pointer-sized word at an address. False if the file does not contain it.
+ * Inline, because scans read all data of an interpreter, some ten words a step.
  */
 static inline bool image_word(const struct image *image, uint64_t address, uint64_t *ret)
 {
@@ -75,7 +75,7 @@ bool image_is_data(const struct image *image, uint64_t address);
 bool image_is_function(const struct image *image, uint64_t address);
 
 /*
- * image_jump_target - where a function goes on that consists of one jump.
+ * image_jump_target - the target of a function that consists of one jump.
  * Compilers turn `return g(x)` into that; jumps through a PLT are followed.
  * 0: it is another kind of function, leaves the module, or is code of another
  * machine than x86-64: such a function keeps its own name.
@@ -83,9 +83,9 @@ bool image_is_function(const struct image *image, uint64_t address);
 uint64_t image_jump_target(const struct image *image, uint64_t function);
 
 /*
- * image_is_scanned - whether tables of pointers may stand in a segment:
- * writable ones (this includes what becomes read-only after relocation), and
- * read-only data where no relocation is needed.
+ * image_is_scanned - whether a segment may contain tables of pointers:
+ * writable ones (including those that become read-only after relocation), and
+ * read-only data that needs no relocation.
  */
 bool image_is_scanned(const struct image *image, const struct image_segment *segment);
 

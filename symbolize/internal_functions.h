@@ -14,14 +14,17 @@
 struct internal_functions;
 
 /*
- * internal_functions_new - read all code of an interpreter for who refers to whom.
- * @image: only used during the call. Takes some 30 ms on an interpreter.
+ * internal_functions_new - find references between functions in all code of an interpreter.
+ * @image: only used during the call. Takes some 30 ms for an interpreter.
  * Errors: -ENOMEM.
  */
 int internal_functions_new(const struct image *image, const struct symtab *symtab, const struct method_tables *methods,
 			   struct internal_functions **ret);
 
-/* internal_functions_restore - the same out of a cache: @starts need not be sound. Errors: -EBADMSG out of order; -ENOMEM; those of effort.h. */
+/*
+ * internal_functions_restore - the same from a cache: @starts need not be valid.
+ * Errors: -EBADMSG out of order; -ENOMEM; those of effort.h.
+ */
 int internal_functions_restore(const uint64_t *starts, size_t n, struct internal_functions **ret);
 
 /* internal_functions_starts - the functions that are internal, in order. @ret: the caller's. -ENOMEM. */

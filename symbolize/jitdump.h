@@ -10,7 +10,7 @@
 #include "base/id_map.h"
 #include "symbolize/code_ranges.h"
 
-/* What lies behind these is not read: of a file, of a record of lines, of a name. */
+/* Limits: bytes beyond these are not read, of a file, of a record of lines, of a name. */
 #define JITDUMP_MAX_BYTES (4ULL << 30)
 #define JITDUMP_MAX_LINES_BYTES (1 << 20)
 #define JITDUMP_MAX_LINES (1u << 22)
@@ -33,11 +33,11 @@ struct jitdump {
 	char *files; /* NUL-terminated, one after another */
 	size_t files_bytes, files_allocated;
 	struct id_map by_index; /* code_index + 1 -> range */
-	/* Lines that came for the code that is loaded next. */
+	/* Lines for the code of the next load record. */
 	struct jitdump_function next;
 	uint64_t next_address;
 	int fd;
-	uint64_t offset;  /* of the first record that was not whole */
+	uint64_t offset;  /* of the first incomplete record */
 	uint64_t last_ns; /* when it was last read; 0: never */
 	bool is_timed;    /* records bear CLOCK_MONOTONIC; else they hold from the last reading on */
 	bool is_closed;   /* the process wrote that nothing follows */
@@ -45,7 +45,7 @@ struct jitdump {
 
 /*
  * jitdump_open - check the header.
- * @fd: taken over on success. @ret: zeroed or not, overwritten.
+ * @fd: owned by the result on success. @ret: zeroed or not, overwritten.
  * Errors: -EBADMSG no jitdump, or cut within its header; -EOPNOTSUPP of the other
  * byte order; -EPROTONOSUPPORT of another version; what read(2) reports.
  */
@@ -53,9 +53,9 @@ int jitdump_open(int fd, struct jitdump *ret);
 void jitdump_done(struct jitdump *dump);
 
 /*
- * jitdump_read - take all records that are whole by now.
- * At one that cannot be right reading ends for good: without its size nothing behind
- * it can be found. Returns 1 when there was something, 0, -ENOMEM, or what read(2) reports.
+ * jitdump_read - read all complete records.
+ * At an invalid one reading ends for good: without its size the next record cannot be
+ * found. Returns 1 if there were records, 0, -ENOMEM, or what read(2) reports.
  */
 int jitdump_read(struct jitdump *dump);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel_private.h - what kernel.c reads of /proc/kallsyms, for kernel_place.c as well. Private. */
+/* kernel_private.h - the symbols of /proc/kallsyms, for kernel.c and kernel_place.c. Private. */
 #ifndef PROBING_SYMBOLIZE_KERNEL_PRIVATE_H
 #define PROBING_SYMBOLIZE_KERNEL_PRIVATE_H
 

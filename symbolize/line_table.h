@@ -19,19 +19,19 @@ struct line_sections {
 };
 
 /*
- * line_sections_of - find them in what libdw has open; they live as long as that.
- * Errors: -ENOTSUP no table of lines there, or in a way that only libdw reads.
+ * line_sections_of - find the sections in an open file of libdw; they live as long as it.
+ * Errors: -ENOTSUP no line table, or in an encoding that only libdw reads.
  */
 int line_sections_of(Dwarf *dwarf, struct line_sections *ret);
 
 struct line_table;
 
 /*
- * line_table_new - read a unit's table once, and remember where in it to begin again.
+ * line_table_new - read a unit's table once, and remember restart points.
  * @sections: borrowed, as long as the table.
  * @offset:   of the table in .debug_line (DW_AT_stmt_list).
  * @folder:   in which the unit was compiled (DW_AT_comp_dir), copied; NULL: unknown.
- * Errors: -ENOTSUP in a way that is not known here, -EBADMSG damaged: libdw may know better; -ENOMEM;
+ * Errors: -ENOTSUP an unsupported encoding, -EBADMSG damaged: libdw may read both; -ENOMEM;
  *         those of effort.h.
  * Source: DWARF 2 to 5, 6.2 "Line Number Information".
  */
@@ -39,12 +39,12 @@ int line_table_new(const struct line_sections *sections, uint64_t offset, const 
 void line_table_free(struct line_table *table);
 void line_table_freep(struct line_table **table);
 
-/* line_table_find - the row that holds an address, as DWARF counts it. False: none does. */
+/* line_table_find - the row that contains an address of the file's DWARF. False: none does. */
 bool line_table_find(const struct line_table *table, uint64_t address, uint64_t *ret_file, int *ret_line);
 
 /*
- * line_table_file - a file by the number that rows and calls have for it.
- * @ret: its name, with the folder where that is told; the table's. NULL: there is no such file.
+ * line_table_file - a file by its number in rows and calls.
+ * @ret: its name, with its folder if known; owned by the table. NULL: no such file.
  * Errors: -ENOMEM.
  */
 int line_table_file(struct line_table *table, uint64_t file, const char **ret);

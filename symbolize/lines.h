@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lines.h - what debug information says about an address: functions, files, lines. */
+/* lines.h - functions, files and lines of addresses, from debug information. */
 #ifndef PROBING_SYMBOLIZE_LINES_H
 #define PROBING_SYMBOLIZE_LINES_H
 
@@ -13,7 +13,7 @@
 struct debug_frame {
 	const char *name;    /* DW_AT_name; NULL unknown */
 	const char *linkage; /* DW_AT_linkage_name; NULL none */
-	const char *file;    /* of the executing line; relative where its unit's folder is not told; NULL unknown */
+	const char *file;    /* of the executing line; relative if its unit's folder is unknown; NULL unknown */
 	int line;            /* 0 unknown */
 	uint64_t start;      /* the function's entry; 0 for an inlined one */
 };
@@ -21,16 +21,16 @@ struct debug_frame {
 struct debug_lines;
 
 /*
- * debug_lines_new - get ready to ask.
+ * debug_lines_new - prepare look-ups.
  * @dwarf: borrowed. @shift: its addresses minus the module's own.
- * @path:  the file it is in, beside which others it refers to may lie.
- * @known: which unit describes which addresses, out of a cache; NULL: not known.
- * Errors: -ENOMEM; -EBADMSG what is known is not sound; those of effort.h.
+ * @path:  the file that contains it; files it refers to may be in the same folder.
+ * @known: the index of units by address, from a cache; NULL: none.
+ * Errors: -ENOMEM; -EBADMSG the index is invalid; those of effort.h.
  */
 int debug_lines_new(Dwarf *dwarf, uint64_t shift, const char *path, const struct debug_index *known,
 		    struct debug_lines **ret);
 
-/* The index of what was read; see functions.h. */
+/* The index of the units; see functions.h. */
 int debug_lines_index(const struct debug_lines *lines, struct debug_index *ret);
 void debug_lines_free(struct debug_lines *lines);
 void debug_lines_freep(struct debug_lines **lines);
@@ -38,9 +38,9 @@ void debug_lines_freep(struct debug_lines **lines);
 /*
  * debug_lines_find - the functions at an address (the module's own), innermost first.
  * @frames: room for max, at least 1; the last one filled is the function
- *          itself, the others were inlined. Where only the line is known
+ *          itself, the others were inlined. If only the line is known
  *          there is one frame without names.
- * Returns how many; 0 where nothing is known; -ENOMEM, those of effort.h.
+ * Returns how many; 0 if nothing is known; -ENOMEM, those of effort.h.
  */
 int debug_lines_find(struct debug_lines *lines, uint64_t address, struct debug_frame *frames, size_t max);
 

@@ -17,7 +17,7 @@ struct method_list {
 
 /*
  * method_scan - find modules, types and methods in an image.
- * @file: owners of methods whose owner is not found. Borrowed.
+ * @file: default owners of methods. Borrowed.
  * @list: zeroed by the caller, who frees its methods, also after an error.
  * Errors: -ENOMEM.
  */

@@ -16,7 +16,7 @@
 #include "symbolize/image.h"
 #include "symbolize/python_module.h"
 
-/* In order of preference where one function is several of them. */
+/* In order of preference for a function of several kinds. */
 enum method_kind {
 	METHOD_DEFINED, /* in a PyMethodDef: len, str.join */
 	METHOD_SLOT,    /* of a type: _json.Scanner.__call__ */
@@ -30,11 +30,11 @@ struct method {
 	const char *member; /* begins with a blank where it is not a name; NULL: the owner is called */
 	uint8_t kind;
 	bool is_body;      /* reached by a jump that is all of the method in the table */
-	bool is_shared;    /* several owners or names: this is one of them */
+	bool is_shared;    /* it has several owners or names: this is one of them */
 	bool is_ambiguous; /* the members differ as well */
 };
 
-/* What a file is called where its methods have no owner; NULL: nothing. */
+/* Default owners for the methods of a file; NULL: none. */
 struct method_file {
 	const char *stem;    /* "torch_python" of libtorch_python.so */
 	const char *package; /* owner of static methods, which packages show as their functions: "torch" */
@@ -45,15 +45,15 @@ struct method_tables;
 /*
  * method_tables_new - scan an image for tables.
  * @image:  may end before the result; the file behind it may not.
- * @python: what the file is.
- * @file:   owners of methods whose owner is not found. Its strings are borrowed.
- * Damaged or foreign data only finds less. Errors: -ENOMEM; those of effort.h.
+ * @python: the file's relation to Python.
+ * @file:   default owners of methods. Its strings are borrowed.
+ * Damaged or foreign data only yields less. Errors: -ENOMEM; those of effort.h.
  */
 int method_tables_new(const struct image *image, const struct python_module *python, const struct method_file *file,
 		      struct method_tables **ret);
 
 /*
- * method_tables_restore - the same out of a cache. @methods: n of them, which need not be sound. @strings: borrowed,
+ * method_tables_restore - the same from a cache. @methods: n of them, which need not be valid. @strings: borrowed,
  * n_strings bytes that end with a NUL. Errors: -EBADMSG out of order, or of no kind; -ENOMEM; those of effort.h.
  */
 int method_tables_restore(const struct cache_method *methods, size_t n, const char *strings, size_t n_strings,

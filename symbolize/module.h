@@ -24,38 +24,38 @@
 struct symbol_module {
 	char *path;
 	const char *base_name; /* in path */
-	char *stem;            /* what Python would call a module in this file */
-	char *package;         /* what Python calls the package that this file is a part of */
+	char *stem;            /* Python's name for a module in this file */
+	char *package;         /* Python's name for the package that contains this file */
 	struct elf_file *elf;
 	const void *memory; /* the file's image where there is no file; borrowed */
 	size_t memory_bytes;
 	struct names *kept, *readable;
 	bool is_debug_file;           /* has names and lines, but no code and no unwind information */
 	struct symbol_search *search; /* borrowed; NULL: the usual places */
-	struct effort effort;         /* what its names have cost, and its part of what those of all may cost */
+	struct effort effort;         /* cost of its names, and its part of the common limit */
 	enum symbol_limit limit;      /* why they were given up */
 	uint64_t n_limited;
 	char *root; /* in front of path; NULL: none */
 
-	/* From the first look-up on. */
+	/* Valid from the first look-up on. */
 	bool is_ready;
 	Dwfl *dwfl;
 	Dwfl_Module *reported;           /* the file as libdwfl knows it; NULL: it did not want it */
-	struct file_mapping *adopted[3]; /* what libdwfl has mapped: the file, its debug file, that with its symbols */
+	struct file_mapping *adopted[3]; /* libdwfl's mappings: the file, its debug file, that with its symbols */
 	size_t n_adopted;
-	bool may_harm;    /* its debug information leads to a pipe or the like */
+	bool may_harm;    /* its debug information refers to a pipe or the like */
 	char *debug_path; /* of the separate debug file; NULL: none */
 	int debug_fd;     /* the same; -1 */
 	bool tried_debug; /* it was looked for */
 	struct symtab *symtab;
 	struct python_module python;
 
-	/* From the first look-up on that needs them; NULL then: there are none. */
+	/* Valid from the first look-up on that needs them; NULL then: there are none. */
 	struct debug_lines *lines;
-	struct unpacked *unpacked; /* what they are in; NULL: that is libdwfl's */
+	struct unpacked *unpacked; /* the file that contains them; NULL: libdwfl's */
 	struct method_tables *methods;
 	bool tried_lines, tried_methods;
-	struct internal_functions *internal; /* NULL: no nameless function of an interpreter was met yet */
+	struct internal_functions *internal; /* NULL: no look-up of a nameless function of an interpreter yet */
 
 	/* module_cache.h */
 	bool tried_cache, has_cache_key;
@@ -66,32 +66,33 @@ struct symbol_module {
 	uint64_t n_unpacked_bytes;
 };
 
-/* module_make_ready - open the sources, once. Errors: -ENOMEM, the next call begins anew; those of effort.h. */
+/* module_make_ready - open the sources, once. Errors: -ENOMEM, the next call starts again; those of effort.h. */
 int module_make_ready(struct symbol_module *module);
 
-/* module_report - hand the file to libdwfl, once; module->reported says whether it wants it. -ENOMEM; those of effort.h. */
+/* module_report - pass the file to libdwfl, once; module->reported is whether it accepts it. -ENOMEM; those of
+ * effort.h. */
 int module_report(struct symbol_module *module);
 
-/* module_give_up - no more names out of this module's files: all that was taken for them is given back. */
+/* module_give_up - no more names from this module's files: frees everything allocated for them. */
 void module_give_up(struct symbol_module *module, enum symbol_limit limit);
 
-/* module_adopt - protect what libdwfl has mapped, from its being truncated. -ENOMEM. */
+/* module_adopt - protect libdwfl's mappings against truncation of the files. -ENOMEM. */
 int module_adopt(struct symbol_module *module, Elf *elf);
 
 /*
- * module_find_separate - the separate debug file, looked for once: servers may have to be asked for it.
- * Returns a descriptor of the caller's, or -ENOENT.
+ * module_find_separate - the separate debug file, searched for once, possibly on servers.
+ * Returns a descriptor, owned by the caller, or -ENOENT.
  */
 int module_find_separate(struct symbol_module *module);
 
-/* Open debug information, and scan the method tables, once; needs what is above. -ENOMEM; those of effort.h. */
+/* Open debug information, and scan the method tables, once; after the functions above. -ENOMEM; those of effort.h. */
 int module_open_lines(struct symbol_module *module);
 int module_open_methods(struct symbol_module *module);
 
 /*
  * module_is_nameless_internal - judge a function of an interpreter that has no name.
- * Reads all the interpreter's code the first time, unless its symbol table names the static functions as well.
- * Returns 1 where it is internal, 0 where not or not an interpreter; -ENOMEM, those of effort.h.
+ * The first call reads all the interpreter's code, unless its symbol table includes static functions.
+ * Returns 1 if it is internal, 0 if it is not or the module is no interpreter; -ENOMEM, those of effort.h.
  */
 int module_is_nameless_internal(struct symbol_module *module, uint64_t start);
 

@@ -6,12 +6,12 @@
 #include "symbolize/module.h"
 
 /*
- * module_open_cached - look for what was found out about a module before, once; module->cached is what there is.
- * Nothing is no error. -ENOMEM.
+ * module_open_cached - search the cache for a module, once; module->cached is the result.
+ * A missing entry is no error. -ENOMEM.
  */
 int module_open_cached(struct symbol_module *module);
 
-/* What the cache has of it, after module_open_cached(). Returns 1, 0 not cached or not sound; -ENOMEM, those of effort.h. */
+/* The cached data, after module_open_cached(). Returns 1, 0 not cached or invalid; -ENOMEM, those of effort.h. */
 int module_cached_symbols(struct symbol_module *module);
 int module_cached_methods(struct symbol_module *module);
 int module_cached_internal(struct symbol_module *module);

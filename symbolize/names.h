@@ -9,9 +9,9 @@
 #define NAME_MAX_BYTES 32768
 
 /*
- * name_base_length - bytes of a symbol before what the compiler appended to a
- * part or copy of a function, or a version: 3 for "foo.cold",
- * "foo.part.0.isra.1", "foo@GLIBC_2.2.5".
+ * name_base_length - bytes of a symbol without a compiler's suffix for a part or copy
+ * of a function, or a version: 3 for "foo.cold", "foo.part.0.isra.1",
+ * "foo@GLIBC_2.2.5".
  */
 size_t name_base_length(const char *linkage);
 
@@ -23,7 +23,7 @@ size_t name_base_length(const char *linkage);
  */
 int name_readable(const char *linkage, char **ret);
 
-/* A map from strings to strings; both are kept until the end. */
+/* A map from strings to strings; it keeps both. */
 struct names;
 int names_new(struct names **ret);
 void names_free(struct names *names);

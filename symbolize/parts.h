@@ -8,12 +8,11 @@
 #include "base/elf_file.h"
 
 /*
- * part_find_function - where the function begins that a range of unwind information is a part of.
- * Compilers put seldom used code of a function ("f.cold") elsewhere, with a range of its own. It is taken for a part where
- * both signs are there: its frame has been built when it begins, and it jumps into the middle of one function, and of no
- * other one. x86-64 only.
- * @start, @end: of the range, as elf_file_function() has it.
- * Returns false where that is not sure.
+ * part_find_function - start of the function to which a range of unwind information belongs.
+ * Compilers put cold code of a function ("f.cold") elsewhere, with a range of its own. A range is a part if both signs
+ * are there: its frame exists when it begins, and it jumps into the middle of exactly one function. x86-64 only.
+ * @start, @end: of the range, from elf_file_function().
+ * Returns false if that is uncertain.
  */
 bool part_find_function(struct elf_file *elf, uint64_t start, uint64_t end, uint64_t *ret);
 

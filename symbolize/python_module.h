@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* python_module.h - what a file has to do with Python. */
+/* python_module.h - the relation of a file to Python. */
 #ifndef PROBING_SYMBOLIZE_PYTHON_MODULE_H
 #define PROBING_SYMBOLIZE_PYTHON_MODULE_H
 

@@ -2,7 +2,7 @@
 /* python_types.h - recognise CPython's static structures in an image.
  *
  * Layouts are those of 64-bit CPython 3 without free threading. Each function
- * looks at one address; what it finds there proves itself by every field.
+ * examines one address; a structure counts only if every field is plausible.
  */
 #ifndef PROBING_SYMBOLIZE_PYTHON_TYPES_H
 #define PROBING_SYMBOLIZE_PYTHON_TYPES_H
@@ -17,7 +17,7 @@ enum {
 	METHOD_DEF_FUNCTION = 8, /* offset of ml_meth */
 	GETSET_DEF_BYTES = 40,
 	TYPE_SLOT_BYTES = 16,
-	FOUND_MAX_BASIC_BYTES = 1 << 20, /* what a type's objects take */
+	FOUND_MAX_BASIC_BYTES = 1 << 20, /* size of a type's objects */
 	FOUND_MAX_SLOT_OFFSET = 2048,
 };
 

@@ -10,10 +10,10 @@
 #include "symbolize/effort.h"
 #include "symbolize/symbolize.h"
 
-/* What a module, or a debug file that refers to a common one, says of the file it wants. */
+/* The file that a module, or a debug file with a reference to a common one, needs. */
 struct search_wanted {
-	const char *path; /* of the file that refers to it, as the process names it */
-	const char *root; /* in front of path, where the process sees it: "/proc/12/root"; NULL: none */
+	const char *path; /* of the referring file, in the process' mount namespace */
+	const char *root; /* prefix of path for us: "/proc/12/root"; NULL: none */
 	const struct build_id *id;
 	const char *link; /* .gnu_debuglink or .gnu_debugaltlink; NULL: none */
 	uint32_t crc;     /* of the linked file, which counts where there is no build-id */
@@ -29,8 +29,8 @@ struct search_wanted {
 int search_debug_file(struct symbol_search *search, const struct search_wanted *wanted, int *ret, char **ret_path);
 
 /*
- * search_cached - the file of a module in the cache. @name: of cache_key_name(). @ret: a descriptor, the caller's.
- * Errors: -ENOENT none, or it may not be used: what folders and servers have is not part of a key.
+ * search_cached - a module's file in the cache. @name: of cache_key_name(). @ret: a descriptor, owned by the caller.
+ * Errors: -ENOENT none, or not allowed: the contents of folders and servers are not part of a key.
  */
 int search_cached(struct symbol_search *search, const char *name, int *ret);
 
@@ -43,8 +43,8 @@ bool search_is_brief(const struct symbol_search *search);
 const char *search_scratch_folder(const struct symbol_search *search);
 
 /*
- * search_may_harm_link - the same as search_may_harm(), of a common debug file that a search has not found.
- * Where another process opens files, it is asked.
+ * search_may_harm_link - as search_may_harm(), for a common debug file that a search has not found.
+ * If another process opens files, it decides.
  */
 bool search_may_harm_link(struct symbol_search *search, const char *beside, const char *name);
 
@@ -55,10 +55,11 @@ bool search_may_harm_link(struct symbol_search *search, const char *beside, cons
  */
 bool search_may_harm(const char *beside, const char *name);
 
-/* One more place of a module has no name because of a limit; @is_first: of that module. @search may be NULL. */
+/* Count one more address of a module without a name because of a limit; @is_first: of that module. @search may be
+ * NULL. */
 void search_count_limited(struct symbol_search *search, const char *path, enum symbol_limit limit, bool is_first);
 
-/* What all modules together may cost; the search's. NULL: @search is NULL. */
+/* The common limit of all modules of the search. NULL: @search is NULL. */
 struct effort_budget *search_budget(struct symbol_search *search);
 
 #endif

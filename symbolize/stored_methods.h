@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stored_methods.h - functions that code stores into method tables. Private to this folder.
  *
- * A C++ compiler fills a PyMethodDef at start-up where its function needs a cast that is no constant expression. The file
- * then holds the method's name and flags, and a zero where the function belongs.
+ * A C++ compiler fills a PyMethodDef at start-up if its function needs a cast that is no constant expression. The file
+ * then has the method's name and flags, and a zero instead of the function.
  */
 #ifndef PROBING_SYMBOLIZE_STORED_METHODS_H
 #define PROBING_SYMBOLIZE_STORED_METHODS_H
@@ -12,11 +12,10 @@
 #include "symbolize/image.h"
 
 /*
- * stored_words_find - look for code that stores a known word at a known address.
- * Follows words in general registers through straight code: LEA and MOV. x86-64 only; elsewhere nothing is found.
- * @on_store: called for each store that is found, also for what only looks like one. The search ends when it returns
- * below 0.
- * Errors: what on_store returns; -ETIME.
+ * stored_words_find - find code that stores a known word at a known address.
+ * Follows words in general registers through straight code: LEA and MOV. x86-64 only; elsewhere it finds nothing.
+ * @on_store: called for each store, also for bytes that only resemble one. A negative result ends the search.
+ * Errors: the result of on_store; -ETIME.
  */
 typedef int stored_word(void *context, uint64_t address, uint64_t word);
 int stored_words_find(const struct image *image, stored_word *on_store, void *context);

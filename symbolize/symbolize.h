@@ -32,7 +32,7 @@ struct symbol {
 	const char *file;    /* source file of the executing line; NULL unknown */
 	int line;            /* executing line, 0 unknown */
 	enum symbol_role role;
-	bool is_offset; /* nothing names it: the name is made of module and offset */
+	bool is_offset; /* without a symbol: the name consists of module and offset */
 };
 
 #define SYMBOL_MAX_INLINED 32
@@ -40,11 +40,11 @@ struct symbol {
 struct symbol_module;
 
 /*
- * symbol_module_open - get ready to name places in one ELF file.
+ * symbol_module_open - prepare resolving addresses of one ELF file.
  * Cheap: tables are read at the first look-up.
- * @path: as the process names it; for display and for debug files.
+ * @path: the process' name for it; for display and for debug files.
  * @fd:   the file itself, duplicated; -1: open path.
- * @ret:  ended with symbol_module_free(). Never fails for want of symbols.
+ * @ret:  ended with symbol_module_free(). Missing symbols are no error.
  * Errors: -ENOMEM; -errno of open; -ENOEXEC not ELF.
  */
 int symbol_module_open(const char *path, int fd, struct symbol_module **ret);
@@ -53,32 +53,32 @@ int symbol_module_open_memory(const char *name, const void *image, size_t n_byte
 void symbol_module_free(struct symbol_module *module);
 void symbol_module_freep(struct symbol_module **module);
 
-/* ---- What was found out before ---- */
+/* ---- The symbol cache ---- */
 
 /* A folder with a file for each module, by its build-id: docs/symbols.md. */
 struct symbol_cache;
 
 /*
- * symbol_cache_open - the user's, $XDG_CACHE_HOME/probing/names or ~/.cache/probing/names, made where it is not there.
+ * symbol_cache_open - the user's, $XDG_CACHE_HOME/probing/names or ~/.cache/probing/names; creates it if missing.
  * @ret: ended with symbol_cache_free().
- * Errors: -ECANCELED PROBING_CACHE=0 in the environment; -ENOENT no home; -EPERM it is somebody else's, or others may write to it; -ENOTSUP this program has no build-id;
- * -ENOMEM; what openat(2) and mkdirat(2) report.
+ * Errors: -ECANCELED PROBING_CACHE=0 in the environment; -ENOENT no home; -EPERM another user owns it, or may write to
+ * it; -ENOTSUP this program has no build-id; -ENOMEM; what openat(2) and mkdirat(2) report.
  */
 int symbol_cache_open(struct symbol_cache **ret);
 void symbol_cache_free(struct symbol_cache *cache);
 void symbol_cache_freep(struct symbol_cache **cache);
 
 /*
- * symbol_cache_find - a file of it, for another process that may not look for it.
- * @name: need not be sound. @ret: a descriptor to read it, the caller's.
- * Errors: -EINVAL no name of ours; -EPERM it is not our file; what openat(2) reports.
+ * symbol_cache_find - open a file of the cache, for another process that may not.
+ * @name: need not be valid. @ret: a descriptor for reading, owned by the caller.
+ * Errors: -EINVAL no valid name; -EPERM it is not our file; what openat(2) reports.
  */
 int symbol_cache_find(struct symbol_cache *cache, const char *name, int *ret);
 
 /* ---- Files that hold a module's names ---- */
 
 /*
- * Where debug files are looked for, and files that are known by build-id only.
+ * Where to search for debug files, and for files with a known build-id.
  * Shared by many modules, which it outlives; one thread at a time.
  */
 struct symbol_search;
@@ -95,15 +95,16 @@ struct symbol_opener {
 };
 
 struct symbol_search_options {
-	const struct symbol_opener *opener; /* borrowed; NULL: the search opens files and asks servers itself */
+	const struct symbol_opener *opener; /* borrowed; NULL: the search opens files and uses servers itself */
 	const char *const *folders;         /* looked through before /usr/lib/debug; copied */
 	size_t n_folders;
-	/* What was found out before; borrowed. NULL: nothing. Not asked where folders are given, or servers. */
+	/* The cache; borrowed. NULL: none. Not used if folders or servers are given. */
 	struct symbol_cache *cache;
-	bool is_brief; /* for a few questions: it is not worth the time to save memory for later ones */
-	/* Where unpacked debug information may lie, in files without a name, rather than in memory; borrowed. NULL: nowhere. */
+	bool is_brief; /* for a few look-ups: do not spend time to save memory for later ones */
+	/* Folder for uncompressed debug information, in files without a name, instead of memory; borrowed. NULL: none.
+	 * */
 	const char *scratch_folder;
-	bool debuginfod;     /* ask the servers that DEBUGINFOD_URLS names; false: nobody */
+	bool debuginfod;     /* use the servers of DEBUGINFOD_URLS; false: none */
 	unsigned patience_s; /* how long all their answers may take together; 0: no bound */
 	/* Called about once a second while a server is waited for, with the bytes that have come and
 	 * all that will (0: unknown); false ends it. NULL: no need. */
@@ -114,56 +115,56 @@ int symbol_search_new(const struct symbol_search_options *options, struct symbol
 void symbol_search_free(struct symbol_search *search);
 void symbol_search_freep(struct symbol_search **search);
 
-/* Why a server could not be asked, other than not having a file: -ETIMEDOUT too slow and
- * left alone since, -ENOSYS no libdebuginfod here, -ECONNREFUSED...; 0: nothing of the kind. */
+/* Why a server failed, other than not having a file: -ETIMEDOUT too slow and
+ * not used since, -ENOSYS no libdebuginfod here, -ECONNREFUSED...; 0: no failure. */
 int symbol_search_server_error(const struct symbol_search *search);
 
 /*
- * symbol_search_ask - ask the servers for a file.
- * @executable: the module itself, else its debug file. @ret: the caller's; it is as the server sent it.
- * Errors: -ENOENT no server has it, or none is asked; -ETIMEDOUT; -ENOSYS; -ENOMEM...
+ * symbol_search_ask - fetch a file from the servers.
+ * @executable: the module itself, else its debug file. @ret: owned by the caller; its contents are not checked.
+ * Errors: -ENOENT no server has it, or servers are off; -ETIMEDOUT; -ENOSYS; -ENOMEM...
  */
 int symbol_search_ask(struct symbol_search *search, const struct build_id *id, bool executable, int *ret);
 
 /*
  * symbol_file_open - open a file that may be a module's.
- * Only a regular one, of sane size when unpacked. Never blocks on what is no file.
+ * Only a regular one, of acceptable size when uncompressed. Never blocks on a FIFO or device.
  * @id:  the build-id it must have; NULL: any.
  * @ret_has_code: false for a debug file.
  * Errors: -ENOENT and what open(2) reports; -ENOEXEC not an ELF file of this
- * machine's class; -ESTALE another build-id; -E2BIG not sane.
+ * machine's class; -ESTALE another build-id; -E2BIG too large.
  */
 int symbol_file_open(const char *path, const struct build_id *id, bool *ret_has_code, int *ret);
 
 /*
- * symbol_search_find - the file with a build-id, wherever it lies: DIR/.build-id/xx/yyyy and
- * DIR/PATH in each folder, the servers; where it is not to be had, its debug file.
- * @path: as the process named it. @ret: a descriptor; @ret_path: where it was; both the caller's.
+ * symbol_search_find - the file with a build-id: tries DIR/.build-id/xx/yyyy and
+ * DIR/PATH in each folder, then the servers; if it is not found, its debug file.
+ * @path: the process' name for it. @ret: a descriptor; @ret_path: its path; both owned by the caller.
  * Errors: -ENOENT; -ENOMEM.
  */
 int symbol_search_find(struct symbol_search *search, const char *path, const struct build_id *id, int *ret,
 		       char **ret_path);
 
 /*
- * symbol_module_set_search - where this module's debug file is looked for, before the
+ * symbol_module_set_search - where to search for this module's debug file; before the
  * first look-up. Without it: in /usr/lib/debug, beside the file, and on no server.
- * @search: borrowed. @root: in front of the module's path, as "/proc/12/root"; NULL: none.
+ * @search: borrowed. @root: prefix of the module's path, as "/proc/12/root"; NULL: none.
  * Errors: -ENOMEM.
  */
 int symbol_module_set_search(struct symbol_module *module, struct symbol_search *search, const char *root);
 
 /*
- * symbol_module_open_mapped - the same as symbol_module_open() and _set_search(), for a module
- * of a process: the file as the process sees it. One that could not be opened is not guessed
- * at; by its build-id, which is in memory, another copy is as good.
+ * symbol_module_open_mapped - as symbol_module_open() and _set_search(), for a module
+ * of a process: the file as the process sees it. If that cannot be opened, a path alone
+ * does not identify a replacement; another copy with the build-id from memory does.
  * @id: n_bytes 0: none. @search: borrowed.
  */
 int symbol_module_open_mapped(const struct module *module, const struct build_id *id, struct symbol_search *search,
 			      struct symbol_module **ret);
 
 /*
- * symbol_module_keep - put into the search's cache what was found out about a module and took long.
- * A module without a build-id, or whose names were given up, is left out. Where the cache cannot be written, the next look
+ * symbol_module_keep - write a module's symbols into the search's cache if they took long.
+ * Skips a module without a build-id, and one whose names were given up. If writing the cache fails, the next look-up
  * takes as long as this one: that is no error here.
  */
 void symbol_module_keep(struct symbol_module *module);
@@ -171,7 +172,7 @@ void symbol_module_keep(struct symbol_module *module);
 /* Why a module's names were given up: from then on its places are named by their offsets. docs/symbols.md. */
 enum symbol_limit {
 	SYMBOL_LIMIT_NONE,
-	SYMBOL_LIMIT_PACKED, /* its file unpacks to too much; it is read without what is packed */
+	SYMBOL_LIMIT_PACKED, /* its file uncompresses to too much; its compressed sections are not read */
 	SYMBOL_LIMIT_TIME,   /* its names took too long */
 	SYMBOL_LIMIT_MEMORY, /* its symbols or its debug information take too much memory */
 	SYMBOL_LIMIT_CUT,    /* its file, or its debug file, was truncated while it was read */
@@ -180,20 +181,20 @@ enum { SYMBOL_N_LIMITS = SYMBOL_LIMIT_CUT + 1 };
 /* "its debug information takes too long to read"; NULL for SYMBOL_LIMIT_NONE. */
 const char *symbol_limit_text(enum symbol_limit limit);
 
-/* What a module's files have turned out to hold, after its first look-up. */
+/* Contents of a module's files, known after its first look-up. */
 struct symbol_sources {
 	bool has_symbols, has_lines;
-	bool is_debug_file;     /* the module's own file was not at hand */
+	bool is_debug_file;     /* the module's own file is missing */
 	const char *debug_path; /* the separate debug file; NULL: none. The module's. */
 	enum symbol_limit limit;
-	uint64_t n_limited;   /* look-ups that were answered with an offset because of it */
+	uint64_t n_limited;   /* look-ups that got an offset because of it */
 	bool is_cached;       /* something came from the cache */
 	unsigned n_found_out; /* tables that were made: symbols, methods, internal functions, debug information */
 	uint64_t n_unpacked_bytes;
 };
 void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret);
 
-/* What all modules that share a search have been left without. */
+/* Names missing because of limits, in all modules that share a search. */
 struct symbol_limited {
 	uint64_t n_places, n_modules;
 	enum symbol_limit limit; /* of the first one */
@@ -217,7 +218,7 @@ int symbol_lookup(struct symbol_module *module, uint64_t address, struct symbol 
  */
 int symbol_lookup_internal(struct symbol_module *module, uint64_t address, struct symbol *ret);
 
-/* Give back the memory that a module's mapped files take; later look-ups fetch it again. */
+/* Free the memory of a module's mapped files; later look-ups read it again. */
 void symbol_module_trim(struct symbol_module *module);
 
 /* Kernel functions, from /proc/kallsyms. */
@@ -230,8 +231,8 @@ void kernel_symbols_freep(struct kernel_symbols **symbols);
 const char *kernel_symbol_lookup(const struct kernel_symbols *symbols, uint64_t ip, const char **ret_module);
 
 /*
- * kernel_symbols_place - where an instruction lies, without an address of this boot; below 2^63. See kernel_place.c.
- * Errors: -ENOENT it lies in nothing that the symbols describe.
+ * kernel_symbols_place - a position in the kernel that does not depend on this boot; below 2^63. See kernel_place.c.
+ * Errors: -ENOENT no symbol contains it.
  */
 int kernel_symbols_place(const struct kernel_symbols *symbols, uint64_t ip, uint64_t *ret);
 
@@ -245,15 +246,15 @@ bool kernel_place_is_absolute(uint64_t place);
 
 /* Whose code it is. */
 struct generated_owner {
-	pid_t pid, ns_pid;   /* as we number it, and as it numbers itself */
+	pid_t pid, ns_pid;   /* in our PID namespace, and in its own */
 	uid_t uid;           /* effective */
 	uint64_t started_ns; /* CLOCK_REALTIME; 0: not known */
-	bool is_known;       /* false: it had gone before it was asked; only pid and started_ns hold */
+	bool is_known;       /* false: it ended before it was read; only pid and started_ns are valid */
 };
 
 /*
- * generated_owner_read - ask /proc about a process.
- * Where it is gone, is_known is false and the rest as it was.
+ * generated_owner_read - read a process' fields from /proc.
+ * If it has ended, is_known is false and the rest unchanged.
  */
 void generated_owner_read(pid_t pid, struct generated_owner *owner);
 
@@ -275,24 +276,27 @@ bool generated_is_dump_name(const char *path);
 int generated_code_add_dump(struct generated_code *code, int fd);
 
 /*
- * generated_code_feed - tell what the process' files are, for who may not look for them.
- * From the first call on nothing is looked for by the code itself.
- * @map_fd:  its perf map, taken over; -1: none yet, or known already.
+ * generated_code_feed - pass in the process' files, if the caller's process may not search for them.
+ * From the first call on the code itself does not search.
+ * @map_fd:  its perf map, ownership passes; -1: none yet, or known already.
  * @is_gone: the process has ended: nothing comes after the next refresh.
  */
 void generated_code_feed(struct generated_code *code, int map_fd, bool is_gone);
 
-/* generated_map_open - find the perf map of a process, by the rules of who may name its code. Errors: -ENOENT; of open(2). */
+/*
+ * generated_map_open - find the perf map of a process; checks that its owner may name the process' code.
+ * Errors: -ENOENT; of open(2).
+ */
 int generated_map_open(const struct generated_owner *owner, int *ret);
 bool generated_owner_is_gone(const struct generated_owner *owner);
 
 /*
- * generated_code_refresh - read what the process has written since the last time.
- * Returns 1 when there was something, 0, or -ENOMEM. Files that cannot be read are as good as empty.
+ * generated_code_refresh - read the process' new output.
+ * Returns 1 if there was something, 0, or -ENOMEM. Unreadable files count as empty.
  */
 int generated_code_refresh(struct generated_code *code);
 
-/* The process is gone and its files have been read: nothing more will come. */
+/* The process has ended and its files have been read: nothing more will come. */
 bool generated_code_is_final(const struct generated_code *code);
 
 struct generated_symbol {
@@ -307,7 +311,7 @@ struct generated_symbol {
 #define GENERATED_NOW UINT64_MAX
 
 /*
- * generated_code_lookup - what lay at an address at a time.
+ * generated_code_lookup - the code at an address at a time.
  * @time_ns: CLOCK_MONOTONIC, or GENERATED_NOW: by the newest entry.
  * Returns 1, 0 nothing known, or -ENOMEM.
  */
@@ -315,17 +319,18 @@ int generated_code_lookup(struct generated_code *code, uint64_t address, uint64_
 			  struct generated_symbol *ret);
 
 /*
- * symbol_is_internal - whether a name belongs to interpreter-internal functions.
- * Only meant for functions of the interpreter's own module.
+ * symbol_is_internal - whether a name is one of an interpreter-internal function.
+ * Only for functions of the interpreter's own module.
  */
 bool symbol_is_internal(const char *linkage);
 
-/* symbol_is_import_file - whether a Python function of that file is part of the import machinery, which is internal, too. */
+/* symbol_is_import_file - whether a Python function of that file is part of the import machinery, which is internal,
+ * too. */
 bool symbol_is_import_file(const char *file);
 
-/* symbol_is_collector - whether a name is that of the function that collects garbage. Of the interpreter's own module only. */
+/* symbol_is_collector - whether a name is that of the garbage collector. Only for the interpreter's own module. */
 bool symbol_is_collector(const char *linkage);
 
-#define SYMBOL_COLLECTOR "[GC]" /* what the collector is called, whatever its name is in a version */
+#define SYMBOL_COLLECTOR "[GC]" /* displayed name of the collector, in all versions */
 
 #endif

@@ -25,18 +25,18 @@ struct symtab {
 	struct symtab_entry *entries; /* by address, one per address */
 	size_t n_entries;
 	bool has_gc_main; /* a "gc_collect_main", or a part of it */
-	bool has_static;  /* not only what a module exports: a whole table, or a debug file's */
+	bool has_static;  /* more than exported symbols: a whole table, or a debug file's */
 };
 
 /*
  * symtab_new - collect .symtab, .gnu_debugdata or .dynsym, whichever libdwfl finds.
- * @bias: what libdwfl adds to the module's own addresses.
- * A module without symbols gives an empty table. Errors: -ENOMEM; those of effort.h.
+ * @bias: libdwfl's offset to the module's own addresses.
+ * A module without symbols yields an empty table. Errors: -ENOMEM; those of effort.h.
  */
 int symtab_new(Dwfl_Module *dwfl_module, uint64_t bias, struct symtab **ret);
 
 /*
- * symtab_restore - the same out of a cache. @symbols: n of them, which need not be sound. @strings: borrowed, n_strings
+ * symtab_restore - the same from a cache. @symbols: n of them, which need not be valid. @strings: borrowed, n_strings
  * bytes that end with a NUL. Errors: -EBADMSG out of order, or without a name; -ENOMEM; those of effort.h.
  */
 int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *strings, size_t n_strings,
@@ -44,7 +44,7 @@ int symtab_restore(const struct cache_symbol *symbols, size_t n, const char *str
 void symtab_free(struct symtab *symtab);
 void symtab_freep(struct symtab **symtab);
 
-/* The function that holds an address; NULL: none. One of size 0 reaches to the next symbol. */
+/* The function that contains an address; NULL: none. One of size 0 extends to the next symbol. */
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t address);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* unpack.h - debug information that is packed, without the parts that nobody asks for. Private to this folder. */
+/* unpack.h - compressed debug information, without the parts that names and lines do not use. Private to this folder.
+ * */
 #ifndef PROBING_SYMBOLIZE_UNPACK_H
 #define PROBING_SYMBOLIZE_UNPACK_H
 
@@ -13,22 +14,22 @@
 struct unpacked;
 
 /*
- * unpacked_new - unpack what names and lines take out of a file that has passed the fence.
- * @file:   borrowed, needed no more afterwards.
- * @folder: where it may lie, in a file that has no name, so that its pages can be given back; NULL: in memory. In
- *          memory, too, where that folder is in memory itself, has little room, or has no such files.
- * @is_brief: it goes soon: that a part of it is never asked for is not worth the time to find that part.
+ * unpacked_new - uncompress the sections for names and lines of a file that has passed the limits.
+ * @file:   borrowed, during the call only.
+ * @folder: for the result, in a file that has no name, so that its pages can be evicted; NULL: in memory. Also
+ *          in memory if that folder is a memory file system, has little room, or does not support such files.
+ * @is_brief: it is freed soon: finding its unused parts does not pay.
  * @ret:    ended with unpacked_free().
- * Errors: -ENOTSUP it is libdw's: nothing is packed, or in a way, or with links to other files, that is
- *         not known here; -EBADMSG damaged; -E2BIG its sections, which may be the same bytes, come to more than
- *         the file may become; -ENOMEM; those of effort.h.
+ * Errors: -ENOTSUP use libdw: nothing is compressed, or the compression or links to other files are
+ *         not supported here; -EBADMSG damaged; -E2BIG its sections, which may share bytes, exceed the size
+ *         that the file may have; -ENOMEM; those of effort.h.
  */
 int unpacked_new(struct elf_file *file, const char *folder, bool is_brief, struct unpacked **ret);
 
 /*
- * unpacked_restore - what unpacked_image() gave, out of a cache: it may have become anything.
+ * unpacked_restore - the image of unpacked_image(), from a cache: it may contain anything.
  * @image: borrowed, as long as the result; a mapping of a file, page-aligned.
- * Errors: -EBADMSG no ELF file, or one with what is packed or leads elsewhere; -ENOMEM.
+ * Errors: -EBADMSG no ELF file, or one with compressed sections or links to other files; -ENOMEM.
  */
 int unpacked_restore(const void *image, size_t n, struct unpacked **ret);
 
@@ -43,7 +44,7 @@ Dwarf *unpacked_dwarf(struct unpacked *unpacked);
 /* Bytes of memory, and of disk, that it takes. */
 void unpacked_bytes(const struct unpacked *unpacked, uint64_t *ret_memory, uint64_t *ret_disk);
 
-/* Give back the memory that is the file's; later looks fetch it again. */
+/* Free the memory of the file; later reads load it again. */
 void unpacked_trim(struct unpacked *unpacked);
 
 #endif

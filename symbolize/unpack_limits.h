@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* unpack_limits.h - what must not be handed to libdw: files that would exhaust memory. */
+/* unpack_limits.h - rejects files that would exhaust memory in libdw. */
 #ifndef PROBING_SYMBOLIZE_UNPACK_LIMITS_H
 #define PROBING_SYMBOLIZE_UNPACK_LIMITS_H
 
@@ -9,29 +9,30 @@
 
 #include "base/elf_file.h"
 
-/* Of one file: all that it unpacks to together, and up to where that may be any multiple of what is packed. */
+/* Limits of one file: its uncompressed size, and the size below which any ratio of compression is accepted. */
 #define FENCE_MAX_BYTES (UINT64_C(2) << 30)
 #define FENCE_SMALL_BYTES (UINT64_C(256) << 20)
 
 /*
- * unpack_limits_passes - whether a file unpacks to something of a sane size, each section and all of them together.
- * Looks at the compressed sections (SHF_COMPRESSED, .zdebug_*) and at
- * .gnu_debugdata; nothing is unpacked for it.
+ * unpack_limits_passes - whether a file has an acceptable uncompressed size, each section and all of them together.
+ * Reads the headers of compressed sections (SHF_COMPRESSED, .zdebug_*) and of
+ * .gnu_debugdata; uncompresses nothing.
  */
 bool unpack_limits_passes(struct elf_file *elf);
 
 /*
- * unpack_limits_unpacked_bytes - what the file unpacks to where libdw does that.
- * @ret_all: all sections together. @ret_symbols: of these .gnu_debugdata. Errors: -E2BIG it does not pass.
+ * unpack_limits_unpacked_bytes - the uncompressed size of a file in libdw.
+ * @ret_all: all sections together. @ret_symbols: .gnu_debugdata alone. Errors: -E2BIG it does not pass.
  */
 int unpack_limits_unpacked_bytes(struct elf_file *elf, uint64_t *ret_all, uint64_t *ret_symbols);
 
-/* unpack_limits_is_sane - whether n_unpacked bytes, of all sections of a file together, are as much as n_packed may become. */
+/* unpack_limits_is_sane - whether n_unpacked bytes, of all sections of a file together, are as much as n_packed may
+ * become. */
 bool unpack_limits_is_sane(uint64_t n_unpacked, uint64_t n_packed);
 
 /*
- * unpack_limits_xz_bytes - what an .xz file unpacks to, from the headers of its chunks.
- * @ret: bytes; the decoder cannot put out more, since it follows the same headers.
+ * unpack_limits_xz_bytes - the uncompressed size of an .xz file, from the headers of its chunks.
+ * @ret: bytes; the decoder cannot produce more, since it follows the same headers.
  * Errors: -EBADMSG not an .xz file of LZMA2 blocks, or cut.
  */
 int unpack_limits_xz_bytes(const uint8_t *bytes, size_t n_bytes, uint64_t *ret);
