@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* agent.h - what the rest of probing knows of its agent: the library that is loaded into a Python process.
+/* agent.h - the agent's interface to the rest of probing: the library that is loaded into a Python process.
  *
  * libprobing-agent.so needs libc only, and is the same file for all releases of CPython: it looks the interpreter's
- * functions up when it runs. It shows two symbols, probing_agent_start and probing_agent_configure. Inside the process it has two threads, which
- * sleep when nobody asks for anything: one that listens, one that runs Python code. It never prints, exits, or changes
+ * functions up at run time. It exports two symbols, probing_agent_start and probing_agent_configure. In the process it
+ * has two threads, which sleep without requests: one listens, one runs Python code. It never prints, exits, or changes
  * signals, locale or errno of other threads; on any doubt it switches itself off and leaves the reason in its state.
  *
- * The state is read from outside, from the process' memory: the section AGENT_SECTION of the library's file says where.
+ * Other processes read the state from the process' memory, at the section AGENT_SECTION of the library's file.
  */
 #ifndef PROBING_AGENT_H
 #define PROBING_AGENT_H
@@ -26,7 +26,7 @@ enum agent_status {
 	AGENT_NONE, /* loaded, never started */
 	AGENT_STARTING,
 	AGENT_ARMED, /* it listens */
-	AGENT_OFF,   /* it was detached, has switched itself off, or is in a forked child */
+	AGENT_OFF,   /* detached, switched off by itself, or in a forked child */
 };
 
 /* Options of a start, a bit each. */
@@ -39,11 +39,11 @@ struct agent_state {
 	uint64_t magic;
 	uint32_t status; /* enum agent_status */
 	uint32_t options;
-	int32_t pid;              /* that it was started in, as the process knows itself */
+	int32_t pid;              /* of the process that started it, in its PID namespace */
 	int32_t listener, worker; /* its threads, the same way; 0: ended */
 	uint32_t n_starts;
 	char socket[108]; /* abstract name, without the leading NUL */
-	char reason[128]; /* of AGENT_OFF: a clause; "" it was asked to */
+	char reason[128]; /* of AGENT_OFF: a clause; "" on request */
 	struct config config;
 };
 
@@ -59,12 +59,12 @@ int probing_agent_start(uint32_t options);
  */
 int probing_agent_configure(const char *assignment, char why[CONFIG_MAX_WHY]);
 
-/* What the stub finds in the process' memory; probing fills it in, and reads the results. */
+/* Input and output of the stub in the process' memory; probing fills in the first and reads the second. */
 struct agent_stub {
 	/* Filled in: addresses of libc's functions, and the library. */
 	uint64_t pthread_create, pthread_self, pthread_detach, dlopen, dlsym, dlerror, errno_location, close;
 	uint64_t entry; /* of a library that is loaded already; 0: it is not */
-	int32_t fd;     /* what path leads to, to be closed once that is loaded; -1: none */
+	int32_t fd;     /* the library's descriptor, to be closed after loading; -1: none */
 	uint32_t options;
 	char path[256];
 	char entry_name[32];
@@ -72,7 +72,7 @@ struct agent_stub {
 	uint32_t is_called;   /* by the thread that was used, */
 	uint32_t is_done;     /* by the one that it has started: nothing of the stub runs any more, but for its end */
 	int32_t create_error; /* of pthread_create(), an errno; -1: not called yet */
-	int32_t start_error;  /* what the entry returned */
+	int32_t start_error;  /* result of the entry function */
 	uint64_t thread;
 	char error[256]; /* of dlopen() */
 };

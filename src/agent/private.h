@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* private.h - what the parts of the agent share. Private. */
+/* private.h - declarations that the parts of the agent share. Private. */
 #ifndef PROBING_AGENT_PRIVATE_H
 #define PROBING_AGENT_PRIVATE_H
 
@@ -19,7 +19,7 @@ static inline int agent_thread(void *(*body)(void *), size_t stack_bytes, pthrea
 	return agent_thread_with(body, NULL, stack_bytes, ret);
 }
 
-/* The state, with why. @reason: a clause; "": it was asked to. */
+/* Switch off, with the reason. @reason: a clause; "": on request. */
 void agent_off(const char *reason);
 
 /* listener_start - make the thread that listens. Negative errno. */

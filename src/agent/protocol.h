@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* protocol.h - what probing and the agent inside a process say to each other.
+/* protocol.h - messages between probing and the agent inside a process.
  *
- * A message is a header of 8 bytes, numbers of a fixed size, and text up to the end. All numbers are of this machine's
- * byte order: both ends are on one machine. Each kind has one direction and bounds, which stand in one table
- * (protocol.c); a message that breaks them ends the conversation. Neither end trusts the other.
+ * A message is a header of 8 bytes, numbers of a fixed size, and text up to the end. All numbers have this machine's
+ * byte order: both ends are on one machine. Each kind has one direction and bounds, listed in one table
+ * (protocol.c); a message that violates them ends the connection. Neither end trusts the other.
  *
- * The first message of each end names the version: the header has it in each. There is one evaluation at a time in a
- * process; STARTED, OUTPUT and RESULT belong to the last EVALUATE of their connection.
+ * Every header contains the version; each end checks that of the first message. A process has one evaluation at a time;
+ * STARTED, OUTPUT and RESULT belong to the last EVALUATE of their connection.
  *
  *   probing                      agent
  *   HELLO                ──►
@@ -39,13 +39,13 @@ enum message_kind {
 	MESSAGE_EVALUATE, /* numbers: [0] ms it may run, 0: no bound; text: the code */
 	MESSAGE_INTERRUPT,
 	MESSAGE_DETACH,
-	MESSAGE_WELCOME, /* numbers: [0] process id as it knows itself; text: Python's version */
+	MESSAGE_WELCOME, /* numbers: [0] process id in its own PID namespace; text: Python's version */
 	MESSAGE_STARTED, /* the code runs now: the interpreter's lock has been taken */
 	MESSAGE_OUTPUT,  /* numbers: [0] 1 stdout, 2 stderr */
 	MESSAGE_RESULT,  /* numbers: [0] enum outcome; text: repr() of the value, or a traceback */
 	MESSAGE_REFUSED, /* text: why, a clause */
 	MESSAGE_BYE,
-	MESSAGE_CONFIGURE,     /* text: KEY=VALUE to set (src/config); none: only tell */
+	MESSAGE_CONFIGURE,     /* text: KEY=VALUE to set (src/config); none: only report */
 	MESSAGE_CONFIGURATION, /* text: KEY=VALUE of each key, a line each */
 };
 
@@ -56,7 +56,7 @@ enum outcome {
 	OUTCOME_EXCEPTION,
 	OUTCOME_INTERRUPTED, /* by INTERRUPT, or by its time bound */
 	OUTCOME_NOT_STARTED, /* its time was over before the interpreter's lock could be had: it will not run */
-	OUTCOME_ABANDONED,   /* it was interrupted and does not end: it is in C code. It goes on, unheard */
+	OUTCOME_ABANDONED,   /* interrupted, but it does not end: it is in C code. It continues, without a listener */
 	OUTCOME_N
 };
 
@@ -72,17 +72,17 @@ struct message {
 enum protocol_end { PROTOCOL_PROBING, PROTOCOL_AGENT };
 
 /*
- * message_parse - the message that bytes begin with.
- * @from: who sent it.
+ * message_parse - the first message of a buffer.
+ * @from: the sender.
  * @ret:  its text borrows the bytes.
- * Returns how many bytes it takes; 0: there is more to come. Errors: -EPROTONOSUPPORT of another version of the
- * protocol; -EBADMSG against the rules.
+ * Returns its size in bytes; 0: incomplete. Errors: -EPROTONOSUPPORT another version of the
+ * protocol; -EBADMSG it violates the rules.
  */
 ssize_t message_parse(const void *bytes, size_t n_bytes, enum protocol_end from, struct message *ret);
 
 /*
- * message_format - the same the other way: @to holds PROTOCOL_HEADER_BYTES + 4 * MESSAGE_MAX_NUMBERS + n_text bytes.
- * Returns how many bytes were written; -EMSGSIZE: more text than such a message may have.
+ * message_format - the reverse: @to has PROTOCOL_HEADER_BYTES + 4 * MESSAGE_MAX_NUMBERS + n_text bytes.
+ * Returns the number of bytes written; -EMSGSIZE: more text than such a message may have.
  */
 ssize_t message_format(const struct message *message, void *to);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.h - the agent's thread that runs Python code, and the one evaluation that it has at a time. Private.
+/* worker.h - the agent's thread that runs Python code, one evaluation at a time. Private.
  *
  *            submit          takes the lock        ends         take_result
  *   JOB_NONE ──────► JOB_QUEUED ──────► JOB_RUNNING ──► JOB_DONE ──────► JOB_NONE
  *                        │ cancel            │ abandon
  *                        ▼                   ▼
- *                     JOB_NONE         goes on, nobody hears of it
+ *                     JOB_NONE         continues, without a listener
  *
- * The worker waits for the interpreter's lock outside of any lock of ours, since that may take for ever. All functions but
+ * The worker waits for the interpreter's lock outside of our locks, since that may take forever. All functions but
  * worker_start() are for the listening thread, and never wait for the interpreter.
  */
 #ifndef PROBING_AGENT_WORKER_H
@@ -35,7 +35,7 @@ bool worker_interrupt(
 	void); /* KeyboardInterrupt, when the lock can be had; false: there is no thread for it, ask again */
 void worker_abandon(void);
 
-/* Up to @room bytes of what the code has printed, of one stream; 0: nothing new. */
+/* Up to @room bytes of the code's new output, of one stream; 0: none. */
 size_t worker_take_output(int *ret_stream, char *to, size_t room);
 
 /* Of JOB_DONE, once its output has been taken. @ret_text: to be freed; may be NULL. */

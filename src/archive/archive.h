@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* archive.h - whole recordings: what one is, whether it is sound, and another one out of one or several.
+/* archive.h - whole recordings: describe one, check it, and make one of several.
  *
  * Readers come from store_open_reader(); samples are read as rows of the table sample and written by
- * store_put_sample(), however a file keeps them.
+ * store_put_sample(), independent of their form in a file.
  */
 #ifndef PROBING_ARCHIVE_H
 #define PROBING_ARCHIVE_H
@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* ---- What a recording is (about.c) ---- */
+/* ---- Description of a recording (about.c) ---- */
 
-/* A row of run. Strings are owned by the struct about, never NULL; what the file does not say is "". */
+/* A row of run. Strings are owned by the struct about, never NULL; "" if the file does not have them. */
 struct about_run {
 	int64_t run, pid, cpus, period;
 	double started, ended; /* seconds since 1970; ended 0: it does not say */
@@ -35,15 +35,15 @@ struct about {
 	double first, last; /* timestamps of samples; 0: there are none */
 	int64_t file_bytes, log_bytes;
 	int64_t part_bytes[N_PARTS];
-	bool has_parts;  /* whether this SQLite could tell */
+	bool has_parts;  /* whether this SQLite has dbstat */
 	bool is_written; /* a recorder has it just now */
 };
 
 extern const char *const about_part_names[N_PARTS];
 
 /*
- * about_read - ask a recording what it is.
- * @path, @is_written: as store_is_written() said before it was opened.
+ * about_read - read the description of a recording.
+ * @path, @is_written: results of store_is_written() before it was opened.
  * @ret: ended with about_done(), also after a failure.
  * Errors: -EBADMSG damaged; -ENOMEM; those of reading.
  */
@@ -55,13 +55,13 @@ void about_done(struct about *about);
 struct check_result {
 	uint64_t n_wrong;
 	int64_t n_samples; /* that could be read */
-	bool is_sealed;    /* it says what it adds up to, so that each value was checked */
+	bool is_sealed;    /* it has a checksum, so that each value was checked */
 };
 
 /*
- * check_recording - look at all of it: SQLite's own check, whether rows lead to rows, each sample, the sum.
- * @say: hears a sentence for each thing that is wrong, at most some hundred. Borrowed for the call.
- * Errors: -ENOMEM, -EINTR. Damage is no error of this function, whatever it does to reading.
+ * check_recording - check all of it: SQLite's own check, references between rows, each sample, the checksum.
+ * @say: called with a sentence for each problem, at most some hundred. Borrowed for the call.
+ * Errors: -ENOMEM, -EINTR. Damage is a result, not an error, even if it prevents reading.
  */
 int check_recording(sqlite3 *db, void (*say)(void *data, const char *sentence), void *data, struct check_result *ret);
 
@@ -80,18 +80,18 @@ struct copy_options {
 };
 
 struct copy_result {
-	uint64_t n_samples, n_runs, n_moved; /* processes that got another number */
+	uint64_t n_samples, n_runs, n_moved; /* the last: processes that got another number */
 	char why[400];                       /* of -EDOM, -ENOTUNIQ and -EBADMSG: a sentence's end; "" none */
 	size_t which;                        /* the source that this is about */
 };
 
 /*
- * copy_recordings - make a recording of all that the sources hold.
- * @path: of a file that is not there yet; on failure the caller removes it, with what SQLite keeps beside.
- *        It stands alone when this returns 0.
- * Equal modules, functions, frames and stacks become one; what no sample leads to is left out. How processes
- * with one number are kept apart stands in pids.c.
- * Errors: -EDOM the sources' weights cannot be added up; -ENOTUNIQ too many processes of one number;
+ * copy_recordings - write a recording with all contents of the sources.
+ * @path: of a file that does not exist yet; on failure the caller removes it, with SQLite's files beside it.
+ *        It is complete without those when this returns 0.
+ * Equal modules, functions, frames and stacks become one; rows without samples are dropped. pids.c describes
+ * how processes with the same number remain distinct.
+ * Errors: -EDOM the sources' weights have different units; -ENOTUNIQ too many processes of one number;
  *         -EBADMSG a source is damaged; -ECANCELED; those of writing (store.h).
  */
 int copy_recordings(sqlite3 *const *sources, size_t n_sources, const char *path, const struct copy_options *options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* copy_private.h - what the files that make one recording out of others share. */
+/* copy_private.h - declarations that the files of this folder share for making one recording of others. */
 #ifndef PROBING_COPY_PRIVATE_H
 #define PROBING_COPY_PRIVATE_H
 
@@ -10,7 +10,7 @@
 
 DEFINE_CLEANUP(sqlite3_stmt *, sqlite3_finalize)
 
-/* Numbers in a source, and what they are in the new file. */
+/* Map from numbers in a source to numbers in the new file. */
 struct numbers {
 	struct id_map places; /* number -> index into new */
 	int64_t *new;
@@ -21,7 +21,7 @@ int numbers_add(struct numbers *numbers, int64_t old, int64_t new);
 bool numbers_find(const struct numbers *numbers, int64_t old, int64_t *ret);
 void numbers_done(struct numbers *numbers);
 
-/* What rows are numbered by. */
+/* Kinds of numbered rows. */
 enum kind { KIND_MODULE, KIND_FUNCTION, KIND_FRAME, KIND_STACK, KIND_PROCESS, N_KINDS, KIND_NONE = N_KINDS };
 
 /* One copying. */
@@ -42,7 +42,7 @@ struct source {
 	int64_t first_run; /* in the new file */
 };
 
-/* copy.c: tell how it goes, now and then. -ECANCELED. */
+/* copy.c: report progress, from time to time. -ECANCELED. */
 int copy_step(struct copy *copy, const char *what, uint64_t n_all);
 int copy_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret);
 /* A statement whose values are bound, that gives no rows. */
@@ -52,7 +52,7 @@ int copy_number(sqlite3 *db, const char *sql, int64_t *ret);
 /* @ret: to be freed with sqlite3_free(): the columns that both have, "\"a\", \"b\"". */
 int copy_columns(sqlite3 *from, sqlite3 *to, const char *table, char **ret);
 bool copy_has(sqlite3 *db, const char *table);
-/* -EBADMSG, with what is wrong. */
+/* -EBADMSG, with a description. */
 int copy_damaged(struct copy *copy, const struct source *source, const char *what);
 
 /* copy_tree.c: modules, functions, frames and stacks; equal ones become one. */
@@ -65,9 +65,9 @@ int copy_totals(struct copy *copy, struct source *source);
 /* copy_gpu.c: tables of GPUs, where it has them; after its processes have numbers. */
 int copy_gpu(struct copy *copy, struct source *source);
 
-/* pids.c: choose the numbers that its processes have; before anything else of it is copied. */
+/* pids.c: choose the numbers of its processes; before anything else of the source is copied. */
 int merge_numbers(struct copy *copy, struct source *source);
-/* merge.c: runs, processes, threads, pauses and counts; whether sources go together at all. */
+/* merge.c: runs, processes, threads, pauses and counts; whether the sources can be merged. */
 int merge_rest(struct copy *copy, struct source *source);
 int merge_check(struct copy *copy, const struct source *sources, size_t n_sources);
 

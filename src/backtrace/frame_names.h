@@ -8,15 +8,15 @@
 
 struct frame_names;
 
-/* @session: borrowed. @target: taken over on success; codes belong to it. */
+/* @session: borrowed. @target: ownership passes on success; codes belong to it. */
 int frame_names_new(struct backtrace_session *session, struct target *target, struct frame_names **ret);
 void frame_names_free(struct frame_names *names);
 void frame_names_freep(struct frame_names **names);
 
 /*
- * frame_names_put - the frames of one stack as they are shown.
- * @options: what is left out.
- * @locals:  the variables of each frame, which the shown ones point to; NULL: none.
+ * frame_names_put - the displayed frames of one stack.
+ * @options: which frames to omit.
+ * @locals:  the variables of each frame, borrowed by the result; NULL: none.
  * @ret:     owned by the caller; its strings live as long as the names.
  * Errors: -ENOMEM.
  */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* print.h - what the two ways of printing share. Private. */
+/* print.h - declarations that the text and the JSON output share. Private. */
 #ifndef PROBING_BACKTRACE_PRINT_H
 #define PROBING_BACKTRACE_PRINT_H
 
 #include "src/backtrace/backtrace.h"
 
-/* What a state letter of /proc means, "sleeping"; "unknown". */
+/* The word for a state letter of /proc, "sleeping"; "unknown". */
 const char *print_state(char state);
 
 /* Why a thread was not stopped, in a few words; NULL: it was. */
 const char *print_reason(enum backtrace_stop stop);
 
-/* What a lock is called, "threading.RLock"; NULL: unknown. */
+/* The name of a kind of lock, "threading.RLock"; NULL: unknown. */
 const char *print_lock(enum backtrace_lock lock);
 
-/* Whether what Python calls a thread is what the kernel does, as far as that keeps it. */
+/* Whether Python's name of a thread equals the kernel's, up to the kernel's limit of length. */
 bool print_is_same_name(const char *kernel, const char *python);
 
 #endif

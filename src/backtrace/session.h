@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* session.h - what several looks share: files, and the names in them. Private. */
+/* session.h - data shared by several backtraces: files, and their names. Private. */
 #ifndef PROBING_BACKTRACE_SESSION_H
 #define PROBING_BACKTRACE_SESSION_H
 

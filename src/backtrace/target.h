@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* target.h - the process that is looked at, and how a stack is made of one of its threads. Private. */
+/* target.h - the examined process, and the stacks of its threads. Private. */
 #ifndef PROBING_BACKTRACE_TARGET_H
 #define PROBING_BACKTRACE_TARGET_H
 
@@ -10,10 +10,10 @@
 struct core_file;
 
 struct target {
-	pid_t pid;                    /* of a core file: as the process knew itself */
+	pid_t pid;                    /* of a core file: in its own PID namespace */
 	bool is_dumped;               /* it is a core file, and no process */
 	size_t n_files_missing;       /* then: of those that were mapped */
-	struct remote *dump;          /* then: what the file itself holds of memory; borrowed from remote */
+	struct remote *dump;          /* then: memory that the file itself contains; borrowed from remote */
 	struct module_table *modules; /* borrowed */
 	struct address_space *space;
 	struct remote *remote;
@@ -28,30 +28,30 @@ struct target {
 };
 
 /*
- * target_open - a process, nothing of which is stopped by it.
- * @pid: a thread of it that lives: when the main thread has ended before others, /proc shows
- *       memory under the ids of these only.
+ * target_open - open a process, without stopping it.
+ * @pid: a living thread: after the main thread's end, /proc shows memory only under
+ *       the ids of other threads.
  * @modules: of this and other processes; borrowed, outlives the target.
  * Errors: -ESRCH, -EPERM, -EACCES, -ENOMEM.
  */
 int target_open(pid_t pid, struct module_table *modules, struct target **ret);
 /*
  * target_open_core - the same from a core file.
- * @core:       what core_file_read() told of it.
- * @executable: the program's file, where it is not at the path it was started from; else NULL.
+ * @core:       result of core_file_read().
+ * @executable: the program's file, if it is not at its original path; else NULL.
  * Errors: -EBADMSG, -EOPNOTSUPP, -ENOMEM; what open(2) and read(2) report.
  */
 int target_open_core(const char *path, const char *executable, const struct core_file *core,
 		     struct module_table *modules, struct target **ret);
 
-/* The second half of both: what unwinds and stitches. -ENOMEM. */
+/* The second half of both: unwinder and stitcher. -ENOMEM. */
 int target_make_tools(struct target *target);
 
 void target_free(struct target *target);
 void target_freep(struct target **target);
 
 /*
- * target_stack - the merged stack of a thread that stands still.
+ * target_stack - the merged stack of a stopped thread.
  * @ret: frames are borrowed until the next stack.
  * Errors: -ENOMEM.
  */
@@ -61,15 +61,15 @@ int target_stack(struct target *target, pid_t tid, const struct regs *regs, stru
 int target_python_stack(struct target *target, pid_t tid, struct stack *ret);
 
 /*
- * target_locals - the variables of the Python frames of the stack just made.
- * What takes longer than LOCALS_NS in all is left out, and marked.
- * @locals: n_frames, those of native frames stay empty.
+ * target_locals - the variables of the Python frames of the latest stack.
+ * Variables that are not read within LOCALS_NS are omitted, and marked.
+ * @locals: n_frames; those of native frames stay empty.
  * Errors: -ENOMEM.
  */
 enum { LOCALS_NS = 10000000 };
 int target_locals(struct target *target, const struct stack *stack, struct py_locals *locals);
 
-/* What its interpreter says of a thread; false: none knows it. */
+/* Its interpreter's state of a thread; false: no interpreter has it. */
 bool target_state(struct target *target, pid_t tid, struct py_state *ret);
 
 /* Does a thread sleep until it gets its GIL? */

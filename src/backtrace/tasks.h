@@ -6,9 +6,9 @@
 #include "src/backtrace/frame_names.h"
 
 /*
- * backtrace_name_tasks - what a thread's tasks are in the middle of.
- * @tasks:  as they were read; names are taken over.
- * @frames: of the thread's stack, which has those of the task that runs.
+ * backtrace_name_tasks - the stacks of a thread's tasks, with names.
+ * @tasks:  as read; ownership of names passes.
+ * @frames: of the thread's stack, which includes those of the running task.
  * @thread: receives the tasks.
  * Errors: -ENOMEM.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* catalogue.h - every table that can be asked for, described once.
+/* catalogue.h - every table of SQL, described once.
  *
  * A table is a file in src/catalogue/tables: its CREATE statement with a comment on each column.
- * tools/catalogue.py turns them into these descriptors at build time. From them come the schema of
- * a new recording, information_schema, DESCRIBE and docs/tables.md.
+ * tools/catalogue.py turns them into these descriptors at build time. The schema of a new
+ * recording, information_schema, DESCRIBE and docs/tables.md are made from them.
  */
 #ifndef PROBING_CATALOGUE_H
 #define PROBING_CATALOGUE_H
@@ -13,9 +13,9 @@
 #include <stddef.h>
 
 enum catalogue_kind {
-	CATALOGUE_TABLE,   /* stands in the file */
-	CATALOGUE_VIEW,    /* of schema main: stands in the file; of another: a query of ours */
-	CATALOGUE_VIRTUAL, /* stands in no file: a module of the program makes it */
+	CATALOGUE_TABLE,   /* in the file */
+	CATALOGUE_VIEW,    /* of schema main: in the file; of another: a query of ours */
+	CATALOGUE_VIRTUAL, /* in no file: a module of the program provides it */
 };
 
 struct catalogue_column {
@@ -27,13 +27,13 @@ struct catalogue_column {
 };
 
 struct catalogue_table {
-	const char *schema; /* "main" for what stands in a recording */
+	const char *schema; /* "main" for tables of a recording */
 	const char *name;
-	const char *doc;   /* what a row is */
+	const char *doc;   /* meaning of a row */
 	const char *ddl;   /* the statement that makes it, with its comments */
 	const char *query; /* of a view: its SELECT; else NULL */
 	enum catalogue_kind kind;
-	bool is_optional; /* a table that stands in the files only that have rows of it */
+	bool is_optional; /* a table only of files that have rows for it */
 	const struct catalogue_column *columns;
 	size_t n_columns;
 };
@@ -44,15 +44,15 @@ extern const struct catalogue_table *const catalogue_tables[];
 /* All that makes a new recording's tables and views, in one text. */
 extern const char catalogue_schema_sql[];
 
-/* catalogue_add_optional - make those tables of a family ("gpu_") in the connection's main database that stand in the
- * files only that have rows of them, where they are not. SQLite's result code. */
+/* catalogue_add_optional - create the missing optional tables of a family ("gpu_") in the connection's main database.
+ * SQLite's result code. */
 int catalogue_add_optional(sqlite3 *db, const char *prefix);
 
 /* catalogue_find - the table of that name; capitals do not matter. NULL: there is none. */
 const struct catalogue_table *catalogue_find(const char *schema, const char *name);
 const struct catalogue_column *catalogue_find_column(const struct catalogue_table *table, const char *name);
 
-/* catalogue_declare - tell SQLite the columns of a virtual table, in xConnect. Its result code. */
+/* catalogue_declare - declare the columns of a virtual table, in xConnect. SQLite's result code. */
 int catalogue_declare(sqlite3 *db, const struct catalogue_table *table);
 
 /*
@@ -66,11 +66,11 @@ int catalogue_execute(sqlite3 *db, const char *sql);
 bool catalogue_is_recording(sqlite3 *db);
 
 /*
- * catalogue_register - make known to a connection what does not stand in its file.
+ * catalogue_register - add the tables that are not in its file to a connection.
  *
- * information_schema is attached always. Where the connection's main database is a recording, so
- * are the schemas of its views (python ...), and views that an older file does not have become
- * temporary ones; tables that need not be there are, without a row. What is there already under a name stays.
+ * Always attaches information_schema. If the connection's main database is a recording, also
+ * the schemas of its views (python ...). Views that an older file does not have become
+ * temporary ones, and missing optional tables exist without a row. Existing names remain unchanged.
  * The connection may be read-only, and query_only: it is so again afterwards.
  * Call once for a connection. Returns SQLite's result code; the message is the connection's.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* compare.h - recordings of one program against recordings of the same program, changed.
+/* compare.h - comparison of recordings of one program with recordings of a changed version.
  *
  * Two sides, base and head, of one run each or several. Functions are the same if kind, name and file (or module) are,
- * wherever that file lies and whatever line they stand on. Each is compared on its own, by the time it took itself and
- * with all it called, and so is each stack. What is said to differ does so beyond what chance explains.
+ * with any folder and any line. Each is compared separately, by its self time and its total time, and so is each stack.
+ * A difference is reported only if it exceeds chance.
  *
- * Order of use: compare_new(), compare_add() for each recording, compare_compute(), then whoever writes.
+ * Order of use: compare_new(), compare_add() for each recording, compare_compute(), then a writer.
  */
 #ifndef PROBING_COMPARE_H
 #define PROBING_COMPARE_H
@@ -20,22 +20,22 @@
 
 enum side { SIDE_BASE, SIDE_HEAD, N_SIDES };
 
-/* ---- What a comparison says of one quantity (stats.c) ---- */
+/* ---- Comparison of one quantity (stats.c) ---- */
 
 struct estimate {
 	double base, head;  /* means of the runs, in the unit of the comparison */
 	double change;      /* of base: 0.05 is 5 % more; INFINITY: there was none before */
 	double low, high;   /* between which the change is with 95 % confidence */
-	double p, adjusted; /* how often chance alone makes such a difference; for as many questions as were asked */
+	double p, adjusted; /* probability of such a difference by chance alone; corrected for the number of tests */
 	bool is_known;      /* adjusted is below 5 %: it has changed */
-	bool has_no_rest; /* by the rest: hardly a sample is of anything else. base, head are INFINITY, the others say nothing */
+	bool has_no_rest; /* PER_REST: hardly a sample of anything else. base, head are INFINITY, the others are invalid */
 };
 
 /* ---- The recordings (load.c, runs.c) ---- */
 
 enum { N_ABOUT = 14 };
 
-/* What is told of a run besides its samples, and whether numbers of runs that differ in it can be compared. */
+/* A property of a run besides its samples, and whether runs that differ in it can be compared. */
 struct about_field {
 	const char *column, *name; /* of the table run; in sentences */
 	bool matters;
@@ -52,10 +52,10 @@ struct compare_run {
 	double wall_s, user_s, sys_s; /* NAN: not known */
 	int64_t max_rss_bytes;        /* -1: not known */
 	int exit_status;
-	uint64_t samples, weight; /* of what is compared; weight in ns, or events */
-	uint64_t lost;            /* samples that the recorder lost; of a file of several, all of them at its first */
-	double counter;           /* the one that is divided by; NAN: none */
-	double *self;             /* weight by node; of nodes behind n_nodes it has none */
+	uint64_t samples, weight; /* of the compared part; weight in ns, or events */
+	uint64_t lost;  /* samples that the recorder lost; of a file with several runs, the first one has all */
+	double counter; /* the one that is divided by; NAN: none */
+	double *self;   /* weight by node; of nodes behind n_nodes it has none */
 	size_t n_nodes;
 };
 
@@ -63,11 +63,11 @@ struct compare_function {
 	enum frame_kind kind;
 	char *name, *place; /* UTF-8 on one line; place: file, or module; "" not known */
 	char *was_place;    /* where base has it, if elsewhere; NULL: there */
-	bool is_ambiguous; /* several functions of one recording go by this name and place: they are counted together */
+	bool is_ambiguous;  /* several functions of one recording have this name and place: they are counted together */
 	bool is_seen[N_SIDES];
 };
 
-/* A stack as functions: node 0 is the root, of no function; callers come before what they call. */
+/* A stack as functions: node 0 is the root, of no function; callers come before their callees. */
 struct compare_node {
 	uint32_t parent, function;
 };
@@ -78,7 +78,7 @@ struct compare_row {
 	struct estimate self, total;
 };
 
-/* PER_REST: a function's part of a run divided by what is not of it, so that a machine's speed is in both. */
+/* PER_REST: a function's part of a run divided by the rest of the run, so that a machine's speed is in both. */
 enum compare_per { PER_RUN, PER_WALL, PER_SAMPLES, PER_REST, PER_COUNTER };
 
 struct compare_options {
@@ -86,14 +86,13 @@ struct compare_options {
 	const char *counter; /* of PER_COUNTER */
 	bool show_interpreter;
 	bool stacks;      /* ask of stacks, too; a picture wants it */
-	bool holm;        /* correct so that hardly one answer is wrong; otherwise hardly one in twenty of them */
-	double min_share; /* functions with less of the whole on both sides are not asked about */
+	bool holm;        /* correct so that hardly one result is wrong; otherwise hardly one in twenty */
+	double min_share; /* functions with a smaller share on both sides are not tested */
 };
 
 struct compare {
 	struct compare_options options;
-	struct compare_run
-		*runs; /* those of base first, in the order in which they were given, after compare_compute() */
+	struct compare_run *runs; /* those of base first, in the order of the arguments, after compare_compute() */
 	size_t n_runs, runs_allocated;
 	size_t n_side[N_SIDES]; /* recorded ones */
 	struct compare_function *functions;
@@ -107,9 +106,9 @@ struct compare {
 	/* After compare_compute(); those known to have changed first, by how much they changed. */
 	struct compare_row *rows, *stacks;
 	size_t n_rows, n_stacks;
-	double *self_values; /* by function and recorded run: what the means are of; PER_REST: shares, whose mean it is of */
+	double *self_values; /* by function and recorded run: the values behind the means; PER_REST: shares, whose mean becomes odds */
 	double *means[N_SIDES];  /* by node, with all that is called from there; PER_REST: shares */
-	struct estimate whole;   /* all of it */
+	struct estimate whole;   /* of all functions together */
 	struct estimate wall;    /* wall time of runs that were only timed */
 	size_t n_timed[N_SIDES]; /* how many there were of those; wall is known where both have some */
 	bool by_count;           /* too few runs to know the spread from run to run */
@@ -122,36 +121,37 @@ void compare_freep(struct compare **compare);
 
 /*
  * compare_add - all runs of a recording, on one side.
- * @name:    how the recording is called where it is named.
- * @profile: of db, or the part of it that shall be compared; not needed afterwards.
+ * @name:    of the recording, for messages.
+ * @profile: of db, or the part to compare; not needed afterwards.
  * @why:     a sentence's end for -EDOM, in at least 256 bytes.
- * Errors: -EDOM it cannot be compared with what is there; -EBADMSG; -ENOMEM; -EOVERFLOW.
+ * Errors: -EDOM it cannot be compared with the earlier ones; -EBADMSG; -ENOMEM; -EOVERFLOW.
  */
 int compare_add(struct compare *compare, enum side side, const char *name, sqlite3 *db, const struct profile *profile,
 		char *why);
 
 /*
- * compare_compute - after the last: match what has moved, and ask of everything whether it has changed.
- * Errors: -ENODATA a side has no recorded run; -EDOM a run lacks what is divided by; -E2BIG; -ENOMEM.
+ * compare_compute - after the last: match moved functions, and test every function and stack for a change.
+ * Errors: -ENODATA a side has no recorded run; -EDOM a run lacks the divisor; -E2BIG; -ENOMEM.
  */
 int compare_compute(struct compare *compare);
 
 /* Whether runs differ in a field. @ret_base, @ret_head: two that do, borrowed. */
 bool compare_differs(const struct compare *compare, size_t field, const char **ret_base, const char **ret_head);
 
-/* Whether numbers of all of it together can change; shares add up to the same. */
+/* Whether the number of all functions together can change; shares always add up to the same. */
 bool compare_has_whole(const struct compare *compare);
 
-/* "time in a run", "share of samples": what numbers are. And a number in its unit, "412 ms", of at least 32 bytes. */
+/* "time in a run", "share of samples": the compared quantity. And a number in its unit, "412 ms", of at least 32
+ * bytes. */
 const char *compare_quantity(const struct compare *compare);
 void compare_format(const struct compare *compare, double value, char *to, size_t n_bytes);
-/* Its unit where it stands alone: "s", "share", "page-faults". */
+/* Its unit alone: "s", "share", "page-faults". */
 const char *compare_unit(const struct compare *compare);
 
 /* A function with its place, "work (demo.py)". For free(3); NULL: no memory. */
 char *compare_title(const struct compare_function *function);
 
-/* ---- What is written of it ---- */
+/* ---- Output ---- */
 
 struct compare_look {
 	unsigned max_rows, columns; /* 0: all; as wide as it gets */
@@ -169,11 +169,11 @@ int compare_write_html(const struct compare *compare, const char *title, FILE *o
 
 enum rule_kind { RULE_SELF, RULE_TOTAL, RULE_WALL, RULE_ANY, RULE_NEW_HOT, RULE_LOST, N_RULE_KINDS };
 
-/* What shall not happen: "self(func=Trainer.step)>+5%". */
+/* A condition that fails a check: "self(func=Trainer.step)>+5%". */
 struct compare_rule {
 	enum rule_kind kind;
 	char *text;            /* as it was given */
-	char *function, *file; /* globs; NULL: any. A total without a function is that of everything */
+	char *function, *file; /* globs; NULL: any. A total without a function is that of the whole run */
 	double threshold;      /* of base; of new-hot and lost: of the whole. 0.05 is 5 % */
 };
 
@@ -186,18 +186,18 @@ void compare_rule_done(struct compare_rule *rule);
 
 enum outcome { OUTCOME_PASSED, OUTCOME_CANNOT_TELL, OUTCOME_REGRESSED };
 
-/* What a rule says of one quantity, or what stands against comparing at all. */
+/* The result of a rule for one quantity, or a reason against comparing at all. */
 struct compare_finding {
-	const struct compare_rule *rule; /* NULL: it is about the recordings */
+	const struct compare_rule *rule; /* NULL: a finding about the recordings */
 	enum outcome outcome;
 	char *subject;              /* a function's title, "all of it", "processor" */
-	bool has_estimate, is_wall; /* in seconds of wall time, whatever else is compared */
+	bool has_estimate, is_wall; /* the second: in seconds of wall time, whatever the compared quantity */
 	struct estimate estimate;   /* with p corrected for all that the rules ask */
 	char *why;                  /* where there is more to say; NULL: there is not */
 };
 
 struct compare_verdict {
-	enum outcome outcome; /* of all: what cannot be compared before what has regressed */
+	enum outcome outcome; /* overall: inconclusive before regressed */
 	struct compare_finding *findings;
 	size_t n_findings, allocated;
 };
@@ -214,12 +214,12 @@ int compare_judge(const struct compare *compare, const struct compare_rule *rule
 void compare_verdict_done(struct compare_verdict *verdict);
 
 int compare_write_verdict(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
-/* @verdict: what rules say of it; NULL: none were asked. */
+/* @verdict: result of the rules; NULL: no rules. */
 int compare_write_markdown(const struct compare *compare, const struct compare_verdict *verdict,
 			   const struct compare_look *look, FILE *out);
 int compare_write_junit(const struct compare *compare, const struct compare_verdict *verdict, FILE *out);
 
-/* Of head alone, for what keeps a history of its own; formats of others. */
+/* Of head alone, for tools with a history of their own; in those tools' formats. */
 int compare_write_github(const struct compare *compare, FILE *out); /* github-action-benchmark, customSmallerIsBetter */
 int compare_write_hyperfine(const struct compare *compare,
 			    FILE *out);                         /* both sides, as results of hyperfine --export-json */

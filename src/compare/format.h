@@ -6,8 +6,8 @@
 #include "src/compare/compare.h"
 
 /*
- * say_change - "+10.8 %", "new", "gone"; "~" where nothing is known to have changed.
- * say_interval - "[+8.1, +13.4] %", "" where there is none.
+ * say_change - "+10.8 %", "new", "gone"; "~" for no significant change.
+ * say_interval - "[+8.1, +13.4] %", "" if there is none.
  * @to: at least 48 bytes.
  */
 void say_change(const struct estimate *estimate, char *to, size_t n_bytes);
@@ -22,13 +22,13 @@ void say_finding(const struct compare *compare, const struct compare_finding *fi
 /* "10 runs of base.db, other.db" of a side. */
 void say_runs(const struct compare *compare, enum side side, FILE *out);
 
-/* One sentence a line on what the reader has to know: what differs, what cannot be told. Each after prefix. */
+/* Remarks for the reader, one sentence a line: differences of the runs, inconclusive parts. Each after prefix. */
 void say_remarks(const struct compare *compare, const char *prefix, FILE *out);
 
 /* A stack's functions, outermost first, separated by ";". */
 void say_path(const struct compare *compare, uint32_t node, FILE *out);
 
-/* How many of the rows of a table are written: those asked for, and none that says nothing. */
+/* Number of rows of a table to write: as requested, without those that have no information. */
 size_t say_rows(size_t n, unsigned max_rows);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* function_table.h - which functions are the same, and stacks of them as one tree. */
+/* function_table.h - equality of functions, and stacks of functions as one tree. */
 #ifndef PROBING_COMPARE_FUNCTION_TABLE_H
 #define PROBING_COMPARE_FUNCTION_TABLE_H
 
 #include "src/compare/compare.h"
 
-/* function_table_begin - another recording comes: paths of the one before are no reason to tell functions apart. */
+/* function_table_begin - begin another recording: paths of the previous one do not distinguish functions of this one.
+ * */
 void function_table_begin(struct function_table *roster);
 
 int function_table_new(struct function_table **ret);
@@ -15,8 +16,8 @@ void function_table_free(struct function_table *roster);
 char *name_clean(const char *name);
 
 /*
- * function_table_enter_frame - the function of a frame, made where missing.
- * Places without a name of their own ("libx.so+0x12a0") are one function a module: offsets are of one build.
+ * function_table_enter_frame - the function of a frame; adds a new one.
+ * Frames without a name ("libx.so+0x12a0") are one function per module: offsets belong to one build.
  */
 int function_table_enter_frame(struct compare *compare, const struct profile_frame *frame, uint32_t *ret);
 
@@ -27,8 +28,8 @@ int function_table_enter_node(struct compare *compare, uint32_t parent, uint32_t
 int function_table_forget_nodes(struct compare *compare);
 
 /*
- * function_table_match_moved - functions that base alone and head alone have, and that are one: of the same kind and name,
- * when a side has but one of it. Nodes are changed to the one that head has.
+ * function_table_match_moved - match functions that only base has with functions that only head has: of the same kind
+ * and name, if each side has exactly one. Nodes change to head's function.
  */
 int function_table_match_moved(struct compare *compare);
 

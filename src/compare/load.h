@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* load.h - recordings become rows of a matrix: who ran (runs.c), and where its samples were (load.c). */
+/* load.h - recordings become rows of a matrix: the runs (runs.c), and their samples (load.c). */
 #ifndef PROBING_COMPARE_LOAD_H
 #define PROBING_COMPARE_LOAD_H
 
 #include "src/compare/compare.h"
 
-/* Which run a process belongs to. */
+/* The run of a process. */
 struct run_of_pid {
 	int64_t pid, run;
 };
@@ -14,7 +14,7 @@ struct run_of_pid {
 struct file_runs {
 	size_t first, n;         /* in compare->runs */
 	int64_t *numbers;        /* by run: column run */
-	struct run_of_pid *pids; /* sorted by pid; none: all processes are of the only run */
+	struct run_of_pid *pids; /* sorted by pid; none: all processes belong to the only run */
 	size_t n_pids, pids_allocated;
 };
 void file_runs_done(struct file_runs *runs);

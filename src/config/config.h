@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* config.h - what can be set in the agent of a process: keys, their types, ranges and documentation.
+/* config.h - configuration of the agent of a process: keys, their types, ranges and documentation.
  *
- * A key is a const descriptor in key_<name>.c and one word in meson.build. The agent, the program and its help read the same
- * descriptors. A key is here only if it has an effect. Loaded into other processes: libc only.
+ * A key is a const descriptor in key_<name>.c and one word in meson.build. The agent, the program and its help read
+ * the same descriptors. A key is here only if it has an effect. Loaded into other processes: libc only.
  */
 #ifndef PROBING_CONFIG_H
 #define PROBING_CONFIG_H
@@ -13,12 +13,12 @@
 enum config_type { CONFIG_SWITCH /* on, off */, CONFIG_NUMBER };
 
 struct config_key {
-	const char *name;     /* "probing.eval"; "eval" means the same */
+	const char *name;     /* "probing.eval"; users may write "eval" */
 	const char *variable; /* of the environment, which sets it at the start of a program; NULL: none does */
 	enum config_type type;
 	double low, high;       /* of a number */
 	const char *unit;       /* of a number: "s" */
-	const char *by_default; /* what is done where it is not set, in words; of a switch "on" or "off" */
+	const char *by_default; /* behaviour if it is not set, in words; for a switch "on" or "off" */
 	bool off_is_final;      /* off cannot be turned on again in this process */
 	const char *doc;        /* one sentence */
 };
@@ -28,7 +28,7 @@ extern const unsigned n_config_keys;
 
 enum { CONFIG_MAX_KEYS = 16, CONFIG_MAX_TEXT = 64, CONFIG_MAX_WHY = 512 };
 
-/* Values by the place of their key in config_keys. */
+/* Values, indexed as config_keys. */
 struct config {
 	struct config_value {
 		bool is_set;
@@ -36,13 +36,13 @@ struct config {
 	} values[CONFIG_MAX_KEYS];
 };
 
-/* The place of a key in config_keys, by its name with or without "probing."; -1: there is none. */
+/* Index of a key in config_keys, by its name with or without "probing."; -1: none. */
 int config_find(const char *name, size_t n_name);
 
 /*
  * config_assign - KEY=VALUE; "default" unsets.
- * @why: on failure a sentence that says what is allowed.
- * Errors: -EINVAL not of that form, no such key or value; -EPERM the value is final.
+ * @why: on failure a sentence with the allowed values.
+ * Errors: -EINVAL another form, no such key or value; -EPERM the value is final.
  */
 int config_assign(struct config *config, const char *assignment, char why[CONFIG_MAX_WHY]);
 
@@ -55,10 +55,10 @@ bool config_is_on(const struct config *config, const struct config_key *key);
 /* The number, if it is set. */
 bool config_number(const struct config *config, const struct config_key *key, double *ret);
 
-/* What a key takes: "on, off", "0.00005 to 10 s". */
+/* The allowed values of a key: "on, off", "0.00005 to 10 s". */
 void config_allowed(const struct config_key *key, char to[CONFIG_MAX_TEXT]);
 
-/* Keys that code looks at by name. */
+/* Keys that code uses by name. */
 extern const struct config_key config_eval, config_follow_forks, config_sample_rate, config_retention_days;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h - a check, and how it says what it found. Private.
+/* check.h - a check, and its functions to report findings. Private.
  *
  * A new check is a line in the table of its group; a new group is a file with a table, and
  * its line in report.c.
@@ -11,7 +11,7 @@
 
 struct doctor_check {
 	const char *name;
-	const char *purpose; /* what probing needs it for */
+	const char *purpose; /* the feature of probing that needs it */
 	void (*run)(const struct facts *facts, struct doctor_finding *ret);
 };
 
@@ -19,24 +19,24 @@ struct doctor_group {
 	const char *title;
 	const struct doctor_check *checks;
 	size_t n_checks;
-	bool of_process; /* asked of a process that is there only */
+	bool of_process; /* only for a process */
 };
 
 extern const struct doctor_group doctor_sampling, doctor_rights, doctor_names, doctor_process, doctor_no_process,
 	doctor_python;
 
-/* What is so. A check says this first; the rest only where something is amiss. */
+/* The observed state. A check reports this first; the rest only for a problem. */
 void say_found(struct doctor_finding *finding, enum doctor_state state, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What that means for who uses probing. */
+/* The consequence for the user of probing. */
 void say_means(struct doctor_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The one command that changes it. */
+/* The one command that solves it. */
 void say_remedy(struct doctor_finding *finding, bool as_root, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* setcap(8) on this program, with those that all of its features want. */
 void say_setcap(const struct facts *facts, struct doctor_finding *finding);
 
-/* "CONTAINER" stands for what the user fills in. */
+/* The user replaces "CONTAINER". */
 #define CONTAINER_REMEDY "docker run --cap-add PERFMON --cap-add SYS_PTRACE IMAGE"
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor.h - what works here and what does not: each thing tried, judged, and with the one command that changes it.
+/* doctor.h - which features work here: each is tried, judged, and reported with the one command that solves a problem.
  *
- * First facts are gathered, by really doing what a recording does; then each check judges
- * them, and is a const descriptor in a table, one file per group. Nothing here stops, changes
- * or loads anything in the process that is asked about.
+ * First facts are gathered, by doing what a recording does; then each check judges
+ * them. A check is a const descriptor in a table, one file per group. Nothing here stops, changes
+ * or loads anything in the examined process.
  */
 #ifndef PROBING_DOCTOR_H
 #define PROBING_DOCTOR_H
@@ -19,15 +19,15 @@ enum doctor_state {
 	DOCTOR_MISSING,
 };
 
-/* What a check found. All texts are UTF-8 of one line, fit for a terminal. */
+/* Result of a check. All texts are UTF-8 of one line, safe for a terminal. */
 struct doctor_finding {
 	const char *group, *name;
-	const char *purpose; /* what probing needs it for */
+	const char *purpose; /* the feature of probing that needs it */
 	enum doctor_state state;
 	char found[256];
 	char means[256];  /* which feature is not there, or less good; "": none */
 	char remedy[512]; /* the command that changes it; "": none does, or none is needed */
-	bool as_root;     /* who has to run it */
+	bool as_root;     /* the command needs root */
 };
 
 /* How a recording would get its stacks. */
@@ -48,7 +48,7 @@ enum doctor_process {
 };
 
 struct doctor_report {
-	pid_t pid; /* 0: none was asked about */
+	pid_t pid; /* 0: no process examined */
 	enum doctor_process process;
 	enum doctor_recording recording;
 	struct doctor_finding *findings;
@@ -70,7 +70,7 @@ const char *doctor_state_name(enum doctor_state state);
 /* "bpf", "wakeup", "poll" as --source has them; NULL: none. */
 const char *doctor_recording_name(enum doctor_recording recording);
 
-/* Both: 0, -ENOMEM, or what writing met. */
+/* Both: 0, -ENOMEM, or the error of writing. */
 int doctor_print_text(const struct doctor_report *report, bool colour, FILE *out);
 int doctor_print_json(const struct doctor_report *report, FILE *out);
 

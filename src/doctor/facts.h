@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* facts.h - what was found out, before it is judged. Private. */
+/* facts.h - gathered facts, before they are judged. Private. */
 #ifndef PROBING_DOCTOR_FACTS_H
 #define PROBING_DOCTOR_FACTS_H
 
@@ -23,7 +23,7 @@ enum {
 	CAPABILITY_BPF = 39
 };
 
-/* System calls, each made in a way that tells whether it gets as far as the kernel. */
+/* System calls, each made in a way that shows whether it reaches the kernel. */
 enum tried_call { CALL_PERF_EVENT_OPEN, CALL_PROCESS_VM_READV, CALL_PTRACE, CALL_BPF, N_CALLS };
 
 /* A sampling that was really begun, and ended at once. */
@@ -33,7 +33,7 @@ struct tried_sampling {
 	bool rings_are_small, has_kernel;
 };
 
-/* Ourselves, and what we may. */
+/* Our identity and rights. */
 struct facts_rights {
 	uid_t uid;
 	gid_t gid;
@@ -47,14 +47,14 @@ struct facts_rights {
 	char program[PATH_MAX]; /* "": not known */
 };
 
-/* The machine, as this user sees it. */
+/* The machine, as visible to this user. */
 struct facts_machine {
 	unsigned n_cpus;
 	long paranoid, mlock_kib, kptr_restrict;
 	struct tried_sampling sampling; /* of ourselves */
 	int bpf_error;                  /* -EPROTONOSUPPORT: see bpf_reason */
 	char bpf_reason[256];
-	int switches_error; /* with bpf: of the program that tells of switches */
+	int switches_error; /* with bpf: of the BPF program for context switches */
 	int direct_error;   /* with bpf: why frames are not read by page tables */
 	int counters_error; /* of a hardware counter */
 	bool has_tracefs, reads_tracefs;
@@ -75,7 +75,7 @@ struct facts_file {
 	bool has_debug;
 };
 
-/* The process that is asked about. */
+/* The examined process. */
 struct facts_process {
 	pid_t pid; /* 0: none */
 	enum doctor_process is;
@@ -106,23 +106,24 @@ struct facts {
 };
 
 void facts_rights_gather(struct facts_rights *ret);
-/* Errors of all: -ENOMEM. What cannot be found out is left at zero. */
+/* Errors of all: -ENOMEM. Unknown facts stay zero. */
 int facts_machine_gather(struct facts_machine *ret);
 int facts_process_gather(pid_t pid, struct facts_process *ret);
 
-/* Whether lines of /proc/kallsyms (the last one may be cut off) have addresses: hidden ones are all zeros. Source: proc(5). */
+/* Whether lines of /proc/kallsyms (the last one may be cut off) have addresses: hidden ones are all zeros. Source:
+ * proc(5). */
 bool facts_shows_addresses(const char *symbols);
 
-/* The part of it that is about Python; the rest is known. */
+/* The part about Python; the rest is known. */
 int facts_python_gather(struct facts_process *ret);
 
-/* facts_try_sampling - of any process; nothing of it is kept. */
+/* facts_try_sampling - of any process; keeps no data. */
 int facts_try_sampling(pid_t pid, struct tried_sampling *ret);
 
 /* How a recording would get its stacks. */
 enum doctor_recording facts_recording(const struct facts *facts);
 
-/* Whether debug information of an open ELF file is in it, or in /usr/lib/debug; @fd is taken over. */
+/* Whether debug information of an open ELF file is in it, or in /usr/lib/debug; closes @fd. */
 bool facts_has_debug_file(int fd);
 
 #endif
