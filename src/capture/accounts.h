@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* accounts.h - the CPU time of what is sampled by the kernel's own account, for samples to be compared with. Private.
+/* accounts.h - CPU time of sampled processes by the kernel's own account, to compare with samples. Private.
  *
- * What a process and its children used is told by the kernel: exactly of a child of ours that has ended, and in
- * steps of a clock tick of any other. A process that has ended and was waited for by its parent stands in the
+ * The kernel's account of a process and its children is exact for an ended child of ours, and has steps of a
+ * clock tick for any other. The time of an ended process that its parent has waited for is part of the
  * parent's account.
  */
 #ifndef PROBING_CAPTURE_ACCOUNTS_H
@@ -18,8 +18,8 @@ struct account {
 	uint64_t base_ns; /* used before it counted */
 	uint64_t now_ns;  /* used up to the last reading, base_ns included */
 	bool is_exact;    /* now_ns is no multiple of a clock tick */
-	bool has_ended;   /* now_ns is what it used in all */
-	bool is_orphan;   /* a child of ours that nobody waits for but accounts_reap() */
+	bool has_ended;   /* now_ns is its whole time */
+	bool is_orphan;   /* a child of ours that only accounts_reap() waits for */
 };
 
 /* All zero is empty. */
@@ -27,31 +27,32 @@ struct accounts {
 	struct account *items;
 	size_t n, allocated;
 	size_t n_orphans;   /* of the items */
-	bool no_children;   /* what children used does not count */
+	bool no_children;   /* do not count the time of children */
 	uint64_t before_ns; /* used in former stretches, see accounts_pause() */
 	uint64_t read_ns;   /* CLOCK_MONOTONIC, when they were read last */
 };
 void accounts_done(struct accounts *accounts);
 
-/* accounts_add - count what a process uses from now on, with the children that it waits for. Errors: -ENOMEM. */
+/* accounts_add - count a process' time from now on, with the children that it waits for. Errors: -ENOMEM. */
 int accounts_add(struct accounts *accounts, pid_t pid);
 
-/* accounts_add_born - the same of one whose whole life counts, unless it is there already. Errors: -ENOMEM. */
+/* accounts_add_born - the same from its start, unless it is known already. Errors: -ENOMEM. */
 int accounts_add_born(struct accounts *accounts, pid_t pid);
 
 /* accounts_add_orphan - the same of one that has just become a child of this process. Errors: -ENOMEM. */
 int accounts_add_orphan(struct accounts *accounts, pid_t pid);
 
-/* Orphans that have ended are waited for, as init would, and what they used in all is known. */
+/* Waits for ended orphans, as init would, and notes their whole time. */
 void accounts_reap(struct accounts *accounts);
 
-/* Read all of them; one that is gone keeps what was read last. */
+/* Read all of them; an ended one keeps its last value. */
 void accounts_read(struct accounts *accounts);
 
-/* accounts_read_sometimes - the same, if the last time was some seconds ago: of one that ends unseen no more than these are missing. */
+/* accounts_read_sometimes - the same, if the last time was some seconds ago: of one that ends unseen no more than
+ * these are missing. */
 void accounts_read_sometimes(struct accounts *accounts, uint64_t now_ns);
 
-/* What is used from here on does not count, until accounts_resume(). */
+/* Time from here on does not count, until accounts_resume(). */
 void accounts_pause(struct accounts *accounts);
 void accounts_resume(struct accounts *accounts);
 
@@ -59,7 +60,7 @@ void accounts_resume(struct accounts *accounts);
 uint64_t accounts_sum(const struct accounts *accounts);
 uint64_t account_used(const struct account *account);
 
-/* How far off the sum may be, since times are told in clock ticks: nanoseconds. */
+/* Maximal error of the sum, since times come in clock ticks: nanoseconds. */
 uint64_t accounts_resolution(const struct accounts *accounts);
 
 #endif

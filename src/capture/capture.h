@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* capture.h - samples and what happens around them, from perf_event_open(2).
+/* capture.h - samples and related events, from perf_event_open(2).
  *
  * One ring per CPU. Attaching opens an event per thread and CPU, redirected to
  * that CPU's ring; launching opens one inheriting event per CPU that starts at
- * exec. Events come out in time order over all rings. Where none of that is allowed,
- * threads are looked at on a timer instead, and the same events come out (poller.h).
+ * exec. Events come out in time order over all rings. If perf events are not allowed,
+ * threads are polled on a timer instead, and the same events come out (poller.h).
  */
 #ifndef PROBING_CAPTURE_H
 #define PROBING_CAPTURE_H
@@ -22,13 +22,13 @@ enum capture_source {
 	SOURCE_AUTO,   /* the best that is allowed here */
 	SOURCE_WAKEUP, /* the captured bytes, and memory read right after each sample */
 	SOURCE_BPF,    /* memory read inside the interrupt that takes the sample */
-	SOURCE_POLL,   /* memory alone, of the threads that run when they are looked at */
+	SOURCE_POLL,   /* memory alone, of threads that run at a poll tick */
 };
 
 /* Which time of a thread is recorded. */
 enum capture_mode {
 	MODE_CPU,    /* on a processor */
-	MODE_WALL,   /* all of it */
+	MODE_WALL,   /* both */
 	MODE_OFFCPU, /* off the processor */
 };
 
@@ -44,13 +44,13 @@ struct capture_options {
 	/* capture_fd() gets readable only when a ring is a quarter full, not at each
 	 * sample: the waking is paid by the target. Call capture_next() on a timer. */
 	bool no_wakeup;
-	/* With SOURCE_BPF and the clock, the same of all that needs no memory of the program any more: it is
-	 * readable at once only for what does (see capture_note_stack). Call capture_next() on a timer. */
+	/* With SOURCE_BPF and the clock, samples that need no memory of the program wait: the descriptor
+	 * becomes readable at once only for others (see capture_note_stack). Call capture_next() on a timer. */
 	bool wake_on_live_read;
-	bool paused;      /* begin as after capture_pause(); also a launched command's exec changes nothing */
+	bool paused;      /* start as after capture_pause(); also a launched command's exec changes nothing */
 	bool no_children; /* leave processes out that those recorded start */
-	/* SOURCE_POLL only: a sample of each thread at each look, whether it runs or not; its weight is
-	 * the time that has passed. */
+	/* SOURCE_POLL only: a sample of each thread at each poll tick, running or not; its weight is
+	 * the elapsed time. */
 	bool idle;
 };
 
@@ -62,8 +62,8 @@ enum capture_event_type {
 	CAPTURE_EXIT,      /* of a thread */
 	CAPTURE_LOST,      /* the kernel had no room for so many records */
 	CAPTURE_THROTTLE,  /* the kernel paused sampling for a moment */
-	CAPTURE_SWITCH,    /* a thread came to a processor, or left it; not of MODE_CPU */
-	CAPTURE_UNSAMPLED, /* CPU time by the kernel's account that no sample has told of; of MODE_CPU */
+	CAPTURE_SWITCH,    /* a thread starts or stops running on a processor; not with MODE_CPU */
+	CAPTURE_UNSAMPLED, /* CPU time by the kernel's account without samples; with MODE_CPU */
 	CAPTURE_END,       /* nothing more comes: sampling was stopped then; not of MODE_CPU */
 };
 
@@ -94,14 +94,14 @@ struct capture_event {
 		struct {
 			unsigned cpu;
 			bool is_out;
-			bool is_preempted; /* out: it could have gone on */
+			bool is_preempted; /* out: it remains runnable */
 		} change;
 	};
 };
 
-/* Exact counts; lost comes from PERF_FORMAT_LOST, so that losses at the very
- * end are in it too. Where switches are recorded beside samples (waits; SOURCE_WAKEUP with wake-ups), it counts their
- * records as well: the kernel does not tell them apart. */
+/* Exact counts; lost comes from PERF_FORMAT_LOST, and so includes losses at the very
+ * end. If switches are recorded along with samples (waits; SOURCE_WAKEUP with wake-ups), it includes their
+ * records as well: the kernel does not distinguish them. */
 struct capture_counts {
 	uint64_t samples, lost, throttled;
 	uint64_t malformed; /* records that made no sense and were skipped */
@@ -109,8 +109,8 @@ struct capture_counts {
 	/* CPU time: of all samples, and by the kernel's account; 0: not known (waits, other events than the clock). */
 	uint64_t sampled_ns, used_ns;
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
-	/* Of SOURCE_POLL: looks done, those that fell out because one before came too late or took
-	 * too long, and the longest period, 0 where it never had to be lengthened. */
+	/* Of SOURCE_POLL: poll ticks done, those skipped because the previous one came too late or took
+	 * too long, and the longest period, 0 if it was never lengthened. */
 	uint64_t looks, lost_looks, longest_period_ns;
 };
 
@@ -118,13 +118,13 @@ struct capture;
 
 /*
  * capture_attach - sample all threads of a running process, and their children.
- * Nothing is stopped. With SOURCE_AUTO, what perf events are refused for (rights, a filter,
- * descriptors, memory for the rings) makes it SOURCE_POLL, if memory may be read at least.
+ * It stops nothing. With SOURCE_AUTO, a refusal of perf events (rights, a filter,
+ * descriptors, memory for the rings) makes it SOURCE_POLL, if reading memory is permitted.
  * @ret: ended with capture_free().
  * Errors: -ESRCH; -EACCES/-EPERM not permitted (see capture_explain);
  *         -EMFILE descriptors; -ENOSYS no perf_event; -EINVAL options;
- *         -ENOBUFS the rings do not fit into the memory one may lock;
- *         -EPROTONOSUPPORT the source that was asked for (see capture_explain_source);
+ *         -ENOBUFS the rings exceed the limit of locked memory;
+ *         -EPROTONOSUPPORT the requested source is unavailable (see capture_explain_source);
  *         those of event_check().
  */
 int capture_attach(const struct capture_options *options, pid_t pid, struct capture **ret);
@@ -138,7 +138,7 @@ int capture_attach_all(const struct capture_options *options, const pid_t *pids,
 
 /*
  * capture_add - sample one more running process from now on, and the children that it starts.
- * @pid: sampled already: that does no harm. -ESRCH it has ended. Errors: as capture_attach(); what was sampled goes on.
+ * @pid: may be sampled already. -ESRCH it has ended. Errors: as capture_attach(); sampling of the others continues.
  */
 int capture_add(struct capture *capture, pid_t pid);
 
@@ -151,7 +151,7 @@ void capture_freep(struct capture **capture);
 /* Where Python frames come from in the end: never SOURCE_AUTO. */
 enum capture_source capture_source(const struct capture *capture);
 
-/* Why it is SOURCE_POLL though nobody asked for it: a negative errno for capture_explain(); 0. */
+/* Why SOURCE_AUTO became SOURCE_POLL: a negative errno for capture_explain(); 0: it did not. */
 int capture_refusal(const struct capture *capture);
 
 /*
@@ -161,40 +161,40 @@ int capture_refusal(const struct capture *capture);
 int capture_check_memory(pid_t pid);
 
 /*
- * capture_note_stack - where a thread's stack begins: the outermost CFA of a whole one.
- * With SOURCE_BPF, samples whose stack was captured up to there need not be read at once, and no longer
+ * capture_note_stack - the base of a thread's stack: the outermost CFA of a complete one.
+ * With SOURCE_BPF, samples with the stack up to there need not be read at once, and no longer
  * wake the reader each: see capture_fd().
  */
 void capture_note_stack(struct capture *capture, pid_t tid, uint64_t start);
 
-/* capture_forget_stack - samples of this thread shall be read at once again. */
+/* capture_forget_stack - wake the reader for each sample of this thread again. */
 void capture_forget_stack(struct capture *capture, pid_t tid);
 
 /*
- * A descriptor for poll(2)/epoll: readable when records wait. Borrowed.
- * It tells at once of what has to be read at once; other records may wait until there are more of
- * them. So call capture_next() on a timer, too.
+ * A descriptor for poll(2)/epoll: readable if records wait. Borrowed.
+ * It becomes readable at once for records that must be read at once; others may wait until there
+ * are more. So call capture_next() on a timer, too.
  */
 int capture_fd(const struct capture *capture);
 
 /*
- * capture_watch - have the caller's own epoll told instead of capture_fd(), which tells less from then on.
- * Saves what an epoll inside an epoll takes of each waking, which the sampled thread pays. It is told once: call
+ * capture_watch - notify the caller's own epoll instead of capture_fd(), which reports less from then on.
+ * Saves the cost of an epoll inside an epoll at each wake-up, which the sampled thread pays. Edge-triggered: call
  * capture_next() until it returns 0, or again on a timer.
- * @data: comes back in epoll_event.data.u32, perhaps several times of one epoll_wait(2).
+ * @data: returned in epoll_event.data.u32, perhaps several times by one epoll_wait(2).
  * Errors: what epoll_ctl(2) reports.
  */
 int capture_watch(struct capture *capture, int epoll_fd, uint32_t data);
 
-/* capture_explain_source - what SOURCE_BPF needs that is not here: "needs root, or ...". At least 256 bytes. */
+/* capture_explain_source - why SOURCE_BPF is unavailable: "needs root, or ...". At least 256 bytes. */
 void capture_explain_source(char *to, size_t n_bytes);
 
 /*
- * capture_watch_python - where the frames of a process' interpreter are, from now on.
- * Of other processes samples come without Python frames. Nothing happens where the source
+ * capture_watch_python - set the layout of a process' interpreter, from now on.
+ * Samples of other processes come without Python frames. No effect if the source
  * is not SOURCE_BPF.
- * @layout: copied; its id comes back in the records made by it, and tells those of a former
- *          program in that process.
+ * @layout: copied; its id is in the records made with it, and distinguishes them from those of an
+ *          earlier program in that process.
  * Errors: -ESRCH; -E2BIG, -ENOSPC too many processes.
  */
 int capture_watch_python(struct capture *capture, pid_t pid, const struct python_layout *layout);
@@ -203,8 +203,8 @@ void capture_forget_python(struct capture *capture, pid_t pid);
 /* When all that was to be opened was open: CLOCK_MONOTONIC. */
 uint64_t capture_began_ns(const struct capture *capture);
 
-/* Whether samples are taken as threads leave the processor, too; if not, where a thread waits
- * has to be looked up while it does. */
+/* Whether there are also samples of threads that leave the processor; if not, the caller must
+ * read a waiting thread during the wait. */
 bool capture_has_switch_stacks(const struct capture *capture);
 
 /*
@@ -214,8 +214,8 @@ bool capture_has_switch_stacks(const struct capture *capture);
 int capture_switch_refusal(const struct capture *capture);
 
 /*
- * capture_direct_refusal - why the BPF program copies frames with the kernel's helper, and does not read them by page tables,
- * which takes less than half as long: a negative errno, -ENOSYS where there is no program. 0: it reads them so.
+ * capture_direct_refusal - why the BPF program copies frames with the kernel's helper, and does not read them by page
+ * tables, which takes less than half as long: a negative errno, -ENOSYS where there is no program. 0: it reads them so.
  */
 int capture_direct_refusal(const struct capture *capture);
 
@@ -233,52 +233,52 @@ bool capture_rings_are_small(const struct capture *capture);
 int capture_next(struct capture *capture, struct capture_event *ret);
 
 /*
- * capture_is_descheduled - whether the thread of the sample given out last has not run since it was taken.
- * Up to this call: what was read of its memory before is as of the sample then. False also where that cannot be
- * told. Only with SOURCE_WAKEUP, whose reader goes to the processors that samples come from, so as to take them from
+ * capture_is_descheduled - whether the thread of the latest sample has not run since it was taken.
+ * Up to this call: its memory read before is then as of the sample. False also if that is
+ * unknown. Only with SOURCE_WAKEUP, whose reader moves to the processors of the samples, so as to take them from
  * the sampled threads: it binds the thread that calls capture_next(), until capture_stop().
  */
 bool capture_is_descheduled(const struct capture *capture, const struct sample *sample);
 
 /*
- * capture_peek - the sample that stands behind the event given out last.
- * A look ahead, of which nothing follows: another event may come first, or it instead.
- * False: there is none yet. Its pointers hold as long as that event's.
+ * capture_peek - the sample behind the latest event.
+ * A hint only: another event may come first, or instead.
+ * False: there is none yet. Its pointers are valid as long as that event's.
  */
 bool capture_peek(const struct capture *capture, struct sample *ret);
 
 /*
- * capture_pause - take no samples until capture_resume(), and cost the target nothing meanwhile.
- * What was sampled before can still be read. Pausing twice is pausing once.
+ * capture_pause - take no samples until capture_resume(), without cost for the target.
+ * Earlier samples remain readable. May be called repeatedly.
  */
 void capture_pause(struct capture *capture);
 
 /*
  * capture_resume - sample again.
- * Returns 1 where nothing has told of mappings, forks and execs meanwhile: whoever keeps them
- * reads them again now, before the next event; 0 where all of it comes as events.
+ * Returns 1 if mappings, forks and execs were not reported meanwhile: the caller must read
+ * them again now, before the next event; 0 if all of them come as events.
  */
 int capture_resume(struct capture *capture);
 
-/* Stop sampling; what the rings hold can still be read. */
+/* Stop sampling; the records in the rings remain readable. */
 void capture_stop(struct capture *capture);
 
 void capture_read_counts(struct capture *capture, struct capture_counts *ret);
 
 /*
- * capture_explain - one sentence on why sampling is refused and what to change,
+ * capture_explain - one sentence with the reason of a refusal and the remedy,
  * naming the exact sysctl, capability or limit. @to: at least 512 bytes.
  */
 void capture_explain(int error, pid_t pid, char *to, size_t n_bytes);
 
-/* ---- What recording waits costs (switch_cost.c) ---- */
+/* ---- Overhead of recording waits (switch_cost.c) ---- */
 
 /*
  * capture_switch_cost - CPU time that recording adds to each switch away from a CPU, on this machine, now.
- * Records two threads of our own that do nothing but switch, for some 20 ms; best without another
- * recording of ours beside it.
- * @options: of the recording; its ring is not taken, for few records come.
- * @source:  the one that was used, never SOURCE_POLL.
+ * Records two threads of our own that only switch, for some 20 ms; best without another
+ * recording of ours at the same time.
+ * @options: of the recording; uses a small ring, since few records come.
+ * @source:  the one in use, never SOURCE_POLL.
  * @ret_ns:  nanoseconds, not below 0.
  * Errors: those of capture_attach(); what pipe(2) and pthread_create(3) report.
  */

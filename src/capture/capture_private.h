@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* capture_private.h - what a capture consists of. */
+/* capture_private.h - the parts of a capture. */
 #ifndef PROBING_CAPTURE_CAPTURE_PRIVATE_H
 #define PROBING_CAPTURE_CAPTURE_PRIVATE_H
 
@@ -22,26 +22,26 @@ struct capture {
 	struct merge merge;
 	struct dup_events *dup_events;     /* NULL: no late events */
 	struct bpf_source *bpf;            /* NULL: another source */
-	struct bpf_switches *bpf_switches; /* NULL: records of events tell of switches, or nothing does */
+	struct bpf_switches *bpf_switches; /* NULL: perf records report switches, or nothing does */
 	int switch_refusal;                /* why; 0: see capture_switch_refusal() */
 	struct frame_sample_match matches;
 	struct sample_periods periods; /* of events that are counted by the kernel, at a frequency */
-	struct task_set wanted;        /* where all processes are sampled: those whose samples are wanted */
-	bool wake_on_live_read;        /* only what needs live memory makes the rings readable at once */
-	bool no_children;              /* what is not of them is left out */
-	pid_t awaits_exec; /* there: the child whose exec is still to come; 0: it came, or is not waited for */
+	struct task_set wanted;        /* if all processes are sampled: those whose samples are wanted */
+	bool wake_on_live_read;        /* only samples that need live memory make the rings readable at once */
+	bool no_children;              /* drop samples of other processes */
+	pid_t awaits_exec;             /* then: the child that has not called exec yet; 0: it has, or does not matter */
 	struct capture_counts counts;
-	uint64_t lost_records; /* as told by LOST records */
+	uint64_t lost_records; /* by LOST records */
 	uint64_t began_ns;
 	bool stopped;
 	struct reader_affinity affinity; /* where memory is read right after each sample */
 	bool reads_at_once;
 	bool hides_switches;        /* they are there for descheduled.c alone */
 	uint64_t paused_ns;         /* CLOCK_MONOTONIC, since when; 0: it is not paused */
-	int clock;                  /* of whoever looks at waiting threads; -1: nobody does */
-	uint64_t stopped_ns;        /* of which CAPTURE_END is still to tell; 0: nothing to tell */
-	struct accounts accounts;   /* of what is sampled; where is_accounted */
-	uint64_t period_ns;         /* what a sample stands for there */
+	int clock;                  /* for readers of waiting threads; -1: none */
+	uint64_t stopped_ns;        /* of the pending CAPTURE_END; 0: none */
+	struct accounts accounts;   /* of the sampled processes; if is_accounted */
+	uint64_t period_ns;         /* weight of a sample then */
 	bool is_accounted;          /* weights are CPU time, and ought to add up to the accounts */
 	struct run_times run_times; /* where records of switches come with samples of CPU time */
 	bool times_runs;
@@ -49,11 +49,11 @@ struct capture {
 	struct capture_event pending;
 	uint64_t given_ns;     /* of CAPTURE_UNSAMPLED, up to now */
 	uint64_t used_ns;      /* by them, once it is stopped */
-	uint64_t missing_ns;   /* of it in no sample and no CAPTURE_UNSAMPLED of before */
-	uint64_t unsampled_ns; /* of which CAPTURE_UNSAMPLED is still to tell ... */
+	uint64_t missing_ns;   /* its part in no sample and no earlier CAPTURE_UNSAMPLED */
+	uint64_t unsampled_ns; /* of the pending CAPTURE_UNSAMPLED ... */
 	size_t next_unsampled; /* ... from this account on */
 	struct poller *poller; /* instead of all of the above; NULL: perf events */
-	int refusal;           /* why, where nobody asked for it */
+	int refusal;           /* the reason, if SOURCE_AUTO chose it */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* descheduled.h - whether a sampled thread has stood still since its sample. Private. */
+/* descheduled.h - whether a sampled thread has not run since its sample. Private. */
 #ifndef PROBING_CAPTURE_DESCHEDULED_H
 #define PROBING_CAPTURE_DESCHEDULED_H
 
@@ -14,9 +14,9 @@ struct descheduled_query {
 };
 
 /*
- * descheduled_since - did the thread leave its processor right after the sample, and is it away still?
- * By the switches that the rings tell of up to now, read or not. False also where that is not known.
- * @rings: n_rings, of all processors, with events that tell of switches (PERF_RECORD_SWITCH).
+ * descheduled_since - did the thread leave its processor right after the sample, and has it not run since?
+ * By all records of switches in the rings, read or not. False also if that is unknown.
+ * @rings: n_rings, of all processors, with events that report switches (PERF_RECORD_SWITCH).
  */
 bool descheduled_since(const struct ring *rings, size_t n_rings, const struct descheduled_query *question);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* direct_map.h - where the kernel has all memory mapped, so that a program in it can read a process' by its page tables.
+/* direct_map.h - the kernel's map of all memory, through which a BPF program can read a process' memory by its page
+ * tables.
  *
- * Compiled for BPF, too; see bpf/page_tables.h for what it is good for. Private.
+ * Compiled for BPF, too; bpf/page_tables.h uses it. Private.
  */
 #ifndef PROBING_CAPTURE_DIRECT_MAP_H
 #define PROBING_CAPTURE_DIRECT_MAP_H
@@ -9,21 +10,21 @@
 #include <stdint.h>
 
 struct direct_map {
-	uint64_t base;     /* what has the physical address 0 */
+	uint64_t base;     /* virtual address of the physical address 0 */
 	uint64_t end;      /* the first physical address behind all memory */
 	uint64_t n_levels; /* of page tables: 4 or 5 */
 };
 
-/* What the program that looks for it is told and tells: bpf/find_direct_map.bpf.c. */
+/* Input and output of the BPF program that searches for it: bpf/find_direct_map.bpf.c. */
 struct direct_map_trial {
-	uint64_t address, word; /* where the caller has which word: at a whole one */
-	struct direct_map map;  /* its end is given; it is found if n_levels is not 0 afterwards */
+	uint64_t address, word; /* an aligned address of the caller, and the word there */
+	struct direct_map map;  /* input: its end; found if n_levels is not 0 afterwards */
 };
 
 /*
- * direct_map_find - find it, by a page of the caller's own: what is found there is what the caller has written.
- * Errors: -ENOSYS not on this machine, or built without it; -ECANCELED PROBING_DIRECT_MAP=0 is in the environment; -ENXIO it is
- *         not where it was looked for; what the kernel reports, or libbpf: -ESRCH it is without BTF.
+ * direct_map_find - find it through a page of the caller: the result must contain the caller's word.
+ * Errors: -ENOSYS not on this machine, or built without it; -ECANCELED PROBING_DIRECT_MAP=0 is in the environment;
+ *         -ENXIO not found; errors of the kernel, or of libbpf: -ESRCH the kernel has no BTF.
  */
 int direct_map_find(struct direct_map *ret);
 

@@ -13,13 +13,13 @@ void dup_events_free(struct dup_events *streams);
 
 /*
  * dup_events_note - a record of this thread on this CPU came from this event.
- * @id: as the kernel numbers events, in the order in which they were opened.
- * Returns 0, or the id of an event that all threads sampled by it could do
- * without: another one, opened earlier, samples them too.
+ * @id: the kernel's number of the event, which grows in the order of opening.
+ * Returns 0, or the id of an event that is redundant for all its threads: another
+ * one, opened earlier, samples them too.
  */
 uint64_t dup_events_note(struct dup_events *streams, pid_t tid, unsigned cpu, uint64_t id);
 
-/* Forget what is known of a thread on a CPU (its number may come again), or of all. */
+/* Drop a thread on a CPU (its number may be reused), or all. */
 void dup_events_forget(struct dup_events *streams, pid_t tid, unsigned cpu);
 void dup_events_forget_all(struct dup_events *streams);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* event.h - what a sample is taken at: the CPU's clock, or another event. Part of capture.h.
+/* event.h - the sampled event: the CPU's clock, or another one. Part of capture.h.
  *
- * A name becomes a struct sampled_event (event_find), which says what to ask the kernel for.
- * Whether it is to be had here is another question (event_check).
+ * A name becomes a struct sampled_event (event_find), with the kernel's attributes.
+ * event_check() decides whether it is available here.
  */
 #ifndef PROBING_CAPTURE_EVENT_H
 #define PROBING_CAPTURE_EVENT_H
@@ -26,9 +26,9 @@ struct sampled_event {
 	enum event_kind kind;
 	uint32_t type;   /* as in struct perf_event_attr */
 	uint64_t config; /* the same; of a tracepoint 0 until event_resolve() */
-	/* Where nobody says otherwise a sample is taken at one of so many; 0: at a frequency. */
+	/* Default: sample every Nth event; 0: sample at a frequency. */
 	uint64_t usual_count;
-	/* It is in the kernel where it happens: whoever may not see that side gets none. */
+	/* It happens in kernel mode: without the right to see that side there are no samples. */
 	bool in_kernel;
 	char name[EVENT_MAX_NAME]; /* "page-faults", "sched:sched_switch" */
 };
@@ -42,7 +42,7 @@ int event_find(const char *name, struct sampled_event *ret);
 /* event_nth - all but tracepoints, in a good order for a list. False: there are no so many. */
 bool event_nth(size_t n, struct sampled_event *ret);
 
-/* What an event is, in some words; "" of tracepoints. */
+/* A short description of an event; "" for tracepoints. */
 const char *event_summary(const struct sampled_event *event);
 
 /*
@@ -61,16 +61,16 @@ int event_resolve(struct sampled_event *event, struct tracepoint **ret);
  */
 int event_check(const struct sampled_event *event);
 
-/* event_explain - one sentence for an error of the two above, and what to do. At least 512 bytes. */
+/* event_explain - one sentence for an error of the two above, with the remedy. At least 512 bytes. */
 void event_explain(int error, const struct sampled_event *event, char *to, size_t n_bytes);
 
 /*
  * event_each_tracepoint - call @take with the name of each, in order.
- * Errors: those of event_resolve(), but -ENOENT; what take returns, where it is negative.
+ * Errors: those of event_resolve(), but -ENOENT; a negative result of take.
  */
 int event_each_tracepoint(int (*take)(void *data, const char *name), void *data);
 
-/* ---- What a tracepoint tells ---- */
+/* ---- Fields of a tracepoint ---- */
 
 enum tracepoint_type {
 	TRACEPOINT_INTEGER,
@@ -80,14 +80,14 @@ enum tracepoint_type {
 	TRACEPOINT_SYSCALL, /* the name of the system call of that number, of this machine */
 };
 
-/* Where a field stands in a record. */
+/* Position of a field in a record. */
 struct tracepoint_field {
 	char name[64];
 	enum tracepoint_type type;
-	uint32_t offset, n_bytes; /* of a dynamic one: where the word that leads to it stands */
+	uint32_t offset, n_bytes; /* of a dynamic one: of the word that refers to it */
 	uint32_t element_bytes;   /* of TRACEPOINT_NUMBERS */
 	bool is_signed;           /* of integers and numbers */
-	bool is_dynamic;          /* a word leads to it: length << 16 | offset */
+	bool is_dynamic;          /* a word refers to it: length << 16 | offset */
 	bool is_relative;         /* that offset counts from the end of the word */
 };
 
@@ -105,14 +105,14 @@ void tracepoint_freep(struct tracepoint **tracepoint);
 struct tracepoint_value {
 	enum { VALUE_NONE, VALUE_INTEGER, VALUE_TEXT, VALUE_BYTES } type; /* NONE: not in the record */
 	int64_t integer;   /* 64 bits without a sign come as those bits */
-	const void *bytes; /* or of what stays for ever; VALUE_TEXT: valid UTF-8 without a NUL, n_bytes long */
+	const void *bytes; /* of the record, of @room, or static; VALUE_TEXT: valid UTF-8 without a NUL, n_bytes long */
 	size_t n_bytes;
 };
 
 /*
  * tracepoint_decode - one field of a raw record.
- * @raw:  the record's n_bytes, of whatever contents.
- * @room: for what has to be written out, room_bytes (at least 1) long; what does not fit is cut.
+ * @raw:  the record's n_bytes, with any contents.
+ * @room: for formatted values, room_bytes (at least 1) long; longer ones are truncated.
  */
 struct tracepoint_value tracepoint_decode(const struct tracepoint_field *field, const void *raw, size_t n_bytes,
 					  char *room, size_t room_bytes);

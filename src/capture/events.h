@@ -22,7 +22,7 @@ struct event_set {
 		int fd; /* -1: retired */
 	} * late;
 	size_t n_late, late_allocated;
-	struct task_set covered; /* threads that were looked at */
+	struct task_set covered; /* threads with events */
 	size_t n_opened, n_threads;
 	bool is_clock;    /* periods are nanoseconds */
 	bool in_kernel;   /* the event is there only: not to be given up */
@@ -32,7 +32,7 @@ struct event_set {
 };
 
 /*
- * events_init - decide what to ask the kernel for; nothing is opened.
+ * events_init - choose the kernel's attributes; opens nothing.
  * @rings: borrowed, outlive the set. Ended with events_done().
  * Errors: -EINVAL options out of range.
  */
@@ -41,7 +41,8 @@ void events_done(struct event_set *set);
 
 /*
  * events_wake_rarely - wake the reader some ten times a second only, however often is sampled, as
- * far as the rings have room. To be called when they are open, and before any event is; for where something else wakes it when it must be.
+ * far as the rings have room. To be called when they are open, and before any event is; for where something else wakes
+ * it when it must be.
  */
 void events_wake_rarely(struct event_set *set);
 
@@ -51,21 +52,21 @@ void events_wake_rarely(struct event_set *set);
  * others out, all processes are sampled instead: system_wide.
  */
 int events_attach(struct event_set *set, pid_t pid);
-/* events_count_threads - of all of these processes; of those that are gone none. -ESRCH: all are. */
+/* events_count_threads - of all of these processes; ended ones count 0. -ESRCH: all have ended. */
 int events_count_threads(const pid_t *pids, size_t n_pids, size_t *ret);
 int events_attach_all(struct event_set *set, const pid_t *pids, size_t n_pids);
 
 /*
- * events_attach_wide - sample all processes from the beginning, of which the BPF program
- * (there must be one) leaves others out. Costs less where threads switch often: events of a
- * thread are switched, too.
- * @n_threads: to be told of. Errors: as capture_attach(); nothing is open then.
+ * events_attach_wide - sample all processes from the start; the BPF program (required)
+ * drops samples of others. Costs less if threads switch often: the kernel switches the events of a
+ * thread, too.
+ * @n_threads: for the report. Errors: as capture_attach(); then nothing is open.
  */
 int events_attach_wide(struct event_set *set, size_t n_threads);
 
 /*
- * events_add - sample every thread of one more process, beside those that are. Not of a set that system_wide.
- * Its threads may have inherited events of others: what is opened is late. Errors: as events_cover(); -ESRCH.
+ * events_add - sample every thread of one more process. Not for a set with system_wide.
+ * Its threads may have inherited events of others: then new events are redundant. Errors: as events_cover(); -ESRCH.
  */
 int events_add(struct event_set *set, pid_t pid);
 
@@ -82,22 +83,22 @@ int events_launch(struct event_set *set, pid_t child);
 void events_stop(struct event_set *set);
 
 /*
- * events_pause, events_resume - switch all off and on, with what was inherited from them; what is created
- * meanwhile inherits the state, too. An event that is off tells nothing: neither samples nor mappings.
+ * events_pause, events_resume - switch all off and on, including inherited ones; new children
+ * inherit the state, too. An event that is off reports nothing: neither samples nor mappings.
  */
 void events_pause(struct event_set *set);
 void events_resume(struct event_set *set);
 
 bool events_have_kernel(const struct event_set *set);
-/* What samples consist of: record_decode()'s format; and what each stands for where it does not say, 0: it does. */
+/* The format of samples, for record_decode(); and the weight of a sample without one, 0: samples have weights. */
 unsigned events_format(const struct event_set *set);
 uint64_t events_weight(const struct event_set *set);
-/* Whether the kernel counts losses per event; if not, only LOST records tell. */
+/* Whether the kernel counts losses per event; if not, only LOST records report them. */
 bool events_count_losses(const struct event_set *set);
-/* Records that found no room in the rings, by the kernel's count. */
+/* Records lost because the rings were full, by the kernel's count. */
 uint64_t events_lost(const struct event_set *set);
 
-/* CPU time of what is sampled by per-task clocks, with all that inherited from them: nanoseconds. Best when they are stopped. */
+/* CPU time by per-task clocks, including inherited ones: nanoseconds. Exact when they are stopped. */
 uint64_t events_used(const struct event_set *set);
 
 /* Close a late event that is not needed. False: there is no such late event. */

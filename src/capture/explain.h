@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.h - what capture_explain() goes by, apart from how it finds out. */
+/* explain.h - facts for capture_explain(), and how to gather them. */
 #ifndef PROBING_CAPTURE_EXPLAIN_H
 #define PROBING_CAPTURE_EXPLAIN_H
 
@@ -25,7 +25,7 @@ struct explain_facts {
 	uint64_t memlock_bytes;         /* RLIMIT_MEMLOCK */
 };
 
-/* Find out. What cannot be found out is left at a harmless value. */
+/* Gather the facts. Unknown ones get a harmless value. */
 void explain_gather(pid_t pid, struct explain_facts *ret);
 
 /* The sentence for a negative errno of capture_attach() or capture_launch(). */

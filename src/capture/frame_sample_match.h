@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* frame_sample_match.h - Python frames and the samples that they belong to.
+/* frame_sample_match.h - assigns Python frames to their samples.
  *
  * One interrupt writes both into its processor's ring, the frames first, and nothing else
- * is written there in between. So a sample has the frames of the record right before it,
- * or none: where one of the two found no room, the kernel tells of lost records before the
- * next one, and no two neighbours are of one thread and moment.
+ * is written in between. So a sample has the frames of the record right before it,
+ * or none: if one of the two found no room, a record of lost ones precedes the
+ * next one, and no two adjacent records have the same thread and time.
  */
 #ifndef PROBING_CAPTURE_FRAME_SAMPLE_MATCH_H
 #define PROBING_CAPTURE_FRAME_SAMPLE_MATCH_H
@@ -19,11 +19,11 @@
 struct frame_sample_match {
 	struct pending {
 		bool is_full;
-		uint64_t n_malformed; /* of the ring, then: what was skipped since may have been between the two */
+		uint64_t n_malformed; /* of the ring, then: a skipped record since may have been between the two */
 		struct python_record *record;
 	} * rings; /* one a ring */
 	size_t n;
-	uint64_t unpaired; /* frames that no sample came for */
+	uint64_t unpaired; /* frames without a sample */
 	uint64_t malformed;
 };
 
@@ -36,8 +36,8 @@ void frame_sample_match_keep(struct frame_sample_match *pairs, size_t ring, uint
 			     const struct perf_event_header *record);
 
 /*
- * frame_sample_match_take - what belongs to a record that is none of Python frames.
- * NULL: nothing, or it is no sample. Borrowed until the next frame_sample_match_keep() of that ring.
+ * frame_sample_match_take - the Python frames of a record of another kind.
+ * NULL: none, or it is no sample. Borrowed until the next frame_sample_match_keep() of that ring.
  */
 const struct python_record *frame_sample_match_take(struct frame_sample_match *pairs, size_t ring, uint64_t n_malformed,
 						    const struct perf_event_header *record);

@@ -23,14 +23,14 @@ int merge_init(struct merge *merge, struct ring *rings, size_t n_rings);
 void merge_done(struct merge *merge);
 
 /*
- * merge_begin - start a round: look at the rings anew.
- * @now_ns: CLOCK_MONOTONIC, read before this call; UINT64_MAX: nothing is
- *          written any more, everything is ripe.
- * Returns whether any record waits, ripe or not.
+ * merge_begin - start a round: read the heads of the rings.
+ * @now_ns: CLOCK_MONOTONIC, read before this call; UINT64_MAX: the kernel writes no more
+ *          records, all may come out.
+ * Returns whether any record waits, of whatever time.
  */
 bool merge_begin(struct merge *merge, uint64_t now_ns);
 
-/* merge_time - the time of what merge_next() would give; false: NULL. What it gave last is no longer borrowed. */
+/* merge_time - the time of merge_next()'s next record; false: none. Its previous record is no longer borrowed. */
 bool merge_time(struct merge *merge, uint64_t *ret_ns);
 
 /*
@@ -39,7 +39,7 @@ bool merge_time(struct merge *merge, uint64_t *ret_ns);
  */
 const struct perf_event_header *merge_next(struct merge *merge);
 
-/* The one so many bytes behind the borrowed record in its ring; NULL: none has been seen. Borrowed as long. */
+/* The record so many bytes behind the borrowed one in its ring; NULL: none is known. Borrowed as long. */
 const struct perf_event_header *merge_peek(const struct merge *merge, size_t n_behind);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* poll_parse.h - the files of /proc that a look reads, as text in memory.
+/* poll_parse.h - parsers for the files of /proc that a poll tick reads, from memory.
  *
- * A thread's name may hold anything, and so may these texts.
+ * A thread's name may contain anything, and so may these texts.
  */
 #ifndef PROBING_CAPTURE_POLL_PARSE_H
 #define PROBING_CAPTURE_POLL_PARSE_H
@@ -11,14 +11,14 @@
 
 enum { POLL_NAME_BYTES = 64 };
 
-/* What /proc/PID/task/TID/stat says. */
+/* Fields of /proc/PID/task/TID/stat. */
 struct poll_stat {
-	char name[POLL_NAME_BYTES]; /* cut where it is longer */
+	char name[POLL_NAME_BYTES]; /* truncated */
 	char state;
 	uint64_t ticks; /* of CPU time, user and kernel together; _SC_CLK_TCK a second */
 	unsigned cpu;   /* that it last ran on */
-	/* Tells one program of a process from the next: made of where its code, data and stack
-	 * begin, which exec(2) chooses anew. 0: not told. */
+	/* Distinguishes successive programs of a process: derived from the addresses of its code, data and stack,
+	 * which exec(2) chooses again. 0: unknown. */
 	uint64_t image;
 };
 
@@ -43,7 +43,7 @@ int poll_parse_loadavg(const char *text, pid_t *ret);
 
 /*
  * poll_parse_child - the next number of a "children" file.
- * @text: goes on behind it. Returns 0 at the end, and where there is something else.
+ * @text: advances past it. Returns 0 at the end, and for other text.
  */
 pid_t poll_parse_child(const char **text);
 

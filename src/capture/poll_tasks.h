@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* poll_tasks.h - the processes and threads that are looked at. Private. */
+/* poll_tasks.h - the polled processes and threads. Private. */
 #ifndef PROBING_CAPTURE_POLL_TASKS_H
 #define PROBING_CAPTURE_POLL_TASKS_H
 
@@ -13,16 +13,16 @@
 
 struct poll_thread {
 	pid_t tid;
-	int fd;           /* of the file with its CPU time; -1: opened at each look */
-	bool is_new;      /* not looked at yet */
-	uint64_t used_ns; /* at the last look */
+	int fd;           /* of the file with its CPU time; -1: opened at each tick */
+	bool is_new;      /* not polled yet */
+	uint64_t used_ns; /* at the last tick */
 	uint64_t owed_ns; /* used since the last sample */
 	uint64_t met_ns;  /* where idle ones are sampled: when that was last; 0: never */
 	uint64_t n_samples;
-	/* How often it was put on a CPU, as of this look, and had left one, as of the last that found
-	 * it to have used time. */
+	/* How often it was put on a CPU, as of this tick, and had left one, as of the last tick at
+	 * which it had used time. */
 	uint64_t n_runs, n_waits, n_preempted;
-	bool is_uncounted; /* the first is not of its whole life */
+	bool is_uncounted; /* the first does not cover its whole life */
 	char name[POLL_NAME_BYTES];
 };
 
@@ -36,18 +36,18 @@ struct poll_process {
 struct poll_tasks {
 	struct poll_process *processes; /* parents first */
 	size_t n, allocated;
-	/* Children that were there before we were; those of them that the current list has shown. */
+	/* Children older than the recording; those of them in the current list. */
 	struct task_set ignored, still_ignored;
-	bool by_ticks;         /* there are no nanoseconds to be had: ticks of 10 ms */
-	bool without_children; /* there is no list of a thread's children: all processes are asked */
+	bool by_ticks;         /* no times in nanoseconds: ticks of 10 ms */
+	bool without_children; /* /proc has no list of a thread's children: read all processes */
 	bool has_one_cpu;      /* we run where they do */
 	pid_t command;         /* whose descendants become children of this process when their parents end; 0: none */
-	/* Those that have; those of them that nobody has asked for yet. */
+	/* Adopted processes whose parent has ended; those not yet taken by the caller. */
 	struct task_set orphans, new_orphans;
 	size_t n_open, most_open;
 };
 
-/* Finds out what this kernel tells. */
+/* Find out what this kernel provides. */
 void poll_tasks_init(struct poll_tasks *tasks);
 void poll_tasks_done(struct poll_tasks *tasks);
 
@@ -55,25 +55,26 @@ void poll_tasks_done(struct poll_tasks *tasks);
 int poll_tasks_add(struct poll_tasks *tasks, pid_t pid, pid_t parent_pid);
 
 /*
- * poll_tasks_list - add the threads of a process that are new.
- * @index: of the process. Errors: -ESRCH it is gone; -ENOMEM.
+ * poll_tasks_list - add the new threads of a process.
+ * @index: of the process. Errors: -ESRCH it has ended; -ENOMEM.
  */
 int poll_tasks_list(struct poll_tasks *tasks, size_t index);
 
 /*
- * poll_tasks_adopt - add the children of a process that are new, or ignore them for good.
- * Processes may move. Errors: -ENOMEM.
+ * poll_tasks_adopt - add the new children of a process, or ignore them for good.
+ * Processes may move in the array. Errors: -ENOMEM.
  */
 int poll_tasks_adopt(struct poll_tasks *tasks, size_t index, bool ignore);
 
 /*
  * poll_tasks_adopt_orphans - add processes whose parent ended, as daemons' do, before its children were listed.
- * All of those that became children of this process are orphans from now on, whether they are new or not. Processes may move.
+ * All of those that became children of this process are orphans from now on, whether they are new or not. Processes
+ * may move.
  * Errors: -ENOMEM.
  */
 int poll_tasks_adopt_orphans(struct poll_tasks *tasks);
 
-/* All processes have been asked: who was not there any more is forgotten, and its number free. */
+/* All processes have been read: drop ignored ones that have ended, since their numbers may be reused. */
 void poll_tasks_settle_ignored(struct poll_tasks *tasks);
 
 /* poll_tasks_used - CPU time of a thread up to now. Errors: -ESRCH it has ended; -EBADMSG. */
@@ -83,10 +84,10 @@ int poll_tasks_used(struct poll_tasks *tasks, pid_t pid, struct poll_thread *thr
 int poll_tasks_stat(pid_t pid, pid_t tid, struct poll_stat *ret);
 
 /*
- * poll_tasks_runs - is a thread on a CPU, or was it until another took that?
- * One that has been waiting for something and now waits for a CPU is as ready, but where it
- * stands is not where it used its time. To be asked at each look at which it has used some.
- * @used_ns: how much. @state: by its "stat" file.
+ * poll_tasks_runs - is a thread on a CPU, or was it until another thread took it?
+ * One that has waited for something and now waits for a CPU is runnable as well, but its
+ * present stack is not the one that used its time. Call it at each tick with used time.
+ * @used_ns: how much. @state: from its "stat" file.
  */
 bool poll_tasks_runs(const struct poll_tasks *tasks, pid_t pid, struct poll_thread *thread, uint64_t used_ns,
 		     char state);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* reader_affinity.h - on which processor samples are read. Private.
+/* reader_affinity.h - the processor on which samples are read. Private.
  *
- * Memory is as of a sample only where its reader takes the processor from the sampled thread (descheduled.c).
- * So the reading thread goes where the samples come from. To go there costs some ten microseconds: where
- * samples come from several processors in turns it stays on one of them. Where others do not let it in there (a
- * thread of real-time priority) it would see samples too late, if not lose them: then it goes wherever it may.
+ * Memory is as of a sample only if its reader takes the processor from the sampled thread (descheduled.c).
+ * So the reading thread moves to the processor of the samples. A move costs some ten microseconds: if
+ * samples come alternately from several processors, it stays on one of them. If it does not get a processor (a
+ * real-time thread runs there), it would read samples too late, or lose them: then it runs on any.
  */
 #ifndef PROBING_CAPTURE_READER_AFFINITY_H
 #define PROBING_CAPTURE_READER_AFFINITY_H
@@ -17,10 +17,10 @@ struct reader_affinity {
 	cpu_set_t allowed; /* before we bound ourselves */
 	bool is_on, is_bound;
 	unsigned cpu;      /* where we are, if bound */
-	unsigned wanted;   /* where the last samples came from */
+	unsigned wanted;   /* processor of the last samples */
 	unsigned n_wanted; /* so many in a row */
-	unsigned n_stayed; /* samples from where we are, since we came */
-	unsigned needed;   /* samples in a row that we go for */
+	unsigned n_stayed; /* samples from our processor, since the move to it */
+	unsigned needed;   /* samples in a row that cause a move */
 	unsigned n_late;   /* samples in a row that had waited for long */
 	unsigned rest;     /* samples until it is tried again to be there in time */
 	unsigned next_rest;
@@ -29,10 +29,10 @@ struct reader_affinity {
 /* Of the calling thread, from now on. */
 void reader_affinity_begin(struct reader_affinity *follow);
 
-/* A sample was taken there, and had to wait for so long: take note of it. */
+/* Note a sample of that processor, and how long it waited. */
 void reader_affinity_note(struct reader_affinity *follow, unsigned cpu, uint64_t late_ns);
 
-/* Shall we go to another processor, or be free again? */
+/* Whether to move to another processor, or to run on any again. */
 bool reader_affinity_wants(const struct reader_affinity *follow);
 
 /* Go to where samples come from, if that is allowed. Best when all that waited has been read. */
@@ -40,7 +40,7 @@ void reader_affinity_go(struct reader_affinity *follow);
 /* The reader runs on the processor that it wanted: reset the counts that decide on the next move. */
 void reader_affinity_went(struct reader_affinity *follow);
 
-/* Go wherever we might have gone before. */
+/* Run on any processor that was allowed before. */
 void reader_affinity_end(struct reader_affinity *follow);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rights.h - what we may. Private. */
+/* rights.h - rights and limits of this process. Private. */
 #ifndef PROBING_CAPTURE_RIGHTS_H
 #define PROBING_CAPTURE_RIGHTS_H
 
@@ -7,8 +7,8 @@
 void raise_descriptor_limit(void);
 
 /*
- * descriptors_suffice - after all that takes many are open, is enough left for the rest?
- * A recording opens its file, and those of the libraries that it names. 0 or -EMFILE.
+ * descriptors_suffice - with all events open, are enough descriptors left?
+ * A recording opens its file, and those of the libraries whose symbols it resolves. 0 or -EMFILE.
  */
 int descriptors_suffice(void);
 

@@ -15,7 +15,7 @@ struct ring {
 	const uint8_t *data;
 	size_t n_bytes; /* of data, a power of two */
 
-	uint64_t position, head; /* [position, head) has been seen, but not read */
+	uint64_t position, head; /* [position, head) is known, but not read */
 	/* Of the record at position; n_record_bytes is 0 where there is none. */
 	size_t n_record_bytes;
 	uint64_t time_ns;
@@ -24,7 +24,7 @@ struct ring {
 };
 
 /*
- * ring_init - read a ring that lies in memory.
+ * ring_init - read a ring in memory.
  * @control, @data: borrowed; data is n_bytes long, a power of two, aligned to 8.
  */
 void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const void *data, size_t n_bytes);
@@ -40,24 +40,24 @@ void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const vo
 int ring_open(unsigned cpu, size_t n_bytes, struct ring *ret);
 void ring_close(struct ring *ring);
 
-/* Take notice of what the kernel has written up to now. No record of it is in use. */
+/* Read the kernel's head. No record may be in use. */
 void ring_refresh(struct ring *ring);
 
 /*
  * ring_record - the record at position (n_record_bytes > 0).
  * @copy: RECORD_MAX_BYTES aligned to 8, used where the record wraps around.
- * The result holds until ring_release().
+ * The result is valid until ring_release().
  */
 const struct perf_event_header *ring_record(const struct ring *ring, void *copy);
 
-/* The record so many bytes behind the end of the one at position, where it has been seen and does not wrap
+/* The record so many bytes behind the end of the one at position, if it is known and does not wrap
  * around; else NULL. */
 const struct perf_event_header *ring_peek(const struct ring *ring, size_t n_behind);
 
 /* Go on to the next record; the memory is not given back yet. */
 void ring_advance(struct ring *ring);
 
-/* Give the kernel back all that lies before position. */
+/* Return all bytes before position to the kernel. */
 void ring_release(struct ring *ring);
 
 /* One ring for each CPU that is online. */
@@ -70,7 +70,7 @@ struct rings {
 };
 
 /*
- * rings_open - open them all, of one size.
+ * rings_open - open all of them, of one size.
  * @ring_bytes: 0: the largest of 4 MiB, 2 MiB, ... 64 KiB that is permitted.
  * @ret:        ended with rings_close().
  * Errors: -ENOBUFS not even the smallest (or not the given one) may be locked;
@@ -78,7 +78,7 @@ struct rings {
  */
 int rings_open(size_t ring_bytes, struct rings *ret);
 
-/* rings_watch - have another epoll told instead of epoll_fd, edge-triggered. Errors: what epoll_ctl(2) reports. */
+/* rings_watch - notify another epoll instead of epoll_fd, edge-triggered. Errors: what epoll_ctl(2) reports. */
 int rings_watch(struct rings *rings, int epoll_fd, uint32_t data);
 
 void rings_close(struct rings *rings);

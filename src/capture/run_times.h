@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* run_times.h - how long each thread ran, by the records of switches, for weights to be held against. Private.
+/* run_times.h - running time of each thread, by the records of switches, to check weights. Private.
  *
- * A sample stands for a whole period. Events that are inherited carry what is left of one from thread to thread, and begin
- * new threads with a whole one: so a thread that is shorter may be sampled for more than it ran, and mostly is not sampled.
+ * A sample's weight is a whole period. Inherited events carry the rest of a period from thread to thread, and begin
+ * new threads with a whole one: a thread with a shorter life may be sampled for more than it ran, and mostly is not
+ * sampled.
  */
 #ifndef PROBING_CAPTURE_RUN_TIMES_H
 #define PROBING_CAPTURE_RUN_TIMES_H
@@ -13,8 +14,8 @@
 struct run_time {
 	bool is_known;     /* it is known whether it runs */
 	uint64_t since_ns; /* CLOCK_MONOTONIC, since when it runs; 0: it does not */
-	uint64_t owed_ns;  /* ran, and no sample has told of it */
-	uint64_t told_ns;  /* of which samples have told */
+	uint64_t owed_ns;  /* ran, without a sample */
+	uint64_t told_ns;  /* in samples */
 };
 
 /* All zero is empty. */
@@ -28,10 +29,11 @@ void run_times_done(struct run_times *times);
 /* run_times_note - a switch, a fork, an exit, an exec, or that records were lost. Errors: -ENOMEM. */
 int run_times_note(struct run_times *times, const struct capture_event *event);
 
-/* run_times_weigh - what a sample stands for: a period, or less where its thread has not run for so long. Errors: -ENOMEM. */
+/* run_times_weigh - the weight of a sample: a period, or less if its thread has not run for so long. Errors: -ENOMEM.
+ * */
 int run_times_weigh(struct run_times *times, const struct sample *sample, uint64_t *ret_ns);
 
-/* What a thread that has just ended ran, and samples have not told of; 0: little of all that it ran, or it is not known. */
+/* Running time of a thread that has just ended, without its samples; 0: a small part of its time, or unknown. */
 uint64_t run_times_unsampled(const struct run_times *times, pid_t tid);
 
 /* Events were off for a while: nothing is known. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sample_periods.h - how many events a sample stands for, where the kernel seeks a pace for them. Private. */
+/* sample_periods.h - how many events a sample represents if the kernel adapts the period. Private. */
 #ifndef PROBING_CAPTURE_SAMPLE_PERIODS_H
 #define PROBING_CAPTURE_SAMPLE_PERIODS_H
 
@@ -9,13 +9,13 @@
 
 /* All zero is empty. */
 struct sample_periods {
-	struct id_map next; /* by thread and processor: how many its next sample stands for; 0: not known */
+	struct id_map next; /* by thread and processor: the weight of its next sample; 0: unknown */
 };
 void sample_periods_done(struct sample_periods *paces);
 
 /*
- * sample_periods_take - what a sample stands for.
- * @told: what the kernel says of it, which is what it will wait for next.
+ * sample_periods_take - the weight of a sample.
+ * @told: the kernel's period in the sample, which is that of the next one.
  * Errors: -ENOMEM.
  */
 int sample_periods_take(struct sample_periods *paces, pid_t tid, unsigned cpu, uint64_t told, uint64_t *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* switch_record.h - what the BPF program tells of switches, and where it puts it.
+/* switch_record.h - records of context switches by the BPF program, and their rings.
  *
- * Compiled for BPF, too: fixed-size members only. A ring a processor lies in memory that both sides see: the
- * kernel's writes records and then the head, ours reads up to there and then moves the tail.
+ * Compiled for BPF, too: fixed-size members only. Each processor has a ring in shared memory: the
+ * kernel's side writes records and then the head, ours reads up to there and then moves the tail.
  */
 #ifndef PROBING_CAPTURE_SWITCH_RECORD_H
 #define PROBING_CAPTURE_SWITCH_RECORD_H
@@ -12,10 +12,10 @@
 /* A power of two. At 100,000 switches a second of one processor it takes more than half a second to fill it. */
 enum { SWITCH_RING_RECORDS = 1 << 16 };
 
-/* Beside the number of the thread that leaves: it could have gone on. Threads have no such numbers. */
+/* A bit of the number of the thread that leaves: it remains runnable. Threads have no such numbers. */
 #define SWITCH_PREEMPTED (UINT32_C(1) << 31)
 
-/* One switch, as far as it is about threads that are wanted. */
+/* One switch, limited to wanted threads. */
 struct switch_record {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t out, in; /* threads; 0: not wanted. Both 0: records are missing before this one, ... */
@@ -24,13 +24,15 @@ struct switch_record {
 };
 
 struct switch_ring {
-	/* The kernel's side: records there ever were, those that are missing, and how many of these are still to be told of. */
+	/* The kernel's side: number of all records, of missing ones, and of missing ones that are not reported yet. */
 	uint64_t head, n_lost, n_untold;
-	/* One more than the number of the thread that came last, 0: none did yet; and how often another one was found there. */
+	/* One more than the number of the thread that came last, 0: none yet; and how often another one was found
+	 * there. */
 	uint64_t running, n_hidden;
-	/* When a wanted one came last; and what the scheduler's clock is behind CLOCK_MONOTONIC by, 0: not known. */
+	/* Time at which a wanted one came last; and how far the scheduler's clock is behind CLOCK_MONOTONIC, 0:
+	 * unknown. */
 	uint64_t arrived_ns, behind_ns;
-	uint64_t wanted_pid; /* the process that was found to be wanted last */
+	uint64_t wanted_pid; /* the last process that was judged wanted */
 	uint64_t tail;       /* our side's: records that were read; in a cache line of its own */
 	uint64_t reserved_too[7];
 	struct switch_record records[SWITCH_RING_RECORDS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* switch_rings.h - records of switches of all processors, as events in order of time. Private.
  *
- * Nothing here touches the kernel: the rings are memory that somebody else writes to.
+ * Nothing here uses the kernel: another writer fills the rings in memory.
  */
 #ifndef PROBING_CAPTURE_SWITCH_RINGS_H
 #define PROBING_CAPTURE_SWITCH_RINGS_H
@@ -12,7 +12,7 @@
 struct switch_rings {
 	struct switch_ring *rings; /* one a processor; borrowed */
 	struct switch_reader {
-		uint64_t position, head; /* [position, head) has been seen, but not read */
+		uint64_t position, head; /* [position, head) is known, but not read */
 	} * readers;
 	size_t n;
 	uint64_t horizon_ns; /* records up to this time may be handed out */
@@ -25,9 +25,9 @@ int switch_rings_init(struct switch_rings *rings, struct switch_ring *shared, si
 void switch_rings_done(struct switch_rings *rings);
 
 /*
- * switch_rings_begin - start a round: give back what was read, and look at the rings anew.
+ * switch_rings_begin - start a round: release what was read, and read the heads of the rings.
  * @now_ns: CLOCK_MONOTONIC, read before this call: see merge_begin().
- * Returns whether any record waits, ripe or not.
+ * Returns whether any record waits, of whatever time.
  */
 bool switch_rings_begin(struct switch_rings *rings, uint64_t now_ns);
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* switches.h - samples taken as threads leave the processor. Private.
  *
- * That a thread comes and goes is told by records of the events that sample anyway
- * (PERF_RECORD_SWITCH). Where it was is told by events of their own, which need the right to
- * see the kernel, for it is there that a thread leaves. Who has not got that does without them.
+ * Records of the sampling events report the switches themselves (PERF_RECORD_SWITCH).
+ * The stacks come from events of their own, which need the right to see the kernel, because
+ * a thread leaves the processor there. Without that right the stacks are missing.
  */
 #ifndef PROBING_CAPTURE_SWITCHES_H
 #define PROBING_CAPTURE_SWITCHES_H
 
 #include "src/capture/events.h"
 
-/* switches_ask - have an event set that has opened nothing yet tell of switches, too. */
+/* switches_ask - make an event set that has opened nothing yet report switches, too. */
 void switches_ask(struct event_set *set, enum capture_mode mode);
 
 /*
- * switches_init - decide what to sample switches with; nothing is opened.
- * @beside: the set of which it shall have the threads, already opened: its samples look alike.
+ * switches_init - choose the attributes for sampling switches; opens nothing.
+ * @beside: the set with the same threads, already opened: the samples have the same format.
  * Ended with events_done(), also after switches_start() has failed.
  */
 void switches_init(struct event_set *set, const struct event_set *beside);
@@ -30,7 +30,7 @@ int switches_start(struct event_set *set, const pid_t *pids, size_t n_pids, bool
 
 /*
  * switches_clock - a timer that becomes readable together with the rings, some hundred times a
- * second: records of switches wake nobody, and who waits is to be looked at while it does.
+ * second: records of switches do not wake the reader, and a waiting thread must be read during its wait.
  * @epoll_fd: of the rings. @ret: closed by the caller.
  * Errors: what timerfd_create(2) and epoll_ctl(2) report.
  */

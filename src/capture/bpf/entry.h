@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* entry.h - what a record says of a frame: fields of its structures, wherever those can be seen.
+/* entry.h - fields of a frame's structures for a record, in place or by copies.
  *
- * Part of frames.bpf.c, which is compiled twice: with HAVE_DIRECT_MAP, for kernels that let memory be read by page tables
- * (page_tables.h), and without. There nothing is ever in place, and all that asks goes away.
+ * Part of frames.bpf.c, which is compiled twice: with HAVE_DIRECT_MAP, for kernels that permit reading memory by page
+ * tables (page_tables.h), and without. There nothing is ever in place, and the compiler removes the checks.
  */
 #ifndef PROBING_CAPTURE_BPF_ENTRY_H
 #define PROBING_CAPTURE_BPF_ENTRY_H
@@ -106,7 +106,7 @@ static __always_inline void take_code(const struct python_layout *layout, const 
 	entry->name_length = entry->name_hash = 0;
 }
 
-/* A name's length and hash stand side by side. */
+/* A name's length and hash are adjacent. */
 static __always_inline int32_t name_span(const struct python_layout *layout)
 {
 	return layout->name_identity + 2 * (int32_t)sizeof(uint64_t);
@@ -128,8 +128,8 @@ const volatile struct direct_map direct_map SEC(".rodata.direct_map");
 #endif
 
 /*
- * Each structure begins with an object's count of references and its type, or with a pointer that is not NULL. Zeros are
- * what is read where the direct map has nothing.
+ * Each structure begins with an object's reference count and type, or with a pointer that is not NULL. Zeros mean
+ * that the direct map does not have the page.
  */
 static __always_inline bool find_structure(uint64_t tables, uint64_t address, int32_t span, struct place *ret)
 {
@@ -137,7 +137,7 @@ static __always_inline bool find_structure(uint64_t tables, uint64_t address, in
 	       (kernel_word(ret->address) | kernel_word(ret->address + sizeof(uint64_t))) != 0;
 }
 
-/* Both below are functions to the kernel, too, which looks at each but once, and at all ways through it. */
+/* Both below are global functions for the kernel, too, which then verifies each only once, on all paths. */
 
 __attribute__((noinline)) int take_frame_in_place(const struct python_layout *layout, uint64_t tables,
 						  struct python_entry *entry)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* page_tables.h - a program's memory, read by the way that its page tables say.
+/* page_tables.h - reads a program's memory through its page tables.
  *
- * The kernel has all memory mapped in one place, its direct map. Whoever follows a program's page tables finds there what the
- * program has at an address, in a tenth of the time that the helper takes which reads a program's memory.
+ * The kernel maps all memory in one place, its direct map. By following a program's page tables, a BPF program finds
+ * the data of an address there, in a tenth of the helper's time.
  *
- * Interrupts must be off where this runs, so that no table is freed under it: the kernel frees them when all processors that
- * may follow them have answered, or after a grace period that this processor holds up. A page may be moved all the
- * same, and then what was read of it is another's. So its entry is looked at again afterwards. What the direct map does not
- * have (of memory that was given up, or hidden) the kernel lets such a program read as zeros.
+ * Interrupts must be off, so that no table is freed meanwhile: the kernel frees tables after an answer of all
+ * processors that may follow them, or after a grace period, which this processor delays. A page may be moved all the
+ * same, and then its data belong to another. So the entry is read again afterwards. For pages missing in the direct map
+ * (released or hidden memory) the kernel lets such a program read zeros.
  *
- * x86-64 alone, four or five levels. Source: Documentation/arch/x86/x86_64/mm.rst, arch/x86/include/asm/pgtable_types.h and
- * mm/gup.c, gup_fast(), Linux 6.18; Intel's Software Developer's Manual, volume 3, "4-level paging and 5-level paging".
+ * x86-64 alone, four or five levels. Source: Documentation/arch/x86/x86_64/mm.rst,
+ * arch/x86/include/asm/pgtable_types.h and mm/gup.c, gup_fast(), Linux 6.18; Intel's Software Developer's Manual,
+ * volume 3, "4-level paging and 5-level paging".
  */
 #ifndef PROBING_CAPTURE_BPF_PAGE_TABLES_H
 #define PROBING_CAPTURE_BPF_PAGE_TABLES_H
@@ -40,8 +41,8 @@ struct timespec64 {
 
 extern void *bpf_rdonly_cast(const void *from, uint32_t type) __ksym;
 
-/* What the kernel has at an address of its own; zeros where it has nothing. Instructions of their own: the kernel refuses one that
- * loads from here at one time and from a map at another, as the compiler would have it. */
+/* A word at an address of the kernel; zeros if nothing is mapped there. Separate instructions: the kernel refuses one
+ * that loads sometimes from here and sometimes from a map, as the compiler would generate it. */
 #define LOAD_KERNEL(size, address)                                                                                     \
 	({                                                                                                             \
 		const void *memory_ = bpf_rdonly_cast((const void *)(address),                                         \
@@ -66,7 +67,8 @@ static __always_inline uint8_t kernel_byte(uint64_t address)
 	return (uint8_t)LOAD_KERNEL("u8", address);
 }
 
-/* The uppermost page table of the running thread; 0: it has none. As a number, which the kernel would not take for one else. */
+/* The uppermost page table of the running thread; 0: it has none. As a number, which the kernel would not take for one
+ * else. */
 static __always_inline uint64_t own_tables(void)
 {
 	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task_btf();
@@ -111,7 +113,7 @@ static __always_inline uint64_t entry_address(uint64_t table, uint64_t address, 
 	return table + (address >> shift & TABLE_ENTRIES_MASK) * sizeof(uint64_t);
 }
 
-/* The entry of a level for an address, and where it stands. */
+/* The entry of a level for an address, and its place. */
 static __always_inline void look_up(uint64_t table, uint64_t address, uint32_t shift, struct place *place)
 {
 	place->entry_address = entry_address(table, address, shift);
@@ -137,9 +139,9 @@ static __always_inline bool place_in_page(const volatile struct direct_map *map,
 }
 
 /*
- * find_place - where n_bytes of the program's at an address are.
- * @tables: see own_tables(). 0: nowhere.
- * False: elsewhere than in one page, or not at a whole word, or nowhere that this can tell of.
+ * find_place - the place of n_bytes at an address of the program.
+ * @tables: see own_tables(). 0: none.
+ * False: not within one page, not at a whole word, or not found.
  */
 static __always_inline bool find_place(const volatile struct direct_map *map, uint64_t tables, uint64_t address,
 				       uint32_t n_bytes, struct place *ret)
@@ -148,7 +150,7 @@ static __always_inline bool find_place(const volatile struct direct_map *map, ui
 
 	if (table == 0 || (address & 7) != 0 || (address & (TABLE_PAGE_BYTES - 1)) + n_bytes > TABLE_PAGE_BYTES)
 		return false;
-	if (address >> (map->n_levels == 5 ? 56 : 47) != 0) /* the kernel's, or nobody's */
+	if (address >> (map->n_levels == 5 ? 56 : 47) != 0) /* the kernel's, or invalid */
 		return false;
 	if (map->n_levels == 5)
 		table = table_below(map, table, address, TABLE_SHIFT_5);
@@ -168,7 +170,8 @@ static __always_inline bool find_place(const volatile struct direct_map *map, ui
 	return place_in_page(map, address, TABLE_SHIFT_1, ret);
 }
 
-/* Whether the page is where it was; then what was read of it meanwhile is the program's. What the processor notes in an entry does not matter. */
+/* Whether the page is still there; then the data belong to the program. Ignores the bits that the processor sets in an
+ * entry. */
 static __always_inline bool is_in_place(const struct place *place)
 {
 	return ((kernel_word(place->entry_address) ^ place->entry) &
