@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* agent_eval.h - Python code run in a process by its agent, and what comes of it. For eval, repl, memory and attach. */
+/* agent_eval.h - Python code run in a process by its agent, and its result. For eval, repl, memory and attach. */
 #ifndef PROBING_CLI_AGENT_EVAL_H
 #define PROBING_CLI_AGENT_EVAL_H
 
@@ -14,7 +14,7 @@ struct agent_eval {
 	const char *code;
 	size_t n_code;
 	uint32_t timeout_ms; /* 0: no bound */
-	/* Takes what the code prints; an exit status. @stream: 1 stdout, 2 stderr. */
+	/* Receives the code's output; returns an exit status. @stream: 1 stdout, 2 stderr. */
 	int (*output)(void *data, int stream, const char *text, size_t n_text);
 	void *data;
 	const volatile sig_atomic_t *interrupts; /* counts up: each interrupts the code once; NULL: nothing does */
@@ -24,27 +24,28 @@ struct agent_value {
 	enum outcome outcome;
 	const char *text; /* repr() of the value, or a traceback; borrowed from the talk until its next use */
 	size_t n_text;
-	bool is_refused; /* by the agent, with a sentence on stderr: agent_eval() has failed, and the talk can go on */
+	bool is_refused; /* by the agent, with a sentence on stderr: agent_eval() has failed, and the connection remains usable */
 };
 
 /*
  * agent_eval - run code, and wait for its end.
- * Returns EXIT_OK, also where the code raised an exception; else an exit status, after having said what was wrong.
+ * Returns EXIT_OK, also if the code raised an exception; else prints a message and returns an exit status.
  */
 int agent_eval(pid_t pid, struct agent_talk *talk, const struct agent_eval *eval, struct agent_value *ret);
 
-/* agent_eval_fail - say on stderr why code gave no value: a traceback, or a sentence. Returns an exit status. */
+/* agent_eval_fail - print on stderr why code has no value: a traceback, or a sentence. Returns an exit status. */
 int agent_eval_fail(pid_t pid, const struct agent_value *value);
 
-/* A traceback, or a part of one, on stderr: its line ends stay, what would act on a terminal is written out. */
+/* Print a traceback, or a part of one, on stderr: keeps line ends, escapes terminal controls. */
 void agent_put_traceback(const char *text, size_t n_text);
 
-/* agent_get - have the agent in a process, loading it with a note on stderr where it is not there, and a talk with it. */
+/* agent_get - have the agent in a process, loading it with a note on stderr where it is not there, and a talk with it.
+ * */
 int agent_get(pid_t pid, struct agent_talk *ret);
 
 /*
- * agent_call - the code of function(bytes), with the Python source that defines the function: it runs in a namespace of its
- * own, and leaves no name in the process. To be freed; NULL: no memory.
+ * agent_call - the code of function(bytes), with the Python source that defines the function: it runs in a namespace
+ * of its own, and leaves no name in the process. To be freed; NULL: no memory.
  */
 char *agent_call(const char *source, const char *function, const char *bytes, size_t n_bytes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* aliases.h - what people type in other tools, as options of ours.
+/* aliases.h - options that users know from other tools.
  *
  * An alias is one row of the table in aliases.c, and its line in docs/habits.md. cli_parse() adds those of a verb to
- * its options; the verb's own parser sees only what they mean.
+ * its options; the verb's own parser gets the options behind them.
  */
 #ifndef PROBING_CLI_ALIASES_H
 #define PROBING_CLI_ALIASES_H
@@ -29,8 +29,8 @@ struct aliased {
 
 /*
  * aliases_init - @verb: NULL: has none. Ended with aliases_done(). -ENOMEM.
- * aliases_parse - for an argp with these options: hand on to the verb's parser what a key means.
- * aliases_help - a paragraph for --help, which argp frees; NULL: the verb has none, or no memory.
+ * aliases_parse - for an argp with these options: pass the option behind an alias to the verb's parser.
+ * aliases_help - a paragraph for --help, freed by argp; NULL: the verb has none, or no memory.
  */
 int aliases_init(const char *verb, const struct argp *argp, struct aliased *ret);
 void aliases_done(struct aliased *self);

@@ -9,7 +9,7 @@
 
 enum { APT_PACKAGE_BYTES = 256, APT_MAX_CANDIDATES = 4 };
 
-/* A debug file, and what is found of it. */
+/* A debug file, and the package that contains it. */
 struct apt_query {
 	const char *build_id;                       /* hexadecimal; NULL: unknown */
 	const char *candidates[APT_MAX_CANDIDATES]; /* packages that may have it, the likeliest first; NULL: no more */
@@ -18,10 +18,10 @@ struct apt_query {
 };
 
 /*
- * apt_lists_search - look a number of debug files up in one pass.
- * Packages of debug files list the build-ids that they have files for.
- * @folder: APT_LISTS_FOLDER. Lists are read plain or as LZ4; others are passed over.
- * @queries: package and has_file are set.
+ * apt_lists_search - search several debug files in one pass.
+ * Packages of debug files list the build-ids of their files.
+ * @folder: APT_LISTS_FOLDER. Reads plain and LZ4 lists; skips others.
+ * @queries: sets package and has_file.
  * Source: deb822(5), dh_strip(1) "Build-Ids"; apt.conf(5), Acquire::GzipIndexes.
  */
 void apt_lists_search(const char *folder, struct apt_query *queries, unsigned n_queries);

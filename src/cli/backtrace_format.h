@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* backtrace_format.h - why nothing of a process can be shown, or less than was asked for. */
+/* backtrace_format.h - why a process' backtrace is missing or incomplete. */
 #ifndef PROBING_CLI_BACKTRACE_FORMAT_H
 #define PROBING_CLI_BACKTRACE_FORMAT_H
 
@@ -9,7 +9,7 @@
 
 enum { SAY_BYTES = 1024 };
 
-/* The process that a thread belongs to; 0: unknown. */
+/* The process of a thread; 0: unknown. */
 pid_t backtrace_process_of(pid_t tid);
 
 /*
@@ -19,7 +19,7 @@ pid_t backtrace_process_of(pid_t tid);
  */
 int backtrace_say_failure(const struct backtrace_options *look, int error, char *to);
 
-/* To stderr. @whose: what such a line begins with, "process 12: " where there are several; "". */
+/* Prints on stderr. @whose: prefix of each line, "process 12: " if there are several; "". */
 void backtrace_say_shortcomings(const struct backtrace *backtrace, const char *whose);
 
 #endif

@@ -10,7 +10,7 @@
 struct bench_command {
 	char **command;        /* ends with NULL */
 	char **record_options; /* of probing record, ends with NULL */
-	bool show_output;      /* otherwise what it prints goes nowhere */
+	bool show_output;      /* false: discard its output */
 };
 
 struct bench_measure {
@@ -22,9 +22,8 @@ struct bench_measure {
 
 /*
  * bench_measure - run it once and wait for its end.
- * @recording: the file that record makes of it; NULL: it is only timed. Of a recorded one the times are the recorder's,
- *             too.
- * Errors: those of fork(2) and wait4(2). What the command does is in exit_status.
+ * @recording: the file to record it into; NULL: only measure it. With a recording the times include the recorder's.
+ * Errors: those of fork(2) and wait4(2). The command's result is in exit_status.
  */
 int bench_measure(const struct bench_command *command, const char *recording, struct bench_measure *ret);
 

@@ -15,11 +15,11 @@ struct bench_result {
 };
 
 /*
- * bench_store - make one file of all.
+ * bench_store - write one file of all recordings.
  * @results: in the order of time.
  * @command: as one line.
- * @out:     where it goes; its path is set.
- * Returns 0, or an exit status after having said why; progress_end() is the caller's.
+ * @out:     options of the file; its path is set.
+ * Returns 0, or prints a message and returns an exit status; the caller calls progress_end().
  */
 int bench_store(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
 		struct progress *working);

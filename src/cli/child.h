@@ -20,12 +20,12 @@ int child_find(const char *command);
 
 /*
  * child_fork - start a process that waits right before its exec.
- * @mask: the signal mask it is given.
+ * @mask: its signal mask.
  * Errors: what pipe2(2) and fork(2) report.
  */
 int child_fork(char **argv, const sigset_t *mask, struct child *ret);
 
-/* Let it go. Returns 0 once the exec has succeeded, else its negative errno. */
+/* Let it exec. Returns 0 once the exec has succeeded, else its negative errno. */
 int child_release(struct child *child);
 
 /* Give up before the release: it ends, unseen. */

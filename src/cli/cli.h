@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cli.h - verbs, exit statuses, and how an error becomes a sentence.
+/* cli.h - verbs, exit statuses, and messages for errors.
  *
  * A verb is a const descriptor in verb_<name>.c and one word in meson.build,
  * which generates the table of all verbs. Help and manual print the texts
- * that stand in the descriptor.
+ * of the descriptor.
  */
 #ifndef PROBING_CLI_H
 #define PROBING_CLI_H
@@ -22,7 +22,7 @@ extern const char cli_version[];
 /* Documented by cli_help; a new one gets its line in help.c. */
 enum exit_status {
 	EXIT_OK = 0,
-	EXIT_FAILED = 1,      /* something else; the sentence on stderr says what */
+	EXIT_FAILED = 1,      /* any other failure; stderr has a sentence */
 	EXIT_REGRESSED = 2,   /* of check: a rule is broken */
 	EXIT_CANNOT_TELL = 3, /* of check: too few runs, another machine, other versions */
 	EXIT_USAGE = 64,      /* wrong arguments */
@@ -50,22 +50,22 @@ const struct verb *verb_find(const char *name);
 /* The verbs near a mistyped one, "flamegraph or report"; "" none. */
 void verb_suggest(const char *typed, char *to, size_t n_bytes);
 
-/* The list of verbs and exit statuses: what "probing --help" prints. */
+/* The list of verbs and exit statuses: the output of "probing --help". */
 void cli_help(FILE *out);
 
 /*
- * cli_parse - argp_parse with the options every verb has (-h, --help, --usage).
+ * cli_parse - argp_parse with the options of every verb (-h, --help, --usage).
  * Help goes to stdout and ends the process with 0, a usage error to stderr and
  * ends it with EXIT_USAGE.
  * @argp:  has no children of its own.
- * @flags: ARGP_IN_ORDER where what follows the first argument is not ours.
+ * @flags: ARGP_IN_ORDER if the words from the first argument on belong to another command.
  */
 void cli_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 
 /*
  * An option's argument as a number from low to high, as one of n words (its index; together below 128
- * bytes), as the id of a "process" or "thread". What is none ends the process as a usage error.
- * @what: how the sentence calls it: "the duration", "--sort".
+ * bytes), as the id of a "process" or "thread". Anything else ends the process with a usage error.
+ * @what: its name in the sentence: "the duration", "--sort".
  */
 double cli_parse_number(struct argp_state *state, const char *text, const char *what, double low, double high);
 unsigned cli_parse_word(struct argp_state *state, const char *text, const char *what, const char *const *words,
@@ -77,7 +77,7 @@ pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *w
 /* Permissions of a new file, "644": the owner reads and writes, others may read; a usage error else. */
 mode_t cli_parse_mode(struct argp_state *state, const char *argument);
 
-/* One more name, or those of a list with commas, which is a usage error, @what, where there is none. */
+/* Add one name, or the names of a list with commas; an empty list is a usage error, @what. */
 struct glob_list;
 void cli_parse_name(struct argp_state *state, const char *name, struct glob_list *to);
 /* FOLDER or FROM=TO of --source-root; a usage error where there is no such folder. */
@@ -87,12 +87,12 @@ void cli_parse_list(struct argp_state *state, const char *list, const char *what
 /* The recording of a verb that takes one: a second is a usage error. */
 void cli_parse_recording(struct argp_state *state, const char *path, const char **recording);
 
-/* For an argp with a help filter of its own, which passes on what it does not change. */
+/* For an argp with its own help filter, which passes unchanged texts to it. */
 char *cli_help_filter(int key, const char *text, void *input);
 
 /*
- * cli_say - a message, or a part of one, on stderr. What would act on a terminal is written out (\x1b, \u202e), but for a
- * line end at the end of @format: names in messages come from others.
+ * cli_say - a message, or a part of one, on stderr. Escapes terminal controls (\x1b, \u202e), except for a
+ * line end at the end of @format: names in messages are foreign.
  */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -105,29 +105,29 @@ int cli_fail_lines(int status, const char *lines);
 /* The exit status that fits a negative errno. */
 int cli_status(int error);
 
-/* Columns of the terminal behind fd; where it is none, what COLUMNS says, else 0: any width will do. */
+/* Columns of the terminal at fd; if it is none, the value of COLUMNS, else 0: no limit. */
 unsigned cli_columns(int fd);
-/* Whether to colour what goes to fd: a terminal and no NO_COLOR. */
+/* Whether to colour output to fd: a terminal and no NO_COLOR. */
 bool cli_colour(int fd);
 
 /*
- * cli_open_recording - store_open_reader with the sentence on failure.
+ * cli_open_recording - store_open_reader with a message on failure.
  * @path: NULL: probing.db in this folder.
- * Returns 0, or an exit status after having said why.
+ * Returns 0, or prints a message and returns an exit status.
  */
 struct sqlite3;
 int cli_open_recording(const char *path, struct sqlite3 **ret);
 
 /*
- * cli_default_recording - the recording that is meant where none is named: probing.db in this folder, or in PROBING_DATA_DIR.
- * One that is no folder ends the process with a sentence.
+ * cli_default_recording - the recording that is meant where none is named: probing.db in this folder, or in
+ * PROBING_DATA_DIR. One that is no folder ends the process with a sentence.
  */
 const char *cli_default_recording(void);
 
-/* Whether PROBING_LOGLEVEL asks for errors alone. A word that is no level ends the process with a sentence. */
+/* Whether PROBING_LOGLEVEL selects errors alone. An unknown level ends the process with a message. */
 bool cli_is_quiet(void);
 
-/* What a recording counted under that name; 0 also where it did not. */
+/* A recording's counter of that name; 0 also if it has none. */
 uint64_t cli_counter(struct sqlite3 *db, const char *name);
 
 struct profile;
@@ -137,16 +137,16 @@ uint64_t cli_count_samples(const struct profile *profile);
 const char *cli_why_empty(struct sqlite3 *db, const struct profile *profile);
 
 /*
- * An output file that appears only when it is whole (base/new_file.h). "-" is stdout. What exists and is no
- * regular file (a pipe, /dev/null) is written directly. A symbolic link stays one and its target is replaced.
+ * An output file that appears only when it is complete (base/new_file.h). "-" is stdout. A path that exists and is no
+ * regular file (a pipe, /dev/null) is written directly. A symbolic link remains, and its target is replaced.
  */
-struct output { /* stays where it is while it is open */
+struct output { /* must not move while it is open */
 	FILE *file;
 	const char *path;           /* as given */
 	int fd;                     /* borrowed */
 	int error;                  /* of the first write that failed; 0: none */
 	char *buffer;               /* the file's */
-	uint64_t n_written, n_sent; /* bytes; of them, those on their way to the disk */
+	uint64_t n_written, n_sent; /* bytes; of them, those handed to the disk */
 	struct new_file new;
 };
 int output_open(struct output *output, const char *path, mode_t mode); /* as new_file_open() */
@@ -154,18 +154,18 @@ int output_finish(struct output *output);                              /* flush,
 void output_abandon(struct output *output); /* leaves nothing behind; harmless after a finish or a failed open */
 
 /*
- * output_write - a whole output. Returns 0, or an exit status after having said why.
+ * output_write - write a complete output. Returns 0, or prints a message and returns an exit status.
  * @path: "-" is stdout.
- * @mode: of the file, as with new_file_open().
+ * @mode: of the file, as in new_file_open().
  * @put: writes it; 0 or a negative errno.
- * @fail: says why put failed, for reasons of its own, and returns the exit status.
+ * @fail: prints a message for errors of put itself, and returns the exit status.
  */
 typedef int output_put(const void *data, FILE *out);
 typedef int output_fail(const void *data, int error);
 int output_write(const char *path, mode_t mode, output_put *put, output_fail *fail, const void *data);
 
-/* Say that an output could not be made or written; quiet for a reader who
- * went away (EPIPE). Returns EXIT_IO, and cli_fail_open EXIT_NO_OUTPUT unless the disk is full; for return statements. */
+/* Print a message for an output that cannot be created or written; none if the reader has closed the
+ * pipe (EPIPE). Returns EXIT_IO, and cli_fail_open EXIT_NO_OUTPUT unless the disk is full; for return statements. */
 int cli_fail_open(const char *path, int error);
 int cli_fail_write(const char *path, int error);
 

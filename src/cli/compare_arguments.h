@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* compare_arguments.h - which recordings are compared with which, and how: what diff and check share. */
+/* compare_arguments.h - the compared recordings and the options of the comparison, for diff and check. */
 #ifndef PROBING_CLI_COMPARE_ARGUMENTS_H
 #define PROBING_CLI_COMPARE_ARGUMENTS_H
 
@@ -15,7 +15,7 @@ struct compare_arguments {
 	struct glob_list files[N_SIDES]; /* as they were given: a file, a list with commas, a glob */
 	struct view view;
 	struct compare_options options;
-	mode_t mode; /* of the files that are written; 0: not asked for */
+	mode_t mode; /* of the written files; 0: default */
 };
 
 enum { KEY_COMPARE_PER = 0x700, KEY_COMPARE_MIN_SHARE };
@@ -46,12 +46,13 @@ void compare_arguments_add(struct compare_arguments *comparing, enum side side, 
 			   struct argp_state *state);
 
 /*
- * compare_arguments_run - read all of them and compare. Returns 0, or an exit status after having said why.
+ * compare_arguments_run - read all of them and compare. Returns 0, or prints a message and returns an exit status.
  * @ret: ended with compare_free().
  */
 int compare_arguments_run(struct compare_arguments *comparing, struct compare **ret);
 
-/* compare_arguments_write - a file, or - for stdout, of what put writes. Returns 0, or an exit status after having said why. */
+/* compare_arguments_write - write a file, or stdout (-), by put. Returns 0, or prints a message and returns an exit
+ * status. */
 int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put,
 			    const void *data);
 

@@ -14,21 +14,21 @@ struct control {
 	struct control_fifo {
 		struct place place;
 		struct stat st;
-		bool made; /* by us, so that it goes with us */
+		bool made; /* by us, so that we remove it */
 	} command, reply;
 	struct control_line line;
 };
 
 /*
- * control_open - open the FIFOs, and make those that are not there, for our user alone. Those that are there must belong
- * to our user, and not everybody may write to them.
+ * control_open - open the FIFOs, and create missing ones, for our user alone. Existing ones must belong
+ * to our user, and must not be writable by everybody.
  * @paths: "CONTROL" or "CONTROL,REPLY".
- * @ret:   stays where it is; ended with control_close().
- * Returns 0, or an exit status after having said why not.
+ * @ret:   must not move; ended with control_close().
+ * Returns 0, or prints a message and returns an exit status.
  */
 int control_open(const char *paths, struct control *ret);
 
-/* Removes what control_open() has made, where it still is. Zeros afterwards. */
+/* Removes FIFOs that control_open() created, if they still exist. Zeros the struct. */
 void control_close(struct control *control);
 
 /*
@@ -38,7 +38,7 @@ void control_close(struct control *control);
  */
 bool control_next(struct control *control, enum control_command *ret, const char **ret_line);
 
-/* One line of answer, where somebody wants one; dropped when nobody has read so many before. */
+/* One line of answer, if there is a reply FIFO; dropped if its reader is too far behind. */
 void control_reply(const struct control *control, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

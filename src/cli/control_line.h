@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* control_line.h - commands out of what has been written into a FIFO. */
+/* control_line.h - parses commands written into a FIFO. */
 #ifndef PROBING_CLI_CONTROL_LINE_H
 #define PROBING_CLI_CONTROL_LINE_H
 
@@ -17,18 +17,18 @@ enum control_command {
 
 enum { CONTROL_MAX_LINE = 256 };
 
-/* What has come of the next line. Begins as zeros. */
+/* State of the next line. Starts as zeros. */
 struct control_line {
 	char text[CONTROL_MAX_LINE];
 	size_t n;
-	bool is_cut; /* too long: the rest of it is skipped */
+	bool is_cut; /* too long: the rest is skipped */
 };
 
 /*
- * control_line_take - one character more.
- * @ret: the command, when the line is whole; its text is in the line until the next call, with
- *       what a terminal would take for more than text made harmless.
- * Returns whether it is; an empty line is none.
+ * control_line_take - add one character.
+ * @ret: the command, when the line is complete; its text is in the line until the next call, with
+ *       terminal controls made harmless.
+ * Returns whether it is complete; false for an empty line.
  */
 bool control_line_take(struct control_line *line, char c, enum control_command *ret);
 

@@ -20,8 +20,8 @@ struct debug_package {
 
 /*
  * debian_find_debug_packages - the packages with the debug files of some modules.
- * By build-id in apt's lists; where they have none of it, by the package that owns the file, in dpkg's. Takes 0.1 to 0.4 s.
- * @packages: path and build_id are given; name ("": unknown) and trust are set.
+ * By build-id in apt's lists; if these lack it, by the file's package, in dpkg's database. Takes 0.1 to 0.4 s.
+ * @packages: input: path and build_id; output: name ("": unknown) and trust.
  */
 void debian_find_debug_packages(struct debug_package *packages, unsigned n);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* endpoint.h - what a question is asked of: recordings, or a running process. */
+/* endpoint.h - the source that answers a query: recordings, or a running process. */
 #ifndef PROBING_CLI_ENDPOINT_H
 #define PROBING_CLI_ENDPOINT_H
 
@@ -20,23 +20,23 @@ struct endpoint {
 };
 
 /*
- * endpoint_open - by what was typed: nothing is ./probing.db, a number a process, anything else a recording.
- * Returns EXIT_OK, or another exit status after having said why.
+ * endpoint_open - by the arguments: none is ./probing.db, a number a process, anything else a recording.
+ * Returns EXIT_OK, or prints a message and returns another exit status.
  * @ret: ended with endpoint_close(); untouched on failure.
  */
 int endpoint_open(const char *const *words, size_t n, bool may_write, struct endpoint *ret);
 
 void endpoint_close(struct endpoint *endpoint);
 
-/* endpoint_finish - close it, also one that was changed, and say what went wrong with that. Returns an exit status. */
+/* endpoint_finish - close it, also a changed one, and report errors. Returns an exit status. */
 int endpoint_finish(struct endpoint *endpoint, int status);
 
 /* Whether a word names a process: it is a number. A file of such a name is ./NUMBER. */
 bool endpoint_is_process(const char *word);
 
 /*
- * endpoint_is_one - whether a word is meant as an endpoint rather than as SQL or a pattern.
- * @surely: only what is there, or is called as recordings are.
+ * endpoint_is_one - whether a word is an endpoint rather than SQL or a pattern.
+ * @surely: accept only existing files, and names in the form of recordings'.
  */
 bool endpoint_is_one(const char *word, bool surely);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* extension.h - where the module lies that SQLite loads to read recordings without probing. */
+/* extension.h - the path of the SQLite extension that reads recordings without probing. */
 #ifndef PROBING_CLI_EXTENSION_H
 #define PROBING_CLI_EXTENSION_H
 

@@ -14,10 +14,10 @@ struct format_list {
 	bool has_some;
 };
 
-/* format_list_begin - @before: what stands before the first. false: no memory, and nothing to end. */
+/* format_list_begin - @before: text before the first. false: no memory, and nothing to end. */
 bool format_list_begin(struct format_list *list, const char *before);
 void format_list_add(struct format_list *list, const char *name, const char *summary);
-/* What argp frees, as help filters return it; NULL: no memory. */
+/* For return from a help filter; argp frees it. NULL: no memory. */
 char *format_list_end(struct format_list *list, const char *after);
 
 #endif

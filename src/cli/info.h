@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* info.h - what probing info has found out about a file, and its two ways of saying so. */
+/* info.h - the description of a file for probing info, and its two forms of output. */
 #ifndef PROBING_CLI_INFO_H
 #define PROBING_CLI_INFO_H
 
@@ -19,7 +19,7 @@ struct info {
 
 /* As text, for people. */
 void info_print(const struct info *info, FILE *out);
-/* All of them as one JSON array. -ENOMEM. */
+/* All descriptions as one JSON array. -ENOMEM. */
 int info_print_json(const struct info *infos, size_t n, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* input.h - a whole file in memory, or what comes on stdin, up to a bound. */
+/* input.h - a whole file, or stdin, in memory, up to a limit. */
 #ifndef PROBING_CLI_INPUT_H
 #define PROBING_CLI_INPUT_H
 
@@ -14,13 +14,13 @@ struct input {
 };
 
 /*
- * input_read - all of it. @path: "-" is stdin. @ret: ended with input_done(), also after an error.
- * Errors: -EISDIR; -ENODEV: a device, which may have no end; -E2BIG more than input_most(); -ENOMEM; what open(2) and
+ * input_read - read all bytes. @path: "-" is stdin. @ret: ended with input_done(), also after an error.
+ * Errors: -EISDIR; -ENODEV: a device, which may be endless; -E2BIG more than input_most(); -ENOMEM; what open(2) and
  * read(2) report.
  */
 int input_read(const char *path, struct input *ret);
 /*
- * input_most - bytes that are read at most: 8 GiB, half of this machine's memory, a quarter of ulimit -v. What is made of
+ * input_most - the limit in bytes: 8 GiB, half of this machine's memory, a quarter of ulimit -v. Converting
  * them takes memory, too.
  */
 uint64_t input_most(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inputs.h - recordings that a new one is made of, and what can go wrong with that. */
+/* inputs.h - the input recordings of a new one, and messages for its errors. */
 #ifndef PROBING_CLI_INPUTS_H
 #define PROBING_CLI_INPUTS_H
 
@@ -13,11 +13,12 @@ struct inputs {
 	size_t n;
 };
 
-/* Open all to read. Returns 0, or an exit status after having said why; ended with inputs_done(), also then. */
+/* Open all for reading. Returns 0, or prints a message and returns an exit status; ended with inputs_done() in any
+ * case. */
 int inputs_open(const char *const *paths, size_t n, struct inputs *ret);
 void inputs_done(struct inputs *sources);
 
-/* Say why copy_recordings() failed; returns the exit status. @out: what was to be made. */
+/* Print why copy_recordings() failed; returns the exit status. @out: the path of the new recording. */
 int inputs_fail(const struct inputs *sources, const char *out, int error, const struct copy_result *result);
 
 /* The same with new_file_reserve() and new_file_finish(). */

@@ -12,13 +12,14 @@ struct live_recording { /* zeros: none, which is harmless to end */
 	char *path;
 };
 
-/* live_folder - a private folder in $TMPDIR or /tmp, and a path in it. @ret: ended with live_recording_done(). Negative errno. */
+/* live_folder - a private folder in $TMPDIR or /tmp, and a path in it. @ret: ended with live_recording_done().
+ * Negative errno. */
 int live_folder(struct live_recording *ret);
 
 /*
- * live_recording_make - record a process, with what record says on a terminal meanwhile. Ctrl-C ends it early.
+ * live_recording_make - record a process, with the progress line of record on a terminal. Ctrl-C ends it early.
  * @ret: ended with live_recording_done(), which removes the file, also after a failure.
- * Returns 0, or an exit status after having said why.
+ * Returns 0, or prints a message and returns an exit status.
  */
 int live_recording_make(pid_t pid, double seconds, struct live_recording *ret);
 void live_recording_done(struct live_recording *live);

@@ -7,14 +7,14 @@
 
 struct matching;
 
-/* matching_new - from what is running now on. @options: borrowed. -ENOMEM. */
+/* matching_new - for processes that start from now on. @options: borrowed. -ENOMEM. */
 int matching_new(const struct target_options *options, struct matching **ret);
 void matching_free(struct matching *matching);
 
 /*
- * matching_look - what has come since the last look. A process is judged at a few looks, for it may still become another
- * program; afterwards it costs nothing but its line in /proc.
- * @ret: those that match, and may be looked at; the caller ends it with targets_done(). May have been found before.
+ * matching_look - find new processes since the last call. Each process is judged in a few calls, because it may exec
+ * another program; afterwards it costs only its line in /proc.
+ * @ret: matching ones that may be sampled; the caller ends it with targets_done(). May contain ones found before.
  * Errors: -ENOMEM; what opening /proc reports.
  */
 int matching_look(struct matching *matching, struct targets *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_history.h - what the last look at a process' memory saw, kept for the next one.
+/* memory_history.h - values of a process' memory, kept from one run of probing memory to the next.
  *
- * A file a process in ${XDG_CACHE_HOME:-~/.cache}/probing/memory, named by the process' id and the time of its start, for the
- * user alone. Those of processes that have ended are removed.
+ * One file per process in ${XDG_CACHE_HOME:-~/.cache}/probing/memory, named by the process' id and start time, for the
+ * user alone. Files of ended processes are removed.
  */
 #ifndef PROBING_CLI_MEMORY_HISTORY_H
 #define PROBING_CLI_MEMORY_HISTORY_H
@@ -22,18 +22,19 @@ struct memory_values {
 	int64_t time_ns; /* since 1970 */
 };
 
-/* memory_values_add - one more; what does not fit is left out. */
+/* memory_values_add - add one; dropped if there is no room. */
 void memory_values_add(struct memory_values *values, const char *name, int64_t value);
 
 /* NULL: there is none of that name. */
 const int64_t *memory_values_find(const struct memory_values *values, const char *name);
 
-/* memory_values_parse - "NAME NUMBER" lines, which may be anything; what is no such line is passed over. */
+/* memory_values_parse - "NAME NUMBER" lines of an untrusted text; skips other lines. */
 void memory_values_parse(struct memory_values *values, const char *text, size_t n_bytes);
 
 /*
- * memory_history_exchange - what was kept of the process, @ret, with nothing in it where there was nothing; then keep @now.
- * Errors: what kept it from being kept, of new_file_open(); -ENOENT no home is known.
+ * memory_history_exchange - read the stored values of the process into @ret, which is empty if there are none; then
+ * store @now.
+ * Errors: of storing, as new_file_open(); -ENOENT no home is known.
  */
 int memory_history_exchange(pid_t pid, uint64_t started, const struct memory_values *now, struct memory_values *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* new_file_options.h - where a verb puts the file that it makes, and what it says of it. */
+/* new_file_options.h - options for the file that a verb writes, and the message about it. */
 #ifndef PROBING_CLI_NEW_FILE_OPTIONS_H
 #define PROBING_CLI_NEW_FILE_OPTIONS_H
 
@@ -9,7 +9,7 @@
 
 struct new_file_options {
 	const char *out; /* NULL: the verb's default */
-	mode_t mode;     /* 0: not asked for */
+	mode_t mode;     /* 0: default */
 	bool force, quiet;
 };
 
@@ -24,7 +24,7 @@ enum { KEY_NEW_FILE_FORCE = 0x900, KEY_CHMOD };
 			0                                                                                                        \
 	}
 
-/* Rows for an argp; @out_help: what becomes of -o OUT, which differs. */
+/* Rows for an argp; @out_help: help text of -o OUT, which differs. */
 #define NEW_FILE_OPTION_ROWS(out_help)                                                                                 \
 	{ "output", 'o', "OUT", 0, out_help, 0 },                                                                      \
 		{ "force", KEY_NEW_FILE_FORCE, NULL, 0, "Replace OUT if it exists", 0 }, CHMOD_OPTION_ROW,             \

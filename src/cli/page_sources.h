@@ -23,7 +23,7 @@ enum { KEY_PAGE_SOURCES = 0xc00, KEY_PAGE_SOURCE_ROOT };
 			"Search for these sources below this folder first; FROM=TO maps a path prefix (repeatable)", 0 \
 	}
 
-/* All zero: none are wanted. Ended with page_sources_done(). */
+/* All zero: not wanted. Ended with page_sources_done(). */
 struct page_sources {
 	bool wanted;
 	struct glob_list roots;
@@ -33,12 +33,12 @@ struct page_sources {
 /* One option; ARGP_ERR_UNKNOWN: it is none of these. A mistake ends the process (argp_error). */
 error_t page_sources_parse(int key, char *argument, struct argp_state *state, struct page_sources *sources);
 
-/* page_sources_check - 0, or an exit status after having said that a format shows no sources. */
+/* page_sources_check - 0, or prints that the format shows no sources and returns an exit status. */
 int page_sources_check(const struct page_sources *sources, const struct exporter *exporter);
 
 /*
- * page_sources_make - read them, where they are wanted. Where none can be shown that is said, unless @quiet.
- * Returns 0, or an exit status after having said why.
+ * page_sources_make - read them, if wanted. Reports if there are none to show, unless @quiet.
+ * Returns 0, or prints a message and returns an exit status.
  */
 int page_sources_make(struct page_sources *sources, const struct profile *profile, bool quiet,
 		      struct export_options *options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* picture.h - what a recording is shown as when it has ended: "record -o profile.svg", "record --format speedscope". */
+/* picture.h - exporting a recording at its end: "record -o profile.svg", "record --format speedscope". */
 #ifndef PROBING_CLI_PICTURE_H
 #define PROBING_CLI_PICTURE_H
 
@@ -34,13 +34,13 @@ enum {
 
 /* All zero: none. Ended with picture_done(). */
 struct picture {
-	const char *format;              /* as it was asked for; NULL: it was not */
-	const struct exporter *exporter; /* NULL: no picture is wanted */
+	const char *format;              /* value of the option; NULL: not given */
+	const struct exporter *exporter; /* NULL: no export */
 	const char *title;
 	bool by_thread, merge_processes, held_gil;
 	char *out;                       /* "-" is stdout */
-	char *recording;                 /* what it is made of, where that was not named itself; else NULL */
-	struct live_recording temporary; /* that, where it goes again */
+	char *recording;                 /* the recording to export, if the user did not name it; else NULL */
+	struct live_recording temporary; /* that file, if it is to be removed */
 	pid_t maker;                     /* the process that makes it; 0: none */
 	int gate;                        /* written to: the recording is there */
 };
@@ -49,19 +49,20 @@ struct picture {
 error_t picture_parse(int key, char *argument, struct argp_state *state, struct picture *picture);
 
 /*
- * picture_choose - what an -o OUT means, and --format: a usage error where OUT ends in what nobody writes.
- * @path: OUT; NULL: not given. Replaced by the path of the recording, which is beside the picture.
+ * picture_choose - interpret -o OUT and --format; an unknown extension of OUT is a usage error.
+ * @path: OUT; NULL: not given. Replaced by the path of the recording, beside the exported file.
  */
 void picture_choose(struct argp_state *state, struct picture *picture, const char **path);
 
 /*
- * picture_prepare - see that it can be written, and start the process that makes it: the one that records gives up what
- * that may need. To be called before there are threads. Returns 0, or an exit status after having said why.
+ * picture_prepare - check that it can be written, and start the process that exports: the recording process drops
+ * the rights for that. Call it before there are threads. Returns 0, or prints a message and returns an exit status.
  * @mode: permissions of the new file.
  */
 int picture_prepare(struct picture *picture, const char *recording, mode_t mode, bool quiet);
 
-/* picture_make - now that the recording is there. 0 where none is wanted; else an exit status after having said why. */
+/* picture_make - export the complete recording. Returns 0, also without an export; else prints a message and returns
+ * an exit status. */
 int picture_make(struct picture *picture);
 void picture_done(struct picture *picture);
 

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 struct pidfd_set {
-	int epoll; /* readable when one of them has ended; -1: not open */
+	int epoll; /* readable when a process has ended; -1: not open */
 	int *pidfds;
 	size_t n, n_left;
 };
@@ -23,7 +23,7 @@ void pidfd_set_done(struct pidfd_set *ends);
 /* pidfd_set_add - one more. Errors: -ESRCH it has ended; as pidfd_set_open(). */
 int pidfd_set_add(struct pidfd_set *ends, pid_t pid);
 
-/* To be asked when epoll is readable: whether none of them is left. */
+/* Call it when epoll is readable: whether all have ended. */
 bool pidfd_set_all(struct pidfd_set *ends);
 
 #endif

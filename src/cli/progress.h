@@ -15,13 +15,13 @@ struct progress {
 /* From here on signals that end a program are remembered. */
 void progress_begin(struct progress *working, bool quiet);
 
-/* The same, where nothing is left behind: signals stay as they are. */
+/* The same for work without temporary files: does not change signal handling. */
 void progress_begin_shown(struct progress *working, bool quiet);
 
 /* Show it, ten times a second. @n_all 0: not known. Returns false when it is time to stop. */
 bool progress_show(struct progress *working, const char *what, uint64_t n_done, uint64_t n_all);
 
-/* Take the line away, and end as a shell would see it, where a signal came and the work was not done. */
+/* Remove the line; if a signal came and the work is incomplete, end as a shell expects it. */
 int progress_end(struct progress *working, int status);
 
 /* Whether such a signal came. */

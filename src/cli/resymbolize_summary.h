@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resymbolize_summary.h - what symbolize says at its end. */
+/* resymbolize_summary.h - summary of symbolize. */
 #ifndef PROBING_CLI_RESYMBOLIZE_SUMMARY_H
 #define PROBING_CLI_RESYMBOLIZE_SUMMARY_H
 
@@ -11,7 +11,7 @@
 void resymbolize_summary(const struct resymbolize_result *result, const char *path,
 			 const struct resymbolize_options *options);
 
-/* A name out of a file, cut to fit, what would act on a terminal as '?', a byte that is not UTF-8 as U+FFFD. */
+/* A name from a file, truncated to fit, terminal controls as '?', a byte that is not UTF-8 as U+FFFD. */
 void rename_printable(const char *name, char *to, size_t n_bytes);
 
 #endif

@@ -9,7 +9,7 @@
  */
 void size_limit_as_error(void);
 
-/* In a child, before its exec: SIGXFSZ as this process had found it, for the next program inherits what is ignored. */
+/* In a child, before its exec: restore SIGXFSZ as this process inherited it, because exec keeps ignored signals. */
 void size_limit_as_found(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* summary.h - what is said when a recording has ended. */
+/* summary.h - summary of a recording. */
 #ifndef PROBING_CLI_SUMMARY_H
 #define PROBING_CLI_SUMMARY_H
 
@@ -16,7 +16,7 @@ struct summary {
 	enum capture_mode mode;
 	struct capture_counts captured;
 	struct pipeline_counts counts;
-	const struct filter_options *keep; /* borrowed: what was asked for */
+	const struct filter_options *keep; /* borrowed: the filter's options */
 	bool is_idle;                      /* time is real time */
 	struct waits_cost waits_cost;      /* not of MODE_CPU */
 	struct pipeline_name_troubles names;
@@ -24,7 +24,7 @@ struct summary {
 	int restrict_error; /* see struct recording */
 };
 
-/* A few lines on stderr: samples, losses, how whole the stacks are, how sure. */
+/* Prints a few lines on stderr: samples, losses, completeness of stacks, verdicts. */
 void summary_print(const struct summary *summary);
 
 /* The top functions of the recording, in short, on stderr. */

@@ -12,8 +12,8 @@ int target_fail_capture(int error, pid_t pid);
 int target_fail_command(const char *command, int error);
 
 /*
- * target_check_memory - whether memory may be read, which is another right than sampling: Yama's
- * ptrace_scope guards only that. Returns 0, or an exit status after having said so.
+ * target_check_memory - whether memory may be read, a right of its own beside sampling: Yama's
+ * ptrace_scope restricts only that. Returns 0, or prints a message and returns an exit status.
  */
 int target_check_memory(pid_t pid);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* target_options.h - the options that say whom to record, and which of the samples. */
+/* target_options.h - the options that select processes to record, and filter samples. */
 #ifndef PROBING_CLI_TARGET_OPTIONS_H
 #define PROBING_CLI_TARGET_OPTIONS_H
 
@@ -24,7 +24,7 @@ enum {
 	KEY_TARGET_NO_NATIVE,
 };
 
-/* Rows for a list of options; what they mean is in target_options_parse(). */
+/* Rows for a list of options; target_options_parse() handles them. */
 /* clang-format off */
 #define TARGET_OPTION_ROWS                                                                                 \
 	{ "pid", 'p', "PID[,PID...]", 0,                                                                   \
@@ -57,10 +57,10 @@ enum {
 /* One option; ARGP_ERR_UNKNOWN: it is none of these. A mistake ends the process (argp_error). */
 error_t target_options_parse(int key, char *argument, struct argp_state *state, struct record_options *options);
 
-/* A word without an option: process ids, unless it stands behind "--". False: it is none. */
+/* A positional word: process ids, unless it comes after "--". False: it is none. */
 bool target_options_take_word(struct argp_state *state, const char *word, struct record_options *options);
 
-/* Once all are known: whether they go together; the source that --idle needs is chosen. */
+/* After all options: whether they are compatible; chooses the source for --idle. */
 void target_options_check(struct argp_state *state, struct record_options *options);
 
 #endif

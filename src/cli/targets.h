@@ -9,7 +9,7 @@
 
 #include "base/glob_list.h"
 
-/* What was asked for. All zero: nothing. */
+/* Selection by the user. All zero: none. */
 struct target_options {
 	pid_t *pids;
 	size_t n_pids, pids_allocated;
@@ -22,7 +22,7 @@ struct target_options {
 };
 void target_options_done(struct target_options *options);
 
-/* Whether anything was asked for; and by what processes may match that start later. */
+/* Whether there is any selection; and one that later processes may match. */
 bool targets_are_asked_for(const struct target_options *options);
 bool targets_are_matched(const struct target_options *options);
 
@@ -34,7 +34,7 @@ struct target_refusal {
 };
 
 struct targets {
-	pid_t *pids; /* in the order in which they were asked for and found, each once */
+	pid_t *pids; /* in the order of the options and the search, each once */
 	size_t n, allocated;
 	struct target_refusal *refused;
 	size_t n_refused, refused_allocated;
@@ -43,16 +43,16 @@ void targets_done(struct targets *targets);
 
 /*
  * targets_find - the processes as of now.
- * Kernel threads, those that have ended, and this one are none, but by their number. Of a single one that
- * was asked for by its number nothing is checked: whoever records it says what is wrong.
- * Returns 0, or an exit status after having said why: nobody is meant by it (EXIT_NO_INPUT), none of
- * them may be looked at (EXIT_NOT_PERMITTED).
+ * Skips kernel threads, ended processes and this one, unless selected by number. A single one selected
+ * by its number is not checked: its recorder reports problems.
+ * Returns 0, or prints a message and returns an exit status: no process matches (EXIT_NO_INPUT), none of
+ * them may be sampled (EXIT_NOT_PERMITTED).
  */
 int targets_find(struct target_options *options, struct targets *ret);
 
-/* targets_match - whether a process is meant by its name, command line or user, once targets_find() has been asked. */
+/* targets_match - whether a process matches by its name, command line or user; after targets_find(). */
 bool targets_match(const struct target_options *options, pid_t pid);
-/* targets_add - one more, if it is not there yet. -ENOMEM. */
+/* targets_add - add one, unless it is there already. -ENOMEM. */
 int targets_add(struct targets *targets, pid_t pid);
 /* targets_add_descendants - all that they have started, and those have, as of now. Negative errno. */
 int targets_add_descendants(struct targets *targets);
@@ -60,7 +60,7 @@ int targets_add_descendants(struct targets *targets);
 /* targets_add_children - the children that a process has now, and none of theirs. Negative errno. */
 int targets_add_children(struct targets *targets, pid_t pid);
 
-/* targets_say_refused - in a sentence on stderr who is left out; nothing where nobody is. */
+/* targets_say_refused - print on stderr which processes are left out; nothing if there are none. */
 void targets_say_refused(const struct targets *targets);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* top_options.h - what was asked of probing top. */
+/* top_options.h - the options of probing top. */
 #ifndef PROBING_CLI_TOP_OPTIONS_H
 #define PROBING_CLI_TOP_OPTIONS_H
 
@@ -13,8 +13,8 @@
 struct top_arguments {
 	pid_t pid;
 	char **command;     /* NULL: attach to pid */
-	mode_t mode;        /* of output; 0: not asked for */
-	const char *output; /* where the command's output goes; NULL: nowhere */
+	mode_t mode;        /* of output; 0: default */
+	const char *output; /* file for the command's output; NULL: discard it */
 	struct capture_options capture;
 	struct top_options top;
 	double delay_s;    /* between two refreshes */
@@ -23,7 +23,7 @@ struct top_arguments {
 	bool batch, exit, async, subprocesses;
 };
 
-/* Fills a struct top_arguments, whose defaults are set before; checked as a whole. Strings are argv's. */
+/* Fills a struct top_arguments with preset defaults; checks it as a whole. Strings are argv's. */
 extern const struct argp top_argp;
 
 #endif

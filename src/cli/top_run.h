@@ -9,7 +9,7 @@
 #include "src/cli/top_watch.h"
 #include "src/pipeline/pipeline.h"
 
-/* What is looked at, and with what. Filled by verb_top.c. */
+/* The displayed process, and its tools. Filled by verb_top.c. */
 struct top_session {
 	const struct top_arguments *arguments;
 	struct pipeline_options pipeline_options;
@@ -22,9 +22,9 @@ struct top_session {
 	pid_t pid;
 	bool is_child;
 	char *command; /* of the process, for the header */
-	/* What became of it. */
+	/* Results. */
 	int signal;        /* that ended it; 0: none */
-	int error;         /* negative errno on which it stopped */
+	int error;         /* negative errno that ended it */
 	bool end_command;  /* the user wants the command to end, too */
 	bool write_failed; /* error is of printing */
 };
@@ -32,10 +32,10 @@ struct top_session {
 /* Block the signals that the loop takes. @ret_before: the mask to give to a child. */
 void top_block_signals(sigset_t *ret_before);
 
-/* A pipeline into a new store, whatever there was before. Returns an error of top_begin() or pipeline_new(). */
+/* A pipeline into a new store, replacing any earlier one. Returns an error of top_begin() or pipeline_new(). */
 int top_start_pipeline(struct top_session *session);
 
-/* Until q, a signal, enough frames, or, if so asked or in batches, the end of the process. What went wrong is in
+/* Until q, a signal, enough frames, or, by option or in batches, the end of the process. Errors are in
  * session->error. */
 void top_run(struct top_session *session);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* view.h - which part of a recording is shown: the options that all verbs share that show stacks.
+/* view.h - the displayed part of a recording: options that all verbs with stacks share.
  *
- * A verb puts VIEW_OPTION_ROWS into its list of options, hands what it does not know itself to
- * view_parse(), and opens the recording by view_open(). The profile that comes back holds what is
- * to be shown and nothing else, so that the verb need not know of any of this.
+ * A verb puts VIEW_OPTION_ROWS into its list of options, passes other options to
+ * view_parse(), and opens the recording by view_open(). The resulting profile contains only
+ * that part, so that the verb need not handle these options.
  */
 #ifndef PROBING_CLI_VIEW_H
 #define PROBING_CLI_VIEW_H
@@ -33,14 +33,14 @@ struct view {
 	bool no_native;             /* Python frames only */
 	bool show_interpreter;      /* the interpreter's own functions, too */
 	bool full_paths;            /* not the shortest ends of paths that are unique */
-	bool by_thread;             /* told apart; where the verb can */
-	bool merge_processes;       /* not told apart */
+	bool by_thread;             /* show threads separately; if the verb can */
+	bool merge_processes;       /* show processes as one */
 	double live_s;              /* how long a process is recorded; 0: DEFAULT_LIVE_S */
-	bool lines, inverted;       /* how a tree is made of it: struct export_options */
+	bool lines, inverted;       /* form of a tree: struct export_options */
 	double min_share;
-	bool counts;       /* how many samples, not what they weigh */
+	bool counts;       /* numbers of samples instead of weights */
 	bool can_split;    /* whether it can: set before parsing */
-	bool with_samples; /* whether samples are wanted one by one, where there are any: set before opening */
+	bool with_samples; /* load single samples, too, if there are any: set before opening */
 };
 
 enum {
@@ -96,7 +96,7 @@ enum {
 	  "Show full paths of files (default: the shortest unique end of each path)", 0 }
 /* clang-format on */
 
-/* Where a verb makes a tree of it: what view_export() hands on. */
+/* For verbs that make a tree: passed on by view_export(). */
 /* clang-format off */
 #define VIEW_TREE_ROWS                                                                                     \
 	{ "lines", KEY_VIEW_LINES, NULL, 0, "Split functions by line", 0 },                                \
@@ -107,13 +107,13 @@ enum {
 	{ "counts", KEY_VIEW_COUNTS, NULL, 0, "Count samples instead of adding up their time", 0 }
 /* clang-format on */
 
-/* Where a verb shows processes, too, by the number that stands for a recording. */
+/* For verbs that also show processes, by PID instead of a recording. */
 /* clang-format off */
 #define VIEW_LIVE_ROW                                                                                      \
 	{ "duration", KEY_VIEW_LIVE, "TIME", 0, "With a PID: record for TIME (default: 5s)", 0 }
 /* clang-format on */
 
-/* Where a verb can tell threads apart. */
+/* For verbs that can show threads separately. */
 /* clang-format off */
 #define VIEW_SPLIT_ROW                                                                                     \
 	{ "merge-processes", KEY_VIEW_MERGE, NULL, 0, "Merge processes into one tree", 0 },                \
@@ -126,28 +126,28 @@ void view_done(struct view *view);
 error_t view_parse(int key, char *argument, struct argp_state *state, struct view *view);
 
 /*
- * view_open - a recording's profile with what is to be shown.
+ * view_open - the displayed part of a recording, as a profile.
  * @path: NULL: probing.db in this folder; a number: a process, which is recorded first.
- * Returns 0, or an exit status after having said why: as cli_open_recording(); it has no samples
- * (EXIT_BAD_DATA); nothing in it is of what
- * was asked for (EXIT_NO_INPUT); where is no SQL, or there are sums alone, of which nothing can be chosen
- * by time or where (EXIT_BAD_DATA).
+ * Returns 0, or prints a message and returns an exit status: as cli_open_recording(); it has no samples
+ * (EXIT_BAD_DATA); no sample matches the filter (EXIT_NO_INPUT);
+ * a filter by time or where needs SQL or single samples, and there is no SQL, or there
+ * are only sums (EXIT_BAD_DATA).
  */
 int view_open(const char *path, const struct view *view, sqlite3 **ret_db, struct profile **ret);
 
 /*
- * view_title - what was recorded, and, in brackets, which part of it the view is: "train.py (threads loader-*; GIL held)".
- * Owned by the caller; NULL: neither is known, or no memory.
+ * view_title - the command of the recording, and, in brackets, the displayed part: "train.py (threads loader-*; GIL
+ * held)". Owned by the caller; NULL: both are unknown, or no memory.
  */
 char *view_title(const struct view *view, sqlite3 *db);
 
-/* view_export - what an exporter is to know of the view. The rest stays as it is. */
+/* view_export - set the exporter's options of the view. Others remain unchanged. */
 void view_export(const struct view *view, struct export_options *options);
 
 /* view_fail_export - the sentence for an exporter's error; for return statements. @path: of the recording, or NULL. */
 int view_fail_export(const char *path, const struct exporter *exporter, int error);
 
-/* view_held - how much of a recording's time held the GIL. False: a part of it is shown, or it does not tell. */
+/* view_held - how much of a recording's time held the GIL. False: only a part of it is shown, or it is unknown. */
 bool view_held(const struct view *view, sqlite3 *db, struct held_time *ret);
 
 #endif

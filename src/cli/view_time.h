@@ -13,7 +13,7 @@ struct view_time {
 /*
  * view_time_parse - "12.5", "90s", "2m", "1h", since the start; "14:05", "14:05:30.5" of the day when the recording
  * began, "2026-03-01 14:05", with T for the space, both local time unless a Z follows the date's; a number from
- * 10^9 on is of seconds since 1970. Errors: -EINVAL it is none of these.
+ * 10^9 on means seconds since 1970. Errors: -EINVAL any other text.
  */
 int view_time_parse(const char *text, struct view_time *ret);
 

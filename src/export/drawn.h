@@ -6,16 +6,16 @@
 #include "src/export/tree.h"
 
 /*
- * Boxes below 1/20000 of the whole are left out, since nothing could be seen of them before a very deep zoom;
- * where more than a browser handles well remain, the limit rises, but never above about a pixel.
+ * Boxes below 1/20000 of the whole are omitted, since they would be visible only after a very deep zoom;
+ * if more remain than a browser handles well, the limit rises, but never above about a pixel.
  */
 struct drawn {
 	const struct call_tree *tree;
-	bool by_weight;          /* widths are weights; otherwise, for want of them, samples */
-	uint64_t all;            /* what the full width stands for */
-	uint64_t smallest_share; /* what is less than one of so many is left out */
-	uint32_t most_depth;     /* and what is deeper */
-	uint32_t max_depth;      /* of what is drawn */
+	bool by_weight;          /* widths are weights; false: samples, because there are no weights */
+	uint64_t all;            /* sum at the full width */
+	uint64_t smallest_share; /* omit boxes below one of so many */
+	uint32_t most_depth;     /* omit deeper boxes */
+	uint32_t max_depth;      /* of the drawn boxes */
 	size_t n;
 	size_t n_left_out; /* but those that call_tree_finish() left out */
 	size_t n_too_deep; /* of these */

@@ -16,9 +16,9 @@ struct export_options {
 	bool show_interpreter; /* interpreter-internal functions as frames too */
 	bool by_thread;        /* a root frame per thread */
 	bool merge_processes;  /* no root frame per process where there are several */
-	bool lines;            /* tell executing lines apart, not only functions */
-	bool inverted;         /* the tree begins with leaves: callers above what they call */
-	double min_share;      /* 0..1: nodes with less of the whole are left out, their time stays with the caller */
+	bool lines;            /* split functions by executing line */
+	bool inverted;         /* bottom-up: leaves at the root */
+	double min_share;      /* 0..1: omit nodes with a smaller share; their time counts for their caller */
 	const char *title;     /* NULL: none */
 	const char *sources;   /* html alone: the JSON of report_annotate(); NULL: none */
 	/* Of those that copy: called now and then with rows done; false ends it with -ECANCELED. May be NULL. */
@@ -33,12 +33,12 @@ struct exporter {
 	const char *endings; /* file name endings, space separated: ".svg" */
 	const char *summary; /* one line for --help */
 	bool needs_samples; /* reads profile->samples; NULL where the recording has sums alone: it does without, or -ENODATA */
-	/* NULL, or what the build lacked that this one needs, and the command that changes it. May be NULL. */
+	/* NULL, or the library that the build lacks for this format, and the command that changes that. May be NULL. */
 	const char *(*lacks)(void);
 	/* Writes to out; negative errno (-EIO with ferror(out)) on failure. NULL: the format is no view of stacks. */
 	int (*write)(const struct profile *profile, const struct export_options *options, FILE *out);
-	/* Instead: makes a file at path, where none is, of all that the recording holds. The caller removes what
-	 * a failure leaves. */
+	/* Instead: creates a file at path with everything in the recording. The caller removes it after
+	 * a failure. */
 	int (*copy)(struct sqlite3 *db, const struct export_options *options, const char *path);
 };
 
@@ -60,7 +60,7 @@ struct diff_box {
 struct diff_picture {
 	const struct diff_box *boxes;
 	size_t n_boxes;
-	const char *title, *note; /* what is compared, and what numbers are */
+	const char *title, *note; /* the compared recordings, and the meaning of numbers */
 	/* A value as text, in at least 32 bytes. */
 	void (*format)(const void *data, double value, char *to, size_t n_bytes);
 	const void *data;
@@ -73,7 +73,7 @@ struct diff_picture {
 int export_diff_svg(const struct diff_picture *picture, FILE *out);
 /* The same as an HTML page. */
 int export_diff_html(const struct diff_picture *picture, FILE *out);
-/* NULL, or what the build lacked for that, and the command that changes it. */
+/* NULL, or the library that the build lacks for it, and the command that changes that. */
 const char *export_diff_html_lacks(void);
 
 #endif

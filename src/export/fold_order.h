@@ -5,7 +5,7 @@
 
 #include "src/profile/profile.h"
 
-/* What a total is folded as; pid and tid are 0 where groups do not tell them apart. */
+/* The key of a folded total; pid and tid are 0 if there are no groups of them. */
 struct fold_entry {
 	int32_t pid, tid, stack;
 };

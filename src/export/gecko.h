@@ -29,9 +29,9 @@ struct gecko {
 	uint32_t *stacks; /* by node: its number in the table; NULL: nothing is left out, and they are in the order of nodes */
 };
 
-/* gecko_number - give everything its number. What gecko has is set up to timeline. -ENOMEM. */
+/* gecko_number - number everything. Requires gecko's fields up to timeline. -ENOMEM. */
 int gecko_number(struct gecko *gecko);
-/* The number of a node's stack, after that. */
+/* The number of a node's stack, after gecko_number(). */
 uint32_t gecko_stack(const struct gecko *gecko, uint32_t node);
 void gecko_done(struct gecko *gecko); /* its timeline is the caller's */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.h - a call tree as a call graph: functions, what their lines cost, who calls whom.
+/* graph.h - a call tree as a call graph: functions, costs of their lines, calls between functions.
  *
  * For formats that know functions and calls, not stacks.
  */
@@ -9,20 +9,20 @@
 #include "src/export/export.h"
 #include "src/export/tree.h"
 
-/* Functions are the same whose name, file and first line are, and what else is asked for. */
+/* Functions are the same if name, file and first line are, and further properties by flag. */
 enum graph_flags {
-	GRAPH_MODULES = 1, /* the same function of a header in two modules is two */
+	GRAPH_MODULES = 1, /* the same function of a header in two modules counts as two */
 	GRAPH_LINES = 2,   /* executing lines are functions of their own */
-	GRAPH_NESTED = 4,  /* a function under itself is another one */
+	GRAPH_NESTED = 4,  /* a recursive call counts as another function */
 };
 
 struct graph_function {
 	enum label_kind kind;
 	const char *name, *file, *module; /* foreign bytes; NULL: unknown, never the name */
 	const char *
-		place; /* what stands with the name where files are not told apart: profile_frame_place(); NULL: nothing */
-	int line;      /* where it begins, with GRAPH_LINES what it executes; 0: unknown */
-	bool nested; /* it stands under itself */
+		place; /* shown with the name if files do not distinguish functions: profile_frame_place(); NULL: nothing */
+	int line;      /* its first one, with GRAPH_LINES the executing one; 0: unknown */
+	bool nested; /* it is called by itself, directly or not */
 	uint64_t self_samples, self_weight_ns;
 	uint64_t samples, weight; /* once for each sample that it is in, however often */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* graph_private.h - what the two parts of making a call graph share. */
+/* graph_private.h - declarations for the two parts of making a call graph. */
 #ifndef PROBING_EXPORT_GRAPH_PRIVATE_H
 #define PROBING_EXPORT_GRAPH_PRIVATE_H
 
@@ -7,7 +7,7 @@
 #include "src/export/tree.h"
 
 /*
- * graph_sort_labels - the functions that labels stand for.
+ * graph_sort_labels - the functions of all labels.
  * @functions: receives them, "all" first, then by name; not yet summed up.
  * @of_label:  receives the function of each label.
  * Both are ended with free(3), also on failure. Errors: -ENOMEM.

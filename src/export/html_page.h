@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* html_page.h - what the parts of the HTML flame graph share. */
+/* html_page.h - declarations for the parts of the HTML flame graph. */
 #ifndef PROBING_EXPORT_HTML_PAGE_H
 #define PROBING_EXPORT_HTML_PAGE_H
 
@@ -8,19 +8,19 @@
 
 /* ---- The page around the data ---- */
 
-enum { HTML_MOST_DEPTH = 2000 }; /* the library goes down the tree by calling itself */
+enum { HTML_MOST_DEPTH = 2000 }; /* the library is recursive */
 
 /* Up to the data, and from behind it on. */
 void html_put_begin(const char *title, FILE *out);
 void html_put_end(FILE *out);
 /* A text of any bytes as JSON that ends no element. */
 void html_put_string(FILE *out, const char *text);
-/* NULL, or what the build lacked, and the command that changes it. */
+/* NULL, or the library that the build lacks, and the command that changes that. */
 const char *html_lacks(void);
 
 /* ---- A profile ---- */
 
-/* The boxes of a page, callers first. What is not drawn counts for the caller that is. */
+/* The boxes of a page, callers first. Omitted ones count for their caller. */
 struct html_boxes {
 	const struct call_tree *tree;
 	struct drawn drawn;
@@ -34,29 +34,29 @@ int html_boxes_init(const struct call_tree *tree, struct html_boxes *ret);
 void html_boxes_done(struct html_boxes *boxes);
 uint32_t html_box_caller(const struct html_boxes *boxes, uint32_t box); /* 0 of box 0 */
 
-/* What a thread spent in a box itself; value: weights or, where boxes have none, samples. */
+/* Self time of a thread in a box; value: weights or, if boxes have none, samples. */
 struct html_cell {
 	uint32_t box;
 	uint64_t value, samples;
 };
 
-/* What a thread spent in a function, once for each sample that it is in. */
+/* Total time of a thread in a function, once for each sample that contains it. */
 struct html_function {
 	uint32_t label; /* of the tree */
 	uint64_t self, total;
 };
 
 struct html_thread {
-	const struct profile_thread *thread; /* borrowed; NULL: the rest of them */
+	const struct profile_thread *thread; /* borrowed; NULL: all remaining threads */
 	size_t n_cells, n_functions;
 };
 
-/* Cells and functions stand thread by thread, cells by box there. Ended with html_sums_done(). */
+/* Cells and functions are ordered by thread, cells by box within it. Ended with html_sums_done(). */
 struct html_sums {
 	struct html_thread *threads; /* heaviest first; many share the last one */
 	struct html_cell *cells;
 	struct html_function *functions;
-	uint32_t *part_of; /* by thread of the profile, which of these; one more for what has no row there */
+	uint32_t *part_of; /* by thread of the profile, its index in threads; one more for totals without a thread */
 	size_t n_threads, n_cells, n_functions;
 };
 
@@ -67,7 +67,7 @@ void html_sums_done(struct html_sums *sums);
 /* The cell of a thread of the profile; SIZE_MAX: there is none. */
 size_t html_sums_find(const struct html_sums *sums, uint32_t thread, uint32_t box);
 
-/* What single samples know, summed up by cell: "verdict", "gil", "gc", "state". */
+/* Sums by cell of a column of single samples: "verdict", "gil", "gc", "state". */
 struct html_aspect {
 	const char *name;
 	const char *values[8];
@@ -78,7 +78,7 @@ struct html_aspect {
 enum { HTML_N_ASPECTS = 4 };
 
 struct html_aspects {
-	struct html_aspect items[HTML_N_ASPECTS]; /* those without sums are of no sample at all */
+	struct html_aspect items[HTML_N_ASPECTS]; /* no sums: no sample has that column */
 };
 
 /*
@@ -91,7 +91,7 @@ void html_aspects_done(struct html_aspects *aspects);
 
 /*
  * html_put_profile - the page's data, as JSON that no name can end early.
- * Errors: -ENOMEM; those of writing are left to the stream.
+ * Errors: -ENOMEM; errors of writing stay in the stream.
  */
 int html_put_profile(const struct profile *profile, const struct html_boxes *boxes, const struct html_sums *sums,
 		     const struct html_aspects *aspects, const struct export_options *options, FILE *out);

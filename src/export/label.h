@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* label.h - the names under which frames appear in an export.
+/* label.h - the names of frames in an export.
  *
- * Frames that should look the same are one label: all places of a function,
- * or all that stand on the same line of it where lines are told apart.
+ * Frames that look the same are one label: all places of a function,
+ * or all on the same line of it if functions are split by line.
  */
 #ifndef PROBING_EXPORT_LABEL_H
 #define PROBING_EXPORT_LABEL_H
@@ -19,7 +19,7 @@ enum label_kind {
 	LABEL_NATIVE,
 	LABEL_KERNEL,
 	LABEL_TASK,  /* not a function either */
-	LABEL_WAIT,  /* nor is what a thread waits for */
+	LABEL_WAIT,  /* nor is the reason of a wait */
 	LABEL_GROUP, /* not a function: a process, a thread, a missing stack */
 	LABEL_N_KINDS
 };
@@ -32,11 +32,11 @@ struct label {
 	char *text;
 	int64_t function;          /* 0: unknown */
 	const char *file, *module; /* borrowed from the profile; NULL: unknown */
-	int first_line, last_line; /* executing lines seen; 0: none */
+	int first_line, last_line; /* range of executing lines; 0: none */
 };
 
 struct label_options {
-	bool lines;    /* tell executing lines apart */
+	bool lines;    /* split functions by executing line */
 	bool one_line; /* for folded stacks: ';' becomes ':', kernel functions end in _[k];
 			* labels of the same text are the same */
 };
@@ -53,7 +53,7 @@ int labels_init(const struct profile *profile, const struct label_options *optio
 void labels_done(struct labels *labels);
 
 /*
- * labels_add_group - a new label that stands for no function.
+ * labels_add_group - a new label for a group, without a function.
  * @id: shown in parentheses; negative: none.
  * Errors: -ENOMEM.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* names.h - texts by number: each once, in the order in which they came. */
+/* names.h - texts by number, each once, in the order of insertion. */
 #ifndef PROBING_EXPORT_NAMES_H
 #define PROBING_EXPORT_NAMES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* path.h - the shown frames of a stack, whatever its length. */
+/* path.h - the shown frames of a stack of any length. */
 #ifndef PROBING_EXPORT_PATH_H
 #define PROBING_EXPORT_PATH_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pprof.h - the tables of a pprof file: strings, mappings, functions, locations. Private to export_pprof.c.
  *
- * A message is the sum of its pieces: fields may be written in any order, one at a time, and a repeated one goes on
- * where it stopped (Protocol Buffers, Encoding, "Last One Wins"). So each entry is packed by itself and is gone.
+ * A message is the sum of its pieces: fields may be written in any order, one at a time, and a repeated one continues
+ * (Protocol Buffers, Encoding, "Last One Wins"). So each entry is packed and written separately.
  * Source of the schema: profile.proto of github.com/google/pprof.
  */
 #ifndef PROBING_EXPORT_PPROF_H
@@ -25,7 +25,7 @@ typedef Perftools__Profiles__Profile pprof_piece;
 struct pprof {
 	FILE *out;
 	const struct profile *profile;
-	uint8_t *packed; /* the piece at hand */
+	uint8_t *packed; /* the current piece */
 	size_t packed_allocated;
 	struct names strings;
 	struct pprof_mapping {
@@ -35,13 +35,13 @@ struct pprof {
 	size_t n_mappings, mappings_allocated;
 	uint32_t *mapping_of_frame;  /* ids; 0: none */
 	uint32_t *function_of_frame; /* ids: 1 + the first frame of that function */
-	uint64_t *locations_written; /* by frame: bit n - 1: with n functions of it */
+	uint64_t *locations_written; /* by frame: bit n - 1: with n of its functions */
 	bool *functions_written;     /* by function's id */
 };
 
 /*
- * pprof_open - begin: what a profile's mappings and functions are is found out, and mappings are written.
- * @ret: ended with pprof_done(). Errors of all: -ENOMEM; those of writing show in out.
+ * pprof_open - begin: collects a profile's mappings and functions, and writes the mappings.
+ * @ret: ended with pprof_done(). Errors of all: -ENOMEM; errors of writing stay in out.
  */
 int pprof_open(const struct profile *profile, FILE *out, struct pprof *ret);
 void pprof_done(struct pprof *pprof);
@@ -49,11 +49,11 @@ void pprof_done(struct pprof *pprof);
 /* Write one piece. */
 int pprof_put(struct pprof *pprof, const pprof_piece *piece);
 
-/* pprof_string - a text's index in the string table, written there when it is met first. NULL is "". */
+/* pprof_string - a text's index in the string table; writes a new one. NULL is "". */
 int pprof_string(struct pprof *pprof, const char *text, int64_t *ret);
 
 /*
- * pprof_location - the id of a place, written when it is met first.
+ * pprof_location - the id of a place; writes a new one.
  * @frame: the innermost of the n functions that are inlined into each other there.
  */
 int pprof_location(struct pprof *pprof, int32_t frame, unsigned n, uint64_t *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* timeline.h - samples thread by thread, in the order of time, each with its place in one call tree: what formats
- * are made of that show when something ran.
+/* timeline.h - samples by thread, in the order of time, each with its node in one call tree: for formats
+ * with a time axis.
  */
 #ifndef PROBING_EXPORT_TIMELINE_H
 #define PROBING_EXPORT_TIMELINE_H
@@ -45,7 +45,7 @@ static inline uint32_t timeline_node(const struct timeline *timeline, const stru
 	return timeline->nodes[sample->stack + 1];
 }
 
-/* What a sample weighs, as the timeline counts. */
+/* Weight of a sample in the unit of the timeline. */
 static inline uint64_t timeline_weight(const struct timeline *timeline, const struct profile_sample *sample)
 {
 	return timeline->has_weights || !timeline->has_times ? sample->weight : 1;
@@ -60,7 +60,7 @@ static inline bool timeline_is_running(const struct profile_sample *sample)
 /* The recording's start in CLOCK_REALTIME; the first sample's time where it does not say. There are samples. */
 uint64_t timeline_origin(const struct profile *profile);
 
-/* timeline_path - labels from the outermost on to a node. @to: tree->nodes[node].depth of them. */
+/* timeline_path - labels from the outermost one to a node. @to: tree->nodes[node].depth of them. */
 void timeline_path(const struct timeline *timeline, uint32_t node, uint32_t *to);
 
 /* The depth of the deepest node. */

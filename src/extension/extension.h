@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* extension.h - what the build says to the module that SQLite loads. */
+/* extension.h - constants of the build for the SQLite extension. */
 #ifndef PROBING_EXTENSION_H
 #define PROBING_EXTENSION_H
 

@@ -10,7 +10,7 @@ struct call_function {
 	double calls, self_weight, total_weight;
 	/* calls.c's own: */
 	double root_calls, root_self_ns, in_ns, root_share, met_self_ns, met_calls;
-	size_t first_edge, n_edges; /* of what it calls */
+	size_t first_edge, n_edges; /* its callees */
 	bool is_on_path;
 };
 
@@ -27,10 +27,10 @@ struct calls {
 };
 
 /*
- * calls_spread - put a total for each stack that follows from the calls.
- * The time and the calls of each function are kept to the nanosecond. In which stacks they were spent is known for
- * its callers only; further out they are divided as the callers' own times are, which is right where a function
- * does the same for all who call it.
+ * calls_spread - put a total for each stack that the calls imply.
+ * Time and calls of each function are exact to the nanosecond. Their distribution over stacks is known only for
+ * direct callers; further out it follows the callers' own times, which is right if a function
+ * does the same for all callers.
  */
 int calls_spread(struct calls *calls, struct sink *sink, pid_t pid);
 void calls_done(struct calls *calls);

@@ -9,7 +9,7 @@ enum { CSV_MAX_FIELDS = 64 };
 
 /*
  * csv_split - the values of a line; a doubled quote within quotes stays doubled.
- * Returns how many; those after the last there is room for are left out.
+ * Returns how many; drops those beyond CSV_MAX_FIELDS.
  */
 size_t csv_split(struct piece line, struct piece fields[CSV_MAX_FIELDS]);
 

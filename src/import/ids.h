@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ids.h - equal things get one number: rows that come again and again in what is imported. */
+/* ids.h - numbers equal rows: rows that an import repeats are stored once. */
 #ifndef PROBING_IMPORT_IDS_H
 #define PROBING_IMPORT_IDS_H
 
@@ -14,7 +14,7 @@ struct ids {
 		int64_t id;         /* 0: free */
 	} * slots;
 	size_t n_slots; /* 0 or a power of two */
-	int64_t n;      /* ids 1 ... n are given */
+	int64_t n;      /* ids 1 ... n are in use */
 	char *bytes;
 	size_t n_bytes, n_allocated;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* import.h - what other profilers wrote, as a recording of ours.
+/* import.h - profiles of other profilers, converted to recordings.
  *
  * An importer is a const descriptor in import_<name>.c and one word in meson.build, which generates
- * the table. It reads bytes that somebody else wrote, and hands what they say to a sink, which makes
+ * the table. It parses foreign bytes, and passes their contents to a sink, which makes
  * rows of them; docs/adding-an-importer.md.
  */
 #ifndef PROBING_IMPORT_H
@@ -16,12 +16,12 @@
 
 struct sink;
 
-/* A file, whole in memory. */
+/* A complete file in memory. */
 struct import_input {
-	const char *name; /* its path, for what has to be told of it */
-	uint8_t *bytes;   /* may be changed: nobody else sees it */
+	const char *name; /* its path, for messages */
+	uint8_t *bytes;   /* may be changed: private copy */
 	size_t n_bytes;
-	uint64_t modified_ns; /* CLOCK_REALTIME: when it was written last; what has no time of its own is as of then */
+	uint64_t modified_ns; /* CLOCK_REALTIME: time of its last change, for contents without a time of their own */
 	/* Called now and then with rows that are done; false ends it with -ECANCELED. May be NULL. */
 	bool (*keep_going)(void *data, uint64_t n);
 	void *data;
@@ -34,7 +34,7 @@ struct importer {
 	/* Whether it looks like the format; cheap. */
 	bool (*recognise)(const uint8_t *bytes, size_t n_bytes);
 	/*
-	 * Errors: -EBADMSG damaged, -EPROTONOSUPPORT a variant that is not read, each with sink_explain();
+	 * Errors: -EBADMSG damaged, -EPROTONOSUPPORT an unsupported variant, each with sink_explain();
 	 * -ENOMEM and what the store reports.
 	 */
 	int (*read)(const struct import_input *input, struct sink *sink);
@@ -52,14 +52,14 @@ struct import_result {
 	uint64_t ended_ns;  /* CLOCK_REALTIME: for store_finish() */
 	bool has_places;    /* there are native frames that files may name: pipeline_resymbolize() */
 	uint64_t n_skipped; /* entries that could not be made sense of */
-	char why[256];      /* what is wrong, where something is; else "" */
+	char why[256];      /* the reason of a failure; else "" */
 };
 
 /*
- * import_read - all that a file says, into a recording.
- * @store: new and without rows; or, where @into, one that is there, which only gets tables of GPUs.
+ * import_read - write the contents of a file into a recording.
+ * @store: new and without rows; or, with @into, an existing one, which only gets tables of GPUs.
  * @version: of this program, for the table run. @ret: filled on failure, too.
- * Errors: those of importer.read; -ENODATA there is nothing in it. What has been put is the caller's to drop.
+ * Errors: those of importer.read; -ENODATA it is empty. The caller drops rows written before a failure.
  */
 int import_read(const struct importer *importer, const struct import_input *input, struct store *store, bool into,
 		const char *version, struct import_result *ret);

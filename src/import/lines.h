@@ -7,7 +7,7 @@
 
 #include "src/import/sink.h"
 
-/* The next line, without its end ("\n", "\r\n"); false: there is none. @rest: what is left, moved on. */
+/* The next line, without its end ("\n", "\r\n"); false: there is none. @rest: the remaining text, advanced. */
 static inline bool next_line(struct piece *rest, struct piece *ret)
 {
 	const char *end;
@@ -47,7 +47,7 @@ static inline bool piece_begins(struct piece piece, const char *text)
 	return piece.n >= strlen(text) && memcmp(piece.at, text, strlen(text)) == 0;
 }
 
-/* What stands before the first such character, which goes, too; all, where there is none. */
+/* The text before the first such character, which is dropped; all, if there is none. */
 static inline struct piece piece_split(struct piece *rest, char separator)
 {
 	const char *end = rest->n > 0 ? memchr(rest->at, separator, rest->n) : NULL;
@@ -58,7 +58,7 @@ static inline struct piece piece_split(struct piece *rest, char separator)
 	return part;
 }
 
-/* All of it as a number in decimal; false: it is none, or too large. */
+/* A whole text as a decimal number; false: it is none, or too large. */
 static inline bool piece_number(struct piece piece, uint64_t *ret)
 {
 	uint64_t value = 0;

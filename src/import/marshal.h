@@ -9,9 +9,9 @@ enum marshal_type { MARSHAL_NONE, MARSHAL_INTEGER, MARSHAL_REAL, MARSHAL_TEXT, M
 
 struct marshal_value {
 	enum marshal_type type;
-	int64_t integer;   /* also of a real, where it is whole */
+	int64_t integer;   /* also for a real with a whole value */
 	double real;       /* also of an integer */
-	struct piece text; /* borrowed from what was read */
+	struct piece text; /* borrowed from the input */
 	uint32_t *items;   /* values of a tuple; of a dict keys and values in turn */
 	size_t n_items, items_allocated;
 };
@@ -33,7 +33,7 @@ struct marshal {
 int marshal_read(const uint8_t *bytes, size_t n_bytes, struct marshal *ret);
 void marshal_done(struct marshal *marshal);
 
-/* The i-th of a tuple's or a dict's; NULL: it has not so many, or is of another type. */
+/* The i-th item of a tuple or a dict; NULL: it is shorter, or of another type. */
 const struct marshal_value *marshal_item(const struct marshal *marshal, const struct marshal_value *of, size_t i);
 
 #endif

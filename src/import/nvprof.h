@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* nvprof.h - what the two notations of nvprof have in common. Private to import_nvprof.c and nvprof_csv.c. */
+/* nvprof.h - declarations for the two formats of nvprof. Private to import_nvprof.c and nvprof_csv.c. */
 #ifndef PROBING_IMPORT_NVPROF_H
 #define PROBING_IMPORT_NVPROF_H
 
 #include "src/import/csv.h"
 #include "src/import/sink.h"
 
-/* What a table is of: "GPU activities", "API calls", "Range". */
+/* Kind of a table: "GPU activities", "API calls", "Range". */
 enum nvprof_type { NVPROF_NONE, NVPROF_ACTIVITIES, NVPROF_CALLS, NVPROF_RANGES };
 
 enum nvprof_column {
@@ -42,20 +42,20 @@ struct nvprof {
 	struct sink *sink;
 	const char *file;
 	char command[512];
-	int64_t pid;    /* GPU_UNKNOWN: not said */
-	bool has_trace; /* rows have a trace to belong to */
+	int64_t pid;    /* GPU_UNKNOWN: not given */
+	bool has_trace; /* the trace of the rows exists */
 	bool is_ranges; /* within "NVTX result:", where activities come a second time */
 	bool is_csv, wants_units, is_table;
 	enum nvprof_type type;
-	int columns[N_COLUMNS];  /* where each stands, of a table in CSV; -1: nowhere */
+	int columns[N_COLUMNS];  /* index of each in a CSV table; -1: missing */
 	double units[N_COLUMNS]; /* nanoseconds, or bytes */
 };
 
-/* A row of whatever the table is of; "[CUDA memcpy HtoD]" is no kernel. */
+/* A row of the table's kind; "[CUDA memcpy HtoD]" is no kernel. */
 int nvprof_put(struct nvprof *nvprof, const struct gpu_span *span, struct gpu_kernel_row *kernel,
 	       struct gpu_memcpy_row *memcpy);
 
-/* A row to belong to, where there is none yet. */
+/* Create the trace of the rows, unless it exists. */
 int nvprof_begin(struct nvprof *nvprof);
 
 /* The head of a table in CSV; the line of units; a row. false: it is none. */

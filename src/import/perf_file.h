@@ -16,7 +16,7 @@ enum { PERF_MOST_EVENTS = 256 };
 
 struct perf_event {
 	struct perf_event_attr attr;
-	uint64_t *ids; /* of it; owned */
+	uint64_t *ids; /* of the event; owned */
 	size_t n_ids;
 	char name[64]; /* "" not known */
 };
@@ -48,14 +48,14 @@ struct perf_file {
 };
 
 /*
- * perf_file_read - heads, events, what was recorded of the machine, and where the records are.
+ * perf_file_read - headers, events, properties of the machine, and the range of the records.
  * @ret: its sink and bytes are set; ended with perf_file_done(), also after an error.
- * Errors: -EBADMSG; -EPROTONOSUPPORT written to a pipe, of another byte order, or packed; -ENOMEM.
+ * Errors: -EBADMSG; -EPROTONOSUPPORT written to a pipe, of another byte order, or compressed; -ENOMEM.
  */
 int perf_file_read(struct perf_file *file);
 void perf_file_done(struct perf_file *file);
 
-/* The header of a record, and what follows it. */
+/* The header of a record, and the bytes after it. */
 struct perf_event_header perf_record_header(const struct perf_file *file, const struct perf_record *record);
 struct cursor perf_record_body(const struct perf_file *file, const struct perf_record *record);
 

@@ -33,7 +33,7 @@ struct perf_stacks {
 int perf_stacks_init(const struct perf_file *file, struct perf_stacks *ret);
 void perf_stacks_done(struct perf_stacks *stacks);
 
-/* What records tell of address spaces. -ENOMEM. */
+/* Mappings of address spaces from records. -ENOMEM. */
 int perf_stacks_map(struct perf_stacks *stacks, pid_t pid, const struct mapping_source *source);
 void perf_stacks_kernel_map(struct perf_stacks *stacks, const struct mapping_source *source, struct piece name);
 int perf_stacks_fork(struct perf_stacks *stacks, pid_t parent, pid_t pid);

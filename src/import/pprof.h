@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pprof.h - what the files that read pprof's profiles share. Private to import_pprof.c and pprof_places.c. */
+/* pprof.h - declarations for reading pprof's profiles. Private to import_pprof.c and pprof_places.c. */
 #ifndef PROBING_IMPORT_PPROF_H
 #define PROBING_IMPORT_PPROF_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* sink.h - where importers put what they read: equal names, places and stacks become one row. Private.
+/* sink.h - receives the importers' data: equal names, places and stacks become one row. Private.
  *
- * All: 0 or negative errno; -EBADMSG where numbers lead nowhere or add up to too much.
+ * All: 0 or negative errno; -EBADMSG if numbers refer to nothing, or their sum overflows.
  */
 #ifndef PROBING_IMPORT_SINK_H
 #define PROBING_IMPORT_SINK_H
@@ -25,7 +25,7 @@ static inline struct piece piece_of(const char *text)
 /* A piece as a string of C; NULs become '?'. NULL: no memory. The caller's. */
 char *piece_text(struct piece piece);
 
-/* What the row of run says; what stays empty is not known. */
+/* Values for the row of run; empty ones are unknown. */
 struct sink_run {
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	char command[1024], host[128], kernel[128], python[32], event[128];
@@ -48,17 +48,17 @@ struct sink_frame {
 
 struct sink_run *sink_run(struct sink *sink);
 
-/* Say why a file is refused; the first sentence stays. Returns error, for return statements. */
+/* Set the reason of a refusal; only the first is kept. Returns error, for return statements. */
 int sink_explain(struct sink *sink, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* An entry could not be made sense of, and is left out. */
 void sink_skip(struct sink *sink);
 
-/* A process, a thread; the process need not have been told of. Names may be empty; the last told stays. */
+/* A process, a thread; its process need not be known. Names may be empty; the last one wins. */
 int sink_process(struct sink *sink, pid_t pid, pid_t parent, struct piece name, struct piece command);
 int sink_thread(struct sink *sink, pid_t pid, pid_t tid, struct piece name);
 
-/* What a frame of that source file is of, as far as its ending tells: FRAME_PYTHON or FRAME_NATIVE. */
+/* Kind of a frame by its source file's extension: FRAME_PYTHON or FRAME_NATIVE. */
 enum frame_kind kind_of_file(struct piece file);
 
 int sink_frame(struct sink *sink, const struct sink_frame *frame, int64_t *ret);
@@ -71,7 +71,7 @@ int sink_total(struct sink *sink, pid_t pid, pid_t tid, int64_t stack, uint64_t 
 int sink_sample(struct sink *sink, const struct sample_row *row);
 
 /*
- * What ran on GPUs. Once before its rows; each of kernels, copies and calls is a stack of one function, too, of the
+ * GPU data. Call sink_gpu() once before its rows; each kernel, copy and call is also a stack of one function, of the
  * threads "GPU activities" and "API calls" of the process.
  */
 int sink_gpu(struct sink *sink, const struct gpu_trace_row *trace);

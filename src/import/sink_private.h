@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sink_private.h - what the files that make up the sink share. */
+/* sink_private.h - declarations for the files of the sink. */
 #ifndef PROBING_IMPORT_SINK_PRIVATE_H
 #define PROBING_IMPORT_SINK_PRIVATE_H
 
@@ -27,14 +27,14 @@ struct sink {
 	pid_t first_pid;
 	struct gpu_writer *gpu;
 	pid_t gpu_pid;
-	struct piece key; /* scratch: texts with what ends them */
+	struct piece key; /* scratch: texts with terminators */
 	size_t key_allocated;
 };
 
 /* sink.c: in transactions that do not grow without bound; to be called before a row is put. */
 int sink_step(struct sink *sink);
 
-/* sink_end.c: what is only known at the end: samples in order of time, sums, the run. */
+/* sink_end.c: data known only at the end: samples in order of time, sums, the run. */
 int sink_end(struct sink *sink, const char *format, const char *version);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* unzip.h - what gzip packed. */
+/* unzip.h - decompresses gzip. */
 #ifndef PROBING_IMPORT_UNZIP_H
 #define PROBING_IMPORT_UNZIP_H
 
@@ -13,8 +13,8 @@ static inline bool is_gzip(const uint8_t *bytes, size_t n_bytes)
 }
 
 /*
- * unzip_most - what n_bytes packed may become: profiles pack 3 to 10 times, and zeros a thousand times. Up to 256 MiB
- * any ratio is fine, from there on 32, up to 2 GiB.
+ * unzip_most - the accepted size of n_bytes, uncompressed: profiles compress 3 to 10 times, zeros a thousand times. Up
+ * to 256 MiB any ratio is accepted, above that 32, up to 2 GiB.
  */
 static inline size_t unzip_most(size_t n_bytes)
 {

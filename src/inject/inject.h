@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* inject.h - load the agent into a running Python process, find the one that is there, talk to it.
+/* inject.h - loads the agent into a running Python process, finds a loaded one, and talks to it.
  *
- * CPython 3.14 and later load it themselves, by a script that one of their threads runs between two instructions (script.h). Else,
- * or where no thread does so in time, a thread of the process is stopped where our own unwinder says that it is safe to call libc
- * (place.h), runs a few system calls and one function, and puts itself back to where it was (call.h). Nothing of that depends on
- * probing staying alive.
+ * CPython 3.14 and later load it themselves, by a script that one of their threads runs between two instructions
+ * (script.h). In older releases, or if no thread does so in time, probing stops a thread at a point where its own
+ * unwinder shows that calling libc is safe (place.h). The thread runs a few system calls and one function, and
+ * restores itself (call.h). All of that works also if probing dies meanwhile.
  */
 #ifndef PROBING_INJECT_H
 #define PROBING_INJECT_H
@@ -25,7 +25,7 @@ enum inject_method {
 };
 
 struct inject_options {
-	const char *library;  /* the agent's file, as this process sees it */
+	const char *library;  /* the agent's file, in this process' mount namespace */
 	uint32_t agent;       /* options of its start */
 	unsigned patience_ms; /* for a thread at a safe place */
 	enum inject_method method;
@@ -41,7 +41,8 @@ struct inject_result {
 };
 
 /*
- * inject - load the agent and start it. Called by a thread that ends soon, as with it ends whatever it still has seized.
+ * inject - load the agent and start it. Call it in a thread that ends soon: its end detaches everything that it has
+ * seized.
  * @ret: filled also on failure.
  * Errors: -ESRCH no such process; -EPERM, -EACCES; -EOPNOTSUPP it cannot have an agent; -EXDEV it has one of another
  *         version; -EBUSY no thread was at a safe place in time; -ETIMEDOUT; -ENOMEM; others with a sentence.
@@ -50,15 +51,16 @@ int inject(pid_t pid, const struct inject_options *options, struct inject_result
 
 /*
  * inject_find - the state of the agent in a process.
- * Errors: -ENOENT there is none; -EXDEV it is of another version; -ESRCH, -EPERM, -EACCES, -ENOMEM; of @library: of open(2).
+ * Errors: -ENOENT there is none; -EXDEV it has another version; -ESRCH, -EPERM, -EACCES, -ENOMEM; for @library: of
+ * open(2).
  */
 int inject_find(pid_t pid, const char *library, struct agent_state *ret);
 
 /*
- * agent_connect - to the agent of a process, also across a network namespace, where we may enter that.
- * @ret: a socket, the caller's.
- * Errors: -ECONNREFUSED nobody listens there, or not this process; -EPERM it is in a network namespace that we may not enter;
- *         what socket(2) and connect(2) report.
+ * agent_connect - to the agent of a process, also across a network namespace that we may enter.
+ * @ret: a socket, owned by the caller.
+ * Errors: -ECONNREFUSED nobody listens there, or another process does; -EPERM it is in a network namespace that we may
+ *         not enter; what socket(2) and connect(2) report.
  */
 int agent_connect(pid_t pid, const struct agent_state *state, int *ret);
 
@@ -66,17 +68,17 @@ int agent_connect(pid_t pid, const struct agent_state *state, int *ret);
 struct agent_talk {
 	int fd;
 	char *bytes;      /* PROTOCOL_MAX_BYTES */
-	size_t n, n_used; /* that have come; of them, those of the last message */
+	size_t n, n_used; /* received bytes; of them, those of the last message */
 };
 int agent_talk_begin(int fd, struct agent_talk *ret); /* takes fd, also on failure. -ENOMEM */
 void agent_talk_end(struct agent_talk *talk);
 int agent_say(struct agent_talk *talk, enum message_kind kind, uint32_t number, const char *text, size_t n_text);
 
 /*
- * agent_hear - the next message.
+ * agent_hear - receive the next message.
  * @ret: borrows the talk's bytes until the next call.
- * Errors: -ETIMEDOUT none within @wait_ms (-1: no bound); -EINTR a signal; -EPIPE the agent has gone; -EBADMSG,
- *         -EPROTONOSUPPORT.
+ * Errors: -ETIMEDOUT none within @wait_ms (-1: no limit); -EINTR a signal; -EPIPE the agent has closed the connection;
+ *         -EBADMSG, -EPROTONOSUPPORT.
  */
 int agent_hear(struct agent_talk *talk, int wait_ms, struct message *ret);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* place.h - whether a thread that stands still is where libc may be called by it. Private.
+/* place.h - whether a stopped thread may call libc where it is. Private.
  *
- * Calling pthread_create() and dlopen() needs locks of the allocator, of the dynamic loader and of libc's threads. A thread
- * that was stopped while it holds one of them would wait for itself. Other threads may hold them: they go on. So what
- * matters is the stack of the one thread that is used:
+ * Calling pthread_create() and dlopen() needs locks of the allocator, of the dynamic loader and of libc's threads. A
+ * thread that holds one of them would wait for itself. Other threads may hold them: they continue. So only
+ * the stack of the one thread counts:
  *
- * - it is known to its end, and there is no signal handler in it;
+ * - it is complete, and contains no signal handler;
  * - no frame is in the dynamic loader;
  * - no frame is in an exported function of the allocator's names, or of fork, threads, loading, exit, in any module,
- *   nor in a library that brings an allocator;
- * - a frame in libc is below main(), or a thread's start; or it is in a plain system call or wait, by exported name. What
- *   has no name there is accepted innermost, in a system call that such functions make: a tail call has hidden the name.
- *   malloc's and stdio's locks wait by FUTEX_WAIT, conditions and semaphores by FUTEX_WAIT_BITSET.
+ *   nor in a library with an allocator of its own;
+ * - a frame in libc is below main(), or a thread's start; or it is in a plain system call or wait, by exported name. A
+ *   nameless one is accepted only as the innermost, in a system call of such functions: a tail call has hidden the
+ *   name. malloc's and stdio's locks wait by FUTEX_WAIT, conditions and semaphores by FUTEX_WAIT_BITSET.
  *
- * No debug symbols are needed.
+ * It needs no debug symbols.
  */
 #ifndef PROBING_INJECT_PLACE_H
 #define PROBING_INJECT_PLACE_H
@@ -26,8 +26,8 @@ struct place_call {
 };
 
 /*
- * place_is_safe - by the stack of a thread that stands still.
- * Returns 1, 0, -EAGAIN: names of a module have to be read first (place_learn()), which nobody should wait for; -ENOMEM.
+ * place_is_safe - by the stack of a stopped thread.
+ * Returns 1, 0, -EAGAIN: symbols of a module have to be read first (place_learn()), while the thread runs; -ENOMEM.
  */
 int place_is_safe(struct inject_target *target, pid_t tid, const struct regs *regs, const struct place_call *call);
 

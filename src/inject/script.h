@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* script.h - the interpreter loads the agent itself, where it runs scripts for somebody outside (PEP 768). Private.
+/* script.h - the interpreter loads the agent itself, if it runs scripts for other processes (PEP 768). Private.
  *
- * A thread that runs Python does so within a millisecond; one in C code when that returns. So it has a time limit, and another
- * way follows. Nothing is stopped, but a thread that sleeps, to wake it.
+ * A thread that runs Python does so within a millisecond; one in C code when that returns. So there is a timeout, after
+ * which the other method follows. It stops only a sleeping thread, to wake it.
  */
 #ifndef PROBING_INJECT_SCRIPT_H
 #define PROBING_INJECT_SCRIPT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* target.h - the process that the agent is loaded into, and what is known of it before anything is stopped. Private. */
+/* target.h - the process that gets the agent, and the facts gathered before any of its threads is stopped. Private. */
 #ifndef PROBING_INJECT_TARGET_H
 #define PROBING_INJECT_TARGET_H
 
@@ -30,7 +30,7 @@ struct inject_target {
 	uint8_t *stack_bytes; /* SAMPLE_STACK_BYTES */
 	char python[64];      /* version; "" none */
 	struct py_runtime *runtime;
-	char untraceable[160]; /* why no thread of it can be stopped by us, a sentence; "": nothing is known of that */
+	char untraceable[160];     /* why none of its threads can be stopped, a sentence; "": no reason known */
 	struct place_names *names; /* by a module's id */
 	size_t n_names;
 	/* Of libc; run-time addresses. */
@@ -47,10 +47,10 @@ int inject_target_open(pid_t pid, struct inject_target **ret, char *why);
 void inject_target_free(struct inject_target *target);
 void inject_target_freep(struct inject_target **target);
 
-/* inject_target_agent - where the agent's file is mapped. -ENOENT; -EXDEV another version of it; -ENOMEM. */
+/* inject_target_agent - address of the agent's file. -ENOENT; -EXDEV another version; -ENOMEM. */
 int inject_target_agent(struct address_space *space, const struct agent_library *library, uint64_t *ret_base);
 
-/* Bytes into its memory: all of them, or -EFAULT, -EPERM, -ESRCH. */
+/* Write bytes into its memory: all of them, or -EFAULT, -EPERM, -ESRCH. */
 int inject_target_write(pid_t pid, uint64_t address, const void *bytes, size_t n_bytes);
 
 /* "libc.so.6", "libpthread-2.31.so": whether a module is that library of glibc. */

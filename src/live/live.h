@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* live.h - a running process and its machine as tables: what they are at the moment of the question.
+/* live.h - a running process and its machine as tables, as of the query.
  *
- * Nothing is kept. A table is read when a statement asks it, as a whole, and stays what it was until that
- * statement ends: a thread that is joined with others is not looked at once for each of them.
+ * Nothing is kept. A statement reads a whole table on first use, and sees the same rows until it
+ * ends: a join does not read a thread once for each joined row.
  * A new table is one file here with its line in tables.c, and its description in the catalogue.
  */
 #ifndef PROBING_LIVE_H
@@ -15,13 +15,13 @@
 struct live;
 struct live_rows;
 
-/* How a table's rows are read. What it is, and its columns, stands in src/catalogue/tables. */
+/* The reader of a table's rows. Its description and columns are in src/catalogue/tables. */
 struct live_table {
 	const char *schema; /* "main", or the name of a database that is attached for it */
 	const char *name;
 	/*
-	 * Put a value for each column of each row (rows.h). Negative errno where there is nothing to
-	 * tell; what running out of memory did to the rows shows by itself.
+	 * Put a value for each column of each row (rows.h). Negative errno if there is no
+	 * data; running out of memory is recorded in the rows.
 	 */
 	int (*read)(struct live *live, struct live_rows *rows);
 };
@@ -29,7 +29,7 @@ extern const struct live_table *const live_tables[]; /* ends with NULL */
 
 struct live_options {
 	pid_t pid;
-	/* A table tells less than it could, and why; NULL: nobody wants to know. */
+	/* Called with the reason if a table is incomplete; NULL: none. */
 	void (*note)(void *data, const char *sentence);
 	void *data;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* parse.h - what files of /proc say, out of bytes that may be anything. Private.
+/* parse.h - parsers for files of /proc, for untrusted bytes. Private.
  *
  * Source: proc(5), and Documentation/filesystems/proc.rst of Linux 6.12.
  */
@@ -35,16 +35,16 @@ struct map_entry {
 };
 
 /*
- * parse_next_map - the next mapping of a text, which is taken to pieces by that.
- * @at: where to go on; NULL at the end. Lines that are none are passed over.
- * False: there is none any more.
+ * parse_next_map - the next mapping of a text, which it modifies.
+ * @at: advanced; NULL at the end. Skips malformed lines.
+ * False: there are no more.
  */
 bool parse_next_map(char **at, struct map_entry *ret);
 
 /*
  * parse_next_variable - the next "NAME=VALUE" of an "environ" file, which ends each by a NUL.
- * @at, @end: what is left; @at is moved on. A program may have written anything there:
- * *ret_value is NULL where there is no "=". Empty pieces are passed over.
+ * @at, @end: the remaining bytes; @at is advanced. A program may have written anything there:
+ * *ret_value is NULL without a "=". Skips empty pieces.
  */
 struct variable {
 	const char *name, *value;
@@ -52,7 +52,7 @@ struct variable {
 };
 bool parse_next_variable(const char **at, const char *end, struct variable *ret);
 
-/* A line of /proc/stat. Ticks as above. False: it is of no single CPU. */
+/* A line of /proc/stat. Ticks as above. False: not the line of one CPU. */
 struct cpu_line {
 	int cpu;
 	uint64_t user, nice, system, idle, iowait, irq, softirq, steal; /* guests are part of user and nice */

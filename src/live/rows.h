@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.h - the rows of a table while they are read; and what tables share. Private.
+/* rows.h - the rows of a table while they are read; and declarations that tables share. Private.
  *
- * Values are put column by column, row by row. What cannot be kept for want of memory is
- * remembered: whoever puts need not look.
+ * Values are put column by column, row by row. Running out of memory is
+ * recorded in the rows: callers need not check.
  */
 #ifndef PROBING_LIVE_ROWS_H
 #define PROBING_LIVE_ROWS_H
@@ -37,7 +37,7 @@ void live_real(struct live_rows *rows, double value);
 void live_bytes(struct live_rows *rows, const char *bytes, size_t n);
 void live_text(struct live_rows *rows, const char *text); /* NULL: is NULL */
 
-/* Forget the rows that came after so many values: of what was gone before it was all read. */
+/* Drop all rows after so many values: those of a process that ended while it was read. */
 void live_cut(struct live_rows *rows, size_t n_values);
 
 void live_rows_done(struct live_rows *rows);
@@ -45,7 +45,7 @@ void live_rows_done(struct live_rows *rows);
 /* A value as the result of a virtual table's column; borrowed from the rows. */
 void live_result(sqlite3_context *context, const struct live_rows *rows, size_t n);
 
-/* ---- What tables are read from ---- */
+/* ---- Sources of tables ---- */
 
 struct backtrace_session;
 
@@ -58,7 +58,7 @@ struct live_place {
 struct live {
 	struct live_options options;
 	sqlite3 *db;
-	unsigned n_cursors; /* open: while there are, rows stay */
+	unsigned n_cursors; /* open ones; while there are any, rows stay in memory */
 	int error;
 	struct backtrace_session *session; /* NULL: not needed yet */
 	struct live_place *places;         /* one per table */
@@ -66,12 +66,12 @@ struct live {
 };
 
 /*
- * live_read_file - a file of /proc/PID, "status", whole.
- * Errors: -ESRCH where the process is gone; what read(2) reports.
+ * live_read_file - a file of /proc/PID, "status", as a whole.
+ * Errors: -ESRCH if the process has ended; what read(2) reports.
  */
 int live_read_file(pid_t pid, const char *name, size_t max_bytes, char **ret, size_t *ret_bytes);
 
-/* Tell the one who asked that there is less than there could be. */
+/* Report that a table is incomplete. */
 void live_note(struct live *live, const char *sentence);
 
 /* Ticks of the kernel's clock for accounting, in seconds. */
