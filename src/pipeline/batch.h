@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* batch.h - what is new since the last flush, on its way to the writer. Private.
+/* batch.h - new rows since the last flush, for the writing thread. Private.
  *
- * A batch owns its strings. Modules and codes are pointed to: both live as
- * long as the pipeline, and what the writer reads of them never changes.
+ * A batch owns its strings. It points to modules and code objects: both live as
+ * long as the pipeline, and the fields that the writer reads never change.
  */
 #ifndef PROBING_BATCH_H
 #define PROBING_BATCH_H
@@ -22,9 +22,9 @@ struct new_module {
 	struct build_id build_id; /* n_bytes 0: none, or not to be had */
 };
 
-/* What anonymous code is to the Python frames of its stack, as the interpreter's own memory has them. */
+/* Relation of anonymous code to the Python frames of its stack, by the interpreter's own memory. */
 enum anonymous_role {
-	ANONYMOUS_ALONE,         /* there are none */
+	ANONYMOUS_ALONE,         /* the stack has none */
 	ANONYMOUS_BESIDE_PYTHON, /* there are some */
 	ANONYMOUS_ENTERS_PYTHON, /* it called the evaluation of some */
 	ANONYMOUS_N_ROLES
@@ -50,17 +50,17 @@ struct new_frame {
 /* Whose anonymous code it is. */
 struct new_program {
 	uint32_t id, parent; /* parent 0: none */
-	uint64_t forked_ns;  /* CLOCK_MONOTONIC; of the parent's code, what was there then is its own, too */
+	uint64_t forked_ns;  /* CLOCK_MONOTONIC; the parent's code of that time is its own, too */
 	struct generated_owner owner;
 };
 
 /* A jitdump file that a program has mapped. */
 struct new_dump {
 	uint32_t program;
-	int fd; /* taken by whoever sets it to -1 */
+	int fd; /* whoever takes ownership sets it to -1 */
 };
 
-/* What a sample's tracepoint told: bytes [start, + n_bytes) of the batch's raw. */
+/* Data of a sample's tracepoint: bytes [start, + n_bytes) of the batch's raw. */
 struct new_record {
 	size_t sample; /* index into samples */
 	size_t start, n_bytes;

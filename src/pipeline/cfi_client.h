@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* cfi_client.h - the recorder's end of the process without privilege that reads modules' ELF files. Private.
  *
- * base/ uses it as a reader of ELF files, unwind/native as a source of rows. Each question waits for its answer, for a
- * limited time. If the other process dies of a file, stays silent or answers nonsense, that file is given up: its code
- * is unwound as code without call frame information. A new process reads the other files, a few times.
+ * base/ uses it as a reader of ELF files, unwind/native as a source of rows. Each request waits for its answer, for a
+ * limited time. If the other process dies of a file, does not answer or answers nonsense, that file is given up: its
+ * code is unwound as code without call frame information. A new process reads the other files, a few times.
  * Used by one thread.
  */
 #ifndef PROBING_CFI_CLIENT_H
@@ -20,7 +20,8 @@ enum { CFI_CLIENT_PATIENCE_MS = 10000 };
 
 /*
  * cfi_client_start - start the processes; before there are threads.
- * @patience_ms: limits an answer; three times that limits slow ones together. Errors: of fork(2) and socketpair(2); -ENOMEM.
+ * @patience_ms: limits an answer; three times that limits slow ones together. Errors: of fork(2) and socketpair(2);
+ *               -ENOMEM.
  */
 int cfi_client_start(int patience_ms, struct cfi_client **ret);
 /* The same with another process, which cannot be started again; for tests. @worker: taken over. -ENOMEM. */

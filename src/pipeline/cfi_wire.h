@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cfi_wire.h - messages between the capturing thread and the process that reads its ELF files. Private.
  *
- * One question, one answer, in packets (SOCK_SEQPACKET) that begin with the head of name_wire.h. Questions are structs as
- * they lie in memory. The other end parses crafted files and is not trusted: an answer has a bounded length, and each
+ * One request, one answer, in packets (SOCK_SEQPACKET) that begin with the head of name_wire.h. Requests are structs in
+ * their memory layout. The other end parses crafted files and is not trusted: an answer has a bounded length, and each
  * number in it is checked before its use.
  */
 #ifndef PROBING_CFI_WIRE_H
@@ -36,7 +36,7 @@ struct cfi_pair {
 	uint64_t first, second;
 };
 
-/* As many segments as there are, not all of them. */
+/* Counts all segments, but contains a limited number of them. */
 struct cfi_summary {
 	int32_t error;
 	uint32_t machine, n_id_bytes, n_segments;
@@ -51,22 +51,24 @@ struct cfi_summary {
 struct cfi_packet {
 	const uint8_t *bytes;
 	size_t n_bytes;
-	int fd; /* that came with it, the receiver's; -1: none, or none is taken */
+	int fd; /* of the packet, owned by the receiver; -1: none */
 };
 
 /* cfi_send - @fd: -1: none. Errors: of wire_send(). */
 int cfi_send(int socket, const void *bytes, size_t n_bytes, int fd);
-/* The same, for packets without an answer, which fill a socket whose other end does not read. -ETIMEDOUT: it is filled. */
+/* The same, for packets without an answer, which fill a socket whose other end does not read. -ETIMEDOUT: it is
+ * filled. */
 int cfi_send_in_time(int socket, int patience_ms, const void *bytes, size_t n_bytes);
 
 /*
  * cfi_receive - wait for a packet.
- * @buffer: CFI_MAX_PACKET bytes. @patience_ms: -1: for ever. @takes_file: else a file that comes with it is closed.
- * Errors: -EPIPE the other end has gone; -ETIMEDOUT; -EBADMSG too long, or no packet of ours; of poll(2) and recvmsg(2).
+ * @buffer: CFI_MAX_PACKET bytes. @patience_ms: -1: no limit. @takes_file: false: close a descriptor of the packet.
+ * Errors: -EPIPE the other end is closed; -ETIMEDOUT; -EBADMSG too long, or not one of our packets; of poll(2) and
+ * recvmsg(2).
  */
 int cfi_receive(int socket, int patience_ms, bool takes_file, uint8_t *buffer, struct cfi_packet *ret);
 
-/* Into a packet; returns how many bytes of it are to be sent. */
+/* Write it into a packet; returns the number of bytes to send. */
 size_t cfi_put_summary(const struct elf_summary *summary, struct cfi_summary *ret);
 
 /* Decode a packet of the other end. -EBADMSG: malformed. -ENOENT: it answers with an error, whichever. */

@@ -20,15 +20,15 @@ struct confinement {
 };
 
 /*
- * confined_start - fork a process that has no capability, no file but /dev/null and one end of a socket, no
- * way to gain rights, and no signals to obey.
- * Call it before there are threads: what other threads hold is never released there.
- * @ret_socket: the other end, a stream; closed by the caller, which asks the process to end.
+ * confined_start - fork a process without capabilities, with no file but /dev/null and one end of a socket, without a
+ * way to gain rights, and with all signals blocked.
+ * Call it before there are threads: locks of other threads are never released there.
+ * @ret_socket: the other end, a stream; closed by the caller, which makes the process end.
  * Errors: of socketpair(2) and fork(2).
  */
 int confined_start(const struct confinement *confinement, int *ret_socket, pid_t *ret_pid);
 
-/* A limit of the calling process, lowered for good. */
+/* Lower a limit of the calling process permanently. */
 void confined_limit(int resource, unsigned long long most);
 
 #endif

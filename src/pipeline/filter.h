@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* filter.h - which samples are wanted, and which of their frames. Private. */
+/* filter.h - the filter of samples, by thread, stack and GIL. Private. */
 #ifndef PROBING_PIPELINE_FILTER_H
 #define PROBING_PIPELINE_FILTER_H
 
@@ -22,19 +22,19 @@ void filter_init(struct filter *keep, const struct filter_options *options, stru
 void filter_done(struct filter *keep);
 
 /*
- * filter_wants_thread - by its number, by the name that the system has of it, or by Python's.
- * @runtime: of its process; NULL: none was found. Read anew as of now.
+ * filter_wants_thread - by its number, its name in the system, or its name in Python.
+ * @runtime: of its process; NULL: none was found. Its names are read as of now.
  * @time_ns: CLOCK_MONOTONIC.
  */
 bool filter_wants_thread(struct filter *keep, struct py_runtime *runtime, pid_t pid, pid_t tid, uint64_t time_ns);
 
-/* The thread has another name, has ended, or its number is another's: ask anew. */
+/* The thread has another name, has ended, or its number is another's: evaluate the filter again. */
 void filter_forget_thread(struct filter *keep, pid_t tid);
 
-/* Whether the stack, and what its thread held, are what is wanted. */
+/* Whether the stack, and the GIL state of its thread, pass the filter. */
 bool filter_wants_sample(const struct filter *keep, const struct stack *stack, const struct gil_state *hold);
 
-/* Whether all samples are wanted. */
+/* Whether all samples pass. */
 bool filter_wants_all(const struct filter *keep);
 
 /* Leave out the frames that are not to be stored. */

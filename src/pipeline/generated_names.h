@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* generated_names.h - names of frames in generated code, as its programs tell them. Private,
+/* generated_names.h - names of frames in generated code, as its programs write them. Private,
  * used by the writing thread alone.
  *
- * A JIT writes its names down while the recording runs, sometimes after the
+ * A JIT writes its names while the recording runs, sometimes after the
  * code has run, and replaces code at an address by other code. So frames are
- * kept and looked up again when their program's files have grown.
+ * kept and resolved again when their program's files have grown.
  */
 #ifndef PROBING_GENERATED_NAMES_H
 #define PROBING_GENERATED_NAMES_H
 
 #include "src/pipeline/batch.h"
 
-/* Other code lies there now than a frame was named after. */
+/* Address whose code was replaced after its frame got a name. */
 struct stale_place {
 	uint32_t program;
 	uint64_t address;
@@ -29,7 +29,7 @@ struct generated_names;
 int generated_names_new(struct generated_names **ret);
 void generated_names_free(struct generated_names *names);
 
-/* Descriptors of dumps are taken. -ENOMEM. */
+/* Takes ownership of the descriptors of dumps. -ENOMEM. */
 int generated_names_put(struct generated_names *names, const struct new_program *programs, size_t n_programs,
 			struct new_dump *dumps, size_t n_dumps);
 
@@ -49,10 +49,10 @@ int generated_names_look_up(struct generated_names *names, const struct new_fram
 typedef int (*generated_name_again)(const struct new_frame *frame, const struct generated_symbol *symbol, void *data);
 
 /*
- * generated_names_refresh - read what programs have written since the last time.
- * @stale: places whose frames bear another name than the code that lies there
- *         now are appended, once each.
- * Errors: -ENOMEM, and what @again returns.
+ * generated_names_refresh - read the programs' new output.
+ * @stale: places whose code was replaced, so that their frames have an old name,
+ *         are appended, once each.
+ * Errors: -ENOMEM, and those of @again.
  */
 int generated_names_refresh(struct generated_names *names, generated_name_again again, void *data,
 			    struct stale_places *stale);

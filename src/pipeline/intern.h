@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* intern.h - frames and stacks get their ids. Private.
+/* intern.h - ids of frames and stacks. Private.
  *
  * Ids are dense from 1. A frame is a place: a native address of a module, an
  * expression (before 3.11 a line) of a code object, a kernel address, a task's name, an address in
- * anonymous memory of one program. The last kind may be forgotten, when other code lies there:
- * the next sample there then gives a new frame. A stack is a node of the
+ * anonymous memory of one program. The last kind is evicted when its code is replaced:
+ * the next sample there then creates a new frame. A stack is a node of the
  * calling-context tree.
  */
 #ifndef PROBING_INTERN_H
@@ -31,7 +31,7 @@ struct intern {
 	struct interner task_names;
 	struct id_map tasks;      /* number of the name + 1 -> frame */
 	uint32_t waits[STATE_N];  /* frame of each state; 0: none yet */
-	uint32_t unsampled;       /* the frame of what was not sampled; 0: none yet */
+	uint32_t unsampled;       /* the frame of unsampled time; 0: none yet */
 	struct id_map stacks;     /* parent and frame -> stack */
 	struct id_map totals;     /* thread and stack -> index in the batch's totals + 1 */
 	uint8_t *module_is_known; /* by module id */
@@ -42,8 +42,8 @@ struct intern {
 void intern_done(struct intern *intern);
 
 /*
- * intern_renew - forget all frames and stacks, and give out new numbers from now on: what was there
- * may be forgotten by others then, too, and memory is given back. Modules stay known.
+ * intern_renew - evict all frames and stacks, and use new numbers from now on, so that other parts can drop
+ * the old ones; frees the memory. Modules remain.
  * To be called right after a flush.
  */
 void intern_renew(struct intern *intern);
@@ -56,7 +56,7 @@ int intern_stack(struct intern *intern, struct batch *batch, const struct stack 
 		 const struct stack_origin *origin, uint32_t *ret);
 
 /*
- * intern_wait - what a thread waits for, called from a stack that has its id (0: none) already.
+ * intern_wait - the frame of a wait, below a stack with an id (0: none).
  * @depth: frames in that stack.
  */
 int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, unsigned depth, enum thread_state state,
@@ -65,7 +65,7 @@ int intern_wait(struct intern *intern, struct batch *batch, uint32_t parent, uns
 /* intern_unsampled - the stack of time that no sample was taken of: one frame, which says so. */
 int intern_unsampled(struct intern *intern, struct batch *batch, uint32_t *ret);
 
-/* What lay at an address of a program's anonymous memory lies there no more. */
+/* The code at an address of a program's anonymous memory has been replaced. */
 void intern_forget(struct intern *intern, uint32_t program, uint64_t address);
 
 /* Whether a module has a row. */
@@ -74,7 +74,7 @@ bool intern_knows_module(const struct intern *intern, unsigned module);
 /* Add a sample to its thread's total in this batch. @thread: dense index. -ENOMEM. */
 int intern_total(struct intern *intern, struct batch *batch, uint32_t thread, const struct sample_row *row);
 
-/* The batch has been handed over: totals start anew. */
+/* The batch has been handed over: totals restart at zero. */
 void intern_flushed(struct intern *intern);
 
 #endif

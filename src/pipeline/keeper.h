@@ -12,9 +12,9 @@
 
 #include "src/pipeline/confined.h"
 
-/* A byte asks a keeper for a new worker. The answer is this and the worker's socket. */
+/* A byte requests a new worker of a keeper. The answer is this and the worker's socket. */
 struct keeper_answer {
-	int32_t error;        /* 0, or why there is none */
+	int32_t error;        /* 0, or the reason of a failure */
 	int32_t filter_error; /* 0, or why it works without a seccomp filter */
 };
 
@@ -30,7 +30,7 @@ void keeper_run(int socket, int filter_error, const struct keeper_kind *kind);
 /* keeper_start - start one, called so; its run() must call keeper_run(). See confined_start(). */
 int keeper_start(const char *name, void (*run)(int socket, int filter_error), int *ret_socket, pid_t *ret_pid);
 
-/* keeper_ask - have a keeper start a worker. @ret: its socket. Errors: those of the keeper; -EPIPE; -ETIMEDOUT. */
+/* keeper_ask - make a keeper start a worker. @ret: its socket. Errors: those of the keeper; -EPIPE; -ETIMEDOUT. */
 int keeper_ask(int keeper_socket, int *ret_filter_error, int *ret);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* name_wire.h - what the recorder and the process that finds names say to each other. Private.
+/* name_wire.h - messages between the recorder and the process that resolves symbols. Private.
  *
  * A message is a head, its bytes, and at most one descriptor. Both ends are the same program on one machine, so
- * the recorder's messages are structs as they lie in memory. The other end reads files that anybody may have
- * made, and is not trusted: its answers are read by a cursor, and nothing in them is believed that
- * could harm more than a name.
+ * the recorder's messages are structs in their memory layout. The other end reads foreign files
+ * and is not trusted: a cursor reads its answers, and no field is used without a check that
+ * could affect more than a name.
  */
 #ifndef PROBING_NAME_WIRE_H
 #define PROBING_NAME_WIRE_H
@@ -14,7 +14,7 @@
 
 enum {
 	WIRE_MAX_BYTES = 1 << 20, /* of a message */
-	WIRE_MAX_PLACES = 64,     /* asked for at once */
+	WIRE_MAX_PLACES = 64,     /* places of one request */
 	WIRE_MAX_STRING = 8192,   /* longer ones are cut */
 };
 
@@ -27,14 +27,14 @@ enum wire_kind {
 	WIRE_FEED,      /* struct wire_feed; the perf map, or nothing */
 	WIRE_GENERATED, /* struct wire_generated */
 	WIRE_REFRESH,
-	WIRE_FILE, /* int32_t error; the file that was wanted, where it is 0 */
+	WIRE_FILE, /* int32_t error; the requested file, if it is 0 */
 	/* Of the other end. */
 	WIRE_ANSWERS,     /* struct wire_answer, as encoded below, one after another */
 	WIRE_STALE,       /* struct wire_stale, one after another */
 	WIRE_WANT_PATH,   /* the path, NUL included */
 	WIRE_WANT_ID,     /* struct wire_wanted_id */
 	WIRE_WANT_CACHED, /* a file's name in the cache, NUL included */
-	WIRE_END,         /* struct wire_limited: all was done that was asked for */
+	WIRE_END,         /* struct wire_limited: the request is complete */
 	/* Of both ends of another conversation: see cfi_wire.h. */
 	WIRE_CFI,
 };
@@ -76,7 +76,7 @@ struct wire_wanted_id {
 	bool executable;
 };
 
-/* What its limits have left without names so far: see struct symbol_limited. */
+/* Names missing because of limits: see struct symbol_limited. */
 struct wire_limited {
 	uint64_t n_places, n_modules;
 	uint32_t limit; /* enum symbol_limit, of the first one */
@@ -89,23 +89,23 @@ struct wire {
 	uint32_t kind;
 	uint8_t *bytes; /* kept from message to message */
 	size_t n_bytes, allocated;
-	int fd; /* that came with it; -1: none */
+	int fd; /* of the message; -1: none */
 };
 
 void wire_init(struct wire *wire);
 void wire_done(struct wire *wire);
 
-/* wire_send - @fd: -1: none; stays the caller's. Errors: -EPIPE the other end has gone; of sendmsg(2). */
+/* wire_send - @fd: -1: none; remains the caller's. Errors: -EPIPE the other end is closed; of sendmsg(2). */
 int wire_send(int socket, enum wire_kind kind, const void *bytes, size_t n_bytes, int fd);
 
 /*
- * wire_receive - wait for a message. What the last one brought is dropped.
- * @patience_ms: for which nothing may come; -1: for ever.
- * Errors: -EPIPE the other end has gone; -ETIMEDOUT; -EMSGSIZE; -ENOMEM; of recvmsg(2).
+ * wire_receive - wait for a message. Drops the contents of the previous one.
+ * @patience_ms: time without any data; -1: no limit.
+ * Errors: -EPIPE the other end is closed; -ETIMEDOUT; -EMSGSIZE; -ENOMEM; of recvmsg(2).
  */
 int wire_receive(int socket, int patience_ms, struct wire *wire);
 
-/* wire_struct - a message that is one struct, copied; false: it is of another size. */
+/* wire_struct - copy a message that is one struct; false: it has another size. */
 bool wire_struct(const struct wire *wire, void *to, size_t n_bytes);
 
 /* ---- Answers ---- */
@@ -121,7 +121,7 @@ struct wire_symbol {
 
 /* The answer for one place, or one frame of generated code. */
 struct wire_answer {
-	uint32_t subject; /* index of the place that was asked for, or a frame's id */
+	uint32_t subject; /* index of the requested place, or a frame's id */
 	uint32_t n;       /* 0: nothing is known */
 	struct wire_symbol symbols[SYMBOL_MAX_INLINED];
 };
@@ -138,7 +138,7 @@ int wire_put_answer(struct wire_answers *answers, const struct wire_answer *answ
 /*
  * wire_take_answer - the next answer of a message.
  * @ret: strings point into the message.
- * Returns 1, 0 where the message ends, -EBADMSG what is there is no answer.
+ * Returns 1, 0 at the end of the message, -EBADMSG invalid.
  */
 int wire_take_answer(struct cursor *from, struct wire_answer *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* off_cpu.h - recordings that tell of waiting, too: events and looks into stretches of time. Private. */
+/* off_cpu.h - recordings of waits: events and poll results become intervals. Private. */
 #ifndef PROBING_PIPELINE_OFF_CPU_H
 #define PROBING_PIPELINE_OFF_CPU_H
 
@@ -7,7 +7,7 @@
 #include "src/pipeline/waits.h"
 #include "src/capture/capture.h"
 
-/* Stacks that are made in a while. What they cost is the recorder's own time, so there is a limit. */
+/* Limit of stacks within an interval of time, since reading them costs the recorder time. */
 struct stack_budget {
 	uint64_t began_ns;
 	unsigned n_left;
@@ -26,19 +26,19 @@ struct off_cpu {
 /* The recorder's own time for one more stack. */
 bool off_cpu_affords(struct off_cpu *off_cpu, struct stack_budget *budget, uint64_t now_ns);
 
-/* Let go of everything; zeroed is fine. */
+/* Free everything; accepts a zeroed struct. */
 void off_cpu_done(struct off_cpu *off_cpu);
 
 /* The threads that a process has now, whose time counts from @since_ns on (CLOCK_MONOTONIC). -ENOMEM. */
 int off_cpu_find_threads(struct off_cpu *off_cpu, pid_t pid, uint64_t since_ns);
 
-/* Take what an event says of running and waiting; samples are left out. */
+/* Process an event's information about running and waiting; ignores samples. */
 int off_cpu_event(struct off_cpu *off_cpu, const struct capture_event *event);
 
-/* All that has happened has been told: see waits_portion(). */
+/* No more events up to now: see waits_portion(). */
 int off_cpu_idle(struct off_cpu *off_cpu);
 
-/* The next thread to be looked at; false: none for now. */
+/* The next thread whose stack to read; false: none for now. */
 bool off_cpu_next(struct off_cpu *off_cpu, pid_t *ret_pid, pid_t *ret_tid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* page_trim.h - when the memory that mapped files take is given back. Private. */
+/* page_trim.h - when to free the memory of mapped files. Private. */
 #ifndef PROBING_PAGE_TRIM_H
 #define PROBING_PAGE_TRIM_H
 
@@ -10,7 +10,7 @@
 struct page_trim {
 	uint64_t busy_bytes,
 		calm_bytes; /* of mapped files, from which on that is worth it; calm: names are few and come now and then */
-	int statm;          /* a descriptor of /proc/self/statm; -1: it cannot be asked, and nothing is given back */
+	int statm;          /* a descriptor of /proc/self/statm; -1: it is not readable, and nothing is freed */
 	uint64_t trimmed_bytes; /* of mapped files that were in our memory after they were given back last */
 	uint64_t trimmed_ns;    /* when that was; at first when this was made */
 };

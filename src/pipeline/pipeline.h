@@ -2,11 +2,11 @@
 /* pipeline.h - from captured events to rows.
  *
  * Two threads. The capturing thread (the caller's) keeps the processes and
- * their address spaces, unwinds, stitches and interns; what is new goes into a
- * batch. Once a flush interval the batch is handed to the writing thread,
- * which puts it into the store in one transaction and then looks names up,
- * so that neither the disk nor debug information is ever in the way of a
- * sample. The two share nothing but the queue of batches, and on the way back a
+ * their address spaces, unwinds, stitches and interns; new rows go into a
+ * batch. Once a flush interval it hands the batch to the writing thread,
+ * which puts it into the store in one transaction and then resolves symbols,
+ * so that neither the disk nor debug information ever delays a
+ * sample. The two share only the queue of batches, and in the other direction a
  * list of places where generated code has been replaced.
  */
 #ifndef PROBING_PIPELINE_H
@@ -32,24 +32,24 @@ struct pipeline_counts {
 	uint64_t of_32_bit;  /* samples of 32-bit code: without a stack */
 	uint64_t python_cut; /* stacks whose Python part was cut */
 	uint64_t n_stacks, n_frames;
-	uint64_t left_out;             /* samples that were not asked for; they count nowhere else */
+	uint64_t left_out;             /* samples that the filter drops; they count nowhere else */
 	uint64_t nobodys;              /* samples of a process that was no more; they count nowhere else */
-	uint64_t gil_ns, gil_known_ns; /* weight of samples that held the GIL, and of those of which that is known */
+	uint64_t gil_ns, gil_known_ns; /* weight of samples that held the GIL, and of those with a known GIL state */
 	uint64_t gc_ns, gc_known_ns;   /* the same of collecting garbage */
 	uint64_t first_sample_ns;      /* CLOCK_MONOTONIC; 0: none yet */
-	uint64_t dropped;              /* samples that had to go for newer ones */
+	uint64_t dropped;              /* samples dropped by retention */
 	struct symbol_limited limited; /* names that were given up; known once all is written */
-	uint64_t without_stack; /* waits that were over before they could be looked at, and rows of unsampled_ns */
-	uint64_t unsampled_ns;  /* of weight: CPU time without a sample */
-	uint64_t n_unsampled;   /* rows that hold unsampled_ns */
-	/* Of recordings that tell of waiting: */
+	uint64_t without_stack;        /* waits that ended before they could be read, and rows of unsampled_ns */
+	uint64_t unsampled_ns;         /* of weight: CPU time without a sample */
+	uint64_t n_unsampled;          /* rows that hold unsampled_ns */
+	/* Of recordings of waits: */
 	uint64_t by_state[STATE_N];                   /* nanoseconds; they add up to each thread's time */
 	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */
 };
 
-/* Which samples are stored, and what of them. All zero: everything. */
+/* Filter of samples and threads. All zero: everything passes. */
 struct filter_options {
-	struct glob_list threads;   /* numbers, and globs of their names; none: all */
+	struct glob_list threads;   /* numbers, and globs of names; none: all */
 	struct glob_list functions; /* globs of Python functions, one of which must be in the stack; none: any */
 	bool gil;                   /* only of threads that hold the GIL, as far as that is known */
 	bool no_native;             /* of stacks the Python frames only */
@@ -58,18 +58,18 @@ struct filter_options {
 struct pipeline_options {
 	struct filter_options keep; /* its words are borrowed for the pipeline's life */
 	bool no_symbols;            /* open no file for names; pipeline_resymbolize() finds them later */
-	/* What its records tell goes into a table; borrowed, outlives the pipeline. NULL: there is none. */
+	/* Its records go into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
-	bool is_seldom; /* samples may be far between: interpreters are looked for between them, too */
+	bool is_seldom; /* samples are sparse: search for interpreters between them, too */
 	enum capture_mode mode;
 	bool async; /* put the asyncio tasks into stacks, in whose course they ran */
-	/* Gets each sample, in the capturing thread, instead of the file, which then holds the tree and
-	 * its names alone: a sample's stack stands there some time after the next flush. NULL: the file
-	 * gets them. Negative errno: handed on by pipeline_event(). */
+	/* Receives each sample, in the capturing thread, instead of the file, which then has only the tree and
+	 * its names: the stack of a sample is in it some time after the next flush. NULL: the file
+	 * receives samples. Negative errno: returned by pipeline_event(). */
 	int (*take_sample)(void *data, const struct sample_row *row);
 	void *take_data;
 	const uint64_t *capabilities; /* which the writing thread keeps, as bits; NULL: all */
-	struct store_limits limits;   /* how much of the newest is kept */
+	struct store_limits limits;   /* of the kept samples */
 };
 
 /*
@@ -83,8 +83,8 @@ void pipeline_free(struct pipeline *pipeline);
 void pipeline_freep(struct pipeline **pipeline);
 
 /*
- * pipeline_read_inside - tell a capture of each interpreter that is found, so that frames
- * are read inside the interrupt. Nothing happens where that is not its source.
+ * pipeline_read_inside - pass the layout of each found interpreter to a capture, so that frames
+ * are read inside the interrupt. No effect for another source.
  * @capture: borrowed; outlives the pipeline.
  */
 void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture);
@@ -98,39 +98,39 @@ void pipeline_read_inside(struct pipeline *pipeline, struct capture *capture);
 int pipeline_attach(struct pipeline *pipeline, pid_t pid, char *python, size_t python_bytes, int *python_error);
 
 /*
- * pipeline_join - the same of one more process, while others are recorded. Nothing happens where it is known.
- * Returns 1 where it was not.
+ * pipeline_join - the same for one more process, while others are recorded. No effect if it is known.
+ * Returns 1 if it is new.
  */
 int pipeline_join(struct pipeline *pipeline, pid_t pid);
 
 /* Whether a process is known, and has not ended. */
 bool pipeline_knows(const struct pipeline *pipeline, pid_t pid);
 
-/* pipeline_expect - a child that is about to exec; nothing is known of it yet. */
+/* pipeline_expect - a child that is about to exec; none of its state is read yet. */
 int pipeline_expect(struct pipeline *pipeline, pid_t pid);
 
-/* Take one event. Errors: -ENOMEM, and what the writing thread met (see pipeline_error). */
+/* Process one event. Errors: -ENOMEM, and those of the writing thread (see pipeline_error). */
 int pipeline_event(struct pipeline *pipeline, const struct capture_event *event);
 
-/* A sample that will come soon, perhaps the next: its stack is asked for before it is needed. */
+/* A sample that will come soon, perhaps the next: prefetches its stack. */
 void pipeline_expect_sample(struct pipeline *pipeline, const struct sample *sample);
 
 /*
  * pipeline_pause, pipeline_resume - a pause begins, before the capture's, and has ended, right after
- * the capture's. Both are written down.
- * @untold: no event has told of mappings, forks and execs meanwhile (see capture_resume): they are
- *          read again.
+ * the capture's. Both are stored.
+ * @untold: mappings, forks and execs were not reported meanwhile (see capture_resume): reads
+ *          them again.
  * Errors: -ENOMEM.
  */
 int pipeline_pause(struct pipeline *pipeline);
 int pipeline_resume(struct pipeline *pipeline, bool untold);
 /*
- * pipeline_idle - all that has happened up to now has been told.
- * Threads that wait are looked at, where nothing else tells where they do. -ENOMEM.
+ * pipeline_idle - no more events up to now.
+ * Reads waiting threads, if no event has their stacks. -ENOMEM.
  */
 int pipeline_idle(struct pipeline *pipeline);
 
-/* Hand over what has been gathered. Does not wait for the disk. */
+/* Hand over the current batch. Does not wait for the disk. */
 int pipeline_flush(struct pipeline *pipeline);
 
 /* Samples that wait to be handed over. */
@@ -143,10 +143,10 @@ bool pipeline_is_written(const struct pipeline *pipeline);
 int pipeline_error(const struct pipeline *pipeline);
 
 /*
- * pipeline_finish - flush, look up all names still missing, mark the run clean.
+ * pipeline_finish - flush, resolve all missing symbols, mark the run clean.
  * @counters: written as rows of counter, until a NULL name.
- * @error: of what led here, of capturing for instance; 0: nothing failed. After a failure the file keeps what was
- *         flushed, but samples are missing: no name is looked up any more, and the run stays without its mark.
+ * @error: of an earlier step, of capturing for instance; 0: none. After a failure the file keeps flushed
+ *         rows, but samples are missing: no symbols are resolved any more, and the run is not marked.
  * Errors: @error, else what failed while writing.
  */
 struct pipeline_counter {
@@ -157,10 +157,10 @@ int pipeline_finish(struct pipeline *pipeline, const struct pipeline_counter *co
 
 void pipeline_read_counts(const struct pipeline *pipeline, struct pipeline_counts *ret);
 
-/* The Python seen first: version, or why it could not be read; "" none. Borrowed. */
+/* The first Python: version, or why it could not be read; "" none. Borrowed. */
 const char *pipeline_python(const struct pipeline *pipeline);
 
-/* What became of the processes in which names are found; after pipeline_finish(). */
+/* Failures of the processes that resolve symbols; after pipeline_finish(). */
 struct pipeline_name_troubles {
 	unsigned n_deaths;    /* of processes that read files */
 	const char *path;     /* of the first module that one died of; NULL: none did. Borrowed. */
@@ -169,13 +169,13 @@ struct pipeline_name_troubles {
 };
 void pipeline_read_name_troubles(const struct pipeline *pipeline, struct pipeline_name_troubles *ret);
 
-/* What became of the processes that read the ELF files of modules, so far. */
+/* Failures of the processes that read the ELF files of modules, so far. */
 struct pipeline_cfi_troubles {
 	unsigned n_deaths;
 	unsigned n_unread; /* files given up: processes died of them, or none was left */
 	const char *path;  /* of the first of them; NULL: none. Borrowed. */
 	int filter_error;  /* why they had no filter of system calls; 0: they had */
-	uint64_t n_asked;  /* questions that they were asked */
+	uint64_t n_asked;  /* requests to them */
 };
 void pipeline_read_cfi_troubles(const struct pipeline *pipeline, struct pipeline_cfi_troubles *ret);
 
@@ -196,24 +196,24 @@ struct resymbolize_options {
 	const char *const *debug_dirs;
 	size_t n_debug_dirs;
 	bool debuginfod;      /* ask the servers that DEBUGINFOD_URLS names */
-	bool redo;            /* look up also what has a name and a line */
+	bool redo;            /* resolve also places that have a name and a line */
 	bool force;           /* take modules without a build-id by their path, and any kernel */
 	const char *kallsyms; /* the kernel's symbols; NULL: those of /proc */
 	bool (*keep_going)(void *data, const struct rename_progress *progress); /* false: -ECANCELED */
 	void *data;
 };
 
-/* What became of a module's places. */
+/* Result for a module. */
 struct rename_module {
 	int64_t id;
 	char *path, *build_id; /* build_id NULL: none stored */
 	size_t n_places, n_named_before, n_named, n_lines_before, n_lines;
 	/* Why no file was found: 0 it was, -ENOENT none there, -ESTALE another build only,
-	 * -ENODATA no build-id to tell by, -ENOEXEC, -E2BIG not sane, -EACCES... */
+	 * -ENODATA no build-id to compare, -ENOEXEC, -E2BIG too large, -EACCES... */
 	int error;
-	bool was_searched;       /* there was something to look up */
-	char *other_build_id;    /* of the file that stands at the path; NULL: none stands there */
-	char *file, *debug_file; /* where its names came from; NULL: nowhere */
+	bool was_searched;       /* it had places to resolve */
+	char *other_build_id;    /* of the file at its path; NULL: no file there */
+	char *file, *debug_file; /* sources of its names; NULL: none */
 	bool is_debug_file, has_symbols, has_lines;
 };
 
@@ -228,7 +228,7 @@ struct resymbolize_result {
 	size_t n_modules, n_allocated;
 	size_t n_places, n_named_before, n_named, n_lines_before, n_lines; /* native and kernel */
 	size_t n_changed, n_kernel;
-	size_t n_anonymous; /* unnamed places in code that no file holds */
+	size_t n_anonymous; /* unnamed places in code without a file */
 	int64_t n_inlined;  /* frames added for inlined callers */
 	enum rename_kernel kernel;
 	char recorded_host[256], recorded_kernel[256];
@@ -236,11 +236,11 @@ struct resymbolize_result {
 };
 
 /*
- * pipeline_resymbolize - complete the names of a recording, in one transaction: what has no name
- * or no line, or all with redo. A name never gives way to one that says less.
+ * pipeline_resymbolize - complete the names of a recording, in one transaction: places without a name
+ * or a line, or all with redo. Never replaces a name by a less informative one.
  * @store:  opened with store_open(); not settled.
  * @ret:    ended with resymbolize_result_done(), also after an error.
- * Errors: -ECANCELED; -ENOMEM; -EBADMSG; what the store reports. The file is then as it was.
+ * Errors: -ECANCELED; -ENOMEM; -EBADMSG; what the store reports. The file is then unchanged.
  */
 int pipeline_resymbolize(struct store *store, const struct resymbolize_options *options,
 			 struct resymbolize_result *ret);

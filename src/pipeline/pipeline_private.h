@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* pipeline_private.h - what a pipeline consists of, and what its rooms ask of each other.
+/* pipeline_private.h - the parts of a pipeline, and the functions that its files share.
  *
- * known.c    processes, threads and generated code that have been met, and their rows
+ * known.c    known processes, threads and generated code, and their rows
  * samples.c  from a sample, or a wait, to a row
- * events.c  mappings, names, forks, ends; pauses
- * evict.c   what has ended, and trees that have become too large
+ * events.c   mappings, names, forks, ends; pauses
+ * evict.c    eviction of ended processes and threads, and of trees that have become too large
  * pipeline.c beginning and end
  */
 #ifndef PROBING_PIPELINE_PRIVATE_H
@@ -23,10 +23,10 @@
 struct known_thread {
 	pid_t pid, tid;
 	char name[THREAD_NAME_BYTES]; /* its title: see py_thread_title() */
-	char comm[32];                /* as the kernel told it last */
+	char comm[32];                /* the kernel's last name */
 	uint64_t started_ns, ended_ns;
 	uint64_t next_name_ns, name_wait_ns;  /* CLOCK_MONOTONIC: when to ask Python again, and how long after that */
-	uint64_t stack_start, stack_noted_ns; /* as the capture was told last; 0: it was not */
+	uint64_t stack_start, stack_noted_ns; /* last value passed to the capture; 0: none */
 	bool is_new, has_python_name;
 };
 
@@ -50,12 +50,12 @@ struct pipeline {
 	struct pipeline_counts counts;
 	struct stale_places stale;
 	struct capture *capture; /* reads frames inside the interrupt; NULL: none does */
-	struct capture *source;  /* knows who stands still; NULL: none does */
+	struct capture *source;  /* has the context switches of threads; NULL: none does */
 	uint64_t n_layouts;
 	uint64_t n_batches;                          /* handed over */
 	uint64_t n_dropped;                          /* once the writing thread is no more */
-	struct pipeline_name_troubles name_troubles; /* once the writer has gone */
-	size_t most_tree_bytes;                      /* a larger tree of stacks is begun anew; 0: any */
+	struct pipeline_name_troubles name_troubles; /* after the writer's end */
+	size_t most_tree_bytes;                      /* renew a larger tree of stacks; 0: never */
 	uint64_t paused_ns;                          /* CLOCK_MONOTONIC, since when; 0: it is not paused */
 	uint64_t since_ns; /* CLOCK_MONOTONIC; of samples of before the maps may not be those that were read */
 	char python[64];
@@ -70,20 +70,20 @@ uint64_t pipeline_to_realtime(const struct pipeline *pipeline, uint64_t monotoni
 /* A thread's key in thread_index. Threads without a number are one in each process. */
 uint64_t pipeline_thread_key(pid_t pid, pid_t tid);
 
-/* A thread that was met; NULL: it was not. Borrowed until another one is. */
+/* A known thread; NULL: unknown. Borrowed until another thread is added. */
 struct known_thread *pipeline_find_thread(const struct pipeline *pipeline, pid_t tid);
 
-/* The thread's index; one not seen yet, or whose number now is another process', is added. */
+/* The thread's index; adds a new one, or one whose number now belongs to another process. */
 int pipeline_know_thread(struct pipeline *pipeline, pid_t pid, pid_t tid, uint64_t time_ns, uint32_t *ret);
 
-/* What a thread is called may have changed: its row follows. @process: its own; NULL: not known. */
+/* A thread's name may have changed: updates its row. @process: its own; NULL: unknown. */
 void pipeline_name_thread(struct pipeline *pipeline, const struct process *process, struct known_thread *thread,
 			  uint64_t now_ns);
 
 /* The same for all threads that are due. */
 void pipeline_name_threads(struct pipeline *pipeline, uint64_t now_ns);
 
-/* A process, also one that no event has told of: its maps then come from /proc. */
+/* A process, also one without an event so far: its maps then come from /proc. */
 int pipeline_know_process(struct pipeline *pipeline, pid_t pid, struct process **ret);
 
 /* Its maps as /proc has them. */

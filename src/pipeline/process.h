@@ -8,14 +8,14 @@
 #include "unwind/cpython/cpython.h"
 #include "unwind/native/native.h"
 
-/* What a process runs between two execs: generated code belongs to it. Lives as long
- * as those that point to it, and never changes once the writing thread has been told. */
+/* The program of a process between two execs: generated code belongs to it. Lives as long
+ * as pointers to it, and never changes after it was passed to the writing thread. */
 struct program {
 	uint32_t id; /* dense, from 1 */
 	pid_t pid;
 	struct program *parent; /* whose memory it began with a copy of; NULL: none */
 	uint64_t forked_ns;     /* CLOCK_MONOTONIC, when that was */
-	uint64_t started_ns;    /* CLOCK_REALTIME, of the fork or exec; 0: was not seen */
+	uint64_t started_ns;    /* CLOCK_REALTIME, of the fork or exec; 0: unknown */
 	size_t index, n_users;  /* processes and programs that point to it */
 	bool is_announced;      /* the writing thread knows it */
 };
@@ -27,16 +27,16 @@ struct process {
 	struct remote *remote;
 	struct native_process *native;
 	struct py_runtime *runtime; /* NULL: none found (yet) */
-	uint64_t layout_id;         /* of its description for the capture; 0: was not told of it */
+	uint64_t layout_id;         /* of the layout passed to the capture; 0: none */
 	uint64_t mapped_ns;         /* CLOCK_MONOTONIC: when code was mapped last, or found to be; 0: never */
-	uint64_t loaded_ns; /* CLOCK_MONOTONIC: when its maps were read from /proc; events of before are part of them */
-	uint64_t next_watch_ns;    /* when to try that again */
-	int python_error;          /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
-	char python[64];           /* version, or what was refused */
-	char *name, *command;      /* as events and /proc last told them; NULL before */
+	uint64_t loaded_ns;     /* CLOCK_MONOTONIC: when its maps were read from /proc; they include earlier events */
+	uint64_t next_watch_ns; /* when to try that again */
+	int python_error;       /* why not: -ENOENT none, -EAGAIN starting, -EOPNOTSUPP... */
+	char python[64];        /* version, or the refused one */
+	char *name, *command;   /* from the last event or /proc; NULL before */
 	unsigned generation_tried; /* of the address space, at the last search */
 	uint64_t next_try_ns;
-	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, where no event tells of mappings */
+	uint64_t next_load_ns, load_period_ns; /* CLOCK_MONOTONIC, if no event reports mappings */
 	uint64_t started_ns, ended_ns;         /* CLOCK_REALTIME */
 	uint64_t left_ns; /* CLOCK_REALTIME: when its main thread ended, or the last one after it that did; 0: it has not */
 	uint64_t last_batch; /* of those that may point to its codes; 0: not known yet */
@@ -64,7 +64,7 @@ struct processes {
 	size_t n_retired, retired_allocated;
 };
 
-/* @cfi: who reads the files of modules; borrowed, outlives them. */
+/* @cfi: reads the files of modules; borrowed, outlives them. */
 int processes_init(struct processes *processes, struct cfi_client *cfi);
 void processes_done(struct processes *processes);
 
@@ -84,7 +84,7 @@ int process_exec(struct processes *processes, struct process *process);
 /* It is called so from now on. -ENOMEM. */
 int process_rename(struct process *process, const char *name);
 
-/* The process has ended: processes_forget() may let go of it. @time_ns: CLOCK_REALTIME, when. */
+/* The process has ended: processes_forget() may evict it. @time_ns: CLOCK_REALTIME, of its end. */
 void process_end(struct process *process, uint64_t time_ns);
 
 /*
@@ -93,38 +93,38 @@ void process_end(struct process *process, uint64_t time_ns);
  */
 void process_leave(struct process *process, bool is_main, uint64_t time_ns);
 
-/* Find out who has ended of those whose end was not told, or could not be known from what was. */
+/* Find processes that have ended without an event. */
 void processes_seek_ended(struct processes *processes);
 
 /*
- * processes_forget - let go of processes that have ended, and of interpreters that were left by exec, when no
- * batch points to them any more. To be called each time a batch has been handed over.
- * @batch: that one's number, from 1; @written: the last one that is done with.
- * Errors: -ENOMEM, nothing is lost then.
+ * processes_forget - evict ended processes, and interpreters that an exec has replaced, after the last
+ * batch that points to them. To be called each time a batch has been handed over.
+ * @batch: that one's number, from 1; @written: the last one that is written.
+ * Errors: -ENOMEM, then nothing is lost.
  */
 int processes_forget(struct processes *processes, uint64_t batch, uint64_t written);
 
-/* Let go of interpreters' codes where there are many. Nothing but batches must point to them. -ENOMEM. */
+/* Evict interpreters' code objects if there are many. Only batches may point to them. -ENOMEM. */
 int processes_forget_codes(struct processes *processes);
 
-/* What each process runs when a pause begins. */
+/* Note the program of each process at the start of a pause. */
 void processes_note_images(struct processes *processes);
 
 /*
- * process_follow_pause - what became of a process in a pause, in which nothing was told: it may have ended
- * or have become another program. Its mappings are still the old ones, or none. -ENOMEM.
+ * process_follow_pause - update a process after a pause without events: it may have ended
+ * or have executed another program. Its mappings are still the old ones, or none. -ENOMEM.
  */
 int process_follow_pause(struct processes *processes, struct process *process);
 
 /*
- * process_search_python - look for an interpreter where that may have changed.
- * Cheap when there is nothing new. -ENOMEM.
+ * process_search_python - search for an interpreter if mappings have changed.
+ * Cheap if nothing has changed. -ENOMEM.
  */
 int process_search_python(struct process *process, uint64_t now_ns);
 
 /*
- * process_search_unaided - the same where no event tells of mappings: /proc is read again, ever
- * more seldom, while no interpreter is there. -ENOMEM.
+ * process_search_unaided - the same if no event reports mappings: reads /proc again, at growing
+ * intervals, until it finds an interpreter. -ENOMEM.
  */
 int process_search_unaided(struct process *process, uint64_t now_ns);
 

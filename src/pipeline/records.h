@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* records.h - what tracepoints tell, from samples to the table of the tracepoint. Private.
+/* records.h - data of tracepoints, from samples to the table of the tracepoint. Private.
  *
  * The capturing thread copies the bytes into the batch; the writing thread decodes them.
  */
@@ -10,7 +10,7 @@
 #include "src/capture/capture.h"
 #include "src/store/store.h"
 
-/* records_add - copy what the sample of the batch's last row told, if anything. -ENOMEM. */
+/* records_add - copy the tracepoint's data of the sample in the batch's last row, if any. -ENOMEM. */
 int records_add(struct batch *batch, const struct sample *sample);
 
 struct records {

@@ -14,8 +14,8 @@ struct symbol_writer;
 
 /* Where a module's names come from. */
 struct symbol_finder {
-	/* Called once a module, at the first look-up in it. *ret is the naming's on success.
-	 * Errors: -ENOMEM ends all; any other: the module has no names. */
+	/* Called once per module, at the first look-up in it. *ret is owned by the symbol writer on success.
+	 * Errors: -ENOMEM ends everything; any other: the module has no symbols. */
 	int (*open)(void *data, int64_t module_id, struct symbol_module **ret);
 	void *data;
 	const char *kallsyms; /* the kernel's symbols; NULL: those of /proc */
@@ -23,14 +23,14 @@ struct symbol_finder {
 
 /*
  * @store:  borrowed.
- * @finder: NULL: the files as the recorded processes see them, told by symbol_writer_put_modules().
+ * @finder: NULL: the files as the recorded processes see them, from symbol_writer_put_modules().
  */
 int symbol_writer_new(struct store *store, const struct symbol_finder *finder, struct symbol_writer **ret);
 void symbol_writer_free(struct symbol_writer *names);
 
-/* Read no file in this process: all names but those of the kernel come from @client, the naming's from here on. */
+/* Read no file in this process: all names but those of the kernel come from @client; ownership passes. */
 void symbol_writer_confine(struct symbol_writer *names, struct name_client *client);
-/* What has gone wrong there; all zero: nothing, or names are found here. */
+/* Failures there; all zero: none, or symbols are resolved here. */
 void symbol_writer_troubles(const struct symbol_writer *names, struct pipeline_name_troubles *ret);
 
 /* Leave places in files and in the kernel without a name: nothing is opened but the kernel's symbols. */
@@ -40,9 +40,9 @@ void symbol_writer_without_files(struct symbol_writer *names);
 int symbol_writer_put_modules(struct symbol_writer *names, const struct new_module *modules, size_t n);
 /* Python frames are named at once, others wait for symbol_writer_look_up. */
 int symbol_writer_put_frames(struct symbol_writer *names, const struct new_frame *frames, size_t n);
-/* The batch's programs and dumps; the next symbol_writer_look_up reads on in what all programs write. */
+/* The batch's programs and dumps; the next symbol_writer_look_up() reads the new output of all programs. */
 int symbol_writer_put_programs(struct symbol_writer *names, struct batch *batch);
-/* The memory that the files take which names come from is given back meanwhile, when it is much. */
+/* Frees the memory of mapped symbol files in between, if it is much. */
 int symbol_writer_look_up(struct symbol_writer *names, size_t max);
 
 /* Functions whose rows have been removed are new ones when they come again. Outside of transactions. */
@@ -51,12 +51,12 @@ int symbol_writer_forget_dropped(struct symbol_writer *names);
 /* Whether symbol_writer_look_up has something to do. */
 bool symbol_writer_is_waiting(const struct symbol_writer *names);
 
-/* Places in generated code where other code lies now, since the last call; appended. -ENOMEM. */
+/* Places whose generated code was replaced since the last call; appended. -ENOMEM. */
 int symbol_writer_take_stale(struct symbol_writer *names, struct stale_places *to);
 
 /* ---- For a file that has rows already ---- */
 
-/* The largest ids in it (functions below 2^31), and what stands under them. -ENOMEM. */
+/* The largest ids in the file (functions below 2^31), and their rows. -ENOMEM. */
 int symbol_writer_know_ids(struct symbol_writer *names, int64_t last_frame, int64_t last_function);
 int symbol_writer_know_function(struct symbol_writer *names, const struct function_row *row);
 
@@ -64,24 +64,24 @@ int symbol_writer_know_function(struct symbol_writer *names, const struct functi
 enum symbol_quality { UNNAMED, NAMED_BY_OFFSET, NAMED, NAMED_WITH_LINE };
 
 /*
- * symbol_writer_improve - look a place up, and name it where what is found says no less than @least.
+ * symbol_writer_improve - resolve a place, and store the name if its quality is not below @least.
  * @frame: id, kind, module_id and address are used.
- * @ret:   what its name says now.
- * Returns 1 where it was named, 0 where all is as it was, -ENOMEM, or what the store reports.
+ * @ret:   the quality of its name now.
+ * Returns 1 if it was stored, 0 if nothing has changed, -ENOMEM, or what the store reports.
  */
 int symbol_writer_improve(struct symbol_writer *names, const struct new_frame *frame, enum symbol_quality least,
 			  enum symbol_quality *ret);
 
-/* What the files of a module have turned out to hold, until it is closed; false: it has none. */
+/* The contents of a module's files, until it is closed; false: it has none. */
 bool symbol_writer_sources(const struct symbol_writer *names, int64_t module_id, struct symbol_sources *ret);
 
-/* What the recorder's own modules have been left without; zeroed where files are somebody else's to find. */
+/* Names missing because of limits in the recorder's own modules; zeroed if another process reads files. */
 void symbol_writer_limited(const struct symbol_writer *names, struct symbol_limited *ret);
 
-/* Let go of a module's files; it is not looked up again. */
+/* Close a module's files; it is not looked up again. */
 void symbol_writer_close_module(struct symbol_writer *names, int64_t module_id);
 
-/* Frames made for inlined functions so far, those of the file included. */
+/* Frames created for inlined functions so far, including those in the file. */
 int64_t symbol_writer_inlined(const struct symbol_writer *names);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_names.h - what Python calls the threads of the processes being recorded. Private. */
+/* thread_names.h - names of threads in Python, of the recorded processes. Private. */
 #ifndef PROBING_PIPELINE_THREAD_NAMES_H
 #define PROBING_PIPELINE_THREAD_NAMES_H
 
@@ -22,8 +22,8 @@ struct thread_names {
 void thread_names_done(struct thread_names *names);
 
 /*
- * thread_names_find - what threading calls a thread. All names of a process are read together; they serve for
- * 20 ms, and for longer where reading them takes long.
+ * thread_names_find - threading's name of a thread. Reads all names of a process together; they are valid for
+ * 20 ms, and for longer if reading them takes long.
  * @runtime: of the process; NULL: it has none (yet).
  * @time_ns: CLOCK_MONOTONIC.
  * Returns the name, borrowed until the next call; NULL: Python does not know the thread, or cannot be read.

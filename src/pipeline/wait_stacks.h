@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* wait_stacks.h - the stack of a thread that waits, read while it does. Private.
+/* wait_stacks.h - the stack of a waiting thread, read during its wait. Private.
  *
- * Of a thread inside a system call the kernel tells the number, stack pointer and program
- * counter; the rest is its memory, which nobody else writes to meanwhile. Nothing is stopped:
- * whether it stood still all the time the records of switches will tell.
+ * For a thread inside a system call the kernel reports the number, stack pointer and program
+ * counter; the rest is its memory, which only this thread writes to. Nothing is stopped:
+ * the records of switches show later whether it did not run meanwhile.
  */
 #ifndef PROBING_PIPELINE_WAIT_STACKS_H
 #define PROBING_PIPELINE_WAIT_STACKS_H
@@ -13,7 +13,7 @@
 #include "unwind/native/native.h"
 #include "unwind/stitch/stitch.h"
 
-/* What looks need. */
+/* Tools for reading. */
 struct wait_stack_reader {
 	struct stitcher *stitcher; /* borrowed, as is the next */
 	struct native_stack *native;
@@ -23,8 +23,8 @@ struct wait_stack_reader {
 void wait_stack_reader_done(struct wait_stack_reader *wait_stack_reader);
 
 /*
- * read_wait_stack - where a thread waits, and what for.
- * @ret_state: STATE_RUNNABLE where it is not in the kernel after all: its Python frames alone.
+ * read_wait_stack - the stack of a waiting thread, and the kind of the wait.
+ * @ret_state: STATE_RUNNABLE if it is not in the kernel after all: its Python frames alone.
  * @ret: frames are borrowed until the next stitching.
  * Errors: -ESRCH it has ended; -EPERM, -EACCES; -ENOMEM.
  */

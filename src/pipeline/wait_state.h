@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wait_state.h - what a thread waits for, by the system call that it is in. Private. */
+/* wait_state.h - the kind of a thread's wait, by its system call. Private. */
 #ifndef PROBING_PIPELINE_WAIT_STATE_H
 #define PROBING_PIPELINE_WAIT_STATE_H
 
@@ -8,7 +8,7 @@
 #include "base/sample.h"
 #include "unwind/cpython/cpython.h"
 
-/* @runtime: tells the interpreter's lock from others; NULL: there is none. @tid: as we see it. */
+/* @runtime: distinguishes the interpreter's lock from others; NULL: there is none. @tid: as we see it. */
 enum thread_state wait_state(const struct proc_call *call, struct py_runtime *runtime, pid_t tid);
 
 /* wait_state_of_sample - of one that was taken as the thread left the processor. @remote: its memory. */

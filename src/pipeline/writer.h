@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* writer.h - the thread that puts batches into the store and looks names up. Private. */
+/* writer.h - the thread that puts batches into the store and resolves symbols. Private. */
 #ifndef PROBING_WRITER_H
 #define PROBING_WRITER_H
 
@@ -18,22 +18,23 @@ int writer_get_batch(struct writer *writer, struct batch **ret);
 /* Hand a batch over. */
 void writer_put_batch(struct writer *writer, struct batch *batch);
 
-/* Whether writer_take_stale has something to tell; cheap. */
+/* Whether writer_take_stale() has results; cheap. */
 bool writer_has_stale(const struct writer *writer);
-/* Appends what lies in generated code that has been replaced, since the last call. -ENOMEM. */
+/* Appends the replaced places of generated code since the last call. -ENOMEM. */
 int writer_take_stale(struct writer *writer, struct stale_places *to);
 
 /* How many batches are done with: nothing they point to is needed any more. */
 uint64_t writer_written(const struct writer *writer);
-/* A new tree of stacks should begin, so that what only old samples used can go. Once true, then false. */
+/* Whether a new tree of stacks should begin, so that rows of dropped samples can be dropped. True once for each
+ * request. */
 bool writer_take_renewal(struct writer *writer);
-/* Samples that went, for newer ones. */
+/* Samples dropped by retention. */
 uint64_t writer_dropped(const struct writer *writer);
 
-/* What names were given up, once the thread has been stopped. */
+/* Names given up, after the thread's end. */
 void writer_limited(const struct writer *writer, struct symbol_limited *ret);
 
-/* 0, or what writing has stopped on. */
+/* 0, or the error that ended writing. */
 int writer_error(const struct writer *writer);
 int64_t writer_bytes(const struct writer *writer);
 
@@ -41,8 +42,8 @@ int64_t writer_bytes(const struct writer *writer);
 void writer_name_troubles(const struct writer *writer, struct pipeline_name_troubles *ret);
 
 /*
- * writer_stop - write and name what is left, end the thread.
- * @names: false: leave what has no name yet.
+ * writer_stop - write and resolve the rest, end the thread.
+ * @names: false: leave unresolved symbols.
  * The store is still open afterwards. Returns writer_error().
  */
 int writer_stop(struct writer *writer, bool names);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* profile.h - a calling-context tree in memory, and what its readers share.
+/* profile.h - a calling-context tree in memory, with functions for its readers.
  *
- * A profile is filled once and then read: by exports, reports, comparisons, the live view. Whoever fills it owns the
- * order of steps: profile_new(), rows into the arrays, profile_check_inlined(), profile_order_stacks(),
+ * A profile is filled once and then read: by exports, reports, comparisons, the live view. The filling code calls, in
+ * this order: profile_new(), rows into the arrays, profile_check_inlined(), profile_order_stacks(),
  * profile_order_samples(), profile_label_files(). The store fills profiles from files (store.h: profile_load()).
  */
 #ifndef PROBING_PROFILE_H
@@ -18,7 +18,7 @@ struct strings;
 
 enum frame_role { ROLE_NONE, ROLE_BUILTIN, ROLE_GLUE };
 
-/* What function.role says; any other text, and NULL, is ROLE_NONE. */
+/* Values of function.role; any other text, and NULL, is ROLE_NONE. */
 enum frame_role frame_role_parse(const char *text);
 
 /* A place with its name, as exporters want it. Strings live as long as the profile. */
@@ -32,7 +32,7 @@ struct profile_frame {
 	const char *file;                      /* NULL: unknown */
 	const char *module;                    /* path, NULL: unknown */
 	const char *file_label, *module_label; /* how they are called where they are shown; see profile_label_files() */
-	bool is_shared_name;                   /* native: functions of several files go by that name */
+	bool is_shared_name;                   /* native: functions of several files have that name */
 	const char *build_id;                  /* of the module, hexadecimal; NULL: unknown */
 	int line, first_line;                  /* executing, and where the function begins; 0: unknown */
 	uint64_t address;
@@ -49,7 +49,7 @@ struct profile_stack {
 struct __attribute__((packed, aligned(4))) profile_total {
 	int32_t pid, tid;
 	int32_t stack;            /* index, -1: nothing could be read */
-	uint64_t samples, weight; /* where the profile has a unit: how many of it */
+	uint64_t samples, weight; /* the weight in the profile's unit */
 };
 
 struct profile_thread {
@@ -67,9 +67,9 @@ struct __attribute__((packed, aligned(4))) profile_sample {
 	uint8_t verdict : 4, state : 4, gil : 2, gc : 2; /* enum verdict, thread_state, answer, answer */
 };
 
-/* The recording as a whole. Strings are NULL and numbers 0 where it does not say. */
+/* Properties of the recording. Strings are NULL and numbers 0 if the file has no value. */
 struct profile_run {
-	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: it lasts, or was killed */
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME; ended_ns 0: it continues, or was killed */
 	int32_t pid;
 	const char *command, *mode, *python, *probing;
 	double hz;
@@ -85,14 +85,14 @@ struct profile {
 	size_t n_totals;
 	struct profile_thread *threads;
 	size_t n_threads;
-	struct profile_sample *samples; /* in the order of time; NULL unless asked for, and where there are none */
+	struct profile_sample *samples; /* in the order of time; NULL unless requested, and if there are none */
 	size_t n_samples;
 	struct profile_run run;
-	const char *unit;        /* what weights count ("page-faults"); NULL: nanoseconds */
+	const char *unit;        /* of weights ("page-faults"); NULL: nanoseconds */
 	struct strings *strings; /* owner of the strings */
-	/* What profile_path() shows of a stack. Both are for whoever loaded the profile to set. */
-	bool python_only; /* Python functions, tasks, and what they wait for */
-	bool *is_root; /* by frame: a stack begins with the outermost of these that is shown; NULL: as it is; owned */
+	/* Filter of profile_path(). Both are set by the loader's caller. */
+	bool python_only; /* Python functions, tasks, and reasons of waits */
+	bool *is_root;    /* by frame: a stack begins with its outermost shown one; NULL: unchanged; owned */
 };
 
 /*
@@ -110,12 +110,12 @@ bool profile_frame_is_libc(const struct profile_frame *frame);
  * files and modules (base/file_labels.h). Loading a profile does that. -ENOMEM, -EOVERFLOW.
  */
 int profile_label_files(struct profile *profile);
-/* profile_show_full_paths - labels are whole paths from now on. */
+/* profile_show_full_paths - use whole paths as labels from now on. */
 void profile_show_full_paths(struct profile *profile);
 
 /*
- * profile_frame_place - the file that stands with a function's name, "work (alpha/base.py)": of Python always, of native
- * code where functions of several files have that name (the module where the file is not known). NULL: none. Borrowed.
+ * profile_frame_place - the file shown with a function's name, "work (alpha/base.py)": for Python always, for native
+ * code if functions of several files have that name (the module if the file is unknown). NULL: none. Borrowed.
  */
 const char *profile_frame_place(const struct profile_frame *frame);
 
@@ -133,26 +133,26 @@ bool profile_is_empty(const struct profile *profile);
 bool profile_has_weights(const struct profile *profile);
 bool profile_weights_differ(const struct profile *profile);
 /*
- * profile_drop_weights - samples weigh nothing from now on: what is shown of them is their number. Time that was not sampled
- * is then left out.
+ * profile_drop_weights - remove weights, so that numbers of samples are shown instead. Removes unsampled time,
+ * too.
  */
 void profile_drop_weights(struct profile *profile);
 
 /* The row of a thread, NULL: there is none. */
 const struct profile_thread *profile_find_thread(const struct profile *profile, int32_t pid, int32_t tid);
 
-/* What stands for a stack of which nothing is shown: "[no stack]", or that it has nothing in Python. */
+/* Shown for a stack without any shown frame: "[no stack]", or that it has nothing in Python. */
 const char *profile_nothing(const struct profile *profile);
 
 void profile_free(struct profile *profile);
 void profile_freep(struct profile **profile);
 
 /*
- * profile_path - one stack as it is shown, outermost first.
- * @show_interpreter: false folds interpreter-internal functions away: evaluation
- *   frames, functions of role internal, and what stands between an evaluation
+ * profile_path - the shown frames of one stack, outermost first.
+ * @show_interpreter: false folds interpreter-internal functions: evaluation
+ *   frames, functions of role internal, and frames between an evaluation
  *   and the builtin it calls; also the kernel's functions in a wait whose kind is known.
- *   Nothing of the user's or a builtin's is hidden.
+ *   Never hides functions of the user, or builtins.
  *   Inlined functions come as frames of their own.
  * @path: receives indices into profile->frames; at most max of them. Longer
  *   stacks keep their outermost max.

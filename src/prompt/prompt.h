@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* prompt.h - a line typed at a terminal, for the prompts of SQL and of Python.
  *
- * Ctrl-C means "not this": the line being typed is dropped. For that the editor owns SIGINT from open to close. Its handler
- * only sets a flag, which who runs what was typed looks at, too. No Ctrl-C is lost: while a line is edited SIGINT is blocked
- * and let in by ppoll alone.
+ * Ctrl-C drops the current line. For that the editor owns SIGINT from open to close. Its handler
+ * only sets a flag, which the code that executes lines also checks. No Ctrl-C is lost: while a line is edited SIGINT is
+ * blocked except in ppoll.
  *
  * libedit does the editing. Its own signal handling stays off, since it repeats signals to the whole process group.
  */
@@ -18,7 +18,7 @@
 struct line_editor {
 	/* Set by the caller. */
 	FILE *screen;             /* prompt and messages */
-	const char *history_name; /* of the file that keeps what was typed (history.h) */
+	const char *history_name; /* of the history file (history.h) */
 	const char *(*prompt)(void *data);
 	unsigned char (*complete)(EditLine *editor, int key); /* the Tab key. Source: editline(3), EL_ADDFN */
 	void *data;
@@ -32,10 +32,10 @@ struct line_editor {
 	bool has_news;
 };
 
-/* How often Ctrl-C was typed since somebody last cleared it. */
+/* Number of Ctrl-Cs since the last reset. */
 extern volatile sig_atomic_t line_editor_interrupted;
 
-/* Errors: -ENOMEM. A history that cannot be read is said on the screen. Stays where it is while it is open. */
+/* Errors: -ENOMEM. Shows a message if the history is unreadable. Must not move while it is open. */
 int line_editor_open(struct line_editor *self);
 
 /* line_editor_close - keep the history, and give SIGINT back. Harmless where it was not opened. */
@@ -43,14 +43,14 @@ void line_editor_close(struct line_editor *self);
 
 /*
  * line_editor_read - the next line, with its line end; borrowed until the next call.
- * Returns 1 a line; 0 the end of input. Errors: -EINTR Ctrl-C, which is cleared; -EPIPE something came from @watched.
+ * Returns 1 a line; 0 the end of input. Errors: -EINTR Ctrl-C, and resets the count; -EPIPE @watched became readable.
  */
 int line_editor_read(struct line_editor *self, const char **ret);
 
 /* Into the history. */
 void line_editor_remember(struct line_editor *self, const char *line);
 
-/* What the caller gave as data, within complete(). */
+/* The caller's data, within complete(). */
 void *line_editor_data(EditLine *editor);
 
 #endif

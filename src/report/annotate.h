@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* annotate.h - lines with time, by file; what is printed of them. Private to reports. */
+/* annotate.h - lines with time, by file, and how they are printed. Private to reports. */
 #ifndef PROBING_REPORT_ANNOTATE_H
 #define PROBING_REPORT_ANNOTATE_H
 
@@ -7,7 +7,7 @@
 #include "src/report/source.h"
 #include "src/report/sums.h"
 
-/* A file that is shown, with those of its lines that are meant, in their order. */
+/* A file to show, with its selected lines, in order. */
 struct annotated {
 	const char *file;
 	const char *label; /* how it is called */
@@ -16,7 +16,7 @@ struct annotated {
 	uint64_t self; /* of these */
 };
 
-/* What is printed at a place of a file. */
+/* A printed line of a file. */
 struct annotated_line {
 	int number;
 	const struct report_sum *sum; /* NULL: no time was spent here */
@@ -25,8 +25,8 @@ struct annotated_line {
 };
 
 /*
- * annotate_each_line - the lines of a file that are to be shown.
- * @source: NULL: it is not there.
+ * annotate_each_line - the lines of a file to show.
+ * @source: NULL: it is missing.
  * Returns the first negative result of @put, or 0.
  */
 int annotate_each_line(const struct annotated *file, const struct source *source,

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What gives way where a text does not fit. */
+/* The part of a text that is cut if it does not fit. */
 enum cell_cut { CELL_CUT_MIDDLE, CELL_CUT_START };
 
 /*
@@ -17,8 +17,8 @@ enum cell_cut { CELL_CUT_MIDDLE, CELL_CUT_START };
 unsigned cell_put(FILE *out, const char *text, unsigned columns, enum cell_cut cut);
 
 /*
- * cell_put_source - write a line of a source in at most @columns columns, 0: all of it.
- * Tabs become spaces; control characters "^[", others that do not show themselves "<U+202E>", and bytes that are not
+ * cell_put_source - write a line of a source in at most @columns columns, 0: no limit.
+ * Tabs become spaces; control characters "^[", other invisible ones "<U+202E>", and bytes that are not
  * UTF-8 "\xff".
  */
 void cell_put_source(FILE *out, const char *text, unsigned columns);

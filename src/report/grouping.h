@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* grouping.h - frames that are told apart by function, line, module or place in a source. */
+/* grouping.h - grouping of frames by function, line, module or place in a source. */
 #ifndef PROBING_REPORT_GROUPING_H
 #define PROBING_REPORT_GROUPING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report.h - where the time of a profile went, as text or JSON: tables, neighbours of functions, sources. */
+/* report.h - the time of a profile as text or JSON: tables, neighbours of functions, sources. */
 #ifndef PROBING_REPORT_H
 #define PROBING_REPORT_H
 
@@ -17,8 +17,8 @@ struct held_time {
 };
 
 /*
- * report_held - one line, "80.1 % with the GIL, 3.0 % collecting garbage"; nothing where nothing is known.
- * @columns: where that is too wide, less is said; 0: any width will do.
+ * report_held - one line, "80.1 % with the GIL, 3.0 % collecting garbage"; nothing if nothing is known.
+ * @columns: shortens the line if it is too wide; 0: no limit.
  */
 void report_held(const struct held_time *held, unsigned columns, FILE *out);
 
@@ -41,23 +41,23 @@ struct report_options {
 	bool colour;
 	bool by_total;                /* sort by total time rather than self */
 	bool json;                    /* one JSON object instead of a table */
-	const struct held_time *held; /* told as well; NULL: it is not */
-	uint64_t lost;                /* samples of the recording that nobody has; told where there are any */
+	const struct held_time *held; /* shown as well; NULL: not */
+	uint64_t lost;                /* lost samples of the recording; shown if there are any */
 };
 
 /*
- * report_print - self and total time, kind and place of what took most; recursion counts once in total.
- * By wait: which lines wait for what. By function, of a recording with waits, the longest of these follow.
+ * report_print - self and total time, kind and place of the functions with most time; recursion counts once in total.
+ * By wait: lines and the reasons of their waits. By function, of a recording with waits, the longest of these follow.
  * Errors: -ENOMEM; -EIO and others of writing.
  */
 int report_print(const struct profile *profile, const struct report_options *options, FILE *out);
 
 /*
- * report_neighbours - who calls the functions of these names, or whom they call, and for how long.
- * A stack counts once for each caller (callee) that a function has on it, so that those of one that
- * calls itself may add up to more than its time.
- * @names: as glob_list_match_function() has them.
- * Errors: -ENODATA: no function in the profile is meant; as report_print().
+ * report_neighbours - callers or callees of the functions of these names, with their times.
+ * A stack counts once for each caller (callee) that a function has on it, so that those of a
+ * recursive function may add up to more than its time.
+ * @names: for glob_list_match_function().
+ * Errors: -ENODATA: no function in the profile matches; as report_print().
  */
 int report_neighbours(const struct profile *profile, const struct glob_list *names, bool callers,
 		      const struct report_options *options, FILE *out);
@@ -82,7 +82,7 @@ struct report_nameless {
 int report_nameless(const struct profile *profile, bool show_interpreter, struct report_nameless *ret);
 void report_nameless_done(struct report_nameless *nameless);
 
-/* What became of a source that was to be shown. */
+/* Result of searching a source. */
 enum annotate_source {
 	ANNOTATE_FOUND,
 	ANNOTATE_NEWER,   /* found, but it has been changed since the recording began */
@@ -91,9 +91,9 @@ enum annotate_source {
 
 struct annotate_options {
 	const struct glob_list
-		*what; /* globs of functions, or of files (their last parts will do); none: what took most */
+		*what; /* globs of functions, or of files (their last parts suffice); none: those with most time */
 	const struct glob_list *roots; /* where sources are, see source.h: folders and FROM=TO */
-	unsigned max_files;            /* 0: 3, where nothing was asked for, otherwise any */
+	unsigned max_files;            /* 0: 3 without globs, otherwise no limit */
 	unsigned context;              /* lines shown around those with time */
 	bool all_lines;                /* show whole files */
 	bool show_interpreter, colour, json;

@@ -17,12 +17,12 @@ struct source {
 };
 
 /*
- * source_find - read a source from where it is now.
- * @roots: tried in order before the name itself. "FROM=TO": what stands at FROM there is at TO here. A folder:
- *   the name below it, with ever more of its beginning left out, down to the last part.
- * @file: as the recording has it.
+ * source_find - read a source file from its present place.
+ * @roots: tried in order before the name itself. "FROM=TO": replaces the prefix FROM by TO. A folder:
+ *   the name below it, with more and more leading parts removed, down to the last one.
+ * @file: its name in the recording.
  * @ret: ended with source_done().
- * Errors: -ENOENT; -EFBIG; -ENOMEM; -EACCES and the like where it stands but cannot be read.
+ * Errors: -ENOENT; -EFBIG; -ENOMEM; -EACCES and the like if it exists but is not readable.
  */
 int source_find(const struct glob_list *roots, const char *file, struct source *ret);
 void source_done(struct source *source);

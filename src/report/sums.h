@@ -11,19 +11,19 @@ struct report_sum {
 	const char *name;
 	int32_t pid, tid;     /* of a thread or process; 0: of none */
 	const char *process;  /* its name, where it is a thread; NULL: not known */
-	uint64_t self, total; /* as the whole counts */
+	uint64_t self, total; /* in the unit of struct whole */
 	uint64_t samples;     /* of total */
 };
 
 struct report_sums {
-	struct report_sum *items; /* each was seen at least once; in no useful order */
+	struct report_sum *items; /* with at least one sample each; unordered */
 	size_t n_items;
 	struct whole whole;
 };
 
 /*
  * report_sums_of_frames - add up a profile by groups of frames.
- * What is on a stack several times counts once in its total. Samples without a
+ * A frame that is on a stack several times counts once in its total. Samples without a
  * stack are one item of no frame, "[no stack]".
  * @ret: ended with report_sums_done(); borrows from the profile.
  * Errors: -ENOMEM.

@@ -24,7 +24,7 @@ struct table {
 	const struct whole *whole;
 	struct {
 		const char *head; /* NULL: it is not there */
-		bool has_time;    /* its values stand beside its shares, where there is room */
+		bool has_time;    /* shows values beside shares, if there is room */
 	} times[TABLE_TIMES];
 	const char *count_heads[TABLE_COUNTS]; /* NULL: it is not there */
 	const char *name_head;                 /* of the column of names */
@@ -34,20 +34,21 @@ struct table {
 	size_t n_more; /* rows left out */
 };
 
-/* The kind of a frame as a word, "" for NULL; what @row shows of it. @ignore_role: builtins are native, too. */
+/* Set the kind of @row: the frame's as a word, "" for NULL. @ignore_role: builtins are native, too. */
 void table_kind(const struct profile_frame *frame, bool ignore_role, struct table_row *row);
 
 /*
- * table_place - "file:line", or the module, as the recording's labels call them. @ret: owned by the caller; NULL where neither is known. -ENOMEM.
+ * table_place - "file:line", or the module, as the recording's labels call them. @ret: owned by the caller; NULL where
+ * neither is known. -ENOMEM.
  */
 int table_place(const struct profile_frame *frame, char **ret);
 
-/* How many samples there are and what held the GIL, a line each, and an empty one. */
+/* The number of samples and the GIL's share, a line each, and an empty one. */
 void table_put_whole(const struct report_options *options, const struct whole *whole, FILE *out);
 void table_put(const struct table *table, FILE *out);
 void table_done(struct table *table);
 
-/* A value as the whole counts it, in at most 7 columns. @to: at least 24 bytes. */
+/* A value in the unit of the whole, in at most 7 columns. @to: at least 24 bytes. */
 void table_format(const struct whole *whole, uint64_t value, char *to, size_t n_bytes);
 
 #endif

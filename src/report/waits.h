@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* waits.h - the waits of a profile: which line waits, for what kind of thing, in which native function. */
+/* waits.h - the waits of a profile: the waiting line, the kind of wait, the native function. */
 #ifndef PROBING_REPORT_WAITS_H
 #define PROBING_REPORT_WAITS_H
 
@@ -10,8 +10,8 @@
 struct wait_sum {
 	const struct profile_frame *caller;   /* the Python line, or native function, that waits; NULL: not known */
 	const struct profile_frame *wait;     /* "[sleep]"; never NULL */
-	const struct profile_frame *function; /* what it called to wait: a builtin, or native; NULL: not known */
-	uint64_t value, samples;              /* as the whole counts; may stand for more waits than samples */
+	const struct profile_frame *function; /* its callee that waits: a builtin, or native; NULL: unknown */
+	uint64_t value, samples;              /* in the unit of struct whole; may represent more waits than samples */
 	uint64_t threads;
 	int32_t last_pid, last_tid; /* the thread that was counted last */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ddl.h - what comments in a table's declaration say. Private. */
+/* ddl.h - comments in a table's declaration. Private. */
 #ifndef PROBING_SQL_DDL_H
 #define PROBING_SQL_DDL_H
 
@@ -7,8 +7,8 @@
 
 /*
  * ddl_comment - the comment behind a column, to the end of its line.
- * @ddl: as sqlite_schema keeps it; foreign, may be NULL.
- * @to:  "" where there is none. What a terminal would obey becomes a blank.
+ * @ddl: of sqlite_schema; foreign, may be NULL.
+ * @to:  "" if there is none. Terminal controls become blanks.
  */
 void ddl_comment(const char *ddl, const char *column, char *to, size_t n_bytes);
 

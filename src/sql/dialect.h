@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* dialect.h - SQL as people type it, into SQL as SQLite takes it.
+/* dialect.h - translates the SQL that users type into SQLite's.
  *
- *	now() - interval '5 minutes'            seconds: so are all times here
+ *	now() - interval '5 minutes'            in seconds, as all times here
  *	percentile_cont(0.99) WITHIN GROUP (ORDER BY x DESC)
  *	x::integer                              CAST
  *	EXTRACT(hour FROM timestamp)
  *	a ILIKE b
  *	SHOW TABLES, SHOW COLUMNS FROM t, SHOW SCHEMAS, SHOW FUNCTIONS, DESCRIBE t
  *
- * What SQLite takes itself is left byte for byte.
+ * Leaves SQLite's own syntax unchanged, byte for byte.
  */
 #ifndef PROBING_SQL_DIALECT_H
 #define PROBING_SQL_DIALECT_H
@@ -22,12 +22,12 @@ enum { DIALECT_MAX_MISTAKE = 200 };
 
 struct dialect {
 	const char *typed; /* borrowed */
-	char *text;        /* what SQLite gets */
+	char *text;        /* for SQLite */
 	struct piece *pieces;
 	size_t n_pieces;
-	/* The first thing that could not be understood; from there on the text is as typed. */
+	/* The first mistake; from there on the text is unchanged. */
 	bool has_mistake;
-	size_t mistake_at;         /* in what was typed */
+	size_t mistake_at;         /* in the user's text */
 	size_t mistaken_statement; /* where its statement begins: behind a ';', or at 0 */
 	char mistake[DIALECT_MAX_MISTAKE];
 };
@@ -41,7 +41,7 @@ struct dialect {
 int sql_dialect_rewrite(const char *typed, struct dialect *ret);
 void dialect_done(struct dialect *dialect);
 
-/* Where in what was typed a place of text comes from. */
+/* The position in the user's text behind a position in text. */
 size_t dialect_origin(const struct dialect *dialect, size_t at);
 
 #endif

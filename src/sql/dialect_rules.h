@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dialect_rules.h - the rules of dialect.c, and what they share. */
+/* dialect_rules.h - the rules of dialect.c, with shared declarations. */
 #ifndef PROBING_SQL_DIALECT_RULES_H
 #define PROBING_SQL_DIALECT_RULES_H
 
@@ -9,7 +9,7 @@
 struct rewriting {
 	const struct tokens *tokens;
 	struct edits edits;
-	/* By the last token of an operand that a rule has changed as a whole: its first token; else NO_OPERAND. */
+	/* By the last token of an operand that a rule has replaced: its first token; else NO_OPERAND. */
 	size_t *operand_start;
 	struct dialect *dialect;
 };
@@ -17,24 +17,24 @@ struct rewriting {
 #define NO_OPERAND ((size_t)-1)
 
 /*
- * A rule looks at the token i and asks for changes, or leaves them be. Where it finds a mistake it
- * says so with rewriting_refuse(). Errors: -ENOMEM.
+ * A rule examines the token i and may add edits. It reports a mistake
+ * by rewriting_refuse(). Errors: -ENOMEM.
  */
 int rule_interval(struct rewriting *rewriting, size_t i);
 int rule_within_group(struct rewriting *rewriting, size_t i);
 int rule_cast(struct rewriting *rewriting, size_t i);
 int rule_extract(struct rewriting *rewriting, size_t i);
 int rule_ilike(struct rewriting *rewriting, size_t i);
-/* Of whole statements, whose first token is i. */
+/* Rules for whole statements, whose first token is i. */
 int rule_show(struct rewriting *rewriting, size_t i);
 
-/* The first mistake stays. Always 0. */
+/* Only the first mistake is kept. Always returns 0. */
 int rewriting_refuse(struct rewriting *rewriting, size_t i, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Put a text in the place of the tokens from first to last. -ENOMEM. */
+/* Replace the tokens from first to last by a text. -ENOMEM. */
 int rewriting_replace(struct rewriting *rewriting, size_t first, size_t last, const char *instead);
-/* Put a text before or behind a token. -ENOMEM. */
+/* Insert a text before or after a token. -ENOMEM. */
 int rewriting_before(struct rewriting *rewriting, size_t i, const char *text);
 int rewriting_behind(struct rewriting *rewriting, size_t i, const char *text);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* edits.h - changes to a text, and where what comes out stood in what went in. */
+/* edits.h - changes to a text, and a map from the result to the original. */
 #ifndef PROBING_SQL_EDITS_H
 #define PROBING_SQL_EDITS_H
 
 #include <stddef.h>
 
 struct edit {
-	size_t at, n;  /* bytes of the text that go; n 0: nothing does */
+	size_t at, n;  /* removed bytes of the text; n 0: none */
 	char *instead; /* owned */
-	size_t order;  /* in which it was asked for */
+	size_t order;  /* of the calls */
 };
 
 struct edits {
@@ -16,10 +16,10 @@ struct edits {
 	size_t n, allocated;
 };
 
-/* A piece of what came out: copied byte by byte, or put in the place of what began at from. */
+/* A piece of the result: copied byte by byte, or a replacement for the text at from. */
 struct piece {
 	size_t to, from;
-	size_t n; /* bytes of what came out */
+	size_t n; /* bytes of the result */
 	enum { PIECE_COPIED, PIECE_PUT } kind;
 };
 
@@ -28,7 +28,7 @@ int edits_add(struct edits *edits, size_t at, size_t n, const char *instead);
 
 /*
  * edits_apply - the text with all changes.
- * @ret, @ret_pieces: ended with free(3); the pieces cover all that came out, in order.
+ * @ret, @ret_pieces: ended with free(3); the pieces cover the whole result, in order.
  * Errors: -ENOMEM.
  */
 int edits_apply(struct edits *edits, const char *text, char **ret, struct piece **ret_pieces, size_t *ret_n);

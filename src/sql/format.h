@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* format.h - how the rows of a result become text.
+/* format.h - formats for the rows of a result.
  *
- * A format is a const descriptor in format_<name>.c. A result set goes through
- * begin, row for each row, end; free always comes last. Writers do not look at
- * errors of the file: run.c does, after each call.
+ * A format is a const descriptor in format_<name>.c. For a result set the caller calls
+ * begin, row for each row, end; free always comes last. Writers ignore
+ * errors of the file: run.c checks them after each call.
  */
 #ifndef PROBING_SQL_FORMAT_H
 #define PROBING_SQL_FORMAT_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What the one who asks wants of the look; formats take what means something to them. */
+/* Display options; each format uses those that apply to it. */
 struct sql_look {
 	unsigned columns; /* width of the terminal, 0: none */
 	bool no_header;
@@ -22,13 +22,13 @@ struct sql_writer {
 	const char *name;
 	/*
 	 * A result set begins.
-	 * @statement: gives the columns' names; outlives the state.
+	 * @statement: has the columns' names; outlives the state.
 	 * @look:      borrowed for the call.
 	 * @ret:       state for the other functions.
 	 * Errors of all: -ENOMEM.
 	 */
 	int (*begin)(sqlite3_stmt *statement, FILE *out, const struct sql_look *look, void **ret);
-	/* The row that the statement stands on. */
+	/* The statement's current row. */
 	int (*row)(void *state);
 	/* No more rows. Not called when the query failed half way. */
 	int (*end)(void *state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* functions.h - what SQL can call here beyond SQLite's own functions. */
+/* functions.h - SQL functions beyond SQLite's own. */
 #ifndef PROBING_SQL_FUNCTIONS_H
 #define PROBING_SQL_FUNCTIONS_H
 

@@ -5,7 +5,7 @@
 
 #include "src/sql/format.h"
 
-/* What stands around the cells; texts are UTF-8. */
+/* Text around the cells, in UTF-8. */
 struct grid_style {
 	const char *before, *between, *after; /* of a row's cells */
 	unsigned edge_width, gap_width;       /* columns that before (and after), and between, take */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* hot.h - hot_function, hot_line and caller_callee without SQL.
  *
- * The views of these names in the file walk every stack in SQL, which takes seconds where there are
- * 100,000 of them. For a connection of ours there are temporary tables of the same names and columns
- * in front of them, with the same rows, added up here.
+ * The views of these names in the file walk every stack in SQL, which takes seconds for
+ * 100,000 stacks. On our connections, temporary tables of the same names and columns
+ * hide them, with the same rows, added up here.
  */
 #ifndef PROBING_SQL_HOT_H
 #define PROBING_SQL_HOT_H
@@ -17,10 +17,10 @@
 enum hot_by { HOT_BY_FUNCTION, HOT_BY_LINE, HOT_BY_CALL };
 
 struct hot_sum {
-	int32_t frame;  /* of the profile: a place of the function, the line, the callee; -1: no stack */
-	int32_t caller; /* a place of the calling function; -1: none */
+	int32_t frame;  /* of the profile: a frame of the function, the line, the callee; -1: no stack */
+	int32_t caller; /* a frame of the calling function; -1: none */
 	uint64_t self_samples, self_weight, total_samples, total_weight;
-	size_t stamp; /* the last stack it was met in */
+	size_t stamp; /* the last stack that contains it */
 };
 
 struct hot {

@@ -7,8 +7,8 @@
 
 /*
  * interval_parse - "5 minutes", "1 day 2 hours", "1.5h", "-30 s", "01:30:00" in seconds.
- * @text, @n: need not end in a NUL; a number without a unit is of seconds.
- * Errors: -EINVAL it is none; -ERANGE months or years, whose length is not fixed.
+ * @text, @n: need not end in a NUL; a number without a unit is in seconds.
+ * Errors: -EINVAL no interval; -ERANGE months or years, whose length is not fixed.
  */
 int interval_parse(const char *text, size_t n, double *ret_seconds);
 

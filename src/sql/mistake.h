@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mistake.h - what SQLite says about a statement, as a sentence with its place. */
+/* mistake.h - SQLite's error for a statement, as a sentence with its position. */
 #ifndef PROBING_SQL_MISTAKE_H
 #define PROBING_SQL_MISTAKE_H
 
@@ -10,10 +10,10 @@
 
 /*
  * mistake_explain - describe the connection's last error.
- * @dialect:   the whole text that is being run; places are told in what was typed.
- * @statement: where in dialect->text the statement starts.
+ * @dialect:   the whole text of the query; positions refer to the user's text.
+ * @statement: start of the statement in dialect->text.
  * @to:        "line 1, column 8: no such column: nmae (did you mean name?)",
- *             then, where the place is known, the line and a caret under it.
+ *             then, if the position is known, the line and a caret under it.
  */
 void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *statement, char *to, size_t n_bytes);
 
@@ -21,7 +21,7 @@ void mistake_explain(sqlite3 *db, const struct dialect *dialect, const char *sta
 void mistake_refuse(const char *sentence, const struct dialect *dialect, const char *statement, char *to,
 		    size_t n_bytes);
 
-/* The same for what the dialect could not understand. */
+/* The same for a mistake that the dialect found. */
 void mistake_of_dialect(const struct dialect *dialect, char *to, size_t n_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* multi_db_private.h - what the files of "several recordings as one" share. */
+/* multi_db_private.h - declarations that the files of multi_db share. */
 #ifndef PROBING_SQL_MULTI_DB_PRIVATE_H
 #define PROBING_SQL_MULTI_DB_PRIVATE_H
 
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct multi_db_column {
-	char *name;   /* as it is asked for */
-	char *source; /* as the files have it; NULL: it is made here (run, file) */
+	char *name;   /* in SQL */
+	char *source; /* in the files; NULL: computed here (run, file) */
 	char *type;   /* as the first file that has it declares it; "" */
 	char *doc;
 	bool is_alike; /* all files that have it declare the same type: they compare as we do */
@@ -37,7 +37,7 @@ struct multi_db {
 
 enum { COLUMN_RUN, COLUMN_FILE /* of the table run */ };
 
-/* multi_db_read.c: what the n-th file has is added to the tables. Errors: -EBADMSG and others of reading; -ENOMEM. */
+/* multi_db_read.c: add the tables of the n-th file. Errors: -EBADMSG and others of reading; -ENOMEM. */
 int multi_db_read_file(struct multi_db *many, size_t n);
 void multi_db_table_done(struct multi_db_table *table);
 
@@ -46,7 +46,7 @@ extern const sqlite3_module multi_db_module;
 
 /* ---- multi_db_plan.c ---- */
 
-/* What is asked of each file. */
+/* The query for each file. */
 enum { MANY_MAX_COMPARED = 16, MANY_MAX_OPERATOR = 3 };
 struct multi_db_plan {
 	uint64_t used; /* a bit for each column, the last one for all from 63 on */
@@ -64,9 +64,9 @@ int multi_db_plan_parse(const char *text, struct multi_db_plan *ret);
 bool multi_db_file_has(const struct multi_db *many, const struct multi_db_table *table, size_t file);
 
 /*
- * multi_db_question - the statement for one file: its columns stand where they stand in the table.
- * Parameter n is the value of the n-th comparison, from 1; those of the file's number are not in it.
- * Of sqlite3_malloc(), NULL: no memory.
+ * multi_db_question - the statement for one file: its columns have the positions of the table's.
+ * Parameter n is the value of the n-th comparison, from 1; comparisons with the file's number are not in it.
+ * Allocated by sqlite3_malloc(); NULL: no memory.
  */
 char *multi_db_question(const struct multi_db *many, const struct multi_db_table *table,
 			const struct multi_db_plan *plan, size_t file);

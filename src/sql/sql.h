@@ -12,7 +12,7 @@
 
 enum sql_format { SQL_TABLE, SQL_CSV, SQL_JSON, SQL_JSONL, SQL_MARKDOWN, SQL_BOX, SQL_ROWS };
 
-/* @name: "table", "csv", "json", ... -EINVAL: none of them. */
+/* @name: "table", "csv", "json", ... -EINVAL: unknown. */
 int sql_format_parse(const char *name, enum sql_format *ret);
 
 /* The n-th name; NULL: there are no more. */
@@ -31,11 +31,11 @@ struct sql_rules {
 };
 
 /*
- * sql_run - run all statements of a text and write their rows. They may be typed as dialect.h says.
+ * sql_run - run all statements of a text and write their rows. They may use the syntax of dialect.h.
  * Only reads: a statement that would change anything is refused before it runs.
- * Rows are written as they come; several result sets stand one after another.
- * @error:   receives a one-sentence message with the place in the text; where
- *           the place is known two more lines follow, the text and a caret
+ * Writes rows at once; several result sets follow each other.
+ * @error:   receives a one-sentence message with the position in the text; if
+ *           the position is known two more lines follow, the text and a caret
  *           under it. At least 512 bytes. Untouched on an output error.
  * Errors: -EINVAL SQL error, -EINTR interrupted, -ENOMEM (message in @error);
  *         what write(2) reports (-ENOSPC, -EPIPE, ...) with ferror(out) set.
@@ -47,26 +47,26 @@ int sql_run(sqlite3 *db, const char *text, enum sql_format format, unsigned colu
 int sql_run_by(sqlite3 *db, const char *text, const struct sql_rules *rules, FILE *out, char *error, size_t error_bytes,
 	       bool *ret_cut);
 
-/* What is asked, and what holds for every question. */
+/* A connection, and the settings for every query. */
 struct sql_session {
 	sqlite3 *db;
 	struct sql_rules rules;
 	uint64_t timeout_ns;    /* a text that takes longer is ended; 0: however long it takes */
 	sqlite3 *const *behind; /* connections that tables of db read through; they are stopped with it */
 	size_t n_behind;
-	const volatile sig_atomic_t *interrupted; /* not 0: stop what runs; NULL: nobody does */
+	const volatile sig_atomic_t *interrupted; /* not 0: stop the query; NULL: never */
 };
 
 /*
  * sql_ask - sql_run_by() under the session's limits.
- * @note: receives a sentence where the answer is less than was asked for; "" else. 256 bytes.
+ * @note: receives a sentence if the result is incomplete; "" else. 256 bytes.
  * Errors: those of sql_run(); -ETIME it took too long.
  */
 int sql_ask(const struct sql_session *session, const char *text, FILE *out, char *error, size_t error_bytes, char *note,
 	    size_t note_bytes);
 
 /*
- * sql_attach - make known to a connection what can be asked beyond its file's tables: functions,
+ * sql_attach - add the tables and functions to a connection that its file does not have: functions,
  * schemas, and views that an older file lacks. Once for a connection, before sql_run().
  * Errors: -ENOMEM; -EIO, with SQLite's message.
  */
@@ -74,10 +74,10 @@ int sql_attach(sqlite3 *db);
 
 /*
  * sql_prompt - read statements from a terminal, with history, until EOF or .quit.
- * Ctrl-C drops the line being typed, or stops the running query. History is
- * kept in ${XDG_STATE_HOME:-~/.local/state}/probing/sql_history, for the user
- * alone. Lines are edited on out, or on stderr where out is no terminal.
- * @session: the rules' columns are not looked at, but the terminal's.
+ * Ctrl-C drops the current line, or stops the running query. The history is
+ * in ${XDG_STATE_HOME:-~/.local/state}/probing/sql_history, for the user
+ * alone. Lines are edited on out, or on stderr if out is no terminal.
+ * @session: its columns are ignored; the terminal's count.
  * @title:   shown at the start (the file's name).
  * Errors: -ENOMEM; what write(2) on out reports.
  */
@@ -107,8 +107,8 @@ int sql_each_table(sqlite3 *db, const char *pattern, int (*take)(void *data, con
 struct multi_db;
 
 /*
- * multi_db_open - all tables of several recordings, each with a first column "run" that says which: 1 is the first.
- * The table run itself gets that as its key, and "file". Columns are matched by name; what a file lacks is NULL.
+ * multi_db_open - all tables of several recordings, each with a first column "run", the file's number: 1 is the first.
+ * The table run itself gets that as its key, and "file". Columns are matched by name; missing ones are NULL.
  * @paths:      borrowed for the call.
  * @ret_db:     reads only. Ended with sqlite3_close() before multi_db_close().
  * @ret_failed: on failure: the file that cannot be opened.
@@ -128,7 +128,7 @@ sqlite3 *const *multi_db_connections(const struct multi_db *many, size_t *ret_n)
  */
 unsigned name_distance(const char *a, const char *b);
 
-/* Whether somebody who typed one name may well have meant the other. */
+/* Whether one name is a likely typing error for the other. */
 bool name_is_near(const char *typed, const char *meant);
 
 #endif

@@ -29,13 +29,13 @@ int sql_text_put_value(struct sql_text *text, sqlite3_stmt *statement, int colum
 int sql_text_put_utf8(struct sql_text *text, const char *bytes, size_t n);
 
 /*
- * The same for the eye: control characters, and those that reorder or hide
- * what stands beside them, are written out (\n, \x1b, \u202e).
- * @width: the columns it takes on a terminal are added.
+ * The same for display: escapes control characters, and those that reorder or hide
+ * their neighbours (\n, \x1b, \u202e).
+ * @width: adds its columns on a terminal.
  */
 int sql_text_put_visible(struct sql_text *text, const char *bytes, size_t n, unsigned *width);
 
-/* How many bytes of what sql_text_put_visible wrote fit into so many columns. */
+/* How many bytes of sql_text_put_visible()'s output fit into so many columns. */
 size_t sql_text_fit(const char *bytes, size_t n, unsigned columns, unsigned *ret_width);
 
 #endif

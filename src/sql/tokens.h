@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tokens.h - a text of SQL, cut into the pieces that SQLite sees. */
+/* tokens.h - a text of SQL, split into SQLite's tokens. */
 #ifndef PROBING_SQL_TOKENS_H
 #define PROBING_SQL_TOKENS_H
 
@@ -30,8 +30,8 @@ struct tokens {
 };
 
 /*
- * tokens_read - cut a text. Blanks and comments are left out; what is not closed goes to the end.
- * @ret: ended with tokens_done(). Every token lies behind the one before.
+ * tokens_read - split a text. Skips blanks and comments; an unclosed token extends to the end.
+ * @ret: ended with tokens_done(). Tokens are in the order of the text.
  * Errors: -ENOMEM.
  */
 int tokens_read(const char *text, struct tokens *ret);
@@ -40,7 +40,7 @@ void tokens_done(struct tokens *tokens);
 /* The one at an index; TOKEN_END beyond the last. */
 const struct token *token_at(const struct tokens *tokens, size_t i);
 
-/* Whether a token is that word, whatever its capitals; of one byte: that mark. */
+/* Whether a token is that word, in any case; for one byte: that punctuation mark. */
 bool token_is(const struct tokens *tokens, size_t i, const char *word);
 
 #endif

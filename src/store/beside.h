@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* beside.h - the files that SQLite keeps beside a database, and whether they may be believed. Private.
+/* beside.h - SQLite's files beside a database, and whether to trust them. Private.
  *
- * NAME-journal, NAME-wal and NAME-shm are found by name alone. Where others may write to the folder, they may have
- * planted them: a journal is rolled back into the database, a log is part of its contents, and both name what is done.
+ * SQLite finds NAME-journal, NAME-wal and NAME-shm by name alone. Other users with write access to the folder may have
+ * planted them: a journal is rolled back into the database, a log is part of its contents, and both control SQLite.
  */
 #ifndef PROBING_STORE_BESIDE_H
 #define PROBING_STORE_BESIDE_H
@@ -18,11 +18,11 @@
 /* The three; NULL ends them. */
 extern const char *const beside_suffixes[];
 
-/* The suffix that a file's name ends in; NULL: it is none of them. */
+/* The suffix of a file's name; NULL: none of them. */
 const char *beside_suffix(const char *name);
 
 /*
- * beside_belongs - whether a file may be taken for the database's: a regular file of the database's owner,
+ * beside_belongs - whether to accept a file as the database's: a regular file of the database's owner,
  * of this process' user, or of root.
  */
 bool beside_belongs(const struct stat *database, const struct stat *file);
@@ -32,8 +32,8 @@ bool beside_name_belongs(const char *name);
 
 /*
  * beside_foreign - the name of a file beside path that does not belong to it.
- * @ret: the caller's; NULL: there is none.
- * Errors: -ENOMEM; what stat(2) says of path.
+ * @ret: owned by the caller; NULL: there is none.
+ * Errors: -ENOMEM; what stat(2) reports for path.
  */
 int beside_foreign(const char *path, char **ret);
 

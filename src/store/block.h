@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* block.h - a few thousand samples as compressed columns: bytes that stand in sample_block.data. Private.
+/* block.h - a few thousand samples as compressed columns: the bytes in sample_block.data. Private.
  *
  *   1 byte    version of this format, 2; 1 is read, too
- *   4 bytes   CRC-32 (as of zlib) of all that follows, little-endian
+ *   4 bytes   CRC-32 (as of zlib) of all following bytes, little-endian
  *   numbers   n_rows, then the lengths in bytes of the columns, in the order of enum block_column
  *   columns   each its dictionary, if it has one, and its values
  *
- * A number is an unsigned LEB128. Values are planes: a byte that says how many, then the lowest bytes of all
+ * A number is an unsigned LEB128. Values are planes: a byte with their number, then the lowest bytes of all
  * values, the second lowest ..., each plane one of:
  *   0, byte             the same byte for all
- *   1, bytes            as they are
+ *   1, bytes            uncompressed
  *   2, number, bytes    a Zstandard frame of so many bytes
  *
- *   time    number: the first time; number: by what a time is told (enum time_base below); number: the usual
+ *   time    number: the first time; number: the base of a time (enum time_base below); number: the usual
  *           step; values: difference from the base's time plus the step, zigzag; all in steps of 2^-22 s (times.h),
  *           of version 1 in nanoseconds
  *   thread  number: how many; values: their pids; values: their tids; values: index into these, of each row
  *   cpu     values
- *   weight  number: the smallest; values: what is more
+ *   weight  number: the smallest; values: the excess
  *   stack   number: how many, 0: no dictionary, the ids themselves follow as values; values: differences of the
- *           ascending ids (0: nothing could be read); values: index into these
+ *           ascending ids (0: unreadable); values: index into these
  *   flags   number: how many; values: the combinations (see block_flags()); values: index into these
  */
 #ifndef PROBING_STORE_BLOCK_H
@@ -36,7 +36,7 @@ enum {
 	BLOCK_ROWS = 8192,      /* of a full one; bench/NOTEBOOK.md has the choice */
 	BLOCK_MAX_ROWS = 65536, /* more are not read */
 	BLOCK_MAX_BYTES = 8 << 20,
-	BLOCK_MAX_CPUS = 8192, /* numbers of CPUs that times are told by */
+	BLOCK_MAX_CPUS = 8192, /* number of CPUs with a base time */
 };
 
 enum block_column { BLOCK_TIME, BLOCK_THREAD, BLOCK_CPU, BLOCK_WEIGHT, BLOCK_STACK, BLOCK_FLAGS, BLOCK_N_COLUMNS };
@@ -44,7 +44,7 @@ enum block_column { BLOCK_TIME, BLOCK_THREAD, BLOCK_CPU, BLOCK_WEIGHT, BLOCK_STA
 #define BLOCK_HAS(column) (1u << (column))
 #define BLOCK_ALL (BLOCK_HAS(BLOCK_N_COLUMNS) - 1)
 
-/* The time that a row's is told from: of the row before, of the last row on its CPU, of its thread. Where there
+/* Base of a row's time: the time of the row before, of the last row on its CPU, of its thread. If there
  * is none, the first time. */
 enum time_base { BASE_ROW, BASE_CPU, BASE_THREAD, BASE_N };
 
@@ -68,10 +68,10 @@ void block_encoder_free(struct block_encoder *encoder);
 
 /*
  * block_encode - rows as bytes.
- * Times become the nearest one that is kept (store_time()).
+ * Times are rounded as store_time() does.
  * @n:   1 .. BLOCK_ROWS.
  * @ret: borrowed until the next call.
- * Errors: -EINVAL bad n, or what no sample has (block_check_row()); -ENOMEM.
+ * Errors: -EINVAL bad n, or impossible values (block_check_row()); -ENOMEM.
  */
 int block_encode(struct block_encoder *encoder, const struct sample_row *rows, size_t n, const uint8_t **ret,
 		 size_t *ret_bytes);
@@ -88,7 +88,7 @@ struct block {
 		const uint8_t *at;
 		size_t n_bytes;
 	} parts[BLOCK_N_COLUMNS];
-	unsigned loaded;                   /* columns that stand in values */
+	unsigned loaded;                   /* columns present in values */
 	uint64_t *values[BLOCK_N_COLUMNS]; /* of thread, stack and flags an index into these: */
 	uint64_t *pids, *tids, *stacks, *flags;
 	size_t n_threads, n_stacks, n_flags;
@@ -97,8 +97,8 @@ struct block {
 };
 
 /*
- * block_open - take bytes for a block. What it held before is gone.
- * Errors: -EBADMSG damaged, or no block; -EPROTONOSUPPORT of a newer version; -ENOMEM. It is empty then.
+ * block_open - parse the bytes of a block, replacing the previous one.
+ * Errors: -EBADMSG damaged, or no block; -EPROTONOSUPPORT of a newer version; -ENOMEM. The block is then empty.
  */
 int block_open(struct block *block, const void *bytes, size_t n_bytes);
 

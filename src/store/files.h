@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* files.h - the files a recording consists of, and who may write them. */
+/* files.h - the files of a recording, and the lock of its writer. */
 #ifndef PROBING_STORE_FILES_H
 #define PROBING_STORE_FILES_H
 
@@ -9,36 +9,39 @@
 #include "base/place.h"
 
 /*
- * files_keep_old - make room: rename what is there to NAME.old, with
- * the files SQLite keeps beside it, replacing an older NAME.old.
+ * files_keep_old - make room: rename an existing file to NAME.old, with
+ * SQLite's files beside it, replacing an older NAME.old.
  * @ret_kept: whether there was a file.
  * Errors: -EISDIR; -ENXIO neither file nor folder; -EBUSY a recorder writes
- *         it; what open(2) and rename(2) report. On failure all is as before.
+ *         it; what open(2) and rename(2) report. On failure nothing has changed.
  */
 int files_keep_old(const struct place *place, bool *ret_kept);
 
-/* Undo files_keep_old(). -EBUSY: the place is taken meanwhile, all stays as it is. */
+/* Undo files_keep_old(). -EBUSY: a file exists at the path, and nothing has changed. */
 int files_restore_old(const struct place *place);
 
 /*
  * files_create - a new, empty file for its owner alone, under the recorder's lock.
- * What an older recording left beside that place is removed.
+ * Removes files that an older recording left beside that path.
  * @ret_fd: holds the lock until it is closed.
- * Errors: -EBUSY another recorder was faster; -PLACE_EOTHERS_BESIDE a file of somebody else's is beside; what open(2) reports.
+ * Errors: -EBUSY another recorder was faster; -PLACE_EOTHERS_BESIDE another user's file is beside it; what open(2)
+ * reports.
  */
 int files_create(const struct place *place, int *ret_fd);
 
 /*
- * files_lock - take the recorder's lock on a recording that is there.
+ * files_lock - take the recorder's lock on an existing recording.
  * @ret_fd: holds the lock until it is closed.
- * Errors: -EBUSY somebody writes it; -PLACE_EOTHERS_BESIDE as before; what open(2) reports, -EACCES and -EROFS among them.
+ * Errors: -EBUSY a recorder writes it; -PLACE_EOTHERS_BESIDE as above; what open(2) reports, including -EACCES and
+ * -EROFS.
  */
 int files_lock(const struct place *place, int *ret_fd);
 
-/* files_set_mode - permissions of a recording, and of what SQLite keeps beside it. @fd: of the recording. Errors: those of fchmod(2). */
+/* files_set_mode - permissions of a recording, and of SQLite's files beside it. @fd: of the recording. Errors: those of
+ * fchmod(2). */
 int files_set_mode(const struct place *place, int fd, mode_t mode);
 
-/* Whether somebody holds that lock. False, too, where it cannot be asked. */
+/* Whether a process holds that lock. False also if that is unknown. */
 bool files_is_locked(const char *path);
 
 /* Remove a recording's files; those that are not there do not matter. */

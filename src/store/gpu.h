@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu.h - rows of what ran on GPUs, as other programs measured it: tables gpu_*, in the files only that have them. */
+/* gpu.h - rows of GPU activity that other programs measured: tables gpu_*, only in files with such rows. */
 #ifndef PROBING_STORE_GPU_H
 #define PROBING_STORE_GPU_H
 
@@ -17,7 +17,7 @@ struct gpu_trace_row {
 	uint64_t started_ns; /* CLOCK_REALTIME; 0: not known */
 };
 
-/* What all of them have: one of something, or in summaries all of one name. */
+/* Common columns: one activity, or in summaries all activities of one name. */
 struct gpu_span {
 	const char *name;
 	int64_t calls, duration_ns, min_ns, max_ns;
@@ -54,7 +54,7 @@ int gpu_make_tables(struct store *store);
 struct gpu_writer;
 
 /*
- * gpu_writer_new - make the tables where they are not, and a row for a trace. In a transaction.
+ * gpu_writer_new - create missing tables, and a row for a trace. In a transaction.
  * @store: borrowed. @ret: ended with gpu_writer_free(), before the store is closed.
  * Errors: those of putting rows.
  */

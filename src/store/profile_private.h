@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* profile_private.h - what the parts of loading a profile share. */
+/* profile_private.h - declarations for the parts of loading a profile. */
 #ifndef PROBING_STORE_PROFILE_PRIVATE_H
 #define PROBING_STORE_PROFILE_PRIVATE_H
 
@@ -8,7 +8,7 @@
 
 /* ---- profile_rows.c ---- */
 
-/* Where a row with a certain id went. Ids ascend, as the rows come in order of them. */
+/* Map from ids of rows to indices. Ids ascend, because rows come in their order. */
 struct row_index {
 	int64_t *ids;
 	size_t n, allocated;
@@ -51,13 +51,13 @@ struct loader {
 	struct forwards parents, inlined;
 	size_t module_room, function_room, frame_room, stack_room, total_room, thread_room, sample_room;
 	const char *totals, *samples; /* SQL of these; samples NULL: none */
-	size_t n_sorted_threads;      /* those of the table; the rest came with samples */
+	size_t n_sorted_threads;      /* those of the table; others were added by samples */
 	int32_t last_thread;
 	int64_t samples_left, weight_left; /* so that no sum over totals overflows */
 };
 
 /*
- * Take the row at hand; its columns are those that the passes of profile.c ask for.
+ * Load the current row; its columns are those of the queries in profile.c.
  * Errors: -EBADMSG, -ENOMEM.
  */
 int load_module(struct loader *loader);
@@ -69,7 +69,7 @@ int load_thread(struct loader *loader);
 int load_event(struct loader *loader);
 int load_run(struct loader *loader);
 
-/* Values of the row at hand. NULL reads as the least that is allowed, or as no text. Errors: -EBADMSG, -ENOMEM. */
+/* Values of the current row. NULL reads as the least allowed value, or as no text. Errors: -EBADMSG, -ENOMEM. */
 bool row_is_null(const struct loader *loader, int column);
 int row_integer(const struct loader *loader, int column, int64_t least, int64_t most, int64_t *ret);
 int row_int32(const struct loader *loader, int column, int32_t *ret);
@@ -89,8 +89,8 @@ int load_sample(struct loader *loader);
 bool profile_can_ask(sqlite3 *db, const char *sql);
 
 /*
- * profile_view_sql - what a filter asks of the file; both ended with sqlite3_free().
- * @ret_samples: NULL where no samples are asked for.
+ * profile_view_sql - a filter's queries; both ended with sqlite3_free().
+ * @ret_samples: NULL if no samples are requested.
  * Errors: as profile_load_view().
  */
 int profile_view_sql(sqlite3 *db, const struct profile_filter *filter, char **ret_totals, char **ret_samples);

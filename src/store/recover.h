@@ -6,12 +6,12 @@
 #include <sqlite3.h>
 
 /*
- * recover_copy - copy a database and the journal beside it into a folder of our own, and open the copy there.
+ * recover_copy - copy a database and the journal beside it into a private folder, and open the copy there.
  * SQLite rolls the copy back at its first use.
  * @path: of the original.
- * @open_name: opens a database of that name to be changed, by WRITE_VFS, and looks into it.
- * @ret:  the connection; the copy has no name any more and goes with it.
- * Errors: -EBADMSG the journal names a super-journal: no recorder writes such; what copying and @open_name report.
+ * @open_name: opens a database of that name for writing, by WRITE_VFS, and reads from it.
+ * @ret:  the connection; the copy has no name any more and disappears with it.
+ * Errors: -EBADMSG the journal names a super-journal: no recorder writes such; errors of copying and of @open_name.
  */
 int recover_copy(const char *path, int (*open_name)(const char *name, sqlite3 **ret), sqlite3 **ret);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* series.h - the samples of a recording, which stand in it as compressed columns, as tables of SQL. */
+/* series.h - SQL tables over a recording's samples, which it stores as compressed columns. */
 #ifndef PROBING_STORE_SERIES_H
 #define PROBING_STORE_SERIES_H
 
 #include <sqlite3.h>
 
 /*
- * series_register - make samples known to a connection to a recording, its database "main":
+ * series_register - register the tables of samples for a connection to a recording, its database "main":
  *   sample         a row is a sample; docs/file-format.md has the columns
- *   sample_total   samples of a time added up, by whichever columns a query names
- *   block_error(samples, data)   why a row of sample_block cannot be read; NULL: it can
- * A file that has a table `sample` itself, as those of schema version 1, shows that one. Files without any
- * recording are no matter until the tables are asked.
+ *   sample_total   sums of samples in a time range, grouped by the columns of a query
+ *   block_error(samples, data)   why a row of sample_block is unreadable; NULL: it is readable
+ * A file with a table `sample` of its own, as those of schema version 1, shows that one. A file without a
+ * recording causes an error only when the tables are used.
  * Returns SQLite's code.
  */
 int series_register(sqlite3 *db);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* series_groups.h - what samples add up to, by what they have in common. Private. */
+/* series_groups.h - sums of samples by common columns. Private. */
 #ifndef PROBING_STORE_SERIES_GROUPS_H
 #define PROBING_STORE_SERIES_GROUPS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the samples of a group agree in; 0 in what nobody asks for. No padding: keys are compared as bytes. */
+/* The common values of a group; 0 in columns that do not group. No padding: keys are compared as bytes. */
 struct series_key {
 	uint64_t thread, stack; /* pid << 32 | tid */
 	uint32_t cpu, flags;
@@ -18,7 +18,7 @@ struct series_group {
 	uint64_t samples, weight; /* samples 0: free */
 };
 
-/* Zeroed it is empty. Groups stand in any of the slots. */
+/* Zeroed it is empty. Groups may be in any of the slots. */
 struct series_groups {
 	struct series_group *slots;
 	size_t n, n_slots; /* n_slots: 0 or a power of two */
@@ -26,7 +26,7 @@ struct series_groups {
 
 /* Returns SQLite's code. */
 int series_groups_add(struct series_groups *groups, const struct series_key *key, uint64_t weight);
-/* No groups any more; the memory stays. */
+/* Remove all groups; keeps the memory. */
 void series_groups_clear(struct series_groups *groups);
 void series_groups_done(struct series_groups *groups);
 

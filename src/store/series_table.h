@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* series_table.h - what planning and reading of the table `sample` share. Private. */
+/* series_table.h - declarations for planning and reading the table `sample`. Private. */
 #ifndef PROBING_STORE_SERIES_TABLE_H
 #define PROBING_STORE_SERIES_TABLE_H
 
@@ -23,7 +23,7 @@ enum sample_column {
 	SAMPLE_N_COLUMNS /* a tracepoint's follow */
 };
 
-/* What a query wants, a letter for each value that the cursor gets. */
+/* Constraints of a query, a letter for each value that the cursor receives. */
 #define WANT_NUMBER 'n'
 #define WANT_FIRST '>'
 #define WANT_LAST '<'
@@ -47,7 +47,7 @@ enum sample_column {
 #define WANT_NUMBERS "<>+-"
 #define WANT_SINCES "sa"
 #define WANT_UNTILS "ub"
-#define WANT_EXACT "=saubpt"   /* those of which the cursor gives no row that SQLite had to check again */
+#define WANT_EXACT "=saubpt"   /* those that the cursor checks itself, so that SQLite need not check again */
 #define WANT_WORDS "ptkvewgci" /* those that take rows out of blocks */
 
 struct series_table {
@@ -59,7 +59,7 @@ struct series_table {
 /* How many samples there are, roughly; at least 1. */
 int64_t series_count(sqlite3 *db);
 
-/* ---- series_words.c: what rows want of their answers ---- */
+/* ---- series_words.c: constraints on columns of words ---- */
 
 /* NULL and -1: any. */
 struct series_words {
@@ -70,7 +70,7 @@ struct series_words {
 void series_words_init(struct series_words *words);
 void series_words_done(struct series_words *words);
 bool series_words_are_any(const struct series_words *words);
-/* Whether a row with these flags is wanted. */
+/* Whether a row with these flags matches. */
 bool series_words_match(const struct series_words *words, uint64_t flags);
 
 /* The value of a column that flags alone decide, of these flags. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* store.h - a recording as one SQLite file.
  *
- * The writer puts rows, in transactions of its caller's making; the reader
- * hands out a read-only connection whose schema has been checked. src/catalogue/tables
- * documents the tables. Ids are given out by the caller, dense from 1.
+ * The writer puts rows, in transactions that its caller begins and ends; the reader
+ * returns a read-only connection with a checked schema. src/catalogue/tables
+ * documents the tables. The caller assigns ids, dense from 1.
  */
 #ifndef PROBING_STORE_H
 #define PROBING_STORE_H
@@ -79,16 +79,16 @@ struct sample_row {
 	enum answer gil, gc;
 	enum thread_state state; /* STATE_NONE becomes NULL */
 };
-struct total_row { /* added to what the file holds; stack 0 stays 0: nothing could be read */
+struct total_row { /* added to the file's sums; stack 0 stays 0: unreadable */
 	pid_t pid, tid;
 	int64_t stack;
 	uint64_t samples, weight;
 };
 
 /*
- * Times in a file are seconds since 1970 as REAL, which tells 2^-22 s apart (about 238 ns, until 2038).
+ * Times in a file are seconds since 1970 as REAL, with a resolution of 2^-22 s (about 238 ns, until 2038).
  * store_seconds - a time (CLOCK_REALTIME, ns) in a file. store_nanoseconds - a file's time; 0: it is none.
- * store_time - the nearest time that a file keeps.
+ * store_time - the nearest time that a file can store.
  */
 double store_seconds(uint64_t time_ns);
 uint64_t store_nanoseconds(double seconds);
@@ -97,30 +97,30 @@ uint64_t store_time(uint64_t time_ns);
 struct store;
 
 /*
- * store_create - make a new recording file.
+ * store_create - create a new recording file.
  * @path: an existing file there is first renamed to PATH.old (with its -wal
  *        and -shm, replacing an older PATH.old). Must not be open in this process.
- * @ret_kept: set to true when that happened; may be NULL.
+ * @ret_kept: whether that happened; may be NULL.
  * @ret:  ended with store_close() or store_finish().
  * Errors: what rename(2)/open(2) report; -ENOSPC; -EBUSY another recorder
  *         writes that file; -EISDIR; -ENXIO a device or the like; -EIO.
- * On failure nothing half-made is left behind and the old file is back.
+ * On failure no incomplete file remains, and the old file has its name again.
  */
 int store_create(const char *path, bool *ret_kept, struct store **ret);
 
-/* store_set_mode - permissions of a recording that was created. Errors: those of fchmod(2). */
+/* store_set_mode - permissions of a new recording. Errors: those of fchmod(2). */
 int store_set_mode(struct store *store, mode_t mode);
 
 /* A batch is one transaction. On -ENOSPC and other errors of commit the
- * batch is rolled back and the file holds all earlier ones. */
+ * batch is rolled back and the file has all earlier ones. */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
 void store_rollback(struct store *store);
 
 /*
  * All: 0 or negative errno (-ENOSPC, -EDQUOT, -EFBIG, -EIO, -ENOMEM; -ESTALE the file is
- * no longer at its path; -EINVAL a row that the schema forbids). Where SQLite had to give up the whole batch,
- * the rest of its puts and its commit fail with the same error.
+ * no longer at its path; -EINVAL a row that the schema forbids). If SQLite had to roll back the whole batch,
+ * its other puts and its commit fail with the same error.
  */
 int store_put_run(struct store *store, const struct run_row *row);
 int store_put_process(struct store *store, const struct process_row *row); /* replaces that pid's row */
@@ -149,17 +149,17 @@ int store_put_counter(struct store *store, const char *name, int64_t value); /* 
 
 /* Name a frame that was put without: sets function, line and inlined_into. */
 int store_name_frame(struct store *store, int64_t frame, int64_t function, int line, int64_t inlined_into);
-/* What a frame is may only show with its name: a trampoline stands for a Python function. */
+/* A frame's kind may be known only with its name: a trampoline belongs to a Python function. */
 int store_set_frame_kind(struct store *store, int64_t frame, enum frame_kind kind);
-/* Change names that are there: remove the frames that a place's code is inlined into, before it
- * is named anew; set what is known of a function (NULL: as it is). */
+/* Change existing names: remove the inlined frames of a place, before it
+ * is resolved again; set the known fields of a function (NULL: unchanged). */
 int store_drop_inlined(struct store *store, int64_t frame);
 int store_refresh_function(struct store *store, int64_t function, const struct function_row *row);
 int store_set_run_python(struct store *store, const char *python);
 
-/* ---- What is known of runs besides (run_facts.c) ---- */
+/* ---- Other properties of runs (run_facts.c) ---- */
 
-/* Column cpu_model of the run, which is there. */
+/* Column cpu_model of the run, whose row exists. */
 int store_set_run_cpu(struct store *store, const char *model);
 
 /* A run of a command that was measured. Values below 0 become NULL, and run 0. */
@@ -173,12 +173,12 @@ struct bench_run_row {
 };
 int store_put_bench_run(struct store *store, const struct bench_run_row *row);
 
-/* ---- What samples were taken at, where it was not the CPU clock (event_table.c) ---- */
+/* ---- The sampled event, if it is not the CPU clock (event_table.c) ---- */
 
 /*
- * store_set_run_event - columns event, unit and period of the run, which is there.
+ * store_set_run_event - columns event, unit and period of the run, whose row exists.
  * @counts: weights are numbers of events, not nanoseconds.
- * @period: a sample is taken at one event of so many; 0: at a frequency.
+ * @period: every Nth event is sampled; 0: at a frequency.
  */
 int store_set_run_event(struct store *store, const char *event, bool counts, uint64_t period);
 
@@ -193,9 +193,9 @@ struct field_value {
 };
 
 /*
- * store_create_fields - the table that keeps what a tracepoint tells, one at most in a recording.
- * @name: of the table. A column whose name is taken gets "_" behind it.
- * Errors: -EINVAL names that SQLite does not take; those of putting rows.
+ * store_create_fields - create the table for a tracepoint's fields, at most one in a recording.
+ * @name: of the table. A column whose name is taken gets a "_" suffix.
+ * Errors: -EINVAL invalid names; those of putting rows.
  */
 int store_create_fields(struct store *store, const char *name, const struct field_column *columns, size_t n);
 
@@ -203,31 +203,31 @@ int store_create_fields(struct store *store, const char *name, const struct fiel
 int store_put_fields(struct store *store, const struct field_value *values, size_t n);
 
 /*
- * store_finish - commit an open batch, mark the run clean, make one file of
- * database and WAL, close. While a reader is at work the WAL stays beside the
- * file, which is no error. The store is gone afterwards, whatever is returned;
- * after -ENOSPC and the like the file and its WAL still hold every batch.
+ * store_finish - commit an open batch, mark the run clean, checkpoint
+ * the WAL into the database, close. With an active reader the WAL remains beside the
+ * file, which is no error. The store is freed in any case;
+ * after -ENOSPC and the like the file and its WAL still contain every batch.
  */
 int store_finish(struct store *store, uint64_t ended_ns);
 
 /*
- * Its connection: of a recording that is being made for rows that are read from another one, of one that is being changed
- * for statements of others, which change the file at once, or within BEGIN and COMMIT. Samples go
- * through store_put_sample() in any case. Borrowed.
+ * Its connection: of a new recording for rows from another one, of a changed one
+ * for further statements, which change the file at once, or within BEGIN and COMMIT. Samples need
+ * store_put_sample() in any case. Borrowed.
  */
 sqlite3 *store_connection(const struct store *store);
 
 /*
  * store_create_plain - a new database without any tables, for samples as a plain table (STORE_PLAIN_VERSION).
- * @path: of a file that is not there. Until store_close() it is worth nothing: it has no way back.
+ * @path: must not exist. Invalid until store_close(): it has no journal.
  * Errors: those of store_create().
  */
 int store_create_plain(const char *path, struct store **ret);
 
 /*
- * store_copy_table - a table of another connection's file made here, with its rows and its indexes.
- * No text of that file is run: a table of a recording is made as we know it, any other by the names and plain types
- * of its columns, its primary key and indexes over columns.
+ * store_copy_table - create a table of another connection's file here, with its rows and its indexes.
+ * Executes no text of that file: a known table of a recording is created by our own statement, any other by the names
+ * and plain types of its columns, its primary key and indexes over columns.
  * @keep_going: called every some thousand rows; false ends it with -ECANCELED. May be NULL.
  * Errors: -EBADMSG damaged; those of writing.
  */
@@ -245,8 +245,8 @@ int store_copy_rows(sqlite3 *from, sqlite3 *to, const char *table, bool (*keep_g
 bool store_is_own_name(const char *name);
 
 /*
- * store_copy_views - all views that are not there yet: ours as we know them, those of others by a statement that can do
- * nothing but make that view. What cannot be made so is left out, with a notice.
+ * store_copy_views - all missing views: known ones by our own statements, others by a statement that can do
+ * nothing but create that view. Views for which this is impossible are skipped, with a notice.
  */
 int store_copy_views(sqlite3 *from, sqlite3 *to);
 
@@ -255,15 +255,15 @@ void store_close(struct store *store);
 void store_closep(struct store **store);
 
 /*
- * store_open - open a recording that is there, to change it; nobody else may while it is open.
- * Until store_commit() returns 0 nothing reaches the file, whatever happens to this process.
+ * store_open - open an existing recording to change it, with an exclusive lock.
+ * Until store_commit() returns 0 the file remains unchanged, even if this process dies.
  * @ret: ended with store_settle() and store_close().
- * Errors: those of store_open_reader(); -EBUSY it is being recorded or changed by
- * somebody else; -EROFS.
+ * Errors: those of store_open_reader(); -EBUSY another process records or changes
+ * it; -EROFS.
  */
 int store_open(const char *path, struct store **ret);
 
-/* ---- Keeping only what is newest (retention.c) ---- */
+/* ---- Retention (retention.c) ---- */
 
 struct store_limits {
 	int64_t max_bytes; /* of the file and its log; 0: any */
@@ -293,8 +293,8 @@ int store_read_space(struct store *store, struct store_space *ret);
 int store_drop_oldest(struct store *store, int64_t max, uint64_t before_ns, int64_t *ret);
 
 /*
- * store_drop_unused - remove stacks, frames, functions, and threads and processes that have ended, that no
- * total leads to. Stacks and frames after the given ones stay. In a transaction.
+ * store_drop_unused - remove stacks, frames, functions, and ended threads and processes, that have no
+ * total. Keeps stacks and frames after the given ones. In a transaction.
  */
 int store_drop_unused(struct store *store, int64_t last_stack, int64_t last_frame);
 int store_each_function_id(struct store *store, void (*take)(void *data, int64_t function), void *data);
@@ -309,22 +309,22 @@ int store_settle(struct store *store);
 int64_t store_bytes(const struct store *store);
 
 /*
- * store_is_written - whether a recorder, or who changes it, has the file now. To be asked before this
- * process opens it: asking drops the locks that SQLite has on it.
+ * store_is_written - whether a recorder, or another writer, has the file open. Call it before this
+ * process opens the file: it releases the locks that SQLite has on it.
  */
 bool store_is_written(const char *path);
 
-/* ---- What a finished recording adds up to (checksum.c) ---- */
+/* ---- Checksum of a finished recording (checksum.c) ---- */
 
-#define STORE_SEAL "checksum" /* the counter that holds it */
+#define STORE_SEAL "checksum" /* name of its counter */
 enum store_checksum {
-	SEAL_NONE,   /* it does not say: it did not end cleanly, or is of an older version */
-	SEAL_WHOLE,  /* all values are those of its end */
+	SEAL_NONE,   /* the file has none: it did not end cleanly, or is of an older version */
+	SEAL_WHOLE,  /* all values match it */
 	SEAL_BROKEN, /* some are not: damaged, or changed by another program */
 };
 /* Say so of a recording that was made from others, when all is in it. */
 int store_checksum(struct store *store);
-/* Add everything up again. Errors: those of reading; -EBADMSG damage that reading runs into. */
+/* Compute it again. Errors: those of reading; -EBADMSG damage that reading detects. */
 int store_verify_checksum(sqlite3 *db, enum store_checksum *ret);
 
 /*
@@ -337,8 +337,8 @@ int store_verify_checksum(sqlite3 *db, enum store_checksum *ret);
 int store_open_reader(const char *path, sqlite3 **ret);
 
 /*
- * store_distrust - set a connection up before the first look at a file of somebody else's, a recording or another database:
- * nothing that stands in it is run but its views, and how large, wide and deep things may be is limited. Returns
+ * store_distrust - restrict a connection before the first access to a foreign file, a recording or another database:
+ * it executes nothing of the file but its views, and sizes and depths are limited. Returns
  * SQLite's code.
  */
 int store_distrust(sqlite3 *db);
@@ -351,14 +351,14 @@ int store_distrust(sqlite3 *db);
 int store_check_schema(sqlite3 *db);
 
 /*
- * store_permit_attach - let a reader's connection attach further databases, to be read, as its user asks for.
- * Until then it attaches none but in memory.
+ * store_permit_attach - let a reader's connection attach further databases for reading, at its user's request.
+ * Without it, it attaches none but in memory.
  */
 void store_permit_attach(sqlite3 *db);
 
 /*
- * store_on_notice - set who hears notices: that a file of another user beside a recording is ignored, that
- * a copy is read. One for the process, set before anything is opened. @hears: may be NULL, as it is at first.
+ * store_on_notice - set the receiver of notices: a file of another user beside a recording is ignored,
+ * a copy is read. One for the process, set before anything is opened. @hears: may be NULL, the default.
  */
 void store_on_notice(void (*hears)(const char *sentence));
 
@@ -370,24 +370,24 @@ int store_errno(sqlite3 *db, int sqlite_code);
 
 /* ---- Reading names that are there, to complete them (places.c) ---- */
 
-/* A place of native or kernel code as the file has it. */
+/* A place of native or kernel code in the file. */
 struct place_row {
 	int64_t frame, function, module, inlined_into; /* 0: none */
 	enum frame_kind kind;
 	bool has_address, is_eval;
 	uint64_t address;
 	int line;       /* 0: unknown */
-	bool is_offset; /* its name is made of module and offset */
+	bool is_offset; /* its name consists of module and offset */
 };
 
-/* What the file says of its recording, as far as it decides whose kernel it was. */
+/* Properties of a recording that identify its kernel. */
 struct run_names {
 	char host[256], kernel[256];
 	double started; /* seconds since 1970 */
 };
 
-/* All: rows go to @take, which must not change the file; a negative result ends it and is
- * returned. Strings are borrowed for the call. -EBADMSG: ids that no recorder gives out. */
+/* All: pass rows to @take, which must not change the file; a negative result ends it and is
+ * returned. Strings are borrowed for the call. -EBADMSG: ids that no recorder assigns. */
 int store_each_module(struct store *store, int (*take)(void *data, const struct module_row *row), void *data);
 int store_each_place(struct store *store, int (*take)(void *data, const struct place_row *row), void *data);
 /* Of native and kernel functions; symbol, role and file are left out. */
@@ -418,9 +418,9 @@ struct profile_filter {
 };
 
 /*
- * profile_load_view - the same of the samples alone that pass: their totals, and themselves if asked for.
- * Errors: also -ENODATA, the file does not say who held the GIL; -EINVAL, where is no condition over
- * `sample`, or fails: sqlite3_errmsg() says how.
+ * profile_load_view - the same for samples that pass a filter: their totals, and themselves if requested.
+ * Errors: also -ENODATA, the file has no GIL states; -EINVAL, where is no condition over
+ * `sample`, or fails: sqlite3_errmsg() has the reason.
  */
 int profile_load_view(sqlite3 *db, const struct profile_filter *filter, struct profile **ret);
 

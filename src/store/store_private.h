@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* store_private.h - what the files of this folder share. */
+/* store_private.h - declarations that the files of this folder share. */
 #ifndef PROBING_STORE_PRIVATE_H
 #define PROBING_STORE_PRIVATE_H
 
 #include "base/place.h"
 #include "src/store/store.h"
 
-/* The statements of the writer; writer.c holds their SQL. */
+/* The statements of the writer; writer.c has their SQL. */
 enum statement {
 	PUT_RUN,
 	PUT_PROCESS,
@@ -33,29 +33,29 @@ struct store {
 	sqlite3_stmt *statements[N_STATEMENTS];
 	sqlite3_stmt *put_fields; /* of the tracepoint's table (event_table.c); NULL: there is none */
 	struct series *series;    /* the newest samples (series_writer.c); NULL: none was put */
-	/* Holds the recorder's lock. Closing any descriptor of a file drops the
-	 * locks that SQLite holds on it in this process, so it goes after db. */
+	/* Holds the recorder's lock. Closing any descriptor of a file releases the
+	 * locks that SQLite holds on it in this process, so it is closed after db. */
 	int lock_fd;
 	struct place place; /* SQLite reaches its files through the folder's descriptor */
 	bool is_sealed;     /* it was when it was opened: the first change breaks the seal, settling makes one */
 	bool in_batch;
-	int batch_error; /* why SQLite gave the whole batch up; 0 while it is whole */
+	int batch_error; /* why SQLite rolled back the whole batch; 0: it did not */
 };
 
 /* writer.c: get the statements ready; end them (half-prepared is fine). */
 int writer_prepare(struct store *store);
 void writer_finalize(struct store *store);
 
-/* Run a statement whose values are bound; @code: of binding them. Strips it of them. */
+/* Run a statement with bound values; @code: of binding them. Clears the bindings. */
 int writer_run(struct store *store, sqlite3_stmt *statement, int code);
 
-/* notice.c: tell whoever called store_on_notice(). */
+/* notice.c: pass a notice to store_on_notice()'s receiver. */
 void store_notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* reader.c: distrust a foreign file's contents, and check that it is a recording. */
 int reader_check(sqlite3 *db);
 
-/* checksum.c: say what the file adds up to; whether it says so; say nothing more, in a transaction. */
+/* checksum.c: write the file's checksum; whether it has one; remove it, in a transaction. */
 int checksum_make(struct store *store);
 int checksum_is_there(struct store *store, bool *ret);
 int checksum_break(struct store *store);

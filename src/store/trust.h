@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trust.h - what a connection to a file that others made may do. Private. */
+/* trust.h - restrictions of a connection to a foreign file. Private. */
 #ifndef PROBING_STORE_TRUST_H
 #define PROBING_STORE_TRUST_H
 

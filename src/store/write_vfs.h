@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* write_vfs.h - how SQLite reaches the files of a recording that is made or changed. Private. */
+/* write_vfs.h - SQLite's access to the files of a recording that is created or changed. Private. */
 #ifndef PROBING_STORE_WRITE_VFS_H
 #define PROBING_STORE_WRITE_VFS_H
 
@@ -10,12 +10,12 @@
 int write_vfs_register(void);
 
 /*
- * write_vfs_admit - a database that SQLite may open, and what lies beside it.
- * @folder: descriptor of its folder. SQLite reaches it through that, whatever the folder's path has come to mean.
+ * write_vfs_admit - permit SQLite to open a database, and its files beside it.
+ * @folder: descriptor of its folder. SQLite uses it, even if the folder's path has changed.
  * @name:   in that folder.
- * @fd:     of the database itself: another file of that name is refused, and so are files beside it of anybody but its owner,
- *          this process' user and root.
- * @ret:    what to hand to sqlite3_open_v2(), the caller's.
+ * @fd:     of the database itself: another file of that name is refused, and so are files beside it, except those of
+ *          its owner, this process' user and root.
+ * @ret:    the name for sqlite3_open_v2(), owned by the caller.
  * Both descriptors stay open until write_vfs_dismiss(). Errors: -ENOMEM; what fstat(2) reports.
  */
 int write_vfs_admit(int folder, const char *name, int fd, char **ret);

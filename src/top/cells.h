@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cells.h - how often which thread was seen in which stack. Private. */
+/* cells.h - number of samples by thread and stack. Private. */
 #ifndef PROBING_TOP_CELLS_H
 #define PROBING_TOP_CELLS_H
 

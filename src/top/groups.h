@@ -12,7 +12,7 @@ enum { GROUP_NO_STACK, GROUP_NO_PYTHON, GROUP_N_SPECIAL };
 
 /* Strings are the names'. */
 struct group {
-	uint64_t key; /* stays the same when groups are numbered anew */
+	uint64_t key; /* does not change when groups get new numbers */
 	const char *name;
 	const char *file, *module; /* NULL: unknown */
 	int line;                  /* 0: unknown */
@@ -35,7 +35,7 @@ struct groups {
  */
 int groups_update(struct groups *groups, const struct top_names *names);
 
-/* Begin anew, by something else perhaps, or since frames have got names. */
+/* Start again, perhaps with another grouping, or because frames have got names. */
 void groups_reset(struct groups *groups, enum grouping by);
 void groups_done(struct groups *groups);
 

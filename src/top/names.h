@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* names.h - what stacks consist of, read from the store as it grows. Private.
+/* names.h - frames and stacks, read from the store as it grows. Private.
  *
- * Only what is new is read, and what had no name the last time. Rows do not
- * change otherwise: a frame is named once.
+ * Reads only new rows, and those without a name so far. Rows do not
+ * change otherwise: a frame gets a name once.
  */
 #ifndef PROBING_TOP_NAMES_H
 #define PROBING_TOP_NAMES_H
@@ -20,16 +20,16 @@ struct name_function {
 struct unnamed {
 	int64_t frame; /* id */
 	uint32_t index, tries;
-	uint32_t since; /* at which call of top_names_update() it came */
+	uint32_t since; /* number of the top_names_update() call that added it */
 };
 
 struct top_names;
-int top_names_new(sqlite3 *reader, struct top_names **ret); /* reader is taken over on success */
+int top_names_new(sqlite3 *reader, struct top_names **ret); /* takes ownership of reader on success */
 void top_names_free(struct top_names *names);
 
 /*
- * top_names_update - read on.
- * @ret_renamed: set to true where a frame that was there has got its name.
+ * top_names_update - read new rows.
+ * @ret_renamed: set to true if a known frame has got its name.
  * Errors: -EBADMSG, -ENOMEM; what the store reports.
  */
 int top_names_update(struct top_names *names, bool *ret_renamed);
@@ -38,7 +38,7 @@ int top_names_update(struct top_names *names, bool *ret_renamed);
 const struct profile *top_names_profile(const struct top_names *names);
 uint32_t top_names_last_stack(const struct top_names *names);
 
-/* Frames that have no name yet and have not been asked for often. */
+/* Whether frames without a name remain that have not been read often. */
 bool top_names_are_awaited(const struct top_names *names);
 
 /* The function of a frame; NULL: it has no name yet. */

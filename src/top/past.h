@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* past.h - samples since the start, and those of the last seconds. Private.
  *
- * Samples come in fresh, with stacks whose rows may not be readable yet;
+ * Samples arrive with stacks whose rows may not be readable yet;
  * past_absorb() counts them as soon as they are.
  */
 #ifndef PROBING_TOP_PAST_H
@@ -26,10 +26,10 @@ struct bucket {
 struct past {
 	struct cells fresh;     /* not counted yet */
 	struct cells all;       /* since the start */
-	struct cells news;      /* of all, what the sums since the start have not taken in yet */
+	struct cells news;      /* of all samples, those not yet in the sums since the start */
 	struct bucket *buckets; /* a ring of PAST_MAX_BUCKETS */
 	size_t first, n;
-	size_t n_cells; /* in all of them */
+	size_t n_cells; /* total of all */
 	uint64_t start_ns;
 };
 
@@ -39,7 +39,7 @@ void past_done(struct past *past);
 /* Forget all, and begin now. */
 void past_reset(struct past *past, uint64_t now_ns);
 
-/* Count what is fresh and has a stack up to that id. -ENOMEM. */
+/* Count new samples with stacks up to that id. -ENOMEM. */
 int past_absorb(struct past *past, uint32_t last_stack, uint64_t now_ns);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* private.h - what the files of this folder share. */
+/* private.h - declarations that the files of this folder share. */
 #ifndef PROBING_TOP_PRIVATE_H
 #define PROBING_TOP_PRIVATE_H
 
@@ -34,12 +34,12 @@ struct row {
 	unsigned depth;
 	bool has_children, is_open;
 	pid_t pid, tid; /* of a thread */
-	bool is_child;  /* thread of another process than the one looked at */
+	bool is_child;  /* thread of another process than the displayed one */
 };
 
 enum top_mode { MODE_TABLE, MODE_FILTER, MODE_HELP, MODE_QUIT };
 
-/* Where Escape leads back to. */
+/* The target of the Escape key. */
 struct place {
 	enum top_view view;
 	uint64_t focus;  /* a group's key, whose callers and callees are shown; 0: none */
@@ -57,7 +57,7 @@ struct top_ui {
 	double window_s;
 	char filter[TOP_MAX_FILTER];
 	char filter_before[TOP_MAX_FILTER]; /* while one is being typed */
-	bool has_selection;                 /* one was made: it stays with its row */
+	bool has_selection;                 /* the user has selected a row: the selection stays with it */
 	uint64_t selected_key;
 	size_t selected; /* index of the row */
 	size_t scroll;   /* first row that is shown */
@@ -74,18 +74,18 @@ struct top {
 	struct id_map thread_index; /* pid and tid -> index */
 	struct groups groups;
 	struct sums sums;
-	struct sums_options counted; /* what sums holds ... */
+	struct sums_options counted; /* options of sums ... */
 	enum grouping counted_by;
 	bool is_current;     /* ... if so, all but the news */
-	uint64_t shown_ns;   /* how long what is shown took */
+	uint64_t shown_ns;   /* length of the displayed time */
 	struct cells frozen; /* while it is paused */
 	uint64_t frozen_all_ns;
 	struct id_map closed; /* nodes of the tree that are folded, by the hash of their path */
 	bool renamed;
-	bool begun_anew;           /* since the start means: since the tree grew too large */
-	uint64_t counted_since_ns; /* start of what counts */
+	bool begun_anew;           /* the start is the time at which the tree had grown too large */
+	uint64_t counted_since_ns; /* start of the counted time */
 	uint64_t now_ns;           /* of the last refresh */
-	uint64_t ended_ns;         /* when the process was first said to have ended: then time stands still */
+	uint64_t ended_ns;         /* when the process was first reported as ended: then time stops */
 	struct top_ui ui;
 	struct row *rows;
 	size_t n_rows, rows_allocated;
@@ -99,7 +99,7 @@ struct top {
 /* rows.c: from sums to rows that are sorted and filtered. -ENOMEM. */
 int top_list_rows(struct top *top);
 
-/* What rows are in the order of. */
+/* The order of rows. */
 enum top_sort top_sort_in(const struct top_ui *ui);
 
 /* The place in the code, "file:line" or a module's name; "" unknown. */
@@ -108,7 +108,7 @@ void row_place(const struct row *row, char *to, size_t n_bytes);
 /* keys.c: keep the selection where it was, after the rows have changed. */
 void top_settle_selection(struct top *top);
 
-/* model.c: the rows have to be made anew: another view, filter or order. */
+/* model.c: rows must be made again: another view, filter or order. */
 void top_changed(struct top *top);
 
 /* Index of the group with that key; SUMS_NO_FOCUS: there is none. */
@@ -119,12 +119,12 @@ uint32_t top_group(const struct top *top, uint64_t key);
 /* Where it ends up: the column after it. @columns: at most so many. */
 unsigned grid_put(struct grid *grid, unsigned row, unsigned column, enum grid_style style, unsigned columns,
 		  const char *text);
-/* Leaves out the beginning, not the end, of what is too long; the middle. */
+/* Cut the beginning of a text that is too long, not its end; the middle. */
 unsigned grid_put_end(struct grid *grid, unsigned row, unsigned column, enum grid_style style, unsigned columns,
 		      const char *text);
 unsigned grid_put_middle(struct grid *grid, unsigned row, unsigned column, enum grid_style style, unsigned columns,
 			 const char *text);
-/* A whole row in one style, also where nothing stands. */
+/* A whole row in one style, including empty columns. */
 void grid_fill_style(struct grid *grid, unsigned row, enum grid_style style, bool is_selected);
 
 /* A duration in at most 7 columns. @to: 24 bytes. */

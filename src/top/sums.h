@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sums.h - self and total time by group, by thread, and in a tree of calls. Private.
  *
- * Sums only grow: samples that have come are added to what is there, so that a
- * refresh costs what is new, not what has been.
+ * Sums only grow: new samples are added to them, so that a
+ * refresh costs only the new ones.
  */
 #ifndef PROBING_TOP_SUMS_H
 #define PROBING_TOP_SUMS_H
@@ -12,7 +12,7 @@
 
 enum { SUMS_NO_FOCUS = UINT32_MAX, SUMS_ALL_THREADS = UINT32_MAX };
 
-/* What is counted, and how. */
+/* Options of counting. */
 struct sums_options {
 	bool show_native, show_kernel, show_interpreter;
 	bool tree;       /* fill in the tree too */
@@ -20,7 +20,7 @@ struct sums_options {
 	uint32_t focus;  /* whose callers and callees: a group; SUMS_NO_FOCUS */
 };
 
-/* All in nanoseconds. A function that calls itself counts once in a total. */
+/* All in nanoseconds. A recursive function counts once in a total. */
 struct sum {
 	uint64_t self, total;
 	uint64_t as_caller, as_callee; /* of the focus */
@@ -44,8 +44,8 @@ struct sums {
 	struct tree_node *nodes;
 	size_t n_nodes, nodes_allocated;
 	struct id_map node_index;
-	uint64_t samples, weight; /* of what was counted */
-	uint64_t stamp;           /* of the path at hand */
+	uint64_t samples, weight; /* counted ones */
+	uint64_t stamp;           /* of the current path */
 	int32_t *path;
 	size_t path_allocated;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* terminal.h - what kind of terminal this is. Private. */
+/* terminal.h - capabilities of the terminal. Private. */
 #ifndef PROBING_TOP_TERMINAL_H
 #define PROBING_TOP_TERMINAL_H
 

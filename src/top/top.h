@@ -29,14 +29,14 @@ enum { TOP_MAX_WINDOW_S = 300 };
 struct top_options {
 	enum top_view view;
 	enum top_sort sort;
-	double window_s; /* what is shown first: so many seconds, at most TOP_MAX_WINDOW_S; 0: since the start */
+	double window_s; /* initial time window: so many seconds, at most TOP_MAX_WINDOW_S; 0: since the start */
 	bool hide_native, hide_kernel, show_interpreter;
 	const char *filter;  /* only names and places with this in them; NULL: all */
-	bool is_child;       /* we started the process: leaving asks what becomes of it */
+	bool is_child;       /* we started the process: quitting asks whether to end it */
 	bool is_interactive; /* false: no selection, no hints about keys */
 };
 
-/* What the header says of the process. Strings are borrowed for the call. */
+/* Contents of the header about the process. Strings are borrowed for the call. */
 struct top_status {
 	const char *command, *python, *source; /* python: "": none; source: bpf, wakeup, poll */
 	pid_t pid;
@@ -44,7 +44,7 @@ struct top_status {
 	uint64_t lost;
 	bool has_ended;
 	double cpu_share;           /* of one core, 1.0 is one; negative: not known */
-	double gil_share, gc_share; /* of the looks; negative: not known */
+	double gil_share, gc_share; /* of the polls; negative: unknown */
 	unsigned n_threads;         /* 0: not known */
 	/* Threads of the process now, for those that are idle; sorted in no way. */
 	const pid_t *tids;
@@ -59,25 +59,25 @@ void top_free(struct top *top);
 void top_freep(struct top **top);
 
 /*
- * top_begin - read names and stacks from a new file, that this makes; what was counted is forgotten.
- * @ret: to be filled by a pipeline whose samples go to top_take().
- * Errors: no folder for the file can be written; -ENOSPC, -ENOMEM.
+ * top_begin - read names and stacks from a new file, which it creates; drops all earlier counts.
+ * @ret: for a pipeline whose samples go to top_take().
+ * Errors: no writable folder for the file; -ENOSPC, -ENOMEM.
  */
 int top_begin(struct top *top, uint64_t now_ns, struct store **ret);
 
 /* For pipeline_options: @data is a struct top. -ENOMEM. */
 int top_take(void *data, const struct sample_row *row);
 
-/* top_absorb - count what has come; call it some times a second. Errors: what reading the file reports. */
+/* top_absorb - count new samples; call it some times a second. Errors: what reading the file reports. */
 int top_absorb(struct top *top, uint64_t now_ns);
 
-/* Whether all that has come is counted, and has what names it will get as far as is known. */
+/* Whether all received samples are counted, and have all names that are expected. */
 bool top_is_settled(const struct top *top);
 
-/* The tree has grown so large that it is time to begin anew; see top_begin(). */
+/* The tree has grown so large that top_begin() should be called again. */
 bool top_is_full(const struct top *top);
 
-/* top_refresh - make the rows that are shown. Nothing happens while it is paused, but for the status. -ENOMEM. */
+/* top_refresh - make the displayed rows. While paused it only updates the status. -ENOMEM. */
 int top_refresh(struct top *top, const struct top_status *status, uint64_t now_ns);
 
 /* ---- Keys ---- */
@@ -103,13 +103,13 @@ enum top_key {
 
 enum top_action {
 	TOP_STAY,  /* draw again */
-	TOP_RESET, /* forget what was counted: top_reset() has been done already, draw again */
+	TOP_RESET, /* drop all counts: top_reset() has been called already, draw again */
 	TOP_QUIT,
 	TOP_QUIT_AND_END, /* and end the command */
 	TOP_REPAINT,      /* draw all of the screen again */
 };
 
-/* top_key - what a key does. @key: a character (Unicode) or one of enum top_key. */
+/* top_key - execute a key's action. @key: a character (Unicode) or one of enum top_key. */
 enum top_action top_key(struct top *top, uint32_t key, uint64_t now_ns);
 
 /* ---- Pictures ---- */
@@ -144,10 +144,10 @@ struct grid {
 int grid_init(struct grid *grid, unsigned rows, unsigned columns);
 void grid_done(struct grid *grid);
 
-/* top_draw - the picture of now, whatever the size. */
+/* top_draw - the current picture, of any size. */
 void top_draw(struct top *top, struct grid *grid);
 
-/* grid_print - its rows as text, without what is empty at their ends; what the locale cannot write is a '?'.
+/* grid_print - its rows as text, without blank ends; characters that the locale cannot write become '?'.
  * Errors: what writing reports. */
 int grid_print(const struct grid *grid, FILE *out);
 
@@ -156,11 +156,11 @@ int grid_print(const struct grid *grid, FILE *out);
 struct screen;
 
 /*
- * screen_open - take the terminal over.
- * @input: a descriptor of it to read keys from; @output: to draw on.
+ * screen_open - take over the terminal.
+ * @input: its descriptor for reading keys; @output: for drawing.
  * @colour: use colours if it has some.
- * @ret: ended with screen_close(), which leaves the terminal as it was.
- * Errors: -ENOTTY @output is none; -EOPNOTSUPP it cannot place the cursor, or is of no known kind (TERM).
+ * @ret: ended with screen_close(), which restores the terminal.
+ * Errors: -ENOTTY @output is none; -EOPNOTSUPP it cannot place the cursor, or its type (TERM) is unknown.
  */
 int screen_open(int input, int output, bool colour, struct screen **ret);
 void screen_close(struct screen *screen);
@@ -169,9 +169,9 @@ void screen_closep(struct screen **screen);
 void screen_size(const struct screen *screen, unsigned *ret_rows, unsigned *ret_columns);
 /* After SIGWINCH. */
 void screen_resize(struct screen *screen);
-/* @anew: trust nothing that stands there. */
+/* @anew: draw everything again. */
 void screen_show(struct screen *screen, const struct grid *grid, bool anew);
-/* Whether there is room for a picture: a terminal that was stopped (Ctrl-S) would make us wait. */
+/* Whether the terminal accepts output: a stopped one (Ctrl-S) would block us. */
 bool screen_is_ready(const struct screen *screen);
 /* The next key that waits, as top_key() takes it; false: none, *ret_gone: nor will there ever be one. */
 bool screen_key(struct screen *screen, uint32_t *ret, bool *ret_gone);

@@ -9,7 +9,7 @@
 struct sql_function {
 	const char *name;
 	int n_arguments; /* -1: any number */
-	const char *doc; /* "f(x, y): what it returns"; NULL: not to be shown */
+	const char *doc; /* "f(x, y): what it returns"; NULL: hidden */
 	int flags;       /* SQLITE_DETERMINISTIC ... */
 	void *data;      /* sqlite3_user_data() */
 	/* A scalar function has call, an aggregate step and finish. */
@@ -24,7 +24,7 @@ extern const struct sql_function percentile_functions[];
 extern const struct sql_function spread_functions[];
 extern const struct sql_function text_functions[];
 
-/* Stacks as text need the connection they are of, and keep what they found: registered on their own. */
+/* Stacks as text use their connection, and cache its rows: registered separately. */
 int stack_functions_register(sqlite3 *db);
 extern const struct sql_function stack_functions[];
 

@@ -13,7 +13,7 @@ struct stack_tree;
  * stack_tree_load - read frames, with their names, and stacks.
  * @ret: ended with stack_tree_free(). Strings live as long as it does.
  * Errors: -ENOMEM; -EIO, with SQLite's message; -EBADMSG a stack before its parent, a frame inlined
- *         into itself, or a number that stands for nothing.
+ *         into itself, or a number without a row.
  */
 int stack_tree_load(sqlite3 *db, struct stack_tree **ret);
 void stack_tree_free(struct stack_tree *tree);
