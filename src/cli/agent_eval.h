@@ -24,7 +24,7 @@ struct agent_value {
 	enum outcome outcome;
 	const char *text; /* repr() of the value, or a traceback; borrowed from the talk until its next use */
 	size_t n_text;
-	bool is_refused; /* by the agent, with a sentence on stderr: agent_eval() has failed, and the connection remains usable */
+	bool is_refused; /* by the agent, with a sentence on stderr: agent_eval() has failed; the connection remains */
 };
 
 /*

@@ -28,7 +28,7 @@ struct estimate {
 	double low, high;   /* between which the change is with 95 % confidence */
 	double p, adjusted; /* probability of such a difference by chance alone; corrected for the number of tests */
 	bool is_known;      /* adjusted is below 5 %: it has changed */
-	bool has_no_rest; /* PER_REST: hardly a sample of anything else. base, head are INFINITY, the others are invalid */
+	bool has_no_rest;   /* PER_REST: hardly a sample of anything else; base, head are INFINITY */
 };
 
 /* ---- The recordings (load.c, runs.c) ---- */
@@ -106,7 +106,7 @@ struct compare {
 	/* After compare_compute(); those known to have changed first, by how much they changed. */
 	struct compare_row *rows, *stacks;
 	size_t n_rows, n_stacks;
-	double *self_values; /* by function and recorded run: the values behind the means; PER_REST: shares, whose mean becomes odds */
+	double *self_values;     /* by function and recorded run: values of the means; PER_REST: shares */
 	double *means[N_SIDES];  /* by node, with all that is called from there; PER_REST: shares */
 	struct estimate whole;   /* of all functions together */
 	struct estimate wall;    /* wall time of runs that were only timed */

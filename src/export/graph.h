@@ -19,10 +19,9 @@ enum graph_flags {
 struct graph_function {
 	enum label_kind kind;
 	const char *name, *file, *module; /* foreign bytes; NULL: unknown, never the name */
-	const char *
-		place; /* shown with the name if files do not distinguish functions: profile_frame_place(); NULL: nothing */
-	int line;      /* its first one, with GRAPH_LINES the executing one; 0: unknown */
-	bool nested; /* it is called by itself, directly or not */
+	const char *place; /* shown with the name unless files distinguish functions: profile_frame_place(); NULL: none */
+	int line;          /* its first one, with GRAPH_LINES the executing one; 0: unknown */
+	bool nested;       /* it is called by itself, directly or not */
 	uint64_t self_samples, self_weight_ns;
 	uint64_t samples, weight; /* once for each sample that it is in, however often */
 };

@@ -31,7 +31,7 @@ struct wait_stack {
 struct stretch {
 	pid_t pid, tid;
 	unsigned cpu;
-	uint64_t since_ns; /* CLOCK_MONOTONIC: when it left the processor; while it runs: the end of the last interval */
+	uint64_t since_ns; /* CLOCK_MONOTONIC: when it left the processor; while it runs: end of its last interval */
 	uint64_t weight;
 	enum thread_state state;
 	const struct wait_stack *stack; /* NULL: was not taken */
