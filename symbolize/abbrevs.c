@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* abbrevs.c - see abbrevs.h.
  *
- * An entry of debug information names an abbreviation by a number, and libdw reads the unit's table up to that number,
- * keeping each. A table belongs to as many units as refer to it, and each keeps its own: 3 bytes of a file can
+ * An entry of debug information refers to an abbreviation by number, and libdw reads the unit's table up to that
+ * number, keeping each. Many units may share a table, but libdw keeps a copy for each: 3 bytes of a file can
  * become 64 of memory a thousand times over.
  *
  * Source: DWARF 5, 7.5.3 "Abbreviations Tables"; libdw's Dwarf_Abbrev and its hash table.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c - the folder of what was found out about modules before: $XDG_CACHE_HOME/probing/names or ~/.cache/probing/names.
+/* cache.c - the folder with cached symbols: $XDG_CACHE_HOME/probing/names or ~/.cache/probing/names.
  *
- * What is in it decides which names people see, so it is read from nobody else: the folder must be ours and writable by us
- * alone, and so must each file. It is opened once, and all that follows is relative to its descriptor. Under sudo HOME may
- * be another user's: a folder is made only in one that is ours, so nothing of root's lies in a user's home, and root goes
- * to /var/cache then.
+ * Its contents decide which names users see, so it is used only if nobody else can write to it: the folder must be ours
+ * and writable by us alone, and so must each file. It is opened once, and all later calls are relative to its
+ * descriptor. Under sudo HOME may be another user's: a folder is created only in one that is ours, so root leaves no
+ * files in a user's home, and uses /var/cache instead.
  *
- * Invariants: a file has its name only when it is whole; names are of our own making, without a slash.
+ * Invariants: a file has its name only when it is complete; names are of our own making, without a slash.
  */
 #include "symbolize/cache.h"
 

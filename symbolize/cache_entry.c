@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* cache_entry.c - see cache_entry.h.
  *
- * The head, then each part that there is, aligned. A checksum over all of it tells a file that a crash has left half
- * written, since nothing waits for the disk. It protects from nobody: bounds do.
+ * The head, then each existing part, aligned. A checksum over the whole file detects one that a crash has left
+ * incomplete, since writing does not wait for the disk. Against crafted files bounds protect, not the checksum.
  *
- * Invariants: parts lie inside the file, hold whole elements, and strings end in it. What an element says is its user's
- * to bound.
+ * Invariants: parts lie inside the file, contain whole elements, and strings end in it. The user of an element checks
+ * its contents.
  */
 #include "symbolize/cache_entry.h"
 
@@ -69,8 +69,8 @@ static inline void sum_step(struct sum *sum, const uint8_t *bytes)
 }
 
 /*
- * Four words at a time, which do not wait for each other: about 10 bytes a nanosecond. A step that is not full counts as
- * filled up with zeros, which is what stands behind a part in the file.
+ * Four words at a time, which do not wait for each other: about 10 bytes a nanosecond. A step that is not full counts
+ * as filled up with zeros, which is what stands behind a part in the file.
  */
 static void sum_add(struct sum *sum, const void *bytes, size_t n)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* code_ranges.c - see code_ranges.h.
  *
- * Sorted lazily: a look-up sorts what was added since the last one and merges
- * it into the rest. With the largest end so far beside each range, a search
- * backwards from an address knows when nothing further down can reach it.
+ * Sorted lazily: a look-up sorts the new ranges and merges
+ * them into the rest. Each range has the largest end so far, so that a search
+ * backwards from an address can stop as soon as no earlier range can reach it.
  */
 #include "symbolize/code_ranges.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* debuginfod.c - files by build-id from the servers that DEBUGINFOD_URLS names.
+/* debuginfod.c - files by build-id from the servers in DEBUGINFOD_URLS.
  *
- * libdebuginfod knows the protocol and keeps a cache; it is loaded when it is
- * needed, as libdw does, so that nobody has to install it. By itself it waits
- * for 90 seconds on each file of a server that has stopped answering: two bounds
- * of ours are kept by its progress function, which it calls about once a second.
+ * libdebuginfod implements the protocol and a cache; it is loaded on demand,
+ * as libdw does, so that it need not be installed. By itself it waits for 90
+ * seconds on each file of a server that does not answer: its progress function,
+ * called about once a second, enforces two limits of ours.
  *
- * Invariants: after a server was too slow once, no question is asked any more;
- * all questions together take no longer than patience_s and one bound more.
+ * Invariants: after a server was too slow once, there are no more requests;
+ * all requests together take no longer than patience_s and one timeout more.
  * Source: debuginfod_find_debuginfo(3) and elfutils/debuginfod.h, 0.188.
  */
 #include "symbolize/debuginfod.h"

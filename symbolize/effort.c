@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* effort.c - see effort.h.
  *
- * Time is the thread's CPU time, so that neither a slow disk nor a busy machine takes a module's names away. The clock is
- * read every CHECK_STEPS steps. One call into libdw is not interrupted: what it costs counts at its end. Reading the clock
- * is a system call, which takes as long as most look-ups: for these CLOCK_MONOTONIC will do.
+ * Time is the thread's CPU time, so that a slow disk or a busy machine does not cost a module its names. The clock is
+ * read every CHECK_STEPS steps. A call into libdw is not interrupted: its cost counts at its end. Reading the clock
+ * is a system call, which takes as long as most look-ups: these use CLOCK_MONOTONIC.
  *
  * The numbers leave room for real files (docs/symbols.md): Debian's Python, 16.5 MB of debug information when unpacked,
  * takes 50 ms until its first name, which is 3 s for a GB.
@@ -59,7 +59,8 @@ static void add_time(struct effort *effort, uint64_t spent_ns)
 	effort->is_spent |= effort->used_ns > limit_ns(effort);
 }
 
-/* The first time it is not known what the clock was before: not more than what has passed, nor than the thread has worked. */
+/* The first time it is not known what the clock was before: not more than what has passed, nor than the thread has
+ * worked. */
 static void account(struct effort *effort)
 {
 	uint64_t now_ns = thread_cpu_ns();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* functions.c - the functions that debug information describes, by address.
  *
- * Where a unit's code lies stands in .debug_aranges, by gcc, and in the unit's top entry, which takes longer to read: clang
- * leaves the former out. The functions inside a unit are collected at the first look-up there.
+ * The address ranges of a unit are in .debug_aranges, by gcc, and in the unit's top entry, which takes longer to read:
+ * clang omits the former. The functions inside a unit are collected at the first look-up there.
  *
  * Invariants: ranges are sorted by start, never empty; items are indices into
  * the array beside them. Ranges may overlap (a function inlined into the same

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* generated.c - what a process' generated code is called.
+/* generated.c - names of a process' generated code.
  *
  * Two sources: jitdump files, whose records have times, come first; then the
  * perf map. Both are opened once and read on as they grow. An entry's text is
- * the JIT's; two writers' forms are taken apart, everything else is a name:
+ * the JIT's; two writers' forms are parsed, everything else is a name:
  *
  *   py::NAME:FILE                CPython's trampolines, 3.12 and later
  *                                (Python/perf_trampoline.c)
  *   JS:*NAME FILE:LINE:COLUMN    V8's functions; the mark in front of the name
- *                                tells the compiler (src/logging/log.cc). Older
- *                                ones have LazyCompile: or Function: there.
+ *                                is the compiler's (src/logging/log.cc). Older
+ *                                versions have LazyCompile: or Function: there.
  */
 #include <errno.h>
 #include <stdio.h>

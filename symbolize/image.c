@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* image.c - a module's memory as it stands after loading, for tables of pointers.
+/* image.c - a module's memory after loading, for tables of pointers.
  *
  * In a file linked at a fixed address the pointers between its tables are in
- * place. In a shared object or PIE they stand in relocations: their addends or
- * symbols are written into a copy of the writable segments. What another module
- * provides reads as IMAGE_EXTERNAL.
+ * place. In a shared object or PIE they are in relocations: their addends or
+ * symbols are written into a copy of the writable segments. A symbol of another
+ * module reads as IMAGE_EXTERNAL.
  * Packed relocations (SHT_RELR) need nothing: they keep the addend in place.
  *
  * The file may be damaged: all reads and writes are checked against segments.

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* internal_functions.c - which nameless functions of a stripped interpreter are internal.
  *
- * internal_names.c knows internal functions by name, but in a stripped interpreter the static half
- * of it has none: run_mod, cfunction_vectorcall_FASTCALL, pymain_run_python.
+ * internal_names.c has the names of internal functions, but in a stripped interpreter the static half
+ * has none: run_mod, cfunction_vectorcall_FASTCALL, pymain_run_python.
  * Three observations find them. The functions that implement calling conventions
  * are referred to where callables are made (PyCMethod_New, PyDescr_NewMethod).
- * What calls the evaluation loop only enters it. And a function that only
- * internal functions refer to is internal.
+ * A caller of the evaluation loop only enters it. And a function with only
+ * internal referrers is internal.
  *
  * References are found without decoding instructions: four bytes of code that
- * are the address of a function, or the distance to one, are taken as a
- * reference. So are x86-64's instructions, and of no other machine: there
- * nothing nameless is internal, and all of it stays visible. Chance adds a few
+ * are the address of a function, or the distance to one, count as a
+ * reference. That holds for x86-64 only: on other machines no nameless
+ * function is internal, and all of them stay visible. Chance adds a few
  * wrong references; an additional referrer can only keep a function visible. For
  * the same reason:
  * - any pointer to a function in data makes it visible;
  * - the evaluation loop's helpers (unpacking, raising) do work of their own:
- *   only what the loop jumps to (its cold part) goes with it, not what it calls;
+ *   only the target of the loop's jumps (its cold part) is internal, not its callees;
  * - functions that refer to each other in a circle stay visible.
  *
  * Invariants: functions are sorted by start and do not overlap; references
- * hold indices into them; nothing that has a name is ever judged here.
+ * hold indices into them; this file never judges a function with a name.
  */
 #include "symbolize/internal_functions.h"
 

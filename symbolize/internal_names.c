@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* internal_names.c - names of interpreter-internal functions.
  *
- * What carries a call from one frame that matters to the next: the evaluation
+ * The functions between one frame of interest and the next: the evaluation
  * loop, the calling conventions, slots that call Python methods, start-up and
- * thread start, what leads to the garbage collector. What does work of its own is not internal and stays visible:
+ * thread start, the path to the garbage collector. Functions with work of their own are not internal and stay visible:
  * builtins, imports, allocation, garbage collection, comparison, look-ups.
  *
- * A name that ends with '*' stands for all names that begin so; take care
- * that it holds no more (PyObject_Calloc, wrap_strftime). To add one, look at
+ * A trailing '*' is a wildcard; take care
+ * that it matches no more (PyObject_Calloc, wrap_strftime). To add one, look at
  * `nm` of an interpreter of that version and keep the groups.
  * Source: the symbols of CPython 2.7 and 3.6 to 3.13.
  */

@@ -2,13 +2,13 @@
 /* jitdump.c - see jitdump.h.
  *
  * Only heads, names and lines are read; the code itself is skipped. A record
- * counts once the file holds all of it, so that one that is being written is
- * met again at the next reading.
+ * counts once the file contains all of it, so that an incomplete one is
+ * read again the next time.
  *
- * Times: the specification leaves the clock to the writer. Most take
- * CLOCK_MONOTONIC, as perf does; a record from the future tells that another
- * one was taken, and a flag in the header that it is the processor's. (The
- * header's own time says nothing: CPython 3.13 takes it from another clock.)
+ * Times: the specification leaves the clock to the writer. Most use
+ * CLOCK_MONOTONIC, as perf does; a record from the future reveals another
+ * clock, and a flag in the header the processor's. (The header's own time
+ * is useless: CPython 3.13 takes it from another clock.)
  */
 #include "symbolize/jitdump.h"
 

@@ -2,10 +2,10 @@
 /* kernel.c - kernel functions by address, from /proc/kallsyms.
  *
  * The file lists 100,000 to 200,000 symbols as "address type name [module]". It
- * is read once, as a stream; what is kept of a symbol are 16 bytes and its name.
+ * is read once, as a stream; each symbol takes 16 bytes and its name.
  *
- * Invariants: entries are sorted by address; names stand one behind the other in
- * one block, a module's name behind its functions' ("name\0[module]\0").
+ * Invariants: entries are sorted by address; names are adjacent in one
+ * block, a module's name after its functions' ("name\0[module]\0").
  * Source: proc(5); kernel/kallsyms.c, Linux 6.12.
  */
 #include <errno.h>

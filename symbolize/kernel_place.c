@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel_place.c - a place in the kernel, without the address where this boot has loaded it.
+/* kernel_place.c - a place in the kernel that does not depend on the load address of this boot.
  *
- * The kernel chooses where it and its modules lie at each boot (KASLR), so an absolute address in a file
- * gives that choice away. A place says the same without it, and means the same after the next boot:
+ * The kernel chooses its own address and those of its modules at each boot (KASLR), and an absolute address in a file
+ * would reveal them. A place does not, and is still valid after the next boot:
  *
- *   bit 63          0; 1: an absolute address, as recordings of before have them
+ *   bit 63          0; 1: an absolute address, in older recordings
  *   bit 62          0: bits 0 to 61 count bytes from _text, the start of the kernel's own image
  *                   1: code elsewhere, in
  *   bit 61             0: a module, and bits 0 to 30 count bytes from its lowest function
- *                      1: code that the kernel made (BPF), and they count from the symbol's start
+ *                      1: code that the kernel generated (BPF), and they count from the symbol's start
  *   bits 31 to 60      the hash of the module's or the symbol's name
  *   bits 0 to 30       bytes
  *
- * Invariant: no place tells how far two of these lie from each other. What lies in none of them has no place.
+ * Invariant: no place reveals the distance of two of these. Code in none of them has no place.
  * Source: kernel/kallsyms.c (pseudo-modules "bpf", "__builtin__ftrace", "__builtin__kprobes"), Linux 6.18.
  */
 #include <errno.h>

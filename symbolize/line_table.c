@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* line_table.c - one unit's table of lines; see line_table.h.
  *
- * A table of lines is a program: run, it writes a row for each place where the line changes. libdw keeps
- * all rows, 40 bytes each, of each unit that is asked, which comes to ten times what the program takes. Here the
- * program is run once and one row in BLOCK_ROWS is kept, as a mark: a question runs the program on from the mark
+ * A table of lines is a program: it produces a row for each address at which the line changes. libdw keeps
+ * all rows, 40 bytes each, of each unit used, which is ten times the size of the program. This file runs the
+ * program once and keeps one row in BLOCK_ROWS, as a mark: a look-up runs the program from the mark
  * before its address.
  *
- * Invariants: a block is a mark's row and what follows of its sequence, addresses never falling, in at most
- * BLOCK_ROWS rows and BLOCK_BYTES bytes. ends_block() alone says where one ends, while marks are made and
- * while they are used. Marks are sorted as libdw sorts rows: by address, the end of a sequence before what
- * begins at the same place, then as written. The file may be damaged: what is read is bounded by the section.
+ * Invariants: a block is a mark's row and the following ones of its sequence, with ascending addresses, at most
+ * BLOCK_ROWS rows and BLOCK_BYTES bytes. ends_block() alone decides where one ends, both when marks are made and
+ * when they are used. Marks are sorted as libdw sorts rows: by address, the end of a sequence before the start of
+ * another one there, then as written. The file may be damaged: reads are bounded by the section.
  */
 #include "symbolize/line_table.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* lines.c - what debug information says about an address: functions, files, lines.
+/* lines.c - functions, files and lines of addresses, from debug information.
  *
  * The line table gives the file and line of the innermost function; for each
- * caller of an inlined function they are those of the call site. Tables are read by
- * line_table.c; what that does not know (split units, names in a common file) by libdw, which
+ * caller of an inlined function they are those of the call site. line_table.c reads
+ * tables; libdw reads those that it does not support (split units, names in a common file), and
  * keeps all rows of a unit.
  *
- * Invariant: addresses given and returned are the module's own; those handed
+ * Invariant: addresses in arguments and results are the module's own; those passed
  * to libdw are the module's plus shift.
  */
 #include "symbolize/lines.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* lookup.c - from a place in a module to the name a reader knows it by; see symbolize.h.
+/* lookup.c - resolves an address of a module to a name; see symbolize.h.
  *
- * A look-up asks, in this order: the symbol table and the unwind information
+ * A look-up uses, in this order: the symbol table and the unwind information
  * for the function and its start; the debug information for inlined functions,
- * files and lines; the Python method tables for what Python calls it; the
+ * files and lines; the Python method tables for its name in Python; the
  * table of internal functions for its role.
  */
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* method_scan.c - collect the C functions that Python code can call from an image.
  *
- * The scan goes over all data twice: first every PyMethodDef is collected,
- * then modules, types and type specs are looked for, which say whom an array
- * of methods belongs to and have slots of their own. Entries follow each
- * other without gaps, so that an owner of the first one owns the run. Where a
- * file has no pointer to a method's function, code that stores it is looked for.
+ * The scan goes over all data twice: it first collects every PyMethodDef,
+ * then searches modules, types and type specs, which own arrays of methods
+ * and have slots of their own. Entries are adjacent
+ * without gaps, so that an owner of the first one owns the run. If a file has
+ * no pointer to a method's function, the scan searches for code that stores it.
  *
- * Invariants: definitions are sorted by address before owners are looked for;
+ * Invariants: definitions are sorted by address before the search for owners;
  * strings lie in the file and are not copied.
  */
 #include "symbolize/method_scan.h"

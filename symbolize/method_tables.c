@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* method_tables.c - C functions that Python code can call, by address.
  *
- * A function can stand in several tables. When all of them agree on its name
+ * A function can be in several tables. If they agree on its name
  * there is one; else methods are preferred to slots, slots to attributes, and
- * the result says that it is one of several.
+ * the result has is_shared set.
  *
  * Invariants: methods are sorted by address and distinct; their strings lie in
  * the file and are not copied.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* module.c - one module's sources of names: opened at the first look-up, closed at the end.
  *
- * Each source is asked through an index of its own, since libdwfl's look-ups
- * are linear. A source that is not there is no error: the next one answers.
+ * Each source has an index of its own here, since libdwfl's look-ups
+ * are linear. A missing source is no error: the next one answers.
  *
- * What libdw is handed has passed the fence, and it opens nothing by itself.
+ * Only files within the limits of unpack_limits.c are passed to libdw, and it opens none by itself.
  *
- * Invariants: addresses are the module's own, as in its program headers; what
- * libdwfl adds to them never leaves symtab.c and lines.c. Strings in results
+ * Invariants: addresses are the module's own, as in its program headers;
+ * libdwfl's offset to them never leaves symtab.c and lines.c. Strings in results
  * live in the module: in mapped files, or in kept and readable.
  */
 #include "symbolize/module.h"

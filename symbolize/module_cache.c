@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* module_cache.c - one module and the cache: what was found out about it comes from there, and goes there.
+/* module_cache.c - reads and writes one module's entry of the cache.
  *
- * A file of the cache counts where the module, its separate debug file and this program are the same as when it was
- * written (struct cache_key). What is in it is judged again by those who use it, like any file of others.
+ * An entry is valid if the module, its separate debug file and this program are the same as when it was
+ * written (struct cache_key). Its users check its contents like any foreign file.
  *
- * Invariants: tables that came from the cache point into module->cache_file, which is freed after them. Nothing is written
- * of a module whose names were given up, or whose file was truncated: another time it may have more.
+ * Invariants: tables from the cache point into module->cache_file, which is freed after them. There is no entry
+ * for a module whose names were given up, or whose file was truncated: another time it may have more.
  */
 #include "symbolize/module_cache.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* module_lines.c - what of a module takes long to read: debug information and method tables.
+/* module_lines.c - the slow sources of a module: debug information and method tables.
  *
  * Each is opened at the first look-up that needs it, which many do not: the interpreter's own
- * functions are known by their names.
+ * functions have symbols.
  */
 #include "symbolize/module.h"
 

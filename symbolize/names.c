@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* names.c - names made for display: demangled, shortened, kept once.
+/* names.c - names for display: demangled, shortened, stored once.
  *
- * Flame graphs want names that fit a box and that are equal for all places of
- * a function: parameters, return types and the compiler's clone numbers go;
- * template arguments stay until the whole gets too long.
+ * Flame graphs need names that fit a box and that are equal for all places of
+ * a function: parameters, return types and the compiler's clone numbers are removed;
+ * template arguments remain until the whole becomes too long.
  *
  * Invariants of struct names: an open-addressing table, a power of two, never
  * more than half full; keys and values never move or change once handed out.

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* prune.c - debug information without the types and variables of C; see prune.h.
  *
- * Two thirds of C's debug information describe types, as each unit has all types of the headers that it includes. A look-up
- * goes from a unit to its functions, into these, and from what was inlined to its origin, another function: it never comes
- * to a type, and passes by those that stand beside functions. They stand there in long rows. So the first entry of
- * a row that tells where its sibling begins is made to tell where the row ends, and the pages behind it are given back.
+ * Two thirds of C's debug information describe types, because each unit has all types of its included headers. A
+ * look-up goes from a unit to its functions, into these, and from an inlined one to its origin, another function: it
+ * never visits a type, and skips those beside functions. Types come in long rows. So the first entry of
+ * a row with a sibling reference gets a reference to the end of the row, and the pages in between are freed.
  *
- * Invariants: nothing is written but the value of a DW_AT_sibling, and nothing before that entry's end or
- * behind the row's is given back. The file may be damaged: all steps stay in the unit and lead forward.
+ * Invariants: the only written bytes are the values of DW_AT_sibling, and pages are freed only between that entry's end
+ * and the row's. The file may be damaged: all steps stay in the unit and go forward.
  */
 #include "symbolize/prune.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* python_module.c - what a file has to do with Python, by the names it defines and imports. */
+/* python_module.c - the relation of a file to Python, by the names it defines and imports. */
 #include "symbolize/python_module.h"
 
 #include <ctype.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* search.c - where separate debug files are looked for, and which are believed.
+/* search.c - where to search for separate debug files, and which to accept.
  *
  * In this order: DIR/.build-id/xx/yyyy.debug in each folder, /usr/lib/debug
  * last; by the name in .gnu_debuglink beside the module, in .debug/ there, and
  * below each folder under the module's own; DIR/PATH and DIR/PATH.debug; the
- * servers. libdwfl could do much of this, but would open whatever a link's
- * name leads to: a pipe there, put by whoever is recorded, would hold the
- * recorder for ever.
+ * servers. libdwfl could do much of this, but would open anything that a link's
+ * name refers to: a pipe there, created by the recorded process, would block the
+ * recorder forever.
  *
- * Invariants: nothing but a regular file is opened for reading. A file counts
- * when it has the build-id that is wanted; where there is none to compare, by
- * the link's checksum. What libdw could not unpack sanely is not handed out.
+ * Invariants: only regular files are opened for reading. A file is accepted
+ * if it has the right build-id; without a build-id to compare, if it has
+ * the link's checksum. Files that exceed the limits of libdw are rejected.
  * Source: GDB manual, "Debugging Information in Separate Files".
  */
 #include "symbolize/search.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* slots.c - the function slots of a Python type: where they stand, what Python calls them.
+/* slots.c - the function slots of a Python type: offsets and Python's names.
  *
  * One row per slot. Offsets are those of 64-bit CPython 3.8 to 3.14 without
- * free threading; they have not moved in between (fields were only added at the
+ * free threading; they have not changed in between (new fields were only added at the
  * end). To add a slot, add its row; the order does not matter.
  * Source: Include/cpython/object.h and Include/typeslots.h, CPython 3.13.
  */

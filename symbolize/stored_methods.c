@@ -5,9 +5,9 @@
  *	mov  %rax, slot(%rip)		lea  function(%rip), %rcx
  *					mov  %rcx, 0x48(%rax)
  *
- * The walk knows the few instructions that such code consists of, by length. At any other byte it forgets all registers and
- * goes on with the next byte, so it may begin inside an instruction; what it then takes for a store counts only where the
- * stored word is the start of a function, and whom the caller asks for lies there.
+ * The walk has the lengths of the few instructions in such code. At any other byte it forgets all registers and
+ * continues with the next byte, so it may begin inside an instruction; a supposed store counts only if the
+ * stored word is the start of a function, and the caller expects one at its address.
  *
  * Source: Intel SDM, volume 2, "Instruction format"; System V ABI, AMD64 supplement, "Register usage".
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* symtab.c - the function symbols of one module, sorted once, searched often.
  *
- * libdwfl knows which table to read (the file's own, that of a separate debug
- * file, the compressed .gnu_debugdata, .dynsym) but answers each look-up with
+ * libdwfl chooses the table to read (the file's own, that of a separate debug
+ * file, the compressed .gnu_debugdata, .dynsym) but each of its look-ups is
  * a linear scan; a module like libtorch has tens of thousands of symbols.
  *
  * Invariants: entries are sorted by address, addresses are the module's own
@@ -197,7 +197,8 @@ static const struct symtab_entry *find_name(const struct symtab *symtab, const s
 	return NULL;
 }
 
-/* The bytes of the name of the function that this one belongs to, "f" of "f.cold", or of "f_impl" and its parts. 0: of none. */
+/* The bytes of the name of the function that this one belongs to, "f" of "f.cold", or of "f_impl" and its parts. 0: of
+ * none. */
 static size_t parent_length(const char *name)
 {
 	return is_whole(name) ? 0 : name_base_length(name);

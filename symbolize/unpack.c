@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* unpack.c - an ELF image in memory, of the debug sections that names and lines take; see unpack.h.
+/* unpack.c - an ELF image in memory, with the debug sections that names and lines need; see unpack.h.
  *
- * libdw unpacks all debug sections of a file at once, with zlib, before the first question. Half
- * of that time goes into where variables live, which nobody asks for here, and the rest takes
- * a third as long with libdeflate. So an image of the sections wanted is made, and that is
- * what libdw is handed: it finds nothing packed, and nothing that leads to another file.
- * It is several times as large as all that is ever looked at again. Who works for long has it written to a file and mapped,
- * like debug information that was never packed: what is not looked at is then no memory of ours.
+ * libdw uncompresses all debug sections of a file at once, with zlib, before the first look-up. Half
+ * of that time is for locations of variables, which probing does not use, and the rest takes
+ * a third as long with libdeflate. So this file makes an image with the needed sections for
+ * libdw, which finds nothing compressed there, and no link to another file.
+ * The image is several times as large as the parts that look-ups read. A long-running recorder writes it to a file and
+ * maps that, like uncompressed debug information: unused parts then take no memory.
  *
- * Invariants: every size comes from the headers that the fence has judged; a section is
- * unpacked into room of the size that its header tells, and is refused where it fills less.
+ * Invariants: every size comes from headers that passed the limits; a section is
+ * uncompressed into room of its header's size, and is rejected if it is shorter.
  * Source: ELF gABI, "Section Compression"; elf(5); RFC 1950.
  */
 #include "symbolize/unpack.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* unpack_limits.c - what must not be handed to libdw: files that would exhaust memory.
+/* unpack_limits.c - rejects files that would exhaust memory in libdw.
  *
- * libdw and libelf check that they stay inside a file, but unpack what is
- * packed in it without a bound: 10 KB of .gnu_debugdata can become 10 GB, and
- * whoever is recorded decides what stands in its files. Both formats say
- * beforehand how much will come out: ELF in the header of a compressed section,
+ * libdw and libelf check that they stay inside a file, but uncompress its
+ * contents without a limit: 10 KB of .gnu_debugdata can become 10 GB, and
+ * the recorded user controls those files. Both formats state the
+ * uncompressed size in advance: ELF in the header of a compressed section,
  * LZMA2 in the header of each chunk (a decoder stops where a chunk lies).
  *
  * Sources: ELF gABI, "Section Compression"; "The .xz File Format" 1.1.0,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* asyncio.c - which tasks there are, what they are called, and who waits for whom; see cpython.h.
+/* asyncio.c - the tasks, their names, and which task waits for which; see cpython.h.
  *
- * From 3.14 each thread, and each interpreter for those of threads that have ended, has a list of its
- * tasks, and a section of the file with asyncio's C code says where they keep what (docs/asyncio.md).
- * Before, sets of weak references hold them, in the module or, up to 3.6, in the class or in a variable of
- * the C code; what is where in
- * a task written in C is found by looking: its words up to the one that points to a coroutine. Behind
- * that is the name, before it the future that is waited for (Modules/_asynciomodule.c, 3.6 to 3.13). A
- * task written in Python has attributes.
+ * From 3.14 each thread, and each interpreter for those of ended threads, has a list of its
+ * tasks, and a section of the file with asyncio's C code has the offsets (docs/asyncio.md).
+ * Before, sets of weak references contain them, in the module or, up to 3.6, in the class or in a variable of
+ * the C code. The layout of a task written in C is found by search: its words up to the pointer to a
+ * coroutine. The next word is the name, the one before is the future that it waits for
+ * (Modules/_asynciomodule.c, 3.6 to 3.13). A task written in Python has attributes.
  */
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* await.c - from a coroutine to the one it awaits, and on to the innermost.
  *
- * A coroutine that waits has its frame, in itself (from 3.11) or as an object of its own; on top of that
- * frame's stack is what it awaits. That is another coroutine, or a thin object around one or around a
+ * A coroutine that waits has its frame, in itself (from 3.11) or as an object of its own; the top of that
+ * frame's stack is the awaited object. That is another coroutine, or a thin wrapper of one or of a
  * future; the chain ends at anything else. Source: Objects/genobject.c (_PyGen_yf), 3.4 to 3.15.
  */
 #include "unwind/cpython/await.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* code.c - code objects, read once and known again by identity.
+/* code.c - code objects, read once and then recognised by identity.
  *
- * An address says nothing: the target frees code objects and puts others in
+ * An address does not identify one: the target frees code objects and allocates others in
  * their place. So before a cached entry is used, the code object's head is
- * read anew in every sample, those of a stack together (page_cache.c), and
+ * read again in every sample, those of a stack together (page_cache.c), and
  * compared: name, file, line table, first line, length, and the version that
  * 3.12 gives every code object; before that the name's length and hash. Up to
- * 3.10 the bytecode is an object of its own, which several codes may share.
+ * 3.10 the bytecode is an object of its own, which several code objects may share.
  *
- * While a code object is freed its frame may still stand, and its memory may be
- * something else's already: what does not have the type of code objects is none.
+ * While a code object is freed its frame may still exist, and its memory may
+ * have been reused: memory without the type of code objects is none.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* code_find.c - the code object around a pointer into bytecode.
  *
- * A function that has ended by the time memory is read leaves nothing but the
- * pointer that was captured. Code objects hold their bytecode, so the head is
- * some hundred or thousand bytes before it, and known by its type.
+ * If a function has ended before memory is read, only the captured
+ * pointer remains. Code objects contain their bytecode, so the head is
+ * some hundred or thousand bytes before it, and has the type of code objects.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* layout.c - a release's offsets, the behaviours up to it, and what the runtime tells. */
+/* layout.c - a release's offsets, the behaviours up to it, and the runtime's own debug offsets. */
 #include "unwind/cpython/layout.h"
 
 #include <errno.h>

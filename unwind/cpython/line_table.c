@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* line_table.c - from an instruction to its line.
  *
- * up to 3.9  pairs of bytes: how far the bytecode and the line go on; both unsigned up
+ * up to 3.9  pairs of bytes: increments of the bytecode and of the line; both unsigned up
  *            to 3.5, the line signed from 3.6. Source: Objects/lnotab_notes.txt.
- * 3.10       pairs again, but each covers the bytecode that it goes over; a line delta
- *            of -128 says that there is no line. Source: Objects/lnotab_notes.txt, 3.10.
+ * 3.10       pairs again, but each covers the bytecode of its increment; a line delta
+ *            of -128 means no line. Source: Objects/lnotab_notes.txt, 3.10.
  * 3.11 on    the location table, a sequence of entries, each covering some code units.
  *            An entry's first byte has bit 7 set, its code in bits 3-6 and its length
  *            minus one in bits 0-2. Lines are deltas from the first line.
@@ -13,7 +13,7 @@
  *              13    no columns: svarint line delta
  *              14    long form: svarint line delta, varint end line, varint columns
  *              15    no location
- *            Varints have six bits a byte, bit 6 says that more follow.
+ *            Varints have six bits a byte, bit 6 means that more follow.
  *            Source: Objects/locations.md and codeobject.c, 3.11.
  */
 #include "unwind/cpython/reader.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* locals.c - the variables of a frame, and what they hold.
+/* locals.c - the variables of a frame, and their values.
  *
- * Fast locals, then cells and free variables stand in the frame, and their names in its code: in one
- * tuple, with a kind for each, from 3.11 on; in three before. What a module's or class' body
- * has is in the mapping that is its namespace.
+ * Fast locals, then cells and free variables are in the frame, and their names in its code: in one
+ * tuple, with a kind for each, from 3.11 on; in three before. The variables of a module's or class' body
+ * are in the mapping that is its namespace.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* lock.c - the lock object that a thread waits for, and who holds it.
+/* lock.c - the lock object that a thread waits for, and its owner.
  *
- * Neither threading.Lock nor the futex(2) that a thread sleeps on points back to the object. The C function that waits has it at
- * hand, though, in its frame or in a register that the functions below it have saved, so it is among the words of the thread's stack:
+ * Neither threading.Lock nor the thread's futex(2) refers to the object. The waiting C function does, in its
+ * frame or in a register that its callees have saved, so the object is among the words of the thread's stack:
  *
- * up to 3.13  the object points to libc's semaphore, and that is where the thread sleeps;
+ * up to 3.13  the object points to libc's semaphore, which the thread sleeps on;
  * 3.14 on     the lock is a byte in the object, and threads sleep on a semaphore of their own: the object is one whose
- *             byte says that it is held and waited for.
+ *             byte means held, with waiters.
  *
  * Source: Modules/_threadmodule.c and Python/thread_pthread.h, 3.4 to 3.13; Modules/_threadmodule.c and
  * Include/internal/pycore_lock.h, 3.14 and 3.15. In 2.7 threading.RLock is written in Python.

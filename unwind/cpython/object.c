@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* object.c - what kind of object it is, and where it keeps its attributes.
+/* object.c - types of objects, and their attributes.
  *
- * A word is an object if what it points to as its type is a type, that is, an instance of one
- * that says of itself that its instances are types. Attributes stand in a dict, or, from
- * 3.11, in values without keys: those the type has, once for all instances
+ * A word is an object if its type field points to a type, that is, to an instance of one
+ * whose flags say that its instances are types. Attributes are in a dict, or, from
+ * 3.11, in values without keys: the type has the keys, once for all instances
  * (Include/internal/pycore_object.h).
  */
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* object_items.c - what containers hold: dicts, lists, tuples, sets.
+/* object_items.c - items of containers: dicts, lists, tuples, sets.
  *
  * A dict is (Objects/dictobject.c, 2.7 to 3.15)
  *   up to 2.7   a table of hash, key, value; no value: not in use;
  *   3.4, 3.5    keys, which are such a table; values with the keys, or apart, where keys are shared;
  *   3.6 on      keys, which are an index and behind it entries in order; values as before;
- *   3.11 on     the same, where the kind of the keys says whether entries have a hash.
- * A set is a table of keys and hashes. What was taken out of one leaves a dummy: its hash is -1, or,
- * in 2.7 and 3.4, it is known by what it is.
+ *   3.11 on     the same, and the kind of the keys tells whether entries have a hash.
+ * A set is a table of keys and hashes. A removed item leaves a dummy: its hash is -1, or,
+ * in 2.7 and 3.4, it is a special object.
  */
 #include <errno.h>
 #include <string.h>

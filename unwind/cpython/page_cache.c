@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* page_cache.c - the pages of the target that the current sample has touched.
+/* page_cache.c - the pages of the target that the current sample needs.
  *
- * To read a page costs some microseconds, most of which the system call takes: each further page of the same call costs a
- * quarter of that. What is read of a thread is mostly what was read of it the last time. So that is kept
- * as the thread's habit, and read at once when its next sample begins; what else is needed is read when
- * it is asked for.
+ * Reading a page costs some microseconds, mostly for the system call: each further page of the same call costs a
+ * quarter. Samples of a thread mostly need the same pages as the previous one. So these are the thread's
+ * prefetch set, read at once when its next sample begins; other pages are read on
+ * demand.
  *
  * Invariants:
- * 1. No page is of an earlier moment than the last page_cache_forget().
- * 2. Pages are taken in turn from the first on, so that no more memory is touched here than a sample needs.
+ * 1. No page is older than the last page_cache_forget().
+ * 2. Pages are used in turn from the first on, so that a sample touches no more of our memory than it needs.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* record.c - frames that a BPF program read at a sample's instant, instead of memory.
  *
- * It is told where things are (py_describe) and says of each frame what it read, and of
- * each code object what tells it from all others (base/python_record.h). What stands in
- * the record is believed before memory, which by now is that of a later moment; of what
- * does not, memory is asked, and that is remembered.
+ * The program uses the layout of py_describe(), and records the fields of each frame, and the
+ * identity of each code object (base/python_record.h). The record takes precedence over
+ * memory, which is of a later moment; data missing in the record come from memory, and
+ * py_record_sufficed() reports that.
  */
 #include <errno.h>
 #include <string.h>
@@ -74,8 +74,8 @@ static int describe_threads(struct py_runtime *runtime, struct python_layout *la
 	return 0;
 }
 
-/* A stretch of memory that is read at once: what is always needed of it, and what else lies near. It is shorter than a page, so
- * that each page of it has something that is needed. */
+/* A stretch of memory that is read at once: what is always needed of it, and what else lies near. It is shorter than a
+ * page, so that each page of it has something that is needed. */
 struct near {
 	uint64_t start, end, needed_end;
 };
@@ -121,7 +121,8 @@ static void describe_interpreters(struct python_layout *layout)
 	layout->interpreter_span = (uint32_t)(near.end - near.start);
 }
 
-/* Callers' frames lie before a frame, on a stack of the thread's own: a dozen of them in so many bytes, its own with them. */
+/* Callers' frames lie before a frame, on a stack of the thread's own: a dozen of them in so many bytes, its own with
+ * them. */
 enum { FRAME_WINDOW = 2040 };
 
 static void describe_frames(const struct py_runtime *runtime, struct python_layout *layout)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* repr.c - an object as text, by reading alone.
  *
- * What Python's own repr() would say of it where that can be told, in one short line: of
- * containers their first items, of instances their attributes. How an object is written is looked
- * up by the name of its type, or of the nearest one it is derived from. No code of the
- * target runs, so that a class' own __repr__ is not asked.
+ * The text of Python's own repr() if possible, in one short line: for
+ * containers their first items, for instances their attributes. The writer of an object is chosen
+ * by the name of its type, or of the nearest base. No code of the
+ * target runs, so a class' own __repr__ is not used.
  */
 #include "unwind/cpython/repr.h"
 
@@ -573,7 +573,8 @@ static void put_slots_of(struct repr *repr, uint64_t object, const struct object
 	}
 }
 
-/* Whether its instances are larger than those of the type that it is derived from, by more than what all classes add. */
+/* Whether its instances are larger than those of the type that it is derived from, by more than what all classes add.
+ * */
 static bool has_slots(const struct object_type *type, const struct object_type *base)
 {
 	int64_t size = base->basic_size;

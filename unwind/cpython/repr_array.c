@@ -2,10 +2,10 @@
 /* repr_array.c - arrays and tensors: their type, shape and device.
  *
  * NumPy's structures are its C interface and do not change (numpy/ndarraytypes.h,
- * numpy/arrayscalars.h, 1.7 to 2.3). PyTorch's are not told to anybody: a tensor points back to
- * its Python object, and behind that pointer follow the sizes, strides, offset and number of
- * elements (c10/core/TensorImpl.h, 1.9 to 2.9). It is believed where the sizes' product is that number;
- * elsewhere nothing but the type's name is told.
+ * numpy/arrayscalars.h, 1.7 to 2.3). PyTorch's are internal: a tensor points back to
+ * its Python object, and after that pointer come the sizes, strides, offset and number of
+ * elements (c10/core/TensorImpl.h, 1.9 to 2.9). They count only if the product of the sizes is that number;
+ * otherwise the text is the type's name alone.
  */
 #include <errno.h>
 #include <string.h>

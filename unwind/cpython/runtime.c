@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* runtime.c - which CPython this is, and making sure that it is one.
+/* runtime.c - identifies CPython and its version, and verifies both.
  *
- * Its version decides how its memory is read. From 3.13 the runtime says it beside
- * its debug offsets, from 3.11 a constant does; before, the text that sys.version
- * was made of stands in the interpreter's own data. A candidate must be of a
- * version whose layout is known, and its lists must hold together: the first
+ * The version decides how its memory is read. From 3.13 the runtime has it beside
+ * its debug offsets, from 3.11 a constant does; before, the source text of
+ * sys.version is in the interpreter's own data. A candidate must have a
+ * version with a known layout, and its lists must be consistent: the first
  * interpreter's first thread points back to it.
  */
 #include <ctype.h>

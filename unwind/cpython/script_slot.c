@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* script_slot.c - where a thread of CPython 3.14 and later looks for a script that somebody outside wants it to run.
+/* script_slot.c - where a thread of CPython 3.14 and later finds a script to run on behalf of another process.
  *
- * Between two instructions a thread whose breaker is set runs what its slot names (PEP 768). Offsets are the runtime's own
- * (_Py_DebugOffsets.debugger_support).
+ * Between two instructions a thread whose breaker is set runs the script in its slot (PEP 768). Offsets are the
+ * runtime's own (_Py_DebugOffsets.debugger_support).
  * Source: Include/internal/pycore_debug_offsets.h, Include/cpython/pystate.h, Python/ceval_gil.c of 3.14 and 3.15.
  */
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* state.c - who holds the GIL, who waits for it, and whether garbage is being collected.
+/* state.c - the holder of the GIL, threads that wait for it, and garbage collection.
  *
  * up to 3.11  the runtime has the thread that holds the GIL, or 0.
  * 3.12 on     each interpreter points to a GIL, its own or the main one's: whether
- *             it is taken, and who took it last.
+ *             it is taken, and its last holder.
  * Free-threaded builds may have none.
  *
- * Who waits for it sleeps in futex(2) on one of the GIL's own condition variables or mutexes,
- * whatever the functions are called that led there.
+ * A thread that waits for it sleeps in futex(2) on one of the GIL's own condition variables or mutexes,
+ * whatever the names of its functions.
  */
 #include <errno.h>
 

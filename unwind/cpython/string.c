@@ -5,8 +5,8 @@
  * follows the hash, with three bits of kind, then compact, then ASCII; before
  * them is 'interned', of two bits or, in free-threaded builds, eight
  * (Include/cpython/unicodeobject.h, 3.4 to 3.15). In 2.7 names are bytes, which
- * are taken for UTF-8 where they are it, else for Latin-1. The text is cut at a
- * bound, and what is no character becomes U+FFFD.
+ * are read as UTF-8 if valid, else as Latin-1. The text is truncated at a
+ * limit, and invalid characters become U+FFFD.
  */
 #include <errno.h>
 #include <stdlib.h>

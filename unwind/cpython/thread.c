@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* thread.c - from an operating system's thread id to the interpreter's state of it.
+/* thread.c - from an operating system's thread id to its thread state in the interpreter.
  *
- * Up to 3.10 a thread state has no such id but pthread_self(), the address of libc's
- * own structure of the thread, which has the id somewhere in it.
+ * Up to 3.10 a thread state does not have that id but pthread_self(), the address of libc's
+ * own structure of the thread, which contains the id somewhere.
  *
  * The lists of interpreters and threads change while they are read; every loop
- * is bounded, and a thread state proves itself: it points back to an
- * interpreter that is in the list, and holds the thread id.
+ * is bounded, and a thread state counts only if it points back to an
+ * interpreter in the list, and has the thread id.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_names.c - what Python calls its threads.
+/* thread_names.c - names of threads in Python.
  *
- * threading._active maps what threading.get_ident() is of a thread to its Thread object, and that
+ * threading._active maps a thread's threading.get_ident() to its Thread object, which
  * has the name as an attribute (Lib/threading.py, 2.7 to 3.15).
  */
 #include <errno.h>

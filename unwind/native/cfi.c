@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* cfi.c - rows of a module, compiled one PC at a time.
  *
- * Programs of .eh_frame are run by program.c; what it leaves, and .debug_frame,
- * by libdw.
+ * program.c runs programs of .eh_frame; libdw handles its rare cases, and
+ * .debug_frame.
  *
  * Whole tables are never compiled: a process with libtorch mapped has millions
  * of rows and meets a few thousand PCs. Equal rows are shared through the
@@ -215,8 +215,8 @@ static Dwarf_CFI *eh_frame(struct module *module, struct cfi_module *cfi)
 enum { MAX_UNPACKED_BYTES = 16 << 20 };
 
 /*
- * .debug_frame: hand-written assembly and some languages have only that. libdw unpacks all debug information of the file
- * with it, here, between two samples: not where that is much.
+ * .debug_frame: hand-written assembly and some languages have only that. libdw unpacks all debug information of the
+ * file with it, here, between two samples: not where that is much.
  */
 static Dwarf_CFI *debug_frame(struct module *module, struct cfi_module *cfi)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* expression.c - a small reader and evaluator of the DWARF operations that occur in CFI.
  *
- * The operations come from a file that nobody vouches for: the stack of
+ * The operations come from an untrusted file: the stack of
  * values and the number of steps are bounded, unknown operations are refused.
  * Source: DWARF 5, sections 2.5.1 and 7.7.1.
  */

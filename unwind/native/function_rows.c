@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* function_rows.c - the rows of a whole function, compiled by one process for another.
  *
- * A question takes about 10 µs, so an answer has all rows of a function, and the unwinder keeps them: three of four places
- * that it meets later are among them. An answer is a head and its rows:
+ * A request takes about 10 µs, so an answer has all rows of a function, and the unwinder keeps them: three of four
+ * later addresses are among them. An answer is a head and its rows:
  *	start, end (8 bytes each), number of rows (4)
  *	from, to, relative to the start (4 each); kind of CFA, its register, is it a signal frame, 0 (1 each); offset of
  *	the CFA (4); saved[] (2 each); an expression for the CFA and for each register that needs one:
  *	number of operations (1), and of each its code (1) and two numbers (8 each).
- * Places in [start, end) that no row covers are unknown, and asked for later. An answer without rows means: no CFI.
+ * Addresses in [start, end) without a row are unknown, and requested later. An answer without rows means: no CFI.
  *
- * Invariants of an answer that is taken, whoever has made it: rows are in order of address, within [start, end), and none
- * overlaps; the address that was asked for has one, or there is none; each is one that row.c could have made; what follows
- * from the rest of a row is computed here. A whole function's rows are kept only where none of its code was told before, and
- * only up to a limit; of other answers the row that was asked for is kept, as if it had been compiled here.
+ * Invariants of an accepted answer, from any sender: rows are in order of address, within [start, end), and do not
+ * overlap; the requested address has one, or there is none; each is one that row.c could have made; derived
+ * fields of a row are computed here. A whole function's rows are kept only if none of its code has rows already, and
+ * only up to a limit; of other answers the requested row is kept, as if it had been compiled here.
  */
 #include "unwind/native/function_rows.h"
 

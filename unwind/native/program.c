@@ -2,17 +2,17 @@
 /* program.c - call frame instructions, executed up to one address.
  *
  * A program is a list of instructions that change rules (where the CFA is,
- * where each register was saved) and move on through the code. The row at an
- * address is the rules as they stand when the program would move beyond it.
+ * where each register was saved) and advance through the code. The row at an
+ * address is the rules at the point where the program would advance beyond it.
  *
- * All but one in a thousand functions get by with offsets from a register and
- * from the CFA, which is what a row holds; running such a program takes a
+ * All but one in a thousand functions need only offsets from a register and
+ * from the CFA, which a row contains; running such a program takes a
  * fraction of a microsecond and allocates nothing. PLT stubs, signal trampolines
- * and realigned stacks have expressions, which are decoded and kept beside. What
- * no compiler was seen to write is left to libdw, the oracle in tests.
+ * and realigned stacks have expressions, which are decoded and kept separately.
+ * Forms that no known compiler writes are left to libdw, the oracle in tests.
  *
  * Invariants: a program whose bytes end too early has failed. Rules of registers
- * that a row does not keep are read and dropped.
+ * that a row does not contain are parsed and dropped.
  */
 #include "unwind/native/program.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c - callers by frame records, where there is no CFI.
+/* record.c - callers by frame records, in code without CFI.
  *
  * A frame record is the pair that the frame pointer points at: the caller's
  * frame pointer, and the return address. On AMD64 it is the end of a frame, and
  * the caller's stack begins right behind it. On AArch64 it may be anywhere in
- * the frame, mostly at its start, so that it does not say where the caller's
+ * the frame, mostly at its start, so that it does not determine where the caller's
  * stack begins. The caller's CFI does: the caller has a record too, its frame
- * pointer points at it, and its rules say how far that is from its CFA.
+ * pointer points at it, and its rules give the distance from its CFA.
  *
  * There a call also leaves the return address in a register. As long as that
- * leads to code with CFI, the function has not called anything since: it is a
- * leaf (a stub of a PLT, for one), or stands in its prologue.
+ * points to code with CFI, the function has not called anything since: it is a
+ * leaf (a stub of a PLT, for one), or is in its prologue.
  *
- * What is found so is proved, where possible, by going on to the thread's start.
+ * A result is verified, if possible, by unwinding on to the thread's start.
  */
 #include <errno.h>
 

@@ -2,24 +2,24 @@
 /* search.c - callers of code that has no CFI.
  *
  * Code that was generated at run time (oneDNN's kernels, a JIT's functions)
- * comes without any. Mostly it keeps no frame pointer either, but pushes some
+ * has none. Mostly it keeps no frame pointer either, but pushes some
  * registers and calls nothing. So the stack is searched upwards for the return
  * address: a word that points behind a call instruction in code with CFI, and
- * from which the walk goes on to the thread's start (or far, to the end of the
- * bytes there are). Old return addresses that still lie about fail that test,
- * since the CFA they imply is wrong. What was found at other PCs is tried first. Where calls leave the return address in a
- * register, a leaf's is looked for there first; stubs of a PLT are such leaves.
+ * from which unwinding reaches the thread's start (or the end of the available
+ * bytes, far away). Stale return addresses fail that test,
+ * since the CFA they imply is wrong. Results at other PCs are tried first. If calls leave the return address in a
+ * register, a leaf's is searched there first; stubs of a PLT are such leaves.
  *
- * At one PC such code has always the same distance to its return address, also
- * further up in a recursion, which unmasks old words that lead back to the truth
- * by way of the same code's old frames. What was found is kept as a row like any
- * other, but checked at each use: there must be a return address, and where the
- * code's memory is writable, so that nobody tells when it changes, the code must
- * be the same. Only where the search fails is the frame pointer believed, when
+ * At one PC such code always has the same distance to its return address, also
+ * further up in a recursion, which exposes stale words that lead back to the truth
+ * through the same code's old frames. A result is kept as a row like any
+ * other, but checked at each use: there must be a return address, and if the
+ * code's memory is writable, so that no event reports changes, the code must
+ * be the same. Only if the search fails does the frame pointer count, if
  * it points up the stack and to a return address.
  *
- * search_in_place() does the same for a leaf that has CFI, where that needs a word which
- * was not captured.
+ * search_in_place() does the same for a leaf with CFI that needs an uncaptured
+ * word.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* trampoline.c - out of a signal handler where no CFI leads out.
+/* trampoline.c - out of a signal handler without CFI.
  *
  * A handler returns to a few instructions that make the system call
  * rt_sigreturn. glibc describes its own for AMD64 by CFI; musl does not, and the
  * vdso of AArch64 must not, since CFI has one column for the return address and
  * there both the interrupted PC and the interrupted LR matter. So that code is
- * known by its instructions (machine.h), and the registers are where the kernel
+ * recognised by its instructions (machine.h), and the registers are where the kernel
  * has put them.
  */
 #include <string.h>

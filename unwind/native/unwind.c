@@ -7,12 +7,12 @@
  *   trampoline, which may change stacks, and in a leaf (or the outermost frame)
  *   that keeps no return address on the stack. So every walk ends.
  * - only PC, SP and the frame pointer are carried along and kept in each frame;
- *   other callee-saved registers are recovered when somebody asks, from where
- *   rows say that inner frames saved them (native_register), and no CFI can make
- *   that cost more than an effort that is fixed.
+ *   other callee-saved registers are recovered on request, from the places where
+ *   rows of inner frames saved them (native_register), and an effort limit
+ *   bounds that for any CFI.
  * - most frames are plain: an offset from SP or FP, captured words. They take the
- *   short way, walk_plain(), which decides nothing that step_by_row() would not.
- * - the leaf and what a signal interrupted are looked up by their PC, callers
+ *   short way, walk_plain(), which never differs from step_by_row().
+ * - the leaf and interrupted frames are looked up by their PC, callers
  *   by the byte before their return address.
  */
 #include <errno.h>

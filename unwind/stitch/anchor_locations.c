@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* anchor_locations.c - learning where evaluations keep what identifies their frames. */
+/* anchor_locations.c - learns where evaluations keep the words that identify their frames. */
 #include "unwind/stitch/anchor_locations.h"
 
 #include <errno.h>

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* callers.c - whether callers that were read late can be believed.
+/* callers.c - whether callers that were read late are valid for the sample.
  *
  * From 3.11 on functions that call each other share a native frame. The captured bytes prove
- * the innermost; its callers are read from memory when the thread has gone on. That it is still
- * there then proves nothing: it may have been left, and called again at the same address by
- * somebody else. Nothing that can be seen from outside tells the two apart.
+ * the innermost; its callers are read from memory after the thread has run on. That it still
+ * exists then proves nothing: it may have returned, and another caller may have called it again
+ * at the same address. No outside observation distinguishes the two.
  *
- * What can be known is who calls it at all. Every look shows that at some moment, and a caller
- * that has a share of the calls has the same share of the looks, however late they are. So
- * callers are believed of a frame (a function, at an address) whose callers, with the
- * instructions that they stand at, have been the same in so many looks in a row. One that shows
- * others begins anew, and has to show four times as many the next time, unless the ones before
- * had stayed for long: a program that goes on to its next part is no flutter.
+ * But the set of its callers can be learnt. Every look shows the caller at some moment, and a caller
+ * with a share of the calls has the same share of the looks, however late they are. So
+ * callers of a frame (a function, at an address) count if the callers, with their
+ * instructions, have been the same in so many looks in a row. A frame whose callers
+ * change starts again, and needs four times as many looks the next time, unless the earlier ones
+ * had lasted for long: a program that enters its next phase does not alternate.
  *
- * Looks count if they tell something new: a sample that was taken before the last look was made
- * is one of many that waited, and all of these show the same moment. For that reason nothing is
- * said of a sample that waited for long, either.
+ * A look counts if it has new information: a sample taken before the last look
+ * is one of many that waited, and all of these show the same moment. For that reason a
+ * sample that waited for long has no valid callers, either.
  *
- * A function that many call can be believed if its calls last. Whether they do, is tried: where a
- * look shows others than the one before, memory is looked at once more when the sample is done with,
- * after a while in which the process ran. Who seldom calls is soon gone again, unless calls last:
- * how often they have ended by then tells how long they do. Between two looks less than half of
- * such a time apart nobody else's call fits, and a sample that was taken between them is of the
- * call that both show. That time is the thread's own: while it does not run it calls nobody.
+ * A function with many callers can be valid if its calls last. This is tested: if a
+ * look shows other callers than the one before, memory is read once more after the sample,
+ * after a while in which the process ran. A rare caller is soon gone again, unless calls last:
+ * the number of ended calls then yields their duration. Between two looks less than half of
+ * such a time apart no other call fits, and a sample taken between them belongs to the
+ * call that both show. That time is the thread's own: while it does not run it makes no calls.
  */
 #include "unwind/stitch/callers.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* frame_objects.c - evaluations where each has a frame object of its own (up to 3.10).
+/* frame_objects.c - evaluations with a frame object each (up to 3.10).
  *
  * The loop is an exported function, and each call of it an evaluation. It keeps the
- * pointer to its frame object in a register or a slot of its native frame; where, is the
- * same in all calls. The native frames of the loop and the frame objects of the thread
- * are as many, in the same order, and what is further out changes less: so they are
- * paired from the outermost on, as long as the one holds the other, and the place where
- * it does gets a vote. After a few samples the captured bytes alone tell the evaluations.
+ * pointer to its frame object in a register or a slot of its native frame, at the
+ * same place in all calls. The native frames of the loop and the frame objects of the thread
+ * have the same number and order, and outer ones change less: so they are
+ * paired from the outermost on, as long as the native frame contains the pointer, and its
+ * place gets a vote. After a few samples the captured bytes alone show the evaluations.
  *
  * Parts of the loop that the compiler has put elsewhere (.cold) have no name in a
- * stripped file. They show as a gap: the frame object that called an evaluation is not
- * the next one's, but stands in a native frame between them, where the loop has it.
+ * stripped file. They appear as a gap: the frame object that called an evaluation is not
+ * the next one's, but is in a native frame between them, at the loop's place.
  */
 #include <errno.h>
 

@@ -2,10 +2,10 @@
 /* frames.c - the Python frames of each evaluation, and how sure they are.
  *
  * An evaluation's innermost frame comes from captured bytes: its own anchor
- * (up to 3.12), the next inner anchor, or the register or slot where the loop
- * keeps its frame. Only where none of that is to be had yet does live memory
- * name it. The frames behind it are read from memory now; the captured
- * bytecode pointer then tells whether the innermost is still the one that ran.
+ * (up to 3.12), the next inner anchor, or the register or slot in which the loop
+ * keeps its frame. Only if none of these is available does live memory
+ * provide it. The frames behind it are read from memory now; the captured
+ * bytecode pointer then shows whether the innermost is still the one that ran.
  */
 #include <errno.h>
 #include <time.h>

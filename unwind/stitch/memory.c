@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.c - a stack out of memory alone, of a thread that runs meanwhile; see stitch.h.
+/* memory.c - a stack from memory alone, of a thread that may run meanwhile; see stitch.h.
  *
- * Nothing was captured, so nothing proves a reading but another one. Memory is read twice. Where
- * both show the same frames at the same addresses, and all but the innermost, which goes on
- * running, at the same instructions, that is the stack. Otherwise it is read a third time; where
- * that differs from the second one, too, what the two have in common is certain: those frames
- * have been there all the time. The frame that the innermost of them had called is kept as
- * well: its own memory named its caller, which was there before and after. What was called
- * from there may have been put together out of two moments, and is left out.
+ * Nothing was captured, so only another reading can confirm one. Memory is read twice. If
+ * both show the same frames at the same addresses, and all but the innermost, which may
+ * run on, at the same instructions, that is the stack. Otherwise it is read a third time; if
+ * that differs from the second one, too, their common frames are certain: they
+ * existed all the time. The frame that the innermost of them had called is kept as
+ * well: its own memory named its caller, which existed before and after. Frames called
+ * from there may mix two moments, and are dropped.
  */
 #include "unwind/stitch/stitch.h"
 
