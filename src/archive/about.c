@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* about.c - what a recording says of itself, and how large its parts are. */
+/* about.c - the description of a recording, and the sizes of its parts. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

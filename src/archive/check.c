@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.c - whether a recording is sound, all of it.
+ * check.c - checks a whole recording.
  *
- * Four questions, each of which finds what the others cannot: SQLite's own check sees pages that are hurt, the
- * questions below rows that lead nowhere or do not add up, reading each sample words and blocks that nobody
- * wrote, and the checksum values that have changed although all else is well.
+ * Four checks, each of which finds errors that the others cannot: SQLite's own check finds damaged pages, the
+ * queries below find orphan rows and wrong sums, reading each sample finds invalid words and blocks, and the
+ * checksum finds changed values in an intact structure.
  *
  * Invariants:
- * 1. Damage met on the way is one more thing that is wrong, never an end of the others.
- * 2. No more than MAX_SAID sentences are made; what comes after is counted.
+ * 1. Damage in one check is one more problem, and never ends the others.
+ * 2. At most MAX_SAID sentences are made; further problems are only counted.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * copy.c - one recording made of one or several, from the first row to a file that stands alone.
+ * copy.c - one recording made of one or several, from the first row to a complete file.
  *
- * Source by source come processes, the tree and what is told of them, then the samples of all. All of it is one
- * transaction, so that blocks of samples are full; then the file is packed and says what it adds up to.
+ * Source by source come processes, the tree and its properties, then the samples of all. Everything is one
+ * transaction, so that blocks of samples are full; then the file is compacted and gets its checksum.
  *
  * Invariants:
- * 1. Sources are read in a transaction each: one that is being recorded is as it was at one moment.
- * 2. Nothing that a source claims is believed: a row that leads nowhere is damage, named as such.
+ * 1. Sources are read in a transaction each: one that is being recorded is read as of one moment.
+ * 2. Sources are not trusted: an orphan row is reported as damage.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * copy_gpu.c - what ran on GPUs, of those recordings that were given it: the traces one after the other.
+ * copy_gpu.c - copies GPU tables: the traces of all sources, one after the other.
  *
- * A trace gets a new number, rows that belong to it follow; their own numbers are given anew. Processes are those of
- * the recording where it has them, else nobody's.
+ * A trace and its rows get new numbers. Processes are those of
+ * the recording if it has them, else none.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * copy_samples.c - the samples of all sources, in order of time, and what they add up to.
+ * copy_samples.c - the samples of all sources, in order of time, and their sums.
  *
- * Each source gives its samples in order, and the earliest of all is the next one, so that as many rows
- * are in memory as there are sources. What a tracepoint told of a sample goes with it.
+ * Each source yields its samples in order, and the earliest of all is the next one, so that memory holds as many
+ * rows as there are sources. A sample's tracepoint fields are copied with it.
  */
 #include <errno.h>
 #include <math.h>

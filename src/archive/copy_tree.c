@@ -2,14 +2,14 @@
 /*
  * copy_tree.c - modules, functions, frames and stacks of a source, where equal ones become one.
  *
- * Two rows are the same when all their columns are, after the numbers in them have become those of the
- * new file. So rows are taken in an order in which what a row leads to comes before it; where that is not known
- * beforehand (a frame inlined into another), those that have to wait are gone through again.
+ * Two rows are equal if all their columns are, after the ids in them have become those of the
+ * new file. So rows are read in an order in which referenced rows come first; where that order is unknown
+ * (a frame inlined into another), waiting rows are read again.
  *
  * Invariants:
- * 1. A place of which neither name nor module is known is like no other: it is a place in the memory of one process.
- * 2. Frames that inlining added keep their range of numbers, by which they are told (store_drop_inlined()).
- * 3. Each pass but the last gives at least one row its number: a circle is damage, no endless loop.
+ * 1. A place without name and module equals no other: it is an address in the memory of one process.
+ * 2. Inlined frames keep their range of ids, which identifies them (store_drop_inlined()).
+ * 3. Each pass but the last assigns at least one id: a cycle is damage, no endless loop.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge.c - runs, processes and what else is told by a process' number, of several recordings in one.
+ * merge.c - runs, processes and rows keyed by PID, of several recordings in one.
  *
- * Which number a process has in the new file is decided by pids.c before.
+ * pids.c assigns the PIDs in the new file before.
  */
 #include <errno.h>
 #include <stdio.h>

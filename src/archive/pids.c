@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pids.c - which number a process of one recording has in another, where there are others.
+ * pids.c - assigns PIDs in a merged recording.
  *
- * Numbers of processes are unique on one machine at one time only. So a process whose number another one of
- * the new file has keeps apart from it: it and its threads are told by a number that is 10,000,000 larger, or
- * 20,000,000, and so on (no kernel gives out numbers above 4,194,304). Which processes a run had, and
- * under which numbers, stands in the table run_process.
+ * PIDs are unique on one machine at one time only. So a process whose PID another one of
+ * the new file has stays separate: it and its threads get an id that is 10,000,000 larger, or
+ * 20,000,000, and so on (no kernel assigns ids above 4,194,304). The table run_process has the
+ * processes of each run, with their original PIDs.
  *
- * Two are the same process if number, host, name and command are, and neither had been seen to end before
- * the other was first seen: parts of one recording, or two that were made of a process that went on.
+ * Two are the same process if PID, host, name and command are equal, and neither had ended before
+ * the other one started: parts of one recording, or two recordings of a process that continued.
  *
  * Invariants:
- * 1. All rows of a source that tell a process by its number tell it by the same one in the new file.
- * 2. The first source's numbers stay as they are.
+ * 1. All rows of a source with the same PID have the same one in the new file.
+ * 2. The first source's PIDs do not change.
  */
 #include <errno.h>
 #include <stdio.h>

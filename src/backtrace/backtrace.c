@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* backtrace.c - all threads of a process, one after the other; see backtrace.h.
  *
- * What stops threads is a thread of its own, which ends before anything is named: with
- * it the kernel lets go of whatever it still had seized.
+ * A separate thread stops the others, and ends before symbols are resolved: at its end
+ * the kernel detaches all threads that are still seized.
  */
 #include "src/backtrace/backtrace.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* core_target.c - a process that is no more, as its core file has it.
+/* core_target.c - an ended process, from its core file.
  *
- * A core file holds what the process wrote to; what it only mapped, code above all, is in
- * the files it was mapped from. So memory is the dump first, then those files. A file counts
- * only while it is the one that was mapped: by the build-id in its first page, which is
+ * A core file contains memory that the process wrote to; memory that it only mapped, above all code, is in
+ * the mapped files. So memory is the dump first, then those files. A file counts
+ * only if it is the mapped one: by the build-id in its first page, which is
  * dumped for that purpose (core(5), coredump_filter, bit 4).
  *
- * The kernel writes a segment for each mapping, with what it was allowed to be, also where it dumps none of its bytes. gdb's
- * gcore leaves such mappings out, program code above all: only the list of mapped files (NT_FILE) has them, and
- * what they were for is told by the file's own segments.
+ * The kernel writes a segment for each mapping, with its permissions, also if it dumps none of its bytes. gdb's
+ * gcore omits such mappings, above all program code: only the list of mapped files (NT_FILE) has them, and
+ * their permissions come from the file's own segments.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.c - why stopping a process, or reading its memory, is refused.
+/* explain.c - reasons for refusing to stop a process, or to read its memory.
  *
  * The kernel's rules (kernel/ptrace.c, __ptrace_may_access and ptrace_attach, Linux
- * 6.12), in the order in which they are told here:
+ * 6.12), in the order of the messages here:
  *   one tracer at a time         TracerPid in /proc/PID/status
  *   same user and groups, and dumpable, or CAP_SYS_PTRACE
  *   Yama's ptrace_scope          1: descendants only; 2: with CAP_SYS_PTRACE; 3: nobody

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* frame_names.c - see frame_names.h.
  *
- * Names go into a profile of one stack at a time, so that what is folded away is what
- * flame graphs and reports fold away (profile_path()).
+ * Names go into a profile of one stack at a time, so that the same frames are folded as in
+ * flame graphs and reports (profile_path()).
  */
 #include "src/backtrace/frame_names.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* groups.c - see groups.h.
  *
- * Those with equal hashes stand side by side once they are sorted; among these all is compared.
+ * Sorting by hash puts candidates side by side; these are compared completely.
  */
 #include "src/backtrace/groups.h"
 

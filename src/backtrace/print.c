@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* print.c - stacks as text, innermost frame first.
  *
- * Names come from other programs: what would act on a terminal is left out of them.
+ * Names are foreign: terminal controls are removed.
  */
 #include "src/backtrace/print.h"
 
@@ -378,7 +378,8 @@ static int put_tasks(const struct page *page, const struct backtrace_thread *thr
 	return 0;
 }
 
-/* Where an object has been printed; NULL: nowhere. Another one may have come to its address since then, with another value. */
+/* Where an object has been printed; NULL: nowhere. Another one may have come to its address since then, with another
+ * value. */
 static const struct seen *find_seen(const struct page *page, const struct py_local *local)
 {
 	for (size_t i = 0; i < page->n_seen; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* print_json.c - stacks as one JSON object.
  *
- * Names come from other programs: what is not UTF-8 in them becomes U+FFFD. What is not
- * known is null.
+ * Names are foreign: invalid UTF-8 becomes U+FFFD. Unknown values
+ * are null.
  */
 #include "base/json.h"
 #include "base/util.h"

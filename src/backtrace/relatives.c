@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* relatives.c - a process and its descendants; see backtrace.h.
  *
- * /proc has no list of a process' children that is whole while they run (proc_tid_children(5)), so
- * the parents of all processes are looked at. One whose parent ended meanwhile belongs to
- * another, and is missed: there is no moment at which the tree stands still.
+ * /proc has no complete list of a running process' children (proc_tid_children(5)), so
+ * the parents of all processes are read. One whose parent ended meanwhile belongs to
+ * another, and is missed: the tree is never constant.
  */
 #include <dirent.h>
 #include <errno.h>

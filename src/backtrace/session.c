@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* session.c - see session.h.
  *
- * Workers that were forked have mapped the same files: each is opened, and its debug information
- * unpacked, once. No server is asked for debug files: an answer is wanted now.
+ * Forked workers map the same files: each is opened, and its debug information
+ * uncompressed, once. No server is used for debug files, because the user waits.
  */
 #include "src/backtrace/session.h"
 

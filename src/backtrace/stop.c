@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* stop.c - see stop.h.
  *
- * What waitpid(2) tells of a seized thread (ptrace(2), "Stopped states"):
- *   PTRACE_EVENT_STOP with SIGTRAP       it stands because of PTRACE_INTERRUPT
+ * Results of waitpid(2) for a seized thread (ptrace(2), "Stopped states"):
+ *   PTRACE_EVENT_STOP with SIGTRAP       stopped by PTRACE_INTERRUPT
  *   PTRACE_EVENT_STOP with a stop signal  its process is stopped (group-stop). After
- *                                         PTRACE_DETACH it goes back there by itself;
- *                                         PTRACE_LISTEN is for who stays attached.
- *   no event, some signal                 the signal is about to be delivered; it
- *                                         stands as well, and detaching with the
- *                                         signal delivers it with all it carries
- * In each of them all registers can be read, and one PTRACE_DETACH ends it: the
- * interruption that was asked for, if still pending, goes with the attachment.
+ *                                         PTRACE_DETACH it returns there by itself;
+ *                                         PTRACE_LISTEN is for tracers that stay attached.
+ *   no event, some signal                 the signal is about to be delivered; the thread is
+ *                                         stopped as well, and detaching with the
+ *                                         signal delivers it with all its data
+ * In each of them all registers are readable, and one PTRACE_DETACH ends it: a
+ * pending PTRACE_INTERRUPT disappears with the attachment.
  */
 #include "src/backtrace/stop.h"
 

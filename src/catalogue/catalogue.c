@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * catalogue.c - finding what is described, and helping SQLite to know it.
+ * catalogue.c - searches the descriptors, and declares them to SQLite.
  */
 #include "src/catalogue/catalogue.h"
 

@@ -2,9 +2,9 @@
 /*
  * query_table.c - a table of a schema of ours that is a query over what the connection has.
  *
- * A view can only be over tables of its own database. These stand in attached databases of memory,
- * and what they are over in the recording, so each is a virtual table that asks its query on the
- * same connection when it is read. They are small: nothing is pushed down into them.
+ * A view can only refer to tables of its own database. These are in attached in-memory databases,
+ * and refer to the recording's tables, so each is a virtual table that runs its query on the
+ * same connection when it is read. They are small: no constraint is pushed down into them.
  */
 #include "src/catalogue/private.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * register.c - what does not stand in a file, made known to a connection.
+ * register.c - registers the tables that are not in a file.
  *
- * Nothing here changes the file: schemas are attached databases of memory, and views that an older
- * file lacks are temporary. What is there under a name stays, for it may be another's on purpose:
- * a live process brings a python.backtrace of its own.
+ * The file does not change: schemas are attached in-memory databases, and views that an older
+ * file lacks are temporary. Existing names remain, for they may be intended:
+ * a live process has a python.backtrace of its own.
  */
 #include <string.h>
 
@@ -66,8 +66,8 @@ static int drop_if_unreadable(sqlite3 *db, const char *name)
 }
 
 /*
- * Whether who asks for a view gets ours. One in the file that reads otherwise is of another version, or was made to hurt: a
- * temporary one comes before it. What is no view stays.
+ * Whether who asks for a view gets ours. One in the file that reads otherwise is of another version, or was made to
+ * hurt: a temporary one comes before it. What is no view stays.
  */
 static bool is_ours(sqlite3 *db, const struct catalogue_table *table)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remarks.c - what the catalogue knows, for SQL: information_schema is made of these.
+ * remarks.c - the catalogue as SQL functions, from which information_schema is made.
  */
 #include "src/catalogue/private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* aliases.c - see aliases.h.
  *
- * A letter means one thing in every verb that has it (docs/habits.md lists them). Where two tools
- * give a letter two meanings, what follows tells them apart, or the one is taken that loses nothing.
+ * A letter means one thing in every verb that has it (docs/habits.md lists them). If two tools
+ * give a letter two meanings, its argument distinguishes them, or the harmless one wins.
  */
 #include "src/cli/aliases.h"
 

@@ -2,7 +2,7 @@
 /* apt_lists.c - see apt_lists.h.
  *
  * A list is some 50 MB of stanzas, one a package, each a field a line. It is read in pieces, plain or
- * decompressed, and taken line by line: nothing of it is kept but the name of the package at hand.
+ * decompressed, and parsed line by line: only the name of the current package is kept.
  */
 #include "src/cli/apt_lists.h"
 

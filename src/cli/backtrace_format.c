@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* backtrace_format.c - why nothing of a process can be shown, or less than was asked for; see backtrace_format.h. */
+/* backtrace_format.c - why a process' backtrace is missing or incomplete; see backtrace_format.h. */
 #include "src/cli/backtrace_format.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /*
  * bench_command.c - a run of the command, alone or under probing record; see bench_command.h.
  *
- * The recorder is this program, started anew: a run ends with all that it had, and nothing of one run is still there in
+ * The recorder is a new process of this program: a run ends with all its resources, and nothing of one run remains in
  * the next.
  */
 #include "src/cli/bench_command.h"

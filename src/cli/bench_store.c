@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_store.c - recordings of one command become one, with the table bench_run; see bench_store.h.
+ * bench_store.c - merges the recordings of one command, with the table bench_run; see bench_store.h.
  *
- * Of a run that was recorded the wall time is the process' own, as the recorder saw it begin and end: its own start and
- * the names that it looked up at the end are none of the command's time.
+ * The wall time of a recorded run is the process' own, by the recorder's events: the recorder's start and
+ * symbol resolution at the end are not part of the command's time.
  */
 #include "src/cli/bench_store.h"
 

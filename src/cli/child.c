@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* child.c - a process that waits at the gate until somebody watches it.
+/* child.c - a process that waits before its exec until sampling is set up.
  *
  * Two pipes: the child reads one before its exec, so that sampling can be set
- * up first; the other closes by itself when the exec succeeds and carries the
- * errno when it does not. A child whose parent dies before the release reads
- * the end of the pipe and leaves.
+ * up first; the other closes by itself if the exec succeeds, and otherwise has the
+ * errno. A child whose parent dies before the release reads
+ * the end of the pipe and exits.
  */
 #include "src/cli/child.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* control.c - see control.h.
  *
- * Both FIFOs are held open for reading and writing: then neither is at its end when a
- * writer or reader goes away, and nothing here ever waits for one. An answer lies in its FIFO until it
+ * Both FIFOs are open for reading and writing: then neither is at its end when a
+ * writer or reader closes it, and no call here ever blocks. An answer stays in its FIFO until it
  * is read.
  */
 #include "src/cli/control.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* control_line.c - see control_line.h.
  *
- * What comes may be anything: a line is never longer than its room, and what is no command is
- * shown to people as text.
+ * Input is untrusted: a line is never longer than its buffer, and an unknown command is
+ * shown to users as text.
  */
 #include "src/cli/control_line.h"
 

@@ -2,7 +2,7 @@
 /* debian.c - see debian.h.
  *
  * A package of debug files has the name of the package that it is for, or of its source: libfoo1-dbgsym, libc6-dbg,
- * python3.11-dbg for python3.11-minimal. Whether it has the file of a build, apt's lists tell by build-id.
+ * python3.11-dbg for python3.11-minimal. apt's lists show by build-id whether it has the file of a build.
  *
  * dpkg keeps a list of its files for each package: NAME.list, or NAME:ARCH.list
  * for those that several architectures share. Since /lib, /bin and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* help.c - what "probing --help" prints. */
+/* help.c - the output of "probing --help". */
 #include "base/util.h"
 #include "src/cli/cli.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* info_json.c - what recordings are, for programs. */
+/* info_json.c - descriptions of recordings as JSON. */
 #include <math.h>
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* info_print.c - what a recording is, a line for each thing one wants to know. */
+/* info_print.c - the description of a recording as text, a property a line. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* least_privilege.c - see least_privilege.h.
  *
- * What is kept stands in two tables: capabilities, each with who needs it, and system calls. Neither can be
- * had back, so that a recording which goes wrong here goes wrong for good: when in doubt a row stays.
+ * Two tables list the kept rights: capabilities, each with its user, and system calls. Dropped ones cannot
+ * be regained, so a recording that needs a missing one fails for good: in doubt a row stays.
  */
 #include "src/cli/least_privilege.h"
 
@@ -58,7 +58,8 @@ static bool has_child(const struct privilege_needs *needs)
 	return needs->has_child;
 }
 
-/* CAP_SYS_ADMIN does what these do before Linux 5.9, and where Debian's patch knows no other (src/capture/explain.c). */
+/* CAP_SYS_ADMIN does what these do before Linux 5.9, and where Debian's patch knows no other (src/capture/explain.c).
+ * */
 static bool is_old(const struct privilege_needs *needs)
 {
 	(void)needs;
@@ -108,7 +109,8 @@ static const struct kept {
 	{ CAP_BPF, has_bpf, true, false },
 	/* Memory, mappings, and files as others see them; /proc/PID/root of debug files. Source: ptrace(2). */
 	{ CAP_SYS_PTRACE, always, true, true },
-	/* Programs and libraries of others that we could not read as their files' owners say. Source: capabilities(7). */
+	/* Programs and libraries of others that we could not read as their files' owners say. Source: capabilities(7).
+	 * */
 	{ CAP_DAC_READ_SEARCH, always, true, true },
 	/* Mapped files that have no name any more. Source: proc_pid_map_files(5). */
 	{ CAP_CHECKPOINT_RESTORE, always, true, false },
@@ -178,7 +180,8 @@ static const struct call_rule recording[] = {
 };
 /* clang-format on */
 
-/* What is in the kernel is told and asked; nothing is loaded any more. Source: enum bpf_cmd, include/uapi/linux/bpf.h. */
+/* What is in the kernel is told and asked; nothing is loaded any more. Source: enum bpf_cmd, include/uapi/linux/bpf.h.
+ * */
 /* clang-format off */
 static const struct call_rule maps_only[] = {
 	ALLOW_IF(bpf, CALL_EQUALS, 0, 1 /* BPF_MAP_LOOKUP_ELEM */), ALLOW_IF(bpf, CALL_EQUALS, 0, 2 /* _UPDATE_ELEM */),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* main.c - which verb is meant, and what happens to stdout at the end.
+/* main.c - selects the verb, and closes stdout at the end.
  *
- * SIGPIPE is left as it was found: a program that record starts inherits it.
- * By default it ends us without a word; where it is ignored, EPIPE does. SIGXFSZ is ignored, for a file at its size
+ * SIGPIPE keeps its inherited disposition: a program that record starts inherits it.
+ * By default it ends us silently; if it is ignored, EPIPE does. SIGXFSZ is ignored, because a file at its size
  * limit is an error with a sentence of its own (size_limit.h).
  */
 #include <errno.h>

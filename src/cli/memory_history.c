@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory_history.c - see memory_history.h. A file of it is text, "NAME NUMBER" a line, and may be anything when it is read. */
+/* memory_history.c - see memory_history.h. Its files are text, "NAME NUMBER" a line, and are not trusted. */
 #include "src/cli/memory_history.h"
 
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* nameless.c - see nameless.h.
  *
- * What helps, the first that applies: a debug file that is installed already, the package that has it by its
- * build-id, debuginfod, the package that would have it by its name, dnf; else the user has to find the file.
+ * The first remedy that applies: a debug file that is installed already, the package that has it by its
+ * build-id, debuginfod, a package by its name, dnf; else the user has to find the file.
  */
 #include "src/cli/nameless.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* output.c - a file that appears only when it is whole (base/new_file.h), written through stdio.
+/* output.c - a file that appears only when it is complete (base/new_file.h), written through stdio.
  *
- * Writers see a FILE of our own making, so that the reason of a failed write
- * is still known when they have given up: stdio only keeps that there was one.
+ * Writers get a custom FILE, so that the reason of a failed write
+ * is still known after they have given up: stdio only records the failure.
  *
- * What is large goes to the disk while it is made. The kernel would otherwise gather gigabytes, and spend
- * several times the processor on them when the end waits for the disk.
+ * Large output is handed to the disk early. The kernel would otherwise buffer gigabytes, and spend
+ * several times the CPU time on them when the end waits for the disk.
  */
 #include <errno.h>
 #include <fcntl.h>

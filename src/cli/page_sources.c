@@ -2,7 +2,7 @@
 /*
  * page_sources.c - see page_sources.h.
  *
- * Sources are as large as somebody wrote them, and a page is mailed: of large ones fewer lines around those with time are
+ * Sources can be large, and users mail pages: for large sources fewer lines around those with time are
  * shown, until all fit.
  */
 #include "src/cli/page_sources.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* parse.c - options, the same way for every verb.
+/* parse.c - parsing of options, the same for every verb.
  *
  * argp's own help options are replaced, since they lack -h. --usage stays
  * because argp's hint after a mistake names it.

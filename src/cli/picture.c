@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* picture.c - see picture.h.
  *
- * A picture is made by the verb that makes pictures. What is beside it stays: a recording answers more
+ * The verb flamegraph makes the picture. The recording beside it remains: it answers more
  * questions than a picture does.
  */
 #include "src/cli/picture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pidfd_set.c - see pidfd_set.h.
  *
- * A pidfd stays readable once its process has ended, so each is closed when it is seen to be.
+ * A pidfd stays readable after the end of its process, so each is closed at that event.
  * Source: pidfd_open(2), epoll(7).
  */
 #include "src/cli/pidfd_set.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* record_announce.c - the first lines of a recording: how it looks, at what, and what that leaves out. */
+/* record_announce.c - the first lines of a recording: its source, its target, and missing features. */
 #include <stdio.h>
 
 #include "base/proc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* record_event.c - probing record --event: which event, how often, and what to say where there is none. */
+/* record_event.c - probing record --event: the event, its period, and messages if it is unavailable. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* record_options.c - what can be asked of probing record. */
+/* record_options.c - the options of probing record. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* recording_control.c - see recording_control.h.
  *
- * A pause begins with the note of what each process runs, then no sample is taken any more, then
- * those that were are used up. It ends with sampling; whatever nobody told meanwhile is read again
+ * A pause begins by noting each process' program; then sampling stops, then pending
+ * samples are taken. It ends by starting sampling; state without events meanwhile is read again
  * before the first event after it.
  */
 #include "src/cli/recording_control.h"

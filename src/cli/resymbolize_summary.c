@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* resymbolize_summary.c - what symbolize says at its end; see resymbolize_summary.h.
+/* resymbolize_summary.c - summary of symbolize; see resymbolize_summary.h.
  *
  * Modules whose functions have no names come one by one, with the reason and
- * what would help; those that only lack lines are named together.
+ * the remedy; those that only lack lines are listed together.
  */
 #include "src/cli/cli.h"
 #include "src/cli/resymbolize_summary.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* targets.c - see targets.h.
  *
- * What is asked for is brought to a list of numbers in three steps: those that were given, those
- * that names and users mean, and what descends from all of these. Processes come and go
- * meanwhile; who is gone by the time it is recorded is passed over there. Reading another's memory takes
+ * A selection becomes a list of PIDs in three steps: the given ones, those
+ * that match names and users, and the descendants of all of these. Processes start and end
+ * meanwhile; an ended one is skipped later. Reading a process' memory needs
  * at least the rights that sampling it does (ptrace(2), access mode checking), so it decides.
  */
 #include "src/cli/targets.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* terminal.c - what may be shown where. */
+/* terminal.c - width and colours of the terminal. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

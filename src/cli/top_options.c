@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* top_options.c - what can be asked of probing top. */
+/* top_options.c - the options of probing top. */
 #include "src/cli/top_options.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* top_run.c - see top_run.h.
  *
- * One epoll, as when recording. Samples are drained in portions, so that keys are served also
- * when samples never cease. A tick ten times a second looks at the process, and some ticks hand
- * over what has been gathered, so that names are there when rows are made.
+ * One epoll, as when recording. Samples are read in portions, so that keys work also
+ * with a constant stream of samples. A tick ten times a second reads the process' state, and some ticks flush
+ * the batch, so that names are there when rows are made.
  */
 #include "src/cli/top_run.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* top_watch.c - see top_watch.h.
  *
- * The GIL and the collector are looked at from outside, at intervals, in memory: a share is
- * how many of the last looks found it held. The looks have nothing to do with the samples, which
+ * The GIL and the collector are polled from outside, in memory: a share is
+ * the number of recent polls that found it held. The polls are independent of the samples, which
  * are of running threads only.
  */
 #include "src/cli/top_watch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verb.c - finding a verb by its name, an alias, or what somebody meant. */
+/* verb.c - searches a verb by its name or an alias, and suggests similar ones. */
 #include <string.h>
 
 #include "base/util.h"

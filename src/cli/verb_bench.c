@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verb_bench.c - a command measured: run after run, recorded and only timed in turn.
+ * verb_bench.c - measures a command: alternating runs, recorded and only timed.
  *
- * Turns are what makes the two comparable: whatever slows the machine down for a while meets both. Recordings lie in a
- * folder beside the file that they become, and go with it whatever happens.
+ * Alternation makes the two comparable: a slow phase of the machine affects both. Recordings are in a
+ * folder beside the resulting file, which is removed in any case.
  */
 #include <errno.h>
 #include <math.h>

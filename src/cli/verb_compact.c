@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_compact.c - a recording written anew, as small as it can be.
+/* verb_compact.c - rewrites a recording in its smallest form.
  *
- * The new file takes the old one's place in one step, after it has reached the disk; until then the old one is as
- * it was, and nobody else may change it.
+ * The new file replaces the old one in one step, after it has reached the disk; until then the old one is
+ * unchanged and locked.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_diff.c - what has changed between recordings. */
+/* verb_diff.c - differences between recordings. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_doctor.c - what works here and what does not, and the one command that changes it. */
+/* verb_doctor.c - which features work here, and the one command that solves each problem. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_export.c - a recording in a format that others read.
+/* verb_export.c - a recording in another tool's format.
  *
- * A format is a view of stacks, which is written as a stream, or a copy of all that the recording
- * holds. Neither appears before it is whole. A view can be made again, so it replaces the file that was named
- * for it, as flamegraph and diff do; not one of which we have chosen the name, which may be what another program
- * recorded. A copy replaces nothing unless --force says so.
+ * A format is a view of stacks, which is written as a stream, or a copy of the whole recording.
+ * Neither appears before it is complete. A view can be made again, so it replaces an existing file at a given path,
+ * as flamegraph and diff do; but not at a default path, where the file may be another program's
+ * recording. A copy replaces nothing without --force.
  */
 #include <errno.h>
 #include <sqlite3.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_flamegraph.c - a recording as a flame graph, or in another exporter's format.
  *
- * The format is what --format says, else what OUT's ending means, else svg.
- * Nothing appears at OUT before it is whole.
+ * The format is that of --format, else that of OUT's extension, else svg.
+ * Nothing appears at OUT before it is complete.
  */
 #include <sqlite3.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * verb_import.c - what another profiler wrote, as a recording.
+ * verb_import.c - converts another profiler's file to a recording.
  *
- * The format is recognised by what is in the file. The recording appears when it is whole; a recording that is there
- * is given tables of GPUs in one transaction.
+ * The format is recognised by the file's contents. The recording appears when it is complete; an existing recording
+ * gets tables of GPUs in one transaction.
  */
 #include <errno.h>
 #include <inttypes.h>

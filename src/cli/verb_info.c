@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_info.c - what a recording is, and whether it is sound. */
+/* verb_info.c - description and check of a recording. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_list.c - which Python processes there are to look at. */
+/* verb_list.c - lists the Python processes. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_record.c - probing record: from the arguments to a finished file.
  *
- * Order matters: permission and arguments are settled before the file is made,
- * so that a recording that cannot start leaves everything as it was; and
- * sampling is set up before a command is let go, so that its first instruction
- * is seen.
+ * Order matters: permission and arguments are checked before the file is created,
+ * so that a recording that cannot start changes nothing; and
+ * sampling is set up before a command execs, so that its first instruction
+ * is sampled.
  */
 #include <errno.h>
 #include <signal.h>
@@ -142,7 +142,8 @@ static int fail_stopped(const char *path, int error)
 	return cli_fail(cli_status(error), "recording stopped: %s", sentence);
 }
 
-/* A server that forks its workers sleeps itself. Those that it started meanwhile are known. Returns whether there are any. */
+/* A server that forks its workers sleeps itself. Those that it started meanwhile are known. Returns whether there are
+ * any. */
 static bool say_children_of(const struct recording *recording, pid_t pid)
 {
 	CLEANUP(targets_done) struct targets children = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_repl.c - Python's prompt, in a process that runs.
+/* verb_repl.c - Python's prompt, in a running process.
  *
- * Each line is sent as code that calls a function of repl.py with all that was typed so far; the process keeps nothing
- * between two of them. What comes from a pipe is one script.
+ * Each line is sent as code that calls a function of repl.py with the whole statement so far; the process keeps nothing
+ * between two lines. Input from a pipe is one script.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_report.c - where the time of a recording went, as text or JSON. */
+/* verb_report.c - the time of a recording, as text or JSON. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* verb_run.c - start a command with the agent in its Python processes.
  *
- * probing becomes the command: nothing of it is left. The start hook comes by PYTHONPATH, as a sitecustomize that gives way
- * to the program's own (python/start), so that the package need not be installed for the command's interpreter.
+ * probing becomes the command: nothing of it remains. PYTHONPATH provides the start hook, as a sitecustomize that then
+ * runs the program's own (python/start), so that the package need not be installed for the command's interpreter.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_sql.c - ask recordings, or a process, in SQL.
+/* verb_sql.c - SQL queries of recordings, or of a process.
  *
- * Where the question comes from: the last argument, else a script on stdin, else
- * somebody at a terminal, who gets a prompt.
+ * The query comes from the last argument, else from a script on stdin, else
+ * from a prompt on the terminal.
  */
 #include <errno.h>
 #include <sqlite3.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_symbolize.c - find the names of a recording, here or on another machine.
+/* verb_symbolize.c - resolves the symbols of a recording, here or on another machine.
  *
- * All changes are one transaction: whoever ends this, by Ctrl-C or kill -9,
- * finds the recording as it was.
+ * All changes are one transaction: after Ctrl-C or kill -9
+ * the recording is unchanged.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_tables.c - which tables can be asked, and what is in them. */
+/* verb_tables.c - lists tables and their columns. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* verb_top.c - probing top: from the arguments to a terminal that is as it was.
+/* verb_top.c - probing top: from the arguments to the restored terminal.
  *
- * As when recording, permission and arguments are settled first; the screen is taken last,
- * so that whatever cannot be done is said on a terminal that nobody has touched, and given back
- * before the last sentence.
+ * As when recording, permission and arguments are checked first; the screen is opened last,
+ * so that errors appear on an unchanged terminal, and closed
+ * before the last message.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* view.c - see view.h.
  *
- * What can be asked of samples is asked of the file (src/store/profile_view.c); what is asked of stacks and threads
- * is asked in memory (view_filter.c).
+ * Filters of samples become SQL over the file (src/store/profile_view.c); filters of stacks and threads
+ * are applied in memory (view_filter.c).
  */
 #include "src/cli/view.h"
 

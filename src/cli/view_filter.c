@@ -2,7 +2,7 @@
 /*
  * view_filter.c - see view_filter.h.
  *
- * A recording's stacks are one tree, so whether a stack runs through a function is asked once of
+ * A recording's stacks are one tree, so whether a stack contains a function is computed once for
  * each of its nodes, callers first.
  */
 #include "src/cli/view_filter.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* view_title.c - which part of a recording a picture shows, in words: so nobody takes a part for the whole. */
+/* view_title.c - the displayed part of a recording, in words, so that nobody mistakes it for the whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * compute.c - the matrix of functions and runs, and what is asked of each of its rows.
+ * compute.c - the matrix of functions and runs, and the test of each of its rows.
  *
- * A run's value is its weight divided by what the comparison is by (struct scale); by the rest it is a share, of which an
- * estimate says the odds. What a node took with all it called is
- * the sum of the nodes below; a function's total is that of those of its nodes that it does not stand above itself, so
- * that recursion counts once.
+ * A run's value is its weight divided by the comparison's divisor (struct scale); by the rest it is a share, and the
+ * estimate has its odds. The total of a node is
+ * the sum of the nodes below; a function's total is that of those of its nodes that are not below another of its own,
+ * so that recursion counts once.
  */
 #include <errno.h>
 #include <math.h>

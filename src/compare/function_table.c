@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * function_table.c - which functions are the same; see function_table.h.
+ * function_table.c - equality of functions; see function_table.h.
  *
- * A function is told by its kind, its qualified name, and the last part of its file's or module's path: a project that
- * was checked out elsewhere is the same one, and a line that shifted says nothing. Of a module's name what stands behind
- * the first dot is left out, since it has versions ("libc.so.6", "_json.cpython-311-x86_64-linux-gnu.so").
+ * A function is identified by its kind, its qualified name, and the last part of its file's or module's path: a project
+ * in another folder is the same one, and its line does not matter. The part of a module's name after
+ * the first dot is ignored, since it has versions ("libc.so.6", "_json.cpython-311-x86_64-linux-gnu.so").
  */
 #include "src/compare/function_table.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * judge.c - a comparison held against rules.
+ * judge.c - applies rules to a comparison.
  *
- * A rule is broken by what is known to have grown, and by more than its threshold as the best estimate has it. Where
- * the estimate is so wide that a change as large as the threshold could hide in it, nothing can be told. What the rules
- * ask is corrected together: Holm's way among the quantities of a rule, and each rule has its share of the 5 %.
+ * A rule fails for an increase that is significant, and whose best estimate exceeds the threshold. If
+ * the interval is so wide that a change as large as the threshold is possible, the result is inconclusive. All tests of
+ * the rules are corrected together: Holm's method among the quantities of a rule, and each rule has its share of the 5
+ * %.
  */
 #include <errno.h>
 #include <math.h>

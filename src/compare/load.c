@@ -2,8 +2,8 @@
 /*
  * load.c - the samples of a recording as weights of nodes, for each of its runs.
  *
- * Frames become functions, stacks nodes of one tree that all runs share, outermost first. A run keeps what it spent on each
- * node itself; what functions and stacks took with what they called follows from the tree.
+ * Frames become functions, stacks nodes of one tree that all runs share, outermost first. A run has the self time of
+ * each node; total times of functions and stacks follow from the tree.
  */
 #include "src/compare/load.h"
 

@@ -2,9 +2,9 @@
 /*
  * moved.c - functions whose file has another name on the other side.
  *
- * A function that base alone has and one that head alone has are one if kind and qualified name are the same and no other
- * of either side could be meant. "<lambda>" and the like fit everywhere: they follow a function with a name of its
- * own that went the same way.
+ * A function that only base has and one that only head has are the same if kind and qualified name are, and no other
+ * of either side matches. "<lambda>" and the like match everywhere: they follow a function with a name of its
+ * own that moved the same way.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rules.c - what shall not happen, in words.
+ * rules.c - parses the rules of a check.
  *
  *   self(func=GLOB[,file=GLOB])>+N%    total(func=...)>+N%    total>+N%    wall>+N%
  *   any[>+N%]    new-hot[>N%]    lost[>N%]
@@ -55,7 +55,8 @@ static int parse_kind(const char **at, struct compare_rule *rule, char *why)
 	return fail(why, "a rule begins with self, total, wall, any, new-hot or lost");
 }
 
-/* "func=GLOB" or "file=GLOB". A name may have parentheses and commas of its own: it ends where ",file=" or ")>" begins. */
+/* "func=GLOB" or "file=GLOB". A name may have parentheses and commas of its own: it ends where ",file=" or ")>"
+ * begins. */
 static int parse_glob(const char **at, struct compare_rule *rule, char *why)
 {
 	bool is_function = strncmp(*at, "func=", 5) == 0;

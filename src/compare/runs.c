@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * runs.c - which runs a recording is of, when and on what; see load.h.
+ * runs.c - the runs of a recording, with time and machine; see load.h.
  *
- * One that was made from several says in run_process which process was of which run. Files of before lack columns: what
- * a file does not say is "", and differs from nothing.
+ * A merged recording has the run of each process in run_process. Older files lack columns: a missing
+ * value is "", and differs from nothing.
  */
 #include <errno.h>
 #include <math.h>

@@ -2,11 +2,11 @@
 /*
  * stats.c - permutation, bootstrap, counts, and corrections; see stats.h.
  *
- * A permutation test asks how often runs that were dealt to the two sides by chance differ as much as these do, by their
- * ranks. It assumes nothing of how run times spread, and an outlier is one run among others. What it can say at most is
- * one in the number of deals, 2 of 252 for five runs a side, too little where a hundred functions are asked at once. So
- * where no deal is farther apart as what was seen, Student's tail says how much farther that is. Below FEWEST_DEALS the
- * counts of samples have to do.
+ * A permutation test counts how often runs that are assigned to the two sides at random differ as much as these do, by
+ * their ranks. It assumes nothing about the distribution of run times, and an outlier is one run among others. Its
+ * smallest p is one in the number of assignments, 2 of 252 for five runs a side, too large for a hundred functions at
+ * once. So if no assignment is as far apart as the observed one, Student's tail extrapolates. Below FEWEST_DEALS runs
+ * the variances of sample counts are used.
  */
 #include "src/compare/stats.h"
 
@@ -211,8 +211,8 @@ static double permutation_p(const struct shuffles *shuffles, const double *value
 	return (double)(n + 1) / (double)(shuffles->n_deals + 1);
 }
 
-/* Places in the order of size, equal ones in the middle of theirs: one run that a neighbour slowed down is the last, and
- * no more than that. */
+/* Places in the order of size, equal ones in the middle of theirs: one run that a neighbour slowed down is the last,
+ * and no more than that. */
 static void rank_values(const double *values, size_t n, double *ranks)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* write_markdown.c - a comparison as a comment on a change: what rules say of it, what has changed as a table, the rest in
+/* write_markdown.c - a comparison as a comment on a change: the results of the rules, changes as a table, the rest in
  * one line. */
 #include <errno.h>
 #include <string.h>

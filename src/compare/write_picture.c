@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* write_picture.c - a comparison as a flame graph: its tree of stacks, with what is known of each. */
+/* write_picture.c - a comparison as a flame graph: its tree of stacks, with each estimate. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * write_text.c - a comparison for a terminal: all of it, then functions, then stacks where they were asked.
+ * write_text.c - a comparison for a terminal: the total, then functions, then stacks if requested.
  *
- * "~" says that nothing is known to have changed, which is not that nothing has.
+ * "~" means no significant change, which does not prove that there is none.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* write_verdict.c - what the rules say, as text and as JUnit XML. */
+/* write_verdict.c - the results of the rules, as text and as JUnit XML. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - how a check says what it found; see check.h. */
+/* check.c - functions with which a check reports findings; see check.h. */
 #include "src/doctor/check.h"
 
 #include <stdarg.h>

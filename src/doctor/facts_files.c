@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* facts_files.c - whether debug information of a file is at hand; see facts.h. */
+/* facts_files.c - whether debug information of a file is installed; see facts.h. */
 #include <gelf.h>
 #include <stdio.h>
 #include <string.h>

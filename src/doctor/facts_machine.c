@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* facts_machine.c - the machine, as this user sees it; see facts.h.
+/* facts_machine.c - the machine, as visible to this user; see facts.h.
  *
- * What can be tried is: events are opened and a program is loaded on ourselves.
+ * Features are tried if possible: it opens events and loads a BPF program on this process.
  */
 #include <ctype.h>
 #include <errno.h>

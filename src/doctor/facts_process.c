@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* facts_process.c - the process that is asked about; see facts.h.
+/* facts_process.c - the examined process; see facts.h.
  *
  * It is read and sampled for a moment, as a recording would; it is not stopped.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* facts_python.c - which Python a process runs, and what can be told of it; see facts.h. */
+/* facts_python.c - the Python of a process, and its properties; see facts.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* facts_rights.c - ourselves, and what we may; see facts.h.
+/* facts_rights.c - our identity and rights; see facts.h.
  *
- * A system call that a filter forbids fails before the kernel looks at its arguments. So each
- * is made with arguments that can do nothing, and the error tells how far it got.
+ * A system call that a filter forbids fails before the kernel checks its arguments. So each
+ * is made with arguments that have no effect, and the error shows how far it got.
  * Sources: seccomp(2), perf_event_open(2), ptrace(2), bpf(2), process_vm_readv(2), namespaces(7).
  */
 #include <errno.h>

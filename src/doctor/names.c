@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* names.c - checks: what names are made of, and where a recording goes. */
+/* names.c - checks: sources of symbols, and the folder of recordings. */
 #include <string.h>
 
 #include "base/util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* print.c - what was found, as text: a line per check, and below it what to do. */
+/* print.c - findings as text: a line per check, and its remedy below. */
 #include <errno.h>
 #include <string.h>
 

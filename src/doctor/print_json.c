@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* print_json.c - what was found, as one JSON object. */
+/* print_json.c - findings as one JSON object. */
 #include "base/json.h"
 #include "base/util.h"
 #include "src/doctor/doctor.h"

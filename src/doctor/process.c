@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* process.c - checks: whether a process may be looked at, in which way. */
+/* process.c - checks: whether a process may be sampled, and how. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* python.c - checks: what is known of the Python that a process runs. */
+/* python.c - checks: support for the Python of a process. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c - all checks in order, and what they come to; see doctor.h. */
+/* report.c - all checks in order, and the overall result; see doctor.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

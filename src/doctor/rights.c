@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rights.c - checks: what we may do to others. */
+/* rights.c - checks: our rights over other processes. */
 #include <stdio.h>
 #include <string.h>
 

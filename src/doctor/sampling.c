@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sampling.c - checks: what a recording takes its samples with. */
+/* sampling.c - checks: the sources of samples. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * diff_html.c - a flame graph of two measurements as one HTML page: the boxes and colours of diff_svg.c, drawn by what
- * draws other profiles as HTML.
+ * diff_html.c - a flame graph of two measurements as one HTML page: the boxes and colours of diff_svg.c, drawn by the
+ * code of other profiles' pages.
  *
  * The data is that of html_profile.c, with values that are shares of the whole, and one member more:
  *
- *   diff    note: what is compared; shade, is_known, says: of each node its colour, whether its change is known, and
- *           what there is to say of it
+ *   diff    note: the compared recordings; shade, is_known, says: for each node its colour, whether its change is
+ *           significant, and its text
  */
 #include <errno.h>
 #include <math.h>

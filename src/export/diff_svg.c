@@ -2,9 +2,10 @@
 /*
  * diff_svg.c - a flame graph of two measurements, as one self-contained SVG picture.
  *
- * The width of a box is what head took, so that the picture is one of how it is now; its colour says how that differs
- * from base: red and + more, blue, striped and − less, the stronger the more, and pale where it may be chance. What head
- * has no more is no box: how much that was stands in the note. Script and style are those of the other flame graph (export_svg.c).
+ * The width of a box is its time in head, so that the picture shows the present; its colour shows the difference
+ * from base: red and + more, blue, striped and − less, the stronger the more, and pale if it may be chance. A function
+ * that head lacks has no box: the note has its time. Script and style are those of the other flame graph
+ * (export_svg.c).
  */
 #include <errno.h>
 #include <math.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * export_callgrind.c - what functions and lines cost, and who calls whom, for KCachegrind and callgrind_annotate.
+ * export_callgrind.c - costs of functions and lines, and calls, for KCachegrind and callgrind_annotate.
  *
- * Source: "Callgrind Format Specification" of Valgrind's manual. A function that stands under itself goes by
- * its name with '2 behind it, as callgrind has it, so that what the first one costs inclusively has each
- * sample once. "calls" are samples: how often a function was called no sampler knows. A reader takes a name as
- * one it has met where there is no more than its number, so no name may be blank.
+ * Source: "Callgrind Format Specification" of Valgrind's manual. A recursive call is a function of
+ * its own, with the suffix '2 as callgrind has it, so that the inclusive cost of the first one has each
+ * sample once. "calls" are samples, because a sampler does not know the number of calls. A reader takes a name
+ * without text after its number for a known one, so no name may be blank.
  */
 #include <errno.h>
 

@@ -2,28 +2,28 @@
 /*
  * export_chrome.c - Chrome's trace events as JSON: a track per thread, for Perfetto and chrome://tracing.
  *
- * Format: "Trace Event Format", an event X with its length for each slice, names as metadata events. Begin and end apart
- * (B and E) would be two thirds more bytes: an end needs its begin's name, for readers that look for it by name.
- * A sample stands for a time: of what ran, that
- * which ends with it; of what waited, that which begins with it. Times of a thread are laid one behind the other:
- * one that would begin before the last has ended begins there, as does one that begins less than half of itself
- * later, so that what lasts is one slice, and slices are as long as samples weigh. Functions that two neighbours
- * share go on through both.
+ * Format: "Trace Event Format", an event X with its length for each slice, names as metadata events. Separate begin and
+ * end events (B and E) would be two thirds more bytes: an end needs its begin's name, for readers that search it by
+ * name. A sample covers a time: a running one the time that
+ * ends with it; a wait the time that begins with it. Times of a thread are placed one after the other:
+ * one that would begin before the end of the last begins there, as does one that begins less than half of its length
+ * later, so that a lasting state is one slice, and slices are as long as the weights of samples. Functions that two
+ * adjacent samples share continue through both.
  *
- * Readers add a slice's beginning and length, as binary fractions of a microsecond or cut to nanoseconds, and take
- * what ends after its caller for an error. So times are whole eighths of a microsecond: these they all add exactly.
- * What ends where another begins ends an eighth before it, since not all agree what comes first at the same time. What begins
- * together stands in the file from the longest to the shortest, callers before what they call.
+ * Readers add a slice's beginning and length, as binary fractions of a microsecond or truncated to nanoseconds, and
+ * reject one that ends after its caller. So times are whole eighths of a microsecond: these they all add exactly.
+ * A slice that ends where another begins ends an eighth earlier, since readers order equal times differently. Slices
+ * with the same beginning are ordered from the longest to the shortest, callers before their callees.
  *
  * Perfetto drops slices that are nested deeper than 512 (v58.2, src/trace_processor/importers/common/slice_tracker.h),
- * which are the innermost. So of a stack that is deeper the middle is left out, and one slice stands for it that says
- * how many calls these were: always a multiple of a number, so that stacks of about the same depth leave out the same
- * calls, and what they share stays one slice.
+ * which are the innermost. So the middle of a deeper stack is omitted, and one slice replaces it, with
+ * the number of calls: always a multiple of a number, so that stacks of about the same depth omit the same
+ * calls, and common calls remain one slice.
  *
- * A slice's end is known when later samples have been looked at. So each thread is gone through twice: first
- * comes what each sample shares with the one before it, then slices are written. There are about a dozen to a
- * sample where each has a stack of its own: a label's part of an event is made once, and what those of one time and length
- * have in common when that comes.
+ * A slice's end is known only after later samples. So each thread is processed twice: the first pass
+ * computes the common part of each sample with the one before it, the second writes slices. There are about a dozen per
+ * sample if each has a stack of its own: a label's part of an event is formatted once, and the common part of slices of
+ * one time and length once for these.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* export_folded.c - one line per stack: "outer;inner;leaf 12".
  *
- * The number is time, in microseconds, or how many events, where some samples weigh more than others; else it counts samples.
- * The format of Brendan Gregg's stackcollapse scripts, which flamegraph.pl,
+ * The number is time, in microseconds, or a number of events, if samples have different weights; else it counts
+ * samples. The format of Brendan Gregg's stackcollapse scripts, which flamegraph.pl,
  * inferno, speedscope and many others read. Lines are sorted frame by frame.
  *
  * The line under construction always ends with the current node, so a node

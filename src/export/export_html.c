@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* export_html.c - a flame graph as one HTML page, drawn by d3-flame-graph.
  *
- * The page holds its data, its style, its script and the licences of what the script is bundled from; nothing is
- * fetched, and its policy forbids it. The script is bundled when the program is built (src/export/html).
+ * The page contains its data, its style, its script and the licences of the bundled libraries; it fetches
+ * nothing, and its policy forbids that. The build bundles the script (src/export/html).
  */
 #include <errno.h>
 

@@ -2,9 +2,9 @@
 /*
  * export_pprof.c - pprof's format: profile.proto of github.com/google/pprof, compressed.
  *
- * A sample there is a stack with labels and how often it was met: samples that agree in thread, stack, verdict,
- * state, GIL and garbage collection are one. Each has two values, how many and what they weigh. The innermost place
- * comes first. Lines are always there; how functions are told apart is the reader's choice.
+ * A sample there is a stack with labels and a count: samples with equal thread, stack, verdict,
+ * state, GIL and garbage collection are one. Each has two values, the count and the weight. The innermost place
+ * comes first. Lines are always there; the reader chooses how to group functions.
  */
 #include <errno.h>
 #include <stdlib.h>

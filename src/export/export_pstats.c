@@ -3,12 +3,12 @@
  * export_pstats.c - functions and their callers, as Python's own profilers keep them: for pstats, SnakeViz, gprof2dot.
  *
  * A dict {(file, line, name): (cc, nc, tt, ct, callers)}, marshalled; callers is a dict of the same keys and
- * (cc, nc, tt, ct). Source: Lib/pstats.py, Lib/profile.py. tt is a function's own seconds, ct those with what
- * it calls, and no recursion counts twice. cc and nc are calls there; here, both, samples that have the
- * function on their stack, or the call.
+ * (cc, nc, tt, ct). Source: Lib/pstats.py, Lib/profile.py. tt is a function's self time in seconds, ct its
+ * total time, and recursion counts once. cc and nc are calls there; here both are samples that contain the
+ * function, or the call.
  *
- * Of marshal's types only such are written as every Python from 2.7 on reads: interned strings are str to all
- * of them, integers come as 32 bits or in digits of 15, floats in binary (version 2). Source: Python/marshal.c.
+ * Of marshal's types only those are written that every Python from 2.7 on reads: interned strings are str in all
+ * releases, integers are 32 bits or digits of 15, floats binary (version 2). Source: Python/marshal.c.
  */
 #include <endian.h>
 #include <errno.h>

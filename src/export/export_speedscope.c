@@ -3,9 +3,9 @@
  * export_speedscope.c - for https://www.speedscope.app: a profile per thread, samples in the order of time.
  *
  * Format: file-format-spec.ts of speedscope, a "sampled" profile: each sample a list of indices into shared.frames,
- * outermost first, and its weight. Time stands still where a thread was not sampled: the view "Time Order" shows the
- * order, its axis the sum of weights. The same function on the same file and line is one frame there, whoever
- * wrote it twice.
+ * outermost first, and its weight. Unsampled time of a thread has no width: the view "Time Order" shows the
+ * order, its axis the sum of weights. The same function on the same file and line is one frame there, whichever
+ * module it comes from.
  */
 #include <errno.h>
 

@@ -2,8 +2,8 @@
 /*
  * export_sqlite.c - everything as plain tables in a SQLite file of its own.
  *
- * However a recording keeps its samples, here they are rows, so that any SQLite tool has all of it without us.
- * The other tables are those of the catalogue, comments included, and what users have added. The file is a
+ * Samples are rows here, whatever their form in the recording, so that any SQLite tool can read all of it without
+ * probing. The other tables are those of the catalogue, including comments, and users' own. The file is a
  * recording, too, of the version whose samples are a plain table.
  */
 #include <errno.h>

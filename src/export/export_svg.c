@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* export_svg.c - a flame graph as one self-contained SVG picture.
  *
- * Callers stand below what they call, the width of a box is its share of the
- * time, and children stand in order of their names. The picture is complete
+ * Callers are below their callees, the width of a box is its share of the
+ * time, and children are in order of their names. The picture is complete
  * without its script (svg_script.js), which adds zoom, search and details.
  *
- * Which boxes there is room for says drawn.h; how many are left out is said under
- * the title. Their time stays visible as width of their callers.
+ * drawn.h chooses the boxes that are large enough; the number of omitted ones is under
+ * the title. Their time remains visible as width of their callers.
  *
  * Positions are integers in 1/10000 of a pixel, so that neighbours meet
  * exactly and the output does not depend on the locale.

@@ -2,7 +2,7 @@
 /* fold.c - merging a profile's stacks into a call tree.
  *
  * Totals are sorted by group and stack, so that each stack is walked once and
- * neighbours share most of their callers: a path only looks up what differs
+ * adjacent ones share most of their callers: a path only looks up its difference
  * from the path before it.
  */
 #include "src/export/fold.h"

@@ -2,9 +2,9 @@
 /*
  * graph.c - a call tree as a call graph; see graph.h.
  *
- * The tree is walked once; each node adds to its function, to a line of it and to the call that leads there.
- * Recursion: a function's sum takes the outermost of its nodes on a path, a call's sum that of its own. What
- * is a node's own is what is left when its children's is taken off; own sums wrap around meanwhile.
+ * The tree is walked once; each node adds to its function, to one of its lines and to the incoming call.
+ * Recursion: a function's sum takes the outermost of its nodes on a path, a call's sum that of its own. The self
+ * value of a node is its total minus its children's; self sums wrap around meanwhile.
  */
 #include <errno.h>
 

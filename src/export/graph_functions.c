@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * graph_functions.c - which labels are the same function.
+ * graph_functions.c - groups equal labels into functions.
  *
- * Labels tell apart what a picture shows, lines and modules among it. Here one of each run of equal ones
- * stays, in the order of names; the root stands before all of them.
+ * Labels distinguish everything that a picture shows, including lines and modules. Here one of each run of equal ones
+ * remains, in the order of names; the root comes before all of them.
  */
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_aspects.c - what samples know, summed up by thread and box; see html_page.h.
+ * html_aspects.c - sums of samples' columns by thread and box; see html_page.h.
  */
 #include <errno.h>
 

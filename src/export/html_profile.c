@@ -4,19 +4,19 @@
  *
  * One JSON object in columns, so that a box costs a few digits:
  *
- *   samples, unit, scale   scale: nanoseconds, or events of that unit, that a value's 1 stands for; 0: values are samples
- *   inverted, left_out, limit, depth   how many boxes are left out: below limit %, or deeper than that
+ *   samples, unit, scale   scale: nanoseconds, or events of that unit, of one unit of a value; 0: values are samples
+ *   inverted, left_out, limit, depth   number of omitted boxes: below limit %, or deeper than that
  *   kinds, strings         names; strings are referred to by number, from 1 on, 0 is none
  *   labels                 text, kind, file, first, last, module
- *   nodes                  label; up: so many before this one is its caller
- *   threads                [{name, process, pid, tid, cells, functions}]: how many of the cells and functions that follow; pid 0:
- *                          the rest of them
- *   cells                  what a thread spent in a node itself: node, less that of the cell before; value; samples, null: as value
- *   functions              label, self, total of each thread; functions_left_out: how many below 1/20000 of all
- *   aspects                [{name, values, sums}]: sums[i][n] is how much of cell n's value was values[i]
- *   sources                what report_annotate() has as JSON, or null
+ *   nodes                  label; up: its caller is so many nodes before
+ *   threads                [{name, process, pid, tid, cells, functions}]: how many of the following cells and
+ *                          functions; pid 0: all remaining threads
+ *   cells                  self time of a thread in a node: node, as difference to the cell before; value; samples,
+ *   null: as value functions              label, self, total of each thread; functions_left_out: how many below
+ *   1/20000 of all aspects                [{name, values, sums}]: sums[i][n] is the part of cell n's value with
+ *   values[i] sources                JSON of report_annotate(), or null
  *
- * Weights are mostly multiples of one period, so they are divided by what all of them have in common.
+ * Weights are mostly multiples of one period, so they are divided by their common divisor.
  */
 #include <errno.h>
 #include <string.h>
@@ -154,7 +154,8 @@ static uint64_t find_scale(const struct profile *profile, const struct html_boxe
 
 /* ---- JSON ---- */
 
-/* '<' is written so that no name ends the element that this stands in; the '\\' that spells a character out is one of JSON's, too. */
+/* '<' is written so that no name ends the element that this stands in; the '\\' that spells a character out is one of
+ * JSON's, too. */
 void html_put_string(FILE *out, const char *text)
 {
 	char spelled[TEXT_SPELL_BYTES];

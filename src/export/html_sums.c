@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_sums.c - what each thread spent in each box and in each function; see html_page.h.
+ * html_sums.c - times of each thread in each box and in each function; see html_page.h.
  *
  * Totals are sorted by thread, the heaviest thread first, and added up in arrays over all boxes and all functions, from
- * which one thread's sums are taken before the next one's begin. Functions are summed over the whole tree, not over what
- * is drawn: where boxes are left out, their functions' sums are right all the same.
+ * which one thread's sums are copied before the next one's begin. Functions are summed over the whole tree, not over
+ * drawn boxes: sums of functions are right even if their boxes are omitted.
  */
 #include <errno.h>
 #include <string.h>

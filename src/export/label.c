@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* label.c - what a frame is called, and which frames are called the same.
+/* label.c - names of frames, and which frames share one.
  *
- * Every frame gets a text of its own first; sorting the frames by everything
- * that tells labels apart brings equal ones together, and one of each run
- * stays. No hash table, and the outcome does not depend on addresses.
+ * Every frame gets a text of its own first; sorting the frames by all properties
+ * of labels brings equal ones together, and one of each run
+ * remains. No hash table, and the result does not depend on addresses.
  */
 #include "src/export/label.h"
 

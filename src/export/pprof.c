@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pprof.c - see pprof.h.
  *
- * Addresses are those of the ELF file, as the recording has them, so every mapping begins at 0. Several of them
- * overlap then; readers look at a location's mapping, not at the other way round.
+ * Addresses are those of the ELF file, as in the recording, so every mapping begins at 0. Several of them
+ * overlap then; readers use a location's mapping, not the reverse.
  */
 #include "src/export/pprof.h"
 
@@ -146,8 +146,8 @@ static int find_functions(struct pprof *pprof)
 }
 
 /*
- * pprof demangles a function whose two names are the same, and simplifies what it takes for C++: <module> becomes nothing.
- * It leaves names alone where the other one differs or is empty.
+ * pprof demangles a function whose two names are the same, and simplifies what it takes for C++: <module> becomes
+ * nothing. It leaves names alone where the other one differs or is empty.
  * Source: github.com/google/pprof, internal/symbolizer/symbolizer.go, demangleSingleFunction().
  */
 static const char *system_name(const char *name, const char *symbol)

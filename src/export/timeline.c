@@ -2,8 +2,8 @@
 /*
  * timeline.c - see timeline.h.
  *
- * Samples come in the order of time; counting how many each thread has puts them by thread, and keeps it. A recording
- * that has sums alone gets a sample for each of them.
+ * Samples come in the order of time; a counting sort orders them by thread, and keeps that. A recording
+ * that has only sums gets a sample for each of them.
  */
 #include "src/export/timeline.h"
 

@@ -2,10 +2,10 @@
 /* tree.c - the call tree's nodes: a table by (parent, label), sums and order.
  *
  * Invariants: a node's parent has a smaller index; node 0 is the root and
- * nobody's child, hence 0 also says "none" in links and in the hash table.
- * Nothing recurses: stacks may be tens of thousands of frames deep.
- * Until call_tree_finish() next_sibling chains the nodes of one slot of the table: with millions of them a table
- * with room to spare would be a tenth of all memory.
+ * has no parent, hence 0 also means "none" in links and in the hash table.
+ * No function is recursive: stacks may be tens of thousands of frames deep.
+ * Until call_tree_finish() next_sibling chains the nodes of one slot of the table: with millions of them a sparse
+ * table would be a tenth of all memory.
  */
 #include "src/export/tree.h"
 

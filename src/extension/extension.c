@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * extension.c - what SQLite loads to read recordings by itself: in its shell, in Python's sqlite3, anywhere.
+ * extension.c - the SQLite extension that reads recordings: in the sqlite3 shell, in Python's sqlite3, anywhere.
  *
  * SQLite finds the one function below by the file's name, and calls it for each connection that loads the file.
  * It is linked with the same shared libsqlite3 that Debian's shell and Python use, so it calls SQLite as the
- * rest of us does. A program with a SQLite of its own inside would have two, whose connections do not
- * know each other: such a one is refused by the version it says it is, or for want of what the other has.
+ * rest of probing does. A program with a SQLite of its own would have two, whose connections are
+ * incompatible: the extension refuses it by its version, or because of missing functions.
  */
 #include <errno.h>
 #include <sqlite3ext.h>

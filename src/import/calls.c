@@ -2,14 +2,14 @@
 /*
  * calls.c - see calls.h.
  *
- * From each function that was called by nobody known the calls are followed. A function's share in a context is the
- * part of its whole time that it spent there; what it calls gets that part of what the edge says. Where a function is
- * on the path already it is not followed again; what is missed so, or is too small to follow, is made good at the end:
- * what was met of each function is scaled to what it had.
+ * Calls are followed from each function without a known caller. A function's share in a context is the
+ * part of its total time spent there; its callees get that part of the edge's time. A function that is
+ * on the path already is not followed again; such calls, and those too small to follow, are corrected at the end:
+ * the sum of each function is scaled to its real value.
  *
  * Invariants:
- * 1. The shares of a function in all its contexts are at most 1, so nothing is met more than it has.
- * 2. No more than MAX_CONTEXTS contexts are made, none deeper than MAX_DEPTH.
+ * 1. The shares of a function in all its contexts are at most 1, so no function gets more than it has.
+ * 2. At most MAX_CONTEXTS contexts are made, none deeper than MAX_DEPTH.
  */
 #include "src/import/calls.h"
 

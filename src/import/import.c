@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* import.c - finding an importer, and its whole way from bytes to rows. */
+/* import.c - selects an importer, and runs it from bytes to rows. */
 #include "src/import/import.h"
 
 #include <errno.h>

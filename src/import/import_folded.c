@@ -2,9 +2,9 @@
 /*
  * import_folded.c - one line per stack: "outer;inner;leaf 12".
  *
- * The format of Brendan Gregg's stackcollapse scripts; py-spy, async-profiler, bpftrace's helpers, inferno and we
- * write it. The number counts whatever the writer counted, so weights are numbers, not time. What else a frame may
- * say is a convention: "name (file)" and "name (file:line)" of those who know Python, "_[k]" behind kernel functions,
+ * The format of Brendan Gregg's stackcollapse scripts; py-spy, async-profiler, bpftrace's helpers, inferno and probing
+ * write it. The number has the writer's unit, so weights are numbers, not time. Other properties of a frame are
+ * conventions: "name (file)" and "name (file:line)" of writers that know Python, "_[k]" behind kernel functions,
  * "_[j]" and "_[i]" behind generated and inlined ones.
  */
 #include <errno.h>

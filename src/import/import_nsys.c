@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * import_nsys.c - what Nsight Systems exports as SQLite: kernels, copies, calls of CUDA, ranges of NVTX.
+ * import_nsys.c - the SQLite export of Nsight Systems: kernels, copies, calls of CUDA, ranges of NVTX.
  *
- * Tables are there only where there is something in them, and columns have come and gone with versions, so each query
- * is made of what the file has; what it has not is NULL. Times are nanoseconds since the start of the session. A
- * "global" id holds the process in bits 24 to 47 and the thread in bits 0 to 23.
+ * Tables exist only if they have rows, and columns differ between versions, so each query
+ * is made for the file's columns; missing ones are NULL. Times are nanoseconds since the start of the session. A
+ * "global" id has the process in bits 24 to 47 and the thread in bits 0 to 23.
  * Source: "Nsight Systems User Guide", SQLite Schema Reference (nsys export --type sqlite).
  *
- * The file is foreign: it is read out of memory, as a database that trusts nothing of its schema, and each row costs a
+ * The file is foreign: it is read from memory, as a database with an untrusted schema, and each row costs a
  * bounded number of steps.
  */
 #include <errno.h>
@@ -237,8 +237,8 @@ static int damaged(struct sink *sink, sqlite3 *db)
 }
 
 /*
- * Rows come in the order of their numbers. Branches of a table that are the same pages would bring them again and again:
- * few pages can so be as many rows as there are numbers.
+ * Rows come in the order of their numbers. Branches of a table that are the same pages would bring them again and
+ * again: few pages can so be as many rows as there are numbers.
  */
 static bool is_next(sqlite3_stmt *row, int64_t *last)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * import_nvprof.c - what nvprof printed: summaries as text, summaries and traces as CSV.
+ * import_nvprof.c - the output of nvprof: summaries as text, summaries and traces as CSV.
  *
- * A log also has what the program printed itself, so all that is no table is passed over. Lines of nvprof's own
+ * A log also has the program's own output, so everything but tables is skipped. nvprof's own lines
  * begin with "==PID==", those of tables do not:
  *
  *   ==71== Profiling application: ./train

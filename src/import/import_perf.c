@@ -2,9 +2,9 @@
 /*
  * import_perf.c - perf.data: samples of perf record, with or without stacks.
  *
- * Records are taken in order of time, so that each sample finds the address space as it was. Weights are nanoseconds
- * where the event is a clock, else numbers of the event; of several events the first that has samples is taken, since
- * numbers of different things do not add up. Names are looked up afterwards, as for a recording of ours.
+ * Records are processed in order of time, so that each sample finds the address space of its time. Weights are
+ * nanoseconds if the event is a clock, else numbers of the event; of several events the first with samples is used,
+ * since numbers of different events do not add up. Symbols are resolved afterwards, as for a recording of ours.
  */
 #include <errno.h>
 #include <stdio.h>

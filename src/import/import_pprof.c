@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * import_pprof.c - pprof's profile.proto, packed with gzip or not: Go, perf_to_profile, py-spy's and our own.
+ * import_pprof.c - pprof's profile.proto, with or without gzip: Go, perf_to_profile, py-spy's and our own.
  *
- * A sample has a value of each type; the one that pprof shows is taken: default_sample_type, else the last. A location
- * is a place with the functions that are inlined there, innermost first. Samples have no time.
+ * A sample has a value of each type; the importer uses pprof's default: default_sample_type, else the last. A location
+ * is a place with its inlined functions, innermost first. Samples have no time.
  * Source: github.com/google/pprof, proto/profile.proto.
  */
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * import_pstats.c - what cProfile and profile dump, and pstats reads.
+ * import_pstats.c - the dumps of cProfile and profile, the format of pstats.
  *
  * A marshalled dict of (file, line, name) to (primitive calls, calls, own seconds, all seconds, callers), where callers
  * is a dict of functions to (calls, primitive calls, own seconds, all seconds), or of `profile` to a number of calls.
- * Who called is known, not the stack: calls.c spreads it over stacks. A "sample" is a call.
+ * It has callers, not stacks: calls.c estimates those. A "sample" is a call.
  * Source: CPython's Lib/cProfile.py, Lib/profile.py, Lib/pstats.py, 2.7 to 3.14.
  */
 #include <errno.h>

@@ -3,8 +3,8 @@
  * import_speedscope.c - speedscope's own file format, which many profilers write.
  *
  * Frames are listed once; a profile, which is a thread here, is a list of samples with weights, or of events that open
- * and close frames. Times have no date: the last is taken for the time when the file was written. Profiles in another
- * unit than the one that is shown first cannot be added to it, and are left out.
+ * and close frames. Times have no date: the last one is assumed to be the file's modification time. Profiles in another
+ * unit than the first one cannot be added to it, and are skipped.
  * Source: speedscope's file-format-spec.ts, version 0.0.1 of the schema.
  */
 #include <errno.h>

@@ -2,12 +2,12 @@
 /*
  * marshal.c - see marshal.h.
  *
- * A value is a byte that says its type, and what follows from that. From version 3 on a type may carry a flag: the value
- * gets a number then, in the order of coming, by which it is referred to later. Version 1 and 2 number only interned text.
+ * A value is a byte with its type, and data that depends on it. From version 3 on a type may have a flag: the value
+ * then gets a number, in order, by which later ones refer to it. Version 1 and 2 number only interned text.
  *
  * Invariants:
  * 1. A value takes a byte at least, so there are never more values than bytes; and never more than MARSHAL_MOST_VALUES.
- * 2. Values in each other are at most MAX_DEPTH deep. A reference is to a value that has been read, so there are no circles.
+ * 2. Values are nested at most MAX_DEPTH deep. A reference is to an earlier value, so there are no cycles.
  */
 #include "src/import/marshal.h"
 

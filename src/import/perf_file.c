@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perf_file.c - the head of a perf.data file, its events, and where its records are.
+ * perf_file.c - the header of a perf.data file, its events, and the range of its records.
  *
  * Invariants: nothing is read outside of the file; a record has at least its header; times are those of the records'
- * own trailers, whose place depends on the event that wrote them. Records of several processors are put into one order.
+ * own trailers, whose offset depends on their event. Records of several processors are merged into one order.
  */
 #include "src/import/perf_file.h"
 

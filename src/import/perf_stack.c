@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perf_stack.c - stacks of samples that perf took.
+ * perf_stack.c - stacks of perf's samples.
  *
- * The unwinder is the one of recordings, with files for the memory of processes that are gone. A file is used only if
- * it is the one that was mapped: by its inode, and by its build-id where perf wrote that down. The vdso is our own, if
- * its build-id says so.
+ * The unwinder is the one of recordings, with files instead of the memory of ended processes. A file is used only if
+ * it is the mapped one: by its inode, and by its build-id if perf recorded that. The vdso is our own, if
+ * the build-id matches.
  *
  * Invariants:
- * 1. No process is asked for anything: who has a recorded number now is somebody else.
- * 2. Registers are used only where perf recorded all that the unwinder knows.
+ * 1. No process is read: another process may have a recorded PID now.
+ * 2. Registers are used only if perf recorded all that the unwinder needs.
  */
 #include "src/import/perf_stack.h"
 
@@ -219,7 +219,8 @@ static int put_user(struct perf_stacks *stacks, struct perf_process *process, ui
 
 	if (process && address_space_resolve(process->space, address, &module, &frame.address) < 0)
 		frame.address = address;
-	/* A chain by frame pointers may end in any word of the stack; the kernel's half of memory is no place of a program. */
+	/* A chain by frame pointers may end in any word of the stack; the kernel's half of memory is no place of a
+	 * program. */
 	frame.has_address = frame.address < KERNEL_HALF;
 	if (module) {
 		id = recorded_id(stacks, module);
@@ -241,7 +242,8 @@ static int put_kernel(struct perf_stacks *stacks, uint64_t ip, int64_t parent, i
 	int64_t place;
 	int r;
 
-	/* A place as in symbolize/kernel_place.c. Where modules lie the file tells, but not from their lowest function. */
+	/* A place as in symbolize/kernel_place.c. Where modules lie the file tells, but not from their lowest
+	 * function. */
 	frame.has_address = ip >= stacks->kernel_text && ip < stacks->kernel_end;
 	frame.address = frame.has_address ? ip - stacks->kernel_text : 0;
 	r = sink_frame(stacks->sink, &frame, &place);
@@ -316,7 +318,8 @@ static uint64_t chain_at(const struct perf_sample *sample, size_t i)
 	return ip;
 }
 
-/* From the outermost on. Words above PERF_CONTEXT_MAX say of what the ones behind them are; the first behind is exact. */
+/* From the outermost on. Words above PERF_CONTEXT_MAX say of what the ones behind them are; the first behind is exact.
+ * */
 static int put_chain(struct perf_stacks *stacks, struct perf_process *process, const struct perf_sample *sample,
 		     bool of_kernel, int64_t *stack)
 {

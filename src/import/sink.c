@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink.c - rows out of what importers read.
+ * sink.c - makes rows of the importers' data.
  *
  * Invariants:
- * 1. A row is put once: each kind has a key of all that makes it different, and a number from 1.
- * 2. What a row points to has been put before it; numbers that nobody gave out are refused.
- * 3. All weights together stay below 2^63, so that whatever adds them up stays an integer.
+ * 1. A row is put once: each kind has a key of its distinguishing columns, and a number from 1.
+ * 2. Rows that a row refers to have been put before it; unassigned numbers are refused.
+ * 3. The sum of all weights stays below 2^63, so that sums remain integers.
  * 4. Texts, keys and stacks have bounds, however often the file refers to the same bytes.
  */
 #include <errno.h>

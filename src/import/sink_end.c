@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sink_end.c - what is only known when all has been read: the order of samples, sums, what the run was. */
+/* sink_end.c - data known only at the end: the order of samples, sums, properties of the run. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

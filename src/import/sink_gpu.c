@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sink_gpu.c - what ran on GPUs: rows of tables, and stacks of one function.
+ * sink_gpu.c - GPU data: rows of tables, and stacks of one function.
  *
- * The stacks are what makes a report, a flame graph or a comparison of it. They stand in two threads that
- * are none of the system's, as the two parts of nvprof's summary.
+ * Reports, flame graphs and comparisons use the stacks. They are in two artificial threads,
+ * named as the two parts of nvprof's summary.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu_tasks.c - cpu.tasks: the threads of a process, where they run and what they wait for. */
+/* cpu_tasks.c - cpu.tasks: the threads of a process, their CPUs and their waits. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

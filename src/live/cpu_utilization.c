@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cpu_utilization.c - cpu.utilization: what the machine's CPUs did since it was started. */
+/* cpu_utilization.c - cpu.utilization: time of the machine's CPUs by kind since boot. */
 #include "base/util.h"
 #include "src/live/parse.h"
 #include "src/live/rows.h"

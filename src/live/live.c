@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* live.c - virtual tables over what is read from a process; see live.h.
+/* live.c - virtual tables over a running process; see live.h.
  *
  * Invariants:
- * 1. Rows are read at the first step of a statement that needs them, and are kept for as long as any of these
- *    tables has an open cursor: all that one statement sees is of one look.
- * 2. What could not be read is an error with a sentence, never a table without rows.
+ * 1. Rows are read at the first step of a statement that needs them, and are kept as long as any of these
+ *    tables has an open cursor: a statement sees the rows of one reading.
+ * 2. A failure to read is an error with a sentence, never an empty table.
  *
- * The declaration that SQLite keeps of a table is the descriptor's text, comments included, so that the
- * connection can tell what its columns mean.
+ * SQLite stores the descriptor's text as declaration of a table, including comments, so that the
+ * connection has the documentation of its columns.
  */
 #include "src/live/live.h"
 

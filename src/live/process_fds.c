@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* process_fds.c - process.fds: what a process has open. */
+/* process_fds.c - process.fds: open descriptors of a process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

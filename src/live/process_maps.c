@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* process_maps.c - process.maps: what is mapped where in a process, and how much of it is in memory. */
+/* process_maps.c - process.maps: mappings of a process, with their resident size. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

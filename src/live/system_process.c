@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* system_process.c - system.process: the processes of the machine that may be seen. */
+/* system_process.c - system.process: the visible processes of the machine. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>

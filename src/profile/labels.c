@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * labels.c - how files are called where a profile is shown.
+ * labels.c - displayed names of files.
  *
- * Labels are unique among all files and modules of the recording, whichever part of it is shown, so that every output
- * calls a file the same. Frames share their strings by function, so each string is looked at once.
+ * Labels are unique among all files and modules of the recording, not only in the displayed part, so that every output
+ * uses the same name for a file. Frames share their strings by function, so each string is processed once.
  */
 #include <errno.h>
 #include <string.h>

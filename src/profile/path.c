@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * path.c - one stack as a reader wants to see it.
+ * path.c - the displayed form of a stack.
  *
  * A stack of places becomes a path of functions: each place expands to the
  * functions inlined there, outermost first, and interpreter-internal functions are
- * folded away. These are internal, and nothing else is:
+ * folded. Exactly these are internal:
  *
  * 1. evaluation frames, and functions of role internal;
- * 2. functions without a name of the evaluation's own module, where they lead
- *    from an evaluation to a builtin of that module and nothing but their like
- *    and internal functions stand between. (A function without a name may itself be a
- *    builtin nobody recognised; between two evaluations it therefore stays.)
- * 3. at the outer end of a stack that holds an evaluation: what libc does to
- *    start a process or thread, and behind that the nameless functions of an
+ * 2. functions without a name in the evaluation's own module, on the way
+ *    from an evaluation to a builtin of that module, if only such functions
+ *    and internal ones are in between. (A function without a name may itself be an
+ *    unrecognised builtin; between two evaluations it therefore remains.)
+ * 3. at the outer end of a stack with an evaluation: libc's functions that
+ *    start a process or thread, and behind them the nameless functions of an
  *    interpreter's own file. A purely native thread keeps its start;
- * 4. the kernel's functions between the one that waits and the frame of its wait: only stacks that
- *    were taken as the thread left the CPU have them, and one wait is to be one stack. A wait for
- *    something unknown keeps them, for they are all that explains it.
+ * 4. the kernel's functions between a waiting function and the frame of its wait: only stacks
+ *    taken as the thread left the CPU have them, and one wait must be one stack. A wait of
+ *    unknown kind keeps them as its only explanation.
  *
- * What folding would leave empty keeps its innermost function.
+ * A stack that folding would empty keeps its innermost function.
  *
- * What is shown of what is left then is the caller's choice: from a certain function on, or
- * Python alone, with what it waits for. That may leave nothing.
+ * The caller can filter the rest: from a certain function on, or
+ * Python alone, with its waits. That may leave nothing.
  */
 #include <stdlib.h>
 #include <string.h>

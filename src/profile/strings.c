@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * strings.c - strings packed into big blocks.
- *
  * A recording has tens of thousands of names, loaded together and freed
- * together. Blocks never move, so a string's address holds. A string that
- * would waste much of a block gets one of its own, behind the block in use.
+ * together. Blocks never move, so a string's address is stable. A string that
+ * would waste much of a block gets one of its own, behind the current one.
  */
 #include "src/profile/strings.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* history.c - the file behind the prompt's memory.
+/* history.c - the file of a prompt's history.
  *
- * What people ask may name their files and functions, so the file and the
- * folder made for it are for the user alone. The file is replaced as a whole:
- * of two prompts the one that ends last is remembered.
+ * Statements may contain names of functions and files, so the file and its
+ * new folder are for the user alone. The file is replaced as a whole:
+ * of two prompts the last one to end wins.
  */
 #include "src/prompt/history.h"
 

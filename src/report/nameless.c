@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nameless.c - how much time is in functions that go by an offset in their module. */
+/* nameless.c - time in functions that are named by an offset in their module. */
 #include "src/report/report.h"
 
 #include <errno.h>

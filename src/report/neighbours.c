@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.c - who calls a function, and whom it calls.
+/* neighbours.c - callers and callees of functions.
  *
- * An edge leads from a function that was asked for to a neighbour on a stack: the one right outside of it,
- * or right inside. What has none, since it begins a stack or is where the time is spent, has an edge to itself
- * that is told apart (NOBODY).
+ * An edge leads from a selected function to a neighbour on a stack: the one right outside,
+ * or right inside. At the beginning of a stack, or in its leaf, the edge leads to a special
+ * neighbour (NOBODY).
  */
 #include <errno.h>
 #include <string.h>

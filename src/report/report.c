@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* report.c - what took most time, by whatever it is told apart. */
+/* report.c - the groups with most time, in any grouping. */
 #include "src/report/report.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sums.c - adding up self and total time.
  *
- * Each distinct stack is walked once; a stamp per group holds the last stack
- * it was met on, so that recursion counts once.
+ * Each distinct stack is walked once; a stamp per group has the last stack
+ * that contains it, so that recursion counts once.
  */
 #include "src/report/sums.h"
 

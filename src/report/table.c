@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* table.c - see table.h.
  *
- * What does not fit gives way in this order: the beginning of the place, all of it and the counts, the times (their
- * shares stay), the kind, and last the name. Where nobody says how wide a line is, nothing gives way.
+ * A line that is too wide loses parts in this order: the beginning of the place, all of the place and the counts, the
+ * times (their shares remain), the kind, and last the name. Without a width, nothing is lost.
  */
 #include "src/report/table.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tasks.c - adding up by thread and by process: every sample is of one of them. */
+/* tasks.c - sums by thread and by process: every sample belongs to one of them. */
 #include <errno.h>
 #include <string.h>
 

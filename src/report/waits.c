@@ -2,16 +2,16 @@
 /*
  * waits.c - see waits.h.
  *
- * A wait is a stack whose leaf is of kind wait. Of its frames matter:
+ * A wait is a stack whose leaf is of kind wait. Two of its frames matter:
  *
- * 1. the caller: the innermost Python frame; of a thread without Python the innermost function outside of libc;
- * 2. the function: the builtin that Python called, where all below it is of the builtin's own module or of
- *    libc (select.select, lock.acquire); else the innermost function outside of libc, or, where there is
- *    none, the outermost one of libc (pthread_cond_wait, not what it is made of). Waiting for the GIL is the
- *    interpreter's own doing, so there only a builtin counts.
+ * 1. the caller: the innermost Python frame; in a thread without Python the innermost function outside of libc;
+ * 2. the function: the builtin that Python called, if all frames below it belong to the builtin's own module or to
+ *    libc (select.select, lock.acquire); else the innermost function outside of libc, or, if there is
+ *    none, the outermost one of libc (pthread_cond_wait, not its internals). Waiting for the GIL is the
+ *    interpreter's own work, so there only a builtin counts.
  *
- * A stack without native frames does not know its function. Where all other waits of that line and kind
- * have the same one, it is taken to be that; otherwise it stays a row of its own.
+ * A stack without native frames has no function. If all other waits of that line and kind
+ * have the same one, it is used; otherwise the wait is a row of its own.
  */
 #include "src/report/waits.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* attach.c - what can be asked beyond what stands in the file. */
+/* attach.c - functions and schemas beyond the tables of the file. */
 #include <errno.h>
 
 #include "src/catalogue/catalogue.h"

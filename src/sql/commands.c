@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* commands.c - what can be typed at the prompt that is no SQL: lines that begin with a dot. */
+/* commands.c - commands of the prompt: lines that begin with a dot. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* complete.c - the Tab key: names of tables, columns, functions, words of SQL, commands.
  *
- * Columns of the tables that the statement names come before those of others. What all candidates begin with is
- * typed; when that is nothing more, they are listed.
+ * Columns of the tables in the statement come before those of others. The common prefix of all candidates is
+ * inserted; if it adds nothing, they are listed.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dialect.c - going through a text's tokens with the rules of the dialect.
+ * dialect.c - applies the rules of the dialect to a text's tokens.
  *
  * Invariants:
- * 1. A rule changes only what SQLite would call a syntax error, with one exception: interval '5
+ * 1. A rule changes only text that SQLite would call a syntax error, with one exception: interval '5
  *    minutes', which SQLite would take for a column named interval with another name.
- * 2. Changes do not overlap: a rule that changes a stretch as a whole writes down that it is one
+ * 2. Changes do not overlap: a rule that replaces a range marks it as one
  *    operand, and no other begins inside.
- * 3. Every place of the outcome leads back to a place of what was typed, and later places to later ones.
+ * 3. Every position of the result maps to a position of the user's text, in the same order.
  */
 #include "src/sql/dialect.h"
 

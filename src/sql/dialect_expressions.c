@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dialect_expressions.c - rules for what stands in expressions.
+ * dialect_expressions.c - rules for expressions.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dialect_show.c - SHOW and DESCRIBE, as questions to information_schema.
+ * dialect_show.c - SHOW and DESCRIBE, as queries of information_schema.
  *
- * The names in them are put where SQLite looks them up, so that it complains of one that does not
- * exist, and the mistake has its place in what was typed.
+ * The names in them are put where SQLite resolves them, so that it reports a missing one
+ * with its position in the user's text.
  */
 #include <errno.h>
 #include <stdio.h>

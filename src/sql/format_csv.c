@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* format_csv.c - RFC 4180: a header, comma, CRLF, quotes where they are needed.
+/* format_csv.c - RFC 4180: a header, comma, CRLF, quotes if needed.
  *
- * NULL is an empty field and an empty text is "", so that the two can be told
- * apart. A text's bytes are given as they are, for a program reads them; only on a terminal is written out what would act
- * on it (\x1b, \u202e). What a spreadsheet makes of a cell that begins with = is its own matter.
+ * NULL is an empty field and an empty text is "", so that the two differ.
+ * A text's bytes are unchanged, because a program reads them; only on a terminal controls
+ * are escaped (\x1b, \u202e). Cells that begin with = are not changed for spreadsheets.
  */
 #include "src/sql/format.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* format_json.c - an array of objects, a row each, on a line of its own; and such lines alone (jsonl).
  *
- * Numbers stay numbers (what JSON cannot say, infinity, is null), a blob is its
- * bytes in hexadecimal, and text is made valid UTF-8. Keys are unique in an
+ * Numbers remain numbers (infinity, which JSON lacks, is null), a blob is its
+ * bytes in hexadecimal, and text becomes valid UTF-8. Keys are unique in an
  * object: the second column called x is "x_2".
- * yajl makes each object in a buffer that is emptied per row.
+ * yajl makes each object in a buffer that is cleared per row.
  */
 #include "src/sql/format.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* format_markdown.c - a table of Markdown, as GitHub and others read it (GFM, "Tables").
  *
- * A row is a line, so that what would end one is written out (\n). What would mean something in Markdown is
- * escaped: a function called <module> is there to be read. An underscore within a word means nothing, and stays.
+ * A row is a line, so line ends in cells are escaped (\n). Markdown's special characters are
+ * escaped: a function called <module> stays readable. An underscore within a word is not special.
  */
 #include <ctype.h>
 #include <errno.h>

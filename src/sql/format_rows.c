@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* format_rows.c - for programs that want values as they are: types, order and names of columns are kept.
+/* format_rows.c - exact values for programs: types, order and names of columns are kept.
  *
  * A line for each result set, {"columns": ["a", "b"]}, then a line for each row, [1, "x"]. Integers and reals are
- * numbers (a real has a point or an exponent), NULL is null. What JSON has no word for is an object:
- * {"blob": "00ff"}, {"real": "-inf"}. Text that is not UTF-8 gets U+FFFD for each byte that is none.
+ * numbers (a real has a point or an exponent), NULL is null. Values that JSON lacks are objects:
+ * {"blob": "00ff"}, {"real": "-inf"}. Text that is not UTF-8 gets U+FFFD for each invalid byte.
  */
 #include "src/sql/format.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* grid.c - columns that line up, for the eye; see grid.h.
+/* grid.c - aligned columns for display; see grid.h.
  *
- * Widths must be known before the first line goes out, but a result may have
+ * Widths must be known before the first line is written, but a result may have
  * millions of rows: the first rows (MAX_HELD_ROWS, or MAX_HELD_BYTES of text)
- * are held back and decide the widths; later rows flow through.
+ * are buffered and determine the widths; later rows are written at once.
  *
  * Invariants:
- * 1. Into a pipe (no width given) nothing is cut; a later, longer cell only
- *    pushes its line to the right.
+ * 1. Without a width (into a pipe) nothing is cut; a later, longer cell only
+ *    moves the rest of its line to the right.
  * 2. On a terminal long texts are cut with an ellipsis so that a line fits,
  *    numbers never: half a number is another number.
- * 3. NULL is an empty cell. Nothing in a cell acts on the terminal.
+ * 3. NULL is an empty cell. No cell contains terminal controls.
  */
 #include "src/sql/grid.h"
 

@@ -2,12 +2,12 @@
 /*
  * hot.c - adding up a profile by function, by line, or by call.
  *
- * Places of one function (or line) have one key: the number of their group in an order of all frames.
+ * All frames of one function (or line) have one key: the number of their group in an order of all frames.
  * Each stack with samples is walked once, in keys, from the innermost outwards; a stamp in each sum
- * says in which stack it was met last, so that recursion counts once.
+ * has the last stack that contains it, so that recursion counts once.
  *
- * What is shown of a stack is what the view stack_path shows: all but evaluations and internal functions; where
- * that leaves nothing, its innermost place.
+ * The shown frames of a stack are those of the view stack_path: all but evaluations and internal functions; if
+ * none remains, its innermost one.
  */
 #include "src/sql/hot.h"
 

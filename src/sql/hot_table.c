@@ -2,8 +2,8 @@
 /*
  * hot_table.c - sums as virtual tables, in front of the views of the same names.
  *
- * Each reading loads the profile anew: a recording may be growing. The columns are those of the
- * view's descriptor, and a column is put by its name, so that both stay the same table.
+ * Each reading loads the profile again, because a recording may be growing. The columns are those of the
+ * view's descriptor, and a column is found by its name, so that both remain the same table.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* multi_db.c - several recordings in one connection; see sql.h.
  *
- * Each file keeps a connection of its own, opened as any recording is: SQLite attaches ten databases at most, and
- * would make them one as far as trust goes. What is asked is a database in memory in which each table is a
+ * Each file has a connection of its own, opened like any recording: SQLite attaches ten databases at most, and
+ * would trust them all alike. Queries run in an in-memory database in which each table is a
  * virtual one over that table of all files.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* multi_db_plan.c - what SQLite leaves to us of a statement, and how it is asked of a file.
+/* multi_db_plan.c - the constraints that SQLite passes to us, and the query for a file.
  *
- * A plan is a text, for SQLite hands it on as one: which columns are used, in hexadecimal, then "COLUMN OPERATOR" for
+ * A plan is a text, because SQLite passes it on as one: the used columns, in hexadecimal, then "COLUMN OPERATOR" for
  * each comparison, in the order of their values: "1f,0=,3>".
  */
 #include <stdlib.h>

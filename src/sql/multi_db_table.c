@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* multi_db_table.c - one table of several recordings: the rows of the first file, then of the second ...
  *
- * What a statement wants of it is asked of each file by a statement of its own: the columns that are used, and
- * the comparisons that SQLite can leave to us. It makes them once more itself, so that passing on too few of them is
- * never wrong; passing on one that the file judges in another way would be, and so only those go where
- * the types are alike.
+ * A query of it becomes a query of each file: the used columns, and
+ * the comparisons that SQLite passes to us. SQLite checks them again itself, so that passing on too few is
+ * never wrong; passing on one that the file evaluates in another way would be, and so only those are passed whose
+ * types are equal.
  *
- * SQLite knows a row again by its number: of "a = 1 OR b = 2" it takes the rows of the one, then those of the
- * other that were not among them. Not all tables of a file number their rows, and so it is made of what
- * stands in the row; the n-th of equal rows is always the same one, for a comparison leaves all of them or none.
+ * SQLite identifies a row by its number: for "a = 1 OR b = 2" it takes the rows of the first, then those of the
+ * second that were not among them. Not all tables of a file number their rows, and so the number is computed from the
+ * row's values; the n-th of equal rows is always the same one, for a comparison passes all of them or none.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* names.c - how far apart two names are: what somebody may have meant.
+/* names.c - similarity of names, for suggestions.
  *
  * The distance is the one of Damerau and Levenshtein with adjacent swaps
  * (optimal string alignment): three rows of the table of prefixes are enough.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* prompt.c - questions typed at a terminal.
+/* prompt.c - the prompt for SQL.
  *
- * A statement may take several lines and ends with ';'. Ctrl-C means "not this": the line being typed is dropped, a running
- * query is interrupted, for which SQLite asks for the editor's flag now and then.
+ * A statement may have several lines and ends with ';'. Ctrl-C drops the current line, or interrupts a running
+ * query: SQLite polls the editor's flag.
  */
 #include <errno.h>
 #include <string.h>

@@ -3,11 +3,11 @@
  *
  * Invariants:
  * 1. Unless the rules allow it nothing is written to any database: a statement that SQLite does
- *    not call read-only is refused before its first step, whatever the connection allows.
- * 2. Rows are not kept: each goes to the writer as it comes.
- * 3. What is run is the text in SQLite's words (dialect.h); what is said of it is said of the text as
- *    it was typed.
- * 4. An output that fails ends the run at the row where it failed.
+ *    not call read-only is refused before its first step, independent of the connection's rights.
+ * 2. Rows are not buffered: each goes to the writer at once.
+ * 3. SQLite runs the translated text (dialect.h); messages refer to the
+ *    user's text.
+ * 4. A failed output ends the run at that row.
  */
 #include <errno.h>
 #include <string.h>

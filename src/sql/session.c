@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* session.c - a question under its limits: it ends when it takes too long, or somebody wants it to.
+/* session.c - a query under limits: it ends after a timeout, or by an interrupt.
  *
- * SQLite asks now and then whether to go on, on each connection for what runs there: a table of one
+ * SQLite calls a progress handler, on each connection for its own work: a table of one
  * connection may read through others for long.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* tables.c - which tables a connection has, and what is in them.
+/* tables.c - tables and columns of a connection.
  *
- * SQLite lists all but the virtual tables that stand in no schema: the samples of a recording may be one
+ * SQLite lists all but eponymous virtual tables: the samples of a recording may be one
  * of these.
  */
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* text.c - values of SQL as text.
  *
- * Names in a recording come from the programs that were watched: they may hold
- * any bytes. Two rules keep that harmless. What is meant for the eye goes
- * through sql_text_put_visible, which lets no terminal control through; what is
- * meant for a program that wants UTF-8 goes through sql_text_put_utf8.
+ * Names in a recording come from the recorded programs: they may contain
+ * any bytes. Two functions make them harmless. Text for display
+ * goes through sql_text_put_visible, which escapes terminal controls; text for
+ * a program that needs UTF-8 goes through sql_text_put_utf8.
  */
 #include "src/sql/text.h"
 

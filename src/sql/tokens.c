@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokens.c - cutting SQL into tokens, as SQLite's own tokenizer does (tokenize.c of 3.40).
+ * tokens.c - splits SQL into tokens, as SQLite's own tokenizer does (tokenize.c of 3.40).
  *
- * The text is foreign. Each turn of each loop takes at least one byte, and no token goes beyond the
+ * The text is foreign. Each iteration of each loop consumes at least one byte, and no token extends beyond the
  * NUL at its end.
  */
 #include "src/sql/tokens.h"

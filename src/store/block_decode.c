@@ -2,12 +2,12 @@
 /*
  * block_decode.c - compressed columns back into samples; block.h has the format.
  *
- * The bytes are foreign: a bit may have been flipped, which the checksum finds, or somebody may have
- * made them, checksum and all. So nothing in them is believed:
+ * The bytes are foreign: a bit may have been flipped, which the checksum detects, or the block may be
+ * crafted, including the checksum. So everything is checked:
  * 1. Nothing is read outside of the bytes, nor written outside of n_rows values; a Zstandard frame must
  *    yield exactly as many bytes as its plane has.
- * 2. Every index lies inside of its dictionary, every number inside of what a sample may hold, before
- *    anybody sees it.
+ * 2. Every index is inside of its dictionary, every number in the range of a sample, before
+ *    a caller gets it.
  * 3. A block that fails is empty; memory is bounded by BLOCK_MAX_ROWS.
  */
 #include <errno.h>

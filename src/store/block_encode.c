@@ -2,12 +2,12 @@
 /*
  * block_encode.c - samples into compressed columns; block.h has the format.
  *
- * Each column is first made of small or repeated numbers, then cut into planes of bytes, as the high bytes of
- * neighbours agree and the low ones do not, and each plane goes through Zstandard by itself.
- * Where there are several ways (what a time is told from; stacks with or without a dictionary), the one that
- * takes fewer bits by a cheap estimate is taken.
+ * Each column is first converted to small or repeated numbers, then split into planes of bytes, because the high bytes
+ * of adjacent rows agree and the low ones do not, and each plane is compressed by Zstandard separately.
+ * If there are several encodings (the base of a time; stacks with or without a dictionary), a cheap estimate
+ * chooses the smaller one.
  *
- * Nothing is allocated for a block once the encoder has seen one of that size.
+ * A block causes no allocation once the encoder has seen one of that size.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * block_flags.c - verdict, end, GIL, garbage collection and state of a sample as one number.
  *
- * The numbers stand in files: an enumeration may only grow at its end, within its bits.
+ * The numbers are part of the file format: an enumeration may only grow at its end, within its bits.
  */
 #include <errno.h>
 

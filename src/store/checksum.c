@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checksum.c - one number that stands for all that a finished recording holds.
+ * checksum.c - one number over all contents of a finished recording.
  *
- * SQLite notices a damaged page when its structure is hurt, not when a value in it is. So a file that
- * is done with says what its contents add up to, as the counter 'checksum'; whoever doubts adds up again.
+ * SQLite detects a damaged page if its structure is broken, not if a value in it is. So a finished file
+ * has a checksum of its contents, as the counter 'checksum'; check computes it again.
  *
  * Invariants:
- * 1. It is made of values, not of pages: VACUUM, a log or another page size do not change it.
- * 2. A file that is being changed has none: the first transaction of a change removes it, and what ends
- *    the change makes it anew. Who is killed between leaves a file without, never one with a wrong one.
- * 3. One flipped bit anywhere in a value always gives another number: each step of the sum can be
- *    undone, so two that differ stay different.
+ * 1. It depends on values, not on pages: VACUUM, a log or another page size do not change it.
+ * 2. A file that is being changed has none: the first transaction of a change removes it, and the end
+ *    of the change writes a new one. A process killed in between leaves a file without one, never with a wrong one.
+ * 3. One flipped bit anywhere in a value always yields another number: each step of the sum is
+ *    invertible, so two different sums stay different.
  */
 #include <endian.h>
 #include <errno.h>

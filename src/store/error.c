@@ -2,8 +2,8 @@
 /*
  * error.c - SQLite's result codes as errno values, and errno values as sentences.
  *
- * SQLite folds what the operating system said into a few codes; for those the
- * errno of the failed call is asked back, so that a full quota or a size limit
+ * SQLite maps errors of the operating system to a few codes; for those this file retrieves the
+ * errno of the failed call, so that a full quota or a size limit
  * is not reported as a broken disk.
  */
 #include <errno.h>

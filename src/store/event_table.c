@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event_table.c - what samples were taken at, and what a tracepoint told then.
+ * event_table.c - the sampled event, and the fields of a tracepoint.
  *
- * A tracepoint's values are a table of its own, named as it, whose key is the rowid of the row
- * of sample. Its columns are known only when a recording begins, so its statement is made then.
+ * A tracepoint's fields are a table of its own, named as it, whose key is the rowid of the row
+ * of sample. Its columns are known only when a recording begins, so its statement is prepared then.
  */
 #include <errno.h>
 

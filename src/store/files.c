@@ -6,15 +6,15 @@
  * killed, the log and journal that SQLite keeps beside it. Rules:
  *
  * 1. The files move together: a log is part of its database's contents.
- * 2. A recorder holds a write lock on one byte of PATH for as long as it
- *    lives. The byte lies where SQLite never locks. The lock belongs to the
+ * 2. A recorder holds a write lock on one byte of PATH until it
+ *    ends. SQLite never locks that byte. The lock belongs to the
  *    open file description (F_OFD_SETLK, fcntl(2)), so that neither SQLite's
  *    own descriptors nor other threads can lose it.
- * 3. Who moves a file holds that lock too, and looks afterwards whether the
- *    path still means the file that was locked.
+ * 3. A process that moves a file holds that lock too, and checks afterwards whether the
+ *    path still refers to the locked file.
  *
- * 4. All is done in a folder that is held open, and no link is followed: others may write to the folder, too, and
- *    their files beside a recording are not part of it.
+ * 4. All calls are relative to an open folder, and follow no links: others may write to the folder, too, and
+ *    their files beside a recording are not part of the recording.
  *
  * Closing a descriptor drops all of the process' other locks on that file:
  * a path that this process has open in SQLite must not be given to

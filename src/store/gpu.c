@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu.c - rows of what ran on GPUs.
+ * gpu.c - rows of GPU tables.
  *
- * The tables are made when the first trace comes, so their statements live no longer than the trace that is
- * being put. Values are bound one after the other, in the order of the statement's columns.
+ * The tables are created with the first trace, so their statements live no longer than the current
+ * trace. Values are bound one after the other, in the order of the statement's columns.
  */
 #include "src/store/gpu.h"
 

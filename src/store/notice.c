@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* notice.c - sentences that are no errors, for whoever prints. */
+/* notice.c - sentences that are no errors, for the receiver that prints them. */
 #include <stdarg.h>
 #include <stdio.h>
 

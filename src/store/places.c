@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * places.c - what a file knows of native and kernel code, for who completes its names.
+ * places.c - places of native and kernel code in a file, for completing their names.
  *
- * The file is foreign: ids are checked for what the recorder gives out, so that
- * they fit the tables of the one who names.
+ * The file is foreign: ids are checked against the recorder's range, so that
+ * they fit the tables of the caller.
  */
 #include <errno.h>
 #include <stdio.h>

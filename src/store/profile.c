@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile.c - a recording's calling-context tree, out of the file into memory.
+ * profile.c - loads a recording's calling-context tree into memory.
  *
- * One pass over each table, in order of its ids; then the references that
- * pointed ahead are resolved, and cycles looked for. All passes see the same
+ * One pass over each table, in order of its ids; then forward references
+ * are resolved, and cycles detected. All passes see the same
  * moment of a file that is still being written.
  *
- * The file is not trusted: a reference that leads nowhere, a number outside
+ * The file is not trusted: a reference to nothing, a number outside
  * its range or a cycle ends the load with -EBADMSG.
  */
 #include <errno.h>

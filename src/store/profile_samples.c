@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile_samples.c - the samples themselves.
+ * profile_samples.c - loads single samples.
  *
- * Rows come in the order in which they were written. Times go up and down a little there: a wait is told when it
- * has ended, with the time when it began. A thread that has no row of its own gets one here, without a name.
+ * Rows come in the order in which they were written. Their times vary a little: a wait is stored at its
+ * end, with the time of its beginning. A thread without a row of its own gets one here, without a name.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile_view.c - which samples a profile is made of, as SQL.
+ * profile_view.c - the queries of a filtered profile.
  *
- * Sums of all samples stand in the file; those of a time, or of who held the GIL, are added up while blocks are
- * unpacked (sample_total); any other condition is asked of each sample. Files of version 1 have no blocks, and
+ * The file has sums of all samples; those of a time range, or of a GIL state, are computed while blocks are
+ * decoded (sample_total); any other condition is evaluated for each sample. Files of version 1 have no blocks, and
  * the older ones lack columns.
  */
 #include <errno.h>

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * read_vfs.c - a way for SQLite to read a database and its log that can change nothing.
+ * read_vfs.c - a SQLite VFS that reads a database and its log, and can change nothing.
  *
- * SQLite's own way to the files writes even for a read-only connection: it makes the index of the log (NAME-shm) or
- * maps the one that is there, which somebody else may have planted or may cut off below us. Here
+ * SQLite's own VFS writes even for a read-only connection: it creates the index of the log (NAME-shm) or
+ * maps an existing one, which another user may have planted or may truncate meanwhile. Here
  *
  * 1. every file is opened read-only, without following links and without waiting (FIFOs), and must be regular;
- *    a file beside the database counts only if beside_belongs() says so;
+ *    a file beside the database counts only if beside_belongs() accepts it;
  * 2. nothing is created, written, truncated or removed: there is no code for it;
- * 3. the index of the log is made in memory of our own, out of the log. SQLite does that by itself where xShmMap says
- *    SQLITE_READONLY_CANTINIT (wal.c, walBeginShmUnreliable), and looks at each transaction whether the log has grown;
- * 4. a recorder that writes meanwhile must neither move its log into the database below a reader nor write the
- *    log from its start again. Both take locks on bytes of NAME-shm, so a reader holds these (OFD locks, shared, through
- *    a read-only descriptor) for its transaction: byte 123 (WAL_READ_LOCK(0)) keeps the database as it is, byte 127
- *    (WAL_READ_LOCK(4)) the log. Where there is no NAME-shm nobody writes;
- * 5. a recorder whose log is all in the database may have decided already to write it from its start again. That stands
- *    in NAME-shm alone, as another salt than the log's. Such a log is read as an empty one;
- * 6. so is a log whose first transaction since then is not complete. SQLite would make an index of it, and never see that
- *    transaction complete (wal.c, walIndexRecover() keeps no checksum of a log without one). It makes the index before it
- *    asks for a lock, so the locks are taken as soon as it asks how long the log is.
+ * 3. the index of the log is made in private memory, from the log. SQLite does that by itself if xShmMap returns
+ *    SQLITE_READONLY_CANTINIT (wal.c, walBeginShmUnreliable), and checks in each transaction whether the log has grown;
+ * 4. a concurrent recorder must neither checkpoint its log into the database below a reader nor write the
+ *    log from its start again. Both take locks on bytes of NAME-shm, so a reader holds these (OFD locks, shared,
+ *    through a read-only descriptor) for its transaction: byte 123 (WAL_READ_LOCK(0)) keeps the database unchanged,
+ *    byte 127 (WAL_READ_LOCK(4)) the log. Without a NAME-shm there is no writer;
+ * 5. a recorder whose log is completely checkpointed may have decided already to write it from its start again. Only
+ *    NAME-shm shows that, by another salt than the log's. Such a log is read as an empty one;
+ * 6. so is a log whose first transaction since then is not complete. SQLite would make an index for it, and never see
+ *    that transaction complete (wal.c, walIndexRecover() keeps no checksum of a log without one). It makes the index
+ *    before it requests a lock, so the locks are taken as soon as it requests the log's size.
  *
  * Temporary files (sorting) are SQLite's usual ones.
  * Source: SQLite 3.40, os_unix.c "Shared memory", wal.c, pager.h "Locking bytes"; sqlite.org/walformat.html.
@@ -42,8 +42,8 @@ enum { PENDING_BYTES = 1, RESERVED_AT = 1, SHARED_AT = 2, SHARED_BYTES = 510 };
 enum { INDEX_LOCKS = 120, READ_LOCK_0 = 3, READ_LOCK_4 = 7, LIVE_LOCK = 8 };
 
 /*
- * Where things stand in NAME-shm and in the log: the salt, which tells one run through the log from the next; and how many
- * frames are complete.
+ * Where things stand in NAME-shm and in the log: the salt, which tells one run through the log from the next; and how
+ * many frames are complete.
  */
 enum {
 	INDEX_BYTES = 48,
@@ -175,7 +175,8 @@ static int sync_nothing(sqlite3_file *base, int flags)
 	return SQLITE_OK;
 }
 
-/* A lock of the open file, which no other descriptor of this process can lose. 0 or negative errno, -EBUSY: another's. */
+/* A lock of the open file, which no other descriptor of this process can lose. 0 or negative errno, -EBUSY: another's.
+ * */
 static int set_lock(int fd, short type, int64_t start, int64_t n_bytes)
 {
 	struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = n_bytes };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reader.c - opening a recording that somebody else wrote, or is writing.
+ * reader.c - opens a recording of any origin, also while it is written.
  *
- * The file is foreign bytes: it may be no database, another program's, from a newer version, damaged, or made to hurt;
+ * The file is foreign: it may be no database, another program's, from a newer version, damaged, or crafted;
  * and so are the files beside it, which others may have put there. So
  *
- * 1. nothing is written, rolled back or removed: SQLite reaches the files through read_vfs.c, which cannot;
+ * 1. nothing is written, rolled back or removed: SQLite reads the files through read_vfs.c, which cannot;
  * 2. files of other users beside the recording are ignored, with a notice;
  * 3. a half-changed file is read from a private copy (recover.c), with a notice;
- * 4. SQLite runs nothing of the schema but views; schemas that no recorder makes are refused (trust.c);
- * 5. the reader checks application id, version and tables before it hands the connection out.
+ * 4. SQLite runs nothing of the schema but views; schemas that no recorder creates are refused (trust.c);
+ * 5. the reader checks application id, version and tables before it returns the connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,8 +53,8 @@ static int guard(sqlite3 *db)
 }
 
 /*
- * SQLite opens lazily: the first read tells whether this way works. A plain name is none of a URI; schemas of memory will
- * be attached by one.
+ * SQLite opens lazily: the first read tells whether this way works. A plain name is none of a URI; schemas of memory
+ * will be attached by one.
  * @ret_code: what SQLite said.
  */
 static int open_with(const char *name, int flags, const char *vfs, sqlite3 **ret, int *ret_code)

@@ -2,12 +2,12 @@
 /*
  * recover.c - see recover.h.
  *
- * A recorder that is killed while it makes one file of database and log leaves a journal: half of the database is
- * new, and the journal has the old half. SQLite reads such a file only after it has written the old half back. That is for
- * the owner's next recorder to do; who reads takes copies of both and leaves what is there alone.
+ * A recorder that is killed during its final checkpoint leaves a journal: half of the database is
+ * new, and the journal has the old half. SQLite reads such a file only after it has written the old half back. That is
+ * for the owner's next recorder; a reader copies both and does not change the originals.
  *
- * Whoever owns the journal may write to it meanwhile, so recover_copy() checks the copy. Whatever the journal holds, SQLite
- * reaches nothing but the copies (write_vfs.c).
+ * The owner of the journal may write to it meanwhile, so recover_copy() checks the copy. Whatever the journal contains,
+ * SQLite can access only the copies (write_vfs.c).
  */
 #include "src/store/recover.h"
 

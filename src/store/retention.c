@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * retention.c - a recording that keeps only its newest samples.
+ * retention.c - keeps only the newest samples of a recording.
  *
- * Samples go from the oldest on, some at a time, and what they added to stack_total goes with
- * them: totals are those of the samples that are there. Afterwards stacks, frames, functions, threads
- * and processes that no total leads to any more can go, too.
+ * Samples are dropped from the oldest on, some at a time, and subtracted from stack_total:
+ * totals are those of the remaining samples. Afterwards stacks, frames, functions, threads
+ * and processes without a total can be dropped, too.
  *
  * Invariants:
- * 1. Whoever gives out the numbers of frames and stacks may still use those after the last
- *    ones of former trees (see store_drop_unused): these stay, used or not.
- * 2. All of it happens in transactions of the caller's; a reader never sees a sample without
- *    its stack, nor totals that are not the samples'.
+ * 1. The assigner of numbers of frames and stacks may still use those after the last
+ *    ones of former trees (see store_drop_unused): these remain, used or not.
+ * 2. Everything happens in transactions of the caller; a reader never sees a sample without
+ *    its stack, nor totals that differ from the samples.
  */
 #include <errno.h>
 #include <math.h>

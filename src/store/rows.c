@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rows.c - tables of one database made again in another.
+ * rows.c - recreates tables of one database in another.
  *
- * A file holds the SQL text that made its tables, and a file may come from anybody. So we write the SQL ourselves, from
+ * A file contains the SQL text of its tables, and a file may be crafted. So this code generates the SQL itself, from
  * our own catalogue or from the quoted names of columns.
  */
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run_facts.c - what is known of a run besides its samples.
+ * run_facts.c - properties of a run besides its samples.
  *
- * Statements are made when they are needed: files of before, which may be changed as well, have no such columns.
+ * Statements are prepared on demand: older files, which may be changed as well, lack such columns.
  */
 #include <errno.h>
 

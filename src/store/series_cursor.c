@@ -2,9 +2,9 @@
 /*
  * series_cursor.c - rows of `sample`, block by block.
  *
- * Of each block that may have wanted rows those columns are unpacked that the query uses, as a whole; then
- * one byte a row says which rows are wanted. A row that is wanted always comes. One that is not may come,
- * but for conditions of WANT_EXACT (see series_table.c).
+ * For each block that may have matching rows the query's columns are decoded completely; then
+ * a byte per row marks matching ones. A matching row is always returned. Others may be returned,
+ * except for constraints in WANT_EXACT (see series_table.c).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series_fields.c - what a tracepoint told at a sample, as further columns of the sample.
+ * series_fields.c - a tracepoint's fields of a sample, as further columns.
  *
- * They stand in a table of their own, whose name is the event's and whose key is the sample's number
- * (event_table.c). Its columns' names may be those of a sample, too (pid, cpu): such a one gets "_" behind it.
- * The file is foreign: the table is taken for that only if its first column is `sample`, and its key.
+ * They are in a table of their own, whose name is the event's and whose key is the sample's number
+ * (event_table.c). Its columns may have the names of a sample's (pid, cpu): such a one gets the suffix "_".
+ * The file is foreign: the table counts only if its first column is `sample`, and its key.
  */
 #include <stdlib.h>
 #include <string.h>

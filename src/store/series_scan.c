@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series_scan.c - blocks out of a file, only those that may hold what is wanted.
+ * series_scan.c - reads those blocks of a file that may contain a range.
  *
- * What stands beside a block's bytes (its numbers, its times, its threads) decides whether they are looked at.
- * The bytes are foreign: what cannot be decoded, or holds another number of samples than its row says, is an
- * error that names the block, as answers without it would be wrong in silence.
+ * The columns beside a block's bytes (its numbers, its times, its threads) decide whether it is decoded.
+ * The bytes are foreign: a block that cannot be decoded, or has another number of samples than its row states, is an
+ * error that names the block, because results without it would be silently wrong.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series_table.c - the table `sample`: how it is declared, and how a query is planned.
+ * series_table.c - the table `sample`: its declaration, and the plan of a query.
  *
- * What a query wants of time, number, thread and words goes to the cursor (series_cursor.c), which leaves out
- * blocks and rows by it. Of times and threads it does so exactly, whatever they are compared with, and SQLite is told
- * not to ask each row again: that would be half the work of a short time's samples. All other conditions SQLite checks
- * itself, too: what cannot be used here (a text compared with a number, another collation) is simply not used.
+ * A query's constraints on time, number, thread and words go to the cursor (series_cursor.c), which skips
+ * blocks and rows. For times and threads it does so exactly, for any compared value, and SQLite is told
+ * not to check each row again: that would be half the work for the samples of a short time. All other constraints
+ * SQLite checks again: those that are unusable here (a text compared with a number, another collation) are simply not
+ * used.
  *
- * Only the order of numbers is a promise; times within it go up and down a little, as a wait is told when
- * it has ended, with the time when it began.
+ * Only the order of numbers is guaranteed; times within it vary a little, because a wait is stored at its end, with the
+ * time of its beginning.
  */
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series_total.c - `sample_total`: samples of some time added up, without a step of SQL for each of them.
+ * series_total.c - `sample_total`: sums of samples of a time range, without a step of SQL for each sample.
  *
  *   SELECT stack, sum(weight) FROM sample_total(1700000000, 1700000060) GROUP BY stack
  *
- * A row is what the samples have in common that agree in all columns that the query names: how many there are
- * and what they weigh. Without arguments it is all samples. Process and thread are asked of whole blocks first.
+ * A row is a group of samples with equal values in all columns of the query, with its count
+ * and weight. Without arguments it covers all samples. Process and thread are checked for whole blocks first.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series_words.c - the answers about a sample that stand in few combinations: verdict, end, GIL, collecting, state.
+ * series_words.c - constraints on columns of a sample with few combinations: verdict, end, GIL, collecting, state.
  *
- * A condition on them is asked once of each combination of a block, not of each row.
+ * A constraint is evaluated once for each combination of a block, not for each row.
  */
 #include <string.h>
 

@@ -2,16 +2,16 @@
 /*
  * series_writer.c - samples into blocks, batch by batch.
  *
- * A block is good when it is large, and a batch may be a few samples. So the newest samples are kept in
- * memory until they are a full block, and at each commit they stand in the file, too: as pieces, small
- * blocks, of which only the last is written again when samples come. What a flush costs is thus bounded by
+ * Large blocks are efficient, and a batch may be a few samples. So the newest samples are kept in
+ * memory until they fill a block, and at each commit they are in the file, too: as pieces, small
+ * blocks, of which only the last is rewritten when samples come. The cost of a flush is thus bounded by
  * PIECE_ROWS, however slowly samples come, and each sample is written about PIECE_ROWS / batch / 2 + 1 times.
  *
  * Invariants:
  * 1. Numbers are dense: a block's samples are first .. first + samples - 1, and no two blocks overlap.
- * 2. After a commit rows[0 .. written) stand in the file, in pieces that begin at `first`.
- * 3. After a rollback nothing is known of the file: the rows are forgotten, and numbers go on after the
- *    last ones of the file. Pieces that are there then stay pieces.
+ * 2. After a commit rows[0 .. written) are in the file, in pieces that begin at `first`.
+ * 3. After a rollback the state of the file is unknown: the rows are dropped, and numbers continue after the
+ *    last ones of the file. Existing pieces then remain pieces.
  */
 #include <errno.h>
 #include <stdlib.h>

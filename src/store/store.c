@@ -3,17 +3,17 @@
  * store.c - the life of a recording file: created, filled batch by batch, finished.
  *
  * Invariants:
- * 1. A file in the place of the old one holds the whole schema or is removed
- *    again; the old file is back then.
- * 2. What store_commit() returned 0 for survives the end of this process by
- *    any means: SQLite's write-ahead log is in the kernel's hands by then.
- *    (Not the end of the machine: the log is synced at checkpoints only.)
- * 3. A batch is whole or absent. SQLite may roll a transaction back by itself
- *    (full disk, no memory); the rows that follow must not slip in as
- *    transactions of their own, so the batch remembers and refuses them.
- * 4. What is finished, or changed and settled, says what it adds up to (checksum.c).
- * 5. A finished file stands alone, without a log beside it, unless a reader
- *    was at work just then: then the log stays, and is part of the recording.
+ * 1. A new file in place of the old one has the whole schema or is removed
+ *    again; then the old file is back.
+ * 2. After store_commit() has returned 0, its rows survive any end of this
+ *    process: SQLite's write-ahead log is in the kernel's hands by then.
+ *    (Not a crash of the machine: the log is synced at checkpoints only.)
+ * 3. A batch is complete or absent. SQLite may roll a transaction back by itself
+ *    (full disk, no memory); the following rows must not become
+ *    transactions of their own, so the batch remembers that and refuses them.
+ * 4. A file that is finished, or changed and settled, has a checksum (checksum.c).
+ * 5. A finished file has no log beside it, unless a reader
+ *    was active: then the log remains, and is part of the recording.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trust.c - what a connection to a file that others made may do.
+ * trust.c - restrictions of a connection to a foreign file.
  *
- * A recording's schema is text that SQLite compiles: columns may be computed as they are read, tables may be made by
- * modules that read other tables, and views may call functions. What is not needed is refused rather than run.
+ * A recording's schema is text that SQLite compiles: columns may be computed, tables may belong to
+ * modules that read other tables, and views may call functions. Anything unnecessary is refused.
  */
 #include "src/store/trust.h"
 
@@ -97,7 +97,8 @@ static char *strange_sql(void)
 static const char computed_sql[] =
 	"SELECT 1 FROM sqlite_schema AS s, pragma_table_xinfo(s.name, 'main') AS c WHERE s.type = 'table' AND c.hidden <> 0";
 
-/* What recordings have under a name nothing else may be: a view in the place of a table could claim anything, for ever. */
+/* What recordings have under a name nothing else may be: a view in the place of a table could claim anything, for
+ * ever. */
 static bool is_as_ours(const char *name, const char *type)
 {
 	const struct catalogue_table *ours = name && type ? catalogue_find("main", name) : NULL;
@@ -182,8 +183,8 @@ static int permit_reading(void *data, int action, const char *first, const char 
 
 /*
  * SQLite takes views apart as deep as they go before it asks anybody whether to go on: forty views over two of the
- * view before are a trillion. What that takes is memory, so memory is what ends it. Sorting and grouping go to the disk, and
- * a question that is no attack stays far below.
+ * view before are a trillion. What that takes is memory, so memory is what ends it. Sorting and grouping go to the
+ * disk, and a question that is no attack stays far below.
  */
 static void limit_memory(void)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * write_vfs.c - SQLite's usual way to its files, without the turns that others could send it on.
+ * write_vfs.c - SQLite's usual VFS for writing, protected against files that other users plant.
  *
- * The folder of a recording may be one that others write to. So
+ * Others may be able to write to the folder of a recording. So
  *
- * 1. names lead through a descriptor of the folder ("/proc/self/fd/FOLDER/NAME"), so that nobody can put another
+ * 1. names go through a descriptor of the folder ("/proc/self/fd/FOLDER/NAME"), so that nobody can put another
  *    folder there;
- * 2. the database is the file that the recorder has locked, and what lies beside it is opened without following
- *    links, and used only where it belongs to it (beside_belongs()) and has no other name. SQLite opens by calls
+ * 2. the database is the file that the recorder has locked, and a file beside it is opened without following
+ *    links, and used only if it belongs to it (beside_belongs()) and has no other name. SQLite opens by calls
  *    that can be replaced (xSetSystemCall), so that is checked on the descriptor, not before;
- * 3. only what lies beside a database is ever removed, and no super-journal is opened: the name of one stands in a
- *    journal's last bytes, and SQLite would remove that file when it has rolled back.
+ * 3. only files beside a database are ever removed, and no super-journal is opened: the last bytes of a journal can
+ *    name one, and SQLite would remove that file after rolling back.
  *
  * Source: SQLite 3.40, os_unix.c "robust_open", pager.c "pager_delsuper".
  */
@@ -119,7 +119,8 @@ static bool is_admitted(const char *name, int fd)
 	return file.st_dev == database.st_dev && file.st_ino == database.st_ino;
 }
 
-/* SQLite opens every file of this process by this call. Names that lead through no folder's descriptor are no recordings. */
+/* SQLite opens every file of this process by this call. Names that lead through no folder's descriptor are no
+ * recordings. */
 static int open_carefully(const char *name, int flags, int mode)
 {
 	int fd;

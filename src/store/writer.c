@@ -4,10 +4,10 @@
  *
  * One prepared statement per kind of row, in a table; each function below
  * binds its row's values in the order of the statement's parameters and runs
- * it. Strings are bound without a copy: a statement is run, reset and stripped
- * of its values before the caller gets its strings back.
+ * it. Strings are bound without a copy: a statement is run, reset and its
+ * bindings cleared before the caller gets its strings back.
  *
- * To add a row: a name in enum statement, its SQL here, a function. Samples go another way: series_writer.c.
+ * To add a row: a name in enum statement, its SQL here, a function. Samples take another path: series_writer.c.
  */
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* grid.c - a picture of characters, before anybody shows it.
+/* grid.c - a picture of characters, independent of the terminal.
  *
- * Names are foreign: control characters, what turns the direction of writing
+ * Names are foreign: control characters, bidirectional marks
  * and bytes that are not UTF-8 never get into a grid. A wide character takes
- * two cells, or none where only one is left.
+ * two cells, or none if only one is left.
  */
 #include <errno.h>
 #include <limits.h>

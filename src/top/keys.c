@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* keys.c - what a key does to what is shown. */
+/* keys.c - actions of the keys. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* model.c - samples come in, rows come out.
  *
- * What is shown is a window of seconds, added up anew at each refresh, or all
- * since the start, to which a refresh only adds what is new. Both are added up anew when
- * another question is asked (view, thread, kinds of frames) and when frames
- * have got names. While it is paused the cells shown are a copy, so that
- * every question can still be asked of them.
+ * The displayed time is a window of seconds, added up at each refresh, or everything
+ * since the start, to which a refresh only adds new samples. Both are added up again after
+ * a change of options (view, thread, kinds of frames) and when frames
+ * have got names. While it is paused the displayed cells are a copy, so that
+ * all options still work on them.
  *
- * Memory is bounded by beginning anew: see top_is_full().
+ * Memory is bounded by starting again: see top_is_full().
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* names.c - see names.h.
  *
- * One read transaction an update, so that what refers to each other is of one
- * moment. Stacks refer to earlier stacks and to frames written before them; a
- * reference that leads elsewhere is -EBADMSG.
+ * One read transaction an update, so that references are of one
+ * moment. Stacks refer to earlier stacks and to frames written before them; any
+ * other reference is -EBADMSG.
  */
 #include "src/top/names.h"
 

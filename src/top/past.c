@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* past.c - see past.h.
  *
- * Memory is bounded: buckets older than the longest window go, and the oldest
- * before that when all together hold too many cells. What counts from the start
- * grows with the number of different stacks alone, which top.c bounds.
+ * Memory is bounded: buckets older than the longest window are dropped, and the oldest
+ * before that if all together have too many cells. The sums since the start
+ * grow only with the number of different stacks, which top.c bounds.
  */
 #include "src/top/past.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* sums.c - see sums.h.
  *
- * Each cell's stack is walked once. A stamp per group holds the last path it was
- * met on, so that it counts once in it.
+ * Each cell's stack is walked once. A stamp per group has the last path that
+ * contains it, so that it counts once in it.
  */
 #include "src/top/sums.h"
 

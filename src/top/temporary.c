@@ -2,7 +2,7 @@
 /* temporary.c - see temporary.h.
  *
  * Writer and reader open the database, its log and the log's index before their
- * names go; SQLite opens none of them a second time.
+ * names are removed; SQLite opens none of them a second time.
  */
 #include "src/top/temporary.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* view.c - the model as a picture, whatever its size.
+/* view.c - the model as a picture of any size.
  *
- * From the top: a title, two lines on the process, the columns' names, the rows,
- * and the keys. On a small screen lines of the frame give way before rows do, and
+ * From the top: a title, two lines about the process, the columns' names, the rows,
+ * and the keys. On a small screen lines of the frame are dropped before rows, and
  * columns in this order: times, place, kind.
  */
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* view_head.c - the lines above the table: whose time it is, and how it was looked at. */
+/* view_head.c - the lines above the table: the process, and how it is sampled. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* view_help.c - what the keys do. */
+/* view_help.c - help for the keys. */
 #include "base/util.h"
 #include "src/top/private.h"
 

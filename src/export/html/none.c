@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* none.c - in place of the bundle where it could not be made. */
+/* none.c - replaces the bundle if it could not be built. */
 extern const char html_script[], html_style[], html_licences[];
 const char html_script[] = "", html_style[] = "", html_licences[] = "";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * percentile.c - percentiles: exact ones of all values, and one in little memory.
+ * percentile.c - percentiles: exact ones, and approximate ones in little memory.
  *
  * The exact ones keep every value, as numbers, until the end. approx_percentile() counts values in
- * buckets whose borders grow by 2 %, so an answer is within 1 % of a value that has that rank; there
- * is one bucket for each such step that occurs between the smallest and the largest: 70,000 at most
+ * buckets whose borders grow by 2 %, so a result is within 1 % of a value of that rank; there
+ * is one bucket for each such step between the smallest and the largest: 70,000 at most
  * for each sign. (The scheme is that of DDSketch, Masson et al., VLDB 2019.)
  */
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * series.c - generate_series(start, stop [, step]): integers as rows, where nobody else brings it.
+ * series.c - generate_series(start, stop [, step]): integers as rows, unless the connection has it already.
  *
- * Start, stop and step are hidden columns, as SQLite has arguments of a table (vtab.html, 2.3.2). A
- * series without a stop would not end, so that one has to be given; so does a step other than 0.
+ * Start, stop and step are hidden columns, which SQLite uses for arguments of a table (vtab.html, 2.3.2). A
+ * series without a stop would not end, so stop is required; so is a step other than 0.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spread.c - how far values lie apart: variance and standard deviation.
+ * spread.c - variance and standard deviation.
  *
  * Values come one by one, and each corrects mean and sum of squares (Welford, 1962): the difference
  * of two large sums would lose times in nanoseconds.

@@ -2,10 +2,10 @@
 /*
  * stack.c - a stack in one text: stack_text(stack) and folded(stack).
  *
- * Its places are read from the file as a small profile of one stack, so that what is shown of it is
- * what profile_path() shows everywhere. A connection keeps some texts until the file changes, for names
- * may come later. It keeps no statement: sqlite3_close() would refuse. Where many stacks are asked for, all
- * are read at once (stack_tree.c), unless the file is one that it does not take.
+ * Its frames are read from the file as a small profile of one stack, so that the shown ones are
+ * those of profile_path(), as everywhere. A connection caches some texts until the file changes, for names
+ * may come later. It caches no statement: sqlite3_close() would refuse. For many stacks, all
+ * are read at once (stack_tree.c), unless that does not support the file.
  */
 #include <errno.h>
 #include <stdio.h>

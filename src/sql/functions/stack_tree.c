@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack_tree.c - frames and stacks out of the file, in the order of their numbers.
+ * stack_tree.c - frames and stacks from the file, in the order of their numbers.
  *
- * Whoever wants the text of every stack would otherwise ask SQLite for each one's path. The file is not
- * trusted: a stack's parent has a smaller number, as recorders give them out, and chains of inlined
- * functions end, so no walk goes in a circle.
+ * The text of every stack would otherwise need a query for each one's path. The file is not
+ * trusted: a stack's parent has a smaller number, as recorders assign them, and chains of inlined
+ * functions end, so no walk is a cycle.
  */
 #include "src/sql/functions/stack_tree.h"
 

@@ -2,7 +2,7 @@
 /*
  * text.c - regular expressions: POSIX's extended ones, as grep -E has them (regex(7)).
  *
- * A pattern is compiled once for a statement in which it stays the same.
+ * A pattern is compiled once for a statement in which it is constant.
  */
 #include <regex.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * time.c - times: seconds since 1970 (UTC) as numbers, everywhere.
  *
- * Where a time is taken it may also be a text as ISO 8601 has it: "2024-05-01", "2024-05-01 12:30:00.5",
- * with T between them, with Z or +02:00 behind. All parts are those of UTC, as the file's times are.
+ * An argument may also be a text in ISO 8601: "2024-05-01", "2024-05-01 12:30:00.5",
+ * with T between them, with Z or +02:00 behind. All parts are in UTC, as the file's times.
  */
 #include <math.h>
 #include <stdio.h>
