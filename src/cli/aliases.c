@@ -58,6 +58,8 @@ const struct alias aliases[] = {
 	{ "export", "-g", "--gil", "py-spy" },
 	{ "export", "-i X", "FILE", "perf" },
 	{ "sql", "-i X", "FILE", "perf" },
+	{ "top", "-d X", "--delay", "perf" },
+	{ "run", "-r", "--recursive", "The older probing" },
 	{ NULL, NULL, NULL, NULL },
 };
 

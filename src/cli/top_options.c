@@ -23,13 +23,14 @@ enum {
 	KEY_OUTPUT,
 	KEY_ASYNC,
 	KEY_BY,
-	KEY_SORT
+	KEY_SORT,
+	KEY_DELAY
 };
 
 /* clang-format off */
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Sample this process and the children it starts from now on", 0 },
-	{ "delay", 'd', "TIME", 0, "Refresh every TIME (default: 1s)", 0 },
+	{ "delay", KEY_DELAY, "TIME", 0, "Refresh every TIME (default: 1s)", 0 },
 	{ "frequency", 'F', "HZ", 0, "Samples per second of CPU time, per thread (default: 99)", 0 },
 	{ "rate", 'r', "HZ", OPTION_ALIAS, NULL, 0 },
 	{ "by", KEY_BY, "WHAT", 0, "Start with this view: function (default), line, module, thread, tree", 0 },
@@ -115,7 +116,7 @@ static int parse_show(int key, char *argument, struct argp_state *state, struct 
 static int parse_run(int key, char *argument, struct argp_state *state, struct top_arguments *arguments)
 {
 	switch (key) {
-	case 'd':
+	case KEY_DELAY:
 		arguments->delay_s = cli_parse_duration(state, argument, "the delay", 0.1, 3600);
 		return 0;
 	case 'n':
@@ -212,7 +213,7 @@ const struct argp top_argp = {
 	       "  probing top 4242 --by tree --window 0 -F 499\n"
 	       "  probing top -- python3 train.py --epochs 1\n"
 	       "  probing top 4242 --once --no-native\n"
-	       "  probing top 4242 -b -d 10 >> top.log\n"
+	       "  probing top 4242 -b --delay 10 >> top.log\n"
 	       "\n"
 	       "NO_COLOR=1 turns colours off; COLUMNS sets the width of printed screens. To keep the samples, use "
 	       "probing record.",

@@ -10,7 +10,7 @@
 #include "src/cli/agent_eval.h"
 #include "src/cli/cli.h"
 
-enum { OPTION_TIMEOUT = 0x200, MAX_CODE_BYTES = AGENT_EVAL_MAX_BYTES };
+enum { OPTION_TIMEOUT = 0x200, OPTION_FILE, MAX_CODE_BYTES = AGENT_EVAL_MAX_BYTES };
 
 struct options {
 	pid_t pid;
@@ -19,7 +19,7 @@ struct options {
 };
 
 static const struct argp_option option_list[] = {
-	{ "file", 'f', "FILE", 0, "Run this file; - is stdin", 0 },
+	{ "file", OPTION_FILE, "FILE", 0, "Run this file; - is stdin", 0 },
 	{ "timeout", OPTION_TIMEOUT, "TIME", 0, "Interrupt the code after this time [no bound]", 0 },
 	{ 0 },
 };
@@ -39,7 +39,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
-	case 'f':
+	case OPTION_FILE:
 		if (options->code || options->file)
 			argp_error(state, "code, or one --file");
 		options->file = argument;

@@ -22,8 +22,10 @@ struct options {
 	struct assignments given;
 };
 
+enum { KEY_RECURSIVE = 0x200 };
+
 static const struct argp_option option_list[] = {
-	{ "recursive", 'r', NULL, 0, "Load the agent into Python processes that the command starts, too", 0 },
+	{ "recursive", KEY_RECURSIVE, NULL, 0, "Load the agent into Python processes that the command starts, too", 0 },
 	{ "define", 'D', "KEY=VALUE", 0,
 	  "Set a key of the agent's configuration (repeatable); probing config lists them", 0 },
 	{ 0 },
@@ -34,7 +36,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
-	case 'r':
+	case KEY_RECURSIVE:
 		options->recursive = true;
 		return 0;
 	case 'D':

@@ -435,6 +435,77 @@ class OlderProbing(Habit):
         self.assertIn("serve", done)
 
 
+# Long options that are one meaning of a letter: a number of things to show or to do, the format, and who held the GIL.
+SYNONYMS = [{"--rows", "--files", "--runs", "--iterations"}, {"--format", "--to", "--from"}, {"--gil", "--show-gil"}]
+
+
+class Letters(unittest.TestCase):
+    """The options of every verb, as --help lists them."""
+    SAME_FOR_ALL_USERS = True
+
+    @classmethod
+    def setUpClass(cls):
+        text = probing("--help", check=t.OK).stdout
+        verbs = re.findall(r"(?m)^  ([a-z]+) ", text.split("Verbs:")[1].split("\n\n")[0])
+        cls.help = {verb: probing(verb, "--help", check=t.OK).stdout for verb in verbs}
+        with open(os.path.join(t.ROOT, "docs", "habits.md"), encoding="utf-8") as file:
+            cls.page = file.read()
+
+    def own(self):
+        """(verb, letter, whether it takes an argument, long option)"""
+        for verb, text in self.help.items():
+            for letters, long, argument in re.findall(r"(?m)^  ((?:-\w, )+)(--[\w-]+)(=?)", text):
+                for letter in re.findall(r"-\w", letters):
+                    yield verb, letter, bool(argument), long
+
+    def others(self):
+        for verb, text in self.help.items():
+            listed = re.sub(r"\s+", " ", text).partition("Options of other tools: ")[2].partition(".")[0]
+            for letter, argument, means in re.findall(r"(?:^|, )(-\w)( [XN])? \(([^)]*)\)", listed):
+                yield verb, letter, bool(argument), means.partition("=")[0]
+
+    def meaning(self, long):
+        return next((min(names) for names in SYNONYMS if long in names), long)
+
+    def test_a_letter_has_one_meaning_in_all_verbs(self):
+        meanings = {}
+        for verb, letter, has_argument, long in self.own():
+            meanings.setdefault((letter, has_argument), {}).setdefault(self.meaning(long), []).append(verb)
+        self.assertGreater(len(meanings), 12)
+        for letter, found in meanings.items():
+            self.assertEqual(1, len(found), (letter, found))
+
+    def test_a_letter_of_another_tool_that_differs_is_documented(self):
+        meanings = {}
+        for verb, letter, _, long in list(self.own()) + list(self.others()):
+            if long != "always on":
+                meanings.setdefault(letter, set()).add(self.meaning(long))
+        differing = {letter for letter, found in meanings.items() if len(found) > 1}
+        listed = self.page.split("\nTools disagree", 1)[1].split("\n## ")[0]
+        self.assertLessEqual({"-c", "-d", "-i", "-n", "-r", "-t"}, differing)
+        self.assertLessEqual(differing, set(re.findall(r"`(-\w)`", listed)))
+
+    def test_each_letter_is_in_the_table_of_letters(self):
+        table = self.page.split("\n## Letters\n")[1].split("\n\n- ")[0]
+        for verb, letter, has_argument, long in list(self.own()) + list(self.others()):
+            if letter == "-h":
+                continue
+            shape = re.escape(letter) + (r" [A-Z=]+" if has_argument else "") + "`"
+            self.assertRegex(table, r"(?m)^\|.*`%s.*\|.*\|.*(\b%s\b|every verb|\.\.\.)" % (shape, verb),
+                             (verb, letter, has_argument, long))
+
+    def test_each_duration_takes_units(self):
+        n = 0
+        for verb, text in self.help.items():
+            for long in re.findall(r"(--[\w-]+)=TIME", text):
+                refused = probing(verb, long + "=5parsecs", check=t.USAGE)
+                self.assertIn("5parsecs", refused.stderr)
+                probing(verb, long + "=0.05m", "--help", check=t.OK)
+                n += 1
+            self.assertNotRegex(text, r"(?i)--[\w-]+=(SECONDS|SECS?|MS|MSEC|MINUTES|DAYS)\b", verb)
+        self.assertGreater(n, 12)
+
+
 class Documented(unittest.TestCase):
     SAME_FOR_ALL_USERS = True
 
@@ -454,7 +525,7 @@ class Documented(unittest.TestCase):
             self.assertRegex(section, r"(?m)^\| .*%s.*%s" % (verb, re.escape(word)), (verb, typed))
 
     def test_each_alias_is_an_option_of_its_verb(self):
-        arguments = {"--to": "svg", "--tid": "1", "--interval": "10000", "--duration": "1"}
+        arguments = {"--to": "svg", "--tid": "1", "--interval": "10000", "--duration": "1", "--delay": "1"}
         for verb, typed, means, _ in self.rows:
             words = typed.split()[:1] + ([arguments.get(means, "root")] if " " in typed else [])
             probing(verb, *words, "--help", check=t.OK)
