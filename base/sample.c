@@ -26,7 +26,7 @@ static const char *const frame_kind_names[FRAME_N_KINDS] = {
 static const char *const thread_state_names[STATE_N] = {
 	[STATE_RUNNING] = "running", [STATE_RUNNABLE] = "runnable", [STATE_SLEEP] = "sleep",
 	[STATE_LOCK] = "lock",       [STATE_GIL] = "gil",           [STATE_IO] = "io",
-	[STATE_CHILD] = "child",     [STATE_BLOCKED] = "blocked",
+	[STATE_CHILD] = "child",     [STATE_BLOCKED] = "blocked",   [STATE_AWAIT] = "await",
 };
 
 const char *stack_end_name(enum stack_end end)

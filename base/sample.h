@@ -84,6 +84,7 @@ enum thread_state {
 	STATE_IO,       /* a file, a pipe, a socket, or whichever of some gets ready */
 	STATE_CHILD,    /* a child process */
 	STATE_BLOCKED,  /* anything else, or unknown */
+	STATE_AWAIT,    /* no thread's: an asyncio task waits */
 	STATE_N
 };
 

@@ -18,7 +18,7 @@ enum {
 		100, /* some thousand samples come between two ticks of the recorder even so, where many threads are busy */
 };
 #define MAX_COUNT 1e15
-enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE };
+enum { KEY_STACK_BYTES = 0x200, KEY_NO_KERNEL, KEY_NO_SYMBOLS, KEY_SOURCE, KEY_ASYNC, KEY_EVENTS, KEY_MODE, KEY_TASKS };
 enum { KEY_CONTROL = 0x280, KEY_DELAY, KEY_PAUSED, KEY_MAX_SIZE, KEY_RETENTION, KEY_INTERVAL, KEY_NO_SUMMARY };
 
 /* clang-format off */
@@ -71,6 +71,9 @@ static const struct argp_option option_list[] = {
 	  "machine", 0 },
 	{ "async", KEY_ASYNC, NULL, 0,
 	  "Add the asyncio task, and the tasks that await it, to each stack, so that flame graphs group by task", 0 },
+	{ "tasks", KEY_TASKS, NULL, 0,
+	  "With --mode wall or offcpu: add a row for each pending asyncio task, with the line where it waits "
+	  "(state await)", 0 },
 	{ "quiet", 'q', NULL, 0, "Print errors only", 0 },
 	{ "no-summary", KEY_NO_SUMMARY, NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
@@ -171,6 +174,8 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 	const char *mode = record_mode_names[options->capture.mode];
 	const struct filter_options *keep = &options->pipeline.keep;
 
+	if (options->capture.mode == MODE_CPU && options->pipeline.pending_tasks)
+		argp_error(state, "--tasks is about waiting: add --mode wall, or --mode offcpu");
 	if (options->capture.mode == MODE_CPU)
 		return;
 	if (options->event_name)
@@ -302,6 +307,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_ASYNC:
 		options->pipeline.async = true;
+		return 0;
+	case KEY_TASKS:
+		options->pipeline.pending_tasks = true;
 		return 0;
 	case KEY_NO_SYMBOLS:
 		options->pipeline.no_symbols = true;

@@ -243,6 +243,11 @@ void summary_counters(const struct capture_counts *captured, const struct pipeli
 		*ret++ = (struct pipeline_counter){ "switch stacks", counts->switch_stacks };
 		*ret++ = (struct pipeline_counter){ "unknown ns", counts->unknown_ns };
 	}
+	if (counts->n_task_reads > 0) {
+		*ret++ = (struct pipeline_counter){ "task reads", counts->n_task_reads };
+		*ret++ = (struct pipeline_counter){ "task read ns", counts->task_read_ns };
+		*ret++ = (struct pipeline_counter){ "task ns", counts->task_ns };
+	}
 	*ret++ = (struct pipeline_counter){ "python cut", counts->python_cut };
 	*ret++ = (struct pipeline_counter){ "python unpaired", captured->unpaired };
 	*ret++ = (struct pipeline_counter){ "stacks", counts->n_stacks };

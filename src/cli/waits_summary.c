@@ -35,6 +35,12 @@ static void print_states(const struct pipeline_counts *counts)
 		separator = ", ";
 	}
 	fputc('\n', stderr);
+	if (counts->n_task_reads == 0)
+		return;
+	fputs("asyncio tasks waited ", stderr);
+	print_time(counts->task_ns);
+	cli_say(" (state await), read %llu times for %.1f ms each\n", (unsigned long long)counts->n_task_reads,
+		(double)counts->task_read_ns / 1e6 / (double)counts->n_task_reads);
 }
 
 void waits_cost_measure(const struct capture_options *options, enum capture_source source,

@@ -45,6 +45,8 @@ struct pipeline_counts {
 	/* Of recordings of waits: */
 	uint64_t by_state[STATE_N];                   /* nanoseconds; they add up to each thread's time */
 	uint64_t switches, switch_stacks, unknown_ns; /* see struct waits_sums */
+	uint64_t task_ns, n_task_rows;                /* weight of rows of asyncio tasks, which is in no other sum */
+	uint64_t n_task_reads, task_read_ns;          /* poll ticks that read them, and the time that took */
 };
 
 /* Filter of samples and threads. All zero: everything passes. */
@@ -62,7 +64,8 @@ struct pipeline_options {
 	const struct tracepoint *tracepoint;
 	bool is_seldom; /* samples are sparse: search for interpreters between them, too */
 	enum capture_mode mode;
-	bool async; /* put the asyncio tasks into stacks, in whose course they ran */
+	bool async;         /* put the asyncio tasks into stacks, in whose course they ran */
+	bool pending_tasks; /* rows of the asyncio tasks that wait; needs a mode that follows waits */
 	/* Receives each sample, in the capturing thread, instead of the file, which then has only the tree and
 	 * its names: the stack of a sample is in it some time after the next flush. NULL: the file
 	 * receives samples. Negative errno: returned by pipeline_event(). */

@@ -13,6 +13,7 @@
 #include "src/pipeline/intern.h"
 #include "src/pipeline/filter.h"
 #include "src/pipeline/off_cpu.h"
+#include "src/pipeline/pending_tasks.h"
 #include "src/pipeline/pipeline.h"
 #include "src/pipeline/process.h"
 #include "src/pipeline/tasks.h"
@@ -45,6 +46,7 @@ struct pipeline {
 	struct filter keep;
 	struct thread_names thread_names;
 	struct off_cpu off_cpu;
+	struct pending_tasks pending;
 	struct batch *batch;
 	struct writer *writer;
 	struct pipeline_counts counts;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "base/util.h"
 #include "src/pipeline/gil_state.h"
 #include "src/pipeline/pipeline_private.h"
@@ -30,7 +31,12 @@ static void count(struct pipeline *pipeline, const struct sample_row *row, uint6
 
 	if (counts->samples++ == 0)
 		counts->first_sample_ns = time_ns;
-	counts->weight += row->weight;
+	if (row->state == STATE_AWAIT) {
+		counts->task_ns += row->weight;
+		counts->n_task_rows++;
+	} else {
+		counts->weight += row->weight;
+	}
 	counts->by_verdict[row->verdict]++;
 	counts->by_end[row->end]++;
 }
@@ -180,6 +186,13 @@ static int keep_wait(struct pipeline *pipeline, struct process *process, pid_t t
 	return waits_stack(pipeline->off_cpu.waits, process->pid, tid, wait);
 }
 
+/* A thread that waits may be one that runs an event loop. */
+static void note_loop(struct pipeline *pipeline, const struct process *process, pid_t tid, enum thread_state state)
+{
+	if (pipeline->options.pending_tasks && process->runtime && (state == STATE_IO || state == STATE_SLEEP))
+		pending_tasks_note(&pipeline->pending, process->pid, tid, monotonic_ns());
+}
+
 static int keep_switch(struct pipeline *pipeline, const struct sample *sample, struct process *process,
 		       struct stack *stack)
 {
@@ -190,6 +203,7 @@ static int keep_switch(struct pipeline *pipeline, const struct sample *sample, s
 		.at_switch = true,
 	};
 
+	note_loop(pipeline, process, sample->tid, wait.state);
 	return keep_wait(pipeline, process, sample->tid, stack, &wait);
 }
 
@@ -283,6 +297,102 @@ static void note_stack(struct pipeline *pipeline, const struct process *process,
 	thread->stack_noted_ns = sample->time_ns;
 }
 
+/* ---- Tasks that wait ---- */
+
+static int keep_pending(struct pipeline *pipeline, const struct process *process, uint64_t time_ns,
+			const struct stack *stack)
+{
+	const struct stack_origin origin = { .program = process->program->id, .time_ns = time_ns };
+	uint32_t id = 0;
+	int r;
+
+	r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, &id);
+	if (r >= 0)
+		r = intern_wait(&pipeline->intern, pipeline->batch, id, (unsigned)stack->n_frames, STATE_AWAIT, &id);
+	return r < 0 ? r : pending_tasks_keep(&pipeline->pending, id);
+}
+
+/* Tasks that wait at the same place are one row. */
+static int put_pending(struct pipeline *pipeline, const struct event_loop *loop, enum verdict verdict, uint64_t weight,
+		       uint64_t time_ns)
+{
+	const struct pending_tasks *pending = &pipeline->pending;
+	struct sample_row row = {
+		.pid = loop->pid,
+		.tid = loop->tid,
+		.verdict = verdict,
+		.end = STACK_TRUNCATED,
+		.state = STATE_AWAIT,
+		.gil = ANSWER_UNKNOWN,
+		.gc = ANSWER_UNKNOWN,
+	};
+	int r = 0;
+
+	for (size_t i = 0, n; i < pending->n_stacks && r >= 0 && weight > 0; i += n) {
+		for (n = 1; i + n < pending->n_stacks && pending->stacks[i + n] == pending->stacks[i]; n++)
+			;
+		row.stack = pending->stacks[i];
+		row.weight = weight * n;
+		r = put_row(pipeline, &row, time_ns);
+	}
+	return r;
+}
+
+/* The thread was in one system call all the time, so none of its tasks has moved. */
+static bool was_still(pid_t pid, pid_t tid, const struct proc_call *before)
+{
+	struct proc_call now;
+
+	return !before->is_running && proc_call_read(pid, tid, &now) >= 0 && !now.is_running && now.sp == before->sp &&
+	       now.pc == before->pc;
+}
+
+static int read_pending(struct pipeline *pipeline, struct process *process, struct event_loop *loop)
+{
+	struct pending_tasks *pending = &pipeline->pending;
+	uint64_t began_ns = monotonic_ns(), now_ns, weight;
+	struct proc_call call = { .is_running = true };
+	enum verdict verdict;
+	struct stack stack;
+	int r;
+
+	py_asyncio_look(process->runtime, process->space);
+	(void)proc_call_read(loop->pid, loop->tid, &call);
+	r = pending_tasks_read(pending, process->runtime, loop->tid);
+	for (size_t i = 0; i < pending->tasks.n && r >= 0; i++) {
+		r = pending_tasks_stack(pending, i, &stack);
+		if (r > 0)
+			r = keep_pending(pipeline, process, began_ns, &stack);
+	}
+	if (r < 0) {
+		pending_tasks_forget(pending, loop);
+		return r == -ENOMEM ? r : 0;
+	}
+	verdict = was_still(loop->pid, loop->tid, &call) ? VERDICT_PYTHON : VERDICT_APPROXIMATE;
+	now_ns = monotonic_ns();
+	pipeline->counts.n_task_reads++;
+	pipeline->counts.task_read_ns += now_ns - began_ns;
+	weight = pending_tasks_end_tick(pending, loop, began_ns, now_ns);
+	return put_pending(pipeline, loop, verdict, weight, began_ns - weight);
+}
+
+static int read_due_loops(struct pipeline *pipeline)
+{
+	struct event_loop *loop;
+	uint64_t now_ns = monotonic_ns();
+	int r = 0;
+
+	while (r >= 0 && (loop = pending_tasks_next(&pipeline->pending, now_ns)) != NULL) {
+		struct process *process = processes_find(&pipeline->processes, loop->pid);
+
+		if (!process || !process->runtime || process->ended_ns != 0)
+			pending_tasks_forget(&pipeline->pending, loop);
+		else
+			r = read_pending(pipeline, process, loop);
+	}
+	return r;
+}
+
 /* One that is over by now, or that may not be looked at, stays without a stack. */
 static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 {
@@ -303,6 +413,7 @@ static int look(struct pipeline *pipeline, pid_t pid, pid_t tid)
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	wait.to_ns = monotonic_ns();
+	note_loop(pipeline, process, tid, wait.state);
 	return keep_wait(pipeline, process, tid, &stack, &wait);
 }
 
@@ -314,7 +425,7 @@ int pipeline_idle(struct pipeline *pipeline)
 	r = off_cpu_idle(&pipeline->off_cpu);
 	while (r >= 0 && off_cpu_next(&pipeline->off_cpu, &pid, &tid))
 		r = look(pipeline, pid, tid);
-	return r;
+	return r < 0 ? r : read_due_loops(pipeline);
 }
 
 static int unwind(struct pipeline *pipeline, struct process *process, const struct sample *sample, struct stack *ret)

@@ -54,8 +54,7 @@ static int put_task(struct task_frames *room, const char *name, const struct py_
 	return put(room, &frame);
 }
 
-/* A task that waits for the one before. */
-static int put_waiting(struct task_frames *room, const struct py_task_link *link)
+int task_frames_put_waiting(struct task_frames *room, const struct py_task_link *link)
 {
 	const struct py_code *outermost = NULL;
 	int r = 0;
@@ -110,7 +109,7 @@ int task_frames_add(struct task_frames *room, struct py_runtime *runtime, pid_t 
 	if (r >= 0)
 		r = put_task(room, links[0].name, stack->frames[at].python.code);
 	for (int i = 1; i < n && r >= 0; i++)
-		r = put_waiting(room, &links[i]);
+		r = task_frames_put_waiting(room, &links[i]);
 	if (r >= 0)
 		r = put_some(room, stack->frames + at + 1, stack->n_frames - at - 1);
 	if (r < 0)

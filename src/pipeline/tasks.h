@@ -25,4 +25,7 @@ void task_frames_done(struct task_frames *room);
  */
 int task_frames_add(struct task_frames *room, struct py_runtime *runtime, pid_t tid, struct stack *stack);
 
+/* task_frames_put_waiting - append the coroutines of a task that waits, and the task. -ENOMEM. */
+int task_frames_put_waiting(struct task_frames *room, const struct py_task_link *link);
+
 #endif

@@ -10,6 +10,9 @@
  *    none, the outermost one of libc (pthread_cond_wait, not its internals). Waiting for the GIL is the
  *    interpreter's own work, so there only a builtin counts.
  *
+ * A task of asyncio (kind await) has only Python frames. The caller is the innermost one outside of asyncio's own modules;
+ * the function is the one of asyncio that it awaits (sleep, Queue.get).
+ *
  * A stack without native frames has no function. If all other waits of that line and kind
  * have the same one, it is used; otherwise the wait is a row of its own.
  */
@@ -112,6 +115,29 @@ static const struct profile_frame *libc_entry(const struct profile *profile, con
 	return entry;
 }
 
+static bool is_asyncio(const struct profile_frame *frame)
+{
+	const char *name = frame->file ? strrchr(frame->file, '/') : NULL;
+	const size_t n = sizeof "/asyncio" - 1;
+
+	return name && (size_t)(name - frame->file) >= n && strncmp(name - n, "/asyncio", n) == 0;
+}
+
+static struct wait_sum describe_task(const struct profile *profile, const int32_t *path, size_t n)
+{
+	struct wait_sum wait = { .wait = &profile->frames[path[n - 1]] };
+	size_t at = n - 1;
+
+	while (at > 0 &&
+	       (profile->frames[path[at - 1]].kind != FRAME_PYTHON || is_asyncio(&profile->frames[path[at - 1]])))
+		at--;
+	if (at == 0) /* all of it is asyncio's */
+		at = n - 1;
+	wait.caller = at > 0 ? &profile->frames[path[at - 1]] : NULL;
+	wait.function = at < n - 1 ? &profile->frames[path[at]] : NULL;
+	return wait;
+}
+
 static struct wait_sum describe(const struct profile *profile, const int32_t *path, size_t n)
 {
 	struct wait_sum wait = { .wait = &profile->frames[path[n - 1]] };
@@ -119,6 +145,8 @@ static struct wait_sum describe(const struct profile *profile, const int32_t *pa
 
 	if (is_state(wait.wait, STATE_RUNNABLE))
 		return wait;
+	if (is_state(wait.wait, STATE_AWAIT))
+		return describe_task(profile, path, n);
 	while (first > 0 && profile->frames[path[first - 1]].kind != FRAME_PYTHON)
 		first--;
 	path += first;

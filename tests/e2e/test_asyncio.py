@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Tasks of asyncio: where they wait and for whom, and whose task a sample was taken in."""
+import contextlib
 import json
 import re
 import sys
 import unittest
 
 import probing_test as t
+
+SECONDS = 2
 
 # What the interpreter itself does not lead to: the whole chain, innermost first.
 BEHIND = {
@@ -156,6 +159,88 @@ class Working(t.Case):
                                 for frames in (self.running["threads"][0]["frames"], tasks[color]["frames"]))
                 self.assertIn("turns", task)
                 self.assertEqual(thread[:len(task)], task)
+
+
+@t.for_each_interpreter(globals(), modern_interpreters)
+class Pending(t.Case):
+    """The time of tasks that all wait, by --tasks."""
+
+    @classmethod
+    def setUpClass(cls):
+        t.need_perf()
+        t.need_interpreter(cls.interpreter)
+        with t.scratch(), t.fixture("tasks.py", python=cls.interpreter.path, place=cls.interpreter.place) as started:
+            cls.truth = started.truth["tasks"]
+            cls.said = t.probing("record", "--pid", started.pid, "-d", SECONDS, "-o", "tasks.db", "--mode", "wall", "--tasks",
+                                 check=t.OK).stderr
+            cls.recording = t.Recording("tasks.db")
+            with contextlib.closing(t.connect("tasks.db")) as db:
+                cls.rows = db.execute("SELECT stack, state, weight / 1e9, verdict FROM sample").fetchall()
+
+    def paths(self):
+        """(frames as (kind, name), seconds) of the rows of tasks."""
+        for stack, state, seconds, _ in self.rows:
+            if state == "await":
+                yield [(frame.kind, plain(frame.name)) for frame in self.recording.path(stack)], seconds
+
+    def test_each_task_that_awaits_no_other_has_its_time(self):
+        awaiting = {name for task in self.truth.values() for name in task["awaited_by"]}
+        seconds = dict.fromkeys(set(self.truth) - awaiting, 0)
+        for path, weight in self.paths():
+            at = max(i for i, (kind, _) in enumerate(path) if kind == "task")
+            seconds[path[at + 1][1]] += weight  # KeyError: a task that awaits another one
+        for function, weight in seconds.items():
+            self.assertGreater(weight, SECONDS / 2, function)
+            self.assertLess(weight, SECONDS * 1.2 + 0.3, function)
+
+    def test_below_the_tasks_that_await_it(self):
+        for path, _ in self.paths():
+            tasks = [path[i + 1][1] for i, (kind, _) in enumerate(path) if kind == "task"]
+            for outer, inner in zip(tasks, tasks[1:]):
+                self.assertIn(outer, self.truth[inner]["awaited_by"])
+
+    def test_the_wait_is_the_leaf(self):
+        for path, _ in self.paths():
+            self.assertEqual(("wait", "[await]"), path[-1])
+            self.assertEqual({"task", "python"}, {kind for kind, _ in path[:-1]})
+
+    def test_it_is_in_no_other_sum(self):
+        tasks = sum(seconds for _, state, seconds, _ in self.rows if state == "await")
+        others = sum(seconds for _, state, seconds, _ in self.rows if state != "await")
+        self.assertAlmostEqual(tasks, self.recording.counters["task ns"] / 1e9, places=6)
+        said = float(re.search(r"\(([\d.]+) s of threads' time\)", self.said).group(1))
+        self.assertAlmostEqual(others, said, delta=0.02)
+        self.assertRegex(self.said, r"asyncio tasks waited [\d.]+ s \(state await\)")
+
+    def test_the_verdict_claims_no_instant(self):
+        self.assertNotIn("exact", {verdict for _, state, _, verdict in self.rows if state == "await"})
+
+
+class PendingByLine(t.Case):
+    CODE = """
+import asyncio
+async def fetch():
+    await asyncio.sleep(100)
+async def main():
+    tasks = [asyncio.ensure_future(fetch()) for i in range(3)]
+    await asyncio.sleep(0)
+    print("ready {}", flush=True)
+    await asyncio.gather(*tasks)
+asyncio.get_event_loop_policy().new_event_loop().run_until_complete(main())
+"""
+
+    def test_report_shows_the_line_outside_of_asyncio(self):
+        t.need_perf()
+        with t.scratch(), t.target([t.DEBIAN_PYTHON, "-c", self.CODE]) as started:
+            t.probing("record", "--pid", started.pid, "-d", 2, "--mode", "wall", "--tasks", check=t.OK)
+            found = t.probing("report", "--by", "wait", "--no-native", check=t.OK).stdout
+            self.assertRegex(found, r"(?m) fetch · \[await\] sleep +<string>:4$")
+            without = t.probing("report", "--by", "wait", "--where", "state <> 'await'", check=t.OK).stdout
+            self.assertNotIn("await", without)
+
+    def test_only_with_a_mode_that_follows_waits(self):
+        done = t.probing("record", "--tasks", "--pid", 1, check=t.USAGE)
+        self.assertIn("add --mode wall", done.stderr)
 
 
 class NotAskedFor(t.Case):

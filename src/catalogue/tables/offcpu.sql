@@ -13,7 +13,7 @@ CREATE VIEW offcpu(
 ) AS
   WITH sums(pid, tid, state, stack, samples, weight, longest_ns) AS MATERIALIZED (
     SELECT pid, tid, state, stack, count(*), sum(weight), max(weight) FROM sample
-    WHERE state <> 'running' GROUP BY pid, tid, state, stack)
+    WHERE state NOT IN ('running', 'await') GROUP BY pid, tid, state, stack)
   SELECT sums.pid, sums.tid, thread.name, state, named_frame.name, file, line,
          sum(samples), sum(weight), max(longest_ns)
   FROM sums LEFT JOIN thread ON thread.pid = sums.pid AND thread.tid = sums.tid

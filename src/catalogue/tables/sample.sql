@@ -11,7 +11,7 @@ CREATE VIRTUAL TABLE sample(
   stack     INTEGER,                      -- innermost frame; NULL: none
   gil       INTEGER,                      -- 1: the thread held the GIL; 0: it did not; NULL: unknown
   gc        INTEGER,                      -- 1: and its interpreter collected garbage; 0: it did not; NULL: unknown
-  state     TEXT,                         -- running | runnable | sleep | lock | gil | io | child | blocked; NULL if run.mode is neither wall nor offcpu: all ran
+  state     TEXT,                         -- running | runnable | sleep | lock | gil | io | child | blocked | await (an asyncio task, record --tasks); NULL if run.mode is neither wall nor offcpu: all ran
   event     TEXT,                         -- the sampling event: run.event
   idle      INTEGER NOT NULL              -- 1: the thread waited; 0: it ran, or was ready to run
 );

@@ -13,7 +13,7 @@ CREATE VIEW timeline(
   SELECT CAST(timestamp - started AS INTEGER), started + CAST(timestamp - started AS INTEGER),
          count(*), count(DISTINCT pid || '/' || tid),
          sum(CASE WHEN COALESCE(state, 'running') = 'running' THEN weight ELSE 0 END),
-         sum(CASE WHEN COALESCE(state, 'running') = 'running' THEN 0 ELSE weight END),
+         sum(CASE WHEN COALESCE(state, 'running') IN ('running', 'await') THEN 0 ELSE weight END),
          sum(CASE WHEN gil IS NOT NULL THEN weight * gil END),
          sum(CASE WHEN gc IS NOT NULL THEN weight * gc END)
   FROM sample, begin GROUP BY 1 ORDER BY 1;
