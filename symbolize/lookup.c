@@ -4,7 +4,8 @@
  * A look-up uses, in this order: the symbol table and the unwind information
  * for the function and its start; the debug information for inlined functions,
  * files and lines; the Python method tables for its name in Python; the
- * table of internal functions for its role.
+ * table of internal functions for its role. Go's own table replaces missing debug information; the names
+ * in tracebacks replace the symbols of Cython's functions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -182,9 +183,34 @@ static int name_by_offset(struct symbol_module *module, const struct place *plac
 	return keep_offset_name(module, place->start ? place->start : address, &symbol->name);
 }
 
+/* Cython's symbols are made of several names; the name in tracebacks is the one in the source. -ENOMEM; those of effort.h. */
+static int find_cython(struct symbol_module *module, const struct place *place, const struct cython_function **ret)
+{
+	static const char prefix[] = "__pyx_";
+	int r;
+
+	*ret = NULL;
+	if (place->start == 0 || (place->linkage && strncmp(place->linkage, prefix, sizeof prefix - 1) != 0))
+		return 0;
+	r = module_open_cython(module);
+	if (r >= 0 && module->cython)
+		*ret = cython_names_find(module->cython, place->start);
+	return r;
+}
+
+static int name_by_traceback(struct symbol_module *module, const struct place *place,
+			     const struct cython_function *function, struct symbol *symbol)
+{
+	symbol->linkage = place->linkage;
+	if (!symbol->file)
+		symbol->file = function->file;
+	return names_keep(module->kept, function->name, &symbol->name);
+}
+
 static int name_function(struct symbol_module *module, const struct place *place, uint64_t address,
 			 struct symbol *symbol)
 {
+	const struct cython_function *cython;
 	const struct method *method;
 	int r;
 
@@ -198,8 +224,14 @@ static int name_function(struct symbol_module *module, const struct place *place
 	if (r < 0)
 		return r;
 	if (method)
-		return name_by_method(module, place, method, symbol);
-	return place->linkage ? 0 : name_by_offset(module, place, address, symbol);
+		r = name_by_method(module, place, method, symbol);
+	if (r >= 0)
+		r = find_cython(module, place, &cython);
+	if (r >= 0 && method && cython && strstr(cython->name, ".__pyx_"))
+		return 0; /* not a name of the source */
+	if (r < 0 || cython)
+		return r < 0 ? r : name_by_traceback(module, place, cython, symbol);
+	return place->linkage || method ? 0 : name_by_offset(module, place, address, symbol);
 }
 
 static int name_inlined(struct symbol_module *module, const struct debug_frame *frame, struct symbol *symbol)
@@ -280,6 +312,13 @@ static size_t join_bodies(const struct symbol_module *module, struct debug_frame
 	return n_joined;
 }
 
+static int find_in_go(struct symbol_module *module, uint64_t address, struct debug_frame *frames, size_t max)
+{
+	int r = module_open_go(module);
+
+	return r >= 0 && module->go ? go_table_find(module->go, address, frames, max) : r;
+}
+
 static int look_up(struct symbol_module *module, uint64_t address, struct symbol *symbols, size_t max)
 {
 	struct debug_frame frames[SYMBOL_MAX_INLINED] = { 0 };
@@ -292,6 +331,8 @@ static int look_up(struct symbol_module *module, uint64_t address, struct symbol
 	if (r < 0)
 		return r;
 	r = module->lines ? debug_lines_find(module->lines, address, frames, N_ELEMENTS(frames)) : 0;
+	if (r == 0)
+		r = find_in_go(module, address, frames, N_ELEMENTS(frames));
 	if (r < 0)
 		return r;
 	n_frames = join_bodies(module, frames, (size_t)MAX(r, 1));

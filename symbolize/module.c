@@ -132,6 +132,8 @@ static void forget_sources(struct symbol_module *module)
 {
 	internal_functions_free(TAKE(module->internal));
 	method_tables_free(TAKE(module->methods));
+	go_table_free(TAKE(module->go));
+	cython_names_free(TAKE(module->cython));
 	debug_lines_free(TAKE(module->lines));
 	unpacked_free(TAKE(module->unpacked));
 	symtab_free(TAKE(module->symtab));
@@ -142,8 +144,8 @@ static void forget_sources(struct symbol_module *module)
 	module->reported = NULL;
 	file_mapping_free(TAKE(module->cache_file));
 	module->cached = (struct cache_entry){ 0 };
-	module->is_ready = module->tried_lines = module->tried_methods = module->tried_cache = module->has_cache_key =
-		false;
+	module->is_ready = module->tried_lines = module->tried_methods = module->tried_go = module->tried_cython =
+		module->tried_cache = module->has_cache_key = false;
 	module->n_found_out = 0;
 	effort_return(&module->effort, UINT64_MAX);
 }
@@ -287,7 +289,7 @@ int symbol_module_set_search(struct symbol_module *module, struct symbol_search 
 void symbol_module_sources(const struct symbol_module *module, struct symbol_sources *ret)
 {
 	*ret = (struct symbol_sources){
-		.has_symbols = module->symtab && module->symtab->n_entries > 0,
+		.has_symbols = (module->symtab && module->symtab->n_entries > 0) || module->go,
 		.has_lines = module->lines != NULL,
 		.is_debug_file = module->is_debug_file,
 		.debug_path = module->debug_path,

@@ -11,7 +11,9 @@
 #include "base/elf_file.h"
 #include "base/mapping.h"
 #include "symbolize/cache_entry.h"
+#include "symbolize/cython_names.h"
 #include "symbolize/effort.h"
+#include "symbolize/go_table.h"
 #include "symbolize/lines.h"
 #include "symbolize/method_tables.h"
 #include "symbolize/names.h"
@@ -54,7 +56,9 @@ struct symbol_module {
 	struct debug_lines *lines;
 	struct unpacked *unpacked; /* the file that contains them; NULL: libdwfl's */
 	struct method_tables *methods;
-	bool tried_lines, tried_methods;
+	struct go_table *go;
+	struct cython_names *cython;
+	bool tried_lines, tried_methods, tried_go, tried_cython;
 	struct internal_functions *internal; /* NULL: no look-up of a nameless function of an interpreter yet */
 
 	/* module_cache.h */
@@ -88,6 +92,10 @@ int module_find_separate(struct symbol_module *module);
 /* Open debug information, and scan the method tables, once; after the functions above. -ENOMEM; those of effort.h. */
 int module_open_lines(struct symbol_module *module);
 int module_open_methods(struct symbol_module *module);
+
+/* module_open_go, module_open_cython - the same for the tables of Go's linker, and the tracebacks of Cython's functions. */
+int module_open_go(struct symbol_module *module);
+int module_open_cython(struct symbol_module *module);
 
 /*
  * module_is_nameless_internal - judge a function of an interpreter that has no name.

@@ -180,3 +180,39 @@ int module_open_methods(struct symbol_module *module)
 	module->tried_methods = true;
 	return 0;
 }
+
+int module_open_go(struct symbol_module *module)
+{
+	int r;
+
+	if (module->tried_go || module->is_debug_file)
+		return 0;
+	r = go_table_new(module->elf, &module->go);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	module->tried_go = true;
+	return 0;
+}
+
+int module_open_cython(struct symbol_module *module)
+{
+	struct image image;
+	int r;
+
+	if (module->tried_cython || module->is_debug_file || !module->python.uses_python ||
+	    module->python.is_interpreter)
+		return 0;
+	if (!cython_is_maker(module->elf)) {
+		module->tried_cython = true;
+		return 0;
+	}
+	r = image_init(&image, module->elf);
+	if (r >= 0)
+		r = cython_names_new(&image, &module->cython);
+	image_done(&image);
+	if (r < 0)
+		return r;
+	symbol_module_trim(module); /* all of its code has just been read */
+	module->tried_cython = true;
+	return 0;
+}

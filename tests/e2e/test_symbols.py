@@ -101,6 +101,61 @@ pub extern "C" fn shape_burn() {
 """
 
 
+# Functions that Go inlines, closures and methods.
+SHOP = """
+package main
+
+import (
+	"fmt"
+	"sort"
+	"time"
+)
+
+type shop struct{ items []int }
+
+func small(x int) int { return x*7 + 3 }
+
+//go:noinline
+func burn(n int) int {
+	sum := 0
+	for i := 0; i < n; i++ {
+		sum += small(i) % 13
+	}
+	return sum
+}
+
+func (s *shop) fill(n int) {
+	for i := 0; i < n; i++ {
+		s.items = append(s.items, burn(i%50))
+	}
+	sort.Slice(s.items, func(a, b int) bool { return s.items[a] < s.items[b] })
+}
+
+func main() {
+	fmt.Println("ready {}")
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+		s := &shop{}
+		s.fill(20000)
+	}
+}
+"""
+
+MIXED = """
+import time
+import numpy, pandas
+from pandas._libs import algos, lib
+values = numpy.array([1, "a", 2.5, None] * 20000, dtype=object)
+numbers = numpy.random.default_rng(1).random(20000)
+print("ready {}", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    lib.fast_unique_multiple_list([list(range(2000))] * 3)
+    lib.maybe_convert_objects(values[:2000])
+    algos.kth_smallest(numbers.copy(), 10000)
+    algos.rank_1d(numbers)
+"""
+
+
 def run(*command, **more):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120, **more)
     if done.returncode != 0:
@@ -468,6 +523,104 @@ class WhileRecording(Symbols):
 
 def by_build_id_path(folder, identity):
     return os.path.join(folder, ".build-id", identity[:2], identity[2:] + ".debug")
+
+
+class Go(t.Case):
+    """A stripped program against the debug information that it had before."""
+
+    def build(self, *flags):
+        write("shop.go", SHOP)
+        run(t.need_program("go"), "build", *flags, "-o", "plain", "shop.go",
+            env=dict(os.environ, GOCACHE=os.path.abspath("cache"), GO111MODULE="off", GOFLAGS="", HOME=os.getcwd()))
+        shutil.copy("plain", "stripped")
+        run("strip", "stripped")
+
+    def record(self, program):
+        with t.target([os.path.abspath(program)]) as started:
+            t.probing("record", "--pid", started.pid, "-d", 1.5, "-F", 999, "-o", program + ".db", check=t.OK)
+
+    def chains(self, path):
+        """Of each native place of the program: {address: [(function, line), ...]}, innermost first."""
+        found = {}
+        for address, _, name, line in query(path, """
+                WITH RECURSIVE chain(address, level, frame) AS (
+                  SELECT frame.address, 0, frame FROM frame JOIN module USING (module)
+                  WHERE kind = 'native' AND frame.address IS NOT NULL AND path LIKE '%/stripped'
+                  UNION ALL
+                  SELECT chain.address, level + 1, inlined_into FROM chain JOIN frame USING (frame)
+                  WHERE inlined_into IS NOT NULL)
+                SELECT chain.address, level, name, line FROM chain JOIN named_frame USING (frame)
+                ORDER BY 1, 2"""):
+            found.setdefault(address, []).append((name, line))
+        return found
+
+    def truth(self, addresses):
+        said = run("addr2line", "-a", "-f", "-i", "-e", "plain", *map(hex, addresses)).splitlines()
+        found, at = {}, 0
+        while at < len(said):
+            if said[at].startswith("0x"):
+                chain = found[int(said[at], 16)] = []
+                at += 1
+                continue
+            line = re.search(r":(\d+)", said[at + 1])
+            chain.append((said[at], int(line.group(1)) if line else None))
+            at += 2
+        return found
+
+    @staticmethod
+    def agree(chain, truth):
+        """addr2line gives some inlined functions the name of the function around them, but their lines are right."""
+        return [line for _, line in chain] == [line for _, line in truth] and \
+            all(name in (own, truth[-1][0]) for (own, _), (name, _) in zip(chain, truth))
+
+    def check(self):
+        for program in "addr2line", "strip":
+            t.need_program(program)
+        self.record("stripped")
+        found = self.chains("stripped.db")
+        truth = self.truth(found)
+        self.assertGreater(len(found), 20)
+        wrong = [(chain, truth[address]) for address, chain in found.items() if not self.agree(chain, truth[address])]
+        self.assertNearlyAll(len(found) - len(wrong), len(found), wrong[:5])
+        names = [[name for name, _ in chain] for chain in found.values()]
+        for wanted in ["main.burn"], ["main.small", "main.burn"], ["main.(*shop).fill.func1"]:
+            self.assertIn(wanted, names)
+        self.assertEqual([], query("stripped.db", "SELECT name FROM function WHERE name LIKE 'stripped+0x%'"))
+
+    def test_stripped(self):
+        t.need_perf()
+        self.build()
+        self.check()
+
+    def test_stripped_and_position_independent(self):
+        t.need_perf()
+        self.build("-buildmode=pie")
+        self.check()
+
+    def test_without_debug_information_as_linked(self):
+        """The same files and lines, from the program's own table."""
+        t.need_perf()
+        self.build("-ldflags=-w")
+        self.record("plain")
+        lines = query("plain.db", "SELECT DISTINCT file FROM named_frame WHERE name = 'main.burn' AND line BETWEEN 16 AND 19")
+        self.assertEqual([(os.path.abspath("shop.go"),)], lines)
+
+
+class Cython(t.Case):
+    """Debian's pandas, whose modules are stripped."""
+
+    def test_functions_are_named_as_in_tracebacks(self):
+        t.need_perf()
+        if subprocess.run([t.DEBIAN_PYTHON, "-c", "import pandas"], capture_output=True).returncode != 0:
+            self.skipTest("python3-pandas is not installed")
+        with t.target([t.DEBIAN_PYTHON, "-c", MIXED]) as started:
+            t.probing("record", "--pid", started.pid, "-d", 3, "-F", 999, check=t.OK)
+        rows = dict(query("probing.db", "SELECT DISTINCT name, file FROM named_frame "
+                                        "WHERE kind = 'native' AND module LIKE '%/pandas/_libs/%'"))
+        for function, file in (("lib.fast_unique_multiple_list", "lib"), ("lib.maybe_convert_objects", "lib"),
+                               ("algos.kth_smallest", "algos"), ("algos.rank_1d", "algos")):
+            self.assertIn("pandas._libs." + function, rows)
+            self.assertEqual("pandas/_libs/%s.pyx" % file, rows["pandas._libs." + function])
 
 
 class Server(http.server.ThreadingHTTPServer):
