@@ -61,6 +61,9 @@ static const struct {
 	{ "gc", 2, gc_of, name_of_gc },
 };
 
+_Static_assert((int)VERDICT_N <= HTML_MAX_VALUES && STATE_N - STATE_RUNNING <= (int)HTML_MAX_VALUES,
+	       "as struct html_aspect has room");
+
 /* ---- Sums ---- */
 
 static bool is_known(const struct profile *profile, int (*value_of)(const struct profile_sample *sample))

@@ -67,15 +67,15 @@ void html_sums_done(struct html_sums *sums);
 /* The cell of a thread of the profile; SIZE_MAX: there is none. */
 size_t html_sums_find(const struct html_sums *sums, uint32_t thread, uint32_t box);
 
+enum { HTML_N_ASPECTS = 4, HTML_MAX_VALUES = 16 };
+
 /* Sums by cell of a column of single samples: "verdict", "gil", "gc", "state". */
 struct html_aspect {
 	const char *name;
-	const char *values[8];
+	const char *values[HTML_MAX_VALUES];
 	uint64_t *sums; /* n_values for each cell */
 	size_t n_values;
 };
-
-enum { HTML_N_ASPECTS = 4 };
 
 struct html_aspects {
 	struct html_aspect items[HTML_N_ASPECTS]; /* no sums: no sample has that column */
