@@ -15,6 +15,13 @@ struct assignments {
 	size_t n;
 };
 
+/* The row of -D for a list of options. */
+#define ASSIGNMENT_OPTION_ROW                                                                                          \
+	{                                                                                                              \
+		"define", 'D', "KEY=VALUE", 0,                                                                         \
+			"Set a key of the agent's configuration (repeatable); probing config lists them", 0            \
+	}
+
 /* assignments_take - add one; ends the program with a message if the key or the value is wrong. */
 void assignments_take(struct assignments *given, struct argp_state *state, const char *assignment);
 

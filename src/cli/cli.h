@@ -74,6 +74,10 @@ unsigned cli_parse_word(struct argp_state *state, const char *text, const char *
 double cli_parse_duration(struct argp_state *state, const char *text, const char *what, double low, double high);
 pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *what);
 
+/* The PID of a verb for one process: a second one is a usage error, and so is a missing one at the end. */
+void cli_take_pid(struct argp_state *state, const char *argument, pid_t *pid);
+void cli_require_pid(struct argp_state *state, pid_t pid);
+
 /* Permissions of a new file, "644": the owner reads and writes, others may read; a usage error else. */
 mode_t cli_parse_mode(struct argp_state *state, const char *argument);
 

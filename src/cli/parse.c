@@ -163,6 +163,19 @@ pid_t cli_parse_id(struct argp_state *state, const char *argument, const char *w
 	return (pid_t)id;
 }
 
+void cli_take_pid(struct argp_state *state, const char *argument, pid_t *pid)
+{
+	if (*pid)
+		argp_error(state, "one process at a time: %s?", argument);
+	*pid = cli_parse_id(state, argument, "process");
+}
+
+void cli_require_pid(struct argp_state *state, pid_t pid)
+{
+	if (!pid)
+		argp_error(state, "the PID of the process is missing");
+}
+
 mode_t cli_parse_mode(struct argp_state *state, const char *argument)
 {
 	enum { ALLOWED = 0755 };

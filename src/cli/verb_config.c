@@ -57,8 +57,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			take_word(state, argument, options);
 		return 0;
 	case ARGP_KEY_END:
-		if (!options->pid && options->n_words > 0)
-			argp_error(state, "of which process? Give its PID");
+		if (options->n_words > 0)
+			cli_require_pid(state, options->pid);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -51,8 +51,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		take_word(options, argument, state);
 		return 0;
 	case ARGP_KEY_END:
-		if (!options->pid)
-			argp_error(state, "in which process? Give its PID");
+		cli_require_pid(state, options->pid);
 		if (!options->code && !options->file)
 			argp_error(state, "the code is missing: give it, or - for stdin, or --file FILE");
 		return 0;

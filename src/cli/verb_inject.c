@@ -19,7 +19,7 @@ struct options {
 static const struct argp_option option_list[] = {
 	{ "pid", 'p', "PID", 0, "Load it into this process; PID alone says the same", 0 },
 	{ "wait", OPTION_WAIT, "TIME", 0, "Wait this long for a thread at a safe place [5s]", 0 },
-	{ "define", 'D', "KEY=VALUE", 0, "Set a key of its configuration (repeatable); probing config lists them", 0 },
+	ASSIGNMENT_OPTION_ROW,
 	{ "follow-forks", OPTION_FOLLOW, NULL, 0, "Give children that the process forks an agent of their own", 0 },
 	{ "method", OPTION_METHOD, "METHOD", 0,
 	  "Load it by this method: interpreter (Python 3.14 and later run a script), thread (a stopped thread is used), or auto: "
@@ -50,9 +50,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case 'p':
 	case ARGP_KEY_ARG:
-		if (options->pid)
-			argp_error(state, "one process at a time: %s?", argument);
-		options->pid = cli_parse_id(state, argument, "process");
+		cli_take_pid(state, argument, &options->pid);
 		return 0;
 	case OPTION_WAIT:
 		options->wait_s = cli_parse_duration(state, argument, "--wait", 0, 3600);
@@ -67,8 +65,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->agent |= AGENT_FOLLOW_FORKS;
 		return 0;
 	case ARGP_KEY_END:
-		if (!options->pid)
-			argp_error(state, "into which process? Give its PID");
+		cli_require_pid(state, options->pid);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -34,13 +34,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_ARG:
-		if (*pid)
-			argp_error(state, "one process at a time: %s?", argument);
-		*pid = cli_parse_id(state, argument, "process");
+		cli_take_pid(state, argument, pid);
 		return 0;
 	case ARGP_KEY_END:
-		if (!*pid)
-			argp_error(state, "in which process? Give its PID");
+		cli_require_pid(state, *pid);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

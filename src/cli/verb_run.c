@@ -26,8 +26,7 @@ enum { KEY_RECURSIVE = 0x200 };
 
 static const struct argp_option option_list[] = {
 	{ "recursive", KEY_RECURSIVE, NULL, 0, "Load the agent into Python processes that the command starts, too", 0 },
-	{ "define", 'D', "KEY=VALUE", 0,
-	  "Set a key of the agent's configuration (repeatable); probing config lists them", 0 },
+	ASSIGNMENT_OPTION_ROW,
 	{ 0 },
 };
 

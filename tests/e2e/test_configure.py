@@ -55,6 +55,26 @@ class Configure(InjectCase):
             self.assertRegex(done.stdout, "(?m)^rss +")
 
 
+class OnePid(unittest.TestCase):
+    """Verbs for one process refuse a command line without a PID, or with two."""
+
+    def test_usage(self):
+        for words in (["memory"], ["inject"], ["repl"], ["detach"], ["eval"], ["config", "eval=off"]):
+            with self.subTest(words):
+                done = p.probing(*words, check=p.USAGE)
+                self.assertIn("probing %s: the PID of the process is missing\n" % words[0], done.stderr)
+        for verb in ("memory", "inject", "repl", "detach", "doctor"):
+            with self.subTest(verb):
+                done = p.probing(verb, 1, 2, check=p.USAGE)
+                self.assertIn("probing %s: one process at a time: 2?\n" % verb, done.stderr)
+
+    def test_define_is_one_row(self):
+        rows = [[line for line in p.probing(verb, "--help", check=p.OK).stdout.splitlines() if "--define" in line]
+                for verb in ("inject", "run")]
+        self.assertEqual(1, len(rows[0]))
+        self.assertEqual(*rows)
+
+
 class Keys(unittest.TestCase):
     def setUp(self):
         need_injection()
