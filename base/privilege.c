@@ -35,26 +35,26 @@ static int write_sets(const struct sets *sets)
 }
 
 /* Without CAP_SETPCAP the bounding set stays: no_new_privs then keeps it from mattering. */
-static void drop_bounding(uint64_t keep)
+static void drop_bounding(uint64_t capabilities)
 {
 	for (unsigned i = 0; i < N_CAPABILITIES; i++)
-		if (!(keep & CAPABILITY(i)) && prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1)
+		if (!(capabilities & CAPABILITY(i)) && prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1)
 			(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 }
 
-int privilege_drop(uint64_t keep)
+int privilege_drop(uint64_t capabilities)
 {
 	struct sets sets;
 	int r;
 
-	drop_bounding(keep);
+	drop_bounding(capabilities);
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0,
 		    0); /* Linux 4.3; inheritable is emptied below anyway */
 	r = read_sets(&sets);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-		uint32_t kept = (uint32_t)(keep >> (32 * i)) & sets.half[i].permitted & sets.half[i].effective;
+		uint32_t kept = (uint32_t)(capabilities >> (32 * i)) & sets.half[i].permitted & sets.half[i].effective;
 
 		sets.half[i] = (struct __user_cap_data_struct){ .effective = kept, .permitted = kept };
 	}

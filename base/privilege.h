@@ -17,7 +17,7 @@
  * rest of the bounding set, if the thread may change it (CAP_SETPCAP). Affects only the calling thread.
  * Errors: what capset(2) reports.
  */
-int privilege_drop(uint64_t keep);
+int privilege_drop(uint64_t capabilities);
 
 /* The calling thread's effective capabilities, for tests of privilege_drop(); 0: unknown. */
 uint64_t privilege_effective(void);

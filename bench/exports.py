@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-MOST_SECONDS, MOST_BYTES = 10, 200e6
+MAX_SECONDS, MAX_BYTES = 10, 200e6
 THREADS = 4, 1
 
 
@@ -59,7 +59,7 @@ def measure(build, names, n_stacks, n_threads):
             continue
         cpu, took, memory, size = costs
         print("| %s | %.1f | %.1f | %.0f | %.1f |" % (name, cpu, took, memory / 1e6, size / 1e6), flush=True)
-        is_good &= cpu <= MOST_SECONDS and memory <= MOST_BYTES
+        is_good &= cpu <= MAX_SECONDS and memory <= MAX_BYTES
     os.unlink("big.db")
     return is_good
 

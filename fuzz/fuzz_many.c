@@ -122,22 +122,22 @@ static int read_table(void *data, const struct sql_table *table)
 
 static void ask(const char *const paths[2])
 {
-	struct multi_db *many;
+	struct multi_db *multi_db;
 	sqlite3 *db;
 	sqlite3 *const *files;
 	size_t n, failed;
 	unsigned n_looks = 0;
 
-	if (multi_db_open(paths, 2, &db, &many, &failed) < 0)
+	if (multi_db_open(paths, 2, &db, &multi_db, &failed) < 0)
 		return;
-	files = multi_db_connections(many, &n);
+	files = multi_db_connections(multi_db, &n);
 	for (size_t i = 0; i < n; i++)
 		sqlite3_progress_handler(files[i], 1000, tire, &n_looks);
 	sqlite3_progress_handler(db, 1000, tire, &n_looks);
 	sql_each_table(db, NULL, read_table, db);
 	if (sqlite3_close(db) != SQLITE_OK)
 		abort();
-	multi_db_close(many);
+	multi_db_close(multi_db);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)

@@ -254,7 +254,7 @@ bool generated_code_is_final(const struct generated_code *code)
 /* ---- Names ---- */
 
 /* Lasting copy of part of a string; NULL: no memory. */
-static const char *keep(struct generated_code *code, const char *text, size_t n_bytes)
+static const char *store_text(struct generated_code *code, const char *text, size_t n_bytes)
 {
 	CLEANUP(freep) char *copy = strndup(text, n_bytes);
 	const char *kept;
@@ -274,8 +274,8 @@ static int describe_python(struct generated_code *code, struct generated_symbol 
 	if (!colon || colon == name)
 		return 0;
 	symbol->is_python = true;
-	symbol->name = keep(code, name, (size_t)(colon - name));
-	symbol->file = keep(code, colon + 1, strlen(colon + 1));
+	symbol->name = store_text(code, name, (size_t)(colon - name));
+	symbol->file = store_text(code, colon + 1, strlen(colon + 1));
 	return symbol->name && symbol->file ? 1 : -ENOMEM;
 }
 
@@ -325,12 +325,12 @@ static int describe_javascript(struct generated_code *code, struct generated_sym
 	file = find_file(name);
 	if (!file)
 		return 0;
-	symbol->name = file == name ? "(anonymous)" : keep(code, name, (size_t)(file - name));
+	symbol->name = file == name ? "(anonymous)" : store_text(code, name, (size_t)(file - name));
 	file += strspn(file, " ");
 	end = file + strlen(file);
 	if (take_last_number(file, &end) > 0) /* the column */
 		symbol->first_line = take_last_number(file, &end);
-	symbol->file = keep(code, file, (size_t)(end - file));
+	symbol->file = store_text(code, file, (size_t)(end - file));
 	return symbol->name && symbol->file ? 1 : -ENOMEM;
 }
 
@@ -345,7 +345,7 @@ static int describe_mangled(struct generated_code *code, struct generated_symbol
 	r = name_readable(symbol->entry, &readable);
 	if (r < 0)
 		return r;
-	symbol->name = keep(code, readable, strlen(readable));
+	symbol->name = store_text(code, readable, strlen(readable));
 	return symbol->name ? 1 : -ENOMEM;
 }
 
@@ -353,7 +353,7 @@ static int describe(struct generated_code *code, const char *entry, struct gener
 {
 	int r;
 
-	symbol->entry = keep(code, entry, strlen(entry));
+	symbol->entry = store_text(code, entry, strlen(entry));
 	if (!symbol->entry)
 		return -ENOMEM;
 	r = describe_python(code, symbol);
@@ -381,7 +381,7 @@ static int look_in_dump(struct generated_code *code, struct jitdump *dump, uint6
 		address += ELF_HEADER_BYTES;
 	jitdump_find_line(dump, range, address, &file, &symbol->line);
 	r = describe(code, entry, symbol);
-	if (r >= 0 && file && !symbol->file && !(symbol->file = keep(code, file, strlen(file))))
+	if (r >= 0 && file && !symbol->file && !(symbol->file = store_text(code, file, strlen(file))))
 		r = -ENOMEM;
 	/* Of another file: that of a function that was inlined. */
 	if (r >= 0 && file && strcmp(file, symbol->file) != 0)

@@ -322,7 +322,7 @@ static int write_entry(const struct symbol_module *module, const struct keeping 
 	return cache_write(search_cache(module->search), name, &pieces);
 }
 
-static int keep(struct symbol_module *module)
+static int write_module(struct symbol_module *module)
 {
 	CLEANUP(keeping_done) struct keeping keeping = { .n_strings = 1 };
 	struct file_guard guard;
@@ -358,6 +358,6 @@ void symbol_module_keep(struct symbol_module *module)
 	if (module->n_found_out == 0 || !module->has_cache_key || !search_cache(module->search) || !module->is_ready ||
 	    module->limit != SYMBOL_LIMIT_NONE || !is_worth_it(module))
 		return;
-	(void)keep(module);
+	(void)write_module(module);
 	module->n_found_out = 0; /* once is enough */
 }

@@ -80,7 +80,7 @@ void backtrace_freep(struct backtrace **backtrace)
 	backtrace_free(*backtrace);
 }
 
-static int keep(struct backtrace_thread *thread, struct raw_stack *raw, const struct stack *stack)
+static int store_stack(struct backtrace_thread *thread, struct raw_stack *raw, const struct stack *stack)
 {
 	raw->frames = calloc(stack->n_frames + 1, sizeof *raw->frames);
 	if (!raw->frames)
@@ -138,7 +138,7 @@ static int take_from_memory(struct look *look, struct backtrace_thread *thread, 
 	take_python_state(look, thread);
 	stack.verdict = VERDICT_PYTHON;
 	if (r >= 0)
-		r = keep(thread, raw, &stack);
+		r = store_stack(thread, raw, &stack);
 	return r < 0 ? r : take_tasks(look, thread, raw);
 }
 
@@ -152,7 +152,7 @@ static int take_held(struct look *look, struct backtrace_thread *thread, const s
 	if (r >= 0)
 		r = take_locals(look, thread, &stack);
 	if (r >= 0)
-		r = keep(thread, raw, &stack);
+		r = store_stack(thread, raw, &stack);
 	take_python_state(look, thread);
 	return r < 0 ? r : take_tasks(look, thread, raw);
 }
@@ -264,7 +264,7 @@ static int take_thread(struct look *look, pid_t tid, struct backtrace_thread *th
 		return r;
 	if (stat.state == 'Z') {
 		thread->stop = STOP_HAS_ENDED;
-		return keep(thread, raw, &(struct stack){ .verdict = VERDICT_NO_PYTHON });
+		return store_stack(thread, raw, &(struct stack){ .verdict = VERDICT_NO_PYTHON });
 	}
 	if (!look->options->no_stop)
 		return stop_and_take(look, thread, raw);

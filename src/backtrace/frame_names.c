@@ -125,7 +125,7 @@ static int place_name(struct frame_names *names, const struct frame *frame, cons
 
 static enum frame_role role_of(enum symbol_role role)
 {
-	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_INTERNAL ? ROLE_GLUE : ROLE_NONE;
+	return role == SYMBOL_BUILTIN ? ROLE_BUILTIN : role == SYMBOL_INTERNAL ? ROLE_INTERNAL : ROLE_NONE;
 }
 
 /*
@@ -182,7 +182,7 @@ static int put_python(struct frame_names *names, const struct frame *frame)
 		.kind = FRAME_PYTHON,
 		.name = code->qualname,
 		.file = code->file,
-		.role = symbol_is_import_file(code->file) ? ROLE_GLUE : ROLE_NONE,
+		.role = symbol_is_import_file(code->file) ? ROLE_INTERNAL : ROLE_NONE,
 		.line = py_code_line(code, frame->python.instruction),
 		.inlined_into = -1,
 	};
@@ -248,7 +248,7 @@ static int put_generated(struct frame_names *names, const struct frame *frame, b
 		return r;
 	if (r > 0 && symbol.is_python && names->has_python) {
 		row.name = symbol.entry;
-		row.role = ROLE_GLUE;
+		row.role = ROLE_INTERNAL;
 	} else if (r > 0) {
 		row.kind = symbol.is_python ? FRAME_PYTHON : FRAME_NATIVE;
 		row.name = symbol.name;
@@ -256,7 +256,7 @@ static int put_generated(struct frame_names *names, const struct frame *frame, b
 		row.line = symbol.line;
 	} else if (enters_python) {
 		row.name = "[Python trampoline]";
-		row.role = ROLE_GLUE;
+		row.role = ROLE_INTERNAL;
 	}
 	return add_frame(names, &row);
 }

@@ -216,7 +216,7 @@ static int open_outputs(struct bpf_source *source, const struct rings *rings, si
  * inherited that: the first thread to end would take ours away. So an event brings it that nobody
  * inherits, and that counts nothing. Source: perf_event_free_bpf_prog(), kernel/events/core.c, Linux 6.18.
  */
-static int hold(struct bpf_source *source)
+static int attach_to_own_event(struct bpf_source *source)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof attr,
@@ -258,7 +258,7 @@ int bpf_source_new(const struct rings *rings, const struct bpf_source_options *o
 	if (r >= 0)
 		r = open_outputs(source, rings, (size_t)n_cpus);
 	if (r >= 0 && options->tracepoint)
-		r = hold(source);
+		r = attach_to_own_event(source);
 	if (r < 0)
 		return r;
 	*ret = TAKE(source);

@@ -464,7 +464,7 @@ static bool is_duplicate(struct capture *capture, const struct perf_event_header
 	/* Tells of the whole ring, whichever event had to carry it. That a stack was taken twice as
 	 * a thread left does no harm: the second one takes the first one's place. */
 	if (record->type == PERF_RECORD_LOST || (record->type == PERF_RECORD_SAMPLE && capture->switches.n_opened > 0 &&
-						 origin.period <= RECORD_MOST_SWITCHES))
+						 origin.period <= RECORD_MAX_SWITCHES))
 		return false;
 	if (events_is_retired(&capture->events, origin.id))
 		return true;

@@ -233,7 +233,7 @@ static int decode_sample(struct cursor *cursor, unsigned format, struct capture_
 	event->pid = sample->pid = (pid_t)head.pid;
 	event->tid = sample->tid = (pid_t)head.tid;
 	sample->cpu = head.cpu;
-	sample->is_switch = (format & RECORD_TELLS_SWITCHES) && head.period <= RECORD_MOST_SWITCHES;
+	sample->is_switch = (format & RECORD_TELLS_SWITCHES) && head.period <= RECORD_MAX_SWITCHES;
 	sample->weight = sample->is_switch ? 0 : head.period;
 
 	if (format & RECORD_HAS_CHAIN) {

@@ -11,7 +11,7 @@
 #include "src/capture/capture.h"
 
 /* Periods up to this one count switches: no clock ticks so often (MAX_HZ in events.c). */
-enum { RECORD_MOST_SWITCHES = 9999 };
+enum { RECORD_MAX_SWITCHES = 9999 };
 
 /* The longest record there is: its size is 16 bits wide. */
 enum { RECORD_MAX_BYTES = 65536 };

@@ -33,7 +33,7 @@
 #include "src/capture/cpus.h"
 #include "src/capture/decode.h"
 
-enum { RING_MOST_BYTES = 4 << 20, RING_LEAST_BYTES = 64 << 10 };
+enum { RING_MAX_BYTES = 4 << 20, RING_MIN_BYTES = 64 << 10 };
 
 void ring_init(struct ring *ring, struct perf_event_mmap_page *control, const void *data, size_t n_bytes)
 {
@@ -245,7 +245,7 @@ static int open_largest(const unsigned *cpus, size_t n_cpus, struct rings *rings
 {
 	int r = -ENOBUFS;
 
-	for (size_t n = RING_MOST_BYTES; n >= RING_LEAST_BYTES; n /= 2) {
+	for (size_t n = RING_MAX_BYTES; n >= RING_MIN_BYTES; n /= 2) {
 		r = open_all(cpus, n_cpus, n, rings);
 		if (r != -ENOBUFS)
 			return r;

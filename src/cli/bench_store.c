@@ -84,10 +84,10 @@ static int add_results(const char *path, const struct bench_result *results, siz
 }
 
 static int make(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
-		const struct inputs *sources, struct progress *working)
+		const struct inputs *sources, struct progress *progress)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
-	struct copy_options options = { .keep_going = show, .data = working };
+	struct copy_options options = { .keep_going = show, .data = progress };
 	struct copy_result copied;
 	char sentence[MAX_SENTENCE];
 	int r;
@@ -108,7 +108,7 @@ static int make(const struct bench_result *results, size_t n, const char *comman
 }
 
 int bench_store(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
-		struct progress *working)
+		struct progress *progress)
 {
 	CLEANUP(freep) const char **paths = calloc(n + 1, sizeof(char *));
 	CLEANUP(inputs_done) struct inputs sources = { 0 };
@@ -121,5 +121,5 @@ int bench_store(const struct bench_result *results, size_t n, const char *comman
 		if (results[i].recording)
 			paths[n_paths++] = results[i].recording;
 	status = inputs_open(paths, n_paths, &sources);
-	return status != EXIT_OK ? status : make(results, n, command, out, &sources, working);
+	return status != EXIT_OK ? status : make(results, n, command, out, &sources, progress);
 }

@@ -22,6 +22,6 @@ struct bench_result {
  * Returns 0, or prints a message and returns an exit status; the caller calls progress_end().
  */
 int bench_store(const struct bench_result *results, size_t n, const char *command, const struct new_file_options *out,
-		struct progress *working);
+		struct progress *progress);
 
 #endif

@@ -18,16 +18,16 @@ static const char *const per_names[] = {
 	[PER_RUN] = "run", [PER_WALL] = "wall", [PER_SAMPLES] = "samples", [PER_REST] = "rest"
 };
 
-void compare_arguments_init(struct compare_arguments *comparing)
+void compare_arguments_init(struct compare_arguments *arguments)
 {
-	*comparing = (struct compare_arguments){ .options.min_share = 0.01 };
+	*arguments = (struct compare_arguments){ .options.min_share = 0.01 };
 }
 
-void compare_arguments_done(struct compare_arguments *comparing)
+void compare_arguments_done(struct compare_arguments *arguments)
 {
 	for (int side = 0; side < N_SIDES; side++)
-		glob_list_done(&comparing->files[side]);
-	view_done(&comparing->view);
+		glob_list_done(&arguments->files[side]);
+	view_done(&arguments->view);
 }
 
 static void parse_per(const char *argument, struct compare_options *options)
@@ -42,20 +42,20 @@ static void parse_per(const char *argument, struct compare_options *options)
 	options->counter = argument;
 }
 
-error_t compare_arguments_parse(int key, char *argument, struct argp_state *state, struct compare_arguments *comparing)
+error_t compare_arguments_parse(int key, char *argument, struct argp_state *state, struct compare_arguments *arguments)
 {
 	switch (key) {
 	case KEY_COMPARE_PER:
-		parse_per(argument, &comparing->options);
+		parse_per(argument, &arguments->options);
 		return 0;
 	case KEY_COMPARE_MIN_SHARE:
-		comparing->options.min_share = cli_parse_number(state, argument, "--min-change-share", 0, 100) / 100;
+		arguments->options.min_share = cli_parse_number(state, argument, "--min-change-share", 0, 100) / 100;
 		return 0;
 	case KEY_CHMOD:
-		comparing->mode = cli_parse_mode(state, argument);
+		arguments->mode = cli_parse_mode(state, argument);
 		return 0;
 	default:
-		return view_parse(key, argument, state, &comparing->view);
+		return view_parse(key, argument, state, &arguments->view);
 	}
 }
 
@@ -74,19 +74,19 @@ static void add_glob(struct glob_list *files, const char *pattern, struct argp_s
 	globfree(&found);
 }
 
-void compare_arguments_add(struct compare_arguments *comparing, enum side side, const char *argument,
+void compare_arguments_add(struct compare_arguments *arguments, enum side side, const char *argument,
 			   struct argp_state *state)
 {
 	CLEANUP(glob_list_done) struct glob_list parts = { 0 };
 
 	if (access(argument, F_OK) == 0) {
-		cli_parse_name(state, argument, &comparing->files[side]);
+		cli_parse_name(state, argument, &arguments->files[side]);
 		return;
 	}
 	if (glob_list_add_list(&parts, argument) < 0)
 		argp_error(state, "%s is no list of recordings", argument);
 	for (size_t i = 0; i < parts.n; i++)
-		add_glob(&comparing->files[side], parts.words[i], state);
+		add_glob(&arguments->files[side], parts.words[i], state);
 }
 
 /* ---- Reading them ---- */
@@ -100,14 +100,14 @@ static int fail_add(const char *path, int error, const char *why)
 	return cli_fail(cli_status(error), "%s cannot be compared: %s", path, strerror(-error));
 }
 
-static int add_recording(struct compare_arguments *comparing, enum side side, const char *path, struct compare *compare)
+static int add_recording(struct compare_arguments *arguments, enum side side, const char *path, struct compare *compare)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	CLEANUP(profile_freep) struct profile *profile = NULL;
 	char why[MAX_WHY];
 	int status, r;
 
-	status = view_open(path, &comparing->view, &db, &profile);
+	status = view_open(path, &arguments->view, &db, &profile);
 	if (status != EXIT_OK)
 		return status;
 	r = compare_add(compare, side, path, db, profile, why);
@@ -127,17 +127,17 @@ static int settle(struct compare *compare)
 	return r < 0 ? cli_fail(EXIT_FAILED, "comparing failed: %s", strerror(-r)) : EXIT_OK;
 }
 
-int compare_arguments_run(struct compare_arguments *comparing, struct compare **ret)
+int compare_arguments_run(struct compare_arguments *arguments, struct compare **ret)
 {
 	CLEANUP(compare_freep) struct compare *compare = NULL;
 	int status = EXIT_OK;
 
-	comparing->options.show_interpreter = comparing->view.show_interpreter;
-	if (compare_new(&comparing->options, &compare) < 0)
+	arguments->options.show_interpreter = arguments->view.show_interpreter;
+	if (compare_new(&arguments->options, &compare) < 0)
 		return cli_fail(EXIT_FAILED, "not enough memory");
 	for (int side = 0; side < N_SIDES && status == EXIT_OK; side++)
-		for (size_t i = 0; i < comparing->files[side].n && status == EXIT_OK; i++)
-			status = add_recording(comparing, (enum side)side, comparing->files[side].words[i], compare);
+		for (size_t i = 0; i < arguments->files[side].n && status == EXIT_OK; i++)
+			status = add_recording(arguments, (enum side)side, arguments->files[side].words[i], compare);
 	if (status == EXIT_OK)
 		status = settle(compare);
 	if (status == EXIT_OK)
@@ -151,8 +151,8 @@ static int fail_write(const void *data, int error)
 	return cli_fail(EXIT_FAILED, "writing the comparison failed: %s", strerror(-error));
 }
 
-int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put,
+int compare_arguments_write(const struct compare_arguments *arguments, const char *path, output_put *put,
 			    const void *data)
 {
-	return output_write(path, comparing->mode, put, fail_write, data);
+	return output_write(path, arguments->mode, put, fail_write, data);
 }

@@ -35,25 +35,25 @@ enum { KEY_COMPARE_PER = 0x700, KEY_COMPARE_MIN_SHARE };
 			"Ignore functions below PERCENT of the total on both sides (default: 1)", 0                           \
 	}
 
-void compare_arguments_init(struct compare_arguments *comparing);
-void compare_arguments_done(struct compare_arguments *comparing);
+void compare_arguments_init(struct compare_arguments *arguments);
+void compare_arguments_done(struct compare_arguments *arguments);
 
 /* One option of these, or of the view's; ARGP_ERR_UNKNOWN: it is neither. A mistake ends the process. */
-error_t compare_arguments_parse(int key, char *argument, struct argp_state *state, struct compare_arguments *comparing);
+error_t compare_arguments_parse(int key, char *argument, struct argp_state *state, struct compare_arguments *arguments);
 
 /* compare_arguments_add - recordings of a side: the name of a file, else a list with commas of files and globs. */
-void compare_arguments_add(struct compare_arguments *comparing, enum side side, const char *argument,
+void compare_arguments_add(struct compare_arguments *arguments, enum side side, const char *argument,
 			   struct argp_state *state);
 
 /*
  * compare_arguments_run - read all of them and compare. Returns 0, or prints a message and returns an exit status.
  * @ret: ended with compare_free().
  */
-int compare_arguments_run(struct compare_arguments *comparing, struct compare **ret);
+int compare_arguments_run(struct compare_arguments *arguments, struct compare **ret);
 
 /* compare_arguments_write - write a file, or stdout (-), by put. Returns 0, or prints a message and returns an exit
  * status. */
-int compare_arguments_write(const struct compare_arguments *comparing, const char *path, output_put *put,
+int compare_arguments_write(const struct compare_arguments *arguments, const char *path, output_put *put,
 			    const void *data);
 
 #endif

@@ -97,7 +97,7 @@ static int open_many(const char *const *paths, size_t n, struct endpoint *to)
 	size_t failed;
 	int r;
 
-	r = multi_db_open(paths, n, &to->db, &to->many, &failed);
+	r = multi_db_open(paths, n, &to->db, &to->multi_db, &failed);
 	if (r < 0)
 		return fail_recording(r, paths[failed]);
 	sqlite3_set_authorizer(to->db, forbid_files, NULL);
@@ -188,7 +188,7 @@ void endpoint_close(struct endpoint *endpoint)
 	if (!endpoint->store)
 		sqlite3_close(endpoint->db);
 	store_close(endpoint->store);
-	multi_db_close(endpoint->many);
+	multi_db_close(endpoint->multi_db);
 	live_close(endpoint->live);
 	*endpoint = (struct endpoint){ 0 };
 }

@@ -12,10 +12,10 @@ struct live;
 struct store;
 
 struct endpoint {
-	sqlite3 *db;           /* to ask */
-	struct multi_db *many; /* several recordings, or NULL */
-	struct live *live;     /* a process, or NULL */
-	struct store *store;   /* a recording that may be changed, or NULL */
+	sqlite3 *db;               /* to ask */
+	struct multi_db *multi_db; /* several recordings, or NULL */
+	struct live *live;         /* a process, or NULL */
+	struct store *store;       /* a recording that may be changed, or NULL */
 	char title[256];
 };
 

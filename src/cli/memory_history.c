@@ -126,7 +126,7 @@ static void remove_ended(const char *folder)
 		closedir(all);
 }
 
-static int keep(const char *path, const struct memory_values *values)
+static int write_values(const char *path, const struct memory_values *values)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
 	char *text = NULL;
@@ -165,5 +165,5 @@ int memory_history_exchange(pid_t pid, uint64_t started, const struct memory_val
 		memory_values_parse(ret, text, n_bytes);
 	else
 		remove_ended(folder);
-	return keep(path, now);
+	return write_values(path, now);
 }

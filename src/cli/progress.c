@@ -20,32 +20,32 @@ static void catch (int number)
 	caught = number;
 }
 
-void progress_begin_shown(struct progress *working, bool quiet)
+void progress_begin_shown(struct progress *progress, bool quiet)
 {
-	*working = (struct progress){ .on = !quiet && isatty(STDERR_FILENO), .next_ns = monotonic_ns() + PROGRESS_NS };
+	*progress = (struct progress){ .on = !quiet && isatty(STDERR_FILENO), .next_ns = monotonic_ns() + PROGRESS_NS };
 }
 
-void progress_begin(struct progress *working, bool quiet)
+void progress_begin(struct progress *progress, bool quiet)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	const struct sigaction action = { .sa_handler = catch };
 	struct sigaction before;
 
-	progress_begin_shown(working, quiet);
+	progress_begin_shown(progress, quiet);
 	for (size_t i = 0; i < N_ELEMENTS(signals); i++)
 		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 }
 
-bool progress_show(struct progress *working, const char *what, uint64_t n_done, uint64_t n_all)
+bool progress_show(struct progress *progress, const char *what, uint64_t n_done, uint64_t n_all)
 {
-	uint64_t now = working->on ? monotonic_ns() : 0;
+	uint64_t now = progress->on ? monotonic_ns() : 0;
 	char done[32], all[32];
 
-	if (!working->on || now < working->next_ns)
+	if (!progress->on || now < progress->next_ns)
 		return !caught;
-	working->next_ns = now + PROGRESS_NS;
-	working->is_dirty = true;
+	progress->next_ns = now + PROGRESS_NS;
+	progress->is_dirty = true;
 	format_count(n_done, done);
 	format_count(n_all, all);
 	fprintf(stderr, "\r%s%s%s %s\033[K", done, n_all > 0 ? " of " : "", n_all > 0 ? all : "", what);
@@ -57,11 +57,11 @@ bool progress_is_stopped(void)
 	return caught != 0;
 }
 
-int progress_end(struct progress *working, int status)
+int progress_end(struct progress *progress, int status)
 {
-	if (working->is_dirty)
+	if (progress->is_dirty)
 		fputs("\r\033[K", stderr);
-	working->is_dirty = false;
+	progress->is_dirty = false;
 	if (caught && status != EXIT_OK) {
 		signal(caught, SIG_DFL);
 		raise(caught);

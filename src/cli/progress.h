@@ -13,16 +13,16 @@ struct progress {
 };
 
 /* From here on signals that end a program are remembered. */
-void progress_begin(struct progress *working, bool quiet);
+void progress_begin(struct progress *progress, bool quiet);
 
 /* The same for work without temporary files: does not change signal handling. */
-void progress_begin_shown(struct progress *working, bool quiet);
+void progress_begin_shown(struct progress *progress, bool quiet);
 
 /* Show it, ten times a second. @n_all 0: not known. Returns false when it is time to stop. */
-bool progress_show(struct progress *working, const char *what, uint64_t n_done, uint64_t n_all);
+bool progress_show(struct progress *progress, const char *what, uint64_t n_done, uint64_t n_all);
 
 /* Remove the line; if a signal came and the work is incomplete, end as a shell expects it. */
-int progress_end(struct progress *working, int status);
+int progress_end(struct progress *progress, int status);
 
 /* Whether such a signal came. */
 bool progress_is_stopped(void);

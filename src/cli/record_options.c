@@ -172,7 +172,7 @@ const char *const record_mode_names[] = {
 static void check_mode(struct argp_state *state, const struct record_options *options)
 {
 	const char *mode = record_mode_names[options->capture.mode];
-	const struct filter_options *keep = &options->pipeline.keep;
+	const struct filter_options *filter = &options->pipeline.filter;
 
 	if (options->capture.mode == MODE_CPU && options->pipeline.pending_tasks)
 		argp_error(state, "--tasks is about waiting: add --mode wall, or --mode offcpu");
@@ -190,7 +190,7 @@ static void check_mode(struct argp_state *state, const struct record_options *op
 	if (store_has_limits(&options->pipeline.limits))
 		argp_error(state, "--max-size and --retention are not for --mode %s: end the recording with --duration",
 			   mode);
-	if (keep->gil || keep->threads.n > 0 || keep->functions.n > 0)
+	if (filter->gil || filter->threads.n > 0 || filter->functions.n > 0)
 		argp_error(state,
 			   "--mode %s records whole threads: give --threads, --function and --gil to probing report "
 			   "and flamegraph afterwards",

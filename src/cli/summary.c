@@ -67,11 +67,11 @@ static void print_verdicts(const struct pipeline_counts *counts, enum capture_so
 /* By what was asked for. A thread of which it is not known counts as one that does not hold the GIL. */
 static void print_left_out(const struct summary *summary)
 {
-	const struct filter_options *keep = summary->keep;
+	const struct filter_options *filter = summary->filter;
 	const char *const names[] = {
-		keep->threads.n > 0 ? "--threads" : NULL,
-		keep->functions.n > 0 ? "--function" : NULL,
-		keep->gil ? "--gil" : NULL,
+		filter->threads.n > 0 ? "--threads" : NULL,
+		filter->functions.n > 0 ? "--function" : NULL,
+		filter->gil ? "--gil" : NULL,
 	};
 	const char *separator = "";
 	char count[32];

@@ -16,9 +16,9 @@ struct summary {
 	enum capture_mode mode;
 	struct capture_counts captured;
 	struct pipeline_counts counts;
-	const struct filter_options *keep; /* borrowed: the filter's options */
-	bool is_idle;                      /* time is real time */
-	struct waits_cost waits_cost;      /* not of MODE_CPU */
+	const struct filter_options *filter; /* borrowed: the filter's options */
+	bool is_idle;                        /* time is real time */
+	struct waits_cost waits_cost;        /* not of MODE_CPU */
 	struct pipeline_name_troubles names;
 	struct pipeline_cfi_troubles cfi;
 	int restrict_error; /* see struct recording */

@@ -40,7 +40,7 @@ static void add_pids(struct argp_state *state, const char *list, struct target_o
 /* A thread is recorded as a part of its process, of which the others are left out. */
 static void add_threads(struct argp_state *state, const char *list, struct record_options *options)
 {
-	struct glob_list *threads = &options->pipeline.keep.threads;
+	struct glob_list *threads = &options->pipeline.filter.threads;
 	size_t first = threads->n;
 
 	cli_parse_list(state, list, "--tid needs a thread's id", threads);
@@ -61,7 +61,7 @@ static void parse_threads(struct argp_state *state, const char *list, struct rec
 	if (!list && state->next < state->argc && state->argv[state->next][0] != '-')
 		list = state->argv[state->next++];
 	if (list)
-		cli_parse_list(state, list, "--threads needs a name", &options->pipeline.keep.threads);
+		cli_parse_list(state, list, "--threads needs a name", &options->pipeline.filter.threads);
 	else
 		options->picture.by_thread = true;
 }
@@ -76,7 +76,7 @@ bool target_options_take_word(struct argp_state *state, const char *word, struct
 
 error_t target_options_parse(int key, char *argument, struct argp_state *state, struct record_options *options)
 {
-	struct filter_options *keep = &options->pipeline.keep;
+	struct filter_options *filter = &options->pipeline.filter;
 
 	switch (key) {
 	case 'p':
@@ -106,17 +106,17 @@ error_t target_options_parse(int key, char *argument, struct argp_state *state, 
 		parse_threads(state, argument, options);
 		return 0;
 	case KEY_TARGET_FUNCTION:
-		cli_parse_name(state, argument, &keep->functions);
+		cli_parse_name(state, argument, &filter->functions);
 		return 0;
 	case KEY_TARGET_GIL:
-		keep->gil = true;
+		filter->gil = true;
 		return 0;
 	case KEY_TARGET_IDLE:
 		options->capture.idle = true;
 		return 0;
 	case KEY_TARGET_NATIVE:
 	case KEY_TARGET_NO_NATIVE:
-		keep->no_native = key == KEY_TARGET_NO_NATIVE;
+		filter->no_native = key == KEY_TARGET_NO_NATIVE;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -171,12 +171,12 @@ static void show_progress(void *data, const char *what, size_t n_done, size_t n_
 static int take(struct backtrace_session *session, const struct backtrace_options *options, struct backtrace **ret)
 {
 	struct backtrace_options shown = *options;
-	struct progress working;
+	struct progress progress;
 
-	progress_begin_shown(&working, false);
+	progress_begin_shown(&progress, false);
 	shown.progress = show_progress;
-	shown.progress_data = &working;
-	return progress_end(&working, backtrace_take(session, &shown, ret));
+	shown.progress_data = &progress;
+	return progress_end(&progress, backtrace_take(session, &shown, ret));
 }
 
 static int look_at_one(struct backtrace_session *session, const struct options *options, struct output *output)

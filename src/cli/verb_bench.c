@@ -39,7 +39,7 @@ struct bench {
 	struct private_folder folder; /* of recordings */
 	struct bench_result *results;
 	size_t n_results;
-	struct progress working;
+	struct progress progress;
 };
 
 static const struct argp_option option_list[] = {
@@ -189,7 +189,7 @@ static int run_all(struct bench *bench)
 	int status = warm_up(bench);
 
 	for (unsigned i = 0; i < n && status == EXIT_OK; i++) {
-		progress_show(&bench->working, "runs", i, n);
+		progress_show(&bench->progress, "runs", i, n);
 		/* Who comes first changes, too. */
 		for (unsigned turn = 0; turn < 2 && status == EXIT_OK; turn++)
 			if ((turn + i) % 2 == 0 || !bench->options->no_timing)
@@ -246,10 +246,10 @@ static int measure_all(struct bench *bench)
 
 	if (!command)
 		return cli_fail(EXIT_FAILED, "not enough memory");
-	progress_begin(&bench->working, options->place.quiet);
+	progress_begin(&bench->progress, options->place.quiet);
 	status = run_all(bench);
 	if (status == EXIT_OK)
-		status = bench_store(bench->results, bench->n_results, command, &options->place, &bench->working);
+		status = bench_store(bench->results, bench->n_results, command, &options->place, &bench->progress);
 	return status;
 }
 
@@ -296,7 +296,7 @@ static int bench_in_folder(const struct options *options)
 		say_times(&bench, true);
 	}
 	remove_recordings(&bench);
-	return progress_end(&bench.working, status);
+	return progress_end(&bench.progress, status);
 }
 
 static int run_bench(int argc, char **argv)

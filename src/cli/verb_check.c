@@ -22,7 +22,7 @@ enum { MAX_WHY = 256, MARKDOWN_ROWS = 20 };
 static const char default_rule[] = "total>+5%";
 
 struct options {
-	struct compare_arguments comparing;
+	struct compare_arguments arguments;
 	struct compare_rule *rules;
 	size_t n_rules, rules_allocated;
 	struct glob_list allowed;
@@ -81,9 +81,9 @@ static void add_allowed(struct options *options, const char *list, struct argp_s
 
 static void check(struct options *options, struct argp_state *state)
 {
-	if (options->comparing.files[SIDE_BASE].n == 0)
+	if (options->arguments.files[SIDE_BASE].n == 0)
 		argp_error(state, "baseline missing: give --baseline FILE");
-	if (options->comparing.files[SIDE_HEAD].n == 0)
+	if (options->arguments.files[SIDE_HEAD].n == 0)
 		argp_error(state, "name the recordings that are checked");
 	if (options->n_rules == 0)
 		add_rule(options, default_rule, state);
@@ -121,7 +121,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 	switch (key) {
 	case KEY_BASELINE:
-		compare_arguments_add(&options->comparing, SIDE_BASE, argument, state);
+		compare_arguments_add(&options->arguments, SIDE_BASE, argument, state);
 		return 0;
 	case KEY_FAIL_ON:
 		add_rule(options, argument, state);
@@ -133,7 +133,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->quiet = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		compare_arguments_add(&options->comparing, SIDE_HEAD, argument, state);
+		compare_arguments_add(&options->arguments, SIDE_HEAD, argument, state);
 		return 0;
 	case ARGP_KEY_END:
 		check(options, state);
@@ -141,7 +141,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	default:
 		break;
 	}
-	return compare_arguments_parse(key, argument, state, &options->comparing);
+	return compare_arguments_parse(key, argument, state, &options->arguments);
 }
 
 static const struct argp argp = {
@@ -253,7 +253,7 @@ static int write_all(const struct options *options, const struct writing *writin
 
 	for (size_t i = 0; i < N_ELEMENTS(files) && status == EXIT_OK; i++)
 		if (files[i].path)
-			status = compare_arguments_write(&options->comparing, files[i].path, files[i].put, writing);
+			status = compare_arguments_write(&options->arguments, files[i].path, files[i].put, writing);
 	return status;
 }
 
@@ -279,16 +279,16 @@ static int run_check(int argc, char **argv)
 	struct options options = { 0 };
 	int status;
 
-	compare_arguments_init(&options.comparing);
+	compare_arguments_init(&options.arguments);
 	cli_parse(&argp, argc, argv, 0, &options);
-	status = compare_arguments_run(&options.comparing, &compare);
+	status = compare_arguments_run(&options.arguments, &compare);
 	if (status == EXIT_OK)
 		status = judge(&options, compare);
 	for (size_t i = 0; i < options.n_rules; i++)
 		compare_rule_done(&options.rules[i]);
 	free(options.rules);
 	glob_list_done(&options.allowed);
-	compare_arguments_done(&options.comparing);
+	compare_arguments_done(&options.arguments);
 	return status;
 }
 

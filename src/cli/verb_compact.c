@@ -84,20 +84,20 @@ static void say_sizes(const char *path, int64_t before, int64_t after)
 static int rewrite(const struct options *options, const struct inputs *sources, const char *out, struct store *old)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
-	struct progress working;
-	struct copy_options wanted = { .keep_all = true, .keep_going = show, .data = &working };
+	struct progress progress;
+	struct copy_options wanted = { .keep_all = true, .keep_going = show, .data = &progress };
 	struct copy_result result;
 	int64_t before = bytes_of(sources->paths[0]);
 	int r;
 
-	progress_begin(&working, options->place.quiet);
+	progress_begin(&progress, options->place.quiet);
 	r = new_file_reserve(&file, out, old || options->place.force, options->place.mode);
 	if (r < 0)
 		return inputs_fail_place(out, r);
 	r = copy_recordings(sources->dbs, 1, file.path, &wanted, &result);
 	if (r < 0)
-		return progress_end(&working, inputs_fail(sources, out, r, &result));
-	progress_end(&working, EXIT_OK);
+		return progress_end(&progress, inputs_fail(sources, out, r, &result));
+	progress_end(&progress, EXIT_OK);
 	if (old) /* what its log holds goes into it */
 		r = store_settle(old);
 	if (r >= 0)

@@ -15,7 +15,7 @@ enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_MARKDOWN, FORMAT_SVG, FORMAT_HTML
 static const char *const format_names[] = { "text", "json", "markdown", "svg", "html" };
 
 struct options {
-	struct compare_arguments comparing;
+	struct compare_arguments arguments;
 	bool is_head;       /* what comes now is of head */
 	enum format format; /* N_FORMATS: by the ending of out */
 	const char *out, *title;
@@ -41,7 +41,7 @@ static const struct argp_option option_list[] = {
 /* Without --against there is one of each. */
 static void check(struct options *options, struct argp_state *state)
 {
-	const struct glob_list *files = options->comparing.files;
+	const struct glob_list *files = options->arguments.files;
 
 	if (files[SIDE_BASE].n == 0 || files[SIDE_HEAD].n == 0)
 		argp_error(state, "recordings missing: give BASE HEAD, or BASE... --against HEAD...");
@@ -49,7 +49,7 @@ static void check(struct options *options, struct argp_state *state)
 
 static void parse_file(struct options *options, const char *argument, struct argp_state *state)
 {
-	const struct glob_list *files = options->comparing.files;
+	const struct glob_list *files = options->arguments.files;
 	bool is_second = state->arg_num == 1 && files[SIDE_BASE].n > 0 && !options->is_head;
 
 	for (int i = state->next; is_second && state->argv[i]; i++)
@@ -57,7 +57,7 @@ static void parse_file(struct options *options, const char *argument, struct arg
 			is_second = false;
 	if (state->arg_num > 1 && !options->is_head && files[SIDE_HEAD].n > 0)
 		argp_error(state, "several recordings a side are written BASE... --against HEAD...");
-	compare_arguments_add(&options->comparing, is_second || options->is_head ? SIDE_HEAD : SIDE_BASE, argument,
+	compare_arguments_add(&options->arguments, is_second || options->is_head ? SIDE_HEAD : SIDE_BASE, argument,
 			      state);
 }
 
@@ -68,10 +68,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case KEY_AGAINST:
 		options->is_head = true;
-		compare_arguments_add(&options->comparing, SIDE_HEAD, argument, state);
+		compare_arguments_add(&options->arguments, SIDE_HEAD, argument, state);
 		return 0;
 	case KEY_STACKS:
-		options->comparing.options.stacks = true;
+		options->arguments.options.stacks = true;
 		return 0;
 	case 'f':
 		options->format = cli_parse_word(state, argument, "--format", format_names, N_FORMATS);
@@ -94,7 +94,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	default:
 		break;
 	}
-	return compare_arguments_parse(key, argument, state, &options->comparing);
+	return compare_arguments_parse(key, argument, state, &options->arguments);
 }
 
 static const struct argp argp = {
@@ -159,7 +159,7 @@ static int print(struct options *options, const struct compare *compare)
 		options->look.columns = cli_columns(STDOUT_FILENO);
 		options->look.colour = cli_colour(STDOUT_FILENO);
 	}
-	return compare_arguments_write(&options->comparing, options->out, write_out,
+	return compare_arguments_write(&options->arguments, options->out, write_out,
 				       &(struct writing){ options, compare });
 }
 
@@ -169,19 +169,19 @@ static int run_diff(int argc, char **argv)
 	struct options options = { .format = N_FORMATS, .out = "-", .look.max_rows = DEFAULT_ROWS };
 	int status;
 
-	compare_arguments_init(&options.comparing);
+	compare_arguments_init(&options.arguments);
 	cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
 	if (options.format == N_FORMATS)
 		options.format = format_by_ending(options.out);
-	options.comparing.options.stacks |= options.format == FORMAT_SVG || options.format == FORMAT_HTML;
+	options.arguments.options.stacks |= options.format == FORMAT_SVG || options.format == FORMAT_HTML;
 	if (options.format == FORMAT_HTML && export_diff_html_lacks()) {
-		compare_arguments_done(&options.comparing);
+		compare_arguments_done(&options.arguments);
 		return cli_fail(EXIT_FAILED, "no html: %s", export_diff_html_lacks());
 	}
-	status = compare_arguments_run(&options.comparing, &compare);
+	status = compare_arguments_run(&options.arguments, &compare);
 	if (status == EXIT_OK)
 		status = print(&options, compare);
-	compare_arguments_done(&options.comparing);
+	compare_arguments_done(&options.arguments);
 	return status;
 }
 

@@ -156,7 +156,7 @@ static int export_copy(struct options *options)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
 	CLEANUP(inputs_done) struct inputs sources;
-	struct progress working;
+	struct progress progress;
 	int status, r;
 
 	status = inputs_open(&options->recording, 1, &sources);
@@ -165,13 +165,13 @@ static int export_copy(struct options *options)
 	r = new_file_reserve(&file, options->place.out, options->place.force, options->place.mode);
 	if (r < 0)
 		return fail_place(options, r);
-	progress_begin(&working, options->place.quiet);
+	progress_begin(&progress, options->place.quiet);
 	options->export.keep_going = show_rows;
-	options->export.data = &working;
+	options->export.data = &progress;
 	r = options->exporter->copy(sources.dbs[0], &options->export, file.path);
 	if (r < 0)
-		return progress_end(&working, fail_export(options, r));
-	progress_end(&working, EXIT_OK);
+		return progress_end(&progress, fail_export(options, r));
+	progress_end(&progress, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
 		return fail_place(options, r);

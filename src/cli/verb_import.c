@@ -164,11 +164,11 @@ static bool show_names(void *data, const struct rename_progress *progress)
 }
 
 /* Files on this machine name what was recorded as addresses only. */
-static int name_places(const char *path, struct progress *working)
+static int name_places(const char *path, struct progress *progress)
 {
 	CLEANUP(store_closep) struct store *store = NULL;
 	CLEANUP(resymbolize_result_done) struct resymbolize_result result = { 0 };
-	const struct resymbolize_options options = { .keep_going = show_names, .data = working };
+	const struct resymbolize_options options = { .keep_going = show_names, .data = progress };
 	int r;
 
 	r = store_open(path, &store);
@@ -198,19 +198,19 @@ static int import_new(const struct options *options, struct import_input *input,
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
 	struct import_result result = { 0 };
-	struct progress working;
+	struct progress progress;
 	int r;
 
 	r = new_file_reserve(&file, out, options->place.force, options->place.mode);
 	if (r < 0)
 		return inputs_fail_place(out, r);
-	progress_begin(&working, options->place.quiet);
+	progress_begin(&progress, options->place.quiet);
 	input->keep_going = show;
-	input->data = &working;
+	input->data = &progress;
 	r = make(options, input, file.path, &result);
 	if (r < 0)
-		return progress_end(&working, fail_read(options, r, &result));
-	progress_end(&working, EXIT_OK);
+		return progress_end(&progress, fail_read(options, r, &result));
+	progress_end(&progress, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
 		return inputs_fail_place(out, r);

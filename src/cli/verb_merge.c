@@ -76,19 +76,19 @@ static void say_result(const char *out, const struct copy_result *result)
 static int merge(const struct options *options, const struct inputs *sources)
 {
 	CLEANUP(new_file_abandon) struct new_file file = { 0 };
-	struct progress working;
-	struct copy_options wanted = { .keep_going = show, .data = &working };
+	struct progress progress;
+	struct copy_options wanted = { .keep_going = show, .data = &progress };
 	struct copy_result result;
 	int r;
 
 	r = new_file_reserve(&file, options->place.out, options->place.force, options->place.mode);
 	if (r < 0)
 		return inputs_fail_place(options->place.out, r);
-	progress_begin(&working, options->place.quiet);
+	progress_begin(&progress, options->place.quiet);
 	r = copy_recordings(sources->dbs, sources->n, file.path, &wanted, &result);
 	if (r < 0)
-		return progress_end(&working, inputs_fail(sources, options->place.out, r, &result));
-	progress_end(&working, EXIT_OK);
+		return progress_end(&progress, inputs_fail(sources, options->place.out, r, &result));
+	progress_end(&progress, EXIT_OK);
 	r = new_file_finish(&file);
 	if (r < 0)
 		return inputs_fail_place(options->place.out, r);

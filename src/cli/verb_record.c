@@ -184,7 +184,7 @@ static int finish(const struct record_options *options, struct recording *record
 		.source = capture_source(recording->capture),
 		.unit = record_unit(options),
 		.is_estimate = options->capture.count == 0,
-		.keep = &options->pipeline.keep,
+		.filter = &options->pipeline.filter,
 		.is_idle = options->capture.idle,
 		.mode = options->capture.mode,
 		.restrict_error = recording->restrict_error,
@@ -388,8 +388,8 @@ static int run_record(int argc, char **argv)
 	targets_done(&recording.targets);
 	target_options_done(&options.targets);
 	picture_done(&options.picture);
-	glob_list_done(&options.pipeline.keep.threads);
-	glob_list_done(&options.pipeline.keep.functions);
+	glob_list_done(&options.pipeline.filter.threads);
+	glob_list_done(&options.pipeline.filter.functions);
 	return status;
 }
 

@@ -178,8 +178,8 @@ static struct sql_session session_of(const struct endpoint *endpoint, const stru
 		.timeout_ns = (uint64_t)(options->timeout_s * 1e9),
 	};
 
-	if (endpoint->many)
-		session.behind = multi_db_connections(endpoint->many, &session.n_behind);
+	if (endpoint->multi_db)
+		session.behind = multi_db_connections(endpoint->multi_db, &session.n_behind);
 	return session;
 }
 

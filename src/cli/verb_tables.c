@@ -73,7 +73,7 @@ static void bind_text(sqlite3_stmt *insert, int n, const char *text)
 	sqlite3_bind_text(insert, n, text, -1, SQLITE_TRANSIENT);
 }
 
-static int keep(void *data, const struct sql_table *table)
+static int collect(void *data, const struct sql_table *table)
 {
 	sqlite3_stmt *insert = data;
 
@@ -100,7 +100,7 @@ static int list(sqlite3 *db, const char *pattern, sqlite3 **ret)
 	if (sqlite3_open(":memory:", &to) != SQLITE_OK || sqlite3_exec(to, create, NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(to, "INSERT INTO list VALUES(?, ?, ?, ?, ?, ?)", -1, &insert, NULL) != SQLITE_OK)
 		return -ENOMEM;
-	r = sql_each_table(db, pattern, keep, insert);
+	r = sql_each_table(db, pattern, collect, insert);
 	sqlite3_finalize(insert);
 	if (r < 0)
 		return r;

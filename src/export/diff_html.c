@@ -61,7 +61,7 @@ static int number_boxes(struct data *data)
 		data->depth[i] = i > 0 ? data->depth[parent] + 1 : 0;
 		data->number_of[i] = UINT32_MAX;
 		if (i > 0 && (data->number_of[parent] == UINT32_MAX || !diff_is_drawn(picture, i) ||
-			      data->depth[i] > HTML_MOST_DEPTH)) {
+			      data->depth[i] > HTML_MAX_DEPTH)) {
 			data->n_left_out += picture->boxes[i].head > 0;
 			continue;
 		}

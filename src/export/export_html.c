@@ -49,7 +49,7 @@ int html_boxes_init(const struct call_tree *tree, struct html_boxes *ret)
 {
 	CLEANUP(html_boxes_done) struct html_boxes boxes = { .tree = tree };
 
-	drawn_measure(tree, HTML_MOST_DEPTH, &boxes.drawn);
+	drawn_measure(tree, HTML_MAX_DEPTH, &boxes.drawn);
 	boxes.node_of = calloc(boxes.drawn.n, sizeof *boxes.node_of);
 	boxes.box_of = calloc(tree->n_nodes, sizeof *boxes.box_of);
 	if (!boxes.node_of || !boxes.box_of)

@@ -8,7 +8,7 @@
 
 /* ---- The page around the data ---- */
 
-enum { HTML_MOST_DEPTH = 2000 }; /* the library is recursive */
+enum { HTML_MAX_DEPTH = 2000 }; /* the library is recursive */
 
 /* Up to the data, and from behind it on. */
 void html_put_begin(const char *title, FILE *out);

@@ -42,7 +42,7 @@ static int widen(struct ids *ids)
 	return 0;
 }
 
-static int keep(struct ids *ids, const void *key, size_t n_bytes)
+static int store_key(struct ids *ids, const void *key, size_t n_bytes)
 {
 	size_t needed = ids->n_bytes + n_bytes;
 
@@ -83,7 +83,7 @@ int ids_add(struct ids *ids, const void *key, size_t n_bytes, int64_t *ret)
 			return 0;
 		}
 	}
-	r = keep(ids, key, n_bytes);
+	r = store_key(ids, key, n_bytes);
 	if (r < 0)
 		return r;
 	*slot = (struct ids_slot){ .hash = hash, .at = ids->n_bytes - n_bytes, .n_bytes = n_bytes, .id = ++ids->n };

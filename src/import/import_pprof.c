@@ -55,9 +55,9 @@ static int add_number(const struct pprof *pprof, uint64_t number, struct numbers
 {
 	int r;
 
-	if (to->n == PPROF_MOST_LOCATIONS)
+	if (to->n == PPROF_MAX_LOCATIONS)
 		return sink_explain(pprof->sink, -EBADMSG, "a sample has more than %d locations or values",
-				    PPROF_MOST_LOCATIONS);
+				    PPROF_MAX_LOCATIONS);
 	r = grow(&to->items, to->n, &to->allocated, sizeof *to->items);
 	if (r >= 0)
 		to->items[to->n++] = number;
@@ -187,7 +187,7 @@ static int read_type(struct pprof *pprof, struct piece message)
 {
 	uint64_t of[3];
 
-	if (!pprof_numbers(message, of, N_ELEMENTS(of)) || pprof->n_types == PPROF_MOST_VALUES)
+	if (!pprof_numbers(message, of, N_ELEMENTS(of)) || pprof->n_types == PPROF_MAX_VALUES)
 		return -EBADMSG;
 	pprof->types[pprof->n_types].type = of[1];
 	pprof->types[pprof->n_types++].unit = of[2];
@@ -213,7 +213,7 @@ static void choose_value(struct pprof *pprof)
 	struct piece type, unit;
 
 	pprof->shown = pprof->n_types - 1;
-	pprof->counted = PPROF_MOST_VALUES;
+	pprof->counted = PPROF_MAX_VALUES;
 	for (size_t i = 0; i < pprof->n_types; i++) {
 		if (pprof->default_type != 0 && pprof->types[i].type == pprof->default_type)
 			pprof->shown = i;

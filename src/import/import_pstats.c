@@ -147,7 +147,7 @@ static int read_pstats(const struct import_input *input, struct sink *sink)
 	strcpy(sink_run(sink)->event, "calls");
 	r = marshal_read(input->bytes, input->n_bytes, &marshal);
 	if (r == -E2BIG)
-		return sink_explain(sink, -EBADMSG, "it has more than %d values", MARSHAL_MOST_VALUES);
+		return sink_explain(sink, -EBADMSG, "it has more than %d values", MARSHAL_MAX_VALUES);
 	if (r < 0)
 		return r == -EBADMSG ? damaged(&pstats) : r;
 	all = &marshal.values[0];

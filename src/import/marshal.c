@@ -6,7 +6,7 @@
  * then gets a number, in order, by which later ones refer to it. Version 1 and 2 number only interned text.
  *
  * Invariants:
- * 1. A value takes a byte at least, so there are never more values than bytes; and never more than MARSHAL_MOST_VALUES.
+ * 1. A value takes a byte at least, so there are never more values than bytes; and never more than MARSHAL_MAX_VALUES.
  * 2. Values are nested at most MAX_DEPTH deep. A reference is to an earlier value, so there are no cycles.
  */
 #include "src/import/marshal.h"
@@ -30,7 +30,7 @@ static int read_value(struct reader *reader, unsigned depth, uint32_t *ret);
 static int add_value(struct reader *reader, uint32_t *ret)
 {
 	struct marshal *to = reader->to;
-	int r = to->n_values == MARSHAL_MOST_VALUES
+	int r = to->n_values == MARSHAL_MAX_VALUES
 			? -E2BIG
 			: grow(&to->values, to->n_values, &to->values_allocated, sizeof *to->values);
 

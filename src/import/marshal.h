@@ -17,7 +17,7 @@ struct marshal_value {
 };
 
 /* A byte can make one, which takes 64. */
-enum { MARSHAL_MOST_VALUES = 1 << 24 };
+enum { MARSHAL_MAX_VALUES = 1 << 24 };
 
 struct marshal {
 	struct marshal_value *values; /* [0] is the outermost */
@@ -27,7 +27,7 @@ struct marshal {
 /*
  * marshal_read - all values of a text in versions 0 to 4.
  * @bytes: borrowed for the life of the values. @ret: ended with marshal_done(), also after an error.
- * Errors: -EBADMSG damaged, or a type that is none of these; -E2BIG more than MARSHAL_MOST_VALUES; -ENOMEM.
+ * Errors: -EBADMSG damaged, or a type that is none of these; -E2BIG more than MARSHAL_MAX_VALUES; -ENOMEM.
  * Source: CPython's Python/marshal.c and Lib/test/test_marshal.py, 2.7 to 3.14.
  */
 int marshal_read(const uint8_t *bytes, size_t n_bytes, struct marshal *ret);

@@ -11,7 +11,7 @@
 
 enum {
 	HEADER_BYTES = 104,
-	ATTR_LEAST = 64,
+	ATTR_MIN_BYTES = 64,
 	PERF_RECORD_AUXTRACE_TYPE = 71,
 	PERF_RECORD_COMPRESSED_TYPE = 81,
 	FIRST_OF_PERF = 64, /* types from there on are perf's own, without a trailer */
@@ -82,9 +82,9 @@ static int read_events(struct perf_file *file, struct section attrs, uint64_t at
 	struct cursor in = open_section(file, attrs);
 	int r = 0;
 
-	if (in.failed || attr_bytes < ATTR_LEAST + 16 || attr_bytes > 4096 || cursor_left(&in) < attr_bytes)
+	if (in.failed || attr_bytes < ATTR_MIN_BYTES + 16 || attr_bytes > 4096 || cursor_left(&in) < attr_bytes)
 		return damaged(file);
-	while (r >= 0 && cursor_left(&in) >= attr_bytes && file->n_events < PERF_MOST_EVENTS) {
+	while (r >= 0 && cursor_left(&in) >= attr_bytes && file->n_events < PERF_MAX_EVENTS) {
 		struct perf_event *event = &file->events[file->n_events++];
 		struct cursor one = { .at = in.at, .end = in.at + attr_bytes };
 		struct section ids;

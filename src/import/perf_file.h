@@ -12,7 +12,7 @@
 #include "base/elf_file.h"
 #include "src/import/sink.h"
 
-enum { PERF_MOST_EVENTS = 256 };
+enum { PERF_MAX_EVENTS = 256 };
 
 struct perf_event {
 	struct perf_event_attr attr;
@@ -37,7 +37,7 @@ struct perf_file {
 	struct sink *sink;
 	const uint8_t *bytes;
 	size_t n_bytes;
-	struct perf_event events[PERF_MOST_EVENTS];
+	struct perf_event events[PERF_MAX_EVENTS];
 	size_t n_events;
 	struct perf_record *records; /* in order of time */
 	size_t n_records, records_allocated;

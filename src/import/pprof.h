@@ -7,11 +7,11 @@
 #include "src/import/wire.h"
 
 enum {
-	PPROF_MOST_VALUES = 64,
+	PPROF_MAX_VALUES = 64,
 	/* Of each table; two bytes of a file can make an entry. */
-	PPROF_MOST_ENTRIES = 1 << 24,
-	PPROF_MOST_LOCATIONS = 1 << 16, /* of a sample */
-	PPROF_MOST_LINES = 1 << 12,     /* of a location: functions that are inlined into each other */
+	PPROF_MAX_ENTRIES = 1 << 24,
+	PPROF_MAX_LOCATIONS = 1 << 16, /* of a sample */
+	PPROF_MAX_LINES = 1 << 12,     /* of a location: functions that are inlined into each other */
 };
 
 struct pprof_function {
@@ -34,7 +34,7 @@ struct pprof {
 	struct id_map function_ids, mapping_ids, location_ids;
 	struct {
 		uint64_t type, unit;
-	} types[PPROF_MOST_VALUES];
+	} types[PPROF_MAX_VALUES];
 	size_t n_types, shown, counted; /* counted: of samples; n_types: none */
 	uint64_t default_type;
 	double unit; /* nanoseconds of a value; 0: it is no time */
@@ -48,10 +48,9 @@ static inline struct piece pprof_string(const struct pprof *pprof, uint64_t inde
 /* An entry more of a table of the file; -EBADMSG, explained: it has too many. */
 static inline int pprof_grow(struct pprof *pprof, void *array, size_t n, size_t *allocated, size_t size)
 {
-	if (n >= PPROF_MOST_ENTRIES)
+	if (n >= PPROF_MAX_ENTRIES)
 		return sink_explain(pprof->sink, -EBADMSG,
-				    "it has more than %d strings, functions, mappings or locations",
-				    PPROF_MOST_ENTRIES);
+				    "it has more than %d strings, functions, mappings or locations", PPROF_MAX_ENTRIES);
 	return grow(array, n, allocated, size);
 }
 

@@ -116,9 +116,9 @@ int pprof_read_location(struct pprof *pprof, struct piece message)
 	while (r >= 0 && wire_next(&in, &field)) {
 		if (field.number != 4 || !field.bytes.at)
 			continue;
-		r = n == PPROF_MOST_LINES ? sink_explain(pprof->sink, -EBADMSG, "a location has more than %d functions",
-							 PPROF_MOST_LINES)
-					  : grow(&lines, n, &allocated, sizeof *lines);
+		r = n == PPROF_MAX_LINES ? sink_explain(pprof->sink, -EBADMSG, "a location has more than %d functions",
+							PPROF_MAX_LINES)
+					 : grow(&lines, n, &allocated, sizeof *lines);
 		if (r >= 0)
 			lines[n++] = field.bytes;
 	}

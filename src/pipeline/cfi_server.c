@@ -184,7 +184,7 @@ static void run_worker(int socket)
 	cfi_serve(socket);
 }
 
-static void keep(int socket, int filter_error)
+static void run_keeper(int socket, int filter_error)
 {
 	static const struct keeper_kind cfi = {
 		.socket_type = SOCK_SEQPACKET,
@@ -198,5 +198,5 @@ static void keep(int socket, int filter_error)
 
 int cfi_keeper_start(int *ret_socket, pid_t *ret_pid)
 {
-	return keeper_start("probing-cfi", keep, ret_socket, ret_pid);
+	return keeper_start("probing-cfi", run_keeper, ret_socket, ret_pid);
 }

@@ -60,7 +60,7 @@ static int take_comm(struct pipeline *pipeline, const struct capture_event *even
 		snprintf(thread->comm, sizeof thread->comm, "%s", event->comm.name);
 		thread->next_name_ns = thread->name_wait_ns = 0;
 	}
-	filter_forget_thread(&pipeline->keep, event->tid);
+	filter_forget_thread(&pipeline->filter, event->tid);
 	r = pipeline_know_process(pipeline, event->pid, &process);
 	if (r < 0)
 		return r;
@@ -113,7 +113,7 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 	struct known_thread *thread = pipeline_find_thread(pipeline, event->tid);
 	struct process *process = processes_find(&pipeline->processes, event->pid);
 
-	filter_forget_thread(&pipeline->keep, event->tid);
+	filter_forget_thread(&pipeline->filter, event->tid);
 	if (thread) {
 		thread->ended_ns = pipeline_to_realtime(pipeline, event->time_ns);
 		thread->is_new = true;

@@ -18,26 +18,26 @@ struct filter {
 	struct id_map thread_index; /* tid -> index */
 };
 
-void filter_init(struct filter *keep, const struct filter_options *options, struct thread_names *names);
-void filter_done(struct filter *keep);
+void filter_init(struct filter *filter, const struct filter_options *options, struct thread_names *names);
+void filter_done(struct filter *filter);
 
 /*
  * filter_wants_thread - by its number, its name in the system, or its name in Python.
  * @runtime: of its process; NULL: none was found. Its names are read as of now.
  * @time_ns: CLOCK_MONOTONIC.
  */
-bool filter_wants_thread(struct filter *keep, struct py_runtime *runtime, pid_t pid, pid_t tid, uint64_t time_ns);
+bool filter_wants_thread(struct filter *filter, struct py_runtime *runtime, pid_t pid, pid_t tid, uint64_t time_ns);
 
 /* The thread has another name, has ended, or its number is another's: evaluate the filter again. */
-void filter_forget_thread(struct filter *keep, pid_t tid);
+void filter_forget_thread(struct filter *filter, pid_t tid);
 
 /* Whether the stack, and the GIL state of its thread, pass the filter. */
-bool filter_wants_sample(const struct filter *keep, const struct stack *stack, const struct gil_state *hold);
+bool filter_wants_sample(const struct filter *filter, const struct stack *stack, const struct gil_state *gil_state);
 
 /* Whether all samples pass. */
-bool filter_wants_all(const struct filter *keep);
+bool filter_wants_all(const struct filter *filter);
 
 /* Leave out the frames that are not to be stored. */
-void filter_trim(const struct filter *keep, struct stack *stack);
+void filter_trim(const struct filter *filter, struct stack *stack);
 
 #endif

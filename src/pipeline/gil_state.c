@@ -44,9 +44,9 @@ static bool ran_bytecode(const struct sample *sample, const struct stack *stack)
 static void read_now(struct py_runtime *runtime, const struct sample *sample, const struct stack *stack,
 		     struct gil_state *ret)
 {
-	struct py_hold now;
+	struct py_gil_state now;
 
-	if (py_hold_of(runtime, sample->tid, &now) < 0) {
+	if (py_gil_state_read(runtime, sample->tid, &now) < 0) {
 		if (stack->verdict == VERDICT_NO_PYTHON)
 			*ret = (struct gil_state){ ANSWER_NO, ANSWER_NO };
 		return;

@@ -29,7 +29,7 @@ static const struct call_rule worker_rules[] = {
 	{ __NR_openat, CALL_SIGNALS, CALL_WITHOUT_BITS, 2, O_ACCMODE | O_CREAT | O_TRUNC },
 };
 
-static void keep(int socket, int filter_error)
+static void run_keeper(int socket, int filter_error)
 {
 	static const struct keeper_kind names = {
 		.socket_type = SOCK_STREAM,
@@ -44,7 +44,7 @@ static void keep(int socket, int filter_error)
 
 int name_keeper_start(int *ret_socket, pid_t *ret_pid)
 {
-	return keeper_start("probing-names", keep, ret_socket, ret_pid);
+	return keeper_start("probing-names", run_keeper, ret_socket, ret_pid);
 }
 
 /* The keeper's filter is in force, too: what either refuses is refused. */

@@ -49,7 +49,7 @@ int pipeline_new(struct store *store, const struct pipeline_options *options, st
 		return -ENOMEM;
 	pipeline->options = *options;
 	pipeline->most_tree_bytes = most_tree_bytes(&options->limits);
-	filter_init(&pipeline->keep, &pipeline->options.keep, &pipeline->thread_names);
+	filter_init(&pipeline->filter, &pipeline->options.filter, &pipeline->thread_names);
 	pipeline->to_realtime_ns = (int64_t)(realtime_ns() - monotonic_ns());
 	r = cfi_client_start(CFI_CLIENT_PATIENCE_MS, &pipeline->cfi); /* before there are threads */
 	if (r >= 0)
@@ -83,7 +83,7 @@ void pipeline_free(struct pipeline *pipeline)
 	stop_writer(pipeline);
 	batch_free(pipeline->batch);
 	intern_done(&pipeline->intern);
-	filter_done(&pipeline->keep);
+	filter_done(&pipeline->filter);
 	thread_names_done(&pipeline->thread_names);
 	task_frames_done(&pipeline->tasks);
 	off_cpu_done(&pipeline->off_cpu);

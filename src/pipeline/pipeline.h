@@ -58,8 +58,8 @@ struct filter_options {
 };
 
 struct pipeline_options {
-	struct filter_options keep; /* its words are borrowed for the pipeline's life */
-	bool no_symbols;            /* open no file for names; pipeline_resymbolize() finds them later */
+	struct filter_options filter; /* its words are borrowed for the pipeline's life */
+	bool no_symbols;              /* open no file for names; pipeline_resymbolize() finds them later */
 	/* Its records go into a table; borrowed, outlives the pipeline. NULL: there is none. */
 	const struct tracepoint *tracepoint;
 	bool is_seldom; /* samples are sparse: search for interpreters between them, too */

@@ -43,7 +43,7 @@ struct pipeline {
 	struct intern intern;
 	struct task_frames tasks;
 	struct pipeline_options options;
-	struct filter keep;
+	struct filter filter;
 	struct thread_names thread_names;
 	struct off_cpu off_cpu;
 	struct pending_tasks pending;

@@ -69,7 +69,7 @@ static int keep_stack(struct pipeline *pipeline, uint64_t time_ns, struct proces
 	size_t n_before = pipeline->batch->n_frames;
 	int r;
 
-	filter_trim(&pipeline->keep, stack);
+	filter_trim(&pipeline->filter, stack);
 	r = intern_stack(&pipeline->intern, pipeline->batch, stack, &origin, ret);
 	return r < 0 ? r : pipeline_announce_new(pipeline, process->program, n_before);
 }
@@ -104,7 +104,7 @@ static int put_row(struct pipeline *pipeline, const struct sample_row *row, uint
 }
 
 static int put_sample(struct pipeline *pipeline, const struct sample *sample, struct process *process,
-		      struct stack *stack, const struct gil_state *hold)
+		      struct stack *stack, const struct gil_state *gil_state)
 {
 	struct waits *waits = pipeline->off_cpu.waits;
 	struct sample_row row = {
@@ -115,13 +115,13 @@ static int put_sample(struct pipeline *pipeline, const struct sample *sample, st
 		.verdict = stack->verdict,
 		.end = stack->end,
 		.state = waits ? STATE_RUNNING : STATE_NONE,
-		.gil = hold->gil,
-		.gc = hold->gc,
+		.gil = gil_state->gil,
+		.gc = gil_state->gc,
 	};
 	uint32_t id;
 	int r = 0;
 
-	if (!filter_wants_sample(&pipeline->keep, stack, hold)) {
+	if (!filter_wants_sample(&pipeline->filter, stack, gil_state)) {
 		pipeline->counts.left_out++;
 		return 0;
 	}
@@ -220,7 +220,7 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 	uint32_t id;
 	int r;
 
-	if (!filter_wants_all(&pipeline->keep))
+	if (!filter_wants_all(&pipeline->filter))
 		return 0;
 	r = intern_unsampled(&pipeline->intern, pipeline->batch, &id);
 	if (r < 0)
@@ -244,7 +244,7 @@ static int add_tasks(struct pipeline *pipeline, struct process *process, const s
 /* Whether a sample's thread was asked for; one that was not costs no more than this. */
 static bool is_wanted(struct pipeline *pipeline, const struct process *process, const struct sample *sample)
 {
-	if (filter_wants_thread(&pipeline->keep, process->runtime, sample->pid, sample->tid, sample->time_ns))
+	if (filter_wants_thread(&pipeline->filter, process->runtime, sample->pid, sample->tid, sample->time_ns))
 		return true;
 	pipeline->counts.left_out++;
 	return false;
@@ -255,7 +255,7 @@ int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 {
 	struct process *process;
 	struct stack stack;
-	struct gil_state hold;
+	struct gil_state gil_state;
 	int r = 0;
 
 	if (!pipeline->memory_stitcher)
@@ -270,10 +270,10 @@ int pipeline_take_polled(struct pipeline *pipeline, const struct sample *sample)
 		r = stitch_memory(pipeline->memory_stitcher, sample->is_elsewhere ? NULL : process->runtime,
 				  sample->tid, &stack);
 	if (r >= 0)
-		gil_state_read(process->runtime, sample, &stack, &hold);
+		gil_state_read(process->runtime, sample, &stack, &gil_state);
 	if (r >= 0 && pipeline->options.async && !sample->is_elsewhere)
 		r = add_tasks(pipeline, process, sample, &stack);
-	return r < 0 ? r : put_sample(pipeline, sample, process, &stack, &hold);
+	return r < 0 ? r : put_sample(pipeline, sample, process, &stack, &gil_state);
 }
 
 /*
@@ -462,7 +462,7 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 	struct sample copy = *captured, *sample = &copy;
 	struct process *process;
 	struct stack stack;
-	struct gil_state hold;
+	struct gil_state gil_state;
 	int r;
 
 	if (sample->is_switch && !off_cpu_affords(&pipeline->off_cpu, &pipeline->off_cpu.at_switches, sample->time_ns))
@@ -481,13 +481,13 @@ int pipeline_take_sample(struct pipeline *pipeline, const struct sample *capture
 		sample->python = NULL;
 	r = make_stack(pipeline, process, sample, &stack);
 	if (r >= 0)
-		gil_state_read(process->runtime, sample, &stack, &hold);
+		gil_state_read(process->runtime, sample, &stack, &gil_state);
 	if (r >= 0 && pipeline->options.async)
 		r = add_tasks(pipeline, process, sample, &stack);
 	if (r < 0)
 		return r;
 	r = sample->is_switch ? keep_switch(pipeline, sample, process, &stack)
-			      : put_sample(pipeline, sample, process, &stack, &hold);
+			      : put_sample(pipeline, sample, process, &stack, &gil_state);
 	/* Tasks are read from memory, right after the sample. */
 	if (r >= 0 && pipeline->capture && !pipeline->options.async)
 		note_stack(pipeline, process, sample);

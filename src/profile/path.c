@@ -119,7 +119,7 @@ static size_t hide_glue(const struct profile *profile, struct place *places, siz
 	size_t first_eval = n;
 
 	for (size_t i = 0; i < n; i++) {
-		places[i].hidden = places[i].is_eval || frame_of(profile, &places[i])->role == ROLE_GLUE;
+		places[i].hidden = places[i].is_eval || frame_of(profile, &places[i])->role == ROLE_INTERNAL;
 		if (places[i].is_eval && first_eval == n)
 			first_eval = i;
 	}
@@ -140,7 +140,7 @@ static void hide_calls_of_builtins(const struct profile *profile, struct place *
 			start = i + 1;
 			continue;
 		}
-		if (frame->role == ROLE_GLUE || (is_nameless(frame) && is_in(frame, module)))
+		if (frame->role == ROLE_INTERNAL || (is_nameless(frame) && is_in(frame, module)))
 			continue;
 		if (frame->role == ROLE_BUILTIN && is_in(frame, module))
 			while (start < i)
@@ -161,7 +161,7 @@ static void hide_start(const struct profile *profile, struct place *places, size
 
 		if (starts_thread(frame)) {
 			started = true;
-		} else if (frame->role != ROLE_GLUE) {
+		} else if (frame->role != ROLE_INTERNAL) {
 			if (!is_interpreter || !is_nameless(frame) || !is_in(frame, module))
 				return;
 			/* Before libc has shown up this is _start, or the stack was cut. */

@@ -71,7 +71,7 @@ enum frame_role frame_role_parse(const char *text)
 	if (text && strcmp(text, "builtin") == 0)
 		return ROLE_BUILTIN;
 	if (text && strcmp(text, "internal") == 0)
-		return ROLE_GLUE;
+		return ROLE_INTERNAL;
 	return ROLE_NONE;
 }
 

@@ -16,7 +16,7 @@
 
 struct strings;
 
-enum frame_role { ROLE_NONE, ROLE_BUILTIN, ROLE_GLUE };
+enum frame_role { ROLE_NONE, ROLE_BUILTIN, ROLE_INTERNAL };
 
 /* Values of function.role; any other text, and NULL, is ROLE_NONE. */
 enum frame_role frame_role_parse(const char *text);

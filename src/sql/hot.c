@@ -193,7 +193,7 @@ static int read_path(struct summing *summing, int32_t innermost)
 		if (profile->frames[frame].is_eval)
 			continue;
 		for (; frame >= 0 && r == 0; frame = profile->frames[frame].inlined_into)
-			if (profile->frames[frame].role != ROLE_GLUE)
+			if (profile->frames[frame].role != ROLE_INTERNAL)
 				r = add_to_path(summing, (int32_t)frame);
 	}
 	if (r == 0 && summing->n_path == 0)

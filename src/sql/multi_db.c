@@ -16,31 +16,31 @@
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
-void multi_db_close(struct multi_db *many)
+void multi_db_close(struct multi_db *multi_db)
 {
-	if (!many)
+	if (!multi_db)
 		return;
-	for (size_t i = 0; i < many->n_tables; i++)
-		multi_db_table_done(&many->tables[i]);
-	free(many->tables);
-	for (size_t i = 0; i < many->n_files; i++) {
-		sqlite3_close(many->files[i]);
-		free(many->paths[i]);
+	for (size_t i = 0; i < multi_db->n_tables; i++)
+		multi_db_table_done(&multi_db->tables[i]);
+	free(multi_db->tables);
+	for (size_t i = 0; i < multi_db->n_files; i++) {
+		sqlite3_close(multi_db->files[i]);
+		free(multi_db->paths[i]);
 	}
-	free(many->files);
-	free(many->paths);
-	free(many);
+	free(multi_db->files);
+	free(multi_db->paths);
+	free(multi_db);
 }
 
-void multi_db_closep(struct multi_db **many)
+void multi_db_closep(struct multi_db **multi_db)
 {
-	multi_db_close(*many);
+	multi_db_close(*multi_db);
 }
 
-sqlite3 *const *multi_db_connections(const struct multi_db *many, size_t *ret_n)
+sqlite3 *const *multi_db_connections(const struct multi_db *multi_db, size_t *ret_n)
 {
-	*ret_n = many->n_files;
-	return many->files;
+	*ret_n = multi_db->n_files;
+	return multi_db->files;
 }
 
 static int create_table(sqlite3 *db, const struct multi_db_table *table)
@@ -57,16 +57,16 @@ static int create_table(sqlite3 *db, const struct multi_db_table *table)
 	return code == SQLITE_OK ? 0 : code == SQLITE_NOMEM ? -ENOMEM : -EBADMSG;
 }
 
-static int open_database(struct multi_db *many, sqlite3 **ret)
+static int open_database(struct multi_db *multi_db, sqlite3 **ret)
 {
 	CLEANUP(sqlite3_closep) sqlite3 *db = NULL;
 	int r = 0;
 
 	if (sqlite3_open(":memory:", &db) != SQLITE_OK ||
-	    sqlite3_create_module(db, "recordings", &multi_db_module, many) != SQLITE_OK)
+	    sqlite3_create_module(db, "recordings", &multi_db_module, multi_db) != SQLITE_OK)
 		return -ENOMEM;
-	for (size_t i = 0; i < many->n_tables && r >= 0; i++)
-		r = create_table(db, &many->tables[i]);
+	for (size_t i = 0; i < multi_db->n_tables && r >= 0; i++)
+		r = create_table(db, &multi_db->tables[i]);
 	if (r < 0)
 		return r;
 	if (sqlite3_exec(db, "PRAGMA query_only = ON", NULL, NULL, NULL) != SQLITE_OK)
@@ -75,46 +75,46 @@ static int open_database(struct multi_db *many, sqlite3 **ret)
 	return 0;
 }
 
-static int add_file(struct multi_db *many, const char *path)
+static int add_file(struct multi_db *multi_db, const char *path)
 {
 	char *copy = strdup(path);
 	int r;
 
 	if (!copy)
 		return -ENOMEM;
-	r = store_open_reader(path, &many->files[many->n_files]);
+	r = store_open_reader(path, &multi_db->files[multi_db->n_files]);
 	if (r < 0) {
 		free(copy);
 		return r;
 	}
-	many->paths[many->n_files++] = copy;
+	multi_db->paths[multi_db->n_files++] = copy;
 	return 0;
 }
 
 int multi_db_open(const char *const *paths, size_t n, sqlite3 **ret_db, struct multi_db **ret, size_t *ret_failed)
 {
-	CLEANUP(multi_db_closep) struct multi_db *many = calloc(1, sizeof *many);
+	CLEANUP(multi_db_closep) struct multi_db *multi_db = calloc(1, sizeof *multi_db);
 	int r = 0;
 
 	*ret_failed = 0;
-	if (!many)
+	if (!multi_db)
 		return -ENOMEM;
-	many->paths = calloc(n, sizeof *many->paths);
-	many->files = calloc(n, sizeof *many->files);
-	if (!many->paths || !many->files)
+	multi_db->paths = calloc(n, sizeof *multi_db->paths);
+	multi_db->files = calloc(n, sizeof *multi_db->files);
+	if (!multi_db->paths || !multi_db->files)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		*ret_failed = i;
-		r = add_file(many, paths[i]);
+		r = add_file(multi_db, paths[i]);
 	}
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		*ret_failed = i;
-		r = multi_db_read_file(many, i);
+		r = multi_db_read_file(multi_db, i);
 	}
 	if (r >= 0)
-		r = open_database(many, ret_db);
+		r = open_database(multi_db, ret_db);
 	if (r < 0)
 		return r;
-	*ret = TAKE(many);
+	*ret = TAKE(multi_db);
 	return 0;
 }

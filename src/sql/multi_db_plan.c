@@ -64,12 +64,12 @@ struct estimate {
 	bool is_found; /* by a key */
 };
 
-static void estimate(const struct multi_db *many, const struct multi_db_table *table, int column, bool is_equal,
+static void estimate(const struct multi_db *multi_db, const struct multi_db_table *table, int column, bool is_equal,
 		     struct estimate *to)
 {
 	if (is_equal && column == COLUMN_RUN) {
-		to->rows /= (double)many->n_files;
-		to->cost /= (double)many->n_files;
+		to->rows /= (double)multi_db->n_files;
+		to->cost /= (double)multi_db->n_files;
 	} else if (is_equal && table->columns[column].is_key) {
 		to->is_found = true;
 		to->rows /= 1000;
@@ -78,21 +78,21 @@ static void estimate(const struct multi_db *many, const struct multi_db_table *t
 	}
 }
 
-int multi_db_plan_make(const struct multi_db *many, const struct multi_db_table *table, sqlite3_index_info *info)
+int multi_db_plan_make(const struct multi_db *multi_db, const struct multi_db_table *table, sqlite3_index_info *info)
 {
 	struct estimate sum = { (double)table->n_rows, (double)table->n_rows, false };
 	sqlite3_str *plan = sqlite3_str_new(NULL);
 	int n = 0;
 
 	sqlite3_str_appendf(plan, "%llx", (unsigned long long)info->colUsed);
-	for (int i = 0; i < info->nConstraint && n < MANY_MAX_COMPARED; i++) {
+	for (int i = 0; i < info->nConstraint && n < MULTI_DB_MAX_COMPARED; i++) {
 		int column = info->aConstraint[i].iColumn;
 
 		if (!can_pass_on(table, info, i))
 			continue;
 		info->aConstraintUsage[i].argvIndex = ++n;
 		sqlite3_str_appendf(plan, ",%d%s", column, operator_of(info->aConstraint[i].op));
-		estimate(many, table, column, info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ, &sum);
+		estimate(multi_db, table, column, info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ, &sum);
 	}
 	info->estimatedRows = (sqlite3_int64)MAX(sum.rows, 1);
 	info->estimatedCost = sum.is_found ? MAX(sum.rows, 1) * 20 : sum.cost * 2 + 100;
@@ -107,13 +107,13 @@ int multi_db_plan_parse(const char *text, struct multi_db_plan *ret)
 	char *at;
 
 	plan.used = strtoull(text, &at, 16);
-	while (*at == ',' && plan.n_compared < MANY_MAX_COMPARED) {
+	while (*at == ',' && plan.n_compared < MULTI_DB_MAX_COMPARED) {
 		struct multi_db_compared *to = &plan.compared[plan.n_compared++];
 		size_t n;
 
 		to->column = strtoul(at + 1, &at, 10);
 		n = strspn(at, "<=>");
-		if (n == 0 || n >= MANY_MAX_OPERATOR)
+		if (n == 0 || n >= MULTI_DB_MAX_OPERATOR)
 			return SQLITE_INTERNAL;
 		memcpy(to->operator, at, n);
 		to->operator[n] = '\0';
@@ -123,21 +123,21 @@ int multi_db_plan_parse(const char *text, struct multi_db_plan *ret)
 	return SQLITE_OK;
 }
 
-static bool has_column(const struct multi_db *many, const struct multi_db_table *table, size_t column, size_t file)
+static bool has_column(const struct multi_db *multi_db, const struct multi_db_table *table, size_t column, size_t file)
 {
-	return table->columns[column].source && table->has[column * many->n_files + file];
+	return table->columns[column].source && table->has[column * multi_db->n_files + file];
 }
 
-bool multi_db_file_has(const struct multi_db *many, const struct multi_db_table *table, size_t file)
+bool multi_db_file_has(const struct multi_db *multi_db, const struct multi_db_table *table, size_t file)
 {
 	for (size_t i = 0; i < table->n_columns; i++)
-		if (has_column(many, table, i, file))
+		if (has_column(multi_db, table, i, file))
 			return true;
 	return false;
 }
 
 /* Columns stand where they stand in the table; those that nobody wants are NULL. */
-char *multi_db_question(const struct multi_db *many, const struct multi_db_table *table,
+char *multi_db_question(const struct multi_db *multi_db, const struct multi_db_table *table,
 			const struct multi_db_plan *plan, size_t file)
 {
 	sqlite3_str *text = sqlite3_str_new(NULL);
@@ -147,7 +147,7 @@ char *multi_db_question(const struct multi_db *many, const struct multi_db_table
 		bool is_used = (plan->used >> MIN(i, 63) & 1) != 0;
 
 		sqlite3_str_appendall(text, i == 0 ? "SELECT " : ", ");
-		if (is_used && has_column(many, table, i, file))
+		if (is_used && has_column(multi_db, table, i, file))
 			sqlite3_str_appendf(text, "\"%w\"", table->columns[i].source);
 		else
 			sqlite3_str_appendall(text, "NULL");
@@ -158,7 +158,7 @@ char *multi_db_question(const struct multi_db *many, const struct multi_db_table
 
 		if (compared->column == COLUMN_RUN)
 			continue;
-		if (has_column(many, table, compared->column, file))
+		if (has_column(multi_db, table, compared->column, file))
 			sqlite3_str_appendf(text, "%s \"%w\" %s ?%d", word, table->columns[compared->column].source,
 					    compared->operator,(int) i + 1);
 		else

@@ -38,7 +38,7 @@ struct multi_db {
 enum { COLUMN_RUN, COLUMN_FILE /* of the table run */ };
 
 /* multi_db_read.c: add the tables of the n-th file. Errors: -EBADMSG and others of reading; -ENOMEM. */
-int multi_db_read_file(struct multi_db *many, size_t n);
+int multi_db_read_file(struct multi_db *multi_db, size_t n);
 void multi_db_table_done(struct multi_db_table *table);
 
 /* multi_db_table.c: the virtual table; the module's client data is the struct multi_db. */
@@ -47,28 +47,28 @@ extern const sqlite3_module multi_db_module;
 /* ---- multi_db_plan.c ---- */
 
 /* The query for each file. */
-enum { MANY_MAX_COMPARED = 16, MANY_MAX_OPERATOR = 3 };
+enum { MULTI_DB_MAX_COMPARED = 16, MULTI_DB_MAX_OPERATOR = 3 };
 struct multi_db_plan {
 	uint64_t used; /* a bit for each column, the last one for all from 63 on */
 	struct multi_db_compared {
 		size_t column;
-		char operator[MANY_MAX_OPERATOR];
-	} compared[MANY_MAX_COMPARED]; /* with a value each */
+		char operator[MULTI_DB_MAX_OPERATOR];
+	} compared[MULTI_DB_MAX_COMPARED]; /* with a value each */
 	size_t n_compared;
 };
 
 /* xBestIndex of the module. Returns SQLite's code, as the next one does. */
-int multi_db_plan_make(const struct multi_db *many, const struct multi_db_table *table, sqlite3_index_info *info);
+int multi_db_plan_make(const struct multi_db *multi_db, const struct multi_db_table *table, sqlite3_index_info *info);
 int multi_db_plan_parse(const char *text, struct multi_db_plan *ret);
 
-bool multi_db_file_has(const struct multi_db *many, const struct multi_db_table *table, size_t file);
+bool multi_db_file_has(const struct multi_db *multi_db, const struct multi_db_table *table, size_t file);
 
 /*
  * multi_db_question - the statement for one file: its columns have the positions of the table's.
  * Parameter n is the value of the n-th comparison, from 1; comparisons with the file's number are not in it.
  * Allocated by sqlite3_malloc(); NULL: no memory.
  */
-char *multi_db_question(const struct multi_db *many, const struct multi_db_table *table,
+char *multi_db_question(const struct multi_db *multi_db, const struct multi_db_table *table,
 			const struct multi_db_plan *plan, size_t file);
 
 /* The columns as between the brackets of CREATE TABLE, with comments; of sqlite3_malloc(), NULL: no memory. */

@@ -33,9 +33,9 @@ void multi_db_table_done(struct multi_db_table *table)
 }
 
 /* Room for the flags of all columns that there are, of all files that will be. */
-static int make_room(const struct multi_db *many, struct multi_db_table *table)
+static int make_room(const struct multi_db *multi_db, struct multi_db_table *table)
 {
-	size_t n_files = many->n_files;
+	size_t n_files = multi_db->n_files;
 	bool *more;
 
 	more = realloc(table->has, table->n_columns * n_files * sizeof *more);
@@ -46,8 +46,8 @@ static int make_room(const struct multi_db *many, struct multi_db_table *table)
 	return 0;
 }
 
-static int add_column(const struct multi_db *many, struct multi_db_table *table, const char *name, const char *source,
-		      const char *type, const char *doc)
+static int add_column(const struct multi_db *multi_db, struct multi_db_table *table, const char *name,
+		      const char *source, const char *type, const char *doc)
 {
 	struct multi_db_column *column;
 	int r;
@@ -65,33 +65,33 @@ static int add_column(const struct multi_db *many, struct multi_db_table *table,
 	};
 	if (!column->name || (source && !column->source) || !column->type || !column->doc)
 		return -ENOMEM;
-	return make_room(many, table);
+	return make_room(multi_db, table);
 }
 
-static struct multi_db_table *find_table(struct multi_db *many, const char *name)
+static struct multi_db_table *find_table(struct multi_db *multi_db, const char *name)
 {
-	for (size_t i = 0; i < many->n_tables; i++)
-		if (strcasecmp(many->tables[i].name, name) == 0)
-			return &many->tables[i];
+	for (size_t i = 0; i < multi_db->n_tables; i++)
+		if (strcasecmp(multi_db->tables[i].name, name) == 0)
+			return &multi_db->tables[i];
 	return NULL;
 }
 
-static int get_table(struct multi_db *many, const char *name, bool is_view, struct multi_db_table **ret)
+static int get_table(struct multi_db *multi_db, const char *name, bool is_view, struct multi_db_table **ret)
 {
-	struct multi_db_table *table = find_table(many, name);
+	struct multi_db_table *table = find_table(multi_db, name);
 	int r = 0;
 
 	if (!table) {
-		r = grow(&many->tables, many->n_tables, &many->tables_allocated, sizeof *many->tables);
+		r = grow(&multi_db->tables, multi_db->n_tables, &multi_db->tables_allocated, sizeof *multi_db->tables);
 		if (r < 0)
 			return r;
-		table = &many->tables[many->n_tables++];
+		table = &multi_db->tables[multi_db->n_tables++];
 		*table = (struct multi_db_table){ .name = strdup(name), .is_run = strcasecmp(name, "run") == 0 };
 		if (!table->name)
 			return -ENOMEM;
-		r = add_column(many, table, "run", NULL, "INTEGER", "the file, in the order given, from 1");
+		r = add_column(multi_db, table, "run", NULL, "INTEGER", "the file, in the order given, from 1");
 		if (r >= 0 && table->is_run)
-			r = add_column(many, table, "file", NULL, "TEXT", "its path, as given");
+			r = add_column(multi_db, table, "file", NULL, "TEXT", "its path, as given");
 	}
 	table->is_view |= is_view;
 	*ret = table;
@@ -135,7 +135,7 @@ static int free_name(const struct multi_db_table *table, const char *source, cha
 }
 
 /* @key: its place in the table's key, from 1; 0: it is in none. */
-static int take_column(struct multi_db *many, size_t n, struct multi_db_table *table, const char *source,
+static int take_column(struct multi_db *multi_db, size_t n, struct multi_db_table *table, const char *source,
 		       const char *type, int key, const char *ddl)
 {
 	CLEANUP(freep) char *name = NULL;
@@ -151,13 +151,13 @@ static int take_column(struct multi_db *many, size_t n, struct multi_db_table *t
 			return r;
 		ddl_comment(ddl, source, doc, sizeof doc);
 		column = table->n_columns;
-		r = add_column(many, table, name, source, type, doc);
+		r = add_column(multi_db, table, name, source, type, doc);
 		if (r < 0)
 			return r;
 	}
 	table->columns[column].is_alike &= strcasecmp(table->columns[column].type, type) == 0;
 	table->columns[column].is_key |= key == 1 || table->is_view;
-	table->has[column * many->n_files + n] = true;
+	table->has[column * multi_db->n_files + n] = true;
 	return 0;
 }
 
@@ -188,12 +188,12 @@ static int64_t guess_rows(sqlite3 *db, const struct multi_db_table *table)
 	return guess;
 }
 
-static int read_columns(struct multi_db *many, size_t n, struct multi_db_table *table)
+static int read_columns(struct multi_db *multi_db, size_t n, struct multi_db_table *table)
 {
 	static const char sql[] = "SELECT c.name, c.type, c.pk, (SELECT sql FROM sqlite_schema WHERE name = ?1)"
 				  " FROM pragma_table_xinfo(?1) c WHERE c.hidden <> 1";
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
-	sqlite3 *db = many->files[n];
+	sqlite3 *db = multi_db->files[n];
 	int code, r = 0;
 
 	code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
@@ -202,7 +202,7 @@ static int read_columns(struct multi_db *many, size_t n, struct multi_db_table *
 	if (code != SQLITE_OK)
 		return store_errno(db, code);
 	while (r >= 0 && (code = sqlite3_step(statement)) == SQLITE_ROW)
-		r = take_column(many, n, table, text_of(statement, 0), text_of(statement, 1),
+		r = take_column(multi_db, n, table, text_of(statement, 0), text_of(statement, 1),
 				sqlite3_column_int(statement, 2), (const char *)sqlite3_column_text(statement, 3));
 	/* A view over what is not there is no table; anybody may have put one. */
 	if (r >= 0 && code != SQLITE_DONE && (code & 0xff) != SQLITE_ERROR)
@@ -212,10 +212,10 @@ static int read_columns(struct multi_db *many, size_t n, struct multi_db_table *
 	return r;
 }
 
-int multi_db_read_file(struct multi_db *many, size_t n)
+int multi_db_read_file(struct multi_db *multi_db, size_t n)
 {
 	CLEANUP(sqlite3_finalizep) sqlite3_stmt *statement = NULL;
-	sqlite3 *db = many->files[n];
+	sqlite3 *db = multi_db->files[n];
 	int code, r = 0;
 
 	code = sqlite3_prepare_v2(db, tables_sql, -1, &statement, NULL);
@@ -226,9 +226,9 @@ int multi_db_read_file(struct multi_db *many, size_t n)
 
 		if (strcmp(text_of(statement, 0), "main") != 0)
 			continue;
-		r = get_table(many, text_of(statement, 1), strcmp(text_of(statement, 2), "view") == 0, &table);
+		r = get_table(multi_db, text_of(statement, 1), strcmp(text_of(statement, 2), "view") == 0, &table);
 		if (r >= 0)
-			r = read_columns(many, n, table);
+			r = read_columns(multi_db, n, table);
 	}
 	return r < 0 ? r : code == SQLITE_DONE || code == SQLITE_ROW ? 0 : store_errno(db, code);
 }

@@ -20,7 +20,7 @@
 
 struct table {
 	sqlite3_vtab base;
-	struct multi_db *many;
+	struct multi_db *multi_db;
 	const struct multi_db_table *table;
 };
 
@@ -28,7 +28,7 @@ struct cursor {
 	sqlite3_vtab_cursor base;
 	char *text; /* of the plan that the statements are made for; NULL: none yet */
 	struct multi_db_plan plan;
-	sqlite3_value *values[MANY_MAX_COMPARED];
+	sqlite3_value *values[MULTI_DB_MAX_COMPARED];
 	sqlite3_stmt **statements; /* one per file; NULL: not needed yet */
 	size_t file;               /* that is being read */
 	size_t last;               /* behind the last one to be read */
@@ -38,18 +38,18 @@ struct cursor {
 
 /* ---- Declaring ---- */
 
-static const struct multi_db_table *find(const struct multi_db *many, const char *name)
+static const struct multi_db_table *find(const struct multi_db *multi_db, const char *name)
 {
-	for (size_t i = 0; i < many->n_tables; i++)
-		if (strcasecmp(many->tables[i].name, name) == 0)
-			return &many->tables[i];
+	for (size_t i = 0; i < multi_db->n_tables; i++)
+		if (strcasecmp(multi_db->tables[i].name, name) == 0)
+			return &multi_db->tables[i];
 	return NULL;
 }
 
 static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret, char **error)
 {
-	struct multi_db *many = aux;
-	const struct multi_db_table *found = argc > 2 ? find(many, argv[2]) : NULL;
+	struct multi_db *multi_db = aux;
+	const struct multi_db_table *found = argc > 2 ? find(multi_db, argv[2]) : NULL;
 	char *columns = found ? multi_db_declaration(found) : NULL, *sql = NULL;
 	struct table *table;
 	int code = SQLITE_NOMEM;
@@ -67,7 +67,7 @@ static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *ar
 	table = calloc(1, sizeof *table);
 	if (!table)
 		return SQLITE_NOMEM;
-	table->many = many;
+	table->multi_db = multi_db;
 	table->table = found;
 	*ret = &table->base;
 	return SQLITE_OK;
@@ -85,7 +85,7 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	const struct table *table = (struct table *)base;
 
-	return multi_db_plan_make(table->many, table->table, info);
+	return multi_db_plan_make(table->multi_db, table->table, info);
 }
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
@@ -94,7 +94,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 	struct cursor *cursor = calloc(1, sizeof *cursor);
 
 	if (cursor)
-		cursor->statements = calloc(table->many->n_files, sizeof *cursor->statements);
+		cursor->statements = calloc(table->multi_db->n_files, sizeof *cursor->statements);
 	if (!cursor || !cursor->statements) {
 		free(cursor);
 		return SQLITE_NOMEM;
@@ -105,7 +105,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 
 static void forget_values(struct cursor *cursor)
 {
-	for (size_t i = 0; i < MANY_MAX_COMPARED; i++)
+	for (size_t i = 0; i < MULTI_DB_MAX_COMPARED; i++)
 		sqlite3_value_free(TAKE(cursor->values[i]));
 }
 
@@ -122,7 +122,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 	struct cursor *cursor = (struct cursor *)base;
 
 	forget_values(cursor);
-	forget_statements(cursor, table->many->n_files);
+	forget_statements(cursor, table->multi_db->n_files);
 	id_map_done(&cursor->seen);
 	free(cursor->statements);
 	free(cursor);
@@ -132,19 +132,20 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 static int fail(struct table *table, size_t file, int code)
 {
 	sqlite3_free(table->base.zErrMsg);
-	table->base.zErrMsg = sqlite3_mprintf("%s: %s", table->many->paths[file],
-					      sqlite3_errmsg(table->many->files[file]));
+	table->base.zErrMsg = sqlite3_mprintf("%s: %s", table->multi_db->paths[file],
+					      sqlite3_errmsg(table->multi_db->files[file]));
 	return code & 0xff;
 }
 
 static int prepare(struct table *table, struct cursor *cursor)
 {
-	char *sql = multi_db_question(table->many, table->table, &cursor->plan, cursor->file);
+	char *sql = multi_db_question(table->multi_db, table->table, &cursor->plan, cursor->file);
 	int code;
 
 	if (!sql)
 		return SQLITE_NOMEM;
-	code = sqlite3_prepare_v2(table->many->files[cursor->file], sql, -1, &cursor->statements[cursor->file], NULL);
+	code = sqlite3_prepare_v2(table->multi_db->files[cursor->file], sql, -1, &cursor->statements[cursor->file],
+				  NULL);
 	sqlite3_free(sql);
 	return code;
 }
@@ -172,12 +173,12 @@ static int advance(struct table *table, struct cursor *cursor, bool is_new)
 	while (cursor->file < cursor->last) {
 		int code = SQLITE_DONE;
 
-		if (is_new && multi_db_file_has(table->many, table->table, cursor->file)) {
+		if (is_new && multi_db_file_has(table->multi_db, table->table, cursor->file)) {
 			code = start_file(table, cursor);
 			if (code != SQLITE_OK)
 				return code;
 		}
-		if (cursor->statements[cursor->file] && multi_db_file_has(table->many, table->table, cursor->file))
+		if (cursor->statements[cursor->file] && multi_db_file_has(table->multi_db, table->table, cursor->file))
 			code = sqlite3_step(cursor->statements[cursor->file]);
 		if (code == SQLITE_ROW)
 			return SQLITE_OK;
@@ -195,7 +196,7 @@ static int advance(struct table *table, struct cursor *cursor, bool is_new)
 static void choose_files(const struct table *table, struct cursor *cursor)
 {
 	cursor->file = 0;
-	cursor->last = table->many->n_files;
+	cursor->last = table->multi_db->n_files;
 	for (size_t i = 0; i < cursor->plan.n_compared; i++) {
 		const char *operator= cursor->plan.compared[i].operator;
 		int64_t value;
@@ -203,7 +204,7 @@ static void choose_files(const struct table *table, struct cursor *cursor)
 		if (cursor->plan.compared[i].column != COLUMN_RUN ||
 		    sqlite3_value_type(cursor->values[i]) != SQLITE_INTEGER)
 			continue;
-		value = MAX(MIN(sqlite3_value_int64(cursor->values[i]), (int64_t)table->many->n_files + 1), 0);
+		value = MAX(MIN(sqlite3_value_int64(cursor->values[i]), (int64_t)table->multi_db->n_files + 1), 0);
 		if (operator[0] == '<')
 			cursor->last = MIN(cursor->last, (size_t)value);
 		if (operator[0] == '>')
@@ -219,7 +220,7 @@ static int take_plan(struct table *table, struct cursor *cursor, const char *tex
 {
 	if (cursor->text && strcmp(cursor->text, text) == 0)
 		return SQLITE_OK;
-	forget_statements(cursor, table->many->n_files);
+	forget_statements(cursor, table->multi_db->n_files);
 	cursor->text = strdup(text);
 	return cursor->text ? multi_db_plan_parse(text, &cursor->plan) : SQLITE_NOMEM;
 }
@@ -264,7 +265,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int n)
 	if (n == COLUMN_RUN)
 		sqlite3_result_int64(context, (sqlite3_int64)cursor->file + 1);
 	else if (n == COLUMN_FILE && table->table->is_run)
-		sqlite3_result_text(context, table->many->paths[cursor->file], -1, SQLITE_TRANSIENT);
+		sqlite3_result_text(context, table->multi_db->paths[cursor->file], -1, SQLITE_TRANSIENT);
 	else
 		sqlite3_result_value(context, sqlite3_column_value(cursor->statements[cursor->file], n));
 	return SQLITE_OK;

@@ -115,11 +115,11 @@ struct multi_db;
  * Errors: those of store_open_reader(); -ENOMEM.
  */
 int multi_db_open(const char *const *paths, size_t n, sqlite3 **ret_db, struct multi_db **ret, size_t *ret_failed);
-void multi_db_close(struct multi_db *many);
-void multi_db_closep(struct multi_db **many);
+void multi_db_close(struct multi_db *multi_db);
+void multi_db_closep(struct multi_db **multi_db);
 
 /* The files' own connections; borrowed. */
-sqlite3 *const *multi_db_connections(const struct multi_db *many, size_t *ret_n);
+sqlite3 *const *multi_db_connections(const struct multi_db *multi_db, size_t *ret_n);
 
 /*
  * name_distance - edits between two names: letters inserted, removed, replaced

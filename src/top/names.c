@@ -127,7 +127,7 @@ void top_names_free(struct top_names *names)
 
 /* ---- Values ---- */
 
-static int keep(struct top_names *names, char *text, const char **ret)
+static int store_name(struct top_names *names, char *text, const char **ret)
 {
 	if (!text)
 		return -ENOMEM;
@@ -149,7 +149,7 @@ static int get_string(struct top_names *names, sqlite3_stmt *row, int column, co
 		*ret = NULL;
 		return 0;
 	}
-	return keep(names, strdup(text), ret);
+	return store_name(names, strdup(text), ret);
 }
 
 /* Index of what an id stands for; -1 for NULL. -EBADMSG: for nothing. */
@@ -233,7 +233,7 @@ static int name_place(struct top_names *names, struct profile_frame *frame, uint
 		slash = strrchr(frame->module, '/');
 		n = asprintf(&text, "%s+0x%" PRIx64, slash ? slash + 1 : frame->module, address);
 	}
-	return keep(names, n < 0 ? NULL : text, &frame->name);
+	return store_name(names, n < 0 ? NULL : text, &frame->name);
 }
 
 /* Chains of inlined functions end: each leads to a frame that was there before, or stands in it. */
@@ -356,10 +356,10 @@ static int take_thread(struct top_names *names, sqlite3_stmt *row)
 	if (slot && strcmp(names->thread_names[slot->id], name ? name : "") == 0)
 		return 0;
 	if (slot)
-		return keep(names, strdup(name ? name : ""), &names->thread_names[slot->id]);
+		return store_name(names, strdup(name ? name : ""), &names->thread_names[slot->id]);
 	r = grow(&names->thread_names, names->n_threads, &names->threads_allocated, sizeof *names->thread_names);
 	if (r >= 0)
-		r = keep(names, strdup(name ? name : ""), &names->thread_names[names->n_threads]);
+		r = store_name(names, strdup(name ? name : ""), &names->thread_names[names->n_threads]);
 	return r < 0 ? r : id_map_add(&names->thread_index, key, (uint32_t)names->n_threads++);
 }
 

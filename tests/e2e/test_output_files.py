@@ -17,7 +17,7 @@ from probing_test import probing
 
 SOMEBODY = 65534
 TRIES = 20
-LEAST_SWAPS = 100  # of a try that counts: the attacker was at work
+MIN_SWAPS = 100  # of a try that counts: the attacker was at work
 
 # Arguments: the folder, a file outside that it shall reach, the name that is written to. Says how often it has swapped.
 ATTACKER = r"""
@@ -339,7 +339,7 @@ class Attacks(Files):
                     self.give_way(out)
                     self.assertNothingReached(command)
             self.clear()
-        self.assertGreater(self.n_swaps, LEAST_SWAPS)
+        self.assertGreater(self.n_swaps, MIN_SWAPS)
         self.assertGreater(n_made, 0)
 
     def test_in_a_sticky_folder(self):
@@ -364,7 +364,7 @@ class Attacks(Files):
                 probing("top", "--once", "--output", "public/log", "--", "echo", "text", timeout=30)
                 self.assertNothingReached("top")
                 self.give_way("public/log")
-        self.assertGreater(self.n_swaps, LEAST_SWAPS)
+        self.assertGreater(self.n_swaps, MIN_SWAPS)
 
 
 class Control(t.Case):

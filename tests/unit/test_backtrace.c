@@ -21,7 +21,7 @@
 #include "src/backtrace/print.h"
 #include "src/backtrace/stop.h"
 
-enum { N_SIGNALS = 2000, N_STOPS_AT_LEAST = 50 };
+enum { N_SIGNALS = 2000, MIN_STOPS = 50 };
 
 /* Shared with the child. */
 struct page {
@@ -187,7 +187,7 @@ static void signals_arrive_once_each_as_they_were_sent(void **state)
 		usleep(1000);
 	assert_int_equal(page->n_signals, N_SIGNALS);
 	assert_int_equal(page->n_values, N_SIGNALS * (N_SIGNALS + 1) / 2);
-	assert_true(n_stops >= N_STOPS_AT_LEAST);
+	assert_true(n_stops >= MIN_STOPS);
 }
 
 /* A signal that is being delivered when its thread is to be stopped goes with letting go. */

@@ -67,12 +67,12 @@ static void assert_answer(enum py_answer answer, uint32_t flags, uint32_t known,
 /* What a thread holds is the same for whoever reads it. */
 static void assert_same_hold(struct py_runtime *runtime, pid_t tid, const struct python_record *record)
 {
-	struct py_hold hold;
+	struct py_gil_state gil_state;
 
 	py_begin_sample(runtime);
-	assert_int_equal(py_hold_of(runtime, tid, &hold), 0);
-	assert_answer(hold.gil, record->flags, PYTHON_GIL_KNOWN, PYTHON_GIL_HELD);
-	assert_answer(hold.collects, record->flags, PYTHON_GC_KNOWN, PYTHON_GC_RUNS);
+	assert_int_equal(py_gil_state_read(runtime, tid, &gil_state), 0);
+	assert_answer(gil_state.gil, record->flags, PYTHON_GIL_KNOWN, PYTHON_GIL_HELD);
+	assert_answer(gil_state.collects, record->flags, PYTHON_GC_KNOWN, PYTHON_GC_RUNS);
 }
 
 /* @whole: the image lacks nothing that was not needed to read this very thread. */

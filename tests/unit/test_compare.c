@@ -309,7 +309,7 @@ static void test_by_a_counter(void **state)
 /* ---- Many runs ---- */
 
 /* n runs a side; f takes 100 samples, more by so many in head, give or take some; g always 100. */
-static struct compare *multi_db_runs(unsigned n, int more, const char *head_sql)
+static struct compare *many_runs(unsigned n, int more, const char *head_sql)
 {
 	struct compare *compare = new_compare(&(struct compare_options){ 0 });
 	char why[256];
@@ -357,8 +357,8 @@ static enum outcome judge(const struct compare *compare, const char *text, const
 
 static void test_rules(void **state)
 {
-	CLEANUP(compare_freep) struct compare *slower = multi_db_runs(6, 20, "");
-	CLEANUP(compare_freep) struct compare *same = multi_db_runs(6, 0, "");
+	CLEANUP(compare_freep) struct compare *slower = many_runs(6, 20, "");
+	CLEANUP(compare_freep) struct compare *same = many_runs(6, 0, "");
 
 	(void)state;
 	assert_int_equal(judge(slower, "self(func=f)>+5%", NULL, NULL), OUTCOME_REGRESSED);
@@ -404,7 +404,7 @@ static void test_one_timed_run_tells_nothing(void **state)
 /* A comment does not say less than the job's end. */
 static void test_comment_has_the_answers(void **state)
 {
-	CLEANUP(compare_freep) struct compare *slower = multi_db_runs(6, 20, "");
+	CLEANUP(compare_freep) struct compare *slower = many_runs(6, 20, "");
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
 	CLEANUP(freep) char *text = NULL;
 	size_t n_bytes;
@@ -567,7 +567,7 @@ static void test_new_by_the_rest(void **state)
 static void test_another_machine(void **state)
 {
 	CLEANUP(compare_freep)
-	struct compare *compare = multi_db_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
+	struct compare *compare = many_runs(6, 20, "UPDATE run SET cpus = 8, host = 'there'");
 	CLEANUP(compare_verdict_done) struct compare_verdict verdict = { 0 };
 
 	(void)state;
@@ -578,7 +578,7 @@ static void test_another_machine(void **state)
 
 static void test_too_few_runs(void **state)
 {
-	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(2, 20, "");
+	CLEANUP(compare_freep) struct compare *compare = many_runs(2, 20, "");
 
 	(void)state;
 	assert_true(compare->by_count);
@@ -703,7 +703,7 @@ static void test_hostile_names(void **state)
 static void test_json_has_every_row(void **state)
 {
 	const char *path[] = { "functions", NULL }, *change[] = { "self", "change", NULL };
-	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(5, 20, "");
+	CLEANUP(compare_freep) struct compare *compare = many_runs(5, 20, "");
 	CLEANUP(freep) char *text = written(compare, compare_write_json);
 	char error[256];
 	yajl_val json = yajl_tree_parse(text, error, sizeof error), functions;
@@ -750,7 +750,7 @@ static void test_forms_of_the_rest(void **state)
 
 static void test_text_says_what_is_known(void **state)
 {
-	CLEANUP(compare_freep) struct compare *compare = multi_db_runs(5, 20, "");
+	CLEANUP(compare_freep) struct compare *compare = many_runs(5, 20, "");
 	CLEANUP(freep) char *text = written(compare, write_text);
 
 	(void)state;

@@ -131,7 +131,7 @@ static void check_local(struct py_runtime *runtime, const struct py_frames *fram
 static void check_state(struct py_runtime *runtime, pid_t tid, const char *name, const char *truth)
 {
 	struct py_state state;
-	struct py_hold hold;
+	struct py_gil_state gil_state;
 	bool has_gil = py_has_gil(runtime) && strcmp(name, "holder") == 0;
 
 	assert_int_equal(py_state_of(runtime, tid, &state), 0);
@@ -141,10 +141,10 @@ static void check_state(struct py_runtime *runtime, pid_t tid, const char *name,
 	assert_int_equal(state.holds_gil, has_gil ? PY_YES : PY_NO);
 	if (state.collects != PY_UNKNOWN) /* up to 3.6 by a symbol, which images do not have */
 		assert_int_equal(state.collects, PY_YES);
-	assert_int_equal(py_hold_of(runtime, tid, &hold), 0);
-	assert_int_equal(hold.gil, state.holds_gil);
+	assert_int_equal(py_gil_state_read(runtime, tid, &gil_state), 0);
+	assert_int_equal(gil_state.gil, state.holds_gil);
 	if (!has_gil && py_has_gil(runtime) && state.collects != PY_UNKNOWN)
-		assert_int_equal(hold.collects, PY_NO); /* it holds no GIL to do that with */
+		assert_int_equal(gil_state.collects, PY_NO); /* it holds no GIL to do that with */
 }
 
 /* Main thread or not, it is known by its name. */

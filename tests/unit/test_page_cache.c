@@ -13,12 +13,12 @@
 #include "base/util.h"
 #include "unwind/cpython/reader.h"
 
-enum { N_PAGES = WINDOW_N_PAGES + 128, START = 0x10000, TID = 7, OTHER = 8 };
+enum { N_PAGES = CACHE_N_PAGES + 128, START = 0x10000, TID = 7, OTHER = 8 };
 
 /* Memory, and how often it was read. */
 struct memory {
 	struct remote base;
-	uint8_t bytes[N_PAGES * WINDOW_PAGE_BYTES];
+	uint8_t bytes[N_PAGES * CACHE_PAGE_BYTES];
 	uint64_t unreadable; /* a page; 0: none */
 	unsigned n_calls, n_parts;
 	size_t n_bytes;
@@ -26,7 +26,7 @@ struct memory {
 
 static uint64_t page_at(unsigned n)
 {
-	return START + (uint64_t)n * WINDOW_PAGE_BYTES;
+	return START + (uint64_t)n * CACHE_PAGE_BYTES;
 }
 
 static bool copy(struct memory *memory, uint64_t from, void *to, size_t n_bytes)
@@ -34,7 +34,7 @@ static bool copy(struct memory *memory, uint64_t from, void *to, size_t n_bytes)
 	uint64_t offset = from - START;
 
 	if (from < START || offset + n_bytes > sizeof memory->bytes ||
-	    (memory->unreadable != 0 && from / WINDOW_PAGE_BYTES == memory->unreadable / WINDOW_PAGE_BYTES))
+	    (memory->unreadable != 0 && from / CACHE_PAGE_BYTES == memory->unreadable / CACHE_PAGE_BYTES))
 		return false;
 	memcpy(to, memory->bytes + offset, n_bytes);
 	memory->n_bytes += n_bytes;
@@ -65,7 +65,7 @@ static const struct remote_ops OPS = { .read = read_memory, .read_parts = read_p
 
 struct fixture {
 	struct memory memory;
-	struct page_cache window;
+	struct page_cache cache;
 };
 
 static int setup(void **state)
@@ -76,32 +76,32 @@ static int setup(void **state)
 		return -1;
 	fixture->memory.base.ops = &OPS;
 	for (size_t i = 0; i < sizeof fixture->memory.bytes; i++)
-		fixture->memory.bytes[i] = (uint8_t)(i * 7 + i / WINDOW_PAGE_BYTES);
+		fixture->memory.bytes[i] = (uint8_t)(i * 7 + i / CACHE_PAGE_BYTES);
 	*state = fixture;
-	return page_cache_init(&fixture->window, &fixture->memory.base);
+	return page_cache_init(&fixture->cache, &fixture->memory.base);
 }
 
 static int teardown(void **state)
 {
 	struct fixture *fixture = *state;
 
-	page_cache_done(&fixture->window);
+	page_cache_done(&fixture->cache);
 	free(fixture);
 	return 0;
 }
 
 static void check(struct fixture *fixture, uint64_t address, size_t n_bytes)
 {
-	uint8_t bytes[2 * WINDOW_PAGE_BYTES];
+	uint8_t bytes[2 * CACHE_PAGE_BYTES];
 
-	assert_int_equal(page_cache_read(&fixture->window, address, bytes, n_bytes), 0);
+	assert_int_equal(page_cache_read(&fixture->cache, address, bytes, n_bytes), 0);
 	assert_memory_equal(bytes, fixture->memory.bytes + (address - START), n_bytes);
 }
 
 static void begin(struct fixture *fixture, pid_t tid)
 {
-	page_cache_forget(&fixture->window);
-	assert_int_equal(page_cache_expect(&fixture->window, tid), 0);
+	page_cache_forget(&fixture->cache);
+	assert_int_equal(page_cache_expect(&fixture->cache, tid), 0);
 }
 
 /* What each sample of a thread needs here. */
@@ -140,8 +140,8 @@ static void no_more_than_that_is_read(void **state)
 	take_sample(fixture, TID);
 	fixture->memory.n_bytes = 0;
 	begin(fixture, TID);
-	assert_int_equal(fixture->memory.n_bytes, WINDOW_PAGE_BYTES + 128 + 128);
-	check(fixture, page_at(9), WINDOW_PAGE_BYTES);
+	assert_int_equal(fixture->memory.n_bytes, CACHE_PAGE_BYTES + 128 + 128);
+	check(fixture, page_at(9), CACHE_PAGE_BYTES);
 }
 
 static void another_thread_has_other_habits(void **state)
@@ -165,7 +165,7 @@ static void a_thread_does_not_take_over_anothers(void **state)
 
 	take_sample(fixture, TID);
 	fixture->memory.n_parts = 0;
-	begin(fixture, TID + WINDOW_N_HABITS);
+	begin(fixture, TID + CACHE_N_PREFETCH_SETS);
 	assert_int_equal(fixture->memory.n_parts, 0);
 }
 
@@ -215,7 +215,7 @@ static void what_cannot_be_read_keeps_nothing_else_back(void **state)
 	fixture->memory.unreadable = page_at(3);
 	begin(fixture, TID);
 	check(fixture, page_at(9) + 4000, 200);
-	assert_int_equal(page_cache_read(&fixture->window, page_at(3) + 8, &word, sizeof word), -EFAULT);
+	assert_int_equal(page_cache_read(&fixture->cache, page_at(3) + 8, &word, sizeof word), -EFAULT);
 	fixture->memory.unreadable = 0;
 	check(fixture, page_at(3) + 8, 8);
 }
@@ -225,10 +225,10 @@ static void things_are_prepared_in_one_call(void **state)
 	struct fixture *fixture = *state;
 	uint64_t addresses[100];
 
-	page_cache_forget(&fixture->window);
+	page_cache_forget(&fixture->cache);
 	for (unsigned i = 0; i < N_ELEMENTS(addresses); i++)
 		addresses[i] = page_at(i / 2) + i % 2 * 512;
-	page_cache_prepare(&fixture->window, addresses, N_ELEMENTS(addresses), 64);
+	page_cache_prepare(&fixture->cache, addresses, N_ELEMENTS(addresses), 64);
 	assert_int_equal(fixture->memory.n_calls, 1);
 	for (unsigned i = 0; i < N_ELEMENTS(addresses); i++)
 		check(fixture, addresses[i], 64);
@@ -243,7 +243,7 @@ static void a_sample_may_need_more_than_fits(void **state)
 	for (int round = 0; round < 3; round++) {
 		begin(fixture, TID);
 		for (unsigned n = 0; n < N_PAGES - 1; n++)
-			check(fixture, page_at(n) + n * 8, 2 * WINDOW_PAGE_BYTES - n * 8);
+			check(fixture, page_at(n) + n * 8, 2 * CACHE_PAGE_BYTES - n * 8);
 	}
 }
 

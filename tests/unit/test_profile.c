@@ -85,7 +85,7 @@ static void test_all_of_it_is_there(void **state)
 
 	assert_int_equal(profile->n_frames, 10);
 	assert_true(frames[0].is_eval);
-	assert_int_equal(frames[0].role, ROLE_GLUE);
+	assert_int_equal(frames[0].role, ROLE_INTERNAL);
 	assert_int_equal(frames[1].kind, FRAME_PYTHON);
 	assert_string_equal(frames[1].name, "train");
 	assert_string_equal(frames[1].file, "train.py");

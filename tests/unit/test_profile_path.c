@@ -30,7 +30,7 @@
 #define EVAL(module_)                                                                                                  \
 	{                                                                                                              \
 		.kind = FRAME_NATIVE, .name = "_PyEval_EvalFrameDefault", .module = module_, .is_eval = true,          \
-		.role = ROLE_GLUE, .function = 1, .inlined_into = -1                                                   \
+		.role = ROLE_INTERNAL, .function = 1, .inlined_into = -1                                               \
 	}
 #define NAMELESS(name_, module_)                                                                                       \
 	{                                                                                                              \
@@ -60,7 +60,7 @@ static const struct {
 	    .inlined_into = AT_EVAL } },
 	{ "py", { .kind = FRAME_PYTHON, .name = "train", .function = 1, .inlined_into = -1 } },
 	{ "py2", { .kind = FRAME_PYTHON, .name = "key", .function = 2, .inlined_into = -1 } },
-	{ "internal", NATIVE("_PyObject_Call", PYTHON, ROLE_GLUE) },
+	{ "internal", NATIVE("_PyObject_Call", PYTHON, ROLE_INTERNAL) },
 	{ "unnamed", NAMELESS("python3.11+0x1234", PYTHON) },
 	{ "unnamed2",
 	  { .kind = FRAME_NATIVE, .name = "python3.11+0x12340", .module = PYTHON, .function = 9, .inlined_into = -1 } },
@@ -82,11 +82,11 @@ static const struct {
 	{ "start_thread", NATIVE("start_thread", LIBC, ROLE_NONE) },
 	{ "my_start_thread", NATIVE("start_thread", TORCH, ROLE_NONE) },
 	{ "qsort", NATIVE("qsort", LIBC, ROLE_NONE) },
-	{ "pymain", NATIVE("Py_BytesMain", PYTHON, ROLE_GLUE) },
+	{ "pymain", NATIVE("Py_BytesMain", PYTHON, ROLE_INTERNAL) },
 	{ "worker", NATIVE("at::worker()", TORCH, ROLE_NONE) },
 	{ "app", NATIVE("main", APP, ROLE_NONE) },
 	{ "app_unnamed", NAMELESS("renderer+0x40", APP) },
-	{ "app_glue", NATIVE("PyObject_Call", APP, ROLE_GLUE) },
+	{ "app_glue", NATIVE("PyObject_Call", APP, ROLE_INTERNAL) },
 	{ "app_eval", EVAL(APP) },
 };
 enum { N_CATALOGUE = sizeof catalogue / sizeof catalogue[0], MAX_DEPTH = 64 };

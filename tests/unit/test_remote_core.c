@@ -126,7 +126,7 @@ static void a_file_cut_short_has_less(void **state)
 	assert_int_equal(remote_read_some(remote, RADDR(0x202c), &byte, 1), -EFAULT);
 }
 
-static void multi_db_segments_are_counted_elsewhere(void **state)
+static void many_segments_are_counted_elsewhere(void **state)
 {
 	struct core_image image = make_image(PN_XNUM);
 	CLEANUP(remote_freep) struct remote *remote = NULL;
@@ -216,7 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(segments_are_memory),
 		cmocka_unit_test(a_file_cut_short_has_less),
-		cmocka_unit_test(multi_db_segments_are_counted_elsewhere),
+		cmocka_unit_test(many_segments_are_counted_elsewhere),
 		cmocka_unit_test(damaged_ones_are_refused),
 	};
 

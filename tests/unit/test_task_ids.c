@@ -345,7 +345,7 @@ static void an_id_that_is_given_again_means_the_new_thread(void **state)
 	finish(&target);
 }
 
-static void multi_db_threads_take_turns(void **state)
+static void many_threads_take_turns(void **state)
 {
 	size_t n_before = n_open_files(), n_most;
 	struct seen threads[N_MANY_THREADS];
@@ -377,7 +377,7 @@ static int run_all(void)
 		cmocka_unit_test(threads_in_a_namespace_in_a_namespace),
 		cmocka_unit_test(who_is_no_thread_of_the_process_has_none),
 		cmocka_unit_test(an_id_that_is_given_again_means_the_new_thread),
-		cmocka_unit_test(multi_db_threads_take_turns),
+		cmocka_unit_test(many_threads_take_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

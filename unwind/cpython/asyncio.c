@@ -184,7 +184,7 @@ static const struct asyncio_offsets *offsets_of(struct py_runtime *runtime)
 		return NULL;
 	if (asyncio->section != section) {
 		asyncio->section = section;
-		asyncio->has_offsets = page_cache_read(&runtime->window, section, &asyncio->offsets,
+		asyncio->has_offsets = page_cache_read(&runtime->page_cache, section, &asyncio->offsets,
 						       sizeof asyncio->offsets) >= 0 &&
 				       can_be(&asyncio->offsets);
 	}
@@ -208,8 +208,9 @@ static int read_number(struct py_runtime *runtime, uint64_t object, uint64_t *re
 		r = object_size(runtime, object, &n);
 	}
 	for (uint64_t i = 0; r >= 0 && i < MIN(n, (uint64_t)MAX_DIGITS); i++) {
-		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS) + i * sizeof digit,
-				    &digit, sizeof digit);
+		r = page_cache_read(&runtime->page_cache,
+				    object + reader_field(runtime, LONG_DIGITS) + i * sizeof digit, &digit,
+				    sizeof digit);
 		if (r >= 0)
 			value |= (uint64_t)digit << i * DIGIT_BITS;
 	}
@@ -267,7 +268,7 @@ static int parts_in_c(struct py_runtime *runtime, uint64_t task, int64_t n_bytes
 		return -ENOMEM;
 	if (asyncio->coroutine_at == 0 && !find_coroutine(runtime, asyncio, task, n_bytes))
 		return -ENOENT;
-	r = page_cache_read(&runtime->window, task + asyncio->coroutine_at - WORD, words, sizeof words);
+	r = page_cache_read(&runtime->page_cache, task + asyncio->coroutine_at - WORD, words, sizeof words);
 	if (r < 0)
 		return r;
 	*ret = (struct parts){
@@ -651,7 +652,7 @@ static int link_awaited(struct py_runtime *runtime, const struct id_map *map, si
 	int r = 0;
 
 	if (!offsets || object_word(runtime, address + offsets->awaited_by, &by) < 0 || by == 0 ||
-	    page_cache_read(&runtime->window, address + offsets->awaited_by_is_set, &is_many, 1) < 0)
+	    page_cache_read(&runtime->page_cache, address + offsets->awaited_by_is_set, &is_many, 1) < 0)
 		return 0;
 	if (!is_many) {
 		const struct id_slot *slot = id_map_find(map, by);
@@ -836,7 +837,7 @@ static uint64_t awaiter_of(struct py_runtime *runtime, uint64_t task)
 	if (!has_lists(runtime))
 		return task_woken_by(runtime, task, false);
 	if (!offsets || object_word(runtime, task + offsets->awaited_by, &by) < 0 || by == 0 ||
-	    page_cache_read(&runtime->window, task + offsets->awaited_by_is_set, &is_many, 1) < 0)
+	    page_cache_read(&runtime->page_cache, task + offsets->awaited_by_is_set, &is_many, 1) < 0)
 		return 0;
 	if (is_many && (!is_set(runtime, by) || object_set_walk(runtime, by, &walk) < 0 ||
 			object_item_next(runtime, &walk, &by) <= 0))

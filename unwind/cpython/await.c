@@ -57,7 +57,8 @@ static int find_frame(struct py_runtime *runtime, uint64_t object, uint64_t *ret
 		*ret = frame;
 		return frame ? 0 : -ENOENT;
 	}
-	r = page_cache_read(&runtime->window, object + reader_field(runtime, GENERATOR_STATE), &state, sizeof state);
+	r = page_cache_read(&runtime->page_cache, object + reader_field(runtime, GENERATOR_STATE), &state,
+			    sizeof state);
 	if (r < 0)
 		return r;
 	awaits = (int8_t)runtime->layout.field[GENERATOR_AWAITS];
@@ -87,7 +88,7 @@ static int stack_bottom(struct py_runtime *runtime, uint64_t frame, uint64_t *re
 		return object_word(runtime, frame + reader_field(runtime, FRAME_STACK), ret);
 	r = reader_frame(runtime, frame, &head);
 	if (r >= 0)
-		r = page_cache_read(&runtime->window, head.code + reader_field(runtime, CODE_N_LOCALS), &n_locals,
+		r = page_cache_read(&runtime->page_cache, head.code + reader_field(runtime, CODE_N_LOCALS), &n_locals,
 				    sizeof n_locals);
 	if (r < 0)
 		return r;
@@ -103,7 +104,8 @@ static int stack_top(struct py_runtime *runtime, uint64_t frame, uint64_t bottom
 
 	if (reader_has(runtime, FRAME_STACK_TOP))
 		return object_word(runtime, frame + reader_field(runtime, FRAME_STACK_TOP), ret);
-	r = page_cache_read(&runtime->window, frame + reader_field(runtime, FRAME_STACK_DEPTH), &depth, sizeof depth);
+	r = page_cache_read(&runtime->page_cache, frame + reader_field(runtime, FRAME_STACK_DEPTH), &depth,
+			    sizeof depth);
 	if (r < 0)
 		return r;
 	if (depth < 0) /* it runs */

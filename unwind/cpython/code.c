@@ -238,7 +238,8 @@ static int read_line_table(struct py_runtime *runtime, uint64_t address, struct 
 	uint64_t n_bytes;
 	int r;
 
-	r = page_cache_read(&runtime->window, address + reader_field(runtime, OBJECT_SIZE), &n_bytes, sizeof n_bytes);
+	r = page_cache_read(&runtime->page_cache, address + reader_field(runtime, OBJECT_SIZE), &n_bytes,
+			    sizeof n_bytes);
 	if (r < 0)
 		return r;
 	if (n_bytes > MAX_LINE_TABLE_BYTES || n_bytes > runtime->table_bytes_left)
@@ -336,9 +337,9 @@ static int read_name_identities(struct py_runtime *runtime, struct code_identity
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		addresses[i] = identities[i].qualname + reader_field(runtime, STRING_LENGTH);
-	page_cache_prepare(&runtime->window, addresses, n, sizeof words);
+	page_cache_prepare(&runtime->page_cache, addresses, n, sizeof words);
 	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = page_cache_read(&runtime->window, addresses[i], words, sizeof words);
+		r = page_cache_read(&runtime->page_cache, addresses[i], words, sizeof words);
 		identities[i].name_length = words[0];
 		identities[i].name_hash = words[1];
 	}
@@ -354,9 +355,9 @@ static int read_bytecode_sizes(struct py_runtime *runtime, struct code_identity 
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		addresses[i] = identities[i].bytecode_object + reader_field(runtime, OBJECT_SIZE);
-	page_cache_prepare(&runtime->window, addresses, n, sizeof identities[0].bytecode_bytes);
+	page_cache_prepare(&runtime->page_cache, addresses, n, sizeof identities[0].bytecode_bytes);
 	for (size_t i = 0; i < n; i++) {
-		int r = page_cache_read(&runtime->window, addresses[i], &identities[i].bytecode_bytes,
+		int r = page_cache_read(&runtime->page_cache, addresses[i], &identities[i].bytecode_bytes,
 					sizeof identities[i].bytecode_bytes);
 
 		if (r < 0)
@@ -374,9 +375,9 @@ static int read_batch(struct py_runtime *runtime, const uint64_t *addresses, siz
 	uint64_t type = 0;
 	int r;
 
-	page_cache_prepare(&runtime->window, addresses, n, runtime->layout.code_bytes);
+	page_cache_prepare(&runtime->page_cache, addresses, n, runtime->layout.code_bytes);
 	for (size_t i = 0; i < n; i++) {
-		r = page_cache_read(&runtime->window, addresses[i], head, runtime->layout.code_bytes);
+		r = page_cache_read(&runtime->page_cache, addresses[i], head, runtime->layout.code_bytes);
 		if (r >= 0)
 			r = parse_head(runtime, addresses[i], head, &identities[i]);
 		if (r < 0)
@@ -503,14 +504,14 @@ int reader_bytecode(struct py_runtime *runtime, uint64_t code, uint32_t index, u
 	uint64_t array, n;
 	int r;
 
-	r = page_cache_read(&runtime->window, code + reader_field(runtime, CODE_BYTECODES), &array, sizeof array);
+	r = page_cache_read(&runtime->page_cache, code + reader_field(runtime, CODE_BYTECODES), &array, sizeof array);
 	if (r >= 0)
-		r = page_cache_read(&runtime->window, array, &n, sizeof n);
+		r = page_cache_read(&runtime->page_cache, array, &n, sizeof n);
 	if (r < 0)
 		return r;
 	if (index >= n)
 		return -EBADMSG;
-	return page_cache_read(&runtime->window, array + sizeof n + index * sizeof *ret, ret, sizeof *ret);
+	return page_cache_read(&runtime->page_cache, array + sizeof n + index * sizeof *ret, ret, sizeof *ret);
 }
 
 int reader_add_bytecode(struct py_runtime *runtime, struct py_code *code, uint64_t start)

@@ -30,9 +30,9 @@ static bool has_failed(struct code_cache *codes, uint64_t address)
 /* The last word before @end in a page that says "code object"; 0: none. */
 static uint64_t last_type_word(struct py_runtime *runtime, uint64_t page, uint64_t end)
 {
-	uint64_t words[WINDOW_PAGE_BYTES / sizeof(uint64_t)];
+	uint64_t words[CACHE_PAGE_BYTES / sizeof(uint64_t)];
 
-	if (page_cache_read(&runtime->window, page, words, sizeof words) < 0)
+	if (page_cache_read(&runtime->page_cache, page, words, sizeof words) < 0)
 		return 0;
 	for (size_t i = (end - page) / sizeof *words; i-- > 0;)
 		if (words[i] == runtime->codes.type)
@@ -43,7 +43,7 @@ static uint64_t last_type_word(struct py_runtime *runtime, uint64_t page, uint64
 /* The nearest thing before an address that has a code object's type; 0: none near. */
 static uint64_t object_before(struct py_runtime *runtime, uint64_t address)
 {
-	uint64_t page = address & ~(uint64_t)(WINDOW_PAGE_BYTES - 1), end = address;
+	uint64_t page = address & ~(uint64_t)(CACHE_PAGE_BYTES - 1), end = address;
 
 	for (unsigned i = 0; i < SEARCH_PAGES && page != 0; i++) {
 		uint64_t word = last_type_word(runtime, page, end);
@@ -51,7 +51,7 @@ static uint64_t object_before(struct py_runtime *runtime, uint64_t address)
 		if (word != 0)
 			return word - reader_field(runtime, OBJECT_TYPE);
 		end = page;
-		page -= WINDOW_PAGE_BYTES;
+		page -= CACHE_PAGE_BYTES;
 	}
 	return 0;
 }

@@ -199,18 +199,18 @@ struct py_state {
 int py_state_of(struct py_runtime *runtime, pid_t tid, struct py_state *ret);
 
 /* Locks of the interpreter that a thread holds. */
-struct py_hold {
+struct py_gil_state {
 	enum py_answer gil;      /* PY_NO if there is no GIL */
 	enum py_answer collects; /* its interpreter collects garbage, and it holds that one's GIL. PY_UNKNOWN also
 				  * if garbage collection needs no GIL */
 };
 
 /*
- * py_hold_of - as of now in memory; for samples: it does not search.
+ * py_gil_state_read - as of now in memory; for samples: it does not search.
  * @tid: as we see it.
  * Errors: -ESRCH no interpreter is known to have the thread.
  */
-int py_hold_of(struct py_runtime *runtime, pid_t tid, struct py_hold *ret);
+int py_gil_state_read(struct py_runtime *runtime, pid_t tid, struct py_gil_state *ret);
 
 /* Addresses in the process at which a thread finds a script to run on behalf of another process (PEP 768). */
 struct py_script_slot {

@@ -138,7 +138,7 @@ static int read_all_variables(struct reading *reading)
 	for (uint64_t i = 0; i < MAX_VARIABLES && (r = object_item_next(runtime, &walk, &name)) > 0; i++) {
 		uint8_t kind;
 
-		r = page_cache_read(&runtime->window, kinds + reader_field(runtime, BYTES_DATA) + i, &kind,
+		r = page_cache_read(&runtime->page_cache, kinds + reader_field(runtime, BYTES_DATA) + i, &kind,
 				    sizeof kind);
 		if (r >= 0)
 			r = read_variable(reading, i, name, kind & KIND_HOLDS_CELL);
@@ -231,7 +231,7 @@ static int read_namespace(struct reading *reading)
 
 int py_locals_prepare(struct py_runtime *runtime)
 {
-	page_cache_touch(&runtime->window);
+	page_cache_touch(&runtime->page_cache);
 	return 0;
 }
 
@@ -252,7 +252,7 @@ int py_locals_read(struct py_runtime *runtime, uint64_t frame, uint64_t deadline
 	if (r < 0)
 		return r;
 	reading.code = head.code;
-	r = page_cache_read(&runtime->window, head.code + reader_field(runtime, CODE_FLAGS), &flags, sizeof flags);
+	r = page_cache_read(&runtime->page_cache, head.code + reader_field(runtime, CODE_FLAGS), &flags, sizeof flags);
 	if (r < 0)
 		return r;
 	if (!(flags & CODE_IS_OPTIMISED))

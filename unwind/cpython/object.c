@@ -14,7 +14,7 @@
 
 int object_word(struct py_runtime *runtime, uint64_t address, uint64_t *ret)
 {
-	return page_cache_read(&runtime->window, address, ret, sizeof *ret);
+	return page_cache_read(&runtime->page_cache, address, ret, sizeof *ret);
 }
 
 /* One that goes on behind a page which is not there ends with it. */
@@ -23,9 +23,9 @@ void object_c_string(struct py_runtime *runtime, uint64_t address, char *to, siz
 	size_t n = 0;
 
 	while (n < n_bytes - 1) {
-		size_t here = MIN(n_bytes - 1 - n, (size_t)(WINDOW_PAGE_BYTES - (address + n) % WINDOW_PAGE_BYTES));
+		size_t here = MIN(n_bytes - 1 - n, (size_t)(CACHE_PAGE_BYTES - (address + n) % CACHE_PAGE_BYTES));
 
-		if (page_cache_read(&runtime->window, address + n, to + n, here) < 0)
+		if (page_cache_read(&runtime->page_cache, address + n, to + n, here) < 0)
 			break;
 		if (memchr(to + n, '\0', here))
 			return;
@@ -172,7 +172,7 @@ int object_int(struct py_runtime *runtime, uint64_t object, int64_t *ret)
 	if (r >= 0 && n > N_ELEMENTS(digits))
 		return -ERANGE;
 	if (r >= 0 && n > 0)
-		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS), digits,
+		r = page_cache_read(&runtime->page_cache, object + reader_field(runtime, LONG_DIGITS), digits,
 				    n * sizeof *digits);
 	if (r < 0)
 		return r;
@@ -236,7 +236,8 @@ static int inline_values(struct py_runtime *runtime, const struct object_type *t
 	*ret = (struct dict_walk){ 0 };
 	if (!(type->flags & TYPE_INLINE_VALUES))
 		return 0;
-	r = page_cache_read(&runtime->window, values + reader_field(runtime, VALUES_VALID), &is_valid, sizeof is_valid);
+	r = page_cache_read(&runtime->page_cache, values + reader_field(runtime, VALUES_VALID), &is_valid,
+			    sizeof is_valid);
 	if (r < 0)
 		return r;
 	return is_valid ? values_at(runtime, type, values, ret) : 0;

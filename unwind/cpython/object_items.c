@@ -31,7 +31,7 @@ static uint64_t index_bytes(uint64_t n_slots)
 
 static int read_byte(struct py_runtime *runtime, uint64_t address, uint8_t *ret)
 {
-	return page_cache_read(&runtime->window, address, ret, sizeof *ret);
+	return page_cache_read(&runtime->page_cache, address, ret, sizeof *ret);
 }
 
 static int keys_with_kinds(struct py_runtime *runtime, uint64_t keys, struct dict_walk *walk)
@@ -140,7 +140,7 @@ int object_dict_next(struct py_runtime *runtime, struct dict_walk *walk, uint64_
 		uint64_t at = walk->at++;
 		int r;
 
-		r = page_cache_read(&runtime->window, entry + walk->key_offset, pair, sizeof pair);
+		r = page_cache_read(&runtime->page_cache, entry + walk->key_offset, pair, sizeof pair);
 		if (r >= 0 && walk->values != 0)
 			r = object_word(runtime, walk->values + at * WORD, &pair[1]);
 		if (r < 0)
@@ -269,7 +269,7 @@ int object_item_next(struct py_runtime *runtime, struct item_walk *walk, uint64_
 		uint64_t slot = walk->items + walk->at++ * walk->slot_bytes, words[2] = { 0 }, item;
 		int r;
 
-		r = page_cache_read(&runtime->window, slot, words, walk->slot_bytes);
+		r = page_cache_read(&runtime->page_cache, slot, words, walk->slot_bytes);
 		if (r < 0)
 			return r;
 		item = walk->is_set ? words[reader_field(runtime, SET_ENTRY_KEY) / WORD] : words[0];

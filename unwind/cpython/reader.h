@@ -14,9 +14,9 @@ enum { VERSION_BYTES = 32 };
  * Pages of the target read for the current sample. Frames lie close together,
  * so that one page serves many of them; dropped before each sample.
  */
-enum { WINDOW_PAGE_BYTES = 4096, WINDOW_N_PAGES = 512, WINDOW_N_SLOTS = 1024, WINDOW_N_HABITS = 32 };
+enum { CACHE_PAGE_BYTES = 4096, CACHE_N_PAGES = 512, CACHE_N_SLOTS = 1024, CACHE_N_PREFETCH_SETS = 32 };
 
-struct page_cache_habit;
+struct prefetch_set;
 
 struct page_cache {
 	struct remote *remote;
@@ -24,27 +24,27 @@ struct page_cache {
 		uint64_t address;
 		uint16_t start, end; /* the part that was read */
 		uint16_t low, high;  /* the part that was requested; high 0: nothing */
-	} pages[WINDOW_N_PAGES];
-	uint8_t (*bytes)[WINDOW_PAGE_BYTES]; /* of each */
+	} pages[CACHE_N_PAGES];
+	uint8_t (*bytes)[CACHE_PAGE_BYTES]; /* of each */
 	unsigned n;
 	bool is_touched;
-	uint16_t slots[WINDOW_N_SLOTS];  /* hash of the address -> index + 1 */
-	struct page_cache_habit *habits; /* WINDOW_N_HABITS, by thread; NULL: none yet */
-	struct page_cache_habit *habit;  /* of this sample's thread; NULL: unknown thread */
+	uint16_t slots[CACHE_N_SLOTS];      /* hash of the address -> index + 1 */
+	struct prefetch_set *prefetch_sets; /* CACHE_N_PREFETCH_SETS, by thread; NULL: none yet */
+	struct prefetch_set *prefetch_set;  /* of this sample's thread; NULL: unknown thread */
 };
 
 /* -ENOMEM. */
-int page_cache_init(struct page_cache *window, struct remote *remote);
-void page_cache_done(struct page_cache *window);
-void page_cache_forget(struct page_cache *window);
+int page_cache_init(struct page_cache *cache, struct remote *remote);
+void page_cache_done(struct page_cache *cache);
+void page_cache_forget(struct page_cache *cache);
 /* Have the kernel give all memory that pages may need now. Forgets. */
-void page_cache_touch(struct page_cache *window);
+void page_cache_touch(struct page_cache *cache);
 /* Read in one call what the last samples of a thread needed. -ENOMEM. */
-int page_cache_expect(struct page_cache *window, pid_t tid);
+int page_cache_expect(struct page_cache *cache, pid_t tid);
 /* Read in one call the missing ones of n objects that are about to be read. */
-void page_cache_prepare(struct page_cache *window, const uint64_t *addresses, size_t n, size_t n_bytes);
+void page_cache_prepare(struct page_cache *cache, const uint64_t *addresses, size_t n, size_t n_bytes);
 /* -EFAULT. */
-int page_cache_read(struct page_cache *window, uint64_t address, void *to, size_t n_bytes);
+int page_cache_read(struct page_cache *cache, uint64_t address, void *to, size_t n_bytes);
 
 /* Where a thread's state was last found; in different interpreters one thread has several. */
 enum { PY_MAX_STATES = 16 };
@@ -116,7 +116,7 @@ struct py_runtime {
 	unsigned unicode_kind; /* 2.7: bytes of a character of text; 0: not known yet */
 	int pthread_tid;       /* where libc's thread structure has its id; ABSENT: not known yet */
 	char version[VERSION_BYTES];
-	struct page_cache window;
+	struct page_cache page_cache;
 	struct {
 		uint64_t sample; /* which it was read for */
 		struct object_type type;

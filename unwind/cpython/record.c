@@ -264,5 +264,5 @@ int reader_top(struct py_runtime *runtime, uint64_t state, uint64_t field, uint6
 			*ret = runtime->record->states[i].top;
 			return 0;
 		}
-	return page_cache_read(&runtime->window, state + field, ret, sizeof *ret);
+	return page_cache_read(&runtime->page_cache, state + field, ret, sizeof *ret);
 }

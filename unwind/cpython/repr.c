@@ -174,7 +174,7 @@ static int put_int(struct repr *repr, uint64_t object, const struct object_type 
 
 static int read_double(struct repr *repr, uint64_t address, double *ret)
 {
-	return page_cache_read(&repr->runtime->window, address, ret, sizeof *ret);
+	return page_cache_read(&repr->runtime->page_cache, address, ret, sizeof *ret);
 }
 
 static int put_float(struct repr *repr, uint64_t object, const struct object_type *type, const struct object_type *base,
@@ -383,7 +383,7 @@ static int put_range(struct repr *repr, uint64_t object, const struct object_typ
 	int r;
 
 	(void)type;
-	r = page_cache_read(&repr->runtime->window, address, parts, sizeof parts);
+	r = page_cache_read(&repr->runtime->page_cache, address, parts, sizeof parts);
 	if (r < 0)
 		return r;
 	if (strcmp(base->name, "xrange") == 0) { /* machine words: start, step, length */
@@ -551,7 +551,7 @@ static bool is_slot(struct repr *repr, uint64_t descriptor, uint64_t *ret_offset
 	return object_type_of(repr->runtime, descriptor, &type) >= 0 && strcmp(type.name, "member_descriptor") == 0 &&
 	       object_word(repr->runtime, descriptor + reader_field(repr->runtime, MEMBER_DEFINITION), &definition) >=
 		       0 &&
-	       page_cache_read(&repr->runtime->window, definition + DEFINITION_TYPE, &kind, sizeof kind) >= 0 &&
+	       page_cache_read(&repr->runtime->page_cache, definition + DEFINITION_TYPE, &kind, sizeof kind) >= 0 &&
 	       kind == T_OBJECT_EX && object_word(repr->runtime, definition + DEFINITION_OFFSET, ret_offset) >= 0;
 }
 

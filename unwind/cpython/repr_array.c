@@ -46,7 +46,8 @@ static int array_type(struct py_runtime *runtime, uint64_t array, const char **r
 
 	r = object_word(runtime, fields_of(runtime, array) + ARRAY_TYPE, &type);
 	if (r >= 0)
-		r = page_cache_read(&runtime->window, fields_of(runtime, type) + TYPE_NUMBER, &number, sizeof number);
+		r = page_cache_read(&runtime->page_cache, fields_of(runtime, type) + TYPE_NUMBER, &number,
+				    sizeof number);
 	if (r < 0)
 		return r;
 	*ret = number < N_ELEMENTS(numpy_types) ? numpy_types[number] : "?";
@@ -65,13 +66,13 @@ int repr_put_ndarray(struct repr *repr, uint64_t object, const struct object_typ
 
 	(void)base;
 	(void)depth;
-	r = page_cache_read(&runtime->window, fields_of(runtime, object) + ARRAY_N_DIMENSIONS, &n, sizeof n);
+	r = page_cache_read(&runtime->page_cache, fields_of(runtime, object) + ARRAY_N_DIMENSIONS, &n, sizeof n);
 	if (r >= 0)
 		r = object_word(runtime, fields_of(runtime, object) + ARRAY_DIMENSIONS, &dimensions);
 	if (r >= 0)
 		r = n <= MAX_DIMENSIONS ? array_type(runtime, object, &name) : -EBADMSG;
 	if (r >= 0 && n > 0)
-		r = page_cache_read(&runtime->window, dimensions, shape, n * sizeof *shape);
+		r = page_cache_read(&runtime->page_cache, dimensions, shape, n * sizeof *shape);
 	if (r < 0)
 		return r;
 	repr_printf(repr, "%s(%s, ", dot ? dot + 1 : type->name, name);
@@ -199,7 +200,7 @@ static int parse_tensor(struct py_runtime *runtime, uint64_t address, struct ten
 	const uint8_t *type;
 	int r;
 
-	r = page_cache_read(&runtime->window, address, words, sizeof words);
+	r = page_cache_read(&runtime->page_cache, address, words, sizeof words);
 	if (r < 0)
 		return r;
 	if (words[IMPL_N_DIMENSIONS] > MAX_DIMENSIONS)
@@ -208,7 +209,7 @@ static int parse_tensor(struct py_runtime *runtime, uint64_t address, struct ten
 	if (tensor->n_dimensions <= IMPL_N_INLINE)
 		memcpy(tensor->shape, words + IMPL_SHAPE, tensor->n_dimensions * sizeof *tensor->shape);
 	else
-		r = page_cache_read(&runtime->window, words[IMPL_SHAPE], tensor->shape,
+		r = page_cache_read(&runtime->page_cache, words[IMPL_SHAPE], tensor->shape,
 				    tensor->n_dimensions * sizeof *tensor->shape);
 	if (r >= 0)
 		r = check_shape(tensor, words[IMPL_N_ELEMENTS]);
@@ -229,7 +230,7 @@ static int tensor_at(struct py_runtime *runtime, uint64_t address, uint64_t obje
 
 	if (address == 0 || address % WORD != 0)
 		return -EBADMSG;
-	r = page_cache_read(&runtime->window, address, words, sizeof words);
+	r = page_cache_read(&runtime->page_cache, address, words, sizeof words);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < IMPL_WORDS; i++)
@@ -249,7 +250,7 @@ int repr_put_tensor(struct repr *repr, uint64_t object, const struct object_type
 	(void)base;
 	(void)depth;
 	repr_put(repr, type->name);
-	r = page_cache_read(&runtime->window, fields_of(runtime, object), words, sizeof words);
+	r = page_cache_read(&runtime->page_cache, fields_of(runtime, object), words, sizeof words);
 	if (r < 0)
 		return 0;
 	/* The pointer, or whether it is borrowed, and the pointer. */

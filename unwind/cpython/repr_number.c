@@ -114,7 +114,7 @@ static int put_long(struct repr *repr, uint64_t object)
 		return 0;
 	}
 	if (n > 0)
-		r = page_cache_read(&runtime->window, object + reader_field(runtime, LONG_DIGITS), digits,
+		r = page_cache_read(&runtime->page_cache, object + reader_field(runtime, LONG_DIGITS), digits,
 				    (size_t)n * sizeof *digits);
 	if (r < 0)
 		return r;

@@ -214,7 +214,7 @@ int py_runtime_open(struct remote *remote, pid_t pid, const struct py_symbols *s
 	version[0] = '\0';
 	if (!runtime)
 		return -ENOMEM;
-	r = page_cache_init(&runtime->window, remote);
+	r = page_cache_init(&runtime->page_cache, remote);
 	if (r < 0)
 		return r;
 	runtime->remote = remote;
@@ -238,7 +238,7 @@ void py_runtime_free(struct py_runtime *runtime)
 	if (!runtime)
 		return;
 	asyncio_free(runtime->asyncio);
-	page_cache_done(&runtime->window);
+	page_cache_done(&runtime->page_cache);
 	reader_codes_done(&runtime->codes);
 	task_ids_free(runtime->ids);
 	free(runtime->threads);

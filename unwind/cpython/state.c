@@ -22,7 +22,7 @@ static enum py_answer is_current(struct py_runtime *runtime, uint64_t address, u
 {
 	uint64_t current;
 
-	if (page_cache_read(&runtime->window, address, &current, sizeof current) < 0)
+	if (page_cache_read(&runtime->page_cache, address, &current, sizeof current) < 0)
 		return PY_UNKNOWN;
 	return answer(current == state);
 }
@@ -32,18 +32,19 @@ static enum py_answer holds_gil_of(struct py_runtime *runtime, uint64_t interpre
 	uint64_t own = reader_field(runtime, INTERPRETER_OWN_GIL), gil, holder;
 	uint32_t locked, enabled = 1;
 
-	if (page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), &gil, sizeof gil) <
-	    0)
+	if (page_cache_read(&runtime->page_cache, interpreter + reader_field(runtime, INTERPRETER_GIL), &gil,
+			    sizeof gil) < 0)
 		return PY_UNKNOWN;
 	if (gil == 0)
 		return PY_NO;
-	if (page_cache_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_LOCKED) - own, &locked,
-			    sizeof locked) < 0 ||
-	    page_cache_read(&runtime->window, gil + reader_field(runtime, INTERPRETER_OWN_GIL_HOLDER) - own, &holder,
-			    sizeof holder) < 0)
+	if (page_cache_read(&runtime->page_cache, gil + reader_field(runtime, INTERPRETER_OWN_GIL_LOCKED) - own,
+			    &locked, sizeof locked) < 0 ||
+	    page_cache_read(&runtime->page_cache, gil + reader_field(runtime, INTERPRETER_OWN_GIL_HOLDER) - own,
+			    &holder, sizeof holder) < 0)
 		return PY_UNKNOWN;
 	if (reader_has(runtime, GIL_ENABLED) &&
-	    page_cache_read(&runtime->window, gil + reader_field(runtime, GIL_ENABLED), &enabled, sizeof enabled) < 0)
+	    page_cache_read(&runtime->page_cache, gil + reader_field(runtime, GIL_ENABLED), &enabled, sizeof enabled) <
+		    0)
 		return PY_UNKNOWN;
 	return answer(enabled && locked == 1 && holder == state);
 }
@@ -68,7 +69,7 @@ static enum py_answer collects(struct py_runtime *runtime, uint64_t interpreter)
 	else if (reader_has(runtime, RUNTIME_GC))
 		address = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GC) +
 			  reader_field(runtime, GC_COLLECTING);
-	if (address == 0 || page_cache_read(&runtime->window, address, &collecting, sizeof collecting) < 0)
+	if (address == 0 || page_cache_read(&runtime->page_cache, address, &collecting, sizeof collecting) < 0)
 		return PY_UNKNOWN;
 	return answer(collecting != 0);
 }
@@ -78,11 +79,12 @@ static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, 
 	uint64_t id = 0, ident = 0;
 	int r;
 
-	r = page_cache_read(&runtime->window, slot->state + reader_field(runtime, THREAD_IDENT), &ident, sizeof ident);
+	r = page_cache_read(&runtime->page_cache, slot->state + reader_field(runtime, THREAD_IDENT), &ident,
+			    sizeof ident);
 
 	if (r >= 0 && reader_has(runtime, INTERPRETER_ID))
-		r = page_cache_read(&runtime->window, slot->interpreter + reader_field(runtime, INTERPRETER_ID), &id,
-				    sizeof id);
+		r = page_cache_read(&runtime->page_cache, slot->interpreter + reader_field(runtime, INTERPRETER_ID),
+				    &id, sizeof id);
 	*ret = (struct py_state){
 		.ident = ident,
 		.interpreter = id,
@@ -92,9 +94,9 @@ static int state_in(struct py_runtime *runtime, const struct thread_slot *slot, 
 	return r;
 }
 
-int py_hold_of(struct py_runtime *runtime, pid_t tid, struct py_hold *ret)
+int py_gil_state_read(struct py_runtime *runtime, pid_t tid, struct py_gil_state *ret)
 {
-	struct py_hold hold = { .gil = PY_NO, .collects = PY_NO };
+	struct py_gil_state gil_state = { .gil = PY_NO, .collects = PY_NO };
 	struct thread_slot slots[PY_MAX_STATES];
 	int n;
 
@@ -102,13 +104,14 @@ int py_hold_of(struct py_runtime *runtime, pid_t tid, struct py_hold *ret)
 	if (n < 0)
 		return n;
 	/* As of several states in the kernel's program: frames.bpf.c. */
-	for (int i = 0; i < n && hold.gil != PY_YES; i++) {
-		hold.gil = holds_gil(runtime, slots[i].interpreter, slots[i].state);
-		hold.collects = collects(runtime, slots[i].interpreter);
-		if (hold.collects == PY_YES && hold.gil != PY_YES)
-			hold.collects = hold.gil == PY_NO && !runtime->layout.free_threaded ? PY_NO : PY_UNKNOWN;
+	for (int i = 0; i < n && gil_state.gil != PY_YES; i++) {
+		gil_state.gil = holds_gil(runtime, slots[i].interpreter, slots[i].state);
+		gil_state.collects = collects(runtime, slots[i].interpreter);
+		if (gil_state.collects == PY_YES && gil_state.gil != PY_YES)
+			gil_state.collects = gil_state.gil == PY_NO && !runtime->layout.free_threaded ? PY_NO
+												      : PY_UNKNOWN;
 	}
-	*ret = hold;
+	*ret = gil_state;
 	return 0;
 }
 
@@ -151,7 +154,7 @@ static int gil_of(struct py_runtime *runtime, uint64_t interpreter, uint64_t *re
 		*ret = runtime->symbols.runtime + reader_field(runtime, RUNTIME_GIL);
 		return 0;
 	}
-	return page_cache_read(&runtime->window, interpreter + reader_field(runtime, INTERPRETER_GIL), ret,
+	return page_cache_read(&runtime->page_cache, interpreter + reader_field(runtime, INTERPRETER_GIL), ret,
 			       sizeof *ret);
 }
 
@@ -175,7 +178,7 @@ static enum py_answer waits_for_lock(struct py_runtime *runtime, uint64_t futex)
 	uint64_t lock;
 
 	if (runtime->symbols.lock == 0 ||
-	    page_cache_read(&runtime->window, runtime->symbols.lock, &lock, sizeof lock) < 0)
+	    page_cache_read(&runtime->page_cache, runtime->symbols.lock, &lock, sizeof lock) < 0)
 		return PY_UNKNOWN;
 	return answer(is_within(futex, lock, SEMAPHORE_BYTES));
 }

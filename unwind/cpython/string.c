@@ -33,7 +33,7 @@ static int read_header(struct py_runtime *runtime, uint64_t address, struct text
 	uint32_t state;
 	int r;
 
-	r = page_cache_read(&runtime->window, address, header, runtime->layout.string_bytes);
+	r = page_cache_read(&runtime->page_cache, address, header, runtime->layout.string_bytes);
 	if (r < 0)
 		return r;
 	ret->n_characters = word_at(header, reader_field(runtime, STRING_LENGTH));
@@ -164,7 +164,7 @@ bool object_string_is(struct py_runtime *runtime, uint64_t object, const char *t
 	if (n > sizeof there || read_header(runtime, object, &string) < 0 || string.n_characters != n ||
 	    string.kind != 1)
 		return false;
-	if (n > 0 && page_cache_read(&runtime->window, string.data, there, n) < 0)
+	if (n > 0 && page_cache_read(&runtime->page_cache, string.data, there, n) < 0)
 		return false;
 	if (memcmp(there, text, n) != 0)
 		return false;
@@ -206,7 +206,7 @@ static int read_derived(struct py_runtime *runtime, uint64_t address, struct tex
 	uint32_t state;
 	int r;
 
-	r = page_cache_read(&runtime->window, address + reader_field(runtime, STRING_STATE), &state, sizeof state);
+	r = page_cache_read(&runtime->page_cache, address + reader_field(runtime, STRING_STATE), &state, sizeof state);
 	if (r >= 0)
 		r = object_word(runtime, address + reader_field(runtime, STRING_LENGTH), &ret->n_characters);
 	if (r >= 0)
@@ -245,7 +245,7 @@ int object_text(struct py_runtime *runtime, uint64_t object, const struct object
 	if (r < 0)
 		return r;
 	n = MIN(MIN(text.n_characters, (uint64_t)max), (uint64_t)MAX_TEXT);
-	r = page_cache_read(&runtime->window, text.data, data, n * text.kind);
+	r = page_cache_read(&runtime->page_cache, text.data, data, n * text.kind);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)

@@ -50,7 +50,7 @@ static int find_tid(const struct py_runtime *runtime, uint64_t address, const ui
 /* What is remembered is looked at in each sample, as part of what that needs; the list is read as it is now. */
 static int read_bytes(struct py_runtime *runtime, bool is_remembered, uint64_t address, void *to, size_t n_bytes)
 {
-	return is_remembered ? page_cache_read(&runtime->window, address, to, n_bytes)
+	return is_remembered ? page_cache_read(&runtime->page_cache, address, to, n_bytes)
 			     : remote_read(runtime->remote, RADDR(address), to, n_bytes);
 }
 

@@ -33,7 +33,7 @@ void py_frames_done(struct py_frames *frames)
 
 static void forget_memory(struct py_runtime *runtime)
 {
-	page_cache_forget(&runtime->window);
+	page_cache_forget(&runtime->page_cache);
 	runtime->sample++;
 }
 
@@ -48,7 +48,7 @@ void py_begin_sample(struct py_runtime *runtime)
 
 int py_expect_thread(struct py_runtime *runtime, pid_t tid)
 {
-	return page_cache_expect(&runtime->window, tid);
+	return page_cache_expect(&runtime->page_cache, tid);
 }
 
 bool py_anchor_tells_top(const struct py_runtime *runtime)
@@ -105,12 +105,12 @@ void py_prefetch(struct py_runtime *runtime, const uint64_t *addresses, size_t n
 	size_t n_read = 0;
 
 	n = MIN(n, (size_t)PY_PREFETCH);
-	page_cache_prepare(&runtime->window, addresses, n, runtime->layout.frame_bytes);
+	page_cache_prepare(&runtime->page_cache, addresses, n, runtime->layout.frame_bytes);
 	for (; n_read < n; n_read++) {
 		uint8_t bytes[MAX_HEAD_BYTES];
 		struct frame_head head;
 
-		if (page_cache_read(&runtime->window, addresses[n_read], bytes, runtime->layout.frame_bytes) < 0)
+		if (page_cache_read(&runtime->page_cache, addresses[n_read], bytes, runtime->layout.frame_bytes) < 0)
 			break;
 		parse_frame(runtime, bytes, &head);
 		codes[n_read] = head.code;
@@ -148,7 +148,7 @@ int reader_frame(struct py_runtime *runtime, uint64_t address, struct frame_head
 	entry = reader_recorded(runtime, PYTHON_ENTRY_FRAME, address);
 	if (entry)
 		return take_recorded(runtime, entry, ret);
-	r = page_cache_read(&runtime->window, address, bytes, runtime->layout.frame_bytes);
+	r = page_cache_read(&runtime->page_cache, address, bytes, runtime->layout.frame_bytes);
 	if (r < 0)
 		return r;
 	parse_frame(runtime, bytes, ret);
@@ -185,7 +185,7 @@ static int read_cframe(struct py_runtime *runtime, uint64_t address, struct py_a
 					   .outer_anchor = entry->previous };
 		return 0;
 	}
-	r = page_cache_read(&runtime->window, address, bytes, py_anchor_bytes(runtime));
+	r = page_cache_read(&runtime->page_cache, address, bytes, py_anchor_bytes(runtime));
 	return r < 0 ? r : py_anchor_parse(runtime, bytes, address, ret);
 }
 

@@ -434,7 +434,7 @@ static int take_answer(struct row_pool *pool, struct cfi_module *cfi, struct cur
 	return cursor_left(from) == 0 && answer->has_found == (answer->n_rows > 0) ? 0 : -EBADMSG;
 }
 
-static int keep(struct row_pool *pool, struct cfi_module *cfi, const struct rows_answer *answer, size_t n_bytes)
+static int store_rows(struct row_pool *pool, struct cfi_module *cfi, const struct rows_answer *answer, size_t n_bytes)
 {
 	size_t at = first_ending_after(cfi, answer->start);
 	int r;
@@ -475,5 +475,5 @@ int function_rows_find(struct row_pool *pool, const struct native_row_source *so
 	if (r < 0 || !answer.has_found)
 		return -ENOENT;
 	*ret = answer.found;
-	return answer.is_kept ? keep(pool, cfi, &answer, n_bytes) : 1;
+	return answer.is_kept ? store_rows(pool, cfi, &answer, n_bytes) : 1;
 }

@@ -306,7 +306,7 @@ static int make_text(struct stacks *stacks, int64_t stack, enum form form, char 
 /* ---- The functions ---- */
 
 /* Takes the text over. */
-static void keep(struct kept *kept, int64_t stack, char *text)
+static void cache_text(struct kept *kept, int64_t stack, char *text)
 {
 	if (strlen(text) > MAX_KEPT_BYTES) {
 		free(text);
@@ -332,7 +332,7 @@ static void answer(sqlite3_context *context, enum form form, int64_t stack)
 	r = make_text(stacks, stack, form, &text);
 	if (r == 0) {
 		sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
-		keep(kept, stack, text);
+		cache_text(kept, stack, text);
 	} else if (r == -ENOMEM) {
 		sqlite3_result_error_nomem(context);
 	} else if (r == -EBADMSG) {
