@@ -1,162 +1,297 @@
 /* SPDX-License-Identifier: MIT */
-/* json.c - see json.h. */
+/* json.c - see json.h.
+ *
+ * Invariants: bytes and out contain whole tokens only; after an error nothing more is written. A value in an object
+ * needs a name before it, and a document has one value, so that the output of a call out of order is an error, never
+ * wrong JSON.
+ * Source: RFC 8259.
+ */
 #include "base/json.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "base/util.h"
 
-/* A token at a time; the stream is nobody else's. */
-static void print(void *out, const char *text, size_t n_bytes)
-{
-	fwrite_unlocked(text, 1, n_bytes, out);
-}
-
 int to_json_open(FILE *out, struct json *ret)
 {
-	struct json json = { .generator = yajl_gen_alloc(NULL), .next = text_next };
-
-	if (!json.generator)
-		return -ENOMEM;
-	yajl_gen_config(json.generator, yajl_gen_print_callback, print, out);
-	*ret = json;
+	*ret = (struct json){ .out = out, .next = text_next };
 	return 0;
 }
 
 int to_json_keep(const char *indent, struct json *ret)
 {
-	struct json json = { .generator = yajl_gen_alloc(NULL), .next = text_decode, .is_kept = true };
-
-	if (!json.generator)
-		return -ENOMEM;
-	if (indent) {
-		yajl_gen_config(json.generator, yajl_gen_beautify, 1);
-		yajl_gen_config(json.generator, yajl_gen_indent_string, indent);
-	}
-	*ret = json;
+	*ret = (struct json){ .indent = indent, .next = text_decode };
 	return 0;
 }
 
 void to_json_done(struct json *json)
 {
-	if (json->generator)
-		yajl_gen_free(json->generator);
-	free(json->text);
+	free(json->bytes);
 	*json = (struct json){ 0 };
 }
 
-/* All that yajl may refuse here is nesting deeper than it counts, and calls out of order. */
-static void check(struct json *json, yajl_gen_status status)
+static void fail(struct json *json, int error)
 {
-	if (json->error == 0 && status != yajl_gen_status_ok && status != yajl_gen_generation_complete)
-		json->error = -EINVAL;
+	if (json->error == 0)
+		json->error = error;
+}
+
+/* ---- Bytes ---- */
+
+static void put(struct json *json, const char *bytes, size_t n)
+{
+	if (json->error < 0 || n == 0)
+		return;
+	if (json->out) {
+		fwrite_unlocked(bytes, 1, n, json->out); /* the stream is nobody else's */
+		return;
+	}
+	if (grow(&json->bytes, json->n_bytes + n - 1, &json->allocated, 1) < 0) {
+		fail(json, -ENOMEM);
+		return;
+	}
+	memcpy(json->bytes + json->n_bytes, bytes, n);
+	json->n_bytes += n;
+}
+
+static void put_line(struct json *json)
+{
+	size_t n_indent;
+
+	if (!json->indent)
+		return;
+	n_indent = strlen(json->indent);
+	put(json, "\n", 1);
+	for (unsigned i = 0; i < json->depth; i++)
+		put(json, json->indent, n_indent);
+}
+
+static void put_escape(struct json *json, unsigned char c)
+{
+	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+	const char *found = c ? strchr(from, c) : NULL;
+	char escape[7];
+	int n = found ? snprintf(escape, sizeof escape, "\\%c", to[found - from])
+		      : snprintf(escape, sizeof escape, "\\u%04X", c);
+
+	put(json, escape, (size_t)n);
+}
+
+static void put_escaped(struct json *json, const char *bytes, size_t n)
+{
+	size_t start = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)bytes[i];
+
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		put(json, bytes + start, i - start);
+		put_escape(json, c);
+		start = i + 1;
+	}
+	if (n > start)
+		put(json, bytes + start, n - start);
+}
+
+/* ASCII that needs neither an escape nor a replacement. */
+static size_t n_plain(const char *text)
+{
+	size_t n = 0;
+
+	while ((unsigned char)text[n] >= 0x20 && (unsigned char)text[n] < 0x7f && text[n] != '"' && text[n] != '\\')
+		n++;
+	return n;
+}
+
+static void put_text(struct json *json, const char *text)
+{
+	char character[4];
+
+	for (;;) {
+		size_t n = n_plain(text);
+		int32_t c;
+
+		put(json, text, n);
+		text += n;
+		c = json->next(&text);
+		if (c == 0)
+			return;
+		put_escaped(json, character, text_encode(c, character));
+	}
+}
+
+/* ---- Structure ---- */
+
+static void begin_item(struct json *json)
+{
+	if (json->levels[json->depth - 1].has_items)
+		put(json, ",", 1);
+	json->levels[json->depth - 1].has_items = true;
+	put_line(json);
+}
+
+static bool begin_value(struct json *json)
+{
+	bool is_member = json->depth > 0 && json->levels[json->depth - 1].is_object;
+
+	if (json->is_complete || is_member != json->has_key)
+		fail(json, -EINVAL);
+	if (json->error < 0)
+		return false;
+	if (json->depth > 0 && !is_member)
+		begin_item(json);
+	json->has_key = false;
+	json->is_complete = json->depth == 0;
+	return true;
+}
+
+static void put_value(struct json *json, const char *bytes, size_t n)
+{
+	if (begin_value(json))
+		put(json, bytes, n);
+}
+
+static void open_level(struct json *json, bool is_object)
+{
+	if (!begin_value(json))
+		return;
+	if (json->depth == JSON_MAX_DEPTH) {
+		fail(json, -EINVAL);
+		return;
+	}
+	json->is_complete = false;
+	json->levels[json->depth].is_object = is_object;
+	json->levels[json->depth++].has_items = false;
+	put(json, is_object ? "{" : "[", 1);
+}
+
+static void close_level(struct json *json, bool is_object)
+{
+	bool has_items;
+
+	if (json->depth == 0 || json->has_key || json->levels[json->depth - 1].is_object != is_object)
+		fail(json, -EINVAL);
+	if (json->error < 0)
+		return;
+	has_items = json->levels[--json->depth].has_items;
+	if (has_items)
+		put_line(json);
+	put(json, is_object ? "}" : "]", 1);
+	json->is_complete = json->depth == 0;
 }
 
 void to_json_object(struct json *json)
 {
-	check(json, yajl_gen_map_open(json->generator));
+	open_level(json, true);
 }
 
 void to_json_object_end(struct json *json)
 {
-	check(json, yajl_gen_map_close(json->generator));
+	close_level(json, true);
 }
 
 void to_json_array(struct json *json)
 {
-	check(json, yajl_gen_array_open(json->generator));
+	open_level(json, false);
 }
 
 void to_json_array_end(struct json *json)
 {
-	check(json, yajl_gen_array_close(json->generator));
-}
-
-static void put_text(struct json *json, const char *text, size_t n_bytes)
-{
-	check(json, yajl_gen_string(json->generator, (const unsigned char *)text, n_bytes));
+	close_level(json, false);
 }
 
 void to_json_key(struct json *json, const char *name)
 {
-	put_text(json, name, strlen(name));
+	if (json->depth == 0 || json->has_key || !json->levels[json->depth - 1].is_object)
+		fail(json, -EINVAL);
+	if (json->error < 0)
+		return;
+	begin_item(json);
+	put(json, "\"", 1);
+	put_escaped(json, name, strlen(name));
+	put(json, json->indent ? "\": " : "\":", json->indent ? 3 : 2);
+	json->has_key = true;
 }
 
-static bool is_plain(const char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
-			return false;
-	return true;
-}
-
-/* A character takes three bytes at most where a byte stood that is none. */
-static size_t clean(struct json *json, const char *text)
-{
-	size_t n = 0;
-
-	if (grow(&json->text, strlen(text) * 3 + 4, &json->text_allocated, 1) < 0)
-		return 0;
-	for (int32_t c; (c = json->next(&text)) != 0;)
-		n += text_encode(c, json->text + n);
-	return n;
-}
+/* ---- Values ---- */
 
 void to_json_string(struct json *json, const char *text)
 {
-	size_t n_bytes;
-
 	if (!text) {
 		to_json_null(json);
 		return;
 	}
-	if (is_plain(text)) {
-		put_text(json, text, strlen(text));
+	if (!begin_value(json))
 		return;
-	}
-	n_bytes = clean(json, text);
-	if (n_bytes == 0 && json->error == 0)
-		json->error = -ENOMEM;
-	put_text(json, n_bytes > 0 ? json->text : "", n_bytes);
+	put(json, "\"", 1);
+	put_text(json, text);
+	put(json, "\"", 1);
+}
+
+void to_json_bytes(struct json *json, const char *bytes, size_t n)
+{
+	if (!begin_value(json))
+		return;
+	put(json, "\"", 1);
+	put_escaped(json, bytes, n);
+	put(json, "\"", 1);
 }
 
 void to_json_integer(struct json *json, int64_t value)
 {
-	check(json, yajl_gen_integer(json->generator, value));
+	char digits[24];
+
+	put_value(json, digits, (size_t)snprintf(digits, sizeof digits, "%" PRId64, value));
 }
 
 /* What is no number is null: a change of what was not there has no size. */
 void to_json_number(struct json *json, double value)
 {
-	if (isfinite(value))
-		check(json, yajl_gen_double(json->generator, value));
-	else
+	enum { ENOUGH = 17 }; /* digits that tell all doubles apart */
+	char digits[40];
+	int n = 0;
+
+	if (!isfinite(value)) {
 		to_json_null(json);
+		return;
+	}
+	for (int precision = 15; precision <= ENOUGH; precision++) {
+		n = snprintf(digits, sizeof digits, "%.*g", precision, value);
+		if (strtod(digits, NULL) == value)
+			break;
+	}
+	/* Readers with integers would take it for one. */
+	if (strspn(digits, "-0123456789") == (size_t)n)
+		n += snprintf(digits + n, sizeof digits - (size_t)n, ".0");
+	put_value(json, digits, (size_t)n);
 }
 
 void to_json_bool(struct json *json, bool value)
 {
-	check(json, yajl_gen_bool(json->generator, value));
+	put_value(json, value ? "true" : "false", value ? 4 : 5);
 }
 
 void to_json_null(struct json *json)
 {
-	check(json, yajl_gen_null(json->generator));
+	put_value(json, "null", 4);
 }
 
 void to_json_fixed(struct json *json, uint64_t value, unsigned decimals)
 {
 	char digits[TEXT_FIXED_BYTES];
 
-	check(json, yajl_gen_number(json->generator, digits, text_fixed(value, decimals, digits)));
+	put_value(json, digits, text_fixed(value, decimals, digits));
 }
 
-void to_json_digits(struct json *json, const char *digits)
+void to_json_digits(struct json *json, const char *digits, size_t n)
 {
-	check(json, yajl_gen_number(json->generator, digits, strlen(digits)));
+	put_value(json, digits, n);
 }
 
 void to_json_put_string(struct json *json, const char *name, const char *text)
@@ -222,35 +357,34 @@ void to_json_put_array(struct json *json, const char *name)
 
 char *to_json_quote(const char *text)
 {
-	CLEANUP(to_json_done) struct json json = { .generator = yajl_gen_alloc(NULL), .next = text_next };
-	const unsigned char *quoted;
-	size_t n_bytes;
+	CLEANUP(to_json_done) struct json json = { .next = text_next };
 
-	if (!json.generator)
-		return NULL;
 	to_json_string(&json, text);
-	if (json.error < 0 || yajl_gen_get_buf(json.generator, &quoted, &n_bytes) != yajl_gen_status_ok)
-		return NULL;
-	return strndup((const char *)quoted, n_bytes);
+	return json.error < 0 ? NULL : strndup(json.bytes, json.n_bytes);
 }
 
-static int put_kept(struct json *json, FILE *out)
+int to_json_next(struct json *json, FILE *out)
 {
-	const unsigned char *text;
-	size_t n_bytes;
-
-	if (yajl_gen_get_buf(json->generator, &text, &n_bytes) != yajl_gen_status_ok)
-		return -EINVAL;
-	fwrite(text, 1, n_bytes, out);
-	if (n_bytes == 0 || text[n_bytes - 1] != '\n')
-		fputc('\n', out);
-	return text_finish(out);
+	if (json->error == 0 && !json->is_complete)
+		json->error = -EINVAL;
+	if (json->error < 0)
+		return json->error;
+	fwrite(json->bytes, 1, json->n_bytes, out);
+	json->n_bytes = 0;
+	json->is_complete = false;
+	return 0;
 }
 
 int to_json_finish(struct json *json, FILE *out)
 {
-	if (json->is_kept)
-		return json->error < 0 ? json->error : put_kept(json, out);
+	int r = 0;
+
+	if (!json->out)
+		r = to_json_next(json, out);
+	else if (json->error < 0 || !json->is_complete)
+		r = json->error < 0 ? json->error : -EINVAL;
+	if (r < 0)
+		return r;
 	fputc('\n', out);
-	return json->error < 0 ? json->error : text_finish(out);
+	return text_finish(out);
 }

@@ -5,12 +5,12 @@
  * rest are groups of three: which cell of the tables of runs, of which side, and a value. All of it is a rule as well.
  * Whatever comes of it: nothing crashes, and what claims to be JSON is.
  */
+#include <jansson.h>
 #include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yajl/yajl_parse.h>
 
 #include "base/util.h"
 #include "src/compare/compare.h"
@@ -101,12 +101,11 @@ static char *written(const struct compare *compare, int (*put)(const struct comp
 
 static void must_be_json(const char *text)
 {
-	yajl_handle parser = yajl_alloc(NULL, NULL, NULL);
+	json_t *json = json_loads(text, 0, NULL);
 
-	if (yajl_parse(parser, (const unsigned char *)text, strlen(text)) != yajl_status_ok ||
-	    yajl_complete_parse(parser) != yajl_status_ok)
+	if (!json)
 		abort();
-	yajl_free(parser);
+	json_decref(json);
 }
 
 static int put_text(const struct compare *compare, FILE *out)

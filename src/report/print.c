@@ -2,6 +2,8 @@
 /* print.c - see print.h. */
 #include "src/report/print.h"
 
+#include <string.h>
+
 #include "base/util.h"
 
 int print_json_begin(const struct whole *whole, struct json *ret)
@@ -30,7 +32,7 @@ void print_json_frame(struct json *json, const struct profile_frame *frame, cons
 	to_json_put_string(json, "module", frame ? frame->module : NULL);
 }
 
-/* yajl would write all digits that a double has; integers keep the locale's point out of it. */
+/* Three decimals, not all digits of the double; integers keep the locale's point out of the text. */
 void print_json_percent(struct json *json, const char *key, double value)
 {
 	int64_t thousandths = (int64_t)(value * 1000 + (value < 0 ? -0.5 : 0.5));
@@ -40,7 +42,7 @@ void print_json_percent(struct json *json, const char *key, double value)
 	snprintf(text, sizeof text, "%s%jd.%03jd", thousandths < 0 ? "-" : "", (intmax_t)(size / 1000),
 		 (intmax_t)(size % 1000));
 	to_json_key(json, key);
-	to_json_digits(json, text);
+	to_json_digits(json, text, strlen(text));
 }
 
 void print_json_time(struct json *json, const struct whole *whole, const char *key, uint64_t value)

@@ -4,7 +4,6 @@
  * Numbers remain numbers (infinity, which JSON lacks, is null), a blob is its
  * bytes in hexadecimal, and text becomes valid UTF-8. Keys are unique in an
  * object: the second column called x is "x_2".
- * yajl makes each object in a buffer that is cleared per row.
  */
 #include "src/sql/format.h"
 
@@ -12,15 +11,15 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
-#include <yajl/yajl_gen.h>
 
+#include "base/json.h"
 #include "base/util.h"
 #include "src/sql/text.h"
 
-struct json {
+struct json_rows {
 	sqlite3_stmt *statement;
 	FILE *out;
-	yajl_gen generator;
+	struct json object; /* of the current row */
 	char **keys;
 	int n_keys;
 	bool is_array;
@@ -30,77 +29,76 @@ struct json {
 
 static void json_free(void *state)
 {
-	struct json *json = state;
+	struct json_rows *rows = state;
 
-	if (!json)
+	if (!rows)
 		return;
-	if (json->generator)
-		yajl_gen_free(json->generator);
-	for (int i = 0; i < json->n_keys; i++)
-		free(json->keys[i]);
-	free(json->keys);
-	sql_text_done(&json->value);
-	sql_text_done(&json->clean);
-	free(json);
+	to_json_done(&rows->object);
+	for (int i = 0; i < rows->n_keys; i++)
+		free(rows->keys[i]);
+	free(rows->keys);
+	sql_text_done(&rows->value);
+	sql_text_done(&rows->clean);
+	free(rows);
 }
 
-DEFINE_CLEANUP(struct json *, json_free)
+DEFINE_CLEANUP(struct json_rows *, json_free)
 
-static bool key_is_taken(const struct json *json, const char *key)
+static bool key_is_taken(const struct json_rows *rows, const char *key)
 {
-	for (int i = 0; i < json->n_keys; i++)
-		if (strcmp(json->keys[i], key) == 0)
+	for (int i = 0; i < rows->n_keys; i++)
+		if (strcmp(rows->keys[i], key) == 0)
 			return true;
 	return false;
 }
 
-static int add_key(struct json *json, const char *name)
+static int add_key(struct json_rows *rows, const char *name)
 {
 	CLEANUP(freep) char *base = NULL, *key = NULL;
 	int r;
 
-	json->clean.n = 0;
-	r = sql_text_put_utf8(&json->clean, name, strlen(name));
+	rows->clean.n = 0;
+	r = sql_text_put_utf8(&rows->clean, name, strlen(name));
 	if (r < 0)
 		return r;
-	base = strndup(json->clean.n > 0 ? json->clean.bytes : "", json->clean.n);
+	base = strndup(rows->clean.n > 0 ? rows->clean.bytes : "", rows->clean.n);
 	key = base ? strdup(base) : NULL;
-	for (int n = 2; key && key_is_taken(json, key); n++) {
+	for (int n = 2; key && key_is_taken(rows, key); n++) {
 		free(TAKE(key));
 		if (asprintf(&key, "%s_%d", base, n) < 0)
 			key = NULL;
 	}
 	if (!key)
 		return -ENOMEM;
-	json->keys[json->n_keys++] = TAKE(key);
+	rows->keys[rows->n_keys++] = TAKE(key);
 	return 0;
 }
 
 static int begin(sqlite3_stmt *statement, FILE *out, bool is_array, void **ret)
 {
-	CLEANUP(json_freep) struct json *json = NULL;
+	CLEANUP(json_freep) struct json_rows *rows = NULL;
 	int n_columns = sqlite3_column_count(statement);
 
-	json = calloc(1, sizeof *json);
-	if (!json)
+	rows = calloc(1, sizeof *rows);
+	if (!rows)
 		return -ENOMEM;
-	json->statement = statement;
-	json->out = out;
-	json->is_array = is_array;
-	json->generator = yajl_gen_alloc(NULL);
-	json->keys = calloc((size_t)n_columns, sizeof *json->keys);
-	if (!json->generator || !json->keys)
+	rows->statement = statement;
+	rows->out = out;
+	rows->is_array = is_array;
+	rows->keys = calloc((size_t)n_columns, sizeof *rows->keys);
+	if (!rows->keys)
 		return -ENOMEM;
+	to_json_keep(NULL, &rows->object);
 	for (int i = 0; i < n_columns; i++) {
 		const char *name = sqlite3_column_name(statement, i);
-		int r = name ? add_key(json, name) : -ENOMEM;
+		int r = name ? add_key(rows, name) : -ENOMEM;
 
 		if (r < 0)
 			return r;
 	}
 	if (is_array)
 		putc('[', out);
-	*ret = TAKE(json);
+	*ret = TAKE(rows);
 	return 0;
 }
 
@@ -116,80 +114,69 @@ static int jsonl_begin(sqlite3_stmt *statement, FILE *out, const struct sql_look
 	return begin(statement, out, false, ret);
 }
 
-static void put_string(struct json *json, const char *bytes, size_t n)
-{
-	yajl_gen_string(json->generator, (const unsigned char *)(n > 0 ? bytes : ""), n);
-}
-
-static int put_text(struct json *json)
+static int put_text(struct json_rows *rows)
 {
 	int r;
 
-	json->clean.n = 0;
-	r = sql_text_put_utf8(&json->clean, json->value.bytes, json->value.n);
+	rows->clean.n = 0;
+	r = sql_text_put_utf8(&rows->clean, rows->value.bytes, rows->value.n);
 	if (r < 0)
 		return r;
-	put_string(json, json->clean.bytes, json->clean.n);
+	to_json_bytes(&rows->object, rows->clean.bytes, rows->clean.n);
 	return 0;
 }
 
-static int put_value(struct json *json, int column)
+static int put_value(struct json_rows *rows, int column)
 {
-	int type = sqlite3_column_type(json->statement, column);
+	int type = sqlite3_column_type(rows->statement, column);
 	int r;
 
 	if (type == SQLITE_NULL ||
-	    (type == SQLITE_FLOAT && !isfinite(sqlite3_column_double(json->statement, column)))) {
-		yajl_gen_null(json->generator);
+	    (type == SQLITE_FLOAT && !isfinite(sqlite3_column_double(rows->statement, column)))) {
+		to_json_null(&rows->object);
 		return 0;
 	}
-	json->value.n = 0;
-	r = sql_text_put_value(&json->value, json->statement, column);
+	rows->value.n = 0;
+	r = sql_text_put_value(&rows->value, rows->statement, column);
 	if (r < 0)
 		return r;
 	if (type == SQLITE_TEXT)
-		return put_text(json);
+		return put_text(rows);
 	if (type == SQLITE_BLOB)
-		put_string(json, json->value.bytes, json->value.n);
+		to_json_bytes(&rows->object, rows->value.bytes, rows->value.n);
 	else
-		yajl_gen_number(json->generator, json->value.bytes, json->value.n);
+		to_json_digits(&rows->object, rows->value.bytes, rows->value.n);
 	return 0;
 }
 
 static int json_row(void *state)
 {
-	struct json *json = state;
-	const unsigned char *object;
-	size_t n;
+	struct json_rows *rows = state;
+	int r;
 
-	yajl_gen_reset(json->generator, NULL);
-	yajl_gen_clear(json->generator);
-	yajl_gen_map_open(json->generator);
-	for (int i = 0; i < json->n_keys; i++) {
-		int r;
-
-		put_string(json, json->keys[i], strlen(json->keys[i]));
-		r = put_value(json, i);
+	to_json_object(&rows->object);
+	for (int i = 0; i < rows->n_keys; i++) {
+		to_json_key(&rows->object, rows->keys[i]);
+		r = put_value(rows, i);
 		if (r < 0)
 			return r;
 	}
-	yajl_gen_map_close(json->generator);
-	yajl_gen_get_buf(json->generator, &object, &n);
-	if (json->has_rows && json->is_array)
-		fputs(",\n", json->out);
-	json->has_rows = true;
-	fwrite(object, 1, n, json->out);
-	if (!json->is_array)
-		putc('\n', json->out);
-	return 0;
+	to_json_object_end(&rows->object);
+	if (rows->has_rows && rows->is_array)
+		fputs(",\n", rows->out);
+	rows->has_rows = true;
+	r = to_json_next(&rows->object, rows->out);
+	if (r >= 0 && !rows->is_array)
+		putc('\n', rows->out);
+	return r;
 }
 
 static int json_end(void *state)
 {
-	struct json *json = state;
+	struct json_rows *rows = state;
 
-	if (json->is_array)
-		fputs("]\n", json->out);
+	if (rows->is_array)
+		fputs("]\n", rows->out);
 	return 0;
 }
 

@@ -10,15 +10,15 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <yajl/yajl_gen.h>
 
+#include "base/json.h"
 #include "base/util.h"
 #include "src/sql/text.h"
 
 struct rows {
 	sqlite3_stmt *statement;
 	FILE *out;
-	yajl_gen generator;
+	struct json line;
 	struct sql_text value, clean;
 };
 
@@ -28,8 +28,7 @@ static void rows_free(void *state)
 
 	if (!rows)
 		return;
-	if (rows->generator)
-		yajl_gen_free(rows->generator);
+	to_json_done(&rows->line);
 	sql_text_done(&rows->value);
 	sql_text_done(&rows->clean);
 	free(rows);
@@ -45,8 +44,7 @@ static int put_text(struct rows *rows, const char *bytes, size_t n)
 	r = sql_text_put_utf8(&rows->clean, bytes, n);
 	if (r < 0)
 		return r;
-	yajl_gen_string(rows->generator, (const unsigned char *)(rows->clean.n > 0 ? rows->clean.bytes : ""),
-			rows->clean.n);
+	to_json_bytes(&rows->line, rows->clean.bytes, rows->clean.n);
 	return 0;
 }
 
@@ -54,10 +52,10 @@ static int put_object(struct rows *rows, const char *kind)
 {
 	int r;
 
-	yajl_gen_map_open(rows->generator);
-	yajl_gen_string(rows->generator, (const unsigned char *)kind, strlen(kind));
+	to_json_object(&rows->line);
+	to_json_key(&rows->line, kind);
 	r = put_text(rows, rows->value.bytes, rows->value.n);
-	yajl_gen_map_close(rows->generator);
+	to_json_object_end(&rows->line);
 	return r;
 }
 
@@ -71,7 +69,7 @@ static int put_value(struct rows *rows, int column)
 		return r;
 	switch (type) {
 	case SQLITE_NULL:
-		yajl_gen_null(rows->generator);
+		to_json_null(&rows->line);
 		return 0;
 	case SQLITE_TEXT:
 		return put_text(rows, rows->value.bytes, rows->value.n);
@@ -84,38 +82,32 @@ static int put_value(struct rows *rows, int column)
 	default:
 		break;
 	}
-	yajl_gen_number(rows->generator, rows->value.bytes, rows->value.n);
+	to_json_digits(&rows->line, rows->value.bytes, rows->value.n);
 	return 0;
 }
 
 static int write_line(struct rows *rows)
 {
-	const unsigned char *line;
-	size_t n;
+	int r = to_json_next(&rows->line, rows->out);
 
-	if (yajl_gen_get_buf(rows->generator, &line, &n) != yajl_gen_status_ok)
-		return -ENOMEM;
-	fwrite(line, 1, n, rows->out);
-	putc('\n', rows->out);
-	yajl_gen_reset(rows->generator, NULL);
-	yajl_gen_clear(rows->generator);
-	return 0;
+	if (r >= 0)
+		putc('\n', rows->out);
+	return r;
 }
 
 static int put_columns(struct rows *rows)
 {
 	int r = 0;
 
-	yajl_gen_map_open(rows->generator);
-	yajl_gen_string(rows->generator, (const unsigned char *)"columns", strlen("columns"));
-	yajl_gen_array_open(rows->generator);
+	to_json_object(&rows->line);
+	to_json_put_array(&rows->line, "columns");
 	for (int i = 0; i < sqlite3_column_count(rows->statement) && r >= 0; i++) {
 		const char *name = sqlite3_column_name(rows->statement, i);
 
 		r = name ? put_text(rows, name, strlen(name)) : -ENOMEM;
 	}
-	yajl_gen_array_close(rows->generator);
-	yajl_gen_map_close(rows->generator);
+	to_json_array_end(&rows->line);
+	to_json_object_end(&rows->line);
 	return r < 0 ? r : write_line(rows);
 }
 
@@ -129,9 +121,7 @@ static int rows_begin(sqlite3_stmt *statement, FILE *out, const struct sql_look 
 		return -ENOMEM;
 	rows->statement = statement;
 	rows->out = out;
-	rows->generator = yajl_gen_alloc(NULL);
-	if (!rows->generator)
-		return -ENOMEM;
+	to_json_keep(NULL, &rows->line);
 	r = put_columns(rows);
 	if (r < 0)
 		return r;
@@ -144,10 +134,10 @@ static int rows_row(void *state)
 	struct rows *rows = state;
 	int r = 0;
 
-	yajl_gen_array_open(rows->generator);
+	to_json_array(&rows->line);
 	for (int i = 0; i < sqlite3_column_count(rows->statement) && r >= 0; i++)
 		r = put_value(rows, i);
-	yajl_gen_array_close(rows->generator);
+	to_json_array_end(&rows->line);
 	return r < 0 ? r : write_line(rows);
 }
 

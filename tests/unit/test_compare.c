@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <yajl/yajl_tree.h>
 
 #include "src/compare/compare.h"
 #include "tests/unit/made_profile.h"
@@ -702,25 +702,24 @@ static void test_hostile_names(void **state)
 
 static void test_json_has_every_row(void **state)
 {
-	const char *path[] = { "functions", NULL }, *change[] = { "self", "change", NULL };
 	CLEANUP(compare_freep) struct compare *compare = many_runs(5, 20, "");
 	CLEANUP(freep) char *text = written(compare, compare_write_json);
-	char error[256];
-	yajl_val json = yajl_tree_parse(text, error, sizeof error), functions;
+	json_t *json = json_loads(text, 0, NULL), *functions;
 
 	(void)state;
 	assert_non_null(json);
-	functions = yajl_tree_get(json, path, yajl_t_array);
+	functions = json_object_get(json, "functions");
 	assert_non_null(functions);
-	assert_int_equal(YAJL_GET_ARRAY(functions)->len, compare->n_rows);
+	assert_int_equal(json_array_size(functions), compare->n_rows);
 	assert_int_equal(compare->n_rows, 3);
 	for (size_t i = 0; i < compare->n_rows; i++) {
-		yajl_val value = yajl_tree_get(YAJL_GET_ARRAY(functions)->values[i], change, yajl_t_any);
+		const json_t *row = json_array_get(functions, i);
+		const json_t *value = json_object_get(json_object_get(row, "self"), "change");
 
 		assert_non_null(value);
-		assert_true(isinf(compare->rows[i].self.change) == YAJL_IS_NULL(value)); /* "fresh" is new */
+		assert_true(isinf(compare->rows[i].self.change) == json_is_null(value)); /* "fresh" is new */
 	}
-	yajl_tree_free(json);
+	json_decref(json);
 }
 
 /* Numbers are of the rest in every form. f is 2/3 of it, then 5/6. */

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <yajl/yajl_tree.h>
 #include <zlib.h>
 
 #include "src/export/export.h"
@@ -18,17 +18,18 @@
 
 static const char *const json_formats[] = { "speedscope", "chrome", "gecko" };
 
-static yajl_val parse(const char *text)
+/* It also refuses text that is not UTF-8. */
+static json_t *parse(const char *text)
 {
-	char error[256] = "";
-	yajl_val value = yajl_tree_parse(text, error, sizeof error);
+	json_error_t error;
+	json_t *value = json_loads(text, 0, &error);
 
 	if (!value)
-		fail_msg("no JSON: %s", error);
+		fail_msg("no JSON: %s", error.text);
 	return value;
 }
 
-static yajl_val at(yajl_val value, const char *path)
+static json_t *at(json_t *value, const char *path)
 {
 	CLEANUP(freep) char *copy = strdup(path);
 	char *rest = copy, *part;
@@ -38,23 +39,23 @@ static yajl_val at(yajl_val value, const char *path)
 		char *end;
 		size_t i = strtoul(part, &end, 10);
 
-		if (end != part && *end == '\0' && YAJL_IS_ARRAY(value))
-			value = i < value->u.array.len ? value->u.array.values[i] : NULL;
+		if (end != part && *end == '\0' && json_is_array(value))
+			value = json_array_get(value, i);
 		else
-			value = yajl_tree_get(value, (const char *[]){ part, NULL }, yajl_t_any);
+			value = json_object_get(value, part);
 	}
 	if (!value)
 		fail_msg("there is no %s", path);
 	return value;
 }
 
-static double sum_of(yajl_val array)
+static double sum_of(json_t *array)
 {
 	double sum = 0;
 
-	assert_true(YAJL_IS_ARRAY(array));
-	for (size_t i = 0; i < array->u.array.len; i++)
-		sum += YAJL_GET_DOUBLE(array->u.array.values[i]);
+	assert_true(json_is_array(array));
+	for (size_t i = 0; i < json_array_size(array); i++)
+		sum += json_number_value(json_array_get(array, i));
 	return sum;
 }
 
@@ -82,22 +83,22 @@ static void test_speedscope_has_threads_in_order_of_time(void **state)
 {
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *text = NULL;
-	yajl_val root;
+	json_t *root;
 
 	(void)state;
 	made_training(&made);
 	made_samples(&made);
 	text = export_text("speedscope", &made.profile, &plain);
 	root = parse(text);
-	assert_int_equal(at(root, "profiles")->u.array.len, 2);
-	assert_string_equal(YAJL_GET_STRING(at(root, "profiles.1.name")), "pt_worker (101)");
-	assert_int_equal(at(root, "profiles.0.samples")->u.array.len, 80);
+	assert_int_equal(json_array_size(at(root, "profiles")), 2);
+	assert_string_equal(json_string_value(at(root, "profiles.1.name")), "pt_worker (101)");
+	assert_int_equal(json_array_size(at(root, "profiles.0.samples")), 80);
 	assert_true(sum_of(at(root, "profiles.0.weights")) == 800e6);
-	assert_true(YAJL_GET_INTEGER(at(root, "profiles.1.endValue")) == 200000000);
+	assert_true(json_number_value(at(root, "profiles.1.endValue")) == 200000000);
 	/* The worker begins with gemm and ends with what could not be read. */
-	assert_int_equal(at(root, "profiles.1.samples.0")->u.array.len, 3);
-	assert_int_equal(at(root, "profiles.1.samples.19")->u.array.len, 1);
-	yajl_tree_free(root);
+	assert_int_equal(json_array_size(at(root, "profiles.1.samples.0")), 3);
+	assert_int_equal(json_array_size(at(root, "profiles.1.samples.19")), 1);
+	json_decref(root);
 }
 
 /* A recording of sums: the same weights, one sample for each. */
@@ -106,16 +107,16 @@ static void test_sums_alone(void **state)
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *text = NULL, *bytes = NULL;
 	size_t n_bytes;
-	yajl_val root;
+	json_t *root;
 	FILE *out = fopen("/dev/null", "w");
 
 	(void)state;
 	made_training(&made);
 	text = export_text("speedscope", &made.profile, &plain);
 	root = parse(text);
-	assert_int_equal(at(root, "profiles.0.samples")->u.array.len, 6);
+	assert_int_equal(json_array_size(at(root, "profiles.0.samples")), 6);
 	assert_true(sum_of(at(root, "profiles.0.weights")) == 800e6);
-	yajl_tree_free(root);
+	json_decref(root);
 	bytes = export_bytes("pprof", &made.profile, &plain, &n_bytes);
 	assert_true(n_bytes > 100);
 	assert_non_null(out);
@@ -130,7 +131,7 @@ static void test_events(void **state)
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *speedscope = NULL, *gecko = NULL;
 	FILE *out = fopen("/dev/null", "w");
-	yajl_val root;
+	json_t *root;
 
 	(void)state;
 	made_training(&made);
@@ -138,29 +139,29 @@ static void test_events(void **state)
 	made.profile.unit = "page-faults";
 	speedscope = export_text("speedscope", &made.profile, &plain);
 	root = parse(speedscope);
-	assert_string_equal(YAJL_GET_STRING(at(root, "profiles.0.unit")), "none");
-	assert_string_equal(YAJL_GET_STRING(at(root, "name")), "python3 train.py (page-faults)");
-	yajl_tree_free(root);
+	assert_string_equal(json_string_value(at(root, "profiles.0.unit")), "none");
+	assert_string_equal(json_string_value(at(root, "name")), "python3 train.py (page-faults)");
+	json_decref(root);
 	gecko = export_text("gecko", &made.profile, &plain);
 	root = parse(gecko);
-	assert_string_equal(YAJL_GET_STRING(at(root, "threads.0.samples.weightType")), "samples");
+	assert_string_equal(json_string_value(at(root, "threads.0.samples.weightType")), "samples");
 	assert_true(sum_of(at(root, "threads.0.samples.weight")) == 800e6);
-	yajl_tree_free(root);
+	json_decref(root);
 	assert_non_null(out);
 	assert_int_equal(exporter_by_name("chrome")->write(&made.profile, &plain, out), -ENOTSUP);
 	fclose(out);
 }
 
-static void expect_slice(yajl_val root, int i, const char *name, double ts, double dur)
+static void expect_slice(json_t *root, int i, const char *name, double ts, double dur)
 {
 	CLEANUP(freep) char *path = NULL;
-	yajl_val event;
+	json_t *event;
 
 	assert_true(asprintf(&path, "traceEvents.%d", i) > 0);
 	event = at(root, path);
-	assert_string_equal(YAJL_GET_STRING(at(event, "name")), name);
-	assert_true(YAJL_GET_DOUBLE(at(event, "ts")) == ts);
-	assert_true(YAJL_GET_DOUBLE(at(event, "dur")) == dur);
+	assert_string_equal(json_string_value(at(event, "name")), name);
+	assert_true(json_number_value(at(event, "ts")) == ts);
+	assert_true(json_number_value(at(event, "dur")) == dur);
 }
 
 /* Slices are as long as samples weigh, but for an eighth of a microsecond; a wait follows what ran before it, and a gap stays one. */
@@ -170,7 +171,7 @@ static void test_chrome_slices(void **state)
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *text = NULL;
 	int32_t stack;
-	yajl_val root;
+	json_t *root;
 
 	(void)state;
 	stack = made_stack(&made, -1, made_frame(&made, function));
@@ -185,10 +186,10 @@ static void test_chrome_slices(void **state)
 				   .time_ns = 1000060000, .weight = 10000, .stack = stack, .state = STATE_RUNNING });
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
-	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 2);
+	assert_int_equal(json_array_size(at(root, "traceEvents")), 2 + 2);
 	expect_slice(root, 2, "f", 0, 29.875);
 	expect_slice(root, 3, "f", 50, 9.875);
-	yajl_tree_free(root);
+	json_decref(root);
 }
 
 /* Callers come before what they call and end with it or later; times are eighths; what is shorter than two is left out, and
@@ -200,7 +201,7 @@ static void test_chrome_slices_nest(void **state)
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *text = NULL;
 	int32_t in_f, in_g, in_f_f;
-	yajl_val root;
+	json_t *root;
 
 	(void)state;
 	in_f = made_stack(&made, -1, made_frame(&made, f));
@@ -225,13 +226,13 @@ static void test_chrome_slices_nest(void **state)
 				   .time_ns = 1000010000, .weight = 1000, .stack = in_g, .state = STATE_RUNNING });
 	text = export_text("chrome", &made.profile, &plain);
 	root = parse(text);
-	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 5);
+	assert_int_equal(json_array_size(at(root, "traceEvents")), 2 + 5);
 	expect_slice(root, 2, "f", 0, 2.875);
 	expect_slice(root, 3, "g", 0, 1.875);
 	expect_slice(root, 4, "f", 2, 0.875);
 	expect_slice(root, 5, "f", 9, 0.875);
 	expect_slice(root, 6, "g", 9, 0.875);
-	yajl_tree_free(root);
+	json_decref(root);
 }
 
 /* ---- Deep stacks ---- */
@@ -253,17 +254,17 @@ static void made_run(struct made_profile *made, int i, int32_t stack)
 }
 
 /* The slices of that name that begin and end there. */
-static size_t count_slices(yajl_val root, const char *name, double ts, double dur)
+static size_t count_slices(json_t *root, const char *name, double ts, double dur)
 {
-	yajl_val events = at(root, "traceEvents");
+	json_t *events = at(root, "traceEvents");
 	size_t n = 0;
 
-	for (size_t i = 0; i < events->u.array.len; i++) {
-		yajl_val event = events->u.array.values[i];
+	for (size_t i = 0; i < json_array_size(events); i++) {
+		json_t *event = json_array_get(events, i);
 
-		if (strcmp(at(event, "ph")->u.string, "X") == 0)
-			n += strcmp(at(event, "name")->u.string, name) == 0 && YAJL_GET_DOUBLE(at(event, "ts")) == ts &&
-			     YAJL_GET_DOUBLE(at(event, "dur")) == dur;
+		if (strcmp(json_string_value(at(event, "ph")), "X") == 0)
+			n += strcmp(json_string_value(at(event, "name")), name) == 0 &&
+			     json_number_value(at(event, "ts")) == ts && json_number_value(at(event, "dur")) == dur;
 	}
 	return n;
 }
@@ -276,7 +277,7 @@ static void test_chrome_deep(void **state)
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *text = NULL;
 	int32_t frame, at_512, at_513, at_767, at_1500;
-	yajl_val root;
+	json_t *root;
 
 	(void)state;
 	frame = made_frame(&made, f);
@@ -302,8 +303,8 @@ static void test_chrome_deep(void **state)
 	assert_int_equal(count_slices(root, "[1024 calls left out]", 30, 19.875), 1);
 	assert_int_equal(count_slices(root, "f", 30, 19.875), 348);
 	assert_int_equal(count_slices(root, "g", 40, 9.875), 1);
-	assert_int_equal(at(root, "traceEvents")->u.array.len, 2 + 512 + 1 + 383 + 1 + 348 + 1);
-	yajl_tree_free(root);
+	assert_int_equal(json_array_size(at(root, "traceEvents")), 2 + 512 + 1 + 383 + 1 + 348 + 1);
+	json_decref(root);
 }
 
 /* ---- Which tree ---- */
@@ -330,7 +331,7 @@ static void test_min_share(void **state)
 					   larger = { .min_share = 0.1, .inverted = true };
 	CLEANUP(made_done) struct made_profile made = {};
 	CLEANUP(freep) char *text = NULL, *turned = NULL, *scope = NULL, *gecko = NULL;
-	yajl_val root;
+	json_t *root;
 
 	(void)state;
 	made_training(&made);
@@ -344,11 +345,11 @@ static void test_min_share(void **state)
 	scope = export_text("speedscope", &made.profile, &large);
 	root = parse(scope);
 	assert_true(sum_of(at(root, "profiles.0.weights")) + sum_of(at(root, "profiles.1.weights")) == 1e9);
-	yajl_tree_free(root);
+	json_decref(root);
 	gecko = export_text("gecko", &made.profile, &large);
 	root = parse(gecko);
 	assert_true(sum_of(at(root, "threads.0.samples.weight")) == 800);
-	yajl_tree_free(root);
+	json_decref(root);
 }
 
 /* ---- Foreign bytes ---- */
@@ -386,7 +387,7 @@ static void test_hostile_json(void **state)
 	for (size_t i = 0; i < N_ELEMENTS(json_formats); i++) {
 		CLEANUP(freep) char *text = export_text(json_formats[i], &made.profile, &plain);
 
-		yajl_tree_free(parse(text)); /* which checks UTF-8, too */
+		json_decref(parse(text)); /* which checks UTF-8, too */
 	}
 }
 
