@@ -18,16 +18,26 @@
 #include "base/util.h"
 #include "src/pipeline/cfi_wire.h"
 #include "src/pipeline/keeper.h"
+#include "src/pipeline/page_trim.h"
 
 /* A library of 200 MB takes some hundred kilobytes; .debug_frame takes what debug information is unpacked to. */
 #define MAX_WORKER_MEMORY (512ULL << 20)
 #define MAX_WORKER_FILES (1ULL << 14)
+
+/*
+ * Each look-up touches some pages of a file's tables, and the kernel maps sixteen with each. A recording of PyTorch has 15 MiB of
+ * them mapped after 8 s. Most are never read again, and the page cache keeps them.
+ */
+#define MAX_MAPPED_BYTES (6ULL << 20)
+#define TRIM_CHECK_ANSWERS 16 /* a check is a system call */
 
 struct server {
 	int socket;
 	uint8_t question[CFI_MAX_PACKET], answer[CFI_MAX_PACKET];
 	struct module **files; /* by number; only elf and cfi are used. NULL: not open */
 	size_t n_files, files_allocated;
+	unsigned n_answers;
+	struct page_trim trim;
 };
 
 static void close_file(struct module **file)
@@ -147,18 +157,25 @@ static int answer(struct server *server, struct cfi_question *question, int fd)
 	}
 }
 
-void cfi_serve(int socket)
+static void trim(struct server *server)
 {
-	struct server *server = calloc(1, sizeof *server);
-	int r = server ? 0 : -ENOMEM;
+	if (server->n_answers++ % TRIM_CHECK_ANSWERS != 0 || !page_trim_is_due(&server->trim))
+		return;
+	for (size_t i = 0; i < server->n_files; i++)
+		if (server->files[i])
+			elf_forget_pages(elf_file_elf(server->files[i]->elf));
+	page_trim_did(&server->trim);
+}
 
-	if (server)
-		server->socket = socket;
+static void serve(struct server *server)
+{
+	int r = 0;
+
 	while (r >= 0) {
 		struct cfi_question question;
 		struct cfi_packet packet;
 
-		r = cfi_receive(socket, -1, true, server->question, &packet);
+		r = cfi_receive(server->socket, -1, true, server->question, &packet);
 		if (r < 0)
 			break;
 		if (packet.n_bytes != sizeof question) {
@@ -167,21 +184,49 @@ void cfi_serve(int socket)
 		}
 		memcpy(&question, packet.bytes, sizeof question);
 		r = answer(server, &question, packet.fd);
+		trim(server);
 	}
-	for (size_t i = 0; server && i < server->n_files; i++)
+}
+
+static struct server *server_new(int socket)
+{
+	struct server *server = calloc(1, sizeof *server);
+
+	if (server) {
+		server->socket = socket;
+		page_trim_init(&server->trim, MAX_MAPPED_BYTES, MAX_MAPPED_BYTES);
+	}
+	return server;
+}
+
+static void server_free(struct server *server)
+{
+	for (size_t i = 0; i < server->n_files; i++)
 		close_file(&server->files[i]);
-	if (server)
-		free(server->files);
+	page_trim_done(&server->trim);
+	free(server->files);
 	free(server);
+}
+
+void cfi_serve(int socket)
+{
+	struct server *server = server_new(socket);
+
+	if (server) {
+		serve(server);
+		server_free(server);
+	}
 }
 
 static void run_worker(int socket)
 {
 	const struct call_table tables[] = { calls_fatal, calls_basic };
+	struct server *server = server_new(socket); /* opens its statm, which the filter forbids */
 
 	/* If the kernel has no filters, the keeper has reported that. */
 	(void)call_filter_install(tables, N_ELEMENTS(tables), CALL_NOT_THERE, false);
-	cfi_serve(socket);
+	if (server)
+		serve(server); /* the process ends afterwards */
 }
 
 static void run_keeper(int socket, int filter_error)

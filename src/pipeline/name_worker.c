@@ -392,7 +392,7 @@ static int begin(struct worker *worker)
 
 	wire_init(&worker->request);
 	wire_init(&worker->reply);
-	page_trim_init(&worker->trim, 0);
+	page_trim_init(&worker->trim, 8 << 20, 16 << 20);
 	r = take_openings(worker);
 	if (r < 0)
 		return r;

@@ -9,13 +9,11 @@
 
 #include "base/util.h"
 
-void page_trim_init(struct page_trim *trim, uint64_t else_mapped)
+void page_trim_init(struct page_trim *trim, uint64_t busy_bytes, uint64_t calm_bytes)
 {
-	enum { BUSY_BYTES = 8 << 20, CALM_BYTES = 16 << 20 };
-
 	*trim = (struct page_trim){
-		.busy_bytes = else_mapped + BUSY_BYTES,
-		.calm_bytes = else_mapped + CALM_BYTES,
+		.busy_bytes = busy_bytes,
+		.calm_bytes = calm_bytes,
 		.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC),
 		.trimmed_ns = monotonic_ns(),
 	};

@@ -15,8 +15,12 @@ struct page_trim {
 	uint64_t trimmed_ns;    /* when that was; at first when this was made */
 };
 
-/* @else_mapped: bytes that are always mapped besides, as rings are; about. */
-void page_trim_init(struct page_trim *trim, uint64_t else_mapped);
+/*
+ * page_trim_init - prepare for a process whose mapped files take memory.
+ * @busy_bytes: of mapped files, from which on giving back pays while names are looked up all the time.
+ * @calm_bytes: the same if at least 2 s have passed since pages were given back. Both count rings and program text.
+ */
+void page_trim_init(struct page_trim *trim, uint64_t busy_bytes, uint64_t calm_bytes);
 void page_trim_done(struct page_trim *trim);
 
 /*

@@ -179,7 +179,7 @@ int symbol_writer_new(struct store *store, const struct symbol_finder *finder, s
 	if (!names)
 		return -ENOMEM;
 	names->store = store;
-	page_trim_init(&names->trim, 8 << 20);
+	page_trim_init(&names->trim, 16 << 20, 24 << 20); /* rings take about 8 MiB */
 	names->finder = finder ? *finder : (struct symbol_finder){ .open = open_recorded, .data = names };
 	r = generated_names_new(&names->generated);
 	if (r >= 0 && !finder)
