@@ -15,6 +15,9 @@ others would disturb: they run after the rest, one by one.
 With --by-user only what may depend on who runs it: not the modules and cases that say
 'SAME_FOR_ALL_USERS = True', as they are about what is made of a recording, whoever made it.
 
+The slowest cases are listed before the closing line: their time with all that their classes prepare, and the CPU time
+of all processes they started.
+
 Tests look at recordings of programs that run while others do, so a share can
 be off once: a case that failed is run again at the end, in full, by itself and from a
 recording of its own, at most twice, and what happens last counts. What did not
@@ -27,6 +30,7 @@ import contextlib
 import io
 import multiprocessing
 import os
+import resource
 import sys
 import time
 import unittest
@@ -87,6 +91,7 @@ class Result(unittest.TestResult):
 CASES = []  # all that are to be run, each as the list of its tests
 MAX_CASES_AGAIN = 20
 MAX_RUNS = 3
+N_SLOWEST = 20
 
 
 def cases_of(suite):
@@ -108,23 +113,28 @@ def may_differ_by_user(tests):
     return not any(getattr(where, "SAME_FOR_ALL_USERS", False) for where in (case, sys.modules[case.__module__]))
 
 
+def cpu_seconds():
+    """Of this process and of its children that have ended."""
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 def run_case(tests):
-    """Outcomes by name of one case's tests."""
-    result = Result()
+    """(outcomes by name, seconds, seconds of CPU time) of one case's tests."""
+    result, began, spent = Result(), time.monotonic(), cpu_seconds()
     unittest.TestSuite(tests).run(result)
-    return result.outcomes
+    return result.outcomes, time.monotonic() - began, cpu_seconds() - spent
 
 
 def run_quietly(at):
-    """In a process of its own: the outcomes of the case at this place of the list, and what is to be said."""
+    """In a process of its own: what run_case() returns of the case at this place of the list, and its output."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        outcomes = run_case(CASES[at])
-    return outcomes, said.getvalue()
+        done = run_case(CASES[at])
+    return done, said.getvalue()
 
 
 def run_first(jobs):
-    """Outcomes by name, of each case; several at once, then those that want to be alone."""
+    """What run_case() returns, of each case; several at once, then those that want to be alone."""
     together = [i for i, tests in enumerate(CASES) if jobs > 1 and not getattr(tests[0], "alone", False)]
     results = [None] * len(CASES)
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
@@ -132,7 +142,19 @@ def run_first(jobs):
         for done in concurrent.futures.as_completed(running):
             results[running[done]], said = done.result()
             print(said, end="", flush=True)
-    return [run_case(tests) if outcomes is None else outcomes for tests, outcomes in zip(CASES, results)]
+    return [run_case(tests) if done is None else done for tests, done in zip(CASES, results)]
+
+
+def name_of(tests):
+    return ".".join((type(tests[0]).__module__, type(tests[0]).__qualname__))
+
+
+def print_slowest(results):
+    """@results: as run_first() returns them."""
+    total, total_cpu = sum(done[1] for done in results), sum(done[2] for done in results)
+    print("cases took %.0f s, %.0f s of CPU time; the slowest:" % (total, total_cpu))
+    for tests, (_, seconds, cpu) in sorted(zip(CASES, results), key=lambda pair: -pair[1][1])[:N_SLOWEST]:
+        print("%6.1f s, %6.1f s CPU  %s%s" % (seconds, cpu, name_of(tests), " (alone)" if getattr(tests[0], "alone", False) else ""))
 
 
 def failed_ones(outcomes):
@@ -141,7 +163,9 @@ def failed_ones(outcomes):
 
 def run_all(jobs):
     """Outcomes by name, and the names that failed, but not the last time."""
-    results = run_first(jobs)
+    first = run_first(jobs)
+    print_slowest(first)
+    results = [outcomes for outcomes, _, _ in first]
     unsteady = set()
     for _ in range(1, MAX_RUNS):
         failed = [i for i, outcomes in enumerate(results) if failed_ones(outcomes)]
@@ -151,7 +175,7 @@ def run_all(jobs):
             names = failed_ones(results[i])
             print("again: %s" % ", ".join(names), flush=True)
             unsteady.update(names)
-            results[i] = run_case(CASES[i])
+            results[i], _, _ = run_case(CASES[i])
     by_name = {name: outcome for outcomes in results for name, outcome in outcomes.items()}
     return by_name, sorted(unsteady.difference(failed_ones(by_name)))
 
