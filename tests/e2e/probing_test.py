@@ -209,6 +209,25 @@ def perf_refusal():
     return "perf_event_open says %s" % errno.errorcode.get(ctypes.get_errno())
 
 
+def perf_refusal_of(user):
+    """The same of another user, for whom this is root."""
+    if os.geteuid() == user:
+        return perf_refusal()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            os._exit(1 if perf_refusal.__wrapped__() else 0)
+        finally:
+            os._exit(2)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status not in (0, 1):
+        raise AssertionError("perf_event_open could not be tried as user %d" % user)
+    return "ordinary users may not sample here" if status == 1 else None
+
+
 def need_perf():
     refusal = perf_refusal()
     if refusal:
@@ -246,8 +265,7 @@ def bpf_refusal():
     release = re.match(r"(\d+)\.(\d+)", platform.release())
     if tuple(map(int, release.groups())) < (5, 17) or not os.path.exists("/proc/sys/kernel/unprivileged_bpf_disabled"):
         return "needs Linux 5.17 with CONFIG_BPF_SYSCALL"
-    done = probing("record", "--source", "bpf", "-o", os.devnull, "--", "true")
-    return "built without clang or libbpf" if "needs a build" in done.stderr else None
+    return None if is_linked_with("libbpf") else "built without clang or libbpf"
 
 
 def need_bpf():
@@ -255,6 +273,34 @@ def need_bpf():
     refusal = bpf_refusal()
     if refusal:
         raise unittest.SkipTest("frames inside the interrupt: " + refusal)
+
+
+# A mount namespace of its own, in which tracefs is mounted: this machine stays as it is.
+WITH_TRACEFS = ["unshare", "--mount", "sh", "-c", 'mount -t tracefs none /sys/kernel/tracing && exec "$@"', "sh"]
+
+
+@functools.lru_cache(maxsize=None)
+def tracefs_refusal():
+    """Why there are no tracepoints here; None: there are."""
+    if os.geteuid() != 0:
+        return "tracepoints need root"
+    done = subprocess.run(WITH_TRACEFS + ["true"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return None if done.returncode == 0 else "no tracefs of our own: " + done.stdout.strip()
+
+
+@functools.lru_cache(maxsize=None)
+def is_linked_with(library):
+    """Whether the binary was built with an optional library."""
+    listed = subprocess.run([need_program("ldd"), BINARY], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return any(line.strip().startswith(library + ".so") for line in listed.splitlines())
+
+
+def need_tracefs():
+    need_program("unshare")
+    if tracefs_refusal():
+        raise unittest.SkipTest(tracefs_refusal())
+    if not is_linked_with("libtraceevent"):
+        raise unittest.SkipTest("fields of tracepoints: built without libtraceevent")
 
 
 def need_program(name):

@@ -18,11 +18,12 @@ With --by-user only what may depend on who runs it: not the modules and cases th
 The slowest cases are listed before the closing line: their time with all that their classes prepare, and the CPU time
 of all processes they started.
 
-Tests look at recordings of programs that run while others do, so a share can
-be off once: a case that failed is run again at the end, in full, by itself and from a
-recording of its own, at most twice, and what happens last counts. What did not
-fail each time is listed before the closing line. Where many cases fail, none is
-run again.
+All tests of a class count as skipped, or as failed, if the class's preparation is. Tests share a temporary folder; a
+file that they leave there is a failure.
+
+Tests judge recordings of programs that run beside others, so a bound can be exceeded once. A case that failed runs again
+at the end, alone and from a recording of its own, at most twice; its last run counts. A line 'N needed a second run: ...'
+names those that passed then. Where many cases fail, none runs again.
 """
 import argparse
 import concurrent.futures
@@ -31,7 +32,9 @@ import io
 import multiprocessing
 import os
 import resource
+import shutil
 import sys
+import tempfile
 import time
 import unittest
 
@@ -42,8 +45,9 @@ sys.dont_write_bytecode = True  # this tree may not be ours to write to
 class Result(unittest.TestResult):
     """Says what happened as it happens; keeps one outcome per test."""
 
-    def __init__(self):
+    def __init__(self, tests):
         super().__init__()
+        self.tests = tests
         self.outcomes = {}
         self.started = time.monotonic()
 
@@ -55,13 +59,17 @@ class Result(unittest.TestResult):
         super().stopTest(test)
         self.started = time.monotonic()  # of what a class does before its tests
 
+    def of_class(self, holder):
+        """The tests that do not run because their class, or their module, could not be prepared."""
+        return [test for test in self.tests if test.id() not in self.outcomes] if holder.id().startswith("setUp") else []
+
     def say(self, outcome, test, text=""):
-        name = test.id() if hasattr(test, "id") else str(test)
-        if self.outcomes.get(name) in ("FAIL", outcome):
-            return
-        self.outcomes[name] = outcome
-        took = time.monotonic() - self.started
-        print("%-4s %6.1f s  %s%s" % (outcome, took, name, text), flush=True)
+        for one in [test] if isinstance(test, unittest.TestCase) else self.of_class(test) or [test]:
+            if self.outcomes.get(one.id()) in ("FAIL", outcome):
+                continue
+            self.outcomes[one.id()] = outcome
+            took = time.monotonic() - self.started
+            print("%-4s %6.1f s  %s%s" % (outcome, took, one.id(), text), flush=True)
 
     def addSuccess(self, test):
         self.say("ok", test)
@@ -120,7 +128,7 @@ def cpu_seconds():
 
 def run_case(tests):
     """(outcomes by name, seconds, seconds of CPU time) of one case's tests."""
-    result, began, spent = Result(), time.monotonic(), cpu_seconds()
+    result, began, spent = Result(tests), time.monotonic(), cpu_seconds()
     unittest.TestSuite(tests).run(result)
     return result.outcomes, time.monotonic() - began, cpu_seconds() - spent
 
@@ -162,22 +170,40 @@ def failed_ones(outcomes):
 
 
 def run_all(jobs):
-    """Outcomes by name, and the names that failed, but not the last time."""
+    """Outcomes by name, and the names of the cases that passed a later time only."""
     first = run_first(jobs)
     print_slowest(first)
     results = [outcomes for outcomes, _, _ in first]
-    unsteady = set()
+    again = set()
     for _ in range(1, MAX_RUNS):
         failed = [i for i, outcomes in enumerate(results) if failed_ones(outcomes)]
         if len(failed) > MAX_CASES_AGAIN:
             break
         for i in failed:
-            names = failed_ones(results[i])
-            print("again: %s" % ", ".join(names), flush=True)
-            unsteady.update(names)
+            print("again: %s" % ", ".join(failed_ones(results[i])), flush=True)
+            again.add(i)
             results[i], _, _ = run_case(CASES[i])
-    by_name = {name: outcome for outcomes in results for name, outcome in outcomes.items()}
-    return by_name, sorted(unsteady.difference(failed_ones(by_name)))
+    second = [name_of(CASES[i]) for i in sorted(again) if not failed_ones(results[i])]
+    return {name: outcome for outcomes in results for name, outcome in outcomes.items()}, second
+
+
+@contextlib.contextmanager
+def temporary_folder():
+    """The only temporary folder meanwhile, like /tmp for everybody; gives the list of what is left there, filled at the end."""
+    left, before = [], os.environ.get("TMPDIR")
+    folder = tempfile.mkdtemp(prefix="probing-e2e.")
+    os.chmod(folder, 0o1777)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    try:
+        yield left
+    finally:
+        left += sorted(os.listdir(folder))
+        shutil.rmtree(folder)
+        tempfile.tempdir = None
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before
 
 
 def main():
@@ -192,11 +218,15 @@ def main():
     loader.testNamePatterns = ["*%s*" % pattern for pattern in arguments.patterns] or None
     cases = cases_of(loader.discover(HERE, "test_*.py", HERE))
     CASES.extend(tests for tests in cases if not arguments.by_user or may_differ_by_user(tests))
-    by_name, unsteady = run_all(arguments.jobs)
+    with temporary_folder() as left:
+        by_name, second = run_all(arguments.jobs)
     outcomes = list(by_name.values())
     failed = outcomes.count("FAIL")
-    for name in unsteady:
-        print("failed, but not the last time: %s" % name)
+    if left:
+        print("FAIL  left in the temporary folder: %s" % ", ".join(left))
+    failed += bool(left)
+    if second:
+        print("%d needed a second run: %s" % (len(second), ", ".join(second)))
     print("%d passed, %d failed, %d skipped" % (outcomes.count("ok"), failed, outcomes.count("skip")))
     if not outcomes:
         sys.exit("no test matches")

@@ -16,8 +16,6 @@ import probing_test as t
 from probing_test import probing
 
 HARDWARE = 0  # PERF_TYPE_HARDWARE; its event 0 is cycles
-# A mount namespace of its own, in which tracefs is mounted: this machine stays as it is.
-WITH_TRACEFS = ["unshare", "--mount", "sh", "-c", 'mount -t tracefs none /sys/kernel/tracing && exec "$@"', "sh"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -45,21 +43,6 @@ def sees_kernel():
 def need_kernel_side():
     if not sees_kernel():
         raise unittest.SkipTest("the kernel's side of events needs root, or perf_event_paranoid 1")
-
-
-@functools.lru_cache(maxsize=None)
-def tracefs_refusal():
-    if os.geteuid() != 0:
-        return "tracepoints need root"
-    done = t.subprocess.run(WITH_TRACEFS + ["true"], stdout=t.subprocess.PIPE, stderr=t.subprocess.STDOUT, text=True,
-                            check=False)
-    return None if done.returncode == 0 else "no tracefs of our own: " + done.stdout.strip()
-
-
-def need_tracefs():
-    t.need_program("unshare")
-    if tracefs_refusal():
-        raise unittest.SkipTest(tracefs_refusal())
 
 
 def once(event, *more, prefix=(), names=False):
@@ -232,14 +215,11 @@ class Hardware(t.Case):
 class Tracepoints(t.Case):
     def setUp(self):
         super().setUp()
-        need_tracefs()
+        t.need_tracefs()
 
     def once(self, event, *more, names=False):
         # Small stacks, so that a burst fits into the rings.
-        result = once(event, "--stack-bytes", 4096, *more, prefix=WITH_TRACEFS, names=names)
-        if "libtraceevent" in result[2]:  # the samples are the same, which is all that can be asked
-            self.skipTest("fields of tracepoints: built without libtraceevent")
-        return result
+        return once(event, "--stack-bytes", 4096, *more, prefix=t.WITH_TRACEFS, names=names)
 
     def test_values_are_the_programs(self):
         recording, truth, _ = self.once("syscalls:sys_enter_write", names=True)
@@ -259,7 +239,7 @@ class Tracepoints(t.Case):
     def test_stacks_are_of_the_instant(self):
         t.need_bpf()
         with t.fixture("events.py") as target:
-            t.subprocess.run(WITH_TRACEFS + [t.BINARY, "record", "-q", "-p", str(target.pid), "-d", "1", "-e",
+            t.subprocess.run(t.WITH_TRACEFS + [t.BINARY, "record", "-q", "-p", str(target.pid), "-d", "1", "-e",
                                              "syscalls:sys_enter_write", "--source", "bpf", "--stack-bytes", "4096"],
                              check=True)
         recording = t.Recording("probing.db")
@@ -303,14 +283,14 @@ class Tracepoints(t.Case):
         self.assertEqual(shown.splitlines()[-1].isdigit(), True)
 
     def test_list(self):
-        done = t.subprocess.run(WITH_TRACEFS + [t.BINARY, "record", "--event", "list"], stdout=t.subprocess.PIPE,
+        done = t.subprocess.run(t.WITH_TRACEFS + [t.BINARY, "record", "--event", "list"], stdout=t.subprocess.PIPE,
                                 stderr=t.subprocess.DEVNULL,
                                 text=True, check=True)
         self.assertIn("\nsched:sched_switch\n", done.stdout)
         self.assertIn("\nsyscalls:sys_enter_write\n", done.stdout)
 
     def test_none_of_that_name(self):
-        done = t.subprocess.run(WITH_TRACEFS + [t.BINARY, "record", "-e", "sched:nothing", "--", "true"],
+        done = t.subprocess.run(t.WITH_TRACEFS + [t.BINARY, "record", "-e", "sched:nothing", "--", "true"],
                                 stderr=t.subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, t.FAILED)
         self.assertIn("no tracepoint sched:nothing", done.stderr)

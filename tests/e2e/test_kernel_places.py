@@ -10,7 +10,6 @@ import sys
 import unittest
 
 import probing_test as t
-import test_event
 
 KERNEL_HALF, LAST_PAGE = -(1 << 47), -4096  # signed; the last page is error codes, no memory
 HEXADECIMAL = re.compile(r"ffff[89a-f][0-9a-f]{11}", re.I)
@@ -119,8 +118,8 @@ class KernelPlaces(t.RecordedCase):
 
     def test_tracepoint(self):
         """Its fields call_site and ptr are addresses in the kernel."""
-        test_event.need_tracefs()
-        subprocess.run(test_event.WITH_TRACEFS + [t.BINARY, "record", "-e", "kmem:kmalloc", "-c", "50", "-o", "kmalloc.db", "--",
+        t.need_tracefs()
+        subprocess.run(t.WITH_TRACEFS + [t.BINARY, "record", "-e", "kmem:kmalloc", "-c", "50", "-o", "kmalloc.db", "--",
                                                   sys.executable, "-c", BUSY], check=True, capture_output=True, timeout=60)
         columns = query("kmalloc.db", "SELECT call_site, ptr, bytes_req FROM \"kmem:kmalloc\"")
         self.assertGreater(len(columns), 5)

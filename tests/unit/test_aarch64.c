@@ -404,8 +404,10 @@ static void test_with_libc(void **state)
 	struct trace trace;
 
 	(void)state;
-	if (!getenv("PROBING_FIXTURES_AARCH64"))
+	if (!getenv("PROBING_FIXTURES_AARCH64")) {
+		print_message("skipped: PROBING_FIXTURES_AARCH64 names no fixtures of that machine\n");
 		skip();
+	}
 	trace_open(&trace, "with_libc.trace", false);
 	for (; trace_step(&trace); n_steps++) {
 		trace_unwind(&trace, 0);
@@ -494,6 +496,7 @@ static void test_file_of_another_machine(void **state)
 	assert_int_equal(elf_file_open(fd, &elf), 0);
 	if (elf_file_machine(elf) == MACHINE_ELF) {
 		elf_file_free(elf);
+		print_message("skipped: this is that machine\n");
 		skip();
 	}
 	trace_open(&trace, "shared.trace", false);

@@ -201,10 +201,8 @@ static struct capture *attach(enum capture_source source, pid_t pid)
 		capture_explain_source(text, sizeof text);
 	else if (r < 0)
 		capture_explain(r, pid, text, sizeof text);
-	if (r == -EPROTONOSUPPORT || r == -EPERM || r == -EACCES || r == -ENOSYS) {
-		print_message("skipped: %s\n", text);
-		skip();
-	}
+	skip_if_bpf_is_refused(r, text);
+	skip_if_perf_is_refused(r, pid, text);
 	assert_int_equal(r, 0);
 	return capture;
 }

@@ -109,13 +109,9 @@ static struct capture *attach_inside_or_skip(pid_t pid)
 	int r;
 
 	r = capture_attach(&inside, pid, &capture);
-	if (r == -EPROTONOSUPPORT) {
-		capture_explain_source(text, sizeof text);
-		print_message("skipped: %s\n", text);
-		skip();
-	}
-	if (r == -EPERM || r == -EACCES || r == -ENOSYS)
-		skip();
+	capture_explain_source(text, sizeof text);
+	skip_if_bpf_is_refused(r, text);
+	skip_if_perf_is_refused(r, pid, "perf events are refused");
 	assert_int_equal(r, 0);
 	assert_int_equal(capture_source(capture), SOURCE_BPF);
 	return capture;

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "src/capture/capture.h"
+#include "tests/unit/refusals.h"
 
 static int attach(enum capture_source source, struct capture **ret)
 {
@@ -27,10 +28,7 @@ static void what_is_asked_for_by_name_is_refused(void **state)
 	int r = attach(SOURCE_BPF, &capture);
 
 	(void)state;
-	if (r == -EACCES || r == -EPERM) {
-		print_message("skipped: perf events are refused before that is asked\n");
-		skip();
-	}
+	skip_if_perf_is_refused(r, getpid(), "perf events are refused before that is asked");
 	assert_int_equal(r, -EPROTONOSUPPORT);
 	capture_explain_source(text, sizeof text);
 	assert_string_equal(text, "needs a build with clang and libbpf");

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "src/capture/event.h"
+#include "tests/unit/refusals.h"
 
 static void test_known_names(void **state)
 {
@@ -159,8 +160,7 @@ static void test_check(void **state)
 	(void)state;
 	assert_int_equal(event_find("page-faults", &event), 0);
 	r = event_check(&event);
-	if (r == -EACCES || r == -EPERM || r == -ENOSYS)
-		skip();
+	skip_if_perf_is_refused(r, 0, "perf events are refused");
 	assert_int_equal(r, 0);
 	event.config = 0xffff;
 	assert_true(event_check(&event) < 0);

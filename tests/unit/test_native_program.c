@@ -183,8 +183,10 @@ static void test_vdso(void **state)
 	struct elf_file *file;
 
 	(void)state;
-	if (!image)
+	if (!image) {
+		print_message("skipped: this kernel gives no vdso\n");
 		skip();
+	}
 	assert_int_equal(elf_file_open_memory(image, 4096, &file), 0);
 	compare_file(file, 1, &tally);
 	report("[vdso]", &tally);

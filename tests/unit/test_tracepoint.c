@@ -64,8 +64,10 @@ static struct tracepoint *describe(const char *text)
 	struct tracepoint *tracepoint = NULL;
 
 	assert_int_equal(tracepoint_describe("a:kinds", text, strlen(text), &tracepoint), 0);
-	if (!tracepoint)
-		skip(); /* built without libtraceevent */
+	if (!tracepoint) {
+		print_message("skipped: built without libtraceevent\n");
+		skip();
+	}
 	return tracepoint;
 }
 
