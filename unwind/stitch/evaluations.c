@@ -109,6 +109,14 @@ bool merge_is_outermost(const struct merge *merge, size_t n)
 	return py_is_outermost(merge->runtime, anchor);
 }
 
+/* Does no other anchor of this stack follow? From 3.13 on, what calls the evaluation shows that, not where an anchor is. */
+static bool may_be_last(const struct merge *merge, const struct py_anchor *anchor)
+{
+	if (anchor->outer_anchor != 0)
+		return !on_this_stack(merge, anchor->outer_anchor);
+	return !native_is_whole(merge->native) || py_is_outermost(merge->runtime, anchor);
+}
+
 /*
  * An anchor need not lead to the next where it is an interpreter's outermost, and live memory has
  * it: in captured bytes alone such a one may be left over from another call.
@@ -125,7 +133,7 @@ static void check_chain(struct merge *merge, bool are_live)
 	for (size_t i = 0; i + 1 < merge->n; i++)
 		merge->chain_is_whole &= leads_on(merge, i) || (are_live && merge_is_outermost(merge, i));
 	if (merge->n > 0)
-		merge->chain_is_whole &= !on_this_stack(merge, merge->evaluations[merge->n - 1].anchor.outer_anchor);
+		merge->chain_is_whole &= may_be_last(merge, &merge->evaluations[merge->n - 1].anchor);
 }
 
 /*

@@ -411,6 +411,9 @@ int merge_read_frames(struct merge *merge)
 		if (merge->explore || !knows_locations(evaluation))
 			learn_locations(merge, evaluation);
 		evaluation->state = compare_captured(merge, evaluation);
+		/* The captured frame that called the evaluation inside is not the one that memory shows. */
+		if (n > 0 && !captured && evaluation->state == EVALUATION_VERIFIED)
+			evaluation->state = EVALUATION_UNCERTAIN;
 	}
 	merge->seam_is_gone |= seam_is_gone(merge, merge->n);
 	return 0;
