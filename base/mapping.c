@@ -127,7 +127,8 @@ static void install(void)
 	struct sigaction now;
 
 	pthread_mutex_lock(&lock);
-	page_bytes = (uintptr_t)getpagesize();
+	if (page_bytes == 0) /* a handler may be reading it */
+		page_bytes = (uintptr_t)getpagesize();
 	if (sigaction(SIGBUS, NULL, &now) == 0 && (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_bus_error)) {
 		before = now;
 		(void)sigaction(SIGBUS, &action, NULL);
