@@ -107,6 +107,23 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	return 0;
 }
 
+int proc_run_time(pid_t pid, pid_t tid, uint64_t *ret_ns)
+{
+	CLEANUP(freep) char *text = NULL;
+	uint64_t run_ns;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+	r = read_file(path, 128, &text, NULL);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	if (sscanf(text, "%" SCNu64, &run_ns) != 1 || run_ns == 0)
+		return -ENOSYS;
+	*ret_ns = run_ns;
+	return 0;
+}
+
 bool proc_has_ended(const struct proc_stat *stat)
 {
 	return (stat->is_ending || strchr("ZX", stat->state)) && stat->n_threads <= 1;

@@ -35,6 +35,13 @@ struct proc_stat {
 /* @tid: one of its threads; 0: the process itself. -ESRCH, -EBADMSG, -ENOMEM. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
 
+/*
+ * proc_run_time - CPU time of one thread: nanoseconds, of a running one up to the last clock tick.
+ * @tid: a thread of pid. Errors: -ESRCH; -ENOSYS a kernel that does not tell (CONFIG_SCHED_INFO); -ENOMEM.
+ * Source: Documentation/scheduler/sched-stats.rst, Linux 6.18.
+ */
+int proc_run_time(pid_t pid, pid_t tid, uint64_t *ret_ns);
+
 /* Whether a process has ended, or is about to, of which this is the stat: its main thread may leave others behind. */
 bool proc_has_ended(const struct proc_stat *stat);
 

@@ -671,9 +671,10 @@ static bool take_end(struct capture *capture, struct capture_event *ret)
 	if (reader_affinity_wants(&capture->affinity))
 		reader_affinity_go(&capture->affinity);
 	switches_clock_served(capture->clock);
-	if (!capture->stopped)
+	if (!capture->stopped) {
 		accounts_read_sometimes(&capture->accounts, monotonic_ns());
-	else if (unsampled_take(capture, ret))
+		stolen_read_sometimes(&capture->stolen, monotonic_ns());
+	} else if (unsampled_take(capture, ret))
 		return true;
 	if (capture->clock < 0 || capture->stopped_ns == 0)
 		return false;

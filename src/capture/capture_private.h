@@ -13,6 +13,7 @@
 #include "src/capture/poller.h"
 #include "src/capture/capture.h"
 #include "src/capture/run_times.h"
+#include "src/capture/stolen.h"
 #include "src/capture/dup_events.h"
 
 struct capture {
@@ -45,6 +46,7 @@ struct capture {
 	bool is_accounted;          /* weights are CPU time, and ought to add up to the accounts */
 	struct run_times run_times; /* where records of switches come with samples of CPU time */
 	bool times_runs;
+	struct stolen stolen; /* where is_accounted */
 	bool has_pending; /* an event waits until the one before it has been given out */
 	struct capture_event pending;
 	uint64_t given_ns;     /* of CAPTURE_UNSAMPLED, up to now */

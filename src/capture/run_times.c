@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* run_times.c - see run_times.h.
  *
- * Timers of events run a little longer than the records of switches say, for they are set before and taken down after. So a sample
- * counts in full where most of its period is accounted for.
+ * Timers of events run a little longer than the records of switches show, for they are set before and taken down after. So a
+ * sample counts in full where most of its period is accounted for.
+ *
+ * A timer may be late by several periods, and gives one sample then (hrtimer_forward_now() in perf_swevent_hrtimer(),
+ * kernel/events/core.c, Linux 6.18). The reasons:
+ * 1. The kernel throttled sampling, or ran with interrupts off. The thread used this time. The sample weighs all of these
+ *    periods: where the thread is at the end of the gap stands for the gap. This is fair if the length of the gap does not depend
+ *    on the stack; after a stretch with interrupts off, the sample shows the function that enables them.
+ * 2. The hypervisor ran another machine. The guest's clock goes on, and a kernel with a steal clock does not account this time
+ *    to the thread. Neither does a sample.
+ * 3. The thread was in the kernel, and the user may not sample the kernel. Nothing tells this from 1, so the sample weighs one period.
+ * The kernel's account of the thread tells 1 from 2. It is read after the sample, so it is never too small but for
+ * the part of a clock tick that the kernel has not accounted yet. Read at late samples, and from time to time, because the hypervisor
+ * also takes parts of a period.
  */
 #include "src/capture/run_times.h"
 
@@ -12,6 +24,9 @@
 
 /* Less than such a part of a thread's time is not worth a row. */
 enum { SHARE = 50 };
+
+/* The kernel accounts a running thread's time at each clock tick; of 100 Hz, 250 Hz and 1000 Hz the longest. */
+enum { ACCOUNT_LAG_NS = 10000000, ACCOUNT_SAMPLES = 64 };
 
 void run_times_done(struct run_times *times)
 {
@@ -69,12 +84,41 @@ int run_times_note(struct run_times *times, const struct capture_event *event)
 	if (!time)
 		return -ENOMEM;
 	if (event->type == CAPTURE_FORK)
-		*time = (struct run_time){ .is_known = true };
+		*time = (struct run_time){ .is_known = true, .is_based = true };
 	else if (event->type == CAPTURE_EXIT || (event->type == CAPTURE_SWITCH && event->change.is_out))
 		run_until(time, event->time_ns);
 	else if (event->type == CAPTURE_SWITCH || time->since_ns == 0) /* an exec: from here on events are on */
 		run_from(time, event->time_ns);
+	if (is_exec) /* whichever thread this was, its number is the main one's now */
+		time->is_based = false;
 	return 0;
+}
+
+/* From here on the account counts. What the thread may have run since the sample does not. */
+static void set_base(struct run_time *time, const struct sample *sample, uint64_t used_ns)
+{
+	uint64_t now_ns = monotonic_ns(), later_ns = now_ns > sample->time_ns ? now_ns - sample->time_ns : 0;
+
+	time->base_ns = (int64_t)used_ns - (int64_t)later_ns - (int64_t)time->told_ns;
+	time->is_based = true;
+}
+
+/* No more is owed than the kernel accounts. */
+static void limit(struct run_times *times, struct run_time *time, const struct sample *sample)
+{
+	uint64_t period_ns = sample->weight, used_ns;
+	int64_t left_ns;
+
+	if (time->is_based && ++time->n_since < ACCOUNT_SAMPLES && time->owed_ns < 2 * period_ns && !time->is_over)
+		return;
+	time->n_since = 0;
+	if (!times->account || times->account(sample->pid, sample->tid, &used_ns) < 0)
+		return;
+	if (!time->is_based)
+		set_base(time, sample, used_ns - MIN(used_ns, time->owed_ns));
+	left_ns = (int64_t)used_ns + ACCOUNT_LAG_NS - time->base_ns - (int64_t)time->told_ns;
+	time->is_over = left_ns < (int64_t)period_ns;
+	time->owed_ns = MIN(time->owed_ns, (uint64_t)MAX(left_ns, (int64_t)0));
 }
 
 int run_times_weigh(struct run_times *times, const struct sample *sample, uint64_t *ret_ns)
@@ -89,9 +133,12 @@ int run_times_weigh(struct run_times *times, const struct sample *sample, uint64
 		return 0;
 	run_until(time, sample->time_ns);
 	time->since_ns = sample->time_ns;
+	limit(times, time, sample);
 	if (time->owed_ns < period_ns - period_ns / 8)
 		*ret_ns = MAX(time->owed_ns, 1u);
-	time->owed_ns -= MIN(time->owed_ns, period_ns);
+	else if (times->has_kernel && time->owed_ns >= 2 * period_ns)
+		*ret_ns = time->owed_ns / period_ns * period_ns;
+	time->owed_ns -= MIN(time->owed_ns, *ret_ns);
 	time->told_ns += *ret_ns;
 	return 0;
 }

@@ -10,6 +10,7 @@
  */
 #include "src/capture/unsampled.h"
 
+#include "base/proc.h"
 #include "base/util.h"
 
 /* Less than such a part of all, or than what the accounts are off by, is not worth a row. */
@@ -23,6 +24,10 @@ int unsampled_begin(struct capture *capture, const struct capture_options *optio
 				(!options->event || options->event->kind == EVENT_CLOCK);
 	capture->period_ns = (uint64_t)(1e9 / options->hz);
 	capture->accounts.no_children = options->no_children;
+	capture->run_times.account = proc_run_time;
+	capture->run_times.has_kernel = events_have_kernel(&capture->events);
+	if (capture->is_accounted)
+		stolen_begin(&capture->stolen);
 	for (size_t i = 0; r >= 0 && i < n_pids; i++)
 		r = unsampled_add(capture, pids[i]);
 	return r;
@@ -62,7 +67,7 @@ static void give_out(struct capture *capture, pid_t pid, pid_t tid, uint64_t tim
 void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 {
 	uint64_t weight = ret->type == CAPTURE_EXIT && capture->times_runs
-				  ? run_times_unsampled(&capture->run_times, ret->tid)
+				  ? stolen_leave(&capture->stolen, run_times_unsampled(&capture->run_times, ret->tid))
 				  : 0;
 
 	if (weight == 0)
@@ -84,22 +89,32 @@ static void add_survivors(struct capture *capture)
 			return;
 }
 
+/*
+ * The time used by the kernel's accounts and by the count of events. The count knows nanoseconds, also of processes that nobody waits
+ * for, but not the last steps of a process, and it contains what the hypervisor took. So it decides within the error of
+ * the accounts, and where it exceeds them by more than was taken.
+ */
+static uint64_t join(const struct capture *capture, uint64_t accounted_ns, uint64_t counted_ns)
+{
+	uint64_t unsure_ns = accounts_resolution(&capture->accounts);
+
+	if (counted_ns == 0)
+		return accounted_ns;
+	if (counted_ns <= accounted_ns + unsure_ns)
+		return MAX(counted_ns, accounted_ns - MIN(accounted_ns, unsure_ns));
+	return MAX(stolen_leave(&capture->stolen, counted_ns), accounted_ns);
+}
+
 void unsampled_stop(struct capture *capture)
 {
-	uint64_t counted_ns = events_used(&capture->events), used_ns, unsure_ns;
-
 	if (!capture->is_accounted)
 		return;
 	if (capture->paused_ns == 0) {
 		add_survivors(capture);
 		accounts_read(&capture->accounts);
 	}
-	used_ns = accounts_sum(&capture->accounts);
-	unsure_ns = accounts_resolution(&capture->accounts);
-	/* Events count nanoseconds, of processes that nobody waits for, too, but not a process' last steps. */
-	if (counted_ns > 0)
-		used_ns = MAX(counted_ns, used_ns - MIN(used_ns, unsure_ns));
-	capture->used_ns = used_ns;
+	stolen_read(&capture->stolen);
+	capture->used_ns = join(capture, accounts_sum(&capture->accounts), events_used(&capture->events));
 }
 
 /* Whether chance may have left so much out of the samples. */

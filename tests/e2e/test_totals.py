@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Sums: what a recording weighs is what the kernel accounts to the program and its children, however short these are."""
 import collections
+import contextlib
 import json
 import math
 import shutil
+import subprocess
 import unittest
 
 import probing_test as t
@@ -19,6 +21,17 @@ for i in $(seq 200); do
 done
 echo still there; exit 1"""
 ROOM_S = 0.05  # before the exec and after the program's last look at itself; clock ticks
+
+
+@contextlib.contextmanager
+def others_that_spin(n):
+    started = [subprocess.Popen(["timeout", "120", "sh", "-c", "while :; do :; done"]) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait()
 
 
 class Sums(t.Case):
@@ -70,6 +83,11 @@ class EverySource:
     def check(self, work):
         self.need()
         return self.assertSums(work, self.source)
+
+    def test_one_program_beside_others(self):
+        """Two that never sleep take turns with it: what a hypervisor takes meanwhile is no time of the program's."""
+        with others_that_spin(2):
+            self.check("alone")
 
     def test_short_children(self):
         self.check("short")

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* test_run_times.c - the weight of samples whose timer was late, and of threads that ran for less than a period. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "src/capture/run_times.h"
+
+enum { PID = 7, TID = 9, MS = 1000000, PERIOD = 10 * MS, MANY = 1000 };
+
+/* The kernel's account of the thread. */
+static uint64_t accounted_ns;
+static int account_error;
+
+static int read_account(pid_t pid, pid_t tid, uint64_t *ret_ns)
+{
+	assert_int_equal(pid, PID);
+	assert_int_equal(tid, TID);
+	*ret_ns = accounted_ns;
+	return account_error;
+}
+
+static struct run_times new_times(bool has_kernel)
+{
+	account_error = 0;
+	accounted_ns = 0;
+	return (struct run_times){ .account = read_account, .has_kernel = has_kernel };
+}
+
+static void note(struct run_times *times, enum capture_event_type type, uint64_t time_ns, bool is_out)
+{
+	struct capture_event event = { .type = type, .pid = PID, .tid = TID, .time_ns = time_ns };
+
+	if (type == CAPTURE_SWITCH)
+		event.change.is_out = is_out;
+	assert_int_equal(run_times_note(times, &event), 0);
+}
+
+/* A thread that is new, and runs from then on. */
+static void begin(struct run_times *times, uint64_t time_ns)
+{
+	note(times, CAPTURE_FORK, time_ns, false);
+	note(times, CAPTURE_SWITCH, time_ns, false);
+}
+
+static uint64_t weigh(struct run_times *times, uint64_t time_ns)
+{
+	const struct sample sample = { .pid = PID, .tid = TID, .time_ns = time_ns, .weight = PERIOD };
+	uint64_t weight = 0;
+
+	assert_int_equal(run_times_weigh(times, &sample, &weight), 0);
+	return weight;
+}
+
+static void test_a_timer_that_is_late(void **state)
+{
+	struct run_times times = new_times(true);
+
+	(void)state;
+	begin(&times, 1000 * MS);
+	accounted_ns = MANY * (uint64_t)MS;
+	assert_int_equal(weigh(&times, 1010 * MS), PERIOD);
+	assert_int_equal(weigh(&times, 1053 * MS), 4 * PERIOD); /* three periods passed without a sample */
+	assert_int_equal(weigh(&times, 1060 * MS), PERIOD);
+	note(&times, CAPTURE_EXIT, 1065 * MS, false);
+	assert_int_equal(run_times_unsampled(&times, TID), 5 * MS);
+	run_times_done(&times);
+}
+
+/* What ran on the processor instead was another machine: the kernel does not account that to the thread. */
+static void test_a_hypervisor_that_takes_the_processor(void **state)
+{
+	struct run_times times = new_times(true);
+	uint64_t sum = 0;
+
+	(void)state;
+	begin(&times, 1000 * MS);
+	for (uint64_t i = 1; i <= MANY; i++) {
+		accounted_ns = i * 7 * MS; /* of 20 ms each, 13 were stolen */
+		sum += weigh(&times, (1000 + 20 * i) * MS);
+	}
+	assert_in_range(sum, accounted_ns, accounted_ns + 2 * PERIOD);
+	note(&times, CAPTURE_EXIT, (1000 + 20 * MANY) * (uint64_t)MS, false);
+	assert_int_equal(run_times_unsampled(&times, TID), 0);
+	run_times_done(&times);
+}
+
+/* Less than a period each time, so that no timer is late by one. */
+static void test_a_hypervisor_that_takes_parts_of_periods(void **state)
+{
+	struct run_times times = new_times(true);
+	uint64_t sum = 0;
+
+	(void)state;
+	begin(&times, 1000 * MS);
+	for (uint64_t i = 1; i <= MANY; i++) {
+		accounted_ns = i * 8 * MS;
+		sum += weigh(&times, (1000 + 10 * i) * MS);
+	}
+	assert_in_range(sum, accounted_ns, accounted_ns + 14 * PERIOD); /* the account is read at one sample in 64 */
+	run_times_done(&times);
+}
+
+static void test_an_account_that_cannot_be_read(void **state)
+{
+	struct run_times times = new_times(true);
+
+	(void)state;
+	account_error = -1;
+	begin(&times, 1000 * MS);
+	assert_int_equal(weigh(&times, 1040 * MS), 4 * PERIOD);
+	run_times_done(&times);
+}
+
+/* The thread may have been in the kernel, of which there are no samples. */
+static void test_without_samples_of_the_kernel(void **state)
+{
+	struct run_times times = new_times(false);
+
+	(void)state;
+	begin(&times, 1000 * MS);
+	accounted_ns = 40 * MS;
+	assert_int_equal(weigh(&times, 1040 * MS), PERIOD);
+	note(&times, CAPTURE_EXIT, 1045 * MS, false);
+	assert_int_equal(run_times_unsampled(&times, TID), 35 * MS);
+	run_times_done(&times);
+}
+
+static void test_shorter_than_a_period(void **state)
+{
+	struct run_times times = new_times(true);
+
+	(void)state;
+	accounted_ns = 10 * MS;
+	begin(&times, 1000 * MS);
+	note(&times, CAPTURE_SWITCH, 1002 * MS, true);
+	note(&times, CAPTURE_SWITCH, 1900 * MS, false);
+	assert_int_equal(weigh(&times, 1901 * MS), 3 * MS);
+	note(&times, CAPTURE_EXIT, 1903 * MS, false);
+	assert_int_equal(run_times_unsampled(&times, TID), 2 * MS);
+	run_times_done(&times);
+}
+
+/* The thread used CPU time before: only what it uses from here on counts. */
+static void test_one_that_ran_before(void **state)
+{
+	const uint64_t now_ns = monotonic_ns();
+	struct run_times times = new_times(true);
+	uint64_t sum = 0;
+
+	(void)state;
+	note(&times, CAPTURE_SWITCH, now_ns - 1000 * (uint64_t)MS, false);
+	for (uint64_t i = 1; i <= 10; i++) {
+		accounted_ns = 3600000 * (uint64_t)MS;
+		sum += weigh(&times, now_ns - 1000 * (uint64_t)MS + i * PERIOD);
+	}
+	assert_int_equal(sum, 10 * PERIOD);
+	run_times_done(&times);
+}
+
+static void test_lost_records(void **state)
+{
+	struct run_times times = new_times(true);
+
+	(void)state;
+	begin(&times, 1000 * MS);
+	note(&times, CAPTURE_LOST, 1001 * MS, false);
+	assert_int_equal(weigh(&times, 5000 * (uint64_t)MS), PERIOD);
+	note(&times, CAPTURE_EXIT, 5001 * (uint64_t)MS, false);
+	assert_int_equal(run_times_unsampled(&times, TID), 0);
+	run_times_done(&times);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_timer_that_is_late),
+		cmocka_unit_test(test_a_hypervisor_that_takes_the_processor),
+		cmocka_unit_test(test_a_hypervisor_that_takes_parts_of_periods),
+		cmocka_unit_test(test_an_account_that_cannot_be_read),
+		cmocka_unit_test(test_without_samples_of_the_kernel),
+		cmocka_unit_test(test_shorter_than_a_period),
+		cmocka_unit_test(test_one_that_ran_before),
+		cmocka_unit_test(test_lost_records),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
