@@ -90,6 +90,7 @@ struct capture_event {
 		} lost;
 		struct {
 			uint64_t weight;
+			bool is_of_process; /* at the end: of any thread, with the pid as the tid */
 		} unsampled;
 		struct {
 			unsigned cpu;

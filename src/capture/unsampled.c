@@ -157,6 +157,7 @@ bool unsampled_take(struct capture *capture, struct capture_event *ret)
 		if (weight == 0)
 			continue;
 		give_out(capture, account->pid, account->pid, monotonic_ns(), weight, ret);
+		ret->unsampled.is_of_process = true;
 		return true;
 	}
 	return false;

@@ -89,6 +89,7 @@ int pipeline_put_changed(struct pipeline *pipeline)
 			.tid = thread->tid,
 			.started_ns = thread->started_ns,
 			.ended_ns = thread->ended_ns,
+			.is_fallback = thread->is_fallback,
 		};
 		memcpy(row->name, thread->name, sizeof row->name);
 	}

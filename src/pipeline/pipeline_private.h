@@ -29,6 +29,7 @@ struct known_thread {
 	uint64_t next_name_ns, name_wait_ns;  /* CLOCK_MONOTONIC: when to ask Python again, and how long after that */
 	uint64_t stack_start, stack_noted_ns; /* last value passed to the capture; 0: none */
 	bool is_new, has_python_name;
+	bool is_fallback; /* only unsampled time of its process made it known: an older row stays */
 };
 
 struct pipeline {

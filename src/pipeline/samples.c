@@ -216,15 +216,22 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 		.weight = event->unsampled.weight,
 		.verdict = VERDICT_NO_PYTHON,
 		.end = STACK_TRUNCATED,
+		.is_unsampled = true,
 	};
-	uint32_t id;
+	uint32_t id, thread;
+	size_t n_before = pipeline->n_threads;
 	int r;
 
 	if (!filter_wants_all(&pipeline->filter))
 		return 0;
 	r = intern_unsampled(&pipeline->intern, pipeline->batch, &id);
+	if (r >= 0)
+		r = pipeline_know_thread(pipeline, row.pid, row.tid, event->time_ns, &thread);
 	if (r < 0)
 		return r;
+	/* The main thread may have ended, and be evicted. */
+	if (pipeline->n_threads > n_before)
+		pipeline->threads[thread].is_fallback = event->unsampled.is_of_process;
 	row.stack = id;
 	pipeline->counts.without_stack++;
 	pipeline->counts.unsampled_ns += row.weight;

@@ -42,6 +42,7 @@ struct thread_row {
 	pid_t pid, tid;
 	const char *name;
 	uint64_t started_ns, ended_ns;
+	bool is_fallback; /* an older row of that tid stays */
 };
 struct module_row {
 	int64_t module;
@@ -78,6 +79,7 @@ struct sample_row {
 	int64_t stack;
 	enum answer gil, gc;
 	enum thread_state state; /* STATE_NONE becomes NULL */
+	bool is_unsampled;       /* time without a sample; in a file the stack shows that */
 };
 struct total_row { /* added to the file's sums; stack 0 stays 0: unreadable */
 	pid_t pid, tid;
@@ -124,7 +126,7 @@ void store_rollback(struct store *store);
  */
 int store_put_run(struct store *store, const struct run_row *row);
 int store_put_process(struct store *store, const struct process_row *row); /* replaces that pid's row */
-int store_put_thread(struct store *store, const struct thread_row *row);   /* replaces that tid's row */
+int store_put_thread(struct store *store, const struct thread_row *row); /* replaces that tid's row; see is_fallback */
 int store_put_module(struct store *store, const struct module_row *row);
 int store_put_function(struct store *store, const struct function_row *row);
 int store_put_frame(struct store *store, const struct frame_row *row);

@@ -21,7 +21,9 @@ static const char *const statement_sql[N_STATEMENTS] = {
 	[PUT_PROCESS] = "INSERT OR REPLACE INTO process(pid, parent_pid, name, command, python, "
 			"started, ended)"
 			" VALUES(?,?,?,?,?,?,?)",
-	[PUT_THREAD] = "INSERT OR REPLACE INTO thread(pid, tid, name, started, ended) VALUES(?,?,?,?,?)",
+	[PUT_THREAD] = "INSERT INTO thread(pid, tid, name, started, ended) VALUES(?,?,?,?,?)"
+		       " ON CONFLICT DO UPDATE SET name = excluded.name, started = excluded.started,"
+		       " ended = excluded.ended WHERE ?",
 	[PUT_MODULE] = "INSERT INTO module(module, path, build_id) VALUES(?,?,?)",
 	[PUT_FUNCTION] = "INSERT INTO function(function, name, symbol, kind, role, file, first_line, module)"
 			 " VALUES(?,?,?,?,?,?,?,?)",
@@ -187,6 +189,7 @@ int store_put_thread(struct store *store, const struct thread_row *row)
 	bind_text(&to, row->name);
 	bind_time(&to, row->started_ns);
 	bind_time(&to, row->ended_ns);
+	bind_integer(&to, !row->is_fallback);
 	return run(&to);
 }
 

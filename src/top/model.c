@@ -144,7 +144,7 @@ static int know_thread(struct top *top, pid_t pid, pid_t tid, uint32_t *ret)
 int top_take(void *data, const struct sample_row *row)
 {
 	struct top *top = data;
-	struct cell cell = { .stack = (uint32_t)row->stack, .samples = 1, .weight = row->weight };
+	struct cell cell = { .stack = (uint32_t)row->stack, .samples = !row->is_unsampled, .weight = row->weight };
 	int r;
 
 	r = know_thread(top, row->pid, row->tid, &cell.thread);

@@ -98,12 +98,36 @@ static void threads_without_a_number_stay_one(void **state)
 	pipeline_free(pipeline);
 }
 
+/* At the end a process gets its time without samples. Its main thread keeps its end, though it was evicted. */
+static void unsampled_time_leaves_the_end_of_a_thread(void **state)
+{
+	const struct folder *folder = *state;
+	struct pipeline *pipeline = new_pipeline(folder->file);
+	const struct pipeline_counter no_counters[] = { { 0 } };
+	struct capture_event event = { .type = CAPTURE_UNSAMPLED, .time_ns = 5000000000, .pid = 1000, .tid = 1000 };
+	uint32_t thread;
+
+	event.unsampled.weight = 1000000;
+	event.unsampled.is_of_process = true;
+	assert_int_equal(pipeline_know_thread(pipeline, 1000, 1000, 1, &thread), 0);
+	pipeline->threads[thread].ended_ns = 2;
+	assert_int_equal(pipeline_flush(pipeline), 0);
+	assert_int_equal(pipeline->n_threads, 0);
+	assert_int_equal(pipeline_take_event(pipeline, &event), 0);
+	assert_int_equal(pipeline_finish(pipeline, no_counters, 0), 0);
+	pipeline_free(pipeline);
+	assert_int_equal(number(folder->file, "SELECT count(*) FROM thread"), 1);
+	assert_int_equal(number(folder->file, "SELECT ended IS NOT NULL FROM thread"), 1);
+	assert_int_equal(number(folder->file, "SELECT sum(weight) FROM stack_total"), 1000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FOLDER_TEST(only_what_is_whole_is_clean),
 		FOLDER_TEST(what_was_flushed_is_kept),
 		FOLDER_TEST(threads_without_a_number_stay_one),
+		FOLDER_TEST(unsampled_time_leaves_the_end_of_a_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,25 @@ static void test_a_second_row_replaces_process_and_thread(void **state)
 		"python3|3.0\npython3|3.0");
 }
 
+static void test_a_fallback_row_leaves_an_older_one(void **state)
+{
+	const struct folder *f = *state;
+	struct store *store = new_store(f->file);
+	struct thread_row thread = {
+		.pid = 7, .tid = 7, .name = "first", .started_ns = 1000000000, .ended_ns = 2000000000
+	};
+
+	assert_int_equal(store_put_thread(store, &thread), 0);
+	thread = (struct thread_row){
+		.pid = 7, .tid = 7, .name = "second", .started_ns = 3000000000, .is_fallback = true
+	};
+	assert_int_equal(store_put_thread(store, &thread), 0);
+	thread.tid = 8;
+	assert_int_equal(store_put_thread(store, &thread), 0);
+	finish(store);
+	assert_string_equal(stock_shell(f->file, "SELECT name, ended FROM thread ORDER BY tid"), "first|2.0\nsecond|");
+}
+
 static void test_what_a_tracepoint_tells(void **state)
 {
 	const struct folder *f = *state;
@@ -683,6 +702,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		FOLDER_TEST(test_every_row_arrives),
 		FOLDER_TEST(test_a_second_row_replaces_process_and_thread),
+		FOLDER_TEST(test_a_fallback_row_leaves_an_older_one),
 		FOLDER_TEST(test_what_a_tracepoint_tells),
 		FOLDER_TEST(test_a_forbidden_row_is_refused_alone),
 		FOLDER_TEST(test_finished_file_stands_alone),

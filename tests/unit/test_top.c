@@ -237,11 +237,15 @@ static int teardown(void **state)
 
 static void a_function_that_calls_itself_counts_once(void **state)
 {
+	const struct sample_row unsampled = {
+		.pid = PID, .tid = PID, .weight = 1, .stack = STACK_MAIN, .is_unsampled = true
+	};
 	struct bench *bench = *state;
 
 	sample(bench, PID, STACK_CRUNCH, 5);
 	sample(bench, PID, STACK_WORK_AGAIN, 3);
 	sample(bench, PID, STACK_REST, 2);
+	assert_int_equal(top_take(bench->top, &unsampled), 0);
 	refresh(bench, 1);
 	expect_row(bench, "libnumbers.so+0x1200", "50.0", "50.0");
 	expect_row(bench, "work", "30.0", "80.0");
