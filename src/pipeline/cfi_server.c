@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/id_map.h"
@@ -19,6 +20,10 @@
 #include "src/pipeline/cfi_wire.h"
 #include "src/pipeline/keeper.h"
 #include "src/pipeline/page_trim.h"
+
+/* As the capturing thread (recording_run.c), which waits for each answer: beside hundreds of programs that want a processor, an
+ * answer at the usual priority takes so long that the rings overflow. */
+enum { READER_NICE = -10 };
 
 /* A library of 200 MB takes some hundred kilobytes; .debug_frame takes what debug information is unpacked to. */
 #define MAX_WORKER_MEMORY (512ULL << 20)
@@ -243,5 +248,10 @@ static void run_keeper(int socket, int filter_error)
 
 int cfi_keeper_start(int *ret_socket, pid_t *ret_pid)
 {
-	return keeper_start("probing-cfi", run_keeper, ret_socket, ret_pid);
+	int r = keeper_start("probing-cfi", run_keeper, ret_socket, ret_pid);
+
+	/* An ordinary user may not. Its workers inherit the priority. */
+	if (r >= 0)
+		(void)setpriority(PRIO_PROCESS, (id_t)*ret_pid, READER_NICE);
+	return r;
 }

@@ -218,6 +218,7 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 		.end = STACK_TRUNCATED,
 		.is_unsampled = true,
 	};
+	struct process *process;
 	uint32_t id, thread;
 	size_t n_before = pipeline->n_threads;
 	int r;
@@ -225,6 +226,9 @@ int pipeline_take_unsampled(struct pipeline *pipeline, const struct capture_even
 	if (!filter_wants_all(&pipeline->filter))
 		return 0;
 	r = intern_unsampled(&pipeline->intern, pipeline->batch, &id);
+	/* The record of its fork may be lost. At the end it may be evicted, and has its row. */
+	if (r >= 0 && !event->unsampled.is_of_process)
+		r = pipeline_know_process(pipeline, row.pid, &process);
 	if (r >= 0)
 		r = pipeline_know_thread(pipeline, row.pid, row.tid, event->time_ns, &thread);
 	if (r < 0)

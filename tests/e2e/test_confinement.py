@@ -76,6 +76,13 @@ class Privileges(t.Case):
             self.assertEqual(["65534"] * 4, status["Uid"].split())
             self.assertEqual("", status["Groups"].strip())
 
+    def check_priority(self, recorder, readers):
+        """The capturing thread waits for their answers, so they are as urgent."""
+        wanted = os.getpriority(os.PRIO_PROCESS, recorder)
+        self.assertEqual([wanted] * len(readers), [os.getpriority(os.PRIO_PROCESS, pid) for pid in readers])
+        if os.geteuid() == 0:
+            self.assertLess(wanted, 0)
+
     def check_files(self, pid):
         """Its socket, modules and debug files, which were handed over: nothing that is written but /dev/null, and no network."""
         if os.geteuid() != 0:
@@ -95,6 +102,7 @@ class Privileges(t.Case):
         with fixture("demo.py") as target, recording(target.pid) as (process, keeper, reader):
             self.check_threads(process.pid)
             others = readers_of(process.pid, "probing-cfi")
+            self.check_priority(process.pid, others)
             for pid in (keeper, reader) + others:
                 self.check_reader(pid, "probing-cfi" if pid in others else "probing-names")
                 self.check_files(pid)

@@ -98,6 +98,21 @@ static void threads_without_a_number_stay_one(void **state)
 	pipeline_free(pipeline);
 }
 
+/* A process whose fork is lost has a row all the same: each sample refers to one. */
+static void unsampled_time_has_a_process(void **state)
+{
+	const struct folder *folder = *state;
+	struct pipeline *pipeline = new_pipeline(folder->file);
+	const struct pipeline_counter no_counters[] = { { 0 } };
+	struct capture_event event = { .type = CAPTURE_UNSAMPLED, .time_ns = 5000000000, .pid = 4000000, .tid = 4000001 };
+
+	event.unsampled.weight = 1000000;
+	assert_int_equal(pipeline_take_event(pipeline, &event), 0);
+	assert_int_equal(pipeline_finish(pipeline, no_counters, 0), 0);
+	pipeline_free(pipeline);
+	assert_int_equal(number(folder->file, "SELECT count(*) FROM process WHERE pid = 4000000"), 1);
+}
+
 /* At the end a process gets its time without samples. Its main thread keeps its end, though it was evicted. */
 static void unsampled_time_leaves_the_end_of_a_thread(void **state)
 {
@@ -127,6 +142,7 @@ int main(void)
 		FOLDER_TEST(only_what_is_whole_is_clean),
 		FOLDER_TEST(what_was_flushed_is_kept),
 		FOLDER_TEST(threads_without_a_number_stay_one),
+		FOLDER_TEST(unsampled_time_has_a_process),
 		FOLDER_TEST(unsampled_time_leaves_the_end_of_a_thread),
 	};
 
