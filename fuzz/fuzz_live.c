@@ -36,6 +36,16 @@ static void try_environment(const char *text, size_t n)
 			abort();
 }
 
+static void try_cells(const char *text, size_t n)
+{
+	const char *at = text;
+	struct cell cell;
+
+	while (parse_next_cell(&at, text + n, &cell))
+		if (cell.text < text || cell.text + cell.n_text > text + n || at > text + n)
+			abort();
+}
+
 static void try_lines(const char *text)
 {
 	struct stat_line stat;
@@ -68,6 +78,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		break;
 	case 'e':
 		try_environment(text, n_bytes - 1);
+		break;
+	case 'c':
+		try_cells(text, n_bytes - 1);
 		break;
 	default:
 		try_lines(text);

@@ -95,6 +95,7 @@ static void begin_child(void)
 	child_starts = follows_forks();
 	worker_reset();
 	agent.listener = agent.worker = 0;
+	agent.has_probes = 0; /* they disarm themselves here (src/cli/probes.py) */
 	agent_off("it is a forked child of the process that the agent was loaded into");
 	errno = saved;
 }

@@ -20,7 +20,7 @@
 #define AGENT_SECTION ".probing_agent"
 #define AGENT_STUB_SECTION ".probing_stub"
 #define AGENT_ENTRY "probing_agent_start"
-#define AGENT_MAGIC UINT64_C(0x6167656e74303032) /* "agent002" */
+#define AGENT_MAGIC UINT64_C(0x6167656e74303033) /* "agent003" */
 
 enum agent_status {
 	AGENT_NONE, /* loaded, never started */
@@ -42,8 +42,9 @@ struct agent_state {
 	int32_t pid;              /* of the process that started it, in its PID namespace */
 	int32_t listener, worker; /* its threads, the same way; 0: ended */
 	uint32_t n_starts;
-	char socket[108]; /* abstract name, without the leading NUL */
-	char reason[128]; /* of AGENT_OFF: a clause; "" on request */
+	uint32_t has_probes; /* attach --config has armed some: 1 until they are disarmed */
+	char socket[108];    /* abstract name, without the leading NUL */
+	char reason[128];    /* of AGENT_OFF: a clause; "" on request */
 	struct config config;
 };
 

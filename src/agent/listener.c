@@ -36,6 +36,7 @@ enum {
 	PATIENCE_MS = 2000, /* an evaluation that was interrupted may take as long to end */
 	FAST_MS = 1,
 	SLOW_MS = 5,
+	DISARM_MS = 10000, /* the GIL may not be released for as long */
 	FAST_LOOKS = 50,
 };
 
@@ -61,6 +62,7 @@ static struct {
 	unsigned n_looks;
 	/* The end. */
 	struct client *detaching;
+	bool is_disarming; /* the worker removes the probes; due_ns is its bound */
 	bool ends;
 } on;
 
@@ -260,6 +262,55 @@ static void begin(struct client *client, const struct message *message)
 	on.n_looks = 0;
 }
 
+/* ---- Probes ---- */
+
+/* The tables and functions of attach --config: src/cli/probes.py. It binds no name in __main__. */
+static const char disarm_code[] =
+	"(lambda agent: agent.get('disarm', len)(''))(getattr(__import__('sys'), '_probing_agent', {}))";
+
+static int begin_disarming(void)
+{
+	char *code;
+
+	if (!__atomic_load_n(&agent.has_probes, __ATOMIC_SEQ_CST) || worker_has_died() || !python_is_running())
+		return 1;
+	code = strdup(disarm_code);
+	if (!code || !worker_submit(code, sizeof disarm_code - 1)) {
+		free(code);
+		return -EBUSY;
+	}
+	on.is_disarming = true;
+	on.due_ns = now_ns() + DISARM_MS * UINT64_C(1000000);
+	on.n_looks = 0;
+	return 0;
+}
+
+/* 1: no probe is armed any more; 0: not yet. -EBUSY there is another evaluation; -ETIMEDOUT nobody releases the GIL. */
+static int disarm(void)
+{
+	enum outcome outcome;
+	size_t n_text;
+	char *text;
+
+	if (!on.is_disarming)
+		return begin_disarming();
+	if (worker_phase() == JOB_DONE) {
+		worker_take_result(&outcome, &text, &n_text);
+		free(text);
+		on.is_disarming = false;
+		return 1;
+	}
+	if (worker_has_died()) {
+		worker_abandon();
+		on.is_disarming = false;
+		return 1;
+	}
+	if (now_ns() < on.due_ns || !worker_cancel())
+		return 0;
+	on.is_disarming = false;
+	return -ETIMEDOUT;
+}
+
 /* ---- Settings ---- */
 
 static void put_configuration(struct client *client)
@@ -396,7 +447,7 @@ static void accept_all(void)
 
 static int time_out(void)
 {
-	if (!on.owner)
+	if (!on.owner && !on.is_disarming)
 		return -1;
 	return on.n_looks++ < FAST_LOOKS ? FAST_MS : SLOW_MS;
 }
@@ -445,13 +496,16 @@ static void wait_for_worker(bool is_there)
 static void listen_until_detached(void)
 {
 	while (look()) {
-		if (!on.detaching)
+		int r = on.detaching || on.is_disarming ? disarm() : 0;
+
+		if (r == 0 || !on.detaching)
 			continue;
-		if (worker_stop()) {
+		if (r > 0 && worker_stop()) {
 			wait_for_worker(false);
 			return;
 		}
-		refuse(on.detaching, "an evaluation has not ended yet");
+		refuse(on.detaching, r == -ETIMEDOUT ? "no thread releases the GIL, and its probes stay armed"
+						     : "an evaluation has not ended yet");
 		on.detaching = NULL;
 	}
 	(void)worker_stop();

@@ -235,6 +235,8 @@ void python_interrupt(unsigned long thread)
 
 /* ---- Evaluation ---- */
 
+enum { PROBES_STREAM = 3 }; /* not output: probes.py says that it has armed or disarmed probes */
+
 static const struct python_side *side; /* NULL in a forked child: nobody hears what is left of an evaluation there */
 
 static object *take_output(object *self, object *argument)
@@ -245,7 +247,9 @@ static object *take_output(object *self, object *argument)
 	(void)self;
 	if (py.BytesText(argument, &text, &n) < 0)
 		return NULL;
-	if (side && n > 1)
+	if (side && n == 2 && text[0] == PROBES_STREAM)
+		side->arm(text[1] != 0);
+	else if (side && n > 1)
 		side->write(text[0], text + 1, (size_t)n - 1);
 	return py.BuildValue("i", side != NULL);
 }

@@ -51,6 +51,7 @@ void python_resume(void *paused);
 /* Callbacks of an evaluation, between enter and leave. */
 struct python_side {
 	void (*write)(int stream, const char *text, size_t n_bytes); /* receives the code's output */
+	void (*arm)(bool has_probes);                                /* probes were armed, or disarmed */
 	/*
 	 * The code runs from true to false; python_interrupt() is allowed only in between, otherwise the agent's own
 	 * code would fail. Returns whether python_interrupt() was called in between: its exception may be pending.

@@ -141,6 +141,11 @@ static bool allow_interrupts(bool allowed)
 	return job.was_interrupted; /* by now nobody else changes it */
 }
 
+static void set_probes(bool has_probes)
+{
+	__atomic_store_n(&agent.has_probes, has_probes, __ATOMIC_SEQ_CST);
+}
+
 static void put_result(enum outcome outcome, char *text, size_t n_bytes)
 {
 	pthread_mutex_lock(&lock);
@@ -167,7 +172,7 @@ static bool is_queued(void)
 static __attribute__((noinline)) void run_job(void)
 {
 	enum outcome outcome;
-	static const struct python_side side = { take_output, allow_interrupts };
+	static const struct python_side side = { take_output, set_probes, allow_interrupts };
 	char *code, *text;
 	size_t n_code, n_text;
 	int state;

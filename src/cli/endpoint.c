@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "src/cli/backtrace_format.h"
 #include "src/cli/cli.h"
+#include "src/cli/probes_use.h"
 #include "src/live/live.h"
 #include "src/sql/sql.h"
 #include "src/store/store.h"
@@ -111,6 +112,12 @@ static void say(void *data, const char *sentence)
 	cli_say("%s\n", sentence);
 }
 
+static int read_probes(void *data, pid_t pid, const char *table, char **ret, size_t *ret_bytes, char *why)
+{
+	(void)data;
+	return probes_read(pid, table, ret, ret_bytes, why, LIVE_WHY_BYTES);
+}
+
 static void make_title(pid_t pid, char *to, size_t n_bytes)
 {
 	CLEANUP(freep) char *command = proc_text(pid, "cmdline", n_bytes);
@@ -124,7 +131,7 @@ static void make_title(pid_t pid, char *to, size_t n_bytes)
 
 static int open_process(const char *word, struct endpoint *to)
 {
-	struct live_options options = { .note = say };
+	struct live_options options = { .note = say, .probes = read_probes };
 	long id = strtol(word, NULL, 10);
 	pid_t process;
 	int r;

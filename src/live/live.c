@@ -93,7 +93,10 @@ static int fail(struct table *table, int error)
 	live->error = error;
 	if (error == -ENOMEM)
 		return SQLITE_NOMEM;
-	explain(live->options.pid, error, sentence, sizeof sentence);
+	if (live->why[0])
+		snprintf(sentence, sizeof sentence, "%s", live->why);
+	else
+		explain(live->options.pid, error, sentence, sizeof sentence);
 	sqlite3_free(table->base.zErrMsg);
 	table->base.zErrMsg = sqlite3_mprintf("%s", sentence);
 	return SQLITE_ERROR;
@@ -209,6 +212,7 @@ static int filter(sqlite3_vtab_cursor *base, int index, const char *text, int ar
 	(void)argc;
 	(void)argv;
 	table->place->live->error = 0;
+	table->place->live->why[0] = '\0';
 	r = read_rows(table);
 	if (r < 0)
 		return fail(table, r);

@@ -31,8 +31,14 @@ struct live_options {
 	pid_t pid;
 	/* Called with the reason if a table is incomplete; NULL: none. */
 	void (*note)(void *data, const char *sentence);
+	/*
+	 * The rows of a table of probes inside the process, as the agent sends them (parse_next_cells()); NULL: there are none.
+	 * @why: LIVE_WHY_BYTES; on failure a sentence. Negative errno.
+	 */
+	int (*probes)(void *data, pid_t pid, const char *table, char **ret, size_t *ret_bytes, char *why);
 	void *data;
 };
+enum { LIVE_WHY_BYTES = 256 };
 
 /*
  * live_open - put all tables into a connection.

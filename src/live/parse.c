@@ -190,3 +190,36 @@ bool parse_python_path(const char *path, char *to, size_t n_bytes)
 	to[n] = '\0';
 	return true;
 }
+
+/* ---- Rows of probes ---- */
+
+bool parse_next_cell(const char **at, const char *end, struct cell *ret)
+{
+	const char *stop = *at;
+	struct cell cell = { 0 };
+	char number[64] = "", *last = number;
+
+	while (stop < end && *stop != '\t' && *stop != '\n')
+		stop++;
+	if (stop == end || stop == *at)
+		return false;
+	cell = (struct cell){
+		.type = **at, .text = *at + 1, .n_text = (size_t)(stop - *at) - 1, .ends_row = *stop == '\n'
+	};
+	if (cell.type == 'i' || cell.type == 'f') {
+		if (cell.n_text == 0 || cell.n_text >= sizeof number)
+			return false;
+		memcpy(number, cell.text, cell.n_text);
+		if (cell.type == 'i')
+			cell.integer = strtoll(number, &last, 10);
+		else
+			cell.real = strtod(number, &last);
+		if (*last != '\0' || last == number)
+			return false;
+	} else if (cell.type != 't' && (cell.type != 'n' || cell.n_text > 0)) {
+		return false;
+	}
+	*at = stop + 1;
+	*ret = cell;
+	return true;
+}

@@ -52,6 +52,21 @@ struct variable {
 };
 bool parse_next_variable(const char **at, const char *end, struct variable *ret);
 
+/*
+ * parse_next_cell - the next column of a row of probes: "n", "iNUMBER", "fNUMBER" or "tTEXT", and a tab or a line end.
+ * @at, @end: what is left; @at is moved on.
+ * False: the end, or no cell.
+ */
+struct cell {
+	char type; /* one of n i f t */
+	int64_t integer;
+	double real;
+	const char *text;
+	size_t n_text;
+	bool ends_row;
+};
+bool parse_next_cell(const char **at, const char *end, struct cell *ret);
+
 /* A line of /proc/stat. Ticks as above. False: not the line of one CPU. */
 struct cpu_line {
 	int cpu;

@@ -60,6 +60,7 @@ struct live {
 	sqlite3 *db;
 	unsigned n_cursors; /* open ones; while there are any, rows stay in memory */
 	int error;
+	char why[LIVE_WHY_BYTES];          /* of error, a sentence; "": by its number */
 	struct backtrace_session *session; /* NULL: not needed yet */
 	struct live_place *places;         /* one per table */
 	size_t n_places;

@@ -62,13 +62,14 @@ static const struct layer {
 
 	{ "src/config", { NULL } },
 	{ "src/agent", { "src/config" } },
+	{ "src/probes", { "base", "src/config" } },
 	{ "src/inject", { "base", "unwind/native", "unwind/cpython", "src/agent" } },
 
 	{ "src/cli",
 	  { "base",          "src/profile", "unwind/native", "unwind/cpython", "unwind/stitch", "symbolize",
 	    "src/capture",   "src/store",   "src/sql",       "src/export",     "src/report",    "src/pipeline",
 	    "src/backtrace", "src/doctor",  "src/top",       "src/live",       "src/archive",   "src/import",
-	    "src/compare",   "src/inject",  "src/agent",     "src/prompt",     "src/config" } },
+	    "src/compare",   "src/inject",  "src/agent",     "src/prompt",     "src/config",    "src/probes" } },
 };
 
 /* Where sources are looked for: all of these folders belongs to a layer. */

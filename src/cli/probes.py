@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: MIT
+# What runs in the target for `probing attach PID --config FILE` and the tables it fills: Python code that works in CPython 3.6 and later
+# alike.
+#
+# arm(spec) replaces the probes of the process; spec has a probe a line: "function NAME", "variable NAME@PLACE", "interval SECONDS",
+# "torch". It arms all of them or none, and prints a note a line. read(table) prints rows, a line each, columns separated by tabs. Probes
+# live in sys._probing_agent, where the agent finds disarm() at its end, and where a child disarms itself after a fork.
+#
+# From CPython 3.12 on sys.monitoring calls us at the timed functions alone. Before that, a timed function gets the code of a
+# trampoline, which calls a copy of the function: nothing else of the program changes its speed.
+import sys
+import _thread
+
+MAX_CALLS, MAX_VALUES, MAX_TEXT, MAX_DEPTH = 10000, 10000, 200, 1000
+PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+class Refused(Exception):
+    pass
+
+
+def space():
+    return sys._probing_agent
+
+
+# ---- Names ----
+
+def attribute(owner, name):
+    """What a module or class has under a name, without running code of the program; KeyError."""
+    if name in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
+        return owner.__dict__[name]
+    for base in type.mro(owner if isinstance(owner, type) else type(owner)):
+        if name in base.__dict__:
+            return base.__dict__[name]
+    raise KeyError(name)
+
+
+def follow(owner, names):
+    for name in names:
+        owner = attribute(owner, name)
+    return owner
+
+
+def is_main(name):
+    """Whether the script that runs has this name, NAME.py: it is __main__."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    return path.replace("\\", "/").rsplit("/", 1)[-1] == name + ".py"
+
+
+def find(dotted):
+    """The object with a name: of a loaded module, or of the script that runs."""
+    names = dotted.split(".")
+    main = sys.modules.get("__main__")
+    places = [(sys.modules.get(".".join(names[:n])), names[n:]) for n in range(len(names), 0, -1)]
+    places += [(main, names), (main, names[1:] if is_main(names[0]) else names)]
+    for module, rest in places:
+        try:
+            if module is not None:
+                return follow(module, rest)
+        except (KeyError, AttributeError, TypeError):
+            pass
+    raise Refused("%s was not found: name a function of a loaded module, as MODULE.FUNCTION or MODULE.CLASS.METHOD" % dotted)
+
+
+def function_of(dotted):
+    """The Python function behind decorators, methods and properties."""
+    found = find(dotted)
+    for _ in range(100):
+        inner = getattr(found, "fget", None) if type(found) is property else found.__dict__.get("__wrapped__") \
+            if hasattr(found, "__dict__") and not isinstance(found, type) else None
+        if inner is None and type(found) in (staticmethod, classmethod, type(space_method)):
+            inner = found.__func__
+        if inner is None:
+            break
+        found = inner
+    if isinstance(found, type):
+        raise Refused("%s is a class: name one of its methods" % dotted)
+    if type(found) is not type(space):
+        raise Refused("%s is no Python function: only those can be probed" % dotted)
+    return found
+
+
+class Method(object):
+    def method(self):
+        pass
+
+
+space_method = Method().method
+
+
+# ---- Times ----
+
+class Times(object):
+    """Of one function: all its runs, in nanoseconds."""
+    __slots__ = ("name", "calls", "runs", "total", "least", "most", "raised")
+
+    def __init__(self, name):
+        self.name, self.calls, self.runs, self.total, self.least, self.most, self.raised = name, 0, 0, 0, None, 0, 0
+
+
+def clocks():
+    import time
+    if hasattr(time, "perf_counter_ns"):
+        return time.perf_counter_ns, time.time
+    return (lambda counter=time.perf_counter: int(counter() * 1e9)), time.time
+
+
+def recorder(calls):
+    clock, now = clocks()
+    ident = getattr(_thread, "get_native_id", lambda: None)
+
+    def record(times, begun, raised):
+        spent = clock() - begun
+        times.runs += 1
+        times.total += spent
+        times.raised += raised
+        if spent > times.most:
+            times.most = spent
+        if times.least is None or spent < times.least:
+            times.least = spent
+        calls.append((now(), ident(), times.name, spent, raised))
+    return clock, record
+
+
+class Monitor(object):
+    """By sys.monitoring. A generator or coroutine has a run between each two of its suspensions."""
+
+    def __init__(self, calls):
+        monitoring = sys.monitoring
+        # by id(), since code objects are equal by value; watched has them all, so that none of these ids is another's
+        self.events, self.codes, self.watched = monitoring.events, {}, []
+        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]
+        if not free:
+            raise Refused("all tools of sys.monitoring are in use: end another profiler or debugger of the process first")
+        self.tool = free[0]
+        monitoring.use_tool_id(self.tool, "probing")
+        self.local = threads = type("Local", (_thread._local,), {})()
+        clock, record = recorder(calls)
+        codes = self.codes
+
+        def resume(code, offset, *value):
+            try:
+                threads.stack.append((code, clock()))
+            except AttributeError:
+                threads.stack = [(code, clock())]
+
+        def start(code, offset):
+            codes[id(code)].calls += 1
+            resume(code, offset)
+
+        def leave(code, offset, value, raised=0):
+            stack = getattr(threads, "stack", None)
+            while stack:
+                which, begun = stack.pop()
+                if which is code:  # else the end of that one was not seen
+                    record(codes[id(code)], begun, raised)
+                    return
+
+        def unwind(code, offset, exception):
+            if id(code) in codes:
+                leave(code, offset, exception, 1)
+
+        def throw(code, offset, exception):
+            if id(code) in codes:
+                resume(code, offset)
+
+        self.callbacks = {"PY_START": start, "PY_RESUME": resume, "PY_RETURN": leave, "PY_YIELD": leave,
+                          "PY_UNWIND": unwind, "PY_THROW": throw}
+
+    def arm(self, function, times):
+        self.codes[id(function.__code__)] = times
+        self.watched.append(function.__code__)
+
+    def begin(self):
+        monitoring, events = sys.monitoring, self.events
+        for name, callback in self.callbacks.items():
+            monitoring.register_callback(self.tool, getattr(events, name), callback)
+        for code in self.watched:
+            monitoring.set_local_events(self.tool, code, events.PY_START | events.PY_RESUME | events.PY_RETURN | events.PY_YIELD)
+        monitoring.set_events(self.tool, events.PY_UNWIND | events.PY_THROW)  # these two exist for all functions only
+
+    def end(self):
+        monitoring = sys.monitoring
+        monitoring.set_events(self.tool, 0)
+        for code in self.watched:
+            monitoring.set_local_events(self.tool, code, 0)
+        for name in self.callbacks:
+            monitoring.register_callback(self.tool, getattr(self.events, name), None)
+        monitoring.free_tool_id(self.tool)
+
+
+def trampoline(*args, **kwargs):
+    clock = "probing clock"  # each a constant, in whose place code() puts an object
+    record = "probing record"
+    call = "probing call"
+    times = "probing times"
+    times.calls += 1
+    begun = clock()
+    raised = 1
+    try:
+        value = call(*args, **kwargs)
+        raised = 0
+        return value
+    finally:
+        record(times, begun, raised)
+
+
+class Trampolines(object):
+    """By a code that calls a copy of the function, with what it needs among its constants."""
+
+    def __init__(self, calls):
+        self.clock, self.record = recorder(calls)
+        self.functions = []  # (function, its code, the trampoline's code)
+
+    def code(self, code, constants):
+        mine = trampoline.__code__
+        constants = tuple(constants.get(one, one) for one in mine.co_consts)
+        if hasattr(mine, "replace"):
+            return mine.replace(co_consts=constants, co_name=code.co_name, co_freevars=code.co_freevars)
+        return type(mine)(mine.co_argcount, mine.co_kwonlyargcount, mine.co_nlocals, mine.co_stacksize, mine.co_flags, mine.co_code,
+                          constants, mine.co_names, mine.co_varnames, mine.co_filename, code.co_name, mine.co_firstlineno,
+                          mine.co_lnotab, code.co_freevars, ())
+
+    def arm(self, function, times):
+        code = function.__code__
+        if code.co_flags & 0x2a0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+            raise Refused("%s is a generator or coroutine: CPython 3.12 and later can time those" % times.name)
+        copy = type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__dict__.update(function.__dict__)
+        self.functions.append((function, code, self.code(code, {
+            "probing clock": self.clock, "probing record": self.record, "probing call": copy, "probing times": times})))
+
+    def begin(self):
+        for function, _, mine in self.functions:
+            function.__code__ = mine
+
+    def end(self):
+        for function, code, mine in self.functions:
+            if function.__code__ is mine:  # else somebody else has replaced it
+                function.__code__ = code
+
+
+# ---- Variables ----
+
+def clean(text):
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def shown(value):
+    """A value as a number or a text. Runs no code of the program: what is not plain is shown by its type and shape."""
+    kind = type(value)
+    if kind is bool:
+        return "i%d" % value
+    if kind is int:
+        return "i%d" % value if -1 << 63 <= value < 1 << 63 else "t" + repr(value if value.bit_length() < 600 else "a large int")
+    if kind is float:
+        return "f" + repr(value)
+    if kind is type(None):
+        return "n"
+    if kind in (str, bytes):
+        text = repr(value[:MAX_TEXT])
+        return "t" + (text if len(value) <= MAX_TEXT else text + "...")
+    module = kind.__module__.split(".")[0]
+    if module == "numpy" and getattr(value, "size", 0) == 1:
+        return shown(value.item()) if type(value.item()) in PLAIN else "t" + clean(kind.__name__)
+    if module == "torch" and hasattr(value, "numel"):
+        # the value of a tensor on a GPU would wait for that
+        if value.numel() == 1 and value.device.type == "cpu":
+            return shown(value.item())
+        return "t" + clean("%s(%s, %s)" % (kind.__name__, list(value.shape), value.device))
+    return "t" + clean("<%s.%s>" % (kind.__module__, kind.__qualname__))
+
+
+class Watcher(object):
+    """Reads variables from time to time, and keeps a row where one has changed."""
+
+    def __init__(self, interval):
+        self.interval, self.stop = interval, _thread.allocate_lock()
+        self.by_code, self.codes, self.of_modules = {}, [], []  # by id(): see Monitor
+        self.last, self.values = {}, []
+
+    def arm(self, text):
+        name, place = text.split("@")
+        found = None
+        try:
+            found = find(place)
+        except Refused:
+            pass
+        if isinstance(found, type(sys)):
+            self.of_modules.append((place, name, found))
+            return
+        code = function_of(place).__code__
+        if name not in code.co_varnames + code.co_cellvars + code.co_freevars:
+            raise Refused("%s has no variable %s" % (place, name))
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            raise Refused("without a GIL the variables of a running function cannot be read safely: watch a module's, %s@MODULE" % name)
+        self.by_code.setdefault(id(code), []).append((place, name))
+        self.codes.append(code)
+
+    def begin(self):
+        if not self.by_code and not self.of_modules:
+            return
+        from collections import deque
+        self.values, self.now = deque(maxlen=MAX_VALUES), clocks()[1]
+        self.stop.acquire()
+        _thread.start_new_thread(self.run, ())
+
+    def end(self):
+        if self.stop.locked():
+            self.stop.release()
+
+    def run(self):
+        while not self.stop.acquire(True, self.interval):
+            try:
+                self.look()
+            except Exception:  # a variable that cannot be shown now; the next look may
+                pass
+
+    def keep(self, seen, key, tid, value):
+        value = seen[key] = shown(value)
+        if self.last.get(key) != value:
+            self.values.append((self.now(), tid) + key[1:] + (value,))
+
+    def look(self):
+        seen = {}
+        for place, name, module in self.of_modules:
+            if name in module.__dict__:
+                self.keep(seen, (None, place, name), None, module.__dict__[name])
+        if self.by_code:
+            threads = getattr(sys.modules.get("threading"), "_active", {})
+            for ident, frame in sys._current_frames().items():
+                self.look_at(seen, ident, getattr(threads.get(ident), "native_id", None), frame)
+        self.last = seen
+
+    def look_at(self, seen, ident, tid, frame):
+        for depth in range(MAX_DEPTH):
+            if frame is None:
+                return
+            for place, name in self.by_code.get(id(frame.f_code), ()):
+                key = (ident, place, name)
+                if key not in seen:  # of a recursive function the innermost
+                    values = frame.f_locals
+                    if name in values:
+                        self.keep(seen, key, tid, values[name])
+                    values = None
+            frame = frame.f_back
+
+
+# ---- torch ----
+
+class Torch(object):
+    """The forward pass of each module, by torch's own hooks."""
+
+    def __init__(self, calls):
+        self.clock, self.record = recorder(calls)
+        self.handles, self.times = [], {}
+
+    def begin(self):
+        from torch.nn.modules import module
+        local = type("Local", (_thread._local,), {})()
+
+        def enter(which, inputs):
+            try:
+                local.stack.append((which, self.clock()))
+            except AttributeError:
+                local.stack = [(which, self.clock())]
+
+        def leave(which, inputs, output):
+            stack = getattr(local, "stack", None)
+            while stack:
+                one, begun = stack.pop()
+                if one is which:
+                    kind = type(which)
+                    times = self.times.get(kind)
+                    if times is None:
+                        times = self.times[kind] = Times("%s.%s.forward" % (kind.__module__, kind.__qualname__))
+                    times.calls += 1
+                    self.record(times, begun, 0)
+                    return
+
+        self.handles = [module.register_module_forward_pre_hook(enter), module.register_module_forward_hook(leave)]
+
+    def end(self):
+        for handle in self.handles:
+            handle.remove()
+
+
+# ---- All of them ----
+
+class Probes(object):
+    def __init__(self, spec):
+        from collections import deque
+        self.calls, self.times, self.parts, self.notes = deque(maxlen=MAX_CALLS), [], [], []
+        lines = [line.split(" ", 1) for line in spec.splitlines()]
+        functions = [rest[0] for kind, *rest in lines if kind == "function"]
+        interval = [float(rest[0]) for kind, *rest in lines if kind == "interval"]
+        timer, self.watcher, self.torch = None, Watcher(interval[0] if interval else 1.0), None
+        try:
+            # variables first: they need the code that a function has by itself
+            for kind, *rest in lines:
+                if kind == "variable":
+                    self.watcher.arm(rest[0])
+            if functions:
+                timer = (Monitor if hasattr(sys, "monitoring") else Trampolines)(self.calls)
+                self.parts.append(timer)
+            by_code = {}
+            for name in functions:
+                function = function_of(name)
+                code = id(function.__code__)
+                if code in by_code:
+                    raise Refused("%s and %s are the same function" % (by_code[code], name))
+                by_code[code] = name
+                self.times.append(Times(name))
+                timer.arm(function, self.times[-1])
+        except BaseException:
+            if hasattr(sys, "monitoring") and timer is not None:
+                timer.end()
+            raise
+        self.parts.append(self.watcher)
+        if ["torch"] in lines:
+            if "torch" in sys.modules:
+                self.torch = Torch(self.calls)
+                self.parts.append(self.torch)
+            else:
+                self.notes.append("torch is not loaded in the process, and nothing was armed for it: attach again after its import")
+
+    def begin(self):
+        for part in self.parts:
+            part.begin()
+
+    def end(self):
+        for part in self.parts:
+            part.end()
+        self.parts = []
+
+
+def disarm(_=None):
+    """All probes are gone, and what they have seen. The agent calls this at its end."""
+    probes = space().pop("probes", None)
+    if probes is not None:
+        probes.end()
+    write = space().get("write")
+    if write is not None:
+        write(b"\3\0")
+
+
+def arm(spec):
+    try:
+        old = space().get("probes")
+        if old is not None:
+            disarm()
+        probes = Probes(spec.decode())
+    except Refused as why:
+        print("refused " + str(why))
+        return
+    space()["probes"], space()["disarm"] = probes, disarm
+    space()["write"](b"\3\1")
+    try:
+        probes.begin()
+    except BaseException:
+        disarm()
+        raise
+    watch_forks()
+    for note in probes.notes:
+        print("note " + note)
+
+
+def watch_forks():
+    os = sys.modules.get("os")
+    if hasattr(os, "register_at_fork") and not space().get("watches_forks"):
+        agent = space()
+        agent["watches_forks"] = True
+        os.register_at_fork(after_in_child=lambda: agent.get("disarm", len)(""))
+
+
+def cell(value):
+    return "n" if value is None else "i%d" % value if type(value) is int else "f" + repr(value) if type(value) is float else "t" + value
+
+
+def read(table):
+    probes = space().get("probes")
+    if probes is None:
+        print("unarmed")
+        return
+    if table == b"function_time":
+        rows = [(t.name, t.calls, t.runs, t.total, t.least, t.most if t.runs else None, t.raised)
+                for t in probes.times + list(probes.torch.times.values() if probes.torch else ())]
+    elif table == b"function_call":
+        rows = list(probes.calls)
+    else:
+        rows = [tuple(row) for row in probes.watcher.values]
+    lines = ["\t".join(map(cell, row[:-1] if table == b"variables" else row)) for row in rows]
+    if table == b"variables":
+        lines = [line + "\t" + row[-1] for line, row in zip(lines, rows)]  # shown() has made it
+    print("\n".join(lines))
