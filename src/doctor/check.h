@@ -23,7 +23,7 @@ struct doctor_group {
 };
 
 extern const struct doctor_group doctor_sampling, doctor_rights, doctor_names, doctor_process, doctor_no_process,
-	doctor_python;
+	doctor_python, doctor_agent;
 
 /* The observed state. A check reports this first; the rest only for a problem. */
 void say_found(struct doctor_finding *finding, enum doctor_state state, const char *format, ...)

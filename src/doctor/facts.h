@@ -61,6 +61,7 @@ struct facts_machine {
 	bool has_kernel_names;
 	bool has_libc, has_libc_debug;
 	char libc[PATH_MAX], distribution[64];
+	bool is_x86_64;
 	bool has_servers; /* DEBUGINFOD_URLS */
 	char pythons[128];
 	bool folder_is_writable;
@@ -75,6 +76,8 @@ struct facts_file {
 	bool has_debug;
 };
 
+enum libc { LIBC_GLIBC, LIBC_MUSL, LIBC_NONE /* static, or another one */ };
+
 /* The examined process. */
 struct facts_process {
 	pid_t pid; /* 0: none */
@@ -84,7 +87,12 @@ struct facts_process {
 	char state;
 	char name[64];
 	bool is_32_bit, is_dumpable;
-	bool has_other_pids, has_other_files, has_other_users; /* namespaces other than ours */
+	bool has_other_pids, has_other_files, has_other_users, has_other_network; /* namespaces other than ours */
+	bool has_proc;                                                            /* /proc in its mounts */
+	bool has_filter;                                                          /* seccomp */
+	bool has_shadow_stack; /* Source: arch/x86/shstk.rst of Linux 6.12 */
+	bool runs_scripts;     /* of others, by its interpreter: PEP 768 */
+	enum libc libc;
 	pid_t own_pid, tracer;
 	size_t n_threads;
 	int memory_error;

@@ -178,6 +178,9 @@ int facts_machine_gather(struct facts_machine *ret)
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	int r;
 
+#ifdef __x86_64__
+	ret->is_x86_64 = true;
+#endif
 	ret->n_cpus = n_cpus > 0 ? (unsigned)n_cpus : 1;
 	ret->paranoid = proc_number("/proc/sys/kernel/perf_event_paranoid", 2);
 	ret->mlock_kib = proc_number("/proc/sys/kernel/perf_event_mlock_kb", 516);

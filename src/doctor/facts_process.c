@@ -4,6 +4,7 @@
  * It is read and sampled for a moment, as a recording would; it is not stopped.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +27,14 @@ static bool has_other(pid_t pid, const char *namespace)
 	snprintf(file, sizeof file, "ns/%s", namespace);
 	proc_path(pid, file, path);
 	return stat(path, &its) == 0 && its.st_ino != ours.st_ino;
+}
+
+static bool has_proc(pid_t pid)
+{
+	char path[PROC_PATH_BYTES];
+
+	proc_path(pid, "root/proc/self", path);
+	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Of a process that is not dumpable the folder belongs to root. Source: proc(5). */
@@ -70,6 +79,10 @@ static void read_status(struct facts_process *ret)
 	value = proc_status_value(status, "TracerPid");
 	ret->tracer = value ? (pid_t)strtol(value, NULL, 10) : 0;
 	ret->own_pid = own_pid(status, ret->pid);
+	value = proc_status_value(status, "Seccomp");
+	ret->has_filter = value && strtol(value, NULL, 10) != 0;
+	value = proc_status_value(status, "x86_Thread_features");
+	ret->has_shadow_stack = value && strncmp(value + strspn(value, " \t"), "shstk", 5) == 0;
 	ret->is_dumpable = is_dumpable(ret->pid, ret->uids[1]);
 }
 
@@ -119,6 +132,8 @@ int facts_process_gather(pid_t pid, struct facts_process *ret)
 	ret->has_other_pids = has_other(pid, "pid");
 	ret->has_other_files = has_other(pid, "mnt");
 	ret->has_other_users = has_other(pid, "user");
+	ret->has_other_network = has_other(pid, "net");
+	ret->has_proc = has_proc(pid);
 	ret->memory_error = capture_check_memory(pid);
 	r = facts_try_sampling(pid, &ret->sampling);
 	return r < 0 ? r : facts_python_gather(ret);

@@ -84,10 +84,20 @@ static bool is_dump(const char *path)
 	return strncmp(name, "jit-", 4) == 0 && n > 5 && strcmp(name + n - 5, ".dump") == 0;
 }
 
+/* "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1": a name with musl in it decides. */
+static void find_libc(const char *name, struct facts_process *ret)
+{
+	if (strncmp(name, "ld-musl", 7) == 0 || strncmp(name, "libc.musl", 9) == 0)
+		ret->libc = LIBC_MUSL;
+	else if (ret->libc != LIBC_MUSL && (strncmp(name, "libc.so.", 8) == 0 || strncmp(name, "libc-", 5) == 0))
+		ret->libc = LIBC_GLIBC;
+}
+
 static void look_at_mappings(struct look *look, struct facts_process *ret)
 {
 	const struct mapping *mapping;
 
+	ret->libc = LIBC_NONE;
 	for (size_t i = 0; (mapping = address_space_nth(look->space, i)) != NULL; i++) {
 		if (!mapping->module) {
 			/* The page of old system calls, [vsyscall], lies in the kernel's half. */
@@ -95,6 +105,7 @@ static void look_at_mappings(struct look *look, struct facts_process *ret)
 			continue;
 		}
 		ret->has_jitdump |= is_dump(mapping->module->path);
+		find_libc(module_name(mapping->module), ret);
 		ret->has_asyncio |= strncmp(module_name(mapping->module), "_asyncio", 8) == 0;
 	}
 }
@@ -133,6 +144,7 @@ static int count_tasks(struct look *look, struct facts_process *ret)
 
 static int find_python(struct look *look, struct facts_process *ret)
 {
+	struct py_script_slot slot;
 	struct module *module;
 	int r;
 
@@ -142,6 +154,8 @@ static int find_python(struct look *look, struct facts_process *ret)
 		return r == -ENOMEM ? r : 0;
 	module = module_table_get(look->modules, py_runtime_module(look->runtime)->id);
 	describe_file(module, &ret->interpreter);
+	r = py_script_slot(look->runtime, ret->pid, &slot);
+	ret->runs_scripts = r != -EOPNOTSUPP && r != -EACCES;
 	return count_tasks(look, ret);
 }
 

@@ -9,7 +9,7 @@
 #include "src/doctor/check.h"
 
 static const struct doctor_group *const groups[] = {
-	&doctor_sampling, &doctor_rights, &doctor_names, &doctor_process, &doctor_python,
+	&doctor_sampling, &doctor_rights, &doctor_names, &doctor_process, &doctor_python, &doctor_agent,
 };
 
 const char *doctor_state_name(enum doctor_state state)

@@ -15,7 +15,7 @@ import unittest
 import probing_test as t
 
 ORDINARY_USER = 65534
-GROUPS = ["sampling", "rights", "names and files", "process", "python"]
+GROUPS = ["sampling", "rights", "names and files", "process", "python", "agent"]
 SLEEPER = "import time; print('ready {}', flush=True); time.sleep(60)"
 
 
@@ -189,6 +189,12 @@ class Python(Case):
             self.assertEqual("ok", said.state(name), said[name])
         if self.interpreter.place is not t.MACHINE:
             self.assertIn("its own PID is 1", said["process_namespaces"]["found"])
+            self.assertIn("other mounts", said["agent_files"]["found"])
+        version = tuple(map(int, self.interpreter.version.split(".")))
+        if os.uname().machine == "x86_64":
+            self.assertEqual("not possible: the checks below say why" if version < (3, 6) else
+                             "possible: its Python loads the agent" if version >= (3, 14) else
+                             "possible: a stopped thread loads the agent", said["inject"]["found"])
 
 
 class Processes(Case):
@@ -218,6 +224,7 @@ class Processes(Case):
             said = Doctor(started.pid)
         self.assertEqual(("missing", "ok"), (said.state("python"), said.state("process")))
         self.assertIn("none", said["python"]["found"])
+        self.assertEqual(("missing", "no Python was found in it"), (said.state("inject"), said["agent_host"]["found"]))
 
     def test_traced_and_then_not(self):
         """Whoever traces is named, and the remedy ends that."""
@@ -232,10 +239,22 @@ class Processes(Case):
                 self.assertEqual(("limited", "missing"), (said.state("tracer"), said.state("stopping")))
                 self.assertIn("process %d " % other.pid, said["tracer"]["found"])
                 self.assertEqual("kill %d" % other.pid, said["tracer"]["remedy"])
+                self.assertEqual(("missing", "missing"), (said.state("inject"), said.state("agent_by_thread")))
+                self.assertNotEqual(0, t.probing("inject", started.pid).returncode)
                 subprocess.run(said["tracer"]["remedy"].split(), check=True)
                 other.process.wait()
             after = Doctor(started.pid)
             self.assertEqual(("ok", "ok"), (after.state("tracer"), after.state("stopping")))
+            self.assertEqual("ok", after.state("inject"))
+            t.probing("inject", started.pid, check=t.OK)
+
+    def test_another_network(self):
+        if os.geteuid() != 0 or subprocess.run(["unshare", "--net", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("needs the right to make a network namespace")
+        with t.target(["unshare", "--net", t.DEBIAN_PYTHON, "-c", SLEEPER]) as started:
+            said = Doctor(started.pid)
+            self.assertIn("another network namespace, which you may enter", said["agent_network"]["found"])
+            self.assertEqual("2\n", t.probing("eval", started.pid, "1 + 1", check=t.OK).stdout)
 
     def test_nothing_is_stopped(self):
         child = subprocess.Popen(["sleep", "60"])

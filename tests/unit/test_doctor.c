@@ -26,6 +26,7 @@ static struct facts good(void)
 			    .descriptors_hard = 100000,
 			    .program = "/opt/probing" },
 		.machine = { .n_cpus = 4,
+			     .is_x86_64 = true,
 			     .paranoid = 1,
 			     .mlock_kib = 516,
 			     .sampling = { .ring_bytes = 1 << 20 },
@@ -46,7 +47,9 @@ static struct facts good(void)
 			     .is_dumpable = true,
 			     .own_pid = 77,
 			     .n_threads = 3,
-			     .python = "3.12.1",
+			     .python = "3.14.1",
+			     .runs_scripts = true,
+			     .has_proc = true,
 			     .interpreter = { .path = "/usr/bin/python3", .has_debug = true },
 			     .executable = { .path = "/usr/bin/python3" } },
 	};
@@ -55,7 +58,7 @@ static struct facts good(void)
 }
 
 static const struct doctor_group *const groups[] = {
-	&doctor_sampling, &doctor_rights, &doctor_names, &doctor_process, &doctor_python,
+	&doctor_sampling, &doctor_rights, &doctor_names, &doctor_process, &doctor_python, &doctor_agent,
 };
 
 static struct doctor_finding run(const char *name, const struct facts *facts)
@@ -82,6 +85,62 @@ static void assert_judged(const char *name, const struct facts *facts, enum doct
 		fail_msg("%s: \"%s\" does not say \"%s\"", name, finding.found, found);
 	if (remedy[0] == '\0' ? finding.remedy[0] != '\0' : !strstr(finding.remedy, remedy))
 		fail_msg("%s: the remedy is \"%s\", not \"%s\"", name, finding.remedy, remedy);
+}
+
+static void what_keeps_the_agent_out_is_said(void **state)
+{
+	struct facts facts = good();
+
+	(void)state;
+	assert_judged("inject", &facts, DOCTOR_OK, "its Python loads the agent", "");
+	facts.process.tracer = 9; /* no obstacle to its Python */
+	assert_judged("inject", &facts, DOCTOR_OK, "its Python loads the agent", "");
+	assert_judged("agent_by_thread", &facts, DOCTOR_LIMITED, "already has a tracer", "kill 9");
+	facts.process.runs_scripts = false;
+	assert_judged("inject", &facts, DOCTOR_MISSING, "not possible", "");
+	assert_judged("agent_by_interpreter", &facts, DOCTOR_LIMITED, "disabled", "PYTHON_DISABLE_REMOTE_DEBUG");
+	assert_judged("agent_by_thread", &facts, DOCTOR_MISSING, "already has a tracer", "kill 9");
+	facts = good();
+	strcpy(facts.process.python, "3.11.2");
+	facts.process.runs_scripts = false;
+	assert_judged("inject", &facts, DOCTOR_OK, "a stopped thread loads the agent", "");
+	assert_judged("agent_by_interpreter", &facts, DOCTOR_LIMITED, "3.14 and later", "");
+	facts.process.state = 'T';
+	assert_judged("agent_by_thread", &facts, DOCTOR_MISSING, "it is stopped", "kill -CONT 77");
+	facts.process.state = 'S';
+	facts.process.has_shadow_stack = true;
+	assert_judged("agent_by_thread", &facts, DOCTOR_MISSING, "shadow stack", "probing run");
+	facts.process.has_shadow_stack = false;
+	facts.rights.is_filtered[CALL_PTRACE] = true;
+	assert_judged("agent_by_thread", &facts, DOCTOR_MISSING, "a filter forbids", "SYS_PTRACE");
+	facts.rights.is_filtered[CALL_PTRACE] = false;
+	facts.machine.is_x86_64 = false;
+	assert_judged("agent_by_thread", &facts, DOCTOR_MISSING, "x86-64", "");
+	facts.machine.is_x86_64 = true;
+	facts.process.libc = LIBC_MUSL;
+	assert_judged("agent_host", &facts, DOCTOR_MISSING, "musl", "");
+	facts.process.libc = LIBC_NONE;
+	assert_judged("agent_host", &facts, DOCTOR_MISSING, "static", "");
+	assert_judged("inject", &facts, DOCTOR_MISSING, "not possible", "");
+	facts.process.libc = LIBC_GLIBC;
+	strcpy(facts.process.python, "2.7.18");
+	assert_judged("agent_host", &facts, DOCTOR_MISSING, "older than 3.6", "");
+	facts.process.python[0] = '\0';
+	assert_judged("agent_host", &facts, DOCTOR_MISSING, "no Python", "");
+	facts = good();
+	facts.process.has_filter = true;
+	assert_judged("agent_filter", &facts, DOCTOR_LIMITED, "seccomp filter", "");
+	facts.process.has_other_files = true;
+	assert_judged("agent_files", &facts, DOCTOR_OK, "a copy", "");
+	facts.process.has_proc = false;
+	assert_judged("agent_files", &facts, DOCTOR_MISSING, "without /proc", "nsenter -t 77");
+	assert_judged("inject", &facts, DOCTOR_MISSING, "not possible", "");
+	facts.process.has_other_network = true;
+	assert_judged("agent_network", &facts, DOCTOR_LIMITED, "another network", "/opt/probing inject 77");
+	facts.rights.capabilities = ALL_CAPABILITIES;
+	assert_judged("agent_network", &facts, DOCTOR_OK, "may enter", "");
+	facts.process.memory_error = -EPERM;
+	assert_judged("inject", &facts, DOCTOR_MISSING, "memory cannot be read", "");
 }
 
 static void a_good_machine_lacks_nothing(void **state)
@@ -224,6 +283,7 @@ static void pythons(void **state)
 	struct facts facts = good();
 
 	(void)state;
+	strcpy(facts.process.python, "3.12.1");
 	assert_judged("python", &facts, DOCTOR_OK, "layout of that release", "");
 	strcpy(facts.process.python, "3.14.0");
 	assert_judged("python", &facts, DOCTOR_OK, "debug offsets", "");
@@ -291,6 +351,7 @@ static void a_report_of_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_keeps_the_agent_out_is_said),
 		cmocka_unit_test(a_good_machine_lacks_nothing),
 		cmocka_unit_test(events_that_are_refused),
 		cmocka_unit_test(what_ordinary_users_lack),

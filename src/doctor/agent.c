@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* agent.c - checks: whether the agent can be loaded into a process, and how. The rules are those of src/inject. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "src/doctor/check.h"
+
+enum { FIRST_MINOR = 6, FIRST_SCRIPTED_MINOR = 14 };
+
+/* Of "3.11.2"; 0: none, or older than 3. */
+static int minor_of(const char *python)
+{
+	int minor = 0;
+
+	return sscanf(python, "3.%d", &minor) == 1 ? minor : 0;
+}
+
+static bool is_scripted(const struct facts_process *process)
+{
+	return minor_of(process->python) >= FIRST_SCRIPTED_MINOR && process->runs_scripts;
+}
+
+static const char *is_no_host(const struct facts_process *process)
+{
+	if (process->is_32_bit)
+		return "it is a 32-bit program";
+	if (process->libc == LIBC_MUSL)
+		return "it runs on musl, and the agent needs glibc";
+	if (process->libc == LIBC_NONE)
+		return "it is a static program, and the agent needs a shared glibc";
+	if (!process->python[0])
+		return "no Python was found in it";
+	if (minor_of(process->python) < FIRST_MINOR)
+		return "its Python is older than 3.6";
+	return NULL;
+}
+
+static bool is_readable(const struct facts *facts, struct doctor_finding *ret)
+{
+	if (facts->process.memory_error >= 0)
+		return true;
+	say_found(ret, DOCTOR_MISSING, "unknown: its memory cannot be read");
+	say_means(ret, "see the check memory");
+	return false;
+}
+
+static void run_host(const struct facts *facts, struct doctor_finding *ret)
+{
+	const char *why;
+
+	if (!is_readable(facts, ret))
+		return;
+	why = is_no_host(&facts->process);
+	if (!why) {
+		say_found(ret, DOCTOR_OK, "CPython %s on glibc", facts->process.python);
+		return;
+	}
+	say_found(ret, DOCTOR_MISSING, "%s", why);
+	say_means(ret, "no inject, eval, repl or attach; record and backtrace work without the agent");
+}
+
+static void run_interpreter_way(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (!is_readable(facts, ret))
+		return;
+	if (is_scripted(process)) {
+		say_found(ret, DOCTOR_OK, "its Python runs scripts from outside (PEP 768)");
+		return;
+	}
+	if (minor_of(process->python) >= FIRST_SCRIPTED_MINOR) {
+		say_found(ret, DOCTOR_LIMITED, "its Python was started with remote debugging disabled");
+		say_means(ret, "a stopped thread loads the agent instead");
+		say_remedy(ret, false, "env -u PYTHON_DISABLE_REMOTE_DEBUG python3 SCRIPT");
+		return;
+	}
+	say_found(ret, DOCTOR_LIMITED, "CPython 3.14 and later only");
+	say_means(ret, "a stopped thread loads the agent instead");
+}
+
+/* What forbids that a thread of it is stopped and used; NULL: nothing. */
+static const char *is_unstoppable(const struct facts *facts)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (!facts->machine.is_x86_64)
+		return "x86-64 only";
+	if (process->tracer != 0)
+		return "it already has a tracer";
+	if (facts->rights.is_filtered[CALL_PTRACE])
+		return "a filter forbids you ptrace";
+	if (process->has_shadow_stack)
+		return "it has a shadow stack";
+	if (process->state == 'T' || process->state == 't')
+		return "it is stopped, and no thread of it runs";
+	return NULL;
+}
+
+static void run_thread_way(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+	const char *why;
+
+	if (!is_readable(facts, ret))
+		return;
+	why = is_unstoppable(facts);
+	if (!why) {
+		say_found(ret, DOCTOR_OK, "permitted (not tried)");
+		return;
+	}
+	say_found(ret, is_scripted(process) ? DOCTOR_LIMITED : DOCTOR_MISSING, "%s", why);
+	say_means(ret, is_scripted(process) ? "its Python loads the agent; where that fails, nothing else does"
+					    : "the agent cannot be loaded");
+	if (process->tracer != 0)
+		say_remedy(ret, false, "kill %d", (int)process->tracer);
+	else if (facts->rights.is_filtered[CALL_PTRACE])
+		say_remedy(ret, false, CONTAINER_REMEDY);
+	else if (process->state == 'T')
+		say_remedy(ret, false, "kill -CONT %d", (int)process->pid);
+	else if (facts->machine.is_x86_64)
+		say_remedy(ret, false, "probing run COMMAND");
+}
+
+static bool has_no_files(const struct facts_process *process)
+{
+	return process->has_other_files && !process->has_proc;
+}
+
+static void run_inject(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (!is_readable(facts, ret))
+		return;
+	if (!is_no_host(process) && !has_no_files(process) && is_scripted(process))
+		say_found(ret, DOCTOR_OK, "possible: its Python loads the agent");
+	else if (!is_no_host(process) && !has_no_files(process) && !is_unstoppable(facts))
+		say_found(ret, DOCTOR_OK, "possible: a stopped thread loads the agent");
+	else
+		say_found(ret, DOCTOR_MISSING, "not possible: the checks below say why");
+}
+
+static void run_its_filter(const struct facts *facts, struct doctor_finding *ret)
+{
+	if (!facts->process.has_filter) {
+		say_found(ret, DOCTOR_OK, "it has no seccomp filter");
+		return;
+	}
+	say_found(ret, DOCTOR_LIMITED, "it has a seccomp filter, which cannot be read");
+	say_means(ret,
+		  "where that forbids open, mmap, clone, unshare or socket, inject reports so and changes nothing");
+}
+
+static void run_its_files(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (!process->has_other_files) {
+		say_found(ret, DOCTOR_OK, "the same mounts as yours");
+		return;
+	}
+	if (!has_no_files(process)) {
+		say_found(ret, DOCTOR_OK, "other mounts: it gets a copy of the agent");
+		return;
+	}
+	say_found(ret, DOCTOR_MISSING, "other mounts, without /proc");
+	say_means(ret, "a copy of the agent cannot be loaded there");
+	say_remedy(ret, true, "nsenter -t %d -m mount -t proc proc /proc", (int)process->pid);
+}
+
+static void run_its_network(const struct facts *facts, struct doctor_finding *ret)
+{
+	const struct facts_process *process = &facts->process;
+
+	if (!process->has_other_network) {
+		say_found(ret, DOCTOR_OK, "the same network namespace as yours");
+		return;
+	}
+	if (HAS_CAPABILITY(&facts->rights, CAPABILITY_SYS_ADMIN)) {
+		say_found(ret, DOCTOR_OK, "another network namespace, which you may enter");
+		return;
+	}
+	say_found(ret, DOCTOR_LIMITED, "another network namespace");
+	say_means(ret, "the agent listens there: only root and the owner of its user namespace can connect");
+	say_remedy(ret, true, "%s inject %d", facts->rights.program[0] ? facts->rights.program : "probing",
+		   (int)process->pid);
+}
+
+static const struct doctor_check checks[] = {
+	{ "inject", "inject, eval, repl, attach", run_inject },
+	{ "agent_host", "inject, eval, repl, attach", run_host },
+	{ "agent_by_interpreter", "inject without a stopped thread", run_interpreter_way },
+	{ "agent_by_thread", "inject by a stopped thread", run_thread_way },
+	{ "agent_filter", "what the agent calls in the process", run_its_filter },
+	{ "agent_files", "the agent's library in the process", run_its_files },
+	{ "agent_network", "the connection to the agent", run_its_network },
+};
+
+const struct doctor_group doctor_agent = { "agent", checks, N_ELEMENTS(checks), true };
