@@ -191,7 +191,7 @@ static void run_its_network(const struct facts *facts, struct doctor_finding *re
 static const struct doctor_check checks[] = {
 	{ "inject", "inject, eval, repl, attach", run_inject },
 	{ "agent_host", "inject, eval, repl, attach", run_host },
-	{ "agent_by_interpreter", "inject without a stopped thread", run_interpreter_way },
+	{ "agent_by_python", "inject without a stopped thread", run_interpreter_way },
 	{ "agent_by_thread", "inject by a stopped thread", run_thread_way },
 	{ "agent_filter", "what the agent calls in the process", run_its_filter },
 	{ "agent_files", "the agent's library in the process", run_its_files },

@@ -98,13 +98,13 @@ static void what_keeps_the_agent_out_is_said(void **state)
 	assert_judged("agent_by_thread", &facts, DOCTOR_LIMITED, "already has a tracer", "kill 9");
 	facts.process.runs_scripts = false;
 	assert_judged("inject", &facts, DOCTOR_MISSING, "not possible", "");
-	assert_judged("agent_by_interpreter", &facts, DOCTOR_LIMITED, "disabled", "PYTHON_DISABLE_REMOTE_DEBUG");
+	assert_judged("agent_by_python", &facts, DOCTOR_LIMITED, "disabled", "PYTHON_DISABLE_REMOTE_DEBUG");
 	assert_judged("agent_by_thread", &facts, DOCTOR_MISSING, "already has a tracer", "kill 9");
 	facts = good();
 	strcpy(facts.process.python, "3.11.2");
 	facts.process.runs_scripts = false;
 	assert_judged("inject", &facts, DOCTOR_OK, "a stopped thread loads the agent", "");
-	assert_judged("agent_by_interpreter", &facts, DOCTOR_LIMITED, "3.14 and later", "");
+	assert_judged("agent_by_python", &facts, DOCTOR_LIMITED, "3.14 and later", "");
 	facts.process.state = 'T';
 	assert_judged("agent_by_thread", &facts, DOCTOR_MISSING, "it is stopped", "kill -CONT 77");
 	facts.process.state = 'S';
