@@ -109,6 +109,7 @@ struct capture_counts {
 	uint64_t unpaired;  /* Python frames whose sample found no room, or no sample of theirs */
 	/* CPU time: of all samples, and by the kernel's account; 0: not known (waits, other events than the clock). */
 	uint64_t sampled_ns, used_ns;
+	uint64_t ended_ns; /* CPU time without a sample of threads that have ended, up to then; see CAPTURE_UNSAMPLED */
 	uint64_t n_events, n_threads; /* descriptors opened, threads found at the start */
 	/* Of SOURCE_POLL: poll ticks done, those skipped because the previous one came too late or took
 	 * too long, and the longest period, 0 if it was never lengthened. */

@@ -75,6 +75,7 @@ void unsampled_put_before(struct capture *capture, struct capture_event *ret)
 	capture->pending = *ret;
 	capture->has_pending = true;
 	give_out(capture, ret->pid, ret->tid, ret->time_ns, weight, ret);
+	capture->counts.ended_ns += weight;
 }
 
 /* Who outlives the parent that started it stands in no other account. */

@@ -13,7 +13,8 @@
 #include "src/cli/waits_summary.h"
 #include "src/report/report.h"
 
-enum { REPORT_ROWS = 8 };
+/* A tenth of all CPU time without a sample is worth a hint. */
+enum { REPORT_ROWS = 8, MISSING_SHARE = 10 };
 
 static const char *const verdict_counters[VERDICT_N] = {
 	[VERDICT_EXACT] = "verdict exact",
@@ -89,6 +90,26 @@ static void print_left_out(const struct summary *summary)
 	fputc('\n', stderr);
 }
 
+/* Why so much CPU time has no sample, and what to change. */
+static void print_missing(const struct summary *summary, uint64_t missing_ns)
+{
+	const struct capture_counts *captured = &summary->captured;
+
+	if (summary->source == SOURCE_POLL) {
+		fputs("processes that ended between two polls have no samples: raise -F\n", stderr);
+		return;
+	}
+	if (summary->kernel_left_out)
+		fputs("time in the kernel has no samples (--no-kernel)\n", stderr);
+	else if (!summary->has_kernel)
+		fputs("time in the kernel has no samples: `sysctl kernel.perf_event_paranoid=1`, or record as root\n",
+		      stderr);
+	if (captured->lost > 0)
+		fputs("lost samples have no stack: lower -F\n", stderr);
+	else if (captured->ended_ns >= missing_ns / 2)
+		fputs("threads that ended before their next sample have no samples: raise -F\n", stderr);
+}
+
 /* Every second that the kernel accounts to the program, and no sample shows. */
 static void print_account(const struct summary *summary)
 {
@@ -100,6 +121,8 @@ static void print_account(const struct summary *summary)
 	cli_say("CPU time by the kernel's account %.2f s, sampled %.2f s, not sampled %.2f s (%.1f %%)\n",
 		(double)used_ns / 1e9, (double)sampled_ns / 1e9, (double)missing_ns / 1e9,
 		percent(missing_ns, used_ns));
+	if (missing_ns >= used_ns / MISSING_SHARE)
+		print_missing(summary, missing_ns);
 }
 
 static void print_held(const struct pipeline_counts *counts)

@@ -17,6 +17,7 @@ struct summary {
 	struct capture_counts captured;
 	struct pipeline_counts counts;
 	const struct filter_options *filter; /* borrowed: the filter's options */
+	bool kernel_left_out, has_kernel;    /* as asked; whether time in the kernel was sampled */
 	bool is_idle;                        /* time is real time */
 	struct waits_cost waits_cost;        /* not of MODE_CPU */
 	struct pipeline_name_troubles names;

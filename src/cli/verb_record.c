@@ -186,6 +186,8 @@ static int finish(const struct record_options *options, struct recording *record
 		.is_estimate = options->capture.count == 0,
 		.filter = &options->pipeline.filter,
 		.is_idle = options->capture.idle,
+		.kernel_left_out = options->capture.no_kernel,
+		.has_kernel = capture_has_kernel(recording->capture),
 		.mode = options->capture.mode,
 		.restrict_error = recording->restrict_error,
 	};

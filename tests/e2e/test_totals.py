@@ -183,8 +183,26 @@ class What(Sums):
         self.assertGreater(missing_s, 0.2 * truth["children"])
         self.assertRegex(self.said, r"CPU time by the kernel's account \d+\.\d\d s, sampled \d+\.\d\d s, not sampled \d+\.\d\d s "
                                     r"\(\d+\.\d %\)")
+        self.assertRegex(self.said, r"(?m)^processes that ended between two polls have no samples: raise -F$")
         self.assertIn("[not sampled]", probing("report", "out.db", check=t.OK).stdout)
         self.assertIn("[not sampled]", probing("flamegraph", "out.db", "-f", "folded", "-o", "-", check=t.OK).stdout)
+
+    def test_why_time_is_not_sampled(self):
+        t.need_perf()
+        short = r"(?m)^threads that ended before their next sample have no samples: raise -F$"
+        kernel = r"(?m)^time in the kernel has no samples"
+        self.record("threads", "wakeup", "-F", 49)  # each runs for a few milliseconds
+        self.assertRegex(self.said, short)
+        self.record("alone", "wakeup", "-F", 49)
+        self.assertNotRegex(self.said, short)
+        self.assertNotRegex(self.said, kernel)
+        self.record("calls", "wakeup", "-F", 49, "--no-kernel")
+        self.assertRegex(self.said, kernel + r" \(--no-kernel\)$")
+        self.record("calls", "wakeup", "-F", 49)
+        if t.Recording("out.db").run["kernel_frames"]:
+            self.assertNotRegex(self.said, kernel)
+        else:
+            self.assertRegex(self.said, kernel + ": `sysctl kernel.perf_event_paranoid=1`, or record as root$")
 
     def test_one_that_does_not_fork_has_all_of_its_time_in_samples(self):
         t.need_perf()
