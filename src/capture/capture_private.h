@@ -47,7 +47,7 @@ struct capture {
 	struct run_times run_times; /* where records of switches come with samples of CPU time */
 	bool times_runs;
 	struct stolen stolen; /* where is_accounted */
-	bool has_pending; /* an event waits until the one before it has been given out */
+	bool has_pending;     /* an event waits until the one before it has been given out */
 	struct capture_event pending;
 	uint64_t given_ns;     /* of CAPTURE_UNSAMPLED, up to now */
 	uint64_t used_ns;      /* by them, once it is stopped */

@@ -104,7 +104,9 @@ static void unsampled_time_has_a_process(void **state)
 	const struct folder *folder = *state;
 	struct pipeline *pipeline = new_pipeline(folder->file);
 	const struct pipeline_counter no_counters[] = { { 0 } };
-	struct capture_event event = { .type = CAPTURE_UNSAMPLED, .time_ns = 5000000000, .pid = 4000000, .tid = 4000001 };
+	struct capture_event event = {
+		.type = CAPTURE_UNSAMPLED, .time_ns = 5000000000, .pid = 4000000, .tid = 4000001
+	};
 
 	event.unsampled.weight = 1000000;
 	assert_int_equal(pipeline_take_event(pipeline, &event), 0);
