@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* agent.c - the agent's start, its end, and what fork(2) does to it. See agent.h. */
+/* agent.c - start and end of the agent, and its handling of fork(2). See agent.h. */
 #include "src/agent/agent.h"
 
 #include <errno.h>
@@ -48,9 +48,9 @@ int agent_thread_with(void *(*body)(void *), void *data, size_t stack_bytes, pth
 /* ---- fork(2) ---- */
 
 /*
- * A forked child cannot run Python code until PyOS_AfterFork_Child() has reset its locks and removed the other threads' states.
- * So what starts the child's agent is queued before the fork, and the child's interpreter calls it when it runs
- * again. A child that only executes a program never does.
+ * A forked child cannot run Python code until PyOS_AfterFork_Child() has reset its locks and removed the other
+ * threads' states. So what starts the child's agent is queued before the fork, and the child's interpreter calls it
+ * when it runs again. A child that only executes a program never does.
  */
 static bool child_starts;
 static bool is_queued; /* once: the main thread may be in C code for long, while others fork */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* listener.c - the agent's thread that listens, and what it answers.
+/* listener.c - the agent's thread that listens, and its answers.
  *
- * It has a table of files of its own (CLOSE_RANGE_UNSHARE), which is empty but for what it opens itself: nothing of
- * the agent can be closed by the program, be inherited by its children, or be counted among its files, and no pipe of the
- * program's is kept open by us. While nothing is evaluated it sleeps in poll(2) without a time-out. The worker cannot wake
- * it, having other files; during an evaluation it therefore looks every few milliseconds.
+ * It has a file table of its own (CLOSE_RANGE_UNSHARE), which contains only files that it opens itself: the program
+ * cannot close the agent's files, its children do not inherit them, they do not count among its files, and the agent
+ * keeps none of the program's pipes open. Without an evaluation it sleeps in poll(2) without a timeout. The worker
+ * cannot wake it, having other files; during an evaluation it therefore polls every few milliseconds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -169,7 +169,8 @@ static void send_result(void)
 	free(text);
 }
 
-/* How long the worker has waited for a processor so far; 0: the kernel does not say. Source: sched-stats.rst, "/proc/<pid>/schedstat". */
+/* How long the worker has waited for a processor so far; 0: the kernel does not say. Source: sched-stats.rst,
+ * "/proc/<pid>/schedstat". */
 static uint64_t worker_delay_ns(void)
 {
 	char path[64], text[96] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* accounts.c - see accounts.h.
  *
- * The kernel keeps nanoseconds, and tells ticks (_SC_CLK_TCK, mostly 10 ms), in four numbers: of the process and of the
- * children that it has waited for, in user mode and in the kernel. Each is rounded down.
+ * The kernel counts nanoseconds, and reports ticks (_SC_CLK_TCK, mostly 10 ms), in four numbers: of the process and of
+ * the children that it has waited for, in user mode and in the kernel. Each is rounded down.
  */
 #include "src/capture/accounts.h"
 
@@ -32,7 +32,8 @@ static uint64_t tick_ns(void)
 	return 1000000000u / (uint64_t)(n > 0 ? n : 100);
 }
 
-/* Of a child that nobody has waited for yet; it can be waited for afterwards. Source: wait_task_zombie(), kernel/exit.c. */
+/* Of a child that nobody has waited for yet; it can be waited for afterwards. Source: wait_task_zombie(),
+ * kernel/exit.c. */
 static bool read_ended_child(pid_t pid, uint64_t *ret_ns)
 {
 	struct rusage usage;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bpf.c - the BPF program, its maps, and the events that it writes to; see bpf.h.
  *
- * Process and thread ids in the kernel are those of the initial PID namespace. Only where
- * that is ours can samples and processes be told by them.
+ * Process and thread ids in the kernel are those of the initial PID namespace. Only if
+ * that is ours do they identify samples and processes.
  */
 #include "src/capture/bpf.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bpf_explain.c - why Python frames cannot be read in the interrupt; see bpf.h.
  *
- * What it takes, by when the kernel got it: bounded loops in calls of their own and
- * memory of the user's, 5.17. Loading takes CAP_BPF and CAP_PERFMON (5.8), or
+ * Requirements, by kernel version: bounded loops in calls of their own and
+ * user memory, 5.17. Loading takes CAP_BPF and CAP_PERFMON (5.8), or
  * CAP_SYS_ADMIN, in the initial user namespace. Source: bpf(2), bpf-helpers(7).
  */
 #include <cap-ng.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* capture.c - the public face: rings, events, order and decoding put together.
+/* capture.c - the public functions: combines rings, events, order and decoding.
  *
  * Invariants:
- * 1. capture_next() returns 0 only when a look at all rings that began after
- *    the call found nothing. Whoever is woken and calls until 0 misses nothing.
+ * 1. capture_next() returns 0 only if a reading of all rings that began after
+ *    the call found nothing. A caller that is woken and calls until 0 misses nothing.
  * 2. One moment of a thread's time on a CPU counts once, though two events may
- *    have recorded it (dup_events.c). Where there are no late events, which is the
+ *    have recorded it (dup_events.c). Without late events, which is the
  *    rule, no two events can, and nothing is checked.
  * 3. No allocation per record.
  * 4. A sample has its own Python frames or none (frame_sample_match.c).

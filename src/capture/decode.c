@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* decode.c - raw perf records; see decode.h.
  *
- * A sample has its identifying words in front. Every other record, because of
- * sample_id_all, has them behind, as the last 32 bytes:
+ * A sample begins with its identifying words. Every other record, because of
+ * sample_id_all, ends with them, in the last 32 bytes:
  *
  *   sample: header | id | pid tid | time | cpu - | [period] | [chain] | [raw] | regs | stack
  *   others: header | body ...                    | pid tid | time | cpu - | id
- *   python: header | length mark | pid tid | time | cpu - | what else struct python_record has
+ *   python: header | length mark | pid tid | time | cpu - | other fields of struct python_record
  *
- * That some were lost is also told on behalf of the event that the third kind is of. Then nothing stands behind it.
+ * Records of losses exist for the third kind's event, too. Then no words follow.
  *
  * Invariants:
  * 1. No byte outside [record, record + header.size) is read. All reading goes
- *    through take(), which knows what is left.
- * 2. ret is written only when the whole record has made sense.
- * 3. Strings are handed on only with their NUL inside the record.
+ *    through take(), which knows the remaining size.
+ * 2. ret is written only if the whole record is valid.
+ * 3. Strings are returned only with their NUL inside the record.
  */
 #include "src/capture/decode.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* descheduled.c - whether a sampled thread has stood still since its sample; see descheduled.h.
+/* descheduled.c - whether a sampled thread has not run since its sample; see descheduled.h.
  *
- * Whoever is woken by a sample on the processor that it was taken on, is put in the place of the sampled thread: on
- * the kernel's way back from the interrupt, before another instruction of the thread is run. What memory
- * shows then is as of the sample, for as long as the thread does not come to a processor again.
+ * A reader that a sample wakes on the sample's processor replaces the sampled thread there: on
+ * the kernel's way back from the interrupt, before another instruction of the thread runs. Memory
+ * is then as of the sample, until the thread gets a processor again.
  *
- * The kernel tells both. Each switch has a record in the ring of its processor, and that is complete before
- * the thread runs on. So: behind the sample comes a record that the thread was made to leave, in so little time
- * that the interrupt has taken it all; and no ring has one of its coming back.
+ * The kernel records both. Each switch has a record in the ring of its processor, complete before
+ * the thread runs on. So the condition is: after the sample comes a record that the thread was preempted, within the
+ * time of the interrupt; and no ring has a record of its return.
  *
  * Invariants:
- * 1. The rings' heads are read after the memory that the answer is about: what a thread that came back
- *    has changed there, its record had been written before.
- * 2. A record that found no room tells nothing, so there must be room, and few records to look through.
+ * 1. The rings' heads are read after the memory in question: if a thread that came back
+ *    has changed it, its record had been written before.
+ * 2. A lost record would hide a return, so the rings must have room, and few records to search.
  */
 #include "src/capture/descheduled.h"
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* dup_events.c - the same thread from two events; see dup_events.h.
  *
- * A thread born while we attach may have inherited its creator's event, or may
- * not have, and nothing tells which. It therefore gets an event of its own (a
- * late one, see events.c), and if it then turns out that its records come from
+ * A thread born while we attach may or may not have inherited its creator's
+ * event, and nothing reveals which. It therefore gets an event of its own (a
+ * late one, see events.c), and if its records then turn out to come from
  * two events, one of them is closed. It is always the one opened later:
  *
  *   Let thread t be sampled on one CPU by events a and b, opened on threads A
  *   and B, a before b. A thread gets an event either directly or, at its birth,
- *   from its creator; so A and B both stand in the line of creators that ends
+ *   from its creator; so A and B are both in the line of creators that ends
  *   with t. B is not above A: then b would have come to t through A, which had
  *   it from birth, so before a was opened on A. So A is above B, a came to t
  *   through B, and B had it from birth: before b was opened on B, and with it
- *   everyone who got b from B got a as well. Nobody needs b.
+ *   every thread that got b from B got a as well. So b is redundant.
  *
- * Invariant: a slot is what was last seen of some (tid, cpu). Slots are
+ * Invariant: a slot has the latest record of some (tid, cpu). Slots are
  * overwritten when others fall on them; that only makes the discovery later.
  */
 #include "src/capture/dup_events.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* event_check.c - which events are to be had here, and why others are not; see event.h.
+/* event_check.c - whether events are available here, and why not; see event.h.
  *
- * The kernel's rules, beside those for any sampling (explain.c): what happens in the kernel
- * is not told to whoever may not see that side (perf_event_paranoid above 1, without
- * CAP_PERFMON), and a tracepoint's values take perf_event_paranoid -1, but for those of system
+ * The kernel's rules, beside those for any sampling (explain.c): events in the kernel
+ * need the right to see that side (perf_event_paranoid at most 1, or
+ * CAP_PERFMON), and a tracepoint's values need perf_event_paranoid -1, except for those of system
  * calls. Source: kernel/events/core.c, kernel/trace/trace_event_perf.c, Linux 6.12.
  */
 #include <errno.h>

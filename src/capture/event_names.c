@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* event_names.c - the names of events; see event.h.
  *
- * Names are those that perf(1) has for them, so that what one knows from there works here.
- * Everything but tracepoints stands in a table; a tracepoint is whatever has a colon in it.
+ * Names are those of perf(1), so that its users can use them here.
+ * A table has everything but tracepoints; a name with a colon is a tracepoint.
  *
  * Source: perf_event_open(2); include/uapi/linux/perf_event.h, Linux 6.12.
  */

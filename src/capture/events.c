@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* events.c - opening perf events; see events.h.
  *
- * What is inherited cannot be mapped unless it is bound to a CPU, and rings
+ * Inherited events can be mapped only if they are bound to a CPU, and rings
  * cannot be shared between CPUs. So each thread gets one event per CPU,
  * redirected to that CPU's ring. Threads and processes that a covered thread
  * creates inherit its events, with the ids of these.
@@ -9,22 +9,22 @@
  * Attaching races with the target's creating threads: a thread that is created
  * after the list was read, and before its creator got its events, inherits
  * nothing (or the events of some CPUs only). So the list is read again until it
- * shows nothing new. A thread that shows up then may just as well have
+ * shows nothing new. A thread that appears then may just as well have
  * inherited everything; it gets events of its own all the same, called late,
- * and whoever reads the records finds out which of them were not needed (see
- * dup_events.c) and retires them. No thread is missed and none counts twice.
+ * and the reader of the records finds the redundant ones (see
+ * dup_events.c) and closes them. No thread is missed and none counts twice.
  *
- * Threads of the first list cannot have inherited anything: they lived before
- * the first event did.
+ * Threads of the first list cannot have inherited anything: they existed before
+ * the first event.
  *
- * With a BPF program that tells whose a sample is (capture.c) there is another way: one
- * event a processor. It is taken where there would be too many events, since what comes out is the
- * same but for the foreign processes' other records.
+ * With a BPF program that filters samples by process (capture.c) there is another way: one
+ * event per processor. It is used if there would be too many events, since the result is the
+ * same except for other records of foreign processes.
  *
- * What the kernel or our rights do not allow is given up only while no event is
+ * Features that the kernel or our rights do not allow are given up only while no event is
  * open yet, so that all events are alike: first the kernel's side of the
  * samples, then (Linux before 6.0) the count of losses per event, then (before 5.13) that
- * children do not inherit: capture.c leaves out what comes of them.
+ * children do not inherit: capture.c drops their samples.
  */
 #include "src/capture/events.h"
 

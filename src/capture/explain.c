@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* explain.c - why sampling is refused; see capture.h.
  *
- * The kernel's rules, in the order in which it asks (kernel/events/core.c,
+ * The kernel's rules, in the order of its checks (kernel/events/core.c,
  * Linux 6.12; the level 3 of perf_event_paranoid is a patch of Debian, Ubuntu
  * and Android):
- *   a seccomp filter           EPERM or ENOSYS, before perf is asked at all
- *   paranoid >= 3              EACCES without CAP_SYS_ADMIN: CAP_PERFMON, which is younger than the patch, is
- *                              not asked for (tried on Debian's 5.10 to 7.3)
+ *   a seccomp filter           EPERM or ENOSYS, before perf's own checks
+ *   paranoid >= 3              EACCES without CAP_SYS_ADMIN: CAP_PERFMON, which is younger than the patch, does
+ *                              not count (tested on Debian's 5.10 to 7.3)
  *   the target                 EACCES unless CAP_PERFMON, or we may "ptrace read" it:
  *                              same user and groups and dumpable, or CAP_SYS_PTRACE
  * CAP_SYS_ADMIN counts as CAP_PERFMON, too. Both count in the initial user namespace
- * only. Time inside the kernel needs paranoid <= 1; it is not asked for again
- * once refused, so it is no reason here.
+ * only. Time inside the kernel needs paranoid <= 1; capturing continues without it
+ * after a refusal, so it is no reason here.
  */
 #include "src/capture/explain.h"
 

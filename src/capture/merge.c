@@ -2,21 +2,21 @@
 /* merge.c - order over the rings; see merge.h.
  *
  * Each ring is in order by itself, but a record in one may have been caused by
- * one in another: a library is mapped on CPU 0 and run on CPU 1. Whoever reads
+ * one in another: a library is mapped on CPU 0 and run on CPU 1. A reader of
  * CPU 1's ring a moment later than CPU 0's would see the sample before the
  * mapping. So reading goes in rounds: the clock is read first, the rings'
- * heads after it, and only records of a time up to that clock are handed out,
+ * heads after it, and only records of a time up to that clock are returned,
  * the earliest first. The others wait for the next round.
  *
  * Invariants:
- * 1. Whatever caused a record comes before it. Let S be handed out in the round
+ * 1. The cause of a record comes before it. Let S be returned in the round
  *    of clock T, so S.time <= T, and let P have caused S. P was complete in its
  *    ring before S happened, hence before T, hence before any head was read in
- *    this round: P is visible, and P.time <= S.time lets it go first.
+ *    this round: P is visible, and P.time <= S.time puts it first.
  * 2. Records that did not cause one another may come out of order by the time
  *    it takes the kernel to write one: it stamps a record, then copies the
  *    stack, then publishes it, and T may fall in between.
- * 3. At most one record is current. Its memory is given back to the kernel at the
+ * 3. At most one record is current. Its memory is returned to the kernel at the
  *    next call, never earlier.
  */
 #include "src/capture/merge.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* poll_tasks.c - what /proc tells of them; see poll_tasks.h.
+/* poll_tasks.c - reads /proc for polling; see poll_tasks.h.
  *
- * A thread's file is kept open where descriptors allow it: reading costs a third then, and the
- * kernel says when that very thread has ended, whatever its number is used for since.
+ * A thread's file is kept open if descriptors allow it: reading costs a third then, and the
+ * kernel reports the end of that very thread, even if its number is reused.
  *
  * A thread that is on a CPU has been put on one once more than it has left one: "schedstat" and
- * "status" count both. One that is ready to run and not on a CPU was pushed off by another if it has
- * not waited for anything since the last look; and it was at work then, rather than just woken, if it
- * has run for a while. If it has waited, either came last, and one does without; but on the
- * only CPU there is, which we are on, it would never be met otherwise.
+ * "status" count both. A runnable thread that is not on a CPU was preempted if it
+ * has not waited for anything since the last tick; and it was working then, rather than just woken, if it
+ * has run for a while. If it has waited, the order is unknown, and it is skipped; but on the
+ * only CPU there is, which we use, it would never be sampled otherwise.
  *
  * CPU time comes in nanoseconds from "schedstat"; kernels without CONFIG_SCHED_INFO have ticks
- * only. Of a thread that is running both are as of the scheduler's last tick.
+ * only. For a running thread both are as of the scheduler's last tick.
  */
 #include "src/capture/poll_tasks.h"
 

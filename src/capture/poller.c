@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* poller.c - one look after the other; see poller.h.
+/* poller.c - poll ticks; see poller.h.
  *
  * Invariants:
- * 1. A thread's CPU time is read when the sample that it becomes is asked for, not when the look
- *    begins: what comes next is reading its memory.
- * 2. The weights of a thread's samples add up to what it used from the first look to the last.
- *    What it used after its last one, and what one used that came and went between two, is
- *    not seen.
- * 3. A thread gives a sample when it is met running, for all that it used since the last. Where
- *    it sleeps is not where it used its time, and it sleeps most of the time. What is owed when
- *    it ends, or recording does, has no stack.
- * 4. Whatever happens to a process (a fork, an exec) is told before a sample that shows it.
+ * 1. A thread's CPU time is read when the caller takes its sample, not when the tick
+ *    begins: the caller reads its memory next.
+ * 2. The weights of a thread's samples add up to its CPU time from the first tick to the last.
+ *    Time after its last sample, and time of a thread that starts and ends between two ticks, is
+ *    missing.
+ * 3. A thread yields a sample when it is running, for all time since the last one. Its stack
+ *    while it sleeps is not the one that used time, and it sleeps most of the time. Time left over at
+ *    its end, or at the end of the recording, has no stack.
+ * 4. An event of a process (a fork, an exec) comes before a sample that shows it.
  * 5. Lists are read when the kernel has given a number to a new thread since, and now and then
- *    anyway, for a container may show another's number. A look that lists nothing costs one
+ *    anyway, for a container may show another's number. A tick without lists costs one
  *    read for each thread.
- * 6. A pause begins with a last look, and ends with one that only learns who is there, and what they
- *    have used: time used in between is in no sample.
- * 7. Where idle threads are asked for, each gives a sample at each look, which weighs the time
- *    since its last one, and at the first look at it none; 2 and 3 do not hold then.
+ * 6. A pause begins with a last tick, and ends with one that only reads the list of threads, and their
+ *    times: time used in between is in no sample.
+ * 7. With idle threads, each yields a sample at each tick, which weighs the time
+ *    since its last one, and none at its first tick; 2 and 3 do not hold then.
  */
 #include "src/capture/poller.h"
 

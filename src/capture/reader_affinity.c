@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reader_affinity.c - the reading thread goes where the samples come from; see reader_affinity.h. */
+/* reader_affinity.c - moves the reading thread to the processor of the samples; see reader_affinity.h. */
 #include "src/capture/reader_affinity.h"
 
 #include <stdint.h>

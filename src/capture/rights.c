@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rights.c - what we may: descriptors, another's memory; see rights.h and capture.h.
+/* rights.c - our rights: descriptors, memory of other processes; see rights.h and capture.h.
  *
  * Source: getrlimit(2), process_vm_readv(2).
  */

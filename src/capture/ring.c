@@ -2,20 +2,20 @@
 /* ring.c - perf's ring buffers; see ring.h.
  *
  * The ring of a CPU belongs to an event of our own process that counts nothing
- * and is never switched on; the events of the target are redirected to it. Were
- * it one of the target's, then with that thread's end the descriptor would
- * report EPOLLHUP for ever and nothing else.
+ * and is never switched on; the events of the target are redirected to it. If
+ * it belonged to the target, its descriptor would report only
+ * EPOLLHUP after that thread's end.
  *
- * poll(2) on a perf event clears what it reports, so whoever is woken reads
+ * poll(2) on a perf event clears what it reports, so a woken reader reads
  * until nothing is left.
  *
  * Invariants:
  * 1. data_tail <= position <= head. The kernel does not write to
- *    [data_tail, head), so a record found there stays as it is.
+ *    [data_tail, head), so a record found there does not change.
  * 2. Records begin at multiples of 8 and the ring's size is one, so that a
  *    word never wraps around; a record can.
- * 3. n_record_bytes is 0 or the whole record lies in [position, head). A ring
- *    that claims otherwise is skipped up to its head and counted as malformed.
+ * 3. n_record_bytes is 0 or the whole record lies in [position, head). An
+ *    inconsistent ring is skipped up to its head and counted as malformed.
  */
 #include "src/capture/ring.h"
 

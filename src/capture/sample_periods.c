@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* sample_periods.c - see sample_periods.h.
  *
- * At a frequency the kernel changes after each sample how many events it lets pass until the next.
- * Of software events a sample tells that new number, not how many had passed: perf_swevent_event()
+ * At a frequency the kernel changes after each sample how many events it skips until the next.
+ * A sample of a software event has that new number, not how many had passed: perf_swevent_event()
  * copies last_period, by which perf_swevent_set_period() sets the counter right after (kernel/events/core.c,
- * Linux 6.12). In steady times the two are the same; in bursts they differ tenfold. So each sample
- * gets what the one before it has told, of the same thread on the same processor, for each such
- * pair has a counter of its own. Its first sample is after one event, which it says itself.
+ * Linux 6.12). At a steady rate the two are equal; in bursts they differ tenfold. So each sample
+ * gets the number of the previous one, of the same thread on the same processor, for each such
+ * pair has a counter of its own. Its first sample is after one event, which it has itself.
  */
 #include "src/capture/sample_periods.h"
 

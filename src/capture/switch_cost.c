@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* switch_cost.c - what it costs a thread that its switches are recorded.
+/* switch_cost.c - overhead of recording a thread's switches.
  *
- * Two threads on one CPU hand a byte to and fro: each turn is two switches and little else. The CPU time
- * of both is taken, so that who else uses the CPU is not in it, and the median of several
- * stretches. They are there before they are recorded, as those of a process are: threads that inherit
- * their events change places at less cost. The records fit into the rings: one that falls out
- * would cost less than one that does not.
+ * Two threads on one CPU exchange a byte: each turn is two switches and little else. The CPU time
+ * of both is measured, so that other users of the CPU do not count, and the median of several
+ * intervals. They exist before they are recorded, like threads of a real target: threads that inherit
+ * their events swap contexts at less cost. The records fit into the rings: a lost record
+ * would cost less than a written one.
  */
 #include "src/capture/capture.h"
 

@@ -5,7 +5,7 @@
  *
  * Invariants:
  * 1. tail <= position <= head. The kernel's side does not write to [tail, head).
- * 2. The tail is moved but seldom: its cache line is read at each switch, and taken from there by each move.
+ * 2. The tail moves rarely: each switch reads its cache line, and each move takes that away.
  */
 #include "src/capture/switch_rings.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* switches.c - see switches.h.
  *
- * A thread that switches very often would fill the rings with its stacks. The kernel is asked
- * for so many samples a second of each event, not for each so many switches: while switches are
- * rare each is sampled, and among many it finds the distance by itself. Which of them are
- * sampled does not matter to how long they last: that comes out of the records.
+ * A thread that switches very often would fill the rings with its stacks. Each event therefore has
+ * a limit of samples a second, not a period of switches: rare switches
+ * are all sampled, and for frequent ones the kernel finds the distance by itself. The choice of
+ * sampled switches does not affect durations: these come from the records.
  *
- * Events of one thread are themselves switched with it, which costs more than all else here. So with a
- * BPF program there is one event a processor: it knows whose switches are wanted, and
- * keeps within a limit by itself, which is half of what the kernel is asked for, for that counts those of others, too.
+ * The kernel switches events of a thread together with it, which costs more than all else here. So with a
+ * BPF program there is one event per processor: the program knows the wanted processes, and
+ * enforces a limit by itself, half of the kernel's, which also counts switches of other processes.
  *
- * Of these samples 16 KiB of stack are enough to begin with: most threads that have just
- * left stay away long enough for the rest to be read from memory.
+ * These samples have 16 KiB of stack: most threads that have just
+ * left stay away long enough to read the rest from memory.
  */
 #include "src/capture/switches.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tracepoint.c - the values of a tracepoint's raw record; see event.h.
  *
- * Invariant: no byte outside the record is read, whatever field and record say. The kernel
+ * Invariant: no byte outside the record is read, for any field and record. The kernel
  * writes lengths and offsets into records, and descriptions come from a file.
  */
 #include <inttypes.h>
@@ -54,8 +54,9 @@ static bool read_integer(const uint8_t *at, size_t n_bytes, bool is_signed, int6
 }
 
 /*
- * What a field without a sign has of the kernel's half of memory would tell where this boot has put the kernel. The last
- * page is no memory there: error codes and -1 are written so. Source: IS_ERR_VALUE(), include/linux/err.h, Linux 6.18.
+ * What a field without a sign has of the kernel's half of memory would tell where this boot has put the kernel. The
+ * last page is no memory there: error codes and -1 are written so. Source: IS_ERR_VALUE(), include/linux/err.h, Linux
+ * 6.18.
  */
 static bool is_kernel_address(const struct tracepoint_field *field, size_t n_bytes, int64_t value)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* tracepoint_format.c - the fields of a tracepoint, with libtraceevent; see tracefs.h.
  *
- * The library reads the kernel's description; decoding is ours (tracepoint.c), so that a
- * record costs no look-up and is read within bounds. The fields that all tracepoints have
- * ("common_pid" and so on) are left out: a sample says the same.
+ * The library parses the kernel's description; decoding is ours (tracepoint.c), so that a
+ * record costs no look-up and is read within bounds. Fields that all tracepoints have
+ * ("common_pid" and so on) are dropped: a sample has the same values.
  */
 #include <errno.h>
 #include <string.h>

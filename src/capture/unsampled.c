@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* unsampled.c - see unsampled.h.
  *
- * An event that is inherited begins each child with a whole period, and a look on a timer meets a short child seldom: what is
- * shorter than a period is hardly sampled. Records that found no room are missing, too. Both are in the kernel's account, and
- * are given out at the end as time without a stack.
+ * An inherited event begins each child with a whole period, and a poll tick rarely finds a short child: a life
+ * shorter than a period is hardly sampled. Lost records are missing, too. Both are in the kernel's account, and
+ * are returned at the end as time without a stack.
  *
- * Where each processor is sampled, a process is met in proportion to its time, and the sum is off by chance: three standard
- * errors of that are no time that is missing.
+ * If each processor is sampled, samples of a process are proportional to its time, and the sum has an error: a
+ * difference within three standard errors is not missing time.
  */
 #include "src/capture/unsampled.h"
 

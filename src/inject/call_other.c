@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* call_other.c - machines whose signal frames nobody has written down here yet: see call.h and call_x86_64.c. */
+/* call_other.c - machines without support for signal frames: see call.h and call_x86_64.c. */
 #include "src/inject/call.h"
 
 #if !defined(__x86_64__)

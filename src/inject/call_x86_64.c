@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* call_x86_64.c - see call.h.
  *
- * Sources: arch/x86/kernel/signal_64.c and fpu/signal.c of Linux 6.12 (what rt_sigreturn(2) reads, and checks),
- * arch/x86/include/uapi/asm/sigcontext.h; System V ABI, AMD64 supplement, 3.2.2 (red zone, alignment).
+ * Sources: arch/x86/kernel/signal_64.c and fpu/signal.c of Linux 6.12 (the frame that rt_sigreturn(2) reads and
+ * checks), arch/x86/include/uapi/asm/sigcontext.h; System V ABI, AMD64 supplement, 3.2.2 (red zone, alignment).
  */
 #include "src/inject/call.h"
 
@@ -160,7 +160,8 @@ static int read_vectors(struct call *call)
 	return 0;
 }
 
-/* A critical section of rseq(2) must be left by its abort handler, which the kernel knows nothing of any more after us. */
+/* A critical section of rseq(2) must be left by its abort handler, which the kernel knows nothing of any more after
+ * us. */
 static bool is_in_sequence(const struct call *call)
 {
 	struct __ptrace_rseq_configuration where;
@@ -183,7 +184,8 @@ static bool is_in_sequence(const struct call *call)
 	return registers_of(call)->rip - section.start < section.n_bytes;
 }
 
-/* Where it goes on: a system call that was interrupted is begun again, as handle_signal() of the kernel has it without a handler. */
+/* Where it goes on: a system call that was interrupted is begun again, as handle_signal() of the kernel has it without
+ * a handler. */
 static int fill_registers(const struct call *call, struct signal_frame *frame)
 {
 	const struct user_regs_struct *now = registers_of(call);

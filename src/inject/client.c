@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* client.c - the way to an agent, and the talk with it: see inject.h.
+/* client.c - connects to an agent, and exchanges messages with it: see inject.h.
  *
- * Its socket's name belongs to a network namespace. Where that is not ours, a child enters it, connects, and ends: the
- * socket is ours then. Whoever listens must be the process that is meant, by what the kernel says of it.
+ * Its socket's name belongs to a network namespace. If that is not ours, a child enters it, connects, and ends: the
+ * socket is then ours. The listener must be the right process, by the kernel's credentials.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* inject.c - the order of it all: see inject.h.
+/* inject.c - the steps of an injection: see inject.h.
  *
- * Where a thread is used, all are tried one after the other, those first that sleep in a call which can be begun
- * again. A refused try stops a thread for some hundred microseconds. With the one that is used, in one stop:
+ * For the method thread, all threads are tried one after the other, first those that sleep in a restartable system
+ * call. A refused try stops a thread for some hundred microseconds. The chosen one, in one stop, calls:
  *
  *   mmap            a page for struct agent_stub
- *   open            the agent's file; where it is another in the process' mounts, memfd_create(2), filled by us
- *   mmap            the file's pages with the stub; where the library is loaded already, they are there, and no file is opened
+ *   open            the agent's file; memfd_create(2), filled by us, if the process' mounts have another file there
+ *   mmap            the file's pages with the stub; skipped, together with open, if the library is loaded already
  *   stub()          makes a thread, which does the rest
  *
- * What fails before the stub is called is taken back. The pages stay mapped.
+ * A failure before the stub's call is undone. The pages stay mapped.
  */
 #include "src/inject/inject.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* script.c - see script.h.
  *
- * The script is a file in the process' own /tmp, which its user owns and nobody else can write. It runs in the interpreter's
- * thread, loads the agent, and removes its file; where it fails it writes the reason there. Of what is asked for, one thread at a
- * time has it, and what no thread has taken is taken back.
+ * The script is a file in the process' own /tmp, which its user owns and nobody else can write. It runs in the
+ * interpreter's thread, loads the agent, and removes its file; on failure it writes the reason there. Only one thread
+ * at a time has the request, and a request that no thread has taken is withdrawn.
  *
  * Invariants:
- * - the script's path is written before the word that says that there is one, and that before the breaker;
- * - another's request is not touched.
+ * - the script's path is written before the word that announces it, and that before the breaker;
+ * - requests of other processes are not touched.
  *
- * The breaker's other bits may change between our reading and our writing of it, as they may for sys.remote_exec(): a
- * breaker that is set already is therefore left alone, since the thread looks for scripts as well.
+ * The breaker's other bits may change between our reading and our writing, as they may for sys.remote_exec(): a
+ * breaker that is set already is therefore left alone, since the thread checks for scripts as well.
  * Source: Python/ceval_gil.c, _PyRunRemoteDebugger(), 3.14 and 3.15.
  */
 #include "src/inject/script.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trace.c - one thread at a time under ptrace(2): see call.h. A seized thread is let go by the kernel when we end. */
+/* trace.c - one thread at a time under ptrace(2): see call.h. The kernel detaches a seized thread when we end. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

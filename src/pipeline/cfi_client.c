@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* cfi_client.c - see cfi_client.h.
  *
- * Invariants: one question is under way at a time, about one file, so a death has one file to blame. A file that a
- * process died of is given up: it is never sent again. A file is sent to each process once, before the first question
- * about it. The capturing thread waits for answers, so their time is limited: each one's, and that of slow ones together.
+ * Invariants: one request is active at a time, about one file, so a death has one file to blame. A file that a
+ * process died of is given up: it is never sent again. A file is sent to each process once, before the first request
+ * about it. The capturing thread waits for answers, so their time is limited: each one's, and that of slow ones
+ * together.
  */
 #include "src/pipeline/cfi_client.h"
 
@@ -98,8 +99,8 @@ static int end_opening(struct cfi_client *client)
 }
 
 /*
- * Send a question, and the file before that, where the worker does not know it. -ECONNABORTED: the worker had died before,
- * of nothing that is known. Others: it died of this file.
+ * Send a question, and the file before that, where the worker does not know it. -ECONNABORTED: the worker had died
+ * before, of nothing that is known. Others: it died of this file.
  */
 static int ask(struct cfi_client *client, struct cfi_file *file, const struct cfi_question *question, int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* events.c - mappings, names, forks and ends, as events tell of them, and pauses, in which none does; see
+/* events.c - mappings, names, forks and ends from events, and pauses, which have none; see
  * pipeline_private.h. */
 #include <errno.h>
 #include <stdio.h>
@@ -129,8 +129,8 @@ static void take_exit(struct pipeline *pipeline, const struct capture_event *eve
 
 /*
  * A thread that ends gives its number back some instructions before its last one, and is told of by -1
- * then (perf_event_pid_type() in kernel/events/core.c, Linux 6.1). Its samples stand under number 0 of its process. Where
- * waits are told of, its time is whole by then; and of a process that has no number either nothing can be said.
+ * then (perf_event_pid_type() in kernel/events/core.c, Linux 6.1). Its samples stand under number 0 of its process.
+ * Where waits are told of, its time is whole by then; and of a process that has no number either nothing can be said.
  */
 static int take_last_sample(struct pipeline *pipeline, const struct sample *captured)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* evict.c - what has ended, and trees that have become too large, is forgotten; see pipeline_private.h.
+/* evict.c - evicts ended processes and threads, and trees that have become too large; see pipeline_private.h.
  *
- * Processes and threads come and go for as long as a recording lasts. Nothing that a batch points to
- * (modules, codes) is freed before the writing thread has done with it.
+ * Processes and threads start and end all the time. Objects that a batch points to
+ * (modules, codes) are freed only after the writing thread has written it.
  */
 #include "src/pipeline/pipeline_private.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* filter.c - see filter.h.
  *
- * What a thread is called is asked again now and then, for names are given late and change: soon
+ * A thread's name is read again from time to time, because programs set names late and change them: soon
  * at first, then once a second.
  */
 #include "src/pipeline/filter.h"

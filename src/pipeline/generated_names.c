@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* generated_names.c - see generated_names.h.
  *
- * A forked child began with its parent's code: what its own files do not name
- * is looked up in the parent's, as of the fork.
+ * A forked child began with its parent's code: addresses that its own files do not name
+ * are looked up in the parent's, as of the fork.
  */
 #include "src/pipeline/generated_names.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* gil_state.c - what may be said of the GIL at a sample's instant.
+/* gil_state.c - the GIL's state at a sample's instant.
  *
- * Only what was read inside the sampling interrupt is of that instant, and it is believed.
+ * Only a state read inside the sampling interrupt is of that instant, and always valid.
  * Memory that is read afterwards is of some microseconds later:
  *
- * 1. A thread that was met in the evaluation loop itself ran bytecode, and whoever does holds
- *    the GIL. That is told by the captured registers, so it holds whatever memory says by now.
- * 2. Otherwise memory counts where the stack agrees with it (verified, or memory is all there is): the
- *    thread has not gone on to another place since. Where it has, nothing is known.
- * 3. A thread that no interpreter knows, and that runs no Python, holds none.
+ * 1. A thread sampled in the evaluation loop itself ran bytecode, and therefore holds
+ *    the GIL. The captured registers show that, whatever memory contains by now.
+ * 2. Otherwise memory counts if the stack agrees with it (verified, or memory is all there is): the
+ *    thread has not moved on since. If it has, the state is unknown.
+ * 3. A thread that no interpreter has, and that runs no Python, holds none.
  *
- * What remains wrong: a thread that took or gave the GIL within one call of a C function, in the
- * time between the sample and the look (docs/filters.md has how often).
+ * A remaining error: a thread that took or released the GIL within one call of a C function, in the
+ * time between the sample and the reading (docs/filters.md has how often).
  */
 #include "src/pipeline/gil_state.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* known.c - processes, threads and generated code that have been met, and their rows; see pipeline_private.h.
+/* known.c - known processes, threads and generated code, and their rows; see pipeline_private.h.
  *
  * A process is known before its first sample is unwound: from its parent's fork, from
- * pipeline_attach() and pipeline_expect(), or, where that was lost, from /proc.
+ * pipeline_attach() and pipeline_expect(), or, if that event was lost, from /proc.
  */
 #include <errno.h>
 #include <stdio.h>

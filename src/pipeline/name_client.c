@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* name_client.c - see name_client.h.
  *
- * One request is under way at a time, and is about one module, so that whoever dies of it is known by it. While
- * it is worked on the other process asks for files; then its answers come, and at last the end.
+ * One request is active at a time, about one module, which identifies the cause of a death. During
+ * it the other process requests files; then its answers come, and finally the end.
  *
- * Invariants: no answer is believed that was not asked for: the index of a place is below their number, a
- * frame's id is one of those that were sent. A file that a process died of is never sent again.
+ * Invariants: only requested answers are accepted: the index of a place is below their number, a
+ * frame's id is one of those sent. A file that a process died of is never sent again.
  */
 #include "src/pipeline/name_client.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* name_worker.c - the process that reads files which anybody may have made: ELF, DWARF, perf maps, jitdumps.
+/* name_worker.c - the process that reads untrusted files: ELF, DWARF, perf maps, jitdumps.
  *
- * It has no privilege and opens nothing (name_server.c, confined.c): what it needs, it asks the recorder for, which looks
- * at what it opens. Whatever a file makes of it, all that it can do is to answer with names.
+ * It has no privilege and opens nothing (name_server.c, confined.c): it requests files from the recorder, which checks
+ * them. A file that takes it over can only make it answer with names.
  *
- * It answers requests in their order, and ends when there is no recorder any more, or no memory: then
- * what was asked for stays without names.
+ * It answers requests in their order, and ends when the recorder has ended, or without memory: then
+ * the requested places stay without names.
  */
 #include <errno.h>
 #include <signal.h>
@@ -143,7 +143,8 @@ static int put_answer(struct worker *worker, const struct wire_answer *answer)
 
 /* ---- Code in files ---- */
 
-/* One whose file is not at hand is looked for by its build-id; then there are its names and lines, but not where it lies. */
+/* One whose file is not at hand is looked for by its build-id; then there are its names and lines, but not where it
+ * lies. */
 static int open_module(struct worker *worker, const struct wire_module *wanted, const char *path,
 		       struct symbol_module **ret)
 {

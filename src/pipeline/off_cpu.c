@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* off_cpu.c - see off_cpu.h.
  *
- * Where a thread's stack is taken as it leaves the processor, it is looked at only when it has stayed
- * away for a while and has none nevertheless. Elsewhere each that waits as the recorder wakes up
- * is looked at: so a wait is met the more likely the longer it lasts, as with any sampling.
+ * If a thread's stack is taken as it leaves the processor, it is read only if it stays
+ * away for a while without one. Otherwise each thread that waits as the recorder wakes up
+ * is read: the probability grows with the length of a wait, as with any sampling.
  */
 #include "src/pipeline/off_cpu.h"
 

@@ -4,8 +4,8 @@
  * An interpreter is searched for when the executable mappings have changed,
  * and, while one is there that has not started up yet, every few milliseconds.
  *
- * Programs fork for as long as a recording lasts, so what has ended is let go of:
- * a process when it is gone and the batches that may point to its code objects
+ * Programs fork all the time, so ended ones are evicted:
+ * a process after its end and after the batches that may point to its code objects
  * have been written, a program when neither a process nor a fork of it is left.
  */
 #include "src/pipeline/process.h"

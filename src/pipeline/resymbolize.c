@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* resymbolize.c - complete the names of a recording that is there; see pipeline.h.
+/* resymbolize.c - completes the names of an existing recording; see pipeline.h.
  *
  * The places are read first, then looked up module by module, so that only one
- * module's symbols are in memory; each is named by the same code that names
- * them while recording.
+ * module's symbols are in memory; the code is that of naming
+ * while recording.
  *
- * Invariants: one transaction holds all changes. A name never gives way to one
- * that says less. Places in the kernel mean something to the same kernel only; absolute
- * addresses, which recordings of before have, until its next boot.
+ * Invariants: one transaction contains all changes. A less informative name never replaces
+ * another. Places in the kernel are valid for the same kernel only; absolute
+ * addresses, which older recordings have, until its next boot.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* resymbolize_files.c - the files of a recording's modules, on whatever machine this is.
+/* resymbolize_files.c - finds the files of a recording's modules, possibly on another machine.
  *
- * A module is known by its build-id; a file counts when it has the same one,
- * wherever it was found, and no other file is ever used. Where the recording
- * holds no build-id, a path is no proof: then only who forces it gets a file.
- * The vdso is in no file: our own serves where it is the same build.
+ * A module is identified by its build-id; a file counts if it has the same one,
+ * at any path, and no other file is ever used. If the recording
+ * has no build-id, a path is no proof: a file is then used only by force.
+ * The vdso is in no file: our own is used if it is the same build.
  */
 #include "src/pipeline/resymbolize_files.h"
 

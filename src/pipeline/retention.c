@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* retention.c - see retention.h.
  *
- * Samples go by themselves. Stacks, frames and names cannot while the capturing thread may still
- * use their numbers, which it keeps in memory as a tree. So now and then it is asked to
- * begin a new tree, with new numbers; what of the former ones no sample is left of can go then. A
- * program does the same things again and again, and its stacks then stand in the file once per tree:
- * a new one is begun when as many samples have gone as are there, so there are two or three.
+ * Samples can be dropped at any time. Stacks, frames and names cannot while the capturing thread may still
+ * use their numbers, which it keeps in memory as a tree. So from time to time it is asked to
+ * begin a new tree, with new numbers; former ones without samples can be dropped then. A
+ * program does the same things again and again, and its stacks are then in the file once per tree:
+ * a new one begins when as many samples have been dropped as remain, so there are two or three.
  *
- * All is done in steps that are short against the time between two batches.
+ * All steps are short compared with the time between two batches.
  */
 #include "src/pipeline/retention.h"
 

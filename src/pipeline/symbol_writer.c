@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* symbol_writer.c - see symbol_writer.h.
  *
- * A function is its kind, module, name, file and first line. Where a module's file is found is not decided here but by a
- * finder: the recorder's own, or that of who completes a recording later
- * (resymbolize.c). Ids of frames that inlining adds begin where those given out by
- * the capturing thread can never reach.
+ * A function is its kind, module, name, file and first line. A finder locates a module's
+ * file: the recorder's own, or that of resymbolize.c for existing recordings.
+ * Ids of inlined frames begin beyond those that
+ * the capturing thread can ever assign.
  */
 #include "src/pipeline/symbol_writer.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* wait_stacks.c - see wait_stacks.h.
  *
- * The kernel tells two registers. The others are recovered as far as inner functions saved
- * them; a function whose frame hangs on one that is not ends the walk. Then the Python frames are
- * taken from memory alone, as they are where nothing was captured.
+ * The kernel reports two registers. The others are recovered as far as inner functions saved
+ * them; a frame that depends on another one ends unwinding. Then the Python frames come
+ * from memory alone, as for samples without captured bytes.
  */
 #include "src/pipeline/wait_stacks.h"
 

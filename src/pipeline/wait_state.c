@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* wait_state.c - see wait_state.h.
  *
- * A table of system calls that wait. What is not in it, and a thread that left the processor
- * outside of any (it waits for a page of memory), is blocked on something else. Time alone is waited
- * for where a call that may wait for descriptors is given none, as time.sleep() did up to 3.10.
+ * A table of system calls that wait. A system call that is not in it, and a switch
+ * outside of any (a page fault), count as blocked. A call that may wait for descriptors and
+ * has none is a sleep, as time.sleep() was up to 3.10.
  */
 #include "src/pipeline/wait_state.h"
 

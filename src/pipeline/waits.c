@@ -2,18 +2,18 @@
 /* waits.c - see waits.h.
  *
  * Invariants:
- * 1. A thread's stretches neither overlap nor leave a gap, but for what unknown_ns says.
- * 2. A stack is given to a wait only where the thread stood still from before it was begun to be
- *    taken until after: from the switch away to the switch back nothing of it can have changed.
- *    What is taken in the switch itself comes just before the switch is told of, or just after.
- *    Looks may be ahead of the records of switches; then they wait for these.
- * 3. Time that a thread ran and no sample has told of yet is owed to its next sample; at its end
+ * 1. A thread's intervals neither overlap nor leave a gap, except for unknown_ns.
+ * 2. A wait gets a stack only if the thread did not run from before the reading began
+ *    until after it: between the switch away and the switch back its memory cannot have changed.
+ *    A stack taken in the switch itself comes just before the record of the switch, or just after.
+ *    Readings may be ahead of the records of switches; then they wait for these.
+ * 3. Running time without a sample is owed to the thread's next sample; at its end
  *    it is put with the stack that it had as it last left the processor.
  * 4. A wait without a stack is owed to the thread's next one of its kind that has one: short ones
- *    and long ones, preempted and others apart. What is owed for too long, or to a thread that
- *    ends, goes to the last one of its kind; where there was none, it is put without a stack.
+ *    and long ones, preempted and others apart. Time owed for too long, or to a thread that
+ *    ends, goes to the last one of its kind; without one, it is put without a stack.
  *
- * A number that comes again is another thread: its exit was told before.
+ * A reused number is another thread: its exit came before.
  */
 #include "src/pipeline/waits.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* find_direct_map.bpf.c - where the kernel has all memory mapped: see direct_map.h.
+/* find_direct_map.bpf.c - finds the kernel's map of all memory: see direct_map.h.
  *
- * Runs once, in the process that has loaded it. Where that mapping begins is one of the kernel's variables, if its addresses
- * are chosen anew at each start, and else a constant. A kernel whose table of symbols has no variables does not tell which, so
- * it is tried: the table that it leads to has to lead to what the process has written. Nothing is looked at that is not
- * within as many bytes from there as there is memory.
+ * Runs once, in the process that has loaded it. The start of that map is one of the kernel's variables, if the kernel
+ * randomises its addresses, and else a constant. A kernel whose symbol table has no variables does not reveal which, so
+ * each is tried: its page tables must lead to the word that the process has written. Reads stay within
+ * as many bytes from the start as there is memory.
  *
- * Interrupts are on here. The tables are of the page that this process' own word is on, which goes nowhere but to
- * another page meanwhile. Then nothing is found, and memory is copied.
+ * Interrupts are on here. The page tables are those of this process' own word, whose page can only move to
+ * another one meanwhile. Then nothing is found, and memory is copied.
  */
 #include <linux/bpf.h>
 

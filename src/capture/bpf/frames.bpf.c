@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* frames.bpf.c - a thread's Python frames, read in the interrupt that samples it, or as it leaves.
+/* frames.bpf.c - a thread's Python frames, read in the interrupt that samples it, or as it leaves its processor.
  *
  * Runs before the kernel writes the sample, and puts a record in front of it into the same
- * ring. All it knows of an interpreter is a struct python_layout; what it reads is the
+ * ring. A struct python_layout is all it knows of an interpreter; it reads the
  * program's own memory, at its own instant, with that thread stopped on this processor.
  *
- * A thread's states are remembered by its id. They are believed again only while each
- * still says that it is this thread's, and while no list of threads has another head: a
+ * A thread's states are cached by its id. They are valid only while each
+ * still has this thread's id, and while no list of threads has another head: a
  * new state, with which the thread may have entered another interpreter, comes there.
  *
- * Whatever does not fit ends in a record without frames, or in one that says that it is not
- * whole. The sample itself is never dropped (returning 0), but of processes that nobody wants, and of
+ * Anything unexpected ends in a record without frames, or in one marked as
+ * incomplete. The sample itself is never dropped (by returning 0), except for unwanted processes, and for
  * threads that leave their processor so often that reading each of them would slow them down.
  *
- * Waking whoever reads the rings is paid by the sampled thread, and costs it more than all the rest.
- * So it is done at once only for what cannot wait: a sample whose frames were not read here, or
- * whose stack goes on behind what the kernel copies of it. Where the reader comes but once in seconds, code that
- * was not met before is that, too: it has to be looked at before it is freed.
+ * The sampled thread pays for waking the reader of the rings, and that costs it more than all the rest.
+ * So the wake-up comes at once only for urgent samples: one whose frames were not read here, or
+ * whose stack extends beyond the kernel's copy. If the reader comes only once in seconds, new code
+ * is urgent, too: it has to be read before it is freed.
  */
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -50,8 +50,8 @@ enum {
 char program_license[] SEC("license") = "Dual MIT/GPL";
 
 /*
- * What was read in this run and may be asked for again: in one interrupt it stays what it was. A reading costs as much as some
- * hundred bytes, so with what is needed now comes what will be.
+ * What was read in this run and may be asked for again: in one interrupt it stays what it was. A reading costs as much
+ * as some hundred bytes, so with what is needed now comes what will be.
  */
 struct stretch {
 	uint64_t start, n_bytes; /* from this address on; 0: nothing is in it */
@@ -176,7 +176,8 @@ static __always_inline uint32_t half(const struct room *room, int32_t offset)
 	return half_at(room->bytes, offset);
 }
 
-/* What is at an address, of which a stretch has n_bytes; NULL: it does not. What is read lies at whole words, and so it does here. */
+/* What is at an address, of which a stretch has n_bytes; NULL: it does not. What is read lies at whole words, and so
+ * it does here. */
 static __always_inline const uint8_t *find(const struct stretch *stretch, uint64_t address, uint32_t n_bytes)
 {
 	uint64_t offset = address - stretch->start;
@@ -209,8 +210,8 @@ static __always_inline const uint8_t *read_stretch(struct stretch *stretch, uint
 }
 
 /*
- * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with it
- * as far as there is room. Other pages may not be there, and a fault costs more than all of this.
+ * The bytes of a frame; NULL: they cannot be read. What lies before it on its page, callers' frames mostly, comes with
+ * it as far as there is room. Other pages may not be there, and a fault costs more than all of this.
  */
 static __always_inline const uint8_t *copy_frame(struct room *room, const struct python_layout *layout,
 						 uint64_t address)
@@ -457,7 +458,8 @@ static __always_inline const struct python_entry *seen_entry(struct room *room, 
 	uint32_t before = room->seen[slot];
 
 	room->seen[slot] = (uint16_t)n;
-	/* What stands there may be of a run before this one. An entry of this run with that code has been read, unless it is a shim's. */
+	/* What stands there may be of a run before this one. An entry of this run with that code has been read, unless
+	 * it is a shim's. */
 	if (before >= n || entry->code == 0 || room->entries[before & ENTRIES_MASK].code != entry->code ||
 	    room->entries[before & ENTRIES_MASK].kind != PYTHON_ENTRY_FRAME)
 		return NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* switches.bpf.c - who leaves a processor and who comes to it, told by one small record.
+/* switches.bpf.c - one small record for each context switch, with the threads that leave and come.
  *
  * Runs at each switch of each processor, with interrupts off and the run queue locked, so nothing else writes to that
- * processor's ring meanwhile. PERF_RECORD_SWITCH tells the same, but takes two records a switch, each several times as
- * dear as this program, and tells of everybody's.
+ * processor's ring meanwhile. PERF_RECORD_SWITCH has the same information, but takes two records a switch, each several
+ * times as expensive as this program, and covers all processes.
  *
- * The thread is still current that leaves; its sample, if the event that counts switches takes one, comes after this.
+ * The leaving thread is still current; its sample, if the event that counts switches takes one, comes after this.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -45,8 +45,8 @@ struct {
 } switch_rings SEC(".maps");
 
 /*
- * Who was not judged yet is told of, so that no child is missed. A processor that idles has the number 0. Who is wanted once is
- * so to the end: what is told of another one with that number then is left out by who reads it.
+ * Who was not judged yet is told of, so that no child is missed. A processor that idles has the number 0. Who is
+ * wanted once is so to the end: what is told of another one with that number then is left out by who reads it.
  */
 static __always_inline bool is_told(struct switch_ring *ring, uint32_t pid)
 {
@@ -94,8 +94,8 @@ static __always_inline void tell(struct switch_ring *ring, const struct switch_r
 }
 
 /*
- * Of one that leaves now: its coming was told of, and the scheduler has noted the same moment by its own clock. Or it was
- * hidden: then the scheduler knows.
+ * Of one that leaves now: its coming was told of, and the scheduler has noted the same moment by its own clock. Or it
+ * was hidden: then the scheduler knows.
  */
 static __always_inline void note_arrival(struct switch_ring *ring, const struct task_struct *task, bool is_hidden,
 					 uint64_t now_ns)
@@ -145,9 +145,9 @@ int BPF_PROG(tell_switch, bool preempt, struct task_struct *prev, struct task_st
 }
 
 /*
- * Some kernels run no programs in some tasks, and then who comes after one of these is not told of there. So whoever has come looks
- * whether it is the one that was told of. Preemption is off, so that there is no switch meanwhile. New threads do not
- * pass here as they come for the first time; then it is told of as they leave.
+ * Some kernels run no programs in some tasks, and then who comes after one of these is not told of there. So whoever
+ * has come looks whether it is the one that was told of. Preemption is off, so that there is no switch meanwhile. New
+ * threads do not pass here as they come for the first time; then it is told of as they leave.
  */
 SEC("tp_btf/sched_exit_tp")
 int BPF_PROG(look_after_switch, bool is_switch)
