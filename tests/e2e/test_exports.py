@@ -235,12 +235,12 @@ class Exports(t.RecordedCase):
 
     def sandwich(self, index):
         """Speedscope's own table of functions, of one of the profiles: name to nanoseconds."""
-        need_readers()
         read = self.load("speedscope")
         read["activeProfileIndex"] = index
         return read["profiles"][index], self.shown_by_speedscope(read)
 
     def shown_by_speedscope(self, read):
+        need_readers()
         with open("load.js", "w", encoding="ascii") as file:
             file.write('speedscope.loadFileFromBase64("a.json", "%s")'
                        % base64.b64encode(json.dumps(read).encode()).decode())
