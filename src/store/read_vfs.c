@@ -305,12 +305,20 @@ static bool is_old_log(int index_fd, int log_fd)
 	return (n_frames == 0 || memcmp(index + SALT_IN_INDEX, log, sizeof log) != 0) && is_live(index_fd);
 }
 
-/* The index may have come since the database was opened, or be another one by now. */
-static int find_index(struct read_file *file)
+static bool has_name(int fd)
 {
 	struct stat st;
 
-	if (file->index_fd >= 0 && fstat(file->index_fd, &st) == 0 && st.st_nlink > 0)
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/*
+ * The index may have come since the database was opened, or be another one by now. If the names of both are removed
+ * (src/top/temporary.c), the open one stays the right one.
+ */
+static int find_index(struct read_file *file)
+{
+	if (file->index_fd >= 0 && (has_name(file->index_fd) || !has_name(file->fd)))
 		return 0;
 	closep(&file->index_fd);
 	file->index_fd = open_index(file->name);

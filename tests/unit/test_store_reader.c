@@ -2,6 +2,7 @@
 /* test_store_reader.c - opening recordings in every state they are found in, and what is none. */
 #include <signal.h>
 
+#include "base/util.h"
 #include "src/store/files.h"
 #include "tests/unit/store_fixture.h"
 
@@ -367,10 +368,42 @@ static void test_codes_of_sqlite(void **state)
 	assert_int_equal(store_errno(NULL, SQLITE_INTERRUPT), -EINTR);
 }
 
+/* The live view's: nobody else finds its files. Writer and reader still need each other's locks. */
+static void test_files_without_names_are_locked(void **state)
+{
+	const struct folder *f = *state;
+	const char *const endings[] = { "", "-wal", "-shm" };
+	struct store *store = new_store(f->file);
+	sqlite3 *reader, *writer;
+	sqlite3_stmt *row;
+
+	assert_int_equal(store_begin(store), 0);
+	assert_int_equal(store_put_counter(store, "lost", 1), 0);
+	assert_int_equal(store_commit(store), 0);
+	assert_int_equal(store_open_reader(f->file, &reader), 0);
+	assert_int_equal(sqlite3_open(f->file, &writer), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(writer, "INSERT INTO counter VALUES('more', 1)", NULL, NULL, NULL), SQLITE_OK);
+	for (size_t i = 0; i < N_ELEMENTS(endings); i++) {
+		CLEANUP(freep) char *path = NULL;
+
+		assert_true(asprintf(&path, "%s%s", f->file, endings[i]) > 0);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM counter", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(writer, "PRAGMA wal_checkpoint(TRUNCATE)", -1, &row, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int(row, 0), 1); /* busy: the reader holds the log */
+	sqlite3_finalize(row);
+	sqlite3_close(reader);
+	sqlite3_close(writer);
+	store_close(store);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		FOLDER_TEST(test_reads_and_does_not_write),
+		FOLDER_TEST(test_files_without_names_are_locked),
 		FOLDER_TEST(test_what_is_no_recording),
 		FOLDER_TEST(test_newer_schema),
 		FOLDER_TEST(test_tables_that_are_missing_or_fake),
