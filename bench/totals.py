@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAMS = ["alone", "short", "shell", "build", "spawn", "threads", "chain", "tree", "two", "daemon"]
+PROGRAMS = ["alone", "short", "shell", "build", "spawn", "many", "threads", "chain", "tree", "two", "daemon"]
 USER = 65534
 LIMIT_S = 300
 
