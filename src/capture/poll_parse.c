@@ -80,8 +80,9 @@ int poll_parse_stat(const char *text, struct poll_stat *ret)
 		return -EBADMSG;
 	stat.ticks = user + kernel;
 	stat.cpu = (unsigned)MIN(cpu, (uint64_t)UINT_MAX);
+	/* exec(2) sets the address of the stack first: setup_arg_pages() in fs/exec.c, then load_elf_binary() in fs/binfmt_elf.c, Linux 6.18. */
 	if (parse_field(rest, FIELD_CODE, &code) && parse_field(rest, FIELD_STACK, &stack) &&
-	    parse_field(rest, FIELD_DATA, &data) && stack != 0)
+	    parse_field(rest, FIELD_DATA, &data) && stack != 0 && code != 0 && data != 0)
 		stat.image = mix64(code ^ mix64(data ^ mix64(stack))) | 1;
 	*ret = stat;
 	return 0;
