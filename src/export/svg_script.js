@@ -6,7 +6,7 @@
  */
 "use strict";
 (() => {
-	const MARGIN = 10, HEAD_HEIGHT = 56, CONTROLS_WIDTH = 400, ROW = 22, MIN_WIDTH = 320;
+	const MARGIN = 10, HEAD_HEIGHT = 56, CONTROLS_WIDTH = 400, ROW = 22, MIN_PAGE_WIDTH = 320;
 	const COLUMN = 6.63, PADDING = 3, MIN_COLUMNS = 3, MIN_WIDTH = 0.1;
 	const SIGNS = {l: "− ", m: "+ "}; /* of classes in a comparison: less, more */
 	const SVG = "http://www.w3.org/2000/svg", HTML = "http://www.w3.org/1999/xhtml";
@@ -271,7 +271,7 @@
 	}
 
 	function onResize() {
-		width = Math.max(MIN_WIDTH, svg.getBoundingClientRect().width);
+		width = Math.max(MIN_PAGE_WIDTH, svg.getBoundingClientRect().width);
 		layout();
 		arrange();
 	}

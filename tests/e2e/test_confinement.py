@@ -278,9 +278,14 @@ class ElfFiles(t.Case):
 
     def steal_socket(self, pid):
         """Speak for a process, which is stopped. A file could have it do the same."""
+        def is_socket(number):
+            try:
+                return os.readlink("/proc/%d/fd/%s" % (pid, number)).startswith("socket:")
+            except FileNotFoundError:  # closed meanwhile
+                return False
+
         def sockets():
-            return [int(number) for number in os.listdir("/proc/%d/fd" % pid)
-                    if os.readlink("/proc/%d/fd/%s" % (pid, number)).startswith("socket:")]
+            return [int(number) for number in os.listdir("/proc/%d/fd" % pid) if is_socket(number)]
 
         t.wait_until(lambda: len(sockets()) == 1, WAIT_S, "it to have closed its keeper's")
         os.kill(pid, signal.SIGSTOP)
