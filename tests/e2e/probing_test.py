@@ -367,9 +367,13 @@ def children_of(pid):
 
 
 def child_of(pid):
-    """The program that a process has started; a recorder also has processes of its own, which read files for it."""
-    child, = (child for child in children_of(pid) if comm_of(child) not in ("probing-names", "probing-cfi", "probing-fetch"))
-    return child
+    """The program that a process has started; a recorder also has processes of its own, which soon have names of their own."""
+    own = ("probing-names", "probing-cfi", "probing-fetch")
+
+    def others():
+        return [child for child in children_of(pid) if comm_of(child) not in own]
+    wait_until(lambda: len(others()) == 1, 10, "the recorder's own processes to be named")
+    return others()[0]
 
 
 def await_ready(process, timeout_s=30):

@@ -339,6 +339,7 @@ class Refused(Polled):
 
 class Limits(Polled):
     """Few descriptors, little memory that may be locked."""
+    alone = True  # the kernel counts what all recorders of a user lock
 
     def limited(self, which, soft, hard, *arguments, user=None):
         def set_limit():
